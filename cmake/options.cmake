@@ -1,0 +1,23 @@
+option(TOPOLET_TESTS "Build the tests" ON)
+set(TOPOLET_SANITIZE "" CACHE STRING "Sanitizers to build with: '', 'address;undefined' or 'thread'")
+
+# Flags of every target of ours; generated code gets none of them.
+add_library(topolet_flags INTERFACE)
+target_compile_options(topolet_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wimplicit-fallthrough -Wcast-qual -Werror
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+  -fvisibility=hidden -fno-omit-frame-pointer -fstack-protector-strong)
+
+if(TOPOLET_SANITIZE)
+  list(JOIN TOPOLET_SANITIZE "," sanitizers)
+  add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${sanitizers})
+endif()
+
+# topolet_library(NAME SOURCES… LINK targets…): a static library of one room.
+function(topolet_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE topolet_flags)
+endfunction()

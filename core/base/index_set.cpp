@@ -1,0 +1,67 @@
+#include "core/base/index_set.hpp"
+
+#include <charconv>
+
+namespace topolet::detail {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+Error bad_part(std::string_view part, std::string_view list, const char* why) {
+  return {Code::kInvalidArgument,
+          "cannot read '" + std::string(part) + "' in the list '" + std::string(list) + "': " + why};
+}
+
+bool parse_index(std::string_view text, std::uint32_t& index) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+}  // namespace
+
+Result<std::vector<std::uint64_t>> parse_index_list(std::string_view list) {
+  std::vector<std::uint64_t> words;
+  std::string_view rest = trimmed(list);
+  if (rest.empty()) return words;
+  while (true) {
+    const auto comma = rest.find(',');
+    const std::string_view part = trimmed(rest.substr(0, comma));
+    const auto dash = part.find('-');
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    if (!parse_index(part.substr(0, dash), first)) return bad_part(part, list, "expected a number or FIRST-LAST");
+    last = first;
+    if (dash != std::string_view::npos && !parse_index(part.substr(dash + 1), last)) {
+      return bad_part(part, list, "expected a number or FIRST-LAST");
+    }
+    if (last < first) return bad_part(part, list, "the range runs backwards");
+    if (last > kMaxOsIndex) return bad_part(part, list, "the highest index is 65535");
+    if (words.size() <= last / 64) words.resize(last / 64 + 1);
+    for (std::uint32_t index = first; index <= last; ++index) words[index / 64] |= std::uint64_t{1} << (index % 64);
+    if (comma == std::string_view::npos) return words;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+std::string format_index_list(const std::vector<std::uint64_t>& words) {
+  const auto has = [&words](std::size_t index) {
+    return index / 64 < words.size() && ((words[index / 64] >> (index % 64)) & 1U) != 0;
+  };
+  std::string list;
+  for (std::size_t index = 0; index < words.size() * 64; ++index) {
+    if (!has(index)) continue;
+    std::size_t last = index;
+    while (has(last + 1)) ++last;
+    if (!list.empty()) list += ',';
+    list += std::to_string(index);
+    if (last > index) list += '-' + std::to_string(last);
+    index = last;
+  }
+  return list;
+}
+
+}  // namespace topolet::detail

@@ -1,0 +1,24 @@
+// The logger is passed in, never global. Env values and other secrets are never logged.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <memory>
+#include <string>
+
+#include "core/base/result.hpp"
+
+namespace topolet {
+
+using Log = spdlog::logger;
+
+/// Writes to standard error, one line an event, safe from any thread.
+std::shared_ptr<Log> make_stderr_log();
+
+/// Says nothing; for tests and tools.
+std::shared_ptr<Log> make_silent_log();
+
+/// `level`: trace, debug, info, warn, error or off. INVALID_ARGUMENT names the levels there are.
+Status set_level(Log& log, const std::string& level);
+
+}  // namespace topolet

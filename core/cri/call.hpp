@@ -1,0 +1,55 @@
+// One CRI call as the rest of the core sees it: raw bytes, and the few things that can be done with it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.hpp"
+
+namespace topolet {
+
+/// What the runtime answered to a unary call.
+struct Answer {
+  Code code = Code::kOk;
+  std::string message;
+  std::string body;  ///< the serialized response; empty unless `code` is kOk
+};
+
+/// An intercepted unary call, held until somebody says how it goes on. Any thread may call any function.
+/// The order is: forward() once and, after its answer, finish() once; or reject() once, at any time before finish().
+/// A call that is dropped without either is answered UNAVAILABLE.
+class Call {
+ public:
+  virtual ~Call() = default;
+
+  /// "/runtime.v1.RuntimeService/CreateContainer"
+  virtual const std::string& path() const = 0;
+  /// "CreateContainer"
+  virtual std::string_view method() const = 0;
+  /// The request's bytes as they came.
+  virtual const std::string& request() const = 0;
+  /// True once the client has cancelled, gone away or run out of time.
+  virtual bool cancelled() const = 0;
+
+  /// Sends the original bytes followed by `patch` (the untouched original buffer if `patch` is empty) to the runtime.
+  /// `on_answer` runs on the I/O thread and must not block. It always runs, once; a runtime that cannot be reached is
+  /// UNAVAILABLE, a client that went away meanwhile CANCELLED.
+  virtual void forward(std::string patch, std::function<void(const Answer&)> on_answer) = 0;
+  /// Sends the runtime's answer to the client exactly as it came, metadata, status details and trailers included.
+  virtual void finish() = 0;
+  /// Answers the client with an error of our own.
+  virtual void reject(const Error& error) = 0;
+};
+
+/// Unary calls of our own to the runtime, on the channel that the proxy uses.
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+  /// `path` as in Call::path(). `done` runs on the I/O thread, once, and must not block. Any thread may call.
+  virtual void call(std::string path, std::string request, std::chrono::milliseconds timeout,
+                    std::function<void(const Answer&)> done) = 0;
+};
+
+}  // namespace topolet

@@ -1,0 +1,95 @@
+// What decide() knows of a policy. The plugin room implements it for shared objects; tests implement it in line.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/base/result.hpp"
+#include "core/placement/placement.hpp"
+#include "core/placement/workload.hpp"
+#include "core/topology/topology.hpp"
+
+namespace topolet {
+
+/// A node set the workload could be placed on.
+struct Candidate {
+  DomainKind kind = DomainKind::kMachine;  ///< of the smallest hwloc domain with these nodes; kMachine otherwise
+  bool is_domain = false;                  ///< false: a combination of nodes that hwloc knows no object for
+  NodeSet nodes;
+  CpuSet cpus;                ///< allowed CPUs of the nodes
+  std::uint32_t distance = 0;  ///< sum of SLIT distances over all ordered pairs of its nodes, itself included
+
+  friend bool operator==(const Candidate&, const Candidate&) = default;
+};
+
+/// One container as the ledger holds it.
+struct LedgerEntry {
+  ContainerKey key;
+  Qos qos = Qos::kBestEffort;
+  Placement placement;
+  Demand demand;
+};
+
+/// The ledger as one decision sees it: a copy, never changed.
+struct LedgerView {
+  std::uint64_t generation = 0;
+  CpuSet allowed;    ///< CPUs topolet may use at all, reserved ones included
+  CpuSet reserved;   ///< the system's; never in the pool, never exclusive
+  CpuSet pool;       ///< shared CPUs: allowed − reserved − exclusive − withheld − isolated
+  CpuSet exclusive;  ///< union over all containers
+  CpuSet withheld;   ///< union over all containers
+  std::vector<LedgerEntry> entries;
+};
+
+/// Everything a policy sees of one decision. Immutable and shared: a call that was given up on may outlive its decision.
+struct PolicyRequest {
+  std::shared_ptr<const Topology> topology;
+  LedgerView ledger;
+  Workload workload;
+  bool exclusive = false;            ///< CPUs of its own are asked for
+  std::uint32_t exclusive_cpus = 0;  ///< how many; 0 unless `exclusive`
+  std::vector<Candidate> candidates;
+};
+
+/// One policy's answer on one candidate.
+struct Verdict {
+  enum class Kind : std::uint8_t { kAbstain, kReject, kScore };
+  Kind kind = Kind::kAbstain;
+  std::int32_t score = 0;  ///< −100…100; 100 is must-like, 10 a taste
+  std::string reason;
+
+  friend bool operator==(const Verdict&, const Verdict&) = default;
+};
+
+/// A policy's word on which CPUs of the winning candidate to use.
+struct Pick {
+  std::optional<CpuSet> narrow;      ///< use only these
+  CpuSet withhold;                   ///< hold these besides, run on by nobody
+  std::vector<std::uint32_t> order;  ///< which to take first, by OS index; the others follow in the core's order
+  std::string reason;
+};
+
+/// One policy. Called on the policy thread only; must answer the same for the same request and the same saved state.
+/// An error is a lost vote: the decision goes on without it.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual const std::string& name() const = 0;
+  /// One verdict per candidate, in their order.
+  virtual Result<std::vector<Verdict>> score(const PolicyRequest& request) = 0;
+  /// `usable`: the CPUs of the candidate that are free for this workload (exclusive) or its part of the pool (shared).
+  virtual Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable) = 0;
+};
+
+/// A policy with its say.
+struct Voter {
+  std::shared_ptr<Policy> policy;
+  std::int32_t weight = 1;   ///< 0…1000
+  bool fail_closed = false;  ///< a lost vote is a denial
+};
+
+}  // namespace topolet

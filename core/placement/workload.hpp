@@ -1,0 +1,58 @@
+// What the core knows of one container to be placed. Plain values.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+
+namespace topolet {
+
+enum class Qos : std::uint8_t { kGuaranteed, kBurstable, kBestEffort };
+
+std::string_view to_string(Qos qos);  // "guaranteed", "burstable", "besteffort"
+
+/// What stays the same between a create and its retry. A restarted container comes with the next attempt.
+struct ContainerKey {
+  std::string pod_uid;
+  std::string name;
+  std::uint32_t attempt = 0;
+
+  friend auto operator<=>(const ContainerKey&, const ContainerKey&) = default;
+};
+
+struct Demand {
+  std::int64_t cpu_request_milli = 0;     ///< thousandths of a CPU; 0 = none
+  std::int64_t cpu_limit_milli = 0;       ///< 0 = unlimited
+  std::int64_t memory_request_bytes = 0;  ///< 0 = none or unknown
+  bool memory_request_estimated = false;  ///< read from oom_score_adj, in steps of 0.1 % of the machine
+  std::int64_t memory_limit_bytes = 0;    ///< 0 = unlimited
+  std::map<std::string, std::int64_t> hugepage_limit_bytes;  ///< by page size as the CRI writes it, such as "2MB"
+
+  friend bool operator==(const Demand&, const Demand&) = default;
+};
+
+struct Workload {
+  ContainerKey key;
+  std::string sandbox_id;
+  std::string pod_name;
+  std::string pod_namespace;
+  std::string runtime_handler;  ///< empty for the runtime's default
+  Qos qos = Qos::kBestEffort;
+  Demand demand;
+  CpuSet kubelet_cpus;   ///< the request's own cpuset, a bound; empty = none
+  NodeSet kubelet_mems;  ///< the request's own memory nodes; empty = none
+  std::vector<std::string> devices;      ///< host paths
+  std::vector<std::string> cdi_devices;  ///< fully qualified names
+  std::vector<std::pair<std::string, std::string>> env;  ///< values are secrets: never stored, logged or put into a reason
+  std::map<std::string, std::string> pod_labels;
+  std::map<std::string, std::string> pod_annotations;
+  std::map<std::string, std::string> annotations;  ///< the container's own
+};
+
+}  // namespace topolet

@@ -1,0 +1,75 @@
+// The machine as plain values. Discovery fills them; nothing here knows where they came from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+
+namespace topolet {
+
+/// A position that stands for "none", in fields that hold positions.
+inline constexpr std::uint32_t kNoPosition = UINT32_MAX;
+
+/// One logical CPU. The positions point into the vectors of Topology.
+struct Pu {
+  std::uint32_t os_index = 0;
+  std::uint32_t core = kNoPosition;
+  std::uint32_t l3 = kNoPosition;
+  std::uint32_t die = kNoPosition;
+  std::uint32_t node = kNoPosition;  ///< the CPU node; none where no NUMA node covers the PU
+  std::uint32_t package = kNoPosition;
+};
+
+/// Huge pages of one size on one node.
+struct HugePages {
+  std::int64_t page_bytes = 0;
+  std::int64_t count = 0;
+};
+
+struct Node {
+  std::uint32_t os_index = 0;
+  CpuSet cpus;               ///< local CPUs; for a memory-only node those of its DRAM node, or none
+  bool memory_only = false;  ///< HBM, CXL, PMEM, or a node without PUs
+  std::string subtype;       ///< hwloc's subtype, such as "DRAM", "HBM", "GPUMemory"; often empty
+  std::int64_t memory_bytes = 0;  ///< MemTotal of the node, huge pages included; 0 = unknown
+  std::vector<HugePages> huge_pages;
+};
+
+enum class DomainKind : std::uint8_t { kNode, kDie, kPackage, kMachine };
+
+/// A piece of the machine that hwloc knows as one object, as a set of CPU nodes.
+struct Domain {
+  DomainKind kind = DomainKind::kMachine;
+  CpuSet cpus;
+  NodeSet nodes;
+};
+
+/// An immutable snapshot; shared between threads as shared_ptr<const Topology>.
+struct Topology {
+  std::vector<Pu> pus;            ///< online PUs, by ascending OS index
+  std::vector<CpuSet> cores;      ///< CPUs of each core
+  std::vector<CpuSet> l3s;        ///< CPUs that share a last-level (L3) cache; empty where there is none
+  std::vector<CpuSet> dies;       ///< empty where hwloc names no die
+  std::vector<CpuSet> packages;   ///< CPUs of each package
+  std::vector<Node> nodes;        ///< by ascending OS index
+  std::vector<Domain> domains;    ///< nodes, dies, packages, machine; equal node sets once, the smallest kind kept
+  std::vector<std::uint32_t> distances;  ///< SLIT, nodes × nodes row by row, by position in `nodes`
+  bool distances_known = false;          ///< false: `distances` holds 10 on the diagonal and 20 elsewhere
+  CpuSet online;    ///< every PU the machine has online
+  CpuSet allowed;   ///< online, less what the recorded machine forbids (a live machine: all of `online`)
+  CpuSet isolated;  ///< the kernel's isolcpus
+  std::uint64_t generation = 1;
+
+  /// The PU of an OS index; null if it is not online.
+  const Pu* pu(std::uint32_t os_index) const;
+  /// The node of an OS index; null if there is none.
+  const Node* node(std::uint32_t os_index) const;
+  /// SLIT distance between two nodes by OS index; both must exist.
+  std::uint32_t distance(std::uint32_t from_os_index, std::uint32_t to_os_index) const;
+  /// CPU nodes whose CPUs `cpus` touches, by OS index.
+  NodeSet nodes_of(const CpuSet& cpus) const;
+};
+
+}  // namespace topolet

@@ -1,0 +1,158 @@
+// The state database: what is held now, and the audit of every decision. The schema is in README.md beside this file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/base/result.hpp"
+
+namespace topolet {
+
+/// One candidate as the audit keeps it.
+struct VerdictRow {
+  std::string nodes;  ///< node list, "0-1"
+  std::int64_t score = 0;  ///< weighted sum
+  bool rejected = false;
+  /// What each policy said: "policy", kind "score" | "reject" | "abstain", score, reason.
+  struct Word {
+    std::string policy;
+    std::string kind;
+    std::int32_t score = 0;
+    std::string reason;
+  };
+  std::vector<Word> words;
+};
+
+/// The compact verdicts of a decision: the winner first, then the best of the others, eight in all; and how many
+/// candidates were rejected for each reason.
+struct VerdictsRow {
+  std::uint32_t candidates = 0;
+  std::vector<VerdictRow> best;
+  std::map<std::string, std::uint32_t> rejected;     ///< "policy: reason" → count
+  std::vector<std::string> lost_votes;               ///< "policy: why"
+  std::vector<std::string> dropped;                  ///< narrowings and withholdings that were dropped, and why
+};
+
+/// One audited event of one container. `event`: placed, unpinned, denied, re-placed, resized, adopted, foreign,
+/// conflict, drift, gap, quarantined… (an open set; a new event is no schema change).
+struct DecidedRow {
+  std::int64_t at_ms = 0;  ///< Unix epoch
+  std::uint64_t generation = 0;
+  std::string event;
+  std::string pod_uid;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string container;
+  std::uint32_t attempt = 0;
+  std::string sandbox_id;
+  std::string container_id;  ///< empty until known
+  std::string runtime_handler;
+  std::string qos;
+  std::int64_t cpu_request_milli = 0;
+  std::int64_t cpu_limit_milli = 0;
+  std::int64_t memory_request_bytes = 0;
+  std::int64_t memory_limit_bytes = 0;
+  std::string mode;
+  CpuSet cpus;      ///< what was set
+  CpuSet within;    ///< shared: the CPUs it may use when they are in the pool; empty otherwise
+  CpuSet withheld;
+  NodeSet mems;
+  CpuSet kubelet_cpus;
+  std::string nodes;  ///< the winning candidate's node list
+  std::string reason;
+  std::optional<VerdictsRow> verdicts;
+  std::optional<std::int64_t> supersedes;  ///< the live decision of the same container that this one takes the place of
+  bool holds = true;  ///< false for a denial or a mere remark: nothing is held by it
+};
+
+/// What the runtime answered to a decision. `state`: bound, refused, in_doubt, timed_out.
+struct OutcomeRow {
+  std::int64_t decision = 0;
+  std::int64_t at_ms = 0;
+  std::string state;
+  std::string container_id;
+  int code = 0;  ///< gRPC status code
+  std::string message;
+};
+
+/// A holding that is no more. `cause`: stopped, exited, pod-stopped, removed, refused, pending-timeout, gone,
+/// superseded, reboot.
+struct EndedRow {
+  std::int64_t decision = 0;
+  std::int64_t at_ms = 0;
+  std::uint64_t generation = 0;
+  std::string cause;
+};
+
+/// A decision that still holds something, as a restarted daemon needs it.
+struct LiveRow {
+  std::int64_t decision = 0;
+  DecidedRow decided;     ///< without verdicts
+  std::string state;      ///< the newest outcome's state; "pending" where there is none yet
+  std::string container_id;
+  std::int64_t pending_since_ms = 0;  ///< when it was decided, or fell in doubt
+};
+
+struct PodRow {
+  std::string sandbox_id;
+  std::string pod_uid;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string runtime_handler;
+};
+
+enum class Durability : std::uint8_t { kNormal, kFull };
+
+struct StoreOptions {
+  std::filesystem::path directory;  ///< made with mode 0700 if absent; holds state.db, mode 0600
+  std::string boot_id;              ///< of the running kernel; live rows of another boot are ended as "reboot" at open
+  std::int64_t now_ms = 0;
+  Durability durability = Durability::kNormal;
+};
+
+/// What happened while the store was opened.
+struct OpenReport {
+  std::filesystem::path set_aside;  ///< where a damaged file went; empty if there was none
+  std::uint32_t ended_by_reboot = 0;
+};
+
+/// One writer, one thread. Every call is one transaction of its own unless between begin() and commit().
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  /// Opens or makes the database and brings its schema forward. A damaged file is set aside and a new one begun;
+  /// a schema from a newer topolet, or a directory that cannot be used, is an error.
+  static Result<std::unique_ptr<Store>> open(const StoreOptions& options);
+
+  virtual const OpenReport& report() const = 0;
+
+  virtual Status begin() = 0;
+  virtual Status commit() = 0;
+  virtual void roll_back() = 0;
+
+  /// Returns the decision's number. Ends `supersedes` with cause "superseded".
+  virtual Result<std::int64_t> add(const DecidedRow& row) = 0;
+  virtual Status add(const OutcomeRow& row) = 0;
+  virtual Status add(const EndedRow& row) = 0;
+  /// Counts one more identical denial on an earlier one instead of a new row.
+  virtual Status count_repeat(std::int64_t decision, std::int64_t at_ms) = 0;
+  /// Records the shared pool as it is from `generation` on.
+  virtual Status add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) = 0;
+
+  virtual Status put_pod(const PodRow& row) = 0;
+  virtual Status remove_pod(const std::string& sandbox_id) = 0;
+
+  virtual Result<std::vector<LiveRow>> live() = 0;
+  virtual Result<std::vector<PodRow>> pods() = 0;
+  /// The highest generation ever written; 0 for a new database.
+  virtual Result<std::uint64_t> last_generation() = 0;
+};
+
+}  // namespace topolet
