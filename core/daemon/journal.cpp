@@ -14,13 +14,21 @@ Status Journal::attempt(const Write& write) {
   return written;
 }
 
+/// A write that can never succeed must not hold up the others.
+bool Journal::dropped(const Error& error) {
+  const bool hopeless = error.code == Code::kNotFound || error.code == Code::kAlreadyExists ||
+                        error.code == Code::kInvalidArgument;
+  if (hopeless) log_.error("a write to the state database was dropped: {}", error.message);
+  return hopeless;
+}
+
 void Journal::write(Write write) {
   if (!backlog_.empty()) {
     backlog_.push_back(std::move(write));
     return;
   }
   const Status written = attempt(write);
-  if (written) return;
+  if (written || dropped(written.error())) return;
   log_.error("the state database cannot be written: {}; decisions go on from memory", written.error().message);
   failing_since_ = clock_.wall();
   backlog_.push_back(std::move(write));
@@ -39,7 +47,8 @@ void Journal::catch_up() {
     log_.warn("{}", gap.reason);
   }
   while (!backlog_.empty()) {
-    if (!attempt(backlog_.front())) return;
+    const Status written = attempt(backlog_.front());
+    if (!written && !dropped(written.error())) return;
     backlog_.pop_front();
   }
   gap_recorded_ = false;

@@ -30,6 +30,7 @@ class Journal {
 
  private:
   Status attempt(const Write& write);
+  bool dropped(const Error& error);
   DecidedRow gap_row() const;
 
   Store& store_;
