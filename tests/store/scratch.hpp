@@ -68,6 +68,13 @@ class StoreTest : public ::testing::Test {
     return all.empty() ? "(no row)" : all.at(0).at(0);
   }
 
+  /// The first column of all rows, "a,b,c".
+  std::string column(const std::string& sql) const {
+    std::string joined;
+    for (const auto& row : rows(sql)) joined += (joined.empty() ? "" : ",") + row.at(0);
+    return joined;
+  }
+
   std::filesystem::path root_;
 };
 

@@ -81,7 +81,7 @@ TEST_F(StoreTest, BindsAndDoubtsWhatIsLive) {
   ASSERT_TRUE(store->add(OutcomeRow{*decision, 3000, "bound", "c-9", 0, ""}).ok());
   EXPECT_EQ(store->live()->at(0).state, "bound");
   EXPECT_EQ(store->live()->at(0).container_id, "c-9");
-  EXPECT_EQ(value("SELECT group_concat(state) FROM outcome"), "in_doubt,bound");
+  EXPECT_EQ(column("SELECT state FROM outcome ORDER BY outcome"), "in_doubt,bound");
 }
 
 TEST_F(StoreTest, HoldsWhatWasRefusedUntilItIsEnded) {
@@ -217,7 +217,7 @@ TEST_F(StoreTest, GroupsWritesIntoOneTransaction) {
   ASSERT_TRUE(store->add(exclusive_row("b", {2})).ok());
   store->roll_back();
   ASSERT_TRUE(store->add(exclusive_row("c", {3})).ok());
-  EXPECT_EQ(value("SELECT group_concat(container) FROM decided"), "a,c");
+  EXPECT_EQ(column("SELECT container FROM decided ORDER BY decision"), "a,c");
 }
 
 TEST_F(StoreTest, DropsAWholeGroupWhenOneOfItFails) {
@@ -230,7 +230,7 @@ TEST_F(StoreTest, DropsAWholeGroupWhenOneOfItFails) {
   EXPECT_THAT(message(store->commit()), ::testing::HasSubstr("decision 77 holds nothing"));
   EXPECT_TRUE(store->live()->empty());
   EXPECT_TRUE(store->add(exclusive_row("c", {3})).ok());
-  EXPECT_EQ(value("SELECT group_concat(container) FROM decided"), "c");
+  EXPECT_EQ(column("SELECT container FROM decided ORDER BY decision"), "c");
 }
 
 /// While it lives, this process cannot write beyond the first `bytes` of any file.
@@ -273,7 +273,7 @@ TEST_F(StoreTest, SurvivesWritesThatFail) {
   EXPECT_FALSE(group.ok());
   const auto after = store->add(exclusive_row("after", {5}));
   EXPECT_TRUE(after.ok()) << message(after);
-  EXPECT_EQ(value("SELECT group_concat(container) FROM decided"), "before,after");
+  EXPECT_EQ(column("SELECT container FROM decided ORDER BY decision"), "before,after");
   EXPECT_EQ(store->live()->size(), 2U);
 }
 
