@@ -232,9 +232,9 @@ Status check_owner(const Database& database, std::int64_t version) {
   const auto objects = database.integer("SELECT count(*) FROM sqlite_schema", "read the schema");
   if (!objects) return objects.error();
   if (*application == 0 && version == 0 && *objects == 0) return {};
-  return Error{Code::kFailedPrecondition,
-               fmt::format("'{}' is a database of another program; move it away, or set another state-dir",
-                           database.path())};
+  return Error{
+      Code::kFailedPrecondition,
+      fmt::format("'{}' is a database of another program; move it away, or set another state-dir", database.path())};
 }
 
 Status check_version(const Database& database, std::int64_t version, std::int64_t known) {

@@ -43,7 +43,8 @@ Result<Statements> Statements::prepare(const Database& database) {
        "INSERT INTO pool_version (generation, boot, at_ms, cpus) VALUES (?1, ?2, ?3, ?4)"},
       {all.put_pod, "record a pod",
        "INSERT INTO pod (sandbox_id, boot, pod_uid, pod_namespace, pod_name, runtime_handler) "
-       "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET boot = excluded.boot, pod_uid = excluded.pod_uid, pod_namespace = excluded.pod_namespace, "
+       "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET boot = excluded.boot, pod_uid = excluded.pod_uid, "
+       "pod_namespace = excluded.pod_namespace, "
        "pod_name = excluded.pod_name, runtime_handler = excluded.runtime_handler"},
 
       {all.set_live_bound, "bind a decision to its container",

@@ -403,8 +403,8 @@ Result<std::unique_ptr<Store>> Store::open(const StoreOptions& options) {
     opened = open_database(*directory, options.durability);
   }
   if (!opened) return opened.error();
-  auto store = std::make_unique<SqliteStore>(*std::move(directory), std::move(opened->database),
-                                             std::move(opened->statements));
+  auto store =
+      std::make_unique<SqliteStore>(*std::move(directory), std::move(opened->database), std::move(opened->statements));
   store->report_set_aside(std::move(set_aside));
   if (Status begun = store->begin_boot(options); !begun) return begun.error();
   return std::unique_ptr<Store>(std::move(store));

@@ -16,7 +16,7 @@ namespace topolet {
 
 /// One candidate as the audit keeps it.
 struct VerdictRow {
-  std::string nodes;  ///< node list, "0-1"
+  std::string nodes;       ///< node list, "0-1"
   std::int64_t score = 0;  ///< weighted sum
   bool rejected = false;
   /// What each policy said: "policy", kind "score" | "reject" | "abstain", score, reason.
@@ -34,9 +34,9 @@ struct VerdictRow {
 struct VerdictsRow {
   std::uint32_t candidates = 0;
   std::vector<VerdictRow> best;
-  std::map<std::string, std::uint32_t> rejected;     ///< "policy: reason" → count
-  std::vector<std::string> lost_votes;               ///< "policy: why"
-  std::vector<std::string> dropped;                  ///< narrowings and withholdings that were dropped, and why
+  std::map<std::string, std::uint32_t> rejected;  ///< "policy: reason" → count
+  std::vector<std::string> lost_votes;            ///< "policy: why"
+  std::vector<std::string> dropped;               ///< narrowings and withholdings that were dropped, and why
 };
 
 /// One audited event of one container. `event`: placed, unpinned, denied, re-placed, resized, adopted, foreign,
@@ -59,8 +59,8 @@ struct DecidedRow {
   std::int64_t memory_request_bytes = 0;
   std::int64_t memory_limit_bytes = 0;
   std::string mode;
-  CpuSet cpus;      ///< what was set
-  CpuSet within;    ///< shared: the CPUs it may use when they are in the pool; empty otherwise
+  CpuSet cpus;    ///< what was set
+  CpuSet within;  ///< shared: the CPUs it may use when they are in the pool; empty otherwise
   CpuSet withheld;
   NodeSet mems;
   CpuSet kubelet_cpus;
@@ -68,7 +68,7 @@ struct DecidedRow {
   std::string reason;
   std::optional<VerdictsRow> verdicts;
   std::optional<std::int64_t> supersedes;  ///< the live decision of the same container that this one takes the place of
-  bool holds = true;  ///< false for a denial or a mere remark: nothing is held by it
+  bool holds = true;                       ///< false for a denial or a mere remark: nothing is held by it
 };
 
 /// What the runtime answered to a decision. `state`: bound, refused, in_doubt, timed_out.
@@ -93,11 +93,11 @@ struct EndedRow {
 /// A decision that still holds something, as a restarted daemon needs it.
 struct LiveRow {
   std::int64_t decision = 0;
-  DecidedRow decided;     ///< without verdicts
-  std::string state;      ///< the newest outcome's state; "pending" where there is none yet
+  DecidedRow decided;  ///< without verdicts
+  std::string state;   ///< the newest outcome's state; "pending" where there is none yet
   std::string container_id;
   std::int64_t pending_since_ms = 0;  ///< when it was decided, or fell in doubt
-  CpuSet cpus;  ///< its CPUs now; differs from decided.cpus once set_live_cpus() was called
+  CpuSet cpus;                        ///< its CPUs now; differs from decided.cpus once set_live_cpus() was called
 };
 
 struct PodRow {

@@ -23,9 +23,7 @@ std::string bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-void write_bytes(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
+void write_bytes(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
 class OpenTest : public StoreTest {
  protected:
@@ -70,7 +68,7 @@ TEST_F(OpenTest, MakesTheParentsOfTheDirectory) {
   EXPECT_EQ(mode_of(root_ / "a" / "b"), 0700U);
 }
 
-TEST_F(OpenTest, WritesAheadAsDurablyAsAsked) {
+TEST_F(OpenTest, SaysWhatKindOfFileItIs) {
   const auto store = open();
   EXPECT_EQ(value("PRAGMA journal_mode"), "wal");
   EXPECT_EQ(value("PRAGMA application_id"), std::to_string(0x74706c74));
@@ -82,8 +80,8 @@ TEST_F(OpenTest, RefusesADirectoryThatAnotherUses) {
   const auto second = try_open();
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code, Code::kFailedPrecondition);
-  EXPECT_EQ(message(second), "'" + (directory() / "state.db.lock").string() + "' is locked: another topoletd (process " +
-                                 std::to_string(::getpid()) +
+  EXPECT_EQ(message(second), "'" + (directory() / "state.db.lock").string() +
+                                 "' is locked: another topoletd (process " + std::to_string(::getpid()) +
                                  ") runs with this state directory; stop it, or set another state-dir");
 }
 
@@ -181,7 +179,8 @@ std::string message_to_nobody(const StoreOptions& options) {
   ::close(ends[1]);
   std::string said;
   char buffer[512];
-  for (ssize_t size = 0; (size = ::read(ends[0], buffer, sizeof buffer)) > 0;) said.append(buffer, static_cast<std::size_t>(size));
+  for (ssize_t size = 0; (size = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    said.append(buffer, static_cast<std::size_t>(size));
   ::close(ends[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -200,9 +199,8 @@ TEST_F(OpenTest, SaysThatADirectoryCannotBeWritten) {
 
 TEST_F(OpenTest, SaysThatAPathIsNoDirectory) {
   write_bytes(directory(), "a file");
-  EXPECT_EQ(message(try_open()),
-            "cannot use '" + (directory() / "state.db.lock").string() +
-                "': Not a directory; state-dir must be a directory that topoletd can write to");
+  EXPECT_EQ(message(try_open()), "cannot use '" + (directory() / "state.db.lock").string() +
+                                     "': Not a directory; state-dir must be a directory that topoletd can write to");
 }
 
 TEST_F(OpenTest, FollowsNoLinkOutOfTheDirectory) {

@@ -65,8 +65,10 @@ TEST_F(StoreTest, KeepsIntervalsOfHeldCpusButNotOfSharedOnes) {
   ASSERT_TRUE(store->add(exclusive).ok());
   ASSERT_TRUE(store->add(shared_row("log", {3, 4}, {3, 4})).ok());
   ASSERT_TRUE(store->add(reserved).ok());
-  const std::vector<std::vector<std::string>> expected{{"1", "exclusive", "0", "2"},   {"1", "exclusive", "64", "64"},
-                                                       {"1", "withheld", "8", "9"},    {"3", "reserved", "10", "10"},
+  const std::vector<std::vector<std::string>> expected{{"1", "exclusive", "0", "2"},
+                                                       {"1", "exclusive", "64", "64"},
+                                                       {"1", "withheld", "8", "9"},
+                                                       {"3", "reserved", "10", "10"},
                                                        {"3", "reserved", "12", "12"}};
   EXPECT_EQ(rows("SELECT decision, kind, first, last FROM held_cpu", 4), expected);
 }
@@ -145,8 +147,7 @@ TEST_F(StoreTest, CountsAThousandEqualDenialsInOneRow) {
   EXPECT_TRUE(store->live()->empty());
   EXPECT_EQ(value("SELECT count(*) FROM decided"), "1");
   EXPECT_EQ(rows("SELECT times, first, last FROM denials", 3),
-            (std::vector<std::vector<std::string>>{
-                {"1000", "2023-11-14T22:13:20.123Z", "2023-11-14T22:13:21.122Z"}}));
+            (std::vector<std::vector<std::string>>{{"1000", "2023-11-14T22:13:20.123Z", "2023-11-14T22:13:21.122Z"}}));
 }
 
 TEST_F(StoreTest, MovesSharedCpusWithoutADecision) {
