@@ -193,7 +193,7 @@ Result<ContainerDetail> read_container_status(const std::string& response, const
   if (detail.spec_cpus.empty()) detail.spec_cpus = list<CpuSet>(resources.cpuset_cpus());
   if (detail.spec_mems.empty()) detail.spec_mems = list<NodeSet>(resources.cpuset_mems());
   detail.workload = workload_of(info, rules);
-  if (detail.workload) detail.workload->sandbox_id = detail.info.sandbox_id;
+  if (detail.workload) detail.workload->key.sandbox_id = detail.info.sandbox_id;
   return detail;
 }
 

@@ -104,8 +104,7 @@ Result<Workload> read_create_container(const std::string& request, const DemandR
   if (!bounds) return bounds.error();
 
   Workload workload;
-  workload.key = {pod.metadata().uid(), config.metadata().name(), config.metadata().attempt()};
-  workload.sandbox_id = parsed->sandbox_id();
+  workload.key = {pod.metadata().uid(), config.metadata().name(), config.metadata().attempt(), parsed->sandbox_id()};
   workload.pod_name = pod.metadata().name();
   workload.pod_namespace = pod.metadata().pod_namespace();
   workload.qos = qos_of(*parsed);

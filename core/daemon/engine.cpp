@@ -13,7 +13,6 @@ struct Handler {
   bool waits_for_reconcile;
 };
 
-constexpr std::string_view kCreate = "CreateContainer";
 constexpr std::array<Handler, 7> kHandlers = {{
     {"RunPodSandbox", &Lifecycle::run_pod_sandbox, false},
     {"StopPodSandbox", &Lifecycle::stop_pod_sandbox, false},
@@ -33,10 +32,6 @@ const Handler* find_handler(std::string_view method) {
 constexpr std::chrono::seconds kTick{1};
 
 }  // namespace
-
-bool is_intercepted(std::string_view method) { return method == kCreate || find_handler(method) != nullptr; }
-
-bool is_observed(std::string_view method) { return method == "ListContainers" || method == "ContainerStatus"; }
 
 Engine::Engine(Options options, Parts parts)
     : options_(std::move(options)),

@@ -1,6 +1,7 @@
 // The core behind the proxy: takes intercepted calls, keeps the ledger, and reconciles it with the runtime.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -23,10 +24,12 @@
 
 namespace topolet {
 
-/// Which methods of the runtime service the core wants to have before they are forwarded, and which it wants to see
-/// after they were answered.
-bool is_intercepted(std::string_view method);
-bool is_observed(std::string_view method);
+/// The methods of the runtime service that the core wants to have before they are forwarded.
+inline constexpr std::array<const char*, 8> kInterceptedMethods = {
+    "RunPodSandbox",  "StopPodSandbox", "RemovePodSandbox", "CreateContainer",
+    "StartContainer", "StopContainer",  "RemoveContainer",  "UpdateContainerResources"};
+/// Those it wants to see after they were answered.
+inline constexpr std::array<const char*, 2> kObservedMethods = {"ListContainers", "ContainerStatus"};
 
 /// on_call(), on_observed() and on_connected() may be called from any thread and do not wait. Everything else happens
 /// on the engine's own loop.

@@ -9,19 +9,10 @@
 #include "core/base/result.hpp"
 #include "core/placement/ledger.hpp"
 #include "core/placement/policy.hpp"
+#include "core/placement/rules.hpp"
 #include "store/store.hpp"
 
 namespace topolet {
-
-enum class ExclusiveRule : std::uint8_t { kGuaranteedInteger, kNever };
-enum class WhenFull : std::uint8_t { kDeny, kShare };
-
-struct DecideRules {
-  ExclusiveRule exclusive = ExclusiveRule::kGuaranteedInteger;
-  WhenFull when_full = WhenFull::kDeny;
-  std::uint32_t min_shared_cpus = 1;
-  std::vector<std::string> reserved_namespaces = {"kube-system"};
-};
 
 struct Decision {
   bool denied = false;

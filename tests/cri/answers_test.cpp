@@ -124,8 +124,7 @@ TEST(ReadContainerStatus, UnderstandsContainerd) {
   EXPECT_EQ(detail->spec_mems, NodeSet{0});
   ASSERT_TRUE(detail->workload.has_value());
   const Workload& workload = *detail->workload;
-  EXPECT_EQ(workload.key, (ContainerKey{"", "web", 2}));
-  EXPECT_EQ(workload.sandbox_id, "s1");
+  EXPECT_EQ(workload.key, (ContainerKey{"", "web", 2, "s1"}));
   EXPECT_EQ(workload.qos, Qos::kGuaranteed);
   EXPECT_EQ(workload.demand.cpu_request_milli, 2000) << "the spec knows of a resize, the config does not";
   EXPECT_EQ(workload.demand.memory_request_bytes, kGiB);

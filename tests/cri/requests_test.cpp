@@ -63,8 +63,7 @@ cri::CreateContainerRequest guaranteed_create() {
 TEST(ReadCreateContainer, FindsEverythingAPlacementNeeds) {
   const auto workload = read_create_container(guaranteed_create().SerializeAsString(), kRules);
   ASSERT_TRUE(workload.ok()) << workload.error().message;
-  EXPECT_EQ(workload->key, (ContainerKey{"uid-1", "web", 2}));
-  EXPECT_EQ(workload->sandbox_id, "s1");
+  EXPECT_EQ(workload->key, (ContainerKey{"uid-1", "web", 2, "s1"}));
   EXPECT_EQ(workload->pod_name, "web-0");
   EXPECT_EQ(workload->pod_namespace, "shop");
   EXPECT_EQ(workload->qos, Qos::kGuaranteed);
@@ -123,7 +122,7 @@ TEST(ReadCreateContainer, LetsTheLastOfRepeatedKeysAndFieldsWin) {
   const std::string twice = guaranteed_create().SerializeAsString() + later.SerializeAsString();
   const auto workload = read_create_container(twice, kRules);
   EXPECT_EQ(workload->pod_annotations.at("topolet.io/cpus"), "exclusive");
-  EXPECT_EQ(workload->key, (ContainerKey{"uid-1", "web", 7})) << "submessages merge";
+  EXPECT_EQ(workload->key, (ContainerKey{"uid-1", "web", 7, "s1"})) << "submessages merge";
 }
 
 TEST(ReadCreateContainer, RefusesWhatItCannotPlaceAndNamesIt) {

@@ -88,9 +88,9 @@ std::string difference(const cri::CreateContainerRequest& request, const Workloa
   const cri::ContainerConfig& config = request.config();
   const cri::PodSandboxConfig& pod = request.sandbox_config();
   const cri::LinuxContainerResources& resources = config.linux().resources();
-  const ContainerKey key{pod.metadata().uid(), config.metadata().name(), config.metadata().attempt()};
+  const ContainerKey key{pod.metadata().uid(), config.metadata().name(), config.metadata().attempt(),
+                         request.pod_sandbox_id()};
   if (workload.key != key) return "key";
-  if (workload.sandbox_id != request.pod_sandbox_id()) return "sandbox id";
   if (workload.pod_name != pod.metadata().name()) return "pod name";
   if (workload.pod_namespace != pod.metadata().namespace_()) return "pod namespace";
   if (workload.qos != expected_qos(request)) return "qos";

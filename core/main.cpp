@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/base/log.hpp"
+#include "core/daemon/daemon.hpp"
+#include "core/options.hpp"
+#include "core/plugin/load.hpp"
+
+namespace topolet {
+namespace {
+
+constexpr int kFine = 0;
+constexpr int kFailed = 1;
+constexpr int kWrongUse = 2;
+
+/// The configuration with the plugins it enables.
+struct Setup {
+  CheckedConfig config;
+  LoadedLibraries plugins;
+};
+
+Setup read_setup(const RawConfig& raw) {
+  const PluginChoice choice = plugin_choice(raw);
+  Setup setup;
+  setup.plugins = load_plugins(choice.plugin_dir, choice.enabled);
+  std::vector<PluginSection> sections;
+  for (const PluginLibrary& library : setup.plugins.libraries) sections.push_back({library.id(), library.options()});
+  setup.config = check(raw, sections);
+  return setup;
+}
+
+/// Everything that is wrong, a line each. True if nothing is.
+bool report_mistakes(const Setup& setup) {
+  for (const ConfigMistake& mistake : setup.config.mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
+  for (const Error& error : setup.plugins.errors) fmt::print(stderr, "{}\n", error.message);
+  return setup.config.mistakes.empty() && setup.plugins.errors.empty();
+}
+
+int print_help(const RawConfig& raw) {
+  const Setup setup = read_setup(raw);
+  std::vector<PluginSection> sections;
+  for (const PluginLibrary& library : setup.plugins.libraries) sections.push_back({library.id(), library.options()});
+  fmt::print("{}", help_text(sections));
+  return kFine;
+}
+
+int check_config(const RawConfig& raw) {
+  const Setup setup = read_setup(raw);
+  if (!report_mistakes(setup)) return kFailed;
+  fmt::print("the configuration is fine\n");
+  return kFine;
+}
+
+/// Signals that end the daemon are waited for by one thread; all others have them blocked from the start.
+sigset_t block_signals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+void wait_for_end(const sigset_t& signals, Log& log) {
+  while (true) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0) continue;
+    if (signal != SIGHUP) return;
+    log.warn("SIGHUP: the configuration is read at start only; restart topoletd to apply a change");
+  }
+}
+
+int serve(const RawConfig& raw) {
+  const Setup setup = read_setup(raw);
+  if (!report_mistakes(setup)) return kWrongUse;
+  const sigset_t signals = block_signals();
+  const auto log = make_stderr_log();
+  if (Status set = set_level(*log, setup.config.options.daemon.log_level); !set) {
+    fmt::print(stderr, "{}\n", set.error().message);
+    return kWrongUse;
+  }
+  auto daemon = Daemon::start(setup.config.options, setup.plugins.libraries, log);
+  if (!daemon) {
+    fmt::print(stderr, "topoletd cannot start: {}\n", daemon.error().message);
+    return kFailed;
+  }
+  wait_for_end(signals, *log);
+  log->info("stopping; containers stay where they are");
+  (*daemon)->stop();
+  if ((*daemon)->must_exit_at_once()) ::_exit(kFine);
+  return kFine;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const RawConfig raw = read_raw(arguments);
+  if (raw.help) return print_help(raw);
+  if (raw.version) {
+    fmt::print("topoletd {}\n", TOPOLET_VERSION);
+    return kFine;
+  }
+  return raw.check_config ? check_config(raw) : serve(raw);
+}
+
+}  // namespace
+}  // namespace topolet
+
+int main(int argc, char** argv) {
+  try {
+    return topolet::run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "topoletd cannot go on: {}\n", error.what());
+    return 1;
+  }
+}
