@@ -29,8 +29,12 @@ std::string listed(const std::vector<std::string>& words) {
 std::vector<OptionSpec> all_options(const std::vector<std::string>& plugins,
                                     const std::vector<PluginSection>& sections) {
   std::vector<OptionSpec> specs = core_options(plugins);
+  std::set<std::string> names;
   for (const PluginSection& section : sections) {
-    for (OptionSpec& spec : options_of(section)) specs.push_back(std::move(spec));
+    for (OptionSpec& spec : options_of(section)) {
+      // A plugin that names an option twice must not stop the daemon: Boost throws when it meets the second.
+      if (names.insert(spec.name()).second) specs.push_back(std::move(spec));
+    }
   }
   return specs;
 }

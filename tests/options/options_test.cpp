@@ -192,6 +192,12 @@ TEST(Mistakes, IncludeAFlagGivenTwice) {
               ElementsAre("command line: daemon.listen is given twice"));
 }
 
+TEST(Options, SurviveAPluginThatNamesAnOptionTwice) {
+  const PluginOption width{"width", OptionType::kInt, "2", {}, ""};
+  const Options options = options_of("[plugins]\nenable = x\n[x]\nwidth = 3\n", {}, {{"x", {width, width}}});
+  EXPECT_EQ(options.plugins.at(0).values.at("width"), "3");
+}
+
 TEST(Help, ExplainsEveryOptionWithItsDefault) {
   const std::string help = help_text(kNuma);
   for (const OptionSpec& spec : core_options({"numa"})) EXPECT_THAT(help, HasSubstr("--" + spec.name() + " "));
