@@ -1,0 +1,79 @@
+// The daemon's configuration, in two steps, as the plugins' options are known only once the plugins are loaded:
+//   raw = read_raw(arguments); choice = plugin_choice(raw); [load the plugins' option tables]; check(raw, tables).
+// All pure but the reading of the file.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/config_text.hpp"
+#include "core/option_table.hpp"
+#include "store/store.hpp"
+
+namespace topolet {
+
+struct DaemonOptions {
+  std::string listen;  ///< path of a unix socket, as are the next two
+  std::string runtime;
+  std::string image;  ///< the runtime's, unless set
+  std::filesystem::path state_dir;
+  std::filesystem::path plugin_dir;
+  std::string log_level;
+  Durability durability = Durability::kNormal;
+};
+
+enum class Exclusive : std::uint8_t { kGuaranteedInteger, kNever };
+enum class WhenFull : std::uint8_t { kDeny, kShare };
+
+struct PlacementOptions {
+  CpuSet reserved_cpus;
+  std::optional<CpuSet> allowed_cpus;  ///< absent = all
+  std::uint32_t min_shared_cpus = 1;
+  Exclusive exclusive = Exclusive::kGuaranteedInteger;
+  std::vector<std::string> reserved_namespaces;
+  WhenFull when_full = WhenFull::kDeny;
+  std::chrono::milliseconds pending_timeout{};
+  std::chrono::milliseconds deadline{};
+  std::vector<std::string> handlers;  ///< "" is the runtime's default
+};
+
+struct PluginOptions {
+  std::string name;
+  std::int32_t weight = 1;
+  bool fail_closed = false;
+  std::map<std::string, std::string> values;  ///< of every option in the plugin's table, as written or by default
+};
+
+struct Options {
+  DaemonOptions daemon;
+  PlacementOptions placement;
+  std::vector<PluginOptions> plugins;  ///< the enabled ones, in the order in which they are named
+};
+
+/// What must be known to load the plugins.
+struct PluginChoice {
+  std::filesystem::path plugin_dir;
+  std::vector<std::string> enabled;  ///< each once; what cannot be a plugin's name is left for check() to report
+};
+
+PluginChoice plugin_choice(const RawConfig& raw);
+
+struct CheckedConfig {
+  Options options;                      ///< only of use if there are no mistakes
+  std::vector<ConfigMistake> mistakes;  ///< the file's in the order of its lines, then the command line's
+};
+
+/// `sections`: the option tables of the enabled plugins. Of a plugin whose table is missing, as it could not be loaded,
+/// no setting is judged.
+CheckedConfig check(const RawConfig& raw, const std::vector<PluginSection>& sections);
+
+/// Every option with its default, section by section, at most 100 columns wide.
+std::string help_text(const std::vector<PluginSection>& sections);
+
+}  // namespace topolet
