@@ -2,8 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
 #include <future>
 #include <optional>
+#include <thread>
 
 #include "tests/cri/proxy_rig.hpp"
 
@@ -49,6 +56,55 @@ class Connections {
   Mutex mutex_;
   CondVar changed_;
   int count_ TOPOLET_GUARDED_BY(mutex_) = 0;
+};
+
+// An empty SETTINGS frame, without which a client does not take the connection for established.
+const std::string kHttp2Settings("\0\0\0\x04\0\0\0\0\0", 9);
+// A HEADERS frame of stream 1: ":status: 200", "content-type: application/grpc".
+const std::string kHttp2ResponseHeaders(
+    "\0\0\x14\x01\x04\0\0\0\x01\x88\x0f\x10\x10"
+    "application/grpc",
+    29);
+
+/// Takes one connection, waits for the first call on it, sends `response` and hangs up.
+class BreakingRuntime {
+ public:
+  BreakingRuntime(const std::string& path, const std::string& response) : path_(path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(socket_.get(), 8), 0);
+    thread_ = std::thread([this, response] { serve(response); });
+  }
+  ~BreakingRuntime() {
+    thread_.join();
+    ::unlink(path_.c_str());
+  }
+  BreakingRuntime(const BreakingRuntime&) = delete;
+  BreakingRuntime& operator=(const BreakingRuntime&) = delete;
+
+ private:
+  void serve(const std::string& response) const {
+    const UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    send(connection, kHttp2Settings);
+    std::string received;
+    std::array<char, 4096> chunk{};
+    while (received.find("request") == std::string::npos) {
+      const ssize_t size = ::read(connection.get(), chunk.data(), chunk.size());
+      if (size <= 0) return;
+      received.append(chunk.data(), static_cast<std::size_t>(size));
+    }
+    send(connection, response);
+  }
+  static void send(const UniqueFd& connection, const std::string& bytes) {
+    EXPECT_EQ(::write(connection.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  }
+
+  const std::string path_;
+  UniqueFd socket_;
+  std::thread thread_;
 };
 
 class ProxyOutage : public ::testing::Test {
@@ -107,6 +163,18 @@ TEST_F(ProxyOutage, SaysUnavailableWhenTheRuntimeDiesDuringACall) {
   EXPECT_TRUE(status.error_code() == grpc::StatusCode::UNAVAILABLE ||
               status.error_code() == grpc::StatusCode::CANCELLED)
       << status.error_message();
+}
+
+TEST_F(ProxyOutage, NamesTheEndpointWhenTheConnectionBreaksDuringACall) {
+  for (const std::string& response : {std::string(), kHttp2ResponseHeaders}) {
+    for (const char* path : {kVersion, kEvents}) {
+      const BreakingRuntime runtime(socket_, response);
+      ProxyRig rig(directory_, hooks());
+      const RawAnswer answer = rig.client.call({.path = path, .message = "request"});
+      EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE) << answer.status.error_message();
+      EXPECT_THAT(answer.status.error_message(), HasSubstr("unix://" + socket_));
+    }
+  }
 }
 
 TEST_F(ProxyOutage, StopsWhileStreamsAreOpen) {

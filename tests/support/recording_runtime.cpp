@@ -88,7 +88,11 @@ RecordingRuntime::RecordingRuntime(const std::string& socket_path) : endpoint_("
 
 RecordingRuntime::~RecordingRuntime() {
   server_->Shutdown(std::chrono::system_clock::now());
-  queue_->Shutdown();
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    queue_->Shutdown();
+  }
   acceptor_.join();
 }
 
@@ -96,14 +100,21 @@ void RecordingRuntime::accept_calls() {
   std::vector<std::thread> handlers;
   while (true) {
     std::unique_ptr<Exchange> exchange(new Exchange(*this));
-    exchange->context_.AsyncNotifyWhenDone(&g_end_tag);
-    service_.RequestCall(&exchange->context_, &exchange->stream_, &exchange->queue_, queue_.get(), this);
+    if (!request_call(*exchange)) break;
     void* tag = nullptr;
     bool ok = false;
     if (!queue_->Next(&tag, &ok) || !ok) break;
     handlers.emplace_back([this, owned = std::move(exchange)] { serve(*owned); });
   }
   for (std::thread& handler : handlers) handler.join();
+}
+
+bool RecordingRuntime::request_call(Exchange& exchange) {
+  MutexLock lock(mutex_);
+  if (stopping_) return false;
+  exchange.context_.AsyncNotifyWhenDone(&g_end_tag);
+  service_.RequestCall(&exchange.context_, &exchange.stream_, &exchange.queue_, queue_.get(), this);
+  return true;
 }
 
 void RecordingRuntime::serve(Exchange& exchange) {

@@ -99,6 +99,7 @@ class RecordingRuntime {
   friend class Exchange;
 
   void accept_calls();
+  bool request_call(Exchange& exchange);
   void serve(Exchange& exchange);
   Handler handler_of(const std::string& path) const;
   std::vector<RecordedCall> select(const std::string& method) const TOPOLET_REQUIRES(mutex_);
@@ -112,6 +113,7 @@ class RecordingRuntime {
 
   mutable Mutex mutex_;
   mutable CondVar changed_;
+  bool stopping_ TOPOLET_GUARDED_BY(mutex_) = false;
   std::list<RecordedCall> records_ TOPOLET_GUARDED_BY(mutex_);
   std::map<std::string, Handler> handlers_ TOPOLET_GUARDED_BY(mutex_);
   Handler other_ TOPOLET_GUARDED_BY(mutex_) = answer("");
