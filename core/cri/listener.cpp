@@ -1,0 +1,165 @@
+#include "core/cri/listener.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/cri/listener_socket.hpp"
+
+namespace topolet {
+namespace {
+
+/// How long nothing is accepted after the process ran out of descriptors or memory.
+constexpr int kPauseMs = 100;
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::open(const ListenerOptions& options, Log& log) {
+  std::unique_ptr<Listener> listener(new Listener(options, log));
+  Status status = options.inherited_fd >= 0 ? listener->inherit_socket() : listener->own_socket();
+  if (status.ok()) status = listener->prepare_poll();
+  if (!status.ok()) return status.error();
+  return listener;
+}
+
+Listener::~Listener() { stop(); }
+
+Status Listener::own_socket() {
+  auto lock = lock_socket(options_.path);
+  if (!lock.ok()) return lock.error();
+  lock_ = std::move(*lock);
+  if (Status status = clear_socket_path(options_.path); !status.ok()) return status;
+  auto socket = listen_on(options_.path, access_like(options_.like, {.mode = options_.mode}));
+  if (!socket.ok()) return socket.error();
+  socket_ = std::move(*socket);
+  struct stat file {};
+  if (::lstat(options_.path.c_str(), &file) == 0) {
+    device_ = file.st_dev;
+    inode_ = file.st_ino;
+  }
+  return {};
+}
+
+Status Listener::inherit_socket() {
+  socket_.reset(options_.inherited_fd);
+  int listening = 0;
+  socklen_t size = sizeof(listening);
+  if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || listening == 0) {
+    return Error{Code::kFailedPrecondition, "the inherited descriptor " + std::to_string(options_.inherited_fd) +
+                                                " is no listening socket; check the socket unit"};
+  }
+  ::fcntl(socket_.get(), F_SETFD, FD_CLOEXEC);
+  ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+  return {};
+}
+
+Status Listener::prepare_poll() {
+  stop_event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  poll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (poll_for(stop_event_.get(), EPOLLIN) && poll_for(socket_.get(), EPOLLIN)) return {};
+  return Error{Code::kResourceExhausted,
+               "cannot wait for connections on " + options_.path + ": " + std::strerror(errno)};
+}
+
+bool Listener::poll_for(int fd, std::uint32_t events) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  return ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void Listener::start(std::function<void(UniqueFd)> on_connection) {
+  on_connection_ = std::move(on_connection);
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "topolet-accept");
+}
+
+void Listener::stop() {
+  if (thread_.joinable()) {
+    ::eventfd_write(stop_event_.get(), 1);
+    thread_.join();
+  }
+  if (!socket_) return;
+  unlink_own();
+  socket_.reset();
+  lock_.reset();
+}
+
+void Listener::unlink_own() const {
+  struct stat file {};
+  if (inode_ == 0 || ::lstat(options_.path.c_str(), &file) != 0) return;
+  if (file.st_dev == device_ && file.st_ino == inode_) ::unlink(options_.path.c_str());
+}
+
+void Listener::run() {
+  std::array<epoll_event, 16> events{};
+  while (true) {
+    const int count =
+        ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), paused_ ? kPauseMs : -1);
+    if (paused_) resume();
+    for (int i = 0; i < count; ++i) {
+      const int fd = events.at(static_cast<std::size_t>(i)).data.fd;
+      if (fd == stop_event_.get()) return;
+      if (fd == socket_.get()) {
+        accept_all();
+      } else {
+        forget(fd);
+      }
+    }
+  }
+}
+
+void Listener::accept_all() {
+  while (true) {
+    UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (connection) {
+      take(std::move(connection));
+    } else if (errno == EAGAIN) {
+      return;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return pause(errno);
+    }
+  }
+}
+
+void Listener::take(UniqueFd connection) {
+  complained_ = false;
+  const bool full = connections_.size() >= options_.max_connections;
+  if (full != std::exchange(full_, full) && full) {
+    log_.warn("{} has {} connections, the most it takes; further ones are closed", options_.path, connections_.size());
+  }
+  if (full) return;
+  // gRPC shuts a connection down when it is done with it, and that shows on the duplicate. Without one, for want of
+  // descriptors, the connection is served but not counted.
+  UniqueFd duplicate(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  if (duplicate && poll_for(duplicate.get(), EPOLLRDHUP)) {
+    const int fd = duplicate.get();
+    connections_.insert_or_assign(fd, std::move(duplicate));
+  }
+  on_connection_(std::move(connection));
+}
+
+void Listener::forget(int duplicate_fd) {
+  // Closing alone does not end the poll: gRPC's descriptor keeps the connection open.
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, duplicate_fd, nullptr);
+  connections_.erase(duplicate_fd);
+}
+
+void Listener::pause(int error) {
+  if (!std::exchange(complained_, true)) {
+    log_.error("cannot accept connections on {}: {}; trying again", options_.path, std::strerror(error));
+  }
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
+  paused_ = true;
+}
+
+void Listener::resume() { paused_ = !poll_for(socket_.get(), EPOLLIN); }
+
+}  // namespace topolet

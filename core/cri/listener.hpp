@@ -1,0 +1,81 @@
+// The socket that clients connect to. gRPC's own listener binds over live sockets, unlinks what it does not own and
+// dies of one EMFILE.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include "core/base/log.hpp"
+#include "core/base/result.hpp"
+#include "core/base/unique_fd.hpp"
+
+namespace topolet {
+
+struct ListenerOptions {
+  std::string path;  ///< of the unix socket
+  mode_t mode = 0660;
+  /// A socket whose mode and owner are copied if it exists: the runtime's, so that the same clients may connect.
+  std::string like;
+  /// A socket that somebody else (systemd) bound and listens on, taken over; −1: bind `path`. It is not unlinked.
+  int inherited_fd = -1;
+  /// Further connections are closed at once.
+  std::size_t max_connections = 1024;
+};
+
+/// Owns the socket and the thread that accepts on it. Not for use by several threads.
+class Listener {
+ public:
+  /// Binds and listens; clients wait in the backlog until start(). FAILED_PRECONDITION if another topoletd, or any
+  /// live process, serves `path`; a file left over by a dead one is replaced. The directory must exist.
+  static Result<std::unique_ptr<Listener>> open(const ListenerOptions& options, Log& log);
+
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  /// `on_connection` gets each connected, non-blocking socket, on the listener's thread. Once.
+  void start(std::function<void(UniqueFd)> on_connection);
+  /// Ends the thread and closes the socket; unlinks it if it is still ours. Connections handed out live on.
+  void stop();
+
+ private:
+  Listener(const ListenerOptions& options, Log& log) : options_(options), log_(log) {}
+
+  Status own_socket();
+  Status inherit_socket();
+  Status prepare_poll();
+  void unlink_own() const;
+
+  bool poll_for(int fd, std::uint32_t events) const;
+  void run();
+  void accept_all();
+  void take(UniqueFd connection);
+  void forget(int duplicate_fd);
+  void pause(int error);
+  void resume();
+
+  const ListenerOptions options_;
+  Log& log_;
+  UniqueFd lock_;
+  UniqueFd socket_;
+  UniqueFd stop_event_;
+  UniqueFd poll_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;  ///< 0: the file is not ours
+  std::function<void(UniqueFd)> on_connection_;
+  std::thread thread_;
+
+  // The accepting thread's.
+  std::unordered_map<int, UniqueFd> connections_;  ///< a duplicate of each, to learn when it is over
+  bool paused_ = false;
+  bool full_ = false;
+  bool complained_ = false;
+};
+
+}  // namespace topolet

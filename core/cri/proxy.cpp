@@ -1,0 +1,158 @@
+#include "core/cri/proxy.hpp"
+
+#include <absl/synchronization/mutex.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "core/cri/methods.hpp"
+#include "core/cri/proxy_inbound.hpp"
+#include "core/cri/proxy_stream_call.hpp"
+#include "core/cri/proxy_unary_call.hpp"
+#include "core/cri/proxy_wiring.hpp"
+#include "core/cri/upstream_call.hpp"
+
+namespace topolet {
+namespace {
+
+MessageLimits limits_of(const ProxyOptions& options) {
+  return {.message_bytes = options.max_message_bytes, .metadata_bytes = options.max_metadata_bytes};
+}
+
+void set_server_arguments(grpc::ServerBuilder& builder, const MessageLimits& limits) {
+  set_common_arguments(limits, [&](const char* key, int value) { builder.AddChannelArgument(key, value); });
+  // How often a client pings is between it and the runtime's habits; no reason to hang up on it.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+}
+
+}  // namespace
+
+class Proxy::Server {
+ public:
+  Server(const ProxyOptions& options, ProxyHooks hooks, Log& log);
+
+  void start();
+  void accept(UniqueFd connection);
+  void call(const std::string& path, const std::string& request, std::chrono::milliseconds timeout,
+            OwnCalls::Done done) {
+    own_calls_->start(upstream_of(parse_method(path)), path, request, timeout, std::move(done));
+  }
+  void stop();
+
+ private:
+  void wait_for_call();
+  void dispatch(const std::shared_ptr<Inbound>& inbound);
+  UnaryCall::Interest interest_in(const Method& method) const;
+  Upstream& upstream_of(const Method& method) {
+    return method.image_service && wiring_->images != nullptr ? *wiring_->images : *wiring_->runtime;
+  }
+
+  Log& log_;
+  const std::chrono::milliseconds grace_;
+  std::shared_ptr<Wiring> wiring_;
+  std::shared_ptr<OwnCalls> own_calls_;
+  std::unique_ptr<ConnectionWatch> watch_;
+  grpc::AsyncGenericService service_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<grpc::Server> server_;
+  std::atomic<bool> draining_ = false;
+  std::once_flag stopped_;
+};
+
+Proxy::Server::Server(const ProxyOptions& options, ProxyHooks hooks, Log& log) : log_(log), grace_(options.grace) {
+  // Debian builds abseil with its deadlock detector on, a tenth of the CPU time spent here.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  const MessageLimits limits = limits_of(options);
+  grpc::ServerBuilder builder;
+  set_server_arguments(builder, limits);
+  builder.RegisterAsyncGenericService(&service_);
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+  wiring_ = std::make_shared<Wiring>(builder.AddCompletionQueue(), std::move(hooks));
+  wiring_->runtime = std::make_unique<Upstream>(options.runtime_endpoint, "runtime", limits);
+  if (!options.image_endpoint.empty() && options.image_endpoint != options.runtime_endpoint) {
+    wiring_->images = std::make_unique<Upstream>(options.image_endpoint, "image", limits);
+  }
+  own_calls_ = std::make_shared<OwnCalls>(wiring_->loop);
+  watch_ = std::make_unique<ConnectionWatch>(wiring_->loop, wiring_->runtime->channel(), [this] {
+    log_.info("connected to the container runtime at {} again", wiring_->runtime->endpoint());
+    if (wiring_->hooks.on_connected) wiring_->hooks.on_connected();
+  });
+  server_ = builder.BuildAndStart();
+  wiring_->loop.start();
+}
+
+void Proxy::Server::start() {
+  wait_for_call();
+  watch_->start();
+}
+
+void Proxy::Server::accept(UniqueFd connection) {
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+  parameters.fd = connection.release();
+  acceptor_->HandleNewConnection(&parameters);
+}
+
+void Proxy::Server::wait_for_call() {
+  std::make_shared<Inbound>(wiring_->loop)
+      ->wait(service_, wiring_->loop.queue(), [this](const std::shared_ptr<Inbound>& inbound) {
+        wait_for_call();
+        dispatch(inbound);
+      });
+}
+
+void Proxy::Server::dispatch(const std::shared_ptr<Inbound>& inbound) {
+  if (draining_) return inbound->refuse({grpc::StatusCode::UNAVAILABLE, "topoletd is shutting down; try again"});
+  const Method method = parse_method(inbound->context.method());
+  const UnaryCall::Interest interest = interest_in(method);
+  Upstream& upstream = upstream_of(method);
+  if (method.known_unary || interest.intercepted || interest.observed) {
+    std::make_shared<UnaryCall>(wiring_, inbound, upstream)->serve(interest);
+  } else {
+    std::make_shared<StreamCall>(wiring_, inbound, upstream)->serve();
+  }
+}
+
+UnaryCall::Interest Proxy::Server::interest_in(const Method& method) const {
+  if (!method.runtime_service) return {};
+  return {.intercepted = wiring_->hooks.intercepted.count(method.name) != 0,
+          .observed = wiring_->hooks.observed.count(method.name) != 0};
+}
+
+void Proxy::Server::stop() {
+  std::call_once(stopped_, [this] {
+    draining_ = true;
+    wiring_->serving.wait_for_none(std::chrono::steady_clock::now() + grace_);
+    wiring_->loop.close();
+    own_calls_->cancel_all();
+    // A deadline in the past: what is still there, endless streams above all, is cancelled at once.
+    server_->Shutdown(std::chrono::system_clock::now());
+    wiring_->loop.wait_until_idle();
+    watch_->close();
+    wiring_->runtime->close();
+    if (wiring_->images != nullptr) wiring_->images->close();
+    wiring_->loop.join();
+  });
+}
+
+Proxy::Proxy(const ProxyOptions& options, ProxyHooks hooks, Log& log)
+    : server_(std::make_unique<Server>(options, std::move(hooks), log)) {}
+
+Proxy::~Proxy() { stop(); }
+
+void Proxy::start() { server_->start(); }
+
+void Proxy::accept(UniqueFd connection) { server_->accept(std::move(connection)); }
+
+void Proxy::call(std::string path, std::string request, std::chrono::milliseconds timeout,
+                 std::function<void(const Answer&)> done) {
+  server_->call(path, request, timeout, std::move(done));
+}
+
+void Proxy::stop() { server_->stop(); }
+
+}  // namespace topolet

@@ -1,0 +1,66 @@
+// The byte-faithful proxy: relays every call on its socket to the runtime, hands some to the core first.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/base/log.hpp"
+#include "core/base/unique_fd.hpp"
+#include "core/cri/call.hpp"
+
+namespace topolet {
+
+struct ProxyOptions {
+  std::string runtime_endpoint;  ///< "unix:///path"
+  std::string image_endpoint;    ///< where ImageService calls go; empty: the runtime's
+  int max_message_bytes = 64 << 20;
+  int max_metadata_bytes = 16 << 20;
+  /// How long stop() waits for the unary calls it serves.
+  std::chrono::milliseconds grace{2000};
+};
+
+/// What the core wants to see. Method names are short ones ("CreateContainer") and mean RuntimeService of v1 and
+/// v1alpha2. All functions run on the I/O thread and must not block.
+struct ProxyHooks {
+  std::set<std::string, std::less<>> intercepted;
+  std::function<void(std::shared_ptr<Call>)> on_call;
+
+  std::set<std::string, std::less<>> observed;
+  /// Runs after an OK answer went on to the client.
+  std::function<void(const std::string& path, const std::string& request, const std::string& response)> on_observed;
+
+  /// The runtime can be reached again after it could not be. (Not the first time, if that succeeds at once.)
+  std::function<void()> on_connected;
+};
+
+/// Any thread may call any function; none but call() from inside a hook.
+class Proxy final : public Runtime {
+ public:
+  /// call() works from here on; the other hooks wait for start().
+  Proxy(const ProxyOptions& options, ProxyHooks hooks, Log& log);
+  ~Proxy() override;
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+
+  /// Takes calls and watches the connection to the runtime from here on. Once.
+  void start();
+  /// Serves one client on its connected, non-blocking socket.
+  void accept(UniqueFd connection);
+
+  /// As Runtime::call; after stop() `done` runs at once, on the caller's thread, with UNAVAILABLE.
+  void call(std::string path, std::string request, std::chrono::milliseconds timeout,
+            std::function<void(const Answer&)> done) override;
+
+  /// Refuses new calls, waits `grace` for unary ones, cancels everything that is left and ends the I/O thread. Calls
+  /// that the core still holds may be used afterwards; they end CANCELLED.
+  void stop();
+
+ private:
+  class Server;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace topolet

@@ -1,0 +1,99 @@
+// One unary call on its way through the proxy.
+#pragma once
+
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/base/mutex.hpp"
+#include "core/cri/call.hpp"
+#include "core/cri/proxy_inbound.hpp"
+#include "core/cri/proxy_loop.hpp"
+#include "core/cri/proxy_wiring.hpp"
+
+namespace topolet {
+
+/// Reads the request, lets the core decide if it is intercepted, asks the runtime, answers the client. Lives as long as
+/// an operation of it is pending or the core holds it. The public functions but serve() are for any thread.
+class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
+ public:
+  using OnAnswer = std::function<void(const Answer&)>;
+
+  UnaryCall(std::shared_ptr<Wiring> wiring, std::shared_ptr<Inbound> inbound, Upstream& upstream);
+
+  /// What the core asked for, by the hooks.
+  struct Interest {
+    bool intercepted = false;
+    bool observed = false;
+  };
+  /// I/O thread.
+  void serve(Interest interest);
+
+  const std::string& path() const { return path_; }
+  const std::string& request() const { return request_bytes_; }
+  bool cancelled() const TOPOLET_EXCLUDES(mutex_);
+  void forward(const std::string& patch, OnAnswer on_answer) TOPOLET_EXCLUDES(mutex_);
+  void finish() TOPOLET_EXCLUDES(mutex_);
+  void reject(const grpc::Status& status) TOPOLET_EXCLUDES(mutex_);
+
+ private:
+  void on_request(bool ok);
+  void on_answer(bool ok);
+  void on_sent(bool) {}
+  void on_end(bool cancelled) TOPOLET_EXCLUDES(mutex_);
+
+  void start_upstream(const grpc::ByteBuffer& request) TOPOLET_REQUIRES(mutex_);
+  void send_answer() TOPOLET_REQUIRES(mutex_);
+  bool may_answer() TOPOLET_REQUIRES(mutex_);
+  void observe() const;
+
+  const std::shared_ptr<Wiring> wiring_;
+  const std::shared_ptr<Inbound> inbound_;
+  Upstream& upstream_;
+  const std::string path_;
+  Interest interest_;
+
+  // Written before the core or the runtime sees the call.
+  grpc::ByteBuffer request_;
+  std::string request_bytes_;
+
+  mutable Mutex mutex_;
+  grpc::ClientContext upstream_context_;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_ TOPOLET_GUARDED_BY(mutex_);
+  OnAnswer on_answer_ TOPOLET_GUARDED_BY(mutex_);
+  bool ended_ TOPOLET_GUARDED_BY(mutex_) = false;      ///< gRPC let go of the client's side: nothing can be sent
+  bool cancelled_ TOPOLET_GUARDED_BY(mutex_) = false;  ///< it ended without our answer
+  bool answered_ TOPOLET_GUARDED_BY(mutex_) = false;   ///< the client got, or is getting, its answer
+  bool have_answer_ TOPOLET_GUARDED_BY(mutex_) = false;
+
+  // Written by gRPC while the upstream call is in flight; ours once `have_answer_` is set.
+  grpc::ByteBuffer response_;
+  grpc::Status status_;
+
+  Op<UnaryCall, &UnaryCall::on_request> request_op_;
+  Op<UnaryCall, &UnaryCall::on_answer> answer_op_;
+  Op<UnaryCall, &UnaryCall::on_sent> sent_op_;
+};
+
+/// The core's handle on an intercepted call: letting it go answers the client.
+class InterceptedCall final : public Call {
+ public:
+  explicit InterceptedCall(std::shared_ptr<UnaryCall> call);
+  ~InterceptedCall() override;
+
+  const std::string& path() const override { return call_->path(); }
+  std::string_view method() const override;
+  const std::string& request() const override { return call_->request(); }
+  bool cancelled() const override { return call_->cancelled(); }
+  void forward(std::string patch, std::function<void(const Answer&)> on_answer) override;
+  void finish() override { call_->finish(); }
+  void reject(const Error& error) override;
+
+ private:
+  const std::shared_ptr<UnaryCall> call_;
+};
+
+}  // namespace topolet

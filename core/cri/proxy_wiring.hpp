@@ -1,0 +1,49 @@
+// What every relayed call needs of the proxy.
+#pragma once
+
+#include <memory>
+
+#include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
+#include "core/cri/proxy.hpp"
+#include "core/cri/proxy_loop.hpp"
+#include "core/cri/upstream.hpp"
+
+namespace topolet {
+
+/// Counts the unary calls that are being served, so that a shutdown can wait for them. Any thread.
+class Serving {
+ public:
+  void add() TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    ++count_;
+  }
+  void remove() TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (--count_ == 0) none_.notify_all();
+  }
+  void wait_for_none(std::chrono::steady_clock::time_point deadline) TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    while (count_ != 0 && none_.wait_until(mutex_, deadline)) {
+    }
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar none_;
+  std::size_t count_ TOPOLET_GUARDED_BY(mutex_) = 0;
+};
+
+/// Shared by the proxy and its calls: a Call that the core still holds may outlive the proxy.
+struct Wiring {
+  Wiring(std::unique_ptr<grpc::ServerCompletionQueue> queue, ProxyHooks proxy_hooks)
+      : loop(std::move(queue)), hooks(std::move(proxy_hooks)) {}
+
+  EventLoop loop;
+  const ProxyHooks hooks;
+  std::unique_ptr<Upstream> runtime;
+  std::unique_ptr<Upstream> images;  ///< null: the runtime's
+  Serving serving;
+};
+
+}  // namespace topolet

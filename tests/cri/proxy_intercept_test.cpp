@@ -1,0 +1,301 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <future>
+#include <thread>
+
+#include "tests/cri/proxy_rig.hpp"
+
+namespace topolet::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+constexpr const char* kCreate = "/runtime.v1.RuntimeService/CreateContainer";
+
+/// Values handed from the I/O thread to the test's.
+template <class T>
+class Mailbox {
+ public:
+  void put(T value) {
+    MutexLock lock(mutex_);
+    values_.push_back(std::move(value));
+    changed_.notify_all();
+  }
+  /// Blocks until there is one; a default value after 20 s.
+  T take() {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    MutexLock lock(mutex_);
+    while (values_.empty()) {
+      if (!changed_.wait_until(mutex_, give_up)) return T();
+    }
+    T value = std::move(values_.front());
+    values_.pop_front();
+    return value;
+  }
+  bool empty() {
+    MutexLock lock(mutex_);
+    return values_.empty();
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<T> values_ TOPOLET_GUARDED_BY(mutex_);
+};
+
+struct Observation {
+  std::string path;
+  std::string request;
+  std::string response;
+};
+
+class ProxyIntercept : public ::testing::Test {
+ protected:
+  ProxyHooks hooks() {
+    return {.intercepted = {"CreateContainer", "NotYetInvented"},
+            .on_call = [this](std::shared_ptr<Call> call) { calls_.put(std::move(call)); },
+            .observed = {"ListContainers"},
+            .on_observed =
+                [this](const std::string& path, const std::string& request, const std::string& response) {
+                  observed_.put({path, request, response});
+                },
+            .on_connected = {}};
+  }
+  std::future<RawAnswer> create(const std::string& message = "request") {
+    return std::async(std::launch::async,
+                      [this, message] { return rig_.client.call({.path = kCreate, .message = message}); });
+  }
+  std::function<void(const Answer&)> keep_answer() {
+    return [this](const Answer& answer) { answers_.put(answer); };
+  }
+  /// Until the proxy has learned that the client is gone.
+  static void wait_until_cancelled(const Call& call) {
+    while (!call.cancelled()) std::this_thread::yield();
+  }
+
+  Mailbox<std::shared_ptr<Call>> calls_;
+  Mailbox<Observation> observed_;
+  Mailbox<Answer> answers_;
+  TemporaryDirectory directory_;
+  RecordingRuntime runtime_{directory_.file("runtime.sock")};
+  ProxyRig rig_{directory_, hooks()};
+};
+
+TEST_F(ProxyIntercept, ShowsTheRequestAndForwardsItWithThePatchBehind) {
+  runtime_.handle("CreateContainer", RecordingRuntime::answer("created"));
+  auto answered = create("request");
+  const auto call = calls_.take();
+  ASSERT_NE(call, nullptr);
+  EXPECT_EQ(call->path(), kCreate);
+  EXPECT_EQ(call->method(), "CreateContainer");
+  EXPECT_EQ(call->request(), "request");
+  EXPECT_FALSE(call->cancelled());
+  EXPECT_THAT(runtime_.calls(), IsEmpty());
+
+  call->forward(" and patch", keep_answer());
+  const Answer answer = answers_.take();
+  EXPECT_EQ(answer.code, Code::kOk);
+  EXPECT_EQ(answer.body, "created");
+  EXPECT_EQ(answered.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  call->finish();
+  EXPECT_THAT(answered.get().messages, ElementsAre("created"));
+  EXPECT_THAT(runtime_.calls().at(0).messages, ElementsAre("request and patch"));
+}
+
+TEST_F(ProxyIntercept, ForwardsTheRequestUntouchedWithoutAPatch) {
+  for (const std::string& message : {std::string(), std::string(16 << 20, 'r')}) {
+    auto answered = create(message);
+    const auto call = calls_.take();
+    ASSERT_NE(call, nullptr);
+    EXPECT_TRUE(call->request() == message);
+    call->forward("", keep_answer());
+    answers_.take();
+    call->finish();
+    EXPECT_TRUE(answered.get().status.ok());
+    EXPECT_TRUE(runtime_.calls().back().messages.at(0) == message);
+  }
+}
+
+TEST_F(ProxyIntercept, FinishesWithTheAnswerExactlyAsItCame) {
+  runtime_.handle("CreateContainer", [](Exchange& exchange) {
+    exchange.read();
+    exchange.add_header("header-key", "one");
+    exchange.add_trailer("trailer-bin", std::string("\0\x01", 2));
+    return grpc::Status(grpc::StatusCode::ALREADY_EXISTS, "name is taken", "details");
+  });
+  auto answered = create();
+  const auto call = calls_.take();
+  ASSERT_NE(call, nullptr);
+  call->forward("patch", keep_answer());
+  const Answer answer = answers_.take();
+  EXPECT_EQ(answer.code, Code::kAlreadyExists);
+  EXPECT_EQ(answer.message, "name is taken");
+  EXPECT_EQ(answer.body, "");
+  call->finish();
+  const RawAnswer got = answered.get();
+  EXPECT_EQ(got.status.error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_EQ(got.status.error_message(), "name is taken");
+  EXPECT_EQ(got.status.error_details(), "details");
+  EXPECT_THAT(got.trailer,
+              ElementsAre(Pair("grpc-status-details-bin", "details"), Pair("trailer-bin", std::string("\0\x01", 2))));
+}
+
+TEST_F(ProxyIntercept, RejectsWithoutTheRuntimeEverKnowing) {
+  auto answered = create();
+  const auto call = calls_.take();
+  ASSERT_NE(call, nullptr);
+  call->reject({Code::kResourceExhausted, "no CPUs left"});
+  const RawAnswer answer = answered.get();
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(answer.status.error_message(), "no CPUs left");
+  EXPECT_THAT(runtime_.calls(), IsEmpty());
+}
+
+TEST_F(ProxyIntercept, RejectsAfterTheRuntimeAnswered) {
+  auto answered = create();
+  const auto call = calls_.take();
+  ASSERT_NE(call, nullptr);
+  call->forward("", keep_answer());
+  EXPECT_EQ(answers_.take().code, Code::kOk);
+  call->reject({Code::kInternal, "the store is gone"});
+  EXPECT_EQ(answered.get().status.error_message(), "the store is gone");
+}
+
+TEST_F(ProxyIntercept, AnswersUnavailableWhenTheCallIsDropped) {
+  auto answered = create();
+  ASSERT_NE(calls_.take(), nullptr);
+  const RawAnswer answer = answered.get();
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(answer.status.error_message(), HasSubstr("CreateContainer"));
+}
+
+TEST_F(ProxyIntercept, AnswersUnavailableWhenTheCallIsDroppedAfterTheRuntimesAnswer) {
+  auto answered = create();
+  auto call = calls_.take();
+  ASSERT_NE(call, nullptr);
+  call->forward("", keep_answer());
+  answers_.take();
+  call.reset();
+  EXPECT_EQ(answered.get().status.error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ProxyIntercept, TellsOfAClientThatWentAwayAndForwardsNothingForIt) {
+  const auto client = rig_.client.open({.path = kCreate, .message = {}});
+  client->write("request");
+  const auto call = calls_.take();
+  ASSERT_NE(call, nullptr);
+  client->cancel();
+  wait_until_cancelled(*call);
+  call->forward("patch", keep_answer());
+  EXPECT_EQ(answers_.take().code, Code::kCancelled);
+  call->finish();
+  call->reject({Code::kInternal, "too late"});
+  EXPECT_EQ(rig_.client.call({.path = "/runtime.v1.RuntimeService/Version", .message = ""}).status.error_code(),
+            grpc::StatusCode::OK);
+  EXPECT_THAT(runtime_.calls("CreateContainer"), IsEmpty());
+}
+
+TEST_F(ProxyIntercept, CancelsTheForwardedCallWithTheClientAndStillReports) {
+  runtime_.handle("CreateContainer", [](Exchange& exchange) {
+    exchange.read();
+    exchange.wait_for_cancellation();
+    return grpc::Status::OK;
+  });
+  const auto client = rig_.client.open({.path = kCreate, .message = {}});
+  client->write("request");
+  const auto call = calls_.take();
+  ASSERT_NE(call, nullptr);
+  call->forward("", keep_answer());
+  ASSERT_THAT(runtime_.wait_for_arrivals("CreateContainer", 1), SizeIs(1));
+  client->cancel();
+  EXPECT_EQ(answers_.take().code, Code::kCancelled);
+  const auto ended = runtime_.wait_for_ends("CreateContainer", 1);
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_TRUE(ended[0].cancelled);
+  EXPECT_TRUE(answers_.empty());
+}
+
+TEST_F(ProxyIntercept, SurvivesCancellationAtAnyMoment) {
+  constexpr int kRounds = 300;
+  std::atomic<int> reported = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto client = rig_.client.open({.path = kCreate, .message = {}});
+    client->write("request");
+    const auto call = calls_.take();
+    ASSERT_NE(call, nullptr);
+    std::thread canceller([&] { client->cancel(); });
+    call->forward("patch", [&, call](const Answer&) {
+      ++reported;
+      call->finish();
+      answers_.put({});
+    });
+    canceller.join();
+    answers_.take();
+  }
+  EXPECT_EQ(reported, kRounds);
+}
+
+TEST_F(ProxyIntercept, InterceptsByNameInTheVersionsItKnowsOnly) {
+  auto invented = std::async(std::launch::async, [&] {
+    return rig_.client.call({.path = "/runtime.v1alpha2.RuntimeService/NotYetInvented", .message = "invented"});
+  });
+  const auto call = calls_.take();
+  ASSERT_NE(call, nullptr);
+  EXPECT_EQ(call->request(), "invented");
+  call->reject({Code::kUnimplemented, "no"});
+  EXPECT_EQ(invented.get().status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+
+  EXPECT_TRUE(rig_.client.call({.path = "/runtime.v2.RuntimeService/CreateContainer", .message = ""}).status.ok());
+  EXPECT_TRUE(rig_.client.call({.path = "/some.other.Service/CreateContainer", .message = ""}).status.ok());
+  EXPECT_TRUE(calls_.empty());
+}
+
+TEST_F(ProxyIntercept, ShowsObservedCallsWithoutHoldingThem) {
+  runtime_.handle("ListContainers", RecordingRuntime::answer("containers"));
+  const RawAnswer answer = rig_.client.call({.path = "/runtime.v1.RuntimeService/ListContainers", .message = "filter"});
+  EXPECT_THAT(answer.messages, ElementsAre("containers"));
+  const Observation seen = observed_.take();
+  EXPECT_EQ(seen.path, "/runtime.v1.RuntimeService/ListContainers");
+  EXPECT_EQ(seen.request, "filter");
+  EXPECT_EQ(seen.response, "containers");
+}
+
+TEST_F(ProxyIntercept, ObservesNoFailures) {
+  runtime_.handle("ListContainers", RecordingRuntime::refuse({grpc::StatusCode::INTERNAL, "no"}));
+  rig_.client.call({.path = "/runtime.v1.RuntimeService/ListContainers", .message = ""});
+  runtime_.handle("ListContainers", RecordingRuntime::answer("second"));
+  rig_.client.call({.path = "/runtime.v1.RuntimeService/ListContainers", .message = ""});
+  EXPECT_EQ(observed_.take().response, "second");
+}
+
+TEST_F(ProxyIntercept, MakesCallsOfItsOwn) {
+  runtime_.handle("ContainerStatus", RecordingRuntime::answer("status"));
+  runtime_.handle("UpdateContainerResources", RecordingRuntime::refuse({grpc::StatusCode::NOT_FOUND, "no such"}));
+  rig_.proxy.call("/runtime.v1.RuntimeService/ContainerStatus", "which", std::chrono::seconds(20), keep_answer());
+  EXPECT_EQ(answers_.take().body, "status");
+  EXPECT_THAT(runtime_.calls().at(0).messages, ElementsAre("which"));
+  rig_.proxy.call("/runtime.v1.RuntimeService/UpdateContainerResources", "", std::chrono::seconds(20), keep_answer());
+  const Answer refused = answers_.take();
+  EXPECT_EQ(refused.code, Code::kNotFound);
+  EXPECT_EQ(refused.message, "no such");
+}
+
+TEST_F(ProxyIntercept, GivesUpOnAnOwnCallThatTakesTooLong) {
+  runtime_.handle("ContainerStatus", [](Exchange& exchange) {
+    exchange.wait_for_cancellation();
+    return grpc::Status::OK;
+  });
+  rig_.proxy.call("/runtime.v1.RuntimeService/ContainerStatus", "", std::chrono::milliseconds(50), keep_answer());
+  EXPECT_EQ(answers_.take().code, Code::kDeadlineExceeded);
+}
+
+}  // namespace
+}  // namespace topolet::testing

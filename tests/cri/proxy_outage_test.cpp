@@ -1,0 +1,263 @@
+// The runtime down, back, lost in the middle of a call; and the end of the proxy itself.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <future>
+#include <optional>
+#include <thread>
+
+#include "tests/cri/proxy_rig.hpp"
+
+namespace topolet::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr const char* kVersion = "/runtime.v1.RuntimeService/Version";
+constexpr const char* kEvents = "/runtime.v1.RuntimeService/GetContainerEvents";
+
+grpc::Status wait_for_cancellation(Exchange& exchange) {
+  exchange.read();
+  exchange.wait_for_cancellation();
+  return grpc::Status::OK;
+}
+
+/// Counts on_connected.
+class Connections {
+ public:
+  void add() {
+    MutexLock lock(mutex_);
+    ++count_;
+    changed_.notify_all();
+  }
+  /// False after 20 s.
+  bool wait_for(int count) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    MutexLock lock(mutex_);
+    while (count_ < count) {
+      if (!changed_.wait_until(mutex_, give_up)) return false;
+    }
+    return true;
+  }
+  int count() {
+    MutexLock lock(mutex_);
+    return count_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int count_ TOPOLET_GUARDED_BY(mutex_) = 0;
+};
+
+// An empty SETTINGS frame, without which a client does not take the connection for established.
+const std::string kHttp2Settings("\0\0\0\x04\0\0\0\0\0", 9);
+// A HEADERS frame of stream 1: ":status: 200", "content-type: application/grpc".
+const std::string kHttp2ResponseHeaders(
+    "\0\0\x14\x01\x04\0\0\0\x01\x88\x0f\x10\x10"
+    "application/grpc",
+    29);
+
+/// Takes one connection, waits for the first call on it, sends `response` and hangs up.
+class BreakingRuntime {
+ public:
+  BreakingRuntime(const std::string& path, const std::string& response) : path_(path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(socket_.get(), 8), 0);
+    thread_ = std::thread([this, response] { serve(response); });
+  }
+  ~BreakingRuntime() {
+    thread_.join();
+    ::unlink(path_.c_str());
+  }
+  BreakingRuntime(const BreakingRuntime&) = delete;
+  BreakingRuntime& operator=(const BreakingRuntime&) = delete;
+
+ private:
+  void serve(const std::string& response) const {
+    const UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    send(connection, kHttp2Settings);
+    std::string received;
+    std::array<char, 4096> chunk{};
+    while (received.find("request") == std::string::npos) {
+      const ssize_t size = ::read(connection.get(), chunk.data(), chunk.size());
+      if (size <= 0) return;
+      received.append(chunk.data(), static_cast<std::size_t>(size));
+    }
+    send(connection, response);
+  }
+  static void send(const UniqueFd& connection, const std::string& bytes) {
+    EXPECT_EQ(::write(connection.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  }
+
+  const std::string path_;
+  UniqueFd socket_;
+  std::thread thread_;
+};
+
+class ProxyOutage : public ::testing::Test {
+ protected:
+  ProxyHooks hooks() {
+    ProxyHooks hooks;
+    hooks.intercepted = {"CreateContainer"};
+    hooks.on_call = [this](std::shared_ptr<Call> call) { intercepted_.set_value(std::move(call)); };
+    hooks.on_connected = [this] { connections_.add(); };
+    return hooks;
+  }
+
+  Connections connections_;
+  std::promise<std::shared_ptr<Call>> intercepted_;
+  TemporaryDirectory directory_;
+  std::string socket_ = directory_.file("runtime.sock");
+};
+
+TEST_F(ProxyOutage, NamesTheEndpointWhileTheRuntimeIsDownAndWorksOnceItIsUp) {
+  ProxyRig rig(directory_, hooks());
+  for (const char* path : {kVersion, kEvents}) {
+    const RawAnswer answer = rig.client.call({.path = path, .message = ""});
+    EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_THAT(answer.status.error_message(), HasSubstr("unix://" + socket_));
+    EXPECT_THAT(answer.status.error_message(), HasSubstr("'runtime'"));
+  }
+  RecordingRuntime runtime(socket_);
+  ASSERT_TRUE(connections_.wait_for(1));
+  for (const char* path : {kVersion, kEvents}) {
+    EXPECT_TRUE(rig.client.call({.path = path, .message = ""}).status.ok());
+  }
+}
+
+TEST_F(ProxyOutage, TellsOfEveryReturnOfTheRuntimeButNotOfTheFirstConnection) {
+  std::optional<RecordingRuntime> runtime(socket_);
+  ProxyRig rig(directory_, hooks());
+  EXPECT_TRUE(rig.client.call({.path = kVersion, .message = ""}).status.ok());
+  EXPECT_EQ(connections_.count(), 0);
+  for (int restart = 1; restart <= 3; ++restart) {
+    runtime.reset();
+    runtime.emplace(socket_);
+    ASSERT_TRUE(connections_.wait_for(restart));
+    EXPECT_TRUE(rig.client.call({.path = kVersion, .message = ""}).status.ok());
+  }
+}
+
+TEST_F(ProxyOutage, SaysUnavailableWhenTheRuntimeDiesDuringACall) {
+  std::optional<RecordingRuntime> runtime(socket_);
+  runtime->handle("Version", wait_for_cancellation);
+  ProxyRig rig(directory_, hooks());
+  auto answered =
+      std::async(std::launch::async, [&] { return rig.client.call({.path = kVersion, .message = "request"}); });
+  ASSERT_THAT(runtime->wait_for_arrivals("Version", 1), SizeIs(1));
+  runtime.reset();
+  const grpc::Status status = answered.get().status;
+  EXPECT_TRUE(status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+              status.error_code() == grpc::StatusCode::CANCELLED)
+      << status.error_message();
+}
+
+TEST_F(ProxyOutage, NamesTheEndpointWhenTheConnectionBreaksDuringACall) {
+  for (const std::string& response : {std::string(), kHttp2ResponseHeaders}) {
+    for (const char* path : {kVersion, kEvents}) {
+      const BreakingRuntime runtime(socket_, response);
+      ProxyRig rig(directory_, hooks());
+      const RawAnswer answer = rig.client.call({.path = path, .message = "request"});
+      EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE) << answer.status.error_message();
+      EXPECT_THAT(answer.status.error_message(), HasSubstr("unix://" + socket_));
+    }
+  }
+}
+
+TEST_F(ProxyOutage, StopsWhileStreamsAreOpen) {
+  RecordingRuntime runtime(socket_);
+  runtime.handle("GetContainerEvents", wait_for_cancellation);
+  ProxyRig rig(directory_, hooks());
+  const auto call = rig.client.open({.path = kEvents, .message = {}});
+  call->write("request");
+  ASSERT_THAT(runtime.wait_for_arrivals("GetContainerEvents", 1), SizeIs(1));
+  rig.proxy.stop();
+  EXPECT_FALSE(call->finish().status.ok());
+  const auto ended = runtime.wait_for_ends("GetContainerEvents", 1);
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_TRUE(ended[0].cancelled);
+}
+
+TEST_F(ProxyOutage, LetsAUnaryCallFinishBeforeItStops) {
+  RecordingRuntime runtime(socket_);
+  std::promise<void> release;
+  runtime.handle("Version", [&](Exchange& exchange) {
+    exchange.read();
+    release.get_future().wait();
+    exchange.write("version");
+    return grpc::Status::OK;
+  });
+  ProxyRig rig(directory_, hooks(), {.runtime_endpoint = {}, .image_endpoint = {}, .grace = std::chrono::minutes(1)});
+  auto answered = std::async(std::launch::async, [&] { return rig.client.call({.path = kVersion, .message = ""}); });
+  ASSERT_THAT(runtime.wait_for_arrivals("Version", 1), SizeIs(1));
+  auto stopped = std::async(std::launch::async, [&] { rig.proxy.stop(); });
+  // New calls are refused from the moment it stops.
+  while (rig.client.call({.path = "/runtime.v1.RuntimeService/Status", .message = ""}).status.ok()) {
+  }
+  release.set_value();
+  EXPECT_TRUE(answered.get().status.ok());
+  stopped.get();
+}
+
+TEST_F(ProxyOutage, CancelsAUnaryCallThatOutlastsTheGrace) {
+  RecordingRuntime runtime(socket_);
+  runtime.handle("Version", wait_for_cancellation);
+  ProxyRig rig(directory_, hooks(),
+               {.runtime_endpoint = {}, .image_endpoint = {}, .grace = std::chrono::milliseconds(1)});
+  auto answered = std::async(std::launch::async, [&] { return rig.client.call({.path = kVersion, .message = ""}); });
+  ASSERT_THAT(runtime.wait_for_arrivals("Version", 1), SizeIs(1));
+  rig.proxy.stop();
+  rig.proxy.stop();
+  EXPECT_FALSE(answered.get().status.ok());
+  EXPECT_TRUE(runtime.wait_for_ends("Version", 1).at(0).cancelled);
+}
+
+TEST_F(ProxyOutage, KeepsTheCoresHandlesUsableAfterItsEnd) {
+  RecordingRuntime runtime(socket_);
+  auto rig = std::make_unique<ProxyRig>(
+      directory_, hooks(),
+      ProxyOptions{.runtime_endpoint = {}, .image_endpoint = {}, .grace = std::chrono::milliseconds(1)});
+  const auto client = rig->client.open({.path = "/runtime.v1.RuntimeService/CreateContainer", .message = {}});
+  client->write("request");
+  const std::shared_ptr<Call> call = intercepted_.get_future().get();
+  rig->proxy.stop();
+  EXPECT_TRUE(call->cancelled());
+  Code code = Code::kOk;
+  call->forward("", [&](const Answer& answer) { code = answer.code; });
+  EXPECT_EQ(code, Code::kCancelled);
+  call->finish();
+  call->reject({Code::kInternal, "too late"});
+  rig->proxy.call(kVersion, "", std::chrono::seconds(1), [&](const Answer& answer) { code = answer.code; });
+  EXPECT_EQ(code, Code::kUnavailable);
+  client->finish();
+  rig.reset();
+  EXPECT_EQ(call->request(), "request");
+  EXPECT_THAT(runtime.calls(), IsEmpty());
+}
+
+TEST_F(ProxyOutage, EndsOwnCallsWhenItStops) {
+  RecordingRuntime runtime(socket_);
+  runtime.handle("Version", wait_for_cancellation);
+  ProxyRig rig(directory_, hooks());
+  std::promise<Code> ended;
+  rig.proxy.call(kVersion, "", std::chrono::hours(1), [&](const Answer& answer) { ended.set_value(answer.code); });
+  ASSERT_THAT(runtime.wait_for_arrivals("Version", 1), SizeIs(1));
+  rig.proxy.stop();
+  EXPECT_EQ(ended.get_future().get(), Code::kCancelled);
+}
+
+}  // namespace
+}  // namespace topolet::testing
