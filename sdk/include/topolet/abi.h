@@ -55,15 +55,15 @@ extern "C" {
 
 /* True if `ptr->field` was there when the writer of `*ptr` was compiled. `ptr` is evaluated more than once. */
 #define TOPOLET_HAS(ptr, field) \
-  ((size_t)((const char *)&(ptr)->field - (const char *)(ptr)) + sizeof((ptr)->field) <= (size_t)(ptr)->struct_size)
+  ((size_t)((const char*)&(ptr)->field - (const char*)(ptr)) + sizeof((ptr)->field) <= (size_t)(ptr)->struct_size)
 
 /* The same for the elements of an array with this stride. */
 #define TOPOLET_STRIDE_HAS(stride, type, field) \
-  (offsetof(type, field) + sizeof(((const type *)0)->field) <= (size_t)(stride))
+  (offsetof(type, field) + sizeof(((const type*)0)->field) <= (size_t)(stride))
 
 /* Pointer to element `i` of an array of `type` whose elements lie `stride` bytes apart. */
 #define TOPOLET_AT(type, items, stride, i) \
-  ((const type *)(const void *)((const char *)(items) + (size_t)(stride) * (size_t)(i)))
+  ((const type*)(const void*)((const char*)(items) + (size_t)(stride) * (size_t)(i)))
 
 /* A position (into an array of the topology) that stands for "none". */
 #define TOPOLET_NONE UINT32_MAX
@@ -72,7 +72,7 @@ extern "C" {
 
 /* `len` bytes at `ptr`. Not zero-terminated. `ptr` may be null if `len` is 0. */
 typedef struct topolet_str {
-  const char *ptr;
+  const char* ptr;
   size_t len;
 } topolet_str;
 
@@ -81,7 +81,7 @@ typedef struct topolet_str {
   { literal, sizeof(literal) - 1 }
 
 typedef struct topolet_strs {
-  const topolet_str *items;
+  const topolet_str* items;
   size_t count;
 } topolet_strs;
 
@@ -91,14 +91,14 @@ typedef struct topolet_kv {
 } topolet_kv;
 
 typedef struct topolet_kvs {
-  const topolet_kv *items;
+  const topolet_kv* items;
   size_t count;
 } topolet_kvs;
 
 /* A set of OS indices: index i is in it if bit i % 64 of words[i / 64] is set. `count` is the number of words; `words`
  * may be null if it is 0. Indices beyond the last word are not in the set. */
 typedef struct topolet_set {
-  const uint64_t *words;
+  const uint64_t* words;
   size_t count;
 } topolet_set;
 
@@ -137,7 +137,7 @@ typedef struct topolet_node {
   topolet_set cpus;     /* local CPUs; of a memory-only node those of its DRAM node, or none */
   topolet_str subtype;  /* hwloc's, such as "HBM"; often empty */
   int64_t memory_bytes; /* huge pages included; 0 = unknown */
-  const topolet_huge_pages *huge_pages;
+  const topolet_huge_pages* huge_pages;
   uint32_t huge_pages_count;
   uint32_t huge_pages_stride;
 } topolet_node;
@@ -152,7 +152,7 @@ typedef enum topolet_domain_kind {
 /* A piece of the machine that hwloc knows as one object. */
 typedef struct topolet_domain {
   int32_t kind; /* topolet_domain_kind */
-  uint32_t reserved;
+  uint32_t padding;
   topolet_set cpus;
   topolet_set nodes; /* CPU nodes */
 } topolet_domain;
@@ -163,26 +163,26 @@ typedef struct topolet_topology {
   uint32_t distances_known; /* 0: the machine names none; `distances` is 10 on the diagonal, 20 elsewhere */
   uint64_t generation;      /* grows when the machine changes (CPUs on- or offline) */
 
-  const topolet_pu *pus; /* online CPUs by ascending os_index */
+  const topolet_pu* pus; /* online CPUs by ascending os_index */
   uint32_t pu_count;
   uint32_t pu_stride;
-  const topolet_node *nodes; /* by ascending os_index */
+  const topolet_node* nodes; /* by ascending os_index */
   uint32_t node_count;
   uint32_t node_stride;
-  const topolet_domain *domains;
+  const topolet_domain* domains;
   uint32_t domain_count;
   uint32_t domain_stride;
 
-  const topolet_set *cores; /* CPUs of each core */
+  const topolet_set* cores; /* CPUs of each core */
   size_t core_count;
-  const topolet_set *l3s; /* CPUs that share a last-level cache; none where there is no such cache */
+  const topolet_set* l3s; /* CPUs that share a last-level cache; none where there is no such cache */
   size_t l3_count;
-  const topolet_set *dies;
+  const topolet_set* dies;
   size_t die_count;
-  const topolet_set *packages;
+  const topolet_set* packages;
   size_t package_count;
 
-  const uint32_t *distances; /* SLIT: node_count rows of node_count, by position in `nodes`; null without nodes */
+  const uint32_t* distances; /* SLIT: node_count rows of node_count, by position in `nodes`; null without nodes */
 
   topolet_set online;
   topolet_set allowed;
@@ -191,7 +191,11 @@ typedef struct topolet_topology {
 
 /* ---- Workload ---------------------------------------------------------------------------------------------------- */
 
-typedef enum topolet_qos { TOPOLET_QOS_GUARANTEED = 0, TOPOLET_QOS_BURSTABLE = 1, TOPOLET_QOS_BESTEFFORT = 2 } topolet_qos;
+typedef enum topolet_qos {
+  TOPOLET_QOS_GUARANTEED = 0,
+  TOPOLET_QOS_BURSTABLE = 1,
+  TOPOLET_QOS_BESTEFFORT = 2
+} topolet_qos;
 
 typedef struct topolet_huge_page_limit {
   topolet_str page_size; /* as the CRI writes it, such as "2MB" */
@@ -205,7 +209,7 @@ typedef struct topolet_demand {
   int64_t cpu_limit_milli;           /* 0 = unlimited */
   int64_t memory_request_bytes;      /* 0 = none or unknown */
   int64_t memory_limit_bytes;        /* 0 = unlimited */
-  const topolet_huge_page_limit *huge_page_limits;
+  const topolet_huge_page_limit* huge_page_limits;
   uint32_t huge_page_limit_count;
   uint32_t huge_page_limit_stride;
 } topolet_demand;
@@ -221,8 +225,8 @@ typedef struct topolet_workload {
   topolet_str container_name;
   topolet_str runtime_handler; /* empty for the runtime's default */
   int32_t qos;                 /* topolet_qos */
-  uint32_t reserved;
-  const topolet_demand *demand;
+  uint32_t padding;
+  const topolet_demand* demand;
   topolet_set kubelet_cpus; /* a bound the kubelet set; empty = none */
   topolet_set kubelet_mems; /* the same for memory nodes */
   topolet_strs devices;     /* host paths */
@@ -249,24 +253,24 @@ typedef struct topolet_ledger_entry {
   uint32_t attempt;
   int32_t qos;  /* topolet_qos */
   int32_t mode; /* topolet_mode */
-  uint32_t reserved;
+  uint32_t padding;
   topolet_set cpus;
   topolet_set withheld; /* held for it and run on by nobody */
   topolet_set mems;     /* empty: not bound */
-  const topolet_demand *demand;
+  const topolet_demand* demand;
 } topolet_ledger_entry;
 
 /* Who holds what, as the decision sees it. */
 typedef struct topolet_ledger {
   uint32_t struct_size;
-  uint32_t reserved_field;
+  uint32_t padding;
   uint64_t generation;
   topolet_set allowed;   /* CPUs topolet may use at all, reserved ones included */
   topolet_set reserved;  /* the system's: never in the pool, never exclusive */
   topolet_set pool;      /* shared CPUs: allowed, and not reserved, held, withheld or isolated */
   topolet_set exclusive; /* held by one container each */
   topolet_set withheld;
-  const topolet_ledger_entry *entries;
+  const topolet_ledger_entry* entries;
   uint32_t entry_count;
   uint32_t entry_stride;
 } topolet_ledger;
@@ -279,9 +283,9 @@ typedef struct topolet_candidate {
   uint32_t is_domain; /* 0: a combination of nodes that is no domain */
   topolet_set nodes;  /* CPU nodes; empty for CPUs that no node covers */
   topolet_set cpus;   /* allowed CPUs, whoever holds them */
-  topolet_set free;   /* those of `cpus` in the pool: exclusive CPUs are taken from them, shared containers run on them */
-  uint32_t distance;  /* sum of SLIT distances over all ordered pairs of its nodes, itself included */
-  uint32_t reserved;
+  topolet_set free; /* those of `cpus` in the pool: exclusive CPUs are taken from them, shared containers run on them */
+  uint32_t distance; /* sum of SLIT distances over all ordered pairs of its nodes, itself included */
+  uint32_t padding;
 } topolet_candidate;
 
 /* One decision: what is to be placed, where it could go, and the machine and the ledger at that moment. An immutable
@@ -291,12 +295,12 @@ typedef struct topolet_request {
   uint32_t exclusive;      /* 1: CPUs of its own are asked for */
   uint32_t exclusive_cpus; /* how many; 0 unless `exclusive` */
   uint32_t candidate_count;
-  const topolet_candidate *candidates;
+  const topolet_candidate* candidates;
   uint32_t candidate_stride;
-  uint32_t reserved;
-  const topolet_workload *workload;
-  const topolet_topology *topology;
-  const topolet_ledger *ledger;
+  uint32_t padding;
+  const topolet_workload* workload;
+  const topolet_topology* topology;
+  const topolet_ledger* ledger;
 } topolet_request;
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
@@ -312,7 +316,7 @@ typedef enum topolet_option_type {
 typedef struct topolet_option {
   topolet_str name; /* lower case, digits and '-', such as "keep-free" */
   int32_t type;     /* topolet_option_type */
-  uint32_t reserved;
+  uint32_t padding;
   topolet_str default_value; /* as it would be written in the config */
   topolet_strs allowed;      /* the choices; empty for the other types */
   int64_t minimum;           /* for integers */
@@ -327,13 +331,12 @@ typedef struct topolet_host topolet_host;
 /* The host as one instance sees it. */
 struct topolet_host {
   uint32_t struct_size;
-  uint32_t reserved;
-  void *context; /* the host's own */
+  uint32_t padding;
+  void* context; /* the host's own */
 
-  /* The host's capability of this id (such as TOPOLET_LOG_ID), or null if it has none. The host owns the struct; it lives
-   * until destroy() has returned.
-   * [any-thread] */
-  const void *(*get_capability)(const topolet_host *host, topolet_str id);
+  /* The host's capability of this id (such as TOPOLET_LOG_ID), or null if it has none. The host owns the struct; it
+   * lives until destroy() has returned. [any-thread] */
+  const void* (*get_capability)(const topolet_host* host, topolet_str id);
 };
 
 /* ---- Instance ---------------------------------------------------------------------------------------------------- */
@@ -342,37 +345,37 @@ struct topolet_host {
 typedef struct topolet_error_sink topolet_error_sink;
 struct topolet_error_sink {
   uint32_t struct_size;
-  uint32_t reserved;
-  void *context; /* the host's own */
+  uint32_t padding;
+  void* context; /* the host's own */
 
-  /* Copies the message: one line that names the thing and the way out. The last one counts; beyond 1,024 bytes it is cut.
-   * [control], during create() only */
-  int32_t (*set)(const topolet_error_sink *sink, topolet_str message);
+  /* Copies the message: one line that names the thing and the way out. The last one counts; beyond 1,024 bytes it is
+   * cut. [control], during create() only */
+  int32_t (*set)(const topolet_error_sink* sink, topolet_str message);
 };
 
 /* A plugin at work. Made and owned by the plugin from create() to destroy(). */
 typedef struct topolet_instance topolet_instance;
 struct topolet_instance {
   uint32_t struct_size;
-  uint32_t reserved;
-  void *context; /* the plugin's own */
+  uint32_t padding;
+  void* context; /* the plugin's own */
 
   /* The plugin's capability of this id (such as TOPOLET_SCORE_ID), or null if it has none; unknown ids are normal. The
    * plugin owns the struct; it lives until destroy() has returned. Called after create().
    * [control] */
-  const void *(*get_capability)(const topolet_instance *instance, topolet_str id);
+  const void* (*get_capability)(const topolet_instance* instance, topolet_str id);
 
   /* Frees the instance and all that belongs to it. No call into it is running and none follows.
    * [control] */
-  void (*destroy)(const topolet_instance *instance);
+  void (*destroy)(const topolet_instance* instance);
 };
 
 /* What an instance is made from. */
 typedef struct topolet_create_request {
   uint32_t struct_size;
-  uint32_t reserved;
-  const topolet_host *host; /* lives until destroy() has returned */
-  topolet_kvs options;      /* one value for each option of the table, checked against its type; borrowed for the call */
+  uint32_t padding;
+  const topolet_host* host; /* lives until destroy() has returned */
+  topolet_kvs options; /* one value for each option of the table, checked against its type; borrowed for the call */
 } topolet_create_request;
 
 /* ---- Entry ------------------------------------------------------------------------------------------------------- */
@@ -382,19 +385,18 @@ typedef struct topolet_plugin_entry {
   uint32_t struct_size; /* sizeof(topolet_plugin_entry) */
   uint32_t abi_minor;   /* TOPOLET_ABI_MINOR */
   uint32_t abi_draft;   /* TOPOLET_ABI_DRAFT */
-  uint32_t reserved;
+  uint32_t padding;
   topolet_str id;      /* lower case, digits and '-'; the file is called id.so */
   topolet_str version; /* the plugin's own, for people */
-  const topolet_option *options;
+  const topolet_option* options;
   uint32_t option_count;
   uint32_t option_stride;
 
   /* Makes an instance and stores it in *instance. On failure returns TOPOLET_FAILED, says why through `error`, leaves
-   * *instance alone and keeps nothing. `request` and `error` are borrowed for the call; the instance stays the plugin's.
-   * More than one instance may exist at a time.
-   * [control] */
-  int32_t (*create)(const topolet_create_request *request, const topolet_error_sink *error,
-                    const topolet_instance **instance);
+   * *instance alone and keeps nothing. `request` and `error` are borrowed for the call; the instance stays the
+   * plugin's. More than one instance may exist at a time. [control] */
+  int32_t (*create)(const topolet_create_request* request, const topolet_error_sink* error,
+                    const topolet_instance** instance);
 } topolet_plugin_entry;
 
 /* The one symbol a plugin exports. Defined by the plugin, never by the host. */
@@ -408,7 +410,7 @@ static inline int topolet_set_has(topolet_set set, uint32_t index) {
 }
 
 /* 1 if the string is the zero-terminated `text`. */
-static inline int topolet_str_is(topolet_str string, const char *text) {
+static inline int topolet_str_is(topolet_str string, const char* text) {
   size_t i = 0;
   while (i < string.len && text[i] != '\0' && string.ptr[i] == text[i]) ++i;
   return i == string.len && text[i] == '\0';

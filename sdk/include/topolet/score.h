@@ -24,29 +24,28 @@ typedef enum topolet_verdict_kind {
 typedef struct topolet_score_sink topolet_score_sink;
 struct topolet_score_sink {
   uint32_t struct_size;
-  uint32_t reserved;
-  void *context; /* the host's own */
+  uint32_t padding;
+  void* context; /* the host's own */
 
-  /* Sets the verdict on the candidate at this position, once. `score` counts for TOPOLET_VERDICT_SCORE only. `reason` is
-   * for people: what was looked at and found; it is copied, and cut beyond 1,024 bytes.
-   * Returns TOPOLET_OK; TOPOLET_UNKNOWN, TOPOLET_DUPLICATE, TOPOLET_OUT_OF_RANGE or TOPOLET_INVALID for a wrong answer, which costs
-   * the plugin its vote in this decision; TOPOLET_LATE when the host has given up on the call.
-   * [decision] */
-  int32_t (*set)(const topolet_score_sink *sink, uint32_t candidate, int32_t kind, int32_t score, topolet_str reason);
+  /* Sets the verdict on the candidate at this position, once. `score` counts for TOPOLET_VERDICT_SCORE only. `reason`
+   * is for people: what was looked at and found; it is copied, and cut beyond 1,024 bytes. Returns TOPOLET_OK;
+   * TOPOLET_UNKNOWN, TOPOLET_DUPLICATE, TOPOLET_OUT_OF_RANGE or TOPOLET_INVALID for a wrong answer, which costs the
+   * plugin its vote in this decision; TOPOLET_LATE when the host has given up on the call. [decision] */
+  int32_t (*set)(const topolet_score_sink* sink, uint32_t candidate, int32_t kind, int32_t score, topolet_str reason);
 
   /* Says why score() is about to return TOPOLET_FAILED. Copies the message.
    * [decision] */
-  int32_t (*error)(const topolet_score_sink *sink, topolet_str message);
+  int32_t (*error)(const topolet_score_sink* sink, topolet_str message);
 };
 
 typedef struct topolet_score {
   uint32_t struct_size;
-  uint32_t reserved;
+  uint32_t padding;
 
   /* Scores all candidates of the request. Candidates it does not set are abstained from. `request` and `sink` are
    * borrowed for the call. Returns TOPOLET_OK, or TOPOLET_FAILED to give up its vote in this decision.
    * [decision] */
-  int32_t (*score)(const topolet_instance *instance, const topolet_request *request, const topolet_score_sink *sink);
+  int32_t (*score)(const topolet_instance* instance, const topolet_request* request, const topolet_score_sink* sink);
 } topolet_score;
 
 #ifdef __cplusplus
