@@ -174,11 +174,12 @@ Status ask(const std::string& plugin, const char* function, const Answer& answer
                  fmt::format("{}: {} gave an answer that makes no sense: {}", plugin, function, answer.fault)};
   }
   if (status == TOPOLET_OK) return {};
-  if (answer.error.empty()) {
-    return Error{Code::kUnavailable,
-                 fmt::format("{}: {} failed without a reason (status {})", plugin, function, status)};
-  }
-  return Error{Code::kUnavailable, fmt::format("{}: {} failed: {}", plugin, function, answer.error)};
+  const std::string why = answer.error.empty() ? "no reason given" : answer.error;
+  if (status == TOPOLET_FAILED)
+    return Error{Code::kUnavailable, fmt::format("{}: {} failed: {}", plugin, function, why)};
+  if (status == TOPOLET_THREW) return Error{Code::kInternal, fmt::format("{}: {} threw: {}", plugin, function, why)};
+  return Error{Code::kInternal,
+               fmt::format("{}: {} returned {}, which it must not: {}", plugin, function, status, why)};
 }
 
 template <class Capability, class Function>

@@ -111,7 +111,8 @@ typedef enum topolet_status {
   TOPOLET_OUT_OF_RANGE = 3, /* a number is outside its bounds, or a set names an index above 65535 */
   TOPOLET_UNKNOWN = 4,      /* there is no such candidate */
   TOPOLET_DUPLICATE = 5,    /* said before in the same call */
-  TOPOLET_LATE = 6          /* the host has given up on this call: return as soon as you can */
+  TOPOLET_LATE = 6,         /* the host has given up on this call: return as soon as you can */
+  TOPOLET_THREW = 7         /* the plugin's own barrier caught an exception; counts as misbehaviour */
 } topolet_status;
 
 /* ---- Topology --------------------------------------------------------------------------------------------------- */
