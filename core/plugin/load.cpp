@@ -1,0 +1,184 @@
+#include "core/plugin/load.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#define BOOST_DLL_USE_STD_FS
+#include <algorithm>
+#include <boost/dll/shared_library.hpp>
+#include <optional>
+
+#include "core/plugin/barrier.hpp"
+#include "core/plugin/file_check.hpp"
+
+namespace topolet {
+namespace {
+
+namespace dll = boost::dll;
+
+Error refuse(const std::string& name, const Error& why) {
+  return {why.code, fmt::format("plugin {}: {}", name, why.message)};
+}
+
+Error refuse(const std::string& name, std::string why) {
+  return {Code::kFailedPrecondition, fmt::format("plugin {}: {}", name, why)};
+}
+
+/// What dlerror said, without Boost's own words around it and the path, which the message names anyway.
+std::string loader_words(const std::string& what, const std::string& path) {
+  std::string words = what;
+  if (const auto own = words.find(path + ": "); own != std::string::npos) words = words.substr(own + path.size() + 2);
+  if (const auto boost = words.find(" [system"); boost != std::string::npos) words.resize(boost);
+  if (const auto boost = words.find(": Bad file descriptor"); boost != std::string::npos) words.resize(boost);
+  return clean_text(view_of(words));
+}
+
+/// RTLD_NODELETE keeps the library mapped when the handle goes: what it left behind (thread-locals, exit handlers,
+/// a call that was given up on) may still run its code.
+Result<dll::shared_library> open_library(const std::filesystem::path& path) {
+  const auto mode =
+      dll::load_mode::rtld_now | dll::load_mode::rtld_local | static_cast<dll::load_mode::type>(RTLD_NODELETE);
+  std::optional<dll::shared_library> library;
+  std::string why;
+  try {
+    library.emplace(path, mode);
+    return *library;
+  } catch (const std::exception& exception) {
+    why = loader_words(exception.what(), path.native());
+  } catch (...) {
+    why = "a constructor in it threw";
+  }
+  return Error{Code::kFailedPrecondition, fmt::format("cannot load {}: {}", path.native(), why)};
+}
+
+/// A plugin of another major has the same symbol under another number.
+std::string missing_symbol(const dll::shared_library& library, const std::string& path) {
+  for (int major = 2; major < 10; ++major) {
+    if (library.has(fmt::format("topolet_plugin_v{}", major))) {
+      return fmt::format("{} is made for ABI major {}; this topolet loads major 1", path, major);
+    }
+  }
+  return fmt::format("{} does not export {}", path, TOPOLET_ENTRY_SYMBOL);
+}
+
+Status check_entry(const topolet_plugin_entry& entry, const std::string& name, const std::string& path) {
+  if (!TOPOLET_HAS(&entry, abi_draft)) {
+    return refuse(name, fmt::format("{} has a {} of {} bytes, too small to be one", path, TOPOLET_ENTRY_SYMBOL,
+                                    entry.struct_size));
+  }
+  if (entry.abi_draft != TOPOLET_ABI_DRAFT) {
+    return refuse(name, fmt::format("{} is made for draft {} of the ABI; this topolet loads draft {}: build it anew",
+                                    path, entry.abi_draft, TOPOLET_ABI_DRAFT));
+  }
+  if (!TOPOLET_HAS(&entry, create) || entry.create == nullptr) {
+    return refuse(name, fmt::format("{} has no create function in its {}", path, TOPOLET_ENTRY_SYMBOL));
+  }
+  if (const std::string id = clean_text(entry.id); id != name) {
+    return refuse(name, fmt::format("{} says that its id is '{}'; its file must be called {}.so", path, id, id));
+  }
+  return {};
+}
+
+/// What create() is told and what it tells.
+struct Creation {
+  std::string error;
+
+  static std::int32_t set_error(const topolet_error_sink* sink, topolet_str message) {
+    static_cast<Creation*>(sink->context)->error = clean_text(message);
+    return TOPOLET_OK;
+  }
+};
+
+using OptionValues = std::vector<std::pair<std::string, std::string>>;
+
+/// One checked value for each option of the table: the given one or the default.
+Result<OptionValues> complete(const std::vector<PluginOption>& options, const OptionValues& given) {
+  const auto find = [](auto& items, const std::string& name, auto name_of) {
+    return std::find_if(items.begin(), items.end(), [&](const auto& item) { return name_of(item) == name; });
+  };
+  const auto option_name = [](const PluginOption& option) { return option.name; };
+  const auto value_name = [](const auto& value) { return value.first; };
+  for (const auto& value : given) {
+    const auto option = find(options, value.first, option_name);
+    if (option == options.end()) return Error{Code::kInvalidArgument, fmt::format("has no option {}", value.first)};
+    if (auto checked = check_option_value(*option, value.second); !checked) {
+      return Error{checked.error().code, fmt::format("option {}: {}", value.first, checked.error().message)};
+    }
+  }
+  OptionValues values;
+  for (const PluginOption& option : options) {
+    const auto value = find(given, option.name, value_name);
+    values.emplace_back(option.name, value == given.end() ? option.default_value : value->second);
+  }
+  return values;
+}
+
+}  // namespace
+
+Result<PluginLibrary> PluginLibrary::load(const std::filesystem::path& plugin_dir, const std::string& name) {
+  if (!is_plain_name(name)) {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("plugin '{}': names are lower case, digits and '-'; the file is NAME.so in plugin-dir",
+                             clean_text(view_of(name)))};
+  }
+  auto path = check_plugin_file(plugin_dir, name);
+  if (!path) return refuse(name, path.error());
+  auto opened = open_library(*path);
+  if (!opened) return refuse(name, opened.error());
+  if (!opened->has(TOPOLET_ENTRY_SYMBOL)) return refuse(name, missing_symbol(*opened, path->native()));
+  const auto& entry = opened->get<const topolet_plugin_entry>(TOPOLET_ENTRY_SYMBOL);
+  if (auto checked = check_entry(entry, name, path->native()); !checked) return checked.error();
+  auto options = read_option_table(entry);
+  if (!options) return refuse(name, options.error());
+
+  PluginLibrary library;
+  library.entry_ = &entry;
+  library.id_ = name;
+  library.version_ = clean_text(entry.version);
+  library.options_ = *std::move(options);
+  library.path_ = *std::move(path);
+  return library;
+}
+
+Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
+    const std::vector<std::pair<std::string, std::string>>& values, std::shared_ptr<Log> log) const {
+  auto options = complete(options_, values);
+  if (!options) return refuse(id_, options.error());
+  std::vector<topolet_kv> views;
+  for (const auto& [name, value] : *options) views.push_back({view_of(name), view_of(value)});
+
+  auto host = std::make_unique<PluginHost>(id_, std::move(log));
+  const topolet_create_request request{sizeof(request), 0, host->view(), {views.data(), views.size()}};
+  Creation creation;
+  const topolet_error_sink sink{sizeof(sink), 0, &creation, &Creation::set_error};
+  const topolet_instance* instance = nullptr;
+  std::int32_t status = TOPOLET_FAILED;
+  if (const auto thrown = thrown_by([&] { status = entry_->create(&request, &sink, &instance); })) {
+    return Error{Code::kInternal, fmt::format("plugin {}: create {}", id_, *thrown)};
+  }
+  if (status != TOPOLET_OK) {
+    const std::string why =
+        creation.error.empty() ? fmt::format("no reason given (status {})", status) : creation.error;
+    return Error{Code::kInternal, fmt::format("plugin {}: create failed: {}", id_, why)};
+  }
+  if (instance == nullptr) return Error{Code::kInternal, fmt::format("plugin {}: create gave no instance", id_)};
+  return PluginPolicy::adopt(id_, std::move(host), instance);
+}
+
+LoadedLibraries load_plugins(const std::filesystem::path& plugin_dir, const std::vector<std::string>& names) {
+  LoadedLibraries loaded;
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (std::find(names.begin(), name, *name) != name) {
+      loaded.errors.push_back(refuse(*name, "enabled twice; two plugins of one id cannot run"));
+      continue;
+    }
+    if (auto library = PluginLibrary::load(plugin_dir, *name)) {
+      loaded.libraries.push_back(*std::move(library));
+    } else {
+      loaded.errors.push_back(library.error());
+    }
+  }
+  return loaded;
+}
+
+}  // namespace topolet

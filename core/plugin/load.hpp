@@ -1,0 +1,54 @@
+// Plugins from files: which files may be loaded, what they say of themselves, and instances of them.
+// A library that was opened stays mapped until the process ends.
+#pragma once
+
+#include <topolet/abi.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/log.hpp"
+#include "core/base/result.hpp"
+#include "core/plugin/option_table.hpp"
+#include "core/plugin/plugin_policy.hpp"
+
+namespace topolet {
+
+/// A loaded library: what it says of itself, and where instances come from. Immutable.
+class PluginLibrary {
+ public:
+  /// Loads `plugin_dir`/`name`.so. Refusals are one line that names the plugin and the file.
+  static Result<PluginLibrary> load(const std::filesystem::path& plugin_dir, const std::string& name);
+
+  const std::string& id() const { return id_; }
+  const std::string& version() const { return version_; }
+  const std::vector<PluginOption>& options() const { return options_; }
+  const std::filesystem::path& path() const { return path_; }  ///< canonical
+
+  /// Makes an instance. `values`: option name → value; options left out get their default.
+  /// INVALID_ARGUMENT for an unknown option or a bad value; INTERNAL when the plugin's create() fails, with its reason.
+  Result<std::shared_ptr<PluginPolicy>> create(const std::vector<std::pair<std::string, std::string>>& values,
+                                               std::shared_ptr<Log> log) const;
+
+ private:
+  PluginLibrary() = default;
+
+  const topolet_plugin_entry* entry_ = nullptr;
+  std::string id_;
+  std::string version_;
+  std::vector<PluginOption> options_;
+  std::filesystem::path path_;
+};
+
+struct LoadedLibraries {
+  std::vector<PluginLibrary> libraries;  ///< in the order of their names in the list
+  std::vector<Error> errors;             ///< one for each that was refused
+};
+
+/// Loads all of `names`, in this order; a name that comes twice is refused the second time.
+LoadedLibraries load_plugins(const std::filesystem::path& plugin_dir, const std::vector<std::string>& names);
+
+}  // namespace topolet

@@ -1,0 +1,180 @@
+#include "core/plugin/request_view.hpp"
+
+#include <utility>
+
+namespace topolet {
+
+// The enumerators are passed as numbers; these are the places where ours and the ABI's could drift apart.
+static_assert(static_cast<int>(DomainKind::kNode) == TOPOLET_DOMAIN_NODE);
+static_assert(static_cast<int>(DomainKind::kDie) == TOPOLET_DOMAIN_DIE);
+static_assert(static_cast<int>(DomainKind::kPackage) == TOPOLET_DOMAIN_PACKAGE);
+static_assert(static_cast<int>(DomainKind::kMachine) == TOPOLET_DOMAIN_MACHINE);
+static_assert(static_cast<int>(Qos::kGuaranteed) == TOPOLET_QOS_GUARANTEED);
+static_assert(static_cast<int>(Qos::kBurstable) == TOPOLET_QOS_BURSTABLE);
+static_assert(static_cast<int>(Qos::kBestEffort) == TOPOLET_QOS_BESTEFFORT);
+static_assert(static_cast<int>(Mode::kExclusive) == TOPOLET_MODE_EXCLUSIVE);
+static_assert(static_cast<int>(Mode::kShared) == TOPOLET_MODE_SHARED);
+static_assert(static_cast<int>(Mode::kReserved) == TOPOLET_MODE_RESERVED);
+static_assert(static_cast<int>(Mode::kForeign) == TOPOLET_MODE_FOREIGN);
+static_assert(kNoPosition == TOPOLET_NONE);
+
+namespace {
+
+template <class T>
+std::uint32_t count_of(const std::vector<T>& items) {
+  return static_cast<std::uint32_t>(items.size());
+}
+
+std::vector<topolet_set> sets_of(const std::vector<CpuSet>& sets) {
+  std::vector<topolet_set> views;
+  views.reserve(sets.size());
+  for (const CpuSet& set : sets) views.push_back(view_of(set));
+  return views;
+}
+
+std::vector<topolet_str> strings_of(const std::vector<std::string>& strings) {
+  std::vector<topolet_str> views;
+  views.reserve(strings.size());
+  for (const std::string& string : strings) views.push_back(view_of(string));
+  return views;
+}
+
+template <class Pairs>
+std::vector<topolet_kv> pairs_of(const Pairs& pairs) {
+  std::vector<topolet_kv> views;
+  views.reserve(pairs.size());
+  for (const auto& pair : pairs) views.push_back({view_of(pair.first), view_of(pair.second)});
+  return views;
+}
+
+}  // namespace
+
+topolet_str view_of(std::string_view text) { return {text.data(), text.size()}; }
+
+TopologyView::TopologyView(std::shared_ptr<const Topology> topology)
+    : topology_(topology ? std::move(topology) : std::make_shared<const Topology>()) {
+  const Topology& machine = *topology_;
+  pus_.reserve(machine.pus.size());
+  for (const Pu& pu : machine.pus) pus_.push_back({pu.os_index, pu.core, pu.l3, pu.die, pu.node, pu.package});
+
+  std::size_t sizes = 0;
+  for (const Node& node : machine.nodes) sizes += node.huge_pages.size();
+  huge_pages_.reserve(sizes);
+  nodes_.reserve(machine.nodes.size());
+  for (const Node& node : machine.nodes) {
+    const topolet_huge_pages* first = huge_pages_.data() + huge_pages_.size();
+    for (const HugePages& pages : node.huge_pages) huge_pages_.push_back({pages.page_bytes, pages.count});
+    nodes_.push_back({node.os_index, node.memory_only ? 1U : 0U, view_of(node.cpus), view_of(node.subtype),
+                      node.memory_bytes, first, count_of(node.huge_pages), sizeof(topolet_huge_pages)});
+  }
+  domains_.reserve(machine.domains.size());
+  for (const Domain& domain : machine.domains) {
+    domains_.push_back({static_cast<std::int32_t>(domain.kind), 0, view_of(domain.cpus), view_of(domain.nodes)});
+  }
+  cores_ = sets_of(machine.cores);
+  l3s_ = sets_of(machine.l3s);
+  dies_ = sets_of(machine.dies);
+  packages_ = sets_of(machine.packages);
+
+  view_ = {sizeof(topolet_topology), machine.distances_known ? 1U : 0U, machine.generation, pus_.data(), count_of(pus_),
+           sizeof(topolet_pu), nodes_.data(), count_of(nodes_), sizeof(topolet_node), domains_.data(),
+           count_of(domains_), sizeof(topolet_domain), cores_.data(), cores_.size(), l3s_.data(), l3s_.size(),
+           dies_.data(), dies_.size(), packages_.data(), packages_.size(),
+           // A plugin reads nodes × nodes numbers here, so a matrix of another size is not shown at all.
+           machine.distances.size() == nodes_.size() * nodes_.size() ? machine.distances.data() : nullptr,
+           view_of(machine.online), view_of(machine.allowed), view_of(machine.isolated)};
+}
+
+DemandView::DemandView(const Demand& demand) {
+  huge_page_limits_.reserve(demand.hugepage_limit_bytes.size());
+  for (const auto& [page_size, bytes] : demand.hugepage_limit_bytes) {
+    huge_page_limits_.push_back({view_of(page_size), bytes});
+  }
+  view_ = {sizeof(topolet_demand),         demand.memory_request_estimated ? 1U : 0U,
+           demand.cpu_request_milli,       demand.cpu_limit_milli,
+           demand.memory_request_bytes,    demand.memory_limit_bytes,
+           huge_page_limits_.data(),       count_of(huge_page_limits_),
+           sizeof(topolet_huge_page_limit)};
+}
+
+RequestView::RequestView(const PolicyRequest& request, std::shared_ptr<const TopologyView> topology)
+    : request_(request), topology_(std::move(topology)), demand_(request.workload.demand) {
+  fill_ledger();
+  fill_workload();
+  fill_candidates();
+  view_ = {sizeof(topolet_request),
+           request.exclusive ? 1U : 0U,
+           request.exclusive ? request.exclusive_cpus : 0,
+           count_of(candidates_),
+           candidates_.data(),
+           sizeof(topolet_candidate),
+           0,
+           &workload_,
+           &topology_->view(),
+           &ledger_};
+}
+
+void RequestView::fill_ledger() {
+  const LedgerView& ledger = request_.ledger;
+  entry_demands_.reserve(ledger.entries.size());
+  entries_.reserve(ledger.entries.size());
+  for (const LedgerEntry& entry : ledger.entries) {
+    const topolet_demand* demand = entry_demands_.emplace_back(entry.demand).view();
+    entries_.push_back({view_of(entry.key.pod_uid), view_of(entry.key.name), entry.key.attempt,
+                        static_cast<std::int32_t>(entry.qos), static_cast<std::int32_t>(entry.placement.mode), 0,
+                        view_of(entry.placement.cpus), view_of(entry.placement.withheld), view_of(entry.placement.mems),
+                        demand});
+  }
+  ledger_ = {sizeof(topolet_ledger),
+             0,
+             ledger.generation,
+             view_of(ledger.allowed),
+             view_of(ledger.reserved),
+             view_of(ledger.pool),
+             view_of(ledger.exclusive),
+             view_of(ledger.withheld),
+             entries_.data(),
+             count_of(entries_),
+             sizeof(topolet_ledger_entry)};
+}
+
+void RequestView::fill_workload() {
+  const Workload& workload = request_.workload;
+  devices_ = strings_of(workload.devices);
+  cdi_devices_ = strings_of(workload.cdi_devices);
+  env_ = pairs_of(workload.env);
+  pod_labels_ = pairs_of(workload.pod_labels);
+  pod_annotations_ = pairs_of(workload.pod_annotations);
+  annotations_ = pairs_of(workload.annotations);
+  workload_ = {sizeof(topolet_workload),
+               workload.key.attempt,
+               view_of(workload.key.pod_uid),
+               view_of(workload.pod_name),
+               view_of(workload.pod_namespace),
+               view_of(workload.sandbox_id),
+               view_of(workload.key.name),
+               view_of(workload.runtime_handler),
+               static_cast<std::int32_t>(workload.qos),
+               0,
+               demand_.view(),
+               view_of(workload.kubelet_cpus),
+               view_of(workload.kubelet_mems),
+               {devices_.data(), devices_.size()},
+               {cdi_devices_.data(), cdi_devices_.size()},
+               {env_.data(), env_.size()},
+               {pod_labels_.data(), pod_labels_.size()},
+               {pod_annotations_.data(), pod_annotations_.size()},
+               {annotations_.data(), annotations_.size()}};
+}
+
+void RequestView::fill_candidates() {
+  free_.reserve(request_.candidates.size());
+  candidates_.reserve(request_.candidates.size());
+  for (const Candidate& candidate : request_.candidates) {
+    const CpuSet& free = free_.emplace_back(candidate.cpus & request_.ledger.pool);
+    candidates_.push_back({static_cast<std::int32_t>(candidate.kind), candidate.is_domain ? 1U : 0U,
+                           view_of(candidate.nodes), view_of(candidate.cpus), view_of(free), candidate.distance, 0});
+  }
+}
+
+}  // namespace topolet

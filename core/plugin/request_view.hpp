@@ -1,0 +1,85 @@
+// What a plugin sees of a decision: the core's values as the structs of <topolet/abi.h>.
+#pragma once
+
+#include <topolet/abi.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/placement/policy.hpp"
+
+namespace topolet {
+
+topolet_str view_of(std::string_view text);
+
+template <class Tag>
+topolet_set view_of(const IndexSet<Tag>& set) {
+  return {set.words().data(), set.words().size()};
+}
+
+/// A topology as C structs. Shares the topology, so the view stays valid as long as this object. Immutable.
+class TopologyView {
+ public:
+  /// A null topology is shown as an empty machine.
+  explicit TopologyView(std::shared_ptr<const Topology> topology);
+  TopologyView(const TopologyView&) = delete;
+  TopologyView& operator=(const TopologyView&) = delete;
+
+  const topolet_topology& view() const { return view_; }
+  const std::shared_ptr<const Topology>& topology() const { return topology_; }
+
+ private:
+  std::shared_ptr<const Topology> topology_;
+  std::vector<topolet_pu> pus_;
+  std::vector<topolet_huge_pages> huge_pages_;
+  std::vector<topolet_node> nodes_;
+  std::vector<topolet_domain> domains_;
+  std::vector<topolet_set> cores_, l3s_, dies_, packages_;
+  topolet_topology view_{};
+};
+
+/// A demand as C structs. Borrows the demand's strings.
+class DemandView {
+ public:
+  explicit DemandView(const Demand& demand);
+  /// Valid until this object moves.
+  const topolet_demand* view() const { return &view_; }
+
+ private:
+  std::vector<topolet_huge_page_limit> huge_page_limits_;
+  topolet_demand view_{};
+};
+
+/// One PolicyRequest as C structs, made once for all plugins and calls of a decision. Borrows the request, which must
+/// stay unchanged. Immutable.
+class RequestView {
+ public:
+  RequestView(const PolicyRequest& request, std::shared_ptr<const TopologyView> topology);
+  RequestView(const RequestView&) = delete;
+  RequestView& operator=(const RequestView&) = delete;
+
+  const topolet_request& view() const { return view_; }
+  const PolicyRequest& request() const { return request_; }
+
+ private:
+  void fill_ledger();
+  void fill_workload();
+  void fill_candidates();
+
+  const PolicyRequest& request_;
+  std::shared_ptr<const TopologyView> topology_;
+  std::vector<DemandView> entry_demands_;
+  std::vector<topolet_ledger_entry> entries_;
+  topolet_ledger ledger_{};
+  DemandView demand_;
+  std::vector<topolet_str> devices_, cdi_devices_;
+  std::vector<topolet_kv> env_, pod_labels_, pod_annotations_, annotations_;
+  topolet_workload workload_{};
+  std::vector<CpuSet> free_;
+  std::vector<topolet_candidate> candidates_;
+  topolet_request view_{};
+};
+
+}  // namespace topolet
