@@ -67,7 +67,7 @@ CREATE TABLE outcome (
   message TEXT NOT NULL
 ) STRICT;
 CREATE INDEX outcome_by_decision ON outcome (decision);
-CREATE INDEX outcome_by_time ON outcome (at_ms);
+CREATE INDEX outcome_by_time ON outcome (at_ms, decision);
 CREATE INDEX outcome_by_container_id ON outcome (container_id);
 
 CREATE TABLE ended (
@@ -148,12 +148,14 @@ std::string triggers_v1() {
          append_only("pool_version", "generation = NEW.generation", "generation", "pool");
 }
 
+// CROSS JOIN keeps the order as written: without statistics SQLite would read all of decided to find the few live ones.
+// Each part of audit follows its index by time, so that their union is merged and not sorted.
 constexpr const char* kViewsV1 = R"sql(
 CREATE VIEW current_placements AS
 SELECT d.pod_namespace AS namespace, d.pod_name AS pod, d.container, d.attempt, l.container_id, l.state, d.mode,
        l.cpus, d.withheld, d.mems, strftime('%Y-%m-%dT%H:%M:%fZ', d.at_ms / 1000.0, 'unixepoch') AS since, d.reason,
        d.decision
-FROM live l JOIN decided d USING (decision)
+FROM live l CROSS JOIN decided d USING (decision)
 ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
 
 CREATE VIEW decision AS
@@ -173,26 +175,26 @@ LEFT JOIN ended e ON e.decision = d.decision
 LEFT JOIN repeat r ON r.decision = d.decision;
 
 CREATE VIEW audit AS
-SELECT strftime('%Y-%m-%dT%H:%M:%fZ', a.at_ms / 1000.0, 'unixepoch') AS time, a.decision, a.event,
-       d.pod_namespace AS namespace, d.pod_name AS pod, d.container, d.attempt, a.what, a.reason, a.at_ms
-FROM (
-  SELECT at_ms, decision, 0 AS step, event,
-         ltrim(mode || CASE cpus WHEN '' THEN '' ELSE ', CPUs ' || cpus END
-                    || CASE withheld WHEN '' THEN '' ELSE ', withheld ' || withheld END
-                    || CASE mems WHEN '' THEN '' ELSE ', memory nodes ' || mems END
-                    || CASE WHEN supersedes IS NULL THEN '' ELSE ', in place of ' || supersedes END, ', ') AS what,
-         reason
-  FROM decided
-  UNION ALL
-  SELECT at_ms, decision, 1, state,
-         ltrim(CASE container_id WHEN '' THEN '' ELSE 'container ' || container_id END
-               || CASE code WHEN 0 THEN '' ELSE ', status code ' || code END, ', '),
-         message
-  FROM outcome
-  UNION ALL
-  SELECT at_ms, decision, 2, 'ended', '', cause FROM ended
-) a JOIN decided d USING (decision)
-ORDER BY a.at_ms, a.decision, a.step;
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', at_ms / 1000.0, 'unixepoch') AS time, decision, event,
+       pod_namespace AS namespace, pod_name AS pod, container, attempt,
+       ltrim(mode || CASE cpus WHEN '' THEN '' ELSE ', CPUs ' || cpus END
+                  || CASE withheld WHEN '' THEN '' ELSE ', withheld ' || withheld END
+                  || CASE mems WHEN '' THEN '' ELSE ', memory nodes ' || mems END
+                  || CASE WHEN supersedes IS NULL THEN '' ELSE ', in place of ' || supersedes END, ', ') AS what,
+       reason, at_ms
+FROM decided
+UNION ALL
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', o.at_ms / 1000.0, 'unixepoch'), decision, o.state,
+       d.pod_namespace, d.pod_name, d.container, d.attempt,
+       ltrim(CASE o.container_id WHEN '' THEN '' ELSE 'container ' || o.container_id END
+             || CASE o.code WHEN 0 THEN '' ELSE ', status code ' || o.code END, ', '),
+       o.message, o.at_ms
+FROM outcome o JOIN decided d USING (decision)
+UNION ALL
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', e.at_ms / 1000.0, 'unixepoch'), decision, 'ended',
+       d.pod_namespace, d.pod_name, d.container, d.attempt, '', e.cause, e.at_ms
+FROM ended e JOIN decided d USING (decision)
+ORDER BY at_ms, decision;
 
 CREATE VIEW denials AS
 SELECT strftime('%Y-%m-%dT%H:%M:%fZ', d.at_ms / 1000.0, 'unixepoch') AS first,

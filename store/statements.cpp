@@ -2,6 +2,7 @@
 
 namespace topolet {
 
+// CROSS JOIN keeps the order as written: without statistics SQLite would read all of decided to find the few live ones.
 Result<Statements> Statements::prepare(const Database& database) {
   Statements all;
   const struct {
@@ -17,10 +18,10 @@ Result<Statements> Statements::prepare(const Database& database) {
       {all.find_boot, "find this boot", "SELECT boot FROM boot WHERE boot_id = ?1"},
       {all.end_other_boots, "end what was held before the reboot",
        "INSERT INTO ended (decision, at_ms, generation, cause) SELECT decision, ?2, ?3, 'reboot' "
-       "FROM live JOIN decided USING (decision) WHERE boot <> ?1"},
+       "FROM live CROSS JOIN decided USING (decision) WHERE boot <> ?1"},
       {all.forget_other_boots, "let go what was held before the reboot",
        "DELETE FROM live WHERE decision IN "
-       "(SELECT decision FROM live JOIN decided USING (decision) WHERE boot <> ?1)"},
+       "(SELECT decision FROM live CROSS JOIN decided USING (decision) WHERE boot <> ?1)"},
       {all.forget_other_pods, "forget the pods from before the reboot", "DELETE FROM pod WHERE boot <> ?1"},
 
       {all.add_decided, "add a decision",
@@ -61,7 +62,7 @@ Result<Statements> Statements::prepare(const Database& database) {
        "SELECT decision, state, l.container_id, pending_since_ms, l.cpus, at_ms, generation, event, supersedes, "
        "pod_uid, pod_namespace, pod_name, container, attempt, sandbox_id, d.container_id, runtime_handler, qos, "
        "cpu_request_milli, cpu_limit_milli, memory_request_bytes, memory_limit_bytes, mode, d.cpus, within, withheld, "
-       "mems, kubelet_cpus, nodes, reason FROM live l JOIN decided d USING (decision) ORDER BY decision"},
+       "mems, kubelet_cpus, nodes, reason FROM live l CROSS JOIN decided d USING (decision) ORDER BY decision"},
       {all.find_pods, "read the pods",
        "SELECT sandbox_id, pod_uid, pod_namespace, pod_name, runtime_handler FROM pod ORDER BY sandbox_id"},
       {all.find_last_generation, "read the last generation",

@@ -179,10 +179,12 @@ TEST_F(SchemaTest, FindsWithoutReadingEverything) {
       "SELECT * FROM decided WHERE pod_uid = 'u' AND container = 'c'",
       "SELECT * FROM decided WHERE container_id = 'c'",
       "SELECT * FROM outcome WHERE container_id = 'c'",
+      "SELECT * FROM current_placements",
       "SELECT * FROM live WHERE container_id = 'c'",
       "SELECT max(generation) FROM decided",
       "SELECT * FROM audit WHERE at_ms > 5",
       "SELECT * FROM decision WHERE pod_uid = 'u'",
+      "SELECT * FROM verdict WHERE decision = 1",
   };
   for (const std::string& search : searches) {
     for (const auto& row : rows("EXPLAIN QUERY PLAN " + search, 4)) {
