@@ -1,6 +1,10 @@
 # shellcheck shell=bash
 # Configures and builds a preset below build/; silent about what is up to date.
 
+kStoryProgram=build/dev/tests/integration/topolet-story
+kDaemonProgram=build/dev/core/topoletd
+kPluginDir=build/dev/plugins
+
 # build_preset PRESET [TARGET…]
 build_preset() {
   local preset=$1 target args=()

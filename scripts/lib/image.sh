@@ -45,11 +45,11 @@ has_image() {
     "name==$2,labels.\"io.cri-containerd.image\"==managed" 2>/dev/null | grep -q .
 }
 
-# import_image ADDRESS SNAPSHOTTER TAR_FILE REFERENCE…
+# import_image ADDRESS TAR_FILE REFERENCE… : the runtime unpacks it at the first create, with its own snapshotter.
 import_image() {
-  local address=$1 snapshotter=$2 tar_file=$3 reference
-  shift 3
-  ctr --address "$address" --namespace k8s.io images import --snapshotter "$snapshotter" "$tar_file" >/dev/null
+  local address=$1 tar_file=$2 reference
+  shift 2
+  ctr --address "$address" --namespace k8s.io images import --no-unpack "$tar_file" >/dev/null
   for reference in "$@"; do
     wait_until 20 has_image "$address" "$reference" || die "containerd at $address does not show the image $reference"
   done

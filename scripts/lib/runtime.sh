@@ -4,8 +4,9 @@
 #
 # ROOM/            short, since a unix socket's path has 108 bytes at most; made by make_room
 #   owner          "PID STARTTIME" of the process it belongs to
-#   containerd.sock
-# The pods belong below the cgroup /$(basename ROOM).
+#   containerd.sock, topolet.sock
+#   other-runtime  where our pods run in a runtime that is not ours: its endpoint
+# The pods' cgroups belong below /$(basename ROOM).
 
 # Whether programs may run from a directory: containers do, and /run and /tmp are often mounted noexec.
 is_executable_place() {
@@ -30,11 +31,12 @@ rooms_place() {
   die "no program can run from /tmp, /var/tmp or /run (all mounted noexec?)"
 }
 
-# The start time tells a process from a later one with the same PID.
+# The start time tells a process from a later one with the same PID; a zombie is dead.
 process_mark() {
-  local stat
+  local stat fields
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
   read -r -a fields <<<"${stat##*) }"
+  [[ ${fields[0]} != Z ]] || return 1
   echo "$1 ${fields[19]}"
 }
 
@@ -108,10 +110,9 @@ TOML
 
 # start_runtime ROOM: containerd on ROOM/containerd.sock with the images the tests and the story need.
 start_runtime() {
-  local room=$1 snapshotter
+  local room=$1
   ((EUID == 0)) || die "a container runtime needs root"
-  snapshotter=$(choose_snapshotter "$room")
-  write_runtime_config "$room" "$snapshotter"
+  write_runtime_config "$room" "$(choose_snapshotter "$room")"
   mkdir -p "$room/tmp"
   # A session of its own, so that Ctrl-C reaches only who started it.
   TMPDIR=$room/tmp setsid containerd --config "$room/containerd.toml" >"$room/containerd.log" 2>&1 </dev/null &
@@ -121,7 +122,7 @@ start_runtime() {
     die "containerd did not start; the end of its log is above"
   fi
   make_image "$room/image.tar" "$kPauseImage" "$kStoryImage"
-  import_image "$room/containerd.sock" "$snapshotter" "$room/image.tar" "$kPauseImage" "$kStoryImage"
+  import_image "$room/containerd.sock" "$room/image.tar" "$kPauseImage" "$kStoryImage"
 }
 
 runtime_answers() {
@@ -139,17 +140,17 @@ end_process() {
 # The kernel keeps 15 characters of a command's name.
 runs_command() { [[ $(cat "/proc/$1/comm" 2>/dev/null) == "${2:0:15}" ]]; }
 
-is_gone() {
-  ! runs_command "$1" "$2" || [[ $(cat "/proc/$1/stat" 2>/dev/null) == *") Z "* ]]
-}
+is_gone() { ! process_mark "$1" >/dev/null || ! runs_command "$1" "$2"; }
 
 # Containers go before their shims, which reap them.
 remove_containers() {
   local room=$1 id address
+  local deletions=()
   for id in $(runc --root "$room/runc/k8s.io" list --quiet 2>/dev/null); do
     runc --root "$room/runc/k8s.io" delete --force "$id" >/dev/null 2>&1 &
+    deletions+=("$!")
   done
-  wait
+  ((${#deletions[@]} == 0)) || wait "${deletions[@]}" || true
   for address in "$room"/state/io.containerd.runtime.v2.task/k8s.io/*/address; do
     if [[ -f $address ]]; then rm -f "$(sed 's|^unix://||' "$address")"; fi
   done
@@ -182,13 +183,40 @@ remove_cgroup() {
   [[ ! -d $1 ]]
 }
 
+# enter_runtime ROOM ENDPOINT: makes the image known to a runtime that is not ours.
+enter_runtime() {
+  local room=$1 endpoint=$2 address=${2#unix://}
+  [[ -S $address ]] || die "there is no socket $address"
+  echo "$endpoint" >"$room/other-runtime"
+  if ! ctr --address "$address" version >/dev/null 2>&1; then
+    say "$endpoint is no containerd; it must have the image $kStoryImage (scripts/private-runtime image FILE makes it)"
+    return
+  fi
+  if has_image "$address" "$kStoryImage"; then return; fi
+  echo "$kStoryImage" >"$room/imported"
+  make_image "$room/image.tar" "$kStoryImage"
+  import_image "$address" "$room/image.tar" "$kStoryImage"
+}
+
+# Takes our pods and our image out of it again.
+leave_runtime() {
+  local room=$1 endpoint=$2
+  if [[ -x $kStoryProgram ]]; then
+    "$kStoryProgram" --socket "$endpoint" --owner "${room##*/}" --sweep >&2 || say "some pods of $room are still in $endpoint"
+  fi
+  if [[ -f $room/imported ]]; then
+    ctr --address "${endpoint#unix://}" --namespace k8s.io images rm "$(<"$room/imported")" >/dev/null 2>&1 || true
+  fi
+  if [[ -d /run/systemd/system ]]; then systemctl --quiet stop "${room##*/}.slice" 2>/dev/null || true; fi
+}
+
 # remove_room ROOM: ends everything that runs there and removes every trace; works for a half-made one too.
 remove_room() {
-  local room=$1 file
+  local room=$1
   [[ $room == */topolet.?????? && -d $room ]] || return 0
-  for file in containerd topoletd; do
-    if [[ -f $room/$file.pid ]]; then end_process "$(<"$room/$file.pid")" "$file"; fi
-  done
+  if [[ -f $room/topoletd.pid ]]; then end_process "$(<"$room/topoletd.pid")" topoletd; fi
+  if [[ -f $room/other-runtime ]]; then leave_runtime "$room" "$(<"$room/other-runtime")"; fi
+  if [[ -f $room/containerd.pid ]]; then end_process "$(<"$room/containerd.pid")" containerd; fi
   if command -v runc >/dev/null; then remove_containers "$room"; fi
   end_shims "$room"
   unmount_below "$room"

@@ -14,9 +14,7 @@ constexpr std::int64_t kQuotaPeriodUs = 100'000;
 constexpr std::int64_t kMinShares = 2;
 constexpr std::int64_t kMinQuotaUs = 1000;
 
-std::int64_t memory_total_bytes() {
-  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-}
+std::int64_t memory_total_bytes() { return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
 
 std::int64_t oom_score_adj(const Resources& resources) {
   if (resources.is_guaranteed()) return -997;
@@ -54,6 +52,18 @@ cri::ContainerConfig container_config(const Pod& pod, const ContainerSpec& spec)
   namespaces->set_network(cri::NODE);
   namespaces->set_pid(cri::CONTAINER);
   return config;
+}
+
+// As systemd nests slices: /kubepods.slice/kubepods-burstable.slice/…, with no dash in a level's own name.
+std::string as_slices(std::vector<std::string> levels) {
+  std::string path;
+  std::string name;
+  for (std::string& level : levels) {
+    std::replace(level.begin(), level.end(), '-', '_');
+    name += (name.empty() ? "" : "-") + level;
+    path += "/" + name + ".slice";
+  }
+  return path;
 }
 
 pid_t pid_in(const std::string& info) {
@@ -100,16 +110,11 @@ cri::LinuxContainerResources as_the_kubelet_sends(const Resources& resources) {
 }
 
 std::string Pod::cgroup_parent() const {
-  const std::string qos = resources.qos();
-  if (cgroups.systemd) {
-    std::string unit_uid = uid;
-    std::replace(unit_uid.begin(), unit_uid.end(), '-', '_');
-    const std::string level = qos == "guaranteed" ? "kubepods" : "kubepods-" + qos;
-    return fmt::format("{}-pod{}.slice", level, unit_uid);
-  }
-  const std::string root = cgroups.root == "/" ? "" : cgroups.root;
-  const std::string level = qos == "guaranteed" ? "/kubepods" : "/kubepods/" + qos;
-  return fmt::format("{}{}/pod{}", root, level, uid);
+  std::vector<std::string> levels = {"kubepods"};
+  if (cgroups.root != "/") levels.insert(levels.begin(), cgroups.root.substr(1));
+  if (!resources.is_guaranteed()) levels.push_back(resources.qos());
+  levels.push_back("pod" + uid);
+  return cgroups.systemd ? as_slices(levels) : "/" + fmt::format("{}", fmt::join(levels, "/"));
 }
 
 CriClient::CriClient(const std::string& endpoint, std::chrono::seconds deadline) : deadline_(deadline) {

@@ -36,9 +36,9 @@ Resources besteffort();
 /// The numbers the kubelet makes of them: shares, quota, memory limit and oom_score_adj.
 cri::LinuxContainerResources as_the_kubelet_sends(const Resources& resources);
 
-/// How the pods' cgroups are named: under a cgroupfs root such as "/topolet.x/kubepods", or as systemd slices.
+/// How the pods' cgroups are named: /ROOT/kubepods/burstable/pod…, or the same as systemd slices.
 struct CgroupNaming {
-  std::string root = "/";  ///< cgroupfs: the parent of "kubepods"
+  std::string root = "/";  ///< "/", or one level above kubepods such as "/topolet.x"
   bool systemd = false;
 };
 
@@ -64,7 +64,7 @@ struct Container {
   std::string id;
   cri::ContainerState state = cri::CONTAINER_UNKNOWN;
   int exit_code = 0;
-  pid_t pid = 0;  ///< on the host; 0 while it does not run
+  pid_t pid = 0;     ///< on the host; 0 while it does not run
   std::string info;  ///< the runtime's verbose answer: JSON
 };
 

@@ -55,8 +55,8 @@ Set set_of(const std::string& list) {
 Result<std::vector<Held>> StateDb::held() const {
   std::vector<Held> all;
   auto done = for_each_row(file_,
-                           "SELECT pod_uid, container, container_id, state, mode, cpus, withheld, mems, reason"
-                           " FROM current_placement ORDER BY decision",
+                           "SELECT pod, container, container_id, state, mode, cpus, withheld, mems, reason"
+                           " FROM current_placements ORDER BY decision",
                            {}, [&](sqlite3_stmt* row) {
                              all.push_back({text(row, 0), text(row, 1), text(row, 2), text(row, 3), text(row, 4),
                                             set_of<CpuSet>(text(row, 5)), set_of<CpuSet>(text(row, 6)),
@@ -66,15 +66,21 @@ Result<std::vector<Held>> StateDb::held() const {
   return all;
 }
 
-Result<std::vector<Audited>> StateDb::audit(const std::string& pod_uid) const {
+Result<std::vector<Audited>> StateDb::audit(const std::string& pod) const {
   std::vector<Audited> all;
-  auto done = for_each_row(
-      file_, "SELECT event, container, outcome, cause, reason FROM audit WHERE pod_uid = ?1 ORDER BY decision", pod_uid,
-      [&](sqlite3_stmt* row) {
-        all.push_back({text(row, 0), text(row, 1), text(row, 2), text(row, 3), text(row, 4)});
-      });
+  auto done = for_each_row(file_, "SELECT event, what, reason FROM audit WHERE pod = ?1", pod, [&](sqlite3_stmt* row) {
+    all.push_back({text(row, 0), text(row, 1), text(row, 2)});
+  });
   if (!done) return done.error();
   return all;
+}
+
+Result<std::string> StateDb::last_denial(const std::string& pod) const {
+  std::string reason;
+  auto done = for_each_row(file_, "SELECT reason FROM denials WHERE pod = ?1", pod,
+                           [&](sqlite3_stmt* row) { reason = text(row, 0); });
+  if (!done) return done.error();
+  return reason;
 }
 
 }  // namespace topolet::integration

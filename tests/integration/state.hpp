@@ -10,9 +10,9 @@
 
 namespace topolet::integration {
 
-/// One row of current_placement.
+/// One row of current_placements: what a container holds now.
 struct Held {
-  std::string pod_uid;
+  std::string pod;
   std::string container;
   std::string container_id;
   std::string state;
@@ -23,12 +23,10 @@ struct Held {
   std::string reason;
 };
 
-/// One row of audit.
+/// One row of audit: a decision, what became of it, or its end.
 struct Audited {
   std::string event;
-  std::string container;
-  std::string outcome;
-  std::string cause;
+  std::string what;
   std::string reason;
 };
 
@@ -37,8 +35,10 @@ class StateDb {
   explicit StateDb(std::filesystem::path file) : file_(std::move(file)) {}
 
   Result<std::vector<Held>> held() const;
-  /// All that was ever decided on a pod, oldest first.
-  Result<std::vector<Audited>> audit(const std::string& pod_uid) const;
+  /// All that ever happened to the pods of that name, oldest first.
+  Result<std::vector<Audited>> audit(const std::string& pod) const;
+  /// Why the last container of a pod was denied; empty if none was.
+  Result<std::string> last_denial(const std::string& pod) const;
 
  private:
   std::filesystem::path file_;
