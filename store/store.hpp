@@ -16,7 +16,7 @@ namespace topolet {
 
 /// One candidate as the audit keeps it.
 struct VerdictRow {
-  std::string nodes;  ///< node list, "0-1"
+  std::string nodes;       ///< node list, "0-1"
   std::int64_t score = 0;  ///< weighted sum
   bool rejected = false;
   /// What each policy said: "policy", kind "score" | "reject" | "abstain", score, reason.
@@ -34,9 +34,9 @@ struct VerdictRow {
 struct VerdictsRow {
   std::uint32_t candidates = 0;
   std::vector<VerdictRow> best;
-  std::map<std::string, std::uint32_t> rejected;     ///< "policy: reason" → count
-  std::vector<std::string> lost_votes;               ///< "policy: why"
-  std::vector<std::string> dropped;                  ///< narrowings and withholdings that were dropped, and why
+  std::map<std::string, std::uint32_t> rejected;  ///< "policy: reason" → count
+  std::vector<std::string> lost_votes;            ///< "policy: why"
+  std::vector<std::string> dropped;               ///< narrowings and withholdings that were dropped, and why
 };
 
 /// One audited event of one container. `event`: placed, unpinned, denied, re-placed, resized, adopted, foreign,
@@ -59,8 +59,8 @@ struct DecidedRow {
   std::int64_t memory_request_bytes = 0;
   std::int64_t memory_limit_bytes = 0;
   std::string mode;
-  CpuSet cpus;      ///< what was set
-  CpuSet within;    ///< shared: the CPUs it may use when they are in the pool; empty otherwise
+  CpuSet cpus;    ///< what was set
+  CpuSet within;  ///< shared: the CPUs it may use when they are in the pool; empty otherwise
   CpuSet withheld;
   NodeSet mems;
   CpuSet kubelet_cpus;
@@ -68,7 +68,7 @@ struct DecidedRow {
   std::string reason;
   std::optional<VerdictsRow> verdicts;
   std::optional<std::int64_t> supersedes;  ///< the live decision of the same container that this one takes the place of
-  bool holds = true;  ///< false for a denial or a mere remark: nothing is held by it
+  bool holds = true;                       ///< false for a denial or a mere remark: nothing is held by it
 };
 
 /// What the runtime answered to a decision. `state`: bound, refused, in_doubt, timed_out.
@@ -93,10 +93,11 @@ struct EndedRow {
 /// A decision that still holds something, as a restarted daemon needs it.
 struct LiveRow {
   std::int64_t decision = 0;
-  DecidedRow decided;     ///< without verdicts
-  std::string state;      ///< the newest outcome's state; "pending" where there is none yet
+  DecidedRow decided;  ///< without verdicts
+  std::string state;   ///< the newest outcome's state; "pending" where there is none yet
   std::string container_id;
   std::int64_t pending_since_ms = 0;  ///< when it was decided, or fell in doubt
+  CpuSet cpus;                        ///< its CPUs now; differs from decided.cpus once set_live_cpus() was called
 };
 
 struct PodRow {
@@ -123,12 +124,14 @@ struct OpenReport {
 };
 
 /// One writer, one thread. Every call is one transaction of its own unless between begin() and commit().
+/// A call that fails changes nothing and leaves the store usable; inside a group it rolls the whole group back, and the
+/// calls after it, commit() included, answer with the same error until commit() or roll_back() ends the group.
 class Store {
  public:
   virtual ~Store() = default;
 
   /// Opens or makes the database and brings its schema forward. A damaged file is set aside and a new one begun;
-  /// a schema from a newer topolet, or a directory that cannot be used, is an error.
+  /// a schema from a newer topolet, a directory that cannot be used, or one that another topoletd uses, is an error.
   static Result<std::unique_ptr<Store>> open(const StoreOptions& options);
 
   virtual const OpenReport& report() const = 0;
@@ -137,13 +140,19 @@ class Store {
   virtual Status commit() = 0;
   virtual void roll_back() = 0;
 
-  /// Returns the decision's number. Ends `supersedes` with cause "superseded".
+  /// Returns the decision's number. Ends `supersedes` with cause "superseded"; NOT_FOUND if that holds nothing.
   virtual Result<std::int64_t> add(const DecidedRow& row) = 0;
+  /// An outcome of a decision that holds nothing any more is audited all the same; NOT_FOUND if there is no such
+  /// decision. Whatever the outcome, the decision holds on until it is ended.
   virtual Status add(const OutcomeRow& row) = 0;
+  /// NOT_FOUND if the decision holds nothing.
   virtual Status add(const EndedRow& row) = 0;
+  /// The CPUs that a live decision's container uses now, when the pool moved under it. No audit row: the pool's own
+  /// versions tell it. NOT_FOUND if the decision holds nothing.
+  virtual Status set_live_cpus(std::int64_t decision, const CpuSet& cpus) = 0;
   /// Counts one more identical denial on an earlier one instead of a new row.
   virtual Status count_repeat(std::int64_t decision, std::int64_t at_ms) = 0;
-  /// Records the shared pool as it is from `generation` on.
+  /// Records the shared pool as it is from `generation` on. ALREADY_EXISTS if that generation has another pool.
   virtual Status add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) = 0;
 
   virtual Status put_pod(const PodRow& row) = 0;

@@ -41,10 +41,11 @@ struct ContainerInfo {
 /// ContainerStatus with verbose = true: what containerd and CRI-O put into `info`, as far as it is there.
 struct ContainerDetail {
   ContainerInfo info;
-  std::int64_t pid = 0;             ///< 0 = not running or not told
-  CpuSet spec_cpus;                 ///< the cpuset in the runtime spec; empty = none or not told
+  std::int64_t pid = 0;  ///< 0 = not running or not told
+  CpuSet spec_cpus;      ///< the cpuset in the runtime spec; empty = none or not told
   NodeSet spec_mems;
-  std::optional<Workload> workload;  ///< from info.config, without sandbox identity; absent where the runtime does not tell
+  std::optional<Workload>
+      workload;  ///< from info.config, without sandbox identity; absent where the runtime does not tell
 };
 
 /// UpdateContainerResources: zero means "unchanged".
@@ -65,10 +66,10 @@ struct DemandRules {
 };
 
 // Requests. INVALID_ARGUMENT names the message and what is wrong; the caller answers the client with it.
-Result<Sandbox> read_run_pod_sandbox(const std::string& request);                  // id empty
-Result<std::string> read_run_pod_sandbox_answer(const std::string& response);      // the sandbox id
+Result<Sandbox> read_run_pod_sandbox(const std::string& request);              // id empty
+Result<std::string> read_run_pod_sandbox_answer(const std::string& response);  // the sandbox id
 Result<Workload> read_create_container(const std::string& request, const DemandRules& rules);
-Result<std::string> read_create_container_answer(const std::string& response);     // the container id
+Result<std::string> read_create_container_answer(const std::string& response);  // the container id
 Result<UpdateRequest> read_update_container_resources(const std::string& request);
 /// StartContainer, StopContainer, RemoveContainer: the container id. StopPodSandbox, RemovePodSandbox: the sandbox id.
 Result<std::string> read_target_id(const std::string& request);

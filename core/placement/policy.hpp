@@ -20,7 +20,7 @@ struct Candidate {
   DomainKind kind = DomainKind::kMachine;  ///< of the smallest hwloc domain with these nodes; kMachine otherwise
   bool is_domain = false;                  ///< false: a combination of nodes that hwloc knows no object for
   NodeSet nodes;
-  CpuSet cpus;                ///< allowed CPUs of the nodes
+  CpuSet cpus;                 ///< allowed CPUs of the nodes
   std::uint32_t distance = 0;  ///< sum of SLIT distances over all ordered pairs of its nodes, itself included
 
   friend bool operator==(const Candidate&, const Candidate&) = default;
@@ -32,6 +32,8 @@ struct LedgerEntry {
   Qos qos = Qos::kBestEffort;
   Placement placement;
   Demand demand;
+  CpuSet within;       ///< shared: the CPUs it may use when they are in the pool
+  bool bound = false;  ///< shared: the kubelet said where; it cannot be moved out of `within`
 };
 
 /// The ledger as one decision sees it: a copy, never changed.
@@ -45,7 +47,8 @@ struct LedgerView {
   std::vector<LedgerEntry> entries;
 };
 
-/// Everything a policy sees of one decision. Immutable and shared: a call that was given up on may outlive its decision.
+/// Everything a policy sees of one decision. Immutable and shared: a call that was given up on may outlive its
+/// decision.
 struct PolicyRequest {
   std::shared_ptr<const Topology> topology;
   LedgerView ledger;

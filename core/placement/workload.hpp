@@ -22,6 +22,7 @@ struct ContainerKey {
   std::string pod_uid;
   std::string name;
   std::uint32_t attempt = 0;
+  std::string sandbox_id;  ///< pods made by hand may share a uid
 
   friend auto operator<=>(const ContainerKey&, const ContainerKey&) = default;
 };
@@ -39,17 +40,17 @@ struct Demand {
 
 struct Workload {
   ContainerKey key;
-  std::string sandbox_id;
   std::string pod_name;
   std::string pod_namespace;
   std::string runtime_handler;  ///< empty for the runtime's default
   Qos qos = Qos::kBestEffort;
   Demand demand;
-  CpuSet kubelet_cpus;   ///< the request's own cpuset, a bound; empty = none
-  NodeSet kubelet_mems;  ///< the request's own memory nodes; empty = none
+  CpuSet kubelet_cpus;                   ///< the request's own cpuset, a bound; empty = none
+  NodeSet kubelet_mems;                  ///< the request's own memory nodes; empty = none
   std::vector<std::string> devices;      ///< host paths
   std::vector<std::string> cdi_devices;  ///< fully qualified names
-  std::vector<std::pair<std::string, std::string>> env;  ///< values are secrets: never stored, logged or put into a reason
+  std::vector<std::pair<std::string, std::string>>
+      env;  ///< values are secrets: never stored, logged or put into a reason
   std::map<std::string, std::string> pod_labels;
   std::map<std::string, std::string> pod_annotations;
   std::map<std::string, std::string> annotations;  ///< the container's own

@@ -12,7 +12,8 @@ namespace topolet {
 /// A position that stands for "none", in fields that hold positions.
 inline constexpr std::uint32_t kNoPosition = UINT32_MAX;
 
-/// One logical CPU. The positions point into the vectors of Topology.
+/// One logical CPU. The positions point into the vectors of Topology. A PU that hwloc knows no core for is a core
+/// alone.
 struct Pu {
   std::uint32_t os_index = 0;
   std::uint32_t core = kNoPosition;
@@ -30,16 +31,18 @@ struct HugePages {
 
 struct Node {
   std::uint32_t os_index = 0;
-  CpuSet cpus;               ///< local CPUs; for a memory-only node those of its DRAM node, or none
-  bool memory_only = false;  ///< HBM, CXL, PMEM, or a node without PUs
-  std::string subtype;       ///< hwloc's subtype, such as "DRAM", "HBM", "GPUMemory"; often empty
+  CpuSet cpus;  ///< local online CPUs, each in one CPU node only; for a memory-only node those it is near to, or none
+  bool memory_only = false;       ///< HBM, CXL, PMEM, or a node without online PUs
+  bool has_memory = true;         ///< false: known to have none, as other nodes know their size and this one has 0
+  std::string subtype;            ///< hwloc's subtype, such as "DRAM", "HBM", "GPUMemory"; often empty
   std::int64_t memory_bytes = 0;  ///< MemTotal of the node, huge pages included; 0 = unknown
   std::vector<HugePages> huge_pages;
 };
 
 enum class DomainKind : std::uint8_t { kNode, kDie, kPackage, kMachine };
 
-/// A piece of the machine that hwloc knows as one object, as a set of CPU nodes.
+/// A piece of the machine that hwloc knows as one object, as a set of CPU nodes. PUs without a node are in the `cpus`
+/// of their die, package and machine, and together make one more domain of kind kNode without nodes.
 struct Domain {
   DomainKind kind = DomainKind::kMachine;
   CpuSet cpus;
@@ -48,16 +51,17 @@ struct Domain {
 
 /// An immutable snapshot; shared between threads as shared_ptr<const Topology>.
 struct Topology {
-  std::vector<Pu> pus;            ///< online PUs, by ascending OS index
-  std::vector<CpuSet> cores;      ///< CPUs of each core
-  std::vector<CpuSet> l3s;        ///< CPUs that share a last-level (L3) cache; empty where there is none
-  std::vector<CpuSet> dies;       ///< empty where hwloc names no die
-  std::vector<CpuSet> packages;   ///< CPUs of each package
-  std::vector<Node> nodes;        ///< by ascending OS index
-  std::vector<Domain> domains;    ///< nodes, dies, packages, machine; equal node sets once, the smallest kind kept
+  std::vector<Pu> pus;           ///< online PUs, by ascending OS index
+  std::vector<CpuSet> cores;     ///< CPUs of each core
+  std::vector<CpuSet> l3s;       ///< CPUs that share a last-level (L3) cache; empty where there is none
+  std::vector<CpuSet> dies;      ///< empty where hwloc names no die
+  std::vector<CpuSet> packages;  ///< CPUs of each package
+  std::vector<Node> nodes;       ///< by ascending OS index
+  std::vector<Domain> domains;   ///< nodes, dies, packages, machine; equal node sets once, the smallest kind kept;
+                                 ///< machine (or what stands for it) comes last
   std::vector<std::uint32_t> distances;  ///< SLIT, nodes × nodes row by row, by position in `nodes`
   bool distances_known = false;          ///< false: `distances` holds 10 on the diagonal and 20 elsewhere
-  CpuSet online;    ///< every PU the machine has online
+  CpuSet online;                         ///< every PU the machine has online
   CpuSet allowed;   ///< online, less what the recorded machine forbids (a live machine: all of `online`)
   CpuSet isolated;  ///< the kernel's isolcpus
   std::uint64_t generation = 1;

@@ -1,0 +1,311 @@
+#include "core/daemon/bookings.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace topolet {
+namespace {
+
+/// Denials remembered to count repeats; beyond this the count starts anew.
+constexpr std::size_t kRememberedDenials = 4096;
+
+Status to_status(const Result<std::int64_t>& added) { return added ? Status() : Status(added.error()); }
+
+Qos qos_from(const std::string& name) {
+  if (name == to_string(Qos::kGuaranteed)) return Qos::kGuaranteed;
+  return name == to_string(Qos::kBurstable) ? Qos::kBurstable : Qos::kBestEffort;
+}
+
+Mode mode_from(const std::string& name) {
+  for (const Mode mode : {Mode::kExclusive, Mode::kReserved, Mode::kForeign}) {
+    if (name == to_string(mode)) return mode;
+  }
+  return Mode::kShared;
+}
+
+Holding holding_from(const LiveRow& row) {
+  Holding holding;
+  const DecidedRow& decided = row.decided;
+  Workload& workload = holding.workload;
+  workload.key = {decided.pod_uid, decided.container, decided.attempt, decided.sandbox_id};
+  workload.pod_name = decided.pod_name;
+  workload.pod_namespace = decided.pod_namespace;
+  workload.runtime_handler = decided.runtime_handler;
+  workload.qos = qos_from(decided.qos);
+  workload.demand.cpu_request_milli = decided.cpu_request_milli;
+  workload.demand.cpu_limit_milli = decided.cpu_limit_milli;
+  workload.demand.memory_request_bytes = decided.memory_request_bytes;
+  workload.demand.memory_limit_bytes = decided.memory_limit_bytes;
+  workload.kubelet_cpus = decided.kubelet_cpus;
+  holding.placement = {mode_from(decided.mode), row.cpus, decided.withheld, decided.mems};
+  holding.within = decided.within;
+  holding.conflict = decided.event == "conflict";
+  holding.container_id = row.state == "bound" ? row.container_id : "";
+  holding.state = row.state == "bound" ? HoldingState::kBound : HoldingState::kInDoubt;
+  holding.doubt_since = std::chrono::milliseconds(row.pending_since_ms);
+  *holding.decision = row.decision;
+  return holding;
+}
+
+}  // namespace
+
+Bookings::Bookings(Parts parts)
+    : ledger_(std::move(parts.ledger)),
+      journal_(parts.journal),
+      lanes_(parts.lanes),
+      clock_(std::move(parts.clock)),
+      log_(parts.log) {}
+
+void Bookings::load(const std::vector<LiveRow>& rows, std::uint64_t generation) {
+  ledger_ = Ledger(ledger_.rules(), generation + 1);
+  for (const LiveRow& row : rows) ledger_.put(holding_from(row));
+  journal_.write([generation = ledger_.generation(), at = now_ms(), pool = ledger_.pool()](Store& store) {
+    return store.add_pool(generation, at, pool);
+  });
+}
+
+DecidedRow Bookings::row_for(const Workload& workload, std::string_view event) const {
+  DecidedRow row;
+  row.at_ms = now_ms();
+  row.event = event;
+  row.pod_uid = workload.key.pod_uid;
+  row.pod_namespace = workload.pod_namespace;
+  row.pod_name = workload.pod_name;
+  row.container = workload.key.name;
+  row.attempt = workload.key.attempt;
+  row.sandbox_id = workload.key.sandbox_id;
+  row.runtime_handler = workload.runtime_handler;
+  row.qos = to_string(workload.qos);
+  row.cpu_request_milli = workload.demand.cpu_request_milli;
+  row.cpu_limit_milli = workload.demand.cpu_limit_milli;
+  row.memory_request_bytes = workload.demand.memory_request_bytes;
+  row.memory_limit_bytes = workload.demand.memory_limit_bytes;
+  row.kubelet_cpus = workload.kubelet_cpus;
+  row.generation = ledger_.generation();
+  return row;
+}
+
+std::vector<std::string> Bookings::place(const Workload& workload, const Decision& decision, std::string_view event) {
+  Holding holding;
+  holding.workload = workload;
+  holding.placement = decision.placement;
+  holding.within = decision.within;
+  holding.conflict = decision.conflict;
+  if (const Holding* before = ledger_.find(workload.key); before != nullptr) {
+    holding.container_id = before->container_id;
+    holding.state = before->state;
+    holding.started = before->started;
+    holding.decision = before->decision;
+  }
+  DecidedRow row = row_for(workload, event);
+  row.container_id = holding.container_id;
+  row.nodes = decision.nodes.to_string();
+  row.reason = decision.reason;
+  row.verdicts = decision.verdicts;
+  denied_.erase(workload.key);
+  return book(std::move(holding), std::move(row));
+}
+
+std::vector<std::string> Bookings::place_bound(const Workload& workload, const Decision& decision,
+                                               std::string_view event, const ContainerInfo& container) {
+  std::vector<std::string> in_the_way = place(workload, decision, event);
+  ledger_.bind(workload.key, container.id);
+  if (container.state != ContainerState::kCreated) ledger_.set_started(workload.key);
+  add_outcome(*ledger_.find(workload.key), "bound", {});
+  return in_the_way;
+}
+
+std::vector<std::string> Bookings::book(Holding holding, DecidedRow row) {
+  const ContainerKey key = holding.workload.key;
+  const CpuSet pool_before = ledger_.pool();
+  const std::vector<ContainerKey> moved = ledger_.put(std::move(holding));
+  const Holding& booked = *ledger_.find(key);
+  row.generation = ledger_.generation();
+  row.mode = to_string(booked.placement.mode);
+  row.cpus = booked.placement.cpus;
+  row.within = booked.within;
+  row.withheld = booked.placement.withheld;
+  row.mems = booked.placement.mems;
+  journal_.write([row = std::move(row), cell = booked.decision](Store& store) mutable {
+    row.supersedes.reset();
+    if (*cell != 0) row.supersedes = *cell;
+    const auto added = store.add(row);
+    if (added) *cell = *added;
+    return to_status(added);
+  });
+  if (booked.state == HoldingState::kBound) {
+    add_outcome(booked, "bound", {});
+    lanes_.set_target(booked.container_id, target_of(booked));
+  }
+  propagate(moved, pool_before);
+  return in_the_way(booked);
+}
+
+void Bookings::restore(const Holding& before, const std::string& why) {
+  if (ledger_.find(before.workload.key) == nullptr) return;
+  DecidedRow row = row_for(before.workload, before.conflict ? "conflict" : "re-placed");
+  row.container_id = before.container_id;
+  row.reason = why;
+  book(before, std::move(row));
+}
+
+void Bookings::deny(const Workload& workload, const Decision& decision) {
+  const auto known = denied_.find(workload.key);
+  if (known != denied_.end() && known->second.reason == decision.reason) {
+    journal_.write(
+        [cell = known->second.decision, at = now_ms()](Store& store) { return store.count_repeat(*cell, at); });
+    return;
+  }
+  DecidedRow row = row_for(workload, "denied");
+  row.reason = decision.reason;
+  row.verdicts = decision.verdicts;
+  row.holds = false;
+  auto cell = std::make_shared<std::int64_t>(0);
+  journal_.write([row = std::move(row), cell](Store& store) {
+    const auto added = store.add(row);
+    if (added) *cell = *added;
+    return to_status(added);
+  });
+  if (denied_.size() >= kRememberedDenials) denied_.clear();
+  denied_[workload.key] = {decision.reason, cell};
+}
+
+void Bookings::remark(const Holding& holding, std::string_view event, const std::string& reason) {
+  DecidedRow row = row_for(holding.workload, event);
+  row.container_id = holding.container_id;
+  row.mode = to_string(holding.placement.mode);
+  row.cpus = holding.placement.cpus;
+  row.reason = reason;
+  row.holds = false;
+  journal_.write([row = std::move(row)](Store& store) { return to_status(store.add(row)); });
+}
+
+void Bookings::add_outcome(const Holding& holding, const char* state, const Answer& answer) {
+  OutcomeRow row;
+  row.at_ms = now_ms();
+  row.state = state;
+  row.container_id = holding.container_id;
+  row.code = static_cast<int>(answer.code);
+  row.message = answer.message;
+  journal_.write([row = std::move(row), cell = holding.decision](Store& store) mutable {
+    row.decision = *cell;
+    return store.add(row);
+  });
+}
+
+void Bookings::yes(const ContainerKey& key, const std::string& container_id, const CpusetTarget& sent) {
+  if (!ledger_.bind(key, container_id)) return;
+  const Holding& holding = *ledger_.find(key);
+  add_outcome(holding, "bound", {});
+  if (holding.placement.mode != Mode::kForeign) lanes_.open(container_id, sent, target_of(holding));
+}
+
+void Bookings::no(const ContainerKey& key, const Answer& answer) {
+  const Holding* holding = ledger_.find(key);
+  if (holding == nullptr) return;
+  add_outcome(*holding, "refused", answer);
+  release(key, "refused");
+}
+
+void Bookings::in_doubt(const ContainerKey& key, const Answer& answer) {
+  if (!ledger_.set_doubt(key, clock_.wall())) return;
+  add_outcome(*ledger_.find(key), "in_doubt", answer);
+}
+
+void Bookings::found(const ContainerKey& key, const ContainerInfo& container) {
+  if (!ledger_.bind(key, container.id)) return;
+  if (container.state != ContainerState::kCreated) ledger_.set_started(key);
+  const Holding& holding = *ledger_.find(key);
+  add_outcome(holding, "bound", {});
+  if (holding.placement.mode != Mode::kForeign) lanes_.open(container.id, std::nullopt, target_of(holding));
+}
+
+void Bookings::take_over(const ContainerKey& key) { ledger_.set_in_flight(key); }
+
+void Bookings::time_out(const ContainerKey& key) {
+  const Holding* holding = ledger_.find(key);
+  if (holding == nullptr) return;
+  add_outcome(*holding, "timed_out", {});
+  release(key, "pending-timeout");
+}
+
+void Bookings::started(const ContainerKey& key) { ledger_.set_started(key); }
+
+void Bookings::resize(const ContainerKey& key, const Demand& demand) {
+  const Holding* before = ledger_.find(key);
+  if (before == nullptr || before->workload.demand == demand) return;
+  Holding holding = *before;
+  holding.workload.demand = demand;
+  DecidedRow row = row_for(holding.workload, "resized");
+  row.container_id = holding.container_id;
+  row.reason = "new resources; the CPUs stay";
+  book(std::move(holding), std::move(row));
+}
+
+void Bookings::release(const ContainerKey& key, const std::string& cause) {
+  const Holding* found = ledger_.find(key);
+  if (found == nullptr) return;
+  const Holding holding = *found;
+  const CpuSet pool_before = ledger_.pool();
+  const std::vector<ContainerKey> moved = ledger_.release(key);
+  end(holding, cause);
+  if (!holding.container_id.empty()) lanes_.close(holding.container_id);
+  propagate(moved, pool_before);
+}
+
+void Bookings::end(const Holding& holding, const std::string& cause) {
+  EndedRow row;
+  row.at_ms = now_ms();
+  row.generation = ledger_.generation();
+  row.cause = cause;
+  journal_.write([row = std::move(row), cell = holding.decision](Store& store) mutable {
+    row.decision = *cell;
+    return store.add(row);
+  });
+  log_.info("{}/{}/{}: gave back {} ({})", holding.workload.pod_namespace, holding.workload.pod_name,
+            holding.workload.key.name, holding.placement.cpus.to_string(), cause);
+}
+
+void Bookings::propagate(const std::vector<ContainerKey>& moved, const CpuSet& pool_before) {
+  struct Move {
+    DecisionCell decision;
+    CpuSet cpus;
+  };
+  std::vector<Move> moves;
+  for (const ContainerKey& key : moved) {
+    const Holding& holding = *ledger_.find(key);
+    moves.push_back({holding.decision, holding.placement.cpus});
+  }
+  if (ledger_.pool() != pool_before || !moves.empty()) {
+    journal_.write([moves = std::move(moves), generation = ledger_.generation(), at = now_ms(), pool = ledger_.pool(),
+                    same = ledger_.pool() == pool_before](Store& store) -> Status {
+      if (!same) {
+        if (Status added = store.add_pool(generation, at, pool); !added) return added;
+      }
+      for (const Move& move : moves) {
+        if (Status set = store.set_live_cpus(*move.decision, move.cpus); !set) return set;
+      }
+      return {};
+    });
+  }
+  for (const ContainerKey& key : moved) {
+    const Holding& holding = *ledger_.find(key);
+    if (holding.state == HoldingState::kBound) lanes_.set_target(holding.container_id, target_of(holding));
+  }
+}
+
+std::vector<std::string> Bookings::in_the_way(const Holding& holding) const {
+  CpuSet cpus = holding.placement.withheld;
+  if (holding.placement.mode == Mode::kExclusive) cpus |= holding.placement.cpus;
+  std::vector<std::string> ids;
+  if (cpus.empty()) return ids;
+  for (const auto& [key, other] : ledger_.holdings()) {
+    if (key == holding.workload.key || other.state != HoldingState::kBound || !lanes_.has(other.container_id)) continue;
+    if (other.conflict) continue;  // stays where the kubelet put it
+    const std::optional<CpusetTarget> confirmed = lanes_.confirmed(other.container_id);
+    if (!confirmed || confirmed->cpus.intersects(cpus)) ids.push_back(other.container_id);
+  }
+  return ids;
+}
+
+}  // namespace topolet

@@ -1,0 +1,144 @@
+#include "core/daemon/creates.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace topolet {
+namespace {
+
+/// How long a create waits for its neighbours to leave the CPUs it was given.
+constexpr std::chrono::seconds kNeighboursTimeout{20};
+/// How long the answer to a create waits for an update that fell due while it was in flight. StartContainer waits on.
+constexpr std::chrono::seconds kCatchUpTimeout{2};
+
+std::string_view event_of(const Decision& decision) {
+  if (decision.conflict) return "conflict";
+  return decision.unpinned ? "unpinned" : "placed";
+}
+
+}  // namespace
+
+bool leaves_doubt(Code code) {
+  return code == Code::kCancelled || code == Code::kDeadlineExceeded || code == Code::kUnavailable;
+}
+
+void Creates::handle(const std::shared_ptr<Call>& call) {
+  if (call->cancelled()) return call->reject({Code::kCancelled, "the caller has gone"});
+  Result<Workload> workload = read_create_container(call->request(), room_.demand_rules);
+  if (!workload) return call->reject(workload.error());
+  auto creation = std::make_shared<Creation>();
+  creation->call = call;
+  creation->workload = *std::move(workload);
+  if (const Sandbox* sandbox = room_.sandboxes.find(creation->workload.key.sandbox_id); sandbox != nullptr) {
+    creation->workload.runtime_handler = sandbox->runtime_handler;
+  }
+  if (!room_.sandboxes.places(creation->workload.runtime_handler)) return pass_foreign(creation);
+  if (const Holding* holding = room_.bookings.ledger().find(creation->workload.key); holding != nullptr) {
+    return resume(creation, *holding);
+  }
+  decide(creation);
+}
+
+void Creates::pass_foreign(const CreationPtr& creation) {
+  creation->call->forward("", [this, creation](const Answer& answer) {
+    room_.loop.post([this, creation, answer] {
+      const auto id = read_create_container_answer(answer.body);
+      if (answer.code == Code::kOk && id) {
+        Decision decision;
+        decision.placement.mode = Mode::kForeign;
+        const CpuSet& bound = creation->workload.kubelet_cpus;
+        if (whole_cpus(creation->workload) == bound.size()) decision.placement.cpus = bound;
+        decision.reason = "runtime handler '" + creation->workload.runtime_handler + "' is not placed";
+        ContainerInfo container;
+        container.id = *id;
+        room_.bookings.place_bound(creation->workload, decision, "foreign", container);
+      }
+      creation->call->finish();
+    });
+  });
+}
+
+/// A create of a key that is held already: the retry of one that ended in doubt, or of one whose answer was lost.
+void Creates::resume(const CreationPtr& creation, const Holding& holding) {
+  if (holding.state == HoldingState::kInFlight) {
+    return creation->call->reject(
+        {Code::kAborted, fmt::format("container {} of pod {} is being created by another call; try again when that has "
+                                     "ended",
+                                     holding.workload.key.name, holding.workload.pod_name)});
+  }
+  creation->was_in_doubt = true;
+  if (holding.state == HoldingState::kInDoubt) room_.bookings.take_over(holding.workload.key);
+  forward(creation);
+}
+
+void Creates::decide(const CreationPtr& creation) {
+  const Workload& workload = creation->workload;
+  const Decision decision = room_.placer.place(room_.bookings.ledger(), workload);
+  if (decision.denied) {
+    room_.bookings.deny(workload, decision);
+    room_.log.warn("{}/{}/{}: denied: {}", workload.pod_namespace, workload.pod_name, workload.key.name,
+                   decision.reason);
+    return creation->call->reject({Code::kResourceExhausted, "topolet: " + decision.reason});
+  }
+  const std::vector<std::string> in_the_way = room_.bookings.place(workload, decision, event_of(decision));
+  room_.log.info("{}/{}/{}: {} on CPUs {}: {}", workload.pod_namespace, workload.pod_name, workload.key.name,
+                 to_string(decision.placement.mode), decision.placement.cpus.to_string(), decision.reason);
+  room_.lanes.when_all_settled(in_the_way, kNeighboursTimeout, [this, creation](const Status& status) {
+    if (status) return forward(creation);
+    withdraw(creation,
+             {Code::kUnavailable, "topolet: the neighbours could not be moved off its CPUs: " + status.error().message},
+             "neighbours-stuck");
+  });
+}
+
+/// Nothing has gone to the runtime, so nothing is in doubt.
+void Creates::withdraw(const CreationPtr& creation, const Error& error, const char* cause) {
+  room_.bookings.release(creation->workload.key, cause);
+  creation->call->reject(error);
+}
+
+void Creates::forward(const CreationPtr& creation) {
+  const Holding* holding = room_.bookings.ledger().find(creation->workload.key);
+  if (holding == nullptr) {
+    return creation->call->reject(
+        {Code::kAborted, "topolet: the pod was stopped while its container was being placed"});
+  }
+  if (creation->call->cancelled() && !creation->was_in_doubt) {
+    return withdraw(creation, {Code::kCancelled, "the caller has gone"}, "cancelled");
+  }
+  creation->sent = Bookings::target_of(*holding);
+  creation->call->forward(patch_create_container(creation->sent.cpus, creation->sent.mems),
+                          [this, creation](const Answer& answer) {
+                            room_.loop.post([this, creation, answer] { answered(creation, answer); });
+                          });
+}
+
+void Creates::answered(const CreationPtr& creation, const Answer& answer) {
+  const ContainerKey& key = creation->workload.key;
+  const Holding* holding = room_.bookings.ledger().find(key);
+  if (answer.code == Code::kOk) return finish_bound(creation, answer);
+  // A container found meanwhile is bound whatever a retry was told, and a refused retry proves nothing about the
+  // create before it: a runtime that is still at work on that one answers that the name is taken.
+  if (holding != nullptr && holding->state == HoldingState::kInFlight) {
+    if (creation->was_in_doubt || leaves_doubt(answer.code)) {
+      room_.bookings.in_doubt(key, answer);
+    } else {
+      room_.bookings.no(key, answer);
+    }
+  }
+  creation->call->finish();
+}
+
+void Creates::finish_bound(const CreationPtr& creation, const Answer& answer) {
+  const auto id = read_create_container_answer(answer.body);
+  if (!id) {
+    room_.log.error("CreateContainer: {}", id.error().message);
+    room_.bookings.in_doubt(creation->workload.key, answer);
+    return creation->call->finish();
+  }
+  room_.bookings.yes(creation->workload.key, *id, creation->sent);
+  room_.lanes.when_settled(*id, kCatchUpTimeout, [creation](const Status&) { creation->call->finish(); });
+}
+
+}  // namespace topolet

@@ -1,0 +1,43 @@
+// The way of one CreateContainer: from the request to the answer.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cri/call.hpp"
+#include "core/daemon/room.hpp"
+
+namespace topolet {
+
+/// Handles CreateContainer calls; many may be under way. Lives on the loop's thread.
+class Creates {
+ public:
+  explicit Creates(Room& room) : room_(room) {}
+
+  void handle(const std::shared_ptr<Call>& call);
+
+ private:
+  struct Creation {
+    std::shared_ptr<Call> call;
+    Workload workload;
+    CpusetTarget sent;
+    bool was_in_doubt = false;
+  };
+  using CreationPtr = std::shared_ptr<Creation>;
+
+  void pass_foreign(const CreationPtr& creation);
+  void resume(const CreationPtr& creation, const Holding& holding);
+  void decide(const CreationPtr& creation);
+  void forward(const CreationPtr& creation);
+  void withdraw(const CreationPtr& creation, const Error& error, const char* cause);
+  void answered(const CreationPtr& creation, const Answer& answer);
+  void finish_bound(const CreationPtr& creation, const Answer& answer);
+
+  Room& room_;
+};
+
+/// True for the codes that leave open whether the runtime did what it was asked to.
+bool leaves_doubt(Code code);
+
+}  // namespace topolet

@@ -1,0 +1,95 @@
+// The core behind the proxy: takes intercepted calls, keeps the ledger, and reconciles it with the runtime.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/cri/call.hpp"
+#include "core/cri/runtime_client.hpp"
+#include "core/daemon/bookings.hpp"
+#include "core/daemon/creates.hpp"
+#include "core/daemon/effect.hpp"
+#include "core/daemon/journal.hpp"
+#include "core/daemon/lifecycle.hpp"
+#include "core/daemon/loop.hpp"
+#include "core/daemon/placer.hpp"
+#include "core/daemon/reconciler.hpp"
+#include "core/daemon/room.hpp"
+#include "core/daemon/sandboxes.hpp"
+#include "core/placement/lanes.hpp"
+
+namespace topolet {
+
+/// Which methods of the runtime service the core wants to have before they are forwarded, and which it wants to see
+/// after they were answered.
+bool is_intercepted(std::string_view method);
+bool is_observed(std::string_view method);
+
+/// on_call(), on_observed() and on_connected() may be called from any thread and do not wait. Everything else happens
+/// on the engine's own loop.
+class Engine {
+ public:
+  struct Options {
+    std::vector<std::string> handlers;  ///< runtime handlers whose containers are placed; "" is the default one
+    std::chrono::milliseconds pending_timeout = std::chrono::minutes(4);
+    std::chrono::milliseconds reconcile_every = std::chrono::seconds(5);
+    std::chrono::milliseconds first_reconcile_retry{500};
+    DemandRules demand_rules;
+  };
+  struct Parts {
+    Runtime& runtime;
+    Store& store;
+    LedgerRules cpus;
+    Placer::Parts placing;
+    Kernel kernel;
+    Clock clock;
+    Log& log;
+  };
+  Engine(Options options, Parts parts);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Loads what the store knows and begins to reconcile. Until that has been done once, calls that place, start or
+  /// change containers are held.
+  Status start();
+  /// Ends the loop. Calls still held are answered UNAVAILABLE by being dropped.
+  void stop();
+
+  void on_call(std::shared_ptr<Call> call);
+  void on_observed(std::string_view method, const std::string& request, const std::string& response);
+  void on_connected();
+
+ private:
+  void handle(const std::shared_ptr<Call>& call);
+  void dispatch(const std::shared_ptr<Call>& call);
+  void observe_states(const std::vector<ContainerInfo>& containers);
+  void reconcile_first();
+  void release_held(const Status& reconciled);
+  void tick();
+
+  Options options_;
+  Log& log_;
+  Clock clock_;
+  Store& store_;
+  Loop loop_;
+  RuntimeClient client_;
+  Journal journal_;
+  Lanes lanes_;
+  Bookings bookings_;
+  Sandboxes sandboxes_;
+  Effect effect_;
+  Placer placer_;
+  Room room_;
+  Creates creates_;
+  Lifecycle lifecycle_;
+  Reconciler reconciler_;
+  bool reconciled_ = false;
+  std::chrono::steady_clock::time_point last_reconcile_{};
+  std::vector<std::shared_ptr<Call>> held_;
+};
+
+}  // namespace topolet

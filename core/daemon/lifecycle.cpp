@@ -1,0 +1,211 @@
+#include "core/daemon/lifecycle.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/daemon/creates.hpp"
+
+namespace topolet {
+namespace {
+
+constexpr std::chrono::seconds kNeighboursTimeout{20};
+
+}  // namespace
+
+void Lifecycle::pass(const std::shared_ptr<Call>& call, std::function<void(const Answer&)> then) {
+  call->forward("", [this, call, then = std::move(then)](const Answer& answer) {
+    room_.loop.post([call, then, answer] {
+      then(answer);
+      call->finish();
+    });
+  });
+}
+
+void Lifecycle::run_pod_sandbox(const std::shared_ptr<Call>& call) {
+  Result<Sandbox> sandbox = read_run_pod_sandbox(call->request());
+  if (!sandbox) return call->reject(sandbox.error());
+  pass(call, [this, sandbox = *std::move(sandbox)](const Answer& answer) {
+    if (answer.code != Code::kOk) return;
+    const auto id = read_run_pod_sandbox_answer(answer.body);
+    if (!id) return room_.log.error("RunPodSandbox: {}", id.error().message);
+    Sandbox known = sandbox;
+    known.id = *id;
+    room_.sandboxes.put(known);
+  });
+}
+
+void Lifecycle::release_sandbox(const std::string& sandbox_id, const std::string& cause) {
+  for (const ContainerKey& key : room_.bookings.ledger().in_sandbox(sandbox_id)) {
+    const Holding* holding = room_.bookings.ledger().find(key);
+    if (holding != nullptr && holding->state == HoldingState::kBound) room_.effect.forget(holding->container_id);
+    room_.bookings.release(key, cause);
+  }
+}
+
+void Lifecycle::stop_pod_sandbox(const std::shared_ptr<Call>& call) {
+  const Result<std::string> id = read_target_id(call->request());
+  if (!id) return call->reject(id.error());
+  pass(call, [this, id = *id](const Answer& answer) {
+    if (answer.code == Code::kOk) release_sandbox(id, "pod-stopped");
+  });
+}
+
+void Lifecycle::remove_pod_sandbox(const std::shared_ptr<Call>& call) {
+  const Result<std::string> id = read_target_id(call->request());
+  if (!id) return call->reject(id.error());
+  pass(call, [this, id = *id](const Answer& answer) {
+    if (answer.code != Code::kOk) return;
+    release_sandbox(id, "removed");
+    room_.sandboxes.remove(id);
+  });
+}
+
+void Lifecycle::start_container(const std::shared_ptr<Call>& call) {
+  const Result<std::string> target = read_target_id(call->request());
+  if (!target) return call->reject(target.error());
+  const std::string id = *target;
+  const bool has_lane =
+      room_.lanes.run(id, Lanes::Needs::kSettled, [this, call, id](const Status& status, Lanes::OperationDone done) {
+        if (!status) {
+          call->reject(
+              {Code::kUnavailable, fmt::format("topolet: container {} does not start before its CPUs are set: {}", id,
+                                               status.error().message)});
+          return done(false);
+        }
+        call->forward("", [this, call, id, done](const Answer& answer) {
+          room_.loop.post([this, call, id, done, answer] {
+            if (const Holding* holding = room_.bookings.ledger().find_by_container(id); holding != nullptr) {
+              if (answer.code == Code::kOk || leaves_doubt(answer.code)) room_.bookings.started(holding->workload.key);
+            }
+            call->finish();
+            done(false);
+            verify(id);
+          });
+        });
+      });
+  if (!has_lane) pass(call, [](const Answer&) {});
+}
+
+void Lifecycle::verify(const std::string& container_id) {
+  room_.effect.inspect(container_id, [this, container_id](const Result<ContainerDetail>& detail) {
+    if (!detail) return;
+    if (detail->info.state == ContainerState::kExited) return ended(container_id, "exited");
+    const auto confirmed = room_.lanes.confirmed(container_id);
+    const Holding* holding = room_.bookings.ledger().find_by_container(container_id);
+    if (!confirmed || holding == nullptr) return;
+    if (detail->info.state == ContainerState::kRunning) room_.bookings.started(holding->workload.key);
+    Status right = room_.effect.check(container_id, *confirmed);
+    if (right && !detail->spec_cpus.empty() && detail->spec_cpus != confirmed->cpus) {
+      right = Error{Code::kInternal, fmt::format("the runtime has it on CPUs {} instead of {}",
+                                                 detail->spec_cpus.to_string(), confirmed->cpus.to_string())};
+    }
+    if (right) return;
+    room_.log.warn("container {}: {}; setting it again", container_id, right.error().message);
+    room_.bookings.remark(*holding, "drift", right.error().message);
+    room_.lanes.disturb(container_id);
+  });
+}
+
+void Lifecycle::glance(const std::string& container_id) {
+  const auto confirmed = room_.lanes.confirmed(container_id);
+  if (confirmed && !room_.effect.check(container_id, *confirmed)) verify(container_id);
+}
+
+void Lifecycle::stop_container(const std::shared_ptr<Call>& call) {
+  const Result<std::string> id = read_target_id(call->request());
+  if (!id) return call->reject(id.error());
+  pass(call, [this, id = *id](const Answer& answer) {
+    const Holding* holding = room_.bookings.ledger().find_by_container(id);
+    if (answer.code != Code::kOk || holding == nullptr) return;
+    if (holding->started) return ended(id, "stopped");
+    release_if_exited(id);
+  });
+}
+
+/// Stopping a container that never ran leaves it as it is: it may yet be started.
+void Lifecycle::release_if_exited(const std::string& container_id) {
+  room_.effect.inspect(container_id, [this, container_id](const Result<ContainerDetail>& detail) {
+    if (detail && detail->info.state == ContainerState::kExited) ended(container_id, "stopped");
+  });
+}
+
+void Lifecycle::remove_container(const std::shared_ptr<Call>& call) {
+  const Result<std::string> id = read_target_id(call->request());
+  if (!id) return call->reject(id.error());
+  pass(call, [this, id = *id](const Answer& answer) {
+    if (answer.code == Code::kOk) ended(id, "removed");
+  });
+}
+
+void Lifecycle::ended(const std::string& container_id, const std::string& cause) {
+  room_.effect.forget(container_id);
+  const Holding* holding = room_.bookings.ledger().find_by_container(container_id);
+  if (holding != nullptr) room_.bookings.release(ContainerKey(holding->workload.key), cause);
+}
+
+/// Books what an update asks for. Returns the containers that must leave CPUs before it may go to the runtime.
+std::vector<std::string> Lifecycle::book_update(const Holding& before, const UpdateRequest& update) {
+  const ContainerKey key = before.workload.key;
+  Workload workload = before.workload;
+  workload.demand = apply_update(workload.demand, update);
+  const bool new_bound = !update.cpus.empty() && update.cpus != workload.kubelet_cpus;
+  const bool keeps_its_own =
+      before.placement.mode == Mode::kExclusive && before.placement.cpus.is_subset_of(update.cpus);
+  if (!new_bound || keeps_its_own) {
+    room_.bookings.resize(key, workload.demand);
+    return {};
+  }
+  workload.kubelet_cpus = update.cpus;
+  workload.kubelet_mems = update.mems;
+  const Decision decision = room_.placer.place(room_.bookings.ledger(), workload);
+  return room_.bookings.place(workload, decision, decision.conflict ? "conflict" : "re-placed");
+}
+
+void Lifecycle::update_container_resources(const std::shared_ptr<Call>& call) {
+  Result<UpdateRequest> update = read_update_container_resources(call->request());
+  if (!update) return call->reject(update.error());
+  const std::string id = update->container_id;
+  const Holding* holding = room_.bookings.ledger().find_by_container(id);
+  if (holding == nullptr || !room_.lanes.has(id) || !update->has_linux) return pass(call, [](const Answer&) {});
+  room_.lanes.run(
+      id, Lanes::Needs::kTurn, [this, call, id, update = *update](const Status&, Lanes::OperationDone done) {
+        const Holding* held = room_.bookings.ledger().find_by_container(id);
+        if (held == nullptr) {
+          pass(call, [](const Answer&) {});
+          return done(false);
+        }
+        const Holding before = *held;
+        const std::vector<std::string> in_the_way = book_update(before, update);
+        room_.lanes.when_all_settled(in_the_way, kNeighboursTimeout, [this, call, before, done](const Status& status) {
+          if (status) return send_update(call, before, done);
+          room_.bookings.restore(before, "the neighbours could not be moved: " + status.error().message);
+          call->reject({Code::kUnavailable, "topolet: " + status.error().message});
+          done(true);
+        });
+      });
+}
+
+/// The kubelet's update goes out with the ledger's CPUs appended, so that it never widens what was narrowed.
+void Lifecycle::send_update(const std::shared_ptr<Call>& call, const Holding& before, Lanes::OperationDone done) {
+  const Holding* holding = room_.bookings.ledger().find(before.workload.key);
+  const CpusetTarget target = Bookings::target_of(holding != nullptr ? *holding : before);
+  call->forward(patch_update_container_resources(target.cpus, target.mems),
+                [this, call, before, target, done = std::move(done)](const Answer& answer) {
+                  room_.loop.post([this, call, before, target, done, answer] {
+                    const bool ok = answer.code == Code::kOk && room_.effect.check(before.container_id, target).ok();
+                    if (ok) room_.lanes.confirm(before.container_id, target);
+                    if (answer.code != Code::kOk && !leaves_doubt(answer.code)) take_back(before, answer);
+                    call->finish();
+                    done(!ok);
+                  });
+                });
+}
+
+void Lifecycle::take_back(const Holding& before, const Answer& answer) {
+  const Holding* now = room_.bookings.ledger().find(before.workload.key);
+  if (now == nullptr || now->generation == before.generation) return;
+  room_.bookings.restore(before, "the runtime refused the update: " + answer.message);
+}
+
+}  // namespace topolet

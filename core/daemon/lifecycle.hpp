@@ -1,0 +1,46 @@
+// What happens to pods and containers after they are made: start, update, stop, remove.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cri/call.hpp"
+#include "core/daemon/room.hpp"
+
+namespace topolet {
+
+/// Lives on the loop's thread.
+class Lifecycle {
+ public:
+  explicit Lifecycle(Room& room) : room_(room) {}
+
+  void run_pod_sandbox(const std::shared_ptr<Call>& call);
+  void stop_pod_sandbox(const std::shared_ptr<Call>& call);
+  void remove_pod_sandbox(const std::shared_ptr<Call>& call);
+  void start_container(const std::shared_ptr<Call>& call);
+  void stop_container(const std::shared_ptr<Call>& call);
+  void remove_container(const std::shared_ptr<Call>& call);
+  void update_container_resources(const std::shared_ptr<Call>& call);
+
+  /// The runtime says that a container has exited, or it was removed.
+  void ended(const std::string& container_id, const std::string& cause);
+  /// Reads back what a container that runs may run on; a difference is audited and repaired.
+  void verify(const std::string& container_id);
+  /// The same without asking the runtime, where the kernel can be read and agrees.
+  void glance(const std::string& container_id);
+
+ private:
+  /// Forwards untouched and answers; `then` runs in between, on the loop.
+  void pass(const std::shared_ptr<Call>& call, std::function<void(const Answer&)> then);
+  void release_sandbox(const std::string& sandbox_id, const std::string& cause);
+  void release_if_exited(const std::string& container_id);
+  std::vector<std::string> book_update(const Holding& before, const UpdateRequest& update);
+  void send_update(const std::shared_ptr<Call>& call, const Holding& before, Lanes::OperationDone done);
+  void take_back(const Holding& before, const Answer& answer);
+
+  Room& room_;
+};
+
+}  // namespace topolet

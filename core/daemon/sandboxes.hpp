@@ -1,0 +1,37 @@
+// The pod sandboxes the daemon knows, mirrored in the store.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/cri/requests.hpp"
+#include "core/daemon/journal.hpp"
+#include "store/store.hpp"
+
+namespace topolet {
+
+/// One thread.
+class Sandboxes {
+ public:
+  Sandboxes(Journal& journal, std::vector<std::string> placed_handlers)
+      : journal_(journal), placed_handlers_(std::move(placed_handlers)) {}
+
+  void load(const std::vector<PodRow>& rows);
+  void put(const Sandbox& sandbox);
+  void remove(const std::string& sandbox_id);
+
+  /// Null if the sandbox is not known.
+  const Sandbox* find(const std::string& sandbox_id) const;
+  /// Whether containers of this handler are placed; the others are foreign.
+  bool places(const std::string& runtime_handler) const;
+  std::vector<std::string> ids() const;
+
+ private:
+  Journal& journal_;
+  std::vector<std::string> placed_handlers_;
+  std::map<std::string, Sandbox> by_id_;
+};
+
+}  // namespace topolet

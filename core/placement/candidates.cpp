@@ -1,0 +1,127 @@
+#include "core/placement/candidates.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace topolet {
+namespace {
+
+/// Collects candidates, each node set once.
+class Collector {
+ public:
+  Collector(const Topology& topology, const CpuSet& allowed) : topology_(topology), allowed_(allowed) {}
+
+  void add(const NodeSet& nodes) {
+    if (nodes.empty() || !seen_.insert(nodes.words()).second) return;
+    Candidate candidate;
+    candidate.nodes = nodes;
+    for (const std::uint32_t node : nodes) candidate.cpus |= topology_.node(node)->cpus & allowed_;
+    for (const std::uint32_t from : nodes) {
+      for (const std::uint32_t to : nodes) candidate.distance += topology_.distance(from, to);
+    }
+    name_domain(candidate);
+    found_.push_back(std::move(candidate));
+  }
+
+  std::vector<Candidate> take() { return std::move(found_); }
+
+ private:
+  void name_domain(Candidate& candidate) const {
+    for (const Domain& domain : topology_.domains) {
+      if ((domain.cpus & allowed_) != candidate.cpus) continue;
+      candidate.is_domain = true;
+      candidate.kind = domain.kind;
+      return;
+    }
+  }
+
+  const Topology& topology_;
+  const CpuSet& allowed_;
+  std::set<NodeSet::Words> seen_;
+  std::vector<Candidate> found_;
+};
+
+std::vector<std::uint32_t> cpu_nodes(const Topology& topology, const CpuSet& allowed) {
+  std::vector<std::uint32_t> nodes;
+  for (const Node& node : topology.nodes) {
+    if (!node.memory_only && node.cpus.intersects(allowed)) nodes.push_back(node.os_index);
+  }
+  return nodes;
+}
+
+void add_every_combination(Collector& collector, const std::vector<std::uint32_t>& nodes) {
+  for (std::size_t chosen = 1; chosen < (std::size_t{1} << nodes.size()); ++chosen) {
+    NodeSet set;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (((chosen >> i) & 1U) != 0) set.insert(nodes[i]);
+    }
+    collector.add(set);
+  }
+}
+
+/// Widths beyond one node that neighbourhoods are made in: each up to 8, then half as much again each time.
+std::vector<std::size_t> neighbourhood_sizes(std::size_t nodes) {
+  std::vector<std::size_t> sizes;
+  for (std::size_t size = 2; size < nodes; size = size < 8 ? size + 1 : size + size / 2) sizes.push_back(size);
+  return sizes;
+}
+
+void add_neighbourhoods(Collector& collector, const Topology& topology, const std::vector<std::uint32_t>& nodes) {
+  for (const std::uint32_t center : nodes) {
+    std::vector<std::uint32_t> nearest = nodes;
+    std::stable_sort(nearest.begin(), nearest.end(), [&](std::uint32_t a, std::uint32_t b) {
+      // A broken table may call another node nearer than the node itself.
+      if ((a == center) != (b == center)) return a == center;
+      return topology.distance(center, a) < topology.distance(center, b);
+    });
+    for (const std::size_t size : neighbourhood_sizes(nodes.size())) {
+      NodeSet set;
+      for (std::size_t i = 0; i < size; ++i) set.insert(nearest[i]);
+      collector.add(set);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& allowed) {
+  if (allowed.empty()) return {};
+  const std::vector<std::uint32_t> nodes = cpu_nodes(topology, allowed);
+  Collector collector(topology, allowed);
+  for (const std::uint32_t node : nodes) collector.add(NodeSet{node});
+  for (const Domain& domain : topology.domains) {
+    NodeSet with_cpus;
+    for (const std::uint32_t node : domain.nodes) {
+      if (std::binary_search(nodes.begin(), nodes.end(), node)) with_cpus.insert(node);
+    }
+    collector.add(with_cpus);
+  }
+  if (nodes.size() <= kExactNodes) {
+    add_every_combination(collector, nodes);
+  } else {
+    add_neighbourhoods(collector, topology, nodes);
+  }
+
+  NodeSet all;
+  for (const std::uint32_t node : nodes) all.insert(node);
+  collector.add(all);
+  std::vector<Candidate> found = collector.take();
+  auto machine = std::find_if(found.begin(), found.end(), [&](const Candidate& c) { return c.nodes == all; });
+  if (machine == found.end()) {
+    found.push_back({DomainKind::kMachine, true, all, allowed, 0});
+  } else if (machine->cpus != allowed && nodes.size() == 1) {
+    // One node that does not cover every CPU: the node and the machine are two places.
+    Candidate whole = *machine;
+    whole.kind = DomainKind::kMachine;
+    whole.cpus = allowed;
+    found.push_back(std::move(whole));
+  } else {
+    machine->cpus = allowed;
+    machine->is_domain = true;
+    std::rotate(machine, machine + 1, found.end());
+  }
+  return found;
+}
+
+}  // namespace topolet

@@ -1,0 +1,21 @@
+// The node sets a workload could be placed on.
+#pragma once
+
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/placement/policy.hpp"
+#include "core/topology/topology.hpp"
+
+namespace topolet {
+
+/// Up to this many CPU nodes every combination is a candidate (255 of them); the kubelet's limit too.
+inline constexpr std::size_t kExactNodes = 8;
+
+/// Candidates for CPUs out of `allowed`: every domain; up to kExactNodes CPU nodes every combination of them, above
+/// that each node with its k nearest neighbours, for k up to 7 and then in growing steps. The machine, which also holds
+/// the allowed CPUs that no node covers, is the last. Nodes without allowed CPUs are in none. Empty only if `allowed`
+/// is. Does not depend on a workload: made once per topology.
+std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& allowed);
+
+}  // namespace topolet

@@ -1,0 +1,58 @@
+// One placement decision, as a pure function: same request, rules and answers of the policies, same decision.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/base/result.hpp"
+#include "core/placement/ledger.hpp"
+#include "core/placement/policy.hpp"
+#include "store/store.hpp"
+
+namespace topolet {
+
+enum class ExclusiveRule : std::uint8_t { kGuaranteedInteger, kNever };
+enum class WhenFull : std::uint8_t { kDeny, kShare };
+
+struct DecideRules {
+  ExclusiveRule exclusive = ExclusiveRule::kGuaranteedInteger;
+  WhenFull when_full = WhenFull::kDeny;
+  std::uint32_t min_shared_cpus = 1;
+  std::vector<std::string> reserved_namespaces = {"kube-system"};
+};
+
+struct Decision {
+  bool denied = false;
+  bool unpinned = false;  ///< decided without any policy's answer
+  bool conflict = false;  ///< the kubelet's set overlaps what others hold; applied as it said
+  Placement placement;    ///< of a denial: nothing
+  CpuSet within;          ///< shared, reserved: the CPUs it may use when they are in the pool
+  NodeSet nodes;          ///< of the candidate that won
+  std::string reason;     ///< for people; of a denial: what was asked, what was free, the way out
+  VerdictsRow verdicts;
+  std::vector<std::string> lost_votes;  ///< names of the policies whose vote was lost
+};
+
+/// What goes into decide(): classifies the workload against the rules and the ledger. `ledger` must not hold the
+/// workload's own key. `candidates` as make_candidates() gives them.
+PolicyRequest make_request(std::shared_ptr<const Topology> topology, LedgerView ledger, Workload workload,
+                           std::vector<Candidate> candidates, const DecideRules& rules, bool kubelet_hands_out_cpusets);
+
+/// Decides. Calls the voters in line, in their order.
+Decision decide(const PolicyRequest& request, const DecideRules& rules, const std::vector<Voter>& voters);
+
+/// Why `placement` breaks a contract of the ledger in `view`, or OK: not empty, allowed, disjoint from every exclusive
+/// and withheld CPU, enough CPUs left for the pool, no shared container left without any.
+Status validate(const Placement& placement, const LedgerView& view, const DecideRules& rules);
+
+/// Takes `count` of `usable`: first those `order` names, then whole cores (all online threads of the core usable),
+/// then threads of cores that are already in part use, each by lowest index. `usable` must hold that many.
+CpuSet take_cpus(const Topology& topology, const CpuSet& usable, std::size_t count,
+                 const std::vector<std::uint32_t>& order);
+
+/// How many CPUs of its own a workload would get: its CPU request if it is Guaranteed and asks for whole ones, else 0.
+std::uint32_t whole_cpus(const Workload& workload);
+
+}  // namespace topolet

@@ -1,0 +1,58 @@
+#include <algorithm>
+
+#include "core/placement/decide.hpp"
+
+namespace topolet {
+namespace {
+
+struct FreeCore {
+  CpuSet free;
+  bool whole = false;
+};
+
+/// The usable CPUs core by core; a PU that belongs to no core is one of its own.
+std::vector<FreeCore> free_cores(const Topology& topology, const CpuSet& usable) {
+  std::vector<FreeCore> cores;
+  CpuSet rest = usable;
+  for (const CpuSet& core : topology.cores) {
+    CpuSet free = core & usable;
+    if (free.empty()) continue;
+    rest -= free;
+    const bool whole = free == (core & topology.online);
+    cores.push_back({std::move(free), whole});
+  }
+  for (const std::uint32_t cpu : rest) cores.push_back({CpuSet{cpu}, true});
+  std::sort(cores.begin(), cores.end(),
+            [](const FreeCore& a, const FreeCore& b) { return a.free.first() < b.free.first(); });
+  return cores;
+}
+
+}  // namespace
+
+CpuSet take_cpus(const Topology& topology, const CpuSet& usable, std::size_t count,
+                 const std::vector<std::uint32_t>& order) {
+  CpuSet taken;
+  for (const std::uint32_t cpu : order) {
+    if (taken.size() == count) return taken;
+    if (usable.contains(cpu)) taken.insert(cpu);
+  }
+  std::size_t wanted = count - taken.size();
+  std::vector<FreeCore> cores = free_cores(topology, usable - taken);
+  for (FreeCore& core : cores) {
+    if (!core.whole || core.free.size() > wanted) continue;
+    wanted -= core.free.size();
+    taken |= core.free;
+    core.free = {};
+  }
+  std::stable_sort(cores.begin(), cores.end(), [](const FreeCore& a, const FreeCore& b) { return a.whole < b.whole; });
+  for (const FreeCore& core : cores) {
+    for (const std::uint32_t cpu : core.free) {
+      if (wanted == 0) return taken;
+      taken.insert(cpu);
+      --wanted;
+    }
+  }
+  return taken;
+}
+
+}  // namespace topolet

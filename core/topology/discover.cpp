@@ -1,0 +1,195 @@
+#include "core/topology/discover.hpp"
+
+#include <hwloc.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "core/topology/assemble.hpp"
+#include "core/topology/kernel_state.hpp"
+
+namespace topolet {
+namespace {
+
+struct Destroy {
+  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+};
+using Machine = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destroy>;
+
+template <class Set>
+Set to_set(hwloc_const_bitmap_t bitmap) {
+  static_assert(sizeof(unsigned long) == sizeof(std::uint64_t));
+  typename Set::Words words;
+  const int count = bitmap == nullptr ? 0 : hwloc_bitmap_nr_ulongs(bitmap);
+  for (int i = 0; i < count; ++i) words.push_back(hwloc_bitmap_to_ith_ulong(bitmap, static_cast<unsigned>(i)));
+  return Set::from_words(std::move(words));
+}
+
+template <class Visit>
+void for_each(const Machine& machine, hwloc_obj_type_t type, Visit visit) {
+  hwloc_obj_t object = nullptr;
+  while ((object = hwloc_get_next_obj_by_type(machine.get(), type, object)) != nullptr) visit(object);
+}
+
+std::vector<CpuSet> cpus_of_each(const Machine& machine, hwloc_obj_type_t type) {
+  std::vector<CpuSet> sets;
+  for_each(machine, type, [&sets](hwloc_obj_t object) { sets.push_back(to_set<CpuSet>(object->cpuset)); });
+  return sets;
+}
+
+/// The first of the two attributes that is known, as the node's best initiator sees it; 0 if neither is.
+std::uint64_t attribute(const Machine& machine, hwloc_obj_t node, hwloc_memattr_id_t first, hwloc_memattr_id_t second) {
+  for (const hwloc_memattr_id_t id : {first, second}) {
+    hwloc_location initiator{};
+    hwloc_uint64_t value = 0;
+    if (hwloc_memattr_get_best_initiator(machine.get(), id, node, 0, &initiator, &value) == 0) return value;
+  }
+  return 0;
+}
+
+/// hwloc lists page sizes in ascending order, the ordinary one (at most 64 KiB, on arm64 and POWER) before the others.
+std::vector<HugePages> huge_pages_of(hwloc_obj_t node) {
+  constexpr hwloc_uint64_t kLargestOrdinaryPage = 65536;
+  std::vector<HugePages> huge_pages;
+  const auto& memory = node->attr->numanode;
+  for (unsigned i = 0; i < memory.page_types_len; ++i) {
+    const auto& pages = memory.page_types[i];
+    if (pages.count == 0 || (i == 0 && pages.size <= kLargestOrdinaryPage)) continue;
+    huge_pages.push_back({static_cast<std::int64_t>(pages.size), static_cast<std::int64_t>(pages.count)});
+  }
+  return huge_pages;
+}
+
+DescribedNode describe_node(const Machine& machine, hwloc_obj_t object) {
+  DescribedNode node;
+  node.os_index = object->os_index;
+  node.cpus = to_set<CpuSet>(object->cpuset);
+  if (object->subtype != nullptr) node.subtype = object->subtype;
+  node.memory_bytes = static_cast<std::int64_t>(object->attr->numanode.local_memory);
+  node.huge_pages = huge_pages_of(object);
+  node.bandwidth_mib_s = attribute(machine, object, HWLOC_MEMATTR_ID_BANDWIDTH, HWLOC_MEMATTR_ID_READ_BANDWIDTH);
+  node.latency_ns = attribute(machine, object, HWLOC_MEMATTR_ID_LATENCY, HWLOC_MEMATTR_ID_READ_LATENCY);
+  return node;
+}
+
+/// The distances of `nodes` from one matrix of hwloc's; empty if it leaves out a node or holds what is no distance.
+std::vector<std::uint32_t> read_matrix(const hwloc_distances_s& matrix, const std::vector<DescribedNode>& nodes) {
+  std::vector<std::size_t> positions;
+  for (const DescribedNode& node : nodes) {
+    for (unsigned i = 0; i < matrix.nbobjs; ++i) {
+      if (matrix.objs[i] != nullptr && matrix.objs[i]->os_index == node.os_index) positions.push_back(i);
+    }
+  }
+  if (positions.size() != nodes.size()) return {};
+  std::vector<std::uint32_t> distances;
+  for (const std::size_t from : positions) {
+    for (const std::size_t to : positions) {
+      const hwloc_uint64_t value = matrix.values[from * matrix.nbobjs + to];
+      if (value == 0 || value > UINT32_MAX) return {};
+      distances.push_back(static_cast<std::uint32_t>(value));
+    }
+  }
+  return distances;
+}
+
+/// The kernel's SLIT is named "NUMALatency"; any other latency matrix between nodes serves where there is none.
+std::vector<std::uint32_t> read_distances(const Machine& machine, const std::vector<DescribedNode>& nodes) {
+  constexpr unsigned kMatrices = 16;
+  hwloc_distances_s* matrices[kMatrices] = {};
+  unsigned count = kMatrices;
+  if (hwloc_distances_get_by_type(machine.get(), HWLOC_OBJ_NUMANODE, &count, matrices,
+                                  HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0) != 0) {
+    return {};
+  }
+  std::vector<std::uint32_t> distances;
+  bool named = false;
+  for (unsigned i = 0; i < count && i < kMatrices; ++i) {
+    const char* name = hwloc_distances_get_name(machine.get(), matrices[i]);
+    const bool is_slit = name != nullptr && std::strcmp(name, "NUMALatency") == 0;
+    if (distances.empty() || (is_slit && !named)) {
+      distances = read_matrix(*matrices[i], nodes);
+      named = is_slit;
+    }
+    hwloc_distances_release(machine.get(), matrices[i]);
+  }
+  return distances;
+}
+
+bool is_live(const DiscoverOptions& options) { return options.xml_file.empty() && options.synthetic.empty(); }
+
+Description describe(const Machine& machine, bool live) {
+  Description description;
+  description.online = to_set<CpuSet>(hwloc_topology_get_topology_cpuset(machine.get()));
+  description.allowed = live ? description.online : to_set<CpuSet>(hwloc_topology_get_allowed_cpuset(machine.get()));
+  description.cores = cpus_of_each(machine, HWLOC_OBJ_CORE);
+  description.l3s = cpus_of_each(machine, HWLOC_OBJ_L3CACHE);
+  description.dies = cpus_of_each(machine, HWLOC_OBJ_DIE);
+  description.packages = cpus_of_each(machine, HWLOC_OBJ_PACKAGE);
+  const auto allowed_nodes = to_set<NodeSet>(hwloc_topology_get_allowed_nodeset(machine.get()));
+  for_each(machine, HWLOC_OBJ_NUMANODE, [&](hwloc_obj_t object) {
+    // A live daemon's own cgroup must not hide a node from it; what a recorded machine forbids nobody can use.
+    if (live || allowed_nodes.contains(object->os_index)) {
+      description.nodes.push_back(describe_node(machine, object));
+    }
+  });
+  std::sort(description.nodes.begin(), description.nodes.end(),
+            [](const DescribedNode& a, const DescribedNode& b) { return a.os_index < b.os_index; });
+  description.distances = read_distances(machine, description.nodes);
+  return description;
+}
+
+Error cannot_read(const DiscoverOptions& options, int error) {
+  const std::string why = error == 0 ? "hwloc refuses it" : std::strerror(error);
+  if (!options.xml_file.empty()) {
+    return {Code::kInvalidArgument, "cannot read a machine from " + options.xml_file.string() + ": " + why +
+                                        "; it must be an XML file as lstopo writes it"};
+  }
+  if (!options.synthetic.empty()) {
+    return {Code::kInvalidArgument, "cannot read the machine '" + options.synthetic + "': " + why +
+                                        "; it must be an hwloc synthetic string such as 'pack:2 numa:1 core:4 pu:2'"};
+  }
+  return {Code::kInternal, "hwloc cannot read this machine: " + why};
+}
+
+bool set_source(hwloc_topology_t topology, const DiscoverOptions& options) {
+  if (!options.xml_file.empty()) return hwloc_topology_set_xml(topology, options.xml_file.c_str()) == 0;
+  if (!options.synthetic.empty()) return hwloc_topology_set_synthetic(topology, options.synthetic.c_str()) == 0;
+  return true;
+}
+
+Result<Machine> load(const DiscoverOptions& options) {
+  errno = 0;
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return cannot_read(options, errno);
+  Machine machine(raw);
+  // Without the flag hwloc hides what the daemon's own cgroup may not use.
+  if (hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
+      hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE) != 0 || !set_source(raw, options) ||
+      hwloc_topology_load(raw) != 0) {
+    return cannot_read(options, errno);
+  }
+  return machine;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Topology>> discover(const DiscoverOptions& options) {
+  if (!options.xml_file.empty() && !options.synthetic.empty()) {
+    return Error{Code::kInvalidArgument, "a machine is read from a file or from a string, not from both"};
+  }
+  const Result<Machine> machine = load(options);
+  if (!machine) return machine.error();
+  Description description = describe(machine.value(), is_live(options));
+  if (is_live(options)) {
+    const Result<KernelState> state = read_kernel_state(options.sysfs_root);
+    if (!state) return state.error();
+    if (state->online) description.online &= *state->online;
+    description.isolated = state->isolated;
+  }
+  return std::make_shared<const Topology>(assemble(description));
+}
+
+}  // namespace topolet

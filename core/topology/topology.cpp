@@ -1,0 +1,35 @@
+#include "core/topology/topology.hpp"
+
+#include <algorithm>
+
+namespace topolet {
+namespace {
+
+template <class Item>
+const Item* find_by_os_index(const std::vector<Item>& items, std::uint32_t os_index) {
+  const auto found = std::lower_bound(items.begin(), items.end(), os_index,
+                                      [](const Item& item, std::uint32_t wanted) { return item.os_index < wanted; });
+  return found != items.end() && found->os_index == os_index ? &*found : nullptr;
+}
+
+}  // namespace
+
+const Pu* Topology::pu(std::uint32_t os_index) const { return find_by_os_index(pus, os_index); }
+
+const Node* Topology::node(std::uint32_t os_index) const { return find_by_os_index(nodes, os_index); }
+
+std::uint32_t Topology::distance(std::uint32_t from_os_index, std::uint32_t to_os_index) const {
+  const auto from = static_cast<std::size_t>(node(from_os_index) - nodes.data());
+  const auto to = static_cast<std::size_t>(node(to_os_index) - nodes.data());
+  return distances[from * nodes.size() + to];
+}
+
+NodeSet Topology::nodes_of(const CpuSet& cpus) const {
+  NodeSet touched;
+  for (const Node& node : nodes) {
+    if (!node.memory_only && node.cpus.intersects(cpus)) touched.insert(node.os_index);
+  }
+  return touched;
+}
+
+}  // namespace topolet

@@ -1,0 +1,197 @@
+#include "store/database.hpp"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <utility>
+
+namespace topolet {
+namespace {
+
+/// A writer waits only for another writer (a person's sqlite3 shell); long enough for one statement, not for a coffee.
+constexpr int kBusyTimeoutMs = 1000;
+
+Code code_of(int sqlite_code) {
+  switch (sqlite_code & 0xff) {
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+      return Code::kDataLoss;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+      return Code::kUnavailable;
+    case SQLITE_FULL:
+    case SQLITE_NOMEM:
+    case SQLITE_TOOBIG:
+      return Code::kResourceExhausted;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return Code::kPermissionDenied;
+    case SQLITE_CONSTRAINT:
+      return sqlite_code == SQLITE_CONSTRAINT_FOREIGNKEY ? Code::kNotFound : Code::kFailedPrecondition;
+    default:
+      return Code::kInternal;
+  }
+}
+
+const char* way_out(int sqlite_code) {
+  switch (sqlite_code & 0xff) {
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+      return "; the file is damaged and is set aside at the next start";
+    case SQLITE_FULL:
+      return "; make room on that file system";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return "; another program keeps it locked for writing";
+    default:
+      return "";
+  }
+}
+
+std::string path_of(sqlite3* handle) {
+  const char* path = sqlite3_db_filename(handle, "main");
+  return path != nullptr ? path : "";
+}
+
+Error error_of(sqlite3* handle, std::string_view purpose) {
+  const int code = sqlite3_extended_errcode(handle);
+  return {code_of(code), fmt::format("cannot {} in '{}': {} (SQLite {}){}", purpose, path_of(handle),
+                                     sqlite3_errmsg(handle), code, way_out(code))};
+}
+
+}  // namespace
+
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+
+Result<bool> Statement::next() {
+  const int code = sqlite3_step(handle_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) {
+    reset();
+    return false;
+  }
+  const Error failure = error();
+  reset();
+  return failure;
+}
+
+std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(handle_.get(), column); }
+
+std::string Statement::text(int column) const {
+  const void* bytes = sqlite3_column_text(handle_.get(), column);
+  if (bytes == nullptr) return {};
+  return {static_cast<const char*>(bytes), static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column))};
+}
+
+bool Statement::is_null(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
+
+Status Statement::finish() {
+  while (true) {
+    const Result<bool> more = next();
+    if (!more) return more.error();
+    if (!*more) return {};
+  }
+}
+
+Result<std::optional<std::int64_t>> Statement::first_integer_of_bound() {
+  const Result<bool> row = next();
+  if (!row) return row.error();
+  std::optional<std::int64_t> value;
+  if (*row) value = integer(0);
+  reset();
+  return value;
+}
+
+Result<std::optional<std::string>> Statement::first_text_of_bound() {
+  const Result<bool> row = next();
+  if (!row) return row.error();
+  std::optional<std::string> value;
+  if (*row) value = text(0);
+  reset();
+  return value;
+}
+
+void Statement::reset() { sqlite3_reset(handle_.get()); }
+
+Error Statement::error() const { return error_of(sqlite3_db_handle(handle_.get()), purpose_); }
+
+Status Statement::check_bound(bool bound) const {
+  if (!bound) return error();
+  return {};
+}
+
+bool Statement::bind_one(int position, std::int64_t value) {
+  return sqlite3_bind_int64(handle_.get(), position, value) == SQLITE_OK;
+}
+
+bool Statement::bind_one(int position, std::string_view value) {
+  // A null pointer would bind NULL, and an empty view may carry one.
+  const char* bytes = value.empty() ? "" : value.data();
+  return sqlite3_bind_text64(handle_.get(), position, bytes, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8) == SQLITE_OK;
+}
+
+bool Statement::bind_null(int position) { return sqlite3_bind_null(handle_.get(), position) == SQLITE_OK; }
+
+void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+
+Result<Database> Database::open(const std::filesystem::path& path, Access access) {
+  const int flags = access == Access::kReadWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  Database database(handle);
+  if (code != SQLITE_OK) {
+    return Error{code_of(code), fmt::format("cannot open '{}': {}", path.string(),
+                                            handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(code))};
+  }
+  sqlite3_extended_result_codes(handle, 1);
+  sqlite3_busy_timeout(handle, kBusyTimeoutMs);
+  return database;
+}
+
+std::string Database::path() const { return path_of(handle_.get()); }
+
+Result<Statement> Database::prepare(std::string_view sql, std::string purpose) const {
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v3(handle_.get(), sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+  if (code != SQLITE_OK) return error_of(handle_.get(), purpose);
+  return Statement(statement, std::move(purpose));
+}
+
+Status Database::execute(const std::string& sql, std::string_view purpose) {
+  if (sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
+    return error_of(handle_.get(), purpose);
+  }
+  return {};
+}
+
+Result<std::int64_t> Database::integer(std::string_view sql, std::string purpose) const {
+  auto statement = prepare(sql, std::move(purpose));
+  if (!statement) return statement.error();
+  const auto value = statement->first_integer();
+  if (!value) return value.error();
+  return value->value_or(0);
+}
+
+Result<std::string> Database::text(std::string_view sql, std::string purpose) const {
+  auto statement = prepare(sql, std::move(purpose));
+  if (!statement) return statement.error();
+  const auto value = statement->first_text();
+  if (!value) return value.error();
+  return value->value_or("");
+}
+
+std::int64_t Database::last_row_number() const { return sqlite3_last_insert_rowid(handle_.get()); }
+
+std::int64_t Database::changed_rows() const { return sqlite3_changes64(handle_.get()); }
+
+bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
+
+void Database::leave_untouched_at_close(bool on) {
+  sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 1 : 0, nullptr);
+}
+
+}  // namespace topolet

@@ -1,0 +1,124 @@
+// SQLite behind two types. Errors name what was tried, the file and SQLite's own message. Not synchronised.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.hpp"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace topolet {
+
+/// One prepared statement, to be used again and again. It must not outlive its Database.
+class Statement {
+ public:
+  Statement() = default;
+
+  /// Binds `values` to the parameters, runs to the end and resets.
+  template <class... Values>
+  Status run(const Values&... values) {
+    if (Status bound = bind(values...); !bound) return bound;
+    return finish();
+  }
+
+  /// Begins anew with `values` as its parameters: whole numbers, strings, or optionals of them.
+  template <class... Values>
+  Status bind(const Values&... values) {
+    reset();
+    int position = 0;
+    return check_bound((... && bind_one(++position, values)));
+  }
+
+  /// Binds `values` and gives the first column of the first row, if there is a row.
+  template <class... Values>
+  Result<std::optional<std::int64_t>> first_integer(const Values&... values) {
+    if (Status bound = bind(values...); !bound) return bound.error();
+    return first_integer_of_bound();
+  }
+  template <class... Values>
+  Result<std::optional<std::string>> first_text(const Values&... values) {
+    if (Status bound = bind(values...); !bound) return bound.error();
+    return first_text_of_bound();
+  }
+
+  /// Moves to the next row; false after the last one, and then it is reset.
+  Result<bool> next();
+
+  /// The columns of the row at hand, from 0.
+  std::int64_t integer(int column) const;
+  std::string text(int column) const;
+  bool is_null(int column) const;
+
+  /// Ends a run of next() early, so that it holds no snapshot of the database any longer.
+  void reset();
+
+ private:
+  friend class Database;
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  Statement(sqlite3_stmt* handle, std::string purpose) : handle_(handle), purpose_(std::move(purpose)) {}
+
+  Status finish();
+  Result<std::optional<std::int64_t>> first_integer_of_bound();
+  Result<std::optional<std::string>> first_text_of_bound();
+  Error error() const;
+  Status check_bound(bool bound) const;
+  bool bind_one(int position, std::int64_t value);
+  bool bind_one(int position, std::string_view value);
+  bool bind_null(int position);
+  template <class Value>
+  bool bind_one(int position, const std::optional<Value>& value) {
+    return value ? bind_one(position, *value) : bind_null(position);
+  }
+
+  std::unique_ptr<sqlite3_stmt, Finalize> handle_;
+  std::string purpose_;
+};
+
+/// One connection to one file.
+class Database {
+ public:
+  enum class Access : std::uint8_t { kReadWrite, kReadOnly };
+
+  /// Opens a file that exists; an empty one is a database without tables.
+  static Result<Database> open(const std::filesystem::path& path, Access access);
+
+  std::string path() const;
+
+  /// `purpose` completes "cannot …" in errors: "add a decision".
+  Result<Statement> prepare(std::string_view sql, std::string purpose) const;
+
+  /// Runs any number of statements, whatever rows they give.
+  Status execute(const std::string& sql, std::string_view purpose);
+
+  /// The first column of the first row; 0 or "" if there is none.
+  Result<std::int64_t> integer(std::string_view sql, std::string purpose) const;
+  Result<std::string> text(std::string_view sql, std::string purpose) const;
+
+  /// The number of the row that the last INSERT made, and how many rows the last statement changed.
+  std::int64_t last_row_number() const;
+  std::int64_t changed_rows() const;
+
+  /// False also after SQLite itself rolled back, as it does when the disk is full.
+  bool in_transaction() const;
+
+  /// While `on`, closing leaves the file and its -wal as they are instead of folding one into the other.
+  void leave_untouched_at_close(bool on);
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const;
+  };
+  explicit Database(sqlite3* handle) : handle_(handle) {}
+
+  std::unique_ptr<sqlite3, Close> handle_;
+};
+
+}  // namespace topolet

@@ -1,0 +1,290 @@
+#include "store/schema.hpp"
+
+#include <fmt/format.h>
+
+namespace topolet {
+namespace {
+
+constexpr const char* kTablesV1 = R"sql(
+CREATE TABLE boot (
+  boot INTEGER PRIMARY KEY,
+  boot_id TEXT NOT NULL UNIQUE,
+  first_seen_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE pool_version (
+  generation INTEGER PRIMARY KEY,
+  boot INTEGER NOT NULL REFERENCES boot,
+  at_ms INTEGER NOT NULL,
+  cpus TEXT NOT NULL
+) STRICT;
+
+-- AUTOINCREMENT: a number is never given twice, even after old rows are deleted.
+CREATE TABLE decided (
+  decision INTEGER PRIMARY KEY AUTOINCREMENT,
+  boot INTEGER NOT NULL REFERENCES boot,
+  at_ms INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  event TEXT NOT NULL,
+  holds INTEGER NOT NULL CHECK (holds IN (0, 1)),
+  supersedes INTEGER,
+  pod_uid TEXT NOT NULL,
+  pod_namespace TEXT NOT NULL,
+  pod_name TEXT NOT NULL,
+  container TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  sandbox_id TEXT NOT NULL,
+  container_id TEXT NOT NULL,
+  runtime_handler TEXT NOT NULL,
+  qos TEXT NOT NULL,
+  cpu_request_milli INTEGER NOT NULL,
+  cpu_limit_milli INTEGER NOT NULL,
+  memory_request_bytes INTEGER NOT NULL,
+  memory_limit_bytes INTEGER NOT NULL,
+  mode TEXT NOT NULL,
+  cpus TEXT NOT NULL,
+  within TEXT NOT NULL,
+  withheld TEXT NOT NULL,
+  mems TEXT NOT NULL,
+  kubelet_cpus TEXT NOT NULL,
+  nodes TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  verdicts TEXT
+) STRICT;
+CREATE INDEX decided_by_time ON decided (at_ms);
+CREATE INDEX decided_by_generation ON decided (generation);
+CREATE INDEX decided_by_container ON decided (pod_uid, container);
+CREATE INDEX decided_by_container_id ON decided (container_id);
+CREATE INDEX decided_denied ON decided (at_ms) WHERE event = 'denied';
+
+CREATE TABLE outcome (
+  outcome INTEGER PRIMARY KEY,
+  decision INTEGER NOT NULL REFERENCES decided ON DELETE CASCADE,
+  at_ms INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  container_id TEXT NOT NULL,
+  code INTEGER NOT NULL,
+  message TEXT NOT NULL
+) STRICT;
+CREATE INDEX outcome_by_decision ON outcome (decision);
+CREATE INDEX outcome_by_time ON outcome (at_ms);
+CREATE INDEX outcome_by_container_id ON outcome (container_id);
+
+CREATE TABLE ended (
+  decision INTEGER PRIMARY KEY REFERENCES decided ON DELETE CASCADE,
+  at_ms INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  cause TEXT NOT NULL
+) STRICT;
+CREATE INDEX ended_by_time ON ended (at_ms);
+CREATE INDEX ended_by_generation ON ended (generation);
+
+CREATE TABLE held_cpu (
+  decision INTEGER NOT NULL REFERENCES decided ON DELETE CASCADE,
+  kind TEXT NOT NULL,
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL CHECK (last >= first),
+  PRIMARY KEY (decision, kind, first)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE repeat (
+  decision INTEGER PRIMARY KEY REFERENCES decided ON DELETE CASCADE,
+  count INTEGER NOT NULL,
+  last_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE live (
+  decision INTEGER PRIMARY KEY REFERENCES decided,
+  state TEXT NOT NULL,
+  container_id TEXT NOT NULL,
+  cpus TEXT NOT NULL,
+  pending_since_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX live_by_container_id ON live (container_id);
+
+CREATE TABLE pod (
+  sandbox_id TEXT PRIMARY KEY,
+  boot INTEGER NOT NULL REFERENCES boot,
+  pod_uid TEXT NOT NULL,
+  pod_namespace TEXT NOT NULL,
+  pod_name TEXT NOT NULL,
+  runtime_handler TEXT NOT NULL
+) STRICT;
+CREATE INDEX pod_by_uid ON pod (pod_uid);
+
+CREATE TABLE retention (
+  subject TEXT PRIMARY KEY,
+  mark INTEGER NOT NULL
+) STRICT;
+INSERT INTO retention VALUES ('decision', 0), ('pool', 0);
+)sql";
+
+/// Keeps `table` append-only. `key` numbers its rows, `mark` is the retention subject that `marked` counts against.
+/// INSERT OR REPLACE deletes without firing DELETE triggers, hence the guard on INSERT.
+std::string append_only(const char* table, const char* key, const char* marked, const char* mark) {
+  return fmt::format(R"sql(
+CREATE TRIGGER {table}_is_never_changed BEFORE UPDATE ON {table} BEGIN
+  SELECT RAISE(ABORT, 'rows of {table} are never changed');
+END;
+CREATE TRIGGER {table}_is_never_replaced BEFORE INSERT ON {table}
+WHEN EXISTS (SELECT 1 FROM {table} WHERE {key}) BEGIN
+  SELECT RAISE(ABORT, 'rows of {table} are never replaced');
+END;
+CREATE TRIGGER {table}_is_kept BEFORE DELETE ON {table}
+WHEN OLD.{marked} > coalesce((SELECT mark FROM retention WHERE subject = '{mark}'), 0) BEGIN
+  SELECT RAISE(ABORT, 'rows of {table} above the retention mark are never deleted');
+END;
+)sql",
+                     fmt::arg("table", table), fmt::arg("key", key), fmt::arg("marked", marked),
+                     fmt::arg("mark", mark));
+}
+
+std::string triggers_v1() {
+  return append_only("decided", "decision = NEW.decision", "decision", "decision") +
+         append_only("outcome", "outcome = NEW.outcome", "decision", "decision") +
+         append_only("ended", "decision = NEW.decision", "decision", "decision") +
+         append_only("held_cpu", "decision = NEW.decision AND kind = NEW.kind AND first = NEW.first", "decision",
+                     "decision") +
+         append_only("pool_version", "generation = NEW.generation", "generation", "pool");
+}
+
+constexpr const char* kViewsV1 = R"sql(
+CREATE VIEW current_placements AS
+SELECT d.pod_namespace AS namespace, d.pod_name AS pod, d.container, d.attempt, l.container_id, l.state, d.mode,
+       l.cpus, d.withheld, d.mems, strftime('%Y-%m-%dT%H:%M:%fZ', d.at_ms / 1000.0, 'unixepoch') AS since, d.reason,
+       d.decision
+FROM live l JOIN decided d USING (decision)
+ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
+
+CREATE VIEW decision AS
+SELECT d.decision, strftime('%Y-%m-%dT%H:%M:%fZ', d.at_ms / 1000.0, 'unixepoch') AS time, d.event,
+       d.pod_namespace AS namespace, d.pod_name AS pod, d.container, d.attempt,
+       CASE WHEN coalesce(o.container_id, '') <> '' THEN o.container_id ELSE d.container_id END AS container_id,
+       d.mode, d.cpus, d.withheld, d.mems, d.nodes, d.reason, d.supersedes, d.generation, b.boot_id,
+       CASE WHEN o.state IS NULL AND d.holds THEN 'pending' ELSE o.state END AS outcome,
+       strftime('%Y-%m-%dT%H:%M:%fZ', o.at_ms / 1000.0, 'unixepoch') AS outcome_time,
+       o.code AS outcome_code, o.message AS outcome_message,
+       strftime('%Y-%m-%dT%H:%M:%fZ', e.at_ms / 1000.0, 'unixepoch') AS ended_time, e.cause AS ended_cause,
+       coalesce(r.count, 0) AS repeats, d.pod_uid, d.at_ms
+FROM decided d
+JOIN boot b USING (boot)
+LEFT JOIN outcome o ON o.outcome = (SELECT max(outcome) FROM outcome WHERE decision = d.decision)
+LEFT JOIN ended e ON e.decision = d.decision
+LEFT JOIN repeat r ON r.decision = d.decision;
+
+CREATE VIEW audit AS
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', a.at_ms / 1000.0, 'unixepoch') AS time, a.decision, a.event,
+       d.pod_namespace AS namespace, d.pod_name AS pod, d.container, d.attempt, a.what, a.reason, a.at_ms
+FROM (
+  SELECT at_ms, decision, 0 AS step, event,
+         ltrim(mode || CASE cpus WHEN '' THEN '' ELSE ', CPUs ' || cpus END
+                    || CASE withheld WHEN '' THEN '' ELSE ', withheld ' || withheld END
+                    || CASE mems WHEN '' THEN '' ELSE ', memory nodes ' || mems END
+                    || CASE WHEN supersedes IS NULL THEN '' ELSE ', in place of ' || supersedes END, ', ') AS what,
+         reason
+  FROM decided
+  UNION ALL
+  SELECT at_ms, decision, 1, state,
+         ltrim(CASE container_id WHEN '' THEN '' ELSE 'container ' || container_id END
+               || CASE code WHEN 0 THEN '' ELSE ', status code ' || code END, ', '),
+         message
+  FROM outcome
+  UNION ALL
+  SELECT at_ms, decision, 2, 'ended', '', cause FROM ended
+) a JOIN decided d USING (decision)
+ORDER BY a.at_ms, a.decision, a.step;
+
+CREATE VIEW denials AS
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', d.at_ms / 1000.0, 'unixepoch') AS first,
+       strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(r.last_ms, d.at_ms) / 1000.0, 'unixepoch') AS last,
+       1 + coalesce(r.count, 0) AS times, d.pod_namespace AS namespace, d.pod_name AS pod, d.container, d.attempt,
+       d.reason, d.decision
+FROM decided d LEFT JOIN repeat r USING (decision)
+WHERE d.event = 'denied'
+ORDER BY d.at_ms, d.decision;
+
+CREATE VIEW verdict AS
+SELECT d.decision, c.key + 1 AS rank, json_extract(c.value, '$.nodes') AS nodes,
+       json_extract(c.value, '$.score') AS sum, coalesce(json_extract(c.value, '$.rejected'), 0) AS rejected,
+       json_extract(w.value, '$[0]') AS policy, json_extract(w.value, '$[1]') AS kind,
+       json_extract(w.value, '$[2]') AS score, json_extract(w.value, '$[3]') AS reason
+FROM decided d JOIN json_each(d.verdicts, '$.best') c LEFT JOIN json_each(c.value, '$.words') w;
+
+CREATE VIEW verdict_note AS
+SELECT d.decision, 'rejected' AS kind, n.key AS note, n.value AS candidates
+FROM decided d JOIN json_each(d.verdicts, '$.rejected') n
+UNION ALL
+SELECT d.decision, 'lost vote', n.value, NULL FROM decided d JOIN json_each(d.verdicts, '$.lost_votes') n
+UNION ALL
+SELECT d.decision, 'dropped', n.value, NULL FROM decided d JOIN json_each(d.verdicts, '$.dropped') n;
+)sql";
+
+std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }
+
+Result<std::int64_t> version_of(const Database& database) {
+  return database.integer("PRAGMA user_version", "read the schema version");
+}
+
+Status check_owner(const Database& database, std::int64_t version) {
+  const auto application = database.integer("PRAGMA application_id", "read the application id");
+  if (!application) return application.error();
+  if (*application == kApplicationId) return {};
+  const auto objects = database.integer("SELECT count(*) FROM sqlite_schema", "read the schema");
+  if (!objects) return objects.error();
+  if (*application == 0 && version == 0 && *objects == 0) return {};
+  return Error{
+      Code::kFailedPrecondition,
+      fmt::format("'{}' is a database of another program; move it away, or set another state-dir", database.path())};
+}
+
+Status check_version(const Database& database, std::int64_t version, std::int64_t known) {
+  if (version <= known) return {};
+  return Error{Code::kFailedPrecondition,
+               fmt::format("'{}' has schema version {}, but this topoletd knows only versions up to {}; run the "
+                           "topoletd that wrote it or a later one, or move the file away to begin a new one",
+                           database.path(), version, known)};
+}
+
+Status check_pages(const Database& database) {
+  const auto answer = database.text("PRAGMA quick_check(1)", "check the pages");
+  if (!answer) return answer.error();
+  if (*answer == "ok") return {};
+  return Error{Code::kDataLoss, fmt::format("'{}' is damaged: {}", database.path(), *answer)};
+}
+
+Status take(Database& database, const Migration& step) {
+  const std::string purpose = fmt::format("bring the schema to version {}", step.version);
+  const std::string sql = fmt::format("BEGIN IMMEDIATE; {}; PRAGMA user_version = {}; COMMIT;", step.sql, step.version);
+  Status taken = database.execute(sql, purpose);
+  if (!taken && database.in_transaction()) static_cast<void>(database.execute("ROLLBACK", purpose));
+  return taken;
+}
+
+}  // namespace
+
+const std::vector<Migration>& migrations() {
+  static const std::vector<Migration> steps{
+      {1, fmt::format("PRAGMA application_id = {};{}{}{}", kApplicationId, kTablesV1, triggers_v1(), kViewsV1)},
+  };
+  return steps;
+}
+
+Status check_writable(const Database& database, const std::vector<Migration>& steps) {
+  const auto version = version_of(database);
+  if (!version) return version.error();
+  if (Status owner = check_owner(database, *version); !owner) return owner;
+  if (Status known = check_version(database, *version, newest(steps)); !known) return known;
+  return check_pages(database);
+}
+
+Status migrate(Database& database, const std::vector<Migration>& steps) {
+  const auto version = version_of(database);
+  if (!version) return version.error();
+  for (const Migration& step : steps) {
+    if (step.version <= *version) continue;
+    if (Status taken = take(database, step); !taken) return taken;
+  }
+  return {};
+}
+
+}  // namespace topolet

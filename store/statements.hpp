@@ -1,0 +1,45 @@
+#pragma once
+
+#include "core/base/result.hpp"
+#include "store/database.hpp"
+
+namespace topolet {
+
+/// Every statement of the store, prepared once.
+struct Statements {
+  Statement begin;
+  Statement commit;
+  Statement roll_back;
+
+  Statement add_boot;
+  Statement find_boot;
+  Statement end_other_boots;
+  Statement forget_other_boots;
+  Statement forget_other_pods;
+
+  Statement add_decided;
+  Statement add_held_cpu;
+  Statement add_live;
+  Statement add_outcome;
+  Statement add_ended;
+  Statement add_repeat;
+  Statement add_pool;
+  Statement put_pod;
+
+  Statement set_live_bound;
+  Statement set_live_state;
+  Statement set_live_pending;
+  Statement set_live_cpus;
+  Statement remove_live;
+  Statement remove_pod;
+
+  Statement find_pool;
+  Statement find_live;
+  Statement find_pods;
+  Statement find_last_generation;
+
+  /// An error means that the file's tables are not those of the schema version it claims.
+  static Result<Statements> prepare(const Database& database);
+};
+
+}  // namespace topolet

@@ -1,0 +1,174 @@
+#include "core/cri/demand.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace topolet {
+namespace {
+
+constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+struct CgroupCase {
+  const char* cgroup;
+  std::optional<Qos> qos;
+};
+
+TEST(QosOfCgroup, ReadsEveryFormAKubeletWrites) {
+  const std::vector<CgroupCase> cases = {
+      {"/kubepods/burstable/pod1234-56", Qos::kBurstable},
+      {"/kubepods/besteffort/pod1234-56", Qos::kBestEffort},
+      {"/kubepods/pod1234-56", Qos::kGuaranteed},
+      {"kubepods/burstable/pod1", Qos::kBurstable},
+      {"/foo/kubepods/burstable/podX", Qos::kBurstable},
+      {"/foo/bar/kubepods/podX", Qos::kGuaranteed},
+      {"/kubepods/burstable/podX/0123abcd", Qos::kBurstable},
+      {"kubepods-burstable-pod1234_56.slice", Qos::kBurstable},
+      {"kubepods-besteffort-pod1234_56.slice", Qos::kBestEffort},
+      {"kubepods-pod1234_56.slice", Qos::kGuaranteed},
+      {"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice", Qos::kBurstable},
+      {"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1.slice", Qos::kBestEffort},
+      {"/kubepods.slice/kubepods-pod1.slice", Qos::kGuaranteed},
+      {"kubepods-burstable.slice", Qos::kBurstable},
+      {"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod1.slice",
+       Qos::kBurstable},
+      {"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod1.slice", Qos::kGuaranteed},
+      {"kubepods-burstable-pod1.slice:cri-containerd:0123abcd", Qos::kBurstable},
+      {"kubepods-pod1.slice:cri-containerd:0123abcd", Qos::kGuaranteed},
+  };
+  for (const CgroupCase& c : cases) EXPECT_EQ(qos_of_cgroup(c.cgroup), c.qos) << c.cgroup;
+}
+
+TEST(QosOfCgroup, TakesTheInnermostKubelet) {
+  EXPECT_EQ(qos_of_cgroup("/kubepods/burstable/pod1/abc/kubepods/besteffort/pod2"), Qos::kBestEffort);
+  EXPECT_EQ(qos_of_cgroup("/kubepods/besteffort/pod1/abc/kubepods/pod2"), Qos::kGuaranteed);
+}
+
+TEST(QosOfCgroup, SaysNothingWithoutAPodBelowKubepods) {
+  for (const char* cgroup : {"", "/", "/kubepods", "/kubepods/", "kubepods.slice", ".slice", "/system.slice", "k8s.io",
+                             "/podX", "/burstable/podX", "/mykubepods/podX", "/kubepods/pod", "/kubepods/other/podX",
+                             "-.slice", ":", "kubepods:podX", "/kubepodsburstable/podX"}) {
+    EXPECT_EQ(qos_of_cgroup(cgroup), std::nullopt) << cgroup;
+  }
+}
+
+TEST(QosOfOomScoreAdj, IsGuaranteedOnlyWhenTheKubeletSaidSo) {
+  EXPECT_EQ(qos_of_oom_score_adj(kMin), Qos::kGuaranteed);
+  EXPECT_EQ(qos_of_oom_score_adj(-998), Qos::kGuaranteed);
+  EXPECT_EQ(qos_of_oom_score_adj(-997), Qos::kGuaranteed);
+  EXPECT_EQ(qos_of_oom_score_adj(-996), Qos::kBurstable);
+  EXPECT_EQ(qos_of_oom_score_adj(0), Qos::kBurstable);
+  EXPECT_EQ(qos_of_oom_score_adj(999), Qos::kBurstable);
+  EXPECT_EQ(qos_of_oom_score_adj(1000), Qos::kBestEffort);
+  EXPECT_EQ(qos_of_oom_score_adj(kMax), Qos::kBestEffort);
+}
+
+// The kubelet's own formulas, for round trips.
+std::int64_t kubelet_shares(std::int64_t milli) { return std::clamp<std::int64_t>(milli * 1024 / 1000, 2, 262144); }
+std::int64_t kubelet_quota(std::int64_t milli, std::int64_t period_us) {
+  return std::max<std::int64_t>(milli * period_us / 1000, 1000);
+}
+
+TEST(CpuRequest, GivesBackEveryRequestThatSharesCanCarry) {
+  for (std::int64_t milli = 3; milli <= 256000; ++milli) {
+    ASSERT_EQ(cpu_request_milli(kubelet_shares(milli), 0), milli) << kubelet_shares(milli) << " shares";
+  }
+}
+
+TEST(CpuRequest, IsNoneAtTheKernelsMinimumAndBelow) {
+  for (std::int64_t shares : {kMin, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, std::int64_t{2}}) {
+    EXPECT_EQ(cpu_request_milli(shares, 4000), 0) << shares;
+  }
+}
+
+TEST(CpuRequest, UsesTheLimitWhereSharesAreCapped) {
+  EXPECT_EQ(cpu_request_milli(kubelet_shares(300000), 300000), 300000);
+  EXPECT_EQ(cpu_request_milli(kubelet_shares(300000), 0), 256000);
+  EXPECT_EQ(cpu_request_milli(262144, 128000), 256000);
+  EXPECT_EQ(cpu_request_milli(262143, 300000), 256000) << "below the cap the limit says nothing";
+  EXPECT_EQ(cpu_request_milli(kMax, 0), 256000);
+}
+
+TEST(CpuLimit, GivesBackEveryLimitForEveryPeriod) {
+  for (std::int64_t period_us : {1000, 1500, 5000, 33333, 100000, 1000000}) {
+    for (std::int64_t milli = 1; milli <= 70000; ++milli) {
+      const std::int64_t quota_us = kubelet_quota(milli, period_us);
+      if (quota_us == 1000) continue;  // the smallest quota stands for all that are smaller
+      ASSERT_EQ(cpu_limit_milli(quota_us, period_us), milli) << quota_us << " / " << period_us;
+    }
+  }
+}
+
+TEST(CpuLimit, IsNoneWithoutAQuota) {
+  EXPECT_EQ(cpu_limit_milli(0, 100000), 0);
+  EXPECT_EQ(cpu_limit_milli(-1, 100000), 0);
+  EXPECT_EQ(cpu_limit_milli(kMin, 0), 0);
+}
+
+TEST(CpuLimit, TakesTheKernelsPeriodWhenNoneIsGiven) {
+  EXPECT_EQ(cpu_limit_milli(250000, 0), 2500);
+  EXPECT_EQ(cpu_limit_milli(250000, -5), 2500);
+}
+
+TEST(CpuLimit, StaysInBoundsOnNonsense) {
+  EXPECT_EQ(cpu_limit_milli(kMax, 1), 65536000);
+  EXPECT_EQ(cpu_limit_milli(kMax, kMax), 1000);
+  EXPECT_EQ(cpu_limit_milli(1, kMax), 1);
+}
+
+TEST(MemoryRequest, OfAGuaranteedContainerIsItsLimit) {
+  EXPECT_EQ(memory_request(Qos::kGuaranteed, -997, 5 * kGiB, 64 * kGiB), (MemoryRequest{5 * kGiB, false}));
+  EXPECT_EQ(memory_request(Qos::kGuaranteed, -997, 0, 64 * kGiB), MemoryRequest{});
+  EXPECT_EQ(memory_request(Qos::kGuaranteed, -997, -1, 64 * kGiB), MemoryRequest{});
+}
+
+TEST(MemoryRequest, OfABurstableContainerIsWithinAStepOfTheTruth) {
+  const std::int64_t total = 64 * kGiB + 12345;
+  for (std::int64_t request = total / 400; request < total / 1000 * 996; request += total / 700) {
+    const std::int64_t oom_score_adj = 1000 - 1000 * request / total;
+    const MemoryRequest estimate = memory_request(Qos::kBurstable, oom_score_adj, 0, total);
+    EXPECT_TRUE(estimate.estimated);
+    EXPECT_LE(estimate.bytes, request);
+    EXPECT_GT(estimate.bytes, request - total / 1000 - 1);
+  }
+}
+
+TEST(MemoryRequest, IsUnknownWhereTheScoreSaysNothing) {
+  for (std::int64_t oom_score_adj :
+       {kMin, std::int64_t{-997}, std::int64_t{0}, std::int64_t{3}, std::int64_t{999}, std::int64_t{1000}, kMax}) {
+    EXPECT_EQ(memory_request(Qos::kBurstable, oom_score_adj, 0, 64 * kGiB), MemoryRequest{}) << oom_score_adj;
+  }
+  EXPECT_EQ(memory_request(Qos::kBurstable, 900, 0, 0), MemoryRequest{});
+  EXPECT_EQ(memory_request(Qos::kBestEffort, 900, kGiB, 64 * kGiB), MemoryRequest{});
+}
+
+TEST(MemoryRequest, IsNeverMoreThanTheLimitAndNeverOverflows) {
+  EXPECT_EQ(memory_request(Qos::kBurstable, 500, kGiB, 64 * kGiB), (MemoryRequest{kGiB, true}));
+  EXPECT_EQ(memory_request(Qos::kBurstable, 4, 0, kMax).bytes, kMax / 1000 * 996 + kMax % 1000 * 996 / 1000);
+}
+
+TEST(DemandOf, PutsTheNumbersTogether) {
+  const RawResources raw{.cpu_period_us = 100000,
+                         .cpu_quota_us = 200000,
+                         .cpu_shares = 2048,
+                         .memory_limit_bytes = kGiB,
+                         .oom_score_adj = -997,
+                         .hugepage_limit_bytes = {{"2MB", 4 << 20}}};
+  const Demand expected{.cpu_request_milli = 2000,
+                        .cpu_limit_milli = 2000,
+                        .memory_request_bytes = kGiB,
+                        .memory_request_estimated = false,
+                        .memory_limit_bytes = kGiB,
+                        .hugepage_limit_bytes = {{"2MB", 4 << 20}}};
+  EXPECT_EQ(demand_of(raw, Qos::kGuaranteed, 64 * kGiB), expected);
+  EXPECT_EQ(demand_of({}, Qos::kBestEffort, 64 * kGiB), Demand{});
+}
+
+}  // namespace
+}  // namespace topolet

@@ -1,0 +1,74 @@
+// Machines and workloads for placement tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "core/placement/candidates.hpp"
+#include "core/placement/decide.hpp"
+#include "core/placement/ledger.hpp"
+#include "core/topology/discover.hpp"
+
+namespace topolet::testing {
+
+inline std::shared_ptr<const Topology> machine(const std::string& synthetic) {
+  auto topology = discover({.synthetic = synthetic});
+  EXPECT_TRUE(topology.ok()) << topology.error().message;
+  return *topology;
+}
+
+/// A Guaranteed container of whole CPUs.
+inline Workload guaranteed(const std::string& name, std::int64_t cpus) {
+  Workload workload;
+  workload.key = {"uid-" + name, name, 0, "sandbox-" + name};
+  workload.pod_name = name;
+  workload.pod_namespace = "default";
+  workload.qos = Qos::kGuaranteed;
+  workload.demand.cpu_request_milli = cpus * 1000;
+  workload.demand.cpu_limit_milli = cpus * 1000;
+  return workload;
+}
+
+inline Workload besteffort(const std::string& name) {
+  Workload workload = guaranteed(name, 0);
+  workload.qos = Qos::kBestEffort;
+  workload.demand = {};
+  return workload;
+}
+
+/// Ledger, rules and machine of one test.
+struct TestNode {
+  explicit TestNode(const std::string& synthetic, const std::string& reserved = "")
+      : topology(machine(synthetic)),
+        candidates(make_candidates(*topology, topology->allowed)),
+        ledger({topology->allowed, *CpuSet::parse(reserved), {}}, 0) {}
+
+  PolicyRequest request(const Workload& workload) const {
+    return make_request(topology, ledger.view(&workload.key), workload, candidates, rules,
+                        ledger.kubelet_hands_out_cpusets());
+  }
+  Decision ask(const Workload& workload) const { return decide(request(workload), rules, voters); }
+  /// Decides and books.
+  Decision run(const Workload& workload) {
+    Decision decision = ask(workload);
+    if (decision.denied) return decision;
+    Holding holding;
+    holding.workload = workload;
+    holding.placement = decision.placement;
+    holding.within = decision.within;
+    holding.conflict = decision.conflict;
+    ledger.put(holding);
+    return decision;
+  }
+  CpuSet cpus_of(const Workload& workload) const { return ledger.find(workload.key)->placement.cpus; }
+
+  std::shared_ptr<const Topology> topology;
+  std::vector<Candidate> candidates;
+  DecideRules rules;
+  std::vector<Voter> voters;
+  Ledger ledger;
+};
+
+}  // namespace topolet::testing

@@ -1,0 +1,259 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/store/scratch.hpp"
+
+namespace topolet {
+namespace {
+
+namespace fs = std::filesystem;
+
+mode_t mode_of(const fs::path& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 07777 : 0;
+}
+
+std::string bytes_of(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+void write_bytes(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+class OpenTest : public StoreTest {
+ protected:
+  void make_closed_database() const {
+    const auto store = open();
+    for (std::uint32_t i = 0; i < 200; ++i) ASSERT_TRUE(store->add(exclusive_row("app", {i})).ok());
+  }
+
+  /// Opens what was damaged: the file must be set aside whole and a new one begun.
+  void expect_set_aside() const {
+    const std::string before = bytes_of(file());
+    const auto store = try_open();
+    ASSERT_TRUE(store.ok()) << message(store);
+    EXPECT_EQ((*store)->report().set_aside, directory() / "state.db.damaged-1700000000000");
+    EXPECT_EQ(bytes_of((*store)->report().set_aside), before);
+    EXPECT_TRUE((*store)->live()->empty());
+    EXPECT_TRUE((*store)->add(exclusive_row("new", {1})).ok());
+  }
+};
+
+TEST_F(OpenTest, MakesFilesThatOnlyTheOwnerMayRead) {
+  const mode_t before = ::umask(0);
+  const auto store = open();
+  ::umask(before);
+  ASSERT_TRUE(store->add(exclusive_row("app", {1})).ok());
+  EXPECT_EQ(mode_of(directory()), 0700U);
+  for (const char* name : {"state.db", "state.db-wal", "state.db-shm", "state.db.lock"}) {
+    EXPECT_EQ(mode_of(directory() / name), 0600U) << name;
+  }
+}
+
+TEST_F(OpenTest, TakesAwayRightsThatOthersHave) {
+  make_closed_database();
+  ::chmod(file().c_str(), 0644);
+  const auto store = open();
+  EXPECT_EQ(mode_of(file()), 0600U);
+}
+
+TEST_F(OpenTest, MakesTheParentsOfTheDirectory) {
+  const auto store = Store::open({.directory = root_ / "a" / "b/", .boot_id = "boot", .now_ms = 1});
+  ASSERT_TRUE(store.ok()) << message(store);
+  EXPECT_EQ(mode_of(root_ / "a" / "b"), 0700U);
+}
+
+TEST_F(OpenTest, SaysWhatKindOfFileItIs) {
+  const auto store = open();
+  EXPECT_EQ(value("PRAGMA journal_mode"), "wal");
+  EXPECT_EQ(value("PRAGMA application_id"), std::to_string(0x74706c74));
+  EXPECT_EQ(value("PRAGMA user_version"), "1");
+}
+
+TEST_F(OpenTest, RefusesADirectoryThatAnotherUses) {
+  const auto first = open();
+  const auto second = try_open();
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, Code::kFailedPrecondition);
+  EXPECT_EQ(message(second), "'" + (directory() / "state.db.lock").string() +
+                                 "' is locked: another topoletd (process " + std::to_string(::getpid()) +
+                                 ") runs with this state directory; stop it, or set another state-dir");
+}
+
+TEST_F(OpenTest, LetsTheDirectoryGoWhenClosed) {
+  open().reset();
+  EXPECT_TRUE(try_open().ok());
+}
+
+TEST_F(OpenTest, SetsAsideWhatIsNoDatabase) {
+  fs::create_directory(directory());
+  write_bytes(file(), "these are not the pages you are looking for\n");
+  expect_set_aside();
+}
+
+TEST_F(OpenTest, SetsAsideATruncatedFile) {
+  make_closed_database();
+  fs::resize_file(file(), fs::file_size(file()) / 2);
+  expect_set_aside();
+}
+
+TEST_F(OpenTest, SetsAsideAFileWithABrokenPage) {
+  make_closed_database();
+  std::string bytes = bytes_of(file());
+  for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 4096; ++i) bytes[i] = static_cast<char>(0xa5);
+  write_bytes(file(), bytes);
+  expect_set_aside();
+}
+
+TEST_F(OpenTest, SetsAsideADatabaseThatLacksTables) {
+  make_closed_database();
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("DROP TABLE live", "drop").ok());
+  expect_set_aside();
+}
+
+TEST_F(OpenTest, SetsTheLogAsideWithItsFile) {
+  fs::create_directory(directory());
+  write_bytes(file(), "no database");
+  write_bytes(file().string() + "-wal", "its log");
+  write_bytes(directory() / "state.db.damaged-1700000000000", "an earlier one");
+  const auto store = open();
+  EXPECT_EQ(store->report().set_aside, directory() / "state.db.damaged-1700000000001");
+  EXPECT_EQ(bytes_of(store->report().set_aside), "no database");
+  EXPECT_EQ(bytes_of(store->report().set_aside.string() + "-wal"), "its log");
+}
+
+TEST_F(OpenTest, BeginsAnewWithAnEmptyFile) {
+  fs::create_directory(directory());
+  write_bytes(file(), "");
+  EXPECT_TRUE(open()->report().set_aside.empty());
+}
+
+TEST_F(OpenTest, LeavesANewerSchemaAlone) {
+  make_closed_database();
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 9", "age").ok());
+  const std::string before = bytes_of(file());
+  const auto store = try_open();
+  EXPECT_EQ(message(store), "'" + file().string() +
+                                "' has schema version 9, but this topoletd knows only versions up to 1; run the "
+                                "topoletd that wrote it or a later one, or move the file away to begin a new one");
+  EXPECT_EQ(bytes_of(file()), before);
+}
+
+TEST_F(OpenTest, LeavesTheLogOfANewerSchemaAlone) {
+  make_closed_database();
+  Database writer = connect(Database::Access::kReadWrite);
+  writer.leave_untouched_at_close(true);
+  ASSERT_TRUE(writer.execute("PRAGMA user_version = 9", "age").ok());
+  const std::string before = bytes_of(file());
+  const std::string log = bytes_of(file().string() + "-wal");
+  ASSERT_FALSE(log.empty());
+  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("schema version 9"));
+  EXPECT_EQ(bytes_of(file()), before);
+  EXPECT_EQ(bytes_of(file().string() + "-wal"), log);
+}
+
+TEST_F(OpenTest, LeavesAnotherProgramsDatabaseAlone) {
+  fs::create_directory(directory());
+  write_bytes(file(), "");
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("CREATE TABLE mine (x)", "make").ok());
+  const std::string before = bytes_of(file());
+  EXPECT_THAT(message(try_open()), ::testing::HasSubstr("is a database of another program; move it away"));
+  EXPECT_EQ(bytes_of(file()), before);
+}
+
+/// What opening says to a user without privileges; "" if it opens.
+std::string message_to_nobody(const StoreOptions& options) {
+  int ends[2];
+  if (::pipe(ends) != 0) return "no pipe";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) ::_exit(1);
+    const std::string said = message(Store::open(options));
+    ::_exit(::write(ends[1], said.data(), said.size()) == static_cast<ssize_t>(said.size()) ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string said;
+  char buffer[512];
+  for (ssize_t size = 0; (size = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    said.append(buffer, static_cast<std::size_t>(size));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? said : "the child failed";
+}
+
+TEST_F(OpenTest, SaysThatADirectoryCannotBeWritten) {
+  ::chmod(root_.c_str(), 0755);
+  fs::create_directory(directory());
+  ::chmod(directory().c_str(), 0555);
+  EXPECT_EQ(message_to_nobody({.directory = directory(), .boot_id = "boot", .now_ms = 1}),
+            "cannot use '" + (directory() / "state.db.lock").string() +
+                "': Permission denied; state-dir must be a directory that topoletd can write to");
+  ::chmod(directory().c_str(), 0755);
+}
+
+TEST_F(OpenTest, SaysThatAPathIsNoDirectory) {
+  write_bytes(directory(), "a file");
+  EXPECT_EQ(message(try_open()), "cannot use '" + (directory() / "state.db.lock").string() +
+                                     "': Not a directory; state-dir must be a directory that topoletd can write to");
+}
+
+TEST_F(OpenTest, FollowsNoLinkOutOfTheDirectory) {
+  fs::create_directory(directory());
+  write_bytes(root_ / "elsewhere", "");
+  fs::create_symlink(root_ / "elsewhere", file());
+  EXPECT_FALSE(try_open().ok());
+  EXPECT_EQ(bytes_of(root_ / "elsewhere"), "");
+}
+
+TEST_F(OpenTest, EndsWhatWasHeldBeforeAReboot) {
+  {
+    const auto store = open("boot-1");
+    for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(store->add(exclusive_row(name, {1})).ok());
+    ASSERT_TRUE(store->add(EndedRow{2, 1, 6, "exited"}).ok());
+    ASSERT_TRUE(store->put_pod({"s1", "uid-1", "shop", "till", "runc"}).ok());
+  }
+  {
+    const auto same = open("boot-1");
+    EXPECT_EQ(same->report().ended_by_reboot, 0U);
+    EXPECT_EQ(same->live()->size(), 2U);
+    EXPECT_EQ(same->pods()->size(), 1U);
+  }
+  const auto store = open("boot-2");
+  EXPECT_EQ(store->report().ended_by_reboot, 2U);
+  EXPECT_TRUE(store->live()->empty());
+  EXPECT_TRUE(store->pods()->empty());
+  EXPECT_EQ(rows("SELECT decision, at_ms, generation FROM ended WHERE cause = 'reboot'", 3),
+            (std::vector<std::vector<std::string>>{{"1", "1700000000000", "7"}, {"3", "1700000000000", "7"}}));
+  EXPECT_EQ(*store->last_generation(), 7U);
+}
+
+TEST_F(OpenTest, LetsReadersInWhileItWrites) {
+  const auto store = open();
+  const Database reader = connect(Database::Access::kReadOnly);
+  auto snapshot = reader.prepare("SELECT count(*) FROM decided", "count");
+  ASSERT_TRUE(snapshot.ok());
+  ASSERT_TRUE(store->add(exclusive_row("a", {1})).ok());
+  ASSERT_TRUE(*snapshot->next());
+  EXPECT_EQ(snapshot->integer(0), 1);
+  ASSERT_TRUE(store->add(exclusive_row("b", {2})).ok()) << "a reader in the middle of a query must not stop the writer";
+  EXPECT_EQ(value("SELECT count(*) FROM decided"), "2");
+  const Status written = connect(Database::Access::kReadOnly).execute("DELETE FROM live", "write");
+  EXPECT_EQ(written.error().code, Code::kPermissionDenied);
+}
+
+TEST_F(OpenTest, HasItsSchemaInTheFileItself) {
+  const auto store = open();
+  fs::copy_file(file(), root_ / "copy.db");
+  const auto copy = Database::open(root_ / "copy.db", Database::Access::kReadOnly);
+  ASSERT_TRUE(copy.ok());
+  EXPECT_EQ(*copy->integer("SELECT count(*) FROM current_placements", "count"), 0);
+}
+
+}  // namespace
+}  // namespace topolet

@@ -1,0 +1,196 @@
+#include "store/schema.hpp"
+
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "tests/store/scratch.hpp"
+
+namespace topolet {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+std::string text_of(const fs::path& path) {
+  std::ifstream stream(path);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::vector<fs::path> example_queries() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(TOPOLET_STORE_DIR "/queries")) files.push_back(entry.path());
+  return files;
+}
+
+class SchemaTest : public StoreTest {
+ protected:
+  Database connect_to_empty() const {
+    fs::create_directory(directory());
+    std::ofstream(file()).flush();
+    return connect(Database::Access::kReadWrite);
+  }
+};
+
+TEST_F(SchemaTest, GrowsFromNothingToTheNewest) {
+  Database database = connect_to_empty();
+  ASSERT_TRUE(check_writable(database).ok());
+  const Status migrated = migrate(database);
+  ASSERT_TRUE(migrated.ok()) << message(migrated);
+  EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), migrations().back().version);
+  EXPECT_EQ(*database.integer("PRAGMA application_id", "read"), kApplicationId);
+  EXPECT_TRUE(check_writable(database).ok());
+  EXPECT_TRUE(migrate(database).ok());
+}
+
+TEST_F(SchemaTest, TakesOnlyTheStepsItHasNotSeen) {
+  { const auto store = open(); }
+  Database database = connect(Database::Access::kReadWrite);
+  std::vector<Migration> steps = migrations();
+  const std::int64_t next = steps.back().version + 1;
+  steps.push_back({next, "ALTER TABLE decided ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'"});
+  const Status migrated = migrate(database, steps);
+  ASSERT_TRUE(migrated.ok()) << message(migrated);
+  EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), next);
+  EXPECT_EQ(*database.integer("SELECT count(colour) FROM decided", "read"), 0);
+  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 1"));
+}
+
+TEST_F(SchemaTest, StaysAtTheVersionBeforeAStepThatFails) {
+  Database database = connect_to_empty();
+  const std::vector<Migration> steps{{1, "CREATE TABLE one (x)"}, {2, "CREATE TABLE two (x); CREATE TABLE one (x)"}};
+  const Status migrated = migrate(database, steps);
+  EXPECT_THAT(message(migrated), HasSubstr("cannot bring the schema to version 2 in '" + file().string() + "'"));
+  EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), 1);
+  EXPECT_EQ(*database.text("SELECT group_concat(name) FROM sqlite_schema", "read"), "one");
+  EXPECT_FALSE(database.in_transaction());
+}
+
+class AppendOnlyTest : public SchemaTest {
+ protected:
+  AppendOnlyTest() {
+    const auto store = open();
+    const auto first = store->add(exclusive_row("app", {1}));
+    EXPECT_TRUE(store->add(OutcomeRow{*first, 1, "bound", "c", 0, ""}).ok());
+    EXPECT_TRUE(store->add(EndedRow{*first, 1, 6, "exited"}).ok());
+    const auto denied = store->add(denied_row("huge"));
+    EXPECT_TRUE(store->count_repeat(*denied, 2).ok());
+    EXPECT_TRUE(store->add(exclusive_row("held", {2})).ok());
+    EXPECT_TRUE(store->add_pool(5, 1, {0}).ok());
+  }
+
+  std::string refusal(const std::string& sql) const {
+    Database database = connect(Database::Access::kReadWrite);
+    EXPECT_TRUE(database.execute("PRAGMA foreign_keys = ON", "guard").ok());
+    return message(database.execute(sql, "tamper"));
+  }
+};
+
+TEST_F(AppendOnlyTest, RefusesToChangeAudit) {
+  const std::map<std::string, std::string> columns{{"decided", "reason = 'other'"},
+                                                   {"outcome", "message = 'other'"},
+                                                   {"ended", "cause = 'other'"},
+                                                   {"held_cpu", "last = 99"},
+                                                   {"pool_version", "cpus = '0-99'"}};
+  for (const auto& [table, change] : columns) {
+    const std::string never_changed = "rows of " + table + " are never changed";
+    EXPECT_THAT(refusal("UPDATE " + table + " SET " + change), HasSubstr(never_changed));
+    EXPECT_THAT(refusal("UPDATE OR REPLACE " + table + " SET " + change), HasSubstr(never_changed));
+    EXPECT_THAT(refusal("UPDATE OR IGNORE " + table + " SET " + change), HasSubstr(never_changed));
+    EXPECT_THAT(refusal("INSERT OR REPLACE INTO " + table + " SELECT * FROM " + table),
+                HasSubstr("rows of " + table + " are never replaced"));
+  }
+}
+
+TEST_F(AppendOnlyTest, RefusesToDeleteAudit) {
+  for (const std::string table : {"decided", "outcome", "ended", "held_cpu", "pool_version"}) {
+    const std::string kept = "rows of " + table + " above the retention mark are never deleted";
+    EXPECT_THAT(refusal("DELETE FROM " + table), HasSubstr(kept));
+    EXPECT_THAT(refusal("DELETE FROM retention; DELETE FROM " + table), HasSubstr(kept));
+  }
+}
+
+TEST_F(AppendOnlyTest, DeletesUpToTheRetentionMark) {
+  EXPECT_EQ(refusal("UPDATE retention SET mark = 2 WHERE subject = 'decision'"), "");
+  EXPECT_EQ(refusal("DELETE FROM decided WHERE decision <= 2"), "");
+  for (const char* table : {"decided", "held_cpu"}) {
+    EXPECT_EQ(column(std::string("SELECT decision FROM ") + table), "3") << table;
+  }
+  for (const char* table : {"outcome", "ended", "repeat"}) {
+    EXPECT_EQ(value(std::string("SELECT count(*) FROM ") + table), "0") << table;
+  }
+  EXPECT_THAT(refusal("DELETE FROM decided"), HasSubstr("above the retention mark"));
+}
+
+TEST_F(AppendOnlyTest, KeepsWhatIsStillHeldWhateverTheMark) {
+  EXPECT_EQ(refusal("UPDATE retention SET mark = 99"), "");
+  EXPECT_THAT(refusal("DELETE FROM decided"), HasSubstr("FOREIGN KEY constraint failed"));
+  EXPECT_EQ(refusal("DELETE FROM decided WHERE decision NOT IN (SELECT decision FROM live)"), "");
+  EXPECT_EQ(refusal("DELETE FROM pool_version"), "");
+}
+
+TEST_F(AppendOnlyTest, NeverGivesANumberTwice) {
+  EXPECT_EQ(refusal("UPDATE retention SET mark = 99; DELETE FROM live; DELETE FROM decided"), "");
+  EXPECT_EQ(*open()->add(denied_row("app")), 4);
+}
+
+/// The part of README.md that is about one table or view.
+std::string section_of(const std::string& readme, const std::string& name) {
+  const auto begin = readme.find("\n### " + name + "\n");
+  if (begin == std::string::npos) return "";
+  return readme.substr(begin, readme.find("\n##", begin + 1) - begin);
+}
+
+TEST_F(SchemaTest, IsDocumentedToTheLastColumn) {
+  { const auto store = open(); }
+  const std::string readme = text_of(TOPOLET_STORE_DIR "/README.md");
+  const auto names =
+      rows("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'");
+  ASSERT_GT(names.size(), 10U);
+  for (const auto& name : names) {
+    const std::string section = section_of(readme, name[0]);
+    EXPECT_NE(section, "") << name[0];
+    for (const auto& column : rows("SELECT name FROM pragma_table_info('" + name[0] + "')")) {
+      EXPECT_THAT(section, HasSubstr("`" + column[0] + "`")) << name[0];
+    }
+  }
+}
+
+TEST_F(SchemaTest, HasExampleQueriesThatRun) {
+  {
+    const auto store = open();
+    DecidedRow row = exclusive_row("app", {1});
+    row.verdicts = VerdictsRow{1, {{"0", 1, false, {{"numa", "score", 1, "fits"}}}}, {}, {}, {}};
+    const auto decision = store->add(row);
+    ASSERT_TRUE(store->add(OutcomeRow{*decision, row.at_ms + 5, "bound", "c", 0, ""}).ok());
+    ASSERT_TRUE(store->add(denied_row("huge")).ok());
+  }
+  const std::string readme = text_of(TOPOLET_STORE_DIR "/README.md");
+  ASSERT_GE(example_queries().size(), 5U);
+  for (const fs::path& path : example_queries()) {
+    EXPECT_THAT(readme, HasSubstr("`queries/" + path.filename().string() + "`"));
+    EXPECT_FALSE(rows(text_of(path)).empty()) << path;
+  }
+}
+
+TEST_F(SchemaTest, FindsWithoutReadingEverything) {
+  { const auto store = open(); }
+  const std::vector<std::string> searches{
+      "SELECT * FROM decided WHERE pod_uid = 'u' AND container = 'c'",
+      "SELECT * FROM decided WHERE container_id = 'c'",
+      "SELECT * FROM outcome WHERE container_id = 'c'",
+      "SELECT * FROM live WHERE container_id = 'c'",
+      "SELECT max(generation) FROM decided",
+      "SELECT * FROM audit WHERE at_ms > 5",
+      "SELECT * FROM decision WHERE pod_uid = 'u'",
+  };
+  for (const std::string& search : searches) {
+    for (const auto& row : rows("EXPLAIN QUERY PLAN " + search, 4)) {
+      EXPECT_THAT(row[3], ::testing::Not(::testing::MatchesRegex("SCAN (d|e|o|decided|outcome|ended|live)( .*)?")))
+          << search;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace topolet
