@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # constants are shared between the files
 # Configures and builds a preset below build/; silent about what is up to date.
 
 kStoryProgram=build/dev/tests/integration/topolet-story

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # constants are shared between the files
 # A container image made on the spot from a static busybox: no registry, no download.
 
 kPauseImage=registry.k8s.io/pause:3.6

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # constants are shared between the files
 # Installs the Debian packages that are missing, and only those.
 
 kBuildPackages=(

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # constants are shared between the files
 # A containerd of our own: its root, state, sockets, runc state and cgroups all live below one directory's name, so
 # that nothing of an existing runtime is touched and everything can be found again and removed.
 #
@@ -158,10 +158,10 @@ remove_containers() {
 
 end_shims() {
   local cmdline pid
-  for cmdline in $(grep -lsF -- "$1/containerd.sock" /proc/[0-9]*/cmdline); do
+  grep -lsF -- "$1/containerd.sock" /proc/[0-9]*/cmdline | while read -r cmdline; do
     pid=${cmdline//[^0-9]/}
     if runs_command "$pid" containerd-shim-runc-v2; then kill -KILL "$pid" 2>/dev/null || true; fi
-  done
+  done || true
 }
 
 unmount_below() {
