@@ -1,0 +1,19 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # constants are shared between the files
+# Configures and builds a preset below build/; silent about what is up to date.
+
+kStoryProgram=build/dev/tests/integration/topolet-story
+kDaemonProgram=build/dev/core/topoletd
+kPluginDir=build/dev/plugins
+
+# build_preset PRESET [TARGET…]
+build_preset() {
+  local preset=$1 target args=()
+  shift
+  for target in "$@"; do args+=(--target "$target"); done
+  if [[ ! -f build/$preset/build.ninja ]]; then
+    say "Configuring the $preset build"
+    cmake --preset "$preset" >&2
+  fi
+  say "Building ($preset)"
+  NINJA_STATUS='[%f/%t %es] ' cmake --build --preset "$preset" "${args[@]}" >&2
+}

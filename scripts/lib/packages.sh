@@ -1,0 +1,57 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # constants are shared between the files
+# Installs the Debian packages that are missing, and only those.
+
+kBuildPackages=(
+  g++ cmake ninja-build pkg-config
+  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
+  libboost-dev libboost-program-options-dev libhwloc-dev libsqlite3-dev
+  libspdlog-dev libfmt-dev nlohmann-json3-dev libgtest-dev libgmock-dev
+)
+kSanitizerPackages=(clang libclang-rt-14-dev)
+kTidyPackages=(clang-tidy clang-format)
+
+# What a private runtime needs, as packages; where a containerd of another make is installed, that one is used.
+runtime_packages() {
+  command -v containerd >/dev/null && command -v ctr >/dev/null || echo containerd
+  command -v runc >/dev/null || echo runc
+  static_busybox >/dev/null || echo busybox-static
+}
+
+static_busybox() {
+  local busybox
+  for busybox in /bin/busybox /usr/bin/busybox; do
+    [[ -x $busybox ]] && ! ldd "$busybox" >/dev/null 2>&1 && echo "$busybox" && return
+  done
+  return 1
+}
+
+is_installed() {
+  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+# install_packages PACKAGE…
+install_packages() {
+  local package missing=()
+  for package in "$@"; do
+    is_installed "$package" || missing+=("$package")
+  done
+  ((${#missing[@]} > 0)) || return 0
+  command -v apt-get >/dev/null || die "this needs Debian's packages ${missing[*]}, and there is no apt-get here"
+  ((EUID == 0)) || die "packages are missing; as root: apt-get install --no-install-recommends ${missing[*]}"
+  say "Installing ${#missing[@]} missing packages: ${missing[*]}"
+  run_apt update
+  run_apt install --yes --no-install-recommends --no-remove "${missing[@]}" ||
+    die "the packages could not be installed; what apt-get said is above"
+  if [[ " ${missing[*]} " == *" containerd "* ]]; then leave_service_off containerd.service; fi
+}
+
+# No questions, no service started by a package, none restarted by needrestart.
+run_apt() {
+  DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 NEEDRESTART_SUSPEND=1 \
+    apt-get -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
+}
+
+# The package enables its service for the next boot; only our private runtime is wanted.
+leave_service_off() {
+  if [[ -d /run/systemd/system ]]; then systemctl --quiet disable "$1" >&2 || true; fi
+}

@@ -1,0 +1,227 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # constants are shared between the files
+# A containerd of our own: its root, state, sockets, runc state and cgroups all live below one directory's name, so
+# that nothing of an existing runtime is touched and everything can be found again and removed.
+#
+# ROOM/            short, since a unix socket's path has 108 bytes at most; made by make_room
+#   owner          "PID STARTTIME" of the process it belongs to
+#   containerd.sock, topolet.sock
+#   other-runtime  where our pods run in a runtime that is not ours: its endpoint
+# The pods' cgroups belong below /$(basename ROOM).
+
+# Whether programs may run from a directory: containers do, and /run and /tmp are often mounted noexec.
+is_executable_place() {
+  local probe
+  probe=$(mktemp "$1/topolet-probe.XXXXXX") || return 1
+  printf '#!/bin/sh\n' >"$probe"
+  chmod 700 "$probe"
+  "$probe" 2>/dev/null
+  local answer=$?
+  rm -f "$probe"
+  return "$answer"
+}
+
+rooms_place() {
+  local place
+  for place in /tmp /var/tmp /run; do
+    if [[ -d $place ]] && is_executable_place "$place"; then
+      echo "$place"
+      return
+    fi
+  done
+  die "no program can run from /tmp, /var/tmp or /run (all mounted noexec?)"
+}
+
+# The start time tells a process from a later one with the same PID; a zombie is dead.
+process_mark() {
+  local stat fields
+  stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+  read -r -a fields <<<"${stat##*) }"
+  [[ ${fields[0]} != Z ]] || return 1
+  echo "$1 ${fields[19]}"
+}
+
+# make_room OWNER_PID: prints the directory's name.
+make_room() {
+  local room
+  room=$(mktemp -d "$(rooms_place)/topolet.XXXXXX")
+  process_mark "$1" >"$room/owner"
+  echo "$room"
+}
+
+# Removes what runs that were killed have left behind.
+sweep_rooms() {
+  local room mark
+  for room in {/tmp,/var/tmp,/run}/topolet.??????; do
+    [[ -d $room && ! -L $room && -O $room && -f $room/owner ]] || continue
+    mark=$(<"$room/owner")
+    if [[ $(process_mark "${mark%% *}") != "$mark" ]]; then
+      say "Removing what an earlier run left in $room"
+      remove_room "$room"
+    fi
+  done
+}
+
+choose_snapshotter() {
+  local probe=$1/overlay-probe answer=native
+  mkdir -p "$probe/"{lower,upper,work,merged}
+  if mount -t overlay overlay -o "lowerdir=$probe/lower,upperdir=$probe/upper,workdir=$probe/work" "$probe/merged" 2>/dev/null; then
+    umount "$probe/merged"
+    answer=overlayfs
+  fi
+  rm -rf "$probe"
+  echo "$answer"
+}
+
+write_runtime_config() {
+  local room=$1 snapshotter=$2
+  cat >"$room/containerd.toml" <<TOML
+version = 2
+root = "$room/root"
+state = "$room/state"
+disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.tracing.processor.v1.otlp"]
+
+[grpc]
+  address = "$room/containerd.sock"
+
+[plugins."io.containerd.internal.v1.opt"]
+  path = "$room/opt"
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "$kPauseImage"
+  # Without it runc fails where the score of this process may not be lowered.
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  disable_tcp_service = true
+  stream_server_address = "127.0.0.1"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "$room/cni/bin"
+    conf_dir = "$room/cni/net.d"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "$snapshotter"
+    default_runtime_name = "runc"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+    Root = "$room/runc"
+    SystemdCgroup = false
+TOML
+}
+
+# start_runtime ROOM: containerd on ROOM/containerd.sock with the images the tests and the story need.
+start_runtime() {
+  local room=$1
+  ((EUID == 0)) || die "a container runtime needs root"
+  write_runtime_config "$room" "$(choose_snapshotter "$room")"
+  mkdir -p "$room/tmp"
+  # A session of its own, so that Ctrl-C reaches only who started it.
+  TMPDIR=$room/tmp setsid containerd --config "$room/containerd.toml" >"$room/containerd.log" 2>&1 </dev/null &
+  echo "$!" >"$room/containerd.pid"
+  if ! wait_until 30 runtime_answers "$room" || ! kill -0 "$!" 2>/dev/null; then
+    tail -n 20 "$room/containerd.log" >&2
+    die "containerd did not start; the end of its log is above"
+  fi
+  make_image "$room/image.tar" "$kPauseImage" "$kStoryImage"
+  import_image "$room/containerd.sock" "$room/image.tar" "$kPauseImage" "$kStoryImage"
+}
+
+runtime_answers() {
+  ctr --address "$1/containerd.sock" version >/dev/null 2>&1 || ! kill -0 "$(<"$1/containerd.pid")" 2>/dev/null
+}
+
+# end_process PID COMMAND: asks, then insists; only if that PID still is that command.
+end_process() {
+  local pid=$1 command=$2
+  runs_command "$pid" "$command" || return 0
+  kill "$pid" 2>/dev/null || true
+  wait_until 5 is_gone "$pid" "$command" || kill -KILL "$pid" 2>/dev/null || true
+}
+
+# The kernel keeps 15 characters of a command's name.
+runs_command() { [[ $(cat "/proc/$1/comm" 2>/dev/null) == "${2:0:15}" ]]; }
+
+is_gone() { ! process_mark "$1" >/dev/null || ! runs_command "$1" "$2"; }
+
+# Containers go before their shims, which reap them.
+remove_containers() {
+  local room=$1 id address
+  local deletions=()
+  for id in $(runc --root "$room/runc/k8s.io" list --quiet 2>/dev/null); do
+    runc --root "$room/runc/k8s.io" delete --force "$id" >/dev/null 2>&1 &
+    deletions+=("$!")
+  done
+  ((${#deletions[@]} == 0)) || wait "${deletions[@]}" || true
+  for address in "$room"/state/io.containerd.runtime.v2.task/k8s.io/*/address; do
+    if [[ -f $address ]]; then rm -f "$(sed 's|^unix://||' "$address")"; fi
+  done
+}
+
+end_shims() {
+  local cmdline pid
+  grep -lsF -- "$1/containerd.sock" /proc/[0-9]*/cmdline | while read -r cmdline; do
+    pid=${cmdline//[^0-9]/}
+    if runs_command "$pid" containerd-shim-runc-v2; then kill -KILL "$pid" 2>/dev/null || true; fi
+  done || true
+}
+
+unmount_below() {
+  local target
+  awk -v room="$1/" 'index($5, room) == 1 {print $5}' /proc/self/mountinfo | sort -r | while read -r target; do
+    umount "$target" 2>/dev/null || umount -l "$target" 2>/dev/null || true
+  done
+}
+
+remove_cgroups() {
+  local name=$1 top
+  for top in /sys/fs/cgroup/"$name" /sys/fs/cgroup/*/"$name"; do
+    if [[ -d $top ]]; then wait_until 5 remove_cgroup "$top" || say "the cgroup $top could not be removed"; fi
+  done
+}
+
+remove_cgroup() {
+  find "$1" -depth -type d -exec rmdir {} + 2>/dev/null
+  [[ ! -d $1 ]]
+}
+
+# enter_runtime ROOM ENDPOINT: makes the image known to a runtime that is not ours.
+enter_runtime() {
+  local room=$1 endpoint=$2 address=${2#unix://}
+  [[ -S $address ]] || die "there is no socket $address"
+  echo "$endpoint" >"$room/other-runtime"
+  if ! ctr --address "$address" version >/dev/null 2>&1; then
+    say "$endpoint is no containerd; it must have the image $kStoryImage (scripts/private-runtime image FILE makes it)"
+    return
+  fi
+  if has_image "$address" "$kStoryImage"; then return; fi
+  echo "$kStoryImage" >"$room/imported"
+  make_image "$room/image.tar" "$kStoryImage"
+  import_image "$address" "$room/image.tar" "$kStoryImage"
+}
+
+# Takes our pods and our image out of it again.
+leave_runtime() {
+  local room=$1 endpoint=$2
+  if [[ -x $kStoryProgram ]]; then
+    "$kStoryProgram" --socket "$endpoint" --owner "${room##*/}" --sweep >&2 || say "some pods of $room are still in $endpoint"
+  fi
+  if [[ -f $room/imported ]]; then
+    ctr --address "${endpoint#unix://}" --namespace k8s.io images rm "$(<"$room/imported")" >/dev/null 2>&1 || true
+  fi
+  if [[ -d /run/systemd/system ]]; then systemctl --quiet stop "${room##*/}.slice" 2>/dev/null || true; fi
+}
+
+# remove_room ROOM: ends everything that runs there and removes every trace; works for a half-made one too.
+remove_room() {
+  local room=$1
+  [[ $room == */topolet.?????? && -d $room ]] || return 0
+  if [[ -f $room/topoletd.pid ]]; then end_process "$(<"$room/topoletd.pid")" topoletd; fi
+  if [[ -f $room/other-runtime ]]; then leave_runtime "$room" "$(<"$room/other-runtime")"; fi
+  if [[ -f $room/containerd.pid ]]; then end_process "$(<"$room/containerd.pid")" containerd; fi
+  if command -v runc >/dev/null; then remove_containers "$room"; fi
+  end_shims "$room"
+  unmount_below "$room"
+  remove_cgroups "${room##*/}"
+  rm -rf --one-file-system "$room"
+  # Shims insist on this place for their sockets; a containerd of the machine keeps more than that in it.
+  rmdir /run/containerd/s /run/containerd 2>/dev/null || true
+}

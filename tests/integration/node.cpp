@@ -1,0 +1,98 @@
+#include "tests/integration/node.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace topolet::integration {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenAsks(20);
+constexpr std::size_t kLogTailBytes = 4000;
+
+bool in_path(const std::string& program) {
+  std::istringstream path(std::string(std::getenv("PATH")) + ":/usr/local/sbin:/usr/sbin:/sbin");
+  for (std::string directory; std::getline(path, directory, ':');) {
+    if (access((directory + "/" + program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+std::string without_newline(std::string line) {
+  while (!line.empty() && line.back() == '\n') line.pop_back();
+  return line;
+}
+
+}  // namespace
+
+bool wait_until(const std::function<bool()>& is_so, std::chrono::seconds deadline) {
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(kBetweenAsks);
+  }
+  return true;
+}
+
+std::string why_no_containers() {
+  if (geteuid() != 0) return "real containers need root";
+  for (const char* program : {"containerd", "ctr", "runc"}) {
+    if (!in_path(program)) return fmt::format("{} is not installed (scripts/test installs it)", program);
+  }
+  return {};
+}
+
+Result<std::unique_ptr<PrivateRuntime>> PrivateRuntime::start() {
+  auto finished = run_to_end({TOPOLET_SOURCE_DIR "/scripts/private-runtime", "up", std::to_string(getpid())});
+  if (!finished) return finished.error();
+  if (finished->exit_code != 0) return Error{Code::kInternal, "scripts/private-runtime failed; see above"};
+  return std::unique_ptr<PrivateRuntime>(new PrivateRuntime(without_newline(finished->out)));
+}
+
+PrivateRuntime::~PrivateRuntime() {
+  const auto finished = run_to_end({TOPOLET_SOURCE_DIR "/scripts/private-runtime", "down", room_.string()});
+  if (!finished || finished->exit_code != 0) fmt::print(stderr, "{} could not be removed\n", room_.string());
+}
+
+Daemon::Daemon(std::filesystem::path room, std::string runtime_endpoint)
+    : room_(std::move(room)), runtime_endpoint_(std::move(runtime_endpoint)) {}
+
+Status Daemon::start(const std::vector<std::string>& more_flags) {
+  std::vector<std::string> command = {TOPOLET_DAEMON,
+                                      "--config",
+                                      "/dev/null",
+                                      "--daemon.listen=" + endpoint(),
+                                      "--daemon.runtime=" + runtime_endpoint_,
+                                      "--daemon.state-dir=" + state_db().parent_path().string(),
+                                      "--daemon.plugin-dir=" TOPOLET_PLUGIN_DIR,
+                                      "--plugins.enable=numa"};
+  command.insert(command.end(), more_flags.begin(), more_flags.end());
+  auto child = Child::start(command, room_ / "topoletd.log");
+  if (!child) return child.error();
+  child_.emplace(*std::move(child));
+  // So that it is found and ended with its room, should this process be killed.
+  std::ofstream(room_ / "topoletd.pid") << child_->pid() << '\n';
+  CriClient client(endpoint(), std::chrono::seconds(2));
+  wait_until([&] { return child_->has_ended() || client.version().ok(); });
+  if (child_->has_ended()) return Error{Code::kInternal, "topoletd ended at once:\n" + log_tail()};
+  if (auto version = client.version(); !version) {
+    return Error{version.error().code, version.error().message + "\n" + log_tail()};
+  }
+  return {};
+}
+
+int Daemon::end(int signal) { return child_ ? child_->end(signal) : 0; }
+
+std::string Daemon::log_tail() const {
+  std::ifstream file(room_ / "topoletd.log");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string log = text.str();
+  return log.size() > kLogTailBytes ? log.substr(log.size() - kLogTailBytes) : log;
+}
+
+}  // namespace topolet::integration

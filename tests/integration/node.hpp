@@ -1,0 +1,63 @@
+// A whole node for a test: a private containerd, topoletd in front of it, and clients to both.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.hpp"
+#include "tests/integration/child.hpp"
+#include "tests/integration/cri_client.hpp"
+#include "tests/integration/state.hpp"
+
+namespace topolet::integration {
+
+inline constexpr char kImage[] = "topolet.io/story:1";
+
+/// Asks again until it is so, or until the time is over. For what comes about by itself: exits, repairs.
+bool wait_until(const std::function<bool()>& is_so, std::chrono::seconds deadline = std::chrono::seconds(20));
+
+/// Why no container can run here; empty when one can.
+std::string why_no_containers();
+
+/// A containerd of its own (scripts/private-runtime), ended with everything in it by the destructor.
+class PrivateRuntime {
+ public:
+  static Result<std::unique_ptr<PrivateRuntime>> start();
+  ~PrivateRuntime();
+
+  const std::filesystem::path& room() const { return room_; }
+  std::string endpoint() const { return "unix://" + (room_ / "containerd.sock").string(); }
+  CgroupNaming cgroups() const { return {"/" + room_.filename().string(), false}; }
+
+ private:
+  explicit PrivateRuntime(std::filesystem::path room) : room_(std::move(room)) {}
+  std::filesystem::path room_;
+};
+
+/// topoletd with its socket and state in `room`; can be killed and started again on the same state.
+class Daemon {
+ public:
+  Daemon(std::filesystem::path room, std::string runtime_endpoint);
+
+  /// Returns when it serves; the error carries the end of its log.
+  Status start(const std::vector<std::string>& more_flags = {});
+  /// Returns its exit code, or 128 + signal.
+  int end(int signal);
+
+  std::string endpoint() const { return "unix://" + (room_ / "topolet.sock").string(); }
+  std::filesystem::path state_db() const { return room_ / "state" / "state.db"; }
+  pid_t pid() const { return child_ ? child_->pid() : 0; }
+  std::string log_tail() const;
+
+ private:
+  std::filesystem::path room_;
+  std::string runtime_endpoint_;
+  std::optional<Child> child_;
+};
+
+}  // namespace topolet::integration
