@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <future>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "tests/cri/proxy_rig.hpp"
 
@@ -246,6 +248,36 @@ TEST_F(ProxyOutage, KeepsTheCoresHandlesUsableAfterItsEnd) {
   rig.reset();
   EXPECT_EQ(call->request(), "request");
   EXPECT_THAT(runtime.calls(), IsEmpty());
+}
+
+TEST_F(ProxyOutage, StopsUnderTrafficAtAnyMoment) {
+  RecordingRuntime runtime(socket_);
+  for (int round = 0; round < 20; ++round) {
+    ProxyRig rig(directory_, hooks(),
+                 {.runtime_endpoint = {}, .image_endpoint = {}, .grace = std::chrono::milliseconds(1)});
+    std::atomic<int> answered = 0;
+    std::vector<std::thread> clients;
+    for (const char* path : {kVersion, kEvents}) {
+      clients.emplace_back([&, path] {
+        while (rig.client.call({.path = path, .message = "request"}).status.ok()) ++answered;
+      });
+    }
+    clients.emplace_back([&] {
+      std::atomic<bool> closed = false;
+      while (!closed) {
+        std::promise<void> done;
+        rig.proxy.call(kVersion, "", std::chrono::seconds(20), [&](const Answer& answer) {
+          closed = answer.code != Code::kOk;
+          done.set_value();
+        });
+        done.get_future().wait();
+      }
+    });
+    while (answered < round) std::this_thread::yield();
+    rig.listener->stop();
+    rig.proxy.stop();
+    for (std::thread& client : clients) client.join();
+  }
 }
 
 TEST_F(ProxyOutage, EndsOwnCallsWhenItStops) {
