@@ -146,9 +146,11 @@ TEST_F(OpenTest, LeavesANewerSchemaAlone) {
 
 TEST_F(OpenTest, LeavesTheLogOfANewerSchemaAlone) {
   make_closed_database();
-  Database writer = connect(Database::Access::kReadWrite);
-  writer.leave_untouched_at_close(true);
-  ASSERT_TRUE(writer.execute("PRAGMA user_version = 9", "age").ok());
+  {
+    Database writer = connect(Database::Access::kReadWrite);
+    writer.leave_untouched_at_close(true);
+    ASSERT_TRUE(writer.execute("PRAGMA user_version = 9", "age").ok());
+  }
   const std::string before = bytes_of(file());
   const std::string log = bytes_of(file().string() + "-wal");
   ASSERT_FALSE(log.empty());
