@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,21 @@ struct Setup {
   LoadedLibraries plugins;
 };
 
+std::vector<PluginSection> sections_of(const LoadedLibraries& plugins) {
+  std::vector<PluginSection> sections;
+  for (const PluginLibrary& library : plugins.libraries) {
+    PluginSection& section = sections.emplace_back();
+    section.plugin = library.id();
+    for (const DeclaredOption& option : library.options()) section.options.push_back(to_plugin_option(option));
+  }
+  return sections;
+}
+
 Setup read_setup(const RawConfig& raw) {
   const PluginChoice choice = plugin_choice(raw);
   Setup setup;
   setup.plugins = load_plugins(choice.plugin_dir, choice.enabled);
-  std::vector<PluginSection> sections;
-  for (const PluginLibrary& library : setup.plugins.libraries) sections.push_back({library.id(), library.options()});
-  setup.config = check(raw, sections);
+  setup.config = check(raw, sections_of(setup.plugins));
   return setup;
 }
 
@@ -42,10 +51,7 @@ bool report_mistakes(const Setup& setup) {
 }
 
 int print_help(const RawConfig& raw) {
-  const Setup setup = read_setup(raw);
-  std::vector<PluginSection> sections;
-  for (const PluginLibrary& library : setup.plugins.libraries) sections.push_back({library.id(), library.options()});
-  fmt::print("{}", help_text(sections));
+  fmt::print("{}", help_text(sections_of(read_setup(raw).plugins)));
   return kFine;
 }
 

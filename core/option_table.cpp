@@ -192,7 +192,9 @@ std::vector<OptionSpec> options_of(const PluginSection& section) {
                      .type = option.type,
                      .defaults = {option.default_value},
                      .allowed = option.allowed,
-                     .help = option.help});
+                     .help = option.help,
+                     .least = option.least,
+                     .most = option.most});
   }
   return specs;
 }

@@ -29,6 +29,8 @@ struct PluginOption {
   std::string default_value;
   std::vector<std::string> allowed;  ///< the values there are; empty = any of the type. For CPUs: words besides a list
   std::string help;
+  std::int64_t least = INT64_MIN;  ///< whole numbers
+  std::int64_t most = INT64_MAX;
 };
 
 /// The options of one plugin; its config section bears the plugin's name.

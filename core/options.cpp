@@ -239,11 +239,11 @@ PlacementOptions placement_options(const po::variables_map& values) {
   placement.reserved_cpus = cpus(text(values, "placement.reserved-cpus"));
   const std::string& allowed = text(values, "placement.allowed-cpus");
   if (allowed != "all") placement.allowed_cpus = cpus(allowed);
-  placement.min_shared_cpus = static_cast<std::uint32_t>(std::stoul(text(values, "placement.min-shared-cpus")));
-  placement.exclusive =
-      text(values, "placement.exclusive") == "never" ? Exclusive::kNever : Exclusive::kGuaranteedInteger;
-  placement.reserved_namespaces = list(values, "placement.reserved-namespaces");
-  placement.when_full = text(values, "placement.when-full") == "share" ? WhenFull::kShare : WhenFull::kDeny;
+  placement.rules.min_shared_cpus = static_cast<std::uint32_t>(std::stoul(text(values, "placement.min-shared-cpus")));
+  placement.rules.exclusive =
+      text(values, "placement.exclusive") == "never" ? ExclusiveRule::kNever : ExclusiveRule::kGuaranteedInteger;
+  placement.rules.reserved_namespaces = list(values, "placement.reserved-namespaces");
+  placement.rules.when_full = text(values, "placement.when-full") == "share" ? WhenFull::kShare : WhenFull::kDeny;
   placement.pending_timeout = *parse_duration(text(values, "placement.pending-timeout"));
   placement.deadline = std::chrono::milliseconds(std::stol(text(values, "placement.deadline-ms")));
   placement.handlers = list(values, "placement.handlers");

@@ -14,6 +14,7 @@
 #include "core/base/index_set.hpp"
 #include "core/config_text.hpp"
 #include "core/option_table.hpp"
+#include "core/placement/rules.hpp"
 #include "store/store.hpp"
 
 namespace topolet {
@@ -28,16 +29,10 @@ struct DaemonOptions {
   Durability durability = Durability::kNormal;
 };
 
-enum class Exclusive : std::uint8_t { kGuaranteedInteger, kNever };
-enum class WhenFull : std::uint8_t { kDeny, kShare };
-
 struct PlacementOptions {
   CpuSet reserved_cpus;
   std::optional<CpuSet> allowed_cpus;  ///< absent = all
-  std::uint32_t min_shared_cpus = 1;
-  Exclusive exclusive = Exclusive::kGuaranteedInteger;
-  std::vector<std::string> reserved_namespaces;
-  WhenFull when_full = WhenFull::kDeny;
+  DecideRules rules;
   std::chrono::milliseconds pending_timeout{};
   std::chrono::milliseconds deadline{};
   std::vector<std::string> handlers;  ///< "" is the runtime's default

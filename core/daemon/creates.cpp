@@ -32,6 +32,7 @@ void Creates::handle(const std::shared_ptr<Call>& call) {
   creation->workload = *std::move(workload);
   if (const Sandbox* sandbox = room_.sandboxes.find(creation->workload.key.sandbox_id); sandbox != nullptr) {
     creation->workload.runtime_handler = sandbox->runtime_handler;
+    creation->workload.key.sandbox_id = sandbox->id;
   }
   if (!room_.sandboxes.places(creation->workload.runtime_handler)) return pass_foreign(creation);
   if (const Holding* holding = room_.bookings.ledger().find(creation->workload.key); holding != nullptr) {

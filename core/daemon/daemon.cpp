@@ -26,9 +26,7 @@ std::string read_boot_id() {
   return id;
 }
 
-std::string_view short_name(const std::string& path) {
-  return std::string_view(path).substr(path.rfind('/') + 1);
-}
+std::string_view short_name(const std::string& path) { return std::string_view(path).substr(path.rfind('/') + 1); }
 
 std::int64_t memory_total(const Topology& topology) {
   return std::accumulate(topology.nodes.begin(), topology.nodes.end(), std::int64_t{0},
@@ -43,10 +41,10 @@ Result<LedgerRules> ledger_rules(const Topology& topology, const PlacementOption
   if (*pods) rules.allowed &= **pods;
   if (options.allowed_cpus) rules.allowed &= *options.allowed_cpus;
   if (rules.allowed.empty()) {
-    return Error{Code::kFailedPrecondition,
-                 fmt::format("no CPU is left to place containers on: online are {}, placement.allowed-cpus is {}",
-                             topology.online.to_string(),
-                             options.allowed_cpus ? options.allowed_cpus->to_string() : "all")};
+    return Error{
+        Code::kFailedPrecondition,
+        fmt::format("no CPU is left to place containers on: online are {}, placement.allowed-cpus is {}",
+                    topology.online.to_string(), options.allowed_cpus ? options.allowed_cpus->to_string() : "all")};
   }
   rules.reserved = options.reserved_cpus;
   if (!rules.reserved.is_subset_of(topology.online)) {
@@ -114,27 +112,26 @@ Status Daemon::make_engine(const Options& options) {
              cpus->reserved.empty() ? "none" : cpus->reserved.to_string(), (*topology)->nodes.size());
 
   const PlacementOptions& placement = options.placement;
-  const auto decide_with_policies = [this, rules = placement.rules](const std::shared_ptr<const PolicyRequest>& request) {
-    return policies_->run_as<Decision>(voters_, [request, rules](const std::vector<Voter>& voters) {
-      return decide(*request, rules, voters);
-    });
+  const auto decide_with_policies = [this,
+                                     rules = placement.rules](const std::shared_ptr<const PolicyRequest>& request) {
+    return policies_->run_as<Decision>(
+        voters_, [request, rules](const std::vector<Voter>& voters) { return decide(*request, rules, voters); });
   };
   Engine::Options engine;
   engine.handlers = placement.handlers;
   engine.pending_timeout = placement.pending_timeout;
   engine.demand_rules.memory_total_bytes = memory_total(**topology);
   std::vector<Candidate> candidates = make_candidates(**topology, cpus->allowed);
-  engine_ = std::make_unique<Engine>(
-      std::move(engine), Engine::Parts{.runtime = *proxy_,
-                                       .store = *store_,
-                                       .cpus = *std::move(cpus),
-                                       .placing = {.topology = *topology,
-                                                   .candidates = std::move(candidates),
-                                                   .rules = placement.rules,
-                                                   .decide = decide_with_policies},
-                                       .kernel = Kernel(),
-                                       .clock = {},
-                                       .log = *log_});
+  engine_ = std::make_unique<Engine>(std::move(engine), Engine::Parts{.runtime = *proxy_,
+                                                                      .store = *store_,
+                                                                      .cpus = *std::move(cpus),
+                                                                      .placing = {.topology = *topology,
+                                                                                  .candidates = std::move(candidates),
+                                                                                  .rules = placement.rules,
+                                                                                  .decide = decide_with_policies},
+                                                                      .kernel = Kernel(),
+                                                                      .clock = {},
+                                                                      .log = *log_});
   return engine_->start();
 }
 

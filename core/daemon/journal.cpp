@@ -16,8 +16,8 @@ Status Journal::attempt(const Write& write) {
 
 /// A write that can never succeed must not hold up the others.
 bool Journal::dropped(const Error& error) {
-  const bool hopeless = error.code == Code::kNotFound || error.code == Code::kAlreadyExists ||
-                        error.code == Code::kInvalidArgument;
+  const bool hopeless =
+      error.code == Code::kNotFound || error.code == Code::kAlreadyExists || error.code == Code::kInvalidArgument;
   if (hopeless) log_.error("a write to the state database was dropped: {}", error.message);
   return hopeless;
 }

@@ -13,6 +13,17 @@ constexpr std::chrono::seconds kNeighboursTimeout{20};
 
 }  // namespace
 
+/// The full id of a container that is held; the id as it came for any other.
+std::string Lifecycle::full_id(const std::string& container_id) const {
+  const Holding* holding = room_.bookings.ledger().find_by_container(container_id);
+  return holding != nullptr ? holding->container_id : container_id;
+}
+
+std::string Lifecycle::full_sandbox_id(const std::string& sandbox_id) const {
+  const Sandbox* sandbox = room_.sandboxes.find(sandbox_id);
+  return sandbox != nullptr ? sandbox->id : sandbox_id;
+}
+
 void Lifecycle::pass(const std::shared_ptr<Call>& call, std::function<void(const Answer&)> then) {
   call->forward("", [this, call, then = std::move(then)](const Answer& answer) {
     room_.loop.post([call, then, answer] {
@@ -46,7 +57,7 @@ void Lifecycle::release_sandbox(const std::string& sandbox_id, const std::string
 void Lifecycle::stop_pod_sandbox(const std::shared_ptr<Call>& call) {
   const Result<std::string> id = read_target_id(call->request());
   if (!id) return call->reject(id.error());
-  pass(call, [this, id = *id](const Answer& answer) {
+  pass(call, [this, id = full_sandbox_id(*id)](const Answer& answer) {
     if (answer.code == Code::kOk) release_sandbox(id, "pod-stopped");
   });
 }
@@ -54,7 +65,7 @@ void Lifecycle::stop_pod_sandbox(const std::shared_ptr<Call>& call) {
 void Lifecycle::remove_pod_sandbox(const std::shared_ptr<Call>& call) {
   const Result<std::string> id = read_target_id(call->request());
   if (!id) return call->reject(id.error());
-  pass(call, [this, id = *id](const Answer& answer) {
+  pass(call, [this, id = full_sandbox_id(*id)](const Answer& answer) {
     if (answer.code != Code::kOk) return;
     release_sandbox(id, "removed");
     room_.sandboxes.remove(id);
@@ -64,7 +75,7 @@ void Lifecycle::remove_pod_sandbox(const std::shared_ptr<Call>& call) {
 void Lifecycle::start_container(const std::shared_ptr<Call>& call) {
   const Result<std::string> target = read_target_id(call->request());
   if (!target) return call->reject(target.error());
-  const std::string id = *target;
+  const std::string id = full_id(*target);
   const bool has_lane =
       room_.lanes.run(id, Lanes::Needs::kSettled, [this, call, id](const Status& status, Lanes::OperationDone done) {
         if (!status) {
@@ -115,7 +126,7 @@ void Lifecycle::glance(const std::string& container_id) {
 void Lifecycle::stop_container(const std::shared_ptr<Call>& call) {
   const Result<std::string> id = read_target_id(call->request());
   if (!id) return call->reject(id.error());
-  pass(call, [this, id = *id](const Answer& answer) {
+  pass(call, [this, id = full_id(*id)](const Answer& answer) {
     const Holding* holding = room_.bookings.ledger().find_by_container(id);
     if (answer.code != Code::kOk || holding == nullptr) return;
     if (holding->started) return ended(id, "stopped");
@@ -133,7 +144,7 @@ void Lifecycle::release_if_exited(const std::string& container_id) {
 void Lifecycle::remove_container(const std::shared_ptr<Call>& call) {
   const Result<std::string> id = read_target_id(call->request());
   if (!id) return call->reject(id.error());
-  pass(call, [this, id = *id](const Answer& answer) {
+  pass(call, [this, id = full_id(*id)](const Answer& answer) {
     if (answer.code == Code::kOk) ended(id, "removed");
   });
 }
@@ -165,7 +176,7 @@ std::vector<std::string> Lifecycle::book_update(const Holding& before, const Upd
 void Lifecycle::update_container_resources(const std::shared_ptr<Call>& call) {
   Result<UpdateRequest> update = read_update_container_resources(call->request());
   if (!update) return call->reject(update.error());
-  const std::string id = update->container_id;
+  const std::string id = full_id(update->container_id);
   const Holding* holding = room_.bookings.ledger().find_by_container(id);
   if (holding == nullptr || !room_.lanes.has(id) || !update->has_linux) return pass(call, [](const Answer&) {});
   room_.lanes.run(

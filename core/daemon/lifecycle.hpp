@@ -35,6 +35,8 @@ class Lifecycle {
   /// Forwards untouched and answers; `then` runs in between, on the loop.
   void pass(const std::shared_ptr<Call>& call, std::function<void(const Answer&)> then);
   void release_sandbox(const std::string& sandbox_id, const std::string& cause);
+  std::string full_id(const std::string& container_id) const;
+  std::string full_sandbox_id(const std::string& sandbox_id) const;
   void release_if_exited(const std::string& container_id);
   std::vector<std::string> book_update(const Holding& before, const UpdateRequest& update);
   void send_update(const std::shared_ptr<Call>& call, const Holding& before, Lanes::OperationDone done);

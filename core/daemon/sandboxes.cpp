@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/prefix.hpp"
+
 namespace topolet {
 
 void Sandboxes::load(const std::vector<PodRow>& rows) {
@@ -24,7 +26,7 @@ void Sandboxes::remove(const std::string& sandbox_id) {
 }
 
 const Sandbox* Sandboxes::find(const std::string& sandbox_id) const {
-  const auto found = by_id_.find(sandbox_id);
+  const auto found = find_by_prefix(by_id_, sandbox_id);
   return found == by_id_.end() ? nullptr : &found->second;
 }
 

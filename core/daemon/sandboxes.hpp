@@ -22,7 +22,7 @@ class Sandboxes {
   void put(const Sandbox& sandbox);
   void remove(const std::string& sandbox_id);
 
-  /// Null if the sandbox is not known.
+  /// By id or its beginning, as Ledger::find_by_container(). Null if the sandbox is not known.
   const Sandbox* find(const std::string& sandbox_id) const;
   /// Whether containers of this handler are placed; the others are foreign.
   bool places(const std::string& runtime_handler) const;

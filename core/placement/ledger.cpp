@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/prefix.hpp"
+
 namespace topolet {
 namespace {
 
@@ -31,7 +33,7 @@ Holding* Ledger::mutable_find(const ContainerKey& key) {
 }
 
 const Holding* Ledger::find_by_container(const std::string& container_id) const {
-  const auto found = by_container_.find(container_id);
+  const auto found = find_by_prefix(by_container_, container_id);
   return found == by_container_.end() ? nullptr : find(found->second);
 }
 

@@ -56,6 +56,7 @@ class Ledger {
   const std::map<ContainerKey, Holding>& holdings() const { return holdings_; }
 
   const Holding* find(const ContainerKey& key) const;
+  /// By the runtime's id, or by a part from its beginning that fits no other: runtimes take those too.
   const Holding* find_by_container(const std::string& container_id) const;
   std::vector<ContainerKey> in_sandbox(const std::string& sandbox_id) const;
 

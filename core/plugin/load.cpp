@@ -92,11 +92,11 @@ struct Creation {
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
 /// One checked value for each option of the table: the given one or the default.
-Result<OptionValues> complete(const std::vector<PluginOption>& options, const OptionValues& given) {
+Result<OptionValues> complete(const std::vector<DeclaredOption>& options, const OptionValues& given) {
   const auto find = [](auto& items, const std::string& name, auto name_of) {
     return std::find_if(items.begin(), items.end(), [&](const auto& item) { return name_of(item) == name; });
   };
-  const auto option_name = [](const PluginOption& option) { return option.name; };
+  const auto option_name = [](const DeclaredOption& option) { return option.name; };
   const auto value_name = [](const auto& value) { return value.first; };
   for (const auto& value : given) {
     const auto option = find(options, value.first, option_name);
@@ -106,7 +106,7 @@ Result<OptionValues> complete(const std::vector<PluginOption>& options, const Op
     }
   }
   OptionValues values;
-  for (const PluginOption& option : options) {
+  for (const DeclaredOption& option : options) {
     const auto value = find(given, option.name, value_name);
     values.emplace_back(option.name, value == given.end() ? option.default_value : value->second);
   }

@@ -25,7 +25,7 @@ class PluginLibrary {
 
   const std::string& id() const { return id_; }
   const std::string& version() const { return version_; }
-  const std::vector<PluginOption>& options() const { return options_; }
+  const std::vector<DeclaredOption>& options() const { return options_; }
   const std::filesystem::path& path() const { return path_; }  ///< canonical
 
   /// Makes an instance. `values`: option name → value; options left out get their default.
@@ -39,7 +39,7 @@ class PluginLibrary {
   const topolet_plugin_entry* entry_ = nullptr;
   std::string id_;
   std::string version_;
-  std::vector<PluginOption> options_;
+  std::vector<DeclaredOption> options_;
   std::filesystem::path path_;
 };
 

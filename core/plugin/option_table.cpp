@@ -9,14 +9,14 @@
 
 namespace topolet {
 
-static_assert(static_cast<int>(PluginOption::Type::kString) == TOPOLET_OPTION_STRING);
-static_assert(static_cast<int>(PluginOption::Type::kBool) == TOPOLET_OPTION_BOOL);
-static_assert(static_cast<int>(PluginOption::Type::kInteger) == TOPOLET_OPTION_INTEGER);
-static_assert(static_cast<int>(PluginOption::Type::kChoice) == TOPOLET_OPTION_CHOICE);
+static_assert(static_cast<int>(DeclaredOption::Type::kString) == TOPOLET_OPTION_STRING);
+static_assert(static_cast<int>(DeclaredOption::Type::kBool) == TOPOLET_OPTION_BOOL);
+static_assert(static_cast<int>(DeclaredOption::Type::kInteger) == TOPOLET_OPTION_INTEGER);
+static_assert(static_cast<int>(DeclaredOption::Type::kChoice) == TOPOLET_OPTION_CHOICE);
 
 namespace {
 
-Status check_integer(const PluginOption& option, std::string_view value) {
+Status check_integer(const DeclaredOption& option, std::string_view value) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   const bool readable = error == std::errc() && end == value.data() + value.size();
@@ -25,8 +25,8 @@ Status check_integer(const PluginOption& option, std::string_view value) {
                fmt::format("'{}' is not a number from {} to {}", value, option.minimum, option.maximum)};
 }
 
-Result<PluginOption> read_option(const topolet_option& raw) {
-  PluginOption option;
+Result<DeclaredOption> read_option(const topolet_option& raw) {
+  DeclaredOption option;
   option.name = clean_text(raw.name);
   if (!is_plain_name(option.name)) {
     return Error{Code::kInternal, fmt::format("the option name '{}' is not lower case, digits and '-'", option.name)};
@@ -34,7 +34,7 @@ Result<PluginOption> read_option(const topolet_option& raw) {
   if (raw.type < TOPOLET_OPTION_STRING || raw.type > TOPOLET_OPTION_CHOICE) {
     return Error{Code::kInternal, fmt::format("option {} is of the unknown type {}", option.name, raw.type)};
   }
-  option.type = static_cast<PluginOption::Type>(raw.type);
+  option.type = static_cast<DeclaredOption::Type>(raw.type);
   option.default_value = clean_text(raw.default_value);
   for (std::size_t i = 0; i < raw.allowed.count; ++i) option.allowed.push_back(clean_text(raw.allowed.items[i]));
   option.minimum = raw.minimum;
@@ -53,27 +53,42 @@ bool is_plain_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && name.front() != '-' && std::all_of(name.begin(), name.end(), plain);
 }
 
-Status check_option_value(const PluginOption& option, std::string_view value) {
+Status check_option_value(const DeclaredOption& option, std::string_view value) {
   const auto expect = [value](bool right, const std::string& what) -> Status {
     if (right) return {};
     return Error{Code::kInvalidArgument, fmt::format("'{}' is not {}", value, what)};
   };
   switch (option.type) {
-    case PluginOption::Type::kString:
+    case DeclaredOption::Type::kString:
       return {};
-    case PluginOption::Type::kBool:
+    case DeclaredOption::Type::kBool:
       return expect(value == "true" || value == "false", "true or false");
-    case PluginOption::Type::kInteger:
+    case DeclaredOption::Type::kInteger:
       return check_integer(option, value);
-    case PluginOption::Type::kChoice:
+    case DeclaredOption::Type::kChoice:
       return expect(std::find(option.allowed.begin(), option.allowed.end(), value) != option.allowed.end(),
                     fmt::format("one of {}", fmt::join(option.allowed, ", ")));
   }
   return {};
 }
 
-Result<std::vector<PluginOption>> read_option_table(const topolet_plugin_entry& entry) {
-  std::vector<PluginOption> options;
+PluginOption to_plugin_option(const DeclaredOption& option) {
+  PluginOption known;
+  known.name = option.name;
+  known.default_value = option.default_value;
+  known.allowed = option.allowed;
+  known.help = option.help;
+  if (option.type == DeclaredOption::Type::kBool) known.type = OptionType::kBool;
+  if (option.type == DeclaredOption::Type::kInteger) {
+    known.type = OptionType::kInt;
+    known.least = option.minimum;
+    known.most = option.maximum;
+  }
+  return known;
+}
+
+Result<std::vector<DeclaredOption>> read_option_table(const topolet_plugin_entry& entry) {
+  std::vector<DeclaredOption> options;
   if (entry.option_count == 0) return options;
   if (entry.options == nullptr || !TOPOLET_STRIDE_HAS(entry.option_stride, topolet_option, help)) {
     return Error{Code::kInternal,
@@ -82,7 +97,7 @@ Result<std::vector<PluginOption>> read_option_table(const topolet_plugin_entry& 
   for (std::uint32_t i = 0; i < entry.option_count; ++i) {
     auto option = read_option(*TOPOLET_AT(topolet_option, entry.options, entry.option_stride, i));
     if (!option) return option.error();
-    const auto same_name = [&option](const PluginOption& other) { return other.name == option->name; };
+    const auto same_name = [&option](const DeclaredOption& other) { return other.name == option->name; };
     if (std::any_of(options.begin(), options.end(), same_name)) {
       return Error{Code::kInternal, fmt::format("option {} is in its table twice", option->name)};
     }

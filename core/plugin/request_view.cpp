@@ -151,7 +151,7 @@ void RequestView::fill_workload() {
                view_of(workload.key.pod_uid),
                view_of(workload.pod_name),
                view_of(workload.pod_namespace),
-               view_of(workload.sandbox_id),
+               view_of(workload.key.sandbox_id),
                view_of(workload.key.name),
                view_of(workload.runtime_handler),
                static_cast<std::int32_t>(workload.qos),

@@ -14,20 +14,23 @@ TEST(Candidates, AreEveryCombinationOnUpToEightNodes) {
   const auto topology = machine("pack:2 numa:2 core:2 pu:2");
   const auto candidates = make_candidates(*topology, topology->allowed);
   EXPECT_EQ(candidates.size(), 15U);
-  const auto package = std::find_if(candidates.begin(), candidates.end(),
-                                    [](const Candidate& c) { return c.nodes == NodeSet{2, 3}; });
+  const auto package = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& c) {
+    return c.nodes == NodeSet{2, 3};
+  });
   ASSERT_NE(package, candidates.end());
   EXPECT_TRUE(package->is_domain);
   EXPECT_EQ(package->kind, DomainKind::kPackage);
   EXPECT_EQ(package->cpus, CpuSet::range(8, 15));
-  const auto across = std::find_if(candidates.begin(), candidates.end(),
-                                   [](const Candidate& c) { return c.nodes == NodeSet{1, 2}; });
+  const auto across = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& c) {
+    return c.nodes == NodeSet{1, 2};
+  });
   ASSERT_NE(across, candidates.end());
   EXPECT_FALSE(across->is_domain);
 }
 
 TEST(Candidates, EndWithTheMachine) {
-  for (const char* synthetic : {"pack:1 numa:1 core:2 pu:1", "pack:2 numa:4 core:2 pu:2", "pack:8 numa:3 core:1 pu:1"}) {
+  for (const char* synthetic :
+       {"pack:1 numa:1 core:2 pu:1", "pack:2 numa:4 core:2 pu:2", "pack:8 numa:3 core:1 pu:1"}) {
     const auto topology = machine(synthetic);
     const auto candidates = make_candidates(*topology, topology->allowed);
     EXPECT_EQ(candidates.back().cpus, topology->allowed) << synthetic;

@@ -8,10 +8,10 @@
 namespace topolet {
 namespace {
 
-using ::testing::Test;
 using testing::besteffort;
 using testing::guaranteed;
 using testing::machine;
+using ::testing::Test;
 using testing::TestNode;
 
 /// A policy made of two functions.
@@ -152,9 +152,12 @@ TEST(Decide, CountsWhyCandidatesWereRejected) {
 
 TEST(Decide, GoesOnWithoutALostVote) {
   TestNode node("pack:1 numa:2 core:2 pu:1");
-  node.voters = {
-      voter("broken", [](const PolicyRequest&) -> Result<std::vector<Verdict>> { return Error{Code::kInternal, "threw"}; }),
-      voter("short", [](const PolicyRequest&) { return std::vector<Verdict>(1); }), voter("fine", likes(NodeSet{1}))};
+  node.voters = {voter("broken",
+                       [](const PolicyRequest&) -> Result<std::vector<Verdict>> {
+                         return Error{Code::kInternal, "threw"};
+                       }),
+                 voter("short", [](const PolicyRequest&) { return std::vector<Verdict>(1); }),
+                 voter("fine", likes(NodeSet{1}))};
   const Decision decision = node.run(guaranteed("a", 1));
   EXPECT_EQ(decision.nodes, NodeSet{1});
   EXPECT_EQ(decision.lost_votes, (std::vector<std::string>{"broken", "short"}));
@@ -163,8 +166,9 @@ TEST(Decide, GoesOnWithoutALostVote) {
 
 TEST(Decide, DeniesWhenAVoteThatMustNotBeLostIsLost) {
   TestNode node("pack:1 numa:1 core:4 pu:1");
-  Voter strict = voter(
-      "strict", [](const PolicyRequest&) -> Result<std::vector<Verdict>> { return Error{Code::kInternal, "threw"}; });
+  Voter strict = voter("strict", [](const PolicyRequest&) -> Result<std::vector<Verdict>> {
+    return Error{Code::kInternal, "threw"};
+  });
   strict.fail_closed = true;
   node.voters = {strict};
   EXPECT_TRUE(node.ask(guaranteed("a", 1)).denied);
@@ -273,7 +277,8 @@ TEST(TakeCpus, WorksOnSparseNumbers) {
 }
 
 TEST(Decide, KeepsItsInvariantsOverRandomRuns) {
-  for (const char* synthetic : {"pack:1 numa:1 core:2 pu:1", "pack:2 numa:2 core:3 pu:2", "pack:4 numa:3 core:2 pu:4"}) {
+  for (const char* synthetic :
+       {"pack:1 numa:1 core:2 pu:1", "pack:2 numa:2 core:3 pu:2", "pack:4 numa:3 core:2 pu:4"}) {
     TestNode node(synthetic, "0");
     std::mt19937 random(7);
     std::vector<Workload> running;

@@ -20,8 +20,10 @@ class LanesTest : public ::testing::Test {
   };
 
   Lanes make(std::size_t max_in_flight = 16) {
-    return Lanes({.apply = [this](const std::string& id, const CpusetTarget& target,
-                                  std::function<void(Status)> done) { applies_.push_back({id, target, std::move(done)}); },
+    return Lanes({.apply =
+                      [this](const std::string& id, const CpusetTarget& target, std::function<void(Status)> done) {
+                        applies_.push_back({id, target, std::move(done)});
+                      },
                   .after = [this](milliseconds delay,
                                   std::function<void()> then) { timers_.emplace(now_ + delay, std::move(then)); },
                   .max_in_flight = max_in_flight});
@@ -154,7 +156,8 @@ TEST_F(LanesTest, RunAnOperationInItsTurn) {
   Lanes lanes = make();
   lanes.open("c", kOne, kTwo);
   Lanes::OperationDone end;
-  EXPECT_TRUE(lanes.run("c", Lanes::Needs::kTurn, [&](const Status&, Lanes::OperationDone done) { end = std::move(done); }));
+  EXPECT_TRUE(
+      lanes.run("c", Lanes::Needs::kTurn, [&](const Status&, Lanes::OperationDone done) { end = std::move(done); }));
   EXPECT_EQ(end, nullptr);
   answer();
   ASSERT_NE(end, nullptr);

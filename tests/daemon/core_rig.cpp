@@ -1,0 +1,186 @@
+#include "tests/daemon/core_rig.hpp"
+
+#include <utility>
+
+#include "store/database.hpp"
+
+namespace topolet::testing {
+
+namespace cri = ::runtime::v1;
+
+namespace {
+
+constexpr const char* kMachine = "pack:1 numa:2 core:2 pu:1";
+
+std::unique_ptr<grpc::ClientContext> within(std::chrono::milliseconds timeout) {
+  auto context = std::make_unique<grpc::ClientContext>();
+  context->set_deadline(std::chrono::system_clock::now() + timeout);
+  return context;
+}
+
+constexpr std::chrono::seconds kPatience{20};
+
+}  // namespace
+
+void CoreRig::start() {
+  auto store = Store::open({.directory = directory_.path() / "state", .boot_id = "boot", .now_ms = 1});
+  ASSERT_TRUE(store.ok()) << store.error().message;
+  store_ = *std::move(store);
+  auto listener = Listener::open({.path = file("topolet.sock")}, *log_);
+  ASSERT_TRUE(listener.ok()) << listener.error().message;
+  listener_ = *std::move(listener);
+
+  ProxyHooks hooks;
+  hooks.intercepted = {kInterceptedMethods.begin(), kInterceptedMethods.end()};
+  hooks.observed = {kObservedMethods.begin(), kObservedMethods.end()};
+  hooks.on_call = [this](std::shared_ptr<Call> call) { engine_->on_call(std::move(call)); };
+  hooks.on_observed = [this](const std::string& path, const std::string& request, const std::string& response) {
+    engine_->on_observed(path.substr(path.rfind('/') + 1), request, response);
+  };
+  hooks.on_connected = [this] { engine_->on_connected(); };
+  proxy_ = std::make_unique<Proxy>(ProxyOptions{.runtime_endpoint = runtime_->recorder().endpoint()}, std::move(hooks),
+                                   *log_);
+
+  const auto topology = *discover({.synthetic = kMachine});
+  engine_ = std::make_unique<Engine>(
+      options, Engine::Parts{.runtime = *proxy_,
+                             .store = *store_,
+                             .cpus = {topology->allowed, {}, {}},
+                             .placing = {.topology = topology,
+                                         .candidates = make_candidates(*topology, topology->allowed),
+                                         .rules = rules,
+                                         .decide =
+                                             [this](const std::shared_ptr<const PolicyRequest>& request) {
+                                               return decide(*request, rules, {});
+                                             }},
+                             .kernel = Kernel(),
+                             .clock = {},
+                             .log = *log_});
+  ASSERT_TRUE(engine_->start().ok());
+  proxy_->start();
+  listener_->start([this](UniqueFd connection) { proxy_->accept(std::move(connection)); });
+  client_ = cri::RuntimeService::NewStub(
+      grpc::CreateChannel("unix://" + file("topolet.sock"), grpc::InsecureChannelCredentials()));
+}
+
+void CoreRig::stop() {
+  if (listener_) listener_->stop();
+  if (engine_) engine_->stop();
+  if (proxy_) proxy_->stop();
+  engine_.reset();
+  proxy_.reset();
+  listener_.reset();
+  store_.reset();
+}
+
+std::string CoreRig::run_pod(const std::string& name, const std::string& handler) {
+  cri::RunPodSandboxRequest request;
+  cri::PodSandboxMetadata& metadata = *request.mutable_config()->mutable_metadata();
+  metadata.set_name(name);
+  metadata.set_uid("uid-" + name);
+  metadata.set_namespace_("default");
+  request.set_runtime_handler(handler);
+  cri::RunPodSandboxResponse response;
+  const grpc::Status status = client_->RunPodSandbox(within(kPatience).get(), request, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  sandboxes_[name] = response.pod_sandbox_id();
+  return response.pod_sandbox_id();
+}
+
+grpc::Status CoreRig::create(const Ask& ask, std::string& id, std::chrono::milliseconds timeout) {
+  if (sandboxes_.count(ask.pod) == 0) run_pod(ask.pod);
+  cri::CreateContainerRequest request;
+  request.set_pod_sandbox_id(sandboxes_.at(ask.pod));
+  cri::PodSandboxConfig& pod = *request.mutable_sandbox_config();
+  pod.mutable_metadata()->set_name(ask.pod);
+  pod.mutable_metadata()->set_uid("uid-" + ask.pod);
+  pod.mutable_metadata()->set_namespace_("default");
+  pod.mutable_linux()->set_cgroup_parent(ask.cpus > 0 ? "/kubepods/poduid-" + ask.pod
+                                                      : "/kubepods/besteffort/poduid-" + ask.pod);
+  cri::ContainerConfig& config = *request.mutable_config();
+  config.mutable_metadata()->set_name(ask.name);
+  config.mutable_metadata()->set_attempt(ask.attempt);
+  cri::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
+  resources.set_cpu_shares(ask.cpus > 0 ? ask.cpus * 1024 : 2);
+  resources.set_oom_score_adj(ask.cpus > 0 ? -997 : 1000);
+  if (ask.cpus > 0) {
+    resources.set_cpu_period(100000);
+    resources.set_cpu_quota(ask.cpus * 100000);
+    resources.set_memory_limit_in_bytes(64 << 20);
+  }
+  resources.set_cpuset_cpus(ask.cpuset);
+  cri::CreateContainerResponse response;
+  grpc::Status status = client_->CreateContainer(within(timeout).get(), request, &response);
+  id = response.container_id();
+  return status;
+}
+
+grpc::Status CoreRig::start_container(const std::string& id) {
+  cri::StartContainerRequest request;
+  request.set_container_id(id);
+  cri::StartContainerResponse response;
+  return client_->StartContainer(within(kPatience).get(), request, &response);
+}
+
+grpc::Status CoreRig::stop_container(const std::string& id) {
+  cri::StopContainerRequest request;
+  request.set_container_id(id);
+  cri::StopContainerResponse response;
+  return client_->StopContainer(within(kPatience).get(), request, &response);
+}
+
+grpc::Status CoreRig::remove_container(const std::string& id) {
+  cri::RemoveContainerRequest request;
+  request.set_container_id(id);
+  cri::RemoveContainerResponse response;
+  return client_->RemoveContainer(within(kPatience).get(), request, &response);
+}
+
+grpc::Status CoreRig::update(const std::string& id, const cri::LinuxContainerResources& resources) {
+  cri::UpdateContainerResourcesRequest request;
+  request.set_container_id(id);
+  *request.mutable_linux() = resources;
+  cri::UpdateContainerResourcesResponse response;
+  return client_->UpdateContainerResources(within(kPatience).get(), request, &response);
+}
+
+grpc::Status CoreRig::stop_pod(const std::string& sandbox_id) {
+  cri::StopPodSandboxRequest request;
+  request.set_pod_sandbox_id(sandbox_id);
+  cri::StopPodSandboxResponse response;
+  return client_->StopPodSandbox(within(kPatience).get(), request, &response);
+}
+
+void CoreRig::list() {
+  cri::ListContainersResponse response;
+  EXPECT_TRUE(client_->ListContainers(within(kPatience).get(), {}, &response).ok());
+}
+
+std::string CoreRig::run(const Ask& ask) {
+  std::string id;
+  const grpc::Status created = create(ask, id);
+  EXPECT_TRUE(created.ok()) << created.error_message();
+  const grpc::Status started = start_container(id);
+  EXPECT_TRUE(started.ok()) << started.error_message();
+  return id;
+}
+
+std::vector<std::string> CoreRig::query(const std::string& sql) const {
+  std::vector<std::string> rows;
+  auto database = Database::open(directory_.path() / "state" / "state.db", Database::Access::kReadOnly);
+  if (!database) return rows;
+  auto statement = database->prepare(sql, "ask for a test");
+  EXPECT_TRUE(statement.ok()) << statement.error().message;
+  while (true) {
+    const auto more = statement->next();
+    if (!more || !*more) return rows;
+    rows.push_back(statement->text(0));
+  }
+}
+
+std::string CoreRig::held(const std::string& pod) const {
+  const auto rows = query("SELECT cpus FROM current_placements WHERE pod = '" + pod + "'");
+  return rows.empty() ? "" : rows.front();
+}
+
+}  // namespace topolet::testing

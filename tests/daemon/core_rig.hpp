@@ -1,0 +1,94 @@
+// The daemon's core between a client and a small runtime: real sockets, real proxy, real store; only the machine is
+// made up and no plugin is asked.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/log.hpp"
+#include "core/cri/listener.hpp"
+#include "core/cri/proxy.hpp"
+#include "core/daemon/engine.hpp"
+#include "core/placement/candidates.hpp"
+#include "core/topology/discover.hpp"
+#include "store/store.hpp"
+#include "tests/daemon/small_runtime.hpp"
+#include "tests/support/cri.grpc.pb.h"
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet::testing {
+
+/// What a create asks for.
+struct Ask {
+  std::string pod = "pod";
+  std::string name = "main";
+  std::int64_t cpus = 0;  ///< whole CPUs of a Guaranteed container; 0: BestEffort
+  std::string cpuset = {};
+  std::uint32_t attempt = 0;
+};
+
+class CoreRig {
+ public:
+  CoreRig() : runtime_(std::make_unique<SmallRuntime>(file("runtime.sock"))) { start(); }
+  ~CoreRig() { stop(); }
+  CoreRig(const CoreRig&) = delete;
+  CoreRig& operator=(const CoreRig&) = delete;
+
+  SmallRuntime& runtime() { return *runtime_; }
+  std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
+
+  /// Starts topolet's side, with the same directory as before.
+  void start();
+  /// Ends it as abruptly as can be done in one process: nothing is written at the end.
+  void stop();
+
+  std::string run_pod(const std::string& name, const std::string& handler = "");
+  grpc::Status create(const Ask& ask, std::string& id, std::chrono::milliseconds timeout = std::chrono::seconds(20));
+  grpc::Status start_container(const std::string& id);
+  grpc::Status stop_container(const std::string& id);
+  grpc::Status remove_container(const std::string& id);
+  grpc::Status update(const std::string& id, const runtime::v1::LinuxContainerResources& resources);
+  grpc::Status stop_pod(const std::string& sandbox_id);
+  void list();
+
+  /// A create that must work, then a start.
+  std::string run(const Ask& ask);
+
+  /// The first column of what a query on the state database gives.
+  std::vector<std::string> query(const std::string& sql) const;
+  /// CPUs of a pod's container as the database has them; "" if it holds nothing.
+  std::string held(const std::string& pod) const;
+
+  /// Waits up to 20 s.
+  static bool eventually(const std::function<bool()>& condition) {
+    for (int i = 0; i < 2000; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
+
+  Engine::Options options{.handlers = {"", "runc"}, .reconcile_every = std::chrono::hours(1)};
+  DecideRules rules;
+
+ private:
+  TempDir directory_;
+  std::shared_ptr<Log> log_ = make_silent_log();
+  std::unique_ptr<SmallRuntime> runtime_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Proxy> proxy_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<runtime::v1::RuntimeService::Stub> client_;
+  std::map<std::string, std::string> sandboxes_;
+};
+
+}  // namespace topolet::testing

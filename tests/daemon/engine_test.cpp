@@ -1,0 +1,340 @@
+#include "core/daemon/engine.hpp"
+
+#include <algorithm>
+#include <future>
+
+#include "tests/daemon/core_rig.hpp"
+
+namespace topolet {
+namespace {
+
+using testing::Ask;
+using testing::CoreRig;
+using testing::RecordedCall;
+using Fate = testing::SmallRuntime::Fate;
+
+TEST(Engine, GivesEveryContainerACpuset) {
+  CoreRig rig;
+  const std::string shared = rig.run({.pod = "shared"});
+  EXPECT_EQ(rig.runtime().row(shared).cpus, "0-3");
+  const std::string own = rig.run({.pod = "own", .cpus = 2});
+  EXPECT_EQ(rig.runtime().row(own).cpus, "0-1");
+  const std::string late = rig.run({.pod = "late"});
+  EXPECT_EQ(rig.runtime().row(late).cpus, "2-3");
+  EXPECT_EQ(rig.held("own"), "0-1");
+}
+
+TEST(Engine, AppendsItsPatchToTheUntouchedRequest) {
+  CoreRig rig;
+  rig.run({.pod = "a"});
+  const auto calls = rig.runtime().recorder().calls("CreateContainer");
+  ASSERT_EQ(calls.size(), 1U);
+  const std::string patch = patch_create_container(CpuSet::range(0, 3), {});
+  const std::string& sent = calls[0].messages.at(0);
+  ASSERT_GT(sent.size(), patch.size());
+  EXPECT_EQ(sent.substr(sent.size() - patch.size()), patch);
+}
+
+TEST(Engine, MovesNeighboursBeforeItGrants) {
+  CoreRig rig;
+  const std::string shared = rig.run({.pod = "shared"});
+  rig.runtime().hold("UpdateContainerResources");
+  auto created = std::async(std::launch::async, [&] {
+    std::string id;
+    const grpc::Status status = rig.create({.pod = "own", .cpus = 1}, id);
+    return status.ok() ? id : status.error_message();
+  });
+  ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("UpdateContainerResources", 1).size(), 1U);
+  EXPECT_EQ(rig.runtime().recorder().calls("CreateContainer").size(), 1U) << "the grant waits for its neighbour";
+  rig.runtime().let_go();
+  const std::string own = created.get();
+  EXPECT_EQ(rig.runtime().row(own).cpus, "0");
+  EXPECT_EQ(rig.runtime().row(shared).cpus, "1-3");
+}
+
+TEST(Engine, DeniesWhenNeighboursCannotBeMoved) {
+  CoreRig rig;
+  rig.run({.pod = "shared"});
+  rig.runtime().fail_updates(true);
+  std::string id;
+  const grpc::Status status = rig.create({.pod = "own", .cpus = 1}, id);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_NE(status.error_message().find("cgroup is busy"), std::string::npos) << status.error_message();
+  EXPECT_EQ(rig.held("own"), "");
+  rig.runtime().fail_updates(false);
+  EXPECT_TRUE(rig.create({.pod = "own", .cpus = 1}, id).ok());
+}
+
+TEST(Engine, GivesCpusBackOnStopExitRemoveAndPodStop) {
+  CoreRig rig;
+  const std::string shared = rig.run({.pod = "shared"});
+  const auto back = [&](const std::string& how) {
+    EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(shared).cpus == "0-3"; })) << how;
+    EXPECT_EQ(rig.held("own"), "") << how;
+  };
+  std::string own = rig.run({.pod = "own", .cpus = 3});
+  EXPECT_EQ(rig.runtime().row(shared).cpus, "3");
+  EXPECT_TRUE(rig.stop_container(own).ok());
+  back("stop");
+
+  own = rig.run({.pod = "own", .cpus = 3, .attempt = 1});
+  rig.runtime().exit(own);
+  rig.list();
+  back("exit");
+
+  own = rig.run({.pod = "own", .cpus = 3, .attempt = 2});
+  EXPECT_TRUE(rig.remove_container(own).ok());
+  back("remove");
+
+  const std::string sandbox = rig.run_pod("own");
+  own = rig.run({.pod = "own", .cpus = 3, .attempt = 3});
+  EXPECT_TRUE(rig.stop_pod(sandbox).ok());
+  back("pod stop");
+  EXPECT_EQ(rig.query("SELECT cause FROM ended ORDER BY decision"),
+            (std::vector<std::string>{"stopped", "exited", "removed", "pod-stopped"}));
+}
+
+TEST(Engine, KeepsTheCpusOfAStoppedContainerThatNeverRan) {
+  CoreRig rig;
+  std::string id;
+  ASSERT_TRUE(rig.create({.pod = "own", .cpus = 1}, id).ok());
+  EXPECT_TRUE(rig.stop_container(id).ok());
+  EXPECT_EQ(rig.held("own"), "0");
+  EXPECT_TRUE(rig.start_container(id).ok()) << "it can still be started";
+}
+
+TEST(Engine, ReleasesARefusedCreateAndPassesTheErrorOn) {
+  CoreRig rig;
+  rig.runtime().next_create(Fate::kRefused);
+  std::string id;
+  const grpc::Status status = rig.create({.pod = "own", .cpus = 2}, id);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNKNOWN);
+  EXPECT_EQ(status.error_message(), "failed to resolve image");
+  EXPECT_EQ(rig.held("own"), "");
+  EXPECT_EQ(rig.query("SELECT state || ' ' || message FROM outcome"),
+            std::vector<std::string>{"refused failed to resolve image"});
+}
+
+TEST(Engine, CountsRepeatedDenials) {
+  CoreRig rig;
+  rig.run_pod("big");
+  std::string id;
+  for (int i = 0; i < 3; ++i) {
+    const grpc::Status status = rig.create({.pod = "big", .cpus = 4}, id);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_NE(status.error_message().find("requested=4, available=3"), std::string::npos) << status.error_message();
+  }
+  EXPECT_EQ(rig.query("SELECT times FROM denials"), std::vector<std::string>{"3"});
+  EXPECT_TRUE(rig.runtime().recorder().calls("CreateContainer").empty());
+}
+
+TEST(Engine, BindsACreateWhoseAnswerWasLost) {
+  CoreRig rig;
+  rig.runtime().next_create(Fate::kMadeButLost);
+  std::string id;
+  EXPECT_EQ(rig.create({.pod = "own", .cpus = 2}, id).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(rig.held("own"), "0-1");
+  EXPECT_TRUE(CoreRig::eventually(
+      [&] { return rig.query("SELECT state FROM current_placements") == std::vector<std::string>{"bound"}; }));
+  EXPECT_EQ(rig.query("SELECT container_id FROM current_placements"), rig.runtime().ids());
+  EXPECT_TRUE(rig.start_container(rig.runtime().ids().front()).ok());
+}
+
+TEST(Engine, LetsARetryTakeOverWhatIsInDoubt) {
+  CoreRig rig;
+  rig.runtime().next_create(Fate::kNotMadeButLost);
+  std::string id;
+  EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
+  EXPECT_EQ(rig.held("own"), "0-1");
+  EXPECT_TRUE(rig.create({.pod = "own", .cpus = 2}, id).ok());
+  EXPECT_EQ(rig.runtime().row(id).cpus, "0-1");
+  EXPECT_EQ(rig.query("SELECT count(*) FROM decided"), std::vector<std::string>{"1"});
+}
+
+TEST(Engine, DoesNotTakeARefusedRetryForAnAnswerToTheFirst) {
+  CoreRig rig;
+  rig.runtime().next_create(Fate::kNotMadeButLost);
+  std::string id;
+  EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
+  rig.runtime().next_create(Fate::kRefused);
+  EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
+  EXPECT_EQ(rig.held("own"), "0-1") << "the first may yet be made";
+}
+
+TEST(Engine, ReleasesWhatStaysInDoubtTooLong) {
+  CoreRig rig;
+  rig.stop();
+  rig.options.pending_timeout = std::chrono::milliseconds(1);
+  rig.start();
+  rig.runtime().next_create(Fate::kNotMadeButLost);
+  std::string id;
+  EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.held("own").empty(); }));
+  EXPECT_EQ(rig.query("SELECT cause FROM ended"), std::vector<std::string>{"pending-timeout"});
+}
+
+TEST(Engine, UpdatesACreateThatWasInFlightWhenItsSetChanged) {
+  CoreRig rig;
+  rig.run_pod("own");
+  rig.run_pod("shared");
+  rig.runtime().hold("CreateContainer");
+  auto shared = std::async(std::launch::async, [&] { return rig.run({.pod = "shared"}); });
+  ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("CreateContainer", 1).size(), 1U);
+  auto own = std::async(std::launch::async, [&] { return rig.run({.pod = "own", .cpus = 2}); });
+  ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("CreateContainer", 2).size(), 2U);
+  rig.runtime().let_go();
+  EXPECT_EQ(rig.runtime().row(own.get()).cpus, "0-1");
+  const auto row = rig.runtime().row(shared.get());
+  EXPECT_EQ(row.cpus, "2-3");
+  EXPECT_EQ(row.ran_on.front(), "2-3") << "it never ran on the other's CPUs";
+}
+
+TEST(Engine, ClampsTheKubeletsUpdateToTheLedger) {
+  CoreRig rig;
+  const std::string shared = rig.run({.pod = "shared"});
+  rig.run({.pod = "own", .cpus = 1});
+  runtime::v1::LinuxContainerResources resources;
+  resources.set_cpu_shares(512);
+  EXPECT_TRUE(rig.update(shared, resources).ok());
+  EXPECT_EQ(rig.runtime().row(shared).cpus, "1-3");
+  resources.set_cpuset_cpus("0-1");
+  EXPECT_TRUE(rig.update(shared, resources).ok());
+  EXPECT_EQ(rig.runtime().row(shared).cpus, "1") << "the kubelet's bound without the other's CPU";
+}
+
+TEST(Engine, TakesARefusedUpdateBack) {
+  CoreRig rig;
+  const std::string shared = rig.run({.pod = "shared"});
+  rig.runtime().fail_updates(true);
+  runtime::v1::LinuxContainerResources resources;
+  resources.set_cpuset_cpus("0-1");
+  EXPECT_EQ(rig.update(shared, resources).error_message(), "cgroup is busy");
+  EXPECT_EQ(rig.held("shared"), "0-3");
+}
+
+TEST(Engine, PassesForeignHandlersUntouched) {
+  CoreRig rig;
+  rig.run_pod("vm", "kata");
+  const std::string id = rig.run({.pod = "vm", .cpus = 2});
+  EXPECT_EQ(rig.runtime().row(id).cpus, "");
+  EXPECT_EQ(rig.query("SELECT mode FROM current_placements"), std::vector<std::string>{"foreign"});
+}
+
+TEST(Engine, KeepsEverythingOverARestart) {
+  CoreRig rig;
+  const std::string shared = rig.run({.pod = "shared"});
+  const std::string own = rig.run({.pod = "own", .cpus = 2});
+  rig.stop();
+  rig.start();
+  const std::string second = rig.run({.pod = "second", .cpus = 1});
+  EXPECT_EQ(rig.runtime().row(own).cpus, "0-1");
+  EXPECT_EQ(rig.runtime().row(second).cpus, "2");
+  EXPECT_EQ(rig.runtime().row(shared).cpus, "3");
+  EXPECT_TRUE(rig.stop_container(own).ok());
+  EXPECT_EQ(rig.held("own"), "");
+}
+
+TEST(Engine, FindsOutAfterARestartWhatHappenedMeanwhile) {
+  CoreRig rig;
+  const std::string exited = rig.run({.pod = "exited", .cpus = 1});
+  const std::string gone = rig.run({.pod = "gone", .cpus = 1});
+  const std::string drifted = rig.run({.pod = "drifted"});
+  rig.stop();
+  rig.runtime().exit(exited);
+  rig.runtime().forget(gone);
+  rig.runtime().set_cpus(drifted, "0");
+  rig.start();
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(drifted).cpus == "0-3"; }));
+  EXPECT_EQ(rig.held("exited"), "");
+  EXPECT_EQ(rig.held("gone"), "");
+  EXPECT_EQ(rig.query("SELECT count(*) FROM decided WHERE event = 'drift'"), std::vector<std::string>{"1"});
+}
+
+TEST(Engine, BindsAfterARestartWhatWasInFlight) {
+  CoreRig rig;
+  rig.run_pod("own");
+  rig.runtime().hold("CreateContainer");
+  auto created = std::async(std::launch::async, [&] {
+    std::string id;
+    return rig.create({.pod = "own", .cpus = 2}, id).ok();
+  });
+  ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("CreateContainer", 1).size(), 1U);
+  rig.stop();
+  EXPECT_FALSE(created.get());
+  rig.runtime().let_go();
+  ASSERT_TRUE(CoreRig::eventually([&] { return rig.runtime().ids().size() == 1; }));
+  rig.start();
+  EXPECT_TRUE(CoreRig::eventually([&] {
+    return rig.query("SELECT state || ' ' || cpus FROM current_placements") == std::vector<std::string>{"bound 0-1"};
+  }));
+}
+
+TEST(Engine, AdoptsContainersMadePastIt) {
+  CoreRig rig;
+  const std::string own = rig.run({.pod = "own", .cpus = 2});
+  const std::string shared = rig.run({.pod = "shared"});
+  rig.stop();
+  std::filesystem::remove_all(rig.file("state"));
+  rig.runtime().set_cpus(shared, "0-3");
+  rig.start();
+  ASSERT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(shared).cpus == "2-3"; }));
+  EXPECT_EQ(rig.held("own"), "0-1");
+  EXPECT_EQ(rig.query("SELECT mode FROM current_placements WHERE pod = 'own'"), std::vector<std::string>{"exclusive"});
+  EXPECT_EQ(rig.run({.pod = "third", .cpus = 1}).empty(), false);
+  EXPECT_EQ(rig.held("third"), "2");
+}
+
+TEST(Engine, RepairsWhatSomebodyElseChanged) {
+  CoreRig rig;
+  rig.stop();
+  rig.options.reconcile_every = std::chrono::milliseconds(1);
+  rig.start();
+  const std::string shared = rig.run({.pod = "shared"});
+  rig.runtime().fail_updates(true);
+  runtime::v1::LinuxContainerResources resources;
+  resources.set_cpu_shares(512);
+  EXPECT_FALSE(rig.update(shared, resources).ok());
+  rig.runtime().set_cpus(shared, "0");
+  rig.runtime().fail_updates(false);
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(shared).cpus == "0-3"; }))
+      << "after an update that failed nobody knows what the container has";
+}
+
+TEST(Engine, RefusesASecondCreateOfTheSameContainerWhileTheFirstIsUnderWay) {
+  CoreRig rig;
+  rig.run_pod("own");
+  rig.runtime().hold("CreateContainer");
+  auto first = std::async(std::launch::async, [&] {
+    std::string id;
+    return rig.create({.pod = "own", .cpus = 1}, id).ok();
+  });
+  ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("CreateContainer", 1).size(), 1U);
+  std::string id;
+  EXPECT_EQ(rig.create({.pod = "own", .cpus = 1}, id).error_code(), grpc::StatusCode::ABORTED);
+  rig.runtime().let_go();
+  EXPECT_TRUE(first.get());
+}
+
+TEST(Engine, RejectsWhatItCannotRead) {
+  CoreRig rig;
+  std::string id;
+  const grpc::Status status = rig.create({.pod = "a", .cpuset = "0-x"}, id);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("0-x"), std::string::npos) << status.error_message();
+  EXPECT_TRUE(rig.runtime().recorder().calls("CreateContainer").empty());
+}
+
+TEST(Engine, HoldsNothingForACallerThatGaveUpBeforeTheCreateWasSent) {
+  CoreRig rig;
+  rig.run({.pod = "shared"});
+  rig.runtime().hold("UpdateContainerResources");
+  std::string id;
+  EXPECT_EQ(rig.create({.pod = "own", .cpus = 1}, id, std::chrono::milliseconds(300)).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  rig.runtime().let_go();
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.held("own").empty(); }));
+  EXPECT_EQ(rig.runtime().recorder().calls("CreateContainer").size(), 1U);
+}
+
+}  // namespace
+}  // namespace topolet

@@ -1,0 +1,223 @@
+#include "tests/daemon/small_runtime.hpp"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace topolet::testing {
+
+namespace cri = ::runtime::v1;
+
+namespace {
+
+grpc::Status not_found(const std::string& id) {
+  return {grpc::StatusCode::NOT_FOUND, "an error occurred when try to find container \"" + id + "\": not found"};
+}
+
+}  // namespace
+
+template <class Request, class Response>
+void SmallRuntime::serve(const std::string& method, grpc::Status (SmallRuntime::*handle)(const Request&, Response&)) {
+  recorder_.handle(method, [this, method, handle](Exchange& exchange) -> grpc::Status {
+    Request request;
+    const auto message = exchange.read();
+    if (!message || !request.ParseFromString(*message)) return {grpc::StatusCode::INTERNAL, "cannot parse"};
+    wait_while_held(method);
+    Response response;
+    grpc::Status status;
+    {
+      const MutexLock lock(mutex_);
+      status = (this->*handle)(request, response);
+    }
+    if (status.ok()) exchange.write(response.SerializeAsString());
+    return status;
+  });
+}
+
+SmallRuntime::SmallRuntime(const std::string& socket_path) : recorder_(socket_path) {
+  serve("RunPodSandbox", &SmallRuntime::run_pod);
+  serve("StopPodSandbox", &SmallRuntime::stop_pod);
+  serve("RemovePodSandbox", &SmallRuntime::remove_pod);
+  serve("ListPodSandbox", &SmallRuntime::list_pods);
+  serve("CreateContainer", &SmallRuntime::create);
+  serve("StartContainer", &SmallRuntime::start);
+  serve("StopContainer", &SmallRuntime::stop);
+  serve("RemoveContainer", &SmallRuntime::remove);
+  serve("UpdateContainerResources", &SmallRuntime::update);
+  serve("ListContainers", &SmallRuntime::list);
+  serve("ContainerStatus", &SmallRuntime::status);
+}
+
+void SmallRuntime::next_create(Fate fate) {
+  const MutexLock lock(mutex_);
+  next_ = fate;
+}
+
+void SmallRuntime::hold(const std::string& method) {
+  const MutexLock lock(mutex_);
+  held_ = method;
+}
+
+void SmallRuntime::let_go() {
+  const MutexLock lock(mutex_);
+  held_.clear();
+  released_.notify_all();
+}
+
+void SmallRuntime::wait_while_held(const std::string& method) {
+  const MutexLock lock(mutex_);
+  while (held_ == method) released_.wait(mutex_);
+}
+
+void SmallRuntime::fail_updates(bool fail) {
+  const MutexLock lock(mutex_);
+  fail_updates_ = fail;
+}
+
+SmallRuntime::Row SmallRuntime::row(const std::string& container_id) const {
+  const MutexLock lock(mutex_);
+  const auto found = rows_.find(container_id);
+  return found == rows_.end() ? Row() : found->second;
+}
+
+std::vector<std::string> SmallRuntime::ids() const {
+  const MutexLock lock(mutex_);
+  std::vector<std::string> ids;
+  for (const auto& [id, row] : rows_) ids.push_back(id);
+  return ids;
+}
+
+void SmallRuntime::exit(const std::string& container_id) {
+  const MutexLock lock(mutex_);
+  rows_.at(container_id).state = cri::CONTAINER_EXITED;
+}
+
+void SmallRuntime::forget(const std::string& container_id) {
+  const MutexLock lock(mutex_);
+  rows_.erase(container_id);
+}
+
+void SmallRuntime::set_cpus(const std::string& container_id, const std::string& cpus) {
+  const MutexLock lock(mutex_);
+  rows_.at(container_id).cpus = cpus;
+}
+
+grpc::Status SmallRuntime::run_pod(const cri::RunPodSandboxRequest& request, cri::RunPodSandboxResponse& response) {
+  cri::PodSandbox pod;
+  pod.set_id("sandbox-" + std::to_string(++last_number_));
+  *pod.mutable_metadata() = request.config().metadata();
+  pod.set_runtime_handler(request.runtime_handler());
+  response.set_pod_sandbox_id(pod.id());
+  pods_[pod.id()] = pod;
+  return grpc::Status::OK;
+}
+
+grpc::Status SmallRuntime::stop_pod(const cri::StopPodSandboxRequest& request, cri::StopPodSandboxResponse&) {
+  for (auto& [id, row] : rows_) {
+    if (row.sandbox_id == request.pod_sandbox_id()) row.state = cri::CONTAINER_EXITED;
+  }
+  if (const auto pod = pods_.find(request.pod_sandbox_id()); pod != pods_.end()) {
+    pod->second.set_state(cri::SANDBOX_NOTREADY);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status SmallRuntime::remove_pod(const cri::RemovePodSandboxRequest& request, cri::RemovePodSandboxResponse&) {
+  pods_.erase(request.pod_sandbox_id());
+  std::erase_if(rows_, [&](const auto& entry) { return entry.second.sandbox_id == request.pod_sandbox_id(); });
+  return grpc::Status::OK;
+}
+
+grpc::Status SmallRuntime::list_pods(const cri::ListPodSandboxRequest&, cri::ListPodSandboxResponse& response) {
+  for (const auto& [id, pod] : pods_) *response.add_items() = pod;
+  return grpc::Status::OK;
+}
+
+grpc::Status SmallRuntime::create(const cri::CreateContainerRequest& request, cri::CreateContainerResponse& response) {
+  const Fate fate = std::exchange(next_, Fate::kMade);
+  if (fate == Fate::kRefused) return {grpc::StatusCode::UNKNOWN, "failed to resolve image"};
+  if (fate == Fate::kNotMadeButLost) return {grpc::StatusCode::UNAVAILABLE, "transport is closing"};
+  for (const auto& [id, row] : rows_) {
+    const cri::ContainerMetadata& taken = row.config.metadata();
+    const cri::ContainerMetadata& asked = request.config().metadata();
+    if (row.sandbox_id == request.pod_sandbox_id() && taken.name() == asked.name() &&
+        taken.attempt() == asked.attempt()) {
+      return {grpc::StatusCode::UNKNOWN, "name is reserved for \"" + id + "\""};
+    }
+  }
+  const std::string id = "container-" + std::to_string(++last_number_);
+  Row& row = rows_[id];
+  row.sandbox_id = request.pod_sandbox_id();
+  row.config = request.config();
+  row.cpus = request.config().linux().resources().cpuset_cpus();
+  if (fate == Fate::kMadeButLost) return {grpc::StatusCode::UNAVAILABLE, "transport is closing"};
+  response.set_container_id(id);
+  return grpc::Status::OK;
+}
+
+grpc::Status SmallRuntime::start(const cri::StartContainerRequest& request, cri::StartContainerResponse&) {
+  const auto found = rows_.find(request.container_id());
+  if (found == rows_.end()) return not_found(request.container_id());
+  found->second.state = cri::CONTAINER_RUNNING;
+  found->second.ran_on.push_back(found->second.cpus);
+  return grpc::Status::OK;
+}
+
+/// As containerd: stopping what never ran does nothing.
+grpc::Status SmallRuntime::stop(const cri::StopContainerRequest& request, cri::StopContainerResponse&) {
+  const auto found = rows_.find(request.container_id());
+  if (found == rows_.end()) return not_found(request.container_id());
+  if (found->second.state == cri::CONTAINER_RUNNING) found->second.state = cri::CONTAINER_EXITED;
+  return grpc::Status::OK;
+}
+
+grpc::Status SmallRuntime::remove(const cri::RemoveContainerRequest& request, cri::RemoveContainerResponse&) {
+  rows_.erase(request.container_id());
+  return grpc::Status::OK;
+}
+
+grpc::Status SmallRuntime::update(const cri::UpdateContainerResourcesRequest& request,
+                                  cri::UpdateContainerResourcesResponse&) {
+  const auto found = rows_.find(request.container_id());
+  if (found == rows_.end()) return not_found(request.container_id());
+  if (fail_updates_) return {grpc::StatusCode::UNKNOWN, "cgroup is busy"};
+  if (!request.linux().cpuset_cpus().empty()) found->second.cpus = request.linux().cpuset_cpus();
+  if (found->second.state == cri::CONTAINER_RUNNING) found->second.ran_on.push_back(found->second.cpus);
+  return grpc::Status::OK;
+}
+
+grpc::Status SmallRuntime::list(const cri::ListContainersRequest& request, cri::ListContainersResponse& response) {
+  for (const auto& [id, row] : rows_) {
+    if (!request.filter().id().empty() && request.filter().id() != id) continue;
+    cri::Container& container = *response.add_containers();
+    container.set_id(id);
+    container.set_pod_sandbox_id(row.sandbox_id);
+    *container.mutable_metadata() = row.config.metadata();
+    container.set_state(row.state);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status SmallRuntime::status(const cri::ContainerStatusRequest& request, cri::ContainerStatusResponse& response) {
+  const auto found = rows_.find(request.container_id());
+  if (found == rows_.end()) return not_found(request.container_id());
+  const Row& row = found->second;
+  cri::ContainerStatus& status = *response.mutable_status();
+  status.set_id(request.container_id());
+  *status.mutable_metadata() = row.config.metadata();
+  status.set_state(row.state);
+  if (!request.verbose()) return grpc::Status::OK;
+  const cri::LinuxContainerResources& resources = row.config.linux().resources();
+  nlohmann::json info;
+  info["sandboxID"] = row.sandbox_id;
+  info["runtimeSpec"]["linux"]["resources"]["cpu"]["cpus"] = row.cpus;
+  info["config"]["metadata"]["name"] = row.config.metadata().name();
+  info["config"]["linux"]["resources"] = {{"cpu_period", resources.cpu_period()},
+                                          {"cpu_quota", resources.cpu_quota()},
+                                          {"cpu_shares", resources.cpu_shares()},
+                                          {"oom_score_adj", resources.oom_score_adj()},
+                                          {"memory_limit_in_bytes", resources.memory_limit_in_bytes()}};
+  (*response.mutable_info())["info"] = info.dump();
+  return grpc::Status::OK;
+}
+
+}  // namespace topolet::testing

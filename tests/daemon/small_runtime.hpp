@@ -1,0 +1,84 @@
+// A container runtime for the core's tests: a real server on a real socket with pods and containers that exist only as
+// rows, complete enough for topolet, and able to fail in the ways a runtime can.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/mutex.hpp"
+#include "tests/support/cri.pb.h"
+#include "tests/support/recording_runtime.hpp"
+
+namespace topolet::testing {
+
+class SmallRuntime {
+ public:
+  struct Row {
+    std::string sandbox_id;
+    runtime::v1::ContainerConfig config;
+    std::string cpus;  ///< what the runtime spec has now
+    runtime::v1::ContainerState state = runtime::v1::CONTAINER_CREATED;
+    std::vector<std::string> ran_on;  ///< every set it had while it ran
+  };
+  /// What becomes of the next create.
+  enum class Fate { kMade, kRefused, kMadeButLost, kNotMadeButLost };
+
+  explicit SmallRuntime(const std::string& socket_path);
+  ~SmallRuntime() { let_go(); }
+  SmallRuntime(const SmallRuntime&) = delete;
+  SmallRuntime& operator=(const SmallRuntime&) = delete;
+
+  RecordingRuntime& recorder() { return recorder_; }
+
+  void next_create(Fate fate);
+  /// Creates and updates arrive but are not answered until let_go().
+  void hold(const std::string& method);
+  void let_go();
+  void fail_updates(bool fail);
+
+  Row row(const std::string& container_id) const;
+  std::vector<std::string> ids() const;
+  void exit(const std::string& container_id);
+  void forget(const std::string& container_id);
+  /// Somebody changes a container past topolet.
+  void set_cpus(const std::string& container_id, const std::string& cpus);
+
+ private:
+  using Handler = RecordingRuntime::Handler;
+  template <class Request, class Response>
+  void serve(const std::string& method, grpc::Status (SmallRuntime::*handle)(const Request&, Response&));
+  void wait_while_held(const std::string& method);
+
+  grpc::Status run_pod(const runtime::v1::RunPodSandboxRequest& request, runtime::v1::RunPodSandboxResponse& response);
+  grpc::Status stop_pod(const runtime::v1::StopPodSandboxRequest& request,
+                        runtime::v1::StopPodSandboxResponse& response);
+  grpc::Status remove_pod(const runtime::v1::RemovePodSandboxRequest& request,
+                          runtime::v1::RemovePodSandboxResponse& response);
+  grpc::Status list_pods(const runtime::v1::ListPodSandboxRequest& request,
+                         runtime::v1::ListPodSandboxResponse& response);
+  grpc::Status create(const runtime::v1::CreateContainerRequest& request,
+                      runtime::v1::CreateContainerResponse& response);
+  grpc::Status start(const runtime::v1::StartContainerRequest& request, runtime::v1::StartContainerResponse& response);
+  grpc::Status stop(const runtime::v1::StopContainerRequest& request, runtime::v1::StopContainerResponse& response);
+  grpc::Status remove(const runtime::v1::RemoveContainerRequest& request,
+                      runtime::v1::RemoveContainerResponse& response);
+  grpc::Status update(const runtime::v1::UpdateContainerResourcesRequest& request,
+                      runtime::v1::UpdateContainerResourcesResponse& response);
+  grpc::Status list(const runtime::v1::ListContainersRequest& request, runtime::v1::ListContainersResponse& response);
+  grpc::Status status(const runtime::v1::ContainerStatusRequest& request,
+                      runtime::v1::ContainerStatusResponse& response);
+
+  mutable Mutex mutex_;
+  CondVar released_;
+  std::string held_ TOPOLET_GUARDED_BY(mutex_);
+  Fate next_ TOPOLET_GUARDED_BY(mutex_) = Fate::kMade;
+  bool fail_updates_ TOPOLET_GUARDED_BY(mutex_) = false;
+  int last_number_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Row> rows_ TOPOLET_GUARDED_BY(mutex_);
+  std::map<std::string, runtime::v1::PodSandbox> pods_ TOPOLET_GUARDED_BY(mutex_);
+  RecordingRuntime recorder_;  // last: its threads use what is above
+};
+
+}  // namespace topolet::testing
