@@ -9,20 +9,33 @@ kBuildPackages=(
 )
 kSanitizerPackages=(clang libclang-rt-14-dev)
 kTidyPackages=(clang-tidy clang-format)
+kTools=build/tools
 
 # What a private runtime needs, as packages; where a containerd of another make is installed, that one is used.
 runtime_packages() {
   command -v containerd >/dev/null && command -v ctr >/dev/null || echo containerd
   command -v runc >/dev/null || echo runc
-  static_busybox >/dev/null || echo busybox-static
+  image_packages
+}
+
+image_packages() {
+  static_busybox >/dev/null || is_installed busybox || echo busybox-static
 }
 
 static_busybox() {
   local busybox
-  for busybox in /bin/busybox /usr/bin/busybox; do
+  for busybox in /bin/busybox /usr/bin/busybox "$kTools/bin/busybox"; do
     [[ -x $busybox ]] && ! ldd "$busybox" >/dev/null 2>&1 && echo "$busybox" && return
   done
   return 1
+}
+
+# Debian's busybox and busybox-static exclude each other; where the first is installed, the second is only unpacked.
+unpack_static_busybox() {
+  if static_busybox >/dev/null || ! is_installed busybox; then return 0; fi
+  say "Unpacking busybox-static into $kTools"
+  mkdir -p "$kTools"
+  (cd "$kTools" && run_apt download busybox-static && dpkg-deb -x busybox-static_*.deb .)
 }
 
 is_installed() {

@@ -112,6 +112,7 @@ TOML
 start_runtime() {
   local room=$1
   ((EUID == 0)) || die "a container runtime needs root"
+  lend_files "$room"
   write_runtime_config "$room" "$(choose_snapshotter "$room")"
   mkdir -p "$room/tmp"
   # A session of its own, so that Ctrl-C reaches only who started it.
@@ -123,6 +124,25 @@ start_runtime() {
   fi
   make_image "$room/image.tar" "$kPauseImage" "$kStoryImage"
   import_image "$room/containerd.sock" "$room/image.tar" "$kPauseImage" "$kStoryImage"
+}
+
+# A pod in the host's network gets copies of these, and the barest machines have none; lent as long as the room lasts.
+lend_files() {
+  local file
+  for file in /etc/hosts /etc/resolv.conf; do
+    if [[ ! -e $file ]]; then
+      echo "$file" >>"$1/lent"
+      printf '# lent by topolet\n' >"$file"
+    fi
+  done
+}
+
+take_back_files() {
+  local file
+  [[ -f $1/lent ]] || return 0
+  while read -r file; do
+    if [[ $(cat "$file" 2>/dev/null) == "# lent by topolet" ]]; then rm -f "$file"; fi
+  done <"$1/lent"
 }
 
 runtime_answers() {
@@ -219,6 +239,7 @@ remove_room() {
   if [[ -f $room/containerd.pid ]]; then end_process "$(<"$room/containerd.pid")" containerd; fi
   if command -v runc >/dev/null; then remove_containers "$room"; fi
   end_shims "$room"
+  take_back_files "$room"
   unmount_below "$room"
   remove_cgroups "${room##*/}"
   rm -rf --one-file-system "$room"
