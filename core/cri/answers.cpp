@@ -118,15 +118,15 @@ std::optional<Workload> workload_of(const Json& info, const DemandRules& rules) 
   return workload;
 }
 
-/// containerd and CRI-O put one JSON object under "info"; null if there is none that can be read.
+/// containerd and CRI-O put one JSON object under "info"; null or discarded, which at() treats alike, if it cannot be
+/// read.
 Json info_of(const lens::ContainerStatusResponse& response) {
   const std::string* value = nullptr;
   for (const lens::Entry& entry : response.info()) {
     if (entry.key() == "info") value = &entry.value();
   }
   if (value == nullptr) return {};
-  Json info = Json::parse(*value, nullptr, /*allow_exceptions=*/false);
-  return info.is_object() ? info : Json();
+  return Json::parse(*value, nullptr, /*allow_exceptions=*/false);
 }
 
 bool is_unfiltered(lens::ListContainersRequest request) {

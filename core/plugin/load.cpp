@@ -24,13 +24,13 @@ Error refuse(const std::string& name, std::string why) {
   return {Code::kFailedPrecondition, fmt::format("plugin {}: {}", name, why)};
 }
 
-/// What dlerror said, without Boost's own words around it and the path, which the message names anyway.
+/// What dlerror said. Boost 1.74 wraps it: "… (dlerror system message: PATH: WORDS): Bad file descriptor"; a version
+/// that wraps it otherwise is shown as it is.
 std::string loader_words(const std::string& what, const std::string& path) {
-  std::string words = what;
-  if (const auto own = words.find(path + ": "); own != std::string::npos) words = words.substr(own + path.size() + 2);
-  if (const auto boost = words.find(" [system"); boost != std::string::npos) words.resize(boost);
-  if (const auto boost = words.find(": Bad file descriptor"); boost != std::string::npos) words.resize(boost);
-  return clean_text(view_of(words));
+  const auto begin = what.find(path + ": ");
+  if (begin == std::string::npos) return clean_text(view_of(what));
+  const std::string words = what.substr(begin + path.size() + 2);
+  return clean_text(view_of(words.substr(0, words.rfind("): "))));
 }
 
 /// RTLD_NODELETE keeps the library mapped when the handle goes: what it left behind (thread-locals, exit handlers,

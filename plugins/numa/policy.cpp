@@ -24,6 +24,7 @@ std::string counted(std::size_t count, const char* noun) {
 
 /// A candidate in the numbers that matter here.
 struct Place {
+  bool is_node;
   std::size_t width;  ///< nodes it spans; CPUs that no node covers count as one more
   std::size_t cpus;
   std::size_t free;
@@ -46,8 +47,12 @@ Place place_of(const topolet_candidate& candidate, const Set& without_node) {
   std::string name = "the CPUs without a node";
   if (nodes > 0) name = (nodes == 1 ? "node " : "nodes ") + Set(candidate.nodes).to_string();
   if (nodes > 0 && has_others) name += " and the CPUs without one";
-  return {std::max<std::size_t>(1, nodes + (has_others ? 1 : 0)), sdk::size_of(candidate.cpus),
-          sdk::size_of(candidate.free), candidate.distance, std::move(name)};
+  return {nodes > 0,
+          std::max<std::size_t>(1, nodes + (has_others ? 1 : 0)),
+          sdk::size_of(candidate.cpus),
+          sdk::size_of(candidate.free),
+          candidate.distance,
+          std::move(name)};
 }
 
 /// 0 for the best, then first…first+span in proportion to how far `value` is from it.
@@ -86,12 +91,11 @@ struct Field {
 
 Verdict judge(const Place& place, const Field& field, std::size_t wanted, Strategy strategy) {
   if (place.free < wanted) {
-    const std::string what = place.cpus < wanted ? " has only " + counted(place.cpus, "CPU") : std::string();
-    return {true, 0,
-            place.name +
-                (what.empty() ? " has " + std::to_string(place.free) + " of " + counted(place.cpus, "CPU") + " free"
-                              : what) +
-                ", " + std::to_string(wanted) + " asked for"};
+    const std::string has = place.is_node && place.width == 1 ? " has " : " have ";
+    const std::string what = place.cpus < wanted
+                                 ? "only " + counted(place.cpus, "CPU")
+                                 : std::to_string(place.free) + " of " + counted(place.cpus, "CPU") + " free";
+    return {true, 0, place.name + has + what + ", " + std::to_string(wanted) + " asked for"};
   }
   const Range& distances = field.distances.at(place.width);
   const Range& free = field.free.at({place.width, place.distance});
@@ -103,8 +107,8 @@ Verdict judge(const Place& place, const Field& field, std::size_t wanted, Strate
   const std::int32_t for_strategy =
       penalty(place.free, packed ? free.low : free.high, packed ? free.high : free.low, kStrategyFirst, kStrategySpan);
 
-  std::string reason = place.name + (place.width == 1 ? " holds all " : " together hold all ") +
-                       counted(wanted, "CPU") + " (" + std::to_string(place.free) + " free)";
+  const char* const verb = place.width > 1 ? " together hold all " : place.is_node ? " holds all " : " hold all ";
+  std::string reason = place.name + verb + counted(wanted, "CPU") + " (" + std::to_string(place.free) + " free)";
   if (for_nodes > 0) reason += "; " + counted(field.narrowest, "node") + " could";
   if (for_distance > 0) reason += "; others as wide are closer";
   if (for_strategy > 0) reason += packed ? "; a fuller one fits too" : "; an emptier one fits too";

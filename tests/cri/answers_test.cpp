@@ -168,6 +168,19 @@ TEST(ReadContainerStatus, HasNoPidOnceTheContainerHasExited) {
   EXPECT_EQ(detail->info.exit_code, 137);
 }
 
+TEST(ReadContainerStatus, TakesOnlyListsForLists) {
+  const auto detail = read_container_status(
+      running_status(R"({"config":{"metadata":{"name":"web"},"devices":7,"CDI_devices":"x","envs":{"a":{"key":"b"}},)"
+                     R"("linux":{"resources":{"hugepage_limits":{"page_size":"2MB"}}}}})")
+          .SerializeAsString(),
+      kRules);
+  ASSERT_TRUE(detail->workload.has_value());
+  EXPECT_TRUE(detail->workload->devices.empty());
+  EXPECT_TRUE(detail->workload->cdi_devices.empty());
+  EXPECT_TRUE(detail->workload->env.empty());
+  EXPECT_TRUE(detail->workload->demand.hugepage_limit_bytes.empty());
+}
+
 TEST(ReadContainerStatus, ShrugsAtInfoOfAnyShape) {
   const std::string deep(100000, '[');
   const std::vector<std::string> infos = {

@@ -206,6 +206,15 @@ TEST_F(ListenerTest, RefusesToReplaceALiveSocketOfAnotherProcess) {
   EXPECT_TRUE(connect_to(path_));
 }
 
+TEST_F(ListenerTest, TakesAFullBacklogForALiveProcess) {
+  const UniqueFd other = bind_to(path_);
+  ASSERT_EQ(::listen(other.get(), 0), 0);
+  const UniqueFd waiting = connect_to(path_);
+  const auto listener = open();
+  ASSERT_FALSE(listener.ok());
+  EXPECT_THAT(listener.error().message, HasSubstr("listens on " + path_));
+}
+
 TEST_F(ListenerTest, RefusesToReplaceAFileThatIsNoSocket) {
   std::ofstream(path_) << "precious";
   const auto listener = open();
@@ -273,6 +282,7 @@ TEST_F(ListenerTest, ClosesConnectionsBeyondItsLimitAndTakesNewOnesWhenOthersEnd
   // The end of the first is noticed by the accepting thread, some time.
   std::vector<UniqueFd> attempts;
   while (served_.count() < 3) attempts.push_back(connect_to(path_));
+  for (int further = 0; further < 10; ++further) EXPECT_TRUE(is_closed(connect_to(path_)));
   EXPECT_EQ(served_.count(), 3U);
 }
 

@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <future>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "tests/cri/proxy_rig.hpp"
 
@@ -66,17 +68,19 @@ const std::string kHttp2ResponseHeaders(
     "application/grpc",
     29);
 
-/// Takes one connection, waits for the first call on it, sends `response` and hangs up.
+/// Takes connections one by one: waits for the first call on it, sends `response` and hangs up.
 class BreakingRuntime {
  public:
-  BreakingRuntime(const std::string& path, const std::string& response) : path_(path) {
+  BreakingRuntime(const std::string& path, const std::string& response, int connections = 1) : path_(path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
     socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
     EXPECT_EQ(::listen(socket_.get(), 8), 0);
-    thread_ = std::thread([this, response] { serve(response); });
+    thread_ = std::thread([this, response, connections] {
+      for (int served = 0; served < connections; ++served) serve(response);
+    });
   }
   ~BreakingRuntime() {
     thread_.join();
@@ -151,6 +155,15 @@ TEST_F(ProxyOutage, TellsOfEveryReturnOfTheRuntimeButNotOfTheFirstConnection) {
   }
 }
 
+TEST_F(ProxyOutage, TellsOfAReturnThatWasTooQuickForAFailedAttempt) {
+  // The socket listens all the time; only the connection breaks.
+  BreakingRuntime runtime(socket_, "", /*connections=*/2);
+  ProxyRig rig(directory_, hooks());
+  EXPECT_FALSE(rig.client.call({.path = kVersion, .message = "request"}).status.ok());
+  EXPECT_TRUE(connections_.wait_for(1));
+  EXPECT_FALSE(rig.client.call({.path = kVersion, .message = "request"}).status.ok());
+}
+
 TEST_F(ProxyOutage, SaysUnavailableWhenTheRuntimeDiesDuringACall) {
   std::optional<RecordingRuntime> runtime(socket_);
   runtime->handle("Version", wait_for_cancellation);
@@ -204,8 +217,11 @@ TEST_F(ProxyOutage, LetsAUnaryCallFinishBeforeItStops) {
   auto answered = std::async(std::launch::async, [&] { return rig.client.call({.path = kVersion, .message = ""}); });
   ASSERT_THAT(runtime.wait_for_arrivals("Version", 1), SizeIs(1));
   auto stopped = std::async(std::launch::async, [&] { rig.proxy.stop(); });
-  // New calls are refused from the moment it stops.
-  while (rig.client.call({.path = "/runtime.v1.RuntimeService/Status", .message = ""}).status.ok()) {
+  const RawRequest other = {.path = "/runtime.v1.RuntimeService/Status", .message = ""};
+  while (rig.client.call(other).status.ok()) {
+  }
+  for (int refused = 0; refused < 50; ++refused) {
+    EXPECT_THAT(rig.client.call(other).status.error_message(), HasSubstr("topoletd is shutting down"));
   }
   release.set_value();
   EXPECT_TRUE(answered.get().status.ok());
@@ -246,6 +262,36 @@ TEST_F(ProxyOutage, KeepsTheCoresHandlesUsableAfterItsEnd) {
   rig.reset();
   EXPECT_EQ(call->request(), "request");
   EXPECT_THAT(runtime.calls(), IsEmpty());
+}
+
+TEST_F(ProxyOutage, StopsUnderTrafficAtAnyMoment) {
+  RecordingRuntime runtime(socket_);
+  for (int round = 0; round < 20; ++round) {
+    ProxyRig rig(directory_, hooks(),
+                 {.runtime_endpoint = {}, .image_endpoint = {}, .grace = std::chrono::milliseconds(1)});
+    std::atomic<int> answered = 0;
+    std::vector<std::thread> clients;
+    for (const char* path : {kVersion, kEvents}) {
+      clients.emplace_back([&, path] {
+        while (rig.client.call({.path = path, .message = "request"}).status.ok()) ++answered;
+      });
+    }
+    clients.emplace_back([&] {
+      std::atomic<bool> closed = false;
+      while (!closed) {
+        std::promise<void> done;
+        rig.proxy.call(kVersion, "", std::chrono::seconds(20), [&](const Answer& answer) {
+          closed = answer.code != Code::kOk;
+          done.set_value();
+        });
+        done.get_future().wait();
+      }
+    });
+    while (answered < round) std::this_thread::yield();
+    rig.listener->stop();
+    rig.proxy.stop();
+    for (std::thread& client : clients) client.join();
+  }
 }
 
 TEST_F(ProxyOutage, EndsOwnCallsWhenItStops) {

@@ -198,7 +198,7 @@ TEST_P(ProxyRelay, KeepsTheRuntimesOwnUnavailableAsItIs) {
 }
 
 TEST_P(ProxyRelay, CarriesCodesThatNobodyKnows) {
-  runtime_.handle(method(), RecordingRuntime::refuse({static_cast<grpc::StatusCode>(42), "new"}));
+  runtime_.handle(method(), RecordingRuntime::refuse({static_cast<grpc::StatusCode>(31), "new"}));
   RawClient direct(runtime_.endpoint());
   const RawAnswer expected = direct.call({.path = GetParam(), .message = "request"});
   const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = "request"});

@@ -30,6 +30,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -412,9 +413,7 @@ static inline int topolet_set_has(topolet_set set, uint32_t index) {
 
 /* 1 if the string is the zero-terminated `text`. */
 static inline int topolet_str_is(topolet_str string, const char* text) {
-  size_t i = 0;
-  while (i < string.len && text[i] != '\0' && string.ptr[i] == text[i]) ++i;
-  return i == string.len && text[i] == '\0';
+  return string.len == strlen(text) && (string.len == 0 || memcmp(string.ptr, text, string.len) == 0);
 }
 
 #ifdef __cplusplus

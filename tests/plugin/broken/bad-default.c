@@ -1,0 +1,12 @@
+#include "entry.h"
+
+static int32_t create(const topolet_create_request* request, const topolet_error_sink* error,
+                      const topolet_instance** instance) {
+  (void)request, (void)error, (void)instance;
+  return TOPOLET_FAILED;
+}
+
+static const topolet_option kOptions[] = {
+    {TOPOLET_STR("depth"), TOPOLET_OPTION_INTEGER, 0, TOPOLET_STR("10"), {NULL, 0}, 0, 9, TOPOLET_STR("How deep.")}};
+
+ENTRY_WITH_OPTIONS("bad-default", kOptions, 1, create);

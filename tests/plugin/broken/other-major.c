@@ -1,0 +1,4 @@
+#include "entry.h"
+
+extern TOPOLET_EXPORT const topolet_plugin_entry topolet_plugin_v2;
+const topolet_plugin_entry topolet_plugin_v2 = {.struct_size = sizeof(topolet_plugin_entry)};

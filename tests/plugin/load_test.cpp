@@ -1,0 +1,217 @@
+#include "core/plugin/load.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/plugin/plugins.hpp"
+
+namespace topolet {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+const fs::path kPlugins = TOPOLET_PLUGIN_DIR;
+const fs::path kBroken = TOPOLET_BROKEN_DIR;
+
+std::string refusal(const fs::path& dir, const std::string& name) {
+  const auto library = PluginLibrary::load(dir, name);
+  if (library) return "loaded";
+  EXPECT_THAT(library.error().message, Not(HasSubstr("\n")));
+  return library.error().message;
+}
+
+std::string create_refusal(const std::string& name) {
+  const auto library = PluginLibrary::load(kBroken, name);
+  if (!library) return library.error().message;
+  const auto policy = library->create({}, make_silent_log());
+  return policy ? "created" : policy.error().message;
+}
+
+/// A plugin-dir of one's own.
+class PluginDir : public ::testing::Test {
+ protected:
+  PluginDir() {
+    std::string path = (fs::temp_directory_path() / "topolet-plugins-XXXXXX").string();
+    root_ = fs::canonical(::mkdtemp(path.data()));
+    dir_ = root_ / "plugins";
+    fs::create_directory(dir_);
+    ::chmod(dir_.c_str(), 0755);
+  }
+  ~PluginDir() override { fs::remove_all(root_); }
+
+  fs::path put_numa(const fs::path& to) {
+    fs::copy_file(kPlugins / "numa.so", to);
+    ::chmod(to.c_str(), 0755);
+    return to;
+  }
+
+  fs::path root_;
+  fs::path dir_;
+};
+
+TEST_F(PluginDir, LoadsAPluginAndReadsWhatItSaysOfItself) {
+  const fs::path file = put_numa(dir_ / "numa.so");
+  const auto library = PluginLibrary::load(dir_, "numa");
+  ASSERT_TRUE(library) << library.error().message;
+  EXPECT_EQ(library->id(), "numa");
+  EXPECT_EQ(library->version(), "0.1.0");
+  EXPECT_EQ(library->path(), file);
+  ASSERT_THAT(library->options(), SizeIs(1));
+  EXPECT_EQ(library->options()[0].name, "strategy");
+  EXPECT_EQ(library->options()[0].default_value, "packed");
+  EXPECT_THAT(library->options()[0].allowed, ElementsAre("packed", "spread"));
+}
+
+TEST_F(PluginDir, FollowsALinkThatStaysInside) {
+  put_numa(dir_ / "numa-1.so");
+  fs::create_symlink("numa-1.so", dir_ / "numa.so");
+  EXPECT_EQ(refusal(dir_, "numa"), "loaded");
+}
+
+TEST_F(PluginDir, RefusesALinkThatLeadsOut) {
+  put_numa(root_ / "numa.so");
+  fs::create_symlink(root_ / "numa.so", dir_ / "numa.so");
+  EXPECT_THAT(refusal(dir_, "numa"), AllOf(HasSubstr("plugin numa: "),
+                                           HasSubstr("leads out of plugin-dir, to " + (root_ / "numa.so").string())));
+}
+
+TEST_F(PluginDir, RefusesASiblingDirectoryThatOnlyBeginsTheSame) {
+  fs::create_directory(root_ / "plugins-of-others");
+  put_numa(root_ / "plugins-of-others" / "numa.so");
+  fs::create_symlink(root_ / "plugins-of-others" / "numa.so", dir_ / "numa.so");
+  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr("leads out of plugin-dir"));
+}
+
+TEST_F(PluginDir, RefusesNamesThatArePaths) {
+  for (const char* name : {"../numa", "", "NUMA", "a/b", "-x"}) {
+    EXPECT_THAT(refusal(dir_, name), HasSubstr("names are lower case, digits and '-'")) << name;
+  }
+}
+
+TEST_F(PluginDir, NamesThePluginsThereAreWhenOneIsMissing) {
+  put_numa(dir_ / "numa.so");
+  EXPECT_THAT(refusal(dir_, "nuna"),
+              AllOf(HasSubstr("plugin nuna: "), HasSubstr("No such file"), HasSubstr("there are: numa")));
+  EXPECT_THAT(refusal(root_ / "nowhere", "numa"), HasSubstr("plugin-dir " + (root_ / "nowhere").string()));
+}
+
+TEST_F(PluginDir, RefusesAFileThatOthersCanWrite) {
+  const fs::path file = put_numa(dir_ / "numa.so");
+  ::chmod(file.c_str(), 0757);
+  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr(file.string() + " is writable by others (mode 0757"));
+}
+
+TEST_F(PluginDir, RefusesADirectoryThatOthersCanWrite) {
+  put_numa(dir_ / "numa.so");
+  ::chmod(dir_.c_str(), 01777);
+  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr(dir_.string() + " is writable by others (mode 1777"));
+}
+
+TEST_F(PluginDir, RefusesAnInnerDirectoryThatOthersCanWrite) {
+  fs::create_directory(dir_ / "inner");
+  put_numa(dir_ / "inner" / "numa.so");
+  fs::create_symlink("inner/numa.so", dir_ / "numa.so");
+  ::chmod((dir_ / "inner").c_str(), 0777);
+  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr("inner is writable by others"));
+}
+
+TEST_F(PluginDir, LetsOnlyRootsAndItsOwnGroupWrite) {
+  const fs::path file = put_numa(dir_ / "numa.so");
+  ::chmod(file.c_str(), 0775);
+  EXPECT_EQ(refusal(dir_, "numa"), "loaded");
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  ASSERT_EQ(::chown(file.c_str(), 0, 54321), 0);
+  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr("writable by others (mode 0775, group 54321)"));
+}
+
+TEST_F(PluginDir, RefusesAForeignOwner) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const fs::path file = put_numa(dir_ / "numa.so");
+  ASSERT_EQ(::chown(file.c_str(), 54321, 0), 0);
+  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr(file.string() + " is owned by user 54321"));
+}
+
+TEST_F(PluginDir, RefusesWhatIsNoRegularFile) {
+  fs::create_directory(dir_ / "dir.so");
+  ::mkfifo((dir_ / "fifo.so").c_str(), 0600);
+  EXPECT_THAT(refusal(dir_, "dir"), HasSubstr("is not a regular file"));
+  EXPECT_THAT(refusal(dir_, "fifo"), HasSubstr("is not a regular file"));
+}
+
+TEST_F(PluginDir, RefusesWhatIsNoElfFileForThisMachine) {
+  std::ofstream(dir_ / "text.so") << "#!/bin/sh\necho I am a plugin, believe me\n";
+  std::ofstream(dir_ / "short.so") << "\177ELF";
+  EXPECT_THAT(refusal(dir_, "text"), HasSubstr("text.so is not an ELF file"));
+  EXPECT_THAT(refusal(dir_, "short"), HasSubstr("short.so is not an ELF file"));
+
+  const fs::path foreign = put_numa(dir_ / "foreign.so");
+  std::fstream file(foreign, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(18).put('\x15').put('\0');  // e_machine = PowerPC 64
+  file.close();
+  EXPECT_THAT(refusal(dir_, "foreign"), HasSubstr("is for another architecture (ELF machine 21"));
+}
+
+TEST(PluginLibrary, RefusesAnUndefinedSymbolByItsName) {
+  EXPECT_EQ(refusal(kBroken, "undefined"), "plugin undefined: cannot load " + (kBroken / "undefined.so").string() +
+                                               ": undefined symbol: topolet_no_such_function");
+}
+
+TEST(PluginLibrary, RefusesALibraryWithoutTheEntry) {
+  EXPECT_EQ(refusal(kBroken, "no-symbol"),
+            "plugin no-symbol: " + (kBroken / "no-symbol.so").string() + " does not export topolet_plugin_v1");
+}
+
+TEST(PluginLibrary, RefusesAnotherAbi) {
+  EXPECT_THAT(refusal(kBroken, "other-major"), HasSubstr("is made for ABI major 2; this topolet loads major 1"));
+  EXPECT_THAT(refusal(kBroken, "other-draft"), HasSubstr("is made for draft 2 of the ABI; this topolet loads draft 1"));
+}
+
+TEST(PluginLibrary, RefusesAFileWithoutItsIdsName) {
+  EXPECT_THAT(refusal(kBroken, "other-id"),
+              HasSubstr("says that its id is 'somebody-else'; its file must be called somebody-else.so"));
+}
+
+TEST(PluginLibrary, RefusesABadOptionTable) {
+  EXPECT_EQ(refusal(kBroken, "bad-default"),
+            "plugin bad-default: the default of option depth: '10' is not a number from 0 to 9");
+}
+
+TEST(PluginLibrary, RefusesAPluginThatCannotBeCreated) {
+  EXPECT_EQ(create_refusal("create-fails"), "plugin create-fails: create failed: the table of kinds is empty");
+  EXPECT_EQ(create_refusal("create-throws"), "plugin create-throws: create threw: no such table");
+  EXPECT_EQ(create_refusal("create-gives-nothing"), "plugin create-gives-nothing: create gave no instance");
+}
+
+TEST(PluginLibrary, RefusesUnknownOptionsAndBadValues) {
+  const auto library = PluginLibrary::load(kPlugins, "numa");
+  ASSERT_TRUE(library) << library.error().message;
+  const auto unknown = library->create({{"stratgy", "packed"}}, make_silent_log());
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message, "plugin numa: has no option stratgy");
+  const auto bad = library->create({{"strategy", "loose"}}, make_silent_log());
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().message, "plugin numa: option strategy: 'loose' is not one of packed, spread");
+}
+
+TEST(LoadPlugins, ReportsEveryRefusalAndLoadsTheRest) {
+  const auto loaded = load_plugins(kBroken, {"nonsense", "no-symbol", "nonsense", "nowhere", "throws"});
+  ASSERT_THAT(loaded.libraries, SizeIs(2));
+  EXPECT_EQ(loaded.libraries[0].id(), "nonsense");
+  EXPECT_EQ(loaded.libraries[1].id(), "throws");
+  ASSERT_THAT(loaded.errors, SizeIs(3));
+  EXPECT_EQ(loaded.errors[1].message, "plugin nonsense: enabled twice; two plugins of one id cannot run");
+}
+
+}  // namespace
+}  // namespace topolet

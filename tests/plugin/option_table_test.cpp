@@ -1,0 +1,56 @@
+#include "core/plugin/option_table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace topolet {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+topolet_plugin_entry entry_of(const topolet_option* options, std::uint32_t count) {
+  topolet_plugin_entry entry{};
+  entry.options = options;
+  entry.option_count = count;
+  entry.option_stride = sizeof(topolet_option);
+  return entry;
+}
+
+topolet_option option(const char* name, std::int32_t type, const char* default_value) {
+  return {{name, strlen(name)}, type, 0, {default_value, strlen(default_value)}, {nullptr, 0}, -5, 5, {nullptr, 0}};
+}
+
+TEST(OptionTable, RefusesMalformedTables) {
+  const auto refusal = [](std::vector<topolet_option> options) {
+    const auto table = read_option_table(entry_of(options.data(), static_cast<std::uint32_t>(options.size())));
+    return table ? std::string("read") : table.error().message;
+  };
+  EXPECT_EQ(refusal({option("depth", TOPOLET_OPTION_INTEGER, "-5"), option("name", TOPOLET_OPTION_STRING, "")}),
+            "read");
+  EXPECT_EQ(refusal({option("keep", TOPOLET_OPTION_BOOL, "true"), option("keep", TOPOLET_OPTION_BOOL, "true")}),
+            "option keep is in its table twice");
+  EXPECT_THAT(refusal({option("Keep Free", TOPOLET_OPTION_BOOL, "true")}), HasSubstr("'Keep Free'"));
+  EXPECT_EQ(refusal({option("keep", 17, "true")}), "option keep is of the unknown type 17");
+  EXPECT_THAT(refusal({option("keep", TOPOLET_OPTION_BOOL, "yes")}), HasSubstr("'yes' is not true or false"));
+  EXPECT_THAT(refusal({option("depth", TOPOLET_OPTION_INTEGER, "3x")}), HasSubstr("'3x' is not a number from -5 to 5"));
+}
+
+TEST(OptionTable, StepsOverWhatANewerPluginAppended) {
+  struct Newer {
+    topolet_option known;
+    std::uint64_t news[3];
+  };
+  const Newer options[2] = {{option("a", TOPOLET_OPTION_STRING, "1"), {}},
+                            {option("b", TOPOLET_OPTION_STRING, "2"), {}}};
+  topolet_plugin_entry entry = entry_of(&options[0].known, 2);
+  entry.option_stride = sizeof(Newer);
+  const auto table = read_option_table(entry);
+  ASSERT_TRUE(table) << table.error().message;
+  ASSERT_THAT(*table, SizeIs(2));
+  EXPECT_EQ((*table)[1].name, "b");
+  EXPECT_EQ((*table)[1].default_value, "2");
+}
+
+}  // namespace
+}  // namespace topolet

@@ -1,0 +1,140 @@
+#include "core/plugin/plugin_policy.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <sstream>
+
+#include "core/plugin/barrier.hpp"
+#include "tests/plugin/plugins.hpp"
+
+namespace topolet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+std::shared_ptr<PluginPolicy> nonsense(const std::string& answer) {
+  return start_plugin(TOPOLET_BROKEN_DIR, "nonsense", {{"answer", answer}});
+}
+
+Error score_error(const std::string& answer) {
+  const auto policy = nonsense(answer);
+  const auto verdicts = policy->score(*two_node_request());
+  return verdicts ? Error{Code::kOk, "answered"} : verdicts.error();
+}
+
+Error pick_error(const std::string& answer) {
+  const auto policy = nonsense(answer);
+  const auto pick = policy->pick(*two_node_request(), 0, CpuSet{0, 1, 2, 3});
+  return pick ? Error{Code::kOk, "answered"} : pick.error();
+}
+
+TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
+  const auto numa = start_plugin(TOPOLET_PLUGIN_DIR, "numa");
+  ASSERT_NE(numa, nullptr);
+  EXPECT_THAT(numa->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1"));
+  const auto request = two_node_request();
+  request->ledger.pool.erase(0);
+  const auto verdicts = numa->score(*request);
+  ASSERT_TRUE(verdicts) << verdicts.error().message;
+  ASSERT_THAT(*verdicts, SizeIs(3));
+  EXPECT_EQ((*verdicts)[0], (Verdict{Verdict::Kind::kScore, 100, "node 0 holds all 2 CPUs (3 free)"}));
+  EXPECT_EQ((*verdicts)[1].score, 90);
+  EXPECT_EQ((*verdicts)[2].score, 70);
+}
+
+TEST(PluginPolicy, HandsOptionsToThePlugin) {
+  const auto numa = start_plugin(TOPOLET_PLUGIN_DIR, "numa", {{"strategy", "spread"}});
+  const auto request = two_node_request();
+  request->ledger.pool.erase(0);
+  const auto verdicts = numa->score(*request);
+  ASSERT_TRUE(verdicts);
+  EXPECT_EQ((*verdicts)[0].score, 90);
+  EXPECT_EQ((*verdicts)[1].score, 100);
+}
+
+TEST(PluginPolicy, GivesNumasOrderOfCpus) {
+  const auto numa = start_plugin(TOPOLET_PLUGIN_DIR, "numa");
+  const auto pick = numa->pick(*two_node_request(), 0, CpuSet{1, 2, 3});
+  ASSERT_TRUE(pick) << pick.error().message;
+  EXPECT_THAT(pick->order, ElementsAre(2, 3, 1));
+  EXPECT_EQ(pick->reason, "1 whole core");
+  EXPECT_FALSE(pick->narrow.has_value());
+}
+
+TEST(PluginPolicy, AbstainsWhereThePluginSaysNothing) {
+  const auto numa = start_plugin(TOPOLET_PLUGIN_DIR, "numa");
+  const auto request = two_node_request();
+  request->exclusive = false;
+  request->exclusive_cpus = 0;
+  const auto verdicts = numa->score(*request);
+  ASSERT_TRUE(verdicts);
+  EXPECT_EQ(*verdicts, std::vector<Verdict>(3));
+}
+
+TEST(PluginPolicy, StopsExceptionsOfAnyType) {
+  const auto throws = start_plugin(TOPOLET_BROKEN_DIR, "throws");
+  const auto verdicts = throws->score(*two_node_request());
+  ASSERT_FALSE(verdicts);
+  EXPECT_EQ(verdicts.error(), (Error{Code::kInternal, "throws: score threw: index 7 of 4"}));
+  const auto pick = throws->pick(*two_node_request(), 0, CpuSet{0});
+  ASSERT_FALSE(pick);
+  EXPECT_EQ(pick.error(), (Error{Code::kInternal, "throws: pick threw something that is not a std::exception"}));
+}
+
+TEST(PluginPolicy, RefusesScoresThatMakeNoSense) {
+  const std::string begin = "nonsense: score gave an answer that makes no sense: ";
+  EXPECT_EQ(score_error("score-too-high"),
+            (Error{Code::kInternal, begin + "the score 101 on candidate 0; scores reach from -100 to 100"}));
+  EXPECT_EQ(score_error("score-too-low").message,
+            begin + "the score -101 on candidate 0; scores reach from -100 to 100");
+  EXPECT_EQ(score_error("unknown-kind").message, begin + "a verdict of the unknown kind 3 on candidate 0");
+  EXPECT_EQ(score_error("unknown-candidate").message, begin + "a verdict on candidate 3, but there are 3");
+  EXPECT_EQ(score_error("twice").message, begin + "two verdicts on candidate 0");
+}
+
+TEST(PluginPolicy, TellsAVoteGivenUpFromMisbehaviour) {
+  EXPECT_EQ(score_error("fails"), (Error{Code::kUnavailable, "nonsense: score failed: because"}));
+  EXPECT_EQ(score_error("odd-status").code, Code::kInternal);
+}
+
+TEST(PluginPolicy, RefusesPicksThatCannotBeRead) {
+  const std::string begin = "nonsense: pick gave an answer that makes no sense: ";
+  EXPECT_EQ(pick_error("huge-set"),
+            (Error{Code::kInternal, begin + "narrow of 2000 words; the highest index is 65535"}));
+  EXPECT_EQ(pick_error("null-set").message, begin + "withhold without words");
+  EXPECT_EQ(pick_error("two-narrowings").message, begin + "narrow said twice");
+  EXPECT_EQ(pick_error("order-far").message, begin + "order names CPU 70000");
+  EXPECT_EQ(pick_error("order-twice").message, begin + "order names CPU 1 twice");
+}
+
+TEST(PluginPolicy, LeavesForeignSetsToTheCore) {
+  const auto pick = nonsense("foreign-set")->pick(*two_node_request(), 0, CpuSet{2});
+  ASSERT_TRUE(pick) << pick.error().message;
+  EXPECT_EQ(pick->narrow, CpuSet{0});
+}
+
+TEST(PluginText, IsCutAndFreeOfControlCharacters) {
+  EXPECT_EQ(clean_text(view_of("a\nb\tc\x7f")), "a b c ");
+  EXPECT_EQ(clean_text({nullptr, 5}), "");
+  const std::string endless(5000, 'x');
+  EXPECT_THAT(clean_text(view_of(endless)), SizeIs(kMaxPluginTextBytes));
+}
+
+TEST(PluginHost, LogsUnderThePluginsName) {
+  std::ostringstream lines;
+  auto log = std::make_shared<Log>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(lines));
+  log->set_pattern("%l %v");
+  const PluginHost host("gpu", log);
+  const topolet_host* view = host.view();
+  const auto* capability = static_cast<const topolet_log*>(view->get_capability(view, view_of(TOPOLET_LOG_ID)));
+  ASSERT_NE(capability, nullptr);
+  capability->write(view, TOPOLET_LOG_WARN, view_of("no {} devices\nat all"));
+  EXPECT_EQ(lines.str(), "warning gpu: no {} devices at all\n");
+  EXPECT_EQ(view->get_capability(view, view_of("topolet.log/2")), nullptr);
+}
+
+}  // namespace
+}  // namespace topolet

@@ -1,0 +1,60 @@
+// What the tests of this room ask of plugins.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/plugin/load.hpp"
+
+namespace topolet {
+
+using OptionValues = std::vector<std::pair<std::string, std::string>>;
+
+/// A started plugin of `dir`; null, with a failure, if it cannot be.
+inline std::shared_ptr<PluginPolicy> start_plugin(const std::string& dir, const std::string& name,
+                                                  const OptionValues& values = {}) {
+  const auto library = PluginLibrary::load(dir, name);
+  if (!library) {
+    ADD_FAILURE() << library.error().message;
+    return nullptr;
+  }
+  auto policy = library->create(values, make_silent_log());
+  if (!policy) ADD_FAILURE() << policy.error().message;
+  return policy ? *policy : nullptr;
+}
+
+/// Two nodes of two cores with two threads each, all free; two CPUs of its own are asked for.
+inline std::shared_ptr<PolicyRequest> two_node_request() {
+  Topology machine;
+  for (std::uint32_t cpu = 0; cpu < 8; ++cpu) {
+    machine.pus.push_back({cpu, cpu / 2, kNoPosition, kNoPosition, cpu / 4, 0});
+  }
+  machine.cores = {CpuSet{0, 1}, CpuSet{2, 3}, CpuSet{4, 5}, CpuSet{6, 7}};
+  machine.packages = {CpuSet::range(0, 7)};
+  machine.nodes = {{0, CpuSet::range(0, 3), false, "DRAM", 1 << 30, {{2 << 20, 5}}},
+                   {1, CpuSet::range(4, 7), false, "", 0, {}}};
+  machine.domains = {{DomainKind::kNode, CpuSet::range(0, 3), NodeSet{0}},
+                     {DomainKind::kNode, CpuSet::range(4, 7), NodeSet{1}},
+                     {DomainKind::kPackage, CpuSet::range(0, 7), NodeSet{0, 1}}};
+  machine.distances = {10, 21, 21, 10};
+  machine.distances_known = true;
+  machine.online = machine.allowed = CpuSet::range(0, 7);
+  machine.generation = 3;
+
+  auto request = std::make_shared<PolicyRequest>();
+  request->topology = std::make_shared<const Topology>(std::move(machine));
+  request->ledger.allowed = request->ledger.pool = CpuSet::range(0, 7);
+  request->workload.key = {"uid-1", "web", 2};
+  request->exclusive = true;
+  request->exclusive_cpus = 2;
+  request->candidates = {{DomainKind::kNode, true, NodeSet{0}, CpuSet::range(0, 3), 10},
+                         {DomainKind::kNode, true, NodeSet{1}, CpuSet::range(4, 7), 10},
+                         {DomainKind::kPackage, true, NodeSet{0, 1}, CpuSet::range(0, 7), 62}};
+  return request;
+}
+
+}  // namespace topolet

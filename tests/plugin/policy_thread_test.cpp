@@ -1,0 +1,339 @@
+#include "core/plugin/policy_thread.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "core/base/unique_fd.hpp"
+#include "tests/plugin/plugins.hpp"
+
+namespace topolet {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+/// Long enough that a call that does nothing is never late, even on a machine that does other things.
+constexpr milliseconds kDeadline{250};
+
+template <class Condition>
+void wait_until(Condition condition) {
+  while (!condition()) std::this_thread::yield();
+}
+
+/// A door that calls can be held at.
+class Gate {
+ public:
+  void open() {
+    MutexLock lock(mutex_);
+    open_ = true;
+    opened_.notify_all();
+  }
+  void pass() {
+    MutexLock lock(mutex_);
+    while (!open_) opened_.wait(mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar opened_;
+  bool open_ TOPOLET_GUARDED_BY(mutex_) = false;
+};
+
+class FakePolicy : public Policy {
+ public:
+  using Score = std::function<Result<std::vector<Verdict>>()>;
+
+  FakePolicy(std::string name, Score score) : name_(std::move(name)), score_(std::move(score)) {}
+  const std::string& name() const override { return name_; }
+  Result<std::vector<Verdict>> score(const PolicyRequest&) override {
+    ++calls;
+    return score_();
+  }
+  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&) override { return Pick{}; }
+
+  std::atomic<int> calls = 0;
+
+ private:
+  std::string name_;
+  Score score_;
+};
+
+std::shared_ptr<FakePolicy> fake(const std::string& name, FakePolicy::Score score) {
+  return std::make_shared<FakePolicy>(name, std::move(score));
+}
+std::shared_ptr<FakePolicy> willing(const std::string& name) {
+  return fake(name, [name] { return std::vector<Verdict>{{Verdict::Kind::kScore, 1, name}}; });
+}
+std::shared_ptr<FakePolicy> held_at(const std::shared_ptr<Gate>& gate, const std::string& name = "stuck") {
+  return fake(name, [gate] {
+    gate->pass();
+    return std::vector<Verdict>{};
+  });
+}
+
+Voter voter(std::shared_ptr<Policy> policy) { return {std::move(policy), 1, false}; }
+
+/// What each voter said: its first reason, or its error.
+using Answers = std::vector<std::string>;
+
+/// A decision in small: asks every voter once.
+auto ask_all(std::shared_ptr<const PolicyRequest> request) {
+  return [request = std::move(request)](const std::vector<Voter>& voters) {
+    Answers answers;
+    for (const Voter& voter : voters) {
+      const auto verdicts = voter.policy->score(*request);
+      answers.push_back(!verdicts ? verdicts.error().message : verdicts->empty() ? "" : (*verdicts)[0].reason);
+    }
+    return answers;
+  };
+}
+
+class PolicyThreadTest : public ::testing::Test {
+ protected:
+  Answers ask(const std::vector<Voter>& voters) { return thread_.run_as<Answers>(voters, ask_all(two_node_request())); }
+  std::string ask(const std::shared_ptr<Policy>& policy) { return ask({voter(policy)})[0]; }
+
+  /// One call that is late, and comes back after the clock went on by `took`.
+  std::string ask_late(const std::string& name, milliseconds took = {}) {
+    auto gate = std::make_shared<Gate>();
+    const std::string answer = ask(held_at(gate, name));
+    now_ = now_.load() + took.count();
+    gate->open();
+    wait_until([this] { return !thread_.has_abandoned_calls(); });
+    return answer;
+  }
+
+  PluginState state_of(const std::string& name) {
+    for (const PluginState& state : thread_.states()) {
+      if (state.name == name) return state;
+    }
+    return {};
+  }
+
+  std::atomic<std::int64_t> now_ = 0;  // ms
+  PolicyThread thread_{{.deadline = kDeadline, .clock = {.steady = [this] {
+                                                 return std::chrono::steady_clock::time_point(milliseconds(now_));
+                                               }}}};
+};
+
+TEST_F(PolicyThreadTest, RunsAWholeDecisionOnOneThreadThatIsNotTheCallers) {
+  std::set<std::thread::id> threads;
+  const auto notes = [&threads] {
+    threads.insert(std::this_thread::get_id());
+    return std::vector<Verdict>{};
+  };
+  ask({voter(fake("a", notes)), voter(fake("b", notes))});
+  ask({voter(fake("a", notes))});
+  EXPECT_THAT(threads, SizeIs(1));
+  EXPECT_EQ(threads.count(std::this_thread::get_id()), 0U);
+  EXPECT_EQ(state_of("a").calls, 2U);
+}
+
+TEST_F(PolicyThreadTest, KeepsWeightAndFailureRuleOfEachVoter) {
+  const Voter strict{willing("a"), 7, true};
+  const auto kept = thread_.run_as<bool>({strict}, [](const std::vector<Voter>& voters) {
+    return voters.size() == 1 && voters[0].weight == 7 && voters[0].fail_closed && voters[0].policy->name() == "a";
+  });
+  EXPECT_TRUE(kept);
+}
+
+TEST_F(PolicyThreadTest, GoesOnWithoutAPolicyThatDoesNotComeBack) {
+  auto gate = std::make_shared<Gate>();
+  const auto before = willing("before");
+  const auto after = willing("after");
+  EXPECT_THAT(ask({voter(before), voter(held_at(gate)), voter(after)}),
+              ElementsAre("before", "stuck: no answer within 250 ms", "after"));
+  EXPECT_TRUE(thread_.has_abandoned_calls());
+  EXPECT_TRUE(state_of("stuck").call_inside);
+  EXPECT_EQ(state_of("stuck").lost_votes, 1U);
+
+  gate->open();
+  wait_until([this] { return !thread_.has_abandoned_calls(); });
+  EXPECT_FALSE(state_of("stuck").call_inside);
+  EXPECT_EQ(before->calls, 2);
+  EXPECT_EQ(after->calls, 1) << "the abandoned run must not ask anybody after its call is back";
+}
+
+TEST_F(PolicyThreadTest, LosesTwoPoliciesOfOneDecisionWhenBothHang) {
+  auto gate = std::make_shared<Gate>();
+  EXPECT_THAT(ask({voter(held_at(gate, "one")), voter(held_at(gate, "two")), voter(willing("three"))}),
+              ElementsAre("one: no answer within 250 ms", "two: no answer within 250 ms", "three"));
+  gate->open();
+  wait_until([this] { return !thread_.has_abandoned_calls(); });
+}
+
+TEST_F(PolicyThreadTest, NeverCallsIntoAPolicyThatStillHasACallInside) {
+  auto gate = std::make_shared<Gate>();
+  const auto stuck = held_at(gate);
+  ask(stuck);
+  EXPECT_EQ(ask(stuck), "stuck: an earlier call has not come back");
+  EXPECT_EQ(stuck->calls, 1);
+  gate->open();
+  wait_until([this] { return !thread_.has_abandoned_calls(); });
+  EXPECT_EQ(ask(stuck), "");
+  EXPECT_EQ(stuck->calls, 2);
+}
+
+TEST_F(PolicyThreadTest, OwnsTheInputsOfAnAbandonedCallUntilItIsBack) {
+  auto gate = std::make_shared<Gate>();
+  auto policy = held_at(gate);
+  std::shared_ptr<const PolicyRequest> request = two_node_request();
+  const std::weak_ptr<Policy> watched_policy = policy;
+  const std::weak_ptr<const PolicyRequest> watched_request = request;
+  thread_.run_as<Answers>({voter(std::move(policy))}, ask_all(std::move(request)));
+  EXPECT_FALSE(watched_policy.expired());
+  EXPECT_FALSE(watched_request.expired());
+  gate->open();
+  wait_until([this] { return !thread_.has_abandoned_calls(); });
+  EXPECT_TRUE(watched_policy.expired());
+  EXPECT_TRUE(watched_request.expired());
+}
+
+TEST_F(PolicyThreadTest, QuarantinesThreeLateCallsInTenMinutes) {
+  ask_late("slow");
+  ask_late("slow");
+  EXPECT_EQ(ask(willing("slow")), "slow");
+  ask_late("slow");
+  EXPECT_EQ(state_of("slow").quarantine, "late 3 times in 10 minutes, last: slow: no answer within 250 ms");
+  EXPECT_THAT(ask(willing("slow")), HasSubstr("slow: in quarantine: late 3 times in 10 minutes"));
+  EXPECT_EQ(ask(willing("other")), "other");
+
+  ASSERT_TRUE(thread_.reset("slow"));
+  EXPECT_EQ(ask(willing("slow")), "slow");
+}
+
+TEST_F(PolicyThreadTest, QuarantinesACallThatComesBackHopelesslyLate) {
+  ask_late("slow", 10 * kDeadline - milliseconds(1));
+  EXPECT_THAT(state_of("slow").quarantine, IsEmpty());
+  ask_late("slow", 10 * kDeadline);
+  EXPECT_EQ(state_of("slow").quarantine, "a call took 10 times the deadline of 250 ms or more");
+}
+
+TEST_F(PolicyThreadTest, QuarantinesACallThatIsHopelesslyLateAndStillInside) {
+  auto gate = std::make_shared<Gate>();
+  ask(held_at(gate));
+  EXPECT_THAT(state_of("stuck").quarantine, IsEmpty());
+  now_ = (10 * kDeadline).count();
+  EXPECT_THAT(ask(willing("stuck")), HasSubstr("in quarantine: a call took 10 times the deadline"));
+
+  const Status refused = thread_.reset("stuck");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("restart needed"));
+  gate->open();
+  wait_until([this] { return !thread_.has_abandoned_calls(); });
+  EXPECT_TRUE(thread_.reset("stuck"));
+  EXPECT_EQ(ask(willing("stuck")), "stuck");
+}
+
+TEST_F(PolicyThreadTest, QuarantinesThreeBadAnswersInTenMinutes) {
+  const auto throws = fake("wild", []() -> Result<std::vector<Verdict>> { throw std::runtime_error("boom"); });
+  EXPECT_EQ(ask(throws), "wild: threw: boom");
+  now_ = milliseconds(minutes(11)).count();
+  ask(throws);
+  thread_.report_bad_answer("wild", "picked CPU 9, which is foreign");
+  EXPECT_THAT(state_of("wild").quarantine, IsEmpty());
+  ask(throws);
+  EXPECT_EQ(state_of("wild").quarantine, "failed 3 times in 10 minutes, last: wild: threw: boom");
+  EXPECT_EQ(state_of("wild").lost_votes, 4U);
+}
+
+TEST_F(PolicyThreadTest, DoesNotHoldAVoteGivenUpAgainstAPlugin) {
+  const auto unable = fake("unable", []() -> Result<std::vector<Verdict>> {
+    return Error{Code::kUnavailable, "unable: no sysfs"};
+  });
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ask(unable), "unable: no sysfs");
+  EXPECT_EQ(state_of("unable").lost_votes, 5U);
+  EXPECT_THAT(state_of("unable").quarantine, IsEmpty());
+}
+
+TEST_F(PolicyThreadTest, HasNothingToResetForAPluginNeverAsked) {
+  EXPECT_EQ(thread_.reset("ghost").error().code, Code::kNotFound);
+}
+
+TEST_F(PolicyThreadTest, PassesOnWhatTheJobThrowsAndStaysUsable) {
+  const auto throwing = [](const std::vector<Voter>&) -> int { throw std::logic_error("a bug in decide"); };
+  EXPECT_THROW(thread_.run_as<int>({}, throwing), std::logic_error);
+  EXPECT_EQ(ask(willing("a")), "a");
+}
+
+TEST_F(PolicyThreadTest, TakesDecisionsFromManyThreadsOneAtATime) {
+  std::atomic<int> inside = 0;
+  std::atomic<int> most = 0;
+  const auto counting = fake("a", [&] {
+    most = std::max(most.load(), ++inside);
+    --inside;
+    return std::vector<Verdict>{};
+  });
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      for (int j = 0; j < 50; ++j) ask(counting);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(counting->calls, 200);
+  EXPECT_EQ(most, 1);
+}
+
+TEST(PolicyThread, EndsWhileACallIsStillInside) {
+  auto gate = std::make_shared<Gate>();
+  auto policy = held_at(gate);
+  const std::weak_ptr<Policy> watched = policy;
+  {
+    PolicyThread thread({.deadline = milliseconds(1), .clock = {}});
+    thread.run_as<Answers>({voter(std::move(policy))}, ask_all(two_node_request()));
+  }
+  EXPECT_FALSE(watched.expired());
+  gate->open();
+  wait_until([&watched] { return watched.expired(); });
+}
+
+TEST_F(PolicyThreadTest, AsksPluginsOnSharedViews) {
+  const auto numa = start_plugin(TOPOLET_PLUGIN_DIR, "numa");
+  const auto request = two_node_request();
+  const auto picked = thread_.run_as<CpuSet>({voter(numa)}, [request](const std::vector<Voter>& voters) {
+    CpuSet cpus;
+    const auto verdicts = voters[0].policy->score(*request);
+    if (!verdicts || (*verdicts)[0].score != 100) return cpus;
+    const auto pick = voters[0].policy->pick(*request, 0, CpuSet{1, 2, 3});
+    if (pick) cpus = CpuSet{pick->order[0], pick->order[1]};
+    return cpus;
+  });
+  EXPECT_EQ(picked, (CpuSet{2, 3}));
+}
+
+TEST_F(PolicyThreadTest, TellsAPluginThatItIsLate) {
+  const auto slow = start_plugin(TOPOLET_BROKEN_DIR, "until-late");
+  const auto request = two_node_request();
+  const auto answer = thread_.run_as<std::string>({voter(slow)}, [request](const std::vector<Voter>& voters) {
+    const auto pick = voters[0].policy->pick(*request, 0, CpuSet{0, 1});
+    return pick ? std::string("answered") : pick.error().message;
+  });
+  EXPECT_EQ(answer, "until-late: no answer within 250 ms");
+  wait_until([this] { return !thread_.has_abandoned_calls(); });
+}
+
+TEST_F(PolicyThreadTest, LeavesAStuckPluginItsInputs) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  const auto stuck = start_plugin(TOPOLET_BROKEN_DIR, "stuck", {{"fd", std::to_string(reader.get())}});
+  EXPECT_EQ(ask(stuck), "stuck: no answer within 250 ms");
+  EXPECT_TRUE(thread_.has_abandoned_calls());
+  writer.reset();  // The plugin aborts the test if it finds its request gone.
+  wait_until([this] { return !thread_.has_abandoned_calls(); });
+}
+
+}  // namespace
+}  // namespace topolet

@@ -1,0 +1,121 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <topolet/policy.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace topolet::sdk {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(SdkSet, ReadsAndWritesSparseIndices) {
+  Set set;
+  EXPECT_TRUE(set.empty());
+  EXPECT_EQ(set.to_string(), "");
+  for (const std::uint32_t index : {0U, 1U, 2U, 64U, 130U}) set.insert(index);
+  EXPECT_EQ(set.to_string(), "0-2,64,130");
+  EXPECT_THAT(set.indices(), ElementsAre(0, 1, 2, 64, 130));
+  EXPECT_EQ(set.size(), 5U);
+  EXPECT_EQ(Set(set.view()).to_string(), "0-2,64,130");
+}
+
+TEST(SdkSet, CombinesSetsOfDifferentLength) {
+  Set small;
+  small.insert(1);
+  small.insert(2);
+  Set large;
+  large.insert(2);
+  large.insert(200);
+  EXPECT_EQ((small & large).to_string(), "2");
+  EXPECT_EQ((large & small).to_string(), "2");
+  EXPECT_EQ((small | large).to_string(), "1-2,200");
+  EXPECT_EQ((large - small).to_string(), "200");
+  EXPECT_EQ((small - large).to_string(), "1");
+  EXPECT_EQ(size_of_both(small.view(), large.view()), 1U);
+}
+
+struct Picky {
+  explicit Picky(const Options& options) {
+    if (options["mood"] == "bad") throw std::runtime_error("not in that mood");
+  }
+  void pick(const topolet_pick_request& request, Picks& picks) const {
+    if (request.candidate == 7) throw 7;
+    picks.order({3, 1});
+    picks.reason("taste");
+  }
+};
+
+/// Keeps what a plugin says.
+struct Heard {
+  std::vector<std::uint32_t> order;
+  std::string reason, error;
+
+  template <class Sink>
+  static Heard& of(const Sink* sink) {
+    return *static_cast<Heard*>(sink->context);
+  }
+  topolet_pick_sink pick_sink() {
+    topolet_pick_sink sink{};
+    sink.struct_size = sizeof(sink);
+    sink.context = this;
+    sink.order = [](const topolet_pick_sink* to, const std::uint32_t* cpus, std::size_t count) -> std::int32_t {
+      of(to).order.assign(cpus, cpus + count);
+      return TOPOLET_OK;
+    };
+    sink.reason = [](const topolet_pick_sink* to, topolet_str why) -> std::int32_t {
+      of(to).reason = text(why);
+      return TOPOLET_OK;
+    };
+    sink.error = [](const topolet_pick_sink* to, topolet_str why) -> std::int32_t {
+      of(to).error = text(why);
+      return TOPOLET_OK;
+    };
+    return sink;
+  }
+  topolet_error_sink error_sink() {
+    return {sizeof(topolet_error_sink), 0, this, [](const topolet_error_sink* to, topolet_str why) -> std::int32_t {
+              of(to).error = text(why);
+              return TOPOLET_OK;
+            }};
+  }
+};
+
+TEST(SdkPlugin, AnswersThroughTheCInterfaceWhatTheClassSays) {
+  Heard heard;
+  const topolet_create_request create{sizeof(create), 0, nullptr, {nullptr, 0}};
+  const topolet_error_sink errors = heard.error_sink();
+  const topolet_instance* instance = nullptr;
+  ASSERT_EQ(detail::create<Picky>(&create, &errors, &instance), TOPOLET_OK);
+  EXPECT_EQ(instance->get_capability(instance, borrow(TOPOLET_SCORE_ID)), nullptr);
+  EXPECT_EQ(instance->get_capability(instance, borrow("topolet.fly/1")), nullptr);
+  const auto* pick = static_cast<const topolet_pick*>(instance->get_capability(instance, borrow(TOPOLET_PICK_ID)));
+  ASSERT_NE(pick, nullptr);
+
+  const topolet_pick_sink sink = heard.pick_sink();
+  topolet_pick_request request{};
+  EXPECT_EQ(pick->pick(instance, &request, &sink), TOPOLET_OK);
+  EXPECT_THAT(heard.order, ElementsAre(3, 1));
+  EXPECT_EQ(heard.reason, "taste");
+
+  request.candidate = 7;
+  EXPECT_EQ(pick->pick(instance, &request, &sink), TOPOLET_THREW);
+  EXPECT_EQ(heard.error, "something that is not a std::exception");
+  instance->destroy(instance);
+}
+
+TEST(SdkPlugin, SaysWhyItsConstructorThrew) {
+  Heard heard;
+  const topolet_kv mood = {TOPOLET_STR("mood"), TOPOLET_STR("bad")};
+  const topolet_create_request create{sizeof(create), 0, nullptr, {&mood, 1}};
+  const topolet_error_sink errors = heard.error_sink();
+  const topolet_instance* instance = nullptr;
+  EXPECT_EQ(detail::create<Picky>(&create, &errors, &instance), TOPOLET_FAILED);
+  EXPECT_EQ(instance, nullptr);
+  EXPECT_EQ(heard.error, "not in that mood");
+}
+
+}  // namespace
+}  // namespace topolet::sdk
