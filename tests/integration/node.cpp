@@ -1,9 +1,10 @@
 #include "tests/integration/node.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -13,9 +14,12 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenAsks(20);
 constexpr std::size_t kLogTailBytes = 4000;
+constexpr char kPrivateRuntime[] = TOPOLET_SOURCE_DIR "/scripts/private-runtime";
+constexpr char kPluginDir[] = TOPOLET_PLUGIN_DIR;
 
 bool in_path(const std::string& program) {
-  std::istringstream path(std::string(std::getenv("PATH")) + ":/usr/local/sbin:/usr/sbin:/sbin");
+  const char* const own = std::getenv("PATH");
+  std::istringstream path(fmt::format("{}:/usr/local/sbin:/usr/sbin:/sbin", own == nullptr ? "" : own));
   for (std::string directory; std::getline(path, directory, ':');) {
     if (access((directory + "/" + program).c_str(), X_OK) == 0) return true;
   }
@@ -47,15 +51,16 @@ std::string why_no_containers() {
 }
 
 Result<std::unique_ptr<PrivateRuntime>> PrivateRuntime::start() {
-  auto finished = run_to_end({TOPOLET_SOURCE_DIR "/scripts/private-runtime", "up", std::to_string(getpid())});
+  auto finished = run_to_end({kPrivateRuntime, "up", std::to_string(getpid())});
   if (!finished) return finished.error();
   if (finished->exit_code != 0) return Error{Code::kInternal, "scripts/private-runtime failed; see above"};
   return std::unique_ptr<PrivateRuntime>(new PrivateRuntime(without_newline(finished->out)));
 }
 
-PrivateRuntime::~PrivateRuntime() {
-  const auto finished = run_to_end({TOPOLET_SOURCE_DIR "/scripts/private-runtime", "down", room_.string()});
-  if (!finished || finished->exit_code != 0) fmt::print(stderr, "{} could not be removed\n", room_.string());
+// A test that runs out of memory here may end here.
+PrivateRuntime::~PrivateRuntime() {  // NOLINT(bugprone-exception-escape)
+  const auto finished = run_to_end({kPrivateRuntime, "down", room_.string()});
+  if (!finished || finished->exit_code != 0) std::fprintf(stderr, "%s could not be removed\n", room_.c_str());
 }
 
 Daemon::Daemon(std::filesystem::path room, std::string runtime_endpoint)
@@ -68,7 +73,7 @@ Status Daemon::start(const std::vector<std::string>& more_flags) {
                                       "--daemon.listen=" + endpoint(),
                                       "--daemon.runtime=" + runtime_endpoint_,
                                       "--daemon.state-dir=" + state_db().parent_path().string(),
-                                      "--daemon.plugin-dir=" TOPOLET_PLUGIN_DIR,
+                                      std::string("--daemon.plugin-dir=") + kPluginDir,
                                       "--plugins.enable=numa"};
   command.insert(command.end(), more_flags.begin(), more_flags.end());
   auto child = Child::start(command, room_ / "topoletd.log");

@@ -28,7 +28,7 @@ std::string why_no_containers();
 class PrivateRuntime {
  public:
   static Result<std::unique_ptr<PrivateRuntime>> start();
-  ~PrivateRuntime();
+  ~PrivateRuntime();  // NOLINT(bugprone-exception-escape)
 
   const std::filesystem::path& room() const { return room_; }
   std::string endpoint() const { return "unix://" + (room_ / "containerd.sock").string(); }

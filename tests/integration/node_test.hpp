@@ -3,8 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,7 +113,7 @@ class NodeTest : public testing::Test {
   /// All CPUs that a shared container gets while nobody holds any alone.
   CpuSet whole_pool() {
     const Actor probe = running("probe", besteffort());
-    const CpuSet cpus = kernel(probe).cpus;
+    CpuSet cpus = kernel(probe).cpus;
     EXPECT_TRUE(topolet_->stop(probe.pod).ok());
     EXPECT_TRUE(topolet_->remove(probe.pod).ok());
     return cpus;
