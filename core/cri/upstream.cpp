@@ -76,6 +76,7 @@ ConnectionWatch::ConnectionWatch(EventLoop& loop, std::shared_ptr<grpc::Channel>
 void ConnectionWatch::start() {
   MutexLock lock(mutex_);
   look();
+  wait();
 }
 
 void ConnectionWatch::close() {
@@ -89,16 +90,21 @@ void ConnectionWatch::look() {
   const grpc_connectivity_state before = std::exchange(state_, channel_->GetState(/*try_to_connect=*/true));
   const bool failed_to_connect = before == GRPC_CHANNEL_CONNECTING && state_ != GRPC_CHANNEL_READY;
   was_down_ |= before == GRPC_CHANNEL_READY || failed_to_connect || state_ == GRPC_CHANNEL_TRANSIENT_FAILURE;
+}
+
+void ConnectionWatch::wait() {
+  if (channel_ == nullptr) return;
   // Not counted by the loop: after close() it ends with its deadline, however long held calls keep the channel alive.
   channel_->NotifyOnStateChange(state_, std::chrono::system_clock::now() + kWatchPeriod, loop_.queue(),
                                 static_cast<Tag*>(this));
 }
 
-void ConnectionWatch::on_event(bool) {
+void ConnectionWatch::on_event(bool changed) {
   {
     MutexLock lock(mutex_);
-    look();
-    if (state_ != GRPC_CHANNEL_READY || !std::exchange(was_down_, false)) return;
+    if (changed) look();
+    wait();
+    if (!changed || state_ != GRPC_CHANNEL_READY || !std::exchange(was_down_, false)) return;
   }
   on_connected_();
 }

@@ -62,10 +62,11 @@ class ConnectionWatch final : public Tag {
   void start() TOPOLET_EXCLUDES(mutex_);
   /// Lets go of the channel. The last event comes soon after; the watch must outlive it, that is, the loop's join().
   void close() TOPOLET_EXCLUDES(mutex_);
-  void on_event(bool ok) override TOPOLET_EXCLUDES(mutex_);
+  void on_event(bool changed) override TOPOLET_EXCLUDES(mutex_);
 
  private:
   void look() TOPOLET_REQUIRES(mutex_);
+  void wait() TOPOLET_REQUIRES(mutex_);
 
   EventLoop& loop_;
   const std::function<void()> on_connected_;
