@@ -18,10 +18,10 @@
 namespace topolet {
 
 struct ListenerOptions {
-  std::string path;  ///< of the unix socket
+  std::string path = {};  ///< of the unix socket
   mode_t mode = 0660;
   /// A socket whose mode and owner are copied if it exists: the runtime's, so that the same clients may connect.
-  std::string like;
+  std::string like = {};
   /// A socket that somebody else (systemd) bound and listens on, taken over; −1: bind `path`. It is not unlinked.
   int inherited_fd = -1;
   /// Further connections are closed at once.

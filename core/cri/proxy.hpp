@@ -14,8 +14,8 @@
 namespace topolet {
 
 struct ProxyOptions {
-  std::string runtime_endpoint;  ///< "unix:///path"
-  std::string image_endpoint;    ///< where ImageService calls go; empty: the runtime's
+  std::string runtime_endpoint;     ///< "unix:///path"
+  std::string image_endpoint = {};  ///< where ImageService calls go; empty: the runtime's
   int max_message_bytes = 64 << 20;
   int max_metadata_bytes = 16 << 20;
   /// How long stop() waits for the unary calls it serves.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -29,6 +30,9 @@ constexpr std::array<std::string_view, 9> kTransportFailures = {
     "GOAWAY received", "Received RST_STREAM",      "Received message larger than max (",
     "Socket closed",   "Stream removed",           "keepalive watchdog timeout",
 };
+
+/// How often a channel whose state does not change is looked at all the same.
+constexpr std::chrono::milliseconds kWatchPeriod{500};
 
 /// A failure before the call reached a connection is told by the debug string. For one after that the transport makes
 /// up a status as if it had been received, and nothing but the words tells the two apart.
@@ -85,8 +89,9 @@ void ConnectionWatch::look() {
   const grpc_connectivity_state before = std::exchange(state_, channel_->GetState(/*try_to_connect=*/true));
   const bool failed_to_connect = before == GRPC_CHANNEL_CONNECTING && state_ != GRPC_CHANNEL_READY;
   was_down_ |= before == GRPC_CHANNEL_READY || failed_to_connect || state_ == GRPC_CHANNEL_TRANSIENT_FAILURE;
-  // Not counted by the loop: it stays pending until the channel is destroyed, which happens when the loop is idle.
-  channel_->NotifyOnStateChange(state_, gpr_inf_future(GPR_CLOCK_REALTIME), loop_.queue(), static_cast<Tag*>(this));
+  // Not counted by the loop: after close() it ends with its deadline, however long held calls keep the channel alive.
+  channel_->NotifyOnStateChange(state_, std::chrono::system_clock::now() + kWatchPeriod, loop_.queue(),
+                                static_cast<Tag*>(this));
 }
 
 void ConnectionWatch::on_event(bool) {

@@ -60,7 +60,7 @@ class ConnectionWatch final : public Tag {
   ConnectionWatch(EventLoop& loop, std::shared_ptr<grpc::Channel> channel, std::function<void()> on_connected);
 
   void start() TOPOLET_EXCLUDES(mutex_);
-  /// Lets go of the channel. The last event comes when the channel is destroyed; the watch must outlive that.
+  /// Lets go of the channel. The last event comes soon after; the watch must outlive it, that is, the loop's join().
   void close() TOPOLET_EXCLUDES(mutex_);
   void on_event(bool ok) override TOPOLET_EXCLUDES(mutex_);
 

@@ -40,7 +40,7 @@ class Engine {
     std::chrono::milliseconds pending_timeout = std::chrono::minutes(4);
     std::chrono::milliseconds reconcile_every = std::chrono::seconds(5);
     std::chrono::milliseconds first_reconcile_retry{500};
-    DemandRules demand_rules;
+    DemandRules demand_rules = {};
   };
   struct Parts {
     Runtime& runtime;

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-const fs::path kPlugins = TOPOLET_PLUGIN_DIR;
+const fs::path kPlugins = TOPOLET_BUILT_PLUGINS;
 const fs::path kBroken = TOPOLET_BROKEN_DIR;
 
 std::string refusal(const fs::path& dir, const std::string& name) {

@@ -32,7 +32,7 @@ Error pick_error(const std::string& answer) {
 }
 
 TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
-  const auto numa = start_plugin(TOPOLET_PLUGIN_DIR, "numa");
+  const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
   ASSERT_NE(numa, nullptr);
   EXPECT_THAT(numa->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1"));
   const auto request = two_node_request();
@@ -46,7 +46,7 @@ TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
 }
 
 TEST(PluginPolicy, HandsOptionsToThePlugin) {
-  const auto numa = start_plugin(TOPOLET_PLUGIN_DIR, "numa", {{"strategy", "spread"}});
+  const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa", {{"strategy", "spread"}});
   const auto request = two_node_request();
   request->ledger.pool.erase(0);
   const auto verdicts = numa->score(*request);
@@ -56,7 +56,7 @@ TEST(PluginPolicy, HandsOptionsToThePlugin) {
 }
 
 TEST(PluginPolicy, GivesNumasOrderOfCpus) {
-  const auto numa = start_plugin(TOPOLET_PLUGIN_DIR, "numa");
+  const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
   const auto pick = numa->pick(*two_node_request(), 0, CpuSet{1, 2, 3});
   ASSERT_TRUE(pick) << pick.error().message;
   EXPECT_THAT(pick->order, ElementsAre(2, 3, 1));
@@ -65,7 +65,7 @@ TEST(PluginPolicy, GivesNumasOrderOfCpus) {
 }
 
 TEST(PluginPolicy, AbstainsWhereThePluginSaysNothing) {
-  const auto numa = start_plugin(TOPOLET_PLUGIN_DIR, "numa");
+  const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
   const auto request = two_node_request();
   request->exclusive = false;
   request->exclusive_cpus = 0;

@@ -35,8 +35,13 @@ inline std::shared_ptr<PolicyRequest> two_node_request() {
   }
   machine.cores = {CpuSet{0, 1}, CpuSet{2, 3}, CpuSet{4, 5}, CpuSet{6, 7}};
   machine.packages = {CpuSet::range(0, 7)};
-  machine.nodes = {{0, CpuSet::range(0, 3), false, "DRAM", 1 << 30, {{2 << 20, 5}}},
-                   {1, CpuSet::range(4, 7), false, "", 0, {}}};
+  machine.nodes.resize(2);
+  machine.nodes[0].cpus = CpuSet::range(0, 3);
+  machine.nodes[0].subtype = "DRAM";
+  machine.nodes[0].memory_bytes = 1 << 30;
+  machine.nodes[0].huge_pages = {{2 << 20, 5}};
+  machine.nodes[1].os_index = 1;
+  machine.nodes[1].cpus = CpuSet::range(4, 7);
   machine.domains = {{DomainKind::kNode, CpuSet::range(0, 3), NodeSet{0}},
                      {DomainKind::kNode, CpuSet::range(4, 7), NodeSet{1}},
                      {DomainKind::kPackage, CpuSet::range(0, 7), NodeSet{0, 1}}};
@@ -48,7 +53,7 @@ inline std::shared_ptr<PolicyRequest> two_node_request() {
   auto request = std::make_shared<PolicyRequest>();
   request->topology = std::make_shared<const Topology>(std::move(machine));
   request->ledger.allowed = request->ledger.pool = CpuSet::range(0, 7);
-  request->workload.key = {"uid-1", "web", 2};
+  request->workload.key = {"uid-1", "web", 2, "sandbox-1"};
   request->exclusive = true;
   request->exclusive_cpus = 2;
   request->candidates = {{DomainKind::kNode, true, NodeSet{0}, CpuSet::range(0, 3), 10},

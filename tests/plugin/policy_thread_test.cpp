@@ -299,7 +299,7 @@ TEST(PolicyThread, EndsWhileACallIsStillInside) {
 }
 
 TEST_F(PolicyThreadTest, AsksPluginsOnSharedViews) {
-  const auto numa = start_plugin(TOPOLET_PLUGIN_DIR, "numa");
+  const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
   const auto request = two_node_request();
   const auto picked = thread_.run_as<CpuSet>({voter(numa)}, [request](const std::vector<Voter>& voters) {
     CpuSet cpus;

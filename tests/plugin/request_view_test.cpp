@@ -67,7 +67,7 @@ TEST(RequestView, ShowsTheWorkload) {
   Workload& workload = request->workload;
   workload.pod_name = "web-7f";
   workload.pod_namespace = "shop";
-  workload.sandbox_id = "sb";
+  workload.key.sandbox_id = "sb";
   workload.runtime_handler = "runc";
   workload.qos = Qos::kBurstable;
   workload.demand = {1500, 2000, 64, true, 128, {{"1GB", 4}, {"2MB", 6}}};
@@ -120,10 +120,12 @@ TEST(RequestView, ShowsTheLedgerAndTheFreePartOfEachCandidate) {
   ledger.exclusive = CpuSet{4};
   ledger.withheld = CpuSet{5};
   ledger.pool = CpuSet{1, 2, 3, 6, 7};
-  ledger.entries.push_back({{"uid-9", "db", 1},
+  ledger.entries.push_back({{"uid-9", "db", 1, "sb-9"},
                             Qos::kGuaranteed,
                             {Mode::kExclusive, CpuSet{4}, CpuSet{5}, NodeSet{1}},
-                            {1000, 1000, 0, false, 0, {}}});
+                            {1000, 1000, 0, false, 0, {}},
+                            {},
+                            false});
   const RequestView view(*request, std::make_shared<const TopologyView>(request->topology));
 
   const topolet_ledger& seen = *view.view().ledger;
