@@ -56,7 +56,9 @@ class Story {
   std::vector<std::string> wrong_;
 };
 
-void Story::step(const std::string& sentence) { fmt::print("\nStep {}. {}\n\n", ++steps_, sentence); }
+void Story::step(const std::string& sentence) {
+  fmt::print("\n{}\n", wrap(fmt::format("Step {}. ", ++steps_), sentence));
+}
 
 void Story::print(const std::vector<Sight>& sights) const {
   std::vector<std::vector<std::string>> places = {
@@ -79,7 +81,7 @@ Status Story::compare() {
   const std::vector<Sight>& sights = *looked;
   print(sights);
   for (const std::string& sentence : disagreements(sights)) {
-    fmt::print("  WRONG: {}\n", sentence);
+    fmt::print("{}", wrap("  WRONG: ", sentence));
     wrong_.push_back(fmt::format("step {}: {}", steps_, sentence));
   }
   return {};
@@ -102,10 +104,10 @@ Status Story::expect_refusal(const std::string& name, const Resources& resources
     wrong_.push_back(fmt::format("step {}: {} was placed, though there is no room for it", steps_, name));
     return compare();
   }
-  fmt::print("  The answer of CreateContainer: {}\n", entered.error().message);
+  fmt::print("{}", wrap("  The answer:        ", entered.error().message));
   const auto reason = cast_.denial(name);
   if (!reason) return reason.error();
-  fmt::print("  The database says why:         {}\n\n", or_dash(*reason));
+  fmt::print("{}\n", wrap("  The database says: ", or_dash(*reason)));
   if (reason->empty()) wrong_.push_back(fmt::format("step {}: {} was refused without a reason", steps_, name));
   return compare();
 }
@@ -153,6 +155,7 @@ Status Story::everything_ends() {
   if (Status done = cast_.leave("greedy"); !done) return done;
   const auto held = cast_.held();
   if (!held) return held.error();
+  fmt::print("  Rows in current_placements: {}\n", held->size());
   for (const Held& row : *held) {
     if (row.pod != "web" && row.pod != "batch" && row.pod != "trader" && row.pod != "greedy") continue;
     wrong_.push_back(fmt::format("step {}: {} still holds CPUs {}", steps_, row.pod, row.cpus.to_string()));

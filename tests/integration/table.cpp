@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace topolet::integration {
 
@@ -20,6 +21,21 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows) {
     table += line + '\n';
   }
   return table;
+}
+
+std::string wrap(const std::string& head, const std::string& text) {
+  constexpr std::size_t kColumns = 110;
+  std::istringstream words(text);
+  std::string wrapped;
+  std::string line = head;
+  for (std::string word; words >> word;) {
+    if (line.size() + word.size() > kColumns) {
+      wrapped += line.substr(0, line.size() - 1) + '\n';
+      line = std::string(head.size(), ' ');
+    }
+    line += word + ' ';
+  }
+  return wrapped + line.substr(0, line.size() - 1) + '\n';
 }
 
 }  // namespace topolet::integration
