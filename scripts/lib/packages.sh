@@ -7,8 +7,8 @@ kBuildPackages=(
   libboost-dev libboost-program-options-dev libhwloc-dev libsqlite3-dev
   libspdlog-dev libfmt-dev nlohmann-json3-dev libgtest-dev libgmock-dev
 )
-kSanitizerPackages=(clang libclang-rt-14-dev)
-kTidyPackages=(clang-tidy clang-format)
+kCheckPackages=(clang libclang-rt-14-dev clang-format)
+kTidyPackages=(clang-tidy)
 kTools=build/tools
 
 # What a private runtime needs, as packages; where a containerd of another make is installed, that one is used.
