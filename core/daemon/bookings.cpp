@@ -194,6 +194,7 @@ void Bookings::add_outcome(const Holding& holding, const char* state, const Answ
 }
 
 void Bookings::yes(const ContainerKey& key, const std::string& container_id, const CpusetTarget& sent) {
+  if (const Holding* before = ledger_.find(key); before != nullptr) lanes_.close(before->container_id);
   if (!ledger_.bind(key, container_id)) return;
   const Holding& holding = *ledger_.find(key);
   add_outcome(holding, "bound", {});

@@ -52,6 +52,9 @@ Engine::Engine(Options options, Parts parts)
       creates_(room_),
       lifecycle_(room_),
       reconciler_(room_, lifecycle_) {
+  lifecycle_.reconcile = [this](std::function<void()> then) {
+    reconciler_.run([then = std::move(then)](const Status&) { then(); });
+  };
   effect_.on_exited = [this](const std::string& id) { lifecycle_.ended(id, "exited"); };
 }
 

@@ -75,27 +75,34 @@ void Lifecycle::remove_pod_sandbox(const std::shared_ptr<Call>& call) {
 void Lifecycle::start_container(const std::shared_ptr<Call>& call) {
   const Result<std::string> target = read_target_id(call->request());
   if (!target) return call->reject(target.error());
-  const std::string id = full_id(*target);
-  const bool has_lane =
-      room_.lanes.run(id, Lanes::Needs::kSettled, [this, call, id](const Status& status, Lanes::OperationDone done) {
-        if (!status) {
-          call->reject(
-              {Code::kUnavailable, fmt::format("topolet: container {} does not start before its CPUs are set: {}", id,
-                                               status.error().message)});
-          return done(false);
-        }
-        call->forward("", [this, call, id, done](const Answer& answer) {
-          room_.loop.post([this, call, id, done, answer] {
-            if (const Holding* holding = room_.bookings.ledger().find_by_container(id); holding != nullptr) {
-              if (answer.code == Code::kOk || leaves_doubt(answer.code)) room_.bookings.started(holding->workload.key);
-            }
-            call->finish();
-            done(false);
-            verify(id);
-          });
-        });
+  if (room_.bookings.ledger().find_by_container(*target) != nullptr) return start_known(call, full_id(*target));
+  // Made past topolet, or by a create whose answer was lost: it must have its place before it runs.
+  reconcile([this, call, id = *target] { start_known(call, full_id(id)); });
+}
+
+void Lifecycle::start_known(const std::shared_ptr<Call>& call, const std::string& id) {
+  const auto start = [this, call, id](const Status& status, const Lanes::OperationDone& done) {
+    if (!status) {
+      call->reject({Code::kUnavailable, fmt::format("topolet: container {} does not start before its CPUs are set: {}",
+                                                    id, status.error().message)});
+      return done(false);
+    }
+    call->forward("", [this, call, id, done](const Answer& answer) {
+      room_.loop.post([this, call, id, done, answer] {
+        started(call, id, answer);
+        done(false);
+        verify(id);
       });
-  if (!has_lane) pass(call, [](const Answer&) {});
+    });
+  };
+  if (!room_.lanes.run(id, Lanes::Needs::kSettled, start)) pass(call, [](const Answer&) {});
+}
+
+void Lifecycle::started(const std::shared_ptr<Call>& call, const std::string& id, const Answer& answer) {
+  const Holding* holding = room_.bookings.ledger().find_by_container(id);
+  const bool may_run = answer.code == Code::kOk || leaves_doubt(answer.code);
+  if (holding != nullptr && may_run) room_.bookings.started(holding->workload.key);
+  call->finish();
 }
 
 void Lifecycle::verify(const std::string& container_id) {

@@ -16,6 +16,9 @@ class Lifecycle {
  public:
   explicit Lifecycle(Room& room) : room_(room) {}
 
+  /// Brings runtime and ledger together and then runs `then`, whether or not the runtime could be asked.
+  std::function<void(std::function<void()> then)> reconcile;
+
   void run_pod_sandbox(const std::shared_ptr<Call>& call);
   void stop_pod_sandbox(const std::shared_ptr<Call>& call);
   void remove_pod_sandbox(const std::shared_ptr<Call>& call);
@@ -34,6 +37,8 @@ class Lifecycle {
  private:
   /// Forwards untouched and answers; `then` runs in between, on the loop.
   void pass(const std::shared_ptr<Call>& call, std::function<void(const Answer&)> then);
+  void start_known(const std::shared_ptr<Call>& call, const std::string& id);
+  void started(const std::shared_ptr<Call>& call, const std::string& id, const Answer& answer);
   void release_sandbox(const std::string& sandbox_id, const std::string& cause);
   std::string full_id(const std::string& container_id) const;
   std::string full_sandbox_id(const std::string& sandbox_id) const;

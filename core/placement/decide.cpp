@@ -337,7 +337,9 @@ class Deciding {
       case Qos::kGuaranteed:
         if (whole_cpus(request_.workload) == 0) return ": its CPU request is not a whole number";
         if (decision_.placement.mode == Mode::kReserved) return ": its namespace is reserved";
-        return ": exclusive CPUs are not granted";
+        if (request_.kubelet_hands_out_cpusets)
+          return ": while the kubelet hands out CPU sets, topolet gives none alone";
+        return ": placement.exclusive = never";
       case Qos::kBurstable:
         return ": burstable containers share";
       case Qos::kBestEffort:
@@ -384,6 +386,7 @@ PolicyRequest make_request(std::shared_ptr<const Topology> topology, LedgerView 
   request.topology = std::move(topology);
   request.ledger = std::move(ledger);
   request.candidates = std::move(candidates);
+  request.kubelet_hands_out_cpusets = kubelet_hands_out_cpusets;
   if (rules.exclusive == ExclusiveRule::kGuaranteedInteger && !kubelet_hands_out_cpusets &&
       workload.kubelet_cpus.empty() && !in_reserved_namespace(workload, rules)) {
     request.exclusive_cpus = whole_cpus(workload);

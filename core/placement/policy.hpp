@@ -53,8 +53,9 @@ struct PolicyRequest {
   std::shared_ptr<const Topology> topology;
   LedgerView ledger;
   Workload workload;
-  bool exclusive = false;            ///< CPUs of its own are asked for
-  std::uint32_t exclusive_cpus = 0;  ///< how many; 0 unless `exclusive`
+  bool exclusive = false;                  ///< CPUs of its own are asked for
+  std::uint32_t exclusive_cpus = 0;        ///< how many; 0 unless `exclusive`
+  bool kubelet_hands_out_cpusets = false;  ///< and so nobody else gives CPUs to one container alone
   std::vector<Candidate> candidates;
 };
 

@@ -140,6 +140,28 @@ TEST(Engine, BindsACreateWhoseAnswerWasLost) {
   EXPECT_TRUE(rig.start_container(rig.runtime().ids().front()).ok());
 }
 
+TEST(Engine, FindsACreateWhoseAnswerWasLostWhenItIsStarted) {
+  CoreRig rig;
+  const std::string shared = rig.run({.pod = "shared"});
+  rig.runtime().next_create(Fate::kMadeButLost);
+  std::string id;
+  EXPECT_FALSE(rig.create({.pod = "lost"}, id).ok());
+  const std::string own = rig.run({.pod = "own", .cpus = 3});
+  for (const std::string& made : rig.runtime().ids()) {
+    if (made != own && made != shared) id = made;
+  }
+  EXPECT_TRUE(rig.start_container(id).ok());
+  EXPECT_EQ(rig.runtime().row(id).ran_on.front(), "3") << "it never ran on the other's CPUs";
+}
+
+TEST(Engine, PlacesAContainerMadePastItBeforeItStarts) {
+  CoreRig rig;
+  const std::string own = rig.run({.pod = "own", .cpus = 2});
+  const std::string id = rig.runtime().make("past", "0-3");
+  EXPECT_TRUE(rig.start_container(id).ok());
+  EXPECT_EQ(rig.runtime().row(id).ran_on.front(), "2-3");
+}
+
 TEST(Engine, LetsARetryTakeOverWhatIsInDoubt) {
   CoreRig rig;
   rig.runtime().next_create(Fate::kNotMadeButLost);

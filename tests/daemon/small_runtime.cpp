@@ -96,6 +96,20 @@ void SmallRuntime::forget(const std::string& container_id) {
   rows_.erase(container_id);
 }
 
+std::string SmallRuntime::make(const std::string& pod, const std::string& cpus) {
+  const MutexLock lock(mutex_);
+  cri::PodSandbox sandbox;
+  sandbox.set_id("sandbox-" + pod);
+  sandbox.mutable_metadata()->set_name(pod);
+  sandbox.mutable_metadata()->set_uid("uid-" + pod);
+  pods_[sandbox.id()] = sandbox;
+  Row& row = rows_["container-" + pod];
+  row.sandbox_id = sandbox.id();
+  row.config.mutable_metadata()->set_name("main");
+  row.cpus = cpus;
+  return "container-" + pod;
+}
+
 void SmallRuntime::set_cpus(const std::string& container_id, const std::string& cpus) {
   const MutexLock lock(mutex_);
   rows_.at(container_id).cpus = cpus;

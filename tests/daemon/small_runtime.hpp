@@ -42,6 +42,8 @@ class SmallRuntime {
   std::vector<std::string> ids() const;
   void exit(const std::string& container_id);
   void forget(const std::string& container_id);
+  /// Somebody makes a pod with a container past topolet.
+  std::string make(const std::string& pod, const std::string& cpus);
   /// Somebody changes a container past topolet.
   void set_cpus(const std::string& container_id, const std::string& cpus);
 
