@@ -38,6 +38,7 @@ function(topolet_proto name file)
   # Nobody debugs generated code, and the sanitizers triple the time it takes to compile.
   target_compile_options(${name} PRIVATE -w -g0 -fno-sanitize=all)
   if(arg_FULL)
+    target_compile_options(${name} PRIVATE -O0)  # for tests only
     target_link_libraries(${name} PUBLIC protobuf::libprotobuf)
   else()
     target_link_libraries(${name} PUBLIC protobuf::libprotobuf-lite)

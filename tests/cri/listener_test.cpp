@@ -129,7 +129,7 @@ class ListenerTest : public ::testing::Test {
 
   Signal warned_;
   std::shared_ptr<Log> log_ = std::make_shared<Log>("test", std::make_shared<SignallingSink>(warned_));
-  TemporaryDirectory directory_;
+  TempDir directory_;
   std::string path_ = directory_.file("topolet.sock");
   Served served_;
 };

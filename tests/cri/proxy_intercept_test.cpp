@@ -84,7 +84,7 @@ class ProxyIntercept : public ::testing::Test {
   Mailbox<std::shared_ptr<Call>> calls_;
   Mailbox<Observation> observed_;
   Mailbox<Answer> answers_;
-  TemporaryDirectory directory_;
+  TempDir directory_;
   RecordingRuntime runtime_{directory_.file("runtime.sock")};
   ProxyRig rig_{directory_, hooks()};
 };

@@ -123,7 +123,7 @@ class ProxyOutage : public ::testing::Test {
 
   Connections connections_;
   std::promise<std::shared_ptr<Call>> intercepted_;
-  TemporaryDirectory directory_;
+  TempDir directory_;
   std::string socket_ = directory_.file("runtime.sock");
 };
 

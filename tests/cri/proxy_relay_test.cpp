@@ -71,7 +71,7 @@ class ProxyRelay : public ::testing::TestWithParam<std::string> {
  protected:
   std::string method() const { return GetParam().substr(GetParam().rfind('/') + 1); }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   RecordingRuntime runtime_{directory_.file("runtime.sock")};
   ProxyRig rig_{directory_};
 };
@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(BothWays, ProxyRelay,
                          [](const auto& test) { return test.index == 0 ? "Unary" : "Stream"; });
 
 TEST(ProxyEndpoints, CarriesTheBytesOfEveryMethodBothWays) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   RecordingRuntime runtime(directory.file("runtime.sock"));
   ProxyRig rig(directory);
   for (const std::string& path : all_paths()) {
@@ -232,7 +232,7 @@ TEST_P(ProxyRelay, CarriesAMebibyteOfMetadata) {
 }
 
 TEST_P(ProxyRelay, NamesTheEndpointWhenAnAnswerIsTooLarge) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   RecordingRuntime runtime(directory.file("runtime.sock"));
   ProxyRig rig(directory, {}, {.runtime_endpoint = {}, .image_endpoint = {}, .max_message_bytes = 1000});
   runtime.handle(method(), RecordingRuntime::answer(std::string(1001, 'b')));
@@ -268,7 +268,7 @@ constexpr const char* kInvented = "/runtime.v9.Unknown/Talk";
 
 class ProxyStream : public ::testing::Test {
  protected:
-  TemporaryDirectory directory_;
+  TempDir directory_;
   RecordingRuntime runtime_{directory_.file("runtime.sock")};
   ProxyRig rig_{directory_};
 };
@@ -354,7 +354,7 @@ TEST_F(ProxyStream, SlowsTheRuntimeDownWhenTheClientDoesNotRead) {
 }
 
 TEST(ProxyEndpoints, SendsImageCallsToTheImageEndpoint) {
-  const TemporaryDirectory directory;
+  const TempDir directory;
   RecordingRuntime runtime(directory.file("runtime.sock"));
   RecordingRuntime images(directory.file("images.sock"));
   ProxyRig rig(directory, {}, {.runtime_endpoint = {}, .image_endpoint = images.endpoint()});

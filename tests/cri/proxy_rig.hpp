@@ -1,9 +1,6 @@
 // A client, the proxy on its listener, and a recording runtime, on real sockets in a temporary directory.
 #pragma once
 
-#include <stdlib.h>
-
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,28 +10,13 @@
 #include "core/cri/proxy.hpp"
 #include "tests/support/raw_client.hpp"
 #include "tests/support/recording_runtime.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace topolet::testing {
 
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = "/tmp/topolet-test-XXXXXX";
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  std::string file(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
-
 /// The proxy on a socket of its own. The runtime may come later.
 struct ProxyRig {
-  explicit ProxyRig(const TemporaryDirectory& directory, ProxyHooks hooks = {}, ProxyOptions options = {})
+  explicit ProxyRig(const TempDir& directory, ProxyHooks hooks = {}, ProxyOptions options = {})
       : proxy(with_endpoint(directory, std::move(options)), std::move(hooks), *log),
         listener(std::move(Listener::open({.path = directory.file("topolet.sock"), .like = {}}, *log).value())),
         client("unix://" + directory.file("topolet.sock")) {
@@ -43,7 +25,7 @@ struct ProxyRig {
   }
   ~ProxyRig() { listener->stop(); }
 
-  static ProxyOptions with_endpoint(const TemporaryDirectory& directory, ProxyOptions options) {
+  static ProxyOptions with_endpoint(const TempDir& directory, ProxyOptions options) {
     options.runtime_endpoint = "unix://" + directory.file("runtime.sock");
     return options;
   }

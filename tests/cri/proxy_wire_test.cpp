@@ -96,7 +96,7 @@ class WireClient {
 
 class ProxyWire : public ::testing::TestWithParam<const char*> {
  protected:
-  TemporaryDirectory directory_;
+  TempDir directory_;
   RecordingRuntime runtime_{directory_.file("runtime.sock")};
   ProxyRig rig_{directory_};
   WireClient wire_{directory_.file("topolet.sock")};

@@ -43,7 +43,7 @@ class CoreRig {
   CoreRig& operator=(const CoreRig&) = delete;
 
   SmallRuntime& runtime() { return *runtime_; }
-  std::string file(const std::string& name) const { return (directory_.path() / name).string(); }
+  std::string file(const std::string& name) const { return directory_.file(name); }
 
   /// Starts topolet's side, with the same directory as before.
   void start();

@@ -1,34 +1,20 @@
 #include "core/placement/kernel.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <fstream>
+#include "tests/support/temp_dir.hpp"
 
 namespace topolet {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// A /proc and a host root made in a temporary directory.
 class KernelTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "topolet-kernel-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(root_); }
+  void put(const std::string& path, const std::string& text) { directory_.write(path, text); }
+  Kernel kernel() const { return Kernel(directory_.path() / "proc", directory_.path() / "host"); }
 
-  void put(const std::string& path, const std::string& text) {
-    const fs::path file = root_ / path;
-    fs::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
-  Kernel kernel() const { return Kernel(root_ / "proc", root_ / "host"); }
-
-  fs::path root_;
+  TempDir directory_;
 };
 
 TEST_F(KernelTest, ReadsTheUnifiedHierarchy) {

@@ -25,6 +25,7 @@ class TempDir {
   TempDir& operator=(const TempDir&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
 
   /// Writes a file, making the directories above it.
   std::filesystem::path write(const std::string& relative, const std::string& text) const {
