@@ -59,6 +59,13 @@ Bookings::Bookings(Parts parts)
 void Bookings::load(const std::vector<LiveRow>& rows, std::uint64_t generation) {
   ledger_ = Ledger(ledger_.rules(), generation + 1);
   for (const LiveRow& row : rows) ledger_.put(holding_from(row));
+  for (const LiveRow& row : rows) {
+    const Holding* holding = ledger_.find(holding_from(row).workload.key);
+    if (holding == nullptr || holding->placement.cpus == row.cpus) continue;
+    journal_.write([decision = row.decision, cpus = holding->placement.cpus](Store& store) {
+      return store.set_live_cpus(decision, cpus);
+    });
+  }
   journal_.write([generation = ledger_.generation(), at = now_ms(), pool = ledger_.pool()](Store& store) {
     return store.add_pool(generation, at, pool);
   });
@@ -126,9 +133,10 @@ std::vector<std::string> Bookings::book(Holding holding, DecidedRow row) {
   row.within = booked.within;
   row.withheld = booked.placement.withheld;
   row.mems = booked.placement.mems;
-  journal_.write([row = std::move(row), cell = booked.decision](Store& store) mutable {
-    row.supersedes.reset();
-    if (*cell != 0) row.supersedes = *cell;
+  // At its first run everything before it is committed, so the cell holds a number that stands. A run whose commit
+  // fails leaves a number in the cell that never came to be: a later run must not take that for the one before.
+  journal_.write([row = std::move(row), cell = booked.decision, is_first = true](Store& store) mutable {
+    if (std::exchange(is_first, false) && *cell != 0) row.supersedes = *cell;
     const auto added = store.add(row);
     if (added) *cell = *added;
     return to_status(added);
@@ -139,6 +147,17 @@ std::vector<std::string> Bookings::book(Holding holding, DecidedRow row) {
   }
   propagate(moved, pool_before);
   return in_the_way(booked);
+}
+
+void Bookings::let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld) {
+  const Holding* before = ledger_.find(key);
+  if (before == nullptr || before->placement.withheld == withheld) return;
+  Holding holding = *before;
+  holding.placement.withheld = withheld;
+  DecidedRow row = row_for(holding.workload, holding.conflict ? "conflict" : "re-placed");
+  row.container_id = holding.container_id;
+  row.reason = "it has left the CPUs it had before";
+  book(std::move(holding), std::move(row));
 }
 
 void Bookings::restore(const Holding& before, const std::string& why) {

@@ -73,8 +73,19 @@ void Creates::resume(const CreationPtr& creation, const Holding& holding) {
   forward(creation);
 }
 
+/// An attempt that never ran holds nothing against the next one. Should it be started after all, it is placed anew.
+void Creates::release_earlier_attempts(const ContainerKey& key) {
+  for (const ContainerKey& other : room_.bookings.ledger().in_sandbox(key.sandbox_id)) {
+    const Holding* holding = room_.bookings.ledger().find(other);
+    const bool earlier = other.name == key.name && other.attempt < key.attempt;
+    if (!earlier || holding == nullptr || holding->started || holding->state == HoldingState::kInFlight) continue;
+    room_.bookings.release(other, "superseded");
+  }
+}
+
 void Creates::decide(const CreationPtr& creation) {
   const Workload& workload = creation->workload;
+  release_earlier_attempts(workload.key);
   const Decision decision = room_.placer.place(room_.bookings.ledger(), workload);
   if (decision.denied) {
     room_.bookings.deny(workload, decision);

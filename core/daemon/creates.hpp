@@ -28,6 +28,7 @@ class Creates {
 
   void pass_foreign(const CreationPtr& creation);
   void resume(const CreationPtr& creation, const Holding& holding);
+  void release_earlier_attempts(const ContainerKey& key);
   void decide(const CreationPtr& creation);
   void forward(const CreationPtr& creation);
   void withdraw(const CreationPtr& creation, const Error& error, const char* cause);

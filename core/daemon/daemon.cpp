@@ -52,6 +52,14 @@ Result<LedgerRules> ledger_rules(const Topology& topology, const PlacementOption
                  fmt::format("placement.reserved-cpus names CPUs that are not online: {}; online are {}",
                              (rules.reserved - topology.online).to_string(), topology.online.to_string())};
   }
+  rules.reserved &= rules.allowed;
+  if ((rules.allowed - rules.reserved - rules.isolated).empty()) {
+    return Error{Code::kFailedPrecondition,
+                 fmt::format("no CPU is left for the shared pool: containers may use {}, of which {} are reserved "
+                             "(placement.reserved-cpus) and {} isolated by the kernel",
+                             rules.allowed.to_string(), rules.reserved.empty() ? "none" : rules.reserved.to_string(),
+                             rules.isolated.empty() ? "none" : rules.isolated.to_string())};
+  }
   return rules;
 }
 

@@ -20,8 +20,10 @@ void Effect::applied(const std::string& container_id, const CpusetTarget& target
   if (!status && status.error().code == Code::kNotFound) return done({});
   if (!status) return find_out_why(container_id, status, done);
   if (pids_.count(container_id) != 0) return done(check(container_id, target));
-  inspect(container_id,
-          [this, container_id, target, done](const Result<ContainerDetail>&) { done(check(container_id, target)); });
+  inspect(container_id, [this, container_id, target, done](const Result<ContainerDetail>& detail) {
+    if (!detail && detail.error().code != Code::kNotFound) return done(detail.error());
+    done(check(container_id, target));
+  });
 }
 
 void Effect::find_out_why(const std::string& container_id, const Status& failed, std::function<void(Status)> done) {

@@ -9,7 +9,10 @@
 namespace topolet {
 namespace {
 
-constexpr std::chrono::seconds kNeighboursTimeout{20};
+/// Short, as the container's own lane is taken meanwhile: two that wait for each other must not wait long.
+constexpr std::chrono::seconds kNeighboursTimeout{3};
+/// How long the CPUs that an update left are kept for it, should the update have failed on the way.
+constexpr std::chrono::minutes kMoveTimeout{10};
 
 }  // namespace
 
@@ -87,6 +90,10 @@ void Lifecycle::start_known(const std::shared_ptr<Call>& call, const std::string
                                                     id, status.error().message)});
       return done(false);
     }
+    if (call->cancelled()) {
+      call->reject({Code::kCancelled, "the caller has gone"});
+      return done(false);
+    }
     call->forward("", [this, call, id, done](const Answer& answer) {
       room_.loop.post([this, call, id, done, answer] {
         started(call, id, answer);
@@ -133,18 +140,22 @@ void Lifecycle::glance(const std::string& container_id) {
 void Lifecycle::stop_container(const std::shared_ptr<Call>& call) {
   const Result<std::string> id = read_target_id(call->request());
   if (!id) return call->reject(id.error());
-  pass(call, [this, id = full_id(*id)](const Answer& answer) {
-    const Holding* holding = room_.bookings.ledger().find_by_container(id);
-    if (answer.code != Code::kOk || holding == nullptr) return;
-    if (holding->started) return ended(id, "stopped");
-    release_if_exited(id);
+  call->forward("", [this, call, id = full_id(*id)](const Answer& answer) {
+    room_.loop.post([this, call, id, answer] {
+      const bool held = room_.bookings.ledger().find_by_container(id) != nullptr;
+      if (answer.code != Code::kOk || !held) return call->finish();
+      stopped(call, id);
+    });
   });
 }
 
-/// Stopping a container that never ran leaves it as it is: it may yet be started.
-void Lifecycle::release_if_exited(const std::string& container_id) {
-  room_.effect.inspect(container_id, [this, container_id](const Result<ContainerDetail>& detail) {
-    if (detail && detail->info.state == ContainerState::kExited) ended(container_id, "stopped");
+/// Stopping a container that never ran leaves it as it is, and it may yet be started: only one that has exited gives
+/// its CPUs back.
+void Lifecycle::stopped(const std::shared_ptr<Call>& call, const std::string& container_id) {
+  room_.effect.inspect(container_id, [this, call, container_id](const Result<ContainerDetail>& detail) {
+    const bool gone = !detail && detail.error().code == Code::kNotFound;
+    if (gone || (detail && detail->info.state == ContainerState::kExited)) ended(container_id, "stopped");
+    call->finish();
   });
 }
 
@@ -164,19 +175,23 @@ void Lifecycle::ended(const std::string& container_id, const std::string& cause)
 
 /// Books what an update asks for. Returns the containers that must leave CPUs before it may go to the runtime.
 std::vector<std::string> Lifecycle::book_update(const Holding& before, const UpdateRequest& update) {
-  const ContainerKey key = before.workload.key;
   Workload workload = before.workload;
   workload.demand = apply_update(workload.demand, update);
-  const bool new_bound = !update.cpus.empty() && update.cpus != workload.kubelet_cpus;
-  const bool keeps_its_own =
-      before.placement.mode == Mode::kExclusive && before.placement.cpus.is_subset_of(update.cpus);
-  if (!new_bound || keeps_its_own) {
-    room_.bookings.resize(key, workload.demand);
+  if (!update.cpus.empty()) workload.kubelet_cpus = update.cpus;
+  if (!update.mems.empty()) workload.kubelet_mems = update.mems;
+  const bool keeps_its_own = before.placement.mode == Mode::kExclusive && !update.cpus.empty() &&
+                             before.placement.cpus.is_subset_of(update.cpus);
+  const bool new_bound = workload.kubelet_cpus != before.workload.kubelet_cpus ||
+                         workload.kubelet_mems != before.workload.kubelet_mems || before.conflict;
+  if (!new_bound || keeps_its_own || workload.kubelet_cpus.empty()) {
+    room_.bookings.resize(before.workload.key, workload.demand);
     return {};
   }
-  workload.kubelet_cpus = update.cpus;
-  workload.kubelet_mems = update.mems;
-  const Decision decision = room_.placer.place(room_.bookings.ledger(), workload);
+  Decision decision = room_.placer.place(room_.bookings.ledger(), workload);
+  // Until the runtime has answered it runs where it was, and may have to stay there.
+  if (before.placement.mode == Mode::kExclusive) {
+    decision.placement.withheld |= before.placement.cpus - decision.placement.cpus;
+  }
   return room_.bookings.place(workload, decision, decision.conflict ? "conflict" : "re-placed");
 }
 
@@ -212,12 +227,22 @@ void Lifecycle::send_update(const std::shared_ptr<Call>& call, const Holding& be
                 [this, call, before, target, done = std::move(done)](const Answer& answer) {
                   room_.loop.post([this, call, before, target, done, answer] {
                     const bool ok = answer.code == Code::kOk && room_.effect.check(before.container_id, target).ok();
+                    const bool refused = answer.code != Code::kOk && !leaves_doubt(answer.code);
                     if (ok) room_.lanes.confirm(before.container_id, target);
-                    if (answer.code != Code::kOk && !leaves_doubt(answer.code)) take_back(before, answer);
+                    if (refused) take_back(before, answer);
                     call->finish();
                     done(!ok);
+                    if (!refused) let_go_once_settled(before);
                   });
                 });
+}
+
+void Lifecycle::let_go_once_settled(const Holding& before) {
+  const ContainerKey key = before.workload.key;
+  room_.lanes.when_settled(before.container_id, kMoveTimeout,
+                           [this, key, withheld = before.placement.withheld](const Status& status) {
+                             if (status) room_.bookings.let_go_of_old_cpus(key, withheld);
+                           });
 }
 
 void Lifecycle::take_back(const Holding& before, const Answer& answer) {

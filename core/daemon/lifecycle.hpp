@@ -42,9 +42,10 @@ class Lifecycle {
   void release_sandbox(const std::string& sandbox_id, const std::string& cause);
   std::string full_id(const std::string& container_id) const;
   std::string full_sandbox_id(const std::string& sandbox_id) const;
-  void release_if_exited(const std::string& container_id);
+  void stopped(const std::shared_ptr<Call>& call, const std::string& container_id);
   std::vector<std::string> book_update(const Holding& before, const UpdateRequest& update);
   void send_update(const std::shared_ptr<Call>& call, const Holding& before, Lanes::OperationDone done);
+  void let_go_once_settled(const Holding& before);
   void take_back(const Holding& before, const Answer& answer);
 
   Room& room_;

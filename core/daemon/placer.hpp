@@ -30,6 +30,13 @@ class Placer {
     return parts_.decide(std::make_shared<const PolicyRequest>(request(ledger, workload)));
   }
 
+  /// Whether a container found on `cpus` would have got just so many for itself, and may keep them.
+  bool may_keep(const Ledger& ledger, const Workload& workload, const CpuSet& cpus) const {
+    const PolicyRequest asked = request(ledger, workload);
+    return asked.exclusive && asked.exclusive_cpus == cpus.size() &&
+           validate({Mode::kExclusive, cpus, {}, {}}, asked.ledger, parts_.rules).ok();
+  }
+
   /// For a container that is there already: it gets CPUs of its own only if `workload` is bound to them.
   Decision adopt(const Ledger& ledger, const Workload& workload) const {
     PolicyRequest shared = request(ledger, workload);

@@ -85,7 +85,8 @@ void Reconciler::visit(const PassPtr& pass, const ContainerInfo& container) {
     if (exited) return lifecycle_.ended(container.id, "exited");
     if (own->placement.mode == Mode::kForeign) return;
     if (!room_.lanes.has(container.id)) return inspect(pass, container, false);
-    if (own->started) lifecycle_.glance(container.id);
+    if (own->started) return lifecycle_.glance(container.id);
+    if (container.state == ContainerState::kRunning) lifecycle_.verify(container.id);
     return;
   }
   const Workload workload = identify(container);
@@ -109,9 +110,12 @@ void Reconciler::inspect(const PassPtr& pass, const ContainerInfo& container, bo
     if (!stranger) {
       inspected_own(container, detail);
     } else if (detail) {
+      // What only the list knows; the state is as new as the detail.
       ContainerDetail found = *detail;
-      found.info = container;
-      pass->strangers.push_back(std::move(found));
+      found.info.sandbox_id = container.sandbox_id;
+      found.info.name = container.name;
+      found.info.attempt = container.attempt;
+      if (found.info.state != ContainerState::kExited) pass->strangers.push_back(std::move(found));
     }
     if (--pass->inspecting == 0) adopt_all(pass);
   });
@@ -164,14 +168,14 @@ void Reconciler::adopt(const ContainerDetail& detail) {
     return;
   }
   // The runtime's record may carry a cpuset of an earlier topolet as well as one of the kubelet's, which will say it
-  // again. A set of just as many CPUs as a Guaranteed container asks for is its own, whoever gave it.
+  // again. A set of just as many CPUs as would be given exclusively was so given, whoever did it.
   workload.kubelet_cpus = {};
-  if (whole_cpus(workload) > 0 && whole_cpus(workload) == detail.spec_cpus.size()) {
-    workload.kubelet_cpus = detail.spec_cpus;
+  if (room_.placer.may_keep(ledger, workload, detail.spec_cpus)) {
+    decision.placement = {Mode::kExclusive, detail.spec_cpus, {}, {}};
+    decision.reason = "it has these CPUs for itself";
+  } else {
     decision = room_.placer.adopt(ledger, workload);
-    workload.kubelet_cpus = {};
   }
-  if (decision.placement.mode != Mode::kExclusive) decision = room_.placer.adopt(ledger, workload);
   if (decision.denied) {
     room_.log.error("container {} was made past topolet and cannot be placed: {}", container.id, decision.reason);
     return;

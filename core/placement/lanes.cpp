@@ -182,11 +182,18 @@ void Lanes::give_up(const LanePtr& lane, const Status& status) {
 
 void Lanes::operate(const LanePtr& lane, const Status& status) {
   lane->busy = true;
-  const Operation operation = std::move(lane->operations.front().operation);
+  const Waiting waiting = std::move(lane->operations.front());
   lane->operations.pop_front();
-  operation(status, [this, lane](bool disturbed) {
+  // An operation that may change the cpuset leaves it open until it is over what the container has.
+  std::optional<CpusetTarget> before = lane->confirmed;
+  if (waiting.needs == Needs::kTurn) lane->confirmed.reset();
+  waiting.operation(status, [this, lane, before = std::move(before)](bool disturbed) {
     lane->busy = false;
-    if (disturbed) lane->confirmed.reset();
+    if (disturbed) {
+      lane->confirmed.reset();
+    } else if (!lane->confirmed) {
+      lane->confirmed = before;
+    }
     pump(lane);
   });
 }

@@ -45,7 +45,7 @@ class Lanes {
   /// `status` is an error only for an operation that needs a settled lane and could not have one.
   using Operation = std::function<void(const Status& status, OperationDone done)>;
   enum class Needs : std::uint8_t {
-    kTurn,     ///< just its turn
+    kTurn,     ///< just its turn; until it is over nobody knows what the container has, unless it says confirm()
     kSettled,  ///< its turn, with the newest target confirmed
   };
 

@@ -125,7 +125,7 @@ bool Ledger::set_doubt(const ContainerKey& key, std::chrono::milliseconds since)
   Holding* holding = mutable_find(key);
   if (holding == nullptr) return false;
   holding->state = HoldingState::kInDoubt;
-  holding->doubt_since = since;
+  if (holding->doubt_since.count() == 0) holding->doubt_since = since;
   return true;
 }
 

@@ -32,7 +32,7 @@ struct Holding {
   std::string container_id;  ///< empty until bound
   bool started = false;
   std::uint64_t generation = 0;             ///< of its newest change
-  std::chrono::milliseconds doubt_since{};  ///< wall clock; only while kInDoubt
+  std::chrono::milliseconds doubt_since{};  ///< wall clock, of the first doubt; a refused retry does not renew it
   /// The number of its decision in the store, once that is written. Shared with the writes that still wait for it.
   std::shared_ptr<std::int64_t> decision = std::make_shared<std::int64_t>(0);
 };

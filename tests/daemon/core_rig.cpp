@@ -45,7 +45,7 @@ void CoreRig::start() {
   engine_ = std::make_unique<Engine>(
       options, Engine::Parts{.runtime = *proxy_,
                              .store = *store_,
-                             .cpus = {topology->allowed, {}, {}},
+                             .cpus = {topology->allowed, reserved, {}},
                              .placing = {.topology = topology,
                                          .candidates = make_candidates(*topology, topology->allowed),
                                          .rules = rules,
@@ -109,17 +109,18 @@ grpc::Status CoreRig::create(const Ask& ask, std::string& id, std::chrono::milli
     resources.set_memory_limit_in_bytes(64 << 20);
   }
   resources.set_cpuset_cpus(ask.cpuset);
+  resources.set_cpuset_mems(ask.mems);
   cri::CreateContainerResponse response;
   grpc::Status status = client_->CreateContainer(within(timeout).get(), request, &response);
   id = response.container_id();
   return status;
 }
 
-grpc::Status CoreRig::start_container(const std::string& id) {
+grpc::Status CoreRig::start_container(const std::string& id, std::chrono::milliseconds timeout) {
   cri::StartContainerRequest request;
   request.set_container_id(id);
   cri::StartContainerResponse response;
-  return client_->StartContainer(within(kPatience).get(), request, &response);
+  return client_->StartContainer(within(timeout).get(), request, &response);
 }
 
 grpc::Status CoreRig::stop_container(const std::string& id) {

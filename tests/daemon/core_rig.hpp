@@ -33,6 +33,7 @@ struct Ask {
   std::int64_t cpus = 0;  ///< whole CPUs of a Guaranteed container; 0: BestEffort
   std::string cpuset = {};
   std::uint32_t attempt = 0;
+  std::string mems = {};
 };
 
 class CoreRig {
@@ -52,7 +53,7 @@ class CoreRig {
 
   std::string run_pod(const std::string& name, const std::string& handler = "");
   grpc::Status create(const Ask& ask, std::string& id, std::chrono::milliseconds timeout = std::chrono::seconds(20));
-  grpc::Status start_container(const std::string& id);
+  grpc::Status start_container(const std::string& id, std::chrono::milliseconds timeout = std::chrono::seconds(20));
   grpc::Status stop_container(const std::string& id);
   grpc::Status remove_container(const std::string& id);
   grpc::Status update(const std::string& id, const runtime::v1::LinuxContainerResources& resources);
@@ -78,6 +79,7 @@ class CoreRig {
 
   Engine::Options options{.handlers = {"", "runc"}, .reconcile_every = std::chrono::hours(1)};
   DecideRules rules;
+  CpuSet reserved;
 
  private:
   TempDir directory_;

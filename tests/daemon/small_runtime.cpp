@@ -171,6 +171,10 @@ grpc::Status SmallRuntime::create(const cri::CreateContainerRequest& request, cr
 grpc::Status SmallRuntime::start(const cri::StartContainerRequest& request, cri::StartContainerResponse&) {
   const auto found = rows_.find(request.container_id());
   if (found == rows_.end()) return not_found(request.container_id());
+  const auto pod = pods_.find(found->second.sandbox_id);
+  if (pod == pods_.end() || pod->second.state() == cri::SANDBOX_NOTREADY) {
+    return {grpc::StatusCode::UNKNOWN, "sandbox container is not running"};
+  }
   found->second.state = cri::CONTAINER_RUNNING;
   found->second.ran_on.push_back(found->second.cpus);
   return grpc::Status::OK;
