@@ -1,6 +1,8 @@
 // What every relayed call needs of the proxy.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
 
 #include "core/base/log.hpp"
