@@ -99,7 +99,9 @@ bool read_arguments(RawConfig& raw, const std::vector<std::string>& arguments) {
 
 std::string ConfigMistake::to_string() const {
   if (file.empty()) return "command line: " + message;
-  return file + (line == 0 ? "" : ":" + std::to_string(line)) + ": " + message;
+  std::string text = file;
+  if (line != 0) text.append(":").append(std::to_string(line));
+  return text.append(": ").append(message);
 }
 
 Result<std::string> read_text_file(const std::filesystem::path& file) {

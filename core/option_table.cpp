@@ -219,7 +219,10 @@ Status check_value(const OptionSpec& spec, const std::string& value) {
     case OptionType::kName:
       return check_name(value);
     case OptionType::kString:
-      return spec.repeatable && value.empty() ? bad(value, "a name; it is empty") : Status();
+      if (!spec.repeatable) return {};
+      if (value.empty()) return bad(value, "a name; it is empty");
+      return value.find_first_of(", \t") == std::string::npos ? Status()
+                                                              : bad(value, "one name; write one line for each");
   }
   return {};
 }

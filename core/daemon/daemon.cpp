@@ -63,6 +63,19 @@ Result<LedgerRules> ledger_rules(const Topology& topology, const PlacementOption
   return rules;
 }
 
+/// A daemon in front of itself would call itself without end.
+Status check_endpoints(const DaemonOptions& options) {
+  for (const std::string& endpoint : {options.runtime, options.image}) {
+    std::error_code ignored;
+    if (endpoint != options.listen && !std::filesystem::equivalent(endpoint, options.listen, ignored)) continue;
+    return Error{Code::kInvalidArgument,
+                 fmt::format("daemon.listen and the runtime's socket are the same, {}; topoletd "
+                             "needs a socket of its own",
+                             options.listen)};
+  }
+  return {};
+}
+
 Status make_parent(const std::string& socket_path) {
   const std::filesystem::path parent = std::filesystem::path(socket_path).parent_path();
   std::error_code error;
@@ -116,6 +129,11 @@ Status Daemon::make_engine(const Options& options) {
   if (!topology) return topology.error();
   Result<LedgerRules> cpus = ledger_rules(**topology, options.placement);
   if (!cpus) return cpus.error();
+  const std::size_t pool = (cpus->allowed - cpus->reserved - cpus->isolated).size();
+  if (options.placement.rules.min_shared_cpus >= pool) {
+    log_->warn("placement.min-shared-cpus = {} keeps all {} CPUs of the pool: no container gets CPUs of its own",
+               options.placement.rules.min_shared_cpus, pool);
+  }
   log_->info("placing on CPUs {}, reserved {}, on {} NUMA node(s)", cpus->allowed.to_string(),
              cpus->reserved.empty() ? "none" : cpus->reserved.to_string(), (*topology)->nodes.size());
 
@@ -147,6 +165,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, const std:
                                               const std::shared_ptr<Log>& log) {
   std::unique_ptr<Daemon> daemon(new Daemon());
   daemon->log_ = log;
+  if (Status apart = check_endpoints(options.daemon); !apart) return apart.error();
   if (Status ready = make_parent(options.daemon.listen); !ready) return ready.error();
   auto listener = Listener::open({.path = options.daemon.listen, .like = options.daemon.runtime}, *log);
   if (!listener) return listener.error();

@@ -132,9 +132,14 @@ void Engine::observe_states(const std::vector<ContainerInfo>& containers) {
 void Engine::reconcile_first() {
   reconciler_.run([this](const Status& status) {
     release_held(status);
-    if (status) return;
-    log_.warn("the runtime cannot be asked what it runs: {}; containers are placed once it can",
-              status.error().message);
+    if (status) {
+      if (std::exchange(complained_, false)) log_.info("the runtime answers; containers are placed from now on");
+      return;
+    }
+    if (!std::exchange(complained_, true)) {
+      log_.warn("the runtime cannot be asked what it runs: {}; containers are placed once it can",
+                status.error().message);
+    }
     loop_.after(options_.first_reconcile_retry, [this] { reconcile_first(); });
   });
 }

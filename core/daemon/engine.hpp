@@ -91,6 +91,7 @@ class Engine {
   Lifecycle lifecycle_;
   Reconciler reconciler_;
   bool reconciled_ = false;
+  bool complained_ = false;  ///< that the runtime cannot be asked
   std::chrono::steady_clock::time_point last_reconcile_{};
   std::vector<std::shared_ptr<Call>> held_;
 };

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,6 +101,21 @@ Status check_elf(const fs::path& path, int fd) {
   return {};
 }
 
+/// The loader maps what the headers say and dies of SIGBUS where a file ends before that.
+template <class Header, class Segment>
+bool is_whole(int file, std::uint64_t size) {
+  Header header{};
+  if (::pread(file, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header)) return false;
+  if (header.e_shoff + std::uint64_t{header.e_shnum} * header.e_shentsize > size) return false;
+  for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
+    Segment segment{};
+    const auto at = static_cast<off_t>(header.e_phoff + i * header.e_phentsize);
+    if (::pread(file, &segment, sizeof segment, at) != static_cast<ssize_t>(sizeof segment)) return false;
+    if (segment.p_offset > size || segment.p_filesz > size - segment.p_offset) return false;
+  }
+  return true;
+}
+
 Status check_file(const fs::path& path) {
   // O_NONBLOCK: a FIFO must not hold the daemon up before it is found to be none of ours.
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -111,7 +127,11 @@ Status check_file(const fs::path& path) {
     return refused(Code::kInvalidArgument, fmt::format("{} is not a regular file", path.native()));
   }
   if (auto checked = check_writers(path, status); !checked) return checked;
-  return check_elf(path, file.get());
+  if (auto checked = check_elf(path, file.get()); !checked) return checked;
+  if (!is_whole<ElfW(Ehdr), ElfW(Phdr)>(file.get(), static_cast<std::uint64_t>(status.st_size))) {
+    return refused(Code::kInvalidArgument, fmt::format("{} is cut off; copy it again", path.native()));
+  }
+  return {};
 }
 
 }  // namespace
