@@ -53,24 +53,28 @@ class SmallRuntime {
   void serve(const std::string& method, grpc::Status (SmallRuntime::*handle)(const Request&, Response&));
   void wait_while_held(const std::string& method);
 
-  grpc::Status run_pod(const runtime::v1::RunPodSandboxRequest& request, runtime::v1::RunPodSandboxResponse& response);
+  grpc::Status run_pod(const runtime::v1::RunPodSandboxRequest& request, runtime::v1::RunPodSandboxResponse& response)
+      TOPOLET_REQUIRES(mutex_);
   grpc::Status stop_pod(const runtime::v1::StopPodSandboxRequest& request,
-                        runtime::v1::StopPodSandboxResponse& response);
+                        runtime::v1::StopPodSandboxResponse& response) TOPOLET_REQUIRES(mutex_);
   grpc::Status remove_pod(const runtime::v1::RemovePodSandboxRequest& request,
-                          runtime::v1::RemovePodSandboxResponse& response);
+                          runtime::v1::RemovePodSandboxResponse& response) TOPOLET_REQUIRES(mutex_);
   grpc::Status list_pods(const runtime::v1::ListPodSandboxRequest& request,
-                         runtime::v1::ListPodSandboxResponse& response);
+                         runtime::v1::ListPodSandboxResponse& response) TOPOLET_REQUIRES(mutex_);
   grpc::Status create(const runtime::v1::CreateContainerRequest& request,
-                      runtime::v1::CreateContainerResponse& response);
-  grpc::Status start(const runtime::v1::StartContainerRequest& request, runtime::v1::StartContainerResponse& response);
-  grpc::Status stop(const runtime::v1::StopContainerRequest& request, runtime::v1::StopContainerResponse& response);
+                      runtime::v1::CreateContainerResponse& response) TOPOLET_REQUIRES(mutex_);
+  grpc::Status start(const runtime::v1::StartContainerRequest& request, runtime::v1::StartContainerResponse& response)
+      TOPOLET_REQUIRES(mutex_);
+  grpc::Status stop(const runtime::v1::StopContainerRequest& request, runtime::v1::StopContainerResponse& response)
+      TOPOLET_REQUIRES(mutex_);
   grpc::Status remove(const runtime::v1::RemoveContainerRequest& request,
-                      runtime::v1::RemoveContainerResponse& response);
+                      runtime::v1::RemoveContainerResponse& response) TOPOLET_REQUIRES(mutex_);
   grpc::Status update(const runtime::v1::UpdateContainerResourcesRequest& request,
-                      runtime::v1::UpdateContainerResourcesResponse& response);
-  grpc::Status list(const runtime::v1::ListContainersRequest& request, runtime::v1::ListContainersResponse& response);
+                      runtime::v1::UpdateContainerResourcesResponse& response) TOPOLET_REQUIRES(mutex_);
+  grpc::Status list(const runtime::v1::ListContainersRequest& request, runtime::v1::ListContainersResponse& response)
+      TOPOLET_REQUIRES(mutex_);
   grpc::Status status(const runtime::v1::ContainerStatusRequest& request,
-                      runtime::v1::ContainerStatusResponse& response);
+                      runtime::v1::ContainerStatusResponse& response) TOPOLET_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   CondVar released_;
