@@ -24,7 +24,7 @@ struct ContainerKey {
   std::uint32_t attempt = 0;
   std::string sandbox_id;  ///< pods made by hand may share a uid
 
-  friend auto operator<=>(const ContainerKey&, const ContainerKey&) = default;
+  friend auto operator<=>(const ContainerKey&, const ContainerKey&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct Demand {
