@@ -2,7 +2,6 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <future>
 #include <memory>
 #include <utility>
 
@@ -19,15 +18,6 @@ void Loop::after(std::chrono::milliseconds delay, std::function<void()> work) {
   timer->async_wait([timer, work = std::move(work)](const boost::system::error_code& error) {
     if (!error) work();
   });
-}
-
-void Loop::run_and_wait(const std::function<void()>& work) {
-  std::promise<void> done;
-  post([&] {
-    work();
-    done.set_value();
-  });
-  done.get_future().wait();
 }
 
 void Loop::stop() {

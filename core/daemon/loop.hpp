@@ -19,8 +19,6 @@ class Loop {
 
   void post(std::function<void()> work);
   void after(std::chrono::milliseconds delay, std::function<void()> work);
-  /// Runs work on the loop and waits for it; not from the loop's own thread.
-  void run_and_wait(const std::function<void()>& work);
   /// Ends the thread; what is still queued is dropped. Idempotent.
   void stop();
 

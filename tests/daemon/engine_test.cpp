@@ -10,7 +10,6 @@ namespace {
 
 using testing::Ask;
 using testing::CoreRig;
-using testing::RecordedCall;
 using Fate = testing::SmallRuntime::Fate;
 
 TEST(Engine, GivesEveryContainerACpuset) {
