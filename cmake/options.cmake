@@ -1,4 +1,5 @@
 option(TOPOLET_TESTS "Build the tests" ON)
+option(TOPOLET_BENCH "With the tests, build the programs that measure (tests/bench)" ON)
 set(TOPOLET_SANITIZE "" CACHE STRING "Sanitizers to build with: '', 'address;undefined' or 'thread'")
 
 # Flags of every target of ours; generated code gets none of them.

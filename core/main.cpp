@@ -9,8 +9,8 @@
 
 #include "core/base/log.hpp"
 #include "core/daemon/daemon.hpp"
+#include "core/daemon/setup.hpp"
 #include "core/options.hpp"
-#include "core/plugin/load.hpp"
 
 namespace topolet {
 namespace {
@@ -19,44 +19,20 @@ constexpr int kFine = 0;
 constexpr int kFailed = 1;
 constexpr int kWrongUse = 2;
 
-/// The configuration with the plugins it enables.
-struct Setup {
-  CheckedConfig config;
-  LoadedLibraries plugins;
-};
-
-std::vector<PluginSection> sections_of(const LoadedLibraries& plugins) {
-  std::vector<PluginSection> sections;
-  for (const PluginLibrary& library : plugins.libraries) {
-    PluginSection& section = sections.emplace_back();
-    section.plugin = library.id();
-    for (const DeclaredOption& option : library.options()) section.options.push_back(to_plugin_option(option));
-  }
-  return sections;
-}
-
-Setup read_setup(const RawConfig& raw) {
-  const PluginChoice choice = plugin_choice(raw);
-  Setup setup;
-  setup.plugins = load_plugins(choice.plugin_dir, choice.enabled);
-  setup.config = check(raw, sections_of(setup.plugins));
-  return setup;
-}
-
-/// Everything that is wrong, a line each. True if nothing is.
+/// True if nothing is wrong.
 bool report_mistakes(const Setup& setup) {
-  for (const ConfigMistake& mistake : setup.config.mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
-  for (const Error& error : setup.plugins.errors) fmt::print(stderr, "{}\n", error.message);
-  return setup.config.mistakes.empty() && setup.plugins.errors.empty();
+  const std::vector<std::string> mistakes = setup.mistakes();
+  for (const std::string& mistake : mistakes) fmt::print(stderr, "{}\n", mistake);
+  return mistakes.empty();
 }
 
 int print_help(const RawConfig& raw) {
-  fmt::print("{}", help_text(sections_of(read_setup(raw).plugins)));
+  fmt::print("{}", help_text(sections_of(make_setup(raw).plugins)));
   return kFine;
 }
 
 int check_config(const RawConfig& raw) {
-  const Setup setup = read_setup(raw);
+  const Setup setup = make_setup(raw);
   if (!report_mistakes(setup)) return kFailed;
   fmt::print("the configuration is fine\n");
   return kFine;
@@ -72,17 +48,17 @@ sigset_t block_signals() {
   return set;
 }
 
-void wait_for_end(const sigset_t& signals, Log& log) {
+void wait_for_end(const sigset_t& signals, Daemon& daemon) {
   while (true) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
     if (signal != SIGHUP) return;
-    log.warn("SIGHUP: the configuration is read at start only; restart topoletd to apply a change");
+    static_cast<void>(daemon.reload());  // says itself how it went
   }
 }
 
-int serve(const RawConfig& raw) {
-  const Setup setup = read_setup(raw);
+int serve(const RawConfig& raw, const std::vector<std::string>& arguments) {
+  const Setup setup = make_setup(raw);
   if (!report_mistakes(setup)) return kWrongUse;
   const sigset_t signals = block_signals();
   const auto log = make_stderr_log();
@@ -90,12 +66,13 @@ int serve(const RawConfig& raw) {
     fmt::print(stderr, "{}\n", set.error().message);
     return kWrongUse;
   }
-  auto daemon = Daemon::start(setup.config.options, setup.plugins.libraries, log);
+  auto daemon = Daemon::start(
+      setup, [arguments] { return read_raw(arguments); }, log);
   if (!daemon) {
     fmt::print(stderr, "topoletd cannot start: {}\n", daemon.error().message);
     return kFailed;
   }
-  wait_for_end(signals, *log);
+  wait_for_end(signals, **daemon);
   log->info("stopping; containers stay where they are");
   (*daemon)->stop();
   if ((*daemon)->must_exit_at_once()) ::_exit(kFine);
@@ -109,7 +86,7 @@ int run(const std::vector<std::string>& arguments) {
     fmt::print("topoletd {}\n", TOPOLET_VERSION);
     return kFine;
   }
-  return raw.check_config ? check_config(raw) : serve(raw);
+  return raw.check_config ? check_config(raw) : serve(raw, arguments);
 }
 
 }  // namespace

@@ -25,9 +25,18 @@ std::vector<OptionSpec> daemon_options() {
                       .allowed = std::move(allowed),
                       .help = std::move(help)};
   };
+  const auto number = [option](std::string key, std::string value, std::string help, std::int64_t least,
+                               std::int64_t most) {
+    OptionSpec spec = option(std::move(key), OptionType::kInt, std::move(value), std::move(help));
+    spec.least = least;
+    spec.most = most;
+    return spec;
+  };
   return {
       option("listen", OptionType::kSocket, "unix:///run/topolet/topolet.sock",
              "The socket that the kubelet talks to (its --container-runtime-endpoint)."),
+      option("control", OptionType::kSocket, "unix:///run/topolet/control.sock",
+             "The socket that the command topolet talks to; only its owner may connect."),
       option("runtime", OptionType::kSocket, "unix:///run/containerd/containerd.sock",
              "The container runtime's CRI socket."),
       option("image", OptionType::kSocket, "", "The CRI socket of the image service; the runtime's if empty."),
@@ -39,6 +48,17 @@ std::vector<OptionSpec> daemon_options() {
       option("durability", OptionType::kString, "normal",
              "What a decision survives once it is acted on: normal, a crash of the daemon; full, a loss of power too.",
              {"normal", "full"}),
+      number("max-connections", "1024",
+             "How many clients may be connected at once. One too many ends the newest connection of the process that "
+             "holds the most.",
+             8, 1 << 20),
+      number("max-memory-mib", "512",
+             "With more memory than this in use, in MiB, connections that send without end or do not read what they "
+             "get are ended.",
+             128, 1 << 20),
+      number("max-message-mib", "64", "The largest message that is passed on, in MiB. The kubelet takes 16.", 16, 1024),
+      number("max-metadata-mib", "16", "The most metadata that one call may carry, in MiB; counts for each direction.",
+             1, 64),
   };
 }
 

@@ -225,12 +225,18 @@ DaemonOptions daemon_options(const po::variables_map& values) {
   const auto socket = [&values](const char* name) { return *parse_socket(text(values, name)); };
   DaemonOptions daemon;
   daemon.listen = socket("daemon.listen");
+  daemon.control = socket("daemon.control");
   daemon.runtime = socket("daemon.runtime");
   daemon.image = text(values, "daemon.image").empty() ? daemon.runtime : socket("daemon.image");
   daemon.state_dir = text(values, "daemon.state-dir");
   daemon.plugin_dir = text(values, "daemon.plugin-dir");
   daemon.log_level = text(values, "daemon.log-level");
   daemon.durability = text(values, "daemon.durability") == "full" ? Durability::kFull : Durability::kNormal;
+  const auto number = [&values](const char* name) { return std::stoi(text(values, name)); };
+  daemon.max_connections = static_cast<std::size_t>(number("daemon.max-connections"));
+  daemon.max_memory_bytes = static_cast<std::size_t>(number("daemon.max-memory-mib")) << 20;
+  daemon.max_message_bytes = number("daemon.max-message-mib") << 20;
+  daemon.max_metadata_bytes = number("daemon.max-metadata-mib") << 20;
   return daemon;
 }
 
@@ -261,6 +267,17 @@ PluginOptions plugin_options(const po::variables_map& values, const std::string&
     if (spec.section == plugin) options.values[spec.key] = text(values, spec.name());
   }
   return options;
+}
+
+/// As set by flags, or else by the file, or else by default.
+std::vector<std::string> values_of(const OptionSpec& spec, const RawConfig& raw) {
+  std::vector<std::string> flags;
+  std::vector<std::string> file;
+  for (const Setting& setting : raw.settings) {
+    if (setting.section + '.' + setting.key == spec.name()) (setting.is_flag() ? flags : file).push_back(setting.value);
+  }
+  if (!flags.empty()) return flags;
+  return file.empty() ? spec.defaults : file;
 }
 
 po::options_description general_options() {
@@ -301,6 +318,15 @@ CheckedConfig check(const RawConfig& raw, const std::vector<PluginSection>& sect
   }
   checked.mistakes = judge.take_mistakes();
   return checked;
+}
+
+std::vector<std::string> changed_for_restart(const RawConfig& before, const RawConfig& after) {
+  std::vector<std::string> changed;
+  for (const OptionSpec& spec : core_options({})) {
+    const bool reloadable = spec.section == "plugins" || spec.name() == "daemon.log-level";
+    if (!reloadable && values_of(spec, before) != values_of(spec, after)) changed.push_back(spec.name());
+  }
+  return changed;
 }
 
 std::string help_text(const std::vector<PluginSection>& sections) {

@@ -20,13 +20,18 @@
 namespace topolet {
 
 struct DaemonOptions {
-  std::string listen;  ///< path of a unix socket, as are the next two
+  std::string listen;  ///< path of a unix socket, as are the next three
+  std::string control;
   std::string runtime;
   std::string image;  ///< the runtime's, unless set
   std::filesystem::path state_dir;
   std::filesystem::path plugin_dir;
   std::string log_level;
   Durability durability = Durability::kNormal;
+  std::size_t max_connections = 0;
+  std::size_t max_memory_bytes = 0;
+  int max_message_bytes = 0;
+  int max_metadata_bytes = 0;
 };
 
 struct PlacementOptions {
@@ -67,6 +72,9 @@ struct CheckedConfig {
 /// `sections`: the option tables of the enabled plugins. Of a plugin whose table is missing, as it could not be loaded,
 /// no setting is judged.
 CheckedConfig check(const RawConfig& raw, const std::vector<PluginSection>& sections);
+
+/// The keys of [daemon] and [placement] whose values differ, but for log-level: what a reload does not apply.
+std::vector<std::string> changed_for_restart(const RawConfig& before, const RawConfig& after);
 
 /// Every option with its default, section by section, at most 100 columns wide.
 std::string help_text(const std::vector<PluginSection>& sections);

@@ -88,6 +88,20 @@ std::string Statement::text(int column) const {
 
 bool Statement::is_null(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
 
+bool Statement::is_integer(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_INTEGER; }
+
+bool Statement::is_real(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_FLOAT; }
+
+double Statement::real(int column) const { return sqlite3_column_double(handle_.get(), column); }
+
+std::vector<std::string> Statement::columns() const {
+  std::vector<std::string> names;
+  for (int i = 0; i < sqlite3_column_count(handle_.get()); ++i) {
+    names.emplace_back(sqlite3_column_name(handle_.get(), i));
+  }
+  return names;
+}
+
 Status Statement::finish() {
   while (true) {
     const Result<bool> more = next();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/result.hpp"
 
@@ -54,6 +55,12 @@ class Statement {
   std::int64_t integer(int column) const;
   std::string text(int column) const;
   bool is_null(int column) const;
+  bool is_integer(int column) const;
+  bool is_real(int column) const;
+  double real(int column) const;
+
+  /// The names of the columns.
+  std::vector<std::string> columns() const;
 
   /// Ends a run of next() early, so that it holds no snapshot of the database any longer.
   void reset();

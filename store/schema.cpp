@@ -221,6 +221,15 @@ UNION ALL
 SELECT d.decision, 'dropped', n.value, NULL FROM decided d JOIN json_each(d.verdicts, '$.dropped') n;
 )sql";
 
+constexpr const char* kTablesV2 = R"(
+CREATE TABLE plugin_state (
+  plugin TEXT NOT NULL,
+  key BLOB NOT NULL,
+  value BLOB NOT NULL,
+  PRIMARY KEY (plugin, key)
+) WITHOUT ROWID
+)";
+
 std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }
 
 Result<std::int64_t> version_of(const Database& database) {
@@ -267,6 +276,7 @@ Status take(Database& database, const Migration& step) {
 const std::vector<Migration>& migrations() {
   static const std::vector<Migration> steps{
       {1, fmt::format("PRAGMA application_id = {};{}{}{}", kApplicationId, kTablesV1, triggers_v1(), kViewsV1)},
+      {2, kTablesV2},
   };
   return steps;
 }

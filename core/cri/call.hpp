@@ -17,6 +17,13 @@ struct Answer {
   std::string body;  ///< the serialized response; empty unless `code` is kOk
 };
 
+/// An answer that a client got: to a unary call, or one message of a stream.
+struct Observation {
+  std::string path;     ///< as in Call::path()
+  std::string request;  ///< empty for a stream's
+  std::string response;
+};
+
 /// An intercepted unary call, held until somebody says how it goes on. Any thread may call any function.
 /// The order is: forward() once and, after its answer, finish() once; or reject() once, at any time before finish().
 /// A call that is dropped without either is answered UNAVAILABLE.

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "core/cri/listener_socket.hpp"
@@ -18,6 +19,9 @@ namespace {
 
 /// How long nothing is accepted after the process ran out of descriptors or memory.
 constexpr int kPauseMs = 100;
+/// How often the memory in use is looked at, and how often the connections are while it is too much.
+constexpr std::chrono::milliseconds kLookPeriod{500};
+constexpr std::chrono::milliseconds kSamplePeriod{20};
 
 }  // namespace
 
@@ -75,8 +79,9 @@ bool Listener::poll_for(int fd, std::uint32_t events) const {
   return ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-void Listener::start(std::function<void(UniqueFd)> on_connection) {
+void Listener::start(std::function<void(UniqueFd)> on_connection, std::function<void()> on_memory_full) {
   on_connection_ = std::move(on_connection);
+  on_memory_full_ = std::move(on_memory_full);
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "topolet-accept");
 }
@@ -92,6 +97,11 @@ void Listener::stop() {
   lock_.reset();
 }
 
+void Listener::hang_up() {
+  stop();
+  connections_.shut_down_all();
+}
+
 void Listener::unlink_own() const {
   struct stat file {};
   if (inode_ == 0 || ::lstat(options_.path.c_str(), &file) != 0) return;
@@ -101,9 +111,9 @@ void Listener::unlink_own() const {
 void Listener::run() {
   std::array<epoll_event, 16> events{};
   while (true) {
-    const int count =
-        ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), paused_ ? kPauseMs : -1);
+    const int count = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), wait_ms());
     if (paused_) resume();
+    if (std::chrono::steady_clock::now() >= next_look_) look_at_memory();
     for (int i = 0; i < count; ++i) {
       const int fd = events.at(static_cast<std::size_t>(i)).data.fd;
       if (fd == stop_event_.get()) return;
@@ -114,6 +124,41 @@ void Listener::run() {
       }
     }
   }
+}
+
+int Listener::wait_ms() const {
+  if (paused_) return kPauseMs;
+  return static_cast<int>((over_memory_ ? kSamplePeriod : kLookPeriod).count());
+}
+
+// gRPC bounds neither a header that never ends nor answers that nobody reads, and its quota makes no difference between
+// who fills the memory and who needs a little of it.
+void Listener::look_at_memory() {
+  const std::size_t bytes = resident_bytes();
+  const bool over = bytes > options_.max_memory_bytes;
+  if (!std::exchange(over_memory_, over) && over) {
+    log_.warn(
+        "topoletd uses {} MiB of memory, more than {} MiB (daemon.max-memory-mib); looking for connections "
+        "that flood it or do not read",
+        bytes >> 20, options_.max_memory_bytes >> 20);
+  }
+  memory_return_.look(bytes);
+  if (over && connections_.sample_backlogs()) relieve();
+  next_look_ = std::chrono::steady_clock::now() + (over ? kSamplePeriod : kLookPeriod);
+}
+
+void Listener::relieve() {
+  std::map<pid_t, int> ended;
+  for (const int fd : connections_.take_clogged()) {
+    ++ended[connections_.process_of(fd)];
+    ::shutdown(fd, SHUT_RDWR);
+    forget(fd);
+  }
+  for (const auto& [process, count] : ended) {
+    log_.warn("hung up on {} connection(s) of process {}: it sends without end, or does not read what it gets", count,
+              process);
+  }
+  if (on_memory_full_) on_memory_full_();
 }
 
 void Listener::accept_all() {
@@ -131,25 +176,39 @@ void Listener::accept_all() {
 
 void Listener::take(UniqueFd connection) {
   complained_ = false;
-  const bool full = connections_.size() >= options_.max_connections;
-  if (full != std::exchange(full_, full) && full) {
-    log_.warn("{} has {} connections, the most it takes; further ones are closed", options_.path, connections_.size());
-  }
-  if (full) return;
+  const pid_t process = peer_process(connection.get());
+  if (!make_room_for(process)) return;
   // gRPC shuts a connection down when it is done with it, and that shows on the duplicate. Without one, for want of
   // descriptors, the connection is served but not counted.
   UniqueFd duplicate(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   if (duplicate && poll_for(duplicate.get(), EPOLLRDHUP)) {
-    const int fd = duplicate.get();
-    connections_.insert_or_assign(fd, std::move(duplicate));
+    connections_.add(std::move(duplicate), process);
   }
   on_connection_(std::move(connection));
+}
+
+bool Listener::make_room_for(pid_t process) {
+  const bool full = connections_.size() >= options_.max_connections;
+  if (full != std::exchange(full_, full) && full) {
+    const Connections::Crowd crowd = connections_.largest();
+    log_.warn(
+        "{} has {} connections, the most it takes (daemon.max-connections), {} of them from process {}; until it "
+        "closes some, its further ones are closed and its newest make way for other processes",
+        options_.path, connections_.size(), crowd.connections, crowd.process);
+  }
+  if (!full) return true;
+  const std::optional<int> fd = connections_.to_end_for(process);
+  if (!fd) return false;
+  // gRPC, which owns the connection, sees this as its client's leaving.
+  ::shutdown(*fd, SHUT_RDWR);
+  forget(*fd);
+  return true;
 }
 
 void Listener::forget(int duplicate_fd) {
   // Closing alone does not end the poll: gRPC's descriptor keeps the connection open.
   ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, duplicate_fd, nullptr);
-  connections_.erase(duplicate_fd);
+  connections_.remove(duplicate_fd);
 }
 
 void Listener::pause(int error) {

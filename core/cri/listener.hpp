@@ -4,17 +4,19 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
-#include <unordered_map>
 
 #include "core/base/log.hpp"
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
+#include "core/cri/connections.hpp"
+#include "core/cri/memory.hpp"
 
 namespace topolet {
 
@@ -25,8 +27,10 @@ struct ListenerOptions {
   std::string like = {};
   /// A socket that somebody else (systemd) bound and listens on, taken over; −1: bind `path`. It is not unlinked.
   int inherited_fd = -1;
-  /// Further connections are closed at once.
+  /// A further one ends the newest of the process that holds the most, or is closed itself if that is its own process.
   std::size_t max_connections = 1024;
+  /// With more memory than this in use, connections that send without end or do not read are ended.
+  std::size_t max_memory_bytes = 512 << 20;
 };
 
 /// Owns the socket and the thread that accepts on it. Not for use by several threads.
@@ -40,10 +44,13 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  /// `on_connection` gets each connected, non-blocking socket, on the listener's thread. Once.
-  void start(std::function<void(UniqueFd)> on_connection);
+  /// `on_connection` gets each connected, non-blocking socket; `on_memory_full` runs a few times a second while there
+  /// is more memory in use than allowed. Both on the listener's thread. Once.
+  void start(std::function<void(UniqueFd)> on_connection, std::function<void()> on_memory_full = {});
   /// Ends the thread and closes the socket; unlinks it if it is still ours. Connections handed out live on.
   void stop();
+  /// Ends every connection that is left: their clients see UNAVAILABLE, not the CANCELLED of a gRPC server that stops.
+  void hang_up();
 
  private:
   Listener(const ListenerOptions& options, Log& log) : options_(options), log_(log) {}
@@ -57,9 +64,13 @@ class Listener {
   void run();
   void accept_all();
   void take(UniqueFd connection);
+  bool make_room_for(pid_t process);
   void forget(int duplicate_fd);
   void pause(int error);
   void resume();
+  int wait_ms() const;
+  void look_at_memory();
+  void relieve();
 
   const ListenerOptions options_;
   Log& log_;
@@ -70,13 +81,17 @@ class Listener {
   dev_t device_ = 0;
   ino_t inode_ = 0;  ///< 0: the file is not ours
   std::function<void(UniqueFd)> on_connection_;
+  std::function<void()> on_memory_full_;
   std::thread thread_;
 
   // The accepting thread's.
-  std::unordered_map<int, UniqueFd> connections_;  ///< a duplicate of each, to learn when it is over
+  Connections connections_;
   bool paused_ = false;
-  bool full_ = false;
-  bool complained_ = false;
+  bool full_ = false;  ///< and has said so
+  MemoryReturn memory_return_;
+  bool over_memory_ = false;
+  std::chrono::steady_clock::time_point next_look_{};
+  bool complained_ = false;  ///< of a failing accept
 };
 
 }  // namespace topolet

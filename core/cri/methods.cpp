@@ -8,9 +8,10 @@ namespace {
 
 // An unknown method may stream, and a stream breaks on the unary path, so only names that are known to be unary are
 // listed. The list serves both versions: what v1alpha2 lacks is refused by the runtime, not here.
-constexpr std::array<std::string_view, 29> kUnaryRuntimeMethods = {
+constexpr std::array<std::string_view, 31> kUnaryRuntimeMethods = {
     "Attach",
     "CheckpointContainer",
+    "CheckpointPod",
     "ContainerStats",
     "ContainerStatus",
     "CreateContainer",
@@ -28,6 +29,7 @@ constexpr std::array<std::string_view, 29> kUnaryRuntimeMethods = {
     "RemoveContainer",
     "RemovePodSandbox",
     "ReopenContainerLog",
+    "RestorePod",
     "RunPodSandbox",
     "RuntimeConfig",
     "StartContainer",

@@ -10,6 +10,7 @@
 
 #include "core/cri/methods.hpp"
 #include "core/cri/proxy_inbound.hpp"
+#include "core/cri/proxy_metadata.hpp"
 #include "core/cri/proxy_stream_call.hpp"
 #include "core/cri/proxy_unary_call.hpp"
 #include "core/cri/proxy_wiring.hpp"
@@ -27,6 +28,8 @@ void set_server_arguments(grpc::ServerBuilder& builder, const MessageLimits& lim
   // How often a client pings is between it and the runtime's habits; no reason to hang up on it.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Who connects and says nothing is let go.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
 }
 
 }  // namespace
@@ -37,33 +40,40 @@ class Proxy::Server {
 
   void start();
   void accept(UniqueFd connection);
+  bool connected() { return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY; }
   void call(const std::string& path, const std::string& request, std::chrono::milliseconds timeout,
             OwnCalls::Done done) {
     own_calls_->start(upstream_of(parse_method(path)), path, request, timeout, std::move(done));
   }
+  std::size_t cancel_unread_for(std::chrono::milliseconds age) { return wiring_->unread.cancel_older_than(age); }
+  void drain();
   void stop();
 
  private:
   void wait_for_call();
   void dispatch(const std::shared_ptr<Inbound>& inbound);
-  UnaryCall::Interest interest_in(const Method& method) const;
+  Interest interest_in(const Method& method) const;
   Upstream& upstream_of(const Method& method) {
     return method.image_service && wiring_->images != nullptr ? *wiring_->images : *wiring_->runtime;
   }
 
   Log& log_;
   const std::chrono::milliseconds grace_;
+  const std::size_t max_metadata_bytes_;
   std::shared_ptr<Wiring> wiring_;
   std::shared_ptr<OwnCalls> own_calls_;
+  std::shared_ptr<grpc::Channel> channel_;  ///< the runtime's
   std::unique_ptr<ConnectionWatch> watch_;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::atomic<bool> draining_ = false;
+  std::once_flag drained_;
   std::once_flag stopped_;
 };
 
-Proxy::Server::Server(const ProxyOptions& options, ProxyHooks hooks, Log& log) : log_(log), grace_(options.grace) {
+Proxy::Server::Server(const ProxyOptions& options, ProxyHooks hooks, Log& log)
+    : log_(log), grace_(options.grace), max_metadata_bytes_(static_cast<std::size_t>(options.max_metadata_bytes)) {
   // Debian builds abseil with its deadlock detector on, a tenth of the CPU time spent here.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const MessageLimits limits = limits_of(options);
@@ -78,7 +88,8 @@ Proxy::Server::Server(const ProxyOptions& options, ProxyHooks hooks, Log& log) :
     wiring_->images = std::make_unique<Upstream>(options.image_endpoint, "image", limits);
   }
   own_calls_ = std::make_shared<OwnCalls>(wiring_->loop);
-  watch_ = std::make_unique<ConnectionWatch>(wiring_->loop, wiring_->runtime->channel(), [this] {
+  channel_ = wiring_->runtime->channel();
+  watch_ = std::make_unique<ConnectionWatch>(wiring_->loop, channel_, [this] {
     log_.info("connected to the container runtime at {} again", wiring_->runtime->endpoint());
     if (wiring_->hooks.on_connected) wiring_->hooks.on_connected();
   });
@@ -107,32 +118,46 @@ void Proxy::Server::wait_for_call() {
 
 void Proxy::Server::dispatch(const std::shared_ptr<Inbound>& inbound) {
   if (draining_) return inbound->refuse({grpc::StatusCode::UNAVAILABLE, "topoletd is shutting down; try again"});
+  // gRPC holds each frame of a header to its limit, but not all of them together.
+  const std::size_t metadata = metadata_bytes(inbound->context.client_metadata());
+  if (metadata > max_metadata_bytes_) {
+    return inbound->refuse({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                            "the call has " + std::to_string(metadata) + " bytes of metadata; topolet passes at most " +
+                                std::to_string(max_metadata_bytes_) + " (daemon.max-metadata-mib)"});
+  }
   const Method method = parse_method(inbound->context.method());
-  const UnaryCall::Interest interest = interest_in(method);
+  const Interest interest = interest_in(method);
   Upstream& upstream = upstream_of(method);
-  if (method.known_unary || interest.intercepted || interest.observed) {
+  if (method.known_unary || interest.intercepted) {
     std::make_shared<UnaryCall>(wiring_, inbound, upstream)->serve(interest);
   } else {
-    std::make_shared<StreamCall>(wiring_, inbound, upstream)->serve();
+    std::make_shared<StreamCall>(wiring_, inbound, upstream)->serve(interest);
   }
 }
 
-UnaryCall::Interest Proxy::Server::interest_in(const Method& method) const {
+Interest Proxy::Server::interest_in(const Method& method) const {
   if (!method.runtime_service) return {};
   return {.intercepted = wiring_->hooks.intercepted.count(method.name) != 0,
           .observed = wiring_->hooks.observed.count(method.name) != 0};
 }
 
-void Proxy::Server::stop() {
-  std::call_once(stopped_, [this] {
+void Proxy::Server::drain() {
+  std::call_once(drained_, [this] {
     draining_ = true;
     wiring_->serving.wait_for_none(std::chrono::steady_clock::now() + grace_);
+  });
+}
+
+void Proxy::Server::stop() {
+  drain();
+  std::call_once(stopped_, [this] {
     wiring_->loop.close();
     own_calls_->cancel_all();
     // A deadline in the past: what is still there, endless streams above all, is cancelled at once.
     server_->Shutdown(std::chrono::system_clock::now());
     wiring_->loop.wait_until_idle();
     watch_->close();
+    channel_.reset();
     wiring_->runtime->close();
     if (wiring_->images != nullptr) wiring_->images->close();
     wiring_->loop.join();
@@ -148,10 +173,16 @@ void Proxy::start() { server_->start(); }
 
 void Proxy::accept(UniqueFd connection) { server_->accept(std::move(connection)); }
 
+bool Proxy::connected() const { return server_->connected(); }
+
 void Proxy::call(std::string path, std::string request, std::chrono::milliseconds timeout,
                  std::function<void(const Answer&)> done) {
   server_->call(path, request, timeout, std::move(done));
 }
+
+std::size_t Proxy::cancel_unread_for(std::chrono::milliseconds age) { return server_->cancel_unread_for(age); }
+
+void Proxy::drain() { server_->drain(); }
 
 void Proxy::stop() { server_->stop(); }
 

@@ -29,8 +29,7 @@ struct ProxyHooks {
   std::function<void(std::shared_ptr<Call>)> on_call;
 
   std::set<std::string, std::less<>> observed;
-  /// Runs after an OK answer went on to the client.
-  std::function<void(const std::string& path, const std::string& request, const std::string& response)> on_observed;
+  std::function<void(Observation)> on_observed;  ///< after the answer went on to the client
 
   /// The runtime can be reached again after it could not be. (Not the first time, if that succeeds at once.)
   std::function<void()> on_connected;
@@ -50,12 +49,20 @@ class Proxy final : public Runtime {
   /// Serves one client on its connected, non-blocking socket.
   void accept(UniqueFd connection);
 
+  /// Whether the channel to the runtime is up.
+  bool connected() const;
+
   /// As Runtime::call; after stop() `done` runs at once, on the caller's thread, with UNAVAILABLE.
   void call(std::string path, std::string request, std::chrono::milliseconds timeout,
             std::function<void(const Answer&)> done) override;
 
-  /// Refuses new calls, waits `grace` for unary ones, cancels everything that is left and ends the I/O thread. Calls
-  /// that the core still holds may be used afterwards; they end CANCELLED.
+  /// Cancels the unary calls whose clients have not read their answers for so long; returns how many.
+  std::size_t cancel_unread_for(std::chrono::milliseconds age);
+
+  /// Refuses new calls and waits `grace` for unary ones.
+  void drain();
+  /// Drains, cancels everything that is left and ends the I/O thread. Calls that the core still holds may be used
+  /// afterwards; they end CANCELLED.
   void stop();
 
  private:

@@ -14,7 +14,10 @@ void EventLoop::start() {
 void EventLoop::run() {
   void* tag = nullptr;
   bool ok = false;
-  while (queue_->Next(&tag, &ok)) static_cast<Tag*>(tag)->on_event(ok);
+  while (queue_->Next(&tag, &ok)) {
+    mark_taken(tag);
+    static_cast<Tag*>(tag)->on_event(ok);
+  }
 }
 
 bool EventLoop::try_begin() {

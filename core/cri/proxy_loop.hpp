@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/happens_before.hpp"
 #include "core/base/mutex.hpp"
 
 namespace topolet {
@@ -68,6 +69,7 @@ class Op final : public Tag {
   void* arm(std::shared_ptr<Owner> owner) {
     loop_.begin();
     owner_ = std::move(owner);
+    mark_handed_over(static_cast<Tag*>(this));
     return static_cast<Tag*>(this);
   }
   /// For an operation that will never report.

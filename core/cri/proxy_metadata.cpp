@@ -10,16 +10,9 @@
 namespace topolet {
 namespace {
 
-constexpr std::array<std::string_view, 10> kOwnedKeys = {
-    "content-type",
-    "grpc-accept-encoding",
-    "grpc-encoding",
-    "grpc-internal-encoding-request",
-    "grpc-message",
-    "grpc-previous-rpc-attempts",
-    "grpc-status",
-    "grpc-timeout",
-    "te",
+constexpr std::array<std::string_view, 9> kOwnedKeys = {
+    "content-type", "grpc-accept-encoding", "grpc-encoding", "grpc-internal-encoding-request",
+    "grpc-message", "grpc-status",          "grpc-timeout",  "te",
     "user-agent",
 };
 
@@ -35,6 +28,13 @@ bool is_sendable(const grpc::string_ref& key, const grpc::string_ref& value) {
   const grpc_slice key_slice = borrow(key);
   if (grpc_header_key_is_legal(key_slice) == 0) return false;
   return grpc_is_binary_header(key_slice) != 0 || grpc_header_nonbin_value_is_legal(borrow(value)) != 0;
+}
+
+std::size_t metadata_bytes(const MetadataMap& metadata) {
+  constexpr std::size_t kPerEntry = 32;
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : metadata) bytes += key.size() + value.size() + kPerEntry;
+  return bytes;
 }
 
 void copy_request_metadata(const grpc::ServerContext& from, grpc::ClientContext& to) {

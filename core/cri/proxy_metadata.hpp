@@ -26,6 +26,9 @@ void copy_metadata(const MetadataMap& from, Add add) {
   }
 }
 
+/// As HTTP/2 counts it (RFC 9113, section 6.5.2).
+std::size_t metadata_bytes(const MetadataMap& metadata);
+
 /// `from` the client, with its deadline.
 void copy_request_metadata(const grpc::ServerContext& from, grpc::ClientContext& to);
 void copy_initial_metadata(const grpc::ClientContext& from, grpc::ServerContext& to);

@@ -21,7 +21,8 @@ StreamCall::StreamCall(std::shared_ptr<Wiring> wiring, std::shared_ptr<Inbound> 
       status_op_(wiring_->loop),
       status_sent_op_(wiring_->loop) {}
 
-void StreamCall::serve() {
+void StreamCall::serve(Interest interest) {
+  interest_ = interest;
   copy_request_metadata(inbound_->context, upstream_context_);
   runtime_ = upstream_.stub().PrepareCall(&upstream_context_, inbound_->context.method(), wiring_->loop.queue());
   runtime_->StartCall(started_op_.arm(shared_from_this()));
@@ -70,6 +71,7 @@ void StreamCall::on_runtime_message(bool ok) {
 
 void StreamCall::on_message_returned(bool ok) {
   if (!ok) upstream_context_.TryCancel();
+  if (ok && interest_.observed) wiring_->hooks.on_observed({inbound_->context.method(), {}, flatten(to_client_)});
   read_runtime();
 }
 

@@ -19,7 +19,7 @@ class StreamCall : public std::enable_shared_from_this<StreamCall> {
  public:
   StreamCall(std::shared_ptr<Wiring> wiring, std::shared_ptr<Inbound> inbound, Upstream& upstream);
 
-  void serve();
+  void serve(Interest interest);
 
  private:
   void on_started(bool ok);
@@ -45,6 +45,7 @@ class StreamCall : public std::enable_shared_from_this<StreamCall> {
   const std::shared_ptr<Wiring> wiring_;
   const std::shared_ptr<Inbound> inbound_;
   Upstream& upstream_;
+  Interest interest_;
   grpc::ClientContext upstream_context_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> runtime_;
   grpc::ByteBuffer to_runtime_;

@@ -4,6 +4,7 @@
 
 #include "core/cri/methods.hpp"
 #include "core/cri/proxy_metadata.hpp"
+#include "core/cri/proxy_stream_call.hpp"
 #include "core/cri/upstream_call.hpp"
 
 namespace topolet {
@@ -25,16 +26,24 @@ void UnaryCall::serve(Interest interest) {
 }
 
 void UnaryCall::on_request(bool ok) {
-  if (!ok) {
-    return reject({grpc::StatusCode::INTERNAL, "the client sent no request message with " + path_});
-  }
-  if (interest_.intercepted || interest_.observed) request_bytes_ = flatten(request_);
+  if (!ok) return relay_without_message();
   if (interest_.intercepted) {
+    request_bytes_ = flatten(request_);
     wiring_->hooks.on_call(std::make_shared<InterceptedCall>(shared_from_this()));
     return;
   }
   MutexLock lock(mutex_);
   if (!ended_) start_upstream(request_);
+}
+
+/// What becomes of a call that brings no message is for the runtime to say; gRPC can send such a one as a stream only.
+void UnaryCall::relay_without_message() {
+  {
+    MutexLock lock(mutex_);
+    if (ended_) return;
+  }
+  wiring_->serving.remove();
+  std::make_shared<StreamCall>(wiring_, inbound_, upstream_)->serve({});
 }
 
 bool UnaryCall::cancelled() const {
@@ -78,7 +87,7 @@ void UnaryCall::on_answer(bool) {
   if (interest_.observed && !interest_.intercepted && status_.ok()) observe();
 }
 
-void UnaryCall::observe() const { wiring_->hooks.on_observed(path_, request_bytes_, flatten(response_)); }
+void UnaryCall::observe() const { wiring_->hooks.on_observed({path_, flatten(request_), flatten(response_)}); }
 
 void UnaryCall::finish() {
   MutexLock lock(mutex_);
@@ -92,6 +101,7 @@ void UnaryCall::send_answer() {
   copy_trailers(upstream_context_, context);
   void* tag = sent_op_.arm(shared_from_this());
   if (status_.ok() && response_.Valid()) {
+    if (response_.Length() >= Unread::kLeastBytes) wiring_->unread.add(inbound_);
     inbound_->stream.WriteAndFinish(response_, grpc::WriteOptions(), status_, tag);
   } else {
     inbound_->stream.Finish(status_, tag);

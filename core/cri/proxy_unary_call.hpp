@@ -24,11 +24,6 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
 
   UnaryCall(std::shared_ptr<Wiring> wiring, std::shared_ptr<Inbound> inbound, Upstream& upstream);
 
-  /// What the core asked for, by the hooks.
-  struct Interest {
-    bool intercepted = false;
-    bool observed = false;
-  };
   /// I/O thread.
   void serve(Interest interest);
 
@@ -42,7 +37,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
  private:
   void on_request(bool ok);
   void on_answer(bool ok);
-  void on_sent(bool) {}
+  void on_sent(bool) { wiring_->unread.remove(inbound_); }
+  void relay_without_message();
   void on_end(bool cancelled) TOPOLET_EXCLUDES(mutex_);
 
   void start_upstream(const grpc::ByteBuffer& request) TOPOLET_REQUIRES(mutex_);

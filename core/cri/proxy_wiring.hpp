@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <memory>
 
 #include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 #include "core/cri/proxy.hpp"
+#include "core/cri/proxy_inbound.hpp"
 #include "core/cri/proxy_loop.hpp"
 #include "core/cri/upstream.hpp"
 
@@ -36,6 +38,34 @@ class Serving {
   std::size_t count_ TOPOLET_GUARDED_BY(mutex_) = 0;
 };
 
+/// The large answers to unary calls that their clients have not read to the end. Any thread.
+class Unread {
+ public:
+  /// Smaller ones are not worth the counting.
+  static constexpr std::size_t kLeastBytes = 16 << 10;
+
+  void add(const std::shared_ptr<Inbound>& call) TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    since_.emplace(call, std::chrono::steady_clock::now());
+  }
+  void remove(const std::shared_ptr<Inbound>& call) TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    since_.erase(call);
+  }
+  /// How many there were.
+  std::size_t cancel_older_than(std::chrono::milliseconds age) TOPOLET_EXCLUDES(mutex_);
+
+ private:
+  Mutex mutex_;
+  std::map<std::shared_ptr<Inbound>, std::chrono::steady_clock::time_point> since_ TOPOLET_GUARDED_BY(mutex_);
+};
+
+/// What the core asked for of one call, by the hooks.
+struct Interest {
+  bool intercepted = false;
+  bool observed = false;
+};
+
 /// Shared by the proxy and its calls: a Call that the core still holds may outlive the proxy.
 struct Wiring {
   Wiring(std::unique_ptr<grpc::ServerCompletionQueue> queue, ProxyHooks proxy_hooks)
@@ -46,6 +76,7 @@ struct Wiring {
   std::unique_ptr<Upstream> runtime;
   std::unique_ptr<Upstream> images;  ///< null: the runtime's
   Serving serving;
+  Unread unread;
 };
 
 }  // namespace topolet

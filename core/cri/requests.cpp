@@ -42,12 +42,9 @@ Qos qos_of(const lens::CreateContainerRequest& request) {
 
 /// The ledger knows a container by (pod uid, name, attempt); the kubelet and crictl always send all three.
 Status check_identity(const lens::CreateContainerRequest& request) {
-  const char* missing = nullptr;
-  if (request.config().metadata().name().empty()) missing = "config.metadata.name";
-  if (request.sandbox_config().metadata().uid().empty()) missing = "sandbox_config.metadata.uid";
-  if (missing == nullptr) return {};
-  return Error{Code::kInvalidArgument, std::string("CreateContainerRequest: ") + missing +
-                                           " is empty: topolet places containers by pod uid and name; set it"};
+  if (!request.config().metadata().name().empty()) return {};
+  return Error{Code::kInvalidArgument,
+               "CreateContainerRequest: config.metadata.name is empty: topolet places containers by name; set it"};
 }
 
 struct Bounds {
@@ -66,6 +63,11 @@ Result<Bounds> read_bounds(const lens::Resources& resources, std::string_view me
 void set_sets(const CpuSet& cpus, const NodeSet& mems, lens::Resources& resources) {
   resources.set_cpuset_cpus(cpus.to_string());
   if (!mems.empty()) resources.set_cpuset_mems(mems.to_string());
+}
+
+void add_entry(const std::string& key, const std::string& value, lens::Entry& entry) {
+  entry.set_key(key);
+  entry.set_value(value);
 }
 
 Result<std::string> read_new_id(const std::string& response, std::string_view message_name) {
@@ -149,8 +151,10 @@ Result<std::string> read_target_id(const std::string& request) {
   return parsed->id();
 }
 
-std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems) {
+std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, const AddedFields& added) {
   lens::CreateContainerRequest patch;
+  for (const auto& [name, value] : added.env) add_entry(name, value, *patch.mutable_config()->add_envs());
+  for (const auto& [key, value] : added.annotations) add_entry(key, value, *patch.mutable_config()->add_annotations());
   set_sets(cpus, mems, *patch.mutable_config()->mutable_linux()->mutable_resources());
   return patch.SerializeAsString();
 }

@@ -81,12 +81,15 @@ struct ContainerList {
   std::vector<ContainerInfo> containers;
 };
 Result<ContainerList> read_list_containers(const std::string& request, const std::string& response);
+/// One message of GetContainerEvents: the id of the container that stopped or was deleted; empty for other events.
+Result<std::string> read_end_event(const std::string& event);
 Result<std::vector<Sandbox>> read_list_pod_sandbox(const std::string& response);
 Result<ContainerDetail> read_container_status(const std::string& response, const DemandRules& rules);
 
 // Patches: serialized messages to be appended to the original bytes.
-/// Sets linux.resources.cpuset_cpus, and cpuset_mems unless `mems` is empty, of a CreateContainerRequest.
-std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems);
+/// Sets linux.resources.cpuset_cpus, and cpuset_mems unless `mems` is empty, of a CreateContainerRequest; adds `added`
+/// behind what it has.
+std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, const AddedFields& added = {});
 /// The same of an UpdateContainerResourcesRequest.
 std::string patch_update_container_resources(const CpuSet& cpus, const NodeSet& mems);
 

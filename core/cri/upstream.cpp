@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <climits>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +19,8 @@ grpc::ChannelArguments channel_arguments(const MessageLimits& limits) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // A retry is the client's to make: a create sent twice would be two containers.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // An idle channel would be closed, and its return taken for the runtime's.
+  arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -94,6 +97,7 @@ void ConnectionWatch::look() {
 
 void ConnectionWatch::wait() {
   if (channel_ == nullptr) return;
+  mark_handed_over(static_cast<Tag*>(this));
   // Not counted by the loop: after close() it ends with its deadline, however long held calls keep the channel alive.
   channel_->NotifyOnStateChange(state_, std::chrono::system_clock::now() + kWatchPeriod, loop_.queue(),
                                 static_cast<Tag*>(this));

@@ -54,7 +54,13 @@ Bookings::Bookings(Parts parts)
       journal_(parts.journal),
       lanes_(parts.lanes),
       clock_(std::move(parts.clock)),
-      log_(parts.log) {}
+      log_(parts.log),
+      happened_(std::move(parts.happened)) {}
+
+void Bookings::tell(Happening::Kind kind, const ContainerKey& key) const {
+  const Holding* holding = ledger_.find(key);
+  if (happened_ && holding != nullptr && holding->state == HoldingState::kBound) happened_(kind, *holding);
+}
 
 void Bookings::load(const std::vector<LiveRow>& rows, std::uint64_t generation) {
   ledger_ = Ledger(ledger_.rules(), generation + 1);
@@ -69,6 +75,7 @@ void Bookings::load(const std::vector<LiveRow>& rows, std::uint64_t generation) 
   journal_.write([generation = ledger_.generation(), at = now_ms(), pool = ledger_.pool()](Store& store) {
     return store.add_pool(generation, at, pool);
   });
+  for (const auto& [key, holding] : ledger_.holdings()) tell(Happening::Kind::kPlaced, key);
 }
 
 DecidedRow Bookings::row_for(const Workload& workload, std::string_view event) const {
@@ -110,15 +117,20 @@ std::vector<std::string> Bookings::place(const Workload& workload, const Decisio
   row.reason = decision.reason;
   row.verdicts = decision.verdicts;
   denied_.erase(workload.key);
-  return book(std::move(holding), std::move(row));
+  std::vector<std::string> in_the_way = book(std::move(holding), std::move(row));
+  tell(Happening::Kind::kMoved, workload.key);
+  return in_the_way;
 }
 
 std::vector<std::string> Bookings::place_bound(const Workload& workload, const Decision& decision,
                                                std::string_view event, const ContainerInfo& container) {
+  const Holding* before = ledger_.find(workload.key);
+  const bool known = before != nullptr && before->state == HoldingState::kBound;
   std::vector<std::string> in_the_way = place(workload, decision, event);
   ledger_.bind(workload.key, container.id);
   if (container.state != ContainerState::kCreated) ledger_.set_started(workload.key);
   add_outcome(*ledger_.find(workload.key), "bound", {});
+  if (!known) tell(Happening::Kind::kPlaced, workload.key);
   return in_the_way;
 }
 
@@ -158,6 +170,7 @@ void Bookings::let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withhel
   row.container_id = holding.container_id;
   row.reason = "it has left the CPUs it had before";
   book(std::move(holding), std::move(row));
+  tell(Happening::Kind::kMoved, key);
 }
 
 void Bookings::restore(const Holding& before, const std::string& why) {
@@ -166,6 +179,7 @@ void Bookings::restore(const Holding& before, const std::string& why) {
   row.container_id = before.container_id;
   row.reason = why;
   book(before, std::move(row));
+  tell(Happening::Kind::kMoved, before.workload.key);
 }
 
 void Bookings::deny(const Workload& workload, const Decision& decision) {
@@ -218,6 +232,7 @@ void Bookings::yes(const ContainerKey& key, const std::string& container_id, con
   const Holding& holding = *ledger_.find(key);
   add_outcome(holding, "bound", {});
   if (holding.placement.mode != Mode::kForeign) lanes_.open(container_id, sent, target_of(holding));
+  tell(Happening::Kind::kPlaced, key);
 }
 
 void Bookings::no(const ContainerKey& key, const Answer& answer) {
@@ -238,6 +253,7 @@ void Bookings::found(const ContainerKey& key, const ContainerInfo& container) {
   const Holding& holding = *ledger_.find(key);
   add_outcome(holding, "bound", {});
   if (holding.placement.mode != Mode::kForeign) lanes_.open(container.id, std::nullopt, target_of(holding));
+  tell(Happening::Kind::kPlaced, key);
 }
 
 void Bookings::take_over(const ContainerKey& key) { ledger_.set_in_flight(key); }
@@ -249,7 +265,12 @@ void Bookings::time_out(const ContainerKey& key) {
   release(key, "pending-timeout");
 }
 
-void Bookings::started(const ContainerKey& key) { ledger_.set_started(key); }
+void Bookings::started(const ContainerKey& key) {
+  const Holding* before = ledger_.find(key);
+  if (before == nullptr || before->started) return;
+  ledger_.set_started(key);
+  tell(Happening::Kind::kStarted, key);
+}
 
 void Bookings::resize(const ContainerKey& key, const Demand& demand) {
   const Holding* before = ledger_.find(key);
@@ -260,11 +281,13 @@ void Bookings::resize(const ContainerKey& key, const Demand& demand) {
   row.container_id = holding.container_id;
   row.reason = "new resources; the CPUs stay";
   book(std::move(holding), std::move(row));
+  tell(Happening::Kind::kResized, key);
 }
 
 void Bookings::release(const ContainerKey& key, const std::string& cause) {
   const Holding* found = ledger_.find(key);
   if (found == nullptr) return;
+  tell(Happening::Kind::kReleased, key);
   const Holding holding = *found;
   const CpuSet pool_before = ledger_.pool();
   const std::vector<ContainerKey> moved = ledger_.release(key);
@@ -311,6 +334,7 @@ void Bookings::propagate(const std::vector<ContainerKey>& moved, const CpuSet& p
   for (const ContainerKey& key : moved) {
     const Holding& holding = *ledger_.find(key);
     if (holding.state == HoldingState::kBound) lanes_.set_target(holding.container_id, target_of(holding));
+    tell(Happening::Kind::kMoved, key);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "core/placement/decide.hpp"
 #include "core/placement/lanes.hpp"
 #include "core/placement/ledger.hpp"
+#include "core/plugin/happenings.hpp"
 #include "store/store.hpp"
 
 namespace topolet {
@@ -30,6 +32,8 @@ class Bookings {
     Lanes& lanes;
     Clock clock;
     Log& log;
+    /// Hears of containers that the runtime has: of each change once it is booked, before a release. May be empty.
+    std::function<void(Happening::Kind, const Holding&)> happened = {};
   };
   explicit Bookings(Parts parts);
 
@@ -76,6 +80,7 @@ class Bookings {
  private:
   using DecisionCell = std::shared_ptr<std::int64_t>;
 
+  void tell(Happening::Kind kind, const ContainerKey& key) const;
   DecidedRow row_for(const Workload& workload, std::string_view event) const;
   std::vector<std::string> book(Holding holding, DecidedRow row);
   void end(const Holding& holding, const std::string& cause);
@@ -89,6 +94,7 @@ class Bookings {
   Lanes& lanes_;
   Clock clock_;
   Log& log_;
+  const std::function<void(Happening::Kind, const Holding&)> happened_;
 
   struct Denied {
     std::string reason;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace topolet {
@@ -24,7 +25,6 @@ bool leaves_doubt(Code code) {
 }
 
 void Creates::handle(const std::shared_ptr<Call>& call) {
-  if (call->cancelled()) return call->reject({Code::kCancelled, "the caller has gone"});
   Result<Workload> workload = read_create_container(call->request(), room_.demand_rules);
   if (!workload) return call->reject(workload.error());
   auto creation = std::make_shared<Creation>();
@@ -33,8 +33,19 @@ void Creates::handle(const std::shared_ptr<Call>& call) {
   if (const Sandbox* sandbox = room_.sandboxes.find(creation->workload.key.sandbox_id); sandbox != nullptr) {
     creation->workload.runtime_handler = sandbox->runtime_handler;
     creation->workload.key.sandbox_id = sandbox->id;
+    // A request need not repeat who the pod is.
+    if (creation->workload.key.pod_uid.empty()) {
+      creation->workload.key.pod_uid = sandbox->pod_uid;
+      creation->workload.pod_name = sandbox->pod_name;
+      creation->workload.pod_namespace = sandbox->pod_namespace;
+    }
   }
   if (!room_.sandboxes.places(creation->workload.runtime_handler)) return pass_foreign(creation);
+  consider(creation);
+}
+
+void Creates::consider(const CreationPtr& creation) {
+  if (creation->call->cancelled()) return creation->call->reject({Code::kCancelled, "the caller has gone"});
   if (const Holding* holding = room_.bookings.ledger().find(creation->workload.key); holding != nullptr) {
     return resume(creation, *holding);
   }
@@ -83,11 +94,27 @@ void Creates::release_earlier_attempts(const ContainerKey& key) {
   }
 }
 
+bool Creates::has_earlier_attempt(const ContainerKey& key) const {
+  const auto keys = room_.bookings.ledger().in_sandbox(key.sandbox_id);
+  return std::any_of(keys.begin(), keys.end(), [&key](const ContainerKey& other) {
+    return other.name == key.name && other.attempt < key.attempt;
+  });
+}
+
+/// The kubelet may know of an exit before topolet does, and asks for the next container at once.
+bool Creates::ask_runtime_first(const CreationPtr& creation) {
+  if (std::exchange(creation->asked_runtime, true)) return false;
+  reconcile([this, creation] { consider(creation); });
+  return true;
+}
+
 void Creates::decide(const CreationPtr& creation) {
   const Workload& workload = creation->workload;
   release_earlier_attempts(workload.key);
+  if (has_earlier_attempt(workload.key) && ask_runtime_first(creation)) return;
   const Decision decision = room_.placer.place(room_.bookings.ledger(), workload);
   if (decision.denied) {
+    if (ask_runtime_first(creation)) return;
     room_.bookings.deny(workload, decision);
     room_.log.warn("{}/{}/{}: denied: {}", workload.pod_namespace, workload.pod_name, workload.key.name,
                    decision.reason);
@@ -120,7 +147,7 @@ void Creates::forward(const CreationPtr& creation) {
     return withdraw(creation, {Code::kCancelled, "the caller has gone"}, "cancelled");
   }
   creation->sent = Bookings::target_of(*holding);
-  creation->call->forward(patch_create_container(creation->sent.cpus, creation->sent.mems),
+  creation->call->forward(patch_create_container(creation->sent.cpus, creation->sent.mems, holding->placement.added),
                           [this, creation](const Answer& answer) {
                             room_.loop.post([this, creation, answer] { answered(creation, answer); });
                           });

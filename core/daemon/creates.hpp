@@ -1,6 +1,7 @@
 // The way of one CreateContainer: from the request to the answer.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@ class Creates {
  public:
   explicit Creates(Room& room) : room_(room) {}
 
+  /// Brings runtime and ledger together and then runs `then`, whether or not the runtime could be asked.
+  std::function<void(std::function<void()> then)> reconcile;
+
   void handle(const std::shared_ptr<Call>& call);
 
  private:
@@ -23,9 +27,13 @@ class Creates {
     Workload workload;
     CpusetTarget sent;
     bool was_in_doubt = false;
+    bool asked_runtime = false;
   };
   using CreationPtr = std::shared_ptr<Creation>;
 
+  void consider(const CreationPtr& creation);
+  bool has_earlier_attempt(const ContainerKey& key) const;
+  bool ask_runtime_first(const CreationPtr& creation);
   void pass_foreign(const CreationPtr& creation);
   void resume(const CreationPtr& creation, const Holding& holding);
   void release_earlier_attempts(const ContainerKey& key);

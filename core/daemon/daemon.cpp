@@ -1,6 +1,7 @@
 #include "core/daemon/daemon.hpp"
 
 #include <fmt/format.h>
+#include <topolet/events.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,13 +11,21 @@
 #include <string_view>
 #include <utility>
 
+#include "core/daemon/descriptors.hpp"
+#include "core/daemon/plugin_state.hpp"
+#include "core/daemon/service_manager.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/plugin/crash_mark.hpp"
 #include "core/topology/discover.hpp"
 #include "core/topology/kubepods.hpp"
 
 namespace topolet {
 namespace {
 
+/// How long a large answer may go unread while there is too much memory in use.
+constexpr std::chrono::seconds kUnreadAge{1};
+/// How long the operator waits for the engine.
+constexpr std::chrono::seconds kPatience{5};
 constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
 
 std::string read_boot_id() {
@@ -25,8 +34,6 @@ std::string read_boot_id() {
   std::getline(in, id);
   return id;
 }
-
-std::string_view short_name(const std::string& path) { return std::string_view(path).substr(path.rfind('/') + 1); }
 
 std::int64_t memory_total(const Topology& topology) {
   return std::accumulate(topology.nodes.begin(), topology.nodes.end(), std::int64_t{0},
@@ -76,13 +83,25 @@ Status check_endpoints(const DaemonOptions& options) {
   return {};
 }
 
-Status make_parent(const std::string& socket_path) {
+Status make_parent(const std::string& socket_path, const char* option) {
   const std::filesystem::path parent = std::filesystem::path(socket_path).parent_path();
   std::error_code error;
   std::filesystem::create_directories(parent, error);
   if (!error) return {};
   return Error{Code::kFailedPrecondition,
-               fmt::format("cannot make the directory {} of daemon.listen: {}", parent.string(), error.message())};
+               fmt::format("cannot make the directory {} of {}: {}", parent.string(), option, error.message())};
+}
+
+/// The directory that plugins are loaded from changes with a restart only.
+RawConfig with_plugin_dir(RawConfig raw, const std::filesystem::path& plugin_dir) {
+  bool is_set = false;
+  for (Setting& setting : raw.settings) {
+    if (setting.section != "daemon" || setting.key != "plugin-dir") continue;
+    setting.value = plugin_dir.string();
+    is_set = true;
+  }
+  if (!is_set) raw.settings.push_back({"daemon", "plugin-dir", plugin_dir.string(), raw.file.string()});
+  return raw;
 }
 
 }  // namespace
@@ -107,21 +126,25 @@ Status Daemon::open_store(const Options& options) {
   return {};
 }
 
-Status Daemon::create_policies(const Options& options, const std::vector<PluginLibrary>& libraries) {
-  for (const PluginOptions& plugin : options.plugins) {
-    const auto library = std::find_if(libraries.begin(), libraries.end(),
-                                      [&](const PluginLibrary& candidate) { return candidate.id() == plugin.name; });
-    if (library == libraries.end()) {
-      return Error{Code::kNotFound, fmt::format("plugin {} is enabled but was not loaded", plugin.name)};
-    }
-    auto policy = library->create({plugin.values.begin(), plugin.values.end()}, log_);
-    if (!policy) return policy.error();
-    voters_.push_back({*std::move(policy), plugin.weight, plugin.fail_closed});
-    log_->info("plugin {} {} from {}", library->id(), library->version(), library->path().string());
+Status Daemon::open_crash_log(const DaemonOptions& options) {
+  auto opened = CrashLog::open(options.state_dir / "plugin-crashes", Clock().wall().count());
+  if (!opened) return opened.error();
+  crashes_ = *std::move(opened);
+  for (const Crash& crash : crashes_->news()) {
+    log_->error("topoletd ended by {} in {}() of plugin {}; {} such crashes in {} minutes and it is not asked any more",
+                crash.signal, crash.call, crash.plugin, CrashLog::kStrikes, CrashLog::kWindow.count());
   }
-  policies_ = std::make_unique<PolicyThread>(
-      PolicyThread::Options{.deadline = options.placement.deadline, .clock = {}, .log = log_});
+  stamp_crashes_to(crashes_->fd());
   return {};
+}
+
+Status Daemon::create_plugins(const Setup& setup) {
+  auto values = PluginValues::open(setup.config.options.daemon.state_dir);
+  if (!values) return values.error();
+  plugins_ = std::make_unique<Plugins>(
+      PolicyThread::Options{.deadline = setup.config.options.placement.deadline, .clock = {}, .log = log_}, *crashes_,
+      std::make_shared<StateInDatabase>(*std::move(values)));
+  return plugins_->replace(setup, Plugins::Past::kCounts);
 }
 
 Status Daemon::make_engine(const Options& options) {
@@ -140,9 +163,14 @@ Status Daemon::make_engine(const Options& options) {
   const PlacementOptions& placement = options.placement;
   const auto decide_with_policies = [this,
                                      rules = placement.rules](const std::shared_ptr<const PolicyRequest>& request) {
-    return policies_->run_as<Decision>(
-        voters_, [request, rules](const std::vector<Voter>& voters) { return decide(*request, rules, voters); });
+    Decision decision = plugins_->decide<Decision>(
+        [request, rules](const std::vector<Voter>& voters) { return decide(*request, rules, voters); });
+    for (const Decision::BadAnswer& bad : decision.bad_answers) plugins_->report_bad_answer(bad.policy, bad.what);
+    return decision;
   };
+  const auto hears = [this] { return plugins_->has(TOPOLET_EVENTS_ID); };
+  const auto notify = [this](std::shared_ptr<const Happening> happening) { plugins_->notify(std::move(happening)); };
+  const auto tick = [this](const auto& view) { return plugins_->tick(view); };
   Engine::Options engine;
   engine.handlers = placement.handlers;
   engine.pending_timeout = placement.pending_timeout;
@@ -157,49 +185,167 @@ Status Daemon::make_engine(const Options& options) {
                                                                                   .decide = decide_with_policies},
                                                                       .kernel = Kernel(),
                                                                       .clock = {},
-                                                                      .log = *log_});
+                                                                      .log = *log_,
+                                                                      .somebody_hears = hears,
+                                                                      .notify = notify,
+                                                                      .tick_plugins = tick});
   return engine_->start();
 }
 
-Result<std::unique_ptr<Daemon>> Daemon::start(const Options& options, const std::vector<PluginLibrary>& libraries,
-                                              const std::shared_ptr<Log>& log) {
-  std::unique_ptr<Daemon> daemon(new Daemon());
-  daemon->log_ = log;
-  if (Status apart = check_endpoints(options.daemon); !apart) return apart.error();
-  if (Status ready = make_parent(options.daemon.listen); !ready) return ready.error();
-  auto listener = Listener::open({.path = options.daemon.listen, .like = options.daemon.runtime}, *log);
+Status Daemon::open_listener(const DaemonOptions& options) {
+  if (Status apart = check_endpoints(options); !apart) return apart;
+  if (Status ready = make_parent(options.listen, "daemon.listen"); !ready) return ready;
+  const Result<int> inherited = take_inherited_socket(options.listen);
+  if (!inherited) return inherited.error();
+  auto listener = Listener::open({.path = options.listen,
+                                  .like = options.runtime,
+                                  .inherited_fd = *inherited,
+                                  .max_connections = allow_connections(options.max_connections, *log_),
+                                  .max_memory_bytes = options.max_memory_bytes},
+                                 *log_);
   if (!listener) return listener.error();
-  daemon->listener_ = *std::move(listener);
-  if (Status opened = daemon->open_store(options); !opened) return opened.error();
-  if (Status created = daemon->create_policies(options, libraries); !created) return created.error();
+  listener_ = *std::move(listener);
+  return {};
+}
 
+void Daemon::make_proxy(const DaemonOptions& options) {
   ProxyHooks hooks;
   for (const char* method : kInterceptedMethods) hooks.intercepted.insert(method);
   for (const char* method : kObservedMethods) hooks.observed.insert(method);
-  Daemon* self = daemon.get();
-  hooks.on_call = [self](std::shared_ptr<Call> call) { self->engine_->on_call(std::move(call)); };
-  hooks.on_observed = [self](const std::string& path, const std::string& request, const std::string& response) {
-    self->engine_->on_observed(short_name(path), request, response);
+  hooks.on_call = [this](std::shared_ptr<Call> call) { engine_->on_call(std::move(call)); };
+  hooks.on_observed = [this](Observation seen) { engine_->on_observed(std::move(seen)); };
+  hooks.on_connected = [this] { engine_->on_connected(); };
+  proxy_ = std::make_unique<Proxy>(ProxyOptions{.runtime_endpoint = "unix://" + options.runtime,
+                                                .image_endpoint = "unix://" + options.image,
+                                                .max_message_bytes = options.max_message_bytes,
+                                                .max_metadata_bytes = options.max_metadata_bytes},
+                                   std::move(hooks), *log_);
+}
+
+void Daemon::serve() {
+  proxy_->start();
+  listener_->start([this](UniqueFd connection) { proxy_->accept(std::move(connection)); },
+                   [this] {
+                     const std::size_t count = proxy_->cancel_unread_for(kUnreadAge);
+                     if (count > 0) log_->warn("cancelled {} call(s) whose clients do not read the answer", count);
+                   });
+}
+
+Status Daemon::open_control(const DaemonOptions& options) {
+  if (options.control == options.listen) {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("daemon.control and daemon.listen are the same, {}; the kubelet's clients must not reach "
+                             "the control socket",
+                             options.listen)};
+  }
+  if (Status ready = make_parent(options.control, "daemon.control"); !ready) return ready;
+  ControlAnswers answers;
+  answers.status = [this, options](control::v1::StatusResponse& response) { return report(options, response); };
+  answers.list_plugins = [this](control::v1::ListPluginsResponse& response) {
+    plugins_->describe(response);
+    return Status();
   };
-  hooks.on_connected = [self] { self->engine_->on_connected(); };
-  daemon->proxy_ = std::make_unique<Proxy>(ProxyOptions{.runtime_endpoint = "unix://" + options.daemon.runtime,
-                                                        .image_endpoint = "unix://" + options.daemon.image},
-                                           std::move(hooks), *log);
+  answers.reset_plugin = [this](const std::string& id) { return plugins_->reset(id); };
+  answers.reload = [this](control::v1::ReloadResponse& response) {
+    const Result<Reloaded> reloaded = reload();
+    if (!reloaded) return Status(reloaded.error());
+    for (const std::string& plugin : reloaded->plugins) response.add_plugins(plugin);
+    for (const std::string& key : reloaded->restart_needed) response.add_restart_needed(key);
+    return Status();
+  };
+  auto opened = ControlServer::open(options.control, std::move(answers), *log_);
+  if (!opened) return opened.error();
+  control_ = *std::move(opened);
+  return {};
+}
+
+Status Daemon::report(const DaemonOptions& options, control::v1::StatusResponse& response) {
+  const Result<EngineSummary> engine = engine_->summary(kPatience);
+  if (!engine) return engine.error();
+  response.set_version(TOPOLET_VERSION);
+  const auto uptime = std::chrono::steady_clock::now() - started_;
+  response.set_uptime_s(std::chrono::duration_cast<std::chrono::seconds>(uptime).count());
+  response.set_listen(options.listen);
+  response.set_runtime(options.runtime);
+  response.set_runtime_connected(proxy_->connected());
+  response.set_state_dir(options.state_dir.string());
+  response.set_store_degraded(engine->store_degraded);
+  response.set_reconciled(engine->reconciled);
+  for (const auto& [mode, count] : engine->containers) (*response.mutable_containers())[mode] = count;
+  response.set_generation(engine->generation);
+  response.set_allowed_cpus(engine->allowed.to_string());
+  response.set_pool_cpus(engine->pool.to_string());
+  response.set_reserved_cpus(engine->reserved.to_string());
+  response.set_exclusive_cpus(engine->exclusive.to_string());
+  response.set_withheld_cpus(engine->withheld.to_string());
+  return {};
+}
+
+Result<Daemon::Reloaded> Daemon::reload() {
+  MutexLock lock(reloading_);
+  Result<Reloaded> reloaded = apply(read_config_());
+  if (!reloaded) {
+    log_->error("the configuration stays as it was: {}", reloaded.error().message);
+    return reloaded;
+  }
+  log_->info("reloaded; plugins: {}",
+             reloaded->plugins.empty() ? "none" : fmt::format("{}", fmt::join(reloaded->plugins, ", ")));
+  for (const std::string& key : reloaded->restart_needed) log_->warn("{} has changed: restart needed", key);
+  return reloaded;
+}
+
+Result<Daemon::Reloaded> Daemon::apply(const RawConfig& raw) {
+  Reloaded reloaded;
+  reloaded.restart_needed = changed_for_restart(raw_, raw);
+  const Setup setup = make_setup(with_plugin_dir(raw, plugin_choice(raw_).plugin_dir), plugins_->libraries());
+  if (const std::vector<std::string> mistakes = setup.mistakes(); !mistakes.empty()) {
+    return Error{Code::kInvalidArgument, fmt::format("{}", fmt::join(mistakes, "\n"))};
+  }
+  if (Status replaced = plugins_->replace(setup, Plugins::Past::kForgiven); !replaced) return replaced.error();
+  // It was judged with the rest and cannot fail.
+  static_cast<void>(set_level(*log_, setup.config.options.daemon.log_level));
+  for (const PluginOptions& plugin : setup.config.options.plugins) reloaded.plugins.push_back(plugin.name);
+  return reloaded;
+}
+
+Result<std::unique_ptr<Daemon>> Daemon::start(const Setup& setup, std::function<RawConfig()> read_config,
+                                              const std::shared_ptr<Log>& log) {
+  const Options& options = setup.config.options;
+  std::unique_ptr<Daemon> daemon(new Daemon());
+  daemon->log_ = log;
+  daemon->read_config_ = std::move(read_config);
+  {
+    MutexLock lock(daemon->reloading_);
+    daemon->raw_ = setup.raw;
+  }
+  if (Status opened = daemon->open_listener(options.daemon); !opened) return opened.error();
+  if (Status opened = daemon->open_control(options.daemon); !opened) return opened.error();
+  if (Status opened = daemon->open_store(options); !opened) return opened.error();
+  if (Status opened = daemon->open_crash_log(options.daemon); !opened) return opened.error();
+  if (Status created = daemon->create_plugins(setup); !created) return created.error();
+  daemon->make_proxy(options.daemon);
   if (Status made = daemon->make_engine(options); !made) return made.error();
-  daemon->proxy_->start();
-  daemon->listener_->start([self](UniqueFd connection) { self->proxy_->accept(std::move(connection)); });
+  daemon->serve();
+  daemon->control_->start();
+  notify_ready();
   log->info("topoletd ready on unix://{}", options.daemon.listen);
   return daemon;
 }
 
 void Daemon::stop() {
+  notify_stopping();
+  if (control_) control_->stop();
   if (listener_) listener_->stop();
+  if (proxy_) proxy_->drain();
+  if (listener_) listener_->hang_up();
   if (proxy_) proxy_->stop();
   if (engine_) engine_->stop();
   engine_.reset();
   proxy_.reset();
+  control_.reset();
   store_.reset();
   listener_.reset();
+  if (crashes_) stamp_crashes_to(-1);
 }
 
 }  // namespace topolet

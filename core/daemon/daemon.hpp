@@ -1,51 +1,79 @@
 // The daemon as a whole: its parts, put together in the order in which they need each other.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/base/log.hpp"
 #include "core/base/result.hpp"
+#include "core/control/server.hpp"
 #include "core/cri/listener.hpp"
 #include "core/cri/proxy.hpp"
 #include "core/daemon/engine.hpp"
+#include "core/daemon/plugins.hpp"
+#include "core/daemon/setup.hpp"
 #include "core/options.hpp"
-#include "core/plugin/load.hpp"
-#include "core/plugin/policy_thread.hpp"
+#include "core/plugin/crash_log.hpp"
 #include "store/store.hpp"
 
 namespace topolet {
 
-/// Runs from start() to stop(). Not for use by several threads.
+/// Runs from start() to stop(). Not for use by several threads, but for reload().
 class Daemon {
  public:
   /// Puts everything together and serves. The error says what cannot be had and what to do about it.
-  static Result<std::unique_ptr<Daemon>> start(const Options& options, const std::vector<PluginLibrary>& libraries,
+  /// `setup` must be without mistakes. `read_config` reads the configuration again, for reload().
+  static Result<std::unique_ptr<Daemon>> start(const Setup& setup, std::function<RawConfig()> read_config,
                                                const std::shared_ptr<Log>& log);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
+  /// What a reload did: the plugins enabled now, and the changed keys that only a restart applies.
+  struct Reloaded {
+    std::vector<std::string> plugins;
+    std::vector<std::string> restart_needed;
+  };
+  /// Reads the configuration again and applies [plugins], the plugins' sections and log-level. On an error, which names
+  /// all that is wrong, nothing has changed. Any thread.
+  Result<Reloaded> reload() TOPOLET_EXCLUDES(reloading_);
+
   /// Ends serving, lets calls in flight end, and closes the store. Containers stay as they are.
   void stop();
 
   /// True if a plugin is stuck in a call: the process must end by _exit, see PolicyThread.
-  bool must_exit_at_once() const { return policies_->has_abandoned_calls(); }
+  bool must_exit_at_once() const { return plugins_->has_abandoned_calls(); }
 
  private:
   Daemon() = default;
 
+  Status open_listener(const DaemonOptions& options);
+  void make_proxy(const DaemonOptions& options);
+  void serve();
   Status open_store(const Options& options);
-  Status create_policies(const Options& options, const std::vector<PluginLibrary>& libraries);
+  Status open_crash_log(const DaemonOptions& options);
+  Status create_plugins(const Setup& setup);
   Status make_engine(const Options& options);
+  Status open_control(const DaemonOptions& options);
+  Status report(const DaemonOptions& options, control::v1::StatusResponse& response);
+  Result<Reloaded> apply(const RawConfig& raw) TOPOLET_REQUIRES(reloading_);
 
   std::shared_ptr<Log> log_;
   std::unique_ptr<Store> store_;
-  std::vector<Voter> voters_;
-  std::unique_ptr<PolicyThread> policies_;
+  std::unique_ptr<CrashLog> crashes_;
+  std::unique_ptr<Plugins> plugins_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Proxy> proxy_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<ControlServer> control_;
+
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::function<RawConfig()> read_config_;
+  Mutex reloading_;
+  RawConfig raw_ TOPOLET_GUARDED_BY(reloading_);  ///< as it was read at the start
 };
 
 }  // namespace topolet

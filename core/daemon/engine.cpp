@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <utility>
 
 namespace topolet {
 namespace {
+
+std::string_view short_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 struct Handler {
   std::string_view method;
@@ -31,12 +34,39 @@ const Handler* find_handler(std::string_view method) {
 
 constexpr std::chrono::seconds kTick{1};
 
+std::vector<std::string> exited_of(const std::vector<ContainerInfo>& containers) {
+  std::vector<std::string> ids;
+  for (const ContainerInfo& container : containers) {
+    if (container.state == ContainerState::kExited) ids.push_back(container.id);
+  }
+  return ids;
+}
+
+/// What an answer tells of containers that are over. What cannot be read was the client's to complain about.
+std::vector<std::string> ended_containers(const Observation& answer, const DemandRules& rules) {
+  const std::string_view method = short_name(answer.path);
+  if (method == "GetContainerEvents") {
+    const auto id = read_end_event(answer.response);
+    return id && !id->empty() ? std::vector<std::string>{*id} : std::vector<std::string>{};
+  }
+  if (method == "ContainerStatus") {
+    const auto detail = read_container_status(answer.response, rules);
+    return detail ? exited_of({detail->info}) : std::vector<std::string>{};
+  }
+  // A list, as a whole or in pieces.
+  const auto list = read_list_containers(answer.request, answer.response);
+  return list ? exited_of(list->containers) : std::vector<std::string>{};
+}
+
 }  // namespace
 
 Engine::Engine(Options options, Parts parts)
     : options_(std::move(options)),
       log_(parts.log),
       clock_(parts.clock),
+      somebody_hears_(std::move(parts.somebody_hears)),
+      notify_(std::move(parts.notify)),
+      tick_plugins_(std::move(parts.tick_plugins)),
       store_(parts.store),
       client_(parts.runtime, options_.demand_rules),
       journal_(parts.store, parts.clock, parts.log),
@@ -44,7 +74,8 @@ Engine::Engine(Options options, Parts parts)
                               std::function<void(Status)> done) { effect_.apply(id, target, std::move(done)); },
               .after = [this](std::chrono::milliseconds delay,
                               std::function<void()> then) { loop_.after(delay, std::move(then)); }}),
-      bookings_({Ledger(std::move(parts.cpus), 0), journal_, lanes_, parts.clock, parts.log}),
+      bookings_({Ledger(std::move(parts.cpus), 0), journal_, lanes_, parts.clock, parts.log,
+                 [this](Happening::Kind kind, const Holding& holding) { tell_plugins(kind, holding); }}),
       sandboxes_(journal_, options_.handlers),
       effect_({loop_, client_, std::move(parts.kernel), parts.log}),
       placer_(std::move(parts.placing)),
@@ -52,7 +83,7 @@ Engine::Engine(Options options, Parts parts)
       creates_(room_),
       lifecycle_(room_),
       reconciler_(room_, lifecycle_) {
-  lifecycle_.reconcile = [this](std::function<void()> then) {
+  lifecycle_.reconcile = creates_.reconcile = [this](std::function<void()> then) {
     reconciler_.run([then = std::move(then)](const Status&) { then(); });
   };
   effect_.on_exited = [this](const std::string& id) { lifecycle_.ended(id, "exited"); };
@@ -79,6 +110,32 @@ Status Engine::start() {
 void Engine::stop() {
   loop_.stop();
   held_.clear();
+}
+
+Result<EngineSummary> Engine::summary(std::chrono::milliseconds patience) {
+  const auto promise = std::make_shared<std::promise<EngineSummary>>();
+  std::future<EngineSummary> future = promise->get_future();
+  loop_.post([this, promise] { promise->set_value(summarise()); });
+  if (future.wait_for(patience) == std::future_status::ready) return future.get();
+  return Error{Code::kUnavailable, "topoletd is busy placing containers; try again"};
+}
+
+EngineSummary Engine::summarise() const {
+  const Ledger& ledger = bookings_.ledger();
+  const LedgerView view = ledger.view();
+  EngineSummary summary{.containers = {},
+                        .generation = view.generation,
+                        .allowed = view.allowed,
+                        .pool = view.pool,
+                        .reserved = view.reserved,
+                        .exclusive = view.exclusive,
+                        .withheld = view.withheld,
+                        .reconciled = reconciled_,
+                        .store_degraded = journal_.degraded()};
+  for (const auto& [key, holding] : ledger.holdings()) {
+    ++summary.containers[std::string(to_string(holding.placement.mode))];
+  }
+  return summary;
 }
 
 void Engine::on_call(std::shared_ptr<Call> call) {
@@ -110,23 +167,12 @@ void Engine::dispatch(const std::shared_ptr<Call>& call) {
   }
 }
 
-void Engine::on_observed(std::string_view method, const std::string& request, const std::string& response) {
-  std::vector<ContainerInfo> containers;
-  if (method == "ListContainers") {
-    auto list = read_list_containers(request, response);
-    if (list) containers = std::move(list->containers);
-  } else {
-    auto detail = read_container_status(response, options_.demand_rules);
-    if (detail) containers.push_back(std::move(detail->info));
-  }
-  std::erase_if(containers, [](const ContainerInfo& c) { return c.state != ContainerState::kExited; });
-  if (!containers.empty()) {
-    loop_.post([this, containers = std::move(containers)] { observe_states(containers); });
-  }
+void Engine::on_observed(Observation observation) {
+  loop_.post([this, observation = std::move(observation)] { observe(observation); });
 }
 
-void Engine::observe_states(const std::vector<ContainerInfo>& containers) {
-  for (const ContainerInfo& container : containers) lifecycle_.ended(container.id, "exited");
+void Engine::observe(const Observation& observation) {
+  for (const std::string& id : ended_containers(observation, options_.demand_rules)) lifecycle_.ended(id, "exited");
 }
 
 void Engine::reconcile_first() {
@@ -158,11 +204,28 @@ void Engine::release_held(const Status& reconciled) {
   }
 }
 
+/// Later, so that nobody's call waits for what plugins do with it.
+void Engine::tell_plugins(Happening::Kind kind, const Holding& holding) {
+  if (!somebody_hears_ || !somebody_hears_()) return;
+  auto happening =
+      std::make_shared<const Happening>(Happening{kind, holding.workload, holding.placement, placer_.topology()});
+  loop_.post([this, happening = std::move(happening)] { notify_(happening); });
+}
+
+void Engine::tick_plugins() {
+  if (!tick_plugins_) return;
+  const std::vector<ReplacementWish> wishes = tick_plugins_([this] {
+    return std::make_shared<const TickView>(TickView{placer_.topology(), bookings_.ledger().view()});
+  });
+  for (const ReplacementWish& wish : wishes) lifecycle_.re_place(wish);
+}
+
 void Engine::tick() {
   loop_.after(kTick, [this] { tick(); });
   journal_.catch_up();
   if (!reconciled_) return;
   reconciler_.expire(options_.pending_timeout);
+  tick_plugins();
   const auto now = clock_.steady();
   if (now - last_reconcile_ < options_.reconcile_every && !reconciler_.has_doubts()) return;
   last_reconcile_ = now;

@@ -3,6 +3,9 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,10 +32,24 @@ inline constexpr std::array<const char*, 8> kInterceptedMethods = {
     "RunPodSandbox",  "StopPodSandbox", "RemovePodSandbox", "CreateContainer",
     "StartContainer", "StopContainer",  "RemoveContainer",  "UpdateContainerResources"};
 /// Those it wants to see after they were answered.
-inline constexpr std::array<const char*, 2> kObservedMethods = {"ListContainers", "ContainerStatus"};
+inline constexpr std::array<const char*, 4> kObservedMethods = {"ListContainers", "StreamContainers", "ContainerStatus",
+                                                                "GetContainerEvents"};
 
-/// on_call(), on_observed() and on_connected() may be called from any thread and do not wait. Everything else happens
-/// on the engine's own loop.
+/// The engine at one moment.
+struct EngineSummary {
+  std::map<std::string, std::uint32_t> containers;  ///< by mode
+  std::uint64_t generation = 0;
+  CpuSet allowed;
+  CpuSet pool;
+  CpuSet reserved;
+  CpuSet exclusive;
+  CpuSet withheld;
+  bool reconciled = false;      ///< with the runtime, since the start
+  bool store_degraded = false;  ///< writes wait for a database that takes none
+};
+
+/// summary(), on_call(), on_observed() and on_connected() may be called from any thread; all but the first do not wait.
+/// Everything else happens on the engine's own loop.
 class Engine {
  public:
   struct Options {
@@ -50,6 +67,11 @@ class Engine {
     Kernel kernel;
     Clock clock;
     Log& log;
+    /// What plugins hear and wish between decisions; see PolicyThread. All may be empty.
+    std::function<bool()> somebody_hears = {};
+    std::function<void(std::shared_ptr<const Happening>)> notify = {};
+    std::function<std::vector<ReplacementWish>(const std::function<std::shared_ptr<const TickView>()>& view)>
+        tick_plugins = {};
   };
   Engine(Options options, Parts parts);
   ~Engine();
@@ -62,21 +84,30 @@ class Engine {
   /// Ends the loop. Calls still held are answered UNAVAILABLE by being dropped.
   void stop();
 
+  /// What there is to say of the whole, as of now. Waits for the loop; UNAVAILABLE if that takes `patience`.
+  Result<EngineSummary> summary(std::chrono::milliseconds patience);
+
   void on_call(std::shared_ptr<Call> call);
-  void on_observed(std::string_view method, const std::string& request, const std::string& response);
+  void on_observed(Observation observation);
   void on_connected();
 
  private:
+  EngineSummary summarise() const;
   void handle(const std::shared_ptr<Call>& call);
   void dispatch(const std::shared_ptr<Call>& call);
-  void observe_states(const std::vector<ContainerInfo>& containers);
+  void observe(const Observation& observation);
   void reconcile_first();
   void release_held(const Status& reconciled);
   void tick();
+  void tell_plugins(Happening::Kind kind, const Holding& holding);
+  void tick_plugins();
 
   Options options_;
   Log& log_;
   Clock clock_;
+  const decltype(Parts::somebody_hears) somebody_hears_;
+  const decltype(Parts::notify) notify_;
+  const decltype(Parts::tick_plugins) tick_plugins_;
   Store& store_;
   Loop loop_;
   RuntimeClient client_;

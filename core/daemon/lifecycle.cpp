@@ -36,9 +36,14 @@ void Lifecycle::pass(const std::shared_ptr<Call>& call, std::function<void(const
   });
 }
 
+/// What makes, starts or changes no container is refused by the runtime, in its own words.
+void Lifecycle::pass_unread(const std::shared_ptr<Call>& call) {
+  pass(call, [](const Answer&) {});
+}
+
 void Lifecycle::run_pod_sandbox(const std::shared_ptr<Call>& call) {
   Result<Sandbox> sandbox = read_run_pod_sandbox(call->request());
-  if (!sandbox) return call->reject(sandbox.error());
+  if (!sandbox) return pass_unread(call);
   pass(call, [this, sandbox = *std::move(sandbox)](const Answer& answer) {
     if (answer.code != Code::kOk) return;
     const auto id = read_run_pod_sandbox_answer(answer.body);
@@ -59,7 +64,7 @@ void Lifecycle::release_sandbox(const std::string& sandbox_id, const std::string
 
 void Lifecycle::stop_pod_sandbox(const std::shared_ptr<Call>& call) {
   const Result<std::string> id = read_target_id(call->request());
-  if (!id) return call->reject(id.error());
+  if (!id) return pass_unread(call);
   pass(call, [this, id = full_sandbox_id(*id)](const Answer& answer) {
     if (answer.code == Code::kOk) release_sandbox(id, "pod-stopped");
   });
@@ -67,7 +72,7 @@ void Lifecycle::stop_pod_sandbox(const std::shared_ptr<Call>& call) {
 
 void Lifecycle::remove_pod_sandbox(const std::shared_ptr<Call>& call) {
   const Result<std::string> id = read_target_id(call->request());
-  if (!id) return call->reject(id.error());
+  if (!id) return pass_unread(call);
   pass(call, [this, id = full_sandbox_id(*id)](const Answer& answer) {
     if (answer.code != Code::kOk) return;
     release_sandbox(id, "removed");
@@ -139,7 +144,7 @@ void Lifecycle::glance(const std::string& container_id) {
 
 void Lifecycle::stop_container(const std::shared_ptr<Call>& call) {
   const Result<std::string> id = read_target_id(call->request());
-  if (!id) return call->reject(id.error());
+  if (!id) return pass_unread(call);
   call->forward("", [this, call, id = full_id(*id)](const Answer& answer) {
     room_.loop.post([this, call, id, answer] {
       const bool held = room_.bookings.ledger().find_by_container(id) != nullptr;
@@ -161,7 +166,7 @@ void Lifecycle::stopped(const std::shared_ptr<Call>& call, const std::string& co
 
 void Lifecycle::remove_container(const std::shared_ptr<Call>& call) {
   const Result<std::string> id = read_target_id(call->request());
-  if (!id) return call->reject(id.error());
+  if (!id) return pass_unread(call);
   pass(call, [this, id = full_id(*id)](const Answer& answer) {
     if (answer.code == Code::kOk) ended(id, "removed");
   });
@@ -235,6 +240,48 @@ void Lifecycle::send_update(const std::shared_ptr<Call>& call, const Holding& be
                     if (!refused) let_go_once_settled(before);
                   });
                 });
+}
+
+Decision Lifecycle::decide_anew(const Holding& before, const ReplacementWish& wish) const {
+  if (wish.move_nodes) return room_.placer.place(room_.bookings.ledger(), before.workload);
+  NodeSet nodes;
+  for (const Node& node : room_.placer.topology()->nodes) {
+    if (node.cpus.intersects(before.placement.cpus)) nodes.insert(node.os_index);
+  }
+  return room_.placer.place_within(room_.bookings.ledger(), before.workload, nodes);
+}
+
+void Lifecycle::re_place(const ReplacementWish& wish) {
+  const Holding* wished = room_.bookings.ledger().find(wish.key);
+  if (wished == nullptr || wished->state != HoldingState::kBound || wished->conflict ||
+      wished->placement.mode == Mode::kForeign || !wished->workload.kubelet_cpus.empty()) {
+    return room_.log.debug("{}: container {} cannot be placed anew now", wish.plugin, wish.key.name);
+  }
+  room_.lanes.run(
+      wished->container_id, Lanes::Needs::kSettled,
+      [this, wish](const Status& status, const Lanes::OperationDone& done) {
+        const Holding* held = room_.bookings.ledger().find(wish.key);
+        if (!status || held == nullptr) return done(false);
+        const Holding before = *held;
+        Decision decision = decide_anew(before, wish);
+        if (decision.denied || decision.placement.mode != before.placement.mode) return done(false);
+        // Memory moves while the write blocks, so the nodes of a running container only grow.
+        if (!before.placement.mems.empty()) decision.placement.mems |= before.placement.mems;
+        decision.placement.added = before.placement.added;
+        if (decision.placement == before.placement && decision.within == before.within) return done(false);
+        if (before.placement.mode == Mode::kExclusive) {
+          decision.placement.withheld |= before.placement.cpus - decision.placement.cpus;
+        }
+        decision.reason = wish.plugin + " wished it: " + wish.reason + "; " + decision.reason;
+        const auto in_the_way = room_.bookings.place(before.workload, decision, "re-placed");
+        room_.lanes.when_all_settled(in_the_way, kNeighboursTimeout, [this, before, done](const Status& settled) {
+          if (!settled) {
+            room_.bookings.restore(before, "the neighbours could not be moved: " + settled.error().message);
+          }
+          done(false);
+          if (settled) let_go_once_settled(before);
+        });
+      });
 }
 
 void Lifecycle::let_go_once_settled(const Holding& before) {

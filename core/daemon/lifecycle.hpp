@@ -29,6 +29,9 @@ class Lifecycle {
 
   /// The runtime says that a container has exited, or it was removed.
   void ended(const std::string& container_id, const std::string& cause);
+  /// A plugin wishes that a container be placed anew. What the kubelet bound, or what is not settled, stays.
+  void re_place(const ReplacementWish& wish);
+
   /// Reads back what a container that runs may run on; a difference is audited and repaired.
   void verify(const std::string& container_id);
   /// The same without asking the runtime, where the kernel can be read and agrees.
@@ -37,6 +40,7 @@ class Lifecycle {
  private:
   /// Forwards untouched and answers; `then` runs in between, on the loop.
   void pass(const std::shared_ptr<Call>& call, std::function<void(const Answer&)> then);
+  void pass_unread(const std::shared_ptr<Call>& call);
   void start_known(const std::shared_ptr<Call>& call, const std::string& id);
   void started(const std::shared_ptr<Call>& call, const std::string& id, const Answer& answer);
   void release_sandbox(const std::string& sandbox_id, const std::string& cause);
@@ -45,6 +49,7 @@ class Lifecycle {
   void stopped(const std::shared_ptr<Call>& call, const std::string& container_id);
   std::vector<std::string> book_update(const Holding& before, const UpdateRequest& update);
   void send_update(const std::shared_ptr<Call>& call, const Holding& before, Lanes::OperationDone done);
+  Decision decide_anew(const Holding& before, const ReplacementWish& wish) const;
   void let_go_once_settled(const Holding& before);
   void take_back(const Holding& before, const Answer& answer);
 

@@ -30,6 +30,15 @@ class Placer {
     return parts_.decide(std::make_shared<const PolicyRequest>(request(ledger, workload)));
   }
 
+  /// The same, but only on candidates inside `nodes`.
+  Decision place_within(const Ledger& ledger, const Workload& workload, const NodeSet& nodes) const {
+    PolicyRequest within = request(ledger, workload);
+    std::erase_if(within.candidates, [&](const Candidate& candidate) { return !candidate.nodes.is_subset_of(nodes); });
+    return parts_.decide(std::make_shared<const PolicyRequest>(std::move(within)));
+  }
+
+  const std::shared_ptr<const Topology>& topology() const { return parts_.topology; }
+
   /// Whether a container found on `cpus` would have got just so many for itself, and may keep them.
   bool may_keep(const Ledger& ledger, const Workload& workload, const CpuSet& cpus) const {
     const PolicyRequest asked = request(ledger, workload);

@@ -46,6 +46,16 @@ std::string free_by_node(const PolicyRequest& request) {
   return text;
 }
 
+/// The nodes that the container's memory may be bound to.
+NodeSet memory_open_to(const PolicyRequest& request) {
+  NodeSet open;
+  for (const Node& node : request.topology->nodes) {
+    if (node.has_memory) open.insert(node.os_index);
+  }
+  const NodeSet& bound = request.workload.kubelet_mems;
+  return bound.empty() ? open : open & bound;
+}
+
 /// The way of one decision; holds what its steps share.
 class Deciding {
  public:
@@ -251,11 +261,15 @@ class Deciding {
     std::vector<std::uint32_t> order;
     for (const Voter& voter : voters_) {
       const std::string& name = voter.policy->name();
-      const auto& lost = decision_.lost_votes;
-      if (std::find(lost.begin(), lost.end(), name) != lost.end()) continue;
+      if (has_lost_its_vote(name)) continue;
       Result<Pick> pick = voter.policy->pick(request_, ranked.position, usable);
       if (!pick) {
         lose_vote(voter, pick.error());
+        continue;
+      }
+      if (const std::string bad = nonsense(*pick, ranked.usable); !bad.empty()) {
+        decision_.bad_answers.push_back({name, bad});
+        lose_vote(voter, {Code::kInternal, bad});
         continue;
       }
       if (pick->narrow) narrow(usable, *pick->narrow, needed, name);
@@ -273,6 +287,17 @@ class Deciding {
     const Status valid = validate(placement, request_.ledger, rules_);
     if (!valid) last_invalid_ = valid.error().message;
     return valid.ok();
+  }
+
+  /// What no policy may say whatever it prefers; empty if it is fine. Too few CPUs is another matter: that is dropped.
+  static std::string nonsense(const Pick& pick, const CpuSet& usable) {
+    const auto foreign = [&usable](const char* what, const CpuSet& cpus) {
+      return fmt::format("pick {} CPUs {}, which it was not offered; it was offered {}", what,
+                         (cpus - usable).to_string(), usable.to_string());
+    };
+    if (pick.narrow && pick.narrow->empty()) return "pick left no CPU";
+    if (pick.narrow && !pick.narrow->is_subset_of(usable)) return foreign("chose", *pick.narrow);
+    return pick.withhold.is_subset_of(usable) ? std::string() : foreign("withheld", pick.withhold);
   }
 
   void narrow(CpuSet& usable, const CpuSet& to, std::size_t needed, const std::string& policy) {
@@ -297,11 +322,74 @@ class Deciding {
     }
   }
 
+  bool has_lost_its_vote(const std::string& policy) const {
+    const auto& lost = decision_.lost_votes;
+    return std::find(lost.begin(), lost.end(), policy) != lost.end();
+  }
+
+  /// What the policies set besides the CPUs, put together.
+  void adjust(const Ranked& ranked) {
+    const Chosen chosen{ranked.position, decision_.placement, memory_open_to(request_)};
+    for (const Voter& voter : voters_) {
+      const std::string& name = voter.policy->name();
+      if (has_lost_its_vote(name)) continue;
+      const Result<Adjustment> adjustment = voter.policy->adjust(request_, chosen);
+      if (!adjustment) {
+        lose_vote(voter, adjustment.error());
+        continue;
+      }
+      if (!adjustment->reason.empty()) adjust_reasons_ += "; " + name + ": " + adjustment->reason;
+      if (adjustment->mems) bind_memory(*adjustment->mems, chosen.memory, name);
+      const Workload& workload = request_.workload;
+      AddedFields& added = decision_.placement.added;
+      for (const auto& variable : adjustment->added.env) add(added.env, variable, workload.env, name, "variable");
+      for (const auto& annotation : adjustment->added.annotations) {
+        add(added.annotations, annotation, workload.annotations, name, "annotation");
+      }
+    }
+  }
+
+  void bind_memory(const NodeSet& nodes, const NodeSet& open, const std::string& policy) {
+    NodeSet& mems = decision_.placement.mems;
+    if (const NodeSet foreign = nodes - open; !foreign.empty()) {
+      drop(policy, fmt::format("memory on {}: the container may have it on {}", nodes.to_string(),
+                               open.empty() ? "no node that is known" : open.to_string()));
+      return;
+    }
+    NodeSet left = mems.empty() ? nodes : mems & nodes;
+    if (left.empty()) {
+      drop(policy, mems.empty()
+                       ? "memory on no node"
+                       : fmt::format("memory on {}: it is bound to {} already", nodes.to_string(), mems.to_string()));
+      return;
+    }
+    mems = std::move(left);
+  }
+
+  /// Values are not told: they may be secrets.
+  template <class Theirs>
+  void add(std::vector<std::pair<std::string, std::string>>& added, const std::pair<std::string, std::string>& field,
+           const Theirs& theirs, const std::string& policy, std::string_view noun) {
+    const auto is_this = [&field](const auto& other) { return other.first == field.first; };
+    if (std::any_of(theirs.begin(), theirs.end(), is_this)) {
+      drop(policy, fmt::format("{} {}: the pod sets it itself", noun, field.first));
+    } else if (std::any_of(added.begin(), added.end(), is_this)) {
+      drop(policy, fmt::format("{} {}: another plugin has set it", noun, field.first));
+    } else {
+      added.push_back(field);
+    }
+  }
+
+  void drop(const std::string& policy, const std::string& what) {
+    decision_.verdicts.dropped.push_back(policy + ": " + what);
+  }
+
   Decision finish(const Ranked& ranked) {
+    adjust(ranked);
     if (closed_vote_lost_) return deny(*closed_vote_lost_);
     decision_.unpinned = answers_ == 0;
     decision_.nodes = request_.candidates[ranked.position].nodes;
-    decision_.reason = reason_for(ranked);
+    decision_.reason = reason_for(ranked) + adjust_reasons_;
     auto& best = decision_.verdicts.best;
     const std::string nodes = decision_.nodes.to_string();
     const auto won = std::find_if(best.begin(), best.end(),
@@ -355,6 +443,7 @@ class Deciding {
   std::optional<std::string> closed_vote_lost_;
   std::size_t answers_ = 0;
   std::string last_invalid_;
+  std::string adjust_reasons_;
   Decision decision_;
 };
 
@@ -372,6 +461,8 @@ Status check_shared_stay(const Placement& placement, const LedgerView& view, con
 }
 
 }  // namespace
+
+Result<Adjustment> Policy::adjust(const PolicyRequest& /*request*/, const Chosen& /*chosen*/) { return Adjustment(); }
 
 std::uint32_t whole_cpus(const Workload& workload) {
   const std::int64_t milli = workload.demand.cpu_request_milli;

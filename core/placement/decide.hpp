@@ -24,6 +24,11 @@ struct Decision {
   std::string reason;     ///< for people; of a denial: what was asked, what was free, the way out
   VerdictsRow verdicts;
   std::vector<std::string> lost_votes;  ///< names of the policies whose vote was lost
+  struct BadAnswer {
+    std::string policy;
+    std::string what;
+  };
+  std::vector<BadAnswer> bad_answers;  ///< those of them that only the core could see through
 };
 
 /// What goes into decide(): classifies the workload against the rules and the ledger. `ledger` must not hold the

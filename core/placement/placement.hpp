@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/base/index_set.hpp"
 
@@ -17,11 +20,20 @@ enum class Mode : std::uint8_t {
 
 std::string_view to_string(Mode mode);  // "exclusive", "shared", "reserved", "foreign"
 
+/// Fields of a CreateContainer request that are added to it; what the pod sets itself stays.
+struct AddedFields {
+  std::vector<std::pair<std::string, std::string>> env;          ///< each name once
+  std::vector<std::pair<std::string, std::string>> annotations;  ///< each key once
+
+  friend bool operator==(const AddedFields&, const AddedFields&) = default;
+};
+
 struct Placement {
   Mode mode = Mode::kShared;
-  CpuSet cpus;      ///< the CPUs to set
-  CpuSet withheld;  ///< held for the container and run on by nobody
-  NodeSet mems;     ///< memory nodes to set; empty = leave them alone
+  CpuSet cpus;             ///< the CPUs to set
+  CpuSet withheld;         ///< held for the container and run on by nobody
+  NodeSet mems;            ///< memory nodes to set; empty = leave them alone
+  AddedFields added = {};  ///< counts at the container's creation only; not kept over a restart
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };

@@ -77,6 +77,20 @@ struct Pick {
   std::string reason;
 };
 
+/// A placement as it was chosen, shown to policies for the last time before it is carried out.
+struct Chosen {
+  std::size_t candidate = 0;  ///< position in PolicyRequest::candidates
+  Placement placement;        ///< without memory nodes and added fields
+  NodeSet memory;             ///< the nodes that may be named: those with memory, within the kubelet's bound
+};
+
+/// A policy's word on what else to set.
+struct Adjustment {
+  std::optional<NodeSet> mems;  ///< bind the memory to these nodes
+  AddedFields added;
+  std::string reason;
+};
+
 /// One policy. Called on the policy thread only; must answer the same for the same request and the same saved state.
 /// An error is a lost vote: the decision goes on without it.
 class Policy {
@@ -87,6 +101,8 @@ class Policy {
   virtual Result<std::vector<Verdict>> score(const PolicyRequest& request) = 0;
   /// `usable`: the CPUs of the candidate that are free for this workload (exclusive) or its part of the pool (shared).
   virtual Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable) = 0;
+  /// After the pick of all policies. Setting nothing, as here, leaves all as it is.
+  virtual Result<Adjustment> adjust(const PolicyRequest& request, const Chosen& chosen);
 };
 
 /// A policy with its say.

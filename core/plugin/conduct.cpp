@@ -11,8 +11,8 @@ void Conduct::strike(std::deque<Time>& times, const char* kind, Time now, const 
   why_ = fmt::format("{} {} times in {} minutes, last: {}", kind, times.size(), kWindow.count(), what);
 }
 
-void Conduct::strike_hopeless(const std::string& what) {
-  if (!quarantined()) why_ = what;
+void Conduct::quarantine(const std::string& why) {
+  if (!quarantined()) why_ = why;
 }
 
 }  // namespace topolet

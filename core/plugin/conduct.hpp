@@ -21,7 +21,9 @@ class Conduct {
   void strike_late(Time now, const std::string& what) { strike(late_, "late", now, what); }
   void strike_bad(Time now, const std::string& what) { strike(bad_, "failed", now, what); }
   /// A call that takes, or took, kHopelessDeadlines times its deadline.
-  void strike_hopeless(const std::string& what);
+  void strike_hopeless(const std::string& what) { quarantine(what); }
+  /// For what was counted elsewhere, such as crashes.
+  void quarantine(const std::string& why);
 
   bool quarantined() const { return !why_.empty(); }
   /// Empty unless quarantined.

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #define BOOST_DLL_USE_STD_FS
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <optional>
 
 #include "core/plugin/barrier.hpp"
+#include "core/plugin/crash_mark.hpp"
 #include "core/plugin/file_check.hpp"
 
 namespace topolet {
@@ -123,6 +125,8 @@ Result<PluginLibrary> PluginLibrary::load(const std::filesystem::path& plugin_di
   }
   auto path = check_plugin_file(plugin_dir, name);
   if (!path) return refuse(name, path.error());
+  // Looked at before it is opened: a file that is replaced in between then counts as changed.
+  const FileIdentity file = FileIdentity::of(*path);
   auto opened = open_library(*path);
   if (!opened) return refuse(name, opened.error());
   if (!opened->has(TOPOLET_ENTRY_SYMBOL)) return refuse(name, missing_symbol(*opened, path->native()));
@@ -137,23 +141,42 @@ Result<PluginLibrary> PluginLibrary::load(const std::filesystem::path& plugin_di
   library.version_ = clean_text(entry.version);
   library.options_ = *std::move(options);
   library.path_ = *std::move(path);
+  library.file_ = file;
   return library;
 }
 
+FileIdentity FileIdentity::of(const std::filesystem::path& path) {
+  struct stat file {};
+  if (::stat(path.c_str(), &file) != 0) return {};
+  return {file.st_dev, file.st_ino, file.st_size,
+          std::int64_t{file.st_mtim.tv_sec} * 1000000000 + file.st_mtim.tv_nsec};
+}
+
+std::uint32_t PluginLibrary::abi_minor() const { return entry_->abi_minor; }
+std::uint32_t PluginLibrary::abi_draft() const { return entry_->abi_draft; }
+bool PluginLibrary::file_has_changed() const { return FileIdentity::of(path_) != file_; }
+
 Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
-    const std::vector<std::pair<std::string, std::string>>& values, std::shared_ptr<Log> log) const {
+    const std::vector<std::pair<std::string, std::string>>& values, std::shared_ptr<Log> log,
+    std::shared_ptr<StateStore> state) const {
   auto options = complete(options_, values);
   if (!options) return refuse(id_, options.error());
   std::vector<topolet_kv> views;
   for (const auto& [name, value] : *options) views.push_back({view_of(name), view_of(value)});
 
-  auto host = std::make_unique<PluginHost>(id_, std::move(log));
+  auto host = std::make_unique<PluginHost>(id_, std::move(log), std::move(state));
   const topolet_create_request request{sizeof(request), 0, host->view(), {views.data(), views.size()}};
   Creation creation;
   const topolet_error_sink sink{sizeof(sink), 0, &creation, &Creation::set_error};
   const topolet_instance* instance = nullptr;
   std::int32_t status = TOPOLET_FAILED;
-  if (const auto thrown = thrown_by([&] { status = entry_->create(&request, &sink, &instance); })) {
+  const CrashStack stack;
+  const CrashMark mark(id_.c_str(), "create");
+  const auto call = [&] {
+    const PluginHost::Writing writing(*host);
+    status = entry_->create(&request, &sink, &instance);
+  };
+  if (const auto thrown = thrown_by(call)) {
     return Error{Code::kInternal, fmt::format("plugin {}: create {}", id_, *thrown)};
   }
   if (status != TOPOLET_OK) {

@@ -4,6 +4,7 @@
 
 #include <topolet/abi.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -17,6 +18,17 @@
 
 namespace topolet {
 
+/// Tells one version of a file from another.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::int64_t size = 0;
+  std::int64_t changed_ns = 0;  ///< its mtime
+
+  static FileIdentity of(const std::filesystem::path& path);
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
 /// A loaded library: what it says of itself, and where instances come from. Immutable.
 class PluginLibrary {
  public:
@@ -25,13 +37,21 @@ class PluginLibrary {
 
   const std::string& id() const { return id_; }
   const std::string& version() const { return version_; }
+  std::uint32_t abi_minor() const;
+  std::uint32_t abi_draft() const;
   const std::vector<DeclaredOption>& options() const { return options_; }
   const std::filesystem::path& path() const { return path_; }  ///< canonical
 
+  /// True if another file has taken the place of the one that was loaded. That one stays mapped, so only a new process
+  /// can run the other.
+  bool file_has_changed() const;
+
   /// Makes an instance. `values`: option name → value; options left out get their default.
   /// INVALID_ARGUMENT for an unknown option or a bad value; INTERNAL when the plugin's create() fails, with its reason.
+  /// `state`: where it keeps values; without, the plugin is told that there is none.
   Result<std::shared_ptr<PluginPolicy>> create(const std::vector<std::pair<std::string, std::string>>& values,
-                                               std::shared_ptr<Log> log) const;
+                                               std::shared_ptr<Log> log,
+                                               std::shared_ptr<StateStore> state = nullptr) const;
 
  private:
   PluginLibrary() = default;
@@ -41,6 +61,7 @@ class PluginLibrary {
   std::string version_;
   std::vector<DeclaredOption> options_;
   std::filesystem::path path_;
+  FileIdentity file_;
 };
 
 struct LoadedLibraries {

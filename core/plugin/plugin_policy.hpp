@@ -2,44 +2,28 @@
 #pragma once
 
 #include <topolet/abi.h>
-#include <topolet/log.h>
+#include <topolet/adjust.h>
+#include <topolet/events.h>
 #include <topolet/pick.h>
 #include <topolet/score.h>
+#include <topolet/tick.h>
 
-#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/base/log.hpp"
 #include "core/placement/policy.hpp"
+#include "core/plugin/happenings.hpp"
+#include "core/plugin/plugin_host.hpp"
 #include "core/plugin/request_view.hpp"
 
 namespace topolet {
 
-/// The host as one instance sees it: its log. Must outlive the instance.
-class PluginHost {
- public:
-  PluginHost(std::string plugin, std::shared_ptr<Log> log);
-  PluginHost(const PluginHost&) = delete;
-  PluginHost& operator=(const PluginHost&) = delete;
-
-  const topolet_host* view() const { return &view_; }
-
- private:
-  static const void* get_capability(const topolet_host* host, topolet_str id);
-  static void write_log(const topolet_host* host, std::int32_t level, topolet_str message);
-
-  std::string plugin_;
-  std::shared_ptr<Log> log_;
-  topolet_log log_capability_{};
-  topolet_host view_{};
-};
-
 /// Asks one instance, behind a barrier: nothing it throws or says gets past here unchecked.
 /// Errors name the plugin. Their codes: INTERNAL = it misbehaved (threw, or an answer that makes no sense);
 /// UNAVAILABLE = it gave up its vote itself.
-/// score() and pick() only from one thread at a time; give_up() from any.
+/// score(), pick(), adjust(), notify() and tick() only from one thread at a time; the others from any.
 class PluginPolicy final : public Policy {
  public:
   /// Takes over `instance`, which must come from this plugin's create() with this host.
@@ -53,13 +37,24 @@ class PluginPolicy final : public Policy {
   const std::string& name() const override { return name_; }
   Result<std::vector<Verdict>> score(const PolicyRequest& request) override;
   Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable) override;
+  Result<Adjustment> adjust(const PolicyRequest& request, const Chosen& chosen) override;
 
   /// The same on a view that other plugins and calls share.
   Result<std::vector<Verdict>> score(const RequestView& request);
   Result<Pick> pick(const RequestView& request, std::size_t candidate, const CpuSet& usable);
+  Result<Adjustment> adjust(const RequestView& request, const Chosen& chosen);
 
-  /// From now until the call that is running has returned, its sink answers TOPOLET_LATE.
-  void give_up() { given_up_ = true; }
+  bool hears_events() const { return events_ != nullptr; }
+  /// OK if it hears none.
+  Status notify(const Happening& happening, const TopologyView& topology);
+
+  /// 0: it wants no ticks.
+  std::chrono::milliseconds tick_interval() const;
+  Result<std::vector<ReplacementWish>> tick(const TickView& tick, const TopologyView& topology,
+                                            std::chrono::milliseconds now);
+
+  /// From now until the call that is running has returned, its sink and its state answer TOPOLET_LATE.
+  void give_up() { host_->given_up() = true; }
 
   /// The ids of the capabilities it has.
   std::vector<std::string> capabilities() const;
@@ -73,7 +68,9 @@ class PluginPolicy final : public Policy {
   const topolet_instance* instance_;
   const topolet_score* score_ = nullptr;
   const topolet_pick* pick_ = nullptr;
-  std::atomic<bool> given_up_ = false;
+  const topolet_adjust* adjust_ = nullptr;
+  const topolet_events* events_ = nullptr;
+  const topolet_tick* tick_ = nullptr;
 };
 
 }  // namespace topolet

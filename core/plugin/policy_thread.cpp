@@ -1,6 +1,7 @@
 #include "core/plugin/policy_thread.hpp"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <exception>
@@ -9,7 +10,9 @@
 #include <utility>
 
 #include "core/plugin/barrier.hpp"
+#include "core/plugin/call_times.hpp"
 #include "core/plugin/conduct.hpp"
+#include "core/plugin/crash_mark.hpp"
 #include "core/plugin/plugin_policy.hpp"
 #include "core/plugin/request_view.hpp"
 
@@ -29,7 +32,9 @@ struct Call {
 struct Record {
   Conduct conduct;
   PluginState seen;
+  CallTimes times;
   Conduct::Time inside_since;  ///< of the call that was given up on
+  std::optional<Conduct::Time> last_tick;
 };
 
 }  // namespace
@@ -84,7 +89,11 @@ class PolicyThread::State {
       MutexLock lock(mutex_);
       run->done = true;
       to_caller_.notify_one();
-      if (!run->abandoned) return true;
+      if (!run->abandoned) {
+        // Before the caller goes on, who then holds the last reference to all that the job owned.
+        run.reset();
+        return true;
+      }
     }
     // The last reference to an instance may be in there, so it goes before the call counts as back.
     run.reset();
@@ -113,11 +122,11 @@ class PolicyThread::State {
     Record& record = records_[plugin];
     judge_call_inside(plugin, record);
     if (record.conduct.quarantined()) {
-      ++record.seen.lost_votes;
+      ++record.seen.lost.not_asked;
       return Error{Code::kFailedPrecondition, fmt::format("{}: in quarantine: {}", plugin, record.conduct.why())};
     }
     if (record.seen.call_inside) {
-      ++record.seen.lost_votes;
+      ++record.seen.lost.not_asked;
       return Error{Code::kFailedPrecondition, fmt::format("{}: an earlier call has not come back", plugin)};
     }
     ++record.seen.calls;
@@ -133,17 +142,28 @@ class PolicyThread::State {
     if (run.abandoned) {
       judge_call_inside(call.plugin, record);
       record.seen.call_inside = false;
-    } else if (error != nullptr) {
-      ++record.seen.lost_votes;
-      if (error->code == Code::kInternal) strike_bad(call.plugin, record, error->message);
+      return;
     }
+    record.times.add(Steady::now() - call.began_really);
+    if (error == nullptr) return;
+    const bool failed = error->code == Code::kInternal;
+    ++(failed ? record.seen.lost.failed : record.seen.lost.declined);
+    if (failed) strike_bad(call.plugin, record, error->message);
   }
 
   void report_bad_answer(const std::string& plugin, const std::string& what) TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     Record& record = records_[plugin];
-    ++record.seen.lost_votes;
+    ++record.seen.lost.failed;
     strike_bad(plugin, record, what);
+  }
+
+  void quarantine(const std::string& plugin, const std::string& why) TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    Record& record = records_[plugin];
+    const bool before = record.conduct.quarantined();
+    record.conduct.quarantine(why);
+    log_quarantine(plugin, record, before);
   }
 
   std::vector<PluginState> states() TOPOLET_EXCLUDES(mutex_) {
@@ -153,6 +173,7 @@ class PolicyThread::State {
       judge_call_inside(plugin, record);
       PluginState& state = states.emplace_back(record.seen);
       state.name = plugin;
+      state.p99_us = record.times.p99_us();
       state.quarantine = record.conduct.why();
     }
     return states;
@@ -166,7 +187,9 @@ class PolicyThread::State {
     }
     if (found->second.seen.call_inside) {
       return Error{Code::kFailedPrecondition,
-                   fmt::format("plugin {} still has a call inside that was given up on; restart needed", plugin)};
+                   fmt::format("plugin {}: restart needed: a call is still inside; it was given up on and has not come "
+                               "back",
+                               plugin)};
     }
     found->second.conduct.reset();
     return {};
@@ -175,6 +198,23 @@ class PolicyThread::State {
   bool has_abandoned_runs() TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     return abandoned_runs_ > 0;
+  }
+
+  /// Nothing if it wants no ticks; 0 or less if it is due.
+  std::optional<std::chrono::milliseconds> until_tick(const PluginPolicy* plugin) TOPOLET_EXCLUDES(mutex_) {
+    if (plugin == nullptr || plugin->tick_interval().count() == 0) return std::nullopt;
+    MutexLock lock(mutex_);
+    const std::optional<Conduct::Time>& last = records_[plugin->name()].last_tick;
+    if (!last) return std::chrono::milliseconds(0);
+    return std::chrono::ceil<std::chrono::milliseconds>(*last + plugin->tick_interval() - options_.clock.steady());
+  }
+
+  /// Returns the time that it notes.
+  std::chrono::milliseconds note_tick(const std::string& plugin) TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    const Conduct::Time now = options_.clock.steady();
+    records_[plugin].last_tick = now;
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch());
   }
 
   /// The topology changes rarely and is the largest part of a view, so its last view is kept.
@@ -194,7 +234,8 @@ class PolicyThread::State {
     const Call& call = *run.call;
     if (call.policy != nullptr) call.policy->give_up();
     Record& record = records_[call.plugin];
-    ++record.seen.lost_votes;
+    ++record.seen.lost.late;
+    record.times.add(options_.deadline);
     record.seen.call_inside = true;
     record.inside_since = call.began;
     const std::string what = fmt::format("{}: no answer within {} ms", call.plugin, options_.deadline.count());
@@ -250,25 +291,49 @@ class PolicyThread::GuardedPolicy final : public Policy {
   const std::string& name() const override { return policy_->name(); }
 
   Result<std::vector<Verdict>> score(const PolicyRequest& request) override {
-    return ask<std::vector<Verdict>>([&] {
+    return ask<std::vector<Verdict>>("score", [&] {
       return plugin_ != nullptr ? plugin_->score(view(request)) : policy_->score(request);  //
     });
   }
 
   Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable) override {
-    return ask<Pick>([&] {
+    return ask<Pick>("pick", [&] {
       return plugin_ != nullptr ? plugin_->pick(view(request), candidate, usable)
                                 : policy_->pick(request, candidate, usable);
     });
   }
 
+  Result<Adjustment> adjust(const PolicyRequest& request, const Chosen& chosen) override {
+    return ask<Adjustment>("adjust", [&] {
+      return plugin_ != nullptr ? plugin_->adjust(view(request), chosen) : policy_->adjust(request, chosen);
+    });
+  }
+
+  /// The next two for plugins only.
+  Result<bool> notify(const Happening& happening) {
+    return ask<bool>("notify", [&]() -> Result<bool> {
+      const Status status = plugin_->notify(happening, *state_->topology_view(happening.topology));
+      if (!status) return status.error();
+      return true;
+    });
+  }
+
+  Result<std::vector<ReplacementWish>> tick(const TickView& tick, std::chrono::milliseconds now) {
+    return ask<std::vector<ReplacementWish>>(
+        "tick", [&] { return plugin_->tick(tick, *state_->topology_view(tick.topology), now); });
+  }
+
  private:
   template <class T, class Asking>
-  Result<T> ask(Asking asking) {
+  Result<T> ask(const char* call, Asking asking) {
     if (lost_) return *lost_;
     if (const auto refused = state_->enter(run_, name(), plugin_)) return *refused;
     std::optional<Result<T>> answer;
-    if (const auto thrown = thrown_by([&] { answer.emplace(asking()); })) {
+    const auto thrown = thrown_by([&] {
+      const CrashMark mark(name().c_str(), call);
+      answer.emplace(asking());
+    });
+    if (thrown) {
       answer.emplace(Error{Code::kInternal, fmt::format("{}: {}", name(), *thrown)});
     }
     state_->leave(run_, answer->ok() ? nullptr : &answer->error());
@@ -323,6 +388,51 @@ std::any PolicyThread::run(const std::vector<Voter>& voters, const Job& job) {
   }
 }
 
+void PolicyThread::notify(const std::vector<Voter>& voters, std::shared_ptr<const Happening> happening) {
+  for (const Voter& voter : voters) {
+    const auto* plugin = dynamic_cast<const PluginPolicy*>(voter.policy.get());
+    if (plugin == nullptr || !plugin->hears_events()) continue;
+    // One run each: a run that is given up on is run again, and nobody may hear of an event twice.
+    using Told = Result<bool>;
+    const Told told = run_as<Told>({voter}, [happening](const std::vector<Voter>& asked) {
+      return static_cast<GuardedPolicy&>(*asked.front().policy).notify(*happening);
+    });
+    if (!told) state_->options().log->debug("an event was not heard: {}", told.error().message);
+  }
+}
+
+std::vector<ReplacementWish> PolicyThread::tick(const std::vector<Voter>& voters,
+                                                const std::function<std::shared_ptr<const TickView>()>& view) {
+  std::shared_ptr<const TickView> seen;
+  std::vector<ReplacementWish> wishes;
+  for (const Voter& voter : voters) {
+    const auto until = state_->until_tick(dynamic_cast<const PluginPolicy*>(voter.policy.get()));
+    if (!until || until->count() > 0) continue;
+    if (seen == nullptr) seen = view();
+    using Wishes = Result<std::vector<ReplacementWish>>;
+    const Wishes told =
+        run_as<Wishes>({voter}, [seen, now = state_->note_tick(voter.policy->name())](const std::vector<Voter>& asked) {
+          return static_cast<GuardedPolicy&>(*asked.front().policy).tick(*seen, now);
+        });
+    if (told) {
+      wishes.insert(wishes.end(), told->begin(), told->end());
+    } else {
+      state_->options().log->debug("a tick went wrong: {}", told.error().message);
+    }
+  }
+  return wishes;
+}
+
+std::optional<std::chrono::milliseconds> PolicyThread::until_tick(const std::vector<Voter>& voters) const {
+  std::optional<std::chrono::milliseconds> soonest;
+  for (const Voter& voter : voters) {
+    const auto until = state_->until_tick(dynamic_cast<const PluginPolicy*>(voter.policy.get()));
+    if (until && (!soonest || *until < *soonest)) soonest = until;
+  }
+  if (soonest) soonest = std::max(*soonest, std::chrono::milliseconds(0));
+  return soonest;
+}
+
 std::shared_ptr<PolicyThread::Run> PolicyThread::prepare(const std::vector<Voter>& voters, const Job& job,
                                                          const std::vector<LostVote>& lost) const {
   auto run = std::make_shared<Run>();
@@ -340,6 +450,7 @@ std::shared_ptr<PolicyThread::Run> PolicyThread::prepare(const std::vector<Voter
 PolicyThread::Worker PolicyThread::start_worker() const {
   auto ended = std::make_shared<std::atomic<bool>>(false);
   std::thread thread([state = state_, ended] {
+    const CrashStack stack;
     while (auto run = state->take()) {
       try {
         run->result = run->job(run->voters);
@@ -350,6 +461,7 @@ PolicyThread::Worker PolicyThread::start_worker() const {
     }
     *ended = true;
   });
+  pthread_setname_np(thread.native_handle(), "topolet-policy");
   return {std::move(thread), std::move(ended)};
 }
 
@@ -369,6 +481,8 @@ void PolicyThread::report_bad_answer(const std::string& plugin, const std::strin
 }
 
 std::vector<PluginState> PolicyThread::states() const { return state_->states(); }
+
+void PolicyThread::quarantine(const std::string& plugin, const std::string& why) { state_->quarantine(plugin, why); }
 
 Status PolicyThread::reset(const std::string& plugin) { return state_->reset(plugin); }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,14 +18,26 @@
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
 #include "core/placement/policy.hpp"
+#include "core/plugin/happenings.hpp"
 
 namespace topolet {
+
+/// Votes that were lost, by what became of the call.
+struct LostVotes {
+  std::uint64_t late = 0;
+  std::uint64_t failed = 0;     ///< threw, or gave nonsense
+  std::uint64_t declined = 0;   ///< the plugin gave its vote up itself
+  std::uint64_t not_asked = 0;  ///< in quarantine, or an earlier call was still inside
+
+  std::uint64_t total() const { return late + failed + declined + not_asked; }
+};
 
 /// What is known of one plugin since the start.
 struct PluginState {
   std::string name;
   std::uint64_t calls = 0;
-  std::uint64_t lost_votes = 0;
+  LostVotes lost;
+  std::uint64_t p99_us = 0;  ///< of the calls; one that was given up on counts with the deadline
   bool call_inside = false;  ///< a call that was given up on has not come back
   std::string quarantine;    ///< why it is not asked any more; empty = it is asked
 };
@@ -66,10 +79,27 @@ class PolicyThread {
         run(voters, [job = std::move(job)](const std::vector<Voter>& asked) { return std::any(R(job(asked))); }));
   }
 
+  /// Tells each plugin among the voters that hears events, in their order. Between decisions; calls that are late or
+  /// fail are treated as in a decision, and nobody else notices. Returns at once if nobody hears.
+  void notify(const std::vector<Voter>& voters, std::shared_ptr<const Happening> happening)
+      TOPOLET_EXCLUDES(run_mutex_);
+
+  /// Calls each plugin whose interval has passed since its last tick; the first time as soon as it is asked.
+  /// Returns what they wish for. `view` is made only if somebody is due.
+  std::vector<ReplacementWish> tick(const std::vector<Voter>& voters,
+                                    const std::function<std::shared_ptr<const TickView>()>& view)
+      TOPOLET_EXCLUDES(run_mutex_);
+
+  /// How long from now until a plugin is due for tick(), by the injected clock; nothing if none wants ticks.
+  std::optional<std::chrono::milliseconds> until_tick(const std::vector<Voter>& voters) const;
+
   /// Counts an answer that only the core could see through, such as a foreign CPU, against the plugin.
   void report_bad_answer(const std::string& plugin, const std::string& what);
 
-  /// All plugins that were asked so far, by name.
+  /// Puts a plugin into quarantine for what it did in an earlier process.
+  void quarantine(const std::string& plugin, const std::string& why);
+
+  /// All plugins that were asked or put into quarantine so far, by name.
   std::vector<PluginState> states() const;
 
   /// Ends a quarantine. NOT_FOUND if the plugin was never asked; FAILED_PRECONDITION while a call is still inside it.

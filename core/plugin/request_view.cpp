@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/placement/node_demand.hpp"
+
 namespace topolet {
 
 // The enumerators are passed as numbers; these are the places where ours and the ABI's could drift apart.
@@ -16,6 +18,16 @@ static_assert(static_cast<int>(Mode::kExclusive) == TOPOLET_MODE_EXCLUSIVE);
 static_assert(static_cast<int>(Mode::kShared) == TOPOLET_MODE_SHARED);
 static_assert(static_cast<int>(Mode::kReserved) == TOPOLET_MODE_RESERVED);
 static_assert(static_cast<int>(Mode::kForeign) == TOPOLET_MODE_FOREIGN);
+static_assert(static_cast<int>(CacheKind::kUnified) == TOPOLET_CACHE_UNIFIED);
+static_assert(static_cast<int>(CacheKind::kData) == TOPOLET_CACHE_DATA);
+static_assert(static_cast<int>(CacheKind::kInstruction) == TOPOLET_CACHE_INSTRUCTION);
+static_assert(static_cast<int>(OsDeviceKind::kBlock) == TOPOLET_OS_DEVICE_BLOCK);
+static_assert(static_cast<int>(OsDeviceKind::kGpu) == TOPOLET_OS_DEVICE_GPU);
+static_assert(static_cast<int>(OsDeviceKind::kNetwork) == TOPOLET_OS_DEVICE_NETWORK);
+static_assert(static_cast<int>(OsDeviceKind::kOpenFabrics) == TOPOLET_OS_DEVICE_OPENFABRICS);
+static_assert(static_cast<int>(OsDeviceKind::kDma) == TOPOLET_OS_DEVICE_DMA);
+static_assert(static_cast<int>(OsDeviceKind::kCoprocessor) == TOPOLET_OS_DEVICE_COPROCESSOR);
+static_assert(static_cast<int>(OsDeviceKind::kOther) == TOPOLET_OS_DEVICE_OTHER);
 static_assert(kNoPosition == TOPOLET_NONE);
 
 namespace {
@@ -57,6 +69,36 @@ TopologyView::TopologyView(std::shared_ptr<const Topology> topology)
   pus_.reserve(machine.pus.size());
   for (const Pu& pu : machine.pus) pus_.push_back({pu.os_index, pu.core, pu.l3, pu.die, pu.node, pu.package});
 
+  fill_memory();
+  domains_.reserve(machine.domains.size());
+  for (const Domain& domain : machine.domains) {
+    domains_.push_back({static_cast<std::int32_t>(domain.kind), 0, view_of(domain.cpus), view_of(domain.nodes)});
+  }
+  cores_ = sets_of(machine.cores);
+  l3s_ = sets_of(machine.l3s);
+  dies_ = sets_of(machine.dies);
+  packages_ = sets_of(machine.packages);
+  for (const CpuKind& kind : machine.cpu_kinds) cpu_kinds_.push_back({kind.efficiency, 0, view_of(kind.cpus)});
+  for (const Cache& cache : machine.caches) {
+    caches_.push_back({cache.level, static_cast<std::int32_t>(cache.kind), cache.bytes, view_of(cache.cpus)});
+  }
+  fill_devices();
+
+  view_ = {sizeof(topolet_topology), machine.distances_known ? 1U : 0U, machine.generation, pus_.data(), count_of(pus_),
+           sizeof(topolet_pu), nodes_.data(), count_of(nodes_), sizeof(topolet_node), domains_.data(),
+           count_of(domains_), sizeof(topolet_domain), cores_.data(), cores_.size(), l3s_.data(), l3s_.size(),
+           dies_.data(), dies_.size(), packages_.data(), packages_.size(),
+           // A plugin reads nodes × nodes numbers here, so a matrix of another size is not shown at all.
+           machine.distances.size() == nodes_.size() * nodes_.size() ? machine.distances.data() : nullptr,
+           view_of(machine.online), view_of(machine.allowed), view_of(machine.isolated), cpu_kinds_.data(),
+           count_of(cpu_kinds_), sizeof(topolet_cpu_kind), caches_.data(), count_of(caches_), sizeof(topolet_cache),
+           pci_bridges_.data(), count_of(pci_bridges_), sizeof(topolet_pci_bridge), pci_devices_.data(),
+           count_of(pci_devices_), sizeof(topolet_pci_device), os_devices_.data(), count_of(os_devices_),
+           sizeof(topolet_os_device)};
+}
+
+void TopologyView::fill_memory() {
+  const Topology& machine = *topology_;
   std::size_t sizes = 0;
   for (const Node& node : machine.nodes) sizes += node.huge_pages.size();
   huge_pages_.reserve(sizes);
@@ -67,22 +109,27 @@ TopologyView::TopologyView(std::shared_ptr<const Topology> topology)
     nodes_.push_back({node.os_index, node.memory_only ? 1U : 0U, view_of(node.cpus), view_of(node.subtype),
                       node.memory_bytes, first, count_of(node.huge_pages), sizeof(topolet_huge_pages)});
   }
-  domains_.reserve(machine.domains.size());
-  for (const Domain& domain : machine.domains) {
-    domains_.push_back({static_cast<std::int32_t>(domain.kind), 0, view_of(domain.cpus), view_of(domain.nodes)});
-  }
-  cores_ = sets_of(machine.cores);
-  l3s_ = sets_of(machine.l3s);
-  dies_ = sets_of(machine.dies);
-  packages_ = sets_of(machine.packages);
+}
 
-  view_ = {sizeof(topolet_topology), machine.distances_known ? 1U : 0U, machine.generation, pus_.data(), count_of(pus_),
-           sizeof(topolet_pu), nodes_.data(), count_of(nodes_), sizeof(topolet_node), domains_.data(),
-           count_of(domains_), sizeof(topolet_domain), cores_.data(), cores_.size(), l3s_.data(), l3s_.size(),
-           dies_.data(), dies_.size(), packages_.data(), packages_.size(),
-           // A plugin reads nodes × nodes numbers here, so a matrix of another size is not shown at all.
-           machine.distances.size() == nodes_.size() * nodes_.size() ? machine.distances.data() : nullptr,
-           view_of(machine.online), view_of(machine.allowed), view_of(machine.isolated)};
+void TopologyView::fill_devices() {
+  const Topology& machine = *topology_;
+  for (const PciBridge& bridge : machine.pci_bridges) {
+    pci_bridges_.push_back({view_of(bridge.address), bridge.parent, bridge.vendor_id, bridge.device_id, 0,
+                            view_of(bridge.cpus), view_of(bridge.nodes)});
+  }
+  for (const PciDevice& device : machine.pci_devices) {
+    pci_devices_.push_back({view_of(device.address), device.bridge, device.class_id, device.vendor_id, device.device_id,
+                            view_of(device.cpus), view_of(device.nodes), info_of(device.info)});
+  }
+  for (const OsDevice& device : machine.os_devices) {
+    os_devices_.push_back({view_of(device.name), view_of(device.subtype), static_cast<std::int32_t>(device.kind),
+                           device.pci_device, view_of(device.cpus), view_of(device.nodes), info_of(device.info)});
+  }
+}
+
+topolet_kvs TopologyView::info_of(const DeviceInfo& info) {
+  const std::vector<topolet_kv>& pairs = infos_.emplace_back(pairs_of(info));
+  return {pairs.data(), pairs.size()};
 }
 
 DemandView::DemandView(const Demand& demand) {
@@ -97,10 +144,69 @@ DemandView::DemandView(const Demand& demand) {
            sizeof(topolet_huge_page_limit)};
 }
 
+LedgerStructs::LedgerStructs(const LedgerView& ledger, const Topology& topology) {
+  demands_.reserve(ledger.entries.size());
+  entries_.reserve(ledger.entries.size());
+  for (const LedgerEntry& entry : ledger.entries) {
+    const topolet_demand* demand = demands_.emplace_back(entry.demand).view();
+    entries_.push_back({view_of(entry.key.pod_uid), view_of(entry.key.name), entry.key.attempt,
+                        static_cast<std::int32_t>(entry.qos), static_cast<std::int32_t>(entry.placement.mode), 0,
+                        view_of(entry.placement.cpus), view_of(entry.placement.withheld), view_of(entry.placement.mems),
+                        demand});
+  }
+  for (const NodeDemand& node : demand_by_node(topology, ledger.entries)) {
+    node_demands_.push_back({node.containers, node.exclusive_cpus, node.cpu_request_milli, node.memory_request_bytes});
+  }
+  view_ = {sizeof(topolet_ledger),
+           0,
+           ledger.generation,
+           view_of(ledger.allowed),
+           view_of(ledger.reserved),
+           view_of(ledger.pool),
+           view_of(ledger.exclusive),
+           view_of(ledger.withheld),
+           entries_.data(),
+           count_of(entries_),
+           sizeof(topolet_ledger_entry),
+           node_demands_.data(),
+           count_of(node_demands_),
+           sizeof(topolet_node_demand)};
+}
+
+WorkloadView::WorkloadView(const Workload& workload)
+    : demand_(workload.demand),
+      devices_(strings_of(workload.devices)),
+      cdi_devices_(strings_of(workload.cdi_devices)),
+      env_(pairs_of(workload.env)),
+      pod_labels_(pairs_of(workload.pod_labels)),
+      pod_annotations_(pairs_of(workload.pod_annotations)),
+      annotations_(pairs_of(workload.annotations)) {
+  view_ = {sizeof(topolet_workload),
+           workload.key.attempt,
+           view_of(workload.key.pod_uid),
+           view_of(workload.pod_name),
+           view_of(workload.pod_namespace),
+           view_of(workload.key.sandbox_id),
+           view_of(workload.key.name),
+           view_of(workload.runtime_handler),
+           static_cast<std::int32_t>(workload.qos),
+           0,
+           demand_.view(),
+           view_of(workload.kubelet_cpus),
+           view_of(workload.kubelet_mems),
+           {devices_.data(), devices_.size()},
+           {cdi_devices_.data(), cdi_devices_.size()},
+           {env_.data(), env_.size()},
+           {pod_labels_.data(), pod_labels_.size()},
+           {pod_annotations_.data(), pod_annotations_.size()},
+           {annotations_.data(), annotations_.size()}};
+}
+
 RequestView::RequestView(const PolicyRequest& request, std::shared_ptr<const TopologyView> topology)
-    : request_(request), topology_(std::move(topology)), demand_(request.workload.demand) {
-  fill_ledger();
-  fill_workload();
+    : request_(request),
+      topology_(std::move(topology)),
+      ledger_(request.ledger, *topology_->topology()),
+      workload_(request.workload) {
   fill_candidates();
   view_ = {sizeof(topolet_request),
            request.exclusive ? 1U : 0U,
@@ -109,62 +215,9 @@ RequestView::RequestView(const PolicyRequest& request, std::shared_ptr<const Top
            candidates_.data(),
            sizeof(topolet_candidate),
            0,
-           &workload_,
+           &workload_.view(),
            &topology_->view(),
-           &ledger_};
-}
-
-void RequestView::fill_ledger() {
-  const LedgerView& ledger = request_.ledger;
-  entry_demands_.reserve(ledger.entries.size());
-  entries_.reserve(ledger.entries.size());
-  for (const LedgerEntry& entry : ledger.entries) {
-    const topolet_demand* demand = entry_demands_.emplace_back(entry.demand).view();
-    entries_.push_back({view_of(entry.key.pod_uid), view_of(entry.key.name), entry.key.attempt,
-                        static_cast<std::int32_t>(entry.qos), static_cast<std::int32_t>(entry.placement.mode), 0,
-                        view_of(entry.placement.cpus), view_of(entry.placement.withheld), view_of(entry.placement.mems),
-                        demand});
-  }
-  ledger_ = {sizeof(topolet_ledger),
-             0,
-             ledger.generation,
-             view_of(ledger.allowed),
-             view_of(ledger.reserved),
-             view_of(ledger.pool),
-             view_of(ledger.exclusive),
-             view_of(ledger.withheld),
-             entries_.data(),
-             count_of(entries_),
-             sizeof(topolet_ledger_entry)};
-}
-
-void RequestView::fill_workload() {
-  const Workload& workload = request_.workload;
-  devices_ = strings_of(workload.devices);
-  cdi_devices_ = strings_of(workload.cdi_devices);
-  env_ = pairs_of(workload.env);
-  pod_labels_ = pairs_of(workload.pod_labels);
-  pod_annotations_ = pairs_of(workload.pod_annotations);
-  annotations_ = pairs_of(workload.annotations);
-  workload_ = {sizeof(topolet_workload),
-               workload.key.attempt,
-               view_of(workload.key.pod_uid),
-               view_of(workload.pod_name),
-               view_of(workload.pod_namespace),
-               view_of(workload.key.sandbox_id),
-               view_of(workload.key.name),
-               view_of(workload.runtime_handler),
-               static_cast<std::int32_t>(workload.qos),
-               0,
-               demand_.view(),
-               view_of(workload.kubelet_cpus),
-               view_of(workload.kubelet_mems),
-               {devices_.data(), devices_.size()},
-               {cdi_devices_.data(), cdi_devices_.size()},
-               {env_.data(), env_.size()},
-               {pod_labels_.data(), pod_labels_.size()},
-               {pod_annotations_.data(), pod_annotations_.size()},
-               {annotations_.data(), annotations_.size()}};
+           &ledger_.view()};
 }
 
 void RequestView::fill_candidates() {

@@ -31,12 +31,22 @@ class TopologyView {
   const std::shared_ptr<const Topology>& topology() const { return topology_; }
 
  private:
+  void fill_memory();
+  void fill_devices();
+  topolet_kvs info_of(const DeviceInfo& info);
+
   std::shared_ptr<const Topology> topology_;
   std::vector<topolet_pu> pus_;
   std::vector<topolet_huge_pages> huge_pages_;
   std::vector<topolet_node> nodes_;
   std::vector<topolet_domain> domains_;
   std::vector<topolet_set> cores_, l3s_, dies_, packages_;
+  std::vector<topolet_cpu_kind> cpu_kinds_;
+  std::vector<topolet_cache> caches_;
+  std::vector<topolet_pci_bridge> pci_bridges_;
+  std::vector<topolet_pci_device> pci_devices_;
+  std::vector<topolet_os_device> os_devices_;
+  std::vector<std::vector<topolet_kv>> infos_;
   topolet_topology view_{};
 };
 
@@ -52,6 +62,38 @@ class DemandView {
   topolet_demand view_{};
 };
 
+/// A ledger as C structs. Borrows the ledger, which must stay unchanged. Immutable.
+class LedgerStructs {
+ public:
+  LedgerStructs(const LedgerView& ledger, const Topology& topology);
+  LedgerStructs(const LedgerStructs&) = delete;
+  LedgerStructs& operator=(const LedgerStructs&) = delete;
+
+  const topolet_ledger& view() const { return view_; }
+
+ private:
+  std::vector<DemandView> demands_;
+  std::vector<topolet_ledger_entry> entries_;
+  std::vector<topolet_node_demand> node_demands_;
+  topolet_ledger view_{};
+};
+
+/// A workload as C structs. Borrows the workload, which must stay unchanged. Immutable.
+class WorkloadView {
+ public:
+  explicit WorkloadView(const Workload& workload);
+  WorkloadView(const WorkloadView&) = delete;
+  WorkloadView& operator=(const WorkloadView&) = delete;
+
+  const topolet_workload& view() const { return view_; }
+
+ private:
+  DemandView demand_;
+  std::vector<topolet_str> devices_, cdi_devices_;
+  std::vector<topolet_kv> env_, pod_labels_, pod_annotations_, annotations_;
+  topolet_workload view_{};
+};
+
 /// One PolicyRequest as C structs, made once for all plugins and calls of a decision. Borrows the request, which must
 /// stay unchanged. Immutable.
 class RequestView {
@@ -64,19 +106,12 @@ class RequestView {
   const PolicyRequest& request() const { return request_; }
 
  private:
-  void fill_ledger();
-  void fill_workload();
   void fill_candidates();
 
   const PolicyRequest& request_;
   std::shared_ptr<const TopologyView> topology_;
-  std::vector<DemandView> entry_demands_;
-  std::vector<topolet_ledger_entry> entries_;
-  topolet_ledger ledger_{};
-  DemandView demand_;
-  std::vector<topolet_str> devices_, cdi_devices_;
-  std::vector<topolet_kv> env_, pod_labels_, pod_annotations_, annotations_;
-  topolet_workload workload_{};
+  LedgerStructs ledger_;
+  WorkloadView workload_;
   std::vector<CpuSet> free_;
   std::vector<topolet_candidate> candidates_;
   topolet_request view_{};

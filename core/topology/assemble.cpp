@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -165,6 +166,64 @@ std::vector<std::uint32_t> assumed_distances(std::size_t nodes) {
   return distances;
 }
 
+/// The items with what is online of their CPUs; those without are left out.
+template <class Item>
+std::vector<Item> online_items(std::vector<Item> items, const CpuSet& online) {
+  for (Item& item : items) item.cpus &= online;
+  items.erase(std::remove_if(items.begin(), items.end(), [](const Item& item) { return item.cpus.empty(); }),
+              items.end());
+  return items;
+}
+
+std::vector<CpuKind> cpu_kinds_of(const Description& description) {
+  std::vector<CpuKind> kinds = online_items(description.cpu_kinds, description.online);
+  std::stable_sort(kinds.begin(), kinds.end(),
+                   [](const CpuKind& a, const CpuKind& b) { return a.efficiency < b.efficiency; });
+  return kinds;
+}
+
+std::vector<Cache> caches_of(const Description& description) {
+  std::vector<Cache> caches = online_items(description.caches, description.online);
+  const auto rank = [](const Cache& cache) {
+    return std::make_tuple(-static_cast<int>(cache.level), cache.cpus.first(), cache.kind);
+  };
+  std::stable_sort(caches.begin(), caches.end(), [&rank](const Cache& a, const Cache& b) { return rank(a) < rank(b); });
+  return caches;
+}
+
+/// Cuts the locality of a device to what the topology has.
+template <class Device>
+void localise(std::vector<Device>& devices, const Topology& topology) {
+  NodeSet known;
+  for (const Node& node : topology.nodes) known.insert(node.os_index);
+  for (Device& device : devices) {
+    device.cpus &= topology.online;
+    device.nodes &= known;
+  }
+}
+
+/// Devices stay, even with no CPU of their locality online: a container may still use them.
+void add_devices(const Description& description, Topology& topology) {
+  topology.pci_bridges = description.pci_bridges;
+  std::vector<std::uint32_t> order(description.pci_devices.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return description.pci_devices[a].address < description.pci_devices[b].address;
+  });
+  std::vector<std::uint32_t> position(order.size());
+  for (const std::uint32_t from : order) {
+    position[from] = static_cast<std::uint32_t>(topology.pci_devices.size());
+    topology.pci_devices.push_back(description.pci_devices[from]);
+  }
+  topology.os_devices = description.os_devices;
+  for (OsDevice& device : topology.os_devices) {
+    if (device.pci_device != kNoPosition) device.pci_device = position[device.pci_device];
+  }
+  localise(topology.pci_bridges, topology);
+  localise(topology.pci_devices, topology);
+  localise(topology.os_devices, topology);
+}
+
 }  // namespace
 
 Topology assemble(const Description& description) {
@@ -182,6 +241,9 @@ Topology assemble(const Description& description) {
   const std::size_t nodes = topology.nodes.size();
   topology.distances_known = nodes > 0 && description.distances.size() == nodes * nodes;
   topology.distances = topology.distances_known ? description.distances : assumed_distances(nodes);
+  topology.cpu_kinds = cpu_kinds_of(description);
+  topology.caches = caches_of(description);
+  add_devices(description, topology);
   return topology;
 }
 

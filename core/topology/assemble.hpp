@@ -30,6 +30,11 @@ struct Description {
   std::vector<CpuSet> packages;
   std::vector<DescribedNode> nodes;      ///< by ascending OS index
   std::vector<std::uint32_t> distances;  ///< nodes × nodes row by row, or empty = unknown
+  std::vector<CpuKind> cpu_kinds;
+  std::vector<Cache> caches;
+  std::vector<PciBridge> pci_bridges;  ///< each one after the bridge above it
+  std::vector<PciDevice> pci_devices;
+  std::vector<OsDevice> os_devices;  ///< their `pci_device` as a position in `pci_devices` as it is here
 };
 
 /// Tells CPU nodes from memory-only ones: of the nodes that share a locality one is its CPU node. Those whose subtype

@@ -3,7 +3,9 @@
 #include <hwloc.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -18,6 +20,11 @@ struct Destroy {
   void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
 };
 using Machine = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destroy>;
+
+struct Free {
+  void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
+};
+using Bitmap = std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, Free>;
 
 template <class Set>
 Set to_set(hwloc_const_bitmap_t bitmap) {
@@ -118,6 +125,151 @@ std::vector<std::uint32_t> read_distances(const Machine& machine, const std::vec
   return distances;
 }
 
+std::vector<CpuKind> read_cpu_kinds(const Machine& machine) {
+  std::vector<CpuKind> kinds;
+  const int count = hwloc_cpukinds_get_nr(machine.get(), 0);
+  for (int i = 0; i < count; ++i) {
+    const Bitmap cpus(hwloc_bitmap_alloc());
+    int efficiency = -1;
+    if (hwloc_cpukinds_get_info(machine.get(), static_cast<unsigned>(i), cpus.get(), &efficiency, nullptr, nullptr,
+                                0) != 0) {
+      continue;
+    }
+    kinds.push_back(
+        {efficiency < 0 ? kNoPosition : static_cast<std::uint32_t>(efficiency), to_set<CpuSet>(cpus.get())});
+  }
+  return kinds;
+}
+
+CacheKind cache_kind(hwloc_obj_cache_type_t type) {
+  switch (type) {
+    case HWLOC_OBJ_CACHE_DATA:
+      return CacheKind::kData;
+    case HWLOC_OBJ_CACHE_INSTRUCTION:
+      return CacheKind::kInstruction;
+    default:
+      return CacheKind::kUnified;
+  }
+}
+
+std::vector<Cache> read_caches(const Machine& machine) {
+  std::vector<Cache> caches;
+  for (int type = HWLOC_OBJ_L1CACHE; type <= HWLOC_OBJ_L3ICACHE; ++type) {
+    for_each(machine, static_cast<hwloc_obj_type_t>(type), [&caches](hwloc_obj_t object) {
+      const auto& cache = object->attr->cache;
+      caches.push_back(
+          {cache.depth, cache_kind(cache.type), static_cast<std::int64_t>(cache.size), to_set<CpuSet>(object->cpuset)});
+    });
+  }
+  return caches;
+}
+
+std::string pci_address(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& pci) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%04x:%02x:%02x.%01x", static_cast<unsigned>(pci.domain), pci.bus, pci.dev,
+                pci.func);
+  return text.data();
+}
+
+DeviceInfo info_of(hwloc_obj_t object) {
+  DeviceInfo info;
+  for (unsigned i = 0; i < object->infos_count; ++i) {
+    if (object->infos[i].name != nullptr && object->infos[i].value != nullptr) {
+      info.emplace_back(object->infos[i].name, object->infos[i].value);
+    }
+  }
+  return info;
+}
+
+OsDeviceKind os_device_kind(hwloc_obj_osdev_type_t type) {
+  switch (type) {
+    case HWLOC_OBJ_OSDEV_BLOCK:
+      return OsDeviceKind::kBlock;
+    case HWLOC_OBJ_OSDEV_GPU:
+      return OsDeviceKind::kGpu;
+    case HWLOC_OBJ_OSDEV_NETWORK:
+      return OsDeviceKind::kNetwork;
+    case HWLOC_OBJ_OSDEV_OPENFABRICS:
+      return OsDeviceKind::kOpenFabrics;
+    case HWLOC_OBJ_OSDEV_DMA:
+      return OsDeviceKind::kDma;
+    case HWLOC_OBJ_OSDEV_COPROC:
+      return OsDeviceKind::kCoprocessor;
+    default:
+      return OsDeviceKind::kOther;
+  }
+}
+
+/// Walks the I/O objects below one ordinary object, parents before children.
+class DeviceWalk {
+ public:
+  DeviceWalk(const Machine& machine, Description& description) : machine_(machine), description_(description) {}
+
+  void run() { visit(hwloc_get_root_obj(machine_.get()), kNoPosition, kNoPosition); }
+
+ private:
+  void visit(hwloc_obj_t object, std::uint32_t bridge, std::uint32_t pci_device) {
+    if (object->type == HWLOC_OBJ_BRIDGE) bridge = add_bridge(object, bridge);
+    if (object->type == HWLOC_OBJ_PCI_DEVICE) pci_device = add_pci_device(object, bridge);
+    if (object->type == HWLOC_OBJ_OS_DEVICE) add_os_device(object, pci_device);
+    for (hwloc_obj_t child = object->first_child; child != nullptr; child = child->next_sibling) {
+      visit(child, bridge, pci_device);
+    }
+    for (hwloc_obj_t child = object->io_first_child; child != nullptr; child = child->next_sibling) {
+      visit(child, bridge, pci_device);
+    }
+  }
+
+  template <class Device>
+  void localise(Device& device, hwloc_obj_t object) const {
+    const hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(machine_.get(), object);
+    device.cpus = to_set<CpuSet>(place->cpuset);
+    device.nodes = to_set<NodeSet>(place->nodeset);
+  }
+
+  std::uint32_t add_bridge(hwloc_obj_t object, std::uint32_t parent) {
+    PciBridge bridge;
+    const auto& attributes = object->attr->bridge;
+    bridge.parent = parent;
+    if (attributes.upstream_type == HWLOC_OBJ_BRIDGE_PCI) {
+      bridge.address = pci_address(attributes.upstream.pci);
+      bridge.vendor_id = attributes.upstream.pci.vendor_id;
+      bridge.device_id = attributes.upstream.pci.device_id;
+    }
+    localise(bridge, object);
+    description_.pci_bridges.push_back(std::move(bridge));
+    return static_cast<std::uint32_t>(description_.pci_bridges.size() - 1);
+  }
+
+  std::uint32_t add_pci_device(hwloc_obj_t object, std::uint32_t bridge) {
+    PciDevice device;
+    const auto& pci = object->attr->pcidev;
+    device.address = pci_address(pci);
+    device.bridge = bridge;
+    device.class_id = pci.class_id;
+    device.vendor_id = pci.vendor_id;
+    device.device_id = pci.device_id;
+    device.info = info_of(object);
+    localise(device, object);
+    description_.pci_devices.push_back(std::move(device));
+    return static_cast<std::uint32_t>(description_.pci_devices.size() - 1);
+  }
+
+  void add_os_device(hwloc_obj_t object, std::uint32_t pci_device) {
+    OsDevice device;
+    if (object->name != nullptr) device.name = object->name;
+    if (object->subtype != nullptr) device.subtype = object->subtype;
+    device.kind = os_device_kind(object->attr->osdev.type);
+    device.pci_device = pci_device;
+    device.info = info_of(object);
+    localise(device, object);
+    description_.os_devices.push_back(std::move(device));
+  }
+
+  const Machine& machine_;
+  Description& description_;
+};
+
 bool is_live(const DiscoverOptions& options) { return options.xml_file.empty() && options.synthetic.empty(); }
 
 Description describe(const Machine& machine, bool live) {
@@ -138,6 +290,9 @@ Description describe(const Machine& machine, bool live) {
   std::sort(description.nodes.begin(), description.nodes.end(),
             [](const DescribedNode& a, const DescribedNode& b) { return a.os_index < b.os_index; });
   description.distances = read_distances(machine, description.nodes);
+  description.cpu_kinds = read_cpu_kinds(machine);
+  description.caches = read_caches(machine);
+  DeviceWalk(machine, description).run();
   return description;
 }
 
@@ -167,7 +322,7 @@ Result<Machine> load(const DiscoverOptions& options) {
   Machine machine(raw);
   // Without the flag hwloc hides what the daemon's own cgroup may not use.
   if (hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
-      hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE) != 0 || !set_source(raw, options) ||
+      hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) != 0 || !set_source(raw, options) ||
       hwloc_topology_load(raw) != 0) {
     return cannot_read(options, errno);
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/index_set.hpp"
@@ -49,6 +50,57 @@ struct Domain {
   NodeSet nodes;
 };
 
+/// CPUs that are alike.
+struct CpuKind {
+  std::uint32_t efficiency = kNoPosition;  ///< 0 for the slowest, more for faster ones; kNoPosition = unknown
+  CpuSet cpus;
+};
+
+enum class CacheKind : std::uint8_t { kUnified, kData, kInstruction };
+
+struct Cache {
+  std::uint32_t level = 0;
+  CacheKind kind = CacheKind::kUnified;
+  std::int64_t bytes = 0;  ///< 0 = unknown
+  CpuSet cpus;
+};
+
+using DeviceInfo = std::vector<std::pair<std::string, std::string>>;
+
+/// A host bridge, a root port, or a port of a PCI switch.
+struct PciBridge {
+  std::string address;                 ///< "0000:64:00.0"; empty for a host bridge
+  std::uint32_t parent = kNoPosition;  ///< the bridge above, always at a smaller position; none for a host bridge
+  std::uint16_t vendor_id = 0;
+  std::uint16_t device_id = 0;
+  CpuSet cpus;  ///< online CPUs local to it
+  NodeSet nodes;
+};
+
+struct PciDevice {
+  std::string address;                 ///< "0000:65:00.0"
+  std::uint32_t bridge = kNoPosition;  ///< the one above it
+  std::uint16_t class_id = 0;          ///< class and subclass, such as 0x0302
+  std::uint16_t vendor_id = 0;
+  std::uint16_t device_id = 0;
+  CpuSet cpus;  ///< online CPUs local to it
+  NodeSet nodes;
+  DeviceInfo info;  ///< hwloc's
+};
+
+enum class OsDeviceKind : std::uint8_t { kBlock, kGpu, kNetwork, kOpenFabrics, kDma, kCoprocessor, kOther };
+
+/// A device by the name that the operating system or its vendor's library gives it.
+struct OsDevice {
+  std::string name;     ///< such as nvml0, nvme0n1, mlx5_0
+  std::string subtype;  ///< hwloc's; often empty
+  OsDeviceKind kind = OsDeviceKind::kOther;
+  std::uint32_t pci_device = kNoPosition;
+  CpuSet cpus;  ///< online CPUs local to it
+  NodeSet nodes;
+  DeviceInfo info;  ///< hwloc's, such as NVIDIAUUID
+};
+
 /// An immutable snapshot; shared between threads as shared_ptr<const Topology>.
 struct Topology {
   std::vector<Pu> pus;           ///< online PUs, by ascending OS index
@@ -62,8 +114,13 @@ struct Topology {
   std::vector<std::uint32_t> distances;  ///< SLIT, nodes × nodes row by row, by position in `nodes`
   bool distances_known = false;          ///< false: `distances` holds 10 on the diagonal and 20 elsewhere
   CpuSet online;                         ///< every PU the machine has online
-  CpuSet allowed;   ///< online, less what the recorded machine forbids (a live machine: all of `online`)
-  CpuSet isolated;  ///< the kernel's isolcpus
+  CpuSet allowed;                  ///< online, less what the recorded machine forbids (a live machine: all of `online`)
+  CpuSet isolated;                 ///< the kernel's isolcpus
+  std::vector<CpuKind> cpu_kinds;  ///< by ascending efficiency, unknown ones last
+  std::vector<Cache> caches;       ///< of all levels, the largest level first, then by lowest CPU
+  std::vector<PciBridge> pci_bridges;  ///< each one after the bridge above it
+  std::vector<PciDevice> pci_devices;  ///< by ascending address
+  std::vector<OsDevice> os_devices;
   std::uint64_t generation = 1;
 
   /// The PU of an OS index; null if it is not online.

@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <vector>
@@ -284,6 +286,26 @@ TEST_F(ListenerTest, ClosesConnectionsBeyondItsLimitAndTakesNewOnesWhenOthersEnd
   while (served_.count() < 3) attempts.push_back(connect_to(path_));
   for (int further = 0; further < 10; ++further) EXPECT_TRUE(is_closed(connect_to(path_)));
   EXPECT_EQ(served_.count(), 3U);
+}
+
+TEST_F(ListenerTest, MakesRoomForAnotherProcessAtTheCostOfTheLargest) {
+  auto listener = open({.path = {}, .like = {}, .max_connections = 3});
+  ASSERT_TRUE(listener.ok());
+  (*listener)->start(served_.keep());
+  const UniqueFd first = connect_to(path_);
+  const UniqueFd second = connect_to(path_);
+  const UniqueFd third = connect_to(path_);
+  ASSERT_TRUE(served_.wait_for(3));
+  const pid_t other = ::fork();
+  if (other == 0) {
+    const UniqueFd connection = connect_to(path_);
+    ::pause();
+  }
+  EXPECT_TRUE(served_.wait_for(4));
+  EXPECT_TRUE(is_closed(third));
+  EXPECT_TRUE(is_closed(connect_to(path_))) << "this process still holds the most";
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
 }
 
 TEST_F(ListenerTest, AcceptsAgainAfterTheProcessRanOutOfDescriptors) {

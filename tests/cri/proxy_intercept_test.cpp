@@ -51,22 +51,13 @@ class Mailbox {
   std::deque<T> values_ TOPOLET_GUARDED_BY(mutex_);
 };
 
-struct Observation {
-  std::string path;
-  std::string request;
-  std::string response;
-};
-
 class ProxyIntercept : public ::testing::Test {
  protected:
   ProxyHooks hooks() {
     return {.intercepted = {"CreateContainer", "NotYetInvented"},
             .on_call = [this](std::shared_ptr<Call> call) { calls_.put(std::move(call)); },
-            .observed = {"ListContainers"},
-            .on_observed =
-                [this](const std::string& path, const std::string& request, const std::string& response) {
-                  observed_.put({path, request, response});
-                },
+            .observed = {"ListContainers", "GetContainerEvents"},
+            .on_observed = [this](Observation seen) { observed_.put(std::move(seen)); },
             .on_connected = {}};
   }
   std::future<RawAnswer> create(const std::string& message = "request") {
@@ -266,6 +257,25 @@ TEST_F(ProxyIntercept, ShowsObservedCallsWithoutHoldingThem) {
   EXPECT_EQ(seen.path, "/runtime.v1.RuntimeService/ListContainers");
   EXPECT_EQ(seen.request, "filter");
   EXPECT_EQ(seen.response, "containers");
+}
+
+TEST_F(ProxyIntercept, ShowsEveryMessageOfAnObservedStreamOnceTheClientHasIt) {
+  runtime_.handle("GetContainerEvents", [](Exchange& exchange) {
+    exchange.read();
+    exchange.write("first");
+    exchange.write("second");
+    exchange.wait_for_cancellation();
+    return grpc::Status::OK;
+  });
+  const auto call = rig_.client.open({.path = "/runtime.v1.RuntimeService/GetContainerEvents", .message = {}});
+  call->write("request");
+  EXPECT_EQ(call->read(), "first");
+  EXPECT_EQ(call->read(), "second");
+  for (const char* event : {"first", "second"}) {
+    const Observation seen = observed_.take();
+    EXPECT_EQ(seen.path, "/runtime.v1.RuntimeService/GetContainerEvents");
+    EXPECT_EQ(seen.response, event);
+  }
 }
 
 TEST_F(ProxyIntercept, ObservesNoFailures) {

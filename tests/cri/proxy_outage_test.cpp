@@ -2,12 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <future>
 #include <optional>
@@ -33,7 +37,7 @@ grpc::Status wait_for_cancellation(Exchange& exchange) {
 }
 
 /// Counts on_connected.
-class Connections {
+class Returns {
  public:
   void add() {
     MutexLock lock(mutex_);
@@ -111,17 +115,57 @@ class BreakingRuntime {
   std::thread thread_;
 };
 
+/// A runtime that can be killed as kill −9 kills it.
+class KillableRuntime {
+ public:
+  explicit KillableRuntime(const std::string& socket) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    UniqueFd theirs(ends[1]);
+    out_.reset(ends[0]);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDOUT_FILENO);
+    std::string program = TOPOLET_KILLABLE_RUNTIME;
+    std::string path = socket;
+    std::array<char*, 3> arguments = {program.data(), path.data(), nullptr};
+    EXPECT_EQ(::posix_spawn(&pid_, program.c_str(), &actions, nullptr, arguments.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    EXPECT_EQ(next_line(), "ready");
+  }
+  ~KillableRuntime() { kill(); }
+  KillableRuntime(const KillableRuntime&) = delete;
+  KillableRuntime& operator=(const KillableRuntime&) = delete;
+
+  /// Blocks until a call has arrived; its path.
+  std::string next_line() {
+    std::string line;
+    char byte = 0;
+    while (::read(out_.get(), &byte, 1) == 1 && byte != '\n') line += byte;
+    return line;
+  }
+  void kill() {
+    if (pid_ == 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(std::exchange(pid_, 0), nullptr, 0);
+  }
+
+ private:
+  UniqueFd out_;
+  pid_t pid_ = 0;
+};
+
 class ProxyOutage : public ::testing::Test {
  protected:
   ProxyHooks hooks() {
     ProxyHooks hooks;
     hooks.intercepted = {"CreateContainer"};
     hooks.on_call = [this](std::shared_ptr<Call> call) { intercepted_.set_value(std::move(call)); };
-    hooks.on_connected = [this] { connections_.add(); };
+    hooks.on_connected = [this] { returns_.add(); };
     return hooks;
   }
 
-  Connections connections_;
+  Returns returns_;
   std::promise<std::shared_ptr<Call>> intercepted_;
   TempDir directory_;
   std::string socket_ = directory_.file("runtime.sock");
@@ -136,7 +180,7 @@ TEST_F(ProxyOutage, NamesTheEndpointWhileTheRuntimeIsDownAndWorksOnceItIsUp) {
     EXPECT_THAT(answer.status.error_message(), HasSubstr("'runtime'"));
   }
   RecordingRuntime runtime(socket_);
-  ASSERT_TRUE(connections_.wait_for(1));
+  ASSERT_TRUE(returns_.wait_for(1));
   for (const char* path : {kVersion, kEvents}) {
     EXPECT_TRUE(rig.client.call({.path = path, .message = ""}).status.ok());
   }
@@ -146,11 +190,11 @@ TEST_F(ProxyOutage, TellsOfEveryReturnOfTheRuntimeButNotOfTheFirstConnection) {
   std::optional<RecordingRuntime> runtime(socket_);
   ProxyRig rig(directory_, hooks());
   EXPECT_TRUE(rig.client.call({.path = kVersion, .message = ""}).status.ok());
-  EXPECT_EQ(connections_.count(), 0);
+  EXPECT_EQ(returns_.count(), 0);
   for (int restart = 1; restart <= 3; ++restart) {
     runtime.reset();
     runtime.emplace(socket_);
-    ASSERT_TRUE(connections_.wait_for(restart));
+    ASSERT_TRUE(returns_.wait_for(restart));
     EXPECT_TRUE(rig.client.call({.path = kVersion, .message = ""}).status.ok());
   }
 }
@@ -160,7 +204,7 @@ TEST_F(ProxyOutage, TellsOfAReturnThatWasTooQuickForAFailedAttempt) {
   BreakingRuntime runtime(socket_, "", /*connections=*/2);
   ProxyRig rig(directory_, hooks());
   EXPECT_FALSE(rig.client.call({.path = kVersion, .message = "request"}).status.ok());
-  EXPECT_TRUE(connections_.wait_for(1));
+  EXPECT_TRUE(returns_.wait_for(1));
   EXPECT_FALSE(rig.client.call({.path = kVersion, .message = "request"}).status.ok());
 }
 
@@ -176,6 +220,49 @@ TEST_F(ProxyOutage, SaysUnavailableWhenTheRuntimeDiesDuringACall) {
   EXPECT_TRUE(status.error_code() == grpc::StatusCode::UNAVAILABLE ||
               status.error_code() == grpc::StatusCode::CANCELLED)
       << status.error_message();
+}
+
+TEST_F(ProxyOutage, SaysUnavailableForEveryKindOfCallWhenTheRuntimeIsKilled) {
+  std::optional<KillableRuntime> runtime(std::in_place, socket_);
+  ProxyRig rig(directory_, hooks());
+  const auto open = [&](const std::string& path) {
+    auto call = rig.client.open({.path = path, .message = {}});
+    call->write("request");
+    return call;
+  };
+  std::vector<std::unique_ptr<RawCall>> calls;
+  for (const char* path : {"/runtime.v1.RuntimeService/StopContainer", "/runtime.v1.ImageService/PullImage", kEvents,
+                           "/runtime.v1.RuntimeService/StreamContainers", "/runtime.v9.Unknown/Talk"}) {
+    calls.push_back(open(path));
+    EXPECT_EQ(runtime->next_line(), path);
+  }
+  calls.push_back(open("/runtime.v1.RuntimeService/CreateContainer"));
+  const std::shared_ptr<Call> create = intercepted_.get_future().get();
+  std::promise<Answer> created;
+  create->forward("patch", [&](const Answer& answer) {
+    created.set_value(answer);
+    create->finish();
+  });
+  EXPECT_EQ(runtime->next_line(), create->path());
+  std::promise<Answer> own;
+  rig.proxy.call("/runtime.v1.RuntimeService/ContainerStatus", "", std::chrono::hours(1),
+                 [&](const Answer& answer) { own.set_value(answer); });
+  runtime->next_line();
+  for (const std::size_t stream : {2U, 3U, 4U}) EXPECT_EQ(calls[stream]->read(), "first");
+
+  runtime->kill();
+  for (const auto& call : calls) {
+    const grpc::Status status = call->finish().status;
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_THAT(status.error_message(), HasSubstr("unix://" + socket_));
+  }
+  EXPECT_EQ(created.get_future().get().code, Code::kUnavailable);
+  EXPECT_EQ(own.get_future().get().code, Code::kUnavailable);
+
+  ::unlink(socket_.c_str());
+  runtime.emplace(socket_);
+  ASSERT_TRUE(returns_.wait_for(1));
+  EXPECT_TRUE(rig.client.call({.path = kVersion, .message = "request"}).status.ok());
 }
 
 TEST_F(ProxyOutage, NamesTheEndpointWhenTheConnectionBreaksDuringACall) {
@@ -202,6 +289,24 @@ TEST_F(ProxyOutage, StopsWhileStreamsAreOpen) {
   const auto ended = runtime.wait_for_ends("GetContainerEvents", 1);
   ASSERT_THAT(ended, SizeIs(1));
   EXPECT_TRUE(ended[0].cancelled);
+}
+
+TEST_F(ProxyOutage, EndsWhatOutlastsTheGraceAsUnavailableOnceTheListenerHangsUp) {
+  RecordingRuntime runtime(socket_);
+  runtime.handle("GetContainerEvents", wait_for_cancellation);
+  runtime.handle("Version", wait_for_cancellation);
+  ProxyRig rig(directory_, hooks(), {.runtime_endpoint = {}, .grace = std::chrono::milliseconds(1)});
+  std::vector<std::unique_ptr<RawCall>> calls;
+  for (const char* path : {kEvents, kVersion}) {
+    calls.push_back(rig.client.open({.path = path, .message = {}}));
+    calls.back()->write("request");
+  }
+  ASSERT_THAT(runtime.wait_for_arrivals("", 2), SizeIs(2));
+  rig.listener->stop();
+  rig.proxy.drain();
+  rig.listener->hang_up();
+  rig.proxy.stop();
+  for (const auto& call : calls) EXPECT_EQ(call->finish().status.error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(ProxyOutage, LetsAUnaryCallFinishBeforeItStops) {

@@ -48,14 +48,21 @@ const std::vector<std::string> kRuntimeMethods = {"Version",
                                                   "UpdateRuntimeConfig",
                                                   "Status",
                                                   "CheckpointContainer",
+                                                  "CheckpointPod",
+                                                  "RestorePod",
+                                                  "StreamPodSandboxes",
+                                                  "StreamContainers",
+                                                  "StreamContainerStats",
+                                                  "StreamPodSandboxStats",
+                                                  "StreamPodSandboxMetrics",
                                                   "ListMetricDescriptors",
                                                   "ListPodSandboxMetrics",
                                                   "RuntimeConfig",
                                                   "UpdatePodSandboxResources",
                                                   "GetContainerEvents",
                                                   "NotYetInvented"};
-const std::vector<std::string> kImageMethods = {"ListImages",  "ImageStatus", "PullImage",
-                                                "RemoveImage", "ImageFsInfo", "NotYetInvented"};
+const std::vector<std::string> kImageMethods = {"ListImages",  "ImageStatus",  "PullImage",     "RemoveImage",
+                                                "ImageFsInfo", "StreamImages", "NotYetInvented"};
 
 std::vector<std::string> all_paths() {
   std::vector<std::string> paths = {"/some.other.Service/Method"};
@@ -214,6 +221,17 @@ TEST_P(ProxyRelay, CarriesLongErrorMessages) {
   EXPECT_EQ(answer.status.error_message(), message);
 }
 
+TEST_P(ProxyRelay, CarriesErrorsWith64KiBOfMessageAndDetails) {
+  const std::string message(64 * 1024, 'e');
+  const std::string details(64 * 1024, '\xff');
+  runtime_.handle(method(), RecordingRuntime::refuse({grpc::StatusCode::NOT_FOUND, message, details}));
+  const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = "request"});
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_TRUE(answer.status.error_message() == message);
+  EXPECT_TRUE(answer.status.error_details() == details);
+  EXPECT_EQ(answer.trailer.count("grpc-status-details-bin"), 1U);
+}
+
 TEST_P(ProxyRelay, CarriesMessagesOf16MiB) {
   const std::string big = std::string(16 << 20, 'b') + odd_bytes("end");
   runtime_.handle(method(), RecordingRuntime::answer(big));
@@ -229,6 +247,38 @@ TEST_P(ProxyRelay, CarriesAMebibyteOfMetadata) {
   const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = "", .metadata = {{"big", big}}});
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_TRUE(runtime_.calls().at(0).metadata.find("big")->second == big);
+}
+
+// In pieces: gRPC reads a value that spans many frames anew with each frame.
+TEST_P(ProxyRelay, Carries15MiBOfMetadataEachWay) {
+  constexpr std::size_t kEntries = 15 * 128;
+  const std::string value(8 << 10, 'm');
+  runtime_.handle(method(), [&](Exchange& exchange) {
+    exchange.read();
+    for (std::size_t entry = 0; entry < kEntries; ++entry) {
+      exchange.add_header("header", value);
+      exchange.add_trailer("trailer", value);
+    }
+    exchange.write("answer");
+    return grpc::Status::OK;
+  });
+  RawRequest request{.path = GetParam(), .message = ""};
+  for (std::size_t entry = 0; entry < kEntries; ++entry) request.metadata.emplace("request", value);
+  const RawAnswer answer = rig_.client.call(request);
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  const Metadata arrived = runtime_.calls().at(0).metadata;
+  for (const auto& [metadata, key] :
+       {std::pair{&arrived, "request"}, std::pair{&answer.header, "header"}, std::pair{&answer.trailer, "trailer"}}) {
+    ASSERT_EQ(metadata->count(key), kEntries) << key;
+    EXPECT_TRUE(metadata->find(key)->second == value) << key;
+  }
+}
+
+TEST_P(ProxyRelay, CarriesTheCountOfTheClientsRetries) {
+  const RawAnswer answer =
+      rig_.client.call({.path = GetParam(), .message = "", .metadata = {{"grpc-previous-rpc-attempts", "2"}}});
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_THAT(runtime_.calls().at(0).metadata, Contains(Pair("grpc-previous-rpc-attempts", "2")));
 }
 
 TEST_P(ProxyRelay, NamesTheEndpointWhenAnAnswerIsTooLarge) {
@@ -276,13 +326,13 @@ class ProxyStream : public ::testing::Test {
 TEST_F(ProxyStream, CarriesEveryEventOfAServerStream) {
   runtime_.handle("GetContainerEvents", [](Exchange& exchange) {
     exchange.read();
-    for (int event = 0; event < 100; ++event) exchange.write("event " + std::to_string(event));
+    for (int event = 0; event < 10000; ++event) exchange.write("event " + std::to_string(event));
     return grpc::Status(grpc::StatusCode::ABORTED, "enough");
   });
   const RawAnswer answer = rig_.client.call({.path = kEvents, .message = "request"});
-  ASSERT_THAT(answer.messages, SizeIs(100));
+  ASSERT_THAT(answer.messages, SizeIs(10000));
   EXPECT_EQ(answer.messages.front(), "event 0");
-  EXPECT_EQ(answer.messages.back(), "event 99");
+  EXPECT_EQ(answer.messages.back(), "event 9999");
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::ABORTED);
 }
 

@@ -16,20 +16,27 @@ namespace topolet::testing {
 
 /// The proxy on a socket of its own. The runtime may come later.
 struct ProxyRig {
-  explicit ProxyRig(const TempDir& directory, ProxyHooks hooks = {}, ProxyOptions options = {})
+  explicit ProxyRig(const TempDir& directory, ProxyHooks hooks = {}, ProxyOptions options = {},
+                    ListenerOptions listening = {})
       : proxy(with_endpoint(directory, std::move(options)), std::move(hooks), *log),
-        listener(std::move(Listener::open({.path = directory.file("topolet.sock"), .like = {}}, *log).value())),
+        listener(std::move(Listener::open(with_path(directory, std::move(listening)), *log).value())),
         client("unix://" + directory.file("topolet.sock")) {
     proxy.start();
-    listener->start([this](UniqueFd connection) { proxy.accept(std::move(connection)); });
+    listener->start([this](UniqueFd connection) { proxy.accept(std::move(connection)); },
+                    [this] { proxy.cancel_unread_for(kUnread); });
   }
   ~ProxyRig() { listener->stop(); }
 
+  static ListenerOptions with_path(const TempDir& directory, ListenerOptions options) {
+    options.path = directory.file("topolet.sock");
+    return options;
+  }
   static ProxyOptions with_endpoint(const TempDir& directory, ProxyOptions options) {
     options.runtime_endpoint = "unix://" + directory.file("runtime.sock");
     return options;
   }
 
+  static constexpr std::chrono::milliseconds kUnread{100};
   std::shared_ptr<Log> log = make_silent_log();
   Proxy proxy;
   std::unique_ptr<Listener> listener;

@@ -1,114 +1,46 @@
 // What a well-behaved gRPC library would not send, written onto the socket by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include <malloc.h>
 
-#include <array>
-#include <cstring>
-#include <utility>
+#include <random>
 #include <vector>
 
+#include "core/cri/memory.hpp"
 #include "tests/cri/proxy_rig.hpp"
+#include "tests/support/wire_client.hpp"
 
 namespace topolet::testing {
 namespace {
 
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::Key;
+using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
 constexpr const char* kVersion = "/runtime.v1.RuntimeService/Version";
+constexpr std::size_t kPlentyBytes = std::size_t{2} << 30;
 constexpr const char* kTalk = "/runtime.v9.Unknown/Talk";
-
-constexpr char kData = 0;
-constexpr char kHeaders = 1;
-constexpr char kSettings = 4;
-constexpr char kEndStream = 1;
-constexpr char kEndHeaders = 4;
-
-using Fields = std::vector<std::pair<std::string, std::string>>;
-
-/// An HTTP/2 client that makes one call, on stream 1.
-class WireClient {
- public:
-  explicit WireClient(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-    EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-    send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-    send(frame(kSettings, 0, 0, ""));
-  }
-
-  void call(const std::string& path, const Fields& metadata) {
-    Fields fields = {{":method", "POST"},         {":scheme", "http"}, {":path", path},
-                     {":authority", "localhost"}, {"te", "trailers"},  {"content-type", "application/grpc"}};
-    fields.insert(fields.end(), metadata.begin(), metadata.end());
-    std::string block;
-    for (const auto& [name, value] : fields) block += literal(name) + text(value);
-    send(frame(kHeaders, kEndHeaders, 1, block));
-  }
-  /// Lengths below 256 only.
-  void message(const std::string& bytes, bool last) {
-    send(frame(kData, last ? kEndStream : char{0}, 1, std::string(4, '\0') + static_cast<char>(bytes.size()) + bytes));
-  }
-  void half_close() { send(frame(kData, kEndStream, 1, "")); }
-  /// Blocks until the call's trailers have come, or the connection has ended.
-  bool wait_for_end() {
-    while (true) {
-      const std::string header = receive(9);
-      if (header.size() < 9) return false;
-      const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(header[at]); };
-      receive(static_cast<std::size_t>(byte(0)) << 16 | static_cast<std::size_t>(byte(1)) << 8 | byte(2));
-      if (header[3] == kHeaders && (header[4] & kEndStream) != 0) return true;
-    }
-  }
-
- private:
-  static std::string text(const std::string& value) { return static_cast<char>(value.size()) + value; }
-  static std::string literal(const std::string& name) { return std::string(1, '\0') + text(name); }
-  static std::string frame(char type, char flags, char stream, const std::string& payload) {
-    std::string bytes(1, '\0');
-    bytes += static_cast<char>(payload.size() >> 8);
-    bytes += static_cast<char>(payload.size() & 0xff);
-    return bytes + type + flags + std::string(3, '\0') + stream + payload;
-  }
-  void send(const std::string& bytes) const {
-    EXPECT_EQ(::write(socket_.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
-  }
-  std::string receive(std::size_t size) const {
-    std::string bytes(size, '\0');
-    std::size_t have = 0;
-    while (have < size) {
-      const ssize_t got = ::read(socket_.get(), bytes.data() + have, size - have);
-      if (got <= 0) break;
-      have += static_cast<std::size_t>(got);
-    }
-    bytes.resize(have);
-    return bytes;
-  }
-
-  UniqueFd socket_;
-};
 
 class ProxyWire : public ::testing::TestWithParam<const char*> {
  protected:
   TempDir directory_;
   RecordingRuntime runtime_{directory_.file("runtime.sock")};
   ProxyRig rig_{directory_};
-  WireClient wire_{directory_.file("topolet.sock")};
 };
 
 INSTANTIATE_TEST_SUITE_P(BothWays, ProxyWire, ::testing::Values(kVersion, kTalk),
                          [](const auto& test) { return test.index == 0 ? "Unary" : "Stream"; });
 
 TEST_P(ProxyWire, DropsMetadataThatGrpcWouldAbortOn) {
-  wire_.call(GetParam(), {{"good", "value"}, {"not-ascii", "\xc3\xa4\x80"}, {"control", "a\tb\x01"}});
-  wire_.message("request", true);
-  EXPECT_TRUE(wire_.wait_for_end());
+  WireClient wire(directory_.file("topolet.sock"));
+  wire.call(GetParam(), {{"good", "value"}, {"not-ascii", "\xc3\xa4\x80"}, {"control", "a\tb\x01"}});
+  wire.message("request", true);
+  EXPECT_TRUE(wire.wait_for_end());
   const auto calls = runtime_.calls();
   ASSERT_THAT(calls, SizeIs(1));
   EXPECT_THAT(calls[0].messages, ElementsAre("request"));
@@ -117,11 +49,35 @@ TEST_P(ProxyWire, DropsMetadataThatGrpcWouldAbortOn) {
   EXPECT_EQ(calls[0].metadata.count("control"), 0U);
 }
 
-TEST_P(ProxyWire, AnswersACallThatBringsNoMessage) {
-  wire_.call(GetParam(), {});
-  wire_.half_close();
-  EXPECT_TRUE(wire_.wait_for_end());
-  EXPECT_TRUE(rig_.client.call({.path = GetParam(), .message = ""}).status.ok());
+TEST_P(ProxyWire, LeavesACallWithoutAMessageToTheRuntime) {
+  const std::string path = GetParam();
+  runtime_.handle(path.substr(path.rfind('/') + 1), [](Exchange& exchange) {
+    EXPECT_EQ(exchange.read(), std::nullopt);
+    return grpc::Status(grpc::StatusCode::INTERNAL, "where is it?");
+  });
+  const auto call = rig_.client.open({.path = path, .message = {}});
+  call->half_close();
+  EXPECT_EQ(call->finish().status.error_message(), "where is it?");
+  EXPECT_THAT(runtime_.calls(), SizeIs(1));
+}
+
+TEST_P(ProxyWire, CancelsTheRuntimesCallWhenTheConnectionBreaks) {
+  const std::string path = GetParam();
+  const std::string method = path.substr(path.rfind('/') + 1);
+  runtime_.handle(method, [](Exchange& exchange) {
+    exchange.read();
+    exchange.wait_for_cancellation();
+    return grpc::Status::OK;
+  });
+  {
+    WireClient client(directory_.file("topolet.sock"));
+    client.call(path);
+    client.message("request", true);
+    ASSERT_THAT(runtime_.wait_for_arrivals(method, 1), SizeIs(1));
+  }
+  const auto ended = runtime_.wait_for_ends(method, 1);
+  ASSERT_THAT(ended, SizeIs(1));
+  EXPECT_TRUE(ended[0].cancelled);
 }
 
 TEST_P(ProxyWire, SurvivesClientsThatHangUpAnywhere) {
@@ -134,6 +90,89 @@ TEST_P(ProxyWire, SurvivesClientsThatHangUpAnywhere) {
     after_message.message("request", false);
   }
   EXPECT_TRUE(rig_.client.call({.path = GetParam(), .message = ""}).status.ok());
+}
+
+class BadClients : public ::testing::Test {
+ protected:
+  BadClients() : rig_(directory_, {}, {}, {.max_memory_bytes = settled_bytes() + (std::size_t{64} << 20)}) {}
+
+  /// Without what the tests before have left.
+  static std::size_t settled_bytes() {
+    ::malloc_trim(0);
+    return resident_bytes();
+  }
+
+  void expect_service() { EXPECT_TRUE(rig_.client.call({.path = kVersion, .message = ""}).status.ok()); }
+
+  TempDir directory_;
+  RecordingRuntime runtime_{directory_.file("runtime.sock")};
+  ProxyRig rig_;
+  std::string socket_ = directory_.file("topolet.sock");
+};
+
+TEST_F(BadClients, MayHold1000IdleConnections) {
+  std::vector<WireClient> idle;
+  for (int client = 0; client < 1000; ++client) idle.emplace_back(socket_, client % 2 == 0);
+  expect_service();
+  RawClient another("unix://" + socket_);
+  EXPECT_TRUE(another.call({.path = kVersion, .message = ""}).status.ok());
+}
+
+TEST_F(BadClients, MaySendGarbage) {
+  std::mt19937 random(7);
+  for (int client = 0; client < 50; ++client) {
+    WireClient garbage(socket_, client % 2 == 0);
+    std::string bytes(4096, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    garbage.raw(bytes);
+  }
+  expect_service();
+}
+
+TEST_F(BadClients, AreHungUpOnWhenTheirEndlessHeadersFillTheMemory) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "with a sanitizer this client writes more slowly than it is read, and so is no flood";
+#endif
+#endif
+  WireClient endless(socket_);
+  endless.call(kVersion, {}, 1, /*last=*/false);
+  const WireClient::Fields field(100, {"endless", std::string(100, 'e')});
+  const std::string more = WireClient::continuation(field);
+  for (std::size_t sent = 0; endless.is_open() && sent < kPlentyBytes; sent += more.size()) endless.raw(more);
+  EXPECT_FALSE(endless.is_open());
+  expect_service();
+  EXPECT_THAT(runtime_.calls(), Each(Field(&RecordedCall::path, kVersion)));
+  EXPECT_THAT(runtime_.calls("Version"), Each(Field(&RecordedCall::metadata, Not(Contains(Key("endless"))))));
+}
+
+TEST_F(BadClients, AreRefusedMetadataBeyondTheLimit) {
+  WireClient large(socket_);
+  large.call(kVersion, {}, 1, /*last=*/false);
+  const WireClient::Fields field(100, {"large", std::string(100, 'l')});
+  for (std::size_t sent = 0; sent < (std::size_t{17} << 20); sent += 100 * 100) large.continue_header(field);
+  large.continue_header({}, 1, /*last=*/true);
+  large.message("", true);
+  EXPECT_TRUE(large.wait_for_end());
+  EXPECT_THAT(runtime_.calls(), SizeIs(0));
+  expect_service();
+}
+
+TEST_F(BadClients, LoseTheAnswersThatTheyDoNotReadWhenThoseFillTheMemory) {
+  runtime_.handle("ListImages", RecordingRuntime::answer(std::string(1 << 20, 'i')));
+  // Both read no more than HTTP/2's first window, 64 KiB; the second at least takes that out of the socket.
+  WireClient deaf(socket_);
+  WireClient stalled(socket_);
+  for (std::uint8_t call = 0; call < 120; ++call) {
+    for (WireClient* one : {&deaf, &stalled}) {
+      const auto stream = static_cast<std::uint8_t>(2 * call + 1);
+      one->call("/runtime.v1.ImageService/ListImages", {}, stream);
+      one->message("", true, stream);
+    }
+  }
+  EXPECT_TRUE(stalled.wait_for_reset());
+  EXPECT_TRUE(deaf.wait_for_close());
+  expect_service();
 }
 
 }  // namespace

@@ -134,9 +134,6 @@ TEST(ReadCreateContainer, RefusesWhatItCannotPlaceAndNamesIt) {
   cri::CreateContainerRequest request = minimal_create();
   request.clear_config();
   EXPECT_THAT(error_of(request).message, HasSubstr("config.metadata.name is empty"));
-  request = minimal_create();
-  request.clear_sandbox_config();
-  EXPECT_THAT(error_of(request).message, HasSubstr("sandbox_config.metadata.uid is empty"));
   for (const char* list : {"a-b", "3-1", "0-65536", "1,,2", "4294967296", "-1"}) {
     request = minimal_create();
     request.mutable_config()->mutable_linux()->mutable_resources()->set_cpuset_cpus(list);
@@ -262,6 +259,20 @@ TEST(PatchCreateContainer, ChangesTheCpusetAndNothingElse) {
   EXPECT_EQ(merged.config().linux().resources().cpuset_mems(), "1") << "no mems given: they stay";
   ASSERT_TRUE(merged.ParseFromString(bytes + patch_create_container(CpuSet{0}, NodeSet{0, 2})));
   EXPECT_EQ(merged.config().linux().resources().cpuset_mems(), "0,2");
+}
+
+TEST(PatchCreateContainer, AddsVariablesAndAnnotationsBehindThePods) {
+  const cri::CreateContainerRequest original = guaranteed_create();
+  cri::CreateContainerRequest merged;
+  ASSERT_TRUE(merged.ParseFromString(
+      original.SerializeAsString() +
+      patch_create_container(CpuSet{0}, {}, {{{"A", "1"}, {"B", "x y"}}, {{"topolet.test/note", "yes"}}})));
+  const int before = original.config().envs_size();
+  ASSERT_EQ(merged.config().envs_size(), before + 2);
+  EXPECT_EQ(merged.config().envs(before).key(), "A");
+  EXPECT_EQ(merged.config().envs(before + 1).value(), "x y");
+  EXPECT_EQ(merged.config().annotations().at("topolet.test/note"), "yes");
+  EXPECT_EQ(merged.config().annotations_size(), original.config().annotations_size() + 1);
 }
 
 TEST(PatchCreateContainer, GivesACpusetToAContainerWithoutALinuxSection) {

@@ -1,5 +1,8 @@
 #include "tests/daemon/core_rig.hpp"
 
+#include <array>
+#include <utility>
+
 #include <utility>
 
 #include "store/database.hpp"
@@ -34,9 +37,7 @@ void CoreRig::start() {
   hooks.intercepted = {kInterceptedMethods.begin(), kInterceptedMethods.end()};
   hooks.observed = {kObservedMethods.begin(), kObservedMethods.end()};
   hooks.on_call = [this](std::shared_ptr<Call> call) { engine_->on_call(std::move(call)); };
-  hooks.on_observed = [this](const std::string& path, const std::string& request, const std::string& response) {
-    engine_->on_observed(path.substr(path.rfind('/') + 1), request, response);
-  };
+  hooks.on_observed = [this](Observation seen) { engine_->on_observed(std::move(seen)); };
   hooks.on_connected = [this] { engine_->on_connected(); };
   proxy_ = std::make_unique<Proxy>(ProxyOptions{.runtime_endpoint = runtime_->recorder().endpoint()}, std::move(hooks),
                                    *log_);
@@ -55,12 +56,37 @@ void CoreRig::start() {
                                              }},
                              .kernel = Kernel(),
                              .clock = {},
-                             .log = *log_});
+                             .log = *log_,
+                             .somebody_hears = [] { return true; },
+                             .notify = [this](const std::shared_ptr<const Happening>& h) { hear(*h); },
+                             .tick_plugins = [this](const auto&) { return take_wishes(); }});
   ASSERT_TRUE(engine_->start().ok());
   proxy_->start();
   listener_->start([this](UniqueFd connection) { proxy_->accept(std::move(connection)); });
   client_ = cri::RuntimeService::NewStub(
       grpc::CreateChannel("unix://" + file("topolet.sock"), grpc::InsecureChannelCredentials()));
+}
+
+void CoreRig::hear(const Happening& happening) {
+  constexpr std::array<const char*, 5> kNames = {"placed", "started", "moved", "resized", "released"};
+  MutexLock lock(mutex_);
+  heard_.push_back(std::string(kNames.at(static_cast<std::size_t>(happening.kind))) + ' ' +
+                   happening.workload.pod_name + ' ' + happening.placement.cpus.to_string());
+}
+
+std::vector<std::string> CoreRig::heard() const {
+  MutexLock lock(mutex_);
+  return heard_;
+}
+
+void CoreRig::wish(const std::string& pod) {
+  MutexLock lock(mutex_);
+  wishes_.push_back({"test", {"uid-" + pod, "main", 0, sandboxes_.at(pod)}, true, "to see it move"});
+}
+
+std::vector<ReplacementWish> CoreRig::take_wishes() {
+  MutexLock lock(mutex_);
+  return std::exchange(wishes_, {});
 }
 
 void CoreRig::stop() {

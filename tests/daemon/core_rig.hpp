@@ -68,6 +68,11 @@ class CoreRig {
   /// CPUs of a pod's container as the database has them; "" if it holds nothing.
   std::string held(const std::string& pod) const;
 
+  /// What plugins would have heard: "placed POD CPUS" and the like, in order.
+  std::vector<std::string> heard() const TOPOLET_EXCLUDES(mutex_);
+  /// A plugin wishes at the next tick that the pod's container be placed anew.
+  void wish(const std::string& pod) TOPOLET_EXCLUDES(mutex_);
+
   /// Waits up to 20 s.
   static bool eventually(const std::function<bool()>& condition) {
     for (int i = 0; i < 2000; ++i) {
@@ -82,6 +87,12 @@ class CoreRig {
   CpuSet reserved;
 
  private:
+  void hear(const Happening& happening) TOPOLET_EXCLUDES(mutex_);
+  std::vector<ReplacementWish> take_wishes() TOPOLET_EXCLUDES(mutex_);
+
+  mutable Mutex mutex_;
+  std::vector<std::string> heard_ TOPOLET_GUARDED_BY(mutex_);
+  std::vector<ReplacementWish> wishes_ TOPOLET_GUARDED_BY(mutex_);
   TempDir directory_;
   std::shared_ptr<Log> log_ = make_silent_log();
   std::unique_ptr<SmallRuntime> runtime_;

@@ -4,12 +4,15 @@
 #include <future>
 
 #include "tests/daemon/core_rig.hpp"
+#include "tests/support/raw_client.hpp"
 
 namespace topolet {
 namespace {
 
 using testing::Ask;
 using testing::CoreRig;
+using testing::Exchange;
+using testing::RawClient;
 using Fate = testing::SmallRuntime::Fate;
 
 TEST(Engine, GivesEveryContainerACpuset) {
@@ -253,6 +256,91 @@ TEST(Engine, KeepsEverythingOverARestart) {
   EXPECT_EQ(rig.runtime().row(shared).cpus, "3");
   EXPECT_TRUE(rig.stop_container(own).ok());
   EXPECT_EQ(rig.held("own"), "");
+}
+
+TEST(Engine, TellsPluginsWhatHappensToContainers) {
+  CoreRig rig;
+  rig.run({.pod = "shared"});
+  const std::string own = rig.run({.pod = "own", .cpus = 1});
+  EXPECT_TRUE(rig.stop_container(own).ok());
+  const std::vector<std::string> expected = {"placed shared 0-3", "started shared 0-3", "moved shared 1-3",
+                                             "placed own 0",      "started own 0",      "released own 0",
+                                             "moved shared 0-3"};
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.heard() == expected; })) << ::testing::PrintToString(rig.heard());
+  rig.stop();
+  rig.start();
+  EXPECT_TRUE(CoreRig::eventually([&] {
+    const auto heard = rig.heard();
+    return std::count(heard.begin(), heard.end(), "placed shared 0-3") == 2;
+  })) << "after a restart too: "
+      << ::testing::PrintToString(rig.heard());
+}
+
+TEST(Engine, MovesAContainerThatAPluginWishesToBePlacedAnew) {
+  CoreRig rig;
+  const std::string shared = rig.run({.pod = "shared"});
+  const std::string first = rig.run({.pod = "first", .cpus = 1});
+  const std::string second = rig.run({.pod = "second", .cpus = 1});
+  ASSERT_EQ(rig.runtime().row(second).cpus, "1");
+  EXPECT_TRUE(rig.stop_container(first).ok());
+  rig.wish("second");
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(second).cpus == "0"; }));
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(shared).cpus == "1-3"; })) << "what it left is free";
+  EXPECT_EQ(rig.held("second"), "0");
+  EXPECT_EQ(rig.runtime().row(shared).ran_on.back(), "1-3");
+  const auto why = rig.query("SELECT reason FROM decided WHERE event = 're-placed' ORDER BY decision");
+  ASSERT_FALSE(why.empty());
+  EXPECT_NE(why[0].find("test wished it: to see it move"), std::string::npos) << why[0];
+}
+
+TEST(Engine, AsksTheRuntimeBeforeItPlacesTheNextAttemptOrDenies) {
+  CoreRig rig;
+  const std::string first = rig.run({.pod = "own", .cpus = 3});
+  rig.runtime().exit(first);
+  const std::string second = rig.run({.pod = "own", .cpus = 3, .attempt = 1});
+  EXPECT_EQ(rig.runtime().row(second).cpus, rig.runtime().row(first).cpus);
+  rig.runtime().exit(second);
+  const std::string other = rig.run({.pod = "other", .cpus = 3});
+  EXPECT_EQ(rig.runtime().row(other).cpus, rig.runtime().row(first).cpus);
+  EXPECT_EQ(rig.query("SELECT count(*) FROM denials"), std::vector<std::string>{"0"});
+}
+
+TEST(Engine, TakesFromTheSandboxWhoThePodIs) {
+  CoreRig rig;
+  const std::string sandbox = rig.run_pod("pod");
+  runtime::v1::CreateContainerRequest request;
+  request.set_pod_sandbox_id(sandbox);
+  request.mutable_config()->mutable_metadata()->set_name("main");
+  RawClient client("unix://" + rig.file("topolet.sock"));
+  const auto answer =
+      client.call({.path = "/runtime.v1.RuntimeService/CreateContainer", .message = request.SerializeAsString()});
+  EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_EQ(rig.held("pod"), "0-3");
+}
+
+TEST(Engine, LearnsOfAnExitFromTheEventsThatTheKubeletReads) {
+  CoreRig rig;
+  const std::string shared = rig.run({.pod = "shared"});
+  const std::string own = rig.run({.pod = "own", .cpus = 3});
+  rig.runtime().exit(own);
+  rig.runtime().recorder().handle("GetContainerEvents", [&](Exchange& exchange) {
+    exchange.read();
+    runtime::v1::ContainerEventResponse event;
+    event.set_container_id(shared);
+    event.set_container_event_type(runtime::v1::CONTAINER_STARTED_EVENT);
+    exchange.write(event.SerializeAsString());
+    event.set_container_id(own);
+    event.set_container_event_type(runtime::v1::CONTAINER_STOPPED_EVENT);
+    exchange.write(event.SerializeAsString());
+    exchange.wait_for_cancellation();
+    return grpc::Status::OK;
+  });
+  RawClient kubelet("unix://" + rig.file("topolet.sock"));
+  const auto events = kubelet.open({.path = "/runtime.v1.RuntimeService/GetContainerEvents", .message = {}});
+  events->write("");
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.held("own").empty(); }));
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(shared).cpus == "0-3"; }));
+  EXPECT_EQ(rig.held("shared"), "0-3");
 }
 
 TEST(Engine, FindsOutAfterARestartWhatHappenedMeanwhile) {

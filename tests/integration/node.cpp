@@ -64,17 +64,20 @@ PrivateRuntime::~PrivateRuntime() {  // NOLINT(bugprone-exception-escape)
 }
 
 Daemon::Daemon(std::filesystem::path room, std::string runtime_endpoint)
-    : room_(std::move(room)), runtime_endpoint_(std::move(runtime_endpoint)) {}
+    : room_(std::move(room)),
+      runtime_endpoint_(std::move(runtime_endpoint)),
+      plugin_flags_{"--config", "/dev/null", std::string("--daemon.plugin-dir=") + kPluginDir,
+                    "--plugins.enable=numa"} {}
+
+void Daemon::use_plugins(const std::filesystem::path& plugin_dir, const std::filesystem::path& config) {
+  plugin_flags_ = {"--config", config.string(), "--daemon.plugin-dir=" + plugin_dir.string()};
+}
 
 Status Daemon::start(const std::vector<std::string>& more_flags) {
-  std::vector<std::string> command = {TOPOLET_DAEMON,
-                                      "--config",
-                                      "/dev/null",
-                                      "--daemon.listen=" + endpoint(),
-                                      "--daemon.runtime=" + runtime_endpoint_,
-                                      "--daemon.state-dir=" + state_db().parent_path().string(),
-                                      std::string("--daemon.plugin-dir=") + kPluginDir,
-                                      "--plugins.enable=numa"};
+  std::vector<std::string> command = {
+      TOPOLET_DAEMON, "--daemon.listen=" + endpoint(), "--daemon.control=" + (room_ / "control.sock").string(),
+      "--daemon.runtime=" + runtime_endpoint_, "--daemon.state-dir=" + state_db().parent_path().string()};
+  command.insert(command.end(), plugin_flags_.begin(), plugin_flags_.end());
   command.insert(command.end(), more_flags.begin(), more_flags.end());
   auto child = Child::start(command, room_ / "topoletd.log");
   if (!child) return child.error();

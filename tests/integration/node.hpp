@@ -44,6 +44,9 @@ class Daemon {
  public:
   Daemon(std::filesystem::path room, std::string runtime_endpoint);
 
+  /// Other plugins than topolet's own, from the next start on; `config` enables them.
+  void use_plugins(const std::filesystem::path& plugin_dir, const std::filesystem::path& config);
+
   /// Returns when it serves; the error carries the end of its log.
   Status start(const std::vector<std::string>& more_flags = {});
   /// Returns its exit code, or 128 + signal.
@@ -57,6 +60,7 @@ class Daemon {
  private:
   std::filesystem::path room_;
   std::string runtime_endpoint_;
+  std::vector<std::string> plugin_flags_;
   std::optional<Child> child_;
 };
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <sstream>
 
 namespace topolet::integration {
 namespace {
@@ -70,6 +72,18 @@ Result<std::vector<Audited>> StateDb::audit(const std::string& pod) const {
   std::vector<Audited> all;
   auto done = for_each_row(file_, "SELECT event, what, reason FROM audit WHERE pod = ?1", pod, [&](sqlite3_stmt* row) {
     all.push_back({text(row, 0), text(row, 1), text(row, 2)});
+  });
+  if (!done) return done.error();
+  return all;
+}
+
+Result<std::vector<Said>> StateDb::said() const {
+  std::ifstream query(TOPOLET_SOURCE_DIR "/sdk/example/said.sql");
+  std::ostringstream sql;
+  sql << query.rdbuf();
+  std::vector<Said> all;
+  auto done = for_each_row(file_, sql.str().c_str(), {}, [&](sqlite3_stmt* row) {
+    all.push_back({text(row, 0), text(row, 3), text(row, 4), text(row, 5)});
   });
   if (!done) return done.error();
   return all;

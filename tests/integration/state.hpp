@@ -30,6 +30,14 @@ struct Audited {
   std::string reason;
 };
 
+/// What a policy said of the candidate that won.
+struct Said {
+  std::string pod;
+  std::string policy;
+  std::string score;
+  std::string reason;
+};
+
 class StateDb {
  public:
   explicit StateDb(std::filesystem::path file) : file_(std::move(file)) {}
@@ -37,6 +45,8 @@ class StateDb {
   Result<std::vector<Held>> held() const;
   /// All that ever happened to the pods of that name, oldest first.
   Result<std::vector<Audited>> audit(const std::string& pod) const;
+  /// The answer of sdk/example/said.sql.
+  Result<std::vector<Said>> said() const;
   /// Why the last container of a pod was denied; empty if none was.
   Result<std::string> last_denial(const std::string& pod) const;
 

@@ -64,7 +64,8 @@ TEST(Options, HaveDefaults) {
 TEST(Options, AreReadFromTheFile) {
   const Options options = options_of(
       "[daemon]\nlisten = /l.sock\nruntime = unix:///r.sock\nimage = /i.sock\nstate-dir = /s\nplugin-dir = /p\n"
-      "log-level = debug\ndurability = full\n"
+      "log-level = debug\ndurability = full\nmax-connections = 9\nmax-memory-mib = 200\nmax-message-mib = "
+      "17\nmax-metadata-mib = 2\n"
       "[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-7\nmin-shared-cpus = 2\nexclusive = never\n"
       "reserved-namespaces = a\nreserved-namespaces = b\nwhen-full = share\npending-timeout = 1m30s\ndeadline-ms = 7\n"
       "handlers = youki\n"
@@ -78,6 +79,10 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.daemon.plugin_dir, "/p");
   EXPECT_EQ(options.daemon.log_level, "debug");
   EXPECT_EQ(options.daemon.durability, Durability::kFull);
+  EXPECT_EQ(options.daemon.max_connections, 9U);
+  EXPECT_EQ(options.daemon.max_memory_bytes, std::size_t{200} << 20);
+  EXPECT_EQ(options.daemon.max_message_bytes, 17 << 20);
+  EXPECT_EQ(options.daemon.max_metadata_bytes, 2 << 20);
   EXPECT_EQ(options.placement.reserved_cpus, (CpuSet{0, 1}));
   EXPECT_EQ(options.placement.allowed_cpus, CpuSet::range(0, 7));
   EXPECT_EQ(options.placement.rules.min_shared_cpus, 2U);

@@ -194,6 +194,32 @@ TEST(Decide, IntersectsNarrowingsAndDropsOneThatLeavesTooFew) {
   EXPECT_EQ(decision.verdicts.dropped.front(), "few: narrowing to 2 would leave 1 CPU of 2 needed");
 }
 
+TEST(Decide, TakesTheVoteOfWhoAnswersWithCpusThatWereNotOffered) {
+  const auto answer_with = [](std::optional<CpuSet> narrow, const CpuSet& withhold) {
+    return [narrow, withhold](const PolicyRequest&, std::size_t, const CpuSet&) -> Result<Pick> {
+      Pick pick;
+      pick.narrow = narrow;
+      pick.withhold = withhold;
+      return pick;
+    };
+  };
+  const std::map<std::string, TestPolicy::PickCpus> bad = {
+      {"pick left no CPU", answer_with(CpuSet(), {})},
+      {"pick chose CPUs 7, which it was not offered; it was offered 0-3", answer_with(CpuSet{1, 7}, {})},
+      {"pick withheld CPUs 9, which it was not offered; it was offered 0-3", answer_with(std::nullopt, {9})}};
+  for (const auto& [what, answer] : bad) {
+    TestNode node("pack:1 numa:1 core:4 pu:1");
+    node.voters = {voter("liar", abstain, answer)};
+    const Decision decision = node.run(guaranteed("a", 2));
+    EXPECT_EQ(decision.placement.cpus, (CpuSet{0, 1})) << what;
+    EXPECT_EQ(decision.lost_votes, std::vector<std::string>{"liar"});
+    ASSERT_EQ(decision.bad_answers.size(), 1U) << what;
+    EXPECT_EQ(decision.bad_answers[0].policy, "liar");
+    EXPECT_EQ(decision.bad_answers[0].what, what);
+    EXPECT_EQ(decision.verdicts.lost_votes, std::vector<std::string>{"liar: " + what});
+  }
+}
+
 TEST(Decide, LetsTheFirstPolicyThatOrdersChoose) {
   TestNode node("pack:1 numa:1 core:4 pu:1");
   const auto order = [](std::vector<std::uint32_t> cpus) {
@@ -309,6 +335,90 @@ TEST(Decide, KeepsItsInvariantsOverRandomRuns) {
       }
     }
   }
+}
+
+/// Abstains, and adjusts as it is told.
+class Adjuster : public TestPolicy {
+ public:
+  Adjuster(const std::string& name, Result<Adjustment> adjustment)
+      : TestPolicy(name, abstain), adjustment_(std::move(adjustment)) {}
+  Result<Adjustment> adjust(const PolicyRequest&, const Chosen& chosen) override {
+    seen = chosen;
+    return adjustment_;
+  }
+  Chosen seen;
+
+ private:
+  Result<Adjustment> adjustment_;
+};
+
+TEST(DecideAdjust, ShowsWhatWasChosenAndTakesWhatIsSaid) {
+  TestNode node("numa:2 core:2 pu:1");
+  const auto adjuster = std::make_shared<Adjuster>(
+      "a", Adjustment{NodeSet{1}, {{{"GPU", "0"}}, {{"seen", "yes"}}}, "memory beside the device"});
+  node.voters = {{adjuster, 1, false}};
+  Workload workload = guaranteed("web", 1);
+  workload.kubelet_mems = NodeSet{1};
+  const Decision decision = node.ask(workload);
+  EXPECT_EQ(adjuster->seen.placement.mode, Mode::kExclusive);
+  EXPECT_EQ(adjuster->seen.placement.cpus, CpuSet{0});
+  EXPECT_EQ(adjuster->seen.memory, NodeSet{1}) << "the kubelet's bound";
+  EXPECT_EQ(decision.placement.mems, NodeSet{1});
+  EXPECT_EQ(decision.placement.added, (AddedFields{{{"GPU", "0"}}, {{"seen", "yes"}}}));
+  EXPECT_NE(decision.reason.find("a: memory beside the device"), std::string::npos) << decision.reason;
+}
+
+TEST(DecideAdjust, IntersectsMemoryAndDropsWhatCannotBe) {
+  TestNode node("numa:3 core:2 pu:1");
+  const auto memory = [](const NodeSet& nodes) { return Adjustment{nodes, {}, ""}; };
+  node.voters = {{std::make_shared<Adjuster>("a", memory(NodeSet{0, 1})), 1, false},
+                 {std::make_shared<Adjuster>("b", memory(NodeSet{1, 2})), 1, false},
+                 {std::make_shared<Adjuster>("c", memory(NodeSet{2})), 1, false},
+                 {std::make_shared<Adjuster>("d", memory(NodeSet{1, 7})), 1, false},
+                 {std::make_shared<Adjuster>("e", memory({})), 1, false}};
+  const Decision decision = node.ask(besteffort("web"));
+  EXPECT_EQ(decision.placement.mems, NodeSet{1});
+  EXPECT_EQ(decision.verdicts.dropped, (std::vector<std::string>{"c: memory on 2: it is bound to 1 already",
+                                                                 "d: memory on 1,7: the container may have it on 0-2",
+                                                                 "e: memory on : it is bound to 1 already"}));
+}
+
+TEST(DecideAdjust, KeepsMemoryOffNodesThatHaveNone) {
+  TestNode node("numa:2 core:2 pu:1");
+  auto without = std::make_shared<Topology>(*node.topology);
+  without->nodes[1].has_memory = false;
+  node.topology = without;
+  node.voters = {{std::make_shared<Adjuster>("a", Adjustment{NodeSet{1}, {}, ""}), 1, false}};
+  EXPECT_TRUE(node.ask(besteffort("web")).placement.mems.empty());
+}
+
+TEST(DecideAdjust, LetsThePodAndThenTheFirstPluginHaveTheLastWord) {
+  TestNode node("numa:1 core:2 pu:1");
+  const auto sets = [](const std::string& value) {
+    return Adjustment{std::nullopt, {{{"MINE", value}, {"NEW", value}}, {{"note", value}, {"kept", value}}}, ""};
+  };
+  node.voters = {{std::make_shared<Adjuster>("a", sets("a")), 1, false},
+                 {std::make_shared<Adjuster>("b", sets("b")), 1, false}};
+  Workload workload = besteffort("web");
+  workload.env = {{"MINE", "secret"}};
+  workload.annotations = {{"kept", "as it is"}};
+  const Decision decision = node.ask(workload);
+  EXPECT_EQ(decision.placement.added, (AddedFields{{{"NEW", "a"}}, {{"note", "a"}}}));
+  EXPECT_EQ(decision.verdicts.dropped,
+            (std::vector<std::string>{
+                "a: variable MINE: the pod sets it itself", "a: annotation kept: the pod sets it itself",
+                "b: variable MINE: the pod sets it itself", "b: variable NEW: another plugin has set it",
+                "b: annotation note: another plugin has set it", "b: annotation kept: the pod sets it itself"}));
+}
+
+TEST(DecideAdjust, CostsALostVoteOrADenialWhereItFails) {
+  TestNode node("numa:1 core:2 pu:1");
+  node.voters = {{std::make_shared<Adjuster>("a", Error{Code::kUnavailable, "no idea"}), 1, false}};
+  const Decision open = node.ask(besteffort("web"));
+  EXPECT_FALSE(open.denied);
+  EXPECT_EQ(open.lost_votes, std::vector<std::string>{"a"});
+  node.voters[0].fail_closed = true;
+  EXPECT_TRUE(node.ask(besteffort("web")).denied);
 }
 
 }  // namespace

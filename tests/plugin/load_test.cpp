@@ -174,7 +174,7 @@ TEST(PluginLibrary, RefusesALibraryWithoutTheEntry) {
 
 TEST(PluginLibrary, RefusesAnotherAbi) {
   EXPECT_THAT(refusal(kBroken, "other-major"), HasSubstr("is made for ABI major 2; this topolet loads major 1"));
-  EXPECT_THAT(refusal(kBroken, "other-draft"), HasSubstr("is made for draft 2 of the ABI; this topolet loads draft 1"));
+  EXPECT_THAT(refusal(kBroken, "other-draft"), HasSubstr("is made for draft 3 of the ABI; this topolet loads draft 2"));
 }
 
 TEST(PluginLibrary, RefusesAFileWithoutItsIdsName) {

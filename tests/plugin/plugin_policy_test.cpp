@@ -45,6 +45,27 @@ TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
   EXPECT_EQ((*verdicts)[2].score, 70);
 }
 
+TEST(PluginPolicy, LoadsThePluginsThatHaveNoPolicyYet) {
+  const auto gpu = start_plugin(TOPOLET_BUILT_PLUGINS, "gpu");
+  const auto smt = start_plugin(TOPOLET_BUILT_PLUGINS, "smt");
+  ASSERT_TRUE(gpu != nullptr && smt != nullptr);
+  EXPECT_THAT(gpu->capabilities(),
+              ElementsAre("topolet.score/1", "topolet.adjust/1", "topolet.events/1", "topolet.tick/1"));
+  EXPECT_THAT(smt->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1", "topolet.events/1"));
+  const auto request = two_node_request();
+  for (const auto& plugin : {gpu, smt}) {
+    const auto verdicts = plugin->score(*request);
+    ASSERT_TRUE(verdicts) << verdicts.error().message;
+    for (const Verdict& verdict : *verdicts) EXPECT_EQ(verdict.kind, Verdict::Kind::kAbstain);
+    const auto pick = plugin->pick(*request, 0, CpuSet{0, 1});
+    ASSERT_TRUE(pick) << pick.error().message;
+    EXPECT_TRUE(pick->withhold.empty());
+    const auto adjustment = plugin->adjust(*request, {0, {Mode::kExclusive, CpuSet{0, 1}, {}, {}, {}}, NodeSet{0}});
+    ASSERT_TRUE(adjustment) << adjustment.error().message;
+    EXPECT_FALSE(adjustment->mems.has_value());
+  }
+}
+
 TEST(PluginPolicy, HandsOptionsToThePlugin) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa", {{"strategy", "spread"}});
   const auto request = two_node_request();
@@ -127,7 +148,7 @@ TEST(PluginHost, LogsUnderThePluginsName) {
   std::ostringstream lines;
   auto log = std::make_shared<Log>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(lines));
   log->set_pattern("%l %v");
-  const PluginHost host("gpu", log);
+  const PluginHost host("gpu", log, nullptr);
   const topolet_host* view = host.view();
   const auto* capability = static_cast<const topolet_log*>(view->get_capability(view, view_of(TOPOLET_LOG_ID)));
   ASSERT_NE(capability, nullptr);

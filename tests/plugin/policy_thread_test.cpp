@@ -155,7 +155,7 @@ TEST_F(PolicyThreadTest, GoesOnWithoutAPolicyThatDoesNotComeBack) {
               ElementsAre("before", "stuck: no answer within 250 ms", "after"));
   EXPECT_TRUE(thread_.has_abandoned_calls());
   EXPECT_TRUE(state_of("stuck").call_inside);
-  EXPECT_EQ(state_of("stuck").lost_votes, 1U);
+  EXPECT_EQ(state_of("stuck").lost.late, 1U);
 
   gate->open();
   wait_until([this] { return !thread_.has_abandoned_calls(); });
@@ -244,7 +244,7 @@ TEST_F(PolicyThreadTest, QuarantinesThreeBadAnswersInTenMinutes) {
   EXPECT_THAT(state_of("wild").quarantine, IsEmpty());
   ask(throws);
   EXPECT_EQ(state_of("wild").quarantine, "failed 3 times in 10 minutes, last: wild: threw: boom");
-  EXPECT_EQ(state_of("wild").lost_votes, 4U);
+  EXPECT_EQ(state_of("wild").lost.total(), 4U);
 }
 
 TEST_F(PolicyThreadTest, DoesNotHoldAVoteGivenUpAgainstAPlugin) {
@@ -252,7 +252,7 @@ TEST_F(PolicyThreadTest, DoesNotHoldAVoteGivenUpAgainstAPlugin) {
     return Error{Code::kUnavailable, "unable: no sysfs"};
   });
   for (int i = 0; i < 5; ++i) EXPECT_EQ(ask(unable), "unable: no sysfs");
-  EXPECT_EQ(state_of("unable").lost_votes, 5U);
+  EXPECT_EQ(state_of("unable").lost.declined, 5U);
   EXPECT_THAT(state_of("unable").quarantine, IsEmpty());
 }
 

@@ -50,6 +50,57 @@ TEST(RequestView, ShowsTheTopology) {
   EXPECT_EQ(list(machine.online), "0-7");
 }
 
+TEST(RequestView, ShowsKindsCachesAndDevices) {
+  auto machine = std::make_shared<Topology>(*two_node_request()->topology);
+  machine->cpu_kinds = {{0, CpuSet{0, 1}}, {kNoPosition, CpuSet{2}}};
+  machine->caches = {{2, CacheKind::kUnified, 1 << 20, CpuSet{4, 5}}};
+  machine->pci_bridges = {{"", kNoPosition, 0, 0, CpuSet{4}, NodeSet{1}},
+                          {"0000:40:01.0", 0, 0x8086, 0x1234, CpuSet{4}, NodeSet{1}}};
+  machine->pci_devices = {
+      {"0000:41:00.0", 1, 0x0302, 0x10de, 0x20b0, CpuSet{4, 5}, NodeSet{1}, {{"PCIVendor", "NVIDIA"}}}};
+  machine->os_devices = {
+      {"card0", "", OsDeviceKind::kGpu, kNoPosition, CpuSet{0}, NodeSet{0}, {}},
+      {"nvml0", "NVML", OsDeviceKind::kGpu, 0, CpuSet{4, 5}, NodeSet{1}, {{"NVIDIAUUID", "GPU-1"}, {"A", "b"}}}};
+  const TopologyView view(machine);
+  const topolet_topology& seen = view.view();
+  ASSERT_EQ(seen.cpu_kind_count, 2U);
+  EXPECT_EQ(sdk::cpu_kinds(seen)[0].efficiency, 0U);
+  EXPECT_EQ(sdk::cpu_kinds(seen)[1].efficiency, TOPOLET_NONE);
+  EXPECT_EQ(list(sdk::cpu_kinds(seen)[0].cpus), "0-1");
+  ASSERT_EQ(seen.cache_count, 1U);
+  const topolet_cache& cache = sdk::caches(seen)[0];
+  EXPECT_EQ(cache.level, 2U);
+  EXPECT_EQ(cache.kind, TOPOLET_CACHE_UNIFIED);
+  EXPECT_EQ(cache.bytes, 1 << 20);
+  EXPECT_EQ(list(cache.cpus), "4-5");
+  ASSERT_EQ(seen.pci_bridge_count, 2U);
+  const topolet_pci_bridge& bridge = sdk::pci_bridges(seen)[1];
+  EXPECT_EQ(text(bridge.address), "0000:40:01.0");
+  EXPECT_EQ(bridge.parent, 0U);
+  EXPECT_EQ(bridge.vendor_id, 0x8086U);
+  EXPECT_EQ(bridge.device_id, 0x1234U);
+  EXPECT_EQ(list(bridge.nodes), "1");
+  ASSERT_EQ(seen.pci_device_count, 1U);
+  const topolet_pci_device& pci = sdk::pci_devices(seen)[0];
+  EXPECT_EQ(text(pci.address), "0000:41:00.0");
+  EXPECT_EQ(pci.bridge, 1U);
+  EXPECT_EQ(pci.class_id, 0x0302U);
+  EXPECT_EQ(pci.vendor_id, 0x10deU);
+  EXPECT_EQ(pci.device_id, 0x20b0U);
+  EXPECT_EQ(list(pci.cpus), "4-5");
+  EXPECT_EQ(sdk::value_of(pci.info, "PCIVendor"), "NVIDIA");
+  ASSERT_EQ(seen.os_device_count, 2U);
+  const topolet_os_device& nvml = sdk::os_devices(seen)[1];
+  EXPECT_EQ(text(nvml.name), "nvml0");
+  EXPECT_EQ(text(nvml.subtype), "NVML");
+  EXPECT_EQ(nvml.kind, TOPOLET_OS_DEVICE_GPU);
+  EXPECT_EQ(nvml.pci_device, 0U);
+  EXPECT_EQ(list(nvml.nodes), "1");
+  EXPECT_EQ(sdk::value_of(nvml.info, "NVIDIAUUID"), "GPU-1");
+  EXPECT_EQ(sdk::value_of(nvml.info, "none"), "");
+  EXPECT_EQ(sdk::os_devices(seen)[0].pci_device, TOPOLET_NONE);
+}
+
 TEST(RequestView, ShowsAnEmptyMachineForNone) {
   const TopologyView view(nullptr);
   EXPECT_EQ(view.view().pu_count, 0U);
@@ -123,7 +174,7 @@ TEST(RequestView, ShowsTheLedgerAndTheFreePartOfEachCandidate) {
   ledger.entries.push_back({{"uid-9", "db", 1, "sb-9"},
                             Qos::kGuaranteed,
                             {Mode::kExclusive, CpuSet{4}, CpuSet{5}, NodeSet{1}},
-                            {1000, 1000, 0, false, 0, {}},
+                            {1000, 1000, 96, false, 0, {}},
                             {},
                             false});
   const RequestView view(*request, std::make_shared<const TopologyView>(request->topology));
@@ -146,6 +197,13 @@ TEST(RequestView, ShowsTheLedgerAndTheFreePartOfEachCandidate) {
   EXPECT_EQ(list(entry.withheld), "5");
   EXPECT_EQ(list(entry.mems), "1");
   EXPECT_EQ(entry.demand->cpu_request_milli, 1000);
+  ASSERT_EQ(seen.node_demand_count, 2U);
+  EXPECT_EQ(sdk::node_demands(seen)[0].containers, 0U);
+  const topolet_node_demand& second = sdk::node_demands(seen)[1];
+  EXPECT_EQ(second.containers, 1U);
+  EXPECT_EQ(second.exclusive_cpus, 1U);
+  EXPECT_EQ(second.cpu_request_milli, 1000);
+  EXPECT_EQ(second.memory_request_bytes, 96);
 
   EXPECT_EQ(view.view().exclusive, 1U);
   EXPECT_EQ(view.view().exclusive_cpus, 2U);

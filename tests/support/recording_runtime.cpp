@@ -7,6 +7,8 @@
 namespace topolet::testing {
 namespace {
 
+constexpr std::chrono::seconds kPatience{20};
+
 // Only their addresses matter: tags of one exchange's own queue.
 int g_end_tag;
 int g_step_tag;
@@ -26,7 +28,9 @@ std::string method_of(const std::string& path) { return path.substr(path.rfind('
 bool Exchange::wait_for(void* tag) {
   void* got = nullptr;
   bool ok = false;
+  mark_handed_over(&queue_);
   while (queue_.Next(&got, &ok)) {
+    mark_taken(&queue_);
     if (got == &g_end_tag) note_end();
     if (got == tag) return ok;
   }
@@ -181,26 +185,25 @@ std::vector<RecordedCall> RecordingRuntime::calls(const std::string& method) con
   return select(method);
 }
 
-std::vector<RecordedCall> RecordingRuntime::wait_for(
-    const std::string& method, const std::function<bool(const std::vector<RecordedCall>&)>& matches) const {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+std::vector<RecordedCall> RecordingRuntime::wait_for_count(const std::string& method, std::size_t count,
+                                                           bool ended) const {
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  const auto counts = [&](const RecordedCall& call) {
+    return (method.empty() || method_of(call.path) == method) && (call.ended || !ended);
+  };
   MutexLock lock(mutex_);
-  while (true) {
-    std::vector<RecordedCall> found = select(method);
-    if (matches(found)) return found;
+  while (static_cast<std::size_t>(std::count_if(records_.begin(), records_.end(), counts)) < count) {
     if (!changed_.wait_until(mutex_, give_up)) return {};
   }
+  return select(method);
 }
 
 std::vector<RecordedCall> RecordingRuntime::wait_for_arrivals(const std::string& method, std::size_t count) const {
-  return wait_for(method, [count](const auto& calls) { return calls.size() >= count; });
+  return wait_for_count(method, count, /*ended=*/false);
 }
 
 std::vector<RecordedCall> RecordingRuntime::wait_for_ends(const std::string& method, std::size_t count) const {
-  return wait_for(method, [count](const auto& calls) {
-    const auto ended = std::count_if(calls.begin(), calls.end(), [](const RecordedCall& call) { return call.ended; });
-    return static_cast<std::size_t>(ended) >= count;
-  });
+  return wait_for_count(method, count, /*ended=*/true);
 }
 
 }  // namespace topolet::testing

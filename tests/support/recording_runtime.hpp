@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/happens_before.hpp"
 #include "core/base/mutex.hpp"
 
 namespace topolet::testing {
@@ -88,16 +89,14 @@ class RecordingRuntime {
 
   /// What arrived so far, oldest first; `method` empty: of all methods.
   std::vector<RecordedCall> calls(const std::string& method = "") const;
-  /// Blocks until `matches` holds for calls(method), and returns them; empty after 20 s.
-  std::vector<RecordedCall> wait_for(const std::string& method,
-                                     const std::function<bool(const std::vector<RecordedCall>&)>& matches) const;
-  /// Blocks until `count` calls of `method` have arrived, or have ended.
+  /// Blocks until `count` calls of `method` have arrived, or have ended, and returns them; empty after 20 s.
   std::vector<RecordedCall> wait_for_arrivals(const std::string& method, std::size_t count) const;
   std::vector<RecordedCall> wait_for_ends(const std::string& method, std::size_t count) const;
 
  private:
   friend class Exchange;
 
+  std::vector<RecordedCall> wait_for_count(const std::string& method, std::size_t count, bool ended) const;
   void accept_calls();
   bool request_call(Exchange& exchange);
   void serve(Exchange& exchange);

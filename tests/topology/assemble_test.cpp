@@ -181,5 +181,49 @@ TEST(Distances, AreReadByOsIndex) {
   EXPECT_EQ(topology.distance(9, 9), 10U);
 }
 
+TEST(Assemble, OrdersCpuKindsAndLeavesOutWhatIsOffline) {
+  Description description;
+  description.online = description.allowed = CpuSet{0, 1, 2};
+  description.cpu_kinds = {{kNoPosition, CpuSet{0}}, {1, CpuSet{1, 7}}, {0, CpuSet{2}}, {2, CpuSet{9}}};
+  description.caches = {{1, CacheKind::kInstruction, 4, CpuSet{0}},
+                        {1, CacheKind::kData, 4, CpuSet{0}},
+                        {2, CacheKind::kUnified, 8, CpuSet{0, 9}},
+                        {1, CacheKind::kData, 4, CpuSet{9}}};
+  const Topology topology = assemble(description);
+  ASSERT_EQ(topology.cpu_kinds.size(), 3U);
+  EXPECT_EQ(topology.cpu_kinds[0].cpus, CpuSet{2});
+  EXPECT_EQ(topology.cpu_kinds[1].cpus, CpuSet{1});
+  EXPECT_EQ(topology.cpu_kinds[2].efficiency, kNoPosition);
+  ASSERT_EQ(topology.caches.size(), 3U);
+  EXPECT_EQ(topology.caches[0].cpus, CpuSet{0});
+  EXPECT_EQ(topology.caches[1].kind, CacheKind::kData);
+  EXPECT_EQ(topology.caches[2].kind, CacheKind::kInstruction);
+}
+
+TEST(Assemble, SortsPciDevicesAndKeepsWhatPointsAtThem) {
+  Description description;
+  description.online = description.allowed = CpuSet{0};
+  description.nodes.resize(1);
+  description.nodes[0].cpus = CpuSet{0};
+  PciDevice high;
+  high.address = "0000:80:00.0";
+  high.cpus = CpuSet{0, 5};
+  high.nodes = NodeSet{0, 3};
+  PciDevice low;
+  low.address = "0000:01:00.0";
+  low.cpus = CpuSet{9};
+  description.pci_devices = {high, low};
+  description.os_devices.resize(2);
+  description.os_devices[0].pci_device = 0;
+  const Topology topology = assemble(description);
+  ASSERT_EQ(topology.pci_devices.size(), 2U);
+  EXPECT_EQ(topology.pci_devices[0].address, "0000:01:00.0");
+  EXPECT_TRUE(topology.pci_devices[0].cpus.empty()) << "none of its CPUs is online; it is there all the same";
+  EXPECT_EQ(topology.pci_devices[1].cpus, CpuSet{0});
+  EXPECT_EQ(topology.pci_devices[1].nodes, NodeSet{0});
+  EXPECT_EQ(topology.os_devices[0].pci_device, 1U);
+  EXPECT_EQ(topology.os_devices[1].pci_device, kNoPosition);
+}
+
 }  // namespace
 }  // namespace topolet

@@ -164,6 +164,60 @@ TEST(XmlMachine, TellsADramNodeByBandwidthWhereSubtypesAreMissing) {
   EXPECT_TRUE(machine->node(1)->memory_only);
 }
 
+TEST(XmlMachine, HasItsDevicesBelowTheirBridges) {
+  const std::string node = "local_memory=\"1048576\"/>";
+  const std::string pci =
+      "<object type=\"PCIDev\" gp_index=\"73\" pci_busid=\"0000:42:00.1\" "
+      "pci_type=\"0302 [10de:20b0] [10de:1463] a1\" pci_link_speed=\"0.000000\">"
+      "<info name=\"PCIVendor\" value=\"NVIDIA\"/>"
+      "<object type=\"OSDev\" gp_index=\"74\" name=\"nvml0\" subtype=\"NVML\" osdev_type=\"1\">"
+      "<info name=\"NVIDIAUUID\" value=\"GPU-1\"/></object></object>";
+  const auto machine = read_back(
+      xml(node,
+          node +
+              "<object type=\"Bridge\" gp_index=\"71\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"0000:[40-4f]\">"
+              "<object type=\"Bridge\" gp_index=\"72\" bridge_type=\"1-1\" depth=\"1\" bridge_pci=\"0000:[42-42]\" "
+              "pci_busid=\"0000:40:03.0\" pci_type=\"0604 [8086:340a] [0000:0000] 22\" "
+              "pci_link_speed=\"0.000000\">" +
+              pci + "</object></object>",
+          "0x3"));
+  ASSERT_EQ(machine->pci_bridges.size(), 2U);
+  EXPECT_EQ(machine->pci_bridges[0].address, "");
+  EXPECT_EQ(machine->pci_bridges[0].parent, kNoPosition);
+  EXPECT_EQ(machine->pci_bridges[1].address, "0000:40:03.0");
+  EXPECT_EQ(machine->pci_bridges[1].parent, 0U);
+  EXPECT_EQ(machine->pci_bridges[1].vendor_id, 0x8086);
+  EXPECT_EQ(machine->pci_bridges[1].device_id, 0x340a);
+  ASSERT_EQ(machine->pci_devices.size(), 1U);
+  const PciDevice& device = machine->pci_devices[0];
+  EXPECT_EQ(device.address, "0000:42:00.1");
+  EXPECT_EQ(device.bridge, 1U);
+  EXPECT_EQ(device.class_id, 0x0302);
+  EXPECT_EQ(device.vendor_id, 0x10de);
+  EXPECT_EQ(device.device_id, 0x20b0);
+  EXPECT_EQ(device.cpus, CpuSet{1});
+  EXPECT_EQ(device.nodes, NodeSet{1});
+  EXPECT_EQ(device.info, (DeviceInfo{{"PCIVendor", "NVIDIA"}}));
+  ASSERT_EQ(machine->os_devices.size(), 1U);
+  EXPECT_EQ(machine->os_devices[0].name, "nvml0");
+  EXPECT_EQ(machine->os_devices[0].subtype, "NVML");
+  EXPECT_EQ(machine->os_devices[0].kind, OsDeviceKind::kGpu);
+  EXPECT_EQ(machine->os_devices[0].pci_device, 0U);
+  EXPECT_EQ(machine->os_devices[0].nodes, NodeSet{1});
+  EXPECT_EQ(machine->os_devices[0].info, (DeviceInfo{{"NVIDIAUUID", "GPU-1"}}));
+}
+
+TEST(SyntheticMachine, HasCachesOfAllLevels) {
+  const auto machine = made_of("pack:1 numa:1 l3:2(size=8MB) l2:2(size=1MB) core:1 pu:2");
+  ASSERT_EQ(machine->caches.size(), 6U);
+  EXPECT_EQ(machine->caches[0].level, 3U);
+  EXPECT_EQ(machine->caches[0].bytes, 8000000);
+  EXPECT_EQ(machine->caches[1].cpus, CpuSet::range(4, 7));
+  EXPECT_EQ(machine->caches[2].level, 2U);
+  EXPECT_EQ(machine->caches[5].cpus, (CpuSet{6, 7}));
+  EXPECT_EQ(machine->caches[5].kind, CacheKind::kUnified);
+}
+
 TEST(Discover, NamesWhatItCannotRead) {
   EXPECT_THAT(discover({.xml_file = "/no/such.xml"}).error().message,
               HasSubstr("cannot read a machine from /no/such.xml: No such file or directory"));

@@ -3,7 +3,8 @@
  *
  * A plugin is a shared object NAME.so that exports exactly one symbol, the constant topolet_plugin_v1. The host reads
  * its option table, makes one instance of it, and asks that instance for capabilities by string id: what it can do
- * beyond being there (score.h, pick.h). The plugin asks the host for capabilities in the same way (log.h).
+ * beyond being there (score.h, pick.h, adjust.h, events.h, tick.h). The plugin asks the host for capabilities in the
+ * same way (log.h, state.h).
  *
  * Rules that hold for every function and struct of this ABI:
  *
@@ -18,8 +19,10 @@
  *      [control]     one of the host's control threads; never while another call into the same instance is running.
  *      [decision]    the policy thread, on the way of a container's creation. Calls into one instance come one after
  *                    the other. Slow calls are given up on (the host's deadline-ms): don't block, don't do I/O.
+ *      [event]       the policy thread too, but between decisions. The same deadline holds.
  *      [any-thread]  any thread, at any time between create() and destroy().
- *  - Purity. A [decision] function answers the same for the same request. It must not keep a clock or dice.
+ *  - Purity. A [decision] function answers the same for the same request and the same saved state. It must not keep a
+ *    clock or dice.
  *  - Errors. Functions that can fail return one of topolet_status. No exception may cross the boundary.
  *  - Enumerators. Lists the host writes are closed; only lists that plugins write may get new members.
  *  - Strings are UTF-8 by convention only, and not zero-terminated. Sets name CPUs (PUs) and NUMA nodes by the
@@ -43,7 +46,7 @@ extern "C" {
  * Counts the breaking changes before 1.0, each with a line in ABI.md. A host loads plugins of its own draft only.
  * From 1.0 on it is 0 and means: every 1.x host loads every 1.y plugin.
  */
-#define TOPOLET_ABI_DRAFT 1u
+#define TOPOLET_ABI_DRAFT 2u
 
 /* The name of the one exported symbol. */
 #define TOPOLET_ENTRY_SYMBOL "topolet_plugin_v1"
@@ -113,7 +116,8 @@ typedef enum topolet_status {
   TOPOLET_UNKNOWN = 4,      /* there is no such candidate */
   TOPOLET_DUPLICATE = 5,    /* said before in the same call */
   TOPOLET_LATE = 6,         /* the host has given up on this call: return as soon as you can */
-  TOPOLET_THREW = 7         /* the plugin's own barrier caught an exception; counts as misbehaviour */
+  TOPOLET_THREW = 7,        /* the plugin's own barrier caught an exception; counts as misbehaviour */
+  TOPOLET_FORBIDDEN = 8     /* not from a call of this kind, such as writing state from score() */
 } topolet_status;
 
 /* ---- Topology --------------------------------------------------------------------------------------------------- */
@@ -159,6 +163,74 @@ typedef struct topolet_domain {
   topolet_set nodes; /* CPU nodes */
 } topolet_domain;
 
+/* CPUs that are alike. A machine whose CPUs are all alike has one kind, or none. */
+typedef struct topolet_cpu_kind {
+  uint32_t efficiency; /* rank: 0 for the slowest and most frugal, more for faster ones; TOPOLET_NONE = unknown */
+  uint32_t padding;
+  topolet_set cpus;
+} topolet_cpu_kind;
+
+typedef enum topolet_cache_kind {
+  TOPOLET_CACHE_UNIFIED = 0,
+  TOPOLET_CACHE_DATA = 1,
+  TOPOLET_CACHE_INSTRUCTION = 2
+} topolet_cache_kind;
+
+typedef struct topolet_cache {
+  uint32_t level; /* 1 to 5 */
+  int32_t kind;   /* topolet_cache_kind */
+  int64_t bytes;  /* 0 = unknown */
+  topolet_set cpus;
+} topolet_cache;
+
+/* A bridge of the PCI tree: a host bridge, from where a tree starts, a root port, or a port of a switch. Two devices
+ * are as close as the lowest bridge above both: below a host bridge they share a switch, at it a root; those of
+ * different host bridges are compared by `nodes`, then by the packages of `cpus`. */
+typedef struct topolet_pci_bridge {
+  topolet_str address; /* "0000:64:00.0"; empty for a host bridge */
+  uint32_t parent;     /* position of the bridge above; a smaller one. TOPOLET_NONE for a host bridge */
+  uint32_t vendor_id;  /* 0 for a host bridge */
+  uint32_t device_id;
+  uint32_t padding;
+  topolet_set cpus;  /* online CPUs local to it */
+  topolet_set nodes; /* NUMA nodes local to it, memory-only ones included */
+} topolet_pci_bridge;
+
+/* A PCI device. Which ones are shown is the host's choice: those that hold OS devices and those of the classes that
+ * workloads use. */
+typedef struct topolet_pci_device {
+  topolet_str address; /* "0000:65:00.0": domain:bus:device.function */
+  uint32_t bridge;     /* position in pci_bridges of the one above it, or TOPOLET_NONE */
+  uint32_t class_id;   /* class and subclass, such as 0x0302 for a 3D controller */
+  uint32_t vendor_id;
+  uint32_t device_id;
+  topolet_set cpus;  /* as for bridges */
+  topolet_set nodes; /* as for bridges */
+  topolet_kvs info;  /* hwloc's, such as PCIVendor */
+} topolet_pci_device;
+
+typedef enum topolet_os_device_kind {
+  TOPOLET_OS_DEVICE_BLOCK = 0,       /* nvme0n1 */
+  TOPOLET_OS_DEVICE_GPU = 1,         /* card0 */
+  TOPOLET_OS_DEVICE_NETWORK = 2,     /* eth0 */
+  TOPOLET_OS_DEVICE_OPENFABRICS = 3, /* mlx5_0 */
+  TOPOLET_OS_DEVICE_DMA = 4,         /* dma0chan0 */
+  TOPOLET_OS_DEVICE_COPROCESSOR = 5, /* cuda0, nvml0, opencl0d0 */
+  TOPOLET_OS_DEVICE_OTHER = 6
+} topolet_os_device_kind;
+
+/* A device by the name that the operating system or its vendor's library gives it. One piece of hardware may have
+ * several: they share `pci_device`. */
+typedef struct topolet_os_device {
+  topolet_str name;
+  topolet_str subtype; /* hwloc's, such as "NVML"; often empty */
+  int32_t kind;        /* topolet_os_device_kind */
+  uint32_t pci_device; /* position in pci_devices, or TOPOLET_NONE */
+  topolet_set cpus;    /* as for bridges */
+  topolet_set nodes;   /* as for bridges */
+  topolet_kvs info;    /* hwloc's, such as NVIDIAUUID */
+} topolet_os_device;
+
 /* The machine. */
 typedef struct topolet_topology {
   uint32_t struct_size;
@@ -189,6 +261,22 @@ typedef struct topolet_topology {
   topolet_set online;
   topolet_set allowed;
   topolet_set isolated; /* the kernel's isolcpus */
+
+  const topolet_cpu_kind* cpu_kinds; /* by ascending efficiency, unknown ones last */
+  uint32_t cpu_kind_count;
+  uint32_t cpu_kind_stride;
+  const topolet_cache* caches; /* of all levels, the largest level first; `l3s` are the last-level ones again */
+  uint32_t cache_count;
+  uint32_t cache_stride;
+  const topolet_pci_bridge* pci_bridges; /* each one after the bridge above it */
+  uint32_t pci_bridge_count;
+  uint32_t pci_bridge_stride;
+  const topolet_pci_device* pci_devices; /* by ascending address */
+  uint32_t pci_device_count;
+  uint32_t pci_device_stride;
+  const topolet_os_device* os_devices;
+  uint32_t os_device_count;
+  uint32_t os_device_stride;
 } topolet_topology;
 
 /* ---- Workload ---------------------------------------------------------------------------------------------------- */
@@ -262,6 +350,15 @@ typedef struct topolet_ledger_entry {
   const topolet_demand* demand;
 } topolet_ledger_entry;
 
+/* What containers ask of one node. A container that runs on CPUs of several nodes counts in each of them, its CPU
+ * request divided as its CPUs are; its memory goes to its `mems`, in equal parts, or the way of its CPUs. */
+typedef struct topolet_node_demand {
+  uint32_t containers;
+  uint32_t exclusive_cpus; /* held by one container each, foreign ones included */
+  int64_t cpu_request_milli;
+  int64_t memory_request_bytes; /* known requests only */
+} topolet_node_demand;
+
 /* Who holds what, as the decision sees it. */
 typedef struct topolet_ledger {
   uint32_t struct_size;
@@ -275,6 +372,9 @@ typedef struct topolet_ledger {
   const topolet_ledger_entry* entries;
   uint32_t entry_count;
   uint32_t entry_stride;
+  const topolet_node_demand* node_demands; /* one for each node of the topology, by position in `nodes` */
+  uint32_t node_demand_count;
+  uint32_t node_demand_stride;
 } topolet_ledger;
 
 /* ---- Request ----------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,10 @@
+#include <topolet/adjust.h>
+#include <topolet/events.h>
 #include <topolet/log.h>
 #include <topolet/pick.h>
 #include <topolet/score.h>
+#include <topolet/state.h>
+#include <topolet/tick.h>
 #if __cplusplus >= 202002L
 #include <topolet/policy.hpp>
 #endif

@@ -1,0 +1,42 @@
+// The running topoletd, seen through its control socket.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "core/base/result.hpp"
+#include "core/control/control.grpc.pb.h"
+
+namespace topolet::cli {
+
+/// Plain calls; each waits for its answer.
+class DaemonClient {
+ public:
+  /// UNAVAILABLE if nobody answers on the socket; says why and how to start.
+  static Result<DaemonClient> connect(const std::string& socket);
+
+  template <class Ask, class Answer>
+  Result<Answer> call(grpc::Status (control::v1::Control::Stub::*method)(grpc::ClientContext*, const Ask&, Answer*),
+                      const Ask& ask) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    Answer answer;
+    const grpc::Status status = (stub_.get()->*method)(&context, ask, &answer);
+    if (status.ok()) return answer;
+    // What the daemon finds wrong is a no, not wrong use of the command.
+    return Error{status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ? Code::kFailedPrecondition
+                                                                           : static_cast<Code>(status.error_code()),
+                 status.error_message()};
+  }
+
+ private:
+  static constexpr std::chrono::seconds kPatience{30};
+
+  explicit DaemonClient(std::unique_ptr<control::v1::Control::Stub> stub) : stub_(std::move(stub)) {}
+  std::unique_ptr<control::v1::Control::Stub> stub_;
+};
+
+}  // namespace topolet::cli

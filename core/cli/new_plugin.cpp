@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include "core/cli/command.hpp"
+#include "core/cli/templates.hpp"
+#include "core/option_table.hpp"
+
+namespace topolet::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Template {
+  const char* file;
+  const char* text;
+};
+constexpr std::array<Template, 4> kTemplates = {{{"CMakeLists.txt", kTemplateCmake},
+                                                 {"policy.cpp", kTemplatePolicy},
+                                                 {"policy_test.cpp", kTemplateTest},
+                                                 {"README.md", kTemplateReadme}}};
+/// CMake has a target of this name in every project with tests.
+constexpr std::string_view kTakenByCmake = "test";
+
+std::string replaced(std::string text, std::string_view what, const std::string& with) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
+}
+
+std::string filled_in(const char* text, const std::string& name) {
+  return replaced(replaced(text, "__NAME__", name), "__CLASS__", replaced(name, "-", "_"));
+}
+
+Status check_name(const std::string& name) {
+  const OptionSpec spec{.section = "plugins", .key = "enable", .type = OptionType::kName, .defaults = {}};
+  if (const Status fits = check_value(spec, name); !fits) return Error{Code::kInvalidArgument, fits.error().message};
+  if (name != kTakenByCmake && name != "policy-test" && name.size() <= 64) return {};
+  return Error{Code::kInvalidArgument, fmt::format("'{}' cannot be the name of a CMake target; choose another", name)};
+}
+
+/// Fails where a file is already.
+Status write(const fs::path& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "wxe");
+  if (file == nullptr) {
+    return Error{Code::kFailedPrecondition, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno))};
+  }
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (std::fclose(file) == 0 && written) return {};
+  return Error{Code::kFailedPrecondition, fmt::format("cannot write all of {}", path.string())};
+}
+
+}  // namespace
+
+Status new_plugin(const Request& request) {
+  const std::string& name = request.arguments[0];
+  if (Status fits = check_name(name); !fits) return fits;
+  const fs::path directory = request.arguments.size() > 1 ? request.arguments[1] : name;
+  std::error_code error;
+  if (fs::exists(directory, error) && !fs::is_empty(directory, error)) {
+    return Error{Code::kAlreadyExists, fmt::format("{} is there and not empty; nothing is overwritten. Name another "
+                                                   "directory: topolet plugin new {} DIR",
+                                                   directory.string(), name)};
+  }
+  fs::create_directories(directory, error);
+  if (error) {
+    return Error{Code::kFailedPrecondition, fmt::format("cannot make {}: {}", directory.string(), error.message())};
+  }
+  for (const Template& one : kTemplates) {
+    if (Status written = write(directory / one.file, filled_in(one.text, name)); !written) return written;
+  }
+  fmt::print(
+      "wrote {}; build and test it with\n  cmake -S {} -B {}/build && cmake --build {}/build && ctest --test-dir "
+      "{}/build\n",
+      directory.string(), directory.string(), directory.string(), directory.string(), directory.string());
+  return {};
+}
+
+}  // namespace topolet::cli

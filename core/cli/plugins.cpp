@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include "core/cli/command.hpp"
+#include "core/cli/daemon_client.hpp"
+#include "core/cli/table.hpp"
+#include "core/conformance/command.hpp"
+
+namespace topolet::cli {
+namespace {
+
+using control::v1::ListPluginsResponse;
+using control::v1::Plugin;
+using nlohmann::ordered_json;
+
+const char* state_of(const Plugin& plugin) {
+  switch (plugin.state()) {
+    case Plugin::ACTIVE:
+      return "active";
+    case Plugin::QUARANTINED:
+      return "quarantined";
+    case Plugin::CALL_INSIDE:
+      return "call inside";
+    default:
+      return "unknown";
+  }
+}
+
+std::uint64_t total(const Plugin::LostVotes& lost) {
+  return lost.late() + lost.failed() + lost.declined() + lost.not_asked();
+}
+
+std::string abi_of(const Plugin& plugin) {
+  return plugin.abi_draft() > 0 ? fmt::format("0.9 draft {}", plugin.abi_draft())
+                                : fmt::format("1.{}", plugin.abi_minor());
+}
+
+std::string for_people(const ListPluginsResponse& list) {
+  Table table{{"plugin", "version", "abi", "weight", "state", "calls", "lost", "p99 µs", "capabilities"}, {}};
+  for (const Plugin& plugin : list.plugins()) {
+    table.rows.push_back({plugin.id(), plugin.version(), abi_of(plugin), plugin.weight(), state_of(plugin),
+                          plugin.calls(), total(plugin.lost_votes()), plugin.p99_us(),
+                          fmt::format("{}", fmt::join(plugin.capabilities(), " "))});
+  }
+  std::string text = table.for_people();
+  for (const Plugin& plugin : list.plugins()) {
+    if (!plugin.reason().empty()) text += fmt::format("\n{}: {}\n", plugin.id(), plugin.reason());
+    const Plugin::LostVotes& lost = plugin.lost_votes();
+    if (total(lost) > 0) {
+      text += fmt::format("\n{} lost votes: {} late, {} failed, {} declined, {} not asked\n", plugin.id(), lost.late(),
+                          lost.failed(), lost.declined(), lost.not_asked());
+    }
+  }
+  Table options{{"option", "value", "default", "help"}, {}};
+  for (const Plugin& plugin : list.plugins()) {
+    for (const Plugin::Option& option : plugin.options()) {
+      options.rows.push_back(
+          {plugin.id() + "." + option.name(), option.value(), option.default_value(), option.help()});
+    }
+  }
+  return options.rows.empty() ? text : text + "\n" + options.for_people();
+}
+
+ordered_json for_programs(const ListPluginsResponse& list) {
+  ordered_json all = ordered_json::array();
+  for (const Plugin& plugin : list.plugins()) {
+    ordered_json options = ordered_json::array();
+    for (const Plugin::Option& option : plugin.options()) {
+      options.push_back({{"name", option.name()},
+                         {"value", option.value()},
+                         {"default", option.default_value()},
+                         {"help", option.help()}});
+    }
+    const Plugin::LostVotes& lost = plugin.lost_votes();
+    all.push_back(
+        {{"id", plugin.id()},
+         {"version", plugin.version()},
+         {"path", plugin.path()},
+         {"abi_minor", plugin.abi_minor()},
+         {"abi_draft", plugin.abi_draft()},
+         {"capabilities", std::vector<std::string>(plugin.capabilities().begin(), plugin.capabilities().end())},
+         {"options", options},
+         {"weight", plugin.weight()},
+         {"on_failure", plugin.on_failure()},
+         {"state", state_of(plugin)},
+         {"reason", plugin.reason()},
+         {"calls", plugin.calls()},
+         {"lost_votes",
+          {{"late", lost.late()},
+           {"failed", lost.failed()},
+           {"declined", lost.declined()},
+           {"not_asked", lost.not_asked()}}},
+         {"p99_us", plugin.p99_us()}});
+  }
+  return all;
+}
+
+}  // namespace
+
+Status list_plugins(const Request& request) {
+  auto daemon = DaemonClient::connect(request.socket);
+  if (!daemon) return daemon.error();
+  const auto list = daemon->call(&control::v1::Control::Stub::ListPlugins, control::v1::ListPluginsRequest());
+  if (!list) return list.error();
+  if (request.json) {
+    fmt::print("{}", to_text(for_programs(*list)));
+  } else if (list->plugins().empty()) {
+    fmt::print("no plugin is enabled; `enable = NAME` in section [plugins] of topoletd's configuration does that\n");
+  } else {
+    fmt::print("{}", for_people(*list));
+  }
+  return {};
+}
+
+/// What stands on the command line besides goes to the check itself, see main.cpp.
+Status check_plugin_file(const Request& request) {
+  if (check_command("topolet plugin check", request.arguments) == 0) return {};
+  return Error{Code::kFailedPrecondition, {}};
+}
+
+Status reset_plugin(const Request& request) {
+  auto daemon = DaemonClient::connect(request.socket);
+  if (!daemon) return daemon.error();
+  control::v1::ResetPluginRequest ask;
+  ask.set_id(request.arguments[0]);
+  const auto done = daemon->call(&control::v1::Control::Stub::ResetPlugin, ask);
+  if (!done) return done.error();
+  if (!request.json) fmt::print("plugin {} is asked again\n", request.arguments[0]);
+  return {};
+}
+
+}  // namespace topolet::cli

@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include "core/cli/command.hpp"
+#include "core/cli/daemon_client.hpp"
+#include "core/cli/table.hpp"
+
+namespace topolet::cli {
+namespace {
+
+using control::v1::StatusResponse;
+
+std::string duration(std::int64_t seconds) {
+  const std::int64_t minutes = seconds / 60;
+  if (minutes == 0) return fmt::format("{} s", seconds);
+  if (minutes < 60) return fmt::format("{} min", minutes);
+  if (minutes < 48 * 60) return fmt::format("{} h {} min", minutes / 60, minutes % 60);
+  return fmt::format("{} days", minutes / 60 / 24);
+}
+
+std::string or_none(const std::string& cpus) { return cpus.empty() ? "none" : cpus; }
+
+std::string containers(const StatusResponse& status) {
+  std::string text;
+  for (const char* mode : {"exclusive", "shared", "reserved", "foreign"}) {
+    const auto count = status.containers().find(mode);
+    if (count == status.containers().end()) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count->second, mode);
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string for_people(const StatusResponse& status) {
+  return fmt::format(
+      "topoletd     {}, up {}\n"
+      "listens on   {}\n"
+      "runtime      {}, {}\n"
+      "database     {}/state.db, {}\n"
+      "containers   {}{}\n"
+      "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
+      "generation   {}\n",
+      status.version(), duration(status.uptime_s()), status.listen(), status.runtime(),
+      status.runtime_connected() ? "connected" : "NOT connected", status.state_dir(),
+      status.store_degraded() ? "DEGRADED: writes wait in memory, see the log" : "fine", containers(status),
+      status.reconciled() ? "" : " (not compared with the runtime yet)", or_none(status.allowed_cpus()),
+      or_none(status.pool_cpus()), or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()),
+      or_none(status.withheld_cpus()), status.generation());
+}
+
+nlohmann::ordered_json for_programs(const StatusResponse& status) {
+  nlohmann::ordered_json modes = nlohmann::ordered_json::object();
+  for (const auto& [mode, count] : status.containers()) modes[mode] = count;
+  return {{"version", status.version()},
+          {"uptime_s", status.uptime_s()},
+          {"listen", status.listen()},
+          {"runtime", status.runtime()},
+          {"runtime_connected", status.runtime_connected()},
+          {"reconciled", status.reconciled()},
+          {"state_dir", status.state_dir()},
+          {"store_degraded", status.store_degraded()},
+          {"containers", modes},
+          {"generation", status.generation()},
+          {"allowed_cpus", status.allowed_cpus()},
+          {"pool_cpus", status.pool_cpus()},
+          {"reserved_cpus", status.reserved_cpus()},
+          {"exclusive_cpus", status.exclusive_cpus()},
+          {"withheld_cpus", status.withheld_cpus()}};
+}
+
+}  // namespace
+
+Status show_status(const Request& request) {
+  auto daemon = DaemonClient::connect(request.socket);
+  if (!daemon) return daemon.error();
+  const auto status = daemon->call(&control::v1::Control::Stub::Status, control::v1::StatusRequest());
+  if (!status) return status.error();
+  fmt::print("{}", request.json ? to_text(for_programs(*status)) : for_people(*status));
+  return {};
+}
+
+Status reload(const Request& request) {
+  auto daemon = DaemonClient::connect(request.socket);
+  if (!daemon) return daemon.error();
+  const auto done = daemon->call(&control::v1::Control::Stub::Reload, control::v1::ReloadRequest());
+  if (!done) return Error{done.error().code, "the configuration stays as it was: " + done.error().message};
+  const std::vector<std::string> plugins(done->plugins().begin(), done->plugins().end());
+  const std::vector<std::string> restart(done->restart_needed().begin(), done->restart_needed().end());
+  if (request.json) {
+    fmt::print("{}", to_text({{"plugins", plugins}, {"restart_needed", restart}}));
+    return {};
+  }
+  fmt::print("reloaded; plugins: {}\n", plugins.empty() ? "none" : fmt::format("{}", fmt::join(plugins, ", ")));
+  for (const std::string& key : restart) fmt::print("{} has changed: restart needed\n", key);
+  return {};
+}
+
+}  // namespace topolet::cli

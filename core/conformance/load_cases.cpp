@@ -1,0 +1,318 @@
+#include <fmt/format.h>
+#include <malloc.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <fstream>
+#include <set>
+#include <utility>
+
+#include "core/conformance/cases.hpp"
+#include "core/conformance/exported_symbols.hpp"
+#include "core/conformance/subject.hpp"
+#include "core/plugin/barrier.hpp"
+#include "core/plugin/request_view.hpp"
+
+namespace topolet {
+namespace {
+
+constexpr int kManyInstances = 1000;
+constexpr std::size_t kKeptBytesAllowed = 256 * 1024;
+constexpr std::size_t kResidentBytesAllowed = 16 * 1024 * 1024;
+constexpr double kCheapLoadMs = 100;
+constexpr double kCheapCreateMs = 10;
+constexpr std::size_t kSaneStructBytes = 4096;
+
+double cpu_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+Outcome loads(const CaseInput& input) {
+  input.progress("loading the file");
+  const auto subject = Subject::load(input.file);
+  if (!subject) return Outcome::failed({"a file that topoletd loads", subject.error().message});
+  const PluginLibrary& library = subject->library();
+  return Outcome::passed(fmt::format("{} {}", library.id(), library.version()));
+}
+
+Outcome exports_one_symbol(const CaseInput& input) {
+  const auto exported = exported_symbols(input.file);
+  if (!exported) return Outcome::failed({"a shared object", exported.error().message});
+  if (*exported == std::vector<std::string>{TOPOLET_ENTRY_SYMBOL}) return Outcome::passed();
+  return Outcome::failed({fmt::format("{} exported and nothing else", TOPOLET_ENTRY_SYMBOL),
+                          exported->empty() ? "nothing exported" : fmt::format("{}", fmt::join(*exported, ", "))});
+}
+
+Judgement judge_option(const DeclaredOption& option) {
+  if (option.help.empty()) return Mismatch{"every option to have a help text", option.name + " has none"};
+  if (option.type == DeclaredOption::Type::kInteger && option.minimum > option.maximum) {
+    return Mismatch{"minimum ≤ maximum", fmt::format("{}: {} and {}", option.name, option.minimum, option.maximum)};
+  }
+  const std::set<std::string> distinct(option.allowed.begin(), option.allowed.end());
+  if (distinct.size() != option.allowed.size()) return Mismatch{"each choice once", option.name + " has one twice"};
+  if (distinct.count("") > 0) return Mismatch{"choices that can be written", option.name + " has an empty one"};
+  return std::nullopt;
+}
+
+Outcome option_table_is_sane(const CaseInput& input) {
+  const auto subject = Subject::load(input.file);
+  if (!subject) return Outcome::failed({"a loadable file", subject.error().message});
+  const PluginLibrary& library = subject->library();
+  if (library.version().empty()) return Outcome::failed({"a version, for people", "an empty one"});
+  for (const DeclaredOption& option : library.options()) {
+    if (auto mismatch = judge_option(option)) return Outcome::failed(*std::move(mismatch));
+  }
+  return Outcome::passed(fmt::format("{} options", library.options().size()));
+}
+
+Outcome is_cheap(const CaseInput& input) {
+  const double begin = cpu_ms();
+  const auto subject = Subject::load(input.file);
+  const double loaded = cpu_ms();
+  if (!subject) return Outcome::failed({"a loadable file", subject.error().message});
+  const auto plugin = subject->create();
+  const double created = cpu_ms();
+  if (!plugin) return Outcome::failed({"an instance", plugin.error().message});
+  const std::string note =
+      fmt::format("load {:.1f} ms, create {:.1f} ms of CPU time", loaded - begin, created - loaded);
+  if (loaded - begin <= kCheapLoadMs && created - loaded <= kCheapCreateMs) return Outcome::passed(note);
+  return Outcome::warned(fmt::format("{}; more than {} and {} ms hold up the daemon's start and reload", note,
+                                     kCheapLoadMs, kCheapCreateMs));
+}
+
+Outcome creates_with_defaults(const CaseInput& input) {
+  const auto subject = Subject::load(input.file);
+  if (!subject) return Outcome::failed({"a loadable file", subject.error().message});
+  input.progress("create with every option at its default");
+  const auto plugin = subject->create();
+  if (!plugin) return Outcome::failed({"an instance with every option at its default", plugin.error().message});
+  const auto capabilities = (*plugin)->capabilities();
+  if (capabilities.empty()) return Outcome::warned("it has no capability that this topolet knows and is never asked");
+  return Outcome::passed(fmt::format("{}", fmt::join(capabilities, ", ")));
+}
+
+/// A value to try and whether it must be taken; others may be refused with a reason.
+struct ValueToTry {
+  std::string value;
+  bool must_be_taken;
+};
+
+std::vector<ValueToTry> values_to_try(const DeclaredOption& option) {
+  std::vector<ValueToTry> values;
+  switch (option.type) {
+    case DeclaredOption::Type::kBool:
+      return {{"true", true}, {"false", true}};
+    case DeclaredOption::Type::kChoice:
+      for (const std::string& choice : option.allowed) values.push_back({choice, true});
+      return values;
+    case DeclaredOption::Type::kInteger:
+      return {{std::to_string(option.minimum), false}, {std::to_string(option.maximum), false}};
+    case DeclaredOption::Type::kString:
+      return {{"", false}, {std::string(65536, 'x'), false}, {"\xff\xfe\x80", false}, {" a b\t%s ", false}};
+  }
+  return values;
+}
+
+/// What destroy() threw, if it did.
+std::optional<std::string> destroy(const RawCreation& created) {
+  if (created.instance == nullptr) return std::nullopt;
+  return thrown_by([&] { created.instance->destroy(created.instance); });
+}
+
+/// Whatever create() is given: an instance, or a refusal with a reason that leaves *instance alone.
+Judgement judge_creation(const RawCreation& created, const std::string& with) {
+  const auto mismatch = [&with](std::string expected, const std::string& came) {
+    return Mismatch{std::move(expected), fmt::format("create {}: {}", with, came)};
+  };
+  if (created.thrown) return mismatch("no exception to cross the boundary", *created.thrown);
+  if (created.status == TOPOLET_OK) {
+    if (created.instance == nullptr) return mismatch("an instance where it returns TOPOLET_OK", "none");
+    return std::nullopt;
+  }
+  if (created.touched_instance) return mismatch("*instance left alone where it fails", "*instance written");
+  if (created.status != TOPOLET_FAILED && created.status != TOPOLET_THREW) {
+    return mismatch("TOPOLET_OK or TOPOLET_FAILED", fmt::format("status {}", created.status));
+  }
+  if (created.error.empty()) return mismatch("a reason where it fails", "none");
+  return std::nullopt;
+}
+
+std::vector<topolet_kv> option_views(const std::vector<DeclaredOption>& options, const DeclaredOption* changed,
+                                     const std::string& value) {
+  std::vector<topolet_kv> views;
+  for (const DeclaredOption& option : options) {
+    views.push_back({view_of(option.name), view_of(&option == changed ? value : option.default_value)});
+  }
+  return views;
+}
+
+Outcome takes_every_value(const CaseInput& input) {
+  const auto subject = Subject::load(input.file);
+  if (!subject) return Outcome::failed({"a loadable file", subject.error().message});
+  const std::vector<DeclaredOption>& options = subject->library().options();
+  int tried = 0;
+  for (const DeclaredOption& option : options) {
+    for (const ValueToTry& to_try : values_to_try(option)) {
+      const std::string with =
+          fmt::format("with {} = '{}'", option.name, clean_text(view_of(to_try.value)).substr(0, 64));
+      input.progress("create " + with);
+      const RawCreation created = subject->create_raw(option_views(options, &option, to_try.value));
+      if (auto mismatch = judge_creation(created, with)) return Outcome::failed(*std::move(mismatch));
+      if (to_try.must_be_taken && created.status != TOPOLET_OK) {
+        return Outcome::failed(
+            {"every value that its table allows to be taken", fmt::format("create {}: {}", with, created.error)});
+      }
+      (void)destroy(created);
+      ++tried;
+    }
+  }
+  return Outcome::passed(fmt::format("{} values", tried));
+}
+
+Outcome survives_missing_options(const CaseInput& input) {
+  const auto subject = Subject::load(input.file);
+  if (!subject) return Outcome::failed({"a loadable file", subject.error().message});
+  const std::vector<topolet_kv> all = option_views(subject->library().options(), nullptr, {});
+  std::vector<std::pair<std::string, std::vector<topolet_kv>>> lists = {{"without any option", {}}};
+  for (std::size_t i = 0; i < all.size() && all.size() > 1; ++i) {
+    lists.emplace_back(fmt::format("without the option {}", clean_text(all[i].key)), all)
+        .second.erase(lists.back().second.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  lists.emplace_back("with an option that is not in its table", all)
+      .second.push_back({TOPOLET_STR("of-a-later-version"), TOPOLET_STR("1")});
+  for (const auto& [with, options] : lists) {
+    input.progress("create " + with);
+    const RawCreation created = subject->create_raw(options);
+    if (auto mismatch = judge_creation(created, with)) return Outcome::failed(*std::move(mismatch));
+    (void)destroy(created);
+  }
+  return Outcome::passed();
+}
+
+Judgement judge_capability(const topolet_instance& instance, const char* id, std::size_t least_bytes) {
+  const void* first = instance.get_capability(&instance, view_of(id));
+  if (first != instance.get_capability(&instance, view_of(id))) {
+    return Mismatch{"the same struct each time it is asked", fmt::format("two for {}", id)};
+  }
+  if (first == nullptr) return std::nullopt;
+  std::uint32_t size = 0;
+  std::memcpy(&size, first, sizeof(size));
+  if (size >= least_bytes && size <= kSaneStructBytes) return std::nullopt;
+  return Mismatch{fmt::format("a struct_size of {} bytes or a little more", least_bytes),
+                  fmt::format("{}: {}", id, size)};
+}
+
+Judgement judge_capabilities(const topolet_instance& instance, const Progress& progress) {
+  const std::string long_id(65536, 't');
+  const std::string_view prefixed = "topolet.score/10";
+  for (const std::string_view id : {std::string_view(), std::string_view("topolet.score/2"), prefixed,
+                                    prefixed.substr(0, 14), std::string_view("no.such/1"), std::string_view(long_id)}) {
+    const std::string name(id.substr(0, 32));
+    progress(fmt::format("get_capability of the unknown id '{}'", name));
+    if (instance.get_capability(&instance, view_of(id)) != nullptr) {
+      return Mismatch{"null for an id that it cannot know", fmt::format("a struct for '{}'", name)};
+    }
+  }
+  static constexpr std::array<std::pair<const char*, std::size_t>, 5> kKnown = {{
+      {TOPOLET_SCORE_ID, sizeof(topolet_score)},
+      {TOPOLET_PICK_ID, sizeof(topolet_pick)},
+      {TOPOLET_ADJUST_ID, sizeof(topolet_adjust)},
+      {TOPOLET_EVENTS_ID, sizeof(topolet_events)},
+      {TOPOLET_TICK_ID, sizeof(topolet_tick)},
+  }};
+  for (const auto& [id, bytes] : kKnown) {
+    if (auto mismatch = judge_capability(instance, id, bytes)) return mismatch;
+  }
+  return std::nullopt;
+}
+
+Outcome knows_its_capabilities(const CaseInput& input) {
+  const auto subject = Subject::load(input.file);
+  if (!subject) return Outcome::failed({"a loadable file", subject.error().message});
+  const RawCreation created = subject->create_raw(option_views(subject->library().options(), nullptr, {}));
+  if (created.instance == nullptr) return Outcome::failed({"an instance", created.error});
+  Judgement mismatch;
+  const auto thrown = thrown_by([&] { mismatch = judge_capabilities(*created.instance, input.progress); });
+  if (thrown) return Outcome::failed({"no exception to cross the boundary", "get_capability " + *thrown});
+  if (mismatch) return Outcome::failed(*std::move(mismatch));
+  input.progress("destroy");
+  if (const auto thrown_last = destroy(created)) {
+    return Outcome::failed({"no exception to cross the boundary", "destroy " + *thrown_last});
+  }
+  return Outcome::passed();
+}
+
+struct Footprint {
+  std::size_t descriptors = 0;
+  std::size_t threads = 0;
+  std::size_t kept_bytes = 0;
+  std::size_t resident_bytes = 0;
+};
+
+std::size_t count_files(const char* directory) {
+  const auto files = std::filesystem::directory_iterator(directory);
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+Footprint measure() {
+  const struct mallinfo2 heap = ::mallinfo2();
+  std::size_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return {count_files("/proc/self/fd"), count_files("/proc/self/task"), heap.uordblks + heap.hblkhd, resident * 4096};
+}
+
+Outcome keeps_nothing(const CaseInput& input) {
+  const auto subject = Subject::load(input.file);
+  if (!subject) return Outcome::failed({"a loadable file", subject.error().message});
+  const std::string what = fmt::format("{} create and destroy", kManyInstances);
+  input.progress(what);
+  // The first instances may fill what a plugin makes once.
+  for (int i = 0; i < 50; ++i) (void)subject->create();
+  const Footprint before = measure();
+  for (int i = 0; i < kManyInstances; ++i) {
+    if (const auto plugin = subject->create(); !plugin) {
+      return Outcome::failed({what, fmt::format("number {} failed: {}", i, plugin.error().message)});
+    }
+  }
+  const Footprint after = measure();
+  const auto grown = [](std::size_t from, std::size_t to) { return to > from ? to - from : 0; };
+  if (const auto fds = grown(before.descriptors, after.descriptors); fds > 0) {
+    return Outcome::failed({"no open file left after " + what, fmt::format("{} more than before", fds)});
+  }
+  if (const auto threads = grown(before.threads, after.threads); threads > 0) {
+    return Outcome::failed({"no thread left after " + what, fmt::format("{} more than before", threads)});
+  }
+  const std::size_t kept = grown(before.kept_bytes, after.kept_bytes);
+  // An allocator that does not tell what is in use, as the address sanitizer's, keeps what is freed.
+  const std::size_t resident = after.kept_bytes > 0 ? grown(before.resident_bytes, after.resident_bytes) : 0;
+  if (kept > kKeptBytesAllowed || resident > kResidentBytesAllowed) {
+    return Outcome::failed(
+        {"no memory kept after " + what,
+         fmt::format("{} KiB of heap and {} KiB resident more than before", kept / 1024, resident / 1024)});
+  }
+  return Outcome::passed();
+}
+
+}  // namespace
+
+std::vector<Case> load_cases() {
+  using Needs = Case::Needs;
+  return {
+      {"loads", "topoletd loads the file", Needs::kFile, loads},
+      {"one-symbol", "topolet_plugin_v1 is exported and nothing else", Needs::kFile, exports_one_symbol},
+      {"options", "the option table is sane", Needs::kLoaded, option_table_is_sane},
+      {"create-defaults", "an instance with every option at its default", Needs::kLoaded, creates_with_defaults},
+      {"create-values", "every allowed value of each option, and odd ones", Needs::kLoaded, takes_every_value},
+      {"create-missing", "create with options missing, or more than it knows", Needs::kLoaded,
+       survives_missing_options},
+      {"cheap", "load and create take little CPU time (a warning)", Needs::kCreated, is_cheap},
+      {"capabilities", "null for unknown ids, sane structs for known ones", Needs::kCreated, knows_its_capabilities},
+      {"create-1000", "1,000 create and destroy keep no memory, files or threads", Needs::kCreated, keeps_nothing},
+  };
+}
+
+}  // namespace topolet

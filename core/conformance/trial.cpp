@@ -1,0 +1,195 @@
+#include "core/conformance/trial.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/placement/decide.hpp"
+
+namespace topolet {
+namespace {
+
+constexpr std::size_t kPickedCandidates = 6;
+constexpr std::size_t kShownBytes = 400;
+
+std::string shown(const std::string& text) {
+  return text.size() <= kShownBytes ? text : text.substr(0, kShownBytes) + "…";
+}
+
+template <class Tag>
+std::string words(const IndexSet<Tag>& set) {
+  return set.empty() ? "none" : shown(set.to_string());
+}
+
+NodeSet memory_open_to(const PolicyRequest& request) {
+  NodeSet open;
+  for (const Node& node : request.topology->nodes) {
+    if (node.has_memory) open.insert(node.os_index);
+  }
+  return request.workload.kubelet_mems.empty() ? open : open & request.workload.kubelet_mems;
+}
+
+/// Puts one trial together, call by call.
+class Trying {
+ public:
+  Trying(PluginPolicy& plugin, const Question& question, const Progress& progress)
+      : plugin_(plugin), question_(question), request_(question.request), progress_(progress) {}
+
+  Trial ask() {
+    const RequestView view(request_, question_.topology);
+    score(view);
+    for (const std::size_t candidate : candidates_to_pick()) pick(view, candidate);
+    return std::move(trial_);
+  }
+
+  Trial tell() {
+    using Kind = Happening::Kind;
+    Happening happening{Kind::kPlaced, request_.workload, {}, request_.topology};
+    happening.placement.mode = request_.exclusive ? Mode::kExclusive : Mode::kShared;
+    if (!request_.candidates.empty()) happening.placement.cpus = request_.candidates.back().cpus;
+    for (const Kind kind : {Kind::kPlaced, Kind::kStarted, Kind::kMoved, Kind::kResized, Kind::kReleased}) {
+      happening.kind = kind;
+      begin("notify");
+      judge(plugin_.notify(happening, *question_.topology));
+    }
+    begin("tick");
+    const auto now = std::chrono::milliseconds(1000);
+    judge(plugin_.tick({request_.topology, request_.ledger}, *question_.topology, now));
+    return std::move(trial_);
+  }
+
+ private:
+  void begin(const char* function) {
+    where_ = fmt::format("{} ({})", function, question_.name);
+    progress_(where_);
+    ++trial_.calls;
+  }
+
+  void breach(Breach::Kind kind, std::string expected, const std::string& came) {
+    trial_.breaches.push_back({kind, {std::move(expected), fmt::format("{}: {}", where_, came)}});
+  }
+
+  /// False if there is no answer.
+  template <class T>
+  bool judge(const Result<T>& answer) {
+    if (answer) return true;
+    const std::string& why = answer.error().message;
+    trial_.answers += why + '\n';
+    if (answer.error().code == Code::kUnavailable) {
+      ++trial_.given_up;
+    } else if (why.find("makes no sense") != std::string::npos) {
+      breach(Breach::Kind::kNonsense, "an answer within the bounds of the header", why);
+    } else {
+      breach(Breach::Kind::kMisbehaved, "TOPOLET_OK or TOPOLET_FAILED, and no exception", why);
+    }
+    return false;
+  }
+
+  void score(const RequestView& view) {
+    begin("score");
+    const auto verdicts = plugin_.score(view);
+    if (!judge(verdicts)) return;
+    for (const Verdict& verdict : *verdicts) {
+      trial_.answers += fmt::format("{} {} {}\n", static_cast<int>(verdict.kind), verdict.score, verdict.reason);
+    }
+  }
+
+  CpuSet usable_of(std::size_t candidate) const { return request_.candidates[candidate].cpus & request_.ledger.pool; }
+
+  std::vector<std::size_t> candidates_to_pick() const {
+    const std::size_t needed = std::max<std::size_t>(1, request_.exclusive_cpus);
+    std::vector<std::size_t> fitting;
+    for (std::size_t i = 0; i < request_.candidates.size(); ++i) {
+      if (usable_of(i).size() >= needed) fitting.push_back(i);
+    }
+    if (fitting.size() <= kPickedCandidates) return fitting;
+    std::vector<std::size_t> some;
+    for (std::size_t i = 0; i < kPickedCandidates; ++i) {
+      some.push_back(fitting[i * (fitting.size() - 1) / (kPickedCandidates - 1)]);
+    }
+    return some;
+  }
+
+  void pick(const RequestView& view, std::size_t candidate) {
+    CpuSet usable = usable_of(candidate);
+    begin("pick");
+    const auto pick = plugin_.pick(view, candidate, usable);
+    std::vector<std::uint32_t> order;
+    CpuSet withheld;
+    if (judge(pick)) {
+      judge_pick(*pick, usable);
+      if (pick->narrow && (usable & *pick->narrow).size() >= std::max(1U, request_.exclusive_cpus)) {
+        usable &= *pick->narrow;
+      }
+      order = pick->order;
+      withheld = pick->withhold;
+    }
+    adjust(view, candidate, usable, order, withheld);
+  }
+
+  void judge_pick(const Pick& pick, const CpuSet& usable) {
+    trial_.answers +=
+        fmt::format("narrow {} withhold {} order {} {}\n", pick.narrow ? pick.narrow->to_string() : "nothing",
+                    pick.withhold.to_string(), fmt::join(pick.order, ","), pick.reason);
+    if (pick.narrow) {
+      inside("narrow", *pick.narrow, usable, "usable");
+      if (!pick.narrow->intersects(usable)) {
+        breach(Breach::Kind::kLeavesNone, fmt::format("narrow to leave some of the usable CPUs {}", words(usable)),
+               fmt::format("narrow to {}", words(*pick.narrow)));
+      }
+    }
+    inside("withhold", pick.withhold, usable, "usable");
+    CpuSet ordered;
+    for (const std::uint32_t cpu : pick.order) ordered.insert(cpu);
+    inside("order", ordered, usable, "usable");
+  }
+
+  template <class Tag>
+  void inside(const char* what, const IndexSet<Tag>& said, const IndexSet<Tag>& bound, const char* bound_name) {
+    if (said.is_subset_of(bound)) return;
+    breach(Breach::Kind::kWidens, fmt::format("{} inside `{}`, {}", what, bound_name, words(bound)),
+           fmt::format("{} of {}: {} are not in it", what, words(said), words(said - bound)));
+  }
+
+  void adjust(const RequestView& view, std::size_t candidate, const CpuSet& usable,
+              const std::vector<std::uint32_t>& order, const CpuSet& withheld) {
+    Chosen chosen{candidate, {}, memory_open_to(request_)};
+    chosen.placement.mode = request_.exclusive ? Mode::kExclusive : Mode::kShared;
+    chosen.placement.cpus =
+        request_.exclusive ? take_cpus(*request_.topology, usable, request_.exclusive_cpus, order) : usable;
+    chosen.placement.withheld = withheld - chosen.placement.cpus;
+    begin("adjust");
+    const auto adjustment = plugin_.adjust(view, chosen);
+    if (!judge(adjustment)) return;
+    trial_.answers +=
+        fmt::format("mems {} {}\n", adjustment->mems ? adjustment->mems->to_string() : "nothing", adjustment->reason);
+    for (const auto& [name, value] : adjustment->added.env) trial_.answers += name + '=' + value + '\n';
+    for (const auto& [key, value] : adjustment->added.annotations) trial_.answers += key + ": " + value + '\n';
+    if (!adjustment->mems) return;
+    inside("mems", *adjustment->mems, chosen.memory, "memory");
+    if (adjustment->mems->empty()) {
+      breach(Breach::Kind::kLeavesNone, fmt::format("mems to name some of {}", words(chosen.memory)),
+             "mems of no node");
+    }
+  }
+
+  PluginPolicy& plugin_;
+  const Question& question_;
+  const PolicyRequest& request_;
+  const Progress& progress_;
+  std::string where_;
+  Trial trial_;
+};
+
+}  // namespace
+
+Trial ask(PluginPolicy& plugin, const Question& question, const Progress& progress) {
+  return Trying(plugin, question, progress).ask();
+}
+
+Trial tell(PluginPolicy& plugin, const Question& question, const Progress& progress) {
+  return Trying(plugin, question, progress).tell();
+}
+
+}  // namespace topolet

@@ -1,0 +1,19 @@
+// What systemd hands to the daemon that it starts, and wants to hear from it. Without systemd nothing happens.
+#pragma once
+
+#include <string>
+
+#include "core/base/result.hpp"
+
+namespace topolet {
+
+/// The descriptor of the socket unit that listens on `path`; −1 if no sockets were handed over. FAILED_PRECONDITION if
+/// some were, but none that listens there. Once: the environment is cleared, so that no child takes the sockets for
+/// its.
+Result<int> take_inherited_socket(const std::string& path);
+
+/// The sockets are served.
+void notify_ready();
+void notify_stopping();
+
+}  // namespace topolet

@@ -1,0 +1,73 @@
+#include "core/placement/node_demand.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+
+namespace topolet {
+namespace {
+
+/// How many CPUs of a set each node has.
+using Shares = std::vector<std::int64_t>;
+
+std::int64_t size_of_both(const CpuSet& a, const CpuSet& b) {
+  std::int64_t count = 0;
+  const std::size_t words = std::min(a.words().size(), b.words().size());
+  for (std::size_t i = 0; i < words; ++i) count += std::popcount(a.words()[i] & b.words()[i]);
+  return count;
+}
+
+Shares shares_of_cpus(const Topology& topology, const CpuSet& cpus) {
+  Shares shares;
+  shares.reserve(topology.nodes.size());
+  for (const Node& node : topology.nodes) shares.push_back(node.memory_only ? 0 : size_of_both(node.cpus, cpus));
+  return shares;
+}
+
+Shares shares_of_nodes(const Topology& topology, const NodeSet& nodes) {
+  Shares shares;
+  shares.reserve(topology.nodes.size());
+  for (const Node& node : topology.nodes) shares.push_back(nodes.contains(node.os_index) ? 1 : 0);
+  return shares;
+}
+
+/// Divides `amount` so that the parts add up to it.
+void divide(std::vector<NodeDemand>& demands, const Shares& shares, std::int64_t amount,
+            std::int64_t NodeDemand::*field) {
+  std::int64_t total = 0;
+  for (const std::int64_t share : shares) total += share;
+  if (total == 0 || amount <= 0) return;
+  std::int64_t passed = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    // (amount / total) first: a machine's bytes times its CPUs may not fit.
+    const auto up_to = [&](std::int64_t part) { return amount / total * part + amount % total * part / total; };
+    demands[i].*field += up_to(passed + shares[i]) - up_to(passed);
+    passed += shares[i];
+  }
+}
+
+bool holds_alone(Mode mode) { return mode == Mode::kExclusive || mode == Mode::kForeign; }
+
+}  // namespace
+
+std::vector<NodeDemand> demand_by_node(const Topology& topology, const std::vector<LedgerEntry>& entries) {
+  std::vector<NodeDemand> demands(topology.nodes.size());
+  const CpuSet* last = nullptr;  // shared containers mostly run on the same CPUs, one after the other
+  Shares shares;
+  for (const LedgerEntry& entry : entries) {
+    const Placement& placement = entry.placement;
+    if (last == nullptr || *last != placement.cpus) shares = shares_of_cpus(topology, placement.cpus);
+    last = &placement.cpus;
+    for (std::size_t i = 0; i < demands.size(); ++i) {
+      if (shares[i] == 0) continue;
+      ++demands[i].containers;
+      if (holds_alone(placement.mode)) demands[i].exclusive_cpus += static_cast<std::uint32_t>(shares[i]);
+    }
+    divide(demands, shares, entry.demand.cpu_request_milli, &NodeDemand::cpu_request_milli);
+    divide(demands, placement.mems.empty() ? shares : shares_of_nodes(topology, placement.mems),
+           entry.demand.memory_request_bytes, &NodeDemand::memory_request_bytes);
+  }
+  return demands;
+}
+
+}  // namespace topolet

@@ -1,0 +1,133 @@
+#include "core/plugin/crash_log.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+namespace topolet {
+namespace {
+
+constexpr std::int64_t kWindowMs = std::chrono::milliseconds(CrashLog::kWindow).count();
+
+struct Line {
+  Crash crash;
+  bool is_new = false;
+};
+
+std::optional<Line> read_line(const std::string& text) {
+  Line line;
+  line.is_new = text.rfind("! ", 0) == 0;
+  std::istringstream words(line.is_new ? text.substr(2) : text);
+  std::string rest;
+  if (!(words >> line.crash.at_ms >> line.crash.plugin >> line.crash.signal >> line.crash.call)) return std::nullopt;
+  if (words >> rest) return std::nullopt;
+  return line;
+}
+
+std::string read_all(int fd) {
+  std::string text;
+  std::array<char, 4096> buffer{};
+  ssize_t count = 0;
+  while ((count = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(text.size()))) > 0) {
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  return text;
+}
+
+std::vector<Crash> of(const std::vector<Crash>& crashes, const std::string& plugin) {
+  std::vector<Crash> own;
+  std::copy_if(crashes.begin(), crashes.end(), std::back_inserter(own),
+               [&](const Crash& crash) { return crash.plugin == plugin; });
+  return own;
+}
+
+/// The last of kStrikes crashes that lie within the window; null if no such three are there. In the order of time.
+const Crash* last_strike(const std::vector<Crash>& crashes) {
+  for (std::size_t i = CrashLog::kStrikes - 1; i < crashes.size(); ++i) {
+    if (crashes[i].at_ms - crashes[i - (CrashLog::kStrikes - 1)].at_ms <= kWindowMs) return &crashes[i];
+  }
+  return nullptr;
+}
+
+std::vector<Crash> still_of_use(const std::vector<Crash>& crashes, std::int64_t now_ms) {
+  std::vector<Crash> kept;
+  std::copy_if(crashes.begin(), crashes.end(), std::back_inserter(kept), [&](const Crash& crash) {
+    return now_ms - crash.at_ms <= kWindowMs || last_strike(of(crashes, crash.plugin)) != nullptr;
+  });
+  return kept;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& file, std::int64_t now_ms) {
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) {
+    return Error{Code::kFailedPrecondition,
+                 fmt::format("cannot open {}, where crashes of plugins are remembered: {}; make daemon.state-dir "
+                             "writable, and the file a plain one",
+                             file.string(), std::strerror(errno))};
+  }
+  std::unique_ptr<CrashLog> log(new CrashLog(std::move(fd)));
+  std::vector<Crash> all;
+  std::istringstream text(read_all(log->fd()));
+  for (std::string words; std::getline(text, words);) {
+    const auto line = read_line(words);
+    if (!line) continue;
+    all.push_back(line->crash);
+    if (line->is_new) log->news_.push_back(line->crash);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Crash& a, const Crash& b) { return a.at_ms < b.at_ms; });
+  MutexLock lock(log->mutex_);
+  log->crashes_ = still_of_use(all, now_ms);
+  if (Status written = log->write(); !written) return written.error();
+  return log;
+}
+
+std::string CrashLog::quarantine(const std::string& plugin) const {
+  MutexLock lock(mutex_);
+  const std::vector<Crash> own = of(crashes_, plugin);
+  const Crash* last = last_strike(own);
+  if (last == nullptr) return {};
+  return fmt::format("crashed topoletd {} times in {} minutes, last: {} in {}()", kStrikes, kWindow.count(),
+                     own.back().signal, own.back().call);
+}
+
+bool CrashLog::crashed_at_start(const std::string& plugin) const {
+  MutexLock lock(mutex_);
+  const std::vector<Crash> own = of(crashes_, plugin);
+  return std::any_of(own.begin(), own.end(), [](const Crash& crash) { return crash.call == "create"; });
+}
+
+Status CrashLog::forgive(const std::string& plugin) {
+  MutexLock lock(mutex_);
+  const auto is_its = [&](const Crash& crash) { return crash.plugin == plugin; };
+  const auto end = std::remove_if(crashes_.begin(), crashes_.end(), is_its);
+  if (end == crashes_.end()) return {};
+  crashes_.erase(end, crashes_.end());
+  return write();
+}
+
+// In place and not by renaming: the crash handler holds this descriptor.
+Status CrashLog::write() const {
+  std::string text;
+  for (const Crash& crash : crashes_) {
+    text += fmt::format("{} {} {} {}\n", crash.at_ms, crash.plugin, crash.signal, crash.call);
+  }
+  if (::ftruncate(fd(), 0) == 0 && ::write(fd(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) {
+    return {};
+  }
+  return Error{Code::kUnavailable, fmt::format("cannot write the file that remembers crashes of plugins: {}; see to "
+                                               "the file system of daemon.state-dir",
+                                               std::strerror(errno))};
+}
+
+}  // namespace topolet

@@ -1,0 +1,44 @@
+// Which plugin a thread is inside of, for the moment it crashes there.
+#pragma once
+
+#include <signal.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+
+namespace topolet {
+
+/// While it lives, this thread is in a call into `plugin`. Both texts must outlive it. May be nested.
+class CrashMark {
+ public:
+  CrashMark(const char* plugin, const char* call);
+  ~CrashMark();
+  CrashMark(const CrashMark&) = delete;
+  CrashMark& operator=(const CrashMark&) = delete;
+
+ private:
+  const char* outer_plugin_;
+  const char* outer_call_;
+};
+
+/// A stack of its own for this thread's crash handler, so that a plugin that overflows the thread's is named too.
+class CrashStack {
+ public:
+  CrashStack();
+  ~CrashStack();
+  CrashStack(const CrashStack&) = delete;
+  CrashStack& operator=(const CrashStack&) = delete;
+
+ private:
+  static constexpr std::size_t kBytes = 64 << 10;
+  std::unique_ptr<std::array<char, kBytes>> bytes_;
+  stack_t before_{};
+};
+
+/// From now on SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT of a thread that is in a plugin append one line to
+/// `stamp_fd`, as CrashLog reads it; −1: nowhere any more. The process then ends as it would have. Signals that another
+/// process sent, and threads that are in no plugin, leave no line. Process-wide.
+void stamp_crashes_to(int stamp_fd);
+
+}  // namespace topolet

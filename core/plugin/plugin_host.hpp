@@ -1,0 +1,66 @@
+// The host as plugins see it: its log and their state.
+#pragma once
+
+#include <topolet/abi.h>
+#include <topolet/log.h>
+#include <topolet/state.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "core/base/log.hpp"
+#include "core/plugin/state_store.hpp"
+
+namespace topolet {
+
+/// The host as one instance sees it. Must outlive the instance. Its view is safe from any thread.
+class PluginHost {
+ public:
+  /// Without `state` the plugin is told that there is none.
+  PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<StateStore> state);
+  PluginHost(const PluginHost&) = delete;
+  PluginHost& operator=(const PluginHost&) = delete;
+
+  const topolet_host* view() const { return &view_; }
+
+  /// True once the host has given up on the call that is running.
+  std::atomic<bool>& given_up() { return given_up_; }
+
+  /// As long as one lives, the plugin may write its state.
+  class Writing {
+   public:
+    explicit Writing(PluginHost& host) : host_(host) { host_.may_write_ = true; }
+    ~Writing() { host_.may_write_ = false; }
+    Writing(const Writing&) = delete;
+    Writing& operator=(const Writing&) = delete;
+
+   private:
+    PluginHost& host_;
+  };
+
+ private:
+  static const void* get_capability(const topolet_host* host, topolet_str id);
+  static void write_log(const topolet_host* host, std::int32_t level, topolet_str message);
+  static std::int32_t get_state(const topolet_host* host, topolet_str key, void* buffer, std::size_t capacity,
+                                std::size_t* size);
+  static std::int32_t next_state(const topolet_host* host, topolet_str after, void* buffer, std::size_t capacity,
+                                 std::size_t* size);
+  static std::int32_t set_state(const topolet_host* host, topolet_str key, topolet_str value);
+  static std::int32_t remove_state(const topolet_host* host, topolet_str key);
+  std::int32_t check_writing() const;
+  std::int32_t answer(const Result<std::optional<std::string>>& found, void* buffer, std::size_t capacity,
+                      std::size_t* size) const;
+  std::int32_t answer(const Status& written) const;
+
+  std::string plugin_;
+  std::shared_ptr<Log> log_;
+  std::shared_ptr<StateStore> state_;
+  std::atomic<bool> given_up_ = false;
+  std::atomic<bool> may_write_ = false;
+  topolet_log log_capability_{};
+  topolet_state state_capability_{};
+  topolet_host view_{};
+};
+
+}  // namespace topolet

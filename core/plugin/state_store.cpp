@@ -1,0 +1,31 @@
+#include "core/plugin/state_store.hpp"
+
+namespace topolet {
+
+Result<std::optional<std::string>> StateInMemory::get(const std::string& plugin, const std::string& key) {
+  MutexLock lock(mutex_);
+  const auto found = values_.find({plugin, key});
+  if (found == values_.end()) return std::optional<std::string>();
+  return std::optional(found->second);
+}
+
+Result<std::optional<std::string>> StateInMemory::next(const std::string& plugin, const std::string& after) {
+  MutexLock lock(mutex_);
+  const auto found = values_.upper_bound({plugin, after});
+  if (found == values_.end() || found->first.first != plugin) return std::optional<std::string>();
+  return std::optional(found->first.second);
+}
+
+Status StateInMemory::set(const std::string& plugin, const std::string& key, const std::string& value) {
+  MutexLock lock(mutex_);
+  values_[{plugin, key}] = value;
+  return {};
+}
+
+Status StateInMemory::remove(const std::string& plugin, const std::string& key) {
+  MutexLock lock(mutex_);
+  values_.erase({plugin, key});
+  return {};
+}
+
+}  // namespace topolet

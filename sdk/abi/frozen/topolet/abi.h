@@ -1,0 +1,523 @@
+/*
+ * topolet's plugin ABI, version 0.9: a draft of 1.0. Pure C11; reads as C++11 and later too.
+ *
+ * A plugin is a shared object NAME.so that exports exactly one symbol, the constant topolet_plugin_v1. The host reads
+ * its option table, makes one instance of it, and asks that instance for capabilities by string id: what it can do
+ * beyond being there (score.h, pick.h, adjust.h, events.h, tick.h). The plugin asks the host for capabilities in the
+ * same way (log.h, state.h).
+ *
+ * Rules that hold for every function and struct of this ABI:
+ *
+ *  - Growth. A struct that may grow begins with struct_size, set by whoever allocated and filled it. A reader tests
+ *    with TOPOLET_HAS before it touches a field that came after the first release. Fields are only ever appended.
+ *    Arrays of structs that may grow have no struct_size in their elements but a stride; step with TOPOLET_AT, test
+ *    with TOPOLET_STRIDE_HAS. The views topolet_str, topolet_kv, topolet_set and the lists of them never change.
+ *  - Ownership. What one side passes in is borrowed for the call; setters copy. Nothing is ever freed across the
+ *    boundary. The entry lives until exit; the host, instance and capability structs live until destroy() has returned.
+ *    Everything else ends with the call it was passed to, unless its comment says otherwise.
+ *  - Threads. Each function carries a tag:
+ *      [control]     one of the host's control threads; never while another call into the same instance is running.
+ *      [decision]    the policy thread, on the way of a container's creation. Calls into one instance come one after
+ *                    the other. Slow calls are given up on (the host's deadline-ms): don't block, don't do I/O.
+ *      [event]       the policy thread too, but between decisions. The same deadline holds.
+ *      [any-thread]  any thread, at any time between create() and destroy().
+ *  - Purity. A [decision] function answers the same for the same request and the same saved state. It must not keep a
+ *    clock or dice.
+ *  - Errors. Functions that can fail return one of topolet_status. No exception may cross the boundary.
+ *  - Enumerators. Lists the host writes are closed; only lists that plugins write may get new members.
+ *  - Strings are UTF-8 by convention only, and not zero-terminated. Sets name CPUs (PUs) and NUMA nodes by the
+ *    operating system's index, sparse as the machine numbers them.
+ */
+#ifndef TOPOLET_ABI_H
+#define TOPOLET_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ABI 0.9. The major version is part of the entry's symbol name; minors only append. */
+#define TOPOLET_ABI_MINOR 0u
+
+/*
+ * Counts the breaking changes before 1.0, each with a line in ABI.md. A host loads plugins of its own draft only.
+ * From 1.0 on it is 0 and means: every 1.x host loads every 1.y plugin.
+ */
+#define TOPOLET_ABI_DRAFT 2u
+
+/* The name of the one exported symbol. */
+#define TOPOLET_ENTRY_SYMBOL "topolet_plugin_v1"
+
+#if defined(__GNUC__)
+#define TOPOLET_EXPORT __attribute__((visibility("default")))
+#else
+#define TOPOLET_EXPORT
+#endif
+
+/* True if `ptr->field` was there when the writer of `*ptr` was compiled. `ptr` is evaluated more than once. */
+#define TOPOLET_HAS(ptr, field) \
+  ((size_t)((const char*)&(ptr)->field - (const char*)(ptr)) + sizeof((ptr)->field) <= (size_t)(ptr)->struct_size)
+
+/* The same for the elements of an array with this stride. */
+#define TOPOLET_STRIDE_HAS(stride, type, field) \
+  (offsetof(type, field) + sizeof(((const type*)0)->field) <= (size_t)(stride))
+
+/* Pointer to element `i` of an array of `type` whose elements lie `stride` bytes apart. */
+#define TOPOLET_AT(type, items, stride, i) \
+  ((const type*)(const void*)((const char*)(items) + (size_t)(stride) * (size_t)(i)))
+
+/* A position (into an array of the topology) that stands for "none". */
+#define TOPOLET_NONE UINT32_MAX
+
+/* ---- Frozen views --------------------------------------------------------------------------------------------- */
+
+/* `len` bytes at `ptr`. Not zero-terminated. `ptr` may be null if `len` is 0. */
+typedef struct topolet_str {
+  const char* ptr;
+  size_t len;
+} topolet_str;
+
+/* Initialiser of a topolet_str from a string literal. */
+#define TOPOLET_STR(literal) \
+  { literal, sizeof(literal) - 1 }
+
+typedef struct topolet_strs {
+  const topolet_str* items;
+  size_t count;
+} topolet_strs;
+
+typedef struct topolet_kv {
+  topolet_str key;
+  topolet_str value;
+} topolet_kv;
+
+typedef struct topolet_kvs {
+  const topolet_kv* items;
+  size_t count;
+} topolet_kvs;
+
+/* A set of OS indices: index i is in it if bit i % 64 of words[i / 64] is set. `count` is the number of words; `words`
+ * may be null if it is 0. Indices beyond the last word are not in the set. */
+typedef struct topolet_set {
+  const uint64_t* words;
+  size_t count;
+} topolet_set;
+
+/* ---- Status ---------------------------------------------------------------------------------------------------- */
+
+typedef enum topolet_status {
+  TOPOLET_OK = 0,
+  TOPOLET_FAILED = 1,       /* could not do it; the error was given to the sink, if there is one */
+  TOPOLET_INVALID = 2,      /* an argument makes no sense, such as a null pointer with a length */
+  TOPOLET_OUT_OF_RANGE = 3, /* a number is outside its bounds, or a set names an index above 65535 */
+  TOPOLET_UNKNOWN = 4,      /* there is no such candidate */
+  TOPOLET_DUPLICATE = 5,    /* said before in the same call */
+  TOPOLET_LATE = 6,         /* the host has given up on this call: return as soon as you can */
+  TOPOLET_THREW = 7,        /* the plugin's own barrier caught an exception; counts as misbehaviour */
+  TOPOLET_FORBIDDEN = 8     /* not from a call of this kind, such as writing state from score() */
+} topolet_status;
+
+/* ---- Topology --------------------------------------------------------------------------------------------------- */
+
+/* One online logical CPU. The others are positions in the arrays of topolet_topology, or TOPOLET_NONE. */
+typedef struct topolet_pu {
+  uint32_t os_index;
+  uint32_t core;
+  uint32_t l3;
+  uint32_t die;
+  uint32_t node; /* TOPOLET_NONE where no NUMA node covers the CPU */
+  uint32_t package;
+} topolet_pu;
+
+typedef struct topolet_huge_pages {
+  int64_t page_bytes;
+  int64_t count;
+} topolet_huge_pages;
+
+typedef struct topolet_node {
+  uint32_t os_index;
+  uint32_t memory_only; /* 1: HBM, CXL, PMEM or a node without CPUs */
+  topolet_set cpus;     /* local CPUs; of a memory-only node those of its DRAM node, or none */
+  topolet_str subtype;  /* hwloc's, such as "HBM"; often empty */
+  int64_t memory_bytes; /* huge pages included; 0 = unknown */
+  const topolet_huge_pages* huge_pages;
+  uint32_t huge_pages_count;
+  uint32_t huge_pages_stride;
+} topolet_node;
+
+typedef enum topolet_domain_kind {
+  TOPOLET_DOMAIN_NODE = 0,
+  TOPOLET_DOMAIN_DIE = 1,
+  TOPOLET_DOMAIN_PACKAGE = 2,
+  TOPOLET_DOMAIN_MACHINE = 3
+} topolet_domain_kind;
+
+/* A piece of the machine that hwloc knows as one object. */
+typedef struct topolet_domain {
+  int32_t kind; /* topolet_domain_kind */
+  uint32_t padding;
+  topolet_set cpus;
+  topolet_set nodes; /* CPU nodes */
+} topolet_domain;
+
+/* CPUs that are alike. A machine whose CPUs are all alike has one kind, or none. */
+typedef struct topolet_cpu_kind {
+  uint32_t efficiency; /* rank: 0 for the slowest and most frugal, more for faster ones; TOPOLET_NONE = unknown */
+  uint32_t padding;
+  topolet_set cpus;
+} topolet_cpu_kind;
+
+typedef enum topolet_cache_kind {
+  TOPOLET_CACHE_UNIFIED = 0,
+  TOPOLET_CACHE_DATA = 1,
+  TOPOLET_CACHE_INSTRUCTION = 2
+} topolet_cache_kind;
+
+typedef struct topolet_cache {
+  uint32_t level; /* 1 to 5 */
+  int32_t kind;   /* topolet_cache_kind */
+  int64_t bytes;  /* 0 = unknown */
+  topolet_set cpus;
+} topolet_cache;
+
+/* A bridge of the PCI tree: a host bridge, from where a tree starts, a root port, or a port of a switch. Two devices
+ * are as close as the lowest bridge above both: below a host bridge they share a switch, at it a root; those of
+ * different host bridges are compared by `nodes`, then by the packages of `cpus`. */
+typedef struct topolet_pci_bridge {
+  topolet_str address; /* "0000:64:00.0"; empty for a host bridge */
+  uint32_t parent;     /* position of the bridge above; a smaller one. TOPOLET_NONE for a host bridge */
+  uint32_t vendor_id;  /* 0 for a host bridge */
+  uint32_t device_id;
+  uint32_t padding;
+  topolet_set cpus;  /* online CPUs local to it */
+  topolet_set nodes; /* NUMA nodes local to it, memory-only ones included */
+} topolet_pci_bridge;
+
+/* A PCI device. Which ones are shown is the host's choice: those that hold OS devices and those of the classes that
+ * workloads use. */
+typedef struct topolet_pci_device {
+  topolet_str address; /* "0000:65:00.0": domain:bus:device.function */
+  uint32_t bridge;     /* position in pci_bridges of the one above it, or TOPOLET_NONE */
+  uint32_t class_id;   /* class and subclass, such as 0x0302 for a 3D controller */
+  uint32_t vendor_id;
+  uint32_t device_id;
+  topolet_set cpus;  /* as for bridges */
+  topolet_set nodes; /* as for bridges */
+  topolet_kvs info;  /* hwloc's, such as PCIVendor */
+} topolet_pci_device;
+
+typedef enum topolet_os_device_kind {
+  TOPOLET_OS_DEVICE_BLOCK = 0,       /* nvme0n1 */
+  TOPOLET_OS_DEVICE_GPU = 1,         /* card0 */
+  TOPOLET_OS_DEVICE_NETWORK = 2,     /* eth0 */
+  TOPOLET_OS_DEVICE_OPENFABRICS = 3, /* mlx5_0 */
+  TOPOLET_OS_DEVICE_DMA = 4,         /* dma0chan0 */
+  TOPOLET_OS_DEVICE_COPROCESSOR = 5, /* cuda0, nvml0, opencl0d0 */
+  TOPOLET_OS_DEVICE_OTHER = 6
+} topolet_os_device_kind;
+
+/* A device by the name that the operating system or its vendor's library gives it. One piece of hardware may have
+ * several: they share `pci_device`. */
+typedef struct topolet_os_device {
+  topolet_str name;
+  topolet_str subtype; /* hwloc's, such as "NVML"; often empty */
+  int32_t kind;        /* topolet_os_device_kind */
+  uint32_t pci_device; /* position in pci_devices, or TOPOLET_NONE */
+  topolet_set cpus;    /* as for bridges */
+  topolet_set nodes;   /* as for bridges */
+  topolet_kvs info;    /* hwloc's, such as NVIDIAUUID */
+} topolet_os_device;
+
+/* The machine. */
+typedef struct topolet_topology {
+  uint32_t struct_size;
+  uint32_t distances_known; /* 0: the machine names none; `distances` is 10 on the diagonal, 20 elsewhere */
+  uint64_t generation;      /* grows when the machine changes (CPUs on- or offline) */
+
+  const topolet_pu* pus; /* online CPUs by ascending os_index */
+  uint32_t pu_count;
+  uint32_t pu_stride;
+  const topolet_node* nodes; /* by ascending os_index */
+  uint32_t node_count;
+  uint32_t node_stride;
+  const topolet_domain* domains;
+  uint32_t domain_count;
+  uint32_t domain_stride;
+
+  const topolet_set* cores; /* CPUs of each core */
+  size_t core_count;
+  const topolet_set* l3s; /* CPUs that share a last-level cache; none where there is no such cache */
+  size_t l3_count;
+  const topolet_set* dies;
+  size_t die_count;
+  const topolet_set* packages;
+  size_t package_count;
+
+  const uint32_t* distances; /* SLIT: node_count rows of node_count, by position in `nodes`; null without nodes */
+
+  topolet_set online;
+  topolet_set allowed;
+  topolet_set isolated; /* the kernel's isolcpus */
+
+  const topolet_cpu_kind* cpu_kinds; /* by ascending efficiency, unknown ones last */
+  uint32_t cpu_kind_count;
+  uint32_t cpu_kind_stride;
+  const topolet_cache* caches; /* of all levels, the largest level first; `l3s` are the last-level ones again */
+  uint32_t cache_count;
+  uint32_t cache_stride;
+  const topolet_pci_bridge* pci_bridges; /* each one after the bridge above it */
+  uint32_t pci_bridge_count;
+  uint32_t pci_bridge_stride;
+  const topolet_pci_device* pci_devices; /* by ascending address */
+  uint32_t pci_device_count;
+  uint32_t pci_device_stride;
+  const topolet_os_device* os_devices;
+  uint32_t os_device_count;
+  uint32_t os_device_stride;
+} topolet_topology;
+
+/* ---- Workload ---------------------------------------------------------------------------------------------------- */
+
+typedef enum topolet_qos {
+  TOPOLET_QOS_GUARANTEED = 0,
+  TOPOLET_QOS_BURSTABLE = 1,
+  TOPOLET_QOS_BESTEFFORT = 2
+} topolet_qos;
+
+typedef struct topolet_huge_page_limit {
+  topolet_str page_size; /* as the CRI writes it, such as "2MB" */
+  int64_t bytes;
+} topolet_huge_page_limit;
+
+typedef struct topolet_demand {
+  uint32_t struct_size;
+  uint32_t memory_request_estimated; /* 1: told from oom_score_adj, in steps of 0.1 % of the machine */
+  int64_t cpu_request_milli;         /* thousandths of a CPU; 0 = none */
+  int64_t cpu_limit_milli;           /* 0 = unlimited */
+  int64_t memory_request_bytes;      /* 0 = none or unknown */
+  int64_t memory_limit_bytes;        /* 0 = unlimited */
+  const topolet_huge_page_limit* huge_page_limits;
+  uint32_t huge_page_limit_count;
+  uint32_t huge_page_limit_stride;
+} topolet_demand;
+
+/* One container to be placed. */
+typedef struct topolet_workload {
+  uint32_t struct_size;
+  uint32_t attempt; /* of a restarted container one more than before */
+  topolet_str pod_uid;
+  topolet_str pod_name;
+  topolet_str pod_namespace;
+  topolet_str sandbox_id;
+  topolet_str container_name;
+  topolet_str runtime_handler; /* empty for the runtime's default */
+  int32_t qos;                 /* topolet_qos */
+  uint32_t padding;
+  const topolet_demand* demand;
+  topolet_set kubelet_cpus; /* a bound the kubelet set; empty = none */
+  topolet_set kubelet_mems; /* the same for memory nodes */
+  topolet_strs devices;     /* host paths */
+  topolet_strs cdi_devices; /* fully qualified names */
+  topolet_kvs env;          /* values are secrets: never log them, keep them or put them into a reason */
+  topolet_kvs pod_labels;
+  topolet_kvs pod_annotations;
+  topolet_kvs annotations; /* the container's own */
+} topolet_workload;
+
+/* ---- Ledger ------------------------------------------------------------------------------------------------------ */
+
+typedef enum topolet_mode {
+  TOPOLET_MODE_EXCLUSIVE = 0, /* CPUs of its own */
+  TOPOLET_MODE_SHARED = 1,    /* in the pool */
+  TOPOLET_MODE_RESERVED = 2,  /* in the pool and on the reserved CPUs */
+  TOPOLET_MODE_FOREIGN = 3    /* seen but not placed; its CPUs are booked */
+} topolet_mode;
+
+/* One container that is placed. */
+typedef struct topolet_ledger_entry {
+  topolet_str pod_uid;
+  topolet_str container_name;
+  uint32_t attempt;
+  int32_t qos;  /* topolet_qos */
+  int32_t mode; /* topolet_mode */
+  uint32_t padding;
+  topolet_set cpus;
+  topolet_set withheld; /* held for it and run on by nobody */
+  topolet_set mems;     /* empty: not bound */
+  const topolet_demand* demand;
+} topolet_ledger_entry;
+
+/* What containers ask of one node. A container that runs on CPUs of several nodes counts in each of them, its CPU
+ * request divided as its CPUs are; its memory goes to its `mems`, in equal parts, or the way of its CPUs. */
+typedef struct topolet_node_demand {
+  uint32_t containers;
+  uint32_t exclusive_cpus; /* held by one container each, foreign ones included */
+  int64_t cpu_request_milli;
+  int64_t memory_request_bytes; /* known requests only */
+} topolet_node_demand;
+
+/* Who holds what, as the decision sees it. */
+typedef struct topolet_ledger {
+  uint32_t struct_size;
+  uint32_t padding;
+  uint64_t generation;
+  topolet_set allowed;   /* CPUs topolet may use at all, reserved ones included */
+  topolet_set reserved;  /* the system's: never in the pool, never exclusive */
+  topolet_set pool;      /* shared CPUs: allowed, and not reserved, held, withheld or isolated */
+  topolet_set exclusive; /* held by one container each */
+  topolet_set withheld;
+  const topolet_ledger_entry* entries;
+  uint32_t entry_count;
+  uint32_t entry_stride;
+  const topolet_node_demand* node_demands; /* one for each node of the topology, by position in `nodes` */
+  uint32_t node_demand_count;
+  uint32_t node_demand_stride;
+} topolet_ledger;
+
+/* ---- Request ----------------------------------------------------------------------------------------------------- */
+
+/* A node set the workload could be placed on. */
+typedef struct topolet_candidate {
+  int32_t kind;       /* topolet_domain_kind of the smallest domain with these nodes, else TOPOLET_DOMAIN_MACHINE */
+  uint32_t is_domain; /* 0: a combination of nodes that is no domain */
+  topolet_set nodes;  /* CPU nodes; empty for CPUs that no node covers */
+  topolet_set cpus;   /* allowed CPUs, whoever holds them */
+  topolet_set free; /* those of `cpus` in the pool: exclusive CPUs are taken from them, shared containers run on them */
+  uint32_t distance; /* sum of SLIT distances over all ordered pairs of its nodes, itself included */
+  uint32_t padding;
+} topolet_candidate;
+
+/* One decision: what is to be placed, where it could go, and the machine and the ledger at that moment. An immutable
+ * snapshot, borrowed for the call. */
+typedef struct topolet_request {
+  uint32_t struct_size;
+  uint32_t exclusive;      /* 1: CPUs of its own are asked for */
+  uint32_t exclusive_cpus; /* how many; 0 unless `exclusive` */
+  uint32_t candidate_count;
+  const topolet_candidate* candidates;
+  uint32_t candidate_stride;
+  uint32_t padding;
+  const topolet_workload* workload;
+  const topolet_topology* topology;
+  const topolet_ledger* ledger;
+} topolet_request;
+
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
+
+typedef enum topolet_option_type {
+  TOPOLET_OPTION_STRING = 0,
+  TOPOLET_OPTION_BOOL = 1,    /* "true" or "false" */
+  TOPOLET_OPTION_INTEGER = 2, /* decimal, within minimum…maximum */
+  TOPOLET_OPTION_CHOICE = 3   /* one of `allowed` */
+} topolet_option_type;
+
+/* One option of the plugin. The host makes the config section, the flag, --help and "did you mean" from it. */
+typedef struct topolet_option {
+  topolet_str name; /* lower case, digits and '-', such as "keep-free" */
+  int32_t type;     /* topolet_option_type */
+  uint32_t padding;
+  topolet_str default_value; /* as it would be written in the config */
+  topolet_strs allowed;      /* the choices; empty for the other types */
+  int64_t minimum;           /* for integers */
+  int64_t maximum;
+  topolet_str help; /* one sentence */
+} topolet_option;
+
+/* ---- Host -------------------------------------------------------------------------------------------------------- */
+
+typedef struct topolet_host topolet_host;
+
+/* The host as one instance sees it. */
+struct topolet_host {
+  uint32_t struct_size;
+  uint32_t padding;
+  void* context; /* the host's own */
+
+  /* The host's capability of this id (such as TOPOLET_LOG_ID), or null if it has none. The host owns the struct; it
+   * lives until destroy() has returned. [any-thread] */
+  const void* (*get_capability)(const topolet_host* host, topolet_str id);
+};
+
+/* ---- Instance ---------------------------------------------------------------------------------------------------- */
+
+/* Where create() says why it failed. */
+typedef struct topolet_error_sink topolet_error_sink;
+struct topolet_error_sink {
+  uint32_t struct_size;
+  uint32_t padding;
+  void* context; /* the host's own */
+
+  /* Copies the message: one line that names the thing and the way out. The last one counts; beyond 1,024 bytes it is
+   * cut. [control], during create() only */
+  int32_t (*set)(const topolet_error_sink* sink, topolet_str message);
+};
+
+/* A plugin at work. Made and owned by the plugin from create() to destroy(). */
+typedef struct topolet_instance topolet_instance;
+struct topolet_instance {
+  uint32_t struct_size;
+  uint32_t padding;
+  void* context; /* the plugin's own */
+
+  /* The plugin's capability of this id (such as TOPOLET_SCORE_ID), or null if it has none; unknown ids are normal. The
+   * plugin owns the struct; it lives until destroy() has returned. Called after create().
+   * [control] */
+  const void* (*get_capability)(const topolet_instance* instance, topolet_str id);
+
+  /* Frees the instance and all that belongs to it. No call into it is running and none follows.
+   * [control] */
+  void (*destroy)(const topolet_instance* instance);
+};
+
+/* What an instance is made from. */
+typedef struct topolet_create_request {
+  uint32_t struct_size;
+  uint32_t padding;
+  const topolet_host* host; /* lives until destroy() has returned */
+  topolet_kvs options; /* one value for each option of the table, checked against its type; borrowed for the call */
+} topolet_create_request;
+
+/* ---- Entry ------------------------------------------------------------------------------------------------------- */
+
+/* What topolet_plugin_v1 is. Constant: the host reads it before create() and for as long as it runs. */
+typedef struct topolet_plugin_entry {
+  uint32_t struct_size; /* sizeof(topolet_plugin_entry) */
+  uint32_t abi_minor;   /* TOPOLET_ABI_MINOR */
+  uint32_t abi_draft;   /* TOPOLET_ABI_DRAFT */
+  uint32_t padding;
+  topolet_str id;      /* lower case, digits and '-'; the file is called id.so */
+  topolet_str version; /* the plugin's own, for people */
+  const topolet_option* options;
+  uint32_t option_count;
+  uint32_t option_stride;
+
+  /* Makes an instance and stores it in *instance. On failure returns TOPOLET_FAILED, says why through `error`, leaves
+   * *instance alone and keeps nothing. `request` and `error` are borrowed for the call; the instance stays the
+   * plugin's. More than one instance may exist at a time. [control] */
+  int32_t (*create)(const topolet_create_request* request, const topolet_error_sink* error,
+                    const topolet_instance** instance);
+} topolet_plugin_entry;
+
+/* The one symbol a plugin exports. Defined by the plugin, never by the host. */
+extern TOPOLET_EXPORT const topolet_plugin_entry topolet_plugin_v1;
+
+/* ---- Small readers, compiled into whoever includes this ---------------------------------------------------------- */
+
+/* 1 if `index` is in the set. */
+static inline int topolet_set_has(topolet_set set, uint32_t index) {
+  return index / 64u < set.count && ((set.words[index / 64u] >> (index % 64u)) & 1u) != 0u;
+}
+
+/* 1 if the string is the zero-terminated `text`. */
+static inline int topolet_str_is(topolet_str string, const char* text) {
+  return string.len == strlen(text) && (string.len == 0 || memcmp(string.ptr, text, string.len) == 0);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,77 @@
+/* Capability "topolet.adjust/1" of a plugin: what else to set for a container, once its CPUs are chosen. Asked after
+ * the pick, for every container whose CPUs topolet chose. */
+#ifndef TOPOLET_ADJUST_H
+#define TOPOLET_ADJUST_H
+
+#include <topolet/abi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TOPOLET_ADJUST_ID "topolet.adjust/1"
+
+/* Bounds of what one call may set. */
+#define TOPOLET_ADJUST_MAX_FIELDS 64   /* environment variables and annotations together */
+#define TOPOLET_ADJUST_MAX_KEY 256     /* bytes */
+#define TOPOLET_ADJUST_MAX_VALUE 32768 /* bytes */
+
+typedef struct topolet_adjust_request {
+  uint32_t struct_size;
+  uint32_t candidate;             /* position of the candidate that won in request->candidates */
+  const topolet_request* request; /* borrowed for the call, as is this struct */
+  int32_t mode;                   /* topolet_mode */
+  uint32_t padding;
+  topolet_set cpus;     /* the CPUs that were chosen; of a shared container those it may use now */
+  topolet_set withheld; /* held for it besides */
+  topolet_set memory;   /* the nodes that mems() may name: those with memory, within the kubelet's bound */
+} topolet_adjust_request;
+
+/* Where adjust() puts its answer. Owned by the host, valid during the call and on its thread only. Setters copy. They
+ * return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE or TOPOLET_DUPLICATE for a wrong answer, which costs the
+ * plugin its vote in this decision; TOPOLET_LATE when the host has given up on the call. */
+typedef struct topolet_adjust_sink topolet_adjust_sink;
+struct topolet_adjust_sink {
+  uint32_t struct_size;
+  uint32_t padding;
+  void* context; /* the host's own */
+
+  /* Binds the container's memory to these nodes, a part of `memory`. At most once a call. The bindings of several
+   * plugins intersect; one that names another node, or would leave none, is dropped.
+   * [decision] */
+  int32_t (*mems)(const topolet_adjust_sink* sink, topolet_set nodes);
+
+  /* Adds an environment variable. Each name once a call; not empty, and without '=' and zero bytes. What the pod sets
+   * itself stays, and the first plugin that adds a name wins. Counts at the container's creation only.
+   * [decision] */
+  int32_t (*env)(const topolet_adjust_sink* sink, topolet_str name, topolet_str value);
+
+  /* Adds an annotation to the container. As for env(); '=' is allowed.
+   * [decision] */
+  int32_t (*annotation)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value);
+
+  /* Why, for people. Cut beyond 1,024 bytes.
+   * [decision] */
+  int32_t (*reason)(const topolet_adjust_sink* sink, topolet_str reason);
+
+  /* Says why adjust() is about to return TOPOLET_FAILED. Copies the message.
+   * [decision] */
+  int32_t (*error)(const topolet_adjust_sink* sink, topolet_str message);
+};
+
+typedef struct topolet_adjust {
+  uint32_t struct_size;
+  uint32_t padding;
+
+  /* Answers for the placement that was chosen. Setting nothing leaves all as it is. `request` and `sink` are borrowed
+   * for the call. Returns TOPOLET_OK, or TOPOLET_FAILED to give up its vote.
+   * [decision] */
+  int32_t (*adjust)(const topolet_instance* instance, const topolet_adjust_request* request,
+                    const topolet_adjust_sink* sink);
+} topolet_adjust;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,66 @@
+/* Capability "topolet.pick/1" of a plugin: its word on which CPUs of the winning candidate are used. Asked for every
+ * container that gets a CPU set, exclusive or shared. */
+#ifndef TOPOLET_PICK_H
+#define TOPOLET_PICK_H
+
+#include <topolet/abi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TOPOLET_PICK_ID "topolet.pick/1"
+
+typedef struct topolet_pick_request {
+  uint32_t struct_size;
+  uint32_t candidate;             /* position of the candidate in request->candidates */
+  const topolet_request* request; /* borrowed for the call, as is this struct */
+  topolet_set usable;             /* CPUs that may be taken (exclusive) or are shared there (not exclusive) */
+} topolet_pick_request;
+
+/* Where pick() puts its answer. Owned by the host, valid during the call and on its thread only. Each setter at most
+ * once a call. Setters copy. They return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE or TOPOLET_DUPLICATE for a
+ * wrong answer, which costs the plugin its vote in this decision; TOPOLET_LATE when the host has given up on the call.
+ */
+typedef struct topolet_pick_sink topolet_pick_sink;
+struct topolet_pick_sink {
+  uint32_t struct_size;
+  uint32_t padding;
+  void* context; /* the host's own */
+
+  /* Use only these CPUs, a part of `usable`. Narrowings of several plugins intersect; one that would leave too few CPUs
+   * is dropped. Nobody can widen. [decision] */
+  int32_t (*narrow)(const topolet_pick_sink* sink, topolet_set cpus);
+
+  /* Hold these CPUs of `usable` besides, run on by nobody (idle siblings).
+   * [decision] */
+  int32_t (*withhold)(const topolet_pick_sink* sink, topolet_set cpus);
+
+  /* The CPUs to take first, by OS index, each once; the others follow in the host's order. The first plugin with an
+   * order wins. [decision] */
+  int32_t (*order)(const topolet_pick_sink* sink, const uint32_t* os_indices, size_t count);
+
+  /* Why, for people. Cut beyond 1,024 bytes.
+   * [decision] */
+  int32_t (*reason)(const topolet_pick_sink* sink, topolet_str reason);
+
+  /* Says why pick() is about to return TOPOLET_FAILED.
+   * [decision] */
+  int32_t (*error)(const topolet_pick_sink* sink, topolet_str message);
+};
+
+typedef struct topolet_pick {
+  uint32_t struct_size;
+  uint32_t padding;
+
+  /* Answers for the candidate that won. Setting nothing means no preference. `request` and `sink` are borrowed for the
+   * call. Returns TOPOLET_OK, or TOPOLET_FAILED to give up its vote.
+   * [decision] */
+  int32_t (*pick)(const topolet_instance* instance, const topolet_pick_request* request, const topolet_pick_sink* sink);
+} topolet_pick;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,47 @@
+/* Capability "topolet.state/1" of the host: values that a plugin keeps over restarts, by key. Each plugin has its own;
+ * instances of one plugin share them. */
+#ifndef TOPOLET_STATE_H
+#define TOPOLET_STATE_H
+
+#include <topolet/abi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TOPOLET_STATE_ID "topolet.state/1"
+
+/* Keys have 1 to 256 bytes, values at most 64 KiB; both may hold any bytes. */
+#define TOPOLET_STATE_MAX_KEY 256
+#define TOPOLET_STATE_MAX_VALUE 65536
+
+typedef struct topolet_state {
+  uint32_t struct_size;
+  uint32_t padding;
+
+  /* Copies the value of `key` to `buffer`, which the caller owns, and says in *size how long it is. Returns TOPOLET_OK;
+   * TOPOLET_UNKNOWN without such a key; TOPOLET_OUT_OF_RANGE if it is longer than `capacity`: then only *size is
+   * written; TOPOLET_INVALID for a key that cannot be; TOPOLET_FAILED if the host cannot read; TOPOLET_LATE when it has
+   * given up on the call that is running. [any-thread] */
+  int32_t (*get)(const topolet_host* host, topolet_str key, void* buffer, size_t capacity, size_t* size);
+
+  /* Copies the first key after `after`, in the order of their bytes, in the same way; an empty `after` begins. Returns
+   * TOPOLET_UNKNOWN at the end. [any-thread] */
+  int32_t (*next)(const topolet_host* host, topolet_str after, void* buffer, size_t capacity, size_t* size);
+
+  /* Sets a value. Copies both. Returns TOPOLET_OK; TOPOLET_FORBIDDEN from score(), pick() and adjust(), which must
+   * answer the same for the same request, and outside any call; TOPOLET_INVALID or TOPOLET_OUT_OF_RANGE for a key or
+   * value that cannot be; TOPOLET_FAILED if the host cannot write; TOPOLET_LATE as above.
+   * [control], during create() only; [event] */
+  int32_t (*set)(const topolet_host* host, topolet_str key, topolet_str value);
+
+  /* Removes a value. TOPOLET_OK also if there was none; the rest as for set().
+   * [control], during create() only; [event] */
+  int32_t (*remove)(const topolet_host* host, topolet_str key);
+} topolet_state;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

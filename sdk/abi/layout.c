@@ -1,0 +1,492 @@
+/* Made by scripts/abi-baseline. Every size, offset, enumerator and macro of the plugin ABI: what does not match does
+ * not compile. sdk/ABI.md says how a change is made that is meant. */
+/* NOLINTBEGIN */
+/* clang-format off */
+#include <topolet/abi.h>
+#include <topolet/adjust.h>
+#include <topolet/events.h>
+#include <topolet/log.h>
+#include <topolet/pick.h>
+#include <topolet/score.h>
+#include <topolet/state.h>
+#include <topolet/tick.h>
+
+#define SIZE(type, size) _Static_assert(sizeof(type) == (size), "the ABI changed: the size of " #type)
+#define FIELD(type, field, offset, size, ...)                                              \
+  _Static_assert(offsetof(type, field) == (offset) && sizeof(((type*)0)->field) == (size), \
+                 "the ABI changed: the place of " #type "." #field);                       \
+  _Static_assert(_Generic(((type*)0)->field, __VA_ARGS__: 1, default: 0),                  \
+                 "the ABI changed: the type of " #type "." #field)
+#define VALUE(name, value) _Static_assert((name) == (value), "the ABI changed: the value of " #name)
+
+SIZE(topolet_str, 16);
+FIELD(topolet_str, ptr, 0, 8, const char*);
+FIELD(topolet_str, len, 8, 8, size_t);
+
+SIZE(topolet_strs, 16);
+FIELD(topolet_strs, items, 0, 8, const topolet_str*);
+FIELD(topolet_strs, count, 8, 8, size_t);
+
+SIZE(topolet_kv, 32);
+FIELD(topolet_kv, key, 0, 16, topolet_str);
+FIELD(topolet_kv, value, 16, 16, topolet_str);
+
+SIZE(topolet_kvs, 16);
+FIELD(topolet_kvs, items, 0, 8, const topolet_kv*);
+FIELD(topolet_kvs, count, 8, 8, size_t);
+
+SIZE(topolet_set, 16);
+FIELD(topolet_set, words, 0, 8, const uint64_t*);
+FIELD(topolet_set, count, 8, 8, size_t);
+
+SIZE(topolet_status, 4);
+VALUE(TOPOLET_OK, 0);
+VALUE(TOPOLET_FAILED, 1);
+VALUE(TOPOLET_INVALID, 2);
+VALUE(TOPOLET_OUT_OF_RANGE, 3);
+VALUE(TOPOLET_UNKNOWN, 4);
+VALUE(TOPOLET_DUPLICATE, 5);
+VALUE(TOPOLET_LATE, 6);
+VALUE(TOPOLET_THREW, 7);
+VALUE(TOPOLET_FORBIDDEN, 8);
+
+SIZE(topolet_pu, 24);
+FIELD(topolet_pu, os_index, 0, 4, uint32_t);
+FIELD(topolet_pu, core, 4, 4, uint32_t);
+FIELD(topolet_pu, l3, 8, 4, uint32_t);
+FIELD(topolet_pu, die, 12, 4, uint32_t);
+FIELD(topolet_pu, node, 16, 4, uint32_t);
+FIELD(topolet_pu, package, 20, 4, uint32_t);
+
+SIZE(topolet_huge_pages, 16);
+FIELD(topolet_huge_pages, page_bytes, 0, 8, int64_t);
+FIELD(topolet_huge_pages, count, 8, 8, int64_t);
+
+SIZE(topolet_node, 64);
+FIELD(topolet_node, os_index, 0, 4, uint32_t);
+FIELD(topolet_node, memory_only, 4, 4, uint32_t);
+FIELD(topolet_node, cpus, 8, 16, topolet_set);
+FIELD(topolet_node, subtype, 24, 16, topolet_str);
+FIELD(topolet_node, memory_bytes, 40, 8, int64_t);
+FIELD(topolet_node, huge_pages, 48, 8, const topolet_huge_pages*);
+FIELD(topolet_node, huge_pages_count, 56, 4, uint32_t);
+FIELD(topolet_node, huge_pages_stride, 60, 4, uint32_t);
+
+SIZE(topolet_domain_kind, 4);
+VALUE(TOPOLET_DOMAIN_NODE, 0);
+VALUE(TOPOLET_DOMAIN_DIE, 1);
+VALUE(TOPOLET_DOMAIN_PACKAGE, 2);
+VALUE(TOPOLET_DOMAIN_MACHINE, 3);
+
+SIZE(topolet_domain, 40);
+FIELD(topolet_domain, kind, 0, 4, int32_t);
+FIELD(topolet_domain, padding, 4, 4, uint32_t);
+FIELD(topolet_domain, cpus, 8, 16, topolet_set);
+FIELD(topolet_domain, nodes, 24, 16, topolet_set);
+
+SIZE(topolet_cpu_kind, 24);
+FIELD(topolet_cpu_kind, efficiency, 0, 4, uint32_t);
+FIELD(topolet_cpu_kind, padding, 4, 4, uint32_t);
+FIELD(topolet_cpu_kind, cpus, 8, 16, topolet_set);
+
+SIZE(topolet_cache_kind, 4);
+VALUE(TOPOLET_CACHE_UNIFIED, 0);
+VALUE(TOPOLET_CACHE_DATA, 1);
+VALUE(TOPOLET_CACHE_INSTRUCTION, 2);
+
+SIZE(topolet_cache, 32);
+FIELD(topolet_cache, level, 0, 4, uint32_t);
+FIELD(topolet_cache, kind, 4, 4, int32_t);
+FIELD(topolet_cache, bytes, 8, 8, int64_t);
+FIELD(topolet_cache, cpus, 16, 16, topolet_set);
+
+SIZE(topolet_pci_bridge, 64);
+FIELD(topolet_pci_bridge, address, 0, 16, topolet_str);
+FIELD(topolet_pci_bridge, parent, 16, 4, uint32_t);
+FIELD(topolet_pci_bridge, vendor_id, 20, 4, uint32_t);
+FIELD(topolet_pci_bridge, device_id, 24, 4, uint32_t);
+FIELD(topolet_pci_bridge, padding, 28, 4, uint32_t);
+FIELD(topolet_pci_bridge, cpus, 32, 16, topolet_set);
+FIELD(topolet_pci_bridge, nodes, 48, 16, topolet_set);
+
+SIZE(topolet_pci_device, 80);
+FIELD(topolet_pci_device, address, 0, 16, topolet_str);
+FIELD(topolet_pci_device, bridge, 16, 4, uint32_t);
+FIELD(topolet_pci_device, class_id, 20, 4, uint32_t);
+FIELD(topolet_pci_device, vendor_id, 24, 4, uint32_t);
+FIELD(topolet_pci_device, device_id, 28, 4, uint32_t);
+FIELD(topolet_pci_device, cpus, 32, 16, topolet_set);
+FIELD(topolet_pci_device, nodes, 48, 16, topolet_set);
+FIELD(topolet_pci_device, info, 64, 16, topolet_kvs);
+
+SIZE(topolet_os_device_kind, 4);
+VALUE(TOPOLET_OS_DEVICE_BLOCK, 0);
+VALUE(TOPOLET_OS_DEVICE_GPU, 1);
+VALUE(TOPOLET_OS_DEVICE_NETWORK, 2);
+VALUE(TOPOLET_OS_DEVICE_OPENFABRICS, 3);
+VALUE(TOPOLET_OS_DEVICE_DMA, 4);
+VALUE(TOPOLET_OS_DEVICE_COPROCESSOR, 5);
+VALUE(TOPOLET_OS_DEVICE_OTHER, 6);
+
+SIZE(topolet_os_device, 88);
+FIELD(topolet_os_device, name, 0, 16, topolet_str);
+FIELD(topolet_os_device, subtype, 16, 16, topolet_str);
+FIELD(topolet_os_device, kind, 32, 4, int32_t);
+FIELD(topolet_os_device, pci_device, 36, 4, uint32_t);
+FIELD(topolet_os_device, cpus, 40, 16, topolet_set);
+FIELD(topolet_os_device, nodes, 56, 16, topolet_set);
+FIELD(topolet_os_device, info, 72, 16, topolet_kvs);
+
+SIZE(topolet_topology, 264);
+FIELD(topolet_topology, struct_size, 0, 4, uint32_t);
+FIELD(topolet_topology, distances_known, 4, 4, uint32_t);
+FIELD(topolet_topology, generation, 8, 8, uint64_t);
+FIELD(topolet_topology, pus, 16, 8, const topolet_pu*);
+FIELD(topolet_topology, pu_count, 24, 4, uint32_t);
+FIELD(topolet_topology, pu_stride, 28, 4, uint32_t);
+FIELD(topolet_topology, nodes, 32, 8, const topolet_node*);
+FIELD(topolet_topology, node_count, 40, 4, uint32_t);
+FIELD(topolet_topology, node_stride, 44, 4, uint32_t);
+FIELD(topolet_topology, domains, 48, 8, const topolet_domain*);
+FIELD(topolet_topology, domain_count, 56, 4, uint32_t);
+FIELD(topolet_topology, domain_stride, 60, 4, uint32_t);
+FIELD(topolet_topology, cores, 64, 8, const topolet_set*);
+FIELD(topolet_topology, core_count, 72, 8, size_t);
+FIELD(topolet_topology, l3s, 80, 8, const topolet_set*);
+FIELD(topolet_topology, l3_count, 88, 8, size_t);
+FIELD(topolet_topology, dies, 96, 8, const topolet_set*);
+FIELD(topolet_topology, die_count, 104, 8, size_t);
+FIELD(topolet_topology, packages, 112, 8, const topolet_set*);
+FIELD(topolet_topology, package_count, 120, 8, size_t);
+FIELD(topolet_topology, distances, 128, 8, const uint32_t*);
+FIELD(topolet_topology, online, 136, 16, topolet_set);
+FIELD(topolet_topology, allowed, 152, 16, topolet_set);
+FIELD(topolet_topology, isolated, 168, 16, topolet_set);
+FIELD(topolet_topology, cpu_kinds, 184, 8, const topolet_cpu_kind*);
+FIELD(topolet_topology, cpu_kind_count, 192, 4, uint32_t);
+FIELD(topolet_topology, cpu_kind_stride, 196, 4, uint32_t);
+FIELD(topolet_topology, caches, 200, 8, const topolet_cache*);
+FIELD(topolet_topology, cache_count, 208, 4, uint32_t);
+FIELD(topolet_topology, cache_stride, 212, 4, uint32_t);
+FIELD(topolet_topology, pci_bridges, 216, 8, const topolet_pci_bridge*);
+FIELD(topolet_topology, pci_bridge_count, 224, 4, uint32_t);
+FIELD(topolet_topology, pci_bridge_stride, 228, 4, uint32_t);
+FIELD(topolet_topology, pci_devices, 232, 8, const topolet_pci_device*);
+FIELD(topolet_topology, pci_device_count, 240, 4, uint32_t);
+FIELD(topolet_topology, pci_device_stride, 244, 4, uint32_t);
+FIELD(topolet_topology, os_devices, 248, 8, const topolet_os_device*);
+FIELD(topolet_topology, os_device_count, 256, 4, uint32_t);
+FIELD(topolet_topology, os_device_stride, 260, 4, uint32_t);
+
+SIZE(topolet_qos, 4);
+VALUE(TOPOLET_QOS_GUARANTEED, 0);
+VALUE(TOPOLET_QOS_BURSTABLE, 1);
+VALUE(TOPOLET_QOS_BESTEFFORT, 2);
+
+SIZE(topolet_huge_page_limit, 24);
+FIELD(topolet_huge_page_limit, page_size, 0, 16, topolet_str);
+FIELD(topolet_huge_page_limit, bytes, 16, 8, int64_t);
+
+SIZE(topolet_demand, 56);
+FIELD(topolet_demand, struct_size, 0, 4, uint32_t);
+FIELD(topolet_demand, memory_request_estimated, 4, 4, uint32_t);
+FIELD(topolet_demand, cpu_request_milli, 8, 8, int64_t);
+FIELD(topolet_demand, cpu_limit_milli, 16, 8, int64_t);
+FIELD(topolet_demand, memory_request_bytes, 24, 8, int64_t);
+FIELD(topolet_demand, memory_limit_bytes, 32, 8, int64_t);
+FIELD(topolet_demand, huge_page_limits, 40, 8, const topolet_huge_page_limit*);
+FIELD(topolet_demand, huge_page_limit_count, 48, 4, uint32_t);
+FIELD(topolet_demand, huge_page_limit_stride, 52, 4, uint32_t);
+
+SIZE(topolet_workload, 248);
+FIELD(topolet_workload, struct_size, 0, 4, uint32_t);
+FIELD(topolet_workload, attempt, 4, 4, uint32_t);
+FIELD(topolet_workload, pod_uid, 8, 16, topolet_str);
+FIELD(topolet_workload, pod_name, 24, 16, topolet_str);
+FIELD(topolet_workload, pod_namespace, 40, 16, topolet_str);
+FIELD(topolet_workload, sandbox_id, 56, 16, topolet_str);
+FIELD(topolet_workload, container_name, 72, 16, topolet_str);
+FIELD(topolet_workload, runtime_handler, 88, 16, topolet_str);
+FIELD(topolet_workload, qos, 104, 4, int32_t);
+FIELD(topolet_workload, padding, 108, 4, uint32_t);
+FIELD(topolet_workload, demand, 112, 8, const topolet_demand*);
+FIELD(topolet_workload, kubelet_cpus, 120, 16, topolet_set);
+FIELD(topolet_workload, kubelet_mems, 136, 16, topolet_set);
+FIELD(topolet_workload, devices, 152, 16, topolet_strs);
+FIELD(topolet_workload, cdi_devices, 168, 16, topolet_strs);
+FIELD(topolet_workload, env, 184, 16, topolet_kvs);
+FIELD(topolet_workload, pod_labels, 200, 16, topolet_kvs);
+FIELD(topolet_workload, pod_annotations, 216, 16, topolet_kvs);
+FIELD(topolet_workload, annotations, 232, 16, topolet_kvs);
+
+SIZE(topolet_mode, 4);
+VALUE(TOPOLET_MODE_EXCLUSIVE, 0);
+VALUE(TOPOLET_MODE_SHARED, 1);
+VALUE(TOPOLET_MODE_RESERVED, 2);
+VALUE(TOPOLET_MODE_FOREIGN, 3);
+
+SIZE(topolet_ledger_entry, 104);
+FIELD(topolet_ledger_entry, pod_uid, 0, 16, topolet_str);
+FIELD(topolet_ledger_entry, container_name, 16, 16, topolet_str);
+FIELD(topolet_ledger_entry, attempt, 32, 4, uint32_t);
+FIELD(topolet_ledger_entry, qos, 36, 4, int32_t);
+FIELD(topolet_ledger_entry, mode, 40, 4, int32_t);
+FIELD(topolet_ledger_entry, padding, 44, 4, uint32_t);
+FIELD(topolet_ledger_entry, cpus, 48, 16, topolet_set);
+FIELD(topolet_ledger_entry, withheld, 64, 16, topolet_set);
+FIELD(topolet_ledger_entry, mems, 80, 16, topolet_set);
+FIELD(topolet_ledger_entry, demand, 96, 8, const topolet_demand*);
+
+SIZE(topolet_node_demand, 24);
+FIELD(topolet_node_demand, containers, 0, 4, uint32_t);
+FIELD(topolet_node_demand, exclusive_cpus, 4, 4, uint32_t);
+FIELD(topolet_node_demand, cpu_request_milli, 8, 8, int64_t);
+FIELD(topolet_node_demand, memory_request_bytes, 16, 8, int64_t);
+
+SIZE(topolet_ledger, 128);
+FIELD(topolet_ledger, struct_size, 0, 4, uint32_t);
+FIELD(topolet_ledger, padding, 4, 4, uint32_t);
+FIELD(topolet_ledger, generation, 8, 8, uint64_t);
+FIELD(topolet_ledger, allowed, 16, 16, topolet_set);
+FIELD(topolet_ledger, reserved, 32, 16, topolet_set);
+FIELD(topolet_ledger, pool, 48, 16, topolet_set);
+FIELD(topolet_ledger, exclusive, 64, 16, topolet_set);
+FIELD(topolet_ledger, withheld, 80, 16, topolet_set);
+FIELD(topolet_ledger, entries, 96, 8, const topolet_ledger_entry*);
+FIELD(topolet_ledger, entry_count, 104, 4, uint32_t);
+FIELD(topolet_ledger, entry_stride, 108, 4, uint32_t);
+FIELD(topolet_ledger, node_demands, 112, 8, const topolet_node_demand*);
+FIELD(topolet_ledger, node_demand_count, 120, 4, uint32_t);
+FIELD(topolet_ledger, node_demand_stride, 124, 4, uint32_t);
+
+SIZE(topolet_candidate, 64);
+FIELD(topolet_candidate, kind, 0, 4, int32_t);
+FIELD(topolet_candidate, is_domain, 4, 4, uint32_t);
+FIELD(topolet_candidate, nodes, 8, 16, topolet_set);
+FIELD(topolet_candidate, cpus, 24, 16, topolet_set);
+FIELD(topolet_candidate, free, 40, 16, topolet_set);
+FIELD(topolet_candidate, distance, 56, 4, uint32_t);
+FIELD(topolet_candidate, padding, 60, 4, uint32_t);
+
+SIZE(topolet_request, 56);
+FIELD(topolet_request, struct_size, 0, 4, uint32_t);
+FIELD(topolet_request, exclusive, 4, 4, uint32_t);
+FIELD(topolet_request, exclusive_cpus, 8, 4, uint32_t);
+FIELD(topolet_request, candidate_count, 12, 4, uint32_t);
+FIELD(topolet_request, candidates, 16, 8, const topolet_candidate*);
+FIELD(topolet_request, candidate_stride, 24, 4, uint32_t);
+FIELD(topolet_request, padding, 28, 4, uint32_t);
+FIELD(topolet_request, workload, 32, 8, const topolet_workload*);
+FIELD(topolet_request, topology, 40, 8, const topolet_topology*);
+FIELD(topolet_request, ledger, 48, 8, const topolet_ledger*);
+
+SIZE(topolet_option_type, 4);
+VALUE(TOPOLET_OPTION_STRING, 0);
+VALUE(TOPOLET_OPTION_BOOL, 1);
+VALUE(TOPOLET_OPTION_INTEGER, 2);
+VALUE(TOPOLET_OPTION_CHOICE, 3);
+
+SIZE(topolet_option, 88);
+FIELD(topolet_option, name, 0, 16, topolet_str);
+FIELD(topolet_option, type, 16, 4, int32_t);
+FIELD(topolet_option, padding, 20, 4, uint32_t);
+FIELD(topolet_option, default_value, 24, 16, topolet_str);
+FIELD(topolet_option, allowed, 40, 16, topolet_strs);
+FIELD(topolet_option, minimum, 56, 8, int64_t);
+FIELD(topolet_option, maximum, 64, 8, int64_t);
+FIELD(topolet_option, help, 72, 16, topolet_str);
+
+SIZE(topolet_host, 24);
+FIELD(topolet_host, struct_size, 0, 4, uint32_t);
+FIELD(topolet_host, padding, 4, 4, uint32_t);
+FIELD(topolet_host, context, 8, 8, void*);
+FIELD(topolet_host, get_capability, 16, 8, const void* (*)(const topolet_host* host, topolet_str id));
+
+SIZE(topolet_error_sink, 24);
+FIELD(topolet_error_sink, struct_size, 0, 4, uint32_t);
+FIELD(topolet_error_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_error_sink, context, 8, 8, void*);
+FIELD(topolet_error_sink, set, 16, 8, int32_t (*)(const topolet_error_sink* sink, topolet_str message));
+
+SIZE(topolet_instance, 32);
+FIELD(topolet_instance, struct_size, 0, 4, uint32_t);
+FIELD(topolet_instance, padding, 4, 4, uint32_t);
+FIELD(topolet_instance, context, 8, 8, void*);
+FIELD(topolet_instance, get_capability, 16, 8, const void* (*)(const topolet_instance* instance, topolet_str id));
+FIELD(topolet_instance, destroy, 24, 8, void (*)(const topolet_instance* instance));
+
+SIZE(topolet_create_request, 32);
+FIELD(topolet_create_request, struct_size, 0, 4, uint32_t);
+FIELD(topolet_create_request, padding, 4, 4, uint32_t);
+FIELD(topolet_create_request, host, 8, 8, const topolet_host*);
+FIELD(topolet_create_request, options, 16, 16, topolet_kvs);
+
+SIZE(topolet_plugin_entry, 72);
+FIELD(topolet_plugin_entry, struct_size, 0, 4, uint32_t);
+FIELD(topolet_plugin_entry, abi_minor, 4, 4, uint32_t);
+FIELD(topolet_plugin_entry, abi_draft, 8, 4, uint32_t);
+FIELD(topolet_plugin_entry, padding, 12, 4, uint32_t);
+FIELD(topolet_plugin_entry, id, 16, 16, topolet_str);
+FIELD(topolet_plugin_entry, version, 32, 16, topolet_str);
+FIELD(topolet_plugin_entry, options, 48, 8, const topolet_option*);
+FIELD(topolet_plugin_entry, option_count, 56, 4, uint32_t);
+FIELD(topolet_plugin_entry, option_stride, 60, 4, uint32_t);
+FIELD(topolet_plugin_entry, create, 64, 8, int32_t (*)(const topolet_create_request* request, const topolet_error_sink* error, const topolet_instance** instance));
+
+SIZE(topolet_adjust_request, 72);
+FIELD(topolet_adjust_request, struct_size, 0, 4, uint32_t);
+FIELD(topolet_adjust_request, candidate, 4, 4, uint32_t);
+FIELD(topolet_adjust_request, request, 8, 8, const topolet_request*);
+FIELD(topolet_adjust_request, mode, 16, 4, int32_t);
+FIELD(topolet_adjust_request, padding, 20, 4, uint32_t);
+FIELD(topolet_adjust_request, cpus, 24, 16, topolet_set);
+FIELD(topolet_adjust_request, withheld, 40, 16, topolet_set);
+FIELD(topolet_adjust_request, memory, 56, 16, topolet_set);
+
+SIZE(topolet_adjust_sink, 56);
+FIELD(topolet_adjust_sink, struct_size, 0, 4, uint32_t);
+FIELD(topolet_adjust_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_adjust_sink, context, 8, 8, void*);
+FIELD(topolet_adjust_sink, mems, 16, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_set nodes));
+FIELD(topolet_adjust_sink, env, 24, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str name, topolet_str value));
+FIELD(topolet_adjust_sink, annotation, 32, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value));
+FIELD(topolet_adjust_sink, reason, 40, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str reason));
+FIELD(topolet_adjust_sink, error, 48, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str message));
+
+SIZE(topolet_adjust, 16);
+FIELD(topolet_adjust, struct_size, 0, 4, uint32_t);
+FIELD(topolet_adjust, padding, 4, 4, uint32_t);
+FIELD(topolet_adjust, adjust, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_adjust_request* request, const topolet_adjust_sink* sink));
+
+SIZE(topolet_event_kind, 4);
+VALUE(TOPOLET_EVENT_PLACED, 0);
+VALUE(TOPOLET_EVENT_STARTED, 1);
+VALUE(TOPOLET_EVENT_MOVED, 2);
+VALUE(TOPOLET_EVENT_RESIZED, 3);
+VALUE(TOPOLET_EVENT_RELEASED, 4);
+
+SIZE(topolet_event, 80);
+FIELD(topolet_event, struct_size, 0, 4, uint32_t);
+FIELD(topolet_event, kind, 4, 4, int32_t);
+FIELD(topolet_event, workload, 8, 8, const topolet_workload*);
+FIELD(topolet_event, mode, 16, 4, int32_t);
+FIELD(topolet_event, padding, 20, 4, uint32_t);
+FIELD(topolet_event, cpus, 24, 16, topolet_set);
+FIELD(topolet_event, withheld, 40, 16, topolet_set);
+FIELD(topolet_event, mems, 56, 16, topolet_set);
+FIELD(topolet_event, topology, 72, 8, const topolet_topology*);
+
+SIZE(topolet_event_sink, 24);
+FIELD(topolet_event_sink, struct_size, 0, 4, uint32_t);
+FIELD(topolet_event_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_event_sink, context, 8, 8, void*);
+FIELD(topolet_event_sink, error, 16, 8, int32_t (*)(const topolet_event_sink* sink, topolet_str message));
+
+SIZE(topolet_events, 16);
+FIELD(topolet_events, struct_size, 0, 4, uint32_t);
+FIELD(topolet_events, padding, 4, 4, uint32_t);
+FIELD(topolet_events, notify, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_event* event, const topolet_event_sink* sink));
+
+SIZE(topolet_log_level, 4);
+VALUE(TOPOLET_LOG_DEBUG, 0);
+VALUE(TOPOLET_LOG_INFO, 1);
+VALUE(TOPOLET_LOG_WARN, 2);
+VALUE(TOPOLET_LOG_ERROR, 3);
+
+SIZE(topolet_log, 16);
+FIELD(topolet_log, struct_size, 0, 4, uint32_t);
+FIELD(topolet_log, padding, 4, 4, uint32_t);
+FIELD(topolet_log, write, 8, 8, void (*)(const topolet_host* host, int32_t level, topolet_str message));
+
+SIZE(topolet_pick_request, 32);
+FIELD(topolet_pick_request, struct_size, 0, 4, uint32_t);
+FIELD(topolet_pick_request, candidate, 4, 4, uint32_t);
+FIELD(topolet_pick_request, request, 8, 8, const topolet_request*);
+FIELD(topolet_pick_request, usable, 16, 16, topolet_set);
+
+SIZE(topolet_pick_sink, 56);
+FIELD(topolet_pick_sink, struct_size, 0, 4, uint32_t);
+FIELD(topolet_pick_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_pick_sink, context, 8, 8, void*);
+FIELD(topolet_pick_sink, narrow, 16, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_set cpus));
+FIELD(topolet_pick_sink, withhold, 24, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_set cpus));
+FIELD(topolet_pick_sink, order, 32, 8, int32_t (*)(const topolet_pick_sink* sink, const uint32_t* os_indices, size_t count));
+FIELD(topolet_pick_sink, reason, 40, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str reason));
+FIELD(topolet_pick_sink, error, 48, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str message));
+
+SIZE(topolet_pick, 16);
+FIELD(topolet_pick, struct_size, 0, 4, uint32_t);
+FIELD(topolet_pick, padding, 4, 4, uint32_t);
+FIELD(topolet_pick, pick, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_pick_request* request, const topolet_pick_sink* sink));
+
+SIZE(topolet_verdict_kind, 4);
+VALUE(TOPOLET_VERDICT_ABSTAIN, 0);
+VALUE(TOPOLET_VERDICT_REJECT, 1);
+VALUE(TOPOLET_VERDICT_SCORE, 2);
+
+SIZE(topolet_score_sink, 32);
+FIELD(topolet_score_sink, struct_size, 0, 4, uint32_t);
+FIELD(topolet_score_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_score_sink, context, 8, 8, void*);
+FIELD(topolet_score_sink, set, 16, 8, int32_t (*)(const topolet_score_sink* sink, uint32_t candidate, int32_t kind, int32_t score, topolet_str reason));
+FIELD(topolet_score_sink, error, 24, 8, int32_t (*)(const topolet_score_sink* sink, topolet_str message));
+
+SIZE(topolet_score, 16);
+FIELD(topolet_score, struct_size, 0, 4, uint32_t);
+FIELD(topolet_score, padding, 4, 4, uint32_t);
+FIELD(topolet_score, score, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_request* request, const topolet_score_sink* sink));
+
+SIZE(topolet_state, 40);
+FIELD(topolet_state, struct_size, 0, 4, uint32_t);
+FIELD(topolet_state, padding, 4, 4, uint32_t);
+FIELD(topolet_state, get, 8, 8, int32_t (*)(const topolet_host* host, topolet_str key, void* buffer, size_t capacity, size_t* size));
+FIELD(topolet_state, next, 16, 8, int32_t (*)(const topolet_host* host, topolet_str after, void* buffer, size_t capacity, size_t* size));
+FIELD(topolet_state, set, 24, 8, int32_t (*)(const topolet_host* host, topolet_str key, topolet_str value));
+FIELD(topolet_state, remove, 32, 8, int32_t (*)(const topolet_host* host, topolet_str key));
+
+SIZE(topolet_tick_request, 32);
+FIELD(topolet_tick_request, struct_size, 0, 4, uint32_t);
+FIELD(topolet_tick_request, padding, 4, 4, uint32_t);
+FIELD(topolet_tick_request, now_ms, 8, 8, uint64_t);
+FIELD(topolet_tick_request, topology, 16, 8, const topolet_topology*);
+FIELD(topolet_tick_request, ledger, 24, 8, const topolet_ledger*);
+
+SIZE(topolet_tick_sink, 32);
+FIELD(topolet_tick_sink, struct_size, 0, 4, uint32_t);
+FIELD(topolet_tick_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_tick_sink, context, 8, 8, void*);
+FIELD(topolet_tick_sink, replace, 16, 8, int32_t (*)(const topolet_tick_sink* sink, uint32_t entry, uint32_t move_nodes, topolet_str reason));
+FIELD(topolet_tick_sink, error, 24, 8, int32_t (*)(const topolet_tick_sink* sink, topolet_str message));
+
+SIZE(topolet_tick, 16);
+FIELD(topolet_tick, struct_size, 0, 4, uint32_t);
+FIELD(topolet_tick, interval_ms, 4, 4, uint32_t);
+FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_tick_request* request, const topolet_tick_sink* sink));
+
+/* A macro may be defined twice only if both say the same. */
+#define TOPOLET_ABI_DRAFT 2u
+#define TOPOLET_ABI_MINOR 0u
+#define TOPOLET_ADJUST_ID "topolet.adjust/1"
+#define TOPOLET_ADJUST_MAX_FIELDS 64
+#define TOPOLET_ADJUST_MAX_KEY 256
+#define TOPOLET_ADJUST_MAX_VALUE 32768
+#define TOPOLET_AT(type,items,stride,i) ((const type*)(const void*)((const char*)(items) + (size_t)(stride) * (size_t)(i)))
+#define TOPOLET_ENTRY_SYMBOL "topolet_plugin_v1"
+#define TOPOLET_EVENTS_ID "topolet.events/1"
+#define TOPOLET_EXPORT __attribute__((visibility("default")))
+#define TOPOLET_HAS(ptr,field) ((size_t)((const char*)&(ptr)->field - (const char*)(ptr)) + sizeof((ptr)->field) <= (size_t)(ptr)->struct_size)
+#define TOPOLET_LOG_ID "topolet.log/1"
+#define TOPOLET_NONE UINT32_MAX
+#define TOPOLET_PICK_ID "topolet.pick/1"
+#define TOPOLET_SCORE_ID "topolet.score/1"
+#define TOPOLET_SCORE_MAX 100
+#define TOPOLET_SCORE_MIN (-100)
+#define TOPOLET_STATE_ID "topolet.state/1"
+#define TOPOLET_STATE_MAX_KEY 256
+#define TOPOLET_STATE_MAX_VALUE 65536
+#define TOPOLET_STR(literal) { literal, sizeof(literal) - 1 }
+#define TOPOLET_STRIDE_HAS(stride,type,field) (offsetof(type, field) + sizeof(((const type*)0)->field) <= (size_t)(stride))
+#define TOPOLET_TICK_ID "topolet.tick/1"
+#define TOPOLET_TICK_MAX_MS 86400000u
+#define TOPOLET_TICK_MIN_MS 100u
+/* NOLINTEND */

@@ -1,0 +1,93 @@
+/* The policy of ../cpp in C11, on the C interface alone: containers of one name on different NUMA nodes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <topolet/abi.h>
+#include <topolet/score.h>
+
+typedef struct apart {
+  topolet_instance instance;
+  int32_t points;
+} apart;
+
+static int same(topolet_str a, topolet_str b) {
+  return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static int intersect(topolet_set a, topolet_set b) {
+  for (size_t i = 0; i < a.count && i < b.count; ++i) {
+    if ((a.words[i] & b.words[i]) != 0) return 1;
+  }
+  return 0;
+}
+
+static int32_t twins_on(topolet_set cpus, topolet_str name, const topolet_ledger* ledger) {
+  int32_t twins = 0;
+  for (uint32_t i = 0; i < ledger->entry_count; ++i) {
+    const topolet_ledger_entry* entry = TOPOLET_AT(topolet_ledger_entry, ledger->entries, ledger->entry_stride, i);
+    if (same(entry->container_name, name) && intersect(entry->cpus, cpus)) ++twins;
+  }
+  return twins;
+}
+
+static int32_t score(const topolet_instance* instance, const topolet_request* request, const topolet_score_sink* sink) {
+  const int32_t points = ((const apart*)instance->context)->points;
+  const topolet_str name = request->workload->container_name;
+  for (uint32_t i = 0; i < request->candidate_count; ++i) {
+    const topolet_candidate* candidate =
+        TOPOLET_AT(topolet_candidate, request->candidates, request->candidate_stride, i);
+    const int32_t twins = twins_on(candidate->cpus, name, request->ledger);
+    char buffer[256];
+    snprintf(buffer, sizeof(buffer), "%d more called %.*s run there", (int)twins, (int)name.len, name.ptr);
+    const topolet_str reason = {buffer, strlen(buffer)};
+    const int32_t sum = twins > 100 / points ? TOPOLET_SCORE_MIN : -points * twins;
+    if (sink->set(sink, i, TOPOLET_VERDICT_SCORE, sum, reason) != TOPOLET_OK) return TOPOLET_FAILED;
+  }
+  return TOPOLET_OK;
+}
+
+static const void* get_capability(const topolet_instance* instance, topolet_str id) {
+  static const topolet_score kScore = {sizeof(topolet_score), 0, score};
+  (void)instance;
+  return topolet_str_is(id, TOPOLET_SCORE_ID) ? &kScore : NULL;
+}
+
+static void destroy(const topolet_instance* instance) { free(instance->context); }
+
+static int32_t create(const topolet_create_request* request, const topolet_error_sink* error,
+                      const topolet_instance** instance) {
+  apart* self = malloc(sizeof(*self));
+  if (self == NULL) {
+    static const topolet_str kNoMemory = TOPOLET_STR("no memory");
+    error->set(error, kNoMemory);
+    return TOPOLET_FAILED;
+  }
+  const topolet_instance made = {sizeof(made), 0, self, get_capability, destroy};
+  self->instance = made;
+  /* The one option of the table, checked by the host; its digits end where the string does. */
+  const topolet_str digits = request->options.items[0].value;
+  self->points = 0;
+  for (size_t i = 0; i < digits.len; ++i) self->points = 10 * self->points + (digits.ptr[i] - '0');
+  *instance = &self->instance;
+  return TOPOLET_OK;
+}
+
+static const topolet_option kOptions[] = {{
+    .name = TOPOLET_STR("points"),
+    .type = TOPOLET_OPTION_INTEGER,
+    .default_value = TOPOLET_STR("10"),
+    .minimum = 1,
+    .maximum = 100,
+    .help = TOPOLET_STR("What each costs."),
+}};
+
+const topolet_plugin_entry topolet_plugin_v1 = {
+    .struct_size = sizeof(topolet_plugin_entry),
+    .abi_minor = TOPOLET_ABI_MINOR,
+    .abi_draft = TOPOLET_ABI_DRAFT,
+    .id = TOPOLET_STR("apart-c"),
+    .version = TOPOLET_STR("1.0"),
+    .options = kOptions,
+    .option_count = 1,
+    .option_stride = sizeof(topolet_option),
+    .create = create,
+};

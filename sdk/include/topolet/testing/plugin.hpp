@@ -1,0 +1,296 @@
+// A plugin at work on a host that keeps what it is told. See <topolet/testing.hpp>.
+#pragma once
+
+#include <topolet/testing/request.hpp>
+
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace topolet::sdk::testing {
+
+/// A host that keeps what it is told.
+class FakeHost {
+ public:
+  std::vector<std::string> log;              ///< lines, without the level
+  std::map<std::string, std::string> state;  ///< as it would be saved
+
+  FakeHost() {
+    view_.struct_size = sizeof(view_);
+    view_.context = this;
+    view_.get_capability = [](const topolet_host* host, topolet_str id) -> const void* {
+      if (topolet_str_is(id, TOPOLET_LOG_ID)) return &of(host).log_;
+      return topolet_str_is(id, TOPOLET_STATE_ID) ? &of(host).state_ : nullptr;
+    };
+  }
+  FakeHost(const FakeHost&) = delete;
+  FakeHost& operator=(const FakeHost&) = delete;
+
+  const topolet_host* view() const { return &view_; }
+
+ private:
+  friend class Plugin;
+  static FakeHost& of(const topolet_host* host) { return *static_cast<FakeHost*>(host->context); }
+
+  static std::int32_t give(const std::string& bytes, void* buffer, std::size_t capacity, std::size_t* size) {
+    *size = bytes.size();
+    if (bytes.size() > capacity) return TOPOLET_OUT_OF_RANGE;
+    if (!bytes.empty()) std::memcpy(buffer, bytes.data(), bytes.size());
+    return TOPOLET_OK;
+  }
+  static std::int32_t check(topolet_str key, std::size_t value_size) {
+    if (key.len == 0) return TOPOLET_INVALID;
+    return key.len > TOPOLET_STATE_MAX_KEY || value_size > TOPOLET_STATE_MAX_VALUE ? TOPOLET_OUT_OF_RANGE : TOPOLET_OK;
+  }
+  static void write_log(const topolet_host* host, std::int32_t, topolet_str message) {
+    of(host).log.emplace_back(text(message));
+  }
+  static std::int32_t get(const topolet_host* host, topolet_str key, void* buffer, std::size_t capacity,
+                          std::size_t* size) {
+    const auto found = of(host).state.find(std::string(text(key)));
+    return found == of(host).state.end() ? TOPOLET_UNKNOWN : give(found->second, buffer, capacity, size);
+  }
+  static std::int32_t next(const topolet_host* host, topolet_str after, void* buffer, std::size_t capacity,
+                           std::size_t* size) {
+    const auto found = of(host).state.upper_bound(std::string(text(after)));
+    return found == of(host).state.end() ? TOPOLET_UNKNOWN : give(found->first, buffer, capacity, size);
+  }
+  static std::int32_t set(const topolet_host* host, topolet_str key, topolet_str value) {
+    if (!of(host).may_write_) return TOPOLET_FORBIDDEN;
+    const std::int32_t status = check(key, value.len);
+    if (status == TOPOLET_OK) of(host).state[std::string(text(key))] = text(value);
+    return status;
+  }
+  static std::int32_t remove(const topolet_host* host, topolet_str key) {
+    if (!of(host).may_write_) return TOPOLET_FORBIDDEN;
+    of(host).state.erase(std::string(text(key)));
+    return check(key, 0);
+  }
+
+  bool may_write_ = false;
+  topolet_log log_{sizeof(topolet_log), 0, &write_log};
+  topolet_state state_{sizeof(topolet_state), 0, &get, &next, &set, &remove};
+  topolet_host view_{};
+};
+
+struct Verdict {
+  topolet_verdict_kind kind = TOPOLET_VERDICT_ABSTAIN;
+  std::int32_t score = 0;
+  std::string reason;
+};
+
+struct Picked {
+  bool narrowed = false;
+  Set narrow, withhold;
+  std::vector<std::uint32_t> order;
+  std::string reason;
+};
+
+struct Adjusted {
+  bool bound = false;
+  Set mems;
+  std::map<std::string, std::string> env, annotations;
+  std::string reason;
+};
+
+struct Wish {
+  std::uint32_t entry = 0;
+  bool move_nodes = false;
+  std::string reason;
+};
+
+/// A plugin at work: made from its entry, topolet_plugin_v1 if it is linked into the test. A call that throws, fails or
+/// gives an answer that a host refuses throws std::runtime_error here, with its reason.
+class Plugin {
+ public:
+  using Values = std::vector<std::pair<std::string, std::string>>;
+
+  /// Options left out get their default. `host` must outlive it.
+  Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}) : host_(host) {
+    std::vector<topolet_kv> options;
+    std::size_t used = 0;
+    for (const topolet_option& option : Array<topolet_option>(entry.options, entry.option_count, entry.option_stride)) {
+      options.push_back({option.name, option.default_value});
+      for (const auto& [name, value] : values) {
+        if (name != text(option.name)) continue;
+        options.back().value = borrow(value);
+        ++used;
+      }
+    }
+    if (used != values.size()) throw std::invalid_argument("an option that is not in the plugin's table");
+    const topolet_create_request request{sizeof(request), 0, host.view(), {options.data(), options.size()}};
+    std::string why = "no reason given";
+    const topolet_error_sink sink{sizeof(sink), 0, &why, [](const topolet_error_sink* to, topolet_str message) {
+                                    *static_cast<std::string*>(to->context) = text(message);
+                                    return std::int32_t{TOPOLET_OK};
+                                  }};
+    host_.may_write_ = true;
+    const std::int32_t status = entry.create(&request, &sink, &instance_);
+    host_.may_write_ = false;
+    if (status != TOPOLET_OK) throw std::runtime_error("create failed: " + why);
+  }
+  ~Plugin() { instance_->destroy(instance_); }
+  Plugin(const Plugin&) = delete;
+  Plugin& operator=(const Plugin&) = delete;
+
+  bool has(std::string_view id) const { return instance_->get_capability(instance_, borrow(id)) != nullptr; }
+
+  /// One for each candidate.
+  std::vector<Verdict> score(const Request& request) {
+    Answer<std::vector<Verdict>> answer{std::vector<Verdict>(request.view().candidate_count)};
+    topolet_score_sink sink = sink_of<topolet_score_sink>(answer);
+    sink.set = [](const topolet_score_sink* to, std::uint32_t candidate, std::int32_t kind, std::int32_t score,
+                  topolet_str reason) {
+      auto& said = of<std::vector<Verdict>>(to);
+      if (candidate >= said.value.size()) return said.refuse("there is no such candidate");
+      if (kind == TOPOLET_VERDICT_SCORE && (score < TOPOLET_SCORE_MIN || score > TOPOLET_SCORE_MAX)) {
+        return said.refuse("a score beyond -100 to 100");
+      }
+      said.value[candidate] = {static_cast<topolet_verdict_kind>(kind), score, std::string(text(reason))};
+      return std::int32_t{TOPOLET_OK};
+    };
+    const auto& score = capability<topolet_score>(TOPOLET_SCORE_ID);
+    return finish(answer, score.score(instance_, &request.view(), &sink));
+  }
+
+  Picked pick(const Request& request, std::size_t candidate) {
+    Answer<Picked> answer;
+    topolet_pick_sink sink = sink_of<topolet_pick_sink>(answer);
+    sink.narrow = [](const topolet_pick_sink* to, topolet_set cpus) {
+      of<Picked>(to).value.narrowed = true;
+      of<Picked>(to).value.narrow = cpus;
+      return std::int32_t{TOPOLET_OK};
+    };
+    sink.withhold = [](const topolet_pick_sink* to, topolet_set cpus) {
+      of<Picked>(to).value.withhold = cpus;
+      return std::int32_t{TOPOLET_OK};
+    };
+    sink.order = [](const topolet_pick_sink* to, const std::uint32_t* cpus, std::size_t count) {
+      of<Picked>(to).value.order.assign(cpus, cpus + count);
+      return std::int32_t{TOPOLET_OK};
+    };
+    sink.reason = &keep_reason<topolet_pick_sink, Picked>;
+    const topolet_pick_request asked{sizeof(asked), static_cast<std::uint32_t>(candidate), &request.view(),
+                                     candidates(request.view())[candidate].free};
+    return finish(answer, capability<topolet_pick>(TOPOLET_PICK_ID).pick(instance_, &asked, &sink));
+  }
+
+  /// `cpus`: those that were chosen.
+  Adjusted adjust(const Request& request, std::size_t candidate, const Set& cpus) {
+    Answer<Adjusted> answer;
+    topolet_adjust_sink sink = sink_of<topolet_adjust_sink>(answer);
+    sink.mems = [](const topolet_adjust_sink* to, topolet_set nodes) {
+      of<Adjusted>(to).value.bound = true;
+      of<Adjusted>(to).value.mems = nodes;
+      return std::int32_t{TOPOLET_OK};
+    };
+    sink.env = [](const topolet_adjust_sink* to, topolet_str name, topolet_str value) {
+      const bool fresh = of<Adjusted>(to).value.env.emplace(text(name), text(value)).second;
+      return fresh && name.len > 0 ? std::int32_t{TOPOLET_OK}
+                                   : of<Adjusted>(to).refuse("a variable set twice, or none");
+    };
+    sink.annotation = [](const topolet_adjust_sink* to, topolet_str key, topolet_str value) {
+      const bool fresh = of<Adjusted>(to).value.annotations.emplace(text(key), text(value)).second;
+      return fresh && key.len > 0 ? std::int32_t{TOPOLET_OK}
+                                  : of<Adjusted>(to).refuse("an annotation set twice, or none");
+    };
+    sink.reason = &keep_reason<topolet_adjust_sink, Adjusted>;
+    Set memory;
+    for (const topolet_node& node : nodes(*request.view().topology)) memory.insert(node.os_index);
+    const topolet_adjust_request asked{sizeof(asked),
+                                       static_cast<std::uint32_t>(candidate),
+                                       &request.view(),
+                                       request.view().exclusive != 0 ? TOPOLET_MODE_EXCLUSIVE : TOPOLET_MODE_SHARED,
+                                       0,
+                                       cpus.view(),
+                                       {nullptr, 0},
+                                       memory.view()};
+    return finish(answer, capability<topolet_adjust>(TOPOLET_ADJUST_ID).adjust(instance_, &asked, &sink));
+  }
+
+  void notify(topolet_event_kind kind, const Machine& machine, const Container& container, const Set& cpus,
+              const Set& withheld = {}) {
+    Container shown = container;
+    shown.env.clear();
+    const Workload workload(shown);
+    Answer<bool> answer;
+    const auto sink = sink_of<topolet_event_sink>(answer);
+    const topolet_event event{sizeof(event),   kind,         &workload.view(), TOPOLET_MODE_EXCLUSIVE, 0, cpus.view(),
+                              withheld.view(), {nullptr, 0}, &machine.view()};
+    host_.may_write_ = true;
+    const std::int32_t status = capability<topolet_events>(TOPOLET_EVENTS_ID).notify(instance_, &event, &sink);
+    host_.may_write_ = false;
+    finish(answer, status);
+  }
+
+  std::vector<Wish> tick(const Machine& machine, const Ledger& ledger, std::uint64_t now_ms) {
+    Answer<std::vector<Wish>> answer;
+    topolet_tick_sink sink = sink_of<topolet_tick_sink>(answer);
+    sink.replace = [](const topolet_tick_sink* to, std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason) {
+      of<std::vector<Wish>>(to).value.push_back({entry, move_nodes != 0, std::string(text(reason))});
+      return std::int32_t{TOPOLET_OK};
+    };
+    const topolet_tick_request request{sizeof(request), 0, now_ms, &machine.view(), &ledger.view()};
+    host_.may_write_ = true;
+    const std::int32_t status = capability<topolet_tick>(TOPOLET_TICK_ID).tick(instance_, &request, &sink);
+    host_.may_write_ = false;
+    return finish(answer, status);
+  }
+
+ private:
+  template <class T>
+  struct Answer {
+    T value = {};
+    std::string fault = {}, error = {};
+
+    std::int32_t refuse(const char* why) {
+      fault = why;
+      return TOPOLET_INVALID;
+    }
+  };
+
+  template <class T, class Sink>
+  static Answer<T>& of(const Sink* sink) {
+    return *static_cast<Answer<T>*>(sink->context);
+  }
+
+  template <class Sink, class T>
+  static std::int32_t keep_reason(const Sink* sink, topolet_str reason) {
+    of<T>(sink).value.reason = text(reason);
+    return TOPOLET_OK;
+  }
+
+  template <class Sink, class T>
+  static Sink sink_of(Answer<T>& answer) {
+    Sink sink{};
+    sink.struct_size = sizeof(sink);
+    sink.context = &answer;
+    sink.error = [](const Sink* to, topolet_str message) {
+      of<T>(to).error = text(message);
+      return std::int32_t{TOPOLET_OK};
+    };
+    return sink;
+  }
+
+  template <class Capability>
+  const Capability& capability(std::string_view id) const {
+    const void* found = instance_->get_capability(instance_, borrow(id));
+    if (found == nullptr) throw std::logic_error("the plugin does not have " + std::string(id));
+    return *static_cast<const Capability*>(found);
+  }
+
+  template <class T>
+  static T finish(Answer<T>& answer, std::int32_t status) {
+    if (!answer.fault.empty()) throw std::runtime_error("an answer that makes no sense: " + answer.fault);
+    if (status != TOPOLET_OK) throw std::runtime_error("status " + std::to_string(status) + ": " + answer.error);
+    return std::move(answer.value);
+  }
+
+  FakeHost& host_;
+  const topolet_instance* instance_ = nullptr;
+};
+
+}  // namespace topolet::sdk::testing

@@ -1,0 +1,243 @@
+// Containers, a ledger and requests, as a plugin sees them. See <topolet/testing.hpp>.
+#pragma once
+
+#include <topolet/testing/machine.hpp>
+
+#include <deque>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace topolet::sdk::testing {
+
+/// A container, to be placed or placed already.
+struct Container {
+  std::string pod_uid = "uid";
+  std::string name = "main";
+  std::string pod_name = "pod";
+  std::string pod_namespace = "default";
+  topolet_qos qos = TOPOLET_QOS_GUARANTEED;
+  std::int64_t cpu_request_milli = 0;
+  std::int64_t memory_request_bytes = 0;
+  std::vector<std::string> devices = {};
+  std::vector<std::string> cdi_devices = {};
+  std::vector<std::pair<std::string, std::string>> env = {};
+  std::vector<std::pair<std::string, std::string>> pod_labels = {};
+  std::vector<std::pair<std::string, std::string>> pod_annotations = {};
+  Set kubelet_cpus = {};
+  Set kubelet_mems = {};
+};
+
+/// A Container as a plugin sees it.
+class Workload {
+ public:
+  explicit Workload(Container container) : container_(std::move(container)) {
+    demand_.struct_size = sizeof(demand_);
+    demand_.cpu_request_milli = demand_.cpu_limit_milli = container_.cpu_request_milli;
+    demand_.memory_request_bytes = demand_.memory_limit_bytes = container_.memory_request_bytes;
+    demand_.huge_page_limit_stride = sizeof(topolet_huge_page_limit);
+    view_.struct_size = sizeof(view_);
+    view_.pod_uid = borrow(container_.pod_uid);
+    view_.pod_name = borrow(container_.pod_name);
+    view_.pod_namespace = borrow(container_.pod_namespace);
+    view_.container_name = borrow(container_.name);
+    view_.qos = container_.qos;
+    view_.demand = &demand_;
+    view_.kubelet_cpus = container_.kubelet_cpus.view();
+    view_.kubelet_mems = container_.kubelet_mems.view();
+    view_.devices = strings(container_.devices);
+    view_.cdi_devices = strings(container_.cdi_devices);
+    view_.env = pairs(container_.env);
+    view_.pod_labels = pairs(container_.pod_labels);
+    view_.pod_annotations = pairs(container_.pod_annotations);
+  }
+  Workload(const Workload&) = delete;
+  Workload& operator=(const Workload&) = delete;
+
+  const topolet_workload& view() const { return view_; }
+
+ private:
+  topolet_strs strings(const std::vector<std::string>& texts) {
+    std::vector<topolet_str>& views = strings_.emplace_back();
+    for (const std::string& text : texts) views.push_back(borrow(text));
+    return {views.data(), views.size()};
+  }
+  topolet_kvs pairs(const std::vector<std::pair<std::string, std::string>>& pairs) {
+    std::vector<topolet_kv>& views = pairs_.emplace_back();
+    for (const auto& [key, value] : pairs) views.push_back({borrow(key), borrow(value)});
+    return {views.data(), views.size()};
+  }
+
+  const Container container_;
+  std::deque<std::vector<topolet_str>> strings_;
+  std::deque<std::vector<topolet_kv>> pairs_;
+  topolet_demand demand_{};
+  topolet_workload view_{};
+};
+
+/// Who holds what of a machine, which must outlive it.
+class Ledger {
+ public:
+  explicit Ledger(const Machine& machine) : machine_(machine), pool_(machine.online()) { refresh(); }
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  const topolet_ledger& view() const { return view_; }
+  const Set& pool() const { return pool_; }
+
+  /// Keeps CPUs for the system.
+  Ledger& reserve(const Set& cpus) {
+    reserved_ |= cpus;
+    pool_ -= cpus;
+    refresh();
+    return *this;
+  }
+
+  /// CPUs of its own, and idle ones beside them.
+  Ledger& place_exclusive(const Container& container, const Set& cpus, const Set& withheld = {}, const Set& mems = {}) {
+    if (!(((cpus | withheld) - pool_).empty())) {
+      throw std::logic_error("CPUs " + ((cpus | withheld) - pool_).to_string() + " are not in the pool");
+    }
+    exclusive_ |= cpus;
+    withheld_ |= withheld;
+    pool_ -= cpus | withheld;
+    return add(container, TOPOLET_MODE_EXCLUSIVE, cpus, withheld, mems);
+  }
+
+  Ledger& place_shared(const Container& container, const Set& cpus, const Set& mems = {}) {
+    return add(container, TOPOLET_MODE_SHARED, cpus, {}, mems);
+  }
+
+ private:
+  Ledger& add(const Container& container, topolet_mode mode, const Set& cpus, const Set& withheld, const Set& mems) {
+    const topolet_workload& workload = workloads_.emplace_back(container).view();
+    const auto keep = [this](const Set& set) { return sets_.emplace_back(set).view(); };
+    entries_.push_back({workload.pod_uid, workload.container_name, workload.attempt, workload.qos, mode, 0, keep(cpus),
+                        keep(withheld), keep(mems), workload.demand});
+    refresh();
+    return *this;
+  }
+
+  /// The parts of divided requests are rounded down here; the host loses nothing.
+  void count_demand() {
+    node_demands_.assign(machine_.view().node_count, {});
+    for (const topolet_ledger_entry& entry : entries_) {
+      const std::size_t all = size_of(entry.cpus);
+      for (std::size_t i = 0; i < node_demands_.size(); ++i) {
+        const std::size_t here = size_of_both(entry.cpus, machine_.cpus_of_node(i).view());
+        if (here == 0) continue;
+        topolet_node_demand& demand = node_demands_[i];
+        ++demand.containers;
+        if (entry.mode == TOPOLET_MODE_EXCLUSIVE) demand.exclusive_cpus += static_cast<std::uint32_t>(here);
+        const auto part = [&](std::int64_t amount) {
+          return amount * static_cast<std::int64_t>(here) / static_cast<std::int64_t>(all);
+        };
+        demand.cpu_request_milli += part(entry.demand->cpu_request_milli);
+        if (size_of(entry.mems) == 0) demand.memory_request_bytes += part(entry.demand->memory_request_bytes);
+      }
+      for (std::size_t i = 0; i < node_demands_.size(); ++i) {
+        if (topolet_set_has(entry.mems, nodes(machine_.view())[i].os_index) == 0) continue;
+        node_demands_[i].memory_request_bytes +=
+            entry.demand->memory_request_bytes / static_cast<std::int64_t>(size_of(entry.mems));
+      }
+    }
+  }
+
+  void refresh() {
+    count_demand();
+    view_ = {sizeof(topolet_ledger),
+             0,
+             view_.generation + 1,
+             machine_.view().allowed,
+             reserved_.view(),
+             pool_.view(),
+             exclusive_.view(),
+             withheld_.view(),
+             entries_.data(),
+             static_cast<std::uint32_t>(entries_.size()),
+             sizeof(topolet_ledger_entry),
+             node_demands_.data(),
+             static_cast<std::uint32_t>(node_demands_.size()),
+             sizeof(topolet_node_demand)};
+  }
+
+  const Machine& machine_;
+  Set pool_, reserved_, exclusive_, withheld_;
+  std::deque<Set> sets_;
+  std::deque<Workload> workloads_;
+  std::vector<topolet_ledger_entry> entries_;
+  std::vector<topolet_node_demand> node_demands_;
+  topolet_ledger view_{};
+};
+
+/// One decision to be asked about. The machine and the ledger must outlive it and stay as they are. Candidates are the
+/// machine's domains.
+class Request {
+ public:
+  /// `exclusive_cpus`: 0 for a shared container.
+  Request(const Machine& machine, const Ledger& ledger, const Container& container, std::uint32_t exclusive_cpus)
+      : machine_(machine), ledger_(ledger), workload_(container) {
+    for (const topolet_domain& domain : domains(machine.view()))
+      add(domain.kind, 1, Set(domain.nodes), Set(domain.cpus));
+    view_.struct_size = sizeof(view_);
+    view_.exclusive = exclusive_cpus > 0 ? 1 : 0;
+    view_.exclusive_cpus = exclusive_cpus;
+    view_.candidate_stride = sizeof(topolet_candidate);
+    view_.workload = &workload_.view();
+    view_.topology = &machine.view();
+    view_.ledger = &ledger.view();
+    refresh();
+  }
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  /// Adds a combination of nodes that is no domain.
+  Request& candidate(const Set& nodes) {
+    add(TOPOLET_DOMAIN_MACHINE, 0, nodes, machine_.cpus_of(nodes));
+    refresh();
+    return *this;
+  }
+
+  const topolet_request& view() const { return view_; }
+
+  /// The position of the candidate with these nodes.
+  std::size_t position(const Set& nodes) const {
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (Set(candidates_[i].nodes).indices() == nodes.indices()) return i;
+    }
+    throw std::logic_error("there is no candidate of nodes " + nodes.to_string());
+  }
+
+ private:
+  void add(std::int32_t kind, std::uint32_t is_domain, const Set& nodes, const Set& cpus) {
+    const auto keep = [this](const Set& set) { return sets_.emplace_back(set).view(); };
+    candidates_.push_back({kind, is_domain, keep(nodes), keep(cpus), keep(cpus & ledger_.pool()), distance(nodes), 0});
+  }
+
+  std::uint32_t distance(const Set& among) const {
+    const topolet_topology& topology = machine_.view();
+    std::uint32_t sum = 0;
+    for (std::uint32_t from = 0; from < topology.node_count; ++from) {
+      for (std::uint32_t to = 0; to < topology.node_count; ++to) {
+        const bool both = among.has(nodes(topology)[from].os_index) && among.has(nodes(topology)[to].os_index);
+        if (both) sum += topology.distances[from * topology.node_count + to];
+      }
+    }
+    return sum;
+  }
+
+  void refresh() {
+    view_.candidates = candidates_.data();
+    view_.candidate_count = static_cast<std::uint32_t>(candidates_.size());
+  }
+
+  const Machine& machine_;
+  const Ledger& ledger_;
+  const Workload workload_;
+  std::deque<Set> sets_;
+  std::vector<topolet_candidate> candidates_;
+  topolet_request view_{};
+};
+
+}  // namespace topolet::sdk::testing

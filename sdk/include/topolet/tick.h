@@ -1,0 +1,59 @@
+/* Capability "topolet.tick/1" of a plugin: looks at the machine from time to time and may ask for a container to be
+ * placed anew. */
+#ifndef TOPOLET_TICK_H
+#define TOPOLET_TICK_H
+
+#include <topolet/abi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TOPOLET_TICK_ID "topolet.tick/1"
+
+/* Bounds of topolet_tick.interval_ms: a tenth of a second to a day. */
+#define TOPOLET_TICK_MIN_MS 100u
+#define TOPOLET_TICK_MAX_MS 86400000u
+
+typedef struct topolet_tick_request {
+  uint32_t struct_size;
+  uint32_t padding;
+  uint64_t now_ms; /* on a clock that never goes back and begins anywhere; the only clock a plugin needs */
+  const topolet_topology* topology; /* borrowed for the call, as is this struct */
+  const topolet_ledger* ledger;     /* borrowed for the call */
+} topolet_tick_request;
+
+/* Where tick() puts its wishes. Owned by the host, valid during the call and on its thread only. */
+typedef struct topolet_tick_sink topolet_tick_sink;
+struct topolet_tick_sink {
+  uint32_t struct_size;
+  uint32_t padding;
+  void* context; /* the host's own */
+
+  /* Asks for the container at this position of ledger->entries to be placed anew, once a tick. `move_nodes`: 0 keeps it
+   * inside the nodes it is on, 1 lets it move to others. It is a wish: every plugin is asked again, and the container
+   * stays where it is unless that gives another place. `reason` is for people; it is copied, and cut beyond 1,024
+   * bytes. Returns TOPOLET_OK; TOPOLET_UNKNOWN (no such entry, or one that topolet does not place),
+   * TOPOLET_DUPLICATE or TOPOLET_INVALID for a wrong answer, which drops all wishes of this tick; TOPOLET_LATE when the
+   * host has given up on the call. [event] */
+  int32_t (*replace)(const topolet_tick_sink* sink, uint32_t entry, uint32_t move_nodes, topolet_str reason);
+
+  /* Says why tick() is about to return TOPOLET_FAILED. Copies the message.
+   * [event] */
+  int32_t (*error)(const topolet_tick_sink* sink, topolet_str message);
+};
+
+typedef struct topolet_tick {
+  uint32_t struct_size;
+  uint32_t interval_ms; /* at least this long between two ticks; read once, after create() */
+
+  /* Called between decisions. `request` and `sink` are borrowed for the call. Saved state may be written. Returns
+   * TOPOLET_OK, or TOPOLET_FAILED to drop its wishes. [event] */
+  int32_t (*tick)(const topolet_instance* instance, const topolet_tick_request* request, const topolet_tick_sink* sink);
+} topolet_tick;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,86 @@
+#include "tests/bench/child.hpp"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "core/base/unique_fd.hpp"
+
+namespace topolet::bench {
+namespace {
+
+constexpr std::chrono::seconds kStartWithin(20);
+constexpr std::chrono::milliseconds kLookEvery(2);
+
+bool takes_connections(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+/// "VmRSS:      1234 kB" of /proc/PID/status.
+std::size_t read_kib(pid_t pid, const std::string& key) {
+  std::ifstream status(fmt::format("/proc/{}/status", pid));
+  for (std::string word; status >> word;) {
+    if (word != key) continue;
+    std::size_t kib = 0;
+    status >> kib;
+    return kib;
+  }
+  throw std::runtime_error(fmt::format("process {} has no {} in /proc any more; did it crash?", pid, key));
+}
+
+}  // namespace
+
+Child::Child(std::vector<std::string> arguments, const std::string& socket) {
+  arguments.insert(arguments.begin(), program_invocation_short_name);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  const int error = ::posix_spawn(&pid_, "/proc/self/exe", nullptr, nullptr, pointers.data(), environ);
+  if (error != 0) throw std::runtime_error(fmt::format("cannot start a process: {}", std::strerror(error)));
+  wait_for(socket);
+}
+
+Child::~Child() {
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void Child::wait_for(const std::string& socket) const {
+  const auto deadline = std::chrono::steady_clock::now() + kStartWithin;
+  while (!takes_connections(socket)) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw std::runtime_error("nobody takes connections on " + socket + "; see what the process said above");
+    }
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
+
+std::chrono::nanoseconds Child::cpu_time() const {
+  clockid_t clock{};
+  timespec time{};
+  if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &time) != 0) {
+    throw std::runtime_error(fmt::format("process {} has no CPU clock any more; did it crash?", pid_));
+  }
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+Resident Child::resident() const { return {.now_kib = read_kib(pid_, "VmRSS:"), .peak_kib = read_kib(pid_, "VmHWM:")}; }
+
+void Child::forget_peak() const { std::ofstream(fmt::format("/proc/{}/clear_refs", pid_)) << '5'; }
+
+}  // namespace topolet::bench

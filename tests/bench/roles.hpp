@@ -1,0 +1,38 @@
+// What the processes of a benchmark do besides measuring.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace topolet::bench {
+
+inline const std::string kServicePath = "/runtime.v1.RuntimeService/";
+/// The runtime answers the calls of this method once all that it was told to wait for have come.
+inline const std::string kHeldMethod = "ExecSync";
+/// The runtime answers this one with kPushedMessages of kPushedBytes each, as fast as they are taken.
+inline const std::string kStreamMethod = "GetContainerEvents";
+inline constexpr std::size_t kPushedMessages = 100000;
+inline constexpr std::size_t kPushedBytes = 4096;
+
+// Arguments that start a process in a role. `listen` and `runtime` are paths of sockets.
+std::vector<std::string> runtime_role(const std::string& listen, std::size_t held_calls = 1);
+std::vector<std::string> relay_role(const std::string& listen, const std::string& runtime);
+std::vector<std::string> bare_proxy_role(const std::string& listen, const std::string& runtime);
+std::vector<std::string> topolet_proxy_role(const std::string& listen, const std::string& runtime);
+
+/// Does what the arguments say until it is killed; false at once if they name no role. To be called before anything
+/// else of the program.
+bool run_role(const std::vector<std::string>& arguments);
+
+/// In memory: answers every unary call with the request's bytes.
+void run_runtime(const std::string& listen, std::size_t held_calls);
+/// Shuttles bytes and knows nothing of gRPC: the least that any process between the two can cost.
+void run_relay(const std::string& listen, const std::string& runtime);
+/// One completion queue, one thread, unary calls of any name, bytes and status; no metadata, no deadlines, no
+/// cancellation. With the settings of gRPC that topolet has.
+void run_bare_proxy(const std::string& listen, const std::string& runtime);
+/// topolet's proxy and listener with the hooks that the daemon sets, and no daemon behind them.
+void run_topolet_proxy(const std::string& listen, const std::string& runtime);
+
+}  // namespace topolet::bench

@@ -1,0 +1,44 @@
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "core/base/log.hpp"
+#include "core/cri/listener.hpp"
+#include "core/cri/proxy.hpp"
+#include "core/daemon/engine.hpp"
+#include "tests/bench/roles.hpp"
+
+namespace topolet::bench {
+namespace {
+
+ProxyHooks daemon_hooks(std::atomic<std::size_t>& seen_bytes) {
+  ProxyHooks hooks;
+  for (const char* method : kInterceptedMethods) hooks.intercepted.insert(method);
+  for (const char* method : kObservedMethods) hooks.observed.insert(method);
+  hooks.on_call = [](const std::shared_ptr<Call>& call) {
+    call->reject({Code::kUnimplemented, "nothing decides here; measure a method that is not intercepted"});
+  };
+  hooks.on_observed = [&seen_bytes](const Observation& seen) {
+    seen_bytes += seen.request.size() + seen.response.size();
+  };
+  return hooks;
+}
+
+}  // namespace
+
+void run_topolet_proxy(const std::string& listen, const std::string& runtime) {
+  const std::shared_ptr<Log> log = make_silent_log();
+  std::atomic<std::size_t> seen_bytes = 0;
+  Proxy proxy({.runtime_endpoint = "unix://" + runtime}, daemon_hooks(seen_bytes), *log);
+  auto listener = Listener::open({.path = listen}, *log);
+  if (!listener) throw std::runtime_error(listener.error().message);
+  proxy.start();
+  (*listener)->start([&proxy](UniqueFd connection) { proxy.accept(std::move(connection)); });
+  while (true) ::pause();
+}
+
+}  // namespace topolet::bench

@@ -1,0 +1,233 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/control/daemon_rig.hpp"
+
+namespace topolet::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+struct Said {
+  int code = 0;
+  std::string text;  ///< stdout and stderr
+};
+
+/// Runs the command to its end, its words as they are.
+Said topolet(std::vector<std::string> words) {
+  const TempDir directory;
+  words.insert(words.begin(), TOPOLET_COMMAND);
+  Said said;
+  said.code = Process(words, directory.file("out")).wait();
+  std::ostringstream text;
+  text << std::ifstream(directory.file("out")).rdbuf();
+  said.text = text.str();
+  return said;
+}
+
+/// With a live topoletd behind it.
+class CliTest : public ::testing::Test {
+ protected:
+  Said ask(std::vector<std::string> words) {
+    words.insert(words.end(), {"--socket", rig_.control_socket(), "--state-dir", rig_.state_dir()});
+    return topolet(words);
+  }
+  nlohmann::json ask_json(std::vector<std::string> words) {
+    words.emplace_back("--json");
+    const Said said = ask(std::move(words));
+    EXPECT_EQ(said.code, 0) << said.text;
+    return nlohmann::json::parse(said.text, nullptr, false);
+  }
+  void start(const std::string& plugins = "enable = nonsense\n[nonsense]\nanswer = none") {
+    rig_.configure(plugins);
+    ASSERT_TRUE(rig_.start()) << rig_.log();
+  }
+
+  DaemonRig rig_;
+};
+
+TEST_F(CliTest, ShowsTheStatus) {
+  start();
+  ASSERT_TRUE(rig_.create("web").ok());
+  const Said said = ask({"status"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.text, AllOf(HasSubstr("runtime      " + rig_.file("runtime.sock") + ", connected"),
+                               HasSubstr("containers   1 shared\n"), HasSubstr("state.db, fine")));
+  EXPECT_EQ(ask_json({"status"})["containers"]["shared"], 1);
+}
+
+TEST_F(CliTest, ListsAndResetsPlugins) {
+  start("enable = throws");
+  for (const char* pod : {"a", "b", "c"}) ASSERT_TRUE(rig_.create(pod).ok());
+  EXPECT_THAT(ask({"plugin", "list"}).text,
+              AllOf(HasSubstr("throws"), HasSubstr("quarantined"), HasSubstr("topolet.score/1 topolet.pick/1"),
+                    HasSubstr("throws: failed 3 times in 10 minutes")));
+  EXPECT_EQ(ask({"plugin", "reset", "throws"}).code, 0);
+  EXPECT_EQ(ask_json({"plugin", "list"})[0]["state"], "active");
+  const Said unknown = ask({"plugin", "reset", "ghost"});
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_EQ(unknown.text, "topolet: no plugin 'ghost' is enabled; there are: throws\n");
+}
+
+TEST_F(CliTest, ReloadsAndSaysWhatARestartNeeds) {
+  start("");
+  rig_.configure("enable = throws", "deadline-ms = 70");
+  const Said said = ask({"reload"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_EQ(said.text, "reloaded; plugins: throws\nplacement.deadline-ms has changed: restart needed\n");
+  rig_.configure("enable = throws\nweight.throws = much");
+  const Said refused = ask({"reload"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.text, AllOf(HasSubstr("the configuration stays as it was"), HasSubstr("weight.throws")));
+}
+
+TEST_F(CliTest, ShowsPlacementsAuditAndQueries) {
+  start();
+  EXPECT_EQ(ask({"ps"}).code, 1);
+  ASSERT_TRUE(rig_.create("web").ok());
+  ASSERT_TRUE(rig_.create("batch").ok());
+  EXPECT_THAT(ask({"ps"}).text, AllOf(HasSubstr("NAMESPACE"), HasSubstr("web"), HasSubstr("batch")));
+  EXPECT_THAT(ask_json({"ps"}), SizeIs(2));
+  const nlohmann::json audit = ask_json({"audit", "--pod", "web", "--limit", "1"});
+  ASSERT_THAT(audit, SizeIs(1));
+  EXPECT_EQ(audit[0]["event"], "bound");
+  EXPECT_EQ(ask({"audit", "--pod", "nobody"}).code, 1);
+  const nlohmann::json rows = ask_json({"query", "SELECT pod, 7 AS n, 1.5 AS r, NULL AS x FROM current_placements"});
+  EXPECT_EQ(rows[0], nlohmann::json({{"pod", "batch"}, {"n", 7}, {"r", 1.5}, {"x", nullptr}}));
+}
+
+TEST_F(CliTest, QueriesCannotWriteAndMustBeSql) {
+  start();
+  ASSERT_TRUE(rig_.create("web").ok());
+  EXPECT_EQ(ask({"query", "SELEC pod"}).code, 2);
+  const Said written = ask({"query", "DELETE FROM live"});
+  EXPECT_NE(written.code, 0);
+  EXPECT_THAT(written.text, HasSubstr("readonly"));
+  EXPECT_THAT(ask_json({"ps"}), SizeIs(1));
+}
+
+TEST_F(CliTest, ExplainsAContainerByNameOrId) {
+  start("enable = throws");
+  ASSERT_TRUE(rig_.create("web").ok());
+  const Said said = ask({"explain", "main"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.text, AllOf(HasSubstr("default/web/main"), HasSubstr("why: "), HasSubstr("lost vote"),
+                               HasSubstr("threw: index 7 of 4")));
+  const std::string id = ask_json({"query", "SELECT container_id FROM current_placements"})[0]["container_id"];
+  EXPECT_EQ(ask_json({"explain", id.substr(0, id.size() - 1)})["pod"], "web");
+  EXPECT_EQ(ask_json({"explain", "web/main"})["mode"], "shared");
+  EXPECT_EQ(ask({"explain", "nobody"}).code, 1);
+
+  ASSERT_TRUE(rig_.create("batch").ok());
+  const Said two = ask({"explain", "main"});
+  EXPECT_EQ(two.code, 2);
+  EXPECT_THAT(two.text, AllOf(HasSubstr("default/web/main"), HasSubstr("default/batch/main")));
+}
+
+TEST(Cli, SaysHowToStartADaemonThatIsNotThere) {
+  const TempDir directory;
+  const Said said = topolet({"status", "--socket", directory.file("none.sock")});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, AllOf(HasSubstr("topoletd does not answer on " + directory.file("none.sock")),
+                               HasSubstr("systemctl start topoletd")));
+  const Said no_database = topolet({"ps", "--state-dir", directory.file("none")});
+  EXPECT_EQ(no_database.code, 1);
+  EXPECT_THAT(no_database.text, HasSubstr(directory.file("none/state.db")));
+}
+
+TEST(Cli, HelpsWithEveryCommand) {
+  const std::vector<std::vector<std::string>> commands = {{"status"},         {"ps"},
+                                                          {"explain"},        {"audit"},
+                                                          {"query"},          {"reload"},
+                                                          {"plugin", "list"}, {"plugin", "reset"},
+                                                          {"plugin", "new"},  {"config", "check"}};
+  const Said all = topolet({"--help"});
+  for (std::vector<std::string> command : commands) {
+    const std::string words = command.size() == 1 ? command[0] : command[0] + " " + command[1];
+    EXPECT_THAT(all.text, HasSubstr("  " + words));
+    command.emplace_back("--help");
+    const Said said = topolet(command);
+    EXPECT_EQ(said.code, 0);
+    EXPECT_THAT(said.text, HasSubstr("Example: topolet " + words));
+  }
+}
+
+TEST(Cli, RefusesWrongUse) {
+  const auto misuse = [](const std::vector<std::string>& words) {
+    const Said said = topolet(words);
+    EXPECT_EQ(said.code, 2) << said.text;
+    return said.text;
+  };
+  EXPECT_THAT(misuse({"staus"}), HasSubstr("did you mean status?"));
+  EXPECT_THAT(misuse({"plugin", "rest", "numa"}), HasSubstr("did you mean plugin reset?"));
+  EXPECT_THAT(misuse({"plugin"}), HasSubstr("needs a second word: plugin list, plugin reset, plugin new"));
+  EXPECT_THAT(misuse({"explain"}), HasSubstr("usage: topolet explain CONTAINER"));
+  EXPECT_THAT(misuse({"ps", "web"}), HasSubstr("usage: topolet ps"));
+  EXPECT_THAT(misuse({"ps", "--pod", "web"}), HasSubstr("--pod"));
+  EXPECT_THAT(misuse({"audit", "--limit", "0"}), HasSubstr("--limit"));
+  EXPECT_THAT(misuse({"status", "--sock", "x"}), HasSubstr("--sock"));
+  misuse({});
+}
+
+TEST(Cli, ChecksAConfiguration) {
+  const TempDir directory;
+  const std::string good = directory.write("good.conf", "[daemon]\nlog-level = debug\n");
+  EXPECT_EQ(topolet({"config", "check", good}).code, 0);
+  const std::string bad = directory.write("bad.conf", "[daemon]\nlog-levle = debug\n[plugins]\nenable = ghost\n");
+  const Said said = topolet({"config", "check", bad});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, AllOf(HasSubstr(bad + ":2: "), HasSubstr("did you mean"), HasSubstr("plugin ghost: ")));
+  EXPECT_EQ(topolet({"config", "check", directory.file("none.conf")}).code, 1);
+}
+
+TEST(Cli, WritesAPluginThatBuildsAndTests) {
+  const TempDir directory;
+  const std::string project = directory.file("even-out");
+  ASSERT_EQ(topolet({"plugin", "new", "even-out", project}).code, 0);
+  const std::string build = directory.file("build");
+  Process configured(
+      {TOPOLET_CMAKE, "-S", project, "-B", build, std::string("-DCMAKE_PREFIX_PATH=") + TOPOLET_SDK_PACKAGE,
+       std::string("-DCMAKE_CXX_COMPILER=") + TOPOLET_CXX},
+      directory.file("log"));
+  EXPECT_EQ(configured.wait(), 0);
+  EXPECT_EQ(Process({TOPOLET_CMAKE, "--build", build}, directory.file("log")).wait(), 0);
+  EXPECT_TRUE(std::filesystem::exists(build + "/even-out.so"));
+  EXPECT_EQ(Process({build + "/policy_test"}, directory.file("log")).wait(), 0);
+  std::ostringstream log;
+  log << std::ifstream(directory.file("log")).rdbuf();
+  if (HasFailure()) std::puts(log.str().c_str());
+
+  // And topoletd can run it.
+  const std::string config =
+      directory.write("topolet.conf", "[daemon]\nplugin-dir = " + build + "\n[plugins]\nenable = even-out\n");
+  const Said checked = topolet({"config", "check", config});
+  EXPECT_EQ(checked.code, 0) << checked.text;
+}
+
+TEST(Cli, NewPluginsOverwriteNothingAndNeedAPlainName) {
+  const TempDir directory;
+  directory.write("mine/policy.cpp", "precious");
+  const Said refused = topolet({"plugin", "new", "mine", directory.file("mine")});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.text, HasSubstr("nothing is overwritten"));
+  EXPECT_FALSE(std::filesystem::exists(directory.file("mine/CMakeLists.txt")));
+  for (const char* name : {"My-Plugin", "../x", "plugins", "test", "1st", ""}) {
+    const Said bad = topolet({"plugin", "new", name, directory.file("other")});
+    EXPECT_EQ(bad.code, 2) << name << ": " << bad.text;
+  }
+  EXPECT_FALSE(std::filesystem::exists(directory.file("other")));
+}
+
+}  // namespace
+}  // namespace topolet::testing

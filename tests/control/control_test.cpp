@@ -1,0 +1,144 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "tests/control/daemon_rig.hpp"
+
+namespace topolet::testing {
+namespace {
+
+using control::v1::Plugin;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ControlTest : public ::testing::Test {
+ protected:
+  grpc::Status status(control::v1::StatusResponse& response) {
+    grpc::ClientContext context;
+    return rig_.control().Status(&context, {}, &response);
+  }
+
+  DaemonRig rig_;
+};
+
+TEST_F(ControlTest, TellsHowTheDaemonIs) {
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  ASSERT_TRUE(rig_.create("web").ok());
+  control::v1::StatusResponse response;
+  const grpc::Status answer = status(response);
+  ASSERT_TRUE(answer.ok()) << answer.error_message();
+  EXPECT_EQ(response.listen(), rig_.file("topolet.sock"));
+  EXPECT_EQ(response.runtime(), rig_.file("runtime.sock"));
+  EXPECT_TRUE(response.runtime_connected());
+  EXPECT_FALSE(response.store_degraded());
+  EXPECT_EQ(response.containers().at("shared"), 1U);
+  EXPECT_EQ(response.pool_cpus(), response.allowed_cpus());
+  EXPECT_GT(response.generation(), 0U);
+}
+
+TEST_F(ControlTest, ListensForItsOwnerAloneAndCleansUp) {
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  struct stat file {};
+  ASSERT_EQ(::stat(rig_.control_socket().c_str(), &file), 0);
+  EXPECT_TRUE(S_ISSOCK(file.st_mode));
+  EXPECT_EQ(file.st_mode & 0777U, 0600U);
+  EXPECT_EQ(rig_.stop(), 0);
+  EXPECT_NE(::stat(rig_.control_socket().c_str(), &file), 0);
+}
+
+TEST_F(ControlTest, ReplacesTheFileOfADeadDaemonAndRefusesASecond) {
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  rig_.process().signal(SIGKILL);
+  rig_.wait_for_end();
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  Process second({TOPOLET_DAEMON, "--config", rig_.config(), "--daemon.listen=" + rig_.file("other.sock")},
+                 rig_.file("log"));
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_THAT(rig_.log(), HasSubstr("another topoletd serves " + rig_.control_socket()));
+}
+
+TEST_F(ControlTest, IsNotReachableOnTheKubeletsSocket) {
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  const auto stub = control::v1::Control::NewStub(
+      grpc::CreateChannel("unix://" + rig_.file("topolet.sock"), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  control::v1::StatusResponse response;
+  // It goes to the runtime like any other call that topolet does not know.
+  stub->Status(&context, {}, &response);
+  EXPECT_EQ(response.version(), "");
+  EXPECT_EQ(rig_.runtime().recorder().calls("Status").size(), 1U);
+}
+
+TEST_F(ControlTest, DescribesPlugins) {
+  rig_.configure(
+      "enable = nonsense\nenable = throws\nweight.nonsense = 7\non-failure.throws = open\n[nonsense]\n"
+      "answer = score-too-high");
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  ASSERT_TRUE(rig_.create("web").ok());
+  const Plugin nonsense = rig_.plugin("nonsense");
+  EXPECT_EQ(nonsense.version(), "1");
+  EXPECT_EQ(nonsense.weight(), 7);
+  EXPECT_EQ(nonsense.state(), Plugin::ACTIVE);
+  EXPECT_THAT(nonsense.capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1"));
+  ASSERT_EQ(nonsense.options_size(), 1);
+  EXPECT_EQ(nonsense.options(0).value(), "score-too-high");
+  EXPECT_EQ(nonsense.options(0).default_value(), "");
+  EXPECT_GT(nonsense.calls(), 0U);
+  EXPECT_EQ(nonsense.lost_votes().failed(), 1U);
+  EXPECT_GT(nonsense.p99_us(), 0U);
+  EXPECT_GT(rig_.plugin("throws").lost_votes().failed(), 0U);
+}
+
+TEST_F(ControlTest, ResetsAQuarantine) {
+  rig_.configure("enable = throws");
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  for (const char* pod : {"a", "b", "c"}) ASSERT_TRUE(rig_.create(pod).ok());
+  EXPECT_EQ(rig_.plugin("throws").state(), Plugin::QUARANTINED);
+  EXPECT_THAT(rig_.plugin("throws").reason(), HasSubstr("failed 3 times in 10 minutes"));
+  const grpc::Status reset = rig_.reset("throws");
+  EXPECT_TRUE(reset.ok()) << reset.error_message();
+  EXPECT_EQ(rig_.plugin("throws").state(), Plugin::ACTIVE);
+}
+
+TEST_F(ControlTest, SaysWhatIsWrongWithAReset) {
+  rig_.configure("enable = throws");
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  const grpc::Status unknown = rig_.reset("thrwos");
+  EXPECT_EQ(unknown.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(unknown.error_message(), "no plugin 'thrwos' is enabled; there are: throws");
+  EXPECT_EQ(rig_.reset("").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(rig_.reset("throws").ok());
+}
+
+TEST_F(ControlTest, CannotResetAPluginThatACallIsInsideOf) {
+  ASSERT_EQ(::mkfifo(rig_.file("fifo").c_str(), 0600), 0);
+  // Held open for writing, so that reading it waits.
+  std::fstream held(rig_.file("fifo"), std::ios::in | std::ios::out);
+  rig_.configure("enable = hangs\n[hangs]\non = " + rig_.file("fifo"));
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  ASSERT_TRUE(rig_.create("web").ok());
+  EXPECT_EQ(rig_.plugin("hangs").state(), Plugin::CALL_INSIDE);
+  const grpc::Status reset = rig_.reset("hangs");
+  EXPECT_EQ(reset.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(reset.error_message(), HasSubstr("restart needed: a call is still inside"));
+
+  held << "go" << std::endl;
+  EXPECT_TRUE(rig_.eventually([this] { return rig_.reset("hangs").ok(); }));
+  EXPECT_EQ(rig_.plugin("hangs").state(), Plugin::ACTIVE);
+}
+
+TEST_F(ControlTest, EndsAtOnceWithACallInside) {
+  ASSERT_EQ(::mkfifo(rig_.file("fifo").c_str(), 0600), 0);
+  std::fstream held(rig_.file("fifo"), std::ios::in | std::ios::out);
+  rig_.configure("enable = hangs\n[hangs]\non = " + rig_.file("fifo"));
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  ASSERT_TRUE(rig_.create("web").ok());
+  EXPECT_EQ(rig_.stop(), 0);
+}
+
+}  // namespace
+}  // namespace topolet::testing

@@ -1,0 +1,61 @@
+// topoletd as a process of its own between a client and a small runtime, with a configuration file to change.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/control/control.grpc.pb.h"
+#include "tests/daemon/small_runtime.hpp"
+#include "tests/support/cri.grpc.pb.h"
+#include "tests/support/process.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet::testing {
+
+class DaemonRig {
+ public:
+  DaemonRig();
+  ~DaemonRig();
+
+  std::string file(const std::string& name) const { return directory_.file(name); }
+  std::string control_socket() const { return file("control.sock"); }
+  std::string state_dir() const { return file("state"); }
+  std::string config() const { return file("topolet.conf"); }
+  SmallRuntime& runtime() { return *runtime_; }
+  Process& process() { return *process_; }
+
+  std::string plugin_dir = TOPOLET_BROKEN_DIR;
+  /// What the configuration says beside the sockets: lines below [plugins] and of further sections.
+  void configure(const std::string& plugins, const std::string& placement = "", const std::string& daemon = "");
+
+  /// Starts topoletd and waits until it serves, or has ended. False in that case.
+  bool start();
+  /// Waits for the end: exit code, or 128 + signal.
+  int wait_for_end() { return process_->wait(); }
+  int stop();
+
+  control::v1::Control::Stub& control() { return *control_; }
+  control::v1::Plugin plugin(const std::string& id);
+  grpc::Status reset(const std::string& id);
+  grpc::Status reload(control::v1::ReloadResponse* response = nullptr);
+
+  /// Creates a container of a new pod; it asks for `cpus` CPUs of its own, or none.
+  grpc::Status create(const std::string& pod, int cpus = 0);
+
+  std::string log() const;
+  /// Waits up to 20 s.
+  static bool eventually(const std::function<bool()>& condition);
+
+ private:
+  TempDir directory_;
+  std::unique_ptr<SmallRuntime> runtime_;
+  std::unique_ptr<Process> process_;
+  std::unique_ptr<control::v1::Control::Stub> control_;
+  std::unique_ptr<runtime::v1::RuntimeService::Stub> cri_;
+};
+
+}  // namespace topolet::testing

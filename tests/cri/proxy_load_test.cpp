@@ -1,0 +1,98 @@
+// Many calls at once, calls that are stuck, and readers that are slow.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "tests/cri/proxy_rig.hpp"
+#include "tests/support/wire_client.hpp"
+
+namespace topolet::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+constexpr const char* kVersion = "/runtime.v1.RuntimeService/Version";
+constexpr const char* kEvents = "/runtime.v1.RuntimeService/GetContainerEvents";
+
+class ProxyLoad : public ::testing::Test {
+ protected:
+  /// So many calls, each with its request written.
+  std::vector<std::unique_ptr<RawCall>> open(const std::string& path, int count) {
+    std::vector<std::unique_ptr<RawCall>> calls;
+    for (int call = 0; call < count; ++call) {
+      calls.push_back(rig_.client.open({.path = path, .message = {}}));
+      calls.back()->write(std::to_string(call));
+      calls.back()->half_close();
+    }
+    return calls;
+  }
+  void pass_other_calls(int count = 50) {
+    for (int other = 0; other < count; ++other) {
+      EXPECT_TRUE(rig_.client.call({.path = kVersion, .message = ""}).status.ok());
+    }
+  }
+
+  TempDir directory_;
+  RecordingRuntime runtime_{directory_.file("runtime.sock")};
+  ProxyRig rig_{directory_};
+};
+
+TEST_F(ProxyLoad, Holds1000CallsAtOnceAndAnswersEachWithItsOwn) {
+  std::atomic<bool> go = false;
+  runtime_.handle("Status", [&](Exchange& exchange) {
+    const std::string request = exchange.read().value_or("none");
+    while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    exchange.write(request + " answered");
+    return grpc::Status::OK;
+  });
+  auto calls = open("/runtime.v1.RuntimeService/Status", 1000);
+  EXPECT_THAT(runtime_.wait_for_arrivals("Status", 1000), SizeIs(1000));
+  pass_other_calls(1);
+  go = true;
+  for (std::size_t call = 0; call < calls.size(); ++call) {
+    EXPECT_THAT(calls[call]->finish().messages, ElementsAre(std::to_string(call) + " answered"));
+  }
+}
+
+TEST_F(ProxyLoad, PassesOtherCallsWhileSomeAreStuck) {
+  const auto stuck = [](Exchange& exchange) {
+    exchange.read();
+    exchange.wait_for_cancellation();
+    return grpc::Status::OK;
+  };
+  runtime_.handle("StopContainer", stuck);
+  runtime_.handle("GetContainerEvents", stuck);
+  const auto unary = open("/runtime.v1.RuntimeService/StopContainer", 100);
+  const auto streams = open(kEvents, 100);
+  EXPECT_THAT(runtime_.wait_for_arrivals("StopContainer", 100), SizeIs(100));
+  EXPECT_THAT(runtime_.wait_for_arrivals("GetContainerEvents", 100), SizeIs(100));
+  pass_other_calls();
+}
+
+TEST_F(ProxyLoad, HoldsAtMostTwoMebibytesForAReaderThatStalls) {
+  constexpr std::size_t kMessageBytes = 4096;
+  std::atomic<std::size_t> written = 0;
+  runtime_.handle("GetContainerEvents", [&](Exchange& exchange) {
+    const std::string event(kMessageBytes, 'e');
+    while (exchange.write(event)) ++written;
+    return grpc::Status::OK;
+  });
+  // It keeps to HTTP/2's first window, 64 KiB: whatever else was written is in sockets and in the proxy.
+  WireClient stalled(directory_.file("topolet.sock"));
+  stalled.call(kEvents);
+  stalled.message("", true);
+  ASSERT_THAT(runtime_.wait_for_arrivals("GetContainerEvents", 1), SizeIs(1));
+  // Until no more is written while others pass.
+  for (std::size_t before = 0; before == 0 || before != written;) {
+    before = written;
+    pass_other_calls();
+  }
+  EXPECT_LE(written * kMessageBytes, std::size_t{2} << 20);
+}
+
+}  // namespace
+}  // namespace topolet::testing

@@ -1,0 +1,75 @@
+#include "core/daemon/service_manager.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "core/base/unique_fd.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A child that finds `socket` as its descriptor 3, as systemd starts it; its exit code is what `run` gives.
+int run_activated(const UniqueFd& socket, const std::function<int()>& run) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(socket.get(), 3);
+    ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+    ::setenv("LISTEN_FDS", "1", 1);
+    ::_exit(run());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+class ServiceManager : public ::testing::Test {
+ protected:
+  ServiceManager() : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path_.c_str(), sizeof(address.sun_path) - 1);
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::listen(socket_.get(), 8), 0);
+  }
+
+  TempDir directory_;
+  std::string path_ = directory_.file("topolet.sock");
+  UniqueFd socket_;
+};
+
+TEST_F(ServiceManager, HandsOverTheSocketOnItsPath) {
+  EXPECT_EQ(run_activated(socket_,
+                          [&] {
+                            const Result<int> fd = take_inherited_socket(path_);
+                            return fd.ok() && ::getenv("LISTEN_FDS") == nullptr ? *fd : 100;
+                          }),
+            3);
+}
+
+TEST_F(ServiceManager, IsToldWhenItsSocketIsOnAnotherPath) {
+  EXPECT_EQ(run_activated(socket_,
+                          [&] {
+                            const Result<int> fd = take_inherited_socket("/elsewhere.sock");
+                            if (fd.ok()) return 100;
+                            EXPECT_THAT(fd.error().message, HasSubstr("/elsewhere.sock"));
+                            return ::testing::Test::HasFailure() ? 101 : 0;
+                          }),
+            0);
+}
+
+TEST_F(ServiceManager, MayBeAbsent) { EXPECT_EQ(*take_inherited_socket(path_), -1); }
+
+}  // namespace
+}  // namespace topolet

@@ -1,0 +1,52 @@
+/* Waits in score() until something can be read from the file that its option names. Must not be destroyed meanwhile. */
+#define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "entry.h"
+
+static char g_path[256];
+static atomic_int g_inside;
+
+static int32_t score(const topolet_instance* instance, const topolet_request* request, const topolet_score_sink* sink) {
+  char byte = 0;
+  (void)instance, (void)request, (void)sink;
+  if (g_path[0] != '\0') {
+    const int fd = open(g_path, O_RDONLY);
+    atomic_fetch_add(&g_inside, 1);
+    (void)!read(fd, &byte, 1);
+    atomic_fetch_sub(&g_inside, 1);
+    close(fd);
+  }
+  return TOPOLET_OK;
+}
+
+static const void* get_capability(const topolet_instance* instance, topolet_str id) {
+  static const topolet_score kScore = {sizeof(topolet_score), 0, score};
+  (void)instance;
+  return topolet_str_is(id, TOPOLET_SCORE_ID) ? &kScore : NULL;
+}
+
+static void destroy(const topolet_instance* instance) {
+  (void)instance;
+  if (atomic_load(&g_inside) > 0) abort();
+}
+
+static int32_t create(const topolet_create_request* request, const topolet_error_sink* error,
+                      const topolet_instance** instance) {
+  static const topolet_instance kInstance = {sizeof(topolet_instance), 0, NULL, get_capability, destroy};
+  const topolet_str path = request->options.items[0].value;
+  (void)error;
+  if (path.len >= sizeof(g_path)) return TOPOLET_FAILED;
+  memset(g_path, 0, sizeof(g_path));
+  if (path.len > 0) memcpy(g_path, path.ptr, path.len);
+  *instance = &kInstance;
+  return TOPOLET_OK;
+}
+
+static const topolet_option kOptions[] = {
+    {TOPOLET_STR("on"), TOPOLET_OPTION_STRING, 0, {NULL, 0}, {NULL, 0}, 0, 0, TOPOLET_STR("A file to wait for.")}};
+
+ENTRY_WITH_OPTIONS("hangs", kOptions, 1, create);

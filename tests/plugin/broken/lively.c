@@ -1,0 +1,127 @@
+/* Has adjust, events and tick, and does there what its option names: "good" things or a wrong one. */
+#include <topolet/adjust.h>
+#include <topolet/events.h>
+#include <topolet/state.h>
+#include <topolet/tick.h>
+
+#include "entry.h"
+
+static topolet_str g_answer;
+static char g_text[32];
+static const topolet_host* g_host;
+static const topolet_state* g_state;
+
+static const topolet_str kReason = TOPOLET_STR("because");
+static const topolet_str kName = TOPOLET_STR("NAME");
+static const topolet_str kValue = TOPOLET_STR("value");
+
+static int answers(const char* text) { return topolet_str_is(g_answer, text); }
+static int32_t expect(int as_expected) { return as_expected ? TOPOLET_OK : 43; }
+
+static int32_t adjust(const topolet_instance* instance, const topolet_adjust_request* request,
+                      const topolet_adjust_sink* sink) {
+  static const uint64_t kWord = 1;
+  static const topolet_str kBad = TOPOLET_STR("A=B");
+  static char g_long[TOPOLET_ADJUST_MAX_VALUE + 1];
+  const topolet_set zero = {&kWord, 1};
+  (void)instance;
+  if (answers("good")) {
+    sink->mems(sink, request->memory);
+    sink->env(sink, kName, kValue);
+    sink->annotation(sink, kName, kValue);
+    return sink->reason(sink, kReason);
+  }
+  if (answers("mems-twice")) {
+    sink->mems(sink, zero);
+    return expect(sink->mems(sink, zero) == TOPOLET_DUPLICATE);
+  }
+  if (answers("env-twice")) {
+    sink->env(sink, kName, kValue);
+    return expect(sink->env(sink, kName, kValue) == TOPOLET_DUPLICATE);
+  }
+  if (answers("env-bad-name")) return expect(sink->env(sink, kBad, kValue) == TOPOLET_INVALID);
+  if (answers("env-no-name")) return expect(sink->env(sink, (topolet_str){NULL, 0}, kValue) == TOPOLET_INVALID);
+  if (answers("too-long")) {
+    memset(g_long, 'x', sizeof(g_long));
+    return expect(sink->annotation(sink, kName, (topolet_str){g_long, sizeof(g_long)}) == TOPOLET_OUT_OF_RANGE);
+  }
+  if (answers("too-many")) {
+    char name[2] = "A";
+    int i = 0;
+    for (; i < TOPOLET_ADJUST_MAX_FIELDS; ++i, ++name[0]) sink->env(sink, (topolet_str){name, 1}, kValue);
+    return expect(sink->annotation(sink, kName, kValue) == TOPOLET_OUT_OF_RANGE);
+  }
+  if (answers("writes-state")) return expect(g_state->set(g_host, kName, kValue) == TOPOLET_FORBIDDEN);
+  if (answers("fails")) {
+    sink->error(sink, kReason);
+    return TOPOLET_FAILED;
+  }
+  return TOPOLET_OK;
+}
+
+/* Keeps the kind of the last event of each container. */
+static int32_t notify(const topolet_instance* instance, const topolet_event* event, const topolet_event_sink* sink) {
+  char kind = (char)('0' + event->kind);
+  (void)instance;
+  if (answers("stuck")) {
+    while (sink->error(sink, kReason) != TOPOLET_LATE) {
+    }
+    return expect(g_state->set(g_host, kName, kValue) == TOPOLET_LATE);
+  }
+  if (answers("fails")) {
+    sink->error(sink, kReason);
+    return TOPOLET_FAILED;
+  }
+  if (event->workload->env.count != 0) return 43;
+  return g_state->set(g_host, event->workload->container_name, (topolet_str){&kind, 1});
+}
+
+static int32_t tick(const topolet_instance* instance, const topolet_tick_request* request,
+                    const topolet_tick_sink* sink) {
+  (void)instance;
+  if (answers("tick-unknown")) {
+    return expect(sink->replace(sink, request->ledger->entry_count, 0, kReason) == TOPOLET_UNKNOWN);
+  }
+  if (answers("tick-twice")) {
+    sink->replace(sink, 0, 0, kReason);
+    return expect(sink->replace(sink, 0, 1, kReason) == TOPOLET_DUPLICATE);
+  }
+  if (answers("tick-nodes")) return expect(sink->replace(sink, 0, 2, kReason) == TOPOLET_INVALID);
+  if (request->ledger->entry_count > 0) return sink->replace(sink, 0, 1, kReason);
+  return TOPOLET_OK;
+}
+
+static const void* get_capability(const topolet_instance* instance, topolet_str id) {
+  static const topolet_adjust kAdjust = {sizeof(topolet_adjust), 0, adjust};
+  static const topolet_events kEvents = {sizeof(topolet_events), 0, notify};
+  static const topolet_tick kTick = {sizeof(topolet_tick), 1000, tick};
+  static const topolet_tick kHasty = {sizeof(topolet_tick), 1, tick};
+  (void)instance;
+  if (topolet_str_is(id, TOPOLET_ADJUST_ID)) return &kAdjust;
+  if (topolet_str_is(id, TOPOLET_EVENTS_ID)) return &kEvents;
+  if (topolet_str_is(id, TOPOLET_TICK_ID)) return answers("hasty") ? &kHasty : &kTick;
+  return NULL;
+}
+
+static void destroy(const topolet_instance* instance) { (void)instance; }
+
+static int32_t create(const topolet_create_request* request, const topolet_error_sink* error,
+                      const topolet_instance** instance) {
+  static const topolet_instance kInstance = {sizeof(topolet_instance), 0, NULL, get_capability, destroy};
+  static const topolet_str kId = TOPOLET_STR(TOPOLET_STATE_ID);
+  const topolet_str answer = request->options.items[0].value;
+  (void)error;
+  g_answer.len = answer.len < sizeof(g_text) ? answer.len : sizeof(g_text);
+  memcpy(g_text, answer.ptr, g_answer.len);
+  g_answer.ptr = g_text;
+  g_host = request->host;
+  g_state = (const topolet_state*)request->host->get_capability(request->host, kId);
+  if (g_state == NULL && !answers("stateless")) return TOPOLET_FAILED;
+  *instance = &kInstance;
+  return g_state == NULL ? TOPOLET_OK : g_state->set(g_host, kName, kValue);
+}
+
+static const topolet_option kOptions[] = {
+    {TOPOLET_STR("answer"), TOPOLET_OPTION_STRING, 0, {NULL, 0}, {NULL, 0}, 0, 0, TOPOLET_STR("What it does.")}};
+
+ENTRY_WITH_OPTIONS("lively", kOptions, 1, create);

@@ -1,0 +1,85 @@
+#include "core/plugin/crash_log.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::int64_t kMinute = 60000;
+
+class CrashLogTest : public ::testing::Test {
+ protected:
+  /// What the file says after it was opened at `now_ms`.
+  std::string kept(const std::string& text, std::int64_t now_ms) {
+    directory_.write("crashes", text);
+    log_ = *CrashLog::open(directory_.file("crashes"), now_ms);
+    std::ostringstream now;
+    now << std::ifstream(directory_.file("crashes")).rdbuf();
+    return now.str();
+  }
+
+  TempDir directory_;
+  std::unique_ptr<CrashLog> log_;
+};
+
+TEST_F(CrashLogTest, TellsWhatIsNewOnce) {
+  const std::string text = kept("1000 numa SIGBUS pick\n! 2000 gpu SIGSEGV score\n", 3000);
+  EXPECT_THAT(log_->news(), ElementsAre(Crash{2000, "gpu", "SIGSEGV", "score"}));
+  EXPECT_EQ(text, "1000 numa SIGBUS pick\n2000 gpu SIGSEGV score\n");
+  kept(text, 3000);
+  EXPECT_THAT(log_->news(), IsEmpty());
+}
+
+TEST_F(CrashLogTest, ForgetsAfterTenMinutes) {
+  EXPECT_EQ(kept("0 numa SIGBUS pick\n60000 numa SIGBUS pick\n", 10 * kMinute + 1), "60000 numa SIGBUS pick\n");
+}
+
+TEST_F(CrashLogTest, ThreeInTenMinutesStayUntilForgiven) {
+  const std::string three = "0 numa SIGBUS pick\n60000 numa SIGBUS pick\n600000 numa SIGABRT score\n";
+  EXPECT_EQ(kept(three + "600000 gpu SIGBUS pick\n", 100 * kMinute), three);
+  EXPECT_EQ(log_->quarantine("numa"), "crashed topoletd 3 times in 10 minutes, last: SIGABRT in score()");
+  EXPECT_THAT(log_->quarantine("gpu"), IsEmpty());
+  EXPECT_TRUE(log_->forgive("numa").ok());
+  EXPECT_THAT(log_->quarantine("numa"), IsEmpty());
+  EXPECT_EQ(std::filesystem::file_size(directory_.file("crashes")), 0U);
+}
+
+TEST_F(CrashLogTest, ThreeInMoreThanTenMinutesDoNotCount) {
+  kept("0 numa SIGBUS pick\n60000 numa SIGBUS pick\n600001 numa SIGBUS pick\n", 600001);
+  EXPECT_THAT(log_->quarantine("numa"), IsEmpty());
+}
+
+TEST_F(CrashLogTest, KnowsAPluginThatCrashedWhenItWasMade) {
+  kept("1 numa SIGBUS pick\n2 gpu SIGBUS create\n", 3);
+  EXPECT_FALSE(log_->crashed_at_start("numa"));
+  EXPECT_TRUE(log_->crashed_at_start("gpu"));
+}
+
+TEST_F(CrashLogTest, DropsLinesItCannotRead) {
+  EXPECT_EQ(kept("\n! \n! 5\nx numa SIGBUS pick\n! 2000 numa SIGSEGV score and more\n! 2000 numa SIGSEGV sc", 3000),
+            "2000 numa SIGSEGV sc\n");
+}
+
+TEST_F(CrashLogTest, IsForItsOwnerAloneAndNoLink) {
+  ASSERT_TRUE(CrashLog::open(directory_.file("new"), 0).ok());
+  struct stat file {};
+  ASSERT_EQ(::stat(directory_.file("new").c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777U, 0600U);
+  std::filesystem::create_symlink("new", directory_.file("link"));
+  const auto refused = CrashLog::open(directory_.file("link"), 0);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, ::testing::HasSubstr(directory_.file("link")));
+}
+
+}  // namespace
+}  // namespace topolet

@@ -1,0 +1,201 @@
+// What plugins may say after the pick and between decisions.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/plugin/policy_thread.hpp"
+#include "core/plugin/request_view.hpp"
+#include "tests/plugin/plugins.hpp"
+
+namespace topolet {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Lively : public ::testing::Test {
+ protected:
+  std::shared_ptr<PluginPolicy> start(const std::string& answer) {
+    const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
+    EXPECT_TRUE(library) << library.error().message;
+    auto policy = library->create({{"answer", answer}}, make_silent_log(), state_);
+    if (!policy) ADD_FAILURE() << policy.error().message;
+    return policy ? *policy : nullptr;
+  }
+
+  Result<Adjustment> adjust(const std::string& answer) {
+    const Chosen chosen{0, {Mode::kExclusive, CpuSet{0, 1}, {}, {}, {}}, NodeSet{0, 1}};
+    return start(answer)->adjust(*two_node_request(), chosen);
+  }
+  std::string adjust_error(const std::string& answer) {
+    const auto adjustment = adjust(answer);
+    return adjustment ? "answered" : adjustment.error().message;
+  }
+
+  static std::shared_ptr<const Happening> started(const std::string& name) {
+    Happening happening;
+    happening.kind = Happening::Kind::kStarted;
+    happening.workload.key.name = name;
+    happening.workload.env = {{"SECRET", "1"}};
+    happening.topology = two_node_request()->topology;
+    return std::make_shared<const Happening>(std::move(happening));
+  }
+  Status notify(const std::string& answer) {
+    const auto happening = started("web");
+    return start(answer)->notify(*happening, TopologyView(happening->topology));
+  }
+
+  static std::shared_ptr<const TickView> ledger(Mode mode = Mode::kShared) {
+    TickView view;
+    view.topology = two_node_request()->topology;
+    LedgerEntry entry;
+    entry.key = {"uid-1", "web", 3, "sandbox-1"};
+    entry.placement.mode = mode;
+    view.ledger.entries.push_back(entry);
+    return std::make_shared<const TickView>(std::move(view));
+  }
+  Result<std::vector<ReplacementWish>> tick(const std::string& answer, Mode mode = Mode::kShared) {
+    const auto view = ledger(mode);
+    return start(answer)->tick(*view, TopologyView(view->topology), milliseconds(5));
+  }
+  std::string tick_error(const std::string& answer, Mode mode = Mode::kShared) {
+    const auto wishes = tick(answer, mode);
+    return wishes ? "answered" : wishes.error().message;
+  }
+
+  std::string saved(const std::string& key) { return state_->get("lively", key)->value_or("none"); }
+
+  std::shared_ptr<StateInMemory> state_ = std::make_shared<StateInMemory>();
+};
+
+TEST_F(Lively, SetsMemoryVariablesAndAnnotations) {
+  const auto adjustment = adjust("good");
+  ASSERT_TRUE(adjustment) << adjustment.error().message;
+  EXPECT_EQ(adjustment->mems, (NodeSet{0, 1}));
+  EXPECT_THAT(adjustment->added.env, ElementsAre(std::pair("NAME", "value")));
+  EXPECT_THAT(adjustment->added.annotations, ElementsAre(std::pair("NAME", "value")));
+  EXPECT_EQ(adjustment->reason, "because");
+}
+
+TEST_F(Lively, IsRefusedAdjustmentsThatMakeNoSense) {
+  const std::string begin = "lively: adjust gave an answer that makes no sense: ";
+  EXPECT_EQ(adjust_error("mems-twice"), begin + "mems said twice");
+  EXPECT_EQ(adjust_error("env-twice"), begin + "variable NAME set twice");
+  EXPECT_EQ(adjust_error("env-bad-name"), begin + "a variable A=B with '=' in its name or a zero byte");
+  EXPECT_EQ(adjust_error("env-no-name"), begin + "variable without a name");
+  EXPECT_EQ(adjust_error("too-long"), begin + "annotation of 4 and 32769 bytes; at most 256 and 32768 are taken");
+  EXPECT_EQ(adjust_error("too-many"), begin + "more than 64 fields");
+  EXPECT_EQ(adjust_error("fails"), "lively: adjust failed: because");
+}
+
+TEST_F(Lively, MayNotWriteItsStateWhileItDecides) {
+  EXPECT_EQ(adjust_error("writes-state"), "answered");
+  EXPECT_EQ(saved("NAME"), "value") << "as create() wrote it";
+}
+
+TEST_F(Lively, StartsWithoutAStateIfItCan) {
+  EXPECT_NE(start_plugin(TOPOLET_BROKEN_DIR, "lively", {{"answer", "stateless"}}), nullptr);
+}
+
+TEST_F(Lively, WritesItsStateWhenItHearsOfAnEvent) {
+  ASSERT_TRUE(notify(""));
+  EXPECT_EQ(saved("web"), "1");
+  EXPECT_EQ(state_->get("other", "web")->value_or("none"), "none");
+}
+
+TEST_F(Lively, SaysWhyItCouldNotTakeAnEvent) {
+  EXPECT_EQ(notify("fails").error().message, "lively: notify failed: because");
+}
+
+TEST_F(Lively, WishesForAContainerToBePlacedAnew) {
+  const auto wishes = tick("");
+  ASSERT_TRUE(wishes) << wishes.error().message;
+  EXPECT_THAT(*wishes, ElementsAre(ReplacementWish{"lively", {"uid-1", "web", 3, "sandbox-1"}, true, "because"}));
+}
+
+TEST_F(Lively, IsRefusedWishesThatMakeNoSense) {
+  const std::string begin = "lively: tick gave an answer that makes no sense: ";
+  EXPECT_EQ(tick_error("tick-unknown"), begin + "a wish on entry 1, but there are 1");
+  EXPECT_EQ(tick_error("tick-twice"), begin + "two wishes on entry 0");
+  EXPECT_EQ(tick_error("tick-nodes"), begin + "move_nodes is 2, not 0 or 1");
+  EXPECT_THAT(tick_error("", Mode::kForeign), HasSubstr("a wish on entry 0, which is not placed by topolet"));
+}
+
+TEST_F(Lively, IsRefusedAnIntervalTooShort) {
+  const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
+  const auto policy = library->create({{"answer", "hasty"}}, make_silent_log(), state_);
+  ASSERT_FALSE(policy);
+  EXPECT_EQ(policy.error().message, "lively: it wants a tick every 1 ms; from 100 to 86400000 ms are possible");
+}
+
+class LivelyOnThread : public Lively {
+ protected:
+  std::vector<Voter> voters(const std::string& answer) {
+    return {{start(answer), 1, false}, {start_plugin(TOPOLET_BUILT_PLUGINS, "numa"), 1, false}};
+  }
+  PluginState state_of_lively() { return thread_.states().at(0); }
+
+  std::atomic<std::int64_t> now_ms_ = 0;
+  PolicyThread thread_{
+      {.deadline = milliseconds(250),
+       .clock = {.steady = [this] { return std::chrono::steady_clock::time_point(milliseconds(now_ms_)); }}}};
+};
+
+TEST_F(LivelyOnThread, HearsOfEachEventOnce) {
+  thread_.notify(voters(""), started("web"));
+  EXPECT_EQ(saved("web"), "1");
+  EXPECT_EQ(state_of_lively().calls, 1U);
+  EXPECT_EQ(thread_.states().size(), 1U) << "numa hears no events and is not asked";
+}
+
+TEST_F(LivelyOnThread, IsLeftBehindByAnEventThatItDoesNotComeBackFrom) {
+  const auto all = voters("stuck");
+  thread_.notify(all, started("web"));
+  EXPECT_EQ(state_of_lively().lost.total(), 1U);
+  while (thread_.has_abandoned_calls()) std::this_thread::yield();
+  EXPECT_EQ(saved("NAME"), "value");
+  EXPECT_EQ(state_of_lively().calls, 1U) << "a run that is repeated must not tell it again";
+}
+
+TEST_F(LivelyOnThread, IsQuarantinedForNonsenseInTicks) {
+  const auto all = voters("tick-twice");
+  for (int i = 0; i < 4; ++i, now_ms_ += 1000) EXPECT_THAT(thread_.tick(all, [] { return ledger(); }), IsEmpty());
+  EXPECT_THAT(state_of_lively().quarantine, HasSubstr("two wishes on entry 0"));
+  EXPECT_EQ(state_of_lively().calls, 3U);
+}
+
+TEST_F(LivelyOnThread, TicksWhenItsIntervalHasPassed) {
+  const auto all = voters("");
+  EXPECT_EQ(thread_.until_tick(all), milliseconds(0));
+  EXPECT_EQ(thread_.tick(all, [] { return ledger(); }).size(), 1U);
+  EXPECT_EQ(thread_.until_tick(all), milliseconds(1000));
+  now_ms_ = 999;
+  EXPECT_EQ(thread_.until_tick(all), milliseconds(1));
+  EXPECT_THAT(thread_.tick(all,
+                           []() -> std::shared_ptr<const TickView> {
+                             ADD_FAILURE() << "nobody is due";
+                             return ledger();
+                           }),
+              IsEmpty());
+  now_ms_ = 1000;
+  EXPECT_EQ(thread_.tick(all, [] { return ledger(); }).size(), 1U);
+  EXPECT_EQ(thread_.until_tick({all[1]}), std::nullopt);
+}
+
+TEST(StateInMemory, KeepsThePluginsApartAndWalksTheirKeys) {
+  StateInMemory state;
+  ASSERT_TRUE(state.set("b", "y", "1"));
+  ASSERT_TRUE(state.set("b", "x", "2"));
+  ASSERT_TRUE(state.set("c", "a", "3"));
+  EXPECT_EQ(*state.next("b", ""), "x");
+  EXPECT_EQ(*state.next("b", "x"), "y");
+  EXPECT_EQ(*state.next("b", "y"), std::nullopt);
+  ASSERT_TRUE(state.remove("b", "x"));
+  ASSERT_TRUE(state.remove("b", "x"));
+  EXPECT_EQ(*state.get("b", "x"), std::nullopt);
+  EXPECT_EQ(*state.get("c", "a"), "3");
+}
+
+}  // namespace
+}  // namespace topolet

@@ -1,0 +1,67 @@
+// The plugin through its entry, on machines as hwloc describes them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <topolet/testing.hpp>
+
+namespace topolet::numa {
+namespace {
+
+using sdk::testing::FakeHost;
+using sdk::testing::Ledger;
+using sdk::testing::Machine;
+using sdk::testing::Plugin;
+using sdk::testing::Request;
+using sdk::testing::set_of;
+using ::testing::ElementsAre;
+
+class NumaPluginTest : public ::testing::Test {
+ protected:
+  Machine machine_{"pack:2 numa:2 l3:1 core:2 pu:2"};
+  Ledger ledger_{machine_};
+  FakeHost host_;
+};
+
+TEST_F(NumaPluginTest, PrefersTheFullerOrTheEmptierOfEqualNodesAsItsOptionSays) {
+  ledger_.place_exclusive({}, set_of({0, 1}));
+  const Request request(machine_, ledger_, {}, 2);
+  EXPECT_EQ(Plugin(topolet_plugin_v1, host_).score(request)[0].score, 100);
+  Plugin spread(topolet_plugin_v1, host_, {{"strategy", "spread"}});
+  EXPECT_EQ(spread.score(request)[0].score, 90);
+  EXPECT_EQ(spread.score(request)[1].score, 100);
+}
+
+TEST_F(NumaPluginTest, GivesAPackageToWhatNoNodeHolds) {
+  const Request request(machine_, ledger_, {}, 6);
+  const auto verdicts = Plugin(topolet_plugin_v1, host_).score(request);
+  EXPECT_EQ(verdicts[0].kind, TOPOLET_VERDICT_REJECT);
+  EXPECT_EQ(verdicts[0].reason, "node 0 has only 4 CPUs, 6 asked for");
+  EXPECT_EQ(verdicts[request.position(set_of({0, 1}))].score, 100);
+  EXPECT_EQ(verdicts[request.position(set_of({0, 1, 2, 3}))].score, 40);
+}
+
+TEST_F(NumaPluginTest, PrefersCloseNodesOfAsMany) {
+  machine_.distances({10, 12, 32, 32, 12, 10, 32, 32, 32, 32, 10, 12, 32, 32, 12, 10});
+  Request request(machine_, ledger_, {}, 6);
+  request.candidate(set_of({1, 2}));
+  const auto verdicts = Plugin(topolet_plugin_v1, host_).score(request);
+  EXPECT_EQ(verdicts[request.position(set_of({0, 1}))].score, 100);
+  EXPECT_EQ(verdicts[request.position(set_of({1, 2}))].score, 81);
+}
+
+TEST_F(NumaPluginTest, FillsCoresInUseWithOddThreads) {
+  ledger_.place_exclusive({}, set_of({2}));
+  const Request request(machine_, ledger_, {}, 3);
+  const auto picked = Plugin(topolet_plugin_v1, host_).pick(request, 0);
+  EXPECT_THAT(picked.order, ElementsAre(3, 0, 1));
+  EXPECT_EQ(picked.reason, "1 whole core and 1 single thread of cores in use");
+}
+
+TEST_F(NumaPluginTest, SaysNothingOnSharedContainers) {
+  const Request request(machine_, ledger_, {}, 0);
+  Plugin plugin(topolet_plugin_v1, host_);
+  for (const auto& verdict : plugin.score(request)) EXPECT_EQ(verdict.kind, TOPOLET_VERDICT_ABSTAIN);
+  EXPECT_TRUE(plugin.pick(request, 0).order.empty());
+}
+
+}  // namespace
+}  // namespace topolet::numa

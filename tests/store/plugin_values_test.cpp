@@ -1,0 +1,58 @@
+#include "store/plugin_values.hpp"
+
+#include <gtest/gtest.h>
+
+#include "store/store.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet {
+namespace {
+
+class PluginValuesTest : public ::testing::Test {
+ protected:
+  PluginValuesTest() {
+    auto store = Store::open({.directory = directory_.path() / "state", .boot_id = "boot", .now_ms = 1});
+    EXPECT_TRUE(store.ok());
+    store_ = *std::move(store);
+    open();
+  }
+  void open() {
+    values_.reset();
+    auto values = PluginValues::open(directory_.path() / "state");
+    ASSERT_TRUE(values.ok()) << values.error().message;
+    values_ = *std::move(values);
+  }
+
+  TempDir directory_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<PluginValues> values_;
+};
+
+TEST_F(PluginValuesTest, AreKeptAsTheyAreOverARestart) {
+  const std::string bytes("\0\xff'\n", 4);
+  ASSERT_TRUE(values_->set("numa", bytes, std::string(64 << 10, '\0') + bytes).ok());
+  ASSERT_TRUE(values_->set("numa", "empty", "").ok());
+  open();
+  EXPECT_EQ(*values_->get("numa", bytes).value(), std::string(64 << 10, '\0') + bytes);
+  EXPECT_EQ(*values_->get("numa", "empty").value(), "");
+  EXPECT_EQ(values_->get("numa", "other").value(), std::nullopt);
+  EXPECT_EQ(values_->get("gpu", bytes).value(), std::nullopt) << "each plugin has its own";
+  ASSERT_TRUE(values_->set("numa", "empty", "no more").ok());
+  EXPECT_EQ(*values_->get("numa", "empty").value(), "no more");
+}
+
+TEST_F(PluginValuesTest, AreWalkedInTheOrderOfTheirBytes) {
+  for (const char* key : {"b", "a", "\xff", "aa"}) ASSERT_TRUE(values_->set("numa", key, "x").ok());
+  ASSERT_TRUE(values_->set("smt", "0", "x").ok());
+  std::string walked;
+  for (auto key = values_->next("numa", "").value(); key; key = values_->next("numa", *key).value()) {
+    walked += *key + ' ';
+  }
+  EXPECT_EQ(walked, "a aa b \xff ");
+  ASSERT_TRUE(values_->remove("numa", "a").ok());
+  EXPECT_TRUE(values_->remove("numa", "a").ok());
+  EXPECT_EQ(values_->next("numa", "").value(), "aa");
+}
+
+}  // namespace
+}  // namespace topolet
