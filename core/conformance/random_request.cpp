@@ -114,6 +114,9 @@ Workload random_workload(const Ground& ground, Dice& dice) {
   workload.pod_labels = random_map(dice);
   workload.pod_annotations = random_map(dice);
   workload.annotations = random_map(dice);
+  workload.settings = random_map(dice);
+  if (dice.one_in(2)) workload.pod_demand = random_demand(dice);
+  if (dice.one_in(4)) workload.pod_nodes = dice.one_of(ground.candidates).nodes;
   return workload;
 }
 

@@ -55,7 +55,7 @@ LedgerView Ledger::view(const ContainerKey* without) const {
     if (holds_exclusively(holding.placement)) view.exclusive |= holding.placement.cpus;
     view.withheld |= holding.placement.withheld;
     view.entries.push_back({key, holding.workload.qos, holding.placement, holding.workload.demand, holding.within,
-                            holding.conflict || !holding.workload.kubelet_cpus.empty()});
+                            holding.conflict || !holding.workload.kubelet_cpus.empty(), holding.workload.settings});
   }
   view.pool = pool_of(rules_, view.exclusive, view.withheld);
   return view;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,7 @@ struct LedgerEntry {
   Demand demand;
   CpuSet within;       ///< shared: the CPUs it may use when they are in the pool
   bool bound = false;  ///< shared: the kubelet said where; it cannot be moved out of `within`
+  std::map<std::string, std::string> settings = {};  ///< as in Workload
 };
 
 /// The ledger as one decision sees it: a copy, never changed.

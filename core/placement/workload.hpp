@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +55,10 @@ struct Workload {
   std::map<std::string, std::string> pod_labels;
   std::map<std::string, std::string> pod_annotations;
   std::map<std::string, std::string> annotations;  ///< the container's own
+  /// The topolet.io/ annotations that count for the container, without that prefix; its own word before the pod's.
+  std::map<std::string, std::string> settings;
+  std::optional<Demand> pod_demand;  ///< of the whole pod; absent where the request does not tell
+  NodeSet pod_nodes;                 ///< of the candidate that the pod's first container was given
 };
 
 }  // namespace topolet

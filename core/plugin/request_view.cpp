@@ -152,7 +152,7 @@ LedgerStructs::LedgerStructs(const LedgerView& ledger, const Topology& topology)
     entries_.push_back({view_of(entry.key.pod_uid), view_of(entry.key.name), entry.key.attempt,
                         static_cast<std::int32_t>(entry.qos), static_cast<std::int32_t>(entry.placement.mode), 0,
                         view_of(entry.placement.cpus), view_of(entry.placement.withheld), view_of(entry.placement.mems),
-                        demand});
+                        demand, settings_of(entry.settings)});
   }
   for (const NodeDemand& node : demand_by_node(topology, ledger.entries)) {
     node_demands_.push_back({node.containers, node.exclusive_cpus, node.cpu_request_milli, node.memory_request_bytes});
@@ -173,6 +173,12 @@ LedgerStructs::LedgerStructs(const LedgerView& ledger, const Topology& topology)
            sizeof(topolet_node_demand)};
 }
 
+topolet_kvs LedgerStructs::settings_of(const std::map<std::string, std::string>& settings) {
+  if (settings.empty()) return {nullptr, 0};
+  const std::vector<topolet_kv>& pairs = settings_.emplace_back(pairs_of(settings));
+  return {pairs.data(), pairs.size()};
+}
+
 WorkloadView::WorkloadView(const Workload& workload)
     : demand_(workload.demand),
       devices_(strings_of(workload.devices)),
@@ -180,7 +186,9 @@ WorkloadView::WorkloadView(const Workload& workload)
       env_(pairs_of(workload.env)),
       pod_labels_(pairs_of(workload.pod_labels)),
       pod_annotations_(pairs_of(workload.pod_annotations)),
-      annotations_(pairs_of(workload.annotations)) {
+      annotations_(pairs_of(workload.annotations)),
+      settings_(pairs_of(workload.settings)) {
+  if (workload.pod_demand) pod_demand_.emplace(*workload.pod_demand);
   view_ = {sizeof(topolet_workload),
            workload.key.attempt,
            view_of(workload.key.pod_uid),
@@ -199,7 +207,10 @@ WorkloadView::WorkloadView(const Workload& workload)
            {env_.data(), env_.size()},
            {pod_labels_.data(), pod_labels_.size()},
            {pod_annotations_.data(), pod_annotations_.size()},
-           {annotations_.data(), annotations_.size()}};
+           {annotations_.data(), annotations_.size()},
+           {settings_.data(), settings_.size()},
+           pod_demand_ ? pod_demand_->view() : nullptr,
+           view_of(workload.pod_nodes)};
 }
 
 RequestView::RequestView(const PolicyRequest& request, std::shared_ptr<const TopologyView> topology)

@@ -3,7 +3,10 @@
 
 #include <topolet/abi.h>
 
+#include <deque>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,7 +75,10 @@ class LedgerStructs {
   const topolet_ledger& view() const { return view_; }
 
  private:
+  topolet_kvs settings_of(const std::map<std::string, std::string>& settings);
+
   std::vector<DemandView> demands_;
+  std::deque<std::vector<topolet_kv>> settings_;
   std::vector<topolet_ledger_entry> entries_;
   std::vector<topolet_node_demand> node_demands_;
   topolet_ledger view_{};
@@ -89,8 +95,9 @@ class WorkloadView {
 
  private:
   DemandView demand_;
+  std::optional<DemandView> pod_demand_;
   std::vector<topolet_str> devices_, cdi_devices_;
-  std::vector<topolet_kv> env_, pod_labels_, pod_annotations_, annotations_;
+  std::vector<topolet_kv> env_, pod_labels_, pod_annotations_, annotations_, settings_;
   topolet_workload view_{};
 };
 

@@ -198,7 +198,7 @@ FIELD(topolet_demand, huge_page_limits, 40, 8, const topolet_huge_page_limit*);
 FIELD(topolet_demand, huge_page_limit_count, 48, 4, uint32_t);
 FIELD(topolet_demand, huge_page_limit_stride, 52, 4, uint32_t);
 
-SIZE(topolet_workload, 248);
+SIZE(topolet_workload, 288);
 FIELD(topolet_workload, struct_size, 0, 4, uint32_t);
 FIELD(topolet_workload, attempt, 4, 4, uint32_t);
 FIELD(topolet_workload, pod_uid, 8, 16, topolet_str);
@@ -218,6 +218,9 @@ FIELD(topolet_workload, env, 184, 16, topolet_kvs);
 FIELD(topolet_workload, pod_labels, 200, 16, topolet_kvs);
 FIELD(topolet_workload, pod_annotations, 216, 16, topolet_kvs);
 FIELD(topolet_workload, annotations, 232, 16, topolet_kvs);
+FIELD(topolet_workload, settings, 248, 16, topolet_kvs);
+FIELD(topolet_workload, pod_demand, 264, 8, const topolet_demand*);
+FIELD(topolet_workload, pod_nodes, 272, 16, topolet_set);
 
 SIZE(topolet_mode, 4);
 VALUE(TOPOLET_MODE_EXCLUSIVE, 0);
@@ -225,7 +228,7 @@ VALUE(TOPOLET_MODE_SHARED, 1);
 VALUE(TOPOLET_MODE_RESERVED, 2);
 VALUE(TOPOLET_MODE_FOREIGN, 3);
 
-SIZE(topolet_ledger_entry, 104);
+SIZE(topolet_ledger_entry, 120);
 FIELD(topolet_ledger_entry, pod_uid, 0, 16, topolet_str);
 FIELD(topolet_ledger_entry, container_name, 16, 16, topolet_str);
 FIELD(topolet_ledger_entry, attempt, 32, 4, uint32_t);
@@ -236,6 +239,7 @@ FIELD(topolet_ledger_entry, cpus, 48, 16, topolet_set);
 FIELD(topolet_ledger_entry, withheld, 64, 16, topolet_set);
 FIELD(topolet_ledger_entry, mems, 80, 16, topolet_set);
 FIELD(topolet_ledger_entry, demand, 96, 8, const topolet_demand*);
+FIELD(topolet_ledger_entry, settings, 104, 16, topolet_kvs);
 
 SIZE(topolet_node_demand, 24);
 FIELD(topolet_node_demand, containers, 0, 4, uint32_t);

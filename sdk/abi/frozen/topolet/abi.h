@@ -325,6 +325,11 @@ typedef struct topolet_workload {
   topolet_kvs pod_labels;
   topolet_kvs pod_annotations;
   topolet_kvs annotations; /* the container's own */
+  /* What its pod says to topolet: the topolet.io/ annotations that the configuration permits, without that prefix, the
+   * container's own word before the pod's. */
+  topolet_kvs settings;
+  const topolet_demand* pod_demand; /* of the whole pod; null if it is not told */
+  topolet_set pod_nodes; /* of the candidate that the pod's first container was given; empty for the first */
 } topolet_workload;
 
 /* ---- Ledger ------------------------------------------------------------------------------------------------------ */
@@ -348,6 +353,7 @@ typedef struct topolet_ledger_entry {
   topolet_set withheld; /* held for it and run on by nobody */
   topolet_set mems;     /* empty: not bound */
   const topolet_demand* demand;
+  topolet_kvs settings; /* as in topolet_workload */
 } topolet_ledger_entry;
 
 /* What containers ask of one node. A container that runs on CPUs of several nodes counts in each of them, its CPU

@@ -27,6 +27,10 @@ struct Container {
   std::vector<std::pair<std::string, std::string>> pod_annotations = {};
   Set kubelet_cpus = {};
   Set kubelet_mems = {};
+  std::vector<std::pair<std::string, std::string>> settings = {};
+  std::int64_t pod_cpu_request_milli = 0;  ///< 0: the request does not tell of the pod
+  Set pod_nodes = {};
+  std::vector<std::pair<std::string, std::int64_t>> huge_page_limits = {};  ///< by page size, such as "2MB"
 };
 
 /// A Container as a plugin sees it.
@@ -36,7 +40,13 @@ class Workload {
     demand_.struct_size = sizeof(demand_);
     demand_.cpu_request_milli = demand_.cpu_limit_milli = container_.cpu_request_milli;
     demand_.memory_request_bytes = demand_.memory_limit_bytes = container_.memory_request_bytes;
+    for (const auto& [size, bytes] : container_.huge_page_limits) huge_pages_.push_back({borrow(size), bytes});
+    demand_.huge_page_limits = huge_pages_.data();
+    demand_.huge_page_limit_count = static_cast<std::uint32_t>(huge_pages_.size());
     demand_.huge_page_limit_stride = sizeof(topolet_huge_page_limit);
+    pod_demand_.struct_size = sizeof(pod_demand_);
+    pod_demand_.cpu_request_milli = pod_demand_.cpu_limit_milli = container_.pod_cpu_request_milli;
+    pod_demand_.huge_page_limit_stride = sizeof(topolet_huge_page_limit);
     view_.struct_size = sizeof(view_);
     view_.pod_uid = borrow(container_.pod_uid);
     view_.pod_name = borrow(container_.pod_name);
@@ -51,6 +61,9 @@ class Workload {
     view_.env = pairs(container_.env);
     view_.pod_labels = pairs(container_.pod_labels);
     view_.pod_annotations = pairs(container_.pod_annotations);
+    view_.settings = pairs(container_.settings);
+    view_.pod_demand = container_.pod_cpu_request_milli > 0 ? &pod_demand_ : nullptr;
+    view_.pod_nodes = container_.pod_nodes.view();
   }
   Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;
@@ -72,7 +85,9 @@ class Workload {
   const Container container_;
   std::deque<std::vector<topolet_str>> strings_;
   std::deque<std::vector<topolet_kv>> pairs_;
+  std::vector<topolet_huge_page_limit> huge_pages_;
   topolet_demand demand_{};
+  topolet_demand pod_demand_{};
   topolet_workload view_{};
 };
 
@@ -114,7 +129,7 @@ class Ledger {
     const topolet_workload& workload = workloads_.emplace_back(container).view();
     const auto keep = [this](const Set& set) { return sets_.emplace_back(set).view(); };
     entries_.push_back({workload.pod_uid, workload.container_name, workload.attempt, workload.qos, mode, 0, keep(cpus),
-                        keep(withheld), keep(mems), workload.demand});
+                        keep(withheld), keep(mems), workload.demand, workload.settings});
     refresh();
     return *this;
   }
