@@ -106,8 +106,12 @@ Status Daemon::create_plugins(const Setup& setup) {
   auto values = PluginValues::open(setup.config.options.daemon.state_dir);
   if (!values) return values.error();
   plugins_ = std::make_unique<Plugins>(
-      PolicyThread::Options{.deadline = setup.config.options.placement.deadline, .clock = {}, .log = log_}, *crashes_,
-      std::make_shared<StateInDatabase>(*std::move(values)));
+      PolicyThread::Options{.deadline = setup.config.options.placement.deadline,
+                            .clock = {},
+                            .log = log_,
+                            .on_quarantine = [audit = quarantine_audit_](
+                                                 const auto& plugin, const auto& why) { audit->note(plugin, why); }},
+      *crashes_, std::make_shared<StateInDatabase>(*std::move(values)));
   return plugins_->replace(setup, Plugins::Past::kCounts);
 }
 
@@ -152,7 +156,10 @@ Status Daemon::make_engine(const Options& options) {
                                                    .somebody_hears = hears,
                                                    .notify = notify,
                                                    .tick_plugins = tick});
-  return engine_->start();
+  if (Status started = engine_->start(); !started) return started;
+  quarantine_audit_->open(
+      [this](const std::string& event, const std::string& reason) { engine_->remark(event, reason); });
+  return {};
 }
 
 Status Daemon::open_listener(const DaemonOptions& options) {
@@ -302,6 +309,7 @@ void Daemon::stop() {
   if (proxy_) proxy_->drain();
   if (listener_) listener_->hang_up();
   if (proxy_) proxy_->stop();
+  quarantine_audit_->close();
   if (engine_) engine_->stop();
   engine_.reset();
   proxy_.reset();

@@ -14,6 +14,7 @@
 #include "core/cri/proxy.hpp"
 #include "core/daemon/engine.hpp"
 #include "core/daemon/plugins.hpp"
+#include "core/daemon/quarantine_audit.hpp"
 #include "core/daemon/setup.hpp"
 #include "core/options.hpp"
 #include "core/plugin/crash_log.hpp"
@@ -64,6 +65,8 @@ class Daemon {
   std::shared_ptr<Log> log_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<CrashLog> crashes_;
+  /// Shared with calls that were given up on.
+  const std::shared_ptr<QuarantineAudit> quarantine_audit_ = std::make_shared<QuarantineAudit>();
   std::unique_ptr<Plugins> plugins_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Proxy> proxy_;

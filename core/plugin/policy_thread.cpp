@@ -163,7 +163,7 @@ class PolicyThread::State {
     Record& record = records_[plugin];
     const bool before = record.conduct.quarantined();
     record.conduct.quarantine(why);
-    log_quarantine(plugin, record, before);
+    tell_quarantine(plugin, record, before);
   }
 
   std::vector<PluginState> states() TOPOLET_EXCLUDES(mutex_) {
@@ -191,7 +191,9 @@ class PolicyThread::State {
                                "back",
                                plugin)};
     }
+    const bool before = found->second.conduct.quarantined();
     found->second.conduct.reset();
+    if (before && options_.on_quarantine) options_.on_quarantine(plugin, "");
     return {};
   }
 
@@ -242,7 +244,7 @@ class PolicyThread::State {
     options_.log->warn("plugin {}; its vote is lost", what);
     const bool before = record.conduct.quarantined();
     record.conduct.strike_late(options_.clock.steady(), what);
-    log_quarantine(call.plugin, record, before);
+    tell_quarantine(call.plugin, record, before);
     return {call.plugin, {Code::kDeadlineExceeded, what}};
   }
 
@@ -252,18 +254,19 @@ class PolicyThread::State {
     const bool before = record.conduct.quarantined();
     record.conduct.strike_hopeless(fmt::format("a call took {} times the deadline of {} ms or more",
                                                Conduct::kHopelessDeadlines, options_.deadline.count()));
-    log_quarantine(plugin, record, before);
+    tell_quarantine(plugin, record, before);
   }
 
   void strike_bad(const std::string& plugin, Record& record, const std::string& what) TOPOLET_REQUIRES(mutex_) {
     const bool before = record.conduct.quarantined();
     record.conduct.strike_bad(options_.clock.steady(), what);
-    log_quarantine(plugin, record, before);
+    tell_quarantine(plugin, record, before);
   }
 
-  void log_quarantine(const std::string& plugin, const Record& record, bool before) TOPOLET_REQUIRES(mutex_) {
+  void tell_quarantine(const std::string& plugin, const Record& record, bool before) TOPOLET_REQUIRES(mutex_) {
     if (before || !record.conduct.quarantined()) return;
     options_.log->error("plugin {} is in quarantine and not asked any more: {}", plugin, record.conduct.why());
+    if (options_.on_quarantine) options_.on_quarantine(plugin, record.conduct.why());
   }
 
   const Options options_;

@@ -61,6 +61,9 @@ class PolicyThread {
     std::chrono::milliseconds deadline{50};  ///< for each call
     Clock clock;                             ///< for the quarantine rules; waiting goes by the real clock
     std::shared_ptr<Log> log = make_silent_log();
+    /// Told when a plugin is put into quarantine and, with an empty `why`, when that ends. On any thread; must not call
+    /// back.
+    std::function<void(const std::string& plugin, const std::string& why)> on_quarantine = {};
   };
 
   explicit PolicyThread(Options options);
