@@ -252,6 +252,7 @@ PlacementOptions placement_options(const po::variables_map& values) {
   placement.rules.when_full = text(values, "placement.when-full") == "share" ? WhenFull::kShare : WhenFull::kDeny;
   placement.pending_timeout = *parse_duration(text(values, "placement.pending-timeout"));
   placement.deadline = std::chrono::milliseconds(std::stol(text(values, "placement.deadline-ms")));
+  placement.plugin_timeout = *parse_duration(text(values, "placement.plugin-timeout"));
   placement.handlers = list(values, "placement.handlers");
   std::replace(placement.handlers.begin(), placement.handlers.end(), std::string("default"), std::string());
   return placement;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,6 +70,9 @@ std::vector<Crash> still_of_use(const std::vector<Crash>& crashes, std::int64_t 
 }  // namespace
 
 Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& file, std::int64_t now_ms) {
+  std::error_code ignored;  // opening tells what is wrong
+  std::filesystem::create_directories(file.parent_path().parent_path(), ignored);
+  ::mkdir(file.parent_path().c_str(), 0700);
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) {
     return Error{Code::kFailedPrecondition,
@@ -88,8 +92,12 @@ Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& fi
   std::stable_sort(all.begin(), all.end(), [](const Crash& a, const Crash& b) { return a.at_ms < b.at_ms; });
   MutexLock lock(log->mutex_);
   log->crashes_ = still_of_use(all, now_ms);
-  if (Status written = log->write(); !written) return written.error();
   return log;
+}
+
+Status CrashLog::settle() const {
+  MutexLock lock(mutex_);
+  return write();
 }
 
 std::string CrashLog::quarantine(const std::string& plugin) const {
@@ -104,7 +112,8 @@ std::string CrashLog::quarantine(const std::string& plugin) const {
 bool CrashLog::crashed_at_start(const std::string& plugin) const {
   MutexLock lock(mutex_);
   const std::vector<Crash> own = of(crashes_, plugin);
-  return std::any_of(own.begin(), own.end(), [](const Crash& crash) { return crash.call == "create"; });
+  return std::any_of(own.begin(), own.end(),
+                     [](const Crash& crash) { return crash.call == "load" || crash.call == "create"; });
 }
 
 Status CrashLog::forgive(const std::string& plugin) {

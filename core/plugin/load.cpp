@@ -127,7 +127,11 @@ Result<PluginLibrary> PluginLibrary::load(const std::filesystem::path& plugin_di
   if (!path) return refuse(name, path.error());
   // Looked at before it is opened: a file that is replaced in between then counts as changed.
   const FileIdentity file = FileIdentity::of(*path);
-  auto opened = open_library(*path);
+  const CrashStack stack;
+  auto opened = [&] {
+    const CrashMark mark(name.c_str(), "load");
+    return open_library(*path);
+  }();
   if (!opened) return refuse(name, opened.error());
   if (!opened->has(TOPOLET_ENTRY_SYMBOL)) return refuse(name, missing_symbol(*opened, path->native()));
   const auto& entry = opened->get<const topolet_plugin_entry>(TOPOLET_ENTRY_SYMBOL);

@@ -57,6 +57,7 @@ TEST(Options, HaveDefaults) {
   EXPECT_EQ(options.placement.rules.when_full, WhenFull::kDeny);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(240000));
   EXPECT_EQ(options.placement.deadline, milliseconds(50));
+  EXPECT_EQ(options.placement.plugin_timeout, milliseconds(10000));
   EXPECT_THAT(options.placement.handlers, ElementsAre("", "runc", "crun", "nvidia"));
   EXPECT_THAT(options.plugins, IsEmpty());
 }
@@ -68,6 +69,7 @@ TEST(Options, AreReadFromTheFile) {
       "17\nmax-metadata-mib = 2\n"
       "[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-7\nmin-shared-cpus = 2\nexclusive = never\n"
       "reserved-namespaces = a\nreserved-namespaces = b\nwhen-full = share\npending-timeout = 1m30s\ndeadline-ms = 7\n"
+      "plugin-timeout = 3s\n"
       "handlers = youki\n"
       "[plugins]\nenable = numa\nweight.numa = 3\non-failure.numa = closed\n"
       "[numa]\npolicy = restricted\n",
@@ -91,6 +93,7 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.placement.rules.when_full, WhenFull::kShare);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(90000));
   EXPECT_EQ(options.placement.deadline, milliseconds(7));
+  EXPECT_EQ(options.placement.plugin_timeout, milliseconds(3000));
   EXPECT_THAT(options.placement.handlers, ElementsAre("youki"));
   ASSERT_EQ(options.plugins.size(), 1U);
   EXPECT_EQ(options.plugins[0].name, "numa");
