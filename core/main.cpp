@@ -76,8 +76,8 @@ Result<std::unique_ptr<CrashLog>> open_crash_log(const std::filesystem::path& st
   auto opened = CrashLog::open(state_dir / "plugin-crashes", Clock().wall().count());
   if (!opened) return opened;
   for (const Crash& crash : (*opened)->news()) {
-    log.error("topoletd ended by {} in {}() of plugin {}; {} such crashes in {} minutes and it is not asked any more",
-              crash.signal, crash.call, crash.plugin, CrashLog::kStrikes, CrashLog::kWindow.count());
+    log.error("topoletd ended by {} in {} of plugin {}; {} such crashes in {} minutes and it is not asked any more",
+              crash.signal, call_for_people(crash.call), crash.plugin, CrashLog::kStrikes, CrashLog::kWindow.count());
   }
   stamp_crashes_to((*opened)->fd());
   return opened;

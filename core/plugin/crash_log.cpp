@@ -14,6 +14,8 @@
 #include <sstream>
 #include <utility>
 
+#include "core/plugin/crash_mark.hpp"
+
 namespace topolet {
 namespace {
 
@@ -105,15 +107,17 @@ std::string CrashLog::quarantine(const std::string& plugin) const {
   const std::vector<Crash> own = of(crashes_, plugin);
   const Crash* last = last_strike(own);
   if (last == nullptr) return {};
-  return fmt::format("crashed topoletd {} times in {} minutes, last: {} in {}()", kStrikes, kWindow.count(),
-                     own.back().signal, own.back().call);
+  return fmt::format("crashed topoletd {} times in {} minutes, last: {} in {}", kStrikes, kWindow.count(),
+                     own.back().signal, call_for_people(own.back().call));
 }
 
 bool CrashLog::crashed_at_start(const std::string& plugin) const {
   MutexLock lock(mutex_);
   const std::vector<Crash> own = of(crashes_, plugin);
-  return std::any_of(own.begin(), own.end(),
-                     [](const Crash& crash) { return crash.call == "load" || crash.call == "create"; });
+  return std::any_of(own.begin(), own.end(), [](const Crash& crash) {
+    // A thread of its own may well be one that create() starts.
+    return crash.call == "load" || crash.call == "create" || crash.call == kOwnThread;
+  });
 }
 
 Status CrashLog::forgive(const std::string& plugin) {

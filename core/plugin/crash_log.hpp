@@ -45,7 +45,8 @@ class CrashLog {
 
   /// Why the plugin is not to be asked; empty if it may be.
   std::string quarantine(const std::string& plugin) const TOPOLET_EXCLUDES(mutex_);
-  /// True if one of the remembered crashes was while it was loaded or made, so that doing it once more would repeat it.
+  /// True if one of the remembered crashes was while it was loaded or made, or may have its cause there, so that doing
+  /// it once more would repeat it.
   bool crashed_at_start(const std::string& plugin) const TOPOLET_EXCLUDES(mutex_);
 
   /// Forgets the plugin's crashes.

@@ -144,6 +144,7 @@ Result<PluginLibrary> PluginLibrary::load(const std::filesystem::path& plugin_di
     return open_library(*path);
   }();
   if (!opened) return refuse(name, opened.error());
+  note_code_of(name, opened->native());
   PluginLibrary library;
   library.id_ = name;
   library.path_ = *std::move(path);

@@ -1,5 +1,6 @@
 #include "core/plugin/plugin_host.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -36,6 +37,22 @@ std::string string_of(topolet_str bytes) { return bytes.len == 0 ? std::string()
 
 }  // namespace
 
+std::optional<std::uint64_t> LogAllowance::take(Time now) {
+  MutexLock lock(mutex_);
+  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now - filled_);
+  const std::uint64_t fresh = static_cast<std::uint64_t>(std::max<std::int64_t>(since.count(), 0)) * kASecond / 1000;
+  if (fresh > 0) {
+    left_ = std::min(left_ + fresh, kBurst);
+    filled_ = now;
+  }
+  if (left_ == 0) {
+    ++dropped_;
+    return std::nullopt;
+  }
+  --left_;
+  return std::exchange(dropped_, 0);
+}
+
 PluginHost::PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<StateStore> state)
     : plugin_(std::move(plugin)), log_(std::move(log)), state_(std::move(state)) {
   log_capability_ = {sizeof(log_capability_), 0, &write_log};
@@ -53,7 +70,11 @@ const void* PluginHost::get_capability(const topolet_host* host, topolet_str id)
 }
 
 void PluginHost::write_log(const topolet_host* host, std::int32_t level, topolet_str message) {
-  const PluginHost& self = host_of(host);
+  PluginHost& self = host_of(host);
+  if (!self.log_->should_log(spdlog_level(level))) return;
+  const auto dropped = self.allowance_.take(std::chrono::steady_clock::now());
+  if (!dropped) return;
+  if (*dropped > 0) self.log_->warn("{}: {} lines of its log were dropped", self.plugin_, *dropped);
   self.log_->log(spdlog_level(level), "{}: {}", self.plugin_, clean_text(message));
 }
 

@@ -6,13 +6,34 @@
 #include <topolet/state.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
 #include "core/plugin/state_store.hpp"
 
 namespace topolet {
+
+/// How many lines a plugin may log: `kBurst` at once, and `kASecond` in the long run. Safe from any thread.
+class LogAllowance {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr std::uint64_t kBurst = 1000;
+  static constexpr std::uint64_t kASecond = 100;
+
+  /// Nothing if the line must be dropped; otherwise how many were since the last that was not.
+  std::optional<std::uint64_t> take(Time now) TOPOLET_EXCLUDES(mutex_);
+
+ private:
+  Mutex mutex_;
+  std::uint64_t left_ TOPOLET_GUARDED_BY(mutex_) = kBurst;
+  Time filled_ TOPOLET_GUARDED_BY(mutex_) = {};
+  std::uint64_t dropped_ TOPOLET_GUARDED_BY(mutex_) = 0;
+};
 
 /// The host as one instance sees it. Must outlive the instance. Its view is safe from any thread.
 class PluginHost {
@@ -55,6 +76,7 @@ class PluginHost {
 
   std::string plugin_;
   std::shared_ptr<Log> log_;
+  LogAllowance allowance_;
   std::shared_ptr<StateStore> state_;
   std::atomic<bool> given_up_ = false;
   std::atomic<bool> may_write_ = false;

@@ -47,14 +47,6 @@ bool callable(const Capability* capability, Function Capability::*function) {
 
 }  // namespace
 
-std::string clean_text(topolet_str text) {
-  if (text.ptr == nullptr) return {};
-  std::string clean(text.ptr, std::min(text.len, kMaxPluginTextBytes));
-  std::replace_if(
-      clean.begin(), clean.end(), [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; }, ' ');
-  return clean;
-}
-
 PluginPolicy::PluginPolicy(std::string name, std::unique_ptr<PluginHost> host, const topolet_instance* instance)
     : name_(std::move(name)), host_(std::move(host)), instance_(instance) {}
 

@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "core/plugin/barrier.hpp"
@@ -378,7 +379,11 @@ std::any PolicyThread::run(const std::vector<Voter>& voters, const Job& job) {
   MutexLock lock(run_mutex_);
   std::vector<LostVote> lost;
   while (true) {
-    if (!worker_.thread.joinable()) worker_ = start_worker();
+    try {
+      if (!worker_.thread.joinable()) worker_ = start_worker();
+    } catch (const std::system_error& error) {
+      return run_without_plugins(voters, job, error.what());
+    }
     const std::shared_ptr<Run> run = prepare(voters, job, lost);
     state_->post(run);
     if (auto late = state_->wait_for(*run)) {
@@ -389,6 +394,17 @@ std::any PolicyThread::run(const std::vector<Voter>& voters, const Job& job) {
     if (run->exception) std::rethrow_exception(run->exception);
     return std::move(run->result);
   }
+}
+
+std::any PolicyThread::run_without_plugins(const std::vector<Voter>& voters, const Job& job, const char* why) const {
+  state_->options().log->error("plugins are not asked, as no thread can be started for them: {}", why);
+  std::vector<LostVote> lost;
+  for (const Voter& voter : voters) {
+    const std::string& name = voter.policy->name();
+    lost.push_back({name, {Code::kUnavailable, fmt::format("{}: no thread can be started to ask it", name)}});
+  }
+  const std::shared_ptr<Run> run = prepare(voters, job, lost);
+  return run->job(run->voters);
 }
 
 void PolicyThread::notify(const std::vector<Voter>& voters, std::shared_ptr<const Happening> happening) {

@@ -172,6 +172,18 @@ TEST_F(PolicyThreadTest, LosesTwoPoliciesOfOneDecisionWhenBothHang) {
   wait_until([this] { return !thread_.has_abandoned_calls(); });
 }
 
+TEST_F(PolicyThreadTest, DecidesWithoutPluginsWhereNoThreadCanBeHad) {
+  pthread_attr_t usual;
+  ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
+  pthread_attr_t impossible;
+  ASSERT_EQ(::pthread_getattr_default_np(&impossible), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&impossible, std::size_t{1} << 46), 0);
+  ASSERT_EQ(::pthread_setattr_default_np(&impossible), 0);
+  EXPECT_THAT(ask(willing("calm")), HasSubstr("calm: no thread can be started to ask it"));
+  ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
+  EXPECT_EQ(ask(willing("calm")), "calm");
+}
+
 TEST_F(PolicyThreadTest, NeverCallsIntoAPolicyThatStillHasACallInside) {
   auto gate = std::make_shared<Gate>();
   const auto stuck = held_at(gate);
