@@ -143,6 +143,10 @@ class ControlThread::State : public std::enable_shared_from_this<State> {
         // The last of an instance may be in there.
         call->work = nullptr;
       }
+      if (const std::vector<std::string> signals = take_back_signals(); !signals.empty()) {
+        options_.log->warn("plugin {}: {} changed what becomes of {}; that was put back", call->plugin, call->name,
+                           fmt::join(signals, ", "));
+      }
       if (!finish(call)) return;
     }
   }

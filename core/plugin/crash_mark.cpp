@@ -27,6 +27,7 @@ struct Inside {
 constinit thread_local Inside t_inside{nullptr, nullptr};
 constinit thread_local bool t_is_hosts = false;
 std::atomic<bool> g_is_child = false;
+std::atomic<bool> g_stamps = false;
 std::atomic<int> g_stamp_fd = -1;
 
 constexpr std::array<std::pair<int, const char*>, 5> kSignals = {
@@ -177,6 +178,14 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   errno = error;
 }
 
+void handle_crash(int signal) {
+  struct sigaction action {};
+  action.sa_sigaction = &on_crash;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(signal, &action, nullptr);
+}
+
 /// The threads that serve still run, so that nothing may be destroyed under them.
 void on_exit_called() {
   if (g_is_child) return;
@@ -193,6 +202,24 @@ void on_fork_in_child() {
 }
 
 }  // namespace
+
+std::vector<std::string> take_back_signals() {
+  std::vector<std::string> changed;
+  if (!g_stamps) return changed;
+  struct sigaction now {};
+  for (const auto& [number, name] : kSignals) {
+    ::sigaction(number, nullptr, &now);
+    if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &on_crash) continue;
+    handle_crash(number);
+    changed.emplace_back(name);
+  }
+  ::sigaction(SIGPIPE, nullptr, &now);
+  if (now.sa_handler != SIG_IGN) {
+    ::signal(SIGPIPE, SIG_IGN);
+    changed.emplace_back("SIGPIPE");
+  }
+  return changed;
+}
 
 CrashMark::CrashMark(const char* plugin, const char* call)
     : outer_plugin_(t_inside.plugin), outer_call_(t_inside.call) {
@@ -258,11 +285,8 @@ std::string call_for_people(const std::string& call) {
 
 void stamp_crashes_to(int stamp_fd) {
   g_stamp_fd = stamp_fd;
-  struct sigaction action {};
-  action.sa_sigaction = &on_crash;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  ::sigemptyset(&action.sa_mask);
-  for (const auto& [number, name] : kSignals) ::sigaction(number, &action, nullptr);
+  for (const auto& [number, name] : kSignals) handle_crash(number);
+  g_stamps = true;
   static std::once_flag g_once;
   std::call_once(g_once, [] {
     static_cast<void>(std::atexit(&on_exit_called));

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace topolet {
 
@@ -55,5 +56,8 @@ std::string call_for_people(const std::string& call);
 /// way; the process then ends at once and as failed. A child that a plugin forks keeps no descriptor but the standard
 /// ones and ends when it comes back from the call. Process-wide.
 void stamp_crashes_to(int stamp_fd);
+
+/// Puts back what a plugin has made of these signals and of SIGPIPE since stamp_crashes_to(), and names them.
+std::vector<std::string> take_back_signals();
 
 }  // namespace topolet

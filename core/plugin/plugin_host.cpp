@@ -99,7 +99,9 @@ std::int32_t PluginHost::set_state(const topolet_host* host, topolet_str key, to
   if (const std::int32_t status = self.check_writing(); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_key(key); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_bytes(value, TOPOLET_STATE_MAX_VALUE); status != TOPOLET_OK) return status;
-  return self.answer(self.state_->set(self.plugin_, string_of(key), string_of(value)));
+  const std::string name = string_of(key);
+  if (const Status room = self.check_room_for(name); !room) return self.answer(room);
+  return self.answer(self.state_->set(self.plugin_, name, string_of(value)));
 }
 
 std::int32_t PluginHost::remove_state(const topolet_host* host, topolet_str key) {
@@ -107,6 +109,16 @@ std::int32_t PluginHost::remove_state(const topolet_host* host, topolet_str key)
   if (const std::int32_t status = self.check_writing(); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_key(key); status != TOPOLET_OK) return status;
   return self.answer(self.state_->remove(self.plugin_, string_of(key)));
+}
+
+Status PluginHost::check_room_for(const std::string& key) const {
+  const auto old = state_->get(plugin_, key);
+  if (!old) return old.error();
+  if (old->has_value()) return {};
+  const auto count = state_->count(plugin_);
+  if (!count) return count.error();
+  if (*count < kMaxStateKeys) return {};
+  return Error{Code::kResourceExhausted, "it keeps " + std::to_string(*count) + " values already"};
 }
 
 std::int32_t PluginHost::check_writing() const {
@@ -131,7 +143,9 @@ std::int32_t PluginHost::answer(const Result<std::optional<std::string>>& found,
 
 std::int32_t PluginHost::answer(const Status& written) const {
   if (written) return TOPOLET_OK;
-  log_->warn("{}: its state cannot be written: {}", plugin_, written.error().message);
+  if (allowance_.take(std::chrono::steady_clock::now())) {
+    log_->warn("{}: its state cannot be written: {}", plugin_, written.error().message);
+  }
   return TOPOLET_FAILED;
 }
 

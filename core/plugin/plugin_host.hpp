@@ -35,6 +35,9 @@ class LogAllowance {
   std::uint64_t dropped_ TOPOLET_GUARDED_BY(mutex_) = 0;
 };
 
+/// How many values a plugin may keep.
+inline constexpr std::size_t kMaxStateKeys = 4096;
+
 /// The host as one instance sees it. Must outlive the instance. Its view is safe from any thread.
 class PluginHost {
  public:
@@ -70,13 +73,14 @@ class PluginHost {
   static std::int32_t set_state(const topolet_host* host, topolet_str key, topolet_str value);
   static std::int32_t remove_state(const topolet_host* host, topolet_str key);
   std::int32_t check_writing() const;
+  Status check_room_for(const std::string& key) const;
   std::int32_t answer(const Result<std::optional<std::string>>& found, void* buffer, std::size_t capacity,
                       std::size_t* size) const;
   std::int32_t answer(const Status& written) const;
 
   std::string plugin_;
   std::shared_ptr<Log> log_;
-  LogAllowance allowance_;
+  mutable LogAllowance allowance_;
   std::shared_ptr<StateStore> state_;
   std::atomic<bool> given_up_ = false;
   std::atomic<bool> may_write_ = false;

@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(All, CostsAVoteAtMost,
                          ::testing::Values("throw-int", "throw-wordless", "throw-bad-words", "throw-long",
                                            "throw-at-end", "no-memory", "bad-reason", "bad-error", "long-reason",
                                            "log-flood", "bad-log", "locale", "fork", "bad-annotation", "bad-variable",
-                                           "bad-variable-name"));
+                                           "bad-variable-name", "state-flood"));
 
 TEST_F(MischiefTest, FloodsTheLogWithAThousandLinesAndNoMore) {
   configure("log-flood");
@@ -69,7 +69,8 @@ TEST_P(EndsTheDaemon, AndIsStampedForIt) {
 
 INSTANTIATE_TEST_SUITE_P(All, EndsTheDaemon,
                          ::testing::Values("exit", "quick-exit", "terminate", "noexcept", "pthread-exit", "illegal",
-                                           "bus", "fpe", "own-crash", "own-abort", "own-throw", "own-exit"));
+                                           "bus", "fpe", "own-crash", "own-abort", "own-throw", "own-exit",
+                                           "handlers"));
 
 }  // namespace
 }  // namespace topolet::testing

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "tests/control/daemon_rig.hpp"
 
@@ -123,6 +125,24 @@ TEST_F(ReloadTest, LeavesAnInstanceWithACallInsideAlone) {
   reload();
   ASSERT_TRUE(rig_.create("cron").ok());
   EXPECT_GT(rig_.plugin("hangs").calls(), calls);
+}
+
+TEST_F(ReloadTest, ComesInStormsWhileContainersAreMadeAndACallIsInside) {
+  ASSERT_EQ(::mkfifo(rig_.file("fifo").c_str(), 0600), 0);
+  const std::fstream held(rig_.file("fifo"), std::ios::in | std::ios::out);
+  start("enable = throws\nenable = nonsense\nenable = hangs\n[hangs]\non = " + rig_.file("fifo"));
+  std::atomic<bool> storming = true;
+  std::thread client([&] {
+    for (int i = 0; storming; ++i) EXPECT_TRUE(rig_.create("pod-" + std::to_string(i)).ok());
+  });
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_TRUE(rig_.reload().ok());
+    EXPECT_EQ(rig_.plugin("nonsense").id(), "nonsense");
+  }
+  storming = false;
+  client.join();
+  EXPECT_EQ(rig_.plugin("hangs").state(), Plugin::CALL_INSIDE);
+  EXPECT_EQ(rig_.stop(), 0);
 }
 
 /// A plugin-dir of one's own, with one plugin in it.

@@ -15,7 +15,9 @@
 #include <thread>
 
 #include <topolet/adjust.h>
+#include <topolet/events.h>
 #include <topolet/log.h>
+#include <topolet/state.h>
 
 #include "entry.h"
 
@@ -24,6 +26,7 @@ namespace {
 std::string g_how;
 const topolet_host* g_host = nullptr;
 const topolet_log* g_log = nullptr;
+const topolet_state* g_state = nullptr;
 
 constexpr topolet_str kBadText = TOPOLET_STR(
     "caf\xe9 \xc3\x28 \xf0\x9f\x98 \xed\xa0\x80 \xc2\x9b"
@@ -99,6 +102,7 @@ const std::map<std::string, Deed>& deeds() {
       {"illegal", [](const auto&, const auto&) { raise(SIGILL); }},
       {"bus", [](const auto&, const auto&) { raise(SIGBUS); }},
       {"fpe", [](const auto&, const auto&) { raise(SIGFPE); }},
+      {"handlers", [](const auto&, const auto&) { crash(); }},
       {"own-crash", [](const auto&, const auto&) { on_own_thread(crash); }},
       {"own-abort", [](const auto&, const auto&) { on_own_thread([] { abort(); }); }},
       {"own-throw", [](const auto&, const auto&) { on_own_thread([] { throw std::runtime_error("nobody hears"); }); }},
@@ -121,11 +125,23 @@ int32_t adjust(const topolet_instance*, const topolet_adjust_request*, const top
   return TOPOLET_OK;
 }
 
+int32_t notify(const topolet_instance*, const topolet_event*, const topolet_event_sink*) {
+  static const std::string kValue(TOPOLET_STATE_MAX_VALUE, 'x');
+  static int g_key = 0;
+  while (g_how == "state-flood") {
+    const std::string key = std::to_string(++g_key);
+    if (g_state->set(g_host, {key.data(), key.size()}, {kValue.data(), kValue.size()}) != TOPOLET_OK) break;
+  }
+  return TOPOLET_OK;
+}
+
 const void* get_capability(const topolet_instance*, topolet_str id) {
   static const topolet_score kScore = {sizeof(topolet_score), 0, &score};
   static const topolet_adjust kAdjust = {sizeof(topolet_adjust), 0, &adjust};
   if (topolet_str_is(id, TOPOLET_SCORE_ID)) return &kScore;
+  static const topolet_events kEvents = {sizeof(topolet_events), 0, &notify};
   if (topolet_str_is(id, TOPOLET_ADJUST_ID)) return &kAdjust;
+  if (topolet_str_is(id, TOPOLET_EVENTS_ID)) return &kEvents;
   return nullptr;
 }
 
@@ -140,6 +156,10 @@ int32_t create(const topolet_create_request* request, const topolet_error_sink* 
   g_how.assign(how.ptr, how.len);
   g_host = request->host;
   g_log = static_cast<const topolet_log*>(g_host->get_capability(g_host, TOPOLET_STR(TOPOLET_LOG_ID)));
+  g_state = static_cast<const topolet_state*>(g_host->get_capability(g_host, TOPOLET_STR(TOPOLET_STATE_ID)));
+  if (g_how == "handlers") {
+    for (const int number : {SIGSEGV, SIGPIPE}) signal(number, SIG_DFL);
+  }
   if (g_how == "bad-create-error") {
     error->set(error, kBadText);
     return TOPOLET_FAILED;
