@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "tests/control/daemon_rig.hpp"
 
 namespace topolet::testing {
@@ -67,10 +69,57 @@ TEST_P(EndsTheDaemon, AndIsStampedForIt) {
   EXPECT_TRUE(rig_.create("web").ok());
 }
 
+TEST_F(MischiefTest, IsStampedForACrashAtAnInstancesEnd) {
+  configure("crash-at-end");
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  EXPECT_FALSE(rig_.reload().ok());
+  EXPECT_EQ(rig_.wait_for_end(), 128 + SIGSEGV);
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  EXPECT_THAT(rig_.log(), HasSubstr("topoletd ended by SIGSEGV in destroy() of plugin mischief"));
+  EXPECT_EQ(rig_.stop(), 128 + SIGSEGV);
+}
+
+TEST_F(MischiefTest, IsStampedForAnExitWhenItIsMade) {
+  configure("exit-at-create");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(rig_.start());
+    EXPECT_EQ(rig_.wait_for_end(), 1);
+  }
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  EXPECT_THAT(rig_.log(), HasSubstr("topoletd ended by exit in create() of plugin mischief"));
+  EXPECT_EQ(rig_.plugin("mischief").state(), control::v1::Plugin::QUARANTINED);
+}
+
+TEST_F(MischiefTest, OnAThreadOfItsOwnQuarantinesItAfterThree) {
+  placement_ = "deadline-ms = 5000";
+  configure("own-crash");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(rig_.start()) << rig_.log();
+    EXPECT_FALSE(rig_.create("web").ok());
+    EXPECT_EQ(rig_.wait_for_end(), 128 + SIGSEGV);
+  }
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  EXPECT_EQ(rig_.plugin("mischief").reason(),
+            "crashed topoletd 3 times in 10 minutes, last: SIGSEGV in a thread of its own");
+  EXPECT_TRUE(rig_.create("web").ok());
+}
+
+TEST_F(MischiefTest, ThatBreaksCreateIsToldInCleanWords) {
+  configure("bad-create-error");
+  EXPECT_FALSE(rig_.start());
+  EXPECT_EQ(rig_.wait_for_end(), 1);
+  EXPECT_THAT(rig_.log(), HasSubstr("plugin mischief: create failed: caf? ?( ??? ???  2J end"));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, EndsTheDaemon,
                          ::testing::Values("exit", "quick-exit", "terminate", "noexcept", "pthread-exit", "illegal",
                                            "bus", "fpe", "own-crash", "own-abort", "own-throw", "own-exit",
                                            "handlers"));
+
+#ifndef TOPOLET_SANITIZED
+// The sanitizers report this one themselves.
+INSTANTIATE_TEST_SUITE_P(Fault, EndsTheDaemon, ::testing::Values("own-null"));
+#endif
 
 }  // namespace
 }  // namespace topolet::testing

@@ -52,7 +52,13 @@ struct Grouping : std::numpunct<char> {
 void throw_seven() { throw 7; }
 void never_throws() noexcept { throw_seven(); }
 
-void crash() { *const_cast<volatile int*>(static_cast<int*>(nullptr)) = 1; }
+/// Not as a tail call, which would leave nothing of this plugin on the stack.
+volatile int g_survived = 0;
+void crash() {
+  raise(SIGSEGV);
+  g_survived = 1;
+}
+void write_to_null() { *const_cast<volatile int*>(static_cast<int*>(nullptr)) = 1; }
 
 template <class Work>
 void on_own_thread(Work work) {
@@ -104,6 +110,7 @@ const std::map<std::string, Deed>& deeds() {
       {"fpe", [](const auto&, const auto&) { raise(SIGFPE); }},
       {"handlers", [](const auto&, const auto&) { crash(); }},
       {"own-crash", [](const auto&, const auto&) { on_own_thread(crash); }},
+      {"own-null", [](const auto&, const auto&) { on_own_thread(write_to_null); }},
       {"own-abort", [](const auto&, const auto&) { on_own_thread([] { abort(); }); }},
       {"own-throw", [](const auto&, const auto&) { on_own_thread([] { throw std::runtime_error("nobody hears"); }); }},
       {"own-exit", [](const auto&, const auto&) { on_own_thread([] { exit(0); }); }},
