@@ -54,7 +54,7 @@ unpack_machine_kernel() {
   say "Unpacking the kernel of $package into ${kMachineKernel%/*}"
   mkdir -p "${kMachineKernel%/*}"
   work=$(mktemp -d "${kMachineKernel%/*}/kernel.XXXXXX")
-  (cd "$work" && run_apt download "$package" && dpkg-deb -x "$package"_*.deb .) &&
+  (cd "$work" && run_apt -o APT::Sandbox::User=root download "$package" && dpkg-deb -x "$package"_*.deb .) &&
     mv "$work"/boot/vmlinuz-* "$kMachineKernel" || code=1
   rm -rf "$work"
   return "$code"
