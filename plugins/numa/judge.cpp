@@ -104,8 +104,9 @@ std::int64_t Judge::lacking(const Place& place) const {
       most = std::max(most, missing(place.milli_asked + asked, static_cast<std::int64_t>(place.free) * 1000));
   }
   if (place.memory.known) most = std::max(most, missing(std::max(asked_.memory, asked_.pod_memory), place.memory.free));
-  if (place.outside_pod > 0)
-    most += 1000 * static_cast<std::int64_t>(place.outside_pod) / static_cast<std::int64_t>(place.width);
+  // Away from the pod the narrowest is best again.
+  const std::size_t wider = place.width - std::min(place.width, narrowest_);
+  if (place.outside_pod > 0) most += static_cast<std::int64_t>(300 + 100 * std::min<std::size_t>(wider, 7));
   return std::min<std::int64_t>(most, 1000);
 }
 
@@ -205,11 +206,13 @@ std::string Judge::complaint(const Place& place) const {
         sdk::Set(asked_.pod_nodes).to_string());
   if (asked_.exclusive && place.free < asked_.pod_cpus)
     add("too few for the pod, which asks for " + std::to_string(asked_.pod_cpus));
-  if (asked_.pod_milli > place.milli_free()) add("too few for the pod, which asks for " + milli_text(asked_.pod_milli));
+  if (asked_.pod_milli > std::max<std::int64_t>(0, place.milli_free()))
+    add("too few for the pod, which asks for " + milli_text(asked_.pod_milli));
   const std::int64_t memory = std::max(asked_.memory, asked_.pod_memory);
-  if (!place.memory.holds(memory))
+  if (!place.memory.holds(memory) && (asked_.exclusive || asked_.milli > 0)) {
     add(bytes_text(place.memory.free) + " of " + bytes_text(place.memory.capacity) + " memory free, " +
         bytes_text(memory) + " asked for");
+  }
   if (!place.pages_fit) add("too few huge pages");
   return text;
 }

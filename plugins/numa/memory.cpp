@@ -41,6 +41,7 @@ ReservedMemory::ReservedMemory(std::string_view text) {
     each_ = amount(text, text);
     return;
   }
+  if (text.back() == ',') refuse_reserved(text);
   while (!text.empty()) {
     const std::string_view part = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), part.size() + 1));
