@@ -104,6 +104,7 @@ void NodeMemory::find_homes() {
       }
     }
     homes_.push_back(home);
+    homes_are_own_ = homes_are_own_ && (home == i || nodes[i].memory_only != 0);
   }
 }
 
@@ -179,16 +180,21 @@ void NodeMemory::count_huge_pages(const topolet_ledger& ledger, std::int64_t pag
 
 Room NodeMemory::sum(const std::vector<Room>& rooms, const std::vector<std::uint32_t>& nodes) const {
   Room all;
+  all.known = !nodes.empty();
+  const auto add = [&](std::size_t home) {
+    all.known = all.known && rooms[home].known;
+    all.capacity = add_up(all.capacity, rooms[home].capacity);
+    all.free = add_up(all.free, rooms[home].free);
+  };
+  if (homes_are_own_) {
+    for (const std::uint32_t node : nodes) add(node);
+    return all;
+  }
   std::vector<std::size_t> homes;
   for (const std::uint32_t node : nodes) homes.push_back(homes_[node]);
   std::sort(homes.begin(), homes.end());
   homes.erase(std::unique(homes.begin(), homes.end()), homes.end());
-  for (const std::size_t home : homes) {
-    all.known = all.known && rooms[home].known;
-    all.capacity = add_up(all.capacity, rooms[home].capacity);
-    all.free = add_up(all.free, rooms[home].free);
-  }
-  if (homes.empty()) all.known = false;
+  for (const std::size_t home : homes) add(home);
   return all;
 }
 

@@ -70,6 +70,7 @@ class NodeMemory {
 
   const topolet_topology& topology_;
   std::vector<std::size_t> homes_;
+  bool homes_are_own_ = true;  ///< every node with CPUs has memory
   std::vector<Room> rooms_;
   std::map<std::int64_t, std::vector<Room>> huge_pages_;
 };

@@ -1,7 +1,9 @@
 #include "plugins/numa/place.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <charconv>
 
 namespace topolet::numa {
 namespace {
@@ -90,10 +92,33 @@ std::size_t packages_of(const std::vector<std::uint32_t>& positions, const Groun
 
 }  // namespace
 
+std::string list_of(topolet_set set) {
+  std::string list;
+  const auto append = [&list](std::uint32_t number) {
+    std::array<char, 10> digits;
+    list.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
+  };
+  const auto end = static_cast<std::uint32_t>(set.count * 64);
+  for (std::uint32_t first = 0; first < end; ++first) {
+    if (set.words[first / 64] >> (first % 64) == 0) {
+      first |= 63U;
+      continue;
+    }
+    if (topolet_set_has(set, first) == 0) continue;
+    std::uint32_t last = first;
+    while (topolet_set_has(set, last + 1) != 0) ++last;
+    if (!list.empty()) list += ',';
+    append(first);
+    if (last > first) list += '-', append(last);
+    first = last;
+  }
+  return list;
+}
+
 std::string Place::name() const {
   const std::size_t count = sdk::size_of(nodes);
   if (count == 0) return "the CPUs without a node";
-  std::string text = (count == 1 ? "node " : "nodes ") + Set(nodes).to_string();
+  std::string text = (count == 1 ? "node " : "nodes ") + list_of(nodes);
   if (has_others) text += " and the CPUs without one";
   return text;
 }

@@ -13,6 +13,9 @@
 
 namespace topolet::numa {
 
+/// A set in the kernel's list format, "0-3,8": sdk::Set::to_string() without its copies, for every candidate.
+std::string list_of(topolet_set set);
+
 struct Place {
   topolet_set nodes{};
   bool has_others = false;       ///< CPUs that no node covers
