@@ -72,6 +72,8 @@ class Bookings {
   void started(const ContainerKey& key);
   /// Changes what a container asks for, its CPUs staying.
   void resize(const ContainerKey& key, const Demand& demand);
+  /// Deals in other CPUs from now on; see Ledger::set_rules().
+  void set_rules(LedgerRules rules);
   /// Gives everything back. `cause` as in EndedRow.
   void release(const ContainerKey& key, const std::string& cause);
 

@@ -251,29 +251,81 @@ Decision Lifecycle::decide_anew(const Holding& before, const ReplacementWish& wi
   return room_.placer.place_within(room_.bookings.ledger(), before.workload, nodes);
 }
 
+namespace {
+
+/// Whether where it runs is topolet's to say, now.
+bool may_be_moved(const Holding& holding) {
+  return holding.state == HoldingState::kBound && !holding.conflict && holding.placement.mode != Mode::kForeign &&
+         holding.workload.kubelet_cpus.empty();
+}
+
+}  // namespace
+
 void Lifecycle::re_place(const ReplacementWish& wish) {
   const Holding* wished = room_.bookings.ledger().find(wish.key);
-  if (wished == nullptr || wished->state != HoldingState::kBound || wished->conflict ||
-      wished->placement.mode == Mode::kForeign || !wished->workload.kubelet_cpus.empty()) {
+  if (wished == nullptr || !may_be_moved(*wished)) {
     return room_.log.debug("{}: container {} cannot be placed anew now", wish.plugin, wish.key.name);
   }
+  move(*wished, [this, wish](const Holding& before) -> std::optional<Decision> {
+    Decision decision = decide_anew(before, wish);
+    if (decision.denied || decision.placement.mode != before.placement.mode) return std::nullopt;
+    decision.reason = wish.plugin + " wished it: " + wish.reason + "; " + decision.reason;
+    return decision;
+  });
+}
+
+void Lifecycle::leave_all_but(const CpuSet& allowed) {
+  std::vector<ContainerKey> keys;
+  for (const auto& [key, holding] : room_.bookings.ledger().holdings()) {
+    const CpuSet own = holding.placement.cpus | holding.placement.withheld;
+    if (holding.placement.mode == Mode::kExclusive && may_be_moved(holding) && !own.is_subset_of(allowed)) {
+      keys.push_back(key);
+    }
+  }
+  for (const ContainerKey& key : keys) {
+    move(*room_.bookings.ledger().find(key),
+         [this, allowed](const Holding& before) -> std::optional<Decision> { return decide_without(before, allowed); });
+  }
+}
+
+/// For a container that holds CPUs which are gone: other ones, else those that are left, else the pool.
+Decision Lifecycle::decide_without(const Holding& before, const CpuSet& allowed) const {
+  const Ledger& ledger = room_.bookings.ledger();
+  const std::string gone = "CPUs " + (before.placement.cpus - allowed).to_string() + " are gone; ";
+  Decision decision = room_.placer.place(ledger, before.workload);
+  if (decision.denied || decision.placement.mode != Mode::kExclusive) {
+    const std::string why = decision.reason;
+    decision = {};
+    decision.placement = before.placement;
+    decision.placement.cpus &= allowed;
+    decision.placement.withheld &= allowed;
+    decision.nodes = room_.placer.topology()->nodes_of(decision.placement.cpus);
+    decision.reason = "it keeps what is left: " + why;
+    if (decision.placement.cpus.empty()) decision = room_.placer.adopt(ledger, before.workload);
+  }
+  decision.reason = gone + decision.reason;
+  return decision;
+}
+
+void Lifecycle::move(const Holding& moved, std::function<std::optional<Decision>(const Holding&)> decide) {
   room_.lanes.run(
-      wished->container_id, Lanes::Needs::kSettled,
-      [this, wish](const Status& status, const Lanes::OperationDone& done) {
-        const Holding* held = room_.bookings.ledger().find(wish.key);
+      moved.container_id, Lanes::Needs::kSettled,
+      [this, key = moved.workload.key, decide = std::move(decide)](const Status& status,
+                                                                   const Lanes::OperationDone& done) {
+        const Holding* held = room_.bookings.ledger().find(key);
         if (!status || held == nullptr) return done(false);
         const Holding before = *held;
-        Decision decision = decide_anew(before, wish);
-        if (decision.denied || decision.placement.mode != before.placement.mode) return done(false);
+        std::optional<Decision> decision = decide(before);
+        if (!decision) return done(false);
         // Memory moves while the write blocks, so the nodes of a running container only grow.
-        if (!before.placement.mems.empty()) decision.placement.mems |= before.placement.mems;
-        decision.placement.added = before.placement.added;
-        if (decision.placement == before.placement && decision.within == before.within) return done(false);
+        if (!before.placement.mems.empty()) decision->placement.mems |= before.placement.mems;
+        decision->placement.added = before.placement.added;
+        if (decision->placement == before.placement && decision->within == before.within) return done(false);
         if (before.placement.mode == Mode::kExclusive) {
-          decision.placement.withheld |= before.placement.cpus - decision.placement.cpus;
+          decision->placement.withheld |=
+              (before.placement.cpus - decision->placement.cpus) & room_.bookings.ledger().rules().allowed;
         }
-        decision.reason = wish.plugin + " wished it: " + wish.reason + "; " + decision.reason;
-        const auto in_the_way = room_.bookings.place(before.workload, decision, "re-placed");
+        const auto in_the_way = room_.bookings.place(before.workload, *decision, "re-placed");
         room_.lanes.when_all_settled(in_the_way, kNeighboursTimeout, [this, before, done](const Status& settled) {
           if (!settled) {
             room_.bookings.restore(before, "the neighbours could not be moved: " + settled.error().message);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class Lifecycle {
   /// A plugin wishes that a container be placed anew. What the kubelet bound, or what is not settled, stays.
   void re_place(const ReplacementWish& wish);
 
+  /// Places those anew who hold CPUs that are not `allowed`.
+  void leave_all_but(const CpuSet& allowed);
+
   /// Reads back what a container that runs may run on; a difference is audited and repaired.
   void verify(const std::string& container_id);
   /// The same without asking the runtime, where the kernel can be read and agrees.
@@ -50,6 +54,9 @@ class Lifecycle {
   std::vector<std::string> book_update(const Holding& before, const UpdateRequest& update);
   void send_update(const std::shared_ptr<Call>& call, const Holding& before, Lanes::OperationDone done);
   Decision decide_anew(const Holding& before, const ReplacementWish& wish) const;
+  Decision decide_without(const Holding& before, const CpuSet& allowed) const;
+  /// Places a container anew, once nothing else is under way for it: where `decide` says, or not at all.
+  void move(const Holding& moved, std::function<std::optional<Decision>(const Holding&)> decide);
   void let_go_once_settled(const Holding& before);
   void take_back(const Holding& before, const Answer& answer);
 

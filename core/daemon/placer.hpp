@@ -39,6 +39,12 @@ class Placer {
 
   const std::shared_ptr<const Topology>& topology() const { return parts_.topology; }
 
+  /// Places on another machine from now on, or on the same with other CPUs.
+  void set_machine(std::shared_ptr<const Topology> topology, std::vector<Candidate> candidates) {
+    parts_.topology = std::move(topology);
+    parts_.candidates = std::move(candidates);
+  }
+
   /// Whether a container found on `cpus` would have got just so many for itself, and may keep them.
   bool may_keep(const Ledger& ledger, const Workload& workload, const CpuSet& cpus) const {
     const PolicyRequest asked = request(ledger, workload);
