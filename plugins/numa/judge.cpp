@@ -69,15 +69,18 @@ Judge::Judge(const topolet_topology& topology, const std::vector<Place>& places,
       some_lack_ = true;
       continue;
     }
-    distances_[width_of(place)].include(place.distance);
-    measures_[{width_of(place), place.distance}].include(measure(place));
+    distances_[width_of(place)].include(distance_of(place));
+    if (!crowds_out(place)) measures_[{width_of(place), distance_of(place)}].include(measure(place));
   }
 }
 
 bool Judge::could_hold(const Place& place) const {
-  if (asked_.exclusive && place.cpus < std::max(asked_.cpus, asked_.pod_cpus)) return false;
-  if (asked_.memory_bound) return place.memory.could_hold(std::max(asked_.memory, asked_.pod_memory));
-  return asked_.exclusive || static_cast<std::int64_t>(place.cpus) * 1000 >= asked_.milli;
+  const bool memory = place.memory.could_hold(std::max(asked_.memory, asked_.pod_memory));
+  if (asked_.memory_bound && !memory) return false;
+  // Memory that is not bound denies nobody a width, but one without enough of it is none to strive for.
+  if (!asked_.deniable() && !memory) return false;
+  if (asked_.exclusive) return place.cpus >= std::max(asked_.cpus, asked_.pod_cpus);
+  return asked_.deniable() || static_cast<std::int64_t>(place.cpus) * 1000 >= asked_.milli;
 }
 
 bool Judge::holds(const Place& place) const {
@@ -111,9 +114,17 @@ std::int64_t Judge::lacking(const Place& place) const {
 }
 
 std::int64_t Judge::measure(const Place& place) const {
-  if (asked_.exclusive) return static_cast<std::int64_t>(place.free);
-  if (asked_.milli > 0) return place.milli_free();
-  return place.memory.known ? place.memory.free >> 20 : place.milli_free();
+  if (asked_.exclusive || asked_.milli > 0 || !place.memory.known) return place.milli_free();
+  return place.memory.free >> 20;
+}
+
+bool Judge::crowds_out(const Place& place) const {
+  return asked_.exclusive && place.milli_asked > 0 &&
+         place.milli_free() < static_cast<std::int64_t>(asked_.cpus) * 1000;
+}
+
+std::uint32_t Judge::distance_of(const Place& place) const {
+  return distances_known_ ? place.distance : static_cast<std::uint32_t>(place.packages);
 }
 
 Judge::Width Judge::width_of(const Place& place) const { return {by_socket_ ? place.packages : 0, place.width}; }
@@ -181,6 +192,19 @@ std::int32_t Judge::for_nodes(const Place& place) const {
   return kNodeStep * static_cast<std::int32_t>(std::min(more, kNodeSteps));
 }
 
+std::int32_t Judge::for_strategy(const Place& place) const {
+  if (crowds_out(place)) return kStrategyFirst + kStrategySpan;
+  const Range& measures = measures_.at({width_of(place), distance_of(place)});
+  const bool packed = options_.strategy == Strategy::kPacked;
+  return penalty(measure(place), packed ? measures.low : measures.high, packed ? measures.high : measures.low,
+                 kStrategyFirst, kStrategySpan);
+}
+
+std::string Judge::whose_strategy(const Place& place) const {
+  if (crowds_out(place)) return "shared containers there ask for " + milli_text(place.milli_asked);
+  return options_.strategy == Strategy::kPacked ? "a fuller one fits too" : "an emptier one fits too";
+}
+
 std::string Judge::praise(const Place& place) const {
   if (asked_.exclusive) {
     const char* const verb = place.width > 1                 ? " together hold all "
@@ -221,29 +245,26 @@ Verdict Judge::weigh(const Place& place) const {
   std::string reason = praise(place);
   if (const std::int64_t lacks = lacking(place); lacks > 0) {
     const auto worse = static_cast<std::int32_t>(lacks * (kLacksSomething - kWorst) / 1000);
-    return {false, kLacksSomething - worse, reason + complaint(place)};
+    return {Verdict::Kind::kScore, kLacksSomething - worse, reason + complaint(place)};
   }
   const Range& distances = distances_.at(width_of(place));
-  const Range& measures = measures_.at({width_of(place), place.distance});
-  const bool packed = options_.strategy == Strategy::kPacked;
   const std::int32_t nodes = for_nodes(place);
   const std::int32_t distance =
-      penalty(place.distance, distances.low, distances.high,
+      penalty(distance_of(place), distances.low, distances.high,
               options_.prefer_closest_numa_nodes ? kClosestFirst : kDistanceFirst, kDistanceSpan);
-  const std::int32_t strategy = penalty(measure(place), packed ? measures.low : measures.high,
-                                        packed ? measures.high : measures.low, kStrategyFirst, kStrategySpan);
+  const std::int32_t strategy = for_strategy(place);
   if (nodes > 0) reason += "; " + counted(narrowest_, "node") + " could";
-  if (distance > 0) reason += "; others as wide are closer";
-  if (strategy > 0) reason += packed ? "; a fuller one fits too" : "; an emptier one fits too";
+  if (distance > 0) reason += distances_known_ ? "; others as wide are closer" : "; others are of fewer packages";
+  if (strategy > 0) reason += "; " + whose_strategy(place);
   if (place.width > 1 && !distances_known_) reason += "; distances not known, 10 and 20 assumed";
   const std::int32_t least = some_lack_ ? kLacksNothing : kWorst;
-  return {false, std::max(least, kBest - nodes - distance - strategy), std::move(reason)};
+  return {Verdict::Kind::kScore, std::max(least, kBest - nodes - distance - strategy), std::move(reason)};
 }
 
 Verdict Judge::judge(const Place& place) const {
   Verdict verdict;
   if (std::string why_not = refusal(place); !why_not.empty()) {
-    verdict = {true, 0, std::move(why_not)};
+    verdict = {Verdict::Kind::kReject, 0, std::move(why_not)};
   } else {
     verdict = weigh(place);
   }

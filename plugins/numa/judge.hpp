@@ -35,7 +35,12 @@ class Judge {
   bool is_aligned(const Place& place) const;
   /// Thousandths of what is asked for that a place where the container can run lacks; 0: it has all.
   std::int64_t lacking(const Place& place) const;
+  /// What the strategy goes by.
   std::int64_t measure(const Place& place) const;
+  /// Exclusive CPUs there would leave the shared containers fewer than they ask for.
+  bool crowds_out(const Place& place) const;
+  /// Of machines that do not tell: packages, which are farther apart than the nodes inside.
+  std::uint32_t distance_of(const Place& place) const;
   Width width_of(const Place& place) const;
 
   std::string refusal(const Place& place) const;
@@ -45,6 +50,8 @@ class Judge {
   std::string complaint(const Place& place) const;
   std::string subject(const Place& place) const;
   std::int32_t for_nodes(const Place& place) const;
+  std::int32_t for_strategy(const Place& place) const;
+  std::string whose_strategy(const Place& place) const;
   Verdict weigh(const Place& place) const;
 
   const Asked& asked_;

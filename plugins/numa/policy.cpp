@@ -85,7 +85,11 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
   const Asked asked = asked_of(request, options_);
   std::string refusal = asked.bad_annotation;
   if (refusal.empty()) refusal = smt_alignment_error(request, asked, options_);
-  if (!refusal.empty()) return std::vector<Verdict>(request.candidate_count, Verdict{true, 0, refusal});
+  if (!refusal.empty()) return {request.candidate_count, Verdict{Verdict::Kind::kReject, 0, std::move(refusal)}};
+  if (asked.alignment == Alignment::kNone && asked.exclusive) {
+    return {request.candidate_count,
+            Verdict{Verdict::Kind::kAbstain, 0, "policy none: any node will do, CPUs in the kubelet's order"}};
+  }
   if (asked.alignment == Alignment::kNone || asked.nothing()) return {};
 
   const NodeMemory memory(*request.topology, *request.ledger, options_.reserved_memory,
@@ -130,10 +134,16 @@ MemoryBinding Policy::adjust(const topolet_adjust_request& adjusting) const {
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const {
   const std::vector<Verdict> verdicts = score(request);
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    if (verdicts[i].reject) {
-      scores.reject(i, verdicts[i].reason);
-    } else {
-      scores.score(i, verdicts[i].score, verdicts[i].reason);
+    switch (verdicts[i].kind) {
+      case Verdict::Kind::kScore:
+        scores.score(i, verdicts[i].score, verdicts[i].reason);
+        break;
+      case Verdict::Kind::kReject:
+        scores.reject(i, verdicts[i].reason);
+        break;
+      case Verdict::Kind::kAbstain:
+        scores.abstain(i, verdicts[i].reason);
+        break;
     }
   }
 }

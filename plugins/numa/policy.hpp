@@ -44,8 +44,9 @@ struct PolicyOptions {
 PolicyOptions read_options(const sdk::Options& options);
 
 struct Verdict {
-  bool reject = false;
-  std::int32_t score = 0;  ///< −100…100; unless rejected
+  enum class Kind : std::uint8_t { kScore, kReject, kAbstain };
+  Kind kind = Kind::kScore;
+  std::int32_t score = 0;  ///< −100…100, of kScore
   std::string reason;
 };
 
@@ -64,8 +65,7 @@ class Policy {
  public:
   explicit Policy(PolicyOptions options) : options_(std::move(options)) {}
 
-  /// One verdict per candidate; none at all for a container that it has no opinion on: one that asks for nothing, and
-  /// any under policy none.
+  /// One verdict per candidate; none at all for a shared container that asks for nothing, or under policy none.
   /// The narrowest width that could hold the demand if nobody else ran there gets 100; each node more costs 30, farther
   /// nodes of the same width 11–19, and what the strategy prefers of equals makes up to 10. Candidates where the
   /// container can run but finds too little of something get −60 and less.

@@ -69,6 +69,15 @@ struct Scene {
   FakeHost host;
 };
 
+/// The distance of machines that know none.
+std::size_t packages_of(const Machine& machine, topolet_set cpus) {
+  std::size_t packages = 0;
+  for (std::size_t i = 0; i < machine.view().package_count; ++i) {
+    packages += sdk::size_of_both(machine.view().packages[i], cpus) > 0 ? 1 : 0;
+  }
+  return packages;
+}
+
 class NumaOnMachine : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(NumaOnMachine, AdmitsExactlyWhatThePolicySays) {
@@ -98,8 +107,8 @@ TEST_P(NumaOnMachine, PrefersFewerNodesThenCloserOnesThenTheStrategys) {
     for (std::size_t i = 0; i < verdicts.size(); ++i) {
       const topolet_candidate& candidate = scene.request->view().candidates[i];
       if (verdicts[i].kind != TOPOLET_VERDICT_SCORE) continue;
-      const auto key = [](const topolet_candidate& c) {
-        return std::tuple(sdk::size_of(c.nodes), c.distance, sdk::size_of(c.free));
+      const auto key = [&scene](const topolet_candidate& c) {
+        return std::tuple(sdk::size_of(c.nodes), packages_of(scene.machine, c.cpus), sdk::size_of(c.free));
       };
       if (best != nullptr && score == verdicts[i].score) continue;
       if (best != nullptr) {

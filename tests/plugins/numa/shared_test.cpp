@@ -72,6 +72,15 @@ TEST_F(NumaShared, CountsWhatExclusiveContainersTookFromThePool) {
   EXPECT_EQ(score(burstable(800))[0].score, 100) << "nobody asks for that one";
 }
 
+TEST_F(NumaShared, AreNotCrowdedOutWhileAnotherNodeIsAsGood) {
+  ledger_.place_shared(burstable(2500), machine_.cpus_of_node(0));
+  const Request request(machine_, ledger_, {}, 2);
+  const auto verdicts = Plugin(topolet_plugin_v1, host_).score(request);
+  EXPECT_EQ(verdicts[0].reason, "node 0 holds all 2 CPUs (4 free); shared containers there ask for 2.5");
+  EXPECT_EQ(verdicts[0].score, 90);
+  EXPECT_EQ(verdicts[1].score, 100);
+}
+
 TEST_F(NumaShared, TakesSeveralNodesForWhatNoneHolds) {
   const auto verdicts = score(burstable(5500));
   EXPECT_EQ(verdicts[2].score, 100);
