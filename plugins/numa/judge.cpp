@@ -207,10 +207,9 @@ std::string Judge::whose_strategy(const Place& place) const {
 
 std::string Judge::praise(const Place& place) const {
   if (asked_.exclusive) {
-    const char* const verb = place.width > 1                 ? " together hold all "
-                             : sdk::size_of(place.nodes) > 0 ? " holds all "
-                                                             : " hold all ";
-    return place.name() + verb + counted(asked_.cpus, "CPU") + " (" + std::to_string(place.free) + " free)";
+    const std::string all = asked_.cpus == 1 ? "the CPU" : "all " + counted(asked_.cpus, "CPU");
+    const char* const verb = place.width > 1 ? " together hold " : sdk::size_of(place.nodes) > 0 ? " holds " : " hold ";
+    return place.name() + verb + all + " (" + std::to_string(place.free) + " free)";
   }
   const char* const verb = place.width > 1 || sdk::size_of(place.nodes) == 0 ? " have " : " has ";
   if (asked_.milli == 0) {
@@ -262,12 +261,10 @@ Verdict Judge::weigh(const Place& place) const {
 }
 
 Verdict Judge::judge(const Place& place) const {
-  Verdict verdict;
   if (std::string why_not = refusal(place); !why_not.empty()) {
-    verdict = {Verdict::Kind::kReject, 0, std::move(why_not)};
-  } else {
-    verdict = weigh(place);
+    return {Verdict::Kind::kReject, 0, std::move(why_not)};
   }
+  Verdict verdict = weigh(place);
   if (!asked_.note.empty()) verdict.reason += "; " + asked_.note;
   return verdict;
 }

@@ -125,7 +125,7 @@ MemoryBinding Policy::adjust(const topolet_adjust_request& adjusting) const {
   std::optional<Set> nodes =
       memory_nodes(*request.topology, memory, asked.memory, adjusting.cpus, candidate.nodes, adjusting.memory);
   if (!nodes) {
-    return {std::nullopt, "memory not bound: no nodes near its CPUs have " + bytes_text(asked.memory) + " free"};
+    return {std::nullopt, "memory not bound: " + bytes_text(asked.memory) + " are free on no nodes that it may use"};
   }
   std::string reason = "memory bound to node" + std::string(nodes->size() == 1 ? " " : "s ") + nodes->to_string();
   return {std::move(nodes), std::move(reason)};
