@@ -34,7 +34,8 @@ void ask_for_pod(const topolet_workload& workload, Asked& asked) {
   asked.pod_nodes = workload.pod_nodes;
   if (sdk::size_of(workload.pod_nodes) > 0) return;
   const std::int64_t milli = positive(workload.pod_demand->cpu_request_milli);
-  const auto cpus = static_cast<std::size_t>(milli / 1000 + (milli % 1000 == 0 ? 0 : 1));
+  // Parts of CPUs are those of containers that share.
+  const auto cpus = static_cast<std::size_t>(milli / 1000);
   if (asked.exclusive && cpus > asked.cpus) asked.pod_cpus = cpus;
   if (!asked.exclusive && milli > asked.milli) asked.pod_milli = milli;
   const std::int64_t memory = memory_of(*workload.pod_demand);

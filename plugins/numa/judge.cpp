@@ -47,9 +47,12 @@ void Judge::Range::include(std::int64_t value) {
 Judge::Judge(const topolet_topology& topology, const std::vector<Place>& places, const Asked& asked,
              const PolicyOptions& options)
     : asked_(asked), options_(options), distances_known_(topology.distances_known != 0) {
+  make_wish(places);
   std::size_t nodes = 0;
   std::size_t packages = 0;
+  std::size_t for_cpus = SIZE_MAX;
   for (const Place& place : places) {
+    if (has_cpus(place)) for_cpus = std::min(for_cpus, place.width);
     widest_ = std::max(widest_, place.width);
     nodes = std::max(nodes, sdk::size_of(place.nodes));
     packages = std::max(packages, place.packages);
@@ -57,6 +60,7 @@ Judge::Judge(const topolet_topology& topology, const std::vector<Place>& places,
   }
   // What nothing could hold is denied by whoever counts what is free, not for its width.
   if (narrowest_ == SIZE_MAX) narrowest_ = widest_;
+  wide_for_memory_ = for_cpus < narrowest_;
   by_socket_ =
       options.align_by_socket && asked.alignment != Alignment::kSingleNumaNode && packages > 0 && packages <= nodes;
   if (by_socket_) {
@@ -74,13 +78,31 @@ Judge::Judge(const topolet_topology& topology, const std::vector<Place>& places,
   }
 }
 
-bool Judge::could_hold(const Place& place) const {
-  const bool memory = place.memory.could_hold(std::max(asked_.memory, asked_.pod_memory));
-  if (asked_.memory_bound && !memory) return false;
-  // Memory that is not bound denies nobody a width, but one without enough of it is none to strive for.
-  if (!asked_.deniable() && !memory) return false;
-  if (asked_.exclusive) return place.cpus >= std::max(asked_.cpus, asked_.pod_cpus);
+/// What nothing holds is no reason to prefer one place to another.
+void Judge::make_wish(const std::vector<Place>& places) {
+  const auto any = [&](auto holds_it) {
+    return std::any_of(places.begin(), places.end(), [&](const Place& p) { return holds(p) && holds_it(p); });
+  };
+  const bool pod_fits = any([&](const Place& p) { return p.free >= asked_.pod_cpus; });
+  wish_.cpus = std::max(asked_.cpus, pod_fits ? asked_.pod_cpus : 0);
+  const bool pod_shares = any([&](const Place& p) { return p.milli_free() >= asked_.pod_milli; });
+  wish_.milli = std::max(asked_.milli, pod_shares ? asked_.pod_milli : 0);
+  for (const std::int64_t memory : {asked_.memory, asked_.pod_memory}) {
+    if (any([&](const Place& p) { return p.memory.holds(memory); })) wish_.memory = std::max(wish_.memory, memory);
+  }
+  wish_.pages = any([](const Place& p) { return p.pages_fit; });
+}
+
+bool Judge::has_cpus(const Place& place) const {
+  if (asked_.exclusive) return place.cpus >= (asked_.deniable() ? std::max(asked_.cpus, asked_.pod_cpus) : wish_.cpus);
   return asked_.deniable() || static_cast<std::int64_t>(place.cpus) * 1000 >= asked_.milli;
+}
+
+bool Judge::could_hold(const Place& place) const {
+  if (!has_cpus(place)) return false;
+  if (asked_.memory_bound) return place.memory.could_hold(std::max(asked_.memory, asked_.pod_memory));
+  // Memory that is not bound denies nobody a width, but one without enough of it is none to strive for.
+  return asked_.deniable() || place.memory.could_hold(wish_.memory);
 }
 
 bool Judge::holds(const Place& place) const {
@@ -96,17 +118,14 @@ bool Judge::is_aligned(const Place& place) const {
 }
 
 std::int64_t Judge::lacking(const Place& place) const {
-  std::int64_t most = place.pages_fit ? 0 : 500;
-  const auto cpus = static_cast<std::int64_t>(std::max(asked_.cpus, asked_.pod_cpus));
+  std::int64_t most = wish_.pages && !place.pages_fit ? 500 : 0;
   if (asked_.exclusive) {
-    most = std::max(most, missing(cpus, static_cast<std::int64_t>(place.free)));
-  } else {
+    most = std::max(most, missing(static_cast<std::int64_t>(wish_.cpus), static_cast<std::int64_t>(place.free)));
+  } else if (wish_.milli > 0) {
     // The whole load counts: of two nodes that are asked for too much the less loaded is better.
-    const std::int64_t asked = std::max(asked_.milli, asked_.pod_milli);
-    if (asked > 0)
-      most = std::max(most, missing(place.milli_asked + asked, static_cast<std::int64_t>(place.free) * 1000));
+    most = std::max(most, missing(place.milli_asked + wish_.milli, static_cast<std::int64_t>(place.free) * 1000));
   }
-  if (place.memory.known) most = std::max(most, missing(std::max(asked_.memory, asked_.pod_memory), place.memory.free));
+  if (place.memory.known) most = std::max(most, missing(wish_.memory, place.memory.free));
   // Away from the pod the narrowest is best again.
   const std::size_t wider = place.width - std::min(place.width, narrowest_);
   if (place.outside_pod > 0) most += static_cast<std::int64_t>(300 + 100 * std::min<std::size_t>(wider, 7));
@@ -227,16 +246,17 @@ std::string Judge::complaint(const Place& place) const {
   if (place.outside_pod > 0)
     add("the pod is on " + std::string(sdk::size_of(asked_.pod_nodes) == 1 ? "node " : "nodes ") +
         sdk::Set(asked_.pod_nodes).to_string());
-  if (asked_.exclusive && place.free < asked_.pod_cpus)
-    add("too few for the pod, which asks for " + std::to_string(asked_.pod_cpus));
-  if (asked_.pod_milli > std::max<std::int64_t>(0, place.milli_free()))
-    add("too few for the pod, which asks for " + milli_text(asked_.pod_milli));
-  const std::int64_t memory = std::max(asked_.memory, asked_.pod_memory);
-  if (!place.memory.holds(memory) && (asked_.exclusive || asked_.milli > 0)) {
-    add(bytes_text(place.memory.free) + " of " + bytes_text(place.memory.capacity) + " memory free, " +
-        bytes_text(memory) + " asked for");
+  if (asked_.exclusive && place.free < wish_.cpus) {
+    add("too few for the pod, which asks for " + std::to_string(wish_.cpus));
   }
-  if (!place.pages_fit) add("too few huge pages");
+  if (wish_.milli > asked_.milli && wish_.milli > place.milli_free()) {
+    add("too few for the pod, which asks for " + milli_text(wish_.milli));
+  }
+  if (!place.memory.holds(wish_.memory) && (asked_.exclusive || asked_.milli > 0)) {
+    add(bytes_text(place.memory.free) + " of " + bytes_text(place.memory.capacity) + " memory free, " +
+        bytes_text(wish_.memory) + " asked for");
+  }
+  if (wish_.pages && !place.pages_fit) add("too few huge pages");
   return text;
 }
 
@@ -253,6 +273,9 @@ Verdict Judge::weigh(const Place& place) const {
               options_.prefer_closest_numa_nodes ? kClosestFirst : kDistanceFirst, kDistanceSpan);
   const std::int32_t strategy = for_strategy(place);
   if (nodes > 0) reason += "; " + counted(narrowest_, "node") + " could";
+  if (wide_for_memory_ && place.width == narrowest_) {
+    reason += "; fewer could not hold the memory, " + bytes_text(std::max(asked_.memory, asked_.pod_memory));
+  }
   if (distance > 0) reason += distances_known_ ? "; others as wide are closer" : "; others are of fewer packages";
   if (strategy > 0) reason += "; " + whose_strategy(place);
   if (place.width > 1 && !distances_known_) reason += "; distances not known, 10 and 20 assumed";

@@ -30,6 +30,16 @@ class Judge {
   };
   using Width = std::pair<std::size_t, std::size_t>;  ///< packages that count, nodes
 
+  /// What is sought beyond what must be there.
+  struct Wish {
+    std::size_t cpus = 0;
+    std::int64_t milli = 0;
+    std::int64_t memory = 0;
+    bool pages = false;
+  };
+
+  void make_wish(const std::vector<Place>& places);
+  bool has_cpus(const Place& place) const;    ///< if the machine were empty
   bool could_hold(const Place& place) const;  ///< if the machine were empty
   bool holds(const Place& place) const;       ///< what must be there
   bool is_aligned(const Place& place) const;
@@ -59,6 +69,8 @@ class Judge {
   bool by_socket_ = false;  ///< nodes of one package are as good as one node
   bool distances_known_ = false;
   bool some_lack_ = false;
+  bool wide_for_memory_ = false;  ///< the narrowest is so wide for the memory's sake
+  Wish wish_;
   std::size_t widest_ = 0;
   std::size_t narrowest_ = SIZE_MAX;        ///< nodes that could hold the demand on an empty machine
   std::size_t fewest_packages_ = SIZE_MAX;  ///< that many nodes have at least

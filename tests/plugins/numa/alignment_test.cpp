@@ -156,7 +156,7 @@ TEST_F(NumaAlignment, PrefersCloseNodesAndSaysWhenItDoesNotKnow) {
 }
 
 TEST_F(NumaAlignment, PodScopeJudgesTheFirstContainerByThePod) {
-  const Container first{.pod_cpu_request_milli = 3500};
+  const Container first{.pod_cpu_request_milli = 4500};
   ledger_.place_exclusive({.name = "other"}, set_of({0}));
   EXPECT_EQ(best({}, first, 2), "0") << "the fullest node";
   EXPECT_EQ(best({{"scope", "pod"}}, first, 2), "1") << "node 0 has not four free";
@@ -165,6 +165,12 @@ TEST_F(NumaAlignment, PodScopeJudgesTheFirstContainerByThePod) {
   EXPECT_EQ(best({{"scope", "pod"}, {"policy", "restricted"}}, first, 2), "denied");
   EXPECT_EQ(reason(score({{"scope", "pod"}, {"policy", "restricted"}}, first, 2), set_of({1})),
             "node 1 has 3 of 4 CPUs free, 4 asked for by the pod");
+}
+
+TEST_F(NumaAlignment, PodScopeForgetsAPodThatIsTooLargeUnlessItMayDeny) {
+  const Container first{.pod_cpu_request_milli = 40000};
+  EXPECT_EQ(best({{"scope", "pod"}}, first, 2), "0");
+  EXPECT_EQ(best({{"scope", "pod"}, {"policy", "restricted"}}, first, 2), "denied");
 }
 
 TEST_F(NumaAlignment, PodScopeKeepsLaterContainersTogether) {

@@ -99,6 +99,18 @@ TEST_F(NumaMemory, WithoutBindOnlyPrefersWhereThereIsRoom) {
   EXPECT_EQ(verdicts[1].score, 100);
 }
 
+TEST_F(NumaMemory, WithoutBindStrivesForNothingThatNobodyHas) {
+  const Request request(machine_, ledger_, asking(100 * kGiB), 2);
+  const auto verdicts = Plugin(topolet_plugin_v1, host_).score(request);
+  EXPECT_EQ(verdicts[request.position(set_of({0}))].score, 100);
+  EXPECT_EQ(verdicts[request.position(set_of({0, 1}))].score, 70);
+}
+
+TEST_F(NumaMemory, SaysThatItIsWideForTheMemory) {
+  EXPECT_THAT(score(asking(6 * kGiB), 2)[at(set_of({0, 1}))].reason,
+              HasSubstr("; fewer could not hold the memory, 6.0 GiB"));
+}
+
 TEST_F(NumaMemory, BindsToTheNodesOfTheCpus) {
   EXPECT_EQ(bound(asking(kGiB), 2, set_of({1}), set_of({4, 5})), "1");
   EXPECT_EQ(bound(asking(kGiB), 2, set_of({0, 1}), set_of({0, 4})), "0-1");
