@@ -148,28 +148,25 @@ std::uint32_t Judge::distance_of(const Place& place) const {
 
 Judge::Width Judge::width_of(const Place& place) const { return {by_socket_ ? place.packages : 0, place.width}; }
 
-/// A wide set is one of many: what is wrong with it is said without its name, so that a denial stays readable.
-std::string Judge::subject(const Place& place) const {
-  return place.width == 1 || place.width == widest_ ? place.name() : counted(place.width, "node") + " together";
-}
+/// A set of several nodes is one of many: without name and numbers they all say the same, and a denial stays readable.
+bool Judge::is_named(const Place& place) const { return place.width == 1 || place.width == widest_; }
 
 std::string Judge::cpu_shortage(const Place& place) const {
   const std::size_t wanted = std::max(asked_.cpus, asked_.deniable() ? asked_.pod_cpus : 0);
   if (!asked_.exclusive || place.free >= wanted) return "";
-  const std::string what = place.cpus < wanted
-                               ? "only " + counted(place.cpus, "CPU")
-                               : std::to_string(place.free) + " of " + counted(place.cpus, "CPU") + " free";
+  std::string what = std::to_string(place.free) + " of " + counted(place.cpus, "CPU") + " free";
+  if (place.cpus < wanted) what = "only " + counted(place.cpus, "CPU");
+  if (!is_named(place)) what = "too few CPUs free";
   return what + ", " + std::to_string(wanted) + " asked for" + (wanted > asked_.cpus ? " by the pod" : "");
 }
 
 std::string Judge::memory_shortage(const Place& place) const {
-  const std::int64_t wanted = std::max(asked_.memory, asked_.deniable() ? asked_.pod_memory : 0);
   if (!asked_.memory_bound) return "";
+  const std::int64_t wanted = std::max(asked_.memory, asked_.deniable() ? asked_.pod_memory : 0);
   if (!place.memory.holds(wanted)) {
-    const std::string of_pod = wanted > asked_.memory ? " by the pod" : "";
-    const std::string asked = ", " + bytes_text(wanted) + " asked for" + of_pod;
-    if (!place.memory.could_hold(wanted)) return "only " + bytes_text(place.memory.capacity) + " memory" + asked;
-    return bytes_text(place.memory.free) + " of " + bytes_text(place.memory.capacity) + " memory free" + asked;
+    std::string what = bytes_text(place.memory.free) + " of " + bytes_text(place.memory.capacity) + " memory free";
+    if (!is_named(place)) what = "too little memory free";
+    return what + ", " + bytes_text(wanted) + " asked for" + (wanted > asked_.memory ? " by the pod" : "");
   }
   if (place.pages_fit) return "";
   std::string asked;
@@ -193,7 +190,8 @@ std::string Judge::refusal(const Place& place) const {
   const std::string memory = memory_shortage(place);
   if (!cpus.empty() || !memory.empty()) {
     const char* const has = place.width == 1 && sdk::size_of(place.nodes) == 1 ? " has " : " have ";
-    return subject(place) + has + cpus + (!cpus.empty() && !memory.empty() ? ", and " : "") + memory;
+    const std::string subject = is_named(place) ? place.name() : counted(place.width, "node") + " together";
+    return subject + has + cpus + (!cpus.empty() && !memory.empty() ? ", and " : "") + memory;
   }
   if (asked_.deniable() && place.outside_pod > 0) {
     return "outside the nodes " + sdk::Set(asked_.pod_nodes).to_string() + " that the pod was given (scope = pod)";

@@ -53,12 +53,12 @@ class Judge {
   std::uint32_t distance_of(const Place& place) const;
   Width width_of(const Place& place) const;
 
+  bool is_named(const Place& place) const;
   std::string refusal(const Place& place) const;
   std::string cpu_shortage(const Place& place) const;
   std::string memory_shortage(const Place& place) const;
   std::string praise(const Place& place) const;
   std::string complaint(const Place& place) const;
-  std::string subject(const Place& place) const;
   std::int32_t for_nodes(const Place& place) const;
   std::int32_t for_strategy(const Place& place) const;
   std::string whose_strategy(const Place& place) const;

@@ -82,6 +82,13 @@ TEST_F(NumaAlignment, RestrictedAdmitsTheNarrowestEvenIfItIsWide) {
   EXPECT_EQ(best({{"policy", "single-numa-node"}}, {}, 6), "denied");
 }
 
+TEST_F(NumaAlignment, SaysTheSameOfAllSetsOfAsManyNodes) {
+  ledger_.place_exclusive({}, set_of({0, 4, 5}));
+  const auto verdicts = score({}, {}, 8);
+  EXPECT_EQ(reason(verdicts, set_of({0, 1})), "2 nodes together have too few CPUs free, 8 asked for");
+  EXPECT_EQ(reason(verdicts, set_of({0, 1})), reason(verdicts, set_of({0, 2})));
+}
+
 TEST_F(NumaAlignment, CountsReservedCpusToTheNarrowestWidth) {
   ledger_.reserve(set_of({0, 4, 8, 12}));
   EXPECT_EQ(best({{"policy", "restricted"}}, {}, 4), "denied") << "a node has four CPUs, reserved or not";

@@ -65,7 +65,7 @@ TEST_F(NumaMemory, NamesCpusAndMemoryThatAreBothShort) {
 
 TEST_F(NumaMemory, ChoosesAWiderSetForWhatNoNodeHolds) {
   const auto verdicts = score(asking(6 * kGiB), 2);
-  EXPECT_EQ(verdicts[at(set_of({0}))].reason, "node 0 has only 4.0 GiB memory, 6.0 GiB asked for");
+  EXPECT_EQ(verdicts[at(set_of({0}))].reason, "node 0 has 4.0 GiB of 4.0 GiB memory free, 6.0 GiB asked for");
   EXPECT_EQ(verdicts[at(set_of({0, 1}))].score, 100) << "the narrowest that could hold it";
   EXPECT_EQ(score(asking(6 * kGiB), 2, {{"policy", "restricted"}})[at(set_of({0, 1}))].score, 100);
   EXPECT_EQ(score(asking(6 * kGiB), 2, {{"policy", "single-numa-node"}})[at(set_of({0, 1}))].kind,
@@ -84,9 +84,9 @@ TEST_F(NumaMemory, RestrictedMayDenySharedContainersForMemoryOnly) {
 
 TEST_F(NumaMemory, CountsReservedMemory) {
   EXPECT_EQ(score(asking(2 * kGiB), 2, {{"reserved-memory", "0:3Gi"}})[0].reason,
-            "node 0 has only 1.0 GiB memory, 2.0 GiB asked for");
+            "node 0 has 1.0 GiB of 1.0 GiB memory free, 2.0 GiB asked for");
   EXPECT_EQ(score(asking(2 * kGiB), 2, {{"reserved-memory", "99Gi"}})[0].reason,
-            "node 0 has only 0 B memory, 2.0 GiB asked for");
+            "node 0 has 0 B of 0 B memory free, 2.0 GiB asked for");
 }
 
 TEST_F(NumaMemory, WithoutBindOnlyPrefersWhereThereIsRoom) {
