@@ -316,7 +316,8 @@ void Lifecycle::move(const Holding& moved, std::function<std::optional<Decision>
         if (!status || held == nullptr) return done(false);
         const Holding before = *held;
         std::optional<Decision> decision = decide(before);
-        if (!decision) return done(false);
+        // With nowhere to go, where the kernel runs it is the kernel's choice.
+        if (!decision || decision->placement.cpus.empty()) return done(false);
         // Memory moves while the write blocks, so the nodes of a running container only grow.
         if (!before.placement.mems.empty()) decision->placement.mems |= before.placement.mems;
         decision->placement.added = before.placement.added;

@@ -70,8 +70,8 @@ class Ledger {
   /// Drops a holding; nothing happens if there is none. Returns the keys of the containers whose CPUs changed.
   std::vector<ContainerKey> release(const ContainerKey& key);
 
-  /// Deals in other CPUs from now on. Returns the keys of the containers whose CPUs changed. Exclusive and withheld CPUs
-  /// stay with their holders, even where they are not allowed any more: these must be placed anew.
+  /// Deals in other CPUs from now on. Returns the keys of the containers whose CPUs changed. Exclusive and withheld
+  /// CPUs stay with their holders, even where they are not allowed any more: these must be placed anew.
   std::vector<ContainerKey> set_rules(LedgerRules rules);
 
   /// Changes that move no CPUs. False if there is no such holding.

@@ -5,7 +5,7 @@ kBuildPackages=(
   g++ cmake ninja-build pkg-config
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libboost-dev libboost-program-options-dev libhwloc-dev libsqlite3-dev libsystemd-dev
-  libspdlog-dev libfmt-dev nlohmann-json3-dev libgtest-dev libgmock-dev
+  libspdlog-dev libfmt-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 kCheckPackages=(clang libclang-rt-14-dev clang-format abigail-tools)
 kTidyPackages=(clang-tidy)
