@@ -58,6 +58,7 @@ LedgerView Ledger::view(const ContainerKey* without) const {
                             holding.conflict || !holding.workload.kubelet_cpus.empty(), holding.workload.settings});
   }
   view.pool = pool_of(rules_, view.exclusive, view.withheld);
+  view.isolated = (rules_.isolated & rules_.allowed) - rules_.reserved - view.exclusive - view.withheld;
   return view;
 }
 
