@@ -139,7 +139,7 @@ TEST_F(OpenTest, LeavesANewerSchemaAlone) {
   const std::string before = bytes_of(file());
   const auto store = try_open();
   EXPECT_EQ(message(store), "'" + file().string() +
-                                "' has schema version 9, but this topoletd knows only versions up to 2; run the "
+                                "' has schema version 9, but this topoletd knows only versions up to 3; run the "
                                 "topoletd that wrote it or a later one, or move the file away to begin a new one");
   EXPECT_EQ(bytes_of(file()), before);
 }
