@@ -207,9 +207,8 @@ void Lifecycle::exited(const std::string& container_id, std::function<void()> do
 void Lifecycle::exited_with(const std::string& container_id, std::int32_t exit_code) {
   const Holding* holding = room_.bookings.ledger().find_by_container(container_id);
   if (holding == nullptr || holding->state != HoldingState::kBound) return;
-  if (exit_code == 0 || stopping_.count(container_id) != 0 || !keeps_cpus_after_crash(*holding)) {
-    return ended(container_id, "exited");
-  }
+  if (stopping_.count(container_id) != 0) return ended(container_id, "stopped");
+  if (exit_code == 0 || !keeps_cpus_after_crash(*holding)) return ended(container_id, "exited");
   room_.effect.forget(container_id);
   room_.bookings.crash(ContainerKey(holding->workload.key), exit_code);
 }
