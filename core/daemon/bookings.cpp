@@ -137,7 +137,7 @@ std::vector<std::string> Bookings::place(const Workload& workload, const Decisio
   row.verdicts = decision.verdicts;
   denied_.erase(workload.key);
   std::vector<std::string> in_the_way = book(std::move(holding), std::move(row));
-  tell(Happening::Kind::kMoved, workload.key);
+  tell(event == "resized" ? Happening::Kind::kResized : Happening::Kind::kMoved, workload.key);
   return in_the_way;
 }
 

@@ -70,8 +70,11 @@ Status Creates::take_settings(Creation& creation) const {
 
 void Creates::consider(const CreationPtr& creation) {
   if (creation->call->cancelled()) return creation->call->reject({Code::kCancelled, "the caller has gone"});
-  if (const Holding* holding = room_.bookings.ledger().find(creation->workload.key); holding != nullptr) {
-    return resume(creation, *holding);
+  const ContainerKey& key = creation->workload.key;
+  if (const Holding* holding = room_.bookings.ledger().find(key); holding != nullptr) {
+    if (holding->state != HoldingState::kCrashed) return resume(creation, *holding);
+    // Made by hand a second time under the same name, without a new attempt.
+    room_.bookings.release(key, "superseded");
   }
   decide(creation);
 }
@@ -155,7 +158,7 @@ void Creates::decide(const CreationPtr& creation) {
   book_moves(room_, plan);
   const Decision& decision = plan.decision;
   const std::vector<std::string> in_the_way = room_.bookings.place(workload, decision, event_of(decision));
-  keep_pod_together(workload, decision.nodes);
+  if (!decision.unpinned) keep_pod_together(workload, decision.nodes);
   room_.log.info("{}/{}/{}: {} on CPUs {}: {}", workload.pod_namespace, workload.pod_name, workload.key.name,
                  to_string(decision.placement.mode), decision.placement.cpus.to_string(), decision.reason);
   room_.lanes.when_all_settled(in_the_way, kNeighboursTimeout, [this, creation](const Status& status) {
@@ -173,8 +176,8 @@ void Creates::deny(const CreationPtr& creation, Code code, const Decision& decis
   creation->call->reject({code, "topolet: " + decision.reason});
 }
 
-/// What the pod's first container was given counts for the others, if the pod's resources are known: only then was it
-/// chosen for the whole pod.
+/// What the policies gave the pod's first container counts for the others, if the pod's resources are known: only then
+/// was it chosen for the whole pod.
 void Creates::keep_pod_together(const Workload& workload, const NodeSet& nodes) {
   if (!workload.pod_demand || !workload.pod_nodes.empty() || nodes.empty()) return;
   room_.sandboxes.set_nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id, nodes);

@@ -151,7 +151,8 @@ class Deciding {
   }
 
   Decision when_full(std::string reason) {
-    const bool shares = rules_.when_full == WhenFull::kShare && !request_.must_keep;
+    const bool insists = request_.must_keep || request_.from == TakeFrom::kIsolated;
+    const bool shares = rules_.when_full == WhenFull::kShare && !insists;
     if (!request_.exclusive || !shares || more_modest(request_)) return deny(std::move(reason));
     PolicyRequest shared = request_;
     shared.exclusive = false;

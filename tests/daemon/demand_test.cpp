@@ -1,4 +1,5 @@
 // What containers ask for, from the wire to the runtime: annotations, resizes, restarts, whole pods.
+#include <algorithm>
 #include <future>
 
 #include "core/daemon/engine.hpp"
@@ -99,6 +100,10 @@ TEST(Resize, GrowsAroundTheCpusItHas) {
   EXPECT_EQ(rig.runtime().row(shared).cpus, "3");
   EXPECT_EQ(rig.query("SELECT event FROM decided WHERE pod_name = 'own' ORDER BY decision DESC LIMIT 1"),
             Strings{"resized"});
+  EXPECT_TRUE(CoreRig::eventually([&] {
+    const Strings heard = rig.heard();
+    return std::find(heard.begin(), heard.end(), "resized own 0,2") != heard.end();
+  }));
 }
 
 TEST(Resize, IsDeniedWhereThereIsNoRoomAndChangesNothing) {
@@ -180,6 +185,29 @@ TEST(CrashHold, KeepsTheCpusOfAContainerThatFailedForItsNextAttempt) {
   EXPECT_EQ(rig.query("SELECT count(*) FROM live"), Strings{"3"});
   EXPECT_EQ(rig.query("SELECT cause FROM ended JOIN decided USING (decision) WHERE pod_name = 'own'"),
             Strings{"superseded"});
+}
+
+TEST(CrashHold, GoesToAContainerThatIsMadeAgainUnderTheSameName) {
+  CoreRig rig;
+  rig.run({.pod = "first", .cpus = 1});
+  const std::string own = rig.run({.pod = "own", .cpus = 1});
+  rig.runtime().exit(own, 3);
+  rig.list();
+  ASSERT_TRUE(CoreRig::eventually(
+      [&] { return rig.query("SELECT state FROM live ORDER BY decision DESC LIMIT 1") == Strings{"crashed"}; }));
+  EXPECT_TRUE(rig.remove_container(own).ok());
+  const std::string again = rig.run({.pod = "own", .cpus = 1});
+  EXPECT_EQ(rig.runtime().row(again).cpus, "1");
+  EXPECT_EQ(rig.query("SELECT state FROM live"), (Strings{"bound", "bound"}));
+}
+
+TEST(CrashHold, IsToldToPluginsAsTheEndOfTheContainer) {
+  CoreRig rig;
+  const std::string own = rig.run({.pod = "own", .cpus = 1});
+  rig.runtime().exit(own, 3);
+  rig.list();
+  const Strings expected = {"placed own 0", "started own 0", "released own 0"};
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.heard() == expected; })) << ::testing::PrintToString(rig.heard());
 }
 
 TEST(CrashHold, SurvivesARestart) {
@@ -315,10 +343,11 @@ TEST(PodScope, TellsLaterContainersWhereTheFirstWasPutUntilThePodIsRemoved) {
   EXPECT_EQ(rig.query("SELECT count(*) FROM pod"), Strings{"0"});
 }
 
-TEST(PodScope, IsNotThereWhereThePodsResourcesAreNotTold) {
+TEST(PodScope, IsNotThereWhereThePodsResourcesAreNotToldOrNoPolicyIsAsked) {
   RuledRig rig([](CoreRig& r) { r.voters = keeping_pods_together(); });
   rig.run({.pod = "pod", .cpus = 1});
-  EXPECT_EQ(rig.query("SELECT nodes FROM pod"), Strings{""});
+  rig.run({.pod = "none", .cpus = 1, .pod_annotations = {{"topolet.io/cpus", "none"}}, .pod_cpus = 1});
+  EXPECT_EQ(rig.query("SELECT nodes FROM pod"), (Strings{"", ""}));
 }
 
 /// Keeps pods named after a node there, as long as it has CPUs left.

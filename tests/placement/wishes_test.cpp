@@ -107,6 +107,8 @@ TEST(Isolated, RequiredCpusAreAllThatCounts) {
   ASSERT_TRUE(denied.denied);
   EXPECT_NE(denied.reason.find("requested=2, available=1"), std::string::npos) << denied.reason;
   EXPECT_NE(denied.reason.find("node 0: 0, node 1: 1"), std::string::npos) << denied.reason;
+  node.rules.when_full = WhenFull::kShare;
+  EXPECT_TRUE(node.ask(wishing(guaranteed("b", 2), "isolated", "require")).denied);
 }
 
 TEST(Isolated, PreferredCpusGiveWayToThePool) {

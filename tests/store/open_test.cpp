@@ -72,7 +72,7 @@ TEST_F(OpenTest, SaysWhatKindOfFileItIs) {
   const auto store = open();
   EXPECT_EQ(value("PRAGMA journal_mode"), "wal");
   EXPECT_EQ(value("PRAGMA application_id"), std::to_string(0x74706c74));
-  EXPECT_EQ(value("PRAGMA user_version"), "2");
+  EXPECT_EQ(value("PRAGMA user_version"), "3");
 }
 
 TEST_F(OpenTest, RefusesADirectoryThatAnotherUses) {
