@@ -39,6 +39,7 @@ Status list_plugins(const Request& request);
 Status reset_plugin(const Request& request);
 Status new_plugin(const Request& request);
 Status check_plugin_file(const Request& request);
+Status simulate_workload(const Request& request);
 Status run_query(const Request& request);
 Status show_placements(const Request& request);
 Status explain(const Request& request);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/cli/command.hpp"
+#include "core/cli/simulate.hpp"
 #include "core/conformance/command.hpp"
 #include "core/option_table.hpp"
 
@@ -144,7 +145,9 @@ int run(const Command& command, const po::variables_map& values, std::size_t wor
 }
 
 int run(const std::vector<std::string>& arguments) {
-  // It has options of its own.
+  // They have options of their own.
+  if (!arguments.empty() && arguments[0] == "simulate")
+    return simulate_command({arguments.begin() + 1, arguments.end()});
   if (arguments.size() >= 2 && arguments[0] == "plugin" && arguments[1] == "check") {
     return check_command("topolet plugin check", {arguments.begin() + 2, arguments.end()});
   }

@@ -14,9 +14,10 @@ grpc::ChannelArguments channel_arguments(const MessageLimits& limits) {
   grpc::ChannelArguments arguments;
   set_common_arguments(limits, [&](const char* key, int value) { arguments.SetInt(key, value); });
   // gRPC's defaults leave seconds of UNAVAILABLE after the runtime is back.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // Despite its name the time that one attempt to connect may take; a runtime on a busy machine is slow to accept.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 20'000);
   // A retry is the client's to make: a create sent twice would be two containers.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // An idle channel would be closed, and its return taken for the runtime's.

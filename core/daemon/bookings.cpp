@@ -376,6 +376,11 @@ void Bookings::end(const Holding& holding, const std::string& cause) {
             holding.workload.key.name, holding.placement.cpus.to_string(), cause);
 }
 
+void Bookings::set_rules(LedgerRules rules) {
+  const CpuSet pool_before = ledger_.pool();
+  propagate(ledger_.set_rules(std::move(rules)), pool_before);
+}
+
 void Bookings::propagate(const std::vector<ContainerKey>& moved, const CpuSet& pool_before) {
   struct Move {
     DecisionCell decision;

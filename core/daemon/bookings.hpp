@@ -79,6 +79,8 @@ class Bookings {
   std::vector<ContainerKey> crashed() const;
   /// The exclusive CPUs that the container last had in an earlier attempt, as far as is known, with what was withheld.
   Placement last_of(const ContainerKey& key) const;
+  /// Deals in other CPUs from now on; see Ledger::set_rules().
+  void set_rules(LedgerRules rules);
   /// Gives everything back. `cause` as in EndedRow.
   void release(const ContainerKey& key, const std::string& cause);
 

@@ -6,15 +6,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "core/daemon/descriptors.hpp"
+#include "core/daemon/machine.hpp"
 #include "core/daemon/plugin_state.hpp"
 #include "core/daemon/service_manager.hpp"
-#include "core/placement/candidates.hpp"
 #include "core/plugin/crash_mark.hpp"
 #include "core/topology/discover.hpp"
 #include "core/topology/kubepods.hpp"
@@ -33,41 +32,6 @@ std::string read_boot_id() {
   std::string id;
   std::getline(in, id);
   return id;
-}
-
-std::int64_t memory_total(const Topology& topology) {
-  return std::accumulate(topology.nodes.begin(), topology.nodes.end(), std::int64_t{0},
-                         [](std::int64_t sum, const Node& node) { return sum + node.memory_bytes; });
-}
-
-/// Allowed CPUs = online ∩ the pods' cgroup ∩ allowed-cpus. Never cut by the daemon's own cgroup.
-Result<LedgerRules> ledger_rules(const Topology& topology, const PlacementOptions& options) {
-  LedgerRules rules{topology.allowed, {}, topology.isolated};
-  const Result<std::optional<CpuSet>> pods = kubepods_cpus(kCgroupRoot);
-  if (!pods) return pods.error();
-  if (*pods) rules.allowed &= **pods;
-  if (options.allowed_cpus) rules.allowed &= *options.allowed_cpus;
-  if (rules.allowed.empty()) {
-    return Error{
-        Code::kFailedPrecondition,
-        fmt::format("no CPU is left to place containers on: online are {}, placement.allowed-cpus is {}",
-                    topology.online.to_string(), options.allowed_cpus ? options.allowed_cpus->to_string() : "all")};
-  }
-  rules.reserved = options.reserved_cpus;
-  if (!rules.reserved.is_subset_of(topology.online)) {
-    return Error{Code::kInvalidArgument,
-                 fmt::format("placement.reserved-cpus names CPUs that are not online: {}; online are {}",
-                             (rules.reserved - topology.online).to_string(), topology.online.to_string())};
-  }
-  rules.reserved &= rules.allowed;
-  if ((rules.allowed - rules.reserved - rules.isolated).empty()) {
-    return Error{Code::kFailedPrecondition,
-                 fmt::format("no CPU is left for the shared pool: containers may use {}, of which {} are reserved "
-                             "(placement.reserved-cpus) and {} isolated by the kernel",
-                             rules.allowed.to_string(), rules.reserved.empty() ? "none" : rules.reserved.to_string(),
-                             rules.isolated.empty() ? "none" : rules.isolated.to_string())};
-  }
-  return rules;
 }
 
 /// A daemon in front of itself would call itself without end.
@@ -150,15 +114,18 @@ Status Daemon::create_plugins(const Setup& setup) {
 Status Daemon::make_engine(const Options& options) {
   Result<std::shared_ptr<const Topology>> topology = discover({});
   if (!topology) return topology.error();
-  Result<LedgerRules> cpus = ledger_rules(**topology, options.placement);
-  if (!cpus) return cpus.error();
-  const std::size_t pool = (cpus->allowed - cpus->reserved - cpus->isolated).size();
+  const Result<std::optional<CpuSet>> pods = kubepods_cpus(kCgroupRoot);
+  if (!pods) return pods.error();
+  Result<Engine::Machine> machine = make_machine(*topology, options.placement, *pods);
+  if (!machine) return machine.error();
+  const LedgerRules& cpus = machine->cpus;
+  const std::size_t pool = (cpus.allowed - cpus.reserved - cpus.isolated).size();
   if (options.placement.rules.min_shared_cpus >= pool) {
     log_->warn("placement.min-shared-cpus = {} keeps all {} CPUs of the pool: no container gets CPUs of its own",
                options.placement.rules.min_shared_cpus, pool);
   }
-  log_->info("placing on CPUs {}, reserved {}, on {} NUMA node(s)", cpus->allowed.to_string(),
-             cpus->reserved.empty() ? "none" : cpus->reserved.to_string(), (*topology)->nodes.size());
+  log_->info("placing on CPUs {}, reserved {}, on {} NUMA node(s)", cpus.allowed.to_string(),
+             cpus.reserved.empty() ? "none" : cpus.reserved.to_string(), (*topology)->nodes.size());
 
   const PlacementOptions& placement = options.placement;
   const auto decide_with_policies = [this,
@@ -171,24 +138,20 @@ Status Daemon::make_engine(const Options& options) {
   const auto hears = [this] { return plugins_->has(TOPOLET_EVENTS_ID); };
   const auto notify = [this](std::shared_ptr<const Happening> happening) { plugins_->notify(std::move(happening)); };
   const auto tick = [this](const auto& view) { return plugins_->tick(view); };
-  Engine::Options engine;
-  engine.handlers = placement.handlers;
-  engine.pending_timeout = placement.pending_timeout;
-  engine.demand_rules.memory_total_bytes = memory_total(**topology);
-  std::vector<Candidate> candidates = make_candidates(**topology, cpus->allowed);
-  engine_ = std::make_unique<Engine>(std::move(engine), Engine::Parts{.runtime = *proxy_,
-                                                                      .store = *store_,
-                                                                      .cpus = *std::move(cpus),
-                                                                      .placing = {.topology = *topology,
-                                                                                  .candidates = std::move(candidates),
-                                                                                  .rules = placement.rules,
-                                                                                  .decide = decide_with_policies},
-                                                                      .kernel = Kernel(),
-                                                                      .clock = {},
-                                                                      .log = *log_,
-                                                                      .somebody_hears = hears,
-                                                                      .notify = notify,
-                                                                      .tick_plugins = tick});
+  engine_ = std::make_unique<Engine>(engine_options(placement, **topology),
+                                     Engine::Parts{.runtime = *proxy_,
+                                                   .store = *store_,
+                                                   .cpus = std::move(machine->cpus),
+                                                   .placing = {.topology = *topology,
+                                                               .candidates = std::move(machine->candidates),
+                                                               .rules = placement.rules,
+                                                               .decide = decide_with_policies},
+                                                   .kernel = Kernel(),
+                                                   .clock = {},
+                                                   .log = *log_,
+                                                   .somebody_hears = hears,
+                                                   .notify = notify,
+                                                   .tick_plugins = tick});
   return engine_->start();
 }
 

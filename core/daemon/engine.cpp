@@ -68,18 +68,19 @@ Engine::Engine(Options options, Parts parts)
       notify_(std::move(parts.notify)),
       tick_plugins_(std::move(parts.tick_plugins)),
       store_(parts.store),
+      loop_(std::move(parts.loop)),
       client_(parts.runtime, options_.demand_rules),
       journal_(parts.store, parts.clock, parts.log),
       lanes_({.apply = [this](const std::string& id, const CpusetTarget& target,
                               std::function<void(Status)> done) { effect_.apply(id, target, std::move(done)); },
               .after = [this](std::chrono::milliseconds delay,
-                              std::function<void()> then) { loop_.after(delay, std::move(then)); }}),
+                              std::function<void()> then) { loop_->after(delay, std::move(then)); }}),
       bookings_({Ledger(std::move(parts.cpus), 0), journal_, lanes_, parts.clock, parts.log,
                  [this](Happening::Kind kind, const Holding& holding) { tell_plugins(kind, holding); }}),
       sandboxes_(journal_, options_.handlers),
-      effect_({loop_, client_, std::move(parts.kernel), parts.log}),
+      effect_({*loop_, client_, std::move(parts.kernel), parts.log}),
       placer_(std::move(parts.placing)),
-      room_{loop_, bookings_, sandboxes_, lanes_, effect_, placer_, options_.demand_rules, clock_, log_},
+      room_{*loop_, bookings_, sandboxes_, lanes_, effect_, placer_, options_.demand_rules, clock_, log_},
       creates_(room_),
       lifecycle_(room_),
       reconciler_(room_, lifecycle_) {
@@ -98,7 +99,7 @@ Status Engine::start() {
   if (!pods) return pods.error();
   Result<std::uint64_t> generation = store_.last_generation();
   if (!generation) return generation.error();
-  loop_.post([this, live = *std::move(live), pods = *std::move(pods), generation = *generation] {
+  loop_->post([this, live = *std::move(live), pods = *std::move(pods), generation = *generation] {
     sandboxes_.load(pods);
     bookings_.load(live, generation);
     reconcile_first();
@@ -108,14 +109,14 @@ Status Engine::start() {
 }
 
 void Engine::stop() {
-  loop_.stop();
+  loop_->stop();
   held_.clear();
 }
 
 Result<EngineSummary> Engine::summary(std::chrono::milliseconds patience) {
   const auto promise = std::make_shared<std::promise<EngineSummary>>();
   std::future<EngineSummary> future = promise->get_future();
-  loop_.post([this, promise] { promise->set_value(summarise()); });
+  loop_->post([this, promise] { promise->set_value(summarise()); });
   if (future.wait_for(patience) == std::future_status::ready) return future.get();
   return Error{Code::kUnavailable, "topoletd is busy placing containers; try again"};
 }
@@ -139,12 +140,25 @@ EngineSummary Engine::summarise() const {
   return summary;
 }
 
+void Engine::look(std::function<void(const Ledger& ledger)> look) {
+  loop_->post([this, look = std::move(look)] { look(bookings_.ledger()); });
+}
+
+void Engine::change_machine(Machine machine) {
+  loop_->post([this, machine = std::move(machine)]() mutable {
+    const CpuSet allowed = machine.cpus.allowed;
+    placer_.set_machine(std::move(machine.topology), std::move(machine.candidates));
+    bookings_.set_rules(std::move(machine.cpus));
+    lifecycle_.leave_all_but(allowed);
+  });
+}
+
 void Engine::on_call(std::shared_ptr<Call> call) {
-  loop_.post([this, call = std::move(call)] { handle(call); });
+  loop_->post([this, call = std::move(call)] { handle(call); });
 }
 
 void Engine::on_connected() {
-  loop_.post([this] {
+  loop_->post([this] {
     log_.info("the runtime is reachable again; reconciling");
     if (reconciled_) reconciler_.run([](const Status&) {});
   });
@@ -169,7 +183,7 @@ void Engine::dispatch(const std::shared_ptr<Call>& call) {
 }
 
 void Engine::on_observed(Observation observation) {
-  loop_.post([this, observation = std::move(observation)] { observe(observation); });
+  loop_->post([this, observation = std::move(observation)] { observe(observation); });
 }
 
 void Engine::observe(const Observation& observation) {
@@ -187,7 +201,7 @@ void Engine::reconcile_first() {
       log_.warn("the runtime cannot be asked what it runs: {}; containers are placed once it can",
                 status.error().message);
     }
-    loop_.after(options_.first_reconcile_retry, [this] { reconcile_first(); });
+    loop_->after(options_.first_reconcile_retry, [this] { reconcile_first(); });
   });
 }
 
@@ -210,7 +224,7 @@ void Engine::tell_plugins(Happening::Kind kind, const Holding& holding) {
   if (!somebody_hears_ || !somebody_hears_()) return;
   auto happening =
       std::make_shared<const Happening>(Happening{kind, holding.workload, holding.placement, placer_.topology()});
-  loop_.post([this, happening = std::move(happening)] { notify_(happening); });
+  loop_->post([this, happening = std::move(happening)] { notify_(happening); });
 }
 
 void Engine::tick_plugins() {
@@ -222,7 +236,7 @@ void Engine::tick_plugins() {
 }
 
 void Engine::tick() {
-  loop_.after(kTick, [this] { tick(); });
+  loop_->after(kTick, [this] { tick(); });
   journal_.catch_up();
   if (!reconciled_) return;
   reconciler_.expire(options_.pending_timeout);

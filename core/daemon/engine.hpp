@@ -59,6 +59,12 @@ class Engine {
     std::chrono::milliseconds first_reconcile_retry{500};
     DemandRules demand_rules = {};
   };
+  /// What changes when CPUs go off- or online.
+  struct Machine {
+    std::shared_ptr<const Topology> topology;
+    std::vector<Candidate> candidates;
+    LedgerRules cpus;
+  };
   struct Parts {
     Runtime& runtime;
     Store& store;
@@ -72,6 +78,7 @@ class Engine {
     std::function<void(std::shared_ptr<const Happening>)> notify = {};
     std::function<std::vector<ReplacementWish>(const std::function<std::shared_ptr<const TickView>()>& view)>
         tick_plugins = {};
+    std::unique_ptr<Loop> loop = std::make_unique<ThreadLoop>();
   };
   Engine(Options options, Parts parts);
   ~Engine();
@@ -86,6 +93,13 @@ class Engine {
 
   /// What there is to say of the whole, as of now. Waits for the loop; UNAVAILABLE if that takes `patience`.
   Result<EngineSummary> summary(std::chrono::milliseconds patience);
+
+  /// Runs `look` on the loop's thread. Does not wait for it.
+  void look(std::function<void(const Ledger& ledger)> look);
+
+  /// Containers that hold CPUs which are gone are placed anew; where nothing else is free they keep what is left.
+  /// Does not wait.
+  void change_machine(Machine machine);
 
   void on_call(std::shared_ptr<Call> call);
   void on_observed(Observation observation);
@@ -109,7 +123,7 @@ class Engine {
   const decltype(Parts::notify) notify_;
   const decltype(Parts::tick_plugins) tick_plugins_;
   Store& store_;
-  Loop loop_;
+  std::unique_ptr<Loop> loop_;
   RuntimeClient client_;
   Journal journal_;
   Lanes lanes_;

@@ -15,6 +15,12 @@ constexpr std::chrono::seconds kNeighboursTimeout{3};
 /// How long the CPUs that an update left are kept for it, should the update have failed on the way.
 constexpr std::chrono::minutes kMoveTimeout{10};
 
+/// Whether where it runs is topolet's to say, now.
+bool may_be_moved(const Holding& holding) {
+  return holding.state == HoldingState::kBound && !holding.conflict && holding.placement.mode != Mode::kForeign &&
+         holding.workload.kubelet_cpus.empty();
+}
+
 }  // namespace
 
 /// The full id of a container that is held; the id as it came for any other.
@@ -275,7 +281,8 @@ Lifecycle::Booked Lifecycle::book_move(const Holding& before, const Workload& wo
   const bool stays_alone = placement.mode == Mode::kExclusive;
   const bool can_leave = stays_alone || plan.decision.within.intersects(room_.bookings.ledger().pool());
   if (before.placement.mode == Mode::kExclusive && can_leave) {
-    placement.withheld |= stays_alone ? before.placement.cpus - placement.cpus : before.placement.cpus;
+    const CpuSet left = stays_alone ? before.placement.cpus - placement.cpus : before.placement.cpus;
+    placement.withheld |= left & room_.bookings.ledger().rules().allowed;
   }
   book_moves(room_, plan);
   booked.in_the_way = room_.bookings.place(workload, plan.decision, event);
@@ -352,29 +359,82 @@ Plan Lifecycle::plan_anew(const Holding& before, const ReplacementWish& wish) co
 
 void Lifecycle::re_place(const ReplacementWish& wish) {
   const Holding* wished = room_.bookings.ledger().find(wish.key);
-  if (wished == nullptr || wished->state != HoldingState::kBound || wished->conflict ||
-      wished->placement.mode == Mode::kForeign || !wished->workload.kubelet_cpus.empty()) {
+  if (wished == nullptr || !may_be_moved(*wished)) {
     return room_.log.debug("{}: container {} cannot be placed anew now", wish.plugin, wish.key.name);
   }
-  room_.lanes.run(wished->container_id, Lanes::Needs::kSettled,
-                  [this, wish](const Status& status, const Lanes::OperationDone& done) {
-                    if (!status) return done(false);
-                    re_placing(wish, done);
-                  });
+  move(*wished, [this, wish](const Holding& before) -> std::optional<Plan> {
+    Plan plan = plan_anew(before, wish);
+    if (plan.decision.denied || plan.decision.placement.mode != before.placement.mode) return std::nullopt;
+    plan.decision.reason = wish.plugin + " wished it: " + wish.reason + "; " + plan.decision.reason;
+    return plan;
+  });
 }
 
-void Lifecycle::re_placing(const ReplacementWish& wish, const Lanes::OperationDone& done) {
-  const Holding* held = room_.bookings.ledger().find(wish.key);
+void Lifecycle::leave_all_but(const CpuSet& allowed) {
+  const Ledger& ledger = room_.bookings.ledger();
+  std::vector<ContainerKey> keys;
+  for (const auto& [key, holding] : ledger.holdings()) {
+    if (!may_be_moved(holding)) continue;
+    const CpuSet own = holding.placement.cpus | holding.placement.withheld;
+    const CpuSet open =
+        ledger.pool() | (holding.placement.mode == Mode::kReserved ? ledger.rules().reserved : CpuSet());
+    const bool alone = holding.placement.mode == Mode::kExclusive;
+    if (alone ? !own.is_subset_of(allowed) : !holding.within.intersects(open)) keys.push_back(key);
+  }
+  for (const ContainerKey& key : keys) {
+    move(*ledger.find(key), [this, allowed](const Holding& before) { return plan_without(before, allowed); });
+  }
+}
+
+/// For a container that holds CPUs which are gone: other ones, else those that are left, else the pool. For one that
+/// shared CPUs none of which is left: others.
+std::optional<Plan> Lifecycle::plan_without(const Holding& before, const CpuSet& allowed) const {
+  const Ledger& ledger = room_.bookings.ledger();
+  Placer::Terms shared;
+  shared.only_shared = true;
+  if (before.placement.mode != Mode::kExclusive) {
+    Plan plan = room_.placer.plan(ledger, before.workload, shared);
+    if (plan.decision.denied) return std::nullopt;
+    plan.decision.reason = "CPUs " + before.within.to_string() + " are gone; " + plan.decision.reason;
+    return plan;
+  }
+  const std::string gone = "CPUs " + (before.placement.cpus - allowed).to_string() + " are gone; ";
+  Plan plan = room_.placer.plan(ledger, before.workload);
+  if (plan.decision.denied || plan.decision.placement.mode != Mode::kExclusive) {
+    const std::string why = plan.decision.reason;
+    plan = {};
+    plan.decision.placement = before.placement;
+    plan.decision.placement.cpus &= allowed;
+    plan.decision.placement.withheld &= allowed;
+    plan.decision.nodes = room_.placer.topology()->nodes_of(plan.decision.placement.cpus);
+    plan.decision.reason = "it keeps what is left: " + why;
+    if (plan.decision.placement.cpus.empty()) plan = room_.placer.plan(ledger, before.workload, shared);
+  }
+  plan.decision.reason = gone + plan.decision.reason;
+  return plan;
+}
+
+void Lifecycle::move(const Holding& moved, PlanAnew plan) {
+  room_.lanes.run(
+      moved.container_id, Lanes::Needs::kSettled,
+      [this, key = moved.workload.key, plan = std::move(plan)](const Status& status, const Lanes::OperationDone& done) {
+        if (!status) return done(false);
+        moving(key, plan, done);
+      });
+}
+
+void Lifecycle::moving(const ContainerKey& key, const PlanAnew& plan_anew, const Lanes::OperationDone& done) {
+  const Holding* held = room_.bookings.ledger().find(key);
   if (held == nullptr) return done(false);
   const Holding before = *held;
-  Plan plan = plan_anew(before, wish);
-  Decision& decision = plan.decision;
-  if (decision.denied || decision.placement.mode != before.placement.mode) return done(false);
-  keep_memory(before, room_.placer.rules(), decision.placement);
-  decision.placement.added = before.placement.added;
-  if (decision.placement == before.placement && decision.within == before.within) return done(false);
-  decision.reason = wish.plugin + " wished it: " + wish.reason + "; " + decision.reason;
-  const Booked booked = book_move(before, before.workload, std::move(plan), "re-placed");
+  std::optional<Plan> plan = plan_anew(before);
+  // With nowhere to go, where the kernel runs it is the kernel's choice.
+  if (!plan || plan->decision.placement.cpus.empty()) return done(false);
+  Placement& placement = plan->decision.placement;
+  keep_memory(before, room_.placer.rules(), placement);
+  placement.added = before.placement.added;
+  if (placement == before.placement && plan->decision.within == before.within) return done(false);
+  const Booked booked = book_move(before, before.workload, *std::move(plan), "re-placed");
   room_.lanes.when_all_settled(
       booked.in_the_way, kNeighboursTimeout, [this, before, withheld = booked.withheld, done](const Status& settled) {
         if (!settled) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ class Lifecycle {
   /// A plugin wishes that a container be placed anew. What the kubelet bound, or what is not settled, stays.
   void re_place(const ReplacementWish& wish);
 
+  /// Places those anew who hold CPUs that are not `allowed`.
+  void leave_all_but(const CpuSet& allowed);
+
   /// Reads back what a container that runs may run on; a difference is audited and repaired.
   void verify(const std::string& container_id);
   /// The same without asking the runtime, where the kernel can be read and agrees.
@@ -67,7 +71,11 @@ class Lifecycle {
   void send_update(const std::shared_ptr<Call>& call, const Holding& before, const CpuSet& withheld,
                    Lanes::OperationDone done);
   Plan plan_anew(const Holding& before, const ReplacementWish& wish) const;
-  void re_placing(const ReplacementWish& wish, const Lanes::OperationDone& done);
+  std::optional<Plan> plan_without(const Holding& before, const CpuSet& allowed) const;
+  /// Places a container anew, once nothing else is under way for it: where `plan` says, or not at all.
+  using PlanAnew = std::function<std::optional<Plan>(const Holding&)>;
+  void move(const Holding& moved, PlanAnew plan);
+  void moving(const ContainerKey& key, const PlanAnew& plan_anew, const Lanes::OperationDone& done);
   void let_go_once_settled(const Holding& before, const CpuSet& withheld);
   void take_back(const Holding& before, const Answer& answer);
 

@@ -57,9 +57,10 @@ class Placer {
   const std::shared_ptr<const Topology>& topology() const { return parts_.topology; }
   const DecideRules& rules() const { return parts_.rules; }
 
-  /// How many CPUs of its own the workload is to have; 0 = none.
-  std::uint32_t cpus_of_its_own(const Ledger& ledger, const Workload& workload) const {
-    return request(ledger, workload, {}).exclusive_cpus;
+  /// Places on another machine from now on, or on the same with other CPUs.
+  void set_machine(std::shared_ptr<const Topology> topology, std::vector<Candidate> candidates) {
+    parts_.topology = std::move(topology);
+    parts_.candidates = std::move(candidates);
   }
 
   /// Whether a container found on `cpus` would have got just so many for itself, and may keep them.

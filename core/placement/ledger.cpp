@@ -9,7 +9,7 @@ namespace topolet {
 namespace {
 
 CpuSet pool_of(const LedgerRules& rules, const CpuSet& exclusive, const CpuSet& withheld) {
-  return rules.allowed - rules.reserved - rules.isolated - exclusive - withheld;
+  return rules.allowed - rules.reserved - rules.isolated - rules.outside - exclusive - withheld;
 }
 
 /// A foreign container's CPUs are booked only where the kubelet gave it some for itself.
@@ -61,6 +61,7 @@ LedgerView Ledger::view(const ContainerKey* without) const {
   view.generation = generation_;
   view.allowed = rules_.allowed;
   view.reserved = rules_.reserved;
+  view.exclusive = rules_.outside;
   for (const auto& [key, holding] : holdings_) {
     if (without != nullptr && key == *without) continue;
     if (holds_exclusively(holding.placement)) view.exclusive |= holding.placement.cpus;
@@ -94,6 +95,11 @@ std::vector<ContainerKey> Ledger::release(const ContainerKey& key) {
   if (found == holdings_.end()) return {};
   by_container_.erase(found->second.container_id);
   holdings_.erase(found);
+  return recompute(nullptr);
+}
+
+std::vector<ContainerKey> Ledger::set_rules(LedgerRules rules) {
+  rules_ = std::move(rules);
   return recompute(nullptr);
 }
 

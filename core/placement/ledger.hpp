@@ -44,6 +44,7 @@ struct LedgerRules {
   CpuSet allowed;
   CpuSet reserved;
   CpuSet isolated;
+  CpuSet outside = {};  ///< held by something that is no container; nobody else's while it is
 };
 
 /// Exclusive and withheld CPUs, the pool that remains, and who is where. Every change makes a new generation and says
@@ -72,6 +73,10 @@ class Ledger {
   std::vector<ContainerKey> put(Holding holding);
   /// Drops a holding; nothing happens if there is none. Returns the keys of the containers whose CPUs changed.
   std::vector<ContainerKey> release(const ContainerKey& key);
+
+  /// Deals in other CPUs from now on. Returns the keys of the containers whose CPUs changed. Exclusive and withheld
+  /// CPUs stay with their holders, even where they are not allowed any more: these must be placed anew.
+  std::vector<ContainerKey> set_rules(LedgerRules rules);
 
   /// Changes that move no CPUs. False if there is no such holding.
   bool bind(const ContainerKey& key, const std::string& container_id);

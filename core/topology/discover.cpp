@@ -1,5 +1,6 @@
 #include "core/topology/discover.hpp"
 
+#include <fmt/format.h>
 #include <hwloc.h>
 
 #include <algorithm>
@@ -329,6 +330,21 @@ Result<Machine> load(const DiscoverOptions& options) {
   return machine;
 }
 
+/// What the caller knows better than the machine.
+Status apply_what_is_said(const DiscoverOptions& options, Description& description) {
+  description.online -= options.offline;
+  description.allowed -= options.offline;
+  description.isolated |= options.isolated;
+  if (options.distances.empty()) return {};
+  const std::size_t nodes = description.nodes.size();
+  if (options.distances.size() != nodes * nodes) {
+    return Error{Code::kInvalidArgument, fmt::format("{} distances for {} NUMA nodes; it takes {} rows of {}",
+                                                     options.distances.size(), nodes, nodes, nodes)};
+  }
+  description.distances = options.distances;
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Topology>> discover(const DiscoverOptions& options) {
@@ -344,6 +360,7 @@ Result<std::shared_ptr<const Topology>> discover(const DiscoverOptions& options)
     if (state->online) description.online &= *state->online;
     description.isolated = state->isolated;
   }
+  if (Status said = apply_what_is_said(options, description); !said) return said.error();
   return std::make_shared<const Topology>(assemble(description));
 }
 

@@ -144,6 +144,9 @@ class KillableRuntime {
     while (::read(out_.get(), &byte, 1) == 1 && byte != '\n') line += byte;
     return line;
   }
+  /// Its socket takes connections on, but nothing is said on them.
+  void freeze() const { ::kill(pid_, SIGSTOP); }
+  void thaw() const { ::kill(pid_, SIGCONT); }
   void kill() {
     if (pid_ == 0) return;
     ::kill(pid_, SIGKILL);
@@ -206,6 +209,20 @@ TEST_F(ProxyOutage, TellsOfAReturnThatWasTooQuickForAFailedAttempt) {
   EXPECT_FALSE(rig.client.call({.path = kVersion, .message = "request"}).status.ok());
   EXPECT_TRUE(returns_.wait_for(1));
   EXPECT_FALSE(rig.client.call({.path = kVersion, .message = "request"}).status.ok());
+}
+
+TEST_F(ProxyOutage, WaitsForARuntimeThatIsSlowToAccept) {
+  KillableRuntime runtime(directory_.file("runtime.sock"));
+  runtime.freeze();
+  ProxyRig rig(directory_, hooks());
+  std::thread later([&runtime] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    runtime.thaw();
+  });
+  const auto call = rig.client.open({.path = kEvents, .message = {}});
+  call->write("");
+  EXPECT_EQ(runtime.next_line(), kEvents);
+  later.join();
 }
 
 TEST_F(ProxyOutage, SaysUnavailableWhenTheRuntimeDiesDuringACall) {

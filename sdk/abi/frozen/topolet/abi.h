@@ -329,7 +329,7 @@ typedef struct topolet_workload {
    * container's own word before the pod's. */
   topolet_kvs settings;
   const topolet_demand* pod_demand; /* of the whole pod; null if it is not told */
-  topolet_set pod_nodes; /* of the candidate that the pod's first container was given; empty for the first */
+  topolet_set pod_nodes;            /* of the candidate that the pod's first container was given; empty for the first */
 } topolet_workload;
 
 /* ---- Ledger ------------------------------------------------------------------------------------------------------ */

@@ -1,0 +1,318 @@
+#include "core/simulate/operation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "core/option_table.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::pair<OperationKind, std::string_view>, 13> kNames = {{
+    {OperationKind::kOccupy, "occupy"},
+    {OperationKind::kVacate, "vacate"},
+    {OperationKind::kRunPod, "run_pod"},
+    {OperationKind::kCreate, "create"},
+    {OperationKind::kUpdate, "update"},
+    {OperationKind::kExit, "exit"},
+    {OperationKind::kStop, "stop"},
+    {OperationKind::kRemovePod, "remove_pod"},
+    {OperationKind::kOffline, "offline"},
+    {OperationKind::kOnline, "online"},
+    {OperationKind::kDevice, "device"},
+    {OperationKind::kClock, "clock"},
+    {OperationKind::kRuntime, "runtime"},
+}};
+
+/// Of what is wrong with a line; ends in parse_operation().
+struct Wrong : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+std::string text_of(const json& value, std::string_view key) {
+  if (!value.is_string()) throw Wrong(fmt::format("{} must be a string, not {}", key, value.dump()));
+  return value.get<std::string>();
+}
+
+std::int64_t number_of(const json& value, std::string_view key, std::int64_t least, std::int64_t most) {
+  if (!value.is_number_integer()) throw Wrong(fmt::format("{} must be a whole number, not {}", key, value.dump()));
+  const bool too_large = value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t(most);
+  if (too_large || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
+    throw Wrong(fmt::format("{} must be {} to {}, not {}", key, least, most, value.dump()));
+  }
+  return value.get<std::int64_t>();
+}
+
+std::int64_t amount_of(const json& value, std::string_view key) {
+  return number_of(value, key, 0, std::numeric_limits<std::int64_t>::max());
+}
+
+template <class Set>
+Set set_of(const json& value, std::string_view key) {
+  const auto set = Set::parse(text_of(value, key));
+  if (!set) throw Wrong(fmt::format("{}: {}", key, set.error().message));
+  return *set;
+}
+
+std::map<std::string, std::string> texts_of(const json& value, std::string_view key) {
+  if (!value.is_object()) throw Wrong(fmt::format("{} must be an object of strings, not {}", key, value.dump()));
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, text] : value.items()) texts[name] = text_of(text, fmt::format("{}.{}", key, name));
+  return texts;
+}
+
+std::vector<std::string> list_of(const json& value, std::string_view key) {
+  if (!value.is_array()) throw Wrong(fmt::format("{} must be a list of strings, not {}", key, value.dump()));
+  std::vector<std::string> list;
+  for (const json& item : value) list.push_back(text_of(item, key));
+  return list;
+}
+
+/// {"NAME": "value"}, or ["NAME=value"].
+std::vector<std::pair<std::string, std::string>> env_of(const json& value, std::string_view key) {
+  std::vector<std::pair<std::string, std::string>> env;
+  if (value.is_array()) {
+    for (const std::string& item : list_of(value, key)) {
+      const auto end = item.find('=');
+      if (end == std::string::npos) throw Wrong(fmt::format("{}: \"{}\" is not NAME=value", key, item));
+      env.emplace_back(item.substr(0, end), item.substr(end + 1));
+    }
+  } else {
+    for (auto& [name, text] : texts_of(value, key)) env.emplace_back(name, text);
+  }
+  return env;
+}
+
+std::string one_of(const json& value, std::string_view key, const std::vector<std::string>& allowed) {
+  const std::string text = text_of(value, key);
+  if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
+    throw Wrong(fmt::format("{} is \"{}\"; {}", key, text, suggestion(text, allowed)));
+  }
+  return text;
+}
+
+/// "hugepages-2Mi" or "2Mi", as pods name page sizes, to the CRI's "2MB".
+std::string page_size_of(std::string size) {
+  constexpr std::string_view kPrefix = "hugepages-";
+  if (size.rfind(kPrefix, 0) == 0) size.erase(0, kPrefix.size());
+  if (size.size() > 1 && size.back() == 'i') size.back() = 'B';
+  return size;
+}
+
+std::map<std::string, std::int64_t> huge_pages_of(const json& value, std::string_view key) {
+  if (!value.is_object()) throw Wrong(fmt::format("{} must be an object of bytes by page size", key));
+  std::map<std::string, std::int64_t> pages;
+  for (const auto& [size, bytes] : value.items()) {
+    pages[page_size_of(size)] = amount_of(bytes, fmt::format("{}.{}", key, size));
+  }
+  return pages;
+}
+
+NextAnswer next_of(const json& value, std::string_view key) {
+  return one_of(value, key, {"refuse", "lost"}) == "refuse" ? NextAnswer::kRefuse : NextAnswer::kLost;
+}
+
+using Reader = std::function<void(Operation&, const json&, std::string_view)>;
+using Readers = std::map<std::string, Reader, std::less<>>;
+
+void read_fields(Operation& operation, const json& object, const Readers& readers, const std::string& where) {
+  for (const auto& [key, value] : object.items()) {
+    const auto reader = readers.find(key);
+    if (reader != readers.end()) {
+      reader->second(operation, value, key);
+      continue;
+    }
+    std::vector<std::string> known;
+    for (const auto& [name, unused] : readers) known.push_back(name);
+    throw Wrong(fmt::format("{} has no field \"{}\"; {}", where, key, suggestion(key, known)));
+  }
+}
+
+Reader amount(std::optional<std::int64_t> Resources::*field) {
+  return [field](Operation& o, const json& v, std::string_view k) { o.resources.*field = amount_of(v, k); };
+}
+
+Reader text(std::string Operation::*field) {
+  return [field](Operation& o, const json& v, std::string_view k) { o.*field = text_of(v, k); };
+}
+
+Readers resource_readers() {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return {{"cpu_request_milli", amount(&Resources::cpu_request_milli)},
+          {"cpu_limit_milli", amount(&Resources::cpu_limit_milli)},
+          {"memory_request", amount(&Resources::memory_request)},
+          {"memory_limit", amount(&Resources::memory_limit)},
+          {"hugepages",
+           [](Operation& o, const json& v, std::string_view k) { o.resources.hugepages = huge_pages_of(v, k); }},
+          {"cpu_shares", amount(&Resources::cpu_shares)},
+          {"cpu_quota",
+           [](Operation& o, const json& v, std::string_view k) { o.resources.cpu_quota = number_of(v, k, -1, kMost); }},
+          {"cpu_period", amount(&Resources::cpu_period)},
+          {"oom_score_adj", [](Operation& o, const json& v,
+                               std::string_view k) { o.resources.oom_score_adj = number_of(v, k, -1000, 1000); }},
+          {"memory_limit_in_bytes", [](Operation& o, const json& v, std::string_view k) {
+             o.resources.memory_limit_in_bytes = std::max<std::int64_t>(0, number_of(v, k, -1, kMost));
+           }}};
+}
+
+void read_resources(Operation& operation, const json& value, std::string_view key) {
+  if (!value.is_object()) throw Wrong(fmt::format("{} must be an object", key));
+  operation.has_resources = true;
+  read_fields(operation, value, resource_readers(), std::string(key));
+}
+
+const Reader kUnread = [](Operation&, const json&, std::string_view) {};
+const Reader kAttempt = [](Operation& o, const json& v, std::string_view k) {
+  o.attempt = static_cast<std::uint32_t>(number_of(v, k, 0, std::numeric_limits<std::uint32_t>::max()));
+};
+const Reader kAnnotations = [](Operation& o, const json& v, std::string_view k) { o.annotations = texts_of(v, k); };
+const Reader kCpus = [](Operation& o, const json& v, std::string_view k) { o.cpus = set_of<CpuSet>(v, k); };
+
+Readers joined(Readers readers, Readers more) {
+  readers.merge(more);
+  return readers;
+}
+
+Readers create_readers() {
+  return joined(
+      resource_readers(),
+      {{"pod", text(&Operation::pod)},
+       {"container", text(&Operation::container)},
+       {"attempt", kAttempt},
+       {"annotations", kAnnotations},
+       {"cgroup_parent", [](Operation& o, const json& v, std::string_view k) { o.cgroup_parent = text_of(v, k); }},
+       {"devices", [](Operation& o, const json& v, std::string_view k) { o.devices = list_of(v, k); }},
+       {"cdi_devices", [](Operation& o, const json& v, std::string_view k) { o.cdi_devices = list_of(v, k); }},
+       {"env", [](Operation& o, const json& v, std::string_view k) { o.env = env_of(v, k); }},
+       {"cpuset_cpus", text(&Operation::cpuset_cpus)},
+       {"cpuset_mems", text(&Operation::cpuset_mems)}});
+}
+
+Readers run_pod_readers() {
+  return {{"pod", text(&Operation::pod)},
+          {"name", text(&Operation::name)},
+          {"namespace", text(&Operation::pod_namespace)},
+          {"runtime_handler", text(&Operation::runtime_handler)},
+          {"labels", [](Operation& o, const json& v, std::string_view k) { o.labels = texts_of(v, k); }},
+          {"annotations", kAnnotations},
+          {"attempt", kAttempt},
+          {"resources", read_resources},
+          {"qos", [](Operation& o, const json& v, std::string_view k) {
+             o.qos = one_of(v, k, {"guaranteed", "burstable", "besteffort"});
+           }}};
+}
+
+Readers readers_of(OperationKind kind) {
+  const Readers container = {{"pod", text(&Operation::pod)}, {"container", text(&Operation::container)}};
+  switch (kind) {
+    case OperationKind::kOccupy:
+    case OperationKind::kVacate:
+    case OperationKind::kOffline:
+    case OperationKind::kOnline:
+      return {{"cpus", kCpus}};
+    case OperationKind::kRunPod:
+      return run_pod_readers();
+    case OperationKind::kCreate:
+      return create_readers();
+    case OperationKind::kUpdate:
+      return joined(joined(container, resource_readers()),
+                    {{"cpuset_cpus", text(&Operation::cpuset_cpus)}, {"cpuset_mems", text(&Operation::cpuset_mems)}});
+    case OperationKind::kExit:
+      return joined(container, {{"exit_code", [](Operation& o, const json& v, std::string_view k) {
+                                   o.exit_code = static_cast<std::int32_t>(number_of(v, k, -255, 255));
+                                 }}});
+    case OperationKind::kStop:
+      return container;
+    case OperationKind::kRemovePod:
+      return {{"pod", text(&Operation::pod)}};
+    case OperationKind::kDevice:
+      return {{"path", text(&Operation::path)},
+              {"kind", text(&Operation::device_kind)},
+              {"pci", text(&Operation::pci)},
+              {"nodes", [](Operation& o, const json& v, std::string_view k) { o.nodes = set_of<NodeSet>(v, k); }}};
+    case OperationKind::kClock:
+      return {{"advance_s", [](Operation& o, const json& v, std::string_view k) {
+                 o.advance = std::chrono::seconds(number_of(v, k, 0, 366L * 24 * 3600));
+               }}};
+    case OperationKind::kRuntime:
+      return {{"next", [](Operation& o, const json& v, std::string_view k) { o.next = next_of(v, k); }}};
+  }
+  return {};
+}
+
+std::vector<std::string> needed_by(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kOccupy:
+    case OperationKind::kVacate:
+    case OperationKind::kOffline:
+    case OperationKind::kOnline:
+      return {"cpus"};
+    case OperationKind::kRunPod:
+    case OperationKind::kRemovePod:
+      return {"pod"};
+    case OperationKind::kCreate:
+    case OperationKind::kUpdate:
+    case OperationKind::kExit:
+    case OperationKind::kStop:
+      return {"pod", "container"};
+    case OperationKind::kDevice:
+      return {"path"};
+    case OperationKind::kClock:
+      return {"advance_s"};
+    case OperationKind::kRuntime:
+      return {"next"};
+  }
+  return {};
+}
+
+OperationKind kind_of(const json& object) {
+  const auto op = object.find("op");
+  if (op == object.end()) throw Wrong("the line has no \"op\"");
+  std::vector<std::string> known;
+  for (const auto& [kind, name] : kNames) known.emplace_back(name);
+  const std::string name = one_of(*op, "op", known);
+  return std::find_if(kNames.begin(), kNames.end(), [&](const auto& entry) { return entry.second == name; })->first;
+}
+
+Operation read(const json& object) {
+  if (!object.is_object()) throw Wrong("the line is no JSON object");
+  Operation operation;
+  operation.kind = kind_of(object);
+  const std::string name(to_string(operation.kind));
+  read_fields(operation, object, joined(readers_of(operation.kind), {{"op", kUnread}}), name);
+  for (const std::string& needed : needed_by(operation.kind)) {
+    if (!object.contains(needed)) throw Wrong(fmt::format("{} needs a \"{}\"", name, needed));
+    if (object[needed] == "" && needed != "cpus") throw Wrong(fmt::format("the \"{}\" of {} is empty", needed, name));
+  }
+  if (operation.kind == OperationKind::kDevice && operation.pci.empty() == operation.nodes.empty()) {
+    throw Wrong("device needs either \"pci\", an address such as 0000:65:00.0, or \"nodes\"");
+  }
+  if (operation.name.empty()) operation.name = operation.pod;
+  return operation;
+}
+
+}  // namespace
+
+std::string_view to_string(OperationKind kind) {
+  return std::find_if(kNames.begin(), kNames.end(), [&](const auto& entry) { return entry.first == kind; })->second;
+}
+
+Result<Operation> parse_operation(const std::string& line) {
+  try {
+    return read(json::parse(line));
+  } catch (const json::exception& error) {
+    return Error{Code::kInvalidArgument, fmt::format("this is not JSON: {}", error.what())};
+  } catch (const Wrong& wrong) {
+    return Error{Code::kInvalidArgument, wrong.what()};
+  }
+}
+
+}  // namespace topolet::simulate

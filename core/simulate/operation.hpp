@@ -1,0 +1,92 @@
+// One line of a workload file: something that happens to the machine, to a pod or to a container.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/base/result.hpp"
+#include "core/simulate/simulated_runtime.hpp"
+
+namespace topolet::simulate {
+
+/// What a pod or container asks for: as its spec says it, or as the CRI carries it, which comes before the other.
+struct Resources {
+  std::optional<std::int64_t> cpu_request_milli;
+  std::optional<std::int64_t> cpu_limit_milli;
+  std::optional<std::int64_t> memory_request;  ///< bytes, as all that follow
+  std::optional<std::int64_t> memory_limit;
+  std::map<std::string, std::int64_t> hugepages;  ///< by page size as the CRI writes it, such as "2MB"
+
+  std::optional<std::int64_t> cpu_shares;
+  std::optional<std::int64_t> cpu_quota;   ///< µs
+  std::optional<std::int64_t> cpu_period;  ///< µs
+  std::optional<std::int64_t> oom_score_adj;
+  std::optional<std::int64_t> memory_limit_in_bytes;
+};
+
+enum class OperationKind : std::uint8_t {
+  kOccupy,
+  kVacate,
+  kRunPod,
+  kCreate,
+  kUpdate,
+  kExit,
+  kStop,
+  kRemovePod,
+  kOffline,
+  kOnline,
+  kDevice,
+  kClock,
+  kRuntime,
+};
+
+std::string_view to_string(OperationKind kind);  // "occupy", "run_pod", …
+
+/// Only the fields of its kind mean anything.
+struct Operation {
+  OperationKind kind = OperationKind::kClock;
+  std::string pod;  ///< uid
+  std::string container;
+
+  CpuSet cpus;  ///< occupy, vacate, offline, online
+
+  std::string name;  ///< run_pod: the pod's; its uid where the line does not say
+  std::string pod_namespace = "default";
+  std::string qos;  ///< empty: told from the resources
+  std::string runtime_handler;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+  std::optional<std::uint32_t> attempt;
+  bool has_resources = false;  ///< run_pod
+  Resources resources;
+
+  std::optional<std::string> cgroup_parent;
+  std::vector<std::string> devices;  ///< host paths
+  std::vector<std::string> cdi_devices;
+  std::vector<std::pair<std::string, std::string>> env;
+  std::string cpuset_cpus;
+  std::string cpuset_mems;
+
+  std::int32_t exit_code = 0;
+
+  std::string path;  ///< device
+  std::string device_kind;
+  std::string pci;
+  NodeSet nodes;
+
+  std::chrono::milliseconds advance{0};
+  NextAnswer next = NextAnswer::kYes;
+};
+
+/// INVALID_ARGUMENT says what is wrong with the line and what would be right.
+Result<Operation> parse_operation(const std::string& line);
+
+}  // namespace topolet::simulate
