@@ -55,6 +55,9 @@ TEST(Options, HaveDefaults) {
   EXPECT_EQ(options.placement.rules.exclusive, ExclusiveRule::kGuaranteedInteger);
   EXPECT_THAT(options.placement.rules.reserved_namespaces, ElementsAre("kube-system"));
   EXPECT_EQ(options.placement.rules.when_full, WhenFull::kDeny);
+  EXPECT_FALSE(options.placement.rules.annotations.has_value()) << "all";
+  EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(300000));
+  EXPECT_FALSE(options.placement.rules.memory_migrate);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(240000));
   EXPECT_EQ(options.placement.deadline, milliseconds(50));
   EXPECT_THAT(options.placement.handlers, ElementsAre("", "runc", "crun", "nvidia"));
@@ -67,6 +70,7 @@ TEST(Options, AreReadFromTheFile) {
       "log-level = debug\ndurability = full\nmax-connections = 9\nmax-memory-mib = 200\nmax-message-mib = "
       "17\nmax-metadata-mib = 2\n"
       "[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-7\nmin-shared-cpus = 2\nexclusive = never\n"
+      "annotations = cpus\nannotations = smt\ncrash-hold = 0\nmemory-migrate = true\n"
       "reserved-namespaces = a\nreserved-namespaces = b\nwhen-full = share\npending-timeout = 1m30s\ndeadline-ms = 7\n"
       "handlers = youki\n"
       "[plugins]\nenable = numa\nweight.numa = 3\non-failure.numa = closed\n"
@@ -89,6 +93,9 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.placement.rules.exclusive, ExclusiveRule::kNever);
   EXPECT_THAT(options.placement.rules.reserved_namespaces, ElementsAre("a", "b"));
   EXPECT_EQ(options.placement.rules.when_full, WhenFull::kShare);
+  EXPECT_THAT(options.placement.rules.annotations.value(), ElementsAre("cpus", "smt"));
+  EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(0));
+  EXPECT_TRUE(options.placement.rules.memory_migrate);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(90000));
   EXPECT_EQ(options.placement.deadline, milliseconds(7));
   EXPECT_THAT(options.placement.handlers, ElementsAre("youki"));
@@ -98,6 +105,12 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_TRUE(options.plugins[0].fail_closed);
   EXPECT_EQ(options.plugins[0].values,
             (std::map<std::string, std::string>{{"policy", "restricted"}, {"strict", "false"}, {"width", "2"}}));
+}
+
+TEST(Options, KnowWhoGetsCpusOfItsOwnAndThatNoAnnotationMayBeUsed) {
+  const Options options = options_of("[placement]\nexclusive = annotated\nannotations = none\n");
+  EXPECT_EQ(options.placement.rules.exclusive, ExclusiveRule::kAnnotated);
+  EXPECT_THAT(options.placement.rules.annotations.value(), IsEmpty());
 }
 
 TEST(Flags, WinOverTheFile) {
