@@ -67,10 +67,10 @@ TEST_F(PluginDir, LoadsAPluginAndReadsWhatItSaysOfItself) {
   EXPECT_EQ(library->id(), "numa");
   EXPECT_EQ(library->version(), "0.1.0");
   EXPECT_EQ(library->path(), file);
-  ASSERT_THAT(library->options(), SizeIs(1));
-  EXPECT_EQ(library->options()[0].name, "strategy");
-  EXPECT_EQ(library->options()[0].default_value, "packed");
-  EXPECT_THAT(library->options()[0].allowed, ElementsAre("packed", "spread"));
+  ASSERT_THAT(library->options(), SizeIs(11));
+  EXPECT_EQ(library->options()[2].name, "strategy");
+  EXPECT_EQ(library->options()[2].default_value, "packed");
+  EXPECT_THAT(library->options()[2].allowed, ElementsAre("packed", "spread"));
 }
 
 TEST_F(PluginDir, FollowsALinkThatStaysInside) {
