@@ -147,8 +147,8 @@ class Judge {
     known.insert(known.end(), enabled_.begin(), enabled_.end());
     mistakes_.push_back({raw_.file.string(), header.line,
                          "unknown section [" + header.name + "]; " + suggestion(header.name, known) +
-                             " A plugin's section counts once the plugin is enabled: enable = " + header.name +
-                             " in [plugins]"});
+                             " (a plugin's section counts once the plugin is enabled: enable = " + header.name +
+                             " in [plugins])"});
   }
 
   void judge_setting(const Setting& setting) {

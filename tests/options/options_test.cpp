@@ -164,8 +164,8 @@ TEST(Mistakes, AreAllReportedAtOnceInTheOrderOfTheFile) {
           "t.conf:4: 'no equals sign' has no '='; write key = value",
           "t.conf:5: daemon.runtime: 'tcp://far' is not the address of a unix socket; write unix:///absolute/path",
           "t.conf:6: daemon.log-level: 'loud' is not trace, debug, info, warn, error or off",
-          "t.conf:7: unknown section [placment]; did you mean placement? A plugin's section counts once the plugin is "
-          "enabled: enable = placment in [plugins]",
+          "t.conf:7: unknown section [placment]; did you mean placement? (a plugin's section counts once the plugin is "
+          "enabled: enable = placment in [plugins])",
           "t.conf:10: placement.reserved-cpus: '3-1' is not a CPU list such as 0-3,8, or none: cannot read '3-1' in "
           "the "
           "list '3-1': the range runs backwards",

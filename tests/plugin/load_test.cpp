@@ -191,6 +191,10 @@ TEST(PluginLibrary, RefusesAPluginThatCannotBeCreated) {
   EXPECT_EQ(create_refusal("create-fails"), "plugin create-fails: create failed: the table of kinds is empty");
   EXPECT_EQ(create_refusal("create-throws"), "plugin create-throws: create threw: no such table");
   EXPECT_EQ(create_refusal("create-gives-nothing"), "plugin create-gives-nothing: create gave no instance");
+  EXPECT_EQ(create_refusal("unsized-instance"),
+            "unsized-instance: the instance that create gave has a struct_size of 0; it must be 32 or more");
+  EXPECT_EQ(create_refusal("unsized-score"),
+            "unsized-score: its capability topolet.score/1 has a struct_size of 0; it must be 16 or more");
 }
 
 TEST(PluginLibrary, RefusesUnknownOptionsAndBadValues) {
