@@ -229,6 +229,7 @@ void Lifecycle::ended(const std::string& container_id, const std::string& cause)
 Result<Lifecycle::Booked> Lifecycle::book_update(const Holding& before, const UpdateRequest& update) {
   Workload workload = before.workload;
   workload.demand = apply_update(workload.demand, update);
+  workload.pod_nodes = room_.sandboxes.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
   Workload bound = workload;
   if (!update.cpus.empty()) bound.kubelet_cpus = update.cpus;
   if (!update.mems.empty()) bound.kubelet_mems = update.mems;

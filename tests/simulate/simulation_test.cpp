@@ -127,6 +127,19 @@ TEST(Simulation, TakesTheCriFormAsItIs) {
   EXPECT_EQ(bound.cpus.to_string(), "6-7");
 }
 
+TEST(Simulation, KeepsAResizedContainerOnTheNodesOfItsPod) {
+  Simulated node(kTwoNodes, {"--plugins.enable=numa", "--numa.scope=pod"});
+  node.apply(R"({"op":"run_pod","pod":"p","qos":"guaranteed",
+      "resources":{"cpu_request_milli":6000,"cpu_limit_milli":6000,"memory_limit":8192}})");
+  const std::string create = R"({"op":"create","pod":"p","container":")";
+  node.apply(create + R"(a","cpu_request_milli":2000,"cpu_limit_milli":2000,"memory_limit":4096})");
+  node.apply(create + R"(b","cpu_request_milli":4000,"cpu_limit_milli":4000,"memory_limit":4096})");
+  const Outcome resized =
+      node.apply(R"({"op":"update","pod":"p","container":"a","cpu_request_milli":2500,"cpu_limit_milli":2500})");
+  EXPECT_EQ(resized.mode, "shared");
+  EXPECT_TRUE(resized.cpus.is_subset_of(CpuSet::range(0, 7))) << resized.cpus.to_string() << ": " << resized.reason;
+}
+
 TEST(Simulation, NamesPodsAndContainersThatAreNotThere) {
   Simulated node(kTwoNodes);
   EXPECT_THAT(node.apply(R"({"op":"create","pod":"x","container":"c"})").reason,
