@@ -121,11 +121,10 @@ class Deciding {
     if (free >= asked + rules_.min_shared_cpus) return std::nullopt;
     return fmt::format(
         "{} asks for {} of its own: requested={}, available={} ({} free in the pool ({}), of which min-shared-cpus "
-        "keeps "
-        "{} for the others); stop an exclusive container, lower min-shared-cpus, or set when-full = share",
+        "keeps {} for the others); stop an exclusive container, or lower min-shared-cpus{}",
         name_of(request_.workload), plural(asked, "CPU"), asked,
         free > rules_.min_shared_cpus ? free - rules_.min_shared_cpus : 0, free, free_by_node(request_),
-        rules_.min_shared_cpus);
+        rules_.min_shared_cpus, request_.must_keep ? "" : ", or set when-full = share");
   }
 
   std::string nothing_fits() const {
