@@ -136,7 +136,10 @@ class Deciding {
     } else {
       text += "the shared pool has no CPU left; give it some (min-shared-cpus) or stop an exclusive container";
     }
-    for (const auto& [reason, count] : decision_.verdicts.rejected) text += fmt::format("; {} ({})", reason, count);
+    for (const auto& [reason, count] : decision_.verdicts.rejected) {
+      text += "; " + reason;
+      if (count > 1) text += fmt::format(" ({} candidates)", count);
+    }
     if (!last_invalid_.empty()) text += "; " + last_invalid_;
     return text;
   }
