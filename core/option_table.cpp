@@ -89,13 +89,24 @@ std::vector<OptionSpec> placement_options() {
                      "How many CPUs stay in the shared pool whatever is asked for exclusively."),
               0, kMaxOsIndex),
       option("exclusive", OptionType::kString, {"guaranteed-integer"},
-             "Who gets CPUs of its own: Guaranteed containers that ask for whole CPUs, or nobody.",
-             {"guaranteed-integer", "never"}),
+             "Who gets CPUs of its own: Guaranteed containers that ask for whole CPUs and those with the annotation "
+             "topolet.io/cpus: exclusive; the latter only; or nobody.",
+             {"guaranteed-integer", "annotated", "never"}),
       repeatable(option("reserved-namespaces", OptionType::kString, {"kube-system"},
                         "Kubernetes namespaces whose containers run on reserved CPUs and the pool, without CPUs of "
-                        "their own.")),
+                        "their own unless the annotation topolet.io/cpus: exclusive says so.")),
+      repeatable(option("annotations", OptionType::kString, {"all"},
+                        "The topolet.io annotations that pods may use, such as cpus, isolated, containers, or those of "
+                        "a plugin; 'all' or 'none'. Others are ignored.")),
       option("when-full", OptionType::kString, {"deny"},
              "What becomes of a container that asks for CPUs of its own when they are not there.", {"deny", "share"}),
+      between(option("crash-hold", OptionType::kDuration, {"5m"},
+                     "How long the CPUs of a container that failed are kept for its next attempt, unless another "
+                     "would be denied; 0 keeps none."),
+              0, kMillisecondsPerDay),
+      option("memory-migrate", OptionType::kBool, {"false"},
+             "Whether the memory nodes of a running container may be changed, which moves its memory while it waits; "
+             "otherwise nodes are only added."),
       between(option("pending-timeout", OptionType::kDuration, {"4m"},
                      "How long a placement is held for a create whose outcome is unknown."),
               1000, kMillisecondsPerDay),
@@ -257,6 +268,7 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
   std::size_t next_unit = 0;
   std::string_view rest = text;
   if (rest.empty()) return error;
+  if (rest == "0") return std::chrono::milliseconds(0);
   while (!rest.empty()) {
     const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
     const auto number = parse_whole_number(rest.substr(0, digits));

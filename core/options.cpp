@@ -147,8 +147,8 @@ class Judge {
     known.insert(known.end(), enabled_.begin(), enabled_.end());
     mistakes_.push_back({raw_.file.string(), header.line,
                          "unknown section [" + header.name + "]; " + suggestion(header.name, known) +
-                             " A plugin's section counts once the plugin is enabled: enable = " + header.name +
-                             " in [plugins]"});
+                             " (a plugin's section counts once the plugin is enabled: enable = " + header.name +
+                             " in [plugins])"});
   }
 
   void judge_setting(const Setting& setting) {
@@ -240,16 +240,30 @@ DaemonOptions daemon_options(const po::variables_map& values) {
   return daemon;
 }
 
+ExclusiveRule exclusive_rule(const std::string& value) {
+  if (value == "never") return ExclusiveRule::kNever;
+  return value == "annotated" ? ExclusiveRule::kAnnotated : ExclusiveRule::kGuaranteedInteger;
+}
+
+/// 'none' is a list of no names.
+std::optional<std::vector<std::string>> permitted_annotations(std::vector<std::string> names) {
+  if (has(names, "all")) return std::nullopt;
+  std::erase(names, "none");
+  return names;
+}
+
 PlacementOptions placement_options(const po::variables_map& values) {
   PlacementOptions placement;
   placement.reserved_cpus = cpus(text(values, "placement.reserved-cpus"));
   const std::string& allowed = text(values, "placement.allowed-cpus");
   if (allowed != "all") placement.allowed_cpus = cpus(allowed);
   placement.rules.min_shared_cpus = static_cast<std::uint32_t>(std::stoul(text(values, "placement.min-shared-cpus")));
-  placement.rules.exclusive =
-      text(values, "placement.exclusive") == "never" ? ExclusiveRule::kNever : ExclusiveRule::kGuaranteedInteger;
+  placement.rules.exclusive = exclusive_rule(text(values, "placement.exclusive"));
   placement.rules.reserved_namespaces = list(values, "placement.reserved-namespaces");
   placement.rules.when_full = text(values, "placement.when-full") == "share" ? WhenFull::kShare : WhenFull::kDeny;
+  placement.rules.annotations = permitted_annotations(list(values, "placement.annotations"));
+  placement.rules.crash_hold = *parse_duration(text(values, "placement.crash-hold"));
+  placement.rules.memory_migrate = text(values, "placement.memory-migrate") == "true";
   placement.pending_timeout = *parse_duration(text(values, "placement.pending-timeout"));
   placement.deadline = std::chrono::milliseconds(std::stol(text(values, "placement.deadline-ms")));
   placement.plugin_timeout = *parse_duration(text(values, "placement.plugin-timeout"));

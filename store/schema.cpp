@@ -230,6 +230,14 @@ CREATE TABLE plugin_state (
 ) WITHOUT ROWID
 )";
 
+constexpr const char* kColumnsV3 = R"(
+ALTER TABLE decided ADD COLUMN memory_request_estimated INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE decided ADD COLUMN hugepages TEXT NOT NULL DEFAULT '';
+ALTER TABLE decided ADD COLUMN settings TEXT NOT NULL DEFAULT '';
+ALTER TABLE decided ADD COLUMN kubelet_mems TEXT NOT NULL DEFAULT '';
+ALTER TABLE pod ADD COLUMN nodes TEXT NOT NULL DEFAULT ''
+)";
+
 std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }
 
 Result<std::int64_t> version_of(const Database& database) {
@@ -277,6 +285,7 @@ const std::vector<Migration>& migrations() {
   static const std::vector<Migration> steps{
       {1, fmt::format("PRAGMA application_id = {};{}{}{}", kApplicationId, kTablesV1, triggers_v1(), kViewsV1)},
       {2, kTablesV2},
+      {3, kColumnsV3},
   };
   return steps;
 }

@@ -28,7 +28,8 @@ Result<Statements> Statements::prepare(const Database& database) {
        "INSERT INTO decided (boot, at_ms, generation, event, holds, supersedes, pod_uid, pod_namespace, pod_name, "
        "container, attempt, sandbox_id, container_id, runtime_handler, qos, cpu_request_milli, cpu_limit_milli, "
        "memory_request_bytes, memory_limit_bytes, mode, cpus, within, withheld, mems, kubelet_cpus, nodes, reason, "
-       "verdicts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+       "verdicts, memory_request_estimated, hugepages, settings, kubelet_mems) "
+       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
       {all.add_held_cpu, "add the CPUs of a decision",
        "INSERT INTO held_cpu (decision, kind, first, last) VALUES (?1, ?2, ?3, ?4)"},
       {all.add_live, "add what a decision holds",
@@ -43,10 +44,11 @@ Result<Statements> Statements::prepare(const Database& database) {
       {all.add_pool, "record the pool",
        "INSERT INTO pool_version (generation, boot, at_ms, cpus) VALUES (?1, ?2, ?3, ?4)"},
       {all.put_pod, "record a pod",
-       "INSERT INTO pod (sandbox_id, boot, pod_uid, pod_namespace, pod_name, runtime_handler) "
-       "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET boot = excluded.boot, pod_uid = excluded.pod_uid, "
+       "INSERT INTO pod (sandbox_id, boot, pod_uid, pod_namespace, pod_name, runtime_handler, nodes) "
+       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET boot = excluded.boot, pod_uid = "
+       "excluded.pod_uid, "
        "pod_namespace = excluded.pod_namespace, "
-       "pod_name = excluded.pod_name, runtime_handler = excluded.runtime_handler"},
+       "pod_name = excluded.pod_name, runtime_handler = excluded.runtime_handler, nodes = excluded.nodes"},
 
       {all.set_live_bound, "bind a decision to its container",
        "UPDATE live SET state = ?2, container_id = ?3 WHERE decision = ?1"},
@@ -62,9 +64,10 @@ Result<Statements> Statements::prepare(const Database& database) {
        "SELECT decision, state, l.container_id, pending_since_ms, l.cpus, at_ms, generation, event, supersedes, "
        "pod_uid, pod_namespace, pod_name, container, attempt, sandbox_id, d.container_id, runtime_handler, qos, "
        "cpu_request_milli, cpu_limit_milli, memory_request_bytes, memory_limit_bytes, mode, d.cpus, within, withheld, "
-       "mems, kubelet_cpus, nodes, reason FROM live l CROSS JOIN decided d USING (decision) ORDER BY decision"},
+       "mems, kubelet_cpus, nodes, reason, memory_request_estimated, hugepages, settings, kubelet_mems FROM live l "
+       "CROSS JOIN decided d USING (decision) ORDER BY decision"},
       {all.find_pods, "read the pods",
-       "SELECT sandbox_id, pod_uid, pod_namespace, pod_name, runtime_handler FROM pod ORDER BY sandbox_id"},
+       "SELECT sandbox_id, pod_uid, pod_namespace, pod_name, runtime_handler, nodes FROM pod ORDER BY sandbox_id"},
       {all.find_last_generation, "read the last generation",
        "SELECT max(coalesce((SELECT max(generation) FROM decided), 0), coalesce((SELECT max(generation) FROM ended), "
        "0), coalesce((SELECT max(generation) FROM pool_version), 0))"},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "store/database.hpp"
+#include "store/maps.hpp"
 #include "store/schema.hpp"
 #include "store/state_directory.hpp"
 #include "store/statements.hpp"
@@ -40,6 +41,14 @@ class RowReader {
     auto parsed = Set::parse(text());
     if (parsed) return *std::move(parsed);
     if (status_) status_ = Error{Code::kDataLoss, parsed.error().message};
+    return {};
+  }
+  template <class Map>
+  Map json() {
+    const std::string written = text();
+    auto map = decode_map<Map>(written);
+    if (map) return *std::move(map);
+    if (status_) status_ = Error{Code::kDataLoss, fmt::format("'{}' is not what was written there", written)};
     return {};
   }
   const Status& status() const { return status_; }
@@ -84,6 +93,10 @@ Result<LiveRow> read_live(const Statement& row) {
   decided.kubelet_cpus = reader.set<CpuSet>();
   decided.nodes = reader.text();
   decided.reason = reader.text();
+  decided.memory_request_estimated = reader.integer() != 0;
+  decided.hugepage_limit_bytes = reader.json<decltype(decided.hugepage_limit_bytes)>();
+  decided.settings = reader.json<decltype(decided.settings)>();
+  decided.kubelet_mems = reader.set<NodeSet>();
   if (!reader.status()) {
     return Error{Code::kDataLoss, fmt::format("decision {}: {}", live.decision, reader.status().error().message)};
   }
@@ -98,6 +111,10 @@ Result<PodRow> read_pod(const Statement& row) {
   pod.pod_namespace = reader.text();
   pod.pod_name = reader.text();
   pod.runtime_handler = reader.text();
+  pod.nodes = reader.set<NodeSet>();
+  if (!reader.status()) {
+    return Error{Code::kDataLoss, fmt::format("pod {}: {}", pod.sandbox_id, reader.status().error().message)};
+  }
   return pod;
 }
 
@@ -254,7 +271,8 @@ Result<std::int64_t> SqliteStore::insert(const DecidedRow& row) {
       row.pod_name, row.container, row.attempt, row.sandbox_id, row.container_id, row.runtime_handler, row.qos,
       row.cpu_request_milli, row.cpu_limit_milli, row.memory_request_bytes, row.memory_limit_bytes, row.mode,
       row.cpus.to_string(), row.within.to_string(), row.withheld.to_string(), row.mems.to_string(),
-      row.kubelet_cpus.to_string(), row.nodes, row.reason, verdicts);
+      row.kubelet_cpus.to_string(), row.nodes, row.reason, verdicts, row.memory_request_estimated,
+      encode_map(row.hugepage_limit_bytes), encode_map(row.settings), row.kubelet_mems.to_string());
   if (!added) return added.error();
   return database_.last_row_number();
 }
@@ -299,7 +317,8 @@ Status SqliteStore::add(const OutcomeRow& row) {
 
 Status SqliteStore::update_live(const OutcomeRow& row) {
   if (row.state == "bound") return statements_.set_live_bound.run(row.decision, row.state, row.container_id);
-  if (row.state == "in_doubt") return statements_.set_live_pending.run(row.decision, row.state, row.at_ms);
+  if (row.state == "in_doubt" || row.state == "crashed")
+    return statements_.set_live_pending.run(row.decision, row.state, row.at_ms);
   return statements_.set_live_state.run(row.decision, row.state);
 }
 
@@ -331,7 +350,7 @@ Status SqliteStore::insert_pool(std::uint64_t generation, std::int64_t at_ms, co
 Status SqliteStore::put_pod(const PodRow& row) {
   return in_transaction([&] {
     return statements_.put_pod.run(row.sandbox_id, boot_, row.pod_uid, row.pod_namespace, row.pod_name,
-                                   row.runtime_handler);
+                                   row.runtime_handler, row.nodes.to_string());
   });
 }
 

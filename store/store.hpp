@@ -58,12 +58,16 @@ struct DecidedRow {
   std::int64_t cpu_limit_milli = 0;
   std::int64_t memory_request_bytes = 0;
   std::int64_t memory_limit_bytes = 0;
+  bool memory_request_estimated = false;
+  std::map<std::string, std::int64_t> hugepage_limit_bytes = {};  ///< by page size, "2MB"
+  std::map<std::string, std::string> settings = {};               ///< the topolet.io annotations that counted
   std::string mode;
   CpuSet cpus;    ///< what was set
   CpuSet within;  ///< shared: the CPUs it may use when they are in the pool; empty otherwise
   CpuSet withheld;
   NodeSet mems;
   CpuSet kubelet_cpus;
+  NodeSet kubelet_mems = {};
   std::string nodes;  ///< the winning candidate's node list
   std::string reason;
   std::optional<VerdictsRow> verdicts;
@@ -71,7 +75,8 @@ struct DecidedRow {
   bool holds = true;                       ///< false for a denial or a mere remark: nothing is held by it
 };
 
-/// What the runtime answered to a decision. `state`: bound, refused, in_doubt, timed_out.
+/// What became of a decision. `state`: the runtime's answer (bound, refused, in_doubt, timed_out); crashed: the
+/// container failed, what it held is kept for its next attempt.
 struct OutcomeRow {
   std::int64_t decision = 0;
   std::int64_t at_ms = 0;
@@ -82,7 +87,7 @@ struct OutcomeRow {
 };
 
 /// A holding that is no more. `cause`: stopped, exited, pod-stopped, removed, refused, pending-timeout, gone,
-/// superseded, reboot.
+/// superseded, yielded, crash-hold, reboot.
 struct EndedRow {
   std::int64_t decision = 0;
   std::int64_t at_ms = 0;
@@ -96,7 +101,7 @@ struct LiveRow {
   DecidedRow decided;  ///< without verdicts
   std::string state;   ///< the newest outcome's state; "pending" where there is none yet
   std::string container_id;
-  std::int64_t pending_since_ms = 0;  ///< when it was decided, or fell in doubt
+  std::int64_t pending_since_ms = 0;  ///< when it was decided, fell in doubt, or crashed
   CpuSet cpus;                        ///< its CPUs now; differs from decided.cpus once set_live_cpus() was called
 };
 
@@ -106,6 +111,7 @@ struct PodRow {
   std::string pod_namespace;
   std::string pod_name;
   std::string runtime_handler;
+  NodeSet nodes = {};  ///< of its first container's candidate; empty until decided
 };
 
 enum class Durability : std::uint8_t { kNormal, kFull };

@@ -81,7 +81,8 @@ SELECT decision, time, event, namespace, pod, container, attempt, container_id, 
 
 /// What comes first of the events of one decision in one millisecond.
 constexpr const char* kStep =
-    "CASE WHEN event = 'ended' THEN 2 WHEN event IN ('bound', 'refused', 'in_doubt', 'timed_out') THEN 1 ELSE 0 END";
+    "CASE WHEN event = 'ended' THEN 2 WHEN event IN ('bound', 'refused', 'in_doubt', 'timed_out', 'crashed') THEN 1 "
+    "ELSE 0 END";
 
 /// Which row of kMatches is meant.
 Result<std::size_t> choose(const Table& matches, const std::string& name) {

@@ -88,6 +88,7 @@ Result<Sandbox> read_run_pod_sandbox(const std::string& request) {
   sandbox.pod_namespace = metadata.pod_namespace();
   sandbox.pod_name = metadata.name();
   sandbox.runtime_handler = parsed->runtime_handler();
+  sandbox.annotations = map_of(parsed->config().annotations());
   return sandbox;
 }
 
@@ -111,6 +112,9 @@ Result<Workload> read_create_container(const std::string& request, const DemandR
   workload.pod_namespace = pod.metadata().pod_namespace();
   workload.qos = qos_of(*parsed);
   workload.demand = demand_of(raw_of(resources), workload.qos, rules.memory_total_bytes);
+  if (pod.linux().has_resources()) {
+    workload.pod_demand = demand_of(raw_of(pod.linux().resources()), workload.qos, rules.memory_total_bytes);
+  }
   workload.kubelet_cpus = std::move(bounds->cpus);
   workload.kubelet_mems = std::move(bounds->mems);
   for (const lens::Device& device : config.devices()) workload.devices.push_back(device.host_path());
@@ -141,6 +145,7 @@ Result<UpdateRequest> read_update_container_resources(const std::string& request
   update.cpu_quota_us = resources.cpu_quota_us();
   update.cpu_shares = resources.cpu_shares();
   update.memory_limit_bytes = resources.memory_limit_bytes();
+  update.hugepage_limit_bytes = raw_of(resources).hugepage_limit_bytes;
   update.has_linux = parsed->has_linux();
   return update;
 }
@@ -181,6 +186,7 @@ Demand apply_update(const Demand& before, const UpdateRequest& update) {
   Demand after = before;
   if (update.cpu_quota_us != 0) after.cpu_limit_milli = cpu_limit_milli(update.cpu_quota_us, update.cpu_period_us);
   if (update.cpu_shares != 0) after.cpu_request_milli = cpu_request_milli(update.cpu_shares, after.cpu_limit_milli);
+  for (const auto& [page_size, bytes] : update.hugepage_limit_bytes) after.hugepage_limit_bytes[page_size] = bytes;
   if (update.memory_limit_bytes == 0) return after;
   after.memory_limit_bytes = std::max<std::int64_t>(update.memory_limit_bytes, 0);
   // A request that was read from the limit follows it; an estimated one cannot be more than it.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ struct Sandbox {
   std::string pod_namespace;
   std::string pod_name;
   std::string runtime_handler;
-  bool ready = true;  ///< false once stopped
+  bool ready = true;                                    ///< false once stopped
+  std::map<std::string, std::string> annotations = {};  ///< RunPodSandbox only
 
   friend bool operator==(const Sandbox&, const Sandbox&) = default;
 };
@@ -57,6 +59,7 @@ struct UpdateRequest {
   std::int64_t cpu_quota_us = 0;
   std::int64_t cpu_shares = 0;
   std::int64_t memory_limit_bytes = 0;
+  std::map<std::string, std::int64_t> hugepage_limit_bytes;  ///< empty = unchanged
   bool has_linux = false;
 };
 

@@ -1,5 +1,7 @@
 #include "core/daemon/bookings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,6 +10,8 @@ namespace {
 
 /// Denials remembered to count repeats; beyond this the count starts anew.
 constexpr std::size_t kRememberedDenials = 4096;
+/// The same for containers that are over and had CPUs of their own.
+constexpr std::size_t kRememberedPlacements = 4096;
 
 Status to_status(const Result<std::int64_t>& added) { return added ? Status() : Status(added.error()); }
 
@@ -23,6 +27,11 @@ Mode mode_from(const std::string& name) {
   return Mode::kShared;
 }
 
+HoldingState state_from(const std::string& name) {
+  if (name == "bound") return HoldingState::kBound;
+  return name == "crashed" ? HoldingState::kCrashed : HoldingState::kInDoubt;
+}
+
 Holding holding_from(const LiveRow& row) {
   Holding holding;
   const DecidedRow& decided = row.decided;
@@ -36,13 +45,17 @@ Holding holding_from(const LiveRow& row) {
   workload.demand.cpu_limit_milli = decided.cpu_limit_milli;
   workload.demand.memory_request_bytes = decided.memory_request_bytes;
   workload.demand.memory_limit_bytes = decided.memory_limit_bytes;
+  workload.demand.memory_request_estimated = decided.memory_request_estimated;
+  workload.demand.hugepage_limit_bytes = decided.hugepage_limit_bytes;
+  workload.settings = decided.settings;
   workload.kubelet_cpus = decided.kubelet_cpus;
+  workload.kubelet_mems = decided.kubelet_mems;
   holding.placement = {mode_from(decided.mode), row.cpus, decided.withheld, decided.mems};
   holding.within = decided.within;
   holding.conflict = decided.event == "conflict";
-  holding.container_id = row.state == "bound" ? row.container_id : "";
-  holding.state = row.state == "bound" ? HoldingState::kBound : HoldingState::kInDoubt;
-  holding.doubt_since = std::chrono::milliseconds(row.pending_since_ms);
+  holding.state = state_from(row.state);
+  holding.container_id = holding.state == HoldingState::kInDoubt ? "" : row.container_id;
+  holding.doubt_since = holding.crashed_since = std::chrono::milliseconds(row.pending_since_ms);
   *holding.decision = row.decision;
   return holding;
 }
@@ -94,7 +107,11 @@ DecidedRow Bookings::row_for(const Workload& workload, std::string_view event) c
   row.cpu_limit_milli = workload.demand.cpu_limit_milli;
   row.memory_request_bytes = workload.demand.memory_request_bytes;
   row.memory_limit_bytes = workload.demand.memory_limit_bytes;
+  row.memory_request_estimated = workload.demand.memory_request_estimated;
+  row.hugepage_limit_bytes = workload.demand.hugepage_limit_bytes;
+  row.settings = workload.settings;
   row.kubelet_cpus = workload.kubelet_cpus;
+  row.kubelet_mems = workload.kubelet_mems;
   row.generation = ledger_.generation();
   return row;
 }
@@ -110,6 +127,8 @@ std::vector<std::string> Bookings::place(const Workload& workload, const Decisio
     holding.state = before->state;
     holding.started = before->started;
     holding.decision = before->decision;
+  } else if (const Holding* crashed = ledger_.find_crashed(workload.key); crashed != nullptr) {
+    holding.decision = crashed->decision;
   }
   DecidedRow row = row_for(workload, event);
   row.container_id = holding.container_id;
@@ -118,7 +137,7 @@ std::vector<std::string> Bookings::place(const Workload& workload, const Decisio
   row.verdicts = decision.verdicts;
   denied_.erase(workload.key);
   std::vector<std::string> in_the_way = book(std::move(holding), std::move(row));
-  tell(Happening::Kind::kMoved, workload.key);
+  tell(event == "resized" ? Happening::Kind::kResized : Happening::Kind::kMoved, workload.key);
   return in_the_way;
 }
 
@@ -137,7 +156,15 @@ std::vector<std::string> Bookings::place_bound(const Workload& workload, const D
 std::vector<std::string> Bookings::book(Holding holding, DecidedRow row) {
   const ContainerKey key = holding.workload.key;
   const CpuSet pool_before = ledger_.pool();
-  const std::vector<ContainerKey> moved = ledger_.put(std::move(holding));
+  std::vector<ContainerKey> moved = ledger_.put(std::move(holding));
+  const Holding* crashed = ledger_.find_crashed(key);
+  if (crashed != nullptr && crashed->decision == ledger_.find(key)->decision) {
+    const ContainerKey earlier = crashed->workload.key;
+    for (ContainerKey& other : ledger_.release(earlier)) moved.push_back(std::move(other));
+    std::sort(moved.begin(), moved.end());
+    moved.erase(std::unique(moved.begin(), moved.end()), moved.end());
+    std::erase(moved, key);
+  }
   const Holding& booked = *ledger_.find(key);
   row.generation = ledger_.generation();
   row.mode = to_string(booked.placement.mode);
@@ -161,14 +188,14 @@ std::vector<std::string> Bookings::book(Holding holding, DecidedRow row) {
   return in_the_way(booked);
 }
 
-void Bookings::let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld) {
+void Bookings::let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld, const std::string& why) {
   const Holding* before = ledger_.find(key);
   if (before == nullptr || before->placement.withheld == withheld) return;
   Holding holding = *before;
   holding.placement.withheld = withheld;
   DecidedRow row = row_for(holding.workload, holding.conflict ? "conflict" : "re-placed");
   row.container_id = holding.container_id;
-  row.reason = "it has left the CPUs it had before";
+  row.reason = why + "; it has left the CPUs it had before";
   book(std::move(holding), std::move(row));
   tell(Happening::Kind::kMoved, key);
 }
@@ -272,16 +299,55 @@ void Bookings::started(const ContainerKey& key) {
   tell(Happening::Kind::kStarted, key);
 }
 
-void Bookings::resize(const ContainerKey& key, const Demand& demand) {
+void Bookings::resize(const ContainerKey& key, const Demand& demand, const std::string& why) {
   const Holding* before = ledger_.find(key);
   if (before == nullptr || before->workload.demand == demand) return;
   Holding holding = *before;
   holding.workload.demand = demand;
   DecidedRow row = row_for(holding.workload, "resized");
   row.container_id = holding.container_id;
-  row.reason = "new resources; the CPUs stay";
+  row.reason = why;
   book(std::move(holding), std::move(row));
   tell(Happening::Kind::kResized, key);
+}
+
+/// To those who hear of it the container is over.
+void Bookings::crash(const ContainerKey& key, std::int32_t exit_code) {
+  tell(Happening::Kind::kReleased, key);
+  if (!ledger_.set_crashed(key, clock_.wall())) return;
+  const Holding& holding = *ledger_.find(key);
+  add_outcome(
+      holding, "crashed",
+      {Code::kOk,
+       fmt::format("exit code {}; {} is kept for its next attempt", exit_code, holding.placement.cpus.to_string()),
+       {}});
+  lanes_.close(holding.container_id);
+  log_.info("{}/{}/{}: failed with exit code {}; {} is kept for its next attempt", holding.workload.pod_namespace,
+            holding.workload.pod_name, holding.workload.key.name, exit_code, holding.placement.cpus.to_string());
+}
+
+std::vector<ContainerKey> Bookings::crashed() const {
+  std::vector<std::pair<std::chrono::milliseconds, ContainerKey>> found;
+  for (const auto& [key, holding] : ledger_.holdings()) {
+    if (holding.state == HoldingState::kCrashed) found.emplace_back(holding.crashed_since, key);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<ContainerKey> keys;
+  for (auto& [since, key] : found) keys.push_back(std::move(key));
+  return keys;
+}
+
+Placement Bookings::last_of(const ContainerKey& key) const {
+  if (const Holding* crashed = ledger_.find_crashed(key); crashed != nullptr) return crashed->placement;
+  const auto known = last_.find({key.pod_uid, key.name});
+  return known == last_.end() ? Placement() : known->second;
+}
+
+void Bookings::remember(const Holding& holding) {
+  const ContainerKey& key = holding.workload.key;
+  if (holding.placement.mode != Mode::kExclusive || key.pod_uid.empty()) return;
+  if (last_.size() >= kRememberedPlacements) last_.clear();
+  last_[{key.pod_uid, key.name}] = holding.placement;
 }
 
 void Bookings::release(const ContainerKey& key, const std::string& cause) {
@@ -289,6 +355,7 @@ void Bookings::release(const ContainerKey& key, const std::string& cause) {
   if (found == nullptr) return;
   tell(Happening::Kind::kReleased, key);
   const Holding holding = *found;
+  remember(holding);
   const CpuSet pool_before = ledger_.pool();
   const std::vector<ContainerKey> moved = ledger_.release(key);
   end(holding, cause);

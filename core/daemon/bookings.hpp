@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/clock.hpp"
@@ -43,14 +44,14 @@ class Bookings {
   /// in doubt.
   void load(const std::vector<LiveRow>& rows, std::uint64_t generation);
 
-  /// Books a decision in the place of what the same key held and writes it as pending. Returns the container ids that
-  /// must be settled before anything may run on the new CPUs.
+  /// Books a decision in the place of what the same key held, or an earlier attempt of it that failed, and writes it as
+  /// pending. Returns the container ids that must be settled before anything may run on the new CPUs.
   std::vector<std::string> place(const Workload& workload, const Decision& decision, std::string_view event);
   /// The same for a container that the runtime has already, as it is or as it is to be.
   std::vector<std::string> place_bound(const Workload& workload, const Decision& decision, std::string_view event,
                                        const ContainerInfo& container);
-  /// Ends the withholding of CPUs that a container has left by now.
-  void let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld);
+  /// Ends the withholding of CPUs that a container has left by now. `why` it was moved.
+  void let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld, const std::string& why);
   /// Puts a holding back as it was before a change that the runtime refused.
   void restore(const Holding& before, const std::string& why);
 
@@ -71,7 +72,13 @@ class Bookings {
 
   void started(const ContainerKey& key);
   /// Changes what a container asks for, its CPUs staying.
-  void resize(const ContainerKey& key, const Demand& demand);
+  void resize(const ContainerKey& key, const Demand& demand, const std::string& why);
+  /// A container failed: what it holds is kept for its next attempt.
+  void crash(const ContainerKey& key, std::int32_t exit_code);
+  /// What failed containers hold, the oldest first.
+  std::vector<ContainerKey> crashed() const;
+  /// The exclusive CPUs that the container last had in an earlier attempt, as far as is known, with what was withheld.
+  Placement last_of(const ContainerKey& key) const;
   /// Deals in other CPUs from now on; see Ledger::set_rules().
   void set_rules(LedgerRules rules);
   /// Gives everything back. `cause` as in EndedRow.
@@ -85,6 +92,7 @@ class Bookings {
   void tell(Happening::Kind kind, const ContainerKey& key) const;
   DecidedRow row_for(const Workload& workload, std::string_view event) const;
   std::vector<std::string> book(Holding holding, DecidedRow row);
+  void remember(const Holding& holding);
   void end(const Holding& holding, const std::string& cause);
   void add_outcome(const Holding& holding, const char* state, const Answer& answer);
   void propagate(const std::vector<ContainerKey>& moved, const CpuSet& pool_before);
@@ -103,6 +111,7 @@ class Bookings {
     DecisionCell decision;
   };
   std::map<ContainerKey, Denied> denied_;
+  std::map<std::pair<std::string, std::string>, Placement> last_;  ///< by pod uid and container name
 };
 
 }  // namespace topolet

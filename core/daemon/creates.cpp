@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/daemon/holds.hpp"
+#include "core/placement/settings.hpp"
+
 namespace topolet {
 namespace {
 
@@ -30,24 +33,48 @@ void Creates::handle(const std::shared_ptr<Call>& call) {
   auto creation = std::make_shared<Creation>();
   creation->call = call;
   creation->workload = *std::move(workload);
-  if (const Sandbox* sandbox = room_.sandboxes.find(creation->workload.key.sandbox_id); sandbox != nullptr) {
-    creation->workload.runtime_handler = sandbox->runtime_handler;
-    creation->workload.key.sandbox_id = sandbox->id;
-    // A request need not repeat who the pod is.
-    if (creation->workload.key.pod_uid.empty()) {
-      creation->workload.key.pod_uid = sandbox->pod_uid;
-      creation->workload.pod_name = sandbox->pod_name;
-      creation->workload.pod_namespace = sandbox->pod_namespace;
-    }
-  }
+  identify(*creation);
   if (!room_.sandboxes.places(creation->workload.runtime_handler)) return pass_foreign(creation);
+  if (const Status taken = take_settings(*creation); !taken) {
+    Decision bad;
+    bad.reason = taken.error().message;
+    return deny(creation, taken.error().code, bad);
+  }
   consider(creation);
+}
+
+/// A request need not repeat who the pod is.
+void Creates::identify(Creation& creation) const {
+  Workload& workload = creation.workload;
+  const Sandbox* sandbox = room_.sandboxes.find(workload.key.sandbox_id);
+  if (sandbox == nullptr) return;
+  workload.runtime_handler = sandbox->runtime_handler;
+  workload.key.sandbox_id = sandbox->id;
+  if (workload.pod_annotations.empty()) workload.pod_annotations = sandbox->annotations;
+  if (!workload.key.pod_uid.empty()) return;
+  workload.key.pod_uid = sandbox->pod_uid;
+  workload.pod_name = sandbox->pod_name;
+  workload.pod_namespace = sandbox->pod_namespace;
+}
+
+Status Creates::take_settings(Creation& creation) const {
+  Result<Settings> settings = read_settings(creation.workload, room_.placer.rules().annotations);
+  if (!settings) return settings.error();
+  creation.workload.settings = std::move(settings->values);
+  for (const std::string& name : settings->not_permitted) {
+    creation.note += fmt::format("; annotation {}{} does not count: placement.annotations does not permit it",
+                                 kAnnotationPrefix, name);
+  }
+  return {};
 }
 
 void Creates::consider(const CreationPtr& creation) {
   if (creation->call->cancelled()) return creation->call->reject({Code::kCancelled, "the caller has gone"});
-  if (const Holding* holding = room_.bookings.ledger().find(creation->workload.key); holding != nullptr) {
-    return resume(creation, *holding);
+  const ContainerKey& key = creation->workload.key;
+  if (const Holding* holding = room_.bookings.ledger().find(key); holding != nullptr) {
+    if (holding->state != HoldingState::kCrashed) return resume(creation, *holding);
+    // Made by hand a second time under the same name, without a new attempt.
+    room_.bookings.release(key, "superseded");
   }
   decide(creation);
 }
@@ -89,15 +116,19 @@ void Creates::release_earlier_attempts(const ContainerKey& key) {
   for (const ContainerKey& other : room_.bookings.ledger().in_sandbox(key.sandbox_id)) {
     const Holding* holding = room_.bookings.ledger().find(other);
     const bool earlier = other.name == key.name && other.attempt < key.attempt;
-    if (!earlier || holding == nullptr || holding->started || holding->state == HoldingState::kInFlight) continue;
+    if (!earlier || holding == nullptr || holding->started || holding->state == HoldingState::kInFlight ||
+        holding->state == HoldingState::kCrashed) {
+      continue;
+    }
     room_.bookings.release(other, "superseded");
   }
 }
 
 bool Creates::has_earlier_attempt(const ContainerKey& key) const {
-  const auto keys = room_.bookings.ledger().in_sandbox(key.sandbox_id);
-  return std::any_of(keys.begin(), keys.end(), [&key](const ContainerKey& other) {
-    return other.name == key.name && other.attempt < key.attempt;
+  const Ledger& ledger = room_.bookings.ledger();
+  const auto keys = ledger.in_sandbox(key.sandbox_id);
+  return std::any_of(keys.begin(), keys.end(), [&](const ContainerKey& other) {
+    return other.name == key.name && other.attempt < key.attempt && ledger.find(other)->state != HoldingState::kCrashed;
   });
 }
 
@@ -109,18 +140,25 @@ bool Creates::ask_runtime_first(const CreationPtr& creation) {
 }
 
 void Creates::decide(const CreationPtr& creation) {
-  const Workload& workload = creation->workload;
+  Workload& workload = creation->workload;
   release_earlier_attempts(workload.key);
   if (has_earlier_attempt(workload.key) && ask_runtime_first(creation)) return;
-  const Decision decision = room_.placer.place(room_.bookings.ledger(), workload);
-  if (decision.denied) {
-    if (ask_runtime_first(creation)) return;
-    room_.bookings.deny(workload, decision);
-    room_.log.warn("{}/{}/{}: denied: {}", workload.pod_namespace, workload.pod_name, workload.key.name,
-                   decision.reason);
-    return creation->call->reject({Code::kResourceExhausted, "topolet: " + decision.reason});
+  workload.pod_nodes = room_.sandboxes.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
+  Placer::Terms terms;
+  terms.keep = room_.bookings.last_of(workload.key);
+  Plan plan;
+  if (creation->asked_runtime) {
+    plan = plan_over_holds(room_, workload, terms);
+  } else {
+    plan = room_.placer.plan(room_.bookings.ledger(), workload, terms);
+    if (plan.lacks_cpus() && ask_runtime_first(creation)) return;
   }
+  plan.decision.reason += creation->note;
+  if (plan.decision.denied) return deny(creation, Code::kResourceExhausted, plan.decision);
+  book_moves(room_, plan);
+  const Decision& decision = plan.decision;
   const std::vector<std::string> in_the_way = room_.bookings.place(workload, decision, event_of(decision));
+  if (!decision.unpinned) keep_pod_together(workload, decision.nodes);
   room_.log.info("{}/{}/{}: {} on CPUs {}: {}", workload.pod_namespace, workload.pod_name, workload.key.name,
                  to_string(decision.placement.mode), decision.placement.cpus.to_string(), decision.reason);
   room_.lanes.when_all_settled(in_the_way, kNeighboursTimeout, [this, creation](const Status& status) {
@@ -129,6 +167,20 @@ void Creates::decide(const CreationPtr& creation) {
              {Code::kUnavailable, "topolet: the neighbours could not be moved off its CPUs: " + status.error().message},
              "neighbours-stuck");
   });
+}
+
+void Creates::deny(const CreationPtr& creation, Code code, const Decision& decision) {
+  const Workload& workload = creation->workload;
+  room_.bookings.deny(workload, decision);
+  room_.log.warn("{}/{}/{}: denied: {}", workload.pod_namespace, workload.pod_name, workload.key.name, decision.reason);
+  creation->call->reject({code, "topolet: " + decision.reason});
+}
+
+/// What the policies gave the pod's first container counts for the others, if the pod's resources are known: only then
+/// was it chosen for the whole pod.
+void Creates::keep_pod_together(const Workload& workload, const NodeSet& nodes) {
+  if (!workload.pod_demand || !workload.pod_nodes.empty() || nodes.empty()) return;
+  room_.sandboxes.set_nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id, nodes);
 }
 
 /// Nothing has gone to the runtime, so nothing is in doubt.

@@ -28,9 +28,12 @@ class Creates {
     CpusetTarget sent;
     bool was_in_doubt = false;
     bool asked_runtime = false;
+    std::string note;  ///< for the decision's reason
   };
   using CreationPtr = std::shared_ptr<Creation>;
 
+  void identify(Creation& creation) const;
+  Status take_settings(Creation& creation) const;
   void consider(const CreationPtr& creation);
   bool has_earlier_attempt(const ContainerKey& key) const;
   bool ask_runtime_first(const CreationPtr& creation);
@@ -38,6 +41,8 @@ class Creates {
   void resume(const CreationPtr& creation, const Holding& holding);
   void release_earlier_attempts(const ContainerKey& key);
   void decide(const CreationPtr& creation);
+  void deny(const CreationPtr& creation, Code code, const Decision& decision);
+  void keep_pod_together(const Workload& workload, const NodeSet& nodes);
   void forward(const CreationPtr& creation);
   void withdraw(const CreationPtr& creation, const Error& error, const char* cause);
   void answered(const CreationPtr& creation, const Answer& answer);

@@ -87,7 +87,7 @@ Engine::Engine(Options options, Parts parts)
   lifecycle_.reconcile = creates_.reconcile = [this](std::function<void()> then) {
     reconciler_.run([then = std::move(then)](const Status&) { then(); });
   };
-  effect_.on_exited = [this](const std::string& id) { lifecycle_.ended(id, "exited"); };
+  effect_.on_exited = [this](const std::string& id) { lifecycle_.exited(id, [] {}); };
 }
 
 Engine::~Engine() { stop(); }
@@ -134,6 +134,7 @@ EngineSummary Engine::summarise() const {
                         .reconciled = reconciled_,
                         .store_degraded = journal_.degraded()};
   for (const auto& [key, holding] : ledger.holdings()) {
+    if (holding.state == HoldingState::kCrashed) continue;
     ++summary.containers[std::string(to_string(holding.placement.mode))];
   }
   return summary;
@@ -201,7 +202,7 @@ void Engine::on_observed(Observation observation) {
 }
 
 void Engine::observe(const Observation& observation) {
-  for (const std::string& id : ended_containers(observation, options_.demand_rules)) lifecycle_.ended(id, "exited");
+  for (const std::string& id : ended_containers(observation, options_.demand_rules)) lifecycle_.exited(id, [] {});
 }
 
 void Engine::reconcile_first() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/daemon/creates.hpp"
+#include "core/daemon/holds.hpp"
 
 namespace topolet {
 namespace {
@@ -13,6 +14,12 @@ namespace {
 constexpr std::chrono::seconds kNeighboursTimeout{3};
 /// How long the CPUs that an update left are kept for it, should the update have failed on the way.
 constexpr std::chrono::minutes kMoveTimeout{10};
+
+/// Whether where it runs is topolet's to say, now.
+bool may_be_moved(const Holding& holding) {
+  return holding.state == HoldingState::kBound && !holding.conflict && holding.placement.mode != Mode::kForeign &&
+         holding.workload.kubelet_cpus.empty();
+}
 
 }  // namespace
 
@@ -120,7 +127,7 @@ void Lifecycle::started(const std::shared_ptr<Call>& call, const std::string& id
 void Lifecycle::verify(const std::string& container_id) {
   room_.effect.inspect(container_id, [this, container_id](const Result<ContainerDetail>& detail) {
     if (!detail) return;
-    if (detail->info.state == ContainerState::kExited) return ended(container_id, "exited");
+    if (detail->info.state == ContainerState::kExited) return exited_with(container_id, detail->info.exit_code);
     const auto confirmed = room_.lanes.confirmed(container_id);
     const Holding* holding = room_.bookings.ledger().find_by_container(container_id);
     if (!confirmed || holding == nullptr) return;
@@ -143,13 +150,17 @@ void Lifecycle::glance(const std::string& container_id) {
 }
 
 void Lifecycle::stop_container(const std::shared_ptr<Call>& call) {
-  const Result<std::string> id = read_target_id(call->request());
-  if (!id) return pass_unread(call);
-  call->forward("", [this, call, id = full_id(*id)](const Answer& answer) {
+  const Result<std::string> target = read_target_id(call->request());
+  if (!target) return pass_unread(call);
+  const std::string id = full_id(*target);
+  if (room_.bookings.ledger().find_by_container(id) != nullptr) stopping_.insert(id);
+  call->forward("", [this, call, id](const Answer& answer) {
     room_.loop.post([this, call, id, answer] {
       const bool held = room_.bookings.ledger().find_by_container(id) != nullptr;
-      if (answer.code != Code::kOk || !held) return call->finish();
-      stopped(call, id);
+      if (answer.code == Code::kOk && held) return stopped(call, id);
+      // One that is perhaps still being stopped has not failed when it exits.
+      if (!held || !leaves_doubt(answer.code)) stopping_.erase(id);
+      call->finish();
     });
   });
 }
@@ -160,6 +171,7 @@ void Lifecycle::stopped(const std::shared_ptr<Call>& call, const std::string& co
   room_.effect.inspect(container_id, [this, call, container_id](const Result<ContainerDetail>& detail) {
     const bool gone = !detail && detail.error().code == Code::kNotFound;
     if (gone || (detail && detail->info.state == ContainerState::kExited)) ended(container_id, "stopped");
+    stopping_.erase(container_id);
     call->finish();
   });
 }
@@ -168,36 +180,114 @@ void Lifecycle::remove_container(const std::shared_ptr<Call>& call) {
   const Result<std::string> id = read_target_id(call->request());
   if (!id) return pass_unread(call);
   pass(call, [this, id = full_id(*id)](const Answer& answer) {
-    if (answer.code == Code::kOk) ended(id, "removed");
+    if (answer.code != Code::kOk) return;
+    // What is kept for the next attempt of a container that failed stays without the container.
+    const Holding* holding = room_.bookings.ledger().find_by_container(id);
+    if (holding == nullptr || holding->state != HoldingState::kCrashed) ended(id, "removed");
   });
+}
+
+bool Lifecycle::keeps_cpus_after_crash(const Holding& holding) const {
+  return room_.placer.rules().crash_hold.count() > 0 && holding.placement.mode == Mode::kExclusive &&
+         holding.workload.kubelet_cpus.empty();
+}
+
+void Lifecycle::exited(const std::string& container_id, std::function<void()> done) {
+  const Holding* holding = room_.bookings.ledger().find_by_container(container_id);
+  if (holding == nullptr || holding->state != HoldingState::kBound) return done();
+  const bool stopping = stopping_.count(container_id) != 0;
+  if (stopping || !keeps_cpus_after_crash(*holding)) {
+    ended(container_id, stopping ? "stopped" : "exited");
+    return done();
+  }
+  room_.effect.inspect(container_id,
+                       [this, container_id, done = std::move(done)](const Result<ContainerDetail>& detail) {
+                         if (!detail && detail.error().code == Code::kNotFound) ended(container_id, "gone");
+                         // Where the runtime does not answer, the next reconciliation asks again.
+                         if (detail && detail->info.state == ContainerState::kExited)
+                           exited_with(container_id, detail->info.exit_code);
+                         done();
+                       });
+}
+
+void Lifecycle::exited_with(const std::string& container_id, std::int32_t exit_code) {
+  const Holding* holding = room_.bookings.ledger().find_by_container(container_id);
+  if (holding == nullptr || holding->state != HoldingState::kBound) return;
+  if (stopping_.count(container_id) != 0) return ended(container_id, "stopped");
+  if (exit_code == 0 || !keeps_cpus_after_crash(*holding)) return ended(container_id, "exited");
+  room_.effect.forget(container_id);
+  room_.bookings.crash(ContainerKey(holding->workload.key), exit_code);
 }
 
 void Lifecycle::ended(const std::string& container_id, const std::string& cause) {
   room_.effect.forget(container_id);
+  stopping_.erase(container_id);
   const Holding* holding = room_.bookings.ledger().find_by_container(container_id);
   if (holding != nullptr) room_.bookings.release(ContainerKey(holding->workload.key), cause);
 }
 
-/// Books what an update asks for. Returns the containers that must leave CPUs before it may go to the runtime.
-std::vector<std::string> Lifecycle::book_update(const Holding& before, const UpdateRequest& update) {
+Result<Lifecycle::Booked> Lifecycle::book_update(const Holding& before, const UpdateRequest& update) {
   Workload workload = before.workload;
   workload.demand = apply_update(workload.demand, update);
-  if (!update.cpus.empty()) workload.kubelet_cpus = update.cpus;
-  if (!update.mems.empty()) workload.kubelet_mems = update.mems;
+  workload.pod_nodes = room_.sandboxes.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
+  Workload bound = workload;
+  if (!update.cpus.empty()) bound.kubelet_cpus = update.cpus;
+  if (!update.mems.empty()) bound.kubelet_mems = update.mems;
   const bool keeps_its_own = before.placement.mode == Mode::kExclusive && !update.cpus.empty() &&
                              before.placement.cpus.is_subset_of(update.cpus);
-  const bool new_bound = workload.kubelet_cpus != before.workload.kubelet_cpus ||
-                         workload.kubelet_mems != before.workload.kubelet_mems || before.conflict;
-  if (!new_bound || keeps_its_own || workload.kubelet_cpus.empty()) {
-    room_.bookings.resize(before.workload.key, workload.demand);
-    return {};
+  const bool new_bound = bound.kubelet_cpus != before.workload.kubelet_cpus ||
+                         bound.kubelet_mems != before.workload.kubelet_mems || before.conflict;
+  if (!new_bound || keeps_its_own || bound.kubelet_cpus.empty()) return book_resize(before, workload);
+  Plan plan = room_.placer.plan(room_.bookings.ledger(), bound);
+  const char* event = plan.decision.conflict ? "conflict" : "re-placed";
+  return book_move(before, bound, std::move(plan), event);
+}
+
+/// A resize keeps the mode, but for a container that asks for whole CPUs no more.
+Result<Lifecycle::Booked> Lifecycle::book_resize(const Holding& before, const Workload& workload) {
+  const std::uint32_t cpus = cpus_of_its_own(workload, room_.placer.rules());
+  const bool own = before.placement.mode == Mode::kExclusive && before.workload.kubelet_cpus.empty();
+  const bool same = workload.demand.cpu_request_milli == before.workload.demand.cpu_request_milli;
+  if (own && !same && cpus != before.placement.cpus.size()) return book_new_size(before, workload, cpus);
+  const bool later = !own && cpus > 0 && before.workload.kubelet_cpus.empty();
+  room_.bookings.resize(
+      before.workload.key, workload.demand,
+      later ? "new resources; it gets CPUs of its own when it is next made" : "new resources; the CPUs stay");
+  return Booked{{}, before.placement.withheld, {}};
+}
+
+Result<Lifecycle::Booked> Lifecycle::book_new_size(const Holding& before, const Workload& workload,
+                                                   std::uint32_t cpus) {
+  Placer::Terms terms;
+  terms.only_shared = cpus == 0;
+  terms.keep = before.placement;
+  terms.must_keep = true;
+  Plan plan = plan_over_holds(room_, workload, terms);
+  if (plan.decision.denied) {
+    plan.decision.reason = "it cannot be resized: " + plan.decision.reason;
+    room_.bookings.deny(workload, plan.decision);
+    return Error{Code::kResourceExhausted, "topolet: " + plan.decision.reason};
   }
-  Decision decision = room_.placer.place(room_.bookings.ledger(), workload);
-  // Until the runtime has answered it runs where it was, and may have to stay there.
-  if (before.placement.mode == Mode::kExclusive) {
-    decision.placement.withheld |= before.placement.cpus - decision.placement.cpus;
+  return book_move(before, workload, std::move(plan), "resized");
+}
+
+/// Until the runtime has answered it runs where it was, and may have to stay there: CPUs that it had for itself are
+/// withheld until it has left them.
+Lifecycle::Booked Lifecycle::book_move(const Holding& before, const Workload& workload, Plan plan,
+                                       std::string_view event) {
+  Placement& placement = plan.decision.placement;
+  if (workload.kubelet_mems.empty()) keep_memory(before, room_.placer.rules(), placement);
+  placement.added = before.placement.added;
+  Booked booked{{}, placement.withheld, plan.decision.reason};
+  const bool stays_alone = placement.mode == Mode::kExclusive;
+  const bool can_leave = stays_alone || plan.decision.within.intersects(room_.bookings.ledger().pool());
+  if (before.placement.mode == Mode::kExclusive && can_leave) {
+    const CpuSet left = stays_alone ? before.placement.cpus - placement.cpus : before.placement.cpus;
+    placement.withheld |= left & room_.bookings.ledger().rules().allowed;
   }
-  return room_.bookings.place(workload, decision, decision.conflict ? "conflict" : "re-placed");
+  book_moves(room_, plan);
+  booked.in_the_way = room_.bookings.place(workload, plan.decision, event);
+  return booked;
 }
 
 void Lifecycle::update_container_resources(const std::shared_ptr<Call>& call) {
@@ -206,142 +296,160 @@ void Lifecycle::update_container_resources(const std::shared_ptr<Call>& call) {
   const std::string id = full_id(update->container_id);
   const Holding* holding = room_.bookings.ledger().find_by_container(id);
   if (holding == nullptr || !room_.lanes.has(id) || !update->has_linux) return pass(call, [](const Answer&) {});
-  room_.lanes.run(
-      id, Lanes::Needs::kTurn, [this, call, id, update = *update](const Status&, Lanes::OperationDone done) {
-        const Holding* held = room_.bookings.ledger().find_by_container(id);
-        if (held == nullptr) {
-          pass(call, [](const Answer&) {});
-          return done(false);
-        }
-        const Holding before = *held;
-        const std::vector<std::string> in_the_way = book_update(before, update);
-        room_.lanes.when_all_settled(in_the_way, kNeighboursTimeout, [this, call, before, done](const Status& status) {
-          if (status) return send_update(call, before, done);
-          room_.bookings.restore(before, "the neighbours could not be moved: " + status.error().message);
-          call->reject({Code::kUnavailable, "topolet: " + status.error().message});
-          done(true);
-        });
+  room_.lanes.run(id, Lanes::Needs::kTurn,
+                  [this, call, id, update = *update](const Status&, const Lanes::OperationDone& done) {
+                    updating(call, id, update, done);
+                  });
+}
+
+void Lifecycle::updating(const std::shared_ptr<Call>& call, const std::string& id, const UpdateRequest& update,
+                         const Lanes::OperationDone& done) {
+  const Holding* held = room_.bookings.ledger().find_by_container(id);
+  if (held == nullptr) {
+    pass(call, [](const Answer&) {});
+    return done(false);
+  }
+  const Holding before = *held;
+  const Result<Booked> booked = book_update(before, update);
+  if (!booked) {
+    call->reject(booked.error());
+    return done(false);
+  }
+  room_.lanes.when_all_settled(
+      booked->in_the_way, kNeighboursTimeout, [this, call, before, booked = *booked, done](const Status& status) {
+        if (status) return send_update(call, before, booked, done);
+        room_.bookings.restore(before, "the neighbours could not be moved: " + status.error().message);
+        call->reject({Code::kUnavailable, "topolet: " + status.error().message});
+        done(true);
       });
 }
 
 /// The kubelet's update goes out with the ledger's CPUs appended, so that it never widens what was narrowed.
-void Lifecycle::send_update(const std::shared_ptr<Call>& call, const Holding& before, Lanes::OperationDone done) {
+void Lifecycle::send_update(const std::shared_ptr<Call>& call, const Holding& before, const Booked& booked,
+                            Lanes::OperationDone done) {
   const Holding* holding = room_.bookings.ledger().find(before.workload.key);
   const CpusetTarget target = Bookings::target_of(holding != nullptr ? *holding : before);
   call->forward(patch_update_container_resources(target.cpus, target.mems),
-                [this, call, before, target, done = std::move(done)](const Answer& answer) {
-                  room_.loop.post([this, call, before, target, done, answer] {
+                [this, call, before, booked, target, done = std::move(done)](const Answer& answer) {
+                  room_.loop.post([this, call, before, booked, target, done, answer] {
                     const bool ok = answer.code == Code::kOk && room_.effect.check(before.container_id, target).ok();
                     const bool refused = answer.code != Code::kOk && !leaves_doubt(answer.code);
                     if (ok) room_.lanes.confirm(before.container_id, target);
                     if (refused) take_back(before, answer);
                     call->finish();
                     done(!ok);
-                    if (!refused) let_go_once_settled(before);
+                    if (!refused) let_go_once_settled(before, booked);
                   });
                 });
 }
 
-Decision Lifecycle::decide_anew(const Holding& before, const ReplacementWish& wish) const {
-  if (wish.move_nodes) return room_.placer.place(room_.bookings.ledger(), before.workload);
-  NodeSet nodes;
-  for (const Node& node : room_.placer.topology()->nodes) {
-    if (node.cpus.intersects(before.placement.cpus)) nodes.insert(node.os_index);
+Plan Lifecycle::plan_anew(const Holding& before, const ReplacementWish& wish) const {
+  Workload workload = before.workload;
+  workload.pod_nodes = room_.sandboxes.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
+  Placer::Terms terms;
+  terms.only_shared = before.placement.mode != Mode::kExclusive;
+  if (!wish.move_nodes) {
+    terms.within.emplace();
+    for (const Node& node : room_.placer.topology()->nodes) {
+      if (node.cpus.intersects(before.placement.cpus)) terms.within->insert(node.os_index);
+    }
   }
-  return room_.placer.place_within(room_.bookings.ledger(), before.workload, nodes);
+  return room_.placer.plan(room_.bookings.ledger(), workload, terms);
 }
-
-namespace {
-
-/// Whether where it runs is topolet's to say, now.
-bool may_be_moved(const Holding& holding) {
-  return holding.state == HoldingState::kBound && !holding.conflict && holding.placement.mode != Mode::kForeign &&
-         holding.workload.kubelet_cpus.empty();
-}
-
-}  // namespace
 
 void Lifecycle::re_place(const ReplacementWish& wish) {
   const Holding* wished = room_.bookings.ledger().find(wish.key);
   if (wished == nullptr || !may_be_moved(*wished)) {
     return room_.log.debug("{}: container {} cannot be placed anew now", wish.plugin, wish.key.name);
   }
-  move(*wished, [this, wish](const Holding& before) -> std::optional<Decision> {
-    Decision decision = decide_anew(before, wish);
-    if (decision.denied || decision.placement.mode != before.placement.mode) return std::nullopt;
-    decision.reason = wish.plugin + " wished it: " + wish.reason + "; " + decision.reason;
-    return decision;
+  move(*wished, [this, wish](const Holding& before) -> std::optional<Plan> {
+    Plan plan = plan_anew(before, wish);
+    if (plan.decision.denied || plan.decision.placement.mode != before.placement.mode) return std::nullopt;
+    plan.decision.reason = wish.plugin + " wished it: " + wish.reason + "; " + plan.decision.reason;
+    return plan;
   });
 }
 
 void Lifecycle::leave_all_but(const CpuSet& allowed) {
+  const Ledger& ledger = room_.bookings.ledger();
   std::vector<ContainerKey> keys;
-  for (const auto& [key, holding] : room_.bookings.ledger().holdings()) {
+  for (const auto& [key, holding] : ledger.holdings()) {
+    if (!may_be_moved(holding)) continue;
     const CpuSet own = holding.placement.cpus | holding.placement.withheld;
-    if (holding.placement.mode == Mode::kExclusive && may_be_moved(holding) && !own.is_subset_of(allowed)) {
-      keys.push_back(key);
-    }
+    const CpuSet open =
+        ledger.pool() | (holding.placement.mode == Mode::kReserved ? ledger.rules().reserved : CpuSet());
+    const bool alone = holding.placement.mode == Mode::kExclusive;
+    if (alone ? !own.is_subset_of(allowed) : !holding.within.intersects(open)) keys.push_back(key);
   }
   for (const ContainerKey& key : keys) {
-    move(*room_.bookings.ledger().find(key),
-         [this, allowed](const Holding& before) -> std::optional<Decision> { return decide_without(before, allowed); });
+    move(*ledger.find(key), [this, allowed](const Holding& before) { return plan_without(before, allowed); });
   }
 }
 
-/// For a container that holds CPUs which are gone: other ones, else those that are left, else the pool.
-Decision Lifecycle::decide_without(const Holding& before, const CpuSet& allowed) const {
+/// For a container that holds CPUs which are gone: other ones, else those that are left, else the pool. For one that
+/// shared CPUs none of which is left: others.
+std::optional<Plan> Lifecycle::plan_without(const Holding& before, const CpuSet& allowed) const {
   const Ledger& ledger = room_.bookings.ledger();
-  const std::string gone = "CPUs " + (before.placement.cpus - allowed).to_string() + " are gone; ";
-  Decision decision = room_.placer.place(ledger, before.workload);
-  if (decision.denied || decision.placement.mode != Mode::kExclusive) {
-    const std::string why = decision.reason;
-    decision = {};
-    decision.placement = before.placement;
-    decision.placement.cpus &= allowed;
-    decision.placement.withheld &= allowed;
-    decision.nodes = room_.placer.topology()->nodes_of(decision.placement.cpus);
-    decision.reason = "it keeps what is left: " + why;
-    if (decision.placement.cpus.empty()) decision = room_.placer.adopt(ledger, before.workload);
+  Placer::Terms shared;
+  shared.only_shared = true;
+  if (before.placement.mode != Mode::kExclusive) {
+    Plan plan = room_.placer.plan(ledger, before.workload, shared);
+    if (plan.decision.denied) return std::nullopt;
+    plan.decision.reason = "CPUs " + before.within.to_string() + " are gone; " + plan.decision.reason;
+    return plan;
   }
-  decision.reason = gone + decision.reason;
-  return decision;
+  const std::string gone = "CPUs " + (before.placement.cpus - allowed).to_string() + " are gone; ";
+  Plan plan = room_.placer.plan(ledger, before.workload);
+  if (plan.decision.denied || plan.decision.placement.mode != Mode::kExclusive) {
+    const std::string why = plan.decision.reason;
+    plan = {};
+    plan.decision.placement = before.placement;
+    plan.decision.placement.cpus &= allowed;
+    plan.decision.placement.withheld &= allowed;
+    plan.decision.nodes = room_.placer.topology()->nodes_of(plan.decision.placement.cpus);
+    plan.decision.reason = "it keeps what is left: " + why;
+    if (plan.decision.placement.cpus.empty()) plan = room_.placer.plan(ledger, before.workload, shared);
+  }
+  plan.decision.reason = gone + plan.decision.reason;
+  return plan;
 }
 
-void Lifecycle::move(const Holding& moved, std::function<std::optional<Decision>(const Holding&)> decide) {
+void Lifecycle::move(const Holding& moved, PlanAnew plan) {
   room_.lanes.run(
       moved.container_id, Lanes::Needs::kSettled,
-      [this, key = moved.workload.key, decide = std::move(decide)](const Status& status,
-                                                                   const Lanes::OperationDone& done) {
-        const Holding* held = room_.bookings.ledger().find(key);
-        if (!status || held == nullptr) return done(false);
-        const Holding before = *held;
-        std::optional<Decision> decision = decide(before);
-        if (!decision) return done(false);
-        // Memory moves while the write blocks, so the nodes of a running container only grow.
-        if (!before.placement.mems.empty()) decision->placement.mems |= before.placement.mems;
-        decision->placement.added = before.placement.added;
-        if (decision->placement == before.placement && decision->within == before.within) return done(false);
-        if (before.placement.mode == Mode::kExclusive) {
-          decision->placement.withheld |=
-              (before.placement.cpus - decision->placement.cpus) & room_.bookings.ledger().rules().allowed;
-        }
-        const auto in_the_way = room_.bookings.place(before.workload, *decision, "re-placed");
-        room_.lanes.when_all_settled(in_the_way, kNeighboursTimeout, [this, before, done](const Status& settled) {
-          if (!settled) {
-            room_.bookings.restore(before, "the neighbours could not be moved: " + settled.error().message);
-          }
-          done(false);
-          if (settled) let_go_once_settled(before);
-        });
+      [this, key = moved.workload.key, plan = std::move(plan)](const Status& status, const Lanes::OperationDone& done) {
+        if (!status) return done(false);
+        moving(key, plan, done);
       });
 }
 
-void Lifecycle::let_go_once_settled(const Holding& before) {
+void Lifecycle::moving(const ContainerKey& key, const PlanAnew& plan_anew, const Lanes::OperationDone& done) {
+  const Holding* held = room_.bookings.ledger().find(key);
+  if (held == nullptr) return done(false);
+  const Holding before = *held;
+  std::optional<Plan> plan = plan_anew(before);
+  // With nowhere to go, where the kernel runs it is the kernel's choice.
+  if (!plan || plan->decision.placement.cpus.empty()) return done(false);
+  Placement& placement = plan->decision.placement;
+  keep_memory(before, room_.placer.rules(), placement);
+  placement.added = before.placement.added;
+  if (placement == before.placement && plan->decision.within == before.within) return done(false);
+  const Booked booked = book_move(before, before.workload, *std::move(plan), "re-placed");
+  room_.lanes.when_all_settled(
+      booked.in_the_way, kNeighboursTimeout, [this, before, booked, done](const Status& settled) {
+        if (!settled) {
+          room_.bookings.restore(before, "the neighbours could not be moved: " + settled.error().message);
+        }
+        done(false);
+        if (settled) let_go_once_settled(before, booked);
+      });
+}
+
+void Lifecycle::let_go_once_settled(const Holding& before, const Booked& booked) {
   const ContainerKey key = before.workload.key;
-  room_.lanes.when_settled(before.container_id, kMoveTimeout,
-                           [this, key, withheld = before.placement.withheld](const Status& status) {
-                             if (status) room_.bookings.let_go_of_old_cpus(key, withheld);
-                           });
+  room_.lanes.when_settled(before.container_id, kMoveTimeout, [this, key, booked](const Status& status) {
+    if (status) room_.bookings.let_go_of_old_cpus(key, booked.withheld, booked.reason);
+  });
 }
 
 void Lifecycle::take_back(const Holding& before, const Answer& answer) {

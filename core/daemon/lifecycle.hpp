@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,11 @@ class Lifecycle {
   void remove_container(const std::shared_ptr<Call>& call);
   void update_container_resources(const std::shared_ptr<Call>& call);
 
-  /// The runtime says that a container has exited, or it was removed.
+  /// The runtime says that a container has exited. One that had CPUs of its own is asked how before they are freed:
+  /// those of one that failed are kept for its next attempt. `done` runs once that is booked, or could not be asked.
+  void exited(const std::string& container_id, std::function<void()> done);
+  void exited_with(const std::string& container_id, std::int32_t exit_code);
+  /// A container was stopped or removed, or is gone.
   void ended(const std::string& container_id, const std::string& cause);
   /// A plugin wishes that a container be placed anew. What the kubelet bound, or what is not settled, stays.
   void re_place(const ReplacementWish& wish);
@@ -51,16 +56,32 @@ class Lifecycle {
   std::string full_id(const std::string& container_id) const;
   std::string full_sandbox_id(const std::string& sandbox_id) const;
   void stopped(const std::shared_ptr<Call>& call, const std::string& container_id);
-  std::vector<std::string> book_update(const Holding& before, const UpdateRequest& update);
-  void send_update(const std::shared_ptr<Call>& call, const Holding& before, Lanes::OperationDone done);
-  Decision decide_anew(const Holding& before, const ReplacementWish& wish) const;
-  Decision decide_without(const Holding& before, const CpuSet& allowed) const;
-  /// Places a container anew, once nothing else is under way for it: where `decide` says, or not at all.
-  void move(const Holding& moved, std::function<std::optional<Decision>(const Holding&)> decide);
-  void let_go_once_settled(const Holding& before);
+  bool keeps_cpus_after_crash(const Holding& holding) const;
+  /// What was booked for a container that runs already.
+  struct Booked {
+    std::vector<std::string> in_the_way;  ///< containers that must be settled first
+    CpuSet withheld;                      ///< what stays withheld for it once it has left its old CPUs
+    std::string reason;
+  };
+  Result<Booked> book_update(const Holding& before, const UpdateRequest& update);
+  Result<Booked> book_resize(const Holding& before, const Workload& workload);
+  Result<Booked> book_new_size(const Holding& before, const Workload& workload, std::uint32_t cpus);
+  Booked book_move(const Holding& before, const Workload& workload, Plan plan, std::string_view event);
+  void updating(const std::shared_ptr<Call>& call, const std::string& id, const UpdateRequest& update,
+                const Lanes::OperationDone& done);
+  void send_update(const std::shared_ptr<Call>& call, const Holding& before, const Booked& booked,
+                   Lanes::OperationDone done);
+  Plan plan_anew(const Holding& before, const ReplacementWish& wish) const;
+  std::optional<Plan> plan_without(const Holding& before, const CpuSet& allowed) const;
+  /// Places a container anew, once nothing else is under way for it: where `plan` says, or not at all.
+  using PlanAnew = std::function<std::optional<Plan>(const Holding&)>;
+  void move(const Holding& moved, PlanAnew plan);
+  void moving(const ContainerKey& key, const PlanAnew& plan_anew, const Lanes::OperationDone& done);
+  void let_go_once_settled(const Holding& before, const Booked& booked);
   void take_back(const Holding& before, const Answer& answer);
 
   Room& room_;
+  std::set<std::string> stopping_;  ///< containers that the kubelet is stopping: their exit is no failure
 };
 
 }  // namespace topolet

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,21 @@
 #include "core/placement/ledger.hpp"
 
 namespace topolet {
+
+/// A shared container that has to make room, and its new place.
+struct Move {
+  Workload workload;
+  Decision decision;
+};
+
+/// A decision with the moves that go before it.
+struct Plan {
+  Decision decision;
+  std::vector<Move> moves;
+
+  /// CPUs of its own were asked for and not there.
+  bool lacks_cpus() const { return decision.denied || decision.shared_for_lack; }
+};
 
 /// One thread.
 class Placer {
@@ -25,19 +41,21 @@ class Placer {
   };
   explicit Placer(Parts parts) : parts_(std::move(parts)) {}
 
-  /// Decides as if the workload held nothing yet.
-  Decision place(const Ledger& ledger, const Workload& workload) const {
-    return parts_.decide(std::make_shared<const PolicyRequest>(request(ledger, workload)));
-  }
+  /// How a decision differs from that on a container which is new.
+  struct Terms {
+    std::optional<NodeSet> within;  ///< only candidates inside these nodes
+    bool only_shared = false;       ///< no CPUs of its own, whatever it asks for
+    Placement keep = {};            ///< exclusive CPUs, and what is withheld, that it has or had
+    bool must_keep = false;         ///< as in PolicyRequest
+  };
 
-  /// The same, but only on candidates inside `nodes`.
-  Decision place_within(const Ledger& ledger, const Workload& workload, const NodeSet& nodes) const {
-    PolicyRequest within = request(ledger, workload);
-    std::erase_if(within.candidates, [&](const Candidate& candidate) { return !candidate.nodes.is_subset_of(nodes); });
-    return parts_.decide(std::make_shared<const PolicyRequest>(std::move(within)));
-  }
+  /// Decides as if the workload, and a failed attempt of it, held nothing yet. Whom the placement would leave without
+  /// CPUs is placed anew; where that cannot be, the next candidate is tried.
+  Plan plan(const Ledger& ledger, const Workload& workload, const Terms& terms) const;
+  Plan plan(const Ledger& ledger, const Workload& workload) const { return plan(ledger, workload, Terms{}); }
 
   const std::shared_ptr<const Topology>& topology() const { return parts_.topology; }
+  const DecideRules& rules() const { return parts_.rules; }
 
   /// Places on another machine from now on, or on the same with other CPUs.
   void set_machine(std::shared_ptr<const Topology> topology, std::vector<Candidate> candidates) {
@@ -46,27 +64,22 @@ class Placer {
   }
 
   /// Whether a container found on `cpus` would have got just so many for itself, and may keep them.
-  bool may_keep(const Ledger& ledger, const Workload& workload, const CpuSet& cpus) const {
-    const PolicyRequest asked = request(ledger, workload);
-    return asked.exclusive && asked.exclusive_cpus == cpus.size() &&
-           validate({Mode::kExclusive, cpus, {}, {}}, asked.ledger, parts_.rules).ok();
-  }
-
-  /// For a container that is there already: it gets CPUs of its own only if `workload` is bound to them.
-  Decision adopt(const Ledger& ledger, const Workload& workload) const {
-    PolicyRequest shared = request(ledger, workload);
-    shared.exclusive = false;
-    shared.exclusive_cpus = 0;
-    return parts_.decide(std::make_shared<const PolicyRequest>(std::move(shared)));
-  }
+  bool may_keep(const Ledger& ledger, const Workload& workload, const CpuSet& cpus) const;
 
  private:
-  PolicyRequest request(const Ledger& ledger, const Workload& workload) const {
-    return make_request(parts_.topology, ledger.view(&workload.key), workload, parts_.candidates, parts_.rules,
-                        ledger.kubelet_hands_out_cpusets());
+  PolicyRequest request(const Ledger& ledger, const Workload& workload, const Terms& terms) const;
+  Decision decide(PolicyRequest request) const {
+    return parts_.decide(std::make_shared<const PolicyRequest>(std::move(request)));
   }
+  std::optional<std::vector<Move>> moves_for(const Ledger& ledger, const Workload& workload,
+                                             const Decision& decision) const;
+  std::optional<Move> move(const Ledger& after, const Holding& holding, const Workload& for_whom) const;
 
   Parts parts_;
 };
+
+/// On a running container memory nodes only grow, as the kernel moves the pages while the write blocks; unless the
+/// rules let it.
+void keep_memory(const Holding& before, const DecideRules& rules, Placement& placement);
 
 }  // namespace topolet

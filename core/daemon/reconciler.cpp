@@ -6,6 +6,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/daemon/holds.hpp"
+#include "core/placement/settings.hpp"
+
 namespace topolet {
 
 void Reconciler::run(Done done) {
@@ -82,7 +85,8 @@ void Reconciler::visit(const PassPtr& pass, const ContainerInfo& container) {
   const bool exited = container.state == ContainerState::kExited;
   const Ledger& ledger = room_.bookings.ledger();
   if (const Holding* own = ledger.find_by_container(container.id); own != nullptr) {
-    if (exited) return lifecycle_.ended(container.id, "exited");
+    if (own->state == HoldingState::kCrashed) return;
+    if (exited) return end_exited(pass, container.id);
     if (own->placement.mode == Mode::kForeign) return;
     if (!room_.lanes.has(container.id)) return inspect(pass, container, false);
     if (own->started) return lifecycle_.glance(container.id);
@@ -94,7 +98,7 @@ void Reconciler::visit(const PassPtr& pass, const ContainerInfo& container) {
     // One whose create is still under way is bound by its answer.
     if (pass->in_doubt.count(workload.key) == 0 || held->state != HoldingState::kInDoubt) return;
     room_.bookings.found(workload.key, container);
-    if (exited) lifecycle_.ended(container.id, "exited");
+    if (exited) end_exited(pass, container.id);
     return;
   }
   if (exited) return;
@@ -102,6 +106,14 @@ void Reconciler::visit(const PassPtr& pass, const ContainerInfo& container) {
   const bool can_run = sandbox == nullptr || sandbox->ready;
   if (container.state != ContainerState::kRunning && !can_run) return;
   inspect(pass, container, true);
+}
+
+/// How it ended is asked before the pass ends: who waits for that may want to start it again.
+void Reconciler::end_exited(const PassPtr& pass, const std::string& container_id) {
+  ++pass->inspecting;
+  lifecycle_.exited(container_id, [this, pass] {
+    if (--pass->inspecting == 0) adopt_all(pass);
+  });
 }
 
 void Reconciler::inspect(const PassPtr& pass, const ContainerInfo& container, bool stranger) {
@@ -125,7 +137,9 @@ void Reconciler::inspect(const PassPtr& pass, const ContainerInfo& container, bo
 void Reconciler::inspected_own(const ContainerInfo& container, const Result<ContainerDetail>& detail) {
   const Holding* holding = room_.bookings.ledger().find_by_container(container.id);
   if (holding == nullptr || room_.lanes.has(container.id)) return;
-  if (detail && detail->info.state == ContainerState::kExited) return lifecycle_.ended(container.id, "exited");
+  if (detail && detail->info.state == ContainerState::kExited) {
+    return lifecycle_.exited_with(container.id, detail->info.exit_code);
+  }
   if (container.state == ContainerState::kRunning) room_.bookings.started(holding->workload.key);
   const CpusetTarget target = Bookings::target_of(*holding);
   const bool as_told = detail && detail->spec_cpus == target.cpus && room_.effect.check(container.id, target).ok();
@@ -159,6 +173,13 @@ void Reconciler::adopt(const ContainerDetail& detail) {
   workload.pod_namespace = identity.pod_namespace;
   workload.runtime_handler = identity.runtime_handler;
   if (ledger.find(workload.key) != nullptr) return;
+  if (const Sandbox* sandbox = room_.sandboxes.find(container.sandbox_id); sandbox != nullptr) {
+    workload.pod_annotations = sandbox->annotations;
+  }
+  // It runs whatever its annotations say.
+  if (Result<Settings> settings = read_settings(workload, room_.placer.rules().annotations); settings) {
+    workload.settings = std::move(settings->values);
+  }
 
   Decision decision;
   if (!room_.sandboxes.places(workload.runtime_handler)) {
@@ -174,7 +195,9 @@ void Reconciler::adopt(const ContainerDetail& detail) {
     decision.placement = {Mode::kExclusive, detail.spec_cpus, {}, {}};
     decision.reason = "it has these CPUs for itself";
   } else {
-    decision = room_.placer.adopt(ledger, workload);
+    Placer::Terms terms;
+    terms.only_shared = true;
+    decision = room_.placer.plan(ledger, workload, terms).decision;
   }
   if (decision.denied) {
     room_.log.error("container {} was made past topolet and cannot be placed: {}", container.id, decision.reason);
@@ -197,6 +220,7 @@ void Reconciler::expire(std::chrono::milliseconds timeout) {
     }
   }
   for (const ContainerKey& key : late) room_.bookings.time_out(key);
+  expire_holds(room_);
 }
 
 bool Reconciler::has_doubts() const {

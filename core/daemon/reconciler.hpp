@@ -25,7 +25,7 @@ class Reconciler {
   /// told itself since it started. The error is the runtime's.
   void run(Done done);
 
-  /// Releases what has been in doubt longer than `timeout`.
+  /// Releases what has been in doubt longer than `timeout`, and what was kept long enough for containers that failed.
   void expire(std::chrono::milliseconds timeout);
   bool has_doubts() const;
 
@@ -46,6 +46,7 @@ class Reconciler {
   void compare_sandboxes(const PassPtr& pass);
   void compare_containers(const PassPtr& pass);
   void visit(const PassPtr& pass, const ContainerInfo& container);
+  void end_exited(const PassPtr& pass, const std::string& container_id);
   void inspect(const PassPtr& pass, const ContainerInfo& container, bool stranger);
   void inspected_own(const ContainerInfo& container, const Result<ContainerDetail>& detail);
   void adopt_all(const PassPtr& pass);

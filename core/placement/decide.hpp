@@ -16,12 +16,13 @@ namespace topolet {
 
 struct Decision {
   bool denied = false;
-  bool unpinned = false;  ///< decided without any policy's answer
-  bool conflict = false;  ///< the kubelet's set overlaps what others hold; applied as it said
-  Placement placement;    ///< of a denial: nothing
-  CpuSet within;          ///< shared, reserved: the CPUs it may use when they are in the pool
-  NodeSet nodes;          ///< of the candidate that won
-  std::string reason;     ///< for people; of a denial: what was asked, what was free, the way out
+  bool unpinned = false;         ///< decided without any policy's answer
+  bool conflict = false;         ///< the kubelet's set overlaps what others hold; applied as it said
+  bool shared_for_lack = false;  ///< it asked for CPUs of its own that were not there
+  Placement placement;           ///< of a denial: nothing
+  CpuSet within;                 ///< shared, reserved: the CPUs it may use when they are in the pool
+  NodeSet nodes;                 ///< of the candidate that won
+  std::string reason;            ///< for people; of a denial: what was asked, what was free, the way out
   VerdictsRow verdicts;
   std::vector<std::string> lost_votes;  ///< names of the policies whose vote was lost
   struct BadAnswer {
@@ -36,7 +37,8 @@ struct Decision {
 PolicyRequest make_request(std::shared_ptr<const Topology> topology, LedgerView ledger, Workload workload,
                            std::vector<Candidate> candidates, const DecideRules& rules, bool kubelet_hands_out_cpusets);
 
-/// Decides. Calls the voters in line, in their order.
+/// Decides. Calls the voters in line, in their order. A request that leaves room for it (PolicyRequest::keep, ::from)
+/// is decided anew without what could not be had.
 Decision decide(const PolicyRequest& request, const DecideRules& rules, const std::vector<Voter>& voters);
 
 /// Why `placement` breaks a contract of the ledger in `view`, or OK: not empty, allowed, disjoint from every exclusive
@@ -48,7 +50,9 @@ Status validate(const Placement& placement, const LedgerView& view, const Decide
 CpuSet take_cpus(const Topology& topology, const CpuSet& usable, std::size_t count,
                  const std::vector<std::uint32_t>& order);
 
-/// How many CPUs of its own a workload would get: its CPU request if it is Guaranteed and asks for whole ones, else 0.
+/// Its CPU request if it is Guaranteed and asks for whole CPUs, else 0.
 std::uint32_t whole_cpus(const Workload& workload);
+/// How many CPUs of its own a workload is to get by the rules and its annotations; 0 = none.
+std::uint32_t cpus_of_its_own(const Workload& workload, const DecideRules& rules);
 
 }  // namespace topolet

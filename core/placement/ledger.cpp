@@ -45,6 +45,17 @@ std::vector<ContainerKey> Ledger::in_sandbox(const std::string& sandbox_id) cons
   return keys;
 }
 
+const Holding* Ledger::find_crashed(const ContainerKey& key) const {
+  const ContainerKey first{key.pod_uid, key.name, 0, {}};
+  for (auto it = holdings_.lower_bound(first); it != holdings_.end(); ++it) {
+    if (it->first.pod_uid != key.pod_uid || it->first.name != key.name) break;
+    // Pods made by hand may have no uid.
+    if (key.pod_uid.empty() && it->first.sandbox_id != key.sandbox_id) continue;
+    if (it->second.state == HoldingState::kCrashed && it->first != key) return &it->second;
+  }
+  return nullptr;
+}
+
 LedgerView Ledger::view(const ContainerKey* without) const {
   LedgerView view;
   view.generation = generation_;
@@ -59,6 +70,7 @@ LedgerView Ledger::view(const ContainerKey* without) const {
                             holding.conflict || !holding.workload.kubelet_cpus.empty(), holding.workload.settings});
   }
   view.pool = pool_of(rules_, view.exclusive, view.withheld);
+  view.isolated = (rules_.isolated & rules_.allowed) - rules_.reserved - view.exclusive - view.withheld;
   return view;
 }
 
@@ -145,6 +157,14 @@ bool Ledger::set_started(const ContainerKey& key) {
   Holding* holding = mutable_find(key);
   if (holding != nullptr) holding->started = true;
   return holding != nullptr;
+}
+
+bool Ledger::set_crashed(const ContainerKey& key, std::chrono::milliseconds since) {
+  Holding* holding = mutable_find(key);
+  if (holding == nullptr) return false;
+  holding->state = HoldingState::kCrashed;
+  holding->crashed_since = since;
+  return true;
 }
 
 bool Ledger::set_demand(const ContainerKey& key, const Demand& demand) {

@@ -20,6 +20,7 @@ enum class HoldingState : std::uint8_t {
   kInFlight,  ///< decided; its create is on the way or about to be
   kInDoubt,   ///< its create ended without a yes or a no
   kBound,     ///< the runtime has the container
+  kCrashed,   ///< the container failed; its CPUs are kept for its next attempt
 };
 
 /// What the ledger keeps for one container. `Workload::env` is dropped on the way in.
@@ -31,8 +32,9 @@ struct Holding {
   HoldingState state = HoldingState::kInFlight;
   std::string container_id;  ///< empty until bound
   bool started = false;
-  std::uint64_t generation = 0;             ///< of its newest change
-  std::chrono::milliseconds doubt_since{};  ///< wall clock, of the first doubt; a refused retry does not renew it
+  std::uint64_t generation = 0;               ///< of its newest change
+  std::chrono::milliseconds doubt_since{};    ///< wall clock, of the first doubt; a refused retry does not renew it
+  std::chrono::milliseconds crashed_since{};  ///< wall clock
   /// The number of its decision in the store, once that is written. Shared with the writes that still wait for it.
   std::shared_ptr<std::int64_t> decision = std::make_shared<std::int64_t>(0);
 };
@@ -60,6 +62,8 @@ class Ledger {
   /// By the runtime's id, or by a part from its beginning that fits no other: runtimes take those too.
   const Holding* find_by_container(const std::string& container_id) const;
   std::vector<ContainerKey> in_sandbox(const std::string& sandbox_id) const;
+  /// What an earlier attempt of the same container, in the same pod, left behind when it failed; null if nothing.
+  const Holding* find_crashed(const ContainerKey& key) const;
 
   /// A copy for one decision; `without` leaves one container's own holding out, as if it were released.
   LedgerView view(const ContainerKey* without = nullptr) const;
@@ -70,8 +74,8 @@ class Ledger {
   /// Drops a holding; nothing happens if there is none. Returns the keys of the containers whose CPUs changed.
   std::vector<ContainerKey> release(const ContainerKey& key);
 
-  /// Deals in other CPUs from now on. Returns the keys of the containers whose CPUs changed. Exclusive and withheld CPUs
-  /// stay with their holders, even where they are not allowed any more: these must be placed anew.
+  /// Deals in other CPUs from now on. Returns the keys of the containers whose CPUs changed. Exclusive and withheld
+  /// CPUs stay with their holders, even where they are not allowed any more: these must be placed anew.
   std::vector<ContainerKey> set_rules(LedgerRules rules);
 
   /// Changes that move no CPUs. False if there is no such holding.
@@ -79,6 +83,7 @@ class Ledger {
   bool set_doubt(const ContainerKey& key, std::chrono::milliseconds since);
   bool set_in_flight(const ContainerKey& key);
   bool set_started(const ContainerKey& key);
+  bool set_crashed(const ContainerKey& key, std::chrono::milliseconds since);
   bool set_demand(const ContainerKey& key, const Demand& demand);
 
   /// True while some container's set came from the kubelet.

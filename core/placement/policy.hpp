@@ -46,7 +46,15 @@ struct LedgerView {
   CpuSet pool;       ///< shared CPUs: allowed − reserved − exclusive − withheld − isolated
   CpuSet exclusive;  ///< union over all containers
   CpuSet withheld;   ///< union over all containers
+  CpuSet isolated;   ///< the kernel's isolcpus that are allowed and free; never in the pool
   std::vector<LedgerEntry> entries;
+};
+
+/// Where the CPUs of an exclusive container come from.
+enum class TakeFrom : std::uint8_t {
+  kPool,
+  kIsolatedFirst,  ///< isolated CPUs if they fit, else the pool
+  kIsolated,       ///< isolated CPUs or none
 };
 
 /// Everything a policy sees of one decision. Immutable and shared: a call that was given up on may outlive its
@@ -59,6 +67,18 @@ struct PolicyRequest {
   std::uint32_t exclusive_cpus = 0;        ///< how many; 0 unless `exclusive`
   bool kubelet_hands_out_cpusets = false;  ///< and so nobody else gives CPUs to one container alone
   std::vector<Candidate> candidates;
+  bool whole_pool = false;  ///< the container wishes for no preference: no policy is asked
+  TakeFrom from = TakeFrom::kPool;
+  /// Exclusive CPUs that the container has or had. All of them are taken, or of more than are asked for just as many.
+  CpuSet keep;
+  CpuSet keep_withheld;    ///< what was withheld for it then
+  bool must_keep = false;  ///< false: where `keep` does not fit, the decision is made without it
+
+  /// The CPUs that are free for the container: its part of each candidate is what it can get there.
+  CpuSet free() const {
+    if (!exclusive || from == TakeFrom::kPool) return ledger.pool;
+    return ledger.isolated;
+  }
 };
 
 /// One policy's answer on one candidate.

@@ -149,6 +149,7 @@ class PolicyThread::State {
     if (error == nullptr) return;
     const bool failed = error->code == Code::kInternal;
     ++(failed ? record.seen.lost.failed : record.seen.lost.declined);
+    log_lost_vote(error->message);
     if (failed) strike_bad(call.plugin, record, error->message);
   }
 
@@ -156,6 +157,7 @@ class PolicyThread::State {
     MutexLock lock(mutex_);
     Record& record = records_[plugin];
     ++record.seen.lost.failed;
+    log_lost_vote(fmt::format("{}: {}", plugin, what));
     strike_bad(plugin, record, what);
   }
 
@@ -242,7 +244,7 @@ class PolicyThread::State {
     record.seen.call_inside = true;
     record.inside_since = call.began;
     const std::string what = fmt::format("{}: no answer within {} ms", call.plugin, options_.deadline.count());
-    options_.log->warn("plugin {}; its vote is lost", what);
+    log_lost_vote(what);
     const bool before = record.conduct.quarantined();
     record.conduct.strike_late(options_.clock.steady(), what);
     tell_quarantine(call.plugin, record, before);
@@ -263,6 +265,9 @@ class PolicyThread::State {
     record.conduct.strike_bad(options_.clock.steady(), what);
     tell_quarantine(plugin, record, before);
   }
+
+  /// `what` begins with the plugin's name.
+  void log_lost_vote(const std::string& what) { options_.log->warn("plugin {}; its vote is lost", what); }
 
   void tell_quarantine(const std::string& plugin, const Record& record, bool before) TOPOLET_REQUIRES(mutex_) {
     if (before || !record.conduct.quarantined()) return;

@@ -232,10 +232,11 @@ RequestView::RequestView(const PolicyRequest& request, std::shared_ptr<const Top
 }
 
 void RequestView::fill_candidates() {
+  const CpuSet open = request_.free();
   free_.reserve(request_.candidates.size());
   candidates_.reserve(request_.candidates.size());
   for (const Candidate& candidate : request_.candidates) {
-    const CpuSet& free = free_.emplace_back(candidate.cpus & request_.ledger.pool);
+    const CpuSet& free = free_.emplace_back(candidate.cpus & open);
     candidates_.push_back({static_cast<std::int32_t>(candidate.kind), candidate.is_domain ? 1U : 0U,
                            view_of(candidate.nodes), view_of(candidate.cpus), view_of(free), candidate.distance, 0});
   }

@@ -85,7 +85,9 @@ void fill(lens::PodConfig& config, const SimulatedPod& pod, const std::string& c
   add(said.labels, config.mutable_labels());
   add(said.annotations, config.mutable_annotations());
   config.mutable_linux()->set_cgroup_parent(cgroup_parent);
-  (void)memory_total;
+  if (said.has_resources) {
+    fill(*config.mutable_linux()->mutable_resources(), said.resources, qos_of(pod, said.resources), memory_total);
+  }
 }
 
 }  // namespace

@@ -67,12 +67,12 @@ std::string without_name(const std::string& message) {
   return message.rfind(kName, 0) == 0 ? message.substr(kName.size()) : message;
 }
 
-/// The newest row about the container that decided anything.
+/// The row with the decision about the operation's container. What follows it only carries the decision out.
 const DecidedRow* decision_of(const std::vector<DecidedRow>& rows, const Operation& operation) {
-  const auto about = std::find_if(rows.rbegin(), rows.rend(), [&](const DecidedRow& row) {
+  const auto about = std::find_if(rows.begin(), rows.end(), [&](const DecidedRow& row) {
     return row.pod_uid == operation.pod && row.container == operation.container;
   });
-  return about == rows.rend() ? nullptr : &*about;
+  return about == rows.end() ? nullptr : &*about;
 }
 
 }  // namespace

@@ -1,248 +1,149 @@
 #include "plugins/numa/policy.hpp"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <utility>
+
+#include "plugins/numa/amounts.hpp"
+#include "plugins/numa/asked.hpp"
+#include "plugins/numa/core_order.hpp"
+#include "plugins/numa/judge.hpp"
+#include "plugins/numa/place.hpp"
 
 namespace topolet::numa {
 namespace {
 
 using sdk::Set;
 
-// One node more outweighs any distance, any distance outweighs the strategy.
-constexpr std::int32_t kBest = 100;
-constexpr std::int32_t kNodeStep = 30;
-constexpr std::int32_t kDistanceFirst = 11;
-constexpr std::int32_t kDistanceSpan = 8;
-constexpr std::int32_t kStrategyFirst = 1;
-constexpr std::int32_t kStrategySpan = 9;
-
-std::string counted(std::size_t count, const char* noun) {
-  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
-}
-
-/// A candidate in the numbers that matter here.
-struct Place {
-  bool is_node;
-  std::size_t width;  ///< nodes it spans; CPUs that no node covers count as one more
-  std::size_t cpus;
-  std::size_t free;
-  std::uint32_t distance;
-  std::string name;
-};
-
-/// CPUs that no NUMA node covers.
-Set cpus_without_node(const topolet_topology& topology) {
-  Set cpus;
-  for (const topolet_pu& pu : sdk::pus(topology)) {
-    if (pu.node == TOPOLET_NONE) cpus.insert(pu.os_index);
+/// CPUs in the pool whose whole core is in nobody's hands but shared ones': the kubelet counts out what shares a core
+/// with a reserved CPU.
+std::size_t free_physical_cpus(const topolet_request& request) {
+  const topolet_ledger& ledger = *request.ledger;
+  Set free(ledger.pool);
+  const Set reserved(ledger.reserved);
+  for (std::size_t i = 0; i < request.topology->core_count && !reserved.empty(); ++i) {
+    const topolet_set core = request.topology->cores[i];
+    if (sdk::size_of_both(core, reserved.view()) > 0) free -= core;
   }
-  return cpus;
+  return free.size();
 }
 
-Place place_of(const topolet_candidate& candidate, const Set& without_node) {
-  const std::size_t nodes = sdk::size_of(candidate.nodes);
-  const bool has_others = sdk::size_of_both(candidate.cpus, without_node.view()) > 0;
-  std::string name = "the CPUs without a node";
-  if (nodes > 0) name = (nodes == 1 ? "node " : "nodes ") + Set(candidate.nodes).to_string();
-  if (nodes > 0 && has_others) name += " and the CPUs without one";
-  return {nodes > 0,
-          std::max<std::size_t>(1, nodes + (has_others ? 1 : 0)),
-          sdk::size_of(candidate.cpus),
-          sdk::size_of(candidate.free),
-          candidate.distance,
-          std::move(name)};
-}
-
-/// 0 for the best, then first…first+span in proportion to how far `value` is from it.
-std::int32_t penalty(std::size_t value, std::size_t best, std::size_t worst, std::int32_t first, std::int32_t span) {
-  if (value == best) return 0;
-  const std::size_t range = worst > best ? worst - best : best - worst;
-  const std::size_t far = value > best ? value - best : best - value;
-  return first + static_cast<std::int32_t>(far * static_cast<std::size_t>(span) / range);
-}
-
-/// Lowest and highest of one number over the places that compete with each other.
-struct Range {
-  std::size_t low = SIZE_MAX;
-  std::size_t high = 0;
-  void include(std::size_t value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
+/// In the kubelet's words, for those who look for them; empty if the request is fine. The smt plugin's `round` cannot
+/// relax this: who wants odd requests rounded up leaves full-pcpus-only off.
+std::string smt_alignment_error(const topolet_request& request, const Asked& asked, const PolicyOptions& options) {
+  if (!options.order.full_pcpus_only || !asked.exclusive) return "";
+  const std::size_t per_core = threads_per_core(*request.topology);
+  if (asked.cpus % per_core != 0) {
+    return "SMT Alignment Error: requested " + std::to_string(asked.cpus) +
+           " cpus not multiple cpus per core = " + std::to_string(per_core) + " (full-pcpus-only)";
   }
-};
-
-/// What the places that could take the workload now are compared by.
-struct Field {
-  std::size_t narrowest = SIZE_MAX;        ///< width that could hold the demand on an empty machine
-  std::map<std::size_t, Range> distances;  ///< by width
-  std::map<std::pair<std::size_t, std::uint32_t>, Range> free;  ///< by width and distance
-
-  Field(const std::vector<Place>& places, std::size_t wanted) {
-    for (const Place& place : places) {
-      if (place.cpus >= wanted) narrowest = std::min(narrowest, place.width);
-      if (place.free < wanted) continue;
-      distances[place.width].include(place.distance);
-      free[{place.width, place.distance}].include(place.free);
-    }
-  }
-};
-
-Verdict judge(const Place& place, const Field& field, std::size_t wanted, Strategy strategy) {
-  if (place.free < wanted) {
-    const std::string has = place.is_node && place.width == 1 ? " has " : " have ";
-    const std::string what = place.cpus < wanted
-                                 ? "only " + counted(place.cpus, "CPU")
-                                 : std::to_string(place.free) + " of " + counted(place.cpus, "CPU") + " free";
-    return {true, 0, place.name + has + what + ", " + std::to_string(wanted) + " asked for"};
-  }
-  const Range& distances = field.distances.at(place.width);
-  const Range& free = field.free.at({place.width, place.distance});
-  const bool packed = strategy == Strategy::kPacked;
-  const std::int32_t for_nodes =
-      kNodeStep * static_cast<std::int32_t>(std::min<std::size_t>(place.width - field.narrowest, 7));
-  const std::int32_t for_distance =
-      penalty(place.distance, distances.low, distances.high, kDistanceFirst, kDistanceSpan);
-  const std::int32_t for_strategy =
-      penalty(place.free, packed ? free.low : free.high, packed ? free.high : free.low, kStrategyFirst, kStrategySpan);
-
-  const char* const verb = place.width > 1 ? " together hold all " : place.is_node ? " holds all " : " hold all ";
-  std::string reason = place.name + verb + counted(wanted, "CPU") + " (" + std::to_string(place.free) + " free)";
-  if (for_nodes > 0) reason += "; " + counted(field.narrowest, "node") + " could";
-  if (for_distance > 0) reason += "; others as wide are closer";
-  if (for_strategy > 0) reason += packed ? "; a fuller one fits too" : "; an emptier one fits too";
-  return {false, std::max(-kBest, kBest - for_nodes - for_distance - for_strategy), std::move(reason)};
+  const std::size_t free = free_physical_cpus(request);
+  if (asked.cpus <= free) return "";
+  return "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = " + std::to_string(free) +
+         ", requested CPUs = " + std::to_string(asked.cpus) + ", CPUs per core = " + std::to_string(per_core) +
+         " (full-pcpus-only)";
 }
 
-/// A core as far as it can be used.
-struct Core {
-  std::vector<std::uint32_t> usable;
-  bool whole = false;
-  std::uint32_t l3 = TOPOLET_NONE;
-};
-
-/// The cores of the usable CPUs, by lowest CPU. A CPU whose core is unknown is a core of its own.
-std::vector<Core> cores_of(const topolet_topology& topology, topolet_set usable) {
-  std::vector<Core> cores;
-  std::map<std::uint32_t, std::size_t> by_position;
-  for (const topolet_pu& pu : sdk::pus(topology)) {
-    if (topolet_set_has(usable, pu.os_index) == 0) continue;
-    const bool known = pu.core < topology.core_count;
-    const auto [found, fresh] =
-        known ? by_position.try_emplace(pu.core, cores.size()) : std::pair(by_position.end(), true);
-    if (fresh) cores.push_back({{}, false, pu.l3});
-    Core& core = fresh ? cores.back() : cores[found->second];
-    core.usable.push_back(pu.os_index);
-    core.whole = !known || core.usable.size() == sdk::size_of(topology.cores[pu.core]);
-  }
-  return cores;
+bool orders_cpus(const KubeletOrder& order) {
+  return order.distribute_cpus_across_numa || order.distribute_cpus_across_cores ||
+         order.prefer_align_cpus_by_uncorecache;
 }
 
-/// Whole cores, those of one L3 together: first an L3 that can hold the whole request, if there is one; lowest first.
-std::vector<const Core*> whole_cores(const std::vector<Core>& cores, std::size_t wanted) {
-  std::vector<std::pair<std::uint32_t, std::vector<const Core*>>> groups;
-  for (const Core& core : cores) {
-    if (!core.whole) continue;
-    auto group = std::find_if(groups.begin(), groups.end(), [&core](const auto& g) { return g.first == core.l3; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {core.l3, {}});
-    group->second.push_back(&core);
+/// The fastest kind of CPUs that has enough, so that a container does not run on CPUs of two kinds.
+Set of_one_kind(const topolet_topology& topology, topolet_set usable, std::size_t wanted) {
+  const auto kinds = sdk::cpu_kinds(topology);
+  for (std::size_t i = kinds.size(); i > 0; --i) {
+    if (kinds[i - 1].efficiency == TOPOLET_NONE) continue;
+    if (sdk::size_of_both(kinds[i - 1].cpus, usable) >= wanted) return Set(kinds[i - 1].cpus) & Set(usable);
   }
-  const auto threads = [](const auto& group) {
-    std::size_t count = 0;
-    for (const Core* core : group.second) count += core->usable.size();
-    return count;
-  };
-  const auto holds_all = [&](const auto& group) { return threads(group) >= wanted; };
-  const auto first = std::find_if(groups.begin(), groups.end(), holds_all);
-  if (first != groups.end()) std::rotate(groups.begin(), first, first + 1);
-  std::vector<const Core*> whole;
-  for (const auto& group : groups) whole.insert(whole.end(), group.second.begin(), group.second.end());
-  return whole;
+  return usable;
 }
 
-/// Cores in part use, best place for `wanted` single threads first: one that can hold them all and is fullest, then
-/// those with most room.
-std::vector<const Core*> part_cores(const std::vector<Core>& cores, std::size_t wanted) {
-  std::vector<const Core*> parts;
-  for (const Core& core : cores) {
-    if (!core.whole) parts.push_back(&core);
-  }
-  std::stable_sort(parts.begin(), parts.end(), [wanted](const Core* a, const Core* b) {
-    const bool a_holds = a->usable.size() >= wanted;
-    const bool b_holds = b->usable.size() >= wanted;
-    if (a_holds != b_holds) return a_holds;
-    return a_holds ? a->usable.size() < b->usable.size() : a->usable.size() > b->usable.size();
-  });
-  return parts;
+CpuOrder kubelets(const topolet_topology& topology, topolet_set usable, std::size_t wanted, const KubeletOrder& order) {
+  CpuOrder taken{kubelet_order(Layout(topology), usable, wanted, order), "the kubelet's order"};
+  if (order.distribute_cpus_across_numa) taken.reason += ", evenly over nodes if it takes more than one";
+  if (order.distribute_cpus_across_cores) taken.reason += ", over cores";
+  if (order.prefer_align_cpus_by_uncorecache) taken.reason += ", by cache";
+  return taken;
 }
 
-void append(std::vector<std::uint32_t>& cpus, const Core& core) {
-  cpus.insert(cpus.end(), core.usable.begin(), core.usable.end());
+CpuOrder tidiest(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy,
+                 bool several_nodes) {
+  if (!several_nodes) return core_order(topology, usable, wanted, strategy);
+  const std::vector<std::uint32_t> whole = whole_nodes(Layout(topology), usable, wanted);
+  Set whole_set;
+  for (const std::uint32_t cpu : whole) whole_set.insert(cpu);
+  const Set rest = Set(usable) - whole_set;
+  CpuOrder order = core_order(topology, rest.view(), wanted - whole.size(), strategy);
+  order.cpus.insert(order.cpus.begin(), whole.begin(), whole.end());
+  if (!whole.empty()) order.reason = "whole nodes" + (order.reason.empty() ? "" : ", " + order.reason);
+  return order;
 }
 
 }  // namespace
 
 std::vector<Verdict> Policy::score(const topolet_request& request) const {
-  std::vector<Verdict> verdicts;
-  const std::size_t wanted = request.exclusive_cpus;
-  if (request.exclusive == 0 || wanted == 0) return verdicts;
-  const Set without_node = cpus_without_node(*request.topology);
-  std::vector<Place> places;
-  for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    places.push_back(place_of(candidate, without_node));
+  const Asked asked = asked_of(request, options_);
+  std::string refusal = asked.bad_annotation;
+  if (refusal.empty()) refusal = smt_alignment_error(request, asked, options_);
+  if (!refusal.empty()) return {request.candidate_count, Verdict{Verdict::Kind::kReject, 0, std::move(refusal)}};
+  if (asked.alignment == Alignment::kNone && asked.exclusive) {
+    return {request.candidate_count,
+            Verdict{Verdict::Kind::kAbstain, 0, "policy none: any node will do, CPUs in the kubelet's order"}};
   }
-  const Field field(places, wanted);
+  if (asked.alignment == Alignment::kNone || asked.nothing()) return {};
+
+  const NodeMemory memory(*request.topology, *request.ledger, options_.reserved_memory,
+                          asked.memory > 0 || asked.pod_memory > 0, asked.huge_pages);
+  const std::vector<Place> places = places_of(request, asked, memory);
+  const Judge judge(*request.topology, places, asked, options_);
+  std::vector<Verdict> verdicts;
   verdicts.reserve(places.size());
-  for (const Place& place : places) verdicts.push_back(judge(place, field, wanted, options_.strategy));
+  for (const Place& place : places) verdicts.push_back(judge.judge(place));
   return verdicts;
 }
 
-CpuOrder Policy::pick(const topolet_pick_request& request) const {
-  const std::size_t wanted = request.request->exclusive_cpus;
-  if (request.request->exclusive == 0 || wanted == 0) return {};
-  const std::vector<Core> cores = cores_of(*request.request->topology, request.usable);
-
-  std::vector<std::uint32_t> whole_taken;
-  std::vector<const Core*> whole_left;
-  std::size_t taken_cores = 0;
-  for (const Core* core : whole_cores(cores, wanted)) {
-    if (whole_taken.size() + core->usable.size() <= wanted) {
-      append(whole_taken, *core);
-      ++taken_cores;
-    } else {
-      whole_left.push_back(core);
-    }
+CpuOrder Policy::pick(const topolet_pick_request& picking) const {
+  const topolet_request& request = *picking.request;
+  const std::size_t wanted = request.exclusive_cpus;
+  if (request.exclusive == 0 || wanted == 0) return {};
+  const topolet_topology& topology = *request.topology;
+  if (alignment_of(*request.workload, options_) == Alignment::kNone) {
+    return kubelets(topology, picking.usable, wanted, options_.order);
   }
-  const std::size_t singles = wanted - whole_taken.size();
-  std::vector<std::uint32_t> in_part_use;
-  for (const Core* core : part_cores(cores, singles)) append(in_part_use, *core);
+  const Set usable = of_one_kind(topology, picking.usable, wanted);
+  if (orders_cpus(options_.order)) return kubelets(topology, usable.view(), wanted, options_.order);
+  const topolet_candidate& candidate = sdk::candidates(request)[picking.candidate];
+  return tidiest(topology, usable.view(), wanted, options_.strategy, sdk::size_of(candidate.nodes) > 1);
+}
 
-  // Cores in use that cannot give all single threads would only add to those that are shared: then one more is opened.
-  const bool fill = singles > 0 && (in_part_use.size() >= singles || whole_left.empty());
-  const auto filled =
-      in_part_use.begin() + static_cast<std::ptrdiff_t>(fill ? std::min(singles, in_part_use.size()) : 0);
-  CpuOrder order;
-  order.cpus.assign(in_part_use.begin(), filled);
-  order.cpus.insert(order.cpus.end(), whole_taken.begin(), whole_taken.end());
-  for (const Core* core : whole_left) append(order.cpus, *core);
-  order.cpus.insert(order.cpus.end(), filled, in_part_use.end());
-
-  if (taken_cores > 0) order.reason = counted(taken_cores, "whole core");
-  if (singles > 0) {
-    order.reason += (order.reason.empty() ? "" : " and ") + counted(singles, "single thread") +
-                    (fill ? " of cores in use" : " of a core that was free");
+MemoryBinding Policy::adjust(const topolet_adjust_request& adjusting) const {
+  const topolet_request& request = *adjusting.request;
+  const Asked asked = asked_of(request, options_);
+  if (!asked.memory_bound || adjusting.mode == TOPOLET_MODE_FOREIGN) return {};
+  const NodeMemory memory(*request.topology, *request.ledger, options_.reserved_memory, true, asked.huge_pages);
+  const topolet_candidate& candidate = sdk::candidates(request)[adjusting.candidate];
+  std::optional<Set> nodes =
+      memory_nodes(*request.topology, memory, asked.memory, adjusting.cpus, candidate.nodes, adjusting.memory);
+  if (!nodes) {
+    return {std::nullopt, "memory not bound: " + bytes_text(asked.memory) + " are free on no nodes that it may use"};
   }
-  return order;
+  std::string reason = "memory bound to node" + std::string(nodes->size() == 1 ? " " : "s ") + nodes->to_string();
+  return {std::move(nodes), std::move(reason)};
 }
 
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const {
   const std::vector<Verdict> verdicts = score(request);
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    if (verdicts[i].reject) {
-      scores.reject(i, verdicts[i].reason);
-    } else {
-      scores.score(i, verdicts[i].score, verdicts[i].reason);
+    switch (verdicts[i].kind) {
+      case Verdict::Kind::kScore:
+        scores.score(i, verdicts[i].score, verdicts[i].reason);
+        break;
+      case Verdict::Kind::kReject:
+        scores.reject(i, verdicts[i].reason);
+        break;
+      case Verdict::Kind::kAbstain:
+        scores.abstain(i, verdicts[i].reason);
+        break;
     }
   }
 }
@@ -252,6 +153,12 @@ void Policy::pick(const topolet_pick_request& request, sdk::Picks& picks) const 
   if (order.cpus.empty()) return;
   picks.order(order.cpus);
   picks.reason(order.reason);
+}
+
+void Policy::adjust(const topolet_adjust_request& request, sdk::Adjustments& adjustments) const {
+  const MemoryBinding binding = adjust(request);
+  if (binding.nodes) adjustments.mems(binding.nodes->view());
+  if (!binding.reason.empty()) adjustments.reason(binding.reason);
 }
 
 }  // namespace topolet::numa

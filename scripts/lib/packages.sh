@@ -5,11 +5,13 @@ kBuildPackages=(
   g++ cmake ninja-build pkg-config
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libboost-dev libboost-program-options-dev libhwloc-dev libsqlite3-dev libsystemd-dev
-  libspdlog-dev libfmt-dev nlohmann-json3-dev libgtest-dev libgmock-dev
+  libspdlog-dev libfmt-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 kCheckPackages=(clang libclang-rt-14-dev clang-format abigail-tools)
 kTidyPackages=(clang-tidy)
+kMachinePackages=(qemu-system-x86 e2fsprogs)
 kTools=build/tools
+kMachineKernel=build/vm/vmlinuz
 
 # What a private runtime needs, as packages; where a containerd of another make is installed, that one is used.
 runtime_packages() {
@@ -36,6 +38,30 @@ unpack_static_busybox() {
   say "Unpacking busybox-static into $kTools"
   mkdir -p "$kTools"
   (cd "$kTools" && run_apt download busybox-static && dpkg-deb -x busybox-static_*.deb .)
+}
+
+# The kernel of tests/vm, unpacked and not installed: Debian's for clouds has NVMe, ext4 and NUMA built in.
+unpack_machine_kernel() {
+  [[ ! -s $kMachineKernel ]] || return 0
+  command -v apt-get >/dev/null || return 1
+  local package work code=0
+  package=$(machine_kernel_package)
+  if [[ -z $package ]] && ((EUID == 0)); then
+    run_apt update
+    package=$(machine_kernel_package)
+  fi
+  [[ -n $package ]] || return 1
+  say "Unpacking the kernel of $package into ${kMachineKernel%/*}"
+  mkdir -p "${kMachineKernel%/*}"
+  work=$(mktemp -d "${kMachineKernel%/*}/kernel.XXXXXX")
+  (cd "$work" && run_apt -o APT::Sandbox::User=root download "$package" && dpkg-deb -x "$package"_*.deb .) &&
+    mv "$work"/boot/vmlinuz-* "$kMachineKernel" || code=1
+  rm -rf "$work"
+  return "$code"
+}
+
+machine_kernel_package() {
+  apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-.*\)$/\1/p' | head -n 1
 }
 
 is_installed() {

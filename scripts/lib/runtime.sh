@@ -5,7 +5,7 @@
 # ROOM/            short, since a unix socket's path has 108 bytes at most; made by make_room
 #   owner          "PID STARTTIME" of the process it belongs to
 #   containerd.sock, topolet.sock
-#   kubelet.pid, registry.pid, topoletd.pid, containerd.pid   whom to end
+#   kubelet.pid, registry.pid, topoletd.pid, qemu-system-x86_64.pid, containerd.pid   whom to end
 #   other-runtime  where our pods run in a runtime that is not ours: its endpoint
 # The pods' cgroups belong below /$(basename ROOM).
 
@@ -236,7 +236,7 @@ remove_room() {
   local room=$1
   [[ $room == */topolet.?????? && -d $room ]] || return 0
   local program
-  for program in kubelet registry topoletd; do
+  for program in kubelet registry topoletd qemu-system-x86_64; do
     if [[ -f $room/$program.pid ]]; then end_process "$(<"$room/$program.pid")" "$program"; fi
   done
   if [[ -f $room/other-runtime ]]; then leave_runtime "$room" "$(<"$room/other-runtime")"; fi

@@ -207,6 +207,7 @@ TEST(Cli, WritesAPluginThatBuildsAndTests) {
   EXPECT_EQ(Process({TOPOLET_CMAKE, "--build", build}, directory.file("log")).wait(), 0);
   EXPECT_TRUE(std::filesystem::exists(build + "/even-out.so"));
   EXPECT_EQ(Process({build + "/policy_test"}, directory.file("log")).wait(), 0);
+  EXPECT_EQ(topolet({"plugin", "check", build + "/even-out.so"}).code, 0);
   std::ostringstream log;
   log << std::ifstream(directory.file("log")).rdbuf();
   if (HasFailure()) std::puts(log.str().c_str());

@@ -81,6 +81,18 @@ TEST(ReadCreateContainer, FindsEverythingAPlacementNeeds) {
   EXPECT_THAT(workload->annotations, ElementsAre(Pair("a", "b")));
 }
 
+TEST(ReadCreateContainer, FindsWhatTheWholePodAsksFor) {
+  cri::CreateContainerRequest request = guaranteed_create();
+  EXPECT_FALSE(read_create_container(request.SerializeAsString(), kRules)->pod_demand.has_value());
+  cri::LinuxContainerResources& pod = *request.mutable_sandbox_config()->mutable_linux()->mutable_resources();
+  pod.set_cpu_shares(4096);
+  pod.set_memory_limit_in_bytes(3 * kGiB);
+  const auto workload = read_create_container(request.SerializeAsString(), kRules);
+  ASSERT_TRUE(workload->pod_demand.has_value());
+  EXPECT_EQ(workload->pod_demand->cpu_request_milli, 4000);
+  EXPECT_EQ(workload->pod_demand->memory_request_bytes, 3 * kGiB);
+}
+
 TEST(ReadCreateContainer, TakesAContainerThatAsksForNothingAsBestEffort) {
   const auto workload = read_create_container(minimal_create().SerializeAsString(), kRules);
   ASSERT_TRUE(workload.ok()) << workload.error().message;
@@ -180,12 +192,14 @@ TEST(ReadRunPodSandbox, KnowsThePod) {
   request.mutable_config()->mutable_metadata()->set_name("web-0");
   request.mutable_config()->mutable_metadata()->set_namespace_("shop");
   request.set_runtime_handler("kata");
+  (*request.mutable_config()->mutable_annotations())["topolet.io/cpus"] = "none";
   const Sandbox expected{.id = {},
                          .pod_uid = "uid-1",
                          .pod_namespace = "shop",
                          .pod_name = "web-0",
                          .runtime_handler = "kata",
-                         .ready = true};
+                         .ready = true,
+                         .annotations = {{"topolet.io/cpus", "none"}}};
   EXPECT_EQ(*read_run_pod_sandbox(request.SerializeAsString()), expected);
   EXPECT_TRUE(read_run_pod_sandbox({}).ok()) << "what is wrong with it is the runtime's to say";
 }
@@ -306,6 +320,10 @@ TEST(ApplyUpdate, TakesZeroAsUnchanged) {
   UpdateRequest period_only;
   period_only.cpu_period_us = 50000;
   EXPECT_EQ(apply_update(before, period_only), before);
+  UpdateRequest pages;
+  pages.hugepage_limit_bytes = {{"1GB", 7}};
+  EXPECT_EQ(apply_update(before, pages).hugepage_limit_bytes,
+            (std::map<std::string, std::int64_t>{{"1GB", 7}, {"2MB", 1}}));
 }
 
 TEST(ApplyUpdate, FollowsAResizeOfTheCpu) {

@@ -23,6 +23,14 @@ std::unique_ptr<grpc::ClientContext> within(std::chrono::milliseconds timeout) {
 
 constexpr std::chrono::seconds kPatience{20};
 
+/// As the kubelet writes a request that is its own limit.
+void set_cpu(std::int64_t milli, cri::LinuxContainerResources& resources) {
+  resources.set_cpu_shares(milli > 0 ? milli * 1024 / 1000 : 2);
+  if (milli <= 0) return;
+  resources.set_cpu_period(100000);
+  resources.set_cpu_quota(milli * 100);
+}
+
 }  // namespace
 
 void CoreRig::start() {
@@ -46,13 +54,13 @@ void CoreRig::start() {
   engine_ = std::make_unique<Engine>(
       options, Engine::Parts{.runtime = *proxy_,
                              .store = *store_,
-                             .cpus = {topology->allowed, reserved, {}},
+                             .cpus = {topology->allowed, reserved, isolated},
                              .placing = {.topology = topology,
                                          .candidates = make_candidates(*topology, topology->allowed),
                                          .rules = rules,
                                          .decide =
                                              [this](const std::shared_ptr<const PolicyRequest>& request) {
-                                               return decide(*request, rules, {});
+                                               return decide(*request, rules, voters);
                                              }},
                              .kernel = Kernel(),
                              .clock = {},
@@ -99,8 +107,10 @@ void CoreRig::stop() {
   store_.reset();
 }
 
-std::string CoreRig::run_pod(const std::string& name, const std::string& handler) {
+std::string CoreRig::run_pod(const std::string& name, const std::string& handler,
+                             const std::map<std::string, std::string>& annotations) {
   cri::RunPodSandboxRequest request;
+  request.mutable_config()->mutable_annotations()->insert(annotations.begin(), annotations.end());
   cri::PodSandboxMetadata& metadata = *request.mutable_config()->mutable_metadata();
   metadata.set_name(name);
   metadata.set_uid("uid-" + name);
@@ -121,19 +131,19 @@ grpc::Status CoreRig::create(const Ask& ask, std::string& id, std::chrono::milli
   pod.mutable_metadata()->set_name(ask.pod);
   pod.mutable_metadata()->set_uid("uid-" + ask.pod);
   pod.mutable_metadata()->set_namespace_("default");
-  pod.mutable_linux()->set_cgroup_parent(ask.cpus > 0 ? "/kubepods/poduid-" + ask.pod
-                                                      : "/kubepods/besteffort/poduid-" + ask.pod);
+  const std::int64_t milli = ask.cpu_milli();
+  pod.mutable_linux()->set_cgroup_parent(milli > 0 ? "/kubepods/poduid-" + ask.pod
+                                                   : "/kubepods/besteffort/poduid-" + ask.pod);
+  pod.mutable_annotations()->insert(ask.pod_annotations.begin(), ask.pod_annotations.end());
+  if (ask.pod_cpus > 0) pod.mutable_linux()->mutable_resources()->set_cpu_shares(ask.pod_cpus * 1024);
   cri::ContainerConfig& config = *request.mutable_config();
   config.mutable_metadata()->set_name(ask.name);
   config.mutable_metadata()->set_attempt(ask.attempt);
+  config.mutable_annotations()->insert(ask.annotations.begin(), ask.annotations.end());
   cri::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
-  resources.set_cpu_shares(ask.cpus > 0 ? ask.cpus * 1024 : 2);
-  resources.set_oom_score_adj(ask.cpus > 0 ? -997 : 1000);
-  if (ask.cpus > 0) {
-    resources.set_cpu_period(100000);
-    resources.set_cpu_quota(ask.cpus * 100000);
-    resources.set_memory_limit_in_bytes(64 << 20);
-  }
+  resources.set_oom_score_adj(milli > 0 ? -997 : 1000);
+  set_cpu(milli, resources);
+  if (milli > 0) resources.set_memory_limit_in_bytes(64 << 20);
   resources.set_cpuset_cpus(ask.cpuset);
   resources.set_cpuset_mems(ask.mems);
   cri::CreateContainerResponse response;
@@ -169,6 +179,19 @@ grpc::Status CoreRig::update(const std::string& id, const cri::LinuxContainerRes
   *request.mutable_linux() = resources;
   cri::UpdateContainerResourcesResponse response;
   return client_->UpdateContainerResources(within(kPatience).get(), request, &response);
+}
+
+grpc::Status CoreRig::resize(const std::string& id, std::int64_t milli) {
+  cri::LinuxContainerResources resources;
+  set_cpu(milli, resources);
+  return update(id, resources);
+}
+
+grpc::Status CoreRig::remove_pod(const std::string& sandbox_id) {
+  cri::RemovePodSandboxRequest request;
+  request.set_pod_sandbox_id(sandbox_id);
+  cri::RemovePodSandboxResponse response;
+  return client_->RemovePodSandbox(within(kPatience).get(), request, &response);
 }
 
 grpc::Status CoreRig::stop_pod(const std::string& sandbox_id) {

@@ -34,6 +34,12 @@ struct Ask {
   std::string cpuset = {};
   std::uint32_t attempt = 0;
   std::string mems = {};
+  std::int64_t milli = 0;  ///< thousandths of a CPU of a Guaranteed container; for `cpus`
+  std::map<std::string, std::string> pod_annotations = {};
+  std::map<std::string, std::string> annotations = {};
+  std::int64_t pod_cpus = 0;  ///< whole CPUs of the whole pod; 0: not told
+
+  std::int64_t cpu_milli() const { return milli != 0 ? milli : cpus * 1000; }
 };
 
 class CoreRig {
@@ -51,13 +57,17 @@ class CoreRig {
   /// Ends it as abruptly as can be done in one process: nothing is written at the end.
   void stop();
 
-  std::string run_pod(const std::string& name, const std::string& handler = "");
+  std::string run_pod(const std::string& name, const std::string& handler = "",
+                      const std::map<std::string, std::string>& annotations = {});
   grpc::Status create(const Ask& ask, std::string& id, std::chrono::milliseconds timeout = std::chrono::seconds(20));
   grpc::Status start_container(const std::string& id, std::chrono::milliseconds timeout = std::chrono::seconds(20));
   grpc::Status stop_container(const std::string& id);
   grpc::Status remove_container(const std::string& id);
   grpc::Status update(const std::string& id, const runtime::v1::LinuxContainerResources& resources);
+  /// An in-place resize to so many thousandths of a CPU, as the kubelet sends it.
+  grpc::Status resize(const std::string& id, std::int64_t milli);
   grpc::Status stop_pod(const std::string& sandbox_id);
+  grpc::Status remove_pod(const std::string& sandbox_id);
   void list();
 
   /// A create that must work, then a start.
@@ -84,7 +94,9 @@ class CoreRig {
 
   Engine::Options options{.handlers = {"", "runc"}, .reconcile_every = std::chrono::hours(1)};
   DecideRules rules;
+  std::vector<Voter> voters;
   CpuSet reserved;
+  CpuSet isolated;
 
  private:
   void hear(const Happening& happening) TOPOLET_EXCLUDES(mutex_);

@@ -86,9 +86,10 @@ std::vector<std::string> SmallRuntime::ids() const {
   return ids;
 }
 
-void SmallRuntime::exit(const std::string& container_id) {
+void SmallRuntime::exit(const std::string& container_id, std::int32_t code) {
   const MutexLock lock(mutex_);
   rows_.at(container_id).state = cri::CONTAINER_EXITED;
+  rows_.at(container_id).exit_code = code;
 }
 
 void SmallRuntime::forget(const std::string& container_id) {
@@ -163,6 +164,7 @@ grpc::Status SmallRuntime::create(const cri::CreateContainerRequest& request, cr
   row.sandbox_id = request.pod_sandbox_id();
   row.config = request.config();
   row.cpus = request.config().linux().resources().cpuset_cpus();
+  row.mems = request.config().linux().resources().cpuset_mems();
   if (fate == Fate::kMadeButLost) return {grpc::StatusCode::UNAVAILABLE, "transport is closing"};
   response.set_container_id(id);
   return grpc::Status::OK;
@@ -184,7 +186,9 @@ grpc::Status SmallRuntime::start(const cri::StartContainerRequest& request, cri:
 grpc::Status SmallRuntime::stop(const cri::StopContainerRequest& request, cri::StopContainerResponse&) {
   const auto found = rows_.find(request.container_id());
   if (found == rows_.end()) return not_found(request.container_id());
-  if (found->second.state == cri::CONTAINER_RUNNING) found->second.state = cri::CONTAINER_EXITED;
+  if (found->second.state != cri::CONTAINER_RUNNING) return grpc::Status::OK;
+  found->second.state = cri::CONTAINER_EXITED;
+  found->second.exit_code = 137;
   return grpc::Status::OK;
 }
 
@@ -199,6 +203,7 @@ grpc::Status SmallRuntime::update(const cri::UpdateContainerResourcesRequest& re
   if (found == rows_.end()) return not_found(request.container_id());
   if (fail_updates_) return {grpc::StatusCode::UNKNOWN, "cgroup is busy"};
   if (!request.linux().cpuset_cpus().empty()) found->second.cpus = request.linux().cpuset_cpus();
+  if (!request.linux().cpuset_mems().empty()) found->second.mems = request.linux().cpuset_mems();
   if (found->second.state == cri::CONTAINER_RUNNING) found->second.ran_on.push_back(found->second.cpus);
   return grpc::Status::OK;
 }
@@ -223,6 +228,7 @@ grpc::Status SmallRuntime::status(const cri::ContainerStatusRequest& request, cr
   status.set_id(request.container_id());
   *status.mutable_metadata() = row.config.metadata();
   status.set_state(row.state);
+  status.set_exit_code(row.exit_code);
   if (!request.verbose()) return grpc::Status::OK;
   const cri::LinuxContainerResources& resources = row.config.linux().resources();
   nlohmann::json info;

@@ -21,6 +21,8 @@ class SmallRuntime {
     std::string cpus;  ///< what the runtime spec has now
     runtime::v1::ContainerState state = runtime::v1::CONTAINER_CREATED;
     std::vector<std::string> ran_on;  ///< every set it had while it ran
+    std::string mems = {};            ///< what the runtime spec has now
+    std::int32_t exit_code = 0;
   };
   /// What becomes of the next create.
   enum class Fate { kMade, kRefused, kMadeButLost, kNotMadeButLost };
@@ -40,7 +42,7 @@ class SmallRuntime {
 
   Row row(const std::string& container_id) const;
   std::vector<std::string> ids() const;
-  void exit(const std::string& container_id);
+  void exit(const std::string& container_id, std::int32_t code = 0);
   void forget(const std::string& container_id);
   /// Somebody makes a pod with a container past topolet.
   std::string make(const std::string& pod, const std::string& cpus);

@@ -24,6 +24,7 @@ TEST(Duration, AddsItsUnits) {
   EXPECT_EQ(*parse_duration("500ms"), milliseconds(500));
   EXPECT_EQ(*parse_duration("1h1m1s1ms"), milliseconds(3661001));
   EXPECT_EQ(*parse_duration("0s"), milliseconds(0));
+  EXPECT_EQ(*parse_duration("0"), milliseconds(0));
 }
 
 TEST(Duration, IsRefusedOtherwise) {

@@ -55,6 +55,9 @@ TEST(Options, HaveDefaults) {
   EXPECT_EQ(options.placement.rules.exclusive, ExclusiveRule::kGuaranteedInteger);
   EXPECT_THAT(options.placement.rules.reserved_namespaces, ElementsAre("kube-system"));
   EXPECT_EQ(options.placement.rules.when_full, WhenFull::kDeny);
+  EXPECT_FALSE(options.placement.rules.annotations.has_value()) << "all";
+  EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(300000));
+  EXPECT_FALSE(options.placement.rules.memory_migrate);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(240000));
   EXPECT_EQ(options.placement.deadline, milliseconds(50));
   EXPECT_EQ(options.placement.plugin_timeout, milliseconds(10000));
@@ -68,6 +71,7 @@ TEST(Options, AreReadFromTheFile) {
       "log-level = debug\ndurability = full\nmax-connections = 9\nmax-memory-mib = 200\nmax-message-mib = "
       "17\nmax-metadata-mib = 2\n"
       "[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-7\nmin-shared-cpus = 2\nexclusive = never\n"
+      "annotations = cpus\nannotations = smt\ncrash-hold = 0\nmemory-migrate = true\n"
       "reserved-namespaces = a\nreserved-namespaces = b\nwhen-full = share\npending-timeout = 1m30s\ndeadline-ms = 7\n"
       "plugin-timeout = 3s\n"
       "handlers = youki\n"
@@ -91,6 +95,9 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.placement.rules.exclusive, ExclusiveRule::kNever);
   EXPECT_THAT(options.placement.rules.reserved_namespaces, ElementsAre("a", "b"));
   EXPECT_EQ(options.placement.rules.when_full, WhenFull::kShare);
+  EXPECT_THAT(options.placement.rules.annotations.value(), ElementsAre("cpus", "smt"));
+  EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(0));
+  EXPECT_TRUE(options.placement.rules.memory_migrate);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(90000));
   EXPECT_EQ(options.placement.deadline, milliseconds(7));
   EXPECT_EQ(options.placement.plugin_timeout, milliseconds(3000));
@@ -101,6 +108,12 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_TRUE(options.plugins[0].fail_closed);
   EXPECT_EQ(options.plugins[0].values,
             (std::map<std::string, std::string>{{"policy", "restricted"}, {"strict", "false"}, {"width", "2"}}));
+}
+
+TEST(Options, KnowWhoGetsCpusOfItsOwnAndThatNoAnnotationMayBeUsed) {
+  const Options options = options_of("[placement]\nexclusive = annotated\nannotations = none\n");
+  EXPECT_EQ(options.placement.rules.exclusive, ExclusiveRule::kAnnotated);
+  EXPECT_THAT(options.placement.rules.annotations.value(), IsEmpty());
 }
 
 TEST(Flags, WinOverTheFile) {
@@ -154,8 +167,8 @@ TEST(Mistakes, AreAllReportedAtOnceInTheOrderOfTheFile) {
           "t.conf:4: 'no equals sign' has no '='; write key = value",
           "t.conf:5: daemon.runtime: 'tcp://far' is not the address of a unix socket; write unix:///absolute/path",
           "t.conf:6: daemon.log-level: 'loud' is not trace, debug, info, warn, error or off",
-          "t.conf:7: unknown section [placment]; did you mean placement? A plugin's section counts once the plugin is "
-          "enabled: enable = placment in [plugins]",
+          "t.conf:7: unknown section [placment]; did you mean placement? (a plugin's section counts once the plugin is "
+          "enabled: enable = placment in [plugins])",
           "t.conf:10: placement.reserved-cpus: '3-1' is not a CPU list such as 0-3,8, or none: cannot read '3-1' in "
           "the "
           "list '3-1': the range runs backwards",

@@ -68,10 +68,10 @@ TEST_F(PluginDir, LoadsAPluginAndReadsWhatItSaysOfItself) {
   EXPECT_EQ(library->id(), "numa");
   EXPECT_EQ(library->version(), "0.1.0");
   EXPECT_EQ(library->path(), file);
-  ASSERT_THAT(library->options(), SizeIs(1));
-  EXPECT_EQ(library->options()[0].name, "strategy");
-  EXPECT_EQ(library->options()[0].default_value, "packed");
-  EXPECT_THAT(library->options()[0].allowed, ElementsAre("packed", "spread"));
+  ASSERT_THAT(library->options(), SizeIs(11));
+  EXPECT_EQ(library->options()[2].name, "strategy");
+  EXPECT_EQ(library->options()[2].default_value, "packed");
+  EXPECT_THAT(library->options()[2].allowed, ElementsAre("packed", "spread"));
 }
 
 TEST_F(PluginDir, FollowsALinkThatStaysInside) {
@@ -241,6 +241,10 @@ TEST(PluginLibrary, RefusesAPluginThatCannotBeCreated) {
   EXPECT_EQ(create_refusal("create-fails"), "plugin create-fails: create failed: the table of kinds is empty");
   EXPECT_EQ(create_refusal("create-throws"), "plugin create-throws: create threw: no such table");
   EXPECT_EQ(create_refusal("create-gives-nothing"), "plugin create-gives-nothing: create gave no instance");
+  EXPECT_EQ(create_refusal("unsized-instance"),
+            "unsized-instance: the instance that create gave has a struct_size of 0; it must be 32 or more");
+  EXPECT_EQ(create_refusal("unsized-score"),
+            "unsized-score: its capability topolet.score/1 has a struct_size of 0; it must be 16 or more");
 }
 
 TEST(PluginLibrary, RefusesUnknownOptionsAndBadValues) {

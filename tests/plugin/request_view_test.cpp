@@ -50,6 +50,26 @@ TEST(RequestView, ShowsTheTopology) {
   EXPECT_EQ(list(machine.online), "0-7");
 }
 
+TEST(RequestView, ShowsIsolatedCpusAsFreeToWhomAsksForThem) {
+  PolicyRequest request = *two_node_request();
+  request.ledger.isolated = {2, 7};
+  request.from = TakeFrom::kIsolated;
+  request.exclusive = true;
+  request.exclusive_cpus = 1;
+  const auto free = [](const PolicyRequest& asked) {
+    std::string shown;
+    const RequestView view(asked, std::make_shared<const TopologyView>(asked.topology));
+    for (std::uint32_t i = 0; i < view.view().candidate_count; ++i) {
+      const auto* candidate = TOPOLET_AT(topolet_candidate, view.view().candidates, view.view().candidate_stride, i);
+      shown += list(candidate->nodes) + ": " + list(candidate->free) + "\n";
+    }
+    return shown;
+  };
+  EXPECT_THAT(free(request), ::testing::HasSubstr("0-1: 2,7\n"));
+  request.exclusive = false;
+  EXPECT_THAT(free(request), ::testing::Not(::testing::HasSubstr("0-1: 2,7\n")));
+}
+
 TEST(RequestView, ShowsKindsCachesAndDevices) {
   auto machine = std::make_shared<Topology>(*two_node_request()->topology);
   machine->cpu_kinds = {{0, CpuSet{0, 1}}, {kNoPosition, CpuSet{2}}};

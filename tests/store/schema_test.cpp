@@ -53,7 +53,33 @@ TEST_F(SchemaTest, TakesOnlyTheStepsItHasNotSeen) {
   ASSERT_TRUE(migrated.ok()) << message(migrated);
   EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), next);
   EXPECT_EQ(*database.integer("SELECT count(colour) FROM decided", "read"), 0);
-  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 2"));
+  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 3"));
+}
+
+TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
+  {
+    Database database = connect_to_empty();
+    const std::vector<Migration> earlier(migrations().begin(), migrations().begin() + 2);
+    ASSERT_TRUE(migrate(database, earlier).ok());
+    const Status written = database.execute(
+        "INSERT INTO boot VALUES (1, 'boot-1', 1);"
+        "INSERT INTO decided VALUES (1, 1, 1, 5, 'placed', 1, NULL, 'uid-1', 'shop', 'till', 'app', 0, 's1', 'c1', '', "
+        "'guaranteed', 2000, 2000, 0, 0, 'exclusive', '0-1', '', '', '', '', '0', 'why', NULL);"
+        "INSERT INTO live VALUES (1, 'bound', 'c1', '0-1', 1);"
+        "INSERT INTO pod VALUES ('s1', 1, 'uid-1', 'shop', 'till', 'runc');",
+        "write as before");
+    ASSERT_TRUE(written.ok()) << message(written);
+  }
+  const auto store = open("boot-1");
+  const auto live = store->live();
+  ASSERT_TRUE(live.ok()) << message(live);
+  ASSERT_EQ(live->size(), 1U);
+  EXPECT_EQ(live->front().cpus, (CpuSet{0, 1}));
+  EXPECT_TRUE(live->front().decided.settings.empty());
+  EXPECT_TRUE(live->front().decided.hugepage_limit_bytes.empty());
+  EXPECT_FALSE(live->front().decided.memory_request_estimated);
+  ASSERT_EQ(store->pods()->size(), 1U);
+  EXPECT_TRUE(store->pods()->front().nodes.empty());
 }
 
 TEST_F(SchemaTest, StaysAtTheVersionBeforeAStepThatFails) {

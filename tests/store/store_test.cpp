@@ -182,6 +182,34 @@ TEST_F(StoreTest, KnowsTheHighestGenerationOfAll) {
   EXPECT_EQ(*store->last_generation(), 8U);
 }
 
+TEST_F(StoreTest, GivesTheWholeDemandBack) {
+  DecidedRow row = exclusive_row("app", {1});
+  row.memory_request_estimated = true;
+  row.hugepage_limit_bytes = {{"1GB", std::int64_t{1} << 30}, {"2MB", 0}};
+  row.settings = {{"cpus", "exclusive"}, {"theirs", "a \"quoted\" word"}};
+  row.kubelet_mems = {0, 2};
+  ASSERT_TRUE(open()->add(row).ok());
+  const auto live = open()->live();
+  ASSERT_TRUE(live.ok()) << message(live);
+  const DecidedRow& read = live->front().decided;
+  EXPECT_TRUE(read.memory_request_estimated);
+  EXPECT_EQ(read.hugepage_limit_bytes, row.hugepage_limit_bytes);
+  EXPECT_EQ(read.settings, row.settings);
+  EXPECT_EQ(read.kubelet_mems, row.kubelet_mems);
+  EXPECT_EQ(value("SELECT json_extract(settings, '$.cpus') FROM decided"), "exclusive");
+}
+
+TEST_F(StoreTest, KnowsSinceWhenACrashedContainersCpusAreHeld) {
+  const auto store = open();
+  const auto decision = store->add(exclusive_row("app", {1}));
+  ASSERT_TRUE(store->add(OutcomeRow{*decision, 1000, "bound", "c-9", 0, ""}).ok());
+  ASSERT_TRUE(store->add(OutcomeRow{*decision, 2000, "crashed", "c-9", 0, "exit code 1"}).ok());
+  EXPECT_EQ(store->live()->at(0).state, "crashed");
+  EXPECT_EQ(store->live()->at(0).container_id, "c-9");
+  EXPECT_EQ(store->live()->at(0).pending_since_ms, 2000);
+  EXPECT_EQ(value("SELECT state FROM current_placements"), "crashed");
+}
+
 TEST_F(StoreTest, RemembersPodsUntilTheyAreRemoved) {
   const auto store = open();
   ASSERT_TRUE(store->put_pod({"s1", "uid-1", "shop", "till", ""}).ok());
@@ -189,6 +217,9 @@ TEST_F(StoreTest, RemembersPodsUntilTheyAreRemoved) {
   ASSERT_TRUE(store->put_pod({"s1", "uid-1", "shop", "till", "runc"}).ok());
   ASSERT_EQ(store->pods()->size(), 2U);
   EXPECT_EQ(store->pods()->at(0).runtime_handler, "runc");
+  EXPECT_TRUE(store->pods()->at(0).nodes.empty());
+  ASSERT_TRUE(store->put_pod({"s1", "uid-1", "shop", "till", "runc", {0, 1}}).ok());
+  EXPECT_EQ(store->pods()->at(0).nodes, (NodeSet{0, 1}));
   ASSERT_TRUE(store->remove_pod("s1").ok());
   ASSERT_TRUE(store->remove_pod("never seen").ok());
   ASSERT_EQ(store->pods()->size(), 1U);

@@ -80,6 +80,7 @@ class Request {
               [](const topolet_pu& a, const topolet_pu& b) { return a.os_index < b.os_index; });
     for (const sdk::Set& core : machine_.cores) core_views_.push_back(core.view());
     topology_.struct_size = sizeof(topology_);
+    topology_.distances_known = 1;
     topology_.pus = machine_.pus.data();
     topology_.pu_count = static_cast<std::uint32_t>(machine_.pus.size());
     topology_.pu_stride = sizeof(topolet_pu);
@@ -90,6 +91,12 @@ class Request {
     view_.exclusive_cpus = exclusive;
     view_.candidate_stride = sizeof(topolet_candidate);
     view_.topology = &topology_;
+    demand_.struct_size = sizeof(demand_);
+    workload_.struct_size = sizeof(workload_);
+    workload_.demand = &demand_;
+    ledger_.struct_size = sizeof(ledger_);
+    view_.workload = &workload_;
+    view_.ledger = &ledger_;
   }
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
@@ -130,6 +137,9 @@ class Request {
   std::vector<topolet_set> core_views_;
   std::vector<topolet_candidate> candidates_;
   topolet_topology topology_{};
+  topolet_demand demand_{};
+  topolet_workload workload_{};
+  topolet_ledger ledger_{};
   topolet_request view_{};
 };
 

@@ -1,0 +1,40 @@
+#include "core/daemon/holds.hpp"
+
+#include <vector>
+
+namespace topolet {
+
+Plan plan_over_holds(Room& room, const Workload& workload, const Placer::Terms& terms) {
+  const Ledger& ledger = room.bookings.ledger();
+  Plan plan = room.placer.plan(ledger, workload, terms);
+  if (!plan.lacks_cpus()) return plan;
+  std::vector<ContainerKey> kept = room.bookings.crashed();
+  if (const Holding* own = ledger.find_crashed(workload.key); own != nullptr) std::erase(kept, own->workload.key);
+  if (kept.empty()) return plan;
+
+  Ledger trial = ledger;
+  for (const ContainerKey& key : kept) trial.release(key);
+  if (room.placer.plan(trial, workload, terms).lacks_cpus()) return plan;
+
+  for (const ContainerKey& key : kept) {
+    room.bookings.release(key, "yielded");
+    plan = room.placer.plan(ledger, workload, terms);
+    if (!plan.lacks_cpus()) break;
+  }
+  return plan;
+}
+
+void book_moves(Room& room, const Plan& plan) {
+  for (const Move& move : plan.moves) room.bookings.place(move.workload, move.decision, "re-placed");
+}
+
+void expire_holds(Room& room) {
+  const Ledger& ledger = room.bookings.ledger();
+  for (const ContainerKey& key : room.bookings.crashed()) {
+    const Holding* holding = ledger.find(key);
+    if (room.clock.wall() - holding->crashed_since < room.placer.rules().crash_hold) return;
+    room.bookings.release(key, "crash-hold");
+  }
+}
+
+}  // namespace topolet

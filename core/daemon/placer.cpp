@@ -1,0 +1,122 @@
+#include "core/daemon/placer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace topolet {
+namespace {
+
+bool is_shared(const Holding& holding) {
+  return holding.placement.mode == Mode::kShared || holding.placement.mode == Mode::kReserved;
+}
+
+/// Shared containers that would have to leave all CPUs they may use, unless the kubelet said where they are.
+std::vector<ContainerKey> stranded_by(const Ledger& ledger, const ContainerKey& key, const Placement& placement) {
+  std::vector<ContainerKey> stranded;
+  CpuSet gone = placement.withheld;
+  if (placement.mode == Mode::kExclusive) gone |= placement.cpus;
+  if (!gone.intersects(ledger.pool())) return stranded;
+  const CpuSet pool_after = ledger.pool() - gone;
+  for (const auto& [other, holding] : ledger.holdings()) {
+    if (other == key || !is_shared(holding) || holding.conflict || !holding.workload.kubelet_cpus.empty()) continue;
+    if (!holding.within.intersects(gone)) continue;
+    const CpuSet open = holding.placement.mode == Mode::kReserved ? pool_after | ledger.rules().reserved : pool_after;
+    if (!holding.within.intersects(open)) stranded.push_back(other);
+  }
+  return stranded;
+}
+
+Holding holding_of(const Workload& workload, const Decision& decision) {
+  Holding holding;
+  holding.workload = workload;
+  holding.placement = decision.placement;
+  holding.within = decision.within;
+  return holding;
+}
+
+}  // namespace
+
+PolicyRequest Placer::request(const Ledger& ledger, const Workload& workload, const Terms& terms) const {
+  const Holding* crashed = ledger.find_crashed(workload.key);
+  const ContainerKey* without = crashed != nullptr ? &crashed->workload.key : &workload.key;
+  PolicyRequest request = make_request(parts_.topology, ledger.view(without), workload, parts_.candidates, parts_.rules,
+                                       ledger.kubelet_hands_out_cpusets());
+  if (terms.only_shared) {
+    request.exclusive = false;
+    request.exclusive_cpus = 0;
+  }
+  if (request.exclusive) {
+    request.keep = terms.keep.cpus;
+    request.keep_withheld = terms.keep.withheld;
+    request.must_keep = terms.must_keep;
+  }
+  if (terms.within) {
+    std::erase_if(request.candidates,
+                  [&](const Candidate& candidate) { return !candidate.nodes.is_subset_of(*terms.within); });
+  }
+  return request;
+}
+
+Plan Placer::plan(const Ledger& ledger, const Workload& workload, const Terms& terms) const {
+  PolicyRequest asked = request(ledger, workload, terms);
+  while (true) {
+    Plan plan{decide(asked), {}};
+    if (plan.decision.denied || plan.decision.conflict) return plan;
+    std::optional<std::vector<Move>> moves = moves_for(ledger, workload, plan.decision);
+    if (moves) {
+      plan.moves = *std::move(moves);
+      return plan;
+    }
+    // What the kubelet says has no next best.
+    if (!workload.kubelet_cpus.empty()) return plan;
+    std::erase_if(asked.candidates, [&](const Candidate& candidate) { return candidate.nodes == plan.decision.nodes; });
+  }
+}
+
+/// None if somebody has nowhere to go.
+std::optional<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const Workload& workload,
+                                                   const Decision& decision) const {
+  std::vector<Move> moves;
+  const std::vector<ContainerKey> stranded = stranded_by(ledger, workload.key, decision.placement);
+  if (stranded.empty()) return moves;
+  Ledger after = ledger;
+  after.put(holding_of(workload, decision));
+  for (const ContainerKey& key : stranded) {
+    std::optional<Move> next = move(after, *ledger.find(key), workload);
+    if (!next) return std::nullopt;
+    after.put(holding_of(next->workload, next->decision));
+    moves.push_back(*std::move(next));
+  }
+  return moves;
+}
+
+std::optional<Move> Placer::move(const Ledger& after, const Holding& holding, const Workload& for_whom) const {
+  Terms terms;
+  terms.only_shared = true;
+  Move move{holding.workload, decide(request(after, holding.workload, terms))};
+  if (move.decision.denied || move.decision.placement.cpus.empty()) return std::nullopt;
+  keep_memory(holding, parts_.rules, move.decision.placement);
+  move.decision.placement.added = holding.placement.added;
+  move.decision.reason = fmt::format("its CPUs go to {}/{}/{}; {}", for_whom.pod_namespace, for_whom.pod_name,
+                                     for_whom.key.name, move.decision.reason);
+  return move;
+}
+
+bool Placer::may_keep(const Ledger& ledger, const Workload& workload, const CpuSet& cpus) const {
+  const PolicyRequest asked = request(ledger, workload, {});
+  return asked.exclusive && asked.exclusive_cpus == cpus.size() &&
+         validate({Mode::kExclusive, cpus, {}, {}}, asked.ledger, parts_.rules).ok();
+}
+
+void keep_memory(const Holding& before, const DecideRules& rules, Placement& placement) {
+  const NodeSet& had = before.placement.mems;
+  if (placement.mems.empty()) {
+    placement.mems = had;  // nothing in a request takes a set back
+  } else if (before.started && !rules.memory_migrate) {
+    // Without a set it may have memory on any node.
+    placement.mems = had.empty() ? NodeSet() : had | placement.mems;
+  }
+}
+
+}  // namespace topolet

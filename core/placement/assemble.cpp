@@ -1,0 +1,178 @@
+#include "core/placement/assemble.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace topolet {
+namespace {
+
+/// CPUs that are alike behave alike: where one kind has enough, the container gets CPUs of that kind only, of the
+/// fastest such kind.
+CpuSet of_one_kind(const PolicyRequest& request, const CpuSet& usable) {
+  const std::vector<CpuKind>& kinds = request.topology->cpu_kinds;
+  if (!request.exclusive || kinds.size() < 2) return usable;
+  for (const bool known : {true, false}) {
+    for (auto kind = kinds.rbegin(); kind != kinds.rend(); ++kind) {
+      if ((kind->efficiency != kNoPosition) != known) continue;
+      CpuSet of_kind = usable & kind->cpus;
+      if (are_enough(request, of_kind)) return of_kind;
+    }
+  }
+  return usable;
+}
+
+/// The nodes that the container's memory may be bound to.
+NodeSet memory_open_to(const PolicyRequest& request) {
+  NodeSet open;
+  for (const Node& node : request.topology->nodes) {
+    if (node.has_memory) open.insert(node.os_index);
+  }
+  const NodeSet& bound = request.workload.kubelet_mems;
+  return bound.empty() ? open : open & bound;
+}
+
+/// What no policy may say whatever it prefers; empty if it is fine. Too few CPUs is another matter: that is dropped.
+std::string nonsense(const Pick& pick, const CpuSet& offered) {
+  const auto foreign = [&offered](const char* what, const CpuSet& cpus) {
+    return fmt::format("pick {} CPUs {}, which it was not offered; it was offered {}", what,
+                       (cpus - offered).to_string(), offered.to_string());
+  };
+  if (pick.narrow && pick.narrow->empty()) return "pick left no CPU";
+  if (pick.narrow && !pick.narrow->is_subset_of(offered)) return foreign("chose", *pick.narrow);
+  return pick.withhold.is_subset_of(offered) ? std::string() : foreign("withheld", pick.withhold);
+}
+
+}  // namespace
+
+Status Assembly::place(const Ranked& ranked) {
+  const CpuSet offered = of_one_kind(request_, ranked.usable);
+  const Picked picked = ask_for_picks(ranked, offered);
+  Placement& placement = decision_.placement;
+  placement = {};
+  placement.mode = request_.exclusive ? Mode::kExclusive : shared_mode(request_, rules_);
+  placement.cpus = request_.exclusive ? take(offered, picked) : picked.usable;
+  const bool narrowed = picked.usable != offered;
+  decision_.within = request_.exclusive ? CpuSet{}
+                     : narrowed         ? picked.usable
+                                        : request_.candidates[ranked.position].cpus;
+  withhold(picked.withheld - placement.cpus);
+  return validate(placement, request_.ledger, rules_);
+}
+
+Assembly::Picked Assembly::ask_for_picks(const Ranked& ranked, const CpuSet& offered) {
+  Picked picked{offered, {}, {}};
+  for (const Voter& voter : voters_) {
+    if (votes_.has_lost(voter)) continue;
+    Result<Pick> pick = voter.policy->pick(request_, ranked.position, picked.usable);
+    if (!pick) {
+      votes_.lose(voter, pick.error());
+      continue;
+    }
+    if (const std::string bad = nonsense(*pick, offered); !bad.empty()) {
+      votes_.lose_for(voter, bad);
+      continue;
+    }
+    if (pick->narrow) narrow(picked.usable, *pick->narrow, voter.policy->name());
+    if (picked.order.empty()) picked.order = pick->order;
+    picked.withheld |= pick->withhold;
+  }
+  return picked;
+}
+
+/// What the container has to keep goes before what the policies chose.
+CpuSet Assembly::take(const CpuSet& offered, const Picked& picked) const {
+  const std::size_t count = request_.exclusive_cpus;
+  const CpuSet kept = request_.keep & offered;
+  if (kept.size() < count) {
+    std::vector<std::uint32_t> order(kept.begin(), kept.end());
+    order.insert(order.end(), picked.order.begin(), picked.order.end());
+    return take_cpus(*request_.topology, picked.usable | kept, count, order);
+  }
+  const CpuSet chosen = kept & picked.usable;
+  return take_cpus(*request_.topology, chosen.size() >= count ? chosen : kept, count, picked.order);
+}
+
+void Assembly::narrow(CpuSet& usable, const CpuSet& to, const std::string& policy) {
+  CpuSet left = usable & to;
+  if (left.size() >= needed_cpus(request_)) {
+    usable = std::move(left);
+  } else {
+    drop(policy, fmt::format("narrowing to {} would leave {} CPU{} of {} needed", to.to_string(), left.size(),
+                             left.size() == 1 ? "" : "s", needed_cpus(request_)));
+  }
+}
+
+void Assembly::withhold(CpuSet withheld) {
+  if (withheld.empty()) return;
+  Placement with = decision_.placement;
+  with.withheld = std::move(withheld);
+  if (const Status valid = validate(with, request_.ledger, rules_); valid) {
+    decision_.placement = std::move(with);
+  } else {
+    decision_.verdicts.dropped.push_back(
+        fmt::format("withholding {}: {}", with.withheld.to_string(), valid.error().message));
+  }
+}
+
+std::string Assembly::adjust(const Ranked& ranked) {
+  const Chosen chosen{ranked.position, decision_.placement, memory_open_to(request_)};
+  std::string reasons;
+  for (const Voter& voter : voters_) {
+    const std::string& name = voter.policy->name();
+    if (votes_.has_lost(voter)) continue;
+    const Result<Adjustment> adjustment = voter.policy->adjust(request_, chosen);
+    if (!adjustment) {
+      votes_.lose(voter, adjustment.error());
+      continue;
+    }
+    if (!adjustment->reason.empty()) reasons += "; " + name + ": " + adjustment->reason;
+    if (adjustment->mems) bind_memory(*adjustment->mems, chosen.memory, name);
+    const Workload& workload = request_.workload;
+    AddedFields& added = decision_.placement.added;
+    for (const auto& variable : adjustment->added.env) add(added.env, variable, workload.env, name, "variable");
+    for (const auto& annotation : adjustment->added.annotations) {
+      add(added.annotations, annotation, workload.annotations, name, "annotation");
+    }
+  }
+  return reasons;
+}
+
+void Assembly::bind_memory(const NodeSet& nodes, const NodeSet& open, const std::string& policy) {
+  NodeSet& mems = decision_.placement.mems;
+  if (const NodeSet foreign = nodes - open; !foreign.empty()) {
+    drop(policy, fmt::format("memory on {}: the container may have it on {}", nodes.to_string(),
+                             open.empty() ? "no node that is known" : open.to_string()));
+    return;
+  }
+  NodeSet left = mems.empty() ? nodes : mems & nodes;
+  if (left.empty()) {
+    drop(policy, mems.empty()
+                     ? "memory on no node"
+                     : fmt::format("memory on {}: it is bound to {} already", nodes.to_string(), mems.to_string()));
+    return;
+  }
+  mems = std::move(left);
+}
+
+/// Values are not told: they may be secrets.
+template <class Theirs>
+void Assembly::add(std::vector<std::pair<std::string, std::string>>& added,
+                   const std::pair<std::string, std::string>& field, const Theirs& theirs, const std::string& policy,
+                   std::string_view noun) {
+  const auto is_this = [&field](const auto& other) { return other.first == field.first; };
+  if (std::any_of(theirs.begin(), theirs.end(), is_this)) {
+    drop(policy, fmt::format("{} {}: the pod sets it itself", noun, field.first));
+  } else if (std::any_of(added.begin(), added.end(), is_this)) {
+    drop(policy, fmt::format("{} {}: another plugin has set it", noun, field.first));
+  } else {
+    added.push_back(field);
+  }
+}
+
+void Assembly::drop(const std::string& policy, const std::string& what) {
+  decision_.verdicts.dropped.push_back(policy + ": " + what);
+}
+
+}  // namespace topolet

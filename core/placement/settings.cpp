@@ -1,0 +1,143 @@
+#include "core/placement/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+namespace topolet {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kContainers = "containers";
+
+struct KnownValues {
+  std::string_view name;
+  std::vector<std::string_view> values;
+};
+
+/// The annotations that the core reads itself, with the values they may have.
+const std::vector<KnownValues>& known_values() {
+  static const std::vector<KnownValues> known = {{"cpus", {"exclusive", "shared", "none"}},
+                                                 {"isolated", {"prefer", "require"}}};
+  return known;
+}
+
+/// `text` fit for a message: printable and short.
+std::string shown(std::string_view text) {
+  constexpr std::size_t kLongest = 100;
+  std::string result(text.substr(0, kLongest));
+  std::replace_if(
+      result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text.size() > kLongest ? result + "..." : result;
+}
+
+Error bad(const std::string& annotation, std::string_view value, const std::string& expected) {
+  return {Code::kInvalidArgument,
+          fmt::format("annotation {}{} = '{}': {}", kAnnotationPrefix, annotation, shown(value), expected)};
+}
+
+std::string listed(const std::vector<std::string_view>& words) {
+  std::string list;
+  for (const std::string_view word : words) list += (list.empty() ? "'" : ", '") + std::string(word) + "'";
+  return list;
+}
+
+/// Puts the settings of one container together, source by source.
+class Reading {
+ public:
+  explicit Reading(const std::optional<std::vector<std::string>>& permitted) : permitted_(permitted) {}
+
+  void take_all(const std::map<std::string, std::string>& annotations) {
+    const std::string_view prefix = kAnnotationPrefix;
+    for (auto it = annotations.lower_bound(kAnnotationPrefix); it != annotations.end(); ++it) {
+      if (it->first.compare(0, prefix.size(), prefix) != 0) return;
+      const std::string name = it->first.substr(prefix.size());
+      if (name != kContainers) take(name, it->second);
+    }
+  }
+
+  /// What topolet.io/containers, a JSON object of objects of strings, says of `container`.
+  Status take_named(const std::string& json, const std::string& container) {
+    const std::string annotation(kContainers);
+    if (!permits(annotation)) return {};
+    const std::string shape = R"(it must be JSON such as {"CONTAINER": {"cpus": "shared"}})";
+    const Json all = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+    if (all.is_discarded()) return bad(annotation, json, "it is not valid JSON; " + shape);
+    if (!all.is_object()) return bad(annotation, json, shape);
+    for (const auto& [name, settings] : all.items()) {
+      if (!settings.is_object()) return bad(annotation, json, fmt::format("'{}': {}", shown(name), shape));
+      for (const auto& [key, value] : settings.items()) {
+        if (!value.is_string()) {
+          return bad(annotation, json, fmt::format("'{}' of '{}' is not a string; {}", shown(key), shown(name), shape));
+        }
+        if (name == container) take(key, value.get<std::string>());
+      }
+    }
+    return {};
+  }
+
+  Status check() const {
+    for (const KnownValues& known : known_values()) {
+      const auto set = settings_.values.find(std::string(known.name));
+      if (set == settings_.values.end()) continue;
+      if (std::find(known.values.begin(), known.values.end(), set->second) != known.values.end()) continue;
+      return bad(set->first, set->second, "it must be one of " + listed(known.values));
+    }
+    return {};
+  }
+
+  Settings settings() && { return std::move(settings_); }
+
+ private:
+  bool permits(const std::string& name) {
+    if (!permitted_ || std::find(permitted_->begin(), permitted_->end(), name) != permitted_->end()) return true;
+    auto& refused = settings_.not_permitted;
+    if (std::find(refused.begin(), refused.end(), name) == refused.end()) refused.push_back(name);
+    return false;
+  }
+
+  void take(const std::string& name, const std::string& value) {
+    if (permits(name)) settings_.values[name] = value;
+  }
+
+  const std::optional<std::vector<std::string>>& permitted_;
+  Settings settings_;
+};
+
+std::string_view setting(const Workload& workload, const char* name) {
+  const auto found = workload.settings.find(name);
+  return found == workload.settings.end() ? std::string_view() : std::string_view(found->second);
+}
+
+}  // namespace
+
+Result<Settings> read_settings(const Workload& workload, const std::optional<std::vector<std::string>>& permitted) {
+  Reading reading(permitted);
+  reading.take_all(workload.pod_annotations);
+  const auto named = workload.pod_annotations.find(kAnnotationPrefix + std::string(kContainers));
+  if (named != workload.pod_annotations.end()) {
+    if (Status taken = reading.take_named(named->second, workload.key.name); !taken) return taken.error();
+  }
+  reading.take_all(workload.annotations);
+  if (Status right = reading.check(); !right) return right.error();
+  return std::move(reading).settings();
+}
+
+CpusWish cpus_wish(const Workload& workload) {
+  const std::string_view cpus = setting(workload, "cpus");
+  if (cpus == "exclusive") return CpusWish::kExclusive;
+  if (cpus == "shared") return CpusWish::kShared;
+  return cpus == "none" ? CpusWish::kNone : CpusWish::kUsual;
+}
+
+TakeFrom isolated_wish(const Workload& workload) {
+  const std::string_view isolated = setting(workload, "isolated");
+  if (isolated == "require") return TakeFrom::kIsolated;
+  return isolated == "prefer" ? TakeFrom::kIsolatedFirst : TakeFrom::kPool;
+}
+
+}  // namespace topolet

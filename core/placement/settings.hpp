@@ -1,0 +1,41 @@
+// What a pod says to topolet in its annotations.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.hpp"
+#include "core/placement/policy.hpp"
+#include "core/placement/workload.hpp"
+
+namespace topolet {
+
+inline constexpr const char* kAnnotationPrefix = "topolet.io/";
+
+struct Settings {
+  std::map<std::string, std::string> values;  ///< as Workload::settings
+  std::vector<std::string> not_permitted;     ///< annotations that were left out, each once
+};
+
+/// The annotations that count for a container: the pod's topolet.io/NAME, over them what the pod's
+/// topolet.io/containers says of this container ({"CONTAINER": {"NAME": "VALUE"}}), over them the container's own.
+/// `permitted`: the names that may be used, absent = all; others are left out. INVALID_ARGUMENT, with annotation, value
+/// and what is allowed, for a bad value of an annotation that the core reads itself; those of plugins are theirs to
+/// judge.
+Result<Settings> read_settings(const Workload& workload, const std::optional<std::vector<std::string>>& permitted);
+
+/// topolet.io/cpus.
+enum class CpusWish : std::uint8_t {
+  kUsual,
+  kExclusive,  ///< CPUs of its own, a fractional request rounded up
+  kShared,     ///< none of its own
+  kNone,       ///< the whole pool, no preference
+};
+CpusWish cpus_wish(const Workload& workload);
+
+/// topolet.io/isolated.
+TakeFrom isolated_wish(const Workload& workload);
+
+}  // namespace topolet

@@ -1,0 +1,68 @@
+#include <stdexcept>
+#include <utility>
+
+#include "plugins/numa/policy.hpp"
+
+namespace topolet::numa {
+namespace {
+
+void exclude(bool both, const char* one, const char* other) {
+  if (!both) return;
+  throw std::invalid_argument(std::string(one) + " and " + other + " exclude each other: set one of them only");
+}
+
+}  // namespace
+
+std::optional<Alignment> alignment_named(std::string_view name) {
+  if (name == "none") return Alignment::kNone;
+  if (name == "best-effort") return Alignment::kBestEffort;
+  if (name == "restricted") return Alignment::kRestricted;
+  if (name == "single-numa-node") return Alignment::kSingleNumaNode;
+  return std::nullopt;
+}
+
+std::string_view name_of(Alignment alignment) {
+  switch (alignment) {
+    case Alignment::kNone:
+      return "none";
+    case Alignment::kBestEffort:
+      return "best-effort";
+    case Alignment::kRestricted:
+      return "restricted";
+    case Alignment::kSingleNumaNode:
+      return "single-numa-node";
+  }
+  return "";
+}
+
+PolicyOptions read_options(const sdk::Options& options) {
+  const auto is_set = [&options](std::string_view name) { return options[name] == "true"; };
+  PolicyOptions read;
+  // The host has checked choices against the table.
+  read.policy = alignment_named(options["policy"]).value_or(Alignment::kBestEffort);
+  read.scope = options["scope"] == "pod" ? Scope::kPod : Scope::kContainer;
+  read.strategy = options["strategy"] == "spread" ? Strategy::kSpread : Strategy::kPacked;
+  read.bind_memory = options["memory"] == "bind";
+  read.reserved_memory = ReservedMemory(options["reserved-memory"]);
+  read.order = {.full_pcpus_only = is_set("full-pcpus-only"),
+                .distribute_cpus_across_numa = is_set("distribute-cpus-across-numa"),
+                .distribute_cpus_across_cores = is_set("distribute-cpus-across-cores"),
+                .prefer_align_cpus_by_uncorecache = is_set("prefer-align-cpus-by-uncorecache")};
+  read.align_by_socket = is_set("align-by-socket");
+  read.prefer_closest_numa_nodes = is_set("prefer-closest-numa-nodes");
+
+  const KubeletOrder& order = read.order;
+  exclude(order.full_pcpus_only && order.distribute_cpus_across_cores, "full-pcpus-only",
+          "distribute-cpus-across-cores");
+  exclude(order.distribute_cpus_across_numa && order.distribute_cpus_across_cores, "distribute-cpus-across-numa",
+          "distribute-cpus-across-cores");
+  exclude(order.prefer_align_cpus_by_uncorecache && order.distribute_cpus_across_cores,
+          "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores");
+  exclude(order.prefer_align_cpus_by_uncorecache && order.distribute_cpus_across_numa,
+          "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa");
+  exclude(read.align_by_socket && read.policy == Alignment::kSingleNumaNode, "align-by-socket",
+          "policy = single-numa-node");
+  return read;
+}
+
+}  // namespace topolet::numa

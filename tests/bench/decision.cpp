@@ -1,0 +1,156 @@
+// What one decision costs, by nodes × PUs × containers × plugins. Google Benchmark; decide_* is decide() alone, views
+// for the plugins included, whole_* the same with the copy of the ledger and the hop to the policy thread.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/placement/candidates.hpp"
+#include "core/placement/decide.hpp"
+#include "core/placement/ledger.hpp"
+#include "core/plugin/load.hpp"
+#include "core/plugin/policy_thread.hpp"
+#include "core/topology/discover.hpp"
+
+namespace topolet {
+namespace {
+
+constexpr std::array<const char*, 3> kPlugins = {"numa", "gpu", "smt"};
+
+struct Shape {
+  int nodes;
+  int cores_per_node;
+  int containers;
+  int plugins;
+};
+
+Workload workload(int number, bool exclusive) {
+  Workload made;
+  made.key = {fmt::format("uid-{}", number), "main", 0, fmt::format("sandbox-{}", number)};
+  made.pod_name = fmt::format("pod-{}", number);
+  made.pod_namespace = "default";
+  made.qos = exclusive ? Qos::kGuaranteed : Qos::kBurstable;
+  made.demand.cpu_request_milli = exclusive ? 2000 : 250;
+  made.demand.cpu_limit_milli = exclusive ? 2000 : 0;
+  made.demand.memory_limit_bytes = 1 << 30;
+  return made;
+}
+
+std::vector<Voter> voters(int count) {
+  std::vector<Voter> all;
+  for (int i = 0; i < count; ++i) {
+    auto library = PluginLibrary::load(TOPOLET_BUILT_PLUGINS, kPlugins[static_cast<std::size_t>(i)]);
+    if (!library) throw std::runtime_error(library.error().message);
+    auto policy = library->create({}, make_silent_log());
+    if (!policy) throw std::runtime_error(policy.error().message);
+    all.push_back({*policy, 1, false});
+  }
+  return all;
+}
+
+/// A machine on which every tenth container holds two CPUs alone, as far as half of the CPUs go.
+struct Scene {
+  std::shared_ptr<const Topology> topology;
+  std::vector<Candidate> candidates;
+  DecideRules rules;
+  Ledger ledger;
+
+  explicit Scene(const Shape& shape)
+      : topology(discover({.synthetic = fmt::format("pack:{} numa:1 core:{} pu:2", shape.nodes, shape.cores_per_node)})
+                     .value()),
+        candidates(make_candidates(*topology, topology->allowed)),
+        ledger({topology->allowed, {}, {}}, 0) {
+    const auto cpus = static_cast<int>(topology->allowed.size());
+    for (int number = 0; number < shape.containers; ++number) {
+      const bool exclusive = number % 10 == 0 && 2 * (number / 10 + 1) <= cpus / 2;
+      Holding holding;
+      holding.workload = workload(number, exclusive);
+      holding.state = HoldingState::kBound;
+      holding.container_id = fmt::format("container-{}", number);
+      if (exclusive) {
+        const auto first = static_cast<std::uint32_t>(4 * (number / 10));
+        holding.placement.mode = Mode::kExclusive;
+        holding.placement.cpus = CpuSet::range(first, first + 1);
+      } else {
+        holding.within = candidates[static_cast<std::size_t>(number) % candidates.size()].cpus;
+      }
+      ledger.put(std::move(holding));
+    }
+  }
+
+  PolicyRequest request() const {
+    return make_request(topology, ledger.view(), workload(1'000'000, true), candidates, rules, false);
+  }
+};
+
+using Microseconds = std::chrono::duration<double, std::micro>;
+using TimePoint = std::chrono::steady_clock::time_point;
+
+double at(std::vector<double>& sorted, double part) {
+  return sorted[static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1))];
+}
+
+void report(benchmark::State& state, std::vector<double>& decide_us, std::vector<double>& whole_us) {
+  std::sort(decide_us.begin(), decide_us.end());
+  std::sort(whole_us.begin(), whole_us.end());
+  state.counters["decide_p50_us"] = at(decide_us, 0.5);
+  state.counters["decide_p99_us"] = at(decide_us, 0.99);
+  state.counters["whole_p50_us"] = at(whole_us, 0.5);
+}
+
+/// As the daemon does it: a copy of the ledger, the request, the hop to the policy thread, and decide() there.
+void decide_as_the_daemon(benchmark::State& state, const Shape& shape) {
+  const Scene scene(shape);
+  const std::vector<Voter> asked = voters(shape.plugins);
+  PolicyThread thread({.deadline = std::chrono::seconds(10), .clock = {}});
+  std::vector<double> decide_us;
+  std::vector<double> whole_us;
+  for (auto _ : state) {
+    const TimePoint begin = std::chrono::steady_clock::now();
+    auto request = std::make_shared<const PolicyRequest>(scene.request());
+    decide_us.push_back(thread.run_as<double>(asked, [request, &scene](const std::vector<Voter>& voters) {
+      const TimePoint called = std::chrono::steady_clock::now();
+      benchmark::DoNotOptimize(decide(*request, scene.rules, voters));
+      return Microseconds(std::chrono::steady_clock::now() - called).count();
+    }));
+    whole_us.push_back(Microseconds(std::chrono::steady_clock::now() - begin).count());
+  }
+  report(state, decide_us, whole_us);
+}
+
+constexpr std::array<Shape, 9> kShapes = {{{1, 4, 10, 1},
+                                           {2, 16, 0, 1},
+                                           {2, 16, 50, 1},
+                                           {2, 16, 50, 3},
+                                           {8, 16, 100, 3},
+                                           {24, 8, 500, 1},
+                                           {24, 8, 500, 3},
+                                           {64, 16, 500, 1},
+                                           {64, 16, 500, 3}}};
+
+void add_benchmarks() {
+  for (const Shape& shape : kShapes) {
+    const std::string name = fmt::format("{}_nodes/{}_PUs/{}_containers/{}_plugins", shape.nodes,
+                                         shape.nodes * shape.cores_per_node * 2, shape.containers, shape.plugins);
+    benchmark::RegisterBenchmark(name.c_str(), [shape](benchmark::State& s) {
+      decide_as_the_daemon(s, shape);
+    })->UseRealTime();
+  }
+}
+
+}  // namespace
+}  // namespace topolet
+
+int main(int argc, char** argv) {
+  topolet::add_benchmarks();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}

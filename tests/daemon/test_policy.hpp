@@ -1,0 +1,47 @@
+// A policy for the core's tests.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/placement/policy.hpp"
+
+namespace topolet::testing {
+
+/// Keeps every container inside the nodes that a function names, and binds memory to what another names.
+class NodePolicy : public Policy {
+ public:
+  using Nodes = std::function<NodeSet(const PolicyRequest&)>;  ///< empty: no opinion
+  explicit NodePolicy(Nodes nodes, Nodes mems = {}) : nodes_(std::move(nodes)), mems_(std::move(mems)) {}
+
+  const std::string& name() const override { return name_; }
+  Result<std::vector<Verdict>> score(const PolicyRequest& request) override {
+    const NodeSet nodes = nodes_(request);
+    std::vector<Verdict> verdicts(request.candidates.size());
+    for (std::size_t i = 0; i < verdicts.size() && !nodes.empty(); ++i) {
+      if (request.candidates[i].nodes == nodes) verdicts[i] = {Verdict::Kind::kScore, 50, "told to"};
+    }
+    return verdicts;
+  }
+  Result<Pick> pick(const PolicyRequest& /*request*/, std::size_t /*candidate*/, const CpuSet& usable) override {
+    Pick pick;
+    pick.narrow = usable;
+    return pick;
+  }
+  Result<Adjustment> adjust(const PolicyRequest& request, const Chosen& /*chosen*/) override {
+    Adjustment adjustment;
+    if (mems_) adjustment.mems = mems_(request);
+    return adjustment;
+  }
+
+ private:
+  std::string name_ = "told";
+  Nodes nodes_;
+  Nodes mems_;
+};
+
+}  // namespace topolet::testing

@@ -1,0 +1,78 @@
+#include "core/placement/settings.hpp"
+
+#include "tests/placement/machine.hpp"
+
+namespace topolet {
+namespace {
+
+using testing::besteffort;
+using Map = std::map<std::string, std::string>;
+
+Workload annotated(Map pod, Map own = {}) {
+  Workload workload = besteffort("main");
+  workload.pod_annotations = std::move(pod);
+  workload.annotations = std::move(own);
+  return workload;
+}
+
+std::string refusal(const Workload& workload) {
+  const auto settings = read_settings(workload, std::nullopt);
+  return settings ? "" : settings.error().message;
+}
+
+TEST(Settings, TakeTheContainersWordBeforeThePods) {
+  const Workload workload = annotated({{"topolet.io/cpus", "exclusive"},
+                                       {"topolet.io/smt", "off"},
+                                       {"topolet.io/theirs", "pod"},
+                                       {"topolet.io/containers", R"({"main": {"cpus": "shared", "theirs": "named"},
+                                                                      "other": {"smt": "on"}})"},
+                                       {"other.io/cpus", "x"},
+                                       {"topolet.iox", "x"}},
+                                      {{"topolet.io/theirs", "own"}});
+  const auto settings = read_settings(workload, std::nullopt);
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  EXPECT_EQ(settings->values, (Map{{"cpus", "shared"}, {"smt", "off"}, {"theirs", "own"}}));
+  EXPECT_TRUE(settings->not_permitted.empty());
+}
+
+TEST(Settings, LeaveOutWhatIsNotPermittedAndSaySo) {
+  const Workload workload =
+      annotated({{"topolet.io/cpus", "no such thing"}, {"topolet.io/smt", "off"}, {"topolet.io/containers", "no JSON"}},
+                {{"topolet.io/cpus", "shared"}});
+  const auto settings = read_settings(workload, std::vector<std::string>{"smt"});
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  EXPECT_EQ(settings->values, (Map{{"smt", "off"}}));
+  EXPECT_EQ(settings->not_permitted, (std::vector<std::string>{"cpus", "containers"}));
+  const auto named = read_settings(annotated({{"topolet.io/containers", R"({"main": {"cpus": "shared"}})"}}),
+                                   std::vector<std::string>{"containers"});
+  ASSERT_TRUE(named.ok());
+  EXPECT_TRUE(named->values.empty()) << "cpus is not permitted there either";
+}
+
+TEST(Settings, RefuseABadValueByName) {
+  EXPECT_EQ(refusal(annotated({{"topolet.io/cpus", "exclusiv"}})),
+            "annotation topolet.io/cpus = 'exclusiv': it must be one of 'exclusive', 'shared', 'none'");
+  EXPECT_EQ(refusal(annotated({}, {{"topolet.io/isolated", "yes"}})),
+            "annotation topolet.io/isolated = 'yes': it must be one of 'prefer', 'require'");
+  EXPECT_EQ(refusal(annotated({{"topolet.io/containers", R"({"main": {"cpus": "all"}})"}})),
+            "annotation topolet.io/cpus = 'all': it must be one of 'exclusive', 'shared', 'none'");
+  EXPECT_EQ(refusal(annotated({{"topolet.io/containers", R"({"other": {"cpus": "all"}})"}})), "");
+}
+
+TEST(Settings, RefuseAContainersAnnotationOfAnotherShape) {
+  for (const std::string json : {"", "shared", "[]", "3", R"({"main": "shared"})", R"({"main": {"cpus": true}})",
+                                 R"({"other": {"cpus": 1}})", R"({"main": {"cpus": "shared"})", "{\"main\xff\": {}}"}) {
+    const std::string said = refusal(annotated({{"topolet.io/containers", json}}));
+    EXPECT_NE(said.find("annotation topolet.io/containers = '"), std::string::npos) << json << ": " << said;
+    EXPECT_NE(said.find(R"({"CONTAINER": {"cpus": "shared"}})"), std::string::npos) << said;
+  }
+}
+
+TEST(Settings, ShowAHugeValueInPart) {
+  const std::string said = refusal(annotated({{"topolet.io/cpus", std::string(100000, 'x') + "\n"}}));
+  EXPECT_LT(said.size(), 300U);
+  EXPECT_EQ(said.find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace topolet

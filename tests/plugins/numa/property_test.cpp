@@ -1,0 +1,204 @@
+// Verdicts and picks on many machines and ledgers, against what trying everything says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <topolet/testing.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <tuple>
+
+namespace topolet::numa {
+namespace {
+
+using sdk::Set;
+using sdk::testing::FakeHost;
+using sdk::testing::Ledger;
+using sdk::testing::Machine;
+using sdk::testing::Plugin;
+using sdk::testing::Request;
+using sdk::testing::set_of;
+using sdk::testing::Verdict;
+
+constexpr std::uint32_t kSeeds = 40;
+
+Set part_of(const Set& cpus, std::uint32_t percent, std::mt19937& dice) {
+  Set part;
+  for (const std::uint32_t cpu : cpus.indices()) {
+    if (dice() % 100 < percent) part.insert(cpu);
+  }
+  return part;
+}
+
+/// A request with every set of CPU nodes as a candidate, on a machine that is partly taken.
+struct Scene {
+  Scene(const std::string& synthetic, std::uint32_t seed) : machine(synthetic), ledger(machine), dice(seed) {
+    ledger.reserve(part_of(machine.online(), 10, dice));
+    ledger.place_exclusive({.name = "other"}, part_of(ledger.pool(), dice() % 80, dice));
+    wanted = 1 + dice() % static_cast<std::uint32_t>(machine.online().size());
+    request = std::make_unique<Request>(machine, ledger, sdk::testing::Container{}, wanted);
+    std::vector<std::uint32_t> nodes;
+    for (const topolet_node& node : sdk::nodes(machine.view())) {
+      if (node.memory_only == 0) nodes.push_back(node.os_index);
+    }
+    for (std::uint32_t chosen = 1; chosen < 1U << nodes.size(); ++chosen) {
+      Set set;
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        if ((chosen >> i & 1U) != 0) set.insert(nodes[i]);
+      }
+      if (!has(set)) request->candidate(set);
+    }
+    for (const topolet_candidate& candidate : sdk::candidates(request->view())) {
+      if (sdk::size_of(candidate.cpus) >= wanted) narrowest = std::min(narrowest, sdk::size_of(candidate.nodes));
+    }
+  }
+
+  bool has(const Set& nodes) const {
+    for (const topolet_candidate& candidate : sdk::candidates(request->view())) {
+      if (Set(candidate.nodes).indices() == nodes.indices()) return true;
+    }
+    return false;
+  }
+
+  Machine machine;
+  Ledger ledger;
+  std::mt19937 dice;
+  std::uint32_t wanted = 0;
+  std::unique_ptr<Request> request;
+  std::size_t narrowest = SIZE_MAX;
+  FakeHost host;
+};
+
+/// The distance of machines that know none.
+std::size_t packages_of(const Machine& machine, topolet_set cpus) {
+  std::size_t packages = 0;
+  for (std::size_t i = 0; i < machine.view().package_count; ++i) {
+    packages += sdk::size_of_both(machine.view().packages[i], cpus) > 0 ? 1 : 0;
+  }
+  return packages;
+}
+
+class NumaOnMachine : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NumaOnMachine, AdmitsExactlyWhatThePolicySays) {
+  for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
+    Scene scene(GetParam(), seed);
+    for (const char* const policy : {"best-effort", "restricted", "single-numa-node"}) {
+      const auto verdicts = Plugin(topolet_plugin_v1, scene.host, {{"policy", policy}}).score(*scene.request);
+      for (std::size_t i = 0; i < verdicts.size(); ++i) {
+        const topolet_candidate& candidate = scene.request->view().candidates[i];
+        const std::size_t width = sdk::size_of(candidate.nodes);
+        const bool fits = sdk::size_of(candidate.free) >= scene.wanted;
+        const bool narrow = policy[0] == 'b' || (policy[0] == 'r' ? width == scene.narrowest : width == 1);
+        EXPECT_EQ(verdicts[i].kind == TOPOLET_VERDICT_SCORE, fits && narrow)
+            << policy << ", seed " << seed << ": " << verdicts[i].reason;
+        EXPECT_FALSE(verdicts[i].reason.empty());
+      }
+    }
+  }
+}
+
+TEST_P(NumaOnMachine, PrefersFewerNodesThenCloserOnesThenTheStrategys) {
+  for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
+    Scene scene(GetParam(), seed);
+    const auto verdicts = Plugin(topolet_plugin_v1, scene.host).score(*scene.request);
+    const topolet_candidate* best = nullptr;
+    std::int32_t score = 0;
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+      const topolet_candidate& candidate = scene.request->view().candidates[i];
+      if (verdicts[i].kind != TOPOLET_VERDICT_SCORE) continue;
+      const auto key = [&scene](const topolet_candidate& c) {
+        return std::tuple(sdk::size_of(c.nodes), packages_of(scene.machine, c.cpus), sdk::size_of(c.free));
+      };
+      if (best != nullptr && score == verdicts[i].score) continue;
+      if (best != nullptr) {
+        EXPECT_EQ(key(candidate) < key(*best), verdicts[i].score > score) << "seed " << seed;
+      }
+      if (best == nullptr || verdicts[i].score > score) best = &candidate, score = verdicts[i].score;
+    }
+  }
+}
+
+TEST_P(NumaOnMachine, OrdersOnlyWhatIsUsableEachOnceAndEnough) {
+  const std::vector<std::vector<std::pair<std::string, std::string>>> options = {
+      {},
+      {{"strategy", "spread"}},
+      {{"policy", "none"}},
+      {{"policy", "none"}, {"distribute-cpus-across-numa", "true"}},
+      {{"distribute-cpus-across-numa", "true"}, {"full-pcpus-only", "true"}},
+      {{"distribute-cpus-across-cores", "true"}},
+      {{"prefer-align-cpus-by-uncorecache", "true"}}};
+  for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
+    Scene scene(GetParam(), seed);
+    for (const auto& values : options) {
+      Plugin plugin(topolet_plugin_v1, scene.host, values);
+      for (std::size_t i = 0; i < scene.request->view().candidate_count; ++i) {
+        const Set usable(scene.request->view().candidates[i].free);
+        if (usable.size() < scene.wanted) continue;
+        const std::vector<std::uint32_t> order = plugin.pick(*scene.request, i).order;
+        EXPECT_GE(order.size(), scene.wanted);
+        EXPECT_EQ(set_of(order).size(), order.size());
+        EXPECT_TRUE((set_of(order) - usable).empty());
+        EXPECT_EQ(plugin.pick(*scene.request, i).order, order);
+      }
+    }
+  }
+}
+
+/// Cores that lose some of their threads to the container and keep others free, or had lost some before.
+std::size_t broken_cores(const Machine& machine, const Set& free, const Set& taken) {
+  std::size_t broken = 0;
+  for (std::size_t i = 0; i < machine.view().core_count; ++i) {
+    const topolet_set core = machine.view().cores[i];
+    const bool was_free = sdk::size_of_both(core, free.view()) == sdk::size_of(core);
+    const std::size_t took = sdk::size_of_both(core, taken.view());
+    if (was_free && took > 0 && took < sdk::size_of(core)) ++broken;
+  }
+  return broken;
+}
+
+TEST_P(NumaOnMachine, BreaksAtMostOneFreeCore) {
+  for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
+    Scene scene(GetParam(), seed);
+    for (const char* const policy : {"none", "best-effort"}) {
+      Plugin plugin(topolet_plugin_v1, scene.host, {{"policy", policy}});
+      for (std::size_t i = 0; i < scene.request->view().candidate_count; ++i) {
+        const Set free(scene.request->view().candidates[i].free);
+        if (free.size() < scene.wanted) continue;
+        std::vector<std::uint32_t> order = plugin.pick(*scene.request, i).order;
+        order.resize(scene.wanted);
+        EXPECT_LE(broken_cores(scene.machine, free, set_of(order)), 1U) << policy << ", seed " << seed;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Small, NumaOnMachine,
+    ::testing::Values("numa:1 core:4 pu:2", "pack:2 numa:1 l3:2 core:2 pu:2", "pack:2 numa:2 core:3 pu:1",
+                      "group:2 [numa] pack:2 core:2 pu:2", "pack:2 numa:2 l3:1 core:2 pu:4",
+                      "pack:1 numa:5 core:2 pu:2",
+                      "numa:3(indexes=8,0,4) core:2 pu:2(indexes=40,8,16,24,32,0,48,56,64,72,80,88)",
+                      "pack:2 [numa] [numa] core:3 pu:2"));
+
+TEST(NumaOnLargeMachines, HasAWordOnEveryCandidate) {
+  for (const char* const synthetic : {"pack:8 numa:3 core:8 pu:2", "pack:8 numa:8 l3:4 core:4 pu:2"}) {
+    const Machine machine(synthetic);
+    Ledger ledger(machine);
+    ledger.place_exclusive({.name = "other"}, set_of({0, 1, 2}));
+    for (const std::uint32_t wanted : {1U, 13U, 100U, static_cast<std::uint32_t>(machine.online().size() - 3)}) {
+      const Request request(machine, ledger, {}, wanted);
+      FakeHost host;
+      Plugin plugin(topolet_plugin_v1, host);
+      std::int32_t best = -101;
+      for (const Verdict& verdict : plugin.score(request)) {
+        EXPECT_NE(verdict.kind, TOPOLET_VERDICT_ABSTAIN);
+        if (verdict.kind == TOPOLET_VERDICT_SCORE) best = std::max(best, verdict.score);
+      }
+      EXPECT_EQ(best, 100);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace topolet::numa

@@ -1,0 +1,130 @@
+// `topolet simulate` as a user runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+struct Ended {
+  int code = -1;
+  std::string out;
+};
+
+class SimulateCommand : public testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& text) {
+    std::ofstream(directory_.file(name)) << text;
+    return directory_.file(name);
+  }
+
+  /// With stderr in `out` too.
+  Ended run(const std::string& arguments) {
+    const std::string command = std::string(TOPOLET_COMMAND) + " simulate " + arguments + " 2>&1";
+    Ended ended;
+    std::FILE* pipe = ::popen(command.c_str(), "r");
+    std::array<char, 4096> chunk{};
+    while (std::fgets(chunk.data(), chunk.size(), pipe) != nullptr) ended.out += chunk.data();
+    ended.code = ::pclose(pipe) / 256;
+    return ended;
+  }
+
+  std::vector<json> lines(const std::string& text) {
+    std::vector<json> all;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) {
+      if (line.rfind('{', 0) == 0) all.push_back(json::parse(line));
+    }
+    return all;
+  }
+
+  const std::string machine_ = "--topology 'pack:2 numa:1 core:4 pu:2' ";
+  topolet::TempDir directory_;
+};
+
+TEST_F(SimulateCommand, AnswersEachLineWithAnObjectAndEndsWith2WhereOneWasBad) {
+  const std::string workload = file("w.jsonl",
+                                    "{\"op\":\"run_pod\",\"pod\":\"p\",\"qos\":\"guaranteed\"}\n"
+                                    "\n"
+                                    "{\"op\":\"stat\"}\n"
+                                    "{\"op\":\"create\",\"pod\":\"p\",\"container\":\"c\",\"cpu_request_milli\":2000,"
+                                    "\"cpu_limit_milli\":2000,\"memory_limit\":4096}\n");
+  const std::string config = file("c.conf", "[plugins]\nenable = numa\n");
+  const Ended ended = run(machine_ + "--json --explain --config " + config + " --workload " + workload);
+  EXPECT_EQ(ended.code, 2) << ended.out;
+  const std::vector<json> all = lines(ended.out);
+  ASSERT_THAT(all, SizeIs(3));
+  EXPECT_EQ(all[1]["outcome"], "error");
+  EXPECT_EQ(all[1]["line"], 3);
+  EXPECT_EQ(all[2]["outcome"], "placed");
+  EXPECT_EQ(all[2]["cpus"], "0-1");
+  EXPECT_EQ(all[2]["changed"], json::array());
+  EXPECT_EQ(all[2]["verdicts"]["candidates"], 3);
+}
+
+TEST_F(SimulateCommand, DrawsWhoHoldsWhat) {
+  const std::string workload = file("w.jsonl",
+                                    "{\"op\":\"run_pod\",\"pod\":\"p\",\"qos\":\"guaranteed\"}\n"
+                                    "{\"op\":\"create\",\"pod\":\"p\",\"container\":\"c\",\"cpu_request_milli\":3000,"
+                                    "\"cpu_limit_milli\":3000,\"memory_limit\":4096}\n"
+                                    "{\"op\":\"occupy\",\"cpus\":\"15\"}\n"
+                                    "{\"op\":\"offline\",\"cpus\":\"14\"}\n");
+  const Ended ended = run(machine_ + "--plugins.enable=numa --placement.reserved-cpus=8 --workload " + workload);
+  EXPECT_EQ(ended.code, 0) << ended.out;
+  EXPECT_THAT(ended.out, HasSubstr("[..] [..] [..] [..]"));
+  EXPECT_THAT(ended.out, HasSubstr("[rA] [AA] [..] [o]"));
+  EXPECT_THAT(ended.out, HasSubstr("A p/c: 9-11"));
+  EXPECT_THAT(ended.out, HasSubstr("offline: 14"));
+}
+
+TEST_F(SimulateCommand, SaysWhatIsMissingOrWrong) {
+  const std::string workload = file("w.jsonl", "");
+  EXPECT_THAT(run("--workload " + workload).out, HasSubstr("--topology"));
+  EXPECT_THAT(run(machine_).out, HasSubstr("--workload"));
+  EXPECT_THAT(run(machine_ + "--workload /nowhere").out, HasSubstr("cannot read /nowhere"));
+  EXPECT_THAT(run("--topology nonsense --workload " + workload).out, HasSubstr("nonsense"));
+  EXPECT_THAT(run(machine_ + "--plugins.enable=nmua --workload " + workload).out, HasSubstr("nmua"));
+  const std::string distances = file("slit", "10 20 30");
+  EXPECT_THAT(run(machine_ + "--distances " + distances + " --workload " + workload).out,
+              HasSubstr("3 distances for 2 NUMA nodes"));
+  for (const char* bad : {"", "--topology", "--jsn"}) EXPECT_EQ(run(bad).code, 2) << bad;
+}
+
+TEST_F(SimulateCommand, RunsTheExampleOfTheReadme) {
+  const std::string deploy = std::string(TOPOLET_SOURCE_DIR) + "/deploy/";
+  const Ended ended =
+      run(machine_ + "--config " + deploy + "example.conf --workload " + deploy + "example-workload.jsonl");
+  EXPECT_EQ(ended.code, 0) << ended.out;
+  EXPECT_THAT(ended.out, HasSubstr("trader/main  placed"));
+  EXPECT_THAT(ended.out, HasSubstr("numa: node 1 has only 8 CPUs, 10 asked for"));
+}
+
+TEST_F(SimulateCommand, GivesTheSameBytesAgain) {
+  std::string text;
+  for (int pod = 0; pod < 6; ++pod) {
+    const std::string name = std::to_string(pod);
+    text += "{\"op\":\"run_pod\",\"pod\":\"" + name + "\",\"qos\":\"guaranteed\"}\n{\"op\":\"create\",\"pod\":\"" +
+            name +
+            "\",\"container\":\"c\",\"cpu_request_milli\":2000,\"cpu_limit_milli\":2000,\"memory_limit\":4096}\n";
+  }
+  const std::string arguments = machine_ + "--plugins.enable=numa --json --explain --workload " + file("w.jsonl", text);
+  const Ended first = run(arguments);
+  EXPECT_EQ(first.code, 0);
+  EXPECT_EQ(first.out, run(arguments).out);
+  EXPECT_THAT(first.out, Not(HasSubstr("error")));
+}
+
+}  // namespace
+}  // namespace topolet::simulate

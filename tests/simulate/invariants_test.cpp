@@ -1,0 +1,213 @@
+// What must hold after every step, whatever happens to whichever machine.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/placement/node_demand.hpp"
+#include "tests/simulate/simulated.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+struct Story {
+  std::string machine;
+  int steps = 0;
+  std::vector<std::string> flags;
+};
+
+/// Makes up what happens next. The same seed on the same machine makes up the same.
+class Chance {
+ public:
+  Chance(std::uint64_t seed, CpuSet online) : random_(seed), online_(std::move(online)) {}
+
+  std::vector<std::string> next() {
+    switch (below(16)) {
+      case 0:
+        return {cpus_line("occupy", some_cpus())};
+      case 1:
+        return {cpus_line("vacate", some_cpus())};
+      case 2:
+        return {cpus_line("offline", some_cpus())};
+      case 3:
+        return {cpus_line("online", some_cpus())};
+      case 4:
+        return {R"({"op":"clock","advance_s":)" + std::to_string(below(400)) + "}"};
+      case 5:
+        return {fmt::format(R"({{"op":"runtime","next":"{}"}})", below(2) == 0 ? "refuse" : "lost")};
+      case 6:
+        return {about("stop", "")};
+      case 7:
+        return {about("exit", fmt::format(R"(,"exit_code":{})", below(2)))};
+      case 8:
+        return {fmt::format(R"({{"op":"remove_pod","pod":"{}"}})", known_pod())};
+      case 9:
+        return {about("create", R"(,"cpu_request_milli":1000,"cpu_limit_milli":1000,"memory_limit":4096)")};
+      case 10:
+        return {about("update", fmt::format(R"(,"cpu_request_milli":{0},"cpu_limit_milli":{0})", 500 * below(9)))};
+      default:
+        return new_pod();
+    }
+  }
+
+ private:
+  std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
+
+  std::string known_pod() { return "p" + std::to_string(below(static_cast<std::uint64_t>(pods_) + 1)); }
+
+  std::string about(const char* op, const std::string& more) {
+    return fmt::format(R"({{"op":"{}","pod":"{}","container":"main"{}}})", op, known_pod(), more);
+  }
+
+  std::string cpus_line(const char* op, const CpuSet& cpus) {
+    return fmt::format(R"({{"op":"{}","cpus":"{}"}})", op, cpus.to_string());
+  }
+
+  CpuSet some_cpus() {
+    CpuSet some;
+    const std::uint64_t skip = below(online_.size());
+    std::uint64_t position = 0;
+    for (const std::uint32_t cpu : online_) {
+      if (position++ >= skip && some.size() <= below(4)) some.insert(cpu);
+    }
+    return some;
+  }
+
+  std::vector<std::string> new_pod() {
+    const std::string pod = "p" + std::to_string(++pods_);
+    const std::uint64_t kind = below(3);
+    const char* const qos = kind == 0 ? "besteffort" : kind == 1 ? "burstable" : "guaranteed";
+    const std::uint64_t milli = kind == 0       ? 0
+                                : below(4) == 0 ? 250 * (1 + below(8))
+                                                : 1000 * (1 + below(1 + online_.size() / 3));
+    const std::string limit = kind == 2 ? fmt::format(R"(,"cpu_limit_milli":{},"memory_limit":4096)", milli) : "";
+    return {
+        fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"{}"}})", pod, qos),
+        fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{}{}}})", pod, milli, limit)};
+  }
+
+  std::mt19937_64 random_;
+  const CpuSet online_;
+  int pods_ = 0;
+};
+
+/// What the promises of DESIGN are about.
+void expect_promises_kept(const Picture& picture) {
+  CpuSet alone;
+  std::vector<NodeDemand> sums(picture.topology->nodes.size());
+  for (const LedgerEntry& entry : picture.ledger.entries) {
+    const Placement& placement = entry.placement;
+    const CpuSet own = (placement.mode == Mode::kExclusive ? placement.cpus : CpuSet()) | placement.withheld;
+    ASSERT_FALSE(own.intersects(alone)) << entry.key.pod_uid << " shares " << (own & alone).to_string();
+    ASSERT_FALSE(own.intersects(picture.rules.outside)) << entry.key.pod_uid;
+    alone |= own;
+    ASSERT_FALSE(placement.cpus.empty()) << entry.key.pod_uid << " is left without CPUs";
+    const std::vector<NodeDemand> part = demand_by_node(*picture.topology, {entry});
+    for (std::size_t node = 0; node < sums.size(); ++node) {
+      sums[node].containers += part[node].containers;
+      sums[node].exclusive_cpus += part[node].exclusive_cpus;
+      sums[node].cpu_request_milli += part[node].cpu_request_milli;
+      sums[node].memory_request_bytes += part[node].memory_request_bytes;
+    }
+  }
+  ASSERT_EQ(demand_by_node(*picture.topology, picture.ledger.entries), sums);
+  for (const LedgerEntry& entry : picture.ledger.entries) {
+    if (entry.placement.mode == Mode::kExclusive) continue;
+    const CpuSet taken = entry.placement.cpus & alone;
+    ASSERT_TRUE(taken.empty() || picture.ledger.pool.empty())
+        << entry.key.pod_uid << " runs on " << taken.to_string() << ", which others hold";
+  }
+}
+
+std::string written(const Outcome& outcome) {
+  std::string text = fmt::format("{} {} {} {} {} {}", outcome.outcome, outcome.mode, outcome.cpus.to_string(),
+                                 outcome.withheld.to_string(), outcome.mems.to_string(), outcome.reason);
+  for (const Moved& moved : outcome.changed) text += fmt::format(" {}:{}", moved.pod, moved.cpus.to_string());
+  return text + '\n';
+}
+
+/// All that came of a run.
+std::string transcript(const Story& run, std::uint64_t seed, bool judge) {
+  Simulated node(run.machine, run.flags);
+  Chance chance(seed, node.picture().topology->allowed);
+  std::string text;
+  for (int step = 0; step < run.steps; ++step) {
+    for (const std::string& line : chance.next()) {
+      const std::size_t pool_before = judge ? node.picture().ledger.pool.size() : 0;
+      const Outcome outcome = node.apply(line);
+      text += line + " -> " + written(outcome);
+      if (!judge) continue;
+      const Picture picture = node.picture();
+      expect_promises_kept(picture);
+      // Only what a container takes is topolet's doing.
+      const bool took =
+          outcome.outcome == "placed" && outcome.mode == "exclusive" && picture.ledger.pool.size() < pool_before;
+      if (took) {
+        EXPECT_GE(picture.ledger.pool.size(), 1U);
+      }
+      if (testing::Test::HasFailure()) return text;
+    }
+  }
+  return text;
+}
+
+std::vector<Story> runs() {
+  const std::vector<std::string> numa = {"--plugins.enable=numa"};
+  std::vector<Story> all = {{"numa:1 core:1 pu:1", 200, numa},
+                            {"numa:1 core:3 pu:1", 300, {}},
+                            {"pack:2 numa:1 core:4 pu:2", 400, {"--plugins.enable=numa", "--plugins.enable=smt"}},
+                            {"pack:2 numa:2 core:4 pu:2", 300, {"--plugins.enable=numa", "--numa.strategy=spread"}},
+                            {"pack:4 numa:2 core:8 pu:2", 120, numa},
+                            {"pack:24 numa:1 core:8 pu:2", 40, numa},
+                            {"pack:8 numa:8 core:16 pu:2", 12, numa}};
+  if (has_recorded_machines()) {
+    for (const char* name :
+         {"16amd64-8n2c-cpusets.xml", "16em64t-4s2c2t.xml", "192em64t-24n8c2t.xml", "24em64t-2n6c2t-pci.xml",
+          "64intel64-fakeKNL-SNC4-hybrid.xml", "nvidia-dgx2.xml", "power8gpudistances.xml"}) {
+      all.push_back({name, 30, {"--plugins.enable=numa", "--plugins.enable=gpu", "--plugins.enable=smt"}});
+    }
+  }
+  return all;
+}
+
+TEST(Invariants, HoldAfterEveryStepOnEveryMachine) {
+  for (const Story& run : runs()) {
+    for (const std::uint64_t seed : {1U, 2U}) {
+      SCOPED_TRACE(fmt::format("{} seed {}", run.machine, seed));
+      const std::string text = transcript(run, seed, true);
+      if (HasFailure()) FAIL() << text.substr(text.size() > 3000 ? text.size() - 3000 : 0);
+    }
+  }
+}
+
+TEST(Invariants, TheSameSeedGivesTheSameBytes) {
+  for (const Story& run : runs()) EXPECT_EQ(transcript(run, 7, false), transcript(run, 7, false)) << run.machine;
+}
+
+TEST(Invariants, AReleaseRestoresTheStateBefore) {
+  for (const Story& run : runs()) {
+    SCOPED_TRACE(run.machine);
+    Simulated node(run.machine, run.flags);
+    node.besteffort("b");
+    node.guaranteed("g", 1);
+    const LedgerView before = node.picture().ledger;
+    const Outcome outcome = node.guaranteed("new", 2);
+    node.apply(R"({"op":"remove_pod","pod":"new"})");
+    const LedgerView after = node.picture().ledger;
+    EXPECT_EQ(after.pool, before.pool);
+    EXPECT_EQ(after.exclusive, before.exclusive);
+    EXPECT_EQ(after.withheld, before.withheld);
+    ASSERT_EQ(after.entries.size(), before.entries.size());
+    for (std::size_t i = 0; i < after.entries.size(); ++i) {
+      EXPECT_EQ(after.entries[i].key, before.entries[i].key);
+      EXPECT_EQ(after.entries[i].placement, before.entries[i].placement);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace topolet::simulate

@@ -1,0 +1,67 @@
+#include "core/simulate/operation.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace topolet::simulate {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+Operation parsed(const std::string& line) {
+  const auto operation = parse_operation(line);
+  EXPECT_TRUE(operation.ok()) << operation.error().message;
+  return operation ? *operation : Operation();
+}
+
+std::string refusal(const std::string& line) {
+  const auto operation = parse_operation(line);
+  return operation ? "it was taken" : operation.error().message;
+}
+
+TEST(Operation, ReadsAContainerAsItsSpecSaysIt) {
+  const Operation create = parsed(R"({"op":"create","pod":"p","container":"c","attempt":2,"cpu_request_milli":1500,
+      "cpu_limit_milli":2000,"memory_limit":1024,"hugepages":{"hugepages-2Mi":4194304,"1GB":0},
+      "devices":["/dev/nvidia0"],"cdi_devices":["nvidia.com/gpu=0"],"env":{"A":"b"},"annotations":{"k":"v"}})");
+  EXPECT_EQ(create.kind, OperationKind::kCreate);
+  EXPECT_EQ(create.attempt, 2U);
+  EXPECT_EQ(create.resources.cpu_request_milli, 1500);
+  EXPECT_EQ(create.resources.memory_request, std::nullopt);
+  EXPECT_THAT(create.resources.hugepages, ElementsAre(Pair("1GB", 0), Pair("2MB", 4194304)));
+  EXPECT_THAT(create.devices, ElementsAre("/dev/nvidia0"));
+  EXPECT_THAT(create.env, ElementsAre(Pair("A", "b")));
+}
+
+TEST(Operation, ReadsWhatTheCriCarries) {
+  const Operation create = parsed(R"({"op":"create","pod":"p","container":"c","cpu_shares":2048,"cpu_quota":-1,
+      "cpu_period":100000,"oom_score_adj":-997,"memory_limit_in_bytes":7,"cgroup_parent":"/kubepods/podx"})");
+  EXPECT_EQ(create.resources.cpu_quota, -1);
+  EXPECT_EQ(create.resources.oom_score_adj, -997);
+  EXPECT_EQ(create.cgroup_parent, "/kubepods/podx");
+}
+
+TEST(Operation, SaysWhatIsWrongWithALineAndWhatWouldBeRight) {
+  EXPECT_THAT(refusal("{"), HasSubstr("this is not JSON"));
+  EXPECT_THAT(refusal("[1]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(refusal(R"({"pod":"p"})"), HasSubstr("no \"op\""));
+  EXPECT_THAT(refusal(R"({"op":"creat","pod":"p"})"), HasSubstr("did you mean create?"));
+  EXPECT_THAT(refusal(R"({"op":"create","pod":"p"})"), HasSubstr("create needs a \"container\""));
+  EXPECT_THAT(refusal(R"({"op":"create","pod":"","container":"c"})"), HasSubstr("the \"pod\" of create is empty"));
+  EXPECT_THAT(refusal(R"({"op":"create","pod":"p","container":"c","cpu_request_mili":1})"),
+              HasSubstr("create has no field \"cpu_request_mili\"; did you mean cpu_request_milli?"));
+  EXPECT_THAT(refusal(R"({"op":"create","pod":"p","container":"c","cpu_request_milli":-1})"),
+              HasSubstr("cpu_request_milli must be 0 to"));
+  EXPECT_THAT(refusal(R"({"op":"create","pod":"p","container":"c","cpu_request_milli":18446744073709551615})"),
+              HasSubstr("cpu_request_milli must be 0 to"));
+  EXPECT_THAT(refusal(R"({"op":"create","pod":"p","container":"c","cpu_request_milli":1.5})"),
+              HasSubstr("must be a whole number"));
+  EXPECT_THAT(refusal(R"({"op":"occupy","cpus":"0-"})"), HasSubstr("cpus: "));
+  EXPECT_THAT(refusal(R"({"op":"run_pod","pod":"p","qos":"Guaranteed"})"), HasSubstr("did you mean guaranteed?"));
+  EXPECT_THAT(refusal(R"({"op":"device","path":"/dev/x"})"), HasSubstr("device needs either \"pci\""));
+  EXPECT_THAT(refusal(R"({"op":"runtime","next":"yes"})"), HasSubstr("next is \"yes\""));
+}
+
+}  // namespace
+}  // namespace topolet::simulate

@@ -1,0 +1,180 @@
+#include "core/simulate/simulation.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/simulate/simulated.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr const char* kTwoNodes = "pack:2 numa:1 core:4 pu:2";
+
+TEST(Simulation, MovesTheNeighboursOffWhatAContainerGetsForItself) {
+  Simulated node(kTwoNodes);
+  EXPECT_EQ(node.burstable("web", 500).cpus.to_string(), "0-15");
+  const Outcome trader = node.guaranteed("trader", 4);
+  EXPECT_EQ(trader.outcome, "unpinned");  // no plugin is enabled
+  EXPECT_EQ(trader.mode, "exclusive");
+  EXPECT_EQ(trader.cpus.to_string(), "0-3");
+  ASSERT_THAT(trader.changed, SizeIs(1));
+  EXPECT_EQ(trader.changed[0].pod, "web");
+  EXPECT_EQ(trader.changed[0].cpus.to_string(), "4-15");
+  const Outcome stopped = node.apply(R"({"op":"stop","pod":"trader","container":"main"})");
+  EXPECT_EQ(stopped.outcome, "released");
+  ASSERT_THAT(stopped.changed, SizeIs(1));
+  EXPECT_EQ(stopped.changed[0].cpus.to_string(), "0-15");
+}
+
+TEST(Simulation, SaysWhatAPluginSaid) {
+  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  const Outcome trader = node.guaranteed("trader", 2);
+  EXPECT_EQ(trader.outcome, "placed");
+  EXPECT_THAT(trader.reason, HasSubstr("numa: node 0"));
+  ASSERT_TRUE(trader.verdicts.has_value());
+  EXPECT_EQ(trader.verdicts->candidates, 3U);
+}
+
+TEST(Simulation, DeniesWhatDoesNotFitAndGoesOn) {
+  Simulated node(kTwoNodes);
+  const Outcome big = node.guaranteed("big", 16);
+  EXPECT_EQ(big.outcome, "denied");
+  EXPECT_THAT(big.reason, HasSubstr("requested=16, available=15"));
+  EXPECT_TRUE(big.cpus.empty());
+  EXPECT_FALSE(big.is_bad_line);
+  EXPECT_EQ(node.guaranteed("small", 1).mode, "exclusive");
+}
+
+TEST(Simulation, KeepsOccupiedCpusFromEverybody) {
+  Simulated node(kTwoNodes, {"--placement.min-shared-cpus=0"});
+  EXPECT_EQ(node.burstable("web", 100).cpus.to_string(), "0-15");
+  const Outcome occupied = node.apply(R"({"op":"occupy","cpus":"0-7"})");
+  ASSERT_THAT(occupied.changed, SizeIs(1));
+  EXPECT_EQ(occupied.changed[0].cpus.to_string(), "8-15");
+  EXPECT_EQ(node.guaranteed("a", 2).cpus.to_string(), "8-9");
+  EXPECT_TRUE(node.apply(R"({"op":"occupy","cpus":"8"})").is_bad_line);
+  EXPECT_THAT(node.apply(R"({"op":"occupy","cpus":"8"})").reason, HasSubstr("held by container main of pod a"));
+  EXPECT_THAT(node.apply(R"({"op":"occupy","cpus":"99"})").reason, HasSubstr("CPUs 99 are not online"));
+  EXPECT_THAT(node.apply(R"({"op":"vacate","cpus":"8"})").reason, HasSubstr("CPUs 8 are not occupied"));
+  EXPECT_EQ(node.apply(R"({"op":"vacate","cpus":"0-7"})").changed[0].cpus.to_string(), "0-7,10-15");
+}
+
+TEST(Simulation, PlacesAnewWhoLosesCpusThatGoOffline) {
+  Simulated node(kTwoNodes);
+  node.burstable("web", 100);
+  EXPECT_EQ(node.guaranteed("trader", 2).cpus.to_string(), "0-1");
+  const Outcome offline = node.apply(R"({"op":"offline","cpus":"1"})");
+  ASSERT_THAT(offline.changed, SizeIs(2));
+  EXPECT_EQ(offline.changed[0].pod, "trader");
+  EXPECT_EQ(offline.changed[0].cpus.to_string(), "0,2");
+  EXPECT_EQ(offline.changed[1].cpus.to_string(), "3-15");
+  EXPECT_THAT(node.apply(R"({"op":"online","cpus":"2"})").reason, HasSubstr("offline are 1"));
+  EXPECT_EQ(node.apply(R"({"op":"online","cpus":"1"})").changed[0].cpus.to_string(), "1,3-15");
+}
+
+TEST(Simulation, KeepsWhatIsLeftWhereNothingElseIsFree) {
+  Simulated node("numa:1 core:4 pu:1");
+  EXPECT_EQ(node.guaranteed("trader", 3).cpus.to_string(), "0-2");
+  const Outcome offline = node.apply(R"({"op":"offline","cpus":"2"})");
+  ASSERT_THAT(offline.changed, SizeIs(1));
+  EXPECT_EQ(offline.changed[0].cpus.to_string(), "0-1");
+}
+
+TEST(Simulation, RefusesToTakeTheLastCpuOffline) {
+  Simulated node("numa:1 core:2 pu:1");
+  const Outcome offline = node.apply(R"({"op":"offline","cpus":"0-1"})");
+  EXPECT_TRUE(offline.is_bad_line);
+  EXPECT_EQ(node.besteffort("web").cpus.to_string(), "0-1");
+}
+
+TEST(Simulation, HoldsWhatALostAnswerLeavesOpenAndGivesItToTheRetry) {
+  Simulated node(kTwoNodes);
+  node.apply(R"({"op":"runtime","next":"lost"})");
+  const Outcome lost = node.guaranteed("trader", 2);
+  EXPECT_EQ(lost.outcome, "error");
+  EXPECT_FALSE(lost.is_bad_line);
+  EXPECT_EQ(lost.cpus.to_string(), "0-1");
+  EXPECT_EQ(node.guaranteed("other", 2).cpus.to_string(), "2-3");
+  const Outcome retried = node.apply(
+      R"({"op":"create","pod":"trader","container":"main","cpu_request_milli":2000,"cpu_limit_milli":2000,"memory_limit":1048576})");
+  EXPECT_EQ(retried.outcome, "placed");
+  EXPECT_EQ(retried.cpus.to_string(), "0-1");
+}
+
+TEST(Simulation, GivesBackWhatTheRuntimeRefused) {
+  Simulated node(kTwoNodes);
+  node.apply(R"({"op":"runtime","next":"refuse"})");
+  const Outcome refused = node.guaranteed("trader", 2);
+  EXPECT_EQ(refused.outcome, "error");
+  EXPECT_TRUE(refused.cpus.empty());
+  EXPECT_EQ(node.guaranteed("other", 2).cpus.to_string(), "0-1");
+}
+
+TEST(Simulation, TakesTheCriFormAsItIs) {
+  Simulated node(kTwoNodes);
+  node.apply(R"({"op":"run_pod","pod":"raw"})");
+  const Outcome raw = node.apply(
+      R"({"op":"create","pod":"raw","container":"c","cpu_shares":2048,"cpu_quota":200000,"cpu_period":100000,
+          "oom_score_adj":-997,"memory_limit_in_bytes":1048576,"cgroup_parent":"/kubepods/podraw"})");
+  EXPECT_EQ(raw.mode, "exclusive");
+  EXPECT_EQ(raw.cpus.size(), 2U);
+  const Outcome bound = node.apply(R"({"op":"create","pod":"raw","container":"d","cpu_shares":2,"cpuset_cpus":"6-7"})");
+  EXPECT_EQ(bound.mode, "shared");
+  EXPECT_EQ(bound.cpus.to_string(), "6-7");
+}
+
+TEST(Simulation, KeepsAResizedContainerOnTheNodesOfItsPod) {
+  Simulated node(kTwoNodes, {"--plugins.enable=numa", "--numa.scope=pod"});
+  node.apply(R"({"op":"run_pod","pod":"p","qos":"guaranteed",
+      "resources":{"cpu_request_milli":6000,"cpu_limit_milli":6000,"memory_limit":8192}})");
+  const std::string create = R"({"op":"create","pod":"p","container":")";
+  node.apply(create + R"(a","cpu_request_milli":2000,"cpu_limit_milli":2000,"memory_limit":4096})");
+  node.apply(create + R"(b","cpu_request_milli":4000,"cpu_limit_milli":4000,"memory_limit":4096})");
+  const Outcome resized =
+      node.apply(R"({"op":"update","pod":"p","container":"a","cpu_request_milli":2500,"cpu_limit_milli":2500})");
+  EXPECT_EQ(resized.mode, "shared");
+  EXPECT_TRUE(resized.cpus.is_subset_of(CpuSet::range(0, 7))) << resized.cpus.to_string() << ": " << resized.reason;
+}
+
+TEST(Simulation, NamesPodsAndContainersThatAreNotThere) {
+  Simulated node(kTwoNodes);
+  EXPECT_THAT(node.apply(R"({"op":"create","pod":"x","container":"c"})").reason,
+              HasSubstr("a run_pod must come before"));
+  EXPECT_THAT(node.apply(R"({"op":"stop","pod":"x","container":"c"})").reason, HasSubstr("pod x does not run"));
+  node.besteffort("x");
+  EXPECT_THAT(node.apply(R"({"op":"exit","pod":"x","container":"c","exit_code":0})").reason,
+              HasSubstr("pod x has no container c"));
+  EXPECT_THAT(node.apply(R"({"op":"run_pod","pod":"x"})").reason, HasSubstr("runs already"));
+}
+
+TEST(Simulation, TakesDevicesThatTheMachineDoesNotName) {
+  Simulated node(kTwoNodes);
+  EXPECT_EQ(node.apply(R"({"op":"device","path":"/dev/fpga0","kind":"fpga","nodes":"1"})").outcome, "ok");
+  const auto& devices = node.picture().topology->os_devices;
+  ASSERT_THAT(devices, SizeIs(1));
+  EXPECT_EQ(devices[0].name, "/dev/fpga0");
+  EXPECT_EQ(devices[0].cpus.to_string(), "8-15");
+  EXPECT_TRUE(node.apply(R"({"op":"device","path":"/dev/fpga1","nodes":"7"})").is_bad_line);
+  EXPECT_TRUE(node.apply(R"({"op":"device","path":"/dev/fpga1","pci":"0000:65:00.0"})").is_bad_line);
+  EXPECT_THAT(node.picture().topology->os_devices, SizeIs(1));
+}
+
+TEST(Simulation, TakesDistancesAndIsolatedCpusFromItsCaller) {
+  DiscoverOptions machine = machine_named(kTwoNodes);
+  machine.distances = {10, 32, 32, 10};
+  machine.isolated = *CpuSet::parse("15");
+  const auto topology = discover(machine);
+  ASSERT_TRUE(topology.ok());
+  EXPECT_EQ((*topology)->distance(0, 1), 32U);
+  EXPECT_TRUE((*topology)->distances_known);
+  machine.distances = {10, 20};
+  EXPECT_THAT(discover(machine).error().message, HasSubstr("2 distances for 2 NUMA nodes"));
+  EXPECT_THAT((*topology)->isolated.to_string(), "15");
+}
+
+}  // namespace
+}  // namespace topolet::simulate
