@@ -307,7 +307,7 @@ void Simulation::create(const Operation& operation, Outcome& outcome) {
     const bool own = answer.message.rfind("topolet: ", 0) == 0;
     outcome.outcome = decision != nullptr || own ? "denied" : "error";
     outcome.reason = without_name(answer.message);
-    return;  // what an earlier attempt holds is not this one's
+    if (outcome.outcome == "denied") return;  // what an earlier attempt holds is not this one's
   } else {
     outcome.outcome = "error";
     outcome.reason = answer.message;

@@ -154,6 +154,17 @@ TEST(Simulation, MakesOneContainerOfALostCreateAndItsRetry) {
   EXPECT_THAT(node.picture().ledger.entries, IsEmpty());
 }
 
+TEST(Simulation, SaysWhatIsHeldForACreateThatIsLostAgain) {
+  Simulated node(kTwoNodes);
+  node.apply(R"({"op":"runtime","next":"lost"})");
+  node.guaranteed("trader", 2);
+  node.apply(R"({"op":"runtime","next":"lost"})");
+  const Outcome again = node.apply(
+      R"({"op":"create","pod":"trader","container":"main","cpu_request_milli":2000,"cpu_limit_milli":2000,"memory_limit":1048576})");
+  EXPECT_EQ(again.outcome, "error");
+  EXPECT_EQ(again.cpus.to_string(), "0-1");
+}
+
 TEST(Simulation, SaysOfADeniedAttemptNothingOfAnEarlierOne) {
   Simulated node(kTwoNodes);
   node.guaranteed("trader", 2);
