@@ -124,4 +124,15 @@ std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& a
   return found;
 }
 
+CpuSet followed(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
+                const std::vector<Candidate>& now, bool anywhere) {
+  if (before.empty() || now.empty()) return within;
+  const CpuSet was = within & allowed;
+  if (anywhere && before.back().cpus == was) return within | now.back().cpus;
+  const auto own = std::find_if(before.begin(), before.end(), [&](const Candidate& c) { return c.cpus == was; });
+  if (own == before.end()) return within;
+  const auto same = std::find_if(now.begin(), now.end(), [&](const Candidate& c) { return c.nodes == own->nodes; });
+  return same == now.end() ? within : within | same->cpus;
+}
+
 }  // namespace topolet

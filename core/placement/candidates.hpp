@@ -18,4 +18,10 @@ inline constexpr std::size_t kExactNodes = 8;
 /// is. Does not depend on a workload: made once per topology.
 std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& allowed);
 
+/// What a container that may use `within` may use when the candidates have changed from `before`, made out of
+/// `allowed`, to `now`: with it all of what was its candidate. `anywhere`: what held the whole machine still does, even
+/// if that was a single node.
+CpuSet followed(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
+                const std::vector<Candidate>& now, bool anywhere);
+
 }  // namespace topolet
