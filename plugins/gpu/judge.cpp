@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -242,25 +243,19 @@ std::int32_t points(double nearness) {
   return static_cast<std::int32_t>(std::lround(200 * nearness)) + TOPOLET_SCORE_MIN;
 }
 
-/// Points by nearness; among equals fewer by what falls short, but never down to the next worse ones.
+/// Points by nearness. Of equals the best keep them, the others have fewer by what they fall short of these, but never
+/// as few as the next worse ones.
 std::vector<std::int32_t> scores_of(const std::vector<Standing>& standings) {
-  std::set<std::int32_t> levels;
-  for (const Standing& standing : standings) levels.insert(points(standing.nearness));
-  std::int32_t least_shortfall = std::numeric_limits<std::int32_t>::max();
-  std::int32_t best = TOPOLET_SCORE_MIN;
+  std::map<std::int32_t, std::int32_t> least_shortfalls;  // by points
   for (const Standing& standing : standings) {
-    const std::int32_t level = points(standing.nearness);
-    if (level > best) best = level, least_shortfall = standing.shortfall();
-    if (level == best) least_shortfall = std::min(least_shortfall, standing.shortfall());
+    const auto level = least_shortfalls.try_emplace(points(standing.nearness), standing.shortfall()).first;
+    level->second = std::min(level->second, standing.shortfall());
   }
   std::vector<std::int32_t> scores;
   for (const Standing& standing : standings) {
-    const std::int32_t level = points(standing.nearness);
-    const auto found = levels.find(level);
-    const std::int32_t floor = found == levels.begin() ? TOPOLET_SCORE_MIN : *std::prev(found) + 1;
-    // What all of the best fall short of is the devices' doing.
-    const std::int32_t shortfall = std::max(0, standing.shortfall() - least_shortfall);
-    scores.push_back(std::clamp(level - shortfall, std::min(floor, level), level));
+    const auto level = least_shortfalls.find(points(standing.nearness));
+    const std::int32_t floor = level == least_shortfalls.begin() ? TOPOLET_SCORE_MIN : std::prev(level)->first + 1;
+    scores.push_back(std::max(level->first - (standing.shortfall() - level->second), floor));
   }
   return scores;
 }
