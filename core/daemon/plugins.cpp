@@ -110,19 +110,21 @@ Result<Plugins::Seats> Plugins::make_seats(const Setup& setup, Past past) const 
     if (library == setup.plugins.libraries.end()) {
       return Error{Code::kNotFound, fmt::format("plugin {} is enabled but was not loaded", options.name)};
     }
-    Result<Seat> seat = make_seat(*library, options, past);
+    const auto others = options_of_others(setup.config.options.plugins, options.name);
+    Result<Seat> seat = make_seat(*library, options, others, past);
     if (!seat) return seat.error();
     seats.push_back(*std::move(seat));
   }
   return seats;
 }
 
-Result<Plugins::Seat> Plugins::make_seat(const PluginLibrary& library, const PluginOptions& options, Past past) const {
+Result<Plugins::Seat> Plugins::make_seat(const PluginLibrary& library, const PluginOptions& options,
+                                         const std::map<std::string, std::string>& others, Past past) const {
   if (past == Past::kCounts && !crashes_.quarantine(library.id()).empty() && crashes_.crashed_at_start(library.id())) {
     log_->error("plugin {} is not started: it crashed when it was", library.id());
     return Seat{library, options, std::make_shared<NotStarted>(library.id()), {}, false};
   }
-  auto policy = library.create({options.values.begin(), options.values.end()}, log_, state_);
+  auto policy = library.create({options.values.begin(), options.values.end()}, log_, state_, others);
   if (!policy) return policy.error();
   log_->info("plugin {} {} from {}", library.id(), library.version(), library.path().string());
   std::vector<std::string> capabilities = (*policy)->capabilities();
@@ -144,7 +146,8 @@ Plugins::Seats Plugins::seats() const {
 std::vector<Voter> Plugins::voters() const {
   MutexLock lock(mutex_);
   std::vector<Voter> voters;
-  for (const Seat& seat : seats_) voters.push_back({seat.policy, seat.options.weight, seat.options.fail_closed});
+  for (const Seat& seat : seats_)
+    voters.push_back({seat.policy, seat.options.weight, seat.options.fail_closed, seat.options.required});
   return voters;
 }
 
@@ -192,6 +195,7 @@ void Plugins::describe(ListPluginsResponse& response) const {
     for (const std::string& capability : seat.capabilities) plugin.add_capabilities(capability);
     plugin.set_weight(seat.options.weight);
     plugin.set_on_failure(seat.options.fail_closed ? "closed" : "open");
+    plugin.set_required(seat.options.required);
     describe_options(plugin, seat.library, seat.options);
     const auto state = find_by_id(states, id, [](const PluginState& one) -> const std::string& { return one.name; });
     describe_state(plugin, state == states.end() ? PluginState() : *state);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -80,7 +81,8 @@ class Plugins {
 
   std::vector<Voter> voters() const TOPOLET_EXCLUDES(mutex_);
   Result<Seats> make_seats(const Setup& setup, Past past) const;
-  Result<Seat> make_seat(const PluginLibrary& library, const PluginOptions& options, Past past) const;
+  Result<Seat> make_seat(const PluginLibrary& library, const PluginOptions& options,
+                         const std::map<std::string, std::string>& others, Past past) const;
   void apply(const std::string& id, Past past);
   Status forgive(const std::string& id);
   Seats seats() const TOPOLET_EXCLUDES(mutex_);

@@ -24,7 +24,7 @@ bool fail(const char* what) {
 
 bool test_scores_free_cpus() {
   const topolet_kv option = {TOPOLET_STR("most"), TOPOLET_STR("10")};
-  const topolet_create_request create{sizeof(create), 0, nullptr, {&option, 1}};
+  const topolet_create_request create{sizeof(create), 0, nullptr, {&option, 1}, {nullptr, 0}};
   const topolet_error_sink error{sizeof(error), 0, nullptr, &print_error};
   const topolet_instance* instance = nullptr;
   if (topolet_plugin_v1.create(&create, &error, &instance) != TOPOLET_OK) return fail("create failed");

@@ -87,6 +87,7 @@ struct Picked {
   Set narrow, withhold;
   std::vector<std::uint32_t> order;
   std::string reason;
+  std::string unmet;
 };
 
 struct Adjusted {
@@ -108,8 +109,9 @@ class Plugin {
  public:
   using Values = std::vector<std::pair<std::string, std::string>>;
 
-  /// Options left out get their default. `host` must outlive it.
-  Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}) : host_(host) {
+  /// Options left out get their default. `others`: of other plugins, by "ID.OPTION". `host` must outlive it.
+  Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}, const Values& others = {})
+      : host_(host) {
     std::vector<topolet_kv> options;
     std::size_t used = 0;
     for (const topolet_option& option : Array<topolet_option>(entry.options, entry.option_count, entry.option_stride)) {
@@ -121,7 +123,10 @@ class Plugin {
       }
     }
     if (used != values.size()) throw std::invalid_argument("an option that is not in the plugin's table");
-    const topolet_create_request request{sizeof(request), 0, host.view(), {options.data(), options.size()}};
+    std::vector<topolet_kv> of_others;
+    for (const auto& [name, value] : others) of_others.push_back({borrow(name), borrow(value)});
+    const topolet_create_request request{
+        sizeof(request), 0, host.view(), {options.data(), options.size()}, {of_others.data(), of_others.size()}};
     std::string why = "no reason given";
     const topolet_error_sink sink{sizeof(sink), 0, &why, [](const topolet_error_sink* to, topolet_str message) {
                                     *static_cast<std::string*>(to->context) = text(message);
@@ -156,7 +161,8 @@ class Plugin {
     return finish(answer, score.score(instance_, &request.view(), &sink));
   }
 
-  Picked pick(const Request& request, std::size_t candidate) {
+  /// `chosen`: the CPUs that the container is going to get; empty while that is asked for.
+  Picked pick(const Request& request, std::size_t candidate, const Set& chosen = {}) {
     Answer<Picked> answer;
     topolet_pick_sink sink = sink_of<topolet_pick_sink>(answer);
     sink.narrow = [](const topolet_pick_sink* to, topolet_set cpus) {
@@ -173,8 +179,12 @@ class Plugin {
       return std::int32_t{TOPOLET_OK};
     };
     sink.reason = &keep_reason<topolet_pick_sink, Picked>;
+    sink.unmet = [](const topolet_pick_sink* to, topolet_str what) {
+      of<Picked>(to).value.unmet = text(what);
+      return std::int32_t{TOPOLET_OK};
+    };
     const topolet_pick_request asked{sizeof(asked), static_cast<std::uint32_t>(candidate), &request.view(),
-                                     candidates(request.view())[candidate].free};
+                                     candidates(request.view())[candidate].free, chosen.view()};
     return finish(answer, capability<topolet_pick>(TOPOLET_PICK_ID).pick(instance_, &asked, &sink));
   }
 
