@@ -113,6 +113,9 @@ std::vector<OptionSpec> placement_options() {
       between(option("deadline-ms", OptionType::kInt, {"50"},
                      "Milliseconds a plugin may take for one call before its vote is lost."),
               1, 60000),
+      between(option("plugin-timeout", OptionType::kDuration, {"10s"},
+                     "How long a plugin may take to be loaded, made or ended before it is given up on."),
+              100, kMillisecondsPerDay),
       repeatable(option("handlers", OptionType::kString, {"default", "runc", "crun", "nvidia"},
                         "Runtime handlers whose containers are placed; 'default' is the runtime's own default. "
                         "Containers of others pass untouched.")),

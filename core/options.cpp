@@ -147,8 +147,8 @@ class Judge {
     known.insert(known.end(), enabled_.begin(), enabled_.end());
     mistakes_.push_back({raw_.file.string(), header.line,
                          "unknown section [" + header.name + "]; " + suggestion(header.name, known) +
-                             " A plugin's section counts once the plugin is enabled: enable = " + header.name +
-                             " in [plugins]"});
+                             " (a plugin's section counts once the plugin is enabled: enable = " + header.name +
+                             " in [plugins])"});
   }
 
   void judge_setting(const Setting& setting) {
@@ -266,6 +266,7 @@ PlacementOptions placement_options(const po::variables_map& values) {
   placement.rules.memory_migrate = text(values, "placement.memory-migrate") == "true";
   placement.pending_timeout = *parse_duration(text(values, "placement.pending-timeout"));
   placement.deadline = std::chrono::milliseconds(std::stol(text(values, "placement.deadline-ms")));
+  placement.plugin_timeout = *parse_duration(text(values, "placement.plugin-timeout"));
   placement.handlers = list(values, "placement.handlers");
   std::replace(placement.handlers.begin(), placement.handlers.end(), std::string("default"), std::string());
   return placement;

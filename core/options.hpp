@@ -40,6 +40,7 @@ struct PlacementOptions {
   DecideRules rules;
   std::chrono::milliseconds pending_timeout{};
   std::chrono::milliseconds deadline{};
+  std::chrono::milliseconds plugin_timeout{};
   std::vector<std::string> handlers;  ///< "" is the runtime's default
 };
 

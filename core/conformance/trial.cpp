@@ -22,6 +22,18 @@ std::string words(const IndexSet<Tag>& set) {
   return set.empty() ? "none" : shown(set.to_string());
 }
 
+std::string word_of(const Verdict& verdict) {
+  switch (verdict.kind) {
+    case Verdict::Kind::kAbstain:
+      return "abstain";
+    case Verdict::Kind::kReject:
+      return "reject";
+    case Verdict::Kind::kScore:
+      break;
+  }
+  return fmt::format("score {}", verdict.score);
+}
+
 NodeSet memory_open_to(const PolicyRequest& request) {
   NodeSet open;
   for (const Node& node : request.topology->nodes) {
@@ -34,7 +46,11 @@ NodeSet memory_open_to(const PolicyRequest& request) {
 class Trying {
  public:
   Trying(PluginPolicy& plugin, const Question& question, const Progress& progress)
-      : plugin_(plugin), question_(question), request_(question.request), progress_(progress) {}
+      : plugin_(plugin),
+        capabilities_(plugin.capabilities()),
+        question_(question),
+        request_(question.request),
+        progress_(progress) {}
 
   Trial ask() {
     const RequestView view(request_, question_.topology);
@@ -50,20 +66,20 @@ class Trying {
     if (!request_.candidates.empty()) happening.placement.cpus = request_.candidates.back().cpus;
     for (const Kind kind : {Kind::kPlaced, Kind::kStarted, Kind::kMoved, Kind::kResized, Kind::kReleased}) {
       happening.kind = kind;
-      begin("notify");
+      begin("notify", TOPOLET_EVENTS_ID);
       judge(plugin_.notify(happening, *question_.topology));
     }
-    begin("tick");
+    begin("tick", TOPOLET_TICK_ID);
     const auto now = std::chrono::milliseconds(1000);
     judge(plugin_.tick({request_.topology, request_.ledger}, *question_.topology, now));
     return std::move(trial_);
   }
 
  private:
-  void begin(const char* function) {
+  void begin(const char* function, const char* capability) {
     where_ = fmt::format("{} ({})", function, question_.name);
     progress_(where_);
-    ++trial_.calls;
+    if (std::find(capabilities_.begin(), capabilities_.end(), capability) != capabilities_.end()) ++trial_.calls;
   }
 
   void breach(Breach::Kind kind, std::string expected, const std::string& came) {
@@ -87,11 +103,12 @@ class Trying {
   }
 
   void score(const RequestView& view) {
-    begin("score");
+    begin("score", TOPOLET_SCORE_ID);
     const auto verdicts = plugin_.score(view);
     if (!judge(verdicts)) return;
-    for (const Verdict& verdict : *verdicts) {
-      trial_.answers += fmt::format("{} {} {}\n", static_cast<int>(verdict.kind), verdict.score, verdict.reason);
+    for (std::size_t i = 0; i < verdicts->size(); ++i) {
+      const Verdict& verdict = (*verdicts)[i];
+      trial_.answers += fmt::format("candidate {}: {}: {}\n", i, word_of(verdict), verdict.reason);
     }
   }
 
@@ -113,7 +130,7 @@ class Trying {
 
   void pick(const RequestView& view, std::size_t candidate) {
     CpuSet usable = usable_of(candidate);
-    begin("pick");
+    begin("pick", TOPOLET_PICK_ID);
     const auto pick = plugin_.pick(view, candidate, usable);
     std::vector<std::uint32_t> order;
     CpuSet withheld;
@@ -159,7 +176,7 @@ class Trying {
     chosen.placement.cpus =
         request_.exclusive ? take_cpus(*request_.topology, usable, request_.exclusive_cpus, order) : usable;
     chosen.placement.withheld = withheld - chosen.placement.cpus;
-    begin("adjust");
+    begin("adjust", TOPOLET_ADJUST_ID);
     const auto adjustment = plugin_.adjust(view, chosen);
     if (!judge(adjustment)) return;
     trial_.answers +=
@@ -175,6 +192,7 @@ class Trying {
   }
 
   PluginPolicy& plugin_;
+  const std::vector<std::string> capabilities_;
   const Question& question_;
   const PolicyRequest& request_;
   const Progress& progress_;

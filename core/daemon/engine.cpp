@@ -144,6 +144,21 @@ void Engine::look(std::function<void(const Ledger& ledger)> look) {
   loop_->post([this, look = std::move(look)] { look(bookings_.ledger()); });
 }
 
+void Engine::remark(const std::string& event, const std::string& reason) {
+  DecidedRow row;
+  row.at_ms = clock_.wall().count();
+  row.event = event;
+  row.reason = reason;
+  row.holds = false;
+  loop_->post([this, row = std::move(row)]() mutable {
+    row.generation = bookings_.ledger().generation();
+    journal_.write([row = std::move(row)](Store& store) -> Status {
+      const auto added = store.add(row);
+      return added ? Status() : Status(added.error());
+    });
+  });
+}
+
 void Engine::change_machine(Machine machine) {
   loop_->post([this, machine = std::move(machine)]() mutable {
     const CpuSet allowed = machine.cpus.allowed;

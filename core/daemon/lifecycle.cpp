@@ -253,7 +253,7 @@ Result<Lifecycle::Booked> Lifecycle::book_resize(const Holding& before, const Wo
   room_.bookings.resize(
       before.workload.key, workload.demand,
       later ? "new resources; it gets CPUs of its own when it is next made" : "new resources; the CPUs stay");
-  return Booked{{}, before.placement.withheld};
+  return Booked{{}, before.placement.withheld, {}};
 }
 
 Result<Lifecycle::Booked> Lifecycle::book_new_size(const Holding& before, const Workload& workload,
@@ -278,7 +278,7 @@ Lifecycle::Booked Lifecycle::book_move(const Holding& before, const Workload& wo
   Placement& placement = plan.decision.placement;
   if (workload.kubelet_mems.empty()) keep_memory(before, room_.placer.rules(), placement);
   placement.added = before.placement.added;
-  Booked booked{{}, placement.withheld};
+  Booked booked{{}, placement.withheld, plan.decision.reason};
   const bool stays_alone = placement.mode == Mode::kExclusive;
   const bool can_leave = stays_alone || plan.decision.within.intersects(room_.bookings.ledger().pool());
   if (before.placement.mode == Mode::kExclusive && can_leave) {
@@ -315,31 +315,30 @@ void Lifecycle::updating(const std::shared_ptr<Call>& call, const std::string& i
     call->reject(booked.error());
     return done(false);
   }
-  room_.lanes.when_all_settled(booked->in_the_way, kNeighboursTimeout,
-                               [this, call, before, withheld = booked->withheld, done](const Status& status) {
-                                 if (status) return send_update(call, before, withheld, done);
-                                 room_.bookings.restore(before,
-                                                        "the neighbours could not be moved: " + status.error().message);
-                                 call->reject({Code::kUnavailable, "topolet: " + status.error().message});
-                                 done(true);
-                               });
+  room_.lanes.when_all_settled(
+      booked->in_the_way, kNeighboursTimeout, [this, call, before, booked = *booked, done](const Status& status) {
+        if (status) return send_update(call, before, booked, done);
+        room_.bookings.restore(before, "the neighbours could not be moved: " + status.error().message);
+        call->reject({Code::kUnavailable, "topolet: " + status.error().message});
+        done(true);
+      });
 }
 
 /// The kubelet's update goes out with the ledger's CPUs appended, so that it never widens what was narrowed.
-void Lifecycle::send_update(const std::shared_ptr<Call>& call, const Holding& before, const CpuSet& withheld,
+void Lifecycle::send_update(const std::shared_ptr<Call>& call, const Holding& before, const Booked& booked,
                             Lanes::OperationDone done) {
   const Holding* holding = room_.bookings.ledger().find(before.workload.key);
   const CpusetTarget target = Bookings::target_of(holding != nullptr ? *holding : before);
   call->forward(patch_update_container_resources(target.cpus, target.mems),
-                [this, call, before, withheld, target, done = std::move(done)](const Answer& answer) {
-                  room_.loop.post([this, call, before, withheld, target, done, answer] {
+                [this, call, before, booked, target, done = std::move(done)](const Answer& answer) {
+                  room_.loop.post([this, call, before, booked, target, done, answer] {
                     const bool ok = answer.code == Code::kOk && room_.effect.check(before.container_id, target).ok();
                     const bool refused = answer.code != Code::kOk && !leaves_doubt(answer.code);
                     if (ok) room_.lanes.confirm(before.container_id, target);
                     if (refused) take_back(before, answer);
                     call->finish();
                     done(!ok);
-                    if (!refused) let_go_once_settled(before, withheld);
+                    if (!refused) let_go_once_settled(before, booked);
                   });
                 });
 }
@@ -437,19 +436,19 @@ void Lifecycle::moving(const ContainerKey& key, const PlanAnew& plan_anew, const
   if (placement == before.placement && plan->decision.within == before.within) return done(false);
   const Booked booked = book_move(before, before.workload, *std::move(plan), "re-placed");
   room_.lanes.when_all_settled(
-      booked.in_the_way, kNeighboursTimeout, [this, before, withheld = booked.withheld, done](const Status& settled) {
+      booked.in_the_way, kNeighboursTimeout, [this, before, booked, done](const Status& settled) {
         if (!settled) {
           room_.bookings.restore(before, "the neighbours could not be moved: " + settled.error().message);
         }
         done(false);
-        if (settled) let_go_once_settled(before, withheld);
+        if (settled) let_go_once_settled(before, booked);
       });
 }
 
-void Lifecycle::let_go_once_settled(const Holding& before, const CpuSet& withheld) {
+void Lifecycle::let_go_once_settled(const Holding& before, const Booked& booked) {
   const ContainerKey key = before.workload.key;
-  room_.lanes.when_settled(before.container_id, kMoveTimeout, [this, key, withheld](const Status& status) {
-    if (status) room_.bookings.let_go_of_old_cpus(key, withheld);
+  room_.lanes.when_settled(before.container_id, kMoveTimeout, [this, key, booked](const Status& status) {
+    if (status) room_.bookings.let_go_of_old_cpus(key, booked.withheld, booked.reason);
   });
 }
 

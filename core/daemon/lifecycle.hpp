@@ -61,6 +61,7 @@ class Lifecycle {
   struct Booked {
     std::vector<std::string> in_the_way;  ///< containers that must be settled first
     CpuSet withheld;                      ///< what stays withheld for it once it has left its old CPUs
+    std::string reason;
   };
   Result<Booked> book_update(const Holding& before, const UpdateRequest& update);
   Result<Booked> book_resize(const Holding& before, const Workload& workload);
@@ -68,7 +69,7 @@ class Lifecycle {
   Booked book_move(const Holding& before, const Workload& workload, Plan plan, std::string_view event);
   void updating(const std::shared_ptr<Call>& call, const std::string& id, const UpdateRequest& update,
                 const Lanes::OperationDone& done);
-  void send_update(const std::shared_ptr<Call>& call, const Holding& before, const CpuSet& withheld,
+  void send_update(const std::shared_ptr<Call>& call, const Holding& before, const Booked& booked,
                    Lanes::OperationDone done);
   Plan plan_anew(const Holding& before, const ReplacementWish& wish) const;
   std::optional<Plan> plan_without(const Holding& before, const CpuSet& allowed) const;
@@ -76,7 +77,7 @@ class Lifecycle {
   using PlanAnew = std::function<std::optional<Plan>(const Holding&)>;
   void move(const Holding& moved, PlanAnew plan);
   void moving(const ContainerKey& key, const PlanAnew& plan_anew, const Lanes::OperationDone& done);
-  void let_go_once_settled(const Holding& before, const CpuSet& withheld);
+  void let_go_once_settled(const Holding& before, const Booked& booked);
   void take_back(const Holding& before, const Answer& answer);
 
   Room& room_;

@@ -121,11 +121,10 @@ class Deciding {
     if (free >= asked + rules_.min_shared_cpus) return std::nullopt;
     return fmt::format(
         "{} asks for {} of its own: requested={}, available={} ({} free in the pool ({}), of which min-shared-cpus "
-        "keeps "
-        "{} for the others); stop an exclusive container, lower min-shared-cpus, or set when-full = share",
+        "keeps {} for the others); stop an exclusive container, or lower min-shared-cpus{}",
         name_of(request_.workload), plural(asked, "CPU"), asked,
         free > rules_.min_shared_cpus ? free - rules_.min_shared_cpus : 0, free, free_by_node(request_),
-        rules_.min_shared_cpus);
+        rules_.min_shared_cpus, request_.must_keep ? "" : ", or set when-full = share");
   }
 
   std::string nothing_fits() const {
@@ -137,7 +136,10 @@ class Deciding {
     } else {
       text += "the shared pool has no CPU left; give it some (min-shared-cpus) or stop an exclusive container";
     }
-    for (const auto& [reason, count] : decision_.verdicts.rejected) text += fmt::format("; {} ({})", reason, count);
+    for (const auto& [reason, count] : decision_.verdicts.rejected) {
+      text += "; " + reason;
+      if (count > 1) text += fmt::format(" ({} candidates)", count);
+    }
     if (!last_invalid_.empty()) text += "; " + last_invalid_;
     return text;
   }

@@ -54,6 +54,9 @@ std::int32_t add_field(AdjustAnswer& answer, Fields& fields, const char* noun, t
                         fmt::format("{} of {} and {} bytes; at most {} and {} are taken", noun, key.len, value.len,
                                     TOPOLET_ADJUST_MAX_KEY, TOPOLET_ADJUST_MAX_VALUE));
   }
+  if (!is_utf8(bytes_of(key)) || !is_utf8(bytes_of(value))) {
+    return answer.wrong(TOPOLET_INVALID, fmt::format("{} {} that is not UTF-8", noun, clean_text(key)));
+  }
   const auto is_this = [&key](const auto& field) { return field.first == bytes_of(key); };
   if (std::any_of(fields.begin(), fields.end(), is_this)) {
     return answer.wrong(TOPOLET_DUPLICATE, fmt::format("{} {} set twice", noun, clean_text(key)));

@@ -14,21 +14,15 @@
 
 #include "core/base/log.hpp"
 #include "core/base/result.hpp"
+#include "core/plugin/file_identity.hpp"
 #include "core/plugin/option_table.hpp"
 #include "core/plugin/plugin_policy.hpp"
 
+namespace boost::dll {
+class shared_library;
+}
+
 namespace topolet {
-
-/// Tells one version of a file from another.
-struct FileIdentity {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::int64_t size = 0;
-  std::int64_t changed_ns = 0;  ///< its mtime
-
-  static FileIdentity of(const std::filesystem::path& path);
-  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
-};
 
 /// A loaded library: what it says of itself, and where instances come from. Immutable.
 class PluginLibrary {
@@ -57,6 +51,8 @@ class PluginLibrary {
 
  private:
   PluginLibrary() = default;
+  /// Fills in what the library says of itself.
+  Status read(const boost::dll::shared_library& library);
 
   const topolet_plugin_entry* entry_ = nullptr;
   std::string id_;

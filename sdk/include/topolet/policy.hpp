@@ -94,6 +94,7 @@ class Set {
   friend Set operator&(Set a, const Set& b) { return a &= b; }
   friend Set operator|(Set a, const Set& b) { return a |= b; }
   friend Set operator-(Set a, const Set& b) { return a -= b; }
+  friend bool operator==(const Set& a, const Set& b) { return (a - b).empty() && (b - a).empty(); }
 
  private:
   std::vector<std::uint64_t> words_;
