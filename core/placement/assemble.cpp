@@ -8,8 +8,8 @@
 namespace topolet {
 namespace {
 
-/// CPUs that are alike behave alike: where one kind has enough, the container gets CPUs of that kind only, of the
-/// fastest such kind.
+/// CPUs that are alike behave alike: where one kind has enough of what the policies left, the container gets CPUs of
+/// that kind only, of the fastest such kind.
 CpuSet of_one_kind(const PolicyRequest& request, const CpuSet& usable) {
   const std::vector<CpuKind>& kinds = request.topology->cpu_kinds;
   if (!request.exclusive || kinds.size() < 2) return usable;
@@ -47,7 +47,7 @@ std::string nonsense(const Pick& pick, const CpuSet& offered) {
 }  // namespace
 
 Status Assembly::place(const Ranked& ranked) {
-  const CpuSet offered = of_one_kind(request_, ranked.usable);
+  const CpuSet& offered = ranked.usable;
   insisted_.clear();
   withholding_reasons_.clear();
   const Picked picked = ask_for_picks(ranked, offered);
@@ -95,6 +95,7 @@ Assembly::Picked Assembly::ask_for_picks(const Ranked& ranked, const CpuSet& off
     orderer = &voter;
     picked.order = std::move(pick->order);
   }
+  picked.usable = of_one_kind(request_, picked.usable);
   if (orderer == nullptr || picked.usable == offered) return picked;
   std::optional<Pick> anew = pick_of(*orderer, picked.usable);
   if (anew && !anew->order.empty()) picked.order = std::move(anew->order);

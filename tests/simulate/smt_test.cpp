@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <string>
 #include <utility>
@@ -25,6 +28,45 @@ Flags with(Flags more) {
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }
+
+/// Two cores of two threads, CPUs 0-3, and four of one, 4-7, which are slower.
+class HybridMachine {
+ public:
+  HybridMachine() : file_(std::filesystem::temp_directory_path() / fmt::format("topolet-hybrid-{}.xml", getpid())) {
+    std::string cores;
+    for (const auto& core : std::vector<std::vector<int>>{{0, 1}, {2, 3}, {4}, {5}, {6}, {7}}) {
+      unsigned all = 0;
+      std::string pus;
+      for (const int pu : core) {
+        all |= 1U << pu;
+        pus += object("PU", pu, 1U << pu, "");
+      }
+      cores += object("Core", core[0], all, pus);
+    }
+    const std::string node = object("NUMANode", 0, 0xff, "");
+    std::ofstream(file_) << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                            "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n"
+                         << object("Machine", 0, 0xff, object("Package", 0, 0xff, node + cores))
+                         << "<cpukind cpuset=\"0xf0\" forced_efficiency=\"0\"/>\n"
+                            "<cpukind cpuset=\"0x0f\" forced_efficiency=\"1\"/>\n</topology>\n";
+  }
+  ~HybridMachine() { std::filesystem::remove(file_); }
+  HybridMachine(const HybridMachine&) = delete;
+  HybridMachine& operator=(const HybridMachine&) = delete;
+
+  std::string file() const { return file_.string(); }
+
+ private:
+  std::string object(const char* type, int os_index, unsigned cpus, const std::string& inside) {
+    return fmt::format(
+        "<object type=\"{}\" os_index=\"{}\" cpuset=\"{:#x}\" complete_cpuset=\"{:#x}\" nodeset=\"0x1\" "
+        "complete_nodeset=\"0x1\" gp_index=\"{}\">\n{}</object>\n",
+        type, os_index, cpus, cpus, ++objects_, inside);
+  }
+
+  int objects_ = 0;
+  const std::filesystem::path file_;
+};
 
 /// A pod with one container. `milli` = 0: BestEffort; `annotations`: as in JSON, without the braces.
 Outcome run(Simulated& node, const std::string& pod, const std::string& qos, int milli,
@@ -155,6 +197,31 @@ TEST(SmtSimulated, KeepsSharedHeavyAndLightContainersApart) {
   EXPECT_EQ(run(node, "h2", "besteffort", 0, kHeavy).cpus.to_string(), "0,2,4,6");
   EXPECT_EQ(run(node, "own", "guaranteed", 1000, kHeavy).cpus.size(), 1U);
   EXPECT_EQ(cpus_of(node, "h1").to_string(), "2,4,6");
+}
+
+TEST(SmtSimulated, IsolatesOnCoresOfOneThreadForNothing) {
+  const HybridMachine machine;
+  Simulated node(machine.file(), with({}));
+  EXPECT_EQ(run(node, "fast", "guaranteed", 1000, kIsolate).withheld.to_string(), "1") << "the faster kind comes first";
+  node.apply(R"({"op":"occupy","cpus":"3"})");
+  const Outcome slow = run(node, "slow", "guaranteed", 2000, kIsolate);
+  EXPECT_EQ(slow.cpus.to_string(), "4-5");
+  EXPECT_TRUE(slow.withheld.empty());
+}
+
+TEST(SmtSimulated, FindsWholeCoresAmongSlowerOnes) {
+  const HybridMachine machine;
+  Simulated node(machine.file(), with({"--plugins.required.smt=true"}));
+  node.apply(R"({"op":"occupy","cpus":"0,2"})");
+  EXPECT_EQ(run(node, "a", "guaranteed", 2000, kIsolate).cpus.to_string(), "4-5") << "1 and 3 are beside others";
+}
+
+TEST(SmtSimulated, TakesNoTwoThreadsOfACoreOfAHybridMachine) {
+  const HybridMachine machine;
+  Simulated node(machine.file(), with({"--smt.pair=true"}));
+  EXPECT_EQ(run(node, "two", "guaranteed", 2000, kHeavy).cpus.to_string(), "0,2");
+  EXPECT_EQ(run(node, "three", "guaranteed", 3000, kHeavy).cpus.to_string(), "4-6");
+  EXPECT_EQ(run(node, "light", "guaranteed", 2000, kLight).cpus.to_string(), "1,3");
 }
 
 /// Without CPUs that come and go, an isolated container is alone on its cores from start to end, or nothing is
