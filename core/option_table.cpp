@@ -144,6 +144,12 @@ std::vector<OptionSpec> plugin_options(const std::vector<std::string>& plugins) 
          .defaults = {"open"},
          .allowed = {"open", "closed"},
          .help = "When the plugin's vote is lost: decide without it (open) or deny the container (closed)."});
+    specs.push_back({.section = "plugins",
+                     .key = "required." + plugin,
+                     .type = OptionType::kBool,
+                     .defaults = {"false"},
+                     .help = "Deny containers rather than place them without the plugin's vote, or otherwise than it "
+                             "picks."});
   }
   return specs;
 }

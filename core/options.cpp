@@ -174,7 +174,7 @@ class Judge {
       return add(setting, "'" + name + "' stands before any [section]; " + suggestion(name, names_));
     }
     if (!is_known_section(setting.section)) return;  // said of the section as a whole
-    for (const std::string prefix : {"weight.", "on-failure."}) {
+    for (const std::string prefix : {"weight.", "on-failure.", "required."}) {
       if (setting.section != "plugins" || setting.key.rfind(prefix, 0) != 0) continue;
       const std::string plugin = setting.key.substr(prefix.size());
       return add(setting, name + ": the plugin '" + plugin + "' is not enabled; add enable = " + plugin +
@@ -278,6 +278,7 @@ PluginOptions plugin_options(const po::variables_map& values, const std::string&
   options.name = plugin;
   options.weight = std::stoi(text(values, "plugins.weight." + plugin));
   options.fail_closed = text(values, "plugins.on-failure." + plugin) == "closed";
+  options.required = text(values, "plugins.required." + plugin) == "true";
   for (const OptionSpec& spec : specs) {
     if (spec.section == plugin) options.values[spec.key] = text(values, spec.name());
   }
@@ -333,6 +334,15 @@ CheckedConfig check(const RawConfig& raw, const std::vector<PluginSection>& sect
   }
   checked.mistakes = judge.take_mistakes();
   return checked;
+}
+
+std::map<std::string, std::string> options_of_others(const std::vector<PluginOptions>& all, const std::string& plugin) {
+  std::map<std::string, std::string> others;
+  for (const PluginOptions& other : all) {
+    if (other.name == plugin) continue;
+    for (const auto& [name, value] : other.values) others[other.name + '.' + name] = value;
+  }
+  return others;
 }
 
 std::vector<std::string> changed_for_restart(const RawConfig& before, const RawConfig& after) {

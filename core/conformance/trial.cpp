@@ -129,26 +129,35 @@ class Trying {
   }
 
   void pick(const RequestView& view, std::size_t candidate) {
-    CpuSet usable = usable_of(candidate);
+    const CpuSet offered = usable_of(candidate);
+    CpuSet usable = offered;
     begin("pick", TOPOLET_PICK_ID);
-    const auto pick = plugin_.pick(view, candidate, usable);
+    const auto pick = plugin_.pick(view, candidate, offered);
     std::vector<std::uint32_t> order;
-    CpuSet withheld;
     if (judge(pick)) {
-      judge_pick(*pick, usable);
+      judge_pick(*pick, offered);
       if (pick->narrow && (usable & *pick->narrow).size() >= std::max(1U, request_.exclusive_cpus)) {
         usable &= *pick->narrow;
       }
       order = pick->order;
-      withheld = pick->withhold;
     }
-    adjust(view, candidate, usable, order, withheld);
+    Placement placement;
+    placement.mode = request_.exclusive ? Mode::kExclusive : Mode::kShared;
+    placement.cpus =
+        request_.exclusive ? take_cpus(*request_.topology, usable, request_.exclusive_cpus, order) : usable;
+    begin("pick", TOPOLET_PICK_ID);
+    const auto beside = plugin_.pick(view, candidate, offered, placement.cpus);
+    if (judge(beside)) {
+      judge_pick(*beside, offered);
+      placement.withheld = beside->withhold - placement.cpus;
+    }
+    adjust(view, candidate, std::move(placement));
   }
 
   void judge_pick(const Pick& pick, const CpuSet& usable) {
     trial_.answers +=
-        fmt::format("narrow {} withhold {} order {} {}\n", pick.narrow ? pick.narrow->to_string() : "nothing",
-                    pick.withhold.to_string(), fmt::join(pick.order, ","), pick.reason);
+        fmt::format("narrow {} withhold {} order {} {} {}\n", pick.narrow ? pick.narrow->to_string() : "nothing",
+                    pick.withhold.to_string(), fmt::join(pick.order, ","), pick.reason, pick.unmet);
     if (pick.narrow) {
       inside("narrow", *pick.narrow, usable, "usable");
       if (!pick.narrow->intersects(usable)) {
@@ -169,13 +178,8 @@ class Trying {
            fmt::format("{} of {}: {} are not in it", what, words(said), words(said - bound)));
   }
 
-  void adjust(const RequestView& view, std::size_t candidate, const CpuSet& usable,
-              const std::vector<std::uint32_t>& order, const CpuSet& withheld) {
-    Chosen chosen{candidate, {}, memory_open_to(request_)};
-    chosen.placement.mode = request_.exclusive ? Mode::kExclusive : Mode::kShared;
-    chosen.placement.cpus =
-        request_.exclusive ? take_cpus(*request_.topology, usable, request_.exclusive_cpus, order) : usable;
-    chosen.placement.withheld = withheld - chosen.placement.cpus;
+  void adjust(const RequestView& view, std::size_t candidate, Placement placement) {
+    const Chosen chosen{candidate, std::move(placement), memory_open_to(request_)};
     begin("adjust", TOPOLET_ADJUST_ID);
     const auto adjustment = plugin_.adjust(view, chosen);
     if (!judge(adjustment)) return;

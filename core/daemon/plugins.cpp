@@ -125,18 +125,20 @@ Result<Plugins::Seats> Plugins::make_seats(const Setup& setup, Past past) const 
     if (library == setup.plugins.libraries.end()) {
       return Error{Code::kNotFound, fmt::format("plugin {} is enabled but was not loaded", options.name)};
     }
-    Result<Seat> seat = make_seat(*library, options, past);
+    const auto others = options_of_others(setup.config.options.plugins, options.name);
+    Result<Seat> seat = make_seat(*library, options, others, past);
     if (!seat) return seat.error();
     seats.push_back(*std::move(seat));
   }
   return seats;
 }
 
-Result<Plugins::Seat> Plugins::make_seat(const PluginLibrary& library, const PluginOptions& options, Past past) const {
+Result<Plugins::Seat> Plugins::make_seat(const PluginLibrary& library, const PluginOptions& options,
+                                         const std::map<std::string, std::string>& others, Past past) const {
   if (past == Past::kCounts && !crashes_.quarantine(library.id()).empty() && crashes_.crashed_at_start(library.id())) {
     return make_empty_seat(library, options);
   }
-  auto policy = make_policy(library, options);
+  auto policy = make_policy(library, options, others);
   if (!policy) return policy.error();
   log_->info("plugin {} {} from {}", library.id(), library.version(), library.path().string());
   std::vector<std::string> capabilities = (*policy)->capabilities();
@@ -148,15 +150,15 @@ Plugins::Seat Plugins::make_empty_seat(std::optional<PluginLibrary> library, con
   return Seat{options, std::move(library), std::make_shared<NotStarted>(options.name), {}, false};
 }
 
-Result<std::shared_ptr<PluginPolicy>> Plugins::make_policy(const PluginLibrary& library,
-                                                           const PluginOptions& options) const {
+Result<std::shared_ptr<PluginPolicy>> Plugins::make_policy(const PluginLibrary& library, const PluginOptions& options,
+                                                           const std::map<std::string, std::string>& others) const {
   const std::string& id = library.id();
   if (const auto stuck = control_.stuck_in(id)) {
     return Error{Code::kFailedPrecondition, fmt::format("plugin {}: {}", id, stuck_words(*stuck))};
   }
   const auto created = std::make_shared<std::optional<Result<std::shared_ptr<PluginPolicy>>>>();
-  const Status back = control_.run(id, "create", [created, library, options, log = log_, state = state_] {
-    created->emplace(library.create({options.values.begin(), options.values.end()}, log, state));
+  const Status back = control_.run(id, "create", [created, library, options, others, log = log_, state = state_] {
+    created->emplace(library.create({options.values.begin(), options.values.end()}, log, state, others));
   });
   if (!back) return back.error();
   if (!created->has_value()) return Error{Code::kInternal, fmt::format("plugin {}: create failed; see the log", id)};
@@ -185,7 +187,8 @@ Plugins::Seats Plugins::seats() const {
 std::vector<Voter> Plugins::voters() const {
   MutexLock lock(mutex_);
   std::vector<Voter> voters;
-  for (const Seat& seat : seats_) voters.push_back({seat.policy, seat.options.weight, seat.options.fail_closed});
+  for (const Seat& seat : seats_)
+    voters.push_back({seat.policy, seat.options.weight, seat.options.fail_closed, seat.options.required});
   return voters;
 }
 
@@ -233,6 +236,7 @@ void Plugins::describe(ListPluginsResponse& response) const {
     for (const std::string& capability : seat.capabilities) plugin.add_capabilities(capability);
     plugin.set_weight(seat.options.weight);
     plugin.set_on_failure(seat.options.fail_closed ? "closed" : "open");
+    plugin.set_required(seat.options.required);
     const auto state = find_by_id(states, id, [](const PluginState& one) -> const std::string& { return one.name; });
     describe_state(plugin, state == states.end() ? PluginState() : *state);
     if (const auto stuck = control_.stuck_in(id)) {

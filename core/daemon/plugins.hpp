@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,9 +92,11 @@ class Plugins {
 
   std::vector<Voter> voters() const TOPOLET_EXCLUDES(mutex_);
   Result<Seats> make_seats(const Setup& setup, Past past) const;
-  Result<Seat> make_seat(const PluginLibrary& library, const PluginOptions& options, Past past) const;
+  Result<Seat> make_seat(const PluginLibrary& library, const PluginOptions& options,
+                         const std::map<std::string, std::string>& others, Past past) const;
   Seat make_empty_seat(std::optional<PluginLibrary> library, const PluginOptions& options) const;
-  Result<std::shared_ptr<PluginPolicy>> make_policy(const PluginLibrary& library, const PluginOptions& options) const;
+  Result<std::shared_ptr<PluginPolicy>> make_policy(const PluginLibrary& library, const PluginOptions& options,
+                                                    const std::map<std::string, std::string>& others) const;
   void apply(const std::string& id, Past past);
   Status forgive(const std::string& id);
   Seats seats() const TOPOLET_EXCLUDES(mutex_);

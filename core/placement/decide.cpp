@@ -180,7 +180,7 @@ class Deciding {
     if (votes_.denial()) return deny(*votes_.denial());
     decision_.unpinned = votes_.nobody_answered();
     decision_.nodes = request_.candidates[ranked.position].nodes;
-    decision_.reason = reason_for(ranked) + adjusted;
+    decision_.reason = reason_for(ranked) + assembly_.withholding_reasons() + adjusted;
     auto& best = decision_.verdicts.best;
     const std::string nodes = decision_.nodes.to_string();
     const auto won = std::find_if(best.begin(), best.end(),
@@ -252,6 +252,11 @@ class Deciding {
 };
 
 }  // namespace
+
+Result<Pick> Policy::pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                                 const CpuSet& /*chosen*/) {
+  return pick(request, candidate, usable);
+}
 
 Result<Adjustment> Policy::adjust(const PolicyRequest& /*request*/, const Chosen& /*chosen*/) { return Adjustment(); }
 

@@ -136,6 +136,13 @@ std::int32_t PickAnswer::set_reason(topolet_str reason) {
   return TOPOLET_OK;
 }
 
+std::int32_t PickAnswer::set_unmet(topolet_str what) {
+  if (given_up) return TOPOLET_LATE;
+  if (what.ptr == nullptr || what.len == 0) return wrong(TOPOLET_INVALID, "something unmet without a word");
+  pick.unmet = clean_text(what);
+  return TOPOLET_OK;
+}
+
 std::int32_t AdjustAnswer::set_mems(topolet_set nodes) {
   const std::int32_t status = check_set(*this, nodes, "mems", adjustment.mems.has_value());
   if (status == TOPOLET_OK) adjustment.mems = to_set<NodeSet>(nodes);
@@ -216,6 +223,9 @@ topolet_pick_sink sink_into(PickAnswer& answer) {
   };
   sink.reason = [](const topolet_pick_sink* to, topolet_str reason) {
     return answer_of<PickAnswer>(to).set_reason(reason);
+  };
+  sink.unmet = [](const topolet_pick_sink* to, topolet_str what) {
+    return answer_of<PickAnswer>(to).set_unmet(what);  //
   };
   sink.error = [](const topolet_pick_sink* to, topolet_str message) {
     return answer_of<PickAnswer>(to).set_error(message);

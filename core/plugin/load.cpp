@@ -177,14 +177,17 @@ bool PluginLibrary::file_has_changed() const { return FileIdentity::of(path_) !=
 
 Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
     const std::vector<std::pair<std::string, std::string>>& values, std::shared_ptr<Log> log,
-    std::shared_ptr<StateStore> state) const {
+    std::shared_ptr<StateStore> state, const std::map<std::string, std::string>& others) const {
   auto options = complete(options_, values);
   if (!options) return refuse(id_, options.error());
   std::vector<topolet_kv> views;
   for (const auto& [name, value] : *options) views.push_back({view_of(name), view_of(value)});
+  std::vector<topolet_kv> other_views;
+  for (const auto& [name, value] : others) other_views.push_back({view_of(name), view_of(value)});
 
   auto host = std::make_unique<PluginHost>(id_, std::move(log), std::move(state));
-  const topolet_create_request request{sizeof(request), 0, host->view(), {views.data(), views.size()}};
+  const topolet_create_request request{
+      sizeof(request), 0, host->view(), {views.data(), views.size()}, {other_views.data(), other_views.size()}};
   Creation creation;
   const topolet_error_sink sink{sizeof(sink), 0, &creation, &Creation::set_error};
   const topolet_instance* instance = nullptr;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -42,10 +43,11 @@ class PluginLibrary {
 
   /// Makes an instance. `values`: option name → value; options left out get their default.
   /// INVALID_ARGUMENT for an unknown option or a bad value; INTERNAL when the plugin's create() fails, with its reason.
-  /// `state`: where it keeps values; without, the plugin is told that there is none.
+  /// `state`: where it keeps values; without, the plugin is told that there is none. `others`: what other plugins are
+  /// made with, by "PLUGIN.OPTION".
   Result<std::shared_ptr<PluginPolicy>> create(const std::vector<std::pair<std::string, std::string>>& values,
-                                               std::shared_ptr<Log> log,
-                                               std::shared_ptr<StateStore> state = nullptr) const;
+                                               std::shared_ptr<Log> log, std::shared_ptr<StateStore> state = nullptr,
+                                               const std::map<std::string, std::string>& others = {}) const;
 
  private:
   PluginLibrary() = default;

@@ -125,6 +125,11 @@ Result<Pick> PluginPolicy::pick(const PolicyRequest& request, std::size_t candid
   return pick(RequestView(request, std::make_shared<const TopologyView>(request.topology)), candidate, usable);
 }
 
+Result<Pick> PluginPolicy::pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                                       const CpuSet& chosen) {
+  return pick(RequestView(request, std::make_shared<const TopologyView>(request.topology)), candidate, usable, chosen);
+}
+
 Result<Adjustment> PluginPolicy::adjust(const PolicyRequest& request, const Chosen& chosen) {
   return adjust(RequestView(request, std::make_shared<const TopologyView>(request.topology)), chosen);
 }
@@ -140,13 +145,14 @@ Result<std::vector<Verdict>> PluginPolicy::score(const RequestView& request) {
   return std::move(answer.verdicts);
 }
 
-Result<Pick> PluginPolicy::pick(const RequestView& request, std::size_t candidate, const CpuSet& usable) {
+Result<Pick> PluginPolicy::pick(const RequestView& request, std::size_t candidate, const CpuSet& usable,
+                                const CpuSet& chosen) {
   PickAnswer answer{{host_->given_up()}};
   if (pick_ == nullptr) return std::move(answer.pick);
   host_->given_up() = false;
   const topolet_pick_sink sink = sink_into(answer);
   const topolet_pick_request pick_request{sizeof(topolet_pick_request), static_cast<std::uint32_t>(candidate),
-                                          &request.view(), view_of(usable)};
+                                          &request.view(), view_of(usable), view_of(chosen)};
   const Status asked = ask(name_, "pick", answer, [&] { return pick_->pick(instance_, &pick_request, &sink); });
   if (!asked) return asked.error();
   return std::move(answer.pick);

@@ -312,6 +312,14 @@ class PolicyThread::GuardedPolicy final : public Policy {
     });
   }
 
+  Result<Pick> pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                           const CpuSet& chosen) override {
+    return ask<Pick>("pick", [&] {
+      return plugin_ != nullptr ? plugin_->pick(view(request), candidate, usable, chosen)
+                                : policy_->pick_beside(request, candidate, usable, chosen);
+    });
+  }
+
   Result<Adjustment> adjust(const PolicyRequest& request, const Chosen& chosen) override {
     return ask<Adjustment>("adjust", [&] {
       return plugin_ != nullptr ? plugin_->adjust(view(request), chosen) : policy_->adjust(request, chosen);

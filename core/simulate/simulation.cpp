@@ -133,9 +133,10 @@ Status Simulation::start() {
     const auto library = std::find_if(libraries.begin(), libraries.end(),
                                       [&](const PluginLibrary& loaded) { return loaded.id() == options.name; });
     if (library == libraries.end()) continue;
-    auto policy = library->create({options.values.begin(), options.values.end()}, log_, state);
+    auto policy = library->create({options.values.begin(), options.values.end()}, log_, state,
+                                  options_of_others(setup_.config.options.plugins, options.name));
     if (!policy) return policy.error();
-    voters_.push_back({*policy, options.weight, options.fail_closed});
+    voters_.push_back({*policy, options.weight, options.fail_closed, options.required});
   }
   auto loop = std::make_unique<DrivenLoop>();
   loop_ = loop.get();

@@ -75,7 +75,7 @@ TEST(Options, AreReadFromTheFile) {
       "reserved-namespaces = a\nreserved-namespaces = b\nwhen-full = share\npending-timeout = 1m30s\ndeadline-ms = 7\n"
       "plugin-timeout = 3s\n"
       "handlers = youki\n"
-      "[plugins]\nenable = numa\nweight.numa = 3\non-failure.numa = closed\n"
+      "[plugins]\nenable = numa\nweight.numa = 3\non-failure.numa = closed\nrequired.numa = true\n"
       "[numa]\npolicy = restricted\n",
       {}, kNuma);
   EXPECT_EQ(options.daemon.listen, "/l.sock");
@@ -106,8 +106,15 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.plugins[0].name, "numa");
   EXPECT_EQ(options.plugins[0].weight, 3);
   EXPECT_TRUE(options.plugins[0].fail_closed);
+  EXPECT_TRUE(options.plugins[0].required);
   EXPECT_EQ(options.plugins[0].values,
             (std::map<std::string, std::string>{{"policy", "restricted"}, {"strict", "false"}, {"width", "2"}}));
+}
+
+TEST(Options, ShowEveryPluginWhatTheOthersAreMadeWith) {
+  const std::vector<PluginOptions> all = {{"a", 1, false, false, {{"x", "1"}}}, {"b", 1, false, false, {{"y", "2"}}}};
+  EXPECT_EQ(options_of_others(all, "a"), (std::map<std::string, std::string>{{"b.y", "2"}}));
+  EXPECT_EQ(options_of_others(all, "b"), (std::map<std::string, std::string>{{"a.x", "1"}}));
 }
 
 TEST(Options, KnowWhoGetsCpusOfItsOwnAndThatNoAnnotationMayBeUsed) {

@@ -24,6 +24,7 @@ struct Picked {
   Set narrow, withhold;
   std::vector<std::uint32_t> order;
   std::string reason;
+  std::string unmet;
 };
 
 struct Adjusted {
@@ -128,6 +129,11 @@ struct PickAnswer : Answer<Picked> {
     if (twice == sorted.end()) return TOPOLET_OK;
     return refuse(TOPOLET_DUPLICATE, "order names CPU " + std::to_string(*twice) + " twice");
   }
+  std::int32_t set_unmet(topolet_str what) {
+    if (what.len == 0) return refuse(TOPOLET_INVALID, "something unmet without a word");
+    value.unmet = text(what);
+    return TOPOLET_OK;
+  }
 };
 
 struct AdjustAnswer : Answer<Adjusted> {
@@ -203,6 +209,7 @@ inline topolet_pick_sink sink_into(PickAnswer& answer) {
     return answer_of<PickAnswer>(to).set_order(cpus, count);
   };
   sink.reason = &keep_reason<PickAnswer, topolet_pick_sink>;
+  sink.unmet = [](const topolet_pick_sink* to, topolet_str what) { return answer_of<PickAnswer>(to).set_unmet(what); };
   return sink;
 }
 

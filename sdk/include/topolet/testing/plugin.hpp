@@ -83,8 +83,9 @@ class Plugin {
  public:
   using Values = std::vector<std::pair<std::string, std::string>>;
 
-  /// Options left out get their default. `host` must outlive it.
-  Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}) : host_(host) {
+  /// Options left out get their default. `others`: of other plugins, by "ID.OPTION". `host` must outlive it.
+  Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}, const Values& others = {})
+      : host_(host) {
     std::vector<topolet_kv> options;
     std::size_t used = 0;
     for (const topolet_option& option : Array<topolet_option>(entry.options, entry.option_count, entry.option_stride)) {
@@ -96,7 +97,10 @@ class Plugin {
       }
     }
     if (used != values.size()) throw std::invalid_argument("an option that is not in the plugin's table");
-    const topolet_create_request request{sizeof(request), 0, host.view(), {options.data(), options.size()}};
+    std::vector<topolet_kv> of_others;
+    for (const auto& [name, value] : others) of_others.push_back({borrow(name), borrow(value)});
+    const topolet_create_request request{
+        sizeof(request), 0, host.view(), {options.data(), options.size()}, {of_others.data(), of_others.size()}};
     std::string why = "no reason given";
     const topolet_error_sink sink{sizeof(sink), 0, &why, [](const topolet_error_sink* to, topolet_str message) {
                                     *static_cast<std::string*>(to->context) = text(message);
@@ -123,12 +127,13 @@ class Plugin {
     return finish(answer, score.score(instance_, &request.view(), &sink));
   }
 
-  Picked pick(const Request& request, std::size_t candidate) {
+  /// `chosen`: the CPUs that the container is going to get; empty while that is asked for.
+  Picked pick(const Request& request, std::size_t candidate, const Set& chosen = {}) {
     sinks::PickAnswer answer;
     answer.usable = candidates(request.view())[candidate].free;
     const topolet_pick_sink sink = sinks::sink_into(answer);
     const topolet_pick_request asked{sizeof(asked), static_cast<std::uint32_t>(candidate), &request.view(),
-                                     candidates(request.view())[candidate].free};
+                                     candidates(request.view())[candidate].free, chosen.view()};
     return finish(answer, capability<topolet_pick>(TOPOLET_PICK_ID).pick(instance_, &asked, &sink));
   }
 
