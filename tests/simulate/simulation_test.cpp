@@ -204,6 +204,15 @@ TEST(Simulation, BlamesThePoolOnlyIfItIsEmpty) {
   EXPECT_THAT(denied.reason, HasSubstr("no place for default/web/main: numa: annotation topolet.io/numa-policy is"));
 }
 
+TEST(Simulation, FindsFreeNodesAmongManyThatAreEquallyFar) {
+  for (const char* taken : {"0-3", "0,32,64,96,128,160", "0,16,48,64,96,112,144,160"}) {
+    Simulated node("numa:12 core:8 pu:2", {"--plugins.enable=numa", "--numa.policy=restricted"});
+    node.apply(std::string(R"({"op":"occupy","cpus":")") + taken + "\"}");
+    const Outcome big = node.guaranteed("big", 32);
+    EXPECT_EQ(big.outcome, "placed") << taken << ": " << big.reason;
+  }
+}
+
 TEST(Simulation, GivesBackWhatTheRuntimeRefused) {
   Simulated node(kTwoNodes);
   node.apply(R"({"op":"runtime","next":"refuse"})");
