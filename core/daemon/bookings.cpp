@@ -136,6 +136,7 @@ std::vector<std::string> Bookings::place(const Workload& workload, const Decisio
   row.reason = decision.reason;
   row.verdicts = decision.verdicts;
   denied_.erase(workload.key);
+  homes_.erase(workload.key);
   std::vector<std::string> in_the_way = book(std::move(holding), std::move(row));
   tell(event == "resized" ? Happening::Kind::kResized : Happening::Kind::kMoved, workload.key);
   return in_the_way;
@@ -361,6 +362,32 @@ void Bookings::release(const ContainerKey& key, const std::string& cause) {
   end(holding, cause);
   if (!holding.container_id.empty()) lanes_.close(holding.container_id);
   propagate(moved, pool_before);
+  homes_.erase(key);
+  send_home();
+}
+
+void Bookings::remember_home(const ContainerKey& key, Home home) { homes_[key] = std::move(home); }
+
+void Bookings::send_home() {
+  std::vector<ContainerKey> back;
+  for (const auto& [key, home] : homes_) {
+    const Holding* holding = ledger_.find(key);
+    if (holding == nullptr) continue;
+    const bool reserved = holding->placement.mode == Mode::kReserved;
+    if (home.within.intersects(reserved ? ledger_.pool() | ledger_.rules().reserved : ledger_.pool())) {
+      back.push_back(key);
+    }
+  }
+  for (const ContainerKey& key : back) {
+    const Home home = homes_[key];
+    const Holding before = *ledger_.find(key);
+    Decision decision;
+    decision.placement = before.placement;
+    decision.within = home.within;
+    decision.nodes = home.nodes;
+    decision.reason = "CPUs that it had to leave are free again: it goes back to " + home.within.to_string();
+    place(before.workload, decision, "re-placed");
+  }
 }
 
 void Bookings::end(const Holding& holding, const std::string& cause) {

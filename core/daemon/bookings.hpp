@@ -50,6 +50,12 @@ class Bookings {
   /// The same for a container that the runtime has already, as it is or as it is to be.
   std::vector<std::string> place_bound(const Workload& workload, const Decision& decision, std::string_view event,
                                        const ContainerInfo& container);
+  /// Where a container that had to leave all it may use goes back to once somebody gives some of that back.
+  struct Home {
+    CpuSet within;
+    NodeSet nodes;
+  };
+  void remember_home(const ContainerKey& key, Home home);
   /// Ends the withholding of CPUs that a container has left by now. `why` it was moved.
   void let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld, const std::string& why);
   /// Puts a holding back as it was before a change that the runtime refused.
@@ -93,6 +99,7 @@ class Bookings {
   DecidedRow row_for(const Workload& workload, std::string_view event) const;
   std::vector<std::string> book(Holding holding, DecidedRow row);
   void remember(const Holding& holding);
+  void send_home();
   void end(const Holding& holding, const std::string& cause);
   void add_outcome(const Holding& holding, const char* state, const Answer& answer);
   void propagate(const std::vector<ContainerKey>& moved, const CpuSet& pool_before);
@@ -111,6 +118,7 @@ class Bookings {
     DecisionCell decision;
   };
   std::map<ContainerKey, Denied> denied_;
+  std::map<ContainerKey, Home> homes_;
   std::map<std::pair<std::string, std::string>, Placement> last_;  ///< by pod uid and container name
 };
 

@@ -31,7 +31,11 @@ Plan plan_over_holds(Room& room, const Workload& workload, const Placer::Terms& 
 }
 
 void book_moves(Room& room, const Plan& plan) {
-  for (const Move& move : plan.moves) room.bookings.place(move.workload, move.decision, "re-placed");
+  for (const Move& move : plan.moves) {
+    const CpuSet left = room.bookings.ledger().find(move.workload.key)->within;
+    room.bookings.place(move.workload, move.decision, "re-placed");
+    room.bookings.remember_home(move.workload.key, {left, room.placer.topology()->nodes_of(left)});
+  }
 }
 
 void expire_holds(Room& room) {

@@ -13,9 +13,9 @@ namespace topolet {
 inline constexpr std::size_t kExactNodes = 8;
 
 /// Candidates for CPUs out of `allowed`: every domain; up to kExactNodes CPU nodes every combination of them, above
-/// that each node with its k nearest neighbours, for k up to 7 and then in growing steps. The machine, which also holds
-/// the allowed CPUs that no node covers, is the last. Nodes without allowed CPUs are in none. Empty only if `allowed`
-/// is. Does not depend on a workload: made once per topology.
+/// that each node with its k nearest neighbours, for k up to 7 and then, for every few nodes, in growing steps. The
+/// machine, which also holds the allowed CPUs that no node covers, is the last. Nodes without allowed CPUs are in none.
+/// Empty only if `allowed` is. Does not depend on a workload: made once per topology.
 std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& allowed);
 
 /// Where not every combination is a candidate, adds the fewest nodes that together have `count` of the `free` CPUs, the

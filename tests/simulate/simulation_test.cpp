@@ -213,6 +213,17 @@ TEST(Simulation, FindsFreeNodesAmongManyThatAreEquallyFar) {
   }
 }
 
+TEST(Simulation, SendsBackWhoHadToLeaveOnceThereIsRoom) {
+  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  EXPECT_EQ(node.burstable("web", 1000).cpus.to_string(), "0-7");
+  const Outcome big = node.guaranteed("big", 15);
+  ASSERT_THAT(big.changed, SizeIs(1));
+  EXPECT_EQ(big.changed[0].cpus.to_string(), "15");
+  const Outcome stopped = node.apply(R"({"op":"stop","pod":"big","container":"main"})");
+  ASSERT_THAT(stopped.changed, SizeIs(1));
+  EXPECT_EQ(stopped.changed[0].cpus.to_string(), "0-7");
+}
+
 TEST(Simulation, GivesBackWhatTheRuntimeRefused) {
   Simulated node(kTwoNodes);
   node.apply(R"({"op":"runtime","next":"refuse"})");
