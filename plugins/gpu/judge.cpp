@@ -62,6 +62,7 @@ class Bench {
       devices_.push_back({device.spot, std::move(homes)});
     }
     for (const Placed& one : devices_) {
+      measure(one);
       for (const Placed& other : devices_) tiers_.push_back(closeness(topology_, nodes_, one.spot, other.spot));
     }
     for (const std::string& why : sought.unknown) notes_.push_back(why);
@@ -77,7 +78,7 @@ class Bench {
     standing.in_package = true;
     std::vector<std::size_t> local;
     for (std::size_t i = 0; i < devices_.size(); ++i) {
-      const std::uint32_t distance = distance_to(devices_[i], reached);
+      const std::uint32_t distance = distance_to(i, reached);
       standing.nearness += nearness_at(distance) / static_cast<double>(devices_.size());
       if (distance == 0) {
         for (const std::size_t other : local) {
@@ -88,12 +89,12 @@ class Bench {
       }
       standing.nearest = standing.farthest == 0 ? distance : std::min(standing.nearest, distance);
       standing.farthest = std::max(standing.farthest, distance);
-      standing.in_package = standing.in_package && is_in_package(devices_[i], reached);
+      standing.in_package = standing.in_package && is_in_package(i, reached);
     }
     standing.local = local.size();
     standing.is_cut = reached.size() < nodes.size();
     const auto idle = std::count_if(nodes.begin(), nodes.end(), [&](std::uint32_t node) {
-      return std::none_of(local.begin(), local.end(), [&](std::size_t i) { return is_home(devices_[i], node); });
+      return std::none_of(local.begin(), local.end(), [&](std::size_t i) { return way(i, node).is_home; });
     });
     standing.spread = nodes.empty() ? 1 : static_cast<double>(idle) / static_cast<double>(nodes.size());
     return standing;
@@ -101,8 +102,10 @@ class Bench {
 
   /// However few CPUs there are.
   bool misses_one(const Nodes& nodes) const {
-    return std::any_of(devices_.begin(), devices_.end(),
-                       [&](const Placed& device) { return distance_to(device, nodes) != 0; });
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (distance_to(i, nodes) != 0) return true;
+    }
+    return false;
   }
 
   std::string text(const std::string& where, const Standing& standing) const {
@@ -167,71 +170,100 @@ class Bench {
 
   static constexpr std::uint32_t kUnknownDistance = std::numeric_limits<std::uint32_t>::max();
 
-  static bool is_home(const Placed& device, std::uint32_t node) {
-    return std::find(device.homes.begin(), device.homes.end(), node) != device.homes.end();
+  struct Way {
+    std::uint32_t distance = kUnknownDistance;
+    bool in_package = false;
+    bool is_home = false;
+  };
+
+  void measure(const Placed& device) {
+    for (std::uint32_t node = 0; node < topology_.node_count; ++node) {
+      Way way;
+      for (const std::uint32_t home : device.homes) {
+        way.distance = std::min(way.distance, std::max(nodes_.distance(node, home), 1U));
+        way.in_package = way.in_package || nodes_.share_a_package(node, home);
+        way.is_home = way.is_home || node == home;
+      }
+      ways_.push_back(way);
+    }
   }
 
-  /// As many of the nodes as the container has CPUs for: those that are local to the most devices.
+  const Way& way(std::size_t device, std::uint32_t node) const { return ways_[device * topology_.node_count + node]; }
+
+  /// As many of the nodes as the container has CPUs for: each time the one that brings the devices nearest.
   Nodes within_reach(const Nodes& nodes) const {
     if (request_.exclusive == 0 || nodes.size() <= request_.exclusive_cpus) return nodes;
+    std::vector<double> reached_nearness(devices_.size(), 0);
     Nodes reached;
     Nodes rest = nodes;
     while (reached.size() < request_.exclusive_cpus) {
-      const auto best = std::max_element(rest.begin(), rest.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return nearness_with(reached, a) < nearness_with(reached, b);
-      });
+      auto best = rest.begin();
+      double most = -1;
+      for (auto node = rest.begin(); node != rest.end(); ++node) {
+        double sum = 0;
+        for (std::size_t i = 0; i < devices_.size(); ++i) sum += std::max(reached_nearness[i], nearness_to(i, *node));
+        if (sum > most) best = node, most = sum;
+      }
+      for (std::size_t i = 0; i < devices_.size(); ++i) {
+        reached_nearness[i] = std::max(reached_nearness[i], nearness_to(i, *best));
+      }
       reached.push_back(*best);
       rest.erase(best);
     }
     return reached;
   }
 
-  double nearness_with(Nodes nodes, std::uint32_t more) const {
-    nodes.push_back(more);
-    double sum = 0;
-    for (const Placed& device : devices_) sum += nearness_at(distance_to(device, nodes));
-    return sum;
+  double nearness_to(std::size_t device, std::uint32_t node) const {
+    return way(device, node).is_home ? 1 : nearness_at(way(device, node).distance);
   }
 
-  /// 0: local. Remote memory at 20 is worth half of what is local, at 40 a quarter; never as much.
-  std::uint32_t distance_to(const Placed& device, const Nodes& nodes) const {
+  /// 0: local.
+  std::uint32_t distance_to(std::size_t device, const Nodes& nodes) const {
     std::uint32_t least = kUnknownDistance;
     for (const std::uint32_t node : nodes) {
-      if (is_home(device, node)) return 0;
-      for (const std::uint32_t home : device.homes) least = std::min(least, nodes_.distance(node, home));
+      if (way(device, node).is_home) return 0;
+      least = std::min(least, way(device, node).distance);
     }
-    return std::max(least, 1U);
+    return least;
   }
 
+  /// What is remote at 20 is worth half of what is local, at 40 a quarter; never as much.
   static double nearness_at(std::uint32_t distance) {
     if (distance == 0) return 1;
     return distance == kUnknownDistance ? 0 : std::min(0.9, 10.0 / distance);
   }
 
-  bool is_in_package(const Placed& device, const Nodes& nodes) const {
-    return std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t node) {
-      return std::any_of(device.homes.begin(), device.homes.end(),
-                         [&](std::uint32_t home) { return nodes_.share_a_package(node, home); });
-    });
+  bool is_in_package(std::size_t device, const Nodes& nodes) const {
+    return std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t node) { return way(device, node).in_package; });
   }
 
   /// Homes of devices that are in the candidate, but full.
   sdk::Set without_free_cpus(const topolet_candidate& candidate, const Nodes& usable) const {
     sdk::Set full;
+    if (usable.size() == sdk::size_of(candidate.nodes)) return full;
     for (const std::uint32_t node : nodes_.positions()) {
       const bool is_in = topolet_set_has(candidate.nodes, nodes_.os_index(node)) != 0;
-      const bool is_usable = std::find(usable.begin(), usable.end(), node) != usable.end();
-      const bool matters =
-          std::any_of(devices_.begin(), devices_.end(), [node](const Placed& device) { return is_home(device, node); });
-      if (is_in && !is_usable && matters) full.insert(nodes_.os_index(node));
+      if (is_in && !is_one_of(usable, node) && is_home_of_any(node)) full.insert(nodes_.os_index(node));
     }
     return full;
+  }
+
+  static bool is_one_of(const Nodes& nodes, std::uint32_t node) {
+    return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+  }
+
+  bool is_home_of_any(std::uint32_t node) const {
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (way(i, node).is_home) return true;
+    }
+    return false;
   }
 
   const topolet_request& request_;
   const topolet_topology& topology_;
   const CpuNodes nodes_;
   std::vector<Placed> devices_;
+  std::vector<Way> ways_;         ///< of each device to each node
   std::vector<Closeness> tiers_;  ///< of each pair of devices
   std::string_view noun_;
   std::vector<std::string> placeless_;
