@@ -144,6 +144,11 @@ std::string_view noun_of(const topolet_topology& topology, const Spot& spot) {
   return base == kDisplay || is_accelerator(topology, spot) ? "GPU" : "device";
 }
 
+std::string nodes_text(const sdk::Set& nodes) {
+  if (nodes.empty()) return "CPUs without a node";
+  return (nodes.size() == 1 ? "node " : "nodes ") + nodes.to_string();
+}
+
 CpuNodes::CpuNodes(const topolet_topology& topology)
     : topology_(topology), packages_(topology.node_count, TOPOLET_NONE) {
   for (std::uint32_t i = 0; i < topology.node_count; ++i) {
