@@ -4,13 +4,19 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/base/clock.hpp"
 #include "core/base/log.hpp"
 #include "core/daemon/daemon.hpp"
 #include "core/daemon/setup.hpp"
 #include "core/options.hpp"
+#include "core/plugin/control_thread.hpp"
+#include "core/plugin/crash_log.hpp"
+#include "core/plugin/crash_mark.hpp"
 
 namespace topolet {
 namespace {
@@ -18,6 +24,7 @@ namespace {
 constexpr int kFine = 0;
 constexpr int kFailed = 1;
 constexpr int kWrongUse = 2;
+constexpr int kNowhere = -1;
 
 /// True if nothing is wrong.
 bool report_mistakes(const Setup& setup) {
@@ -27,11 +34,13 @@ bool report_mistakes(const Setup& setup) {
 }
 
 int print_help(const RawConfig& raw) {
+  stamp_crashes_to(kNowhere);
   fmt::print("{}", help_text(sections_of(make_setup(raw).plugins)));
   return kFine;
 }
 
 int check_config(const RawConfig& raw) {
+  stamp_crashes_to(kNowhere);
   const Setup setup = make_setup(raw);
   if (!report_mistakes(setup)) return kFailed;
   fmt::print("the configuration is fine\n");
@@ -57,26 +66,56 @@ void wait_for_end(const sigset_t& signals, Daemon& daemon) {
   }
 }
 
-int serve(const RawConfig& raw, const std::vector<std::string>& arguments) {
-  const Setup setup = make_setup(raw);
-  if (!report_mistakes(setup)) return kWrongUse;
-  const sigset_t signals = block_signals();
-  const auto log = make_stderr_log();
-  if (Status set = set_level(*log, setup.config.options.daemon.log_level); !set) {
-    fmt::print(stderr, "{}\n", set.error().message);
-    return kWrongUse;
+int cannot_start(const Error& why) {
+  fmt::print(stderr, "topoletd cannot start: {}\n", why.message);
+  return kFailed;
+}
+
+/// Before any plugin is loaded, as its constructors may be what crashes.
+Result<std::unique_ptr<CrashLog>> open_crash_log(const std::filesystem::path& state_dir, Log& log) {
+  auto opened = CrashLog::open(state_dir / "plugin-crashes", Clock().wall().count());
+  if (!opened) return opened;
+  for (const Crash& crash : (*opened)->news()) {
+    log.error("topoletd ended by {} in {} of plugin {}; {} such crashes in {} minutes and it is not asked any more",
+              crash.signal, call_for_people(crash.call), crash.plugin, CrashLog::kStrikes, CrashLog::kWindow.count());
   }
-  auto daemon = Daemon::start(
-      setup, [arguments] { return read_raw(arguments); }, log);
-  if (!daemon) {
-    fmt::print(stderr, "topoletd cannot start: {}\n", daemon.error().message);
-    return kFailed;
-  }
+  stamp_crashes_to((*opened)->fd());
+  return opened;
+}
+
+int serve_until_end(const Setup& setup, const sigset_t& signals, const Daemon::Surroundings& surroundings) {
+  auto daemon = Daemon::start(setup, surroundings);
+  if (!daemon) return cannot_start(daemon.error());
   wait_for_end(signals, **daemon);
-  log->info("stopping; containers stay where they are");
+  surroundings.log->info("stopping; containers stay where they are");
   (*daemon)->stop();
   if ((*daemon)->must_exit_at_once()) ::_exit(kFine);
   return kFine;
+}
+
+int serve(const RawConfig& raw, const std::vector<std::string>& arguments) {
+  const CheckedConfig core = check(raw, {});
+  // Its mistakes are told together with those of the plugins.
+  if (!core.mistakes.empty()) return report_mistakes(make_setup(raw)) ? kFailed : kWrongUse;
+  const sigset_t signals = block_signals();
+  const auto log = make_stderr_log();
+  if (Status set = set_level(*log, core.options.daemon.log_level); !set) return cannot_start(set.error());
+  const auto crashes = open_crash_log(core.options.daemon.state_dir, *log);
+  if (!crashes) return cannot_start(crashes.error());
+
+  ControlThread control({.limit = core.options.placement.plugin_timeout, .log = log});
+  const Setup setup = make_setup(raw, {}, {.thread = &control, .crashes = crashes->get()});
+  const int code = report_mistakes(setup) ? serve_until_end(setup, signals,
+                                                            {.read_config = [arguments] { return read_raw(arguments); },
+                                                             .log = log,
+                                                             .control = control,
+                                                             .crashes = **crashes})
+                                          : kWrongUse;
+  // What holds an instance is gone, so that all of them end now.
+  control.drain();
+  if (control.has_abandoned_calls()) ::_exit(code);
+  stamp_crashes_to(kNowhere);
+  return code;
 }
 
 int run(const std::vector<std::string>& arguments) {

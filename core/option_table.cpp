@@ -113,6 +113,9 @@ std::vector<OptionSpec> placement_options() {
       between(option("deadline-ms", OptionType::kInt, {"50"},
                      "Milliseconds a plugin may take for one call before its vote is lost."),
               1, 60000),
+      between(option("plugin-timeout", OptionType::kDuration, {"10s"},
+                     "How long a plugin may take to be loaded, made or ended before it is given up on."),
+              100, kMillisecondsPerDay),
       repeatable(option("handlers", OptionType::kString, {"default", "runc", "crun", "nvidia"},
                         "Runtime handlers whose containers are placed; 'default' is the runtime's own default. "
                         "Containers of others pass untouched.")),
@@ -141,6 +144,12 @@ std::vector<OptionSpec> plugin_options(const std::vector<std::string>& plugins) 
          .defaults = {"open"},
          .allowed = {"open", "closed"},
          .help = "When the plugin's vote is lost: decide without it (open) or deny the container (closed)."});
+    specs.push_back({.section = "plugins",
+                     .key = "required." + plugin,
+                     .type = OptionType::kBool,
+                     .defaults = {"false"},
+                     .help = "Deny containers rather than place them without the plugin's vote, or otherwise than it "
+                             "picks."});
   }
   return specs;
 }

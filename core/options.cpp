@@ -147,8 +147,8 @@ class Judge {
     known.insert(known.end(), enabled_.begin(), enabled_.end());
     mistakes_.push_back({raw_.file.string(), header.line,
                          "unknown section [" + header.name + "]; " + suggestion(header.name, known) +
-                             " A plugin's section counts once the plugin is enabled: enable = " + header.name +
-                             " in [plugins]"});
+                             " (a plugin's section counts once the plugin is enabled: enable = " + header.name +
+                             " in [plugins])"});
   }
 
   void judge_setting(const Setting& setting) {
@@ -174,7 +174,7 @@ class Judge {
       return add(setting, "'" + name + "' stands before any [section]; " + suggestion(name, names_));
     }
     if (!is_known_section(setting.section)) return;  // said of the section as a whole
-    for (const std::string prefix : {"weight.", "on-failure."}) {
+    for (const std::string prefix : {"weight.", "on-failure.", "required."}) {
       if (setting.section != "plugins" || setting.key.rfind(prefix, 0) != 0) continue;
       const std::string plugin = setting.key.substr(prefix.size());
       return add(setting, name + ": the plugin '" + plugin + "' is not enabled; add enable = " + plugin +
@@ -266,6 +266,7 @@ PlacementOptions placement_options(const po::variables_map& values) {
   placement.rules.memory_migrate = text(values, "placement.memory-migrate") == "true";
   placement.pending_timeout = *parse_duration(text(values, "placement.pending-timeout"));
   placement.deadline = std::chrono::milliseconds(std::stol(text(values, "placement.deadline-ms")));
+  placement.plugin_timeout = *parse_duration(text(values, "placement.plugin-timeout"));
   placement.handlers = list(values, "placement.handlers");
   std::replace(placement.handlers.begin(), placement.handlers.end(), std::string("default"), std::string());
   return placement;
@@ -277,6 +278,7 @@ PluginOptions plugin_options(const po::variables_map& values, const std::string&
   options.name = plugin;
   options.weight = std::stoi(text(values, "plugins.weight." + plugin));
   options.fail_closed = text(values, "plugins.on-failure." + plugin) == "closed";
+  options.required = text(values, "plugins.required." + plugin) == "true";
   for (const OptionSpec& spec : specs) {
     if (spec.section == plugin) options.values[spec.key] = text(values, spec.name());
   }
@@ -332,6 +334,15 @@ CheckedConfig check(const RawConfig& raw, const std::vector<PluginSection>& sect
   }
   checked.mistakes = judge.take_mistakes();
   return checked;
+}
+
+std::map<std::string, std::string> options_of_others(const std::vector<PluginOptions>& all, const std::string& plugin) {
+  std::map<std::string, std::string> others;
+  for (const PluginOptions& other : all) {
+    if (other.name == plugin) continue;
+    for (const auto& [name, value] : other.values) others[other.name + '.' + name] = value;
+  }
+  return others;
 }
 
 std::vector<std::string> changed_for_restart(const RawConfig& before, const RawConfig& after) {

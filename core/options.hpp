@@ -40,6 +40,7 @@ struct PlacementOptions {
   DecideRules rules;
   std::chrono::milliseconds pending_timeout{};
   std::chrono::milliseconds deadline{};
+  std::chrono::milliseconds plugin_timeout{};
   std::vector<std::string> handlers;  ///< "" is the runtime's default
 };
 
@@ -47,6 +48,7 @@ struct PluginOptions {
   std::string name;
   std::int32_t weight = 1;
   bool fail_closed = false;
+  bool required = false;
   std::map<std::string, std::string> values;  ///< of every option in the plugin's table, as written or by default
 };
 
@@ -55,6 +57,9 @@ struct Options {
   PlacementOptions placement;
   std::vector<PluginOptions> plugins;  ///< the enabled ones, in the order in which they are named
 };
+
+/// What all plugins but this one are made with, by "PLUGIN.OPTION".
+std::map<std::string, std::string> options_of_others(const std::vector<PluginOptions>& all, const std::string& plugin);
 
 /// What must be known to load the plugins.
 struct PluginChoice {

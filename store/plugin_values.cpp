@@ -11,6 +11,7 @@ struct PluginValues::Connection {
   Database database;
   Statement get;
   Statement next;
+  Statement count;
   Statement set;
   Statement remove;
 };
@@ -31,17 +32,19 @@ Result<std::unique_ptr<PluginValues>> PluginValues::open(const std::filesystem::
   auto next = database->prepare(
       "SELECT key FROM plugin_state WHERE plugin = ?1 AND key > CAST(?2 AS BLOB) ORDER BY key LIMIT 1",
       "walk a plugin's state");
+  auto count = database->prepare("SELECT count(*) FROM plugin_state WHERE plugin = ?1", "count a plugin's keys");
   auto set = database->prepare(
       "INSERT INTO plugin_state (plugin, key, value) VALUES (?1, CAST(?2 AS BLOB), CAST(?3 AS BLOB)) "
       "ON CONFLICT (plugin, key) DO UPDATE SET value = excluded.value",
       "keep a plugin's state");
   auto remove = database->prepare("DELETE FROM plugin_state WHERE plugin = ?1 AND key = CAST(?2 AS BLOB)",
                                   "forget a plugin's state");
-  for (const auto* statement : {&get, &next, &set, &remove}) {
+  for (const auto* statement : {&get, &next, &count, &set, &remove}) {
     if (!*statement) return statement->error();
   }
-  return std::unique_ptr<PluginValues>(new PluginValues(std::make_unique<Connection>(
-      Connection{*std::move(database), *std::move(get), *std::move(next), *std::move(set), *std::move(remove)})));
+  return std::unique_ptr<PluginValues>(new PluginValues(
+      std::make_unique<Connection>(Connection{*std::move(database), *std::move(get), *std::move(next),
+                                              *std::move(count), *std::move(set), *std::move(remove)})));
 }
 
 Result<std::optional<std::string>> PluginValues::get(const std::string& plugin, const std::string& key) {
@@ -52,6 +55,13 @@ Result<std::optional<std::string>> PluginValues::get(const std::string& plugin, 
 Result<std::optional<std::string>> PluginValues::next(const std::string& plugin, const std::string& after) {
   MutexLock lock(mutex_);
   return connection_->next.first_text(plugin, after);
+}
+
+Result<std::size_t> PluginValues::count(const std::string& plugin) {
+  MutexLock lock(mutex_);
+  const auto counted = connection_->count.first_integer(plugin);
+  if (!counted) return counted.error();
+  return static_cast<std::size_t>(counted->value_or(0));
 }
 
 Status PluginValues::set(const std::string& plugin, const std::string& key, const std::string& value) {

@@ -24,6 +24,8 @@ class PluginValues {
   Result<std::optional<std::string>> get(const std::string& plugin, const std::string& key) TOPOLET_EXCLUDES(mutex_);
   /// The first key after `after`, in the order of their bytes; nothing at the end.
   Result<std::optional<std::string>> next(const std::string& plugin, const std::string& after) TOPOLET_EXCLUDES(mutex_);
+  /// How many keys there are.
+  Result<std::size_t> count(const std::string& plugin) TOPOLET_EXCLUDES(mutex_);
   Status set(const std::string& plugin, const std::string& key, const std::string& value) TOPOLET_EXCLUDES(mutex_);
   /// OK also if there is no such key.
   Status remove(const std::string& plugin, const std::string& key) TOPOLET_EXCLUDES(mutex_);

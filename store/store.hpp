@@ -40,7 +40,7 @@ struct VerdictsRow {
 };
 
 /// One audited event of one container. `event`: placed, unpinned, denied, re-placed, resized, adopted, foreign,
-/// conflict, drift, gap, quarantined… (an open set; a new event is no schema change).
+/// conflict, drift, gap, quarantined, quarantine-ended… (an open set; a new event is no schema change).
 struct DecidedRow {
   std::int64_t at_ms = 0;  ///< Unix epoch
   std::uint64_t generation = 0;

@@ -81,6 +81,7 @@ ordered_json for_programs(const ListPluginsResponse& list) {
          {"options", options},
          {"weight", plugin.weight()},
          {"on_failure", plugin.on_failure()},
+         {"required", plugin.required()},
          {"state", state_of(plugin)},
          {"reason", plugin.reason()},
          {"calls", plugin.calls()},

@@ -92,8 +92,9 @@ class Checking {
                           {"again", outcome.arguments}});
       return;
     }
-    out_ << fmt::format("{:<8} {:<26} {}\n", word(outcome.kind), each.name, outcome.note);
-    if (outcome.kind == Outcome::Kind::kFailed) {
+    const bool failed = outcome.kind == Outcome::Kind::kFailed;
+    out_ << fmt::format("{:<8} {:<26} {}\n", word(outcome.kind), each.name, failed ? each.what : outcome.note);
+    if (failed) {
       out_ << fmt::format(
           "         expected: {}\n         came:     {}\n         seed:     {}\n         again:    {}\n",
           outcome.expected, outcome.came, options_.seed, outcome.arguments);

@@ -43,8 +43,15 @@ Outcome exports_one_symbol(const CaseInput& input) {
   const auto exported = exported_symbols(input.file);
   if (!exported) return Outcome::failed({"a shared object", exported.error().message});
   if (*exported == std::vector<std::string>{TOPOLET_ENTRY_SYMBOL}) return Outcome::passed();
-  return Outcome::failed({fmt::format("{} exported and nothing else", TOPOLET_ENTRY_SYMBOL),
-                          exported->empty() ? "nothing exported" : fmt::format("{}", fmt::join(*exported, ", "))});
+  std::vector<std::string> others = *exported;
+  others.erase(std::remove(others.begin(), others.end(), TOPOLET_ENTRY_SYMBOL), others.end());
+  const bool entered = others.size() < exported->size();
+  std::string came = fmt::format("{}{} others{}{}", entered ? "" : "not that, and ", others.size(),
+                                 others.empty() ? "" : ": ", fmt::join(others, ", "));
+  return Outcome::failed({fmt::format("{} exported and nothing else; topolet_add_plugin of the SDK and what pkg-config "
+                                      "says of it link that way",
+                                      TOPOLET_ENTRY_SYMBOL),
+                          std::move(came)});
 }
 
 Judgement judge_option(const DeclaredOption& option) {

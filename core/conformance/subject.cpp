@@ -47,7 +47,7 @@ RawCreation Subject::create_raw(const std::vector<topolet_kv>& options) const {
   static constexpr topolet_instance kNotTouched{};
   RawCreation created;
   created.host = std::make_unique<PluginHost>(library_.id(), make_silent_log(), std::make_shared<StateInMemory>());
-  const topolet_create_request request{sizeof(request), 0, created.host->view(), {options.data(), options.size()}};
+  const topolet_create_request request{sizeof(request), 0, created.host->view(), {options.data(), options.size()}, {}};
   const auto set_error = [](const topolet_error_sink* sink, topolet_str message) -> std::int32_t {
     *static_cast<std::string*>(sink->context) = clean_text(message);
     return TOPOLET_OK;

@@ -22,6 +22,18 @@ std::string words(const IndexSet<Tag>& set) {
   return set.empty() ? "none" : shown(set.to_string());
 }
 
+std::string word_of(const Verdict& verdict) {
+  switch (verdict.kind) {
+    case Verdict::Kind::kAbstain:
+      return "abstain";
+    case Verdict::Kind::kReject:
+      return "reject";
+    case Verdict::Kind::kScore:
+      break;
+  }
+  return fmt::format("score {}", verdict.score);
+}
+
 NodeSet memory_open_to(const PolicyRequest& request) {
   NodeSet open;
   for (const Node& node : request.topology->nodes) {
@@ -34,7 +46,11 @@ NodeSet memory_open_to(const PolicyRequest& request) {
 class Trying {
  public:
   Trying(PluginPolicy& plugin, const Question& question, const Progress& progress)
-      : plugin_(plugin), question_(question), request_(question.request), progress_(progress) {}
+      : plugin_(plugin),
+        capabilities_(plugin.capabilities()),
+        question_(question),
+        request_(question.request),
+        progress_(progress) {}
 
   Trial ask() {
     const RequestView view(request_, question_.topology);
@@ -50,20 +66,20 @@ class Trying {
     if (!request_.candidates.empty()) happening.placement.cpus = request_.candidates.back().cpus;
     for (const Kind kind : {Kind::kPlaced, Kind::kStarted, Kind::kMoved, Kind::kResized, Kind::kReleased}) {
       happening.kind = kind;
-      begin("notify");
+      begin("notify", TOPOLET_EVENTS_ID);
       judge(plugin_.notify(happening, *question_.topology));
     }
-    begin("tick");
+    begin("tick", TOPOLET_TICK_ID);
     const auto now = std::chrono::milliseconds(1000);
     judge(plugin_.tick({request_.topology, request_.ledger}, *question_.topology, now));
     return std::move(trial_);
   }
 
  private:
-  void begin(const char* function) {
+  void begin(const char* function, const char* capability) {
     where_ = fmt::format("{} ({})", function, question_.name);
     progress_(where_);
-    ++trial_.calls;
+    if (std::find(capabilities_.begin(), capabilities_.end(), capability) != capabilities_.end()) ++trial_.calls;
   }
 
   void breach(Breach::Kind kind, std::string expected, const std::string& came) {
@@ -87,11 +103,12 @@ class Trying {
   }
 
   void score(const RequestView& view) {
-    begin("score");
+    begin("score", TOPOLET_SCORE_ID);
     const auto verdicts = plugin_.score(view);
     if (!judge(verdicts)) return;
-    for (const Verdict& verdict : *verdicts) {
-      trial_.answers += fmt::format("{} {} {}\n", static_cast<int>(verdict.kind), verdict.score, verdict.reason);
+    for (std::size_t i = 0; i < verdicts->size(); ++i) {
+      const Verdict& verdict = (*verdicts)[i];
+      trial_.answers += fmt::format("candidate {}: {}: {}\n", i, word_of(verdict), verdict.reason);
     }
   }
 
@@ -112,26 +129,35 @@ class Trying {
   }
 
   void pick(const RequestView& view, std::size_t candidate) {
-    CpuSet usable = usable_of(candidate);
-    begin("pick");
-    const auto pick = plugin_.pick(view, candidate, usable);
+    const CpuSet offered = usable_of(candidate);
+    CpuSet usable = offered;
+    begin("pick", TOPOLET_PICK_ID);
+    const auto pick = plugin_.pick(view, candidate, offered);
     std::vector<std::uint32_t> order;
-    CpuSet withheld;
     if (judge(pick)) {
-      judge_pick(*pick, usable);
+      judge_pick(*pick, offered);
       if (pick->narrow && (usable & *pick->narrow).size() >= std::max(1U, request_.exclusive_cpus)) {
         usable &= *pick->narrow;
       }
       order = pick->order;
-      withheld = pick->withhold;
     }
-    adjust(view, candidate, usable, order, withheld);
+    Placement placement;
+    placement.mode = request_.exclusive ? Mode::kExclusive : Mode::kShared;
+    placement.cpus =
+        request_.exclusive ? take_cpus(*request_.topology, usable, request_.exclusive_cpus, order) : usable;
+    begin("pick", TOPOLET_PICK_ID);
+    const auto beside = plugin_.pick(view, candidate, offered, placement.cpus);
+    if (judge(beside)) {
+      judge_pick(*beside, offered);
+      placement.withheld = beside->withhold - placement.cpus;
+    }
+    adjust(view, candidate, std::move(placement));
   }
 
   void judge_pick(const Pick& pick, const CpuSet& usable) {
     trial_.answers +=
-        fmt::format("narrow {} withhold {} order {} {}\n", pick.narrow ? pick.narrow->to_string() : "nothing",
-                    pick.withhold.to_string(), fmt::join(pick.order, ","), pick.reason);
+        fmt::format("narrow {} withhold {} order {} {} {}\n", pick.narrow ? pick.narrow->to_string() : "nothing",
+                    pick.withhold.to_string(), fmt::join(pick.order, ","), pick.reason, pick.unmet);
     if (pick.narrow) {
       inside("narrow", *pick.narrow, usable, "usable");
       if (!pick.narrow->intersects(usable)) {
@@ -152,14 +178,9 @@ class Trying {
            fmt::format("{} of {}: {} are not in it", what, words(said), words(said - bound)));
   }
 
-  void adjust(const RequestView& view, std::size_t candidate, const CpuSet& usable,
-              const std::vector<std::uint32_t>& order, const CpuSet& withheld) {
-    Chosen chosen{candidate, {}, memory_open_to(request_)};
-    chosen.placement.mode = request_.exclusive ? Mode::kExclusive : Mode::kShared;
-    chosen.placement.cpus =
-        request_.exclusive ? take_cpus(*request_.topology, usable, request_.exclusive_cpus, order) : usable;
-    chosen.placement.withheld = withheld - chosen.placement.cpus;
-    begin("adjust");
+  void adjust(const RequestView& view, std::size_t candidate, Placement placement) {
+    const Chosen chosen{candidate, std::move(placement), memory_open_to(request_)};
+    begin("adjust", TOPOLET_ADJUST_ID);
     const auto adjustment = plugin_.adjust(view, chosen);
     if (!judge(adjustment)) return;
     trial_.answers +=
@@ -175,6 +196,7 @@ class Trying {
   }
 
   PluginPolicy& plugin_;
+  const std::vector<std::string> capabilities_;
   const Question& question_;
   const PolicyRequest& request_;
   const Progress& progress_;

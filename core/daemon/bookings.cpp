@@ -188,14 +188,14 @@ std::vector<std::string> Bookings::book(Holding holding, DecidedRow row) {
   return in_the_way(booked);
 }
 
-void Bookings::let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld) {
+void Bookings::let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld, const std::string& why) {
   const Holding* before = ledger_.find(key);
   if (before == nullptr || before->placement.withheld == withheld) return;
   Holding holding = *before;
   holding.placement.withheld = withheld;
   DecidedRow row = row_for(holding.workload, holding.conflict ? "conflict" : "re-placed");
   row.container_id = holding.container_id;
-  row.reason = "it has left the CPUs it had before";
+  row.reason = why + "; it has left the CPUs it had before";
   book(std::move(holding), std::move(row));
   tell(Happening::Kind::kMoved, key);
 }

@@ -50,8 +50,8 @@ class Bookings {
   /// The same for a container that the runtime has already, as it is or as it is to be.
   std::vector<std::string> place_bound(const Workload& workload, const Decision& decision, std::string_view event,
                                        const ContainerInfo& container);
-  /// Ends the withholding of CPUs that a container has left by now.
-  void let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld);
+  /// Ends the withholding of CPUs that a container has left by now. `why` it was moved.
+  void let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld, const std::string& why);
   /// Puts a holding back as it was before a change that the runtime refused.
   void restore(const Holding& before, const std::string& why);
 

@@ -14,7 +14,6 @@
 #include "core/daemon/machine.hpp"
 #include "core/daemon/plugin_state.hpp"
 #include "core/daemon/service_manager.hpp"
-#include "core/plugin/crash_mark.hpp"
 #include "core/topology/discover.hpp"
 #include "core/topology/kubepods.hpp"
 
@@ -70,6 +69,8 @@ RawConfig with_plugin_dir(RawConfig raw, const std::filesystem::path& plugin_dir
 
 }  // namespace
 
+Daemon::Daemon(Surroundings surroundings) : around_(std::move(surroundings)), log_(around_.log) {}
+
 Daemon::~Daemon() { stop(); }
 
 Status Daemon::open_store(const Options& options) {
@@ -90,24 +91,16 @@ Status Daemon::open_store(const Options& options) {
   return {};
 }
 
-Status Daemon::open_crash_log(const DaemonOptions& options) {
-  auto opened = CrashLog::open(options.state_dir / "plugin-crashes", Clock().wall().count());
-  if (!opened) return opened.error();
-  crashes_ = *std::move(opened);
-  for (const Crash& crash : crashes_->news()) {
-    log_->error("topoletd ended by {} in {}() of plugin {}; {} such crashes in {} minutes and it is not asked any more",
-                crash.signal, crash.call, crash.plugin, CrashLog::kStrikes, CrashLog::kWindow.count());
-  }
-  stamp_crashes_to(crashes_->fd());
-  return {};
-}
-
 Status Daemon::create_plugins(const Setup& setup) {
   auto values = PluginValues::open(setup.config.options.daemon.state_dir);
   if (!values) return values.error();
   plugins_ = std::make_unique<Plugins>(
-      PolicyThread::Options{.deadline = setup.config.options.placement.deadline, .clock = {}, .log = log_}, *crashes_,
-      std::make_shared<StateInDatabase>(*std::move(values)));
+      PolicyThread::Options{.deadline = setup.config.options.placement.deadline,
+                            .clock = {},
+                            .log = log_,
+                            .on_quarantine = [audit = quarantine_audit_](
+                                                 const auto& plugin, const auto& why) { audit->note(plugin, why); }},
+      Plugins::Keepers{around_.crashes, around_.control}, std::make_shared<StateInDatabase>(*std::move(values)));
   return plugins_->replace(setup, Plugins::Past::kCounts);
 }
 
@@ -152,7 +145,10 @@ Status Daemon::make_engine(const Options& options) {
                                                    .somebody_hears = hears,
                                                    .notify = notify,
                                                    .tick_plugins = tick});
-  return engine_->start();
+  if (Status started = engine_->start(); !started) return started;
+  quarantine_audit_->open(
+      [this](const std::string& event, const std::string& reason) { engine_->remark(event, reason); });
+  return {};
 }
 
 Status Daemon::open_listener(const DaemonOptions& options) {
@@ -246,7 +242,7 @@ Status Daemon::report(const DaemonOptions& options, control::v1::StatusResponse&
 
 Result<Daemon::Reloaded> Daemon::reload() {
   MutexLock lock(reloading_);
-  Result<Reloaded> reloaded = apply(read_config_());
+  Result<Reloaded> reloaded = apply(around_.read_config());
   if (!reloaded) {
     log_->error("the configuration stays as it was: {}", reloaded.error().message);
     return reloaded;
@@ -260,7 +256,9 @@ Result<Daemon::Reloaded> Daemon::reload() {
 Result<Daemon::Reloaded> Daemon::apply(const RawConfig& raw) {
   Reloaded reloaded;
   reloaded.restart_needed = changed_for_restart(raw_, raw);
-  const Setup setup = make_setup(with_plugin_dir(raw, plugin_choice(raw_).plugin_dir), plugins_->libraries());
+  const Setup setup = make_setup(with_plugin_dir(raw, plugin_choice(raw_).plugin_dir), plugins_->libraries(),
+                                 {.thread = &around_.control});
+  plugins_->remember(setup.plugins.libraries);
   if (const std::vector<std::string> mistakes = setup.mistakes(); !mistakes.empty()) {
     return Error{Code::kInvalidArgument, fmt::format("{}", fmt::join(mistakes, "\n"))};
   }
@@ -271,12 +269,9 @@ Result<Daemon::Reloaded> Daemon::apply(const RawConfig& raw) {
   return reloaded;
 }
 
-Result<std::unique_ptr<Daemon>> Daemon::start(const Setup& setup, std::function<RawConfig()> read_config,
-                                              const std::shared_ptr<Log>& log) {
+Result<std::unique_ptr<Daemon>> Daemon::start(const Setup& setup, Surroundings surroundings) {
   const Options& options = setup.config.options;
-  std::unique_ptr<Daemon> daemon(new Daemon());
-  daemon->log_ = log;
-  daemon->read_config_ = std::move(read_config);
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(surroundings)));
   {
     MutexLock lock(daemon->reloading_);
     daemon->raw_ = setup.raw;
@@ -284,14 +279,15 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const Setup& setup, std::function<
   if (Status opened = daemon->open_listener(options.daemon); !opened) return opened.error();
   if (Status opened = daemon->open_control(options.daemon); !opened) return opened.error();
   if (Status opened = daemon->open_store(options); !opened) return opened.error();
-  if (Status opened = daemon->open_crash_log(options.daemon); !opened) return opened.error();
+  // Not before the store has locked the directory.
+  if (Status settled = daemon->around_.crashes.settle(); !settled) return settled.error();
   if (Status created = daemon->create_plugins(setup); !created) return created.error();
   daemon->make_proxy(options.daemon);
   if (Status made = daemon->make_engine(options); !made) return made.error();
   daemon->serve();
   daemon->control_->start();
   notify_ready();
-  log->info("topoletd ready on unix://{}", options.daemon.listen);
+  daemon->log_->info("topoletd ready on unix://{}", options.daemon.listen);
   return daemon;
 }
 
@@ -302,13 +298,13 @@ void Daemon::stop() {
   if (proxy_) proxy_->drain();
   if (listener_) listener_->hang_up();
   if (proxy_) proxy_->stop();
+  quarantine_audit_->close();
   if (engine_) engine_->stop();
   engine_.reset();
   proxy_.reset();
   control_.reset();
   store_.reset();
   listener_.reset();
-  if (crashes_) stamp_crashes_to(-1);
 }
 
 }  // namespace topolet

@@ -14,8 +14,10 @@
 #include "core/cri/proxy.hpp"
 #include "core/daemon/engine.hpp"
 #include "core/daemon/plugins.hpp"
+#include "core/daemon/quarantine_audit.hpp"
 #include "core/daemon/setup.hpp"
 #include "core/options.hpp"
+#include "core/plugin/control_thread.hpp"
 #include "core/plugin/crash_log.hpp"
 #include "store/store.hpp"
 
@@ -24,10 +26,16 @@ namespace topolet {
 /// Runs from start() to stop(). Not for use by several threads, but for reload().
 class Daemon {
  public:
+  /// What must outlive it, but for the function, which reads the configuration again for reload().
+  struct Surroundings {
+    std::function<RawConfig()> read_config;
+    std::shared_ptr<Log> log;
+    ControlThread& control;
+    CrashLog& crashes;
+  };
   /// Puts everything together and serves. The error says what cannot be had and what to do about it.
-  /// `setup` must be without mistakes. `read_config` reads the configuration again, for reload().
-  static Result<std::unique_ptr<Daemon>> start(const Setup& setup, std::function<RawConfig()> read_config,
-                                               const std::shared_ptr<Log>& log);
+  /// `setup` must be without mistakes.
+  static Result<std::unique_ptr<Daemon>> start(const Setup& setup, Surroundings surroundings);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
@@ -48,22 +56,23 @@ class Daemon {
   bool must_exit_at_once() const { return plugins_->has_abandoned_calls(); }
 
  private:
-  Daemon() = default;
+  explicit Daemon(Surroundings surroundings);
 
   Status open_listener(const DaemonOptions& options);
   void make_proxy(const DaemonOptions& options);
   void serve();
   Status open_store(const Options& options);
-  Status open_crash_log(const DaemonOptions& options);
   Status create_plugins(const Setup& setup);
   Status make_engine(const Options& options);
   Status open_control(const DaemonOptions& options);
   Status report(const DaemonOptions& options, control::v1::StatusResponse& response);
   Result<Reloaded> apply(const RawConfig& raw) TOPOLET_REQUIRES(reloading_);
 
-  std::shared_ptr<Log> log_;
+  const Surroundings around_;
+  const std::shared_ptr<Log> log_;
   std::unique_ptr<Store> store_;
-  std::unique_ptr<CrashLog> crashes_;
+  /// Shared with calls that were given up on.
+  const std::shared_ptr<QuarantineAudit> quarantine_audit_ = std::make_shared<QuarantineAudit>();
   std::unique_ptr<Plugins> plugins_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Proxy> proxy_;
@@ -71,7 +80,6 @@ class Daemon {
   std::unique_ptr<ControlServer> control_;
 
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
-  std::function<RawConfig()> read_config_;
   Mutex reloading_;
   RawConfig raw_ TOPOLET_GUARDED_BY(reloading_);  ///< as it was read at the start
 };

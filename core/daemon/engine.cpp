@@ -87,6 +87,7 @@ Engine::Engine(Options options, Parts parts)
   lifecycle_.reconcile = creates_.reconcile = [this](std::function<void()> then) {
     reconciler_.run([then = std::move(then)](const Status&) { then(); });
   };
+  creates_.bound = [this](const ContainerKey& key) { lifecycle_.leave_what_is_gone(key); };
   effect_.on_exited = [this](const std::string& id) { lifecycle_.exited(id, [] {}); };
 }
 
@@ -144,12 +145,30 @@ void Engine::look(std::function<void(const Ledger& ledger)> look) {
   loop_->post([this, look = std::move(look)] { look(bookings_.ledger()); });
 }
 
+void Engine::remark(const std::string& event, const std::string& reason) {
+  DecidedRow row;
+  row.at_ms = clock_.wall().count();
+  row.event = event;
+  row.reason = reason;
+  row.holds = false;
+  loop_->post([this, row = std::move(row)]() mutable {
+    row.generation = bookings_.ledger().generation();
+    journal_.write([row = std::move(row)](Store& store) -> Status {
+      const auto added = store.add(row);
+      return added ? Status() : Status(added.error());
+    });
+  });
+}
+
 void Engine::change_machine(Machine machine) {
   loop_->post([this, machine = std::move(machine)]() mutable {
     const CpuSet allowed = machine.cpus.allowed;
+    const CpuSet allowed_before = bookings_.ledger().rules().allowed;
+    const std::vector<Candidate> candidates_before = placer_.candidates();
     placer_.set_machine(std::move(machine.topology), std::move(machine.candidates));
     bookings_.set_rules(std::move(machine.cpus));
     lifecycle_.leave_all_but(allowed);
+    lifecycle_.take_up_what_came(allowed_before, candidates_before);
   });
 }
 

@@ -97,6 +97,9 @@ class Engine {
   /// Runs `look` on the loop's thread. Does not wait for it.
   void look(std::function<void(const Ledger& ledger)> look);
 
+  /// Writes an event of no container to the audit. Does not wait; any thread.
+  void remark(const std::string& event, const std::string& reason);
+
   /// Containers that hold CPUs which are gone are placed anew; where nothing else is free they keep what is left.
   /// Does not wait.
   void change_machine(Machine machine);

@@ -6,6 +6,7 @@
 
 #include "core/daemon/creates.hpp"
 #include "core/daemon/holds.hpp"
+#include "core/placement/candidates.hpp"
 
 namespace topolet {
 namespace {
@@ -253,7 +254,7 @@ Result<Lifecycle::Booked> Lifecycle::book_resize(const Holding& before, const Wo
   room_.bookings.resize(
       before.workload.key, workload.demand,
       later ? "new resources; it gets CPUs of its own when it is next made" : "new resources; the CPUs stay");
-  return Booked{{}, before.placement.withheld};
+  return Booked{{}, before.placement.withheld, {}};
 }
 
 Result<Lifecycle::Booked> Lifecycle::book_new_size(const Holding& before, const Workload& workload,
@@ -278,7 +279,7 @@ Lifecycle::Booked Lifecycle::book_move(const Holding& before, const Workload& wo
   Placement& placement = plan.decision.placement;
   if (workload.kubelet_mems.empty()) keep_memory(before, room_.placer.rules(), placement);
   placement.added = before.placement.added;
-  Booked booked{{}, placement.withheld};
+  Booked booked{{}, placement.withheld, plan.decision.reason};
   const bool stays_alone = placement.mode == Mode::kExclusive;
   const bool can_leave = stays_alone || plan.decision.within.intersects(room_.bookings.ledger().pool());
   if (before.placement.mode == Mode::kExclusive && can_leave) {
@@ -315,31 +316,30 @@ void Lifecycle::updating(const std::shared_ptr<Call>& call, const std::string& i
     call->reject(booked.error());
     return done(false);
   }
-  room_.lanes.when_all_settled(booked->in_the_way, kNeighboursTimeout,
-                               [this, call, before, withheld = booked->withheld, done](const Status& status) {
-                                 if (status) return send_update(call, before, withheld, done);
-                                 room_.bookings.restore(before,
-                                                        "the neighbours could not be moved: " + status.error().message);
-                                 call->reject({Code::kUnavailable, "topolet: " + status.error().message});
-                                 done(true);
-                               });
+  room_.lanes.when_all_settled(
+      booked->in_the_way, kNeighboursTimeout, [this, call, before, booked = *booked, done](const Status& status) {
+        if (status) return send_update(call, before, booked, done);
+        room_.bookings.restore(before, "the neighbours could not be moved: " + status.error().message);
+        call->reject({Code::kUnavailable, "topolet: " + status.error().message});
+        done(true);
+      });
 }
 
 /// The kubelet's update goes out with the ledger's CPUs appended, so that it never widens what was narrowed.
-void Lifecycle::send_update(const std::shared_ptr<Call>& call, const Holding& before, const CpuSet& withheld,
+void Lifecycle::send_update(const std::shared_ptr<Call>& call, const Holding& before, const Booked& booked,
                             Lanes::OperationDone done) {
   const Holding* holding = room_.bookings.ledger().find(before.workload.key);
   const CpusetTarget target = Bookings::target_of(holding != nullptr ? *holding : before);
   call->forward(patch_update_container_resources(target.cpus, target.mems),
-                [this, call, before, withheld, target, done = std::move(done)](const Answer& answer) {
-                  room_.loop.post([this, call, before, withheld, target, done, answer] {
+                [this, call, before, booked, target, done = std::move(done)](const Answer& answer) {
+                  room_.loop.post([this, call, before, booked, target, done, answer] {
                     const bool ok = answer.code == Code::kOk && room_.effect.check(before.container_id, target).ok();
                     const bool refused = answer.code != Code::kOk && !leaves_doubt(answer.code);
                     if (ok) room_.lanes.confirm(before.container_id, target);
                     if (refused) take_back(before, answer);
                     call->finish();
                     done(!ok);
-                    if (!refused) let_go_once_settled(before, withheld);
+                    if (!refused) let_go_once_settled(before, booked);
                   });
                 });
 }
@@ -375,15 +375,48 @@ void Lifecycle::leave_all_but(const CpuSet& allowed) {
   const Ledger& ledger = room_.bookings.ledger();
   std::vector<ContainerKey> keys;
   for (const auto& [key, holding] : ledger.holdings()) {
-    if (!may_be_moved(holding)) continue;
-    const CpuSet own = holding.placement.cpus | holding.placement.withheld;
-    const CpuSet open =
-        ledger.pool() | (holding.placement.mode == Mode::kReserved ? ledger.rules().reserved : CpuSet());
-    const bool alone = holding.placement.mode == Mode::kExclusive;
-    if (alone ? !own.is_subset_of(allowed) : !holding.within.intersects(open)) keys.push_back(key);
+    if (holds_what_is_gone(holding, allowed)) keys.push_back(key);
   }
-  for (const ContainerKey& key : keys) {
-    move(*ledger.find(key), [this, allowed](const Holding& before) { return plan_without(before, allowed); });
+  for (const ContainerKey& key : keys) leave_what_is_gone(key);
+}
+
+bool Lifecycle::holds_what_is_gone(const Holding& holding, const CpuSet& allowed) const {
+  if (!may_be_moved(holding)) return false;
+  const Ledger& ledger = room_.bookings.ledger();
+  const CpuSet own = holding.placement.cpus | holding.placement.withheld;
+  const CpuSet open = ledger.pool() | (holding.placement.mode == Mode::kReserved ? ledger.rules().reserved : CpuSet());
+  const bool alone = holding.placement.mode == Mode::kExclusive;
+  return alone ? !own.is_subset_of(allowed) : !holding.within.intersects(open);
+}
+
+void Lifecycle::leave_what_is_gone(const ContainerKey& key) {
+  const CpuSet allowed = room_.bookings.ledger().rules().allowed;
+  const Holding* holding = room_.bookings.ledger().find(key);
+  if (holding == nullptr || !holds_what_is_gone(*holding, allowed)) return;
+  move(*holding, [this, allowed](const Holding& before) { return plan_without(before, allowed); });
+}
+
+void Lifecycle::take_up_what_came(const CpuSet& allowed_before, const std::vector<Candidate>& before) {
+  const Placer& placer = room_.placer;
+  std::vector<std::pair<Holding, CpuSet>> wider;
+  for (const auto& [key, holding] : room_.bookings.ledger().holdings()) {
+    if (!may_be_moved(holding) || holding.placement.mode == Mode::kExclusive) continue;
+    const bool anywhere = holding.workload.demand.cpu_request_milli == 0;
+    CpuSet within = followed(holding.within, allowed_before, before, placer.candidates(), anywhere);
+    if (within != holding.within) wider.emplace_back(holding, std::move(within));
+  }
+  for (const auto& entry : wider) {
+    move(entry.first,
+         [&placer, old = entry.first.within, within = entry.second](const Holding& now) -> std::optional<Plan> {
+           if (now.within != old) return std::nullopt;
+           Plan plan;
+           plan.decision.placement = now.placement;
+           plan.decision.within = within;
+           plan.decision.nodes = placer.topology()->nodes_of(within);
+           plan.decision.reason =
+               fmt::format("CPUs {} have come back, it may use them too", (within - old).to_string());
+           return plan;
+         });
   }
 }
 
@@ -437,19 +470,19 @@ void Lifecycle::moving(const ContainerKey& key, const PlanAnew& plan_anew, const
   if (placement == before.placement && plan->decision.within == before.within) return done(false);
   const Booked booked = book_move(before, before.workload, *std::move(plan), "re-placed");
   room_.lanes.when_all_settled(
-      booked.in_the_way, kNeighboursTimeout, [this, before, withheld = booked.withheld, done](const Status& settled) {
+      booked.in_the_way, kNeighboursTimeout, [this, before, booked, done](const Status& settled) {
         if (!settled) {
           room_.bookings.restore(before, "the neighbours could not be moved: " + settled.error().message);
         }
         done(false);
-        if (settled) let_go_once_settled(before, withheld);
+        if (settled) let_go_once_settled(before, booked);
       });
 }
 
-void Lifecycle::let_go_once_settled(const Holding& before, const CpuSet& withheld) {
+void Lifecycle::let_go_once_settled(const Holding& before, const Booked& booked) {
   const ContainerKey key = before.workload.key;
-  room_.lanes.when_settled(before.container_id, kMoveTimeout, [this, key, withheld](const Status& status) {
-    if (status) room_.bookings.let_go_of_old_cpus(key, withheld);
+  room_.lanes.when_settled(before.container_id, kMoveTimeout, [this, key, booked](const Status& status) {
+    if (status) room_.bookings.let_go_of_old_cpus(key, booked.withheld, booked.reason);
   });
 }
 

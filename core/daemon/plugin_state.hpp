@@ -1,6 +1,7 @@
 // Plugins' state, kept in the state database.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@ class StateInDatabase final : public StateStore {
   Result<std::optional<std::string>> next(const std::string& plugin, const std::string& after) override {
     return values_->next(plugin, after);
   }
+  Result<std::size_t> count(const std::string& plugin) override { return values_->count(plugin); }
   Status set(const std::string& plugin, const std::string& key, const std::string& value) override {
     return values_->set(plugin, key, value);
   }

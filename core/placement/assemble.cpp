@@ -8,8 +8,8 @@
 namespace topolet {
 namespace {
 
-/// CPUs that are alike behave alike: where one kind has enough, the container gets CPUs of that kind only, of the
-/// fastest such kind.
+/// CPUs that are alike behave alike: where one kind has enough of what the policies left, the container gets CPUs of
+/// that kind only, of the fastest such kind.
 CpuSet of_one_kind(const PolicyRequest& request, const CpuSet& usable) {
   const std::vector<CpuKind>& kinds = request.topology->cpu_kinds;
   if (!request.exclusive || kinds.size() < 2) return usable;
@@ -47,7 +47,9 @@ std::string nonsense(const Pick& pick, const CpuSet& offered) {
 }  // namespace
 
 Status Assembly::place(const Ranked& ranked) {
-  const CpuSet offered = of_one_kind(request_, ranked.usable);
+  const CpuSet& offered = ranked.usable;
+  insisted_.clear();
+  withholding_reasons_.clear();
   const Picked picked = ask_for_picks(ranked, offered);
   Placement& placement = decision_.placement;
   placement = {};
@@ -57,28 +59,60 @@ Status Assembly::place(const Ranked& ranked) {
   decision_.within = request_.exclusive ? CpuSet{}
                      : narrowed         ? picked.usable
                                         : request_.candidates[ranked.position].cpus;
-  withhold(picked.withheld - placement.cpus);
+  ask_what_to_withhold(ranked, offered);
+  if (!insisted_.empty()) return Error{Code::kResourceExhausted, insisted_};
   return validate(placement, request_.ledger, rules_);
 }
 
-Assembly::Picked Assembly::ask_for_picks(const Ranked& ranked, const CpuSet& offered) {
-  Picked picked{offered, {}, {}};
-  for (const Voter& voter : voters_) {
-    if (votes_.has_lost(voter)) continue;
-    Result<Pick> pick = voter.policy->pick(request_, ranked.position, picked.usable);
-    if (!pick) {
-      votes_.lose(voter, pick.error());
-      continue;
-    }
-    if (const std::string bad = nonsense(*pick, offered); !bad.empty()) {
-      votes_.lose_for(voter, bad);
-      continue;
-    }
-    if (pick->narrow) narrow(picked.usable, *pick->narrow, voter.policy->name());
-    if (picked.order.empty()) picked.order = pick->order;
-    picked.withheld |= pick->withhold;
+template <class Ask>
+std::optional<Pick> Assembly::ask(const Voter& voter, const CpuSet& offered, Ask ask) {
+  if (votes_.has_lost(voter)) return std::nullopt;
+  Result<Pick> pick = ask();
+  if (!pick) {
+    votes_.lose(voter, pick.error());
+    return std::nullopt;
   }
+  if (const std::string bad = nonsense(*pick, offered); !bad.empty()) {
+    votes_.lose_for(voter, bad);
+    return std::nullopt;
+  }
+  return *std::move(pick);
+}
+
+/// All are asked of the same CPUs, and who orders them once more if others narrowed them: so it does not matter who
+/// comes first.
+Assembly::Picked Assembly::ask_for_picks(const Ranked& ranked, const CpuSet& offered) {
+  Picked picked{offered, {}};
+  const Voter* orderer = nullptr;
+  const auto pick_of = [&](const Voter& voter, const CpuSet& usable) {
+    return ask(voter, offered, [&] { return voter.policy->pick(request_, ranked.position, usable); });
+  };
+  for (const Voter& voter : voters_) {
+    std::optional<Pick> pick = pick_of(voter, offered);
+    if (!pick) continue;
+    if (pick->narrow) narrow(picked.usable, *pick->narrow, voter);
+    if (orderer != nullptr || pick->order.empty()) continue;
+    orderer = &voter;
+    picked.order = std::move(pick->order);
+  }
+  picked.usable = of_one_kind(request_, picked.usable);
+  if (orderer == nullptr || picked.usable == offered) return picked;
+  std::optional<Pick> anew = pick_of(*orderer, picked.usable);
+  if (anew && !anew->order.empty()) picked.order = std::move(anew->order);
   return picked;
+}
+
+void Assembly::ask_what_to_withhold(const Ranked& ranked, const CpuSet& offered) {
+  const CpuSet chosen = decision_.placement.cpus;
+  for (const Voter& voter : voters_) {
+    const std::optional<Pick> pick =
+        ask(voter, offered, [&] { return voter.policy->pick_beside(request_, ranked.position, offered, chosen); });
+    if (!pick) continue;
+    if (!pick->unmet.empty()) drop_pick(voter, pick->unmet);
+    const CpuSet beside = pick->withhold - chosen;
+    if (beside.empty() || !withhold(beside, voter) || pick->reason.empty()) continue;
+    withholding_reasons_ += "; " + voter.policy->name() + ": " + pick->reason;
+  }
 }
 
 /// What the container has to keep goes before what the policies chose.
@@ -94,26 +128,25 @@ CpuSet Assembly::take(const CpuSet& offered, const Picked& picked) const {
   return take_cpus(*request_.topology, chosen.size() >= count ? chosen : kept, count, picked.order);
 }
 
-void Assembly::narrow(CpuSet& usable, const CpuSet& to, const std::string& policy) {
+void Assembly::narrow(CpuSet& usable, const CpuSet& to, const Voter& voter) {
   CpuSet left = usable & to;
   if (left.size() >= needed_cpus(request_)) {
     usable = std::move(left);
   } else {
-    drop(policy, fmt::format("narrowing to {} would leave {} CPU{} of {} needed", to.to_string(), left.size(),
-                             left.size() == 1 ? "" : "s", needed_cpus(request_)));
+    drop_pick(voter, fmt::format("narrowing to {} would leave {} CPU{} of {} needed", to.to_string(), left.size(),
+                                 left.size() == 1 ? "" : "s", needed_cpus(request_)));
   }
 }
 
-void Assembly::withhold(CpuSet withheld) {
-  if (withheld.empty()) return;
+bool Assembly::withhold(const CpuSet& cpus, const Voter& voter) {
   Placement with = decision_.placement;
-  with.withheld = std::move(withheld);
-  if (const Status valid = validate(with, request_.ledger, rules_); valid) {
-    decision_.placement = std::move(with);
-  } else {
-    decision_.verdicts.dropped.push_back(
-        fmt::format("withholding {}: {}", with.withheld.to_string(), valid.error().message));
+  with.withheld |= cpus;
+  if (const Status valid = validate(with, request_.ledger, rules_); !valid) {
+    drop_pick(voter, fmt::format("withholding {}: {}", cpus.to_string(), valid.error().message));
+    return false;
   }
+  decision_.placement = std::move(with);
+  return true;
 }
 
 std::string Assembly::adjust(const Ranked& ranked) {
@@ -173,6 +206,12 @@ void Assembly::add(std::vector<std::pair<std::string, std::string>>& added,
 
 void Assembly::drop(const std::string& policy, const std::string& what) {
   decision_.verdicts.dropped.push_back(policy + ": " + what);
+}
+
+void Assembly::drop_pick(const Voter& voter, const std::string& what) {
+  const std::string& name = voter.policy->name();
+  drop(name, what);
+  if (votes_.insists(voter)) insisted_ = fmt::format("{}: {} (required.{} = true)", name, what, name);
 }
 
 }  // namespace topolet

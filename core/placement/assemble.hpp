@@ -18,30 +18,38 @@ class Assembly {
 
   /// The picks of all policies for one candidate, put together. The error says why what comes out is not valid.
   Status place(const Ranked& ranked);
+  /// Why CPUs are withheld, each "; POLICY: REASON".
+  const std::string& withholding_reasons() const { return withholding_reasons_; }
   /// What the policies set besides the CPUs. Returns their reasons, each "; POLICY: REASON".
   std::string adjust(const Ranked& ranked);
 
  private:
   struct Picked {
     CpuSet usable;  ///< what is left of what was offered
-    CpuSet withheld;
     std::vector<std::uint32_t> order;
   };
+  /// What a voter says of one candidate, in one of two ways of asking; nothing if its vote is lost.
+  template <class Ask>
+  std::optional<Pick> ask(const Voter& voter, const CpuSet& offered, Ask ask);
   Picked ask_for_picks(const Ranked& ranked, const CpuSet& offered);
+  void ask_what_to_withhold(const Ranked& ranked, const CpuSet& offered);
   CpuSet take(const CpuSet& offered, const Picked& picked) const;
-  void narrow(CpuSet& usable, const CpuSet& to, const std::string& policy);
-  void withhold(CpuSet withheld);
+  void narrow(CpuSet& usable, const CpuSet& to, const Voter& voter);
+  bool withhold(const CpuSet& cpus, const Voter& voter);
   void bind_memory(const NodeSet& nodes, const NodeSet& open, const std::string& policy);
   template <class Theirs>
   void add(std::vector<std::pair<std::string, std::string>>& added, const std::pair<std::string, std::string>& field,
            const Theirs& theirs, const std::string& policy, std::string_view noun);
   void drop(const std::string& policy, const std::string& what);
+  void drop_pick(const Voter& voter, const std::string& what);
 
   const PolicyRequest& request_;
   const DecideRules& rules_;
   const std::vector<Voter>& voters_;
   Votes& votes_;
   Decision& decision_;
+  std::string withholding_reasons_;
+  std::string insisted_;  ///< what a required policy picked for this candidate and does not get
 };
 
 }  // namespace topolet

@@ -57,9 +57,12 @@ const std::vector<Voter>& voters_for(const PolicyRequest& request, const std::ve
 /// The way of one decision; holds what its steps share.
 class Deciding {
  public:
-  Deciding(const PolicyRequest& request, const DecideRules& rules, const std::vector<Voter>& voters)
+  /// `for_lack`: it shares because it could not have CPUs of its own, which is said elsewhere.
+  Deciding(const PolicyRequest& request, const DecideRules& rules, const std::vector<Voter>& voters,
+           bool for_lack = false)
       : request_(request),
         rules_(rules),
+        for_lack_(for_lack),
         voters_(voters_for(request, voters)),
         votes_(request, rules, decision_),
         assembly_(request, rules, voters_, votes_, decision_) {}
@@ -121,11 +124,10 @@ class Deciding {
     if (free >= asked + rules_.min_shared_cpus) return std::nullopt;
     return fmt::format(
         "{} asks for {} of its own: requested={}, available={} ({} free in the pool ({}), of which min-shared-cpus "
-        "keeps "
-        "{} for the others); stop an exclusive container, lower min-shared-cpus, or set when-full = share",
+        "keeps {} for the others); stop an exclusive container, or lower min-shared-cpus{}",
         name_of(request_.workload), plural(asked, "CPU"), asked,
         free > rules_.min_shared_cpus ? free - rules_.min_shared_cpus : 0, free, free_by_node(request_),
-        rules_.min_shared_cpus);
+        rules_.min_shared_cpus, request_.must_keep ? "" : ", or set when-full = share");
   }
 
   std::string nothing_fits() const {
@@ -134,11 +136,14 @@ class Deciding {
       text += fmt::format("requested={}, available={} ({})", request_.exclusive_cpus, request_.free().size(),
                           free_by_node(request_));
       if (!request_.keep.empty()) text += fmt::format(", beside {} that it has", request_.keep.to_string());
-    } else {
+    } else if (shared_cpus_open_to(request_, rules_).empty()) {
       text += "the shared pool has no CPU left; give it some (min-shared-cpus) or stop an exclusive container";
     }
-    for (const auto& [reason, count] : decision_.verdicts.rejected) text += fmt::format("; {} ({})", reason, count);
-    if (!last_invalid_.empty()) text += "; " + last_invalid_;
+    for (const auto& [reason, count] : decision_.verdicts.rejected) {
+      text += (text.ends_with(": ") ? "" : "; ") + reason;
+      if (count > 1) text += fmt::format(" ({} candidates)", count);
+    }
+    if (!last_invalid_.empty()) text += (text.ends_with(": ") ? "" : "; ") + last_invalid_;
     return text;
   }
 
@@ -158,7 +163,7 @@ class Deciding {
     shared.exclusive = false;
     shared.exclusive_cpus = 0;
     shared.keep = shared.keep_withheld = {};
-    Decision decision = Deciding(shared, rules_, voters_).run();
+    Decision decision = Deciding(shared, rules_, voters_, true).run();
     decision.shared_for_lack = true;
     decision.reason = fmt::format("{}; shared instead (when-full = share): {}", reason, decision.reason);
     return decision;
@@ -175,7 +180,7 @@ class Deciding {
     if (votes_.denial()) return deny(*votes_.denial());
     decision_.unpinned = votes_.nobody_answered();
     decision_.nodes = request_.candidates[ranked.position].nodes;
-    decision_.reason = reason_for(ranked) + adjusted;
+    decision_.reason = reason_for(ranked) + assembly_.withholding_reasons() + adjusted;
     auto& best = decision_.verdicts.best;
     const std::string nodes = decision_.nodes.to_string();
     const auto won = std::find_if(best.begin(), best.end(),
@@ -205,15 +210,21 @@ class Deciding {
       if (!request_.keep.empty()) text += fmt::format("; it had {}", request_.keep.to_string());
       return text;
     }
-    if (!text.empty()) return text;
+    if (!text.empty()) return might_have_its_own() ? text + "; it shares CPUs" + shared_because() : text;
     std::string pool =
         decision_.placement.mode == Mode::kReserved ? "the reserved CPUs and the shared pool" : "the shared pool";
     return pool + shared_because();
   }
 
+  /// Whose reader may wonder why it has no CPUs of its own.
+  bool might_have_its_own() const {
+    return !for_lack_ && (whole_cpus(request_.workload) > 0 || cpus_wish(request_.workload) == CpusWish::kExclusive);
+  }
+
   std::string shared_because() const {
     const Workload& workload = request_.workload;
     const CpusWish wish = cpus_wish(workload);
+    if (for_lack_) return {};
     if (wish == CpusWish::kNone) return ": annotation topolet.io/cpus = none";
     if (wish == CpusWish::kShared) return ": annotation topolet.io/cpus = shared";
     const bool wished = wish == CpusWish::kExclusive;
@@ -232,6 +243,7 @@ class Deciding {
 
   const PolicyRequest& request_;
   const DecideRules& rules_;
+  const bool for_lack_;
   const std::vector<Voter>& voters_;
   Decision decision_;
   Votes votes_;
@@ -240,6 +252,11 @@ class Deciding {
 };
 
 }  // namespace
+
+Result<Pick> Policy::pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                                 const CpuSet& /*chosen*/) {
+  return pick(request, candidate, usable);
+}
 
 Result<Adjustment> Policy::adjust(const PolicyRequest& /*request*/, const Chosen& /*chosen*/) { return Adjustment(); }
 

@@ -10,17 +10,31 @@ namespace {
 /// How many CPUs of a set each node has.
 using Shares = std::vector<std::int64_t>;
 
-std::int64_t size_of_both(const CpuSet& a, const CpuSet& b) {
-  std::int64_t count = 0;
-  const std::size_t words = std::min(a.words().size(), b.words().size());
-  for (std::size_t i = 0; i < words; ++i) count += std::popcount(a.words()[i] & b.words()[i]);
-  return count;
+/// A CPU node, and which words of a set its CPUs lie in: a few of the many that a large machine has.
+struct LocalCpus {
+  const CpuSet::Words* words = nullptr;  ///< null for a memory-only node
+  std::size_t first = 0;
+};
+
+std::vector<LocalCpus> local_cpus_of(const Topology& topology) {
+  std::vector<LocalCpus> all;
+  all.reserve(topology.nodes.size());
+  for (const Node& node : topology.nodes) {
+    LocalCpus& local = all.emplace_back();
+    if (node.memory_only || node.cpus.empty()) continue;
+    local = {&node.cpus.words(), node.cpus.first() / 64};
+  }
+  return all;
 }
 
-Shares shares_of_cpus(const Topology& topology, const CpuSet& cpus) {
+Shares shares_of_cpus(const std::vector<LocalCpus>& nodes, const CpuSet& cpus) {
   Shares shares;
-  shares.reserve(topology.nodes.size());
-  for (const Node& node : topology.nodes) shares.push_back(node.memory_only ? 0 : size_of_both(node.cpus, cpus));
+  shares.reserve(nodes.size());
+  for (const LocalCpus& node : nodes) {
+    std::int64_t& count = shares.emplace_back(0);
+    const std::size_t end = node.words == nullptr ? 0 : std::min(node.words->size(), cpus.words().size());
+    for (std::size_t i = node.first; i < end; ++i) count += std::popcount((*node.words)[i] & cpus.words()[i]);
+  }
   return shares;
 }
 
@@ -52,11 +66,12 @@ bool holds_alone(Mode mode) { return mode == Mode::kExclusive || mode == Mode::k
 
 std::vector<NodeDemand> demand_by_node(const Topology& topology, const std::vector<LedgerEntry>& entries) {
   std::vector<NodeDemand> demands(topology.nodes.size());
+  const std::vector<LocalCpus> nodes = local_cpus_of(topology);
   const CpuSet* last = nullptr;  // shared containers mostly run on the same CPUs, one after the other
   Shares shares;
   for (const LedgerEntry& entry : entries) {
     const Placement& placement = entry.placement;
-    if (last == nullptr || *last != placement.cpus) shares = shares_of_cpus(topology, placement.cpus);
+    if (last == nullptr || *last != placement.cpus) shares = shares_of_cpus(nodes, placement.cpus);
     last = &placement.cpus;
     for (std::size_t i = 0; i < demands.size(); ++i) {
       if (shares[i] == 0) continue;

@@ -97,6 +97,7 @@ struct Pick {
   CpuSet withhold;                   ///< hold these besides, run on by nobody
   std::vector<std::uint32_t> order;  ///< which to take first, by OS index; the others follow in the core's order
   std::string reason;
+  std::string unmet;  ///< what the policy is for and cannot be had here; empty: nothing
 };
 
 /// A placement as it was chosen, shown to policies for the last time before it is carried out.
@@ -123,6 +124,10 @@ class Policy {
   virtual Result<std::vector<Verdict>> score(const PolicyRequest& request) = 0;
   /// `usable`: the CPUs of the candidate that are free for this workload (exclusive) or its part of the pool (shared).
   virtual Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable) = 0;
+  /// Asked for the last time, when `chosen` of `usable` are to be the container's: what counts is whether to withhold
+  /// others beside them, what is unmet, and why. As here, it answers as it did before they were chosen.
+  virtual Result<Pick> pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                                   const CpuSet& chosen);
   /// After the pick of all policies. Setting nothing, as here, leaves all as it is.
   virtual Result<Adjustment> adjust(const PolicyRequest& request, const Chosen& chosen);
 };
@@ -132,6 +137,7 @@ struct Voter {
   std::shared_ptr<Policy> policy;
   std::int32_t weight = 1;   ///< 0…1000
   bool fail_closed = false;  ///< a lost vote is a denial
+  bool required = false;     ///< that is one too, and no candidate is taken where its pick cannot be carried out
 };
 
 }  // namespace topolet

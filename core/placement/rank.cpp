@@ -29,6 +29,8 @@ std::vector<Ranked> start(const PolicyRequest& request, const DecideRules& rules
     Ranked& ranked = ranking.emplace_back();
     ranked.position = i;
     ranked.usable = usable_of(request.candidates[i], request, rules);
+    ranked.width = request.candidates[i].nodes.size();
+    ranked.room = ranked.usable.size();
     if (are_enough(request, ranked.usable)) continue;
     ranked.rejected = true;
     ranked.words.push_back({"core", "reject", 0, too_few(request, ranked.usable)});
@@ -66,12 +68,10 @@ void ask(const Voter& voter, const PolicyRequest& request, std::vector<Ranked>& 
 }
 
 bool better(const PolicyRequest& request, const Ranked& a, const Ranked& b) {
-  const Candidate& first = request.candidates[a.position];
-  const Candidate& second = request.candidates[b.position];
+  const auto distance = [&request](const Ranked& ranked) { return request.candidates[ranked.position].distance; };
   if (a.rejected != b.rejected) return b.rejected;
   if (a.sum != b.sum) return a.sum > b.sum;
-  return std::tuple(first.nodes.size(), first.distance, a.usable.size(), a.position) <
-         std::tuple(second.nodes.size(), second.distance, b.usable.size(), b.position);
+  return std::tuple(a.width, distance(a), a.room, a.position) < std::tuple(b.width, distance(b), b.room, b.position);
 }
 
 void audit(const std::vector<Ranked>& ranking, const PolicyRequest& request, VerdictsRow& verdicts) {

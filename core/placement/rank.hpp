@@ -13,6 +13,8 @@ namespace topolet {
 struct Ranked {
   std::size_t position = 0;  ///< in PolicyRequest::candidates
   CpuSet usable;             ///< what the workload could use of it
+  std::size_t width = 0;     ///< its nodes
+  std::size_t room = 0;      ///< CPUs in `usable`
   std::int64_t sum = 0;
   bool scored = false;
   bool rejected = false;

@@ -15,9 +15,15 @@ void Votes::lose(const Voter& voter, const Error& error) {
   const std::string& name = voter.policy->name();
   decision_.lost_votes.push_back(name);
   decision_.verdicts.lost_votes.push_back(name + ": " + error.message);
-  if (voter.fail_closed && !in_reserved_namespace(request_.workload, rules_)) {
-    denial_ = fmt::format("plugin {} did not answer ({}) and on-failure.{} = closed", name, error.message, name);
-  }
+  if (!voter.fail_closed && !insists(voter)) return;
+  if (in_reserved_namespace(request_.workload, rules_)) return;
+  denial_ = fmt::format(
+      "plugin {} did not answer ({}) and {}", name, error.message,
+      voter.fail_closed ? fmt::format("on-failure.{} = closed", name) : fmt::format("required.{} = true", name));
+}
+
+bool Votes::insists(const Voter& voter) const {
+  return voter.required && !in_reserved_namespace(request_.workload, rules_);
 }
 
 void Votes::lose_for(const Voter& voter, const std::string& bad_answer) {

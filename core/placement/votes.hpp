@@ -21,6 +21,8 @@ class Votes {
   /// For what only the core could see through.
   void lose_for(const Voter& voter, const std::string& bad_answer);
   bool has_lost(const Voter& voter) const;
+  /// Whether what it picks must be carried out.
+  bool insists(const Voter& voter) const;
 
   bool nobody_answered() const { return answers_ == 0; }
   /// Why a lost vote denies the container, if it does.

@@ -54,6 +54,9 @@ std::int32_t add_field(AdjustAnswer& answer, Fields& fields, const char* noun, t
                         fmt::format("{} of {} and {} bytes; at most {} and {} are taken", noun, key.len, value.len,
                                     TOPOLET_ADJUST_MAX_KEY, TOPOLET_ADJUST_MAX_VALUE));
   }
+  if (!is_utf8(bytes_of(key)) || !is_utf8(bytes_of(value))) {
+    return answer.wrong(TOPOLET_INVALID, fmt::format("{} {} that is not UTF-8", noun, clean_text(key)));
+  }
   const auto is_this = [&key](const auto& field) { return field.first == bytes_of(key); };
   if (std::any_of(fields.begin(), fields.end(), is_this)) {
     return answer.wrong(TOPOLET_DUPLICATE, fmt::format("{} {} set twice", noun, clean_text(key)));
@@ -130,6 +133,13 @@ std::int32_t PickAnswer::set_order(const std::uint32_t* os_indices, std::size_t 
 std::int32_t PickAnswer::set_reason(topolet_str reason) {
   if (given_up) return TOPOLET_LATE;
   pick.reason = clean_text(reason);
+  return TOPOLET_OK;
+}
+
+std::int32_t PickAnswer::set_unmet(topolet_str what) {
+  if (given_up) return TOPOLET_LATE;
+  if (what.ptr == nullptr || what.len == 0) return wrong(TOPOLET_INVALID, "something unmet without a word");
+  pick.unmet = clean_text(what);
   return TOPOLET_OK;
 }
 
@@ -213,6 +223,9 @@ topolet_pick_sink sink_into(PickAnswer& answer) {
   };
   sink.reason = [](const topolet_pick_sink* to, topolet_str reason) {
     return answer_of<PickAnswer>(to).set_reason(reason);
+  };
+  sink.unmet = [](const topolet_pick_sink* to, topolet_str what) {
+    return answer_of<PickAnswer>(to).set_unmet(what);  //
   };
   sink.error = [](const topolet_pick_sink* to, topolet_str message) {
     return answer_of<PickAnswer>(to).set_error(message);

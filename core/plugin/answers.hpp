@@ -44,6 +44,7 @@ struct PickAnswer : Answer {
   std::int32_t set_withhold(topolet_set cpus);
   std::int32_t set_order(const std::uint32_t* os_indices, std::size_t count);
   std::int32_t set_reason(topolet_str reason);
+  std::int32_t set_unmet(topolet_str what);
 };
 
 struct AdjustAnswer : Answer {

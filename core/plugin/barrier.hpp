@@ -3,6 +3,7 @@
 
 #include <topolet/abi.h>
 
+#include <cstring>
 #include <exception>
 #include <optional>
 #include <string>
@@ -13,8 +14,12 @@ namespace topolet {
 
 inline constexpr std::size_t kMaxPluginTextBytes = 1024;
 
-/// A plugin's text, fit for a log line and the database: cut at kMaxPluginTextBytes, control characters as spaces.
+/// A plugin's text, fit for a log line, the database and the wire: UTF-8 (what is none becomes '?'), cut at
+/// kMaxPluginTextBytes, control characters as spaces.
 std::string clean_text(topolet_str text);
+
+/// Whether all of it is UTF-8.
+bool is_utf8(std::string_view text);
 
 /// Calls into a plugin. Returns what it threw, as words, or nothing if it returned.
 template <class Call>
@@ -23,8 +28,8 @@ std::optional<std::string> thrown_by(Call&& call) {
     std::forward<Call>(call)();
     return std::nullopt;
   } catch (const std::exception& exception) {
-    const std::string_view what = exception.what();
-    return "threw: " + clean_text({what.data(), what.size()});
+    const char* const what = exception.what();
+    return "threw: " + clean_text({what, what == nullptr ? 0 : std::strlen(what)});
   } catch (...) {
     return "threw something that is not a std::exception";
   }

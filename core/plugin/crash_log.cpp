@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 #include <optional>
 #include <sstream>
 #include <utility>
+
+#include "core/plugin/crash_mark.hpp"
 
 namespace topolet {
 namespace {
@@ -69,6 +72,9 @@ std::vector<Crash> still_of_use(const std::vector<Crash>& crashes, std::int64_t 
 }  // namespace
 
 Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& file, std::int64_t now_ms) {
+  std::error_code ignored;  // opening tells what is wrong
+  std::filesystem::create_directories(file.parent_path().parent_path(), ignored);
+  ::mkdir(file.parent_path().c_str(), 0700);
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) {
     return Error{Code::kFailedPrecondition,
@@ -88,8 +94,12 @@ Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& fi
   std::stable_sort(all.begin(), all.end(), [](const Crash& a, const Crash& b) { return a.at_ms < b.at_ms; });
   MutexLock lock(log->mutex_);
   log->crashes_ = still_of_use(all, now_ms);
-  if (Status written = log->write(); !written) return written.error();
   return log;
+}
+
+Status CrashLog::settle() const {
+  MutexLock lock(mutex_);
+  return write();
 }
 
 std::string CrashLog::quarantine(const std::string& plugin) const {
@@ -97,14 +107,17 @@ std::string CrashLog::quarantine(const std::string& plugin) const {
   const std::vector<Crash> own = of(crashes_, plugin);
   const Crash* last = last_strike(own);
   if (last == nullptr) return {};
-  return fmt::format("crashed topoletd {} times in {} minutes, last: {} in {}()", kStrikes, kWindow.count(),
-                     own.back().signal, own.back().call);
+  return fmt::format("crashed topoletd {} times in {} minutes, last: {} in {}", kStrikes, kWindow.count(),
+                     own.back().signal, call_for_people(own.back().call));
 }
 
 bool CrashLog::crashed_at_start(const std::string& plugin) const {
   MutexLock lock(mutex_);
   const std::vector<Crash> own = of(crashes_, plugin);
-  return std::any_of(own.begin(), own.end(), [](const Crash& crash) { return crash.call == "create"; });
+  return std::any_of(own.begin(), own.end(), [](const Crash& crash) {
+    // A thread of its own may well be one that create() starts.
+    return crash.call == "load" || crash.call == "create" || crash.call == kOwnThread;
+  });
 }
 
 Status CrashLog::forgive(const std::string& plugin) {

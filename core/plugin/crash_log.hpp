@@ -31,18 +31,22 @@ class CrashLog {
   static constexpr std::size_t kStrikes = 3;
   static constexpr std::chrono::minutes kWindow{10};
 
-  /// Opens or makes the file (0600) and strikes the marks of what is new. Lines that cannot be read are dropped.
+  /// Opens the file or makes it (0600), and its directory (0700). Lines that cannot be read are dropped.
   static Result<std::unique_ptr<CrashLog>> open(const std::filesystem::path& file, std::int64_t now_ms);
 
   /// Where the crash handler appends.
   int fd() const { return fd_.get(); }
 
-  /// Those that happened since the last open.
+  /// Strikes the marks of what is new, and what is of no use any more. Only for the one topoletd of the directory.
+  Status settle() const TOPOLET_EXCLUDES(mutex_);
+
+  /// Those that happened since it was last settled.
   const std::vector<Crash>& news() const { return news_; }
 
   /// Why the plugin is not to be asked; empty if it may be.
   std::string quarantine(const std::string& plugin) const TOPOLET_EXCLUDES(mutex_);
-  /// True if one of the remembered crashes was in create(), so that making it once more would repeat it.
+  /// True if one of the remembered crashes was while it was loaded or made, or may have its cause there, so that doing
+  /// it once more would repeat it.
   bool crashed_at_start(const std::string& plugin) const TOPOLET_EXCLUDES(mutex_);
 
   /// Forgets the plugin's crashes.

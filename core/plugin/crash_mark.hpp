@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace topolet {
 
@@ -23,6 +25,7 @@ class CrashMark {
 };
 
 /// A stack of its own for this thread's crash handler, so that a plugin that overflows the thread's is named too.
+/// Threads that have one are the host's: their marks alone say whether they are in a plugin.
 class CrashStack {
  public:
   CrashStack();
@@ -34,11 +37,27 @@ class CrashStack {
   static constexpr std::size_t kBytes = 64 << 10;
   std::unique_ptr<std::array<char, kBytes>> bytes_;
   stack_t before_{};
+  bool host_before_;
 };
+
+/// Tells where the code of a loaded plugin lies, so that a thread which the plugin started itself can be told by the
+/// functions it is in. `handle` is dlopen's. Beyond the first 64 pieces of code, nothing is noted.
+void note_code_of(const std::string& plugin, void* handle);
+
+/// The `call` of a crash on a thread that the plugin started.
+inline constexpr const char* kOwnThread = "own-thread";
+
+/// "score()" or "a thread of its own", for people.
+std::string call_for_people(const std::string& call);
 
 /// From now on SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT of a thread that is in a plugin append one line to
 /// `stamp_fd`, as CrashLog reads it; −1: nowhere any more. The process then ends as it would have. Signals that another
-/// process sent, and threads that are in no plugin, leave no line. Process-wide.
+/// process sent, and threads that are in no plugin, leave no line. A plugin that calls exit() is treated in the same
+/// way; the process then ends at once and as failed. A child that a plugin forks keeps no descriptor but the standard
+/// ones and ends when it comes back from the call. Process-wide.
 void stamp_crashes_to(int stamp_fd);
+
+/// Puts back what a plugin has made of these signals and of SIGPIPE since stamp_crashes_to(), and names them.
+std::vector<std::string> take_back_signals();
 
 }  // namespace topolet

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #define BOOST_DLL_USE_STD_FS
 #include <algorithm>
@@ -53,6 +52,15 @@ Result<dll::shared_library> open_library(const std::filesystem::path& path) {
   return Error{Code::kFailedPrecondition, fmt::format("cannot load {}: {}", path.native(), why)};
 }
 
+/// Also true of a library that was refused after it was opened. The loader goes by the path: it will not see that
+/// another file has taken its place.
+bool is_mapped(const std::filesystem::path& path) {
+  void* const handle = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  ::dlclose(handle);
+  return true;
+}
+
 /// A plugin of another major has the same symbol under another number.
 std::string missing_symbol(const dll::shared_library& library, const std::string& path) {
   for (int major = 2; major < 10; ++major) {
@@ -63,20 +71,22 @@ std::string missing_symbol(const dll::shared_library& library, const std::string
   return fmt::format("{} does not export {}", path, TOPOLET_ENTRY_SYMBOL);
 }
 
+Error bad_entry(std::string why) { return {Code::kFailedPrecondition, std::move(why)}; }
+
 Status check_entry(const topolet_plugin_entry& entry, const std::string& name, const std::string& path) {
   if (!TOPOLET_HAS(&entry, abi_draft)) {
-    return refuse(name, fmt::format("{} has a {} of {} bytes, too small to be one", path, TOPOLET_ENTRY_SYMBOL,
-                                    entry.struct_size));
+    return bad_entry(
+        fmt::format("{} has a {} of {} bytes, too small to be one", path, TOPOLET_ENTRY_SYMBOL, entry.struct_size));
   }
   if (entry.abi_draft != TOPOLET_ABI_DRAFT) {
-    return refuse(name, fmt::format("{} is made for draft {} of the ABI; this topolet loads draft {}: build it anew",
-                                    path, entry.abi_draft, TOPOLET_ABI_DRAFT));
+    return bad_entry(fmt::format("{} is made for draft {} of the ABI; this topolet loads draft {}: build it anew", path,
+                                 entry.abi_draft, TOPOLET_ABI_DRAFT));
   }
   if (!TOPOLET_HAS(&entry, create) || entry.create == nullptr) {
-    return refuse(name, fmt::format("{} has no create function in its {}", path, TOPOLET_ENTRY_SYMBOL));
+    return bad_entry(fmt::format("{} has no create function in its {}", path, TOPOLET_ENTRY_SYMBOL));
   }
   if (const std::string id = clean_text(entry.id); id != name) {
-    return refuse(name, fmt::format("{} says that its id is '{}'; its file must be called {}.so", path, id, id));
+    return bad_entry(fmt::format("{} says that its id is '{}'; its file must be called {}.so", path, id, id));
   }
   return {};
 }
@@ -127,29 +137,38 @@ Result<PluginLibrary> PluginLibrary::load(const std::filesystem::path& plugin_di
   if (!path) return refuse(name, path.error());
   // Looked at before it is opened: a file that is replaced in between then counts as changed.
   const FileIdentity file = FileIdentity::of(*path);
-  auto opened = open_library(*path);
+  const bool mapped_before = is_mapped(*path);
+  const CrashStack stack;
+  auto opened = [&] {
+    const CrashMark mark(name.c_str(), "load");
+    return open_library(*path);
+  }();
   if (!opened) return refuse(name, opened.error());
-  if (!opened->has(TOPOLET_ENTRY_SYMBOL)) return refuse(name, missing_symbol(*opened, path->native()));
-  const auto& entry = opened->get<const topolet_plugin_entry>(TOPOLET_ENTRY_SYMBOL);
-  if (auto checked = check_entry(entry, name, path->native()); !checked) return checked.error();
-  auto options = read_option_table(entry);
-  if (!options) return refuse(name, options.error());
-
+  note_code_of(name, opened->native());
   PluginLibrary library;
-  library.entry_ = &entry;
   library.id_ = name;
-  library.version_ = clean_text(entry.version);
-  library.options_ = *std::move(options);
   library.path_ = *std::move(path);
   library.file_ = file;
+  if (Status read = library.read(*opened); !read) {
+    if (!mapped_before) return refuse(name, read.error());
+    return refuse(name, read.error().message +
+                            "; so it was when it was loaded before, and a loaded library stays "
+                            "until topoletd ends: restart topoletd if it was replaced since");
+  }
   return library;
 }
 
-FileIdentity FileIdentity::of(const std::filesystem::path& path) {
-  struct stat file {};
-  if (::stat(path.c_str(), &file) != 0) return {};
-  return {file.st_dev, file.st_ino, file.st_size,
-          std::int64_t{file.st_mtim.tv_sec} * 1000000000 + file.st_mtim.tv_nsec};
+Status PluginLibrary::read(const boost::dll::shared_library& library) {
+  if (!library.has(TOPOLET_ENTRY_SYMBOL)) {
+    return Error{Code::kFailedPrecondition, missing_symbol(library, path_.native())};
+  }
+  entry_ = &library.get<const topolet_plugin_entry>(TOPOLET_ENTRY_SYMBOL);
+  if (auto checked = check_entry(*entry_, id_, path_.native()); !checked) return checked;
+  version_ = clean_text(entry_->version);
+  auto options = read_option_table(*entry_);
+  if (!options) return options.error();
+  options_ = *std::move(options);
+  return {};
 }
 
 std::uint32_t PluginLibrary::abi_minor() const { return entry_->abi_minor; }
@@ -158,14 +177,17 @@ bool PluginLibrary::file_has_changed() const { return FileIdentity::of(path_) !=
 
 Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
     const std::vector<std::pair<std::string, std::string>>& values, std::shared_ptr<Log> log,
-    std::shared_ptr<StateStore> state) const {
+    std::shared_ptr<StateStore> state, const std::map<std::string, std::string>& others) const {
   auto options = complete(options_, values);
   if (!options) return refuse(id_, options.error());
   std::vector<topolet_kv> views;
   for (const auto& [name, value] : *options) views.push_back({view_of(name), view_of(value)});
+  std::vector<topolet_kv> other_views;
+  for (const auto& [name, value] : others) other_views.push_back({view_of(name), view_of(value)});
 
   auto host = std::make_unique<PluginHost>(id_, std::move(log), std::move(state));
-  const topolet_create_request request{sizeof(request), 0, host->view(), {views.data(), views.size()}};
+  const topolet_create_request request{
+      sizeof(request), 0, host->view(), {views.data(), views.size()}, {other_views.data(), other_views.size()}};
   Creation creation;
   const topolet_error_sink sink{sizeof(sink), 0, &creation, &Creation::set_error};
   const topolet_instance* instance = nullptr;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,21 +14,15 @@
 
 #include "core/base/log.hpp"
 #include "core/base/result.hpp"
+#include "core/plugin/file_identity.hpp"
 #include "core/plugin/option_table.hpp"
 #include "core/plugin/plugin_policy.hpp"
 
+namespace boost::dll {
+class shared_library;
+}
+
 namespace topolet {
-
-/// Tells one version of a file from another.
-struct FileIdentity {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::int64_t size = 0;
-  std::int64_t changed_ns = 0;  ///< its mtime
-
-  static FileIdentity of(const std::filesystem::path& path);
-  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
-};
 
 /// A loaded library: what it says of itself, and where instances come from. Immutable.
 class PluginLibrary {
@@ -48,13 +43,16 @@ class PluginLibrary {
 
   /// Makes an instance. `values`: option name → value; options left out get their default.
   /// INVALID_ARGUMENT for an unknown option or a bad value; INTERNAL when the plugin's create() fails, with its reason.
-  /// `state`: where it keeps values; without, the plugin is told that there is none.
+  /// `state`: where it keeps values; without, the plugin is told that there is none. `others`: what other plugins are
+  /// made with, by "PLUGIN.OPTION".
   Result<std::shared_ptr<PluginPolicy>> create(const std::vector<std::pair<std::string, std::string>>& values,
-                                               std::shared_ptr<Log> log,
-                                               std::shared_ptr<StateStore> state = nullptr) const;
+                                               std::shared_ptr<Log> log, std::shared_ptr<StateStore> state = nullptr,
+                                               const std::map<std::string, std::string>& others = {}) const;
 
  private:
   PluginLibrary() = default;
+  /// Fills in what the library says of itself.
+  Status read(const boost::dll::shared_library& library);
 
   const topolet_plugin_entry* entry_ = nullptr;
   std::string id_;

@@ -1,5 +1,6 @@
 #include "core/plugin/plugin_host.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -36,6 +37,22 @@ std::string string_of(topolet_str bytes) { return bytes.len == 0 ? std::string()
 
 }  // namespace
 
+std::optional<std::uint64_t> LogAllowance::take(Time now) {
+  MutexLock lock(mutex_);
+  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(now - filled_);
+  const std::uint64_t fresh = static_cast<std::uint64_t>(std::max<std::int64_t>(since.count(), 0)) * kASecond / 1000;
+  if (fresh > 0) {
+    left_ = std::min(left_ + fresh, kBurst);
+    filled_ = now;
+  }
+  if (left_ == 0) {
+    ++dropped_;
+    return std::nullopt;
+  }
+  --left_;
+  return std::exchange(dropped_, 0);
+}
+
 PluginHost::PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<StateStore> state)
     : plugin_(std::move(plugin)), log_(std::move(log)), state_(std::move(state)) {
   log_capability_ = {sizeof(log_capability_), 0, &write_log};
@@ -53,7 +70,11 @@ const void* PluginHost::get_capability(const topolet_host* host, topolet_str id)
 }
 
 void PluginHost::write_log(const topolet_host* host, std::int32_t level, topolet_str message) {
-  const PluginHost& self = host_of(host);
+  PluginHost& self = host_of(host);
+  if (!self.log_->should_log(spdlog_level(level))) return;
+  const auto dropped = self.allowance_.take(std::chrono::steady_clock::now());
+  if (!dropped) return;
+  if (*dropped > 0) self.log_->warn("{}: {} lines of its log were dropped", self.plugin_, *dropped);
   self.log_->log(spdlog_level(level), "{}: {}", self.plugin_, clean_text(message));
 }
 
@@ -78,7 +99,9 @@ std::int32_t PluginHost::set_state(const topolet_host* host, topolet_str key, to
   if (const std::int32_t status = self.check_writing(); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_key(key); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_bytes(value, TOPOLET_STATE_MAX_VALUE); status != TOPOLET_OK) return status;
-  return self.answer(self.state_->set(self.plugin_, string_of(key), string_of(value)));
+  const std::string name = string_of(key);
+  if (const Status room = self.check_room_for(name); !room) return self.answer(room);
+  return self.answer(self.state_->set(self.plugin_, name, string_of(value)));
 }
 
 std::int32_t PluginHost::remove_state(const topolet_host* host, topolet_str key) {
@@ -86,6 +109,16 @@ std::int32_t PluginHost::remove_state(const topolet_host* host, topolet_str key)
   if (const std::int32_t status = self.check_writing(); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_key(key); status != TOPOLET_OK) return status;
   return self.answer(self.state_->remove(self.plugin_, string_of(key)));
+}
+
+Status PluginHost::check_room_for(const std::string& key) const {
+  const auto old = state_->get(plugin_, key);
+  if (!old) return old.error();
+  if (old->has_value()) return {};
+  const auto count = state_->count(plugin_);
+  if (!count) return count.error();
+  if (*count < kMaxStateKeys) return {};
+  return Error{Code::kResourceExhausted, "it keeps " + std::to_string(*count) + " values already"};
 }
 
 std::int32_t PluginHost::check_writing() const {
@@ -110,7 +143,9 @@ std::int32_t PluginHost::answer(const Result<std::optional<std::string>>& found,
 
 std::int32_t PluginHost::answer(const Status& written) const {
   if (written) return TOPOLET_OK;
-  log_->warn("{}: its state cannot be written: {}", plugin_, written.error().message);
+  if (allowance_.take(std::chrono::steady_clock::now())) {
+    log_->warn("{}: its state cannot be written: {}", plugin_, written.error().message);
+  }
   return TOPOLET_FAILED;
 }
 

@@ -6,13 +6,37 @@
 #include <topolet/state.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
 #include "core/plugin/state_store.hpp"
 
 namespace topolet {
+
+/// How many lines a plugin may log: `kBurst` at once, and `kASecond` in the long run. Safe from any thread.
+class LogAllowance {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr std::uint64_t kBurst = 1000;
+  static constexpr std::uint64_t kASecond = 100;
+
+  /// Nothing if the line must be dropped; otherwise how many were since the last that was not.
+  std::optional<std::uint64_t> take(Time now) TOPOLET_EXCLUDES(mutex_);
+
+ private:
+  Mutex mutex_;
+  std::uint64_t left_ TOPOLET_GUARDED_BY(mutex_) = kBurst;
+  Time filled_ TOPOLET_GUARDED_BY(mutex_) = {};
+  std::uint64_t dropped_ TOPOLET_GUARDED_BY(mutex_) = 0;
+};
+
+/// How many values a plugin may keep.
+inline constexpr std::size_t kMaxStateKeys = 4096;
 
 /// The host as one instance sees it. Must outlive the instance. Its view is safe from any thread.
 class PluginHost {
@@ -49,12 +73,14 @@ class PluginHost {
   static std::int32_t set_state(const topolet_host* host, topolet_str key, topolet_str value);
   static std::int32_t remove_state(const topolet_host* host, topolet_str key);
   std::int32_t check_writing() const;
+  Status check_room_for(const std::string& key) const;
   std::int32_t answer(const Result<std::optional<std::string>>& found, void* buffer, std::size_t capacity,
                       std::size_t* size) const;
   std::int32_t answer(const Status& written) const;
 
   std::string plugin_;
   std::shared_ptr<Log> log_;
+  mutable LogAllowance allowance_;
   std::shared_ptr<StateStore> state_;
   std::atomic<bool> given_up_ = false;
   std::atomic<bool> may_write_ = false;

@@ -38,22 +38,19 @@ Status ask(const std::string& plugin, const char* function, const Answer& answer
                fmt::format("{}: {} returned {}, which it must not: {}", plugin, function, status, why)};
 }
 
-/// True for a capability that the plugin does not have.
+std::string too_small(std::uint32_t struct_size, std::size_t least) {
+  return fmt::format("has a struct_size of {}; it must be {} or more", struct_size, least);
+}
+
+/// What is wrong with a capability; nothing also for one that the plugin does not have.
 template <class Capability, class Function>
-bool callable(const Capability* capability, Function Capability::*function) {
-  if (capability == nullptr) return true;
-  return capability->struct_size >= sizeof(Capability) && capability->*function != nullptr;
+std::string fault_of(const Capability* capability, Function Capability::*function) {
+  if (capability == nullptr) return {};
+  if (capability->struct_size < sizeof(Capability)) return too_small(capability->struct_size, sizeof(Capability));
+  return capability->*function == nullptr ? "has no function" : "";
 }
 
 }  // namespace
-
-std::string clean_text(topolet_str text) {
-  if (text.ptr == nullptr) return {};
-  std::string clean(text.ptr, std::min(text.len, kMaxPluginTextBytes));
-  std::replace_if(
-      clean.begin(), clean.end(), [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; }, ' ');
-  return clean;
-}
 
 PluginPolicy::PluginPolicy(std::string name, std::unique_ptr<PluginHost> host, const topolet_instance* instance)
     : name_(std::move(name)), host_(std::move(host)), instance_(instance) {}
@@ -66,8 +63,11 @@ PluginPolicy::~PluginPolicy() {
 
 Result<std::shared_ptr<PluginPolicy>> PluginPolicy::adopt(std::string name, std::unique_ptr<PluginHost> host,
                                                           const topolet_instance* instance) {
-  if (instance->struct_size < sizeof(topolet_instance) || instance->get_capability == nullptr ||
-      instance->destroy == nullptr) {
+  if (instance->struct_size < sizeof(topolet_instance)) {
+    const std::string fault = too_small(instance->struct_size, sizeof(topolet_instance));
+    return Error{Code::kInternal, fmt::format("{}: the instance that create gave {}", name, fault)};
+  }
+  if (instance->get_capability == nullptr || instance->destroy == nullptr) {
     return Error{Code::kInternal, name + ": create gave an instance without get_capability or destroy"};
   }
   std::shared_ptr<PluginPolicy> policy(new PluginPolicy(std::move(name), std::move(host), instance));
@@ -85,15 +85,15 @@ Status PluginPolicy::read_capabilities() {
     tick_ = static_cast<const topolet_tick*>(get(TOPOLET_TICK_ID));
   });
   if (thrown) return Error{Code::kInternal, fmt::format("{}: get_capability {}", name_, *thrown)};
-  const auto check = [this](bool good, const char* id) -> Status {
-    if (good) return {};
-    return Error{Code::kInternal, fmt::format("{}: its capability {} has no function", name_, id)};
+  const auto check = [this](const std::string& fault, const char* id) -> Status {
+    if (fault.empty()) return {};
+    return Error{Code::kInternal, fmt::format("{}: its capability {} {}", name_, id, fault)};
   };
-  for (const Status& status : {check(callable(score_, &topolet_score::score), TOPOLET_SCORE_ID),
-                               check(callable(pick_, &topolet_pick::pick), TOPOLET_PICK_ID),
-                               check(callable(adjust_, &topolet_adjust::adjust), TOPOLET_ADJUST_ID),
-                               check(callable(events_, &topolet_events::notify), TOPOLET_EVENTS_ID),
-                               check(callable(tick_, &topolet_tick::tick), TOPOLET_TICK_ID)}) {
+  for (const Status& status : {check(fault_of(score_, &topolet_score::score), TOPOLET_SCORE_ID),
+                               check(fault_of(pick_, &topolet_pick::pick), TOPOLET_PICK_ID),
+                               check(fault_of(adjust_, &topolet_adjust::adjust), TOPOLET_ADJUST_ID),
+                               check(fault_of(events_, &topolet_events::notify), TOPOLET_EVENTS_ID),
+                               check(fault_of(tick_, &topolet_tick::tick), TOPOLET_TICK_ID)}) {
     if (!status) return status.error();
   }
   if (tick_ != nullptr && (tick_->interval_ms < TOPOLET_TICK_MIN_MS || tick_->interval_ms > TOPOLET_TICK_MAX_MS)) {
@@ -125,6 +125,11 @@ Result<Pick> PluginPolicy::pick(const PolicyRequest& request, std::size_t candid
   return pick(RequestView(request, std::make_shared<const TopologyView>(request.topology)), candidate, usable);
 }
 
+Result<Pick> PluginPolicy::pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                                       const CpuSet& chosen) {
+  return pick(RequestView(request, std::make_shared<const TopologyView>(request.topology)), candidate, usable, chosen);
+}
+
 Result<Adjustment> PluginPolicy::adjust(const PolicyRequest& request, const Chosen& chosen) {
   return adjust(RequestView(request, std::make_shared<const TopologyView>(request.topology)), chosen);
 }
@@ -140,13 +145,14 @@ Result<std::vector<Verdict>> PluginPolicy::score(const RequestView& request) {
   return std::move(answer.verdicts);
 }
 
-Result<Pick> PluginPolicy::pick(const RequestView& request, std::size_t candidate, const CpuSet& usable) {
+Result<Pick> PluginPolicy::pick(const RequestView& request, std::size_t candidate, const CpuSet& usable,
+                                const CpuSet& chosen) {
   PickAnswer answer{{host_->given_up()}};
   if (pick_ == nullptr) return std::move(answer.pick);
   host_->given_up() = false;
   const topolet_pick_sink sink = sink_into(answer);
   const topolet_pick_request pick_request{sizeof(topolet_pick_request), static_cast<std::uint32_t>(candidate),
-                                          &request.view(), view_of(usable)};
+                                          &request.view(), view_of(usable), view_of(chosen)};
   const Status asked = ask(name_, "pick", answer, [&] { return pick_->pick(instance_, &pick_request, &sink); });
   if (!asked) return asked.error();
   return std::move(answer.pick);

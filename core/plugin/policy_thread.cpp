@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "core/plugin/barrier.hpp"
@@ -148,6 +149,7 @@ class PolicyThread::State {
     if (error == nullptr) return;
     const bool failed = error->code == Code::kInternal;
     ++(failed ? record.seen.lost.failed : record.seen.lost.declined);
+    log_lost_vote(error->message);
     if (failed) strike_bad(call.plugin, record, error->message);
   }
 
@@ -155,6 +157,7 @@ class PolicyThread::State {
     MutexLock lock(mutex_);
     Record& record = records_[plugin];
     ++record.seen.lost.failed;
+    log_lost_vote(fmt::format("{}: {}", plugin, what));
     strike_bad(plugin, record, what);
   }
 
@@ -163,7 +166,7 @@ class PolicyThread::State {
     Record& record = records_[plugin];
     const bool before = record.conduct.quarantined();
     record.conduct.quarantine(why);
-    log_quarantine(plugin, record, before);
+    tell_quarantine(plugin, record, before);
   }
 
   std::vector<PluginState> states() TOPOLET_EXCLUDES(mutex_) {
@@ -191,7 +194,9 @@ class PolicyThread::State {
                                "back",
                                plugin)};
     }
+    const bool before = found->second.conduct.quarantined();
     found->second.conduct.reset();
+    if (before && options_.on_quarantine) options_.on_quarantine(plugin, "");
     return {};
   }
 
@@ -239,10 +244,10 @@ class PolicyThread::State {
     record.seen.call_inside = true;
     record.inside_since = call.began;
     const std::string what = fmt::format("{}: no answer within {} ms", call.plugin, options_.deadline.count());
-    options_.log->warn("plugin {}; its vote is lost", what);
+    log_lost_vote(what);
     const bool before = record.conduct.quarantined();
     record.conduct.strike_late(options_.clock.steady(), what);
-    log_quarantine(call.plugin, record, before);
+    tell_quarantine(call.plugin, record, before);
     return {call.plugin, {Code::kDeadlineExceeded, what}};
   }
 
@@ -252,18 +257,22 @@ class PolicyThread::State {
     const bool before = record.conduct.quarantined();
     record.conduct.strike_hopeless(fmt::format("a call took {} times the deadline of {} ms or more",
                                                Conduct::kHopelessDeadlines, options_.deadline.count()));
-    log_quarantine(plugin, record, before);
+    tell_quarantine(plugin, record, before);
   }
 
   void strike_bad(const std::string& plugin, Record& record, const std::string& what) TOPOLET_REQUIRES(mutex_) {
     const bool before = record.conduct.quarantined();
     record.conduct.strike_bad(options_.clock.steady(), what);
-    log_quarantine(plugin, record, before);
+    tell_quarantine(plugin, record, before);
   }
 
-  void log_quarantine(const std::string& plugin, const Record& record, bool before) TOPOLET_REQUIRES(mutex_) {
+  /// `what` begins with the plugin's name.
+  void log_lost_vote(const std::string& what) { options_.log->warn("plugin {}; its vote is lost", what); }
+
+  void tell_quarantine(const std::string& plugin, const Record& record, bool before) TOPOLET_REQUIRES(mutex_) {
     if (before || !record.conduct.quarantined()) return;
     options_.log->error("plugin {} is in quarantine and not asked any more: {}", plugin, record.conduct.why());
+    if (options_.on_quarantine) options_.on_quarantine(plugin, record.conduct.why());
   }
 
   const Options options_;
@@ -300,6 +309,14 @@ class PolicyThread::GuardedPolicy final : public Policy {
     return ask<Pick>("pick", [&] {
       return plugin_ != nullptr ? plugin_->pick(view(request), candidate, usable)
                                 : policy_->pick(request, candidate, usable);
+    });
+  }
+
+  Result<Pick> pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                           const CpuSet& chosen) override {
+    return ask<Pick>("pick", [&] {
+      return plugin_ != nullptr ? plugin_->pick(view(request), candidate, usable, chosen)
+                                : policy_->pick_beside(request, candidate, usable, chosen);
     });
   }
 
@@ -375,7 +392,11 @@ std::any PolicyThread::run(const std::vector<Voter>& voters, const Job& job) {
   MutexLock lock(run_mutex_);
   std::vector<LostVote> lost;
   while (true) {
-    if (!worker_.thread.joinable()) worker_ = start_worker();
+    try {
+      if (!worker_.thread.joinable()) worker_ = start_worker();
+    } catch (const std::system_error& error) {
+      return run_without_plugins(voters, job, error.what());
+    }
     const std::shared_ptr<Run> run = prepare(voters, job, lost);
     state_->post(run);
     if (auto late = state_->wait_for(*run)) {
@@ -386,6 +407,17 @@ std::any PolicyThread::run(const std::vector<Voter>& voters, const Job& job) {
     if (run->exception) std::rethrow_exception(run->exception);
     return std::move(run->result);
   }
+}
+
+std::any PolicyThread::run_without_plugins(const std::vector<Voter>& voters, const Job& job, const char* why) const {
+  state_->options().log->error("plugins are not asked, as no thread can be started for them: {}", why);
+  std::vector<LostVote> lost;
+  for (const Voter& voter : voters) {
+    const std::string& name = voter.policy->name();
+    lost.push_back({name, {Code::kUnavailable, fmt::format("{}: no thread can be started to ask it", name)}});
+  }
+  const std::shared_ptr<Run> run = prepare(voters, job, lost);
+  return run->job(run->voters);
 }
 
 void PolicyThread::notify(const std::vector<Voter>& voters, std::shared_ptr<const Happening> happening) {

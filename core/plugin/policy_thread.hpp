@@ -61,6 +61,9 @@ class PolicyThread {
     std::chrono::milliseconds deadline{50};  ///< for each call
     Clock clock;                             ///< for the quarantine rules; waiting goes by the real clock
     std::shared_ptr<Log> log = make_silent_log();
+    /// Told when a plugin is put into quarantine and, with an empty `why`, when that ends. On any thread; must not call
+    /// back.
+    std::function<void(const std::string& plugin, const std::string& why)> on_quarantine = {};
   };
 
   explicit PolicyThread(Options options);
@@ -69,7 +72,7 @@ class PolicyThread {
   PolicyThread(const PolicyThread&) = delete;
   PolicyThread& operator=(const PolicyThread&) = delete;
 
-  /// Runs the job and waits for it. Throws what the job throws.
+  /// Runs the job and waits for it. Throws what the job throws. If no thread can be had, all votes are lost.
   std::any run(const std::vector<Voter>& voters, const Job& job) TOPOLET_EXCLUDES(run_mutex_);
 
   /// The same with a typed result.
@@ -124,6 +127,7 @@ class PolicyThread {
 
   std::shared_ptr<Run> prepare(const std::vector<Voter>& voters, const Job& job,
                                const std::vector<LostVote>& lost) const;
+  std::any run_without_plugins(const std::vector<Voter>& voters, const Job& job, const char* why) const;
   Worker start_worker() const;
   void abandon_worker() TOPOLET_REQUIRES(run_mutex_);
 

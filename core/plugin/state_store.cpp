@@ -1,5 +1,7 @@
 #include "core/plugin/state_store.hpp"
 
+#include <algorithm>
+
 namespace topolet {
 
 Result<std::optional<std::string>> StateInMemory::get(const std::string& plugin, const std::string& key) {
@@ -14,6 +16,12 @@ Result<std::optional<std::string>> StateInMemory::next(const std::string& plugin
   const auto found = values_.upper_bound({plugin, after});
   if (found == values_.end() || found->first.first != plugin) return std::optional<std::string>();
   return std::optional(found->first.second);
+}
+
+Result<std::size_t> StateInMemory::count(const std::string& plugin) {
+  MutexLock lock(mutex_);
+  const auto is_its = [&plugin](const auto& value) { return value.first.first == plugin; };
+  return static_cast<std::size_t>(std::count_if(values_.begin(), values_.end(), is_its));
 }
 
 Status StateInMemory::set(const std::string& plugin, const std::string& key, const std::string& value) {

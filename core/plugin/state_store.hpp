@@ -1,6 +1,7 @@
 // What plugins keep over restarts.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@ class StateStore {
   virtual Result<std::optional<std::string>> get(const std::string& plugin, const std::string& key) = 0;
   /// The first key after `after`, in the order of their bytes; nothing at the end.
   virtual Result<std::optional<std::string>> next(const std::string& plugin, const std::string& after) = 0;
+  /// How many keys there are.
+  virtual Result<std::size_t> count(const std::string& plugin) = 0;
   virtual Status set(const std::string& plugin, const std::string& key, const std::string& value) = 0;
   virtual Status remove(const std::string& plugin, const std::string& key) = 0;
 };
@@ -28,6 +31,7 @@ class StateInMemory final : public StateStore {
  public:
   Result<std::optional<std::string>> get(const std::string& plugin, const std::string& key) override;
   Result<std::optional<std::string>> next(const std::string& plugin, const std::string& after) override;
+  Result<std::size_t> count(const std::string& plugin) override;
   Status set(const std::string& plugin, const std::string& key, const std::string& value) override;
   Status remove(const std::string& plugin, const std::string& key) override;
 

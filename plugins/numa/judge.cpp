@@ -12,22 +12,33 @@ constexpr std::int32_t kBest = 100;
 constexpr std::int32_t kWorst = -100;
 constexpr std::int32_t kNodeStep = 30;
 constexpr std::size_t kNodeSteps = 7;
-constexpr std::int32_t kDistanceFirst = 11;
-constexpr std::int32_t kClosestFirst = 20;  // with prefer-closest-numa-nodes
-constexpr std::int32_t kDistanceSpan = 8;
-constexpr std::int32_t kStrategyFirst = 1;
-constexpr std::int32_t kStrategySpan = 9;
+
+/// What the least and the largest difference cost.
+struct Cost {
+  std::int32_t least;
+  std::int32_t most;
+};
+struct Costs {
+  Cost distance;
+  Cost strategy;
+};
+constexpr Costs kCosts = {{11, 19}, {1, 10}};
+constexpr Costs kClosest = {{20, 26}, {1, 3}};  // with prefer-closest-numa-nodes
+
+const Costs& costs_of(const PolicyOptions& options) { return options.prefer_closest_numa_nodes ? kClosest : kCosts; }
+
 // With align-by-socket a node more inside the package is no more than a taste.
 constexpr std::int32_t kInsidePackageStep = 2;
 // Whoever lacks something ranks below all that lack nothing.
 constexpr std::int32_t kLacksNothing = -50;
 constexpr std::int32_t kLacksSomething = -60;
 
-/// 0 for the best, then first…first+span in proportion to how far `value` is from it.
-std::int32_t penalty(std::int64_t value, std::int64_t best, std::int64_t worst, std::int32_t first, std::int32_t span) {
+/// 0 for the best, then from the least to the most in proportion to how far `value` is from it.
+std::int32_t penalty(std::int64_t value, std::int64_t best, std::int64_t worst, const Cost& cost) {
   if (value == best) return 0;
   const double range = static_cast<double>(worst) - static_cast<double>(best);
-  return first + static_cast<std::int32_t>((static_cast<double>(value) - static_cast<double>(best)) * span / range);
+  const double far = (static_cast<double>(value) - static_cast<double>(best)) / range;
+  return cost.least + static_cast<std::int32_t>(far * (cost.most - cost.least));
 }
 
 /// Thousandths of `asked` that are missing; at least one if any is.
@@ -210,11 +221,11 @@ std::int32_t Judge::for_nodes(const Place& place) const {
 }
 
 std::int32_t Judge::for_strategy(const Place& place) const {
-  if (crowds_out(place)) return kStrategyFirst + kStrategySpan;
+  const Cost& cost = costs_of(options_).strategy;
+  if (crowds_out(place)) return cost.most;
   const Range& measures = measures_.at({width_of(place), distance_of(place)});
   const bool packed = options_.strategy == Strategy::kPacked;
-  return penalty(measure(place), packed ? measures.low : measures.high, packed ? measures.high : measures.low,
-                 kStrategyFirst, kStrategySpan);
+  return penalty(measure(place), packed ? measures.low : measures.high, packed ? measures.high : measures.low, cost);
 }
 
 std::string Judge::whose_strategy(const Place& place) const {
@@ -266,9 +277,7 @@ Verdict Judge::weigh(const Place& place) const {
   }
   const Range& distances = distances_.at(width_of(place));
   const std::int32_t nodes = for_nodes(place);
-  const std::int32_t distance =
-      penalty(distance_of(place), distances.low, distances.high,
-              options_.prefer_closest_numa_nodes ? kClosestFirst : kDistanceFirst, kDistanceSpan);
+  const std::int32_t distance = penalty(distance_of(place), distances.low, distances.high, costs_of(options_).distance);
   const std::int32_t strategy = for_strategy(place);
   if (nodes > 0) reason += "; " + counted(narrowest_, "node") + " could";
   if (wide_for_memory_ && place.width == narrowest_) {

@@ -44,7 +44,7 @@ constexpr std::array<topolet_option, 11> kOptions = {{
     flag(TOPOLET_STR("distribute-cpus-across-cores"), TOPOLET_STR("Take CPUs of different cores first.")),
     flag(TOPOLET_STR("align-by-socket"), TOPOLET_STR("Nodes of one package are as aligned as one node.")),
     flag(TOPOLET_STR("prefer-closest-numa-nodes"),
-         TOPOLET_STR("Let the distance of nodes count for more than any other plugin's taste.")),
+         TOPOLET_STR("Let the distance of nodes count for more, and the strategy for less.")),
     flag(TOPOLET_STR("prefer-align-cpus-by-uncorecache"),
          TOPOLET_STR("Take CPUs of as few last-level caches as can be.")),
 }};

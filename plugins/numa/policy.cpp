@@ -27,17 +27,18 @@ std::size_t free_physical_cpus(const topolet_request& request) {
   return free.size();
 }
 
-/// In the kubelet's words, for those who look for them; empty if the request is fine. The smt plugin's `round` cannot
-/// relax this: who wants odd requests rounded up leaves full-pcpus-only off.
+std::size_t rounded_up(std::size_t cpus, std::size_t per_core) { return (cpus + per_core - 1) / per_core * per_core; }
+
+/// In the kubelet's words, for those who look for them; empty if the request is fine.
 std::string smt_alignment_error(const topolet_request& request, const Asked& asked, const PolicyOptions& options) {
   if (!options.order.full_pcpus_only || !asked.exclusive) return "";
   const std::size_t per_core = threads_per_core(*request.topology);
-  if (asked.cpus % per_core != 0) {
+  if (asked.cpus % per_core != 0 && !options.rounds_up) {
     return "SMT Alignment Error: requested " + std::to_string(asked.cpus) +
            " cpus not multiple cpus per core = " + std::to_string(per_core) + " (full-pcpus-only)";
   }
   const std::size_t free = free_physical_cpus(request);
-  if (asked.cpus <= free) return "";
+  if (rounded_up(asked.cpus, per_core) <= free) return "";
   return "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = " + std::to_string(free) +
          ", requested CPUs = " + std::to_string(asked.cpus) + ", CPUs per core = " + std::to_string(per_core) +
          " (full-pcpus-only)";
@@ -104,9 +105,15 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
 
 CpuOrder Policy::pick(const topolet_pick_request& picking) const {
   const topolet_request& request = *picking.request;
-  const std::size_t wanted = request.exclusive_cpus;
-  if (request.exclusive == 0 || wanted == 0) return {};
+  // Once the CPUs are chosen there is nothing to add.
+  const bool chosen = TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
+  if (request.exclusive == 0 || request.exclusive_cpus == 0 || chosen) return {};
   const topolet_topology& topology = *request.topology;
+  std::size_t wanted = request.exclusive_cpus;
+  if (options_.order.full_pcpus_only && options_.rounds_up) {
+    const std::size_t whole = rounded_up(wanted, threads_per_core(topology));
+    if (whole <= sdk::size_of(picking.usable)) wanted = whole;
+  }
   if (alignment_of(*request.workload, options_) == Alignment::kNone) {
     return kubelets(topology, picking.usable, wanted, options_.order);
   }

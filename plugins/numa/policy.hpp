@@ -35,6 +35,7 @@ struct PolicyOptions {
   bool bind_memory = false;
   ReservedMemory reserved_memory = {};
   KubeletOrder order = {};
+  bool rounds_up = false;  ///< the smt plugin lets what does not fill the last core of a request idle
   bool align_by_socket = false;
   bool prefer_closest_numa_nodes = false;
 };

@@ -25,7 +25,8 @@ constexpr std::array<topolet_option, 3> kOptions = {{
      {kRound.data(), kRound.size()},
      0,
      0,
-     TOPOLET_STR("What happens to a request that does not fill its last core: denied, or the sibling stays idle.")},
+     TOPOLET_STR(
+         "With numa.full-pcpus-only, a request that does not fill its last core: is denied, or a sibling idles.")},
     {TOPOLET_STR("pair"),
      TOPOLET_OPTION_BOOL,
      0,
@@ -33,9 +34,14 @@ constexpr std::array<topolet_option, 3> kOptions = {{
      {nullptr, 0},
      0,
      0,
-     TOPOLET_STR("Whether containers of one pod may share a core.")},
+     TOPOLET_STR("Keep heavy containers on cores of their own and light ones beside them (topolet.io/cpu-profile).")},
 }};
+
+class SmtPlugin : public topolet::smt::Policy {
+ public:
+  explicit SmtPlugin(const topolet::sdk::Options& options) : Policy(topolet::smt::read_options(options)) {}
+};
 
 }  // namespace
 
-TOPOLET_PLUGIN(topolet::smt::Policy, "smt", TOPOLET_SMT_VERSION, kOptions);
+TOPOLET_PLUGIN(SmtPlugin, "smt", TOPOLET_SMT_VERSION, kOptions);

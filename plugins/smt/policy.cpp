@@ -1,58 +1,244 @@
 #include "plugins/smt/policy.hpp"
 
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "plugins/smt/pairing.hpp"
+
 namespace topolet::smt {
 namespace {
 
-constexpr std::string_view kNoPolicy = "smt has no policy yet";
+using sdk::Set;
 
-std::string key_of(const topolet_workload& workload) {
-  return std::string(sdk::text(workload.pod_uid)) + '/' + std::string(sdk::text(workload.container_name));
+constexpr std::int32_t kFits = 100;
+constexpr std::int32_t kNobodyMet = 100;
+constexpr std::int32_t kOwnSiblings = 25;  ///< less than the numa plugin takes for one more node
+constexpr std::int32_t kSomeMet = 50;
+constexpr std::int32_t kPairedLight = 20;  ///< a taste
+
+std::vector<Verdict> all(const topolet_request& request, Verdict::Kind kind, const std::string& reason) {
+  return {request.candidate_count, Verdict{kind, 0, reason}};
+}
+
+std::string counted(std::size_t count, std::string_view noun) {
+  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+std::string name_of(const topolet_candidate& candidate) {
+  const Set nodes(candidate.nodes);
+  if (nodes.empty()) return "the CPUs without a node";
+  return (nodes.size() == 1 ? "node " : "nodes ") + nodes.to_string();
+}
+
+/// What the container could get anywhere.
+Set free_anywhere(const topolet_request& request) {
+  Set free;
+  for (const topolet_candidate& candidate : sdk::candidates(request)) free |= Set(candidate.free);
+  return free;
+}
+
+bool has_room(const topolet_candidate& candidate, const Wish& wish) {
+  return sdk::size_of(candidate.free) >= std::max<std::size_t>(1, wish.cpus);
+}
+
+/// Places that are all the same are no matter for a score: that would only speak for the smaller ones.
+void abstain_if_alike(const topolet_request& request, const Wish& wish, std::vector<Verdict>& verdicts) {
+  const Verdict* first = nullptr;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    if (!has_room(sdk::candidates(request)[i], wish)) {
+      verdicts[i] = {};
+      continue;
+    }
+    if (first == nullptr) first = &verdicts[i];
+    if (verdicts[i].score != first->score) return;
+  }
+  for (Verdict& verdict : verdicts) {
+    if (verdict.kind == Verdict::Kind::kScore) verdict.kind = Verdict::Kind::kAbstain;
+  }
+}
+
+std::vector<Verdict> judge_isolation(const topolet_request& request, const Cores& cores, const Wish& wish) {
+  const Set whole = cores.whole(free_anywhere(request).view());
+  std::vector<Verdict> verdicts;
+  for (const topolet_candidate& candidate : sdk::candidates(request)) {
+    const std::size_t here = sdk::size_of_both(whole.view(), candidate.free);
+    const std::string place = name_of(candidate) + " has " + counted(here, "CPU") + " on whole free cores";
+    const bool fits = here >= wish.cpus;
+    verdicts.push_back({Verdict::Kind::kScore, fits ? kFits : 0,
+                        fits ? place + " to isolate " + std::to_string(wish.cpus)
+                             : place + ": too few to isolate " + std::to_string(wish.cpus)});
+  }
+  abstain_if_alike(request, wish, verdicts);
+  return verdicts;
+}
+
+/// numa.full-pcpus-only: a place without enough whole cores is none while another has them. If none has, it's the numa
+/// plugin's matter what becomes of a request that would fill its cores.
+std::vector<Verdict> judge_whole_cores(const topolet_request& request, const Cores& cores, const Wish& wish) {
+  const Set whole = cores.whole(free_anywhere(request).view());
+  const auto here = [&whole](const topolet_candidate& candidate) {
+    return sdk::size_of_both(whole.view(), candidate.free);
+  };
+  std::size_t most = 0;
+  for (const topolet_candidate& candidate : sdk::candidates(request)) most = std::max(most, here(candidate));
+  const std::size_t per_core = cores.threads_per_core();
+  if (most < wish.cpus && wish.cpus % per_core == 0) return {};
+  if (most < wish.cpus) {
+    return all(request, Verdict::Kind::kReject,
+               "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = " + std::to_string(most) +
+                   ", requested CPUs = " + std::to_string(wish.cpus) + ", CPUs per core = " + std::to_string(per_core) +
+                   " (numa.full-pcpus-only, smt.round = idle-sibling)");
+  }
+  std::vector<Verdict> verdicts;
+  for (const topolet_candidate& candidate : sdk::candidates(request)) {
+    const bool spoils = has_room(candidate, wish) && here(candidate) < wish.cpus;
+    verdicts.push_back(spoils ? Verdict{Verdict::Kind::kReject, 0,
+                                        name_of(candidate) + " has " + counted(here(candidate), "CPU") +
+                                            " on whole free cores for " + std::to_string(wish.cpus) +
+                                            " (numa.full-pcpus-only)"}
+                              : Verdict{});
+  }
+  return verdicts;
+}
+
+/// Heavy: 100, less up to 25 as they run beside each other; where others are met up to 50, the fewer the better.
+/// Light: up to 20 as they run beside heavy ones, less up to 25 as they run beside each other.
+std::int32_t score_of(const Tally& tally, Profile profile) {
+  const auto count = [&tally](Terms terms) {
+    return static_cast<std::int32_t>(tally[static_cast<std::size_t>(terms)]);
+  };
+  const std::int32_t wanted = count(Terms::kPaired) + count(Terms::kAlone) + count(Terms::kOwn) + count(Terms::kMeets);
+  if (wanted == 0) return 0;
+  const std::int32_t own = kOwnSiblings * count(Terms::kOwn) / wanted;
+  if (profile == Profile::kLight) return kPairedLight * count(Terms::kPaired) / wanted - own;
+  if (count(Terms::kMeets) == 0) return kNobodyMet - own;
+  return kSomeMet * (wanted - count(Terms::kMeets)) / wanted;
+}
+
+std::string reason_of(const topolet_candidate& candidate, const Tally& tally, const Wish& wish) {
+  const auto count = [&tally](Terms terms) { return tally[static_cast<std::size_t>(terms)]; };
+  const bool heavy = wish.profile == Profile::kHeavy;
+  std::string reason = name_of(candidate) + ": ";
+  if (heavy) reason += counted(count(Terms::kPaired), "core") + " without another heavy container";
+  if (!heavy && wish.cpus > 0) reason += counted(count(Terms::kPaired), "CPU") + " beside heavy containers";
+  if (!heavy && wish.cpus == 0) reason += "room beside heavy containers";
+  if (count(Terms::kOwn) > 0) reason += ", " + counted(count(Terms::kOwn), "CPU") + " beside another of its own";
+  if (count(Terms::kMeets) > 0) {
+    reason += ", " + counted(count(Terms::kMeets), "CPU") + (heavy ? " beside" : " of") + " a heavy container";
+  }
+  return reason;
+}
+
+std::vector<Verdict> judge_pairing(const topolet_request& request, const Cores& cores, const Wish& wish) {
+  const Pairing pairing(cores, *request.ledger, wish);
+  const std::vector<Level> levels = pairing.levels(free_anywhere(request).view());
+  const topolet_demand* demand = request.workload->demand;
+  const std::int64_t milli = demand == nullptr ? 0 : std::max<std::int64_t>(0, demand->cpu_request_milli);
+  const auto shared = static_cast<std::size_t>((milli + 999) / 1000);
+  const std::size_t wanted = wish.cpus > 0 ? wish.cpus : std::max<std::size_t>(1, shared);
+  std::vector<Verdict> verdicts;
+  for (const topolet_candidate& candidate : sdk::candidates(request)) {
+    const Tally tally = tally_of(levels, candidate.free, wanted);
+    verdicts.push_back({Verdict::Kind::kScore, score_of(tally, wish.profile), reason_of(candidate, tally, wish)});
+  }
+  abstain_if_alike(request, wish, verdicts);
+  return verdicts;
+}
+
+/// Whole cores to take CPUs from; none if they are too few. Heavy containers that are isolated get the CPUs of one core
+/// only if there are not as many cores.
+Set whole_cores(const Cores& cores, topolet_set usable, const Wish& wish) {
+  Set whole = cores.whole(usable);
+  if (whole.size() < wish.cpus) return {};
+  if (!wish.isolated || wish.profile != Profile::kHeavy || wish.whole_cores) return whole;
+  Set each = cores.one_of_each(whole.view());
+  return each.size() >= wish.cpus ? each : whole;
+}
+
+Set narrowed(const topolet_pick_request& picking, const Cores& cores, const Wish& wish) {
+  if (wish.isolated || wish.whole_cores) return whole_cores(cores, picking.usable, wish);
+  const Pairing pairing(cores, *picking.request->ledger, wish);
+  const std::size_t wanted =
+      wish.cpus > 0 ? wish.cpus : pairing.asked_for(picking.usable, picking.request->workload->demand);
+  return pairing.choice(picking.usable, wanted);
+}
+
+std::string idle(const Set& siblings, std::string_view why) {
+  return (siblings.size() == 1 ? "CPU " : "CPUs ") + siblings.to_string() +
+         (siblings.size() == 1 ? " stays idle: " : " stay idle: ") + std::string(why);
+}
+
+Picked beside(const topolet_pick_request& picking, const Cores& cores, const Wish& wish, bool rounds_up) {
+  Picked picked;
+  Set siblings = cores.beside(picking.chosen);
+  const Set taken = siblings - Set(picking.usable);
+  const bool must = wish.isolated || wish.cpus % cores.threads_per_core() != 0;
+  if (siblings.empty() || (!wish.isolated && !rounds_up)) return picked;
+  const std::string why = wish.isolated ? wish.isolated_by : "numa.full-pcpus-only, round = idle-sibling";
+  if (taken.empty()) {
+    picked.reason = idle(siblings, why);
+    picked.withhold = std::move(siblings);
+  } else if (must) {
+    picked.unmet = (taken.size() == 1 ? "CPU " : "CPUs ") + taken.to_string() + " beside " +
+                   Set(picking.chosen).to_string() + (taken.size() == 1 ? " is" : " are") + " in other hands (" + why +
+                   ')';
+  }
+  return picked;
 }
 
 }  // namespace
 
-PolicyOptions read_options(const sdk::Options& options) {
-  PolicyOptions read;
-  if (options["isolate-siblings"] == "off") read.isolate = Isolate::kOff;
-  if (options["isolate-siblings"] == "exclusive") read.isolate = Isolate::kExclusive;
-  if (options["round"] == "deny") read.round = Round::kDeny;
-  read.pair = options["pair"] == "true";
-  return read;
-}
-
-sdk::Set siblings_of(const topolet_topology& topology, const sdk::Set& cpus) {
-  sdk::Set siblings;
-  for (std::size_t i = 0; i < topology.core_count; ++i) {
-    if (sdk::size_of_both(topology.cores[i], cpus.view()) > 0) siblings |= topology.cores[i];
+std::vector<Verdict> Policy::score(const topolet_request& request) const {
+  const Wish wish = wish_of(request, options_);
+  if (!wish.bad_annotation.empty()) return all(request, Verdict::Kind::kReject, wish.bad_annotation);
+  if (wish.nothing()) {
+    if (wish.without_effect.empty()) return {};
+    return all(request, Verdict::Kind::kAbstain, wish.without_effect);
   }
-  return siblings - cpus;
+  const Cores cores(*request.topology);
+  if (wish.whole_cores) return judge_whole_cores(request, cores, wish);
+  return wish.isolated ? judge_isolation(request, cores, wish) : judge_pairing(request, cores, wish);
 }
 
-Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(read_options(options)), host_(host) {
-  host_.log(TOPOLET_LOG_INFO, kNoPolicy);
+Picked Policy::pick(const topolet_pick_request& picking) const {
+  const Wish wish = wish_of(*picking.request, options_);
+  if (!wish.bad_annotation.empty() || wish.nothing()) return {};
+  const Cores cores(*picking.request->topology);
+  const bool chosen = TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
+  if (chosen) {
+    const bool keeps_idle = wish.isolated || wish.whole_cores;
+    return keeps_idle ? beside(picking, cores, wish, options_.rounds_up) : Picked{};
+  }
+  Picked picked;
+  picked.narrow = narrowed(picking, cores, wish);
+  if (picked.narrow.size() == sdk::size_of(picking.usable)) picked.narrow = {};
+  return picked;
 }
 
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const {
-  for (std::size_t i = 0; i < request.candidate_count; ++i) scores.abstain(i, kNoPolicy);
+  const std::vector<Verdict> verdicts = score(request);
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    switch (verdicts[i].kind) {
+      case Verdict::Kind::kScore:
+        scores.score(i, verdicts[i].score, verdicts[i].reason);
+        break;
+      case Verdict::Kind::kReject:
+        scores.reject(i, verdicts[i].reason);
+        break;
+      case Verdict::Kind::kAbstain:
+        scores.abstain(i, verdicts[i].reason);
+        break;
+    }
+  }
 }
 
 void Policy::pick(const topolet_pick_request& request, sdk::Picks& picks) const {
-  const topolet_topology& topology = *request.request->topology;
-  const sdk::Set usable(request.usable);
-  const std::size_t beside = siblings_of(topology, usable).size();
-  // Nobody is held off a sibling until there is a policy that says when.
-  picks.withhold({nullptr, 0});
-  picks.reason(std::string(kNoPolicy) + "; " + std::to_string(beside) + " siblings of " +
-               std::to_string(usable.size()) + " usable CPUs are in other hands");
-}
-
-void Policy::notify(const topolet_event& event) const {
-  const std::string key = key_of(*event.workload);
-  if (event.kind == TOPOLET_EVENT_RELEASED) {
-    host_.remove(key);
-  } else if (sdk::size_of(event.withheld) > 0) {
-    host_.set(key, sdk::Set(event.withheld).to_string());
-  }
+  const Picked picked = pick(request);
+  if (!picked.narrow.empty()) picks.narrow(picked.narrow.view());
+  if (!picked.withhold.empty()) picks.withhold(picked.withhold.view());
+  if (!picked.reason.empty()) picks.reason(picked.reason);
+  if (!picked.unmet.empty()) picks.unmet(picked.unmet);
 }
 
 }  // namespace topolet::smt

@@ -1,39 +1,49 @@
-// Keeps other containers off the sibling threads of a container's cores: the ground work, without a policy yet.
+// Decides who runs on the sibling threads of a container's cores: nobody, or whom it goes well with.
 #pragma once
 
 #include <topolet/policy.hpp>
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "plugins/smt/cores.hpp"
+#include "plugins/smt/wish.hpp"
 
 namespace topolet::smt {
 
-enum class Isolate : std::uint8_t { kOff, kAnnotated, kExclusive };
-enum class Round : std::uint8_t { kDeny, kIdleSibling };
-
-struct PolicyOptions {
-  Isolate isolate = Isolate::kAnnotated;
-  Round round = Round::kIdleSibling;
-  bool pair = false;
+struct Verdict {
+  enum class Kind : std::uint8_t { kAbstain, kReject, kScore };
+  Kind kind = Kind::kAbstain;
+  std::int32_t score = 0;
+  std::string reason;
 };
 
-PolicyOptions read_options(const sdk::Options& options);
+struct Picked {
+  sdk::Set narrow;  ///< empty: all will do
+  sdk::Set withhold;
+  std::string reason;
+  std::string unmet;  ///< what there is no way to do
+};
 
-/// The CPUs of the topology that share a core with one of `cpus`, without these.
-sdk::Set siblings_of(const topolet_topology& topology, const sdk::Set& cpus);
-
-/// It scores nothing and withholds nothing; it says how far its work would go.
+/// Immutable, so safe from any thread.
 class Policy {
  public:
-  Policy(const sdk::Options& options, const sdk::Host& host);
+  explicit Policy(const PolicyOptions& options) : options_(options) {}
+
+  /// One verdict per candidate, or none at all. A place where a container can be isolated gets 100, one where it can't
+  /// 0; for heavy and light ones see score_of(). Where all candidates are alike it has no opinion. Rejects what breaks
+  /// numa.full-pcpus-only as long as there is another place, or the request does not fill its cores.
+  std::vector<Verdict> score(const topolet_request& request) const;
+
+  /// First the CPUs to use; once they are chosen, the siblings that nobody runs on.
+  Picked pick(const topolet_pick_request& picking) const;
 
   void score(const topolet_request& request, sdk::Scores& scores) const;
   void pick(const topolet_pick_request& request, sdk::Picks& picks) const;
-  void notify(const topolet_event& event) const;
 
  private:
   PolicyOptions options_;
-  sdk::Host host_;
 };
 
 }  // namespace topolet::smt

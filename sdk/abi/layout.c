@@ -319,11 +319,12 @@ FIELD(topolet_instance, context, 8, 8, void*);
 FIELD(topolet_instance, get_capability, 16, 8, const void* (*)(const topolet_instance* instance, topolet_str id));
 FIELD(topolet_instance, destroy, 24, 8, void (*)(const topolet_instance* instance));
 
-SIZE(topolet_create_request, 32);
+SIZE(topolet_create_request, 48);
 FIELD(topolet_create_request, struct_size, 0, 4, uint32_t);
 FIELD(topolet_create_request, padding, 4, 4, uint32_t);
 FIELD(topolet_create_request, host, 8, 8, const topolet_host*);
 FIELD(topolet_create_request, options, 16, 16, topolet_kvs);
+FIELD(topolet_create_request, others, 32, 16, topolet_kvs);
 
 SIZE(topolet_plugin_entry, 72);
 FIELD(topolet_plugin_entry, struct_size, 0, 4, uint32_t);
@@ -402,13 +403,14 @@ FIELD(topolet_log, struct_size, 0, 4, uint32_t);
 FIELD(topolet_log, padding, 4, 4, uint32_t);
 FIELD(topolet_log, write, 8, 8, void (*)(const topolet_host* host, int32_t level, topolet_str message));
 
-SIZE(topolet_pick_request, 32);
+SIZE(topolet_pick_request, 48);
 FIELD(topolet_pick_request, struct_size, 0, 4, uint32_t);
 FIELD(topolet_pick_request, candidate, 4, 4, uint32_t);
 FIELD(topolet_pick_request, request, 8, 8, const topolet_request*);
 FIELD(topolet_pick_request, usable, 16, 16, topolet_set);
+FIELD(topolet_pick_request, chosen, 32, 16, topolet_set);
 
-SIZE(topolet_pick_sink, 56);
+SIZE(topolet_pick_sink, 64);
 FIELD(topolet_pick_sink, struct_size, 0, 4, uint32_t);
 FIELD(topolet_pick_sink, padding, 4, 4, uint32_t);
 FIELD(topolet_pick_sink, context, 8, 8, void*);
@@ -417,6 +419,7 @@ FIELD(topolet_pick_sink, withhold, 24, 8, int32_t (*)(const topolet_pick_sink* s
 FIELD(topolet_pick_sink, order, 32, 8, int32_t (*)(const topolet_pick_sink* sink, const uint32_t* os_indices, size_t count));
 FIELD(topolet_pick_sink, reason, 40, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str reason));
 FIELD(topolet_pick_sink, error, 48, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str message));
+FIELD(topolet_pick_sink, unmet, 56, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str what));
 
 SIZE(topolet_pick, 16);
 FIELD(topolet_pick, struct_size, 0, 4, uint32_t);

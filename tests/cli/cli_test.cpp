@@ -75,6 +75,9 @@ TEST_F(CliTest, ListsAndResetsPlugins) {
                     HasSubstr("throws: failed 3 times in 10 minutes")));
   EXPECT_EQ(ask({"plugin", "reset", "throws"}).code, 0);
   EXPECT_EQ(ask_json({"plugin", "list"})[0]["state"], "active");
+  EXPECT_TRUE(rig_.eventually([this] { return rig_.audited().size() == 2; }));
+  EXPECT_THAT(ask({"audit"}).text, AllOf(HasSubstr("quarantined"), HasSubstr("plugin throws is not asked any more"),
+                                         HasSubstr("quarantine-ended")));
   const Said unknown = ask({"plugin", "reset", "ghost"});
   EXPECT_EQ(unknown.code, 1);
   EXPECT_EQ(unknown.text, "topolet: no plugin 'ghost' is enabled; there are: throws\n");
@@ -204,6 +207,7 @@ TEST(Cli, WritesAPluginThatBuildsAndTests) {
   EXPECT_EQ(Process({TOPOLET_CMAKE, "--build", build}, directory.file("log")).wait(), 0);
   EXPECT_TRUE(std::filesystem::exists(build + "/even-out.so"));
   EXPECT_EQ(Process({build + "/policy_test"}, directory.file("log")).wait(), 0);
+  EXPECT_EQ(topolet({"plugin", "check", build + "/even-out.so"}).code, 0);
   std::ostringstream log;
   log << std::ifstream(directory.file("log")).rdbuf();
   if (HasFailure()) std::puts(log.str().c_str());

@@ -73,7 +73,9 @@ TEST(CheckPlugin, FailsAnAnswerByTheClock) {
 }
 
 TEST(CheckPlugin, FailsAnAnswerThatChangesWhenAskedAgain) {
-  EXPECT_THAT(failure(misfit("dice"), "repeatable"), HasSubstr("when asked again (request 1 on machine 1-cpu)"));
+  const std::string text = failure(misfit("dice"), "repeatable");
+  EXPECT_THAT(text, HasSubstr("when asked again (request 1 on machine 1-cpu)"));
+  EXPECT_THAT(text, HasSubstr("the same answer as before, 'candidate 0: score "));
 }
 
 TEST(CheckPlugin, FailsACrashOnTheMachineItHappensOn) {
@@ -103,7 +105,15 @@ TEST(CheckPlugin, FailsAPluginThatEndsTheProcess) {
 }
 
 TEST(CheckPlugin, FailsASecondSymbol) {
-  EXPECT_THAT(failure(misfit("two-symbols"), "one-symbol"), HasSubstr("one_more_symbol, topolet_plugin_v1"));
+  const std::string text = failure(misfit("two-symbols"), "one-symbol");
+  EXPECT_THAT(text, HasSubstr("came:     1 others: one_more_symbol\n"));
+  EXPECT_THAT(text, HasSubstr("topolet_add_plugin"));
+}
+
+TEST(CheckPlugin, WarnsOfAPluginThatGivesUpEachVote) {
+  const Checked checked = check({.file = misfit("gives-up"), .only_case = "machine-1-cpu"});
+  EXPECT_EQ(checked.status, 0);
+  EXPECT_THAT(checked.text, HasSubstr("it gave up its vote in all of "));
 }
 
 TEST(CheckPlugin, FailsFilesLeftOpen) {
@@ -125,6 +135,8 @@ TEST(CheckPlugin, FailsACapabilityForAnUnknownId) {
 
 TEST(CheckPlugin, FailsAStepBySizeof) {
   EXPECT_EQ(cases_that("FAILED", misfit("sizeof-step")), (std::set<std::string>{"larger-structs"}));
+  EXPECT_THAT(failure(misfit("sizeof-step"), "larger-structs"),
+              HasSubstr("the same answer when a later host's structs and strides are larger\n"));
 }
 
 TEST(CheckPlugin, FailsOptionsThatPeopleCannotUse) {

@@ -11,6 +11,7 @@ namespace topolet::testing {
 namespace {
 
 using control::v1::Plugin;
+using ::testing::_;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -102,6 +103,25 @@ TEST_F(ControlTest, ResetsAQuarantine) {
   const grpc::Status reset = rig_.reset("throws");
   EXPECT_TRUE(reset.ok()) << reset.error_message();
   EXPECT_EQ(rig_.plugin("throws").state(), Plugin::ACTIVE);
+}
+
+TEST_F(ControlTest, AuditsAQuarantineAndItsEnd) {
+  rig_.configure("enable = throws");
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  EXPECT_TRUE(rig_.reset("throws").ok());
+  for (const char* pod : {"a", "b", "c"}) ASSERT_TRUE(rig_.create(pod).ok());
+  const auto audited = [this](std::size_t count) {
+    EXPECT_TRUE(rig_.eventually([this, count] { return rig_.audited().size() >= count; }));
+    return rig_.audited();
+  };
+  EXPECT_THAT(audited(1),
+              ElementsAre(AllOf(HasSubstr("quarantined: plugin throws is not asked any more: failed 3 times"),
+                                HasSubstr("index 7 of 4"))));
+  EXPECT_TRUE(rig_.reset("throws").ok());
+  EXPECT_THAT(audited(2), ElementsAre(_, "quarantine-ended: plugin throws is asked again"));
+  for (const char* pod : {"d", "e", "f"}) ASSERT_TRUE(rig_.create(pod).ok());
+  ASSERT_TRUE(rig_.reload().ok());
+  EXPECT_THAT(audited(4), ElementsAre(_, _, HasSubstr("quarantined: "), HasSubstr("quarantine-ended: ")));
 }
 
 TEST_F(ControlTest, SaysWhatIsWrongWithAReset) {

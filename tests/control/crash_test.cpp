@@ -14,6 +14,7 @@ namespace topolet::testing {
 namespace {
 
 using control::v1::Plugin;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -59,6 +60,9 @@ TEST_F(CrashTest, ThreeQuarantineThePluginUntilReset) {
   ASSERT_TRUE(rig_.start()) << rig_.log();
   EXPECT_EQ(rig_.plugin("crashes").state(), Plugin::QUARANTINED);
   EXPECT_EQ(rig_.plugin("crashes").reason(), "crashed topoletd 3 times in 10 minutes, last: SIGABRT in score()");
+  EXPECT_TRUE(rig_.eventually([this] { return !rig_.audited().empty(); }));
+  EXPECT_THAT(rig_.audited(), ElementsAre("quarantined: plugin crashes is not asked any more: crashed topoletd 3 times "
+                                          "in 10 minutes, last: SIGABRT in score()"));
   EXPECT_TRUE(rig_.create("calm").ok());
   EXPECT_EQ(rig_.plugin("crashes").calls(), 0U);
 

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <thread>
 
+#include "store/database.hpp"
+
 namespace topolet::testing {
 
 namespace cri = ::runtime::v1;
@@ -118,6 +120,21 @@ std::string DaemonRig::log() const {
   std::ostringstream text;
   text << std::ifstream(file("log")).rdbuf();
   return text.str();
+}
+
+std::vector<std::string> DaemonRig::audited() const {
+  std::vector<std::string> events;
+  auto database = Database::open(state_dir() + "/state.db", Database::Access::kReadOnly);
+  if (!database) return events;
+  auto rows = database->prepare(
+      "SELECT event || ': ' || reason FROM audit WHERE container = '' ORDER BY at_ms, decision", "ask for a test");
+  EXPECT_TRUE(rows.ok()) << rows.error().message;
+  while (rows) {
+    const auto more = rows->next();
+    if (!more || !*more) break;
+    events.push_back(rows->text(0));
+  }
+  return events;
 }
 
 bool DaemonRig::eventually(const std::function<bool()>& condition) {

@@ -47,6 +47,8 @@ class DaemonRig {
   grpc::Status create(const std::string& pod, int cpus = 0);
 
   std::string log() const;
+  /// The audited events that are of no container, as "event: reason", oldest first.
+  std::vector<std::string> audited() const;
   /// Waits up to 20 s.
   static bool eventually(const std::function<bool()>& condition);
 

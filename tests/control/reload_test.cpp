@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <thread>
 
 #include "tests/control/daemon_rig.hpp"
 
@@ -124,13 +127,99 @@ TEST_F(ReloadTest, LeavesAnInstanceWithACallInsideAlone) {
   EXPECT_GT(rig_.plugin("hangs").calls(), calls);
 }
 
-TEST_F(ReloadTest, AsksForARestartIfAPluginsFileHasChanged) {
-  rig_.plugin_dir = rig_.file("plugins");
-  std::filesystem::create_directory(rig_.plugin_dir);
-  ::chmod(rig_.plugin_dir.c_str(), 0755);
+TEST_F(ReloadTest, ComesInStormsWhileContainersAreMadeAndACallIsInside) {
+  ASSERT_EQ(::mkfifo(rig_.file("fifo").c_str(), 0600), 0);
+  const std::fstream held(rig_.file("fifo"), std::ios::in | std::ios::out);
+  start("enable = throws\nenable = nonsense\nenable = hangs\n[hangs]\non = " + rig_.file("fifo"));
+  std::atomic<bool> storming = true;
+  std::thread client([&] {
+    for (int i = 0; storming; ++i) EXPECT_TRUE(rig_.create("pod-" + std::to_string(i)).ok());
+  });
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_TRUE(rig_.reload().ok());
+    EXPECT_EQ(rig_.plugin("nonsense").id(), "nonsense");
+  }
+  storming = false;
+  client.join();
+  EXPECT_EQ(rig_.plugin("hangs").state(), Plugin::CALL_INSIDE);
+  EXPECT_EQ(rig_.stop(), 0);
+}
+
+/// A plugin-dir of one's own, with one plugin in it.
+class ReplacedFileTest : public ReloadTest {
+ protected:
+  ReplacedFileTest() {
+    rig_.plugin_dir = rig_.file("plugins");
+    std::filesystem::create_directory(rig_.plugin_dir);
+    ::chmod(rig_.plugin_dir.c_str(), 0755);
+    put("throws");
+  }
+  std::string put(const std::string& name) {
+    const std::string file = rig_.plugin_dir + "/" + name + ".so";
+    std::filesystem::copy_file(std::string(TOPOLET_BROKEN_DIR) + "/" + name + ".so", file);
+    ::chmod(file.c_str(), 0755);
+    return file;
+  }
+  /// Writes over the file where it lies, with the size and the time it had.
+  static void change_in_place(const std::string& file, const std::string& from, const std::string& to) {
+    const auto time = std::filesystem::last_write_time(file);
+    std::ostringstream text;
+    text << std::ifstream(file, std::ios::binary).rdbuf();
+    std::string bytes = text.str();
+    const auto at = bytes.find(from);
+    ASSERT_NE(at, std::string::npos);
+    std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(static_cast<long>(at)) << to;
+    std::filesystem::last_write_time(file, time);
+  }
+  /// The bytes in front of a build-id: the sizes of name and description, the type, the name.
+  static std::string build_id_head() { return {"\4\0\0\0\24\0\0\0\3\0\0\0GNU\0", 16}; }
+};
+
+TEST_F(ReplacedFileTest, OfAnotherBuildIsSeenThoughInodeSizeAndTimeAreTheSame) {
+  start("enable = throws");
+  change_in_place(rig_.plugin_dir + "/throws.so", build_id_head(), build_id_head() + "another");
+  EXPECT_THAT(refusal(), HasSubstr("plugin throws: restart needed: " + rig_.plugin_dir + "/throws.so has changed"));
+}
+
+TEST_F(ReplacedFileTest, OfTheSameBuildMayBeTouched) {
+  start("enable = throws");
+  std::filesystem::last_write_time(rig_.plugin_dir + "/throws.so", std::filesystem::file_time_type::clock::now());
+  EXPECT_THAT(reload().plugins(), ElementsAre("throws"));
+}
+
+TEST_F(ReplacedFileTest, WithoutABuildIdIsToldBySizeAndTime) {
   const std::string file = rig_.plugin_dir + "/throws.so";
-  std::filesystem::copy_file(std::string(TOPOLET_BROKEN_DIR) + "/throws.so", file);
+  change_in_place(file, build_id_head(), std::string(4, '\0'));
+  start("enable = throws");
+  EXPECT_THAT(reload().plugins(), ElementsAre("throws"));
+  std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now());
+  EXPECT_THAT(refusal(), HasSubstr("plugin throws: restart needed: "));
+}
+
+TEST_F(ReplacedFileTest, OfAPluginThatWasRefusedNeedsARestartToo) {
+  start("enable = throws");
+  const std::string file = put("no-symbol");
+  rig_.configure("enable = throws\nenable = no-symbol");
+  EXPECT_THAT(refusal(), HasSubstr("no-symbol.so does not export topolet_plugin_v1"));
+  std::filesystem::remove(file);
+  std::filesystem::copy_file(std::string(TOPOLET_BROKEN_DIR) + "/nonsense.so", file);
   ::chmod(file.c_str(), 0755);
+  EXPECT_THAT(refusal(), HasSubstr("so it was when it was loaded before, and a loaded library stays until topoletd "
+                                   "ends: restart topoletd if it was replaced since"));
+}
+
+TEST_F(ReplacedFileTest, IsSeenEvenIfOnlyAFailedReloadHadLoadedIt) {
+  start("enable = throws");
+  const std::string file = put("create-fails");
+  rig_.configure("enable = throws\nenable = create-fails");
+  EXPECT_THAT(rig_.reload().error_message(), HasSubstr("create failed"));
+  std::filesystem::remove(file);
+  put("create-fails");
+  EXPECT_THAT(refusal(), HasSubstr("plugin create-fails: restart needed: " + file));
+}
+
+TEST_F(ReplacedFileTest, AsksForARestart) {
+  const std::string file = rig_.plugin_dir + "/throws.so";
   start("enable = throws\nweight.throws = 2");
   rig_.configure("enable = throws\nweight.throws = 3");
   reload();

@@ -141,6 +141,8 @@ TEST(Resize, ToAPartOfACpuLeavesItsOwnForThePool) {
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(own).cpus == "0-3"; }));
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(shared).cpus == "0-3"; }));
   EXPECT_EQ(rig.query("SELECT mode FROM current_placements WHERE pod = 'own'"), Strings{"shared"});
+  EXPECT_EQ(rig.query("SELECT reason FROM current_placements WHERE pod = 'own'"),
+            Strings{"the shared pool: its CPU request is not a whole number; it has left the CPUs it had before"});
 }
 
 TEST(Resize, ThatTheRuntimeRefusesLeavesEverythingAsItWas) {

@@ -60,6 +60,7 @@ TEST(Options, HaveDefaults) {
   EXPECT_FALSE(options.placement.rules.memory_migrate);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(240000));
   EXPECT_EQ(options.placement.deadline, milliseconds(50));
+  EXPECT_EQ(options.placement.plugin_timeout, milliseconds(10000));
   EXPECT_THAT(options.placement.handlers, ElementsAre("", "runc", "crun", "nvidia"));
   EXPECT_THAT(options.plugins, IsEmpty());
 }
@@ -72,8 +73,9 @@ TEST(Options, AreReadFromTheFile) {
       "[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-7\nmin-shared-cpus = 2\nexclusive = never\n"
       "annotations = cpus\nannotations = smt\ncrash-hold = 0\nmemory-migrate = true\n"
       "reserved-namespaces = a\nreserved-namespaces = b\nwhen-full = share\npending-timeout = 1m30s\ndeadline-ms = 7\n"
+      "plugin-timeout = 3s\n"
       "handlers = youki\n"
-      "[plugins]\nenable = numa\nweight.numa = 3\non-failure.numa = closed\n"
+      "[plugins]\nenable = numa\nweight.numa = 3\non-failure.numa = closed\nrequired.numa = true\n"
       "[numa]\npolicy = restricted\n",
       {}, kNuma);
   EXPECT_EQ(options.daemon.listen, "/l.sock");
@@ -98,13 +100,21 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_TRUE(options.placement.rules.memory_migrate);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(90000));
   EXPECT_EQ(options.placement.deadline, milliseconds(7));
+  EXPECT_EQ(options.placement.plugin_timeout, milliseconds(3000));
   EXPECT_THAT(options.placement.handlers, ElementsAre("youki"));
   ASSERT_EQ(options.plugins.size(), 1U);
   EXPECT_EQ(options.plugins[0].name, "numa");
   EXPECT_EQ(options.plugins[0].weight, 3);
   EXPECT_TRUE(options.plugins[0].fail_closed);
+  EXPECT_TRUE(options.plugins[0].required);
   EXPECT_EQ(options.plugins[0].values,
             (std::map<std::string, std::string>{{"policy", "restricted"}, {"strict", "false"}, {"width", "2"}}));
+}
+
+TEST(Options, ShowEveryPluginWhatTheOthersAreMadeWith) {
+  const std::vector<PluginOptions> all = {{"a", 1, false, false, {{"x", "1"}}}, {"b", 1, false, false, {{"y", "2"}}}};
+  EXPECT_EQ(options_of_others(all, "a"), (std::map<std::string, std::string>{{"b.y", "2"}}));
+  EXPECT_EQ(options_of_others(all, "b"), (std::map<std::string, std::string>{{"a.x", "1"}}));
 }
 
 TEST(Options, KnowWhoGetsCpusOfItsOwnAndThatNoAnnotationMayBeUsed) {
@@ -164,8 +174,8 @@ TEST(Mistakes, AreAllReportedAtOnceInTheOrderOfTheFile) {
           "t.conf:4: 'no equals sign' has no '='; write key = value",
           "t.conf:5: daemon.runtime: 'tcp://far' is not the address of a unix socket; write unix:///absolute/path",
           "t.conf:6: daemon.log-level: 'loud' is not trace, debug, info, warn, error or off",
-          "t.conf:7: unknown section [placment]; did you mean placement? A plugin's section counts once the plugin is "
-          "enabled: enable = placment in [plugins]",
+          "t.conf:7: unknown section [placment]; did you mean placement? (a plugin's section counts once the plugin is "
+          "enabled: enable = placment in [plugins])",
           "t.conf:10: placement.reserved-cpus: '3-1' is not a CPU list such as 0-3,8, or none: cannot read '3-1' in "
           "the "
           "list '3-1': the range runs backwards",

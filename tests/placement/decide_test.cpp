@@ -147,7 +147,7 @@ TEST(Decide, CountsWhyCandidatesWereRejected) {
   const Decision decision = node.run(guaranteed("a", 1));
   EXPECT_TRUE(decision.denied);
   EXPECT_EQ(decision.verdicts.rejected.at("picky: never"), 3U);
-  EXPECT_NE(decision.reason.find("picky: never (3)"), std::string::npos) << decision.reason;
+  EXPECT_NE(decision.reason.find("picky: never (3 candidates)"), std::string::npos) << decision.reason;
 }
 
 TEST(Decide, GoesOnWithoutALostVote) {

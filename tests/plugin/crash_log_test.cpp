@@ -23,6 +23,7 @@ class CrashLogTest : public ::testing::Test {
   std::string kept(const std::string& text, std::int64_t now_ms) {
     directory_.write("crashes", text);
     log_ = *CrashLog::open(directory_.file("crashes"), now_ms);
+    EXPECT_TRUE(log_->settle().ok());
     std::ostringstream now;
     now << std::ifstream(directory_.file("crashes")).rdbuf();
     return now.str();
@@ -38,6 +39,14 @@ TEST_F(CrashLogTest, TellsWhatIsNewOnce) {
   EXPECT_EQ(text, "1000 numa SIGBUS pick\n2000 gpu SIGSEGV score\n");
   kept(text, 3000);
   EXPECT_THAT(log_->news(), IsEmpty());
+}
+
+TEST_F(CrashLogTest, ChangesNothingUntilItIsSettled) {
+  const std::string text = "! 2000 gpu SIGSEGV load\n";
+  directory_.write("crashes", text);
+  const auto seen = CrashLog::open(directory_.file("crashes"), 3000);
+  EXPECT_THAT((*seen)->news(), ElementsAre(Crash{2000, "gpu", "SIGSEGV", "load"}));
+  EXPECT_EQ(std::filesystem::file_size(directory_.file("crashes")), text.size());
 }
 
 TEST_F(CrashLogTest, ForgetsAfterTenMinutes) {
@@ -60,9 +69,10 @@ TEST_F(CrashLogTest, ThreeInMoreThanTenMinutesDoNotCount) {
 }
 
 TEST_F(CrashLogTest, KnowsAPluginThatCrashedWhenItWasMade) {
-  kept("1 numa SIGBUS pick\n2 gpu SIGBUS create\n", 3);
+  kept("1 numa SIGBUS pick\n2 gpu SIGBUS create\n3 smt SIGABRT load\n", 3);
   EXPECT_FALSE(log_->crashed_at_start("numa"));
   EXPECT_TRUE(log_->crashed_at_start("gpu"));
+  EXPECT_TRUE(log_->crashed_at_start("smt"));
 }
 
 TEST_F(CrashLogTest, DropsLinesItCannotRead) {
@@ -71,6 +81,7 @@ TEST_F(CrashLogTest, DropsLinesItCannotRead) {
 }
 
 TEST_F(CrashLogTest, IsForItsOwnerAloneAndNoLink) {
+  ASSERT_TRUE(CrashLog::open(directory_.file("made") + "/new", 0).ok());
   ASSERT_TRUE(CrashLog::open(directory_.file("new"), 0).ok());
   struct stat file {};
   ASSERT_EQ(::stat(directory_.file("new").c_str(), &file), 0);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -67,10 +68,10 @@ TEST_F(PluginDir, LoadsAPluginAndReadsWhatItSaysOfItself) {
   EXPECT_EQ(library->id(), "numa");
   EXPECT_EQ(library->version(), "0.1.0");
   EXPECT_EQ(library->path(), file);
-  ASSERT_THAT(library->options(), SizeIs(1));
-  EXPECT_EQ(library->options()[0].name, "strategy");
-  EXPECT_EQ(library->options()[0].default_value, "packed");
-  EXPECT_THAT(library->options()[0].allowed, ElementsAre("packed", "spread"));
+  ASSERT_THAT(library->options(), SizeIs(11));
+  EXPECT_EQ(library->options()[2].name, "strategy");
+  EXPECT_EQ(library->options()[2].default_value, "packed");
+  EXPECT_THAT(library->options()[2].allowed, ElementsAre("packed", "spread"));
 }
 
 TEST_F(PluginDir, FollowsALinkThatStaysInside) {
@@ -135,11 +136,48 @@ TEST_F(PluginDir, LetsOnlyRootsAndItsOwnGroupWrite) {
   EXPECT_THAT(refusal(dir_, "numa"), HasSubstr("writable by others (mode 0775, group 54321)"));
 }
 
+TEST_F(PluginDir, RefusesADirectoryThatAForeignGroupCanWrite) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give directories away";
+  put_numa(dir_ / "numa.so");
+  ASSERT_EQ(::chown(dir_.c_str(), 0, 54321), 0);
+  EXPECT_EQ(refusal(dir_, "numa"), "loaded");
+  ::chmod(dir_.c_str(), 0775);
+  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr(dir_.string() + " is writable by others (mode 0775, group 54321)"));
+}
+
+TEST_F(PluginDir, RefusesAFileThatAnAccessListLetsOthersWrite) {
+  const fs::path file = put_numa(dir_ / "numa.so");
+  struct Entry {
+    std::uint16_t tag, permissions;
+    std::uint32_t who;
+  };
+  // As the kernel keeps it: owner, user 54321, group, mask, others.
+  const struct {
+    std::uint32_t version = 2;
+    Entry entries[5] = {{1, 7, ~0U}, {2, 6, 54321}, {4, 5, ~0U}, {16, 7, ~0U}, {32, 5, ~0U}};
+  } list;
+  if (::setxattr(file.c_str(), "system.posix_acl_access", &list, sizeof list, 0) != 0) {
+    GTEST_SKIP() << "this file system keeps no access lists";
+  }
+  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr(file.string() + " is writable by others (mode 0775"));
+  ::chmod(file.c_str(), 0755);
+  EXPECT_EQ(refusal(dir_, "numa"), "loaded");
+}
+
 TEST_F(PluginDir, RefusesAForeignOwner) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const fs::path file = put_numa(dir_ / "numa.so");
   ASSERT_EQ(::chown(file.c_str(), 54321, 0), 0);
   EXPECT_THAT(refusal(dir_, "numa"), HasSubstr(file.string() + " is owned by user 54321"));
+  ASSERT_EQ(::chown(file.c_str(), 0, 0), 0);
+  ASSERT_EQ(::chown(dir_.c_str(), 54321, 0), 0);
+  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr(dir_.string() + " is owned by user 54321"));
+}
+
+TEST_F(PluginDir, RefusesAFileThatIsCutOff) {
+  const fs::path file = put_numa(dir_ / "numa.so");
+  fs::resize_file(file, fs::file_size(file) / 2);
+  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr(file.string() + " is cut off"));
 }
 
 TEST_F(PluginDir, RefusesWhatIsNoRegularFile) {
@@ -160,6 +198,10 @@ TEST_F(PluginDir, RefusesWhatIsNoElfFileForThisMachine) {
   file.seekp(18).put('\x15').put('\0');  // e_machine = PowerPC 64
   file.close();
   EXPECT_THAT(refusal(dir_, "foreign"), HasSubstr("is for another architecture (ELF machine 21"));
+
+  const fs::path narrow = put_numa(dir_ / "narrow.so");
+  std::fstream(narrow, std::ios::in | std::ios::out | std::ios::binary).seekp(4).put('\1');  // EI_CLASS = 32 bits
+  EXPECT_THAT(refusal(dir_, "narrow"), HasSubstr("is for another architecture"));
 }
 
 TEST(PluginLibrary, RefusesAnUndefinedSymbolByItsName) {
@@ -170,6 +212,14 @@ TEST(PluginLibrary, RefusesAnUndefinedSymbolByItsName) {
 TEST(PluginLibrary, RefusesALibraryWithoutTheEntry) {
   EXPECT_EQ(refusal(kBroken, "no-symbol"),
             "plugin no-symbol: " + (kBroken / "no-symbol.so").string() + " does not export topolet_plugin_v1");
+}
+
+TEST(PluginLibrary, RefusesAnEntryWithoutCreate) {
+  EXPECT_THAT(refusal(kBroken, "no-create"), HasSubstr("no-create.so has no create function in its topolet_plugin_v1"));
+}
+
+TEST(PluginLibrary, RefusesOptionsThatClash) {
+  EXPECT_EQ(refusal(kBroken, "option-twice"), "plugin option-twice: option depth is in its table twice");
 }
 
 TEST(PluginLibrary, RefusesAnotherAbi) {
@@ -191,6 +241,10 @@ TEST(PluginLibrary, RefusesAPluginThatCannotBeCreated) {
   EXPECT_EQ(create_refusal("create-fails"), "plugin create-fails: create failed: the table of kinds is empty");
   EXPECT_EQ(create_refusal("create-throws"), "plugin create-throws: create threw: no such table");
   EXPECT_EQ(create_refusal("create-gives-nothing"), "plugin create-gives-nothing: create gave no instance");
+  EXPECT_EQ(create_refusal("unsized-instance"),
+            "unsized-instance: the instance that create gave has a struct_size of 0; it must be 32 or more");
+  EXPECT_EQ(create_refusal("unsized-score"),
+            "unsized-score: its capability topolet.score/1 has a struct_size of 0; it must be 16 or more");
 }
 
 TEST(PluginLibrary, RefusesUnknownOptionsAndBadValues) {

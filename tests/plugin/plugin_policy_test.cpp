@@ -34,7 +34,7 @@ Error pick_error(const std::string& answer) {
 TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
   ASSERT_NE(numa, nullptr);
-  EXPECT_THAT(numa->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1"));
+  EXPECT_THAT(numa->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1", "topolet.adjust/1"));
   const auto request = two_node_request();
   request->ledger.pool.erase(0);
   const auto verdicts = numa->score(*request);
@@ -45,12 +45,12 @@ TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
   EXPECT_EQ((*verdicts)[2].score, 70);
 }
 
-TEST(PluginPolicy, LoadsThePluginsThatHaveNoPolicyYet) {
+TEST(PluginPolicy, LoadsThePluginsThatHaveNoOpinionOnMostContainers) {
   const auto gpu = start_plugin(TOPOLET_BUILT_PLUGINS, "gpu");
   const auto smt = start_plugin(TOPOLET_BUILT_PLUGINS, "smt");
   ASSERT_TRUE(gpu != nullptr && smt != nullptr);
   EXPECT_THAT(gpu->capabilities(), ElementsAre("topolet.score/1", "topolet.tick/1"));
-  EXPECT_THAT(smt->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1", "topolet.events/1"));
+  EXPECT_THAT(smt->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1"));
   const auto request = two_node_request();
   for (const auto& plugin : {gpu, smt}) {
     const auto verdicts = plugin->score(*request);
@@ -63,6 +63,20 @@ TEST(PluginPolicy, LoadsThePluginsThatHaveNoPolicyYet) {
     ASSERT_TRUE(adjustment) << adjustment.error().message;
     EXPECT_FALSE(adjustment->mems.has_value());
   }
+}
+
+TEST(PluginPolicy, AsksWhatToWithholdOnceCpusAreChosen) {
+  const auto smt = start_plugin(TOPOLET_BUILT_PLUGINS, "smt", {{"isolate-siblings", "exclusive"}});
+  const auto request = two_node_request();
+  const auto before = smt->pick(*request, 0, CpuSet{0, 1, 2, 3});
+  ASSERT_TRUE(before) << before.error().message;
+  EXPECT_TRUE(before->withhold.empty());
+  const auto beside = smt->pick_beside(*request, 0, CpuSet{0, 1, 2, 3}, CpuSet{0, 2});
+  ASSERT_TRUE(beside) << beside.error().message;
+  EXPECT_EQ(beside->withhold, (CpuSet{1, 3}));
+  const auto cannot = smt->pick_beside(*request, 0, CpuSet{0, 2, 3}, CpuSet{0, 2});
+  ASSERT_TRUE(cannot) << cannot.error().message;
+  EXPECT_EQ(cannot->unmet, "CPU 1 beside 0,2 is in other hands (isolate-siblings = exclusive)");
 }
 
 TEST(PluginPolicy, HandsOptionsToThePlugin) {

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <unistd.h>
 
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -172,6 +174,18 @@ TEST_F(PolicyThreadTest, LosesTwoPoliciesOfOneDecisionWhenBothHang) {
   wait_until([this] { return !thread_.has_abandoned_calls(); });
 }
 
+TEST_F(PolicyThreadTest, DecidesWithoutPluginsWhereNoThreadCanBeHad) {
+  pthread_attr_t usual;
+  ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
+  pthread_attr_t impossible;
+  ASSERT_EQ(::pthread_getattr_default_np(&impossible), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&impossible, std::size_t{1} << 46), 0);
+  ASSERT_EQ(::pthread_setattr_default_np(&impossible), 0);
+  EXPECT_THAT(ask(willing("calm")), HasSubstr("calm: no thread can be started to ask it"));
+  ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
+  EXPECT_EQ(ask(willing("calm")), "calm");
+}
+
 TEST_F(PolicyThreadTest, NeverCallsIntoAPolicyThatStillHasACallInside) {
   auto gate = std::make_shared<Gate>();
   const auto stuck = held_at(gate);
@@ -254,6 +268,22 @@ TEST_F(PolicyThreadTest, DoesNotHoldAVoteGivenUpAgainstAPlugin) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(ask(unable), "unable: no sysfs");
   EXPECT_EQ(state_of("unable").lost.declined, 5U);
   EXPECT_THAT(state_of("unable").quarantine, IsEmpty());
+}
+
+TEST(PolicyThread, LogsEachLostVoteWithItsReason) {
+  std::ostringstream lines;
+  auto log = std::make_shared<Log>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(lines));
+  PolicyThread thread({.deadline = kDeadline, .clock = {}, .log = log});
+  const auto ask = [&](const std::string& name, const Error& error) {
+    const auto policy = fake(name, [error]() -> Result<std::vector<Verdict>> { return error; });
+    thread.run_as<Answers>({voter(policy)}, ask_all(two_node_request()));
+  };
+  ask("wild", {Code::kInternal, "wild: score threw: boom"});
+  ask("unable", {Code::kUnavailable, "unable: no sysfs"});
+  thread.report_bad_answer("wide", "picked CPU 9, which is foreign");
+  EXPECT_THAT(lines.str(), HasSubstr("plugin wild: score threw: boom; its vote is lost"));
+  EXPECT_THAT(lines.str(), HasSubstr("plugin unable: no sysfs; its vote is lost"));
+  EXPECT_THAT(lines.str(), HasSubstr("plugin wide: picked CPU 9, which is foreign; its vote is lost"));
 }
 
 TEST_F(PolicyThreadTest, HasNothingToResetForAPluginNeverAsked) {

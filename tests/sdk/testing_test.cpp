@@ -6,6 +6,7 @@ namespace topolet::sdk::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(SdkMachine, IsReadFromASyntheticString) {
   const Machine machine("pack:2 numa:2 l3:1 core:2 pu:2");
@@ -150,6 +151,70 @@ TEST_F(SdkPluginAtWork, ThrowsInTheTestWhatAHostWouldRefuse) {
   EXPECT_THROW(plugin.score(Request(machine_, ledger_, {}, 1)), std::runtime_error);
   EXPECT_THROW(plugin.notify(TOPOLET_EVENT_RELEASED, machine_, {}, {}), std::runtime_error);
   EXPECT_THROW(Plugin(kEntry, host_, {{"none", ""}}), std::invalid_argument);
+}
+
+/// Answers as it is told, by option `mood`.
+class Wrong {
+ public:
+  Wrong(const Options& options, const Host&) : mood_(options["mood"]) {}
+  void score(const topolet_request&, Scores& scores) const {
+    scores.score(0, 1, "");
+    scores.score(mood_ == "twice" ? 0 : 1, 1, "");
+  }
+  void pick(const topolet_pick_request& request, Picks& picks) const {
+    if (mood_ == "empty") picks.narrow(Set().view());
+    if (mood_ == "wide") picks.narrow((Set(request.usable) | set_of({99})).view());
+    if (mood_ == "foreign") picks.withhold(set_of({99}).view());
+    if (mood_ == "order") picks.order(std::vector<std::uint32_t>{1, 0, 1});
+  }
+  void adjust(const topolet_adjust_request&, Adjustments& adjustments) const {
+    if (mood_ == "nowhere") adjustments.mems(set_of({7}).view());
+    if (mood_ == "equals") adjustments.env("A=B", "");
+  }
+  std::uint32_t interval_ms() const { return 500; }
+  void tick(const topolet_tick_request&, Wishes& wishes) const { wishes.replace(999, ""); }
+
+ private:
+  std::string mood_;
+};
+
+constexpr topolet_plugin_entry kWrongEntry = {
+    sizeof(topolet_plugin_entry), TOPOLET_ABI_MINOR,     TOPOLET_ABI_DRAFT, 0,
+    TOPOLET_STR("wrong"),         TOPOLET_STR("1"),      kOptions.data(),   kOptions.size(),
+    sizeof(topolet_option),       &detail::create<Wrong>};
+
+/// What the test is told of a call that is refused; empty if it is not.
+template <class Call>
+std::string refusal(const Call& call) {
+  try {
+    call();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_F(SdkPluginAtWork, RefusesWhatAHostRefuses) {
+  const Request request(machine_, ledger_, {}, 1);
+  const auto said_of = [&](const char* mood, auto call) {
+    Plugin plugin(kWrongEntry, host_, {{"mood", mood}});
+    return refusal([&] { call(plugin); });
+  };
+  const auto score = [&](Plugin& plugin) { plugin.score(request); };
+  const auto pick = [&](Plugin& plugin) { plugin.pick(request, 2); };
+  const auto adjust = [&](Plugin& plugin) { plugin.adjust(request, 2, set_of({0})); };
+  EXPECT_EQ(said_of("good", score), "");
+  EXPECT_EQ(said_of("good", pick), "");
+  EXPECT_EQ(said_of("good", adjust), "");
+  EXPECT_THAT(said_of("twice", score), HasSubstr("two verdicts on candidate 0"));
+  EXPECT_THAT(said_of("empty", pick), HasSubstr("narrow to no CPU"));
+  EXPECT_THAT(said_of("wide", pick), HasSubstr("narrow of CPUs 99, which were not offered; offered were 0-3"));
+  EXPECT_THAT(said_of("foreign", pick), HasSubstr("withhold of CPUs 99"));
+  EXPECT_THAT(said_of("order", pick), HasSubstr("order names CPU 1 twice"));
+  EXPECT_THAT(said_of("nowhere", adjust), HasSubstr("mems on nodes 7"));
+  EXPECT_THAT(said_of("equals", adjust), HasSubstr("'=' in its name"));
+  EXPECT_THAT(said_of("good", [&](Plugin& plugin) { plugin.tick(machine_, ledger_, 0); }),
+              HasSubstr("a wish on entry 999, but there are 0"));
 }
 
 }  // namespace

@@ -102,6 +102,15 @@ TEST_F(SimulateCommand, SaysWhatIsMissingOrWrong) {
   for (const char* bad : {"", "--topology", "--jsn"}) EXPECT_EQ(run(bad).code, 2) << bad;
 }
 
+TEST_F(SimulateCommand, RunsTheExampleOfTheReadme) {
+  const std::string deploy = std::string(TOPOLET_SOURCE_DIR) + "/deploy/";
+  const Ended ended =
+      run(machine_ + "--config " + deploy + "example.conf --workload " + deploy + "example-workload.jsonl");
+  EXPECT_EQ(ended.code, 0) << ended.out;
+  EXPECT_THAT(ended.out, HasSubstr("trader/main  placed"));
+  EXPECT_THAT(ended.out, HasSubstr("numa: node 1 has only 8 CPUs, 10 asked for"));
+}
+
 TEST_F(SimulateCommand, GivesTheSameBytesAgain) {
   std::string text;
   for (int pod = 0; pod < 6; ++pod) {

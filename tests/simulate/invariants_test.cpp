@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 #include <string>
@@ -86,8 +87,25 @@ class Chance {
                                                 : 1000 * (1 + below(1 + online_.size() / 3));
     const std::string limit = kind == 2 ? fmt::format(R"(,"cpu_limit_milli":{},"memory_limit":4096)", milli) : "";
     return {
-        fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"{}"}})", pod, qos),
+        fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"{}","annotations":{{{}}}}})", pod, qos, some_annotation()),
         fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{}{}}})", pod, milli, limit)};
+  }
+
+  std::string some_annotation() {
+    switch (below(8)) {
+      case 0:
+        return R"("topolet.io/smt":"isolate")";
+      case 1:
+        return R"("topolet.io/smt":"share","topolet.io/cpu-profile":"heavy")";
+      case 2:
+        return R"("topolet.io/cpu-profile":"heavy")";
+      case 3:
+        return R"("topolet.io/cpu-profile":"light")";
+      case 4:
+        return R"("topolet.io/cpu-profile":"heavy","topolet.io/smt":"isolate")";
+      default:
+        return "";
+    }
   }
 
   std::mt19937_64 random_;
@@ -123,15 +141,15 @@ void expect_promises_kept(const Picture& picture) {
   }
 }
 
-std::string written(const Outcome& outcome) {
+std::string written(const Outcome& outcome, bool reasons) {
   std::string text = fmt::format("{} {} {} {} {} {}", outcome.outcome, outcome.mode, outcome.cpus.to_string(),
-                                 outcome.withheld.to_string(), outcome.mems.to_string(), outcome.reason);
+                                 outcome.withheld.to_string(), outcome.mems.to_string(), reasons ? outcome.reason : "");
   for (const Moved& moved : outcome.changed) text += fmt::format(" {}:{}", moved.pod, moved.cpus.to_string());
   return text + '\n';
 }
 
 /// All that came of a run.
-std::string transcript(const Story& run, std::uint64_t seed, bool judge) {
+std::string transcript(const Story& run, std::uint64_t seed, bool judge, bool reasons = true) {
   Simulated node(run.machine, run.flags);
   Chance chance(seed, node.picture().topology->allowed);
   std::string text;
@@ -139,7 +157,7 @@ std::string transcript(const Story& run, std::uint64_t seed, bool judge) {
     for (const std::string& line : chance.next()) {
       const std::size_t pool_before = judge ? node.picture().ledger.pool.size() : 0;
       const Outcome outcome = node.apply(line);
-      text += line + " -> " + written(outcome);
+      text += line + " -> " + written(outcome, reasons);
       if (!judge) continue;
       const Picture picture = node.picture();
       expect_promises_kept(picture);
@@ -161,6 +179,15 @@ std::vector<Story> runs() {
                             {"numa:1 core:3 pu:1", 300, {}},
                             {"pack:2 numa:1 core:4 pu:2", 400, {"--plugins.enable=numa", "--plugins.enable=smt"}},
                             {"pack:2 numa:2 core:4 pu:2", 300, {"--plugins.enable=numa", "--numa.strategy=spread"}},
+                            {"pack:2 numa:1 core:4 pu:2",
+                             400,
+                             {"--plugins.enable=numa", "--plugins.enable=smt", "--smt.pair=true",
+                              "--smt.isolate-siblings=exclusive", "--plugins.required.smt=true"}},
+                            {"pack:2 numa:1 core:2 pu:8",
+                             300,
+                             {"--plugins.enable=smt", "--plugins.enable=numa", "--smt.pair=true",
+                              "--numa.full-pcpus-only=true", "--placement.reserved-cpus=3"}},
+                            {"numa:1 core:4 pu:4", 300, {"--plugins.enable=smt", "--smt.pair=true"}},
                             {"pack:4 numa:2 core:8 pu:2", 120, numa},
                             {"pack:24 numa:1 core:8 pu:2", 40, numa},
                             {"pack:8 numa:8 core:16 pu:2", 12, numa}};
@@ -186,6 +213,32 @@ TEST(Invariants, HoldAfterEveryStepOnEveryMachine) {
 
 TEST(Invariants, TheSameSeedGivesTheSameBytes) {
   for (const Story& run : runs()) EXPECT_EQ(transcript(run, 7, false), transcript(run, 7, false)) << run.machine;
+}
+
+TEST(Invariants, TheOrderOfEnableLinesChangesNothing) {
+  std::vector<std::string> machines = {"pack:2 numa:2 core:4 pu:2", "pack:2 numa:1 core:3 pu:4"};
+  if (has_recorded_machines()) {
+    machines.insert(machines.end(), {"16em64t-4s2c2t.xml", "64intel64-fakeKNL-SNC4-hybrid.xml", "nvidia-dgx2.xml",
+                                     "power8gpudistances.xml"});
+  }
+  const std::vector<std::vector<std::string>> settings = {
+      {"--smt.pair=true"},
+      {"--smt.isolate-siblings=exclusive", "--numa.strategy=spread"},
+      {"--numa.full-pcpus-only=true", "--numa.policy=none"},
+      {"--numa.full-pcpus-only=true", "--smt.pair=true", "--numa.distribute-cpus-across-numa=true"}};
+  for (const std::string& machine : machines) {
+    for (const std::vector<std::string>& flags : settings) {
+      SCOPED_TRACE(fmt::format("{} {}", machine, fmt::join(flags, " ")));
+      std::vector<std::string> plugins = {"gpu", "numa", "smt"};
+      std::set<std::string> transcripts;
+      do {
+        Story run{machine, 40, flags};
+        for (const std::string& plugin : plugins) run.flags.push_back("--plugins.enable=" + plugin);
+        transcripts.insert(transcript(run, 3, true, /*reasons=*/false));
+      } while (std::next_permutation(plugins.begin(), plugins.end()));
+      EXPECT_EQ(transcripts.size(), 1U);
+    }
+  }
 }
 
 TEST(Invariants, AReleaseRestoresTheStateBefore) {

@@ -49,6 +49,8 @@ TEST_F(PluginValuesTest, AreWalkedInTheOrderOfTheirBytes) {
     walked += *key + ' ';
   }
   EXPECT_EQ(walked, "a aa b \xff ");
+  EXPECT_EQ(*values_->count("numa"), 4U);
+  EXPECT_EQ(*values_->count("gpu"), 0U);
   ASSERT_TRUE(values_->remove("numa", "a").ok());
   EXPECT_TRUE(values_->remove("numa", "a").ok());
   EXPECT_EQ(values_->next("numa", "").value(), "aa");

@@ -1,59 +1,42 @@
-// Asks the policy as topoletd does, without topoletd.
+// Asks the policy as topoletd does, without topoletd, on a machine that is made up.
 #include <cstdio>
+#include <topolet/testing.hpp>
 
-#include "policy.cpp"
+using namespace topolet::sdk::testing;
 
 namespace {
 
-std::array<int, 2> g_scores;
+int g_failures = 0;
 
-int32_t set_score(const topolet_score_sink*, uint32_t candidate, int32_t, int32_t score, topolet_str) {
-  g_scores.at(candidate) = score;
-  return TOPOLET_OK;
+void expect(bool good, const char* what) {
+  if (good) return;
+  std::fprintf(stderr, "not so: %s\n", what);
+  ++g_failures;
 }
 
-int32_t print_error(const topolet_error_sink*, topolet_str message) {
-  std::fprintf(stderr, "%.*s\n", static_cast<int>(message.len), message.ptr);
-  return TOPOLET_OK;
-}
+void test_scores_free_cpus() {
+  const Machine machine("pack:2 numa:1 core:4 pu:1");
+  Ledger ledger(machine);
+  ledger.place_exclusive({.pod_uid = "other"}, set_of({0, 1}));
+  const Request request(machine, ledger, {.cpu_request_milli = 2000}, 2);
+  FakeHost host;
+  Plugin policy(topolet_plugin_v1, host, {{"most", "10"}});
 
-bool fail(const char* what) {
-  std::fprintf(stderr, "%s\n", what);
-  return false;
-}
-
-bool test_scores_free_cpus() {
-  const topolet_kv option = {TOPOLET_STR("most"), TOPOLET_STR("10")};
-  const topolet_create_request create{sizeof(create), 0, nullptr, {&option, 1}};
-  const topolet_error_sink error{sizeof(error), 0, nullptr, &print_error};
-  const topolet_instance* instance = nullptr;
-  if (topolet_plugin_v1.create(&create, &error, &instance) != TOPOLET_OK) return fail("create failed");
-  const auto* score =
-      static_cast<const topolet_score*>(instance->get_capability(instance, topolet::sdk::borrow(TOPOLET_SCORE_ID)));
-  if (score == nullptr) return fail("it does not score");
-
-  topolet::sdk::Set all;
-  topolet::sdk::Set half;
-  for (std::uint32_t cpu = 0; cpu < 4; ++cpu) all.insert(cpu);
-  for (std::uint32_t cpu = 0; cpu < 2; ++cpu) half.insert(cpu);
-  std::array<topolet_candidate, 2> candidates{};
-  for (topolet_candidate& candidate : candidates) candidate.cpus = all.view();
-  candidates[0].free = half.view();
-  candidates[1].free = all.view();
-  topolet_request request{};
-  request.struct_size = sizeof(request);
-  request.candidates = candidates.data();
-  request.candidate_count = candidates.size();
-  request.candidate_stride = sizeof(topolet_candidate);
-  topolet_score_sink sink{};
-  sink.struct_size = sizeof(sink);
-  sink.set = &set_score;
-  const std::int32_t status = score->score(instance, &request, &sink);
-  instance->destroy(instance);
-  if (status != TOPOLET_OK) return fail("score failed");
-  return g_scores[0] == 5 && g_scores[1] == 10 ? true : fail("the scores are wrong");
+  const std::vector<Verdict> verdicts = policy.score(request);
+  const Verdict& half_taken = verdicts.at(request.position(set_of({0})));
+  const Verdict& all_free = verdicts.at(request.position(set_of({1})));
+  expect(half_taken.score == 5, "a node that is half taken gets half of it");
+  expect(half_taken.reason == "2 CPUs are free", "the reason says what is free");
+  expect(all_free.score == 10, "a free node gets the highest score");
 }
 
 }  // namespace
 
-int main() { return test_scores_free_cpus() ? 0 : 1; }
+int main() {
+  try {
+    test_scores_free_cpus();
+  } catch (const std::exception& exception) {
+    expect(false, exception.what());
+  }
+  return g_failures == 0 ? 0 : 1;
+}

@@ -45,6 +45,18 @@ static int32_t score(const topolet_instance* instance, const topolet_request* re
   return TOPOLET_OK;
 }
 
+/* An option by its name. The host has checked that its value is a number, whose digits end where the string does. */
+static int32_t number(topolet_kvs options, const char* name, int32_t otherwise) {
+  for (size_t i = 0; i < options.count; ++i) {
+    if (!topolet_str_is(options.items[i].key, name)) continue;
+    const topolet_str digits = options.items[i].value;
+    int32_t value = 0;
+    for (size_t k = 0; k < digits.len; ++k) value = 10 * value + (digits.ptr[k] - '0');
+    return value;
+  }
+  return otherwise;
+}
+
 static const void* get_capability(const topolet_instance* instance, topolet_str id) {
   static const topolet_score kScore = {sizeof(topolet_score), 0, score};
   (void)instance;
@@ -63,10 +75,7 @@ static int32_t create(const topolet_create_request* request, const topolet_error
   }
   const topolet_instance made = {sizeof(made), 0, self, get_capability, destroy};
   self->instance = made;
-  /* The one option of the table, checked by the host; its digits end where the string does. */
-  const topolet_str digits = request->options.items[0].value;
-  self->points = 0;
-  for (size_t i = 0; i < digits.len; ++i) self->points = 10 * self->points + (digits.ptr[i] - '0');
+  self->points = number(request->options, "points", 10);
   *instance = &self->instance;
   return TOPOLET_OK;
 }

@@ -94,6 +94,7 @@ class Set {
   friend Set operator&(Set a, const Set& b) { return a &= b; }
   friend Set operator|(Set a, const Set& b) { return a |= b; }
   friend Set operator-(Set a, const Set& b) { return a -= b; }
+  friend bool operator==(const Set& a, const Set& b) { return (a - b).empty() && (b - a).empty(); }
 
  private:
   std::vector<std::uint64_t> words_;
@@ -200,12 +201,15 @@ inline std::string_view value_of(topolet_kvs pairs, std::string_view key) {
 /// The option values a policy is made with.
 class Options {
  public:
-  explicit Options(topolet_kvs values) : values_(values) {}
+  explicit Options(topolet_kvs values, topolet_kvs others = {nullptr, 0}) : values_(values), others_(others) {}
   /// The value of an option of the table; empty for a name that is not in it.
   std::string_view operator[](std::string_view name) const { return value_of(values_, name); }
+  /// The value of another plugin's option, "ID.OPTION"; empty if that plugin is not enabled or has no such option.
+  std::string_view of_other(std::string_view name) const { return value_of(others_, name); }
 
  private:
   topolet_kvs values_;
+  topolet_kvs others_;
 };
 
 /// Where a policy's score() answers. Candidates it says nothing on are abstained from.
@@ -237,6 +241,10 @@ class Picks {
     sink_.order(&sink_, os_indices.data(), os_indices.size());
   }
   void reason(std::string_view why) { sink_.reason(&sink_, borrow(why)); }
+  /// What the policy is for and cannot be had here.
+  void unmet(std::string_view what) {
+    if (TOPOLET_HAS(&sink_, unmet)) sink_.unmet(&sink_, borrow(what));
+  }
 
  private:
   const topolet_pick_sink& sink_;
@@ -514,8 +522,10 @@ std::int32_t create(const topolet_create_request* request, const topolet_error_s
   static_assert(ScoringPolicy<P> || PickingPolicy<P> || AdjustingPolicy<P> || ListeningPolicy<P> || TickingPolicy<P>,
                 "a policy needs score(const topolet_request&, topolet::sdk::Scores&) or "
                 "pick(const topolet_pick_request&, topolet::sdk::Picks&), or one of adjust, notify and tick");
-  const std::int32_t status = stop_exceptions(
-      error, error->set, [&] { *instance = &(new Instance<P>(Options(request->options), Host(request->host)))->view; });
+  const topolet_kvs others = TOPOLET_HAS(request, others) ? request->others : topolet_kvs{nullptr, 0};
+  const std::int32_t status = stop_exceptions(error, error->set, [&] {
+    *instance = &(new Instance<P>(Options(request->options, others), Host(request->host)))->view;
+  });
   return status == TOPOLET_OK ? TOPOLET_OK : TOPOLET_FAILED;
 }
 

@@ -8,16 +8,21 @@
 #include "entry.h"
 
 static char g_path[256];
-static atomic_int g_inside;
+
+struct hanging {
+  topolet_instance instance;
+  atomic_int inside;
+};
 
 static int32_t score(const topolet_instance* instance, const topolet_request* request, const topolet_score_sink* sink) {
+  struct hanging* self = instance->context;
   char byte = 0;
-  (void)instance, (void)request, (void)sink;
+  (void)request, (void)sink;
   if (g_path[0] != '\0') {
     const int fd = open(g_path, O_RDONLY);
-    atomic_fetch_add(&g_inside, 1);
+    atomic_fetch_add(&self->inside, 1);
     (void)!read(fd, &byte, 1);
-    atomic_fetch_sub(&g_inside, 1);
+    atomic_fetch_sub(&self->inside, 1);
     close(fd);
   }
   return TOPOLET_OK;
@@ -30,19 +35,23 @@ static const void* get_capability(const topolet_instance* instance, topolet_str 
 }
 
 static void destroy(const topolet_instance* instance) {
-  (void)instance;
-  if (atomic_load(&g_inside) > 0) abort();
+  struct hanging* self = instance->context;
+  if (atomic_load(&self->inside) > 0) abort();
+  free(self);
 }
 
 static int32_t create(const topolet_create_request* request, const topolet_error_sink* error,
                       const topolet_instance** instance) {
-  static const topolet_instance kInstance = {sizeof(topolet_instance), 0, NULL, get_capability, destroy};
+  struct hanging* self = NULL;
   const topolet_str path = request->options.items[0].value;
   (void)error;
   if (path.len >= sizeof(g_path)) return TOPOLET_FAILED;
   memset(g_path, 0, sizeof(g_path));
   if (path.len > 0) memcpy(g_path, path.ptr, path.len);
-  *instance = &kInstance;
+  self = calloc(1, sizeof(*self));
+  if (self == NULL) return TOPOLET_FAILED;
+  self->instance = (topolet_instance){sizeof(topolet_instance), 0, self, get_capability, destroy};
+  *instance = &self->instance;
   return TOPOLET_OK;
 }
 

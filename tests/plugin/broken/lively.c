@@ -46,9 +46,13 @@ static int32_t adjust(const topolet_instance* instance, const topolet_adjust_req
     return expect(sink->annotation(sink, kName, (topolet_str){g_long, sizeof(g_long)}) == TOPOLET_OUT_OF_RANGE);
   }
   if (answers("too-many")) {
-    char name[2] = "A";
+    char name[3] = "AA";
     int i = 0;
-    for (; i < TOPOLET_ADJUST_MAX_FIELDS; ++i, ++name[0]) sink->env(sink, (topolet_str){name, 1}, kValue);
+    for (; i < TOPOLET_ADJUST_MAX_FIELDS; ++i) {
+      name[0] = (char)('A' + i / 16);
+      name[1] = (char)('A' + i % 16);
+      sink->env(sink, (topolet_str){name, 2}, kValue);
+    }
     return expect(sink->annotation(sink, kName, kValue) == TOPOLET_OUT_OF_RANGE);
   }
   if (answers("writes-state")) return expect(g_state->set(g_host, kName, kValue) == TOPOLET_FORBIDDEN);

@@ -159,7 +159,17 @@ TEST_F(NumaAlignment, PrefersCloseNodesAndSaysWhenItDoesNotKnow) {
   const auto plain = score({}, {}, 6);
   EXPECT_EQ(plain[request_->position(set_of({0, 1}))].score, 81);
   const auto closest = score({{"prefer-closest-numa-nodes", "true"}}, {}, 6);
-  EXPECT_EQ(closest[request_->position(set_of({0, 1}))].score, 72);
+  EXPECT_EQ(closest[request_->position(set_of({0, 1}))].score, 74);
+}
+
+TEST_F(NumaAlignment, PrefersFewNodesToCloseOnesInAnyCase) {
+  machine_.distances({10, 99, 99, 99, 99, 10, 11, 11, 99, 11, 10, 11, 99, 11, 11, 10});
+  ledger_.place_exclusive({}, set_of({4, 5, 8, 9, 12, 13}));
+  for (const char* const closest : {"false", "true"}) {
+    const auto verdicts = score({{"prefer-closest-numa-nodes", closest}}, {}, 6);
+    const auto of = [&](const Set& nodes) { return verdicts[request_->position(nodes)].score; };
+    EXPECT_GT(of(set_of({0, 3})), of(set_of({1, 2, 3}))) << "prefer-closest-numa-nodes = " << closest;
+  }
 }
 
 TEST_F(NumaAlignment, PodScopeJudgesTheFirstContainerByThePod) {

@@ -30,6 +30,30 @@ TEST_F(NumaPluginTest, PrefersTheFullerOrTheEmptierOfEqualNodesAsItsOptionSays) 
   EXPECT_EQ(spread.score(request)[1].score, 100);
 }
 
+TEST_F(NumaPluginTest, DeniesOddRequestsUnderFullPcpusOnlyUnlessTheSmtPluginRoundsThemUp) {
+  const Plugin::Values full = {{"full-pcpus-only", "true"}};
+  const Request odd(machine_, ledger_, {}, 3);
+  const auto kind = [&](const Plugin::Values& others) {
+    return Plugin(topolet_plugin_v1, host_, full, others).score(odd)[0].kind;
+  };
+  EXPECT_EQ(kind({}), TOPOLET_VERDICT_REJECT) << "the kubelet's way";
+  EXPECT_EQ(kind({{"smt.round", "deny"}}), TOPOLET_VERDICT_REJECT);
+  EXPECT_EQ(kind({{"smt.round", "idle-sibling"}}), TOPOLET_VERDICT_SCORE);
+}
+
+TEST_F(NumaPluginTest, CountsWhatIsRoundedUpInWholeCores) {
+  ledger_.place_exclusive({}, set_of({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  Plugin plugin(topolet_plugin_v1, host_, {{"full-pcpus-only", "true"}}, {{"smt.round", "idle-sibling"}});
+  EXPECT_EQ(plugin.score(Request(machine_, ledger_, {}, 3))[0].reason,
+            "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 3, requested CPUs = 3, CPUs "
+            "per core = 2 (full-pcpus-only)");
+}
+
+TEST_F(NumaPluginTest, OrdersNothingOnceCpusAreChosen) {
+  const Request request(machine_, ledger_, {}, 2);
+  EXPECT_TRUE(Plugin(topolet_plugin_v1, host_).pick(request, 0, set_of({0, 1})).order.empty());
+}
+
 TEST_F(NumaPluginTest, GivesAPackageToWhatNoNodeHolds) {
   const Request request(machine_, ledger_, {}, 6);
   const auto verdicts = Plugin(topolet_plugin_v1, host_).score(request);

@@ -391,7 +391,9 @@ typedef struct topolet_candidate {
   uint32_t is_domain; /* 0: a combination of nodes that is no domain */
   topolet_set nodes;  /* CPU nodes; empty for CPUs that no node covers */
   topolet_set cpus;   /* allowed CPUs, whoever holds them */
-  topolet_set free; /* those of `cpus` in the pool: exclusive CPUs are taken from them, shared containers run on them */
+  /* Those of `cpus` in the pool: exclusive CPUs are taken from them, shared containers run on them. For an exclusive
+   * container that asks for isolated CPUs: those that are isolated and free. */
+  topolet_set free;
   uint32_t distance; /* sum of SLIT distances over all ordered pairs of its nodes, itself included */
   uint32_t padding;
 } topolet_candidate;
@@ -484,6 +486,7 @@ typedef struct topolet_create_request {
   uint32_t padding;
   const topolet_host* host; /* lives until destroy() has returned */
   topolet_kvs options; /* one value for each option of the table, checked against its type; borrowed for the call */
+  topolet_kvs others;  /* the same of all other plugins that are enabled, each key "ID.OPTION"; borrowed for the call */
 } topolet_create_request;
 
 /* ---- Entry ------------------------------------------------------------------------------------------------------- */

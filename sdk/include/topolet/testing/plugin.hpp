@@ -1,6 +1,7 @@
 // A plugin at work on a host that keeps what it is told. See <topolet/testing.hpp>.
 #pragma once
 
+#include <topolet/testing/answers.hpp>
 #include <topolet/testing/request.hpp>
 
 #include <cstring>
@@ -76,40 +77,15 @@ class FakeHost {
   topolet_host view_{};
 };
 
-struct Verdict {
-  topolet_verdict_kind kind = TOPOLET_VERDICT_ABSTAIN;
-  std::int32_t score = 0;
-  std::string reason;
-};
-
-struct Picked {
-  bool narrowed = false;
-  Set narrow, withhold;
-  std::vector<std::uint32_t> order;
-  std::string reason;
-};
-
-struct Adjusted {
-  bool bound = false;
-  Set mems;
-  std::map<std::string, std::string> env, annotations;
-  std::string reason;
-};
-
-struct Wish {
-  std::uint32_t entry = 0;
-  bool move_nodes = false;
-  std::string reason;
-};
-
 /// A plugin at work: made from its entry, topolet_plugin_v1 if it is linked into the test. A call that throws, fails or
 /// gives an answer that a host refuses throws std::runtime_error here, with its reason.
 class Plugin {
  public:
   using Values = std::vector<std::pair<std::string, std::string>>;
 
-  /// Options left out get their default. `host` must outlive it.
-  Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}) : host_(host) {
+  /// Options left out get their default. `others`: of other plugins, by "ID.OPTION". `host` must outlive it.
+  Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}, const Values& others = {})
+      : host_(host) {
     std::vector<topolet_kv> options;
     std::size_t used = 0;
     for (const topolet_option& option : Array<topolet_option>(entry.options, entry.option_count, entry.option_stride)) {
@@ -121,7 +97,10 @@ class Plugin {
       }
     }
     if (used != values.size()) throw std::invalid_argument("an option that is not in the plugin's table");
-    const topolet_create_request request{sizeof(request), 0, host.view(), {options.data(), options.size()}};
+    std::vector<topolet_kv> of_others;
+    for (const auto& [name, value] : others) of_others.push_back({borrow(name), borrow(value)});
+    const topolet_create_request request{
+        sizeof(request), 0, host.view(), {options.data(), options.size()}, {of_others.data(), of_others.size()}};
     std::string why = "no reason given";
     const topolet_error_sink sink{sizeof(sink), 0, &why, [](const topolet_error_sink* to, topolet_str message) {
                                     *static_cast<std::string*>(to->context) = text(message);
@@ -140,66 +119,31 @@ class Plugin {
 
   /// One for each candidate.
   std::vector<Verdict> score(const Request& request) {
-    Answer<std::vector<Verdict>> answer{std::vector<Verdict>(request.view().candidate_count)};
-    topolet_score_sink sink = sink_of<topolet_score_sink>(answer);
-    sink.set = [](const topolet_score_sink* to, std::uint32_t candidate, std::int32_t kind, std::int32_t score,
-                  topolet_str reason) {
-      auto& said = of<std::vector<Verdict>>(to);
-      if (candidate >= said.value.size()) return said.refuse("there is no such candidate");
-      if (kind == TOPOLET_VERDICT_SCORE && (score < TOPOLET_SCORE_MIN || score > TOPOLET_SCORE_MAX)) {
-        return said.refuse("a score beyond -100 to 100");
-      }
-      said.value[candidate] = {static_cast<topolet_verdict_kind>(kind), score, std::string(text(reason))};
-      return std::int32_t{TOPOLET_OK};
-    };
+    sinks::ScoreAnswer answer;
+    answer.value.resize(request.view().candidate_count);
+    answer.seen.resize(answer.value.size());
+    const topolet_score_sink sink = sinks::sink_into(answer);
     const auto& score = capability<topolet_score>(TOPOLET_SCORE_ID);
     return finish(answer, score.score(instance_, &request.view(), &sink));
   }
 
-  Picked pick(const Request& request, std::size_t candidate) {
-    Answer<Picked> answer;
-    topolet_pick_sink sink = sink_of<topolet_pick_sink>(answer);
-    sink.narrow = [](const topolet_pick_sink* to, topolet_set cpus) {
-      of<Picked>(to).value.narrowed = true;
-      of<Picked>(to).value.narrow = cpus;
-      return std::int32_t{TOPOLET_OK};
-    };
-    sink.withhold = [](const topolet_pick_sink* to, topolet_set cpus) {
-      of<Picked>(to).value.withhold = cpus;
-      return std::int32_t{TOPOLET_OK};
-    };
-    sink.order = [](const topolet_pick_sink* to, const std::uint32_t* cpus, std::size_t count) {
-      of<Picked>(to).value.order.assign(cpus, cpus + count);
-      return std::int32_t{TOPOLET_OK};
-    };
-    sink.reason = &keep_reason<topolet_pick_sink, Picked>;
+  /// `chosen`: the CPUs that the container is going to get; empty while that is asked for.
+  Picked pick(const Request& request, std::size_t candidate, const Set& chosen = {}) {
+    sinks::PickAnswer answer;
+    answer.usable = candidates(request.view())[candidate].free;
+    const topolet_pick_sink sink = sinks::sink_into(answer);
     const topolet_pick_request asked{sizeof(asked), static_cast<std::uint32_t>(candidate), &request.view(),
-                                     candidates(request.view())[candidate].free};
+                                     candidates(request.view())[candidate].free, chosen.view()};
     return finish(answer, capability<topolet_pick>(TOPOLET_PICK_ID).pick(instance_, &asked, &sink));
   }
 
   /// `cpus`: those that were chosen.
   Adjusted adjust(const Request& request, std::size_t candidate, const Set& cpus) {
-    Answer<Adjusted> answer;
-    topolet_adjust_sink sink = sink_of<topolet_adjust_sink>(answer);
-    sink.mems = [](const topolet_adjust_sink* to, topolet_set nodes) {
-      of<Adjusted>(to).value.bound = true;
-      of<Adjusted>(to).value.mems = nodes;
-      return std::int32_t{TOPOLET_OK};
-    };
-    sink.env = [](const topolet_adjust_sink* to, topolet_str name, topolet_str value) {
-      const bool fresh = of<Adjusted>(to).value.env.emplace(text(name), text(value)).second;
-      return fresh && name.len > 0 ? std::int32_t{TOPOLET_OK}
-                                   : of<Adjusted>(to).refuse("a variable set twice, or none");
-    };
-    sink.annotation = [](const topolet_adjust_sink* to, topolet_str key, topolet_str value) {
-      const bool fresh = of<Adjusted>(to).value.annotations.emplace(text(key), text(value)).second;
-      return fresh && key.len > 0 ? std::int32_t{TOPOLET_OK}
-                                  : of<Adjusted>(to).refuse("an annotation set twice, or none");
-    };
-    sink.reason = &keep_reason<topolet_adjust_sink, Adjusted>;
+    sinks::AdjustAnswer answer;
+    const topolet_adjust_sink sink = sinks::sink_into(answer);
     Set memory;
     for (const topolet_node& node : nodes(*request.view().topology)) memory.insert(node.os_index);
+    answer.memory = memory.view();
     const topolet_adjust_request asked{sizeof(asked),
                                        static_cast<std::uint32_t>(candidate),
                                        &request.view(),
@@ -216,8 +160,8 @@ class Plugin {
     Container shown = container;
     shown.env.clear();
     const Workload workload(shown);
-    Answer<bool> answer;
-    const auto sink = sink_of<topolet_event_sink>(answer);
+    sinks::Answer<bool> answer;
+    const topolet_event_sink sink = sinks::sink_into(answer);
     const topolet_event event{sizeof(event),   kind,         &workload.view(), TOPOLET_MODE_EXCLUSIVE, 0, cpus.view(),
                               withheld.view(), {nullptr, 0}, &machine.view()};
     host_.may_write_ = true;
@@ -227,12 +171,9 @@ class Plugin {
   }
 
   std::vector<Wish> tick(const Machine& machine, const Ledger& ledger, std::uint64_t now_ms) {
-    Answer<std::vector<Wish>> answer;
-    topolet_tick_sink sink = sink_of<topolet_tick_sink>(answer);
-    sink.replace = [](const topolet_tick_sink* to, std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason) {
-      of<std::vector<Wish>>(to).value.push_back({entry, move_nodes != 0, std::string(text(reason))});
-      return std::int32_t{TOPOLET_OK};
-    };
+    sinks::TickAnswer answer;
+    answer.ledger = &ledger.view();
+    const topolet_tick_sink sink = sinks::sink_into(answer);
     const topolet_tick_request request{sizeof(request), 0, now_ms, &machine.view(), &ledger.view()};
     host_.may_write_ = true;
     const std::int32_t status = capability<topolet_tick>(TOPOLET_TICK_ID).tick(instance_, &request, &sink);
@@ -241,40 +182,6 @@ class Plugin {
   }
 
  private:
-  template <class T>
-  struct Answer {
-    T value = {};
-    std::string fault = {}, error = {};
-
-    std::int32_t refuse(const char* why) {
-      fault = why;
-      return TOPOLET_INVALID;
-    }
-  };
-
-  template <class T, class Sink>
-  static Answer<T>& of(const Sink* sink) {
-    return *static_cast<Answer<T>*>(sink->context);
-  }
-
-  template <class Sink, class T>
-  static std::int32_t keep_reason(const Sink* sink, topolet_str reason) {
-    of<T>(sink).value.reason = text(reason);
-    return TOPOLET_OK;
-  }
-
-  template <class Sink, class T>
-  static Sink sink_of(Answer<T>& answer) {
-    Sink sink{};
-    sink.struct_size = sizeof(sink);
-    sink.context = &answer;
-    sink.error = [](const Sink* to, topolet_str message) {
-      of<T>(to).error = text(message);
-      return std::int32_t{TOPOLET_OK};
-    };
-    return sink;
-  }
-
   template <class Capability>
   const Capability& capability(std::string_view id) const {
     const void* found = instance_->get_capability(instance_, borrow(id));
@@ -283,7 +190,7 @@ class Plugin {
   }
 
   template <class T>
-  static T finish(Answer<T>& answer, std::int32_t status) {
+  static T finish(sinks::Answer<T>& answer, std::int32_t status) {
     if (!answer.fault.empty()) throw std::runtime_error("an answer that makes no sense: " + answer.fault);
     if (status != TOPOLET_OK) throw std::runtime_error("status " + std::to_string(status) + ": " + answer.error);
     return std::move(answer.value);

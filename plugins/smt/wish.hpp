@@ -1,0 +1,44 @@
+// What a container wants of the siblings of its CPUs, and by whose word.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace topolet::smt {
+
+enum class Isolate : std::uint8_t { kOff, kAnnotated, kExclusive };
+
+struct PolicyOptions {
+  Isolate isolate = Isolate::kAnnotated;
+  bool pair = false;
+  /// numa.full-pcpus-only: exclusive CPUs come in whole cores.
+  bool whole_cores = false;
+  /// What does not fill the last of them stays idle; otherwise the numa plugin has denied it.
+  bool rounds_up = true;
+};
+
+PolicyOptions read_options(const sdk::Options& options);
+
+/// How much a container strains the cores it runs on, by its own word (topolet.io/cpu-profile).
+enum class Profile : std::uint8_t { kUnknown, kHeavy, kLight };
+
+Profile profile_of(topolet_kvs settings);
+
+struct Wish {
+  std::string bad_annotation;  ///< why the container cannot be placed; empty: it can
+  std::string without_effect;  ///< an annotation that changes nothing, and why
+  std::size_t cpus = 0;        ///< of its own; 0: it shares
+  bool isolated = false;
+  std::string isolated_by;  ///< the annotation or the option, for people
+  bool whole_cores = false;
+  Profile profile = Profile::kUnknown;  ///< as far as it counts
+
+  bool nothing() const { return !isolated && !whole_cores && profile == Profile::kUnknown; }
+};
+
+Wish wish_of(const topolet_request& request, const PolicyOptions& options);
+
+}  // namespace topolet::smt

@@ -1,0 +1,250 @@
+// What a plugin may answer: sinks that refuse what a host refuses, and keep the rest. See <topolet/testing.hpp>.
+#pragma once
+
+#include <topolet/testing/request.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace topolet::sdk::testing {
+
+struct Verdict {
+  topolet_verdict_kind kind = TOPOLET_VERDICT_ABSTAIN;
+  std::int32_t score = 0;
+  std::string reason;
+};
+
+struct Picked {
+  bool narrowed = false;
+  Set narrow, withhold;
+  std::vector<std::uint32_t> order;
+  std::string reason;
+  std::string unmet;
+};
+
+struct Adjusted {
+  bool bound = false;
+  Set mems;
+  std::map<std::string, std::string> env, annotations;
+  std::string reason;
+};
+
+struct Wish {
+  std::uint32_t entry = 0;
+  bool move_nodes = false;
+  std::string reason;
+};
+
+namespace sinks {
+
+/// One call's answer, and what was wrong with it.
+template <class T>
+struct Answer {
+  T value = {};
+  std::string fault = {}, error = {};
+
+  std::int32_t refuse(topolet_status status, std::string why) {
+    if (fault.empty()) fault = std::move(why);
+    return status;
+  }
+};
+
+template <class T, class Sink>
+void start(Sink& sink, Answer<T>& answer) {
+  sink.struct_size = sizeof(sink);
+  sink.context = &answer;
+  sink.error = [](const Sink* to, topolet_str message) {
+    static_cast<Answer<T>*>(to->context)->error = text(message);
+    return std::int32_t{TOPOLET_OK};
+  };
+}
+
+template <class A, class Sink>
+A& answer_of(const Sink* sink) {
+  return static_cast<A&>(*static_cast<Answer<decltype(A::value)>*>(sink->context));
+}
+
+template <class A, class Sink>
+std::int32_t keep_reason(const Sink* sink, topolet_str reason) {
+  answer_of<A>(sink).value.reason = text(reason);
+  return TOPOLET_OK;
+}
+
+inline Set beyond(topolet_set said, topolet_set offered) { return Set(said) - Set(offered); }
+
+struct ScoreAnswer : Answer<std::vector<Verdict>> {
+  std::vector<bool> seen;
+
+  std::int32_t set(std::uint32_t candidate, std::int32_t kind, std::int32_t score, topolet_str reason) {
+    const std::string on = " on candidate " + std::to_string(candidate);
+    if (candidate >= value.size()) {
+      return refuse(TOPOLET_UNKNOWN, "a verdict" + on + ", but there are " + std::to_string(value.size()));
+    }
+    if (seen[candidate]) return refuse(TOPOLET_DUPLICATE, "two verdicts" + on);
+    if (kind < TOPOLET_VERDICT_ABSTAIN || kind > TOPOLET_VERDICT_SCORE) {
+      return refuse(TOPOLET_INVALID, "a verdict of the unknown kind " + std::to_string(kind) + on);
+    }
+    if (kind == TOPOLET_VERDICT_SCORE && (score < TOPOLET_SCORE_MIN || score > TOPOLET_SCORE_MAX)) {
+      return refuse(TOPOLET_OUT_OF_RANGE, "the score " + std::to_string(score) + on + ", beyond -100 to 100");
+    }
+    seen[candidate] = true;
+    value[candidate] = {static_cast<topolet_verdict_kind>(kind), score, std::string(text(reason))};
+    return TOPOLET_OK;
+  }
+};
+
+struct PickAnswer : Answer<Picked> {
+  topolet_set usable = {};
+  bool withheld = false, ordered = false;
+
+  std::int32_t check(const char* what, bool said, topolet_set cpus) {
+    if (said) return refuse(TOPOLET_DUPLICATE, std::string(what) + " said twice");
+    const Set foreign = beyond(cpus, usable);
+    if (foreign.empty()) return TOPOLET_OK;
+    return refuse(TOPOLET_OUT_OF_RANGE, std::string(what) + " of CPUs " + foreign.to_string() +
+                                            ", which were not offered; offered were " + Set(usable).to_string());
+  }
+  std::int32_t set_narrow(topolet_set cpus) {
+    if (size_of(cpus) == 0) return refuse(TOPOLET_INVALID, "narrow to no CPU");
+    const std::int32_t status = check("narrow", std::exchange(value.narrowed, true), cpus);
+    if (status == TOPOLET_OK) value.narrow = Set(cpus);
+    return status;
+  }
+  std::int32_t set_withhold(topolet_set cpus) {
+    const std::int32_t status = check("withhold", std::exchange(withheld, true), cpus);
+    if (status == TOPOLET_OK) value.withhold = Set(cpus);
+    return status;
+  }
+  std::int32_t set_order(const std::uint32_t* cpus, std::size_t count) {
+    if (std::exchange(ordered, true)) return refuse(TOPOLET_DUPLICATE, "order said twice");
+    value.order.assign(cpus, cpus + count);
+    std::vector<std::uint32_t> sorted = value.order;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice == sorted.end()) return TOPOLET_OK;
+    return refuse(TOPOLET_DUPLICATE, "order names CPU " + std::to_string(*twice) + " twice");
+  }
+  std::int32_t set_unmet(topolet_str what) {
+    if (what.len == 0) return refuse(TOPOLET_INVALID, "something unmet without a word");
+    value.unmet = text(what);
+    return TOPOLET_OK;
+  }
+};
+
+struct AdjustAnswer : Answer<Adjusted> {
+  topolet_set memory = {};
+
+  std::int32_t set_mems(topolet_set nodes) {
+    if (std::exchange(value.bound, true)) return refuse(TOPOLET_DUPLICATE, "mems said twice");
+    if (const Set foreign = beyond(nodes, memory); !foreign.empty()) {
+      return refuse(TOPOLET_OUT_OF_RANGE, "mems on nodes " + foreign.to_string() + ", which were not offered");
+    }
+    if (size_of(nodes) == 0) return refuse(TOPOLET_INVALID, "mems on no node");
+    value.mems = Set(nodes);
+    return TOPOLET_OK;
+  }
+  std::int32_t add(std::map<std::string, std::string>& fields, const char* noun, topolet_str key, topolet_str said) {
+    const std::string name(text(key));
+    if (name.empty()) return refuse(TOPOLET_INVALID, std::string(noun) + " without a name");
+    if (key.len > TOPOLET_ADJUST_MAX_KEY || said.len > TOPOLET_ADJUST_MAX_VALUE) {
+      return refuse(TOPOLET_OUT_OF_RANGE, std::string(noun) + " " + name + " is too long");
+    }
+    if (!fields.emplace(name, text(said)).second) {
+      return refuse(TOPOLET_DUPLICATE, std::string(noun) + " " + name + " set twice");
+    }
+    const bool too_many = value.env.size() + value.annotations.size() > TOPOLET_ADJUST_MAX_FIELDS;
+    return too_many ? refuse(TOPOLET_OUT_OF_RANGE, "too many fields") : std::int32_t{TOPOLET_OK};
+  }
+  std::int32_t add_env(topolet_str name, topolet_str said) {
+    const auto has = [](topolet_str in, char byte) { return text(in).find(byte) != std::string_view::npos; };
+    if (has(name, '=') || has(name, '\0') || has(said, '\0')) {
+      return refuse(TOPOLET_INVALID, "a variable with '=' in its name or a zero byte");
+    }
+    return add(value.env, "variable", name, said);
+  }
+};
+
+struct TickAnswer : Answer<std::vector<Wish>> {
+  const topolet_ledger* ledger = nullptr;
+
+  std::int32_t replace(std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason) {
+    const std::string on = " on entry " + std::to_string(entry);
+    if (entry >= ledger->entry_count) {
+      return refuse(TOPOLET_UNKNOWN, "a wish" + on + ", but there are " + std::to_string(ledger->entry_count));
+    }
+    if (entries(*ledger)[entry].mode == TOPOLET_MODE_FOREIGN) {
+      return refuse(TOPOLET_UNKNOWN, "a wish" + on + ", which is not placed by the host");
+    }
+    if (move_nodes > 1) return refuse(TOPOLET_INVALID, "move_nodes is neither 0 nor 1");
+    const auto is_this = [entry](const Wish& wish) { return wish.entry == entry; };
+    if (std::any_of(value.begin(), value.end(), is_this)) return refuse(TOPOLET_DUPLICATE, "two wishes" + on);
+    value.push_back({entry, move_nodes == 1, std::string(text(reason))});
+    return TOPOLET_OK;
+  }
+};
+
+inline topolet_score_sink sink_into(ScoreAnswer& answer) {
+  topolet_score_sink sink{};
+  start<std::vector<Verdict>>(sink, answer);
+  sink.set = [](const topolet_score_sink* to, std::uint32_t candidate, std::int32_t kind, std::int32_t score,
+                topolet_str reason) { return answer_of<ScoreAnswer>(to).set(candidate, kind, score, reason); };
+  return sink;
+}
+
+inline topolet_pick_sink sink_into(PickAnswer& answer) {
+  topolet_pick_sink sink{};
+  start<Picked>(sink, answer);
+  sink.narrow = [](const topolet_pick_sink* to, topolet_set cpus) {
+    return answer_of<PickAnswer>(to).set_narrow(cpus);
+  };
+  sink.withhold = [](const topolet_pick_sink* to, topolet_set cpus) {
+    return answer_of<PickAnswer>(to).set_withhold(cpus);
+  };
+  sink.order = [](const topolet_pick_sink* to, const std::uint32_t* cpus, std::size_t count) {
+    return answer_of<PickAnswer>(to).set_order(cpus, count);
+  };
+  sink.reason = &keep_reason<PickAnswer, topolet_pick_sink>;
+  sink.unmet = [](const topolet_pick_sink* to, topolet_str what) { return answer_of<PickAnswer>(to).set_unmet(what); };
+  return sink;
+}
+
+inline topolet_adjust_sink sink_into(AdjustAnswer& answer) {
+  topolet_adjust_sink sink{};
+  start<Adjusted>(sink, answer);
+  sink.mems = [](const topolet_adjust_sink* to, topolet_set nodes) {
+    return answer_of<AdjustAnswer>(to).set_mems(nodes);
+  };
+  sink.env = [](const topolet_adjust_sink* to, topolet_str name, topolet_str value) {
+    return answer_of<AdjustAnswer>(to).add_env(name, value);
+  };
+  sink.annotation = [](const topolet_adjust_sink* to, topolet_str key, topolet_str value) {
+    auto& said = answer_of<AdjustAnswer>(to);
+    return said.add(said.value.annotations, "annotation", key, value);
+  };
+  sink.reason = &keep_reason<AdjustAnswer, topolet_adjust_sink>;
+  return sink;
+}
+
+inline topolet_tick_sink sink_into(TickAnswer& answer) {
+  topolet_tick_sink sink{};
+  start<std::vector<Wish>>(sink, answer);
+  sink.replace = [](const topolet_tick_sink* to, std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason) {
+    return answer_of<TickAnswer>(to).replace(entry, move_nodes, reason);
+  };
+  return sink;
+}
+
+inline topolet_event_sink sink_into(Answer<bool>& answer) {
+  topolet_event_sink sink{};
+  start<bool>(sink, answer);
+  return sink;
+}
+
+}  // namespace sinks
+
+}  // namespace topolet::sdk::testing

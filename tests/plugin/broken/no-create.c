@@ -1,0 +1,3 @@
+#include "entry.h"
+
+ENTRY("no-create", NULL);

@@ -1,0 +1,255 @@
+// The smt plugin with the others, as the daemon runs them.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/simulate/simulated.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Two nodes of four cores of two threads: CPUs 0-7 and 8-15, siblings beside each other.
+constexpr const char* kMachine = "pack:2 numa:1 core:4 pu:2";
+
+using Flags = std::vector<std::string>;
+
+Flags with(Flags more) {
+  Flags flags = {"--plugins.enable=numa", "--plugins.enable=gpu", "--plugins.enable=smt"};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+/// Two cores of two threads, CPUs 0-3, and four of one, 4-7, which are slower.
+class HybridMachine {
+ public:
+  HybridMachine() : file_(std::filesystem::temp_directory_path() / fmt::format("topolet-hybrid-{}.xml", getpid())) {
+    std::string cores;
+    for (const auto& core : std::vector<std::vector<int>>{{0, 1}, {2, 3}, {4}, {5}, {6}, {7}}) {
+      unsigned all = 0;
+      std::string pus;
+      for (const int pu : core) {
+        all |= 1U << pu;
+        pus += object("PU", pu, 1U << pu, "");
+      }
+      cores += object("Core", core[0], all, pus);
+    }
+    const std::string node = object("NUMANode", 0, 0xff, "");
+    std::ofstream(file_) << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                            "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n"
+                         << object("Machine", 0, 0xff, object("Package", 0, 0xff, node + cores))
+                         << "<cpukind cpuset=\"0xf0\" forced_efficiency=\"0\"/>\n"
+                            "<cpukind cpuset=\"0x0f\" forced_efficiency=\"1\"/>\n</topology>\n";
+  }
+  ~HybridMachine() { std::filesystem::remove(file_); }
+  HybridMachine(const HybridMachine&) = delete;
+  HybridMachine& operator=(const HybridMachine&) = delete;
+
+  std::string file() const { return file_.string(); }
+
+ private:
+  std::string object(const char* type, int os_index, unsigned cpus, const std::string& inside) {
+    return fmt::format(
+        "<object type=\"{}\" os_index=\"{}\" cpuset=\"{:#x}\" complete_cpuset=\"{:#x}\" nodeset=\"0x1\" "
+        "complete_nodeset=\"0x1\" gp_index=\"{}\">\n{}</object>\n",
+        type, os_index, cpus, cpus, ++objects_, inside);
+  }
+
+  int objects_ = 0;
+  const std::filesystem::path file_;
+};
+
+/// A pod with one container. `milli` = 0: BestEffort; `annotations`: as in JSON, without the braces.
+Outcome run(Simulated& node, const std::string& pod, const std::string& qos, int milli,
+            const std::string& annotations = "") {
+  node.apply(fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"{}","annotations":{{{}}}}})", pod, qos, annotations));
+  const std::string limit =
+      qos == "guaranteed" ? fmt::format(R"(,"cpu_limit_milli":{},"memory_limit":4096)", milli) : "";
+  return node.apply(
+      fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{}{}}})", pod, milli, limit));
+}
+
+constexpr const char* kIsolate = R"("topolet.io/smt":"isolate")";
+constexpr const char* kHeavy = R"("topolet.io/cpu-profile":"heavy")";
+constexpr const char* kLight = R"("topolet.io/cpu-profile":"light")";
+
+CpuSet cpus_of(Simulated& node, const std::string& pod) {
+  for (const LedgerEntry& entry : node.picture().ledger.entries) {
+    if (entry.key.pod_uid == pod) return entry.placement.cpus;
+  }
+  return {};
+}
+
+TEST(SmtSimulated, KeepsEverybodyOffTheSiblingsOfAnIsolatedContainer) {
+  Simulated node(kMachine, with({}));
+  run(node, "shared", "besteffort", 0);
+  const Outcome isolated = run(node, "isolated", "guaranteed", 3000, kIsolate);
+  EXPECT_EQ(isolated.cpus.to_string(), "0-2");
+  EXPECT_EQ(isolated.withheld.to_string(), "3");
+  EXPECT_THAT(isolated.reason, HasSubstr("smt: CPU 3 stays idle: topolet.io/smt = isolate"));
+  EXPECT_EQ(cpus_of(node, "shared").to_string(), "4-15");
+  EXPECT_EQ(run(node, "next", "guaranteed", 1000).cpus.to_string(), "4");
+  node.apply(R"({"op":"remove_pod","pod":"isolated"})");
+  EXPECT_EQ(cpus_of(node, "shared").to_string(), "0-3,5-15");
+}
+
+TEST(SmtSimulated, GoesToTheNodeWhereIsolationFits) {
+  Simulated node(kMachine, with({}));
+  run(node, "a", "guaranteed", 1000);
+  run(node, "b", "guaranteed", 4000);
+  EXPECT_EQ(run(node, "isolated", "guaranteed", 3000, kIsolate).cpus.to_string(), "8-10")
+      << "node 0 has three CPUs, but one of them is beside another's";
+}
+
+TEST(SmtSimulated, DropsIsolationThatThePoolCannotSpareOrDenies) {
+  const std::string machine = "numa:1 core:2 pu:2";
+  Simulated node(machine, with({}));
+  const Outcome dropped = run(node, "a", "guaranteed", 3000, kIsolate);
+  EXPECT_EQ(dropped.outcome, "placed");
+  EXPECT_TRUE(dropped.withheld.empty());
+  Simulated strict(machine, with({"--plugins.required.smt=true"}));
+  const Outcome denied = run(strict, "a", "guaranteed", 3000, kIsolate);
+  EXPECT_EQ(denied.outcome, "denied");
+  EXPECT_THAT(denied.reason, HasSubstr("smt: withholding 3: the pool would keep 0 CPUs, min-shared-cpus is 1 "
+                                       "(required.smt = true)"));
+}
+
+TEST(SmtSimulated, DeniesIsolationWithoutWholeCoresIfItIsRequired) {
+  for (const bool required : {false, true}) {
+    Simulated node("numa:1 core:2 pu:2", with({fmt::format("--plugins.required.smt={}", required)}));
+    node.apply(R"({"op":"occupy","cpus":"1,3"})");
+    const Outcome outcome = run(node, "a", "guaranteed", 1000, kIsolate);
+    EXPECT_EQ(outcome.outcome, required ? "denied" : "placed");
+    if (required) {
+      EXPECT_THAT(outcome.reason, HasSubstr("CPU 1 beside 0 is in other hands (topolet.io/smt = isolate)"));
+    }
+  }
+}
+
+TEST(SmtSimulated, DeniesABadAnnotation) {
+  Simulated node(kMachine, with({}));
+  const Outcome denied = run(node, "a", "burstable", 500, R"("topolet.io/smt":"off")");
+  EXPECT_EQ(denied.outcome, "denied");
+  EXPECT_THAT(denied.reason, HasSubstr("annotation topolet.io/smt = 'off': it must be one of 'isolate', 'share'"));
+}
+
+TEST(SmtSimulated, LetsOneContainerOfAPodBeIsolated) {
+  Simulated node(kMachine, with({}));
+  const std::string named = R"("topolet.io/containers":"{\"main\":{\"smt\":\"isolate\"}}")";
+  EXPECT_EQ(run(node, "a", "guaranteed", 1000, named).withheld.to_string(), "1");
+}
+
+TEST(SmtSimulated, RoundsUpUnderFullPcpusOnlyWhateverThePolicy) {
+  for (const char* policy : {"none", "best-effort", "single-numa-node"}) {
+    Simulated node(kMachine, with({"--numa.full-pcpus-only=true", fmt::format("--numa.policy={}", policy)}));
+    const Outcome odd = run(node, "odd", "guaranteed", 3000);
+    EXPECT_EQ(odd.cpus.to_string(), "0-2") << policy;
+    EXPECT_EQ(odd.withheld.to_string(), "3");
+    EXPECT_THAT(odd.reason, HasSubstr("CPU 3 stays idle: numa.full-pcpus-only, round = idle-sibling"));
+    EXPECT_EQ(run(node, "even", "guaranteed", 2000).withheld.to_string(), "");
+  }
+}
+
+TEST(SmtSimulated, DeniesOddRequestsAsTheKubeletDoesIfToldTo) {
+  for (const Flags& flags : {Flags{"--plugins.enable=numa"}, with({"--smt.round=deny"})}) {
+    Flags full = flags;
+    full.push_back("--numa.full-pcpus-only=true");
+    Simulated node(kMachine, full);
+    const Outcome denied = run(node, "odd", "guaranteed", 3000);
+    EXPECT_EQ(denied.outcome, "denied");
+    EXPECT_THAT(denied.reason, HasSubstr("SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2"));
+  }
+}
+
+TEST(SmtSimulated, CountsWhatIsBesideReservedCpusAsTaken) {
+  Simulated node("pack:2 numa:1 core:2 pu:2", with({"--numa.full-pcpus-only=true", "--placement.reserved-cpus=0,2"}));
+  EXPECT_EQ(run(node, "even", "guaranteed", 2000).cpus.to_string(), "4-5") << "1 and 3 are no cores";
+  EXPECT_EQ(run(node, "odd", "guaranteed", 1000).cpus.to_string(), "6");
+  EXPECT_EQ(run(node, "none", "guaranteed", 1000).outcome, "denied");
+}
+
+TEST(SmtSimulated, PairsHeavyAndLightContainers) {
+  Simulated node(kMachine, with({"--smt.pair=true"}));
+  EXPECT_EQ(run(node, "h1", "guaranteed", 2000, kHeavy).cpus.to_string(), "0,2");
+  EXPECT_EQ(run(node, "l1", "guaranteed", 1000, kLight).cpus.to_string(), "1");
+  EXPECT_EQ(run(node, "h2", "guaranteed", 2000, kHeavy).cpus.to_string(), "4,6");
+  EXPECT_EQ(run(node, "h3", "guaranteed", 2000, kHeavy).cpus.to_string(), "8,10") << "nobody meets as long as";
+  EXPECT_EQ(run(node, "h4", "guaranteed", 3000, kHeavy).cpus.to_string(), "12-14") << "there is another way";
+  const CpuSet light = run(node, "l2", "burstable", 1500, kLight).cpus;
+  const CpuSet heavy = run(node, "h5", "burstable", 500, kHeavy).cpus;
+  EXPECT_FALSE(light.empty());
+  EXPECT_FALSE(heavy.empty());
+}
+
+TEST(SmtSimulated, KeepsSharedHeavyAndLightContainersApart) {
+  Simulated node("numa:1 core:4 pu:2", with({"--smt.pair=true"}));
+  EXPECT_EQ(run(node, "h1", "burstable", 500, kHeavy).cpus.to_string(), "0,2,4,6");
+  EXPECT_EQ(run(node, "l1", "burstable", 500, kLight).cpus.to_string(), "1,3,5,7");
+  EXPECT_EQ(run(node, "h2", "besteffort", 0, kHeavy).cpus.to_string(), "0,2,4,6");
+  EXPECT_EQ(run(node, "own", "guaranteed", 1000, kHeavy).cpus.size(), 1U);
+  EXPECT_EQ(cpus_of(node, "h1").to_string(), "2,4,6");
+}
+
+TEST(SmtSimulated, IsolatesOnCoresOfOneThreadForNothing) {
+  const HybridMachine machine;
+  Simulated node(machine.file(), with({}));
+  EXPECT_EQ(run(node, "fast", "guaranteed", 1000, kIsolate).withheld.to_string(), "1") << "the faster kind comes first";
+  node.apply(R"({"op":"occupy","cpus":"3"})");
+  const Outcome slow = run(node, "slow", "guaranteed", 2000, kIsolate);
+  EXPECT_EQ(slow.cpus.to_string(), "4-5");
+  EXPECT_TRUE(slow.withheld.empty());
+}
+
+TEST(SmtSimulated, FindsWholeCoresAmongSlowerOnes) {
+  const HybridMachine machine;
+  Simulated node(machine.file(), with({"--plugins.required.smt=true"}));
+  node.apply(R"({"op":"occupy","cpus":"0,2"})");
+  EXPECT_EQ(run(node, "a", "guaranteed", 2000, kIsolate).cpus.to_string(), "4-5") << "1 and 3 are beside others";
+}
+
+TEST(SmtSimulated, TakesNoTwoThreadsOfACoreOfAHybridMachine) {
+  const HybridMachine machine;
+  Simulated node(machine.file(), with({"--smt.pair=true"}));
+  EXPECT_EQ(run(node, "two", "guaranteed", 2000, kHeavy).cpus.to_string(), "0,2");
+  EXPECT_EQ(run(node, "three", "guaranteed", 3000, kHeavy).cpus.to_string(), "4-6");
+  EXPECT_EQ(run(node, "light", "guaranteed", 2000, kLight).cpus.to_string(), "1,3");
+}
+
+/// Without CPUs that come and go, an isolated container is alone on its cores from start to end, or nothing is
+/// withheld.
+TEST(SmtSimulated, IsolatesWhollyOrNotAtAll) {
+  for (const char* machine : {"pack:2 numa:1 core:4 pu:2", "numa:2 core:2 pu:4", "numa:1 core:2 pu:8"}) {
+    Simulated node(machine, with({"--smt.isolate-siblings=exclusive", "--smt.pair=true"}));
+    std::mt19937_64 random(5);
+    for (int step = 0; step < 150; ++step) {
+      const std::string pod = "p" + std::to_string(step);
+      if (random() % 3 == 0) {
+        node.apply(fmt::format(R"({{"op":"remove_pod","pod":"p{}"}})", random() % static_cast<unsigned>(step + 1)));
+        continue;
+      }
+      const bool shares = random() % 2 == 0;
+      run(node, pod, shares ? "burstable" : "guaranteed", static_cast<int>(1000 * (1 + random() % 4)),
+          random() % 2 == 0 ? kHeavy : kLight);
+      const Picture picture = node.picture();
+      for (const LedgerEntry& entry : picture.ledger.entries) {
+        if (entry.placement.withheld.empty()) continue;
+        const CpuSet held = entry.placement.cpus | entry.placement.withheld;
+        for (const CpuSet& core : picture.topology->cores) {
+          EXPECT_TRUE(!core.intersects(held) || core.is_subset_of(held)) << machine << ": " << entry.key.pod_uid;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace topolet::simulate
