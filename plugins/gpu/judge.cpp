@@ -19,11 +19,6 @@ constexpr std::size_t kMostOthers = 3;
 constexpr std::size_t kMostUnknown = 4;
 constexpr double kSpread = 8;  // points among equals for CPUs that are near no device, and half of that for tiers
 
-std::string nodes_text(const sdk::Set& nodes) {
-  if (nodes.empty()) return "CPUs without a node";
-  return (nodes.size() == 1 ? "node " : "nodes ") + nodes.to_string();
-}
-
 std::string count_of(std::size_t count, std::string_view noun) {
   return std::to_string(count) + ' ' + std::string(noun) + 's';
 }
@@ -62,6 +57,7 @@ class Bench {
       devices_.push_back({device.spot, std::move(homes)});
     }
     for (const Placed& one : devices_) {
+      measure(one);
       for (const Placed& other : devices_) tiers_.push_back(closeness(topology_, nodes_, one.spot, other.spot));
     }
     for (const std::string& why : sought.unknown) notes_.push_back(why);
@@ -77,7 +73,7 @@ class Bench {
     standing.in_package = true;
     std::vector<std::size_t> local;
     for (std::size_t i = 0; i < devices_.size(); ++i) {
-      const std::uint32_t distance = distance_to(devices_[i], reached);
+      const std::uint32_t distance = distance_to(i, reached);
       standing.nearness += nearness_at(distance) / static_cast<double>(devices_.size());
       if (distance == 0) {
         for (const std::size_t other : local) {
@@ -88,12 +84,12 @@ class Bench {
       }
       standing.nearest = standing.farthest == 0 ? distance : std::min(standing.nearest, distance);
       standing.farthest = std::max(standing.farthest, distance);
-      standing.in_package = standing.in_package && is_in_package(devices_[i], reached);
+      standing.in_package = standing.in_package && is_in_package(i, reached);
     }
     standing.local = local.size();
     standing.is_cut = reached.size() < nodes.size();
     const auto idle = std::count_if(nodes.begin(), nodes.end(), [&](std::uint32_t node) {
-      return std::none_of(local.begin(), local.end(), [&](std::size_t i) { return is_home(devices_[i], node); });
+      return std::none_of(local.begin(), local.end(), [&](std::size_t i) { return way(i, node).is_home; });
     });
     standing.spread = nodes.empty() ? 1 : static_cast<double>(idle) / static_cast<double>(nodes.size());
     return standing;
@@ -101,8 +97,10 @@ class Bench {
 
   /// However few CPUs there are.
   bool misses_one(const Nodes& nodes) const {
-    return std::any_of(devices_.begin(), devices_.end(),
-                       [&](const Placed& device) { return distance_to(device, nodes) != 0; });
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (distance_to(i, nodes) != 0) return true;
+    }
+    return false;
   }
 
   std::string text(const std::string& where, const Standing& standing) const {
@@ -167,71 +165,100 @@ class Bench {
 
   static constexpr std::uint32_t kUnknownDistance = std::numeric_limits<std::uint32_t>::max();
 
-  static bool is_home(const Placed& device, std::uint32_t node) {
-    return std::find(device.homes.begin(), device.homes.end(), node) != device.homes.end();
+  struct Way {
+    std::uint32_t distance = kUnknownDistance;
+    bool in_package = false;
+    bool is_home = false;
+  };
+
+  void measure(const Placed& device) {
+    for (std::uint32_t node = 0; node < topology_.node_count; ++node) {
+      Way way;
+      for (const std::uint32_t home : device.homes) {
+        way.distance = std::min(way.distance, std::max(nodes_.distance(node, home), 1U));
+        way.in_package = way.in_package || nodes_.share_a_package(node, home);
+        way.is_home = way.is_home || node == home;
+      }
+      ways_.push_back(way);
+    }
   }
 
-  /// As many of the nodes as the container has CPUs for: those that are local to the most devices.
+  const Way& way(std::size_t device, std::uint32_t node) const { return ways_[device * topology_.node_count + node]; }
+
+  /// As many of the nodes as the container has CPUs for: each time the one that brings the devices nearest.
   Nodes within_reach(const Nodes& nodes) const {
     if (request_.exclusive == 0 || nodes.size() <= request_.exclusive_cpus) return nodes;
+    std::vector<double> reached_nearness(devices_.size(), 0);
     Nodes reached;
     Nodes rest = nodes;
     while (reached.size() < request_.exclusive_cpus) {
-      const auto best = std::max_element(rest.begin(), rest.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return nearness_with(reached, a) < nearness_with(reached, b);
-      });
+      auto best = rest.begin();
+      double most = -1;
+      for (auto node = rest.begin(); node != rest.end(); ++node) {
+        double sum = 0;
+        for (std::size_t i = 0; i < devices_.size(); ++i) sum += std::max(reached_nearness[i], nearness_to(i, *node));
+        if (sum > most) best = node, most = sum;
+      }
+      for (std::size_t i = 0; i < devices_.size(); ++i) {
+        reached_nearness[i] = std::max(reached_nearness[i], nearness_to(i, *best));
+      }
       reached.push_back(*best);
       rest.erase(best);
     }
     return reached;
   }
 
-  double nearness_with(Nodes nodes, std::uint32_t more) const {
-    nodes.push_back(more);
-    double sum = 0;
-    for (const Placed& device : devices_) sum += nearness_at(distance_to(device, nodes));
-    return sum;
+  double nearness_to(std::size_t device, std::uint32_t node) const {
+    return way(device, node).is_home ? 1 : nearness_at(way(device, node).distance);
   }
 
-  /// 0: local. Remote memory at 20 is worth half of what is local, at 40 a quarter; never as much.
-  std::uint32_t distance_to(const Placed& device, const Nodes& nodes) const {
+  /// 0: local.
+  std::uint32_t distance_to(std::size_t device, const Nodes& nodes) const {
     std::uint32_t least = kUnknownDistance;
     for (const std::uint32_t node : nodes) {
-      if (is_home(device, node)) return 0;
-      for (const std::uint32_t home : device.homes) least = std::min(least, nodes_.distance(node, home));
+      if (way(device, node).is_home) return 0;
+      least = std::min(least, way(device, node).distance);
     }
-    return std::max(least, 1U);
+    return least;
   }
 
+  /// What is remote at 20 is worth half of what is local, at 40 a quarter; never as much.
   static double nearness_at(std::uint32_t distance) {
     if (distance == 0) return 1;
     return distance == kUnknownDistance ? 0 : std::min(0.9, 10.0 / distance);
   }
 
-  bool is_in_package(const Placed& device, const Nodes& nodes) const {
-    return std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t node) {
-      return std::any_of(device.homes.begin(), device.homes.end(),
-                         [&](std::uint32_t home) { return nodes_.share_a_package(node, home); });
-    });
+  bool is_in_package(std::size_t device, const Nodes& nodes) const {
+    return std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t node) { return way(device, node).in_package; });
   }
 
   /// Homes of devices that are in the candidate, but full.
   sdk::Set without_free_cpus(const topolet_candidate& candidate, const Nodes& usable) const {
     sdk::Set full;
+    if (usable.size() == sdk::size_of(candidate.nodes)) return full;
     for (const std::uint32_t node : nodes_.positions()) {
       const bool is_in = topolet_set_has(candidate.nodes, nodes_.os_index(node)) != 0;
-      const bool is_usable = std::find(usable.begin(), usable.end(), node) != usable.end();
-      const bool matters =
-          std::any_of(devices_.begin(), devices_.end(), [node](const Placed& device) { return is_home(device, node); });
-      if (is_in && !is_usable && matters) full.insert(nodes_.os_index(node));
+      if (is_in && !is_one_of(usable, node) && is_home_of_any(node)) full.insert(nodes_.os_index(node));
     }
     return full;
+  }
+
+  static bool is_one_of(const Nodes& nodes, std::uint32_t node) {
+    return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+  }
+
+  bool is_home_of_any(std::uint32_t node) const {
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (way(i, node).is_home) return true;
+    }
+    return false;
   }
 
   const topolet_request& request_;
   const topolet_topology& topology_;
   const CpuNodes nodes_;
   std::vector<Placed> devices_;
+  std::vector<Way> ways_;         ///< of each device to each node
   std::vector<Closeness> tiers_;  ///< of each pair of devices
   std::string_view noun_;
   std::vector<std::string> placeless_;
@@ -260,40 +287,6 @@ std::vector<std::int32_t> scores_of(const std::vector<Standing>& standings) {
   return scores;
 }
 
-/// CPUs that are asked for already, by shared containers, in thousandths.
-std::int64_t shared_demand(const topolet_request& request, const Nodes& nodes) {
-  std::int64_t sum = 0;
-  for (const std::uint32_t node : nodes) {
-    if (node >= request.ledger->node_demand_count) continue;
-    const topolet_node_demand& demand = sdk::node_demands(*request.ledger)[node];
-    sum += std::max<std::int64_t>(0, demand.cpu_request_milli - std::int64_t{1000} * demand.exclusive_cpus);
-  }
-  return sum;
-}
-
-bool has_room(const topolet_request& request, const topolet_candidate& candidate, const Nodes& nodes) {
-  const auto free = static_cast<std::int64_t>(sdk::size_of(candidate.free));
-  if (request.exclusive != 0) return free >= request.exclusive_cpus;
-  const topolet_demand* const demand = request.workload->demand;
-  const std::int64_t asked = demand == nullptr ? 0 : demand->cpu_request_milli;
-  return free > 0 && shared_demand(request, nodes) + asked <= 1000 * free;
-}
-
-/// Nodes of accelerators, by position; those of devices near to every node don't count.
-std::set<std::uint32_t> nodes_with_accelerators(const topolet_topology& topology, const CpuNodes& nodes) {
-  std::set<std::uint32_t> found;
-  const auto add = [&](const Spot& spot) {
-    if (!is_accelerator(topology, spot)) return;
-    const Nodes homes = homes_of(topology, spot);
-    if (homes.size() < nodes.positions().size()) found.insert(homes.begin(), homes.end());
-  };
-  for (std::uint32_t i = 0; i < topology.pci_device_count; ++i) add({.pci_device = i});
-  for (std::uint32_t i = 0; i < topology.os_device_count; ++i) {
-    if (sdk::os_devices(topology)[i].pci_device == TOPOLET_NONE) add({.os_device = i});
-  }
-  return found;
-}
-
 }  // namespace
 
 std::vector<Verdict> judge(const topolet_request& request, const Sought& sought, Affinity affinity) {
@@ -319,37 +312,6 @@ std::vector<Verdict> judge(const topolet_request& request, const Sought& sought,
     verdicts.push_back({misses ? Verdict::Kind::kReject : Verdict::Kind::kScore, misses ? 0 : scores[i], reason});
   }
   return verdicts;
-}
-
-std::vector<Verdict> judge_keeping_free(const topolet_request& request) {
-  // More than what a node more costs, less than what too little memory does.
-  constexpr std::int32_t kPoints = 15;
-  const CpuNodes nodes(*request.topology);
-  const std::set<std::uint32_t> kept = nodes_with_accelerators(*request.topology, nodes);
-  if (kept.empty() || kept.size() == nodes.positions().size()) return {};
-
-  sdk::Set kept_set;
-  for (const std::uint32_t node : kept) kept_set.insert(nodes.os_index(node));
-  std::vector<Verdict> verdicts;
-  bool is_room_elsewhere = false;
-  for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const Nodes usable = nodes.usable(candidate);
-    const auto inside = static_cast<std::int32_t>(
-        std::count_if(usable.begin(), usable.end(), [&kept](std::uint32_t node) { return kept.contains(node); }));
-    const std::string where = nodes_text(candidate.nodes);
-    if (inside > 0) {
-      verdicts.push_back({Verdict::Kind::kScore, -kPoints * inside / static_cast<std::int32_t>(usable.size()),
-                          where + ": GPUs of " + nodes_text(kept_set) + " are kept free"});
-    } else if (has_room(request, candidate, usable)) {
-      is_room_elsewhere = true;
-      verdicts.push_back({Verdict::Kind::kScore, kPoints, where + ": room, and no GPUs"});
-    } else {
-      verdicts.push_back({Verdict::Kind::kAbstain, 0, where + ": no GPUs, but no room either"});
-    }
-  }
-  if (is_room_elsewhere) return verdicts;
-  return {request.candidate_count,
-          Verdict{Verdict::Kind::kAbstain, 0, "no room away from the GPUs of " + nodes_text(kept_set)}};
 }
 
 }  // namespace topolet::gpu

@@ -70,6 +70,7 @@ void check(const Kind& kind) {
   if (stars(kind.path) > 1 || stars(kind.env) > 1 || stars(kind.link) > 1) {
     refuse(kind.name, "a pattern has one '*' at most");
   }
+  if (kind.env == "*") refuse(kind.name, "env= needs more than a '*', or it would take every variable");
   const bool counts = kind.finding == Finding::kFunction;
   const bool fills = kind.finding == Finding::kLink && stars(kind.link) == 1;
   if ((counts || fills) && stars(kind.path) != 1)

@@ -45,6 +45,13 @@ std::vector<std::uint32_t> bridges_above(const topolet_topology& topology, const
   return above;
 }
 
+bool meet(topolet_set a, topolet_set b) {
+  for (std::size_t i = 0; i < std::min(a.count, b.count); ++i) {
+    if ((a.words[i] & b.words[i]) != 0) return true;
+  }
+  return false;
+}
+
 bool begins(std::string_view name, std::initializer_list<std::string_view> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [name](std::string_view prefix) { return name.starts_with(prefix); });
@@ -108,8 +115,7 @@ std::vector<std::uint32_t> homes_of(const topolet_topology& topology, const Spot
     if (nodes[i].memory_only != 0) continue;
     if (local.has(nodes[i].os_index)) homes.push_back(i);
     // A device beside memory-only nodes, such as its own, is where their CPUs are.
-    const bool is_near = sdk::size_of_both(nodes[i].cpus, cpus) + sdk::size_of_both(nodes[i].cpus, memory_cpus) > 0;
-    if (is_near) by_cpus.push_back(i);
+    if (meet(nodes[i].cpus, cpus) || meet(nodes[i].cpus, memory_cpus)) by_cpus.push_back(i);
   }
   return homes.empty() ? by_cpus : homes;
 }
@@ -138,6 +144,11 @@ std::string_view noun_of(const topolet_topology& topology, const Spot& spot) {
   return base == kDisplay || is_accelerator(topology, spot) ? "GPU" : "device";
 }
 
+std::string nodes_text(const sdk::Set& nodes) {
+  if (nodes.empty()) return "CPUs without a node";
+  return (nodes.size() == 1 ? "node " : "nodes ") + nodes.to_string();
+}
+
 CpuNodes::CpuNodes(const topolet_topology& topology)
     : topology_(topology), packages_(topology.node_count, TOPOLET_NONE) {
   for (std::uint32_t i = 0; i < topology.node_count; ++i) {
@@ -145,7 +156,7 @@ CpuNodes::CpuNodes(const topolet_topology& topology)
     if (node.memory_only != 0) continue;
     positions_.push_back(i);
     for (std::uint32_t package = 0; package < topology.package_count; ++package) {
-      if (sdk::size_of_both(node.cpus, topology.packages[package]) > 0) packages_[i] = package;
+      if (meet(node.cpus, topology.packages[package])) packages_[i] = package;
     }
   }
 }
@@ -157,7 +168,7 @@ std::vector<std::uint32_t> CpuNodes::usable(const topolet_candidate& candidate) 
     const topolet_node& node = sdk::nodes(topology_)[position];
     if (topolet_set_has(candidate.nodes, node.os_index) == 0) continue;
     all.push_back(position);
-    if (sdk::size_of_both(node.cpus, candidate.free) > 0) with_free.push_back(position);
+    if (meet(node.cpus, candidate.free)) with_free.push_back(position);
   }
   return with_free.empty() ? all : with_free;
 }

@@ -4,6 +4,7 @@
 #include <topolet/policy.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,9 @@ bool is_accelerator(const topolet_topology& topology, const Spot& spot);
 
 /// What people call it: "GPU", "NPU", "accelerator", "NIC", "disk", or "device".
 std::string_view noun_of(const topolet_topology& topology, const Spot& spot);
+
+/// "node 1", "nodes 0-1".
+std::string nodes_text(const sdk::Set& nodes);
 
 /// CPU nodes, by position, and the package of each.
 class CpuNodes {

@@ -47,6 +47,7 @@ TEST(Kinds, SayWhatIsWrongWithTheTable) {
   EXPECT_THAT(refusal("a: path=/dev/a pci=function:10de"), HasSubstr("path= needs a '*'"));
   EXPECT_THAT(refusal("a: path=/dev/a* pci=function:10dex"), HasSubstr("is no PCI id"));
   EXPECT_THAT(refusal("a: path=/dev/a; a: path=/dev/b"), HasSubstr("two kinds of this name"));
+  EXPECT_THAT(refusal("a: env=*"), HasSubstr("every variable"));
   EXPECT_THAT(refusal("a: path=dev/a"), HasSubstr("begins with '/'"));
 }
 

@@ -176,6 +176,15 @@ TEST_F(GpuPluginTest, AsksNvmlForMigDevices) {
               HasSubstr("which GPU this MIG device is of is not known: there is no libnone.so"));
 }
 
+TEST_F(GpuPluginTest, TellsNoValueOfAVariableThatOnlyAPatternNames) {
+  const Plugin::Values table = {{"devices", "vf: env=P* pci=item; card: path=/dev/card* env=CARD"}};
+  const Container container{.env = {{"PASSWORD", "hunter2"}, {"CARD", "7"}, {"SECRET", "hunter2"}}};
+  const std::string reason = verdict(container, set_of({0}), table).reason;
+  EXPECT_THAT(reason, HasSubstr("PASSWORD: no PCI device is known for it"));
+  EXPECT_THAT(reason, HasSubstr("CARD=7: no PCI device is known for it"));
+  EXPECT_EQ(reason.find("hunter2"), std::string::npos);
+}
+
 TEST_F(GpuPluginTest, RefusesATableThatItCannotRead) {
   try {
     Plugin plugin(topolet_plugin_v1, host_, options({{"devices", "shoe"}}));
