@@ -86,8 +86,8 @@ void Creates::pass_foreign(const CreationPtr& creation) {
       if (answer.code == Code::kOk && id) {
         Decision decision;
         decision.placement.mode = Mode::kForeign;
-        const CpuSet& bound = creation->workload.kubelet_cpus;
-        if (whole_cpus(creation->workload) == bound.size()) decision.placement.cpus = bound;
+        const CpuSet& kubelets = creation->workload.kubelet_cpus;
+        if (whole_cpus(creation->workload) == kubelets.size()) decision.placement.cpus = kubelets;
         decision.reason = "runtime handler '" + creation->workload.runtime_handler + "' is not placed";
         ContainerInfo container;
         container.id = *id;
@@ -229,6 +229,7 @@ void Creates::finish_bound(const CreationPtr& creation, const Answer& answer) {
     return creation->call->finish();
   }
   room_.bookings.yes(creation->workload.key, *id, creation->sent);
+  bound(creation->workload.key);
   room_.lanes.when_settled(*id, kCatchUpTimeout, [creation](const Status&) { creation->call->finish(); });
 }
 

@@ -19,6 +19,9 @@ class Creates {
   /// Brings runtime and ledger together and then runs `then`, whether or not the runtime could be asked.
   std::function<void(std::function<void()> then)> reconcile;
 
+  /// Hears of each container that was made, before the answer goes back.
+  std::function<void(const ContainerKey& key)> bound;
+
   void handle(const std::shared_ptr<Call>& call);
 
  private:

@@ -87,6 +87,7 @@ Engine::Engine(Options options, Parts parts)
   lifecycle_.reconcile = creates_.reconcile = [this](std::function<void()> then) {
     reconciler_.run([then = std::move(then)](const Status&) { then(); });
   };
+  creates_.bound = [this](const ContainerKey& key) { lifecycle_.leave_what_is_gone(key); };
   effect_.on_exited = [this](const std::string& id) { lifecycle_.exited(id, [] {}); };
 }
 
@@ -162,9 +163,12 @@ void Engine::remark(const std::string& event, const std::string& reason) {
 void Engine::change_machine(Machine machine) {
   loop_->post([this, machine = std::move(machine)]() mutable {
     const CpuSet allowed = machine.cpus.allowed;
+    const CpuSet allowed_before = bookings_.ledger().rules().allowed;
+    const std::vector<Candidate> candidates_before = placer_.candidates();
     placer_.set_machine(std::move(machine.topology), std::move(machine.candidates));
     bookings_.set_rules(std::move(machine.cpus));
     lifecycle_.leave_all_but(allowed);
+    lifecycle_.take_up_what_came(allowed_before, candidates_before);
   });
 }
 

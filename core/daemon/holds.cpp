@@ -1,5 +1,6 @@
 #include "core/daemon/holds.hpp"
 
+#include <utility>
 #include <vector>
 
 namespace topolet {
@@ -16,12 +17,17 @@ Plan plan_over_holds(Room& room, const Workload& workload, const Placer::Terms& 
   for (const ContainerKey& key : kept) trial.release(key);
   if (room.placer.plan(trial, workload, terms).lacks_cpus()) return plan;
 
-  for (const ContainerKey& key : kept) {
-    room.bookings.release(key, "yielded");
-    plan = room.placer.plan(ledger, workload, terms);
-    if (!plan.lacks_cpus()) break;
+  // The newest first: who failed last is the likeliest to come back.
+  for (auto key = kept.rbegin(); key != kept.rend(); ++key) {
+    Ledger with = trial;
+    with.put(*ledger.find(*key));
+    if (room.placer.plan(with, workload, terms).lacks_cpus()) {
+      room.bookings.release(*key, "yielded");
+    } else {
+      trial = std::move(with);
+    }
   }
-  return plan;
+  return room.placer.plan(ledger, workload, terms);
 }
 
 void book_moves(Room& room, const Plan& plan) {

@@ -5,8 +5,8 @@
 
 namespace topolet {
 
-/// Plans; where the workload would lack CPUs, failed containers give up what is kept for them, the oldest first, if
-/// that is of any use.
+/// Plans; where the workload would lack CPUs, failed containers give up what is kept for them: those whose CPUs it
+/// cannot do without, the oldest rather than the newest, and nobody if that is of no use.
 Plan plan_over_holds(Room& room, const Workload& workload, const Placer::Terms& terms);
 
 /// Books the moves of a plan. The containers are moved before anybody else gets their CPUs: place() names them.

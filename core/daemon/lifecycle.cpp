@@ -6,6 +6,7 @@
 
 #include "core/daemon/creates.hpp"
 #include "core/daemon/holds.hpp"
+#include "core/placement/candidates.hpp"
 
 namespace topolet {
 namespace {
@@ -374,15 +375,48 @@ void Lifecycle::leave_all_but(const CpuSet& allowed) {
   const Ledger& ledger = room_.bookings.ledger();
   std::vector<ContainerKey> keys;
   for (const auto& [key, holding] : ledger.holdings()) {
-    if (!may_be_moved(holding)) continue;
-    const CpuSet own = holding.placement.cpus | holding.placement.withheld;
-    const CpuSet open =
-        ledger.pool() | (holding.placement.mode == Mode::kReserved ? ledger.rules().reserved : CpuSet());
-    const bool alone = holding.placement.mode == Mode::kExclusive;
-    if (alone ? !own.is_subset_of(allowed) : !holding.within.intersects(open)) keys.push_back(key);
+    if (holds_what_is_gone(holding, allowed)) keys.push_back(key);
   }
-  for (const ContainerKey& key : keys) {
-    move(*ledger.find(key), [this, allowed](const Holding& before) { return plan_without(before, allowed); });
+  for (const ContainerKey& key : keys) leave_what_is_gone(key);
+}
+
+bool Lifecycle::holds_what_is_gone(const Holding& holding, const CpuSet& allowed) const {
+  if (!may_be_moved(holding)) return false;
+  const Ledger& ledger = room_.bookings.ledger();
+  const CpuSet own = holding.placement.cpus | holding.placement.withheld;
+  const CpuSet open = ledger.pool() | (holding.placement.mode == Mode::kReserved ? ledger.rules().reserved : CpuSet());
+  const bool alone = holding.placement.mode == Mode::kExclusive;
+  return alone ? !own.is_subset_of(allowed) : !holding.within.intersects(open);
+}
+
+void Lifecycle::leave_what_is_gone(const ContainerKey& key) {
+  const CpuSet allowed = room_.bookings.ledger().rules().allowed;
+  const Holding* holding = room_.bookings.ledger().find(key);
+  if (holding == nullptr || !holds_what_is_gone(*holding, allowed)) return;
+  move(*holding, [this, allowed](const Holding& before) { return plan_without(before, allowed); });
+}
+
+void Lifecycle::take_up_what_came(const CpuSet& allowed_before, const std::vector<Candidate>& before) {
+  const Placer& placer = room_.placer;
+  std::vector<std::pair<Holding, CpuSet>> wider;
+  for (const auto& [key, holding] : room_.bookings.ledger().holdings()) {
+    if (!may_be_moved(holding) || holding.placement.mode == Mode::kExclusive) continue;
+    const bool anywhere = holding.workload.demand.cpu_request_milli == 0;
+    CpuSet within = followed(holding.within, allowed_before, before, placer.candidates(), anywhere);
+    if (within != holding.within) wider.emplace_back(holding, std::move(within));
+  }
+  for (const auto& entry : wider) {
+    move(entry.first,
+         [&placer, old = entry.first.within, within = entry.second](const Holding& now) -> std::optional<Plan> {
+           if (now.within != old) return std::nullopt;
+           Plan plan;
+           plan.decision.placement = now.placement;
+           plan.decision.within = within;
+           plan.decision.nodes = placer.topology()->nodes_of(within);
+           plan.decision.reason =
+               fmt::format("CPUs {} have come back, it may use them too", (within - old).to_string());
+           return plan;
+         });
   }
 }
 

@@ -40,6 +40,10 @@ class Lifecycle {
 
   /// Places those anew who hold CPUs that are not `allowed`.
   void leave_all_but(const CpuSet& allowed);
+  /// The same for one that could not be moved at the time, as its create was under way or in doubt.
+  void leave_what_is_gone(const ContainerKey& key);
+  /// Lets those who share use what their candidate has more than `before`, when other CPUs were allowed.
+  void take_up_what_came(const CpuSet& allowed_before, const std::vector<Candidate>& before);
 
   /// Reads back what a container that runs may run on; a difference is audited and repaired.
   void verify(const std::string& container_id);
@@ -72,6 +76,7 @@ class Lifecycle {
   void send_update(const std::shared_ptr<Call>& call, const Holding& before, const Booked& booked,
                    Lanes::OperationDone done);
   Plan plan_anew(const Holding& before, const ReplacementWish& wish) const;
+  bool holds_what_is_gone(const Holding& holding, const CpuSet& allowed) const;
   std::optional<Plan> plan_without(const Holding& before, const CpuSet& allowed) const;
   /// Places a container anew, once nothing else is under way for it: where `plan` says, or not at all.
   using PlanAnew = std::function<std::optional<Plan>(const Holding&)>;

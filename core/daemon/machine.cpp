@@ -21,10 +21,10 @@ Result<LedgerRules> ledger_rules(const Topology& topology, const PlacementOption
   if (pods) rules.allowed &= *pods;
   if (options.allowed_cpus) rules.allowed &= *options.allowed_cpus;
   if (rules.allowed.empty()) {
-    return Error{
-        Code::kFailedPrecondition,
-        fmt::format("no CPU is left to place containers on: online are {}, placement.allowed-cpus is {}",
-                    topology.online.to_string(), options.allowed_cpus ? options.allowed_cpus->to_string() : "all")};
+    return Error{Code::kFailedPrecondition,
+                 fmt::format("no CPU is left to place containers on: online are {}, placement.allowed-cpus is {}",
+                             topology.online.empty() ? "none" : topology.online.to_string(),
+                             options.allowed_cpus ? options.allowed_cpus->to_string() : "all")};
   }
   rules.reserved = options.reserved_cpus;
   if (!rules.reserved.is_subset_of(topology.online)) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/placement/candidates.hpp"
+
 namespace topolet {
 namespace {
 
@@ -50,6 +52,9 @@ PolicyRequest Placer::request(const Ledger& ledger, const Workload& workload, co
     request.keep = terms.keep.cpus;
     request.keep_withheld = terms.keep.withheld;
     request.must_keep = terms.must_keep;
+  }
+  if (request.exclusive) {
+    add_emptiest(request.candidates, *request.topology, request.free(), request.exclusive_cpus);
   }
   if (terms.within) {
     std::erase_if(request.candidates,

@@ -55,6 +55,7 @@ class Placer {
   Plan plan(const Ledger& ledger, const Workload& workload) const { return plan(ledger, workload, Terms{}); }
 
   const std::shared_ptr<const Topology>& topology() const { return parts_.topology; }
+  const std::vector<Candidate>& candidates() const { return parts_.candidates; }
   const DecideRules& rules() const { return parts_.rules; }
 
   /// Places on another machine from now on, or on the same with other CPUs.

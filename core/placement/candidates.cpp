@@ -68,8 +68,12 @@ std::vector<std::size_t> neighbourhood_sizes(std::size_t nodes) {
 }
 
 void add_neighbourhoods(Collector& collector, const Topology& topology, const std::vector<std::uint32_t>& nodes) {
-  for (const std::uint32_t center : nodes) {
-    std::vector<std::uint32_t> nearest = nodes;
+  for (auto place = nodes.begin(); place != nodes.end(); ++place) {
+    const std::uint32_t center = *place;
+    // Of equally near ones those that follow, round the end: taken from the beginning each time, the first nodes would
+    // be in every set.
+    std::vector<std::uint32_t> nearest(place, nodes.end());
+    nearest.insert(nearest.end(), nodes.begin(), place);
     std::stable_sort(nearest.begin(), nearest.end(), [&](std::uint32_t a, std::uint32_t b) {
       // A broken table may call another node nearer than the node itself.
       if ((a == center) != (b == center)) return a == center;
@@ -122,6 +126,40 @@ std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& a
     std::rotate(machine, machine + 1, found.end());
   }
   return found;
+}
+
+void add_emptiest(std::vector<Candidate>& candidates, const Topology& topology, const CpuSet& free, std::size_t count) {
+  std::vector<std::pair<std::size_t, const Candidate*>> nodes;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.nodes.size() != 1 || &candidate == &candidates.back()) continue;
+    nodes.emplace_back((candidate.cpus & free).size(), &candidate);
+  }
+  if (nodes.size() <= kExactNodes) return;
+  std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  Candidate emptiest;
+  std::size_t there = 0;
+  for (auto node = nodes.begin(); node != nodes.end() && there < count; ++node) {
+    there += node->first;
+    emptiest.nodes |= node->second->nodes;
+    emptiest.cpus |= node->second->cpus;
+  }
+  const auto is_known = [&](const Candidate& candidate) { return candidate.nodes == emptiest.nodes; };
+  if (there < count || std::any_of(candidates.begin(), candidates.end(), is_known)) return;
+  for (const std::uint32_t from : emptiest.nodes) {
+    for (const std::uint32_t to : emptiest.nodes) emptiest.distance += topology.distance(from, to);
+  }
+  candidates.insert(candidates.end() - 1, std::move(emptiest));
+}
+
+CpuSet followed(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
+                const std::vector<Candidate>& now, bool anywhere) {
+  if (before.empty() || now.empty()) return within;
+  const CpuSet was = within & allowed;
+  if (anywhere && before.back().cpus == was) return within | now.back().cpus;
+  const auto own = std::find_if(before.begin(), before.end(), [&](const Candidate& c) { return c.cpus == was; });
+  if (own == before.end()) return within;
+  const auto same = std::find_if(now.begin(), now.end(), [&](const Candidate& c) { return c.nodes == own->nodes; });
+  return same == now.end() ? within : within | same->cpus;
 }
 
 }  // namespace topolet

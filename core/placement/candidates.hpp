@@ -18,4 +18,14 @@ inline constexpr std::size_t kExactNodes = 8;
 /// is. Does not depend on a workload: made once per topology.
 std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& allowed);
 
+/// Where not every combination is a candidate, adds the fewest nodes that together have `count` of the `free` CPUs, the
+/// emptiest first. Before the machine, and not if they are a candidate already.
+void add_emptiest(std::vector<Candidate>& candidates, const Topology& topology, const CpuSet& free, std::size_t count);
+
+/// What a container that may use `within` may use when the candidates have changed from `before`, made out of
+/// `allowed`, to `now`: with it all of what was its candidate. `anywhere`: what held the whole machine still does, even
+/// if that was a single node.
+CpuSet followed(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
+                const std::vector<Candidate>& now, bool anywhere);
+
 }  // namespace topolet

@@ -57,9 +57,12 @@ const std::vector<Voter>& voters_for(const PolicyRequest& request, const std::ve
 /// The way of one decision; holds what its steps share.
 class Deciding {
  public:
-  Deciding(const PolicyRequest& request, const DecideRules& rules, const std::vector<Voter>& voters)
+  /// `for_lack`: it shares because it could not have CPUs of its own, which is said elsewhere.
+  Deciding(const PolicyRequest& request, const DecideRules& rules, const std::vector<Voter>& voters,
+           bool for_lack = false)
       : request_(request),
         rules_(rules),
+        for_lack_(for_lack),
         voters_(voters_for(request, voters)),
         votes_(request, rules, decision_),
         assembly_(request, rules, voters_, votes_, decision_) {}
@@ -133,14 +136,14 @@ class Deciding {
       text += fmt::format("requested={}, available={} ({})", request_.exclusive_cpus, request_.free().size(),
                           free_by_node(request_));
       if (!request_.keep.empty()) text += fmt::format(", beside {} that it has", request_.keep.to_string());
-    } else {
+    } else if (shared_cpus_open_to(request_, rules_).empty()) {
       text += "the shared pool has no CPU left; give it some (min-shared-cpus) or stop an exclusive container";
     }
     for (const auto& [reason, count] : decision_.verdicts.rejected) {
-      text += "; " + reason;
+      text += (text.ends_with(": ") ? "" : "; ") + reason;
       if (count > 1) text += fmt::format(" ({} candidates)", count);
     }
-    if (!last_invalid_.empty()) text += "; " + last_invalid_;
+    if (!last_invalid_.empty()) text += (text.ends_with(": ") ? "" : "; ") + last_invalid_;
     return text;
   }
 
@@ -160,7 +163,7 @@ class Deciding {
     shared.exclusive = false;
     shared.exclusive_cpus = 0;
     shared.keep = shared.keep_withheld = {};
-    Decision decision = Deciding(shared, rules_, voters_).run();
+    Decision decision = Deciding(shared, rules_, voters_, true).run();
     decision.shared_for_lack = true;
     decision.reason = fmt::format("{}; shared instead (when-full = share): {}", reason, decision.reason);
     return decision;
@@ -207,15 +210,21 @@ class Deciding {
       if (!request_.keep.empty()) text += fmt::format("; it had {}", request_.keep.to_string());
       return text;
     }
-    if (!text.empty()) return text;
+    if (!text.empty()) return might_have_its_own() ? text + "; it shares CPUs" + shared_because() : text;
     std::string pool =
         decision_.placement.mode == Mode::kReserved ? "the reserved CPUs and the shared pool" : "the shared pool";
     return pool + shared_because();
   }
 
+  /// Whose reader may wonder why it has no CPUs of its own.
+  bool might_have_its_own() const {
+    return !for_lack_ && (whole_cpus(request_.workload) > 0 || cpus_wish(request_.workload) == CpusWish::kExclusive);
+  }
+
   std::string shared_because() const {
     const Workload& workload = request_.workload;
     const CpusWish wish = cpus_wish(workload);
+    if (for_lack_) return {};
     if (wish == CpusWish::kNone) return ": annotation topolet.io/cpus = none";
     if (wish == CpusWish::kShared) return ": annotation topolet.io/cpus = shared";
     const bool wished = wish == CpusWish::kExclusive;
@@ -234,6 +243,7 @@ class Deciding {
 
   const PolicyRequest& request_;
   const DecideRules& rules_;
+  const bool for_lack_;
   const std::vector<Voter>& voters_;
   Decision decision_;
   Votes votes_;

@@ -7,6 +7,7 @@
 namespace topolet::simulate {
 namespace {
 
+constexpr std::int32_t kCreated = 0;
 constexpr std::int32_t kRunning = 1;
 constexpr std::int32_t kExited = 2;
 constexpr std::int32_t kSandboxNotReady = 1;
@@ -78,10 +79,24 @@ Answer SimulatedRuntime::create(const std::string& bytes) {
   const auto request = read<lens::CreateContainerRequest>(bytes);
   const NextAnswer next = std::exchange(next_, NextAnswer::kYes);
   if (next == NextAnswer::kRefuse) return {Code::kUnknown, "the simulated runtime was told to refuse", {}};
-  const std::string id = fmt::format("container-{:08}", ++last_number_);
+  const std::string known = never_started(request);
+  const std::string id = known.empty() ? fmt::format("container-{:08}", ++last_number_) : known;
   containers_[id] = {request.sandbox_id(), request.config()};
   if (next == NextAnswer::kLost) return {Code::kUnavailable, "the simulated runtime's answer was lost", {}};
   return yes_with_id(id);
+}
+
+/// A create whose answer was lost has made its container: the same create again is about that one, as with CRI-O.
+std::string SimulatedRuntime::never_started(const lens::CreateContainerRequest& request) const {
+  const lens::ContainerMetadata& wanted = request.config().metadata();
+  for (const auto& [id, container] : containers_) {
+    const lens::ContainerMetadata& metadata = container.config.metadata();
+    if (container.sandbox_id == request.sandbox_id() && container.state == kCreated &&
+        metadata.name() == wanted.name() && metadata.attempt() == wanted.attempt()) {
+      return id;
+    }
+  }
+  return {};
 }
 
 Answer SimulatedRuntime::set_state(const std::string& bytes, std::int32_t state) {

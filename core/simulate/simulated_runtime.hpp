@@ -41,6 +41,7 @@ class SimulatedRuntime final : public Runtime {
   Answer answer(std::string_view method, const std::string& request);
   Answer run_pod(const std::string& request);
   Answer create(const std::string& request);
+  std::string never_started(const lens::CreateContainerRequest& request) const;
   Answer update(const std::string& request);
   Answer status(const std::string& request) const;
   Answer list_containers() const;

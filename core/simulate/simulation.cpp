@@ -67,10 +67,13 @@ std::string without_name(const std::string& message) {
   return message.rfind(kName, 0) == 0 ? message.substr(kName.size()) : message;
 }
 
-/// The row with the decision about the operation's container. What follows it only carries the decision out.
-const DecidedRow* decision_of(const std::vector<DecidedRow>& rows, const Operation& operation) {
+/// The row with the decision about the operation's container, of one attempt if that is said. What follows it only
+/// carries the decision out.
+const DecidedRow* decision_of(const std::vector<DecidedRow>& rows, const Operation& operation,
+                              std::optional<std::uint32_t> attempt = std::nullopt) {
   const auto about = std::find_if(rows.begin(), rows.end(), [&](const DecidedRow& row) {
-    return row.pod_uid == operation.pod && row.container == operation.container;
+    return row.pod_uid == operation.pod && row.container == operation.container &&
+           row.attempt == attempt.value_or(row.attempt);
   });
   return about == rows.end() ? nullptr : &*about;
 }
@@ -103,7 +106,10 @@ Result<Engine::Machine> Simulation::make_machine_now() const {
   PlacementOptions placement = setup_.config.options.placement;
   placement.reserved_cpus -= offline_;
   auto machine = make_machine(std::move(numbered), placement, std::nullopt);
-  if (machine) machine->cpus.outside = occupied_;
+  if (machine) {
+    machine->cpus.outside = occupied_;
+    machine->cpus.reserved -= occupied_;
+  }
   return machine;
 }
 
@@ -285,7 +291,7 @@ void Simulation::create(const Operation& operation, Outcome& outcome) {
   const std::uint32_t attempt = operation.attempt.value_or(next_attempts_[name]);
   const Answer answer = call("CreateContainer", create_request(operation, pod->second, attempt, memory_total_bytes_));
   const std::vector<DecidedRow> rows = store_.take_decisions();
-  const DecidedRow* decision = decision_of(rows, operation);
+  const DecidedRow* decision = decision_of(rows, operation, attempt);
   if (decision != nullptr) {
     outcome.reason = decision->reason;
     outcome.verdicts = decision->verdicts;
@@ -295,12 +301,14 @@ void Simulation::create(const Operation& operation, Outcome& outcome) {
     next_attempts_[name] = attempt + 1;
     container_ids_[name] = target.id();
     outcome.outcome = decision != nullptr && decision->event == "unpinned" ? "unpinned" : "placed";
+    if (decision == nullptr) outcome.reason = "the same create again: it stays where it was placed before";
     const Answer started = call("StartContainer", target_request(target.id()));
     if (started.code != Code::kOk) fail(outcome, "it could not be started: " + started.message);
   } else if (decision == nullptr || decision->event == "denied") {
     const bool own = answer.message.rfind("topolet: ", 0) == 0;
     outcome.outcome = decision != nullptr || own ? "denied" : "error";
     outcome.reason = without_name(answer.message);
+    if (outcome.outcome == "denied") return;  // what an earlier attempt holds is not this one's
   } else {
     outcome.outcome = "error";
     outcome.reason = answer.message;
@@ -334,7 +342,7 @@ void Simulation::exit(const Operation& operation, Outcome& outcome) {
   event.set_type(kContainerStopped);
   engine_->on_observed({"/runtime.v1.RuntimeService/GetContainerEvents", {}, event.SerializeAsString()});
   loop_->run();
-  if (const auto holding = holding_of(operation); holding) {
+  if (const auto holding = holding_of(operation); holding && holding->state == HoldingState::kCrashed) {
     outcome.reason = "its CPUs are held for its next attempt";
   } else {
     outcome.outcome = "released";

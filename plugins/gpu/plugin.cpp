@@ -6,7 +6,11 @@ namespace {
 
 constexpr std::array<topolet_str, 2> kAffinity = {{TOPOLET_STR("prefer"), TOPOLET_STR("require")}};
 
-constexpr std::array<topolet_option, 3> kOptions = {{
+constexpr topolet_option text(topolet_str name, topolet_str value, topolet_str help) {
+  return {name, TOPOLET_OPTION_STRING, 0, value, {nullptr, 0}, 0, 0, help};
+}
+
+constexpr std::array<topolet_option, 8> kOptions = {{
     {TOPOLET_STR("affinity"),
      TOPOLET_OPTION_CHOICE,
      0,
@@ -14,7 +18,7 @@ constexpr std::array<topolet_option, 3> kOptions = {{
      {kAffinity.data(), kAffinity.size()},
      0,
      0,
-     TOPOLET_STR("Whether a container should be, or must be, on the nodes of its devices.")},
+     TOPOLET_STR("Whether a container should be, or must be, on the nodes of all its devices.")},
     {TOPOLET_STR("keep-free"),
      TOPOLET_OPTION_BOOL,
      0,
@@ -22,15 +26,18 @@ constexpr std::array<topolet_option, 3> kOptions = {{
      {nullptr, 0},
      0,
      0,
-     TOPOLET_STR("Whether containers without devices are kept off the nodes that have some.")},
-    {TOPOLET_STR("kinds"),
-     TOPOLET_OPTION_STRING,
-     0,
-     TOPOLET_STR("gpu coprocessor openfabrics"),
-     {nullptr, 0},
-     0,
-     0,
-     TOPOLET_STR("Kinds of devices that count, by space: gpu, network, openfabrics, block, coprocessor.")},
+     TOPOLET_STR("Whether containers without devices are kept off the nodes of GPUs while there is room elsewhere.")},
+    text(
+        TOPOLET_STR("devices"), TOPOLET_STR(""),
+        TOPOLET_STR("More kinds of devices, by semicolon: NAME: path=PATTERN env=VARIABLE pci=HOW, where HOW is sysfs, "
+                    "link:PATTERN, function:VENDOR[:DEVICE][/CLASS], item, address:ADDRESS or node:INDEX.")),
+    text(TOPOLET_STR("sysfs-root"), TOPOLET_STR("/sys"), TOPOLET_STR("Where sysfs is mounted.")),
+    text(TOPOLET_STR("proc-root"), TOPOLET_STR("/proc"), TOPOLET_STR("Where procfs is mounted.")),
+    text(TOPOLET_STR("dev-root"), TOPOLET_STR("/dev"), TOPOLET_STR("Where the device nodes are.")),
+    text(TOPOLET_STR("cdi-dirs"), TOPOLET_STR("/etc/cdi /var/run/cdi"),
+         TOPOLET_STR("Directories of CDI specs, by space; later ones count for more.")),
+    text(TOPOLET_STR("nvml-library"), TOPOLET_STR("libnvidia-ml.so.1"),
+         TOPOLET_STR("NVIDIA's management library, which tells of MIG devices if it is there; empty for none.")),
 }};
 
 }  // namespace

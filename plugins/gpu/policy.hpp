@@ -1,50 +1,49 @@
-// Puts containers beside their devices: the ground work, without a policy yet.
+// Puts containers beside their GPUs and other devices.
 #pragma once
 
 #include <topolet/policy.hpp>
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace topolet::gpu {
+#include "plugins/gpu/inventory.hpp"
+#include "plugins/gpu/judge.hpp"
+#include "plugins/gpu/kinds.hpp"
 
-enum class Affinity : std::uint8_t { kPrefer, kRequire };
+namespace topolet::gpu {
 
 struct PolicyOptions {
   Affinity affinity = Affinity::kPrefer;
   bool keep_free = false;
-  std::vector<std::string> kinds;  ///< lower case
+  std::vector<Kind> kinds;
+  Roots roots;
+  std::string nvml_library;
 };
 
-/// Throws std::invalid_argument for a kind of device that it does not know.
+/// Throws std::invalid_argument in words.
 PolicyOptions read_options(const sdk::Options& options);
 
-/// How close two PCI devices are, closest first.
-enum class Closeness : std::uint8_t { kSameSwitch, kSameRoot, kSameNode, kSamePackage, kFar };
-
-/// By position in the topology's pci_devices.
-Closeness closeness(const topolet_topology& topology, std::uint32_t a, std::uint32_t b);
-
-/// The devices that a workload names by their operating system's name (the end of a path such as /dev/nvme0n1) or by a
-/// UUID in its environment or CDI names, as positions in the topology's os_devices.
-std::vector<std::uint32_t> devices_of(const topolet_topology& topology, const topolet_workload& workload);
-
-/// It scores nothing and sets nothing; it says which devices it sees.
+/// Reads files when it is made and in tick(), and nowhere else.
 class Policy {
  public:
   Policy(const sdk::Options& options, const sdk::Host& host);
 
   void score(const topolet_request& request, sdk::Scores& scores) const;
-  void adjust(const topolet_adjust_request& request, sdk::Adjustments& adjustments) const;
-  void notify(const topolet_event& event) const;
-  std::uint32_t interval_ms() const { return 60000; }
-  void tick(const topolet_tick_request& request, sdk::Wishes& wishes) const;
+
+  /// CDI specs are written moments before the container that they are for is made.
+  std::uint32_t interval_ms() const { return 1000; }
+  void tick(const topolet_tick_request& request, sdk::Wishes& wishes);
 
  private:
+  std::vector<Verdict> verdicts(const topolet_request& request) const;
+  void read_cdi_specs();
+
   PolicyOptions options_;
   sdk::Host host_;
+  Inventory inventory_;
+  std::string cdi_stamp_;
+  std::uint64_t generation_ = 0;
 };
 
 }  // namespace topolet::gpu

@@ -45,6 +45,12 @@ cri::ContainerConfig container_config(const Pod& pod, const ContainerSpec& spec)
   config.mutable_metadata()->set_attempt(spec.attempt);
   config.mutable_image()->set_image(spec.image);
   for (const std::string& word : spec.command) config.add_command(word);
+  for (const std::string& path : spec.devices) {
+    auto* device = config.add_devices();
+    device->set_host_path(path);
+    device->set_container_path(path);
+    device->set_permissions("rw");
+  }
   config.mutable_labels()->insert(pod.labels.begin(), pod.labels.end());
   auto* of_linux = config.mutable_linux();
   *of_linux->mutable_resources() = as_the_kubelet_sends(pod.resources);

@@ -58,6 +58,7 @@ struct ContainerSpec {
   std::uint32_t attempt = 0;
   std::string image = {};
   std::vector<std::string> command = {};  ///< empty = the image's own
+  std::vector<std::string> devices = {};  ///< of the host, at the same path inside
 };
 
 struct Container {

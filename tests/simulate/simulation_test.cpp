@@ -76,6 +76,42 @@ TEST(Simulation, PlacesAnewWhoLosesCpusThatGoOffline) {
   EXPECT_EQ(node.apply(R"({"op":"online","cpus":"1"})").changed[0].cpus.to_string(), "1,3-15");
 }
 
+TEST(Simulation, LetsContainersTakeUpCpusThatComeBack) {
+  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  node.apply(R"({"op":"offline","cpus":"0,15"})");
+  EXPECT_EQ(node.besteffort("any").cpus.to_string(), "1-14");
+  EXPECT_EQ(node.burstable("near", 1000).cpus.to_string(), "1-7");
+  const Outcome online = node.apply(R"({"op":"online","cpus":"0"})");
+  ASSERT_THAT(online.changed, SizeIs(2));
+  EXPECT_EQ(online.changed[0].cpus.to_string(), "0-14");
+  EXPECT_EQ(online.changed[1].cpus.to_string(), "0-7");
+  EXPECT_EQ(node.apply(R"({"op":"online","cpus":"15"})").changed[0].cpus.to_string(), "0-15");
+}
+
+TEST(Simulation, TakesACpuThatIsGoneFromAContainerOnceItIsFound) {
+  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  node.apply(R"({"op":"runtime","next":"lost"})");
+  EXPECT_EQ(node.guaranteed("trader", 4).cpus.to_string(), "0-3");
+  node.apply(R"({"op":"offline","cpus":"0"})");
+  const Outcome found = node.apply(R"({"op":"clock","advance_s":2})");
+  ASSERT_THAT(found.changed, SizeIs(1));
+  EXPECT_EQ(found.changed[0].cpus.to_string(), "1-4");
+}
+
+TEST(Simulation, TakesNoMoreFromFailedContainersThanItMust) {
+  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  node.guaranteed("small", 2);
+  node.guaranteed("large", 6);
+  node.guaranteed("other", 4);
+  node.apply(R"({"op":"exit","pod":"small","container":"main","exit_code":1})");
+  node.apply(R"({"op":"exit","pod":"large","container":"main","exit_code":1})");
+  EXPECT_EQ(node.guaranteed("new", 7).outcome, "placed");
+  EXPECT_EQ(node.apply(R"({"op":"create","pod":"small","container":"main","cpu_request_milli":2000,)"
+                       R"("cpu_limit_milli":2000,"memory_limit":1048576})")
+                .cpus.to_string(),
+            "0-1");
+}
+
 TEST(Simulation, KeepsWhatIsLeftWhereNothingElseIsFree) {
   Simulated node("numa:1 core:4 pu:1");
   EXPECT_EQ(node.guaranteed("trader", 3).cpus.to_string(), "0-2");
@@ -103,6 +139,78 @@ TEST(Simulation, HoldsWhatALostAnswerLeavesOpenAndGivesItToTheRetry) {
       R"({"op":"create","pod":"trader","container":"main","cpu_request_milli":2000,"cpu_limit_milli":2000,"memory_limit":1048576})");
   EXPECT_EQ(retried.outcome, "placed");
   EXPECT_EQ(retried.cpus.to_string(), "0-1");
+}
+
+TEST(Simulation, MakesOneContainerOfALostCreateAndItsRetry) {
+  Simulated node(kTwoNodes);
+  node.apply(R"({"op":"runtime","next":"lost"})");
+  node.guaranteed("trader", 2);
+  EXPECT_THAT(node.apply(R"({"op":"create","pod":"trader","container":"main","cpu_request_milli":2000,)"
+                         R"("cpu_limit_milli":2000,"memory_limit":1048576})")
+                  .reason,
+              HasSubstr("the same create again"));
+  EXPECT_EQ(node.apply(R"({"op":"stop","pod":"trader","container":"main"})").outcome, "released");
+  node.apply(R"({"op":"clock","advance_s":60})");
+  EXPECT_THAT(node.picture().ledger.entries, IsEmpty());
+}
+
+TEST(Simulation, SaysWhatIsHeldForACreateThatIsLostAgain) {
+  Simulated node(kTwoNodes);
+  node.apply(R"({"op":"runtime","next":"lost"})");
+  node.guaranteed("trader", 2);
+  node.apply(R"({"op":"runtime","next":"lost"})");
+  const Outcome again = node.apply(
+      R"({"op":"create","pod":"trader","container":"main","cpu_request_milli":2000,"cpu_limit_milli":2000,"memory_limit":1048576})");
+  EXPECT_EQ(again.outcome, "error");
+  EXPECT_EQ(again.cpus.to_string(), "0-1");
+}
+
+TEST(Simulation, SaysOfADeniedAttemptNothingOfAnEarlierOne) {
+  Simulated node(kTwoNodes);
+  node.guaranteed("trader", 2);
+  node.apply(R"({"op":"exit","pod":"trader","container":"main","exit_code":1})");
+  const Outcome denied = node.apply(
+      R"({"op":"create","pod":"trader","container":"main","cpu_request_milli":16000,"cpu_limit_milli":16000,"memory_limit":1048576})");
+  EXPECT_EQ(denied.outcome, "denied");
+  EXPECT_EQ(denied.mode, "");
+  EXPECT_TRUE(denied.cpus.empty());
+}
+
+TEST(Simulation, RunsNobodyOnReservedCpusThatAreOccupied) {
+  Simulated node(kTwoNodes, {"--placement.reserved-cpus=0-1"});
+  node.apply(R"({"op":"run_pod","pod":"dns","namespace":"kube-system","qos":"besteffort"})");
+  EXPECT_EQ(node.apply(R"({"op":"create","pod":"dns","container":"main"})").cpus.to_string(), "0-15");
+  const Outcome occupied = node.apply(R"({"op":"occupy","cpus":"1-2"})");
+  ASSERT_THAT(occupied.changed, SizeIs(1));
+  EXPECT_EQ(occupied.changed[0].cpus.to_string(), "0,3-15");
+}
+
+TEST(Simulation, SaysWhyAContainerOfWholeCpusShares) {
+  const auto reason = [](const std::vector<std::string>& flags) {
+    Simulated node(kTwoNodes, flags);
+    return node.guaranteed("trader", 2).reason;
+  };
+  EXPECT_THAT(reason({"--plugins.enable=numa", "--placement.exclusive=never"}),
+              HasSubstr("2 asked for; it shares CPUs: placement.exclusive = never"));
+  Simulated full(kTwoNodes, {"--placement.when-full=share"});
+  EXPECT_THAT(full.guaranteed("big", 16).reason, ::testing::EndsWith("(when-full = share): the shared pool"));
+}
+
+TEST(Simulation, BlamesThePoolOnlyIfItIsEmpty) {
+  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  node.apply(R"({"op":"run_pod","pod":"web","qos":"burstable","annotations":{"topolet.io/numa-policy":"single"}})");
+  const Outcome denied = node.apply(R"({"op":"create","pod":"web","container":"main","cpu_request_milli":500})");
+  EXPECT_EQ(denied.outcome, "denied");
+  EXPECT_THAT(denied.reason, HasSubstr("no place for default/web/main: numa: annotation topolet.io/numa-policy is"));
+}
+
+TEST(Simulation, FindsFreeNodesAmongManyThatAreEquallyFar) {
+  for (const char* taken : {"0-3", "0,32,64,96,128,160", "0,16,48,64,96,112,144,160"}) {
+    Simulated node("numa:12 core:8 pu:2", {"--plugins.enable=numa", "--numa.policy=restricted"});
+    node.apply(std::string(R"({"op":"occupy","cpus":")") + taken + "\"}");
+    const Outcome big = node.guaranteed("big", 32);
+    EXPECT_EQ(big.outcome, "placed") << taken << ": " << big.reason;
+  }
 }
 
 TEST(Simulation, GivesBackWhatTheRuntimeRefused) {

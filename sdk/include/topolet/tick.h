@@ -45,7 +45,8 @@ struct topolet_tick_sink {
 
 typedef struct topolet_tick {
   uint32_t struct_size;
-  uint32_t interval_ms; /* at least this long between two ticks; read once, after create(). topoletd looks once a second */
+  /* At least this long between two ticks; read once, after create(). topoletd looks once a second. */
+  uint32_t interval_ms;
 
   /* Called between decisions. `request` and `sink` are borrowed for the call. Saved state may be written. Returns
    * TOPOLET_OK, or TOPOLET_FAILED to drop its wishes. [event] */

@@ -1,8 +1,9 @@
-#include "plugins/gpu/policy.hpp"
-
+// The plugin through its entry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <topolet/testing.hpp>
+
+#include "tests/plugins/gpu/tree.hpp"
 
 namespace topolet::gpu {
 namespace {
@@ -14,79 +15,174 @@ using sdk::testing::Machine;
 using sdk::testing::Plugin;
 using sdk::testing::Request;
 using sdk::testing::set_of;
-using sdk::testing::Workload;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using sdk::testing::Verdict;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
-/// Five GPUs: two behind one switch, one more below their root, one on the node beside, one on the other package.
-class GpuTest : public ::testing::Test {
+class GpuPluginTest : public ::testing::Test {
  protected:
-  GpuTest() {
-    const std::string addresses[] = {"0000:41:00.0", "0000:42:00.0", "0000:50:00.0", "0000:81:00.0", "0000:c1:00.0"};
-    const std::uint32_t nodes[] = {0, 0, 0, 1, 2};
-    for (std::uint32_t i = 0; i < 5; ++i) {
-      machine_.device({.name = "nvml" + std::to_string(i),
-                       .address = addresses[i],
-                       .nodes = set_of({nodes[i]}),
-                       .info = {{"NVIDIAUUID", "GPU-" + std::to_string(i)}},
-                       .bridge = i < 2 ? "0000:40:01.0" : ""});
-    }
+  /// Reads only what a test writes.
+  Plugin::Values options(const Plugin::Values& more = {}) const {
+    Plugin::Values values = {{"sysfs-root", tree_.path("sys")},
+                             {"proc-root", tree_.path("proc")},
+                             {"dev-root", tree_.path("dev")},
+                             {"cdi-dirs", tree_.path("etc/cdi")}};
+    values.insert(values.end(), more.begin(), more.end());
+    return values;
   }
-  std::vector<std::uint32_t> devices(const Container& container) {
-    return devices_of(machine_.view(), Workload(container).view());
+
+  void gpu(std::uint32_t number, const std::string& address, const sdk::Set& nodes, const std::string& bridge = {}) {
+    machine_.device({.name = "nvml" + std::to_string(number),
+                     .address = address,
+                     .nodes = nodes,
+                     .info = {{"NVIDIAUUID", "GPU-" + std::to_string(number)}},
+                     .bridge = bridge});
+  }
+
+  static Container with(const std::string& gpus) { return {.env = {{"NVIDIA_VISIBLE_DEVICES", gpus}}}; }
+
+  Verdict verdict(const Container& container, const sdk::Set& nodes, const Plugin::Values& more = {},
+                  std::uint32_t exclusive = 0) {
+    const Request request(machine_, ledger_, container, exclusive);
+    return Plugin(topolet_plugin_v1, host_, options(more)).score(request)[request.position(nodes)];
   }
 
   Machine machine_{"pack:2 numa:2 core:2 pu:1"};
   Ledger ledger_{machine_};
   FakeHost host_;
+  Tree tree_;
 };
 
-TEST_F(GpuTest, TellsHowCloseDevicesAre) {
-  const auto to_first = [this](std::uint32_t other) { return closeness(machine_.view(), 0, other); };
-  EXPECT_EQ(to_first(1), Closeness::kSameSwitch);
-  EXPECT_EQ(to_first(2), Closeness::kSameRoot);
-  EXPECT_EQ(to_first(3), Closeness::kSamePackage);
-  EXPECT_EQ(to_first(4), Closeness::kFar);
+TEST_F(GpuPluginTest, SaysHowCloseDevicesAreToEachOther) {
+  gpu(0, "0000:41:00.0", set_of({0}), "0000:40:01.0");
+  gpu(1, "0000:42:00.0", set_of({0}), "0000:40:01.0");
+  gpu(2, "0000:50:00.0", set_of({0}));
+  gpu(3, "0000:81:00.0", set_of({1}));
+  gpu(4, "0000:c1:00.0", set_of({2}));
+  const auto package = set_of({0, 1});
+  const auto reason = [&](const char* gpus) { return verdict(with(gpus), package).reason; };
+  EXPECT_THAT(reason("0,1"), StartsWith("nodes 0-1: 2 of 2 GPUs local, same PCIe switch; node 2: none, +20"));
+  EXPECT_THAT(reason("0,1,2"), StartsWith("nodes 0-1: 3 of 3 GPUs local, same PCIe root;"));
+  EXPECT_THAT(reason("0,3"), StartsWith("nodes 0-1: 2 of 2 GPUs local, same package;"));
+  EXPECT_THAT(reason("0,4"), StartsWith("nodes 0-1: 1 of 2 GPUs local, +20 distance assumed; node 2: 1 of 2"));
+  EXPECT_THAT(verdict(with("0"), set_of({1})).reason, StartsWith("node 1: none, +20 distance assumed, same package;"));
 }
 
-TEST_F(GpuTest, FindsDevicesByPathAndUuid) {
-  EXPECT_THAT(devices({.devices = {"/dev/nvml1", "/dev/null"}}), ElementsAre(1));
-  EXPECT_THAT(devices({.env = {{"NVIDIA_VISIBLE_DEVICES", "GPU-3"}}}), ElementsAre(3));
-  EXPECT_THAT(devices({.cdi_devices = {"nvidia.com/gpu=GPU-4"}}), ElementsAre(4));
-  EXPECT_THAT(devices({.devices = {"/dev/my-nvml1"}}), IsEmpty());
+TEST_F(GpuPluginTest, ScoresByDistance) {
+  machine_.distances({10, 12, 21, 40, 12, 10, 21, 40, 21, 21, 10, 40, 40, 40, 40, 10});
+  gpu(0, "0000:41:00.0", set_of({0}));
+  EXPECT_EQ(verdict(with("0"), set_of({0})).score, 100);
+  EXPECT_EQ(verdict(with("0"), set_of({0, 1})).score, 96);
+  EXPECT_EQ(verdict(with("0"), set_of({1})).score, 67);
+  EXPECT_EQ(verdict(with("0"), set_of({2})).score, -5);
+  EXPECT_EQ(verdict(with("0"), set_of({3})).score, -50);
 }
 
-TEST_F(GpuTest, AbstainsAndNamesTheDevicesItSees) {
-  Plugin plugin(topolet_plugin_v1, host_);
-  const Request request(machine_, ledger_, {.devices = {"/dev/nvml4"}}, 1);
-  for (const auto& verdict : plugin.score(request)) {
-    EXPECT_EQ(verdict.kind, TOPOLET_VERDICT_ABSTAIN);
-    EXPECT_EQ(verdict.reason, "gpu has no policy yet; nvml4 on nodes 2");
+TEST_F(GpuPluginTest, PrefersAmongEqualsTheNodeWhereDevicesAreCloserToEachOther) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:42:00.0", set_of({0}));
+  gpu(2, "0000:81:00.0", set_of({2}), "0000:80:01.0");
+  gpu(3, "0000:82:00.0", set_of({2}), "0000:80:01.0");
+  EXPECT_GT(verdict(with("all"), set_of({2})).score, verdict(with("all"), set_of({0})).score);
+}
+
+TEST_F(GpuPluginTest, PrefersAmongEqualsTheSamePackage) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  EXPECT_GT(verdict(with("0"), set_of({1})).score, verdict(with("0"), set_of({2})).score);
+}
+
+TEST_F(GpuPluginTest, CountsADeviceOnceByWhateverNames) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  const Container container{.devices = {"/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"},
+                            .cdi_devices = {"nvidia.com/gpu=GPU-0"},
+                            .env = {{"NVIDIA_VISIBLE_DEVICES", "0,GPU-0"}}};
+  EXPECT_THAT(verdict(container, set_of({0})).reason, StartsWith("node 0: 1 of 1 GPUs local; "));
+}
+
+TEST_F(GpuPluginTest, HasNoOpinionOnDevicesOfNoNode) {
+  gpu(0, "0000:41:00.0", set_of({0, 1, 2, 3}));
+  const Verdict verdict = this->verdict(with("0"), set_of({0}));
+  EXPECT_EQ(verdict.kind, TOPOLET_VERDICT_ABSTAIN);
+  EXPECT_EQ(verdict.reason, "not counted: NVIDIA_VISIBLE_DEVICES=0: the machine ties it to no node");
+}
+
+TEST_F(GpuPluginTest, KnowsADeviceBesideMemoryOfItsOwnByTheNearCpus) {
+  Machine machine("pack:2 [numa] [numa] core:2 pu:1");
+  std::uint32_t own = 0;
+  for (const topolet_node& node : sdk::nodes(machine.view())) own = node.memory_only != 0 ? node.os_index : own;
+  machine.device({.name = "nvml0", .address = "0000:41:00.0", .nodes = set_of({own})});
+  const Ledger ledger(machine);
+  const Request request(machine, ledger, with("0"), 0);
+  const auto verdicts = Plugin(topolet_plugin_v1, host_, options()).score(request);
+  int full = 0;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    if (sdk::size_of(request.view().candidates[i].nodes) == 1) full += verdicts[i].score == 100 ? 1 : 0;
   }
-  const auto adjusted = plugin.adjust(request, 0, set_of({0}));
-  EXPECT_FALSE(adjusted.bound);
-  EXPECT_TRUE(adjusted.env.empty());
-  EXPECT_EQ(adjusted.reason, "gpu has no policy yet");
+  EXPECT_EQ(full, 1);
 }
 
-TEST_F(GpuTest, RemembersDevicesUntilTheyAreReleased) {
-  Plugin plugin(topolet_plugin_v1, host_);
-  const Container container{.pod_uid = "u", .name = "web", .devices = {"/dev/nvml0"}};
-  plugin.notify(TOPOLET_EVENT_PLACED, machine_, container, set_of({0}));
-  EXPECT_EQ(host_.state, (std::map<std::string, std::string>{{"u/web", "nvml0 on nodes 0"}}));
-  plugin.notify(TOPOLET_EVENT_RELEASED, machine_, container, set_of({0}));
-  EXPECT_TRUE(host_.state.empty());
-  EXPECT_THAT(plugin.tick(machine_, ledger_, 0), IsEmpty());
+TEST_F(GpuPluginTest, CountsOnlyNodesWithFreeCpus) {
+  gpu(0, "0000:41:00.0", set_of({1}));
+  ledger_.place_exclusive({.name = "other"}, machine_.cpus_of(set_of({1})));
+  const Verdict wide = verdict(with("0"), set_of({0, 1}), {}, 1);
+  EXPECT_THAT(wide.reason, StartsWith("nodes 0-1: none, +20 distance assumed, same package, no free CPU on node 1"));
+  EXPECT_EQ(verdict(with("0"), set_of({0, 1}), {{"affinity", "require"}}, 1).kind, TOPOLET_VERDICT_REJECT);
 }
 
-TEST_F(GpuTest, RefusesAKindOfDeviceThatItDoesNotKnow) {
+TEST_F(GpuPluginTest, DoesNotCountMoreNodesThanThereAreCpus) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:81:00.0", set_of({1}));
+  EXPECT_GT(verdict(with("0,1"), set_of({0}), {}, 1).score, verdict(with("0,1"), set_of({0, 1}), {}, 1).score);
+  EXPECT_LT(verdict(with("0,1"), set_of({0}), {}, 2).score, verdict(with("0,1"), set_of({0, 1}), {}, 2).score);
+  // What is required of a node set is that it misses none.
+  EXPECT_EQ(verdict(with("0,1"), set_of({0, 1}), {{"affinity", "require"}}, 1).kind, TOPOLET_VERDICT_SCORE);
+}
+
+TEST_F(GpuPluginTest, KeepsNodesOfGpusFree) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  machine_.device({.name = "eth0", .address = "0000:81:00.0", .nodes = set_of({1}), .kind = TOPOLET_OS_DEVICE_NETWORK});
+  const Plugin::Values keep = {{"keep-free", "true"}};
+  EXPECT_EQ(verdict({}, set_of({0}), keep).score, -15);
+  EXPECT_EQ(verdict({}, set_of({0}), keep).reason, "node 0: GPUs of node 0 are kept free");
+  EXPECT_EQ(verdict({}, set_of({1}), keep).score, 15);
+  EXPECT_EQ(verdict({}, set_of({0, 1}), keep).score, -7);
+  EXPECT_EQ(verdict({}, set_of({1}), {}).reason, "");
+  EXPECT_EQ(verdict(with("0"), set_of({0}), keep).score, 100);
+  ledger_.place_shared({.name = "other", .cpu_request_milli = 1500}, machine_.cpus_of(set_of({1})));
+  EXPECT_EQ(verdict({.cpu_request_milli = 600}, set_of({1}), keep).reason, "node 1: no GPUs, but no room either");
+}
+
+TEST_F(GpuPluginTest, ReadsSpecsAndDevicesAnewWhenTheyChange) {
+  gpu(8, "0000:41:00.0", set_of({2}));
+  Plugin plugin(topolet_plugin_v1, host_, options());
+  const Container container{.devices = {"/dev/nvme5n1"}, .cdi_devices = {"a/b=x"}};
+  const Request request(machine_, ledger_, container, 0);
+  EXPECT_THAT(plugin.score(request)[2].reason, HasSubstr("a/b=x: no CDI spec has it"));
+  tree_.write("etc/cdi/x.json",
+              R"({"kind":"a/b","devices":[{"name":"x","containerEdits":{"env":["NVIDIA_VISIBLE_DEVICES=8"]}}]})");
+  tree_.device("block", "259:0", "0000:42:00.0", "nvme/nvme5/nvme5n1", "nvme5n1", 2);
+  EXPECT_THAT(plugin.score(request)[2].reason, HasSubstr("a/b=x: no CDI spec has it")) << "files are read in tick only";
+  plugin.tick(machine_, ledger_, 1000);
+  EXPECT_THAT(plugin.score(request)[2].reason, StartsWith("node 2: 2 of 2 devices local, same node;"));
+}
+
+TEST_F(GpuPluginTest, AsksNvmlForMigDevices) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:c1:00.0", set_of({3}));
+  const Plugin::Values nvml = {{"nvml-library", TOPOLET_FAKE_NVML}};
+  EXPECT_EQ(verdict(with("MIG-slice"), set_of({3}), nvml).score, 100);
+  EXPECT_EQ(verdict({.devices = {"/dev/nvidia0"}}, set_of({3}), nvml).score, 100) << "minor 0 has index 1";
+  EXPECT_THAT(verdict(with("MIG-slice"), set_of({3}), {{"nvml-library", "libnone.so"}}).reason,
+              HasSubstr("which GPU this MIG device is of is not known: there is no libnone.so"));
+}
+
+TEST_F(GpuPluginTest, RefusesATableThatItCannotRead) {
   try {
-    Plugin plugin(topolet_plugin_v1, host_, {{"kinds", "gpu shoe"}});
+    Plugin plugin(topolet_plugin_v1, host_, options({{"devices", "shoe"}}));
     FAIL() << "it started";
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(),
-                 "create failed: option kinds: there is no kind of device 'shoe'; there are gpu, network, openfabrics, "
-                 "block and coprocessor");
+                 "create failed: option devices: shoe: it should read NAME: path=PATTERN env=VARIABLE pci=HOW");
   }
 }
 

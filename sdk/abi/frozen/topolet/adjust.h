@@ -41,8 +41,8 @@ struct topolet_adjust_sink {
    * [decision] */
   int32_t (*mems)(const topolet_adjust_sink* sink, topolet_set nodes);
 
-  /* Adds an environment variable. Each name once a call; not empty, and without '=' and zero bytes. What the pod sets
-   * itself stays, and the first plugin that adds a name wins. Counts at the container's creation only.
+  /* Adds an environment variable. Each name once a call; not empty, in UTF-8, and without '=' and zero bytes. What the
+   * pod sets itself stays, and the first plugin that adds a name wins. Counts at the container's creation only.
    * [decision] */
   int32_t (*env)(const topolet_adjust_sink* sink, topolet_str name, topolet_str value);
 

@@ -1,5 +1,6 @@
 /* Capability "topolet.pick/1" of a plugin: its word on which CPUs of the winning candidate are used. Asked for every
- * container that gets a CPU set, exclusive or shared. */
+ * container that gets a CPU set, exclusive or shared: first which to use, then, when the CPUs are chosen, which others
+ * to hold beside them. Who orders CPUs that others have narrowed is asked in between once more. */
 #ifndef TOPOLET_PICK_H
 #define TOPOLET_PICK_H
 
@@ -16,6 +17,9 @@ typedef struct topolet_pick_request {
   uint32_t candidate;             /* position of the candidate in request->candidates */
   const topolet_request* request; /* borrowed for the call, as is this struct */
   topolet_set usable;             /* CPUs that may be taken (exclusive) or are shared there (not exclusive) */
+  /* Empty while `narrow` and `order` count. Later the CPUs that the container is going to get; `usable` is then what
+   * could be had at first, and `withhold` and `unmet` count. */
+  topolet_set chosen;
 } topolet_pick_request;
 
 /* Where pick() puts its answer. Owned by the host, valid during the call and on its thread only. Each setter at most
@@ -47,6 +51,10 @@ struct topolet_pick_sink {
   /* Says why pick() is about to return TOPOLET_FAILED.
    * [decision] */
   int32_t (*error)(const topolet_pick_sink* sink, topolet_str message);
+
+  /* What the policy is for and cannot be had here, in words. It is audited; if the plugin is required, the candidate
+   * is not taken. Cut beyond 1,024 bytes. [decision] */
+  int32_t (*unmet)(const topolet_pick_sink* sink, topolet_str what);
 };
 
 typedef struct topolet_pick {

@@ -31,7 +31,7 @@ typedef struct topolet_state {
 
   /* Sets a value. Copies both. Returns TOPOLET_OK; TOPOLET_FORBIDDEN from score(), pick() and adjust(), which must
    * answer the same for the same request, and outside any call; TOPOLET_INVALID or TOPOLET_OUT_OF_RANGE for a key or
-   * value that cannot be; TOPOLET_FAILED if the host cannot write; TOPOLET_LATE as above.
+   * value that cannot be; TOPOLET_FAILED if the host cannot write or keeps 4,096 values already; TOPOLET_LATE as above.
    * [control], during create() only; [event] */
   int32_t (*set)(const topolet_host* host, topolet_str key, topolet_str value);
 

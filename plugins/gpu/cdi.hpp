@@ -1,0 +1,23 @@
+// CDI specs: what a device name such as nvidia.com/gpu=0 brings into a container.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace topolet::gpu {
+
+struct CdiDevice {
+  std::vector<std::string> paths;                        ///< device nodes on the host, those of the whole spec included
+  std::vector<std::pair<std::string, std::string>> env;  ///< name, value
+};
+
+/// By fully qualified name.
+using CdiDevices = std::map<std::string, CdiDevice, std::less<>>;
+
+/// The devices of one spec, JSON or YAML. Throws std::invalid_argument in words.
+CdiDevices read_cdi_spec(std::string_view text);
+
+}  // namespace topolet::gpu

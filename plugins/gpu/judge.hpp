@@ -1,0 +1,31 @@
+// What the candidates are worth to a container with devices, or without.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plugins/gpu/search.hpp"
+
+namespace topolet::gpu {
+
+enum class Affinity : std::uint8_t { kPrefer, kRequire };
+
+struct Verdict {
+  enum class Kind : std::uint8_t { kAbstain, kScore, kReject };
+  Kind kind = Kind::kAbstain;
+  std::int32_t score = 0;
+  std::string reason;
+};
+
+/// For a container with devices: one verdict for each candidate. 100 where all devices are local, less by the share and
+/// the distance of those that are not; among equals less where CPUs are far from the devices, or these from each other.
+std::vector<Verdict> judge(const topolet_request& request, const Sought& sought, Affinity affinity);
+
+/// For a container without devices: keeps it off the nodes of GPUs while there is room elsewhere. No verdicts where
+/// there is nothing to say.
+std::vector<Verdict> judge_keeping_free(const topolet_request& request);
+
+}  // namespace topolet::gpu

@@ -1,0 +1,50 @@
+// How near devices are to NUMA nodes and to each other.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "plugins/gpu/topology_names.hpp"
+
+namespace topolet::gpu {
+
+class CpuNodes;
+
+/// How close two devices are, closest first.
+enum class Closeness : std::uint8_t { kSameSwitch, kSameRoot, kSameNode, kSamePackage, kFar };
+
+std::string_view name_of(Closeness closeness);
+
+Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, const Spot& a, const Spot& b);
+
+/// Positions of CPU nodes that are local to a device. All of them, or none, if the machine does not tell.
+std::vector<std::uint32_t> homes_of(const topolet_topology& topology, const Spot& spot);
+
+/// A GPU, an NPU or another accelerator, and no plain display of the board's.
+bool is_accelerator(const topolet_topology& topology, const Spot& spot);
+
+/// What people call it: "GPU", "NPU", "accelerator", "NIC", "disk", or "device".
+std::string_view noun_of(const topolet_topology& topology, const Spot& spot);
+
+/// CPU nodes, by position, and the package of each.
+class CpuNodes {
+ public:
+  explicit CpuNodes(const topolet_topology& topology);
+
+  const std::vector<std::uint32_t>& positions() const { return positions_; }
+  /// Of the candidate; those with CPUs that are free if there are any.
+  std::vector<std::uint32_t> usable(const topolet_candidate& candidate) const;
+  std::uint32_t distance(std::uint32_t from, std::uint32_t to) const;
+  bool share_a_package(std::uint32_t a, std::uint32_t b) const;
+  std::uint32_t os_index(std::uint32_t position) const { return sdk::nodes(topology_)[position].os_index; }
+
+ private:
+  const topolet_topology& topology_;
+  std::vector<std::uint32_t> positions_;
+  std::vector<std::uint32_t> packages_;  ///< by position in the topology's nodes
+};
+
+}  // namespace topolet::gpu

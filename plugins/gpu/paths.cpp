@@ -1,0 +1,186 @@
+#include "plugins/gpu/paths.hpp"
+
+#include <algorithm>
+
+#include "plugins/gpu/text.hpp"
+
+namespace topolet::gpu {
+namespace {
+
+constexpr std::uint32_t kFirstRender = 128;  // render nodes have the DRM minors from here on
+constexpr std::string_view kNvidia = "/dev/nvidia*";
+constexpr std::string_view kRender = "/dev/dri/renderD*";
+constexpr std::string_view kCard = "/dev/dri/card*";
+constexpr std::string_view kVerbs = "/dev/infiniband/uverbs*";
+
+std::optional<std::uint32_t> numbered(std::string_view pattern, std::string_view path) {
+  const auto star = matched(pattern, path);
+  return star ? number(*star) : std::nullopt;
+}
+
+std::optional<Spot> nth(const std::vector<Spot>& spots, std::uint32_t n) {
+  return n < spots.size() ? std::optional(spots[n]) : std::nullopt;
+}
+
+std::string_view without_slash(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return path;
+}
+
+}  // namespace
+
+Paths::Found Paths::find(std::string_view path) const {
+  path = without_slash(path);
+  if (const auto spot = one(path)) return {{*spot}, {}};
+  if (const Inventory* const files = names_.files()) {
+    const auto alias = files->devices.aliases.find(path);
+    const auto spot = alias == files->devices.aliases.end() ? std::nullopt : one(alias->second);
+    if (spot) return {{*spot}, {}};
+  }
+  Found found{below(path), {}};
+  if (found.spots.empty() && should_be_hardware(path)) found.missing = "no PCI device is known for it";
+  return found;
+}
+
+std::optional<Spot> Paths::of_kind(const Kind& kind, std::string_view star) const {
+  const std::string path = filled(kind.path, star);
+  if (const auto spot = path.empty() ? std::nullopt : names_.named(path)) return spot;
+  switch (kind.finding) {
+    case Finding::kSystem:
+    case Finding::kLink:
+      return in_files(path);
+    case Finding::kFunction: {
+      // Where the kernel knows the device node, its word is better than counting.
+      if (const auto spot = in_files(path)) return spot;
+      const auto n = number(star);
+      return n ? nth(names_.functions(kind.make), *n) : std::nullopt;
+    }
+    case Finding::kItem:
+      return names_.at(pci_address(star).value_or(""));
+    case Finding::kAddress:
+      return names_.at(kind.address);
+    case Finding::kNode:
+      return names_.at(Place{"", kind.node});
+  }
+  return std::nullopt;
+}
+
+std::vector<Spot> Paths::all(const Kind& kind) const {
+  std::vector<Spot> spots;
+  constexpr std::uint32_t kMost = 256;
+  const bool is_one = kind.path.find('*') == std::string::npos;
+  for (std::uint32_t n = 0; n < (is_one ? 1 : kMost); ++n) {
+    if (const auto spot = of_kind(kind, std::to_string(n))) spots.push_back(*spot);
+  }
+  return TopologyNames::unique(std::move(spots));
+}
+
+std::optional<Spot> Paths::one(std::string_view path) const {
+  if (const auto spot = names_.named(path)) return spot;
+  for (const Kind& kind : kinds_) {
+    const auto star = kind.is_configured && !kind.path.empty() ? matched(kind.path, path) : std::nullopt;
+    if (!star) continue;
+    if (const auto spot = of_kind(kind, *star)) return spot;
+  }
+  if (const auto minor = numbered(kNvidia, path)) return nvidia_.by_minor(*minor);
+  if (const auto spot = in_files(path)) return spot;
+  for (const Kind& kind : kinds_) {
+    const auto star = kind.is_configured ? std::nullopt : matched(kind.path, path);
+    if (!star) continue;
+    if (const auto spot = of_kind(kind, *star)) return spot;
+  }
+  return by_name(path);
+}
+
+std::optional<Spot> Paths::in_files(std::string_view path) const {
+  if (names_.files() == nullptr) return std::nullopt;
+  const auto& places = names_.files()->devices.places;
+  const auto found = places.find(path);
+  return found == places.end() ? std::nullopt : names_.at(found->second);
+}
+
+/// Without files: by what the topology calls its devices, and by counting them as the kernel does.
+std::optional<Spot> Paths::by_name(std::string_view path) const {
+  if (!path.starts_with("/dev/")) return std::nullopt;
+  if (const auto spot = names_.at(pci_address_in(path).value_or(""))) return spot;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (const auto spot = names_.named(name)) return spot;
+  if (const auto render = numbered(kRender, path)) {
+    return *render < kFirstRender ? std::nullopt : display(*render - kFirstRender);
+  }
+  if (const auto card = numbered(kCard, path)) return display(*card);
+  if (const auto verbs = numbered(kVerbs, path)) {
+    return nth(TopologyNames::unique(names_.beginning("", TOPOLET_OS_DEVICE_OPENFABRICS)), *verbs);
+  }
+  return block(name);
+}
+
+/// A partition by its disk, and an NVMe controller by its first namespace.
+std::optional<Spot> Paths::block(std::string_view name) const {
+  const auto disks = [this](std::string_view prefix) { return names_.beginning(prefix, TOPOLET_OS_DEVICE_BLOCK); };
+  if (const auto controller = matched("nvme*", name); controller && number(*controller)) {
+    return nth(disks(std::string(name) + 'n'), 0);
+  }
+  const std::size_t digits = name.find_last_not_of("0123456789");
+  if (digits == std::string_view::npos || digits + 1 == name.size()) return std::nullopt;
+  std::string_view disk = name.substr(0, digits + 1);
+  if (disk.starts_with("nvme") && disk.ends_with('p')) disk.remove_suffix(1);
+  if (name.starts_with("nvme") && disk.ends_with('n')) return std::nullopt;
+  const auto spot = names_.named(disk);
+  const auto blocks = disks(disk);
+  const bool is_block = spot && std::find(blocks.begin(), blocks.end(), *spot) != blocks.end();
+  return is_block ? spot : std::nullopt;
+}
+
+/// Drivers take card and render numbers together. Where the topology names none, AMD's and Intel's count.
+std::optional<Spot> Paths::display(std::uint32_t card) const {
+  if (const auto spot = names_.named("card" + std::to_string(card))) return spot;
+  if (const auto spot = names_.named("renderD" + std::to_string(card + kFirstRender))) return spot;
+  if (!names_.beginning("card").empty() || !names_.beginning("renderD").empty()) return std::nullopt;
+  std::vector<Spot> functions;
+  for (const std::uint32_t vendor : {0x1002U, 0x8086U}) {
+    for (const Spot& spot : names_.functions({.vendor_id = vendor, .device_id = {}, .class_digits = "03"})) {
+      functions.push_back(spot);
+    }
+  }
+  std::sort(functions.begin(), functions.end(),
+            [](const Spot& a, const Spot& b) { return a.pci_device < b.pci_device; });
+  return nth(functions, card);
+}
+
+/// A runtime passes on all device nodes of a directory.
+std::vector<Spot> Paths::below(std::string_view directory) const {
+  if (!directory.starts_with("/dev/")) return {};
+  const std::string prefix = std::string(directory) + '/';
+  std::vector<Spot> spots = names_.beginning(prefix);
+  if (const Inventory* const files = names_.files()) {
+    for (auto place = files->devices.places.lower_bound(prefix);
+         place != files->devices.places.end() && place->first.starts_with(prefix); ++place) {
+      if (const auto spot = names_.at(place->second)) spots.push_back(*spot);
+    }
+  }
+  const auto add = [&spots](const std::vector<Spot>& more) { spots.insert(spots.end(), more.begin(), more.end()); };
+  if (spots.empty() && directory == "/dev/dri") {
+    add(names_.beginning("card", TOPOLET_OS_DEVICE_GPU));
+    add(names_.beginning("renderD", TOPOLET_OS_DEVICE_GPU));
+    for (std::uint32_t card = 0; spots.empty() || spots.size() == card; ++card) {
+      const auto spot = display(card);
+      if (!spot) break;
+      spots.push_back(*spot);
+    }
+  }
+  if (spots.empty() && directory == "/dev/infiniband") add(names_.beginning("", TOPOLET_OS_DEVICE_OPENFABRICS));
+  return TopologyNames::unique(std::move(spots));
+}
+
+bool Paths::should_be_hardware(std::string_view path) const {
+  for (const std::string_view pattern : {kNvidia, kRender, kCard, kVerbs}) {
+    if (numbered(pattern, path)) return true;
+  }
+  return path.starts_with("/dev/nvme") || std::any_of(kinds_.begin(), kinds_.end(), [path](const Kind& kind) {
+           const auto star = kind.path.empty() ? std::nullopt : matched(kind.path, path);
+           return star && (kind.is_configured || number(*star));
+         });
+}
+
+}  // namespace topolet::gpu

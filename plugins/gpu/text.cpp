@@ -1,0 +1,107 @@
+#include "plugins/gpu/text.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace topolet::gpu {
+namespace {
+
+bool is_hex(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string lower(std::string_view text) {
+  std::string low(text);
+  std::transform(low.begin(), low.end(), low.begin(),
+                 [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; });
+  return low;
+}
+
+}  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(separator));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    if (const std::string_view kept = trimmed(part); !kept.empty()) parts.emplace_back(kept);
+  }
+  return parts;
+}
+
+std::optional<std::uint32_t> number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || value > 65535) return std::nullopt;
+  return value;
+}
+
+std::optional<std::string> pci_address(std::string_view text) {
+  const std::string low = lower(text);
+  std::string_view rest = low;
+  std::string_view domain = "0000";
+  if (std::count(low.begin(), low.end(), ':') == 2) {
+    domain = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(domain.size() + 1);
+    while (domain.size() > 4 && domain.front() == '0') domain.remove_prefix(1);
+  }
+  // Bus, device and function; domains wider than four digits are Hyper-V's and VMD's.
+  const bool is_well_formed = domain.size() >= 4 && domain.size() <= 8 && is_hex(domain) && rest.size() == 7 &&
+                              rest[2] == ':' && rest[5] == '.' && is_hex(rest.substr(0, 2)) &&
+                              is_hex(rest.substr(3, 2)) && rest[6] >= '0' && rest[6] <= '7';
+  if (!is_well_formed) return std::nullopt;
+  return std::string(domain) + ':' + std::string(rest);
+}
+
+std::optional<std::string> pci_address_in(std::string_view path) {
+  constexpr std::string_view kLetters = "0123456789abcdefABCDEF:.";
+  std::optional<std::string> last;
+  std::size_t begin = 0;
+  while ((begin = path.find_first_of(kLetters, begin)) != std::string_view::npos) {
+    const std::size_t end = std::min(path.find_first_not_of(kLetters, begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    // A short form could be anything, such as a clock's time.
+    if (part.size() >= 12) {
+      if (auto address = pci_address(part)) last = std::move(address);
+    }
+    begin = end;
+  }
+  return last;
+}
+
+std::optional<std::string_view> matched(std::string_view pattern, std::string_view text) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) {
+    return pattern == text ? std::optional<std::string_view>(std::string_view()) : std::nullopt;
+  }
+  const std::string_view before = pattern.substr(0, star);
+  const std::string_view after = pattern.substr(star + 1);
+  if (text.size() <= before.size() + after.size() || !text.starts_with(before) || !text.ends_with(after)) {
+    return std::nullopt;
+  }
+  const std::string_view middle = text.substr(before.size(), text.size() - before.size() - after.size());
+  return middle.find('/') == std::string_view::npos ? std::optional(middle) : std::nullopt;
+}
+
+std::string filled(std::string_view pattern, std::string_view star) {
+  const std::size_t at = pattern.find('*');
+  if (at == std::string_view::npos) return std::string(pattern);
+  return std::string(pattern.substr(0, at)) + std::string(star) + std::string(pattern.substr(at + 1));
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t kLongest = 80;
+  std::string clean(text.substr(0, kLongest));
+  std::replace_if(
+      clean.begin(), clean.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
+  return text.size() > kLongest ? clean + "..." : clean;
+}
+
+}  // namespace topolet::gpu

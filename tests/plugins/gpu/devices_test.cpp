@@ -1,0 +1,105 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "plugins/gpu/inventory.hpp"
+#include "tests/plugins/gpu/tree.hpp"
+
+namespace topolet::gpu {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST(Devices, AreFoundByTheirNodesInDev) {
+  const Tree tree;
+  tree.device("block", "259:0", "0000:41:00.0", "nvme/nvme0/nvme0n1", "nvme0n1", 1);
+  tree.device("char", "231:192", "0000:42:00.1", "infiniband_verbs/uverbs0", "infiniband/uverbs0", -1);
+  tree.write("sys/devices/virtual/tty/tty0/uevent", "DEVNAME=tty0\n");
+  tree.link("sys/dev/char/4:0", "../../devices/virtual/tty/tty0");
+  tree.write("sys/devices/platform/acc/numa_node", "2\n");
+  tree.write("sys/devices/platform/acc/misc/acc/uevent", "DEVNAME=acc0\n");
+  tree.link("sys/dev/char/10:9", "../../devices/platform/acc/misc/acc");
+  tree.link("dev/disk/by-id/nvme-x", "../../nvme0n1");
+  tree.write("dev/nvme0n1", "");
+  tree.link("dev/stdin", "/proc/self/fd/0");
+
+  const Devices devices = read_devices(tree.roots(), {});
+  ASSERT_EQ(devices.places.size(), 3U);
+  EXPECT_EQ(devices.places.at("/dev/nvme0n1").address, "0000:41:00.0");
+  EXPECT_EQ(devices.places.at("/dev/nvme0n1").node, 1U);
+  EXPECT_EQ(devices.places.at("/dev/infiniband/uverbs0").address, "0000:42:00.1");
+  EXPECT_EQ(devices.places.at("/dev/infiniband/uverbs0").node, std::nullopt);
+  EXPECT_EQ(devices.places.at("/dev/acc0").address, "");
+  EXPECT_EQ(devices.places.at("/dev/acc0").node, 2U);
+  EXPECT_EQ(devices.aliases,
+            (std::map<std::string, std::string, std::less<>>{{"/dev/disk/by-id/nvme-x", "/dev/nvme0n1"}}));
+}
+
+TEST(Devices, AreFoundThroughTheLinksOfATable) {
+  const Tree tree;
+  tree.write("sys/devices/pci0000:00/0000:00:02.0/class", "");
+  tree.link("sys/class/vacc/vacc7/device", "../../../devices/pci0000:00/0000:00:02.0");
+  tree.link("sys/class/vacc/other/device", "../../../devices/pci0000:00/0000:00:02.0");
+  const Devices devices =
+      read_devices(tree.roots(), read_kinds("vacc: path=/dev/vacc* pci=link:class/vacc/vacc*/device"));
+  ASSERT_EQ(devices.places.size(), 1U);
+  EXPECT_EQ(devices.places.at("/dev/vacc7").address, "0000:00:02.0");
+}
+
+TEST(Devices, KnowThatOfVfioByItsGroup) {
+  const Tree tree;
+  tree.write("sys/devices/pci0000:00/0000:00:03.0/numa_node", "1\n");
+  tree.link("sys/kernel/iommu_groups/42/devices/0000:00:03.0", "../../../../devices/pci0000:00/0000:00:03.0");
+  EXPECT_EQ(read_devices(tree.roots(), {}).places.at("/dev/vfio/42").address, "0000:00:03.0");
+}
+
+TEST(Devices, NvidiasDriverTellsMinorAndUuid) {
+  const Tree tree;
+  tree.write("proc/driver/nvidia/gpus/0000:81:00.0/information", "GPU UUID: \t GPU-1\nDevice Minor: \t 0\n");
+  tree.write("proc/driver/nvidia/gpus/0000:41:00.0/information", "Bus Location: \t 0000:41:00.0\nDevice Minor: 3\n");
+  const std::vector<NvidiaGpu> gpus = read_devices(tree.roots(), {}).nvidia;
+  ASSERT_EQ(gpus.size(), 2U);
+  EXPECT_EQ(gpus[0].address, "0000:41:00.0");
+  EXPECT_EQ(gpus[0].minor, 3U);
+  EXPECT_EQ(gpus[1].uuid, "GPU-1");
+}
+
+TEST(Devices, AreNoneWithoutFiles) {
+  const Tree tree;
+  EXPECT_THAT(read_devices(tree.roots(), {}).places, IsEmpty());
+  EXPECT_THAT(read_cdi(tree.roots()).devices, IsEmpty());
+  EXPECT_EQ(cdi_stamp(tree.roots()), "");
+}
+
+TEST(Devices, ChangeWithDev) {
+  const Tree tree;
+  tree.write("dev/dri/card0", "");
+  const Devices devices = read_devices(tree.roots(), {});
+  EXPECT_FALSE(has_changed(devices));
+  std::filesystem::last_write_time(tree.roots().dev / "dri", std::filesystem::file_time_type::min());
+  EXPECT_TRUE(has_changed(devices));
+}
+
+TEST(CdiRegistry, ReadsAllSpecsAndNamesThoseItCannot) {
+  const Tree tree;
+  const auto spec = [](const char* path) {
+    return std::string(R"({"kind":"a/b","devices":[{"name":"x","containerEdits":{"deviceNodes":[{"path":")") + path +
+           R"("}]}}]})";
+  };
+  tree.write("etc/cdi/one.json", spec("/dev/old"));
+  tree.write("run/cdi/two.json", spec("/dev/new"));
+  tree.write("run/cdi/bad.yml", "kind\n");
+  tree.write("run/cdi/notes.txt", "kind\n");
+  const CdiRegistry registry = read_cdi(tree.roots());
+  EXPECT_EQ(registry.devices.at("a/b=x").paths, std::vector<std::string>{"/dev/new"});
+  ASSERT_EQ(registry.faults.size(), 1U);
+  EXPECT_EQ(registry.faults[0], "CDI spec " + tree.path("run/cdi/bad.yml") +
+                                    ": it has no kind such as vendor.com/class, or no list of devices");
+  const std::string before = cdi_stamp(tree.roots());
+  tree.write("etc/cdi/three.json", spec("/dev/x"));
+  EXPECT_NE(cdi_stamp(tree.roots()), before);
+}
+
+}  // namespace
+}  // namespace topolet::gpu

@@ -1,0 +1,43 @@
+/* Stands in for libnvidia-ml: two GPUs, the second with one MIG device. Written from the NVML API reference. */
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+  char bus_id_legacy[16];
+  unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
+  char bus_id[32];
+} pci_info;
+
+static int gpus[2];
+static int slice;
+
+int nvmlInit_v2(void) { return 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned int* count) {
+  *count = 2;
+  return 0;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void** device) {
+  *device = &gpus[index];
+  return index < 2 ? 0 : 2;
+}
+int nvmlDeviceGetPciInfo_v3(void* device, pci_info* info) {
+  strcpy(info->bus_id, device == &gpus[0] ? "00000000:41:00.0" : "00000000:C1:00.0");
+  return 0;
+}
+int nvmlDeviceGetUUID(void* device, char* uuid, unsigned int length) {
+  snprintf(uuid, length, "%s", device == &slice ? "MIG-slice" : device == &gpus[0] ? "GPU-a" : "GPU-b");
+  return 0;
+}
+int nvmlDeviceGetMinorNumber(void* device, unsigned int* minor) {
+  *minor = device == &gpus[0] ? 1 : 0;
+  return 0;
+}
+int nvmlDeviceGetMaxMigDeviceCount(void* device, unsigned int* count) {
+  *count = device == &gpus[1] ? 7 : 0;
+  return device == &gpus[1] ? 0 : 3;
+}
+int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned int index, void** mig) {
+  *mig = &slice;
+  return device == &gpus[1] && index == 2 ? 0 : 6;
+}

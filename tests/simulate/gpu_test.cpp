@@ -1,0 +1,284 @@
+// The gpu policy through whole decisions, on recorded machines.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/simulate/simulated.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kDgx2 = "nvidia-dgx2.xml";
+constexpr const char* kPower8 = "power8gpudistances.xml";
+constexpr const char* kTwoSockets = "24em64t-2n6c2t-pci.xml";
+
+/// Files are only those that a test writes below `root_`, in place of the host's.
+class GpuDecisions : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_recorded_machines()) GTEST_SKIP() << "the recorded machines are not beside this repository";
+  }
+
+  std::vector<std::string> flags(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = {"--plugins.enable=numa",
+                                    "--plugins.enable=gpu",
+                                    "--gpu.sysfs-root=" + root_.file("sys"),
+                                    "--gpu.proc-root=" + root_.file("proc"),
+                                    "--gpu.dev-root=" + root_.file("dev"),
+                                    "--gpu.cdi-dirs=" + root_.file("etc/cdi") + ' ' + root_.file("run/cdi"),
+                                    "--gpu.nvml-library="};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  Simulated machine(const char* name, const std::vector<std::string>& more = {}) const {
+    return Simulated(name, flags(more));
+  }
+
+  /// One exclusive CPU, or none with `milli` below 1000.
+  static Outcome create(Simulated& node, const std::string& pod, const std::string& more, int milli = 1000) {
+    node.apply(fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"guaranteed"}})", pod));
+    return node.apply(fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{},)"
+                                  R"("cpu_limit_milli":{},"memory_request":1048576,"memory_limit":1048576{}}})",
+                                  pod, milli, milli, more.empty() ? "" : "," + more));
+  }
+
+  static NodeSet nodes_of(Simulated& node, const Outcome& outcome) {
+    return node.picture().topology->nodes_of(outcome.cpus);
+  }
+
+  /// Of a shared container, which always fits, alone on the machine.
+  NodeSet home(const char* name, const std::string& more, const std::vector<std::string>& options = {}) const {
+    Simulated node = machine(name, options);
+    return nodes_of(node, create(node, "p", more, 500));
+  }
+
+  std::string reason(const char* name, const std::string& more, const std::vector<std::string>& options = {}) const {
+    Simulated node = machine(name, options);
+    return create(node, "p", more, 500).reason;
+  }
+
+  TempDir root_;
+};
+
+std::string env(const char* name, const std::string& value) {
+  return fmt::format(R"("env":{{"{}":"{}"}})", name, value);
+}
+std::string devices(const std::string& path) { return fmt::format(R"("devices":["{}"])", path); }
+std::string cdi(const std::string& name) { return fmt::format(R"("cdi_devices":["{}"])", name); }
+
+TEST_F(GpuDecisions, FindEachOfSixteenGpusByEveryName) {
+  for (int gpu = 0; gpu < 16; ++gpu) {
+    const NodeSet wanted{gpu < 8 ? 0U : 1U};
+    EXPECT_EQ(home(kDgx2, devices(fmt::format("/dev/nvidia{}", gpu))), wanted) << gpu;
+    EXPECT_EQ(home(kDgx2, env("NVIDIA_VISIBLE_DEVICES", std::to_string(gpu))), wanted) << gpu;
+    EXPECT_EQ(home(kDgx2, cdi(fmt::format("nvidia.com/gpu={}", gpu))), wanted) << gpu;
+  }
+  EXPECT_EQ(home(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "GPU-27ce06e8-97e8-a3d3-f1e7-f81e0dff7929")), NodeSet{1});
+  EXPECT_EQ(home(kDgx2, cdi("nvidia.com/gpu=GPU-ac1a8e86-5183-b838-64c9-71a0c82facc5")), NodeSet{1});
+  EXPECT_EQ(home(kDgx2, R"("annotations":{"cdi.k8s.io/kubelet":"nvidia.com/gpu=9,nvidia.com/gpu=10"})"), NodeSet{1});
+}
+
+TEST_F(GpuDecisions, SayWhatIsLocalAndWhatIsNot) {
+  EXPECT_THAT(reason(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "8,9")),
+              HasSubstr("gpu: node 1: 2 of 2 GPUs local, same PCIe switch; node 0: none, +21 distance"));
+  EXPECT_THAT(reason(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "8,12")),
+              HasSubstr("node 1: 2 of 2 GPUs local, same node; node 0: none"));
+  EXPECT_THAT(reason(kPower8, devices("/dev/nvidia3")), HasSubstr("node 1: 1 of 1 GPUs local; node 0: none, +40"));
+  EXPECT_THAT(reason(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "all")),
+              HasSubstr("nodes 0-1: 16 of 16 GPUs local, different packages"));
+}
+
+TEST_F(GpuDecisions, HaveNoOpinionWithoutDevices) {
+  for (const std::string& more :
+       {std::string(), devices("/dev/fuse"), env("NVIDIA_VISIBLE_DEVICES", "void"),
+        env("NVIDIA_VISIBLE_DEVICES", "none"), env("NVIDIA_VISIBLE_DEVICES", ""), env("PASSWORD", "GPU-secret")}) {
+    EXPECT_THAT(reason(kDgx2, more), Not(HasSubstr("gpu:"))) << more;
+  }
+}
+
+TEST_F(GpuDecisions, SayWhyADeviceIsNotCounted) {
+  EXPECT_THAT(reason(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "MIG-0f1b")),
+              HasSubstr("NVIDIA_VISIBLE_DEVICES=MIG-0f1b: which GPU this MIG device is of is not known: option "
+                        "nvml-library is empty"));
+  EXPECT_THAT(reason(kDgx2, cdi("vendor.com/net=3")), HasSubstr("vendor.com/net=3: no CDI spec has it"));
+  EXPECT_THAT(reason(kDgx2, devices("/dev/nvidia77")), HasSubstr("/dev/nvidia77: no PCI device is known for it"));
+  EXPECT_THAT(reason(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "8,77")),
+              HasSubstr("node 1: 1 of 1 GPUs local; node 0: none, +21 distance; not counted: "
+                        "NVIDIA_VISIBLE_DEVICES=77: no such GPU is known"));
+}
+
+TEST_F(GpuDecisions, FindMigDevicesThatNameTheirGpu) {
+  EXPECT_EQ(home(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "8:1")), NodeSet{1});
+  EXPECT_EQ(home(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "MIG-GPU-27ce06e8-97e8-a3d3-f1e7-f81e0dff7929/3/0")), NodeSet{1});
+  EXPECT_EQ(home(kDgx2, cdi("nvidia.com/gpu=mig8:0")), NodeSet{1});
+}
+
+TEST_F(GpuDecisions, CountNvidiaFunctionsByAddressWhereNobodyNamesThem) {
+  EXPECT_EQ(home(kTwoSockets, devices("/dev/nvidia0")), NodeSet{0});
+  // 11:00.0 and 14:00.0, which the machine lists the other way round.
+  EXPECT_EQ(home(kTwoSockets, devices("/dev/nvidia1")), NodeSet{1});
+  EXPECT_EQ(home(kTwoSockets, env("NVIDIA_VISIBLE_DEVICES", "2")), NodeSet{1});
+  EXPECT_THAT(reason(kTwoSockets, env("NVIDIA_VISIBLE_DEVICES", "3")), HasSubstr("no such GPU is known"));
+}
+
+TEST_F(GpuDecisions, FindOtherDevicesByTheNamesOfTheTopology) {
+  for (const char* const path : {"/dev/infiniband/uverbs0", "/dev/sda", "/dev/sda1", "/dev/dri/renderD128",
+                                 "/dev/disk/by-path/pci-0000:04:00.0-x"}) {
+    EXPECT_EQ(home(kTwoSockets, devices(path)), NodeSet{0}) << path;
+  }
+  EXPECT_THAT(reason(kTwoSockets, devices("/dev/infiniband/uverbs0")), HasSubstr("node 0: 1 of 1 NICs local"));
+  EXPECT_THAT(reason(kTwoSockets, devices("/dev/infiniband/uverbs1")), HasSubstr("no PCI device is known"));
+}
+
+TEST_F(GpuDecisions, BelieveWhatTheSimulationSaysOfADevice) {
+  Simulated node = machine(kTwoSockets);
+  node.apply(R"({"op":"device","path":"/dev/vacc0","kind":"vacc","nodes":"1"})");
+  node.apply(R"({"op":"device","path":"/dev/davinci3","kind":"npu","pci":"0000:11:00.0"})");
+  node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","pci":"0000:14:00.0"})");
+  int pod = 0;
+  for (const std::string& more :
+       {env("VA_VISIBLE_DEVICES", "0"), devices("/dev/vacc0"), devices("/dev/davinci3"),
+        env("ASCEND_VISIBLE_DEVICES", "Ascend910-3"), env("ASCEND_VISIBLE_DEVICES", "3-3"), devices("/dev/nvidia0")}) {
+    EXPECT_EQ(nodes_of(node, create(node, std::to_string(++pod), more, 500)), NodeSet{1}) << more;
+  }
+  // The minor says nothing of the index: that still counts by address.
+  EXPECT_EQ(nodes_of(node, create(node, "index", env("NVIDIA_VISIBLE_DEVICES", "0"), 500)), NodeSet{0});
+}
+
+TEST_F(GpuDecisions, FollowAMinorThatIsNotTheIndex) {
+  root_.write("sys/devices/system/cpu/online", "0-1,24-25\n");
+  root_.write("proc/driver/nvidia/gpus/0000:34:00.0/information",
+              "Model: \t\t Tesla V100\nGPU UUID: \t GPU-far\nBus Location: \t 0000:34:00.0\nDevice Minor: \t 9\n");
+  root_.write("proc/driver/nvidia/gpus/0000:b7:00.0/information", "Bus Location: 0000:b7:00.0\nDevice Minor: 0\n");
+  EXPECT_EQ(home(kDgx2, devices("/dev/nvidia9")), NodeSet{0});
+  EXPECT_EQ(home(kDgx2, devices("/dev/nvidia0")), NodeSet{1});
+  EXPECT_EQ(home(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "0")), NodeSet{0});
+  EXPECT_EQ(home(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "1")), NodeSet{1});
+  EXPECT_EQ(home(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "GPU-far")), NodeSet{0});
+}
+
+TEST_F(GpuDecisions, DoNotBelieveFilesOfAnotherMachine) {
+  root_.write("sys/devices/system/cpu/online", "0-1\n");
+  root_.write("proc/driver/nvidia/gpus/0000:34:00.0/information", "Device Minor: 9\n");
+  EXPECT_EQ(home(kDgx2, devices("/dev/nvidia9")), NodeSet{1});
+}
+
+TEST_F(GpuDecisions, ReadCdiSpecs) {
+  root_.write("etc/cdi/a.json", R"({"cdiVersion":"0.5.0","kind":"vendor.com/acc","devices":[
+    {"name":"one","containerEdits":{"deviceNodes":[{"path":"/dev/null"},{"path":"/x","hostPath":"/dev/nvidia8"}]}},
+    {"name":"two","containerEdits":{"env":["NVIDIA_VISIBLE_DEVICES=9"]}},
+    {"name":"empty","containerEdits":{}}]})");
+  root_.write(
+      "run/cdi/nvidia.yaml",
+      "---\ncdiVersion: 0.5.0\nkind: nvidia.com/gpu\ncontainerEdits:\n  deviceNodes:\n  - path: /dev/nvidiactl\n"
+      "  env:\n  - NVIDIA_VISIBLE_DEVICES=void\ndevices:\n- name: \"0\"\n  containerEdits:\n    deviceNodes:\n"
+      "    - path: /dev/nvidia12   # not its index\n      permissions: rw\n");
+  root_.write("run/cdi/broken.yaml", "kind: &a x\n");
+  EXPECT_EQ(home(kDgx2, cdi("vendor.com/acc=one")), NodeSet{1});
+  EXPECT_EQ(home(kDgx2, cdi("vendor.com/acc=two")), NodeSet{1});
+  EXPECT_EQ(home(kDgx2, cdi("nvidia.com/gpu=0")), NodeSet{1});
+  EXPECT_EQ(home(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "nvidia.com/gpu=0")), NodeSet{1});
+  EXPECT_THAT(reason(kDgx2, cdi("vendor.com/acc=empty")),
+              HasSubstr("no device node of its CDI spec has a known place"));
+  EXPECT_THAT(reason(kDgx2, cdi("vendor.com/acc=none")), HasSubstr("broken.yaml: line 1: "));
+}
+
+TEST_F(GpuDecisions, SeeACdiSpecThatIsWrittenLater) {
+  Simulated node = machine(kDgx2);
+  EXPECT_THAT(create(node, "before", cdi("vendor.com/claim=x"), 500).reason, HasSubstr("no CDI spec has it"));
+  root_.write("run/cdi/claim.json", R"({"kind":"vendor.com/claim","devices":[
+    {"name":"x","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia8"}]}}]})");
+  node.apply(R"({"op":"clock","advance_s":2})");
+  EXPECT_EQ(nodes_of(node, create(node, "after", cdi("vendor.com/claim=x"), 500)), NodeSet{1});
+}
+
+TEST_F(GpuDecisions, LearnNewKindsFromATable) {
+  const std::vector<std::string> table = {
+      "--gpu.devices=nic: env=PCIDEVICE_* pci=item; fpga: path=/dev/fpga* pci=function:10de:06d2/0302; "
+      "one: path=/dev/one pci=address:0000:14:00.0; two: path=/dev/two pci=node:1"};
+  EXPECT_EQ(home(kTwoSockets, env("PCIDEVICE_INTEL_COM_VF", "0000:11:00.0"), table), NodeSet{1});
+  EXPECT_EQ(home(kTwoSockets, devices("/dev/fpga1"), table), NodeSet{1});
+  EXPECT_EQ(home(kTwoSockets, devices("/dev/one"), table), NodeSet{1});
+  EXPECT_EQ(home(kTwoSockets, devices("/dev/two"), table), NodeSet{1});
+  EXPECT_THAT(reason(kTwoSockets, devices("/dev/fpga3"), table), HasSubstr("no PCI device is known"));
+}
+
+TEST_F(GpuDecisions, RequireRejectsWhatMissesADevice) {
+  const std::vector<std::string> require = {"--gpu.affinity=require", "--placement.min-shared-cpus=0"};
+  Simulated node = machine(kDgx2, require);
+  EXPECT_EQ(nodes_of(node, create(node, "a", env("NVIDIA_VISIBLE_DEVICES", "8"))), NodeSet{1});
+  EXPECT_EQ(nodes_of(node, create(node, "b", env("NVIDIA_VISIBLE_DEVICES", "9"))), NodeSet{1});
+  const Outcome full = create(node, "c", env("NVIDIA_VISIBLE_DEVICES", "10"));
+  EXPECT_EQ(full.outcome, "denied");
+  EXPECT_THAT(full.reason, HasSubstr("affinity require: "));
+  EXPECT_EQ(nodes_of(node, create(node, "d", "")), NodeSet{0});
+}
+
+TEST_F(GpuDecisions, PreferGoesElsewhereWhereTheNodeIsFull) {
+  Simulated node = machine(kDgx2, {"--placement.min-shared-cpus=0"});
+  create(node, "a", env("NVIDIA_VISIBLE_DEVICES", "8"));
+  create(node, "b", env("NVIDIA_VISIBLE_DEVICES", "9"));
+  EXPECT_EQ(nodes_of(node, create(node, "c", env("NVIDIA_VISIBLE_DEVICES", "10"))), NodeSet{0});
+}
+
+TEST_F(GpuDecisions, BeatPacking) {
+  Simulated node = machine(kTwoSockets);
+  EXPECT_EQ(nodes_of(node, create(node, "a", "", 4000)), NodeSet{0});
+  EXPECT_EQ(nodes_of(node, create(node, "b", devices("/dev/nvidia1"), 4000)), NodeSet{1});
+  EXPECT_EQ(nodes_of(node, create(node, "c", devices("/dev/nvidia0"), 4000)), NodeSet{0});
+}
+
+TEST_F(GpuDecisions, KeepNodesOfGpusFreeWhileThereIsRoomElsewhere) {
+  // Accelerators on nodes 0 and 1 of four.
+  Simulated node("pack:2 numa:2 core:2 pu:1", flags({"--gpu.keep-free=true", "--placement.min-shared-cpus=0"}));
+  node.apply(R"({"op":"device","path":"/dev/vacc0","kind":"vacc","nodes":"0"})");
+  node.apply(R"({"op":"device","path":"/dev/vacc1","kind":"vacc","nodes":"1"})");
+  const NodeSet away{2, 3};
+  EXPECT_TRUE(nodes_of(node, create(node, "a", "", 500)).is_subset_of(away));
+  for (const char* const pod : {"b", "c", "d"}) {
+    EXPECT_TRUE(nodes_of(node, create(node, pod, "")).is_subset_of(away)) << pod;
+  }
+  EXPECT_EQ(nodes_of(node, create(node, "e", devices("/dev/vacc1"))), NodeSet{1});
+  const Outcome last = create(node, "f", "", 2000);
+  EXPECT_EQ(last.outcome, "placed");
+  EXPECT_THAT(last.reason, HasSubstr("no room away from the GPUs of nodes 0-1"));
+}
+
+/// All three plugins in every order of their `enable` lines.
+TEST_F(GpuDecisions, DoNotDependOnTheOrderOfThePlugins) {
+  std::vector<std::string> order = {"gpu", "numa", "smt"};
+  for (const char* const name : {kDgx2, kPower8, kTwoSockets}) {
+    std::set<std::string> stories;
+    do {
+      std::vector<std::string> all;
+      for (const std::string& plugin : order) all.push_back("--plugins.enable=" + plugin);
+      const std::vector<std::string> rest = flags();
+      all.insert(all.end(), rest.begin() + 2, rest.end());
+      Simulated node(name, all);
+      std::string story;
+      int pod = 0;
+      for (const std::string& more : {devices("/dev/nvidia2"), std::string(), env("NVIDIA_VISIBLE_DEVICES", "0,1"),
+                                      std::string(), env("NVIDIA_VISIBLE_DEVICES", "all")}) {
+        const Outcome outcome = create(node, std::to_string(pod), more, pod % 2 == 0 ? 1000 : 500);
+        story += fmt::format("{} {} {}; ", outcome.outcome, outcome.cpus.to_string(), outcome.withheld.to_string());
+        ++pod;
+      }
+      stories.insert(story);
+    } while (std::next_permutation(order.begin(), order.end()));
+    EXPECT_EQ(stories.size(), 1U) << name << ": " << testing::PrintToString(stories);
+  }
+}
+
+}  // namespace
+}  // namespace topolet::simulate

@@ -1,0 +1,38 @@
+// Containers with devices, on the machine of tests/vm/run: its disk is on node 1, CPUs 4-7.
+#include <filesystem>
+
+#include "tests/integration/node_test.hpp"
+
+namespace topolet::integration {
+namespace {
+
+class DevicesTest : public NodeTest {
+ protected:
+  void SetUp() override {
+    NodeTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    daemon_->end(SIGTERM);
+    // The kernel knows /dev/full for no hardware, so what a table says of it is all there is.
+    const Status serving = daemon_->start({"--plugins.enable=gpu", "--plugins.weight.gpu=4",
+                                           "--gpu.devices=far: path=/dev/full pci=link:class/nvme/nvme0/device"});
+    ASSERT_TRUE(serving.ok()) << serving.error().message;
+  }
+
+  static bool is_on(const CpuSet& cpus, const char* node) {
+    return !cpus.empty() && (cpus - *CpuSet::parse(node)).empty();
+  }
+};
+
+TEST_F(DevicesTest, ContainersRunBesideTheirDisk) {
+  const Actor none = running("none", guaranteed(1000, 64 * kMiB));
+  EXPECT_TRUE(is_on(kernel(none).cpus, "0-3")) << kernel(none).cpus.to_string();
+
+  const Actor disk = running("disk", guaranteed(1000, 64 * kMiB), {.image = kImage, .devices = {"/dev/nvme0n1"}});
+  EXPECT_TRUE(is_on(kernel(disk).cpus, "4-7")) << kernel(disk).cpus.to_string();
+
+  const Actor table = running("table", burstable(500, 64 * kMiB), {.image = kImage, .devices = {"/dev/full"}});
+  EXPECT_TRUE(is_on(kernel(table).cpus, "4-7")) << kernel(table).cpus.to_string();
+}
+
+}  // namespace
+}  // namespace topolet::integration
