@@ -31,6 +31,11 @@ std::string name_of(const topolet_candidate& candidate) {
   return (nodes.size() == 1 ? "node " : "nodes ") + nodes.to_string();
 }
 
+std::string on_whole_cores(const topolet_candidate& candidate, std::size_t cpus) {
+  return name_of(candidate) + (sdk::size_of(candidate.nodes) == 1 ? " has " : " have ") + counted(cpus, "CPU") +
+         " on whole free cores";
+}
+
 /// What the container could get anywhere.
 Set free_anywhere(const topolet_request& request) {
   Set free;
@@ -63,7 +68,7 @@ std::vector<Verdict> judge_isolation(const topolet_request& request, const Cores
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const std::size_t here = sdk::size_of_both(whole.view(), candidate.free);
-    const std::string place = name_of(candidate) + " has " + counted(here, "CPU") + " on whole free cores";
+    const std::string place = on_whole_cores(candidate, here);
     const bool fits = here >= wish.cpus;
     verdicts.push_back({Verdict::Kind::kScore, fits ? kFits : 0,
                         fits ? place + " to isolate " + std::to_string(wish.cpus)
@@ -94,9 +99,8 @@ std::vector<Verdict> judge_whole_cores(const topolet_request& request, const Cor
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const bool spoils = has_room(candidate, wish) && here(candidate) < wish.cpus;
     verdicts.push_back(spoils ? Verdict{Verdict::Kind::kReject, 0,
-                                        name_of(candidate) + " has " + counted(here(candidate), "CPU") +
-                                            " on whole free cores for " + std::to_string(wish.cpus) +
-                                            " (numa.full-pcpus-only)"}
+                                        on_whole_cores(candidate, here(candidate)) + " for " +
+                                            std::to_string(wish.cpus) + " (numa.full-pcpus-only)"}
                               : Verdict{});
   }
   return verdicts;
