@@ -323,7 +323,7 @@ TEST(Engine, LearnsOfAnExitFromTheEventsThatTheKubeletReads) {
   const std::string shared = rig.run({.pod = "shared"});
   const std::string own = rig.run({.pod = "own", .cpus = 3});
   rig.runtime().exit(own);
-  rig.runtime().recorder().handle("GetContainerEvents", [&](Exchange& exchange) {
+  rig.runtime().recorder().handle("GetContainerEvents", [shared, own](Exchange& exchange) {
     exchange.read();
     runtime::v1::ContainerEventResponse event;
     event.set_container_id(shared);
