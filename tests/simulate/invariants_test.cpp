@@ -212,7 +212,10 @@ TEST(Invariants, HoldAfterEveryStepOnEveryMachine) {
 }
 
 TEST(Invariants, TheSameSeedGivesTheSameBytes) {
-  for (const Story& run : runs()) EXPECT_EQ(transcript(run, 7, false), transcript(run, 7, false)) << run.machine;
+  for (Story run : runs()) {
+    run.steps /= 2;
+    EXPECT_EQ(transcript(run, 7, false), transcript(run, 7, false)) << run.machine;
+  }
 }
 
 TEST(Invariants, TheOrderOfEnableLinesChangesNothing) {
@@ -232,7 +235,7 @@ TEST(Invariants, TheOrderOfEnableLinesChangesNothing) {
       std::vector<std::string> plugins = {"gpu", "numa", "smt"};
       std::set<std::string> transcripts;
       do {
-        Story run{machine, 40, flags};
+        Story run{machine, 25, flags};
         for (const std::string& plugin : plugins) run.flags.push_back("--plugins.enable=" + plugin);
         transcripts.insert(transcript(run, 3, true, /*reasons=*/false));
       } while (std::next_permutation(plugins.begin(), plugins.end()));
