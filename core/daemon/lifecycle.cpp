@@ -383,10 +383,10 @@ void Lifecycle::leave_all_but(const CpuSet& allowed) {
 bool Lifecycle::holds_what_is_gone(const Holding& holding, const CpuSet& allowed) const {
   if (!may_be_moved(holding)) return false;
   const Ledger& ledger = room_.bookings.ledger();
-  const CpuSet own = holding.placement.cpus | holding.placement.withheld;
   const CpuSet open = ledger.pool() | (holding.placement.mode == Mode::kReserved ? ledger.rules().reserved : CpuSet());
   const bool alone = holding.placement.mode == Mode::kExclusive;
-  return alone ? !own.is_subset_of(allowed) : !holding.within.intersects(open);
+  // A withheld CPU that is gone is idle all the same, and stays withheld for when it comes back.
+  return alone ? !holding.placement.cpus.is_subset_of(allowed) : !holding.within.intersects(open);
 }
 
 void Lifecycle::leave_what_is_gone(const ContainerKey& key) {
@@ -439,7 +439,6 @@ std::optional<Plan> Lifecycle::plan_without(const Holding& before, const CpuSet&
     plan = {};
     plan.decision.placement = before.placement;
     plan.decision.placement.cpus &= allowed;
-    plan.decision.placement.withheld &= allowed;
     plan.decision.nodes = room_.placer.topology()->nodes_of(plan.decision.placement.cpus);
     plan.decision.reason = "it keeps what is left: " + why;
     if (plan.decision.placement.cpus.empty()) plan = room_.placer.plan(ledger, before.workload, shared);

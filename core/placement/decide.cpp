@@ -170,6 +170,7 @@ class Deciding {
   }
 
   bool place(const Ranked& ranked) {
+    dropped_before_ = decision_.verdicts.dropped.size();
     const Status valid = assembly_.place(ranked);
     if (!valid) last_invalid_ = valid.error().message;
     return valid.ok();
@@ -180,7 +181,7 @@ class Deciding {
     if (votes_.denial()) return deny(*votes_.denial());
     decision_.unpinned = votes_.nobody_answered();
     decision_.nodes = request_.candidates[ranked.position].nodes;
-    decision_.reason = reason_for(ranked) + assembly_.withholding_reasons() + adjusted;
+    decision_.reason = reason_for(ranked) + assembly_.withholding_reasons() + adjusted + dropped_here();
     auto& best = decision_.verdicts.best;
     const std::string nodes = decision_.nodes.to_string();
     const auto won = std::find_if(best.begin(), best.end(),
@@ -194,13 +195,28 @@ class Deciding {
     return std::move(decision_);
   }
 
-  std::string reason_for(const Ranked& ranked) const {
+  /// What the policies wished for the place that won and could not have.
+  std::string dropped_here() const {
+    const auto& dropped = decision_.verdicts.dropped;
     std::string text;
-    for (const VerdictRow::Word& word : ranked.words) {
-      if (word.reason.empty()) continue;
-      if (!text.empty()) text += "; ";
-      text += word.policy + ": " + word.reason;
+    for (std::size_t i = dropped_before_; i < dropped.size(); ++i) text += "; dropped: " + dropped[i];
+    return text;
+  }
+
+  /// What policies said, by their names, so that it does not depend on the order in which they are enabled.
+  static std::string words_of(const Ranked& ranked) {
+    std::vector<const VerdictRow::Word*> words;
+    for (const VerdictRow::Word& word : ranked.words) words.push_back(&word);
+    std::stable_sort(words.begin(), words.end(), [](const auto* a, const auto* b) { return a->policy < b->policy; });
+    std::string text;
+    for (const VerdictRow::Word* word : words) {
+      if (!word->reason.empty()) text += (text.empty() ? "" : "; ") + word->policy + ": " + word->reason;
     }
+    return text;
+  }
+
+  std::string reason_for(const Ranked& ranked) const {
+    std::string text = words_of(ranked);
     if (request_.exclusive) {
       if (text.empty()) {
         text = fmt::format("{} of its own, whole cores first; no policy had an opinion",
@@ -249,6 +265,7 @@ class Deciding {
   Votes votes_;
   Assembly assembly_;
   std::string last_invalid_;
+  std::size_t dropped_before_ = 0;  ///< the place that is tried: what was dropped for others
 };
 
 }  // namespace

@@ -141,15 +141,15 @@ void expect_promises_kept(const Picture& picture) {
   }
 }
 
-std::string written(const Outcome& outcome, bool reasons) {
+std::string written(const Outcome& outcome) {
   std::string text = fmt::format("{} {} {} {} {} {}", outcome.outcome, outcome.mode, outcome.cpus.to_string(),
-                                 outcome.withheld.to_string(), outcome.mems.to_string(), reasons ? outcome.reason : "");
+                                 outcome.withheld.to_string(), outcome.mems.to_string(), outcome.reason);
   for (const Moved& moved : outcome.changed) text += fmt::format(" {}:{}", moved.pod, moved.cpus.to_string());
   return text + '\n';
 }
 
 /// All that came of a run.
-std::string transcript(const Story& run, std::uint64_t seed, bool judge, bool reasons = true) {
+std::string transcript(const Story& run, std::uint64_t seed, bool judge) {
   Simulated node(run.machine, run.flags);
   Chance chance(seed, node.picture().topology->allowed);
   std::string text;
@@ -157,7 +157,7 @@ std::string transcript(const Story& run, std::uint64_t seed, bool judge, bool re
     for (const std::string& line : chance.next()) {
       const std::size_t pool_before = judge ? node.picture().ledger.pool.size() : 0;
       const Outcome outcome = node.apply(line);
-      text += line + " -> " + written(outcome, reasons);
+      text += line + " -> " + written(outcome);
       if (!judge) continue;
       const Picture picture = node.picture();
       expect_promises_kept(picture);
@@ -237,7 +237,7 @@ TEST(Invariants, TheOrderOfEnableLinesChangesNothing) {
       do {
         Story run{machine, 25, flags};
         for (const std::string& plugin : plugins) run.flags.push_back("--plugins.enable=" + plugin);
-        transcripts.insert(transcript(run, 3, true, /*reasons=*/false));
+        transcripts.insert(transcript(run, 3, true));
       } while (std::next_permutation(plugins.begin(), plugins.end()));
       EXPECT_EQ(transcripts.size(), 1U);
     }

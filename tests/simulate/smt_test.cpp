@@ -102,6 +102,16 @@ TEST(SmtSimulated, KeepsEverybodyOffTheSiblingsOfAnIsolatedContainer) {
   EXPECT_EQ(cpus_of(node, "shared").to_string(), "0-3,5-15");
 }
 
+TEST(SmtSimulated, KeepsASiblingIdleThatGoesAndComesBack) {
+  Simulated node(kMachine, with({}));
+  run(node, "shared", "besteffort", 0);
+  EXPECT_EQ(run(node, "isolated", "guaranteed", 3000, kIsolate).withheld.to_string(), "3");
+  node.apply(R"({"op":"offline","cpus":"3"})");
+  node.apply(R"({"op":"online","cpus":"3"})");
+  EXPECT_EQ(cpus_of(node, "isolated").to_string(), "0-2");
+  EXPECT_EQ(cpus_of(node, "shared").to_string(), "4-15");
+}
+
 TEST(SmtSimulated, GoesToTheNodeWhereIsolationFits) {
   Simulated node(kMachine, with({}));
   run(node, "a", "guaranteed", 1000);
@@ -116,6 +126,7 @@ TEST(SmtSimulated, DropsIsolationThatThePoolCannotSpareOrDenies) {
   const Outcome dropped = run(node, "a", "guaranteed", 3000, kIsolate);
   EXPECT_EQ(dropped.outcome, "placed");
   EXPECT_TRUE(dropped.withheld.empty());
+  EXPECT_THAT(dropped.reason, HasSubstr("dropped: smt: withholding 3"));
   Simulated strict(machine, with({"--plugins.required.smt=true"}));
   const Outcome denied = run(strict, "a", "guaranteed", 3000, kIsolate);
   EXPECT_EQ(denied.outcome, "denied");
