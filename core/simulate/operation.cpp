@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -53,6 +54,11 @@ std::int64_t number_of(const json& value, std::string_view key, std::int64_t lea
 
 std::int64_t amount_of(const json& value, std::string_view key) {
   return number_of(value, key, 0, std::numeric_limits<std::int64_t>::max());
+}
+
+std::string lower(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return text;
 }
 
 template <class Set>
@@ -236,7 +242,7 @@ Readers readers_of(OperationKind kind) {
     case OperationKind::kDevice:
       return {{"path", text(&Operation::path)},
               {"kind", text(&Operation::device_kind)},
-              {"pci", text(&Operation::pci)},
+              {"pci", [](Operation& o, const json& v, std::string_view k) { o.pci = lower(text_of(v, k)); }},
               {"nodes", [](Operation& o, const json& v, std::string_view k) { o.nodes = set_of<NodeSet>(v, k); }}};
     case OperationKind::kClock:
       return {{"advance_s", [](Operation& o, const json& v, std::string_view k) {

@@ -253,9 +253,11 @@ void Simulation::change_online(const Operation& operation, Outcome& outcome) {
 }
 
 void Simulation::add_device(const Operation& operation, Outcome& outcome) {
+  const std::vector<Operation> before = devices_;
+  std::erase_if(devices_, [&operation](const Operation& other) { return other.path == operation.path; });
   devices_.push_back(operation);
   apply_machine(outcome);
-  if (outcome.outcome == "error") devices_.pop_back();
+  if (outcome.outcome == "error") devices_ = before;
 }
 
 void Simulation::apply_machine(Outcome& outcome) {

@@ -280,6 +280,9 @@ TEST(Simulation, TakesDevicesThatTheMachineDoesNotName) {
   EXPECT_TRUE(node.apply(R"({"op":"device","path":"/dev/fpga1","nodes":"7"})").is_bad_line);
   EXPECT_TRUE(node.apply(R"({"op":"device","path":"/dev/fpga1","pci":"0000:65:00.0"})").is_bad_line);
   EXPECT_THAT(node.picture().topology->os_devices, SizeIs(1));
+  EXPECT_EQ(node.apply(R"({"op":"device","path":"/dev/fpga0","kind":"fpga","nodes":"0"})").outcome, "ok");
+  ASSERT_THAT(node.picture().topology->os_devices, SizeIs(1)) << "a path names one device";
+  EXPECT_EQ(node.picture().topology->os_devices[0].cpus.to_string(), "0-7");
 }
 
 TEST(Simulation, TakesDistancesAndIsolatedCpusFromItsCaller) {
