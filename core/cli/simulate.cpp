@@ -155,7 +155,9 @@ ordered_json to_json(const Line& line, bool explain) {
   for (const simulate::Moved& moved : outcome.changed) {
     json["changed"].push_back({{"pod", moved.pod},
                                {"container", moved.container},
+                               {"mode", moved.mode},
                                {"cpus", moved.cpus.to_string()},
+                               {"withheld", moved.withheld.to_string()},
                                {"mems", moved.mems.to_string()}});
   }
   if (outcome.is_bad_line) json["line"] = line.number;

@@ -174,8 +174,8 @@ Outcome Simulation::apply(const Operation& operation) {
     const auto was = before.find(key);
     const bool is_about = key.pod_uid == operation.pod && key.name == operation.container;
     if (was == before.end() || is_about) continue;
-    if (was->second.cpus == now.cpus && was->second.mems == now.mems) continue;
-    outcome.changed.push_back({key.pod_uid, key.name, now.cpus, now.mems});
+    if (was->second == now) continue;
+    outcome.changed.push_back({key.pod_uid, key.name, now.mode, now.cpus, now.withheld, now.mems});
   }
   return outcome;
 }

@@ -27,7 +27,9 @@ namespace topolet::simulate {
 struct Moved {
   std::string pod;
   std::string container;
+  std::string mode;
   CpuSet cpus;
+  CpuSet withheld;
   NodeSet mems;
 };
 
@@ -72,6 +74,8 @@ class Simulation {
     CpuSet cpus;
     CpuSet withheld;
     NodeSet mems;
+
+    friend bool operator==(const Place&, const Place&) = default;
   };
   using Places = std::map<ContainerKey, Place>;
 

@@ -70,6 +70,8 @@ TEST(Simulation, PlacesAnewWhoLosesCpusThatGoOffline) {
   const Outcome offline = node.apply(R"({"op":"offline","cpus":"1"})");
   ASSERT_THAT(offline.changed, SizeIs(2));
   EXPECT_EQ(offline.changed[0].pod, "trader");
+  EXPECT_EQ(offline.changed[0].mode, "exclusive");
+  EXPECT_EQ(offline.changed[1].mode, "shared");
   EXPECT_EQ(offline.changed[0].cpus.to_string(), "0,2");
   EXPECT_EQ(offline.changed[1].cpus.to_string(), "3-15");
   EXPECT_THAT(node.apply(R"({"op":"online","cpus":"2"})").reason, HasSubstr("offline are 1"));
