@@ -37,6 +37,7 @@ struct PluginOption {
 struct PluginSection {
   std::string plugin;
   std::vector<PluginOption> options;
+  std::uint32_t default_weight = 1;
 };
 
 /// One option as the parser knows it.

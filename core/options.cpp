@@ -31,6 +31,9 @@ std::vector<OptionSpec> all_options(const std::vector<std::string>& plugins,
   std::vector<OptionSpec> specs = core_options(plugins);
   std::set<std::string> names;
   for (const PluginSection& section : sections) {
+    for (OptionSpec& spec : specs) {
+      if (spec.name() == "plugins.weight." + section.plugin) spec.defaults = {std::to_string(section.default_weight)};
+    }
     for (OptionSpec& spec : options_of(section)) {
       // A plugin that names an option twice must not stop the daemon: Boost throws when it meets the second.
       if (names.insert(spec.name()).second) specs.push_back(std::move(spec));

@@ -132,21 +132,24 @@ class Trying {
     const CpuSet offered = usable_of(candidate);
     CpuSet usable = offered;
     begin("pick", TOPOLET_PICK_ID);
-    const auto pick = plugin_.pick(view, candidate, offered);
+    const auto pick = plugin_.pick(view, candidate, offered, request_.exclusive_cpus);
     std::vector<std::uint32_t> order;
+    std::vector<Share> shares;
     if (judge(pick)) {
       judge_pick(*pick, offered);
       if (pick->narrow && (usable & *pick->narrow).size() >= std::max(1U, request_.exclusive_cpus)) {
         usable &= *pick->narrow;
       }
       order = pick->order;
+      shares = pick->at_least;
     }
     Placement placement;
     placement.mode = request_.exclusive ? Mode::kExclusive : Mode::kShared;
-    placement.cpus =
-        request_.exclusive ? take_cpus(*request_.topology, usable, request_.exclusive_cpus, order) : usable;
+    placement.cpus = request_.exclusive ? take_shares(*request_.topology, usable, request_.exclusive_cpus, shares,
+                                                      [&](const CpuSet&, std::size_t) { return order; })
+                                        : usable;
     begin("pick", TOPOLET_PICK_ID);
-    const auto beside = plugin_.pick(view, candidate, offered, placement.cpus);
+    const auto beside = plugin_.pick(view, candidate, offered, request_.exclusive_cpus, placement.cpus);
     if (judge(beside)) {
       judge_pick(*beside, offered);
       placement.withheld = beside->withhold - placement.cpus;
@@ -156,8 +159,13 @@ class Trying {
 
   void judge_pick(const Pick& pick, const CpuSet& usable) {
     trial_.answers +=
-        fmt::format("narrow {} withhold {} order {} {} {}\n", pick.narrow ? pick.narrow->to_string() : "nothing",
-                    pick.withhold.to_string(), fmt::join(pick.order, ","), pick.reason, pick.unmet);
+        fmt::format("narrow {} withhold {} order {} {} {} {}", pick.narrow ? pick.narrow->to_string() : "nothing",
+                    pick.withhold.to_string(), fmt::join(pick.order, ","), pick.reason, pick.unmet, pick.rejected);
+    for (const Share& share : pick.at_least) {
+      trial_.answers += fmt::format(" at least {} of {}", share.count, share.cpus.to_string());
+      inside("at_least", share.cpus, usable, "usable");
+    }
+    trial_.answers += '\n';
     if (pick.narrow) {
       inside("narrow", *pick.narrow, usable, "usable");
       if (!pick.narrow->intersects(usable)) {

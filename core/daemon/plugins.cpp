@@ -18,7 +18,7 @@ class NotStarted final : public Policy {
 
   const std::string& name() const override { return name_; }
   Result<std::vector<Verdict>> score(const PolicyRequest&) override { return refusal(); }
-  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&) override { return refusal(); }
+  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override { return refusal(); }
 
  private:
   Error refusal() const { return {Code::kFailedPrecondition, name_ + ": was not started"}; }

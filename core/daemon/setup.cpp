@@ -74,6 +74,7 @@ std::vector<PluginSection> sections_of(const LoadedLibraries& plugins) {
   for (const PluginLibrary& library : plugins.libraries) {
     PluginSection& section = sections.emplace_back();
     section.plugin = library.id();
+    section.default_weight = library.default_weight();
     for (const DeclaredOption& option : library.options()) section.options.push_back(to_plugin_option(option));
   }
   return sections;

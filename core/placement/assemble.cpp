@@ -41,20 +41,42 @@ std::string nonsense(const Pick& pick, const CpuSet& offered) {
   };
   if (pick.narrow && pick.narrow->empty()) return "pick left no CPU";
   if (pick.narrow && !pick.narrow->is_subset_of(offered)) return foreign("chose", *pick.narrow);
+  for (const Share& share : pick.at_least) {
+    if (!share.cpus.is_subset_of(offered)) return foreign("wants some of", share.cpus);
+  }
   return pick.withhold.is_subset_of(offered) ? std::string() : foreign("withheld", pick.withhold);
 }
 
 }  // namespace
 
 Status Assembly::place(const Ranked& ranked) {
+  const std::size_t dropped_before = decision_.verdicts.dropped.size();
+  const Status chosen = choose(ranked, std::nullopt);
+  if (rejections_.empty()) return chosen;
+  const Heard heard = without_the_others();
+  if (!heard) return rejection();
+  const std::string why = rejection().error().message;
+  std::vector<const Voter*> choosers = choosers_;
+  decision_.verdicts.dropped.resize(dropped_before);
+  for (const Voter* voter : choosers) {
+    const bool counts = std::find(heard->begin(), heard->end(), voter) != heard->end();
+    if (!counts) drop(voter->policy->name(), "its choice of CPUs: " + why);
+  }
+  const Status chosen_anew = choose(ranked, heard);
+  return rejections_.empty() ? chosen_anew : rejection();
+}
+
+Status Assembly::choose(const Ranked& ranked, const Heard& heard) {
   const CpuSet& offered = ranked.usable;
   insisted_.clear();
   withholding_reasons_.clear();
-  const Picked picked = ask_for_picks(ranked, offered);
+  choosers_.clear();
+  rejections_.clear();
+  const Picked picked = ask_for_picks(ranked, heard);
   Placement& placement = decision_.placement;
   placement = {};
   placement.mode = request_.exclusive ? Mode::kExclusive : shared_mode(request_, rules_);
-  placement.cpus = request_.exclusive ? take(offered, picked) : picked.usable;
+  placement.cpus = request_.exclusive ? take(ranked, picked) : picked.usable;
   const bool narrowed = picked.usable != offered;
   decision_.within = request_.exclusive ? CpuSet{}
                      : narrowed         ? picked.usable
@@ -62,6 +84,28 @@ Status Assembly::place(const Ranked& ranked) {
   ask_what_to_withhold(ranked, offered);
   if (!insisted_.empty()) return Error{Code::kResourceExhausted, insisted_};
   return validate(placement, request_.ledger, rules_);
+}
+
+Assembly::Heard Assembly::without_the_others() {
+  std::vector<const Voter*> heard;
+  for (const Voter& voter : voters_) {
+    const bool rejects = std::any_of(rejections_.begin(), rejections_.end(),
+                                     [&voter](const auto& rejection) { return rejection.first == &voter; });
+    if (rejects || votes_.insists(voter)) heard.push_back(&voter);
+  }
+  const auto is_heard = [&heard](const Voter* voter) {
+    return std::find(heard.begin(), heard.end(), voter) != heard.end();
+  };
+  if (std::all_of(choosers_.begin(), choosers_.end(), is_heard)) return std::nullopt;
+  return heard;
+}
+
+Status Assembly::rejection() const {
+  std::string text;
+  for (const auto& [voter, reason] : rejections_) {
+    text += (text.empty() ? "" : "; ") + voter->policy->name() + ": " + reason;
+  }
+  return Error{Code::kResourceExhausted, text};
 }
 
 template <class Ask>
@@ -79,25 +123,37 @@ std::optional<Pick> Assembly::ask(const Voter& voter, const CpuSet& offered, Ask
   return *std::move(pick);
 }
 
+std::optional<Pick> Assembly::ask_for_pick(const Voter& voter, const Ranked& ranked, const CpuSet& usable,
+                                           std::size_t count) {
+  return ask(voter, ranked.usable, [&] { return voter.policy->pick(request_, ranked.position, usable, count); });
+}
+
 /// All are asked of the same CPUs, and who orders them once more if others narrowed them: so it does not matter who
 /// comes first.
-Assembly::Picked Assembly::ask_for_picks(const Ranked& ranked, const CpuSet& offered) {
-  Picked picked{offered, {}};
-  const Voter* orderer = nullptr;
-  const auto pick_of = [&](const Voter& voter, const CpuSet& usable) {
-    return ask(voter, offered, [&] { return voter.policy->pick(request_, ranked.position, usable); });
-  };
+Assembly::Picked Assembly::ask_for_picks(const Ranked& ranked, const Heard& heard) {
+  Picked picked;
+  picked.usable = ranked.usable;
+  std::vector<std::pair<const Voter*, Share>> shares;
   for (const Voter& voter : voters_) {
-    std::optional<Pick> pick = pick_of(voter, offered);
+    std::optional<Pick> pick = ask_for_pick(voter, ranked, ranked.usable, request_.exclusive_cpus);
     if (!pick) continue;
-    if (pick->narrow) narrow(picked.usable, *pick->narrow, voter);
-    if (orderer != nullptr || pick->order.empty()) continue;
-    orderer = &voter;
+    if (pick->narrow || !pick->at_least.empty()) choosers_.push_back(&voter);
+    if (!heard || std::find(heard->begin(), heard->end(), &voter) != heard->end()) {
+      if (pick->narrow) narrow(picked.usable, *pick->narrow, voter);
+      for (Share& share : pick->at_least) shares.emplace_back(&voter, std::move(share));
+    }
+    if (picked.orderer != nullptr || pick->order.empty()) continue;
+    picked.orderer = &voter;
     picked.order = std::move(pick->order);
   }
+  std::stable_sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) {
+    if (a.first->weight != b.first->weight) return a.first->weight > b.first->weight;
+    return a.first->policy->name() < b.first->policy->name();
+  });
+  for (auto& [_, share] : shares) picked.shares.push_back(std::move(share));
   picked.usable = of_one_kind(request_, picked.usable);
-  if (orderer == nullptr || picked.usable == offered) return picked;
-  std::optional<Pick> anew = pick_of(*orderer, picked.usable);
+  if (picked.orderer == nullptr || picked.usable == ranked.usable) return picked;
+  std::optional<Pick> anew = ask_for_pick(*picked.orderer, ranked, picked.usable, request_.exclusive_cpus);
   if (anew && !anew->order.empty()) picked.order = std::move(anew->order);
   return picked;
 }
@@ -109,6 +165,7 @@ void Assembly::ask_what_to_withhold(const Ranked& ranked, const CpuSet& offered)
         ask(voter, offered, [&] { return voter.policy->pick_beside(request_, ranked.position, offered, chosen); });
     if (!pick) continue;
     if (!pick->unmet.empty()) drop_pick(voter, pick->unmet);
+    if (!pick->rejected.empty()) rejections_.emplace_back(&voter, pick->rejected);
     const CpuSet beside = pick->withhold - chosen;
     if (beside.empty() || !withhold(beside, voter) || pick->reason.empty()) continue;
     withholding_reasons_ += "; " + voter.policy->name() + ": " + pick->reason;
@@ -116,16 +173,21 @@ void Assembly::ask_what_to_withhold(const Ranked& ranked, const CpuSet& offered)
 }
 
 /// What the container has to keep goes before what the policies chose.
-CpuSet Assembly::take(const CpuSet& offered, const Picked& picked) const {
+CpuSet Assembly::take(const Ranked& ranked, const Picked& picked) {
   const std::size_t count = request_.exclusive_cpus;
-  const CpuSet kept = request_.keep & offered;
-  if (kept.size() < count) {
-    std::vector<std::uint32_t> order(kept.begin(), kept.end());
-    order.insert(order.end(), picked.order.begin(), picked.order.end());
-    return take_cpus(*request_.topology, picked.usable | kept, count, order);
+  CpuSet usable = picked.usable;
+  CpuSet taken = request_.keep & ranked.usable;
+  if (taken.size() >= count) {
+    const CpuSet chosen = taken & picked.usable;
+    usable = chosen.size() >= count ? chosen : taken;
+    taken = {};
   }
-  const CpuSet chosen = kept & picked.usable;
-  return take_cpus(*request_.topology, chosen.size() >= count ? chosen : kept, count, picked.order);
+  const auto order_of = [&](const CpuSet& part, std::size_t of_it) {
+    if (picked.orderer == nullptr || picked.shares.empty()) return picked.order;
+    std::optional<Pick> pick = ask_for_pick(*picked.orderer, ranked, part, of_it);
+    return pick ? std::move(pick->order) : picked.order;
+  };
+  return take_shares(*request_.topology, usable, count, picked.shares, order_of, std::move(taken));
 }
 
 void Assembly::narrow(CpuSet& usable, const CpuSet& to, const Voter& voter) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/placement/rank.hpp"
@@ -25,15 +26,24 @@ class Assembly {
 
  private:
   struct Picked {
-    CpuSet usable;  ///< what is left of what was offered
-    std::vector<std::uint32_t> order;
+    CpuSet usable;              ///< what is left of what was offered
+    std::vector<Share> shares;  ///< of it, in the order in which they count
+    const Voter* orderer = nullptr;
+    std::vector<std::uint32_t> order;  ///< of all of `usable`
   };
+  /// `heard`: whose narrowing and shares count; everybody's if there is none.
+  using Heard = std::optional<std::vector<const Voter*>>;
+  Status choose(const Ranked& ranked, const Heard& heard);
+  /// Those whose picks count if some reject what all of them make; none if they are all there are.
+  Heard without_the_others();
+  Status rejection() const;
   /// What a voter says of one candidate, in one of two ways of asking; nothing if its vote is lost.
   template <class Ask>
   std::optional<Pick> ask(const Voter& voter, const CpuSet& offered, Ask ask);
-  Picked ask_for_picks(const Ranked& ranked, const CpuSet& offered);
+  std::optional<Pick> ask_for_pick(const Voter& voter, const Ranked& ranked, const CpuSet& usable, std::size_t count);
+  Picked ask_for_picks(const Ranked& ranked, const Heard& heard);
   void ask_what_to_withhold(const Ranked& ranked, const CpuSet& offered);
-  CpuSet take(const CpuSet& offered, const Picked& picked) const;
+  CpuSet take(const Ranked& ranked, const Picked& picked);
   void narrow(CpuSet& usable, const CpuSet& to, const Voter& voter);
   bool withhold(const CpuSet& cpus, const Voter& voter);
   void bind_memory(const NodeSet& nodes, const NodeSet& open, const std::string& policy);
@@ -49,7 +59,9 @@ class Assembly {
   Votes& votes_;
   Decision& decision_;
   std::string withholding_reasons_;
-  std::string insisted_;  ///< what a required policy picked for this candidate and does not get
+  std::string insisted_;                ///< what a required policy picked for this candidate and does not get
+  std::vector<const Voter*> choosers_;  ///< who narrowed it or has a share in it
+  std::vector<std::pair<const Voter*, std::string>> rejections_;  ///< of the CPUs that were chosen, and why
 };
 
 }  // namespace topolet

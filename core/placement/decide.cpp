@@ -272,7 +272,7 @@ class Deciding {
 
 Result<Pick> Policy::pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                                  const CpuSet& /*chosen*/) {
-  return pick(request, candidate, usable);
+  return pick(request, candidate, usable, request.exclusive_cpus);
 }
 
 Result<Adjustment> Policy::adjust(const PolicyRequest& /*request*/, const Chosen& /*chosen*/) { return Adjustment(); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,14 @@ Status validate(const Placement& placement, const LedgerView& view, const Decide
 /// then threads of cores that are already in part use, each by lowest index. `usable` must hold that many.
 CpuSet take_cpus(const Topology& topology, const CpuSet& usable, std::size_t count,
                  const std::vector<std::uint32_t>& order);
+
+/// In which order to take `count` of `usable`.
+using OrderOf = std::function<std::vector<std::uint32_t>(const CpuSet& usable, std::size_t count)>;
+
+/// Adds CPUs of `usable` to `taken` until there are `count`: of each share in turn what it still lacks, then any. Each
+/// time as take_cpus() does.
+CpuSet take_shares(const Topology& topology, const CpuSet& usable, std::size_t count, const std::vector<Share>& shares,
+                   const OrderOf& order_of, CpuSet taken = {});
 
 /// Its CPU request if it is Guaranteed and asks for whole CPUs, else 0.
 std::uint32_t whole_cpus(const Workload& workload);

@@ -91,13 +91,21 @@ struct Verdict {
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
+/// Of these CPUs so many or more.
+struct Share {
+  CpuSet cpus;
+  std::size_t count = 0;
+};
+
 /// A policy's word on which CPUs of the winning candidate to use.
 struct Pick {
   std::optional<CpuSet> narrow;      ///< use only these
   CpuSet withhold;                   ///< hold these besides, run on by nobody
+  std::vector<Share> at_least;       ///< take as many of these, the first first; for exclusive containers
   std::vector<std::uint32_t> order;  ///< which to take first, by OS index; the others follow in the core's order
   std::string reason;
-  std::string unmet;  ///< what the policy is for and cannot be had here; empty: nothing
+  std::string unmet;     ///< what the policy is for and cannot be had here; empty: nothing
+  std::string rejected;  ///< why the chosen CPUs will not do; empty: they do
 };
 
 /// A placement as it was chosen, shown to policies for the last time before it is carried out.
@@ -123,9 +131,12 @@ class Policy {
   /// One verdict per candidate, in their order.
   virtual Result<std::vector<Verdict>> score(const PolicyRequest& request) = 0;
   /// `usable`: the CPUs of the candidate that are free for this workload (exclusive) or its part of the pool (shared).
-  virtual Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable) = 0;
+  /// `count`: how many of them are to be taken; 0 if not exclusive.
+  virtual Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                            std::size_t count) = 0;
   /// Asked for the last time, when `chosen` of `usable` are to be the container's: what counts is whether to withhold
-  /// others beside them, what is unmet, and why. As here, it answers as it did before they were chosen.
+  /// others beside them, what is unmet, whether it rejects them, and why. As here, it answers as it did before they
+  /// were chosen.
   virtual Result<Pick> pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                                    const CpuSet& chosen);
   /// After the pick of all policies. Setting nothing, as here, leaves all as it is.

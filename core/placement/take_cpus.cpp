@@ -55,4 +55,18 @@ CpuSet take_cpus(const Topology& topology, const CpuSet& usable, std::size_t cou
   return taken;
 }
 
+CpuSet take_shares(const Topology& topology, const CpuSet& usable, std::size_t count, const std::vector<Share>& shares,
+                   const OrderOf& order_of, CpuSet taken) {
+  const auto take = [&](const CpuSet& part, std::size_t share) {
+    const CpuSet free = (part & usable) - taken;
+    const std::size_t has = (part & taken).size();
+    const std::size_t room = count - std::min(count, taken.size());
+    const std::size_t more = std::min({share - std::min(share, has), free.size(), room});
+    if (more > 0) taken |= take_cpus(topology, free, more, order_of(free, more));
+  };
+  for (const Share& share : shares) take(share.cpus, share.count);
+  take(usable | taken, count);
+  return taken;
+}
+
 }  // namespace topolet

@@ -143,6 +143,24 @@ std::int32_t PickAnswer::set_unmet(topolet_str what) {
   return TOPOLET_OK;
 }
 
+std::int32_t PickAnswer::add_share(topolet_set cpus, std::uint32_t count) {
+  const std::int32_t status = check_set(*this, cpus, "at_least", false);
+  if (status != TOPOLET_OK) return status;
+  if (pick.at_least.size() == TOPOLET_PICK_MAX_SHARES) {
+    return wrong(TOPOLET_OUT_OF_RANGE, fmt::format("at_least said more than {} times", TOPOLET_PICK_MAX_SHARES));
+  }
+  pick.at_least.push_back({to_set<CpuSet>(cpus), count});
+  return TOPOLET_OK;
+}
+
+std::int32_t PickAnswer::set_rejected(topolet_str reason) {
+  if (given_up) return TOPOLET_LATE;
+  if (reason.ptr == nullptr || reason.len == 0) return wrong(TOPOLET_INVALID, "rejected without a word");
+  if (!pick.rejected.empty()) return wrong(TOPOLET_DUPLICATE, "rejected twice");
+  pick.rejected = clean_text(reason);
+  return TOPOLET_OK;
+}
+
 std::int32_t AdjustAnswer::set_mems(topolet_set nodes) {
   const std::int32_t status = check_set(*this, nodes, "mems", adjustment.mems.has_value());
   if (status == TOPOLET_OK) adjustment.mems = to_set<NodeSet>(nodes);
@@ -226,6 +244,12 @@ topolet_pick_sink sink_into(PickAnswer& answer) {
   };
   sink.unmet = [](const topolet_pick_sink* to, topolet_str what) {
     return answer_of<PickAnswer>(to).set_unmet(what);  //
+  };
+  sink.at_least = [](const topolet_pick_sink* to, topolet_set cpus, std::uint32_t count) {
+    return answer_of<PickAnswer>(to).add_share(cpus, count);
+  };
+  sink.reject = [](const topolet_pick_sink* to, topolet_str reason) {
+    return answer_of<PickAnswer>(to).set_rejected(reason);
   };
   sink.error = [](const topolet_pick_sink* to, topolet_str message) {
     return answer_of<PickAnswer>(to).set_error(message);

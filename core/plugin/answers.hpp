@@ -45,6 +45,8 @@ struct PickAnswer : Answer {
   std::int32_t set_order(const std::uint32_t* os_indices, std::size_t count);
   std::int32_t set_reason(topolet_str reason);
   std::int32_t set_unmet(topolet_str what);
+  std::int32_t add_share(topolet_set cpus, std::uint32_t count);
+  std::int32_t set_rejected(topolet_str reason);
 };
 
 struct AdjustAnswer : Answer {

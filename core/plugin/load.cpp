@@ -82,6 +82,10 @@ Status check_entry(const topolet_plugin_entry& entry, const std::string& name, c
     return bad_entry(fmt::format("{} is made for draft {} of the ABI; this topolet loads draft {}: build it anew", path,
                                  entry.abi_draft, TOPOLET_ABI_DRAFT));
   }
+  if (entry.default_weight > TOPOLET_WEIGHT_MAX) {
+    return bad_entry(fmt::format("{} has a default_weight of {}; weights reach to {}", path, entry.default_weight,
+                                 TOPOLET_WEIGHT_MAX));
+  }
   if (!TOPOLET_HAS(&entry, create) || entry.create == nullptr) {
     return bad_entry(fmt::format("{} has no create function in its {}", path, TOPOLET_ENTRY_SYMBOL));
   }
@@ -172,6 +176,9 @@ Status PluginLibrary::read(const boost::dll::shared_library& library) {
 }
 
 std::uint32_t PluginLibrary::abi_minor() const { return entry_->abi_minor; }
+std::uint32_t PluginLibrary::default_weight() const {
+  return entry_->default_weight == 0 ? 1 : entry_->default_weight;  //
+}
 std::uint32_t PluginLibrary::abi_draft() const { return entry_->abi_draft; }
 bool PluginLibrary::file_has_changed() const { return FileIdentity::of(path_) != file_; }
 

@@ -33,6 +33,7 @@ class PluginLibrary {
   const std::string& id() const { return id_; }
   const std::string& version() const { return version_; }
   std::uint32_t abi_minor() const;
+  std::uint32_t default_weight() const;
   std::uint32_t abi_draft() const;
   const std::vector<DeclaredOption>& options() const { return options_; }
   const std::filesystem::path& path() const { return path_; }  ///< canonical

@@ -121,13 +121,15 @@ Result<std::vector<Verdict>> PluginPolicy::score(const PolicyRequest& request) {
   return score(RequestView(request, std::make_shared<const TopologyView>(request.topology)));
 }
 
-Result<Pick> PluginPolicy::pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable) {
-  return pick(RequestView(request, std::make_shared<const TopologyView>(request.topology)), candidate, usable);
+Result<Pick> PluginPolicy::pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                                std::size_t count) {
+  return pick(RequestView(request, std::make_shared<const TopologyView>(request.topology)), candidate, usable, count);
 }
 
 Result<Pick> PluginPolicy::pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                                        const CpuSet& chosen) {
-  return pick(RequestView(request, std::make_shared<const TopologyView>(request.topology)), candidate, usable, chosen);
+  return pick(RequestView(request, std::make_shared<const TopologyView>(request.topology)), candidate, usable,
+              request.exclusive_cpus, chosen);
 }
 
 Result<Adjustment> PluginPolicy::adjust(const PolicyRequest& request, const Chosen& chosen) {
@@ -146,13 +148,18 @@ Result<std::vector<Verdict>> PluginPolicy::score(const RequestView& request) {
 }
 
 Result<Pick> PluginPolicy::pick(const RequestView& request, std::size_t candidate, const CpuSet& usable,
-                                const CpuSet& chosen) {
+                                std::size_t count, const CpuSet& chosen) {
   PickAnswer answer{{host_->given_up()}};
   if (pick_ == nullptr) return std::move(answer.pick);
   host_->given_up() = false;
   const topolet_pick_sink sink = sink_into(answer);
-  const topolet_pick_request pick_request{sizeof(topolet_pick_request), static_cast<std::uint32_t>(candidate),
-                                          &request.view(), view_of(usable), view_of(chosen)};
+  const topolet_pick_request pick_request{sizeof(topolet_pick_request),
+                                          static_cast<std::uint32_t>(candidate),
+                                          &request.view(),
+                                          view_of(usable),
+                                          view_of(chosen),
+                                          static_cast<std::uint32_t>(count),
+                                          0};
   const Status asked = ask(name_, "pick", answer, [&] { return pick_->pick(instance_, &pick_request, &sink); });
   if (!asked) return asked.error();
   return std::move(answer.pick);

@@ -36,7 +36,8 @@ class PluginPolicy final : public Policy {
 
   const std::string& name() const override { return name_; }
   Result<std::vector<Verdict>> score(const PolicyRequest& request) override;
-  Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable) override;
+  Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                    std::size_t count) override;
   Result<Pick> pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                            const CpuSet& chosen) override;
   Result<Adjustment> adjust(const PolicyRequest& request, const Chosen& chosen) override;
@@ -44,7 +45,8 @@ class PluginPolicy final : public Policy {
   /// The same on a view that other plugins and calls share.
   Result<std::vector<Verdict>> score(const RequestView& request);
   /// `chosen`: empty while nothing is chosen.
-  Result<Pick> pick(const RequestView& request, std::size_t candidate, const CpuSet& usable, const CpuSet& chosen = {});
+  Result<Pick> pick(const RequestView& request, std::size_t candidate, const CpuSet& usable, std::size_t count,
+                    const CpuSet& chosen = {});
   Result<Adjustment> adjust(const RequestView& request, const Chosen& chosen);
 
   bool hears_events() const { return events_ != nullptr; }

@@ -305,17 +305,18 @@ class PolicyThread::GuardedPolicy final : public Policy {
     });
   }
 
-  Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable) override {
+  Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                    std::size_t count) override {
     return ask<Pick>("pick", [&] {
-      return plugin_ != nullptr ? plugin_->pick(view(request), candidate, usable)
-                                : policy_->pick(request, candidate, usable);
+      return plugin_ != nullptr ? plugin_->pick(view(request), candidate, usable, count)
+                                : policy_->pick(request, candidate, usable, count);
     });
   }
 
   Result<Pick> pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                            const CpuSet& chosen) override {
     return ask<Pick>("pick", [&] {
-      return plugin_ != nullptr ? plugin_->pick(view(request), candidate, usable, chosen)
+      return plugin_ != nullptr ? plugin_->pick(view(request), candidate, usable, request.exclusive_cpus, chosen)
                                 : policy_->pick_beside(request, candidate, usable, chosen);
     });
   }

@@ -13,6 +13,12 @@ namespace topolet::gpu {
 
 enum class Affinity : std::uint8_t { kPrefer, kRequire };
 
+/// What the options ask for.
+struct Rules {
+  Affinity affinity = Affinity::kPrefer;
+  bool whole_cores = false;  ///< numa.full-pcpus-only
+};
+
 struct Verdict {
   enum class Kind : std::uint8_t { kAbstain, kScore, kReject };
   Kind kind = Kind::kAbstain;
@@ -22,7 +28,7 @@ struct Verdict {
 
 /// For a container with devices: one verdict for each candidate. 100 where all devices are local, less by the share and
 /// the distance of those that are not; among equals less where CPUs are far from the devices, or these from each other.
-std::vector<Verdict> judge(const topolet_request& request, const Sought& sought, Affinity affinity);
+std::vector<Verdict> judge(const topolet_request& request, const Sought& sought, const Rules& rules);
 
 /// For a container without devices: keeps it off the nodes of GPUs while there is room elsewhere. No verdicts where
 /// there is nothing to say.

@@ -161,14 +161,14 @@ CpuNodes::CpuNodes(const topolet_topology& topology)
   }
 }
 
-std::vector<std::uint32_t> CpuNodes::usable(const topolet_candidate& candidate) const {
+std::vector<std::uint32_t> CpuNodes::usable(topolet_set nodes, topolet_set free) const {
   std::vector<std::uint32_t> all;
   std::vector<std::uint32_t> with_free;
   for (const std::uint32_t position : positions_) {
     const topolet_node& node = sdk::nodes(topology_)[position];
-    if (topolet_set_has(candidate.nodes, node.os_index) == 0) continue;
+    if (topolet_set_has(nodes, node.os_index) == 0) continue;
     all.push_back(position);
-    if (meet(node.cpus, candidate.free)) with_free.push_back(position);
+    if (meet(node.cpus, free)) with_free.push_back(position);
   }
   return with_free.empty() ? all : with_free;
 }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "plugins/gpu/search.hpp"
+#include "plugins/gpu/division.hpp"
 #include "plugins/gpu/text.hpp"
 #include "plugins/gpu/topology_names.hpp"
 
@@ -10,7 +10,7 @@ namespace topolet::gpu {
 
 PolicyOptions read_options(const sdk::Options& options) {
   PolicyOptions read;
-  if (options["affinity"] == "require") read.affinity = Affinity::kRequire;
+  if (options["affinity"] == "require") read.rules.affinity = Affinity::kRequire;
   read.keep_free = options["keep-free"] == "true";
   read.kinds = read_kinds(options["devices"]);
   read.roots.sysfs = options["sysfs-root"];
@@ -19,6 +19,7 @@ PolicyOptions read_options(const sdk::Options& options) {
   read.roots.cdi.clear();
   for (const std::string& directory : split(options["cdi-dirs"], ' ')) read.roots.cdi.emplace_back(directory);
   read.nvml_library = trimmed(options["nvml-library"]);
+  read.rules.whole_cores = options.of_other("numa.full-pcpus-only") == "true";
   return read;
 }
 
@@ -49,10 +50,30 @@ void Policy::score(const topolet_request& request, sdk::Scores& scores) const {
   }
 }
 
-std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
+void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const {
+  if (!has_choice(picking)) return;
+  const Sought sought = sought_by(*picking.request);
+  if (sought.devices.empty()) return;
+  for (const Share& share : divide(picking, sought, options_.rules)) {
+    picks.at_least(share.cpus.view(), share.count);
+  }
+  const std::string lacking = shortcoming(picking, sought, options_.rules);
+  if (lacking.empty()) return;
+  if (options_.rules.affinity == Affinity::kRequire) {
+    picks.reject("affinity require: " + lacking);
+  } else {
+    picks.unmet(lacking);
+  }
+}
+
+Sought Policy::sought_by(const topolet_request& request) const {
   const TopologyNames names(*request.topology, inventory_);
-  const Sought sought = devices_of(*request.workload, names, options_.kinds);
-  if (!sought.devices.empty() || !sought.unknown.empty()) return judge(request, sought, options_.affinity);
+  return devices_of(*request.workload, names, options_.kinds);
+}
+
+std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
+  const Sought sought = sought_by(request);
+  if (!sought.devices.empty() || !sought.unknown.empty()) return judge(request, sought, options_.rules);
   return options_.keep_free ? judge_keeping_free(request) : std::vector<Verdict>();
 }
 

@@ -10,11 +10,12 @@
 #include "plugins/gpu/inventory.hpp"
 #include "plugins/gpu/judge.hpp"
 #include "plugins/gpu/kinds.hpp"
+#include "plugins/gpu/search.hpp"
 
 namespace topolet::gpu {
 
 struct PolicyOptions {
-  Affinity affinity = Affinity::kPrefer;
+  Rules rules;
   bool keep_free = false;
   std::vector<Kind> kinds;
   Roots roots;
@@ -29,7 +30,11 @@ class Policy {
  public:
   Policy(const sdk::Options& options, const sdk::Host& host);
 
+  /// More than tidy packing, less than room.
+  static constexpr std::uint32_t kDefaultWeight = 4;
+
   void score(const topolet_request& request, sdk::Scores& scores) const;
+  void pick(const topolet_pick_request& picking, sdk::Picks& picks) const;
 
   /// CDI specs are written moments before the container that they are for is made.
   std::uint32_t interval_ms() const { return 1000; }
@@ -37,6 +42,7 @@ class Policy {
 
  private:
   std::vector<Verdict> verdicts(const topolet_request& request) const;
+  Sought sought_by(const topolet_request& request) const;
   void read_cdi_specs();
 
   PolicyOptions options_;

@@ -109,7 +109,7 @@ CpuOrder Policy::pick(const topolet_pick_request& picking) const {
   const bool chosen = TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
   if (request.exclusive == 0 || request.exclusive_cpus == 0 || chosen) return {};
   const topolet_topology& topology = *request.topology;
-  std::size_t wanted = request.exclusive_cpus;
+  std::size_t wanted = TOPOLET_HAS(&picking, count) ? picking.count : request.exclusive_cpus;
   if (options_.order.full_pcpus_only && options_.rounds_up) {
     const std::size_t whole = rounded_up(wanted, threads_per_core(topology));
     if (whole <= sdk::size_of(picking.usable)) wanted = whole;

@@ -330,7 +330,7 @@ SIZE(topolet_plugin_entry, 72);
 FIELD(topolet_plugin_entry, struct_size, 0, 4, uint32_t);
 FIELD(topolet_plugin_entry, abi_minor, 4, 4, uint32_t);
 FIELD(topolet_plugin_entry, abi_draft, 8, 4, uint32_t);
-FIELD(topolet_plugin_entry, padding, 12, 4, uint32_t);
+FIELD(topolet_plugin_entry, default_weight, 12, 4, uint32_t);
 FIELD(topolet_plugin_entry, id, 16, 16, topolet_str);
 FIELD(topolet_plugin_entry, version, 32, 16, topolet_str);
 FIELD(topolet_plugin_entry, options, 48, 8, const topolet_option*);
@@ -403,14 +403,16 @@ FIELD(topolet_log, struct_size, 0, 4, uint32_t);
 FIELD(topolet_log, padding, 4, 4, uint32_t);
 FIELD(topolet_log, write, 8, 8, void (*)(const topolet_host* host, int32_t level, topolet_str message));
 
-SIZE(topolet_pick_request, 48);
+SIZE(topolet_pick_request, 56);
 FIELD(topolet_pick_request, struct_size, 0, 4, uint32_t);
 FIELD(topolet_pick_request, candidate, 4, 4, uint32_t);
 FIELD(topolet_pick_request, request, 8, 8, const topolet_request*);
 FIELD(topolet_pick_request, usable, 16, 16, topolet_set);
 FIELD(topolet_pick_request, chosen, 32, 16, topolet_set);
+FIELD(topolet_pick_request, count, 48, 4, uint32_t);
+FIELD(topolet_pick_request, padding, 52, 4, uint32_t);
 
-SIZE(topolet_pick_sink, 64);
+SIZE(topolet_pick_sink, 80);
 FIELD(topolet_pick_sink, struct_size, 0, 4, uint32_t);
 FIELD(topolet_pick_sink, padding, 4, 4, uint32_t);
 FIELD(topolet_pick_sink, context, 8, 8, void*);
@@ -420,6 +422,8 @@ FIELD(topolet_pick_sink, order, 32, 8, int32_t (*)(const topolet_pick_sink* sink
 FIELD(topolet_pick_sink, reason, 40, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str reason));
 FIELD(topolet_pick_sink, error, 48, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str message));
 FIELD(topolet_pick_sink, unmet, 56, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str what));
+FIELD(topolet_pick_sink, at_least, 64, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_set cpus, uint32_t count));
+FIELD(topolet_pick_sink, reject, 72, 8, int32_t (*)(const topolet_pick_sink* sink, topolet_str reason));
 
 SIZE(topolet_pick, 16);
 FIELD(topolet_pick, struct_size, 0, 4, uint32_t);
@@ -485,6 +489,7 @@ FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, co
 #define TOPOLET_LOG_ID "topolet.log/1"
 #define TOPOLET_NONE UINT32_MAX
 #define TOPOLET_PICK_ID "topolet.pick/1"
+#define TOPOLET_PICK_MAX_SHARES 1024
 #define TOPOLET_SCORE_ID "topolet.score/1"
 #define TOPOLET_SCORE_MAX 100
 #define TOPOLET_SCORE_MIN (-100)
@@ -496,4 +501,5 @@ FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, co
 #define TOPOLET_TICK_ID "topolet.tick/1"
 #define TOPOLET_TICK_MAX_MS 86400000u
 #define TOPOLET_TICK_MIN_MS 100u
+#define TOPOLET_WEIGHT_MAX 1000
 /* NOLINTEND */

@@ -27,7 +27,8 @@ class NodePolicy : public Policy {
     }
     return verdicts;
   }
-  Result<Pick> pick(const PolicyRequest& /*request*/, std::size_t /*candidate*/, const CpuSet& usable) override {
+  Result<Pick> pick(const PolicyRequest& /*request*/, std::size_t /*candidate*/, const CpuSet& usable,
+                    std::size_t /*count*/) override {
     Pick pick;
     pick.narrow = usable;
     return pick;

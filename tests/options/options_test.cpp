@@ -40,6 +40,15 @@ std::vector<std::string> mistakes_of(const std::string& text, const std::vector<
   return lines;
 }
 
+TEST(Options, TakeAPluginsOwnWeightWhereNoneIsGiven) {
+  std::vector<PluginSection> sections = kNuma;
+  sections[0].default_weight = 4;
+  EXPECT_EQ(options_of("[plugins]\nenable = numa\n", {}, sections).plugins[0].weight, 4);
+  EXPECT_EQ(options_of("[plugins]\nenable = numa\nweight.numa = 2\n", {}, sections).plugins[0].weight, 2);
+  EXPECT_EQ(options_of("[plugins]\nenable = numa\n", {}, kNuma).plugins[0].weight, 1);
+  EXPECT_THAT(help_text(sections), HasSubstr("--plugins.weight.numa NUMBER (=4)"));
+}
+
 TEST(Options, HaveDefaults) {
   const Options options = options_of("");
   EXPECT_EQ(options.daemon.listen, "/run/topolet/topolet.sock");

@@ -25,7 +25,8 @@ class TestPolicy : public Policy {
 
   const std::string& name() const override { return name_; }
   Result<std::vector<Verdict>> score(const PolicyRequest& request) override { return score_(request); }
-  Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable) override {
+  Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                    std::size_t /*count*/) override {
     return pick_ ? pick_(request, candidate, usable) : Result<Pick>(Pick());
   }
 

@@ -24,7 +24,9 @@ class TwoSteps : public Policy {
   Result<std::vector<Verdict>> score(const PolicyRequest& request) override {
     return std::vector<Verdict>(request.candidates.size());
   }
-  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet& usable) override { return pick_(usable); }
+  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet& usable, std::size_t) override {
+    return pick_(usable);
+  }
   Result<Pick> pick_beside(const PolicyRequest&, std::size_t, const CpuSet& usable, const CpuSet& chosen) override {
     return beside_(usable, chosen);
   }
@@ -49,7 +51,7 @@ class Fond : public Policy {
     }
     return verdicts;
   }
-  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&) override { return Pick(); }
+  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override { return Pick(); }
 
  private:
   const std::string name_ = "fond";
@@ -85,6 +87,113 @@ TEST(DecidePick, OrdersWhatOthersHaveNarrowedWhoeverComesFirst) {
   EXPECT_EQ(node.ask(guaranteed("a", 2)).placement.cpus, (CpuSet{2, 3}));
   node.voters = {narrows, orders};
   EXPECT_EQ(node.ask(guaranteed("a", 2)).placement.cpus, (CpuSet{2, 3}));
+}
+
+/// Wants so many or more of these.
+Voter wanting(const std::string& name, std::vector<Share> shares, std::int32_t weight = 1) {
+  Voter voter = two_step(name, [shares](const CpuSet&) {
+    Pick pick;
+    pick.at_least = shares;
+    return pick;
+  });
+  voter.weight = weight;
+  return voter;
+}
+
+TEST(DecidePick, TakesSharesInTurnAndThenTheRest) {
+  TestNode node("pack:1 numa:1 core:8 pu:1");
+  node.voters = {wanting("wants", {{CpuSet{6, 7}, 1}, {CpuSet{4, 5}, 9}, {CpuSet{4, 5, 6}, 2}})};
+  EXPECT_EQ(node.ask(guaranteed("a", 1)).placement.cpus, CpuSet{6});
+  EXPECT_EQ(node.ask(guaranteed("a", 3)).placement.cpus, (CpuSet{4, 5, 6}));
+  EXPECT_EQ(node.ask(guaranteed("a", 5)).placement.cpus, (CpuSet{0, 1, 4, 5, 6}));
+}
+
+TEST(DecidePick, OrdersEachShare) {
+  TestNode node("pack:1 numa:1 core:8 pu:1");
+  const Voter wants = wanting("wants", {{CpuSet{4, 5, 6}, 2}});
+  node.voters = {wants, two_step("orders", highest_first)};
+  EXPECT_EQ(node.ask(guaranteed("a", 4)).placement.cpus, (CpuSet{4, 5, 6, 7})) << "5, 6, and the two highest others";
+  EXPECT_EQ(node.ask(guaranteed("a", 2)).placement.cpus, (CpuSet{5, 6}));
+}
+
+TEST(DecidePick, TakesTheSharesOfMoreWeightFirstWhoeverIsEnabledFirst) {
+  TestNode node("pack:1 numa:1 core:8 pu:1");
+  const Voter light = wanting("a-light", {{CpuSet{2, 3}, 2}});
+  const Voter heavy = wanting("heavy", {{CpuSet{6, 7}, 2}}, 4);
+  const Voter equal = wanting("equal", {{CpuSet{4, 5}, 2}}, 4);
+  std::vector<Voter> voters = {light, heavy, equal};
+  for (int turn = 0; turn < 3; ++turn) {
+    std::rotate(voters.begin(), voters.begin() + 1, voters.end());
+    node.voters = voters;
+    EXPECT_EQ(node.ask(guaranteed("a", 3)).placement.cpus, (CpuSet{4, 5, 6}));
+  }
+}
+
+TEST(DecidePick, NarrowsBeforeItShares) {
+  TestNode node("pack:1 numa:1 core:8 pu:1");
+  node.voters = {wanting("wants", {{CpuSet{4, 5, 6, 7}, 3}}), two_step("narrows", [](const CpuSet&) {
+                   Pick pick;
+                   pick.narrow = CpuSet{1, 3, 5, 7};
+                   return pick;
+                 })};
+  EXPECT_EQ(node.ask(guaranteed("a", 3)).placement.cpus, (CpuSet{1, 5, 7}));
+}
+
+TEST(DecidePick, LosesTheVoteOfWhoWantsWhatIsNotOffered) {
+  TestNode node("pack:1 numa:1 core:2 pu:1");
+  node.voters = {wanting("wants", {{CpuSet{1, 9}, 1}})};
+  const Decision decision = node.ask(guaranteed("a", 1));
+  EXPECT_EQ(decision.placement.cpus, CpuSet{0});
+  ASSERT_EQ(decision.bad_answers.size(), 1U);
+  EXPECT_EQ(decision.bad_answers[0].what, "pick wants some of CPUs 9, which it was not offered; it was offered 0-1");
+}
+
+/// Rejects what does not have one of these.
+Voter demanding_one_of(const std::string& name, const CpuSet& cpus) {
+  return two_step(name, nothing, [cpus](const CpuSet&, const CpuSet& chosen) {
+    Pick pick;
+    if (!chosen.intersects(cpus)) pick.rejected = "none of " + cpus.to_string();
+    return pick;
+  });
+}
+
+Voter narrowing_to(const std::string& name, const CpuSet& cpus) {
+  return two_step(name, [cpus](const CpuSet& usable) {
+    Pick pick;
+    pick.narrow = cpus & usable;
+    if (pick.narrow->empty()) pick.narrow.reset();
+    return pick;
+  });
+}
+
+TEST(DecidePick, DropsWhatOthersChoseWhereItIsRejected) {
+  TestNode node("pack:1 numa:1 core:4 pu:1");
+  node.voters = {narrowing_to("tidy", {2, 3}), demanding_one_of("strict", {0})};
+  const Decision decision = node.ask(guaranteed("a", 1));
+  EXPECT_EQ(decision.placement.cpus, CpuSet{0});
+  EXPECT_EQ(decision.verdicts.dropped, std::vector<std::string>{"tidy: its choice of CPUs: strict: none of 0"});
+  EXPECT_NE(decision.reason.find("dropped: tidy: its choice of CPUs: strict: none of 0"), std::string::npos)
+      << decision.reason;
+}
+
+TEST(DecidePick, KeepsWhatARequiredPolicyChoseAndTriesTheNextCandidate) {
+  TestNode node("numa:2 core:2 pu:1");
+  Voter tidy = narrowing_to("tidy", {1, 2});
+  tidy.required = true;
+  node.voters = {{std::make_shared<Fond>(false), 1, false}, tidy, demanding_one_of("strict", {0, 2})};
+  EXPECT_EQ(node.ask(guaranteed("a", 1)).placement.cpus, CpuSet{2});
+  node.voters.back() = demanding_one_of("strict", {0});
+  const Decision denied = node.ask(guaranteed("a", 1));
+  EXPECT_TRUE(denied.denied);
+  EXPECT_NE(denied.reason.find("strict: none of 0"), std::string::npos) << denied.reason;
+}
+
+TEST(DecidePick, DeniesWhatIsRejectedEverywhere) {
+  TestNode node("numa:1 core:2 pu:1");
+  node.voters = {demanding_one_of("strict", {7})};
+  const Decision decision = node.ask(guaranteed("a", 1));
+  EXPECT_TRUE(decision.denied);
+  EXPECT_NE(decision.reason.find("strict: none of 7"), std::string::npos) << decision.reason;
 }
 
 TEST(DecidePick, AsksWhatToWithholdBesideTheChosenCpus) {

@@ -28,7 +28,7 @@ class Refuser : public Policy {
   Result<std::vector<Verdict>> score(const PolicyRequest& request) override {
     return std::vector<Verdict>(request.candidates.size(), {Verdict::Kind::kReject, 0, "no"});
   }
-  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&) override { return Pick(); }
+  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override { return Pick(); }
 
  private:
   std::string name_ = "refuser";

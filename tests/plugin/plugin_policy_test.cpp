@@ -27,7 +27,7 @@ Error score_error(const std::string& answer) {
 
 Error pick_error(const std::string& answer) {
   const auto policy = nonsense(answer);
-  const auto pick = policy->pick(*two_node_request(), 0, CpuSet{0, 1, 2, 3});
+  const auto pick = policy->pick(*two_node_request(), 0, CpuSet{0, 1, 2, 3}, 2);
   return pick ? Error{Code::kOk, "answered"} : pick.error();
 }
 
@@ -49,14 +49,14 @@ TEST(PluginPolicy, LoadsThePluginsThatHaveNoOpinionOnMostContainers) {
   const auto gpu = start_plugin(TOPOLET_BUILT_PLUGINS, "gpu");
   const auto smt = start_plugin(TOPOLET_BUILT_PLUGINS, "smt");
   ASSERT_TRUE(gpu != nullptr && smt != nullptr);
-  EXPECT_THAT(gpu->capabilities(), ElementsAre("topolet.score/1", "topolet.tick/1"));
+  EXPECT_THAT(gpu->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1", "topolet.tick/1"));
   EXPECT_THAT(smt->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1"));
   const auto request = two_node_request();
   for (const auto& plugin : {gpu, smt}) {
     const auto verdicts = plugin->score(*request);
     ASSERT_TRUE(verdicts) << verdicts.error().message;
     for (const Verdict& verdict : *verdicts) EXPECT_EQ(verdict.kind, Verdict::Kind::kAbstain);
-    const auto pick = plugin->pick(*request, 0, CpuSet{0, 1});
+    const auto pick = plugin->pick(*request, 0, CpuSet{0, 1}, 2);
     ASSERT_TRUE(pick) << pick.error().message;
     EXPECT_TRUE(pick->withhold.empty());
     const auto adjustment = plugin->adjust(*request, {0, {Mode::kExclusive, CpuSet{0, 1}, {}, {}, {}}, NodeSet{0}});
@@ -68,7 +68,7 @@ TEST(PluginPolicy, LoadsThePluginsThatHaveNoOpinionOnMostContainers) {
 TEST(PluginPolicy, AsksWhatToWithholdOnceCpusAreChosen) {
   const auto smt = start_plugin(TOPOLET_BUILT_PLUGINS, "smt", {{"isolate-siblings", "exclusive"}});
   const auto request = two_node_request();
-  const auto before = smt->pick(*request, 0, CpuSet{0, 1, 2, 3});
+  const auto before = smt->pick(*request, 0, CpuSet{0, 1, 2, 3}, request->exclusive_cpus);
   ASSERT_TRUE(before) << before.error().message;
   EXPECT_TRUE(before->withhold.empty());
   const auto beside = smt->pick_beside(*request, 0, CpuSet{0, 1, 2, 3}, CpuSet{0, 2});
@@ -91,7 +91,7 @@ TEST(PluginPolicy, HandsOptionsToThePlugin) {
 
 TEST(PluginPolicy, GivesNumasOrderOfCpus) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
-  const auto pick = numa->pick(*two_node_request(), 0, CpuSet{1, 2, 3});
+  const auto pick = numa->pick(*two_node_request(), 0, CpuSet{1, 2, 3}, 2);
   ASSERT_TRUE(pick) << pick.error().message;
   EXPECT_THAT(pick->order, ElementsAre(2, 3, 1));
   EXPECT_EQ(pick->reason, "1 whole core");
@@ -113,7 +113,7 @@ TEST(PluginPolicy, StopsExceptionsOfAnyType) {
   const auto verdicts = throws->score(*two_node_request());
   ASSERT_FALSE(verdicts);
   EXPECT_EQ(verdicts.error(), (Error{Code::kInternal, "throws: score threw: index 7 of 4"}));
-  const auto pick = throws->pick(*two_node_request(), 0, CpuSet{0});
+  const auto pick = throws->pick(*two_node_request(), 0, CpuSet{0}, 1);
   ASSERT_FALSE(pick);
   EXPECT_EQ(pick.error(), (Error{Code::kInternal, "throws: pick threw something that is not a std::exception"}));
 }
@@ -142,10 +142,24 @@ TEST(PluginPolicy, RefusesPicksThatCannotBeRead) {
   EXPECT_EQ(pick_error("two-narrowings").message, begin + "narrow said twice");
   EXPECT_EQ(pick_error("order-far").message, begin + "order names CPU 70000");
   EXPECT_EQ(pick_error("order-twice").message, begin + "order names CPU 1 twice");
+  EXPECT_EQ(pick_error("endless-shares").message, begin + "at_least said more than 1024 times");
+  EXPECT_EQ(pick_error("rejects-silently").message, begin + "rejected without a word");
+}
+
+TEST(PluginPolicy, HearsSharesAndRejections) {
+  const auto shares = nonsense("shares")->pick(*two_node_request(), 0, CpuSet{0, 1}, 2);
+  ASSERT_TRUE(shares) << shares.error().message;
+  ASSERT_THAT(shares->at_least, SizeIs(2));
+  EXPECT_EQ(shares->at_least[0].cpus, CpuSet{0});
+  EXPECT_EQ(shares->at_least[0].count, 1U);
+  EXPECT_EQ(shares->at_least[1].count, 2U);
+  const auto rejection = nonsense("rejects")->pick(*two_node_request(), 0, CpuSet{0, 1}, 2);
+  ASSERT_TRUE(rejection) << rejection.error().message;
+  EXPECT_EQ(rejection->rejected, "not these");
 }
 
 TEST(PluginPolicy, LeavesForeignSetsToTheCore) {
-  const auto pick = nonsense("foreign-set")->pick(*two_node_request(), 0, CpuSet{2});
+  const auto pick = nonsense("foreign-set")->pick(*two_node_request(), 0, CpuSet{2}, 1);
   ASSERT_TRUE(pick) << pick.error().message;
   EXPECT_EQ(pick->narrow, CpuSet{0});
 }

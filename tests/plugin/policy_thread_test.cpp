@@ -61,7 +61,7 @@ class FakePolicy : public Policy {
     ++calls;
     return score_();
   }
-  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&) override { return Pick{}; }
+  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override { return Pick{}; }
 
   std::atomic<int> calls = 0;
 
@@ -335,7 +335,7 @@ TEST_F(PolicyThreadTest, AsksPluginsOnSharedViews) {
     CpuSet cpus;
     const auto verdicts = voters[0].policy->score(*request);
     if (!verdicts || (*verdicts)[0].score != 100) return cpus;
-    const auto pick = voters[0].policy->pick(*request, 0, CpuSet{1, 2, 3});
+    const auto pick = voters[0].policy->pick(*request, 0, CpuSet{1, 2, 3}, 2);
     if (pick) cpus = CpuSet{pick->order[0], pick->order[1]};
     return cpus;
   });
@@ -346,7 +346,7 @@ TEST_F(PolicyThreadTest, TellsAPluginThatItIsLate) {
   const auto slow = start_plugin(TOPOLET_BROKEN_DIR, "until-late");
   const auto request = two_node_request();
   const auto answer = thread_.run_as<std::string>({voter(slow)}, [request](const std::vector<Voter>& voters) {
-    const auto pick = voters[0].policy->pick(*request, 0, CpuSet{0, 1});
+    const auto pick = voters[0].policy->pick(*request, 0, CpuSet{0, 1}, 2);
     return pick ? std::string("answered") : pick.error().message;
   });
   EXPECT_EQ(answer, "until-late: no answer within 250 ms");

@@ -78,7 +78,11 @@ class Everything {
     if (host_.set("mood", "bad") != TOPOLET_FORBIDDEN) throw std::runtime_error("wrote");
     scores.score(0, host_.get("mood") == "good" ? 7 : 101, "taste");
   }
-  void pick(const topolet_pick_request& request, Picks& picks) const { picks.withhold(request.usable); }
+  void pick(const topolet_pick_request& request, Picks& picks) const {
+    picks.withhold(request.usable);
+    picks.at_least(request.usable, request.count);
+    if (size_of(request.chosen) > 0) picks.reject("not these");
+  }
   void adjust(const topolet_adjust_request& request, Adjustments& adjustments) const {
     adjustments.mems(request.memory);
     adjustments.env("A", "1");
@@ -125,7 +129,13 @@ TEST_F(SdkPluginAtWork, AnswersInPlainValues) {
   const Request request(machine_, ledger_, {}, 1);
   EXPECT_EQ(plugin.score(request)[0].score, 7);
   EXPECT_EQ(plugin.score(request)[1].kind, TOPOLET_VERDICT_ABSTAIN);
-  EXPECT_EQ(plugin.pick(request, 1).withhold.to_string(), "2-3");
+  const Picked picked = plugin.pick(request, 1);
+  EXPECT_EQ(picked.withhold.to_string(), "2-3");
+  ASSERT_EQ(picked.at_least.size(), 1U);
+  EXPECT_EQ(picked.at_least[0].cpus.to_string(), "2-3");
+  EXPECT_EQ(picked.at_least[0].count, 1U);
+  EXPECT_EQ(picked.rejected, "");
+  EXPECT_EQ(plugin.pick(request, 1, set_of({2})).rejected, "not these");
   const Adjusted adjusted = plugin.adjust(request, 1, set_of({2}));
   EXPECT_EQ(adjusted.mems.to_string(), "0-1");
   EXPECT_EQ(adjusted.env.at("A"), "1");
@@ -166,6 +176,8 @@ class Wrong {
     if (mood_ == "wide") picks.narrow((Set(request.usable) | set_of({99})).view());
     if (mood_ == "foreign") picks.withhold(set_of({99}).view());
     if (mood_ == "order") picks.order(std::vector<std::uint32_t>{1, 0, 1});
+    if (mood_ == "share") picks.at_least(set_of({99}).view(), 1);
+    if (mood_ == "silent") picks.reject("");
   }
   void adjust(const topolet_adjust_request&, Adjustments& adjustments) const {
     if (mood_ == "nowhere") adjustments.mems(set_of({7}).view());
@@ -211,6 +223,8 @@ TEST_F(SdkPluginAtWork, RefusesWhatAHostRefuses) {
   EXPECT_THAT(said_of("wide", pick), HasSubstr("narrow of CPUs 99, which were not offered; offered were 0-3"));
   EXPECT_THAT(said_of("foreign", pick), HasSubstr("withhold of CPUs 99"));
   EXPECT_THAT(said_of("order", pick), HasSubstr("order names CPU 1 twice"));
+  EXPECT_THAT(said_of("share", pick), HasSubstr("at_least of CPUs 99, which were not offered"));
+  EXPECT_THAT(said_of("silent", pick), HasSubstr("rejected without a word"));
   EXPECT_THAT(said_of("nowhere", adjust), HasSubstr("mems on nodes 7"));
   EXPECT_THAT(said_of("equals", adjust), HasSubstr("'=' in its name"));
   EXPECT_THAT(said_of("good", [&](Plugin& plugin) { plugin.tick(machine_, ledger_, 0); }),

@@ -255,6 +255,74 @@ TEST_F(GpuDecisions, KeepNodesOfGpusFreeWhileThereIsRoomElsewhere) {
   EXPECT_THAT(last.reason, HasSubstr("no room away from the GPUs of nodes 0-1"));
 }
 
+class CpusBesideDevices : public GpuDecisions {
+ protected:
+  /// Two nodes, 0-7 and 8-15, of cores of two threads; each with a GPU.
+  Simulated two_gpus(const std::vector<std::string>& more = {}) const {
+    Simulated node = machine("pack:2 numa:1 core:4 pu:2", more);
+    node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0"})");
+    node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"1"})");
+    return node;
+  }
+};
+
+constexpr const char* kSecond = "\"devices\":[\"/dev/nvidia1\"]";
+constexpr const char* kBoth = "\"devices\":[\"/dev/nvidia1\",\"/dev/nvidia0\"]";
+
+TEST_F(CpusBesideDevices, AreTakenFirstWhereTheyAreTooFew) {
+  Simulated node = two_gpus({"--gpu.affinity=require"});
+  EXPECT_EQ(create(node, "a", kSecond, 7000).cpus, CpuSet::range(8, 14));
+  const Outcome second = create(node, "b", kSecond, 2000);
+  EXPECT_EQ(second.cpus, (CpuSet{0, 15}));
+  EXPECT_THAT(second.reason, HasSubstr("gpu: nodes 0-1: 1 of 1 GPUs local to 1 of 2 CPUs"));
+  EXPECT_EQ(create(node, "c", kSecond, 1000).outcome, "denied");
+  Simulated empty = two_gpus();
+  EXPECT_EQ(create(empty, "a", kSecond, 10000).cpus, CpuSet::range(8, 15) | CpuSet::range(0, 1));
+}
+
+TEST_F(CpusBesideDevices, AreSharedAmongTheNodesOfSeveral) {
+  Simulated node = two_gpus();
+  EXPECT_EQ(create(node, "a", kBoth, 4000).cpus, (CpuSet{0, 1, 8, 9}));
+  EXPECT_EQ(create(node, "b", kBoth, 2000).cpus, (CpuSet{2, 10}));
+}
+
+TEST_F(CpusBesideDevices, AreNoReasonToSpreadACoreThatIsTakenWhole) {
+  Simulated node = two_gpus({"--numa.full-pcpus-only=true", "--plugins.enable=smt"});
+  const Outcome core = create(node, "a", kBoth, 2000);
+  EXPECT_EQ(core.cpus, (CpuSet{0, 1}));
+  EXPECT_THAT(core.reason, HasSubstr("gpu: node 0: 1 of 2 GPUs local"));
+  const Outcome odd = create(node, "b", kBoth, 3000);
+  EXPECT_EQ(odd.cpus.size() + odd.withheld.size(), 4U) << "no more cores than needed: " << odd.cpus.to_string();
+}
+
+TEST_F(CpusBesideDevices, ComeInWholeCoresWhereNumaWantsThem) {
+  Simulated node = two_gpus({"--numa.full-pcpus-only=true"});
+  EXPECT_EQ(create(node, "a", kBoth, 4000).cpus, (CpuSet{0, 1, 8, 9}));
+  EXPECT_EQ(create(node, "b", kSecond, 8000).cpus, CpuSet::range(10, 15) | CpuSet::range(2, 3));
+}
+
+TEST_F(CpusBesideDevices, GoBeforeIsolationThatIsNotRequired) {
+  const std::vector<std::string> isolating = {"--plugins.enable=smt", "--smt.isolate-siblings=exclusive",
+                                              "--gpu.affinity=require", "--placement.reserved-cpus=8,10,12,14"};
+  std::vector<std::string> required = isolating;
+  required.emplace_back("--plugins.required.smt=true");
+  Simulated node = two_gpus(isolating);
+  const Outcome placed = create(node, "a", kSecond, 6000);
+  EXPECT_EQ(placed.cpus.size(), 6U) << placed.reason;
+  EXPECT_EQ((placed.cpus & CpuSet::range(8, 15)), (CpuSet{9, 11, 13, 15})) << placed.reason;
+  EXPECT_THAT(placed.reason, HasSubstr("dropped: smt: its choice of CPUs: gpu: affinity require: CPUs 0-5: 0 of 1 GPUs "
+                                       "local, where 1 could be"));
+  Simulated strict = two_gpus(required);
+  EXPECT_EQ(create(strict, "a", kSecond, 6000).outcome, "denied");
+}
+
+TEST_F(CpusBesideDevices, AreIsolatedWhereTheyAreOnWholeCores) {
+  Simulated node = two_gpus({"--plugins.enable=smt", "--smt.isolate-siblings=exclusive", "--gpu.affinity=require"});
+  const Outcome placed = create(node, "a", kSecond, 9000);
+  EXPECT_EQ(placed.cpus, CpuSet::range(8, 15) | CpuSet{0});
+  EXPECT_EQ(placed.withheld, CpuSet{1});
+}
+
 /// All three plugins in every order of their `enable` lines.
 TEST_F(GpuDecisions, DoNotDependOnTheOrderOfThePlugins) {
   std::vector<std::string> order = {"gpu", "numa", "smt"};

@@ -491,12 +491,15 @@ typedef struct topolet_create_request {
 
 /* ---- Entry ------------------------------------------------------------------------------------------------------- */
 
+#define TOPOLET_WEIGHT_MAX 1000
+
 /* What topolet_plugin_v1 is. Constant: the host reads it before create() and for as long as it runs. */
 typedef struct topolet_plugin_entry {
   uint32_t struct_size; /* sizeof(topolet_plugin_entry) */
   uint32_t abi_minor;   /* TOPOLET_ABI_MINOR */
   uint32_t abi_draft;   /* TOPOLET_ABI_DRAFT */
-  uint32_t padding;
+  /* What its scores are multiplied with where the configuration has no weight for it, up to TOPOLET_WEIGHT_MAX. 0: 1. */
+  uint32_t default_weight;
   topolet_str id;      /* lower case, digits and '-'; the file is called id.so */
   topolet_str version; /* the plugin's own, for people */
   const topolet_option* options;

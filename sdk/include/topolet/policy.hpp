@@ -245,6 +245,14 @@ class Picks {
   void unmet(std::string_view what) {
     if (TOPOLET_HAS(&sink_, unmet)) sink_.unmet(&sink_, borrow(what));
   }
+  /// Take `count` or more of these, as far as that can be. May be said several times.
+  void at_least(topolet_set cpus, std::size_t count) {
+    if (TOPOLET_HAS(&sink_, at_least)) sink_.at_least(&sink_, cpus, static_cast<std::uint32_t>(count));
+  }
+  /// The chosen CPUs will not do.
+  void reject(std::string_view reason) {
+    if (TOPOLET_HAS(&sink_, reject)) sink_.reject(&sink_, borrow(reason));
+  }
 
  private:
   const topolet_pick_sink& sink_;
@@ -513,6 +521,16 @@ struct Instance {
 };
 
 template <class P>
+constexpr std::uint32_t default_weight_of() {
+  if constexpr (requires { P::kDefaultWeight; }) {
+    static_assert(P::kDefaultWeight > 0 && P::kDefaultWeight <= TOPOLET_WEIGHT_MAX, "weights are 1 to 1000");
+    return P::kDefaultWeight;
+  } else {
+    return 0;
+  }
+}
+
+template <class P>
 std::int32_t create(const topolet_create_request* request, const topolet_error_sink* error,
                     const topolet_instance** instance) noexcept {
   static_assert(Policy<P>,
@@ -533,15 +551,16 @@ std::int32_t create(const topolet_create_request* request, const topolet_error_s
 }  // namespace topolet::sdk
 
 /// Makes a plugin of a policy class. Once per plugin, in no namespace. `id` and `version` are string literals, `table`
-/// a constant std::array<topolet_option, N>.
-#define TOPOLET_PLUGIN(PolicyClass, id, version, table)                                                 \
-  constinit const topolet_plugin_entry topolet_plugin_v1 = {sizeof(topolet_plugin_entry),               \
-                                                            TOPOLET_ABI_MINOR,                          \
-                                                            TOPOLET_ABI_DRAFT,                          \
-                                                            0,                                          \
-                                                            TOPOLET_STR(id),                            \
-                                                            TOPOLET_STR(version),                       \
-                                                            (table).data(),                             \
-                                                            static_cast<std::uint32_t>((table).size()), \
-                                                            sizeof(topolet_option),                     \
+/// a constant std::array<topolet_option, N>. A class with a `static constexpr std::uint32_t kDefaultWeight` has that
+/// weight where the configuration names none; others have 1.
+#define TOPOLET_PLUGIN(PolicyClass, id, version, table)                                                               \
+  constinit const topolet_plugin_entry topolet_plugin_v1 = {sizeof(topolet_plugin_entry),                             \
+                                                            TOPOLET_ABI_MINOR,                                        \
+                                                            TOPOLET_ABI_DRAFT,                                        \
+                                                            ::topolet::sdk::detail::default_weight_of<PolicyClass>(), \
+                                                            TOPOLET_STR(id),                                          \
+                                                            TOPOLET_STR(version),                                     \
+                                                            (table).data(),                                           \
+                                                            static_cast<std::uint32_t>((table).size()),               \
+                                                            sizeof(topolet_option),                                   \
                                                             &::topolet::sdk::detail::create<PolicyClass>}

@@ -50,6 +50,20 @@ static int32_t pick(const topolet_instance* instance, const topolet_pick_request
     sink->narrow(sink, one);
     return TOPOLET_OK;
   }
+  if (topolet_str_is(g_answer, "shares") || topolet_str_is(g_answer, "endless-shares")) {
+    const topolet_set first = {kWords, 1};
+    const uint32_t shares = topolet_str_is(g_answer, "shares") ? 2 : TOPOLET_PICK_MAX_SHARES + 1;
+    for (uint32_t i = 0; i < shares; ++i) sink->at_least(sink, first, i + 1);
+    return TOPOLET_OK;
+  }
+  if (topolet_str_is(g_answer, "rejects")) {
+    static const topolet_str kWhy = TOPOLET_STR("not\nthese");
+    return sink->reject(sink, kWhy);
+  }
+  if (topolet_str_is(g_answer, "rejects-silently")) {
+    static const topolet_str kNothing = {NULL, 0};
+    return sink->reject(sink, kNothing) == TOPOLET_INVALID ? TOPOLET_OK : 43;
+  }
   if (topolet_str_is(g_answer, "order-far"))
     return sink->order(sink, kOrder, 2) == TOPOLET_OUT_OF_RANGE ? TOPOLET_OK : 43;
   if (topolet_str_is(g_answer, "order-twice")) {

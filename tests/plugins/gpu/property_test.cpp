@@ -26,7 +26,7 @@ constexpr std::uint32_t kSeeds = 60;
 
 /// Some GPUs on some nodes of a machine with made-up distances that is partly taken; a container with some of them.
 struct Scene {
-  Scene(const char* synthetic, std::uint32_t seed) : machine(synthetic), dice(seed) {
+  Scene(const char* synthetic, std::uint32_t seed, std::uint32_t exclusive = 0) : machine(synthetic), dice(seed) {
     for (const topolet_node& node : sdk::nodes(machine.view())) nodes.push_back(node.os_index);
     std::vector<std::uint32_t> distances(nodes.size() * nodes.size(), 10);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -50,7 +50,8 @@ struct Scene {
       if (dice() % 3 == 0) taken.insert(cpu);
     }
     ledger->place_exclusive({.name = "other"}, taken);
-    request = std::make_unique<Request>(machine, *ledger, Container{.env = {{"NVIDIA_VISIBLE_DEVICES", wanted}}}, 0);
+    request =
+        std::make_unique<Request>(machine, *ledger, Container{.env = {{"NVIDIA_VISIBLE_DEVICES", wanted}}}, exclusive);
     for (std::uint32_t chosen = 1; chosen < 1U << nodes.size(); ++chosen) {
       Set set;
       for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -94,10 +95,36 @@ struct Scene {
     }));
   }
 
-  std::vector<Verdict> verdicts(const char* affinity) {
+  Plugin plugin(const char* affinity) {
     return Plugin(topolet_plugin_v1, host,
-                  {{"affinity", affinity}, {"sysfs-root", ""}, {"proc-root", ""}, {"dev-root", ""}, {"cdi-dirs", ""}})
-        .score(*request);
+                  {{"affinity", affinity}, {"sysfs-root", ""}, {"proc-root", ""}, {"dev-root", ""}, {"cdi-dirs", ""}});
+  }
+
+  std::vector<Verdict> verdicts(const char* affinity) { return plugin(affinity).score(*request); }
+
+  std::size_t served(const Set& cpus) const {
+    return static_cast<std::size_t>(std::count_if(
+        homes.begin(), homes.end(), [&](std::uint32_t home) { return !(machine.cpus_of_node(home) & cpus).empty(); }));
+  }
+
+  std::size_t local(const Set& cpus) const {
+    Set near;
+    for (const std::uint32_t home : homes) near |= machine.cpus_of_node(home);
+    return (near & cpus).size();
+  }
+
+  /// The most devices that so many CPUs of these can serve, by trying all nodes to take one from.
+  std::size_t most_served(const Set& cpus, std::size_t count) const {
+    std::size_t most = 0;
+    for (std::uint32_t chosen = 1; chosen < 1U << nodes.size(); ++chosen) {
+      Set taken;
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        const Set here = machine.cpus_of_node(i) & cpus;
+        if ((chosen >> i & 1U) != 0 && !here.empty()) taken.insert(here.indices().front());
+      }
+      if (taken.size() <= count) most = std::max(most, served(taken));
+    }
+    return most;
   }
 
   Machine machine;
@@ -157,6 +184,44 @@ TEST_P(GpuOnMachine, RequireRejectsExactlyWhatMissesADevice) {
       EXPECT_NE(preferred[i].reason.find(said), std::string::npos) << said << " in " << preferred[i].reason;
       if (scene.missed(i) == 0) {
         EXPECT_EQ(required[i].score, preferred[i].score);
+      }
+    }
+  }
+}
+
+/// What a host takes where nobody else chooses.
+Set taken_by(const sdk::testing::Picked& picked, const Set& free, std::size_t count) {
+  Set taken;
+  const auto take = [&](const Set& of, std::size_t share) {
+    std::size_t has = (of & taken).size();
+    for (const std::uint32_t cpu : (of - taken).indices()) {
+      if (has++ < share && taken.size() < count) taken.insert(cpu);
+    }
+  };
+  for (const sdk::testing::Share& share : picked.at_least) take(share.cpus, share.count);
+  take(free, count);
+  return taken;
+}
+
+TEST_P(GpuOnMachine, DividesCpusSoThatMostDevicesAndThenMostCpusAreServed) {
+  for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
+    for (std::uint32_t count = 1; count < 6; ++count) {
+      Scene scene(GetParam(), seed, count);
+      const auto plugin = [&] { return scene.plugin("require"); };
+      for (std::size_t i = 0; i < scene.request->view().candidate_count; ++i) {
+        const Set free(scene.candidate(i).free);
+        if (free.size() < count) continue;
+        const Set taken = taken_by(plugin().pick(*scene.request, i), free, count);
+        EXPECT_EQ(scene.served(taken), scene.most_served(free, count)) << seed << ' ' << taken.to_string();
+        EXPECT_EQ(scene.local(taken), std::min<std::size_t>(count, scene.local(free))) << seed;
+        EXPECT_EQ(plugin().pick(*scene.request, i, taken).rejected, "") << seed;
+        Set others;
+        for (const std::uint32_t cpu : free.indices()) {
+          if (others.size() < count && scene.dice() % 2 == 0) others.insert(cpu);
+        }
+        if (others.size() < count) continue;
+        const bool worse = scene.served(others) < scene.most_served(free, count);
+        EXPECT_EQ(plugin().pick(*scene.request, i, others).rejected.empty(), !worse) << seed;
       }
     }
   }

@@ -127,7 +127,13 @@ class Request {
 
   /// For the last candidate.
   topolet_pick_request pick() const {
-    return {sizeof(topolet_pick_request), view_.candidate_count - 1, &view_, candidates_.back().free, {}};
+    return {sizeof(topolet_pick_request),
+            view_.candidate_count - 1,
+            &view_,
+            candidates_.back().free,
+            {},
+            view_.exclusive_cpus,
+            0};
   }
 
  private:

@@ -52,7 +52,7 @@ class Scene {
     workload_.demand = &demand_;
     request_.exclusive = cpus > 0 ? 1 : 0;
     request_.exclusive_cpus = cpus;
-    return {sizeof(topolet_pick_request), 0, &request_, free_.view(), chosen};
+    return {sizeof(topolet_pick_request), 0, &request_, free_.view(), chosen, cpus, 0};
   }
 
   bool has_heavy(const Set& core) const { return sdk::size_of_both(core.view(), heavy_.view()) > 0; }

@@ -81,6 +81,11 @@ static int32_t hear_order(const topolet_pick_sink* sink, const uint32_t* os_indi
   return TOPOLET_OK;
 }
 
+static int32_t hear_share(const topolet_pick_sink* sink, topolet_set cpus, uint32_t count) {
+  CHECK(count > 0, "a share of no CPU");
+  return hear_set(sink, cpus);
+}
+
 static int32_t hear_reason(const topolet_pick_sink* sink, topolet_str reason) {
   (void)sink;
   hear("pick", reason);
@@ -127,9 +132,9 @@ static void ask(const topolet_instance* instance, const topolet_request* request
   const topolet_pick* pick = (const topolet_pick*)capability(instance, TOPOLET_PICK_ID);
   if (pick != NULL) {
     uint64_t usable = request->candidates[0].free.words[0];
-    const topolet_pick_request what = {sizeof(what), 0, request, {&usable, 1}, {NULL, 0}};
-    const topolet_pick_sink sink = {sizeof(sink), 0,           &usable,     hear_set,   hear_set,
-                                    hear_order,   hear_reason, hear_reason, hear_reason};
+    const topolet_pick_request what = {sizeof(what), 0, request, {&usable, 1}, {NULL, 0}, request->exclusive_cpus, 0};
+    const topolet_pick_sink sink = {sizeof(sink), 0,           &usable,     hear_set,   hear_set,   hear_order,
+                                    hear_reason,  hear_reason, hear_reason, hear_share, hear_reason};
     CHECK(pick->pick(instance, &what, &sink) == TOPOLET_OK, "pick()");
   }
   CHECK(capability(instance, "topolet.no-such-capability/1") == NULL, "has a capability that does not exist");

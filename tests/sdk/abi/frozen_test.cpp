@@ -49,7 +49,7 @@ TEST(FrozenPlugin, ReadsTodaysLedger) {
 
 TEST(FrozenPlugin, PicksForTodaysHost) {
   const auto frozen = start_plugin(TOPOLET_FROZEN_DIR, "frozen");
-  const auto pick = frozen->pick(*two_node_request(), 1, CpuSet{4, 5, 6});
+  const auto pick = frozen->pick(*two_node_request(), 1, CpuSet{4, 5, 6}, 2);
   ASSERT_TRUE(pick) << pick.error().message;
   EXPECT_EQ(pick->reason, "candidate 1, 3 usable, 3 candidates");
   EXPECT_THAT(pick->order, ElementsAre(5, 4));

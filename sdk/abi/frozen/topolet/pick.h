@@ -1,6 +1,7 @@
 /* Capability "topolet.pick/1" of a plugin: its word on which CPUs of the winning candidate are used. Asked for every
  * container that gets a CPU set, exclusive or shared: first which to use, then, when the CPUs are chosen, which others
- * to hold beside them. Who orders CPUs that others have narrowed is asked in between once more. */
+ * to hold beside them. Who orders CPUs that others have narrowed or divided is asked in between once more for each
+ * part. */
 #ifndef TOPOLET_PICK_H
 #define TOPOLET_PICK_H
 
@@ -11,15 +12,18 @@ extern "C" {
 #endif
 
 #define TOPOLET_PICK_ID "topolet.pick/1"
+#define TOPOLET_PICK_MAX_SHARES 1024 /* of at_least in one answer */
 
 typedef struct topolet_pick_request {
   uint32_t struct_size;
   uint32_t candidate;             /* position of the candidate in request->candidates */
   const topolet_request* request; /* borrowed for the call, as is this struct */
   topolet_set usable;             /* CPUs that may be taken (exclusive) or are shared there (not exclusive) */
-  /* Empty while `narrow` and `order` count. Later the CPUs that the container is going to get; `usable` is then what
-   * could be had at first, and `withhold` and `unmet` count. */
+  /* Empty while `narrow`, `at_least` and `order` count. Later the CPUs that the container is going to get; `usable` is
+   * then what could be had at first, and `withhold`, `unmet` and `reject` count. */
   topolet_set chosen;
+  uint32_t count; /* how many CPUs of `usable` are to be taken; 0 if not exclusive */
+  uint32_t padding;
 } topolet_pick_request;
 
 /* Where pick() puts its answer. Owned by the host, valid during the call and on its thread only. Each setter at most
@@ -55,6 +59,16 @@ struct topolet_pick_sink {
   /* What the policy is for and cannot be had here, in words. It is audited; if the plugin is required, the candidate
    * is not taken. Cut beyond 1,024 bytes. [decision] */
   int32_t (*unmet)(const topolet_pick_sink* sink, topolet_str what);
+
+  /* Take `count` or more of these CPUs, a part of `usable`, as far as there are as many and the container gets as many.
+   * For exclusive containers; ignored for others. May be said several times: what is said first is taken first. What
+   * plugins with more weight say comes before what others say, after all of `narrow` and before `order`. [decision] */
+  int32_t (*at_least)(const topolet_pick_sink* sink, topolet_set cpus, uint32_t count);
+
+  /* The chosen CPUs will not do, for this reason: the candidate is not taken with them. The host chooses once more
+   * without what other plugins picked and don't insist on; if that will not do either, it goes on to the next candidate.
+   * Cut beyond 1,024 bytes. [decision] */
+  int32_t (*reject)(const topolet_pick_sink* sink, topolet_str reason);
 };
 
 typedef struct topolet_pick {

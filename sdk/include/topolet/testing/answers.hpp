@@ -19,12 +19,19 @@ struct Verdict {
   std::string reason;
 };
 
+struct Share {
+  Set cpus;
+  std::size_t count = 0;
+};
+
 struct Picked {
   bool narrowed = false;
   Set narrow, withhold;
+  std::vector<Share> at_least;
   std::vector<std::uint32_t> order;
   std::string reason;
   std::string unmet;
+  std::string rejected;
 };
 
 struct Adjusted {
@@ -134,6 +141,17 @@ struct PickAnswer : Answer<Picked> {
     value.unmet = text(what);
     return TOPOLET_OK;
   }
+  std::int32_t add_share(topolet_set cpus, std::uint32_t count) {
+    const std::int32_t status = check("at_least", value.at_least.size() >= TOPOLET_PICK_MAX_SHARES, cpus);
+    if (status == TOPOLET_OK) value.at_least.push_back({Set(cpus), count});
+    return status;
+  }
+  std::int32_t set_rejected(topolet_str reason) {
+    if (reason.len == 0) return refuse(TOPOLET_INVALID, "rejected without a word");
+    if (!value.rejected.empty()) return refuse(TOPOLET_DUPLICATE, "rejected twice");
+    value.rejected = text(reason);
+    return TOPOLET_OK;
+  }
 };
 
 struct AdjustAnswer : Answer<Adjusted> {
@@ -210,6 +228,12 @@ inline topolet_pick_sink sink_into(PickAnswer& answer) {
   };
   sink.reason = &keep_reason<PickAnswer, topolet_pick_sink>;
   sink.unmet = [](const topolet_pick_sink* to, topolet_str what) { return answer_of<PickAnswer>(to).set_unmet(what); };
+  sink.at_least = [](const topolet_pick_sink* to, topolet_set cpus, std::uint32_t count) {
+    return answer_of<PickAnswer>(to).add_share(cpus, count);
+  };
+  sink.reject = [](const topolet_pick_sink* to, topolet_str reason) {
+    return answer_of<PickAnswer>(to).set_rejected(reason);
+  };
   return sink;
 }
 

@@ -132,8 +132,13 @@ class Plugin {
     sinks::PickAnswer answer;
     answer.usable = candidates(request.view())[candidate].free;
     const topolet_pick_sink sink = sinks::sink_into(answer);
-    const topolet_pick_request asked{sizeof(asked), static_cast<std::uint32_t>(candidate), &request.view(),
-                                     candidates(request.view())[candidate].free, chosen.view()};
+    const topolet_pick_request asked{sizeof(asked),
+                                     static_cast<std::uint32_t>(candidate),
+                                     &request.view(),
+                                     candidates(request.view())[candidate].free,
+                                     chosen.view(),
+                                     request.view().exclusive_cpus,
+                                     0};
     return finish(answer, capability<topolet_pick>(TOPOLET_PICK_ID).pick(instance_, &asked, &sink));
   }
 
