@@ -66,8 +66,8 @@ struct topolet_pick_sink {
   int32_t (*at_least)(const topolet_pick_sink* sink, topolet_set cpus, uint32_t count);
 
   /* The chosen CPUs will not do, for this reason: the candidate is not taken with them. The host chooses once more
-   * without what other plugins picked and don't insist on; if that will not do either, it goes on to the next candidate.
-   * Cut beyond 1,024 bytes. [decision] */
+   * without what other plugins picked and don't insist on; if that will not do either, it goes on to the next
+   * candidate. Cut beyond 1,024 bytes. [decision] */
   int32_t (*reject)(const topolet_pick_sink* sink, topolet_str reason);
 };
 

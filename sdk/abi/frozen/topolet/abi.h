@@ -498,7 +498,8 @@ typedef struct topolet_plugin_entry {
   uint32_t struct_size; /* sizeof(topolet_plugin_entry) */
   uint32_t abi_minor;   /* TOPOLET_ABI_MINOR */
   uint32_t abi_draft;   /* TOPOLET_ABI_DRAFT */
-  /* What its scores are multiplied with where the configuration has no weight for it, up to TOPOLET_WEIGHT_MAX. 0: 1. */
+  /* What its scores are multiplied with where the configuration has no weight for it, up to TOPOLET_WEIGHT_MAX. 0: 1.
+   */
   uint32_t default_weight;
   topolet_str id;      /* lower case, digits and '-'; the file is called id.so */
   topolet_str version; /* the plugin's own, for people */
