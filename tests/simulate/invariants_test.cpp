@@ -24,7 +24,21 @@ struct Story {
 /// Makes up what happens next. The same seed on the same machine makes up the same.
 class Chance {
  public:
-  Chance(std::uint64_t seed, CpuSet online) : random_(seed), online_(std::move(online)) {}
+  Chance(std::uint64_t seed, const Topology& topology) : random_(seed), online_(topology.allowed) {
+    for (const Node& node : topology.nodes) {
+      if (!node.memory_only) nodes_.push_back(node.os_index);
+    }
+  }
+
+  /// Devices on some nodes: /dev/made0 and so on.
+  std::vector<std::string> devices() {
+    std::vector<std::string> lines;
+    for (int i = 0; i < kDevices && !nodes_.empty(); ++i) {
+      lines.push_back(fmt::format(R"({{"op":"device","path":"/dev/made{}","kind":"gpu","nodes":"{}"}})", i,
+                                  nodes_[below(nodes_.size())]));
+    }
+    return lines;
+  }
 
   std::vector<std::string> next() {
     switch (below(16)) {
@@ -56,6 +70,8 @@ class Chance {
   }
 
  private:
+  static constexpr int kDevices = 4;
+
   std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
 
   std::string known_pod() { return "p" + std::to_string(below(static_cast<std::uint64_t>(pods_) + 1)); }
@@ -88,7 +104,15 @@ class Chance {
     const std::string limit = kind == 2 ? fmt::format(R"(,"cpu_limit_milli":{},"memory_limit":4096)", milli) : "";
     return {
         fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"{}","annotations":{{{}}}}})", pod, qos, some_annotation()),
-        fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{}{}}})", pod, milli, limit)};
+        fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{}{}{}}})", pod, milli, limit,
+                    some_devices())};
+  }
+
+  std::string some_devices() {
+    if (nodes_.empty() || below(3) > 0) return "";
+    const std::uint64_t first = below(kDevices);
+    if (below(2) == 0) return fmt::format(R"(,"devices":["/dev/made{}"])", first);
+    return fmt::format(R"(,"devices":["/dev/made{}","/dev/made{}"])", first, (first + 1) % kDevices);
   }
 
   std::string some_annotation() {
@@ -110,6 +134,7 @@ class Chance {
 
   std::mt19937_64 random_;
   const CpuSet online_;
+  std::vector<std::uint32_t> nodes_;
   int pods_ = 0;
 };
 
@@ -151,7 +176,8 @@ std::string written(const Outcome& outcome) {
 /// All that came of a run.
 std::string transcript(const Story& run, std::uint64_t seed, bool judge) {
   Simulated node(run.machine, run.flags);
-  Chance chance(seed, node.picture().topology->allowed);
+  Chance chance(seed, *node.picture().topology);
+  for (const std::string& line : chance.devices()) node.apply(line);
   std::string text;
   for (int step = 0; step < run.steps; ++step) {
     for (const std::string& line : chance.next()) {
@@ -227,6 +253,8 @@ TEST(Invariants, TheOrderOfEnableLinesChangesNothing) {
   const std::vector<std::vector<std::string>> settings = {
       {"--smt.pair=true"},
       {"--smt.isolate-siblings=exclusive", "--numa.strategy=spread"},
+      {"--smt.isolate-siblings=exclusive", "--gpu.affinity=require", "--plugins.weight.gpu=1"},
+      {"--smt.pair=true", "--gpu.affinity=require", "--gpu.keep-free=true", "--plugins.required.gpu=true"},
       {"--numa.full-pcpus-only=true", "--numa.policy=none"},
       {"--numa.full-pcpus-only=true", "--smt.pair=true", "--numa.distribute-cpus-across-numa=true"}};
   for (const std::string& machine : machines) {
@@ -240,6 +268,7 @@ TEST(Invariants, TheOrderOfEnableLinesChangesNothing) {
         transcripts.insert(transcript(run, 3, true));
       } while (std::next_permutation(plugins.begin(), plugins.end()));
       EXPECT_EQ(transcripts.size(), 1U);
+      EXPECT_THAT(*transcripts.begin(), testing::HasSubstr(" local"));
     }
   }
 }
