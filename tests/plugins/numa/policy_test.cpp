@@ -162,6 +162,14 @@ TEST(NumaPick, FillsCoresInUseWithTheOddThread) {
   EXPECT_EQ(order.reason, "1 whole core and 1 single thread of cores in use");
 }
 
+TEST(NumaPick, OrdersAsManyAsAreToBeTakenThere) {
+  Request request(Machine({}), 3, set_of({4}));
+  request.candidate({0});
+  topolet_pick_request two = request.pick();
+  two.count = 2;
+  EXPECT_THAT(first(kPacked.pick(two).cpus, 2), ElementsAre(0, 1)) << "a whole core, and no single thread";
+}
+
 TEST(NumaPick, OpensACoreForTheOddThreadWhenNoneIsInUse) {
   Request request(Machine({}), 3);
   request.candidate({0});
