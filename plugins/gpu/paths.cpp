@@ -1,6 +1,7 @@
 #include "plugins/gpu/paths.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "plugins/gpu/text.hpp"
 
@@ -29,15 +30,27 @@ std::string_view without_slash(std::string_view path) {
 
 }  // namespace
 
-Paths::Found Paths::find(std::string_view path) const {
-  path = without_slash(path);
+Paths::Found Paths::find(std::string_view given) const {
+  const std::string normal = std::filesystem::path(given).lexically_normal().string();
+  const std::string_view path = without_slash(normal);
+  Found found = known(path);
+  // A driver in a container has a /dev of its own, such as /run/nvidia/driver/dev, with the same nodes.
+  const std::size_t dev = path.rfind("/dev/");
+  const bool is_elsewhere = dev != 0 && dev != std::string_view::npos;
+  if (found.spots.empty() && found.missing.empty() && is_elsewhere) found = known(path.substr(dev));
+  return found;
+}
+
+Paths::Found Paths::known(std::string_view path) const {
   if (const auto spot = one(path)) return {{*spot}, {}};
+  std::string_view target = path;
   if (const Inventory* const files = names_.files()) {
     const auto alias = files->devices.aliases.find(path);
-    const auto spot = alias == files->devices.aliases.end() ? std::nullopt : one(alias->second);
+    if (alias != files->devices.aliases.end()) target = alias->second;
+    const auto spot = target == path ? std::nullopt : one(target);
     if (spot) return {{*spot}, {}};
   }
-  Found found{below(path), {}};
+  Found found{below(target), {}};
   if (found.spots.empty() && should_be_hardware(path)) found.missing = "no PCI device is known for it";
   return found;
 }
@@ -71,6 +84,18 @@ std::vector<Spot> Paths::all(const Kind& kind) const {
   const bool is_one = kind.path.find('*') == std::string::npos;
   for (std::uint32_t n = 0; n < (is_one ? 1 : kMost); ++n) {
     if (const auto spot = of_kind(kind, std::to_string(n))) spots.push_back(*spot);
+  }
+  // Those that are not called by numbers.
+  for (const topolet_os_device& device : sdk::os_devices(names_.topology())) {
+    const std::string_view name = sdk::text(device.name);
+    const auto spot = !is_one && matched(kind.path, name) ? names_.named(name) : std::nullopt;
+    if (spot) spots.push_back(*spot);
+  }
+  if (const Inventory* const files = is_one ? nullptr : names_.files()) {
+    for (const auto& [path, place] : files->devices.places) {
+      const auto spot = matched(kind.path, path) ? names_.at(place) : std::nullopt;
+      if (spot) spots.push_back(*spot);
+    }
   }
   return TopologyNames::unique(std::move(spots));
 }

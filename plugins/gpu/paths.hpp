@@ -30,6 +30,7 @@ class Paths {
   std::vector<Spot> all(const Kind& kind) const;
 
  private:
+  Found known(std::string_view path) const;
   std::optional<Spot> one(std::string_view path) const;
   std::optional<Spot> in_files(std::string_view path) const;
   std::optional<Spot> by_name(std::string_view path) const;

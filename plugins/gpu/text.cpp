@@ -10,14 +10,14 @@ bool is_hex(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+}  // namespace
+
 std::string lower(std::string_view text) {
   std::string low(text);
   std::transform(low.begin(), low.end(), low.begin(),
                  [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; });
   return low;
 }
-
-}  // namespace
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";

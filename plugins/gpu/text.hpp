@@ -11,6 +11,9 @@ namespace topolet::gpu {
 
 std::string_view trimmed(std::string_view text);
 
+/// In ASCII's lower case.
+std::string lower(std::string_view text);
+
 /// The parts between the separators, trimmed, without empty ones.
 std::vector<std::string> split(std::string_view text, char separator);
 

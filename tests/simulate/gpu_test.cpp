@@ -168,6 +168,13 @@ TEST_F(GpuDecisions, FollowAMinorThatIsNotTheIndex) {
   EXPECT_EQ(home(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "GPU-far")), NodeSet{0});
 }
 
+TEST_F(GpuDecisions, CountNoFunctionThatTheDriverLeavesOut) {
+  root_.write("sys/devices/system/cpu/online", "0-23\n");
+  root_.write("proc/driver/nvidia/gpus/0000:11:00.0/information", "Device Minor: 0\n");
+  EXPECT_EQ(home(kTwoSockets, env("NVIDIA_VISIBLE_DEVICES", "0")), NodeSet{1});
+  EXPECT_THAT(reason(kTwoSockets, env("NVIDIA_VISIBLE_DEVICES", "1")), HasSubstr("no such GPU is known"));
+}
+
 TEST_F(GpuDecisions, DoNotBelieveFilesOfAnotherMachine) {
   root_.write("sys/devices/system/cpu/online", "0-1\n");
   root_.write("proc/driver/nvidia/gpus/0000:34:00.0/information", "Device Minor: 9\n");
