@@ -4,6 +4,7 @@
 
 #include "plugins/gpu/files.hpp"
 #include "plugins/gpu/inventory.hpp"
+#include "plugins/gpu/text.hpp"
 
 namespace topolet::gpu {
 namespace {
@@ -27,7 +28,8 @@ CdiRegistry read_cdi(const Roots& roots) {
         if (!text) throw std::invalid_argument("it cannot be read, or is no regular file of at most 16 MiB");
         for (auto& [device, edits] : read_cdi_spec(*text)) registry.devices[device] = std::move(edits);
       } catch (const std::exception& error) {
-        registry.faults.push_back("CDI spec " + path + ": " + error.what());
+        constexpr std::size_t kLongestPath = 256;
+        registry.faults.push_back("CDI spec " + shown(path, kLongestPath) + ": " + error.what());
       }
     }
   }

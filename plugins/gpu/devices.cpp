@@ -42,7 +42,10 @@ std::string uevent(const fs::path& directory, std::string_view key) {
 
 class Reading {
  public:
-  explicit Reading(const Roots& roots) : roots_(roots), sysfs_(resolved(roots.sysfs)) {}
+  explicit Reading(const Roots& roots) : roots_(roots), sysfs_(resolved(roots.sysfs)) {
+    // Paths below an empty one would be those of the working directory.
+    if (sysfs_.empty()) sysfs_ = roots.sysfs;
+  }
 
   Devices take(const std::vector<Kind>& kinds) {
     devices_.online = read_line(sysfs_ / "devices/system/cpu/online");
@@ -193,7 +196,10 @@ class Reading {
   std::string as_named(const fs::path& path) const { return "/dev" + path.string().substr(dev_.string().size()); }
 
   void add_alias(const fs::path& path) {
-    const fs::path target = resolved(path);
+    std::error_code error;
+    fs::path target = resolved(path);
+    // The kernel's name counts even while the node is not there.
+    if (target.empty()) target = (path.parent_path() / fs::read_symlink(path, error)).lexically_normal();
     if (!target.string().starts_with(dev_.string() + '/')) return;
     devices_.aliases[as_named(path)] = as_named(target);
   }
@@ -204,7 +210,7 @@ class Reading {
   }
 
   const Roots& roots_;
-  const fs::path sysfs_;
+  fs::path sysfs_;
   fs::path dev_;
   std::map<std::string, Place> by_number_;
   Devices devices_;

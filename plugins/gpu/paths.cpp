@@ -9,6 +9,7 @@ namespace topolet::gpu {
 namespace {
 
 constexpr std::uint32_t kFirstRender = 128;  // render nodes have the DRM minors from here on
+constexpr const char* kUnknown = "no PCI device is known for it";
 constexpr std::string_view kNvidia = "/dev/nvidia*";
 constexpr std::string_view kRender = "/dev/dri/renderD*";
 constexpr std::string_view kCard = "/dev/dri/card*";
@@ -42,16 +43,17 @@ Paths::Found Paths::find(std::string_view given) const {
 }
 
 Paths::Found Paths::known(std::string_view path) const {
-  if (const auto spot = one(path)) return {{*spot}, {}};
   std::string_view target = path;
   if (const Inventory* const files = names_.files()) {
     const auto alias = files->devices.aliases.find(path);
     if (alias != files->devices.aliases.end()) target = alias->second;
-    const auto spot = target == path ? std::nullopt : one(target);
-    if (spot) return {{*spot}, {}};
   }
+  if (const auto spot = names_.named(path)) return {{*spot}, {}};
+  // What a link leads to says more than what it is called.
+  if (const auto spot = target == path ? std::nullopt : one(target)) return {{*spot}, {}};
+  if (const auto spot = one(path)) return {{*spot}, {}};
   Found found{below(target), {}};
-  if (found.spots.empty() && should_be_hardware(path)) found.missing = "no PCI device is known for it";
+  if (found.spots.empty()) found.missing = missing(path);
   return found;
 }
 
@@ -163,10 +165,11 @@ std::optional<Spot> Paths::display(std::uint32_t card) const {
   if (const auto spot = names_.named("renderD" + std::to_string(card + kFirstRender))) return spot;
   if (!names_.beginning("card").empty() || !names_.beginning("renderD").empty()) return std::nullopt;
   std::vector<Spot> functions;
-  for (const std::uint32_t vendor : {0x1002U, 0x8086U}) {
-    for (const Spot& spot : names_.functions({.vendor_id = vendor, .device_id = {}, .class_digits = "03"})) {
-      functions.push_back(spot);
-    }
+  // AMD's of the MI300 kind are no displays, but processing accelerators.
+  constexpr std::uint32_t kAmd = 0x1002;
+  constexpr std::uint32_t kIntel = 0x8086;
+  for (const Make& make : {Make{kAmd, {}, "03"}, Make{kAmd, {}, "12"}, Make{kIntel, {}, "03"}}) {
+    for (const Spot& spot : names_.functions(make)) functions.push_back(spot);
   }
   std::sort(functions.begin(), functions.end(),
             [](const Spot& a, const Spot& b) { return a.pci_device < b.pci_device; });
@@ -198,14 +201,22 @@ std::vector<Spot> Paths::below(std::string_view directory) const {
   return TopologyNames::unique(std::move(spots));
 }
 
-bool Paths::should_be_hardware(std::string_view path) const {
-  for (const std::string_view pattern : {kNvidia, kRender, kCard, kVerbs}) {
-    if (numbered(pattern, path)) return true;
+std::string Paths::why_unknown(const Kind& kind) {
+  if (kind.finding == Finding::kNode) return "the machine has no node " + std::to_string(kind.node);
+  if (kind.finding == Finding::kAddress) return "the machine has no PCI device " + kind.address;
+  return kUnknown;
+}
+
+/// Why there is nothing, of a path that should be hardware.
+std::string Paths::missing(std::string_view path) const {
+  for (const Kind& kind : kinds_) {
+    const auto star = kind.path.empty() ? std::nullopt : matched(kind.path, path);
+    if (star && (kind.is_configured || number(*star))) return why_unknown(kind);
   }
-  return path.starts_with("/dev/nvme") || std::any_of(kinds_.begin(), kinds_.end(), [path](const Kind& kind) {
-           const auto star = kind.path.empty() ? std::nullopt : matched(kind.path, path);
-           return star && (kind.is_configured || number(*star));
-         });
+  for (const std::string_view pattern : {kNvidia, kRender, kCard, kVerbs}) {
+    if (numbered(pattern, path)) return kUnknown;
+  }
+  return path.starts_with("/dev/nvme") ? kUnknown : "";
 }
 
 }  // namespace topolet::gpu

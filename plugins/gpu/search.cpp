@@ -22,6 +22,12 @@ bool means_none(std::string_view item) { return item == "none" || item == "void"
 /// "nvidia.com/gpu", "runtime.nvidia.com/gpu" and so on.
 bool is_nvidias(std::string_view kind) { return kind.ends_with("nvidia.com/gpu"); }
 
+/// "/dev/nvidia0", also below another root, and not "/dev/nvidiactl".
+bool is_nvidia_node(std::string_view path) {
+  const auto star = matched("/dev/nvidia*", path.substr(std::min(path.size(), path.rfind("/dev/"))));
+  return star && number(*star);
+}
+
 /// The number in "3", and at the end of "Ascend910-3".
 std::string_view number_in(std::string_view item) {
   const std::size_t dash = item.rfind('-');
@@ -139,7 +145,10 @@ class Search {
   /// Numbers, ranges of them, "all", PCI addresses and device paths.
   void add_items(const Kind& kind, std::string_view name, std::string_view value) {
     const std::string prefix = kind.name + ' ' + std::string(name) + '=';
-    for (const std::string& item : split(value, ',')) {
+    // The SR-IOV device plugin describes the devices of PCIDEVICE_X in JSON in PCIDEVICE_X_INFO.
+    const bool is_json = trimmed(value).starts_with('{');
+    for (const std::string& item : split(value, is_json ? '"' : ',')) {
+      if (is_json && !pci_address(item)) continue;
       if (means_none(item)) continue;
       once(prefix + item, [&] {
         const std::vector<std::string> numbers = range(item);
@@ -178,7 +187,7 @@ class Search {
     } else {
       spot = paths_.of_kind(kind, item);
     }
-    if (!add(label, spot)) miss(label, "no PCI device is known for it");
+    if (!add(label, spot)) miss(label, Paths::why_unknown(kind));
   }
 
   void add_cdi(std::string_view full) {
@@ -197,7 +206,11 @@ class Search {
 
   void add_cdi_device(std::string_view full, const CdiDevice& device) {
     const std::size_t before = said_;
-    for (const std::string& path : device.paths) add_path(path);
+    const bool is_nvidia_gpu = std::any_of(device.paths.begin(), device.paths.end(), is_nvidia_node);
+    for (const std::string& path : device.paths) {
+      // The same GPU once more, by a number that says less without the machine's files.
+      if (!is_nvidia_gpu || !path.starts_with("/dev/dri/")) add_path(path);
+    }
     // NVIDIA's specs set NVIDIA_VISIBLE_DEVICES=void, so that a container has these devices and no others.
     for (const auto& [name, value] : device.env) {
       if (said_ > before) replaced_.insert(name);
@@ -222,7 +235,7 @@ class Search {
     if (add(full, names_.at(pci_address(name).value_or(""))) || add(full, names_.named(name))) return;
     std::string text = why;
     const std::vector<std::string>& faults = names_.inventory().cdi.faults;
-    if (!faults.empty()) text += "; " + shown(faults.front());
+    if (!faults.empty()) text += "; " + faults.front();
     miss(full, text);
   }
 

@@ -96,12 +96,11 @@ std::string filled(std::string_view pattern, std::string_view star) {
   return std::string(pattern.substr(0, at)) + std::string(star) + std::string(pattern.substr(at + 1));
 }
 
-std::string shown(std::string_view text) {
-  constexpr std::size_t kLongest = 80;
-  std::string clean(text.substr(0, kLongest));
+std::string shown(std::string_view text, std::size_t longest) {
+  std::string clean(text.substr(0, longest));
   std::replace_if(
       clean.begin(), clean.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
-  return text.size() > kLongest ? clean + "..." : clean;
+  return text.size() > longest ? clean + "..." : clean;
 }
 
 }  // namespace topolet::gpu

@@ -24,6 +24,7 @@ TEST(Devices, AreFoundByTheirNodesInDev) {
   tree.link("dev/disk/by-id/nvme-x", "../../nvme0n1");
   tree.write("dev/nvme0n1", "");
   tree.link("dev/stdin", "/proc/self/fd/0");
+  tree.link("dev/dri/by-path/x", "../card9");
 
   const Devices devices = read_devices(tree.roots(), {});
   ASSERT_EQ(devices.places.size(), 3U);
@@ -34,7 +35,8 @@ TEST(Devices, AreFoundByTheirNodesInDev) {
   EXPECT_EQ(devices.places.at("/dev/acc0").address, "");
   EXPECT_EQ(devices.places.at("/dev/acc0").node, 2U);
   EXPECT_EQ(devices.aliases,
-            (std::map<std::string, std::string, std::less<>>{{"/dev/disk/by-id/nvme-x", "/dev/nvme0n1"}}));
+            (std::map<std::string, std::string, std::less<>>{{"/dev/disk/by-id/nvme-x", "/dev/nvme0n1"},
+                                                             {"/dev/dri/by-path/x", "/dev/dri/card9"}}));
 }
 
 TEST(Devices, AreFoundThroughTheLinksOfATable) {
@@ -132,6 +134,20 @@ TEST(Devices, AreNoneWithoutFiles) {
   EXPECT_THAT(read_devices(tree.roots(), {}).places, IsEmpty());
   EXPECT_THAT(read_cdi(tree.roots()).devices, IsEmpty());
   EXPECT_EQ(cdi_stamp(tree.roots()), "");
+}
+
+TEST(Devices, OfAMissingRootAreNotThoseOfTheWorkingDirectory) {
+  const Tree tree;
+  tree.write("sys/devices/system/cpu/online", "0\n");
+  tree.device("block", "259:0", "0000:41:00.0", "nvme/nvme0/nvme0n1", "nvme0n1", 1);
+  Roots roots = tree.roots();
+  roots.sysfs = tree.path("none");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(tree.path("sys"));
+  const Devices devices = read_devices(roots, {});
+  std::filesystem::current_path(before);
+  EXPECT_EQ(devices.online, "");
+  EXPECT_THAT(devices.places, IsEmpty());
 }
 
 TEST(Devices, ChangeWithDev) {

@@ -16,6 +16,7 @@ using sdk::testing::Plugin;
 using sdk::testing::Request;
 using sdk::testing::set_of;
 using sdk::testing::Verdict;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -257,6 +258,38 @@ TEST_F(GpuPluginTest, KnowsAPathInOtherSpellings) {
        {"/dev", "/dev/", "/", "", "dev/nvidia0", "/dev/../nvidia0", "/dev/fuse", "/dev/nvidiactl"}) {
     EXPECT_EQ(verdict({.devices = {path}}, set_of({1})).reason, "") << path;
   }
+}
+
+TEST_F(GpuPluginTest, FollowsALinkThatIsCalledLikeAnotherDevice) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:81:00.0", set_of({1}));
+  tree_.write("dev/nvidia1", "");
+  tree_.link("dev/nvidia0", "nvidia1");
+  EXPECT_EQ(verdict({.devices = {"/dev/nvidia0"}}, set_of({1})).score, 100);
+}
+
+TEST_F(GpuPluginTest, ReadsTheAddressesOfASecondVariableInJson) {
+  machine_.device({.name = "eth0", .address = "0000:41:00.0", .nodes = set_of({1}), .kind = TOPOLET_OS_DEVICE_NETWORK});
+  const Plugin::Values table = {{"devices", "vf: env=PCIDEVICE_* pci=item"}};
+  const std::string json = R"({"0000:41:00.0":{"generic":{"deviceID":"0000:41:00.0"},"extra":{"mac":"1,2"}}})";
+  const Container container{.env = {{"PCIDEVICE_VF", "0000:41:00.0"}, {"PCIDEVICE_VF_INFO", json}}};
+  const std::string reason = verdict(container, set_of({1}), table).reason;
+  EXPECT_THAT(reason, StartsWith("node 1: 1 of 1 devices local; "));
+  EXPECT_THAT(reason, Not(HasSubstr("not counted")));
+}
+
+TEST_F(GpuPluginTest, NamesAFaultySpecWhole) {
+  const std::string name = "k8s.gpu.vendor.com-claim_0f1b2c3d-0f1b-0f1b-0f1b-0f1b2c3d4e5f-and-so-on\n.json";
+  tree_.write("etc/cdi/" + name, "{");
+  EXPECT_THAT(verdict({.cdi_devices = {"a/b=x"}}, set_of({0})).reason,
+              EndsWith("-and-so-on?.json: it is not JSON, though it begins like it"));
+}
+
+TEST_F(GpuPluginTest, SaysWhatATableNamesInVain) {
+  const Plugin::Values table = {{"devices", "n: path=/dev/n env=N pci=node:9; a: path=/dev/a pci=address:77:00.0"}};
+  EXPECT_EQ(verdict({.devices = {"/dev/n", "/dev/a"}, .env = {{"N", "0"}}}, set_of({0}), table).reason,
+            "not counted: /dev/n: the machine has no node 9; not counted: /dev/a: the machine has no PCI device "
+            "0000:77:00.0; not counted: N=0: the machine has no node 9");
 }
 
 TEST_F(GpuPluginTest, KnowsAllOfAKindWhateverTheyAreCalled) {
