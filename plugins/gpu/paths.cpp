@@ -13,6 +13,8 @@ constexpr const char* kUnknown = "no PCI device is known for it";
 constexpr std::string_view kNvidia = "/dev/nvidia*";
 constexpr std::string_view kRender = "/dev/dri/renderD*";
 constexpr std::string_view kCard = "/dev/dri/card*";
+constexpr std::string_view kNvme = "/dev/nvme*";
+constexpr std::string_view kVfio = "/dev/vfio/*";
 constexpr std::string_view kVerbs = "/dev/infiniband/uverbs*";
 
 std::optional<std::uint32_t> numbered(std::string_view pattern, std::string_view path) {
@@ -213,10 +215,12 @@ std::string Paths::missing(std::string_view path) const {
     const auto star = kind.path.empty() ? std::nullopt : matched(kind.path, path);
     if (star && (kind.is_configured || number(*star))) return why_unknown(kind);
   }
-  for (const std::string_view pattern : {kNvidia, kRender, kCard, kVerbs}) {
+  for (const std::string_view pattern : {kNvidia, kRender, kCard, kVerbs, kVfio}) {
     if (numbered(pattern, path)) return kUnknown;
   }
-  return path.starts_with("/dev/nvme") ? kUnknown : "";
+  // Not /dev/nvme-fabrics.
+  const auto disk = matched(kNvme, path);
+  return disk && disk->front() >= '0' && disk->front() <= '9' ? kUnknown : "";
 }
 
 }  // namespace topolet::gpu

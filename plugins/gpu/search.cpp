@@ -73,24 +73,31 @@ class Search {
   }
 
  private:
+  /// How many devices and how many reasons.
+  struct Told {
+    std::size_t found = 0;
+    std::size_t missed = 0;
+  };
+
   /// Looks a name up for the first time only, and not when there were too many.
   template <class Look>
   void once(std::string_view name, const Look& look) {
-    if (const auto known = answers_.find(name); known != answers_.end()) {
-      said_ += known->second;
+    if (const auto known = told_of_.find(name); known != told_of_.end()) {
+      told_.found += known->second.found;
+      told_.missed += known->second.missed;
       return;
     }
-    is_cut_ = is_cut_ || answers_.size() == kMostNames;
+    is_cut_ = is_cut_ || told_of_.size() == kMostNames;
     if (is_cut_) return;
-    std::size_t& answers = answers_.emplace(name, 0).first->second;
-    const std::size_t before = said_;
+    Told& told = told_of_.emplace(name, Told()).first->second;
+    const Told before = told_;
     look();
-    answers = said_ - before;
+    told = {told_.found - before.found, told_.missed - before.missed};
   }
 
   bool add(std::string_view name, const std::optional<Spot>& spot) {
     if (!spot) return false;
-    ++said_;
+    ++told_.found;
     const bool is_known = std::any_of(sought_.devices.begin(), sought_.devices.end(),
                                       [&spot](const Device& device) { return device.spot == *spot; });
     if (!is_known) sought_.devices.push_back({shown(name), *spot});
@@ -98,7 +105,7 @@ class Search {
   }
 
   void miss(std::string_view name, const std::string& why) {
-    ++said_;
+    ++told_.missed;
     std::string text = shown(name) + ": " + why;
     const bool is_said = std::find(sought_.unknown.begin(), sought_.unknown.end(), text) != sought_.unknown.end();
     if (!is_said) sought_.unknown.push_back(std::move(text));
@@ -205,18 +212,24 @@ class Search {
   }
 
   void add_cdi_device(std::string_view full, const CdiDevice& device) {
-    const std::size_t before = said_;
-    const bool is_nvidia_gpu = std::any_of(device.paths.begin(), device.paths.end(), is_nvidia_node);
+    const Told before = told_;
+    const auto is_display = [](const std::string& path) { return path.starts_with("/dev/dri/"); };
     for (const std::string& path : device.paths) {
-      // The same GPU once more, by a number that says less without the machine's files.
-      if (!is_nvidia_gpu || !path.starts_with("/dev/dri/")) add_path(path);
+      if (!is_display(path)) add_path(path);
     }
-    // NVIDIA's specs set NVIDIA_VISIBLE_DEVICES=void, so that a container has these devices and no others.
-    for (const auto& [name, value] : device.env) {
-      if (said_ > before) replaced_.insert(name);
+    // Beside /dev/nvidiaN these are the same GPU once more, by numbers that say less without the machine's files.
+    const bool is_nvidia_gpu = std::any_of(device.paths.begin(), device.paths.end(), is_nvidia_node);
+    const bool are_new = !is_nvidia_gpu || told_.found == before.found;
+    for (const std::string& path : device.paths) {
+      if (is_display(path) && are_new) add_path(path);
     }
     for (const auto& [name, value] : device.env) add_env(name, value);
-    if (said_ == before) add_cdi_name(full, "no device node of its CDI spec has a known place");
+    const bool has_told = told_.found + told_.missed > before.found + before.missed;
+    if (!has_told) add_cdi_name(full, "no device node of its CDI spec has a known place");
+    // NVIDIA's specs set NVIDIA_VISIBLE_DEVICES=void, so that a container has these devices and no others.
+    for (const auto& [name, value] : device.env) {
+      if (told_.found > before.found) replaced_.insert(name);
+    }
   }
 
   /// By what the name itself says: NVIDIA's specs are generated with the names of its index, UUID and type.
@@ -244,9 +257,9 @@ class Search {
   const NvidiaGpus nvidia_;
   const Paths paths_;
   Sought sought_;
-  std::size_t said_ = 0;                                     ///< devices and reasons so far, repeated ones included
-  std::map<std::string, std::size_t, std::less<>> answers_;  ///< how much was said of each name
-  std::set<std::string, std::less<>> replaced_;              ///< variables that CDI sets anew
+  Told told_;  ///< so far, repeated ones included
+  std::map<std::string, Told, std::less<>> told_of_;
+  std::set<std::string, std::less<>> replaced_;  ///< variables that CDI sets anew
   bool is_cut_ = false;
 };
 

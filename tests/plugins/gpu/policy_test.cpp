@@ -219,13 +219,18 @@ TEST_F(GpuPluginTest, TakesASpecsVariablesForTheContainers) {
   gpu(1, "0000:81:00.0", set_of({1}));
   tree_.write("etc/cdi/x.json", R"({"kind":"nvidia.com/gpu","containerEdits":{"env":["NVIDIA_VISIBLE_DEVICES=void"]},
       "devices":[{"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0"}]}},
-                 {"name":"x","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia-x"}]}}]})");
+                 {"name":"1"},
+                 {"name":"x","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia-x"}]}},
+                 {"name":"y","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia77"}]}}]})");
   const auto reason = [&](const char* device, const char* own) {
     const Container container{.cdi_devices = {device}, .env = {{"NVIDIA_VISIBLE_DEVICES", own}}};
     return verdict(container, set_of({0})).reason;
   };
   EXPECT_THAT(reason("nvidia.com/gpu=0", "all"), StartsWith("node 0: 1 of 1 GPUs local; "));
-  EXPECT_THAT(reason("nvidia.com/gpu=x", "0"), StartsWith("node 0: 1 of 1 GPUs local; ")) << "better than nothing";
+  EXPECT_THAT(reason("nvidia.com/gpu=1", "all"), StartsWith("node 0: none, ")) << "by its name";
+  for (const char* const unknown : {"nvidia.com/gpu=x", "nvidia.com/gpu=y"}) {
+    EXPECT_THAT(reason(unknown, "0"), StartsWith("node 0: 1 of 1 GPUs local; ")) << "better than nothing";
+  }
 }
 
 TEST_F(GpuPluginTest, SaysNothingOfASecondSpecDeviceWithTheSameGpu) {
@@ -283,6 +288,17 @@ TEST_F(GpuPluginTest, NamesAFaultySpecWhole) {
   tree_.write("etc/cdi/" + name, "{");
   EXPECT_THAT(verdict({.cdi_devices = {"a/b=x"}}, set_of({0})).reason,
               EndsWith("-and-so-on?.json: it is not JSON, though it begins like it"));
+}
+
+TEST_F(GpuPluginTest, SaysWhatIsNoDeviceAndWhatIsNotFound) {
+  const auto reason = [&](const char* path) { return verdict({.devices = {path}}, set_of({0})).reason; };
+  for (const char* const path : {"/dev/nvme7n1", "/dev/vfio/7", "/dev/nvidia7", "/dev/dri/card7", "/dev/vacc7"}) {
+    EXPECT_EQ(reason(path), "not counted: " + std::string(path) + ": no PCI device is known for it");
+  }
+  for (const char* const path : {"/dev/nvme-fabrics", "/dev/vfio/vfio", "/dev/nvidia-caps/nvidia-cap1",
+                                 "/dev/nvidia-nvswitch0", "/dev/infiniband/rdma_cm", "/dev/kfd", "/dev/loop0"}) {
+    EXPECT_EQ(reason(path), "");
+  }
 }
 
 TEST_F(GpuPluginTest, SaysWhatATableNamesInVain) {
