@@ -46,20 +46,34 @@ void add_edits(const json& edits, CdiDevice& device) {
   }
 }
 
+/// The library's own way to see the depth, a callback, takes quadratic time for long lists.
+bool is_deep_json(std::string_view text) {
+  int depth = 0;
+  bool is_quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char letter = text[i];
+    if (letter == '"') is_quoted = !is_quoted;
+    if (is_quoted) {
+      i += letter == '\\' ? 1 : 0;
+      continue;
+    }
+    if ((letter == '[' || letter == '{') && ++depth > kDeepest) return true;
+    if (letter == ']' || letter == '}') --depth;
+  }
+  return false;
+}
+
 json parsed(std::string_view text) {
-  json spec = json::parse(
-      text,
-      [](int depth, json::parse_event_t /*event*/, const json& /*value*/) {
-        if (depth > kDeepest) throw std::invalid_argument("it is nested too deeply");
-        return true;
-      },
-      false);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const std::string_view begin = trimmed(text);
+  if (begin.empty() || begin.front() != '{') return read_yaml(text);
+  if (is_deep_json(begin)) throw std::invalid_argument("it is nested too deeply");
+  json spec = json::parse(begin, nullptr, false);
   if (!spec.is_discarded()) return spec;
   try {
     return read_yaml(text);
   } catch (const std::invalid_argument&) {
-    const std::string_view begin = trimmed(text);
-    if (begin.empty() || begin.front() != '{') throw;
     throw std::invalid_argument("it is not JSON, though it begins like it");
   }
 }

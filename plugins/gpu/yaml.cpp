@@ -45,8 +45,6 @@ std::string_view without_comment(std::string_view text) {
 }
 
 std::vector<Line> lines_of(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   std::vector<Line> lines;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::string_view raw = text.substr(0, text.find('\n'));

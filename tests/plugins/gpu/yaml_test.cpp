@@ -57,9 +57,7 @@ TEST(Yaml, ReadsTheFirstDocumentAsRuntimesDo) {
 }
 
 TEST(Yaml, ReadsWhatEditorsLeave) {
-  EXPECT_EQ(read_yaml("\xEF\xBB\xBF"
-                      "a: b\r\nc:\r\n- d\r\n"),
-            nlohmann::json::parse(R"({"a":"b","c":["d"]})"));
+  EXPECT_EQ(read_yaml("a: b\r\nc:\r\n- d\r\n"), nlohmann::json::parse(R"({"a":"b","c":["d"]})"));
   EXPECT_EQ(read_yaml("a:\tb\n\"c\":\td\n"), nlohmann::json::parse(R"({"a":"b","c":"d"})"));
 }
 
@@ -94,6 +92,9 @@ TEST(Cdi, AddsWhatTheWholeSpecBrings) {
 }
 
 TEST(Cdi, ReadsASpecInBraces) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_EQ(read_cdi_spec(mark + "{\n\"kind\": \"a/b\",\n\"devices\": [{\"name\": \"x\"}]\n}\n").count("a/b=x"), 1U);
+  EXPECT_EQ(read_cdi_spec(mark + "kind: a/b\ndevices:\n- name: x\n").count("a/b=x"), 1U);
   EXPECT_EQ(read_cdi_spec("{kind: a/b, devices: [{name: x, containerEdits: {}}]}\n").count("a/b=x"), 1U);
 }
 
@@ -116,6 +117,8 @@ TEST(Cdi, RefusesWhatIsDeepOrBeyondMeasure) {
     return "";
   };
   const std::size_t depth = 1000000;
+  const std::string brackets(depth, '[');
+  EXPECT_EQ(read_cdi_spec(R"({"kind":"a/b","x":"\"[)" + brackets + R"(","devices":[{"name":"x"}]})").size(), 1U);
   EXPECT_EQ(refusal(R"({"kind":"a/b","devices":[{"name":"x","containerEdits":{"deviceNodes":[)" +
                     std::string(depth, '[') + std::string(depth, ']') + "]}}]}"),
             "it is nested too deeply");
