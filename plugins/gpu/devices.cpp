@@ -42,7 +42,10 @@ std::string uevent(const fs::path& directory, std::string_view key) {
 
 class Reading {
  public:
-  explicit Reading(const Roots& roots) : roots_(roots), sysfs_(resolved(roots.sysfs)) {}
+  explicit Reading(const Roots& roots) : roots_(roots), sysfs_(resolved(roots.sysfs)) {
+    // Paths below an empty one would be those of the working directory.
+    if (sysfs_.empty()) sysfs_ = roots.sysfs;
+  }
 
   Devices take(const std::vector<Kind>& kinds) {
     devices_.online = read_line(sysfs_ / "devices/system/cpu/online");
@@ -63,9 +66,7 @@ class Reading {
     const fs::path directory = sysfs_ / "dev" / type;
     for (const std::string& numbers : names_in(directory)) {
       const fs::path device = resolved(directory / numbers);
-      // Consoles, loop devices and the like are nowhere.
-      if (device.empty() || device.string().find("/devices/virtual/") != std::string::npos) continue;
-      Place place = place_of(device, sysfs_);
+      Place place = device.empty() ? Place() : place_of_parts(device, 0);
       if (!is_known(place)) continue;
       const std::string name = uevent(device, "DEVNAME");
       if (!name.empty()) devices_.places["/dev/" + name] = place;
@@ -73,14 +74,53 @@ class Reading {
     }
   }
 
+  /// Consoles, loop devices and the like are nowhere; logical volumes and multipath disks are where their parts are.
+  Place place_of_parts(const fs::path& device, int depth) const {
+    constexpr int kDeepest = 4;
+    if (device.string().find("/devices/virtual/") == std::string::npos) return place_of(device, sysfs_);
+    std::vector<fs::path> parts;
+    // A partition's are its disk's.
+    for (const fs::path& disk : {device, device.parent_path()}) add_parts(disk, parts);
+    std::optional<Place> common;
+    for (const fs::path& part : depth < kDeepest ? parts : std::vector<fs::path>()) {
+      const Place place = place_of_parts(part, depth + 1);
+      if (!common) common = place;
+      if (common->address != place.address) common->address.clear();
+      if (common->node != place.node) common->node.reset();
+    }
+    return common.value_or(Place());
+  }
+
+  static void add_parts(const fs::path& disk, std::vector<fs::path>& parts) {
+    constexpr std::size_t kMost = 16;
+    const auto add = [&parts](const fs::path& link) {
+      if (fs::path part = resolved(link); !part.empty() && parts.size() < kMost) parts.push_back(std::move(part));
+    };
+    for (const std::string& name : names_in(disk / "slaves")) add(disk / "slaves" / name);
+    const fs::path subsystem = disk.parent_path();
+    if (!subsystem.filename().string().starts_with("nvme-subsys")) return;
+    for (const std::string& name : names_in(subsystem)) {
+      const auto controller = matched("nvme*", name);
+      if (controller && number(*controller)) add(subsystem / name);
+    }
+  }
+
+  /// Of an IOMMU group. The bridge that its functions may be behind is in it, too, and is passed on to nobody.
+  static std::string passed_on(const fs::path& functions) {
+    const std::vector<std::string> names = names_in(functions);
+    for (const std::string& name : names) {
+      if (!read_line(functions / name / "class").starts_with("0x0604")) return name;
+    }
+    return names.empty() ? std::string() : names.front();
+  }
+
   /// VFIO: the group's number is the name of its device node. Its functions are passed on together.
   void read_iommu_groups() {
     const fs::path groups = sysfs_ / "kernel/iommu_groups";
     for (const std::string& group : names_in(groups)) {
-      const std::vector<std::string> functions = names_in(groups / group / "devices");
-      if (functions.empty()) continue;
-      const fs::path function = resolved(groups / group / "devices" / functions.front());
-      Place place = function.empty() ? Place{pci_address(functions.front()).value_or("")} : place_of(function, sysfs_);
+      const std::string name = passed_on(groups / group / "devices");
+      const fs::path function = name.empty() ? fs::path() : resolved(groups / group / "devices" / name);
+      Place place = function.empty() ? Place{pci_address(name).value_or("")} : place_of(function, sysfs_);
       if (is_known(place)) devices_.places["/dev/vfio/" + group] = std::move(place);
     }
   }
@@ -101,8 +141,10 @@ class Reading {
       }
       if (!gpu.address.empty()) devices_.nvidia.push_back(std::move(gpu));
     }
-    std::sort(devices_.nvidia.begin(), devices_.nvidia.end(),
-              [](const NvidiaGpu& a, const NvidiaGpu& b) { return a.address < b.address; });
+    // A domain may have more than four digits.
+    std::sort(devices_.nvidia.begin(), devices_.nvidia.end(), [](const NvidiaGpu& a, const NvidiaGpu& b) {
+      return std::pair(a.address.size(), a.address) < std::pair(b.address.size(), b.address);
+    });
   }
 
   /// Whatever the pattern's '*' stands for in names of one directory names a device of the kind.
@@ -154,7 +196,10 @@ class Reading {
   std::string as_named(const fs::path& path) const { return "/dev" + path.string().substr(dev_.string().size()); }
 
   void add_alias(const fs::path& path) {
-    const fs::path target = resolved(path);
+    std::error_code error;
+    fs::path target = resolved(path);
+    // The kernel's name counts even while the node is not there.
+    if (target.empty()) target = (path.parent_path() / fs::read_symlink(path, error)).lexically_normal();
     if (!target.string().starts_with(dev_.string() + '/')) return;
     devices_.aliases[as_named(path)] = as_named(target);
   }
@@ -165,7 +210,7 @@ class Reading {
   }
 
   const Roots& roots_;
-  const fs::path sysfs_;
+  fs::path sysfs_;
   fs::path dev_;
   std::map<std::string, Place> by_number_;
   Devices devices_;

@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 std::optional<std::string> read_text(const fs::path& path) {
   constexpr std::size_t kLargest = std::size_t{16} << 20;
   std::error_code error;
+  // A pipe would wait for its writer.
   if (!fs::is_regular_file(path, error)) return std::nullopt;
   std::ifstream file(path, std::ios::binary);
   std::string text;
@@ -27,10 +28,8 @@ std::optional<std::string> read_text(const fs::path& path) {
 }
 
 std::string read_line(const fs::path& path) {
-  std::string line;
-  std::ifstream file(path);
-  std::getline(file, line);
-  return std::string(trimmed(line));
+  const std::string text = read_text(path).value_or("");
+  return std::string(trimmed(std::string_view(text).substr(0, text.find('\n'))));
 }
 
 std::vector<std::string> names_in(const fs::path& directory) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <stdexcept>
 
 #include "plugins/gpu/text.hpp"
@@ -25,7 +26,7 @@ std::uint32_t hex(const Kind& kind, std::string_view text) {
 Make make_of(const Kind& kind, std::string_view text) {
   Make make;
   if (const std::size_t slash = text.find('/'); slash != std::string_view::npos) {
-    make.class_digits = text.substr(slash + 1);
+    make.class_digits = lower(text.substr(slash + 1));
     hex(kind, make.class_digits);
     text = text.substr(0, slash);
   }
@@ -63,6 +64,13 @@ void read_finding(Kind& kind, std::string_view how) {
   }
 }
 
+void check_link(const Kind& kind, bool is_alike) {
+  if (kind.path.empty()) refuse(kind.name, "pci=link needs path=");
+  if (kind.link.front() == '/')
+    refuse(kind.name, "pci=link: is followed by a path below /sys, such as class/vacc/vacc*");
+  if (!is_alike) refuse(kind.name, "path= and pci=link: both need a '*' for what tells devices apart, or neither");
+}
+
 void check(const Kind& kind) {
   const auto stars = [](const std::string& text) { return std::count(text.begin(), text.end(), '*'); };
   if (kind.path.empty() && kind.env.empty()) refuse(kind.name, "it needs path= or env=, or both");
@@ -72,9 +80,8 @@ void check(const Kind& kind) {
   }
   if (kind.env == "*") refuse(kind.name, "env= needs more than a '*', or it would take every variable");
   const bool counts = kind.finding == Finding::kFunction;
-  const bool fills = kind.finding == Finding::kLink && stars(kind.link) == 1;
-  if ((counts || fills) && stars(kind.path) != 1)
-    refuse(kind.name, "path= needs a '*' for what tells its devices apart");
+  if (counts && stars(kind.path) != 1) refuse(kind.name, "path= needs a '*' for what tells its devices apart");
+  if (kind.finding == Finding::kLink) check_link(kind, stars(kind.path) == stars(kind.link));
   if (kind.finding == Finding::kItem && kind.env.empty()) refuse(kind.name, "pci=item needs env=");
   if (kind.finding == Finding::kSystem && kind.path.empty()) refuse(kind.name, "pci=sysfs needs path=");
 }
@@ -88,6 +95,7 @@ Kind read_kind(const std::string& text) {
   }
   kind.is_configured = true;
   std::string how;
+  std::set<std::string> keys;
   for (const std::string& word : split(std::string_view(text).substr(colon + 1), ' ')) {
     const std::size_t equals = word.find('=');
     const std::string key = word.substr(0, equals);
@@ -95,6 +103,7 @@ Kind read_kind(const std::string& text) {
     if (field == nullptr || equals == std::string::npos || equals + 1 == word.size()) {
       refuse(kind.name, "'" + shown(word) + "' is none of path=PATTERN, env=VARIABLE and pci=HOW");
     }
+    if (!keys.insert(key).second) refuse(kind.name, key + "= is there twice");
     *field = word.substr(equals + 1);
   }
   read_finding(kind, how.empty() ? (kind.path.empty() ? "item" : "sysfs") : how);

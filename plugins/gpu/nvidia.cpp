@@ -19,6 +19,11 @@ std::vector<Spot> nodes_named(const TopologyNames& names) {
   return spots;
 }
 
+/// libnvidia-container takes the first GPU whose UUID begins so, in any case.
+bool begins_with(std::string_view text, std::string_view prefix) {
+  return lower(text.substr(0, prefix.size())) == lower(prefix);
+}
+
 std::optional<Spot> nth(const std::vector<Spot>& spots, std::uint32_t n) {
   return n < spots.size() ? std::optional(spots[n]) : std::nullopt;
 }
@@ -48,7 +53,9 @@ std::optional<Spot> NvidiaGpus::by_index(std::uint32_t index) const {
     if (const auto spot = names_.at(told()[index].address)) return spot;
   }
   if (const auto spot = names_.named("nvml" + std::to_string(index))) return spot;
-  if (const auto spot = nth(functions(), index)) return spot;
+  // Where others have counted, a function that they left out has another driver, such as vfio-pci.
+  const bool is_counted = !told().empty() || !names_.beginning("nvml").empty();
+  if (const auto spot = is_counted ? std::nullopt : nth(functions(), index)) return spot;
   return names_.named(std::string(kNode) + std::to_string(index));
 }
 
@@ -63,11 +70,14 @@ std::optional<Spot> NvidiaGpus::by_minor(std::uint32_t minor) const {
 }
 
 std::optional<Spot> NvidiaGpus::by_uuid(std::string_view uuid) const {
+  constexpr std::size_t kShortest = std::string_view("GPU-").size() + 1;
+  if (uuid.size() < kShortest) return std::nullopt;
   for (const topolet_os_device& device : sdk::os_devices(names_.topology())) {
-    if (sdk::value_of(device.info, "NVIDIAUUID") == uuid && !uuid.empty()) return names_.named(sdk::text(device.name));
+    const std::string_view full = sdk::value_of(device.info, "NVIDIAUUID");
+    if (begins_with(full, uuid)) return names_.named(sdk::text(device.name));
   }
   for (const NvidiaGpu& gpu : told()) {
-    if (gpu.uuid == uuid) return names_.at(gpu.address);
+    if (begins_with(gpu.uuid, uuid)) return names_.at(gpu.address);
   }
   return std::nullopt;
 }

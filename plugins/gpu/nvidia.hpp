@@ -22,7 +22,7 @@ class NvidiaGpus {
   /// N of /dev/nvidiaN. What the driver says; without its word the NVML index stands in.
   std::optional<Spot> by_minor(std::uint32_t minor) const;
 
-  /// "GPU-…"
+  /// "GPU-…", or the beginning of one.
   std::optional<Spot> by_uuid(std::string_view uuid) const;
 
   std::vector<Spot> all() const;

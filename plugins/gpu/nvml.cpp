@@ -64,6 +64,13 @@ void add_mig_devices(const Nvml& nvml, Device gpu, const std::string& address, N
   }
 }
 
+/// The linker says the same of a library and of one that it needs, but for the name.
+std::string why_not_loaded(const std::string& library, const char* error) {
+  const std::string text = error == nullptr ? "" : error;
+  const bool is_missing = text.starts_with(library + ": ") && text.find("No such file") != std::string::npos;
+  return is_missing || text.empty() ? "there is no " + library : library + " cannot be loaded: " + shown(text);
+}
+
 void ask(const Nvml& nvml, NvmlAnswer& answer) {
   unsigned int count = 0;
   if (nvml.count(&count) != kSuccess) answer.fault = "it cannot count its GPUs";
@@ -93,7 +100,7 @@ NvmlAnswer ask_nvml(const std::string& library) {
   const std::unique_ptr<void, int (*)(void*)> loaded(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL), &dlclose);
   Nvml nvml;
   if (!loaded) {
-    answer.fault = "there is no " + library;
+    answer.fault = why_not_loaded(library, dlerror());
   } else if (!find_all(loaded.get(), nvml)) {
     answer.fault = library + " is not of a version that is known here";
   } else if (const int status = nvml.init(); status != kSuccess) {

@@ -1,6 +1,7 @@
 #include "plugins/gpu/paths.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "plugins/gpu/text.hpp"
 
@@ -8,9 +9,12 @@ namespace topolet::gpu {
 namespace {
 
 constexpr std::uint32_t kFirstRender = 128;  // render nodes have the DRM minors from here on
+constexpr const char* kUnknown = "no PCI device is known for it";
 constexpr std::string_view kNvidia = "/dev/nvidia*";
 constexpr std::string_view kRender = "/dev/dri/renderD*";
 constexpr std::string_view kCard = "/dev/dri/card*";
+constexpr std::string_view kNvme = "/dev/nvme*";
+constexpr std::string_view kVfio = "/dev/vfio/*";
 constexpr std::string_view kVerbs = "/dev/infiniband/uverbs*";
 
 std::optional<std::uint32_t> numbered(std::string_view pattern, std::string_view path) {
@@ -29,16 +33,29 @@ std::string_view without_slash(std::string_view path) {
 
 }  // namespace
 
-Paths::Found Paths::find(std::string_view path) const {
-  path = without_slash(path);
-  if (const auto spot = one(path)) return {{*spot}, {}};
+Paths::Found Paths::find(std::string_view given) const {
+  const std::string normal = std::filesystem::path(given).lexically_normal().string();
+  const std::string_view path = without_slash(normal);
+  Found found = known(path);
+  // A driver in a container has a /dev of its own, such as /run/nvidia/driver/dev, with the same nodes.
+  const std::size_t dev = path.rfind("/dev/");
+  const bool is_elsewhere = dev != 0 && dev != std::string_view::npos;
+  if (found.spots.empty() && found.missing.empty() && is_elsewhere) found = known(path.substr(dev));
+  return found;
+}
+
+Paths::Found Paths::known(std::string_view path) const {
+  std::string_view target = path;
   if (const Inventory* const files = names_.files()) {
     const auto alias = files->devices.aliases.find(path);
-    const auto spot = alias == files->devices.aliases.end() ? std::nullopt : one(alias->second);
-    if (spot) return {{*spot}, {}};
+    if (alias != files->devices.aliases.end()) target = alias->second;
   }
-  Found found{below(path), {}};
-  if (found.spots.empty() && should_be_hardware(path)) found.missing = "no PCI device is known for it";
+  if (const auto spot = names_.named(path)) return {{*spot}, {}};
+  // What a link leads to says more than what it is called.
+  if (const auto spot = target == path ? std::nullopt : one(target)) return {{*spot}, {}};
+  if (const auto spot = one(path)) return {{*spot}, {}};
+  Found found{below(target), {}};
+  if (found.spots.empty()) found.missing = missing(path);
   return found;
 }
 
@@ -71,6 +88,18 @@ std::vector<Spot> Paths::all(const Kind& kind) const {
   const bool is_one = kind.path.find('*') == std::string::npos;
   for (std::uint32_t n = 0; n < (is_one ? 1 : kMost); ++n) {
     if (const auto spot = of_kind(kind, std::to_string(n))) spots.push_back(*spot);
+  }
+  // Those that are not called by numbers.
+  for (const topolet_os_device& device : sdk::os_devices(names_.topology())) {
+    const std::string_view name = sdk::text(device.name);
+    const auto spot = !is_one && matched(kind.path, name) ? names_.named(name) : std::nullopt;
+    if (spot) spots.push_back(*spot);
+  }
+  if (const Inventory* const files = is_one ? nullptr : names_.files()) {
+    for (const auto& [path, place] : files->devices.places) {
+      const auto spot = matched(kind.path, path) ? names_.at(place) : std::nullopt;
+      if (spot) spots.push_back(*spot);
+    }
   }
   return TopologyNames::unique(std::move(spots));
 }
@@ -138,10 +167,11 @@ std::optional<Spot> Paths::display(std::uint32_t card) const {
   if (const auto spot = names_.named("renderD" + std::to_string(card + kFirstRender))) return spot;
   if (!names_.beginning("card").empty() || !names_.beginning("renderD").empty()) return std::nullopt;
   std::vector<Spot> functions;
-  for (const std::uint32_t vendor : {0x1002U, 0x8086U}) {
-    for (const Spot& spot : names_.functions({.vendor_id = vendor, .device_id = {}, .class_digits = "03"})) {
-      functions.push_back(spot);
-    }
+  // AMD's of the MI300 kind are no displays, but processing accelerators.
+  constexpr std::uint32_t kAmd = 0x1002;
+  constexpr std::uint32_t kIntel = 0x8086;
+  for (const Make& make : {Make{kAmd, {}, "03"}, Make{kAmd, {}, "12"}, Make{kIntel, {}, "03"}}) {
+    for (const Spot& spot : names_.functions(make)) functions.push_back(spot);
   }
   std::sort(functions.begin(), functions.end(),
             [](const Spot& a, const Spot& b) { return a.pci_device < b.pci_device; });
@@ -173,14 +203,24 @@ std::vector<Spot> Paths::below(std::string_view directory) const {
   return TopologyNames::unique(std::move(spots));
 }
 
-bool Paths::should_be_hardware(std::string_view path) const {
-  for (const std::string_view pattern : {kNvidia, kRender, kCard, kVerbs}) {
-    if (numbered(pattern, path)) return true;
+std::string Paths::why_unknown(const Kind& kind) {
+  if (kind.finding == Finding::kNode) return "the machine has no node " + std::to_string(kind.node);
+  if (kind.finding == Finding::kAddress) return "the machine has no PCI device " + kind.address;
+  return kUnknown;
+}
+
+/// Why there is nothing, of a path that should be hardware.
+std::string Paths::missing(std::string_view path) const {
+  for (const Kind& kind : kinds_) {
+    const auto star = kind.path.empty() ? std::nullopt : matched(kind.path, path);
+    if (star && (kind.is_configured || number(*star))) return why_unknown(kind);
   }
-  return path.starts_with("/dev/nvme") || std::any_of(kinds_.begin(), kinds_.end(), [path](const Kind& kind) {
-           const auto star = kind.path.empty() ? std::nullopt : matched(kind.path, path);
-           return star && (kind.is_configured || number(*star));
-         });
+  for (const std::string_view pattern : {kNvidia, kRender, kCard, kVerbs, kVfio}) {
+    if (numbered(pattern, path)) return kUnknown;
+  }
+  // Not /dev/nvme-fabrics.
+  const auto disk = matched(kNvme, path);
+  return disk && disk->front() >= '0' && disk->front() <= '9' ? kUnknown : "";
 }
 
 }  // namespace topolet::gpu

@@ -26,17 +26,21 @@ class Paths {
   /// One device of a kind; `star` is what the '*' of its path stands for.
   std::optional<Spot> of_kind(const Kind& kind, std::string_view star) const;
 
+  /// In words, of one that is not found.
+  static std::string why_unknown(const Kind& kind);
+
   /// All that are known.
   std::vector<Spot> all(const Kind& kind) const;
 
  private:
+  Found known(std::string_view path) const;
   std::optional<Spot> one(std::string_view path) const;
   std::optional<Spot> in_files(std::string_view path) const;
   std::optional<Spot> by_name(std::string_view path) const;
   std::optional<Spot> block(std::string_view name) const;
   std::optional<Spot> display(std::uint32_t card) const;
   std::vector<Spot> below(std::string_view directory) const;
-  bool should_be_hardware(std::string_view path) const;
+  std::string missing(std::string_view path) const;
 
   const TopologyNames& names_;
   const std::vector<Kind>& kinds_;

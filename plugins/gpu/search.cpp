@@ -1,6 +1,8 @@
 #include "plugins/gpu/search.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "plugins/gpu/paths.hpp"
@@ -12,10 +14,19 @@ namespace {
 constexpr std::string_view kNvidiaEnv = "NVIDIA_VISIBLE_DEVICES";
 constexpr std::string_view kCdiAnnotation = "cdi.k8s.io/";
 
+/// More than a node has devices. Variables and annotations are as long as their author likes, and a decision waits.
+constexpr std::size_t kMostNames = 1024;
+
 bool means_none(std::string_view item) { return item == "none" || item == "void"; }
 
 /// "nvidia.com/gpu", "runtime.nvidia.com/gpu" and so on.
 bool is_nvidias(std::string_view kind) { return kind.ends_with("nvidia.com/gpu"); }
+
+/// "/dev/nvidia0", also below another root, and not "/dev/nvidiactl".
+bool is_nvidia_node(std::string_view path) {
+  const auto star = matched("/dev/nvidia*", path.substr(std::min(path.size(), path.rfind("/dev/"))));
+  return star && number(*star);
+}
 
 /// The number in "3", and at the end of "Ascend910-3".
 std::string_view number_in(std::string_view item) {
@@ -49,19 +60,44 @@ class Search {
       if (!sdk::text(annotation.key).starts_with(kCdiAnnotation)) continue;
       for (const std::string& name : split(sdk::text(annotation.value), ',')) add_cdi(name);
     }
+    // Of a variable that is set twice the last word counts.
+    std::map<std::string_view, std::size_t> last;
+    for (std::size_t i = 0; i < workload.env.count; ++i) last[sdk::text(workload.env.items[i].key)] = i;
     for (std::size_t i = 0; i < workload.env.count; ++i) {
       const std::string_view name = sdk::text(workload.env.items[i].key);
-      // Of a variable that is set twice the last word counts.
-      if (sdk::value_of(workload.env, name).data() == sdk::text(workload.env.items[i].value).data()) {
-        add_env(name, sdk::text(workload.env.items[i].value));
-      }
+      if (last.at(name) == i && !replaced_.contains(name)) add_env(name, sdk::text(workload.env.items[i].value));
     }
+    const std::string rest = "what it names beyond the first " + std::to_string(kMostNames);
+    if (is_cut_) sought_.unknown.insert(sought_.unknown.begin(), rest);
     return std::move(sought_);
   }
 
  private:
+  /// How many devices and how many reasons.
+  struct Told {
+    std::size_t found = 0;
+    std::size_t missed = 0;
+  };
+
+  /// Looks a name up for the first time only, and not when there were too many.
+  template <class Look>
+  void once(std::string_view name, const Look& look) {
+    if (const auto known = told_of_.find(name); known != told_of_.end()) {
+      told_.found += known->second.found;
+      told_.missed += known->second.missed;
+      return;
+    }
+    is_cut_ = is_cut_ || told_of_.size() == kMostNames;
+    if (is_cut_) return;
+    Told& told = told_of_.emplace(name, Told()).first->second;
+    const Told before = told_;
+    look();
+    told = {told_.found - before.found, told_.missed - before.missed};
+  }
+
   bool add(std::string_view name, const std::optional<Spot>& spot) {
     if (!spot) return false;
+    ++told_.found;
     const bool is_known = std::any_of(sought_.devices.begin(), sought_.devices.end(),
                                       [&spot](const Device& device) { return device.spot == *spot; });
     if (!is_known) sought_.devices.push_back({shown(name), *spot});
@@ -69,17 +105,18 @@ class Search {
   }
 
   void miss(std::string_view name, const std::string& why) {
+    ++told_.missed;
     std::string text = shown(name) + ": " + why;
     const bool is_said = std::find(sought_.unknown.begin(), sought_.unknown.end(), text) != sought_.unknown.end();
     if (!is_said) sought_.unknown.push_back(std::move(text));
   }
 
-  /// How many devices it found.
-  std::size_t add_path(std::string_view path) {
-    const Paths::Found found = paths_.find(path);
-    for (const Spot& spot : found.spots) add(path, spot);
-    if (found.spots.empty() && !found.missing.empty()) miss(path, found.missing);
-    return found.spots.size();
+  void add_path(std::string_view path) {
+    once(path, [&] {
+      const Paths::Found found = paths_.find(path);
+      for (const Spot& spot : found.spots) add(path, spot);
+      if (found.spots.empty() && !found.missing.empty()) miss(path, found.missing);
+    });
   }
 
   void add_env(std::string_view name, std::string_view value) {
@@ -92,10 +129,11 @@ class Search {
   void add_nvidia_items(std::string_view value) {
     for (const std::string& item : split(value, ',')) {
       if (means_none(item)) continue;
+      const std::string name = std::string(kNvidiaEnv) + '=' + item;
       if (item.find('=') != std::string::npos) {
         add_cdi(item);
       } else {
-        add_nvidia_item(std::string(kNvidiaEnv) + '=' + item, item);
+        once(name, [&] { add_nvidia_item(name, item); });
       }
     }
   }
@@ -113,16 +151,28 @@ class Search {
 
   /// Numbers, ranges of them, "all", PCI addresses and device paths.
   void add_items(const Kind& kind, std::string_view name, std::string_view value) {
-    for (const std::string& item : split(value, ',')) {
+    const std::string prefix = kind.name + ' ' + std::string(name) + '=';
+    // The SR-IOV device plugin describes the devices of PCIDEVICE_X in JSON in PCIDEVICE_X_INFO.
+    const bool is_json = trimmed(value).starts_with('{');
+    for (const std::string& item : split(value, is_json ? '"' : ',')) {
+      if (is_json && !pci_address(item)) continue;
       if (means_none(item)) continue;
-      if (item == "all") {
-        for (const Spot& spot : paths_.all(kind)) add(name, spot);
-      } else if (const std::vector<std::string> numbers = range(item); !numbers.empty()) {
-        for (const std::string& n : numbers) add_item(kind, name, n);
-      } else {
-        add_item(kind, name, item);
-      }
+      once(prefix + item, [&] {
+        const std::vector<std::string> numbers = range(item);
+        for (const std::string& n : numbers) once(prefix + n, [&] { add_item(kind, name, n); });
+        if (item == "all") {
+          add_all(kind, name);
+        } else if (numbers.empty()) {
+          add_item(kind, name, item);
+        }
+      });
     }
+  }
+
+  void add_all(const Kind& kind, std::string_view name) {
+    const std::vector<Spot> all = paths_.all(kind);
+    for (const Spot& spot : all) add(name, spot);
+    if (all.empty()) miss(std::string(name) + "=all", "no device of this kind is known");
   }
 
   void add_item(const Kind& kind, std::string_view name, const std::string& item) {
@@ -144,20 +194,42 @@ class Search {
     } else {
       spot = paths_.of_kind(kind, item);
     }
-    if (!add(label, spot)) miss(label, "no PCI device is known for it");
+    if (!add(label, spot)) miss(label, Paths::why_unknown(kind));
   }
 
   void add_cdi(std::string_view full) {
-    // The specs are files of this machine, but name devices as every machine does.
-    const CdiDevices& known = names_.inventory().cdi.devices;
-    const auto device = known.find(full);
-    if (device == known.end()) return add_cdi_name(full, "no CDI spec has it");
-    const std::size_t before = sought_.devices.size() + sought_.unknown.size();
-    std::size_t found = 0;
-    for (const std::string& path : device->second.paths) found += add_path(path);
-    for (const auto& [name, value] : device->second.env) add_env(name, value);
-    const bool has_said = sought_.devices.size() + sought_.unknown.size() > before;
-    if (found == 0 && !has_said) add_cdi_name(full, "no device node of its CDI spec has a known place");
+    // Once, too, because a spec's variable may name the device that sets it.
+    once(full, [&] {
+      // The specs are files of this machine, but name devices as every machine does.
+      const CdiDevices& known = names_.inventory().cdi.devices;
+      const auto device = known.find(full);
+      if (device == known.end()) {
+        add_cdi_name(full, "no CDI spec has it");
+      } else {
+        add_cdi_device(full, device->second);
+      }
+    });
+  }
+
+  void add_cdi_device(std::string_view full, const CdiDevice& device) {
+    const Told before = told_;
+    const auto is_display = [](const std::string& path) { return path.starts_with("/dev/dri/"); };
+    for (const std::string& path : device.paths) {
+      if (!is_display(path)) add_path(path);
+    }
+    // Beside /dev/nvidiaN these are the same GPU once more, by numbers that say less without the machine's files.
+    const bool is_nvidia_gpu = std::any_of(device.paths.begin(), device.paths.end(), is_nvidia_node);
+    const bool are_new = !is_nvidia_gpu || told_.found == before.found;
+    for (const std::string& path : device.paths) {
+      if (is_display(path) && are_new) add_path(path);
+    }
+    for (const auto& [name, value] : device.env) add_env(name, value);
+    const bool has_told = told_.found + told_.missed > before.found + before.missed;
+    if (!has_told) add_cdi_name(full, "no device node of its CDI spec has a known place");
+    // NVIDIA's specs set NVIDIA_VISIBLE_DEVICES=void, so that a container has these devices and no others.
+    for (const auto& [name, value] : device.env) {
+      if (told_.found > before.found) replaced_.insert(name);
+    }
   }
 
   /// By what the name itself says: NVIDIA's specs are generated with the names of its index, UUID and type.
@@ -176,7 +248,7 @@ class Search {
     if (add(full, names_.at(pci_address(name).value_or(""))) || add(full, names_.named(name))) return;
     std::string text = why;
     const std::vector<std::string>& faults = names_.inventory().cdi.faults;
-    if (!faults.empty()) text += "; " + shown(faults.front());
+    if (!faults.empty()) text += "; " + faults.front();
     miss(full, text);
   }
 
@@ -185,6 +257,10 @@ class Search {
   const NvidiaGpus nvidia_;
   const Paths paths_;
   Sought sought_;
+  Told told_;  ///< so far, repeated ones included
+  std::map<std::string, Told, std::less<>> told_of_;
+  std::set<std::string, std::less<>> replaced_;  ///< variables that CDI sets anew
+  bool is_cut_ = false;
 };
 
 }  // namespace

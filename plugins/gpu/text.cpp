@@ -10,14 +10,14 @@ bool is_hex(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+}  // namespace
+
 std::string lower(std::string_view text) {
   std::string low(text);
   std::transform(low.begin(), low.end(), low.begin(),
                  [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; });
   return low;
 }
-
-}  // namespace
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -96,12 +96,11 @@ std::string filled(std::string_view pattern, std::string_view star) {
   return std::string(pattern.substr(0, at)) + std::string(star) + std::string(pattern.substr(at + 1));
 }
 
-std::string shown(std::string_view text) {
-  constexpr std::size_t kLongest = 80;
-  std::string clean(text.substr(0, kLongest));
+std::string shown(std::string_view text, std::size_t longest) {
+  std::string clean(text.substr(0, longest));
   std::replace_if(
       clean.begin(), clean.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
-  return text.size() > kLongest ? clean + "..." : clean;
+  return text.size() > longest ? clean + "..." : clean;
 }
 
 }  // namespace topolet::gpu

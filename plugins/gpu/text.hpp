@@ -11,6 +11,9 @@ namespace topolet::gpu {
 
 std::string_view trimmed(std::string_view text);
 
+/// In ASCII's lower case.
+std::string lower(std::string_view text);
+
 /// The parts between the separators, trimmed, without empty ones.
 std::vector<std::string> split(std::string_view text, char separator);
 
@@ -31,7 +34,7 @@ std::optional<std::string_view> matched(std::string_view pattern, std::string_vi
 /// The pattern with its '*' replaced.
 std::string filled(std::string_view pattern, std::string_view star);
 
-/// What a person can read of a text from outside: no control characters, 80 bytes at most.
-std::string shown(std::string_view text);
+/// What a person can read of a text from outside: no control characters, and not too long.
+std::string shown(std::string_view text, std::size_t longest = 80);
 
 }  // namespace topolet::gpu

@@ -1,5 +1,6 @@
 #include "plugins/gpu/yaml.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kDeepest = 64;
+constexpr std::string_view kMore = "|>&*!@`%";  // what begins with one of these is more YAML than is read here
 
 struct Line {
   std::size_t number = 0;
@@ -50,11 +52,10 @@ std::vector<Line> lines_of(std::string_view text) {
     const std::string_view content = trimmed(without_comment(raw));
     const Line line{number, raw.find_first_not_of(' '), content};
     if (content.empty()) continue;
-    if (line.indent == 0 && (content == "---" || content.front() == '%')) {
-      if (!lines.empty()) refuse(line, "a second document");
-      continue;
-    }
-    if (line.indent == 0 && content == "...") break;
+    // Runtimes read the first document.
+    const bool is_marker = line.indent == 0 && (content == "---" || content == "...");
+    if (is_marker && !lines.empty()) break;
+    if (is_marker || (line.indent == 0 && content.front() == '%' && lines.empty())) continue;
     if (raw[line.indent] == '\t') refuse(line, "indented with a tab");
     lines.push_back(line);
   }
@@ -78,14 +79,17 @@ class Inline {
     if (rest_.front() == '"' || rest_.front() == '\'') {
       key = quoted();
     } else {
-      std::size_t colon = rest_.find(": ");
+      std::size_t colon = std::min(rest_.find(": "), rest_.find(":\t"));
       if (colon == std::string_view::npos && rest_.back() == ':') colon = rest_.size() - 1;
-      if (colon == std::string_view::npos || rest_.front() == '[' || rest_.front() == '{') return false;
+      const char first = rest_.front();
+      const bool is_other = first == '[' || first == '{' || kMore.find(first) != std::string_view::npos;
+      if (colon == std::string_view::npos || is_other) return false;
       key = trimmed(rest_.substr(0, colon));
       rest_.remove_prefix(colon);
     }
     rest_ = trimmed(rest_);
-    const bool is_key = !rest_.empty() && rest_.front() == ':' && (rest_.size() == 1 || rest_[1] == ' ');
+    const bool is_key =
+        !rest_.empty() && rest_.front() == ':' && (rest_.size() == 1 || rest_[1] == ' ' || rest_[1] == '\t');
     if (is_key) rest_ = trimmed(rest_.substr(1));
     if (!is_key) rest_ = before;
     return is_key;
@@ -101,7 +105,7 @@ class Inline {
     if (rest_.front() == '[') return sequence(depth);
     if (rest_.front() == '{') return mapping(depth);
     if (rest_.front() == '"' || rest_.front() == '\'') return quoted();
-    if (std::string_view("|>&*!@`%").find(rest_.front()) != std::string_view::npos) {
+    if (kMore.find(rest_.front()) != std::string_view::npos) {
       refuse(line_, "'" + shown(rest_) + "' is more YAML than is read here");
     }
     const std::string_view plain = trimmed(rest_.substr(0, rest_.find_first_of(ends)));

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -66,6 +68,11 @@ class GpuDecisions : public testing::Test {
   std::string reason(const char* name, const std::string& more, const std::vector<std::string>& options = {}) const {
     Simulated node = machine(name, options);
     return create(node, "p", more, 500).reason;
+  }
+
+  static std::string read_machine(const char* name) {
+    std::ifstream file(machine_named(name).xml_file);
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   TempDir root_;
@@ -168,6 +175,13 @@ TEST_F(GpuDecisions, FollowAMinorThatIsNotTheIndex) {
   EXPECT_EQ(home(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "GPU-far")), NodeSet{0});
 }
 
+TEST_F(GpuDecisions, CountNoFunctionThatTheDriverLeavesOut) {
+  root_.write("sys/devices/system/cpu/online", "0-23\n");
+  root_.write("proc/driver/nvidia/gpus/0000:11:00.0/information", "Device Minor: 0\n");
+  EXPECT_EQ(home(kTwoSockets, env("NVIDIA_VISIBLE_DEVICES", "0")), NodeSet{1});
+  EXPECT_THAT(reason(kTwoSockets, env("NVIDIA_VISIBLE_DEVICES", "1")), HasSubstr("no such GPU is known"));
+}
+
 TEST_F(GpuDecisions, DoNotBelieveFilesOfAnotherMachine) {
   root_.write("sys/devices/system/cpu/online", "0-1\n");
   root_.write("proc/driver/nvidia/gpus/0000:34:00.0/information", "Device Minor: 9\n");
@@ -192,6 +206,29 @@ TEST_F(GpuDecisions, ReadCdiSpecs) {
   EXPECT_THAT(reason(kDgx2, cdi("vendor.com/acc=empty")),
               HasSubstr("no device node of its CDI spec has a known place"));
   EXPECT_THAT(reason(kDgx2, cdi("vendor.com/acc=none")), HasSubstr("broken.yaml: line 1: "));
+}
+
+TEST_F(GpuDecisions, DoNotCountTheDisplaysOfAnNvidiaGpuAmongOthers) {
+  // The machine's only display of AMD is at node 0, this GPU at node 1.
+  root_.write("etc/cdi/nvidia.yaml",
+              "---\ncdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: \"1\"\n  containerEdits:\n"
+              "    deviceNodes:\n    - path: /dev/nvidia1\n      hostPath: /run/nvidia/driver/dev/nvidia1\n"
+              "    - path: /dev/dri/card0\n    - path: /dev/dri/renderD128\n");
+  EXPECT_THAT(reason(kTwoSockets, cdi("nvidia.com/gpu=1")), HasSubstr("gpu: node 1: 1 of 1 GPUs local; node 0: none"));
+}
+
+TEST_F(GpuDecisions, CountAcceleratorsOfAmdAmongItsDisplays) {
+  std::string xml = read_machine(kTwoSockets);
+  const std::string display = "0300 [1002:515e]";
+  ASSERT_NE(xml.find(display), std::string::npos);
+  xml.replace(xml.find(display), display.size(), "0200 [8086:10c9]");
+  // At node 1.
+  const std::string gpu = "0302 [10de:06d2]";
+  const std::size_t last = xml.rfind(gpu);
+  ASSERT_NE(last, std::string::npos);
+  xml.replace(last, gpu.size(), "1200 [1002:74a1]");
+  const std::string machine = root_.write("mi300.xml", xml).string();
+  EXPECT_EQ(home(machine.c_str(), devices("/dev/dri/renderD128")), NodeSet{1});
 }
 
 TEST_F(GpuDecisions, SeeACdiSpecThatIsWrittenLater) {

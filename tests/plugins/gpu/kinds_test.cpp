@@ -36,6 +36,12 @@ TEST(Kinds, ReadTheTable) {
   EXPECT_EQ(kinds[3].name, "ascend");  // ours, less the one that is replaced
 }
 
+TEST(Kinds, TakeHexadecimalDigitsInAnyCase) {
+  const Kind kind = read_kinds("x: path=/dev/x* pci=function:10DE/0B40").front();
+  EXPECT_EQ(kind.make.vendor_id, 0x10deU);
+  EXPECT_EQ(kind.make.class_digits, "0b40");
+}
+
 TEST(Kinds, SayWhatIsWrongWithTheTable) {
   EXPECT_EQ(refusal("vacc path=/x"),
             "option devices: vacc path=/x: it should read NAME: path=PATTERN env=VARIABLE pci=HOW");
@@ -49,6 +55,11 @@ TEST(Kinds, SayWhatIsWrongWithTheTable) {
   EXPECT_THAT(refusal("a: path=/dev/a; a: path=/dev/b"), HasSubstr("two kinds of this name"));
   EXPECT_THAT(refusal("a: env=*"), HasSubstr("every variable"));
   EXPECT_THAT(refusal("a: path=dev/a"), HasSubstr("begins with '/'"));
+  EXPECT_EQ(refusal("a: path=/dev/a path=/dev/b"), "option devices: a: path= is there twice");
+  EXPECT_THAT(refusal("a: env=A pci=link:class/a/a0/device"), HasSubstr("pci=link needs path="));
+  EXPECT_THAT(refusal("a: path=/dev/a pci=link:/sys/class/a/a0/device"), HasSubstr("a path below /sys"));
+  EXPECT_THAT(refusal("a: path=/dev/a* pci=link:class/a/a0/device"), HasSubstr("both need a '*'"));
+  EXPECT_THAT(refusal("a: path=/dev/a pci=link:class/a/a*/device"), HasSubstr("both need a '*'"));
 }
 
 TEST(Text, ReadsPciAddresses) {

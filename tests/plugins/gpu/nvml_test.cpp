@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/temp_dir.hpp"
+
 namespace topolet::gpu {
 namespace {
 
@@ -20,6 +22,9 @@ TEST(Nvml, TellsGpusByIndexAndTheGpuOfAMigDevice) {
 TEST(Nvml, SaysWhatIsWrong) {
   EXPECT_EQ(ask_nvml("").fault, "option nvml-library is empty");
   EXPECT_EQ(ask_nvml("libthere-is-none.so.1").fault, "there is no libthere-is-none.so.1");
+  const TempDir directory;
+  const std::string broken = directory.write("libbroken.so", "no library").string();
+  EXPECT_THAT(ask_nvml(broken).fault, testing::StartsWith(broken + " cannot be loaded: "));
   EXPECT_EQ(ask_nvml("libc.so.6").fault, "libc.so.6 is not of a version that is known here");
 }
 

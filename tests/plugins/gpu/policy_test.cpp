@@ -16,7 +16,9 @@ using sdk::testing::Plugin;
 using sdk::testing::Request;
 using sdk::testing::set_of;
 using sdk::testing::Verdict;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class GpuPluginTest : public ::testing::Test {
@@ -273,6 +275,136 @@ TEST_F(GpuPluginTest, TellsNoValueOfAVariableThatOnlyAPatternNames) {
   EXPECT_THAT(reason, HasSubstr("PASSWORD: no PCI device is known for it"));
   EXPECT_THAT(reason, HasSubstr("CARD=7: no PCI device is known for it"));
   EXPECT_EQ(reason.find("hunter2"), std::string::npos);
+}
+
+TEST_F(GpuPluginTest, SurvivesSpecsThatNameThemselves) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  tree_.write("etc/cdi/x.json", R"({"kind":"nvidia.com/gpu","devices":[
+      {"name":"0","containerEdits":{"env":["NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0"]}},
+      {"name":"a","containerEdits":{"env":["NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=b"]}},
+      {"name":"b","containerEdits":{"env":["NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=a"]}}]})");
+  EXPECT_EQ(verdict({.cdi_devices = {"nvidia.com/gpu=0"}}, set_of({0})).score, 100);
+  EXPECT_THAT(verdict({.cdi_devices = {"nvidia.com/gpu=a"}}, set_of({0})).reason, HasSubstr("gpu=b: no device node"));
+}
+
+TEST_F(GpuPluginTest, LooksUpEachNameOnceAndNotEverything) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  std::string numbers;
+  std::string same;
+  for (int i = 0; i < 5000; ++i) {
+    numbers += std::to_string(i) + ',';
+    same += " 0 ,";
+  }
+  EXPECT_THAT(verdict(with(numbers), set_of({0})).reason,
+              HasSubstr("; not counted: what it names beyond the first 1024; not counted: NVIDIA_VISIBLE_DEVICES=1: "));
+  EXPECT_THAT(verdict(with(same), set_of({0})).reason, Not(HasSubstr("beyond")));
+  std::string ranges;
+  for (int i = 0; i < 900; ++i) ranges += "0-" + std::to_string(1000 - i) + ',';
+  EXPECT_THAT(verdict({.env = {{"VA_VISIBLE_DEVICES", ranges}}}, set_of({0})).reason,
+              HasSubstr("what it names beyond the first 1024"));
+}
+
+TEST_F(GpuPluginTest, TakesASpecsVariablesForTheContainers) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:81:00.0", set_of({1}));
+  tree_.write("etc/cdi/x.json", R"({"kind":"nvidia.com/gpu","containerEdits":{"env":["NVIDIA_VISIBLE_DEVICES=void"]},
+      "devices":[{"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0"}]}},
+                 {"name":"1"},
+                 {"name":"x","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia-x"}]}},
+                 {"name":"y","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia77"}]}}]})");
+  const auto reason = [&](const char* device, const char* own) {
+    const Container container{.cdi_devices = {device}, .env = {{"NVIDIA_VISIBLE_DEVICES", own}}};
+    return verdict(container, set_of({0})).reason;
+  };
+  EXPECT_THAT(reason("nvidia.com/gpu=0", "all"), StartsWith("node 0: 1 of 1 GPUs local; "));
+  EXPECT_THAT(reason("nvidia.com/gpu=1", "all"), StartsWith("node 0: none, ")) << "by its name";
+  for (const char* const unknown : {"nvidia.com/gpu=x", "nvidia.com/gpu=y"}) {
+    EXPECT_THAT(reason(unknown, "0"), StartsWith("node 0: 1 of 1 GPUs local; ")) << "better than nothing";
+  }
+}
+
+TEST_F(GpuPluginTest, SaysNothingOfASecondSpecDeviceWithTheSameGpu) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  tree_.write("etc/cdi/x.json", R"({"kind":"a/b","containerEdits":{"env":["NVIDIA_VISIBLE_DEVICES=0"]},
+      "devices":[{"name":"x"},{"name":"y"}]})");
+  EXPECT_THAT(verdict({.cdi_devices = {"a/b=x", "a/b=y"}}, set_of({0})).reason, Not(HasSubstr("not counted")));
+}
+
+TEST_F(GpuPluginTest, KnowsAGpuByTheBeginningOfItsUuid) {
+  machine_.device(
+      {.name = "nvml0", .address = "0000:41:00.0", .nodes = set_of({1}), .info = {{"NVIDIAUUID", "GPU-ac1a8e86-51"}}});
+  EXPECT_EQ(verdict(with("GPU-ac1a"), set_of({1})).score, 100);
+  EXPECT_EQ(verdict(with("GPU-AC1A8E86-51"), set_of({1})).score, 100);
+  for (const char* const other : {"GPU-", "GPU-ac1a8e86-518", "GPU-b"}) {
+    EXPECT_THAT(verdict(with(other), set_of({1})).reason, HasSubstr("no such GPU is known")) << other;
+  }
+}
+
+TEST_F(GpuPluginTest, KnowsAPathInOtherSpellings) {
+  gpu(0, "0000:41:00.0", set_of({1}));
+  tree_.device("char", "226:0", "0000:41:00.0", "drm/card0", "dri/card0", 1);
+  tree_.write("dev/dri/card0", "");
+  tree_.link("dev/graphics", "dri");
+  for (const char* const path : {"/dev//nvidia0", "/dev/dri/../nvidia0", "/run/nvidia/driver/dev/nvidia0",
+                                 "/dev/graphics", "/dev/dri/", "/dev/./dri/card0"}) {
+    EXPECT_EQ(verdict({.devices = {path}}, set_of({1})).score, 100) << path;
+  }
+  for (const char* const path :
+       {"/dev", "/dev/", "/", "", "dev/nvidia0", "/dev/../nvidia0", "/dev/fuse", "/dev/nvidiactl"}) {
+    EXPECT_EQ(verdict({.devices = {path}}, set_of({1})).reason, "") << path;
+  }
+}
+
+TEST_F(GpuPluginTest, FollowsALinkThatIsCalledLikeAnotherDevice) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:81:00.0", set_of({1}));
+  tree_.write("dev/nvidia1", "");
+  tree_.link("dev/nvidia0", "nvidia1");
+  EXPECT_EQ(verdict({.devices = {"/dev/nvidia0"}}, set_of({1})).score, 100);
+}
+
+TEST_F(GpuPluginTest, ReadsTheAddressesOfASecondVariableInJson) {
+  machine_.device({.name = "eth0", .address = "0000:41:00.0", .nodes = set_of({1}), .kind = TOPOLET_OS_DEVICE_NETWORK});
+  const Plugin::Values table = {{"devices", "vf: env=PCIDEVICE_* pci=item"}};
+  const std::string json = R"({"0000:41:00.0":{"generic":{"deviceID":"0000:41:00.0"},"extra":{"mac":"1,2"}}})";
+  const Container container{.env = {{"PCIDEVICE_VF", "0000:41:00.0"}, {"PCIDEVICE_VF_INFO", json}}};
+  const std::string reason = verdict(container, set_of({1}), table).reason;
+  EXPECT_THAT(reason, StartsWith("node 1: 1 of 1 devices local; "));
+  EXPECT_THAT(reason, Not(HasSubstr("not counted")));
+}
+
+TEST_F(GpuPluginTest, NamesAFaultySpecWhole) {
+  const std::string name = "k8s.gpu.vendor.com-claim_0f1b2c3d-0f1b-0f1b-0f1b-0f1b2c3d4e5f-and-so-on\n.json";
+  tree_.write("etc/cdi/" + name, "{");
+  EXPECT_THAT(verdict({.cdi_devices = {"a/b=x"}}, set_of({0})).reason,
+              EndsWith("-and-so-on?.json: it is not JSON, though it begins like it"));
+}
+
+TEST_F(GpuPluginTest, SaysWhatIsNoDeviceAndWhatIsNotFound) {
+  const auto reason = [&](const char* path) { return verdict({.devices = {path}}, set_of({0})).reason; };
+  for (const char* const path : {"/dev/nvme7n1", "/dev/vfio/7", "/dev/nvidia7", "/dev/dri/card7", "/dev/vacc7"}) {
+    EXPECT_EQ(reason(path), "not counted: " + std::string(path) + ": no PCI device is known for it");
+  }
+  for (const char* const path : {"/dev/nvme-fabrics", "/dev/vfio/vfio", "/dev/nvidia-caps/nvidia-cap1",
+                                 "/dev/nvidia-nvswitch0", "/dev/infiniband/rdma_cm", "/dev/kfd", "/dev/loop0"}) {
+    EXPECT_EQ(reason(path), "");
+  }
+}
+
+TEST_F(GpuPluginTest, SaysWhatATableNamesInVain) {
+  const Plugin::Values table = {{"devices", "n: path=/dev/n env=N pci=node:9; a: path=/dev/a pci=address:77:00.0"}};
+  EXPECT_EQ(verdict({.devices = {"/dev/n", "/dev/a"}, .env = {{"N", "0"}}}, set_of({0}), table).reason,
+            "not counted: /dev/n: the machine has no node 9; not counted: /dev/a: the machine has no PCI device "
+            "0000:77:00.0; not counted: N=0: the machine has no node 9");
+}
+
+TEST_F(GpuPluginTest, KnowsAllOfAKindWhateverTheyAreCalled) {
+  machine_.device({.name = "/dev/acc_a", .address = "0000:41:00.0", .nodes = set_of({1})});
+  tree_.device("char", "240:0", "0000:42:00.0", "acc/b", "acc_b", 1);
+  const Plugin::Values table = {{"devices", "acc: path=/dev/acc_* env=ACC"}};
+  EXPECT_THAT(verdict({.env = {{"ACC", "all"}}}, set_of({1}), table).reason, StartsWith("node 1: 2 of 2 "));
+  EXPECT_EQ(verdict({.env = {{"VA_VISIBLE_DEVICES", "all"}}}, set_of({1})).reason,
+            "not counted: VA_VISIBLE_DEVICES=all: no device of this kind is known");
 }
 
 TEST_F(GpuPluginTest, RefusesATableThatItCannotRead) {
