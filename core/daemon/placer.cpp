@@ -29,6 +29,16 @@ std::vector<ContainerKey> stranded_by(const Ledger& ledger, const ContainerKey& 
   return stranded;
 }
 
+/// The rest of the cores of what a container keeps. It does not get them itself, but they may be withheld beside it,
+/// even if they were not free when it was placed first.
+CpuSet beside(const Topology& topology, const CpuSet& kept) {
+  CpuSet cores;
+  for (const CpuSet& core : topology.cores) {
+    if (core.intersects(kept)) cores |= core;
+  }
+  return cores - kept;
+}
+
 Holding holding_of(const Workload& workload, const Decision& decision) {
   Holding holding;
   holding.workload = workload;
@@ -50,7 +60,7 @@ PolicyRequest Placer::request(const Ledger& ledger, const Workload& workload, co
   }
   if (request.exclusive) {
     request.keep = terms.keep.cpus;
-    request.keep_withheld = terms.keep.withheld;
+    request.keep_withheld = terms.keep.withheld | beside(*parts_.topology, terms.keep.cpus);
     request.must_keep = terms.must_keep;
   }
   if (request.exclusive) {
