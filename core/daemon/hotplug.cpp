@@ -42,14 +42,17 @@ void Lifecycle::catch_up(const ContainerKey& key) {
 void Lifecycle::take_up_what_came(const CpuSet& allowed_before, const std::vector<Candidate>& before) {
   const Placer& placer = room_.placer;
   const Ledger& ledger = room_.bookings.ledger();
-  const bool some_came = !ledger.rules().allowed.is_subset_of(allowed_before);
-  if (some_came) came_at_ = ledger.generation();
+  const CpuSet came = ledger.rules().allowed - allowed_before;
+  if (!came.empty()) {
+    came_ = came;
+    came_at_ = ledger.generation();
+  }
   std::vector<ContainerKey> alone;
   std::vector<std::pair<Holding, CpuSet>> wider;
   for (const auto& [key, holding] : ledger.holdings()) {
     if (!may_be_moved(holding)) continue;
     if (holding.placement.mode == Mode::kExclusive) {
-      if (some_came) alone.push_back(key);
+      if (!came.empty()) alone.push_back(key);
       continue;
     }
     const bool anywhere = holding.workload.demand.cpu_request_milli == 0;
@@ -72,30 +75,44 @@ void Lifecycle::take_up_what_came(const CpuSet& allowed_before, const std::vecto
   }
 }
 
+/// Only whom it concerns what came: others would take up what their neighbours left.
 void Lifecycle::take_up_what_came(const ContainerKey& key) {
   const Holding* holding = room_.bookings.ledger().find(key);
   if (holding == nullptr || !may_be_moved(*holding) || holding->placement.mode != Mode::kExclusive) return;
-  if (holding->generation < came_at_) move(*holding, [this](const Holding& now) { return plan_with_what_came(now); });
+  if (holding->generation >= came_at_) return;
+  const CpuSet& had = holding->placement.cpus;
+  const bool lacks_some = had.size() < cpus_of_its_own(holding->workload, room_.placer.rules());
+  if (!lacks_some && !beside(*room_.placer.topology(), had).intersects(came_)) return;
+  move(*holding, [this](const Holding& now) { return plan_with_what_came(now); });
 }
 
-/// What has come may be beside CPUs that others are to be kept off, which is for the policies to say, or may be what
-/// the container had to do without. It stays where it is, and nothing is let go of.
+/// For a container with CPUs of its own: those that it had to do without, and what the policies now keep others off
+/// beside them, of what came. It stays where it is, and nothing is let go of.
 std::optional<Plan> Lifecycle::plan_with_what_came(const Holding& before) const {
+  const Ledger& ledger = room_.bookings.ledger();
   if (before.placement.mode != Mode::kExclusive) return std::nullopt;
+  const CpuSet& had = before.placement.cpus;
+  const auto has = static_cast<std::uint32_t>(had.size());
   Placer::Terms terms;
   terms.keep = before.placement;
   terms.must_keep = true;
-  Plan plan = room_.placer.plan(room_.bookings.ledger(), before.workload, terms);
-  Placement& placement = plan.decision.placement;
-  const CpuSet& had = before.placement.cpus;
-  if (plan.decision.denied || placement.mode != Mode::kExclusive || !had.is_subset_of(placement.cpus)) {
-    return std::nullopt;
+  for (const std::uint32_t count : {cpus_of_its_own(before.workload, room_.placer.rules()), has}) {
+    if (count < has) continue;
+    terms.exclusive_cpus = count;
+    Plan plan = room_.placer.plan(ledger, before.workload, terms);
+    Placement& placement = plan.decision.placement;
+    placement.withheld |= before.placement.withheld - ledger.rules().allowed;
+    const CpuSet held = placement.cpus | placement.withheld;
+    const CpuSet held_before = had | before.placement.withheld;
+    const bool fits =
+        had.is_subset_of(placement.cpus) && held_before.is_subset_of(held) && held.is_subset_of(held_before | came_);
+    if (plan.decision.denied || placement.mode != Mode::kExclusive || !fits) continue;
+    if (placement.cpus == had && placement.withheld == before.placement.withheld) return std::nullopt;
+    if (placement.cpus == had) placement.mems = before.placement.mems;
+    plan.decision.reason = "CPUs have come back; " + plan.decision.reason;
+    return plan;
   }
-  placement.withheld |= before.placement.withheld - placement.cpus;
-  if (placement.cpus == had && placement.withheld == before.placement.withheld) return std::nullopt;
-  if (placement.cpus == had) placement.mems = before.placement.mems;
-  plan.decision.reason = "CPUs have come back; " + plan.decision.reason;
-  return plan;
+  return std::nullopt;
 }
 
 /// For a container that holds CPUs which are gone: other ones, else those that are left, else the pool. For one that

@@ -94,7 +94,8 @@ class Lifecycle {
 
   Room& room_;
   std::set<std::string> stopping_;  ///< containers that the kubelet is stopping: their exit is no failure
-  std::uint64_t came_at_ = 0;       ///< generation at which CPUs came last
+  CpuSet came_;                     ///< the CPUs that came last
+  std::uint64_t came_at_ = 0;       ///< the generation then
 };
 
 }  // namespace topolet

@@ -29,16 +29,6 @@ std::vector<ContainerKey> stranded_by(const Ledger& ledger, const ContainerKey& 
   return stranded;
 }
 
-/// The rest of the cores of what a container keeps. It does not get them itself, but they may be withheld beside it,
-/// even if they were not free when it was placed first.
-CpuSet beside(const Topology& topology, const CpuSet& kept) {
-  CpuSet cores;
-  for (const CpuSet& core : topology.cores) {
-    if (core.intersects(kept)) cores |= core;
-  }
-  return cores - kept;
-}
-
 Holding holding_of(const Workload& workload, const Decision& decision) {
   Holding holding;
   holding.workload = workload;
@@ -48,6 +38,14 @@ Holding holding_of(const Workload& workload, const Decision& decision) {
 }
 
 }  // namespace
+
+CpuSet beside(const Topology& topology, const CpuSet& cpus) {
+  CpuSet cores;
+  for (const CpuSet& core : topology.cores) {
+    if (core.intersects(cpus)) cores |= core;
+  }
+  return cores - cpus;
+}
 
 PolicyRequest Placer::request(const Ledger& ledger, const Workload& workload, const Terms& terms) const {
   const Holding* crashed = ledger.find_crashed(workload.key);
@@ -59,6 +57,7 @@ PolicyRequest Placer::request(const Ledger& ledger, const Workload& workload, co
     request.exclusive_cpus = 0;
   }
   if (request.exclusive) {
+    if (terms.exclusive_cpus > 0) request.exclusive_cpus = terms.exclusive_cpus;
     request.keep = terms.keep.cpus;
     request.keep_withheld = terms.keep.withheld | beside(*parts_.topology, terms.keep.cpus);
     request.must_keep = terms.must_keep;
