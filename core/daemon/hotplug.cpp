@@ -52,7 +52,9 @@ void Lifecycle::take_up_what_came(const CpuSet& allowed_before, const std::vecto
   for (const auto& [key, holding] : ledger.holdings()) {
     if (!may_be_moved(holding)) continue;
     if (holding.placement.mode == Mode::kExclusive) {
-      if (!came.empty()) alone.push_back(key);
+      // Before those that lack some: these could take them from beside somebody.
+      const bool first = beside(*placer.topology(), holding.placement.cpus).intersects(came);
+      if (!came.empty()) alone.insert(first ? alone.begin() : alone.end(), key);
       continue;
     }
     const bool anywhere = holding.workload.demand.cpu_request_milli == 0;

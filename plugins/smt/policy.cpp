@@ -13,7 +13,9 @@ using sdk::Set;
 
 constexpr std::int32_t kFits = 100;
 constexpr std::int32_t kNobodyMet = 100;
-constexpr std::int32_t kOwnSiblings = 25;  ///< less than the numa plugin takes for one more node
+// Siblings taken both cost more than the numa plugin's strategy and distance, and less than one more node.
+constexpr std::int32_t kFewestOwnSiblings = 20;
+constexpr std::int32_t kMostOwnSiblings = 25;
 constexpr std::int32_t kSomeMet = 50;
 constexpr std::int32_t kPairedLight = 20;  ///< a taste
 
@@ -106,15 +108,16 @@ std::vector<Verdict> judge_whole_cores(const topolet_request& request, const Cor
   return verdicts;
 }
 
-/// Heavy: 100, less up to 25 as they run beside each other; where others are met up to 50, the fewer the better.
-/// Light: up to 20 as they run beside heavy ones, less up to 25 as they run beside each other.
+/// Heavy: 100, less 20 to 25 if they run beside each other; where others are met up to 50, the fewer the better.
+/// Light: up to 20 as they run beside heavy ones, less 20 to 25 if they run beside each other.
 std::int32_t score_of(const Tally& tally, Profile profile) {
   const auto count = [&tally](Terms terms) {
     return static_cast<std::int32_t>(tally[static_cast<std::size_t>(terms)]);
   };
   const std::int32_t wanted = count(Terms::kPaired) + count(Terms::kAlone) + count(Terms::kOwn) + count(Terms::kMeets);
   if (wanted == 0) return 0;
-  const std::int32_t own = kOwnSiblings * count(Terms::kOwn) / wanted;
+  const std::int32_t more = (kMostOwnSiblings - kFewestOwnSiblings) * count(Terms::kOwn) / wanted;
+  const std::int32_t own = count(Terms::kOwn) > 0 ? kFewestOwnSiblings + more : 0;
   if (profile == Profile::kLight) return kPairedLight * count(Terms::kPaired) / wanted - own;
   if (count(Terms::kMeets) == 0) return kNobodyMet - own;
   return kSomeMet * (wanted - count(Terms::kMeets)) / wanted;

@@ -277,6 +277,12 @@ TEST(SmtSimulated, PairsHeavyAndLightContainers) {
   EXPECT_FALSE(heavy.empty());
 }
 
+TEST(SmtSimulated, GoesToAnotherNodeRatherThanTakeBothSiblings) {
+  Simulated node(kMachine, with({"--smt.pair=true"}));
+  EXPECT_EQ(run(node, "one", "guaranteed", 2000).cpus.to_string(), "0-1");
+  EXPECT_EQ(run(node, "heavy", "guaranteed", 4000, kHeavy).cpus.to_string(), "8,10,12,14");
+}
+
 TEST(SmtSimulated, KeepsSharedHeavyAndLightContainersApart) {
   Simulated node("numa:1 core:4 pu:2", with({"--smt.pair=true"}));
   EXPECT_EQ(run(node, "h1", "burstable", 500, kHeavy).cpus.to_string(), "0,2,4,6");
