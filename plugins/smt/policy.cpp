@@ -153,18 +153,25 @@ std::vector<Verdict> judge_pairing(const topolet_request& request, const Cores& 
   return verdicts;
 }
 
+/// Whether others have a CPU left when as many whole cores are taken, siblings and all.
+bool leaves_some(const topolet_ledger& ledger, const Set& whole, std::size_t cores, std::size_t taken) {
+  const std::size_t threads = (whole.size() + cores - 1) / cores;
+  return sdk::size_of(ledger.pool) > std::min(sdk::size_of_both(ledger.pool, whole.view()), taken * threads);
+}
+
 /// Whole cores to take CPUs from; none if they are too few. Heavy containers that are isolated get the CPUs of one core
-/// only if there are not as many cores.
-Set whole_cores(const Cores& cores, topolet_set usable, const Wish& wish) {
-  Set whole = cores.whole(usable);
+/// only if there are not as many cores, or nobody else would have any.
+Set whole_cores(const topolet_pick_request& picking, const Cores& cores, const Wish& wish) {
+  Set whole = cores.whole(picking.usable);
   if (whole.size() < wish.cpus) return {};
   if (!wish.isolated || wish.profile != Profile::kHeavy || wish.whole_cores) return whole;
   Set each = cores.one_of_each(whole.view());
-  return each.size() >= wish.cpus ? each : whole;
+  if (each.size() < wish.cpus) return whole;
+  return leaves_some(*picking.request->ledger, whole, each.size(), wish.cpus) ? each : whole;
 }
 
 Set narrowed(const topolet_pick_request& picking, const Cores& cores, const Wish& wish) {
-  if (wish.isolated || wish.whole_cores) return whole_cores(cores, picking.usable, wish);
+  if (wish.isolated || wish.whole_cores) return whole_cores(picking, cores, wish);
   const Pairing pairing(cores, *picking.request->ledger, wish);
   const std::size_t wanted =
       wish.cpus > 0 ? wish.cpus : pairing.asked_for(picking.usable, picking.request->workload->demand);

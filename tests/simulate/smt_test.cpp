@@ -210,6 +210,17 @@ TEST(SmtSimulated, DropsIsolationThatThePoolCannotSpareOrDenies) {
                                        "(required.smt = true)"));
 }
 
+TEST(SmtSimulated, IsolatesAHeavyContainerOnOneCoreIfOthersKeepNoCpuElse) {
+  Simulated small("numa:1 core:2 pu:2", with({"--smt.pair=true", "--plugins.required.smt=true"}));
+  const std::string both = fmt::format("{},{}", kIsolate, kHeavy);
+  const Outcome isolated = run(small, "a", "guaranteed", 2000, both);
+  EXPECT_EQ(isolated.cpus.to_string(), "0-1");
+  Simulated larger("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
+  const Outcome spread = run(larger, "a", "guaranteed", 2000, both);
+  EXPECT_EQ(spread.cpus.to_string(), "0,2");
+  EXPECT_EQ(spread.withheld.to_string(), "1,3");
+}
+
 TEST(SmtSimulated, DeniesIsolationWithoutWholeCoresIfItIsRequired) {
   for (const bool required : {false, true}) {
     Simulated node("numa:1 core:2 pu:2", with({fmt::format("--plugins.required.smt={}", required)}));
