@@ -188,6 +188,19 @@ TEST(SmtSimulated, GivesAContainerBackWhatItLacks) {
   EXPECT_EQ(cpus_of(node, "isolated").to_string(), "0-1");
 }
 
+TEST(SmtSimulated, LeavesOthersACpuBeforeItGivesBackWhatAContainerLacks) {
+  Simulated node("numa:1 core:3 pu:2", with({}));
+  run(node, "isolated", "guaranteed", 3000, kIsolate);
+  run(node, "other", "guaranteed", 1000);
+  node.apply(R"({"op":"occupy","cpus":"5"})");
+  node.apply(R"({"op":"offline","cpus":"0-1"})");
+  EXPECT_EQ(cpus_of(node, "isolated").to_string(), "2");
+  node.apply(R"({"op":"online","cpus":"0-1"})");
+  EXPECT_EQ(cpus_of(node, "isolated").to_string(), "2");
+  EXPECT_EQ(node.picture().ledger.withheld.to_string(), "3") << "it stays isolated";
+  EXPECT_EQ(node.picture().ledger.pool.to_string(), "0-1");
+}
+
 TEST(SmtSimulated, GoesToTheNodeWhereIsolationFits) {
   Simulated node(kMachine, with({}));
   run(node, "a", "guaranteed", 1000);
