@@ -87,7 +87,7 @@ Engine::Engine(Options options, Parts parts)
   lifecycle_.reconcile = creates_.reconcile = [this](std::function<void()> then) {
     reconciler_.run([then = std::move(then)](const Status&) { then(); });
   };
-  creates_.bound = [this](const ContainerKey& key) { lifecycle_.leave_what_is_gone(key); };
+  creates_.bound = [this](const ContainerKey& key) { lifecycle_.catch_up(key); };
   effect_.on_exited = [this](const std::string& id) { lifecycle_.exited(id, [] {}); };
 }
 

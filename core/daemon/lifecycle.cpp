@@ -6,7 +6,6 @@
 
 #include "core/daemon/creates.hpp"
 #include "core/daemon/holds.hpp"
-#include "core/placement/candidates.hpp"
 
 namespace topolet {
 namespace {
@@ -15,12 +14,6 @@ namespace {
 constexpr std::chrono::seconds kNeighboursTimeout{3};
 /// How long the CPUs that an update left are kept for it, should the update have failed on the way.
 constexpr std::chrono::minutes kMoveTimeout{10};
-
-/// Whether where it runs is topolet's to say, now.
-bool may_be_moved(const Holding& holding) {
-  return holding.state == HoldingState::kBound && !holding.conflict && holding.placement.mode != Mode::kForeign &&
-         holding.workload.kubelet_cpus.empty();
-}
 
 }  // namespace
 
@@ -344,6 +337,12 @@ void Lifecycle::send_update(const std::shared_ptr<Call>& call, const Holding& be
                 });
 }
 
+/// Whether where it runs is topolet's to say, now.
+bool Lifecycle::may_be_moved(const Holding& holding) {
+  return holding.state == HoldingState::kBound && !holding.conflict && holding.placement.mode != Mode::kForeign &&
+         holding.workload.kubelet_cpus.empty();
+}
+
 Plan Lifecycle::plan_anew(const Holding& before, const ReplacementWish& wish) const {
   Workload workload = before.workload;
   workload.pod_nodes = room_.sandboxes.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
@@ -369,82 +368,6 @@ void Lifecycle::re_place(const ReplacementWish& wish) {
     plan.decision.reason = wish.plugin + " wished it: " + wish.reason + "; " + plan.decision.reason;
     return plan;
   });
-}
-
-void Lifecycle::leave_all_but(const CpuSet& allowed) {
-  const Ledger& ledger = room_.bookings.ledger();
-  std::vector<ContainerKey> keys;
-  for (const auto& [key, holding] : ledger.holdings()) {
-    if (holds_what_is_gone(holding, allowed)) keys.push_back(key);
-  }
-  for (const ContainerKey& key : keys) leave_what_is_gone(key);
-}
-
-bool Lifecycle::holds_what_is_gone(const Holding& holding, const CpuSet& allowed) const {
-  if (!may_be_moved(holding)) return false;
-  const Ledger& ledger = room_.bookings.ledger();
-  const CpuSet open = ledger.pool() | (holding.placement.mode == Mode::kReserved ? ledger.rules().reserved : CpuSet());
-  const bool alone = holding.placement.mode == Mode::kExclusive;
-  // A withheld CPU that is gone is idle all the same, and stays withheld for when it comes back.
-  return alone ? !holding.placement.cpus.is_subset_of(allowed) : !holding.within.intersects(open);
-}
-
-void Lifecycle::leave_what_is_gone(const ContainerKey& key) {
-  const CpuSet allowed = room_.bookings.ledger().rules().allowed;
-  const Holding* holding = room_.bookings.ledger().find(key);
-  if (holding == nullptr || !holds_what_is_gone(*holding, allowed)) return;
-  move(*holding, [this, allowed](const Holding& before) { return plan_without(before, allowed); });
-}
-
-void Lifecycle::take_up_what_came(const CpuSet& allowed_before, const std::vector<Candidate>& before) {
-  const Placer& placer = room_.placer;
-  std::vector<std::pair<Holding, CpuSet>> wider;
-  for (const auto& [key, holding] : room_.bookings.ledger().holdings()) {
-    if (!may_be_moved(holding) || holding.placement.mode == Mode::kExclusive) continue;
-    const bool anywhere = holding.workload.demand.cpu_request_milli == 0;
-    CpuSet within = followed(holding.within, allowed_before, before, placer.candidates(), anywhere);
-    if (within != holding.within) wider.emplace_back(holding, std::move(within));
-  }
-  for (const auto& entry : wider) {
-    move(entry.first,
-         [&placer, old = entry.first.within, within = entry.second](const Holding& now) -> std::optional<Plan> {
-           if (now.within != old) return std::nullopt;
-           Plan plan;
-           plan.decision.placement = now.placement;
-           plan.decision.within = within;
-           plan.decision.nodes = placer.topology()->nodes_of(within);
-           plan.decision.reason =
-               fmt::format("CPUs {} have come back, it may use them too", (within - old).to_string());
-           return plan;
-         });
-  }
-}
-
-/// For a container that holds CPUs which are gone: other ones, else those that are left, else the pool. For one that
-/// shared CPUs none of which is left: others.
-std::optional<Plan> Lifecycle::plan_without(const Holding& before, const CpuSet& allowed) const {
-  const Ledger& ledger = room_.bookings.ledger();
-  Placer::Terms shared;
-  shared.only_shared = true;
-  if (before.placement.mode != Mode::kExclusive) {
-    Plan plan = room_.placer.plan(ledger, before.workload, shared);
-    if (plan.decision.denied) return std::nullopt;
-    plan.decision.reason = "CPUs " + before.within.to_string() + " are gone; " + plan.decision.reason;
-    return plan;
-  }
-  const std::string gone = "CPUs " + (before.placement.cpus - allowed).to_string() + " are gone; ";
-  Plan plan = room_.placer.plan(ledger, before.workload);
-  if (plan.decision.denied || plan.decision.placement.mode != Mode::kExclusive) {
-    const std::string why = plan.decision.reason;
-    plan = {};
-    plan.decision.placement = before.placement;
-    plan.decision.placement.cpus &= allowed;
-    plan.decision.nodes = room_.placer.topology()->nodes_of(plan.decision.placement.cpus);
-    plan.decision.reason = "it keeps what is left: " + why;
-    if (plan.decision.placement.cpus.empty()) plan = room_.placer.plan(ledger, before.workload, shared);
-  }
-  plan.decision.reason = gone + plan.decision.reason;
-  return plan;
 }
 
 void Lifecycle::move(const Holding& moved, PlanAnew plan) {

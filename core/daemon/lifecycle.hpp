@@ -1,6 +1,7 @@
 // What happens to pods and containers after they are made: start, update, stop, remove.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -40,10 +41,12 @@ class Lifecycle {
 
   /// Places those anew who hold CPUs that are not `allowed`.
   void leave_all_but(const CpuSet& allowed);
-  /// The same for one that could not be moved at the time, as its create was under way or in doubt.
-  void leave_what_is_gone(const ContainerKey& key);
-  /// Lets those who share use what their candidate has more than `before`, when other CPUs were allowed.
+  /// Lets those who share use what their candidate has more than `before`, when other CPUs were allowed. Those with
+  /// CPUs of their own get back what they lack, and the policies say whether others are to be kept off more CPUs for
+  /// them.
   void take_up_what_came(const CpuSet& allowed_before, const std::vector<Candidate>& before);
+  /// Both for one that could not be moved at the time, as its create was under way or in doubt.
+  void catch_up(const ContainerKey& key);
 
   /// Reads back what a container that runs may run on; a difference is audited and repaired.
   void verify(const std::string& container_id);
@@ -76,8 +79,12 @@ class Lifecycle {
   void send_update(const std::shared_ptr<Call>& call, const Holding& before, const Booked& booked,
                    Lanes::OperationDone done);
   Plan plan_anew(const Holding& before, const ReplacementWish& wish) const;
+  static bool may_be_moved(const Holding& holding);
   bool holds_what_is_gone(const Holding& holding, const CpuSet& allowed) const;
+  void leave_what_is_gone(const ContainerKey& key);
   std::optional<Plan> plan_without(const Holding& before, const CpuSet& allowed) const;
+  void take_up_what_came(const ContainerKey& key);
+  std::optional<Plan> plan_with_what_came(const Holding& before) const;
   /// Places a container anew, once nothing else is under way for it: where `plan` says, or not at all.
   using PlanAnew = std::function<std::optional<Plan>(const Holding&)>;
   void move(const Holding& moved, PlanAnew plan);
@@ -87,6 +94,8 @@ class Lifecycle {
 
   Room& room_;
   std::set<std::string> stopping_;  ///< containers that the kubelet is stopping: their exit is no failure
+  CpuSet came_;                     ///< the CPUs that came last
+  std::uint64_t came_at_ = 0;       ///< the generation then
 };
 
 }  // namespace topolet

@@ -39,6 +39,14 @@ Holding holding_of(const Workload& workload, const Decision& decision) {
 
 }  // namespace
 
+CpuSet beside(const Topology& topology, const CpuSet& cpus) {
+  CpuSet cores;
+  for (const CpuSet& core : topology.cores) {
+    if (core.intersects(cpus)) cores |= core;
+  }
+  return cores - cpus;
+}
+
 PolicyRequest Placer::request(const Ledger& ledger, const Workload& workload, const Terms& terms) const {
   const Holding* crashed = ledger.find_crashed(workload.key);
   const ContainerKey* without = crashed != nullptr ? &crashed->workload.key : &workload.key;
@@ -49,8 +57,9 @@ PolicyRequest Placer::request(const Ledger& ledger, const Workload& workload, co
     request.exclusive_cpus = 0;
   }
   if (request.exclusive) {
+    if (terms.exclusive_cpus > 0) request.exclusive_cpus = terms.exclusive_cpus;
     request.keep = terms.keep.cpus;
-    request.keep_withheld = terms.keep.withheld;
+    request.keep_withheld = terms.keep.withheld | beside(*parts_.topology, terms.keep.cpus);
     request.must_keep = terms.must_keep;
   }
   if (request.exclusive) {

@@ -1,6 +1,7 @@
 // Puts the parts of a decision together: the machine, the ledger as it is, the rules and the policies.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,10 +44,11 @@ class Placer {
 
   /// How a decision differs from that on a container which is new.
   struct Terms {
-    std::optional<NodeSet> within;  ///< only candidates inside these nodes
-    bool only_shared = false;       ///< no CPUs of its own, whatever it asks for
-    Placement keep = {};            ///< exclusive CPUs, and what is withheld, that it has or had
-    bool must_keep = false;         ///< as in PolicyRequest
+    std::optional<NodeSet> within;     ///< only candidates inside these nodes
+    bool only_shared = false;          ///< no CPUs of its own, whatever it asks for
+    std::uint32_t exclusive_cpus = 0;  ///< how many of its own, if any; 0: as many as it asks for
+    Placement keep = {};     ///< exclusive CPUs that it has or had. Withheld are what was, or what is beside them
+    bool must_keep = false;  ///< as in PolicyRequest
   };
 
   /// Decides as if the workload, and a failed attempt of it, held nothing yet. Whom the placement would leave without
@@ -78,6 +80,9 @@ class Placer {
 
   Parts parts_;
 };
+
+/// The rest of the cores of some CPUs.
+CpuSet beside(const Topology& topology, const CpuSet& cpus);
 
 /// On a running container memory nodes only grow, as the kernel moves the pages while the write blocks; unless the
 /// rules let it.

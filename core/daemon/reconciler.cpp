@@ -98,7 +98,7 @@ void Reconciler::visit(const PassPtr& pass, const ContainerInfo& container) {
     // One whose create is still under way is bound by its answer.
     if (pass->in_doubt.count(workload.key) == 0 || held->state != HoldingState::kInDoubt) return;
     room_.bookings.found(workload.key, container);
-    lifecycle_.leave_what_is_gone(workload.key);
+    lifecycle_.catch_up(workload.key);
     if (exited) end_exited(pass, container.id);
     return;
   }

@@ -13,7 +13,9 @@ using sdk::Set;
 
 constexpr std::int32_t kFits = 100;
 constexpr std::int32_t kNobodyMet = 100;
-constexpr std::int32_t kOwnSiblings = 25;  ///< less than the numa plugin takes for one more node
+// Siblings taken both cost more than the numa plugin's strategy and distance, and less than one more node.
+constexpr std::int32_t kFewestOwnSiblings = 20;
+constexpr std::int32_t kMostOwnSiblings = 25;
 constexpr std::int32_t kSomeMet = 50;
 constexpr std::int32_t kPairedLight = 20;  ///< a taste
 
@@ -106,15 +108,16 @@ std::vector<Verdict> judge_whole_cores(const topolet_request& request, const Cor
   return verdicts;
 }
 
-/// Heavy: 100, less up to 25 as they run beside each other; where others are met up to 50, the fewer the better.
-/// Light: up to 20 as they run beside heavy ones, less up to 25 as they run beside each other.
+/// Heavy: 100, less 20 to 25 if they run beside each other; where others are met up to 50, the fewer the better.
+/// Light: up to 20 as they run beside heavy ones, less 20 to 25 if they run beside each other.
 std::int32_t score_of(const Tally& tally, Profile profile) {
   const auto count = [&tally](Terms terms) {
     return static_cast<std::int32_t>(tally[static_cast<std::size_t>(terms)]);
   };
   const std::int32_t wanted = count(Terms::kPaired) + count(Terms::kAlone) + count(Terms::kOwn) + count(Terms::kMeets);
   if (wanted == 0) return 0;
-  const std::int32_t own = kOwnSiblings * count(Terms::kOwn) / wanted;
+  const std::int32_t more = (kMostOwnSiblings - kFewestOwnSiblings) * count(Terms::kOwn) / wanted;
+  const std::int32_t own = count(Terms::kOwn) > 0 ? kFewestOwnSiblings + more : 0;
   if (profile == Profile::kLight) return kPairedLight * count(Terms::kPaired) / wanted - own;
   if (count(Terms::kMeets) == 0) return kNobodyMet - own;
   return kSomeMet * (wanted - count(Terms::kMeets)) / wanted;
@@ -150,18 +153,25 @@ std::vector<Verdict> judge_pairing(const topolet_request& request, const Cores& 
   return verdicts;
 }
 
+/// Whether others have a CPU left when as many whole cores are taken, siblings and all.
+bool leaves_some(const topolet_ledger& ledger, const Set& whole, std::size_t cores, std::size_t taken) {
+  const std::size_t threads = (whole.size() + cores - 1) / cores;
+  return sdk::size_of(ledger.pool) > std::min(sdk::size_of_both(ledger.pool, whole.view()), taken * threads);
+}
+
 /// Whole cores to take CPUs from; none if they are too few. Heavy containers that are isolated get the CPUs of one core
-/// only if there are not as many cores.
-Set whole_cores(const Cores& cores, topolet_set usable, const Wish& wish) {
-  Set whole = cores.whole(usable);
+/// only if there are not as many cores, or nobody else would have any.
+Set whole_cores(const topolet_pick_request& picking, const Cores& cores, const Wish& wish) {
+  Set whole = cores.whole(picking.usable);
   if (whole.size() < wish.cpus) return {};
   if (!wish.isolated || wish.profile != Profile::kHeavy || wish.whole_cores) return whole;
   Set each = cores.one_of_each(whole.view());
-  return each.size() >= wish.cpus ? each : whole;
+  if (each.size() < wish.cpus) return whole;
+  return leaves_some(*picking.request->ledger, whole, each.size(), wish.cpus) ? each : whole;
 }
 
 Set narrowed(const topolet_pick_request& picking, const Cores& cores, const Wish& wish) {
-  if (wish.isolated || wish.whole_cores) return whole_cores(cores, picking.usable, wish);
+  if (wish.isolated || wish.whole_cores) return whole_cores(picking, cores, wish);
   const Pairing pairing(cores, *picking.request->ledger, wish);
   const std::size_t wanted =
       wish.cpus > 0 ? wish.cpus : pairing.asked_for(picking.usable, picking.request->workload->demand);

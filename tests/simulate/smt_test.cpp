@@ -112,6 +112,95 @@ TEST(SmtSimulated, KeepsASiblingIdleThatGoesAndComesBack) {
   EXPECT_EQ(cpus_of(node, "shared").to_string(), "4-15");
 }
 
+TEST(SmtSimulated, KeepsASiblingIdleThatComesAfterTheContainer) {
+  Simulated node(kMachine, with({}));
+  run(node, "shared", "besteffort", 0);
+  node.apply(R"({"op":"offline","cpus":"1"})");
+  EXPECT_EQ(run(node, "isolated", "guaranteed", 1000, kIsolate).withheld.to_string(), "");
+  const Outcome came = node.apply(R"({"op":"online","cpus":"1"})");
+  ASSERT_EQ(came.changed.size(), 1U) << "nobody else gets it";
+  EXPECT_EQ(came.changed[0].cpus.to_string(), "0");
+  EXPECT_EQ(came.changed[0].withheld.to_string(), "1");
+  EXPECT_EQ(cpus_of(node, "shared").to_string(), "2-15");
+  node.apply(R"({"op":"remove_pod","pod":"isolated"})");
+  EXPECT_EQ(cpus_of(node, "shared").to_string(), "0-15");
+}
+
+TEST(SmtSimulated, KeepsAnIsolatedContainersOwnCpuIdleThatGoesAndComesBack) {
+  Simulated node(kMachine, with({}));
+  run(node, "shared", "besteffort", 0);
+  run(node, "isolated", "guaranteed", 3000, kIsolate);
+  node.apply(R"({"op":"offline","cpus":"1"})");
+  EXPECT_EQ(cpus_of(node, "isolated").to_string(), "0,2-3");
+  const Outcome came = node.apply(R"({"op":"online","cpus":"1"})");
+  ASSERT_EQ(came.changed.size(), 1U);
+  EXPECT_EQ(came.changed[0].cpus.to_string(), "0,2-3") << "it stays where it is";
+  EXPECT_EQ(came.changed[0].withheld.to_string(), "1");
+}
+
+TEST(SmtSimulated, KeepsASiblingIdleThatWasAwayWhenTheContainerWasResized) {
+  Simulated node("numa:1 core:3 pu:2", with({}));
+  run(node, "shared", "besteffort", 0);
+  EXPECT_EQ(run(node, "isolated", "guaranteed", 3000, kIsolate).withheld.to_string(), "3");
+  node.apply(R"({"op":"offline","cpus":"3"})");
+  for (const int milli : {1000, 3000}) {
+    node.apply(fmt::format(R"({{"op":"update","pod":"isolated","container":"main","cpu_request_milli":{0},)"
+                           R"("cpu_limit_milli":{0}}})",
+                           milli));
+  }
+  EXPECT_EQ(cpus_of(node, "isolated").to_string(), "0-2");
+  node.apply(R"({"op":"online","cpus":"3"})");
+  EXPECT_EQ(cpus_of(node, "shared").to_string(), "4-5");
+}
+
+TEST(SmtSimulated, KeepsASiblingIdleThatCameBeforeTheNextAttempt) {
+  Simulated node("numa:1 core:3 pu:2", with({}));
+  node.apply(R"({"op":"offline","cpus":"1"})");
+  EXPECT_EQ(run(node, "isolated", "guaranteed", 1000, kIsolate).cpus.to_string(), "0");
+  node.apply(R"({"op":"exit","pod":"isolated","container":"main","exit_code":1})");
+  node.apply(R"({"op":"online","cpus":"1"})");
+  const Outcome again = node.apply(
+      R"({"op":"create","pod":"isolated","container":"main","cpu_request_milli":1000,"cpu_limit_milli":1000,)"
+      R"("memory_limit":4096})");
+  EXPECT_EQ(again.cpus.to_string(), "0") << "its old CPU";
+  EXPECT_EQ(again.withheld.to_string(), "1");
+}
+
+TEST(SmtSimulated, KeepsASiblingIdleThatCameWhileACreateWasInDoubt) {
+  Simulated node("numa:1 core:3 pu:2", with({}));
+  run(node, "shared", "besteffort", 0);
+  node.apply(R"({"op":"offline","cpus":"1"})");
+  node.apply(R"({"op":"runtime","next":"lost"})");
+  run(node, "isolated", "guaranteed", 1000, kIsolate);
+  node.apply(R"({"op":"online","cpus":"1"})");
+  node.apply(R"({"op":"clock","advance_s":10})");
+  EXPECT_EQ(cpus_of(node, "isolated").to_string(), "0");
+  EXPECT_EQ(cpus_of(node, "shared").to_string(), "2-5");
+}
+
+TEST(SmtSimulated, GivesAContainerBackWhatItLacks) {
+  Simulated node("numa:1 core:2 pu:2", with({}));
+  EXPECT_EQ(run(node, "isolated", "guaranteed", 2000, kIsolate).cpus.to_string(), "0-1");
+  node.apply(R"({"op":"occupy","cpus":"2"})");
+  node.apply(R"({"op":"offline","cpus":"1"})");
+  EXPECT_EQ(cpus_of(node, "isolated").to_string(), "0") << "there is no other";
+  node.apply(R"({"op":"online","cpus":"1"})");
+  EXPECT_EQ(cpus_of(node, "isolated").to_string(), "0-1");
+}
+
+TEST(SmtSimulated, LeavesOthersACpuBeforeItGivesBackWhatAContainerLacks) {
+  Simulated node("numa:1 core:3 pu:2", with({}));
+  run(node, "isolated", "guaranteed", 3000, kIsolate);
+  run(node, "other", "guaranteed", 1000);
+  node.apply(R"({"op":"occupy","cpus":"5"})");
+  node.apply(R"({"op":"offline","cpus":"0-1"})");
+  EXPECT_EQ(cpus_of(node, "isolated").to_string(), "2");
+  node.apply(R"({"op":"online","cpus":"0-1"})");
+  EXPECT_EQ(cpus_of(node, "isolated").to_string(), "2");
+  EXPECT_EQ(node.picture().ledger.withheld.to_string(), "3") << "it stays isolated";
+  EXPECT_EQ(node.picture().ledger.pool.to_string(), "0-1");
+}
+
 TEST(SmtSimulated, GoesToTheNodeWhereIsolationFits) {
   Simulated node(kMachine, with({}));
   run(node, "a", "guaranteed", 1000);
@@ -132,6 +221,17 @@ TEST(SmtSimulated, DropsIsolationThatThePoolCannotSpareOrDenies) {
   EXPECT_EQ(denied.outcome, "denied");
   EXPECT_THAT(denied.reason, HasSubstr("smt: withholding 3: the pool would keep 0 CPUs, min-shared-cpus is 1 "
                                        "(required.smt = true)"));
+}
+
+TEST(SmtSimulated, IsolatesAHeavyContainerOnOneCoreIfOthersKeepNoCpuElse) {
+  Simulated small("numa:1 core:2 pu:2", with({"--smt.pair=true", "--plugins.required.smt=true"}));
+  const std::string both = fmt::format("{},{}", kIsolate, kHeavy);
+  const Outcome isolated = run(small, "a", "guaranteed", 2000, both);
+  EXPECT_EQ(isolated.cpus.to_string(), "0-1");
+  Simulated larger("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
+  const Outcome spread = run(larger, "a", "guaranteed", 2000, both);
+  EXPECT_EQ(spread.cpus.to_string(), "0,2");
+  EXPECT_EQ(spread.withheld.to_string(), "1,3");
 }
 
 TEST(SmtSimulated, DeniesIsolationWithoutWholeCoresIfItIsRequired) {
@@ -199,6 +299,12 @@ TEST(SmtSimulated, PairsHeavyAndLightContainers) {
   const CpuSet heavy = run(node, "h5", "burstable", 500, kHeavy).cpus;
   EXPECT_FALSE(light.empty());
   EXPECT_FALSE(heavy.empty());
+}
+
+TEST(SmtSimulated, GoesToAnotherNodeRatherThanTakeBothSiblings) {
+  Simulated node(kMachine, with({"--smt.pair=true"}));
+  EXPECT_EQ(run(node, "one", "guaranteed", 2000).cpus.to_string(), "0-1");
+  EXPECT_EQ(run(node, "heavy", "guaranteed", 4000, kHeavy).cpus.to_string(), "8,10,12,14");
 }
 
 TEST(SmtSimulated, KeepsSharedHeavyAndLightContainersApart) {

@@ -205,7 +205,7 @@ TEST_F(PairTest, PrefersPlacesWhereNoHeavyContainersMeet) {
   const auto verdicts = score(kHeavy, 2, pair_);
   EXPECT_EQ(verdicts[0].score, 0);
   EXPECT_EQ(verdicts[0].reason, "node 0: 0 cores without another heavy container, 2 CPUs beside a heavy container");
-  EXPECT_EQ(verdicts[1].score, 88);
+  EXPECT_EQ(verdicts[1].score, 78);
   EXPECT_EQ(verdicts[1].reason, "node 1: 1 core without another heavy container, 1 CPU beside another of its own");
 }
 
