@@ -247,7 +247,7 @@ Result<Lifecycle::Booked> Lifecycle::book_resize(const Holding& before, const Wo
   room_.bookings.resize(
       before.workload.key, workload.demand,
       later ? "new resources; it gets CPUs of its own when it is next made" : "new resources; the CPUs stay");
-  return Booked{{}, before.placement.withheld, {}};
+  return Booked{};
 }
 
 Result<Lifecycle::Booked> Lifecycle::book_new_size(const Holding& before, const Workload& workload,
@@ -272,16 +272,18 @@ Lifecycle::Booked Lifecycle::book_move(const Holding& before, const Workload& wo
   Placement& placement = plan.decision.placement;
   if (workload.kubelet_mems.empty()) keep_memory(before, room_.placer.rules(), placement);
   placement.added = before.placement.added;
-  Booked booked{{}, placement.withheld, plan.decision.reason};
   const bool stays_alone = placement.mode == Mode::kExclusive;
   const bool can_leave = stays_alone || plan.decision.within.intersects(room_.bookings.ledger().pool());
+  CpuSet leaving = before.leaving;
   if (before.placement.mode == Mode::kExclusive && can_leave) {
     const CpuSet left = stays_alone ? before.placement.cpus - placement.cpus : before.placement.cpus;
-    placement.withheld |= left & room_.bookings.ledger().rules().allowed;
+    leaving |= left & room_.bookings.ledger().rules().allowed;
   }
+  leaving -= placement.withheld;
+  if (stays_alone) leaving -= placement.cpus;
+  placement.withheld |= leaving;
   book_moves(room_, plan);
-  booked.in_the_way = room_.bookings.place(workload, plan.decision, event);
-  return booked;
+  return {room_.bookings.place(workload, plan.decision, event, leaving), plan.decision.reason};
 }
 
 void Lifecycle::update_container_resources(const std::shared_ptr<Call>& call) {
@@ -380,6 +382,8 @@ void Lifecycle::move(const Holding& moved, PlanAnew plan) {
 }
 
 void Lifecycle::moving(const ContainerKey& key, const PlanAnew& plan_anew, const Lanes::OperationDone& done) {
+  // It is settled: what an earlier move left is free, though who waits for that may not have heard yet.
+  room_.bookings.let_go_of_old_cpus(key, "moved before");
   const Holding* held = room_.bookings.ledger().find(key);
   if (held == nullptr) return done(false);
   const Holding before = *held;
@@ -403,8 +407,8 @@ void Lifecycle::moving(const ContainerKey& key, const PlanAnew& plan_anew, const
 
 void Lifecycle::let_go_once_settled(const Holding& before, const Booked& booked) {
   const ContainerKey key = before.workload.key;
-  room_.lanes.when_settled(before.container_id, kMoveTimeout, [this, key, booked](const Status& status) {
-    if (status) room_.bookings.let_go_of_old_cpus(key, booked.withheld, booked.reason);
+  room_.lanes.when_settled(before.container_id, kMoveTimeout, [this, key, why = booked.reason](const Status& status) {
+    if (status) room_.bookings.let_go_of_old_cpus(key, why);
   });
 }
 

@@ -67,7 +67,6 @@ class Lifecycle {
   /// What was booked for a container that runs already.
   struct Booked {
     std::vector<std::string> in_the_way;  ///< containers that must be settled first
-    CpuSet withheld;                      ///< what stays withheld for it once it has left its old CPUs
     std::string reason;
   };
   Result<Booked> book_update(const Holding& before, const UpdateRequest& update);
