@@ -50,7 +50,7 @@ void CoreRig::start() {
   proxy_ = std::make_unique<Proxy>(ProxyOptions{.runtime_endpoint = runtime_->recorder().endpoint()}, std::move(hooks),
                                    *log_);
 
-  const auto topology = *discover({.synthetic = kMachine});
+  const auto topology = *discover({.synthetic = kMachine, .offline = offline});
   engine_ = std::make_unique<Engine>(
       options, Engine::Parts{.runtime = *proxy_,
                              .store = *store_,

@@ -97,6 +97,7 @@ class CoreRig {
   std::vector<Voter> voters;
   CpuSet reserved;
   CpuSet isolated;
+  CpuSet offline;
 
  private:
   void hear(const Happening& happening) TOPOLET_EXCLUDES(mutex_);

@@ -276,6 +276,19 @@ TEST(Engine, TellsPluginsWhatHappensToContainers) {
       << ::testing::PrintToString(rig.heard());
 }
 
+TEST(Engine, MovesContainersOffCpusThatWentOfflineWhileItWasDown) {
+  CoreRig rig;
+  const std::string shared = rig.run({.pod = "shared"});
+  const std::string own = rig.run({.pod = "own", .cpus = 1});
+  ASSERT_EQ(rig.runtime().row(own).cpus, "0");
+  rig.stop();
+  rig.offline = {0};
+  rig.start();
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(own).cpus == "1"; })) << rig.runtime().row(own).cpus;
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(shared).cpus == "2-3"; }));
+  EXPECT_EQ(rig.held("own"), "1");
+}
+
 TEST(Engine, MovesAContainerThatAPluginWishesToBePlacedAnew) {
   CoreRig rig;
   const std::string shared = rig.run({.pod = "shared"});
