@@ -323,6 +323,17 @@ TEST_F(CpusBesideDevices, AreSharedAmongTheNodesOfSeveral) {
   EXPECT_EQ(create(node, "b", kBoth, 2000).cpus, (CpuSet{2, 10}));
 }
 
+TEST_F(CpusBesideDevices, AreStillThoseOfAVariableWhenTheContainerIsResizedOrMoved) {
+  Simulated node = two_gpus({"--gpu.keep-free=true", "--gpu.affinity=require"});
+  create(node, "a", "\"env\":{\"NVIDIA_VISIBLE_DEVICES\":\"1\"}", 2000);
+  node.apply(R"({"op":"update","pod":"a","container":"main","cpu_request_milli":4000,"cpu_limit_milli":4000})");
+  const auto held = [&node] { return node.picture().ledger.entries.at(0).placement.cpus; };
+  EXPECT_EQ(held(), CpuSet::range(8, 11));
+  node.apply(R"({"op":"offline","cpus":"9"})");
+  EXPECT_EQ(held().size(), 4U);
+  EXPECT_TRUE(held().is_subset_of(CpuSet::range(8, 15))) << held().to_string();
+}
+
 TEST_F(CpusBesideDevices, AreNoReasonToSpreadACoreThatIsTakenWhole) {
   Simulated node = two_gpus({"--numa.full-pcpus-only=true", "--plugins.enable=smt"});
   const Outcome core = create(node, "a", kBoth, 2000);
