@@ -171,6 +171,11 @@ class Judge {
     if (setting.is_flag()) {
       std::vector<std::string> known = names_;
       known.insert(known.end(), {"config", "check-config", "help", "version"});
+      if (!setting.section.empty() && !is_known_section(setting.section)) {
+        return add(setting, "unknown option --" + name + "; " + suggestion(name, known, "--") +
+                                " (a plugin's options count once the plugin is enabled: --plugins.enable=" +
+                                setting.section + ")");
+      }
       return add(setting, "unknown option --" + name + "; " + suggestion(name, known, "--"));
     }
     if (setting.section.empty()) {

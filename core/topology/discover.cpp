@@ -304,8 +304,9 @@ Error cannot_read(const DiscoverOptions& options, int error) {
                                         "; it must be an XML file as lstopo writes it"};
   }
   if (!options.synthetic.empty()) {
-    return {Code::kInvalidArgument, "cannot read the machine '" + options.synthetic + "': " + why +
-                                        "; it must be an hwloc synthetic string such as 'pack:2 numa:1 core:4 pu:2'"};
+    return {Code::kInvalidArgument,
+            "cannot read the machine '" + options.synthetic + "': " + why +
+                "; it must be an hwloc synthetic string such as 'pack:2 numa:1 core:4 pu:2', or a file that is there"};
   }
   return {Code::kInternal, "hwloc cannot read this machine: " + why};
 }

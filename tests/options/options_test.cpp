@@ -40,6 +40,12 @@ std::vector<std::string> mistakes_of(const std::string& text, const std::vector<
   return lines;
 }
 
+TEST(Options, SayThatAPluginMustBeEnabledForItsFlags) {
+  EXPECT_THAT(mistakes_of("", {"--numa.width=1"}),
+              ElementsAre(HasSubstr("unknown option --numa.width; the nearest is --")));
+  EXPECT_THAT(mistakes_of("", {"--numa.width=1"}), ElementsAre(HasSubstr("--plugins.enable=numa")));
+}
+
 TEST(Options, TakeAPluginsOwnWeightWhereNoneIsGiven) {
   std::vector<PluginSection> sections = kNuma;
   sections[0].default_weight = 4;
