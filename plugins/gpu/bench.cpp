@@ -74,6 +74,16 @@ std::size_t Bench::most_nodes() const {
   return whole_cores_ ? (request_.exclusive_cpus + per_core_ - 1) / per_core_ : request_.exclusive_cpus;
 }
 
+sdk::Set Bench::takeable(topolet_set free) const {
+  if (!whole_cores_ || request_.exclusive == 0) return free;
+  sdk::Set whole;
+  for (std::size_t i = 0; i < topology_.core_count; ++i) {
+    const sdk::Set core = sdk::Set(topology_.cores[i]) & sdk::Set(topology_.online);
+    if (sdk::size_of_both(core.view(), free) == core.size()) whole |= core;
+  }
+  return whole.size() < request_.exclusive_cpus ? sdk::Set(free) : whole;
+}
+
 Standing Bench::standing(const Nodes& nodes, topolet_set free) const {
   const Nodes reached = within_reach(nodes);
   Standing standing;
@@ -129,11 +139,10 @@ bool Bench::misses_one(const Nodes& nodes) const {
   return false;
 }
 
-bool Bench::is_home_of_any(std::uint32_t node) const {
-  for (std::size_t i = 0; i < devices_.size(); ++i) {
-    if (is_home(i, node)) return true;
-  }
-  return false;
+std::size_t Bench::local_to(std::uint32_t node) const {
+  std::size_t local = 0;
+  for (std::size_t i = 0; i < devices_.size(); ++i) local += is_home(i, node) ? 1 : 0;
+  return local;
 }
 
 double Bench::nearness_of(std::uint32_t node) const {
@@ -232,7 +241,7 @@ std::string Bench::text(const std::string& where, const Standing& standing) cons
 std::string Bench::reason(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const {
   std::string reason = text(nodes_text(candidate.nodes), standing);
   const sdk::Set full = without_free_cpus(candidate, usable);
-  if (!full.empty()) reason += ", no free CPU on " + nodes_text(full);
+  if (!full.empty()) reason += (whole_cores_ ? ", no whole free core on " : ", no free CPU on ") + nodes_text(full);
   if (standing.is_cut) reason += ", counting as many nodes as it has " + std::string(whole_cores_ ? "cores" : "CPUs");
   std::size_t said = 0;
   for (const auto& [node, other] : others_) {

@@ -47,12 +47,18 @@ class Bench {
   /// On how many nodes the container can have CPUs of its own.
   std::size_t most_nodes() const;
 
+  /// Those of the free CPUs that an exclusive container is given: where they come in whole cores, the CPUs of cores
+  /// that are free as a whole, if they are enough.
+  sdk::Set takeable(topolet_set free) const;
+
   /// Of nodes with these free CPUs. A container that cannot be on all of them is on the best ones for it.
   Standing standing(const Nodes& nodes, topolet_set free) const;
   /// However few CPUs there are.
   bool misses_one(const Nodes& nodes) const;
   bool is_home(std::size_t device, std::uint32_t node) const { return way(device, node).is_home; }
-  bool is_home_of_any(std::uint32_t node) const;
+  bool is_home_of_any(std::uint32_t node) const { return local_to(node) > 0; }
+  /// How many devices.
+  std::size_t local_to(std::uint32_t node) const;
   /// Of all devices to one node, 0 to 1 in the mean.
   double nearness_of(std::uint32_t node) const;
 

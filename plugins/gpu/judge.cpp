@@ -43,8 +43,9 @@ std::vector<Verdict> judge(const topolet_request& request, const Sought& sought,
   std::vector<Nodes> usable;
   std::vector<Standing> standings;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    usable.push_back(bench.nodes().usable(candidate));
-    standings.push_back(bench.standing(usable.back(), candidate.free));
+    const sdk::Set takeable = bench.takeable(candidate.free);
+    usable.push_back(bench.nodes().usable(candidate.nodes, takeable.view()));
+    standings.push_back(bench.standing(usable.back(), takeable.view()));
   }
   const std::vector<std::int32_t> scores = scores_of(standings);
   std::vector<Verdict> verdicts;

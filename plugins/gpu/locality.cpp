@@ -170,7 +170,7 @@ std::vector<std::uint32_t> CpuNodes::usable(topolet_set nodes, topolet_set free)
     all.push_back(position);
     if (meet(node.cpus, free)) with_free.push_back(position);
   }
-  return with_free.empty() ? all : with_free;
+  return sdk::size_of(free) == 0 ? all : with_free;
 }
 
 std::uint32_t CpuNodes::distance(std::uint32_t from, std::uint32_t to) const {
