@@ -77,6 +77,7 @@ class Deciding {
     for (const Ranked& ranked : ranking) {
       if (!ranked.rejected && place(ranked)) return finish(ranked);
     }
+    if (votes_.denial()) return deny(*votes_.denial());
     return when_full(nothing_fits());
   }
 

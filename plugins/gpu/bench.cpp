@@ -238,11 +238,25 @@ std::string Bench::text(const std::string& where, const Standing& standing) cons
   return text;
 }
 
-std::string Bench::reason(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const {
-  std::string reason = text(nodes_text(candidate.nodes), standing);
+std::string Bench::own_text(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const {
+  std::string own = text(nodes_text(candidate.nodes), standing);
   const sdk::Set full = without_free_cpus(candidate, usable);
-  if (!full.empty()) reason += (whole_cores_ ? ", no whole free core on " : ", no free CPU on ") + nodes_text(full);
-  if (standing.is_cut) reason += ", counting as many nodes as it has " + std::string(whole_cores_ ? "cores" : "CPUs");
+  if (!full.empty()) own += (whole_cores_ ? ", no whole free core on " : ", no free CPU on ") + nodes_text(full);
+  if (standing.is_cut) own += ", counting as many nodes as it has " + std::string(whole_cores_ ? "cores" : "CPUs");
+  return own;
+}
+
+std::string Bench::refusal(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const {
+  const std::size_t width = sdk::size_of(candidate.nodes);
+  const bool is_widest = width >= nodes_.positions().size();
+  if (is_widest) return own_text(candidate, usable, standing) + notes();
+  if (width <= 1) return own_text(candidate, usable, standing);
+  return std::to_string(width) +
+         " nodes together: " + (standing.local == 0 ? "none" : share_text(standing.local) + " local");
+}
+
+std::string Bench::reason(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const {
+  std::string reason = own_text(candidate, usable, standing);
   std::size_t said = 0;
   for (const auto& [node, other] : others_) {
     if (topolet_set_has(candidate.nodes, nodes_.os_index(node)) != 0) continue;

@@ -66,6 +66,9 @@ class Bench {
   std::string share_text(std::size_t count) const;
   /// Why a candidate is worth what it is: its own standing, what others would be, and what is not counted.
   std::string reason(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const;
+  /// The same for one that is rejected. Of the many that are neither one node nor all, those that miss as much say the
+  /// same, so that a denial stays readable.
+  std::string refusal(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const;
   std::string notes() const;
   /// For the reasons: each node alone, the nearest first.
   void compare_nodes();
@@ -95,6 +98,8 @@ class Bench {
   bool is_in_package(std::size_t device, const Nodes& nodes) const;
   sdk::Set without_free_cpus(const topolet_candidate& candidate, const Nodes& usable) const;
   std::string text(const std::string& where, const Standing& standing) const;
+  /// What the candidate itself is.
+  std::string own_text(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const;
 
   const topolet_request& request_;
   const topolet_topology& topology_;

@@ -302,6 +302,22 @@ TEST(DecidePick, DeniesWhatARequiredPolicyCannotWithhold) {
   EXPECT_TRUE(node.ask(guaranteed("a", 1)).denied);
 }
 
+TEST(DecidePick, DeniesForAVoteThatIsLostOnTheWayAndNotForLackOfAPlace) {
+  TestNode node("numa:1 core:2 pu:1");
+  int asked = 0;
+  Voter closed = two_step("closed", nothing, [&asked](const CpuSet&, const CpuSet&) {
+    Pick pick;
+    if (++asked == 1) pick.withhold = CpuSet{9};  // what it was not offered
+    return pick;
+  });
+  closed.fail_closed = true;
+  node.voters = {closed, demanding_one_of("strict", {7})};
+  node.rules.when_full = WhenFull::kShare;
+  const Decision denied = node.ask(guaranteed("a", 1));
+  EXPECT_TRUE(denied.denied);
+  EXPECT_NE(denied.reason.find("plugin closed did not answer"), std::string::npos) << denied.reason;
+}
+
 TEST(DecidePick, DeniesWithoutTheVoteOfARequiredPolicy) {
   TestNode node("numa:1 core:2 pu:1");
   node.voters = {{std::make_shared<Fond>(true), 1, false, true}};

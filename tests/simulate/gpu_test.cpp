@@ -263,6 +263,18 @@ TEST_F(GpuDecisions, RequireRejectsWhatMissesADevice) {
   EXPECT_EQ(nodes_of(node, create(node, "d", "")), NodeSet{0});
 }
 
+TEST_F(GpuDecisions, RequireDeniesInFewWordsOnManyNodes) {
+  Simulated node = machine("pack:2 numa:4 core:2 pu:1", {"--gpu.affinity=require", "--placement.reserved-cpus=0-1"});
+  node.apply(R"({"op":"device","path":"/dev/vacc0","kind":"npu","nodes":"0"})");
+  const Outcome denied = create(node, "a", devices("/dev/vacc0"));
+  ASSERT_EQ(denied.outcome, "denied");
+  EXPECT_LT(denied.reason.size(), 2000U);
+  EXPECT_THAT(denied.reason, HasSubstr("gpu: affinity require: 3 nodes together: none (56 candidates)"));
+  EXPECT_THAT(denied.reason, HasSubstr("gpu: affinity require: node 7: none, +20 distance assumed;"));
+  EXPECT_THAT(denied.reason, HasSubstr("gpu: affinity require: nodes 0-7: none, +20 distance assumed, same package, no "
+                                       "free CPU on node 0"));
+}
+
 TEST_F(GpuDecisions, PreferGoesElsewhereWhereTheNodeIsFull) {
   Simulated node = machine(kDgx2, {"--placement.min-shared-cpus=0"});
   create(node, "a", env("NVIDIA_VISIBLE_DEVICES", "8"));
