@@ -38,7 +38,8 @@ Bench::Bench(const topolet_request& request, const Sought& sought, bool whole_co
       whole_cores_(whole_cores),
       per_core_(threads_per_core(topology_)) {
   for (const Device& device : sought.devices) {
-    Nodes homes = homes_of(topology_, device.spot);
+    Lodging lodging = lodging_of(topology_, device.spot);
+    const Nodes& homes = lodging.homes;
     // One that is near to every node, or to none, is no reason to prefer any.
     const bool is_everywhere = homes.size() == nodes_.positions().size() && homes.size() > 1;
     if (homes.empty() || is_everywhere) {
@@ -47,17 +48,17 @@ Bench::Bench(const topolet_request& request, const Sought& sought, bool whole_co
     }
     const std::string_view noun = noun_of(topology_, device.spot);
     noun_ = noun_.empty() || noun_ == noun ? noun : "device";
-    devices_.push_back({device.spot, std::move(homes)});
+    devices_.push_back(std::move(lodging));
   }
-  for (const Placed& one : devices_) {
+  for (const Lodging& one : devices_) {
     measure(one);
-    for (const Placed& other : devices_) tiers_.push_back(closeness(topology_, nodes_, one.spot, other.spot));
+    for (const Lodging& other : devices_) tiers_.push_back(closeness(topology_, nodes_, one, other));
   }
   for (const std::string& why : sought.unknown) notes_.push_back(why);
   for (const std::string& name : placeless_) notes_.push_back(name + ": the machine ties it to no node");
 }
 
-void Bench::measure(const Placed& device) {
+void Bench::measure(const Lodging& device) {
   for (std::uint32_t node = 0; node < topology_.node_count; ++node) {
     Way way;
     for (const std::uint32_t home : device.homes) {

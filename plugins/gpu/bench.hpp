@@ -74,11 +74,6 @@ class Bench {
   void compare_nodes();
 
  private:
-  struct Placed {
-    Spot spot;
-    Nodes homes;
-  };
-
   static constexpr std::uint32_t kUnknownDistance = std::numeric_limits<std::uint32_t>::max();
 
   struct Way {
@@ -87,7 +82,7 @@ class Bench {
     bool is_home = false;
   };
 
-  void measure(const Placed& device);
+  void measure(const Lodging& device);
   const Way& way(std::size_t device, std::uint32_t node) const { return ways_[device * topology_.node_count + node]; }
   Nodes within_reach(const Nodes& nodes) const;
   /// Puts the standing right for CPUs that no device is local to, because there are too few others.
@@ -106,7 +101,7 @@ class Bench {
   const CpuNodes nodes_;
   const bool whole_cores_;
   const std::size_t per_core_;
-  std::vector<Placed> devices_;
+  std::vector<Lodging> devices_;
   std::vector<Way> ways_;         ///< of each device to each node
   std::vector<Closeness> tiers_;  ///< of each pair of devices
   std::string_view noun_;
