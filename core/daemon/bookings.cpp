@@ -116,8 +116,10 @@ DecidedRow Bookings::row_for(const Workload& workload, std::string_view event) c
   return row;
 }
 
-std::vector<std::string> Bookings::place(const Workload& workload, const Decision& decision, std::string_view event) {
+std::vector<std::string> Bookings::place(const Workload& workload, const Decision& decision, std::string_view event,
+                                         const CpuSet& leaving) {
   Holding holding;
+  holding.leaving = leaving;
   holding.workload = workload;
   holding.placement = decision.placement;
   holding.within = decision.within;
@@ -189,11 +191,11 @@ std::vector<std::string> Bookings::book(Holding holding, DecidedRow row) {
   return in_the_way(booked);
 }
 
-void Bookings::let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld, const std::string& why) {
+void Bookings::let_go_of_old_cpus(const ContainerKey& key, const std::string& why) {
   const Holding* before = ledger_.find(key);
-  if (before == nullptr || before->placement.withheld == withheld) return;
+  if (before == nullptr || before->leaving.empty()) return;
   Holding holding = *before;
-  holding.placement.withheld = withheld;
+  holding.placement.withheld -= std::exchange(holding.leaving, {});
   DecidedRow row = row_for(holding.workload, holding.conflict ? "conflict" : "re-placed");
   row.container_id = holding.container_id;
   row.reason = why + "; it has left the CPUs it had before";

@@ -46,7 +46,9 @@ class Bookings {
 
   /// Books a decision in the place of what the same key held, or an earlier attempt of it that failed, and writes it as
   /// pending. Returns the container ids that must be settled before anything may run on the new CPUs.
-  std::vector<std::string> place(const Workload& workload, const Decision& decision, std::string_view event);
+  /// `leaving`: of what is withheld, what is so only until the container has left it.
+  std::vector<std::string> place(const Workload& workload, const Decision& decision, std::string_view event,
+                                 const CpuSet& leaving = {});
   /// The same for a container that the runtime has already, as it is or as it is to be.
   std::vector<std::string> place_bound(const Workload& workload, const Decision& decision, std::string_view event,
                                        const ContainerInfo& container);
@@ -57,7 +59,7 @@ class Bookings {
   };
   void remember_home(const ContainerKey& key, Home home);
   /// Ends the withholding of CPUs that a container has left by now. `why` it was moved.
-  void let_go_of_old_cpus(const ContainerKey& key, const CpuSet& withheld, const std::string& why);
+  void let_go_of_old_cpus(const ContainerKey& key, const std::string& why);
   /// Puts a holding back as it was before a change that the runtime refused.
   void restore(const Holding& before, const std::string& why);
 

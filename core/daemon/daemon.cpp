@@ -105,6 +105,7 @@ Status Daemon::create_plugins(const Setup& setup) {
 }
 
 Status Daemon::make_engine(const Options& options) {
+  watch_ = std::make_unique<MachineWatch>(MachineWatch::Options{.placement = options.placement}, *log_);
   Result<std::shared_ptr<const Topology>> topology = discover({});
   if (!topology) return topology.error();
   const Result<std::optional<CpuSet>> pods = kubepods_cpus(kCgroupRoot);
@@ -146,6 +147,7 @@ Status Daemon::make_engine(const Options& options) {
                                                    .notify = notify,
                                                    .tick_plugins = tick});
   if (Status started = engine_->start(); !started) return started;
+  watch_->start([this](Engine::Machine now) { engine_->change_machine(std::move(now)); });
   quarantine_audit_->open(
       [this](const std::string& event, const std::string& reason) { engine_->remark(event, reason); });
   return {};
@@ -299,6 +301,7 @@ void Daemon::stop() {
   if (listener_) listener_->hang_up();
   if (proxy_) proxy_->stop();
   quarantine_audit_->close();
+  if (watch_) watch_->stop();
   if (engine_) engine_->stop();
   engine_.reset();
   proxy_.reset();

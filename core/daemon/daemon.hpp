@@ -13,6 +13,7 @@
 #include "core/cri/listener.hpp"
 #include "core/cri/proxy.hpp"
 #include "core/daemon/engine.hpp"
+#include "core/daemon/machine_watch.hpp"
 #include "core/daemon/plugins.hpp"
 #include "core/daemon/quarantine_audit.hpp"
 #include "core/daemon/setup.hpp"
@@ -77,6 +78,7 @@ class Daemon {
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Proxy> proxy_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<MachineWatch> watch_;
   std::unique_ptr<ControlServer> control_;
 
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

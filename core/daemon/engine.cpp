@@ -226,6 +226,8 @@ void Engine::reconcile_first() {
 
 void Engine::release_held(const Status& reconciled) {
   reconciled_ = reconciled.ok();
+  // CPUs may have gone offline while nobody looked.
+  if (reconciled) lifecycle_.leave_all_but(bookings_.ledger().rules().allowed);
   std::vector<std::shared_ptr<Call>> held;
   held.swap(held_);
   for (const std::shared_ptr<Call>& call : held) {

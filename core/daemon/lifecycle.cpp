@@ -240,14 +240,36 @@ Result<Lifecycle::Booked> Lifecycle::book_update(const Holding& before, const Up
 /// A resize keeps the mode, but for a container that asks for whole CPUs no more.
 Result<Lifecycle::Booked> Lifecycle::book_resize(const Holding& before, const Workload& workload) {
   const std::uint32_t cpus = cpus_of_its_own(workload, room_.placer.rules());
+  if (gets_new_size(before, workload, cpus)) return book_new_size(before, workload, cpus);
   const bool own = before.placement.mode == Mode::kExclusive && before.workload.kubelet_cpus.empty();
-  const bool same = workload.demand.cpu_request_milli == before.workload.demand.cpu_request_milli;
-  if (own && !same && cpus != before.placement.cpus.size()) return book_new_size(before, workload, cpus);
   const bool later = !own && cpus > 0 && before.workload.kubelet_cpus.empty();
   room_.bookings.resize(
       before.workload.key, workload.demand,
       later ? "new resources; it gets CPUs of its own when it is next made" : "new resources; the CPUs stay");
-  return Booked{{}, before.placement.withheld, {}};
+  return Booked{};
+}
+
+bool Lifecycle::gets_new_size(const Holding& before, const Workload& workload, std::uint32_t cpus) {
+  const bool own = before.placement.mode == Mode::kExclusive && before.workload.kubelet_cpus.empty();
+  const bool same = workload.demand.cpu_request_milli == before.workload.demand.cpu_request_milli;
+  return own && !same && cpus != before.placement.cpus.size();
+}
+
+void Lifecycle::recall(const ContainerKey& key, Recalled recalled) {
+  const Holding* held = room_.bookings.ledger().find(key);
+  if (held == nullptr) return recalled(std::nullopt);
+  room_.effect.inspect(held->container_id, [this, key, recalled](const Result<ContainerDetail>& detail) {
+    const Holding* now = room_.bookings.ledger().find(key);
+    if (now == nullptr) return recalled(std::nullopt);
+    Holding holding = *now;
+    if (detail && detail->workload) {
+      holding.workload.env = detail->workload->env;
+      holding.workload.devices = detail->workload->devices;
+      holding.workload.cdi_devices = detail->workload->cdi_devices;
+      holding.workload.annotations = detail->workload->annotations;
+    }
+    recalled(std::move(holding));
+  });
 }
 
 Result<Lifecycle::Booked> Lifecycle::book_new_size(const Holding& before, const Workload& workload,
@@ -272,16 +294,18 @@ Lifecycle::Booked Lifecycle::book_move(const Holding& before, const Workload& wo
   Placement& placement = plan.decision.placement;
   if (workload.kubelet_mems.empty()) keep_memory(before, room_.placer.rules(), placement);
   placement.added = before.placement.added;
-  Booked booked{{}, placement.withheld, plan.decision.reason};
   const bool stays_alone = placement.mode == Mode::kExclusive;
   const bool can_leave = stays_alone || plan.decision.within.intersects(room_.bookings.ledger().pool());
+  CpuSet leaving = before.leaving;
   if (before.placement.mode == Mode::kExclusive && can_leave) {
     const CpuSet left = stays_alone ? before.placement.cpus - placement.cpus : before.placement.cpus;
-    placement.withheld |= left & room_.bookings.ledger().rules().allowed;
+    leaving |= left & room_.bookings.ledger().rules().allowed;
   }
+  leaving -= placement.withheld;
+  if (stays_alone) leaving -= placement.cpus;
+  placement.withheld |= leaving;
   book_moves(room_, plan);
-  booked.in_the_way = room_.bookings.place(workload, plan.decision, event);
-  return booked;
+  return {room_.bookings.place(workload, plan.decision, event, leaving), plan.decision.reason};
 }
 
 void Lifecycle::update_container_resources(const std::shared_ptr<Call>& call) {
@@ -303,7 +327,20 @@ void Lifecycle::updating(const std::shared_ptr<Call>& call, const std::string& i
     pass(call, [](const Answer&) {});
     return done(false);
   }
-  const Holding before = *held;
+  Workload wanted = held->workload;
+  wanted.demand = apply_update(wanted.demand, update);
+  if (!gets_new_size(*held, wanted, cpus_of_its_own(wanted, room_.placer.rules()))) {
+    return update_as_booked(call, Holding(*held), update, done);
+  }
+  recall(held->workload.key, [this, call, update, done](const std::optional<Holding>& known) {
+    if (known) return update_as_booked(call, *known, update, done);
+    pass(call, [](const Answer&) {});
+    done(false);
+  });
+}
+
+void Lifecycle::update_as_booked(const std::shared_ptr<Call>& call, const Holding& before, const UpdateRequest& update,
+                                 const Lanes::OperationDone& done) {
   const Result<Booked> booked = book_update(before, update);
   if (!booked) {
     call->reject(booked.error());
@@ -380,9 +417,15 @@ void Lifecycle::move(const Holding& moved, PlanAnew plan) {
 }
 
 void Lifecycle::moving(const ContainerKey& key, const PlanAnew& plan_anew, const Lanes::OperationDone& done) {
-  const Holding* held = room_.bookings.ledger().find(key);
-  if (held == nullptr) return done(false);
-  const Holding before = *held;
+  // It is settled: what an earlier move left is free, though who waits for that may not have heard yet.
+  room_.bookings.let_go_of_old_cpus(key, "moved before");
+  recall(key, [this, plan_anew, done](const std::optional<Holding>& known) {
+    if (known) return move_as_planned(*known, plan_anew, done);
+    done(false);
+  });
+}
+
+void Lifecycle::move_as_planned(const Holding& before, const PlanAnew& plan_anew, const Lanes::OperationDone& done) {
   std::optional<Plan> plan = plan_anew(before);
   // With nowhere to go, where the kernel runs it is the kernel's choice.
   if (!plan || plan->decision.placement.cpus.empty()) return done(false);
@@ -403,8 +446,8 @@ void Lifecycle::moving(const ContainerKey& key, const PlanAnew& plan_anew, const
 
 void Lifecycle::let_go_once_settled(const Holding& before, const Booked& booked) {
   const ContainerKey key = before.workload.key;
-  room_.lanes.when_settled(before.container_id, kMoveTimeout, [this, key, booked](const Status& status) {
-    if (status) room_.bookings.let_go_of_old_cpus(key, booked.withheld, booked.reason);
+  room_.lanes.when_settled(before.container_id, kMoveTimeout, [this, key, why = booked.reason](const Status& status) {
+    if (status) room_.bookings.let_go_of_old_cpus(key, why);
   });
 }
 

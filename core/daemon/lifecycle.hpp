@@ -67,7 +67,6 @@ class Lifecycle {
   /// What was booked for a container that runs already.
   struct Booked {
     std::vector<std::string> in_the_way;  ///< containers that must be settled first
-    CpuSet withheld;                      ///< what stays withheld for it once it has left its old CPUs
     std::string reason;
   };
   Result<Booked> book_update(const Holding& before, const UpdateRequest& update);
@@ -76,6 +75,13 @@ class Lifecycle {
   Booked book_move(const Holding& before, const Workload& workload, Plan plan, std::string_view event);
   void updating(const std::shared_ptr<Call>& call, const std::string& id, const UpdateRequest& update,
                 const Lanes::OperationDone& done);
+  void update_as_booked(const std::shared_ptr<Call>& call, const Holding& before, const UpdateRequest& update,
+                        const Lanes::OperationDone& done);
+  static bool gets_new_size(const Holding& before, const Workload& workload, std::uint32_t cpus);
+  /// What a holding does not keep and policies go by, such as the environment: as the runtime has it. Nothing if it
+  /// does not tell, or nobody holds that any more.
+  using Recalled = std::function<void(std::optional<Holding>)>;
+  void recall(const ContainerKey& key, Recalled recalled);
   void send_update(const std::shared_ptr<Call>& call, const Holding& before, const Booked& booked,
                    Lanes::OperationDone done);
   Plan plan_anew(const Holding& before, const ReplacementWish& wish) const;
@@ -89,6 +95,7 @@ class Lifecycle {
   using PlanAnew = std::function<std::optional<Plan>(const Holding&)>;
   void move(const Holding& moved, PlanAnew plan);
   void moving(const ContainerKey& key, const PlanAnew& plan_anew, const Lanes::OperationDone& done);
+  void move_as_planned(const Holding& before, const PlanAnew& plan_anew, const Lanes::OperationDone& done);
   void let_go_once_settled(const Holding& before, const Booked& booked);
   void take_back(const Holding& before, const Answer& answer);
 

@@ -28,6 +28,7 @@ struct Holding {
   Workload workload;
   Placement placement;
   CpuSet within;          ///< shared, reserved: the CPUs it may use when they are in the pool
+  CpuSet leaving;         ///< CPUs it had for itself, withheld only until it has left them
   bool conflict = false;  ///< the kubelet's set could not be kept apart from another's; it stands as the kubelet said
   HoldingState state = HoldingState::kInFlight;
   std::string container_id;  ///< empty until bound

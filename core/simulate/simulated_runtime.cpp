@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace topolet::simulate {
@@ -34,6 +35,20 @@ Answer yes_with_id(const std::string& id) {
 
 Answer no_such(std::string_view what, const std::string& id) {
   return {Code::kNotFound, fmt::format("the simulated runtime has no {} {}", what, id), {}};
+}
+
+/// The verbose part of a status, as far as topolet reads it.
+std::string as_runtimes_tell(const lens::ContainerConfig& config) {
+  nlohmann::json told = {{"metadata", {{"name", config.metadata().name()}, {"attempt", config.metadata().attempt()}}},
+                         {"devices", nlohmann::json::array()},
+                         {"CDI_devices", nlohmann::json::array()},
+                         {"envs", nlohmann::json::array()},
+                         {"annotations", nlohmann::json::object()}};
+  for (const auto& device : config.devices()) told["devices"].push_back({{"host_path", device.host_path()}});
+  for (const auto& device : config.cdi_devices()) told["CDI_devices"].push_back({{"name", device.name()}});
+  for (const auto& env : config.envs()) told["envs"].push_back({{"key", env.key()}, {"value", env.value()}});
+  for (const auto& annotation : config.annotations()) told["annotations"][annotation.key()] = annotation.value();
+  return nlohmann::json{{"config", std::move(told)}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -145,6 +160,9 @@ Answer SimulatedRuntime::status(const std::string& bytes) const {
   *status.mutable_metadata() = found->second.config.metadata();
   status.set_state(found->second.state);
   status.set_exit_code(found->second.exit_code);
+  lens::Entry& info = *response.add_info();
+  info.set_key("info");
+  info.set_value(as_runtimes_tell(found->second.config));
   return yes(response);
 }
 

@@ -95,11 +95,16 @@ class Search {
     told = {told_.found - before.found, told_.missed - before.missed};
   }
 
-  bool add(std::string_view name, const std::optional<Spot>& spot) {
+  bool add(std::string_view name, const std::optional<Spot>& spot) { return add(name, spot, name); }
+
+  /// `self`: what tells it from others that are only known to be near to a node.
+  bool add(std::string_view name, const std::optional<Spot>& spot, std::string_view self) {
     if (!spot) return false;
     ++told_.found;
-    const bool is_known = std::any_of(sought_.devices.begin(), sought_.devices.end(),
-                                      [&spot](const Device& device) { return device.spot == *spot; });
+    const bool tells_itself = spot->pci_device != TOPOLET_NONE || spot->os_device != TOPOLET_NONE;
+    const bool is_known = tells_itself ? std::any_of(sought_.devices.begin(), sought_.devices.end(),
+                                                     [&spot](const Device& device) { return device.spot == *spot; })
+                                       : !selves_.emplace(self).second;
     if (!is_known) sought_.devices.push_back({shown(name), *spot});
     return true;
   }
@@ -188,13 +193,15 @@ class Search {
       return;
     }
     std::optional<Spot> spot;
+    std::string self = std::string(name) + '=' + item;
     if (kind.path.find('*') != std::string::npos) {
-      const Paths::Found found = paths_.find(filled(kind.path, number_in(item)));
+      self = filled(kind.path, number_in(item));
+      const Paths::Found found = paths_.find(self);
       if (!found.spots.empty()) spot = found.spots.front();
     } else {
       spot = paths_.of_kind(kind, item);
     }
-    if (!add(label, spot)) miss(label, Paths::why_unknown(kind));
+    if (!add(label, spot, self)) miss(label, Paths::why_unknown(kind));
   }
 
   void add_cdi(std::string_view full) {
@@ -257,6 +264,7 @@ class Search {
   const NvidiaGpus nvidia_;
   const Paths paths_;
   Sought sought_;
+  std::set<std::string, std::less<>> selves_;
   Told told_;  ///< so far, repeated ones included
   std::map<std::string, Told, std::less<>> told_of_;
   std::set<std::string, std::less<>> replaced_;  ///< variables that CDI sets anew

@@ -3,6 +3,7 @@
 
 #include <topolet/policy.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +31,11 @@ class Cores {
   std::size_t cpus() const { return by_cpu_.size(); }
   /// TOPOLET_NONE for a CPU that is not online.
   std::uint32_t core_of(std::uint32_t cpu) const { return cpu < by_cpu_.size() ? by_cpu_[cpu] : TOPOLET_NONE; }
+  std::size_t threads_of(std::uint32_t core) const { return sizes_[core]; }
+  /// Whether any core has more threads than one.
+  bool has_siblings() const {
+    return std::any_of(sizes_.begin(), sizes_.end(), [](std::uint32_t threads) { return threads > 1; });
+  }
   /// As the kubelet counts: CPUs by cores, rounded down.
   std::size_t threads_per_core() const { return threads_per_core_; }
 

@@ -12,21 +12,24 @@ struct Pairing::CoreThreads {
   std::size_t heavy = 0;  ///< those of them with a heavy container
   bool strained = false;  ///< a heavy container is on the core
   bool held = false;      ///< on one of its other threads, where it stays
+  bool single = false;    ///< it has no other threads, and so suits heavy ones best
 };
 
 namespace {
 
-/// Levels are kept in slots: paired, alone, second thread of a core, third, … and the same for those that meet.
+/// Levels are kept in slots: paired, alone, alone where there are no siblings, second thread of a core, third, … and
+/// the same threads for those that meet.
 constexpr std::size_t kPairedLevel = 0;
 constexpr std::size_t kAloneLevel = 1;
+constexpr std::size_t kSingleLevel = 2;
 constexpr std::size_t kDeepest = 64;
 
-std::size_t own_level(std::size_t depth) { return kAloneLevel + std::min(depth, kDeepest); }
+std::size_t own_level(std::size_t depth) { return kSingleLevel + std::min(depth, kDeepest); }
 std::size_t meeting_level(std::size_t depth) { return own_level(kDeepest) + 1 + std::min(depth, kDeepest); }
 
 Terms terms_of(std::size_t level) {
   if (level == kPairedLevel) return Terms::kPaired;
-  if (level == kAloneLevel) return Terms::kAlone;
+  if (level == kAloneLevel || level == kSingleLevel) return Terms::kAlone;
   return level < meeting_level(0) ? Terms::kOwn : Terms::kMeets;
 }
 
@@ -86,7 +89,8 @@ void Pairing::place_light_exclusive(CoreThreads core, std::vector<Level>& levels
   std::sort(core.cpus.begin(), core.cpus.end(), [this](auto a, auto b) { return leaves_room_first(b, a); });
   for (std::size_t depth = 0; depth < core.cpus.size(); ++depth) {
     const std::uint32_t cpu = core.cpus[depth];
-    const std::size_t first = core.strained ? kPairedLevel : kAloneLevel;
+    const std::size_t alone = core.single ? kSingleLevel : kAloneLevel;
+    const std::size_t first = core.strained ? kPairedLevel : alone;
     const std::size_t open = depth == 0 ? first : own_level(core.strained ? 1 : 2);
     put(levels, heavies_[cpu] > 0 ? meeting_level(0) : open, cpu);
   }
@@ -113,9 +117,9 @@ std::vector<Level> Pairing::levels(topolet_set usable) const {
     if (cores_.core_of(cpu) != TOPOLET_NONE) by_core[cores_.core_of(cpu)].push_back(cpu);
   });
   std::vector<Level> levels;
-  for (std::size_t i = 0; i < by_core.size(); ++i) {
+  for (std::uint32_t i = 0; i < by_core.size(); ++i) {
     if (by_core[i].empty()) continue;
-    CoreThreads core{std::move(by_core[i]), 0, strained_[i] > 0, false};
+    CoreThreads core{std::move(by_core[i]), 0, strained_[i] > 0, false, cores_.threads_of(i) == 1};
     for (const std::uint32_t cpu : core.cpus) core.heavy += heavies_[cpu] > 0 ? 1U : 0U;
     core.held = strained_[i] > core.heavy;
     place(core, levels);

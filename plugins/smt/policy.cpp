@@ -126,15 +126,21 @@ std::int32_t score_of(const Tally& tally, Profile profile) {
 std::string reason_of(const topolet_candidate& candidate, const Tally& tally, const Wish& wish) {
   const auto count = [&tally](Terms terms) { return tally[static_cast<std::size_t>(terms)]; };
   const bool heavy = wish.profile == Profile::kHeavy;
+  const bool shares = wish.cpus == 0;
+  std::vector<std::string> parts;
+  const auto add = [&](Terms terms, std::string_view noun, const char* what) {
+    if (count(terms) > 0) parts.push_back(counted(count(terms), noun) + what);
+  };
+  if (heavy && !shares) parts.push_back(counted(count(Terms::kPaired), "core") + " without another heavy container");
+  if (heavy && shares) add(Terms::kPaired, "core", " with a thread for heavy containers");
+  if (!heavy && !shares) parts.push_back(counted(count(Terms::kPaired), "CPU") + " beside heavy containers");
+  if (!heavy && shares && count(Terms::kPaired) > 0) parts.emplace_back("room beside those CPUs that heavy ones share");
+  if (!heavy) add(Terms::kAlone, "CPU", shares ? " kept for heavy containers" : " on other cores");
+  add(Terms::kOwn, "CPU", shares ? " beside those" : " beside another of its own");
+  add(Terms::kMeets, "CPU", heavy ? " beside a heavy container" : " that a heavy container shares");
   std::string reason = name_of(candidate) + ": ";
-  if (heavy) reason += counted(count(Terms::kPaired), "core") + " without another heavy container";
-  if (!heavy && wish.cpus > 0) reason += counted(count(Terms::kPaired), "CPU") + " beside heavy containers";
-  if (!heavy && wish.cpus == 0) reason += "room beside heavy containers";
-  if (count(Terms::kOwn) > 0) reason += ", " + counted(count(Terms::kOwn), "CPU") + " beside another of its own";
-  if (count(Terms::kMeets) > 0) {
-    reason += ", " + counted(count(Terms::kMeets), "CPU") + (heavy ? " beside" : " of") + " a heavy container";
-  }
-  return reason;
+  for (std::size_t i = 0; i < parts.size(); ++i) reason += (i > 0 ? ", " : "") + parts[i];
+  return parts.empty() ? reason + "no room" : reason;
 }
 
 std::vector<Verdict> judge_pairing(const topolet_request& request, const Cores& cores, const Wish& wish) {
@@ -212,6 +218,7 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
   }
   const Cores cores(*request.topology);
   if (wish.whole_cores) return judge_whole_cores(request, cores, wish);
+  if (!wish.isolated && !cores.has_siblings()) return {};
   return wish.isolated ? judge_isolation(request, cores, wish) : judge_pairing(request, cores, wish);
 }
 
@@ -225,6 +232,7 @@ Picked Policy::pick(const topolet_pick_request& picking) const {
     return keeps_idle ? beside(picking, cores, wish, options_.rounds_up) : Picked{};
   }
   Picked picked;
+  if (!wish.isolated && !cores.has_siblings()) return picked;
   picked.narrow = narrowed(picking, cores, wish);
   if (picked.narrow.size() == sdk::size_of(picking.usable)) picked.narrow = {};
   return picked;

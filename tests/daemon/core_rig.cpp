@@ -50,7 +50,7 @@ void CoreRig::start() {
   proxy_ = std::make_unique<Proxy>(ProxyOptions{.runtime_endpoint = runtime_->recorder().endpoint()}, std::move(hooks),
                                    *log_);
 
-  const auto topology = *discover({.synthetic = kMachine});
+  const auto topology = *discover({.synthetic = kMachine, .offline = offline});
   engine_ = std::make_unique<Engine>(
       options, Engine::Parts{.runtime = *proxy_,
                              .store = *store_,
@@ -140,6 +140,11 @@ grpc::Status CoreRig::create(const Ask& ask, std::string& id, std::chrono::milli
   config.mutable_metadata()->set_name(ask.name);
   config.mutable_metadata()->set_attempt(ask.attempt);
   config.mutable_annotations()->insert(ask.annotations.begin(), ask.annotations.end());
+  for (const auto& [key, value] : ask.env) {
+    cri::KeyValue& variable = *config.add_envs();
+    variable.set_key(key);
+    variable.set_value(value);
+  }
   cri::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
   resources.set_oom_score_adj(milli > 0 ? -997 : 1000);
   set_cpu(milli, resources);

@@ -37,6 +37,7 @@ struct Ask {
   std::int64_t milli = 0;  ///< thousandths of a CPU of a Guaranteed container; for `cpus`
   std::map<std::string, std::string> pod_annotations = {};
   std::map<std::string, std::string> annotations = {};
+  std::map<std::string, std::string> env = {};
   std::int64_t pod_cpus = 0;  ///< whole CPUs of the whole pod; 0: not told
 
   std::int64_t cpu_milli() const { return milli != 0 ? milli : cpus * 1000; }
@@ -97,6 +98,7 @@ class CoreRig {
   std::vector<Voter> voters;
   CpuSet reserved;
   CpuSet isolated;
+  CpuSet offline;
 
  private:
   void hear(const Happening& happening) TOPOLET_EXCLUDES(mutex_);

@@ -4,6 +4,7 @@
 #include <future>
 
 #include "tests/daemon/core_rig.hpp"
+#include "tests/daemon/test_policy.hpp"
 #include "tests/support/raw_client.hpp"
 
 namespace topolet {
@@ -274,6 +275,50 @@ TEST(Engine, TellsPluginsWhatHappensToContainers) {
     return std::count(heard.begin(), heard.end(), "placed shared 0-3") == 2;
   })) << "after a restart too: "
       << ::testing::PrintToString(rig.heard());
+}
+
+TEST(Engine, MovesContainersOffCpusThatWentOfflineWhileItWasDown) {
+  CoreRig rig;
+  const std::string shared = rig.run({.pod = "shared"});
+  const std::string own = rig.run({.pod = "own", .cpus = 1});
+  ASSERT_EQ(rig.runtime().row(own).cpus, "0");
+  rig.stop();
+  rig.offline = {0};
+  rig.start();
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(own).cpus == "1"; })) << rig.runtime().row(own).cpus;
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(shared).cpus == "2-3"; }));
+  EXPECT_EQ(rig.held("own"), "1");
+}
+
+/// Puts who has a variable NODE on that node.
+Voter by_variable() {
+  return {std::make_shared<testing::NodePolicy>([](const PolicyRequest& request) {
+    for (const auto& [name, value] : request.workload.env) {
+      if (name == "NODE") return NodeSet{static_cast<std::uint32_t>(std::stoi(value))};
+    }
+    return NodeSet{};
+  })};
+}
+
+TEST(Engine, ShowsPoliciesTheEnvironmentOfAContainerThatIsMovedOrResized) {
+  for (const bool restart : {false, true}) {
+    SCOPED_TRACE(restart);
+    CoreRig rig;
+    rig.voters = {by_variable()};
+    rig.stop();
+    rig.start();
+    const std::string first = rig.run({.pod = "first", .cpus = 1, .env = {{"NODE", "1"}}});
+    const std::string second = rig.run({.pod = "second", .cpus = 1, .env = {{"NODE", "1"}}});
+    ASSERT_EQ(rig.runtime().row(first).cpus, "2");
+    ASSERT_EQ(rig.runtime().row(second).cpus, "3");
+    EXPECT_TRUE(rig.stop_container(first).ok());
+    rig.stop();
+    if (restart) rig.offline = {3};
+    rig.start();
+    if (!restart) rig.wish("second");
+    EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(second).cpus == "2"; }))
+        << "it stays on its node: " << rig.runtime().row(second).cpus;
+  }
 }
 
 TEST(Engine, MovesAContainerThatAPluginWishesToBePlacedAnew) {

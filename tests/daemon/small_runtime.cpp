@@ -240,6 +240,9 @@ grpc::Status SmallRuntime::status(const cri::ContainerStatusRequest& request, cr
                                           {"cpu_shares", resources.cpu_shares()},
                                           {"oom_score_adj", resources.oom_score_adj()},
                                           {"memory_limit_in_bytes", resources.memory_limit_in_bytes()}};
+  for (const auto& env : row.config.envs()) {
+    info["config"]["envs"].push_back({{"key", env.key()}, {"value", env.value()}});
+  }
   (*response.mutable_info())["info"] = info.dump();
   return grpc::Status::OK;
 }

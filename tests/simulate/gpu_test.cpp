@@ -252,6 +252,15 @@ TEST_F(GpuDecisions, LearnNewKindsFromATable) {
   EXPECT_THAT(reason(kTwoSockets, devices("/dev/fpga3"), table), HasSubstr("no PCI device is known"));
 }
 
+TEST_F(GpuDecisions, TellDevicesApartThatAreOnlyKnownByTheirNode) {
+  const std::vector<std::string> table = {
+      "--gpu.devices=a: path=/dev/a* env=AS pci=node:0; b: path=/dev/b* pci=node:1"};
+  EXPECT_THAT(reason("pack:2 numa:1 core:8 pu:1", R"("devices":["/dev/a0","/dev/b0","/dev/b1","/dev/b1"])", table),
+              HasSubstr("3 of 3 devices local"));
+  EXPECT_THAT(reason("pack:2 numa:1 core:8 pu:1", R"("devices":["/dev/a0"],"env":{"AS":"0,1"})", table),
+              HasSubstr("2 of 2 devices local"));
+}
+
 TEST_F(GpuDecisions, RequireRejectsWhatMissesADevice) {
   const std::vector<std::string> require = {"--gpu.affinity=require", "--placement.min-shared-cpus=0"};
   Simulated node = machine(kDgx2, require);
@@ -334,6 +343,19 @@ TEST_F(CpusBesideDevices, AreSharedAmongTheNodesOfSeveral) {
   Simulated node = two_gpus();
   EXPECT_EQ(create(node, "a", kBoth, 4000).cpus, (CpuSet{0, 1, 8, 9}));
   EXPECT_EQ(create(node, "b", kBoth, 2000).cpus, (CpuSet{2, 10}));
+}
+
+TEST_F(CpusBesideDevices, AreStillThoseOfAVariableWhenTheContainerIsResizedOrMoved) {
+  Simulated node = machine("pack:2 numa:1 core:4 pu:2", {"--gpu.keep-free=true", "--gpu.affinity=require"});
+  node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"1"})");
+  node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"1"})");
+  create(node, "a", "\"env\":{\"NVIDIA_VISIBLE_DEVICES\":\"1\"}", 2000);
+  node.apply(R"({"op":"update","pod":"a","container":"main","cpu_request_milli":4000,"cpu_limit_milli":4000})");
+  const auto held = [&node] { return node.picture().ledger.entries.at(0).placement.cpus; };
+  EXPECT_EQ(held(), CpuSet::range(8, 11));
+  node.apply(R"({"op":"offline","cpus":"9"})");
+  EXPECT_EQ(held().size(), 4U);
+  EXPECT_TRUE(held().is_subset_of(CpuSet::range(8, 15))) << held().to_string();
 }
 
 TEST_F(CpusBesideDevices, AreNoReasonToSpreadACoreThatIsTakenWhole) {

@@ -29,10 +29,11 @@ Flags with(Flags more) {
   return flags;
 }
 
-/// Two cores of two threads, CPUs 0-3, and four of one, 4-7, which are slower.
+/// Two cores of two threads, CPUs 0-3, and four of one, 4-7, which are slower, as the machine may tell.
 class HybridMachine {
  public:
-  HybridMachine() : file_(std::filesystem::temp_directory_path() / fmt::format("topolet-hybrid-{}.xml", getpid())) {
+  explicit HybridMachine(bool tells_kinds = true)
+      : file_(std::filesystem::temp_directory_path() / fmt::format("topolet-hybrid-{}.xml", getpid())) {
     std::string cores;
     for (const auto& core : std::vector<std::vector<int>>{{0, 1}, {2, 3}, {4}, {5}, {6}, {7}}) {
       unsigned all = 0;
@@ -47,8 +48,9 @@ class HybridMachine {
     std::ofstream(file_) << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                             "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n"
                          << object("Machine", 0, 0xff, object("Package", 0, 0xff, node + cores))
-                         << "<cpukind cpuset=\"0xf0\" forced_efficiency=\"0\"/>\n"
-                            "<cpukind cpuset=\"0x0f\" forced_efficiency=\"1\"/>\n</topology>\n";
+                         << (!tells_kinds ? "</topology>\n"
+                                          : "<cpukind cpuset=\"0xf0\" forced_efficiency=\"0\"/>\n"
+                                            "<cpukind cpuset=\"0x0f\" forced_efficiency=\"1\"/>\n</topology>\n");
   }
   ~HybridMachine() { std::filesystem::remove(file_); }
   HybridMachine(const HybridMachine&) = delete;
@@ -331,6 +333,12 @@ TEST(SmtSimulated, FindsWholeCoresAmongSlowerOnes) {
   Simulated node(machine.file(), with({"--plugins.required.smt=true"}));
   node.apply(R"({"op":"occupy","cpus":"0,2"})");
   EXPECT_EQ(run(node, "a", "guaranteed", 2000, kIsolate).cpus.to_string(), "4-5") << "1 and 3 are beside others";
+}
+
+TEST(SmtSimulated, LeavesCoresOfOneThreadToHeavyContainers) {
+  const HybridMachine machine(false);
+  Simulated node(machine.file(), with({"--smt.pair=true"}));
+  EXPECT_EQ(run(node, "light", "guaranteed", 2000, kLight).cpus.to_string(), "1,3");
 }
 
 TEST(SmtSimulated, TakesNoTwoThreadsOfACoreOfAHybridMachine) {

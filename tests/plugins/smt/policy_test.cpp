@@ -177,12 +177,20 @@ TEST_F(PairTest, PutsLightContainersBesideHeavyOnes) {
   EXPECT_EQ(pick(kLight, 3, pair_).narrow.to_string(), "1,3,5");
   const auto verdicts = score(kLight, 1, pair_);
   EXPECT_EQ(verdicts[0].reason, "node 0: 1 CPU beside heavy containers");
+  EXPECT_EQ(score(kLight, 2, pair_)[0].reason, "node 0: 1 CPU beside heavy containers, 1 CPU on other cores");
 }
 
 TEST_F(PairTest, KeepsSharedLightContainersOffTheThreadsOfHeavyOnes) {
   EXPECT_EQ(pick(kLight, 0, pair_).narrow.to_string(), "1,3,5,7") << "even before there are heavy ones";
   ledger_.place_shared(kHeavy, set_of({1, 3})).place_exclusive(kHeavy, set_of({4}));
   EXPECT_EQ(pick(kLight, 0, pair_).narrow.to_string(), "0,2,5,7");
+}
+
+TEST_F(PairTest, SaysWhatSharedContainersMeet) {
+  EXPECT_EQ(score(kHeavy, 0, pair_)[0].reason, "node 0: 1 core with a thread for heavy containers");
+  EXPECT_EQ(score(kLight, 0, pair_)[0].reason, "node 0: room beside those CPUs that heavy ones share");
+  ledger_.place_shared(kHeavy, set_of({0, 1, 2, 3}));
+  EXPECT_EQ(score(kLight, 0, pair_)[0].reason, "node 0: 1 CPU that a heavy container shares");
 }
 
 TEST_F(PairTest, LetsSharedHeavyContainersTakeTurnsOnTheSameThreads) {
@@ -220,6 +228,15 @@ TEST_F(PairTest, LeavesOtherContainersAlone) {
   ledger_.place_exclusive(kHeavy, set_of({0}));
   EXPECT_FALSE(pick({}, 2, pair_).narrowed);
   EXPECT_FALSE(pick({}, 0, pair_).narrowed);
+}
+
+TEST(SmtOff, KeepsSharedContainersTogether) {
+  const Machine machine("numa:1 core:4 pu:1");
+  Ledger ledger(machine);
+  ledger.place_shared(kHeavy, set_of({0, 1, 2}));
+  FakeHost host;
+  Plugin plugin(topolet_plugin_v1, host, {{"pair", "true"}});
+  EXPECT_FALSE(plugin.pick(Request(machine, ledger, kLight, 0), 0).narrowed);
 }
 
 TEST(SmtOff, ChangesNothing) {

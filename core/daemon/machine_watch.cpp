@@ -1,0 +1,75 @@
+#include "core/daemon/machine_watch.hpp"
+
+#include <utility>
+
+#include "core/topology/discover.hpp"
+#include "core/topology/kubepods.hpp"
+
+namespace topolet {
+namespace {
+
+std::string text_of(const std::optional<CpuSet>& cpus) { return cpus ? cpus->to_string() : "all"; }
+
+}  // namespace
+
+MachineWatch::MachineWatch(Options options, Log& log) : options_(std::move(options)), log_(log) {
+  if (Result<Seen> seen = look(); seen) seen_ = *std::move(seen);
+}
+
+void MachineWatch::start(OnChange on_change) {
+  thread_ = std::thread([this, on_change = std::move(on_change)] {
+    while (wait()) compare(on_change);
+  });
+}
+
+void MachineWatch::stop() {
+  {
+    MutexLock lock(mutex_);
+    is_stopping_ = true;
+  }
+  stopping_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool MachineWatch::wait() {
+  const auto until = std::chrono::steady_clock::now() + options_.interval;
+  MutexLock lock(mutex_);
+  while (!is_stopping_ && std::chrono::steady_clock::now() < until) stopping_.wait_until(mutex_, until);
+  return !is_stopping_;
+}
+
+Result<MachineWatch::Seen> MachineWatch::look() const {
+  Result<KernelState> state = read_kernel_state(options_.sysfs_root);
+  if (!state) return state.error();
+  Result<std::optional<CpuSet>> pods = kubepods_cpus(options_.cgroup_root);
+  if (!pods) return pods.error();
+  return Seen{std::move(state->online), std::move(state->isolated), *std::move(pods)};
+}
+
+Result<Engine::Machine> MachineWatch::read(const Seen& seen) {
+  Result<std::shared_ptr<const Topology>> found = discover({.sysfs_root = options_.sysfs_root});
+  if (!found) return found.error();
+  auto topology = std::make_shared<Topology>(**found);
+  topology->generation = ++generation_;
+  PlacementOptions placement = options_.placement;
+  // A reserved CPU that goes offline is missing, and no mistake of the configuration any more.
+  placement.reserved_cpus &= topology->online;
+  return make_machine(std::move(topology), placement, seen.pods);
+}
+
+void MachineWatch::compare(const OnChange& on_change) {
+  Result<Seen> seen = look();
+  if (seen && seen_ == *seen) return;
+  Result<Engine::Machine> machine = seen ? read(*seen) : Result<Engine::Machine>(seen.error());
+  if (!machine) {
+    if (std::exchange(last_error_, machine.error().message) == machine.error().message) return;
+    return log_.error("the machine has changed, and containers stay as they are: {}", last_error_);
+  }
+  last_error_.clear();
+  log_.warn("CPUs online are {} now, pods may use {}: placing on {}", text_of(seen->online), text_of(seen->pods),
+            machine->cpus.allowed.to_string());
+  seen_ = *std::move(seen);
+  on_change(*std::move(machine));
+}
+
+}  // namespace topolet
