@@ -1,6 +1,7 @@
 #include "core/placement/assemble.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -82,7 +83,7 @@ Status Assembly::choose(const Ranked& ranked, const Heard& heard) {
                      : narrowed         ? picked.usable
                                         : request_.candidates[ranked.position].cpus;
   ask_what_to_withhold(ranked, offered);
-  if (!insisted_.empty()) return Error{Code::kResourceExhausted, insisted_};
+  if (!insisted_.empty()) return Error{Code::kResourceExhausted, fmt::format("{}", fmt::join(insisted_, "; "))};
   return validate(placement, request_.ledger, rules_);
 }
 
@@ -151,7 +152,8 @@ Assembly::Picked Assembly::ask_for_picks(const Ranked& ranked, const Heard& hear
     return a.first->policy->name() < b.first->policy->name();
   });
   for (auto& [_, share] : shares) picked.shares.push_back(std::move(share));
-  picked.usable = of_one_kind(request_, picked.usable);
+  picked.left = picked.usable;
+  picked.usable = of_one_kind(request_, picked.left);
   if (picked.orderer == nullptr || picked.usable == ranked.usable) return picked;
   std::optional<Pick> anew = ask_for_pick(*picked.orderer, ranked, picked.usable, request_.exclusive_cpus);
   if (anew && !anew->order.empty()) picked.order = std::move(anew->order);
@@ -172,13 +174,25 @@ void Assembly::ask_what_to_withhold(const Ranked& ranked, const CpuSet& offered)
   }
 }
 
-/// What the container has to keep goes before what the policies chose.
+/// That CPUs are alike goes after what the policies want a share of.
 CpuSet Assembly::take(const Ranked& ranked, const Picked& picked) {
+  CpuSet alike = take_of(picked.usable, ranked, picked);
+  if (picked.shares.empty() || picked.usable == picked.left) return alike;
+  CpuSet of_all = take_of(picked.left, ranked, picked);
+  for (const Share& share : picked.shares) {
+    const std::size_t has = std::min((alike & share.cpus).size(), share.count);
+    const std::size_t could = std::min((of_all & share.cpus).size(), share.count);
+    if (has != could) return has < could ? of_all : alike;
+  }
+  return alike;
+}
+
+/// What the container has to keep goes before what the policies chose.
+CpuSet Assembly::take_of(CpuSet usable, const Ranked& ranked, const Picked& picked) {
   const std::size_t count = request_.exclusive_cpus;
-  CpuSet usable = picked.usable;
   CpuSet taken = request_.keep & ranked.usable;
   if (taken.size() >= count) {
-    const CpuSet chosen = taken & picked.usable;
+    const CpuSet chosen = taken & usable;
     usable = chosen.size() >= count ? chosen : taken;
     taken = {};
   }
@@ -273,7 +287,7 @@ void Assembly::drop(const std::string& policy, const std::string& what) {
 void Assembly::drop_pick(const Voter& voter, const std::string& what) {
   const std::string& name = voter.policy->name();
   drop(name, what);
-  if (votes_.insists(voter)) insisted_ = fmt::format("{}: {} (required.{} = true)", name, what, name);
+  if (votes_.insists(voter)) insisted_.insert(fmt::format("{}: {} (required.{} = true)", name, what, name));
 }
 
 }  // namespace topolet

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,8 +27,9 @@ class Assembly {
 
  private:
   struct Picked {
-    CpuSet usable;              ///< what is left of what was offered
-    std::vector<Share> shares;  ///< of it, in the order in which they count
+    CpuSet left;                ///< of what was offered
+    CpuSet usable;              ///< of that the CPUs that are alike
+    std::vector<Share> shares;  ///< in the order in which they count
     const Voter* orderer = nullptr;
     std::vector<std::uint32_t> order;  ///< of all of `usable`
   };
@@ -44,6 +46,7 @@ class Assembly {
   Picked ask_for_picks(const Ranked& ranked, const Heard& heard);
   void ask_what_to_withhold(const Ranked& ranked, const CpuSet& offered);
   CpuSet take(const Ranked& ranked, const Picked& picked);
+  CpuSet take_of(CpuSet usable, const Ranked& ranked, const Picked& picked);
   void narrow(CpuSet& usable, const CpuSet& to, const Voter& voter);
   bool withhold(const CpuSet& cpus, const Voter& voter);
   void bind_memory(const NodeSet& nodes, const NodeSet& open, const std::string& policy);
@@ -59,7 +62,7 @@ class Assembly {
   Votes& votes_;
   Decision& decision_;
   std::string withholding_reasons_;
-  std::string insisted_;                ///< what a required policy picked for this candidate and does not get
+  std::set<std::string> insisted_;      ///< what required policies picked for this candidate and do not get
   std::vector<const Voter*> choosers_;  ///< who narrowed it or has a share in it
   std::vector<std::pair<const Voter*, std::string>> rejections_;  ///< of the CPUs that were chosen, and why
 };

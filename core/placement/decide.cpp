@@ -77,6 +77,7 @@ class Deciding {
     for (const Ranked& ranked : ranking) {
       if (!ranked.rejected && place(ranked)) return finish(ranked);
     }
+    if (votes_.denial()) return deny(*votes_.denial());
     return when_full(nothing_fits());
   }
 
@@ -172,6 +173,9 @@ class Deciding {
   bool place(const Ranked& ranked) {
     dropped_before_ = decision_.verdicts.dropped.size();
     const Status valid = assembly_.place(ranked);
+    // So that it does not depend on the order in which the plugins are enabled.
+    auto& dropped = decision_.verdicts.dropped;
+    std::sort(dropped.begin() + static_cast<std::ptrdiff_t>(dropped_before_), dropped.end());
     if (!valid) last_invalid_ = valid.error().message;
     return valid.ok();
   }

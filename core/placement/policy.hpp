@@ -74,10 +74,15 @@ struct PolicyRequest {
   CpuSet keep_withheld;    ///< what was withheld for it then
   bool must_keep = false;  ///< false: where `keep` does not fit, the decision is made without it
 
-  /// The CPUs that are free for the container: its part of each candidate is what it can get there.
+  /// The CPUs that are free for the container.
   CpuSet free() const {
     if (!exclusive || from == TakeFrom::kPool) return ledger.pool;
     return ledger.isolated;
+  }
+  /// Those of them that it may be given: who gets no more than it had is given nothing else.
+  CpuSet offered() const {
+    const bool shrinks = exclusive && keep.size() >= exclusive_cpus;
+    return shrinks ? free() & (keep | keep_withheld) : free();
   }
 };
 

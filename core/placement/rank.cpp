@@ -9,12 +9,10 @@
 namespace topolet {
 namespace {
 
-/// What is free for the workload of the candidate; where it takes no more than it had, only that.
+/// What the workload can get of the candidate.
 CpuSet usable_of(const Candidate& candidate, const PolicyRequest& request, const DecideRules& rules) {
   if (!request.exclusive) return candidate.cpus & shared_cpus_open_to(request, rules);
-  CpuSet usable = candidate.cpus & request.free();
-  if (request.keep.size() >= request.exclusive_cpus) usable &= request.keep | request.keep_withheld;
-  return usable;
+  return candidate.cpus & request.offered();
 }
 
 const char* too_few(const PolicyRequest& request, const CpuSet& usable) {

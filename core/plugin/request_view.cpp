@@ -232,7 +232,7 @@ RequestView::RequestView(const PolicyRequest& request, std::shared_ptr<const Top
 }
 
 void RequestView::fill_candidates() {
-  const CpuSet open = request_.free();
+  const CpuSet open = request_.offered();
   free_.reserve(request_.candidates.size());
   candidates_.reserve(request_.candidates.size());
   for (const Candidate& candidate : request_.candidates) {

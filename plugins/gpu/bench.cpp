@@ -38,7 +38,8 @@ Bench::Bench(const topolet_request& request, const Sought& sought, bool whole_co
       whole_cores_(whole_cores),
       per_core_(threads_per_core(topology_)) {
   for (const Device& device : sought.devices) {
-    Nodes homes = homes_of(topology_, device.spot);
+    Lodging lodging = lodging_of(topology_, device.spot);
+    const Nodes& homes = lodging.homes;
     // One that is near to every node, or to none, is no reason to prefer any.
     const bool is_everywhere = homes.size() == nodes_.positions().size() && homes.size() > 1;
     if (homes.empty() || is_everywhere) {
@@ -47,17 +48,17 @@ Bench::Bench(const topolet_request& request, const Sought& sought, bool whole_co
     }
     const std::string_view noun = noun_of(topology_, device.spot);
     noun_ = noun_.empty() || noun_ == noun ? noun : "device";
-    devices_.push_back({device.spot, std::move(homes)});
+    devices_.push_back(std::move(lodging));
   }
-  for (const Placed& one : devices_) {
+  for (const Lodging& one : devices_) {
     measure(one);
-    for (const Placed& other : devices_) tiers_.push_back(closeness(topology_, nodes_, one.spot, other.spot));
+    for (const Lodging& other : devices_) tiers_.push_back(closeness(topology_, nodes_, one, other));
   }
   for (const std::string& why : sought.unknown) notes_.push_back(why);
   for (const std::string& name : placeless_) notes_.push_back(name + ": the machine ties it to no node");
 }
 
-void Bench::measure(const Placed& device) {
+void Bench::measure(const Lodging& device) {
   for (std::uint32_t node = 0; node < topology_.node_count; ++node) {
     Way way;
     for (const std::uint32_t home : device.homes) {
@@ -72,6 +73,16 @@ void Bench::measure(const Placed& device) {
 std::size_t Bench::most_nodes() const {
   if (request_.exclusive == 0) return topology_.node_count;
   return whole_cores_ ? (request_.exclusive_cpus + per_core_ - 1) / per_core_ : request_.exclusive_cpus;
+}
+
+sdk::Set Bench::takeable(topolet_set free) const {
+  if (!whole_cores_ || request_.exclusive == 0) return free;
+  sdk::Set whole;
+  for (std::size_t i = 0; i < topology_.core_count; ++i) {
+    const sdk::Set core = sdk::Set(topology_.cores[i]) & sdk::Set(topology_.online);
+    if (sdk::size_of_both(core.view(), free) == core.size()) whole |= core;
+  }
+  return whole.size() < request_.exclusive_cpus ? sdk::Set(free) : whole;
 }
 
 Standing Bench::standing(const Nodes& nodes, topolet_set free) const {
@@ -129,11 +140,10 @@ bool Bench::misses_one(const Nodes& nodes) const {
   return false;
 }
 
-bool Bench::is_home_of_any(std::uint32_t node) const {
-  for (std::size_t i = 0; i < devices_.size(); ++i) {
-    if (is_home(i, node)) return true;
-  }
-  return false;
+std::size_t Bench::local_to(std::uint32_t node) const {
+  std::size_t local = 0;
+  for (std::size_t i = 0; i < devices_.size(); ++i) local += is_home(i, node) ? 1 : 0;
+  return local;
 }
 
 double Bench::nearness_of(std::uint32_t node) const {
@@ -229,11 +239,25 @@ std::string Bench::text(const std::string& where, const Standing& standing) cons
   return text;
 }
 
-std::string Bench::reason(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const {
-  std::string reason = text(nodes_text(candidate.nodes), standing);
+std::string Bench::own_text(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const {
+  std::string own = text(nodes_text(candidate.nodes), standing);
   const sdk::Set full = without_free_cpus(candidate, usable);
-  if (!full.empty()) reason += ", no free CPU on " + nodes_text(full);
-  if (standing.is_cut) reason += ", counting as many nodes as it has " + std::string(whole_cores_ ? "cores" : "CPUs");
+  if (!full.empty()) own += (whole_cores_ ? ", no whole free core on " : ", no free CPU on ") + nodes_text(full);
+  if (standing.is_cut) own += ", counting as many nodes as it has " + std::string(whole_cores_ ? "cores" : "CPUs");
+  return own;
+}
+
+std::string Bench::refusal(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const {
+  const std::size_t width = sdk::size_of(candidate.nodes);
+  const bool is_widest = width >= nodes_.positions().size();
+  if (is_widest) return own_text(candidate, usable, standing) + notes();
+  if (width <= 1) return own_text(candidate, usable, standing);
+  return std::to_string(width) +
+         " nodes together: " + (standing.local == 0 ? "none" : share_text(standing.local) + " local");
+}
+
+std::string Bench::reason(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const {
+  std::string reason = own_text(candidate, usable, standing);
   std::size_t said = 0;
   for (const auto& [node, other] : others_) {
     if (topolet_set_has(candidate.nodes, nodes_.os_index(node)) != 0) continue;

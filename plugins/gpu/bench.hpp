@@ -47,12 +47,18 @@ class Bench {
   /// On how many nodes the container can have CPUs of its own.
   std::size_t most_nodes() const;
 
+  /// Those of the free CPUs that an exclusive container is given: where they come in whole cores, the CPUs of cores
+  /// that are free as a whole, if they are enough.
+  sdk::Set takeable(topolet_set free) const;
+
   /// Of nodes with these free CPUs. A container that cannot be on all of them is on the best ones for it.
   Standing standing(const Nodes& nodes, topolet_set free) const;
   /// However few CPUs there are.
   bool misses_one(const Nodes& nodes) const;
   bool is_home(std::size_t device, std::uint32_t node) const { return way(device, node).is_home; }
-  bool is_home_of_any(std::uint32_t node) const;
+  bool is_home_of_any(std::uint32_t node) const { return local_to(node) > 0; }
+  /// How many devices.
+  std::size_t local_to(std::uint32_t node) const;
   /// Of all devices to one node, 0 to 1 in the mean.
   double nearness_of(std::uint32_t node) const;
 
@@ -60,16 +66,14 @@ class Bench {
   std::string share_text(std::size_t count) const;
   /// Why a candidate is worth what it is: its own standing, what others would be, and what is not counted.
   std::string reason(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const;
+  /// The same for one that is rejected. Of the many that are neither one node nor all, those that miss as much say the
+  /// same, so that a denial stays readable.
+  std::string refusal(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const;
   std::string notes() const;
   /// For the reasons: each node alone, the nearest first.
   void compare_nodes();
 
  private:
-  struct Placed {
-    Spot spot;
-    Nodes homes;
-  };
-
   static constexpr std::uint32_t kUnknownDistance = std::numeric_limits<std::uint32_t>::max();
 
   struct Way {
@@ -78,7 +82,7 @@ class Bench {
     bool is_home = false;
   };
 
-  void measure(const Placed& device);
+  void measure(const Lodging& device);
   const Way& way(std::size_t device, std::uint32_t node) const { return ways_[device * topology_.node_count + node]; }
   Nodes within_reach(const Nodes& nodes) const;
   /// Puts the standing right for CPUs that no device is local to, because there are too few others.
@@ -89,13 +93,15 @@ class Bench {
   bool is_in_package(std::size_t device, const Nodes& nodes) const;
   sdk::Set without_free_cpus(const topolet_candidate& candidate, const Nodes& usable) const;
   std::string text(const std::string& where, const Standing& standing) const;
+  /// What the candidate itself is.
+  std::string own_text(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const;
 
   const topolet_request& request_;
   const topolet_topology& topology_;
   const CpuNodes nodes_;
   const bool whole_cores_;
   const std::size_t per_core_;
-  std::vector<Placed> devices_;
+  std::vector<Lodging> devices_;
   std::vector<Way> ways_;         ///< of each device to each node
   std::vector<Closeness> tiers_;  ///< of each pair of devices
   std::string_view noun_;

@@ -23,19 +23,9 @@ bool is_chosen(const topolet_pick_request& picking) {
   return TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
 }
 
-/// Those of `cpus` whose core, as far as it is online, is all among them.
-Set on_whole_cores(const topolet_topology& topology, const Set& cpus) {
-  Set whole;
-  for (std::size_t i = 0; i < topology.core_count; ++i) {
-    const Set core = Set(topology.cores[i]) & Set(topology.online);
-    if (sdk::size_of_both(core.view(), cpus.view()) == core.size()) whole |= core;
-  }
-  return whole;
-}
-
-std::vector<Ground> grounds_of(const topolet_pick_request& picking, const Bench& bench, bool whole_cores) {
+std::vector<Ground> grounds_of(const topolet_pick_request& picking, const Bench& bench) {
   const topolet_topology& topology = *picking.request->topology;
-  const Set usable = whole_cores ? on_whole_cores(topology, picking.usable) : Set(picking.usable);
+  const Set usable = bench.takeable(picking.usable);
   std::vector<Ground> grounds;
   for (const std::uint32_t node : bench.nodes().positions()) {
     Set here = Set(sdk::nodes(topology)[node].cpus) & usable;
@@ -113,13 +103,17 @@ std::vector<Share> divide(const topolet_pick_request& picking, const Sought& sou
   if (is_chosen(picking)) return {};
   const Bench bench(*picking.request, sought, rules.whole_cores);
   const std::size_t count = picking.request->exclusive_cpus;
-  std::vector<Ground> grounds = grounds_of(picking, bench, rules.whole_cores);
+  std::vector<Ground> grounds = grounds_of(picking, bench);
   const std::vector<Ground*> serving = gpu::serving(grounds, bench);
   if (serving.empty()) return {};
 
   std::vector<Share> shares;
   // Any of the nodes of a device will do, unless some are needed for others or there are too few CPUs for all.
-  if (serving.size() > 1 || serving.size() == bench.most_nodes()) {
+  const auto serves_as_well = [&](const Ground& ground) {
+    return !bench.is_home_of_any(ground.node) || bench.local_to(ground.node) == serving[0]->devices;
+  };
+  const bool any_will_do = serving.size() == 1 && std::all_of(grounds.begin(), grounds.end(), serves_as_well);
+  if (!any_will_do || serving.size() == bench.most_nodes()) {
     const bool in_cores = rules.whole_cores || count >= bench.per_core() * serving.size();
     apportion(serving, count, in_cores ? bench.per_core() : 1);
     for (const Ground* ground : serving) shares.push_back({ground->cpus, ground->share});
@@ -141,9 +135,10 @@ std::string shortcoming(const topolet_pick_request& picking, const Sought& sough
   const Bench bench(*picking.request, sought, rules.whole_cores);
   if (!bench.has_devices()) return {};
   const topolet_set nodes = sdk::candidates(*picking.request)[picking.candidate].nodes;
-  const Nodes offered = bench.nodes().usable(nodes, picking.usable);
+  const Set usable = bench.takeable(picking.usable);
+  const Nodes offered = bench.nodes().usable(nodes, usable.view());
   const Nodes chosen = bench.nodes().usable(nodes, picking.chosen);
-  const std::size_t could = bench.standing(offered, picking.usable).local;
+  const std::size_t could = bench.standing(offered, usable.view()).local;
   const std::size_t are = bench.standing(chosen, picking.chosen).local;
   if (are >= could) return {};
   return "CPUs " + Set(picking.chosen).to_string() + ": " + bench.share_text(are) + " local, where " +

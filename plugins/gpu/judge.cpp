@@ -43,17 +43,20 @@ std::vector<Verdict> judge(const topolet_request& request, const Sought& sought,
   std::vector<Nodes> usable;
   std::vector<Standing> standings;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    usable.push_back(bench.nodes().usable(candidate));
-    standings.push_back(bench.standing(usable.back(), candidate.free));
+    const sdk::Set takeable = bench.takeable(candidate.free);
+    usable.push_back(bench.nodes().usable(candidate.nodes, takeable.view()));
+    standings.push_back(bench.standing(usable.back(), takeable.view()));
   }
   const std::vector<std::int32_t> scores = scores_of(standings);
   std::vector<Verdict> verdicts;
   for (std::size_t i = 0; i < standings.size(); ++i) {
     const topolet_candidate& candidate = sdk::candidates(request)[i];
-    std::string reason = bench.reason(candidate, usable[i], standings[i]);
-    const bool misses = rules.affinity == Affinity::kRequire && bench.misses_one(usable[i]);
-    if (misses) reason = "affinity require: " + reason;
-    verdicts.push_back({misses ? Verdict::Kind::kReject : Verdict::Kind::kScore, misses ? 0 : scores[i], reason});
+    if (rules.affinity == Affinity::kRequire && bench.misses_one(usable[i])) {
+      verdicts.push_back(
+          {Verdict::Kind::kReject, 0, "affinity require: " + bench.refusal(candidate, usable[i], standings[i])});
+    } else {
+      verdicts.push_back({Verdict::Kind::kScore, scores[i], bench.reason(candidate, usable[i], standings[i])});
+    }
   }
   return verdicts;
 }

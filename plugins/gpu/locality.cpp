@@ -83,17 +83,19 @@ std::string_view name_of(Closeness closeness) {
   return "";
 }
 
-Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, const Spot& a, const Spot& b) {
-  const std::vector<std::uint32_t> above = bridges_above(topology, b);
-  for (const std::uint32_t bridge : bridges_above(topology, a)) {
-    if (std::find(above.begin(), above.end(), bridge) == above.end()) continue;
+Lodging lodging_of(const topolet_topology& topology, const Spot& spot) {
+  return {bridges_above(topology, spot), homes_of(topology, spot)};
+}
+
+Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, const Lodging& a, const Lodging& b) {
+  for (const std::uint32_t bridge : a.bridges) {
+    if (std::find(b.bridges.begin(), b.bridges.end(), bridge) == b.bridges.end()) continue;
     const bool is_host_bridge = sdk::pci_bridges(topology)[bridge].parent == TOPOLET_NONE;
     return is_host_bridge ? Closeness::kSameRoot : Closeness::kSameSwitch;
   }
-  const std::vector<std::uint32_t> homes = homes_of(topology, a);
   Closeness closest = Closeness::kFar;
-  for (const std::uint32_t other : homes_of(topology, b)) {
-    for (const std::uint32_t home : homes) {
+  for (const std::uint32_t other : b.homes) {
+    for (const std::uint32_t home : a.homes) {
       if (home == other) return Closeness::kSameNode;
       if (nodes.share_a_package(home, other)) closest = Closeness::kSamePackage;
     }
@@ -170,7 +172,7 @@ std::vector<std::uint32_t> CpuNodes::usable(topolet_set nodes, topolet_set free)
     all.push_back(position);
     if (meet(node.cpus, free)) with_free.push_back(position);
   }
-  return with_free.empty() ? all : with_free;
+  return sdk::size_of(free) == 0 ? all : with_free;
 }
 
 std::uint32_t CpuNodes::distance(std::uint32_t from, std::uint32_t to) const {

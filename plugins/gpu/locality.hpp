@@ -19,10 +19,18 @@ enum class Closeness : std::uint8_t { kSameSwitch, kSameRoot, kSameNode, kSamePa
 
 std::string_view name_of(Closeness closeness);
 
-Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, const Spot& a, const Spot& b);
-
 /// Positions of CPU nodes that are local to a device. All of them, or none, if the machine does not tell.
 std::vector<std::uint32_t> homes_of(const topolet_topology& topology, const Spot& spot);
+
+/// What is known of a device's place before it is compared with others'.
+struct Lodging {
+  std::vector<std::uint32_t> bridges;  ///< above it, host bridge last
+  std::vector<std::uint32_t> homes;    ///< as homes_of()
+};
+
+Lodging lodging_of(const topolet_topology& topology, const Spot& spot);
+
+Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, const Lodging& a, const Lodging& b);
 
 /// A GPU, an NPU or another accelerator, and no plain display of the board's.
 bool is_accelerator(const topolet_topology& topology, const Spot& spot);

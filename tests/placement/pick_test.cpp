@@ -129,6 +129,25 @@ TEST(DecidePick, TakesTheSharesOfMoreWeightFirstWhoeverIsEnabledFirst) {
   }
 }
 
+/// Two fast nodes of two CPUs, and a slow one.
+struct HybridNode : TestNode {
+  HybridNode() : TestNode("pack:1 numa:3 core:2 pu:1") {
+    auto hybrid = std::make_shared<Topology>(*topology);
+    hybrid->cpu_kinds = {{0, {4, 5}}, {1, {0, 1, 2, 3}}};
+    topology = hybrid;
+  }
+};
+
+TEST(DecidePick, TakesCpusOfOneKindAsFarAsThatCostsNobodyAShare) {
+  HybridNode node;
+  node.voters = {wanting("wants", {{CpuSet{4, 5}, 1}})};
+  EXPECT_EQ(node.ask(guaranteed("a", 3)).placement.cpus, (CpuSet{0, 1, 4})) << "the slow CPU that it wants";
+  node.voters = {wanting("wants", {{CpuSet{3, 4, 5}, 1}})};
+  EXPECT_EQ(node.ask(guaranteed("a", 3)).placement.cpus, (CpuSet{0, 1, 3})) << "a fast one will do";
+  node.voters = {wanting("wants", {{CpuSet{2, 4}, 1}, {CpuSet{4, 5}, 1}})};
+  EXPECT_EQ(node.ask(guaranteed("a", 1)).placement.cpus, CpuSet{2}) << "what is wanted first can be fast";
+}
+
 TEST(DecidePick, NarrowsBeforeItShares) {
   TestNode node("pack:1 numa:1 core:8 pu:1");
   node.voters = {wanting("wants", {{CpuSet{4, 5, 6, 7}, 3}}), two_step("narrows", [](const CpuSet&) {
@@ -231,6 +250,25 @@ TEST(DecidePick, AuditsWhatIsUnmet) {
   EXPECT_EQ(decision.verdicts.dropped, std::vector<std::string>{"demanding: not with CPU 0"});
 }
 
+TEST(DecidePick, SaysTheSameOfWhatIsUnmetWhoeverIsEnabledFirst) {
+  TestNode node("numa:1 core:2 pu:1");
+  const auto lacking = [](const std::string& name, bool required) {
+    Voter voter = two_step(name, nothing, [](const CpuSet&, const CpuSet&) {
+      Pick pick;
+      pick.unmet = "no";
+      return pick;
+    });
+    voter.required = required;
+    return voter;
+  };
+  node.voters = {lacking("b", false), lacking("a", false)};
+  EXPECT_EQ(node.ask(guaranteed("a", 1)).verdicts.dropped, (std::vector<std::string>{"a: no", "b: no"}));
+  node.voters = {lacking("a", true), lacking("b", true)};
+  const Decision denied = node.ask(guaranteed("a", 1));
+  EXPECT_NE(denied.reason.find("a: no (required.a = true); b: no (required.b = true)"), std::string::npos)
+      << denied.reason;
+}
+
 TEST(DecidePick, TriesTheNextCandidateWhereARequiredPolicyCannotHaveItsWay) {
   TestNode node("numa:2 core:2 pu:1");
   node.voters = {{std::make_shared<Fond>(false), 1, false}, demanding(true)};
@@ -262,6 +300,22 @@ TEST(DecidePick, DeniesWhatARequiredPolicyCannotWithhold) {
             std::vector<std::string>{"idle: withholding 1: the pool would keep 0 CPUs, min-shared-cpus is 1"});
   node.voters[0].required = true;
   EXPECT_TRUE(node.ask(guaranteed("a", 1)).denied);
+}
+
+TEST(DecidePick, DeniesForAVoteThatIsLostOnTheWayAndNotForLackOfAPlace) {
+  TestNode node("numa:1 core:2 pu:1");
+  int asked = 0;
+  Voter closed = two_step("closed", nothing, [&asked](const CpuSet&, const CpuSet&) {
+    Pick pick;
+    if (++asked == 1) pick.withhold = CpuSet{9};  // what it was not offered
+    return pick;
+  });
+  closed.fail_closed = true;
+  node.voters = {closed, demanding_one_of("strict", {7})};
+  node.rules.when_full = WhenFull::kShare;
+  const Decision denied = node.ask(guaranteed("a", 1));
+  EXPECT_TRUE(denied.denied);
+  EXPECT_NE(denied.reason.find("plugin closed did not answer"), std::string::npos) << denied.reason;
 }
 
 TEST(DecidePick, DeniesWithoutTheVoteOfARequiredPolicy) {

@@ -17,6 +17,7 @@
 namespace topolet::simulate {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -271,6 +272,18 @@ TEST_F(GpuDecisions, RequireRejectsWhatMissesADevice) {
   EXPECT_EQ(nodes_of(node, create(node, "d", "")), NodeSet{0});
 }
 
+TEST_F(GpuDecisions, RequireDeniesInFewWordsOnManyNodes) {
+  Simulated node = machine("pack:2 numa:4 core:2 pu:1", {"--gpu.affinity=require", "--placement.reserved-cpus=0-1"});
+  node.apply(R"({"op":"device","path":"/dev/vacc0","kind":"npu","nodes":"0"})");
+  const Outcome denied = create(node, "a", devices("/dev/vacc0"));
+  ASSERT_EQ(denied.outcome, "denied");
+  EXPECT_LT(denied.reason.size(), 2000U);
+  EXPECT_THAT(denied.reason, HasSubstr("gpu: affinity require: 3 nodes together: none (56 candidates)"));
+  EXPECT_THAT(denied.reason, HasSubstr("gpu: affinity require: node 7: none, +20 distance assumed;"));
+  EXPECT_THAT(denied.reason, HasSubstr("gpu: affinity require: nodes 0-7: none, +20 distance assumed, same package, no "
+                                       "free CPU on node 0"));
+}
+
 TEST_F(GpuDecisions, PreferGoesElsewhereWhereTheNodeIsFull) {
   Simulated node = machine(kDgx2, {"--placement.min-shared-cpus=0"});
   create(node, "a", env("NVIDIA_VISIBLE_DEVICES", "8"));
@@ -380,6 +393,59 @@ TEST_F(CpusBesideDevices, AreIsolatedWhereTheyAreOnWholeCores) {
   const Outcome placed = create(node, "a", kSecond, 9000);
   EXPECT_EQ(placed.cpus, CpuSet::range(8, 15) | CpuSet{0});
   EXPECT_EQ(placed.withheld, CpuSet{1});
+}
+
+Outcome resize(Simulated& node, const std::string& pod, int milli) {
+  return node.apply(
+      fmt::format(R"({{"op":"update","pod":"{}","container":"main","cpu_request_milli":{},"cpu_limit_milli":{}}})", pod,
+                  milli, milli));
+}
+
+TEST_F(CpusBesideDevices, StayWhereAContainerGivesSomeBack) {
+  Simulated node = machine("pack:4 numa:1 core:2 pu:2", {"--gpu.affinity=require"});
+  node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0"})");
+  node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"2-3"})");
+  ASSERT_EQ(create(node, "a", kBoth, 3000).cpus, (CpuSet{0, 1, 8}));
+  const Outcome resized = resize(node, "a", 2000);
+  EXPECT_EQ(resized.cpus, (CpuSet{0, 8})) << resized.reason;
+  EXPECT_THAT(resized.reason, HasSubstr("gpu: nodes 0,2: 2 of 2 GPUs local"));
+}
+
+TEST_F(CpusBesideDevices, AreOnTheNodeThatServesAllOfThem) {
+  Simulated node = machine("pack:1 numa:3 core:2 pu:1", {"--gpu.affinity=require", "--placement.reserved-cpus=3"});
+  node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0-1"})");
+  node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"1"})");
+  const Outcome placed = create(node, "a", kBoth, 2000);
+  EXPECT_EQ(placed.cpus, (CpuSet{0, 2})) << placed.reason;
+}
+
+TEST_F(CpusBesideDevices, AreNoneWhereOnlyHalfCoresAreLeftOfThem) {
+  const std::vector<std::string> whole = {"--numa.full-pcpus-only=true", "--plugins.enable=smt",
+                                          "--placement.reserved-cpus=8,10,12,14"};
+  std::vector<std::string> required = whole;
+  required.emplace_back("--gpu.affinity=require");
+  Simulated node = two_gpus(whole);
+  const Outcome placed = create(node, "a", kBoth, 4000);
+  EXPECT_EQ(placed.cpus, CpuSet::range(0, 3));
+  EXPECT_THAT(placed.reason, AllOf(HasSubstr("gpu: node 0: 1 of 2 GPUs local"), Not(HasSubstr("could be"))));
+  Simulated strict = two_gpus(required);
+  EXPECT_THAT(create(strict, "a", kBoth, 4000).reason,
+              HasSubstr("gpu: affinity require: nodes 0-1: 1 of 2 GPUs local, +20 distance assumed, no whole free core "
+                        "on node 1"));
+}
+
+TEST_F(GpuDecisions, CountNothingAsLocalToCpusWithoutANode) {
+  // The CPUs of its nodes are reserved; it has others.
+  const char* const name = "16amd64-8n2c-cpusets.xml";
+  const std::string device = R"({"op":"device","path":"/dev/vacc1","kind":"npu","nodes":"1"})";
+  Simulated node = machine(name, {"--placement.reserved-cpus=2-3,5-6"});
+  node.apply(device);
+  const Outcome placed = create(node, "a", devices("/dev/vacc1"));
+  EXPECT_TRUE(nodes_of(node, placed).empty()) << placed.cpus.to_string();
+  EXPECT_THAT(placed.reason, Not(HasSubstr("1 of 1")));
+  Simulated strict = machine(name, {"--placement.reserved-cpus=2-3,5-6", "--gpu.affinity=require"});
+  strict.apply(device);
+  EXPECT_EQ(create(strict, "a", devices("/dev/vacc1")).outcome, "denied");
 }
 
 /// All three plugins in every order of their `enable` lines.

@@ -392,7 +392,8 @@ typedef struct topolet_candidate {
   topolet_set nodes;  /* CPU nodes; empty for CPUs that no node covers */
   topolet_set cpus;   /* allowed CPUs, whoever holds them */
   /* Those of `cpus` in the pool: exclusive CPUs are taken from them, shared containers run on them. For an exclusive
-   * container that asks for isolated CPUs: those that are isolated and free. */
+   * container that asks for isolated CPUs: those that are isolated and free. For one that gives some of its own back:
+   * those that it has, and what is withheld beside them. */
   topolet_set free;
   uint32_t distance; /* sum of SLIT distances over all ordered pairs of its nodes, itself included */
   uint32_t padding;
