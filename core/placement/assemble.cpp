@@ -57,19 +57,24 @@ Status Assembly::place(const Ranked& ranked) {
   const Heard heard = without_the_others();
   if (!heard) return rejection();
   const std::string why = rejection().error().message;
-  std::vector<const Voter*> choosers = choosers_;
+  const std::vector<const Voter*> choosers = choosers_;
+  std::vector<const Voter*> unheard;
   decision_.verdicts.dropped.resize(dropped_before);
   for (const Voter* voter : choosers) {
     const bool counts = std::find(heard->begin(), heard->end(), voter) != heard->end();
-    if (!counts) drop(voter->policy->name(), "its choice of CPUs: " + why);
+    if (counts) continue;
+    drop(voter->policy->name(), "its choice of CPUs: " + why);
+    unheard.push_back(voter);
   }
   const Status chosen_anew = choose(ranked, heard);
+  thwarted_.insert(thwarted_.end(), unheard.begin(), unheard.end());
   return rejections_.empty() ? chosen_anew : rejection();
 }
 
 Status Assembly::choose(const Ranked& ranked, const Heard& heard) {
   const CpuSet& offered = ranked.usable;
   insisted_.clear();
+  thwarted_.clear();
   withholding_reasons_.clear();
   choosers_.clear();
   rejections_.clear();
@@ -287,6 +292,7 @@ void Assembly::drop(const std::string& policy, const std::string& what) {
 void Assembly::drop_pick(const Voter& voter, const std::string& what) {
   const std::string& name = voter.policy->name();
   drop(name, what);
+  thwarted_.push_back(&voter);
   if (votes_.insists(voter)) insisted_.insert(fmt::format("{}: {} (required.{} = true)", name, what, name));
 }
 

@@ -20,6 +20,8 @@ class Assembly {
 
   /// The picks of all policies for one candidate, put together. The error says why what comes out is not valid.
   Status place(const Ranked& ranked);
+  /// Those of whom something was dropped there.
+  const std::vector<const Voter*>& thwarted() const { return thwarted_; }
   /// Why CPUs are withheld, each "; POLICY: REASON".
   const std::string& withholding_reasons() const { return withholding_reasons_; }
   /// What the policies set besides the CPUs. Returns their reasons, each "; POLICY: REASON".
@@ -62,8 +64,9 @@ class Assembly {
   Votes& votes_;
   Decision& decision_;
   std::string withholding_reasons_;
-  std::set<std::string> insisted_;      ///< what required policies picked for this candidate and do not get
-  std::vector<const Voter*> choosers_;  ///< who narrowed it or has a share in it
+  std::set<std::string> insisted_;  ///< what required policies picked for this candidate and do not get
+  std::vector<const Voter*> thwarted_;
+  std::vector<const Voter*> choosers_;                            ///< who narrowed it or has a share in it
   std::vector<std::pair<const Voter*, std::string>> rejections_;  ///< of the CPUs that were chosen, and why
 };
 

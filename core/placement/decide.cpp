@@ -72,10 +72,17 @@ class Deciding {
     if (request_.exclusive) {
       if (auto refusal = refuse_before_asking()) return when_full(std::move(*refusal));
     }
-    const std::vector<Ranked> ranking = rank(request_, rules_, voters_, votes_, decision_);
+    std::vector<Ranked> ranking = rank(request_, rules_, voters_, votes_, decision_);
     if (votes_.denial()) return deny(*votes_.denial());
-    for (const Ranked& ranked : ranking) {
-      if (!ranked.rejected && place(ranked)) return finish(ranked);
+    for (std::size_t i = 0; i < ranking.size();) {
+      if (ranking[i].rejected || !place(ranking[i])) {
+        ++i;
+        continue;
+      }
+      const std::int64_t forfeited = ranking[i].lowered ? 0 : forfeited_by(ranking[i]);
+      if (forfeited == 0 || lower(request_, ranking, i, forfeited)) return finish(ranking[i]);
+      // Said if it is taken after all.
+      decision_.verdicts.dropped.resize(dropped_before_);
     }
     if (votes_.denial()) return deny(*votes_.denial());
     return when_full(nothing_fits());
@@ -128,7 +135,8 @@ class Deciding {
         "keeps {} for the others); stop an exclusive container, or lower min-shared-cpus{}",
         name_of(request_.workload), plural(asked, "CPU"), asked,
         free > rules_.min_shared_cpus ? free - rules_.min_shared_cpus : 0, free, free_by_node(request_),
-        rules_.min_shared_cpus, request_.must_keep ? "" : ", or set when-full = share");
+        rules_.min_shared_cpus,
+        request_.must_keep || rules_.when_full == WhenFull::kShare ? "" : ", or set when-full = share");
   }
 
   std::string nothing_fits() const {
@@ -178,6 +186,19 @@ class Deciding {
     std::sort(dropped.begin() + static_cast<std::ptrdiff_t>(dropped_before_), dropped.end());
     if (!valid) last_invalid_ = valid.error().message;
     return valid.ok();
+  }
+
+  /// What a candidate has of policies that would not have their way there: they like it for what they don't get.
+  std::int64_t forfeited_by(const Ranked& ranked) const {
+    std::int64_t sum = 0;
+    for (const Voter& voter : voters_) {
+      const auto& thwarted = assembly_.thwarted();
+      if (std::find(thwarted.begin(), thwarted.end(), &voter) == thwarted.end()) continue;
+      for (const VerdictRow::Word& word : ranked.words) {
+        if (word.policy == voter.policy->name()) sum += std::int64_t{voter.weight} * std::max(word.score, 0);
+      }
+    }
+    return sum;
   }
 
   Decision finish(const Ranked& ranked) {

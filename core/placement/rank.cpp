@@ -117,4 +117,14 @@ std::vector<Ranked> rank(const PolicyRequest& request, const DecideRules& rules,
   return ranking;
 }
 
+bool lower(const PolicyRequest& request, std::vector<Ranked>& ranking, std::size_t place, std::int64_t by) {
+  const auto from = ranking.begin() + static_cast<std::ptrdiff_t>(place);
+  from->sum -= by;
+  from->lowered = true;
+  const auto to =
+      std::find_if(from + 1, ranking.end(), [&](const Ranked& other) { return better(request, *from, other); });
+  std::rotate(from, from + 1, to);
+  return to == from + 1;
+}
+
 }  // namespace topolet

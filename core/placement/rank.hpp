@@ -18,6 +18,7 @@ struct Ranked {
   std::int64_t sum = 0;
   bool scored = false;
   bool rejected = false;
+  bool lowered = false;  ///< less what policies scored that cannot have their way there
   std::vector<VerdictRow::Word> words;
 };
 
@@ -37,5 +38,8 @@ bool are_enough(const PolicyRequest& request, const CpuSet& cpus);
 /// nodes, smaller distance, the fullest that still fits, the lowest nodes. If nobody scored, the machine comes first.
 std::vector<Ranked> rank(const PolicyRequest& request, const DecideRules& rules, const std::vector<Voter>& voters,
                          Votes& votes, Decision& decision);
+
+/// Takes that much from one candidate and puts it where it then belongs. Returns whether it is still where it was.
+bool lower(const PolicyRequest& request, std::vector<Ranked>& ranking, std::size_t place, std::int64_t by);
 
 }  // namespace topolet

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kMostOthers = 3;
 constexpr std::size_t kMostUnknown = 4;
-constexpr double kSpread = 8;  // points among equals for CPUs that are near no device, and half of that for tiers
+constexpr double kSpread = 2;  // points among equals for CPUs that are near no device; the plugin's weight counts too
 
 std::string count_of(std::size_t count, std::string_view noun) {
   return std::to_string(count) + ' ' + std::string(noun) + 's';

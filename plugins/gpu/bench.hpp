@@ -28,7 +28,7 @@ struct Standing {
   bool in_package = false;                  ///< all of these are in the package of one of the nodes
   bool is_cut = false;                      ///< there are more nodes than it can be on
 
-  /// 0 to 13; among nodes of the same nearness.
+  /// 0 to 7; among nodes of the same nearness.
   std::int32_t shortfall() const;
 };
 
@@ -59,6 +59,8 @@ class Bench {
   bool is_home_of_any(std::uint32_t node) const { return local_to(node) > 0; }
   /// How many devices.
   std::size_t local_to(std::uint32_t node) const;
+  /// 0 to 1; 1 is local.
+  double nearness_to(std::size_t device, std::uint32_t node) const;
   /// Of all devices to one node, 0 to 1 in the mean.
   double nearness_of(std::uint32_t node) const;
 
@@ -87,7 +89,6 @@ class Bench {
   Nodes within_reach(const Nodes& nodes) const;
   /// Puts the standing right for CPUs that no device is local to, because there are too few others.
   void count_cpus(Standing& standing, const Nodes& nodes, topolet_set free) const;
-  double nearness_to(std::size_t device, std::uint32_t node) const;
   std::uint32_t distance_to(std::size_t device, const Nodes& nodes) const;
   static double nearness_at(std::uint32_t distance);
   bool is_in_package(std::size_t device, const Nodes& nodes) const;

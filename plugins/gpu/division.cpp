@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <tuple>
 
 #include "plugins/gpu/bench.hpp"
 
@@ -34,30 +35,54 @@ std::vector<Ground> grounds_of(const topolet_pick_request& picking, const Bench&
   return grounds;
 }
 
-/// As few nodes as serve all devices that can be: each time the one that serves most of the rest.
+/// What a node adds for the devices to those that are chosen already: how many become local, how much nearer all come.
+struct Gain {
+  std::size_t local = 0;
+  double nearness = 0;
+};
+
+Gain gain_of(const Ground& ground, const Bench& bench, const std::vector<double>& reached) {
+  Gain gain;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    const double nearness = bench.nearness_to(i, ground.node);
+    gain.local += nearness == 1 && reached[i] < 1 ? 1 : 0;
+    gain.nearness += std::max(0.0, nearness - reached[i]);
+  }
+  return gain;
+}
+
+/// Each device is served from the node nearest to it, of several the first.
+void count_devices(const std::vector<Ground*>& serving, const Bench& bench) {
+  for (std::size_t i = 0; i < bench.devices() && !serving.empty(); ++i) {
+    const auto nearest = std::max_element(serving.begin(), serving.end(), [&](const Ground* a, const Ground* b) {
+      return bench.nearness_to(i, a->node) < bench.nearness_to(i, b->node);
+    });
+    ++(*nearest)->devices;
+  }
+}
+
+/// As few nodes as bring all devices as near as they can be: each time the one that most become local to.
 std::vector<Ground*> serving(std::vector<Ground>& grounds, const Bench& bench) {
-  std::vector<bool> served(bench.devices());
-  const auto serves = [&](const Ground& ground) {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < served.size(); ++i) count += !served[i] && bench.is_home(i, ground.node) ? 1 : 0;
-    return count;
-  };
+  std::vector<double> reached(bench.devices(), 0);
   std::vector<Ground*> chosen;
   while (chosen.size() < bench.most_nodes()) {
     Ground* best = nullptr;
+    Gain most;
     for (Ground& ground : grounds) {
-      ground.devices =
-          std::find(chosen.begin(), chosen.end(), &ground) == chosen.end() ? serves(ground) : ground.devices;
-    }
-    for (Ground& ground : grounds) {
-      if (std::find(chosen.begin(), chosen.end(), &ground) != chosen.end() || ground.devices == 0) continue;
-      const bool more = best == nullptr || ground.devices > best->devices;
-      if (more || (ground.devices == best->devices && ground.cpus.size() > best->cpus.size())) best = &ground;
+      const Gain gain = gain_of(ground, bench, reached);
+      if (gain.nearness <= 0) continue;
+      const auto rank = [](const Gain& of, const Ground& at) {
+        return std::tuple(of.local, of.nearness, at.cpus.size());
+      };
+      if (best == nullptr || rank(gain, ground) > rank(most, *best)) best = &ground, most = gain;
     }
     if (best == nullptr) break;
     chosen.push_back(best);
-    for (std::size_t i = 0; i < served.size(); ++i) served[i] = served[i] || bench.is_home(i, best->node);
+    for (std::size_t i = 0; i < reached.size(); ++i) {
+      reached[i] = std::max(reached[i], bench.nearness_to(i, best->node));
+    }
   }
+  count_devices(chosen, bench);
   return chosen;
 }
 
@@ -110,7 +135,7 @@ std::vector<Share> divide(const topolet_pick_request& picking, const Sought& sou
   std::vector<Share> shares;
   // Any of the nodes of a device will do, unless some are needed for others or there are too few CPUs for all.
   const auto serves_as_well = [&](const Ground& ground) {
-    return !bench.is_home_of_any(ground.node) || bench.local_to(ground.node) == serving[0]->devices;
+    return !bench.is_home_of_any(ground.node) || bench.local_to(ground.node) == bench.local_to(serving[0]->node);
   };
   const bool any_will_do = serving.size() == 1 && std::all_of(grounds.begin(), grounds.end(), serves_as_well);
   if (!any_will_do || serving.size() == bench.most_nodes()) {

@@ -46,8 +46,8 @@ std::set<std::uint32_t> nodes_with_accelerators(const topolet_topology& topology
 }  // namespace
 
 std::vector<Verdict> judge_keeping_free(const topolet_request& request) {
-  // More than what a node more costs, less than what too little memory does.
-  constexpr std::int32_t kPoints = 15;
+  // With the plugin's own weight: between them more than what a node more costs, less than what isolation is worth.
+  constexpr std::int32_t kPoints = 4;
   const CpuNodes nodes(*request.topology);
   const std::set<std::uint32_t> kept = nodes_with_accelerators(*request.topology, nodes);
   if (kept.empty() || kept.size() == nodes.positions().size()) return {};

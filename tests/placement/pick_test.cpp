@@ -1,6 +1,7 @@
 // How the picks of several policies become one placement, step by step.
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "core/placement/decide.hpp"
 #include "tests/placement/machine.hpp"
@@ -193,6 +194,45 @@ TEST(DecidePick, DropsWhatOthersChoseWhereItIsRejected) {
   EXPECT_EQ(decision.verdicts.dropped, std::vector<std::string>{"tidy: its choice of CPUs: strict: none of 0"});
   EXPECT_NE(decision.reason.find("dropped: tidy: its choice of CPUs: strict: none of 0"), std::string::npos)
       << decision.reason;
+}
+
+/// Likes some node sets, and would not run on CPU 0.
+class Hopeful : public Policy {
+ public:
+  explicit Hopeful(std::map<std::string, std::int32_t> scores) : scores_(std::move(scores)) {}
+
+  const std::string& name() const override { return name_; }
+  Result<std::vector<Verdict>> score(const PolicyRequest& request) override {
+    std::vector<Verdict> verdicts(request.candidates.size());
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+      const auto score = scores_.find(request.candidates[i].nodes.to_string());
+      if (score != scores_.end()) verdicts[i] = {Verdict::Kind::kScore, score->second, "hope"};
+    }
+    return verdicts;
+  }
+  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override { return Pick(); }
+  Result<Pick> pick_beside(const PolicyRequest&, std::size_t, const CpuSet&, const CpuSet& chosen) override {
+    Pick pick;
+    if (chosen.contains(0)) pick.unmet = "not with CPU 0";
+    return pick;
+  }
+
+ private:
+  const std::string name_ = "hopeful";
+  const std::map<std::string, std::int32_t> scores_;
+};
+
+TEST(DecidePick, CountsNoPointsForWhatAPolicyDoesNotGet) {
+  TestNode node("numa:2 core:2 pu:1");
+  const auto taken = [&node](std::map<std::string, std::int32_t> scores) {
+    node.voters = {{std::make_shared<Hopeful>(std::move(scores)), 1, false}};
+    return node.ask(guaranteed("a", 1));
+  };
+  EXPECT_EQ(taken({{"0", 50}, {"1", 10}}).placement.cpus, CpuSet{2});
+  EXPECT_EQ(taken({{"0", 50}, {"1", 10}}).verdicts.dropped, std::vector<std::string>{});
+  const Decision best_anyway = taken({{"0", 50}, {"1", -10}, {"0-1", -10}});
+  EXPECT_EQ(best_anyway.placement.cpus, CpuSet{0});
+  EXPECT_EQ(best_anyway.verdicts.dropped, std::vector<std::string>{"hopeful: not with CPU 0"}) << "said once";
 }
 
 TEST(DecidePick, KeepsWhatARequiredPolicyChoseAndTriesTheNextCandidate) {

@@ -388,6 +388,18 @@ TEST_F(CpusBesideDevices, GoBeforeIsolationThatIsNotRequired) {
   EXPECT_EQ(create(strict, "a", kSecond, 6000).outcome, "denied");
 }
 
+TEST_F(CpusBesideDevices, GoBeforeIsolationElsewhere) {
+  // Of node 0 only threads of cores in use are free; a set of both nodes would promise a local GPU and isolation.
+  Simulated node = two_gpus({"--plugins.enable=smt", "--placement.reserved-cpus=0,2,4,6"});
+  const Outcome placed =
+      create(node, "a", R"("devices":["/dev/nvidia0"],"annotations":{"topolet.io/smt":"isolate"})", 1000);
+  EXPECT_TRUE(placed.cpus.is_subset_of(CpuSet::range(0, 7))) << placed.cpus.to_string() << ' ' << placed.reason;
+  EXPECT_THAT(placed.reason, HasSubstr("dropped: smt: "));
+  Simulated light = two_gpus({"--plugins.enable=smt", "--placement.reserved-cpus=0,2,4,6", "--plugins.weight.gpu=0"});
+  EXPECT_TRUE(create(light, "a", R"("devices":["/dev/nvidia0"],"annotations":{"topolet.io/smt":"isolate"})", 1000)
+                  .cpus.is_subset_of(CpuSet::range(8, 15)));
+}
+
 TEST_F(CpusBesideDevices, AreIsolatedWhereTheyAreOnWholeCores) {
   Simulated node = two_gpus({"--plugins.enable=smt", "--smt.isolate-siblings=exclusive", "--gpu.affinity=require"});
   const Outcome placed = create(node, "a", kSecond, 9000);

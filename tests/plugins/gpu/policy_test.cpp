@@ -76,7 +76,7 @@ TEST_F(GpuPluginTest, ScoresByDistance) {
   machine_.distances({10, 12, 21, 40, 12, 10, 21, 40, 21, 21, 10, 40, 40, 40, 40, 10});
   gpu(0, "0000:41:00.0", set_of({0}));
   EXPECT_EQ(verdict(with("0"), set_of({0})).score, 100);
-  EXPECT_EQ(verdict(with("0"), set_of({0, 1})).score, 96);
+  EXPECT_EQ(verdict(with("0"), set_of({0, 1})).score, 99);
   EXPECT_EQ(verdict(with("0"), set_of({1})).score, 67);
   EXPECT_EQ(verdict(with("0"), set_of({2})).score, -5);
   EXPECT_EQ(verdict(with("0"), set_of({3})).score, -50);
@@ -227,17 +227,17 @@ TEST_F(GpuDivision, CountsTheCpusThatAreLocal) {
   const Verdict wide = verdict(with("0"), set_of({0, 1}), {}, 4);
   EXPECT_THAT(wide.reason, StartsWith("nodes 0-1: 1 of 1 GPUs local to 1 of 4 CPUs; "));
   EXPECT_EQ(wide.score, 25) << "a quarter at 100, the others half as much";
-  EXPECT_EQ(verdict(with("0"), set_of({0, 1}), {}, 1).score, 96);
+  EXPECT_EQ(verdict(with("0"), set_of({0, 1}), {}, 1).score, 99);
 }
 
 TEST_F(GpuPluginTest, KeepsNodesOfGpusFree) {
   gpu(0, "0000:41:00.0", set_of({0}));
   machine_.device({.name = "eth0", .address = "0000:81:00.0", .nodes = set_of({1}), .kind = TOPOLET_OS_DEVICE_NETWORK});
   const Plugin::Values keep = {{"keep-free", "true"}};
-  EXPECT_EQ(verdict({}, set_of({0}), keep).score, -15);
+  EXPECT_EQ(verdict({}, set_of({0}), keep).score, -4);
   EXPECT_EQ(verdict({}, set_of({0}), keep).reason, "node 0: GPUs of node 0 are kept free");
-  EXPECT_EQ(verdict({}, set_of({1}), keep).score, 15);
-  EXPECT_EQ(verdict({}, set_of({0, 1}), keep).score, -7);
+  EXPECT_EQ(verdict({}, set_of({1}), keep).score, 4);
+  EXPECT_EQ(verdict({}, set_of({0, 1}), keep).score, -2);
   EXPECT_EQ(verdict({}, set_of({1}), {}).reason, "");
   EXPECT_EQ(verdict(with("0"), set_of({0}), keep).score, 100);
   ledger_.place_shared({.name = "other", .cpu_request_milli = 1500}, machine_.cpus_of(set_of({1})));

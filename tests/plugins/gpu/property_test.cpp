@@ -113,6 +113,20 @@ struct Scene {
     return (near & cpus).size();
   }
 
+  /// The distance from each device to these CPUs.
+  std::vector<std::uint32_t> reach(const Set& cpus) const {
+    std::vector<std::uint32_t> reach;
+    for (const std::uint32_t home : homes) {
+      std::uint32_t least = ~0U;
+      for (std::size_t node = 0; node < nodes.size(); ++node) {
+        if ((machine.cpus_of_node(node) & cpus).empty()) continue;
+        least = std::min(least, node == home ? 0 : machine.view().distances[node * nodes.size() + home]);
+      }
+      reach.push_back(least);
+    }
+    return reach;
+  }
+
   /// The most devices that so many CPUs of these can serve, by trying all nodes to take one from.
   std::size_t most_served(const Set& cpus, std::size_t count) const {
     std::size_t most = 0;
@@ -213,7 +227,12 @@ TEST_P(GpuOnMachine, DividesCpusSoThatMostDevicesAndThenMostCpusAreServed) {
         if (free.size() < count) continue;
         const Set taken = taken_by(plugin().pick(*scene.request, i), free, count);
         EXPECT_EQ(scene.served(taken), scene.most_served(free, count)) << seed << ' ' << taken.to_string();
-        EXPECT_EQ(scene.local(taken), std::min<std::size_t>(count, scene.local(free))) << seed;
+        if (scene.served(free) == scene.homes.size()) {
+          EXPECT_EQ(scene.local(taken), std::min<std::size_t>(count, scene.local(free))) << seed;
+        }
+        if (count >= scene.usable(i).size()) {
+          EXPECT_EQ(scene.reach(taken), scene.reach(free)) << seed << ' ' << taken.to_string();
+        }
         EXPECT_EQ(plugin().pick(*scene.request, i, taken).rejected, "") << seed;
         Set others;
         for (const std::uint32_t cpu : free.indices()) {
