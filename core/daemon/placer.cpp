@@ -74,23 +74,26 @@ PolicyRequest Placer::request(const Ledger& ledger, const Workload& workload, co
 
 Plan Placer::plan(const Ledger& ledger, const Workload& workload, const Terms& terms) const {
   PolicyRequest asked = request(ledger, workload, terms);
+  std::string in_the_way;
   while (true) {
     Plan plan{decide(asked), {}};
+    if (plan.decision.denied) plan.decision.reason += in_the_way;
     if (plan.decision.denied || plan.decision.conflict) return plan;
-    std::optional<std::vector<Move>> moves = moves_for(ledger, workload, plan.decision);
+    Result<std::vector<Move>> moves = moves_for(ledger, workload, plan.decision);
     if (moves) {
       plan.moves = *std::move(moves);
       return plan;
     }
     // What the kubelet says has no next best.
     if (!workload.kubelet_cpus.empty()) return plan;
+    if (in_the_way.empty()) in_the_way = "; " + moves.error().message;
     std::erase_if(asked.candidates, [&](const Candidate& candidate) { return candidate.nodes == plan.decision.nodes; });
   }
 }
 
-/// None if somebody has nowhere to go.
-std::optional<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const Workload& workload,
-                                                   const Decision& decision) const {
+/// The error names somebody who has nowhere to go.
+Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const Workload& workload,
+                                            const Decision& decision) const {
   std::vector<Move> moves;
   const std::vector<ContainerKey> stranded = stranded_by(ledger, workload.key, decision.placement);
   if (stranded.empty()) return moves;
@@ -98,7 +101,13 @@ std::optional<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const W
   after.put(holding_of(workload, decision));
   for (const ContainerKey& key : stranded) {
     std::optional<Move> next = move(after, *ledger.find(key), workload);
-    if (!next) return std::nullopt;
+    if (!next) {
+      const Workload& left = ledger.find(key)->workload;
+      return Error{
+          Code::kResourceExhausted,
+          fmt::format("{}/{}/{}, which shares CPUs, would have none left on node{} {}", left.pod_namespace,
+                      left.pod_name, left.key.name, decision.nodes.size() == 1 ? "" : "s", decision.nodes.to_string())};
+    }
     after.put(holding_of(next->workload, next->decision));
     moves.push_back(*std::move(next));
   }

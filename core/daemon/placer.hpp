@@ -74,8 +74,7 @@ class Placer {
   Decision decide(PolicyRequest request) const {
     return parts_.decide(std::make_shared<const PolicyRequest>(std::move(request)));
   }
-  std::optional<std::vector<Move>> moves_for(const Ledger& ledger, const Workload& workload,
-                                             const Decision& decision) const;
+  Result<std::vector<Move>> moves_for(const Ledger& ledger, const Workload& workload, const Decision& decision) const;
   std::optional<Move> move(const Ledger& after, const Holding& holding, const Workload& for_whom) const;
 
   Parts parts_;

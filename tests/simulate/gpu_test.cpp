@@ -345,6 +345,14 @@ TEST_F(CpusBesideDevices, AreSharedAmongTheNodesOfSeveral) {
   EXPECT_EQ(create(node, "b", kBoth, 2000).cpus, (CpuSet{2, 10}));
 }
 
+TEST_F(CpusBesideDevices, AreNotTakenFromASharedContainerThatHasNoOthers) {
+  Simulated node = two_gpus({"--gpu.affinity=require"});
+  create(node, "shared", kSecond, 500);
+  const Outcome all = create(node, "all", kSecond, 8000);
+  EXPECT_EQ(all.outcome, "denied");
+  EXPECT_THAT(all.reason, HasSubstr("default/shared/main, which shares CPUs, would have none left on node 1"));
+}
+
 TEST_F(CpusBesideDevices, AreStillThoseOfAVariableWhenTheContainerIsResizedOrMoved) {
   Simulated node = machine("pack:2 numa:1 core:4 pu:2", {"--gpu.keep-free=true", "--gpu.affinity=require"});
   node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"1"})");
