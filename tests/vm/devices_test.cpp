@@ -13,7 +13,7 @@ class DevicesTest : public NodeTest {
     if (IsSkipped() || HasFatalFailure()) return;
     daemon_->end(SIGTERM);
     // The kernel knows /dev/full for no hardware, so what a table says of it is all there is.
-    const Status serving = daemon_->start({"--plugins.enable=gpu", "--plugins.weight.gpu=4",
+    const Status serving = daemon_->start({"--plugins.enable=gpu", "--gpu.affinity=require",
                                            "--gpu.devices=far: path=/dev/full pci=link:class/nvme/nvme0/device"});
     ASSERT_TRUE(serving.ok()) << serving.error().message;
   }
@@ -32,6 +32,18 @@ TEST_F(DevicesTest, ContainersRunBesideTheirDisk) {
 
   const Actor table = running("table", burstable(500, 64 * kMiB), {.image = kImage, .devices = {"/dev/full"}});
   EXPECT_TRUE(is_on(kernel(table).cpus, "4-7")) << kernel(table).cpus.to_string();
+}
+
+TEST_F(DevicesTest, ContainersTakeAllCpusBesideTheirDiskBeforeTheyTakeOthers) {
+  const Actor wide = running("wide", guaranteed(6000, 64 * kMiB), {.image = kImage, .devices = {"/dev/nvme0n1"}});
+  const CpuSet cpus = kernel(wide).cpus;
+  EXPECT_EQ(cpus.size(), 6U);
+  EXPECT_EQ((cpus & CpuSet::range(4, 7)).size(), 4U) << cpus.to_string();
+
+  const Actor late = pod("late", guaranteed(1000, 64 * kMiB));
+  const auto denied = topolet_->create(late.pod, {.image = kImage, .devices = {"/dev/nvme0n1"}});
+  ASSERT_FALSE(denied.ok()) << "no CPU is left beside the disk";
+  EXPECT_NE(denied.error().message.find("affinity require"), std::string::npos) << denied.error().message;
 }
 
 }  // namespace
