@@ -282,12 +282,12 @@ Status take(Database& database, const Migration& step) {
 }  // namespace
 
 const std::vector<Migration>& migrations() {
-  static const std::vector<Migration> steps{
+  static const std::vector<Migration> kSteps{
       {1, fmt::format("PRAGMA application_id = {};{}{}{}", kApplicationId, kTablesV1, triggers_v1(), kViewsV1)},
       {2, kTablesV2},
       {3, kColumnsV3},
   };
-  return steps;
+  return kSteps;
 }
 
 Status check_writable(const Database& database, const std::vector<Migration>& steps) {

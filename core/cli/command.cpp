@@ -3,7 +3,7 @@
 namespace topolet::cli {
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> all = {
+  static const std::vector<Command> kAll = {
       {"status", "", "How topoletd is: sockets, runtime, database, containers and CPUs.", "topolet status", 0, 0, false,
        &show_status},
       {"ps", "", "Which container runs where now, and why.", "topolet ps", 0, 0, false, &show_placements},
@@ -31,7 +31,7 @@ const std::vector<Command>& commands() {
       {"config check", "[FILE]", "Says all that is wrong with a configuration file.",
        "topolet config check /etc/topolet/topolet.conf", 0, 1, false, &check_config},
   };
-  return all;
+  return kAll;
 }
 
 }  // namespace topolet::cli

@@ -108,8 +108,8 @@ std::string told(const Table& decision) {
                                  of("attempt"), of("container_id"));
   said += fmt::format("{} {}, decision {}{}\n", of("event"), of("time"), of("decision"),
                       of("outcome").empty() ? "" : ", " + of("outcome"));
-  if (of("ended_cause") != "") said += fmt::format("ended {}: {}\n", of("ended_time"), of("ended_cause"));
-  if (of("mode") != "") {
+  if (!of("ended_cause").empty()) said += fmt::format("ended {}: {}\n", of("ended_time"), of("ended_cause"));
+  if (!of("mode").empty()) {
     said += fmt::format("{} on CPUs {}, withheld {}, memory nodes {}, won: nodes {}\n", of("mode"), or_dash("cpus"),
                         or_dash("withheld"), or_dash("mems"), or_dash("nodes"));
   }

@@ -22,7 +22,7 @@ class Signs {
       const Placement& placement = entry.placement;
       if (placement.mode != Mode::kExclusive && placement.withheld.empty()) continue;
       const char letter = holders_.size() < kLetters.size() ? kLetters[holders_.size()] : kManyMore;
-      holders_.push_back({letter, &entry});
+      holders_.emplace_back(letter, &entry);
       if (placement.mode == Mode::kExclusive) {
         for (const std::uint32_t cpu : placement.cpus) held_[cpu] = letter;
       }

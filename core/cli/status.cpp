@@ -13,7 +13,7 @@ std::string duration(std::int64_t seconds) {
   const std::int64_t minutes = seconds / 60;
   if (minutes == 0) return fmt::format("{} s", seconds);
   if (minutes < 60) return fmt::format("{} min", minutes);
-  if (minutes < 48 * 60) return fmt::format("{} h {} min", minutes / 60, minutes % 60);
+  if (minutes / 60 < 48) return fmt::format("{} h {} min", minutes / 60, minutes % 60);
   return fmt::format("{} days", minutes / 60 / 24);
 }
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <thread>
 #include <utility>

@@ -23,7 +23,7 @@
 namespace topolet {
 namespace {
 
-constexpr std::size_t kOutcomeBytes = 256 * 1024;
+constexpr std::size_t kOutcomeBytes = 256 << 10;
 
 /// What the child tells, in memory that it shares: it may die at any moment and leave a descendant behind, and neither
 /// must cost what it had said until then.

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 #include <malloc.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <ctime>
 #include <fstream>
 #include <set>
 #include <utility>
@@ -19,8 +19,8 @@ namespace topolet {
 namespace {
 
 constexpr int kManyInstances = 1000;
-constexpr std::size_t kKeptBytesAllowed = 256 * 1024;
-constexpr std::size_t kResidentBytesAllowed = 16 * 1024 * 1024;
+constexpr std::size_t kKeptBytesAllowed = 256 << 10;
+constexpr std::size_t kResidentBytesAllowed = 16 << 20;
 constexpr double kCheapLoadMs = 100;
 constexpr double kCheapCreateMs = 10;
 constexpr std::size_t kSaneStructBytes = 4096;

@@ -24,7 +24,7 @@ std::string odd_string(Dice& dice) {
                                                     "/dev/null",
                                                     "../../etc",
                                                     "Größe 数量"};
-  if (dice.one_in(12)) return std::string(64 * 1024, dice.one_in(2) ? 'x' : '\xf0');
+  if (dice.one_in(12)) return std::string(64 << 10, dice.one_in(2) ? 'x' : '\xf0');
   return dice.one_of(kStrings);
 }
 
@@ -51,7 +51,7 @@ CpuSet some_of(const CpuSet& set, std::uint64_t count, Dice& dice) {
 Demand random_demand(Dice& dice) {
   static const std::vector<std::int64_t> kMilli = {0,    1,    250,  999,  1000, 1000, 2000,
                                                    2000, 3000, 4000, 8000, 1500, 96000};
-  static const std::vector<std::int64_t> kMemory = {0, 1, 64 * kMiB, 4096 * kMiB, 1 << 20, 4096 * 1024 * kMiB};
+  static const std::vector<std::int64_t> kMemory = {0, 1, 64 * kMiB, 4096 * kMiB, 1 << 20, 4096 * kMiB * 1024};
   Demand demand;
   demand.cpu_request_milli = dice.one_of(kMilli);
   demand.cpu_limit_milli = dice.one_in(2) ? demand.cpu_request_milli : dice.one_of(kMilli);
@@ -110,7 +110,10 @@ Workload random_workload(const Ground& ground, Dice& dice) {
   }
   workload.devices = random_devices(topology, dice);
   workload.cdi_devices = random_cdi_devices(topology, dice);
-  for (std::uint64_t i = dice.below(4); i > 0; --i) workload.env.push_back({odd_string(dice), odd_string(dice)});
+  for (std::uint64_t i = dice.below(4); i > 0; --i) {
+    std::string name = odd_string(dice);
+    workload.env.emplace_back(std::move(name), odd_string(dice));
+  }
   workload.pod_labels = random_map(dice);
   workload.pod_annotations = random_map(dice);
   workload.annotations = random_map(dice);

@@ -36,11 +36,10 @@ Result<ProxiedInstance> Subject::create_proxied() const {
   if (created.thrown || created.status != TOPOLET_OK || created.instance == nullptr) {
     return Error{Code::kInternal, created.thrown ? "create " + *created.thrown : "create failed: " + created.error};
   }
-  ProxiedInstance proxied{std::make_unique<InstanceProxy>(created.instance), nullptr};
-  auto policy = PluginPolicy::adopt(library_.id(), std::move(created.host), proxied.proxy->view());
+  auto proxy = std::make_unique<InstanceProxy>(created.instance);
+  auto policy = PluginPolicy::adopt(library_.id(), std::move(created.host), proxy->view());
   if (!policy) return policy.error();
-  proxied.policy = *std::move(policy);
-  return proxied;
+  return ProxiedInstance{std::move(proxy), *std::move(policy)};
 }
 
 RawCreation Subject::create_raw(const std::vector<topolet_kv>& options) const {

@@ -32,7 +32,7 @@ Result<PluginLibrary> load_watched(const std::filesystem::path& plugin_dir, cons
   if (!back) return back.error();
   if (!loaded->has_value())
     return Error{Code::kInternal, fmt::format("plugin {}: cannot be loaded; see the log", name)};
-  return **std::move(loaded);
+  return std::move(**loaded);
 }
 
 void load_one(Setup& setup, const std::filesystem::path& plugin_dir, const std::string& name,

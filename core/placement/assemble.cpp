@@ -204,7 +204,8 @@ CpuSet Assembly::take_of(CpuSet usable, const Ranked& ranked, const Picked& pick
   const auto order_of = [&](const CpuSet& part, std::size_t of_it) {
     if (picked.orderer == nullptr || picked.shares.empty()) return picked.order;
     std::optional<Pick> pick = ask_for_pick(*picked.orderer, ranked, part, of_it);
-    return pick ? std::move(pick->order) : picked.order;
+    if (pick) return std::move(pick->order);
+    return picked.order;
   };
   return take_shares(*request_.topology, usable, count, picked.shares, order_of, std::move(taken));
 }

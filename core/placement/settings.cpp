@@ -21,9 +21,9 @@ struct KnownValues {
 
 /// The annotations that the core reads itself, with the values they may have.
 const std::vector<KnownValues>& known_values() {
-  static const std::vector<KnownValues> known = {{"cpus", {"exclusive", "shared", "none"}},
-                                                 {"isolated", {"prefer", "require"}}};
-  return known;
+  static const std::vector<KnownValues> kKnown = {{"cpus", {"exclusive", "shared", "none"}},
+                                                  {"isolated", {"prefer", "require"}}};
+  return kKnown;
 }
 
 /// `text` fit for a message: printable and short.

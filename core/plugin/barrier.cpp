@@ -15,12 +15,12 @@ struct Character {
 /// RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
 Character first_character(std::string_view text) {
   struct Form {
-    unsigned char mask, lead;
     std::size_t bytes;
     std::uint32_t least;
+    unsigned char mask, lead;
   };
   static constexpr Form kForms[] = {
-      {0x80, 0x00, 1, 0}, {0xe0, 0xc0, 2, 0x80}, {0xf0, 0xe0, 3, 0x800}, {0xf8, 0xf0, 4, 0x10000}};
+      {1, 0, 0x80, 0x00}, {2, 0x80, 0xe0, 0xc0}, {3, 0x800, 0xf0, 0xe0}, {4, 0x10000, 0xf8, 0xf0}};
   const auto lead = static_cast<unsigned char>(text.front());
   for (const Form& form : kForms) {
     if ((lead & form.mask) != form.lead) continue;

@@ -93,8 +93,12 @@ class ControlThread::State : public std::enable_shared_from_this<State> {
   /// Until a call is back or late.
   void wait_for_next() TOPOLET_REQUIRES(mutex_) {
     const auto now = Steady::now();
-    // A call that begins after this look can't be late before the look after it.
-    const auto until = (running_ != nullptr ? running_->began : now) + options_.limit;
+    if (running_ == nullptr) {
+      // A call that begins after this look can't be late before the look after it.
+      back_.wait_until(mutex_, now + options_.limit);
+      return;
+    }
+    const auto until = running_->began + options_.limit;
     if (now < until) {
       back_.wait_until(mutex_, until);
       return;

@@ -1,9 +1,8 @@
 // Which plugin a thread is inside of, for the moment it crashes there.
 #pragma once
 
-#include <signal.h>
-
 #include <array>
+#include <csignal>
 #include <cstddef>
 #include <memory>
 #include <string>

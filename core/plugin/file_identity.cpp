@@ -28,7 +28,7 @@ std::string build_id_in(std::string_view notes, std::size_t align) {
     const std::size_t name_end = padded(note.n_namesz);
     if (name_end > notes.size() || note.n_descsz > notes.size() - name_end) return {};
     const std::string_view name = notes.substr(0, note.n_namesz);
-    if (note.n_type == NT_GNU_BUILD_ID && name == std::string_view("GNU", 4)) {
+    if (note.n_type == NT_GNU_BUILD_ID && name == std::string_view("GNU\0", 4)) {
       return std::string(notes.substr(name_end, note.n_descsz));
     }
     notes.remove_prefix(std::min(name_end + padded(note.n_descsz), notes.size()));

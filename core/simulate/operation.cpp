@@ -296,6 +296,7 @@ Operation read(const json& object) {
   read_fields(operation, object, joined(readers_of(operation.kind), {{"op", kUnread}}), name);
   for (const std::string& needed : needed_by(operation.kind)) {
     if (!object.contains(needed)) throw Wrong(fmt::format("{} needs a \"{}\"", name, needed));
+    // NOLINTNEXTLINE(readability-container-size-empty): it is JSON, whose empty() is not about texts
     if (object[needed] == "" && needed != "cpus") throw Wrong(fmt::format("the \"{}\" of {} is empty", needed, name));
   }
   if (operation.kind == OperationKind::kDevice && operation.pci.empty() == operation.nodes.empty()) {

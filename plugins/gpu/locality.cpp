@@ -110,8 +110,8 @@ std::vector<std::uint32_t> homes_of(const topolet_topology& topology, const Spot
   std::vector<std::uint32_t> homes;
   std::vector<std::uint32_t> by_cpus;
   topolet_set memory_cpus{nullptr, 0};
-  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].memory_only != 0 && local.has(nodes[i].os_index)) memory_cpus = nodes[i].cpus;
+  for (const topolet_node& node : nodes) {
+    if (node.memory_only != 0 && local.has(node.os_index)) memory_cpus = node.cpus;
   }
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].memory_only != 0) continue;

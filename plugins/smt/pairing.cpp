@@ -155,6 +155,7 @@ std::size_t Pairing::asked_for(topolet_set usable, const topolet_demand* demand)
   for (const topolet_ledger_entry& entry : sdk::entries(ledger_)) {
     if (!shares(entry) || profile_of(entry.settings) != profile_) continue;
     const auto here = static_cast<std::int64_t>(sdk::size_of_both(entry.cpus, usable));
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): those that are here are among all
     if (here > 0) milli += milli_of(entry.demand) * here / static_cast<std::int64_t>(sdk::size_of(entry.cpus));
   }
   return static_cast<std::size_t>(std::max<std::int64_t>(1, (milli + 999) / 1000));

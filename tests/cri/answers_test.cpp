@@ -183,20 +183,21 @@ TEST(ReadContainerStatus, TakesOnlyListsForLists) {
 
 TEST(ReadContainerStatus, ShrugsAtInfoOfAnyShape) {
   const std::string deep(100000, '[');
-  const std::vector<std::string> infos = {
-      "",
-      "null",
-      "7",
-      "{",
-      "[]",
-      "{}",
-      deep,
-      "\xff",
-      R"({"pid":"x","config":7,"runtimeSpec":[]})",
-      R"({"pid":1e300,"config":{"metadata":[],"linux":null}})",
+  const std::string wrong_within =
       R"({"config":{"metadata":{"name":7,"attempt":-1},"envs":{"a":1},"devices":[7,null,[]],"CDI_devices":"x",)"
       R"("annotations":{"a":1},"linux":{"resources":{"cpu_shares":18446744073709551615,"hugepage_limits":[{}]}}},)"
-      R"("runtimeSpec":{"linux":{"cgroupsPath":3,"resources":{"cpu":{"cpus":"a-b","mems":9,"quota":1e99}}}}})"};
+      R"("runtimeSpec":{"linux":{"cgroupsPath":3,"resources":{"cpu":{"cpus":"a-b","mems":9,"quota":1e99}}}}})";
+  const std::vector<std::string> infos = {"",
+                                          "null",
+                                          "7",
+                                          "{",
+                                          "[]",
+                                          "{}",
+                                          deep,
+                                          "\xff",
+                                          R"({"pid":"x","config":7,"runtimeSpec":[]})",
+                                          R"({"pid":1e300,"config":{"metadata":[],"linux":null}})",
+                                          wrong_within};
   for (const std::string& info : infos) {
     lens::ContainerStatusResponse response;  // the full one would not carry text that is not UTF-8
     response.mutable_status()->mutable_metadata()->set_name("web");

@@ -214,7 +214,7 @@ TEST_P(ProxyRelay, CarriesCodesThatNobodyKnows) {
 }
 
 TEST_P(ProxyRelay, CarriesLongErrorMessages) {
-  const std::string message(9 * 1024, 'e');
+  const std::string message(9 << 10, 'e');
   runtime_.handle(method(), RecordingRuntime::refuse({grpc::StatusCode::UNKNOWN, message}));
   const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = "request"});
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNKNOWN);
@@ -222,8 +222,8 @@ TEST_P(ProxyRelay, CarriesLongErrorMessages) {
 }
 
 TEST_P(ProxyRelay, CarriesErrorsWith64KiBOfMessageAndDetails) {
-  const std::string message(64 * 1024, 'e');
-  const std::string details(64 * 1024, '\xff');
+  const std::string message(64 << 10, 'e');
+  const std::string details(64 << 10, '\xff');
   runtime_.handle(method(), RecordingRuntime::refuse({grpc::StatusCode::NOT_FOUND, message, details}));
   const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = "request"});
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::NOT_FOUND);
@@ -251,7 +251,7 @@ TEST_P(ProxyRelay, CarriesAMebibyteOfMetadata) {
 
 // In pieces: gRPC reads a value that spans many frames anew with each frame.
 TEST_P(ProxyRelay, Carries15MiBOfMetadataEachWay) {
-  constexpr std::size_t kEntries = 15 * 128;
+  constexpr std::size_t kEntries = std::size_t{15} * 128;
   const std::string value(8 << 10, 'm');
   runtime_.handle(method(), [&](Exchange& exchange) {
     exchange.read();

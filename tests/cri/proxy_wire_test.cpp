@@ -150,7 +150,8 @@ TEST_F(BadClients, AreRefusedMetadataBeyondTheLimit) {
   WireClient large(socket_);
   large.call(kVersion, {}, 1, /*last=*/false);
   const WireClient::Fields field(100, {"large", std::string(100, 'l')});
-  for (std::size_t sent = 0; sent < (std::size_t{17} << 20); sent += 100 * 100) large.continue_header(field);
+  for (std::size_t sent = 0; sent < (std::size_t{17} << 20); sent += std::size_t{100} * 100)
+    large.continue_header(field);
   large.continue_header({}, 1, /*last=*/true);
   large.message("", true);
   EXPECT_TRUE(large.wait_for_end());

@@ -10,7 +10,6 @@
 namespace topolet {
 namespace {
 
-using testing::Ask;
 using testing::CoreRig;
 using Fate = testing::SmallRuntime::Fate;
 using Strings = std::vector<std::string>;

@@ -9,7 +9,6 @@
 namespace topolet {
 namespace {
 
-using testing::Ask;
 using testing::CoreRig;
 using testing::NodePolicy;
 using Strings = std::vector<std::string>;

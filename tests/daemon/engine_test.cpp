@@ -10,7 +10,6 @@
 namespace topolet {
 namespace {
 
-using testing::Ask;
 using testing::CoreRig;
 using testing::Exchange;
 using testing::RawClient;

@@ -11,7 +11,6 @@ namespace {
 using testing::besteffort;
 using testing::guaranteed;
 using testing::machine;
-using ::testing::Test;
 using testing::TestNode;
 
 /// A policy made of two functions.
@@ -317,7 +316,8 @@ TEST(Decide, KeepsItsInvariantsOverRandomRuns) {
         running.erase(running.begin() + static_cast<std::ptrdiff_t>(victim));
       } else {
         const std::string name = std::to_string(step);
-        const Workload workload = random() % 2 == 0 ? guaranteed(name, 1 + random() % 5) : besteffort(name);
+        const Workload workload =
+            random() % 2 == 0 ? guaranteed(name, static_cast<std::int64_t>(1 + random() % 5)) : besteffort(name);
         if (!node.run(workload).denied) running.push_back(workload);
       }
       CpuSet exclusive;

@@ -41,6 +41,7 @@ struct BadWords : std::exception {
 };
 
 struct ThrowsAtItsEnd {
+  // NOLINTNEXTLINE(bugprone-exception-escape): that is its mischief
   ~ThrowsAtItsEnd() noexcept(false) { throw std::runtime_error("at the end"); }
 };
 
@@ -50,6 +51,7 @@ struct Grouping : std::numpunct<char> {
 };
 
 void throw_seven() { throw 7; }
+// NOLINTNEXTLINE(bugprone-exception-escape): that is its mischief
 void never_throws() noexcept { throw_seven(); }
 
 /// Not as a tail call, which would leave nothing of this plugin on the stack.
@@ -58,6 +60,7 @@ void crash() {
   raise(SIGSEGV);
   g_survived = 1;
 }
+// NOLINTNEXTLINE(clang-analyzer-core.NullDereference): that is its mischief
 void write_to_null() { *const_cast<volatile int*>(static_cast<int*>(nullptr)) = 1; }
 
 template <class Work>
@@ -69,7 +72,7 @@ void on_own_thread(Work work) {
 using Deed = std::function<void(const topolet_request&, const topolet_score_sink&)>;
 
 const std::map<std::string, Deed>& deeds() {
-  static const std::map<std::string, Deed> all = {
+  static const std::map<std::string, Deed> kAll = {
       {"throw-int", [](const auto&, const auto&) { throw 7; }},
       {"throw-wordless", [](const auto&, const auto&) { throw WithoutWords(); }},
       {"throw-bad-words", [](const auto&, const auto&) { throw BadWords(); }},
@@ -115,7 +118,7 @@ const std::map<std::string, Deed>& deeds() {
       {"own-throw", [](const auto&, const auto&) { on_own_thread([] { throw std::runtime_error("nobody hears"); }); }},
       {"own-exit", [](const auto&, const auto&) { on_own_thread([] { exit(0); }); }},
   };
-  return all;
+  return kAll;
 }
 
 int32_t score(const topolet_instance*, const topolet_request* request, const topolet_score_sink* sink) {

@@ -1,6 +1,5 @@
 /* Stands in for libnvidia-ml: two GPUs, the second with one MIG device. Written from the NVML API reference. */
 #include <stdio.h>
-#include <string.h>
 
 typedef struct {
   char bus_id_legacy[16];
@@ -11,6 +10,7 @@ typedef struct {
 static int gpus[2];
 static int slice;
 
+/* NOLINTBEGIN(readability-identifier-naming): the names are NVML's */
 int nvmlInit_v2(void) { return 0; }
 int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetCount_v2(unsigned int* count) {
@@ -22,7 +22,8 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void** device) {
   return index < 2 ? 0 : 2;
 }
 int nvmlDeviceGetPciInfo_v3(void* device, pci_info* info) {
-  strcpy(info->bus_id, device == &gpus[0] ? "00000000:41:00.0" : "00000000:C1:00.0");
+  const char* address = device == &gpus[0] ? "00000000:41:00.0" : "00000000:C1:00.0";
+  snprintf(info->bus_id, sizeof(info->bus_id), "%s", address);
   return 0;
 }
 int nvmlDeviceGetUUID(void* device, char* uuid, unsigned int length) {
@@ -41,3 +42,4 @@ int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned int index, void**
   *mig = &slice;
   return device == &gpus[1] && index == 2 ? 0 : 6;
 }
+/* NOLINTEND(readability-identifier-naming) */

@@ -195,8 +195,9 @@ TEST(SmtProperties, SharedContainersGetWhatTheyAskForAndNoMoreThreadsOfACoreThan
     std::size_t apart = 0;
     for (const Set& core : scene.cores()) apart += !scene.has_heavy(core) && !(core & scene.free()).empty() ? 1U : 0U;
     for (std::uint32_t wanted = 1; wanted <= scene.free().size(); ++wanted) {
-      const Set heavy = narrow_of(policy, scene.ask("cpu-profile", "heavy", 0, wanted * 1000));
-      const Set light = narrow_of(policy, scene.ask("cpu-profile", "light", 0, wanted * 1000));
+      const std::int64_t milli = std::int64_t{1000} * wanted;
+      const Set heavy = narrow_of(policy, scene.ask("cpu-profile", "heavy", 0, milli));
+      const Set light = narrow_of(policy, scene.ask("cpu-profile", "light", 0, milli));
       EXPECT_TRUE((heavy - scene.free()).empty() && (light - scene.free()).empty());
       EXPECT_GE(heavy.size(), wanted);
       EXPECT_GE(light.size(), wanted);

@@ -11,6 +11,7 @@
 
 uint32_t first_os_index(const topolet_topology* topology);
 uint32_t first_os_index(const topolet_topology* topology) {
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of the pointer is what is meant
   if (!TOPOLET_HAS(topology, pus) || topology->pu_count == 0) return TOPOLET_NONE;
   if (!TOPOLET_STRIDE_HAS(topology->pu_stride, topolet_pu, os_index)) return TOPOLET_NONE;
   return TOPOLET_AT(topolet_pu, topology->pus, topology->pu_stride, 0)->os_index;
