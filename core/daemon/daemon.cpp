@@ -147,7 +147,7 @@ Status Daemon::make_engine(const Options& options) {
                                                    .notify = notify,
                                                    .tick_plugins = tick});
   if (Status started = engine_->start(); !started) return started;
-  watch_->start([this](Engine::Machine now) { engine_->change_machine(std::move(now)); });
+  watch_->start(*topology, [this](Engine::Machine now) { engine_->change_machine(std::move(now)); });
   quarantine_audit_->open(
       [this](const std::string& event, const std::string& reason) { engine_->remark(event, reason); });
   return {};

@@ -16,7 +16,8 @@ MachineWatch::MachineWatch(Options options, Log& log) : options_(std::move(optio
   if (Result<Seen> seen = look(); seen) seen_ = *std::move(seen);
 }
 
-void MachineWatch::start(OnChange on_change) {
+void MachineWatch::start(std::shared_ptr<const Topology> topology, OnChange on_change) {
+  topology_ = std::move(topology);
   thread_ = std::thread([this, on_change = std::move(on_change)] {
     while (wait()) compare(on_change);
   });
@@ -47,14 +48,18 @@ Result<MachineWatch::Seen> MachineWatch::look() const {
 }
 
 Result<Engine::Machine> MachineWatch::read(const Seen& seen) {
-  Result<std::shared_ptr<const Topology>> found = discover({.sysfs_root = options_.sysfs_root});
-  if (!found) return found.error();
-  auto topology = std::make_shared<Topology>(**found);
-  topology->generation = ++generation_;
+  // Where only pods may use others, it is the same topology: plugins would look at the machine anew for nothing.
+  if (!seen_ || seen_->online != seen.online || seen_->isolated != seen.isolated) {
+    Result<std::shared_ptr<const Topology>> found = discover({.sysfs_root = options_.sysfs_root});
+    if (!found) return found.error();
+    auto numbered = std::make_shared<Topology>(**found);
+    numbered->generation = topology_->generation + 1;
+    topology_ = std::move(numbered);
+  }
   PlacementOptions placement = options_.placement;
   // A reserved CPU that goes offline is missing, and no mistake of the configuration any more.
-  placement.reserved_cpus &= topology->online;
-  return make_machine(std::move(topology), placement, seen.pods);
+  placement.reserved_cpus &= topology_->online;
+  return make_machine(topology_, placement, seen.pods);
 }
 
 void MachineWatch::compare(const OnChange& on_change) {

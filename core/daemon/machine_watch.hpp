@@ -33,8 +33,8 @@ class MachineWatch {
   MachineWatch(const MachineWatch&) = delete;
   MachineWatch& operator=(const MachineWatch&) = delete;
 
-  /// `on_change` is called on the thread of the watch.
-  void start(OnChange on_change) TOPOLET_EXCLUDES(mutex_);
+  /// `topology`: as it was read. `on_change` is called on the thread of the watch.
+  void start(std::shared_ptr<const Topology> topology, OnChange on_change) TOPOLET_EXCLUDES(mutex_);
   /// No call is running when this returns, and none comes after it.
   void stop() TOPOLET_EXCLUDES(mutex_);
 
@@ -56,7 +56,7 @@ class MachineWatch {
   Log& log_;
   std::optional<Seen> seen_;
   std::string last_error_;  ///< said once
-  std::uint64_t generation_ = 1;
+  std::shared_ptr<const Topology> topology_;
   Mutex mutex_;
   CondVar stopping_;
   bool is_stopping_ TOPOLET_GUARDED_BY(mutex_) = false;

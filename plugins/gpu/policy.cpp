@@ -1,5 +1,6 @@
 #include "plugins/gpu/policy.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include "plugins/gpu/division.hpp"
@@ -24,9 +25,8 @@ PolicyOptions read_options(const sdk::Options& options) {
 }
 
 Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(read_options(options)), host_(host) {
-  inventory_.devices = read_devices(options_.roots, options_.kinds);
+  take(look(true));
   inventory_.nvml = ask_nvml(options_.nvml_library);
-  read_cdi_specs();
   host_.log(TOPOLET_LOG_INFO, "knows " + std::to_string(inventory_.devices.places.size()) + " device nodes, " +
                                   std::to_string(inventory_.cdi.devices.size()) + " CDI devices and " +
                                   std::to_string(inventory_.devices.nvidia.size()) +
@@ -78,17 +78,30 @@ std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
 }
 
 void Policy::tick(const topolet_tick_request& request, sdk::Wishes& /*wishes*/) {
-  if (cdi_stamp(options_.roots) != cdi_stamp_) read_cdi_specs();
-  const std::uint64_t generation = request.topology->generation;
-  if (generation != std::exchange(generation_, generation) || has_changed(inventory_.devices)) {
-    inventory_.devices = read_devices(options_.roots, options_.kinds);
+  // Files are there in no time as a rule, and what is slow comes with a later tick.
+  constexpr std::chrono::milliseconds kPatience{10};
+  if (!looking_.valid()) {
+    const std::uint64_t generation = request.topology->generation;
+    const bool is_other_machine = generation != std::exchange(generation_, generation);
+    looking_ = std::async(std::launch::async, [this, is_other_machine] { return look(is_other_machine); });
   }
+  if (looking_.wait_for(kPatience) == std::future_status::ready) take(looking_.get());
 }
 
-void Policy::read_cdi_specs() {
+Policy::News Policy::look(bool for_devices) const {
+  News news;
   // Before the specs, so that one written meanwhile is read the next time.
-  cdi_stamp_ = cdi_stamp(options_.roots);
-  inventory_.cdi = read_cdi(options_.roots);
+  news.cdi_stamp = cdi_stamp(options_.roots);
+  if (news.cdi_stamp != cdi_stamp_) news.cdi = read_cdi(options_.roots);
+  if (for_devices || has_changed(inventory_.devices)) news.devices = read_devices(options_.roots, options_.kinds);
+  return news;
+}
+
+void Policy::take(News news) {
+  if (news.devices) inventory_.devices = *std::move(news.devices);
+  if (!news.cdi) return;
+  cdi_stamp_ = std::move(news.cdi_stamp);
+  inventory_.cdi = *std::move(news.cdi);
   for (const std::string& fault : inventory_.cdi.faults) host_.log(TOPOLET_LOG_WARN, fault);
 }
 

@@ -4,6 +4,8 @@
 #include <topolet/policy.hpp>
 
 #include <cstdint>
+#include <future>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +27,8 @@ struct PolicyOptions {
 /// Throws std::invalid_argument in words.
 PolicyOptions read_options(const sdk::Options& options);
 
-/// Reads files when it is made and in tick(), and nowhere else.
+/// Reads files when it is made and, on a thread of its own, as long as tick() finds something changed: decisions do not
+/// wait for files, however slow.
 class Policy {
  public:
   Policy(const sdk::Options& options, const sdk::Host& host);
@@ -43,13 +46,21 @@ class Policy {
  private:
   std::vector<Verdict> verdicts(const topolet_request& request) const;
   Sought sought_by(const topolet_request& request) const;
-  void read_cdi_specs();
+  /// What has changed in the files since it was looked last.
+  struct News {
+    std::optional<Devices> devices;
+    std::optional<CdiRegistry> cdi;
+    std::string cdi_stamp;
+  };
+  News look(bool for_devices) const;
+  void take(News news);
 
   PolicyOptions options_;
   sdk::Host host_;
-  Inventory inventory_;
+  Inventory inventory_;  ///< changed by tick() only, while nobody looks
   std::string cdi_stamp_;
   std::uint64_t generation_ = 0;
+  std::future<News> looking_;  ///< ends before what it looks at
 };
 
 }  // namespace topolet::gpu

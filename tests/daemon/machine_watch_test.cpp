@@ -34,7 +34,7 @@ class MachineWatchTest : public testing::Test {
                                                                   .interval = milliseconds(5),
                                                                   .placement = std::move(placement)},
                                             *log_);
-    watch_->start([this](Engine::Machine machine) {
+    watch_->start(*discover({.sysfs_root = root_.file("sys")}), [this](Engine::Machine machine) {
       MutexLock lock(mutex_);
       machines_.push_back(std::move(machine));
     });
@@ -88,6 +88,7 @@ TEST_F(MachineWatchTest, TellsWhichCpusPodsMayUse) {
   const auto narrowed = after(1);
   ASSERT_TRUE(narrowed);
   EXPECT_EQ(narrowed->cpus.allowed, first_);
+  EXPECT_EQ(narrowed->topology->generation, 1U) << "the machine is the same";
 }
 
 TEST_F(MachineWatchTest, GoesOnWithoutAReservedCpuThatIsOffline) {

@@ -237,7 +237,7 @@ TEST_F(GpuDecisions, SeeACdiSpecThatIsWrittenLater) {
   EXPECT_THAT(create(node, "before", cdi("vendor.com/claim=x"), 500).reason, HasSubstr("no CDI spec has it"));
   root_.write("run/cdi/claim.json", R"({"kind":"vendor.com/claim","devices":[
     {"name":"x","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia8"}]}}]})");
-  node.apply(R"({"op":"clock","advance_s":2})");
+  node.apply(R"({"op":"clock","advance_s":60})");
   EXPECT_EQ(nodes_of(node, create(node, "after", cdi("vendor.com/claim=x"), 500)), NodeSet{1});
 }
 
