@@ -1,5 +1,6 @@
 // The gpu policy through whole decisions, on recorded machines.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -296,6 +297,33 @@ TEST_F(GpuDecisions, BeatPacking) {
   EXPECT_EQ(nodes_of(node, create(node, "a", "", 4000)), NodeSet{0});
   EXPECT_EQ(nodes_of(node, create(node, "b", devices("/dev/nvidia1"), 4000)), NodeSet{1});
   EXPECT_EQ(nodes_of(node, create(node, "c", devices("/dev/nvidia0"), 4000)), NodeSet{0});
+}
+
+/// All three plugins, on the first and the last node: packing would fill the one where the first container is.
+TEST_F(GpuDecisions, BeatPackingOnEveryMachine) {
+  const std::vector<std::vector<std::string>> settings = {
+      {}, {"--smt.isolate-siblings=exclusive"}, {"--smt.pair=true", "--numa.strategy=spread"}};
+  for (const char* const name : {"16amd64-8n2c-cpusets.xml", "16em64t-4s2c2t.xml", "192em64t-24n8c2t.xml", kTwoSockets,
+                                 "64intel64-fakeKNL-SNC4-hybrid.xml", kDgx2, kPower8}) {
+    for (const std::vector<std::string>& more : settings) {
+      std::vector<std::string> options = {"--plugins.enable=smt", "--placement.min-shared-cpus=0"};
+      options.insert(options.end(), more.begin(), more.end());
+      Simulated node = machine(name, options);
+      create(node, "tenant", "");
+      const Picture picture = node.picture();
+      NodeSet homes;
+      for (const Node& home : picture.topology->nodes) {
+        if (!home.memory_only && home.cpus.intersects(picture.ledger.pool)) homes.insert(home.os_index);
+      }
+      const std::vector<std::uint32_t> all(homes.begin(), homes.end());
+      for (const std::uint32_t home : {all.front(), all.back()}) {
+        node.apply(fmt::format(R"({{"op":"device","path":"/dev/made{0}","kind":"gpu","nodes":"{0}"}})", home));
+        const Outcome placed = create(node, fmt::format("gpu{}", home), devices(fmt::format("/dev/made{}", home)));
+        EXPECT_EQ(nodes_of(node, placed), NodeSet{home})
+            << name << ' ' << fmt::format("{}", fmt::join(more, " ")) << ": " << placed.reason;
+      }
+    }
+  }
 }
 
 TEST_F(GpuDecisions, KeepNodesOfGpusFreeWhileThereIsRoomElsewhere) {
