@@ -71,7 +71,7 @@ void MachineWatch::compare(const OnChange& on_change) {
     return log_.error("the machine has changed, and containers stay as they are: {}", last_error_);
   }
   last_error_.clear();
-  log_.warn("CPUs online are {} now, pods may use {}: placing on {}", text_of(seen->online), text_of(seen->pods),
+  log_.info("CPUs online are {} now, pods may use {}: placing on {}", text_of(seen->online), text_of(seen->pods),
             machine->cpus.allowed.to_string());
   seen_ = *std::move(seen);
   on_change(*std::move(machine));

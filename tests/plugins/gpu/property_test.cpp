@@ -221,11 +221,11 @@ TEST_P(GpuOnMachine, DividesCpusSoThatMostDevicesAndThenMostCpusAreServed) {
   for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
     for (std::uint32_t count = 1; count < 6; ++count) {
       Scene scene(GetParam(), seed, count);
-      const auto plugin = [&] { return scene.plugin("require"); };
+      Plugin plugin = scene.plugin("require");
       for (std::size_t i = 0; i < scene.request->view().candidate_count; ++i) {
         const Set free(scene.candidate(i).free);
         if (free.size() < count) continue;
-        const Set taken = taken_by(plugin().pick(*scene.request, i), free, count);
+        const Set taken = taken_by(plugin.pick(*scene.request, i), free, count);
         EXPECT_EQ(scene.served(taken), scene.most_served(free, count)) << seed << ' ' << taken.to_string();
         if (scene.served(free) == scene.homes.size()) {
           EXPECT_EQ(scene.local(taken), std::min<std::size_t>(count, scene.local(free))) << seed;
@@ -233,14 +233,14 @@ TEST_P(GpuOnMachine, DividesCpusSoThatMostDevicesAndThenMostCpusAreServed) {
         if (count >= scene.usable(i).size()) {
           EXPECT_EQ(scene.reach(taken), scene.reach(free)) << seed << ' ' << taken.to_string();
         }
-        EXPECT_EQ(plugin().pick(*scene.request, i, taken).rejected, "") << seed;
+        EXPECT_EQ(plugin.pick(*scene.request, i, taken).rejected, "") << seed;
         Set others;
         for (const std::uint32_t cpu : free.indices()) {
           if (others.size() < count && scene.dice() % 2 == 0) others.insert(cpu);
         }
         if (others.size() < count) continue;
         const bool worse = scene.served(others) < scene.most_served(free, count);
-        EXPECT_EQ(plugin().pick(*scene.request, i, others).rejected.empty(), !worse) << seed;
+        EXPECT_EQ(plugin.pick(*scene.request, i, others).rejected.empty(), !worse) << seed;
       }
     }
   }
