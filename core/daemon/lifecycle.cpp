@@ -260,7 +260,9 @@ void Lifecycle::recall(const ContainerKey& key, Recalled recalled) {
   if (held == nullptr) return recalled(std::nullopt);
   room_.effect.inspect(held->container_id, [this, key, recalled](const Result<ContainerDetail>& detail) {
     const Holding* now = room_.bookings.ledger().find(key);
-    if (now == nullptr) return recalled(std::nullopt);
+    const bool has_exited = detail && detail->info.state == ContainerState::kExited;
+    // Meanwhile it may have ended, or failed and left its CPUs to its next attempt.
+    if (now == nullptr || now->state != HoldingState::kBound || has_exited) return recalled(std::nullopt);
     Holding holding = *now;
     if (detail && detail->workload) {
       holding.workload.env = detail->workload->env;

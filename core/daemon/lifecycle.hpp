@@ -78,8 +78,8 @@ class Lifecycle {
   void update_as_booked(const std::shared_ptr<Call>& call, const Holding& before, const UpdateRequest& update,
                         const Lanes::OperationDone& done);
   static bool gets_new_size(const Holding& before, const Workload& workload, std::uint32_t cpus);
-  /// What a holding does not keep and policies go by, such as the environment: as the runtime has it. Nothing if it
-  /// does not tell, or nobody holds that any more.
+  /// The holding, with what it does not keep and policies go by, such as the environment, as far as the runtime tells.
+  /// Nothing for a container that has ended.
   using Recalled = std::function<void(std::optional<Holding>)>;
   void recall(const ContainerKey& key, Recalled recalled);
   void send_update(const std::shared_ptr<Call>& call, const Holding& before, const Booked& booked,

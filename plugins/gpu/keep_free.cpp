@@ -57,7 +57,7 @@ std::vector<Verdict> judge_keeping_free(const topolet_request& request) {
   std::vector<Verdict> verdicts;
   bool is_room_elsewhere = false;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const Nodes usable = nodes.usable(candidate);
+    const Nodes usable = nodes.usable(candidate.nodes, candidate.free);
     const auto inside = static_cast<std::int32_t>(
         std::count_if(usable.begin(), usable.end(), [&kept](std::uint32_t node) { return kept.contains(node); }));
     const std::string where = nodes_text(candidate.nodes);

@@ -47,10 +47,7 @@ class CpuNodes {
   explicit CpuNodes(const topolet_topology& topology);
 
   const std::vector<std::uint32_t>& positions() const { return positions_; }
-  /// Of the candidate; those with CPUs that are free if there are any.
-  std::vector<std::uint32_t> usable(const topolet_candidate& candidate) const {
-    return usable(candidate.nodes, candidate.free);
-  }
+  /// Those of `nodes` with CPUs that are free, if there are any free ones.
   std::vector<std::uint32_t> usable(topolet_set nodes, topolet_set free) const;
   std::uint32_t distance(std::uint32_t from, std::uint32_t to) const;
   bool share_a_package(std::uint32_t a, std::uint32_t b) const;

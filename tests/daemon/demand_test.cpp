@@ -211,6 +211,20 @@ TEST(CrashHold, IsToldToPluginsAsTheEndOfTheContainer) {
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.heard() == expected; })) << ::testing::PrintToString(rig.heard());
 }
 
+TEST(CrashHold, KeepsWhatItHadWhereItFailsWhileItIsResized) {
+  CoreRig rig;
+  const std::string own = rig.run({.pod = "own", .cpus = 2});
+  rig.runtime().hold("ContainerStatus");
+  rig.runtime().exit(own, 3);
+  auto resized = std::async(std::launch::async, [&] { return rig.resize(own, 3000); });
+  rig.list();
+  rig.runtime().let_go();
+  resized.get();
+  ASSERT_TRUE(CoreRig::eventually([&] { return rig.query("SELECT state FROM live") == Strings{"crashed"}; }));
+  EXPECT_EQ(rig.query("SELECT cpus FROM live"), Strings{"0-1"});
+  EXPECT_EQ(rig.query("SELECT count(*) FROM decided WHERE event = 'resized'"), Strings{"0"});
+}
+
 TEST(CrashHold, SurvivesARestart) {
   CoreRig rig;
   const std::string own = rig.run({.pod = "own", .cpus = 2});

@@ -1,0 +1,173 @@
+// Which CPUs of a node set a container with devices gets, with numa and smt beside gpu.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/simulate/gpu_decisions.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class CpusBesideDevices : public GpuDecisions {
+ protected:
+  void SetUp() override {}  // no recorded machine is needed
+
+  /// Two nodes, 0-7 and 8-15, of cores of two threads; each with a GPU.
+  Simulated two_gpus(const std::vector<std::string>& more = {}) const {
+    Simulated node = machine("pack:2 numa:1 core:4 pu:2", more);
+    node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0"})");
+    node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"1"})");
+    return node;
+  }
+};
+
+constexpr const char* kSecond = "\"devices\":[\"/dev/nvidia1\"]";
+constexpr const char* kBoth = "\"devices\":[\"/dev/nvidia1\",\"/dev/nvidia0\"]";
+
+TEST_F(CpusBesideDevices, AreTakenFirstWhereTheyAreTooFew) {
+  Simulated node = two_gpus({"--gpu.affinity=require"});
+  EXPECT_EQ(create(node, "a", kSecond, 7000).cpus, CpuSet::range(8, 14));
+  const Outcome second = create(node, "b", kSecond, 2000);
+  EXPECT_EQ(second.cpus, (CpuSet{0, 15}));
+  EXPECT_THAT(second.reason, HasSubstr("gpu: nodes 0-1: 1 of 1 GPUs local to 1 of 2 CPUs"));
+  EXPECT_EQ(create(node, "c", kSecond, 1000).outcome, "denied");
+  Simulated empty = two_gpus();
+  EXPECT_EQ(create(empty, "a", kSecond, 10000).cpus, CpuSet::range(8, 15) | CpuSet::range(0, 1));
+}
+
+TEST_F(CpusBesideDevices, AreSharedAmongTheNodesOfSeveral) {
+  Simulated node = two_gpus();
+  EXPECT_EQ(create(node, "a", kBoth, 4000).cpus, (CpuSet{0, 1, 8, 9}));
+  EXPECT_EQ(create(node, "b", kBoth, 2000).cpus, (CpuSet{2, 10}));
+}
+
+TEST_F(CpusBesideDevices, AreNotTakenFromASharedContainerThatHasNoOthers) {
+  Simulated node = two_gpus({"--gpu.affinity=require"});
+  create(node, "shared", kSecond, 500);
+  const Outcome all = create(node, "all", kSecond, 8000);
+  EXPECT_EQ(all.outcome, "denied");
+  EXPECT_THAT(all.reason, HasSubstr("default/shared/main, which shares CPUs, would have none left on node 1"));
+}
+
+TEST_F(CpusBesideDevices, AreStillThoseOfAVariableWhenTheContainerIsResizedOrMoved) {
+  Simulated node = machine("pack:2 numa:1 core:4 pu:2", {"--gpu.keep-free=true", "--gpu.affinity=require"});
+  node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"1"})");
+  node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"1"})");
+  create(node, "a", "\"env\":{\"NVIDIA_VISIBLE_DEVICES\":\"1\"}", 2000);
+  node.apply(R"({"op":"update","pod":"a","container":"main","cpu_request_milli":4000,"cpu_limit_milli":4000})");
+  const auto held = [&node] { return node.picture().ledger.entries.at(0).placement.cpus; };
+  EXPECT_EQ(held(), CpuSet::range(8, 11));
+  node.apply(R"({"op":"offline","cpus":"9"})");
+  EXPECT_EQ(held().size(), 4U);
+  EXPECT_TRUE(held().is_subset_of(CpuSet::range(8, 15))) << held().to_string();
+}
+
+TEST_F(CpusBesideDevices, AreNoReasonToSpreadACoreThatIsTakenWhole) {
+  Simulated node = two_gpus({"--numa.full-pcpus-only=true", "--plugins.enable=smt"});
+  const Outcome core = create(node, "a", kBoth, 2000);
+  EXPECT_EQ(core.cpus, (CpuSet{0, 1}));
+  EXPECT_THAT(core.reason, HasSubstr("gpu: node 0: 1 of 2 GPUs local"));
+  const Outcome odd = create(node, "b", kBoth, 3000);
+  EXPECT_EQ(odd.cpus.size() + odd.withheld.size(), 4U) << "no more cores than needed: " << odd.cpus.to_string();
+}
+
+TEST_F(CpusBesideDevices, ComeInWholeCoresWhereNumaWantsThem) {
+  Simulated node = two_gpus({"--numa.full-pcpus-only=true"});
+  EXPECT_EQ(create(node, "a", kBoth, 4000).cpus, (CpuSet{0, 1, 8, 9}));
+  EXPECT_EQ(create(node, "b", kSecond, 8000).cpus, CpuSet::range(10, 15) | CpuSet::range(2, 3));
+}
+
+TEST_F(CpusBesideDevices, GoBeforeIsolationThatIsNotRequired) {
+  const std::vector<std::string> isolating = {"--plugins.enable=smt", "--smt.isolate-siblings=exclusive",
+                                              "--gpu.affinity=require", "--placement.reserved-cpus=8,10,12,14"};
+  std::vector<std::string> required = isolating;
+  required.emplace_back("--plugins.required.smt=true");
+  Simulated node = two_gpus(isolating);
+  const Outcome placed = create(node, "a", kSecond, 6000);
+  EXPECT_EQ(placed.cpus.size(), 6U) << placed.reason;
+  EXPECT_EQ((placed.cpus & CpuSet::range(8, 15)), (CpuSet{9, 11, 13, 15})) << placed.reason;
+  EXPECT_THAT(placed.reason, HasSubstr("dropped: smt: its choice of CPUs: gpu: affinity require: CPUs 0-5: 0 of 1 GPUs "
+                                       "local, where 1 could be"));
+  Simulated strict = two_gpus(required);
+  EXPECT_EQ(create(strict, "a", kSecond, 6000).outcome, "denied");
+}
+
+TEST_F(CpusBesideDevices, GoBeforeIsolationElsewhere) {
+  // Of node 0 only threads of cores in use are free; a set of both nodes would promise a local GPU and isolation.
+  Simulated node = two_gpus({"--plugins.enable=smt", "--placement.reserved-cpus=0,2,4,6"});
+  const Outcome placed =
+      create(node, "a", R"("devices":["/dev/nvidia0"],"annotations":{"topolet.io/smt":"isolate"})", 1000);
+  EXPECT_TRUE(placed.cpus.is_subset_of(CpuSet::range(0, 7))) << placed.cpus.to_string() << ' ' << placed.reason;
+  EXPECT_THAT(placed.reason, HasSubstr("dropped: smt: "));
+  Simulated light = two_gpus({"--plugins.enable=smt", "--placement.reserved-cpus=0,2,4,6", "--plugins.weight.gpu=0"});
+  EXPECT_TRUE(create(light, "a", R"("devices":["/dev/nvidia0"],"annotations":{"topolet.io/smt":"isolate"})", 1000)
+                  .cpus.is_subset_of(CpuSet::range(8, 15)));
+}
+
+TEST_F(CpusBesideDevices, AreIsolatedWhereTheyAreOnWholeCores) {
+  Simulated node = two_gpus({"--plugins.enable=smt", "--smt.isolate-siblings=exclusive", "--gpu.affinity=require"});
+  const Outcome placed = create(node, "a", kSecond, 9000);
+  EXPECT_EQ(placed.cpus, CpuSet::range(8, 15) | CpuSet{0});
+  EXPECT_EQ(placed.withheld, CpuSet{1});
+}
+
+Outcome resize(Simulated& node, const std::string& pod, int milli) {
+  return node.apply(
+      fmt::format(R"({{"op":"update","pod":"{}","container":"main","cpu_request_milli":{},"cpu_limit_milli":{}}})", pod,
+                  milli, milli));
+}
+
+TEST_F(CpusBesideDevices, StayWhereAContainerGivesSomeBack) {
+  Simulated node = machine("pack:4 numa:1 core:2 pu:2", {"--gpu.affinity=require"});
+  node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0"})");
+  node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"2-3"})");
+  ASSERT_EQ(create(node, "a", kBoth, 3000).cpus, (CpuSet{0, 1, 8}));
+  const Outcome resized = resize(node, "a", 2000);
+  EXPECT_EQ(resized.cpus, (CpuSet{0, 8})) << resized.reason;
+  EXPECT_THAT(resized.reason, HasSubstr("gpu: nodes 0,2: 2 of 2 GPUs local"));
+}
+
+TEST_F(CpusBesideDevices, AreOnTheNodeThatServesAllOfThem) {
+  Simulated node = machine("pack:1 numa:3 core:2 pu:1", {"--gpu.affinity=require", "--placement.reserved-cpus=3"});
+  node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0-1"})");
+  node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"1"})");
+  const Outcome placed = create(node, "a", kBoth, 2000);
+  EXPECT_EQ(placed.cpus, (CpuSet{0, 2})) << placed.reason;
+}
+
+TEST_F(CpusBesideDevices, AreNoneWhereOnlyHalfCoresAreLeftOfThem) {
+  const std::vector<std::string> whole = {"--numa.full-pcpus-only=true", "--plugins.enable=smt",
+                                          "--placement.reserved-cpus=8,10,12,14"};
+  std::vector<std::string> required = whole;
+  required.emplace_back("--gpu.affinity=require");
+  Simulated node = two_gpus(whole);
+  const Outcome placed = create(node, "a", kBoth, 4000);
+  EXPECT_EQ(placed.cpus, CpuSet::range(0, 3));
+  EXPECT_THAT(placed.reason, AllOf(HasSubstr("gpu: node 0: 1 of 2 GPUs local"), Not(HasSubstr("could be"))));
+  Simulated strict = two_gpus(required);
+  EXPECT_THAT(create(strict, "a", kBoth, 4000).reason,
+              HasSubstr("gpu: affinity require: nodes 0-1: 1 of 2 GPUs local, +20 distance assumed, no whole free core "
+                        "on node 1"));
+}
+
+TEST_F(GpuDecisions, CountNothingAsLocalToCpusWithoutANode) {
+  // The CPUs of its nodes are reserved; it has others.
+  const char* const name = "16amd64-8n2c-cpusets.xml";
+  const std::string device = R"({"op":"device","path":"/dev/vacc1","kind":"npu","nodes":"1"})";
+  Simulated node = machine(name, {"--placement.reserved-cpus=2-3,5-6"});
+  node.apply(device);
+  const Outcome placed = create(node, "a", devices("/dev/vacc1"));
+  EXPECT_TRUE(nodes_of(node, placed).empty()) << placed.cpus.to_string();
+  EXPECT_THAT(placed.reason, Not(HasSubstr("1 of 1")));
+  Simulated strict = machine(name, {"--placement.reserved-cpus=2-3,5-6", "--gpu.affinity=require"});
+  strict.apply(device);
+  EXPECT_EQ(create(strict, "a", devices("/dev/vacc1")).outcome, "denied");
+}
+
+}  // namespace
+}  // namespace topolet::simulate
