@@ -50,6 +50,10 @@ std::string nonsense(const Pick& pick, const CpuSet& offered) {
 
 }  // namespace
 
+bool Assembly::is_heard(const Heard& heard, const Voter& voter) {
+  return !heard || std::find(heard->begin(), heard->end(), &voter) != heard->end();
+}
+
 Status Assembly::place(const Ranked& ranked) {
   const std::size_t dropped_before = decision_.verdicts.dropped.size();
   const Status chosen = choose(ranked, std::nullopt);
@@ -61,8 +65,7 @@ Status Assembly::place(const Ranked& ranked) {
   std::vector<const Voter*> unheard;
   decision_.verdicts.dropped.resize(dropped_before);
   for (const Voter* voter : choosers) {
-    const bool counts = std::find(heard->begin(), heard->end(), voter) != heard->end();
-    if (counts) continue;
+    if (is_heard(heard, *voter)) continue;
     drop(voter->policy->name(), "its choice of CPUs: " + why);
     unheard.push_back(voter);
   }
@@ -99,19 +102,17 @@ Assembly::Heard Assembly::without_the_others() {
                                      [&voter](const auto& rejection) { return rejection.first == &voter; });
     if (rejects || votes_.insists(voter)) heard.push_back(&voter);
   }
-  const auto is_heard = [&heard](const Voter* voter) {
-    return std::find(heard.begin(), heard.end(), voter) != heard.end();
-  };
-  if (std::all_of(choosers_.begin(), choosers_.end(), is_heard)) return std::nullopt;
-  return heard;
+  const Heard some = std::move(heard);
+  const bool are_all =
+      std::all_of(choosers_.begin(), choosers_.end(), [&some](const Voter* voter) { return is_heard(some, *voter); });
+  return are_all ? std::nullopt : some;
 }
 
 Status Assembly::rejection() const {
-  std::string text;
-  for (const auto& [voter, reason] : rejections_) {
-    text += (text.empty() ? "" : "; ") + voter->policy->name() + ": " + reason;
-  }
-  return Error{Code::kResourceExhausted, text};
+  // By name, whatever the order in which the plugins are enabled.
+  std::set<std::string> reasons;
+  for (const auto& [voter, reason] : rejections_) reasons.insert(voter->policy->name() + ": " + reason);
+  return Error{Code::kResourceExhausted, fmt::format("{}", fmt::join(reasons, "; "))};
 }
 
 template <class Ask>
@@ -144,7 +145,7 @@ Assembly::Picked Assembly::ask_for_picks(const Ranked& ranked, const Heard& hear
     std::optional<Pick> pick = ask_for_pick(voter, ranked, ranked.usable, request_.exclusive_cpus);
     if (!pick) continue;
     if (pick->narrow || !pick->at_least.empty()) choosers_.push_back(&voter);
-    if (!heard || std::find(heard->begin(), heard->end(), &voter) != heard->end()) {
+    if (is_heard(heard, voter)) {
       if (pick->narrow) narrow(picked.usable, *pick->narrow, voter);
       for (Share& share : pick->at_least) shares.emplace_back(&voter, std::move(share));
     }

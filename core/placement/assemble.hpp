@@ -37,6 +37,7 @@ class Assembly {
   };
   /// `heard`: whose narrowing and shares count; everybody's if there is none.
   using Heard = std::optional<std::vector<const Voter*>>;
+  static bool is_heard(const Heard& heard, const Voter& voter);
   Status choose(const Ranked& ranked, const Heard& heard);
   /// Those whose picks count if some reject what all of them make; none if they are all there are.
   Heard without_the_others();

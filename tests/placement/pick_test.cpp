@@ -247,6 +247,13 @@ TEST(DecidePick, KeepsWhatARequiredPolicyChoseAndTriesTheNextCandidate) {
   EXPECT_NE(denied.reason.find("strict: none of 0"), std::string::npos) << denied.reason;
 }
 
+TEST(DecidePick, SaysTheSameOfTwoThatRejectWhoeverIsEnabledFirst) {
+  TestNode node("numa:1 core:2 pu:1");
+  node.voters = {demanding_one_of("b", {7}), demanding_one_of("a", {8})};
+  const std::string reason = node.ask(guaranteed("x", 1)).reason;
+  EXPECT_NE(reason.find("a: none of 8; b: none of 7"), std::string::npos) << reason;
+}
+
 TEST(DecidePick, DeniesWhatIsRejectedEverywhere) {
   TestNode node("numa:1 core:2 pu:1");
   node.voters = {demanding_one_of("strict", {7})};
