@@ -1,6 +1,8 @@
 // A client, the proxy on its listener, and a recording runtime, on real sockets in a temporary directory.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,10 +16,14 @@
 
 namespace topolet::testing {
 
+/// A test's client, proxy and runtime share one process, whose memory (more so under sanitizers) tells nothing about
+/// the proxy's: only tests that mean it have the listener hang up for it.
+constexpr std::size_t kNoMemoryLimit = std::numeric_limits<std::size_t>::max();
+
 /// The proxy on a socket of its own. The runtime may come later.
 struct ProxyRig {
   explicit ProxyRig(const TempDir& directory, ProxyHooks hooks = {}, ProxyOptions options = {},
-                    ListenerOptions listening = {})
+                    ListenerOptions listening = {.max_memory_bytes = kNoMemoryLimit})
       : proxy(with_endpoint(directory, std::move(options)), std::move(hooks), *log),
         listener(std::move(Listener::open(with_path(directory, std::move(listening)), *log).value())),
         client("unix://" + directory.file("topolet.sock")) {
