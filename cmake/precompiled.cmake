@@ -1,0 +1,27 @@
+# With TOPOLET_PRECOMPILE, what nearly every file includes of the standard library and of GoogleTest is parsed once and not
+# once a file. A build without it shows whether each file includes what it uses.
+option(TOPOLET_PRECOMPILE "Parse the headers that most files include once" OFF)
+
+# topolet_precompiled(NAME HEADER [LINK targets…] [OPTIONS options…]): a header that topolet_precompile(TARGET NAME) gives
+# to targets. They must compile with the same options, but may define more as long as the header does not ask for it.
+function(topolet_precompiled name header)
+  cmake_parse_arguments(arg "" "" "LINK;OPTIONS" ${ARGN})
+  if(NOT TOPOLET_PRECOMPILE)
+    return()
+  endif()
+  set(source ${PROJECT_BINARY_DIR}/generated/${name}.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "")
+  add_library(${name} OBJECT ${source})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(${name} PRIVATE ${arg_OPTIONS})
+  target_link_libraries(${name} PRIVATE ${arg_LINK} topolet_flags)
+  target_precompile_headers(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/${header}>")
+endfunction()
+
+function(topolet_precompile target name)
+  if(TOPOLET_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM ${name})
+  endif()
+endfunction()
+
+topolet_precompiled(topolet_precompiled_std core/base/precompiled.hpp)

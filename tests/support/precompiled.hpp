@@ -1,0 +1,9 @@
+// What tests built with TOPOLET_PRECOMPILE parse once. Include what you use; never this.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/base/precompiled.hpp"
