@@ -37,7 +37,7 @@ std::vector<Verdict> judge(const topolet_request& request, const Sought& sought,
   Bench bench(request, sought, rules.whole_cores);
   if (!bench.has_devices()) {
     const std::string notes = bench.notes();
-    return {request.candidate_count, Verdict{Verdict::Kind::kAbstain, 0, notes.empty() ? notes : notes.substr(2)}};
+    return {request.candidate_count, Verdict{TOPOLET_VERDICT_ABSTAIN, 0, notes.empty() ? notes : notes.substr(2)}};
   }
   bench.compare_nodes();
   std::vector<Nodes> usable;
@@ -53,9 +53,9 @@ std::vector<Verdict> judge(const topolet_request& request, const Sought& sought,
     const topolet_candidate& candidate = sdk::candidates(request)[i];
     if (rules.affinity == Affinity::kRequire && bench.misses_one(usable[i])) {
       verdicts.push_back(
-          {Verdict::Kind::kReject, 0, "affinity require: " + bench.refusal(candidate, usable[i], standings[i])});
+          {TOPOLET_VERDICT_REJECT, 0, "affinity require: " + bench.refusal(candidate, usable[i], standings[i])});
     } else {
-      verdicts.push_back({Verdict::Kind::kScore, scores[i], bench.reason(candidate, usable[i], standings[i])});
+      verdicts.push_back({TOPOLET_VERDICT_SCORE, scores[i], bench.reason(candidate, usable[i], standings[i])});
     }
   }
   return verdicts;

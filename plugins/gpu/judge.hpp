@@ -19,12 +19,7 @@ struct Rules {
   bool whole_cores = false;  ///< numa.full-pcpus-only
 };
 
-struct Verdict {
-  enum class Kind : std::uint8_t { kAbstain, kScore, kReject };
-  Kind kind = Kind::kAbstain;
-  std::int32_t score = 0;
-  std::string reason;
-};
+using sdk::Verdict;
 
 /// For a container with devices: one verdict for each candidate. 100 where all devices are local, less by the share and
 /// the distance of those that are not; among equals less where CPUs are far from the devices, or these from each other.

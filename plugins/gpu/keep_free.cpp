@@ -62,18 +62,18 @@ std::vector<Verdict> judge_keeping_free(const topolet_request& request) {
         std::count_if(usable.begin(), usable.end(), [&kept](std::uint32_t node) { return kept.contains(node); }));
     const std::string where = nodes_text(candidate.nodes);
     if (inside > 0) {
-      verdicts.push_back({Verdict::Kind::kScore, -kPoints * inside / static_cast<std::int32_t>(usable.size()),
+      verdicts.push_back({TOPOLET_VERDICT_SCORE, -kPoints * inside / static_cast<std::int32_t>(usable.size()),
                           where + ": GPUs of " + nodes_text(kept_set) + " are kept free"});
     } else if (has_room(request, candidate, usable)) {
       is_room_elsewhere = true;
-      verdicts.push_back({Verdict::Kind::kScore, kPoints, where + ": room, and no GPUs"});
+      verdicts.push_back({TOPOLET_VERDICT_SCORE, kPoints, where + ": room, and no GPUs"});
     } else {
-      verdicts.push_back({Verdict::Kind::kAbstain, 0, where + ": no GPUs, but no room either"});
+      verdicts.push_back({TOPOLET_VERDICT_ABSTAIN, 0, where + ": no GPUs, but no room either"});
     }
   }
   if (is_room_elsewhere) return verdicts;
   return {request.candidate_count,
-          Verdict{Verdict::Kind::kAbstain, 0, "no room away from the GPUs of " + nodes_text(kept_set)}};
+          Verdict{TOPOLET_VERDICT_ABSTAIN, 0, "no room away from the GPUs of " + nodes_text(kept_set)}};
 }
 
 }  // namespace topolet::gpu

@@ -33,22 +33,7 @@ Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(re
                                   " NVIDIA GPUs of this machine beside what the topology names");
 }
 
-void Policy::score(const topolet_request& request, sdk::Scores& scores) const {
-  const std::vector<Verdict> given = verdicts(request);
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    switch (given[i].kind) {
-      case Verdict::Kind::kScore:
-        scores.score(i, given[i].score, given[i].reason);
-        break;
-      case Verdict::Kind::kReject:
-        scores.reject(i, given[i].reason);
-        break;
-      case Verdict::Kind::kAbstain:
-        if (!given[i].reason.empty()) scores.abstain(i, given[i].reason);
-        break;
-    }
-  }
-}
+void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(verdicts(request)); }
 
 void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const {
   if (!has_choice(picking)) return;

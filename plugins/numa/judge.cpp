@@ -273,7 +273,7 @@ Verdict Judge::weigh(const Place& place) const {
   std::string reason = praise(place);
   if (const std::int64_t lacks = lacking(place); lacks > 0) {
     const auto worse = static_cast<std::int32_t>(lacks * (kLacksSomething - kWorst) / 1000);
-    return {Verdict::Kind::kScore, kLacksSomething - worse, reason + complaint(place)};
+    return {TOPOLET_VERDICT_SCORE, kLacksSomething - worse, reason + complaint(place)};
   }
   const Range& distances = distances_.at(width_of(place));
   const std::int32_t nodes = for_nodes(place);
@@ -287,12 +287,12 @@ Verdict Judge::weigh(const Place& place) const {
   if (strategy > 0) reason += "; " + whose_strategy(place);
   if (place.width > 1 && !distances_known_) reason += "; distances not known, 10 and 20 assumed";
   const std::int32_t least = some_lack_ ? kLacksNothing : kWorst;
-  return {Verdict::Kind::kScore, std::max(least, kBest - nodes - distance - strategy), std::move(reason)};
+  return {TOPOLET_VERDICT_SCORE, std::max(least, kBest - nodes - distance - strategy), std::move(reason)};
 }
 
 Verdict Judge::judge(const Place& place) const {
   if (std::string why_not = refusal(place); !why_not.empty()) {
-    return {Verdict::Kind::kReject, 0, std::move(why_not)};
+    return {TOPOLET_VERDICT_REJECT, 0, std::move(why_not)};
   }
   Verdict verdict = weigh(place);
   if (!asked_.note.empty()) verdict.reason += "; " + asked_.note;

@@ -86,10 +86,10 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
   const Asked asked = asked_of(request, options_);
   std::string refusal = asked.bad_annotation;
   if (refusal.empty()) refusal = smt_alignment_error(request, asked, options_);
-  if (!refusal.empty()) return {request.candidate_count, Verdict{Verdict::Kind::kReject, 0, std::move(refusal)}};
+  if (!refusal.empty()) return {request.candidate_count, Verdict{TOPOLET_VERDICT_REJECT, 0, std::move(refusal)}};
   if (asked.alignment == Alignment::kNone && asked.exclusive) {
     return {request.candidate_count,
-            Verdict{Verdict::Kind::kAbstain, 0, "policy none: any node will do, CPUs in the kubelet's order"}};
+            Verdict{TOPOLET_VERDICT_ABSTAIN, 0, "policy none: any node will do, CPUs in the kubelet's order"}};
   }
   if (asked.alignment == Alignment::kNone || asked.nothing()) return {};
 
@@ -138,22 +138,7 @@ MemoryBinding Policy::adjust(const topolet_adjust_request& adjusting) const {
   return {std::move(nodes), std::move(reason)};
 }
 
-void Policy::score(const topolet_request& request, sdk::Scores& scores) const {
-  const std::vector<Verdict> verdicts = score(request);
-  for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    switch (verdicts[i].kind) {
-      case Verdict::Kind::kScore:
-        scores.score(i, verdicts[i].score, verdicts[i].reason);
-        break;
-      case Verdict::Kind::kReject:
-        scores.reject(i, verdicts[i].reason);
-        break;
-      case Verdict::Kind::kAbstain:
-        scores.abstain(i, verdicts[i].reason);
-        break;
-    }
-  }
-}
+void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(score(request)); }
 
 void Policy::pick(const topolet_pick_request& request, sdk::Picks& picks) const {
   const CpuOrder order = pick(request);

@@ -44,12 +44,7 @@ struct PolicyOptions {
 /// that exclude each other: the kubelet's rules.
 PolicyOptions read_options(const sdk::Options& options);
 
-struct Verdict {
-  enum class Kind : std::uint8_t { kScore, kReject, kAbstain };
-  Kind kind = Kind::kScore;
-  std::int32_t score = 0;  ///< −100…100, of kScore
-  std::string reason;
-};
+using sdk::Verdict;
 
 struct CpuOrder {
   std::vector<std::uint32_t> cpus;  ///< by OS index, the ones to take first

@@ -19,7 +19,7 @@ constexpr std::int32_t kMostOwnSiblings = 25;
 constexpr std::int32_t kSomeMet = 50;
 constexpr std::int32_t kPairedLight = 20;  ///< a taste
 
-std::vector<Verdict> all(const topolet_request& request, Verdict::Kind kind, const std::string& reason) {
+std::vector<Verdict> all(const topolet_request& request, topolet_verdict_kind kind, const std::string& reason) {
   return {request.candidate_count, Verdict{kind, 0, reason}};
 }
 
@@ -61,7 +61,7 @@ void abstain_if_alike(const topolet_request& request, const Wish& wish, std::vec
     if (verdicts[i].score != first->score) return;
   }
   for (Verdict& verdict : verdicts) {
-    if (verdict.kind == Verdict::Kind::kScore) verdict.kind = Verdict::Kind::kAbstain;
+    if (verdict.kind == TOPOLET_VERDICT_SCORE) verdict.kind = TOPOLET_VERDICT_ABSTAIN;
   }
 }
 
@@ -72,7 +72,7 @@ std::vector<Verdict> judge_isolation(const topolet_request& request, const Cores
     const std::size_t here = sdk::size_of_both(whole.view(), candidate.free);
     const std::string place = on_whole_cores(candidate, here);
     const bool fits = here >= wish.cpus;
-    verdicts.push_back({Verdict::Kind::kScore, fits ? kFits : 0,
+    verdicts.push_back({TOPOLET_VERDICT_SCORE, fits ? kFits : 0,
                         fits ? place + " to isolate " + std::to_string(wish.cpus)
                              : place + ": too few to isolate " + std::to_string(wish.cpus)});
   }
@@ -92,7 +92,7 @@ std::vector<Verdict> judge_whole_cores(const topolet_request& request, const Cor
   const std::size_t per_core = cores.threads_per_core();
   if (most < wish.cpus && wish.cpus % per_core == 0) return {};
   if (most < wish.cpus) {
-    return all(request, Verdict::Kind::kReject,
+    return all(request, TOPOLET_VERDICT_REJECT,
                "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = " + std::to_string(most) +
                    ", requested CPUs = " + std::to_string(wish.cpus) + ", CPUs per core = " + std::to_string(per_core) +
                    " (numa.full-pcpus-only, smt.round = idle-sibling)");
@@ -100,7 +100,7 @@ std::vector<Verdict> judge_whole_cores(const topolet_request& request, const Cor
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const bool spoils = has_room(candidate, wish) && here(candidate) < wish.cpus;
-    verdicts.push_back(spoils ? Verdict{Verdict::Kind::kReject, 0,
+    verdicts.push_back(spoils ? Verdict{TOPOLET_VERDICT_REJECT, 0,
                                         on_whole_cores(candidate, here(candidate)) + " for " +
                                             std::to_string(wish.cpus) + " (numa.full-pcpus-only)"}
                               : Verdict{});
@@ -153,7 +153,7 @@ std::vector<Verdict> judge_pairing(const topolet_request& request, const Cores& 
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const Tally tally = tally_of(levels, candidate.free, wanted);
-    verdicts.push_back({Verdict::Kind::kScore, score_of(tally, wish.profile), reason_of(candidate, tally, wish)});
+    verdicts.push_back({TOPOLET_VERDICT_SCORE, score_of(tally, wish.profile), reason_of(candidate, tally, wish)});
   }
   abstain_if_alike(request, wish, verdicts);
   return verdicts;
@@ -212,10 +212,10 @@ Picked beside(const topolet_pick_request& picking, const Cores& cores, const Wis
 
 std::vector<Verdict> Policy::score(const topolet_request& request) const {
   const Wish wish = wish_of(request, options_);
-  if (!wish.bad_annotation.empty()) return all(request, Verdict::Kind::kReject, wish.bad_annotation);
+  if (!wish.bad_annotation.empty()) return all(request, TOPOLET_VERDICT_REJECT, wish.bad_annotation);
   if (wish.nothing()) {
     if (wish.without_effect.empty()) return {};
-    return all(request, Verdict::Kind::kAbstain, wish.without_effect);
+    return all(request, TOPOLET_VERDICT_ABSTAIN, wish.without_effect);
   }
   const Cores cores(*request.topology);
   if (wish.whole_cores) return judge_whole_cores(request, cores, wish);
@@ -239,22 +239,7 @@ Picked Policy::pick(const topolet_pick_request& picking) const {
   return picked;
 }
 
-void Policy::score(const topolet_request& request, sdk::Scores& scores) const {
-  const std::vector<Verdict> verdicts = score(request);
-  for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    switch (verdicts[i].kind) {
-      case Verdict::Kind::kScore:
-        scores.score(i, verdicts[i].score, verdicts[i].reason);
-        break;
-      case Verdict::Kind::kReject:
-        scores.reject(i, verdicts[i].reason);
-        break;
-      case Verdict::Kind::kAbstain:
-        scores.abstain(i, verdicts[i].reason);
-        break;
-    }
-  }
-}
+void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(score(request)); }
 
 void Policy::pick(const topolet_pick_request& request, sdk::Picks& picks) const {
   const Picked picked = pick(request);

@@ -12,12 +12,7 @@
 
 namespace topolet::smt {
 
-struct Verdict {
-  enum class Kind : std::uint8_t { kAbstain, kReject, kScore };
-  Kind kind = Kind::kAbstain;
-  std::int32_t score = 0;
-  std::string reason;
-};
+using sdk::Verdict;
 
 struct Picked {
   sdk::Set narrow;  ///< empty: all will do

@@ -37,6 +37,26 @@ TEST(SdkSet, CombinesSetsOfDifferentLength) {
   EXPECT_EQ(size_of_both(small.view(), large.view()), 1U);
 }
 
+TEST(SdkScores, GivesVerdictsByPositionAndSaysNothingOfEmptyOnes) {
+  std::vector<std::string> heard;
+  topolet_score_sink sink{};
+  sink.struct_size = sizeof(sink);
+  sink.context = &heard;
+  sink.set = [](const topolet_score_sink* to, std::uint32_t candidate, std::int32_t kind, std::int32_t score,
+                topolet_str reason) -> std::int32_t {
+    static_cast<std::vector<std::string>*>(to->context)
+        ->push_back(std::to_string(candidate) + " " + std::to_string(kind) + " " + std::to_string(score) + " " +
+                    std::string(text(reason)));
+    return TOPOLET_OK;
+  };
+  Scores(sink).give({{TOPOLET_VERDICT_SCORE, -7, "near"},
+                     {},
+                     {TOPOLET_VERDICT_REJECT, 0, "full"},
+                     {TOPOLET_VERDICT_ABSTAIN, 0, "no matter"},
+                     {TOPOLET_VERDICT_SCORE, 0}});
+  EXPECT_THAT(heard, ElementsAre("0 2 -7 near", "2 1 0 full", "3 0 0 no matter", "4 2 0 "));
+}
+
 struct Picky {
   explicit Picky(const Options& options) {
     if (options["mood"] == "bad") throw std::runtime_error("not in that mood");

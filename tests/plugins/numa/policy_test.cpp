@@ -44,9 +44,9 @@ TEST(NumaScore, RejectsWhatCannotHoldTheWorkload) {
   Request request(Machine({.nodes = 2, .cores = 2}), 4, set_of({0}));
   request.candidate({0}).candidate({1}).candidate({0, 1});
   const auto verdicts = kPacked.score(request.view());
-  EXPECT_EQ(verdicts[0].kind, Verdict::Kind::kReject);
+  EXPECT_EQ(verdicts[0].kind, TOPOLET_VERDICT_REJECT);
   EXPECT_EQ(verdicts[0].reason, "node 0 has 3 of 4 CPUs free, 4 asked for");
-  EXPECT_EQ(verdicts[1].kind, Verdict::Kind::kScore);
+  EXPECT_EQ(verdicts[1].kind, TOPOLET_VERDICT_SCORE);
   EXPECT_EQ(verdicts[1].score, 100);
 
   Request larger(Machine({.nodes = 2, .cores = 2}), 6);
@@ -67,8 +67,8 @@ TEST(NumaScore, MeasuresWidthAgainstAnEmptyMachine) {
   Request request(Machine({.nodes = 2, .cores = 2}), 4, set_of({0, 4}));
   request.candidate({0}).candidate({1}).candidate({0, 1});
   const auto verdicts = kPacked.score(request.view());
-  EXPECT_EQ(verdicts[0].kind, Verdict::Kind::kReject);
-  EXPECT_EQ(verdicts[1].kind, Verdict::Kind::kReject);
+  EXPECT_EQ(verdicts[0].kind, TOPOLET_VERDICT_REJECT);
+  EXPECT_EQ(verdicts[1].kind, TOPOLET_VERDICT_REJECT);
   EXPECT_EQ(verdicts[2].score, 70) << "one node could have held it";
 }
 

@@ -13,11 +13,7 @@
 
 namespace topolet::sdk::testing {
 
-struct Verdict {
-  topolet_verdict_kind kind = TOPOLET_VERDICT_ABSTAIN;
-  std::int32_t score = 0;
-  std::string reason;
-};
+using sdk::Verdict;
 
 struct Share {
   Set cpus;

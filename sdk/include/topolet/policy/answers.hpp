@@ -1,0 +1,166 @@
+// Where a policy answers, and the host that it asks. See <topolet/policy.hpp>.
+#pragma once
+
+#include <topolet/adjust.h>
+#include <topolet/log.h>
+#include <topolet/pick.h>
+#include <topolet/score.h>
+#include <topolet/state.h>
+#include <topolet/tick.h>
+#include <topolet/policy/views.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace topolet::sdk {
+
+/// What a policy thinks of one candidate. An abstention without a reason is as if nothing was said.
+struct Verdict {
+  topolet_verdict_kind kind = TOPOLET_VERDICT_ABSTAIN;
+  std::int32_t score = 0;  ///< TOPOLET_SCORE_MIN to TOPOLET_SCORE_MAX; of TOPOLET_VERDICT_SCORE only
+  std::string reason = {};
+};
+
+/// Where a policy's score() answers. Candidates it says nothing on are abstained from.
+class Scores {
+ public:
+  explicit Scores(const topolet_score_sink& sink) : sink_(sink) {}
+  void score(std::size_t candidate, std::int32_t score, std::string_view reason) {
+    sink_.set(&sink_, static_cast<std::uint32_t>(candidate), TOPOLET_VERDICT_SCORE, score, borrow(reason));
+  }
+  /// No opinion, said with a reason.
+  void abstain(std::size_t candidate, std::string_view reason) {
+    sink_.set(&sink_, static_cast<std::uint32_t>(candidate), TOPOLET_VERDICT_ABSTAIN, 0, borrow(reason));
+  }
+  void reject(std::size_t candidate, std::string_view reason) {
+    sink_.set(&sink_, static_cast<std::uint32_t>(candidate), TOPOLET_VERDICT_REJECT, 0, borrow(reason));
+  }
+  /// All at once, by position of the candidates. None for those at the end is none.
+  void give(const std::vector<Verdict>& verdicts) {
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+      const Verdict& verdict = verdicts[i];
+      if (verdict.kind == TOPOLET_VERDICT_ABSTAIN && verdict.reason.empty()) continue;
+      sink_.set(&sink_, static_cast<std::uint32_t>(i), verdict.kind, verdict.score, borrow(verdict.reason));
+    }
+  }
+
+ private:
+  const topolet_score_sink& sink_;
+};
+
+/// Where a policy's pick() answers. Nothing said means no preference.
+class Picks {
+ public:
+  explicit Picks(const topolet_pick_sink& sink) : sink_(sink) {}
+  void narrow(topolet_set cpus) { sink_.narrow(&sink_, cpus); }
+  void withhold(topolet_set cpus) { sink_.withhold(&sink_, cpus); }
+  void order(const std::vector<std::uint32_t>& os_indices) {
+    sink_.order(&sink_, os_indices.data(), os_indices.size());
+  }
+  void reason(std::string_view why) { sink_.reason(&sink_, borrow(why)); }
+  /// What the policy is for and cannot be had here.
+  void unmet(std::string_view what) {
+    if (TOPOLET_HAS(&sink_, unmet)) sink_.unmet(&sink_, borrow(what));
+  }
+  /// Take `count` or more of these, as far as that can be. May be said several times.
+  void at_least(topolet_set cpus, std::size_t count) {
+    if (TOPOLET_HAS(&sink_, at_least)) sink_.at_least(&sink_, cpus, static_cast<std::uint32_t>(count));
+  }
+  /// The chosen CPUs will not do.
+  void reject(std::string_view reason) {
+    if (TOPOLET_HAS(&sink_, reject)) sink_.reject(&sink_, borrow(reason));
+  }
+
+ private:
+  const topolet_pick_sink& sink_;
+};
+
+/// Where a policy's adjust() answers. Nothing said leaves all as it is.
+class Adjustments {
+ public:
+  explicit Adjustments(const topolet_adjust_sink& sink) : sink_(sink) {}
+  void mems(topolet_set nodes) { sink_.mems(&sink_, nodes); }
+  void env(std::string_view name, std::string_view value) { sink_.env(&sink_, borrow(name), borrow(value)); }
+  void annotation(std::string_view key, std::string_view value) {
+    sink_.annotation(&sink_, borrow(key), borrow(value));
+  }
+  void reason(std::string_view why) { sink_.reason(&sink_, borrow(why)); }
+
+ private:
+  const topolet_adjust_sink& sink_;
+};
+
+/// Where a policy's tick() puts its wishes.
+class Wishes {
+ public:
+  explicit Wishes(const topolet_tick_sink& sink) : sink_(sink) {}
+  /// `entry`: position in the ledger's entries.
+  void replace(std::size_t entry, std::string_view reason) { ask(entry, 0, reason); }
+  void replace_on_other_nodes(std::size_t entry, std::string_view reason) { ask(entry, 1, reason); }
+
+ private:
+  void ask(std::size_t entry, std::uint32_t move_nodes, std::string_view reason) {
+    sink_.replace(&sink_, static_cast<std::uint32_t>(entry), move_nodes, borrow(reason));
+  }
+  const topolet_tick_sink& sink_;
+};
+
+/// The host's side, from the policy's constructor to its destructor. A small value to keep.
+class Host {
+ public:
+  explicit Host(const topolet_host* host)
+      : host_(host),
+        log_(capability<topolet_log>(TOPOLET_LOG_ID)),
+        state_(capability<topolet_state>(TOPOLET_STATE_ID)) {}
+
+  void log(topolet_log_level level, std::string_view message) const {
+    if (log_ != nullptr) log_->write(host_, level, borrow(message));
+  }
+
+  /// A saved value; nothing if there is none, or no host that keeps any.
+  std::optional<std::string> get(std::string_view key) const {
+    return state_ == nullptr ? std::nullopt : read(state_->get, key, TOPOLET_STATE_MAX_VALUE);
+  }
+  /// All keys, ascending.
+  std::vector<std::string> keys() const {
+    std::vector<std::string> all;
+    if (state_ == nullptr) return all;
+    while (auto key = read(state_->next, all.empty() ? std::string_view() : all.back(), TOPOLET_STATE_MAX_KEY)) {
+      all.push_back(*std::move(key));
+    }
+    return all;
+  }
+  /// These two from the constructor, notify() and tick() only. A topolet_status; TOPOLET_FAILED without a state.
+  std::int32_t set(std::string_view key, std::string_view value) const {
+    return state_ == nullptr ? TOPOLET_FAILED : state_->set(host_, borrow(key), borrow(value));
+  }
+  std::int32_t remove(std::string_view key) const {
+    return state_ == nullptr ? TOPOLET_FAILED : state_->remove(host_, borrow(key));
+  }
+
+ private:
+  template <class Capability>
+  const Capability* capability(std::string_view id) const {
+    return host_ == nullptr ? nullptr : static_cast<const Capability*>(host_->get_capability(host_, borrow(id)));
+  }
+
+  template <class Read>
+  std::optional<std::string> read(Read read_it, std::string_view key, std::size_t capacity) const {
+    std::string bytes(capacity, '\0');
+    std::size_t size = 0;
+    if (read_it(host_, borrow(key), bytes.data(), capacity, &size) != TOPOLET_OK) return std::nullopt;
+    bytes.resize(size);
+    return bytes;
+  }
+
+  const topolet_host* host_;
+  const topolet_log* log_;
+  const topolet_state* state_;
+};
+
+}  // namespace topolet::sdk
