@@ -344,12 +344,13 @@ CheckedConfig check(const RawConfig& raw, const std::vector<PluginSection>& sect
   return checked;
 }
 
-std::map<std::string, std::string> options_of_others(const std::vector<PluginOptions>& all, const std::string& plugin) {
+std::map<std::string, std::string> options_of_others(const Options& options, const std::string& plugin) {
   std::map<std::string, std::string> others;
-  for (const PluginOptions& other : all) {
+  for (const PluginOptions& other : options.plugins) {
     if (other.name == plugin) continue;
     for (const auto& [name, value] : other.values) others[other.name + '.' + name] = value;
   }
+  others["placement.min-shared-cpus"] = std::to_string(options.placement.rules.min_shared_cpus);
   return others;
 }
 

@@ -58,8 +58,8 @@ struct Options {
   std::vector<PluginOptions> plugins;  ///< the enabled ones, in the order in which they are named
 };
 
-/// What all plugins but this one are made with, by "PLUGIN.OPTION".
-std::map<std::string, std::string> options_of_others(const std::vector<PluginOptions>& all, const std::string& plugin);
+/// What all plugins but this one are made with, by "PLUGIN.OPTION", and placement.min-shared-cpus.
+std::map<std::string, std::string> options_of_others(const Options& options, const std::string& plugin);
 
 /// What must be known to load the plugins.
 struct PluginChoice {

@@ -125,7 +125,7 @@ Result<Plugins::Seats> Plugins::make_seats(const Setup& setup, Past past) const 
     if (library == setup.plugins.libraries.end()) {
       return Error{Code::kNotFound, fmt::format("plugin {} is enabled but was not loaded", options.name)};
     }
-    const auto others = options_of_others(setup.config.options.plugins, options.name);
+    const auto others = options_of_others(setup.config.options, options.name);
     Result<Seat> seat = make_seat(*library, options, others, past);
     if (!seat) return seat.error();
     seats.push_back(*std::move(seat));

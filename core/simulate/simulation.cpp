@@ -134,7 +134,7 @@ Status Simulation::start() {
                                       [&](const PluginLibrary& loaded) { return loaded.id() == options.name; });
     if (library == libraries.end()) continue;
     auto policy = library->create({options.values.begin(), options.values.end()}, log_, state,
-                                  options_of_others(setup_.config.options.plugins, options.name));
+                                  options_of_others(setup_.config.options, options.name));
     if (!policy) return policy.error();
     voters_.push_back({*policy, options.weight, options.fail_closed, options.required});
   }

@@ -45,6 +45,28 @@ Set Cores::one_of_each(topolet_set cpus) const {
   return lowest;
 }
 
+std::vector<std::uint32_t> Cores::cores_of(const Set& cpus) const {
+  std::vector<bool> seen(count());
+  std::vector<std::uint32_t> cores;
+  for_each(cpus.view(), [&](std::uint32_t cpu) {
+    const std::uint32_t core = core_of(cpu);
+    if (core == TOPOLET_NONE || seen[core]) return;
+    seen[core] = true;
+    cores.push_back(core);
+  });
+  return cores;
+}
+
+Set Cores::on(const std::vector<std::uint32_t>& cores, const Set& cpus) const {
+  std::vector<bool> wanted(count());
+  for (const std::uint32_t core : cores) wanted[core] = true;
+  Set there;
+  for_each(cpus.view(), [&](std::uint32_t cpu) {
+    if (core_of(cpu) != TOPOLET_NONE && wanted[core_of(cpu)]) there.insert(cpu);
+  });
+  return there;
+}
+
 Set Cores::beside(topolet_set cpus) const {
   std::vector<bool> touched(count());
   for_each(cpus, [&](std::uint32_t cpu) {

@@ -36,6 +36,7 @@ class Cores {
   bool has_siblings() const {
     return std::any_of(sizes_.begin(), sizes_.end(), [](std::uint32_t threads) { return threads > 1; });
   }
+  std::size_t most_threads() const { return sizes_.empty() ? 1 : *std::max_element(sizes_.begin(), sizes_.end()); }
   /// As the kubelet counts: CPUs by cores, rounded down.
   std::size_t threads_per_core() const { return threads_per_core_; }
 
@@ -45,6 +46,10 @@ class Cores {
   sdk::Set one_of_each(topolet_set cpus) const;
   /// The siblings of `cpus`, without these.
   sdk::Set beside(topolet_set cpus) const;
+  /// The cores that `cpus` are of, by their lowest CPU there.
+  std::vector<std::uint32_t> cores_of(const sdk::Set& cpus) const;
+  /// Those of `cpus` that are on one of `cores`.
+  sdk::Set on(const std::vector<std::uint32_t>& cores, const sdk::Set& cpus) const;
 
  private:
   std::vector<std::uint32_t> by_cpu_;  ///< core, by OS index

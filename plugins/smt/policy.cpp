@@ -4,14 +4,15 @@
 #include <string_view>
 #include <utility>
 
+#include "plugins/smt/isolation.hpp"
 #include "plugins/smt/pairing.hpp"
+#include "plugins/smt/words.hpp"
 
 namespace topolet::smt {
 namespace {
 
 using sdk::Set;
 
-constexpr std::int32_t kFits = 100;
 constexpr std::int32_t kNobodyMet = 100;
 // Siblings taken both cost more than the numa plugin's strategy and distance, and less than one more node.
 constexpr std::int32_t kFewestOwnSiblings = 20;
@@ -21,21 +22,6 @@ constexpr std::int32_t kPairedLight = 20;  ///< a taste
 
 std::vector<Verdict> all(const topolet_request& request, topolet_verdict_kind kind, const std::string& reason) {
   return {request.candidate_count, Verdict{kind, 0, reason}};
-}
-
-std::string counted(std::size_t count, std::string_view noun) {
-  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
-}
-
-std::string name_of(const topolet_candidate& candidate) {
-  const Set nodes(candidate.nodes);
-  if (nodes.empty()) return "the CPUs without a node";
-  return (nodes.size() == 1 ? "node " : "nodes ") + nodes.to_string();
-}
-
-std::string on_whole_cores(const topolet_candidate& candidate, std::size_t cpus) {
-  return name_of(candidate) + (sdk::size_of(candidate.nodes) == 1 ? " has " : " have ") + counted(cpus, "CPU") +
-         " on whole free cores";
 }
 
 /// What the container could get anywhere.
@@ -65,16 +51,13 @@ void abstain_if_alike(const topolet_request& request, const Wish& wish, std::vec
   }
 }
 
-std::vector<Verdict> judge_isolation(const topolet_request& request, const Cores& cores, const Wish& wish) {
+std::vector<Verdict> judge_isolation(const topolet_request& request, const Cores& cores, const Wish& wish,
+                                     const PolicyOptions& options) {
+  const Isolation isolation(cores, request, wish, options);
   const Set whole = cores.whole(free_anywhere(request).view());
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const std::size_t here = sdk::size_of_both(whole.view(), candidate.free);
-    const std::string place = on_whole_cores(candidate, here);
-    const bool fits = here >= wish.cpus;
-    verdicts.push_back({TOPOLET_VERDICT_SCORE, fits ? kFits : 0,
-                        fits ? place + " to isolate " + std::to_string(wish.cpus)
-                             : place + ": too few to isolate " + std::to_string(wish.cpus)});
+    verdicts.push_back(isolation.judge(candidate, whole));
   }
   abstain_if_alike(request, wish, verdicts);
   return verdicts;
@@ -82,7 +65,8 @@ std::vector<Verdict> judge_isolation(const topolet_request& request, const Cores
 
 /// numa.full-pcpus-only: a place without enough whole cores is none while another has them. If none has, it's the numa
 /// plugin's matter what becomes of a request that would fill its cores.
-std::vector<Verdict> judge_whole_cores(const topolet_request& request, const Cores& cores, const Wish& wish) {
+std::vector<Verdict> judge_whole_cores(const topolet_request& request, const Cores& cores, const Wish& wish,
+                                       const PolicyOptions& options) {
   const Set whole = cores.whole(free_anywhere(request).view());
   const auto here = [&whole](const topolet_candidate& candidate) {
     return sdk::size_of_both(whole.view(), candidate.free);
@@ -90,7 +74,7 @@ std::vector<Verdict> judge_whole_cores(const topolet_request& request, const Cor
   std::size_t most = 0;
   for (const topolet_candidate& candidate : sdk::candidates(request)) most = std::max(most, here(candidate));
   const std::size_t per_core = cores.threads_per_core();
-  if (most < wish.cpus && wish.cpus % per_core == 0) return {};
+  if (most < wish.cpus && (wish.cpus % per_core == 0 || !options.rounds_up)) return {};
   if (most < wish.cpus) {
     return all(request, TOPOLET_VERDICT_REJECT,
                "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = " + std::to_string(most) +
@@ -146,12 +130,9 @@ std::string reason_of(const topolet_candidate& candidate, const Tally& tally, co
 std::vector<Verdict> judge_pairing(const topolet_request& request, const Cores& cores, const Wish& wish) {
   const Pairing pairing(cores, *request.ledger, wish);
   const std::vector<Level> levels = pairing.levels(free_anywhere(request).view());
-  const topolet_demand* demand = request.workload->demand;
-  const std::int64_t milli = demand == nullptr ? 0 : std::max<std::int64_t>(0, demand->cpu_request_milli);
-  const auto shared = static_cast<std::size_t>((milli + 999) / 1000);
-  const std::size_t wanted = wish.cpus > 0 ? wish.cpus : std::max<std::size_t>(1, shared);
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
+    const std::size_t wanted = wish.cpus > 0 ? wish.cpus : pairing.asked_for(candidate.free, request.workload->demand);
     const Tally tally = tally_of(levels, candidate.free, wanted);
     verdicts.push_back({TOPOLET_VERDICT_SCORE, score_of(tally, wish.profile), reason_of(candidate, tally, wish)});
   }
@@ -159,26 +140,12 @@ std::vector<Verdict> judge_pairing(const topolet_request& request, const Cores& 
   return verdicts;
 }
 
-/// Whether others have a CPU left when as many whole cores are taken, siblings and all.
-bool leaves_some(const topolet_ledger& ledger, const Set& whole, std::size_t cores, std::size_t taken) {
-  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): only asked with as many cores as the container has CPUs, or more
-  const std::size_t threads = (whole.size() + cores - 1) / cores;
-  return sdk::size_of(ledger.pool) > std::min(sdk::size_of_both(ledger.pool, whole.view()), taken * threads);
-}
-
-/// Whole cores to take CPUs from; none if they are too few. Heavy containers that are isolated get the CPUs of one core
-/// only if there are not as many cores, or nobody else would have any.
-Set whole_cores(const topolet_pick_request& picking, const Cores& cores, const Wish& wish) {
-  Set whole = cores.whole(picking.usable);
-  if (whole.size() < wish.cpus) return {};
-  if (!wish.isolated || wish.profile != Profile::kHeavy || wish.whole_cores) return whole;
-  Set each = cores.one_of_each(whole.view());
-  if (each.size() < wish.cpus) return whole;
-  return leaves_some(*picking.request->ledger, whole, each.size(), wish.cpus) ? each : whole;
-}
-
-Set narrowed(const topolet_pick_request& picking, const Cores& cores, const Wish& wish) {
-  if (wish.isolated || wish.whole_cores) return whole_cores(picking, cores, wish);
+Set narrowed(const topolet_pick_request& picking, const Cores& cores, const Wish& wish, const PolicyOptions& options) {
+  if (wish.isolated) return Isolation(cores, *picking.request, wish, options).narrowed(picking.usable);
+  if (wish.whole_cores) {
+    Set whole = cores.whole(picking.usable);
+    return whole.size() < wish.cpus ? Set() : whole;
+  }
   const Pairing pairing(cores, *picking.request->ledger, wish);
   const std::size_t wanted =
       wish.cpus > 0 ? wish.cpus : pairing.asked_for(picking.usable, picking.request->workload->demand);
@@ -190,12 +157,17 @@ std::string idle(const Set& siblings, std::string_view why) {
          (siblings.size() == 1 ? " stays idle: " : " stay idle: ") + std::string(why);
 }
 
-Picked beside(const topolet_pick_request& picking, const Cores& cores, const Wish& wish, bool rounds_up) {
+Picked beside(const topolet_pick_request& picking, const Cores& cores, const Wish& wish, const PolicyOptions& options) {
   Picked picked;
   Set siblings = cores.beside(picking.chosen);
   const Set taken = siblings - Set(picking.usable);
   const bool must = wish.isolated || wish.cpus % cores.threads_per_core() != 0;
-  if (siblings.empty() || (!wish.isolated && !rounds_up)) return picked;
+  if (siblings.empty() || (!wish.isolated && !options.rounds_up)) return picked;
+  if (wish.isolated) {
+    const Isolation isolation(cores, *picking.request, wish, options);
+    picked.unmet = isolation.too_few_for_pod(picking.usable, Set(picking.chosen), siblings);
+    if (!picked.unmet.empty()) return picked;
+  }
   const std::string why = wish.isolated ? wish.isolated_by : "numa.full-pcpus-only, round = idle-sibling";
   if (taken.empty()) {
     picked.reason = idle(siblings, why);
@@ -218,9 +190,9 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
     return all(request, TOPOLET_VERDICT_ABSTAIN, wish.without_effect);
   }
   const Cores cores(*request.topology);
-  if (wish.whole_cores) return judge_whole_cores(request, cores, wish);
+  if (wish.whole_cores) return judge_whole_cores(request, cores, wish, options_);
   if (!wish.isolated && !cores.has_siblings()) return {};
-  return wish.isolated ? judge_isolation(request, cores, wish) : judge_pairing(request, cores, wish);
+  return wish.isolated ? judge_isolation(request, cores, wish, options_) : judge_pairing(request, cores, wish);
 }
 
 Picked Policy::pick(const topolet_pick_request& picking) const {
@@ -230,11 +202,11 @@ Picked Policy::pick(const topolet_pick_request& picking) const {
   const bool chosen = TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
   if (chosen) {
     const bool keeps_idle = wish.isolated || wish.whole_cores;
-    return keeps_idle ? beside(picking, cores, wish, options_.rounds_up) : Picked{};
+    return keeps_idle ? beside(picking, cores, wish, options_) : Picked{};
   }
   Picked picked;
   if (!wish.isolated && !cores.has_siblings()) return picked;
-  picked.narrow = narrowed(picking, cores, wish);
+  picked.narrow = narrowed(picking, cores, wish, options_);
   if (picked.narrow.size() == sdk::size_of(picking.usable)) picked.narrow = {};
   return picked;
 }

@@ -1,6 +1,7 @@
 #include "plugins/smt/wish.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <initializer_list>
 
 namespace topolet::smt {
@@ -44,6 +45,19 @@ void wish_for_isolation(std::string_view annotated, const PolicyOptions& options
   if (wish.isolated) wish.isolated_by = asks ? "topolet.io/smt = isolate" : "isolate-siblings = exclusive";
 }
 
+/// CPUs of containers that share are not told apart from others, and so counted as well.
+std::size_t rest_of_pod(const topolet_request& request, std::size_t own) {
+  const topolet_workload& workload = *request.workload;
+  if (workload.pod_demand == nullptr) return 0;
+  std::size_t placed = own;
+  for (const topolet_ledger_entry& entry : sdk::entries(*request.ledger)) {
+    const bool counts = entry.mode == TOPOLET_MODE_EXCLUSIVE && sdk::text(entry.pod_uid) == sdk::text(workload.pod_uid);
+    if (counts) placed += sdk::size_of(entry.cpus);
+  }
+  const auto asked = static_cast<std::size_t>(std::max<std::int64_t>(0, workload.pod_demand->cpu_request_milli) / 1000);
+  return asked > placed ? asked - placed : 0;
+}
+
 }  // namespace
 
 PolicyOptions read_options(const sdk::Options& options) {
@@ -53,6 +67,10 @@ PolicyOptions read_options(const sdk::Options& options) {
   read.pair = options["pair"] == "true";
   read.whole_cores = options.of_other("numa.full-pcpus-only") == "true";
   read.rounds_up = options["round"] != "deny";
+  read.spreads_over_cores = options.of_other("numa.distribute-cpus-across-cores") == "true";
+  read.places_pods = options.of_other("numa.scope") == "pod";
+  const std::string_view kept = options.of_other("placement.min-shared-cpus");
+  std::from_chars(kept.data(), kept.data() + kept.size(), read.min_shared_cpus);
   return read;
 }
 
@@ -71,6 +89,7 @@ Wish wish_of(const topolet_request& request, const PolicyOptions& options) {
   wish.cpus = request.exclusive != 0 ? request.exclusive_cpus : 0;
   wish_for_isolation(sdk::value_of(settings, kSmt), options, wish);
   wish.whole_cores = options.whole_cores && wish.cpus > 0;
+  if (options.places_pods && wish.isolated) wish.rest_of_pod = rest_of_pod(request, wish.cpus);
   const Profile profile = profile_of(settings);
   if (options.pair) {
     wish.profile = profile;

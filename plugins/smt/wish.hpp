@@ -18,6 +18,12 @@ struct PolicyOptions {
   bool whole_cores = false;
   /// What does not fill the last of them stays idle; otherwise the numa plugin has denied it.
   bool rounds_up = true;
+  /// numa.distribute-cpus-across-cores: CPUs of different cores are taken first.
+  bool spreads_over_cores = false;
+  /// numa.scope = pod: where a pod's first container is placed, the others have to find room too.
+  bool places_pods = false;
+  /// placement.min-shared-cpus: so many CPUs stay in the pool whoever asks.
+  std::size_t min_shared_cpus = 1;
 };
 
 PolicyOptions read_options(const sdk::Options& options);
@@ -34,6 +40,7 @@ struct Wish {
   bool isolated = false;
   std::string isolated_by;  ///< the annotation or the option, for people
   bool whole_cores = false;
+  std::size_t rest_of_pod = 0;  ///< CPUs that its pod's containers after it ask for, if they are placed where it is
   Profile profile = Profile::kUnknown;  ///< as far as it counts
 
   bool nothing() const { return !isolated && !whole_cores && profile == Profile::kUnknown; }

@@ -127,9 +127,12 @@ TEST(Options, AreReadFromTheFile) {
 }
 
 TEST(Options, ShowEveryPluginWhatTheOthersAreMadeWith) {
-  const std::vector<PluginOptions> all = {{"a", 1, false, false, {{"x", "1"}}}, {"b", 1, false, false, {{"y", "2"}}}};
-  EXPECT_EQ(options_of_others(all, "a"), (std::map<std::string, std::string>{{"b.y", "2"}}));
-  EXPECT_EQ(options_of_others(all, "b"), (std::map<std::string, std::string>{{"a.x", "1"}}));
+  Options options;
+  options.placement.rules.min_shared_cpus = 3;
+  options.plugins = {{"a", 1, false, false, {{"x", "1"}}}, {"b", 1, false, false, {{"y", "2"}}}};
+  using Others = std::map<std::string, std::string>;
+  EXPECT_EQ(options_of_others(options, "a"), (Others{{"b.y", "2"}, {"placement.min-shared-cpus", "3"}}));
+  EXPECT_EQ(options_of_others(options, "b"), (Others{{"a.x", "1"}, {"placement.min-shared-cpus", "3"}}));
 }
 
 TEST(Options, KnowWhoGetsCpusOfItsOwnAndThatNoAnnotationMayBeUsed) {

@@ -487,7 +487,8 @@ typedef struct topolet_create_request {
   uint32_t padding;
   const topolet_host* host; /* lives until destroy() has returned */
   topolet_kvs options; /* one value for each option of the table, checked against its type; borrowed for the call */
-  topolet_kvs others;  /* the same of all other plugins that are enabled, each key "ID.OPTION"; borrowed for the call */
+  topolet_kvs others;  /* the same of all other plugins that are enabled, each key "ID.OPTION", and the value of
+                          "placement.min-shared-cpus"; borrowed for the call */
 } topolet_create_request;
 
 /* ---- Entry ------------------------------------------------------------------------------------------------------- */

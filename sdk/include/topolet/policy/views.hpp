@@ -191,7 +191,8 @@ class Options {
   explicit Options(topolet_kvs values, topolet_kvs others = {nullptr, 0}) : values_(values), others_(others) {}
   /// The value of an option of the table; empty for a name that is not in it.
   std::string_view operator[](std::string_view name) const { return value_of(values_, name); }
-  /// The value of another plugin's option, "ID.OPTION"; empty if that plugin is not enabled or has no such option.
+  /// The value of another plugin's option, "ID.OPTION", or of "placement.min-shared-cpus"; empty if that plugin is not
+  /// enabled or has no such option.
   std::string_view of_other(std::string_view name) const { return value_of(others_, name); }
 
  private:
