@@ -17,6 +17,12 @@ InstanceProxy::InstanceProxy(const topolet_instance* plugin) : plugin_(plugin) {
               self.before_call();
               return self.plugin_score_->score(self.plugin_, grown.grow(request), grown.grow_flat(sink));
             }};
+  propose_ = {sizeof(propose_), 0, [](auto* view, auto* request, auto* sink) {
+                const InstanceProxy& self = proxy_of(view);
+                GrownView grown;
+                self.before_call();
+                return self.plugin_propose_->propose(self.plugin_, grown.grow(request), grown.grow_flat(sink));
+              }};
   pick_ = {sizeof(pick_), 0, [](auto* view, auto* request, auto* sink) {
              const InstanceProxy& self = proxy_of(view);
              GrownView grown;
@@ -50,6 +56,10 @@ const void* InstanceProxy::get_capability(const topolet_instance* instance, topo
   if (topolet_str_is(id, TOPOLET_SCORE_ID)) {
     self.plugin_score_ = static_cast<const topolet_score*>(found);
     return &self.score_;
+  }
+  if (topolet_str_is(id, TOPOLET_PROPOSE_ID)) {
+    self.plugin_propose_ = static_cast<const topolet_propose*>(found);
+    return &self.propose_;
   }
   if (topolet_str_is(id, TOPOLET_PICK_ID)) {
     self.plugin_pick_ = static_cast<const topolet_pick*>(found);

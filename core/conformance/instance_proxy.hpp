@@ -6,6 +6,7 @@
 #include <topolet/adjust.h>
 #include <topolet/events.h>
 #include <topolet/pick.h>
+#include <topolet/propose.h>
 #include <topolet/score.h>
 #include <topolet/tick.h>
 
@@ -33,11 +34,13 @@ class InstanceProxy {
   const topolet_instance* plugin_;
   topolet_instance view_{};
   const topolet_score* plugin_score_ = nullptr;
+  const topolet_propose* plugin_propose_ = nullptr;
   const topolet_pick* plugin_pick_ = nullptr;
   const topolet_adjust* plugin_adjust_ = nullptr;
   const topolet_events* plugin_events_ = nullptr;
   const topolet_tick* plugin_tick_ = nullptr;
   topolet_score score_{};
+  topolet_propose propose_{};
   topolet_pick pick_{};
   topolet_adjust adjust_{};
   topolet_events events_{};

@@ -224,8 +224,9 @@ Judgement judge_capabilities(const topolet_instance& instance, const Progress& p
       return Mismatch{"null for an id that it cannot know", fmt::format("a struct for '{}'", name)};
     }
   }
-  static constexpr std::array<std::pair<const char*, std::size_t>, 5> kKnown = {{
+  static constexpr std::array<std::pair<const char*, std::size_t>, 6> kKnown = {{
       {TOPOLET_SCORE_ID, sizeof(topolet_score)},
+      {TOPOLET_PROPOSE_ID, sizeof(topolet_propose)},
       {TOPOLET_PICK_ID, sizeof(topolet_pick)},
       {TOPOLET_ADJUST_ID, sizeof(topolet_adjust)},
       {TOPOLET_EVENTS_ID, sizeof(topolet_events)},

@@ -54,6 +54,7 @@ class Trying {
 
   Trial ask() {
     const RequestView view(request_, question_.topology);
+    propose(view);
     score(view);
     for (const std::size_t candidate : candidates_to_pick()) pick(view, candidate);
     return std::move(trial_);
@@ -100,6 +101,18 @@ class Trying {
       breach(Breach::Kind::kMisbehaved, "TOPOLET_OK or TOPOLET_FAILED, and no exception", why);
     }
     return false;
+  }
+
+  void propose(const RequestView& view) {
+    begin("propose", TOPOLET_PROPOSE_ID);
+    const auto proposals = plugin_.propose(view);
+    if (!judge(proposals)) return;
+    NodeSet known;
+    for (const Node& node : request_.topology->nodes) known.insert(node.os_index);
+    for (const NodeSet& nodes : *proposals) {
+      trial_.answers += fmt::format("proposes {}\n", nodes.to_string());
+      inside("nodes", nodes, known, "nodes of the topology");
+    }
   }
 
   void score(const RequestView& view) {

@@ -88,6 +88,7 @@ Plan Placer::plan(const Ledger& ledger, const Workload& workload, const Terms& t
     if (!workload.kubelet_cpus.empty()) return plan;
     if (in_the_way.empty()) in_the_way = "; " + moves.error().message;
     std::erase_if(asked.candidates, [&](const Candidate& candidate) { return candidate.nodes == plan.decision.nodes; });
+    asked.ruled_out.push_back(plan.decision.nodes);
   }
 }
 

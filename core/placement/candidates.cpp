@@ -89,6 +89,15 @@ void add_neighbourhoods(Collector& collector, const Topology& topology, const st
   }
 }
 
+/// The last candidate is the machine, even if it is a single node.
+std::vector<const Candidate*> single_nodes(const std::vector<Candidate>& candidates) {
+  std::vector<const Candidate*> nodes;
+  for (std::size_t i = 0; i + 1 < candidates.size(); ++i) {
+    if (candidates[i].nodes.size() == 1) nodes.push_back(&candidates[i]);
+  }
+  return nodes;
+}
+
 }  // namespace
 
 std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& allowed) {
@@ -130,27 +139,35 @@ std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& a
   return found;
 }
 
+bool are_not_all(const std::vector<Candidate>& candidates) { return single_nodes(candidates).size() > kExactNodes; }
+
 void add_emptiest(std::vector<Candidate>& candidates, const Topology& topology, const CpuSet& free, std::size_t count) {
+  if (!are_not_all(candidates)) return;
   std::vector<std::pair<std::size_t, const Candidate*>> nodes;
-  for (const Candidate& candidate : candidates) {
-    if (candidate.nodes.size() != 1 || &candidate == &candidates.back()) continue;
-    nodes.emplace_back((candidate.cpus & free).size(), &candidate);
-  }
-  if (nodes.size() <= kExactNodes) return;
+  for (const Candidate* node : single_nodes(candidates)) nodes.emplace_back((node->cpus & free).size(), node);
   std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  Candidate emptiest;
+  NodeSet emptiest;
   std::size_t there = 0;
   for (auto node = nodes.begin(); node != nodes.end() && there < count; ++node) {
     there += node->first;
-    emptiest.nodes |= node->second->nodes;
-    emptiest.cpus |= node->second->cpus;
+    emptiest |= node->second->nodes;
   }
-  const auto is_known = [&](const Candidate& candidate) { return candidate.nodes == emptiest.nodes; };
-  if (there < count || std::any_of(candidates.begin(), candidates.end(), is_known)) return;
-  for (const std::uint32_t from : emptiest.nodes) {
-    for (const std::uint32_t to : emptiest.nodes) emptiest.distance += topology.distance(from, to);
+  if (there >= count) add_proposed(candidates, topology, emptiest);
+}
+
+void add_proposed(std::vector<Candidate>& candidates, const Topology& topology, const NodeSet& nodes) {
+  Candidate proposed;
+  for (const Candidate* node : single_nodes(candidates)) {
+    if (!node->nodes.is_subset_of(nodes)) continue;
+    proposed.nodes |= node->nodes;
+    proposed.cpus |= node->cpus;
   }
-  candidates.insert(candidates.end() - 1, std::move(emptiest));
+  const auto is_known = [&nodes](const Candidate& candidate) { return candidate.nodes == nodes; };
+  if (proposed.nodes != nodes || std::any_of(candidates.begin(), candidates.end(), is_known)) return;
+  for (const std::uint32_t from : nodes) {
+    for (const std::uint32_t to : nodes) proposed.distance += topology.distance(from, to);
+  }
+  candidates.insert(candidates.end() - 1, std::move(proposed));
 }
 
 CpuSet followed(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,

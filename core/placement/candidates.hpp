@@ -22,6 +22,12 @@ std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& a
 /// emptiest first. Before the machine, and not if they are a candidate already.
 void add_emptiest(std::vector<Candidate>& candidates, const Topology& topology, const CpuSet& free, std::size_t count);
 
+/// Whether there are more node sets than the candidates.
+bool are_not_all(const std::vector<Candidate>& candidates);
+
+/// Adds a node set as a candidate, before the machine. Nothing if it is one already, or has nodes that are in none.
+void add_proposed(std::vector<Candidate>& candidates, const Topology& topology, const NodeSet& nodes);
+
 /// What a container that may use `within` may use when the candidates have changed from `before`, made out of
 /// `allowed`, to `now`: with it all of what was its candidate. `anywhere`: what held the whole machine still does, even
 /// if that was a single node.

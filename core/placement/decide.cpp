@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/placement/assemble.hpp"
+#include "core/placement/candidates.hpp"
 #include "core/placement/rank.hpp"
 #include "core/placement/settings.hpp"
 #include "core/placement/votes.hpp"
@@ -52,6 +53,28 @@ std::optional<PolicyRequest> more_modest(const PolicyRequest& request) {
 const std::vector<Voter>& voters_for(const PolicyRequest& request, const std::vector<Voter>& voters) {
   static const std::vector<Voter> kNobody;
   return request.whole_pool ? kNobody : voters;
+}
+
+/// With the node sets that policies propose; nothing if there are none to add.
+std::optional<PolicyRequest> with_proposals(const PolicyRequest& request, const std::vector<Voter>& voters) {
+  if (!request.workload.kubelet_cpus.empty() || !are_not_all(request.candidates)) return std::nullopt;
+  std::vector<Candidate> candidates = request.candidates;
+  std::vector<NodeSet> proposals;
+  for (const Voter& voter : voters_for(request, voters)) {
+    const Result<std::vector<NodeSet>> proposed = voter.policy->propose(request);
+    if (proposed) proposals.insert(proposals.end(), proposed->begin(), proposed->end());
+  }
+  // Whoever is enabled first.
+  std::sort(proposals.begin(), proposals.end(),
+            [](const NodeSet& a, const NodeSet& b) { return a.words() < b.words(); });
+  for (const NodeSet& nodes : proposals) {
+    const auto& out = request.ruled_out;
+    if (std::find(out.begin(), out.end(), nodes) == out.end()) add_proposed(candidates, *request.topology, nodes);
+  }
+  if (candidates.size() == request.candidates.size()) return std::nullopt;
+  PolicyRequest wider = request;
+  wider.candidates = std::move(candidates);
+  return wider;
 }
 
 /// The way of one decision; holds what its steps share.
@@ -300,6 +323,8 @@ Result<Pick> Policy::pick_beside(const PolicyRequest& request, std::size_t candi
   return pick(request, candidate, usable, request.exclusive_cpus);
 }
 
+Result<std::vector<NodeSet>> Policy::propose(const PolicyRequest& /*request*/) { return std::vector<NodeSet>(); }
+
 Result<Adjustment> Policy::adjust(const PolicyRequest& /*request*/, const Chosen& /*chosen*/) { return Adjustment(); }
 
 std::uint32_t whole_cpus(const Workload& workload) {
@@ -345,6 +370,8 @@ Decision decide(const PolicyRequest& request, const DecideRules& rules, const st
   std::deque<PolicyRequest>
       modest;  // all of them live to the end: what is made of a request may be kept by its address
   const PolicyRequest* asked = &request;
+  if (std::optional<PolicyRequest> wider = with_proposals(request, voters))
+    asked = &modest.emplace_back(*std::move(wider));
   while (true) {
     Decision decision = Deciding(*asked, rules, voters).run();
     if (!decision.denied) return decision;

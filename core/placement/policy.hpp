@@ -67,7 +67,8 @@ struct PolicyRequest {
   std::uint32_t exclusive_cpus = 0;        ///< how many; 0 unless `exclusive`
   bool kubelet_hands_out_cpusets = false;  ///< and so nobody else gives CPUs to one container alone
   std::vector<Candidate> candidates;
-  bool whole_pool = false;  ///< the container wishes for no preference: no policy is asked
+  std::vector<NodeSet> ruled_out = {};  ///< no candidates, whoever proposes them
+  bool whole_pool = false;              ///< the container wishes for no preference: no policy is asked
   TakeFrom from = TakeFrom::kPool;
   /// Exclusive CPUs that the container has or had. All of them are taken, or of more than are asked for just as many.
   CpuSet keep;
@@ -135,6 +136,9 @@ class Policy {
   virtual const std::string& name() const = 0;
   /// One verdict per candidate, in their order.
   virtual Result<std::vector<Verdict>> score(const PolicyRequest& request) = 0;
+  /// Node sets that would suit the workload. Asked before score() where not every combination of nodes is a candidate;
+  /// those with nodes that no candidate has are left out. An error leaves out all.
+  virtual Result<std::vector<NodeSet>> propose(const PolicyRequest& request);
   /// `usable`: the CPUs of the candidate that are free for this workload (exclusive) or its part of the pool (shared).
   /// `count`: how many of them are to be taken; 0 if not exclusive.
   virtual Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,

@@ -102,6 +102,17 @@ std::int32_t ScoreAnswer::set(std::uint32_t candidate, std::int32_t kind, std::i
   return TOPOLET_OK;
 }
 
+std::int32_t ProposeAnswer::add(topolet_set nodes) {
+  if (const std::int32_t status = check_set(*this, nodes, "a proposal", false); status != TOPOLET_OK) return status;
+  if (proposals.size() >= TOPOLET_PROPOSE_MAX_SETS) {
+    return wrong(TOPOLET_OUT_OF_RANGE, fmt::format("more than {} proposals", TOPOLET_PROPOSE_MAX_SETS));
+  }
+  NodeSet proposal = to_set<NodeSet>(nodes);
+  if (proposal.empty()) return wrong(TOPOLET_INVALID, "a proposal of no node");
+  proposals.push_back(std::move(proposal));
+  return TOPOLET_OK;
+}
+
 std::int32_t PickAnswer::set_narrow(topolet_set cpus) {
   const std::int32_t status = check_set(*this, cpus, "narrow", pick.narrow.has_value());
   if (status == TOPOLET_OK) pick.narrow = to_set<CpuSet>(cpus);
@@ -222,6 +233,19 @@ topolet_score_sink sink_into(ScoreAnswer& answer) {
                 topolet_str reason) { return answer_of<ScoreAnswer>(to).set(candidate, kind, score, reason); };
   sink.error = [](const topolet_score_sink* to, topolet_str message) {
     return answer_of<ScoreAnswer>(to).set_error(message);
+  };
+  return sink;
+}
+
+topolet_propose_sink sink_into(ProposeAnswer& answer) {
+  topolet_propose_sink sink{};
+  sink.struct_size = sizeof(sink);
+  sink.context = &answer;
+  sink.nodes = [](const topolet_propose_sink* to, topolet_set nodes) {
+    return answer_of<ProposeAnswer>(to).add(nodes);
+  };
+  sink.error = [](const topolet_propose_sink* to, topolet_str message) {
+    return answer_of<ProposeAnswer>(to).set_error(message);
   };
   return sink;
 }

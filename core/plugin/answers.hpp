@@ -4,6 +4,7 @@
 #include <topolet/adjust.h>
 #include <topolet/events.h>
 #include <topolet/pick.h>
+#include <topolet/propose.h>
 #include <topolet/score.h>
 #include <topolet/tick.h>
 
@@ -33,6 +34,12 @@ struct ScoreAnswer : Answer {
   std::vector<bool> seen;
 
   std::int32_t set(std::uint32_t candidate, std::int32_t kind, std::int32_t score, topolet_str reason);
+};
+
+struct ProposeAnswer : Answer {
+  std::vector<NodeSet> proposals = {};
+
+  std::int32_t add(topolet_set nodes);
 };
 
 struct PickAnswer : Answer {
@@ -68,6 +75,7 @@ struct TickAnswer : Answer {
 
 // Sinks that write into an answer, which must outlive them.
 topolet_score_sink sink_into(ScoreAnswer& answer);
+topolet_propose_sink sink_into(ProposeAnswer& answer);
 topolet_pick_sink sink_into(PickAnswer& answer);
 topolet_adjust_sink sink_into(AdjustAnswer& answer);
 topolet_event_sink sink_into(Answer& answer);

@@ -79,6 +79,7 @@ Status PluginPolicy::read_capabilities() {
   const auto get = [this](std::string_view id) { return instance_->get_capability(instance_, view_of(id)); };
   const auto thrown = thrown_by([&] {
     score_ = static_cast<const topolet_score*>(get(TOPOLET_SCORE_ID));
+    propose_ = static_cast<const topolet_propose*>(get(TOPOLET_PROPOSE_ID));
     pick_ = static_cast<const topolet_pick*>(get(TOPOLET_PICK_ID));
     adjust_ = static_cast<const topolet_adjust*>(get(TOPOLET_ADJUST_ID));
     events_ = static_cast<const topolet_events*>(get(TOPOLET_EVENTS_ID));
@@ -90,6 +91,7 @@ Status PluginPolicy::read_capabilities() {
     return Error{Code::kInternal, fmt::format("{}: its capability {} {}", name_, id, fault)};
   };
   for (const Status& status : {check(fault_of(score_, &topolet_score::score), TOPOLET_SCORE_ID),
+                               check(fault_of(propose_, &topolet_propose::propose), TOPOLET_PROPOSE_ID),
                                check(fault_of(pick_, &topolet_pick::pick), TOPOLET_PICK_ID),
                                check(fault_of(adjust_, &topolet_adjust::adjust), TOPOLET_ADJUST_ID),
                                check(fault_of(events_, &topolet_events::notify), TOPOLET_EVENTS_ID),
@@ -106,6 +108,7 @@ Status PluginPolicy::read_capabilities() {
 std::vector<std::string> PluginPolicy::capabilities() const {
   std::vector<std::string> ids;
   if (score_ != nullptr) ids.emplace_back(TOPOLET_SCORE_ID);
+  if (propose_ != nullptr) ids.emplace_back(TOPOLET_PROPOSE_ID);
   if (pick_ != nullptr) ids.emplace_back(TOPOLET_PICK_ID);
   if (adjust_ != nullptr) ids.emplace_back(TOPOLET_ADJUST_ID);
   if (events_ != nullptr) ids.emplace_back(TOPOLET_EVENTS_ID);
@@ -119,6 +122,10 @@ std::chrono::milliseconds PluginPolicy::tick_interval() const {
 
 Result<std::vector<Verdict>> PluginPolicy::score(const PolicyRequest& request) {
   return score(RequestView(request, std::make_shared<const TopologyView>(request.topology)));
+}
+
+Result<std::vector<NodeSet>> PluginPolicy::propose(const PolicyRequest& request) {
+  return propose(RequestView(request, std::make_shared<const TopologyView>(request.topology)));
 }
 
 Result<Pick> PluginPolicy::pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
@@ -145,6 +152,17 @@ Result<std::vector<Verdict>> PluginPolicy::score(const RequestView& request) {
   const Status asked = ask(name_, "score", answer, [&] { return score_->score(instance_, &request.view(), &sink); });
   if (!asked) return asked.error();
   return std::move(answer.verdicts);
+}
+
+Result<std::vector<NodeSet>> PluginPolicy::propose(const RequestView& request) {
+  ProposeAnswer answer{{host_->given_up()}};
+  if (propose_ == nullptr) return std::move(answer.proposals);
+  host_->given_up() = false;
+  const topolet_propose_sink sink = sink_into(answer);
+  const Status asked =
+      ask(name_, "propose", answer, [&] { return propose_->propose(instance_, &request.view(), &sink); });
+  if (!asked) return asked.error();
+  return std::move(answer.proposals);
 }
 
 Result<Pick> PluginPolicy::pick(const RequestView& request, std::size_t candidate, const CpuSet& usable,

@@ -5,6 +5,7 @@
 #include <topolet/adjust.h>
 #include <topolet/events.h>
 #include <topolet/pick.h>
+#include <topolet/propose.h>
 #include <topolet/score.h>
 #include <topolet/tick.h>
 
@@ -23,7 +24,7 @@ namespace topolet {
 /// Asks one instance, behind a barrier: nothing it throws or says gets past here unchecked.
 /// Errors name the plugin. Their codes: INTERNAL = it misbehaved (threw, or an answer that makes no sense);
 /// UNAVAILABLE = it gave up its vote itself.
-/// score(), pick(), adjust(), notify() and tick() only from one thread at a time; the others from any.
+/// score(), propose(), pick(), adjust(), notify() and tick() only from one thread at a time; the others from any.
 class PluginPolicy final : public Policy {
  public:
   /// Takes over `instance`, which must come from this plugin's create() with this host.
@@ -36,6 +37,7 @@ class PluginPolicy final : public Policy {
 
   const std::string& name() const override { return name_; }
   Result<std::vector<Verdict>> score(const PolicyRequest& request) override;
+  Result<std::vector<NodeSet>> propose(const PolicyRequest& request) override;
   Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                     std::size_t count) override;
   Result<Pick> pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
@@ -44,11 +46,13 @@ class PluginPolicy final : public Policy {
 
   /// The same on a view that other plugins and calls share.
   Result<std::vector<Verdict>> score(const RequestView& request);
+  Result<std::vector<NodeSet>> propose(const RequestView& request);
   /// `chosen`: empty while nothing is chosen.
   Result<Pick> pick(const RequestView& request, std::size_t candidate, const CpuSet& usable, std::size_t count,
                     const CpuSet& chosen = {});
   Result<Adjustment> adjust(const RequestView& request, const Chosen& chosen);
 
+  bool proposes() const { return propose_ != nullptr; }
   bool hears_events() const { return events_ != nullptr; }
   /// OK if it hears none.
   Status notify(const Happening& happening, const TopologyView& topology);
@@ -72,6 +76,7 @@ class PluginPolicy final : public Policy {
   std::unique_ptr<PluginHost> host_;
   const topolet_instance* instance_;
   const topolet_score* score_ = nullptr;
+  const topolet_propose* propose_ = nullptr;
   const topolet_pick* pick_ = nullptr;
   const topolet_adjust* adjust_ = nullptr;
   const topolet_events* events_ = nullptr;

@@ -36,6 +36,13 @@ class PolicyThread::GuardedPolicy final : public Policy {
     });
   }
 
+  Result<std::vector<NodeSet>> propose(const PolicyRequest& request) override {
+    // Most plugins propose nothing, and are not entered for it.
+    if (plugin_ != nullptr && !plugin_->proposes()) return std::vector<NodeSet>();
+    return ask<std::vector<NodeSet>>(
+        "propose", [&] { return plugin_ != nullptr ? plugin_->propose(view(request)) : policy_->propose(request); });
+  }
+
   Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                     std::size_t count) override {
     return ask<Pick>("pick", [&] {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "plugins/gpu/division.hpp"
+#include "plugins/gpu/proposals.hpp"
 #include "plugins/gpu/text.hpp"
 #include "plugins/gpu/topology_names.hpp"
 
@@ -31,6 +32,10 @@ Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(re
                                   std::to_string(inventory_.cdi.devices.size()) + " CDI devices and " +
                                   std::to_string(inventory_.devices.nvidia.size()) +
                                   " NVIDIA GPUs of this machine beside what the topology names");
+}
+
+void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) const {
+  for (const sdk::Set& nodes : nodes_beside(request, sought_by(request))) proposals.nodes(nodes.view());
 }
 
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(verdicts(request)); }

@@ -36,6 +36,7 @@ class Policy {
   /// More than tidy packing, less than room.
   static constexpr std::uint32_t kDefaultWeight = 4;
 
+  void propose(const topolet_request& request, sdk::Proposals& proposals) const;
   void score(const topolet_request& request, sdk::Scores& scores) const;
   void pick(const topolet_pick_request& picking, sdk::Picks& picks) const;
 

@@ -7,6 +7,7 @@
 #include <topolet/events.h>
 #include <topolet/log.h>
 #include <topolet/pick.h>
+#include <topolet/propose.h>
 #include <topolet/score.h>
 #include <topolet/state.h>
 #include <topolet/tick.h>
@@ -430,6 +431,18 @@ FIELD(topolet_pick, struct_size, 0, 4, uint32_t);
 FIELD(topolet_pick, padding, 4, 4, uint32_t);
 FIELD(topolet_pick, pick, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_pick_request* request, const topolet_pick_sink* sink));
 
+SIZE(topolet_propose_sink, 32);
+FIELD(topolet_propose_sink, struct_size, 0, 4, uint32_t);
+FIELD(topolet_propose_sink, padding, 4, 4, uint32_t);
+FIELD(topolet_propose_sink, context, 8, 8, void*);
+FIELD(topolet_propose_sink, nodes, 16, 8, int32_t (*)(const topolet_propose_sink* sink, topolet_set nodes));
+FIELD(topolet_propose_sink, error, 24, 8, int32_t (*)(const topolet_propose_sink* sink, topolet_str message));
+
+SIZE(topolet_propose, 16);
+FIELD(topolet_propose, struct_size, 0, 4, uint32_t);
+FIELD(topolet_propose, padding, 4, 4, uint32_t);
+FIELD(topolet_propose, propose, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_request* request, const topolet_propose_sink* sink));
+
 SIZE(topolet_verdict_kind, 4);
 VALUE(TOPOLET_VERDICT_ABSTAIN, 0);
 VALUE(TOPOLET_VERDICT_REJECT, 1);
@@ -490,6 +503,8 @@ FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, co
 #define TOPOLET_NONE UINT32_MAX
 #define TOPOLET_PICK_ID "topolet.pick/1"
 #define TOPOLET_PICK_MAX_SHARES 1024
+#define TOPOLET_PROPOSE_ID "topolet.propose/1"
+#define TOPOLET_PROPOSE_MAX_SETS 8u
 #define TOPOLET_SCORE_ID "topolet.score/1"
 #define TOPOLET_SCORE_MAX 100
 #define TOPOLET_SCORE_MIN (-100)

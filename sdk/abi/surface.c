@@ -7,6 +7,7 @@
 #include <topolet/events.h>
 #include <topolet/log.h>
 #include <topolet/pick.h>
+#include <topolet/propose.h>
 #include <topolet/score.h>
 #include <topolet/state.h>
 #include <topolet/tick.h>
@@ -63,6 +64,8 @@ SURFACE(topolet_log, surface_log)
 SURFACE(topolet_pick_request, surface_pick_request)
 SURFACE(topolet_pick_sink, surface_pick_sink)
 SURFACE(topolet_pick, surface_pick)
+SURFACE(topolet_propose_sink, surface_propose_sink)
+SURFACE(topolet_propose, surface_propose)
 SURFACE(topolet_verdict_kind, surface_verdict_kind)
 SURFACE(topolet_score_sink, surface_score_sink)
 SURFACE(topolet_score, surface_score)

@@ -78,6 +78,9 @@ class Everything {
     if (host_.set("mood", "bad") != TOPOLET_FORBIDDEN) throw std::runtime_error("wrote");
     scores.score(0, host_.get("mood") == "good" ? 7 : 101, "taste");
   }
+  void propose(const topolet_request& request, Proposals& proposals) const {
+    proposals.nodes(candidates(request)[1].nodes);
+  }
   void pick(const topolet_pick_request& request, Picks& picks) const {
     picks.withhold(request.usable);
     picks.at_least(request.usable, request.count);
@@ -129,6 +132,8 @@ TEST_F(SdkPluginAtWork, AnswersInPlainValues) {
   const Request request(machine_, ledger_, {}, 1);
   EXPECT_EQ(plugin.score(request)[0].score, 7);
   EXPECT_EQ(plugin.score(request)[1].kind, TOPOLET_VERDICT_ABSTAIN);
+  ASSERT_EQ(plugin.propose(request).size(), 1U);
+  EXPECT_EQ(plugin.propose(request)[0].to_string(), "1");
   const Picked picked = plugin.pick(request, 1);
   EXPECT_EQ(picked.withhold.to_string(), "2-3");
   ASSERT_EQ(picked.at_least.size(), 1U);
@@ -170,6 +175,10 @@ class Wrong {
   void score(const topolet_request&, Scores& scores) const {
     scores.score(0, 1, "");
     scores.score(mood_ == "twice" ? 0 : 1, 1, "");
+  }
+  void propose(const topolet_request&, Proposals& proposals) const {
+    for (int i = 0; mood_ == "many" && i < 9; ++i) proposals.nodes(set_of({0}).view());
+    if (mood_ == "nothing") proposals.nodes(Set().view());
   }
   void pick(const topolet_pick_request& request, Picks& picks) const {
     if (mood_ == "empty") picks.narrow(Set().view());
@@ -219,6 +228,9 @@ TEST_F(SdkPluginAtWork, RefusesWhatAHostRefuses) {
   EXPECT_EQ(said_of("good", pick), "");
   EXPECT_EQ(said_of("good", adjust), "");
   EXPECT_THAT(said_of("twice", score), HasSubstr("two verdicts on candidate 0"));
+  const auto propose = [&](Plugin& plugin) { plugin.propose(request); };
+  EXPECT_THAT(said_of("many", propose), HasSubstr("more than 8 proposals"));
+  EXPECT_THAT(said_of("nothing", propose), HasSubstr("a proposal of no node"));
   EXPECT_THAT(said_of("empty", pick), HasSubstr("narrow to no CPU"));
   EXPECT_THAT(said_of("wide", pick), HasSubstr("narrow of CPUs 99, which were not offered; offered were 0-3"));
   EXPECT_THAT(said_of("foreign", pick), HasSubstr("withhold of CPUs 99"));

@@ -6,6 +6,7 @@
 #include <topolet/adjust.h>
 #include <topolet/events.h>
 #include <topolet/pick.h>
+#include <topolet/propose.h>
 #include <topolet/score.h>
 #include <topolet/tick.h>
 #include <topolet/policy/answers.hpp>
@@ -28,6 +29,12 @@ concept Policy = std::constructible_from<P, const Options&> || std::constructibl
 template <class P>
 concept ScoringPolicy = Policy<P> && requires(P& policy, const topolet_request& request, Scores& scores) {
   policy.score(request, scores);
+};
+
+/// propose() names node sets to consider on machines with many nodes.
+template <class P>
+concept ProposingPolicy = Policy<P> && requires(P& policy, const topolet_request& request, Proposals& proposals) {
+  policy.propose(request, proposals);
 };
 
 /// pick() says which CPUs of the winning candidate to use.
@@ -85,6 +92,7 @@ std::int32_t stop_exceptions(const Sink* sink, Report report, Call call) noexcep
     &With_##name<P>::name;               \
   }
 TOPOLET_DETAIL_NAMES(score);
+TOPOLET_DETAIL_NAMES(propose);
 TOPOLET_DETAIL_NAMES(pick);
 TOPOLET_DETAIL_NAMES(adjust);
 TOPOLET_DETAIL_NAMES(notify);
@@ -96,6 +104,8 @@ template <class P>
 constexpr bool check_methods() {
   static_assert(!names_score<P> || ScoringPolicy<P>,
                 "score() must be callable as score(const topolet_request&, topolet::sdk::Scores&)");
+  static_assert(!names_propose<P> || ProposingPolicy<P>,
+                "propose() must be callable as propose(const topolet_request&, topolet::sdk::Proposals&)");
   static_assert(!names_pick<P> || PickingPolicy<P>,
                 "pick() must be callable as pick(const topolet_pick_request&, topolet::sdk::Picks&)");
   static_assert(!names_adjust<P> || AdjustingPolicy<P>,
@@ -128,6 +138,10 @@ struct Instance {
       static constexpr topolet_score kScore = {sizeof(topolet_score), 0, &Instance::score};
       if (text(id) == TOPOLET_SCORE_ID) return &kScore;
     }
+    if constexpr (ProposingPolicy<P>) {
+      static constexpr topolet_propose kPropose = {sizeof(topolet_propose), 0, &Instance::propose};
+      if (text(id) == TOPOLET_PROPOSE_ID) return &kPropose;
+    }
     if constexpr (PickingPolicy<P>) {
       static constexpr topolet_pick kPick = {sizeof(topolet_pick), 0, &Instance::pick};
       if (text(id) == TOPOLET_PICK_ID) return &kPick;
@@ -151,6 +165,14 @@ struct Instance {
     return stop_exceptions(sink, sink->error, [&] {
       Scores scores(*sink);
       policy_of(instance).score(*request, scores);
+    });
+  }
+
+  static std::int32_t propose(const topolet_instance* instance, const topolet_request* request,
+                              const topolet_propose_sink* sink) noexcept {
+    return stop_exceptions(sink, sink->error, [&] {
+      Proposals proposals(*sink);
+      policy_of(instance).propose(*request, proposals);
     });
   }
 

@@ -2,6 +2,7 @@
 #include <topolet/events.h>
 #include <topolet/log.h>
 #include <topolet/pick.h>
+#include <topolet/propose.h>
 #include <topolet/score.h>
 #include <topolet/state.h>
 #include <topolet/tick.h>

@@ -4,6 +4,7 @@
 #include <topolet/adjust.h>
 #include <topolet/log.h>
 #include <topolet/pick.h>
+#include <topolet/propose.h>
 #include <topolet/score.h>
 #include <topolet/state.h>
 #include <topolet/tick.h>
@@ -51,6 +52,17 @@ class Scores {
 
  private:
   const topolet_score_sink& sink_;
+};
+
+/// Where a policy's propose() answers. Nothing said proposes nothing.
+class Proposals {
+ public:
+  explicit Proposals(const topolet_propose_sink& sink) : sink_(sink) {}
+  /// Nodes by OS index. At most TOPOLET_PROPOSE_MAX_SETS sets.
+  void nodes(topolet_set nodes) { sink_.nodes(&sink_, nodes); }
+
+ private:
+  const topolet_propose_sink& sink_;
 };
 
 /// Where a policy's pick() answers. Nothing said means no preference.

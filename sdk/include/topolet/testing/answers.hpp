@@ -101,6 +101,17 @@ struct ScoreAnswer : Answer<std::vector<Verdict>> {
   }
 };
 
+struct ProposeAnswer : Answer<std::vector<Set>> {
+  std::int32_t add(topolet_set nodes) {
+    if (Set(nodes).empty()) return refuse(TOPOLET_INVALID, "a proposal of no node");
+    if (value.size() >= TOPOLET_PROPOSE_MAX_SETS) {
+      return refuse(TOPOLET_OUT_OF_RANGE, "more than " + std::to_string(TOPOLET_PROPOSE_MAX_SETS) + " proposals");
+    }
+    value.emplace_back(nodes);
+    return TOPOLET_OK;
+  }
+};
+
 struct PickAnswer : Answer<Picked> {
   topolet_set usable = {};
   bool withheld = false, ordered = false;
@@ -207,6 +218,15 @@ inline topolet_score_sink sink_into(ScoreAnswer& answer) {
   start<std::vector<Verdict>>(sink, answer);
   sink.set = [](const topolet_score_sink* to, std::uint32_t candidate, std::int32_t kind, std::int32_t score,
                 topolet_str reason) { return answer_of<ScoreAnswer>(to).set(candidate, kind, score, reason); };
+  return sink;
+}
+
+inline topolet_propose_sink sink_into(ProposeAnswer& answer) {
+  topolet_propose_sink sink{};
+  start<std::vector<Set>>(sink, answer);
+  sink.nodes = [](const topolet_propose_sink* to, topolet_set nodes) {
+    return answer_of<ProposeAnswer>(to).add(nodes);
+  };
   return sink;
 }
 

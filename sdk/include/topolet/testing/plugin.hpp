@@ -127,6 +127,14 @@ class Plugin {
     return finish(answer, score.score(instance_, &request.view(), &sink));
   }
 
+  /// The node sets that it would have as candidates. Hosts ask on machines with more than 8 nodes only.
+  std::vector<Set> propose(const Request& request) {
+    sinks::ProposeAnswer answer;
+    const topolet_propose_sink sink = sinks::sink_into(answer);
+    const auto& propose = capability<topolet_propose>(TOPOLET_PROPOSE_ID);
+    return finish(answer, propose.propose(instance_, &request.view(), &sink));
+  }
+
   /// `chosen`: the CPUs that the container is going to get; empty while that is asked for.
   Picked pick(const Request& request, std::size_t candidate, const Set& chosen = {}) {
     sinks::PickAnswer answer;
