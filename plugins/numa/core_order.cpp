@@ -102,24 +102,56 @@ std::vector<const Core*> part_cores(const std::vector<Core>& cores, std::size_t 
   return parts;
 }
 
+/// Which of the cores to take, by position: each one that fits when its turn comes.
+std::vector<bool> first_fitting(const std::vector<const Core*>& cores, std::size_t wanted) {
+  std::vector<bool> taken;
+  for (const Core* core : cores) {
+    taken.push_back(core->usable.size() <= wanted);
+    if (taken.back()) wanted -= core->usable.size();
+  }
+  return taken;
+}
+
+/// The first ones of those that add up to `wanted`, if any do.
+std::vector<bool> adding_up(const std::vector<const Core*>& cores, std::size_t wanted) {
+  // What the cores from the i-th on can add up to.
+  std::vector<std::vector<bool>> sums(cores.size() + 1, std::vector<bool>(wanted + 1));
+  sums.back()[0] = true;
+  for (std::size_t i = cores.size(); i-- > 0;) {
+    const std::size_t threads = cores[i]->usable.size();
+    for (std::size_t sum = 0; sum <= wanted; ++sum) {
+      sums[i][sum] = sums[i + 1][sum] || (sum >= threads && sums[i + 1][sum - threads]);
+    }
+  }
+  if (!sums.front()[wanted]) return first_fitting(cores, wanted);
+  std::vector<bool> taken;
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    const std::size_t threads = cores[i]->usable.size();
+    taken.push_back(threads <= wanted && sums[i + 1][wanted - threads]);
+    if (taken.back()) wanted -= threads;
+  }
+  return taken;
+}
+
 void append(std::vector<std::uint32_t>& cpus, const Core& core) {
   cpus.insert(cpus.end(), core.usable.begin(), core.usable.end());
 }
 
-}  // namespace
-
-CpuOrder core_order(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy) {
+CpuOrder order_of(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy,
+                  bool must_add_up) {
   const std::vector<Core> cores = cores_of(topology, usable);
 
   std::vector<std::uint32_t> whole_taken;
   std::vector<const Core*> whole_left;
   std::size_t taken_cores = 0;
-  for (const Core* core : whole_cores(cores, wanted, strategy)) {
-    if (whole_taken.size() + core->usable.size() <= wanted) {
-      append(whole_taken, *core);
+  const std::vector<const Core*> whole = whole_cores(cores, wanted, strategy);
+  const std::vector<bool> taken = must_add_up ? adding_up(whole, wanted) : first_fitting(whole, wanted);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (taken[i]) {
+      append(whole_taken, *whole[i]);
       ++taken_cores;
     } else {
-      whole_left.push_back(core);
+      whole_left.push_back(whole[i]);
     }
   }
   const std::size_t singles = wanted - whole_taken.size();
@@ -142,6 +174,16 @@ CpuOrder core_order(const topolet_topology& topology, topolet_set usable, std::s
                     (fill ? " of cores in use" : " of a core that was free");
   }
   return order;
+}
+
+}  // namespace
+
+CpuOrder core_order(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy) {
+  return order_of(topology, usable, wanted, strategy, false);
+}
+
+CpuOrder whole_core_order(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy) {
+  return order_of(topology, usable, wanted, strategy, true);
 }
 
 }  // namespace topolet::numa

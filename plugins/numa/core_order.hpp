@@ -14,4 +14,7 @@ namespace topolet::numa {
 /// the request comes from cores that are already in use, if they have it.
 CpuOrder core_order(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy);
 
+/// The same, but whole cores that add up to `wanted` come first if there are such, though others would be nearer.
+CpuOrder whole_core_order(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy);
+
 }  // namespace topolet::numa

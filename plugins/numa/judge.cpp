@@ -102,9 +102,11 @@ void Judge::make_wish(const std::vector<Place>& places) {
     if (any([&](const Place& p) { return p.memory.holds(memory); })) wish_.memory = std::max(wish_.memory, memory);
   }
   wish_.pages = any([](const Place& p) { return p.pages_fit; });
+  wish_.cores = any([](const Place& p) { return p.cores_fit; });
 }
 
 bool Judge::has_cpus(const Place& place) const {
+  if (!place.cores_could_fit) return false;
   if (asked_.exclusive) return place.cpus >= (asked_.deniable() ? std::max(asked_.cpus, asked_.pod_cpus) : wish_.cpus);
   return asked_.deniable() || static_cast<std::int64_t>(place.cpus) * 1000 >= asked_.milli;
 }
@@ -117,6 +119,7 @@ bool Judge::could_hold(const Place& place) const {
 }
 
 bool Judge::holds(const Place& place) const {
+  if (place.must_fit_cores && !place.cores_fit) return false;
   const bool strict = asked_.deniable();  // the pod as a whole is admitted, or not at all
   if (asked_.exclusive && place.free < (strict ? std::max(asked_.cpus, asked_.pod_cpus) : asked_.cpus)) return false;
   if (!asked_.memory_bound) return true;
@@ -129,7 +132,8 @@ bool Judge::is_aligned(const Place& place) const {
 }
 
 std::int64_t Judge::lacking(const Place& place) const {
-  std::int64_t most = wish_.pages && !place.pages_fit ? 500 : 0;
+  const bool lacks_some = (wish_.pages && !place.pages_fit) || (wish_.cores && !place.cores_fit);
+  std::int64_t most = lacks_some ? 500 : 0;
   if (asked_.exclusive) {
     most = std::max(most, missing(static_cast<std::int64_t>(wish_.cpus), static_cast<std::int64_t>(place.free)));
   } else if (wish_.milli > 0) {
@@ -164,7 +168,11 @@ bool Judge::is_named(const Place& place) const { return place.width == 1 || plac
 
 std::string Judge::cpu_shortage(const Place& place) const {
   const std::size_t wanted = std::max(asked_.cpus, asked_.deniable() ? asked_.pod_cpus : 0);
-  if (!asked_.exclusive || place.free >= wanted) return "";
+  if (!asked_.exclusive) return "";
+  if (place.free >= wanted && (place.cores_fit || !place.must_fit_cores)) return "";
+  if (place.free >= wanted) {
+    return "no whole free cores that make up " + counted(asked_.cpus, "CPU") + " (full-pcpus-only)";
+  }
   std::string what = std::to_string(place.free) + " of " + counted(place.cpus, "CPU") + " free";
   if (place.cpus < wanted) what = "only " + counted(place.cpus, "CPU");
   if (!is_named(place)) what = "too few CPUs free";
@@ -266,6 +274,7 @@ std::string Judge::complaint(const Place& place) const {
         bytes_text(wish_.memory) + " asked for");
   }
   if (wish_.pages && !place.pages_fit) add("too few huge pages");
+  if (wish_.cores && !place.cores_fit) add("too few on whole free cores (full-pcpus-only)");
   return text;
 }
 

@@ -36,6 +36,7 @@ class Judge {
     std::int64_t milli = 0;
     std::int64_t memory = 0;
     bool pages = false;
+    bool cores = false;
   };
 
   void make_wish(const std::vector<Place>& places);

@@ -28,6 +28,9 @@ struct Place {
   Room memory = {};
   bool pages_fit = true;
   std::size_t outside_pod = 0;  ///< nodes that are none of the pod's
+  bool cores_fit = true;        ///< whole free cores make up the exclusive CPUs, or they need not
+  bool cores_could_fit = true;  ///< the same of all cores that are allowed; true where all cores are alike
+  bool must_fit_cores = false;  ///< false: CPUs of different cores will do where nothing else is
 
   std::int64_t milli_free() const { return static_cast<std::int64_t>(free) * 1000 - milli_asked; }
   bool is_one_node() const { return width == 1 && !has_others; }

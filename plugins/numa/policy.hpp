@@ -38,6 +38,9 @@ struct PolicyOptions {
   bool rounds_up = false;  ///< the smt plugin lets what does not fill the last core of a request idle
   bool align_by_socket = false;
   bool prefer_closest_numa_nodes = false;
+
+  /// Exclusive CPUs come in whole cores, and none of them idle.
+  bool whole_cores_only() const { return order.full_pcpus_only && !rounds_up; }
 };
 
 /// From the plugin's options. Throws std::invalid_argument, in one line, for a value that cannot be read and for two
@@ -49,6 +52,8 @@ using sdk::Verdict;
 struct CpuOrder {
   std::vector<std::uint32_t> cpus;  ///< by OS index, the ones to take first
   std::string reason;
+  sdk::Set narrow = {};        ///< no others; empty: any will do
+  std::string rejection = {};  ///< why the chosen CPUs will not do; empty: they will
 };
 
 struct MemoryBinding {

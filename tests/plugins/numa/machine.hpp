@@ -101,6 +101,18 @@ class Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
+  /// The machine tells kinds of CPUs, these, the slowest first.
+  Request& kinds(const std::vector<sdk::Set>& cpus) {
+    kinds_.clear();
+    for (const sdk::Set& kind : cpus) {
+      kinds_.push_back({static_cast<std::uint32_t>(kinds_.size()), 0, sets_.emplace_back(kind).view()});
+    }
+    topology_.cpu_kinds = kinds_.data();
+    topology_.cpu_kind_count = static_cast<std::uint32_t>(kinds_.size());
+    topology_.cpu_kind_stride = sizeof(topolet_cpu_kind);
+    return *this;
+  }
+
   /// Adds the candidate of these nodes, by position. `distance_apart`: between two different ones.
   Request& candidate(const std::vector<std::uint32_t>& nodes, std::uint32_t distance_apart = 21) {
     sdk::Set cpus;
@@ -141,6 +153,7 @@ class Request {
   sdk::Set taken_;
   std::deque<sdk::Set> sets_;
   std::vector<topolet_set> core_views_;
+  std::vector<topolet_cpu_kind> kinds_;
   std::vector<topolet_candidate> candidates_;
   topolet_topology topology_{};
   topolet_demand demand_{};
