@@ -158,7 +158,8 @@ ordered_json to_json(const Line& line, bool explain) {
                                {"mode", moved.mode},
                                {"cpus", moved.cpus.to_string()},
                                {"withheld", moved.withheld.to_string()},
-                               {"mems", moved.mems.to_string()}});
+                               {"mems", moved.mems.to_string()},
+                               {"reason", moved.reason}});
   }
   if (outcome.is_bad_line) json["line"] = line.number;
   if (explain && outcome.verdicts) json["verdicts"] = verdicts_json(*outcome.verdicts);
@@ -189,6 +190,8 @@ std::string for_people(const std::vector<Line>& lines, bool explain) {
     for (const simulate::Moved& moved : outcome.changed) {
       reason += fmt::format("{}{}/{} moves to {}", reason.empty() ? "" : "; ", moved.pod, moved.container,
                             moved.cpus.to_string());
+      if (!moved.withheld.empty()) reason += ", withheld " + moved.withheld.to_string();
+      if (!moved.reason.empty()) reason += " (" + moved.reason + ")";
     }
     const std::string of = line.container.empty() ? line.pod + line.cpus : line.pod + "/" + line.container;
     table.rows.push_back({line.number, line.op, of, outcome.outcome, outcome.mode, outcome.cpus.to_string(),

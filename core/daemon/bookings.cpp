@@ -52,6 +52,7 @@ Holding holding_from(const LiveRow& row) {
   workload.kubelet_mems = decided.kubelet_mems;
   holding.placement = {mode_from(decided.mode), row.cpus, decided.withheld, decided.mems};
   holding.within = decided.within;
+  holding.asked_on = row.cpus;
   holding.conflict = decided.event == "conflict";
   holding.state = state_from(row.state);
   holding.container_id = holding.state == HoldingState::kInDoubt ? "" : row.container_id;
@@ -68,7 +69,8 @@ Bookings::Bookings(Parts parts)
       lanes_(parts.lanes),
       clock_(std::move(parts.clock)),
       log_(parts.log),
-      happened_(std::move(parts.happened)) {}
+      happened_(std::move(parts.happened)),
+      freed_(std::move(parts.freed)) {}
 
 void Bookings::tell(Happening::Kind kind, const ContainerKey& key) const {
   const Holding* holding = ledger_.find(key);
@@ -117,12 +119,15 @@ DecidedRow Bookings::row_for(const Workload& workload, std::string_view event) c
 }
 
 std::vector<std::string> Bookings::place(const Workload& workload, const Decision& decision, std::string_view event,
-                                         const CpuSet& leaving) {
+                                         Kept kept) {
   Holding holding;
-  holding.leaving = leaving;
+  holding.leaving = std::move(kept.leaving);
+  holding.home = std::move(kept.home);
+  holding.came = std::move(kept.came);
   holding.workload = workload;
   holding.placement = decision.placement;
   holding.within = decision.within;
+  holding.asked_on = decision.placement.cpus;
   holding.conflict = decision.conflict;
   if (const Holding* before = ledger_.find(workload.key); before != nullptr) {
     holding.container_id = before->container_id;
@@ -138,7 +143,6 @@ std::vector<std::string> Bookings::place(const Workload& workload, const Decisio
   row.reason = decision.reason;
   row.verdicts = decision.verdicts;
   denied_.erase(workload.key);
-  homes_.erase(workload.key);
   std::vector<std::string> in_the_way = book(std::move(holding), std::move(row));
   tell(event == "resized" ? Happening::Kind::kResized : Happening::Kind::kMoved, workload.key);
   return in_the_way;
@@ -194,6 +198,7 @@ std::vector<std::string> Bookings::book(Holding holding, DecidedRow row) {
 void Bookings::let_go_of_old_cpus(const ContainerKey& key, const std::string& why) {
   const Holding* before = ledger_.find(key);
   if (before == nullptr || before->leaving.empty()) return;
+  const CpuSet pool_before = ledger_.pool();
   Holding holding = *before;
   holding.placement.withheld -= std::exchange(holding.leaving, {});
   DecidedRow row = row_for(holding.workload, holding.conflict ? "conflict" : "re-placed");
@@ -201,6 +206,8 @@ void Bookings::let_go_of_old_cpus(const ContainerKey& key, const std::string& wh
   row.reason = why + "; it has left the CPUs it had before";
   book(std::move(holding), std::move(row));
   tell(Happening::Kind::kMoved, key);
+  send_home();
+  tell_if_freed(pool_before);
 }
 
 void Bookings::restore(const Holding& before, const std::string& why) {
@@ -364,30 +371,31 @@ void Bookings::release(const ContainerKey& key, const std::string& cause) {
   end(holding, cause);
   if (!holding.container_id.empty()) lanes_.close(holding.container_id);
   propagate(moved, pool_before);
-  homes_.erase(key);
   send_home();
+  tell_if_freed(pool_before);
 }
 
-void Bookings::remember_home(const ContainerKey& key, Home home) { homes_[key] = std::move(home); }
+void Bookings::tell_if_freed(const CpuSet& pool_before) const {
+  if (freed_ && !ledger_.pool().is_subset_of(pool_before)) freed_();
+}
 
 void Bookings::send_home() {
+  const LedgerRules& rules = ledger_.rules();
   std::vector<ContainerKey> back;
-  for (const auto& [key, home] : homes_) {
-    const Holding* holding = ledger_.find(key);
-    if (holding == nullptr) continue;
-    const bool reserved = holding->placement.mode == Mode::kReserved;
-    if (home.within.intersects(reserved ? ledger_.pool() | ledger_.rules().reserved : ledger_.pool())) {
-      back.push_back(key);
-    }
+  for (const auto& [key, holding] : ledger_.holdings()) {
+    if (!holding.home || holding.home->placement.mode == Mode::kExclusive) continue;
+    const CpuSet& within = holding.home->within;
+    const bool reserved = holding.placement.mode == Mode::kReserved;
+    const bool is_there = !holding.home->whole || within.is_subset_of(rules.allowed);
+    if (is_there && within.intersects(reserved ? ledger_.pool() | rules.reserved : ledger_.pool())) back.push_back(key);
   }
   for (const ContainerKey& key : back) {
-    const Home home = homes_[key];
     const Holding before = *ledger_.find(key);
     Decision decision;
     decision.placement = before.placement;
-    decision.within = home.within;
-    decision.nodes = home.nodes;
-    decision.reason = "CPUs that it had to leave are free again: it goes back to " + home.within.to_string();
+    decision.placement.cpus = decision.within = before.home->within;
+    decision.nodes = before.home->nodes;
+    decision.reason = "CPUs that it had to leave are free again: it goes back to " + decision.within.to_string();
     place(before.workload, decision, "re-placed");
   }
 }
@@ -408,6 +416,7 @@ void Bookings::end(const Holding& holding, const std::string& cause) {
 void Bookings::set_rules(LedgerRules rules) {
   const CpuSet pool_before = ledger_.pool();
   propagate(ledger_.set_rules(std::move(rules)), pool_before);
+  send_home();
 }
 
 void Bookings::propagate(const std::vector<ContainerKey>& moved, const CpuSet& pool_before) {

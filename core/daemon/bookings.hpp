@@ -24,6 +24,13 @@
 
 namespace topolet {
 
+/// What a decision does not say of a holding.
+struct Kept {
+  CpuSet leaving = {};  ///< of what is withheld, what is so only until the container has left it
+  std::optional<Home> home = {};
+  CpuSet came = {};
+};
+
 /// All changes of who holds what go through here, so that ledger, store and lanes never part. One thread.
 class Bookings {
  public:
@@ -35,6 +42,8 @@ class Bookings {
     Log& log;
     /// Hears of containers that the runtime has: of each change once it is booked, before a release. May be empty.
     std::function<void(Happening::Kind, const Holding&)> happened = {};
+    /// Hears that the pool has more CPUs, as somebody gave some back. May be empty.
+    std::function<void()> freed = {};
   };
   explicit Bookings(Parts parts);
 
@@ -46,18 +55,11 @@ class Bookings {
 
   /// Books a decision in the place of what the same key held, or an earlier attempt of it that failed, and writes it as
   /// pending. Returns the container ids that must be settled before anything may run on the new CPUs.
-  /// `leaving`: of what is withheld, what is so only until the container has left it.
   std::vector<std::string> place(const Workload& workload, const Decision& decision, std::string_view event,
-                                 const CpuSet& leaving = {});
+                                 Kept kept = {});
   /// The same for a container that the runtime has already, as it is or as it is to be.
   std::vector<std::string> place_bound(const Workload& workload, const Decision& decision, std::string_view event,
                                        const ContainerInfo& container);
-  /// Where a container that had to leave all it may use goes back to once somebody gives some of that back.
-  struct Home {
-    CpuSet within;
-    NodeSet nodes;
-  };
-  void remember_home(const ContainerKey& key, Home home);
   /// Ends the withholding of CPUs that a container has left by now. `why` it was moved.
   void let_go_of_old_cpus(const ContainerKey& key, const std::string& why);
   /// Puts a holding back as it was before a change that the runtime refused.
@@ -87,6 +89,9 @@ class Bookings {
   std::vector<ContainerKey> crashed() const;
   /// The exclusive CPUs that the container last had in an earlier attempt, as far as is known, with what was withheld.
   Placement last_of(const ContainerKey& key) const;
+  /// See Holding.
+  void note_narrowed(const ContainerKey& key) { ledger_.set_narrowed(key); }
+  void note_asked(const ContainerKey& key) { ledger_.set_asked(key); }
   /// Deals in other CPUs from now on; see Ledger::set_rules().
   void set_rules(LedgerRules rules);
   /// Gives everything back. `cause` as in EndedRow.
@@ -101,7 +106,9 @@ class Bookings {
   DecidedRow row_for(const Workload& workload, std::string_view event) const;
   std::vector<std::string> book(Holding holding, DecidedRow row);
   void remember(const Holding& holding);
+  /// Where CPUs are there again that shared containers had to leave.
   void send_home();
+  void tell_if_freed(const CpuSet& pool_before) const;
   void end(const Holding& holding, const std::string& cause);
   void add_outcome(const Holding& holding, const char* state, const Answer& answer);
   void propagate(const std::vector<ContainerKey>& moved, const CpuSet& pool_before);
@@ -114,13 +121,13 @@ class Bookings {
   Clock clock_;
   Log& log_;
   const std::function<void(Happening::Kind, const Holding&)> happened_;
+  const std::function<void()> freed_;
 
   struct Denied {
     std::string reason;
     DecisionCell decision;
   };
   std::map<ContainerKey, Denied> denied_;
-  std::map<ContainerKey, Home> homes_;
   std::map<std::pair<std::string, std::string>, Placement> last_;  ///< by pod uid and container name
 };
 

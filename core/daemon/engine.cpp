@@ -76,7 +76,8 @@ Engine::Engine(Options options, Parts parts)
               .after = [this](std::chrono::milliseconds delay,
                               std::function<void()> then) { loop_->after(delay, std::move(then)); }}),
       bookings_({Ledger(std::move(parts.cpus), 0), journal_, lanes_, parts.clock, parts.log,
-                 [this](Happening::Kind kind, const Holding& holding) { tell_plugins(kind, holding); }}),
+                 [this](Happening::Kind kind, const Holding& holding) { tell_plugins(kind, holding); },
+                 [this] { take_up_later(); }}),
       sandboxes_(journal_, options_.handlers),
       effect_({*loop_, client_, std::move(parts.kernel), parts.log}),
       placer_(std::move(parts.placing)),
@@ -165,6 +166,7 @@ void Engine::change_machine(Machine machine) {
     const CpuSet allowed = machine.cpus.allowed;
     const CpuSet allowed_before = bookings_.ledger().rules().allowed;
     const std::vector<Candidate> candidates_before = placer_.candidates();
+    lifecycle_.note_who_is_narrowed(allowed_before, candidates_before);
     placer_.set_machine(std::move(machine.topology), std::move(machine.candidates));
     bookings_.set_rules(std::move(machine.cpus));
     lifecycle_.leave_all_but(allowed);
@@ -227,7 +229,10 @@ void Engine::reconcile_first() {
 void Engine::release_held(const Status& reconciled) {
   reconciled_ = reconciled.ok();
   // CPUs may have gone offline while nobody looked.
-  if (reconciled) lifecycle_.leave_all_but(bookings_.ledger().rules().allowed);
+  if (reconciled) {
+    lifecycle_.leave_all_but(bookings_.ledger().rules().allowed);
+    lifecycle_.take_up();
+  }
   std::vector<std::shared_ptr<Call>> held;
   held.swap(held_);
   for (const std::shared_ptr<Call>& call : held) {
@@ -238,6 +243,15 @@ void Engine::release_held(const Status& reconciled) {
           {Code::kUnavailable, "topolet places no container before it knows what runs: " + reconciled.error().message});
     }
   }
+}
+
+/// Once for all that is given back at a time.
+void Engine::take_up_later() {
+  if (std::exchange(will_take_up_, true)) return;
+  loop_->post([this] {
+    will_take_up_ = false;
+    if (reconciled_) lifecycle_.take_up();
+  });
 }
 
 /// Later, so that nobody's call waits for what plugins do with it.

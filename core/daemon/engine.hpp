@@ -116,6 +116,7 @@ class Engine {
   void reconcile_first();
   void release_held(const Status& reconciled);
   void tick();
+  void take_up_later();
   void tell_plugins(Happening::Kind kind, const Holding& holding);
   void tick_plugins();
 
@@ -139,6 +140,7 @@ class Engine {
   Lifecycle lifecycle_;
   Reconciler reconciler_;
   bool reconciled_ = false;
+  bool will_take_up_ = false;
   bool complained_ = false;  ///< that the runtime cannot be asked
   std::chrono::steady_clock::time_point last_reconcile_{};
   std::vector<std::shared_ptr<Call>> held_;

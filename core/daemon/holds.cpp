@@ -32,9 +32,9 @@ Plan plan_over_holds(Room& room, const Workload& workload, const Placer::Terms& 
 
 void book_moves(Room& room, const Plan& plan) {
   for (const Move& move : plan.moves) {
-    const CpuSet left = room.bookings.ledger().find(move.workload.key)->within;
-    room.bookings.place(move.workload, move.decision, "re-placed");
-    room.bookings.remember_home(move.workload.key, {left, room.placer.topology()->nodes_of(left)});
+    const Holding& before = *room.bookings.ledger().find(move.workload.key);
+    room.bookings.place(move.workload, move.decision, "re-placed",
+                        {.home = home_of(before, *room.placer.topology()), .came = before.came});
   }
 }
 

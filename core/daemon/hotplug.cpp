@@ -1,6 +1,7 @@
-// What becomes of containers when CPUs go and come.
+// What becomes of containers when CPUs go, and of those who share when some come.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -36,85 +37,52 @@ void Lifecycle::leave_what_is_gone(const ContainerKey& key) {
 
 void Lifecycle::catch_up(const ContainerKey& key) {
   leave_what_is_gone(key);
-  take_up_what_came(key);
+  take_up(key);
+}
+
+void Lifecycle::note_who_is_narrowed(const CpuSet& allowed, const std::vector<Candidate>& candidates) {
+  std::vector<ContainerKey> narrowed;
+  for (const auto& [key, holding] : room_.bookings.ledger().holdings()) {
+    const CpuSet within = holding.within & allowed;
+    if (within.empty() || holding.narrowed) continue;
+    const bool has_all = std::any_of(candidates.begin(), candidates.end(),
+                                     [&within](const Candidate& candidate) { return candidate.cpus == within; });
+    if (!has_all) narrowed.push_back(key);
+  }
+  for (const ContainerKey& key : narrowed) room_.bookings.note_narrowed(key);
 }
 
 void Lifecycle::take_up_what_came(const CpuSet& allowed_before, const std::vector<Candidate>& before) {
   const Placer& placer = room_.placer;
-  const Ledger& ledger = room_.bookings.ledger();
-  const CpuSet came = ledger.rules().allowed - allowed_before;
-  if (!came.empty()) {
-    came_ = came;
-    came_at_ = ledger.generation();
-  }
-  std::vector<ContainerKey> alone;
   std::vector<std::pair<Holding, CpuSet>> wider;
-  for (const auto& [key, holding] : ledger.holdings()) {
-    if (!may_be_moved(holding)) continue;
-    if (holding.placement.mode == Mode::kExclusive) {
-      // Before those that lack some: these could take them from beside somebody.
-      const bool first = beside(*placer.topology(), holding.placement.cpus).intersects(came);
-      if (!came.empty()) alone.insert(first ? alone.begin() : alone.end(), key);
-      continue;
-    }
+  for (const auto& [key, holding] : room_.bookings.ledger().holdings()) {
+    if (!may_be_moved(holding) || holding.placement.mode == Mode::kExclusive || holding.narrowed) continue;
     const bool anywhere = holding.workload.demand.cpu_request_milli == 0;
     CpuSet within = followed(holding.within, allowed_before, before, placer.candidates(), anywhere);
     if (within != holding.within) wider.emplace_back(holding, std::move(within));
   }
-  for (const ContainerKey& key : alone) take_up_what_came(key);
+  take_up();
   for (const auto& entry : wider) {
-    move(entry.first,
-         [&placer, old = entry.first.within, within = entry.second](const Holding& now) -> std::optional<Plan> {
-           if (now.within != old) return std::nullopt;
-           Plan plan;
-           plan.decision.placement = now.placement;
-           plan.decision.within = within;
-           plan.decision.nodes = placer.topology()->nodes_of(within);
-           plan.decision.reason =
-               fmt::format("CPUs {} have come back, it may use them too", (within - old).to_string());
-           return plan;
-         });
+    move(entry.first, [this, old = entry.first.within, within = entry.second](const Holding& now) {
+      return now.within == old ? plan_wider(now, within) : std::nullopt;
+    });
   }
 }
 
-/// Only whom it concerns what came: others would take up what their neighbours left.
-void Lifecycle::take_up_what_came(const ContainerKey& key) {
-  const Holding* holding = room_.bookings.ledger().find(key);
-  if (holding == nullptr || !may_be_moved(*holding) || holding->placement.mode != Mode::kExclusive) return;
-  if (holding->generation >= came_at_) return;
-  const CpuSet& had = holding->placement.cpus;
-  const bool lacks_some = had.size() < cpus_of_its_own(holding->workload, room_.placer.rules());
-  if (!lacks_some && !beside(*room_.placer.topology(), had).intersects(came_)) return;
-  move(*holding, [this](const Holding& now) { return plan_with_what_came(now); });
-}
-
-/// For a container with CPUs of its own: those that it had to do without, and what the policies now keep others off
-/// beside them, of what came. It stays where it is, and nothing is let go of.
-std::optional<Plan> Lifecycle::plan_with_what_came(const Holding& before) const {
-  const Ledger& ledger = room_.bookings.ledger();
-  if (before.placement.mode != Mode::kExclusive) return std::nullopt;
-  const CpuSet& had = before.placement.cpus;
-  const auto has = static_cast<std::uint32_t>(had.size());
-  Placer::Terms terms;
-  terms.keep = before.placement;
-  terms.must_keep = true;
-  for (const std::uint32_t count : {cpus_of_its_own(before.workload, room_.placer.rules()), has}) {
-    if (count < has) continue;
-    terms.exclusive_cpus = count;
-    Plan plan = room_.placer.plan(ledger, before.workload, terms);
-    Placement& placement = plan.decision.placement;
-    placement.withheld |= before.placement.withheld - ledger.rules().allowed;
-    const CpuSet held = placement.cpus | placement.withheld;
-    const CpuSet held_before = had | before.placement.withheld;
-    const bool fits =
-        had.is_subset_of(placement.cpus) && held_before.is_subset_of(held) && held.is_subset_of(held_before | came_);
-    if (plan.decision.denied || placement.mode != Mode::kExclusive || !fits) continue;
-    if (placement.cpus == had && placement.withheld == before.placement.withheld) return std::nullopt;
-    if (placement.cpus == had) placement.mems = before.placement.mems;
-    plan.decision.reason = "CPUs have come back; " + plan.decision.reason;
-    return plan;
+std::optional<Plan> Lifecycle::plan_wider(const Holding& before, const CpuSet& within) const {
+  const Candidate* candidate = candidate_of(within);
+  if (candidate != nullptr && !before.workload.settings.empty()) {
+    if (std::optional<Plan> narrower = plan_narrower(before, *candidate)) return narrower;
   }
-  return std::nullopt;
+  Plan plan;
+  plan.decision.placement = before.placement;
+  plan.decision.within = within;
+  plan.decision.nodes = room_.placer.topology()->nodes_of(within);
+  plan.decision.reason =
+      fmt::format("CPUs {} have come back, it may use them too", (within - before.within).to_string());
+  plan.home = before.home;
+  plan.came = before.came;
+  return plan;
 }
 
 /// For a container that holds CPUs which are gone: other ones, else those that are left, else the pool. For one that
@@ -123,10 +91,14 @@ std::optional<Plan> Lifecycle::plan_without(const Holding& before, const CpuSet&
   const Ledger& ledger = room_.bookings.ledger();
   Placer::Terms shared;
   shared.only_shared = true;
+  Home home = home_of(before, *room_.placer.topology());
+  if (!before.home) home.whole = true;
   if (before.placement.mode != Mode::kExclusive) {
     Plan plan = room_.placer.plan(ledger, before.workload, shared);
     if (plan.decision.denied) return std::nullopt;
     plan.decision.reason = "CPUs " + before.within.to_string() + " are gone; " + plan.decision.reason;
+    plan.home = std::move(home);
+    plan.came = before.came;
     return plan;
   }
   const std::string gone = "CPUs " + (before.placement.cpus - allowed).to_string() + " are gone; ";
@@ -140,7 +112,9 @@ std::optional<Plan> Lifecycle::plan_without(const Holding& before, const CpuSet&
     plan.decision.reason = "it keeps what is left: " + why;
     if (plan.decision.placement.cpus.empty()) plan = room_.placer.plan(ledger, before.workload, shared);
   }
-  plan.decision.reason = gone + plan.decision.reason;
+  plan.decision.reason = gone + plan.decision.reason + told_of_withheld(before.placement, plan.decision.placement);
+  plan.home = std::move(home);
+  plan.came = before.came;
   return plan;
 }
 

@@ -307,7 +307,8 @@ Lifecycle::Booked Lifecycle::book_move(const Holding& before, const Workload& wo
   if (stays_alone) leaving -= placement.cpus;
   placement.withheld |= leaving;
   book_moves(room_, plan);
-  return {room_.bookings.place(workload, plan.decision, event, leaving), plan.decision.reason};
+  Kept kept{std::move(leaving), std::move(plan.home), std::move(plan.came)};
+  return {room_.bookings.place(workload, plan.decision, event, std::move(kept)), plan.decision.reason};
 }
 
 void Lifecycle::update_container_resources(const std::shared_ptr<Call>& call) {

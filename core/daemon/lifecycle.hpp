@@ -41,10 +41,14 @@ class Lifecycle {
 
   /// Places those anew who hold CPUs that are not `allowed`.
   void leave_all_but(const CpuSet& allowed);
-  /// Lets those who share use what their candidate has more than `before`, when other CPUs were allowed. Those with
-  /// CPUs of their own get back what they lack, and the policies say whether others are to be kept off more CPUs for
-  /// them.
+  /// Before the CPUs change: who shares less than a candidate has was narrowed, even if all others go.
+  void note_who_is_narrowed(const CpuSet& allowed, const std::vector<Candidate>& candidates);
+  /// Lets those who share use what their candidate has more than `before`, when other CPUs were allowed; and take_up().
   void take_up_what_came(const CpuSet& allowed_before, const std::vector<Candidate>& before);
+  /// Gives containers what they had to do without, as far as it can be had by now: those with CPUs of their own what
+  /// they lack of them, the CPUs they were given if they are worse off elsewhere, and the idle siblings that policies
+  /// want for them; those who share, the policies' word on what more of the pool is open to them.
+  void take_up();
   /// Both for one that could not be moved at the time, as its create was under way or in doubt.
   void catch_up(const ContainerKey& key);
 
@@ -89,8 +93,18 @@ class Lifecycle {
   bool holds_what_is_gone(const Holding& holding, const CpuSet& allowed) const;
   void leave_what_is_gone(const ContainerKey& key);
   std::optional<Plan> plan_without(const Holding& before, const CpuSet& allowed) const;
-  void take_up_what_came(const ContainerKey& key);
-  std::optional<Plan> plan_with_what_came(const Holding& before) const;
+  void take_up(const ContainerKey& key);
+  bool might_take_up(const Holding& holding) const;
+  bool lacks_cpus(const Holding& holding) const;
+  std::optional<Plan> plan_to_take_up(const Holding& before) const;
+  std::optional<Plan> plan_home(const Holding& before) const;
+  std::optional<std::string> lost_since(const Holding& before, const Plan& home) const;
+  std::optional<Plan> plan_where_it_is(const Holding& before) const;
+  std::optional<Plan> plan_beside(const Holding& before, const Placement& keep, std::uint32_t count) const;
+  std::optional<Plan> plan_alone_again(const Holding& before) const;
+  const Candidate* candidate_of(const CpuSet& within) const;
+  std::optional<Plan> plan_wider(const Holding& before, const CpuSet& within) const;
+  std::optional<Plan> plan_narrower(const Holding& before, const Candidate& candidate) const;
   /// Places a container anew, once nothing else is under way for it: where `plan` says, or not at all.
   using PlanAnew = std::function<std::optional<Plan>(const Holding&)>;
   void move(const Holding& moved, PlanAnew plan);
@@ -101,8 +115,6 @@ class Lifecycle {
 
   Room& room_;
   std::set<std::string> stopping_;  ///< containers that the kubelet is stopping: their exit is no failure
-  CpuSet came_;                     ///< the CPUs that came last
-  std::uint64_t came_at_ = 0;       ///< the generation then
 };
 
 }  // namespace topolet

@@ -69,6 +69,9 @@ PolicyRequest Placer::request(const Ledger& ledger, const Workload& workload, co
     std::erase_if(request.candidates,
                   [&](const Candidate& candidate) { return !candidate.nodes.is_subset_of(*terms.within); });
   }
+  if (terms.nodes) {
+    std::erase_if(request.candidates, [&](const Candidate& candidate) { return candidate.nodes != *terms.nodes; });
+  }
   return request;
 }
 
@@ -76,7 +79,8 @@ Plan Placer::plan(const Ledger& ledger, const Workload& workload, const Terms& t
   PolicyRequest asked = request(ledger, workload, terms);
   std::string in_the_way;
   while (true) {
-    Plan plan{decide(asked), {}};
+    Plan plan;
+    plan.decision = decide(asked);
     if (plan.decision.denied) plan.decision.reason += in_the_way;
     if (plan.decision.denied || plan.decision.conflict) return plan;
     Result<std::vector<Move>> moves = moves_for(ledger, workload, plan.decision);
@@ -131,6 +135,28 @@ bool Placer::may_keep(const Ledger& ledger, const Workload& workload, const CpuS
   const PolicyRequest asked = request(ledger, workload, {});
   return asked.exclusive && asked.exclusive_cpus == cpus.size() &&
          validate({Mode::kExclusive, cpus, {}, {}}, asked.ledger, parts_.rules).ok();
+}
+
+Home home_of(const Holding& before, const Topology& topology) {
+  if (before.home) return *before.home;
+  Home home;
+  home.placement.mode = before.placement.mode;
+  home.within = before.within;
+  if (before.placement.mode == Mode::kExclusive) {
+    home.placement.cpus = before.placement.cpus;
+    home.placement.withheld = before.placement.withheld - before.leaving;
+  }
+  home.nodes = topology.nodes_of(before.placement.mode == Mode::kExclusive ? before.placement.cpus : before.within);
+  return home;
+}
+
+std::string told_of_withheld(const Placement& before, const Placement& now) {
+  std::string text;
+  const CpuSet given_up = before.withheld - now.withheld - now.cpus;
+  if (!given_up.empty()) text += fmt::format("; CPUs {} are withheld no more", given_up.to_string());
+  const CpuSet more = now.withheld - before.withheld;
+  if (!more.empty()) text += fmt::format("; CPUs {} are withheld from now on", more.to_string());
+  return text;
 }
 
 void keep_memory(const Holding& before, const DecideRules& rules, Placement& placement) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct Move {
 struct Plan {
   Decision decision;
   std::vector<Move> moves;
+  std::optional<Home> home = {};  ///< where it still goes back to, as in Holding
+  CpuSet came = {};               ///< as in Holding
 
   /// CPUs of its own were asked for and not there.
   bool lacks_cpus() const { return decision.denied || decision.shared_for_lack; }
@@ -45,6 +48,7 @@ class Placer {
   /// How a decision differs from that on a container which is new.
   struct Terms {
     std::optional<NodeSet> within;     ///< only candidates inside these nodes
+    std::optional<NodeSet> nodes;      ///< only the candidate of just these nodes
     bool only_shared = false;          ///< no CPUs of its own, whatever it asks for
     std::uint32_t exclusive_cpus = 0;  ///< how many of its own, if any; 0: as many as it asks for
     Placement keep = {};     ///< exclusive CPUs that it has or had. Withheld are what was, or what is beside them
@@ -82,6 +86,12 @@ class Placer {
 
 /// The rest of the cores of some CPUs.
 CpuSet beside(const Topology& topology, const CpuSet& cpus);
+
+/// Where it goes back to if it is placed anew because of others.
+Home home_of(const Holding& before, const Topology& topology);
+
+/// For an audit's reason: what is withheld for a container no longer, or newly; empty if nothing is.
+std::string told_of_withheld(const Placement& before, const Placement& now);
 
 /// On a running container memory nodes only grow, as the kernel moves the pages while the write blocks; unless the
 /// rules let it.

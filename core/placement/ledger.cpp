@@ -99,6 +99,10 @@ std::vector<ContainerKey> Ledger::release(const ContainerKey& key) {
 }
 
 std::vector<ContainerKey> Ledger::set_rules(LedgerRules rules) {
+  const CpuSet came = rules.allowed - rules_.allowed;
+  for (auto& [key, holding] : holdings_) {
+    if (holding.placement.mode == Mode::kExclusive) holding.came |= came;
+  }
   rules_ = std::move(rules);
   return recompute(nullptr);
 }
@@ -170,6 +174,18 @@ bool Ledger::set_crashed(const ContainerKey& key, std::chrono::milliseconds sinc
 bool Ledger::set_demand(const ContainerKey& key, const Demand& demand) {
   Holding* holding = mutable_find(key);
   if (holding != nullptr) holding->workload.demand = demand;
+  return holding != nullptr;
+}
+
+bool Ledger::set_narrowed(const ContainerKey& key) {
+  Holding* holding = mutable_find(key);
+  if (holding != nullptr) holding->narrowed = true;
+  return holding != nullptr;
+}
+
+bool Ledger::set_asked(const ContainerKey& key) {
+  Holding* holding = mutable_find(key);
+  if (holding != nullptr) holding->asked_on = holding->placement.cpus;
   return holding != nullptr;
 }
 

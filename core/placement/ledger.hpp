@@ -23,6 +23,14 @@ enum class HoldingState : std::uint8_t {
   kCrashed,   ///< the container failed; its CPUs are kept for its next attempt
 };
 
+/// What a decision of its own gave a container that had to leave some of it since.
+struct Home {
+  Placement placement;  ///< mode, CPUs and what was withheld
+  CpuSet within;        ///< as in Holding
+  NodeSet nodes;
+  bool whole = false;  ///< shared: no home before all of `within` is allowed again
+};
+
 /// What the ledger keeps for one container. `Workload::env` is dropped on the way in.
 struct Holding {
   Workload workload;
@@ -36,6 +44,10 @@ struct Holding {
   std::uint64_t generation = 0;               ///< of its newest change
   std::chrono::milliseconds doubt_since{};    ///< wall clock, of the first doubt; a refused retry does not renew it
   std::chrono::milliseconds crashed_since{};  ///< wall clock
+  std::optional<Home> home;
+  CpuSet came;            ///< exclusive: CPUs that came since it was placed
+  CpuSet asked_on;        ///< shared: the CPUs it had when the policies were last asked about it
+  bool narrowed = false;  ///< shared: it was given less than a candidate, and does not grow with one
   /// The number of its decision in the store, once that is written. Shared with the writes that still wait for it.
   std::shared_ptr<std::int64_t> decision = std::make_shared<std::int64_t>(0);
 };
@@ -86,6 +98,8 @@ class Ledger {
   bool set_started(const ContainerKey& key);
   bool set_crashed(const ContainerKey& key, std::chrono::milliseconds since);
   bool set_demand(const ContainerKey& key, const Demand& demand);
+  bool set_narrowed(const ContainerKey& key);
+  bool set_asked(const ContainerKey& key);
 
   /// True while some container's set came from the kubelet.
   bool kubelet_hands_out_cpusets() const;

@@ -1,8 +1,7 @@
-// A store that remembers the decisions since it was last asked, and nothing else.
+// A store that remembers the decisions of one operation, and nothing else.
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "store/store.hpp"
@@ -11,8 +10,9 @@ namespace topolet::simulate {
 
 class RecordingStore final : public Store {
  public:
-  /// The decisions since the last call.
-  std::vector<DecidedRow> take_decisions() { return std::exchange(decisions_, {}); }
+  /// Since forget().
+  const std::vector<DecidedRow>& decisions() const { return decisions_; }
+  void forget() { decisions_.clear(); }
 
   const OpenReport& report() const override { return report_; }
   Status begin() override { return {}; }

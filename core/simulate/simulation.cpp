@@ -78,6 +78,14 @@ const DecidedRow* decision_of(const std::vector<DecidedRow>& rows, const Operati
   return about == rows.end() ? nullptr : &*about;
 }
 
+/// The last word on a container that was moved; nothing if no decision moved it.
+std::string why_changed(const std::vector<DecidedRow>& rows, const ContainerKey& key) {
+  const auto last = std::find_if(rows.rbegin(), rows.rend(), [&](const DecidedRow& row) {
+    return row.pod_uid == key.pod_uid && row.container == key.name && row.attempt == key.attempt && row.holds;
+  });
+  return last == rows.rend() ? std::string() : last->reason;
+}
+
 }  // namespace
 
 Simulation::Simulation(DiscoverOptions machine, Setup setup)
@@ -166,7 +174,7 @@ Status Simulation::start() {
 
 Outcome Simulation::apply(const Operation& operation) {
   const Places before = places();
-  (void)store_.take_decisions();
+  store_.forget();
   Outcome outcome;
   act(operation, outcome);
   loop_->run();
@@ -175,7 +183,8 @@ Outcome Simulation::apply(const Operation& operation) {
     const bool is_about = key.pod_uid == operation.pod && key.name == operation.container;
     if (was == before.end() || is_about) continue;
     if (was->second == now) continue;
-    outcome.changed.push_back({key.pod_uid, key.name, now.mode, now.cpus, now.withheld, now.mems});
+    outcome.changed.push_back(
+        {key.pod_uid, key.name, now.mode, now.cpus, now.withheld, now.mems, why_changed(store_.decisions(), key)});
   }
   return outcome;
 }
@@ -292,7 +301,7 @@ void Simulation::create(const Operation& operation, Outcome& outcome) {
   const ContainerName name{operation.pod, operation.container};
   const std::uint32_t attempt = operation.attempt.value_or(next_attempts_[name]);
   const Answer answer = call("CreateContainer", create_request(operation, pod->second, attempt, memory_total_bytes_));
-  const std::vector<DecidedRow> rows = store_.take_decisions();
+  const std::vector<DecidedRow> rows = store_.decisions();
   const DecidedRow* decision = decision_of(rows, operation, attempt);
   if (decision != nullptr) {
     outcome.reason = decision->reason;
@@ -322,7 +331,7 @@ void Simulation::update(const Operation& operation, Outcome& outcome) {
   const auto id = container_id(operation, outcome);
   if (!id) return;
   const Answer answer = call("UpdateContainerResources", update_request(operation, *id));
-  const std::vector<DecidedRow> rows = store_.take_decisions();
+  const std::vector<DecidedRow> rows = store_.decisions();
   if (const DecidedRow* decision = decision_of(rows, operation); decision != nullptr) {
     outcome.reason = decision->reason;
     outcome.verdicts = decision->verdicts;

@@ -31,6 +31,7 @@ struct Moved {
   CpuSet cpus;
   CpuSet withheld;
   NodeSet mems;
+  std::string reason;  ///< empty where it follows the shared pool
 };
 
 /// What came of one operation. `outcome`: placed, unpinned, denied, released, ok, error.

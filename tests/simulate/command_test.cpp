@@ -74,6 +74,19 @@ TEST_F(SimulateCommand, AnswersEachLineWithAnObjectAndEndsWith2WhereOneWasBad) {
   EXPECT_EQ(all[2]["verdicts"]["candidates"], 3);
 }
 
+TEST_F(SimulateCommand, SaysWhyContainersMoved) {
+  const std::string workload = file("w.jsonl",
+                                    "{\"op\":\"run_pod\",\"pod\":\"p\",\"qos\":\"guaranteed\"}\n"
+                                    "{\"op\":\"create\",\"pod\":\"p\",\"container\":\"c\",\"cpu_request_milli\":2000,"
+                                    "\"cpu_limit_milli\":2000,\"memory_limit\":4096}\n"
+                                    "{\"op\":\"offline\",\"cpus\":\"1\"}\n");
+  const std::vector<json> all = lines(run(machine_ + "--json --workload " + workload).out);
+  ASSERT_THAT(all, SizeIs(3));
+  ASSERT_THAT(all[2]["changed"], SizeIs(1));
+  EXPECT_THAT(all[2]["changed"][0]["reason"].get<std::string>(), HasSubstr("CPUs 1 are gone; "));
+  EXPECT_THAT(run(machine_ + "--workload " + workload).out, HasSubstr("p/c moves to 0,2 (CPUs 1 are gone; "));
+}
+
 TEST_F(SimulateCommand, DrawsWhoHoldsWhat) {
   const std::string workload = file("w.jsonl",
                                     "{\"op\":\"run_pod\",\"pod\":\"p\",\"qos\":\"guaranteed\"}\n"

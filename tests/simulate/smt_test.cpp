@@ -130,6 +130,17 @@ TEST(SmtSimulated, LeavesOthersACpuBeforeItGivesBackWhatAContainerLacks) {
   EXPECT_EQ(node.picture().ledger.pool.to_string(), "0-1");
 }
 
+TEST(SmtSimulated, SaysWhyAContainerIsMovedAndThatItIsIsolatedNoMore) {
+  Simulated node("numa:1 core:2 pu:2", with({}));
+  run(node, "shared", "besteffort", 0);
+  run(node, "isolated", "guaranteed", 2000, kIsolate);
+  const Outcome offline = node.apply(R"({"op":"offline","cpus":"1"})");
+  ASSERT_EQ(offline.changed.size(), 2U);
+  EXPECT_THAT(offline.changed[0].reason, HasSubstr("CPUs 1 are gone; numa: "));
+  EXPECT_THAT(offline.changed[0].reason, HasSubstr("dropped: smt: withholding 3: the pool would keep 0 CPUs"));
+  EXPECT_EQ(offline.changed[1].reason, "") << "it follows the pool";
+}
+
 TEST(SmtSimulated, GoesToTheNodeWhereIsolationFits) {
   Simulated node(kMachine, with({}));
   run(node, "a", "guaranteed", 1000);

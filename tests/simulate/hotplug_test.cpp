@@ -1,0 +1,235 @@
+// Containers whose CPUs go, and what they have again once those are back.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/simulate/simulated.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr const char* kIsolate = R"("topolet.io/smt":"isolate")";
+
+std::vector<std::string> with_smt(std::vector<std::string> flags = {}) {
+  flags.insert(flags.end(), {"--plugins.enable=numa", "--plugins.enable=smt"});
+  return flags;
+}
+
+void run_shared(Simulated& node, const std::string& pod, const std::string& profile) {
+  node.apply(
+      fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"burstable","annotations":{{"topolet.io/cpu-profile":"{}"}}}})",
+                  pod, profile));
+  node.apply(fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":1000}})", pod));
+}
+
+Outcome run_isolated(Simulated& node, const std::string& pod, int cpus) {
+  node.apply(fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"guaranteed","annotations":{{{}}}}})", pod, kIsolate));
+  return node.apply(fmt::format(R"({{"op":"create","pod":"{0}","container":"main","cpu_request_milli":{1},)"
+                                R"("cpu_limit_milli":{1},"memory_limit":4096}})",
+                                pod, 1000 * cpus));
+}
+
+Outcome offline(Simulated& node, const std::string& cpus) {
+  return node.apply(fmt::format(R"({{"op":"offline","cpus":"{}"}})", cpus));
+}
+
+Outcome online(Simulated& node, const std::string& cpus) {
+  return node.apply(fmt::format(R"({{"op":"online","cpus":"{}"}})", cpus));
+}
+
+/// "CPUs" or "CPUs withheld".
+std::string held_by(Simulated& node, const std::string& pod) {
+  for (const LedgerEntry& entry : node.picture().ledger.entries) {
+    if (entry.key.pod_uid != pod) continue;
+    const std::string withheld = entry.placement.withheld.to_string();
+    return entry.placement.cpus.to_string() + (withheld.empty() ? "" : " " + withheld);
+  }
+  return "nothing";
+}
+
+TEST(Hotplug, GivesACpuBackThatCouldNotBeSparedWhenItCame) {
+  Simulated node("numa:1 core:2 pu:2", with_smt({"--placement.min-shared-cpus=2", "--plugins.required.smt=true"}));
+  node.besteffort("shared");
+  EXPECT_EQ(run_isolated(node, "own", 2).cpus.to_string(), "0-1");
+  offline(node, "1,2");
+  online(node, "1");
+  EXPECT_EQ(held_by(node, "own"), "0") << "the pool would have one CPU";
+  const Outcome came = online(node, "2");
+  EXPECT_EQ(held_by(node, "own"), "0-1");
+  EXPECT_EQ(held_by(node, "shared"), "2-3");
+  ASSERT_THAT(came.changed, SizeIs(2));
+  EXPECT_THAT(came.changed[0].reason, HasSubstr("it goes back to the CPUs that it was given, 0-1"));
+}
+
+TEST(Hotplug, GivesAContainerThatLacksCpusThoseThatOthersGiveBack) {
+  for (const char* const freed : {R"({"op":"remove_pod","pod":"other"})",
+                                  R"({"op":"update","pod":"other","container":"main","cpu_request_milli":1000,)"
+                                  R"("cpu_limit_milli":1000})"}) {
+    SCOPED_TRACE(freed);
+    Simulated node("numa:1 core:6 pu:1");
+    node.guaranteed("own", 2);
+    node.guaranteed("other", 3);
+    offline(node, "1");
+    EXPECT_EQ(held_by(node, "own"), "0");
+    node.apply(freed);
+    const CpuSet own = *CpuSet::parse(held_by(node, "own"));
+    EXPECT_EQ(own.size(), 2U) << own.to_string();
+    EXPECT_TRUE(own.contains(0)) << own.to_string();
+  }
+}
+
+TEST(Hotplug, GivesPartOfWhatIsLackedAndItsOwnFirst) {
+  Simulated node("numa:1 core:8 pu:1");
+  node.guaranteed("own", 4);
+  node.guaranteed("other", 3);
+  offline(node, "1-3");
+  EXPECT_EQ(held_by(node, "own"), "0");
+  online(node, "2");
+  EXPECT_EQ(held_by(node, "own"), "0,2");
+  node.apply(R"({"op":"remove_pod","pod":"other"})");
+  EXPECT_EQ(held_by(node, "own"), "0,2,4-5");
+  EXPECT_EQ(online(node, "1,3").changed.size(), 0U) << "it has as many as it was given, and is as well off";
+}
+
+TEST(Hotplug, GivesAContainerThatHadToShareItsOwnCpusAgain) {
+  Simulated node("numa:1 core:4 pu:1", {"--placement.min-shared-cpus=2"});
+  node.guaranteed("own", 2);
+  offline(node, "0-1");
+  EXPECT_EQ(node.picture().ledger.exclusive.to_string(), "");
+  online(node, "0");
+  EXPECT_EQ(node.picture().ledger.exclusive.to_string(), "");
+  online(node, "1");
+  EXPECT_EQ(node.picture().ledger.exclusive.to_string(), "0-1");
+  EXPECT_EQ(held_by(node, "own"), "0-1");
+}
+
+TEST(Hotplug, WithholdsASiblingLaterThatCouldNotBeSparedWhenItCame) {
+  Simulated node("numa:1 core:2 pu:2", with_smt({"--placement.min-shared-cpus=2"}));
+  offline(node, "1");
+  EXPECT_EQ(run_isolated(node, "own", 1).cpus.to_string(), "0");
+  node.apply(R"({"op":"occupy","cpus":"3"})");
+  online(node, "1");
+  EXPECT_EQ(held_by(node, "own"), "0") << "it cannot be spared";
+  const Outcome vacated = node.apply(R"({"op":"vacate","cpus":"3"})");
+  EXPECT_EQ(held_by(node, "own"), "0 1");
+  ASSERT_THAT(vacated.changed, SizeIs(1));
+  EXPECT_THAT(vacated.changed[0].reason, HasSubstr("CPUs 1 are withheld from now on"));
+}
+
+TEST(Hotplug, TakesAnIsolatedContainerBackToWhereItWasIsolated) {
+  Simulated node("numa:1 core:2 pu:2", with_smt());
+  node.besteffort("shared");
+  run_isolated(node, "own", 2);
+  offline(node, "1");
+  EXPECT_EQ(held_by(node, "own"), "0,2");
+  const Outcome came = online(node, "1");
+  EXPECT_EQ(held_by(node, "own"), "0-1");
+  EXPECT_EQ(held_by(node, "shared"), "2-3");
+  ASSERT_THAT(came.changed, SizeIs(2));
+  EXPECT_THAT(came.changed[0].reason, HasSubstr("where this need not be dropped: smt: withholding 1,3"));
+}
+
+TEST(Hotplug, TakesAContainerBackToItsNode) {
+  Simulated node("numa:2 core:4 pu:1", {"--plugins.enable=numa"});
+  EXPECT_EQ(node.guaranteed("own", 3).cpus.to_string(), "0-2");
+  offline(node, "0-1");
+  EXPECT_EQ(held_by(node, "own"), "4-6");
+  online(node, "0");
+  EXPECT_EQ(held_by(node, "own"), "4-6") << "it lacks none";
+  online(node, "1");
+  EXPECT_EQ(held_by(node, "own"), "0-2");
+}
+
+TEST(Hotplug, KeepsSharedContainersApartThatPoliciesKeptApart) {
+  for (const std::vector<std::string>& back : std::vector<std::vector<std::string>>{{"0,2,4"}, {"0", "2", "4"}}) {
+    Simulated node("numa:1 core:3 pu:2", with_smt({"--smt.pair=true"}));
+    run_shared(node, "heavy", "heavy");
+    run_shared(node, "light", "light");
+    EXPECT_EQ(held_by(node, "heavy"), "0,2,4");
+    EXPECT_EQ(held_by(node, "light"), "1,3,5");
+    offline(node, "0,2,4");
+    EXPECT_EQ(held_by(node, "heavy"), "1,3,5");
+    for (const std::string& cpus : back) {
+      online(node, cpus);
+      EXPECT_EQ(held_by(node, "light"), "1,3,5") << "nothing of its own was gone";
+    }
+    EXPECT_EQ(held_by(node, "heavy"), "0,2,4");
+  }
+}
+
+TEST(Hotplug, AsksAnewAboutSharedContainersThatWerePlacedWhereLittleWasOpen) {
+  Simulated node("numa:1 core:3 pu:2", with_smt({"--smt.pair=true"}));
+  node.guaranteed("own", 5);
+  run_shared(node, "heavy", "heavy");
+  run_shared(node, "light", "light");
+  node.besteffort("any");
+  EXPECT_EQ(held_by(node, "heavy"), "5");
+  const Outcome left = node.apply(R"({"op":"remove_pod","pod":"own"})");
+  EXPECT_EQ(held_by(node, "heavy"), "0,2,4");
+  EXPECT_EQ(held_by(node, "light"), "1,3,5");
+  EXPECT_EQ(held_by(node, "any"), "0-5");
+  ASSERT_THAT(left.changed, SizeIs(3));
+  EXPECT_THAT(left.changed[1].reason, HasSubstr("more CPUs are open to it; "));
+}
+
+TEST(Hotplug, AsksAnewAboutSharedContainersThatWerePlacedWhileCpusWereAway) {
+  Simulated node("numa:1 core:3 pu:2", with_smt({"--smt.pair=true"}));
+  offline(node, "0,2,4");
+  run_shared(node, "heavy", "heavy");
+  EXPECT_EQ(held_by(node, "heavy"), "1,3,5");
+  online(node, "0,2,4");
+  EXPECT_EQ(held_by(node, "heavy"), "0,2,4");
+}
+
+/// What is promised while CPUs go and come at random, and that nobody lacks any once all are back.
+TEST(Hotplug, LeavesNobodyShortOnceAllCpusAreBack) {
+  for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const std::vector<std::string> isolates = {"--smt.isolate-siblings=exclusive"};
+    std::vector<std::string> flags = with_smt(seed % 2 == 0 ? isolates : std::vector<std::string>());
+    flags.emplace_back("--placement.min-shared-cpus=2");
+    Simulated node("pack:2 numa:1 core:4 pu:2", flags);
+    node.besteffort("any");
+    node.burstable("some", 1500);
+    const std::vector<std::size_t> sizes = {3, 2, 4, 1};
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      ASSERT_EQ(node.guaranteed("own" + std::to_string(i), static_cast<int>(sizes[i])).outcome, "placed");
+    }
+    for (int step = 0; step < 40; ++step) {
+      const CpuSet away = node.picture().offline;
+      const CpuSet cpus = {static_cast<std::uint32_t>(random() % 16), static_cast<std::uint32_t>(random() % 16)};
+      const CpuSet back = cpus & away;
+      if (back.empty()) {
+        offline(node, cpus.to_string());
+      } else {
+        online(node, back.to_string());
+      }
+      CpuSet alone;
+      for (const LedgerEntry& entry : node.picture().ledger.entries) {
+        if (entry.placement.mode != Mode::kExclusive) continue;
+        ASSERT_FALSE((entry.placement.cpus | entry.placement.withheld).intersects(alone));
+        alone |= entry.placement.cpus | entry.placement.withheld;
+      }
+      for (const LedgerEntry& entry : node.picture().ledger.entries) {
+        ASSERT_TRUE(entry.placement.mode == Mode::kExclusive || !entry.placement.cpus.intersects(alone));
+      }
+    }
+    if (const CpuSet away = node.picture().offline; !away.empty()) online(node, away.to_string());
+    for (const LedgerEntry& entry : node.picture().ledger.entries) {
+      if (entry.key.pod_uid.rfind("own", 0) != 0) continue;
+      EXPECT_EQ(entry.placement.mode, Mode::kExclusive);
+      EXPECT_EQ(entry.placement.cpus.size(), sizes[entry.key.pod_uid.back() - '0']) << entry.key.pod_uid;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace topolet::simulate
