@@ -53,7 +53,9 @@ void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const 
 
 Sought Policy::sought_by(const topolet_request& request) const {
   const TopologyNames names(*request.topology, inventory_);
-  return devices_of(*request.workload, names, options_.kinds);
+  Sought sought = devices_of(*request.workload, names, options_.kinds);
+  sought.cpu_nodes = cpu_nodes_;
+  return sought;
 }
 
 std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
@@ -63,6 +65,9 @@ std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
 }
 
 void Policy::tick(const topolet_tick_request& request, sdk::Wishes& /*wishes*/) {
+  for (const topolet_node& node : sdk::nodes(*request.topology)) {
+    if (node.memory_only == 0) cpu_nodes_.insert(node.os_index);
+  }
   // Files are there in no time as a rule, and what is slow comes with a later tick.
   constexpr std::chrono::milliseconds kPatience{10};
   if (!looking_.valid()) {

@@ -60,6 +60,7 @@ class Policy {
   Inventory inventory_;  ///< changed by tick() only, while nobody looks
   std::string cdi_stamp_;
   std::uint64_t generation_ = 0;
+  sdk::Set cpu_nodes_;         ///< NUMA nodes, by OS index, that have had CPUs
   std::future<News> looking_;  ///< ends before what it looks at
 };
 

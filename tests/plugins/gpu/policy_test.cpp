@@ -125,6 +125,29 @@ TEST_F(GpuPluginTest, KnowsADeviceBesideMemoryOfItsOwnByTheNearCpus) {
   EXPECT_EQ(full, 1);
 }
 
+TEST_F(GpuPluginTest, TakesTheNearestNodesForTheHomeOfADeviceWhoseNodeHasNoCpus) {
+  Machine machine("[numa] pack:2 [numa] core:2 pu:1");
+  std::vector<std::uint32_t> cpu_nodes;
+  std::uint32_t own = 0;
+  for (const topolet_node& node : sdk::nodes(machine.view())) {
+    if (node.memory_only != 0) own = node.os_index;
+    if (node.memory_only == 0) cpu_nodes.push_back(node.os_index);
+  }
+  ASSERT_EQ(cpu_nodes.size(), 2U);
+  ASSERT_EQ(own, 2U);
+  machine.distances({10, 20, 30, 20, 10, 15, 30, 15, 10});
+  machine.device({.name = "nvml0", .address = "0000:41:00.0", .nodes = set_of({own})});
+  const Ledger ledger(machine);
+  const Request request(machine, ledger, with("0"), 0);
+  Plugin plugin(topolet_plugin_v1, host_, options({{"affinity", "require"}}));
+  const auto of = [&](std::uint32_t node) { return plugin.score(request)[request.position(set_of({node}))]; };
+  EXPECT_EQ(of(1).reason,
+            "node 1: 1 of 1 GPUs local; node 0: none, +30 distance; NVIDIA_VISIBLE_DEVICES=0: node 2 has no CPUs; "
+            "nearest: node 1");
+  EXPECT_EQ(of(1).score, 100);
+  EXPECT_EQ(of(0).kind, TOPOLET_VERDICT_REJECT);
+}
+
 TEST_F(GpuPluginTest, CountsOnlyNodesWithFreeCpus) {
   gpu(0, "0000:41:00.0", set_of({1}));
   ledger_.place_exclusive({.name = "other"}, machine_.cpus_of(set_of({1})));
