@@ -66,8 +66,8 @@ std::string Bench::detour_text(const Lodging& device) const {
   if (device.origins == device.homes) return {};
   const std::string where = ": " + nodes_text(os_indices(device.origins));
   if (device.homes.empty()) return where + (device.origins.size() == 1 ? " has" : " have") + " no CPU online";
-  return where + (device.origins.size() == 1 ? " has" : " have") + " no CPUs; nearest: " +
-         nodes_text(os_indices(device.homes));
+  return where + (device.origins.size() == 1 ? " has" : " have") +
+         " no CPUs; nearest: " + nodes_text(os_indices(device.homes));
 }
 
 sdk::Set Bench::os_indices(const Nodes& nodes) const {

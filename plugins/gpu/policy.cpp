@@ -9,6 +9,12 @@
 
 namespace topolet::gpu {
 
+namespace {
+
+constexpr std::string_view kUsualNvml = "libnvidia-ml.so.1";
+
+}  // namespace
+
 PolicyOptions read_options(const sdk::Options& options) {
   PolicyOptions read;
   if (options["affinity"] == "require") read.rules.affinity = Affinity::kRequire;
@@ -51,10 +57,25 @@ void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const 
   }
 }
 
+/// Why the machine's files are not used.
+std::string Policy::strangeness(const topolet_topology& topology) const {
+  constexpr std::size_t kLongest = 256;
+  return "NVML and the files below " + shown(options_.roots.sysfs.string(), kLongest) + " and " +
+         shown(options_.roots.proc.string(), kLongest) + ": they are of another machine, with CPUs " +
+         shown(inventory_.devices.online) + " online, and this one has " +
+         (inventory_.cpus | sdk::Set(topology.online)).to_string();
+}
+
 Sought Policy::sought_by(const topolet_request& request) const {
   const TopologyNames names(*request.topology, inventory_);
   Sought sought = devices_of(*request.workload, names, options_.kinds);
-  sought.cpu_nodes = cpu_nodes_;
+  sought.cpu_nodes = inventory_.cpu_nodes;
+  // Those that somebody chose should be of use. That this machine's own say nothing of another one goes without saying.
+  const Roots usual;
+  const bool are_chosen = options_.roots.sysfs != usual.sysfs || options_.roots.proc != usual.proc ||
+                          (options_.nvml_library != kUsualNvml && !inventory_.nvml.gpus.empty());
+  const bool has_some = !sought.devices.empty() || !sought.unknown.empty();
+  if (are_chosen && has_some && names.files() == nullptr) sought.unknown.push_back(strangeness(*request.topology));
   return sought;
 }
 
@@ -65,8 +86,9 @@ std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
 }
 
 void Policy::tick(const topolet_tick_request& request, sdk::Wishes& /*wishes*/) {
-  for (const topolet_node& node : sdk::nodes(*request.topology)) {
-    if (node.memory_only == 0) cpu_nodes_.insert(node.os_index);
+  inventory_.see(*request.topology);
+  if (!inventory_.has_met_files && !std::exchange(has_said_strange_, true)) {
+    host_.log(TOPOLET_LOG_WARN, "not used: " + strangeness(*request.topology));
   }
   // Files are there in no time as a rule, and what is slow comes with a later tick.
   constexpr std::chrono::milliseconds kPatience{10};

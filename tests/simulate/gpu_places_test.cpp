@@ -58,5 +58,53 @@ TEST_F(GpuPlaces, AreLocalAgainOnceTheirCpusAreBack) {
   EXPECT_EQ(nodes_of(node, create(node, "a", devices("/dev/x0"))), NodeSet{3});
 }
 
+/// Two packages with a GPU each, whose minors are the other way round than their indexes.
+class GpuFiles : public GpuDecisions {
+ protected:
+  static constexpr const char* kMachine = "nvidia-dgx2.xml";  // CPUs 0-1 and 24-25
+
+  void write_files(const char* online) const {
+    root_.write("sys/devices/system/cpu/online", online);
+    root_.write("proc/driver/nvidia/gpus/0000:b7:00.0/information", "Bus Location: 0000:b7:00.0\nDevice Minor: 0\n");
+  }
+
+  Outcome after_offline(const char* cpus) const {
+    Simulated node = machine(kMachine);
+    node.apply(fmt::format(R"({{"op":"offline","cpus":"{}"}})", cpus));
+    const Outcome outcome = create(node, "p", devices("/dev/nvidia0"), 500);
+    EXPECT_EQ(outcome.outcome, "placed");
+    return outcome;
+  }
+};
+
+TEST_F(GpuFiles, AreThisMachinesWhateverCpusGoOffline) {
+  write_files("0-1,24-25\n");
+  for (const char* const offline : {"1", "0", "24"}) {
+    EXPECT_THAT(after_offline(offline).reason, HasSubstr("gpu: node 1: 1 of 1 GPUs local")) << offline;
+  }
+}
+
+TEST_F(GpuFiles, AreThisMachinesHoweverTheirListIsWritten) {
+  write_files("0,1,24,25\n");
+  EXPECT_EQ(home(kMachine, devices("/dev/nvidia0")), NodeSet{1});
+}
+
+TEST_F(GpuFiles, MayBeOfATimeWhenCpusWereOffline) {
+  write_files("0,24-25\n");
+  EXPECT_EQ(home(kMachine, devices("/dev/nvidia0")), NodeSet{0}) << "a machine of three CPUs";
+  root_.write("sys/devices/system/cpu/present", "0-1,24-25\n");
+  EXPECT_EQ(home(kMachine, devices("/dev/nvidia0")), NodeSet{1});
+}
+
+TEST_F(GpuFiles, OfAnotherMachineAreNotItsWithCpusOffline) {
+  write_files("0,24-25\n");
+  const Outcome outcome = after_offline("1");
+  EXPECT_THAT(outcome.reason, HasSubstr("gpu: node 0: 1 of 1 GPUs local"));
+  EXPECT_THAT(outcome.reason, HasSubstr("not counted: NVML and the files below " + root_.file("sys")));
+  EXPECT_THAT(outcome.reason,
+              HasSubstr("they are of another machine, with CPUs 0,24-25 online, and this one has 0-1,24-25"));
+  EXPECT_THAT(reason(kMachine, devices("/dev/fuse")), Not(HasSubstr("gpu:"))) << "no device, no opinion";
+}
+
 }  // namespace
 }  // namespace topolet::simulate

@@ -74,5 +74,13 @@ TEST(Text, ReadsPciAddresses) {
   EXPECT_EQ(pci_address_in("/sys/devices/virtual/tty/tty0"), std::nullopt);
 }
 
+TEST(Text, ReadsListsOfCpus) {
+  EXPECT_EQ(cpu_list("0-3,8, 10-11\n").to_string(), "0-3,8,10-11");
+  EXPECT_EQ(cpu_list("0-15,16-31").to_string(), "0-31");
+  for (const char* const text : {"", "x", "-", "3-1", "1-", "0-99999999999"}) {
+    EXPECT_TRUE(cpu_list(text).empty()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace topolet::gpu
