@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
+#include <tuple>
 
 #include "tests/simulate/gpu_decisions.hpp"
 
@@ -56,6 +58,48 @@ TEST_F(GpuPlaces, AreLocalAgainOnceTheirCpusAreBack) {
   take_away_a_node(node);
   node.apply(R"({"op":"online","cpus":"6-7"})");
   EXPECT_EQ(nodes_of(node, create(node, "a", devices("/dev/x0"))), NodeSet{3});
+}
+
+/// The display of a board at node 0, AMD's GPU at node 1.
+class GpuDisplays : public GpuDecisions {
+ protected:
+  static std::string change(std::string text, const std::string& from, const std::string& to, bool last = false) {
+    const std::size_t at = last ? text.rfind(from) : text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return at == std::string::npos ? text : text.replace(at, from.size(), to);
+  }
+
+  std::string machine_with_amd() const {
+    std::string xml = read_machine("24em64t-2n6c2t-pci.xml");
+    xml = change(xml, "0300 [1002:515e]", "0300 [1a03:2000]");
+    xml = change(xml, "0302 [10de:06d2]", "0300 [1002:740f]", true);
+    return root_.write("amd.xml", xml).string();
+  }
+};
+
+TEST_F(GpuDisplays, AreThoseThatComputeWhereTheDirectoryIsGiven) {
+  const std::string machine = machine_with_amd();
+  Simulated node = this->machine(machine.c_str());
+  const auto& functions = node.picture().topology->pci_devices;
+  std::string board;
+  std::string gpu;
+  for (const PciDevice& function : functions) {
+    if (function.vendor_id == 0x1a03) board = function.address;
+    if (function.vendor_id == 0x1002) gpu = function.address;
+  }
+  const std::string all = R"("devices":["/dev/kfd","/dev/dri"])";
+  EXPECT_THAT(reason(machine.c_str(), all), HasSubstr("gpu: node 1: 1 of 1 GPUs local")) << "by the topology";
+
+  root_.write("sys/devices/system/cpu/online", "0-23\n");
+  for (const auto& [numbers, name, address] :
+       {std::tuple{"226:0", "dri/card0", board}, {"226:1", "dri/card1", gpu}, {"226:128", "dri/renderD128", gpu}}) {
+    const std::string device = "sys/devices/pci0000:00/" + address + "/drm/" + std::string(name).substr(4);
+    root_.write(device + "/uevent", std::string("DEVNAME=") + name + "\n");
+    std::filesystem::create_directories(root_.path() / "sys/dev/char");
+    std::filesystem::create_symlink(root_.path() / device, root_.path() / "sys/dev/char" / numbers);
+  }
+  EXPECT_THAT(reason(machine.c_str(), all), HasSubstr("gpu: node 1: 1 of 1 GPUs local")) << "by /sys";
+  EXPECT_THAT(reason(machine.c_str(), devices("/dev/dri/card0")), HasSubstr("gpu: node 0: 1 of 1 GPUs local"));
 }
 
 /// Two packages with a GPU each, whose minors are the other way round than their indexes.
