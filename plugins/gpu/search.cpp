@@ -151,7 +151,40 @@ class Search {
       return;
     }
     std::string why;
-    if (!add(name, nvidia_.named(item, why))) miss(name, why);
+    if (!add_nvidia_device(name, item, why)) miss(name, why);
+  }
+
+  /// The table's word on certain items counts before the plugin's own, and on any item after it.
+  bool add_nvidia_device(std::string_view name, std::string_view item, std::string& why) {
+    if (add_by_table(name, item, true, why)) return true;
+    std::string own;
+    if (add(name, nvidia_.named(item, own)) || add_by_table(name, item, false, why)) return true;
+    if (why.empty()) why = own;
+    return false;
+  }
+
+  bool add_by_table(std::string_view name, std::string_view item, bool for_certain, std::string& why) {
+    for (const Kind& kind : kinds_) {
+      if (kind.env.empty() || !matched(kind.env, kNvidiaEnv) || kind.item.empty() == for_certain) continue;
+      if (!is_for(kind, item)) continue;
+      std::string self = std::string(kNvidiaEnv) + '=' + std::string(item);
+      const auto spot = of_item(kind, item, self);
+      if (add(name, spot, self)) return true;
+      if (for_certain) why = Paths::why_unknown(kind);
+    }
+    return false;
+  }
+
+  static bool is_for(const Kind& kind, std::string_view item) { return kind.item.empty() || matched(kind.item, item); }
+
+  /// `self` becomes the device's path, if the kind has one.
+  std::optional<Spot> of_item(const Kind& kind, std::string_view item, std::string& self) const {
+    const auto star = matched(kind.item, item).value_or("");
+    const std::string_view which = star.empty() ? number_in(item) : star;
+    if (kind.path.find('*') == std::string::npos) return paths_.of_kind(kind, star.empty() ? item : star);
+    self = filled(kind.path, which);
+    const Paths::Found found = paths_.find(self);
+    return found.spots.empty() ? std::nullopt : std::optional(found.spots.front());
   }
 
   /// Numbers, ranges of them, "all", PCI addresses and device paths.
@@ -181,6 +214,7 @@ class Search {
   }
 
   void add_item(const Kind& kind, std::string_view name, const std::string& item) {
+    if (!is_for(kind, item)) return;
     const auto address = pci_address(item);
     // A pattern may match variables that nobody thought of, and their values are secrets.
     const bool may_be_told = address || kind.env.find('*') == std::string::npos;
@@ -192,15 +226,8 @@ class Search {
       if (spots.empty()) miss(label, "no device of this path is known");
       return;
     }
-    std::optional<Spot> spot;
     std::string self = std::string(name) + '=' + item;
-    if (kind.path.find('*') != std::string::npos) {
-      self = filled(kind.path, number_in(item));
-      const Paths::Found found = paths_.find(self);
-      if (!found.spots.empty()) spot = found.spots.front();
-    } else {
-      spot = paths_.of_kind(kind, item);
-    }
+    const auto spot = of_item(kind, item, self);
     if (!add(label, spot, self)) miss(label, Paths::why_unknown(kind));
   }
 
@@ -248,9 +275,9 @@ class Search {
       for (const std::string_view type : {"gpu", "mig"}) {
         if (name.starts_with(type)) name.remove_prefix(type.size());
       }
-      std::string ignored;
       if (name == "all") return add_nvidia_item(full, name);
-      if (add(full, nvidia_.named(name, ignored))) return;
+      std::string ignored;
+      if (add_nvidia_device(full, name, ignored)) return;
     }
     if (add(full, names_.at(pci_address(name).value_or(""))) || add(full, names_.named(name))) return;
     std::string text = why;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "tests/simulate/gpu_decisions.hpp"
 
@@ -58,6 +59,43 @@ TEST_F(GpuPlaces, AreLocalAgainOnceTheirCpusAreBack) {
   take_away_a_node(node);
   node.apply(R"({"op":"online","cpus":"6-7"})");
   EXPECT_EQ(nodes_of(node, create(node, "a", devices("/dev/x0"))), NodeSet{3});
+}
+
+class GpuTable : public GpuDecisions {
+ protected:
+  static constexpr const char* kMachine = "24em64t-2n6c2t-pci.xml";
+  static constexpr const char* kMig = "MIG-5c8e6b46-1111-2222-3333-444455556666";
+
+  static std::vector<std::string> table(const std::string& devices) { return {"--gpu.devices=" + devices}; }
+};
+
+TEST_F(GpuTable, PlacesAMigDevice) {
+  const auto nvidia = [](const char* item) { return env("NVIDIA_VISIBLE_DEVICES", item); };
+  const auto any = table("mig: env=NVIDIA_VISIBLE_DEVICES pci=address:0000:14:00.0");
+  EXPECT_EQ(home(kMachine, nvidia(kMig), any), NodeSet{1});
+  EXPECT_EQ(home(kMachine, nvidia("0"), any), NodeSet{0}) << "which is known without";
+  EXPECT_EQ(home(kMachine, cdi(fmt::format("nvidia.com/gpu={}", kMig)), any), NodeSet{1});
+
+  const auto some =
+      table("a: env=NVIDIA_VISIBLE_DEVICES=MIG-5c8e* pci=node:1; b: env=NVIDIA_VISIBLE_DEVICES=1 pci=node:0");
+  EXPECT_EQ(home(kMachine, nvidia(kMig), some), NodeSet{1});
+  EXPECT_EQ(home(kMachine, nvidia("1"), some), NodeSet{0}) << "an item that is named counts first";
+  EXPECT_THAT(reason(kMachine, nvidia("MIG-0"), some), HasSubstr("which GPU this MIG device is of is not known"));
+  const auto vain = table("a: env=NVIDIA_VISIBLE_DEVICES=MIG-* pci=address:0000:77:00.0");
+  EXPECT_THAT(reason(kMachine, nvidia(kMig), vain), HasSubstr("the machine has no PCI device 0000:77:00.0"));
+}
+
+TEST_F(GpuTable, TakesSomeItemsOfAVariable) {
+  const auto some = table("a: env=ACC=left* pci=node:0; b: env=ACC=right* pci=node:1; c: env=CARD=x* path=/dev/sd*");
+  EXPECT_THAT(reason(kMachine, env("ACC", "right7,right8"), some), HasSubstr("gpu: node 1: 2 of 2 devices local"));
+  EXPECT_EQ(home(kMachine, env("ACC", "left0"), some), NodeSet{0});
+  EXPECT_THAT(reason(kMachine, env("CARD", "xa"), some), HasSubstr("gpu: node 0: 1 of 1 disks local"));
+}
+
+TEST_F(GpuTable, SaysWhyAMigDeviceIsNotKnownOnAnotherMachine) {
+  root_.write("sys/devices/system/cpu/online", "0\n");
+  EXPECT_THAT(reason(kMachine, env("NVIDIA_VISIBLE_DEVICES", kMig)),
+              HasSubstr("is of is not known: option nvml-library is empty"));
 }
 
 /// The display of a board at node 0, AMD's GPU at node 1.
