@@ -65,7 +65,8 @@ Paths::Found Paths::known(std::string_view path) const {
   if (const auto spot = target == path ? std::nullopt : one(target)) return {{*spot}, {}};
   if (const auto spot = one(path)) return {{*spot}, {}};
   Found found{directory(target), {}};
-  if (found.spots.empty()) found.missing = missing(path);
+  if (found.spots.empty()) found.missing = nowhere(target);
+  if (found.spots.empty() && found.missing.empty()) found.missing = missing(path);
   return found;
 }
 
@@ -238,8 +239,31 @@ std::string Paths::why_unknown(const Kind& kind) {
   return kUnknown;
 }
 
+/// Of one that the kernel knows, but the topology does not.
+std::string Paths::nowhere(std::string_view path) const {
+  const Inventory* const files = names_.files();
+  if (files == nullptr) return {};
+  const auto place = files->devices.places.find(path);
+  if (place == files->devices.places.end()) return {};
+  const auto& [address, node] = place->second;
+  if (address.empty()) return "the machine has no node " + std::to_string(*node);
+  return "the topology has no PCI device " + address +
+         (node ? " and no node " + std::to_string(*node) : ", and the kernel ties it to no node");
+}
+
+/// The device that all of AMD's GPUs share.
+bool Paths::serves_kfd() const {
+  for (const std::string_view prefix : {"card", "renderD", "rsmi", "/dev/dri/"}) {
+    if (!names_.beginning(prefix).empty()) return true;
+  }
+  return !display_functions().empty() || !below(kDisplays, "").empty();
+}
+
 /// Why there is nothing, of a path that should be hardware.
 std::string Paths::missing(std::string_view path) const {
+  if (path == kDisplays) return "no GPU is known below it";
+  if (path == "/dev/infiniband") return "no device is known below it";
+  if (path == "/dev/kfd" && !serves_kfd()) return "no AMD GPU is known";
   for (const Kind& kind : kinds_) {
     const auto star = kind.path.empty() ? std::nullopt : matched(kind.path, path);
     if (star && (kind.is_configured || number(*star))) return why_unknown(kind);

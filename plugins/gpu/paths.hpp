@@ -43,6 +43,8 @@ class Paths {
   std::vector<Spot> gpus_among(std::vector<Spot> displays) const;
   std::vector<Spot> below(std::string_view directory, std::string_view beginning) const;
   std::vector<Spot> directory(std::string_view path) const;
+  std::string nowhere(std::string_view path) const;
+  bool serves_kfd() const;
   std::string missing(std::string_view path) const;
 
   const TopologyNames& names_;

@@ -35,6 +35,17 @@ std::string_view number_in(std::string_view item) {
   return is_typed && number(item.substr(dash + 1)) ? item.substr(dash + 1) : item;
 }
 
+/// One that range() gives nothing for is "5-2", or longer than any machine's.
+bool is_like_a_range(std::string_view item) {
+  const std::size_t dash = std::min(item.find('-'), item.size());
+  const auto is_digits = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return dash < item.size() && is_digits(item.substr(0, dash)) && is_digits(item.substr(dash + 1));
+}
+
+constexpr const char* kNoRange = "no range, which is two numbers below 1024, the lower one first";
+
 /// The numbers of "2-5"; none of other texts.
 std::vector<std::string> range(std::string_view item) {
   constexpr std::uint32_t kMost = 1024;
@@ -228,7 +239,7 @@ class Search {
     }
     std::string self = std::string(name) + '=' + item;
     const auto spot = of_item(kind, item, self);
-    if (!add(label, spot, self)) miss(label, Paths::why_unknown(kind));
+    if (!add(label, spot, self)) miss(label, is_like_a_range(item) ? kNoRange : Paths::why_unknown(kind));
   }
 
   void add_cdi(std::string_view full) {
@@ -238,7 +249,8 @@ class Search {
       const CdiDevices& known = names_.inventory().cdi.devices;
       const auto device = known.find(full);
       if (device == known.end()) {
-        add_cdi_name(full, "no CDI spec has it");
+        const std::vector<std::string>& faults = names_.inventory().cdi.faults;
+        add_cdi_name(full, "no CDI spec has it" + (faults.empty() ? "" : "; " + faults.front()));
       } else {
         add_cdi_device(full, device->second);
       }
@@ -280,10 +292,7 @@ class Search {
       if (add_nvidia_device(full, name, ignored)) return;
     }
     if (add(full, names_.at(pci_address(name).value_or(""))) || add(full, names_.named(name))) return;
-    std::string text = why;
-    const std::vector<std::string>& faults = names_.inventory().cdi.faults;
-    if (!faults.empty()) text += "; " + faults.front();
-    miss(full, text);
+    miss(full, why);
   }
 
   const TopologyNames& names_;
