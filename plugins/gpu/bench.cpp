@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plugins/gpu/local_cpus.hpp"
+
 namespace topolet::gpu {
 namespace {
 
@@ -51,6 +53,10 @@ Bench::Bench(const topolet_request& request, const Sought& sought, bool whole_co
     const std::string_view noun = noun_of(topology_, device.spot);
     noun_ = noun_.empty() || noun_ == noun ? noun : "device";
     devices_.push_back(std::move(lodging));
+  }
+  for (const NearCpus& near : near_cpus_of(topology_, sought)) {
+    remarks.push_back(near.device + ": CPUs " + near.cpus.to_string() + " are local" +
+                      (near.has_node ? ", not all of the node" : ", and without a node"));
   }
   for (const Lodging& one : devices_) {
     measure(one);

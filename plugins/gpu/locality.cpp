@@ -21,11 +21,6 @@ const topolet_pci_device* pci_of(const topolet_topology& topology, const Spot& s
   return spot.pci_device == TOPOLET_NONE ? nullptr : &sdk::pci_devices(topology)[spot.pci_device];
 }
 
-topolet_set cpus_of(const topolet_topology& topology, const Spot& spot) {
-  if (const topolet_pci_device* const pci = pci_of(topology, spot)) return pci->cpus;
-  return spot.os_device == TOPOLET_NONE ? topolet_set{nullptr, 0} : sdk::os_devices(topology)[spot.os_device].cpus;
-}
-
 sdk::Set nodes_of(const topolet_topology& topology, const Spot& spot) {
   if (const topolet_pci_device* const pci = pci_of(topology, spot)) return pci->nodes;
   if (spot.os_device != TOPOLET_NONE) return sdk::os_devices(topology)[spot.os_device].nodes;
@@ -137,6 +132,11 @@ std::string_view name_of(Closeness closeness) {
       return "different packages";
   }
   return "";
+}
+
+topolet_set cpus_of(const topolet_topology& topology, const Spot& spot) {
+  if (const topolet_pci_device* const pci = pci_of(topology, spot)) return pci->cpus;
+  return spot.os_device == TOPOLET_NONE ? topolet_set{nullptr, 0} : sdk::os_devices(topology)[spot.os_device].cpus;
 }
 
 Lodging lodging_of(const topolet_topology& topology, const Spot& spot, const sdk::Set& cpu_nodes) {

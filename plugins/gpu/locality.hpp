@@ -19,6 +19,9 @@ enum class Closeness : std::uint8_t { kSameSwitch, kSameRoot, kSameNode, kSamePa
 
 std::string_view name_of(Closeness closeness);
 
+/// CPUs that hwloc ties a device to.
+topolet_set cpus_of(const topolet_topology& topology, const Spot& spot);
+
 /// Positions of CPU nodes that are local to a device. Those nearest to it if its own node has no CPUs. All of them, or
 /// none, if the machine does not tell.
 std::vector<std::uint32_t> homes_of(const topolet_topology& topology, const Spot& spot);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "plugins/gpu/division.hpp"
+#include "plugins/gpu/local_cpus.hpp"
 #include "plugins/gpu/text.hpp"
 #include "plugins/gpu/topology_names.hpp"
 
@@ -42,13 +43,15 @@ Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(re
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(verdicts(request)); }
 
 void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const {
-  if (!has_choice(picking)) return;
   const Sought sought = sought_by(*picking.request);
   if (sought.devices.empty()) return;
-  for (const Share& share : divide(picking, sought, options_.rules)) {
+  for (const Share& share : share_by_cpus(picking, sought, options_.rules))
     picks.at_least(share.cpus.view(), share.count);
+  std::string lacking = shortcoming_by_cpus(picking, sought);
+  if (has_choice(picking)) {
+    for (const Share& share : divide(picking, sought, options_.rules)) picks.at_least(share.cpus.view(), share.count);
+    if (std::string more = shortcoming(picking, sought, options_.rules); !more.empty()) lacking = std::move(more);
   }
-  const std::string lacking = shortcoming(picking, sought, options_.rules);
   if (lacking.empty()) return;
   if (options_.rules.affinity == Affinity::kRequire) {
     picks.reject("affinity require: " + lacking);
@@ -81,6 +84,7 @@ Sought Policy::sought_by(const topolet_request& request) const {
 
 std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
   const Sought sought = sought_by(request);
+  if (std::vector<Verdict> by_cpus = judge_by_cpus(request, sought, options_.rules); !by_cpus.empty()) return by_cpus;
   if (!sought.devices.empty() || !sought.unknown.empty()) return judge(request, sought, options_.rules);
   return options_.keep_free ? judge_keeping_free(request) : std::vector<Verdict>();
 }
