@@ -213,6 +213,8 @@ void Engine::observe(const Observation& observation) {
 
 void Engine::reconcile_first() {
   reconciler_.run([this](const Status& status) {
+    // Before the first decision, so that plugins know the machine as it is before anything changes.
+    if (status) tick_plugins();
     release_held(status);
     if (status) {
       if (std::exchange(complained_, false)) log_.info("the runtime answers; containers are placed from now on");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plugins/gpu/local_cpus.hpp"
+
 namespace topolet::gpu {
 namespace {
 
@@ -37,32 +39,56 @@ Bench::Bench(const topolet_request& request, const Sought& sought, bool whole_co
       nodes_(topology_),
       whole_cores_(whole_cores),
       per_core_(threads_per_core(topology_)) {
+  std::vector<std::string> remarks;
   for (const Device& device : sought.devices) {
-    Lodging lodging = lodging_of(topology_, device.spot);
-    const Nodes& homes = lodging.homes;
+    Lodging lodging = lodging_of(topology_, device.spot, sought.cpu_nodes);
     // One that is near to every node, or to none, is no reason to prefer any.
-    const bool is_everywhere = homes.size() == nodes_.positions().size() && homes.size() > 1;
-    if (homes.empty() || is_everywhere) {
-      placeless_.push_back(device.name);
+    const bool is_everywhere = lodging.homes.size() == nodes_.positions().size() && lodging.homes.size() > 1;
+    const std::string detour = detour_text(lodging);
+    if (lodging.origins.empty() || is_everywhere) {
+      placeless_.push_back(detour.empty() ? device.name + ": the machine ties it to no node" : device.name + detour);
       continue;
     }
+    if (!detour.empty()) remarks.push_back(device.name + detour);
     const std::string_view noun = noun_of(topology_, device.spot);
     noun_ = noun_.empty() || noun_ == noun ? noun : "device";
     devices_.push_back(std::move(lodging));
+  }
+  for (const NearCpus& near : near_cpus_of(topology_, sought)) {
+    remarks.push_back(near.device + ": CPUs " + near.cpus.to_string() + " are local" +
+                      (near.has_node ? ", not all of the node" : ", and without a node"));
   }
   for (const Lodging& one : devices_) {
     measure(one);
     for (const Lodging& other : devices_) tiers_.push_back(closeness(topology_, nodes_, one, other));
   }
-  for (const std::string& why : sought.unknown) notes_.push_back(why);
-  for (const std::string& name : placeless_) notes_.push_back(name + ": the machine ties it to no node");
+  for (const std::string& why : sought.unknown) notes_.push_back("not counted: " + why);
+  for (const std::string& why : placeless_) notes_.push_back("not counted: " + why);
+  notes_.insert(notes_.end(), remarks.begin(), remarks.end());
+}
+
+/// Of a device whose own node has no CPUs.
+std::string Bench::detour_text(const Lodging& device) const {
+  if (device.origins == device.homes) return {};
+  const std::string where = ": " + nodes_text(os_indices(device.origins));
+  if (device.homes.empty()) return where + (device.origins.size() == 1 ? " has" : " have") + " no CPU online";
+  return where + (device.origins.size() == 1 ? " has" : " have") +
+         " no CPUs; nearest: " + nodes_text(os_indices(device.homes));
+}
+
+sdk::Set Bench::os_indices(const Nodes& nodes) const {
+  sdk::Set set;
+  for (const std::uint32_t node : nodes) set.insert(nodes_.os_index(node));
+  return set;
 }
 
 void Bench::measure(const Lodging& device) {
   for (std::uint32_t node = 0; node < topology_.node_count; ++node) {
     Way way;
+    for (const std::uint32_t origin : device.origins) {
+      way.distance = std::min(way.distance, std::max(nodes_.distance(node, origin), 1U));
+    }
     for (const std::uint32_t home : device.homes) {
-      way.distance = std::min(way.distance, std::max(nodes_.distance(node, home), 1U));
       way.in_package = way.in_package || nodes_.share_a_package(node, home);
       way.is_home = way.is_home || node == home;
     }
@@ -269,7 +295,7 @@ std::string Bench::reason(const topolet_candidate& candidate, const Nodes& usabl
 
 std::string Bench::notes() const {
   std::string text;
-  for (std::size_t i = 0; i < std::min(notes_.size(), kMostUnknown); ++i) text += "; not counted: " + notes_[i];
+  for (std::size_t i = 0; i < std::min(notes_.size(), kMostUnknown); ++i) text += "; " + notes_[i];
   if (notes_.size() > kMostUnknown) text += " and " + std::to_string(notes_.size() - kMostUnknown) + " more";
   return text;
 }

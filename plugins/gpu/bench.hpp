@@ -84,6 +84,8 @@ class Bench {
     bool is_home = false;
   };
 
+  std::string detour_text(const Lodging& device) const;
+  sdk::Set os_indices(const Nodes& nodes) const;
   void measure(const Lodging& device);
   const Way& way(std::size_t device, std::uint32_t node) const { return ways_[device * topology_.node_count + node]; }
   Nodes within_reach(const Nodes& nodes) const;
@@ -106,7 +108,7 @@ class Bench {
   std::vector<Way> ways_;         ///< of each device to each node
   std::vector<Closeness> tiers_;  ///< of each pair of devices
   std::string_view noun_;
-  std::vector<std::string> placeless_;
+  std::vector<std::string> placeless_;  ///< devices, and why
   std::vector<std::string> notes_;
   std::vector<std::pair<std::uint32_t, std::string>> others_;
 };

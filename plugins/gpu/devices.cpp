@@ -49,6 +49,7 @@ class Reading {
 
   Devices take(const std::vector<Kind>& kinds) {
     devices_.online = read_line(sysfs_ / "devices/system/cpu/online");
+    devices_.present = read_line(sysfs_ / "devices/system/cpu/present");
     for (const char* const type : {"char", "block"}) read_numbers(type);
     read_iommu_groups();
     read_nvidia();

@@ -1,6 +1,8 @@
 // What the files of this machine say about its devices: /sys, /proc, /dev and the CDI specs. Plain values.
 #pragma once
 
+#include <topolet/policy.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -32,6 +34,7 @@ struct Place {
 /// The devices of the kernel.
 struct Devices {
   std::string online;                                       ///< CPU list; empty if not told
+  std::string present;                                      ///< CPU list, offline ones included
   std::map<std::string, Place, std::less<>> places;         ///< by path, such as /dev/nvme0n1
   std::map<std::string, std::string, std::less<>> aliases;  ///< path of what a symbolic link in /dev leads to
   std::vector<NvidiaGpu> nvidia;                            ///< by PCI address, as the driver says
@@ -55,11 +58,20 @@ std::string cdi_stamp(const Roots& roots);
 /// True if /dev has got or lost a name since. Cheap, too.
 bool has_changed(const Devices& devices);
 
-/// All that is known beside the topology.
+/// All that is known beside the topology at hand.
 struct Inventory {
   Devices devices;
   CdiRegistry cdi;
   NvmlAnswer nvml;
+  sdk::Set cpus = {};          ///< that this machine has had online
+  sdk::Set cpu_nodes = {};     ///< NUMA nodes, by OS index, that have had some of them
+  bool has_met_files = false;  ///< the files were found to be this machine's once
+
+  /// Learns what the machine has.
+  void see(const topolet_topology& topology);
+
+  /// False if the files are of another machine than the topology, as where one is simulated on another.
+  bool has_files_of(const topolet_topology& topology) const;
 };
 
 }  // namespace topolet::gpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <set>
 #include <stdexcept>
 
@@ -71,14 +72,32 @@ void check_link(const Kind& kind, bool is_alike) {
   if (!is_alike) refuse(kind.name, "path= and pci=link: both need a '*' for what tells devices apart, or neither");
 }
 
+/// A runtime gives items one by one, and "none" and "void" mean that there is no device.
+void check_item(const Kind& kind) {
+  const bool is_none = kind.item == "none" || kind.item == "void";
+  if (is_none || kind.item.find_first_of(",=") != std::string::npos) {
+    refuse(kind.name, "env=" + kind.env + '=' + shown(kind.item) +
+                          " has no effect: after the variable stands one item of its list, such as MIG-5c8e6b46-*");
+  }
+  if (kind.env == "NVIDIA_VISIBLE_DEVICES" && kind.finding == Finding::kItem) {
+    refuse(kind.name, "pci=item has no effect with env=NVIDIA_VISIBLE_DEVICES, where PCI addresses are known anyway");
+  }
+}
+
 void check(const Kind& kind) {
   const auto stars = [](const std::string& text) { return std::count(text.begin(), text.end(), '*'); };
   if (kind.path.empty() && kind.env.empty()) refuse(kind.name, "it needs path= or env=, or both");
   if (!kind.path.empty() && kind.path.front() != '/') refuse(kind.name, "path= begins with '/', such as /dev/vacc*");
-  if (stars(kind.path) > 1 || stars(kind.env) > 1 || stars(kind.link) > 1) {
+  if (std::filesystem::path(kind.path).lexically_normal().string() != kind.path || kind.path.ends_with('/')) {
+    refuse(kind.name, "path=" + shown(kind.path) +
+                          " has no effect: paths are compared without '//', '.', '..' and an "
+                          "ending '/'");
+  }
+  if (stars(kind.item) > 1 || stars(kind.path) > 1 || stars(kind.env) > 1 || stars(kind.link) > 1) {
     refuse(kind.name, "a pattern has one '*' at most");
   }
   if (kind.env == "*") refuse(kind.name, "env= needs more than a '*', or it would take every variable");
+  check_item(kind);
   const bool counts = kind.finding == Finding::kFunction;
   if (counts && stars(kind.path) != 1) refuse(kind.name, "path= needs a '*' for what tells its devices apart");
   if (kind.finding == Finding::kLink) check_link(kind, stars(kind.path) == stars(kind.link));
@@ -105,6 +124,11 @@ Kind read_kind(const std::string& text) {
     }
     if (!keys.insert(key).second) refuse(kind.name, key + "= is there twice");
     *field = word.substr(equals + 1);
+  }
+  if (const std::size_t equals = kind.env.find('='); equals != std::string::npos) {
+    kind.item = kind.env.substr(equals + 1);
+    kind.env.resize(equals);
+    if (kind.env.empty() || kind.item.empty()) refuse(kind.name, "env= takes VARIABLE or VARIABLE=ITEM");
   }
   read_finding(kind, how.empty() ? (kind.path.empty() ? "item" : "sysfs") : how);
   check(kind);

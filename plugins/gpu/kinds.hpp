@@ -28,8 +28,9 @@ struct Make {
 
 struct Kind {
   std::string name;
-  std::string path;  ///< of the device node, '*' for its number or name; may be empty
-  std::string env;   ///< names a variable that lists devices; may have a '*', may be empty
+  std::string path;       ///< of the device node, '*' for its number or name; may be empty
+  std::string env;        ///< names a variable that lists devices; may have a '*', may be empty
+  std::string item = {};  ///< which parts of the variable's value it is for, may have a '*'; empty: all
   Finding finding = Finding::kSystem;
   std::string link = {};  ///< below /sys, '*' as in `path`
   Make make = {};
@@ -39,7 +40,7 @@ struct Kind {
 };
 
 /// The kinds of the option `devices` and, after them, ours that none of these has the name of. Syntax:
-///   NAME: path=PATTERN env=VARIABLE pci=HOW; NAME: …
+///   NAME: path=PATTERN env=VARIABLE[=ITEM] pci=HOW; NAME: …
 /// HOW is one of sysfs, link:PATTERN, function:VENDOR[:DEVICE][/CLASS], item, address:ADDRESS, node:INDEX; left out it
 /// is sysfs with a path and item without. Throws std::invalid_argument in words.
 std::vector<Kind> read_kinds(std::string_view devices);

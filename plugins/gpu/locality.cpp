@@ -1,6 +1,7 @@
 #include "plugins/gpu/locality.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace topolet::gpu {
 namespace {
@@ -18,11 +19,6 @@ constexpr std::uint32_t kAccelerator = 0x12;
 
 const topolet_pci_device* pci_of(const topolet_topology& topology, const Spot& spot) {
   return spot.pci_device == TOPOLET_NONE ? nullptr : &sdk::pci_devices(topology)[spot.pci_device];
-}
-
-topolet_set cpus_of(const topolet_topology& topology, const Spot& spot) {
-  if (const topolet_pci_device* const pci = pci_of(topology, spot)) return pci->cpus;
-  return spot.os_device == TOPOLET_NONE ? topolet_set{nullptr, 0} : sdk::os_devices(topology)[spot.os_device].cpus;
 }
 
 sdk::Set nodes_of(const topolet_topology& topology, const Spot& spot) {
@@ -50,6 +46,61 @@ bool meet(topolet_set a, topolet_set b) {
     if ((a.words[i] & b.words[i]) != 0) return true;
   }
   return false;
+}
+
+/// CPU nodes that are its own, or have CPUs that are; none if that says nothing.
+std::vector<std::uint32_t> near_cpus(const topolet_topology& topology, const Spot& spot) {
+  const sdk::Set local = nodes_of(topology, spot);
+  const topolet_set cpus = cpus_of(topology, spot);
+  const auto nodes = sdk::nodes(topology);
+  std::vector<std::uint32_t> homes;
+  std::vector<std::uint32_t> by_cpus;
+  topolet_set memory_cpus{nullptr, 0};
+  for (const topolet_node& node : nodes) {
+    if (node.memory_only != 0 && local.has(node.os_index)) memory_cpus = node.cpus;
+  }
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].memory_only != 0) continue;
+    if (local.has(nodes[i].os_index)) homes.push_back(i);
+    // A device beside memory-only nodes, such as its own, is where their CPUs are.
+    if (meet(nodes[i].cpus, cpus) || meet(nodes[i].cpus, memory_cpus)) by_cpus.push_back(i);
+  }
+  if (!homes.empty()) return homes;
+  // hwloc says of memory that belongs to no CPUs that it is near to all.
+  const auto cpu_nodes =
+      std::count_if(nodes.begin(), nodes.end(), [](const topolet_node& node) { return node.memory_only == 0; });
+  const bool is_everywhere = cpu_nodes > 1 && static_cast<std::size_t>(cpu_nodes) == by_cpus.size();
+  return is_everywhere && !local.empty() ? std::vector<std::uint32_t>() : by_cpus;
+}
+
+std::vector<std::uint32_t> own_nodes(const topolet_topology& topology, const Spot& spot) {
+  const sdk::Set local = nodes_of(topology, spot);
+  std::vector<std::uint32_t> own;
+  for (std::uint32_t i = 0; i < topology.node_count; ++i) {
+    if (local.has(sdk::nodes(topology)[i].os_index)) own.push_back(i);
+  }
+  return own;
+}
+
+std::uint32_t distance_between(const topolet_topology& topology, std::uint32_t from, std::uint32_t to) {
+  if (topology.distances == nullptr) return from == to ? 10 : 20;
+  return topology.distances[std::size_t{from} * topology.node_count + to];
+}
+
+/// CPU nodes at the least distance; none of no nodes.
+std::vector<std::uint32_t> nearest(const topolet_topology& topology, const std::vector<std::uint32_t>& to) {
+  std::vector<std::uint32_t> nearest;
+  std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
+  for (std::uint32_t i = 0; i < topology.node_count; ++i) {
+    if (sdk::nodes(topology)[i].memory_only != 0) continue;
+    for (const std::uint32_t node : to) {
+      const std::uint32_t distance = distance_between(topology, i, node);
+      if (distance < least) nearest.clear();
+      if (distance <= least && (nearest.empty() || nearest.back() != i)) nearest.push_back(i);
+      least = std::min(least, distance);
+    }
+  }
+  return nearest;
 }
 
 bool begins(std::string_view name, std::initializer_list<std::string_view> prefixes) {
@@ -83,8 +134,28 @@ std::string_view name_of(Closeness closeness) {
   return "";
 }
 
-Lodging lodging_of(const topolet_topology& topology, const Spot& spot) {
-  return {bridges_above(topology, spot), homes_of(topology, spot)};
+topolet_set cpus_of(const topolet_topology& topology, const Spot& spot) {
+  if (const topolet_pci_device* const pci = pci_of(topology, spot)) return pci->cpus;
+  return spot.os_device == TOPOLET_NONE ? topolet_set{nullptr, 0} : sdk::os_devices(topology)[spot.os_device].cpus;
+}
+
+Lodging lodging_of(const topolet_topology& topology, const Spot& spot, const sdk::Set& cpu_nodes) {
+  Lodging lodging{bridges_above(topology, spot), {}, own_nodes(topology, spot)};
+  const auto has = [&](auto predicate) {
+    return std::any_of(lodging.origins.begin(), lodging.origins.end(),
+                       [&](std::uint32_t i) { return predicate(sdk::nodes(topology)[i]); });
+  };
+  const bool has_cpus = has([](const topolet_node& node) { return node.memory_only == 0; });
+  const bool had_cpus = has([&](const topolet_node& node) { return cpu_nodes.has(node.os_index); });
+  // CPUs that come back would be local; what is nearest meanwhile is no home.
+  if (!has_cpus && had_cpus) return lodging;
+  lodging.homes = near_cpus(topology, spot);
+  if (!lodging.homes.empty()) {
+    lodging.origins = lodging.homes;
+  } else {
+    lodging.homes = nearest(topology, lodging.origins);
+  }
+  return lodging;
 }
 
 Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, const Lodging& a, const Lodging& b) {
@@ -104,22 +175,8 @@ Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, con
 }
 
 std::vector<std::uint32_t> homes_of(const topolet_topology& topology, const Spot& spot) {
-  const sdk::Set local = nodes_of(topology, spot);
-  const topolet_set cpus = cpus_of(topology, spot);
-  const auto nodes = sdk::nodes(topology);
-  std::vector<std::uint32_t> homes;
-  std::vector<std::uint32_t> by_cpus;
-  topolet_set memory_cpus{nullptr, 0};
-  for (const topolet_node& node : nodes) {
-    if (node.memory_only != 0 && local.has(node.os_index)) memory_cpus = node.cpus;
-  }
-  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].memory_only != 0) continue;
-    if (local.has(nodes[i].os_index)) homes.push_back(i);
-    // A device beside memory-only nodes, such as its own, is where their CPUs are.
-    if (meet(nodes[i].cpus, cpus) || meet(nodes[i].cpus, memory_cpus)) by_cpus.push_back(i);
-  }
-  return homes.empty() ? by_cpus : homes;
+  std::vector<std::uint32_t> homes = near_cpus(topology, spot);
+  return homes.empty() ? nearest(topology, own_nodes(topology, spot)) : homes;
 }
 
 bool is_accelerator(const topolet_topology& topology, const Spot& spot) {
@@ -176,8 +233,7 @@ std::vector<std::uint32_t> CpuNodes::usable(topolet_set nodes, topolet_set free)
 }
 
 std::uint32_t CpuNodes::distance(std::uint32_t from, std::uint32_t to) const {
-  if (topology_.distances == nullptr) return from == to ? 10 : 20;
-  return topology_.distances[std::size_t{from} * topology_.node_count + to];
+  return distance_between(topology_, from, to);
 }
 
 bool CpuNodes::share_a_package(std::uint32_t a, std::uint32_t b) const {

@@ -19,16 +19,22 @@ enum class Closeness : std::uint8_t { kSameSwitch, kSameRoot, kSameNode, kSamePa
 
 std::string_view name_of(Closeness closeness);
 
-/// Positions of CPU nodes that are local to a device. All of them, or none, if the machine does not tell.
+/// CPUs that hwloc ties a device to.
+topolet_set cpus_of(const topolet_topology& topology, const Spot& spot);
+
+/// Positions of CPU nodes that are local to a device. Those nearest to it if its own node has no CPUs. All of them, or
+/// none, if the machine does not tell.
 std::vector<std::uint32_t> homes_of(const topolet_topology& topology, const Spot& spot);
 
 /// What is known of a device's place before it is compared with others'.
 struct Lodging {
   std::vector<std::uint32_t> bridges;  ///< above it, host bridge last
-  std::vector<std::uint32_t> homes;    ///< as homes_of()
+  std::vector<std::uint32_t> homes;    ///< as homes_of(); none while the CPUs of its own node are offline
+  std::vector<std::uint32_t> origins;  ///< positions of nodes that distances to it count from
 };
 
-Lodging lodging_of(const topolet_topology& topology, const Spot& spot);
+/// `cpu_nodes`: NUMA nodes, by OS index, that have CPUs when all are online.
+Lodging lodging_of(const topolet_topology& topology, const Spot& spot, const sdk::Set& cpu_nodes);
 
 Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, const Lodging& a, const Lodging& b);
 

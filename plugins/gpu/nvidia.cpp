@@ -106,7 +106,9 @@ std::optional<Spot> NvidiaGpus::named(std::string_view item, std::string& why) c
       if (found != files->nvml.mig.end()) return names_.at(found->second);
     }
     why = "which GPU this MIG device is of is not known";
-    if (files != nullptr && !files->nvml.fault.empty()) why += ": " + files->nvml.fault;
+    const std::string& fault = names_.inventory().nvml.fault;
+    if (!fault.empty()) why += ": " + fault;
+    if (fault.empty() && files == nullptr) why += ": NVML is of another machine";
     return std::nullopt;
   }
   if (const std::size_t colon = item.find(':'); colon != std::string_view::npos && number(item.substr(0, colon))) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "plugins/gpu/locality.hpp"
 #include "plugins/gpu/text.hpp"
 
 namespace topolet::gpu {
@@ -16,6 +17,15 @@ constexpr std::string_view kCard = "/dev/dri/card*";
 constexpr std::string_view kNvme = "/dev/nvme*";
 constexpr std::string_view kVfio = "/dev/vfio/*";
 constexpr std::string_view kVerbs = "/dev/infiniband/uverbs*";
+
+constexpr std::string_view kDisplays = "/dev/dri";
+constexpr std::uint32_t kAmd = 0x1002;
+constexpr std::uint32_t kIntel = 0x8086;
+constexpr std::uint32_t kNvidiaVendor = 0x10de;
+
+void add(std::vector<Spot>& spots, const std::vector<Spot>& more) {
+  spots.insert(spots.end(), more.begin(), more.end());
+}
 
 std::optional<std::uint32_t> numbered(std::string_view pattern, std::string_view path) {
   const auto star = matched(pattern, path);
@@ -54,8 +64,9 @@ Paths::Found Paths::known(std::string_view path) const {
   // What a link leads to says more than what it is called.
   if (const auto spot = target == path ? std::nullopt : one(target)) return {{*spot}, {}};
   if (const auto spot = one(path)) return {{*spot}, {}};
-  Found found{below(target), {}};
-  if (found.spots.empty()) found.missing = missing(path);
+  Found found{directory(target), {}};
+  if (found.spots.empty()) found.missing = nowhere(target);
+  if (found.spots.empty() && found.missing.empty()) found.missing = missing(path);
   return found;
 }
 
@@ -166,40 +177,59 @@ std::optional<Spot> Paths::display(std::uint32_t card) const {
   if (const auto spot = names_.named("card" + std::to_string(card))) return spot;
   if (const auto spot = names_.named("renderD" + std::to_string(card + kFirstRender))) return spot;
   if (!names_.beginning("card").empty() || !names_.beginning("renderD").empty()) return std::nullopt;
+  return nth(display_functions(), card);
+}
+
+std::vector<Spot> Paths::display_functions() const {
   std::vector<Spot> functions;
   // AMD's of the MI300 kind are no displays, but processing accelerators.
-  constexpr std::uint32_t kAmd = 0x1002;
-  constexpr std::uint32_t kIntel = 0x8086;
   for (const Make& make : {Make{kAmd, {}, "03"}, Make{kAmd, {}, "12"}, Make{kIntel, {}, "03"}}) {
     for (const Spot& spot : names_.functions(make)) functions.push_back(spot);
   }
   std::sort(functions.begin(), functions.end(),
             [](const Spot& a, const Spot& b) { return a.pci_device < b.pci_device; });
-  return nth(functions, card);
+  return functions;
+}
+
+/// Those of the displays that compute: a board's own has a card, but no render node.
+std::vector<Spot> Paths::gpus_among(std::vector<Spot> displays) const {
+  std::vector<Spot> rendering = names_.beginning("renderD");
+  add(rendering, below(kDisplays, "renderD"));
+  std::erase_if(displays, [&](const Spot& spot) {
+    if (spot.pci_device == TOPOLET_NONE || is_accelerator(names_.topology(), spot)) return false;
+    const std::uint32_t vendor = sdk::pci_devices(names_.topology())[spot.pci_device].vendor_id;
+    const bool is_gpu_maker = vendor == kAmd || vendor == kIntel || vendor == kNvidiaVendor;
+    return !is_gpu_maker && std::find(rendering.begin(), rendering.end(), spot) == rendering.end();
+  });
+  return displays;
+}
+
+/// Device nodes of a directory whose names begin so, as the topology and the files know them.
+std::vector<Spot> Paths::below(std::string_view directory, std::string_view beginning) const {
+  const std::string prefix = std::string(directory) + '/' + std::string(beginning);
+  std::vector<Spot> spots = names_.beginning(prefix);
+  const Inventory* const files = names_.files();
+  if (files == nullptr) return spots;
+  for (auto place = files->devices.places.lower_bound(prefix);
+       place != files->devices.places.end() && place->first.starts_with(prefix); ++place) {
+    if (const auto spot = names_.at(place->second)) spots.push_back(*spot);
+  }
+  return spots;
 }
 
 /// A runtime passes on all device nodes of a directory.
-std::vector<Spot> Paths::below(std::string_view directory) const {
-  if (!directory.starts_with("/dev/")) return {};
-  const std::string prefix = std::string(directory) + '/';
-  std::vector<Spot> spots = names_.beginning(prefix);
-  if (const Inventory* const files = names_.files()) {
-    for (auto place = files->devices.places.lower_bound(prefix);
-         place != files->devices.places.end() && place->first.starts_with(prefix); ++place) {
-      if (const auto spot = names_.at(place->second)) spots.push_back(*spot);
+std::vector<Spot> Paths::directory(std::string_view path) const {
+  if (!path.starts_with("/dev/")) return {};
+  std::vector<Spot> spots = below(path, "");
+  if (path == kDisplays) {
+    if (spots.empty()) {
+      add(spots, names_.beginning("card", TOPOLET_OS_DEVICE_GPU));
+      add(spots, names_.beginning("renderD", TOPOLET_OS_DEVICE_GPU));
     }
+    spots = gpus_among(std::move(spots));
+    if (spots.empty()) spots = display_functions();
   }
-  const auto add = [&spots](const std::vector<Spot>& more) { spots.insert(spots.end(), more.begin(), more.end()); };
-  if (spots.empty() && directory == "/dev/dri") {
-    add(names_.beginning("card", TOPOLET_OS_DEVICE_GPU));
-    add(names_.beginning("renderD", TOPOLET_OS_DEVICE_GPU));
-    for (std::uint32_t card = 0; spots.empty() || spots.size() == card; ++card) {
-      const auto spot = display(card);
-      if (!spot) break;
-      spots.push_back(*spot);
-    }
-  }
-  if (spots.empty() && directory == "/dev/infiniband") add(names_.beginning("", TOPOLET_OS_DEVICE_OPENFABRICS));
+  if (spots.empty() && path == "/dev/infiniband") spots = names_.beginning("", TOPOLET_OS_DEVICE_OPENFABRICS);
   return TopologyNames::unique(std::move(spots));
 }
 
@@ -209,8 +239,31 @@ std::string Paths::why_unknown(const Kind& kind) {
   return kUnknown;
 }
 
+/// Of one that the kernel knows, but the topology does not.
+std::string Paths::nowhere(std::string_view path) const {
+  const Inventory* const files = names_.files();
+  if (files == nullptr) return {};
+  const auto place = files->devices.places.find(path);
+  if (place == files->devices.places.end()) return {};
+  const auto& [address, node] = place->second;
+  if (address.empty()) return "the machine has no node " + std::to_string(*node);
+  return "the topology has no PCI device " + address +
+         (node ? " and no node " + std::to_string(*node) : ", and the kernel ties it to no node");
+}
+
+/// The device that all of AMD's GPUs share.
+bool Paths::serves_kfd() const {
+  for (const std::string_view prefix : {"card", "renderD", "rsmi", "/dev/dri/"}) {
+    if (!names_.beginning(prefix).empty()) return true;
+  }
+  return !display_functions().empty() || !below(kDisplays, "").empty();
+}
+
 /// Why there is nothing, of a path that should be hardware.
 std::string Paths::missing(std::string_view path) const {
+  if (path == kDisplays) return "no GPU is known below it";
+  if (path == "/dev/infiniband") return "no device is known below it";
+  if (path == "/dev/kfd" && !serves_kfd()) return "no AMD GPU is known";
   for (const Kind& kind : kinds_) {
     const auto star = kind.path.empty() ? std::nullopt : matched(kind.path, path);
     if (star && (kind.is_configured || number(*star))) return why_unknown(kind);

@@ -39,7 +39,12 @@ class Paths {
   std::optional<Spot> by_name(std::string_view path) const;
   std::optional<Spot> block(std::string_view name) const;
   std::optional<Spot> display(std::uint32_t card) const;
-  std::vector<Spot> below(std::string_view directory) const;
+  std::vector<Spot> display_functions() const;
+  std::vector<Spot> gpus_among(std::vector<Spot> displays) const;
+  std::vector<Spot> below(std::string_view directory, std::string_view beginning) const;
+  std::vector<Spot> directory(std::string_view path) const;
+  std::string nowhere(std::string_view path) const;
+  bool serves_kfd() const;
   std::string missing(std::string_view path) const;
 
   const TopologyNames& names_;

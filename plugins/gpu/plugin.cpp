@@ -27,10 +27,10 @@ constexpr std::array<topolet_option, 8> kOptions = {{
      0,
      0,
      TOPOLET_STR("Whether containers without devices are kept off the nodes of GPUs while there is room elsewhere.")},
-    text(
-        TOPOLET_STR("devices"), TOPOLET_STR(""),
-        TOPOLET_STR("More kinds of devices, by semicolon: NAME: path=PATTERN env=VARIABLE pci=HOW, where HOW is sysfs, "
-                    "link:PATTERN, function:VENDOR[:DEVICE][/CLASS], item, address:ADDRESS or node:INDEX.")),
+    text(TOPOLET_STR("devices"), TOPOLET_STR(""),
+         TOPOLET_STR(
+             "More kinds of devices, by semicolon: NAME: path=PATTERN env=VARIABLE[=ITEM] pci=HOW, where HOW is sysfs, "
+             "link:PATTERN, function:VENDOR[:DEVICE][/CLASS], item, address:ADDRESS or node:INDEX.")),
     text(TOPOLET_STR("sysfs-root"), TOPOLET_STR("/sys"), TOPOLET_STR("Where sysfs is mounted.")),
     text(TOPOLET_STR("proc-root"), TOPOLET_STR("/proc"), TOPOLET_STR("Where procfs is mounted.")),
     text(TOPOLET_STR("dev-root"), TOPOLET_STR("/dev"), TOPOLET_STR("Where the device nodes are.")),

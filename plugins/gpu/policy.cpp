@@ -4,11 +4,18 @@
 #include <utility>
 
 #include "plugins/gpu/division.hpp"
+#include "plugins/gpu/local_cpus.hpp"
 #include "plugins/gpu/proposals.hpp"
 #include "plugins/gpu/text.hpp"
 #include "plugins/gpu/topology_names.hpp"
 
 namespace topolet::gpu {
+
+namespace {
+
+constexpr std::string_view kUsualNvml = "libnvidia-ml.so.1";
+
+}  // namespace
 
 PolicyOptions read_options(const sdk::Options& options) {
   PolicyOptions read;
@@ -41,13 +48,15 @@ void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) 
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(verdicts(request)); }
 
 void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const {
-  if (!has_choice(picking)) return;
   const Sought sought = sought_by(*picking.request);
   if (sought.devices.empty()) return;
-  for (const Share& share : divide(picking, sought, options_.rules)) {
+  for (const Share& share : share_by_cpus(picking, sought, options_.rules))
     picks.at_least(share.cpus.view(), share.count);
+  std::string lacking = shortcoming_by_cpus(picking, sought);
+  if (has_choice(picking)) {
+    for (const Share& share : divide(picking, sought, options_.rules)) picks.at_least(share.cpus.view(), share.count);
+    if (std::string more = shortcoming(picking, sought, options_.rules); !more.empty()) lacking = std::move(more);
   }
-  const std::string lacking = shortcoming(picking, sought, options_.rules);
   if (lacking.empty()) return;
   if (options_.rules.affinity == Affinity::kRequire) {
     picks.reject("affinity require: " + lacking);
@@ -56,18 +65,40 @@ void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const 
   }
 }
 
+/// Why the machine's files are not used.
+std::string Policy::strangeness(const topolet_topology& topology) const {
+  constexpr std::size_t kLongest = 256;
+  return "NVML and the files below " + shown(options_.roots.sysfs.string(), kLongest) + " and " +
+         shown(options_.roots.proc.string(), kLongest) + ": they are of another machine, with CPUs " +
+         shown(inventory_.devices.online) + " online, and this one has " +
+         (inventory_.cpus | sdk::Set(topology.online)).to_string();
+}
+
 Sought Policy::sought_by(const topolet_request& request) const {
   const TopologyNames names(*request.topology, inventory_);
-  return devices_of(*request.workload, names, options_.kinds);
+  Sought sought = devices_of(*request.workload, names, options_.kinds);
+  sought.cpu_nodes = inventory_.cpu_nodes;
+  // Those that somebody chose should be of use. That this machine's own say nothing of another one goes without saying.
+  const Roots usual;
+  const bool are_chosen = options_.roots.sysfs != usual.sysfs || options_.roots.proc != usual.proc ||
+                          (options_.nvml_library != kUsualNvml && !inventory_.nvml.gpus.empty());
+  const bool has_some = !sought.devices.empty() || !sought.unknown.empty();
+  if (are_chosen && has_some && names.files() == nullptr) sought.unknown.push_back(strangeness(*request.topology));
+  return sought;
 }
 
 std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
   const Sought sought = sought_by(request);
+  if (std::vector<Verdict> by_cpus = judge_by_cpus(request, sought, options_.rules); !by_cpus.empty()) return by_cpus;
   if (!sought.devices.empty() || !sought.unknown.empty()) return judge(request, sought, options_.rules);
   return options_.keep_free ? judge_keeping_free(request) : std::vector<Verdict>();
 }
 
 void Policy::tick(const topolet_tick_request& request, sdk::Wishes& /*wishes*/) {
+  inventory_.see(*request.topology);
+  if (!inventory_.has_met_files && !std::exchange(has_said_strange_, true)) {
+    host_.log(TOPOLET_LOG_WARN, "not used: " + strangeness(*request.topology));
+  }
   // Files are there in no time as a rule, and what is slow comes with a later tick.
   constexpr std::chrono::milliseconds kPatience{10};
   if (!looking_.valid()) {

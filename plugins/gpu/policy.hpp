@@ -47,6 +47,7 @@ class Policy {
  private:
   std::vector<Verdict> verdicts(const topolet_request& request) const;
   Sought sought_by(const topolet_request& request) const;
+  std::string strangeness(const topolet_topology& topology) const;
   /// What has changed in the files since it was looked last.
   struct News {
     std::optional<Devices> devices;
@@ -58,6 +59,7 @@ class Policy {
 
   PolicyOptions options_;
   sdk::Host host_;
+  bool has_said_strange_ = false;
   Inventory inventory_;  ///< changed by tick() only, while nobody looks
   std::string cdi_stamp_;
   std::uint64_t generation_ = 0;

@@ -35,6 +35,17 @@ std::string_view number_in(std::string_view item) {
   return is_typed && number(item.substr(dash + 1)) ? item.substr(dash + 1) : item;
 }
 
+/// One that range() gives nothing for is "5-2", or longer than any machine's.
+bool is_like_a_range(std::string_view item) {
+  const std::size_t dash = std::min(item.find('-'), item.size());
+  const auto is_digits = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  return dash < item.size() && is_digits(item.substr(0, dash)) && is_digits(item.substr(dash + 1));
+}
+
+constexpr const char* kNoRange = "no range, which is two numbers below 1024, the lower one first";
+
 /// The numbers of "2-5"; none of other texts.
 std::vector<std::string> range(std::string_view item) {
   constexpr std::uint32_t kMost = 1024;
@@ -151,7 +162,40 @@ class Search {
       return;
     }
     std::string why;
-    if (!add(name, nvidia_.named(item, why))) miss(name, why);
+    if (!add_nvidia_device(name, item, why)) miss(name, why);
+  }
+
+  /// The table's word on certain items counts before the plugin's own, and on any item after it.
+  bool add_nvidia_device(std::string_view name, std::string_view item, std::string& why) {
+    if (add_by_table(name, item, true, why)) return true;
+    std::string own;
+    if (add(name, nvidia_.named(item, own)) || add_by_table(name, item, false, why)) return true;
+    if (why.empty()) why = own;
+    return false;
+  }
+
+  bool add_by_table(std::string_view name, std::string_view item, bool for_certain, std::string& why) {
+    for (const Kind& kind : kinds_) {
+      if (kind.env.empty() || !matched(kind.env, kNvidiaEnv) || kind.item.empty() == for_certain) continue;
+      if (!is_for(kind, item)) continue;
+      std::string self = std::string(kNvidiaEnv) + '=' + std::string(item);
+      const auto spot = of_item(kind, item, self);
+      if (add(name, spot, self)) return true;
+      if (for_certain) why = Paths::why_unknown(kind);
+    }
+    return false;
+  }
+
+  static bool is_for(const Kind& kind, std::string_view item) { return kind.item.empty() || matched(kind.item, item); }
+
+  /// `self` becomes the device's path, if the kind has one.
+  std::optional<Spot> of_item(const Kind& kind, std::string_view item, std::string& self) const {
+    const auto star = matched(kind.item, item).value_or("");
+    const std::string_view which = star.empty() ? number_in(item) : star;
+    if (kind.path.find('*') == std::string::npos) return paths_.of_kind(kind, star.empty() ? item : star);
+    self = filled(kind.path, which);
+    const Paths::Found found = paths_.find(self);
+    return found.spots.empty() ? std::nullopt : std::optional(found.spots.front());
   }
 
   /// Numbers, ranges of them, "all", PCI addresses and device paths.
@@ -181,6 +225,7 @@ class Search {
   }
 
   void add_item(const Kind& kind, std::string_view name, const std::string& item) {
+    if (!is_for(kind, item)) return;
     const auto address = pci_address(item);
     // A pattern may match variables that nobody thought of, and their values are secrets.
     const bool may_be_told = address || kind.env.find('*') == std::string::npos;
@@ -192,16 +237,9 @@ class Search {
       if (spots.empty()) miss(label, "no device of this path is known");
       return;
     }
-    std::optional<Spot> spot;
     std::string self = std::string(name) + '=' + item;
-    if (kind.path.find('*') != std::string::npos) {
-      self = filled(kind.path, number_in(item));
-      const Paths::Found found = paths_.find(self);
-      if (!found.spots.empty()) spot = found.spots.front();
-    } else {
-      spot = paths_.of_kind(kind, item);
-    }
-    if (!add(label, spot, self)) miss(label, Paths::why_unknown(kind));
+    const auto spot = of_item(kind, item, self);
+    if (!add(label, spot, self)) miss(label, is_like_a_range(item) ? kNoRange : Paths::why_unknown(kind));
   }
 
   void add_cdi(std::string_view full) {
@@ -211,7 +249,8 @@ class Search {
       const CdiDevices& known = names_.inventory().cdi.devices;
       const auto device = known.find(full);
       if (device == known.end()) {
-        add_cdi_name(full, "no CDI spec has it");
+        const std::vector<std::string>& faults = names_.inventory().cdi.faults;
+        add_cdi_name(full, "no CDI spec has it" + (faults.empty() ? "" : "; " + faults.front()));
       } else {
         add_cdi_device(full, device->second);
       }
@@ -248,15 +287,12 @@ class Search {
       for (const std::string_view type : {"gpu", "mig"}) {
         if (name.starts_with(type)) name.remove_prefix(type.size());
       }
-      std::string ignored;
       if (name == "all") return add_nvidia_item(full, name);
-      if (add(full, nvidia_.named(name, ignored))) return;
+      std::string ignored;
+      if (add_nvidia_device(full, name, ignored)) return;
     }
     if (add(full, names_.at(pci_address(name).value_or(""))) || add(full, names_.named(name))) return;
-    std::string text = why;
-    const std::vector<std::string>& faults = names_.inventory().cdi.faults;
-    if (!faults.empty()) text += "; " + faults.front();
-    miss(full, text);
+    miss(full, why);
   }
 
   const TopologyNames& names_;

@@ -24,6 +24,7 @@ struct Device {
 struct Sought {
   std::vector<Device> devices;       ///< each once
   std::vector<std::string> unknown;  ///< what the container names and nobody can place, and why
+  sdk::Set cpu_nodes = {};           ///< NUMA nodes, by OS index, that have CPUs when all are online
 };
 
 /// Looks up what a workload names: device nodes, CDI devices, annotations and environment. Device nodes that are no

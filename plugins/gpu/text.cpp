@@ -43,6 +43,18 @@ std::optional<std::uint32_t> number(std::string_view text) {
   return value;
 }
 
+sdk::Set cpu_list(std::string_view text) {
+  sdk::Set cpus;
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t dash = std::min(part.find('-'), part.size());
+    const auto first = number(std::string_view(part).substr(0, dash));
+    const auto last = dash == part.size() ? first : number(std::string_view(part).substr(dash + 1));
+    if (!first || !last) continue;
+    for (std::uint32_t cpu = *first; cpu <= *last; ++cpu) cpus.insert(cpu);
+  }
+  return cpus;
+}
+
 std::optional<std::string> pci_address(std::string_view text) {
   const std::string low = lower(text);
   std::string_view rest = low;

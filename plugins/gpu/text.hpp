@@ -1,6 +1,8 @@
 // Small readers of text: lists, patterns, PCI addresses.
 #pragma once
 
+#include <topolet/policy.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +21,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 
 /// Nothing unless all of it is a decimal number below 65536.
 std::optional<std::uint32_t> number(std::string_view text);
+
+/// The kernel's list format, "0-3,8"; parts that are none are left out.
+sdk::Set cpu_list(std::string_view text);
 
 /// "0000:65:00.0" of any of 0000:65:00.0, 00000000:65:00.0 and 65:00.0, in upper or lower case; nothing for other text.
 std::optional<std::string> pci_address(std::string_view text);

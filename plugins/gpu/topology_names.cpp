@@ -7,10 +7,7 @@
 namespace topolet::gpu {
 
 TopologyNames::TopologyNames(const topolet_topology& topology, const Inventory& inventory)
-    : topology_(topology),
-      inventory_(inventory),
-      is_this_machine_(inventory.devices.online.empty() ||
-                       inventory.devices.online == sdk::Set(topology.online).to_string()) {}
+    : topology_(topology), inventory_(inventory), is_this_machine_(inventory.has_files_of(topology)) {}
 
 std::optional<Spot> TopologyNames::named(std::string_view os_device) const {
   const auto devices = sdk::os_devices(topology_);

@@ -56,6 +56,13 @@ TEST(Kinds, SayWhatIsWrongWithTheTable) {
   EXPECT_THAT(refusal("a: env=*"), HasSubstr("every variable"));
   EXPECT_THAT(refusal("a: path=dev/a"), HasSubstr("begins with '/'"));
   EXPECT_EQ(refusal("a: path=/dev/a path=/dev/b"), "option devices: a: path= is there twice");
+  EXPECT_THAT(refusal("a: env=NVIDIA_VISIBLE_DEVICES"), HasSubstr("pci=item has no effect with env=NVIDIA_"));
+  EXPECT_THAT(refusal("a: env=A=none pci=node:0"), HasSubstr("env=A=none has no effect"));
+  EXPECT_THAT(refusal("a: env=A=1,2 pci=node:0"), HasSubstr("one item of its list"));
+  EXPECT_THAT(refusal("a: env=A= pci=node:0"), HasSubstr("VARIABLE or VARIABLE=ITEM"));
+  EXPECT_THAT(refusal("a: env=A=*x* pci=node:0"), HasSubstr("one '*' at most"));
+  EXPECT_THAT(refusal("a: path=/dev//a"), HasSubstr("path=/dev//a has no effect"));
+  EXPECT_THAT(refusal("a: path=/dev/a/"), HasSubstr("path=/dev/a/ has no effect"));
   EXPECT_THAT(refusal("a: env=A pci=link:class/a/a0/device"), HasSubstr("pci=link needs path="));
   EXPECT_THAT(refusal("a: path=/dev/a pci=link:/sys/class/a/a0/device"), HasSubstr("a path below /sys"));
   EXPECT_THAT(refusal("a: path=/dev/a* pci=link:class/a/a0/device"), HasSubstr("both need a '*'"));
@@ -72,6 +79,14 @@ TEST(Text, ReadsPciAddresses) {
   EXPECT_EQ(pci_address_in("/sys/devices/pci0000:64/0000:64:00.0/0000:65:00.0/nvme/nvme0"), "0000:65:00.0");
   EXPECT_EQ(pci_address_in("/dev/disk/by-path/pci-0000:65:00.0-nvme-1"), "0000:65:00.0");
   EXPECT_EQ(pci_address_in("/sys/devices/virtual/tty/tty0"), std::nullopt);
+}
+
+TEST(Text, ReadsListsOfCpus) {
+  EXPECT_EQ(cpu_list("0-3,8, 10-11\n").to_string(), "0-3,8,10-11");
+  EXPECT_EQ(cpu_list("0-15,16-31").to_string(), "0-31");
+  for (const char* const text : {"", "x", "-", "3-1", "1-", "0-99999999999"}) {
+    EXPECT_TRUE(cpu_list(text).empty()) << text;
+  }
 }
 
 }  // namespace

@@ -3,59 +3,15 @@
 #include <gtest/gtest.h>
 #include <topolet/testing.hpp>
 
-#include "tests/plugins/gpu/tree.hpp"
+#include "tests/plugins/gpu/gpu_plugin.hpp"
 
 namespace topolet::gpu {
 namespace {
 
-using sdk::testing::Container;
-using sdk::testing::FakeHost;
-using sdk::testing::Ledger;
-using sdk::testing::Machine;
-using sdk::testing::Plugin;
-using sdk::testing::Request;
-using sdk::testing::set_of;
-using sdk::testing::Verdict;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-class GpuPluginTest : public ::testing::Test {
- protected:
-  /// Reads only what a test writes.
-  Plugin::Values options(const Plugin::Values& more = {}) const {
-    Plugin::Values values = {{"sysfs-root", tree_.path("sys")},
-                             {"proc-root", tree_.path("proc")},
-                             {"dev-root", tree_.path("dev")},
-                             {"cdi-dirs", tree_.path("etc/cdi")}};
-    values.insert(values.end(), more.begin(), more.end());
-    return values;
-  }
-
-  void gpu(std::uint32_t number, const std::string& address, const sdk::Set& nodes, const std::string& bridge = {}) {
-    machine_.device({.name = "nvml" + std::to_string(number),
-                     .address = address,
-                     .nodes = nodes,
-                     .info = {{"NVIDIAUUID", "GPU-" + std::to_string(number)}},
-                     .bridge = bridge});
-  }
-
-  static Container with(const std::string& gpus) { return {.env = {{"NVIDIA_VISIBLE_DEVICES", gpus}}}; }
-
-  Verdict verdict(const Container& container, const sdk::Set& nodes, const Plugin::Values& more = {},
-                  std::uint32_t exclusive = 0) {
-    const Request request(machine_, ledger_, container, exclusive);
-    return Plugin(topolet_plugin_v1, host_, options(more)).score(request)[request.position(nodes)];
-  }
-
-  explicit GpuPluginTest(const char* synthetic = "pack:2 numa:2 core:2 pu:1") : machine_(synthetic) {}
-
-  Machine machine_;
-  Ledger ledger_{machine_};
-  FakeHost host_;
-  Tree tree_;
-};
 
 TEST_F(GpuPluginTest, SaysHowCloseDevicesAreToEachOther) {
   gpu(0, "0000:41:00.0", set_of({0}), "0000:40:01.0");
@@ -123,6 +79,29 @@ TEST_F(GpuPluginTest, KnowsADeviceBesideMemoryOfItsOwnByTheNearCpus) {
     if (sdk::size_of(request.view().candidates[i].nodes) == 1) full += verdicts[i].score == 100 ? 1 : 0;
   }
   EXPECT_EQ(full, 1);
+}
+
+TEST_F(GpuPluginTest, TakesTheNearestNodesForTheHomeOfADeviceWhoseNodeHasNoCpus) {
+  Machine machine("[numa] pack:2 [numa] core:2 pu:1");
+  std::vector<std::uint32_t> cpu_nodes;
+  std::uint32_t own = 0;
+  for (const topolet_node& node : sdk::nodes(machine.view())) {
+    if (node.memory_only != 0) own = node.os_index;
+    if (node.memory_only == 0) cpu_nodes.push_back(node.os_index);
+  }
+  ASSERT_EQ(cpu_nodes.size(), 2U);
+  ASSERT_EQ(own, 2U);
+  machine.distances({10, 20, 30, 20, 10, 15, 30, 15, 10});
+  machine.device({.name = "nvml0", .address = "0000:41:00.0", .nodes = set_of({own})});
+  const Ledger ledger(machine);
+  const Request request(machine, ledger, with("0"), 0);
+  Plugin plugin(topolet_plugin_v1, host_, options({{"affinity", "require"}}));
+  const auto of = [&](std::uint32_t node) { return plugin.score(request)[request.position(set_of({node}))]; };
+  EXPECT_EQ(of(1).reason,
+            "node 1: 1 of 1 GPUs local; node 0: none, +30 distance; NVIDIA_VISIBLE_DEVICES=0: node 2 has no CPUs; "
+            "nearest: node 1");
+  EXPECT_EQ(of(1).score, 100);
+  EXPECT_EQ(of(0).kind, TOPOLET_VERDICT_REJECT);
 }
 
 TEST_F(GpuPluginTest, CountsOnlyNodesWithFreeCpus) {
@@ -406,7 +385,7 @@ TEST_F(GpuPluginTest, SaysWhatIsNoDeviceAndWhatIsNotFound) {
     EXPECT_EQ(reason(path), "not counted: " + std::string(path) + ": no PCI device is known for it");
   }
   for (const char* const path : {"/dev/nvme-fabrics", "/dev/vfio/vfio", "/dev/nvidia-caps/nvidia-cap1",
-                                 "/dev/nvidia-nvswitch0", "/dev/infiniband/rdma_cm", "/dev/kfd", "/dev/loop0"}) {
+                                 "/dev/nvidia-nvswitch0", "/dev/infiniband/rdma_cm", "/dev/loop0"}) {
     EXPECT_EQ(reason(path), "");
   }
 }

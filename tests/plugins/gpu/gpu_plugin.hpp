@@ -1,0 +1,58 @@
+// The plugin through its entry, on a machine of two packages of two nodes.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <topolet/testing.hpp>
+
+#include <string>
+
+#include "tests/plugins/gpu/tree.hpp"
+
+namespace topolet::gpu {
+
+using sdk::testing::Container;
+using sdk::testing::FakeHost;
+using sdk::testing::Ledger;
+using sdk::testing::Machine;
+using sdk::testing::Plugin;
+using sdk::testing::Request;
+using sdk::testing::set_of;
+using sdk::testing::Verdict;
+
+class GpuPluginTest : public ::testing::Test {
+ protected:
+  /// Reads only what a test writes.
+  Plugin::Values options(const Plugin::Values& more = {}) const {
+    Plugin::Values values = {{"sysfs-root", tree_.path("sys")},
+                             {"proc-root", tree_.path("proc")},
+                             {"dev-root", tree_.path("dev")},
+                             {"cdi-dirs", tree_.path("etc/cdi")}};
+    values.insert(values.end(), more.begin(), more.end());
+    return values;
+  }
+
+  void gpu(std::uint32_t number, const std::string& address, const sdk::Set& nodes, const std::string& bridge = {}) {
+    machine_.device({.name = "nvml" + std::to_string(number),
+                     .address = address,
+                     .nodes = nodes,
+                     .info = {{"NVIDIAUUID", "GPU-" + std::to_string(number)}},
+                     .bridge = bridge});
+  }
+
+  static Container with(const std::string& gpus) { return {.env = {{"NVIDIA_VISIBLE_DEVICES", gpus}}}; }
+
+  Verdict verdict(const Container& container, const sdk::Set& nodes, const Plugin::Values& more = {},
+                  std::uint32_t exclusive = 0) {
+    const Request request(machine_, ledger_, container, exclusive);
+    return Plugin(topolet_plugin_v1, host_, options(more)).score(request)[request.position(nodes)];
+  }
+
+  explicit GpuPluginTest(const char* synthetic = "pack:2 numa:2 core:2 pu:1") : machine_(synthetic) {}
+
+  Machine machine_;
+  Ledger ledger_{machine_};
+  FakeHost host_;
+  Tree tree_;
+};
+
+}  // namespace topolet::gpu
