@@ -38,7 +38,13 @@ void Policy::score(const topolet_request& request, sdk::Scores& scores) const { 
 void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const {
   if (!has_choice(picking)) return;
   const Sought sought = sought_by(*picking.request);
-  if (sought.devices.empty()) return;
+  if (sought.devices.empty()) {
+    if (!options_.keep_free || !sought.unknown.empty()) return;
+    for (const Share& share : divide_keeping_free(picking, options_.rules)) {
+      picks.at_least(share.cpus.view(), share.count);
+    }
+    return;
+  }
   for (const Share& share : divide(picking, sought, options_.rules)) {
     picks.at_least(share.cpus.view(), share.count);
   }
@@ -59,7 +65,7 @@ Sought Policy::sought_by(const topolet_request& request) const {
 std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
   const Sought sought = sought_by(request);
   if (!sought.devices.empty() || !sought.unknown.empty()) return judge(request, sought, options_.rules);
-  return options_.keep_free ? judge_keeping_free(request) : std::vector<Verdict>();
+  return options_.keep_free ? judge_keeping_free(request, options_.rules) : std::vector<Verdict>();
 }
 
 void Policy::tick(const topolet_tick_request& request, sdk::Wishes& /*wishes*/) {

@@ -244,6 +244,42 @@ TEST_F(GpuPluginTest, KeepsNodesOfGpusFree) {
   EXPECT_EQ(verdict({.cpu_request_milli = 600}, set_of({1}), keep).reason, "node 1: no GPUs, but no room either");
 }
 
+TEST_F(GpuDivision, KeepsAsManyCpusAsItCanOffTheNodesOfGpus) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:81:00.0", set_of({2}));
+  gpu(2, "0000:c1:00.0", set_of({3}));
+  take(set_of({0, 8, 9}));
+  const Plugin::Values keep = {{"keep-free", "true"}};
+  const auto shares = [&](const sdk::Set& nodes, std::size_t exclusive, const Plugin::Values& more) {
+    return shares_of(picked({}, nodes, exclusive, {}, more));
+  };
+  EXPECT_EQ(shares(set_of({0, 1}), 6, keep), "6 of 4-7");
+  EXPECT_EQ(shares(set_of({0, 1}), 6, {}), "");
+  EXPECT_EQ(shares(set_of({0, 2}), 4, keep), "4 of 1-3") << "all on one node, if not all away";
+  EXPECT_EQ(shares(set_of({0, 1, 2, 3}), 4, keep), "4 of 4-7");
+  EXPECT_EQ(shares(set_of({0, 1, 2, 3}), 6, keep), "6 of 4-7, 6 of 4-7,10-11") << "the fullest that holds the rest";
+  EXPECT_EQ(shares(set_of({0, 1, 2, 3}), 10, keep), "10 of 4-7, 10 of 4-7,12-15, 10 of 4-7,10-15");
+  EXPECT_EQ(shares_of(picked(with("1"), set_of({1, 2}), 4, {}, keep)), "4 of 10-11");
+}
+
+TEST_F(GpuDivision, PrefersNodesWhereMostCpusAreOffTheNodesOfGpus) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:81:00.0", set_of({2}));
+  gpu(2, "0000:c1:00.0", set_of({3}));
+  const Plugin::Values keep = {{"keep-free", "true"}};
+  EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 5).reason,
+            "nodes 0-1: room for 4 of 5 CPUs away from the GPUs of nodes 0,2-3");
+  EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 5).score, -1);
+  EXPECT_EQ(verdict({}, set_of({2, 3}), keep, 5).score, -4);
+  EXPECT_EQ(verdict({}, set_of({2, 3}), keep, 5).reason, "nodes 2-3: no room away from the GPUs of nodes 0,2-3");
+  EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 4).score, 0) << "there is room for all of it";
+  EXPECT_EQ(verdict({.cpu_request_milli = 5000}, set_of({0, 1}), keep).reason,
+            "nodes 0-1: room for a part away from the GPUs of nodes 0,2-3");
+  take(machine_.cpus_of(set_of({1})));
+  EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 5).kind, TOPOLET_VERDICT_ABSTAIN);
+  EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 5).reason, "no room away from the GPUs of nodes 0,2-3");
+}
+
 TEST_F(GpuPluginTest, ReadsSpecsAndDevicesAnewWhenTheyChange) {
   gpu(8, "0000:41:00.0", set_of({2}));
   Plugin plugin(topolet_plugin_v1, host_, options());
