@@ -215,7 +215,8 @@ TEST_F(CpusBesideDevices, AreNoneWhereOnlyHalfCoresAreLeftOfThem) {
   EXPECT_THAT(placed.reason, AllOf(HasSubstr("gpu: node 0: 1 of 2 GPUs local"), Not(HasSubstr("could be"))));
   Simulated strict = two_gpus(required);
   EXPECT_THAT(create(strict, "a", kBoth, 4000).reason,
-              HasSubstr("gpu: affinity require: nodes 0-1: 1 of 2 GPUs local, +20 distance assumed, no whole free core "
+              HasSubstr("gpu: affinity require: nodes 0-1: 1 of 2 GPUs local, the other one at +20 distance assumed, "
+                        "no whole free core "
                         "on node 1"));
 }
 

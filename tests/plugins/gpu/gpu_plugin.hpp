@@ -1,0 +1,59 @@
+// The plugin through its entry, on a made machine and with files that only a test writes.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <topolet/testing.hpp>
+
+#include <cstdint>
+#include <string>
+
+#include "tests/plugins/gpu/tree.hpp"
+
+namespace topolet::gpu {
+
+class GpuPluginTest : public ::testing::Test {
+ protected:
+  using Container = sdk::testing::Container;
+  using FakeHost = sdk::testing::FakeHost;
+  using Ledger = sdk::testing::Ledger;
+  using Machine = sdk::testing::Machine;
+  using Plugin = sdk::testing::Plugin;
+  using Request = sdk::testing::Request;
+  using Verdict = sdk::testing::Verdict;
+
+  /// Reads only what a test writes.
+  Plugin::Values options(const Plugin::Values& more = {}) const {
+    Plugin::Values values = {{"sysfs-root", tree_.path("sys")},
+                             {"proc-root", tree_.path("proc")},
+                             {"dev-root", tree_.path("dev")},
+                             {"cdi-dirs", tree_.path("etc/cdi")}};
+    values.insert(values.end(), more.begin(), more.end());
+    return values;
+  }
+
+  void gpu(std::uint32_t number, const std::string& address, const sdk::Set& nodes, const std::string& bridge = {}) {
+    machine_.device({.name = "nvml" + std::to_string(number),
+                     .address = address,
+                     .nodes = nodes,
+                     .info = {{"NVIDIAUUID", "GPU-" + std::to_string(number)}},
+                     .bridge = bridge});
+  }
+
+  static Container with(const std::string& gpus) { return {.env = {{"NVIDIA_VISIBLE_DEVICES", gpus}}}; }
+
+  Verdict verdict(const Container& container, const sdk::Set& nodes, const Plugin::Values& more = {},
+                  std::uint32_t exclusive = 0) {
+    Request request(machine_, ledger_, container, exclusive);
+    request.candidate(nodes);
+    return Plugin(topolet_plugin_v1, host_, options(more)).score(request)[request.position(nodes)];
+  }
+
+  explicit GpuPluginTest(const char* synthetic = "pack:2 numa:2 core:2 pu:1") : machine_(synthetic) {}
+
+  Machine machine_;
+  Ledger ledger_{machine_};
+  FakeHost host_;
+  Tree tree_;
+};
+
+}  // namespace topolet::gpu
