@@ -287,17 +287,14 @@ std::string Bench::notes() const {
   return text;
 }
 
-/// All CPUs of a node that is not to be chosen from: nothing is known of these.
+/// As the first candidate with this node has it: they all are cut from the same pool. All CPUs of a node that is in
+/// none: nothing is known of these.
 sdk::Set Bench::free_on(std::uint32_t node) const {
   const sdk::Set cpus(sdk::nodes(topology_)[node].cpus);
-  sdk::Set free;
-  bool is_known = false;
   for (const topolet_candidate& candidate : sdk::candidates(request_)) {
-    if (topolet_set_has(candidate.nodes, nodes_.os_index(node)) == 0) continue;
-    is_known = true;
-    free |= cpus & sdk::Set(candidate.free);
+    if (topolet_set_has(candidate.nodes, nodes_.os_index(node)) != 0) return cpus & sdk::Set(candidate.free);
   }
-  return is_known ? free : cpus;
+  return cpus;
 }
 
 void Bench::compare_nodes() {
