@@ -244,29 +244,42 @@ std::string Bench::share_text(std::size_t count) const {
   return std::to_string(count) + " of " + count_of(devices_.size(), noun_);
 }
 
-std::string Bench::text(const std::string& where, const Standing& standing) const {
+std::string Bench::text(const std::string& where, const Standing& standing, std::size_t takeable) const {
+  const bool is_short = takeable == 0 || (request_.exclusive != 0 && takeable < request_.exclusive_cpus);
   std::string text = where + ": ";
   if (standing.local == 0) {
     text += "none";
   } else {
     text += share_text(standing.local) + " local";
-    if (request_.exclusive != 0 && standing.local_cpus < request_.exclusive_cpus) {
+    if (!is_short && request_.exclusive != 0 && standing.local_cpus < request_.exclusive_cpus) {
       text += " to " + std::to_string(standing.local_cpus) + " of " + std::to_string(request_.exclusive_cpus) + " CPUs";
     }
     if (standing.local > 1) text += ", " + std::string(name_of(standing.tier));
   }
-  if (standing.farthest == kUnknownDistance) return text + ", distance not known";
-  if (standing.farthest > 0) {
-    text += ", +" + std::to_string(standing.nearest);
-    if (standing.nearest != standing.farthest) text += " to +" + std::to_string(standing.farthest);
-    text += topology_.distances_known != 0 ? " distance" : " distance assumed";
-    if (standing.in_package) text += ", same package";
-  }
-  return text;
+  text += rest_text(standing);
+  if (!is_short) return text;
+  text += standing.local > 0 ? ", but " : ", and ";
+  if (takeable == 0) return text + "no CPU free";
+  return text + "only " + std::to_string(takeable) + " of " + std::to_string(request_.exclusive_cpus) + " CPUs free";
+}
+
+/// Of the devices that are not local.
+std::string Bench::rest_text(const Standing& standing) const {
+  if (standing.farthest == 0) return "";
+  const bool is_one = devices_.size() - standing.local == 1;
+  // All that stands between says how near the local ones are to each other.
+  const std::string who = standing.local == 0 ? ", " : is_one ? ", the other one at " : ", the others at ";
+  if (standing.farthest == kUnknownDistance) return who + (standing.local == 0 ? "" : "a ") + "distance not known";
+  std::string text = who + '+' + std::to_string(standing.nearest);
+  if (standing.nearest != standing.farthest) text += " to +" + std::to_string(standing.farthest);
+  text += topology_.distances_known != 0 ? " distance" : " distance assumed";
+  if (!standing.in_package) return text;
+  if (standing.local == 0) return text + ", same package";
+  return text + (is_one ? " within its package" : " within their packages");
 }
 
 std::string Bench::own_text(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const {
-  std::string own = text(nodes_text(candidate.nodes), standing);
+  std::string own = text(nodes_text(candidate.nodes), standing, takeable(candidate.free).size());
   const sdk::Set full = without_free_cpus(candidate, usable);
   if (!full.empty()) own += (whole_cores_ ? ", no whole free core on " : ", no free CPU on ") + nodes_text(full);
   if (standing.is_cut) own += ", counting as many nodes as it has " + std::string(whole_cores_ ? "cores" : "CPUs");
@@ -300,6 +313,16 @@ std::string Bench::notes() const {
   return text;
 }
 
+/// As the first candidate with this node has it: they all are cut from the same pool. All CPUs of a node that is in
+/// none: nothing is known of these.
+sdk::Set Bench::free_on(std::uint32_t node) const {
+  const sdk::Set cpus(sdk::nodes(topology_)[node].cpus);
+  for (const topolet_candidate& candidate : sdk::candidates(request_)) {
+    if (topolet_set_has(candidate.nodes, nodes_.os_index(node)) != 0) return cpus & sdk::Set(candidate.free);
+  }
+  return cpus;
+}
+
 void Bench::compare_nodes() {
   std::vector<std::pair<double, std::uint32_t>> order;
   for (const std::uint32_t node : nodes_.positions()) order.emplace_back(-nearness_of(node), node);
@@ -307,7 +330,8 @@ void Bench::compare_nodes() {
   for (const auto& [_, node] : order) {
     sdk::Set alone;
     alone.insert(nodes_.os_index(node));
-    others_.emplace_back(node, text(nodes_text(alone), standing({node}, sdk::nodes(topology_)[node].cpus)));
+    const sdk::Set free = takeable(free_on(node).view());
+    others_.emplace_back(node, text(nodes_text(alone), standing({node}, free.view()), free.size()));
   }
 }
 

@@ -95,7 +95,10 @@ class Bench {
   static double nearness_at(std::uint32_t distance);
   bool is_in_package(std::size_t device, const Nodes& nodes) const;
   sdk::Set without_free_cpus(const topolet_candidate& candidate, const Nodes& usable) const;
-  std::string text(const std::string& where, const Standing& standing) const;
+  sdk::Set free_on(std::uint32_t node) const;
+  /// `takeable`: how many CPUs it could have there.
+  std::string text(const std::string& where, const Standing& standing, std::size_t takeable) const;
+  std::string rest_text(const Standing& standing) const;
   /// What the candidate itself is.
   std::string own_text(const topolet_candidate& candidate, const Nodes& usable, const Standing& standing) const;
 

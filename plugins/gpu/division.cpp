@@ -20,10 +20,6 @@ struct Ground {
   std::size_t share = 0;
 };
 
-bool is_chosen(const topolet_pick_request& picking) {
-  return TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
-}
-
 std::vector<Ground> grounds_of(const topolet_pick_request& picking, const Bench& bench) {
   const topolet_topology& topology = *picking.request->topology;
   const Set usable = bench.takeable(picking.usable);
@@ -112,6 +108,10 @@ void apportion(const std::vector<Ground*>& serving, std::size_t count, std::size
 }
 
 }  // namespace
+
+bool is_chosen(const topolet_pick_request& picking) {
+  return TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
+}
 
 bool has_choice(const topolet_pick_request& picking) {
   if (is_chosen(picking)) return sdk::size_of(picking.chosen) < sdk::size_of(picking.usable);

@@ -1,34 +1,14 @@
 #include "plugins/gpu/judge.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <iterator>
-#include <map>
-
 #include "plugins/gpu/bench.hpp"
+#include "plugins/gpu/ranking.hpp"
 
 namespace topolet::gpu {
 namespace {
 
-std::int32_t points(double nearness) {
-  return static_cast<std::int32_t>(std::lround(200 * nearness)) + TOPOLET_SCORE_MIN;
-}
-
-/// Points by nearness. Of equals the best keep them, the others have fewer by what they fall short of these, but never
-/// as few as the next worse ones.
-std::vector<std::int32_t> scores_of(const std::vector<Standing>& standings) {
-  std::map<std::int32_t, std::int32_t> least_shortfalls;  // by points
-  for (const Standing& standing : standings) {
-    const auto level = least_shortfalls.try_emplace(points(standing.nearness), standing.shortfall()).first;
-    level->second = std::min(level->second, standing.shortfall());
-  }
-  std::vector<std::int32_t> scores;
-  for (const Standing& standing : standings) {
-    const auto level = least_shortfalls.find(points(standing.nearness));
-    const std::int32_t floor = level == least_shortfalls.begin() ? TOPOLET_SCORE_MIN : std::prev(level)->first + 1;
-    scores.push_back(std::max(level->first - (standing.shortfall() - level->second), floor));
-  }
-  return scores;
+/// Whether an exclusive container could be there at all.
+bool has_room(const topolet_request& request, topolet_set takeable) {
+  return sdk::size_of(takeable) >= (request.exclusive == 0 ? 1 : request.exclusive_cpus);
 }
 
 }  // namespace
@@ -42,12 +22,15 @@ std::vector<Verdict> judge(const topolet_request& request, const Sought& sought,
   bench.compare_nodes();
   std::vector<Nodes> usable;
   std::vector<Standing> standings;
+  std::vector<Rank> ranks;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const sdk::Set takeable = bench.takeable(candidate.free);
     usable.push_back(bench.nodes().usable(candidate.nodes, takeable.view()));
-    standings.push_back(bench.standing(usable.back(), takeable.view()));
+    const Standing& standing = standings.emplace_back(bench.standing(usable.back(), takeable.view()));
+    ranks.push_back({standing.local, standing.nearness, standing.shortfall(), sdk::size_of(candidate.nodes),
+                     has_room(request, takeable.view())});
   }
-  const std::vector<std::int32_t> scores = scores_of(standings);
+  const std::vector<std::int32_t> scores = scores_of(ranks);
   std::vector<Verdict> verdicts;
   for (std::size_t i = 0; i < standings.size(); ++i) {
     const topolet_candidate& candidate = sdk::candidates(request)[i];

@@ -25,8 +25,8 @@ using sdk::Verdict;
 /// the distance of those that are not; among equals less where CPUs are far from the devices, or these from each other.
 std::vector<Verdict> judge(const topolet_request& request, const Sought& sought, const Rules& rules);
 
-/// For a container without devices: keeps it off the nodes of GPUs while there is room elsewhere. No verdicts where
-/// there is nothing to say.
-std::vector<Verdict> judge_keeping_free(const topolet_request& request);
+/// For a container without devices: keeps it off the nodes of GPUs while there is room elsewhere, and as much of it as
+/// can be where there is room for a part only. No verdicts where there is nothing to say.
+std::vector<Verdict> judge_keeping_free(const topolet_request& request, const Rules& rules);
 
 }  // namespace topolet::gpu

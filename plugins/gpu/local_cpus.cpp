@@ -11,10 +11,6 @@ namespace {
 
 using sdk::Set;
 
-bool is_chosen(const topolet_pick_request& picking) {
-  return TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
-}
-
 std::string list_of(const std::vector<NearCpus>& devices) {
   std::string text;
   for (const NearCpus& near : devices) text += (text.empty() ? "" : ", ") + near.device;

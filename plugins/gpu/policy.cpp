@@ -49,7 +49,13 @@ void Policy::score(const topolet_request& request, sdk::Scores& scores) const { 
 
 void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const {
   const Sought sought = sought_by(*picking.request);
-  if (sought.devices.empty()) return;
+  if (sought.devices.empty()) {
+    if (!options_.keep_free || !sought.unknown.empty() || !has_choice(picking)) return;
+    for (const Share& share : divide_keeping_free(picking, options_.rules)) {
+      picks.at_least(share.cpus.view(), share.count);
+    }
+    return;
+  }
   for (const Share& share : share_by_cpus(picking, sought, options_.rules))
     picks.at_least(share.cpus.view(), share.count);
   std::string lacking = shortcoming_by_cpus(picking, sought);
@@ -78,7 +84,8 @@ Sought Policy::sought_by(const topolet_request& request) const {
   const TopologyNames names(*request.topology, inventory_);
   Sought sought = devices_of(*request.workload, names, options_.kinds);
   sought.cpu_nodes = inventory_.cpu_nodes;
-  // Those that somebody chose should be of use. That this machine's own say nothing of another one goes without saying.
+  // Those that somebody chose should be of use. That this machine's own say nothing of another one goes without
+  // saying.
   const Roots usual;
   const bool are_chosen = options_.roots.sysfs != usual.sysfs || options_.roots.proc != usual.proc ||
                           (options_.nvml_library != kUsualNvml && !inventory_.nvml.gpus.empty());
@@ -91,7 +98,7 @@ std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
   const Sought sought = sought_by(request);
   if (std::vector<Verdict> by_cpus = judge_by_cpus(request, sought, options_.rules); !by_cpus.empty()) return by_cpus;
   if (!sought.devices.empty() || !sought.unknown.empty()) return judge(request, sought, options_.rules);
-  return options_.keep_free ? judge_keeping_free(request) : std::vector<Verdict>();
+  return options_.keep_free ? judge_keeping_free(request, options_.rules) : std::vector<Verdict>();
 }
 
 void Policy::tick(const topolet_tick_request& request, sdk::Wishes& /*wishes*/) {

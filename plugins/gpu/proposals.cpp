@@ -71,6 +71,8 @@ class Finder {
     return chosen;
   }
 
+  const Nodes& nodes() const { return nodes_.positions(); }
+
   sdk::Set os_indices(const Nodes& nodes) const {
     sdk::Set set;
     for (const std::uint32_t node : nodes) set.insert(nodes_.os_index(node));
@@ -89,10 +91,13 @@ class Finder {
 }  // namespace
 
 std::vector<sdk::Set> nodes_beside(const topolet_request& request, const Sought& sought) {
-  std::vector<Nodes> lodgings;
-  for (const Device& device : sought.devices) lodgings.push_back(lodging_of(*request.topology, device.spot).homes);
-  std::erase_if(lodgings, [](const Nodes& homes) { return homes.empty(); });
   const Finder finder(request);
+  std::vector<Nodes> lodgings;
+  for (const Device& device : sought.devices) {
+    Nodes homes = lodging_of(*request.topology, device.spot, sought.cpu_nodes).homes;
+    // What is at home everywhere is so because the machine does not tell.
+    if (!homes.empty() && homes.size() < finder.nodes().size()) lodgings.push_back(std::move(homes));
+  }
   const Nodes beside = finder.beside_all(std::move(lodgings));
   if (beside.size() < 2) return {};
   std::vector<sdk::Set> sets = {finder.os_indices(beside)};

@@ -1,7 +1,11 @@
 // Which CPUs of a node set a container with devices gets, with numa and smt beside gpu.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -44,6 +48,67 @@ TEST_F(CpusBesideDevices, AreSharedAmongTheNodesOfSeveral) {
   Simulated node = two_gpus();
   EXPECT_EQ(create(node, "a", kBoth, 4000).cpus, (CpuSet{0, 1, 8, 9}));
   EXPECT_EQ(create(node, "b", kBoth, 2000).cpus, (CpuSet{2, 10}));
+}
+
+/// Machines of `nodes` nodes of five CPUs, and sixteen GPUs or fewer anywhere on them.
+class NodesOfDevices : public GpuDecisions {
+ protected:
+  void SetUp() override {}
+
+  /// Takes CPUs, adds devices, asks for all of them, and returns how many less are local than could be.
+  std::size_t missed(std::size_t nodes, std::size_t devices, std::mt19937& dice) const {
+    Simulated node = machine(fmt::format("pack:2 numa:{} core:5 pu:1", nodes / 2).c_str());
+    std::vector<std::size_t> homes(nodes, 0);
+    std::string names;
+    for (std::size_t i = 0; i < devices; ++i) {
+      // Many on the first nodes, few on the last.
+      const std::size_t home = std::min({dice() % nodes, dice() % nodes, dice() % nodes});
+      ++homes[home];
+      node.apply(fmt::format(R"({{"op":"device","path":"/dev/x{}","kind":"gpu","nodes":"{}"}})", i, home));
+      names += fmt::format("{}\"/dev/x{}\"", i == 0 ? "" : ",", i);
+    }
+    if (dice() % 2 == 0) create(node, "other", "", static_cast<int>(1000 * (1 + dice() % 5)));
+    const std::size_t cpus = 1 + dice() % 4;
+    const auto entries = node.picture().ledger.entries;
+    const CpuSet taken = entries.empty() ? CpuSet() : entries[0].placement.cpus;
+    for (std::size_t i = 0; i < nodes; ++i) {
+      const auto first = static_cast<unsigned>(5 * i);
+      if ((CpuSet::range(first, first + 4) & taken).size() == 5) homes[i] = 0;
+    }
+    const Outcome placed = create(node, "p", fmt::format("\"devices\":[{}]", names), static_cast<int>(1000 * cpus));
+    std::size_t local = 0;
+    const NodeSet on = nodes_of(node, placed);
+    for (std::size_t i = 0; i < nodes; ++i) local += on.contains(static_cast<unsigned>(i)) ? homes[i] : 0;
+    std::sort(homes.begin(), homes.end(), std::greater<>());
+    std::size_t could = 0;
+    for (std::size_t i = 0; i < std::min(cpus, nodes); ++i) could += homes[i];
+    return could - local;
+  }
+};
+
+TEST_F(NodesOfDevices, AreThoseOfTheMostDevicesHoweverManyNodes) {
+  std::mt19937 dice(7);
+  for (const std::size_t nodes : {2U, 4U, 6U, 8U}) {
+    for (const std::size_t devices : {2U, 5U, 8U, 16U}) {
+      for (int times = 0; times < 6; ++times) {
+        EXPECT_EQ(missed(nodes, devices, dice), 0U) << devices << " devices on " << nodes << " nodes";
+      }
+    }
+  }
+}
+
+TEST_F(NodesOfDevices, AreThoseOfTheLastDeviceOfMany) {
+  for (const int on_first : {3, 4, 7, 15}) {
+    Simulated node = machine("pack:2 numa:2 core:8 pu:1");
+    std::string names;
+    for (int i = 0; i <= on_first; ++i) {
+      node.apply(
+          fmt::format(R"({{"op":"device","path":"/dev/x{}","kind":"gpu","nodes":"{}"}})", i, i == on_first ? 1 : 0));
+      names += fmt::format("{}\"/dev/x{}\"", i == 0 ? "" : ",", i);
+    }
+    const Outcome placed = create(node, "p", fmt::format("\"devices\":[{}]", names), 4000);
+    EXPECT_EQ(nodes_of(node, placed), (NodeSet{0, 1})) << on_first << " and one: " << placed.reason;
+  }
 }
 
 TEST_F(CpusBesideDevices, AreNotTakenFromASharedContainerThatHasNoOthers) {
@@ -151,7 +216,8 @@ TEST_F(CpusBesideDevices, AreNoneWhereOnlyHalfCoresAreLeftOfThem) {
   EXPECT_THAT(placed.reason, AllOf(HasSubstr("gpu: node 0: 1 of 2 GPUs local"), Not(HasSubstr("could be"))));
   Simulated strict = two_gpus(required);
   EXPECT_THAT(create(strict, "a", kBoth, 4000).reason,
-              HasSubstr("gpu: affinity require: nodes 0-1: 1 of 2 GPUs local, +20 distance assumed, no whole free core "
+              HasSubstr("gpu: affinity require: nodes 0-1: 1 of 2 GPUs local, the other one at +20 distance assumed, "
+                        "no whole free core "
                         "on node 1"));
 }
 

@@ -228,7 +228,10 @@ TEST_F(GpuDecisions, PreferGoesElsewhereWhereTheNodeIsFull) {
   Simulated node = machine(kDgx2, {"--placement.min-shared-cpus=0"});
   create(node, "a", env("NVIDIA_VISIBLE_DEVICES", "8"));
   create(node, "b", env("NVIDIA_VISIBLE_DEVICES", "9"));
-  EXPECT_EQ(nodes_of(node, create(node, "c", env("NVIDIA_VISIBLE_DEVICES", "10"))), NodeSet{0});
+  const Outcome elsewhere = create(node, "c", env("NVIDIA_VISIBLE_DEVICES", "10"));
+  EXPECT_EQ(nodes_of(node, elsewhere), NodeSet{0});
+  EXPECT_THAT(elsewhere.reason,
+              HasSubstr("gpu: node 0: none, +21 distance; node 1: 1 of 1 GPUs local, but no CPU free"));
 }
 
 TEST_F(GpuDecisions, BeatPacking) {

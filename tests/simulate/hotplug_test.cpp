@@ -124,16 +124,17 @@ TEST(Hotplug, WithholdsASiblingLaterThatCouldNotBeSparedWhenItCame) {
 }
 
 TEST(Hotplug, TakesAnIsolatedContainerBackToWhereItWasIsolated) {
-  Simulated node("numa:1 core:2 pu:2", with_smt());
+  Simulated node("numa:1 core:3 pu:2", with_smt());
   node.besteffort("shared");
   run_isolated(node, "own", 2);
+  node.apply(R"({"op":"occupy","cpus":"2,4"})");
   offline(node, "1");
-  EXPECT_EQ(held_by(node, "own"), "0,2");
+  EXPECT_EQ(held_by(node, "own"), "0,3") << "no other core is whole";
   const Outcome came = online(node, "1");
   EXPECT_EQ(held_by(node, "own"), "0-1");
-  EXPECT_EQ(held_by(node, "shared"), "2-3");
+  EXPECT_EQ(held_by(node, "shared"), "3,5");
   ASSERT_THAT(came.changed, SizeIs(2));
-  EXPECT_THAT(came.changed[0].reason, HasSubstr("where this need not be dropped: smt: withholding 1,3"));
+  EXPECT_THAT(came.changed[0].reason, HasSubstr("where this need not be dropped: smt: CPU 2 beside 0,3"));
 }
 
 TEST(Hotplug, TakesAContainerBackToItsNode) {

@@ -131,13 +131,14 @@ TEST(SmtSimulated, LeavesOthersACpuBeforeItGivesBackWhatAContainerLacks) {
 }
 
 TEST(SmtSimulated, SaysWhyAContainerIsMovedAndThatItIsIsolatedNoMore) {
-  Simulated node("numa:1 core:2 pu:2", with({}));
+  Simulated node("numa:1 core:3 pu:2", with({}));
   run(node, "shared", "besteffort", 0);
   run(node, "isolated", "guaranteed", 2000, kIsolate);
+  node.apply(R"({"op":"occupy","cpus":"2,4"})");
   const Outcome offline = node.apply(R"({"op":"offline","cpus":"1"})");
   ASSERT_EQ(offline.changed.size(), 2U);
   EXPECT_THAT(offline.changed[0].reason, HasSubstr("CPUs 1 are gone; numa: "));
-  EXPECT_THAT(offline.changed[0].reason, HasSubstr("dropped: smt: withholding 3: the pool would keep 0 CPUs"));
+  EXPECT_THAT(offline.changed[0].reason, HasSubstr("dropped: smt: CPU 2 beside 0,3 is in other hands"));
   EXPECT_EQ(offline.changed[1].reason, "") << "it follows the pool";
 }
 

@@ -1,9 +1,10 @@
-// The plugin through its entry, on a machine of two packages of two nodes.
+// The plugin through its entry, on a made machine and with files that only a test writes.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <topolet/testing.hpp>
 
+#include <cstdint>
 #include <string>
 
 #include "tests/plugins/gpu/tree.hpp"
@@ -43,7 +44,8 @@ class GpuPluginTest : public ::testing::Test {
 
   Verdict verdict(const Container& container, const sdk::Set& nodes, const Plugin::Values& more = {},
                   std::uint32_t exclusive = 0) {
-    const Request request(machine_, ledger_, container, exclusive);
+    Request request(machine_, ledger_, container, exclusive);
+    request.candidate(nodes);
     return Plugin(topolet_plugin_v1, host_, options(more)).score(request)[request.position(nodes)];
   }
 

@@ -1,7 +1,6 @@
 // The plugin through its entry.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <topolet/testing.hpp>
 
 #include "tests/plugins/gpu/gpu_plugin.hpp"
 
@@ -24,8 +23,42 @@ TEST_F(GpuPluginTest, SaysHowCloseDevicesAreToEachOther) {
   EXPECT_THAT(reason("0,1"), StartsWith("nodes 0-1: 2 of 2 GPUs local, same PCIe switch; node 2: none, +20"));
   EXPECT_THAT(reason("0,1,2"), StartsWith("nodes 0-1: 3 of 3 GPUs local, same PCIe root;"));
   EXPECT_THAT(reason("0,3"), StartsWith("nodes 0-1: 2 of 2 GPUs local, same package;"));
-  EXPECT_THAT(reason("0,4"), StartsWith("nodes 0-1: 1 of 2 GPUs local, +20 distance assumed; node 2: 1 of 2"));
+  EXPECT_THAT(reason("0,4"),
+              StartsWith("nodes 0-1: 1 of 2 GPUs local, the other one at +20 distance assumed; node 2: 1 "));
   EXPECT_THAT(verdict(with("0"), set_of({1})).reason, StartsWith("node 1: none, +20 distance assumed, same package;"));
+}
+
+TEST_F(GpuPluginTest, SaysWhereTheDevicesAreThatAreNotLocal) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:81:00.0", set_of({1}));
+  gpu(2, "0000:c1:00.0", set_of({2}));
+  gpu(3, "0000:e1:00.0", set_of({3}));
+  machine_.distances({10, 12, 21, 21, 12, 10, 21, 21, 21, 21, 10, 12, 21, 21, 12, 10});
+  const auto reason = [&](const char* gpus, const sdk::Set& nodes) { return verdict(with(gpus), nodes).reason; };
+  EXPECT_THAT(reason("all", set_of({0, 1, 2})),
+              StartsWith("nodes 0-2: 3 of 4 GPUs local, different packages, the other one at +12 distance within its "
+                         "package; node 3: 1 of 4 GPUs local, the others at +12 to +21 distance"));
+  EXPECT_THAT(reason("all", set_of({0, 2})), StartsWith("nodes 0,2: 2 of 4 GPUs local, different packages, the others "
+                                                        "at +12 distance within their packages;"));
+  EXPECT_THAT(reason("1", set_of({0})), StartsWith("node 0: none, +12 distance, same package;"));
+}
+
+TEST_F(GpuPluginTest, SaysWhereTooFewCpusAreFree) {
+  gpu(0, "0000:41:00.0", set_of({1}));
+  ledger_.place_exclusive({.name = "other"}, set_of({2}));
+  EXPECT_THAT(verdict(with("0"), set_of({0}), {}, 2).reason,
+              EndsWith("; node 1: 1 of 1 GPUs local, but only 1 of 2 CPUs free; node 2: none, +20 distance assumed; "
+                       "node 3: none, +20 distance assumed"));
+  EXPECT_THAT(verdict(with("0"), set_of({1}), {}, 2).reason,
+              StartsWith("node 1: 1 of 1 GPUs local, but only 1 of 2 CPUs free; node 0: none, "));
+  EXPECT_THAT(verdict(with("0"), set_of({0, 1}), {}, 3).reason,
+              StartsWith("nodes 0-1: 1 of 1 GPUs local to 1 of 3 CPUs; "));
+  EXPECT_THAT(verdict(with("0"), set_of({2}), {}, 3).reason,
+              StartsWith("node 2: none, +20 distance assumed, and only 2 of 3 CPUs free; "));
+  ledger_.place_exclusive({.name = "another"}, set_of({3}));
+  EXPECT_THAT(verdict(with("0"), set_of({0}), {}, 1).reason,
+              HasSubstr("; node 1: 1 of 1 GPUs local, but no CPU free;"));
+  EXPECT_THAT(verdict(with("0"), set_of({0})).reason, HasSubstr("; node 1: 1 of 1 GPUs local, but no CPU free;"));
 }
 
 TEST_F(GpuPluginTest, ScoresByDistance) {
@@ -119,94 +152,6 @@ TEST_F(GpuPluginTest, DoesNotCountMoreNodesThanThereAreCpus) {
   EXPECT_LT(verdict(with("0,1"), set_of({0}), {}, 2).score, verdict(with("0,1"), set_of({0, 1}), {}, 2).score);
   // What is required of a node set is that it misses none.
   EXPECT_EQ(verdict(with("0,1"), set_of({0, 1}), {{"affinity", "require"}}, 1).kind, TOPOLET_VERDICT_SCORE);
-}
-
-/// "5 of 0-3, 1 of 4-7".
-std::string shares_of(const sdk::testing::Picked& picked) {
-  std::string text;
-  for (const sdk::testing::Share& share : picked.at_least) {
-    text += (text.empty() ? "" : ", ") + std::to_string(share.count) + " of " + share.cpus.to_string();
-  }
-  return text;
-}
-
-/// Two packages of two nodes of two cores of two threads; four CPUs to a node.
-class GpuDivision : public GpuPluginTest {
- protected:
-  GpuDivision() : GpuPluginTest("pack:2 numa:2 core:2 pu:2") {}
-
-  sdk::testing::Picked picked(const Container& container, const sdk::Set& nodes, std::size_t exclusive,
-                              const sdk::Set& chosen, const Plugin::Values& more = {},
-                              const Plugin::Values& others = {}) {
-    Request request(machine_, ledger_, container, static_cast<std::uint32_t>(exclusive));
-    request.candidate(nodes);
-    return Plugin(topolet_plugin_v1, host_, options(more), others).pick(request, request.position(nodes), chosen);
-  }
-
-  std::string shares(const Container& container, const sdk::Set& nodes, std::uint32_t exclusive,
-                     const Plugin::Values& others = {}) {
-    return shares_of(picked(container, nodes, exclusive, {}, {}, others));
-  }
-
-  sdk::testing::Picked said(const Container& container, const sdk::Set& nodes, const sdk::Set& chosen,
-                            const char* affinity) {
-    return picked(container, nodes, chosen.size(), chosen, {{"affinity", affinity}});
-  }
-
-  void take(const sdk::Set& cpus) { ledger_.place_exclusive({.name = "other"}, cpus); }
-};
-
-TEST_F(GpuDivision, TakesLocalCpusFirstAndThenTheNearest) {
-  gpu(0, "0000:41:00.0", set_of({1}));
-  machine_.distances({10, 12, 20, 20, 12, 10, 20, 20, 20, 20, 10, 12, 20, 20, 12, 10});
-  EXPECT_EQ(shares(with("0"), set_of({0, 1, 2}), 6), "6 of 4-7, 6 of 0-3");
-  EXPECT_EQ(shares(with("0"), set_of({2, 3}), 6), "") << "none is nearer";
-  EXPECT_EQ(shares(with("0"), set_of({1}), 3), "") << "one node";
-  EXPECT_EQ(shares(with("0"), set_of({0, 1}), 0), "") << "shared";
-  EXPECT_EQ(shares({}, set_of({0, 1}), 6), "") << "no device";
-}
-
-TEST_F(GpuDivision, SharesByTheDevicesOfANodeInWholeCores) {
-  gpu(0, "0000:41:00.0", set_of({0}));
-  gpu(1, "0000:81:00.0", set_of({1}));
-  gpu(2, "0000:82:00.0", set_of({1}));
-  EXPECT_EQ(shares(with("0,1"), set_of({0, 1}), 4), "2 of 0-3, 2 of 4-7");
-  EXPECT_EQ(shares(with("0,1,2"), set_of({0, 1}), 6), "4 of 4-7, 2 of 0-3");
-  EXPECT_EQ(shares(with("0,1"), set_of({0, 1, 2}), 3), "1 of 0-3, 1 of 4-7, 3 of 0-7");
-  EXPECT_EQ(shares(with("0,1,2"), set_of({0, 1}), 1), "1 of 4-7") << "where most devices are";
-}
-
-TEST_F(GpuDivision, LeavesCoresWholeWhereNumaDoes) {
-  gpu(0, "0000:41:00.0", set_of({0}));
-  gpu(1, "0000:81:00.0", set_of({1}));
-  take(set_of({0}));
-  const Plugin::Values whole = {{"numa.full-pcpus-only", "true"}};
-  EXPECT_EQ(shares(with("0"), set_of({0, 1}), 6), "6 of 1-3");
-  EXPECT_EQ(shares(with("0"), set_of({0, 1}), 6, whole), "6 of 2-3");
-  EXPECT_EQ(shares(with("0,1"), set_of({0, 1}), 4, whole), "2 of 4-7, 2 of 2-3");
-  EXPECT_EQ(shares(with("0,1"), set_of({0, 1}), 3, whole), "2 of 4-7, 1 of 2-3");
-  EXPECT_EQ(shares(with("0,1"), set_of({0, 1}), 2, whole), "2 of 4-7") << "one core is on one node";
-}
-
-TEST_F(GpuDivision, RejectsChosenCpusThatMissADevice) {
-  gpu(0, "0000:41:00.0", set_of({1}));
-  const auto both = set_of({0, 1});
-  EXPECT_EQ(said(with("0"), both, set_of({0, 1}), "require").rejected,
-            "affinity require: CPUs 0-1: 0 of 1 GPUs local, where 1 could be");
-  EXPECT_EQ(said(with("0"), both, set_of({0, 4}), "require").rejected, "");
-  EXPECT_EQ(said(with("0"), both, set_of({0, 1}), "prefer").rejected, "");
-  EXPECT_EQ(said(with("0"), both, set_of({0, 1}), "prefer").unmet, "CPUs 0-1: 0 of 1 GPUs local, where 1 could be");
-  take(machine_.cpus_of(set_of({1})));
-  EXPECT_EQ(said(with("0"), both, set_of({0, 1}), "prefer").unmet, "") << "it could not be better";
-}
-
-TEST_F(GpuDivision, CountsTheCpusThatAreLocal) {
-  gpu(0, "0000:41:00.0", set_of({1}));
-  take(set_of({4, 5, 6}));
-  const Verdict wide = verdict(with("0"), set_of({0, 1}), {}, 4);
-  EXPECT_THAT(wide.reason, StartsWith("nodes 0-1: 1 of 1 GPUs local to 1 of 4 CPUs; "));
-  EXPECT_EQ(wide.score, 25) << "a quarter at 100, the others half as much";
-  EXPECT_EQ(verdict(with("0"), set_of({0, 1}), {}, 1).score, 99);
 }
 
 TEST_F(GpuPluginTest, KeepsNodesOfGpusFree) {

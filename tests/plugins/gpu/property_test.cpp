@@ -159,6 +159,13 @@ TEST_P(GpuOnMachine, PrefersWhatIsNearerToItsDevices) {
     for (std::size_t i = 0; i < verdicts.size(); ++i) {
       ASSERT_EQ(verdicts[i].kind, TOPOLET_VERDICT_SCORE);
       for (std::size_t j = 0; j < i; ++j) {
+        if (scene.missed(i) != scene.missed(j)) {
+          ASSERT_EQ(verdicts[i].score > verdicts[j].score, scene.missed(i) < scene.missed(j))
+              << "seed " << seed << "\n"
+              << verdicts[i].reason << "\n"
+              << verdicts[j].reason;
+          continue;
+        }
         // Scores are whole numbers; half a point is lost in each.
         if (scene.worth(i) > scene.worth(j) + 0.005) {
           ASSERT_GT(verdicts[i].score, verdicts[j].score) << "seed " << seed << "\n"
