@@ -49,7 +49,8 @@ TEST(PluginPolicy, LoadsThePluginsThatHaveNoOpinionOnMostContainers) {
   const auto gpu = start_plugin(TOPOLET_BUILT_PLUGINS, "gpu");
   const auto smt = start_plugin(TOPOLET_BUILT_PLUGINS, "smt");
   ASSERT_TRUE(gpu != nullptr && smt != nullptr);
-  EXPECT_THAT(gpu->capabilities(), ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1", "topolet.tick/1"));
+  EXPECT_THAT(gpu->capabilities(),
+              ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1", "topolet.tick/1"));
   EXPECT_THAT(smt->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1"));
   const auto request = two_node_request();
   for (const auto& plugin : {gpu, smt}) {
