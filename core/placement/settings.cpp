@@ -46,6 +46,12 @@ std::string listed(const std::vector<std::string_view>& words) {
   return list;
 }
 
+/// Names inside topolet.io/containers may be written out as well.
+std::string_view without_prefix(std::string_view name) {
+  const std::string_view prefix = kAnnotationPrefix;
+  return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : name;
+}
+
 /// Puts the settings of one container together, source by source.
 class Reading {
  public:
@@ -74,7 +80,7 @@ class Reading {
         if (!value.is_string()) {
           return bad(annotation, json, fmt::format("'{}' of '{}' is not a string; {}", shown(key), shown(name), shape));
         }
-        if (name == container) take(key, value.get<std::string>());
+        if (name == container) take(std::string(without_prefix(key)), value.get<std::string>());
       }
     }
     return {};

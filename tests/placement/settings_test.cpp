@@ -35,6 +35,14 @@ TEST(Settings, TakeTheContainersWordBeforeThePods) {
   EXPECT_TRUE(settings->not_permitted.empty());
 }
 
+TEST(Settings, MayBeWrittenOutForOneContainer) {
+  const auto settings = read_settings(
+      annotated({{"topolet.io/containers", R"({"main": {"topolet.io/smt": "isolate", "cpus": "shared"}})"}}),
+      std::nullopt);
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  EXPECT_EQ(settings->values, (Map{{"cpus", "shared"}, {"smt", "isolate"}}));
+}
+
 TEST(Settings, LeaveOutWhatIsNotPermittedAndSaySo) {
   const Workload workload =
       annotated({{"topolet.io/cpus", "no such thing"}, {"topolet.io/smt", "off"}, {"topolet.io/containers", "no JSON"}},
