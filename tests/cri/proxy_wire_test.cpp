@@ -94,8 +94,16 @@ TEST_P(ProxyWire, SurvivesClientsThatHangUpAnywhere) {
 
 class BadClients : public ::testing::Test {
  protected:
-  explicit BadClients(std::size_t max_memory_bytes = kNoMemoryLimit)
-      : rig_(directory_, {}, {}, {.max_memory_bytes = max_memory_bytes}) {}
+  /// `more_bytes`: that the process may use; without, as many as it likes.
+  explicit BadClients(std::size_t more_bytes = kNoMemoryLimit)
+      : rig_(directory_, {}, {},
+             {.max_memory_bytes = more_bytes == kNoMemoryLimit ? more_bytes : settled_bytes() + more_bytes}) {}
+
+  /// Without what the tests before have left.
+  static std::size_t settled_bytes() {
+    ::malloc_trim(0);
+    return resident_bytes();
+  }
 
   void expect_service() { EXPECT_TRUE(rig_.client.call({.path = kVersion, .message = ""}).status.ok()); }
 
@@ -105,17 +113,9 @@ class BadClients : public ::testing::Test {
   std::string socket_ = directory_.file("topolet.sock");
 };
 
-/// The memory that the proxy may use is little more than the test's own.
 class FloodingClients : public BadClients {
  protected:
-  FloodingClients() : BadClients(settled_bytes() + (std::size_t{64} << 20)) {}
-
- private:
-  /// Without what the tests before have left.
-  static std::size_t settled_bytes() {
-    ::malloc_trim(0);
-    return resident_bytes();
-  }
+  FloodingClients() : BadClients(std::size_t{64} << 20) {}
 };
 
 TEST_F(BadClients, MayHold1000IdleConnections) {
