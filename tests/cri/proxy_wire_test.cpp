@@ -180,7 +180,7 @@ TEST_F(FloodingClients, LoseTheAnswersThatTheyDoNotReadWhenThoseFillTheMemory) {
     }
   }
   EXPECT_TRUE(stalled.wait_for_reset());
-  EXPECT_TRUE(deaf.wait_for_close());
+  EXPECT_TRUE(deaf.wait_for_hang_up());
   expect_service();
 }
 

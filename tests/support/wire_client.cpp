@@ -1,5 +1,6 @@
 #include "tests/support/wire_client.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -96,10 +97,10 @@ bool WireClient::wait_for_frame(std::uint8_t type, std::uint8_t flag) {
   }
 }
 
-bool WireClient::wait_for_close() {
-  while (!receive(4096).empty()) {
-  }
-  return errno != EAGAIN;
+bool WireClient::wait_for_hang_up() const {
+  pollfd hang_up{socket_.get(), POLLRDHUP, 0};
+  constexpr int kPatienceMs = 20000;
+  return ::poll(&hang_up, 1, kPatienceMs) == 1;
 }
 
 std::string WireClient::receive(std::size_t size) const {

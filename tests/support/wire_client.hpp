@@ -34,8 +34,8 @@ class WireClient {
   bool wait_for_end();
   /// Blocks until the other side has reset a call; false if the connection has ended.
   bool wait_for_reset();
-  /// Blocks until the other side has closed; false if it does not.
-  bool wait_for_close();
+  /// Blocks until the other side has closed, without reading what is there; false if it does not.
+  bool wait_for_hang_up() const;
   /// False once a write found the other side closed.
   bool is_open() const { return open_; }
   /// The descriptor is the caller's now, and the connection stays open.
