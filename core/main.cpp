@@ -75,10 +75,7 @@ int cannot_start(const Error& why) {
 Result<std::unique_ptr<CrashLog>> open_crash_log(const std::filesystem::path& state_dir, Log& log) {
   auto opened = CrashLog::open(state_dir / "plugin-crashes", Clock().wall().count());
   if (!opened) return opened;
-  for (const Crash& crash : (*opened)->news()) {
-    log.error("topoletd ended by {} in {} of plugin {}; {} such crashes in {} minutes and it is not asked any more",
-              crash.signal, call_for_people(crash.call), crash.plugin, CrashLog::kStrikes, CrashLog::kWindow.count());
-  }
+  for (const std::string& line : (*opened)->describe_news()) log.error("{}", line);
   stamp_crashes_to((*opened)->fd());
   return opened;
 }

@@ -15,6 +15,12 @@ namespace {
 
 constexpr std::int64_t kMillisecondsPerDay = 24LL * 60 * 60 * 1000;
 
+OptionSpec between(OptionSpec spec, std::int64_t least, std::int64_t most) {
+  spec.least = least;
+  spec.most = most;
+  return spec;
+}
+
 std::vector<OptionSpec> daemon_options() {
   const auto option = [](std::string key, OptionType type, std::string value, std::string help,
                          std::vector<std::string> allowed = {}) {
@@ -27,10 +33,7 @@ std::vector<OptionSpec> daemon_options() {
   };
   const auto number = [option](std::string key, std::string value, std::string help, std::int64_t least,
                                std::int64_t most) {
-    OptionSpec spec = option(std::move(key), OptionType::kInt, std::move(value), std::move(help));
-    spec.least = least;
-    spec.most = most;
-    return spec;
+    return between(option(std::move(key), OptionType::kInt, std::move(value), std::move(help)), least, most);
   };
   return {
       option("listen", OptionType::kSocket, "unix:///run/topolet/topolet.sock",
@@ -48,6 +51,9 @@ std::vector<OptionSpec> daemon_options() {
       option("durability", OptionType::kString, "normal",
              "What a decision survives once it is acted on: normal, a crash of the daemon; full, a loss of power too.",
              {"normal", "full"}),
+      between(option("store-patience", OptionType::kDuration, {"50ms"},
+                     "How long a decision waits for the state database before it is acted on unwritten."),
+              1, 60000),
       number("max-connections", "1024",
              "How many clients may be connected at once. One too many ends the newest connection of the process that "
              "holds the most.",
@@ -74,11 +80,6 @@ std::vector<OptionSpec> placement_options() {
   };
   const auto repeatable = [](OptionSpec spec) {
     spec.repeatable = true;
-    return spec;
-  };
-  const auto between = [](OptionSpec spec, std::int64_t least, std::int64_t most) {
-    spec.least = least;
-    spec.most = most;
     return spec;
   };
   return {
@@ -110,6 +111,11 @@ std::vector<OptionSpec> placement_options() {
       between(option("pending-timeout", OptionType::kDuration, {"4m"},
                      "How long a placement is held for a create whose outcome is unknown."),
               1000, kMillisecondsPerDay),
+      between(
+          option("start-grace", OptionType::kDuration, {"10s"},
+                 "How long a container may still be starting after a StartContainer whose outcome is unknown; until "
+                 "it is seen running, the CPUs it should leave stay in use for so long."),
+          100, kMillisecondsPerDay),
       between(option("deadline-ms", OptionType::kInt, {"50"},
                      "Milliseconds a plugin may take for one call before its vote is lost."),
               1, 60000),

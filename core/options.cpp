@@ -240,6 +240,7 @@ DaemonOptions daemon_options(const po::variables_map& values) {
   daemon.plugin_dir = text(values, "daemon.plugin-dir");
   daemon.log_level = text(values, "daemon.log-level");
   daemon.durability = text(values, "daemon.durability") == "full" ? Durability::kFull : Durability::kNormal;
+  daemon.store_patience = *parse_duration(text(values, "daemon.store-patience"));
   const auto number = [&values](const char* name) { return std::stoi(text(values, name)); };
   daemon.max_connections = static_cast<std::size_t>(number("daemon.max-connections"));
   daemon.max_memory_bytes = static_cast<std::size_t>(number("daemon.max-memory-mib")) << 20;
@@ -273,6 +274,7 @@ PlacementOptions placement_options(const po::variables_map& values) {
   placement.rules.crash_hold = *parse_duration(text(values, "placement.crash-hold"));
   placement.rules.memory_migrate = text(values, "placement.memory-migrate") == "true";
   placement.pending_timeout = *parse_duration(text(values, "placement.pending-timeout"));
+  placement.start_grace = *parse_duration(text(values, "placement.start-grace"));
   placement.deadline = std::chrono::milliseconds(std::stol(text(values, "placement.deadline-ms")));
   placement.plugin_timeout = *parse_duration(text(values, "placement.plugin-timeout"));
   placement.handlers = list(values, "placement.handlers");

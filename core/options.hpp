@@ -28,6 +28,7 @@ struct DaemonOptions {
   std::filesystem::path plugin_dir;
   std::string log_level;
   Durability durability = Durability::kNormal;
+  std::chrono::milliseconds store_patience{};
   std::size_t max_connections = 0;
   std::size_t max_memory_bytes = 0;
   int max_message_bytes = 0;
@@ -39,6 +40,7 @@ struct PlacementOptions {
   std::optional<CpuSet> allowed_cpus;  ///< absent = all
   DecideRules rules;
   std::chrono::milliseconds pending_timeout{};
+  std::chrono::milliseconds start_grace{};
   std::chrono::milliseconds deadline{};
   std::chrono::milliseconds plugin_timeout{};
   std::vector<std::string> handlers;  ///< "" is the runtime's default

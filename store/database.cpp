@@ -152,12 +152,19 @@ bool Statement::bind_null(int position) { return sqlite3_bind_null(handle_.get()
 void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 
 Result<Database> Database::open(const std::filesystem::path& path, Access access) {
-  const int flags = access == Access::kReadWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+  return open(path.string(), access == Access::kReadWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
+}
+
+Result<Database> Database::open_in_memory() {
+  return open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY);
+}
+
+Result<Database> Database::open(const std::string& name, int flags) {
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   Database database(handle);
   if (code != SQLITE_OK) {
-    return Error{code_of(code), fmt::format("cannot open '{}': {}", path.string(),
+    return Error{code_of(code), fmt::format("cannot open '{}': {}", name,
                                             handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(code))};
   }
   sqlite3_extended_result_codes(handle, 1);

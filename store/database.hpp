@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/base/result.hpp"
@@ -34,6 +35,20 @@ class Statement {
     reset();
     int position = 0;
     return check_bound((... && bind_one(++position, values)));
+  }
+
+  /// The same with `key` as the first parameter, and then the values of `columns` in their order.
+  template <class Key, class Columns>
+  Status run_columns(const Key& key, const Columns& columns) {
+    reset();
+    int position = 1;
+    bool bound = bind_one(position, key);
+    for (const auto& [name, value] : columns) {
+      ++position;
+      bound = bound && std::visit([&](const auto& held) { return bind_one(position, held); }, value);
+    }
+    if (Status checked = check_bound(bound); !checked) return checked;
+    return finish();
   }
 
   /// Binds `values` and gives the first column of the first row, if there is a row.
@@ -97,6 +112,9 @@ class Database {
   /// Opens a file that exists; an empty one is a database without tables.
   static Result<Database> open(const std::filesystem::path& path, Access access);
 
+  /// A database without tables that no file holds; it ends with this.
+  static Result<Database> open_in_memory();
+
   std::string path() const;
 
   /// `purpose` completes "cannot …" in errors: "add a decision".
@@ -123,6 +141,7 @@ class Database {
   struct Close {
     void operator()(sqlite3* handle) const;
   };
+  static Result<Database> open(const std::string& name, int flags);
   explicit Database(sqlite3* handle) : handle_(handle) {}
 
   std::unique_ptr<sqlite3, Close> handle_;

@@ -238,6 +238,86 @@ ALTER TABLE decided ADD COLUMN kubelet_mems TEXT NOT NULL DEFAULT '';
 ALTER TABLE pod ADD COLUMN nodes TEXT NOT NULL DEFAULT ''
 )";
 
+/// What is held is told by `allocation` alone from here on, of which `live` shows a part. What an older topolet did not
+/// keep is told from the decision; a container that it had bound may have been started.
+constexpr const char* kColumnsV4 = R"sql(
+CREATE TABLE allocation (
+  decision INTEGER PRIMARY KEY REFERENCES decided,
+  state TEXT NOT NULL,
+  container_id TEXT NOT NULL,
+  cpus TEXT NOT NULL,
+  pending_since_ms INTEGER NOT NULL,
+  pod_uid TEXT NOT NULL DEFAULT '',
+  container TEXT NOT NULL DEFAULT '',
+  attempt INTEGER NOT NULL DEFAULT 0,
+  sandbox_id TEXT NOT NULL DEFAULT '',
+  pod_namespace TEXT NOT NULL DEFAULT '',
+  pod_name TEXT NOT NULL DEFAULT '',
+  runtime_handler TEXT NOT NULL DEFAULT '',
+  qos TEXT NOT NULL DEFAULT 'besteffort',
+  cpu_request_milli INTEGER NOT NULL DEFAULT 0,
+  cpu_limit_milli INTEGER NOT NULL DEFAULT 0,
+  memory_request_bytes INTEGER NOT NULL DEFAULT 0,
+  memory_request_estimated INTEGER NOT NULL DEFAULT 0,
+  memory_limit_bytes INTEGER NOT NULL DEFAULT 0,
+  hugepages TEXT NOT NULL DEFAULT '',
+  kubelet_cpus TEXT NOT NULL DEFAULT '',
+  kubelet_mems TEXT NOT NULL DEFAULT '',
+  devices TEXT NOT NULL DEFAULT '',
+  cdi_devices TEXT NOT NULL DEFAULT '',
+  pod_labels TEXT NOT NULL DEFAULT '',
+  pod_annotations TEXT NOT NULL DEFAULT '',
+  annotations TEXT NOT NULL DEFAULT '',
+  settings TEXT NOT NULL DEFAULT '',
+  pod_demand TEXT NOT NULL DEFAULT '',
+  pod_nodes TEXT NOT NULL DEFAULT '',
+  mode TEXT NOT NULL DEFAULT 'shared',
+  withheld TEXT NOT NULL DEFAULT '',
+  mems TEXT NOT NULL DEFAULT '',
+  added TEXT NOT NULL DEFAULT '',
+  within TEXT NOT NULL DEFAULT '',
+  vacating TEXT NOT NULL DEFAULT '',
+  vacating_alone TEXT NOT NULL DEFAULT '',
+  conflict INTEGER NOT NULL DEFAULT 0,
+  phase TEXT NOT NULL DEFAULT 'pending',
+  phase_since_ms INTEGER NOT NULL DEFAULT 0,
+  doubt_since_ms INTEGER NOT NULL DEFAULT 0,
+  stopping INTEGER NOT NULL DEFAULT 0,
+  generation INTEGER NOT NULL DEFAULT 0,
+  reason TEXT NOT NULL DEFAULT '',
+  preferred TEXT NOT NULL DEFAULT '',
+  arrived_cpus TEXT NOT NULL DEFAULT '',
+  evaluated_cpus TEXT NOT NULL DEFAULT '',
+  restricted INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO allocation (decision, state, container_id, cpus, pending_since_ms)
+SELECT decision, state, container_id, cpus, pending_since_ms FROM live;
+ALTER TABLE boot ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pod ADD COLUMN ready INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE pod ADD COLUMN annotations TEXT NOT NULL DEFAULT '';
+ALTER TABLE pod ADD COLUMN former TEXT NOT NULL DEFAULT '';
+ALTER TABLE pod ADD COLUMN denied TEXT NOT NULL DEFAULT '';
+UPDATE allocation SET
+  (pod_uid, container, attempt, sandbox_id, pod_namespace, pod_name, runtime_handler, qos, cpu_request_milli,
+   cpu_limit_milli, memory_request_bytes, memory_request_estimated, memory_limit_bytes, hugepages, kubelet_cpus,
+   kubelet_mems, settings, mode, withheld, mems, within, conflict, generation, reason) =
+  (SELECT pod_uid, container, attempt, sandbox_id, pod_namespace, pod_name, runtime_handler,
+          CASE qos WHEN '' THEN 'besteffort' ELSE qos END, cpu_request_milli, cpu_limit_milli, memory_request_bytes,
+          memory_request_estimated, memory_limit_bytes, hugepages, kubelet_cpus, kubelet_mems, settings,
+          CASE mode WHEN '' THEN 'shared' ELSE mode END, withheld, mems, within, event = 'conflict', generation, reason
+   FROM decided WHERE decided.decision = allocation.decision),
+  phase = CASE state WHEN 'bound' THEN 'starting' WHEN 'crashed' THEN 'crashed' WHEN 'pending' THEN 'pending'
+                     ELSE 'in_doubt' END,
+  phase_since_ms = pending_since_ms,
+  doubt_since_ms = CASE WHEN state IN ('bound', 'crashed', 'pending') THEN 0 ELSE pending_since_ms END,
+  state = CASE WHEN state IN ('bound', 'crashed', 'pending') THEN state ELSE 'in_doubt' END,
+  container_id = CASE state WHEN 'bound' THEN container_id WHEN 'crashed' THEN container_id ELSE '' END,
+  evaluated_cpus = cpus;
+DROP TABLE live;
+CREATE INDEX allocation_by_container_id ON allocation (container_id);
+CREATE VIEW live AS SELECT decision, state, container_id, cpus, pending_since_ms FROM allocation;
+)sql";
+
 std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }
 
 Result<std::int64_t> version_of(const Database& database) {
@@ -286,6 +366,7 @@ const std::vector<Migration>& migrations() {
       {1, fmt::format("PRAGMA application_id = {};{}{}{}", kApplicationId, kTablesV1, triggers_v1(), kViewsV1)},
       {2, kTablesV2},
       {3, kColumnsV3},
+      {4, kColumnsV4},
   };
   return kSteps;
 }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <sstream>
 #include <string>
 
 namespace topolet {
@@ -80,7 +81,27 @@ Result<StateDirectory> StateDirectory::claim(const fs::path& given) {
   auto lock = open_private(path, O_CREAT);
   if (!lock) return lock.error();
   if (Status taken = take_lock(*lock, path); !taken) return taken.error();
-  return StateDirectory(directory, *std::move(lock));
+  auto generation = open_private(directory / "state.db.generation", O_CREAT);
+  if (!generation) return generation.error();
+  return StateDirectory(directory, *std::move(lock), *std::move(generation));
+}
+
+void StateDirectory::note_generation(const std::string& boot_id, std::uint64_t generation) const {
+  // Of one length for one boot, so that a newer one covers an older one whole.
+  const std::string text = fmt::format("{:020} {}\n", generation, boot_id);
+  static_cast<void>(::pwrite(generation_.get(), text.data(), text.size(), 0) == 0);
+}
+
+std::optional<std::uint64_t> StateDirectory::noted_generation(const std::string& boot_id) const {
+  std::array<char, 128> text{};
+  const ssize_t size = ::pread(generation_.get(), text.data(), text.size() - 1, 0);
+  if (size <= 0) return std::nullopt;
+  std::istringstream words(std::string(text.data(), static_cast<std::size_t>(size)));
+  std::int64_t generation = 0;
+  std::string boot;
+  words >> generation >> boot;
+  if (!words || boot != boot_id || generation < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(generation);
 }
 
 Status StateDirectory::prepare_database() const {

@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
@@ -20,16 +23,23 @@ class StateDirectory {
   /// Makes an empty database file if there is none; it and what SQLite keeps beside it get mode 0600.
   Status prepare_database() const;
 
+  /// Keeps the newest generation that was committed in a file of its own beside the database. Not synced; what fails is
+  /// left out.
+  void note_generation(const std::string& boot_id, std::uint64_t generation) const;
+  /// What that file says; none if it says nothing, or was written in another boot.
+  std::optional<std::uint64_t> noted_generation(const std::string& boot_id) const;
+
   /// Renames the database and what SQLite keeps beside it to state.db.damaged-<now_ms>…, or the next number that is
   /// free; returns the new name.
   Result<std::filesystem::path> set_database_aside(std::int64_t now_ms) const;
 
  private:
-  StateDirectory(std::filesystem::path directory, UniqueFd lock)
-      : directory_(std::move(directory)), lock_(std::move(lock)) {}
+  StateDirectory(std::filesystem::path directory, UniqueFd lock, UniqueFd generation)
+      : directory_(std::move(directory)), lock_(std::move(lock)), generation_(std::move(generation)) {}
 
   std::filesystem::path directory_;
   UniqueFd lock_;
+  UniqueFd generation_;
 };
 
 }  // namespace topolet

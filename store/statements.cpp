@@ -13,27 +13,29 @@ Result<Statements> Statements::prepare(const Database& database) {
       {all.begin, "begin a transaction", "BEGIN IMMEDIATE"},
       {all.commit, "commit a transaction", "COMMIT"},
       {all.roll_back, "roll a transaction back", "ROLLBACK"},
+      {all.begin_step, "begin a step", "SAVEPOINT step"},
+      {all.end_step, "end a step", "RELEASE step"},
+      {all.undo_step, "undo a step", "ROLLBACK TO step"},
 
       {all.add_boot, "record this boot", "INSERT OR IGNORE INTO boot (boot_id, first_seen_ms) VALUES (?1, ?2)"},
+      {all.set_generation, "record the generation", "UPDATE boot SET generation = max(generation, ?2) WHERE boot = ?1"},
       {all.find_boot, "find this boot", "SELECT boot FROM boot WHERE boot_id = ?1"},
       {all.end_other_boots, "end what was held before the reboot",
        "INSERT INTO ended (decision, at_ms, generation, cause) SELECT decision, ?2, ?3, 'reboot' "
        "FROM live CROSS JOIN decided USING (decision) WHERE boot <> ?1"},
       {all.forget_other_boots, "let go what was held before the reboot",
-       "DELETE FROM live WHERE decision IN "
+       "DELETE FROM allocation WHERE decision IN "
        "(SELECT decision FROM live CROSS JOIN decided USING (decision) WHERE boot <> ?1)"},
       {all.forget_other_pods, "forget the pods from before the reboot", "DELETE FROM pod WHERE boot <> ?1"},
 
       {all.add_decided, "add a decision",
-       "INSERT INTO decided (boot, at_ms, generation, event, holds, supersedes, pod_uid, pod_namespace, pod_name, "
-       "container, attempt, sandbox_id, container_id, runtime_handler, qos, cpu_request_milli, cpu_limit_milli, "
-       "memory_request_bytes, memory_limit_bytes, mode, cpus, within, withheld, mems, kubelet_cpus, nodes, reason, "
-       "verdicts, memory_request_estimated, hugepages, settings, kubelet_mems) "
-       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+       "INSERT INTO decided (decision, boot, at_ms, generation, event, holds, supersedes, pod_uid, pod_namespace, "
+       "pod_name, container, attempt, sandbox_id, container_id, runtime_handler, qos, cpu_request_milli, "
+       "cpu_limit_milli, memory_request_bytes, memory_limit_bytes, mode, cpus, within, withheld, mems, kubelet_cpus, "
+       "nodes, reason, verdicts, memory_request_estimated, hugepages, settings, kubelet_mems) "
+       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
       {all.add_held_cpu, "add the CPUs of a decision",
        "INSERT INTO held_cpu (decision, kind, first, last) VALUES (?1, ?2, ?3, ?4)"},
-      {all.add_live, "add what a decision holds",
-       "INSERT INTO live (decision, state, container_id, cpus, pending_since_ms) VALUES (?1, 'pending', ?2, ?3, ?4)"},
       {all.add_outcome, "add the outcome of a decision",
        "INSERT INTO outcome (decision, at_ms, state, container_id, code, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"},
       {all.add_ended, "end a decision",
@@ -43,34 +45,18 @@ Result<Statements> Statements::prepare(const Database& database) {
        "ON CONFLICT DO UPDATE SET count = count + 1, last_ms = excluded.last_ms"},
       {all.add_pool, "record the pool",
        "INSERT INTO pool_version (generation, boot, at_ms, cpus) VALUES (?1, ?2, ?3, ?4)"},
-      {all.put_pod, "record a pod",
-       "INSERT INTO pod (sandbox_id, boot, pod_uid, pod_namespace, pod_name, runtime_handler, nodes) "
-       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET boot = excluded.boot, pod_uid = "
-       "excluded.pod_uid, "
-       "pod_namespace = excluded.pod_namespace, "
-       "pod_name = excluded.pod_name, runtime_handler = excluded.runtime_handler, nodes = excluded.nodes"},
 
-      {all.set_live_bound, "bind a decision to its container",
-       "UPDATE live SET state = ?2, container_id = ?3 WHERE decision = ?1"},
-      {all.set_live_state, "record the state of a decision", "UPDATE live SET state = ?2 WHERE decision = ?1"},
-      {all.set_live_pending, "record a decision as in doubt",
-       "UPDATE live SET state = ?2, pending_since_ms = ?3 WHERE decision = ?1"},
-      {all.set_live_cpus, "record the CPUs of a container", "UPDATE live SET cpus = ?2 WHERE decision = ?1"},
-      {all.remove_live, "let go what a decision holds", "DELETE FROM live WHERE decision = ?1"},
+      {all.remove_live, "let go what a decision holds", "DELETE FROM allocation WHERE decision = ?1"},
       {all.remove_pod, "forget a pod", "DELETE FROM pod WHERE sandbox_id = ?1"},
 
       {all.find_pool, "read the pool", "SELECT cpus FROM pool_version WHERE generation = ?1"},
-      {all.find_live, "read what is held",
-       "SELECT decision, state, l.container_id, pending_since_ms, l.cpus, at_ms, generation, event, supersedes, "
-       "pod_uid, pod_namespace, pod_name, container, attempt, sandbox_id, d.container_id, runtime_handler, qos, "
-       "cpu_request_milli, cpu_limit_milli, memory_request_bytes, memory_limit_bytes, mode, d.cpus, within, withheld, "
-       "mems, kubelet_cpus, nodes, reason, memory_request_estimated, hugepages, settings, kubelet_mems FROM live l "
-       "CROSS JOIN decided d USING (decision) ORDER BY decision"},
-      {all.find_pods, "read the pods",
-       "SELECT sandbox_id, pod_uid, pod_namespace, pod_name, runtime_handler, nodes FROM pod ORDER BY sandbox_id"},
+      {all.find_live, "read what is held", "SELECT * FROM allocation ORDER BY decision"},
+      {all.find_pods, "read the pods", "SELECT * FROM pod ORDER BY sandbox_id"},
       {all.find_last_generation, "read the last generation",
        "SELECT max(coalesce((SELECT max(generation) FROM decided), 0), coalesce((SELECT max(generation) FROM ended), "
-       "0), coalesce((SELECT max(generation) FROM pool_version), 0))"},
+       "0), coalesce((SELECT max(generation) FROM pool_version), 0), coalesce((SELECT max(generation) FROM boot), 0))"},
+      {all.find_last_decision, "read the last decision",
+       "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'decided'), 0)"},
   };
   for (const auto& text : texts) {
     auto statement = database.prepare(text.sql, text.purpose);

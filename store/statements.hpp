@@ -10,8 +10,12 @@ struct Statements {
   Statement begin;
   Statement commit;
   Statement roll_back;
+  Statement begin_step;
+  Statement end_step;
+  Statement undo_step;
 
   Statement add_boot;
+  Statement set_generation;
   Statement find_boot;
   Statement end_other_boots;
   Statement forget_other_boots;
@@ -19,17 +23,11 @@ struct Statements {
 
   Statement add_decided;
   Statement add_held_cpu;
-  Statement add_live;
   Statement add_outcome;
   Statement add_ended;
   Statement add_repeat;
   Statement add_pool;
-  Statement put_pod;
 
-  Statement set_live_bound;
-  Statement set_live_state;
-  Statement set_live_pending;
-  Statement set_live_cpus;
   Statement remove_live;
   Statement remove_pod;
 
@@ -37,6 +35,7 @@ struct Statements {
   Statement find_live;
   Statement find_pods;
   Statement find_last_generation;
+  Statement find_last_decision;
 
   /// An error means that the file's tables are not those of the schema version it claims.
   static Result<Statements> prepare(const Database& database);

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <string_view>
 #include <utility>
 
+#include "core/base/mutex.hpp"
 #include "store/database.hpp"
 #include "store/maps.hpp"
 #include "store/schema.hpp"
@@ -24,98 +27,46 @@ Status name_missing(Status status, std::int64_t decision) {
   return Error{Code::kNotFound, fmt::format("there is no decision {}: {}", decision, status.error().message)};
 }
 
-/// Reads the columns of a row from left to right; keeps the first error.
-class RowReader {
- public:
-  explicit RowReader(const Statement& row) : row_(row) {}
-
-  std::int64_t integer() { return row_.integer(column_++); }
-  std::string text() { return row_.text(column_++); }
-  std::optional<std::int64_t> optional_integer() {
-    const int column = column_++;
-    if (row_.is_null(column)) return std::nullopt;
-    return row_.integer(column);
+/// All columns of a row but those in `without`, by name.
+std::map<std::string, Value> columns_of(const Statement& row, std::string_view without) {
+  std::map<std::string, Value> columns;
+  const std::vector<std::string> names = row.columns();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const int column = static_cast<int>(i);
+    if (names[i] == without) continue;
+    if (row.is_integer(column)) {
+      columns.emplace(names[i], row.integer(column));
+    } else {
+      columns.emplace(names[i], row.text(column));
+    }
   }
-  template <class Set>
-  Set set() {
-    auto parsed = Set::parse(text());
-    if (parsed) return *std::move(parsed);
-    if (status_) status_ = Error{Code::kDataLoss, parsed.error().message};
-    return {};
-  }
-  template <class Map>
-  Map json() {
-    const std::string written = text();
-    auto map = decode_map<Map>(written);
-    if (map) return *std::move(map);
-    if (status_) status_ = Error{Code::kDataLoss, fmt::format("'{}' is not what was written there", written)};
-    return {};
-  }
-  const Status& status() const { return status_; }
-
- private:
-  const Statement& row_;
-  int column_ = 0;
-  Status status_;
-};
-
-Result<LiveRow> read_live(const Statement& row) {
-  RowReader reader(row);
-  LiveRow live;
-  live.decision = reader.integer();
-  live.state = reader.text();
-  live.container_id = reader.text();
-  live.pending_since_ms = reader.integer();
-  live.cpus = reader.set<CpuSet>();
-  DecidedRow& decided = live.decided;
-  decided.at_ms = reader.integer();
-  decided.generation = static_cast<std::uint64_t>(reader.integer());
-  decided.event = reader.text();
-  decided.supersedes = reader.optional_integer();
-  decided.pod_uid = reader.text();
-  decided.pod_namespace = reader.text();
-  decided.pod_name = reader.text();
-  decided.container = reader.text();
-  decided.attempt = static_cast<std::uint32_t>(reader.integer());
-  decided.sandbox_id = reader.text();
-  decided.container_id = reader.text();
-  decided.runtime_handler = reader.text();
-  decided.qos = reader.text();
-  decided.cpu_request_milli = reader.integer();
-  decided.cpu_limit_milli = reader.integer();
-  decided.memory_request_bytes = reader.integer();
-  decided.memory_limit_bytes = reader.integer();
-  decided.mode = reader.text();
-  decided.cpus = reader.set<CpuSet>();
-  decided.within = reader.set<CpuSet>();
-  decided.withheld = reader.set<CpuSet>();
-  decided.mems = reader.set<NodeSet>();
-  decided.kubelet_cpus = reader.set<CpuSet>();
-  decided.nodes = reader.text();
-  decided.reason = reader.text();
-  decided.memory_request_estimated = reader.integer() != 0;
-  decided.hugepage_limit_bytes = reader.json<decltype(decided.hugepage_limit_bytes)>();
-  decided.settings = reader.json<decltype(decided.settings)>();
-  decided.kubelet_mems = reader.set<NodeSet>();
-  if (!reader.status()) {
-    return Error{Code::kDataLoss, fmt::format("decision {}: {}", live.decision, reader.status().error().message)};
-  }
-  return live;
+  return columns;
 }
 
-Result<PodRow> read_pod(const Statement& row) {
-  RowReader reader(row);
-  PodRow pod;
-  pod.sandbox_id = reader.text();
-  pod.pod_uid = reader.text();
-  pod.pod_namespace = reader.text();
-  pod.pod_name = reader.text();
-  pod.runtime_handler = reader.text();
-  pod.nodes = reader.set<NodeSet>();
-  if (!reader.status()) {
-    return Error{Code::kDataLoss, fmt::format("pod {}: {}", pod.sandbox_id, reader.status().error().message)};
+/// The number is the first column.
+Result<LiveRow> read_live(const Statement& row) { return LiveRow{row.integer(0), columns_of(row, "decision")}; }
+
+Result<PodRow> read_pod(const Statement& row) { return columns_of(row, "boot"); }
+
+std::string names_of(const Columns& columns) {
+  std::string names;
+  for (const auto& [name, value] : columns) names += ", " + name;
+  return names;
+}
+
+/// The first parameter is the key, those of the columns follow in their order.
+std::string insert_or_replace(const char* table, const char* key, const Columns& columns) {
+  std::string marks;
+  for (std::size_t i = 0; i < columns.size(); ++i) marks += ", ?";
+  return fmt::format("INSERT OR REPLACE INTO {} ({}{}) VALUES (?{})", table, key, names_of(columns), marks);
+}
+
+std::string update(const char* table, const char* key, const Columns& columns) {
+  std::string sets;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    sets += fmt::format("{}{} = ?{}", i == 0 ? "" : ", ", columns[i].first, i + 2);
   }
-  return pod;
+  return fmt::format("UPDATE {} SET {} WHERE {} = ?1", table, sets, key);
 }
 
 template <class Row>
@@ -137,52 +88,67 @@ Result<std::vector<Row>> read_all(Statement& statement, Result<Row> (*read)(cons
 
 class SqliteStore final : public Store {
  public:
-  SqliteStore(StateDirectory directory, Database database, Statements statements)
+  /// `directory`: none where the database is in memory.
+  SqliteStore(std::optional<StateDirectory> directory, Database database, Statements statements)
       : directory_(std::move(directory)), database_(std::move(database)), statements_(std::move(statements)) {}
 
   const OpenReport& report() const override { return report_; }
   void report_set_aside(std::filesystem::path path) { report_.set_aside = std::move(path); }
 
-  Status begin_boot(const StoreOptions& options);
+  Status begin_boot(const std::string& boot_id, std::int64_t now_ms);
+  void compare_generations(const std::string& boot_id);
 
   Status begin() override;
   Status commit() override;
   void roll_back() override;
+  Status step(const std::function<Status()>& work) override;
 
   Result<std::int64_t> add(const DecidedRow& row) override;
   Status add(const OutcomeRow& row) override;
   Status add(const EndedRow& row) override;
-  Status set_live_cpus(std::int64_t decision, const CpuSet& cpus) override;
+  Status put_live(std::int64_t decision, const Columns& columns) override;
+  Status update_live(std::int64_t decision, const Columns& columns) override;
   Status count_repeat(std::int64_t decision, std::int64_t at_ms) override;
   Status add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) override;
-  Status put_pod(const PodRow& row) override;
+  Status set_generation(std::uint64_t generation) override;
+  Status put_pod(const Columns& columns) override;
   Status remove_pod(const std::string& sandbox_id) override;
 
   Result<std::vector<LiveRow>> live() override;
   Result<std::vector<PodRow>> pods() override;
   Result<std::uint64_t> last_generation() override;
+  Result<std::int64_t> last_decision() override;
+  void note_generation(std::uint64_t generation) override;
 
  private:
   template <class Work>
   auto in_transaction(Work work) -> decltype(work());
   void undo();
+  Error fail_group(const Error& error);
 
   Status end_other_boots(std::int64_t now_ms);
   Result<std::int64_t> insert(const DecidedRow& row);
   Status hold(std::int64_t decision, const DecidedRow& row);
   Status hold_cpus(std::int64_t decision, const char* kind, const CpuSet& cpus);
   Status end(const EndedRow& row);
-  Status update_live(const OutcomeRow& row);
+  Result<Statement*> named(const std::string& head, const Columns& columns, const std::string& sql,
+                           const char* purpose);
   Status insert_pool(std::uint64_t generation, std::int64_t at_ms, const std::string& cpus);
 
   // The order matters: statements go before their connection, and the lock goes last.
-  StateDirectory directory_;
+  std::optional<StateDirectory> directory_;
   Database database_;
   Statements statements_;
 
   OpenReport report_;
   std::int64_t boot_ = 0;
+  /// By what they do and the columns that they write.
+  std::map<std::string, Statement> named_;
+  std::string boot_id_;
+  Mutex noted_mutex_;
+  std::uint64_t noted_ TOPOLET_GUARDED_BY(noted_mutex_) = 0;
   bool in_group_ = false;
+  bool in_step_ = false;
   std::optional<Error> group_failure_;
 };
 
@@ -198,7 +164,8 @@ auto SqliteStore::in_transaction(Work work) -> decltype(work()) {
   if (done && !in_group_) {
     if (Status committed = statements_.commit.run(); !committed) done = committed.error();
   }
-  if (!done) {
+  // What fails in a step is undone with the step, if there is still a transaction that it is a step of.
+  if (!done && !(in_step_ && database_.in_transaction())) {
     undo();
     if (in_group_) group_failure_ = done.error();
   }
@@ -231,13 +198,36 @@ void SqliteStore::roll_back() {
   group_failure_.reset();
 }
 
-Status SqliteStore::begin_boot(const StoreOptions& options) {
+Status SqliteStore::step(const std::function<Status()>& work) {
+  if (!in_group_) return Error{Code::kFailedPrecondition, "a step needs an open group of writes; begin one first"};
+  if (group_failure_) return *group_failure_;
+  if (Status begun = statements_.begin_step.run(); !begun) return begun;
+  in_step_ = true;
+  Status done = work();
+  in_step_ = false;
+  // SQLite itself has ended all of it, as it does when the disk is full.
+  if (group_failure_) return *group_failure_;
+  if (!done) {
+    if (Status undone = statements_.undo_step.run(); !undone) return fail_group(undone.error());
+  }
+  if (Status ended = statements_.end_step.run(); !ended) return fail_group(ended.error());
+  return done;
+}
+
+Error SqliteStore::fail_group(const Error& error) {
+  undo();
+  group_failure_ = error;
+  return error;
+}
+
+Status SqliteStore::begin_boot(const std::string& boot_id, std::int64_t now_ms) {
   return in_transaction([&]() -> Status {
-    if (Status added = statements_.add_boot.run(options.boot_id, options.now_ms); !added) return added;
-    const auto boot = statements_.find_boot.first_integer(options.boot_id);
+    if (Status added = statements_.add_boot.run(boot_id, now_ms); !added) return added;
+    const auto boot = statements_.find_boot.first_integer(boot_id);
     if (!boot) return boot.error();
     boot_ = boot->value_or(0);
-    return end_other_boots(options.now_ms);
+    boot_id_ = boot_id;
+    return end_other_boots(now_ms);
   });
 }
 
@@ -266,8 +256,9 @@ Result<std::int64_t> SqliteStore::add(const DecidedRow& row) {
 Result<std::int64_t> SqliteStore::insert(const DecidedRow& row) {
   std::optional<std::string> verdicts;
   if (row.verdicts) verdicts = encode_verdicts(*row.verdicts);
+  const std::optional<std::int64_t> number = row.decision == 0 ? std::nullopt : std::optional(row.decision);
   Status added = statements_.add_decided.run(
-      boot_, row.at_ms, row.generation, row.event, row.holds, row.supersedes, row.pod_uid, row.pod_namespace,
+      number, boot_, row.at_ms, row.generation, row.event, row.holds, row.supersedes, row.pod_uid, row.pod_namespace,
       row.pod_name, row.container, row.attempt, row.sandbox_id, row.container_id, row.runtime_handler, row.qos,
       row.cpu_request_milli, row.cpu_limit_milli, row.memory_request_bytes, row.memory_limit_bytes, row.mode,
       row.cpus.to_string(), row.within.to_string(), row.withheld.to_string(), row.mems.to_string(),
@@ -282,8 +273,7 @@ Status SqliteStore::hold(std::int64_t decision, const DecidedRow& row) {
   if (row.mode == "exclusive" || row.mode == "reserved") {
     if (Status held = hold_cpus(decision, row.mode.c_str(), row.cpus); !held) return held;
   }
-  if (Status held = hold_cpus(decision, "withheld", row.withheld); !held) return held;
-  return statements_.add_live.run(decision, row.container_id, row.cpus.to_string(), row.at_ms);
+  return hold_cpus(decision, "withheld", row.withheld);
 }
 
 Status SqliteStore::hold_cpus(std::int64_t decision, const char* kind, const CpuSet& cpus) {
@@ -307,24 +297,40 @@ Status SqliteStore::add(const EndedRow& row) {
 }
 
 Status SqliteStore::add(const OutcomeRow& row) {
-  return in_transaction([&]() -> Status {
+  return in_transaction([&] {
     Status added =
         statements_.add_outcome.run(row.decision, row.at_ms, row.state, row.container_id, row.code, row.message);
-    if (!added) return name_missing(std::move(added), row.decision);
-    return update_live(row);
+    return name_missing(std::move(added), row.decision);
   });
 }
 
-Status SqliteStore::update_live(const OutcomeRow& row) {
-  if (row.state == "bound") return statements_.set_live_bound.run(row.decision, row.state, row.container_id);
-  if (row.state == "in_doubt" || row.state == "crashed")
-    return statements_.set_live_pending.run(row.decision, row.state, row.at_ms);
-  return statements_.set_live_state.run(row.decision, row.state);
+/// The statement that writes just these columns, prepared when they are written for the first time.
+Result<Statement*> SqliteStore::named(const std::string& head, const Columns& columns, const std::string& sql,
+                                      const char* purpose) {
+  std::string key = head;
+  for (const auto& [name, value] : columns) key += ' ' + name;
+  const auto known = named_.find(key);
+  if (known != named_.end()) return &known->second;
+  auto statement = database_.prepare(sql, purpose);
+  if (!statement) return statement.error();
+  return &named_.emplace(std::move(key), *std::move(statement)).first->second;
 }
 
-Status SqliteStore::set_live_cpus(std::int64_t decision, const CpuSet& cpus) {
+Status SqliteStore::put_live(std::int64_t decision, const Columns& columns) {
   return in_transaction([&]() -> Status {
-    if (Status set = statements_.set_live_cpus.run(decision, cpus.to_string()); !set) return set;
+    const auto statement = named("put live", columns, insert_or_replace("allocation", "decision", columns),
+                                 "record what a decision holds");
+    if (!statement) return statement.error();
+    return name_missing((*statement)->run_columns(decision, columns), decision);
+  });
+}
+
+Status SqliteStore::update_live(std::int64_t decision, const Columns& columns) {
+  return in_transaction([&]() -> Status {
+    const auto statement =
+        named("update live", columns, update("allocation", "decision", columns), "change what a decision holds");
+    if (!statement) return statement.error();
+    if (Status set = (*statement)->run_columns(decision, columns); !set) return set;
     return database_.changed_rows() == 0 ? Status(holds_nothing(decision)) : Status();
   });
 }
@@ -347,10 +353,15 @@ Status SqliteStore::insert_pool(std::uint64_t generation, std::int64_t at_ms, co
                            **known, cpus)};
 }
 
-Status SqliteStore::put_pod(const PodRow& row) {
-  return in_transaction([&] {
-    return statements_.put_pod.run(row.sandbox_id, boot_, row.pod_uid, row.pod_namespace, row.pod_name,
-                                   row.runtime_handler, row.nodes.to_string());
+Status SqliteStore::set_generation(std::uint64_t generation) {
+  return in_transaction([&] { return statements_.set_generation.run(boot_, generation); });
+}
+
+Status SqliteStore::put_pod(const Columns& columns) {
+  return in_transaction([&]() -> Status {
+    const auto statement = named("put pod", columns, insert_or_replace("pod", "boot", columns), "record a pod");
+    if (!statement) return statement.error();
+    return (*statement)->run_columns(boot_, columns);
   });
 }
 
@@ -366,6 +377,27 @@ Result<std::uint64_t> SqliteStore::last_generation() {
   const auto generation = statements_.find_last_generation.first_integer();
   if (!generation) return generation.error();
   return static_cast<std::uint64_t>(generation->value_or(0));
+}
+
+Result<std::int64_t> SqliteStore::last_decision() {
+  const auto decision = statements_.find_last_decision.first_integer();
+  if (!decision) return decision.error();
+  return decision->value_or(0);
+}
+
+void SqliteStore::note_generation(std::uint64_t generation) {
+  if (!directory_) return;
+  MutexLock lock(noted_mutex_);
+  if (generation <= noted_) return;
+  noted_ = generation;
+  directory_->note_generation(boot_id_, generation);
+}
+
+/// After a power cut the newest writes may be missing with good reason: only the same boot tells.
+void SqliteStore::compare_generations(const std::string& boot_id) {
+  const auto written = directory_->noted_generation(boot_id);
+  const auto there = last_generation();
+  if (written && there && *written > *there) report_.lost_after = *written;
 }
 
 Status set_up(Database& database, Durability durability) {
@@ -425,7 +457,20 @@ Result<std::unique_ptr<Store>> Store::open(const StoreOptions& options) {
   auto store =
       std::make_unique<SqliteStore>(*std::move(directory), std::move(opened->database), std::move(opened->statements));
   store->report_set_aside(std::move(set_aside));
-  if (Status begun = store->begin_boot(options); !begun) return begun.error();
+  store->compare_generations(options.boot_id);
+  if (Status begun = store->begin_boot(options.boot_id, options.now_ms); !begun) return begun.error();
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+Result<std::unique_ptr<Store>> Store::open_in_memory(const std::string& boot_id, std::int64_t now_ms) {
+  auto database = Database::open_in_memory();
+  if (!database) return database.error();
+  if (Status set = database->execute("PRAGMA foreign_keys = ON", "set the pragmas"); !set) return set.error();
+  if (Status migrated = migrate(*database); !migrated) return migrated.error();
+  auto statements = prepare_statements(*database);
+  if (!statements) return statements.error();
+  auto store = std::make_unique<SqliteStore>(std::nullopt, *std::move(database), *std::move(statements));
+  if (Status begun = store->begin_boot(boot_id, now_ms); !begun) return begun.error();
   return std::unique_ptr<Store>(std::move(store));
 }
 

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/base/index_set.hpp"
@@ -42,7 +45,8 @@ struct VerdictsRow {
 /// One audited event of one container. `event`: placed, unpinned, denied, re-placed, resized, adopted, foreign,
 /// conflict, drift, gap, quarantined, quarantine-ended… (an open set; a new event is no schema change).
 struct DecidedRow {
-  std::int64_t at_ms = 0;  ///< Unix epoch
+  std::int64_t decision = 0;  ///< its number, never used before; 0: the next one
+  std::int64_t at_ms = 0;     ///< Unix epoch
   std::uint64_t generation = 0;
   std::string event;
   std::string pod_uid;
@@ -95,24 +99,20 @@ struct EndedRow {
   std::string cause;
 };
 
-/// A decision that still holds something, as a restarted daemon needs it.
+/// What a column holds.
+using Value = std::variant<std::int64_t, std::string>;
+/// Columns to be written, by name. The names are the program's own, never input.
+using Columns = std::vector<std::pair<std::string, Value>>;
+
+/// What a decision holds, as a restarted daemon needs it: all columns of the table `allocation` but the number, by
+/// name.
 struct LiveRow {
   std::int64_t decision = 0;
-  DecidedRow decided;  ///< without verdicts
-  std::string state;   ///< the newest outcome's state; "pending" where there is none yet
-  std::string container_id;
-  std::int64_t pending_since_ms = 0;  ///< when it was decided, fell in doubt, or crashed
-  CpuSet cpus;                        ///< its CPUs now; differs from decided.cpus once set_live_cpus() was called
+  std::map<std::string, Value> columns;
 };
 
-struct PodRow {
-  std::string sandbox_id;
-  std::string pod_uid;
-  std::string pod_namespace;
-  std::string pod_name;
-  std::string runtime_handler;
-  NodeSet nodes = {};  ///< of its first container's candidate; empty until decided
-};
+/// A pod sandbox: all columns of the table `pod` but the boot, by name.
+using PodRow = std::map<std::string, Value>;
 
 enum class Durability : std::uint8_t { kNormal, kFull };
 
@@ -127,6 +127,8 @@ struct StoreOptions {
 struct OpenReport {
   std::filesystem::path set_aside;  ///< where a damaged file went; empty if there was none
   std::uint32_t ended_by_reboot = 0;
+  /// The newest generation that was noted in this boot; 0 if none was, or the database has it.
+  std::uint64_t lost_after = 0;
 };
 
 /// One writer, one thread. Every call is one transaction of its own unless between begin() and commit().
@@ -140,34 +142,49 @@ class Store {
   /// a schema from a newer topolet, a directory that cannot be used, or one that another topoletd uses, is an error.
   static Result<std::unique_ptr<Store>> open(const StoreOptions& options);
 
+  /// A database of the same schema in memory, which ends with the store: no directory, no lock, no other reader.
+  static Result<std::unique_ptr<Store>> open_in_memory(const std::string& boot_id, std::int64_t now_ms);
+
   virtual const OpenReport& report() const = 0;
 
   virtual Status begin() = 0;
   virtual Status commit() = 0;
   virtual void roll_back() = 0;
+  /// Runs `work` as one step of the open group: an error that it returns undoes the step and leaves the rest of the
+  /// group, unless the database has ended the whole group because of it.
+  virtual Status step(const std::function<Status()>& work) = 0;
 
   /// Returns the decision's number. Ends `supersedes` with cause "superseded"; NOT_FOUND if that holds nothing.
   virtual Result<std::int64_t> add(const DecidedRow& row) = 0;
   /// An outcome of a decision that holds nothing any more is audited all the same; NOT_FOUND if there is no such
-  /// decision. Whatever the outcome, the decision holds on until it is ended.
+  /// decision.
   virtual Status add(const OutcomeRow& row) = 0;
-  /// NOT_FOUND if the decision holds nothing.
+  /// The decision holds nothing from then on; NOT_FOUND if it held nothing before.
   virtual Status add(const EndedRow& row) = 0;
-  /// The CPUs that a live decision's container uses now, when the pool moved under it. No audit row: the pool's own
-  /// versions tell it. NOT_FOUND if the decision holds nothing.
-  virtual Status set_live_cpus(std::int64_t decision, const CpuSet& cpus) = 0;
+  /// What a decision holds, from now on until it is ended or superseded; in the place of what was there.
+  virtual Status put_live(std::int64_t decision, const Columns& columns) = 0;
+  /// Changes some columns of that. NOT_FOUND if the decision holds nothing.
+  virtual Status update_live(std::int64_t decision, const Columns& columns) = 0;
   /// Counts one more identical denial on an earlier one instead of a new row.
   virtual Status count_repeat(std::int64_t decision, std::int64_t at_ms) = 0;
   /// Records the shared pool as it is from `generation` on. ALREADY_EXISTS if that generation has another pool.
   virtual Status add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) = 0;
+  /// The generation that the ledger has with what is written. Not every one has a row that tells of it.
+  virtual Status set_generation(std::uint64_t generation) = 0;
 
-  virtual Status put_pod(const PodRow& row) = 0;
+  /// `columns` has a "sandbox_id"; in the place of what was known of that sandbox.
+  virtual Status put_pod(const Columns& columns) = 0;
   virtual Status remove_pod(const std::string& sandbox_id) = 0;
 
   virtual Result<std::vector<LiveRow>> live() = 0;
   virtual Result<std::vector<PodRow>> pods() = 0;
   /// The highest generation ever written; 0 for a new database.
   virtual Result<std::uint64_t> last_generation() = 0;
+  /// The highest number ever given to a decision; 0 for a new database.
+  virtual Result<std::int64_t> last_decision() = 0;
+  /// Notes, outside of the database, that this generation was acted on, so that a database which lacks it is noticed
+  /// when it is opened next. Not synced to the disk. Any thread; the highest counts.
+  virtual void note_generation(std::uint64_t generation) = 0;
 };
 
 }  // namespace topolet

@@ -30,7 +30,7 @@ class Signs {
   }
 
   char of(std::uint32_t cpu) const {
-    const LedgerRules& rules = picture_.rules;
+    const engine::LedgerRules& rules = picture_.rules;
     if (const auto held = held_.find(cpu); held != held_.end()) return held->second;
     if (picture_.ledger.withheld.contains(cpu)) return '~';
     if (rules.outside.contains(cpu)) return 'o';

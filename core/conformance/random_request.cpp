@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/engine/state/ledger.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/decide.hpp"
 
@@ -123,45 +124,46 @@ Workload random_workload(const Ground& ground, Dice& dice) {
   return workload;
 }
 
-Holding random_holding(const Ground& ground, const Ledger& ledger, std::uint32_t number, Dice& dice) {
-  Holding holding;
-  holding.workload.key = {"held-" + std::to_string(number), odd_string(dice), 0, "held"};
-  holding.workload.qos = random_qos(dice);
-  holding.workload.demand = random_demand(dice);
-  holding.state = HoldingState::kBound;
-  Placement& placement = holding.placement;
+engine::Allocation random_allocation(const Ground& ground, const engine::Ledger& ledger, std::uint32_t number,
+                                     Dice& dice) {
+  engine::Allocation allocation;
+  allocation.workload.key = {"held-" + std::to_string(number), odd_string(dice), 0, "held"};
+  allocation.workload.qos = random_qos(dice);
+  allocation.workload.demand = random_demand(dice);
+  allocation.phase = engine::Phase::kRunning;
+  Placement& placement = allocation.placement;
   if (dice.one_in(2) || ledger.pool().size() < 2) {
     placement.mode = Mode::kShared;
-    holding.within = dice.one_of(ground.candidates).cpus;
-    return holding;
+    allocation.within = dice.one_of(ground.candidates).cpus;
+    return allocation;
   }
   placement.mode = dice.one_in(6) ? Mode::kForeign : Mode::kExclusive;
   placement.cpus = some_of(ledger.pool(), 1 + dice.below(4), dice);
   if (dice.one_in(4)) placement.withheld = some_of(ledger.pool() - placement.cpus, 1, dice);
-  return holding;
+  return allocation;
 }
 
 LedgerView random_ledger(const Ground& ground, Dice& dice) {
   const Topology& topology = *ground.machine.topology;
   const CpuSet reserved = dice.one_in(3) && topology.allowed.size() > 1 ? CpuSet{topology.allowed.first()} : CpuSet{};
-  Ledger ledger({topology.allowed, reserved, topology.isolated}, 1 + dice.below(1000));
+  engine::Ledger ledger({topology.allowed, reserved, topology.isolated}, 1 + dice.below(1000));
   const std::uint64_t count = dice.one_in(3) ? 0 : dice.one_in(6) ? 40 : dice.below(8);
-  for (std::uint32_t i = 0; i < count; ++i) ledger.put(random_holding(ground, ledger, i, dice));
+  for (std::uint32_t i = 0; i < count; ++i) ledger.assume(random_allocation(ground, ledger, i, dice));
   return ledger.view();
 }
 
 PolicyRequest usual_request(const Ground& ground, std::size_t cpus, const CpuSet& held) {
   const Topology& topology = *ground.machine.topology;
-  Ledger ledger({topology.allowed, {}, topology.isolated}, 1);
+  engine::Ledger ledger({topology.allowed, {}, topology.isolated}, 1);
   if (!held.empty()) {
-    Holding holding;
-    holding.workload.key = {"uid-0", "db", 0, "sandbox-0"};
-    holding.workload.qos = Qos::kGuaranteed;
-    holding.workload.demand.cpu_request_milli = static_cast<std::int64_t>(held.size()) * 1000;
-    holding.placement.mode = Mode::kExclusive;
-    holding.placement.cpus = held;
-    holding.state = HoldingState::kBound;
-    ledger.put(std::move(holding));
+    engine::Allocation allocation;
+    allocation.workload.key = {"uid-0", "db", 0, "sandbox-0"};
+    allocation.workload.qos = Qos::kGuaranteed;
+    allocation.workload.demand.cpu_request_milli = static_cast<std::int64_t>(held.size()) * 1000;
+    allocation.placement.mode = Mode::kExclusive;
+    allocation.placement.cpus = held;
+    allocation.phase = engine::Phase::kRunning;
+    ledger.assume(std::move(allocation));
   }
   Workload workload;
   workload.key = {"uid-1", "web", 0, "sandbox-1"};

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/cri/intercepted_methods.hpp"
 #include "core/daemon/descriptors.hpp"
 #include "core/daemon/machine.hpp"
 #include "core/daemon/plugin_state.hpp"
@@ -85,6 +86,12 @@ Status Daemon::open_store(const Options& options) {
   if (!report.set_aside.empty()) {
     log_->error("the state database was damaged; it was set aside as {} and begun anew", report.set_aside.string());
   }
+  if (report.lost_after > 0) {
+    log_->error(
+        "the state database went back: it ends before generation {}, which was committed in this boot; what "
+        "runs is taken from the runtime",
+        report.lost_after);
+  }
   if (report.ended_by_reboot > 0) {
     log_->info("{} placements ended with the reboot", report.ended_by_reboot);
   }
@@ -110,9 +117,9 @@ Status Daemon::make_engine(const Options& options) {
   if (!topology) return topology.error();
   const Result<std::optional<CpuSet>> pods = kubepods_cpus(kCgroupRoot);
   if (!pods) return pods.error();
-  Result<Engine::Machine> machine = make_machine(*topology, options.placement, *pods);
+  Result<engine::Engine::Machine> machine = make_machine(*topology, options.placement, *pods);
   if (!machine) return machine.error();
-  const LedgerRules& cpus = machine->cpus;
+  const engine::LedgerRules& cpus = machine->cpus;
   const std::size_t pool = (cpus.allowed - cpus.reserved - cpus.isolated).size();
   if (options.placement.rules.min_shared_cpus >= pool) {
     log_->warn("placement.min-shared-cpus = {} keeps all {} CPUs of the pool: no container gets CPUs of its own",
@@ -122,8 +129,9 @@ Status Daemon::make_engine(const Options& options) {
              cpus.reserved.empty() ? "none" : cpus.reserved.to_string(), (*topology)->nodes.size());
 
   const PlacementOptions& placement = options.placement;
-  const auto decide_with_policies = [this,
-                                     rules = placement.rules](const std::shared_ptr<const PolicyRequest>& request) {
+  const auto decide_with_policies = [this](const std::shared_ptr<const PolicyRequest>& request,
+                                           const DecideRules& rules) {
+    // By value, as a call that is given up on outlives this one.
     Decision decision = plugins_->decide<Decision>(
         [request, rules](const std::vector<Voter>& voters) { return decide(*request, rules, voters); });
     for (const Decision::BadAnswer& bad : decision.bad_answers) plugins_->report_bad_answer(bad.policy, bad.what);
@@ -132,22 +140,24 @@ Status Daemon::make_engine(const Options& options) {
   const auto hears = [this] { return plugins_->has(TOPOLET_EVENTS_ID); };
   const auto notify = [this](std::shared_ptr<const Happening> happening) { plugins_->notify(std::move(happening)); };
   const auto tick = [this](const auto& view) { return plugins_->tick(view); };
-  engine_ = std::make_unique<Engine>(engine_options(placement, **topology),
-                                     Engine::Parts{.runtime = *proxy_,
-                                                   .store = *store_,
-                                                   .cpus = std::move(machine->cpus),
-                                                   .placing = {.topology = *topology,
-                                                               .candidates = std::move(machine->candidates),
-                                                               .rules = placement.rules,
-                                                               .decide = decide_with_policies},
-                                                   .kernel = Kernel(),
-                                                   .clock = {},
-                                                   .log = *log_,
-                                                   .somebody_hears = hears,
-                                                   .notify = notify,
-                                                   .tick_plugins = tick});
+  engine::Engine::Options settings = engine_options(placement, **topology);
+  settings.writing.patience = options.daemon.store_patience;
+  engine_ = std::make_unique<engine::Engine>(
+      std::move(settings), engine::Engine::Parts{.runtime = *proxy_,
+                                                 .store = *store_,
+                                                 .cpus = std::move(machine->cpus),
+                                                 .placing = {.topology = *topology,
+                                                             .candidates = std::move(machine->candidates),
+                                                             .rules = placement.rules,
+                                                             .decide = decide_with_policies},
+                                                 .kernel = engine::Kernel(),
+                                                 .clock = {},
+                                                 .log = *log_,
+                                                 .somebody_hears = hears,
+                                                 .notify = notify,
+                                                 .tick_plugins = tick});
   if (Status started = engine_->start(); !started) return started;
-  watch_->start(*topology, [this](Engine::Machine now) { engine_->change_machine(std::move(now)); });
+  watch_->start(*topology, [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); });
   quarantine_audit_->open(
       [this](const std::string& event, const std::string& reason) { engine_->remark(event, reason); });
   return {};
@@ -171,8 +181,8 @@ Status Daemon::open_listener(const DaemonOptions& options) {
 
 void Daemon::make_proxy(const DaemonOptions& options) {
   ProxyHooks hooks;
-  for (const char* method : kInterceptedMethods) hooks.intercepted.insert(method);
-  for (const char* method : kObservedMethods) hooks.observed.insert(method);
+  for (const Interception& wanted : kInterceptions) hooks.intercepted.emplace(wanted.name);
+  for (const ObservedName& wanted : kObservations) hooks.observed.emplace(wanted.name);
   hooks.on_call = [this](std::shared_ptr<Call> call) { engine_->on_call(std::move(call)); };
   hooks.on_observed = [this](Observation seen) { engine_->on_observed(std::move(seen)); };
   hooks.on_connected = [this] { engine_->on_connected(); };
@@ -221,7 +231,7 @@ Status Daemon::open_control(const DaemonOptions& options) {
 }
 
 Status Daemon::report(const DaemonOptions& options, control::v1::StatusResponse& response) {
-  const Result<EngineSummary> engine = engine_->summary(kPatience);
+  const Result<engine::EngineSummary> engine = engine_->summary(kPatience);
   if (!engine) return engine.error();
   response.set_version(TOPOLET_VERSION);
   const auto uptime = std::chrono::steady_clock::now() - started_;

@@ -12,11 +12,11 @@
 #include "core/control/server.hpp"
 #include "core/cri/listener.hpp"
 #include "core/cri/proxy.hpp"
-#include "core/daemon/engine.hpp"
 #include "core/daemon/machine_watch.hpp"
 #include "core/daemon/plugins.hpp"
 #include "core/daemon/quarantine_audit.hpp"
 #include "core/daemon/setup.hpp"
+#include "core/engine/engine.hpp"
 #include "core/options.hpp"
 #include "core/plugin/control_thread.hpp"
 #include "core/plugin/crash_log.hpp"
@@ -77,7 +77,7 @@ class Daemon {
   std::unique_ptr<Plugins> plugins_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Proxy> proxy_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<MachineWatch> watch_;
   std::unique_ptr<ControlServer> control_;
 

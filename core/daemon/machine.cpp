@@ -15,9 +15,9 @@ std::int64_t memory_total(const Topology& topology) {
                          [](std::int64_t sum, const Node& node) { return sum + node.memory_bytes; });
 }
 
-Result<LedgerRules> ledger_rules(const Topology& topology, const PlacementOptions& options,
-                                 const std::optional<CpuSet>& pods) {
-  LedgerRules rules{topology.allowed, {}, topology.isolated};
+Result<engine::LedgerRules> ledger_rules(const Topology& topology, const PlacementOptions& options,
+                                         const std::optional<CpuSet>& pods) {
+  engine::LedgerRules rules{topology.allowed, {}, topology.isolated};
   if (pods) rules.allowed &= *pods;
   if (options.allowed_cpus) rules.allowed &= *options.allowed_cpus;
   if (rules.allowed.empty()) {
@@ -45,18 +45,19 @@ Result<LedgerRules> ledger_rules(const Topology& topology, const PlacementOption
 
 }  // namespace
 
-Result<Engine::Machine> make_machine(std::shared_ptr<const Topology> topology, const PlacementOptions& options,
-                                     const std::optional<CpuSet>& pods) {
-  Result<LedgerRules> cpus = ledger_rules(*topology, options, pods);
+Result<engine::Engine::Machine> make_machine(std::shared_ptr<const Topology> topology, const PlacementOptions& options,
+                                             const std::optional<CpuSet>& pods) {
+  Result<engine::LedgerRules> cpus = ledger_rules(*topology, options, pods);
   if (!cpus) return cpus.error();
   std::vector<Candidate> candidates = make_candidates(*topology, cpus->allowed);
-  return Engine::Machine{std::move(topology), std::move(candidates), *std::move(cpus)};
+  return engine::Engine::Machine{std::move(topology), std::move(candidates), *std::move(cpus)};
 }
 
-Engine::Options engine_options(const PlacementOptions& options, const Topology& topology) {
-  Engine::Options engine;
+engine::Engine::Options engine_options(const PlacementOptions& options, const Topology& topology) {
+  engine::Engine::Options engine;
   engine.handlers = options.handlers;
   engine.pending_timeout = options.pending_timeout;
+  engine.start_grace = options.start_grace;
   engine.demand_rules.memory_total_bytes = memory_total(topology);
   return engine;
 }

@@ -6,7 +6,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
-#include "core/daemon/engine.hpp"
+#include "core/engine/engine.hpp"
 #include "core/options.hpp"
 #include "core/topology/topology.hpp"
 
@@ -14,9 +14,9 @@ namespace topolet {
 
 /// Allowed CPUs = online ∩ `pods` (the CPUs of the pods' cgroup; absent = all) ∩ allowed-cpus. Never cut by the
 /// daemon's own cgroup. An error where nothing is left, or reserved-cpus names CPUs that are not online.
-Result<Engine::Machine> make_machine(std::shared_ptr<const Topology> topology, const PlacementOptions& options,
-                                     const std::optional<CpuSet>& pods);
+Result<engine::Engine::Machine> make_machine(std::shared_ptr<const Topology> topology, const PlacementOptions& options,
+                                             const std::optional<CpuSet>& pods);
 
-Engine::Options engine_options(const PlacementOptions& options, const Topology& topology);
+engine::Engine::Options engine_options(const PlacementOptions& options, const Topology& topology);
 
 }  // namespace topolet

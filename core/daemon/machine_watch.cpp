@@ -47,7 +47,7 @@ Result<MachineWatch::Seen> MachineWatch::look() const {
   return Seen{std::move(state->online), std::move(state->isolated), *std::move(pods)};
 }
 
-Result<Engine::Machine> MachineWatch::read(const Seen& seen) {
+Result<engine::Engine::Machine> MachineWatch::read(const Seen& seen) {
   // Where only pods may use others, it is the same topology: plugins would look at the machine anew for nothing.
   if (!seen_ || seen_->online != seen.online || seen_->isolated != seen.isolated) {
     Result<std::shared_ptr<const Topology>> found = discover({.sysfs_root = options_.sysfs_root});
@@ -65,7 +65,7 @@ Result<Engine::Machine> MachineWatch::read(const Seen& seen) {
 void MachineWatch::compare(const OnChange& on_change) {
   Result<Seen> seen = look();
   if (seen && seen_ == *seen) return;
-  Result<Engine::Machine> machine = seen ? read(*seen) : Result<Engine::Machine>(seen.error());
+  Result<engine::Engine::Machine> machine = seen ? read(*seen) : Result<engine::Engine::Machine>(seen.error());
   if (!machine) {
     if (std::exchange(last_error_, machine.error().message) == machine.error().message) return;
     return log_.error("the machine has changed, and containers stay as they are: {}", last_error_);

@@ -25,7 +25,7 @@ class MachineWatch {
     std::chrono::milliseconds interval{1000};
     PlacementOptions placement;
   };
-  using OnChange = std::function<void(Engine::Machine)>;
+  using OnChange = std::function<void(engine::Engine::Machine)>;
 
   /// Looks for the first time: read the machine only afterwards, and no change goes unseen.
   MachineWatch(Options options, Log& log);
@@ -48,7 +48,7 @@ class MachineWatch {
     friend bool operator==(const Seen&, const Seen&) = default;
   };
   Result<Seen> look() const;
-  Result<Engine::Machine> read(const Seen& seen);
+  Result<engine::Engine::Machine> read(const Seen& seen);
   void compare(const OnChange& on_change);
   bool wait() TOPOLET_EXCLUDES(mutex_);
 

@@ -142,9 +142,10 @@ std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& a
 bool are_not_all(const std::vector<Candidate>& candidates) { return single_nodes(candidates).size() > kExactNodes; }
 
 void add_emptiest(std::vector<Candidate>& candidates, const Topology& topology, const CpuSet& free, std::size_t count) {
-  if (!are_not_all(candidates)) return;
+  const std::vector<const Candidate*> singles = single_nodes(candidates);
+  if (singles.size() <= kExactNodes) return;
   std::vector<std::pair<std::size_t, const Candidate*>> nodes;
-  for (const Candidate* node : single_nodes(candidates)) nodes.emplace_back((node->cpus & free).size(), node);
+  for (const Candidate* node : singles) nodes.emplace_back((node->cpus & free).size(), node);
   std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   NodeSet emptiest;
   std::size_t there = 0;

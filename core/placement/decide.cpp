@@ -58,15 +58,16 @@ const std::vector<Voter>& voters_for(const PolicyRequest& request, const std::ve
 /// With the node sets that policies propose; nothing if there are none to add.
 std::optional<PolicyRequest> with_proposals(const PolicyRequest& request, const std::vector<Voter>& voters) {
   if (!request.workload.kubelet_cpus.empty() || !are_not_all(request.candidates)) return std::nullopt;
-  std::vector<Candidate> candidates = request.candidates;
   std::vector<NodeSet> proposals;
   for (const Voter& voter : voters_for(request, voters)) {
     const Result<std::vector<NodeSet>> proposed = voter.policy->propose(request);
     if (proposed) proposals.insert(proposals.end(), proposed->begin(), proposed->end());
   }
+  if (proposals.empty()) return std::nullopt;
   // Whoever is enabled first.
   std::sort(proposals.begin(), proposals.end(),
             [](const NodeSet& a, const NodeSet& b) { return a.words() < b.words(); });
+  std::vector<Candidate> candidates = request.candidates;
   for (const NodeSet& nodes : proposals) {
     const auto& out = request.ruled_out;
     if (std::find(out.begin(), out.end(), nodes) == out.end()) add_proposed(candidates, *request.topology, nodes);
@@ -217,7 +218,7 @@ class Deciding {
     for (const Voter& voter : voters_) {
       const auto& thwarted = assembly_.thwarted();
       if (std::find(thwarted.begin(), thwarted.end(), &voter) == thwarted.end()) continue;
-      for (const VerdictRow::Word& word : ranked.words) {
+      for (const CandidateVerdict::Word& word : ranked.words) {
         if (word.policy == voter.policy->name()) sum += std::int64_t{voter.weight} * std::max(word.score, 0);
       }
     }
@@ -233,7 +234,7 @@ class Deciding {
     auto& best = decision_.verdicts.best;
     const std::string nodes = decision_.nodes.to_string();
     const auto won = std::find_if(best.begin(), best.end(),
-                                  [&](const VerdictRow& row) { return !row.rejected && row.nodes == nodes; });
+                                  [&](const CandidateVerdict& row) { return !row.rejected && row.nodes == nodes; });
     if (won != best.end()) {
       std::rotate(best.begin(), won, won + 1);
     } else {
@@ -253,11 +254,11 @@ class Deciding {
 
   /// What policies said, by their names, so that it does not depend on the order in which they are enabled.
   static std::string words_of(const Ranked& ranked) {
-    std::vector<const VerdictRow::Word*> words;
-    for (const VerdictRow::Word& word : ranked.words) words.push_back(&word);
+    std::vector<const CandidateVerdict::Word*> words;
+    for (const CandidateVerdict::Word& word : ranked.words) words.push_back(&word);
     std::stable_sort(words.begin(), words.end(), [](const auto* a, const auto* b) { return a->policy < b->policy; });
     std::string text;
-    for (const VerdictRow::Word* word : words) {
+    for (const CandidateVerdict::Word* word : words) {
       if (!word->reason.empty()) text += (text.empty() ? "" : "; ") + word->policy + ": " + word->reason;
     }
     return text;

@@ -8,10 +8,9 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
-#include "core/placement/ledger.hpp"
 #include "core/placement/policy.hpp"
 #include "core/placement/rules.hpp"
-#include "store/store.hpp"
+#include "core/placement/verdicts.hpp"
 
 namespace topolet {
 
@@ -24,7 +23,7 @@ struct Decision {
   CpuSet within;                 ///< shared, reserved: the CPUs it may use when they are in the pool
   NodeSet nodes;                 ///< of the candidate that won
   std::string reason;            ///< for people; of a denial: what was asked, what was free, the way out
-  VerdictsRow verdicts;
+  Verdicts verdicts;
   std::vector<std::string> lost_votes;  ///< names of the policies whose vote was lost
   struct BadAnswer {
     std::string policy;
@@ -45,6 +44,10 @@ Decision decide(const PolicyRequest& request, const DecideRules& rules, const st
 /// Why `placement` breaks a contract of the ledger in `view`, or OK: not empty, allowed, disjoint from every exclusive
 /// and withheld CPU, enough CPUs left for the pool, no shared container left without any.
 Status validate(const Placement& placement, const LedgerView& view, const DecideRules& rules);
+
+/// The CPUs of a shared or reserved container that may use `within`, for a pool. Where nothing of `within` is left, the
+/// whole pool unless `keep_within`. Empty only if the pool (and for reserved mode the reserved set) is.
+CpuSet shared_cpus(Mode mode, const CpuSet& within, const CpuSet& pool, const CpuSet& reserved, bool keep_within);
 
 /// Takes `count` of `usable`: first those `order` names, then whole cores (all online threads of the core usable),
 /// then threads of cores that are already in part use, each by lowest index. `usable` must hold that many.

@@ -72,10 +72,10 @@ bool better(const PolicyRequest& request, const Ranked& a, const Ranked& b) {
   return std::tuple(a.width, distance(a), a.room, a.position) < std::tuple(b.width, distance(b), b.room, b.position);
 }
 
-void audit(const std::vector<Ranked>& ranking, const PolicyRequest& request, VerdictsRow& verdicts) {
+void audit(const std::vector<Ranked>& ranking, const PolicyRequest& request, Verdicts& verdicts) {
   verdicts.candidates = static_cast<std::uint32_t>(request.candidates.size());
   for (const Ranked& ranked : ranking) {
-    for (const VerdictRow::Word& word : ranked.words) {
+    for (const CandidateVerdict::Word& word : ranked.words) {
       if (word.kind == "reject") ++verdicts.rejected[word.policy + ": " + word.reason];
     }
     if (verdicts.best.size() == kAuditedCandidates) continue;

@@ -19,7 +19,7 @@ struct Ranked {
   bool scored = false;
   bool rejected = false;
   bool lowered = false;  ///< less what policies scored that cannot have their way there
-  std::vector<VerdictRow::Word> words;
+  std::vector<CandidateVerdict::Word> words;
 };
 
 inline constexpr std::size_t kAuditedCandidates = 8;

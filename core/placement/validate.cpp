@@ -10,7 +10,7 @@ Status check_shared_stay(const Placement& placement, const LedgerView& view, con
   for (const LedgerEntry& entry : view.entries) {
     const Mode mode = entry.placement.mode;
     if ((mode != Mode::kShared && mode != Mode::kReserved) || !entry.placement.cpus.intersects(view.pool)) continue;
-    const CpuSet left = Ledger::shared_cpus(mode, entry.within, pool_after, view.reserved, entry.bound);
+    const CpuSet left = shared_cpus(mode, entry.within, pool_after, view.reserved, entry.bound);
     if (left.empty()) {
       return Error{Code::kResourceExhausted, fmt::format("taking {} would leave container {} without CPUs",
                                                          placement.cpus.to_string(), entry.key.name)};
@@ -20,6 +20,12 @@ Status check_shared_stay(const Placement& placement, const LedgerView& view, con
 }
 
 }  // namespace
+
+CpuSet shared_cpus(Mode mode, const CpuSet& within, const CpuSet& pool, const CpuSet& reserved, bool keep_within) {
+  const CpuSet open = mode == Mode::kReserved ? pool | reserved : pool;
+  const CpuSet inside = within & open;
+  return inside.empty() && !keep_within ? open : inside;
+}
 
 Status validate(const Placement& placement, const LedgerView& view, const DecideRules& rules) {
   if (placement.cpus.empty()) return Error{Code::kResourceExhausted, "no CPU is left"};

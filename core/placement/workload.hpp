@@ -59,6 +59,8 @@ struct Workload {
   std::map<std::string, std::string> settings;
   std::optional<Demand> pod_demand;  ///< of the whole pod; absent where the request does not tell
   NodeSet pod_nodes;                 ///< of the candidate that the pod's first container was given
+
+  friend bool operator==(const Workload&, const Workload&) = default;
 };
 
 }  // namespace topolet

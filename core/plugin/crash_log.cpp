@@ -61,6 +61,15 @@ const Crash* last_strike(const std::vector<Crash>& crashes) {
   return nullptr;
 }
 
+/// How many there were within the window that ends with `last`, itself included.
+std::size_t count_until(const std::vector<Crash>& crashes, const Crash& last) {
+  const auto counts = [&](const Crash& crash) {
+    return crash.plugin == last.plugin && crash.at_ms <= last.at_ms && last.at_ms - crash.at_ms <= kWindowMs;
+  };
+  // It may be too old to be remembered.
+  return std::max<std::size_t>(1, static_cast<std::size_t>(std::count_if(crashes.begin(), crashes.end(), counts)));
+}
+
 std::vector<Crash> still_of_use(const std::vector<Crash>& crashes, std::int64_t now_ms) {
   std::vector<Crash> kept;
   std::copy_if(crashes.begin(), crashes.end(), std::back_inserter(kept), [&](const Crash& crash) {
@@ -100,6 +109,19 @@ Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& fi
 Status CrashLog::settle() const {
   MutexLock lock(mutex_);
   return write();
+}
+
+std::vector<std::string> CrashLog::describe_news() const {
+  MutexLock lock(mutex_);
+  std::vector<std::string> lines;
+  for (const Crash& crash : news_) {
+    const std::size_t count = count_until(crashes_, crash);
+    lines.push_back(fmt::format(
+        "topoletd ended by {} in {} of plugin {}: crash {} in {} minutes; {}", crash.signal,
+        call_for_people(crash.call), crash.plugin, count, kWindow.count(),
+        count < kStrikes ? fmt::format("after {} it is quarantined", kStrikes) : std::string("it is quarantined")));
+  }
+  return lines;
 }
 
 std::string CrashLog::quarantine(const std::string& plugin) const {

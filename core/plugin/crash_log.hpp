@@ -42,6 +42,8 @@ class CrashLog {
 
   /// Those that happened since it was last settled.
   const std::vector<Crash>& news() const { return news_; }
+  /// The same for people, one line each: how many crashes of the plugin that makes, and what they lead to.
+  std::vector<std::string> describe_news() const TOPOLET_EXCLUDES(mutex_);
 
   /// Why the plugin is not to be asked; empty if it may be.
   std::string quarantine(const std::string& plugin) const TOPOLET_EXCLUDES(mutex_);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/plugin/answers.hpp"
 #include "core/plugin/barrier.hpp"
+#include "core/plugin/sink_replies.hpp"
 
 namespace topolet {
 
@@ -20,17 +20,17 @@ namespace {
 
 /// Runs one call and judges how it ended. `call` returns the plugin's status.
 template <class Call>
-Status ask(const std::string& plugin, const char* function, const Answer& answer, Call&& call) {
+Status ask(const std::string& plugin, const char* function, const SinkReply& reply, Call&& call) {
   std::int32_t status = TOPOLET_FAILED;
   if (const auto thrown = thrown_by([&] { status = call(); })) {
     return Error{Code::kInternal, fmt::format("{}: {} {}", plugin, function, *thrown)};
   }
-  if (!answer.fault.empty()) {
+  if (!reply.fault.empty()) {
     return Error{Code::kInternal,
-                 fmt::format("{}: {} gave an answer that makes no sense: {}", plugin, function, answer.fault)};
+                 fmt::format("{}: {} gave an answer that makes no sense: {}", plugin, function, reply.fault)};
   }
   if (status == TOPOLET_OK) return {};
-  const std::string why = answer.error.empty() ? "no reason given" : answer.error;
+  const std::string why = reply.error.empty() ? "no reason given" : reply.error;
   if (status == TOPOLET_FAILED)
     return Error{Code::kUnavailable, fmt::format("{}: {} failed: {}", plugin, function, why)};
   if (status == TOPOLET_THREW) return Error{Code::kInternal, fmt::format("{}: {} threw: {}", plugin, function, why)};
@@ -145,32 +145,32 @@ Result<Adjustment> PluginPolicy::adjust(const PolicyRequest& request, const Chos
 
 Result<std::vector<Verdict>> PluginPolicy::score(const RequestView& request) {
   const std::size_t count = request.view().candidate_count;
-  ScoreAnswer answer{{host_->given_up()}, std::vector<Verdict>(count), std::vector<bool>(count)};
-  if (score_ == nullptr) return std::move(answer.verdicts);
+  ScoreReply reply{{host_->given_up()}, std::vector<Verdict>(count), std::vector<bool>(count)};
+  if (score_ == nullptr) return std::move(reply.verdicts);
   host_->given_up() = false;
-  const topolet_score_sink sink = sink_into(answer);
-  const Status asked = ask(name_, "score", answer, [&] { return score_->score(instance_, &request.view(), &sink); });
+  const topolet_score_sink sink = sink_into(reply);
+  const Status asked = ask(name_, "score", reply, [&] { return score_->score(instance_, &request.view(), &sink); });
   if (!asked) return asked.error();
-  return std::move(answer.verdicts);
+  return std::move(reply.verdicts);
 }
 
 Result<std::vector<NodeSet>> PluginPolicy::propose(const RequestView& request) {
-  ProposeAnswer answer{{host_->given_up()}};
-  if (propose_ == nullptr) return std::move(answer.proposals);
+  ProposeReply reply{{host_->given_up()}};
+  if (propose_ == nullptr) return std::move(reply.proposals);
   host_->given_up() = false;
-  const topolet_propose_sink sink = sink_into(answer);
+  const topolet_propose_sink sink = sink_into(reply);
   const Status asked =
-      ask(name_, "propose", answer, [&] { return propose_->propose(instance_, &request.view(), &sink); });
+      ask(name_, "propose", reply, [&] { return propose_->propose(instance_, &request.view(), &sink); });
   if (!asked) return asked.error();
-  return std::move(answer.proposals);
+  return std::move(reply.proposals);
 }
 
 Result<Pick> PluginPolicy::pick(const RequestView& request, std::size_t candidate, const CpuSet& usable,
                                 std::size_t count, const CpuSet& chosen) {
-  PickAnswer answer{{host_->given_up()}};
-  if (pick_ == nullptr) return std::move(answer.pick);
+  PickReply reply{{host_->given_up()}};
+  if (pick_ == nullptr) return std::move(reply.pick);
   host_->given_up() = false;
-  const topolet_pick_sink sink = sink_into(answer);
+  const topolet_pick_sink sink = sink_into(reply);
   const topolet_pick_request pick_request{sizeof(topolet_pick_request),
                                           static_cast<std::uint32_t>(candidate),
                                           &request.view(),
@@ -178,16 +178,16 @@ Result<Pick> PluginPolicy::pick(const RequestView& request, std::size_t candidat
                                           view_of(chosen),
                                           static_cast<std::uint32_t>(count),
                                           0};
-  const Status asked = ask(name_, "pick", answer, [&] { return pick_->pick(instance_, &pick_request, &sink); });
+  const Status asked = ask(name_, "pick", reply, [&] { return pick_->pick(instance_, &pick_request, &sink); });
   if (!asked) return asked.error();
-  return std::move(answer.pick);
+  return std::move(reply.pick);
 }
 
 Result<Adjustment> PluginPolicy::adjust(const RequestView& request, const Chosen& chosen) {
-  AdjustAnswer answer{{host_->given_up()}};
-  if (adjust_ == nullptr) return std::move(answer.adjustment);
+  AdjustReply reply{{host_->given_up()}};
+  if (adjust_ == nullptr) return std::move(reply.adjustment);
   host_->given_up() = false;
-  const topolet_adjust_sink sink = sink_into(answer);
+  const topolet_adjust_sink sink = sink_into(reply);
   const Placement& placement = chosen.placement;
   const topolet_adjust_request adjust_request{sizeof(topolet_adjust_request),
                                               static_cast<std::uint32_t>(chosen.candidate),
@@ -197,16 +197,16 @@ Result<Adjustment> PluginPolicy::adjust(const RequestView& request, const Chosen
                                               view_of(placement.cpus),
                                               view_of(placement.withheld),
                                               view_of(chosen.memory)};
-  const Status asked = ask(name_, "adjust", answer, [&] { return adjust_->adjust(instance_, &adjust_request, &sink); });
+  const Status asked = ask(name_, "adjust", reply, [&] { return adjust_->adjust(instance_, &adjust_request, &sink); });
   if (!asked) return asked.error();
-  return std::move(answer.adjustment);
+  return std::move(reply.adjustment);
 }
 
 Status PluginPolicy::notify(const Happening& happening, const TopologyView& topology) {
   if (events_ == nullptr) return {};
-  Answer answer{host_->given_up()};
+  SinkReply reply{host_->given_up()};
   host_->given_up() = false;
-  const topolet_event_sink sink = sink_into(answer);
+  const topolet_event_sink sink = sink_into(reply);
   const WorkloadView shown(happening.workload);
   topolet_workload workload = shown.view();
   workload.env = {nullptr, 0};
@@ -221,22 +221,22 @@ Status PluginPolicy::notify(const Happening& happening, const TopologyView& topo
                             view_of(placement.mems),
                             &topology.view()};
   const PluginHost::Writing writing(*host_);
-  return ask(name_, "notify", answer, [&] { return events_->notify(instance_, &event, &sink); });
+  return ask(name_, "notify", reply, [&] { return events_->notify(instance_, &event, &sink); });
 }
 
 Result<std::vector<ReplacementWish>> PluginPolicy::tick(const TickView& tick, const TopologyView& topology,
                                                         std::chrono::milliseconds now) {
-  TickAnswer answer{{host_->given_up()}, name_, tick.ledger};
-  if (tick_ == nullptr) return std::move(answer.wishes);
+  TickReply reply{{host_->given_up()}, name_, tick.ledger};
+  if (tick_ == nullptr) return std::move(reply.wishes);
   host_->given_up() = false;
-  const topolet_tick_sink sink = sink_into(answer);
+  const topolet_tick_sink sink = sink_into(reply);
   const LedgerStructs ledger(tick.ledger, *topology.topology());
   const topolet_tick_request request{sizeof(topolet_tick_request), 0, static_cast<std::uint64_t>(now.count()),
                                      &topology.view(), &ledger.view()};
   const PluginHost::Writing writing(*host_);
-  const Status asked = ask(name_, "tick", answer, [&] { return tick_->tick(instance_, &request, &sink); });
+  const Status asked = ask(name_, "tick", reply, [&] { return tick_->tick(instance_, &request, &sink); });
   if (!asked) return asked.error();
-  return std::move(answer.wishes);
+  return std::move(reply.wishes);
 }
 
 }  // namespace topolet

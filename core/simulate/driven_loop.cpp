@@ -4,7 +4,21 @@
 
 namespace topolet::simulate {
 
+Clock VirtualTime::clock() const {
+  return {.wall = [now = now_] { return *now; },
+          .steady = [now = now_] { return std::chrono::steady_clock::time_point(*now); }};
+}
+
+void DrivenLoop::post(std::function<void()> work) {
+  if (!stopped_) queue_.push_back(std::move(work));
+}
+
+void DrivenLoop::after(std::chrono::milliseconds delay, std::function<void()> work) {
+  if (!stopped_) timers_.emplace(time_.now() + delay, std::move(work));
+}
+
 void DrivenLoop::stop() {
+  stopped_ = true;
   queue_.clear();
   timers_.clear();
 }
@@ -18,20 +32,20 @@ void DrivenLoop::run() {
 }
 
 void DrivenLoop::advance(std::chrono::milliseconds time) {
-  const std::chrono::milliseconds end = *now_ + time;
+  const std::chrono::milliseconds end = time_.now() + time;
   run();
   while (!timers_.empty() && timers_.begin()->first <= end) {
     auto timer = timers_.extract(timers_.begin());
-    *now_ = timer.key();
+    time_.set(timer.key());
     timer.mapped()();
     run();
   }
-  *now_ = end;
+  if (!stopped_) time_.set(end);
 }
 
-Clock DrivenLoop::clock() const {
-  return {.wall = [now = now_] { return *now; },
-          .steady = [now = now_] { return std::chrono::steady_clock::time_point(*now); }};
+std::optional<std::chrono::milliseconds> DrivenLoop::next_timer() const {
+  if (timers_.empty()) return std::nullopt;
+  return timers_.begin()->first;
 }
 
 }  // namespace topolet::simulate

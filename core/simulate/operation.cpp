@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::pair<OperationKind, std::string_view>, 13> kNames = {{
+constexpr std::array<std::pair<OperationKind, std::string_view>, 14> kNames = {{
     {OperationKind::kOccupy, "occupy"},
     {OperationKind::kVacate, "vacate"},
     {OperationKind::kRunPod, "run_pod"},
@@ -31,6 +31,7 @@ constexpr std::array<std::pair<OperationKind, std::string_view>, 13> kNames = {{
     {OperationKind::kDevice, "device"},
     {OperationKind::kClock, "clock"},
     {OperationKind::kRuntime, "runtime"},
+    {OperationKind::kRestart, "restart"},
 }};
 
 /// Of what is wrong with a line; ends in parse_operation().
@@ -54,6 +55,11 @@ std::int64_t number_of(const json& value, std::string_view key, std::int64_t lea
 
 std::int64_t amount_of(const json& value, std::string_view key) {
   return number_of(value, key, 0, std::numeric_limits<std::int64_t>::max());
+}
+
+bool flag_of(const json& value, std::string_view key) {
+  if (!value.is_boolean()) throw Wrong(fmt::format("{} must be true or false, not {}", key, value.dump()));
+  return value.get<bool>();
 }
 
 std::string lower(std::string text) {
@@ -124,6 +130,17 @@ std::map<std::string, std::int64_t> huge_pages_of(const json& value, std::string
 
 NextAnswer next_of(const json& value, std::string_view key) {
   return one_of(value, key, {"refuse", "lost"}) == "refuse" ? NextAnswer::kRefuse : NextAnswer::kLost;
+}
+
+AnswerTo answer_to_of(const json& value, std::string_view key) {
+  return one_of(value, key, {"create", "own-update"}) == "create" ? AnswerTo::kCreate : AnswerTo::kOwnUpdate;
+}
+
+std::optional<Kill::At> kill_at_of(const json& value, std::string_view key) {
+  const std::string at = one_of(value, key, {"now", "before-answer", "after-answer", "in-flight"});
+  if (at == "now") return std::nullopt;
+  if (at == "in-flight") return Kill::At::kInFlight;
+  return at == "before-answer" ? Kill::At::kBeforeAnswer : Kill::At::kAfterAnswer;
 }
 
 using Reader = std::function<void(Operation&, const json&, std::string_view)>;
@@ -249,7 +266,15 @@ Readers readers_of(OperationKind kind) {
                  o.advance = std::chrono::seconds(number_of(v, k, 0, 366L * 24 * 3600));
                }}};
     case OperationKind::kRuntime:
-      return {{"next", [](Operation& o, const json& v, std::string_view k) { o.next = next_of(v, k); }}};
+      return {{"next", [](Operation& o, const json& v, std::string_view k) { o.next = next_of(v, k); }},
+              {"call", [](Operation& o, const json& v, std::string_view k) { o.answer_to = answer_to_of(v, k); }}};
+    case OperationKind::kRestart:
+      return {{"at", [](Operation& o, const json& v, std::string_view k) { o.kill_at = kill_at_of(v, k); }},
+              {"calls",
+               [](Operation& o, const json& v, std::string_view k) {
+                 o.calls = static_cast<std::uint32_t>(number_of(v, k, 1, std::numeric_limits<std::uint32_t>::max()));
+               }},
+              {"repeat", [](Operation& o, const json& v, std::string_view k) { o.repeat = flag_of(v, k); }}};
   }
   return {};
 }
@@ -275,6 +300,8 @@ std::vector<std::string> needed_by(OperationKind kind) {
       return {"advance_s"};
     case OperationKind::kRuntime:
       return {"next"};
+    case OperationKind::kRestart:
+      return {};
   }
   return {};
 }
@@ -301,6 +328,13 @@ Operation read(const json& object) {
   }
   if (operation.kind == OperationKind::kDevice && operation.pci.empty() == operation.nodes.empty()) {
     throw Wrong("device needs either \"pci\", an address such as 0000:65:00.0, or \"nodes\"");
+  }
+  if (operation.kind == OperationKind::kRestart && !operation.kill_at) {
+    for (const char* field : {"calls", "repeat"}) {
+      if (!object.contains(field)) continue;
+      throw Wrong(fmt::format(
+          "\"{}\" of restart is about a call: \"at\" must be before-answer, after-answer or in-flight", field));
+    }
   }
   if (operation.name.empty()) operation.name = operation.pod;
   return operation;

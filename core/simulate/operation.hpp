@@ -13,6 +13,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
+#include "core/simulate/runtime_connection.hpp"
 #include "core/simulate/simulated_runtime.hpp"
 
 namespace topolet::simulate {
@@ -46,7 +47,11 @@ enum class OperationKind : std::uint8_t {
   kDevice,
   kClock,
   kRuntime,
+  kRestart,
 };
+
+/// Which of the runtime's answers `runtime` is about.
+enum class AnswerTo : std::uint8_t { kCreate, kOwnUpdate };
 
 std::string_view to_string(OperationKind kind);  // "occupy", "run_pod", …
 
@@ -84,6 +89,11 @@ struct Operation {
 
   std::chrono::milliseconds advance{0};
   NextAnswer next = NextAnswer::kYes;
+  AnswerTo answer_to = AnswerTo::kCreate;
+
+  std::optional<Kill::At> kill_at;  ///< restart: none is at once
+  std::uint32_t calls = 1;
+  bool repeat = true;
 };
 
 /// INVALID_ARGUMENT says what is wrong with the line and what would be right.

@@ -1,42 +1,66 @@
-// A store that remembers the decisions of one operation, and nothing else.
+// The store as one daemon has it, until it is killed.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/store.hpp"
 
 namespace topolet::simulate {
 
+/// Passes everything on to a store that outlives the daemon, and notes the decisions. Once `killed` says so, nothing is
+/// written any more: what a dead daemon had yet to do it never did.
 class RecordingStore final : public Store {
  public:
-  /// Since forget().
-  const std::vector<DecidedRow>& decisions() const { return decisions_; }
-  void forget() { decisions_.clear(); }
+  RecordingStore(Store& store, std::vector<DecidedRow>& decisions, std::function<bool()> killed)
+      : store_(store), decisions_(decisions), killed_(std::move(killed)) {}
 
-  const OpenReport& report() const override { return report_; }
-  Status begin() override { return {}; }
-  Status commit() override { return {}; }
-  void roll_back() override {}
+  const OpenReport& report() const override { return store_.report(); }
+  Status begin() override { return killed_() ? gone() : store_.begin(); }
+  Status commit() override { return killed_() ? gone() : store_.commit(); }
+  void roll_back() override { store_.roll_back(); }
+  Status step(const std::function<Status()>& work) override { return killed_() ? gone() : store_.step(work); }
   Result<std::int64_t> add(const DecidedRow& row) override {
+    if (killed_()) return gone().error();
     decisions_.push_back(row);
-    return ++last_number_;
+    return store_.add(row);
   }
-  Status add(const OutcomeRow&) override { return {}; }
-  Status add(const EndedRow&) override { return {}; }
-  Status set_live_cpus(std::int64_t, const CpuSet&) override { return {}; }
-  Status count_repeat(std::int64_t, std::int64_t) override { return {}; }
-  Status add_pool(std::uint64_t, std::int64_t, const CpuSet&) override { return {}; }
-  Status put_pod(const PodRow&) override { return {}; }
-  Status remove_pod(const std::string&) override { return {}; }
-  Result<std::vector<LiveRow>> live() override { return std::vector<LiveRow>(); }
-  Result<std::vector<PodRow>> pods() override { return std::vector<PodRow>(); }
-  Result<std::uint64_t> last_generation() override { return std::uint64_t{0}; }
+  Status add(const OutcomeRow& row) override { return killed_() ? gone() : store_.add(row); }
+  Status add(const EndedRow& row) override { return killed_() ? gone() : store_.add(row); }
+  Status put_live(std::int64_t decision, const Columns& columns) override {
+    return killed_() ? gone() : store_.put_live(decision, columns);
+  }
+  Status update_live(std::int64_t decision, const Columns& columns) override {
+    return killed_() ? gone() : store_.update_live(decision, columns);
+  }
+  Status count_repeat(std::int64_t decision, std::int64_t at_ms) override {
+    return killed_() ? gone() : store_.count_repeat(decision, at_ms);
+  }
+  Status add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) override {
+    return killed_() ? gone() : store_.add_pool(generation, at_ms, pool);
+  }
+  Status set_generation(std::uint64_t generation) override {
+    return killed_() ? gone() : store_.set_generation(generation);
+  }
+  Status put_pod(const Columns& columns) override { return killed_() ? gone() : store_.put_pod(columns); }
+  Status remove_pod(const std::string& sandbox_id) override {
+    return killed_() ? gone() : store_.remove_pod(sandbox_id);
+  }
+  Result<std::vector<LiveRow>> live() override { return store_.live(); }
+  Result<std::vector<PodRow>> pods() override { return store_.pods(); }
+  Result<std::uint64_t> last_generation() override { return store_.last_generation(); }
+  Result<std::int64_t> last_decision() override { return store_.last_decision(); }
+  void note_generation(std::uint64_t generation) override { store_.note_generation(generation); }
 
  private:
-  OpenReport report_;
-  std::int64_t last_number_ = 0;
-  std::vector<DecidedRow> decisions_;
+  static Status gone() { return Error{Code::kUnavailable, "the simulated daemon was killed"}; }
+
+  Store& store_;
+  std::vector<DecidedRow>& decisions_;
+  const std::function<bool()> killed_;
 };
 
 }  // namespace topolet::simulate

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -12,8 +14,7 @@ constexpr std::int32_t kCreated = 0;
 constexpr std::int32_t kRunning = 1;
 constexpr std::int32_t kExited = 2;
 constexpr std::int32_t kSandboxNotReady = 1;
-
-std::string_view method_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+constexpr std::int32_t kTerminated = 143;  // 128 + SIGTERM
 
 template <class Message>
 Message read(const std::string& bytes) {
@@ -37,25 +38,63 @@ Answer no_such(std::string_view what, const std::string& id) {
   return {Code::kNotFound, fmt::format("the simulated runtime has no {} {}", what, id), {}};
 }
 
-/// The verbose part of a status, as far as topolet reads it.
-std::string as_runtimes_tell(const lens::ContainerConfig& config) {
+Answer lost() { return {Code::kUnavailable, "the simulated runtime's answer was lost", {}}; }
+Answer refused() { return {Code::kUnknown, "the simulated runtime was told to refuse", {}}; }
+
+nlohmann::json created_as(const lens::ContainerConfig& config) {
+  const lens::Resources& asked = config.linux().resources();
+  nlohmann::json resources = {
+      {"cpu_period", asked.cpu_period_us()},    {"cpu_quota", asked.cpu_quota_us()},
+      {"cpu_shares", asked.cpu_shares()},       {"memory_limit_in_bytes", asked.memory_limit_bytes()},
+      {"oom_score_adj", asked.oom_score_adj()}, {"cpuset_cpus", asked.cpuset_cpus()},
+      {"cpuset_mems", asked.cpuset_mems()},     {"hugepage_limits", nlohmann::json::array()}};
+  for (const auto& pages : asked.hugepage_limits()) {
+    resources["hugepage_limits"].push_back({{"page_size", pages.page_size()}, {"limit", pages.limit_bytes()}});
+  }
   nlohmann::json told = {{"metadata", {{"name", config.metadata().name()}, {"attempt", config.metadata().attempt()}}},
                          {"devices", nlohmann::json::array()},
                          {"CDI_devices", nlohmann::json::array()},
                          {"envs", nlohmann::json::array()},
-                         {"annotations", nlohmann::json::object()}};
+                         {"annotations", nlohmann::json::object()},
+                         {"linux", {{"resources", std::move(resources)}}}};
   for (const auto& device : config.devices()) told["devices"].push_back({{"host_path", device.host_path()}});
   for (const auto& device : config.cdi_devices()) told["CDI_devices"].push_back({{"name", device.name()}});
   for (const auto& env : config.envs()) told["envs"].push_back({{"key", env.key()}, {"value", env.value()}});
   for (const auto& annotation : config.annotations()) told["annotations"][annotation.key()] = annotation.value();
-  return nlohmann::json{{"config", std::move(told)}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return told;
+}
+
+/// Zero and absent fields are left as they are.
+void change(lens::Resources& resources, const lens::Resources& to) {
+  if (to.cpu_period_us() != 0) resources.set_cpu_period_us(to.cpu_period_us());
+  if (to.cpu_quota_us() != 0) resources.set_cpu_quota_us(to.cpu_quota_us());
+  if (to.cpu_shares() != 0) resources.set_cpu_shares(to.cpu_shares());
+  if (to.memory_limit_bytes() != 0) resources.set_memory_limit_bytes(to.memory_limit_bytes());
+  if (!to.cpuset_cpus().empty()) resources.set_cpuset_cpus(to.cpuset_cpus());
+  if (!to.cpuset_mems().empty()) resources.set_cpuset_mems(to.cpuset_mems());
+}
+
+template <class Set>
+Set set_of(const std::string& list) {
+  auto set = Set::parse(list);
+  return set ? *std::move(set) : Set();
 }
 
 }  // namespace
 
-void SimulatedRuntime::call(std::string path, std::string request, std::chrono::milliseconds,
-                            std::function<void(const Answer&)> done) {
-  done(answer(method_of(path), request));
+std::string_view method_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool changes_something(std::string_view method) {
+  constexpr std::array<std::string_view, 8> kChanging = {
+      "RunPodSandbox",  "StopPodSandbox", "RemovePodSandbox", "CreateContainer",
+      "StartContainer", "StopContainer",  "RemoveContainer",  "UpdateContainerResources"};
+  return std::find(kChanging.begin(), kChanging.end(), method) != kChanging.end();
+}
+
+Answer SimulatedRuntime::answer(std::string_view method, const std::string& request, Caller caller) {
+  Answer answer = do_call(method, request, caller);
+  if (changed_ && changes_something(method)) changed_();
+  return answer;
 }
 
 void SimulatedRuntime::exit(const std::string& container_id, std::int32_t exit_code) {
@@ -65,16 +104,16 @@ void SimulatedRuntime::exit(const std::string& container_id, std::int32_t exit_c
   found->second.exit_code = exit_code;
 }
 
-Answer SimulatedRuntime::answer(std::string_view method, const std::string& request) {
+Answer SimulatedRuntime::do_call(std::string_view method, const std::string& request, Caller caller) {
   if (method == "RunPodSandbox") return run_pod(request);
   if (method == "StopPodSandbox") return stop_pod(request);
   if (method == "RemovePodSandbox") return remove_pod(request);
   if (method == "ListPodSandbox") return list_sandboxes();
   if (method == "CreateContainer") return create(request);
-  if (method == "StartContainer") return set_state(request, kRunning);
-  if (method == "StopContainer") return set_state(request, kExited);
+  if (method == "StartContainer") return start(request);
+  if (method == "StopContainer") return stop(request);
   if (method == "RemoveContainer") return remove(request);
-  if (method == "UpdateContainerResources") return update(request);
+  if (method == "UpdateContainerResources") return update(request, caller);
   if (method == "ContainerStatus") return status(request);
   if (method == "ListContainers") return list_containers();
   return {Code::kUnimplemented, fmt::format("the simulated runtime knows no {}", method), {}};
@@ -82,6 +121,11 @@ Answer SimulatedRuntime::answer(std::string_view method, const std::string& requ
 
 Answer SimulatedRuntime::run_pod(const std::string& bytes) {
   const auto request = read<lens::RunPodSandboxRequest>(bytes);
+  for (const auto& [id, known] : sandboxes_) {
+    // The same call again, by one who never heard of its answer.
+    const bool is_ready = known.state() != kSandboxNotReady;
+    if (is_ready && known.metadata().uid() == request.config().metadata().uid()) return yes_with_id(id);
+  }
   lens::PodSandbox sandbox;
   sandbox.set_id(fmt::format("sandbox-{:08}", ++last_number_));
   *sandbox.mutable_metadata() = request.config().metadata();
@@ -92,16 +136,22 @@ Answer SimulatedRuntime::run_pod(const std::string& bytes) {
 
 Answer SimulatedRuntime::create(const std::string& bytes) {
   const auto request = read<lens::CreateContainerRequest>(bytes);
-  const NextAnswer next = std::exchange(next_, NextAnswer::kYes);
-  if (next == NextAnswer::kRefuse) return {Code::kUnknown, "the simulated runtime was told to refuse", {}};
-  const std::string known = never_started(request);
-  const std::string id = known.empty() ? fmt::format("container-{:08}", ++last_number_) : known;
-  containers_[id] = {request.sandbox_id(), request.config()};
-  if (next == NextAnswer::kLost) return {Code::kUnavailable, "the simulated runtime's answer was lost", {}};
-  return yes_with_id(id);
+  const NextAnswer next = std::exchange(next_create_, NextAnswer::kYes);
+  if (next == NextAnswer::kRefuse) return refused();
+  std::string id = never_started(request);
+  if (id.empty()) {
+    id = fmt::format("container-{:08}", ++last_number_);
+    const lens::ContainerConfig& config = request.config();
+    containers_[id] = {.sandbox_id = request.sandbox_id(),
+                       .config = config,
+                       .cgroup = request.sandbox_config().linux().cgroup_parent() + '/' + id,
+                       .resources = config.linux().resources()};
+  }
+  return next == NextAnswer::kLost ? lost() : yes_with_id(id);
 }
 
-/// A create whose answer was lost has made its container: the same create again is about that one, as with CRI-O.
+/// A create whose answer was lost has made its container: the same create again is about that one, which stays as it
+/// was made, as with CRI-O.
 std::string SimulatedRuntime::never_started(const lens::CreateContainerRequest& request) const {
   const lens::ContainerMetadata& wanted = request.config().metadata();
   for (const auto& [id, container] : containers_) {
@@ -114,11 +164,19 @@ std::string SimulatedRuntime::never_started(const lens::CreateContainerRequest& 
   return {};
 }
 
-Answer SimulatedRuntime::set_state(const std::string& bytes, std::int32_t state) {
+Answer SimulatedRuntime::start(const std::string& bytes) {
   const std::string id = read<lens::Target>(bytes).id();
   const auto found = containers_.find(id);
   if (found == containers_.end()) return no_such("container", id);
-  found->second.state = state;
+  found->second.state = kRunning;
+  return yes(lens::Target());
+}
+
+Answer SimulatedRuntime::stop(const std::string& bytes) {
+  const std::string id = read<lens::Target>(bytes).id();
+  const auto found = containers_.find(id);
+  if (found == containers_.end()) return no_such("container", id);
+  if (std::exchange(found->second.state, kExited) == kRunning) found->second.exit_code = kTerminated;
   return yes(lens::Target());
 }
 
@@ -130,7 +188,8 @@ Answer SimulatedRuntime::remove(const std::string& bytes) {
 Answer SimulatedRuntime::stop_pod(const std::string& bytes) {
   const std::string id = read<lens::Target>(bytes).id();
   for (auto& [container_id, container] : containers_) {
-    if (container.sandbox_id == id) container.state = kExited;
+    if (container.sandbox_id != id) continue;
+    if (std::exchange(container.state, kExited) == kRunning) container.exit_code = kTerminated;
   }
   if (const auto sandbox = sandboxes_.find(id); sandbox != sandboxes_.end())
     sandbox->second.set_state(kSandboxNotReady);
@@ -144,10 +203,15 @@ Answer SimulatedRuntime::remove_pod(const std::string& bytes) {
   return yes(lens::Target());
 }
 
-Answer SimulatedRuntime::update(const std::string& bytes) {
-  const std::string id = read<lens::UpdateContainerResourcesRequest>(bytes).container_id();
-  if (containers_.count(id) == 0) return no_such("container", id);
-  return yes(lens::Target());
+Answer SimulatedRuntime::update(const std::string& bytes, Caller caller) {
+  const auto request = read<lens::UpdateContainerResourcesRequest>(bytes);
+  const bool own = caller == Caller::kDaemon;
+  const NextAnswer next = own ? std::exchange(next_own_update_, NextAnswer::kYes) : NextAnswer::kYes;
+  if (next == NextAnswer::kRefuse) return refused();
+  const auto found = containers_.find(request.container_id());
+  if (found == containers_.end()) return no_such("container", request.container_id());
+  change(found->second.resources, request.linux());
+  return next == NextAnswer::kLost ? lost() : yes(lens::Target());
 }
 
 Answer SimulatedRuntime::status(const std::string& bytes) const {
@@ -162,8 +226,38 @@ Answer SimulatedRuntime::status(const std::string& bytes) const {
   status.set_exit_code(found->second.exit_code);
   lens::Entry& info = *response.add_info();
   info.set_key("info");
-  info.set_value(as_runtimes_tell(found->second.config));
+  info.set_value(verbose_info(found->second));
   return yes(response);
+}
+
+/// As containerd tells it, as far as topolet reads it.
+std::string SimulatedRuntime::verbose_info(const Container& container) {
+  const lens::Resources& now = container.resources;
+  nlohmann::json cpu = {{"period", now.cpu_period_us()}, {"shares", now.cpu_shares()}};
+  if (now.cpu_quota_us() != 0) cpu["quota"] = now.cpu_quota_us();
+  if (!now.cpuset_cpus().empty()) cpu["cpus"] = now.cpuset_cpus();
+  if (!now.cpuset_mems().empty()) cpu["mems"] = now.cpuset_mems();
+  nlohmann::json resources = {{"cpu", std::move(cpu)}};
+  if (now.memory_limit_bytes() != 0) resources["memory"] = {{"limit", now.memory_limit_bytes()}};
+  const nlohmann::json told = {
+      {"sandboxID", container.sandbox_id},
+      {"config", created_as(container.config)},
+      {"runtimeSpec", {{"linux", {{"cgroupsPath", container.cgroup}, {"resources", std::move(resources)}}}}}};
+  return told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::vector<RunningContainer> SimulatedRuntime::running() const {
+  std::vector<RunningContainer> running;
+  for (const auto& [id, container] : containers_) {
+    const auto sandbox = sandboxes_.find(container.sandbox_id);
+    if (container.state != kRunning || sandbox == sandboxes_.end()) continue;
+    running.push_back({.pod = sandbox->second.metadata().uid(),
+                       .container = container.config.metadata().name(),
+                       .attempt = container.config.metadata().attempt(),
+                       .cpus = set_of<CpuSet>(container.resources.cpuset_cpus()),
+                       .mems = set_of<NodeSet>(container.resources.cpuset_mems())});
+  }
+  return running;
 }
 
 Answer SimulatedRuntime::list_containers() const {
@@ -182,18 +276,6 @@ Answer SimulatedRuntime::list_sandboxes() const {
   lens::ListPodSandboxResponse response;
   for (const auto& [id, sandbox] : sandboxes_) *response.add_items() = sandbox;
   return yes(response);
-}
-
-SimulatedCall::SimulatedCall(std::string method, std::string request, SimulatedRuntime& runtime)
-    : path_("/runtime.v1.RuntimeService/" + std::move(method)), request_(std::move(request)), runtime_(runtime) {}
-
-std::string_view SimulatedCall::method() const { return method_of(path_); }
-
-void SimulatedCall::forward(std::string patch, std::function<void(const Answer&)> on_answer) {
-  runtime_.call(path_, request_ + patch, {}, [this, &on_answer](const Answer& answer) {
-    from_runtime_ = answer;
-    on_answer(answer);
-  });
 }
 
 }  // namespace topolet::simulate

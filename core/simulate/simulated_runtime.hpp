@@ -4,49 +4,79 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 #include "core/cri/call.hpp"
 #include "core/cri/lens.pb.h"
 
 namespace topolet::simulate {
 
+/// What the runtime answers to the next call of a kind.
 enum class NextAnswer : std::uint8_t {
   kYes,
-  kRefuse,  ///< nothing is made
-  kLost,    ///< it is made, but the answer never arrives
+  kRefuse,  ///< nothing is done
+  kLost,    ///< it is done, but the answer never arrives
+};
+
+/// Whose call it is.
+enum class Caller : std::uint8_t { kKubelet, kDaemon };
+
+/// "CreateContainer", of a method's path.
+std::string_view method_of(std::string_view path);
+
+/// Whether a call of this method does something to a pod or to a container; the others only ask.
+bool changes_something(std::string_view method);
+
+/// A container that runs, and where.
+struct RunningContainer {
+  std::string pod;  ///< uid
+  std::string container;
+  std::uint32_t attempt = 0;
+  CpuSet cpus;  ///< empty: nobody has said where, so it may run on every CPU
+  NodeSet mems;
 };
 
 /// Answers at once, on the caller's thread. Containers have no process, so nothing can be read back from a kernel.
-class SimulatedRuntime final : public Runtime {
+class SimulatedRuntime {
  public:
-  void call(std::string path, std::string request, std::chrono::milliseconds timeout,
-            std::function<void(const Answer&)> done) override;
+  Answer answer(std::string_view method, const std::string& request, Caller caller);
 
   /// Of one CreateContainer; the ones after it are answered with yes.
-  void set_next(NextAnswer next) { next_ = next; }
+  void set_next_create(NextAnswer next) { next_create_ = next; }
+  /// Of one UpdateContainerResources that the daemon makes by itself.
+  void set_next_own_update(NextAnswer next) { next_own_update_ = next; }
   void exit(const std::string& container_id, std::int32_t exit_code);
+
+  std::vector<RunningContainer> running() const;
+  /// Called after each call that was done and changed something, before its answer goes back.
+  void watch(std::function<void()> changed) { changed_ = std::move(changed); }
 
  private:
   struct Container {
     std::string sandbox_id;
-    lens::ContainerConfig config;
+    lens::ContainerConfig config;  ///< as it was created
+    std::string cgroup;
+    lens::Resources resources;  ///< as updates have left them
     std::int32_t state = 0;
     std::int32_t exit_code = 0;
   };
 
-  Answer answer(std::string_view method, const std::string& request);
+  Answer do_call(std::string_view method, const std::string& request, Caller caller);
   Answer run_pod(const std::string& request);
   Answer create(const std::string& request);
   std::string never_started(const lens::CreateContainerRequest& request) const;
-  Answer update(const std::string& request);
+  Answer update(const std::string& request, Caller caller);
   Answer status(const std::string& request) const;
   Answer list_containers() const;
   Answer list_sandboxes() const;
-  Answer set_state(const std::string& request, std::int32_t state);
+  Answer start(const std::string& request);
+  Answer stop(const std::string& request);
+  static std::string verbose_info(const Container& container);
   Answer remove(const std::string& request);
   Answer stop_pod(const std::string& request);
   Answer remove_pod(const std::string& request);
@@ -54,31 +84,9 @@ class SimulatedRuntime final : public Runtime {
   std::map<std::string, lens::PodSandbox> sandboxes_;
   std::map<std::string, Container> containers_;
   std::uint64_t last_number_ = 0;
-  NextAnswer next_ = NextAnswer::kYes;
-};
-
-/// A call of a simulated kubelet.
-class SimulatedCall final : public Call {
- public:
-  SimulatedCall(std::string method, std::string request, SimulatedRuntime& runtime);
-
-  const std::string& path() const override { return path_; }
-  std::string_view method() const override;
-  const std::string& request() const override { return request_; }
-  bool cancelled() const override { return false; }
-  void forward(std::string patch, std::function<void(const Answer&)> on_answer) override;
-  void finish() override { answer_ = from_runtime_; }
-  void reject(const Error& error) override { answer_ = Answer{error.code, error.message, {}}; }
-
-  /// What the kubelet got; nothing while the call is under way.
-  const std::optional<Answer>& answer() const { return answer_; }
-
- private:
-  const std::string path_;
-  const std::string request_;
-  SimulatedRuntime& runtime_;
-  Answer from_runtime_;
-  std::optional<Answer> answer_;
+  NextAnswer next_create_ = NextAnswer::kYes;
+  NextAnswer next_own_update_ = NextAnswer::kYes;
+  std::function<void()> changed_;
 };
 
 }  // namespace topolet::simulate

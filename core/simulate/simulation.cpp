@@ -11,8 +11,6 @@
 namespace topolet::simulate {
 namespace {
 
-/// No vote is lost because this machine is busy.
-constexpr std::chrono::minutes kDeadline{5};
 constexpr std::int32_t kContainerStopped = 2;  // CRI: CONTAINER_STOPPED_EVENT
 
 void fail(Outcome& outcome, std::string reason) {
@@ -56,10 +54,28 @@ Result<std::shared_ptr<const Topology>> with_devices(std::shared_ptr<const Topol
   return std::shared_ptr<const Topology>(std::move(more));
 }
 
-std::string mode_of(const Holding& holding) {
-  const auto cpus = holding.workload.settings.find("cpus");
-  const bool none = cpus != holding.workload.settings.end() && cpus->second == "none";
-  return none ? "none" : std::string(to_string(holding.placement.mode));
+std::string mode_of(const engine::Allocation& allocation) {
+  const auto cpus = allocation.workload.settings.find("cpus");
+  const bool none = cpus != allocation.workload.settings.end() && cpus->second == "none";
+  return none ? "none" : std::string(to_string(allocation.placement.mode));
+}
+
+/// A start that nobody heard of is as good as one that worked: it may run.
+std::string phase_of(const engine::Allocation& allocation) {
+  switch (allocation.phase) {
+    case engine::Phase::kPending:
+      return "in flight";
+    case engine::Phase::kInDoubt:
+      return "in doubt";
+    case engine::Phase::kCrashed:
+      return "crashed";
+    case engine::Phase::kCreated:
+      return "bound";
+    case engine::Phase::kStarting:
+    case engine::Phase::kRunning:
+      return "started";
+  }
+  return "";
 }
 
 std::string without_name(const std::string& message) {
@@ -89,12 +105,9 @@ std::string why_changed(const std::vector<DecidedRow>& rows, const ContainerKey&
 }  // namespace
 
 Simulation::Simulation(DiscoverOptions machine, Setup setup)
-    : machine_options_(std::move(machine)), setup_(std::move(setup)) {}
+    : machine_options_(std::move(machine)), setup_(std::move(setup)), daemon_(setup_, runtime_) {}
 
-Simulation::~Simulation() {
-  if (engine_) engine_->stop();
-  engine_.reset();
-}
+Simulation::~Simulation() = default;
 
 Result<std::unique_ptr<Simulation>> Simulation::make(DiscoverOptions machine, Setup setup) {
   std::unique_ptr<Simulation> simulation(new Simulation(std::move(machine), std::move(setup)));
@@ -102,7 +115,7 @@ Result<std::unique_ptr<Simulation>> Simulation::make(DiscoverOptions machine, Se
   return simulation;
 }
 
-Result<Engine::Machine> Simulation::make_machine_now() const {
+Result<engine::Engine::Machine> Simulation::make_machine_now() const {
   DiscoverOptions options = machine_options_;
   options.offline = offline_;
   auto discovered = discover(options);
@@ -121,70 +134,29 @@ Result<Engine::Machine> Simulation::make_machine_now() const {
   return machine;
 }
 
-Placer::Decide Simulation::decide_with_policies() {
-  return [this, rules = setup_.config.options.placement.rules](const std::shared_ptr<const PolicyRequest>& request) {
-    Decision decision = policies_->run_as<Decision>(voters_, [request, rules](const std::vector<Voter>& voters) {
-      return topolet::decide(*request, rules, voters);
-    });
-    for (const Decision::BadAnswer& bad : decision.bad_answers) policies_->report_bad_answer(bad.policy, bad.what);
-    return decision;
-  };
-}
-
 Status Simulation::start() {
-  Result<Engine::Machine> machine = make_machine_now();
+  Result<engine::Engine::Machine> machine = make_machine_now();
   if (!machine) return machine.error();
   topology_ = machine->topology;
-  const auto state = std::make_shared<StateInMemory>();
-  for (const PluginOptions& options : setup_.config.options.plugins) {
-    const auto& libraries = setup_.plugins.libraries;
-    const auto library = std::find_if(libraries.begin(), libraries.end(),
-                                      [&](const PluginLibrary& loaded) { return loaded.id() == options.name; });
-    if (library == libraries.end()) continue;
-    auto policy = library->create({options.values.begin(), options.values.end()}, log_, state,
-                                  options_of_others(setup_.config.options, options.name));
-    if (!policy) return policy.error();
-    voters_.push_back({*policy, options.weight, options.fail_closed, options.required});
-  }
-  auto loop = std::make_unique<DrivenLoop>();
-  loop_ = loop.get();
-  const Clock clock = loop->clock();
-  policies_ = std::make_unique<PolicyThread>(PolicyThread::Options{.deadline = kDeadline, .clock = clock, .log = log_});
-  const Engine::Options options = engine_options(setup_.config.options.placement, *topology_);
-  memory_total_bytes_ = options.demand_rules.memory_total_bytes;
-  engine_ = std::make_unique<Engine>(
-      options, Engine::Parts{.runtime = runtime_,
-                             .store = store_,
-                             .cpus = std::move(machine->cpus),
-                             .placing = {.topology = topology_,
-                                         .candidates = std::move(machine->candidates),
-                                         .rules = setup_.config.options.placement.rules,
-                                         .decide = decide_with_policies()},
-                             .kernel = Kernel({}, {}),
-                             .clock = clock,
-                             .log = *log_,
-                             .somebody_hears = [] { return true; },
-                             .notify = [this](auto happening) { policies_->notify(voters_, std::move(happening)); },
-                             .tick_plugins = [this](const auto& view) { return policies_->tick(voters_, view); },
-                             .loop = std::move(loop)});
-  if (Status started = engine_->start(); !started) return started;
-  loop_->run();
-  return {};
+  return daemon_.start(*std::move(machine));
 }
 
 Outcome Simulation::apply(const Operation& operation) {
   const Places before = places();
-  store_.forget();
+  daemon_.forget();
   Outcome outcome;
   act(operation, outcome);
-  loop_->run();
   for (const auto& [key, now] : places()) {
     const auto was = before.find(key);
     const bool is_about = key.pod_uid == operation.pod && key.name == operation.container;
     if (was == before.end() || is_about) continue;
     if (was->second == now) continue;
     outcome.changed.push_back(
-        {key.pod_uid, key.name, now.mode, now.cpus, now.withheld, now.mems, why_changed(store_.decisions(), key)});
+        {key.pod_uid, key.name, now.mode, now.cpus, now.withheld, now.mems, why_changed(daemon_.decisions(), key)});
+  }
+  for (const std::string& method : daemon_.killed_at()) {
+    outcome.reason +=
+        fmt::format("{}topoletd was killed at {} and is back", outcome.reason.empty() ? "" : "; ", method);
   }
   return outcome;
 }
@@ -212,9 +184,11 @@ void Simulation::act(const Operation& operation, Outcome& outcome) {
     case OperationKind::kDevice:
       return add_device(operation, outcome);
     case OperationKind::kClock:
-      return loop_->advance(operation.advance);
+      return daemon_.advance(operation.advance);
     case OperationKind::kRuntime:
-      return runtime_.set_next(operation.next);
+      return set_next_answer(operation);
+    case OperationKind::kRestart:
+      return restart(operation);
   }
 }
 
@@ -271,23 +245,15 @@ void Simulation::add_device(const Operation& operation, Outcome& outcome) {
 
 void Simulation::apply_machine(Outcome& outcome) {
   ++topology_generation_;
-  Result<Engine::Machine> machine = make_machine_now();
+  Result<engine::Engine::Machine> machine = make_machine_now();
   if (!machine) return fail(outcome, machine.error().message);
   topology_ = machine->topology;
-  engine_->change_machine(*std::move(machine));
-  loop_->run();
-}
-
-Answer Simulation::call(std::string method, std::string request) {
-  const auto call = std::make_shared<SimulatedCall>(std::move(method), std::move(request), runtime_);
-  engine_->on_call(call);
-  loop_->run();
-  return call->answer().value_or(Answer{Code::kUnavailable, "the call did not end", {}});
+  daemon_.change_machine(*std::move(machine));
 }
 
 void Simulation::run_pod(const Operation& operation, Outcome& outcome) {
   if (pods_.count(operation.pod) != 0) return fail(outcome, fmt::format("pod {} runs already", operation.pod));
-  const Answer answer = call("RunPodSandbox", run_pod_request(operation, memory_total_bytes_));
+  const Answer answer = daemon_.call("RunPodSandbox", run_pod_request(operation, daemon_.memory_total_bytes()));
   lens::Target target;
   if (answer.code != Code::kOk || !target.ParseFromString(answer.body)) return fail(outcome, answer.message);
   pods_[operation.pod] = {operation, target.id()};
@@ -300,8 +266,9 @@ void Simulation::create(const Operation& operation, Outcome& outcome) {
   }
   const ContainerName name{operation.pod, operation.container};
   const std::uint32_t attempt = operation.attempt.value_or(next_attempts_[name]);
-  const Answer answer = call("CreateContainer", create_request(operation, pod->second, attempt, memory_total_bytes_));
-  const std::vector<DecidedRow> rows = store_.decisions();
+  const Answer answer =
+      daemon_.call("CreateContainer", create_request(operation, pod->second, attempt, daemon_.memory_total_bytes()));
+  const std::vector<DecidedRow> rows = daemon_.decisions();
   const DecidedRow* decision = decision_of(rows, operation, attempt);
   if (decision != nullptr) {
     outcome.reason = decision->reason;
@@ -313,7 +280,7 @@ void Simulation::create(const Operation& operation, Outcome& outcome) {
     container_ids_[name] = target.id();
     outcome.outcome = decision != nullptr && decision->event == "unpinned" ? "unpinned" : "placed";
     if (decision == nullptr) outcome.reason = "the same create again: it stays where it was placed before";
-    const Answer started = call("StartContainer", target_request(target.id()));
+    const Answer started = daemon_.call("StartContainer", target_request(target.id()));
     if (started.code != Code::kOk) fail(outcome, "it could not be started: " + started.message);
   } else if (decision == nullptr || decision->event == "denied") {
     const bool own = answer.message.rfind("topolet: ", 0) == 0;
@@ -330,8 +297,8 @@ void Simulation::create(const Operation& operation, Outcome& outcome) {
 void Simulation::update(const Operation& operation, Outcome& outcome) {
   const auto id = container_id(operation, outcome);
   if (!id) return;
-  const Answer answer = call("UpdateContainerResources", update_request(operation, *id));
-  const std::vector<DecidedRow> rows = store_.decisions();
+  const Answer answer = daemon_.call("UpdateContainerResources", update_request(operation, *id));
+  const std::vector<DecidedRow> rows = daemon_.decisions();
   if (const DecidedRow* decision = decision_of(rows, operation); decision != nullptr) {
     outcome.reason = decision->reason;
     outcome.verdicts = decision->verdicts;
@@ -351,9 +318,8 @@ void Simulation::exit(const Operation& operation, Outcome& outcome) {
   lens::ContainerEvent event;
   event.set_container_id(*id);
   event.set_type(kContainerStopped);
-  engine_->on_observed({"/runtime.v1.RuntimeService/GetContainerEvents", {}, event.SerializeAsString()});
-  loop_->run();
-  if (const auto holding = holding_of(operation); holding && holding->state == HoldingState::kCrashed) {
+  daemon_.observe({"/runtime.v1.RuntimeService/GetContainerEvents", {}, event.SerializeAsString()});
+  if (const auto allocation = allocation_of(operation); allocation && allocation->phase == engine::Phase::kCrashed) {
     outcome.reason = "its CPUs are held for its next attempt";
   } else {
     outcome.outcome = "released";
@@ -364,7 +330,7 @@ void Simulation::stop(const Operation& operation, Outcome& outcome) {
   const auto id = container_id(operation, outcome);
   if (!id) return;
   describe(operation, outcome);
-  const Answer answer = call("StopContainer", target_request(*id));
+  const Answer answer = daemon_.call("StopContainer", target_request(*id));
   if (answer.code != Code::kOk) return fail(outcome, answer.message);
   outcome.outcome = "released";
 }
@@ -373,8 +339,8 @@ void Simulation::remove_pod(const Operation& operation, Outcome& outcome) {
   const auto pod = pods_.find(operation.pod);
   if (pod == pods_.end()) return fail(outcome, fmt::format("pod {} does not run", operation.pod));
   const std::string request = target_request(pod->second.sandbox_id);
-  const Answer stopped = call("StopPodSandbox", request);
-  const Answer removed = call("RemovePodSandbox", request);
+  const Answer stopped = daemon_.call("StopPodSandbox", request);
+  const Answer removed = daemon_.call("RemovePodSandbox", request);
   if (stopped.code != Code::kOk || removed.code != Code::kOk) {
     return fail(outcome, stopped.code != Code::kOk ? stopped.message : removed.message);
   }
@@ -385,27 +351,38 @@ void Simulation::remove_pod(const Operation& operation, Outcome& outcome) {
   pods_.erase(pod);
 }
 
+void Simulation::set_next_answer(const Operation& operation) {
+  if (operation.answer_to == AnswerTo::kCreate) {
+    runtime_.set_next_create(operation.next);
+  } else {
+    runtime_.set_next_own_update(operation.next);
+  }
+}
+
+void Simulation::restart(const Operation& operation) {
+  if (!operation.kill_at) return daemon_.restart();
+  daemon_.kill_at({*operation.kill_at, operation.calls, operation.repeat});
+}
+
 Simulation::Places Simulation::places() {
   Places places;
-  engine_->look([&places](const Ledger& ledger) {
-    for (const auto& [key, holding] : ledger.holdings()) {
-      const Placement& placement = holding.placement;
-      places[key] = {mode_of(holding), placement.cpus, placement.withheld, placement.mems};
+  daemon_.look([&places](const engine::Ledger& ledger) {
+    for (const auto& [key, allocation] : ledger.allocations()) {
+      const Placement& placement = allocation.placement;
+      places[key] = {mode_of(allocation), placement.cpus, allocation.withheld_now(), placement.mems};
     }
   });
-  loop_->run();
   return places;
 }
 
-std::optional<Holding> Simulation::holding_of(const Operation& operation) {
-  std::optional<Holding> found;
-  engine_->look([&](const Ledger& ledger) {
-    for (const auto& [key, holding] : ledger.holdings()) {
+std::optional<engine::Allocation> Simulation::allocation_of(const Operation& operation) {
+  std::optional<engine::Allocation> found;
+  daemon_.look([&](const engine::Ledger& ledger) {
+    for (const auto& [key, allocation] : ledger.allocations()) {
       if (key.pod_uid != operation.pod || key.name != operation.container) continue;
-      if (!found || found->workload.key.attempt <= key.attempt) found = holding;
+      if (!found || found->workload.key.attempt <= key.attempt) found = allocation;
     }
   });
-  loop_->run();
   return found;
 }
 
@@ -414,8 +391,8 @@ std::optional<std::string> Simulation::container_id(const Operation& operation, 
     return known->second;
   }
   // One whose create's answer was lost is known to the engine once it has asked the runtime.
-  if (const auto holding = holding_of(operation); holding && !holding->container_id.empty()) {
-    return holding->container_id;
+  if (const auto allocation = allocation_of(operation); allocation && !allocation->container_id.empty()) {
+    return allocation->container_id;
   }
   fail(outcome, pods_.count(operation.pod) == 0
                     ? fmt::format("pod {} does not run", operation.pod)
@@ -424,21 +401,25 @@ std::optional<std::string> Simulation::container_id(const Operation& operation, 
 }
 
 void Simulation::describe(const Operation& operation, Outcome& outcome) {
-  const auto holding = holding_of(operation);
-  if (!holding) return;
-  outcome.mode = mode_of(*holding);
-  outcome.cpus = holding->placement.cpus;
-  outcome.withheld = holding->placement.withheld;
-  outcome.mems = holding->placement.mems;
+  const auto allocation = allocation_of(operation);
+  if (!allocation) return;
+  outcome.mode = mode_of(*allocation);
+  outcome.cpus = allocation->placement.cpus;
+  outcome.withheld = allocation->withheld_now();
+  outcome.mems = allocation->placement.mems;
 }
 
 Picture Simulation::picture() {
-  Picture picture{topology_, {}, offline_, {}};
-  engine_->look([&picture](const Ledger& ledger) {
+  Picture picture{topology_, {}, offline_, {}, {}};
+  daemon_.look([&picture](const engine::Ledger& ledger) {
     picture.rules = ledger.rules();
     picture.ledger = ledger.view();
+    for (const auto& [key, allocation] : ledger.allocations()) {
+      const Placement& placement = allocation.placement;
+      picture.containers.push_back(
+          {key, phase_of(allocation), mode_of(allocation), placement.cpus, allocation.withheld_now(), placement.mems});
+    }
   });
-  loop_->run();
   return picture;
 }
 

@@ -9,15 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/log.hpp"
 #include "core/base/result.hpp"
-#include "core/daemon/engine.hpp"
 #include "core/daemon/setup.hpp"
-#include "core/plugin/policy_thread.hpp"
-#include "core/simulate/driven_loop.hpp"
+#include "core/engine/engine.hpp"
 #include "core/simulate/kubelet.hpp"
 #include "core/simulate/operation.hpp"
-#include "core/simulate/recording_store.hpp"
+#include "core/simulate/simulated_daemon.hpp"
 #include "core/simulate/simulated_runtime.hpp"
 #include "core/topology/discover.hpp"
 
@@ -47,12 +44,23 @@ struct Outcome {
   std::optional<VerdictsRow> verdicts;  ///< of a decision
 };
 
+/// What the daemon keeps for one container.
+struct KeptContainer {
+  ContainerKey key;
+  std::string phase;  ///< in flight, in doubt, bound, started, or crashed: kept for its next attempt
+  std::string mode;
+  CpuSet cpus;
+  CpuSet withheld;
+  NodeSet mems;
+};
+
 /// The machine and who holds what, at one moment.
 struct Picture {
   std::shared_ptr<const Topology> topology;
-  LedgerRules rules;
+  engine::LedgerRules rules;
   CpuSet offline;
   LedgerView ledger;
+  std::vector<KeptContainer> containers;  ///< failed ones too
 };
 
 /// One thread. The same operations have the same outcomes.
@@ -67,6 +75,7 @@ class Simulation {
 
   Outcome apply(const Operation& operation);
   Picture picture();
+  SimulatedRuntime& runtime() { return runtime_; }
 
  private:
   using ContainerName = std::pair<std::string, std::string>;  ///< pod uid, name
@@ -82,8 +91,7 @@ class Simulation {
 
   Simulation(DiscoverOptions machine, Setup setup);
   Status start();
-  Result<Engine::Machine> make_machine_now() const;
-  Placer::Decide decide_with_policies();
+  Result<engine::Engine::Machine> make_machine_now() const;
 
   void act(const Operation& operation, Outcome& outcome);
   void occupy(const Operation& operation, Outcome& outcome);
@@ -96,10 +104,11 @@ class Simulation {
   void exit(const Operation& operation, Outcome& outcome);
   void stop(const Operation& operation, Outcome& outcome);
   void remove_pod(const Operation& operation, Outcome& outcome);
+  void set_next_answer(const Operation& operation);
+  void restart(const Operation& operation);
 
-  Answer call(std::string method, std::string request);
   Places places();
-  std::optional<Holding> holding_of(const Operation& operation);
+  std::optional<engine::Allocation> allocation_of(const Operation& operation);
   std::optional<std::string> container_id(const Operation& operation, Outcome& outcome);
   void describe(const Operation& operation, Outcome& outcome);
 
@@ -110,15 +119,9 @@ class Simulation {
   std::vector<Operation> devices_;
   std::uint64_t topology_generation_ = 1;
   std::shared_ptr<const Topology> topology_;
-  std::int64_t memory_total_bytes_ = 0;
 
-  std::shared_ptr<Log> log_ = make_silent_log();
-  RecordingStore store_;
   SimulatedRuntime runtime_;
-  DrivenLoop* loop_ = nullptr;  ///< the engine's
-  std::vector<Voter> voters_;
-  std::unique_ptr<PolicyThread> policies_;
-  std::unique_ptr<Engine> engine_;
+  SimulatedDaemon daemon_;
 
   std::map<std::string, SimulatedPod> pods_;
   std::map<ContainerName, std::uint32_t> next_attempts_;

@@ -44,11 +44,10 @@ std::vector<Verdict> judge_by_cpus(const topolet_request& request, const Sought&
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const std::size_t free = std::min(wanted, sdk::size_of_both(candidate.free, local.view()));
-    std::string reason = nodes_text(candidate.nodes) + ": ";
-    if (free == 0) reason += "no";
-    if (free > 0 && request.exclusive != 0) reason += std::to_string(free) + " of " + std::to_string(wanted);
-    reason += (free > 0 && request.exclusive == 0 ? "CPUs local to " : " CPUs local to ") + list_of(near) +
-              ", of CPUs " + local.to_string() + " without a node";
+    std::string how_many = free == 0 ? "no " : "";
+    if (free > 0 && request.exclusive != 0) how_many = std::to_string(free) + " of " + std::to_string(wanted) + ' ';
+    std::string reason = nodes_text(candidate.nodes) + ": " + how_many + "CPUs local to " + list_of(near) +
+                         ", of CPUs " + local.to_string() + " without a node";
     for (const std::string& why : sought.unknown) reason += "; not counted: " + why;
     if (free == 0 && rules.affinity == Affinity::kRequire) {
       verdicts.push_back({TOPOLET_VERDICT_REJECT, 0, "affinity require: " + reason});

@@ -10,7 +10,6 @@
 #include "plugins/gpu/topology_names.hpp"
 
 namespace topolet::gpu {
-
 namespace {
 
 constexpr std::string_view kUsualNvml = "libnvidia-ml.so.1";
@@ -48,19 +47,19 @@ void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) 
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(verdicts(request)); }
 
 void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const {
+  const auto want = [&picks](const std::vector<Share>& shares) {
+    for (const Share& share : shares) picks.at_least(share.cpus.view(), share.count);
+  };
   const Sought sought = sought_by(*picking.request);
+  const bool chooses = has_choice(picking);
   if (sought.devices.empty()) {
-    if (!options_.keep_free || !sought.unknown.empty() || !has_choice(picking)) return;
-    for (const Share& share : divide_keeping_free(picking, options_.rules)) {
-      picks.at_least(share.cpus.view(), share.count);
-    }
+    if (options_.keep_free && sought.unknown.empty() && chooses) want(divide_keeping_free(picking, options_.rules));
     return;
   }
-  for (const Share& share : share_by_cpus(picking, sought, options_.rules))
-    picks.at_least(share.cpus.view(), share.count);
+  want(share_by_cpus(picking, sought, options_.rules));
   std::string lacking = shortcoming_by_cpus(picking, sought);
-  if (has_choice(picking)) {
-    for (const Share& share : divide(picking, sought, options_.rules)) picks.at_least(share.cpus.view(), share.count);
+  if (chooses) {
+    want(divide(picking, sought, options_.rules));
     if (std::string more = shortcoming(picking, sought, options_.rules); !more.empty()) lacking = std::move(more);
   }
   if (lacking.empty()) return;

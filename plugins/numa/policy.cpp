@@ -114,12 +114,22 @@ bool orders_cpus(const KubeletOrder& order) {
          order.prefer_align_cpus_by_uncorecache;
 }
 
-/// The fastest kind of CPUs that has enough, so that a container does not run on CPUs of two kinds.
-Set of_one_kind(const topolet_topology& topology, topolet_set usable, std::size_t wanted) {
+/// The kinds from the fastest to the slowest, unknown ones last.
+std::vector<topolet_set> kinds_by_speed(const topolet_topology& topology) {
+  std::vector<topolet_set> known;
+  std::vector<topolet_set> unknown;
   const auto kinds = sdk::cpu_kinds(topology);
   for (std::size_t i = kinds.size(); i > 0; --i) {
-    if (kinds[i - 1].efficiency == TOPOLET_NONE) continue;
-    if (sdk::size_of_both(kinds[i - 1].cpus, usable) >= wanted) return Set(kinds[i - 1].cpus) & Set(usable);
+    (kinds[i - 1].efficiency == TOPOLET_NONE ? unknown : known).push_back(kinds[i - 1].cpus);
+  }
+  known.insert(known.end(), unknown.begin(), unknown.end());
+  return known;
+}
+
+/// The fastest kind of CPUs that has enough, so that a container does not run on CPUs of two kinds.
+Set of_one_kind(const topolet_topology& topology, topolet_set usable, std::size_t wanted) {
+  for (const topolet_set kind : kinds_by_speed(topology)) {
+    if (sdk::size_of_both(kind, usable) >= wanted) return Set(kind) & Set(usable);
   }
   return usable;
 }
@@ -149,18 +159,6 @@ Set first_of(const CpuOrder& order, std::size_t wanted) {
   Set first;
   for (std::size_t i = 0; i < std::min(wanted, order.cpus.size()); ++i) first.insert(order.cpus[i]);
   return first;
-}
-
-/// The kinds from the fastest to the slowest, unknown ones last.
-std::vector<topolet_set> kinds_by_speed(const topolet_topology& topology) {
-  std::vector<topolet_set> known;
-  std::vector<topolet_set> unknown;
-  const auto kinds = sdk::cpu_kinds(topology);
-  for (std::size_t i = kinds.size(); i > 0; --i) {
-    (kinds[i - 1].efficiency == TOPOLET_NONE ? unknown : known).push_back(kinds[i - 1].cpus);
-  }
-  known.insert(known.end(), unknown.begin(), unknown.end());
-  return known;
 }
 
 /// Of CPUs all of which will do.

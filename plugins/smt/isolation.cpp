@@ -17,17 +17,17 @@ using sdk::Verdict;
 constexpr std::int32_t kFits = 100;
 constexpr std::int32_t kFitsWithoutThePod = 50;
 
-std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
+std::size_t surplus(std::size_t have, std::size_t need) { return have > need ? have - need : 0; }
 
 }  // namespace
 
 /// How many CPUs may stay idle beside the container.
 std::size_t Isolation::may_be_idle(topolet_set usable) const {
-  const std::size_t for_pod = less(sdk::size_of(usable), wish_.cpus + wish_.rest_of_pod);
+  const std::size_t for_pod = surplus(sdk::size_of(usable), wish_.cpus + wish_.rest_of_pod);
   // Those that the kernel isolated are not in the pool.
   const topolet_set pool = request_.ledger->pool;
   if (sdk::size_of_both(usable, pool) == 0) return for_pod;
-  return std::min(for_pod, less(sdk::size_of(pool), wish_.cpus + options_.min_shared_cpus));
+  return std::min(for_pod, surplus(sdk::size_of(pool), wish_.cpus + options_.min_shared_cpus));
 }
 
 /// How many would, if others chose the CPUs from these cores. `apart`: each from another core.
@@ -115,7 +115,7 @@ Verdict Isolation::judge(const topolet_candidate& candidate, const Set& whole) c
   }
   const bool is_easy = may_be_idle(candidate.free) >= wish_.cpus * (cores_.most_threads() - 1);
   if (!is_easy && narrowed(candidate.free).empty()) {
-    const bool for_pod = less(sdk::size_of(candidate.free), tight(free).size()) < wish_.rest_of_pod;
+    const bool for_pod = surplus(sdk::size_of(candidate.free), tight(free).size()) < wish_.rest_of_pod;
     return {TOPOLET_VERDICT_SCORE, 0,
             place + to_isolate + ", but " +
                 (for_pod ? others_of_pod(wish_.rest_of_pod)
@@ -123,7 +123,7 @@ Verdict Isolation::judge(const topolet_candidate& candidate, const Set& whole) c
                 (for_pod ? " would find too few" : "")};
   }
   // The others may be containers of one CPU each.
-  const std::size_t for_others = wish_.rest_of_pod * std::max<std::size_t>(1, cores_.threads_per_core());
+  const std::size_t for_others = wish_.rest_of_pod * cores_.threads_per_core();
   if (wish_.rest_of_pod > 0 && free.size() < tight(free).size() + for_others) {
     return {TOPOLET_VERDICT_SCORE, kFitsWithoutThePod,
             place + to_isolate + ", but perhaps not " + others_of_pod(wish_.rest_of_pod) + " too"};

@@ -2,6 +2,7 @@
 # Configures and builds a preset below build/; silent about what is up to date.
 
 kStoryProgram=build/dev/tests/integration/topolet-story
+kKillRunProgram=build/dev/tests/integration/kill_run_test
 kDaemonProgram=build/dev/core/topoletd
 kPluginDir=build/dev/plugins
 

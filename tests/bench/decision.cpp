@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "core/engine/state/ledger.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/decide.hpp"
-#include "core/placement/ledger.hpp"
 #include "core/plugin/load.hpp"
 #include "core/plugin/policy_thread.hpp"
 #include "core/topology/discover.hpp"
@@ -58,7 +58,7 @@ struct Scene {
   std::shared_ptr<const Topology> topology;
   std::vector<Candidate> candidates;
   DecideRules rules;
-  Ledger ledger;
+  engine::Ledger ledger;
 
   explicit Scene(const Shape& shape)
       : topology(discover({.synthetic = fmt::format("pack:{} numa:1 core:{} pu:2", shape.nodes, shape.cores_per_node)})
@@ -68,18 +68,18 @@ struct Scene {
     const auto cpus = static_cast<int>(topology->allowed.size());
     for (int number = 0; number < shape.containers; ++number) {
       const bool exclusive = number % 10 == 0 && 2 * (number / 10 + 1) <= cpus / 2;
-      Holding holding;
-      holding.workload = workload(number, exclusive);
-      holding.state = HoldingState::kBound;
-      holding.container_id = fmt::format("container-{}", number);
+      engine::Allocation allocation;
+      allocation.workload = workload(number, exclusive);
+      allocation.phase = engine::Phase::kRunning;
+      allocation.container_id = fmt::format("container-{}", number);
       if (exclusive) {
         const auto first = static_cast<std::uint32_t>(4 * (number / 10));
-        holding.placement.mode = Mode::kExclusive;
-        holding.placement.cpus = CpuSet::range(first, first + 1);
+        allocation.placement.mode = Mode::kExclusive;
+        allocation.placement.cpus = CpuSet::range(first, first + 1);
       } else {
-        holding.within = candidates[static_cast<std::size_t>(number) % candidates.size()].cpus;
+        allocation.within = candidates[static_cast<std::size_t>(number) % candidates.size()].cpus;
       }
-      ledger.put(std::move(holding));
+      ledger.assume(std::move(allocation));
     }
   }
 

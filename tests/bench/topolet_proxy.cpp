@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/base/log.hpp"
+#include "core/cri/intercepted_methods.hpp"
 #include "core/cri/listener.hpp"
 #include "core/cri/proxy.hpp"
-#include "core/daemon/engine.hpp"
 #include "tests/bench/roles.hpp"
 
 namespace topolet::bench {
@@ -17,8 +17,8 @@ namespace {
 
 ProxyHooks daemon_hooks(std::atomic<std::size_t>& seen_bytes) {
   ProxyHooks hooks;
-  for (const char* method : kInterceptedMethods) hooks.intercepted.insert(method);
-  for (const char* method : kObservedMethods) hooks.observed.insert(method);
+  for (const Interception& wanted : kInterceptions) hooks.intercepted.emplace(wanted.name);
+  for (const ObservedName& wanted : kObservations) hooks.observed.emplace(wanted.name);
   hooks.on_call = [](const std::shared_ptr<Call>& call) {
     call->reject({Code::kUnimplemented, "nothing decides here; measure a method that is not intercepted"});
   };

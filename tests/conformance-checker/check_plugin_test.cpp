@@ -58,6 +58,11 @@ TEST(CheckPlugin, FailsAWideningPickInItsCaseOnly) {
   EXPECT_THAT(failure(misfit("widens"), "never-widens"), HasSubstr("narrow of 0,64: 64 are not in it"));
 }
 
+TEST(CheckPlugin, FailsAProposalOfNodesThatAreNotThere) {
+  EXPECT_EQ(cases_that("FAILED", misfit("far-nodes")), (std::set<std::string>{"never-widens", "random"}));
+  EXPECT_THAT(failure(misfit("far-nodes"), "never-widens"), HasSubstr("nodes of 960: 960 are not in it"));
+}
+
 TEST(CheckPlugin, FailsANarrowingToNothing) {
   EXPECT_EQ(cases_that("FAILED", misfit("empties")), (std::set<std::string>{"never-empty", "random"}));
   EXPECT_THAT(failure(misfit("empties"), "never-empty"), HasSubstr("narrow to none"));

@@ -84,7 +84,7 @@ TEST_F(ControlTest, DescribesPlugins) {
   EXPECT_EQ(nonsense.version(), "1");
   EXPECT_EQ(nonsense.weight(), 7);
   EXPECT_EQ(nonsense.state(), Plugin::ACTIVE);
-  EXPECT_THAT(nonsense.capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1"));
+  EXPECT_THAT(nonsense.capabilities(), ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1"));
   ASSERT_EQ(nonsense.options_size(), 1);
   EXPECT_EQ(nonsense.options(0).value(), "score-too-high");
   EXPECT_EQ(nonsense.options(0).default_value(), "");

@@ -47,8 +47,10 @@ void DaemonRig::configure(const std::string& plugins, const std::string& placeme
                   placement, plugins));
 }
 
-bool DaemonRig::start() {
-  process_ = std::make_unique<Process>(std::vector<std::string>{TOPOLET_DAEMON, "--config", config()}, file("log"));
+bool DaemonRig::start(const std::vector<std::string>& more_flags) {
+  std::vector<std::string> command = {TOPOLET_DAEMON, "--config", config()};
+  command.insert(command.end(), more_flags.begin(), more_flags.end());
+  process_ = std::make_unique<Process>(std::move(command), file("log"));
   const auto version = [this] {
     cri_ = cri::RuntimeService::NewStub(connect(file("topolet.sock")));
     control_ = control::v1::Control::NewStub(connect(control_socket()));

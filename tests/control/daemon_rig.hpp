@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,15 @@
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::testing {
+
+/// What plugin at-load does while it is loaded; for daemons started in the meantime.
+class AtLoad {
+ public:
+  explicit AtLoad(const char* what) { ::setenv("TOPOLET_TEST_AT_LOAD", what, 1); }
+  ~AtLoad() { ::unsetenv("TOPOLET_TEST_AT_LOAD"); }
+  AtLoad(const AtLoad&) = delete;
+  AtLoad& operator=(const AtLoad&) = delete;
+};
 
 class DaemonRig {
  public:
@@ -33,7 +43,7 @@ class DaemonRig {
   void configure(const std::string& plugins, const std::string& placement = "", const std::string& daemon = "");
 
   /// Starts topoletd and waits until it serves, or has ended. False in that case.
-  bool start();
+  bool start(const std::vector<std::string>& more_flags = {});
   /// Waits for the end: exit code, or 128 + signal.
   int wait_for_end() { return process_->wait(); }
   int stop();

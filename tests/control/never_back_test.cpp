@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <thread>
 
 #include "tests/control/daemon_rig.hpp"
@@ -13,15 +12,6 @@ namespace {
 using control::v1::Plugin;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-/// What a plugin does while it is loaded; for daemons started in the meantime.
-class AtLoad {
- public:
-  explicit AtLoad(const char* what) { ::setenv("TOPOLET_TEST_AT_LOAD", what, 1); }
-  ~AtLoad() { ::unsetenv("TOPOLET_TEST_AT_LOAD"); }
-  AtLoad(const AtLoad&) = delete;
-  AtLoad& operator=(const AtLoad&) = delete;
-};
 
 class NeverBackTest : public ::testing::Test {
  protected:

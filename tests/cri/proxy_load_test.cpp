@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
 #include <memory>
 #include <vector>
 
@@ -42,17 +43,17 @@ class ProxyLoad : public ::testing::Test {
 };
 
 TEST_F(ProxyLoad, Holds1000CallsAtOnceAndAnswersEachWithItsOwn) {
-  std::atomic<bool> go = false;
+  std::latch go(1);
   runtime_.handle("Status", [&](Exchange& exchange) {
     const std::string request = exchange.read().value_or("none");
-    while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    go.wait();
     exchange.write(request + " answered");
     return grpc::Status::OK;
   });
   auto calls = open("/runtime.v1.RuntimeService/Status", 1000);
   EXPECT_THAT(runtime_.wait_for_arrivals("Status", 1000), SizeIs(1000));
   pass_other_calls(1);
-  go = true;
+  go.count_down();
   for (std::size_t call = 0; call < calls.size(); ++call) {
     EXPECT_THAT(calls[call]->finish().messages, ElementsAre(std::to_string(call) + " answered"));
   }

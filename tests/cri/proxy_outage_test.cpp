@@ -215,14 +215,13 @@ TEST_F(ProxyOutage, WaitsForARuntimeThatIsSlowToAccept) {
   KillableRuntime runtime(directory_.file("runtime.sock"));
   runtime.freeze();
   ProxyRig rig(directory_, hooks());
-  std::thread later([&runtime] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    runtime.thaw();
-  });
   const auto call = rig.client.open({.path = kEvents, .message = {}});
   call->write("");
+  const RawAnswer impatient =
+      rig.client.call({.path = kVersion, .message = "", .timeout = std::chrono::milliseconds(500)});
+  EXPECT_EQ(impatient.status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  runtime.thaw();
   EXPECT_EQ(runtime.next_line(), kEvents);
-  later.join();
 }
 
 TEST_F(ProxyOutage, SaysUnavailableWhenTheRuntimeDiesDuringACall) {

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <future>
 
-#include "core/daemon/engine.hpp"
+#include "core/engine/engine.hpp"
 #include "tests/daemon/core_rig.hpp"
 
 namespace topolet {

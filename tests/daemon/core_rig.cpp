@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "core/cri/intercepted_methods.hpp"
 #include "store/database.hpp"
 
 namespace topolet::testing {
@@ -42,8 +43,8 @@ void CoreRig::start() {
   listener_ = *std::move(listener);
 
   ProxyHooks hooks;
-  hooks.intercepted = {kInterceptedMethods.begin(), kInterceptedMethods.end()};
-  hooks.observed = {kObservedMethods.begin(), kObservedMethods.end()};
+  for (const Interception& wanted : kInterceptions) hooks.intercepted.emplace(wanted.name);
+  for (const ObservedName& wanted : kObservations) hooks.observed.emplace(wanted.name);
   hooks.on_call = [this](std::shared_ptr<Call> call) { engine_->on_call(std::move(call)); };
   hooks.on_observed = [this](Observation seen) { engine_->on_observed(std::move(seen)); };
   hooks.on_connected = [this] { engine_->on_connected(); };
@@ -51,23 +52,22 @@ void CoreRig::start() {
                                    *log_);
 
   const auto topology = *discover({.synthetic = kMachine, .offline = offline});
-  engine_ = std::make_unique<Engine>(
-      options, Engine::Parts{.runtime = *proxy_,
-                             .store = *store_,
-                             .cpus = {topology->allowed, reserved, isolated},
-                             .placing = {.topology = topology,
-                                         .candidates = make_candidates(*topology, topology->allowed),
-                                         .rules = rules,
-                                         .decide =
-                                             [this](const std::shared_ptr<const PolicyRequest>& request) {
-                                               return decide(*request, rules, voters);
-                                             }},
-                             .kernel = Kernel(),
-                             .clock = {},
-                             .log = *log_,
-                             .somebody_hears = [] { return true; },
-                             .notify = [this](const std::shared_ptr<const Happening>& h) { hear(*h); },
-                             .tick_plugins = [this](const auto&) { return take_wishes(); }});
+  engine_ = std::make_unique<engine::Engine>(
+      options, engine::Engine::Parts{
+                   .runtime = *proxy_,
+                   .store = *store_,
+                   .cpus = {topology->allowed, reserved, isolated},
+                   .placing = {.topology = topology,
+                               .candidates = make_candidates(*topology, topology->allowed),
+                               .rules = rules,
+                               .decide = [this](const std::shared_ptr<const PolicyRequest>& request,
+                                                const DecideRules& with) { return decide(*request, with, voters); }},
+                   .kernel = engine::Kernel(),
+                   .clock = {},
+                   .log = *log_,
+                   .somebody_hears = [] { return true; },
+                   .notify = [this](const std::shared_ptr<const Happening>& h) { hear(*h); },
+                   .tick_plugins = [this](const auto&) { return take_wishes(); }});
   ASSERT_TRUE(engine_->start().ok());
   proxy_->start();
   listener_->start([this](UniqueFd connection) { proxy_->accept(std::move(connection)); });

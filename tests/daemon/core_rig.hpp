@@ -16,7 +16,7 @@
 #include "core/base/log.hpp"
 #include "core/cri/listener.hpp"
 #include "core/cri/proxy.hpp"
-#include "core/daemon/engine.hpp"
+#include "core/engine/engine.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/topology/discover.hpp"
 #include "store/store.hpp"
@@ -93,7 +93,7 @@ class CoreRig {
     return false;
   }
 
-  Engine::Options options{.handlers = {"", "runc"}, .reconcile_every = std::chrono::hours(1)};
+  engine::Engine::Options options{.handlers = {"", "runc"}, .reconcile_every = std::chrono::hours(1)};
   DecideRules rules;
   std::vector<Voter> voters;
   CpuSet reserved;
@@ -113,7 +113,7 @@ class CoreRig {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Proxy> proxy_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<runtime::v1::RuntimeService::Stub> client_;
   std::map<std::string, std::string> sandboxes_;
 };

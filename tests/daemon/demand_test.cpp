@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <future>
 
-#include "core/daemon/engine.hpp"
+#include "core/engine/engine.hpp"
 #include "tests/daemon/core_rig.hpp"
 #include "tests/daemon/test_policy.hpp"
 
@@ -445,14 +445,14 @@ TEST(Memory, OfARunningContainerMovesIfTheRulesSaySo) {
 }
 
 TEST(Memory, ThatWasNeverBoundStaysSoWhileTheContainerRuns) {
-  Holding before;
-  before.started = true;
+  engine::Allocation before;
+  before.phase = engine::Phase::kRunning;
   Placement placement{Mode::kShared, {0}, {}, {1}, {}};
-  keep_memory(before, {}, placement);
+  engine::keep_memory(before, {}, placement);
   EXPECT_TRUE(placement.mems.empty()) << "it may have memory anywhere";
-  before.started = false;
+  before.phase = engine::Phase::kCreated;
   placement.mems = {1};
-  keep_memory(before, {}, placement);
+  engine::keep_memory(before, {}, placement);
   EXPECT_EQ(placement.mems, NodeSet{1});
 }
 

@@ -1,4 +1,4 @@
-#include "core/daemon/engine.hpp"
+#include "core/engine/engine.hpp"
 
 #include <algorithm>
 #include <future>

@@ -34,14 +34,14 @@ class MachineWatchTest : public testing::Test {
                                                                   .interval = milliseconds(5),
                                                                   .placement = std::move(placement)},
                                             *log_);
-    watch_->start(*discover({.sysfs_root = root_.file("sys")}), [this](Engine::Machine machine) {
+    watch_->start(*discover({.sysfs_root = root_.file("sys")}), [this](engine::Engine::Machine machine) {
       MutexLock lock(mutex_);
       machines_.push_back(std::move(machine));
     });
   }
 
   /// The newest machine, once there are so many.
-  std::optional<Engine::Machine> after(std::size_t changes) {
+  std::optional<engine::Engine::Machine> after(std::size_t changes) {
     for (int i = 0; i < 2000; ++i) {
       {
         MutexLock lock(mutex_);
@@ -63,7 +63,7 @@ class MachineWatchTest : public testing::Test {
   CpuSet first_;
   std::shared_ptr<Log> log_ = make_silent_log();
   Mutex mutex_;
-  std::vector<Engine::Machine> machines_ TOPOLET_GUARDED_BY(mutex_);
+  std::vector<engine::Engine::Machine> machines_ TOPOLET_GUARDED_BY(mutex_);
   std::unique_ptr<MachineWatch> watch_;
 };
 

@@ -136,9 +136,9 @@ CriClient::CriClient(const std::string& endpoint, std::chrono::seconds deadline)
 
 template <class Stub, class Request, class Response>
 Status CriClient::call(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                       const Request& request, Response& response) {
+                       const Request& request, Response& response, std::optional<std::chrono::milliseconds> deadline) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + deadline_);
+  context.set_deadline(std::chrono::system_clock::now() + deadline.value_or(deadline_));
   const grpc::Status status = (stub.*method)(&context, request, &response);
   if (status.ok()) return {};
   return Error{static_cast<Code>(status.error_code()), status.error_message()};
@@ -214,11 +214,11 @@ Result<std::string> CriClient::create(const Pod& pod, const ContainerSpec& spec)
   return response.container_id();
 }
 
-Status CriClient::start(const std::string& container_id) {
+Status CriClient::start(const std::string& container_id, std::optional<std::chrono::milliseconds> deadline) {
   cri::StartContainerRequest request;
   request.set_container_id(container_id);
   cri::StartContainerResponse response;
-  return call(*runtime_, &cri::RuntimeService::Stub::StartContainer, request, response);
+  return call(*runtime_, &cri::RuntimeService::Stub::StartContainer, request, response, deadline);
 }
 
 Status CriClient::stop(const std::string& container_id, std::chrono::seconds grace) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,7 +76,7 @@ struct ExecOutput {
   std::string err;
 };
 
-/// Not synchronised. Every call ends within `deadline`, with the server's own status.
+/// Not synchronised. Every call ends within `deadline`, the client's own if none is given, with the server's status.
 class CriClient {
  public:
   explicit CriClient(const std::string& endpoint, std::chrono::seconds deadline = std::chrono::seconds(60));
@@ -91,7 +92,7 @@ class CriClient {
   Result<std::vector<cri::PodSandbox>> pods(const std::map<std::string, std::string>& labels = {});
 
   Result<std::string> create(const Pod& pod, const ContainerSpec& spec);
-  Status start(const std::string& container_id);
+  Status start(const std::string& container_id, std::optional<std::chrono::milliseconds> deadline = std::nullopt);
   Status stop(const std::string& container_id, std::chrono::seconds grace = std::chrono::seconds(5));
   Status remove(const std::string& container_id);
   Status update(const std::string& container_id, const cri::LinuxContainerResources& resources);
@@ -105,7 +106,8 @@ class CriClient {
  private:
   template <class Stub, class Request, class Response>
   Status call(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-              const Request& request, Response& response);
+              const Request& request, Response& response,
+              std::optional<std::chrono::milliseconds> deadline = std::nullopt);
 
   std::chrono::seconds deadline_;
   std::shared_ptr<grpc::Channel> channel_;

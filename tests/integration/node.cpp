@@ -63,6 +63,19 @@ PrivateRuntime::~PrivateRuntime() {  // NOLINT(bugprone-exception-escape)
   if (!finished || finished->exit_code != 0) std::fprintf(stderr, "%s could not be removed\n", room_.c_str());
 }
 
+bool PrivateRuntime::is_updating() const {
+  for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+    std::ostringstream command;  // runc, its options with our room in them, "update", …; each ended by a zero byte
+    command << std::ifstream(process.path() / "cmdline").rdbuf();
+    const std::string words = command.str();
+    if (words.find(room_.string()) != std::string::npos &&
+        words.find(std::string("\0update\0", 8)) != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Daemon::Daemon(std::filesystem::path room, std::string runtime_endpoint)
     : room_(std::move(room)),
       runtime_endpoint_(std::move(runtime_endpoint)),
@@ -79,7 +92,7 @@ Status Daemon::start(const std::vector<std::string>& more_flags) {
       "--daemon.runtime=" + runtime_endpoint_, "--daemon.state-dir=" + state_db().parent_path().string()};
   command.insert(command.end(), plugin_flags_.begin(), plugin_flags_.end());
   command.insert(command.end(), more_flags.begin(), more_flags.end());
-  auto child = Child::start(command, room_ / "topoletd.log");
+  auto child = Child::start(command, log());
   if (!child) return child.error();
   child_.emplace(*std::move(child));
   // So that it is found and ended with its room, should this process be killed.
@@ -95,7 +108,7 @@ Status Daemon::start(const std::vector<std::string>& more_flags) {
 int Daemon::end(int signal) { return child_ ? child_->end(signal) : 0; }
 
 std::string Daemon::log_tail() const {
-  std::ifstream file(room_ / "topoletd.log");
+  std::ifstream file(log());
   std::ostringstream text;
   text << file.rdbuf();
   const std::string log = text.str();

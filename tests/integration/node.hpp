@@ -31,7 +31,11 @@ class PrivateRuntime {
   ~PrivateRuntime();  // NOLINT(bugprone-exception-escape)
 
   const std::filesystem::path& room() const { return room_; }
+  /// A bundle for each container that was started.
+  std::filesystem::path tasks() const { return room_ / "state/io.containerd.runtime.v2.task/k8s.io"; }
   std::string endpoint() const { return "unix://" + (room_ / "containerd.sock").string(); }
+  /// Whether runc is changing the resources of a container, for whoever.
+  bool is_updating() const;
   CgroupNaming cgroups() const { return {"/" + room_.filename().string(), false}; }
 
  private:
@@ -54,6 +58,7 @@ class Daemon {
 
   std::string endpoint() const { return "unix://" + (room_ / "topolet.sock").string(); }
   std::filesystem::path state_db() const { return room_ / "state" / "state.db"; }
+  std::filesystem::path log() const { return room_ / "topoletd.log"; }
   pid_t pid() const { return child_ ? child_->pid() : 0; }
   std::string log_tail() const;
 

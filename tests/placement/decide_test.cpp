@@ -312,7 +312,7 @@ TEST(Decide, KeepsItsInvariantsOverRandomRuns) {
     for (int step = 0; step < 600; ++step) {
       if (!running.empty() && random() % 3 == 0) {
         const std::size_t victim = random() % running.size();
-        node.ledger.release(running[victim].key);
+        node.ledger.assume_released(running[victim].key);
         running.erase(running.begin() + static_cast<std::ptrdiff_t>(victim));
       } else {
         const std::string name = std::to_string(step);
@@ -321,18 +321,18 @@ TEST(Decide, KeepsItsInvariantsOverRandomRuns) {
         if (!node.run(workload).denied) running.push_back(workload);
       }
       CpuSet exclusive;
-      for (const auto& [key, holding] : node.ledger.holdings()) {
-        ASSERT_FALSE(holding.placement.cpus.empty());
-        ASSERT_TRUE(holding.placement.cpus.is_subset_of(node.topology->allowed));
-        if (holding.placement.mode != Mode::kExclusive) continue;
-        ASSERT_FALSE(holding.placement.cpus.intersects(exclusive)) << synthetic << " step " << step;
-        exclusive |= holding.placement.cpus;
+      for (const auto& [key, allocation] : node.ledger.allocations()) {
+        ASSERT_FALSE(allocation.placement.cpus.empty());
+        ASSERT_TRUE(allocation.placement.cpus.is_subset_of(node.topology->allowed));
+        if (allocation.placement.mode != Mode::kExclusive) continue;
+        ASSERT_FALSE(allocation.placement.cpus.intersects(exclusive)) << synthetic << " step " << step;
+        exclusive |= allocation.placement.cpus;
       }
       ASSERT_FALSE(exclusive.contains(0));
       ASSERT_GE(node.ledger.pool().size(), node.rules.min_shared_cpus);
-      for (const auto& [key, holding] : node.ledger.holdings()) {
-        if (holding.placement.mode != Mode::kShared) continue;
-        ASSERT_EQ(holding.placement.cpus, node.ledger.pool());
+      for (const auto& [key, allocation] : node.ledger.allocations()) {
+        if (allocation.placement.mode != Mode::kShared) continue;
+        ASSERT_EQ(allocation.placement.cpus, node.ledger.pool());
       }
     }
   }

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "core/engine/state/ledger.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/decide.hpp"
-#include "core/placement/ledger.hpp"
 #include "core/topology/discover.hpp"
 
 namespace topolet::testing {
@@ -54,12 +54,12 @@ struct TestNode {
   Decision run(const Workload& workload) {
     Decision decision = ask(workload);
     if (decision.denied) return decision;
-    Holding holding;
-    holding.workload = workload;
-    holding.placement = decision.placement;
-    holding.within = decision.within;
-    holding.conflict = decision.conflict;
-    ledger.put(holding);
+    engine::Allocation allocation;
+    allocation.workload = workload;
+    allocation.placement = decision.placement;
+    allocation.within = decision.within;
+    allocation.conflict = decision.conflict;
+    ledger.assume(allocation);
     return decision;
   }
   CpuSet cpus_of(const Workload& workload) const { return ledger.find(workload.key)->placement.cpus; }
@@ -68,7 +68,7 @@ struct TestNode {
   std::vector<Candidate> candidates;
   DecideRules rules;
   std::vector<Voter> voters;
-  Ledger ledger;
+  engine::Ledger ledger;
 };
 
 }  // namespace topolet::testing

@@ -87,7 +87,9 @@ TEST(Wishes, ExclusiveCountsInAReservedNamespaceToo) {
 }
 
 struct IsolatedNode : TestNode {
-  IsolatedNode() : TestNode("pack:1 numa:2 core:4 pu:1") { ledger = Ledger({topology->allowed, {}, {2, 3, 7}}, 0); }
+  IsolatedNode() : TestNode("pack:1 numa:2 core:4 pu:1") {
+    ledger = engine::Ledger({topology->allowed, {}, {2, 3, 7}}, 0);
+  }
 };
 
 TEST(Isolated, CpusAreGivenToThoseThatAskForThemOnly) {

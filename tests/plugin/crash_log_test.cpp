@@ -41,6 +41,25 @@ TEST_F(CrashLogTest, TellsWhatIsNewOnce) {
   EXPECT_THAT(log_->news(), IsEmpty());
 }
 
+TEST_F(CrashLogTest, SaysHowManyCrashesThereHaveBeenAndWhatTheyLeadTo) {
+  kept("! 1000 gpu SIGSEGV score\n", 3000);
+  EXPECT_THAT(log_->describe_news(), ElementsAre("topoletd ended by SIGSEGV in score() of plugin gpu: crash 1 in 10 "
+                                                 "minutes; after 3 it is quarantined"));
+  kept("1 numa SIGBUS pick\n1000 gpu SIGSEGV score\n! 2000 gpu SIGABRT load\n! 2500 gpu SIGABRT load\n", 3000);
+  EXPECT_THAT(log_->describe_news(),
+              ElementsAre("topoletd ended by SIGABRT in load() of plugin gpu: crash 2 in 10 minutes; after 3 it is "
+                          "quarantined",
+                          "topoletd ended by SIGABRT in load() of plugin gpu: crash 3 in 10 minutes; it is "
+                          "quarantined"));
+}
+
+TEST_F(CrashLogTest, CountsNoCrashThatIsLongAgo) {
+  kept("0 gpu SIGSEGV score\n! 600001 gpu SIGSEGV score\n", 600002);
+  EXPECT_THAT(log_->describe_news(), ElementsAre(::testing::HasSubstr("crash 1 in 10 minutes")));
+  kept("! 0 gpu SIGSEGV score\n", 600002);
+  EXPECT_THAT(log_->describe_news(), ElementsAre(::testing::HasSubstr("crash 1 in 10 minutes")));
+}
+
 TEST_F(CrashLogTest, ChangesNothingUntilItIsSettled) {
   const std::string text = "! 2000 gpu SIGSEGV load\n";
   directory_.write("crashes", text);

@@ -147,6 +147,19 @@ TEST(PluginPolicy, RefusesPicksThatCannotBeRead) {
   EXPECT_EQ(pick_error("rejects-silently").message, begin + "rejected without a word");
 }
 
+TEST(PluginPolicy, HearsProposalsAndRefusesTooMany) {
+  const auto proposals = nonsense("proposes")->propose(*two_node_request());
+  ASSERT_TRUE(proposals) << proposals.error().message;
+  EXPECT_THAT(*proposals, ElementsAre(NodeSet{0, 1}));
+  const auto error_of = [](const char* answer) {
+    const auto refused = nonsense(answer)->propose(*two_node_request());
+    return refused ? std::string("answered") : refused.error().message;
+  };
+  const std::string begin = "nonsense: propose gave an answer that makes no sense: ";
+  EXPECT_EQ(error_of("proposes-nothing"), begin + "a proposal of no node");
+  EXPECT_EQ(error_of("proposes-on-and-on"), begin + "more than 8 proposals");
+}
+
 TEST(PluginPolicy, HearsSharesAndRejections) {
   const auto shares = nonsense("shares")->pick(*two_node_request(), 0, CpuSet{0, 1}, 2);
   ASSERT_TRUE(shares) << shares.error().message;

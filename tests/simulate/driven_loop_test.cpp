@@ -38,5 +38,30 @@ TEST(DrivenLoop, RunsTimersAtTheirOwnTimeAndOnlyWhenItComes) {
   EXPECT_EQ(clock.wall(), milliseconds(30));
 }
 
+TEST(DrivenLoop, DoesNothingOnceItIsStopped) {
+  DrivenLoop loop;
+  int ran = 0;
+  loop.after(milliseconds(10), [&] {
+    loop.post([&] { ++ran; });
+    loop.stop();
+    loop.post([&] { ++ran; });
+    loop.after(milliseconds(1), [&] { ++ran; });
+  });
+  loop.after(milliseconds(20), [&] { ++ran; });
+  loop.advance(milliseconds(30));
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(loop.clock().wall(), milliseconds(10));
+}
+
+TEST(DrivenLoop, GoesOnFromAnothersTime) {
+  const VirtualTime time;
+  DrivenLoop(time).advance(milliseconds(30));
+  DrivenLoop next(time);
+  EXPECT_EQ(next.next_timer(), std::nullopt);
+  next.after(milliseconds(5), [] {});
+  EXPECT_EQ(next.next_timer(), milliseconds(35));
+  EXPECT_EQ(time.now(), milliseconds(30));
+}
+
 }  // namespace
 }  // namespace topolet::simulate

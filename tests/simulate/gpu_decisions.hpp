@@ -17,10 +17,6 @@ namespace topolet::simulate {
 /// Files are only those that a test writes below `root_`, in place of the host's.
 class GpuDecisions : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!has_recorded_machines()) GTEST_SKIP() << "the recorded machines are not beside this repository";
-  }
-
   std::vector<std::string> flags(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> all = {"--plugins.enable=numa",
                                     "--plugins.enable=gpu",

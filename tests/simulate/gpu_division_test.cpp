@@ -19,8 +19,6 @@ using testing::Not;
 
 class CpusBesideDevices : public GpuDecisions {
  protected:
-  void SetUp() override {}  // no recorded machine is needed
-
   /// Two nodes, 0-7 and 8-15, of cores of two threads; each with a GPU.
   Simulated two_gpus(const std::vector<std::string>& more = {}) const {
     Simulated node = machine("pack:2 numa:1 core:4 pu:2", more);
@@ -53,8 +51,6 @@ TEST_F(CpusBesideDevices, AreSharedAmongTheNodesOfSeveral) {
 /// Machines of `nodes` nodes of five CPUs, and sixteen GPUs or fewer anywhere on them.
 class NodesOfDevices : public GpuDecisions {
  protected:
-  void SetUp() override {}
-
   /// Takes CPUs, adds devices, asks for all of them, and returns how many less are local than could be.
   std::size_t missed(std::size_t nodes, std::size_t devices, std::mt19937& dice) const {
     Simulated node = machine(fmt::format("pack:2 numa:{} core:5 pu:1", nodes / 2).c_str());

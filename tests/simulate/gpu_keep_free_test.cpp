@@ -17,8 +17,6 @@ using testing::HasSubstr;
 
 class NodesOfGpusKeptFree : public GpuDecisions {
  protected:
-  void SetUp() override {}  // no recorded machine is needed
-
   /// GPUs on these nodes.
   Simulated keeping(const char* machine, const std::vector<int>& nodes,
                     const std::vector<std::string>& more = {}) const {

@@ -7,34 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "tests/simulate/simulated.hpp"
+#include "tests/simulate/smt_nodes.hpp"
 
 namespace topolet::simulate {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-constexpr const char* kIsolate = R"("topolet.io/smt":"isolate")";
-
-std::vector<std::string> with_smt(std::vector<std::string> flags = {}) {
-  flags.insert(flags.end(), {"--plugins.enable=numa", "--plugins.enable=smt"});
-  return flags;
-}
-
-void run_shared(Simulated& node, const std::string& pod, const std::string& profile) {
-  node.apply(
-      fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"burstable","annotations":{{"topolet.io/cpu-profile":"{}"}}}})",
-                  pod, profile));
-  node.apply(fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":1000}})", pod));
-}
-
-Outcome run_isolated(Simulated& node, const std::string& pod, int cpus) {
-  node.apply(fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"guaranteed","annotations":{{{}}}}})", pod, kIsolate));
-  return node.apply(fmt::format(R"({{"op":"create","pod":"{0}","container":"main","cpu_request_milli":{1},)"
-                                R"("cpu_limit_milli":{1},"memory_limit":4096}})",
-                                pod, 1000 * cpus));
-}
 
 Outcome offline(Simulated& node, const std::string& cpus) {
   return node.apply(fmt::format(R"({{"op":"offline","cpus":"{}"}})", cpus));
@@ -55,9 +34,9 @@ std::string held_by(Simulated& node, const std::string& pod) {
 }
 
 TEST(Hotplug, GivesACpuBackThatCouldNotBeSparedWhenItCame) {
-  Simulated node("numa:1 core:2 pu:2", with_smt({"--placement.min-shared-cpus=2", "--plugins.required.smt=true"}));
+  Simulated node("numa:1 core:2 pu:2", with({"--placement.min-shared-cpus=2", "--plugins.required.smt=true"}));
   node.besteffort("shared");
-  EXPECT_EQ(run_isolated(node, "own", 2).cpus.to_string(), "0-1");
+  EXPECT_EQ(run(node, "own", "guaranteed", 2000, kIsolate).cpus.to_string(), "0-1");
   offline(node, "1,2");
   online(node, "1");
   EXPECT_EQ(held_by(node, "own"), "0") << "the pool would have one CPU";
@@ -111,9 +90,9 @@ TEST(Hotplug, GivesAContainerThatHadToShareItsOwnCpusAgain) {
 }
 
 TEST(Hotplug, WithholdsASiblingLaterThatCouldNotBeSparedWhenItCame) {
-  Simulated node("numa:1 core:2 pu:2", with_smt({"--placement.min-shared-cpus=2"}));
+  Simulated node("numa:1 core:2 pu:2", with({"--placement.min-shared-cpus=2"}));
   offline(node, "1");
-  EXPECT_EQ(run_isolated(node, "own", 1).cpus.to_string(), "0");
+  EXPECT_EQ(run(node, "own", "guaranteed", 1000, kIsolate).cpus.to_string(), "0");
   node.apply(R"({"op":"occupy","cpus":"3"})");
   online(node, "1");
   EXPECT_EQ(held_by(node, "own"), "0") << "it cannot be spared";
@@ -124,9 +103,9 @@ TEST(Hotplug, WithholdsASiblingLaterThatCouldNotBeSparedWhenItCame) {
 }
 
 TEST(Hotplug, TakesAnIsolatedContainerBackToWhereItWasIsolated) {
-  Simulated node("numa:1 core:3 pu:2", with_smt());
+  Simulated node("numa:1 core:3 pu:2", with({}));
   node.besteffort("shared");
-  run_isolated(node, "own", 2);
+  run(node, "own", "guaranteed", 2000, kIsolate);
   node.apply(R"({"op":"occupy","cpus":"2,4"})");
   offline(node, "1");
   EXPECT_EQ(held_by(node, "own"), "0,3") << "no other core is whole";
@@ -150,9 +129,9 @@ TEST(Hotplug, TakesAContainerBackToItsNode) {
 
 TEST(Hotplug, KeepsSharedContainersApartThatPoliciesKeptApart) {
   for (const std::vector<std::string>& back : std::vector<std::vector<std::string>>{{"0,2,4"}, {"0", "2", "4"}}) {
-    Simulated node("numa:1 core:3 pu:2", with_smt({"--smt.pair=true"}));
-    run_shared(node, "heavy", "heavy");
-    run_shared(node, "light", "light");
+    Simulated node("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
+    run(node, "heavy", "burstable", 1000, kHeavy);
+    run(node, "light", "burstable", 1000, kLight);
     EXPECT_EQ(held_by(node, "heavy"), "0,2,4");
     EXPECT_EQ(held_by(node, "light"), "1,3,5");
     offline(node, "0,2,4");
@@ -166,10 +145,10 @@ TEST(Hotplug, KeepsSharedContainersApartThatPoliciesKeptApart) {
 }
 
 TEST(Hotplug, AsksAnewAboutSharedContainersThatWerePlacedWhereLittleWasOpen) {
-  Simulated node("numa:1 core:3 pu:2", with_smt({"--smt.pair=true"}));
+  Simulated node("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
   node.guaranteed("own", 5);
-  run_shared(node, "heavy", "heavy");
-  run_shared(node, "light", "light");
+  run(node, "heavy", "burstable", 1000, kHeavy);
+  run(node, "light", "burstable", 1000, kLight);
   node.besteffort("any");
   EXPECT_EQ(held_by(node, "heavy"), "5");
   const Outcome left = node.apply(R"({"op":"remove_pod","pod":"own"})");
@@ -181,9 +160,9 @@ TEST(Hotplug, AsksAnewAboutSharedContainersThatWerePlacedWhereLittleWasOpen) {
 }
 
 TEST(Hotplug, AsksAnewAboutSharedContainersThatWerePlacedWhileCpusWereAway) {
-  Simulated node("numa:1 core:3 pu:2", with_smt({"--smt.pair=true"}));
+  Simulated node("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
   offline(node, "0,2,4");
-  run_shared(node, "heavy", "heavy");
+  run(node, "heavy", "burstable", 1000, kHeavy);
   EXPECT_EQ(held_by(node, "heavy"), "1,3,5");
   online(node, "0,2,4");
   EXPECT_EQ(held_by(node, "heavy"), "0,2,4");
@@ -195,7 +174,7 @@ TEST(Hotplug, LeavesNobodyShortOnceAllCpusAreBack) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
     const std::vector<std::string> isolates = {"--smt.isolate-siblings=exclusive"};
-    std::vector<std::string> flags = with_smt(seed % 2 == 0 ? isolates : std::vector<std::string>());
+    std::vector<std::string> flags = with(seed % 2 == 0 ? isolates : std::vector<std::string>());
     flags.emplace_back("--placement.min-shared-cpus=2");
     Simulated node("pack:2 numa:1 core:4 pu:2", flags);
     node.besteffort("any");

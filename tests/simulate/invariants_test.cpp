@@ -223,12 +223,10 @@ std::vector<Story> runs() {
                             {"pack:4 numa:2 core:8 pu:2", 120, numa},
                             {"pack:24 numa:1 core:8 pu:2", 40, numa},
                             {"pack:8 numa:8 core:16 pu:2", 12, numa}};
-  if (has_recorded_machines()) {
-    for (const char* name :
-         {"16amd64-8n2c-cpusets.xml", "16em64t-4s2c2t.xml", "192em64t-24n8c2t.xml", "24em64t-2n6c2t-pci.xml",
-          "64intel64-fakeKNL-SNC4-hybrid.xml", "nvidia-dgx2.xml", "power8gpudistances.xml"}) {
-      all.push_back({name, 30, {"--plugins.enable=numa", "--plugins.enable=gpu", "--plugins.enable=smt"}});
-    }
+  for (const char* name :
+       {"16amd64-8n2c-cpusets.xml", "16em64t-4s2c2t.xml", "192em64t-24n8c2t.xml", "24em64t-2n6c2t-pci.xml",
+        "64intel64-fakeKNL-SNC4-hybrid.xml", "nvidia-dgx2.xml", "power8gpudistances.xml"}) {
+    all.push_back({name, 30, {"--plugins.enable=numa", "--plugins.enable=gpu", "--plugins.enable=smt"}});
   }
   return all;
 }
@@ -251,11 +249,9 @@ TEST(Invariants, TheSameSeedGivesTheSameBytes) {
 }
 
 TEST(Invariants, TheOrderOfEnableLinesChangesNothing) {
-  std::vector<std::string> machines = {"pack:2 numa:2 core:4 pu:2", "pack:2 numa:1 core:3 pu:4"};
-  if (has_recorded_machines()) {
-    machines.insert(machines.end(), {"16em64t-4s2c2t.xml", "64intel64-fakeKNL-SNC4-hybrid.xml", "nvidia-dgx2.xml",
-                                     "power8gpudistances.xml"});
-  }
+  const std::vector<std::string> machines = {"pack:2 numa:2 core:4 pu:2", "pack:2 numa:1 core:3 pu:4",
+                                             "16em64t-4s2c2t.xml",        "64intel64-fakeKNL-SNC4-hybrid.xml",
+                                             "nvidia-dgx2.xml",           "power8gpudistances.xml"};
   const std::vector<std::vector<std::string>> settings = {
       {"--smt.pair=true"},
       {"--smt.isolate-siblings=exclusive", "--numa.strategy=spread"},

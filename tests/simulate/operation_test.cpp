@@ -42,6 +42,17 @@ TEST(Operation, ReadsWhatTheCriCarries) {
   EXPECT_EQ(create.cgroup_parent, "/kubepods/podx");
 }
 
+TEST(Operation, ReadsWhenTheDaemonIsKilled) {
+  EXPECT_EQ(parsed(R"({"op":"restart"})").kill_at, std::nullopt);
+  EXPECT_EQ(parsed(R"({"op":"restart","at":"now"})").kill_at, std::nullopt);
+  EXPECT_EQ(parsed(R"({"op":"restart","at":"before-answer"})").kill_at, Kill::At::kBeforeAnswer);
+  EXPECT_EQ(parsed(R"({"op":"restart","at":"before-answer"})").calls, 1U);
+  EXPECT_EQ(parsed(R"({"op":"restart","at":"after-answer","calls":3})").kill_at, Kill::At::kAfterAnswer);
+  EXPECT_EQ(parsed(R"({"op":"restart","at":"after-answer","calls":3})").calls, 3U);
+  EXPECT_EQ(parsed(R"({"op":"restart","at":"in-flight","repeat":false})").kill_at, Kill::At::kInFlight);
+  EXPECT_FALSE(parsed(R"({"op":"restart","at":"in-flight","repeat":false})").repeat);
+}
+
 TEST(Operation, SaysWhatIsWrongWithALineAndWhatWouldBeRight) {
   EXPECT_THAT(refusal("{"), HasSubstr("this is not JSON"));
   EXPECT_THAT(refusal("[1]"), HasSubstr("no JSON object"));
@@ -61,6 +72,12 @@ TEST(Operation, SaysWhatIsWrongWithALineAndWhatWouldBeRight) {
   EXPECT_THAT(refusal(R"({"op":"run_pod","pod":"p","qos":"Guaranteed"})"), HasSubstr("did you mean guaranteed?"));
   EXPECT_THAT(refusal(R"({"op":"device","path":"/dev/x"})"), HasSubstr("device needs either \"pci\""));
   EXPECT_THAT(refusal(R"({"op":"runtime","next":"yes"})"), HasSubstr("next is \"yes\""));
+  EXPECT_THAT(refusal(R"({"op":"runtime","next":"lost","call":"own-updat"})"), HasSubstr("did you mean own-update?"));
+  EXPECT_THAT(refusal(R"({"op":"restart","at":"before-anser"})"), HasSubstr("did you mean before-answer?"));
+  EXPECT_THAT(refusal(R"({"op":"restart","when":"now"})"), HasSubstr("restart has no field \"when\""));
+  EXPECT_THAT(refusal(R"({"op":"restart","at":"after-answer","calls":0})"), HasSubstr("calls must be 1 to"));
+  EXPECT_THAT(refusal(R"({"op":"restart","calls":2})"), HasSubstr("\"at\" must be before-answer, after"));
+  EXPECT_THAT(refusal(R"({"op":"restart","at":"in-flight","repeat":1})"), HasSubstr("repeat must be true or false"));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace topolet::simulate {
 namespace {
 
-const std::filesystem::path kRecorded = std::filesystem::path(TOPOLET_SHARED_DIR) / "topologies";
+const std::filesystem::path kRecorded = std::filesystem::path(TOPOLET_TEST_DATA) / "topologies";
 
 Setup setup_of(const std::vector<std::string>& flags) {
   std::vector<std::string> arguments = {"--config", "/dev/null",
@@ -26,8 +26,6 @@ DiscoverOptions machine_named(const std::string& name) {
   if (name.size() > 4 && name.substr(name.size() - 4) == ".xml") return {.xml_file = kRecorded / name};
   return {.synthetic = name};
 }
-
-bool has_recorded_machines() { return std::filesystem::exists(kRecorded); }
 
 Simulated::Simulated(const std::string& machine, const std::vector<std::string>& flags) {
   auto made = Simulation::make(machine_named(machine), setup_of(flags));

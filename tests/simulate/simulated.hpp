@@ -9,11 +9,8 @@
 
 namespace topolet::simulate {
 
-/// A machine by hwloc's description, or one of the recorded machines by its file's name ("nvidia-dgx2.xml").
+/// A machine by hwloc's description, or one of those recorded in tests/data by its file's name ("nvidia-dgx2.xml").
 DiscoverOptions machine_named(const std::string& name);
-
-/// Whether the recorded machines are there.
-bool has_recorded_machines();
 
 class Simulated {
  public:
@@ -29,6 +26,7 @@ class Simulated {
   Outcome besteffort(const std::string& pod);
 
   Picture picture() { return simulation_->picture(); }
+  SimulatedRuntime& runtime() { return simulation_->runtime(); }
 
  private:
   std::unique_ptr<Simulation> simulation_;

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "tests/simulate/hybrid_machine.hpp"
 #include "tests/simulate/smt_nodes.hpp"
 
 namespace topolet::simulate {
@@ -13,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(SmtRoom, IsolatesOnCoresThatLeaveMinSharedCpus) {
-  const HybridMachine machine;
+  const HybridMachine machine({});
   Simulated node(machine.file(), with({"--placement.min-shared-cpus=5", "--plugins.required.smt=true"}));
   const Outcome isolated = run(node, "isolated", "guaranteed", 3000, kIsolate);
   EXPECT_EQ(isolated.cpus.to_string(), "4-6") << "cores of one thread leave nothing idle";

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/simulate/hybrid_machine.hpp"
 #include "tests/simulate/smt_nodes.hpp"
 
 namespace topolet::simulate {
@@ -258,7 +259,7 @@ TEST(SmtSimulated, KeepsSharedHeavyAndLightContainersApart) {
 }
 
 TEST(SmtSimulated, IsolatesOnCoresOfOneThreadForNothing) {
-  const HybridMachine machine;
+  const HybridMachine machine({});
   Simulated node(machine.file(), with({}));
   EXPECT_EQ(run(node, "fast", "guaranteed", 1000, kIsolate).withheld.to_string(), "1") << "the faster kind comes first";
   node.apply(R"({"op":"occupy","cpus":"3"})");
@@ -268,20 +269,20 @@ TEST(SmtSimulated, IsolatesOnCoresOfOneThreadForNothing) {
 }
 
 TEST(SmtSimulated, FindsWholeCoresAmongSlowerOnes) {
-  const HybridMachine machine;
+  const HybridMachine machine({});
   Simulated node(machine.file(), with({"--plugins.required.smt=true"}));
   node.apply(R"({"op":"occupy","cpus":"0,2"})");
   EXPECT_EQ(run(node, "a", "guaranteed", 2000, kIsolate).cpus.to_string(), "4-5") << "1 and 3 are beside others";
 }
 
 TEST(SmtSimulated, LeavesCoresOfOneThreadToHeavyContainers) {
-  const HybridMachine machine(false);
+  const HybridMachine machine({.tells_kinds = false});
   Simulated node(machine.file(), with({"--smt.pair=true"}));
   EXPECT_EQ(run(node, "light", "guaranteed", 2000, kLight).cpus.to_string(), "1,3");
 }
 
 TEST(SmtSimulated, TakesNoTwoThreadsOfACoreOfAHybridMachine) {
-  const HybridMachine machine;
+  const HybridMachine machine({});
   Simulated node(machine.file(), with({"--smt.pair=true"}));
   EXPECT_EQ(run(node, "two", "guaranteed", 2000, kHeavy).cpus.to_string(), "0,2");
   EXPECT_EQ(run(node, "three", "guaranteed", 3000, kHeavy).cpus.to_string(), "4-6");

@@ -50,7 +50,7 @@ TEST_F(OpenTest, MakesFilesThatOnlyTheOwnerMayRead) {
   ::umask(before);
   ASSERT_TRUE(store->add(exclusive_row("app", {1})).ok());
   EXPECT_EQ(mode_of(directory()), 0700U);
-  for (const char* name : {"state.db", "state.db-wal", "state.db-shm", "state.db.lock"}) {
+  for (const char* name : {"state.db", "state.db-wal", "state.db-shm", "state.db.lock", "state.db.generation"}) {
     EXPECT_EQ(mode_of(directory() / name), 0600U) << name;
   }
 }
@@ -72,7 +72,7 @@ TEST_F(OpenTest, SaysWhatKindOfFileItIs) {
   const auto store = open();
   EXPECT_EQ(value("PRAGMA journal_mode"), "wal");
   EXPECT_EQ(value("PRAGMA application_id"), std::to_string(0x74706c74));
-  EXPECT_EQ(value("PRAGMA user_version"), "3");
+  EXPECT_EQ(value("PRAGMA user_version"), "4");
 }
 
 TEST_F(OpenTest, RefusesADirectoryThatAnotherUses) {
@@ -112,7 +112,7 @@ TEST_F(OpenTest, SetsAsideAFileWithABrokenPage) {
 
 TEST_F(OpenTest, SetsAsideADatabaseThatLacksTables) {
   make_closed_database();
-  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("DROP TABLE live", "drop").ok());
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("DROP VIEW live; DROP TABLE allocation", "drop").ok());
   expect_set_aside();
 }
 
@@ -139,7 +139,7 @@ TEST_F(OpenTest, LeavesANewerSchemaAlone) {
   const std::string before = bytes_of(file());
   const auto store = try_open();
   EXPECT_EQ(message(store), "'" + file().string() +
-                                "' has schema version 9, but this topoletd knows only versions up to 3; run the "
+                                "' has schema version 9, but this topoletd knows only versions up to 4; run the "
                                 "topoletd that wrote it or a later one, or move the file away to begin a new one");
   EXPECT_EQ(bytes_of(file()), before);
 }
@@ -216,9 +216,9 @@ TEST_F(OpenTest, FollowsNoLinkOutOfTheDirectory) {
 TEST_F(OpenTest, EndsWhatWasHeldBeforeAReboot) {
   {
     const auto store = open("boot-1");
-    for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(store->add(exclusive_row(name, {1})).ok());
+    for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(add_held(*store, exclusive_row(name, {1})).ok());
     ASSERT_TRUE(store->add(EndedRow{2, 1, 6, "exited"}).ok());
-    ASSERT_TRUE(store->put_pod({"s1", "uid-1", "shop", "till", "runc"}).ok());
+    ASSERT_TRUE(store->put_pod(pod_columns("s1", "till")).ok());
   }
   {
     const auto same = open("boot-1");
@@ -235,6 +235,100 @@ TEST_F(OpenTest, EndsWhatWasHeldBeforeAReboot) {
   EXPECT_EQ(*store->last_generation(), 7U);
 }
 
+class GenerationTest : public OpenTest {
+ protected:
+  fs::path noted() const { return directory() / "state.db.generation"; }
+
+  void write_generation(std::uint64_t generation, const std::string& boot_id = "boot-1") const {
+    const auto store = open(boot_id);
+    ASSERT_TRUE(store->set_generation(generation).ok());
+    store->note_generation(generation);
+  }
+
+  /// Generation 5 is kept aside, 9 is written, and then the database is what it was at 5.
+  void take_the_database_back() const {
+    write_generation(5);
+    fs::copy_file(file(), root_ / "older.db");
+    write_generation(9);
+    fs::copy_file(root_ / "older.db", file(), fs::copy_options::overwrite_existing);
+  }
+
+  std::uint64_t lost_after(const std::string& boot_id = "boot-1") const { return open(boot_id)->report().lost_after; }
+};
+
+TEST_F(GenerationTest, SaysThatTheDatabaseWentBack) {
+  take_the_database_back();
+  const auto store = open();
+  EXPECT_EQ(store->report().lost_after, 9U);
+  EXPECT_EQ(*store->last_generation(), 5U);
+}
+
+TEST_F(GenerationTest, SaysNothingOnceTheDatabaseIsAheadAgain) {
+  take_the_database_back();
+  write_generation(10);
+  EXPECT_EQ(lost_after(), 0U);
+}
+
+TEST_F(GenerationTest, SaysThatADatabaseWasBegunAnew) {
+  write_generation(9);
+  fs::remove(file());
+  EXPECT_EQ(lost_after(), 9U);
+}
+
+TEST_F(GenerationTest, SaysNothingAfterAReboot) {
+  take_the_database_back();
+  EXPECT_EQ(lost_after("boot-2"), 0U) << "a power cut may take the newest writes";
+}
+
+TEST_F(GenerationTest, SaysNothingAtTheFirstStart) { EXPECT_EQ(lost_after(), 0U); }
+
+TEST_F(GenerationTest, SaysNothingWhereAllIsThere) {
+  write_generation(9);
+  EXPECT_EQ(lost_after(), 0U);
+  EXPECT_EQ(bytes_of(noted()), "00000000000000000009 boot-1\n");
+}
+
+TEST_F(GenerationTest, TellsWhatWasActedOnAndNeverWritten) {
+  write_generation(9);
+  open()->note_generation(12);
+  EXPECT_EQ(lost_after(), 12U);
+}
+
+TEST_F(GenerationTest, KeepsTheHighestThatWasNoted) {
+  {
+    const auto store = open();
+    store->note_generation(12);
+    store->note_generation(8);
+  }
+  EXPECT_EQ(lost_after(), 12U);
+}
+
+TEST_F(GenerationTest, ReadsNothingFromAFileThatIsNotItsOwn) {
+  write_generation(9);
+  const std::vector<std::string> garbage{"",
+                                         "boot-1",
+                                         "-5 boot-1",
+                                         "99999999999999999999 boot-1",
+                                         "00000000000000000012",
+                                         "12 boot-10",
+                                         std::string("12\0boot-1", 9),
+                                         std::string(4096, 'x')};
+  for (const std::string& bytes : garbage) {
+    write_bytes(noted(), bytes);
+    EXPECT_EQ(lost_after(), 0U) << bytes;
+  }
+  write_generation(10);
+  write_bytes(noted(), bytes_of(noted()) + "and more");
+  EXPECT_EQ(lost_after(), 0U);
+}
+
+TEST_F(GenerationTest, IsForItsOwnerAlone) {
+  write_generation(9);
+  ::chmod(noted().c_str(), 0644);
+  { const auto store = open(); }
+  EXPECT_EQ(mode_of(noted()), 0600U);
+}
+
 TEST_F(OpenTest, LetsReadersInWhileItWrites) {
   const auto store = open();
   const Database reader = connect(Database::Access::kReadOnly);
@@ -245,7 +339,7 @@ TEST_F(OpenTest, LetsReadersInWhileItWrites) {
   EXPECT_EQ(snapshot->integer(0), 1);
   ASSERT_TRUE(store->add(exclusive_row("b", {2})).ok()) << "a reader in the middle of a query must not stop the writer";
   EXPECT_EQ(value("SELECT count(*) FROM decided"), "2");
-  const Status written = connect(Database::Access::kReadOnly).execute("DELETE FROM live", "write");
+  const Status written = connect(Database::Access::kReadOnly).execute("DELETE FROM allocation", "write");
   EXPECT_EQ(written.error().code, Code::kPermissionDenied);
 }
 
@@ -255,6 +349,19 @@ TEST_F(OpenTest, HasItsSchemaInTheFileItself) {
   const auto copy = Database::open(root_ / "copy.db", Database::Access::kReadOnly);
   ASSERT_TRUE(copy.ok());
   EXPECT_EQ(*copy->integer("SELECT count(*) FROM current_placements", "count"), 0);
+}
+
+TEST(OpenInMemory, KeepsWhatIsWrittenAsLongAsItLives) {
+  const auto store = Store::open_in_memory("boot-1", 1);
+  ASSERT_TRUE(store.ok()) << message(store);
+  ASSERT_TRUE(add_held(**store, exclusive_row("a", {1})).ok());
+  EXPECT_EQ((*store)->live()->size(), 1U);
+  (*store)->note_generation(7);
+  EXPECT_EQ((*store)->report().lost_after, 0U);
+  EXPECT_EQ((*store)->add(EndedRow{7, 1, 1, "stopped"}).error().code, Code::kNotFound);
+  const auto other = Store::open_in_memory("boot-1", 1);
+  ASSERT_TRUE(other.ok());
+  EXPECT_TRUE((*other)->live()->empty());
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ TEST_F(SchemaTest, TakesOnlyTheStepsItHasNotSeen) {
   ASSERT_TRUE(migrated.ok()) << message(migrated);
   EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), next);
   EXPECT_EQ(*database.integer("SELECT count(colour) FROM decided", "read"), 0);
-  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 3"));
+  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 4"));
 }
 
 TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
@@ -74,12 +74,18 @@ TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
   const auto live = store->live();
   ASSERT_TRUE(live.ok()) << message(live);
   ASSERT_EQ(live->size(), 1U);
-  EXPECT_EQ(live->front().cpus, (CpuSet{0, 1}));
-  EXPECT_TRUE(live->front().decided.settings.empty());
-  EXPECT_TRUE(live->front().decided.hugepage_limit_bytes.empty());
-  EXPECT_FALSE(live->front().decided.memory_request_estimated);
+  const auto& columns = live->front().columns;
+  EXPECT_EQ(shown(columns, "cpus"), "0-1");
+  EXPECT_EQ(shown(columns, "container_id"), "c1");
+  EXPECT_EQ(shown(columns, "pod_uid"), "uid-1");
+  EXPECT_EQ(shown(columns, "settings"), "");
+  EXPECT_EQ(shown(columns, "hugepages"), "");
+  EXPECT_EQ(shown(columns, "memory_request_estimated"), "0");
   ASSERT_EQ(store->pods()->size(), 1U);
-  EXPECT_TRUE(store->pods()->front().nodes.empty());
+  EXPECT_EQ(shown(store->pods()->front(), "pod_name"), "till");
+  EXPECT_EQ(shown(store->pods()->front(), "nodes"), "");
+  EXPECT_EQ(*store->last_generation(), 5U);
+  EXPECT_EQ(store->report().lost_after, 0U);
 }
 
 TEST_F(SchemaTest, StaysAtTheVersionBeforeAStepThatFails) {
@@ -96,12 +102,12 @@ class AppendOnlyTest : public SchemaTest {
  protected:
   AppendOnlyTest() {
     const auto store = open();
-    const auto first = store->add(exclusive_row("app", {1}));
+    const auto first = add_held(*store, exclusive_row("app", {1}));
     EXPECT_TRUE(store->add(OutcomeRow{*first, 1, "bound", "c", 0, ""}).ok());
     EXPECT_TRUE(store->add(EndedRow{*first, 1, 6, "exited"}).ok());
     const auto denied = store->add(denied_row("huge"));
     EXPECT_TRUE(store->count_repeat(*denied, 2).ok());
-    EXPECT_TRUE(store->add(exclusive_row("held", {2})).ok());
+    EXPECT_TRUE(add_held(*store, exclusive_row("held", {2})).ok());
     EXPECT_TRUE(store->add_pool(5, 1, {0}).ok());
   }
 
@@ -156,7 +162,7 @@ TEST_F(AppendOnlyTest, KeepsWhatIsStillHeldWhateverTheMark) {
 }
 
 TEST_F(AppendOnlyTest, NeverGivesANumberTwice) {
-  EXPECT_EQ(refusal("UPDATE retention SET mark = 99; DELETE FROM live; DELETE FROM decided"), "");
+  EXPECT_EQ(refusal("UPDATE retention SET mark = 99; DELETE FROM allocation; DELETE FROM decided"), "");
   EXPECT_EQ(*open()->add(denied_row("app")), 4);
 }
 
@@ -187,7 +193,7 @@ TEST_F(SchemaTest, HasExampleQueriesThatRun) {
     const auto store = open();
     DecidedRow row = exclusive_row("app", {1});
     row.verdicts = VerdictsRow{1, {{"0", 1, false, {{"numa", "score", 1, "fits"}}}}, {}, {}, {}};
-    const auto decision = store->add(row);
+    const auto decision = add_held(*store, row);
     ASSERT_TRUE(store->add(OutcomeRow{*decision, row.at_ms + 5, "bound", "c", 0, ""}).ok());
     ASSERT_TRUE(store->add(denied_row("huge")).ok());
   }

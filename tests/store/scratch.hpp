@@ -6,11 +6,13 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "store/database.hpp"
@@ -106,6 +108,38 @@ inline DecidedRow exclusive_row(const std::string& container, const CpuSet& cpus
           .verdicts = std::nullopt,
           .supersedes = std::nullopt,
           .holds = true};
+}
+
+/// What a decision holds, in the columns that every version of the schema has had.
+inline Columns live_columns(const DecidedRow& row) {
+  return {{"state", "pending"},
+          {"container_id", row.container_id},
+          {"cpus", row.cpus.to_string()},
+          {"pending_since_ms", row.at_ms}};
+}
+
+/// Adds a decision and what it holds.
+inline Result<std::int64_t> add_held(Store& store, const DecidedRow& row) {
+  auto decision = store.add(row);
+  if (!decision) return decision;
+  if (Status put = store.put_live(*decision, live_columns(row)); !put) return put.error();
+  return decision;
+}
+
+inline Columns pod_columns(const std::string& sandbox_id, const std::string& pod_name) {
+  return {{"sandbox_id", sandbox_id},
+          {"pod_uid", "uid-" + pod_name},
+          {"pod_namespace", "shop"},
+          {"pod_name", pod_name},
+          {"runtime_handler", "runc"}};
+}
+
+/// A column as text.
+inline std::string shown(const std::map<std::string, Value>& columns, const std::string& name) {
+  const auto found = columns.find(name);
+  if (found == columns.end()) return "(no such column)";
+  const auto* text = std::get_if<std::string>(&found->second);
+  return text != nullptr ? *text : std::to_string(std::get<std::int64_t>(found->second));
 }
 
 inline DecidedRow shared_row(const std::string& container, const CpuSet& cpus, const CpuSet& within) {

@@ -9,51 +9,110 @@
 namespace topolet {
 namespace {
 
+using Rows = std::vector<std::vector<std::string>>;
+
 TEST_F(StoreTest, GivesBackWhatIsHeld) {
-  DecidedRow row = exclusive_row("app", {2, 3, 6});
-  row.withheld = {4, 5};
-  row.kubelet_cpus = {0, 1, 2, 3};
   std::int64_t decision = 0;
   {
     const auto store = open();
-    const auto added = store->add(row);
-    ASSERT_TRUE(added.ok()) << message(added);
-    decision = *added;
+    decision = *store->add(exclusive_row("app", {2, 3, 6}));
+    Columns columns = live_columns(exclusive_row("app", {2, 3, 6}));
+    columns.emplace_back("container", "app");
+    columns.emplace_back("phase", "created");
+    columns.emplace_back("attempt", std::int64_t{2});
+    const Status put = store->put_live(decision, columns);
+    ASSERT_TRUE(put.ok()) << message(put);
   }
   const auto live = open()->live();
   ASSERT_TRUE(live.ok()) << message(live);
   ASSERT_EQ(live->size(), 1U);
   const LiveRow& held = live->front();
   EXPECT_EQ(held.decision, decision);
-  EXPECT_EQ(held.state, "pending");
-  EXPECT_EQ(held.container_id, "");
-  EXPECT_EQ(held.pending_since_ms, row.at_ms);
-  EXPECT_EQ(held.cpus, row.cpus);
-  const DecidedRow& decided = held.decided;
-  EXPECT_EQ(decided.at_ms, row.at_ms);
-  EXPECT_EQ(decided.generation, row.generation);
-  EXPECT_EQ(decided.event, row.event);
-  EXPECT_EQ(decided.pod_uid, row.pod_uid);
-  EXPECT_EQ(decided.pod_namespace, row.pod_namespace);
-  EXPECT_EQ(decided.pod_name, row.pod_name);
-  EXPECT_EQ(decided.container, row.container);
-  EXPECT_EQ(decided.attempt, row.attempt);
-  EXPECT_EQ(decided.sandbox_id, row.sandbox_id);
-  EXPECT_EQ(decided.runtime_handler, row.runtime_handler);
-  EXPECT_EQ(decided.qos, row.qos);
-  EXPECT_EQ(decided.cpu_request_milli, row.cpu_request_milli);
-  EXPECT_EQ(decided.cpu_limit_milli, row.cpu_limit_milli);
-  EXPECT_EQ(decided.memory_request_bytes, row.memory_request_bytes);
-  EXPECT_EQ(decided.memory_limit_bytes, row.memory_limit_bytes);
-  EXPECT_EQ(decided.mode, row.mode);
-  EXPECT_EQ(decided.cpus, row.cpus);
-  EXPECT_EQ(decided.within, row.within);
-  EXPECT_EQ(decided.withheld, row.withheld);
-  EXPECT_EQ(decided.mems, row.mems);
-  EXPECT_EQ(decided.kubelet_cpus, row.kubelet_cpus);
-  EXPECT_EQ(decided.nodes, row.nodes);
-  EXPECT_EQ(decided.reason, row.reason);
-  EXPECT_TRUE(decided.holds);
+  EXPECT_EQ(held.columns.at("cpus"), Value("2-3,6"));
+  EXPECT_EQ(held.columns.at("pending_since_ms"), Value(std::int64_t{1'700'000'000'123}));
+  EXPECT_EQ(held.columns.at("attempt"), Value(std::int64_t{2}));
+  EXPECT_EQ(held.columns.at("container"), Value("app"));
+  EXPECT_EQ(held.columns.at("phase"), Value("created"));
+  EXPECT_EQ(held.columns.at("withheld"), Value("")) << "what was not written is as the schema says";
+  EXPECT_EQ(std::to_string(held.columns.size() + 1), value("SELECT count(*) FROM pragma_table_info('allocation')"));
+  EXPECT_EQ(held.columns.count("decision"), 0U);
+}
+
+TEST_F(StoreTest, PutsWhatIsHeldInThePlaceOfWhatWasThere) {
+  const auto store = open();
+  const DecidedRow row = exclusive_row("app", {1});
+  const auto decision = store->add(row);
+  Columns columns = live_columns(row);
+  columns.emplace_back("within", "0-7");
+  ASSERT_TRUE(store->put_live(*decision, columns).ok());
+  ASSERT_TRUE(store->put_live(*decision, live_columns(exclusive_row("app", {2}))).ok());
+  ASSERT_EQ(store->live()->size(), 1U);
+  EXPECT_EQ(shown(store->live()->at(0).columns, "cpus"), "2");
+  EXPECT_EQ(shown(store->live()->at(0).columns, "within"), "");
+}
+
+TEST_F(StoreTest, ChangesSomeColumnsOfWhatIsHeld) {
+  const auto store = open();
+  const auto first = add_held(*store, shared_row("log", {0, 1, 2, 3}, CpuSet::range(0, 7)));
+  const auto second = add_held(*store, shared_row("till", {0, 1, 2, 3}, CpuSet::range(0, 7)));
+  ASSERT_TRUE(store->update_live(*first, {{"cpus", "2-3"}, {"stopping", std::int64_t{1}}}).ok());
+  ASSERT_TRUE(store->update_live(*second, {{"stopping", std::int64_t{1}}, {"cpus", "4"}}).ok());
+  ASSERT_TRUE(store->update_live(*first, {{"cpus", "5"}, {"stopping", std::int64_t{0}}}).ok());
+  EXPECT_EQ(rows("SELECT decision, cpus, stopping, state FROM allocation", 4),
+            (Rows{{"1", "5", "0", "pending"}, {"2", "4", "1", "pending"}}));
+  EXPECT_EQ(value("SELECT cpus FROM decided WHERE decision = 1"), "0-3") << "the audit is left alone";
+  const Status unknown = store->update_live(*first, {{"colour", "grey"}});
+  EXPECT_THAT(message(unknown), ::testing::HasSubstr("no such column: colour"));
+}
+
+TEST_F(StoreTest, HoldsNothingBeforeItIsTold) {
+  const auto store = open();
+  ASSERT_TRUE(store->add(exclusive_row("app", {1})).ok());
+  EXPECT_TRUE(store->live()->empty());
+}
+
+TEST_F(StoreTest, KeepsTheWholeDecision) {
+  DecidedRow row = exclusive_row("app", {2, 3, 6});
+  row.withheld = {4, 5};
+  row.within = {7};
+  row.kubelet_cpus = {0, 1, 2, 3};
+  row.kubelet_mems = {0, 2};
+  row.container_id = "c-1";
+  row.memory_request_estimated = true;
+  row.hugepage_limit_bytes = {{"1GB", std::int64_t{1} << 30}, {"2MB", 0}};
+  row.settings = {{"cpus", "exclusive"}, {"theirs", "a \"quoted\" word"}};
+  const auto store = open();
+  ASSERT_TRUE(store->add(row).ok());
+  EXPECT_EQ(
+      rows("SELECT decision, at_ms, generation, event, holds, pod_uid, pod_namespace, pod_name, container, "
+           "attempt, sandbox_id, container_id FROM decided",
+           12),
+      (Rows{{"1", "1700000000123", "5", "placed", "1", "uid-1", "shop", "till", "app", "2", "sandbox-1", "c-1"}}));
+  EXPECT_EQ(rows("SELECT runtime_handler, qos, cpu_request_milli, cpu_limit_milli, memory_request_bytes, "
+                 "memory_limit_bytes, memory_request_estimated, hugepages, settings FROM decided",
+                 9),
+            (Rows{{"runc", "guaranteed", "2000", "2000", "1073741824", "8589934592", "1",
+                   R"({"1GB":1073741824,"2MB":0})", R"({"cpus":"exclusive","theirs":"a \"quoted\" word"})"}}));
+  EXPECT_EQ(
+      rows("SELECT mode, cpus, within, withheld, mems, kubelet_cpus, kubelet_mems, nodes, reason FROM decided", 9),
+      (Rows{{"exclusive", "2-3,6", "7", "4-5", "0", "0-3", "0,2", "0", "numa: fits one node"}}));
+  EXPECT_EQ(rows("SELECT count(*) FROM decided WHERE supersedes IS NULL AND verdicts IS NULL").at(0).at(0), "1");
+}
+
+TEST_F(StoreTest, GivesADecisionTheNumberItIsTo) {
+  const auto store = open();
+  EXPECT_EQ(*store->last_decision(), 0);
+  DecidedRow row = denied_row("app");
+  row.decision = 7;
+  EXPECT_EQ(*store->add(row), 7);
+  EXPECT_EQ(*store->last_decision(), 7);
+  EXPECT_EQ(*store->add(denied_row("app")), 8) << "the next one, where it has no number of its own";
+  row.decision = 9;
+  EXPECT_EQ(*store->add(row), 9);
+  EXPECT_EQ(*store->last_decision(), 9);
+  const auto again = store->add(row);
+  EXPECT_THAT(message(again), ::testing::HasSubstr("rows of decided are never replaced"));
+  EXPECT_EQ(column("SELECT decision FROM decided"), "7,8,9");
 }
 
 TEST_F(StoreTest, KeepsIntervalsOfHeldCpusButNotOfSharedOnes) {
@@ -73,26 +132,23 @@ TEST_F(StoreTest, KeepsIntervalsOfHeldCpusButNotOfSharedOnes) {
   EXPECT_EQ(rows("SELECT decision, kind, first, last FROM held_cpu", 4), expected);
 }
 
-TEST_F(StoreTest, BindsAndDoubtsWhatIsLive) {
+TEST_F(StoreTest, AuditsOutcomesAndLeavesWhatIsHeldAlone) {
   const auto store = open();
-  const auto decision = store->add(exclusive_row("app", {1}));
-  ASSERT_TRUE(decision.ok());
+  const auto decision = add_held(*store, exclusive_row("app", {1}));
+  ASSERT_TRUE(decision.ok()) << message(decision);
   ASSERT_TRUE(store->add(OutcomeRow{*decision, 2000, "in_doubt", "", 14, "connection lost"}).ok());
-  EXPECT_EQ(store->live()->at(0).state, "in_doubt");
-  EXPECT_EQ(store->live()->at(0).pending_since_ms, 2000);
   ASSERT_TRUE(store->add(OutcomeRow{*decision, 3000, "bound", "c-9", 0, ""}).ok());
-  EXPECT_EQ(store->live()->at(0).state, "bound");
-  EXPECT_EQ(store->live()->at(0).container_id, "c-9");
-  EXPECT_EQ(column("SELECT state FROM outcome ORDER BY outcome"), "in_doubt,bound");
+  EXPECT_EQ(rows("SELECT at_ms, state, container_id, code, message FROM outcome ORDER BY outcome", 5),
+            (Rows{{"2000", "in_doubt", "", "14", "connection lost"}, {"3000", "bound", "c-9", "0", ""}}));
+  EXPECT_EQ(rows("SELECT state, container_id FROM live", 2), (Rows{{"pending", ""}}));
 }
 
 TEST_F(StoreTest, HoldsWhatWasRefusedUntilItIsEnded) {
   const auto store = open();
-  const auto decision = store->add(exclusive_row("app", {1}));
+  const auto decision = add_held(*store, exclusive_row("app", {1}));
   ASSERT_TRUE(decision.ok());
   ASSERT_TRUE(store->add(OutcomeRow{*decision, 2000, "refused", "", 3, "no such image"}).ok());
-  ASSERT_EQ(store->live()->size(), 1U);
-  EXPECT_EQ(store->live()->at(0).state, "refused");
+  EXPECT_EQ(store->live()->size(), 1U);
   ASSERT_TRUE(store->add(EndedRow{*decision, 2000, 6, "refused"}).ok());
   EXPECT_TRUE(store->live()->empty());
   EXPECT_EQ(value("SELECT cause FROM ended"), "refused");
@@ -100,19 +156,19 @@ TEST_F(StoreTest, HoldsWhatWasRefusedUntilItIsEnded) {
 
 TEST_F(StoreTest, EndsWhatIsSuperseded) {
   const auto store = open();
-  const auto old = store->add(exclusive_row("app", {1}));
+  const auto old = add_held(*store, exclusive_row("app", {1}));
   ASSERT_TRUE(old.ok());
   DecidedRow row = exclusive_row("app", {1, 2});
   row.event = "resized";
   row.generation = 9;
   row.supersedes = *old;
-  const auto next = store->add(row);
+  const auto next = add_held(*store, row);
   ASSERT_TRUE(next.ok()) << message(next);
   ASSERT_EQ(store->live()->size(), 1U);
   EXPECT_EQ(store->live()->at(0).decision, *next);
-  EXPECT_EQ(store->live()->at(0).decided.supersedes, *old);
+  EXPECT_EQ(value("SELECT supersedes FROM decided WHERE decision = 2"), std::to_string(*old));
   EXPECT_EQ(rows("SELECT decision, generation, cause FROM ended", 3),
-            (std::vector<std::vector<std::string>>{{std::to_string(*old), "9", "superseded"}}));
+            (Rows{{std::to_string(*old), "9", "superseded"}}));
 
   const auto again = store->add(row);
   EXPECT_EQ(message(again), "decision 1 holds nothing: it was never made or has ended");
@@ -125,15 +181,21 @@ TEST_F(StoreTest, SaysWhichDecisionDoesNotExist) {
   ASSERT_TRUE(denied.ok());
   for (const std::int64_t nothing : {std::int64_t{77}, *denied}) {
     EXPECT_EQ(store->add(EndedRow{nothing, 1, 1, "exited"}).error().code, Code::kNotFound);
-    EXPECT_EQ(store->set_live_cpus(nothing, {1}).error().code, Code::kNotFound);
+    const Status updated = store->update_live(nothing, {{"cpus", "1"}});
+    ASSERT_FALSE(updated.ok());
+    EXPECT_EQ(updated.error().code, Code::kNotFound);
+    EXPECT_THAT(message(updated), ::testing::HasSubstr(std::to_string(nothing) + " holds nothing"));
   }
+  const Status put = store->put_live(77, live_columns(exclusive_row("app", {1})));
+  EXPECT_EQ(put.error().code, Code::kNotFound);
+  EXPECT_THAT(message(put), ::testing::HasSubstr("no decision 77"));
   EXPECT_THAT(message(store->add(OutcomeRow{77, 1, "bound", "c", 0, ""})), ::testing::HasSubstr("no decision 77"));
   EXPECT_THAT(message(store->count_repeat(77, 1)), ::testing::HasSubstr("no decision 77"));
 }
 
 TEST_F(StoreTest, AuditsAnOutcomeThatComesAfterTheEnd) {
   const auto store = open();
-  const auto decision = store->add(exclusive_row("app", {1}));
+  const auto decision = add_held(*store, exclusive_row("app", {1}));
   ASSERT_TRUE(store->add(EndedRow{*decision, 2, 6, "pending-timeout"}).ok());
   EXPECT_TRUE(store->add(OutcomeRow{*decision, 3, "bound", "late", 0, ""}).ok());
   EXPECT_TRUE(store->live()->empty());
@@ -148,15 +210,6 @@ TEST_F(StoreTest, CountsAThousandEqualDenialsInOneRow) {
   EXPECT_EQ(value("SELECT count(*) FROM decided"), "1");
   EXPECT_EQ(rows("SELECT times, first, last FROM denials", 3),
             (std::vector<std::vector<std::string>>{{"1000", "2023-11-14T22:13:20.123Z", "2023-11-14T22:13:21.122Z"}}));
-}
-
-TEST_F(StoreTest, MovesSharedCpusWithoutADecision) {
-  const auto store = open();
-  const auto decision = store->add(shared_row("log", {0, 1, 2, 3}, CpuSet::range(0, 7)));
-  ASSERT_TRUE(store->set_live_cpus(*decision, {2, 3}).ok());
-  EXPECT_EQ(store->live()->at(0).cpus, (CpuSet{2, 3}));
-  EXPECT_EQ(store->live()->at(0).decided.cpus, CpuSet::range(0, 3));
-  EXPECT_EQ(value("SELECT count(*) FROM decided"), "1");
 }
 
 TEST_F(StoreTest, KeepsOnePoolPerGeneration) {
@@ -174,64 +227,52 @@ TEST_F(StoreTest, KeepsOnePoolPerGeneration) {
 TEST_F(StoreTest, KnowsTheHighestGenerationOfAll) {
   const auto store = open();
   EXPECT_EQ(*store->last_generation(), 0U);
-  const auto decision = store->add(exclusive_row("app", {1}));
+  const auto decision = add_held(*store, exclusive_row("app", {1}));
   EXPECT_EQ(*store->last_generation(), 5U);
   ASSERT_TRUE(store->add_pool(7, 1, {0}).ok());
   EXPECT_EQ(*store->last_generation(), 7U);
   ASSERT_TRUE(store->add(EndedRow{*decision, 1, 8, "exited"}).ok());
   EXPECT_EQ(*store->last_generation(), 8U);
-}
-
-TEST_F(StoreTest, GivesTheWholeDemandBack) {
-  DecidedRow row = exclusive_row("app", {1});
-  row.memory_request_estimated = true;
-  row.hugepage_limit_bytes = {{"1GB", std::int64_t{1} << 30}, {"2MB", 0}};
-  row.settings = {{"cpus", "exclusive"}, {"theirs", "a \"quoted\" word"}};
-  row.kubelet_mems = {0, 2};
-  ASSERT_TRUE(open()->add(row).ok());
-  const auto live = open()->live();
-  ASSERT_TRUE(live.ok()) << message(live);
-  const DecidedRow& read = live->front().decided;
-  EXPECT_TRUE(read.memory_request_estimated);
-  EXPECT_EQ(read.hugepage_limit_bytes, row.hugepage_limit_bytes);
-  EXPECT_EQ(read.settings, row.settings);
-  EXPECT_EQ(read.kubelet_mems, row.kubelet_mems);
-  EXPECT_EQ(value("SELECT json_extract(settings, '$.cpus') FROM decided"), "exclusive");
-}
-
-TEST_F(StoreTest, KnowsSinceWhenACrashedContainersCpusAreHeld) {
-  const auto store = open();
-  const auto decision = store->add(exclusive_row("app", {1}));
-  ASSERT_TRUE(store->add(OutcomeRow{*decision, 1000, "bound", "c-9", 0, ""}).ok());
-  ASSERT_TRUE(store->add(OutcomeRow{*decision, 2000, "crashed", "c-9", 0, "exit code 1"}).ok());
-  EXPECT_EQ(store->live()->at(0).state, "crashed");
-  EXPECT_EQ(store->live()->at(0).container_id, "c-9");
-  EXPECT_EQ(store->live()->at(0).pending_since_ms, 2000);
-  EXPECT_EQ(value("SELECT state FROM current_placements"), "crashed");
+  ASSERT_TRUE(store->set_generation(12).ok()) << "not every change has a row that tells of it";
+  ASSERT_TRUE(store->set_generation(11).ok());
+  EXPECT_EQ(*store->last_generation(), 12U);
 }
 
 TEST_F(StoreTest, RemembersPodsUntilTheyAreRemoved) {
   const auto store = open();
-  ASSERT_TRUE(store->put_pod({"s1", "uid-1", "shop", "till", ""}).ok());
-  ASSERT_TRUE(store->put_pod({"s2", "uid-2", "shop", "stock", "kata"}).ok());
-  ASSERT_TRUE(store->put_pod({"s1", "uid-1", "shop", "till", "runc"}).ok());
-  ASSERT_EQ(store->pods()->size(), 2U);
-  EXPECT_EQ(store->pods()->at(0).runtime_handler, "runc");
-  EXPECT_TRUE(store->pods()->at(0).nodes.empty());
-  ASSERT_TRUE(store->put_pod({"s1", "uid-1", "shop", "till", "runc", {0, 1}}).ok());
-  EXPECT_EQ(store->pods()->at(0).nodes, (NodeSet{0, 1}));
+  ASSERT_TRUE(store->put_pod(pod_columns("s1", "till")).ok());
+  ASSERT_TRUE(store->put_pod(pod_columns("s2", "stock")).ok());
+  Columns till = pod_columns("s1", "till");
+  till.emplace_back("nodes", "0-1");
+  till.emplace_back("ready", std::int64_t{0});
+  ASSERT_TRUE(store->put_pod(till).ok());
+  const auto pods = store->pods();
+  ASSERT_TRUE(pods.ok()) << message(pods);
+  ASSERT_EQ(pods->size(), 2U);
+  EXPECT_EQ(shown(pods->at(0), "sandbox_id"), "s1");
+  EXPECT_EQ(shown(pods->at(0), "nodes"), "0-1");
+  EXPECT_EQ(pods->at(0).at("ready"), Value(std::int64_t{0}));
+  EXPECT_EQ(pods->at(0).count("boot"), 0U);
+  EXPECT_EQ(shown(pods->at(1), "nodes"), "");
+  EXPECT_EQ(pods->at(1).at("ready"), Value(std::int64_t{1}));
+  ASSERT_TRUE(store->put_pod(pod_columns("s1", "till")).ok());
+  EXPECT_EQ(shown(store->pods()->at(0), "nodes"), "") << "in the place of what was known";
   ASSERT_TRUE(store->remove_pod("s1").ok());
   ASSERT_TRUE(store->remove_pod("never seen").ok());
   ASSERT_EQ(store->pods()->size(), 1U);
-  EXPECT_EQ(store->pods()->at(0).pod_name, "stock");
+  EXPECT_EQ(shown(store->pods()->at(0), "pod_name"), "stock");
 }
 
 TEST_F(StoreTest, KeepsBytesThatAreNotText) {
   const auto store = open();
   DecidedRow row = exclusive_row(std::string("a\0b\xff'", 5), {1});
   row.verdicts = VerdictsRow{1, {{"0", 1, false, {{"gpu", "score", 1, "\xff"}}}}, {}, {}, {}};
-  ASSERT_TRUE(store->add(row).ok());
-  EXPECT_EQ(store->live()->at(0).decided.container, row.container);
+  const auto decision = store->add(row);
+  Columns columns = live_columns(row);
+  columns.emplace_back("container", row.container);
+  ASSERT_TRUE(store->put_live(*decision, columns).ok());
+  EXPECT_EQ(value("SELECT container FROM decided"), row.container);
+  EXPECT_EQ(shown(store->live()->at(0).columns, "container"), row.container);
   EXPECT_EQ(value("SELECT reason FROM verdict"), "\xef\xbf\xbd");
 }
 
@@ -255,7 +296,7 @@ TEST_F(StoreTest, GroupsWritesIntoOneTransaction) {
 TEST_F(StoreTest, DropsAWholeGroupWhenOneOfItFails) {
   const auto store = open();
   ASSERT_TRUE(store->begin().ok());
-  ASSERT_TRUE(store->add(exclusive_row("a", {1})).ok());
+  ASSERT_TRUE(add_held(*store, exclusive_row("a", {1})).ok());
   ASSERT_FALSE(store->add(EndedRow{77, 1, 1, "exited"}).ok());
   const auto after = store->add(exclusive_row("b", {2}));
   EXPECT_THAT(message(after), ::testing::HasSubstr("decision 77 holds nothing"));
@@ -263,6 +304,66 @@ TEST_F(StoreTest, DropsAWholeGroupWhenOneOfItFails) {
   EXPECT_TRUE(store->live()->empty());
   EXPECT_TRUE(store->add(exclusive_row("c", {3})).ok());
   EXPECT_EQ(column("SELECT container FROM decided ORDER BY decision"), "c");
+}
+
+/// Adds a decision and what it holds, and then fails.
+Status add_and_fail(Store& store, const char* container) {
+  if (const auto added = add_held(store, exclusive_row(container, {1})); !added) return added.error();
+  return store.add(EndedRow{77, 1, 1, "exited"});
+}
+
+TEST_F(StoreTest, UndoesAStepThatFailsAndKeepsTheRestOfTheGroup) {
+  const auto store = open();
+  ASSERT_TRUE(store->begin().ok());
+  ASSERT_TRUE(store->add(exclusive_row("before", {1})).ok());
+  const Status failed = store->step([&] { return add_and_fail(*store, "undone"); });
+  EXPECT_THAT(message(failed), ::testing::HasSubstr("decision 77 holds nothing"));
+  const Status whole = store->step([&]() -> Status {
+    const auto added = add_held(*store, exclusive_row("whole", {2}));
+    return added ? Status() : Status(added.error());
+  });
+  EXPECT_TRUE(whole.ok()) << message(whole);
+  EXPECT_TRUE(store->add(exclusive_row("after", {3})).ok());
+  const Status committed = store->commit();
+  ASSERT_TRUE(committed.ok()) << message(committed);
+  EXPECT_EQ(column("SELECT container FROM decided ORDER BY decision"), "before,whole,after");
+  EXPECT_EQ(store->live()->size(), 1U);
+}
+
+TEST_F(StoreTest, UndoesAStepWhoseOwnErrorIsNotTheStores) {
+  const auto store = open();
+  ASSERT_TRUE(store->begin().ok());
+  const Status failed = store->step([&]() -> Status {
+    static_cast<void>(store->add(exclusive_row("undone", {1})));
+    return Error{Code::kInternal, "no more of it"};
+  });
+  EXPECT_EQ(message(failed), "no more of it");
+  ASSERT_TRUE(store->commit().ok());
+  EXPECT_EQ(value("SELECT count(*) FROM decided"), "0");
+}
+
+TEST_F(StoreTest, DropsTheStepsOfAGroupThatIsRolledBack) {
+  const auto store = open();
+  ASSERT_TRUE(store->begin().ok());
+  ASSERT_TRUE(store->step([&] { return store->add_pool(3, 1, {0}); }).ok());
+  EXPECT_EQ(value("SELECT count(*) FROM pool_version"), "0");
+  store->roll_back();
+  EXPECT_EQ(*store->last_generation(), 0U);
+}
+
+TEST_F(StoreTest, TakesNoStepWithoutAGroup) {
+  const auto store = open();
+  bool ran = false;
+  const auto work = [&] {
+    ran = true;
+    return Status();
+  };
+  EXPECT_EQ(message(store->step(work)), "a step needs an open group of writes; begin one first");
+  ASSERT_TRUE(store->begin().ok());
+  ASSERT_FALSE(store->add(EndedRow{77, 1, 1, "exited"}).ok());
+  EXPECT_THAT(message(store->step(work)), ::testing::HasSubstr("decision 77 holds nothing")) << "the group has failed";
+  EXPECT_FALSE(ran);
+  EXPECT_FALSE(store->commit().ok());
 }
 
 /// While it lives, this process cannot write beyond the first `bytes` of any file.
@@ -287,7 +388,7 @@ class FileSizeLimit {
 
 TEST_F(StoreTest, SurvivesWritesThatFail) {
   const auto store = open();
-  ASSERT_TRUE(store->add(exclusive_row("before", {1})).ok());
+  ASSERT_TRUE(add_held(*store, exclusive_row("before", {1})).ok());
   bool single_failed = false;
   Status group;
   {
@@ -303,10 +404,32 @@ TEST_F(StoreTest, SurvivesWritesThatFail) {
   }
   EXPECT_TRUE(single_failed);
   EXPECT_FALSE(group.ok());
-  const auto after = store->add(exclusive_row("after", {5}));
+  const auto after = add_held(*store, exclusive_row("after", {5}));
   EXPECT_TRUE(after.ok()) << message(after);
   EXPECT_EQ(column("SELECT container FROM decided ORDER BY decision"), "before,after");
   EXPECT_EQ(store->live()->size(), 2U);
+}
+
+TEST_F(StoreTest, LosesTheWholeGroupWhenTheDiskIsFullInAStep) {
+  const auto store = open();
+  DecidedRow large = exclusive_row("lost", {2});
+  large.reason = std::string(std::size_t{8} << 20, 'x');  // more than SQLite keeps in memory until it commits
+  ASSERT_TRUE(store->begin().ok());
+  const Status step = store->step([&]() -> Status {
+    const auto added = [&] {
+      const FileSizeLimit full(4096);
+      return store->add(large);
+    }();
+    static_cast<void>(store->add(exclusive_row("stray", {3})));
+    return added ? Status() : Status(added.error());
+  });
+  const Status group = store->commit();
+  EXPECT_FALSE(step.ok());
+  EXPECT_FALSE(group.ok());
+  EXPECT_EQ(column("SELECT container FROM decided"), "");
+  const auto after = store->add(exclusive_row("after", {5}));
+  EXPECT_TRUE(after.ok()) << message(after);
+  EXPECT_EQ(column("SELECT container FROM decided"), "after");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ class ViewsTest : public StoreTest {
                                {{"numa: one node is enough", 1}},
                                {"smt: late"},
                                {"gpu: would leave no CPU"}};
-    const auto placed = store->add(app);
+    const auto placed = add_held(*store, app);
     ASSERT_TRUE(placed.ok()) << message(placed);
     ASSERT_TRUE(store->add(OutcomeRow{*placed, app.at_ms + 7, "bound", "c-1", 0, ""}).ok());
     DecidedRow resized = exclusive_row("app", {0, 1, 2});
@@ -27,16 +27,16 @@ class ViewsTest : public StoreTest {
     resized.at_ms += 1000;
     resized.supersedes = *placed;
     resized.container_id = "c-1";
-    ASSERT_TRUE(store->add(resized).ok());
-    const auto shared = store->add(shared_row("log", {3, 6}, {3, 6, 7}));
+    ASSERT_TRUE(add_held(*store, resized).ok());
+    const auto shared = add_held(*store, shared_row("log", {3, 6}, {3, 6, 7}));
     ASSERT_TRUE(store->add(OutcomeRow{*shared, app.at_ms + 9, "bound", "c-2", 0, ""}).ok());
-    ASSERT_TRUE(store->set_live_cpus(*shared, {6, 7}).ok());
+    ASSERT_TRUE(store->update_live(*shared, {{"state", "bound"}, {"container_id", "c-2"}, {"cpus", "6-7"}}).ok());
     DecidedRow denied = denied_row("huge");
     denied.at_ms += 2000;
     denied.verdicts = VerdictsRow{2, {}, {{"numa: too small", 2}}, {}, {}};
     const auto no = store->add(denied);
     ASSERT_TRUE(store->count_repeat(*no, denied.at_ms + 500).ok());
-    const auto refused = store->add(exclusive_row("bad", {7}));
+    const auto refused = add_held(*store, exclusive_row("bad", {7}));
     ASSERT_TRUE(store->add(OutcomeRow{*refused, app.at_ms + 20, "refused", "", 3, "no such image"}).ok());
     ASSERT_TRUE(store->add(EndedRow{*refused, app.at_ms + 20, 6, "refused"}).ok());
   }

@@ -1,7 +1,8 @@
 // A runtime in a process of its own, to be killed: killable_runtime SOCKET. "Version" is answered; any other call gets
 // one message and then waits for ever. Writes "ready" and then each call's path to stdout, a line each.
+#include <unistd.h>
+
 #include <cstdio>
-#include <thread>
 
 #include "tests/support/recording_runtime.hpp"
 
@@ -24,7 +25,7 @@ int serve(const char* socket) {
     return grpc::Status::OK;
   });
   say("ready");
-  while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+  while (true) ::pause();
 }
 
 }  // namespace

@@ -37,14 +37,6 @@ int node_of(const CpuSet& cpus) {
   return -1;
 }
 
-/// `cpuset.cpus.effective` of the cgroup that the process is in.
-CpuSet effective_cpus(pid_t pid) {
-  const std::string own = line_of("/proc/" + std::to_string(pid) + "/cgroup");  // 0::/PATH
-  const auto cpus = CpuSet::parse(line_of("/sys/fs/cgroup" + own.substr(own.find('/')) + "/cpuset.cpus.effective"));
-  EXPECT_TRUE(cpus.ok()) << "no cpuset in " << own;
-  return cpus ? *cpus : CpuSet{};
-}
-
 TEST(Machine, HasTwoPackagesWithANodeEach) {
   EXPECT_EQ(line_of("/sys/devices/system/node/online"), "0-1");
   EXPECT_EQ(cpus_of_node(0).to_string(), "0-3");
@@ -77,8 +69,9 @@ class TwoNodesTest : public NodeTest {
       expect_kernel_is_ledger(*actor);
       const auto row = ledger(*actor);
       ASSERT_TRUE(row.has_value());
-      EXPECT_EQ(effective_cpus(direct_->inspect(actor->container_id)->pid).to_string(), row->cpus.to_string())
-          << actor->pod.name << ", cpuset.cpus.effective";
+      const auto cgroup = cgroup_cpus_of(direct_->inspect(actor->container_id)->pid);
+      ASSERT_TRUE(cgroup.has_value()) << actor->pod.name << " runs in no cgroup";
+      EXPECT_EQ(cgroup->cpus.to_string(), row->cpus.to_string()) << actor->pod.name << ", cpuset.cpus.effective";
     }
   }
 };

@@ -1,5 +1,5 @@
 /* A plugin without options that is right but for one thing. Whoever includes this defines PLUGIN_ID, `score` and `pick`
- * (or NO_SCORE, NO_PICK) before, and nothing else. */
+ * (or NO_SCORE, NO_PICK) before, `propose` with HAS_PROPOSE, and nothing else. */
 #ifndef TOPOLET_TESTS_ONE_FAULT_H
 #define TOPOLET_TESTS_ONE_FAULT_H
 
@@ -11,6 +11,10 @@ static int32_t score(const topolet_instance* instance, const topolet_request* re
 #ifndef NO_PICK
 static int32_t pick(const topolet_instance* instance, const topolet_pick_request* request,
                     const topolet_pick_sink* sink);
+#endif
+#ifdef HAS_PROPOSE
+static int32_t propose(const topolet_instance* instance, const topolet_request* request,
+                       const topolet_propose_sink* sink);
 #endif
 #ifndef IN_CREATE
 #define IN_CREATE (void)0
@@ -24,6 +28,10 @@ static const void* get_capability(const topolet_instance* instance, topolet_str 
 #ifndef NO_PICK
   static const topolet_pick kPick = {sizeof(topolet_pick), 0, pick};
   if (topolet_str_is(id, TOPOLET_PICK_ID)) return &kPick;
+#endif
+#ifdef HAS_PROPOSE
+  static const topolet_propose kPropose = {sizeof(topolet_propose), 0, propose};
+  if (topolet_str_is(id, TOPOLET_PROPOSE_ID)) return &kPropose;
 #endif
   (void)instance, (void)id;
   return NULL;

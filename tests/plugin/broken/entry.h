@@ -3,6 +3,7 @@
 #define TOPOLET_TESTS_PLUGIN_BROKEN_ENTRY_H
 
 #include <topolet/pick.h>
+#include <topolet/propose.h>
 #include <topolet/score.h>
 
 #define ENTRY_WITH_OPTIONS(id_, options_, count_, create_) \

@@ -27,6 +27,23 @@ static int32_t score(const topolet_instance* instance, const topolet_request* re
   return TOPOLET_OK;
 }
 
+static int32_t propose(const topolet_instance* instance, const topolet_request* request,
+                       const topolet_propose_sink* sink) {
+  static const uint64_t kWords[1] = {3};
+  const topolet_set both = {kWords, 1};
+  (void)instance, (void)request;
+  if (topolet_str_is(g_answer, "proposes")) return sink->nodes(sink, both);
+  if (topolet_str_is(g_answer, "proposes-nothing")) {
+    const topolet_set nothing = {NULL, 0};
+    return sink->nodes(sink, nothing) == TOPOLET_INVALID ? TOPOLET_OK : 43;
+  }
+  if (topolet_str_is(g_answer, "proposes-on-and-on")) {
+    for (uint32_t i = 0; i < TOPOLET_PROPOSE_MAX_SETS; ++i) sink->nodes(sink, both);
+    return sink->nodes(sink, both) == TOPOLET_OUT_OF_RANGE ? TOPOLET_OK : 43;
+  }
+  return TOPOLET_OK;
+}
+
 static int32_t pick(const topolet_instance* instance, const topolet_pick_request* request,
                     const topolet_pick_sink* sink) {
   static const uint64_t kWords[2000] = {1};
@@ -75,9 +92,11 @@ static int32_t pick(const topolet_instance* instance, const topolet_pick_request
 
 static const void* get_capability(const topolet_instance* instance, topolet_str id) {
   static const topolet_score kScore = {sizeof(topolet_score), 0, score};
+  static const topolet_propose kPropose = {sizeof(topolet_propose), 0, propose};
   static const topolet_pick kPick = {sizeof(topolet_pick), 0, pick};
   (void)instance;
   if (topolet_str_is(id, TOPOLET_SCORE_ID)) return &kScore;
+  if (topolet_str_is(id, TOPOLET_PROPOSE_ID)) return &kPropose;
   if (topolet_str_is(id, TOPOLET_PICK_ID)) return &kPick;
   return NULL;
 }

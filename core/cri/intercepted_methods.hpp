@@ -1,0 +1,62 @@
+// The one list of what the core wants of the calls that pass.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace topolet {
+
+/// Methods of the runtime service that the core has before they are forwarded.
+enum class InterceptedMethod : std::uint8_t {
+  kRunPodSandbox,
+  kStopPodSandbox,
+  kRemovePodSandbox,
+  kCreateContainer,
+  kStartContainer,
+  kStopContainer,
+  kRemoveContainer,
+  kUpdateContainerResources,
+};
+
+struct Interception {
+  InterceptedMethod method;
+  std::string_view name;
+  bool needs_ledger;  ///< it waits until the ledger has been compared with the runtime once
+};
+
+inline constexpr std::array kInterceptions{
+    Interception{InterceptedMethod::kRunPodSandbox, "RunPodSandbox", false},
+    Interception{InterceptedMethod::kStopPodSandbox, "StopPodSandbox", false},
+    Interception{InterceptedMethod::kRemovePodSandbox, "RemovePodSandbox", false},
+    Interception{InterceptedMethod::kCreateContainer, "CreateContainer", true},
+    Interception{InterceptedMethod::kStartContainer, "StartContainer", true},
+    Interception{InterceptedMethod::kStopContainer, "StopContainer", false},
+    Interception{InterceptedMethod::kRemoveContainer, "RemoveContainer", false},
+    Interception{InterceptedMethod::kUpdateContainerResources, "UpdateContainerResources", true},
+};
+
+/// Null for a method that is not intercepted.
+constexpr const Interception* find_interception(std::string_view method) {
+  for (const Interception& interception : kInterceptions) {
+    if (interception.name == method) return &interception;
+  }
+  return nullptr;
+}
+
+/// Methods whose answers tell of containers that are over.
+enum class ObservedMethod : std::uint8_t { kListContainers, kStreamContainers, kContainerStatus, kGetContainerEvents };
+
+struct ObservedName {
+  ObservedMethod method;
+  std::string_view name;
+};
+
+inline constexpr std::array kObservations{
+    ObservedName{ObservedMethod::kListContainers, "ListContainers"},
+    ObservedName{ObservedMethod::kStreamContainers, "StreamContainers"},
+    ObservedName{ObservedMethod::kContainerStatus, "ContainerStatus"},
+    ObservedName{ObservedMethod::kGetContainerEvents, "GetContainerEvents"},
+};
+
+}  // namespace topolet

@@ -1,0 +1,106 @@
+// Brings every container to where the ledger wants it, whatever the way that led there: creates, updates, moves,
+// repairs. Nobody runs on new CPUs before those who had them have left.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/base/clock.hpp"
+#include "core/base/log.hpp"
+#include "core/engine/converge/container_queues.hpp"
+#include "core/engine/converge/cpuset_writer.hpp"
+#include "core/engine/handlers/exits.hpp"
+#include "core/engine/loop.hpp"
+#include "core/engine/planning/placer.hpp"
+#include "core/engine/state/committer.hpp"
+
+namespace topolet::engine {
+
+/// Lives on the loop's thread.
+class Mover final : public Observer {
+ public:
+  struct Deps {
+    Loop& loop;
+    Committer& committer;
+    CpusetWriter& cpusets;
+    Exits& exits;
+    std::chrono::milliseconds start_grace;  ///< how long a start that nobody heard of may still be under way
+    Clock clock;
+    Log& log;
+  };
+  using Done = std::function<void(const Status&)>;
+  /// Where a container is to be placed anew; nothing if it stays.
+  using PlanAnew = std::function<std::optional<Plan>(const Allocation&)>;
+  using Recalled = std::function<void(std::optional<Allocation>)>;
+
+  /// Subscribes itself.
+  explicit Mover(Deps deps);
+  Mover(const Mover&) = delete;
+  Mover& operator=(const Mover&) = delete;
+
+  /// From now on the container is brought to where it should be. `applied`: where it is known to be; none if that must
+  /// be found out.
+  void open(const std::string& container_id, std::optional<CpusetTarget> applied);
+  bool has(const std::string& container_id) const { return queues_.has(container_id); }
+  /// Where a container is to be, as far as that is durable.
+  std::optional<CpusetTarget> desired(const std::string& container_id) const;
+
+  /// Runs somebody else's operation in the container's turn; see ContainerQueues. False if it is not known.
+  bool run(const std::string& container_id, ContainerQueues::Needs needs, ContainerQueues::Operation operation) {
+    return queues_.run(container_id, needs, std::move(operation));
+  }
+  /// Inside of such an operation: it brought the container to `now`, as the kernel says too. `then` as in commit().
+  void report_applied(const std::string& container_id, const CpusetTarget& now, std::function<void()> then);
+
+  /// Calls back when nobody can run any more on the CPUs that the container of `key` is to have alone. An error where
+  /// somebody cannot be moved.
+  void await_clear(const ContainerKey& key, std::chrono::milliseconds timeout, Done done);
+  void when_converged(const std::string& container_id, std::chrono::milliseconds timeout, Done done) {
+    queues_.when_converged(container_id, timeout, std::move(done));
+  }
+
+  /// Places a container anew, once nothing else is under way for it: where `plan` says, or not at all.
+  void move(const ContainerKey& key, PlanAnew plan);
+
+  /// The allocation with what is not kept and policies go by, such as the environment, as far as the runtime tells.
+  /// Nothing for a container that has ended.
+  void recall(const ContainerKey& key, Recalled recalled);
+
+  /// Reads back what a container that runs may run on; a difference is audited and repaired.
+  void verify(const std::string& container_id);
+  /// The same without asking the runtime, where the kernel can be read and agrees.
+  void glance(const std::string& container_id);
+
+  /// Whether a start of it may still be under way without anybody waiting for it.
+  bool may_be_mid_start(const Allocation& allocation) const;
+  /// Asks after starts that nobody waits for any more.
+  void settle_starts();
+
+  void committed(const Transition& transition) override;
+
+ private:
+  void apply(const std::string& container_id, const CpusetTarget& target, std::function<void(Applied)> done);
+  void written(const std::string& container_id, const CpusetTarget& target, const Written& written,
+               const std::function<void(Applied)>& done);
+  void await_clear_until(const ContainerKey& key, std::chrono::steady_clock::time_point deadline, Done done);
+  void begin_move(const ContainerKey& key, const PlanAnew& plan, const ContainerQueues::OperationDone& done);
+  void commit_move(const Allocation& before, const PlanAnew& plan, const ContainerQueues::OperationDone& done);
+  void verified(const std::string& container_id, const ContainerDetail& detail);
+  void settle_start(const std::string& container_id);
+  void leave(const Allocation& allocation);
+  void poke_blocked();
+
+  const Deps deps_;
+  std::map<std::string, CpusetTarget> desired_;  ///< by container, as durable
+  std::set<std::string> blocked_;                ///< containers whose CPUs others have not left
+  ContainerQueues queues_;
+};
+
+/// Whether where it runs is topolet's to say, now.
+bool may_be_moved(const Allocation& allocation);
+
+}  // namespace topolet::engine

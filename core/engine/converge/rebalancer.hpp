@@ -1,0 +1,59 @@
+// Places containers anew that run already: when CPUs go or come, when somebody gives some back, when a plugin wishes
+// it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/engine/converge/mover.hpp"
+#include "core/engine/planning/rebalance.hpp"
+#include "core/plugin/happenings.hpp"
+
+namespace topolet::engine {
+
+/// Decides who is asked and in which order; Rebalance plans, and the Mover carries out. Lives on the loop's thread.
+class Rebalancer final : public Observer {
+ public:
+  struct Deps {
+    Loop& loop;
+    Committer& committer;
+    Placer& placer;
+    Mover& mover;
+    Log& log;
+  };
+  /// What changes when CPUs go off- or online.
+  struct Machine {
+    std::shared_ptr<const Topology> topology;
+    std::vector<Candidate> candidates;
+    LedgerRules cpus;
+  };
+
+  /// Subscribes itself.
+  explicit Rebalancer(Deps deps);
+  Rebalancer(const Rebalancer&) = delete;
+  Rebalancer& operator=(const Rebalancer&) = delete;
+
+  /// Nothing is moved before this: until then it is not known what runs.
+  void begin();
+
+  void change_machine(Machine machine);
+  void replace(const ReplacementWish& wish);
+  /// For one that could not be moved before, as its create was under way or in doubt.
+  void catch_up(const ContainerKey& key);
+
+  void committed(const Transition& transition) override;
+
+ private:
+  void leave_what_is_gone();
+  void leave_what_is_gone(const ContainerKey& key);
+  void reclaim();
+  void reclaim(const ContainerKey& key);
+  void reclaim_later();
+
+  const Deps deps_;
+  const Rebalance plans_;
+  bool has_begun_ = false;
+  bool will_reclaim_ = false;
+};
+
+}  // namespace topolet::engine

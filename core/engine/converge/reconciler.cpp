@@ -1,0 +1,356 @@
+#include "core/engine/converge/reconciler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "core/placement/settings.hpp"
+
+namespace topolet::engine {
+namespace {
+
+bool is_placed(const std::vector<std::string>& handlers, const std::string& handler) {
+  return std::find(handlers.begin(), handlers.end(), handler) != handlers.end();
+}
+
+}  // namespace
+
+void Reconciler::run(Done done) {
+  waiting_.push_back(std::move(done));
+  if (!running_) begin();
+}
+
+void Reconciler::begin() {
+  running_ = true;
+  current_.swap(waiting_);
+  auto pass = std::make_shared<Pass>();
+  const Ledger& ledger = deps_.committer.ledger();
+  for (const auto& [key, allocation] : ledger.allocations()) {
+    if (allocation.is_bound()) pass->bound.insert(allocation.container_id);
+    if (allocation.phase == Phase::kInDoubt) pass->in_doubt.insert(key);
+  }
+  for (const auto& [id, pod] : ledger.pods()) pass->sandboxes.push_back(id);
+  deps_.cpusets.list(
+      [this, pass](Result<std::vector<Sandbox>> sandboxes, Result<std::vector<ContainerInfo>> containers) {
+        if (!sandboxes) return end(sandboxes.error());
+        if (!containers) return end(containers.error());
+        pass->listed_sandboxes = *std::move(sandboxes);
+        pass->listed = *std::move(containers);
+        compare_sandboxes(pass);
+        compare_containers(pass);
+      });
+}
+
+void Reconciler::end(const Status& status) {
+  running_ = false;
+  std::vector<Done> done;
+  done.swap(current_);
+  for (const Done& tell : done) tell(status);
+  if (!waiting_.empty() && !running_) begin();
+}
+
+void Reconciler::compare_sandboxes(const PassPtr& pass) {
+  std::unordered_set<std::string> there;
+  for (const Sandbox& sandbox : pass->listed_sandboxes) {
+    there.insert(sandbox.id);
+    deps_.committer.commit(event::PodSeen{sandbox});
+  }
+  for (const std::string& id : pass->sandboxes) {
+    if (there.count(id) == 0) deps_.committer.commit(event::PodForgotten{id});
+  }
+}
+
+void Reconciler::compare_containers(const PassPtr& pass) {
+  std::unordered_set<std::string> there;
+  for (const ContainerInfo& container : pass->listed) there.insert(container.id);
+  ++pass->waiting;  // held until every container was visited
+  for (const std::string& id : pass->bound) {
+    if (there.count(id) == 0) wait_for_exit(pass, id, {Exit::Kind::kGone});
+  }
+  for (const ContainerInfo& container : pass->listed) visit(pass, container);
+  finish_one(pass);
+}
+
+void Reconciler::finish_one(const PassPtr& pass) {
+  if (--pass->waiting == 0) adopt_all(pass);
+}
+
+/// How it ended is asked before the pass ends: who waits for that may want to start it again.
+void Reconciler::wait_for_exit(const PassPtr& pass, const std::string& container_id, const Exit& exit) {
+  ++pass->waiting;
+  deps_.exits.report(container_id, exit, [this, pass] { finish_one(pass); });
+}
+
+void Reconciler::visit(const PassPtr& pass, const ContainerInfo& container) {
+  const Ledger& ledger = deps_.committer.ledger();
+  if (const Allocation* own = ledger.find_by_container(container.id); own != nullptr) {
+    return visit_own(pass, container, *own);
+  }
+  const bool exited = container.state == ContainerState::kExited;
+  const ContainerKey key = identify(container).key;
+  if (const Allocation* held = ledger.find(key); held != nullptr && !held->is_bound()) {
+    // One whose create is still under way is bound by its answer.
+    if (pass->in_doubt.count(key) == 0 || held->phase != Phase::kInDoubt) return;
+    if (!exited) return inspect_found(pass, container);
+    deps_.committer.commit(event::CreateDiscovered{key, container});
+    return wait_for_exit(pass, container.id, {});
+  }
+  if (exited) return;
+  const Pod* pod = ledger.find_pod(container.sandbox_id);
+  const bool can_run = pod == nullptr || pod->sandbox.ready;
+  if (container.state != ContainerState::kRunning && !can_run) return;
+  inspect_found(pass, container);
+}
+
+void Reconciler::visit_own(const PassPtr& pass, const ContainerInfo& container, const Allocation& own) {
+  if (own.phase == Phase::kCrashed) return;
+  if (container.state == ContainerState::kExited) return wait_for_exit(pass, container.id, {});
+  if (own.placement.mode == Mode::kForeign) return;
+  if (!deps_.mover.has(container.id)) return inspect_own(pass, container);
+  // What the last topoletd had sent may come into effect late.
+  const bool is_young = deps_.clock.steady() - begun_ < deps_.thorough_for;
+  if (own.phase == Phase::kRunning && !is_young) return deps_.mover.glance(container.id);
+  if (container.state == ContainerState::kRunning) deps_.mover.verify(container.id);
+}
+
+void Reconciler::inspect_own(const PassPtr& pass, const ContainerInfo& container) {
+  ++pass->waiting;
+  deps_.cpusets.inspect(container.id, [this, pass, container](const Result<ContainerDetail>& detail) {
+    if (detail && detail->info.state == ContainerState::kExited) {
+      wait_for_exit(pass, container.id, {Exit::Kind::kExited, detail->info.exit_code});
+    } else {
+      inspected_own(pass, container, detail);
+    }
+    finish_one(pass);
+  });
+}
+
+void Reconciler::inspect_found(const PassPtr& pass, const ContainerInfo& container) {
+  ++pass->waiting;
+  deps_.cpusets.inspect(container.id, [this, pass, container](const Result<ContainerDetail>& detail) {
+    if (detail && detail->info.state != ContainerState::kExited) {
+      // What only the list knows; the state is as new as the detail.
+      ContainerDetail found = *detail;
+      found.info.sandbox_id = container.sandbox_id;
+      found.info.name = container.name;
+      found.info.attempt = container.attempt;
+      pass->found.push_back(std::move(found));
+    }
+    finish_one(pass);
+  });
+}
+
+CpuSet Reconciler::where_it_runs(const ContainerDetail& detail) const {
+  return deps_.cpusets.kernel_cpus(detail.info.id).value_or(detail.spec_cpus);
+}
+
+/// A container of an earlier run of the daemon: where it is by now is not known.
+void Reconciler::inspected_own(const PassPtr& pass, const ContainerInfo& container,
+                               const Result<ContainerDetail>& detail) {
+  const Allocation* own = deps_.committer.ledger().find_by_container(container.id);
+  if (own == nullptr || !own->is_managed() || deps_.mover.has(container.id)) return;
+  const ContainerKey key = own->workload.key;
+  if (detail) return open(pass, *detail, *own);
+  // It may be anywhere.
+  deps_.committer.commit(event::Drifted{key, deps_.committer.ledger().rules().allowed,
+                                        "after a restart of topoletd: " + detail.error().message},
+                         [this, id = container.id] { deps_.mover.open(id, std::nullopt); });
+}
+
+// By value: the ledger's own changes with the first commit.
+void Reconciler::open(const PassPtr& pass, const ContainerDetail& detail, Allocation own) {
+  const ContainerKey key = own.workload.key;
+  const CpusetTarget desired = target_of(own);
+  const std::string& container_id = detail.info.id;
+  const auto unknown = [this, id = container_id] { deps_.mover.open(id, std::nullopt); };
+  const bool runs = detail.info.state == ContainerState::kRunning;
+  const CpuSet runs_on = where_it_runs(detail);
+  if (deps_.database_went_back && runs && runs_on != desired.cpus && may_keep(pass, own.workload, runs_on)) {
+    return adopt_on(pass, detail, own.workload, runs_on);
+  }
+  if (runs) deps_.committer.commit(event::StartConfirmed{key});
+  const CpuSet observed = runs_on | detail.spec_cpus;
+  if (detail.spec_cpus == desired.cpus && deps_.cpusets.check(container_id, desired)) {
+    // What it is leaving by the ledger it may be on again: an update or a start that the last topoletd sent may still
+    // be under way. One more update comes after that.
+    const bool applied = own.vacating.empty() && !deps_.cpusets.is_narrower(container_id, desired);
+    return deps_.committer.after_all([this, id = container_id, applied, desired] {
+      deps_.mover.open(id, applied ? std::optional(desired) : std::nullopt);
+    });
+  }
+  // A move of it was under way.
+  if (observed.intersects(own.vacating) && observed.is_subset_of(desired.cpus | own.vacating)) {
+    return deps_.committer.after_all(unknown);
+  }
+  deps_.committer.commit(
+      event::Drifted{key, observed.empty() ? deps_.committer.ledger().rules().allowed : observed,
+                     fmt::format("after a restart of topoletd: the runtime has it on '{}', the ledger on '{}'",
+                                 detail.spec_cpus.to_string(), desired.cpus.to_string())},
+      unknown);
+}
+
+/// Who a listed container is, as far as the list and its sandbox tell.
+Workload Reconciler::identify(const ContainerInfo& container) const {
+  Workload workload;
+  workload.key.name = container.name;
+  workload.key.attempt = container.attempt;
+  workload.key.sandbox_id = container.sandbox_id;
+  if (const Pod* pod = deps_.committer.ledger().find_pod(container.sandbox_id); pod != nullptr) {
+    workload.key.pod_uid = pod->sandbox.pod_uid;
+    workload.pod_name = pod->sandbox.pod_name;
+    workload.pod_namespace = pod->sandbox.pod_namespace;
+    workload.runtime_handler = pod->sandbox.runtime_handler;
+    workload.pod_annotations = pod->sandbox.annotations;
+  }
+  return workload;
+}
+
+Workload Reconciler::workload_of(const ContainerDetail& detail) const {
+  Workload workload = detail.workload.value_or(Workload());
+  Workload identity = identify(detail.info);
+  workload.key = std::move(identity.key);
+  workload.pod_name = std::move(identity.pod_name);
+  workload.pod_namespace = std::move(identity.pod_namespace);
+  workload.runtime_handler = std::move(identity.runtime_handler);
+  workload.pod_annotations = std::move(identity.pod_annotations);
+  // It runs whatever its annotations say.
+  if (Result<Settings> settings = read_settings(workload, deps_.placer.rules().annotations); settings) {
+    workload.settings = std::move(settings->values);
+  }
+  // The runtime's record may carry a cpuset of an earlier topolet as well as one of the kubelet's, which will say it
+  // again.
+  workload.kubelet_cpus = {};
+  return workload;
+}
+
+void Reconciler::adopt_all(const PassPtr& pass) {
+  // Those that run on CPUs of their own first: what runs wins over what was only decided, and the shared ones find the
+  // pool as it will be.
+  const auto rank = [](const ContainerDetail& detail) {
+    const bool running = detail.info.state == ContainerState::kRunning;
+    return (detail.workload && whole_cpus(*detail.workload) > 0 ? 2 : 0) + (running ? 1 : 0);
+  };
+  std::stable_sort(pass->found.begin(), pass->found.end(),
+                   [&rank](const ContainerDetail& a, const ContainerDetail& b) { return rank(a) > rank(b); });
+  for (const ContainerDetail& detail : pass->found) {
+    const Ledger& ledger = deps_.committer.ledger();
+    if (ledger.find_by_container(detail.info.id) != nullptr) continue;
+    const Allocation* held = ledger.find(identify(detail.info).key);
+    if (held == nullptr) {
+      adopt(pass, detail);
+    } else if (held->phase == Phase::kInDoubt) {
+      discover(pass, detail);
+    }
+  }
+  deps_.committer.after_all([this] { end({}); });
+}
+
+/// Who holds some of `cpus` and runs nowhere: creates in doubt, and containers that failed.
+std::vector<ContainerKey> Reconciler::overruled_by(const PassPtr& pass, const ContainerKey& key,
+                                                   const CpuSet& cpus) const {
+  std::vector<ContainerKey> keys;
+  for (const ContainerKey& doubtful : pass->in_doubt) {
+    const Allocation* held = deps_.committer.ledger().find(doubtful);
+    if (held == nullptr || held->phase != Phase::kInDoubt || doubtful == key) continue;
+    if (held->held_alone().intersects(cpus)) keys.push_back(doubtful);
+  }
+  for (const ContainerKey& crashed : deps_.committer.ledger().crashed()) {
+    const bool is_its_own = crashed.pod_uid == key.pod_uid && crashed.name == key.name;
+    const bool intersects = deps_.committer.ledger().find(crashed)->held_alone().intersects(cpus);
+    if (intersects && !is_its_own) keys.push_back(crashed);
+  }
+  return keys;
+}
+
+/// Whether the container would have got just so many CPUs for itself, and those are nobody's but of creates in doubt.
+bool Reconciler::may_keep(const PassPtr& pass, const Workload& workload, const CpuSet& cpus) const {
+  Ledger without = deps_.committer.ledger();
+  for (const ContainerKey& key : overruled_by(pass, workload.key, cpus)) without.assume_released(key);
+  return deps_.placer.may_keep(without, workload, cpus);
+}
+
+/// A create in doubt was made. It stays where it was decided, unless it runs alone elsewhere.
+void Reconciler::discover(const PassPtr& pass, const ContainerDetail& detail) {
+  const Ledger& ledger = deps_.committer.ledger();
+  const Workload workload = workload_of(detail);
+  const Allocation& held = *ledger.find(workload.key);
+  const CpuSet runs_on = where_it_runs(detail);
+  const bool runs = detail.info.state == ContainerState::kRunning;
+  if (runs && runs_on != held.placement.cpus && may_keep(pass, workload, runs_on)) {
+    return adopt_on(pass, detail, workload, runs_on);
+  }
+  deps_.committer.commit(event::CreateDiscovered{workload.key, detail.info, runs_on},
+                         [this, id = detail.info.id, key = workload.key] {
+                           deps_.mover.open(id, std::nullopt);
+                           deps_.rebalancer.catch_up(key);
+                         });
+}
+
+void Reconciler::adopt(const PassPtr& pass, const ContainerDetail& detail) {
+  event::Adopted adopted{workload_of(detail), {}, detail.info, "adopted", where_it_runs(detail), {}};
+  const Workload& workload = adopted.workload;
+  Decision& decision = adopted.plan.decision;
+  if (!is_placed(deps_.placed_handlers, workload.runtime_handler)) {
+    decision.placement.mode = Mode::kForeign;
+    decision.reason = "runtime handler '" + workload.runtime_handler + "' is not placed";
+    adopted.word = "foreign";
+    return deps_.committer.commit(adopted);
+  }
+  // A set of just as many CPUs as would be given exclusively was so given, whoever did it.
+  if (may_keep(pass, workload, adopted.has)) return adopt_on(pass, detail, workload, adopted.has);
+  Placer::Terms terms;
+  terms.only_shared = true;
+  adopted.plan = deps_.placer.plan(deps_.committer.ledger(), workload, terms);
+  if (decision.denied) {
+    return deps_.log.error("container {} was made past topolet and cannot be placed: {}", detail.info.id,
+                           decision.reason);
+  }
+  decision.reason = "found in the runtime, made past topolet; " + decision.reason;
+  commit_adopted(std::move(adopted), detail);
+}
+
+void Reconciler::adopt_on(const PassPtr& pass, const ContainerDetail& detail, const Workload& workload,
+                          const CpuSet& cpus) {
+  event::Adopted adopted{workload, {}, detail.info, "adopted", cpus, overruled_by(pass, workload.key, cpus)};
+  Decision& decision = adopted.plan.decision;
+  decision.placement = {Mode::kExclusive, cpus, {}, {}};
+  decision.nodes = deps_.placer.topology()->nodes_of(cpus);
+  decision.reason = "found in the runtime, made past topolet; it has these CPUs for itself";
+  commit_adopted(std::move(adopted), detail);
+}
+
+void Reconciler::commit_adopted(event::Adopted adopted, const ContainerDetail& detail) {
+  const ContainerKey key = adopted.workload.key;
+  deps_.committer.commit(adopted, [this, key, id = detail.info.id, spec_cpus = detail.spec_cpus] {
+    const Allocation* now = deps_.committer.ledger().find(key);
+    if (now == nullptr) return;
+    const CpusetTarget desired = target_of(*now);
+    const bool is_there = spec_cpus == desired.cpus && deps_.cpusets.check(id, desired).ok();
+    deps_.mover.open(id, is_there ? std::optional(desired) : std::nullopt);
+  });
+}
+
+void Reconciler::expire() {
+  std::vector<ContainerKey> late;
+  const Ledger& ledger = deps_.committer.ledger();
+  for (const auto& [key, allocation] : ledger.allocations()) {
+    const bool waits = allocation.phase == Phase::kInDoubt;
+    if (waits && deps_.clock.wall() - allocation.doubt_since >= deps_.pending_timeout) late.push_back(key);
+  }
+  for (const ContainerKey& key : late) deps_.committer.commit(event::CreateExpired{key});
+  for (const ContainerKey& key : ledger.crashed()) {
+    const Allocation* kept = ledger.find(key);
+    if (deps_.clock.wall() - kept->phase_since < deps_.placer.rules().crash_hold) return;
+    deps_.committer.commit(event::CrashHoldOver{key});
+  }
+}
+
+bool Reconciler::has_doubts() const {
+  const auto& allocations = deps_.committer.ledger().allocations();
+  return std::any_of(allocations.begin(), allocations.end(),
+                     [](const auto& entry) { return entry.second.phase == Phase::kInDoubt; });
+}
+
+}  // namespace topolet::engine

@@ -1,0 +1,60 @@
+#include "core/engine/handlers/exits.hpp"
+
+#include <utility>
+
+#include "core/engine/state/transitions.hpp"
+
+namespace topolet::engine {
+namespace {
+
+const char* cause_of(Exit::Kind kind) {
+  switch (kind) {
+    case Exit::Kind::kExited:
+      return "exited";
+    case Exit::Kind::kStopped:
+      return "stopped";
+    case Exit::Kind::kRemoved:
+      return "removed";
+    case Exit::Kind::kGone:
+      return "gone";
+  }
+  return "";
+}
+
+}  // namespace
+
+void Exits::report(const std::string& container_id, const Exit& exit, std::function<void()> then) {
+  if (!then) then = [] {};
+  const Allocation* allocation = committer_.ledger().find_by_container(container_id);
+  // What is kept for the next attempt of a container that failed stays without the container.
+  if (allocation == nullptr || !allocation->is_bound()) return then();
+  const ContainerKey key = allocation->workload.key;
+  if (exit.kind != Exit::Kind::kExited) {
+    return committer_.commit(event::Ended{key, cause_of(exit.kind)}, std::move(then));
+  }
+  if (!exit.code && needs_exit_code(*allocation, committer_.rules())) {
+    return ask_exit_code(container_id, std::move(then));
+  }
+  committer_.commit(event::Exited{key, exit.code}, std::move(then));
+}
+
+/// Where the runtime does not answer, the next reconciliation asks again.
+void Exits::ask_exit_code(const std::string& container_id, std::function<void()> then) {
+  cpusets_.inspect(container_id, [this, container_id, then = std::move(then)](const Result<ContainerDetail>& detail) {
+    if (!detail && detail.error().code == Code::kNotFound) {
+      return report(container_id, {Exit::Kind::kGone}, then);
+    }
+    if (!detail || detail->info.state != ContainerState::kExited) return then();
+    report(container_id, {Exit::Kind::kExited, detail->info.exit_code}, then);
+  });
+}
+
+void Exits::pod_stopped(const std::string& sandbox_id, std::function<void()> then) {
+  committer_.commit(event::PodStopped{sandbox_id}, std::move(then));
+}
+
+void Exits::pod_removed(const std::string& sandbox_id, std::function<void()> then) {
+  committer_.commit(event::PodRemoved{sandbox_id}, std::move(then));
+}
+
+}  // namespace topolet::engine

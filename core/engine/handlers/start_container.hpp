@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/engine/handlers/deps.hpp"
+
+namespace topolet::engine {
+
+/// The way of one StartContainer: the container is where it should be and nobody else is, then it starts, and then it
+/// is read back where it runs. Lives as long as its call.
+class StartContainer : public std::enable_shared_from_this<StartContainer> {
+ public:
+  static void handle(const HandlerDeps& deps, const std::shared_ptr<Call>& call);
+
+ private:
+  StartContainer(const HandlerDeps& deps, std::shared_ptr<Call> call, std::string id)
+      : deps_(deps), call_(std::move(call)), id_(std::move(id)) {}
+
+  void wait_for_turn();
+  void wait_for_neighbours(const Status& turn);
+  void commit_asked(const Status& clear);
+  void forward_start();
+  void answered(const Answer& answer);
+  void finish();
+  void reject(const Error& why);
+  ContainerKey key() const;
+
+  const HandlerDeps& deps_;
+  const std::shared_ptr<Call> call_;
+  std::string id_;
+  ContainerQueues::OperationDone turn_over_;
+};
+
+}  // namespace topolet::engine

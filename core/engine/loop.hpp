@@ -1,0 +1,49 @@
+// Where placements are made, one piece of work after the other: a queue of work and timers.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+namespace topolet::engine {
+
+/// post() and after() may be called from any thread unless an implementation says otherwise; what they are given runs
+/// on the loop's thread, in order.
+class Loop {
+ public:
+  virtual ~Loop() = default;
+  /// True on the thread that runs the work; before it has run any, perhaps on all.
+  virtual bool is_on_thread() const = 0;
+  virtual void post(std::function<void()> work) = 0;
+  virtual void after(std::chrono::milliseconds delay, std::function<void()> work) = 0;
+  /// What is still queued is dropped. Idempotent.
+  virtual void stop() = 0;
+};
+
+/// Ends the process with a message unless this is the loop's thread: what is the loop's alone was touched by another.
+void assert_on(const Loop& loop, const char* who);
+
+/// One thread of its own, and real time.
+class ThreadLoop final : public Loop {
+ public:
+  ThreadLoop();
+  ~ThreadLoop() override;
+  ThreadLoop(const ThreadLoop&) = delete;
+  ThreadLoop& operator=(const ThreadLoop&) = delete;
+
+  bool is_on_thread() const override { return std::this_thread::get_id() == thread_.get_id(); }
+  void post(std::function<void()> work) override;
+  void after(std::chrono::milliseconds delay, std::function<void()> work) override;
+  void stop() override;
+
+ private:
+  void end();
+
+  boost::asio::io_context context_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
+  std::thread thread_;
+};
+
+}  // namespace topolet::engine

@@ -1,0 +1,57 @@
+// Where containers would be placed anew: because CPUs came or went, because somebody gave some back, or because they
+// are to be resized. Plans only; nothing is changed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/planning/placer.hpp"
+#include "core/engine/state/ledger.hpp"
+
+namespace topolet::engine {
+
+/// Over a ledger and a placer that must outlive it, as they are at each call.
+class Rebalance {
+ public:
+  Rebalance(const Ledger& ledger, const Placer& placer) : ledger_(ledger), placer_(placer) {}
+
+  /// Whom reclaim() may concern, so that not all are asked.
+  bool may_reclaim(const Allocation& allocation) const;
+  /// An exclusive container has less than it asked for.
+  bool lacks_cpus(const Allocation& allocation) const;
+  /// CPUs beside its own came since it was placed.
+  bool has_siblings_that_arrived(const Allocation& allocation) const;
+  /// What a container can have by now of what it had to do without: with CPUs of its own, what it lacks of them, the
+  /// CPUs it was given if it is worse off elsewhere, and the idle siblings that policies want for it; sharing, the
+  /// policies' word on what more of the pool is open to it.
+  std::optional<Plan> reclaim(const Allocation& before) const;
+
+  /// It has CPUs that may not be used any more, or shares none that may.
+  bool holds_what_is_gone(const Allocation& allocation) const;
+  /// Other CPUs for such a container, else those that are left, else the pool.
+  std::optional<Plan> leave_what_is_gone(const Allocation& before) const;
+  /// Sharing: what it may use when other CPUs than `allowed_before`, with those candidates, are allowed; as it is if it
+  /// was restricted.
+  CpuSet within_now(const Allocation& allocation, const CpuSet& allowed_before,
+                    const std::vector<Candidate>& before) const;
+  /// Who shares less than one of `candidates` has was restricted, even if all others go.
+  std::vector<ContainerKey> restricted(const CpuSet& allowed, const std::vector<Candidate>& candidates) const;
+
+  /// As a plugin asked for it. Nothing if it would change the mode, or cannot be.
+  std::optional<Plan> replace(const Allocation& before, const NodeSet* within, const std::string& why) const;
+
+ private:
+  const Candidate* candidate_of(const CpuSet& within) const;
+  std::optional<Plan> go_back(const Allocation& before) const;
+  std::optional<std::string> lost_since(const Allocation& before, const Plan& back) const;
+  std::optional<Plan> complete(const Allocation& before) const;
+  std::optional<Plan> extend(const Allocation& before, const Placement& keep, std::uint32_t count) const;
+  std::optional<Plan> alone_again(const Allocation& before) const;
+  std::optional<Plan> narrower(const Allocation& before, const Candidate& candidate) const;
+
+  const Ledger& ledger_;
+  const Placer& placer_;
+};
+
+}  // namespace topolet::engine

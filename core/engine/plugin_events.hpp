@@ -1,0 +1,42 @@
+// What plugins hear of the transitions.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "core/engine/loop.hpp"
+#include "core/engine/planning/placer.hpp"
+#include "core/engine/state/committer.hpp"
+#include "core/plugin/happenings.hpp"
+
+namespace topolet::engine {
+
+/// The life of a container as plugins hear of it; nothing where the change is none of that.
+std::optional<Happening::Kind> happening_of(const Change& change);
+
+/// Lives on the loop's thread; plugins are told later, so that nobody's call waits for what they do with it.
+class PluginEvents final : public Observer {
+ public:
+  struct Deps {
+    Loop& loop;
+    const Placer& placer;
+    /// Both may be empty.
+    std::function<bool()> somebody_hears;
+    std::function<void(std::shared_ptr<const Happening>)> notify;
+  };
+  /// Subscribes itself.
+  PluginEvents(Committer& committer, Deps deps);
+
+  /// Tells of all that a ledger from the store holds already.
+  void tell_known(const Ledger& ledger);
+
+  void committed(const Transition& transition) override;
+
+ private:
+  void tell(Happening::Kind kind, const Allocation& about);
+
+  const Deps deps_;
+};
+
+}  // namespace topolet::engine

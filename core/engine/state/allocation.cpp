@@ -1,0 +1,49 @@
+#include "core/engine/state/allocation.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace topolet::engine {
+namespace {
+
+constexpr std::array kPhases{Phase::kPending,  Phase::kInDoubt, Phase::kCreated,
+                             Phase::kStarting, Phase::kRunning, Phase::kCrashed};
+
+/// kubectl repeats the whole pod in it, values of environment variables included.
+constexpr const char* kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
+
+}  // namespace
+
+std::string_view to_string(Phase phase) {
+  switch (phase) {
+    case Phase::kPending:
+      return "pending";
+    case Phase::kInDoubt:
+      return "in_doubt";
+    case Phase::kCreated:
+      return "created";
+    case Phase::kStarting:
+      return "starting";
+    case Phase::kRunning:
+      return "running";
+    case Phase::kCrashed:
+      return "crashed";
+  }
+  return "";
+}
+
+std::optional<Phase> phase_from(std::string_view name) {
+  const auto* const found =
+      std::find_if(kPhases.begin(), kPhases.end(), [&](Phase phase) { return to_string(phase) == name; });
+  if (found == kPhases.end()) return std::nullopt;
+  return *found;
+}
+
+void drop_secrets(Workload& workload) {
+  workload.env.clear();
+  workload.pod_annotations.erase(kLastApplied);
+}
+
+void drop_secrets(Pod& pod) { pod.sandbox.annotations.erase(kLastApplied); }
+
+}  // namespace topolet::engine

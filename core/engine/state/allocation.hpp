@@ -1,0 +1,109 @@
+// Everything that is kept for one container and decides what becomes of it. Plain values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/index_set.hpp"
+#include "core/cri/requests.hpp"
+#include "core/placement/placement.hpp"
+#include "core/placement/workload.hpp"
+
+namespace topolet::engine {
+
+enum class Phase : std::uint8_t {
+  kPending,   ///< decided; its create is on the way or about to be
+  kInDoubt,   ///< its create ended without a yes or a no
+  kCreated,   ///< the runtime has it, and it was not started
+  kStarting,  ///< a start went out: it may run
+  kRunning,
+  kCrashed,  ///< it failed; its CPUs are kept for its next attempt
+};
+
+std::string_view to_string(Phase phase);  // "pending", "in_doubt", "created", "starting", "running", "crashed"
+std::optional<Phase> phase_from(std::string_view name);
+
+/// Where a container would rather be: what a decision gave it, and what it had to leave some of since.
+struct Preferred {
+  Placement placement;  ///< mode, CPUs and what was withheld
+  CpuSet within;        ///< as in Allocation
+  NodeSet nodes;
+  bool whole = false;  ///< shared: it does not go back before all of `within` is allowed again
+
+  friend bool operator==(const Preferred&, const Preferred&) = default;
+};
+
+/// Stored whole: codec.hpp lists every field. It changes by transitions only.
+struct Allocation {
+  Workload workload;    ///< without `env`
+  Placement placement;  ///< what it is to have
+  CpuSet within;        ///< shared, reserved: the CPUs it may use when they are in the pool
+  /// CPUs it may still run on though they are its own no more: nobody is given them alone and runs before it has left.
+  CpuSet vacating;
+  CpuSet vacating_alone;  ///< of these, those it had alone: nobody's until it has left
+  bool conflict = false;  ///< the kubelet's set could not be kept apart from another's; it stands as the kubelet said
+  Phase phase = Phase::kPending;
+  std::chrono::milliseconds phase_since{};  ///< wall clock
+  std::chrono::milliseconds doubt_since{};  ///< wall clock, of the first doubt; a refused retry does not renew it
+  bool stopping = false;                    ///< the kubelet is stopping it: its exit is no failure
+  std::string container_id;                 ///< empty until the runtime has it
+  std::uint64_t generation = 0;             ///< of its newest change
+  std::int64_t decision = 0;                ///< the number in the audit of the decision that it is held by
+  std::string reason;                       ///< why it is where it is, for people
+  std::optional<Preferred> preferred;
+  CpuSet arrived_cpus;      ///< exclusive: CPUs that came online or were allowed since it was placed
+  CpuSet evaluated_cpus;    ///< shared: the CPUs it had when the policies were last asked about it
+  bool restricted = false;  ///< shared: it was given less than a candidate, and does not grow with one
+
+  bool is_exclusive() const { return placement.mode == Mode::kExclusive; }
+  /// Its CPUs follow the pool.
+  bool follows_pool() const { return placement.mode == Mode::kShared || placement.mode == Mode::kReserved; }
+  /// The runtime has the container.
+  bool is_bound() const { return phase == Phase::kCreated || may_run(); }
+  bool may_run() const { return phase == Phase::kStarting || phase == Phase::kRunning; }
+  /// Its CPUs are topolet's to set.
+  bool is_managed() const { return is_bound() && placement.mode != Mode::kForeign; }
+  /// What nobody else may run on.
+  CpuSet held_alone() const { return is_exclusive() ? placement.cpus | placement.withheld : placement.withheld; }
+  /// What is held for it and run on by nobody else, what it is leaving included.
+  CpuSet withheld_now() const { return placement.withheld | vacating_alone; }
+
+  friend bool operator==(const Allocation&, const Allocation&) = default;
+};
+
+/// The CPUs that an attempt of a container had for itself when it ended.
+struct Former {
+  CpuSet cpus;
+  CpuSet withheld;
+
+  friend bool operator==(const Former&, const Former&) = default;
+};
+
+/// A denial that was audited; the same again is only counted.
+struct Denial {
+  std::uint32_t attempt = 0;
+  std::string reason;
+  std::int64_t decision = 0;
+
+  friend bool operator==(const Denial&, const Denial&) = default;
+};
+
+/// What is kept for one pod sandbox. Stored whole, as an allocation is.
+struct Pod {
+  Sandbox sandbox;
+  NodeSet nodes;                         ///< of the candidate that its first container was given; empty until decided
+  std::map<std::string, Former> former;  ///< by container name
+  std::map<std::string, Denial> denied;  ///< by container name
+
+  friend bool operator==(const Pod&, const Pod&) = default;
+};
+
+/// What is never kept: the environment, and annotations that repeat it.
+void drop_secrets(Workload& workload);
+void drop_secrets(Pod& pod);
+
+}  // namespace topolet::engine

@@ -1,0 +1,392 @@
+#include "core/engine/state/codec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "core/engine/state/fields.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::array kModes{Mode::kExclusive, Mode::kShared, Mode::kReserved, Mode::kForeign};
+constexpr std::array kQos{Qos::kGuaranteed, Qos::kBurstable, Qos::kBestEffort};
+
+// What JSON is made of for values that are more than a number, a text or a set. Nothing is written for what is empty.
+
+Json json_of(const Demand& demand) {
+  return {{"cpu_request_milli", demand.cpu_request_milli},
+          {"cpu_limit_milli", demand.cpu_limit_milli},
+          {"memory_request_bytes", demand.memory_request_bytes},
+          {"memory_request_estimated", demand.memory_request_estimated},
+          {"memory_limit_bytes", demand.memory_limit_bytes},
+          {"hugepages", demand.hugepage_limit_bytes}};
+}
+
+void read(const Json& json, Demand& demand) {
+  json.at("cpu_request_milli").get_to(demand.cpu_request_milli);
+  json.at("cpu_limit_milli").get_to(demand.cpu_limit_milli);
+  json.at("memory_request_bytes").get_to(demand.memory_request_bytes);
+  json.at("memory_request_estimated").get_to(demand.memory_request_estimated);
+  json.at("memory_limit_bytes").get_to(demand.memory_limit_bytes);
+  json.at("hugepages").get_to(demand.hugepage_limit_bytes);
+}
+
+Json json_of(const AddedFields& added) { return {{"env", added.env}, {"annotations", added.annotations}}; }
+
+void read(const Json& json, AddedFields& added) {
+  json.at("env").get_to(added.env);
+  json.at("annotations").get_to(added.annotations);
+}
+
+template <class Set>
+void read_set(const Json& json, const char* name, Set& set) {
+  auto parsed = Set::parse(json.at(name).get<std::string>());
+  if (!parsed) throw std::runtime_error(parsed.error().message);
+  set = *std::move(parsed);
+}
+
+template <class Enum, class All>
+void read_name(const std::string& name, const All& all, Enum& value) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](Enum known) { return to_string(known) == name; });
+  if (found == all.end()) throw std::runtime_error("'" + name + "' is not known");
+  value = *found;
+}
+
+Json json_of(const Preferred& preferred) {
+  return {{"mode", to_string(preferred.placement.mode)},
+          {"cpus", preferred.placement.cpus.to_string()},
+          {"withheld", preferred.placement.withheld.to_string()},
+          {"mems", preferred.placement.mems.to_string()},
+          {"within", preferred.within.to_string()},
+          {"nodes", preferred.nodes.to_string()},
+          {"whole", preferred.whole}};
+}
+
+void read(const Json& json, Preferred& preferred) {
+  read_name(json.at("mode").get<std::string>(), kModes, preferred.placement.mode);
+  read_set(json, "cpus", preferred.placement.cpus);
+  read_set(json, "withheld", preferred.placement.withheld);
+  read_set(json, "mems", preferred.placement.mems);
+  read_set(json, "within", preferred.within);
+  read_set(json, "nodes", preferred.nodes);
+  json.at("whole").get_to(preferred.whole);
+}
+
+Json json_of(const Former& former) {
+  return {{"cpus", former.cpus.to_string()}, {"withheld", former.withheld.to_string()}};
+}
+
+void read(const Json& json, Former& former) {
+  read_set(json, "cpus", former.cpus);
+  read_set(json, "withheld", former.withheld);
+}
+
+Json json_of(const Denial& denial) {
+  return {{"attempt", denial.attempt}, {"reason", denial.reason}, {"decision", denial.decision}};
+}
+
+void read(const Json& json, Denial& denial) {
+  json.at("attempt").get_to(denial.attempt);
+  json.at("reason").get_to(denial.reason);
+  json.at("decision").get_to(denial.decision);
+}
+
+/// JSON holds UTF-8 only: other bytes are replaced.
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// A value as a column.
+
+Value to_value(const std::string& text) { return text; }
+Value to_value(bool flag) { return std::int64_t{flag}; }
+Value to_value(std::int64_t number) { return number; }
+Value to_value(std::uint32_t number) { return std::int64_t{number}; }
+Value to_value(std::uint64_t number) { return static_cast<std::int64_t>(number); }
+Value to_value(std::chrono::milliseconds time) { return std::int64_t{time.count()}; }
+Value to_value(const CpuSet& set) { return set.to_string(); }
+Value to_value(const NodeSet& set) { return set.to_string(); }
+Value to_value(Mode mode) { return std::string(to_string(mode)); }
+Value to_value(Qos qos) { return std::string(to_string(qos)); }
+Value to_value(Phase phase) { return std::string(to_string(phase)); }
+Value to_value(const AddedFields& added) { return added == AddedFields() ? std::string() : text_of(json_of(added)); }
+Value to_value(const std::vector<std::string>& texts) { return texts.empty() ? std::string() : text_of(texts); }
+template <class T>
+Value to_value(const std::optional<T>& value) {
+  return value ? text_of(json_of(*value)) : std::string();
+}
+template <class T>
+Value to_value(const std::map<std::string, T>& map) {
+  if (map.empty()) return std::string();
+  Json json = Json::object();
+  for (const auto& [key, value] : map) {
+    if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::int64_t>) {
+      json[key] = value;
+    } else {
+      json[key] = json_of(value);
+    }
+  }
+  return text_of(json);
+}
+
+// And back. What cannot be read throws, which ends in decode_all().
+
+const std::string& text(const Value& value) { return std::get<std::string>(value); }
+std::int64_t number(const Value& value) { return std::get<std::int64_t>(value); }
+
+void from_value(const Value& value, std::string& into) { into = text(value); }
+void from_value(const Value& value, bool& into) { into = number(value) != 0; }
+void from_value(const Value& value, std::int64_t& into) { into = number(value); }
+void from_value(const Value& value, std::uint32_t& into) { into = static_cast<std::uint32_t>(number(value)); }
+void from_value(const Value& value, std::uint64_t& into) { into = static_cast<std::uint64_t>(number(value)); }
+void from_value(const Value& value, std::chrono::milliseconds& into) {
+  into = std::chrono::milliseconds(number(value));
+}
+template <class Tag>
+void from_value(const Value& value, IndexSet<Tag>& into) {
+  auto parsed = IndexSet<Tag>::parse(text(value));
+  if (!parsed) throw std::runtime_error(parsed.error().message);
+  into = *std::move(parsed);
+}
+void from_value(const Value& value, Mode& into) { read_name(text(value), kModes, into); }
+void from_value(const Value& value, Qos& into) { read_name(text(value), kQos, into); }
+void from_value(const Value& value, Phase& into) {
+  const auto phase = phase_from(text(value));
+  if (!phase) throw std::runtime_error("'" + text(value) + "' is not known");
+  into = *phase;
+}
+void from_value(const Value& value, AddedFields& into) {
+  if (!text(value).empty()) read(Json::parse(text(value)), into);
+}
+void from_value(const Value& value, std::vector<std::string>& into) {
+  if (!text(value).empty()) Json::parse(text(value)).get_to(into);
+}
+template <class T>
+void from_value(const Value& value, std::optional<T>& into) {
+  into.reset();
+  if (!text(value).empty()) read(Json::parse(text(value)), into.emplace());
+}
+template <class T>
+void from_value(const Value& value, std::map<std::string, T>& into) {
+  into.clear();
+  if (text(value).empty()) return;
+  const Json json = Json::parse(text(value));
+  for (const auto& [key, entry] : json.items()) {
+    if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::int64_t>) {
+      entry.get_to(into[key]);
+    } else {
+      read(entry, into[key]);
+    }
+  }
+}
+
+/// As the column `state` of `live` says it, for people.
+std::string state_of(const Allocation& allocation) {
+  return allocation.is_bound() ? "bound" : std::string(to_string(allocation.phase));
+}
+
+std::int64_t pending_since(const Allocation& allocation) {
+  return (allocation.phase == Phase::kInDoubt ? allocation.doubt_since : allocation.phase_since).count();
+}
+
+void add_derived(const Allocation& allocation, Columns& columns) {
+  columns.emplace_back("state", state_of(allocation));
+  columns.emplace_back("pending_since_ms", pending_since(allocation));
+}
+
+/// One reader for both kinds of rows.
+template <class Of, class ForEach>
+Result<Of> decode_all(const std::map<std::string, Value>& columns, ForEach for_each) {
+  Of read;
+  Status status;
+  for_each(read, [&](const char* column, auto& field) {
+    const auto found = columns.find(column);
+    if (found == columns.end() || !status) return;
+    try {
+      from_value(found->second, field);
+    } catch (const std::exception& error) {
+      status = Error{Code::kDataLoss, fmt::format("column {}: {}", column, error.what())};
+    }
+  });
+  if (!status) return status.error();
+  return read;
+}
+
+VerdictsRow row_of(const Verdicts& verdicts) {
+  VerdictsRow row;
+  row.candidates = verdicts.candidates;
+  for (const CandidateVerdict& candidate : verdicts.best) {
+    VerdictRow& kept = row.best.emplace_back(VerdictRow{candidate.nodes, candidate.score, candidate.rejected, {}});
+    for (const CandidateVerdict::Word& word : candidate.words) {
+      kept.words.push_back({word.policy, word.kind, word.score, word.reason});
+    }
+  }
+  row.rejected = verdicts.rejected;
+  row.lost_votes = verdicts.lost_votes;
+  row.dropped = verdicts.dropped;
+  return row;
+}
+
+DecidedRow row_of(const Transition& transition, const Audit& audit) {
+  DecidedRow row;
+  row.at_ms = transition.at.count();
+  row.generation = transition.generation;
+  row.event = audit.event;
+  row.reason = audit.reason;
+  row.nodes = audit.nodes.to_string();
+  if (audit.verdicts) row.verdicts = row_of(*audit.verdicts);
+  return row;
+}
+
+void describe(const Workload& workload, DecidedRow& row) {
+  row.pod_uid = workload.key.pod_uid;
+  row.pod_namespace = workload.pod_namespace;
+  row.pod_name = workload.pod_name;
+  row.container = workload.key.name;
+  row.attempt = workload.key.attempt;
+  row.sandbox_id = workload.key.sandbox_id;
+  row.runtime_handler = workload.runtime_handler;
+  row.qos = to_string(workload.qos);
+  row.cpu_request_milli = workload.demand.cpu_request_milli;
+  row.cpu_limit_milli = workload.demand.cpu_limit_milli;
+  row.memory_request_bytes = workload.demand.memory_request_bytes;
+  row.memory_limit_bytes = workload.demand.memory_limit_bytes;
+  row.memory_request_estimated = workload.demand.memory_request_estimated;
+  row.hugepage_limit_bytes = workload.demand.hugepage_limit_bytes;
+  row.settings = workload.settings;
+  row.kubelet_cpus = workload.kubelet_cpus;
+  row.kubelet_mems = workload.kubelet_mems;
+}
+
+Status write_decided(Store& store, const Transition& transition, const Change& change) {
+  const Allocation& after = *change.after;
+  DecidedRow row = row_of(transition, *change.audit);
+  row.decision = after.decision;
+  row.supersedes = change.supersedes;
+  describe(after.workload, row);
+  row.container_id = change.before ? change.before->container_id : after.container_id;
+  row.mode = to_string(after.placement.mode);
+  row.cpus = after.placement.cpus;
+  row.within = after.within;
+  row.withheld = after.withheld_now();
+  row.mems = after.placement.mems;
+  const auto added = store.add(row);
+  if (!added) return added.error();
+  return store.put_live(after.decision, encode(after));
+}
+
+Status write_outcome(Store& store, const Transition& transition, const Change& change) {
+  const Allocation& about = change.after ? *change.after : *change.before;
+  OutcomeRow row;
+  row.decision = about.decision;
+  row.at_ms = transition.at.count();
+  row.state = change.outcome->state;
+  row.container_id = about.container_id;
+  row.code = static_cast<int>(change.outcome->code);
+  row.message = change.outcome->message;
+  return store.add(row);
+}
+
+Status write_change(Store& store, const Transition& transition, const Change& change) {
+  if (change.after && change.audit) {
+    if (Status written = write_decided(store, transition, change); !written) return written;
+  } else if (change.after) {
+    const Columns columns = encode_changes(*change.before, *change.after);
+    if (Status written = store.update_live(change.after->decision, columns); !written) return written;
+  }
+  if (change.outcome) {
+    if (Status written = write_outcome(store, transition, change); !written) return written;
+  }
+  if (change.after || change.cause.empty()) return {};
+  return store.add(EndedRow{change.before->decision, transition.at.count(), transition.generation, change.cause});
+}
+
+Status write_remark(Store& store, const Transition& transition, const Remark& remark) {
+  DecidedRow row = row_of(transition, remark.audit);
+  row.decision = remark.decision;
+  row.holds = false;
+  if (remark.about) {
+    describe(remark.about->workload, row);
+    row.container_id = remark.about->container_id;
+    if (!row.container_id.empty()) {
+      row.mode = to_string(remark.about->placement.mode);
+      row.cpus = remark.about->placement.cpus;
+    }
+  }
+  const auto added = store.add(row);
+  return added ? Status() : Status(added.error());
+}
+
+}  // namespace
+
+Columns encode(const Allocation& allocation) {
+  Columns columns;
+  for_each_field_of_allocation(
+      allocation, [&](const char* column, const auto& field) { columns.emplace_back(column, to_value(field)); });
+  add_derived(allocation, columns);
+  return columns;
+}
+
+Columns encode_changes(const Allocation& before, const Allocation& after) {
+  // The fields of both come in the same order and with the same types.
+  std::vector<const void*> old;
+  for_each_field_of_allocation(before, [&](const char*, const auto& field) { old.push_back(&field); });
+  Columns columns;
+  std::size_t position = 0;
+  for_each_field_of_allocation(after, [&](const char* column, const auto& field) {
+    const auto& was = *static_cast<std::remove_reference_t<decltype(field)>*>(old[position++]);
+    if (!(was == field)) columns.emplace_back(column, to_value(field));
+  });
+  if (before.phase != after.phase || pending_since(before) != pending_since(after)) add_derived(after, columns);
+  return columns;
+}
+
+Result<Allocation> decode_allocation(const LiveRow& row) {
+  auto allocation = decode_all<Allocation>(
+      row.columns, [](Allocation& into, auto field) { for_each_field_of_allocation(into, field); });
+  if (!allocation) {
+    return Error{Code::kDataLoss, fmt::format("decision {}: {}", row.decision, allocation.error().message)};
+  }
+  allocation->decision = row.decision;
+  return allocation;
+}
+
+Columns encode(const Pod& pod) {
+  Columns columns;
+  for_each_field_of_pod(pod,
+                        [&](const char* column, const auto& field) { columns.emplace_back(column, to_value(field)); });
+  return columns;
+}
+
+Result<Pod> decode_pod(const PodRow& row) {
+  return decode_all<Pod>(row, [](Pod& into, auto field) { for_each_field_of_pod(into, field); });
+}
+
+Status write(Store& store, const Transition& transition) {
+  // What others hold is ended before it is given to somebody.
+  for (const Remark& remark : transition.remarks) {
+    if (Status written = write_remark(store, transition, remark); !written) return written;
+  }
+  for (const Change& change : transition.changes) {
+    if (Status written = write_change(store, transition, change); !written) return written;
+  }
+  if (transition.records_pool || transition.pool != transition.pool_before) {
+    Status written = store.add_pool(transition.generation, transition.at.count(), transition.pool);
+    if (!written) return written;
+  }
+  for (const PodChange& change : transition.pods) {
+    Status written = change.after ? store.put_pod(encode(*change.after)) : store.remove_pod(change.sandbox_id);
+    if (!written) return written;
+  }
+  for (const RepeatedDenial& repeated : transition.repeated) {
+    if (Status written = store.count_repeat(repeated.decision, transition.at.count()); !written) return written;
+  }
+  return store.set_generation(transition.generation);
+}
+
+}  // namespace topolet::engine

@@ -1,0 +1,67 @@
+// The one writer of the ledger: every change goes through here, as the transition of an event.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/base/clock.hpp"
+#include "core/base/log.hpp"
+#include "core/engine/loop.hpp"
+#include "core/engine/state/events.hpp"
+#include "core/engine/state/ledger.hpp"
+#include "core/engine/state/writer.hpp"
+#include "core/placement/rules.hpp"
+
+namespace topolet::engine {
+
+/// Hears of every transition once it is durable, in their order, before whoever caused it goes on.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void committed(const Transition& transition) = 0;
+};
+
+/// Lives on the loop's thread, and asserts it.
+class Committer {
+ public:
+  struct Deps {
+    Loop& loop;
+    Store& store;
+    Writer::Options writing;
+    const DecideRules& rules;
+    Clock clock;
+    Log& log;
+  };
+  Committer(Deps deps, Ledger ledger);
+
+  /// As it is after every event so far, written or not.
+  const Ledger& ledger() const { return ledger_; }
+  const DecideRules& rules() const { return deps_.rules; }
+  bool degraded() const { return writer_.degraded(); }
+
+  /// The ledger changes at once. `then` runs later, when this and all before it is written and the observers have heard
+  /// of it, or the store takes too long for that: only then may anything leave the daemon because of it.
+  void commit(const Event& event, std::function<void()> then = {});
+
+  /// `then` runs as if an event that changes nothing were committed.
+  void after_all(std::function<void()> then);
+
+  /// `observer` must outlive the last transition.
+  void subscribe(Observer& observer) { observers_.push_back(&observer); }
+
+  /// Writes what is left and ends; nobody is told any more.
+  void stop() { writer_.stop(); }
+
+ private:
+  void tell(const Transition& transition, const std::function<void()>& then);
+  void log(const Transition& transition) const;
+
+  const Deps deps_;
+  Ledger ledger_;
+  std::vector<Observer*> observers_;
+  Writer writer_;
+};
+
+}  // namespace topolet::engine

@@ -1,0 +1,70 @@
+// A transition in the making.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/state/ledger.hpp"
+#include "core/engine/state/transition.hpp"
+
+namespace topolet::engine {
+
+/// Collects what changes on top of a ledger that stays as it is, and works out what follows from it: the pool, who
+/// follows the pool, who goes back to where it would rather be, and what each container is vacating.
+class Draft {
+ public:
+  /// `ledger` must outlive the draft.
+  Draft(const Ledger& ledger, std::chrono::milliseconds now) : ledger_(ledger), next_decision_(ledger.next_decision()) {
+    transition_.at = now;
+  }
+
+  /// As it is in the draft; null if there is none.
+  const Allocation* find(const ContainerKey& key) const;
+
+  /// A new allocation, or another value of one.
+  void put(Allocation after);
+  /// The same as a decision of its own, in the place of the one before, or of `supersedes`.
+  void put(Allocation after, Audit audit, std::optional<std::int64_t> supersedes = std::nullopt);
+  void tell(const ContainerKey& key, Outcome outcome);
+  /// Nothing happens if there is no such allocation. An empty `cause`: its decision is superseded by another's.
+  void end(const ContainerKey& key, const std::string& cause);
+
+  /// Returns the number that the audit knows it by.
+  std::int64_t remark(Audit audit, std::optional<Allocation> about = std::nullopt);
+  void repeat(std::int64_t decision) { transition_.repeated.push_back({decision}); }
+  void set_rules(LedgerRules rules) { transition_.rules = std::move(rules); }
+  void record_pool() { transition_.records_pool = true; }
+
+  /// A pod as it is in the draft; an empty one with this id if it is not known.
+  Pod pod(const std::string& sandbox_id) const;
+  void put_pod(Pod pod);
+  void forget_pod(const std::string& sandbox_id);
+
+  /// To be called once.
+  Transition finish() &&;
+
+ private:
+  Change& change_of(const ContainerKey& key);
+  template <class Visit>
+  void for_each(Visit visit) const;
+  const LedgerRules& rules() const { return transition_.rules ? *transition_.rules : ledger_.rules(); }
+  void remember(const Allocation& ended);
+  void compute_pool();
+  void return_displaced();
+  void follow_pool();
+  void drop_unchanged();
+  void note_vacating(bool pool_is_known);
+  void number();
+
+  const Ledger& ledger_;
+  std::vector<ContainerKey> order_;
+  std::map<ContainerKey, Change> changes_;
+  std::int64_t next_decision_;
+  Transition transition_;
+};
+
+}  // namespace topolet::engine

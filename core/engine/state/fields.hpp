@@ -1,0 +1,75 @@
+// The one list of what is stored of an allocation and of a pod: a column and a field a line. A field that is added here
+// is stored and read back; the schema of the store must have its column.
+#pragma once
+
+#include <string>
+
+#include "core/engine/state/allocation.hpp"
+
+namespace topolet::engine {
+
+/// Calls `field(column, value)` for each. `Of` is Allocation or const Allocation; so for the pod.
+template <class Of, class Field>
+void for_each_field_of_allocation(Of& allocation, Field field) {
+  auto& workload = allocation.workload;
+  field("pod_uid", workload.key.pod_uid);
+  field("container", workload.key.name);
+  field("attempt", workload.key.attempt);
+  field("sandbox_id", workload.key.sandbox_id);
+  field("pod_namespace", workload.pod_namespace);
+  field("pod_name", workload.pod_name);
+  field("runtime_handler", workload.runtime_handler);
+  field("qos", workload.qos);
+  field("cpu_request_milli", workload.demand.cpu_request_milli);
+  field("cpu_limit_milli", workload.demand.cpu_limit_milli);
+  field("memory_request_bytes", workload.demand.memory_request_bytes);
+  field("memory_request_estimated", workload.demand.memory_request_estimated);
+  field("memory_limit_bytes", workload.demand.memory_limit_bytes);
+  field("hugepages", workload.demand.hugepage_limit_bytes);
+  field("kubelet_cpus", workload.kubelet_cpus);
+  field("kubelet_mems", workload.kubelet_mems);
+  field("devices", workload.devices);
+  field("cdi_devices", workload.cdi_devices);
+  field("pod_labels", workload.pod_labels);
+  field("pod_annotations", workload.pod_annotations);
+  field("annotations", workload.annotations);
+  field("settings", workload.settings);
+  field("pod_demand", workload.pod_demand);
+  field("pod_nodes", workload.pod_nodes);
+  field("mode", allocation.placement.mode);
+  field("cpus", allocation.placement.cpus);
+  field("withheld", allocation.placement.withheld);
+  field("mems", allocation.placement.mems);
+  field("added", allocation.placement.added);
+  field("within", allocation.within);
+  field("vacating", allocation.vacating);
+  field("vacating_alone", allocation.vacating_alone);
+  field("conflict", allocation.conflict);
+  field("phase", allocation.phase);
+  field("phase_since_ms", allocation.phase_since);
+  field("doubt_since_ms", allocation.doubt_since);
+  field("stopping", allocation.stopping);
+  field("container_id", allocation.container_id);
+  field("generation", allocation.generation);
+  field("reason", allocation.reason);
+  field("preferred", allocation.preferred);
+  field("arrived_cpus", allocation.arrived_cpus);
+  field("evaluated_cpus", allocation.evaluated_cpus);
+  field("restricted", allocation.restricted);
+}
+
+template <class Of, class Field>
+void for_each_field_of_pod(Of& pod, Field field) {
+  field("sandbox_id", pod.sandbox.id);
+  field("pod_uid", pod.sandbox.pod_uid);
+  field("pod_namespace", pod.sandbox.pod_namespace);
+  field("pod_name", pod.sandbox.pod_name);
+  field("runtime_handler", pod.sandbox.runtime_handler);
+  field("ready", pod.sandbox.ready);
+  field("annotations", pod.sandbox.annotations);
+  field("nodes", pod.nodes);
+  field("former", pod.former);
+  field("denied", pod.denied);
+}
+
+}  // namespace topolet::engine

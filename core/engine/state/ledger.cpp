@@ -1,0 +1,207 @@
+#include "core/engine/state/ledger.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/base/prefix.hpp"
+#include "core/engine/state/draft.hpp"
+
+namespace topolet::engine {
+
+CpuSet Ledger::pool_of(const LedgerRules& rules, const CpuSet& exclusive, const CpuSet& withheld) {
+  return rules.allowed - rules.reserved - rules.isolated - rules.outside - exclusive - withheld;
+}
+
+bool Ledger::holds_exclusively(const Placement& placement) {
+  return placement.mode == Mode::kExclusive || placement.mode == Mode::kForeign;
+}
+
+Ledger::Ledger(LedgerRules rules, std::uint64_t generation, std::int64_t next_decision)
+    : rules_(std::move(rules)),
+      generation_(generation),
+      next_decision_(next_decision),
+      pool_(pool_of(rules_, {}, {})) {}
+
+const Allocation* Ledger::find(const ContainerKey& key) const {
+  const auto found = allocations_.find(key);
+  return found == allocations_.end() ? nullptr : &found->second;
+}
+
+const Allocation* Ledger::find_by_container(const std::string& container_id) const {
+  const auto found = find_by_prefix(by_container_, container_id);
+  return found == by_container_.end() ? nullptr : find(found->second);
+}
+
+std::vector<ContainerKey> Ledger::in_sandbox(const std::string& sandbox_id) const {
+  std::vector<ContainerKey> keys;
+  for (const auto& [key, allocation] : allocations_) {
+    if (key.sandbox_id == sandbox_id) keys.push_back(key);
+  }
+  return keys;
+}
+
+const Allocation* Ledger::find_crashed(const ContainerKey& key) const {
+  const ContainerKey first{key.pod_uid, key.name, 0, {}};
+  for (auto it = allocations_.lower_bound(first); it != allocations_.end(); ++it) {
+    if (it->first.pod_uid != key.pod_uid || it->first.name != key.name) break;
+    // Pods made by hand may have no uid.
+    if (key.pod_uid.empty() && it->first.sandbox_id != key.sandbox_id) continue;
+    if (it->second.phase == Phase::kCrashed && it->first != key) return &it->second;
+  }
+  return nullptr;
+}
+
+std::vector<ContainerKey> Ledger::crashed() const {
+  std::vector<std::pair<std::chrono::milliseconds, ContainerKey>> found;
+  for (const auto& [key, allocation] : allocations_) {
+    if (allocation.phase == Phase::kCrashed) found.emplace_back(allocation.phase_since, key);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<ContainerKey> keys;
+  for (auto& [since, key] : found) keys.push_back(std::move(key));
+  return keys;
+}
+
+Placement Ledger::former_placement(const ContainerKey& key) const {
+  if (const Allocation* crashed = find_crashed(key); crashed != nullptr) return crashed->placement;
+  const auto has = [&key](const Pod& pod) { return pod.former.count(key.name) != 0; };
+  const Pod* pod = find_pod_that(key.pod_uid, key.sandbox_id, has);
+  if (pod == nullptr) return {};
+  const Former& former = pod->former.at(key.name);
+  return {Mode::kExclusive, former.cpus, former.withheld, {}};
+}
+
+const Pod* Ledger::find_pod(const std::string& sandbox_id) const {
+  const auto found = find_by_prefix(pods_, sandbox_id);
+  return found == pods_.end() ? nullptr : &found->second;
+}
+
+NodeSet Ledger::nodes_of_pod(const std::string& pod_uid, const std::string& sandbox_id) const {
+  const Pod* pod = find_pod_that(pod_uid, sandbox_id, [](const Pod& candidate) { return !candidate.nodes.empty(); });
+  return pod == nullptr ? NodeSet() : pod->nodes;
+}
+
+LedgerView Ledger::view(const ContainerKey* without) const {
+  LedgerView view;
+  view.generation = generation_;
+  view.allowed = rules_.allowed;
+  view.reserved = rules_.reserved;
+  view.exclusive = rules_.outside;
+  for (const auto& [key, allocation] : allocations_) {
+    if (without != nullptr && key == *without) continue;
+    Placement placement = allocation.placement;
+    placement.withheld = allocation.withheld_now();
+    if (holds_exclusively(placement)) view.exclusive |= placement.cpus;
+    view.withheld |= placement.withheld;
+    const Workload& workload = allocation.workload;
+    view.entries.push_back({key, workload.qos, std::move(placement), workload.demand, allocation.within,
+                            allocation.conflict || !workload.kubelet_cpus.empty(), workload.settings});
+  }
+  view.pool = pool_of(rules_, view.exclusive, view.withheld);
+  view.isolated = (rules_.isolated & rules_.allowed) - rules_.reserved - view.exclusive - view.withheld;
+  return view;
+}
+
+bool Ledger::kubelet_hands_out_cpusets() const {
+  return std::any_of(allocations_.begin(), allocations_.end(), [](const auto& entry) {
+    return !entry.second.workload.kubelet_cpus.empty() && entry.second.placement.mode != Mode::kForeign;
+  });
+}
+
+std::vector<ContainerKey> Ledger::in_the_way_of(const ContainerKey& key) const {
+  std::vector<ContainerKey> keys;
+  const Allocation* allocation = find(key);
+  if (allocation == nullptr) return keys;
+  const CpuSet alone = allocation->held_alone();
+  if (alone.empty()) return keys;
+  for (const auto& [other_key, other] : allocations_) {
+    // One in conflict stays where the kubelet put it.
+    if (other_key == key || !other.is_managed() || other.conflict) continue;
+    if (other.vacating.intersects(alone)) keys.push_back(other_key);
+  }
+  return keys;
+}
+
+std::vector<ContainerKey> Ledger::to_be_awaited_by(const ContainerKey& key) const {
+  std::vector<ContainerKey> keys = in_the_way_of(key);
+  std::erase_if(keys, [&](const ContainerKey& other) { return is_in_the_way_over_others(key, other); });
+  return keys;
+}
+
+bool Ledger::is_in_the_way_over_others(const ContainerKey& who, const ContainerKey& of) const {
+  std::set<ContainerKey> seen;
+  std::vector<ContainerKey> open{of};
+  while (!open.empty()) {
+    const ContainerKey next = std::move(open.back());
+    open.pop_back();
+    if (!seen.insert(next).second) continue;
+    for (ContainerKey& other : in_the_way_of(next)) {
+      if (other == who) return true;
+      open.push_back(std::move(other));
+    }
+  }
+  return false;
+}
+
+void Ledger::put(Allocation allocation) {
+  const ContainerKey key = allocation.workload.key;
+  erase(key);
+  if (!allocation.container_id.empty()) by_container_[allocation.container_id] = key;
+  allocations_[key] = std::move(allocation);
+}
+
+void Ledger::erase(const ContainerKey& key) {
+  const auto found = allocations_.find(key);
+  if (found == allocations_.end()) return;
+  const auto by_id = by_container_.find(found->second.container_id);
+  if (by_id != by_container_.end() && by_id->second == key) by_container_.erase(by_id);
+  allocations_.erase(found);
+}
+
+void Ledger::apply(const Transition& transition) {
+  generation_ = transition.generation;
+  next_decision_ = transition.next_decision;
+  pool_ = transition.pool;
+  if (transition.rules) rules_ = *transition.rules;
+  // A key that another takes the place of may come with the same container.
+  for (const Change& change : transition.changes) {
+    if (!change.after) erase(change.before->workload.key);
+  }
+  for (const Change& change : transition.changes) {
+    if (change.after) put(*change.after);
+  }
+  for (const PodChange& change : transition.pods) {
+    if (change.after) {
+      pods_[change.sandbox_id] = *change.after;
+    } else {
+      pods_.erase(change.sandbox_id);
+    }
+  }
+}
+
+void Ledger::assume(Allocation allocation) {
+  Draft draft(*this, {});
+  draft.put(std::move(allocation));
+  apply(std::move(draft).finish());
+}
+
+void Ledger::assume_released(const ContainerKey& key) {
+  Draft draft(*this, {});
+  draft.end(key, "");
+  apply(std::move(draft).finish());
+}
+
+void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods) {
+  CpuSet exclusive;
+  CpuSet withheld;
+  for (Allocation& allocation : allocations) {
+    if (holds_exclusively(allocation.placement)) exclusive |= allocation.placement.cpus;
+    withheld |= allocation.withheld_now();
+    put(std::move(allocation));
+  }
+  for (Pod& pod : pods) pods_[pod.sandbox.id] = std::move(pod);
+  pool_ = pool_of(rules_, exclusive, withheld);
+}
+
+}  // namespace topolet::engine

@@ -1,0 +1,450 @@
+#include "core/engine/state/transitions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/engine/state/draft.hpp"
+
+namespace topolet::engine {
+namespace {
+
+std::string_view word_of(const Decision& decision) {
+  if (decision.conflict) return "conflict";
+  return decision.unpinned ? "unpinned" : "placed";
+}
+
+Audit audit_of(const Decision& decision, std::string_view word) {
+  return {std::string(word), decision.reason, decision.nodes, decision.verdicts};
+}
+
+/// One function an event, each of which writes down what it changes.
+class Transitions {
+ public:
+  Transitions(const Ledger& ledger, const DecideRules& rules, std::chrono::milliseconds now)
+      : ledger_(ledger), rules_(rules), now_(now), draft_(ledger, now) {}
+
+  Transition finish() { return std::move(draft_).finish(); }
+
+  void operator()(const event::CreateAsked& event);
+  void operator()(const event::CreateDenied& event);
+  void operator()(const event::CreateRetried& event);
+  void operator()(const event::CreateConfirmed& event);
+  void operator()(const event::CreateRefused& event);
+  void operator()(const event::CreateLeftInDoubt& event);
+  void operator()(const event::CreateWithdrawn& event) { draft_.end(event.key, event.cause); }
+  void operator()(const event::CreateDiscovered& event);
+  void operator()(const event::CreateExpired& event);
+  void operator()(const event::StartAsked& event);
+  void operator()(const event::StartConfirmed& event) { enter(event.key, Phase::kRunning); }
+  void operator()(const event::StartRefused& event);
+  void operator()(const event::StartLeftInDoubt& event);
+  void operator()(const event::StopAsked& event) { set_stopping(event.key, true); }
+  void operator()(const event::StopRefused& event) { set_stopping(event.key, false); }
+  void operator()(const event::Exited& event);
+  void operator()(const event::Ended& event) { draft_.end(event.key, event.cause); }
+  void operator()(const event::PodStopped& event) { end_all_in(event.sandbox_id, "pod-stopped"); }
+  void operator()(const event::PodRemoved& event);
+  void operator()(const event::PodSeen& event);
+  void operator()(const event::PodForgotten& event);
+  void operator()(const event::DemandChanged& event);
+  void operator()(const event::Moved& event);
+  void operator()(const event::MoveUndone& event);
+  void operator()(const event::Converged& event);
+  void operator()(const event::Drifted& event);
+  void operator()(const event::Adopted& event);
+  void operator()(const event::Evaluated& event);
+  void operator()(const event::MachineChanged& event);
+  void operator()(const event::CrashHoldOver& event) { draft_.end(event.key, "crash-hold"); }
+  void operator()(const event::Restarted& event);
+  void operator()(const event::Noted& event) { draft_.remark({event.word, event.reason}); }
+
+ private:
+  void enter(const ContainerKey& key, Phase phase);
+  void set_stopping(const ContainerKey& key, bool stopping);
+  void bind(Allocation allocation, const ContainerInfo& container, const std::optional<CpuSet>& has);
+  Allocation placed(const Workload& workload, const Plan& plan) const;
+  void make_room(const Plan& plan);
+  void remember_nodes(const Workload& workload, const NodeSet& nodes);
+  Pod pod_of(const Workload& workload) const;
+  void end_all_in(const std::string& sandbox_id, const char* cause);
+
+  const Ledger& ledger_;
+  const DecideRules& rules_;
+  const std::chrono::milliseconds now_;
+  Draft draft_;
+};
+
+/// A decision's allocation: what the container is, from the one before; where it is, from the plan.
+Allocation Transitions::placed(const Workload& workload, const Plan& plan) const {
+  Allocation after;
+  after.phase_since = now_;
+  if (const Allocation* before = draft_.find(workload.key); before != nullptr) after = *before;
+  const Decision& decision = plan.decision;
+  after.workload = workload;
+  after.placement = decision.placement;
+  after.within = decision.within;
+  after.conflict = decision.conflict;
+  after.reason = decision.reason;
+  after.evaluated_cpus = decision.placement.cpus;
+  after.restricted = false;
+  after.preferred = plan.preferred;
+  after.arrived_cpus = plan.arrived_cpus;
+  return after;
+}
+
+void Transitions::make_room(const Plan& plan) {
+  for (const ContainerKey& key : plan.reclaimed) draft_.end(key, "yielded");
+  for (const Move& move : plan.moves) {
+    Plan moved;
+    moved.decision = move.decision;
+    moved.preferred = move.preferred;
+    const Allocation* before = draft_.find(move.workload.key);
+    if (before != nullptr) moved.arrived_cpus = before->arrived_cpus;
+    draft_.put(placed(move.workload, moved), audit_of(move.decision, "re-placed"));
+  }
+}
+
+void Transitions::operator()(const event::CreateAsked& event) {
+  const ContainerKey& key = event.workload.key;
+  for (const ContainerKey& earlier : event.superseded) draft_.end(earlier, "superseded");
+  make_room(event.plan);
+  std::optional<std::int64_t> supersedes;
+  // Taken over from the attempt that failed.
+  if (const Allocation* crashed = ledger_.find_crashed(key); crashed != nullptr && ledger_.find(key) == nullptr) {
+    if (draft_.find(crashed->workload.key) != nullptr) {
+      supersedes = crashed->decision;
+      draft_.end(crashed->workload.key, "");
+    }
+  }
+  draft_.put(placed(event.workload, event.plan), audit_of(event.plan.decision, word_of(event.plan.decision)),
+             supersedes);
+  if (event.keeps_pod_together) remember_nodes(event.workload, event.plan.decision.nodes);
+  Pod pod = draft_.pod(key.sandbox_id);
+  if (pod.denied.erase(key.name) > 0) draft_.put_pod(std::move(pod));
+}
+
+Pod Transitions::pod_of(const Workload& workload) const {
+  Pod pod = draft_.pod(workload.key.sandbox_id);
+  if (pod.sandbox.pod_uid.empty()) pod.sandbox.pod_uid = workload.key.pod_uid;
+  if (pod.sandbox.pod_name.empty()) pod.sandbox.pod_name = workload.pod_name;
+  if (pod.sandbox.pod_namespace.empty()) pod.sandbox.pod_namespace = workload.pod_namespace;
+  return pod;
+}
+
+void Transitions::remember_nodes(const Workload& workload, const NodeSet& nodes) {
+  Pod pod = pod_of(workload);
+  pod.nodes = nodes;
+  draft_.put_pod(std::move(pod));
+}
+
+void Transitions::operator()(const event::CreateDenied& event) {
+  const ContainerKey& key = event.workload.key;
+  const Decision& decision = event.decision;
+  const auto is_same = [&](const Pod& pod) {
+    const auto denial = pod.denied.find(key.name);
+    return denial != pod.denied.end() && denial->second.attempt == key.attempt &&
+           denial->second.reason == decision.reason;
+  };
+  if (const Pod* known = ledger_.find_pod_that(key.pod_uid, key.sandbox_id, is_same); known != nullptr) {
+    return draft_.repeat(known->denied.at(key.name).decision);
+  }
+  Allocation asked;
+  asked.workload = event.workload;
+  drop_secrets(asked.workload);
+  const std::int64_t number = draft_.remark(audit_of(decision, "denied"), std::move(asked));
+  Pod pod = pod_of(event.workload);
+  pod.denied[key.name] = {key.attempt, decision.reason, number};
+  draft_.put_pod(std::move(pod));
+}
+
+void Transitions::enter(const ContainerKey& key, Phase phase) {
+  const Allocation* before = draft_.find(key);
+  if (before == nullptr || before->phase == phase || !before->is_bound()) return;
+  Allocation after = *before;
+  after.phase = phase;
+  after.phase_since = now_;
+  draft_.put(std::move(after));
+}
+
+void Transitions::operator()(const event::CreateRetried& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || before->phase != Phase::kInDoubt) return;
+  Allocation after = *before;
+  after.phase = Phase::kPending;
+  draft_.put(std::move(after));
+}
+
+/// `has`: the CPUs that it may run on.
+void Transitions::bind(Allocation allocation, const ContainerInfo& container, const std::optional<CpuSet>& has) {
+  const ContainerKey key = allocation.workload.key;
+  allocation.container_id = container.id;
+  allocation.phase = container.state == ContainerState::kCreated ? Phase::kCreated : Phase::kRunning;
+  allocation.phase_since = now_;
+  allocation.stopping = false;
+  allocation.placement.added = {};  // counted at its creation
+  if (has) allocation.vacating = *has;
+  draft_.put(std::move(allocation));
+  draft_.tell(key, {"bound"});
+}
+
+void Transitions::operator()(const event::CreateConfirmed& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr) return;
+  // Found meanwhile, or created again where the runtime answers with the container that it has.
+  if (before->is_bound() && before->container_id == event.container_id) return;
+  ContainerInfo made;
+  made.id = event.container_id;
+  made.state = ContainerState::kCreated;
+  bind(*before, made, event.sent.cpus);
+}
+
+void Transitions::operator()(const event::CreateRefused& event) {
+  if (draft_.find(event.key) == nullptr) return;
+  draft_.tell(event.key, {"refused", event.refusal.code, event.refusal.message});
+  draft_.end(event.key, "refused");
+}
+
+void Transitions::operator()(const event::CreateLeftInDoubt& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr) return;
+  Allocation after = *before;
+  after.phase = Phase::kInDoubt;
+  after.phase_since = now_;
+  if (after.doubt_since.count() == 0) after.doubt_since = now_;
+  draft_.put(std::move(after));
+  draft_.tell(event.key, {"in_doubt", event.refusal.code, event.refusal.message});
+}
+
+/// What runs wins over what was decided: CPUs that a container has for itself and that are nobody's stay its own.
+void Transitions::operator()(const event::CreateDiscovered& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr) return;
+  bind(*before, event.container, event.has);
+}
+
+void Transitions::operator()(const event::CreateExpired& event) {
+  if (draft_.find(event.key) == nullptr) return;
+  draft_.tell(event.key, {"timed_out"});
+  draft_.end(event.key, "pending-timeout");
+}
+
+/// One that runs is not started again: the runtime's refusal is no news of it.
+void Transitions::operator()(const event::StartAsked& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before != nullptr && before->phase == Phase::kCreated) enter(event.key, Phase::kStarting);
+}
+
+void Transitions::operator()(const event::StartRefused& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before != nullptr && before->phase == Phase::kStarting) enter(event.key, Phase::kCreated);
+}
+
+void Transitions::operator()(const event::StartLeftInDoubt& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || before->phase != Phase::kStarting) return;
+  Allocation after = *before;
+  after.phase_since = now_;
+  draft_.put(std::move(after));
+}
+
+void Transitions::set_stopping(const ContainerKey& key, bool stopping) {
+  const Allocation* before = draft_.find(key);
+  if (before == nullptr || before->stopping == stopping) return;
+  Allocation after = *before;
+  after.stopping = stopping;
+  draft_.put(std::move(after));
+}
+
+void Transitions::operator()(const event::Exited& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || !before->is_bound()) return;
+  if (before->stopping) return draft_.end(event.key, "stopped");
+  if (event.exit_code.value_or(0) == 0 || !needs_exit_code(*before, rules_)) return draft_.end(event.key, "exited");
+  Allocation after = *before;
+  after.phase = Phase::kCrashed;
+  after.phase_since = now_;
+  draft_.put(std::move(after));
+  draft_.tell(event.key, {"crashed", Code::kOk,
+                          fmt::format("exit code {}; {} is kept for its next attempt", *event.exit_code,
+                                      before->placement.cpus.to_string())});
+}
+
+void Transitions::end_all_in(const std::string& sandbox_id, const char* cause) {
+  for (const ContainerKey& key : ledger_.in_sandbox(sandbox_id)) draft_.end(key, cause);
+}
+
+void Transitions::operator()(const event::PodRemoved& event) {
+  end_all_in(event.sandbox_id, "removed");
+  if (ledger_.pods().count(event.sandbox_id) != 0) draft_.forget_pod(event.sandbox_id);
+}
+
+void Transitions::operator()(const event::PodForgotten& event) {
+  if (ledger_.pods().count(event.sandbox_id) != 0) draft_.forget_pod(event.sandbox_id);
+}
+
+void Transitions::operator()(const event::PodSeen& event) {
+  const Sandbox& sandbox = event.sandbox;
+  const auto known = ledger_.pods().find(sandbox.id);
+  Pod after;
+  if (known != ledger_.pods().end()) {
+    after = known->second;
+  } else if (const Pod* other = ledger_.find_pod_that(sandbox.pod_uid, "", [](const Pod&) { return true; })) {
+    // A pod whose sandbox is made anew stays where it is.
+    after = *other;
+    after.nodes = ledger_.nodes_of_pod(sandbox.pod_uid, sandbox.id);
+    after.sandbox.annotations.clear();
+  }
+  auto annotations = std::move(after.sandbox.annotations);
+  after.sandbox = sandbox;
+  if (after.sandbox.annotations.empty()) after.sandbox.annotations = std::move(annotations);
+  drop_secrets(after);
+  if (known == ledger_.pods().end() || known->second != after) draft_.put_pod(std::move(after));
+}
+
+void Transitions::operator()(const event::DemandChanged& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || before->workload.demand == event.demand) return;
+  Allocation after = *before;
+  after.workload.demand = event.demand;
+  draft_.put(std::move(after), {"resized", event.reason});
+}
+
+/// Until the runtime has answered it runs where it was, and may have to stay there: CPUs that it had for itself are
+/// nobody's until it has left them, unless without them it would have none to go to.
+void Transitions::operator()(const event::Moved& event) {
+  const Allocation* before = draft_.find(event.workload.key);
+  if (before == nullptr) return;
+  make_room(event.plan);
+  Allocation after = placed(event.workload, event.plan);
+  const bool stays_alone = after.is_exclusive();
+  const bool can_leave = stays_alone || after.within.intersects(ledger_.pool());
+  after.vacating_alone = before->vacating_alone;
+  if (before->is_exclusive() && can_leave) {
+    const CpuSet left = stays_alone ? before->placement.cpus - after.placement.cpus : before->placement.cpus;
+    after.vacating_alone |= left & ledger_.rules().allowed;
+  }
+  after.vacating_alone -= after.placement.withheld;
+  if (stays_alone) after.vacating_alone -= after.placement.cpus;
+  if (!stays_alone) after.placement.cpus -= after.vacating_alone;
+  after.vacating |= before->placement.cpus | after.vacating_alone;
+  draft_.put(std::move(after), audit_of(event.plan.decision, event.word));
+}
+
+void Transitions::operator()(const event::MoveUndone& event) {
+  const Allocation& before = event.before;
+  const Allocation* now = draft_.find(before.workload.key);
+  if (now == nullptr || !now->is_bound() || now->decision == before.decision) return;
+  Allocation after = *now;
+  after.workload = before.workload;
+  after.placement = before.placement;
+  after.within = before.within;
+  after.conflict = before.conflict;
+  after.reason = before.reason;
+  after.preferred = before.preferred;
+  after.arrived_cpus = before.arrived_cpus;
+  after.evaluated_cpus = before.evaluated_cpus;
+  after.restricted = before.restricted;
+  after.vacating |= before.vacating;
+  after.vacating_alone = before.vacating_alone;
+  draft_.put(std::move(after), {before.conflict ? "conflict" : "re-placed", event.reason});
+}
+
+void Transitions::operator()(const event::Converged& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || before->vacating.empty()) return;
+  Allocation after = *before;
+  after.vacating &= event.cpus;
+  after.vacating_alone &= event.cpus;
+  if (after.vacating == before->vacating) return;
+  if (after.vacating_alone == before->vacating_alone) return draft_.put(std::move(after));
+  draft_.put(std::move(after),
+             {before->conflict ? "conflict" : "re-placed", before->reason + "; it has left the CPUs it had before"});
+}
+
+void Transitions::operator()(const event::Drifted& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr) return;
+  if (!event.reason.empty()) draft_.remark({"drift", event.reason}, *before);
+  if (event.observed.is_subset_of(before->placement.cpus | before->vacating)) return;
+  Allocation after = *before;
+  after.vacating |= event.observed;
+  draft_.put(std::move(after));
+}
+
+void Transitions::operator()(const event::Adopted& event) {
+  for (const ContainerKey& key : event.overruled) draft_.end(key, "overruled");
+  make_room(event.plan);
+  Allocation after = placed(event.workload, event.plan);
+  const ContainerKey key = after.workload.key;
+  after.container_id = event.container.id;
+  draft_.put(after, audit_of(event.plan.decision, event.word));
+  bind(std::move(after), event.container,
+       event.has.empty() ? std::optional<CpuSet>() : std::optional<CpuSet>(event.has));
+}
+
+void Transitions::operator()(const event::Evaluated& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || before->evaluated_cpus == before->placement.cpus) return;
+  Allocation after = *before;
+  after.evaluated_cpus = after.placement.cpus;
+  draft_.put(std::move(after));
+}
+
+void Transitions::operator()(const event::MachineChanged& event) {
+  for (const ContainerKey& key : event.restricted) {
+    const Allocation* before = draft_.find(key);
+    if (before == nullptr) continue;
+    Allocation after = *before;
+    after.restricted = true;
+    draft_.put(std::move(after));
+  }
+  for (const auto& [key, within] : event.widened) {
+    const Allocation* before = draft_.find(key);
+    if (before == nullptr) continue;
+    Allocation after = *before;
+    after.reason = fmt::format("CPUs {} have come back, it may use them too", (within - before->within).to_string());
+    after.within = within;
+    Audit audit{"re-placed", after.reason};
+    draft_.put(std::move(after), std::move(audit));
+  }
+  const CpuSet arrived = event.rules.allowed - ledger_.rules().allowed;
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    if (!allocation.is_exclusive() || arrived.is_subset_of(allocation.arrived_cpus)) continue;
+    Allocation after = *draft_.find(key);
+    after.arrived_cpus |= arrived;
+    draft_.put(std::move(after));
+  }
+  if (event.rules != ledger_.rules()) draft_.set_rules(event.rules);
+}
+
+/// Whatever was under way when the daemon died is in doubt. A start may still be under way in the runtime.
+void Transitions::operator()(const event::Restarted&) {
+  draft_.record_pool();
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    Allocation after = allocation;
+    if (after.phase == Phase::kPending) {
+      after.phase = Phase::kInDoubt;
+      if (after.doubt_since.count() == 0) after.doubt_since = after.phase_since;
+    }
+    if (after.phase == Phase::kStarting) after.phase_since = now_;
+    if (after != allocation) draft_.put(std::move(after));
+  }
+}
+
+}  // namespace
+
+Transition transition(const Ledger& ledger, const DecideRules& rules, std::chrono::milliseconds now,
+                      const Event& event) {
+  Transitions transitions(ledger, rules, now);
+  std::visit(transitions, event);
+  return transitions.finish();
+}
+
+bool needs_exit_code(const Allocation& allocation, const DecideRules& rules) {
+  return !allocation.stopping && rules.crash_hold.count() > 0 && allocation.is_exclusive() &&
+         allocation.workload.kubelet_cpus.empty();
+}
+
+}  // namespace topolet::engine

@@ -1,0 +1,21 @@
+// Ledger × event → transition, as a pure function.
+#pragma once
+
+#include <chrono>
+
+#include "core/engine/state/events.hpp"
+#include "core/engine/state/ledger.hpp"
+#include "core/engine/state/transition.hpp"
+#include "core/placement/rules.hpp"
+
+namespace topolet::engine {
+
+/// What the event changes; nothing where it is about a container that holds nothing any more. Same ledger, rules, time
+/// and event: same transition.
+Transition transition(const Ledger& ledger, const DecideRules& rules, std::chrono::milliseconds now,
+                      const Event& event);
+
+/// Whether how it exited decides what becomes of its CPUs: those of one that failed are kept for its next attempt.
+bool needs_exit_code(const Allocation& allocation, const DecideRules& rules);
+
+}  // namespace topolet::engine

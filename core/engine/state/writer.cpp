@@ -1,0 +1,192 @@
+#include "core/engine/state/writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace topolet::engine {
+namespace {
+
+/// Written in one transaction at the most, so that one that fails does not cost much.
+constexpr std::size_t kLargestGroup = 256;
+
+/// A write that can never succeed must not hold up the others.
+bool is_hopeless(const Error& error) {
+  return error.code == Code::kNotFound || error.code == Code::kAlreadyExists || error.code == Code::kInvalidArgument;
+}
+
+}  // namespace
+
+Writer::Writer(Options options, Store& store, Loop& loop, Clock clock, Log& log,
+               std::function<void(const Gap&)> recovered)
+    : options_(options),
+      store_(store),
+      loop_(loop),
+      clock_(std::move(clock)),
+      log_(log),
+      recovered_(std::move(recovered)) {
+  if (options_.thread == Thread::kOwn) thread_ = std::thread([this] { run(); });
+}
+
+Writer::~Writer() { stop(); }
+
+void Writer::submit(std::uint64_t generation, Write write, std::function<void()> done) {
+  const std::uint64_t number = ++last_number_;
+  untold_.push_back({number, generation, clock_.steady(), std::move(done)});
+  {
+    MutexLock lock(mutex_);
+    jobs_.push_back({number, generation, std::move(write)});
+  }
+  if (options_.thread == Thread::kLoop) {
+    write_on_loop();
+  } else {
+    woken_.notify_one();
+  }
+  if (degraded_) {
+    // Whatever comes meanwhile goes on from memory too, in its turn.
+    post([this] { check_patience(); });
+  } else {
+    watch_patience();
+  }
+}
+
+void Writer::write_on_loop() {
+  {
+    MutexLock lock(mutex_);
+    if (jobs_.empty()) return;
+  }
+  std::vector<Job> jobs;
+  if (wait_for_jobs(jobs) && write_next(jobs)) return;
+  loop_.after(options_.retry, [this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.lock()) write_on_loop();
+  });
+}
+
+void Writer::run() {
+  std::vector<Job> jobs;
+  while (wait_for_jobs(jobs)) {
+    if (!write_next(jobs) && !rest()) return;
+  }
+}
+
+/// False at the end, when nothing is left.
+bool Writer::wait_for_jobs(std::vector<Job>& jobs) {
+  MutexLock lock(mutex_);
+  while (jobs_.empty() && !stopping_) woken_.wait(mutex_);
+  const std::size_t count = std::min(jobs_.size(), kLargestGroup);
+  jobs.assign(jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(count));
+  return !jobs.empty();
+}
+
+/// After a failure. False if it is to end.
+bool Writer::rest() {
+  const auto until = std::chrono::steady_clock::now() + options_.retry;
+  MutexLock lock(mutex_);
+  while (!stopping_ && woken_.wait_until(mutex_, until)) {
+  }
+  return !stopping_;
+}
+
+bool Writer::write_next(const std::vector<Job>& jobs) {
+  const Status written = write_all(jobs);
+  if (!written) {
+    post([this, error = written.error()] { failed(error); });
+    return false;
+  }
+  store_.note_generation(jobs.back().generation);
+  {
+    MutexLock lock(mutex_);
+    jobs_.erase(jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(jobs.size()));
+  }
+  post([this, number = jobs.back().number] { committed(number); });
+  return true;
+}
+
+Status Writer::write_all(const std::vector<Job>& jobs) {
+  if (Status begun = store_.begin(); !begun) return begun;
+  for (const Job& job : jobs) {
+    const Status written = store_.step([&] { return job.write(store_); });
+    if (written) continue;
+    if (!is_hopeless(written.error())) {
+      store_.roll_back();
+      return written;
+    }
+    log_.error("a write to the state database was dropped: {}", written.error().message);
+  }
+  Status done = store_.commit();
+  if (!done) store_.roll_back();
+  return done;
+}
+
+void Writer::post(std::function<void()> work) {
+  loop_.post([alive = std::weak_ptr<bool>(alive_), work = std::move(work)] {
+    if (alive.lock()) work();
+  });
+}
+
+void Writer::committed(std::uint64_t number) {
+  last_written_ = number;
+  while (!untold_.empty() && untold_.front().number <= number) tell_first();
+  if (!degraded_ || last_written_ != last_number_) return;
+  degraded_ = false;
+  const Gap gap{clock_.wall() - degraded_since_, std::exchange(late_, 0)};
+  log_.warn("the state database is written again");
+  recovered_(gap);
+}
+
+void Writer::failed(const Error& error) {
+  go_on_from_memory("cannot be written: " + error.message);
+  check_patience();
+}
+
+void Writer::tell_first() {
+  const std::function<void()> done = std::move(untold_.front().done);
+  untold_.pop_front();
+  done();
+}
+
+void Writer::watch_patience() {
+  if (std::exchange(watching_, true)) return;
+  loop_.after(options_.patience, [this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.lock()) return;
+    watching_ = false;
+    check_patience();
+    if (!untold_.empty()) watch_patience();
+  });
+}
+
+void Writer::check_patience() {
+  while (!untold_.empty()) {
+    const bool is_late = clock_.steady() - untold_.front().since >= options_.patience;
+    if (!degraded_ && !is_late) return;
+    go_on_from_memory(fmt::format("takes longer than {} ms", options_.patience.count()));
+    ++late_;
+    // Should all end before it is written, the next start sees that something is missing.
+    store_.note_generation(untold_.front().generation);
+    tell_first();
+  }
+}
+
+void Writer::go_on_from_memory(const std::string& why) {
+  if (std::exchange(degraded_, true)) return;
+  degraded_since_ = clock_.wall();
+  log_.error("the state database {}; decisions go on from memory", why);
+}
+
+void Writer::stop() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  woken_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  // Until here the thread posts by it.
+  alive_.reset();
+  // What failed before may be taken now.
+  std::vector<Job> jobs;
+  while (wait_for_jobs(jobs) && write_next(jobs)) {
+  }
+}
+
+}  // namespace topolet::engine

@@ -1,0 +1,113 @@
+// The one thread that writes to the store.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/clock.hpp"
+#include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
+#include "core/base/result.hpp"
+#include "core/engine/loop.hpp"
+#include "store/store.hpp"
+
+namespace topolet::engine {
+
+/// Commits what it is given in its order, as many at a time as there are, each whole or not at all. While the store
+/// fails, or takes longer than `patience`, those who wait go on from memory: the writer is degraded until all that they
+/// did is written.
+///
+/// All functions are for the loop's thread.
+class Writer {
+ public:
+  /// On whose thread the store is written.
+  enum class Thread : std::uint8_t {
+    kOwn,
+    kLoop,  ///< for loops that are driven: written at once, and told later
+  };
+  struct Options {
+    Thread thread = Thread::kOwn;
+    std::chrono::milliseconds patience{50};
+    std::chrono::milliseconds retry{1000};  ///< after a failure
+  };
+  /// How long the store did not keep up, and how much was written late.
+  struct Gap {
+    std::chrono::milliseconds lasted{};
+    std::size_t late = 0;
+  };
+  using Write = std::function<Status(Store&)>;
+
+  /// `store` and `loop` must outlive it. `recovered` runs on the loop when the writer is degraded no more.
+  Writer(Options options, Store& store, Loop& loop, Clock clock, Log& log, std::function<void(const Gap&)> recovered);
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  /// `write` runs on the writer's thread, perhaps more than once; only its last run counts. `done` runs on the loop, in
+  /// the order of the submissions, once that is durable as configured or patience is over.
+  void submit(std::uint64_t generation, Write write, std::function<void()> done);
+  /// Nobody waits to be told.
+  bool idle() const { return untold_.empty(); }
+  bool degraded() const { return degraded_; }
+  /// Writes what is left, as far as the store takes it now, and ends. Nobody is told any more. Idempotent.
+  void stop();
+
+ private:
+  struct Job {
+    std::uint64_t number = 0;
+    std::uint64_t generation = 0;
+    Write write;
+  };
+  struct Untold {
+    std::uint64_t number = 0;
+    std::uint64_t generation = 0;
+    std::chrono::steady_clock::time_point since;
+    std::function<void()> done;
+  };
+
+  void run() TOPOLET_EXCLUDES(mutex_);
+  void write_on_loop() TOPOLET_EXCLUDES(mutex_);
+  bool wait_for_jobs(std::vector<Job>& jobs) TOPOLET_EXCLUDES(mutex_);
+  bool rest() TOPOLET_EXCLUDES(mutex_);
+  bool write_next(const std::vector<Job>& jobs) TOPOLET_EXCLUDES(mutex_);
+  Status write_all(const std::vector<Job>& jobs);
+  Status write_one(const Job& job);
+  void post(std::function<void()> work);
+  void committed(std::uint64_t number);
+  void failed(const Error& error);
+  void tell_first();
+  void watch_patience();
+  void check_patience();
+  void go_on_from_memory(const std::string& why);
+
+  const Options options_;
+  Store& store_;
+  Loop& loop_;
+  const Clock clock_;
+  Log& log_;
+  const std::function<void(const Gap&)> recovered_;
+  /// What was posted to the loop and comes after the writer has ended finds it gone.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+
+  std::deque<Untold> untold_;
+  std::uint64_t last_number_ = 0;
+  std::uint64_t last_written_ = 0;
+  bool watching_ = false;
+  bool degraded_ = false;
+  std::chrono::milliseconds degraded_since_{};  ///< wall clock
+  std::size_t late_ = 0;
+
+  Mutex mutex_;
+  CondVar woken_;
+  std::deque<Job> jobs_ TOPOLET_GUARDED_BY(mutex_);
+  bool stopping_ TOPOLET_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace topolet::engine

@@ -1,0 +1,196 @@
+#include "core/engine/state/codec.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/engine/full_values.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+std::map<std::string, Value> map_of(const Columns& columns) { return {columns.begin(), columns.end()}; }
+
+std::set<std::string> names_of(const Columns& columns) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : columns) names.insert(name);
+  return names;
+}
+
+std::unique_ptr<Store> in_memory() {
+  auto store = Store::open_in_memory("boot", 0);
+  EXPECT_TRUE(store.ok());
+  return *std::move(store);
+}
+
+std::int64_t decide_on(Store& store) {
+  DecidedRow row;
+  row.event = "placed";
+  row.mode = "shared";
+  const auto decision = store.add(row);
+  EXPECT_TRUE(decision.ok());
+  return *decision;
+}
+
+/// As a store gives it back.
+LiveRow stored(Store& store, const Allocation& allocation) {
+  EXPECT_TRUE(store.put_live(allocation.decision, encode(allocation)).ok());
+  const auto rows = store.live();
+  EXPECT_TRUE(rows.ok());
+  return rows->empty() ? LiveRow() : rows->back();
+}
+
+TEST(Codec, GivesBackAllOfAnAllocationButItsEnvironment) {
+  const auto store = in_memory();
+  decide_on(*store);
+  Allocation allocation = full_allocation(decide_on(*store));
+  const auto decoded = decode_allocation(stored(*store, allocation));
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  allocation.workload.env.clear();
+  EXPECT_EQ(*decoded, allocation);
+}
+
+TEST(Codec, GivesBackAnEmptyAllocation) {
+  const auto store = in_memory();
+  Allocation allocation;
+  allocation.decision = decide_on(*store);
+  const auto decoded = decode_allocation(stored(*store, allocation));
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  EXPECT_EQ(*decoded, allocation);
+}
+
+TEST(Codec, GivesBackAllOfAPod) {
+  const auto store = in_memory();
+  ASSERT_TRUE(store->put_pod(encode(full_pod())).ok());
+  const auto rows = store->pods();
+  ASSERT_TRUE(rows.ok());
+  ASSERT_EQ(rows->size(), 1U);
+  const auto decoded = decode_pod(rows->front());
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  EXPECT_EQ(*decoded, full_pod());
+}
+
+TEST(Codec, EveryColumnIsOneThatTheFieldsFill) {
+  const auto store = in_memory();
+  const Allocation full = full_allocation(decide_on(*store));
+  const std::set<std::string> encoded = names_of(encode(full));
+  for (const auto& [column, value] : stored(*store, full).columns) EXPECT_EQ(encoded.count(column), 1U) << column;
+  const auto empty = map_of(encode(Allocation()));
+  for (const auto& [column, value] : encode(full)) EXPECT_NE(value, empty.at(column)) << column;
+  const auto empty_pod = map_of(encode(Pod()));
+  for (const auto& [column, value] : encode(full_pod())) EXPECT_NE(value, empty_pod.at(column)) << column;
+}
+
+TEST(Codec, KeepsNoEnvironment) {
+  for (const auto& [column, value] : encode(full_allocation(1))) {
+    const auto* text = std::get_if<std::string>(&value);
+    EXPECT_FALSE(text != nullptr && text->find("secret") != std::string::npos) << column;
+  }
+}
+
+TEST(Codec, WritesOfAChangeJustTheColumnsThatDiffer) {
+  const Allocation empty;
+  EXPECT_THAT(encode_changes(empty, empty), IsEmpty());
+  for (const auto& [column, value] : encode(full_allocation(1))) {
+    const auto changed = decode_allocation({0, {{column, value}}});
+    ASSERT_TRUE(changed.ok()) << column;
+    std::set<std::string> expected;
+    if (*changed != empty) expected.insert(column);
+    // What people read in the table follows from the phase and its times.
+    if (column == "phase") expected.insert({"state", "pending_since_ms"});
+    if (column == "phase_since_ms") expected.insert({"state", "pending_since_ms"});
+    EXPECT_EQ(names_of(encode_changes(empty, *changed)), expected) << column;
+  }
+  EXPECT_EQ(names_of(encode_changes(full_allocation(1), empty)), names_of(encode(empty)));
+}
+
+TEST(Codec, UpdatesARowToWhatTheAllocationIsNow) {
+  const auto store = in_memory();
+  Allocation before;
+  before.decision = decide_on(*store);
+  stored(*store, before);
+  Allocation after = full_allocation(before.decision);
+  ASSERT_TRUE(store->update_live(before.decision, encode_changes(before, after)).ok());
+  after.workload.env.clear();
+  EXPECT_EQ(*decode_allocation(store->live()->front()), after);
+  ASSERT_TRUE(store->update_live(before.decision, encode_changes(after, before)).ok());
+  EXPECT_EQ(*decode_allocation(store->live()->front()), before);
+}
+
+TEST(Codec, TellsPeopleWhatADecisionIsIn) {
+  Allocation allocation = full_allocation(1);
+  const auto told = [&](Phase phase) {
+    allocation.phase = phase;
+    const auto columns = map_of(encode(allocation));
+    return std::pair(std::get<std::string>(columns.at("state")),
+                     std::get<std::int64_t>(columns.at("pending_since_ms")));
+  };
+  const std::int64_t since = allocation.phase_since.count();
+  EXPECT_THAT(told(Phase::kPending), Pair("pending", since));
+  EXPECT_THAT(told(Phase::kInDoubt), Pair("in_doubt", allocation.doubt_since.count()));
+  for (const Phase phase : {Phase::kCreated, Phase::kStarting, Phase::kRunning}) {
+    EXPECT_THAT(told(phase), Pair("bound", since));
+  }
+  EXPECT_THAT(told(Phase::kCrashed), Pair("crashed", since));
+}
+
+TEST(Codec, NamesTheColumnThatCannotBeRead) {
+  const LiveRow row{7, map_of(encode(full_allocation(7)))};
+  const std::set<std::string> derived{"state", "pending_since_ms"};
+  for (const auto& [column, value] : row.columns) {
+    if (derived.count(column) != 0) continue;
+    LiveRow damaged = row;
+    const bool is_text = std::holds_alternative<std::string>(value);
+    damaged.columns[column] = is_text ? Value(std::int64_t{1}) : Value(std::string("many"));
+    const auto decoded = decode_allocation(damaged);
+    ASSERT_FALSE(decoded.ok()) << column;
+    EXPECT_EQ(decoded.error().code, Code::kDataLoss);
+    EXPECT_THAT(decoded.error().message, AllOf(HasSubstr("decision 7"), HasSubstr("column " + column)));
+  }
+}
+
+TEST(Codec, NamesTheColumnWhoseTextMakesNoSense) {
+  for (const char* column : {"qos", "mode", "phase", "cpus", "mems", "hugepages", "devices", "settings", "pod_demand",
+                             "added", "preferred"}) {
+    const auto decoded = decode_allocation({7, {{column, std::string("[{")}}});
+    ASSERT_FALSE(decoded.ok()) << column;
+    EXPECT_EQ(decoded.error().code, Code::kDataLoss);
+    EXPECT_THAT(decoded.error().message, HasSubstr(std::string("column ") + column));
+  }
+  for (const char* column : {"ready", "nodes", "annotations", "former", "denied"}) {
+    const auto decoded = decode_pod({{column, std::string("[{")}});
+    ASSERT_FALSE(decoded.ok()) << column;
+    EXPECT_EQ(decoded.error().code, Code::kDataLoss);
+    EXPECT_THAT(decoded.error().message, HasSubstr(std::string("column ") + column));
+  }
+}
+
+TEST(Codec, LeavesWhatAnOlderDatabaseDoesNotSayAsItIsByDefault) {
+  Allocation expected;
+  expected.decision = 5;
+  expected.container_id = "c1";
+  EXPECT_EQ(*decode_allocation({5, {{"container_id", std::string("c1")}, {"unheard-of", std::int64_t{1}}}}), expected);
+  Pod pod;
+  pod.sandbox.id = "s";
+  EXPECT_EQ(*decode_pod({{"sandbox_id", std::string("s")}}), pod);
+}
+
+TEST(Codec, StoresTextThatIsNoUtf8) {
+  const auto store = in_memory();
+  Allocation allocation;
+  allocation.decision = decide_on(*store);
+  allocation.workload.pod_labels = {{"odd", "\xff"}};
+  const auto decoded = decode_allocation(stored(*store, allocation));
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  EXPECT_THAT(decoded->workload.pod_labels, UnorderedElementsAre(Pair("odd", "\xef\xbf\xbd")));
+}
+
+}  // namespace
+}  // namespace topolet::engine

@@ -1,0 +1,227 @@
+#include "core/engine/converge/container_queues.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace topolet::engine {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A runtime that answers when the test says so, and a clock that runs when the test says so.
+class ContainerQueuesTest : public ::testing::Test {
+ protected:
+  struct Apply {
+    std::string id;
+    CpusetTarget target;
+    std::function<void(Applied)> done;
+  };
+
+  ContainerQueues make(std::size_t max_in_flight = 16) {
+    return ContainerQueues(
+        {.apply =
+             [this](const std::string& id, const CpusetTarget& target, std::function<void(Applied)> done) {
+               applies_.push_back({id, target, std::move(done)});
+             },
+         .after = [this](milliseconds delay,
+                         std::function<void()> then) { timers_.emplace(now_ + delay, std::move(then)); },
+         .max_in_flight = max_in_flight});
+  }
+
+  void answer(const Status& status = {}) {
+    ASSERT_FALSE(applies_.empty());
+    const Apply apply = applies_.front();
+    applies_.pop_front();
+    apply.done(status ? Applied() : Applied{Applied::Kind::kFailed, status.error()});
+  }
+
+  void advance(milliseconds by) {
+    const milliseconds until = now_ + by;
+    while (!timers_.empty() && timers_.begin()->first <= until) {
+      now_ = timers_.begin()->first;
+      const auto then = timers_.begin()->second;
+      timers_.erase(timers_.begin());
+      then();
+    }
+    now_ = until;
+  }
+
+  std::deque<Apply> applies_;
+  std::multimap<milliseconds, std::function<void()>> timers_;
+  milliseconds now_{0};
+};
+
+const CpusetTarget kOne{CpuSet{1}, {}};
+const CpusetTarget kTwo{CpuSet{2}, {}};
+const CpusetTarget kThree{CpuSet{3}, {}};
+
+TEST_F(ContainerQueuesTest, DoNothingForWhatIsConfirmed) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kOne);
+  EXPECT_TRUE(applies_.empty());
+  bool settled = false;
+  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { settled = status.ok(); });
+  EXPECT_TRUE(settled);
+}
+
+TEST_F(ContainerQueuesTest, ApplyOneAtATimeAndTheNewestWins) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  queues.set_desired("c", kOne);
+  queues.set_desired("c", kThree);
+  ASSERT_EQ(applies_.size(), 1U);
+  EXPECT_EQ(applies_.front().target, kTwo);
+  EXPECT_EQ(queues.applied("c"), std::nullopt) << "either may be in force while the runtime works";
+  answer();
+  ASSERT_EQ(applies_.size(), 1U);
+  EXPECT_EQ(applies_.front().target, kThree);
+  answer();
+  EXPECT_EQ(queues.applied("c"), kThree);
+  EXPECT_TRUE(applies_.empty());
+}
+
+TEST_F(ContainerQueuesTest, TellWaitersOnlyWhenTheNewestTargetIsConfirmed) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  int settled = 0;
+  queues.when_converged("c", milliseconds(60000), [&](const Status& status) { settled += status.ok() ? 1 : 0; });
+  queues.set_desired("c", kThree);
+  answer();
+  EXPECT_EQ(settled, 0);
+  answer();
+  EXPECT_EQ(settled, 1);
+}
+
+TEST_F(ContainerQueuesTest, RetryWithAGrowingPauseAndTellWaitersAfterThreeFailures) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  Status told;
+  queues.when_converged("c", milliseconds(60000), [&](const Status& status) { told = status; });
+  const Error busy{Code::kUnknown, "busy"};
+  answer(busy);
+  EXPECT_TRUE(applies_.empty());
+  advance(milliseconds(250));
+  answer(busy);
+  EXPECT_TRUE(told.ok());
+  advance(milliseconds(500));
+  answer(busy);
+  ASSERT_FALSE(told.ok());
+  EXPECT_EQ(told.error(), busy);
+  advance(milliseconds(5000));
+  answer();
+  EXPECT_EQ(queues.applied("c"), kTwo);
+}
+
+TEST_F(ContainerQueuesTest, EndAWaitThatTakesTooLong) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  Status told;
+  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { told = status; });
+  advance(milliseconds(1000));
+  ASSERT_FALSE(told.ok());
+  EXPECT_EQ(told.error().code, Code::kUnavailable);
+  EXPECT_NE(told.error().message.find("container c"), std::string::npos);
+  answer();
+  EXPECT_EQ(queues.applied("c"), kTwo);
+}
+
+TEST_F(ContainerQueuesTest, CallAClosedLaneSettled) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  bool settled = false;
+  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { settled = status.ok(); });
+  queues.close("c");
+  EXPECT_TRUE(settled);
+  answer();  // the late answer of a closed lane hurts nobody
+  EXPECT_FALSE(queues.has("c"));
+}
+
+TEST_F(ContainerQueuesTest, WaitForAllOfSeveral) {
+  ContainerQueues queues = make();
+  queues.open("a", kOne, kTwo);
+  queues.open("b", kOne, kOne);
+  queues.open("c", kOne, kThree);
+  int settled = 0;
+  queues.when_all_converged({"a", "b", "c", "unknown"}, milliseconds(60000), [&](const Status&) { ++settled; });
+  answer();
+  EXPECT_EQ(settled, 0);
+  answer();
+  EXPECT_EQ(settled, 1);
+  queues.when_all_converged({}, milliseconds(1), [&](const Status&) { ++settled; });
+  EXPECT_EQ(settled, 2);
+}
+
+TEST_F(ContainerQueuesTest, RunAnOperationInItsTurn) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  ContainerQueues::OperationDone end;
+  EXPECT_TRUE(queues.run("c", ContainerQueues::Needs::kTurn,
+                         [&](const Status&, ContainerQueues::OperationDone done) { end = std::move(done); }));
+  EXPECT_EQ(end, nullptr);
+  answer();
+  ASSERT_NE(end, nullptr);
+  queues.set_desired("c", kThree);
+  EXPECT_TRUE(applies_.empty()) << "the operation has the lane";
+  end(false);
+  ASSERT_EQ(applies_.size(), 1U);
+  EXPECT_EQ(applies_.front().target, kThree);
+}
+
+TEST_F(ContainerQueuesTest, ApplyAgainAfterAnOperationThatDisturbed) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kOne);
+  queues.run("c", ContainerQueues::Needs::kTurn,
+             [](const Status&, const ContainerQueues::OperationDone& done) { done(true); });
+  ASSERT_EQ(applies_.size(), 1U);
+  EXPECT_EQ(applies_.front().target, kOne);
+}
+
+TEST_F(ContainerQueuesTest, StartOnlyWithTheNewestTargetConfirmed) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  bool ran = false;
+  queues.run("c", ContainerQueues::Needs::kConverged,
+             [&](const Status& status, const ContainerQueues::OperationDone& done) {
+               ran = status.ok();
+               done(false);
+             });
+  queues.set_desired("c", kThree);
+  answer();
+  EXPECT_FALSE(ran) << "confirmed is not the newest";
+  answer();
+  EXPECT_TRUE(ran);
+}
+
+TEST_F(ContainerQueuesTest, TellAnOperationThatTheLaneCannotSettle) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  Status told;
+  queues.run("c", ContainerQueues::Needs::kConverged,
+             [&](const Status& status, const ContainerQueues::OperationDone& done) {
+               told = status;
+               done(false);
+             });
+  for (int failure = 0; failure < 3; ++failure) {
+    answer(Error{Code::kUnknown, "busy"});
+    advance(milliseconds(10000));
+  }
+  ASSERT_FALSE(told.ok());
+  EXPECT_EQ(told.error().message, "busy");
+}
+
+TEST_F(ContainerQueuesTest, KeepFewCallsInFlight) {
+  ContainerQueues queues = make(2);
+  for (const char* id : {"a", "b", "c", "d"}) queues.open(id, kOne, kTwo);
+  EXPECT_EQ(applies_.size(), 2U);
+  answer();
+  EXPECT_EQ(applies_.size(), 2U);
+  answer();
+  answer();
+  answer();
+  EXPECT_EQ(queues.applied("d"), kTwo);
+}
+
+}  // namespace
+}  // namespace topolet::engine

@@ -1,0 +1,104 @@
+#include "core/engine/handlers/exits.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/engine/converging.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+class ExitsTest : public Converging {
+ protected:
+  /// As often as `then` was called.
+  int report(const std::string& id, const Exit& exit = {}) {
+    int called = 0;
+    exits_->report(id, exit, [&called] { ++called; });
+    loop_.run();
+    return called;
+  }
+};
+
+TEST_F(ExitsTest, AsksForTheExitCodeWhereItDecidesWhatBecomesOfTheCpus) {
+  begin({exclusive("a", {0})});
+  runtime_.put("c-a", container_of("a"));
+  runtime_.exit("c-a", 1);
+  EXPECT_EQ(report("c-a"), 1);
+  EXPECT_THAT(runtime_.take_calls(), ElementsAre("ContainerStatus"));
+  EXPECT_THAT(take_told(), ElementsAre(StartsWith("a: phase running>crashed")));
+}
+
+TEST_F(ExitsTest, DoesNotAskWhereItMakesNoDifference) {
+  Allocation stopping = exclusive("b", {1});
+  stopping.stopping = true;
+  Allocation kubelets = exclusive("c", {2});
+  kubelets.workload.kubelet_cpus = CpuSet{2};
+  begin({shared("a"), stopping, kubelets, exclusive("d", {3})});
+  for (const char* id : {"c-a", "c-b", "c-c"}) EXPECT_EQ(report(id), 1);
+  EXPECT_EQ(report("c-d", {Exit::Kind::kExited, 0}), 1) << "whoever reports it may know";
+  EXPECT_THAT(runtime_.take_calls(), IsEmpty());
+  EXPECT_THAT(committer_->ledger().allocations(), IsEmpty());
+}
+
+TEST_F(ExitsTest, TellOfAnExitOnceThoughManySeeIt) {
+  begin({exclusive("a", {0})});
+  runtime_.put("c-a", container_of("a"));
+  runtime_.exit("c-a", 1);
+  int called = 0;
+  for (int seen = 0; seen < 3; ++seen) exits_->report("c-a", {}, [&called] { ++called; });
+  loop_.run();
+  EXPECT_EQ(called, 3);
+  EXPECT_EQ(take_told().size(), 1U);
+  EXPECT_EQ(report("c-a", {Exit::Kind::kGone}), 1);
+  EXPECT_THAT(take_told(), IsEmpty()) << "what is kept for the next attempt stays without the container";
+}
+
+TEST_F(ExitsTest, CallBackOnceItIsWritten) {
+  begin({shared("a")});
+  bool is_written = false;
+  exits_->report("c-a", {}, [&] { is_written = store_->live()->empty(); });
+  loop_.run();
+  EXPECT_TRUE(is_written);
+}
+
+TEST_F(ExitsTest, LeaveThingsAsTheyAreWhereTheRuntimeDoesNotKnow) {
+  begin({exclusive("a", {0})});
+  runtime_.put("c-a", container_of("a"));
+  EXPECT_EQ(report("c-a"), 1) << "it runs, says the runtime";
+  runtime_.fail("ContainerStatus", Answer{Code::kUnavailable, "away", {}});
+  EXPECT_EQ(report("c-a"), 1);
+  EXPECT_THAT(take_told(), IsEmpty());
+  EXPECT_EQ(report("unheard-of"), 1);
+}
+
+TEST_F(ExitsTest, ReleaseWhatTheRuntimeHasNoMore) {
+  begin({exclusive("a", {0})});
+  EXPECT_EQ(report("c-a"), 1);
+  EXPECT_THAT(take_told(), ElementsAre("a: over: gone", "pool 1-7>0-7"));
+}
+
+TEST_F(ExitsTest, SayWhyItIsOver) {
+  begin({shared("a"), shared("b"), shared("c")});
+  report("c-a", {Exit::Kind::kStopped});
+  report("c-b", {Exit::Kind::kRemoved});
+  report("c-c", {Exit::Kind::kGone});
+  EXPECT_THAT(take_told(), ElementsAre("a: over: stopped", "b: over: removed", "c: over: gone"));
+}
+
+TEST_F(ExitsTest, EndAllOfAPod) {
+  begin({exclusive("a", {0})}, {pod_of("a")});
+  bool is_told = false;
+  exits_->pod_stopped("sandbox-a", [&] { is_told = true; });
+  loop_.run();
+  EXPECT_TRUE(is_told);
+  EXPECT_EQ(find("a"), nullptr);
+  exits_->pod_removed("sandbox-a", [] {});
+  loop_.run();
+  EXPECT_THAT(committer_->ledger().pods(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace topolet::engine

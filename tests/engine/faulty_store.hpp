@@ -1,0 +1,114 @@
+// A store that fails, or stands still, when a test says so.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/mutex.hpp"
+#include "store/store.hpp"
+
+namespace topolet::engine {
+
+/// A database in memory behind a door. What a test reads of it, it reads while nothing is written.
+class FaultyStore final : public Store {
+ public:
+  FaultyStore() : store_(*Store::open_in_memory("boot", 0)) {}
+
+  /// From now on each transaction ends with this error; none: it succeeds again.
+  void fail_with(std::optional<Error> error) TOPOLET_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    error_ = std::move(error);
+  }
+  /// The next transaction does not begin until let_go().
+  void hold() TOPOLET_EXCLUDES(mutex_) { set_held(true); }
+  void let_go() TOPOLET_EXCLUDES(mutex_) { set_held(false); }
+  /// Waits until a transaction waits at the door.
+  void await_held() TOPOLET_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    while (!waits_) changed_.wait(mutex_);
+  }
+  /// How many transactions were begun.
+  std::size_t begun() TOPOLET_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return begun_;
+  }
+
+  /// The containers that hold something, in the order of the decisions.
+  std::vector<std::string> holders() {
+    std::vector<std::string> holders;
+    const auto rows = store_->live();
+    for (const LiveRow& row : *rows) holders.push_back(std::get<std::string>(row.columns.at("container")));
+    return holders;
+  }
+
+  const OpenReport& report() const override { return store_->report(); }
+  Status begin() override TOPOLET_EXCLUDES(mutex_) {
+    {
+      const MutexLock lock(mutex_);
+      ++begun_;
+      waits_ = held_;
+      changed_.notify_all();
+      while (held_) changed_.wait(mutex_);
+      waits_ = false;
+    }
+    return store_->begin();
+  }
+  Status commit() override TOPOLET_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return error_ ? Status(*error_) : store_->commit();
+  }
+  void roll_back() override { store_->roll_back(); }
+  Status step(const std::function<Status()>& work) override { return store_->step(work); }
+  Result<std::int64_t> add(const DecidedRow& row) override { return store_->add(row); }
+  Status add(const OutcomeRow& row) override { return store_->add(row); }
+  Status add(const EndedRow& row) override { return store_->add(row); }
+  Status put_live(std::int64_t decision, const Columns& columns) override {
+    return store_->put_live(decision, columns);
+  }
+  Status update_live(std::int64_t decision, const Columns& columns) override {
+    return store_->update_live(decision, columns);
+  }
+  Status count_repeat(std::int64_t decision, std::int64_t at_ms) override {
+    return store_->count_repeat(decision, at_ms);
+  }
+  Status add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) override {
+    return store_->add_pool(generation, at_ms, pool);
+  }
+  Status set_generation(std::uint64_t generation) override { return store_->set_generation(generation); }
+  Status put_pod(const Columns& columns) override { return store_->put_pod(columns); }
+  Status remove_pod(const std::string& sandbox_id) override { return store_->remove_pod(sandbox_id); }
+  Result<std::vector<LiveRow>> live() override { return store_->live(); }
+  Result<std::vector<PodRow>> pods() override { return store_->pods(); }
+  Result<std::uint64_t> last_generation() override { return store_->last_generation(); }
+  Result<std::int64_t> last_decision() override { return store_->last_decision(); }
+  void note_generation(std::uint64_t generation) override TOPOLET_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    noted_ = generation;
+  }
+  std::uint64_t noted() TOPOLET_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return noted_;
+  }
+
+ private:
+  void set_held(bool held) TOPOLET_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    held_ = held;
+    changed_.notify_all();
+  }
+
+  const std::unique_ptr<Store> store_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<Error> error_ TOPOLET_GUARDED_BY(mutex_);
+  bool held_ TOPOLET_GUARDED_BY(mutex_) = false;
+  bool waits_ TOPOLET_GUARDED_BY(mutex_) = false;
+  std::size_t begun_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  std::uint64_t noted_ TOPOLET_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace topolet::engine

@@ -1,0 +1,128 @@
+// Values in which every field differs from its default. All fields are named by structured bindings: one that is added
+// to a struct breaks the build of this file, and is to be set here, stored and read back.
+#pragma once
+
+#include "core/engine/state/allocation.hpp"
+
+namespace topolet::engine {
+
+inline ContainerKey full_key() {
+  ContainerKey key;
+  auto& [pod_uid, name, attempt, sandbox_id] = key;
+  pod_uid = "uid";
+  name = "web";
+  attempt = 3;
+  sandbox_id = "sandbox";
+  return key;
+}
+
+inline Demand full_demand(std::int64_t unit) {
+  Demand demand;
+  auto& [cpu_request, cpu_limit, memory_request, estimated, memory_limit, hugepages] = demand;
+  cpu_request = unit;
+  cpu_limit = 2 * unit;
+  memory_request = 3 * unit;
+  estimated = true;
+  memory_limit = 4 * unit;
+  hugepages = {{"1GB", 5 * unit}, {"2MB", 6 * unit}};
+  return demand;
+}
+
+/// With an environment, which is the one thing that is never kept.
+inline Workload full_workload() {
+  Workload workload;
+  auto& [key, pod_name, pod_namespace, runtime_handler, qos, demand, kubelet_cpus, kubelet_mems, devices, cdi_devices,
+         env, pod_labels, pod_annotations, annotations, settings, pod_demand, pod_nodes] = workload;
+  key = full_key();
+  pod_name = "shop-0";
+  pod_namespace = "default";
+  runtime_handler = "runc";
+  qos = Qos::kGuaranteed;
+  demand = full_demand(1000);
+  kubelet_cpus = CpuSet{1, 5};
+  kubelet_mems = NodeSet{1};
+  devices = {"/dev/a", "/dev/b"};
+  cdi_devices = {"vendor.com/gpu=0"};
+  env = {{"TOKEN", "secret"}};
+  pod_labels = {{"app", "shop"}};
+  pod_annotations = {{"note", "said \"so\"\n"}};
+  annotations = {{"container", "ü"}};
+  settings = {{"cpus", "exclusive"}};
+  pod_demand = full_demand(7000);
+  pod_nodes = NodeSet{0, 2};
+  return workload;
+}
+
+inline Placement full_placement(std::uint32_t first) {
+  Placement placement;
+  auto& [mode, cpus, withheld, mems, added] = placement;
+  mode = Mode::kExclusive;
+  cpus = CpuSet{first, first + 70};
+  withheld = CpuSet{first + 1};
+  mems = NodeSet{first};
+  auto& [env, annotations] = added;
+  env = {{"CUDA_VISIBLE_DEVICES", "0"}};
+  annotations = {{"placed", "yes"}};
+  return placement;
+}
+
+inline Preferred full_preferred() {
+  Preferred preferred;
+  auto& [placement, within, nodes, whole] = preferred;
+  placement = full_placement(20);
+  placement.added = {};  // counts where a container is made, which it was long ago
+  within = CpuSet::range(20, 23);
+  nodes = NodeSet{3};
+  whole = true;
+  return preferred;
+}
+
+/// `decision` is what a store numbered it.
+inline Allocation full_allocation(std::int64_t number) {
+  Allocation allocation;
+  auto& [workload, placement, within, vacating, vacating_alone, conflict, phase, phase_since, doubt_since, stopping,
+         container_id, generation, decision, reason, preferred, arrived_cpus, evaluated_cpus, restricted] = allocation;
+  workload = full_workload();
+  placement = full_placement(4);
+  within = CpuSet::range(4, 9);
+  vacating = CpuSet{10, 11};
+  vacating_alone = CpuSet{11};
+  conflict = true;
+  phase = Phase::kCrashed;
+  phase_since = std::chrono::milliseconds(1700000000001);
+  doubt_since = std::chrono::milliseconds(1700000000002);
+  stopping = true;
+  container_id = "c1";
+  generation = 42;
+  decision = number;
+  reason = "fits";
+  preferred = full_preferred();
+  arrived_cpus = CpuSet{12};
+  evaluated_cpus = CpuSet{13};
+  restricted = true;
+  return allocation;
+}
+
+inline Pod full_pod() {
+  Pod pod;
+  auto& [sandbox, nodes, former, denied] = pod;
+  auto& [id, pod_uid, pod_namespace, pod_name, runtime_handler, ready, annotations] = sandbox;
+  id = "sandbox";
+  pod_uid = "uid";
+  pod_namespace = "default";
+  pod_name = "shop-0";
+  runtime_handler = "runc";
+  ready = false;
+  annotations = {{"note", "pod"}};
+  nodes = NodeSet{1};
+  auto& [cpus, withheld] = former["web"];
+  cpus = CpuSet{4, 5};
+  withheld = CpuSet{6};
+  auto& [attempt, reason, decision] = denied["db"];
+  attempt = 2;
+  reason = "full";
+  decision = 9;
+  return pod;
+}
+
+}  // namespace topolet::engine

@@ -1,0 +1,213 @@
+#include "tests/engine/kill_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/cri/lens.pb.h"
+#include "core/topology/discover.hpp"
+#include "tests/engine/quiet_check.hpp"
+
+namespace topolet::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr std::size_t kEventsBetweenComparisons = 60;
+constexpr milliseconds kLongestDowntime{1500};
+/// After it nothing is in doubt any more, and every retry of topolet's has had its time.
+constexpr seconds kQuiet{60};
+/// Longer than CPUs of a container that failed are kept.
+constexpr minutes kUntilAllIsFree{6};
+constexpr seconds kKubeletPatience{120};
+
+constexpr std::int32_t kContainerStopped = 2;  // CRI: CONTAINER_STOPPED_EVENT
+
+constexpr JudgingRuntime::Faults kFaults = {.refused = 10,
+                                            .request_lost = 15,
+                                            .answer_lost = 25,
+                                            .answered_early = 25,
+                                            .hung = 3,
+                                            .start_failed = 20,
+                                            .slowest = milliseconds(1000),
+                                            .slowest_start = seconds(6)};
+
+std::shared_ptr<const Topology> machine_for(std::uint64_t seed) {
+  auto machine = discover({.synthetic = seed % 2 == 0 ? "pack:1 numa:2 core:4 pu:1" : "pack:1 numa:2 core:2 pu:2"});
+  return *std::move(machine);
+}
+
+}  // namespace
+
+KillRun::KillRun(Options options)
+    : options_(options),
+      dice_(options.seed),
+      trace_(time_, {.to_stderr = options.trace_to_stderr}),
+      machine_(machine_for(options.seed)),
+      kernel_(directory_.path() / "host", machine_->allowed),
+      faults_(kFaults),
+      pods_prefer_nodes_(options.seed / 2 % 2 == 1) {
+  runtime_ = std::make_unique<JudgingRuntime>(
+      JudgingRuntime::Options{.create_again_gives_same_id = options.seed % 3 == 0, .faults = faults_},
+      JudgingRuntime::Deps{time_, dice_, trace_, kernel_});
+  runtime_->on_exited = [this](const std::string& container_id) {
+    if (dice_.permille(400)) return;
+    lens::ContainerEvent event;
+    event.set_container_id(container_id);
+    event.set_type(kContainerStopped);
+    observe(milliseconds(300), {"/runtime.v1.RuntimeService/GetContainerEvents", "", event.SerializeAsString()});
+  };
+  kubelet_ = std::make_unique<RandomKubelet>(
+      RandomKubelet::Deps{dice_, *runtime_, [this](std::string method, std::string request, auto answered) {
+                            send(std::move(method), std::move(request), std::move(answered));
+                          }});
+}
+
+KillRun::~KillRun() {
+  runtime_->lose_callers();
+  engine_.reset();
+}
+
+std::optional<std::string> KillRun::run() {
+  be_alive();
+  while (events_ < options_.events && !failed()) {
+    const std::size_t until = events_ + kEventsBetweenComparisons;
+    while (events_ < until && !failed()) {
+      act();
+      pass(dice_.up_to(milliseconds(700)));
+    }
+    settle([this] { return kubelet_->finish_resizes(); });
+    compare();
+  }
+  settle([this] { return kubelet_->end_pods(); });
+  check_nothing_is_left();
+  // What disturbs nobody comes last, so that it hides nothing.
+  if (!failed()) fault_ = lesser_fault_ ? lesser_fault_ : runtime_->overtaken();
+  if (!failed()) return std::nullopt;
+  return fmt::format("after {} events and {} kills: {}\nThe last that happened, with seconds:\n{}", events_, kills_,
+                     fault_ ? *fault_ : *runtime_->verdict(), trace_.last_lines());
+}
+
+void KillRun::act() {
+  const bool acted = dice_.permille(70) ? exit_some() : kubelet_->act();
+  if (acted) ++events_;
+  if (dice_.permille(100)) {
+    observe(milliseconds(200), {"/runtime.v1.RuntimeService/ListContainers", "", runtime_->list_containers()});
+  }
+  if (dice_.permille(10) && engine_) engine_->on_connected();
+}
+
+bool KillRun::exit_some() {
+  std::vector<std::string> running;
+  for (const auto& [id, container] : runtime_->containers()) {
+    if (container.state == RunState::kRunning) running.push_back(id);
+  }
+  if (running.empty()) return false;
+  runtime_->exit(dice_.one_of(running), dice_.permille(500) ? 0 : 1);
+  return true;
+}
+
+void KillRun::send(std::string method, std::string request, RandomKubelet::Answered answered) {
+  if (!engine_) {
+    return time_.after(milliseconds(50), [answered = std::move(answered)] {
+      answered({Code::kUnavailable, "nobody listens", {}});
+    });
+  }
+  const milliseconds patience = calm_ || dice_.permille(700) ? kKubeletPatience : dice_.up_to(seconds(6));
+  engine_->on_call(KubeletCall::make(std::move(method), std::move(request), patience, *life_, std::move(answered)));
+}
+
+/// Whoever is alive when it arrives sees it; an event stream does not survive the daemon.
+void KillRun::observe(milliseconds slowest, Observation observation) {
+  time_.after(dice_.up_to(slowest), [this, observation = std::move(observation), life = kills_] {
+    if (engine_ && kills_ == life) engine_->on_observed(observation);
+  });
+}
+
+void KillRun::be_alive() {
+  trace_.add("the daemon starts");
+  auto wire = std::make_shared<Wire>(dice_);
+  if (calm_) wire->be_reliable();
+  life_.emplace(DaemonLife{time_, trace_, *runtime_, std::move(wire)});
+  daemon_runtime_ = std::make_unique<DaemonRuntime>(*life_);
+  engine_ = std::make_unique<EngineUnderTest>(EngineUnderTest::Deps{
+      directory_.path() / "state", machine_, *daemon_runtime_, time_, kernel_.kernel(), pods_prefer_nodes_});
+}
+
+void KillRun::kill() {
+  trace_.add("the daemon is killed");
+  ++events_;
+  ++kills_;
+  life_->wire->cut();
+  engine_->stop();
+  runtime_->lose_callers();
+  engine_.reset();
+  life_.reset();
+  time_.after(dice_.up_to(kLongestDowntime), [this] { be_alive(); });
+}
+
+bool KillRun::should_be_killed() {
+  if (!engine_) return false;
+  if (life_->wire->is_cut()) return true;
+  if (calm_) return false;
+  const auto& containers = runtime_->containers();
+  const bool matters = std::any_of(containers.begin(), containers.end(), [this](const auto& entry) {
+    return entry.second.starting || entry.second.updates_until > time_.now();
+  });
+  return dice_.permille(matters ? 8 : 2);
+}
+
+void KillRun::pass(milliseconds time) {
+  const milliseconds end = time_.now() + time;
+  while (time_.step(end)) {
+    if (should_be_killed()) kill();
+    if (runtime_->verdict()) return;
+  }
+}
+
+void KillRun::settle(const std::function<bool()>& unfinished) {
+  calm_ = true;
+  runtime_->set_faults({});
+  if (life_) life_->wire->be_reliable();
+  constexpr int kMostRounds = 1000;
+  for (int round = 0; !failed() && (kubelet_->waits_for_answers() || unfinished()); ++round) {
+    if (round == kMostRounds) fault_ = "the kubelet is never done, though nothing fails any more";
+    pass(seconds(1));
+  }
+  if (!failed()) pass(kQuiet);
+  runtime_->set_faults(faults_);
+}
+
+void KillRun::compare() {
+  if (failed()) return;
+  bool has_looked = false;
+  engine_->look([this, &has_looked](const SeenLedger& ledger) {
+    has_looked = true;
+    const auto difference = find_difference(ledger, *runtime_, {*machine_, pods_prefer_nodes_});
+    if (difference) fault_ = "at a quiet moment: " + *difference;
+    const auto narrower = find_narrower(ledger, *runtime_);
+    if (narrower && !lesser_fault_) lesser_fault_ = "at a quiet moment: " + *narrower;
+  });
+  pass(milliseconds(1));
+  if (!has_looked && !fault_) fault_ = "the engine does not let anybody look at its ledger";
+  calm_ = false;
+  life_->wire->be_reliable(false);
+}
+
+void KillRun::check_nothing_is_left() {
+  if (failed()) return;
+  pass(kUntilAllIsFree);
+  engine_->look([this](const SeenLedger& ledger) {
+    if (ledger.allocations.empty() && ledger.pool == machine_->allowed) return;
+    const std::string first = ledger.allocations.empty() ? "nobody" : ledger.allocations.front().container;
+    fault_ = fmt::format("all pods have ended, and the pool is {}; {} allocations are left, the first of {}",
+                         ledger.pool.to_string(), ledger.allocations.size(), first);
+  });
+  pass(milliseconds(1));
+}
+
+}  // namespace topolet::testing

@@ -1,0 +1,76 @@
+// A node in virtual time: kubelet, engine, runtime and kernel, with a daemon that is killed again and again.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/topology/topology.hpp"
+#include "tests/engine/daemon_life.hpp"
+#include "tests/engine/engine_under_test.hpp"
+#include "tests/engine/random_kubelet.hpp"
+#include "tests/support/judging_runtime.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet::testing {
+
+/// One run. Everything that happens follows from the seed.
+class KillRun {
+ public:
+  struct Options {
+    std::uint64_t seed = 1;
+    std::size_t events = 500;  ///< calls of the kubelet, exits and kills
+    bool trace_to_stderr = false;
+  };
+  explicit KillRun(Options options);
+  ~KillRun();
+  KillRun(const KillRun&) = delete;
+  KillRun& operator=(const KillRun&) = delete;
+
+  /// What went wrong first, with what happened before it; nothing if all was well.
+  std::optional<std::string> run();
+
+  std::size_t kills() const { return kills_; }
+
+ private:
+  using Milliseconds = std::chrono::milliseconds;
+
+  void be_alive();
+  void kill();
+  bool should_be_killed();
+  void act();
+  bool exit_some();
+  void send(std::string method, std::string request, RandomKubelet::Answered answered);
+  void observe(Milliseconds delay, Observation observation);
+  void pass(Milliseconds time);
+  /// Lets the kubelet's `unfinished` business come to an end without faults.
+  void settle(const std::function<bool()>& unfinished);
+  void compare();
+  void check_nothing_is_left();
+  bool failed() const { return fault_.has_value() || runtime_->verdict().has_value(); }
+
+  Options options_;
+  Dice dice_;
+  VirtualTime time_;
+  Trace trace_;
+  TempDir directory_;
+  std::shared_ptr<const Topology> machine_;
+  KernelTree kernel_;
+  std::unique_ptr<JudgingRuntime> runtime_;
+  std::unique_ptr<RandomKubelet> kubelet_;
+  JudgingRuntime::Faults faults_;
+  const bool pods_prefer_nodes_;
+  std::optional<DaemonLife> life_;
+  std::unique_ptr<DaemonRuntime> daemon_runtime_;
+  std::unique_ptr<EngineUnderTest> engine_;
+  std::optional<std::string> fault_;
+  std::optional<std::string> lesser_fault_;
+  std::size_t events_ = 0;
+  std::size_t kills_ = 0;
+  bool calm_ = false;
+};
+
+}  // namespace topolet::testing

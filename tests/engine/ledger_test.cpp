@@ -1,0 +1,181 @@
+#include "core/engine/state/ledger.hpp"
+
+#include "tests/placement/machine.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using topolet::testing::besteffort;
+using topolet::testing::guaranteed;
+
+LedgerRules four_cpus() { return {CpuSet::range(0, 3), {}, {}}; }
+
+Allocation shared(const std::string& name) {
+  Allocation allocation;
+  allocation.workload = besteffort(name);
+  allocation.within = CpuSet::range(0, 3);
+  return allocation;
+}
+
+Allocation exclusive(const std::string& name, const CpuSet& cpus, const CpuSet& withheld = {}) {
+  Allocation allocation;
+  allocation.workload = guaranteed(name, static_cast<std::int64_t>(cpus.size()));
+  allocation.placement = {Mode::kExclusive, cpus, withheld, {}};
+  return allocation;
+}
+
+TEST(Ledger, TakesExclusiveAndWithheldCpusOutOfThePool) {
+  Ledger ledger({CpuSet::range(0, 7), CpuSet{0}, CpuSet{7}}, 0);
+  EXPECT_EQ(ledger.pool(), CpuSet::range(1, 6));
+  ledger.assume(exclusive("a", {1, 2}, {3}));
+  EXPECT_EQ(ledger.pool(), CpuSet::range(4, 6));
+  const LedgerView view = ledger.view();
+  EXPECT_EQ(view.exclusive, (CpuSet{1, 2}));
+  EXPECT_EQ(view.withheld, CpuSet{3});
+}
+
+TEST(Ledger, MovesTheSharedContainersOffAGrant) {
+  Ledger ledger(four_cpus(), 0);
+  const Allocation anywhere = shared("anywhere");
+  Allocation low = shared("low");
+  low.within = CpuSet{0, 1};
+  ledger.assume(anywhere);
+  ledger.assume(low);
+  ledger.assume(exclusive("a", {3}));
+  EXPECT_EQ(ledger.find(anywhere.workload.key)->placement.cpus, CpuSet::range(0, 2));
+  EXPECT_EQ(ledger.find(low.workload.key)->placement.cpus, (CpuSet{0, 1}));
+}
+
+TEST(Ledger, MovesAContainerWhoseSetWouldBeEmptyToThePool) {
+  Ledger ledger(four_cpus(), 0);
+  Allocation low = shared("low");
+  low.within = CpuSet{0};
+  ledger.assume(low);
+  ledger.assume(exclusive("a", {0}));
+  EXPECT_EQ(ledger.find(low.workload.key)->placement.cpus, CpuSet::range(1, 3));
+}
+
+TEST(Ledger, KeepsAConflictWhereTheKubeletPutIt) {
+  Ledger ledger(four_cpus(), 0);
+  ledger.assume(exclusive("a", {0}));
+  Allocation allocation = shared("kubelets");
+  allocation.workload.kubelet_cpus = CpuSet{0};
+  allocation.within = CpuSet{0};
+  allocation.placement.cpus = CpuSet{0};
+  allocation.conflict = true;
+  ledger.assume(allocation);
+  EXPECT_EQ(ledger.find(allocation.workload.key)->placement.cpus, CpuSet{0});
+  EXPECT_TRUE(ledger.kubelet_hands_out_cpusets());
+}
+
+TEST(Ledger, IsAsBeforeAfterARelease) {
+  Ledger ledger(four_cpus(), 0);
+  const Allocation other = shared("other");
+  ledger.assume(other);
+  const LedgerView before = ledger.view();
+  const Allocation granted = exclusive("a", {0, 1}, {2});
+  ledger.assume(granted);
+  ledger.assume_released(granted.workload.key);
+  const LedgerView after = ledger.view();
+  EXPECT_EQ(after.pool, before.pool);
+  EXPECT_EQ(after.exclusive, before.exclusive);
+  EXPECT_EQ(after.entries.front().placement, before.entries.front().placement);
+  EXPECT_GT(after.generation, before.generation);
+}
+
+TEST(Ledger, FindsByContainerOnlyWhatIsBound) {
+  Ledger ledger(four_cpus(), 0);
+  Allocation allocation = shared("a");
+  ledger.assume(allocation);
+  EXPECT_EQ(ledger.find_by_container("c1"), nullptr);
+  allocation.container_id = "c1";
+  allocation.phase = Phase::kCreated;
+  ledger.assume(allocation);
+  ASSERT_NE(ledger.find_by_container("c1"), nullptr);
+  EXPECT_EQ(ledger.find_by_container("c")->phase, Phase::kCreated) << "a beginning that fits no other";
+  ledger.assume_released(allocation.workload.key);
+  EXPECT_EQ(ledger.find_by_container("c1"), nullptr);
+}
+
+TEST(Ledger, NamesThoseWhoHaveNotLeftWhatAnotherIsToHaveAlone) {
+  Ledger ledger(four_cpus(), 0);
+  Allocation neighbour = shared("neighbour");
+  neighbour.container_id = "c1";
+  neighbour.phase = Phase::kRunning;
+  ledger.assume(neighbour);
+  const Allocation own = exclusive("own", {0}, {1});
+  ledger.assume(own);
+  EXPECT_EQ(ledger.find(neighbour.workload.key)->vacating, (CpuSet{0, 1}));
+  EXPECT_EQ(ledger.in_the_way_of(own.workload.key), std::vector<ContainerKey>{neighbour.workload.key});
+  EXPECT_TRUE(ledger.in_the_way_of(neighbour.workload.key).empty()) << "it has nothing alone";
+}
+
+TEST(Ledger, LetsThoseGoThatStandInEachOthersWay) {
+  Ledger ledger(four_cpus(), 0);
+  for (const std::uint32_t cpu : {0U, 1U}) {
+    Allocation own = exclusive(cpu == 0 ? "a" : "b", {cpu});
+    own.container_id = cpu == 0 ? "c1" : "c2";
+    own.phase = Phase::kRunning;
+    own.vacating = CpuSet{1 - cpu};
+    ledger.assume(own);
+  }
+  Allocation third = exclusive("c", {2});
+  third.container_id = "c3";
+  third.phase = Phase::kRunning;
+  third.vacating = CpuSet{0};
+  ledger.assume(third);
+  const ContainerKey a = exclusive("a", {0}).workload.key;
+  EXPECT_EQ(ledger.in_the_way_of(a).size(), 2U);
+  EXPECT_EQ(ledger.to_be_awaited_by(a), std::vector<ContainerKey>{third.workload.key}) << "b waits for it in turn";
+}
+
+TEST(Ledger, KeepsWhatWasHadAloneOutOfThePoolUntilItIsLeft) {
+  Ledger ledger(four_cpus(), 0);
+  Allocation own = exclusive("own", {0, 1});
+  own.container_id = "c1";
+  own.phase = Phase::kRunning;
+  ledger.assume(own);
+  own.placement.cpus = CpuSet{0};
+  own.vacating = own.vacating_alone = CpuSet{1};
+  ledger.assume(own);
+  EXPECT_EQ(ledger.pool(), (CpuSet{2, 3}));
+  EXPECT_EQ(ledger.view().withheld, CpuSet{1});
+}
+
+TEST(Ledger, ForgetsEnvValues) {
+  Ledger ledger(four_cpus(), 0);
+  Allocation allocation = shared("a");
+  allocation.workload.env = {{"TOKEN", "secret"}};
+  ledger.assume(allocation);
+  EXPECT_TRUE(ledger.find(allocation.workload.key)->workload.env.empty());
+}
+
+TEST(Ledger, BooksTheCpusThatTheKubeletGaveAForeignContainer) {
+  Ledger ledger(four_cpus(), 0);
+  Allocation foreign = shared("vm");
+  foreign.placement = {Mode::kForeign, CpuSet{2}, {}, {}};
+  ledger.assume(foreign);
+  EXPECT_EQ(ledger.pool(), (CpuSet{0, 1, 3}));
+}
+
+TEST(Ledger, ViewsItselfWithoutOneContainer) {
+  Ledger ledger(four_cpus(), 0);
+  const Allocation allocation = exclusive("a", {0});
+  ledger.assume(allocation);
+  const LedgerView view = ledger.view(&allocation.workload.key);
+  EXPECT_TRUE(view.entries.empty());
+  EXPECT_EQ(view.pool, CpuSet::range(0, 3));
+}
+
+TEST(Ledger, KeepsPodsApartThatShareAUid) {
+  Ledger ledger(four_cpus(), 0);
+  Allocation first = exclusive("a", {0});
+  Allocation second = exclusive("a", {1});
+  second.workload.key.sandbox_id = "another";
+  ledger.assume(first);
+  ledger.assume(second);
+  EXPECT_EQ(ledger.view().exclusive, (CpuSet{0, 1}));
+}
+
+}  // namespace
+}  // namespace topolet::engine

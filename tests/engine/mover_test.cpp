@@ -1,0 +1,246 @@
+#include "core/engine/converge/mover.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/engine/converging.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class MoverTest : public Converging {
+ protected:
+  /// `a` is given CPU 0, which `b` shares and has not left.
+  void give_a_cpu_of_b() {
+    begin({shared("b")});
+    put_in_place("b");
+    runtime_.hold();
+    commit(event::CreateAsked{guaranteed("a", 1), exclusive_on({0})});
+  }
+
+  std::optional<Status> await(const ContainerKey& key, milliseconds timeout) {
+    mover_->await_clear(key, timeout, [this](const Status& status) { clear_ = status; });
+    loop_.run();
+    return clear_;
+  }
+
+  std::optional<Status> clear_;
+};
+
+TEST_F(MoverTest, BringsAContainerToWhereTheLedgerWantsIt) {
+  begin({shared("b")});
+  put_in_place("b");
+  commit(event::CreateAsked{guaranteed("a", 1), exclusive_on({0})});
+  EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-b 1-7"));
+  EXPECT_THAT(take_told(), Contains("b: vacating 0>"));
+}
+
+TEST_F(MoverTest, KnowsOfADaemonBeforeItWhereContainersAreToBe) {
+  begin({shared("b")});
+  runtime_.put("c-b", container_of("b"));
+  commit(event::Restarted{});
+  EXPECT_EQ(mover_->desired("c-b"), target_of(*find("b")));
+  mover_->open("c-b", std::nullopt);
+  loop_.run();
+  EXPECT_TRUE(mover_->has("c-b"));
+  EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-b 0-7"));
+}
+
+TEST_F(MoverTest, AwaitsThatTheNeighboursHaveLeft) {
+  give_a_cpu_of_b();
+  EXPECT_FALSE(await(guaranteed("a", 1).key, seconds(20)));
+  runtime_.let_go();
+  loop_.advance(milliseconds(100));
+  ASSERT_TRUE(clear_);
+  EXPECT_TRUE(clear_->ok());
+}
+
+TEST_F(MoverTest, SaysThatTheNeighboursHaveNotLeftInTime) {
+  give_a_cpu_of_b();
+  EXPECT_FALSE(await(guaranteed("a", 1).key, seconds(20)));
+  loop_.advance(seconds(20));
+  ASSERT_TRUE(clear_);
+  ASSERT_FALSE(clear_->ok());
+  EXPECT_EQ(clear_->error().code, Code::kUnavailable);
+  EXPECT_THAT(clear_->error().message, HasSubstr("c-b"));
+}
+
+TEST_F(MoverTest, AwaitsNobodyWhoIsGone) {
+  give_a_cpu_of_b();
+  EXPECT_FALSE(await(guaranteed("a", 1).key, seconds(20)));
+  commit(event::Ended{besteffort("b").key, "removed"});
+  loop_.advance(milliseconds(100));
+  ASSERT_TRUE(clear_);
+  EXPECT_TRUE(clear_->ok());
+}
+
+TEST_F(MoverTest, AwaitsNobodyWhomTheRuntimeHasNoMore) {
+  give_a_cpu_of_b();
+  EXPECT_FALSE(await(guaranteed("a", 1).key, seconds(20)));
+  runtime_.remove("c-b");
+  runtime_.let_go();
+  loop_.advance(milliseconds(100));
+  ASSERT_TRUE(clear_);
+  EXPECT_TRUE(clear_->ok());
+}
+
+TEST_F(MoverTest, AppliesNothingBeforeTheNeighboursHaveLeft) {
+  give_a_cpu_of_b();
+  runtime_.put("c-a", {.state = ContainerState::kCreated, .cpus = {5}});
+  commit(event::CreateConfirmed{guaranteed("a", 1).key, "c-a", {CpuSet{5}, {}}});
+  mover_->open("c-a", std::nullopt);
+  runtime_.let_go();
+  loop_.advance(milliseconds(100));
+  EXPECT_THAT(runtime_.take_calls(), ElementsAre("UpdateContainerResources c-b 1-7", "ContainerStatus",
+                                                 "UpdateContainerResources c-a 0", "ContainerStatus"));
+  EXPECT_EQ(find("a")->vacating, CpuSet());
+}
+
+TEST_F(MoverTest, HasNotConvergedWhileAStartMayBeUnderWay) {
+  Allocation starting = exclusive("a", {0}, Phase::kStarting);
+  starting.vacating = CpuSet{5};
+  begin({starting});
+  runtime_.put("c-a", container_of("a", ContainerState::kCreated));
+  commit(event::Restarted{});
+  mover_->open("c-a", std::nullopt);
+  loop_.advance(seconds(9));
+  EXPECT_EQ(find("a")->vacating, CpuSet{5}) << "it may begin to run where it was when it was started";
+  EXPECT_EQ(find("a")->phase, Phase::kStarting);
+  runtime_.put("c-a", container_of("a"));
+  loop_.advance(seconds(5));
+  EXPECT_EQ(find("a")->vacating, CpuSet());
+  EXPECT_EQ(find("a")->phase, Phase::kRunning);
+}
+
+TEST_F(MoverTest, HasConvergedOnceTheGraceOfAStartIsOver) {
+  Allocation starting = exclusive("a", {0}, Phase::kStarting);
+  starting.vacating = CpuSet{5};
+  begin({starting});
+  runtime_.put("c-a", container_of("a", ContainerState::kCreated));
+  commit(event::Restarted{});
+  mover_->open("c-a", std::nullopt);
+  loop_.advance(seconds(15));
+  EXPECT_EQ(find("a")->vacating, CpuSet());
+  EXPECT_EQ(find("a")->phase, Phase::kCreated);
+}
+
+TEST_F(MoverTest, ReportsAnExitThatItComesAcrossOnce) {
+  begin({exclusive("a", {0}), shared("b")});
+  put_in_place("a");
+  put_in_place("b");
+  runtime_.exit("c-a", 3);
+  commit(event::Moved{guaranteed("a", 1), exclusive_on({1}), "re-placed"});
+  const std::vector<std::string> told = take_told();
+  EXPECT_EQ(std::count_if(told.begin(), told.end(),
+                          [](const std::string& line) { return line.find("crashed") != std::string::npos; }),
+            1);
+  EXPECT_EQ(find("a")->phase, Phase::kCrashed);
+  EXPECT_FALSE(mover_->has("c-a"));
+}
+
+TEST_F(MoverTest, RunsWhatWaitsForAContainerThatIsOver) {
+  begin({exclusive("a", {0})});
+  put_in_place("a");
+  ContainerQueues::OperationDone first;
+  mover_->run("c-a", ContainerQueues::Needs::kTurn,
+              [&](const Status&, const ContainerQueues::OperationDone& done) { first = done; });
+  std::optional<Status> told;
+  mover_->run("c-a", ContainerQueues::Needs::kConverged,
+              [&](const Status& status, const ContainerQueues::OperationDone&) { told = status; });
+  exits_->report("c-a", {Exit::Kind::kRemoved});
+  loop_.run();
+  ASSERT_TRUE(told);
+  ASSERT_FALSE(told->ok());
+  EXPECT_EQ(told->error().code, Code::kNotFound);
+  first(false);
+  EXPECT_FALSE(mover_->run("c-a", ContainerQueues::Needs::kTurn, [](const Status&, const auto&) {}));
+}
+
+TEST_F(MoverTest, MovesAContainerThatIsThere) {
+  begin({exclusive("a", {0}), shared("b")});
+  put_in_place("a");
+  put_in_place("b");
+  std::vector<std::pair<std::string, std::string>> env;
+  mover_->move(find("a")->workload.key, [&](const Allocation& before) {
+    env = before.workload.env;
+    return std::optional(exclusive_on({1}));
+  });
+  loop_.advance(seconds(1));
+  EXPECT_EQ(find("a")->placement.cpus, CpuSet{1});
+  EXPECT_EQ(find("a")->vacating, CpuSet());
+  EXPECT_EQ(find("b")->placement.cpus, (CpuSet{0, 2, 3, 4, 5, 6, 7}));
+  EXPECT_THAT(env, ElementsAre(std::pair("A", "1"))) << "as the runtime tells it";
+  EXPECT_EQ(runtime_.container("c-a").cpus, CpuSet{1});
+  EXPECT_EQ(runtime_.container("c-b").cpus, find("b")->placement.cpus);
+}
+
+TEST_F(MoverTest, UndoesAMoveThatTheNeighboursHoldUp) {
+  begin({exclusive("a", {0}), shared("b")});
+  put_in_place("a");
+  put_in_place("b");
+  runtime_.container("c-b").ignores_updates = true;
+  mover_->move(find("a")->workload.key, [](const Allocation&) { return std::optional(exclusive_on({1})); });
+  loop_.advance(seconds(4));
+  EXPECT_EQ(find("a")->placement.cpus, CpuSet{0});
+  EXPECT_EQ(runtime_.container("c-a").cpus, CpuSet{0}) << "it was never on CPUs that another is on";
+}
+
+TEST_F(MoverTest, LeavesWhoIsNotToBeMoved) {
+  begin({exclusive("a", {0})});
+  put_in_place("a");
+  mover_->move(find("a")->workload.key, [](const Allocation&) { return std::optional<Plan>(); });
+  mover_->move(find("a")->workload.key, [](const Allocation&) { return std::optional(exclusive_on({0})); });
+  mover_->move(besteffort("unknown").key, [](const Allocation&) { return std::optional(exclusive_on({1})); });
+  runtime_.exit("c-a", 0);
+  mover_->move(find("a")->workload.key, [](const Allocation&) { return std::optional(exclusive_on({1})); });
+  loop_.advance(seconds(1));
+  EXPECT_THAT(take_told(), IsEmpty());
+}
+
+TEST_F(MoverTest, RepairsWhatHasDrifted) {
+  begin({exclusive("a", {0})});
+  put_in_place("a");
+  mover_->verify("c-a");
+  loop_.run();
+  EXPECT_THAT(take_told(), IsEmpty());
+  kernel_.run_on(container_of("a").pid, CpuSet{0, 5});
+  runtime_.take_calls();
+  mover_->glance("c-a");
+  loop_.advance(seconds(1));
+  EXPECT_THAT(take_told(), ElementsAre("a: vacating >5", "drift 2: a", "a: vacating 5>"));
+  EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-a 0"));
+  mover_->glance("c-a");
+  loop_.run();
+  EXPECT_THAT(runtime_.take_calls(), IsEmpty()) << "the kernel agrees";
+}
+
+TEST_F(MoverTest, SettlesStartsThatNobodyWaitsFor) {
+  begin({exclusive("a", {0}, Phase::kStarting), exclusive("b", {1}, Phase::kStarting),
+         exclusive("c", {2}, Phase::kStarting), exclusive("d", {3}, Phase::kStarting)});
+  commit(event::Restarted{});
+  for (const char* name : {"a", "b", "c", "d"}) put_in_place(name, ContainerState::kCreated);
+  runtime_.put("c-a", container_of("a"));
+  runtime_.exit("c-c", 0);
+  mover_->run("c-d", ContainerQueues::Needs::kTurn, [](const Status&, const auto&) {});
+  mover_->settle_starts();
+  loop_.run();
+  EXPECT_EQ(find("a")->phase, Phase::kRunning);
+  EXPECT_EQ(find("b")->phase, Phase::kStarting) << "it may take a while";
+  EXPECT_EQ(find("c"), nullptr);
+  loop_.advance(seconds(10));
+  mover_->settle_starts();
+  loop_.run();
+  EXPECT_EQ(find("b")->phase, Phase::kCreated);
+  EXPECT_EQ(find("d")->phase, Phase::kStarting) << "somebody waits for its answer";
+}
+
+}  // namespace
+}  // namespace topolet::engine

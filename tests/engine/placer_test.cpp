@@ -1,0 +1,87 @@
+#include "core/engine/planning/placer.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/engine/planning/crash_retention.hpp"
+#include "tests/engine/ledgers.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Allocation failed(const std::string& name, const CpuSet& cpus, int since) {
+  Allocation allocation = exclusive(name, cpus, Phase::kCrashed);
+  allocation.phase_since = std::chrono::milliseconds(since);
+  return allocation;
+}
+
+class PlacerTest : public ::testing::Test {
+ protected:
+  const std::shared_ptr<const Topology> topology_ = testing::machine("node:2 core:4 pu:1");
+  const Placer placer_{{topology_,
+                        make_candidates(*topology_, topology_->allowed),
+                        {},
+                        [](const auto& request, const DecideRules& rules) { return decide(*request, rules, {}); }}};
+};
+
+TEST_F(PlacerTest, TakesNothingBackWhereThereIsEnough) {
+  const Ledger ledger = ledger_of({failed("a", {0}, 1)});
+  const Plan plan = plan_with_reclaim(placer_, ledger, guaranteed("new", 2), {});
+  EXPECT_FALSE(plan.decision.denied);
+  EXPECT_THAT(plan.reclaimed, IsEmpty());
+  EXPECT_FALSE(plan.decision.placement.cpus.contains(0));
+}
+
+TEST_F(PlacerTest, TakesBackFromThoseWhoFailedFirst) {
+  const Ledger ledger = ledger_of({failed("a", {0, 1}, 30), failed("b", {2, 3}, 10), failed("c", {4, 5}, 20)});
+  const Plan plan = plan_with_reclaim(placer_, ledger, guaranteed("new", 2), {});
+  EXPECT_FALSE(plan.decision.denied);
+  EXPECT_THAT(plan.reclaimed, ElementsAre(guaranteed("b", 2).key));
+  const Plan larger = plan_with_reclaim(placer_, ledger, guaranteed("new", 4), {});
+  EXPECT_THAT(larger.reclaimed, ElementsAre(guaranteed("b", 2).key, guaranteed("c", 2).key));
+}
+
+TEST_F(PlacerTest, TakesNothingBackWhereThatIsOfNoUse) {
+  const Ledger ledger = ledger_of({failed("a", {0}, 1), exclusive("b", CpuSet::range(1, 6))});
+  const Plan plan = plan_with_reclaim(placer_, ledger, guaranteed("new", 4), {});
+  EXPECT_TRUE(plan.decision.denied);
+  EXPECT_THAT(plan.reclaimed, IsEmpty());
+}
+
+TEST_F(PlacerTest, LeavesWhatIsKeptForTheContainerItself) {
+  const Ledger ledger = ledger_of({failed("a", CpuSet::range(0, 3), 1), exclusive("b", CpuSet::range(4, 6))});
+  Workload next = guaranteed("a", 4);
+  next.key.attempt = 1;
+  Placer::Terms terms;
+  terms.keep = ledger.former_placement(next.key);
+  const Plan plan = plan_with_reclaim(placer_, ledger, next, terms);
+  EXPECT_FALSE(plan.decision.denied);
+  EXPECT_EQ(plan.decision.placement.cpus, CpuSet::range(0, 3));
+  EXPECT_THAT(plan.reclaimed, IsEmpty()) << "it takes over, nobody yields";
+}
+
+TEST_F(PlacerTest, PlacesAnewWhomItWouldLeaveWithoutCpus) {
+  Allocation pinned = shared("b", Phase::kRunning, CpuSet::range(0, 3));
+  const Ledger ledger = ledger_of({pinned, exclusive("c", CpuSet::range(4, 6))});
+  const Plan plan = placer_.plan(ledger, guaranteed("a", 4));
+  ASSERT_FALSE(plan.decision.denied) << plan.decision.reason;
+  EXPECT_EQ(plan.decision.placement.cpus, CpuSet::range(0, 3));
+  ASSERT_EQ(plan.moves.size(), 1U);
+  EXPECT_EQ(plan.moves.front().workload.key, pinned.workload.key);
+  EXPECT_EQ(plan.moves.front().decision.placement.cpus, CpuSet{7});
+  EXPECT_EQ(plan.moves.front().preferred.within, CpuSet::range(0, 3));
+}
+
+TEST_F(PlacerTest, PlacesNobodyOnWhatIsStillBeingLeft) {
+  Allocation leaving = exclusive("a", {0});
+  leaving.vacating = leaving.vacating_alone = CpuSet::range(1, 3);
+  const Ledger ledger = ledger_of({leaving});
+  const Plan plan = placer_.plan(ledger, guaranteed("new", 3));
+  ASSERT_FALSE(plan.decision.denied);
+  EXPECT_TRUE(plan.decision.placement.cpus.is_subset_of(CpuSet::range(4, 7)));
+}
+
+}  // namespace
+}  // namespace topolet::engine

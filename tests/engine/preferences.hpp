@@ -1,0 +1,17 @@
+// Which of two nodes a pod would rather be on: some the one, some the other, some do not care.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/index_set.hpp"
+
+namespace topolet::testing {
+
+/// Of a pod whose uid ends in a digit.
+inline NodeSet preferred_node(const std::string& pod_uid) {
+  const auto digit = pod_uid.empty() ? 0U : static_cast<std::uint32_t>(pod_uid.back() - '0');
+  return digit % 3 == 2 ? NodeSet() : NodeSet{digit % 3};
+}
+
+}  // namespace topolet::testing

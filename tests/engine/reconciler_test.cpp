@@ -1,0 +1,188 @@
+#include "core/engine/converge/reconciler.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/engine/converging.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+class ReconcilerTest : public Converging {
+ protected:
+  Status reconcile() {
+    std::optional<Status> told;
+    reconciler_->run([&told](const Status& status) { told = status; });
+    loop_.advance(seconds(1));
+    EXPECT_TRUE(told);
+    return told.value_or(Status());
+  }
+};
+
+TEST_F(ReconcilerTest, AdoptsWhatWasMadePastTopolet) {
+  begin({});
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c1", {.pid = 1, .cpus = {2, 3}, .whole_cpus = 2});
+  runtime_.put("c2", {.name = "b", .pid = 2});
+  EXPECT_TRUE(reconcile().ok());
+  const Allocation* alone = committer_->ledger().find_by_container("c1");
+  ASSERT_NE(alone, nullptr);
+  EXPECT_EQ(alone->placement.mode, Mode::kExclusive);
+  EXPECT_EQ(alone->placement.cpus, (CpuSet{2, 3}));
+  EXPECT_EQ(alone->phase, Phase::kRunning);
+  EXPECT_EQ(alone->workload.key.pod_uid, "uid-a");
+  const Allocation* sharing = committer_->ledger().find_by_container("c2");
+  ASSERT_NE(sharing, nullptr);
+  EXPECT_EQ(sharing->placement.cpus, (CpuSet{0, 1, 4, 5, 6, 7}));
+  EXPECT_EQ(runtime_.container("c2").cpus, sharing->placement.cpus) << "it is brought there";
+  EXPECT_EQ(sharing->vacating, CpuSet());
+}
+
+TEST_F(ReconcilerTest, OnlyNotesWhatOtherHandlersRun) {
+  begin({});
+  Sandbox sandbox = pod_of("a").sandbox;
+  sandbox.runtime_handler = "kata";
+  runtime_.put(sandbox);
+  runtime_.put("c1", {.pid = 1, .cpus = {2}});
+  EXPECT_TRUE(reconcile().ok());
+  EXPECT_EQ(committer_->ledger().find_by_container("c1")->placement.mode, Mode::kForeign);
+  EXPECT_FALSE(mover_->has("c1"));
+}
+
+TEST_F(ReconcilerTest, ReleasesWhatIsOver) {
+  begin({exclusive("a", {0}), exclusive("b", {1}), exclusive("c", {2}), shared("d")});
+  for (const char* name : {"a", "b", "d"}) put_in_place(name);
+  runtime_.exit("c-a", 0);
+  runtime_.exit("c-b", 9);
+  EXPECT_TRUE(reconcile().ok());
+  EXPECT_EQ(find("a"), nullptr);
+  EXPECT_EQ(find("b")->phase, Phase::kCrashed);
+  EXPECT_EQ(find("c"), nullptr) << "the runtime does not list it";
+  EXPECT_EQ(find("d")->placement.cpus, (CpuSet{0, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST_F(ReconcilerTest, ChangesNothingWhereTheRuntimeDoesNotAnswer) {
+  begin({exclusive("a", {0})});
+  for (const char* method : {"ListContainers", "ListPodSandbox"}) {
+    runtime_.fail(method, Answer{Code::kUnavailable, "away", {}});
+    const Status status = reconcile();
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code, Code::kUnavailable);
+    runtime_.fail(method, std::nullopt);
+  }
+  EXPECT_THAT(take_told(), IsEmpty());
+}
+
+TEST_F(ReconcilerTest, RunsOnceMoreForAllWhoAskMeanwhile) {
+  begin({});
+  runtime_.hold();
+  int told = 0;
+  for (int asked = 0; asked < 3; ++asked) reconciler_->run([&told](const Status&) { ++told; });
+  runtime_.let_go();
+  loop_.run();
+  EXPECT_EQ(told, 3);
+  EXPECT_THAT(runtime_.take_calls(),
+              ElementsAre("ListContainers", "ListPodSandbox", "ListContainers", "ListPodSandbox"));
+}
+
+TEST_F(ReconcilerTest, BindsACreateInDoubtThatWasMade) {
+  begin({exclusive("a", {0}, Phase::kInDoubt)}, {pod_of("a")});
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c1", {.state = ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  EXPECT_TRUE(reconciler_->has_doubts());
+  EXPECT_TRUE(reconcile().ok());
+  EXPECT_EQ(find("a")->phase, Phase::kCreated);
+  EXPECT_EQ(find("a")->container_id, "c1");
+  EXPECT_TRUE(mover_->has("c1"));
+  EXPECT_FALSE(reconciler_->has_doubts());
+}
+
+TEST_F(ReconcilerTest, LeavesACreateThatIsUnderWayToItsAnswer) {
+  begin({exclusive("a", {0}, Phase::kPending)}, {pod_of("a")});
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c1", {.state = ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  EXPECT_TRUE(reconcile().ok());
+  EXPECT_THAT(take_told(), IsEmpty());
+}
+
+TEST_F(ReconcilerTest, LeavesADoubtThatCameAfterTheLists) {
+  begin({exclusive("a", {0}, Phase::kPending)}, {pod_of("a")});
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c1", {.state = ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  runtime_.hold();
+  reconciler_->run([](const Status&) {});
+  commit(event::CreateLeftInDoubt{guaranteed("a", 1).key, {Code::kUnavailable, "gone"}});
+  runtime_.let_go();
+  loop_.run();
+  EXPECT_EQ(find("a")->phase, Phase::kInDoubt);
+}
+
+TEST_F(ReconcilerTest, RepairsWhatIsElsewhereAfterARestart) {
+  begin({exclusive("a", {0}), shared("b")}, {pod_of("a"), pod_of("b")});
+  for (const char* name : {"a", "b"}) {
+    runtime_.put(pod_of(name).sandbox);
+    ScriptedRuntime::Container container = container_of(name);
+    container.cpus = CpuSet::range(0, 7);
+    runtime_.put(std::string("c-") + name, container);
+  }
+  commit(event::Restarted{});
+  take_told();
+  EXPECT_TRUE(reconcile().ok());
+  EXPECT_THAT(take_told(), Contains("b: vacating >0"));
+  EXPECT_EQ(runtime_.container("c-a").cpus, CpuSet{0});
+  EXPECT_EQ(runtime_.container("c-b").cpus, CpuSet::range(1, 7));
+  EXPECT_EQ(find("b")->vacating, CpuSet());
+}
+
+TEST_F(ReconcilerTest, TakesOverWhatIsInPlaceAfterARestart) {
+  begin({exclusive("a", {0}), shared("b")}, {pod_of("a"), pod_of("b")});
+  for (const char* name : {"a", "b"}) {
+    runtime_.put(pod_of(name).sandbox);
+    runtime_.put(std::string("c-") + name, container_of(name));
+  }
+  commit(event::Restarted{});
+  take_told();
+  EXPECT_TRUE(reconcile().ok());
+  EXPECT_THAT(take_told(), IsEmpty());
+  EXPECT_TRUE(mover_->has("c-a"));
+  EXPECT_TRUE(mover_->has("c-b"));
+  EXPECT_THAT(runtime_.take_calls(),
+              ElementsAre("ListContainers", "ListPodSandbox", "ContainerStatus", "ContainerStatus"));
+}
+
+TEST_F(ReconcilerTest, ForgetsWhatHasBeenInDoubtForTooLong) {
+  Allocation doubtful = exclusive("a", {0}, Phase::kInDoubt);
+  doubtful.doubt_since = seconds(1);
+  Allocation kept = exclusive("b", {1}, Phase::kCrashed);
+  kept.phase_since = seconds(60);
+  begin({doubtful, kept});
+  loop_.advance(minutes(4));
+  reconciler_->expire();
+  EXPECT_NE(find("a"), nullptr);
+  loop_.advance(seconds(1));
+  reconciler_->expire();
+  EXPECT_EQ(find("a"), nullptr);
+  EXPECT_NE(find("b"), nullptr);
+  loop_.advance(seconds(119));
+  reconciler_->expire();
+  EXPECT_EQ(find("b"), nullptr);
+  loop_.run();
+  EXPECT_TRUE(store_->live()->empty());
+}
+
+TEST_F(ReconcilerTest, KnowsThePodsThatAreListed) {
+  begin({}, {pod_of("a")});
+  runtime_.put(pod_of("b").sandbox);
+  EXPECT_TRUE(reconcile().ok());
+  EXPECT_EQ(committer_->ledger().pods().count("sandbox-a"), 0U);
+  EXPECT_EQ(committer_->ledger().pods().count("sandbox-b"), 1U);
+}
+
+}  // namespace
+}  // namespace topolet::engine

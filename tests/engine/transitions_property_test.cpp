@@ -1,0 +1,227 @@
+// What holds of the ledger whatever happens, in whatever order.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <optional>
+
+#include "core/engine/planning/crash_retention.hpp"
+#include "core/engine/state/transitions.hpp"
+#include "tests/engine/ledgers.hpp"
+#include "tests/engine/told.hpp"
+#include "tests/support/dice.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using testing::Dice;
+using testing::TestNode;
+
+/// A ledger to which things happen at random, as an engine would let them: plans come from a placer, and only who is
+/// there is converged, moved or undone.
+class RandomLedger {
+ public:
+  explicit RandomLedger(std::uint64_t seed)
+      : dice_(seed),
+        node_("node:2 core:4 pu:1"),
+        placer_({node_.topology, node_.candidates, node_.rules,
+                 [](const auto& request, const DecideRules& rules) { return decide(*request, rules, {}); }}) {}
+
+  void step() {
+    now_ += std::chrono::milliseconds(1);
+    const std::optional<Event> event = draw();
+    if (event) happen(*event);
+  }
+
+ private:
+  const Ledger& ledger() const { return node_.ledger; }
+
+  std::optional<Event> draw() {
+    if (ledger().allocations().empty() || dice_.permille(250)) return create();
+    std::vector<ContainerKey> keys;
+    for (const auto& [key, allocation] : ledger().allocations()) keys.push_back(key);
+    const ContainerKey key = dice_.one_of(keys);
+    const Allocation& allocation = *ledger().find(key);
+    switch (dice_.below(22)) {
+      case 0:
+        return event::CreateRefused{key, {Code::kUnknown, "no"}};
+      case 1:
+      case 2:
+      case 3:
+        if (allocation.phase != Phase::kPending) return std::nullopt;
+        return event::CreateConfirmed{key, "c" + std::to_string(++containers_), sent_[key]};
+      case 4:
+        if (allocation.phase != Phase::kPending) return std::nullopt;
+        return event::CreateLeftInDoubt{key, {Code::kUnavailable, "gone"}};
+      case 5:
+        if (allocation.phase != Phase::kInDoubt) return std::nullopt;
+        return event::CreateRetried{key};
+      case 6:
+        return event::StartAsked{key};
+      case 7:
+        return event::StartConfirmed{key};
+      case 8:
+        return event::StartRefused{key};
+      case 9:
+        return event::Exited{key, static_cast<std::int32_t>(dice_.below(2))};
+      case 10:
+        return event::StopAsked{key};
+      case 11:
+        return event::PodStopped{key.sandbox_id};
+      case 12:
+        return event::PodSeen{{key.sandbox_id, key.pod_uid, "default", key.name, "", true, {}}};
+      case 13:
+      case 14:
+        return move(allocation);
+      case 15:
+        return undo();
+      case 16:
+      case 17:
+        return converge(allocation);
+      case 18:
+        return drift(allocation);
+      case 19:
+        return machine();
+      case 20:
+        return event::Restarted{};
+      default:
+        return event::CrashHoldOver{ledger().crashed().empty() ? ContainerKey() : ledger().crashed().front()};
+    }
+  }
+
+  /// Some CPUs, or a share of the pool.
+  Workload workload(const std::string& name) {
+    const auto cpus = static_cast<std::int64_t>(dice_.below(4));
+    return cpus == 0 ? testing::besteffort(name) : testing::guaranteed(name, cpus);
+  }
+
+  std::optional<Event> create() {
+    Workload asked = workload(std::string(1, static_cast<char>('a' + dice_.below(6))));
+    asked.key.attempt = static_cast<std::uint32_t>(dice_.below(3));
+    if (ledger().find(asked.key) != nullptr) return std::nullopt;
+    Plan plan = plan_with_reclaim(placer_, ledger(), asked, {});
+    if (plan.decision.denied) return event::CreateDenied{asked, plan.decision};
+    sent_[asked.key] = {plan.decision.placement.cpus, {}};
+    return event::CreateAsked{asked, std::move(plan), {}, dice_.permille(500)};
+  }
+
+  std::optional<Event> move(const Allocation& allocation) {
+    if (!allocation.is_managed() || undo_) return std::nullopt;
+    Workload wanted = workload(allocation.workload.key.name);
+    wanted.key = allocation.workload.key;
+    Plan plan = placer_.plan(ledger(), wanted);
+    if (plan.decision.denied) return std::nullopt;
+    // Where it has nowhere else to go, what it had is no more kept for it.
+    if (dice_.permille(500) && allocation.within.intersects(ledger().pool())) undo_ = allocation;
+    return event::Moved{wanted, std::move(plan), "resized"};
+  }
+
+  std::optional<Event> undo() {
+    if (!undo_) return std::nullopt;
+    return event::MoveUndone{*std::exchange(undo_, std::nullopt), "it did not work"};
+  }
+
+  /// To where it is to be now, or to where it was to be before.
+  std::optional<Event> converge(const Allocation& allocation) {
+    if (!allocation.is_managed()) return std::nullopt;
+    const CpuSet to = dice_.permille(300) ? possible_[allocation.container_id] : allocation.placement.cpus;
+    possible_[allocation.container_id] = to;
+    return event::Converged{allocation.workload.key, to};
+  }
+
+  std::optional<Event> drift(const Allocation& allocation) {
+    if (!allocation.is_managed()) return std::nullopt;
+    const CpuSet observed{static_cast<std::uint32_t>(dice_.below(8))};
+    possible_[allocation.container_id] |= observed;
+    return event::Drifted{allocation.workload.key, observed, dice_.permille(500) ? "seen" : ""};
+  }
+
+  std::optional<Event> machine() {
+    if (undo_) return std::nullopt;
+    LedgerRules rules = ledger().rules();
+    rules.allowed = CpuSet::range(0, 7);
+    if (dice_.permille(500)) rules.allowed.erase(static_cast<std::uint32_t>(dice_.below(8)));
+    return event::MachineChanged{rules};
+  }
+
+  void happen(const Event& event) {
+    const Ledger before = ledger();
+    const Transition made = transition(ledger(), node_.rules, now_, event);
+    const Transition again = transition(before, node_.rules, now_, event);
+    expect_same(ledger(), before);
+    EXPECT_EQ(tell(made), tell(again));
+    EXPECT_EQ(made.generation, before.generation() + 1);
+    EXPECT_EQ(made.pool_before, before.pool());
+    node_.ledger.apply(made);
+    EXPECT_EQ(ledger().generation(), made.generation);
+    EXPECT_EQ(ledger().pool(), made.pool);
+    EXPECT_GE(ledger().next_decision(), before.next_decision());
+    for (const Change& change : made.changes) note(change);
+    check();
+  }
+
+  static void expect_same(const Ledger& one, const Ledger& other) {
+    EXPECT_EQ(one.allocations(), other.allocations());
+    EXPECT_EQ(one.pods(), other.pods());
+    EXPECT_EQ(one.pool(), other.pool());
+    EXPECT_EQ(one.rules(), other.rules());
+    EXPECT_EQ(one.generation(), other.generation());
+  }
+
+  void note(const Change& change) {
+    const std::string id = change.before ? change.before->container_id : "";
+    if (!id.empty() && (!change.after || !change.after->is_managed())) possible_.erase(id);
+    if (undo_ && !change.after && change.before->workload.key == undo_->workload.key) undo_.reset();
+    if (!change.after || !change.after->is_managed() || possible_.count(change.after->container_id) != 0) return;
+    possible_[change.after->container_id] = sent_[change.after->workload.key].cpus;
+  }
+
+  void check() const {
+    CpuSet alone;
+    for (const auto& [key, allocation] : ledger().allocations()) {
+      SCOPED_TRACE(key.name + " " + std::to_string(key.attempt));
+      const CpuSet own = allocation.held_alone() | allocation.vacating_alone;
+      EXPECT_FALSE(own.intersects(ledger().pool())) << own.to_string();
+      EXPECT_FALSE(own.intersects(alone)) << own.to_string() << " is another's too";
+      alone |= own;
+      EXPECT_FALSE(allocation.vacating.intersects(allocation.placement.cpus));
+      EXPECT_TRUE(allocation.vacating_alone.is_subset_of(allocation.vacating));
+      if (!allocation.is_managed()) {
+        EXPECT_TRUE(allocation.vacating.empty());
+        continue;
+      }
+      EXPECT_FALSE(allocation.placement.cpus.empty());
+      const CpuSet& possible = possible_.at(allocation.container_id);
+      EXPECT_TRUE(possible.is_subset_of(allocation.placement.cpus | allocation.vacating))
+          << "it may run on " << possible.to_string();
+    }
+    EXPECT_EQ(ledger().pool() | alone, ledger().rules().allowed | alone) << "a CPU is lost";
+  }
+
+  Dice dice_;
+  TestNode node_;
+  Placer placer_;
+  std::chrono::milliseconds now_{1};
+  std::map<ContainerKey, CpusetTarget> sent_;
+  std::map<std::string, CpuSet> possible_;  ///< where a container may run for all that the runtime was told
+  std::optional<Allocation> undo_;
+  int containers_ = 0;
+};
+
+TEST(Transitions, KeepTheLedgersPromisesWhateverHappens) {
+  const char* given = std::getenv("TOPOLET_SEED");
+  const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
+  const std::uint64_t count = given != nullptr ? 1 : 150;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    SCOPED_TRACE("TOPOLET_SEED=" + std::to_string(seed));
+    RandomLedger ledger(seed);
+    for (int step = 0; step < 120; ++step) {
+      SCOPED_TRACE("step " + std::to_string(step));
+      ledger.step();
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace topolet::engine

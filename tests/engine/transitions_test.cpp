@@ -1,0 +1,158 @@
+// What takes more than one event to show.
+#include "core/engine/state/transitions.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/engine/ledgers.hpp"
+#include "tests/engine/told.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class TransitionsTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> happen(const Event& event) {
+    const Transition made = transition(ledger_, {}, now_, event);
+    ledger_.apply(made);
+    return tell(made);
+  }
+  const Allocation& of(const std::string& name) const { return *ledger_.find(besteffort(name).key); }
+
+  std::chrono::milliseconds now_{1000};
+  Ledger ledger_ = ledger_of({});
+};
+
+TEST_F(TransitionsTest, AnEventAboutWhatIsUnknownChangesNothing) {
+  ledger_ = ledger_of({exclusive("b", {0}), shared("c")}, {pod_of("b")});
+  const ContainerKey key = guaranteed("a", 1).key;
+  const std::vector<Event> events{event::CreateRetried{key},
+                                  event::CreateConfirmed{key, "c1", {CpuSet{0}, {}}},
+                                  event::CreateRefused{key, {}},
+                                  event::CreateLeftInDoubt{key, {}},
+                                  event::CreateWithdrawn{key, "cancelled"},
+                                  event::CreateDiscovered{key, {}, CpuSet{0}},
+                                  event::CreateExpired{key},
+                                  event::StartAsked{key},
+                                  event::StartConfirmed{key},
+                                  event::StartRefused{key},
+                                  event::StartLeftInDoubt{key},
+                                  event::StopAsked{key},
+                                  event::StopRefused{key},
+                                  event::Exited{key, 1},
+                                  event::Ended{key, "removed"},
+                                  event::PodStopped{key.sandbox_id},
+                                  event::PodRemoved{key.sandbox_id},
+                                  event::PodForgotten{key.sandbox_id},
+                                  event::DemandChanged{key, {}, "why"},
+                                  event::Moved{guaranteed("a", 1), exclusive_on({1}), "re-placed"},
+                                  event::MoveUndone{exclusive("a", {1}), "why"},
+                                  event::Converged{key, CpuSet{0}},
+                                  event::Drifted{key, CpuSet{0}, "why"},
+                                  event::Evaluated{key},
+                                  event::MachineChanged{kEightCpus, {key}},
+                                  event::CrashHoldOver{key}};
+  for (const Event& event : events) {
+    const Transition made = transition(ledger_, {}, now_, event);
+    EXPECT_THAT(tell(made), IsEmpty()) << "event " << event.index();
+    EXPECT_TRUE(made.is_nothing()) << "event " << event.index();
+  }
+}
+
+TEST_F(TransitionsTest, CountTheSameDenialInsteadOfTellingItAgain) {
+  Decision full;
+  full.denied = true;
+  full.reason = "full";
+  Workload workload = guaranteed("a", 9);
+  EXPECT_THAT(happen(event::CreateDenied{workload, full}),
+              ElementsAre("denied 1: a", "pod sandbox-a: nodes , denied a#0 1"));
+  EXPECT_THAT(happen(event::CreateDenied{workload, full}), ElementsAre("denied again 1"));
+  workload.key.attempt = 1;
+  EXPECT_THAT(happen(event::CreateDenied{workload, full}),
+              ElementsAre("denied 2: a#1", "pod sandbox-a: nodes , denied a#1 2"));
+  full.reason = "fuller";
+  EXPECT_THAT(happen(event::CreateDenied{workload, full}),
+              ElementsAre("denied 3: a#1", "pod sandbox-a: nodes , denied a#1 3"));
+}
+
+TEST_F(TransitionsTest, KeepTheFirstDoubtOfACreateThroughItsRetries) {
+  happen(event::CreateAsked{guaranteed("a", 1), exclusive_on({0})});
+  const ContainerKey key = guaranteed("a", 1).key;
+  happen(event::CreateLeftInDoubt{key, {Code::kUnavailable, ""}});
+  for (int retry = 0; retry < 2; ++retry) {
+    now_ += std::chrono::milliseconds(1000);
+    happen(event::CreateRetried{key});
+    EXPECT_EQ(of("a").phase, Phase::kPending);
+    if (retry == 1) happen(event::Restarted{});
+    happen(event::CreateLeftInDoubt{key, {Code::kUnavailable, ""}});
+  }
+  EXPECT_EQ(of("a").doubt_since, std::chrono::milliseconds(1000));
+  EXPECT_EQ(of("a").phase_since, std::chrono::milliseconds(3000));
+}
+
+TEST_F(TransitionsTest, KeepWhatIsKnownOfAPodAndAListDoesNotTell) {
+  Sandbox sandbox = pod_of("a").sandbox;
+  sandbox.annotations = {{"note", "kept"}, {"kubectl.kubernetes.io/last-applied-configuration", "a secret"}};
+  EXPECT_THAT(happen(event::PodSeen{sandbox}), ElementsAre("pod sandbox-a: nodes , note=kept"));
+  sandbox.annotations = {};
+  EXPECT_THAT(happen(event::PodSeen{sandbox}), IsEmpty());
+  sandbox.ready = false;
+  EXPECT_THAT(happen(event::PodSeen{sandbox}), ElementsAre("pod sandbox-a: nodes , note=kept, not ready"));
+}
+
+TEST_F(TransitionsTest, LeaveAPodWhereItIsWhenItsSandboxIsMadeAnew) {
+  Pod first = pod_of("a");
+  first.nodes = NodeSet{1};
+  first.former["a"] = {CpuSet{4}, {}};
+  first.sandbox.annotations = {{"of", "the first"}};
+  ledger_ = ledger_of({}, {first});
+  Sandbox second = pod_of("a").sandbox;
+  second.id = "second";
+  EXPECT_THAT(happen(event::PodSeen{second}), ElementsAre("pod second: nodes 1, former a 4 "));
+}
+
+TEST_F(TransitionsTest, UndoAMove) {
+  ledger_ = ledger_of({exclusive("a", {0, 1}), shared("b")});
+  const Allocation before = of("a");
+  happen(event::Moved{guaranteed("a", 1), exclusive_on({2}), "resized"});
+  EXPECT_EQ(ledger_.pool(), CpuSet::range(3, 7)) << "what it had is kept for the way back";
+  EXPECT_THAT(happen(event::MoveUndone{before, "why"}),
+              ElementsAre("a: demand 1000>2000, cpus 2>0-1, vacating 0-1>2, alone 0-1>, evaluated 2>0-1 "
+                          "[re-placed instead of 3] (bound)",
+                          "b: cpus 3-7>2-7, vacating 2>", "pool 3-7>2-7"));
+  EXPECT_THAT(happen(event::MoveUndone{of("a"), "why"}), IsEmpty()) << "it is there";
+}
+
+TEST_F(TransitionsTest, UndoAMoveIntoThePool) {
+  ledger_ = ledger_of({exclusive("a", {0, 1}), shared("b")});
+  const Allocation before = of("a");
+  happen(event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), "resized"});
+  EXPECT_EQ(ledger_.pool(), CpuSet::range(2, 7)) << "what it had is kept for the way back";
+  happen(event::MoveUndone{before, "why"});
+  EXPECT_EQ(of("a").placement, before.placement);
+  EXPECT_EQ(of("a").vacating, CpuSet::range(2, 7));
+  EXPECT_EQ(of("a").vacating_alone, CpuSet());
+  EXPECT_EQ(ledger_.pool(), CpuSet::range(2, 7));
+}
+
+TEST_F(TransitionsTest, UndoNoMoveOfOneThatHasFailedMeanwhile) {
+  ledger_ = ledger_of({exclusive("a", {0, 1})});
+  const Allocation before = of("a");
+  happen(event::Moved{guaranteed("a", 1), exclusive_on({2}), "resized"});
+  happen(event::Exited{before.workload.key, 1});
+  EXPECT_THAT(happen(event::MoveUndone{before, "why"}), IsEmpty());
+}
+
+TEST_F(TransitionsTest, JoinThePoolInTwoSteps) {
+  ledger_ = ledger_of({exclusive("a", {0, 1})});
+  happen(event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), "resized"});
+  EXPECT_EQ(of("a").placement.cpus, CpuSet::range(2, 7));
+  happen(event::Converged{of("a").workload.key, CpuSet::range(2, 7)});
+  EXPECT_EQ(of("a").placement.cpus, CpuSet::range(0, 7)) << "what it had is the pool's once it has left";
+  EXPECT_EQ(ledger_.pool(), CpuSet::range(0, 7));
+}
+
+}  // namespace
+}  // namespace topolet::engine

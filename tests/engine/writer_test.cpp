@@ -1,0 +1,277 @@
+#include "core/engine/state/writer.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/engine/faulty_store.hpp"
+#include "tests/engine/waiting_loop.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const Error kBusy{Code::kUnavailable, "the disk is full"};
+const Error kNotThere{Code::kNotFound, "no such decision"};
+
+/// What holds `name`, from now on.
+Status put(Store& store, const std::string& name) {
+  DecidedRow row;
+  row.event = "placed";
+  const auto decision = store.add(row);
+  if (!decision) return decision.error();
+  return store.put_live(*decision, {{"container", name},
+                                    {"state", std::string("pending")},
+                                    {"container_id", std::string()},
+                                    {"cpus", std::string()},
+                                    {"pending_since_ms", std::int64_t{0}}});
+}
+
+class WriterTest : public ::testing::TestWithParam<Writer::Thread> {
+ protected:
+  void begin(milliseconds retry = milliseconds(1)) {
+    writer_ = std::make_unique<Writer>(Writer::Options{GetParam(), milliseconds(50), retry}, store_, loop_,
+                                       loop_.clock(), *log_, [this](const Writer::Gap& gap) { gaps_.push_back(gap); });
+  }
+
+  void submit(const std::string& name) {
+    submit(name, [name](Store& store) { return put(store, name); });
+  }
+  void submit(const std::string& name, Writer::Write write) {
+    writer_->submit(++generation_, std::move(write), [this, name] { told_.push_back(name); });
+  }
+  void await_told(std::size_t count) {
+    loop_.run_until([this, count] { return told_.size() >= count; });
+  }
+  /// The store fails no more.
+  void mend() {
+    store_.fail_with(std::nullopt);
+    loop_.advance(milliseconds(1));
+    loop_.run_until([this] { return !writer_->degraded(); });
+  }
+
+  FaultyStore store_;
+  WaitingLoop loop_;
+  const std::shared_ptr<Log> log_ = make_silent_log();
+  std::vector<std::string> told_;
+  std::vector<Writer::Gap> gaps_;
+  std::uint64_t generation_ = 0;
+  std::unique_ptr<Writer> writer_;
+};
+
+/// On a thread of its own, which can be held up.
+class WriterOfItsOwnThread : public WriterTest {};
+
+TEST_P(WriterTest, TellsInOrderOnceItIsWritten) {
+  begin();
+  for (const char* name : {"a", "b", "c"}) submit(name);
+  EXPECT_FALSE(writer_->idle());
+  await_told(3);
+  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c"));
+  EXPECT_TRUE(writer_->idle());
+  EXPECT_EQ(store_.noted(), 3U);
+  EXPECT_FALSE(writer_->degraded());
+}
+
+TEST_P(WriterTest, TellsNobodyFromInsideOfASubmission) {
+  begin();
+  submit("a");
+  EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_P(WriterTest, TellsInOrderThoughMoreIsSubmittedMeanwhile) {
+  begin();
+  writer_->submit(
+      ++generation_, [](Store& store) { return put(store, "a"); },
+      [this] {
+        told_.emplace_back("a");
+        submit("c");
+      });
+  submit("b");
+  await_told(3);
+  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+}
+
+TEST_P(WriterTest, DropsAWriteThatCanNeverSucceedWholeAndNoOther) {
+  begin();
+  store_.hold();
+  if (GetParam() == Writer::Thread::kLoop) store_.let_go();
+  submit("a");
+  submit("b", [](Store& store) {
+    const Status written = put(store, "b");
+    return written ? Status(kNotThere) : written;
+  });
+  submit("c");
+  store_.let_go();
+  await_told(3);
+  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(store_.holders(), ElementsAre("a", "c"));
+  EXPECT_FALSE(writer_->degraded());
+}
+
+TEST_P(WriterTest, GoesOnFromMemoryWhileTheStoreFails) {
+  begin();
+  store_.fail_with(kBusy);
+  submit("a");
+  await_told(1);
+  EXPECT_TRUE(writer_->degraded());
+  submit("b");
+  submit("c");
+  await_told(3);
+  EXPECT_THAT(gaps_, IsEmpty());
+  EXPECT_EQ(store_.noted(), 3U) << "the next start sees that something is missing";
+  mend();
+  EXPECT_THAT(told_, ElementsAre("a", "b", "c")) << "each once";
+  EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c")) << "each once";
+  ASSERT_EQ(gaps_.size(), 1U);
+  EXPECT_EQ(gaps_.front().late, 3U);
+}
+
+TEST_P(WriterTest, HoldsUpAllWhileOneCannotBeWrittenForNow) {
+  begin();
+  store_.hold();
+  if (GetParam() == Writer::Thread::kLoop) store_.let_go();
+  bool fails = true;
+  Mutex mutex;
+  submit("a");
+  submit("b", [&](Store& store) {
+    const MutexLock lock(mutex);
+    const Status written = put(store, "b");
+    return fails ? Status(kBusy) : written;
+  });
+  submit("c");
+  store_.let_go();
+  await_told(3);
+  EXPECT_TRUE(writer_->degraded());
+  {
+    const MutexLock lock(mutex);
+    fails = false;
+  }
+  mend();
+  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c"));
+  ASSERT_EQ(gaps_.size(), 1U);
+}
+
+TEST_P(WriterTest, CountsALaterGapAnew) {
+  begin();
+  for (const std::string name : {"a", "b"}) {
+    store_.fail_with(kBusy);
+    submit(name);
+    loop_.run_until([this] { return writer_->degraded() && writer_->idle(); });
+    mend();
+  }
+  ASSERT_EQ(gaps_.size(), 2U);
+  EXPECT_EQ(gaps_.back().late, 1U);
+  submit("c");
+  await_told(3);
+  EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c"));
+}
+
+TEST_P(WriterTest, WritesWhatIsLeftWhenItIsStoppedAndTellsNobody) {
+  begin();
+  for (const char* name : {"a", "b", "c"}) submit(name);
+  writer_->stop();
+  writer_->stop();
+  loop_.advance(milliseconds(1000));
+  EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_P(WriterTest, WritesWhatFailedBeforeWhenItIsStopped) {
+  begin(std::chrono::hours(1));
+  store_.fail_with(kBusy);
+  submit("a");
+  await_told(1);
+  submit("b");
+  store_.fail_with(std::nullopt);
+  writer_->stop();
+  EXPECT_THAT(store_.holders(), ElementsAre("a", "b"));
+}
+
+TEST_P(WriterTest, EndsThoughTheStoreStillFails) {
+  begin(std::chrono::hours(1));
+  store_.fail_with(kBusy);
+  submit("a");
+  await_told(1);
+  writer_.reset();
+  EXPECT_THAT(store_.holders(), IsEmpty());
+}
+
+TEST_P(WriterTest, CallsNothingAfterItsEnd) {
+  begin();
+  store_.fail_with(kBusy);
+  submit("a");
+  submit("b");
+  writer_.reset();
+  store_.fail_with(std::nullopt);
+  loop_.advance(std::chrono::hours(1));
+  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_THAT(gaps_, IsEmpty());
+}
+
+TEST_P(WriterOfItsOwnThread, WritesWhatHasComeMeanwhileInOneTransaction) {
+  begin();
+  store_.hold();
+  submit("a");
+  store_.await_held();
+  for (const char* name : {"b", "c", "d"}) submit(name);
+  store_.let_go();
+  await_told(4);
+  EXPECT_EQ(store_.begun(), 2U);
+  EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c", "d"));
+}
+
+TEST_P(WriterOfItsOwnThread, WaitsAsLongAsItsPatience) {
+  begin();
+  store_.hold();
+  submit("a");
+  loop_.advance(milliseconds(30));
+  submit("b");
+  loop_.advance(milliseconds(19));
+  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_FALSE(writer_->degraded());
+  loop_.advance(milliseconds(1));
+  EXPECT_THAT(told_, ElementsAre("a", "b")) << "what comes behind goes on from memory too";
+  EXPECT_TRUE(writer_->degraded());
+  EXPECT_EQ(store_.noted(), 2U) << "the next start sees that something is missing";
+  submit("c");
+  loop_.run();
+  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+  loop_.advance(milliseconds(70));
+  store_.let_go();
+  mend();
+  EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+  ASSERT_EQ(gaps_.size(), 1U);
+  EXPECT_EQ(gaps_.front().late, 3U);
+  EXPECT_GE(gaps_.front().lasted, milliseconds(70));
+}
+
+TEST_P(WriterOfItsOwnThread, IsPatientWithEachAgain) {
+  begin();
+  submit("a");
+  loop_.advance(milliseconds(40));
+  await_told(1);
+  store_.hold();
+  submit("b");
+  store_.await_held();
+  loop_.advance(milliseconds(49));
+  EXPECT_THAT(told_, ElementsAre("a"));
+  store_.let_go();
+  await_told(2);
+  EXPECT_FALSE(writer_->degraded());
+}
+
+std::string thread_name(const ::testing::TestParamInfo<Writer::Thread>& info) {
+  return info.param == Writer::Thread::kOwn ? "OnItsOwnThread" : "OnTheLoop";
+}
+
+INSTANTIATE_TEST_SUITE_P(Writer, WriterTest, ::testing::Values(Writer::Thread::kOwn, Writer::Thread::kLoop),
+                         thread_name);
+INSTANTIATE_TEST_SUITE_P(Writer, WriterOfItsOwnThread, ::testing::Values(Writer::Thread::kOwn), thread_name);
+
+}  // namespace
+}  // namespace topolet::engine

@@ -1,0 +1,36 @@
+// Several workers at once, as long as it lives.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/integration/pod_worker.hpp"
+
+namespace topolet::integration {
+
+class Churn {
+ public:
+  Churn(Workplace& workplace, const std::vector<Kind>& workers, std::uint32_t seed);
+  /// Waits for nothing that topoletd would have to answer.
+  ~Churn();
+  Churn(const Churn&) = delete;
+  Churn& operator=(const Churn&) = delete;
+
+  /// Waits until some worker has called again.
+  bool is_busy() const;
+  /// Every worker ends what it has begun; topoletd must serve.
+  void end();
+
+  Tally tally() const;                          ///< after the end
+  std::vector<std::string> complaints() const;  ///< after the end
+
+ private:
+  Workplace& workplace_;
+  std::vector<std::unique_ptr<PodWorker>> workers_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace topolet::integration

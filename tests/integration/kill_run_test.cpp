@@ -1,0 +1,254 @@
+// topoletd is killed again and again while pods come and go: no CPU is ever shared with a container that has it alone,
+// and afterwards kernel, runtime and ledger agree. TOPOLET_KILLS: how often; TOPOLET_SEED: repeats a run, as far as a
+// real machine does.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "tests/integration/churn.hpp"
+#include "tests/integration/node_test.hpp"
+#include "tests/integration/overlap_watch.hpp"
+#include "tests/integration/slow_shims.hpp"
+
+namespace topolet::integration {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kKills = 30;
+/// Containers that only run, and have to make room whenever another gets a CPU alone: the more, the longer that takes.
+constexpr int kBystanders = 6;
+constexpr milliseconds kSoonestKill(5);
+constexpr milliseconds kLatestKill(400);
+
+std::uint32_t number_from(const char* variable, std::uint32_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
+}
+
+/// What has just happened, for those who find something.
+class Story {
+ public:
+  void tell(std::string what) {
+    const std::lock_guard lock(mutex_);
+    what_ = std::move(what);
+    since_ = std::chrono::steady_clock::now();
+  }
+
+  std::string moment() const {
+    const std::lock_guard lock(mutex_);
+    const auto passed = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - since_);
+    return fmt::format("{} ms after {}", passed.count(), what_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string what_ = "the first start";
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
+
+class KillRun : public TwoCpuNodeTest {
+ protected:
+  void SetUp() override {
+    TwoCpuNodeTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    daemon_->end(SIGTERM);
+    ASSERT_NO_FATAL_FAILURE(serve());
+    std::cout << "TOPOLET_SEED=" << seed_ << " TOPOLET_KILLS=" << kills_ << std::endl;
+  }
+
+  void TearDown() override {
+    if (HasFailure() && daemon_) keep_files();
+    TwoCpuNodeTest::TearDown();
+  }
+
+  void serve() {
+    const Status serving = daemon_->start({"--plugins.enable=smt"});
+    ASSERT_TRUE(serving.ok()) << serving.error().message;
+  }
+
+  /// Their processes.
+  std::vector<pid_t> bystanders() {
+    std::vector<pid_t> processes;
+    for (int i = 0; i < kBystanders; ++i) {
+      const Actor bystander =
+          running(fmt::format("bystander-{}", i), i % 2 == 0 ? burstable(100, 16 * kMiB) : besteffort());
+      if (const auto container = direct_->inspect(bystander.container_id)) processes.push_back(container->pid);
+    }
+    return processes;
+  }
+
+  void kill_again_and_again(const Churn& churn, SlowShims& slow) {
+    std::mt19937 dice(seed_);
+    std::uniform_int_distribution<milliseconds::rep> delay_ms(kSoonestKill.count(), kLatestKill.count());
+    for (std::uint32_t kill = 1; kill <= kills_; ++kill) {
+      ASSERT_TRUE(churn.is_busy()) << "before kill " << kill;
+      std::this_thread::sleep_for(milliseconds(delay_ms(dice)));
+      slow.make_fast();
+      daemon_->end(SIGKILL);
+      story_.tell(fmt::format("kill {}", kill));
+      // What the runtime was asked for it does even if nobody waits any more, and should that take longer than a
+      // restart, nobody could tell.
+      ASSERT_TRUE(wait_until([this] { return !runtime_->is_updating(); }));
+      slow.make_slow();
+      ASSERT_NO_FATAL_FAILURE(serve()) << "after kill " << kill;
+      story_.tell(fmt::format("the start after kill {}", kill));
+    }
+  }
+
+  /// How ledger, runtime and kernel contradict each other; empty if they do not.
+  std::vector<std::string> contradictions() {
+    std::vector<std::string> all;
+    std::set<std::string> there;
+    const auto containers = direct_->containers();
+    if (!containers) return {containers.error().message};
+    const std::vector<Held> rows = held();
+    for (const cri::Container& container : *containers) {
+      if (container.state() != cri::CONTAINER_EXITED) there.insert(container.id());
+      if (container.state() != cri::CONTAINER_RUNNING) continue;
+      const auto row =
+          std::find_if(rows.begin(), rows.end(), [&](const Held& held) { return held.container_id == container.id(); });
+      if (std::string wrong = contradiction(container.id(), row == rows.end() ? nullptr : &*row); !wrong.empty()) {
+        all.push_back(std::move(wrong));
+      }
+    }
+    for (const Held& row : rows) {
+      // What crashed is kept for the next attempt as long as the pod is there.
+      if (row.state == "crashed" || there.count(row.container_id) != 0) continue;
+      all.push_back(fmt::format("{}/{} {} holds CPUs {}, but there is no container '{}'", row.pod, row.container,
+                                row.state, row.cpus.to_string(), row.container_id));
+    }
+    return all;
+  }
+
+  std::string contradiction(const std::string& id, const Held* row) {
+    if (row == nullptr) return fmt::format("container {} runs and holds nothing", id);
+    const auto container = direct_->inspect(id);
+    const auto cgroup = container ? cgroup_cpus_of(container->pid) : std::nullopt;
+    if (!cgroup) return fmt::format("{}: container {} ran, and has no process", row->pod, id);
+    if (cgroup->cpus == row->cpus) return {};
+    return fmt::format("{}: container {} runs on {}, and holds {}", row->pod, id, cgroup->cpus.to_string(),
+                       row->cpus.to_string());
+  }
+
+  /// Asks for the containers as the kubelet does until nothing is contradictory any more.
+  void expect_agreement() {
+    std::vector<std::string> wrong;
+    becomes([&] { return (wrong = contradictions()).empty(); });
+    EXPECT_THAT(wrong, testing::IsEmpty());
+  }
+
+  void remove_everything() {
+    const auto containers = topolet_->containers();
+    ASSERT_TRUE(containers.ok()) << containers.error().message;
+    for (const cri::Container& container : *containers) {
+      expect_removed([&] {
+        (void)topolet_->stop(container.id(), std::chrono::seconds(0));
+        return topolet_->remove(container.id());
+      });
+    }
+    const auto pods = topolet_->pods();
+    ASSERT_TRUE(pods.ok()) << pods.error().message;
+    for (const cri::PodSandbox& pod : *pods) {
+      const Status stopped = topolet_->stop_sandbox(pod.id());
+      EXPECT_TRUE(stopped.ok()) << stopped.error().message;
+      expect_removed([&] { return topolet_->remove_sandbox(pod.id()); });
+    }
+  }
+
+  void expect_removed(const std::function<Status()>& remove) {
+    Status removed;
+    // A start that nobody waits for any more may still go on. Where it was cancelled at a bad moment containerd 1.6
+    // takes the container for exited while runc still waits to start it, and cannot remove it any more.
+    const auto is_over = [&] {
+      return (removed = remove()).ok() ||
+             removed.error().message.find("cannot delete running task") != std::string::npos;
+    };
+    EXPECT_TRUE(wait_until(is_over)) << removed.error().message;
+  }
+
+  void expect_that_no_cpu_is_lost() {
+    ASSERT_NO_FATAL_FAILURE(remove_everything());
+    EXPECT_TRUE(becomes([this] { return held().empty(); }));
+    for (const Held& row : held()) {
+      ADD_FAILURE() << row.pod << '/' << row.container << ' ' << row.state << " still holds " << row.cpus.to_string();
+    }
+    EXPECT_EQ(whole_pool(), pool_);
+  }
+
+  /// What topolet has to say of the two of an overlap.
+  void explain(const Overlap& overlap) {
+    for (const Task* task : {&overlap.alone, &overlap.other}) {
+      const std::string pod = task->name.substr(0, task->name.find('/'));
+      const auto events = state_->audit(pod);
+      if (!events) continue;
+      for (const Audited& event : *events) {
+        std::cout << "  " << pod << ": " << event.event << ": " << event.what << ": " << event.reason << '\n';
+      }
+    }
+  }
+
+  /// The room goes with the test.
+  void keep_files() {
+    const std::filesystem::path kept = testing::TempDir() + fmt::format("/topolet-kill-run-{}", seed_);
+    std::error_code ignored;
+    std::filesystem::create_directories(kept, ignored);
+    for (const std::filesystem::path& file :
+         {daemon_->log(), daemon_->state_db(), std::filesystem::path(daemon_->state_db()) += "-wal",
+          runtime_->room() / "containerd.log"}) {
+      std::filesystem::copy_file(file, kept / file.filename(), std::filesystem::copy_options::overwrite_existing,
+                                 ignored);
+    }
+    std::cout << "topoletd's log and database and containerd's log are kept in " << kept << '\n';
+  }
+
+  const std::uint32_t seed_ = number_from("TOPOLET_SEED", std::random_device{}());
+  const std::uint32_t kills_ = number_from("TOPOLET_KILLS", kKills);
+  Story story_;
+};
+
+TEST_F(KillRun, AnOverlapWouldBeSeen) {
+  const OverlapWatch watch(runtime_->tasks(), [] { return "meanwhile"; });
+  const Actor web = running("web", burstable(250, 64 * kMiB));
+  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
+  EXPECT_THAT(watch.overlaps(), testing::IsEmpty());
+
+  cri::LinuxContainerResources every_cpu;
+  every_cpu.set_cpuset_cpus(pool_.to_string());
+  ASSERT_TRUE(direct_->update(web.container_id, every_cpu).ok());
+  ASSERT_TRUE(wait_until([&] { return !watch.overlaps().empty(); }));
+  const std::vector<Overlap> seen = watch.overlaps();
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].alone.name, "trader/main");
+  EXPECT_EQ(seen[0].other.name, "web/main");
+  EXPECT_EQ(seen[0].cpus_other, pool_);
+}
+
+TEST_F(KillRun, WhoHasACpuAloneHasItAloneThroughEveryKill) {
+  SlowShims slow(bystanders(), seed_);
+  OverlapWatch watch(runtime_->tasks(), [this] { return story_.moment(); });
+  Workplace workplace{daemon_->endpoint(), runtime_->cgroups(), watch};
+  Churn churn(workplace, {Kind::kWholeCpus, Kind::kWholeCpus, Kind::kSharedCpus, Kind::kSharedCpus, Kind::kSharedCpus},
+              seed_);
+  kill_again_and_again(churn, slow);
+  if (HasFatalFailure()) return;
+  slow.make_fast();
+  churn.end();
+  EXPECT_THAT(churn.complaints(), testing::IsEmpty());
+  expect_agreement();
+  expect_that_no_cpu_is_lost();
+
+  std::cout << to_string(churn.tally()) << "; " << watch.looks() << " looks at the kernel, "
+            << watch.longest_pause().count() << " ms between two at most\n";
+  for (const Overlap& overlap : watch.overlaps()) {
+    ADD_FAILURE() << to_string(overlap);
+    explain(overlap);
+  }
+}
+
+}  // namespace
+}  // namespace topolet::integration

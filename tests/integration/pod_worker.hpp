@@ -1,0 +1,93 @@
+// What a kubelet does to one pod after another, at random.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/integration/cri_client.hpp"
+#include "tests/integration/overlap_watch.hpp"
+
+namespace topolet::integration {
+
+/// What all workers have in common.
+struct Workplace {
+  std::string endpoint;
+  CgroupNaming cgroups;
+  OverlapWatch& watch;
+  std::atomic<bool> is_closing = false;    ///< no worker begins anything new
+  std::atomic<bool> is_abandoned = false;  ///< nobody waits for topoletd any more
+  std::atomic<std::uint64_t> calls = 0;    ///< begun so far
+};
+
+struct Tally {
+  int placed = 0;
+  int denied = 0;
+  int repeated_creates = 0;
+  int abandoned_starts = 0;
+  int resizes = 0;
+
+  Tally& operator+=(const Tally& other);
+};
+
+std::string to_string(const Tally& tally);
+
+/// What a worker's containers ask for.
+enum class Kind { kWholeCpus, kSharedCpus };
+
+/// Runs pods with one container in them, in several attempts; repeats what ended in doubt until topoletd has answered,
+/// the first time as soon as it listens again. Not synchronised.
+class PodWorker {
+ public:
+  PodWorker(std::string name, Kind kind, Workplace& workplace, std::uint32_t seed);
+
+  /// Until the workplace closes; what runs then goes on running.
+  void work();
+
+  const Tally& tally() const { return tally_; }
+  /// What should never happen, in words.
+  const std::vector<std::string>& complaints() const { return complaints_; }
+
+ private:
+  void remove_own_pods();
+  bool run_pod();
+  /// Whether another attempt makes sense.
+  bool live_through(std::uint32_t attempt);
+  std::optional<std::string> create(std::uint32_t attempt);
+  std::optional<std::string> find(std::uint32_t attempt);
+  void start(const std::string& id);
+  void resize(const std::string& id);
+  cri::LinuxContainerResources other_resources(const std::string& id);
+  void end_former_attempts();
+
+  Resources any_resources();
+  /// Of `hundred` times, `of_hundred` times.
+  bool happens(int of_hundred) { return number(1, 100) <= of_hundred; }
+  int number(int least, int most) { return std::uniform_int_distribution(least, most)(dice_); }
+  /// Nothing is asked for a while.
+  void linger();
+
+  /// Calls until topoletd has answered; `call` returns a Status or Result.
+  template <class Call>
+  auto settle(const char* what, Call call);
+  /// Before a call that failed is repeated.
+  void recover(const Error& error);
+
+  const std::string name_;
+  const Kind kind_;
+  Workplace& workplace_;
+  std::mt19937 dice_;
+  CriClient client_;
+  Pod pod_;
+  int pods_ = 0;
+  std::vector<std::string> former_attempts_;  ///< ids; what of the pod's containers was not removed yet
+  Tally tally_;
+  std::vector<std::string> complaints_;
+};
+
+}  // namespace topolet::integration

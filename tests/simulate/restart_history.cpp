@@ -1,0 +1,340 @@
+#include "tests/simulate/restart_history.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <utility>
+
+#include "tests/simulate/simulated.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+constexpr std::string_view kRestart = R"({"op":"restart")";
+constexpr const char* kRestartNow = R"({"op":"restart"})";
+constexpr std::string_view kAnswer = R"({"op":"runtime")";
+constexpr std::string_view kCreate = R"({"op":"create")";
+constexpr std::string_view kOffline = R"({"op":"offline")";
+/// Longer than it takes until a container whose create was lost is found.
+constexpr const char* kSoon = R"({"op":"clock","advance_s":3})";
+/// Longer than the daemon leaves it at what it knows before it asks the runtime again.
+constexpr const char* kAtLast = R"({"op":"clock","advance_s":15})";
+
+bool is_restart(const std::string& line) { return line.rfind(kRestart, 0) == 0; }
+
+class Chance {
+ public:
+  Chance(std::uint64_t seed, CpuSet cpus) : random_(seed), cpus_(std::move(cpus)) {}
+
+  Step next() {
+    switch (below(15)) {
+      case 0:
+        return offline();
+      case 1:
+        return online();
+      case 2:
+        return {fmt::format(R"({{"op":"clock","advance_s":{}}})", 1 + below(below(2) == 0 ? 10 : 400))};
+      case 3:
+        return unsure_create();
+      case 4:
+        return about("stop", "", true);
+      case 5:
+      case 6:
+        return about("exit", fmt::format(R"(,"exit_code":{})", below(3) == 0 ? 0 : 1), true);
+      case 7:
+        return remove_pod();
+      case 8:
+      case 9:
+        return again();
+      case 10:
+      case 11:
+        return resize();
+      default:
+        return new_pod();
+    }
+  }
+
+  Step all_online() {
+    if (offline_.empty()) return {kAtLast};
+    return {cpus_line("online", std::exchange(offline_, {})), kAtLast};
+  }
+
+ private:
+  struct Pod {
+    std::string create;
+    bool guaranteed = false;
+    bool runs = true;
+  };
+
+  std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
+  std::uint64_t some_size() { return 1 + below(1 + cpus_.size() / 4); }
+
+  static std::string cpus_line(const char* op, const CpuSet& cpus) {
+    return fmt::format(R"({{"op":"{}","cpus":"{}"}})", op, cpus.to_string());
+  }
+
+  Step offline() {
+    CpuSet some;
+    for (const std::uint32_t cpu : cpus_ - offline_) {
+      if (some.size() <= below(2) && 2 * (offline_.size() + some.size() + 1) <= cpus_.size() && below(3) == 0) {
+        some.insert(cpu);
+      }
+    }
+    offline_ |= some;
+    return some.empty() ? new_pod() : Step{cpus_line("offline", some)};
+  }
+
+  Step online() {
+    CpuSet some;
+    for (const std::uint32_t cpu : offline_) {
+      if (below(2) == 0) some.insert(cpu);
+    }
+    offline_ -= some;
+    return some.empty() ? new_pod() : Step{cpus_line("online", some)};
+  }
+
+  Step new_pod() {
+    const std::string pod = fmt::format("p{}", ++made_);
+    const std::uint64_t kind = below(5);
+    const bool guaranteed = kind > 1;
+    const std::uint64_t milli = kind == 0 ? 0 : below(4) == 0 ? 250 * (1 + below(8)) : 1000 * some_size();
+    const std::string limit = guaranteed ? fmt::format(R"(,"cpu_limit_milli":{},"memory_limit":4096)", milli) : "";
+    const std::string annotations = below(4) == 0 ? R"(,"annotations":{"topolet.io/smt":"isolate"})" : "";
+    const std::string create =
+        fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{}{}}})", pod, milli, limit);
+    pods_[pod] = {create, guaranteed};
+    const char* const qos = kind == 0 ? "besteffort" : kind == 1 ? "burstable" : "guaranteed";
+    return {fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"{}"{}}})", pod, qos, annotations), create};
+  }
+
+  /// A create that is refused, or whose answer is lost; the kubelet may try again, but not before that is known.
+  Step unsure_create() {
+    Step step = new_pod();
+    const bool lost = below(2) == 0;
+    step.insert(step.begin() + 1, fmt::format(R"({{"op":"runtime","next":"{}"}})", lost ? "lost" : "refuse"));
+    step.emplace_back(kSoon);
+    if (below(2) == 0) step.push_back(step[2]);
+    return step;
+  }
+
+  std::string known_pod() {
+    auto pod = pods_.begin();
+    std::advance(pod, static_cast<std::ptrdiff_t>(below(pods_.size())));
+    return pod->first;
+  }
+
+  Step about(const char* op, const std::string& more, bool ends) {
+    if (pods_.empty()) return new_pod();
+    const std::string pod = known_pod();
+    if (!pods_[pod].runs) return again();
+    if (ends) pods_[pod].runs = false;
+    return {fmt::format(R"({{"op":"{}","pod":"{}","container":"main"{}}})", op, pod, more)};
+  }
+
+  Step remove_pod() {
+    if (pods_.empty()) return new_pod();
+    const std::string pod = known_pod();
+    pods_.erase(pod);
+    return {fmt::format(R"({{"op":"remove_pod","pod":"{}"}})", pod)};
+  }
+
+  /// The next attempt of a container that has ended.
+  Step again() {
+    for (auto& [pod, state] : pods_) {
+      if (!std::exchange(state.runs, true)) return {state.create};
+    }
+    return new_pod();
+  }
+
+  Step resize() {
+    if (pods_.empty()) return new_pod();
+    if (!pods_[known_pod()].guaranteed) return about("update", R"(,"cpu_request_milli":700)", false);
+    return about("update", fmt::format(R"(,"cpu_request_milli":{0},"cpu_limit_milli":{0})", 1000 * some_size()), false);
+  }
+
+  std::mt19937_64 random_;
+  const CpuSet cpus_;
+  CpuSet offline_;
+  std::map<std::string, Pod> pods_;
+  int made_ = 0;
+};
+
+std::string name_of(const RunningContainer& container) {
+  return fmt::format("{}/{}#{}", container.pod, container.container, container.attempt);
+}
+
+std::string name_of(const ContainerKey& key) { return fmt::format("{}/{}#{}", key.pod_uid, key.name, key.attempt); }
+
+/// Says whether a container has its CPUs for itself, all through one operation.
+class Alone {
+ public:
+  Alone(const Picture& before, const Picture& after) : before_(modes(before)), after_(modes(after)) {}
+  bool is(const std::string& name) const {
+    const auto before = before_.find(name);
+    const auto after = after_.find(name);
+    const bool known = before != before_.end() || after != after_.end();
+    return known && (before == before_.end() || before->second == "exclusive") &&
+           (after == after_.end() || after->second == "exclusive");
+  }
+
+ private:
+  static std::map<std::string, std::string> modes(const Picture& picture) {
+    std::map<std::string, std::string> modes;
+    for (const KeptContainer& kept : picture.containers) modes[name_of(kept.key)] = kept.mode;
+    return modes;
+  }
+
+  std::map<std::string, std::string> before_;
+  std::map<std::string, std::string> after_;
+};
+
+/// The first who ran, at one of these moments between the pictures, on a CPU that another had for itself.
+std::string beside(const Picture& before, const Picture& after,
+                   const std::vector<std::vector<RunningContainer>>& moments) {
+  // With no CPU left for those who share there is none that they could go to.
+  if (before.ledger.pool.empty() || after.ledger.pool.empty()) return {};
+  const Alone alone(before, after);
+  for (const std::vector<RunningContainer>& running : moments) {
+    for (const RunningContainer& one : running) {
+      if (!alone.is(name_of(one))) continue;
+      for (const RunningContainer& other : running) {
+        const bool apart = !other.cpus.empty() && !one.cpus.empty() && !one.cpus.intersects(other.cpus);
+        if (apart || name_of(one) == name_of(other)) continue;
+        return fmt::format("{} runs on CPUs {} beside {}, which has {} for itself", name_of(other),
+                           other.cpus.to_string(), name_of(one), one.cpus.to_string());
+      }
+    }
+  }
+  return {};
+}
+
+std::string end_of(Simulated& node) {
+  std::string text;
+  for (const KeptContainer& kept : node.picture().containers) {
+    text += fmt::format("{} is {}, {} on {}, withheld {}, nodes {}\n", name_of(kept.key), kept.phase, kept.mode,
+                        kept.cpus.to_string(), kept.withheld.to_string(), kept.mems.to_string());
+  }
+  std::vector<std::string> running;
+  for (const RunningContainer& container : node.runtime().running()) {
+    running.push_back(fmt::format("{} runs on {}\n", name_of(container), container.cpus.to_string()));
+  }
+  std::sort(running.begin(), running.end());
+  return text + fmt::format("{}", fmt::join(running, ""));
+}
+
+}  // namespace
+
+std::vector<std::string> lines_of(const History& history) {
+  std::vector<std::string> lines;
+  for (const Step& step : history) lines.insert(lines.end(), step.begin(), step.end());
+  return lines;
+}
+
+History make_history(const RestartNode& node, std::uint64_t seed, int steps) {
+  Chance chance(seed, Simulated(node.machine, node.flags).picture().topology->allowed);
+  History history;
+  while (static_cast<int>(history.size()) < steps) history.push_back(chance.next());
+  history.push_back(seed % 2 == 0 ? chance.all_online() : Step{kAtLast});
+  return history;
+}
+
+Seen see(const RestartNode& node, const History& history) {
+  Simulated simulated(node.machine, node.flags);
+  std::vector<std::vector<RunningContainer>> moments;
+  SimulatedRuntime& runtime = simulated.runtime();
+  runtime.watch([&] { moments.push_back(runtime.running()); });
+  Seen seen;
+  Picture before = simulated.picture();
+  bool is_told = false;  // what to answer to the next create
+  bool is_armed = false;
+  for (const std::string& line : lines_of(history)) {
+    moments.clear();
+    const bool was_killed = simulated.apply(line).reason.find("topoletd was killed") != std::string::npos;
+    if (was_killed != is_armed || (was_killed && is_told)) seen.is_fair = false;
+    is_armed = is_restart(line) && line != kRestartNow;
+    const std::size_t calls = moments.size();
+    const Picture after = simulated.picture();
+    const std::string on_the_way = beside(before, after, moments);
+    const std::string in_the_end = beside(after, after, {runtime.running()});
+    if (!in_the_end.empty()) seen.beside[seen.calls.size()] = in_the_end + " after " + line;
+    if (!on_the_way.empty()) seen.beside[seen.calls.size()] = on_the_way + " during " + line;
+    if (is_restart(line)) continue;
+    const bool must_leave = line.rfind(kOffline, 0) == 0;
+    if (seen.never_right.empty() && !in_the_end.empty()) seen.never_right = in_the_end + " after " + line;
+    if (seen.never_right.empty() && !must_leave) seen.never_right = on_the_way;
+    before = after;
+    if (line.rfind(kAnswer, 0) == 0) is_told = true;
+    seen.calls.push_back(is_told ? 0 : calls);
+    if (line.rfind(kCreate, 0) == 0 && calls > 0) is_told = false;
+  }
+  if (is_armed) seen.is_fair = false;
+  seen.end = end_of(simulated);
+  return seen;
+}
+
+History with_restart(const History& history, const Seen& without, std::uint64_t chance) {
+  struct Moment {
+    std::size_t step;
+    std::size_t line;
+    std::string restart;
+  };
+  std::vector<Moment> moments;
+  std::size_t number = 0;
+  for (std::size_t step = 0; step < history.size(); ++step) {
+    for (std::size_t line = 0; line < history[step].size(); ++line) {
+      moments.push_back({step, line + 1, kRestartNow});
+      const std::size_t calls = without.calls[number];
+      for (std::size_t call = 1; call <= calls; ++call) {
+        for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
+          moments.push_back({step, line, fmt::format(R"({{"op":"restart","at":"{}","calls":{}}})", at, call)});
+        }
+      }
+      ++number;
+    }
+  }
+  const Moment& moment = moments[chance % moments.size()];
+  History with = history;
+  Step& step = with[moment.step];
+  step.insert(step.begin() + static_cast<std::ptrdiff_t>(moment.line), moment.restart);
+  return with;
+}
+
+std::string difference(const Seen& with, const Seen& without) {
+  if (!with.is_fair) return {};
+  for (const auto& [line, beside] : with.beside) {
+    if (without.beside.count(line) == 0) return beside + '\n';
+  }
+  if (with.end == without.end) return {};
+  return fmt::format("without a restart it ends with\n{}with the restart it ends with\n{}", without.end, with.end);
+}
+
+std::string difference(const RestartNode& node, const History& history) {
+  History without = history;
+  for (Step& step : without) std::erase_if(step, is_restart);
+  return difference(see(node, history), see(node, without));
+}
+
+History shortest(const RestartNode& node, History history) {
+  for (std::size_t length = history.size() / 2; length > 0;) {
+    const std::size_t before = history.size();
+    for (std::size_t from = 0; from < history.size();) {
+      const auto first = history.begin() + static_cast<std::ptrdiff_t>(from);
+      const auto last = history.begin() + static_cast<std::ptrdiff_t>(std::min(from + length, history.size()));
+      History less(history.begin(), first);
+      less.insert(less.end(), last, history.end());
+      if (difference(node, less).empty()) {
+        from += length;
+      } else {
+        history = std::move(less);
+      }
+    }
+    // What was needed by what is gone now is needed no more.
+    if (length > 1 || history.size() == before) length /= 2;
+  }
+  return history;
+}
+
+}  // namespace topolet::simulate

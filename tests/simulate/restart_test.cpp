@@ -1,0 +1,292 @@
+// The daemon is killed and comes back from its store: afterwards all is as if it had not been killed.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/simulate/restart_history.hpp"
+#include "tests/simulate/simulated.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr const char* kTwoNodes = "pack:2 numa:1 core:4 pu:2";
+constexpr const char* kOneNode = "numa:1 core:8 pu:1";
+
+std::string create_line(const std::string& pod, int cpus) {
+  return fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{},"cpu_limit_milli":{},)"
+                     R"("memory_request":1048576,"memory_limit":1048576}})",
+                     pod, cpus * 1000, cpus * 1000);
+}
+
+std::string resize_line(const std::string& pod, int cpus) {
+  return fmt::format(R"({{"op":"update","pod":"{}","container":"main","cpu_request_milli":{},"cpu_limit_milli":{}}})",
+                     pod, cpus * 1000, cpus * 1000);
+}
+
+/// What is kept for the pod's newest attempt.
+KeptContainer kept(Simulated& node, const std::string& pod) {
+  KeptContainer newest;
+  for (const KeptContainer& container : node.picture().containers) {
+    if (container.key.pod_uid == pod) newest = container;
+  }
+  return newest;
+}
+
+/// Where the runtime has the pod's running container; the newest attempt's CPUs if there are several.
+std::string runs_on(Simulated& node, const std::string& pod) {
+  std::string cpus = "it does not run";
+  for (const RunningContainer& container : node.runtime().running()) {
+    if (container.pod == pod) cpus = container.cpus.to_string();
+  }
+  return cpus;
+}
+
+TEST(Restart, LeavesEverybodyWhereTheyWere) {
+  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  node.burstable("web", 500);
+  node.guaranteed("trader", 4);
+  node.guaranteed("failed", 2);
+  node.apply(R"({"op":"exit","pod":"failed","container":"main","exit_code":1})");
+  const Outcome restarted = node.apply(R"({"op":"restart"})");
+  EXPECT_EQ(restarted.outcome, "ok");
+  EXPECT_THAT(restarted.changed, IsEmpty());
+  EXPECT_EQ(kept(node, "trader").cpus.to_string(), "0-3");
+  EXPECT_EQ(kept(node, "trader").phase, "started");
+  EXPECT_EQ(kept(node, "web").phase, "started");
+  EXPECT_EQ(kept(node, "failed").phase, "crashed");
+  EXPECT_EQ(runs_on(node, "trader"), "0-3");
+  EXPECT_EQ(node.apply(create_line("failed", 2)).cpus, kept(node, "failed").cpus);
+}
+
+TEST(Restart, KeepsTheTimeThatFailedContainersHaveLeft) {
+  Simulated node(kTwoNodes);
+  node.guaranteed("failed", 2);
+  node.apply(R"({"op":"exit","pod":"failed","container":"main","exit_code":1})");
+  node.apply(R"({"op":"clock","advance_s":200})");
+  node.apply(R"({"op":"restart"})");
+  node.apply(R"({"op":"clock","advance_s":95})");
+  EXPECT_EQ(node.picture().containers.size(), 1U);
+  node.apply(R"({"op":"clock","advance_s":10})");
+  EXPECT_THAT(node.picture().containers, IsEmpty());
+}
+
+TEST(Restart, HasTheKubeletRepeatTheCallItWasKilledUnder) {
+  for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
+    SCOPED_TRACE(at);
+    Simulated node(kTwoNodes);
+    node.apply(fmt::format(R"({{"op":"restart","at":"{}","calls":2}})", at));
+    const Outcome created = node.guaranteed("trader", 4);  // its pod is the first call
+    EXPECT_EQ(created.outcome, "unpinned");
+    EXPECT_EQ(created.cpus.to_string(), "0-3");
+    EXPECT_THAT(created.reason, HasSubstr("topoletd was killed at CreateContainer and is back"));
+    EXPECT_EQ(kept(node, "trader").phase, "started");
+    EXPECT_EQ(runs_on(node, "trader"), "0-3");
+    EXPECT_THAT(node.apply(R"({"op":"stop","pod":"trader","container":"main"})").reason, Not(HasSubstr("killed")));
+  }
+}
+
+TEST(Restart, IsNoLongerToComeOnceAnotherIsAskedFor) {
+  Simulated node(kTwoNodes);
+  node.apply(R"({"op":"restart","at":"after-answer"})");
+  node.apply(R"({"op":"restart"})");
+  EXPECT_THAT(node.guaranteed("trader", 4).reason, Not(HasSubstr("killed")));
+}
+
+TEST(Restart, LetsTimeGoOnFromWhereItWas) {
+  Simulated node(kTwoNodes);
+  node.apply(R"({"op":"runtime","next":"lost"})");
+  node.guaranteed("trader", 4);
+  node.apply(R"({"op":"offline","cpus":"0"})");
+  // Found after a second, it leaves the CPU that is gone.
+  node.apply(R"({"op":"restart","at":"before-answer"})");
+  node.apply(R"({"op":"clock","advance_s":10})");
+  EXPECT_EQ(kept(node, "trader").cpus.to_string(), "1-4");
+  EXPECT_EQ(kept(node, "trader").phase, "bound");
+}
+
+TEST(Restart, KeepsWhatContainersAskFor) {
+  Simulated node(kTwoNodes);
+  node.guaranteed("trader", 4);
+  const LedgerEntry before = node.picture().ledger.entries.at(0);
+  node.apply(R"({"op":"restart"})");
+  const LedgerEntry after = node.picture().ledger.entries.at(0);
+  EXPECT_EQ(after.qos, before.qos);
+  EXPECT_EQ(after.demand, before.demand);
+}
+
+TEST(Restart, LeavesOpenWhatBecameOfACreateUntilThatIsKnown) {
+  Simulated node(kOneNode);
+  node.apply(R"({"op":"restart","at":"before-answer","calls":2,"repeat":false})");
+  EXPECT_EQ(node.guaranteed("never", 2).outcome, "error");
+  EXPECT_EQ(kept(node, "never").phase, "in doubt");
+  node.apply(R"({"op":"restart","at":"after-answer","calls":2,"repeat":false})");
+  EXPECT_EQ(node.guaranteed("made", 2).outcome, "error");
+  EXPECT_EQ(kept(node, "made").phase, "bound");
+  node.apply(R"({"op":"clock","advance_s":250})");
+  ASSERT_EQ(node.picture().containers.size(), 1U);
+  EXPECT_EQ(kept(node, "made").cpus.to_string(), "2-3");
+}
+
+TEST(Restart, LetsARepeatedCreateWaitForItsNeighbours) {
+  Simulated node(kOneNode);
+  node.burstable("web", 500);
+  node.apply(R"({"op":"run_pod","pod":"trader","qos":"guaranteed"})");
+  node.apply(R"({"op":"restart","at":"before-answer"})");
+  node.apply(R"({"op":"runtime","call":"own-update","next":"refuse"})");
+  bool apart = true;
+  node.runtime().watch([&] {
+    const std::string trader = runs_on(node, "trader");
+    apart = apart && (trader == "it does not run" || runs_on(node, "web") == "4-7");
+  });
+  const Outcome created = node.apply(create_line("trader", 4));
+  EXPECT_THAT(created.reason, HasSubstr("killed at UpdateContainerResources"));
+  EXPECT_EQ(runs_on(node, "trader"), "0-3");
+  EXPECT_TRUE(apart);
+  EXPECT_EQ(runs_on(node, "web"), "4-7");
+}
+
+/// The kubelet has heard of no start, so it makes the next attempt; the runtime has started the first one after all.
+TEST(Restart, LeavesItsCpusToAnAttemptThatWasBeingStarted) {
+  for (const char* at : {"after-answer", "in-flight"}) {
+    SCOPED_TRACE(at);
+    Simulated node(kOneNode);
+    node.apply(fmt::format(R"({{"op":"restart","at":"{}","calls":3,"repeat":false}})", at));
+    EXPECT_THAT(node.guaranteed("trader", 2).reason, HasSubstr("killed at StartContainer"));
+    EXPECT_EQ(runs_on(node, "trader"), "0-1");
+    EXPECT_EQ(node.apply(create_line("trader", 2)).cpus.to_string(), "2-3");
+    EXPECT_EQ(node.picture().containers.size(), 2U);
+  }
+}
+
+TEST(Restart, LeaksNoCpuOfAResizeThatWasCutShort) {
+  for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
+    SCOPED_TRACE(at);
+    Simulated node(kOneNode);
+    node.guaranteed("trader", 4);
+    node.apply(fmt::format(R"({{"op":"restart","at":"{}"}})", at));
+    node.apply(resize_line("trader", 2));
+    EXPECT_EQ(kept(node, "trader").cpus.to_string(), "0-1");
+    EXPECT_EQ(kept(node, "trader").withheld.to_string(), "");
+    EXPECT_EQ(node.picture().ledger.pool.to_string(), "2-7");
+    EXPECT_EQ(runs_on(node, "trader"), "0-1");
+  }
+}
+
+TEST(Restart, LeaksNoCpuOfAMoveThatWasCutShort) {
+  for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
+    SCOPED_TRACE(at);
+    Simulated node(kOneNode);
+    node.guaranteed("trader", 2);
+    node.apply(R"({"op":"offline","cpus":"0"})");
+    EXPECT_EQ(kept(node, "trader").cpus.to_string(), "1-2");
+    node.apply(fmt::format(R"({{"op":"restart","at":"{}"}})", at));
+    node.apply(resize_line("trader", 1));
+    EXPECT_EQ(kept(node, "trader").withheld.to_string(), "");
+    EXPECT_EQ(node.picture().ledger.pool.size(), 6U);
+  }
+}
+
+TEST(Restart, MovesNobodyOntoCpusThatOthersHaveNotLeft) {
+  Simulated node("numa:1 core:4 pu:1");
+  node.guaranteed("a-trader", 2);
+  node.burstable("web", 500);
+  // From 0-1 to 1-2; the web's leaving CPU 2 is the first call.
+  node.apply(R"({"op":"restart","at":"before-answer"})");
+  bool apart = true;
+  node.runtime().watch([&] { apart = apart && (runs_on(node, "a-trader") == "0-1" || runs_on(node, "web") == "3"); });
+  node.apply(R"({"op":"offline","cpus":"0"})");
+  EXPECT_EQ(runs_on(node, "a-trader"), "1-2");
+  EXPECT_EQ(runs_on(node, "web"), "3");
+  EXPECT_TRUE(apart);
+}
+
+TEST(Restart, RemembersWhereAContainerRanLast) {
+  Simulated node(kOneNode);
+  node.guaranteed("first", 2);
+  EXPECT_EQ(node.guaranteed("trader", 2).cpus.to_string(), "2-3");
+  node.apply(R"({"op":"stop","pod":"trader","container":"main"})");
+  node.apply(R"({"op":"remove_pod","pod":"first"})");
+  node.apply(R"({"op":"restart"})");
+  EXPECT_EQ(node.apply(create_line("trader", 2)).cpus.to_string(), "2-3");
+}
+
+TEST(Restart, SendsBackWhoHadToLeave) {
+  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  EXPECT_EQ(node.burstable("web", 1000).cpus.to_string(), "0-7");
+  node.guaranteed("big", 15);
+  EXPECT_EQ(kept(node, "web").cpus.to_string(), "15");
+  node.apply(R"({"op":"restart"})");
+  node.apply(R"({"op":"stop","pod":"big","container":"main"})");
+  EXPECT_EQ(kept(node, "web").cpus.to_string(), "0-7");
+}
+
+TEST(Restart, GivesBackTheCpusThatWereOfflineMeanwhile) {
+  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  EXPECT_EQ(node.guaranteed("trader", 4).cpus.to_string(), "0-3");
+  node.guaranteed("other", 4);
+  node.guaranteed("third", 7);
+  node.apply(R"({"op":"offline","cpus":"0"})");
+  EXPECT_EQ(kept(node, "trader").cpus.size(), 3U);
+  node.apply(R"({"op":"restart"})");
+  node.apply(R"({"op":"online","cpus":"0"})");
+  EXPECT_EQ(kept(node, "trader").cpus.to_string(), "0-3");
+}
+
+#ifdef TOPOLET_SANITIZED
+constexpr int kHistories = 1;
+#else
+constexpr int kHistories = 6;
+#endif
+
+/// How many histories of each node are tried; more of them for a search by hand.
+int histories() {
+  const char* const wanted = std::getenv("TOPOLET_RESTART_HISTORIES");
+  return wanted != nullptr ? std::atoi(wanted) : kHistories;
+}
+
+std::vector<RestartNode> nodes() {
+  return {{"numa:1 core:4 pu:1", {}},
+          {"numa:1 core:6 pu:1", {"--plugins.enable=numa"}},
+          {"pack:2 numa:1 core:2 pu:2", {"--plugins.enable=numa", "--numa.memory=bind"}},
+          {"pack:2 numa:1 core:4 pu:2", {"--plugins.enable=numa", "--plugins.enable=smt"}},
+          {"numa:1 core:4 pu:2", {"--plugins.enable=smt", "--smt.isolate-siblings=exclusive"}}};
+}
+
+constexpr int kSteps = 20;
+constexpr std::uint64_t kRestarts = 12;
+
+std::string told(const RestartNode& node, std::uint64_t seed, const History& history) {
+  const History least = shortest(node, history);
+  return fmt::format("--topology \"{}\" {}, seed {}:\n{}\n{}", node.machine, fmt::join(node.flags, " "), seed,
+                     fmt::join(lines_of(least), "\n"), difference(node, least));
+}
+
+TEST(RestartProperty, ThereIsNoTellingThatTheDaemonWasKilled) {
+  for (const RestartNode& node : nodes()) {
+    for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(histories()); ++seed) {
+      const History history = make_history(node, seed, kSteps);
+      const Seen without = see(node, history);
+      ASSERT_EQ(without.never_right, "") << fmt::format("{}", fmt::join(lines_of(history), "\n"));
+      std::mt19937_64 random(seed);
+      for (std::uint64_t i = 0; i < kRestarts; ++i) {
+        const History with = with_restart(history, without, random());
+        const Seen seen = see(node, with);
+        ASSERT_TRUE(seen.is_fair) << fmt::format("{}", fmt::join(lines_of(with), "\n"));
+        ASSERT_TRUE(difference(seen, without).empty()) << told(node, seed, with);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace topolet::simulate

@@ -1,0 +1,46 @@
+#include "tests/support/kernel_tree.hpp"
+
+#include <fstream>
+#include <utility>
+
+namespace topolet::testing {
+namespace {
+
+void write(const std::filesystem::path& file, const std::string& text) {
+  std::filesystem::create_directories(file.parent_path());
+  std::ofstream(file) << text << '\n';
+}
+
+}  // namespace
+
+KernelTree::KernelTree(std::filesystem::path root, const CpuSet& all_cpus) : root_(std::move(root)) {
+  write(root_ / "proc/self/mountinfo", "35 24 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw");
+  write(root_ / "sys/fs/cgroup/cpuset.cpus.effective", all_cpus.to_string());
+}
+
+std::filesystem::path KernelTree::cgroup_of(std::int64_t pid) const {
+  return root_ / "sys/fs/cgroup/kubepods" / std::to_string(pid);
+}
+
+void KernelTree::put_process(std::int64_t pid, const std::string& cgroup, char state) {
+  const std::filesystem::path process = root_ / "proc" / std::to_string(pid);
+  write(process / "cgroup", "0::" + cgroup);
+  write(process / "stat", std::to_string(pid) + " (sh) " + state + " 1");
+}
+
+void KernelTree::run_on(std::int64_t pid, const CpuSet& cpus) {
+  write(cgroup_of(pid) / "cpuset.cpus.effective", cpus.to_string());
+  put_process(pid, "/kubepods/" + std::to_string(pid), 'S');
+}
+
+void KernelTree::leave_zombie(std::int64_t pid) {
+  put_process(pid, "/", 'Z');
+  std::filesystem::remove_all(cgroup_of(pid));
+}
+
+void KernelTree::reap(std::int64_t pid) {
+  std::filesystem::remove_all(root_ / "proc" / std::to_string(pid));
+  std::filesystem::remove_all(cgroup_of(pid));
+}
+
+}  // namespace topolet::testing

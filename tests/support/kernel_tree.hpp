@@ -1,0 +1,33 @@
+// The part of /proc and /sys that tells on which CPUs a process may run, below a directory of a test.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "core/base/index_set.hpp"
+#include "core/engine/converge/kernel.hpp"
+
+namespace topolet::testing {
+
+/// One unified cgroup hierarchy; every process that runs has a cgroup of its own.
+class KernelTree {
+ public:
+  KernelTree(std::filesystem::path root, const CpuSet& all_cpus);
+
+  /// What reads it. Valid as long as the directory is there.
+  engine::Kernel kernel() const { return engine::Kernel(root_ / "proc", root_); }
+
+  void run_on(std::int64_t pid, const CpuSet& cpus);
+  /// It has died and nobody has reaped it: the kernel moves such processes to the root cgroup.
+  void leave_zombie(std::int64_t pid);
+  void reap(std::int64_t pid);
+
+ private:
+  std::filesystem::path cgroup_of(std::int64_t pid) const;
+  void put_process(std::int64_t pid, const std::string& cgroup, char state);
+
+  std::filesystem::path root_;
+};
+
+}  // namespace topolet::testing
