@@ -75,7 +75,7 @@ struct DecidedRow {
   std::string nodes;  ///< the winning candidate's node list
   std::string reason;
   std::optional<VerdictsRow> verdicts;
-  std::optional<std::int64_t> supersedes;  ///< the live decision of the same container that this one takes the place of
+  std::optional<std::int64_t> supersedes;  ///< the decision that holds for the same container until now
   bool holds = true;                       ///< false for a denial or a mere remark: nothing is held by it
 };
 
@@ -90,8 +90,7 @@ struct OutcomeRow {
   std::string message;
 };
 
-/// A holding that is no more. `cause`: stopped, exited, pod-stopped, removed, refused, pending-timeout, gone,
-/// superseded, yielded, crash-hold, reboot.
+/// A holding that is no more. `cause`: see the table `ended` in README.md.
 struct EndedRow {
   std::int64_t decision = 0;
   std::int64_t at_ms = 0;
@@ -131,9 +130,10 @@ struct OpenReport {
   std::uint64_t lost_after = 0;
 };
 
-/// One writer, one thread. Every call is one transaction of its own unless between begin() and commit().
-/// A call that fails changes nothing and leaves the store usable; inside a group it rolls the whole group back, and the
-/// calls after it, commit() included, answer with the same error until commit() or roll_back() ends the group.
+/// One writer, one thread at a time; note_generation() on any. Every call is one transaction of its own unless between
+/// begin() and commit(). A call that fails changes nothing and leaves the store usable; inside a group it rolls the
+/// whole group back, and the calls after it, commit() included, answer with the same error until commit() or
+/// roll_back() ends the group.
 class Store {
  public:
   virtual ~Store() = default;

@@ -3,6 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
 #include <string_view>
 
 namespace topolet {
@@ -45,18 +48,15 @@ constexpr const Interception* find_interception(std::string_view method) {
 }
 
 /// Methods whose answers tell of containers that are over.
-enum class ObservedMethod : std::uint8_t { kListContainers, kStreamContainers, kContainerStatus, kGetContainerEvents };
+inline constexpr std::array<std::string_view, 4> kObservations{"ListContainers", "StreamContainers", "ContainerStatus",
+                                                               "GetContainerEvents"};
 
-struct ObservedName {
-  ObservedMethod method;
-  std::string_view name;
-};
-
-inline constexpr std::array kObservations{
-    ObservedName{ObservedMethod::kListContainers, "ListContainers"},
-    ObservedName{ObservedMethod::kStreamContainers, "StreamContainers"},
-    ObservedName{ObservedMethod::kContainerStatus, "ContainerStatus"},
-    ObservedName{ObservedMethod::kGetContainerEvents, "GetContainerEvents"},
-};
+/// As ProxyHooks has them.
+inline std::set<std::string, std::less<>> intercepted_names() {
+  std::set<std::string, std::less<>> names;
+  for (const Interception& interception : kInterceptions) names.emplace(interception.name);
+  return names;
+}
+inline std::set<std::string, std::less<>> observed_names() { return {kObservations.begin(), kObservations.end()}; }
 
 }  // namespace topolet

@@ -181,8 +181,8 @@ Status Daemon::open_listener(const DaemonOptions& options) {
 
 void Daemon::make_proxy(const DaemonOptions& options) {
   ProxyHooks hooks;
-  for (const Interception& wanted : kInterceptions) hooks.intercepted.emplace(wanted.name);
-  for (const ObservedName& wanted : kObservations) hooks.observed.emplace(wanted.name);
+  hooks.intercepted = intercepted_names();
+  hooks.observed = observed_names();
   hooks.on_call = [this](std::shared_ptr<Call> call) { engine_->on_call(std::move(call)); };
   hooks.on_observed = [this](Observation seen) { engine_->on_observed(std::move(seen)); };
   hooks.on_connected = [this] { engine_->on_connected(); };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/cri/intercepted_methods.hpp"
+#include "core/cri/methods.hpp"
 #include "core/engine/handlers/create_container.hpp"
 #include "core/engine/handlers/end_container.hpp"
 #include "core/engine/handlers/pods.hpp"
@@ -18,8 +19,8 @@ namespace topolet::engine {
 namespace {
 
 constexpr std::chrono::seconds kTick{1};
-
-std::string_view short_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+/// A step of the wall clock against the steady one, and no drift of either.
+constexpr std::chrono::milliseconds kClockSet{500};
 
 std::vector<std::string> exited_of(const std::vector<ContainerInfo>& containers) {
   std::vector<std::string> ids;
@@ -31,7 +32,7 @@ std::vector<std::string> exited_of(const std::vector<ContainerInfo>& containers)
 
 /// What an answer tells of containers that are over. What cannot be read was the client's to complain about.
 std::vector<std::string> ended_containers(const Observation& answer, const DemandRules& rules) {
-  const std::string_view method = short_name(answer.path);
+  const std::string_view method = parse_method(answer.path).name;
   if (method == "GetContainerEvents") {
     const auto id = read_end_event(answer.response);
     return id && !id->empty() ? std::vector<std::string>{*id} : std::vector<std::string>{};
@@ -117,7 +118,7 @@ void Engine::begin() {
                            lost_after_)});
   }
   plugin_events_.tell_known(committer_.ledger());
-  committer_.commit(event::Restarted{});
+  committer_.commit(event::Restarted{lost_after_ > 0});
   reconcile_first();
   tick();
 }
@@ -259,6 +260,7 @@ void Engine::tick_plugins() {
 
 void Engine::tick() {
   loop_->after(kTick, [this] { tick(); });
+  follow_clock();
   if (!reconciled_) return;
   reconciler_.expire();
   mover_.settle_starts();
@@ -266,9 +268,18 @@ void Engine::tick() {
   const auto now = clock_.steady();
   if (now - last_reconcile_ < options_.reconcile_every && !reconciler_.has_doubts()) return;
   last_reconcile_ = now;
+  rebalancer_.retry();
   reconciler_.run([this](const Status& status) {
     if (!status) log_.debug("could not reconcile: {}", status.error().message);
   });
+}
+
+/// What counts from a moment of the wall clock goes on counting when the clock is set.
+void Engine::follow_clock() {
+  const auto steady = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.steady().time_since_epoch());
+  const std::chrono::milliseconds offset = clock_.wall() - steady;
+  const std::chrono::milliseconds set_by = offset - std::exchange(clock_offset_, offset).value_or(offset);
+  if (std::chrono::abs(set_by) >= kClockSet) committer_.commit(event::ClockSet{set_by});
 }
 
 }  // namespace topolet::engine

@@ -114,6 +114,7 @@ class Engine {
   void reconcile_first();
   void release_held(const Status& reconciled);
   void tick();
+  void follow_clock();
   void tick_plugins();
 
   // In the order in which they need each other.
@@ -138,6 +139,7 @@ class Engine {
   bool reconciled_ = false;
   bool warned_ = false;  ///< that the runtime cannot be asked
   std::chrono::steady_clock::time_point last_reconcile_{};
+  std::optional<std::chrono::milliseconds> clock_offset_;  ///< of the wall clock from the steady one, a tick ago
   std::vector<std::shared_ptr<Call>> held_;
 };
 

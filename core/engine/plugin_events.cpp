@@ -10,8 +10,7 @@ bool is_at_another_place(const Allocation& a, const Allocation& b) {
          a.withheld_now() != b.withheld_now() || a.placement.mems != b.placement.mems;
 }
 
-}  // namespace
-
+/// The life of a container as plugins hear of it; nothing where the change is none of that.
 std::optional<Happening::Kind> happening_of(const Change& change) {
   const bool was = change.before && change.before->is_bound();
   const bool is = change.after && change.after->is_bound();
@@ -23,6 +22,8 @@ std::optional<Happening::Kind> happening_of(const Change& change) {
   const bool started = change.after->phase == Phase::kRunning && change.before->phase != Phase::kRunning;
   return started ? std::optional(Happening::Kind::kStarted) : std::nullopt;
 }
+
+}  // namespace
 
 PluginEvents::PluginEvents(Committer& committer, Deps deps) : deps_(std::move(deps)) { committer.subscribe(*this); }
 

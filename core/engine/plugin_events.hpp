@@ -12,9 +12,6 @@
 
 namespace topolet::engine {
 
-/// The life of a container as plugins hear of it; nothing where the change is none of that.
-std::optional<Happening::Kind> happening_of(const Change& change);
-
 /// Lives on the loop's thread; plugins are told later, so that nobody's call waits for what they do with it.
 class PluginEvents final : public Observer {
  public:

@@ -48,6 +48,9 @@ struct LedgerView {
   CpuSet withheld;   ///< union over all containers
   CpuSet isolated;   ///< the kernel's isolcpus that are allowed and free; never in the pool
   std::vector<LedgerEntry> entries;
+
+  /// Containers keep what they were given before it was reserved.
+  CpuSet free_reserved() const { return reserved - exclusive - withheld; }
 };
 
 /// Where the CPUs of an exclusive container come from.

@@ -92,7 +92,7 @@ Mode shared_mode(const PolicyRequest& request, const DecideRules& rules) {
 
 CpuSet shared_cpus_open_to(const PolicyRequest& request, const DecideRules& rules) {
   const LedgerView& ledger = request.ledger;
-  return shared_mode(request, rules) == Mode::kReserved ? ledger.pool | ledger.reserved : ledger.pool;
+  return shared_mode(request, rules) == Mode::kReserved ? ledger.pool | ledger.free_reserved() : ledger.pool;
 }
 
 std::size_t needed_cpus(const PolicyRequest& request) { return request.exclusive ? request.exclusive_cpus : 1; }

@@ -10,7 +10,7 @@ Status check_shared_stay(const Placement& placement, const LedgerView& view, con
   for (const LedgerEntry& entry : view.entries) {
     const Mode mode = entry.placement.mode;
     if ((mode != Mode::kShared && mode != Mode::kReserved) || !entry.placement.cpus.intersects(view.pool)) continue;
-    const CpuSet left = shared_cpus(mode, entry.within, pool_after, view.reserved, entry.bound);
+    const CpuSet left = shared_cpus(mode, entry.within, pool_after, view.free_reserved(), entry.bound);
     if (left.empty()) {
       return Error{Code::kResourceExhausted, fmt::format("taking {} would leave container {} without CPUs",
                                                          placement.cpus.to_string(), entry.key.name)};

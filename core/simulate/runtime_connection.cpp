@@ -6,7 +6,7 @@ namespace topolet::simulate {
 
 void RuntimeConnection::call(std::string path, std::string request, std::chrono::milliseconds,
                              std::function<void(const Answer&)> done) {
-  send(method_of(path), request, Caller::kDaemon, done);
+  send(parse_method(path).name, request, Caller::kDaemon, done);
 }
 
 void RuntimeConnection::send(std::string_view method, const std::string& request, Caller caller,

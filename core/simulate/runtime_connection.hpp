@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/cri/call.hpp"
+#include "core/cri/methods.hpp"
 #include "core/simulate/simulated_runtime.hpp"
 
 namespace topolet::simulate {
@@ -68,7 +69,7 @@ class SimulatedCall final : public Call {
   SimulatedCall(const std::string& method, std::string request, RuntimeConnection& connection);
 
   const std::string& path() const override { return path_; }
-  std::string_view method() const override { return method_of(path_); }
+  std::string_view method() const override { return parse_method(path_).name; }
   const std::string& request() const override { return request_; }
   bool cancelled() const override { return false; }
   void forward(std::string patch, std::function<void(const Answer&)> on_answer) override;

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "core/cri/intercepted_methods.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -82,14 +83,8 @@ Set set_of(const std::string& list) {
 
 }  // namespace
 
-std::string_view method_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-bool changes_something(std::string_view method) {
-  constexpr std::array<std::string_view, 8> kChanging = {
-      "RunPodSandbox",  "StopPodSandbox", "RemovePodSandbox", "CreateContainer",
-      "StartContainer", "StopContainer",  "RemoveContainer",  "UpdateContainerResources"};
-  return std::find(kChanging.begin(), kChanging.end(), method) != kChanging.end();
-}
+/// topolet intercepts just those.
+bool changes_something(std::string_view method) { return find_interception(method) != nullptr; }
 
 Answer SimulatedRuntime::answer(std::string_view method, const std::string& request, Caller caller) {
   Answer answer = do_call(method, request, caller);

@@ -26,9 +26,6 @@ enum class NextAnswer : std::uint8_t {
 /// Whose call it is.
 enum class Caller : std::uint8_t { kKubelet, kDaemon };
 
-/// "CreateContainer", of a method's path.
-std::string_view method_of(std::string_view path);
-
 /// Whether a call of this method does something to a pod or to a container; the others only ask.
 bool changes_something(std::string_view method);
 

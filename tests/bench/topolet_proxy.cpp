@@ -17,8 +17,8 @@ namespace {
 
 ProxyHooks daemon_hooks(std::atomic<std::size_t>& seen_bytes) {
   ProxyHooks hooks;
-  for (const Interception& wanted : kInterceptions) hooks.intercepted.emplace(wanted.name);
-  for (const ObservedName& wanted : kObservations) hooks.observed.emplace(wanted.name);
+  hooks.intercepted = intercepted_names();
+  hooks.observed = observed_names();
   hooks.on_call = [](const std::shared_ptr<Call>& call) {
     call->reject({Code::kUnimplemented, "nothing decides here; measure a method that is not intercepted"});
   };

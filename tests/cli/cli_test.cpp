@@ -113,7 +113,7 @@ TEST_F(CliTest, QueriesCannotWriteAndMustBeSql) {
   start();
   ASSERT_TRUE(rig_.create("web").ok());
   EXPECT_EQ(ask({"query", "SELEC pod"}).code, 2);
-  const Said written = ask({"query", "DELETE FROM live"});
+  const Said written = ask({"query", "DELETE FROM allocation"});
   EXPECT_NE(written.code, 0);
   EXPECT_THAT(written.text, HasSubstr("readonly"));
   EXPECT_THAT(ask_json({"ps"}), SizeIs(1));

@@ -65,7 +65,7 @@ TEST_P(EndsTheDaemon, AndIsStampedForIt) {
   EXPECT_NE(rig_.wait_for_end(), 0);
   configure("nothing");
   ASSERT_TRUE(rig_.start()) << rig_.log();
-  EXPECT_THAT(rig_.log(), HasSubstr("of plugin mischief; 3 such crashes in 10 minutes"));
+  EXPECT_THAT(rig_.log(), HasSubstr("of plugin mischief: crash 1 in 10 minutes; after 3 it is quarantined"));
   EXPECT_TRUE(rig_.create("web").ok());
 }
 

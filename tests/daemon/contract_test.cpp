@@ -79,6 +79,25 @@ TEST(Contract, ARefusedUpdateDoesNotTakeBackCpusThatAnotherHasNow) {
   EXPECT_EQ(rig.query("SELECT count(*) FROM current_placements WHERE mode = 'exclusive' AND cpus = '0'"), Strings{"1"});
 }
 
+TEST(Contract, AStartThatWaitsWhileItsContainerIsSupersededStartsInThePool) {
+  CoreRig rig;
+  std::string first;
+  ASSERT_TRUE(rig.create({.pod = "own", .cpus = 1}, first).ok());
+  rig.runtime().hold(kUpdate);
+  auto update = std::async(std::launch::async, [&] { return rig.resize(first, 1000); });
+  ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals(kUpdate, 1).size(), 1U);
+  auto start = std::async(std::launch::async, [&] { return rig.start_container(first); });
+  std::string second;
+  const grpc::Status made = rig.create({.pod = "own", .cpus = 1, .attempt = 1}, second);
+  ASSERT_TRUE(made.ok()) << made.error_message();
+  rig.runtime().let_go();
+  update.get();
+  start.get();
+  ASSERT_TRUE(rig.start_container(second).ok());
+  EXPECT_EQ(rig.runtime().row(second).ran_on, Strings{"0"});
+  for (const std::string& cpus : rig.runtime().row(first).ran_on) EXPECT_EQ(cpus, "1-3");
+}
+
 TEST(Contract, NeighboursAreNotWidenedOntoCpusThatAnUpdateHasNotLeftYet) {
   CoreRig rig;
   const std::string shared = rig.run({.pod = "shared"});
@@ -114,6 +133,17 @@ TEST(Contract, DoubtEndsThoughRetriesAreRefused) {
     EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
   }
   EXPECT_NE(rig.query("SELECT count(*) FROM ended"), Strings{"0"}) << "5 s later, pending-timeout is 2 s";
+}
+
+TEST(Contract, ARepeatedCreateThatAsksForSomethingElseIsDecidedAnew) {
+  CoreRig rig;
+  rig.runtime().next_create(Fate::kNotMadeButLost);
+  std::string id;
+  EXPECT_FALSE(rig.create({.pod = "own", .cpus = 1}, id).ok());
+  ASSERT_EQ(rig.held("own"), "0");
+  ASSERT_TRUE(rig.create({.pod = "own", .milli = 1500}, id).ok());
+  EXPECT_EQ(rig.held("own"), "0-3");
+  EXPECT_EQ(rig.runtime().row(id).cpus, "0-3");
 }
 
 TEST(Contract, AKubeletsUpdateUnderWayIsInTheWayOfAGrant) {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 
 namespace topolet::engine {
@@ -25,6 +24,7 @@ class ContainerQueuesTest : public ::testing::Test {
              [this](const std::string& id, const CpusetTarget& target, std::function<void(Applied)> done) {
                applies_.push_back({id, target, std::move(done)});
              },
+         .converged = [this](const std::string& id, const CpusetTarget& applied) { converged_[id] = applied; },
          .after = [this](milliseconds delay,
                          std::function<void()> then) { timers_.emplace(now_ + delay, std::move(then)); },
          .max_in_flight = max_in_flight});
@@ -49,6 +49,7 @@ class ContainerQueuesTest : public ::testing::Test {
   }
 
   std::deque<Apply> applies_;
+  std::map<std::string, CpusetTarget> converged_;
   std::multimap<milliseconds, std::function<void()>> timers_;
   milliseconds now_{0};
 };
@@ -57,13 +58,13 @@ const CpusetTarget kOne{CpuSet{1}, {}};
 const CpusetTarget kTwo{CpuSet{2}, {}};
 const CpusetTarget kThree{CpuSet{3}, {}};
 
-TEST_F(ContainerQueuesTest, DoNothingForWhatIsConfirmed) {
+TEST_F(ContainerQueuesTest, DoNothingForWhatIsApplied) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kOne);
   EXPECT_TRUE(applies_.empty());
-  bool settled = false;
-  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { settled = status.ok(); });
-  EXPECT_TRUE(settled);
+  bool converged = false;
+  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { converged = status.ok(); });
+  EXPECT_TRUE(converged);
 }
 
 TEST_F(ContainerQueuesTest, ApplyOneAtATimeAndTheNewestWins) {
@@ -82,16 +83,16 @@ TEST_F(ContainerQueuesTest, ApplyOneAtATimeAndTheNewestWins) {
   EXPECT_TRUE(applies_.empty());
 }
 
-TEST_F(ContainerQueuesTest, TellWaitersOnlyWhenTheNewestTargetIsConfirmed) {
+TEST_F(ContainerQueuesTest, TellWaitersOnlyWhenTheNewestTargetIsApplied) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);
-  int settled = 0;
-  queues.when_converged("c", milliseconds(60000), [&](const Status& status) { settled += status.ok() ? 1 : 0; });
+  int converged = 0;
+  queues.when_converged("c", milliseconds(60000), [&](const Status& status) { converged += status.ok() ? 1 : 0; });
   queues.set_desired("c", kThree);
   answer();
-  EXPECT_EQ(settled, 0);
+  EXPECT_EQ(converged, 0);
   answer();
-  EXPECT_EQ(settled, 1);
+  EXPECT_EQ(converged, 1);
 }
 
 TEST_F(ContainerQueuesTest, RetryWithAGrowingPauseAndTellWaitersAfterThreeFailures) {
@@ -127,14 +128,14 @@ TEST_F(ContainerQueuesTest, EndAWaitThatTakesTooLong) {
   EXPECT_EQ(queues.applied("c"), kTwo);
 }
 
-TEST_F(ContainerQueuesTest, CallAClosedLaneSettled) {
+TEST_F(ContainerQueuesTest, CallAClosedQueueConverged) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);
-  bool settled = false;
-  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { settled = status.ok(); });
+  bool converged = false;
+  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { converged = status.ok(); });
   queues.close("c");
-  EXPECT_TRUE(settled);
-  answer();  // the late answer of a closed lane hurts nobody
+  EXPECT_TRUE(converged);
+  answer();  // the late answer of a closed queue hurts nobody
   EXPECT_FALSE(queues.has("c"));
 }
 
@@ -143,14 +144,14 @@ TEST_F(ContainerQueuesTest, WaitForAllOfSeveral) {
   queues.open("a", kOne, kTwo);
   queues.open("b", kOne, kOne);
   queues.open("c", kOne, kThree);
-  int settled = 0;
-  queues.when_all_converged({"a", "b", "c", "unknown"}, milliseconds(60000), [&](const Status&) { ++settled; });
+  int converged = 0;
+  queues.when_all_converged({"a", "b", "c", "unknown"}, milliseconds(60000), [&](const Status&) { ++converged; });
   answer();
-  EXPECT_EQ(settled, 0);
+  EXPECT_EQ(converged, 0);
   answer();
-  EXPECT_EQ(settled, 1);
-  queues.when_all_converged({}, milliseconds(1), [&](const Status&) { ++settled; });
-  EXPECT_EQ(settled, 2);
+  EXPECT_EQ(converged, 1);
+  queues.when_all_converged({}, milliseconds(1), [&](const Status&) { ++converged; });
+  EXPECT_EQ(converged, 2);
 }
 
 TEST_F(ContainerQueuesTest, RunAnOperationInItsTurn) {
@@ -163,13 +164,13 @@ TEST_F(ContainerQueuesTest, RunAnOperationInItsTurn) {
   answer();
   ASSERT_NE(end, nullptr);
   queues.set_desired("c", kThree);
-  EXPECT_TRUE(applies_.empty()) << "the operation has the lane";
+  EXPECT_TRUE(applies_.empty()) << "the operation has the queue";
   end(false);
   ASSERT_EQ(applies_.size(), 1U);
   EXPECT_EQ(applies_.front().target, kThree);
 }
 
-TEST_F(ContainerQueuesTest, ApplyAgainAfterAnOperationThatDisturbed) {
+TEST_F(ContainerQueuesTest, ApplyAgainAfterAnOperationThatInvalidated) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kOne);
   queues.run("c", ContainerQueues::Needs::kTurn,
@@ -178,7 +179,7 @@ TEST_F(ContainerQueuesTest, ApplyAgainAfterAnOperationThatDisturbed) {
   EXPECT_EQ(applies_.front().target, kOne);
 }
 
-TEST_F(ContainerQueuesTest, StartOnlyWithTheNewestTargetConfirmed) {
+TEST_F(ContainerQueuesTest, StartOnlyWithTheNewestTargetApplied) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);
   bool ran = false;
@@ -189,12 +190,12 @@ TEST_F(ContainerQueuesTest, StartOnlyWithTheNewestTargetConfirmed) {
              });
   queues.set_desired("c", kThree);
   answer();
-  EXPECT_FALSE(ran) << "confirmed is not the newest";
+  EXPECT_FALSE(ran) << "applied is not the newest";
   answer();
   EXPECT_TRUE(ran);
 }
 
-TEST_F(ContainerQueuesTest, TellAnOperationThatTheLaneCannotSettle) {
+TEST_F(ContainerQueuesTest, TellAnOperationThatTheQueueCannotConverge) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);
   Status told;
@@ -205,10 +206,73 @@ TEST_F(ContainerQueuesTest, TellAnOperationThatTheLaneCannotSettle) {
              });
   for (int failure = 0; failure < 3; ++failure) {
     answer(Error{Code::kUnknown, "busy"});
-    advance(milliseconds(10000));
+    advance(milliseconds(1000));
   }
   ASSERT_FALSE(told.ok());
   EXPECT_EQ(told.error().message, "busy");
+}
+
+TEST_F(ContainerQueuesTest, TellThatNothingIsUnderWayAnyMore) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kOne);
+  ContainerQueues::OperationDone end;
+  queues.run("c", ContainerQueues::Needs::kTurn,
+             [&](const Status&, ContainerQueues::OperationDone done) { end = std::move(done); });
+  queues.set_desired("c", kTwo);
+  queues.set_desired("c", kOne);
+  converged_.clear();
+  end(false);
+  EXPECT_TRUE(applies_.empty()) << "it was never told of the other set";
+  EXPECT_EQ(converged_.at("c"), kOne);
+}
+
+TEST_F(ContainerQueuesTest, ApplyAgainWhatWasFoundInvalidDuringAnOperation) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kOne);
+  for (const auto needs : {ContainerQueues::Needs::kTurn, ContainerQueues::Needs::kConverged}) {
+    ContainerQueues::OperationDone end;
+    queues.run("c", needs, [&](const Status&, ContainerQueues::OperationDone done) { end = std::move(done); });
+    queues.invalidate("c");
+    end(false);
+    ASSERT_EQ(applies_.size(), 1U);
+    answer();
+  }
+}
+
+TEST_F(ContainerQueuesTest, TellTheRuntimeAgainBeforeAnOperationThatNeedsThat) {
+  ContainerQueues queues = make();
+  queues.open("c", std::nullopt, kOne);
+  applies_.front().done({Applied::Kind::kUnseen, {}});
+  applies_.pop_front();
+  queues.invalidate("c");
+  bool ran = false;
+  queues.run("c", ContainerQueues::Needs::kTold,
+             [&](const Status&, const ContainerQueues::OperationDone& done) { done(ran = true); });
+  EXPECT_FALSE(ran);
+}
+
+TEST_F(ContainerQueuesTest, LetNoOperationWaitForEver) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  applies_.front().done({Applied::Kind::kBlocked, {Code::kUnavailable, "others have not left"}});
+  std::vector<Status> told;
+  for (const auto needs : {ContainerQueues::Needs::kTold, ContainerQueues::Needs::kConverged}) {
+    queues.run("c", needs, [&](const Status& status, const ContainerQueues::OperationDone& done) {
+      told.push_back(status);
+      done(false);
+    });
+  }
+  advance(milliseconds(20000));
+  ASSERT_EQ(told.size(), 2U);
+  for (const Status& status : told) {
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code, Code::kUnavailable);
+    EXPECT_NE(status.error().message.find("others have not left"), std::string::npos);
+  }
+  applies_.pop_front();
+  queues.poke("c");
+  answer();
+  EXPECT_EQ(queues.applied("c"), kTwo);
 }
 
 TEST_F(ContainerQueuesTest, KeepFewCallsInFlight) {

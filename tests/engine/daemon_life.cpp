@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/cri/lens.pb.h"
+#include "core/cri/methods.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 constexpr std::size_t kCutPermille = 1;
 /// For what moves a container or gives it CPUs.
 constexpr std::size_t kCutWhenItMattersPermille = 8;
-
-std::string_view method_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 /// What a request is about, for people.
 std::string description_of(std::string_view method, const std::string& bytes) {
@@ -50,8 +49,8 @@ bool Wire::carries(std::string_view method) {
 
 void DaemonRuntime::call(std::string path, std::string request, std::chrono::milliseconds timeout,
                          std::function<void(const Answer&)> done) {
-  const std::string what = description_of(method_of(path), request);
-  const bool is_sent = life_.wire->carries(method_of(path));
+  const std::string what = description_of(parse_method(path).name, request);
+  const bool is_sent = life_.wire->carries(parse_method(path).name);
   const bool is_question = what.rfind("List", 0) == 0 || what.rfind("ContainerStatus", 0) == 0;
   if (!is_sent || !is_question) life_.trace.add(fmt::format("daemon: {}{}", what, is_sent ? "" : ", not sent"));
   if (is_sent) life_.runtime.call(std::move(path), std::move(request), timeout, std::move(done));
@@ -79,7 +78,7 @@ std::shared_ptr<KubeletCall> KubeletCall::make(std::string method, std::string r
 
 KubeletCall::~KubeletCall() { tell({Code::kUnavailable, "the call was dropped", {}}); }
 
-std::string_view KubeletCall::method() const { return method_of(path_); }
+std::string_view KubeletCall::method() const { return parse_method(path_).name; }
 
 void KubeletCall::forward(std::string patch, std::function<void(const Answer&)> on_answer) {
   const std::string message = request_ + patch;

@@ -1,7 +1,11 @@
 #include "core/engine/converge/kernel.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "tests/support/temp_dir.hpp"
 
@@ -98,7 +102,14 @@ TEST_F(KernelTest, ALegacyProcessThatExitsShowsInTheRootAndCountsForNothing) {
 TEST(Kernel, ReadsThisProcess) {
   const auto cpus = Kernel().effective_cpus(getpid());
   if (!cpus) GTEST_SKIP() << "this process is in no cpuset cgroup that can be seen from here";
-  EXPECT_FALSE(cpus->empty());
+  cpu_set_t mask;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(mask), &mask), 0) << std::strerror(errno);
+  CpuSet affinity;
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &mask)) affinity.insert(cpu);
+  }
+  EXPECT_FALSE(affinity.empty());
+  EXPECT_TRUE(affinity.is_subset_of(*cpus)) << affinity.to_string() << " of " << cpus->to_string();
 }
 
 }  // namespace

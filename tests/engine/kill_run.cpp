@@ -182,18 +182,24 @@ void KillRun::settle(const std::function<bool()>& unfinished) {
   runtime_->set_faults(faults_);
 }
 
+void KillRun::look_now(std::function<void(const SeenLedger&)> see) {
+  const auto has_looked = std::make_shared<bool>(false);
+  engine_->look([has_looked, see = std::move(see)](const SeenLedger& ledger) {
+    *has_looked = true;
+    see(ledger);
+  });
+  pass(milliseconds(1));
+  if (!*has_looked && !failed()) fault_ = "the engine does not let anybody look at its ledger";
+}
+
 void KillRun::compare() {
   if (failed()) return;
-  bool has_looked = false;
-  engine_->look([this, &has_looked](const SeenLedger& ledger) {
-    has_looked = true;
+  look_now([this](const SeenLedger& ledger) {
     const auto difference = find_difference(ledger, *runtime_, {*machine_, pods_prefer_nodes_});
     if (difference) fault_ = "at a quiet moment: " + *difference;
     const auto narrower = find_narrower(ledger, *runtime_);
     if (narrower && !lesser_fault_) lesser_fault_ = "at a quiet moment: " + *narrower;
   });
-  pass(milliseconds(1));
-  if (!has_looked && !fault_) fault_ = "the engine does not let anybody look at its ledger";
   calm_ = false;
   life_->wire->be_reliable(false);
 }
@@ -201,13 +207,12 @@ void KillRun::compare() {
 void KillRun::check_nothing_is_left() {
   if (failed()) return;
   pass(kUntilAllIsFree);
-  engine_->look([this](const SeenLedger& ledger) {
+  look_now([this](const SeenLedger& ledger) {
     if (ledger.allocations.empty() && ledger.pool == machine_->allowed) return;
     const std::string first = ledger.allocations.empty() ? "nobody" : ledger.allocations.front().container;
     fault_ = fmt::format("all pods have ended, and the pool is {}; {} allocations are left, the first of {}",
                          ledger.pool.to_string(), ledger.allocations.size(), first);
   });
-  pass(milliseconds(1));
 }
 
 }  // namespace topolet::testing

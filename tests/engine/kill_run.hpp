@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,8 @@ class KillRun {
   void pass(Milliseconds time);
   /// Lets the kubelet's `unfinished` business come to an end without faults.
   void settle(const std::function<bool()>& unfinished);
+  /// Shows `see` the ledger as it is now; that it cannot be seen is a fault.
+  void look_now(std::function<void(const SeenLedger&)> see);
   void compare();
   void check_nothing_is_left();
   bool failed() const { return fault_.has_value() || runtime_->verdict().has_value(); }

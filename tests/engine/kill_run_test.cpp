@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 namespace topolet {
@@ -12,12 +13,17 @@ namespace {
 using testing::KillRun;
 
 constexpr std::size_t kEventsPerSeed = 500;
-constexpr std::uint64_t kSeeds = 23;
+constexpr std::uint64_t kSeeds = 24;
 
 /// TOPOLET_KILL_RUN_EVENTS: how many events a run has.
 std::size_t events_per_run() {
   const char* asked = std::getenv("TOPOLET_KILL_RUN_EVENTS");
-  return asked == nullptr ? kEventsPerSeed : std::strtoull(asked, nullptr, 10);
+  if (asked == nullptr) return kEventsPerSeed;
+  const std::int64_t events = std::strtoll(asked, nullptr, 10);
+  if (events <= 0) {
+    throw std::invalid_argument(std::string("TOPOLET_KILL_RUN_EVENTS=") + asked + " is no number above 0");
+  }
+  return static_cast<std::size_t>(events);
 }
 
 void expect_no_fault(KillRun::Options options) {

@@ -16,6 +16,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+constexpr auto kConverged = ContainerQueues::Needs::kConverged;
+
 class MoverTest : public Converging {
  protected:
   /// `a` is given CPU 0, which `b` shares and has not left.
@@ -169,7 +171,7 @@ TEST_F(MoverTest, MovesAContainerThatIsThere) {
   put_in_place("a");
   put_in_place("b");
   std::vector<std::pair<std::string, std::string>> env;
-  mover_->move(find("a")->workload.key, [&](const Allocation& before) {
+  mover_->move(find("a")->workload.key, kConverged, [&](const Allocation& before) {
     env = before.workload.env;
     return std::optional(exclusive_on({1}));
   });
@@ -187,20 +189,53 @@ TEST_F(MoverTest, UndoesAMoveThatTheNeighboursHoldUp) {
   put_in_place("a");
   put_in_place("b");
   runtime_.container("c-b").ignores_updates = true;
-  mover_->move(find("a")->workload.key, [](const Allocation&) { return std::optional(exclusive_on({1})); });
+  mover_->move(find("a")->workload.key, kConverged, [](const Allocation&) { return std::optional(exclusive_on({1})); });
   loop_.advance(seconds(4));
   EXPECT_EQ(find("a")->placement.cpus, CpuSet{0});
   EXPECT_EQ(runtime_.container("c-a").cpus, CpuSet{0}) << "it was never on CPUs that another is on";
+  EXPECT_EQ(find("a")->vacating, CpuSet()) << "and is in nobody's way there";
+}
+
+TEST_F(MoverTest, HasNothingToLeaveWhereAContainerWasNeverTold) {
+  begin({exclusive("a", {0}), shared("b")});
+  put_in_place("a");
+  put_in_place("b");
+  ContainerQueues::OperationDone turn_over;
+  mover_->run("c-b", ContainerQueues::Needs::kTurn,
+              [&](const Status&, const ContainerQueues::OperationDone& done) { turn_over = done; });
+  commit(event::Ended{find("a")->workload.key, "exited"});
+  commit(event::CreateAsked{guaranteed("c", 1), exclusive_on({0})});
+  EXPECT_EQ(find("b")->vacating, CpuSet{0});
+  turn_over(false);
+  loop_.run();
+  EXPECT_EQ(find("b")->vacating, CpuSet());
+  EXPECT_THAT(runtime_.take_calls(), IsEmpty());
+}
+
+TEST_F(MoverTest, SaysNotFoundOnlyOfWhatIsGone) {
+  begin({exclusive("a", {0})});
+  put_in_place("a", ContainerState::kCreated);
+  runtime_.fail("UpdateContainerResources", Answer{Code::kNotFound, "no such task", {}});
+  commit(event::Moved{guaranteed("a", 1), exclusive_on({1}), "re-placed"});
+  std::optional<Status> told;
+  mover_->run("c-a", kConverged, [&](const Status& status, const ContainerQueues::OperationDone& done) {
+    told = status;
+    done(false);
+  });
+  loop_.advance(seconds(5));
+  ASSERT_TRUE(told && !told->ok());
+  EXPECT_EQ(told->error().code, Code::kUnavailable);
 }
 
 TEST_F(MoverTest, LeavesWhoIsNotToBeMoved) {
   begin({exclusive("a", {0})});
   put_in_place("a");
-  mover_->move(find("a")->workload.key, [](const Allocation&) { return std::optional<Plan>(); });
-  mover_->move(find("a")->workload.key, [](const Allocation&) { return std::optional(exclusive_on({0})); });
-  mover_->move(besteffort("unknown").key, [](const Allocation&) { return std::optional(exclusive_on({1})); });
+  mover_->move(find("a")->workload.key, kConverged, [](const Allocation&) { return std::optional<Plan>(); });
+  mover_->move(find("a")->workload.key, kConverged, [](const Allocation&) { return std::optional(exclusive_on({0})); });
+  mover_->move(besteffort("unknown").key, kConverged,
+               [](const Allocation&) { return std::optional(exclusive_on({1})); });
   runtime_.exit("c-a", 0);
-  mover_->move(find("a")->workload.key, [](const Allocation&) { return std::optional(exclusive_on({1})); });
+  mover_->move(find("a")->workload.key, kConverged, [](const Allocation&) { return std::optional(exclusive_on({1})); });
   loop_.advance(seconds(1));
   EXPECT_THAT(take_told(), IsEmpty());
 }

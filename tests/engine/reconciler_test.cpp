@@ -44,6 +44,36 @@ TEST_F(ReconcilerTest, AdoptsWhatWasMadePastTopolet) {
   EXPECT_EQ(sharing->vacating, CpuSet());
 }
 
+TEST_F(ReconcilerTest, AsksOnceMoreWhatAContainerIs) {
+  begin({});
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c1", {.pid = 1, .cpus = {2, 3}, .whole_cpus = 2});
+  runtime_.fail("ContainerStatus", Answer{Code::kUnavailable, "transport is closing", {}});
+  bool compared = false;
+  reconciler_->run([&compared](const Status&) { compared = true; });
+  loop_.run();
+  EXPECT_FALSE(compared) << "what it has is not known yet";
+  runtime_.fail("ContainerStatus", std::nullopt);
+  loop_.advance(seconds(1));
+  EXPECT_TRUE(compared);
+  ASSERT_NE(committer_->ledger().find_by_container("c1"), nullptr);
+  EXPECT_EQ(committer_->ledger().find_by_container("c1")->placement.cpus, (CpuSet{2, 3}));
+}
+
+TEST_F(ReconcilerTest, TakesWhoRunsSomewhereUnknownToBeAnywhere) {
+  begin({exclusive("e", {7}), in_phase(shared("a"), Phase::kInDoubt)}, {pod_of("a")});
+  put_in_place("e");
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c1", {});
+  runtime_.put("c2", {.name = "b"});
+  runtime_.fail("UpdateContainerResources", Answer{Code::kUnavailable, "", {}});
+  EXPECT_TRUE(reconcile().ok());
+  for (const char* id : {"c1", "c2"}) {
+    ASSERT_NE(committer_->ledger().find_by_container(id), nullptr);
+    EXPECT_EQ(committer_->ledger().find_by_container(id)->vacating, CpuSet{7}) << id;
+  }
+}
+
 TEST_F(ReconcilerTest, OnlyNotesWhatOtherHandlersRun) {
   begin({});
   Sandbox sandbox = pod_of("a").sandbox;

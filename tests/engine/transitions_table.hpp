@@ -65,7 +65,7 @@ inline Allocation in_doubt_since(Allocation allocation, int since) {
   return allocation;
 }
 
-/// `a` shares node 0 of two, and has CPUs 4-7 as they are.
+/// `b` shares node 0 of two, and has CPUs 4-7 as they are.
 inline Allocation displaced(bool whole = false) {
   Allocation allocation = shared("b", Phase::kRunning, CpuSet::range(4, 7));
   allocation.preferred = Preferred{{}, CpuSet::range(0, 3), NodeSet{0}, whole};

@@ -85,7 +85,10 @@ TEST_F(TransitionsTest, KeepTheFirstDoubtOfACreateThroughItsRetries) {
     now_ += std::chrono::milliseconds(1000);
     happen(event::CreateRetried{key});
     EXPECT_EQ(of("a").phase, Phase::kPending);
-    if (retry == 1) happen(event::Restarted{});
+    if (retry == 1) {
+      happen(event::Restarted{});
+      happen(event::CreateRetried{key});
+    }
     happen(event::CreateLeftInDoubt{key, {Code::kUnavailable, ""}});
   }
   EXPECT_EQ(of("a").doubt_since, std::chrono::milliseconds(1000));
@@ -135,6 +138,45 @@ TEST_F(TransitionsTest, UndoAMoveIntoThePool) {
   EXPECT_EQ(of("a").vacating, CpuSet::range(2, 7));
   EXPECT_EQ(of("a").vacating_alone, CpuSet());
   EXPECT_EQ(ledger_.pool(), CpuSet::range(2, 7));
+}
+
+TEST_F(TransitionsTest, KeepWhatWasWithheldUntilAMoveIsDone) {
+  ledger_ = ledger_of({exclusive("a", {0, 1}, Phase::kRunning, {4, 5})});
+  const Allocation before = of("a");
+  happen(event::Moved{guaranteed("a", 1), exclusive_on({0}, {4}), "resized"});
+  EXPECT_EQ(ledger_.pool(), (CpuSet{2, 3, 6, 7}));
+  happen(event::MoveUndone{before, "why"});
+  EXPECT_EQ(of("a").placement, before.placement);
+  EXPECT_EQ(ledger_.pool(), (CpuSet{2, 3, 6, 7}));
+}
+
+TEST_F(TransitionsTest, DoNotUndoAMoveOntoWhatOthersWereGivenMeanwhile) {
+  ledger_ = ledger_of({exclusive("a", CpuSet::range(0, 7))});
+  const Allocation before = of("a");
+  happen(event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), "resized"});
+  happen(event::CreateAsked{guaranteed("b", 1), exclusive_on({0})});
+  happen(event::MoveUndone{before, "why"});
+  EXPECT_EQ(of("a").placement.mode, Mode::kShared);
+  EXPECT_EQ(of("a").placement.cpus, CpuSet::range(1, 7));
+  EXPECT_EQ(of("a").workload.demand, before.workload.demand) << "the runtime has not changed it";
+  ASSERT_TRUE(of("a").preferred);
+  EXPECT_EQ(of("a").preferred->placement, before.placement) << "it may have them again later";
+}
+
+TEST_F(TransitionsTest, WithdrawOrDoubtNoCreateThatIsOver) {
+  ledger_ = ledger_of({exclusive("a", {0})});
+  EXPECT_THAT(happen(event::CreateWithdrawn{of("a").workload.key, "cancelled"}), IsEmpty());
+  EXPECT_THAT(happen(event::CreateLeftInDoubt{of("a").workload.key, {Code::kUnavailable, ""}}), IsEmpty());
+}
+
+TEST_F(TransitionsTest, PutNobodyOnReservedCpusThatAreHeldAlone) {
+  Allocation system = shared("b");
+  system.placement.mode = Mode::kReserved;
+  ledger_ = ledger_of({exclusive("a", {2, 3}), system}, {}, {CpuSet::range(0, 7), {2, 3}, {}});
+  happen(event::Restarted{});
+  EXPECT_EQ(of("b").placement.cpus, (CpuSet{0, 1, 4, 5, 6, 7}));
+  happen(event::Ended{of("a").workload.key, "exited"});
+  EXPECT_EQ(of("b").placement.cpus, CpuSet::range(0, 7));
 }
 
 TEST_F(TransitionsTest, UndoNoMoveOfOneThatHasFailedMeanwhile) {

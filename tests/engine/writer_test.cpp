@@ -96,8 +96,7 @@ TEST_P(WriterTest, TellsInOrderThoughMoreIsSubmittedMeanwhile) {
 
 TEST_P(WriterTest, DropsAWriteThatCanNeverSucceedWholeAndNoOther) {
   begin();
-  store_.hold();
-  if (GetParam() == Writer::Thread::kLoop) store_.let_go();
+  if (GetParam() == Writer::Thread::kOwn) store_.hold();
   submit("a");
   submit("b", [](Store& store) {
     const Status written = put(store, "b");
@@ -131,8 +130,7 @@ TEST_P(WriterTest, GoesOnFromMemoryWhileTheStoreFails) {
 
 TEST_P(WriterTest, HoldsUpAllWhileOneCannotBeWrittenForNow) {
   begin();
-  store_.hold();
-  if (GetParam() == Writer::Thread::kLoop) store_.let_go();
+  if (GetParam() == Writer::Thread::kOwn) store_.hold();
   bool fails = true;
   Mutex mutex;
   submit("a");

@@ -215,6 +215,9 @@ TEST_F(KillRun, AnOverlapWouldBeSeen) {
   const OverlapWatch watch(runtime_->tasks(), [] { return "meanwhile"; });
   const Actor web = running("web", burstable(250, 64 * kMiB));
   const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
+  // One look may have begun before both ran.
+  const std::size_t looks = watch.looks();
+  ASSERT_TRUE(wait_until([&] { return watch.looks() >= looks + 2; }));
   EXPECT_THAT(watch.overlaps(), testing::IsEmpty());
 
   cri::LinuxContainerResources every_cpu;
@@ -239,6 +242,8 @@ TEST_F(KillRun, WhoHasACpuAloneHasItAloneThroughEveryKill) {
   slow.make_fast();
   churn.end();
   EXPECT_THAT(churn.complaints(), testing::IsEmpty());
+  EXPECT_GT(churn.tally().placed, 0);
+  EXPECT_GT(watch.looks(), 0U);
   expect_agreement();
   expect_that_no_cpu_is_lost();
 

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <random>
 #include <string>

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "core/cri/demand.hpp"
+#include "core/cri/methods.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -14,8 +16,6 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kManyRequests = 256;
 constexpr std::int64_t kGuaranteedOomScoreAdj = -997;
-
-std::string_view method_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 Answer refused() { return {Code::kUnknown, "refused", {}}; }
 
@@ -50,7 +50,7 @@ void JudgingRuntime::call(std::string path, std::string body, milliseconds timeo
                           std::function<void(const Answer&)> done) {
   if (requests_.size() > kManyRequests) forget_the_finished();
   const auto request =
-      std::make_shared<Request>(Request{std::string(method_of(path)), std::move(body), std::move(done)});
+      std::make_shared<Request>(Request{std::string(parse_method(path).name), std::move(body), std::move(done)});
   requests_.push_back(request);
   count_updates(*request);
   const Faults& faults = options_.faults;

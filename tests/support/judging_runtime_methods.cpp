@@ -30,7 +30,7 @@ Answer yes(const Message& message) {
 
 Answer yes() { return {Code::kOk, {}, {}}; }
 
-Answer yes_deps_id(const std::string& id) {
+Answer yes_with_id(const std::string& id) {
   lens::Target target;
   target.set_id(id);
   return yes(target);
@@ -72,6 +72,7 @@ void merge(const lens::Resources& asked, lens::Resources& spec) {
   if (asked.cpu_shares() != 0) spec.set_cpu_shares(asked.cpu_shares());
   if (asked.memory_limit_bytes() != 0) spec.set_memory_limit_bytes(asked.memory_limit_bytes());
   if (!asked.cpuset_cpus().empty()) spec.set_cpuset_cpus(asked.cpuset_cpus());
+  if (!asked.cpuset_mems().empty()) spec.set_cpuset_mems(asked.cpuset_mems());
 }
 
 }  // namespace
@@ -91,7 +92,7 @@ void JudgingRuntime::run_pod(const RequestPtr& request) {
     sandbox.set_runtime_handler(asked.runtime_handler());
     sandboxes_[sandbox.id()] = sandbox;
     deps_.trace.add(fmt::format("runtime: {} of pod {} is there", sandbox.id(), sandbox.metadata().uid()));
-    end(request, yes_deps_id(sandbox.id()));
+    end(request, yes_with_id(sandbox.id()));
   });
 }
 
@@ -144,7 +145,7 @@ void JudgingRuntime::create(const RequestPtr& request) {
   const std::string name = name_of(asked.sandbox_id(), asked.config().metadata());
   if (const auto [reserved, is_new] = names_.emplace(name, ""); !is_new) {
     const std::string& by = reserved->second;
-    if (!by.empty() && options_.create_again_gives_same_id) return end(request, yes_deps_id(by));
+    if (!by.empty() && options_.create_again_gives_same_id) return end(request, yes_with_id(by));
     return end(request,
                no(fmt::format("failed to reserve container name {0}: name {0} is reserved for \"{1}\"", name, by)));
   }
@@ -183,7 +184,7 @@ Answer JudgingRuntime::make(const std::string& id, const lens::CreateContainerRe
   deps_.trace.add(fmt::format("runtime: {} is made for {}, CPUs {}{}", id, made.name(), made.spec.cpuset_cpus(),
                               made.placed_alone ? " alone" : ""));
   if (made.spec.cpuset_cpus().empty() && !verdict_) verdict_ = id + " was made without a cpuset";
-  return yes_deps_id(id);
+  return yes_with_id(id);
 }
 
 std::optional<Answer> JudgingRuntime::cannot_start(const std::string& id) const {

@@ -64,6 +64,8 @@ void ContainerQueues::invalidate(const std::string& container_id) {
   const QueuePtr queue = find(container_id);
   if (!queue) return;
   queue->applied.reset();
+  queue->told.reset();
+  queue->before_operation.reset();
   pump(queue);
 }
 
@@ -90,11 +92,15 @@ void ContainerQueues::when_converged(const std::string& container_id, std::chron
     if (late == waiters.end()) return;
     const Converged callback = std::move(late->converged);
     waiters.erase(late);
-    std::string why = waited->last_error.message.empty() ? "the runtime has not answered" : waited->last_error.message;
-    callback(Error{Code::kUnavailable,
-                   "the CPUs of container " + waited->container_id + " could not be set in time: " + std::move(why)});
+    callback(too_late(*waited));
   });
   pump(queue);
+}
+
+Error ContainerQueues::too_late(const Queue& queue) {
+  const std::string& why = queue.last_error.message;
+  return {Code::kUnavailable, "the CPUs of container " + queue.container_id +
+                                  " could not be set in time: " + (why.empty() ? "the runtime has not answered" : why)};
 }
 
 void ContainerQueues::when_all_converged(const std::vector<std::string>& container_ids,
@@ -119,9 +125,26 @@ void ContainerQueues::when_all_converged(const std::vector<std::string>& contain
 bool ContainerQueues::run(const std::string& container_id, Needs needs, Operation operation) {
   const QueuePtr queue = find(container_id);
   if (!queue) return false;
-  queue->operations.push_back({needs, std::move(operation)});
+  const std::uint64_t number = ++last_operation_;
+  queue->operations.push_back({number, needs, std::move(operation)});
+  if (needs != Needs::kTurn) {
+    options_.after(options_.operation_timeout, [this, weak = std::weak_ptr<Queue>(queue), number] {
+      if (const QueuePtr waited = weak.lock()) give_up_operation(waited, number);
+    });
+  }
   pump(queue);
   return true;
+}
+
+void ContainerQueues::give_up_operation(const QueuePtr& queue, std::uint64_t number) {
+  auto& operations = queue->operations;
+  const auto late = std::find_if(operations.begin(), operations.end(),
+                                 [&](const Waiting& waiting) { return waiting.number == number; });
+  if (late == operations.end()) return;
+  const Operation operation = std::move(late->operation);
+  operations.erase(late);
+  operation(too_late(*queue), [](bool) {});
+  pump(queue);
 }
 
 bool ContainerQueues::is_met(const Queue& queue, Needs needs) {
@@ -142,6 +165,7 @@ void ContainerQueues::pump(const QueuePtr& queue) {
   if (!queue->operations.empty() && is_met(*queue, queue->operations.front().needs)) {
     operate(queue, {});
   } else if (converged) {
+    options_.converged(queue->container_id, *queue->applied);
     tell(queue, {});
   } else if (!queue->resting && !queue->blocked && !queue->queued) {
     queue->queued = true;
@@ -243,10 +267,13 @@ void ContainerQueues::operate(const QueuePtr& queue, const Status& status) {
   const Waiting waiting = std::move(queue->operations.front());
   queue->operations.pop_front();
   // An operation that may change the cpuset leaves it open until it is over what the container has.
-  std::optional<CpusetTarget> before = queue->applied;
-  if (waiting.needs == Needs::kTurn) queue->applied = queue->told = std::nullopt;
-  waiting.operation(status, [this, queue, before = std::move(before)](bool invalidates) {
+  if (waiting.needs == Needs::kTurn) {
+    queue->before_operation = std::exchange(queue->applied, std::nullopt);
+    queue->told.reset();
+  }
+  waiting.operation(status, [this, queue](bool invalidates) {
     over(queue);
+    const auto before = std::exchange(queue->before_operation, std::nullopt);
     if (invalidates) {
       queue->applied.reset();
     } else if (!queue->applied) {

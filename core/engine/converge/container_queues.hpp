@@ -35,12 +35,15 @@ struct QueueOptions {
   /// thread.
   std::function<void(const std::string& container_id, const CpusetTarget& target, std::function<void(Applied)> done)>
       apply;
+  /// Nothing is under way for the container, and what it should have is applied.
+  std::function<void(const std::string& container_id, const CpusetTarget& applied)> converged;
   /// Runs something later, on the queues' thread.
   std::function<void(std::chrono::milliseconds delay, std::function<void()> then)> after;
   std::size_t max_in_flight = 16;  ///< applies under way over all queues
   std::uint32_t patience = 3;      ///< failures in a row after which those who wait are told
   std::chrono::milliseconds first_retry{100};
   std::chrono::milliseconds longest_retry{5000};
+  std::chrono::milliseconds operation_timeout{20000};  ///< how long one may wait that needs more than its turn
 };
 
 /// The queues of all bound containers. One thread; every callback runs on it.
@@ -49,8 +52,8 @@ class ContainerQueues {
   using Converged = std::function<void(Status)>;
   /// Says that an operation is over. `invalidates`: what the runtime has now is not known to be what was applied.
   using OperationDone = std::function<void(bool invalidates)>;
-  /// `status` is an error for an operation that needs a converged queue and could not have one, and NOT_FOUND for one
-  /// whose container is no more.
+  /// `status` is an error for an operation that needs more than its turn and did not get it in time, and NOT_FOUND for
+  /// one whose container is no more.
   using Operation = std::function<void(const Status& status, OperationDone done)>;
   enum class Needs : std::uint8_t {
     kTurn,       ///< just its turn; until it is over nobody knows what the container has, unless it says set_applied()
@@ -95,6 +98,7 @@ class ContainerQueues {
 
  private:
   struct Waiting {
+    std::uint64_t number = 0;
     Needs needs = Needs::kTurn;
     Operation operation;
   };
@@ -106,6 +110,8 @@ class ContainerQueues {
     std::string container_id;
     std::optional<CpusetTarget> applied;
     std::optional<CpusetTarget> told;  ///< what the runtime has taken last
+    /// What was applied before the operation that is under way, if that is true again when it is over.
+    std::optional<CpusetTarget> before_operation;
     CpusetTarget desired;
     bool busy = false;
     bool closed = false;
@@ -128,6 +134,8 @@ class ContainerQueues {
   void finish_apply(const QueuePtr& queue, const CpusetTarget& target, const Applied& applied);
   void rest(const QueuePtr& queue);
   void operate(const QueuePtr& queue, const Status& status);
+  void give_up_operation(const QueuePtr& queue, std::uint64_t number);
+  static Error too_late(const Queue& queue);
   void give_up(const QueuePtr& queue, const Status& status);
   void start_queued();
   void over(const QueuePtr& queue);
@@ -140,6 +148,7 @@ class ContainerQueues {
   std::deque<QueuePtr> turns_;
   std::size_t in_flight_ = 0;
   std::uint64_t next_waiter_ = 0;
+  std::uint64_t last_operation_ = 0;
 };
 
 }  // namespace topolet::engine

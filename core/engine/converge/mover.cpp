@@ -18,6 +18,7 @@ Mover::Mover(Deps deps)
     : deps_(std::move(deps)),
       queues_({.apply = [this](const std::string& id, const CpusetTarget& target,
                                std::function<void(Applied)> done) { apply(id, target, std::move(done)); },
+               .converged = [this](const std::string& id, const CpusetTarget& applied) { converged(id, applied); },
                .after = [loop = &deps_.loop](std::chrono::milliseconds delay,
                                              std::function<void()> then) { loop->after(delay, std::move(then)); }}) {
   deps_.committer.subscribe(*this);
@@ -92,8 +93,11 @@ void Mover::written(const std::string& container_id, const CpusetTarget& target,
   if (allocation == nullptr || !allocation->is_bound()) return done({});
   const ContainerKey key = allocation->workload.key;
   switch (written.kind) {
-    case Written::Kind::kFailed:
-      return done({Applied::Kind::kFailed, written.error});
+    case Written::Kind::kFailed: {
+      // NOT_FOUND is what operations are told of a container that is no more; this one is there.
+      const Code code = written.error.code == Code::kNotFound ? Code::kUnavailable : written.error.code;
+      return done({Applied::Kind::kFailed, {code, written.error.message}});
+    }
     case Written::Kind::kGone:
       deps_.exits.report(container_id, {Exit::Kind::kGone});
       return done({});
@@ -118,6 +122,13 @@ void Mover::written(const std::string& container_id, const CpusetTarget& target,
     }
   }
   deps_.committer.commit(event::Converged{key, target.cpus}, [done] { done({}); });
+}
+
+/// What it was to have meanwhile, and was never told, it need not leave.
+void Mover::converged(const std::string& container_id, const CpusetTarget& applied) {
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  if (allocation == nullptr || allocation->vacating.is_subset_of(applied.cpus)) return;
+  deps_.committer.commit(event::Converged{allocation->workload.key, applied.cpus});
 }
 
 bool Mover::may_be_mid_start(const Allocation& allocation) const {
@@ -172,10 +183,10 @@ void Mover::recall(const ContainerKey& key, Recalled recalled) {
   });
 }
 
-void Mover::move(const ContainerKey& key, PlanAnew plan) {
+void Mover::move(const ContainerKey& key, ContainerQueues::Needs needs, PlanAnew plan) {
   const Allocation* moved = deps_.committer.ledger().find(key);
   if (moved == nullptr) return;
-  queues_.run(moved->container_id, ContainerQueues::Needs::kConverged,
+  queues_.run(moved->container_id, needs,
               [this, key, plan = std::move(plan)](const Status& status, const ContainerQueues::OperationDone& done) {
                 if (!status) return done(false);
                 begin_move(key, plan, done);
@@ -236,8 +247,8 @@ void Mover::verified(const std::string& container_id, const ContainerDetail& det
   // An update that came during a start may be lost.
   if (right && deps_.cpusets.is_narrower(container_id, *applied)) return queues_.invalidate(container_id);
   if (right) return;
-  deps_.committer.commit(event::Drifted{key, observed, right.error().message},
-                         [this, container_id] { queues_.invalidate(container_id); });
+  deps_.committer.commit(event::Drifted{key, observed, right.error().message});
+  queues_.invalidate(container_id);
 }
 
 void Mover::glance(const std::string& container_id) {

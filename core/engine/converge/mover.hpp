@@ -63,8 +63,11 @@ class Mover final : public Observer {
     queues_.when_converged(container_id, timeout, std::move(done));
   }
 
-  /// Places a container anew, once nothing else is under way for it: where `plan` says, or not at all.
-  void move(const ContainerKey& key, PlanAnew plan);
+  /// Places a container anew, in its turn: where `plan` says, or not at all. `needs`: kConverged unless it has to leave
+  /// where it is in any case.
+  void move(const ContainerKey& key, ContainerQueues::Needs needs, PlanAnew plan);
+  /// Something is under way for the container, or waits for its turn.
+  bool is_busy(const std::string& container_id) const { return queues_.is_busy(container_id); }
 
   /// The allocation with what is not kept and policies go by, such as the environment, as far as the runtime tells.
   /// Nothing for a container that has ended.
@@ -86,6 +89,7 @@ class Mover final : public Observer {
   void apply(const std::string& container_id, const CpusetTarget& target, std::function<void(Applied)> done);
   void written(const std::string& container_id, const CpusetTarget& target, const Written& written,
                const std::function<void(Applied)>& done);
+  void converged(const std::string& container_id, const CpusetTarget& applied);
   void await_clear_until(const ContainerKey& key, std::chrono::steady_clock::time_point deadline, Done done);
   void begin_move(const ContainerKey& key, const PlanAnew& plan, const ContainerQueues::OperationDone& done);
   void commit_move(const Allocation& before, const PlanAnew& plan, const ContainerQueues::OperationDone& done);

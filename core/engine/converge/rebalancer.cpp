@@ -29,18 +29,32 @@ void Rebalancer::reclaim_later() {
   });
 }
 
-void Rebalancer::leave_what_is_gone() {
+std::vector<ContainerKey> Rebalancer::holders_of_what_is_gone() const {
   std::vector<ContainerKey> keys;
   for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
     if (may_be_moved(allocation) && plans_.holds_what_is_gone(allocation)) keys.push_back(key);
   }
-  for (const ContainerKey& key : keys) leave_what_is_gone(key);
+  return keys;
+}
+
+void Rebalancer::leave_what_is_gone() {
+  for (const ContainerKey& key : holders_of_what_is_gone()) leave_what_is_gone(key);
+}
+
+void Rebalancer::retry() {
+  if (!has_begun_) return;
+  for (const ContainerKey& key : holders_of_what_is_gone()) {
+    const Allocation* holder = deps_.committer.ledger().find(key);
+    if (holder != nullptr && !deps_.mover.is_busy(holder->container_id)) leave_what_is_gone(key);
+  }
 }
 
 void Rebalancer::leave_what_is_gone(const ContainerKey& key) {
   const Allocation* allocation = deps_.committer.ledger().find(key);
   if (allocation == nullptr || !may_be_moved(*allocation) || !plans_.holds_what_is_gone(*allocation)) return;
-  deps_.mover.move(key, [this](const Allocation& before) { return plans_.leave_what_is_gone(before); });
+  // What the kernel makes of a set of which nothing is there is never the set.
+  deps_.mover.move(key, ContainerQueues::Needs::kTurn,
+                   [this](const Allocation& before) { return plans_.leave_what_is_gone(before); });
 }
 
 void Rebalancer::reclaim() {
@@ -66,7 +80,7 @@ void Rebalancer::reclaim() {
 void Rebalancer::reclaim(const ContainerKey& key) {
   const Allocation* allocation = deps_.committer.ledger().find(key);
   if (allocation == nullptr || !may_be_moved(*allocation) || !plans_.may_reclaim(*allocation)) return;
-  deps_.mover.move(key, [this, key](const Allocation& before) {
+  deps_.mover.move(key, ContainerQueues::Needs::kConverged, [this, key](const Allocation& before) {
     deps_.committer.commit(event::Evaluated{key});
     return plans_.reclaim(before);
   });
@@ -91,7 +105,7 @@ void Rebalancer::change_machine(Machine machine) {
     CpuSet within = plans_.within_now(allocation, allowed_before, candidates_before);
     if (within != allocation.within) changed.widened.emplace_back(key, std::move(within));
   }
-  deps_.committer.commit(changed);
+  deps_.committer.commit(std::move(changed));
   leave_what_is_gone();
   reclaim();
 }
@@ -101,7 +115,7 @@ void Rebalancer::replace(const ReplacementWish& wish) {
   if (wished == nullptr || !may_be_moved(*wished)) {
     return deps_.log.debug("{}: container {} cannot be placed anew now", wish.plugin, wish.key.name);
   }
-  deps_.mover.move(wish.key, [this, wish](const Allocation& before) {
+  deps_.mover.move(wish.key, ContainerQueues::Needs::kConverged, [this, wish](const Allocation& before) {
     const std::string why = wish.plugin + " wished it: " + wish.reason;
     if (wish.move_nodes) return plans_.replace(before, nullptr, why);
     NodeSet nodes;

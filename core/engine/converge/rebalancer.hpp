@@ -38,12 +38,15 @@ class Rebalancer final : public Observer {
 
   void change_machine(Machine machine);
   void replace(const ReplacementWish& wish);
+  /// Once more for those who have not left CPUs that are gone.
+  void retry();
   /// For one that could not be moved before, as its create was under way or in doubt.
   void catch_up(const ContainerKey& key);
 
   void committed(const Transition& transition) override;
 
  private:
+  std::vector<ContainerKey> holders_of_what_is_gone() const;
   void leave_what_is_gone();
   void leave_what_is_gone(const ContainerKey& key);
   void reclaim();

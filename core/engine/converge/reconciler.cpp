@@ -11,6 +11,9 @@
 namespace topolet::engine {
 namespace {
 
+constexpr std::uint32_t kInspectTries = 4;
+constexpr std::chrono::milliseconds kInspectAgain{250};
+
 bool is_placed(const std::vector<std::string>& handlers, const std::string& handler) {
   return std::find(handlers.begin(), handlers.end(), handler) != handlers.end();
 }
@@ -93,7 +96,7 @@ void Reconciler::visit(const PassPtr& pass, const ContainerInfo& container) {
   if (const Allocation* held = ledger.find(key); held != nullptr && !held->is_bound()) {
     // One whose create is still under way is bound by its answer.
     if (pass->in_doubt.count(key) == 0 || held->phase != Phase::kInDoubt) return;
-    if (!exited) return inspect_found(pass, container);
+    if (!exited) return inspect_found(pass, container, kInspectTries);
     deps_.committer.commit(event::CreateDiscovered{key, container});
     return wait_for_exit(pass, container.id, {});
   }
@@ -101,7 +104,7 @@ void Reconciler::visit(const PassPtr& pass, const ContainerInfo& container) {
   const Pod* pod = ledger.find_pod(container.sandbox_id);
   const bool can_run = pod == nullptr || pod->sandbox.ready;
   if (container.state != ContainerState::kRunning && !can_run) return;
-  inspect_found(pass, container);
+  inspect_found(pass, container, kInspectTries);
 }
 
 void Reconciler::visit_own(const PassPtr& pass, const ContainerInfo& container, const Allocation& own) {
@@ -127,9 +130,21 @@ void Reconciler::inspect_own(const PassPtr& pass, const ContainerInfo& container
   });
 }
 
-void Reconciler::inspect_found(const PassPtr& pass, const ContainerInfo& container) {
+/// Whoever is decided next must not be given what this one has: the runtime is asked more than once.
+void Reconciler::inspect_found(const PassPtr& pass, const ContainerInfo& container, std::uint32_t tries) {
   ++pass->waiting;
-  deps_.cpusets.inspect(container.id, [this, pass, container](const Result<ContainerDetail>& detail) {
+  deps_.cpusets.inspect(container.id, [this, pass, container, tries](const Result<ContainerDetail>& detail) {
+    if (!detail && detail.error().code != Code::kNotFound) {
+      if (tries > 1 && detail.error().code != Code::kDeadlineExceeded) {
+        deps_.loop.after(kInspectAgain, [this, pass, container, tries] {
+          inspect_found(pass, container, tries - 1);
+          finish_one(pass);
+        });
+        return;
+      }
+      deps_.log.error("container {} is unknown, and the runtime does not say what it is: {}", container.id,
+                      detail.error().message);
+    }
     if (detail && detail->info.state != ContainerState::kExited) {
       // What only the list knows; the state is as new as the detail.
       ContainerDetail found = *detail;
@@ -143,7 +158,9 @@ void Reconciler::inspect_found(const PassPtr& pass, const ContainerInfo& contain
 }
 
 CpuSet Reconciler::where_it_runs(const ContainerDetail& detail) const {
-  return deps_.cpusets.kernel_cpus(detail.info.id).value_or(detail.spec_cpus);
+  CpuSet cpus = deps_.cpusets.kernel_cpus(detail.info.id).value_or(detail.spec_cpus);
+  const bool may_be_anywhere = cpus.empty() && detail.info.state == ContainerState::kRunning;
+  return may_be_anywhere ? deps_.committer.ledger().rules().allowed : cpus;
 }
 
 /// A container of an earlier run of the daemon: where it is by now is not known.
@@ -266,9 +283,9 @@ std::vector<ContainerKey> Reconciler::overruled_by(const PassPtr& pass, const Co
 
 /// Whether the container would have got just so many CPUs for itself, and those are nobody's but of creates in doubt.
 bool Reconciler::may_keep(const PassPtr& pass, const Workload& workload, const CpuSet& cpus) const {
-  Ledger without = deps_.committer.ledger();
-  for (const ContainerKey& key : overruled_by(pass, workload.key, cpus)) without.assume_released(key);
-  return deps_.placer.may_keep(without, workload, cpus);
+  std::optional<Ledger> trial;
+  const Ledger& ledger = without(deps_.committer.ledger(), overruled_by(pass, workload.key, cpus), trial);
+  return deps_.placer.may_keep(ledger, workload, cpus);
 }
 
 /// A create in doubt was made. It stays where it was decided, unless it runs alone elsewhere.
@@ -296,7 +313,7 @@ void Reconciler::adopt(const PassPtr& pass, const ContainerDetail& detail) {
     decision.placement.mode = Mode::kForeign;
     decision.reason = "runtime handler '" + workload.runtime_handler + "' is not placed";
     adopted.word = "foreign";
-    return deps_.committer.commit(adopted);
+    return deps_.committer.commit(std::move(adopted));
   }
   // A set of just as many CPUs as would be given exclusively was so given, whoever did it.
   if (may_keep(pass, workload, adopted.has)) return adopt_on(pass, detail, workload, adopted.has);
@@ -323,7 +340,7 @@ void Reconciler::adopt_on(const PassPtr& pass, const ContainerDetail& detail, co
 
 void Reconciler::commit_adopted(event::Adopted adopted, const ContainerDetail& detail) {
   const ContainerKey key = adopted.workload.key;
-  deps_.committer.commit(adopted, [this, key, id = detail.info.id, spec_cpus = detail.spec_cpus] {
+  deps_.committer.commit(std::move(adopted), [this, key, id = detail.info.id, spec_cpus = detail.spec_cpus] {
     const Allocation* now = deps_.committer.ledger().find(key);
     if (now == nullptr) return;
     const CpusetTarget desired = target_of(*now);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -67,7 +68,7 @@ class Reconciler {
   void visit_own(const PassPtr& pass, const ContainerInfo& container, const Allocation& own);
   void wait_for_exit(const PassPtr& pass, const std::string& container_id, const Exit& exit);
   void inspect_own(const PassPtr& pass, const ContainerInfo& container);
-  void inspect_found(const PassPtr& pass, const ContainerInfo& container);
+  void inspect_found(const PassPtr& pass, const ContainerInfo& container, std::uint32_t tries);
   void inspected_own(const PassPtr& pass, const ContainerInfo& container, const Result<ContainerDetail>& detail);
   void open(const PassPtr& pass, const ContainerDetail& detail, Allocation own);
   void finish_one(const PassPtr& pass);

@@ -16,6 +16,11 @@ constexpr std::chrono::seconds kNeighboursTimeout{20};
 /// How long the answer to a create waits for an update that fell due while it was in flight. StartContainer waits on.
 constexpr std::chrono::seconds kCatchUpTimeout{2};
 
+bool asks_for_the_same(const Workload& a, const Workload& b) {
+  return a.demand == b.demand && a.kubelet_cpus == b.kubelet_cpus && a.kubelet_mems == b.kubelet_mems &&
+         a.settings == b.settings;
+}
+
 }  // namespace
 
 void CreateContainer::handle(const HandlerDeps& deps, const std::shared_ptr<Call>& call) {
@@ -97,16 +102,18 @@ void CreateContainer::repeat(const Allocation& held) {
                                      held.workload.key.name, held.workload.pod_name)});
   }
   was_in_doubt_ = true;
+  // The pod was resized meanwhile: what was decided is for another request.
+  if (held.phase == Phase::kInDoubt && !asks_for_the_same(held.workload, workload_)) return decide();
   deps_.committer.commit(event::CreateRetried{workload_.key},
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
 /// Attempts that never ran hold nothing against the next one, nor does one that is made a second time under its own
 /// name. Should such a container be started after all, it is placed anew.
-std::vector<ContainerKey> CreateContainer::superseded() const {
+std::vector<ContainerKey> CreateContainer::superseded(const std::vector<ContainerKey>& in_sandbox) const {
   std::vector<ContainerKey> keys;
   const ContainerKey& key = workload_.key;
-  for (const ContainerKey& other : deps_.ledger().in_sandbox(key.sandbox_id)) {
+  for (const ContainerKey& other : in_sandbox) {
     const Allocation& held = *deps_.ledger().find(other);
     const bool never_ran = held.phase == Phase::kCreated || held.phase == Phase::kInDoubt;
     const bool is_earlier = other.name == key.name && other.attempt < key.attempt;
@@ -115,10 +122,10 @@ std::vector<ContainerKey> CreateContainer::superseded() const {
   return keys;
 }
 
-bool CreateContainer::has_earlier_attempt(const std::vector<ContainerKey>& superseded) const {
+bool CreateContainer::has_earlier_attempt(const std::vector<ContainerKey>& in_sandbox,
+                                          const std::vector<ContainerKey>& superseded) const {
   const ContainerKey& key = workload_.key;
-  const auto keys = deps_.ledger().in_sandbox(key.sandbox_id);
-  return std::any_of(keys.begin(), keys.end(), [&](const ContainerKey& other) {
+  return std::any_of(in_sandbox.begin(), in_sandbox.end(), [&](const ContainerKey& other) {
     const bool counts = std::find(superseded.begin(), superseded.end(), other) == superseded.end();
     return counts && other.name == key.name && other.attempt < key.attempt &&
            deps_.ledger().find(other)->phase != Phase::kCrashed;
@@ -135,15 +142,16 @@ bool CreateContainer::ask_runtime_first() {
 Plan CreateContainer::plan(const std::vector<ContainerKey>& superseded) const {
   Placer::Terms terms;
   terms.keep = deps_.ledger().former_placement(workload_.key);
-  Ledger without = deps_.ledger();
-  for (const ContainerKey& key : superseded) without.assume_released(key);
-  return asked_runtime_ ? plan_with_reclaim(deps_.placer, without, workload_, terms)
-                        : deps_.placer.plan(without, workload_, terms);
+  std::optional<Ledger> trial;
+  const Ledger& ledger = without(deps_.ledger(), superseded, trial);
+  return asked_runtime_ ? plan_with_reclaim(deps_.placer, ledger, workload_, terms)
+                        : deps_.placer.plan(ledger, workload_, terms);
 }
 
 void CreateContainer::decide() {
-  const std::vector<ContainerKey> superseded = this->superseded();
-  if (has_earlier_attempt(superseded) && ask_runtime_first()) return;
+  const std::vector<ContainerKey> in_sandbox = deps_.ledger().in_sandbox(workload_.key.sandbox_id);
+  const std::vector<ContainerKey> superseded = this->superseded(in_sandbox);
+  if (has_earlier_attempt(in_sandbox, superseded) && ask_runtime_first()) return;
   workload_.pod_nodes = deps_.ledger().nodes_of_pod(workload_.key.pod_uid, workload_.key.sandbox_id);
   Plan plan = this->plan(superseded);
   if (plan.lacks_cpus() && ask_runtime_first()) return;
@@ -186,9 +194,12 @@ void CreateContainer::forward_placed() {
     return call_->reject({Code::kAborted, "topolet: the pod was stopped while its container was being placed"});
   }
   if (call_->cancelled() && !was_in_doubt_) return withdraw({Code::kCancelled, "the caller has gone"}, "cancelled");
+  // It may come from a later change than its own, which must be durable before it leaves.
   sent_ = target_of(*held);
-  forward(deps_, call_, patch_create_container(sent_.cpus, sent_.mems, held->placement.added),
-          [self = shared_from_this()](const Answer& answer) { self->answered(answer); });
+  deps_.committer.after_all([self = shared_from_this(), added = held->placement.added] {
+    forward(self->deps_, self->call_, patch_create_container(self->sent_.cpus, self->sent_.mems, added),
+            [self](const Answer& answer) { self->answered(answer); });
+  });
 }
 
 /// Nothing has gone to the runtime, so nothing is in doubt.

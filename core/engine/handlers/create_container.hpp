@@ -28,8 +28,9 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   void repeat(const Allocation& held);
   void decide();
   bool ask_runtime_first();
-  std::vector<ContainerKey> superseded() const;
-  bool has_earlier_attempt(const std::vector<ContainerKey>& superseded) const;
+  std::vector<ContainerKey> superseded(const std::vector<ContainerKey>& in_sandbox) const;
+  bool has_earlier_attempt(const std::vector<ContainerKey>& in_sandbox,
+                           const std::vector<ContainerKey>& superseded) const;
   Plan plan(const std::vector<ContainerKey>& superseded) const;
   void deny(Code code, const Decision& decision);
 

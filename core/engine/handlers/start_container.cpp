@@ -15,43 +15,73 @@ constexpr std::chrono::seconds kNeighboursTimeout{20};
 void StartContainer::handle(const HandlerDeps& deps, const std::shared_ptr<Call>& call) {
   const Result<std::string> target = read_target_id(call->request());
   if (!target) return call->reject(target.error());
-  const auto start = std::shared_ptr<StartContainer>(new StartContainer(deps, call, *target));
-  if (deps.ledger().find_by_container(*target) != nullptr) return start->wait_for_turn();
-  // Made past topolet, or by a create whose answer was lost: it must have its place before it runs.
-  deps.reconciler.run([start](const Status&) { start->wait_for_turn(); });
+  std::shared_ptr<StartContainer>(new StartContainer(deps, call, *target))->wait_for_turn();
 }
+
+const Allocation* StartContainer::allocation() const { return deps_.ledger().find_by_container(id_); }
 
 void StartContainer::wait_for_turn() {
   id_ = full_container_id(deps_.ledger(), id_);
-  const bool is_known =
+  const Allocation* known = allocation();
+  if (known == nullptr) return ask_runtime();
+  if (!known->is_managed()) return pass_through(call_);
+  const bool has_queue =
       deps_.mover.run(id_, ContainerQueues::Needs::kTold,
                       [self = shared_from_this()](const Status& turn, const ContainerQueues::OperationDone& done) {
                         self->turn_over_ = done;
                         self->wait_for_neighbours(turn);
                       });
-  if (!is_known) pass_through(call_);
+  if (!has_queue) ask_runtime();
 }
 
-ContainerKey StartContainer::key() const {
-  const Allocation* allocation = deps_.ledger().find_by_container(id_);
-  return allocation != nullptr ? allocation->workload.key : ContainerKey();
+/// Made past topolet, or by a create whose answer was lost, or given up for its next attempt: it must have its place
+/// before it runs.
+void StartContainer::ask_runtime() {
+  if (std::exchange(asked_runtime_, true)) return reject_unless_gone();
+  deps_.reconciler.run([self = shared_from_this()](const Status& compared) {
+    if (!compared && self->allocation() == nullptr) return self->reject(compared.error());
+    self->wait_for_turn();
+  });
+}
+
+/// It could not be placed. Where there is nothing to start, the runtime says so in its own words.
+void StartContainer::reject_unless_gone() {
+  deps_.cpusets.inspect(id_, [self = shared_from_this()](const Result<ContainerDetail>& detail) {
+    if (!detail && detail.error().code != Code::kNotFound) return self->reject(detail.error());
+    if (!detail || detail->info.state != ContainerState::kCreated) return pass_through(self->call_);
+    const Pod* pod = self->deps_.ledger().find_pod(detail->info.sandbox_id);
+    if (pod != nullptr && !pod->sandbox.ready) return pass_through(self->call_);
+    self->reject({Code::kUnavailable, "it has no place yet; the log of topoletd says why"});
+  });
 }
 
 void StartContainer::wait_for_neighbours(const Status& turn) {
-  // Over by now: the runtime says so in its own words.
-  if (!turn && turn.error().code == Code::kNotFound) return pass_through(call_);
+  if (allocation() == nullptr || (!turn && turn.error().code == Code::kNotFound)) return lose_place();
   if (!turn) return reject(turn.error());
-  deps_.mover.await_clear(key(), kNeighboursTimeout,
+  deps_.mover.await_clear(allocation()->workload.key, kNeighboursTimeout,
                           [self = shared_from_this()](const Status& clear) { self->commit_asked(clear); });
 }
 
+/// Its allocation ended while it waited. Where the container is gone too, the runtime says so in its own words.
+void StartContainer::lose_place() {
+  turn_over_(false);
+  asked_runtime_ = false;
+  wait_for_turn();
+}
+
 void StartContainer::commit_asked(const Status& clear) {
+  if (allocation() == nullptr) return lose_place();
   if (!clear) return reject(clear.error());
   if (call_->cancelled()) {
     call_->reject({Code::kCancelled, "the caller has gone"});
     return turn_over_(false);
   }
+  was_started_before_ = allocation()->phase != Phase::kCreated;
   deps_.committer.commit(event::StartAsked{key()}, [self = shared_from_this()] { self->forward_start(); });
+}
+
+ContainerKey StartContainer::key() const {
+  return allocation() != nullptr ? allocation()->workload.key : ContainerKey();
 }
 
 void StartContainer::forward_start() {
@@ -62,6 +92,8 @@ void StartContainer::answered(const Answer& answer) {
   const auto then = [self = shared_from_this()] { self->finish(); };
   if (answer.code == Code::kOk) return deps_.committer.commit(event::StartConfirmed{key()}, then);
   if (leaves_doubt(answer.code)) return deps_.committer.commit(event::StartLeftInDoubt{key()}, then);
+  // It says nothing of an earlier start, which may be why this one was refused.
+  if (was_started_before_) return deps_.committer.after_all(then);
   deps_.committer.commit(event::StartRefused{key()}, then);
 }
 
@@ -75,7 +107,7 @@ void StartContainer::finish() {
 void StartContainer::reject(const Error& why) {
   call_->reject({Code::kUnavailable,
                  fmt::format("topolet: container {} does not start before its CPUs are set: {}", id_, why.message)});
-  turn_over_(false);
+  if (turn_over_) turn_over_(false);
 }
 
 }  // namespace topolet::engine

@@ -18,17 +18,23 @@ class StartContainer : public std::enable_shared_from_this<StartContainer> {
       : deps_(deps), call_(std::move(call)), id_(std::move(id)) {}
 
   void wait_for_turn();
+  void ask_runtime();
+  void reject_unless_gone();
   void wait_for_neighbours(const Status& turn);
+  void lose_place();
   void commit_asked(const Status& clear);
   void forward_start();
   void answered(const Answer& answer);
   void finish();
   void reject(const Error& why);
+  const Allocation* allocation() const;
   ContainerKey key() const;
 
   const HandlerDeps& deps_;
   const std::shared_ptr<Call> call_;
   std::string id_;
+  bool asked_runtime_ = false;  ///< whose container it is
+  bool was_started_before_ = false;
   ContainerQueues::OperationDone turn_over_;
 };
 

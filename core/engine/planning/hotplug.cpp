@@ -1,6 +1,4 @@
 // What becomes of containers when CPUs go, and of those who share when some come.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -13,7 +11,7 @@ namespace topolet::engine {
 bool Rebalance::holds_what_is_gone(const Allocation& allocation) const {
   const LedgerRules& rules = ledger_.rules();
   const bool reserved = allocation.placement.mode == Mode::kReserved;
-  const CpuSet open = reserved ? ledger_.pool() | rules.reserved : ledger_.pool();
+  const CpuSet open = reserved ? ledger_.pool() | ledger_.free_reserved() : ledger_.pool();
   // A withheld CPU that is gone is idle all the same, and stays withheld for when it comes back.
   return allocation.is_exclusive() ? !allocation.placement.cpus.is_subset_of(rules.allowed)
                                    : !allocation.within.intersects(open);

@@ -16,12 +16,12 @@ std::vector<ContainerKey> stranded_by(const Ledger& ledger, const ContainerKey& 
   if (placement.mode == Mode::kExclusive) gone |= placement.cpus;
   if (!gone.intersects(ledger.pool())) return stranded;
   const CpuSet pool_after = ledger.pool() - gone;
+  const CpuSet reserved = ledger.free_reserved();
   for (const auto& [other, allocation] : ledger.allocations()) {
     if (other == key || !allocation.follows_pool() || allocation.conflict || !allocation.workload.kubelet_cpus.empty())
       continue;
     if (!allocation.within.intersects(gone)) continue;
-    const CpuSet open =
-        allocation.placement.mode == Mode::kReserved ? pool_after | ledger.rules().reserved : pool_after;
+    const CpuSet open = allocation.placement.mode == Mode::kReserved ? pool_after | reserved : pool_after;
     if (!allocation.within.intersects(open)) stranded.push_back(other);
   }
   return stranded;
@@ -74,11 +74,11 @@ PolicyRequest Placer::request(const Ledger& ledger, const Workload& workload, co
 }
 
 Plan Placer::plan(const Ledger& ledger, const Workload& workload, const Terms& terms) const {
-  PolicyRequest asked = request(ledger, workload, terms);
+  auto asked = std::make_shared<const PolicyRequest>(request(ledger, workload, terms));
   std::string in_the_way;
   while (true) {
     Plan plan;
-    plan.decision = decide(asked);
+    plan.decision = deps_.decide(asked, deps_.rules);
     if (plan.decision.denied) plan.decision.reason += in_the_way;
     if (plan.decision.denied || plan.decision.conflict) return plan;
     Result<std::vector<Move>> moves = moves_for(ledger, workload, plan.decision);
@@ -89,8 +89,10 @@ Plan Placer::plan(const Ledger& ledger, const Workload& workload, const Terms& t
     // What the kubelet says has no next best.
     if (!workload.kubelet_cpus.empty()) return plan;
     if (in_the_way.empty()) in_the_way = "; " + moves.error().message;
-    std::erase_if(asked.candidates, [&](const Candidate& candidate) { return candidate.nodes == plan.decision.nodes; });
-    asked.ruled_out.push_back(plan.decision.nodes);
+    PolicyRequest next = *asked;
+    std::erase_if(next.candidates, [&](const Candidate& candidate) { return candidate.nodes == plan.decision.nodes; });
+    next.ruled_out.push_back(plan.decision.nodes);
+    asked = std::make_shared<const PolicyRequest>(std::move(next));
   }
 }
 
@@ -120,8 +122,8 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const Workload
 std::optional<Move> Placer::move(const Ledger& after, const Allocation& allocation, const Workload& for_whom) const {
   Terms terms;
   terms.only_shared = true;
-  Move move{allocation.workload, decide(request(after, allocation.workload, terms)),
-            preferred_of(allocation, *deps_.topology)};
+  const auto asked = std::make_shared<const PolicyRequest>(request(after, allocation.workload, terms));
+  Move move{allocation.workload, deps_.decide(asked, deps_.rules), preferred_of(allocation, *deps_.topology)};
   if (move.decision.denied || move.decision.placement.cpus.empty()) return std::nullopt;
   keep_memory(allocation, deps_.rules, move.decision.placement);
   move.decision.reason = fmt::format("its CPUs go to {}/{}/{}; {}", for_whom.pod_namespace, for_whom.pod_name,

@@ -35,7 +35,9 @@ class Placer {
     std::optional<NodeSet> nodes;      ///< only the candidate of just these nodes
     bool only_shared = false;          ///< no CPUs of its own, whatever it asks for
     std::uint32_t exclusive_cpus = 0;  ///< how many of its own, if any; 0: as many as it asks for
-    Placement keep = {};     ///< exclusive CPUs that it has or had. Withheld are what was, or what is beside them
+    /// Its exclusive CPUs of now or before, to be had again; with them, `keep.withheld` and the idle threads of their
+    /// cores.
+    Placement keep = {};
     bool must_keep = false;  ///< as in PolicyRequest
   };
 
@@ -59,9 +61,6 @@ class Placer {
 
  private:
   PolicyRequest request(const Ledger& ledger, const Workload& workload, const Terms& terms) const;
-  Decision decide(PolicyRequest request) const {
-    return deps_.decide(std::make_shared<const PolicyRequest>(std::move(request)), deps_.rules);
-  }
   Result<std::vector<Move>> moves_for(const Ledger& ledger, const Workload& workload, const Decision& decision) const;
   std::optional<Move> move(const Ledger& after, const Allocation& allocation, const Workload& for_whom) const;
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <functional>
 #include <set>
-#include <utility>
 
 #include "core/placement/candidates.hpp"
 
@@ -29,7 +28,6 @@ bool Rebalance::lacks_cpus(const Allocation& allocation) const {
   return promised > (allocation.is_exclusive() ? allocation.placement.cpus.size() : 0);
 }
 
-/// Whom it may concern, so that not all are asked.
 bool Rebalance::may_reclaim(const Allocation& allocation) const {
   if (was_exclusive(allocation)) return true;
   const CpuSet& cpus = allocation.placement.cpus;

@@ -1,5 +1,5 @@
-// Where containers would be placed anew: because CPUs came or went, because somebody gave some back, or because they
-// are to be resized. Plans only; nothing is changed.
+// Where containers would be placed anew: because CPUs came or went, because somebody gave some back, or because a
+// plugin wishes it. Plans only.
 #pragma once
 
 #include <optional>
@@ -35,7 +35,7 @@ class Rebalance {
   /// was restricted.
   CpuSet within_now(const Allocation& allocation, const CpuSet& allowed_before,
                     const std::vector<Candidate>& before) const;
-  /// Who shares less than one of `candidates` has was restricted, even if all others go.
+  /// Shared containers whose CPUs are those of no candidate: they were narrowed, and stay so.
   std::vector<ContainerKey> restricted(const CpuSet& allowed, const std::vector<Candidate>& candidates) const;
 
   /// As a plugin asked for it. Nothing if it would change the mode, or cannot be.

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "core/engine/state/fields.hpp"
 
@@ -185,7 +188,7 @@ void from_value(const Value& value, std::map<std::string, T>& into) {
   }
 }
 
-/// As the column `state` of `live` says it, for people.
+/// The column `state` of `allocation`: the phase in short, for people.
 std::string state_of(const Allocation& allocation) {
   return allocation.is_bound() ? "bound" : std::string(to_string(allocation.phase));
 }
@@ -368,7 +371,6 @@ Result<Pod> decode_pod(const PodRow& row) {
 }
 
 Status write(Store& store, const Transition& transition) {
-  // What others hold is ended before it is given to somebody.
   for (const Remark& remark : transition.remarks) {
     if (Status written = write_remark(store, transition, remark); !written) return written;
   }

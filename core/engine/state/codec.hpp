@@ -1,9 +1,6 @@
 // Allocations, pods and transitions as the store keeps them.
 #pragma once
 
-#include <optional>
-#include <vector>
-
 #include "core/base/result.hpp"
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/transition.hpp"

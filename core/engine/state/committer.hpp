@@ -1,9 +1,7 @@
 // The one writer of the ledger: every change goes through here, as the transition of an event.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "core/base/clock.hpp"

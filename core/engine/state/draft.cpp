@@ -96,13 +96,10 @@ void Draft::put_pod(Pod pod) {
 void Draft::forget_pod(const std::string& sandbox_id) { transition_.pods.push_back({sandbox_id, std::nullopt}); }
 
 void Draft::compute_pool() {
-  CpuSet exclusive;
-  CpuSet withheld;
-  for_each([&](const ContainerKey&, const Allocation& allocation) {
-    if (Ledger::holds_exclusively(allocation.placement)) exclusive |= allocation.placement.cpus;
-    withheld |= allocation.withheld_now();
-  });
-  transition_.pool = Ledger::pool_of(rules(), exclusive, withheld);
+  HeldAlone held;
+  for_each([&](const ContainerKey&, const Allocation& allocation) { held.add(allocation); });
+  transition_.pool = Ledger::pool_of(rules(), held.exclusive, held.withheld);
+  free_reserved_ = held.free_reserved_of(rules());
 }
 
 /// Shared containers go back where CPUs are free again that they had to leave.
@@ -112,7 +109,7 @@ void Draft::return_displaced() {
     if (!allocation.preferred || allocation.preferred->placement.mode == Mode::kExclusive) return;
     const CpuSet& within = allocation.preferred->within;
     const bool reserved = allocation.placement.mode == Mode::kReserved;
-    const CpuSet open = reserved ? transition_.pool | rules().reserved : transition_.pool;
+    const CpuSet open = reserved ? transition_.pool | free_reserved_ : transition_.pool;
     const bool is_there = !allocation.preferred->whole || within.is_subset_of(rules().allowed);
     if (is_there && within.intersects(open)) back.push_back(allocation);
   });
@@ -131,7 +128,7 @@ void Draft::follow_pool() {
   std::vector<Allocation> moved;
   for_each([&](const ContainerKey&, const Allocation& allocation) {
     if (!allocation.follows_pool() || allocation.conflict) return;
-    CpuSet cpus = shared_cpus(allocation.placement.mode, allocation.within, transition_.pool, rules().reserved,
+    CpuSet cpus = shared_cpus(allocation.placement.mode, allocation.within, transition_.pool, free_reserved_,
                               !allocation.workload.kubelet_cpus.empty());
     // Decisions never leave a shared container without CPUs; should one slip through, it stays where it is.
     if (cpus.empty() || cpus == allocation.placement.cpus) return;
@@ -182,13 +179,17 @@ void Draft::number() {
 }
 
 Transition Draft::finish() && {
+  transition_.pool_before = transition_.pool = ledger_.pool();
+  if (changes_.empty() && !transition_.rules && !transition_.records_pool) {
+    number();
+    return std::move(transition_);
+  }
   note_vacating(false);  // what was had alone and is being left is not in the pool
   compute_pool();
   return_displaced();
   follow_pool();
   note_vacating(true);
   drop_unchanged();
-  transition_.pool_before = ledger_.pool();
   number();
   return std::move(transition_);
 }

@@ -64,6 +64,7 @@ class Draft {
   std::vector<ContainerKey> order_;
   std::map<ContainerKey, Change> changes_;
   std::int64_t next_decision_;
+  CpuSet free_reserved_;
   Transition transition_;
 };
 

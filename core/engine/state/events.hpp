@@ -28,7 +28,7 @@ inline CpusetTarget target_of(const Allocation& allocation) {
   return {allocation.placement.cpus, allocation.placement.mems};
 }
 
-/// The runtime's word on a call, where it was no yes.
+/// Why a call failed: the runtime's answer, or topolet's own.
 struct Refusal {
   Code code = Code::kUnknown;
   std::string message;
@@ -179,8 +179,14 @@ struct MachineChanged {
 struct CrashHoldOver {
   ContainerKey key;
 };
-/// A daemon has taken the ledger over from the store.
-struct Restarted {};
+/// A daemon has taken the ledger over from the store. `went_back`: the store has lost its newest transitions.
+struct Restarted {
+  bool went_back = false;
+};
+/// The wall clock was set, by so much.
+struct ClockSet {
+  std::chrono::milliseconds by{};
+};
 /// Something to be audited that changes nothing.
 struct Noted {
   std::string word;
@@ -196,6 +202,6 @@ using Event =
                  event::StartLeftInDoubt, event::StopAsked, event::StopRefused, event::Exited, event::Ended,
                  event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
                  event::Moved, event::MoveUndone, event::Converged, event::Drifted, event::Adopted, event::Evaluated,
-                 event::MachineChanged, event::CrashHoldOver, event::Restarted, event::Noted>;
+                 event::MachineChanged, event::CrashHoldOver, event::Restarted, event::ClockSet, event::Noted>;
 
 }  // namespace topolet::engine

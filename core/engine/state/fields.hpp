@@ -1,8 +1,6 @@
-// The one list of what is stored of an allocation and of a pod: a column and a field a line. A field that is added here
-// is stored and read back; the schema of the store must have its column.
+// What is stored of an allocation and of a pod: one line for each column and its field. A field that is added here is
+// stored and read back; the schema of the store must have its column.
 #pragma once
-
-#include <string>
 
 #include "core/engine/state/allocation.hpp"
 

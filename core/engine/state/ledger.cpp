@@ -13,6 +13,15 @@ CpuSet Ledger::pool_of(const LedgerRules& rules, const CpuSet& exclusive, const 
   return rules.allowed - rules.reserved - rules.isolated - rules.outside - exclusive - withheld;
 }
 
+void HeldAlone::add(const Allocation& allocation) {
+  if (Ledger::holds_exclusively(allocation.placement)) exclusive |= allocation.placement.cpus;
+  withheld |= allocation.withheld_now();
+}
+
+CpuSet HeldAlone::free_reserved_of(const LedgerRules& rules) const {
+  return rules.reserved - rules.outside - exclusive - withheld;
+}
+
 bool Ledger::holds_exclusively(const Placement& placement) {
   return placement.mode == Mode::kExclusive || placement.mode == Mode::kForeign;
 }
@@ -101,6 +110,12 @@ LedgerView Ledger::view(const ContainerKey* without) const {
   view.pool = pool_of(rules_, view.exclusive, view.withheld);
   view.isolated = (rules_.isolated & rules_.allowed) - rules_.reserved - view.exclusive - view.withheld;
   return view;
+}
+
+CpuSet Ledger::free_reserved() const {
+  HeldAlone held;
+  for (const auto& [key, allocation] : allocations_) held.add(allocation);
+  return held.free_reserved_of(rules_);
 }
 
 bool Ledger::kubelet_hands_out_cpusets() const {
@@ -193,15 +208,20 @@ void Ledger::assume_released(const ContainerKey& key) {
 }
 
 void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods) {
-  CpuSet exclusive;
-  CpuSet withheld;
+  HeldAlone held;
   for (Allocation& allocation : allocations) {
-    if (holds_exclusively(allocation.placement)) exclusive |= allocation.placement.cpus;
-    withheld |= allocation.withheld_now();
+    held.add(allocation);
     put(std::move(allocation));
   }
   for (Pod& pod : pods) pods_[pod.sandbox.id] = std::move(pod);
-  pool_ = pool_of(rules_, exclusive, withheld);
+  pool_ = Ledger::pool_of(rules_, held.exclusive, held.withheld);
+}
+
+const Ledger& without(const Ledger& ledger, const std::vector<ContainerKey>& released, std::optional<Ledger>& trial) {
+  if (released.empty()) return ledger;
+  trial = ledger;
+  for (const ContainerKey& key : released) trial->assume_released(key);
+  return *trial;
 }
 
 }  // namespace topolet::engine

@@ -23,6 +23,8 @@ class Ledger {
   std::int64_t next_decision() const { return next_decision_; }
   const LedgerRules& rules() const { return rules_; }
   const CpuSet& pool() const { return pool_; }
+  /// The reserved CPUs that nobody holds alone.
+  CpuSet free_reserved() const;
   const std::map<ContainerKey, Allocation>& allocations() const { return allocations_; }
   const std::map<std::string, Pod>& pods() const { return pods_; }
 
@@ -92,5 +94,18 @@ class Ledger {
   std::map<std::string, ContainerKey> by_container_;
   std::map<std::string, Pod> pods_;
 };
+
+/// What containers hold alone, those that were added.
+struct HeldAlone {
+  CpuSet exclusive;
+  CpuSet withheld;
+
+  void add(const Allocation& allocation);
+  /// Containers keep what they were given before it was reserved.
+  CpuSet free_reserved_of(const LedgerRules& rules) const;
+};
+
+/// For a plan: the ledger as if those were released. `trial` is where it lives if it is another one.
+const Ledger& without(const Ledger& ledger, const std::vector<ContainerKey>& released, std::optional<Ledger>& trial);
 
 }  // namespace topolet::engine

@@ -33,7 +33,7 @@ class Transitions {
   void operator()(const event::CreateConfirmed& event);
   void operator()(const event::CreateRefused& event);
   void operator()(const event::CreateLeftInDoubt& event);
-  void operator()(const event::CreateWithdrawn& event) { draft_.end(event.key, event.cause); }
+  void operator()(const event::CreateWithdrawn& event);
   void operator()(const event::CreateDiscovered& event);
   void operator()(const event::CreateExpired& event);
   void operator()(const event::StartAsked& event);
@@ -58,6 +58,7 @@ class Transitions {
   void operator()(const event::MachineChanged& event);
   void operator()(const event::CrashHoldOver& event) { draft_.end(event.key, "crash-hold"); }
   void operator()(const event::Restarted& event);
+  void operator()(const event::ClockSet& event);
   void operator()(const event::Noted& event) { draft_.remark({event.word, event.reason}); }
 
  private:
@@ -69,6 +70,7 @@ class Transitions {
   void remember_nodes(const Workload& workload, const NodeSet& nodes);
   Pod pod_of(const Workload& workload) const;
   void end_all_in(const std::string& sandbox_id, const char* cause);
+  CpuSet held_by_others_than(const ContainerKey& key) const;
 
   const Ledger& ledger_;
   const DecideRules& rules_;
@@ -206,9 +208,14 @@ void Transitions::operator()(const event::CreateRefused& event) {
   draft_.end(event.key, "refused");
 }
 
+void Transitions::operator()(const event::CreateWithdrawn& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before != nullptr && before->phase == Phase::kPending) draft_.end(event.key, event.cause);
+}
+
 void Transitions::operator()(const event::CreateLeftInDoubt& event) {
   const Allocation* before = draft_.find(event.key);
-  if (before == nullptr) return;
+  if (before == nullptr || before->phase != Phase::kPending) return;
   Allocation after = *before;
   after.phase = Phase::kInDoubt;
   after.phase_since = now_;
@@ -217,7 +224,7 @@ void Transitions::operator()(const event::CreateLeftInDoubt& event) {
   draft_.tell(event.key, {"in_doubt", event.refusal.code, event.refusal.message});
 }
 
-/// What runs wins over what was decided: CPUs that a container has for itself and that are nobody's stay its own.
+/// It stays where it was decided; of `has` it leaves what is not that.
 void Transitions::operator()(const event::CreateDiscovered& event) {
   const Allocation* before = draft_.find(event.key);
   if (before == nullptr) return;
@@ -230,7 +237,8 @@ void Transitions::operator()(const event::CreateExpired& event) {
   draft_.end(event.key, "pending-timeout");
 }
 
-/// One that runs is not started again: the runtime's refusal is no news of it.
+/// Only one that was never started enters kStarting: the runtime refuses a second start of one that runs, and that must
+/// not make it 'created' again.
 void Transitions::operator()(const event::StartAsked& event) {
   const Allocation* before = draft_.find(event.key);
   if (before != nullptr && before->phase == Phase::kCreated) enter(event.key, Phase::kStarting);
@@ -322,7 +330,7 @@ void Transitions::operator()(const event::Moved& event) {
   const bool can_leave = stays_alone || after.within.intersects(ledger_.pool());
   after.vacating_alone = before->vacating_alone;
   if (before->is_exclusive() && can_leave) {
-    const CpuSet left = stays_alone ? before->placement.cpus - after.placement.cpus : before->placement.cpus;
+    const CpuSet left = stays_alone ? before->held_alone() - after.placement.cpus : before->held_alone();
     after.vacating_alone |= left & ledger_.rules().allowed;
   }
   after.vacating_alone -= after.placement.withheld;
@@ -332,13 +340,29 @@ void Transitions::operator()(const event::Moved& event) {
   draft_.put(std::move(after), audit_of(event.plan.decision, event.word));
 }
 
+CpuSet Transitions::held_by_others_than(const ContainerKey& key) const {
+  CpuSet held;
+  for (const auto& [other, allocation] : ledger_.allocations()) {
+    if (other != key) held |= allocation.held_alone() | allocation.vacating_alone;
+  }
+  return held;
+}
+
+/// What others were given meanwhile stays theirs: one that had some of that for itself does not go back, until it may.
 void Transitions::operator()(const event::MoveUndone& event) {
   const Allocation& before = event.before;
   const Allocation* now = draft_.find(before.workload.key);
   if (now == nullptr || !now->is_bound() || now->decision == before.decision) return;
+  const CpuSet taken = held_by_others_than(before.workload.key);
   Allocation after = *now;
   after.workload = before.workload;
+  if (before.is_exclusive() && before.placement.cpus.intersects(taken)) {
+    if (!now->preferred) after.preferred = Preferred{before.placement, before.within, {}, false};
+    return draft_.put(std::move(after), {now->conflict ? "conflict" : "re-placed",
+                                         event.reason + "; others have CPUs by now that it had for itself"});
+  }
   after.placement = before.placement;
+  after.placement.withheld -= taken;
   after.within = before.within;
   after.conflict = before.conflict;
   after.reason = before.reason;
@@ -419,8 +443,9 @@ void Transitions::operator()(const event::MachineChanged& event) {
   if (event.rules != ledger_.rules()) draft_.set_rules(event.rules);
 }
 
-/// Whatever was under way when the daemon died is in doubt. A start may still be under way in the runtime.
-void Transitions::operator()(const event::Restarted&) {
+/// Whatever was under way when the daemon died is in doubt. A start may still be under way in the runtime, also one
+/// that the store does not know of any more.
+void Transitions::operator()(const event::Restarted& event) {
   draft_.record_pool();
   for (const auto& [key, allocation] : ledger_.allocations()) {
     Allocation after = allocation;
@@ -428,7 +453,22 @@ void Transitions::operator()(const event::Restarted&) {
       after.phase = Phase::kInDoubt;
       if (after.doubt_since.count() == 0) after.doubt_since = after.phase_since;
     }
+    if (event.went_back && after.phase == Phase::kCreated) after.phase = Phase::kStarting;
     if (after.phase == Phase::kStarting) after.phase_since = now_;
+    // The wall clock may have been set back meanwhile.
+    after.phase_since = std::min(after.phase_since, now_);
+    after.doubt_since = std::min(after.doubt_since, now_);
+    if (after != allocation) draft_.put(std::move(after));
+  }
+}
+
+void Transitions::operator()(const event::ClockSet& event) {
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    Allocation after = allocation;
+    if (after.phase != Phase::kRunning) after.phase_since += event.by;
+    if (after.phase == Phase::kInDoubt || after.phase == Phase::kPending) {
+      if (after.doubt_since.count() != 0) after.doubt_since += event.by;
+    }
     if (after != allocation) draft_.put(std::move(after));
   }
 }

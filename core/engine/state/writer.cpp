@@ -8,7 +8,7 @@
 namespace topolet::engine {
 namespace {
 
-/// Written in one transaction at the most, so that one that fails does not cost much.
+/// The most writes in one transaction: if it fails, all are done again.
 constexpr std::size_t kLargestGroup = 256;
 
 /// A write that can never succeed must not hold up the others.
