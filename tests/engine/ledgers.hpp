@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/planning/plan.hpp"
 #include "core/engine/state/ledger.hpp"
+#include "core/engine/state/plan.hpp"
 #include "core/placement/decide.hpp"
 #include "tests/placement/machine.hpp"
 

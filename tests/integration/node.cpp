@@ -87,9 +87,14 @@ void Daemon::use_plugins(const std::filesystem::path& plugin_dir, const std::fil
 }
 
 Status Daemon::start(const std::vector<std::string>& more_flags) {
-  std::vector<std::string> command = {
-      TOPOLET_DAEMON, "--daemon.listen=" + endpoint(), "--daemon.control=" + (room_ / "control.sock").string(),
-      "--daemon.runtime=" + runtime_endpoint_, "--daemon.state-dir=" + state_db().parent_path().string()};
+  // What is decided must not depend on how busy the machine is, an emulated one above all.
+  std::vector<std::string> command = {TOPOLET_DAEMON,
+                                      "--daemon.listen=" + endpoint(),
+                                      "--daemon.control=" + (room_ / "control.sock").string(),
+                                      "--daemon.runtime=" + runtime_endpoint_,
+                                      "--daemon.state-dir=" + state_db().parent_path().string(),
+                                      "--daemon.store-patience=10s",
+                                      "--placement.deadline-ms=5000"};
   command.insert(command.end(), plugin_flags_.begin(), plugin_flags_.end());
   command.insert(command.end(), more_flags.begin(), more_flags.end());
   auto child = Child::start(command, log());

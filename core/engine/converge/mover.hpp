@@ -13,7 +13,7 @@
 #include "core/base/log.hpp"
 #include "core/engine/converge/container_queues.hpp"
 #include "core/engine/converge/cpuset_writer.hpp"
-#include "core/engine/handlers/exits.hpp"
+#include "core/engine/converge/exits.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/committer.hpp"

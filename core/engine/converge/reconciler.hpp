@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/engine/converge/cpuset_writer.hpp"
+#include "core/engine/converge/exits.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/rebalancer.hpp"
-#include "core/engine/handlers/exits.hpp"
 #include "core/engine/planning/placer.hpp"
 
 namespace topolet::engine {

@@ -10,8 +10,8 @@
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 #include "core/cri/requests.hpp"
-#include "core/engine/planning/plan.hpp"
 #include "core/engine/state/allocation.hpp"
+#include "core/engine/state/plan.hpp"
 #include "core/engine/state/transition.hpp"
 
 namespace topolet::engine {

@@ -1,4 +1,4 @@
-#include "core/engine/handlers/exits.hpp"
+#include "core/engine/converge/exits.hpp"
 
 #include <utility>
 
