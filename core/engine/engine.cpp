@@ -19,8 +19,6 @@ namespace topolet::engine {
 namespace {
 
 constexpr std::chrono::seconds kTick{1};
-/// A step of the wall clock against the steady one, and no drift of either.
-constexpr std::chrono::milliseconds kClockSet{500};
 
 std::vector<std::string> exited_of(const std::vector<ContainerInfo>& containers) {
   std::vector<std::string> ids;
@@ -82,22 +80,22 @@ Engine::Engine(Options options, Parts parts)
 Engine::Engine(Options&& options, Parts&& parts, Loaded loaded)
     : options_(std::move(options)),
       log_(parts.log),
-      clock_(parts.clock),
+      clock_(std::move(parts.clock)),
       tick_plugins_(std::move(parts.tick_plugins)),
       loaded_(std::move(loaded.status)),
       lost_after_(parts.store.report().lost_after),
       loop_(std::move(parts.loop)),
       client_(parts.runtime, options_.demand_rules),
       placer_(std::move(parts.placing)),
-      committer_({*loop_, parts.store, options_.writing, placer_.rules(), parts.clock, parts.log},
+      committer_({*loop_, parts.store, options_.writing, placer_.rules(), clock_.clock(), parts.log},
                  std::move(loaded.ledger)),
       cpusets_({*loop_, client_, std::move(parts.kernel), parts.log}),
       exits_(committer_, cpusets_),
-      mover_({*loop_, committer_, cpusets_, exits_, options_.start_grace, parts.clock, parts.log}),
-      rebalancer_({*loop_, committer_, placer_, mover_, parts.log}),
+      mover_({*loop_, committer_, cpusets_, exits_, options_.start_grace, clock_.clock(), parts.log}),
+      rebalancer_({*loop_, committer_, placer_, mover_, clock_.clock(), parts.log}),
       plugin_events_(committer_, {*loop_, placer_, std::move(parts.somebody_hears), std::move(parts.notify)}),
       reconciler_({*loop_, committer_, placer_, cpusets_, mover_, exits_, rebalancer_, options_.handlers,
-                   lost_after_ > 0, options_.pending_timeout, options_.start_grace, parts.clock, parts.log}),
+                   lost_after_ > 0, options_.pending_timeout, options_.start_grace, clock_.clock(), parts.log}),
       handlers_{*loop_, committer_,  placer_,     cpusets_,          mover_,
                 exits_, rebalancer_, reconciler_, options_.handlers, options_.demand_rules,
                 log_} {}
@@ -265,21 +263,18 @@ void Engine::tick() {
   reconciler_.expire();
   mover_.settle_starts();
   tick_plugins();
-  const auto now = clock_.steady();
+  const auto now = clock_.clock().steady();
   if (now - last_reconcile_ < options_.reconcile_every && !reconciler_.has_doubts()) return;
   last_reconcile_ = now;
-  rebalancer_.retry();
   reconciler_.run([this](const Status& status) {
-    if (!status) log_.debug("could not reconcile: {}", status.error().message);
+    if (!status) return log_.debug("could not reconcile: {}", status.error().message);
+    rebalancer_.retry();
   });
 }
 
 /// What counts from a moment of the wall clock goes on counting when the clock is set.
 void Engine::follow_clock() {
-  const auto steady = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.steady().time_since_epoch());
-  const std::chrono::milliseconds offset = clock_.wall() - steady;
-  const std::chrono::milliseconds set_by = offset - std::exchange(clock_offset_, offset).value_or(offset);
-  if (std::chrono::abs(set_by) >= kClockSet) committer_.commit(event::ClockSet{set_by});
+  if (const auto set_by = clock_.follow()) committer_.commit(event::ClockSet{*set_by});
 }
 
 }  // namespace topolet::engine

@@ -19,6 +19,7 @@
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/converge/reconciler.hpp"
+#include "core/engine/followed_clock.hpp"
 #include "core/engine/handlers/deps.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
@@ -120,7 +121,7 @@ class Engine {
   // In the order in which they need each other.
   const Options options_;
   Log& log_;
-  const Clock clock_;
+  FollowedClock clock_;
   const decltype(Parts::tick_plugins) tick_plugins_;
   const Status loaded_;
   const std::uint64_t lost_after_;
@@ -139,7 +140,6 @@ class Engine {
   bool reconciled_ = false;
   bool warned_ = false;  ///< that the runtime cannot be asked
   std::chrono::steady_clock::time_point last_reconcile_{};
-  std::optional<std::chrono::milliseconds> clock_offset_;  ///< of the wall clock from the steady one, a tick ago
   std::vector<std::shared_ptr<Call>> held_;
 };
 

@@ -24,7 +24,7 @@ void Converging::begin(const std::vector<Allocation>& allocations, const std::ve
   exits_ = std::make_unique<Exits>(*committer_, *cpusets_);
   mover_ = std::make_unique<Mover>(
       Mover::Deps{loop_, *committer_, *cpusets_, *exits_, std::chrono::seconds(10), clock, *log_});
-  rebalancer_ = std::make_unique<Rebalancer>(Rebalancer::Deps{loop_, *committer_, placer_, *mover_, *log_});
+  rebalancer_ = std::make_unique<Rebalancer>(Rebalancer::Deps{loop_, *committer_, placer_, *mover_, clock, *log_});
   reconciler_ = std::make_unique<Reconciler>(Reconciler::Deps{loop_,
                                                               *committer_,
                                                               placer_,

@@ -16,6 +16,18 @@ class RebalancerTest : public Converging {
     rebalancer_->change_machine({topology_, make_candidates(*topology_, left), {left, {}, {}}});
     loop_.advance(seconds(1));
   }
+
+  /// How often `a` was given other CPUs since the test has asked for what was told.
+  int moves_told() {
+    for (const std::string& line : take_told()) {
+      const bool is_move = line.rfind("a: ", 0) == 0 && line.find("[re-placed") != std::string::npos;
+      if (is_move && line.find("cpus") != std::string::npos) ++moves_;
+    }
+    // Half of them were undone.
+    return moves_ / 2;
+  }
+
+  int moves_ = 0;
 };
 
 TEST_F(RebalancerTest, MovesWhoLosesItsCpus) {
@@ -62,6 +74,50 @@ TEST_F(RebalancerTest, TriesAgainWithWhoCouldNotLeave) {
   loop_.advance(seconds(10));
   EXPECT_EQ(find("a")->placement.cpus.size(), 1U);
   EXPECT_FALSE(find("a")->placement.cpus.contains(3));
+}
+
+TEST_F(RebalancerTest, TriesLessAndLessOften) {
+  begin({exclusive("a", {3}), shared("b")});
+  put_in_place("a");
+  put_in_place("b");
+  rebalancer_->begin();
+  runtime_.container("c-b").ignores_updates = true;
+  take_offline({3});
+  loop_.advance(seconds(10));
+  take_told();
+  for (int i = 0; i < 60; ++i) {
+    rebalancer_->retry();
+    loop_.advance(seconds(5));
+  }
+  EXPECT_LE(moves_told(), 6) << "of 60";
+  EXPECT_GE(moves_told(), 3);
+}
+
+TEST_F(RebalancerTest, TakesAnUndoneMoveForNoGain) {
+  Allocation lacking = exclusive("a", {0});
+  lacking.workload = guaranteed("a", 2);
+  begin({lacking, shared("b"), exclusive("c", {7})});
+  for (const char* name : {"a", "b", "c"}) put_in_place(name);
+  rebalancer_->begin();
+  loop_.advance(seconds(1));
+  runtime_.container("c-b").ignores_updates = true;
+  commit(event::Moved{guaranteed("a", 2), exclusive_on({0}), "re-placed"});
+  take_told();
+  commit(event::Ended{find("c")->workload.key, "exited"});
+  loop_.advance(seconds(60));
+  EXPECT_LE(moves_told(), 1);
+}
+
+TEST_F(RebalancerTest, LeavesOthersCpusWhileSomebodyMoves) {
+  begin({exclusive("a", CpuSet::range(0, 3)), shared("b")});
+  const Rebalance plans(committer_->ledger(), placer_);
+  const Allocation& a = *find("a");
+  EXPECT_TRUE(plans.leaves_others_enough(a, exclusive_on({4, 5})));
+  EXPECT_FALSE(plans.leaves_others_enough(a, exclusive_on(CpuSet::range(4, 7)))) << "its own are not free before";
+  Plan swap = exclusive_on({4, 5});
+  Decision to_its_cpus = shared_on(CpuSet::range(0, 3), CpuSet::range(0, 3)).decision;
+  swap.moves.push_back({besteffort("b"), to_its_cpus, {}});
+  EXPECT_FALSE(plans.leaves_others_enough(a, swap));
 }
 
 }  // namespace

@@ -140,14 +140,14 @@ TEST_F(TransitionsTest, UndoAMoveIntoThePool) {
   EXPECT_EQ(ledger_.pool(), CpuSet::range(2, 7));
 }
 
-TEST_F(TransitionsTest, KeepWhatWasWithheldUntilAMoveIsDone) {
+TEST_F(TransitionsTest, WithholdNothingAgainThatOthersWereGivenMeanwhile) {
   ledger_ = ledger_of({exclusive("a", {0, 1}, Phase::kRunning, {4, 5})});
   const Allocation before = of("a");
   happen(event::Moved{guaranteed("a", 1), exclusive_on({0}, {4}), "resized"});
-  EXPECT_EQ(ledger_.pool(), (CpuSet{2, 3, 6, 7}));
+  happen(event::CreateAsked{guaranteed("b", 1), exclusive_on({5})});
   happen(event::MoveUndone{before, "why"});
-  EXPECT_EQ(of("a").placement, before.placement);
-  EXPECT_EQ(ledger_.pool(), (CpuSet{2, 3, 6, 7}));
+  EXPECT_EQ(of("a").placement.cpus, (CpuSet{0, 1}));
+  EXPECT_EQ(of("a").placement.withheld, CpuSet{4});
 }
 
 TEST_F(TransitionsTest, DoNotUndoAMoveOntoWhatOthersWereGivenMeanwhile) {
@@ -161,6 +161,16 @@ TEST_F(TransitionsTest, DoNotUndoAMoveOntoWhatOthersWereGivenMeanwhile) {
   EXPECT_EQ(of("a").workload.demand, before.workload.demand) << "the runtime has not changed it";
   ASSERT_TRUE(of("a").preferred);
   EXPECT_EQ(of("a").preferred->placement, before.placement) << "it may have them again later";
+}
+
+TEST_F(TransitionsTest, KeepTheDoubtOfACreateThatIsDecidedAnew) {
+  happen(event::CreateAsked{guaranteed("a", 1), exclusive_on({0})});
+  happen(event::CreateLeftInDoubt{guaranteed("a", 1).key, {Code::kUnavailable, ""}});
+  now_ += std::chrono::milliseconds(1000);
+  happen(event::CreateAsked{besteffort("a"), shared_on(CpuSet::range(0, 7)), {guaranteed("a", 1).key}});
+  EXPECT_EQ(of("a").placement.mode, Mode::kShared);
+  EXPECT_EQ(of("a").doubt_since, std::chrono::milliseconds(1000));
+  EXPECT_EQ(ledger_.pool(), CpuSet::range(0, 7));
 }
 
 TEST_F(TransitionsTest, WithdrawOrDoubtNoCreateThatIsOver) {

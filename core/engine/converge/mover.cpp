@@ -215,7 +215,11 @@ void Mover::commit_move(const Allocation& before, const PlanAnew& plan_anew,
       if (clear) return done(false);
       deps_.committer.commit(
           event::MoveUndone{as_it_was, "the neighbours could not be moved: " + clear.error().message},
-          [done] { done(false); });
+          [this, done, id = as_it_was.container_id] {
+            done(false);
+            // Nobody has looked meanwhile.
+            verify(id);
+          });
     });
   });
 }
@@ -277,7 +281,9 @@ void Mover::settle_start(const std::string& container_id) {
     if (detail->info.state == ContainerState::kExited) {
       return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
     }
-    if (!may_be_mid_start(*now)) deps_.committer.commit(event::StartRefused{now->workload.key});
+    // Meanwhile it may have been started once more.
+    if (may_be_mid_start(*now) || queues_.is_busy(container_id)) return;
+    deps_.committer.commit(event::StartRefused{now->workload.key});
   });
 }
 

@@ -1,9 +1,16 @@
 #include "core/engine/converge/rebalancer.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
+#include <vector>
 
 namespace topolet::engine {
+namespace {
+
+constexpr std::chrono::minutes kLongestRetry{5};
+
+}  // namespace
 
 Rebalancer::Rebalancer(Deps deps) : deps_(deps), plans_(deps_.committer.ledger(), deps_.placer) {
   deps_.committer.subscribe(*this);
@@ -17,7 +24,8 @@ void Rebalancer::begin() {
 }
 
 void Rebalancer::committed(const Transition& transition) {
-  if (!transition.rules && !transition.pool.is_subset_of(transition.pool_before)) reclaim_later();
+  const bool gains = !transition.rules && !transition.pool.is_subset_of(transition.pool_before);
+  if (gains && !transition.undoes) reclaim_later();
 }
 
 /// Once for all that is given back at a time.
@@ -29,23 +37,36 @@ void Rebalancer::reclaim_later() {
   });
 }
 
-std::vector<ContainerKey> Rebalancer::holders_of_what_is_gone() const {
+void Rebalancer::leave_what_is_gone() {
   std::vector<ContainerKey> keys;
   for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
     if (may_be_moved(allocation) && plans_.holds_what_is_gone(allocation)) keys.push_back(key);
   }
-  return keys;
+  for (const ContainerKey& key : keys) leave_what_is_gone(key);
 }
 
-void Rebalancer::leave_what_is_gone() {
-  for (const ContainerKey& key : holders_of_what_is_gone()) leave_what_is_gone(key);
+/// Each time that it does not help, twice as long passes before the next.
+bool Rebalancer::is_due(const ContainerKey& key) {
+  const auto now = deps_.clock.steady();
+  Retry& retry = retries_[key];
+  if (now < retry.next) return false;
+  retry.next = now + retry.delay;
+  retry.delay = std::min<std::chrono::seconds>(retry.delay * 2, kLongestRetry);
+  return true;
 }
 
 void Rebalancer::retry() {
   if (!has_begun_) return;
-  for (const ContainerKey& key : holders_of_what_is_gone()) {
-    const Allocation* holder = deps_.committer.ledger().find(key);
-    if (holder != nullptr && !deps_.mover.is_busy(holder->container_id)) leave_what_is_gone(key);
+  std::set<ContainerKey> concerned;
+  for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
+    if (!may_be_moved(allocation)) continue;
+    if (plans_.holds_what_is_gone(allocation) || plans_.lacks_cpus(allocation)) concerned.insert(key);
+  }
+  std::erase_if(retries_, [&](const auto& retry) { return concerned.count(retry.first) == 0; });
+  for (const ContainerKey& key : concerned) {
+    const Allocation* allocation = deps_.committer.ledger().find(key);
+    if (allocation == nullptr || deps_.mover.is_busy(allocation->container_id) || !is_due(key)) continue;
+    catch_up(key);
   }
 }
 
@@ -53,8 +74,9 @@ void Rebalancer::leave_what_is_gone(const ContainerKey& key) {
   const Allocation* allocation = deps_.committer.ledger().find(key);
   if (allocation == nullptr || !may_be_moved(*allocation) || !plans_.holds_what_is_gone(*allocation)) return;
   // What the kernel makes of a set of which nothing is there is never the set.
-  deps_.mover.move(key, ContainerQueues::Needs::kTurn,
-                   [this](const Allocation& before) { return plans_.leave_what_is_gone(before); });
+  deps_.mover.move(key, ContainerQueues::Needs::kTurn, [this](const Allocation& before) {
+    return plans_.holds_what_is_gone(before) ? plans_.leave_what_is_gone(before) : std::nullopt;
+  });
 }
 
 void Rebalancer::reclaim() {
@@ -92,6 +114,7 @@ void Rebalancer::catch_up(const ContainerKey& key) {
 }
 
 void Rebalancer::change_machine(Machine machine) {
+  retries_.clear();
   const Ledger& ledger = deps_.committer.ledger();
   const CpuSet allowed_before = ledger.rules().allowed;
   const std::vector<Candidate> candidates_before = deps_.placer.candidates();

@@ -2,9 +2,11 @@
 // it.
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <memory>
-#include <vector>
 
+#include "core/base/clock.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/planning/rebalance.hpp"
 #include "core/plugin/happenings.hpp"
@@ -19,6 +21,7 @@ class Rebalancer final : public Observer {
     Committer& committer;
     Placer& placer;
     Mover& mover;
+    Clock clock;
     Log& log;
   };
   /// What changes when CPUs go off- or online.
@@ -38,7 +41,7 @@ class Rebalancer final : public Observer {
 
   void change_machine(Machine machine);
   void replace(const ReplacementWish& wish);
-  /// Once more for those who have not left CPUs that are gone.
+  /// Once more for those who have not left CPUs that are gone, or lack some, less and less often.
   void retry();
   /// For one that could not be moved before, as its create was under way or in doubt.
   void catch_up(const ContainerKey& key);
@@ -46,7 +49,13 @@ class Rebalancer final : public Observer {
   void committed(const Transition& transition) override;
 
  private:
-  std::vector<ContainerKey> holders_of_what_is_gone() const;
+  /// When a container is tried again.
+  struct Retry {
+    std::chrono::steady_clock::time_point next{};
+    std::chrono::seconds delay{10};
+  };
+
+  bool is_due(const ContainerKey& key);
   void leave_what_is_gone();
   void leave_what_is_gone(const ContainerKey& key);
   void reclaim();
@@ -57,6 +66,7 @@ class Rebalancer final : public Observer {
   const Rebalance plans_;
   bool has_begun_ = false;
   bool will_reclaim_ = false;
+  std::map<ContainerKey, Retry> retries_;
 };
 
 }  // namespace topolet::engine

@@ -113,8 +113,7 @@ void Reconciler::visit_own(const PassPtr& pass, const ContainerInfo& container, 
   if (own.placement.mode == Mode::kForeign) return;
   if (!deps_.mover.has(container.id)) return inspect_own(pass, container);
   // What the last topoletd had sent may come into effect late.
-  const bool is_young = deps_.clock.steady() - begun_ < deps_.thorough_for;
-  if (own.phase == Phase::kRunning && !is_young) return deps_.mover.glance(container.id);
+  if (own.phase == Phase::kRunning && !is_young()) return deps_.mover.glance(container.id);
   if (container.state == ContainerState::kRunning) deps_.mover.verify(container.id);
 }
 
@@ -208,6 +207,11 @@ void Reconciler::open(const PassPtr& pass, const ContainerDetail& detail, Alloca
       unknown);
 }
 
+/// A start that went out before the store lost its newest changes.
+bool Reconciler::may_be_starting(const ContainerDetail& detail) const {
+  return deps_.database_went_back && is_young() && detail.info.state == ContainerState::kCreated;
+}
+
 /// Who a listed container is, as far as the list and its sandbox tell.
 Workload Reconciler::identify(const ContainerInfo& container) const {
   Workload workload;
@@ -298,7 +302,7 @@ void Reconciler::discover(const PassPtr& pass, const ContainerDetail& detail) {
   if (runs && runs_on != held.placement.cpus && may_keep(pass, workload, runs_on)) {
     return adopt_on(pass, detail, workload, runs_on);
   }
-  deps_.committer.commit(event::CreateDiscovered{workload.key, detail.info, runs_on},
+  deps_.committer.commit(event::CreateDiscovered{workload.key, detail.info, runs_on, may_be_starting(detail)},
                          [this, id = detail.info.id, key = workload.key] {
                            deps_.mover.open(id, std::nullopt);
                            deps_.rebalancer.catch_up(key);
@@ -306,7 +310,8 @@ void Reconciler::discover(const PassPtr& pass, const ContainerDetail& detail) {
 }
 
 void Reconciler::adopt(const PassPtr& pass, const ContainerDetail& detail) {
-  event::Adopted adopted{workload_of(detail), {}, detail.info, "adopted", where_it_runs(detail), {}};
+  event::Adopted adopted{workload_of(detail),    {}, detail.info, "adopted", where_it_runs(detail), {},
+                         may_be_starting(detail)};
   const Workload& workload = adopted.workload;
   Decision& decision = adopted.plan.decision;
   if (!is_placed(deps_.placed_handlers, workload.runtime_handler)) {

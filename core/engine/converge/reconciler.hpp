@@ -79,6 +79,8 @@ class Reconciler {
   Workload workload_of(const ContainerDetail& detail) const;
   Workload identify(const ContainerInfo& container) const;
   CpuSet where_it_runs(const ContainerDetail& detail) const;
+  bool is_young() const { return deps_.clock.steady() - begun_ < deps_.thorough_for; }
+  bool may_be_starting(const ContainerDetail& detail) const;
   std::vector<ContainerKey> overruled_by(const PassPtr& pass, const ContainerKey& key, const CpuSet& cpus) const;
   bool may_keep(const PassPtr& pass, const Workload& workload, const CpuSet& cpus) const;
   void commit_adopted(event::Adopted adopted, const ContainerDetail& detail);

@@ -88,6 +88,7 @@ void CreateContainer::commit_foreign(const Answer& answer) {
 
 void CreateContainer::consider() {
   if (call_->cancelled()) return call_->reject({Code::kCancelled, "the caller has gone"});
+  was_in_doubt_ = false;
   const Allocation* held = deps_.ledger().find(workload_.key);
   if (held != nullptr && held->phase != Phase::kCrashed) return repeat(*held);
   decide();
@@ -226,7 +227,10 @@ void CreateContainer::confirmed(const Answer& answer) {
 
 /// What changed while the create was in flight.
 void CreateContainer::follow_up(const std::string& container_id) {
-  if (!deps_.mover.has(container_id)) deps_.mover.open(container_id, sent_);
+  // An earlier try of this create may have made it, elsewhere.
+  if (!deps_.mover.has(container_id)) {
+    deps_.mover.open(container_id, was_in_doubt_ ? std::nullopt : std::optional<CpusetTarget>(sent_));
+  }
   deps_.rebalancer.catch_up(workload_.key);
   deps_.mover.when_converged(container_id, kCatchUpTimeout,
                              [self = shared_from_this()](const Status&) { self->call_->finish(); });

@@ -64,7 +64,7 @@ void StartContainer::wait_for_neighbours(const Status& turn) {
 
 /// Its allocation ended while it waited. Where the container is gone too, the runtime says so in its own words.
 void StartContainer::lose_place() {
-  turn_over_(false);
+  end_turn();
   asked_runtime_ = false;
   wait_for_turn();
 }
@@ -74,7 +74,7 @@ void StartContainer::commit_asked(const Status& clear) {
   if (!clear) return reject(clear.error());
   if (call_->cancelled()) {
     call_->reject({Code::kCancelled, "the caller has gone"});
-    return turn_over_(false);
+    return end_turn();
   }
   was_started_before_ = allocation()->phase != Phase::kCreated;
   deps_.committer.commit(event::StartAsked{key()}, [self = shared_from_this()] { self->forward_start(); });
@@ -97,9 +97,13 @@ void StartContainer::answered(const Answer& answer) {
   deps_.committer.commit(event::StartRefused{key()}, then);
 }
 
+void StartContainer::end_turn() {
+  if (turn_over_) std::exchange(turn_over_, nullptr)(false);
+}
+
 void StartContainer::finish() {
   call_->finish();
-  turn_over_(false);
+  end_turn();
   // A runtime may have taken an update that came during the start and not carried it out.
   deps_.mover.verify(id_);
 }
@@ -107,7 +111,7 @@ void StartContainer::finish() {
 void StartContainer::reject(const Error& why) {
   call_->reject({Code::kUnavailable,
                  fmt::format("topolet: container {} does not start before its CPUs are set: {}", id_, why.message)});
-  if (turn_over_) turn_over_(false);
+  end_turn();
 }
 
 }  // namespace topolet::engine

@@ -25,6 +25,7 @@ class StartContainer : public std::enable_shared_from_this<StartContainer> {
   void commit_asked(const Status& clear);
   void forward_start();
   void answered(const Answer& answer);
+  void end_turn();
   void finish();
   void reject(const Error& why);
   const Allocation* allocation() const;

@@ -54,8 +54,9 @@ std::optional<Plan> Rebalance::leave_what_is_gone(const Allocation& before) cons
   }
   const std::string gone = "CPUs " + (before.placement.cpus - allowed).to_string() + " are gone; ";
   Plan plan = placer_.plan(ledger_, before.workload);
-  if (plan.decision.denied || plan.decision.placement.mode != Mode::kExclusive) {
-    const std::string why = plan.decision.reason;
+  const bool is_elsewhere = !plan.decision.denied && plan.decision.placement.mode == Mode::kExclusive;
+  if (!is_elsewhere || !leaves_others_enough(before, plan)) {
+    const std::string why = is_elsewhere ? "others would have no CPUs while it moves" : plan.decision.reason;
     plan = {};
     plan.decision.placement = before.placement;
     plan.decision.placement.cpus &= allowed;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "core/placement/candidates.hpp"
@@ -61,8 +62,7 @@ std::optional<Plan> Rebalance::go_back(const Allocation& before) const {
   Plan plan = placer_.plan(ledger_, before.workload, terms);
   Placement& placement = plan.decision.placement;
   if (plan.decision.denied || placement.mode != Mode::kExclusive || placement.cpus != former.cpus) return std::nullopt;
-  // Until it has left the CPUs that it has now, they are nobody else's either.
-  if ((ledger_.pool() - placement.cpus - placement.withheld).empty()) return std::nullopt;
+  if (!leaves_others_enough(before, plan)) return std::nullopt;
   const std::optional<std::string> lost = lost_since(before, plan);
   if (!lost) return std::nullopt;
   const LedgerView others = ledger_.view(&before.workload.key);
@@ -181,6 +181,25 @@ std::optional<Plan> Rebalance::narrower(const Allocation& before, const Candidat
   return plan;
 }
 
+bool Rebalance::leaves_others_enough(const Allocation& before, const Plan& plan) const {
+  if (!before.is_exclusive()) return true;
+  const CpuSet pool = ledger_.pool() - plan.decision.placement.cpus - plan.decision.placement.withheld;
+  if (pool.empty()) return false;
+  std::map<ContainerKey, CpuSet> within;
+  for (const Move& move : plan.moves) within[move.workload.key] = move.decision.within;
+  const CpuSet reserved = ledger_.free_reserved();
+  const auto& allocations = ledger_.allocations();
+  return std::all_of(allocations.begin(), allocations.end(), [&](const auto& entry) {
+    const auto& [key, other] = entry;
+    if (!other.follows_pool() || other.conflict || !other.workload.kubelet_cpus.empty()) return true;
+    const auto moved = within.find(key);
+    const CpuSet& wanted = moved == within.end() ? other.within : moved->second;
+    const CpuSet extra = other.placement.mode == Mode::kReserved ? reserved : CpuSet();
+    // One that has nowhere to go now is no worse off.
+    return wanted.intersects(pool | extra) || !other.within.intersects(ledger_.pool() | extra);
+  });
+}
+
 std::optional<Plan> Rebalance::replace(const Allocation& before, const NodeSet* within, const std::string& why) const {
   Workload workload = before.workload;
   workload.pod_nodes = ledger_.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
@@ -189,6 +208,7 @@ std::optional<Plan> Rebalance::replace(const Allocation& before, const NodeSet* 
   if (within != nullptr) terms.within = *within;
   Plan plan = placer_.plan(ledger_, workload, terms);
   if (plan.decision.denied || plan.decision.placement.mode != before.placement.mode) return std::nullopt;
+  if (!leaves_others_enough(before, plan)) return std::nullopt;
   plan.decision.reason = why + "; " + plan.decision.reason;
   return plan;
 }

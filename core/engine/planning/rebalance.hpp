@@ -38,6 +38,9 @@ class Rebalance {
   /// Shared containers whose CPUs are those of no candidate: they were narrowed, and stay so.
   std::vector<ContainerKey> restricted(const CpuSet& allowed, const std::vector<Candidate>& candidates) const;
 
+  /// Whether all who share have CPUs while the container moves: what it has alone now is nobody's until it has left.
+  bool leaves_others_enough(const Allocation& before, const Plan& plan) const;
+
   /// As a plugin asked for it. Nothing if it would change the mode, or cannot be.
   std::optional<Plan> replace(const Allocation& before, const NodeSet* within, const std::string& why) const;
 

@@ -38,6 +38,8 @@ class Draft {
   void repeat(std::int64_t decision) { transition_.repeated.push_back({decision}); }
   void set_rules(LedgerRules rules) { transition_.rules = std::move(rules); }
   void record_pool() { transition_.records_pool = true; }
+  /// What the pool gains is nothing new to anybody.
+  void undo() { transition_.undoes = true; }
 
   /// A pod as it is in the draft; an empty one with this id if it is not known.
   Pod pod(const std::string& sandbox_id) const;

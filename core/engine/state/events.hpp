@@ -75,6 +75,7 @@ struct CreateDiscovered {
   ContainerKey key;
   ContainerInfo container;
   std::optional<CpuSet> has = {};
+  bool may_be_starting = false;  ///< a start of it may have been forgotten with what the store has lost
 };
 /// A create in doubt that nobody heard of again.
 struct CreateExpired {
@@ -164,6 +165,7 @@ struct Adopted {
   std::string word;
   CpuSet has;  ///< the CPUs that it has; empty if that is not known
   std::vector<ContainerKey> overruled = {};
+  bool may_be_starting = false;  ///< as in CreateDiscovered
 };
 /// The policies were asked about it with the CPUs that it has now.
 struct Evaluated {

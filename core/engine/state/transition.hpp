@@ -78,6 +78,7 @@ struct Transition {
   CpuSet pool_before;
   CpuSet pool;
   bool records_pool = false;  ///< the pool is written though it is the same: a daemon has begun
+  bool undoes = false;        ///< what the pool gains by it was in the pool before
 
   bool is_nothing() const {
     return changes.empty() && remarks.empty() && pods.empty() && repeated.empty() && !rules && !records_pool;

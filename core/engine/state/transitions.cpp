@@ -64,7 +64,8 @@ class Transitions {
  private:
   void enter(const ContainerKey& key, Phase phase);
   void set_stopping(const ContainerKey& key, bool stopping);
-  void bind(Allocation allocation, const ContainerInfo& container, const std::optional<CpuSet>& has);
+  void bind(Allocation allocation, const ContainerInfo& container, const std::optional<CpuSet>& has,
+            bool may_be_starting = false);
   Allocation placed(const Workload& workload, const Plan& plan) const;
   void make_room(const Plan& plan);
   void remember_nodes(const Workload& workload, const NodeSet& nodes);
@@ -114,14 +115,18 @@ void Transitions::operator()(const event::CreateAsked& event) {
   make_room(event.plan);
   std::optional<std::int64_t> supersedes;
   // Taken over from the attempt that failed.
-  if (const Allocation* crashed = ledger_.find_crashed(key); crashed != nullptr && ledger_.find(key) == nullptr) {
+  if (const Allocation* crashed = ledger_.find_crashed(key); crashed != nullptr && draft_.find(key) == nullptr) {
     if (draft_.find(crashed->workload.key) != nullptr) {
       supersedes = crashed->decision;
       draft_.end(crashed->workload.key, "");
     }
   }
-  draft_.put(placed(event.workload, event.plan), audit_of(event.plan.decision, word_of(event.plan.decision)),
-             supersedes);
+  Allocation asked = placed(event.workload, event.plan);
+  // A create that is in doubt and decided anew is in doubt since then.
+  if (const Allocation* earlier = ledger_.find(key); earlier != nullptr && !earlier->is_bound()) {
+    asked.doubt_since = earlier->doubt_since;
+  }
+  draft_.put(std::move(asked), audit_of(event.plan.decision, word_of(event.plan.decision)), supersedes);
   if (event.keeps_pod_together) remember_nodes(event.workload, event.plan.decision.nodes);
   Pod pod = draft_.pod(key.sandbox_id);
   if (pod.denied.erase(key.name) > 0) draft_.put_pod(std::move(pod));
@@ -179,10 +184,12 @@ void Transitions::operator()(const event::CreateRetried& event) {
 }
 
 /// `has`: the CPUs that it may run on.
-void Transitions::bind(Allocation allocation, const ContainerInfo& container, const std::optional<CpuSet>& has) {
+void Transitions::bind(Allocation allocation, const ContainerInfo& container, const std::optional<CpuSet>& has,
+                       bool may_be_starting) {
   const ContainerKey key = allocation.workload.key;
   allocation.container_id = container.id;
-  allocation.phase = container.state == ContainerState::kCreated ? Phase::kCreated : Phase::kRunning;
+  const Phase created = may_be_starting ? Phase::kStarting : Phase::kCreated;
+  allocation.phase = container.state == ContainerState::kCreated ? created : Phase::kRunning;
   allocation.phase_since = now_;
   allocation.stopping = false;
   allocation.placement.added = {};  // counted at its creation
@@ -228,7 +235,7 @@ void Transitions::operator()(const event::CreateLeftInDoubt& event) {
 void Transitions::operator()(const event::CreateDiscovered& event) {
   const Allocation* before = draft_.find(event.key);
   if (before == nullptr) return;
-  bind(*before, event.container, event.has);
+  bind(*before, event.container, event.has, event.may_be_starting);
 }
 
 void Transitions::operator()(const event::CreateExpired& event) {
@@ -330,7 +337,7 @@ void Transitions::operator()(const event::Moved& event) {
   const bool can_leave = stays_alone || after.within.intersects(ledger_.pool());
   after.vacating_alone = before->vacating_alone;
   if (before->is_exclusive() && can_leave) {
-    const CpuSet left = stays_alone ? before->held_alone() - after.placement.cpus : before->held_alone();
+    const CpuSet left = stays_alone ? before->placement.cpus - after.placement.cpus : before->placement.cpus;
     after.vacating_alone |= left & ledger_.rules().allowed;
   }
   after.vacating_alone -= after.placement.withheld;
@@ -353,14 +360,16 @@ void Transitions::operator()(const event::MoveUndone& event) {
   const Allocation& before = event.before;
   const Allocation* now = draft_.find(before.workload.key);
   if (now == nullptr || !now->is_bound() || now->decision == before.decision) return;
+  draft_.undo();
   const CpuSet taken = held_by_others_than(before.workload.key);
   Allocation after = *now;
-  after.workload = before.workload;
+  if (!now->conflict) after.workload = before.workload;
   if (before.is_exclusive() && before.placement.cpus.intersects(taken)) {
     if (!now->preferred) after.preferred = Preferred{before.placement, before.within, {}, false};
     return draft_.put(std::move(after), {now->conflict ? "conflict" : "re-placed",
                                          event.reason + "; others have CPUs by now that it had for itself"});
   }
+  after.workload = before.workload;
   after.placement = before.placement;
   after.placement.withheld -= taken;
   after.within = before.within;
@@ -405,7 +414,7 @@ void Transitions::operator()(const event::Adopted& event) {
   after.container_id = event.container.id;
   draft_.put(after, audit_of(event.plan.decision, event.word));
   bind(std::move(after), event.container,
-       event.has.empty() ? std::optional<CpuSet>() : std::optional<CpuSet>(event.has));
+       event.has.empty() ? std::optional<CpuSet>() : std::optional<CpuSet>(event.has), event.may_be_starting);
 }
 
 void Transitions::operator()(const event::Evaluated& event) {
