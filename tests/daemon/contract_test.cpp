@@ -135,6 +135,28 @@ TEST(Contract, DoubtEndsThoughRetriesAreRefused) {
   EXPECT_NE(rig.query("SELECT count(*) FROM ended"), Strings{"0"}) << "5 s later, pending-timeout is 2 s";
 }
 
+TEST(Contract, CpusStayTheContainersOwnUntilAResizeIntoThePoolIsTaken) {
+  CoreRig rig;
+  rig.stop();
+  rig.rules.min_shared_cpus = 0;
+  rig.start();
+  const std::string own = rig.run({.pod = "own", .cpus = 4});
+  ASSERT_EQ(rig.runtime().row(own).cpus, "0-3");
+  rig.runtime().fail_updates(true);
+  rig.runtime().hold(kUpdate);
+  auto resized = std::async(std::launch::async, [&] { return rig.resize(own, 3500); });
+  ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals(kUpdate, 1).size(), 1U);
+  std::string other;
+  EXPECT_FALSE(rig.create({.pod = "other", .cpus = 1}, other).ok());
+  rig.runtime().let_go();
+  EXPECT_FALSE(resized.get().ok());
+  EXPECT_EQ(rig.query("SELECT mode FROM current_placements WHERE pod = 'own'"), Strings{"exclusive"});
+  rig.runtime().fail_updates(false);
+  EXPECT_TRUE(rig.resize(own, 3500).ok());
+  EXPECT_EQ(rig.query("SELECT mode FROM current_placements WHERE pod = 'own'"), Strings{"shared"});
+  EXPECT_TRUE(rig.create({.pod = "other", .cpus = 1}, other).ok());
+}
+
 TEST(Contract, ARepeatedCreateThatAsksForSomethingElseIsDecidedAnew) {
   CoreRig rig;
   rig.runtime().next_create(Fate::kNotMadeButLost);

@@ -253,6 +253,11 @@ bool RandomKubelet::clean_up(Pod& pod) {
 }
 
 void RandomKubelet::create(Pod& pod, Wanted& wanted) {
+  for (const auto& [id, container] : deps_.runtime.containers()) {
+    const lens::ContainerMetadata& metadata = container.config.metadata();
+    const bool is_of_it = container.sandbox_id == pod.said.sandbox_id && metadata.name() == wanted.name;
+    if (is_of_it && metadata.attempt() < wanted.next_attempt) deps_.runtime.may_be_superseded(id);
+  }
   simulate::Operation operation;
   operation.pod = pod.said.said.pod;
   operation.container = wanted.name;

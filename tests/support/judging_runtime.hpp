@@ -92,6 +92,8 @@ class JudgingRuntime final : public Runtime {
   /// The kubelet asks the container to be of another size. From its next update on it may have so many CPUs for itself,
   /// or none, whatever becomes of the call that asks for it.
   void is_asked_to_have(const std::string& container_id, std::int64_t milli);
+  /// The kubelet asks for the next attempt: topolet may have given up this one, whether or not that create arrives.
+  void may_be_superseded(const std::string& container_id) { containers_.at(container_id).superseded = true; }
 
   /// The container's process ends by itself.
   void exit(const std::string& container_id, std::int32_t exit_code);

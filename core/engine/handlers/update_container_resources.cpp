@@ -79,7 +79,22 @@ void UpdateContainerResources::decide(const Allocation& before) {
   } else {
     event = keep_cpus(wanted);
   }
-  if (event) deps_.committer.commit(*event, [self = shared_from_this()] { self->wait_for_neighbours(); });
+  if (!event) return;
+  if (joins_pool_where_it_is(*event)) {
+    once_done_ = *std::move(event);
+    return forward_update();
+  }
+  deps_.committer.commit(*event, [self = shared_from_this()] { self->wait_for_neighbours(); });
+}
+
+/// It is to share CPUs that it has alone now, and can have no others: until the runtime has taken the update they stay
+/// its own, as it may be refused.
+bool UpdateContainerResources::joins_pool_where_it_is(const Event& event) const {
+  const auto* moved = std::get_if<event::Moved>(&event);
+  if (moved == nullptr || !before_.is_exclusive()) return false;
+  const Decision& decision = moved->plan.decision;
+  return decision.placement.mode != Mode::kExclusive && !decision.conflict &&
+         !decision.within.intersects(deps_.ledger().pool());
 }
 
 Event UpdateContainerResources::keep_cpus(const Workload& wanted) const {
@@ -143,6 +158,10 @@ void UpdateContainerResources::forward_update() {
 }
 
 void UpdateContainerResources::answered(const Answer& answer) {
+  if (once_done_) {
+    if (answer.code != Code::kOk) return finish(true);
+    return deps_.committer.commit(*once_done_, [self = shared_from_this()] { self->finish(true); });
+  }
   if (answer.code != Code::kOk && !leaves_doubt(answer.code)) {
     return undo("the runtime refused the update: " + answer.message,
                 [self = shared_from_this()] { self->finish(true); });

@@ -23,6 +23,7 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   Event keep_cpus(const Workload& wanted) const;
   Event follow_kubelet(const Workload& wanted) const;
   std::optional<Event> change_size(const Allocation& before, const Workload& wanted);
+  bool joins_pool_where_it_is(const Event& event) const;
   void deny(const Workload& wanted, Decision decision);
   void wait_for_neighbours();
   void undo(const std::string& why, std::function<void()> then);
@@ -35,6 +36,7 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   const UpdateRequest update_;
   const std::string id_;
   Allocation before_;
+  std::optional<Event> once_done_;  ///< what changes when the runtime has taken the update, if it must be so late
   CpusetTarget sent_;
   ContainerQueues::OperationDone turn_over_;
 };
