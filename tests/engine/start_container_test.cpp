@@ -98,11 +98,13 @@ TEST_F(StartContainerTest, StartsNothingWhileTheRuntimeDoesNotSayWhatItIs) {
 
 TEST_F(StartContainerTest, LetsTheRuntimeSayThatThereIsNothingToStart) {
   begin({}, {pod_of("a")});
-  const auto call = start("unknown");
-  ASSERT_TRUE(call->is_forwarded());
-  call->answer({Code::kNotFound, "no such container", {}});
-  loop_.run();
-  EXPECT_EQ(call->told()->code, Code::kNotFound);
+  for (const char* id : {"unknown", ""}) {
+    const auto call = start(id);
+    ASSERT_TRUE(call->is_forwarded()) << id;
+    call->answer({Code::kUnknown, "in its own words", {}});
+    loop_.run();
+    EXPECT_EQ(call->told()->message, "in its own words");
+  }
 }
 
 TEST_F(StartContainerTest, IsPlacedAnewIfItsAllocationEndsWhileItWaits) {

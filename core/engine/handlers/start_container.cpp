@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace topolet::engine {
@@ -46,12 +47,21 @@ void StartContainer::ask_runtime() {
 
 /// It could not be placed. Where there is nothing to start, the runtime says so in its own words.
 void StartContainer::reject_unless_gone() {
-  deps_.cpusets.inspect(id_, [self = shared_from_this()](const Result<ContainerDetail>& detail) {
-    if (!detail && detail.error().code != Code::kNotFound) return self->reject(detail.error());
-    if (!detail || detail->info.state != ContainerState::kCreated) return pass_through(self->call_);
-    const Pod* pod = self->deps_.ledger().find_pod(detail->info.sandbox_id);
-    if (pod != nullptr && !pod->sandbox.ready) return pass_through(self->call_);
+  deps_.cpusets.list([self = shared_from_this()](const Result<std::vector<Sandbox>>& sandboxes,
+                                                 const Result<std::vector<ContainerInfo>>& containers) {
+    if (!sandboxes) return self->reject(sandboxes.error());
+    if (!containers) return self->reject(containers.error());
+    if (!self->can_be_started(*sandboxes, *containers)) return pass_through(self->call_);
     self->reject({Code::kUnavailable, "it has no place yet; the log of topoletd says why"});
+  });
+}
+
+bool StartContainer::can_be_started(const std::vector<Sandbox>& sandboxes,
+                                    const std::vector<ContainerInfo>& containers) const {
+  return !id_.empty() && std::any_of(containers.begin(), containers.end(), [&](const ContainerInfo& container) {
+    if (container.id.rfind(id_, 0) != 0 || container.state != ContainerState::kCreated) return false;
+    return std::any_of(sandboxes.begin(), sandboxes.end(),
+                       [&](const Sandbox& sandbox) { return sandbox.id == container.sandbox_id && sandbox.ready; });
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/engine/handlers/deps.hpp"
 
@@ -20,6 +21,7 @@ class StartContainer : public std::enable_shared_from_this<StartContainer> {
   void wait_for_turn();
   void ask_runtime();
   void reject_unless_gone();
+  bool can_be_started(const std::vector<Sandbox>& sandboxes, const std::vector<ContainerInfo>& containers) const;
   void wait_for_neighbours(const Status& turn);
   void lose_place();
   void commit_asked(const Status& clear);
