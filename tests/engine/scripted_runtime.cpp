@@ -74,7 +74,10 @@ Answer ScriptedRuntime::update(const std::string& bytes) {
   if (updated.state == ContainerState::kExited) return {Code::kUnknown, "it has exited", {}};
   updated.cpus = *CpuSet::parse(cpus);
   const bool runs = updated.state == ContainerState::kRunning && updated.pid != 0;
-  if (runs && !updated.ignores_updates) kernel_.run_on(updated.pid, updated.cpus);
+  const CpuSet there = updated.cpus - offline_;
+  if (runs && !updated.ignores_updates) {
+    kernel_.run_on(updated.pid, there.empty() ? CpuSet::range(0, 7) - offline_ : there);
+  }
   return {};
 }
 

@@ -40,6 +40,8 @@ class ScriptedRuntime final : public Runtime {
 
   /// There is such a container from now on, or it is as this says.
   void put(const std::string& id, Container container);
+  /// As the kernel does, a container that is told to run on none but such CPUs runs on all others.
+  void take_offline(const CpuSet& cpus) { offline_ = cpus; }
   Container& container(const std::string& id) { return containers_.at(id); }
   void remove(const std::string& id) { containers_.erase(id); }
   void exit(const std::string& id, std::int32_t exit_code);
@@ -66,6 +68,7 @@ class ScriptedRuntime final : public Runtime {
   std::map<std::string, Container> containers_;
   std::map<std::string, Sandbox> sandboxes_;
   std::map<std::string, std::optional<Answer>> failures_;
+  CpuSet offline_;
   bool held_ = false;
   std::deque<std::function<void()>> waiting_;
   std::vector<std::string> calls_;

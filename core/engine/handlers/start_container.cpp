@@ -39,10 +39,7 @@ void StartContainer::wait_for_turn() {
 /// before it runs.
 void StartContainer::ask_runtime() {
   if (std::exchange(asked_runtime_, true)) return reject_unless_gone();
-  deps_.reconciler.run([self = shared_from_this()](const Status& compared) {
-    if (!compared && self->allocation() == nullptr) return self->reject(compared.error());
-    self->wait_for_turn();
-  });
+  deps_.reconciler.run([self = shared_from_this()](const Status&) { self->wait_for_turn(); });
 }
 
 /// It could not be placed. Where there is nothing to start, the runtime says so in its own words.
