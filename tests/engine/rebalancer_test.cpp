@@ -18,6 +18,17 @@ class RebalancerTest : public Converging {
     loop_.advance(seconds(1));
   }
 
+  /// `a` has lost its only CPU, and `b` does not leave where it would go.
+  void hold_up_a() {
+    begin({exclusive("a", {3}), shared("b")});
+    put_in_place("a");
+    put_in_place("b");
+    rebalancer_->begin();
+    runtime_.container("c-b").ignores_updates = true;
+    take_offline({3});
+    loop_.advance(seconds(10));
+  }
+
   /// How often `a` was given other CPUs since the test has asked for what was told.
   int moves_told() {
     for (const std::string& line : take_told()) {
@@ -59,13 +70,7 @@ TEST_F(RebalancerTest, MovesWhoseOnlyCpuIsGoneThoughTheKernelDoesNotObey) {
 }
 
 TEST_F(RebalancerTest, TriesAgainWithWhoCouldNotLeave) {
-  begin({exclusive("a", {3}), shared("b")});
-  put_in_place("a");
-  put_in_place("b");
-  rebalancer_->begin();
-  runtime_.container("c-b").ignores_updates = true;
-  take_offline({3});
-  loop_.advance(seconds(10));
+  hold_up_a();
   EXPECT_EQ(find("a")->placement.cpus, CpuSet{3}) << "the neighbour has not left where it would go";
   runtime_.container("c-b").ignores_updates = false;
   rebalancer_->retry();
@@ -75,13 +80,7 @@ TEST_F(RebalancerTest, TriesAgainWithWhoCouldNotLeave) {
 }
 
 TEST_F(RebalancerTest, TriesLessAndLessOften) {
-  begin({exclusive("a", {3}), shared("b")});
-  put_in_place("a");
-  put_in_place("b");
-  rebalancer_->begin();
-  runtime_.container("c-b").ignores_updates = true;
-  take_offline({3});
-  loop_.advance(seconds(10));
+  hold_up_a();
   take_told();
   for (int i = 0; i < 60; ++i) {
     rebalancer_->retry();
