@@ -25,3 +25,4 @@ function(topolet_precompile target name)
 endfunction()
 
 topolet_precompiled(topolet_precompiled_std core/base/precompiled.hpp)
+topolet_precompiled(topolet_precompiled_optimised core/base/precompiled.hpp OPTIONS -O1)

@@ -1,6 +1,7 @@
 #include "plugins/gpu/paths.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <filesystem>
 
 #include "plugins/gpu/locality.hpp"
@@ -44,6 +45,7 @@ std::string_view without_slash(std::string_view path) {
 }  // namespace
 
 Paths::Found Paths::find(std::string_view given) const {
+  if (given.size() >= PATH_MAX) return {};
   const std::string normal = std::filesystem::path(given).lexically_normal().string();
   const std::string_view path = without_slash(normal);
   Found found = known(path);

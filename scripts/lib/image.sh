@@ -51,6 +51,6 @@ import_image() {
   shift 2
   ctr --address "$address" --namespace k8s.io images import --no-unpack "$tar_file" >/dev/null
   for reference in "$@"; do
-    wait_until 20 has_image "$address" "$reference" || die "containerd at $address does not show the image $reference"
+    wait_until 120 has_image "$address" "$reference" || die "containerd at $address does not show the image $reference"
   done
 }

@@ -119,7 +119,7 @@ start_runtime() {
   # A session of its own, so that Ctrl-C reaches only who started it.
   TMPDIR=$room/tmp setsid containerd --config "$room/containerd.toml" >"$room/containerd.log" 2>&1 </dev/null &
   echo "$!" >"$room/containerd.pid"
-  if ! wait_until 30 runtime_answers "$room" || ! kill -0 "$!" 2>/dev/null; then
+  if ! wait_until 120 runtime_answers "$room" || ! kill -0 "$!" 2>/dev/null; then
     tail -n 20 "$room/containerd.log" >&2
     die "containerd did not start; the end of its log is above"
   fi

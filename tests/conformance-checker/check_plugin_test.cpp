@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -11,6 +12,9 @@ namespace topolet {
 namespace {
 
 using testing::HasSubstr;
+
+/// Of a case that ends by itself: long, for a busy machine and sanitizers.
+constexpr std::chrono::seconds kPatience{300};
 
 struct Checked {
   int status = 0;
@@ -27,7 +31,7 @@ std::string misfit(const std::string& name) { return TOPOLET_MISFIT_DIR "/" + na
 std::string broken(const std::string& name) { return TOPOLET_BROKEN_DIR "/" + name + ".so"; }
 
 std::set<std::string> cases_that(const std::string& outcome, const std::string& file) {
-  const CheckOptions options{.file = file, .requests = 20, .json = true};
+  const CheckOptions options{.file = file, .requests = 20, .time_limit = kPatience, .json = true};
   std::set<std::string> failed;
   const nlohmann::json document = nlohmann::json::parse(check(options).text);
   for (const auto& each : document["cases"]) {
@@ -38,7 +42,7 @@ std::set<std::string> cases_that(const std::string& outcome, const std::string& 
 
 /// Runs one case, which must fail, and returns what is said of it.
 std::string failure(const std::string& file, const std::string& only_case) {
-  const Checked checked = check({.file = file, .requests = 20, .only_case = only_case});
+  const Checked checked = check({.file = file, .requests = 20, .time_limit = kPatience, .only_case = only_case});
   EXPECT_EQ(checked.status, 1) << checked.text;
   return checked.text;
 }
@@ -46,7 +50,8 @@ std::string failure(const std::string& file, const std::string& only_case) {
 class OurPlugins : public testing::TestWithParam<const char*> {};
 
 TEST_P(OurPlugins, PassEveryCase) {
-  const Checked checked = check({.file = TOPOLET_BUILT_PLUGINS + std::string("/") + GetParam() + ".so"});
+  const Checked checked =
+      check({.file = TOPOLET_BUILT_PLUGINS + std::string("/") + GetParam() + ".so", .time_limit = kPatience});
   EXPECT_EQ(checked.status, 0) << checked.text;
   EXPECT_THAT(checked.text, HasSubstr(" 0 failed, 0 skipped"));
 }

@@ -79,7 +79,7 @@ struct ExecOutput {
 /// Not synchronised. Every call ends within `deadline`, the client's own if none is given, with the server's status.
 class CriClient {
  public:
-  explicit CriClient(const std::string& endpoint, std::chrono::seconds deadline = std::chrono::seconds(60));
+  explicit CriClient(const std::string& endpoint, std::chrono::seconds deadline = std::chrono::seconds(120));
 
   Result<cri::VersionResponse> version();
   Result<bool> has_image(const std::string& reference);

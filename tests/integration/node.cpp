@@ -103,7 +103,7 @@ Status Daemon::start(const std::vector<std::string>& more_flags) {
   // So that it is found and ended with its room, should this process be killed.
   std::ofstream(room_ / "topoletd.pid") << child_->pid() << '\n';
   // A channel that failed once makes progress only while a call waits on it: a new one for each try.
-  const auto version = [&] { return CriClient(endpoint(), std::chrono::seconds(2)).version(); };
+  const auto version = [&] { return CriClient(endpoint(), std::chrono::seconds(10)).version(); };
   wait_until([&] { return child_->has_ended() || version().ok(); });
   if (child_->has_ended()) return Error{Code::kInternal, "topoletd ended at once:\n" + log_tail()};
   if (auto answer = version(); !answer) return Error{answer.error().code, answer.error().message + "\n" + log_tail()};

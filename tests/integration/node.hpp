@@ -19,7 +19,7 @@ namespace topolet::integration {
 inline constexpr char kImage[] = "topolet.io/story:1";
 
 /// Asks again until it is so, or until the time is over. For what comes about by itself: exits, repairs.
-bool wait_until(const std::function<bool()>& is_so, std::chrono::seconds deadline = std::chrono::seconds(20));
+bool wait_until(const std::function<bool()>& is_so, std::chrono::seconds deadline = std::chrono::seconds(120));
 
 /// Why no container can run here; empty when one can.
 std::string why_no_containers();
