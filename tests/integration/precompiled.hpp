@@ -1,0 +1,11 @@
+// What the integration tests parse once. Include what you use; never this.
+#pragma once
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/precompiled.hpp"
+#include "tests/support/cri.grpc.pb.h"
