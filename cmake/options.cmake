@@ -18,14 +18,14 @@ if(TOPOLET_SANITIZE)
   add_link_options(-fsanitize=${sanitizers})
 endif()
 
-# topolet_library(NAME [DECIDES] SOURCES… LINK targets…): a static library of one room. DECIDES: tests ask it for decisions
-# by the ten thousand, and with sanitizers it is optimised too.
+# topolet_library(NAME [ALWAYS_OPTIMISED] SOURCES… LINK targets…): a static library of one room. ALWAYS_OPTIMISED: with
+# sanitizers too, because the tests spend most of their time in it.
 function(topolet_library name)
-  cmake_parse_arguments(arg "DECIDES" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(arg "ALWAYS_OPTIMISED" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE topolet_flags)
-  if(arg_DECIDES AND TOPOLET_SANITIZE)
+  if(arg_ALWAYS_OPTIMISED AND TOPOLET_SANITIZE)
     target_compile_options(${name} PRIVATE -O1)
     topolet_precompile(${name} topolet_precompiled_optimised)
   else()

@@ -45,7 +45,7 @@ std::string_view without_slash(std::string_view path) {
 }  // namespace
 
 Paths::Found Paths::find(std::string_view given) const {
-  if (given.size() >= PATH_MAX) return {};
+  if (given.size() >= PATH_MAX) return {};  // the kernel opens no such file
   const std::string normal = std::filesystem::path(given).lexically_normal().string();
   const std::string_view path = without_slash(normal);
   Found found = known(path);

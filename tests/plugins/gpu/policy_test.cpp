@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <climits>
+
 #include "tests/plugins/gpu/gpu_plugin.hpp"
 
 namespace topolet::gpu {
@@ -297,6 +299,15 @@ TEST_F(GpuPluginTest, KnowsAPathInOtherSpellings) {
        {"/dev", "/dev/", "/", "", "dev/nvidia0", "/dev/../nvidia0", "/dev/fuse", "/dev/nvidiactl"}) {
     EXPECT_EQ(verdict({.devices = {path}}, set_of({1})).reason, "") << path;
   }
+}
+
+TEST_F(GpuPluginTest, KnowsNoPathThatTheKernelWouldNotOpen) {
+  gpu(0, "0000:41:00.0", set_of({1}));
+  const auto spelled_with = [&](std::size_t slashes) {
+    return verdict({.devices = {std::string(slashes, '/') + "dev/nvidia0"}}, set_of({1})).score;
+  };
+  EXPECT_EQ(spelled_with(1000), 100);
+  EXPECT_EQ(spelled_with(PATH_MAX), 0);
 }
 
 TEST_F(GpuPluginTest, FollowsALinkThatIsCalledLikeAnotherDevice) {
