@@ -9,12 +9,13 @@ pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET grpc++)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(systemd REQUIRED IMPORTED_TARGET libsystemd)
 pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
+pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-0.1)
 if(TOPOLET_TESTS)
   find_package(GTest REQUIRED)
 endif()
 
-# topolet_proto(NAME FILE [GRPC] [FULL]): a library from one .proto of ours, compiled without our warnings.
-# Lite runtime unless FULL; GRPC adds the service stubs.
+# topolet_proto(NAME FILE [GRPC] [FULL]): adds a library made from one of our .proto files, compiled without our
+# warnings. It uses protobuf's lite runtime unless FULL is given; GRPC adds the service stubs.
 function(topolet_proto name file)
   cmake_parse_arguments(arg "GRPC;FULL" "" "" ${ARGN})
   get_filename_component(path ${file} ABSOLUTE)
@@ -36,7 +37,7 @@ function(topolet_proto name file)
     DEPENDS ${path} VERBATIM)
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} SYSTEM PUBLIC ${out})
-  # Nobody debugs generated code, and the sanitizers triple the time it takes to compile.
+  # Nobody debugs generated code, and the sanitizers would triple its compile time.
   target_compile_options(${name} PRIVATE -w -g0 -fno-sanitize=all)
   if(arg_FULL)
     target_compile_options(${name} PRIVATE -O0)  # for tests only

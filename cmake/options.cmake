@@ -2,24 +2,25 @@ option(TOPOLET_TESTS "Build the tests" ON)
 option(TOPOLET_BENCH "With the tests, build the programs that measure (tests/bench)" ON)
 set(TOPOLET_SANITIZE "" CACHE STRING "Sanitizers to build with: '', 'address;undefined' or 'thread'")
 
-# Flags of every target of ours; generated code gets none of them.
+# Compiler flags for all of our own targets; generated code gets none of them.
 add_library(topolet_flags INTERFACE)
 target_compile_options(topolet_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wimplicit-fallthrough -Wcast-qual -Werror
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
-  # gcc 12 at -O3 sees overlaps in std::string's operator+ that are none.
+  # gcc 12 at -O3 wrongly reports overlaps in std::string's operator+.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>
   -fvisibility=hidden -fno-omit-frame-pointer -fstack-protector-strong)
 
 if(TOPOLET_SANITIZE)
   list(JOIN TOPOLET_SANITIZE "," sanitizers)
-  # Without the checks of each pointer's use, which cost half of the time to compile: the address sanitizer sees most of it.
+  # Leaves out the checks at each use of a pointer, which take half of the compile time. The address sanitizer catches
+  # most of the same mistakes.
   add_compile_options(-fsanitize=${sanitizers} -fno-sanitize=null,alignment,object-size,vptr -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${sanitizers})
 endif()
 
-# topolet_library(NAME [ALWAYS_OPTIMISED] SOURCES… LINK targets…): a static library of one room. ALWAYS_OPTIMISED: with
-# sanitizers too, because the tests spend most of their time in it.
+# topolet_library(NAME [ALWAYS_OPTIMISED] SOURCES… LINK targets…): adds the static library of one room. ALWAYS_OPTIMISED
+# optimises it in sanitizer builds too; it is for libraries in which the tests spend most of their time.
 function(topolet_library name)
   cmake_parse_arguments(arg "ALWAYS_OPTIMISED" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})

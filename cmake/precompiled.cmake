@@ -1,9 +1,10 @@
-# With TOPOLET_PRECOMPILE, what nearly every file includes of the standard library and of GoogleTest is parsed once and not
-# once a file. A build without it shows whether each file includes what it uses.
+# With TOPOLET_PRECOMPILE, the headers of the standard library and of GoogleTest that nearly every file includes are
+# parsed once, instead of once for each file. A build without it shows whether each file includes what it uses.
 option(TOPOLET_PRECOMPILE "Parse the headers that most files include once" OFF)
 
-# topolet_precompiled(NAME HEADER [LINK targets…] [OPTIONS options…]): a header that topolet_precompile(TARGET NAME) gives
-# to targets. They must compile with the same options, but may define more as long as the header does not ask for it.
+# topolet_precompiled(NAME HEADER [LINK targets…] [OPTIONS options…]): precompiles a header, which
+# topolet_precompile(TARGET NAME) then adds to a target. The target must be compiled with the same options; it may
+# define further macros that the header does not use.
 function(topolet_precompiled name header)
   cmake_parse_arguments(arg "" "" "LINK;OPTIONS" ${ARGN})
   if(NOT TOPOLET_PRECOMPILE)

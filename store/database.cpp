@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace topolet {
+namespace topolet::store {
 namespace {
 
 /// A writer waits only for another writer (a person's sqlite3 shell); long enough for one statement, not for a coffee.
@@ -36,13 +36,13 @@ Code code_of(int sqlite_code) {
   }
 }
 
-const char* way_out(int sqlite_code) {
+const char* remedy(int sqlite_code) {
   switch (sqlite_code & 0xff) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-      return "; the file is damaged and is set aside at the next start";
+      return "; the file is damaged and will be set aside at the next start";
     case SQLITE_FULL:
-      return "; make room on that file system";
+      return "; free space on that file system";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return "; another program keeps it locked for writing";
@@ -59,7 +59,7 @@ std::string path_of(sqlite3* handle) {
 Error error_of(sqlite3* handle, std::string_view purpose) {
   const int code = sqlite3_extended_errcode(handle);
   return {code_of(code), fmt::format("cannot {} in '{}': {} (SQLite {}){}", purpose, path_of(handle),
-                                     sqlite3_errmsg(handle), code, way_out(code))};
+                                     sqlite3_errmsg(handle), code, remedy(code))};
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ Status Statement::finish() {
   }
 }
 
-Result<std::optional<std::int64_t>> Statement::first_integer_of_bound() {
+Result<std::optional<std::int64_t>> Statement::fetch_first_integer() {
   const Result<bool> row = next();
   if (!row) return row.error();
   std::optional<std::int64_t> value;
@@ -119,7 +119,7 @@ Result<std::optional<std::int64_t>> Statement::first_integer_of_bound() {
   return value;
 }
 
-Result<std::optional<std::string>> Statement::first_text_of_bound() {
+Result<std::optional<std::string>> Statement::fetch_first_text() {
   const Result<bool> row = next();
   if (!row) return row.error();
   std::optional<std::string> value;
@@ -215,4 +215,4 @@ void Database::leave_untouched_at_close(bool on) {
   sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 1 : 0, nullptr);
 }
 
-}  // namespace topolet
+}  // namespace topolet::store

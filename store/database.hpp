@@ -15,7 +15,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace topolet {
+namespace topolet::store {
 
 /// One prepared statement, to be used again and again. It must not outlive its Database.
 class Statement {
@@ -55,12 +55,12 @@ class Statement {
   template <class... Values>
   Result<std::optional<std::int64_t>> first_integer(const Values&... values) {
     if (Status bound = bind(values...); !bound) return bound.error();
-    return first_integer_of_bound();
+    return fetch_first_integer();
   }
   template <class... Values>
   Result<std::optional<std::string>> first_text(const Values&... values) {
     if (Status bound = bind(values...); !bound) return bound.error();
-    return first_text_of_bound();
+    return fetch_first_text();
   }
 
   /// Moves to the next row; false after the last one, and then it is reset.
@@ -88,8 +88,8 @@ class Statement {
   Statement(sqlite3_stmt* handle, std::string purpose) : handle_(handle), purpose_(std::move(purpose)) {}
 
   Status finish();
-  Result<std::optional<std::int64_t>> first_integer_of_bound();
-  Result<std::optional<std::string>> first_text_of_bound();
+  Result<std::optional<std::int64_t>> fetch_first_integer();
+  Result<std::optional<std::string>> fetch_first_text();
   Error error() const;
   Status check_bound(bool bound) const;
   bool bind_one(int position, std::int64_t value);
@@ -147,4 +147,4 @@ class Database {
   std::unique_ptr<sqlite3, Close> handle_;
 };
 
-}  // namespace topolet
+}  // namespace topolet::store

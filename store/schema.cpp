@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace topolet {
+namespace topolet::store {
 namespace {
 
 constexpr const char* kTablesV1 = R"sql(
@@ -324,7 +324,7 @@ Result<std::int64_t> version_of(const Database& database) {
   return database.integer("PRAGMA user_version", "read the schema version");
 }
 
-Status check_owner(const Database& database, std::int64_t version) {
+Status check_application_id(const Database& database, std::int64_t version) {
   const auto application = database.integer("PRAGMA application_id", "read the application id");
   if (!application) return application.error();
   if (*application == kApplicationId) return {};
@@ -351,7 +351,7 @@ Status check_pages(const Database& database) {
   return Error{Code::kDataLoss, fmt::format("'{}' is damaged: {}", database.path(), *answer)};
 }
 
-Status take(Database& database, const Migration& step) {
+Status apply_migration(Database& database, const Migration& step) {
   const std::string purpose = fmt::format("bring the schema to version {}", step.version);
   const std::string sql = fmt::format("BEGIN IMMEDIATE; {}; PRAGMA user_version = {}; COMMIT;", step.sql, step.version);
   Status taken = database.execute(sql, purpose);
@@ -374,7 +374,7 @@ const std::vector<Migration>& migrations() {
 Status check_writable(const Database& database, const std::vector<Migration>& steps) {
   const auto version = version_of(database);
   if (!version) return version.error();
-  if (Status owner = check_owner(database, *version); !owner) return owner;
+  if (Status owner = check_application_id(database, *version); !owner) return owner;
   if (Status known = check_version(database, *version, newest(steps)); !known) return known;
   return check_pages(database);
 }
@@ -384,9 +384,9 @@ Status migrate(Database& database, const std::vector<Migration>& steps) {
   if (!version) return version.error();
   for (const Migration& step : steps) {
     if (step.version <= *version) continue;
-    if (Status taken = take(database, step); !taken) return taken;
+    if (Status taken = apply_migration(database, step); !taken) return taken;
   }
   return {};
 }
 
-}  // namespace topolet
+}  // namespace topolet::store

@@ -8,7 +8,7 @@
 #include "core/base/result.hpp"
 #include "store/database.hpp"
 
-namespace topolet {
+namespace topolet::store {
 
 /// Marks a file as topolet's (PRAGMA application_id): "tplt".
 inline constexpr std::int64_t kApplicationId = 0x74706c74;
@@ -30,4 +30,4 @@ Status check_writable(const Database& database, const std::vector<Migration>& st
 /// database at the version before it.
 Status migrate(Database& database, const std::vector<Migration>& steps = migrations());
 
-}  // namespace topolet
+}  // namespace topolet::store

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <string>
 
-namespace topolet {
+namespace topolet::store {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,6 +21,7 @@ constexpr std::array<const char*, 2> kCompanions{"-wal", "-shm"};
 
 fs::path with_suffix(const fs::path& path, const std::string& suffix) { return path.string() + suffix; }
 
+/// Follows no link: one that leads nowhere is in the way as well.
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(fs::symlink_status(path, ignored));
@@ -52,7 +53,7 @@ std::string holder_of(const UniqueFd& lock) {
   return size > 0 ? fmt::format(" (process {})", std::string_view(text.data(), static_cast<std::size_t>(size))) : "";
 }
 
-Status take_lock(const UniqueFd& lock, const fs::path& path) {
+Status acquire_lock(const UniqueFd& lock, const fs::path& path) {
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return cannot_use(path, errno);
     return Error{Code::kFailedPrecondition,
@@ -80,19 +81,19 @@ Result<StateDirectory> StateDirectory::claim(const fs::path& given) {
   const fs::path path = directory / "state.db.lock";
   auto lock = open_private(path, O_CREAT);
   if (!lock) return lock.error();
-  if (Status taken = take_lock(*lock, path); !taken) return taken.error();
+  if (Status taken = acquire_lock(*lock, path); !taken) return taken.error();
   auto generation = open_private(directory / "state.db.generation", O_CREAT);
   if (!generation) return generation.error();
   return StateDirectory(directory, *std::move(lock), *std::move(generation));
 }
 
-void StateDirectory::note_generation(const std::string& boot_id, std::uint64_t generation) const {
+void StateDirectory::write_generation_file(const std::string& boot_id, std::uint64_t generation) const {
   // Of one length for one boot, so that a newer one covers an older one whole.
   const std::string text = fmt::format("{:020} {}\n", generation, boot_id);
   static_cast<void>(::pwrite(generation_.get(), text.data(), text.size(), 0) == 0);
 }
 
-std::optional<std::uint64_t> StateDirectory::noted_generation(const std::string& boot_id) const {
+std::optional<std::uint64_t> StateDirectory::read_generation_file(const std::string& boot_id) const {
   std::array<char, 128> text{};
   const ssize_t size = ::pread(generation_.get(), text.data(), text.size() - 1, 0);
   if (size <= 0) return std::nullopt;
@@ -129,4 +130,4 @@ Result<fs::path> StateDirectory::set_database_aside(std::int64_t now_ms) const {
   return aside;
 }
 
-}  // namespace topolet
+}  // namespace topolet::store

@@ -10,7 +10,7 @@
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
 
-namespace topolet {
+namespace topolet::store {
 
 /// The state directory, locked against a second topoletd for as long as this lives.
 class StateDirectory {
@@ -25,9 +25,9 @@ class StateDirectory {
 
   /// Keeps the newest generation that was committed in a file of its own beside the database. Not synced; what fails is
   /// left out.
-  void note_generation(const std::string& boot_id, std::uint64_t generation) const;
+  void write_generation_file(const std::string& boot_id, std::uint64_t generation) const;
   /// What that file says; none if it says nothing, or was written in another boot.
-  std::optional<std::uint64_t> noted_generation(const std::string& boot_id) const;
+  std::optional<std::uint64_t> read_generation_file(const std::string& boot_id) const;
 
   /// Renames the database and what SQLite keeps beside it to state.db.damaged-<now_ms>…, or the next number that is
   /// free; returns the new name.
@@ -42,4 +42,4 @@ class StateDirectory {
   UniqueFd generation_;
 };
 
-}  // namespace topolet
+}  // namespace topolet::store

@@ -1,6 +1,6 @@
 #include "store/statements.hpp"
 
-namespace topolet {
+namespace topolet::store {
 
 // CROSS JOIN keeps the order as written: without statistics SQLite would read all of decided to find the few live ones.
 Result<Statements> Statements::prepare(const Database& database) {
@@ -13,17 +13,17 @@ Result<Statements> Statements::prepare(const Database& database) {
       {all.begin, "begin a transaction", "BEGIN IMMEDIATE"},
       {all.commit, "commit a transaction", "COMMIT"},
       {all.roll_back, "roll a transaction back", "ROLLBACK"},
-      {all.begin_step, "begin a step", "SAVEPOINT step"},
-      {all.end_step, "end a step", "RELEASE step"},
-      {all.undo_step, "undo a step", "ROLLBACK TO step"},
+      {all.begin_savepoint, "begin a savepoint", "SAVEPOINT step"},
+      {all.release_savepoint, "release a savepoint", "RELEASE step"},
+      {all.roll_back_savepoint, "roll back to a savepoint", "ROLLBACK TO step"},
 
       {all.add_boot, "record this boot", "INSERT OR IGNORE INTO boot (boot_id, first_seen_ms) VALUES (?1, ?2)"},
       {all.set_generation, "record the generation", "UPDATE boot SET generation = max(generation, ?2) WHERE boot = ?1"},
       {all.find_boot, "find this boot", "SELECT boot FROM boot WHERE boot_id = ?1"},
-      {all.end_other_boots, "end what was held before the reboot",
+      {all.end_other_boots, "end the allocations from before the reboot",
        "INSERT INTO ended (decision, at_ms, generation, cause) SELECT decision, ?2, ?3, 'reboot' "
        "FROM live CROSS JOIN decided USING (decision) WHERE boot <> ?1"},
-      {all.forget_other_boots, "let go what was held before the reboot",
+      {all.forget_other_boots, "remove the allocations from before the reboot",
        "DELETE FROM allocation WHERE decision IN "
        "(SELECT decision FROM live CROSS JOIN decided USING (decision) WHERE boot <> ?1)"},
       {all.forget_other_pods, "forget the pods from before the reboot", "DELETE FROM pod WHERE boot <> ?1"},
@@ -46,11 +46,11 @@ Result<Statements> Statements::prepare(const Database& database) {
       {all.add_pool, "record the pool",
        "INSERT INTO pool_version (generation, boot, at_ms, cpus) VALUES (?1, ?2, ?3, ?4)"},
 
-      {all.remove_live, "let go what a decision holds", "DELETE FROM allocation WHERE decision = ?1"},
+      {all.remove_allocation, "remove an allocation", "DELETE FROM allocation WHERE decision = ?1"},
       {all.remove_pod, "forget a pod", "DELETE FROM pod WHERE sandbox_id = ?1"},
 
       {all.find_pool, "read the pool", "SELECT cpus FROM pool_version WHERE generation = ?1"},
-      {all.find_live, "read what is held", "SELECT * FROM allocation ORDER BY decision"},
+      {all.find_allocations, "read the allocations", "SELECT * FROM allocation ORDER BY decision"},
       {all.find_pods, "read the pods", "SELECT * FROM pod ORDER BY sandbox_id"},
       {all.find_last_generation, "read the last generation",
        "SELECT max(coalesce((SELECT max(generation) FROM decided), 0), coalesce((SELECT max(generation) FROM ended), "
@@ -66,4 +66,4 @@ Result<Statements> Statements::prepare(const Database& database) {
   return all;
 }
 
-}  // namespace topolet
+}  // namespace topolet::store

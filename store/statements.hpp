@@ -3,16 +3,16 @@
 #include "core/base/result.hpp"
 #include "store/database.hpp"
 
-namespace topolet {
+namespace topolet::store {
 
 /// Every statement of the store, prepared once.
 struct Statements {
   Statement begin;
   Statement commit;
   Statement roll_back;
-  Statement begin_step;
-  Statement end_step;
-  Statement undo_step;
+  Statement begin_savepoint;
+  Statement release_savepoint;
+  Statement roll_back_savepoint;
 
   Statement add_boot;
   Statement set_generation;
@@ -28,11 +28,11 @@ struct Statements {
   Statement add_repeat;
   Statement add_pool;
 
-  Statement remove_live;
+  Statement remove_allocation;
   Statement remove_pod;
 
   Statement find_pool;
-  Statement find_live;
+  Statement find_allocations;
   Statement find_pods;
   Statement find_last_generation;
   Statement find_last_decision;
@@ -41,4 +41,4 @@ struct Statements {
   static Result<Statements> prepare(const Database& database);
 };
 
-}  // namespace topolet
+}  // namespace topolet::store

@@ -8,21 +8,20 @@
 
 #include "core/base/mutex.hpp"
 #include "store/database.hpp"
-#include "store/maps.hpp"
+#include "store/json_maps.hpp"
 #include "store/schema.hpp"
 #include "store/state_directory.hpp"
 #include "store/statements.hpp"
-#include "store/verdicts.hpp"
 
-namespace topolet {
+namespace topolet::store {
 namespace {
 
-Error holds_nothing(std::int64_t decision) {
-  return {Code::kNotFound, fmt::format("decision {} holds nothing: it was never made or has ended", decision)};
+Error no_allocation_error(std::int64_t decision) {
+  return {Code::kNotFound, fmt::format("decision {} has no allocation: it was never made or has ended", decision)};
 }
 
 /// NOT_FOUND from a foreign key says only that something is missing; this says what.
-Status name_missing(Status status, std::int64_t decision) {
+Status explain_missing_decision(Status status, std::int64_t decision) {
   if (status || status.error().code != Code::kNotFound) return status;
   return Error{Code::kNotFound, fmt::format("there is no decision {}: {}", decision, status.error().message)};
 }
@@ -44,7 +43,9 @@ std::map<std::string, Value> columns_of(const Statement& row, std::string_view w
 }
 
 /// The number is the first column.
-Result<LiveRow> read_live(const Statement& row) { return LiveRow{row.integer(0), columns_of(row, "decision")}; }
+Result<AllocationRow> read_allocation(const Statement& row) {
+  return AllocationRow{row.integer(0), columns_of(row, "decision")};
+}
 
 Result<PodRow> read_pod(const Statement& row) { return columns_of(row, "boot"); }
 
@@ -96,43 +97,43 @@ class SqliteStore final : public Store {
   void report_set_aside(std::filesystem::path path) { report_.set_aside = std::move(path); }
 
   Status begin_boot(const std::string& boot_id, std::int64_t now_ms);
-  void compare_generations(const std::string& boot_id);
+  void detect_lost_generations(const std::string& boot_id);
 
   Status begin() override;
   Status commit() override;
   void roll_back() override;
-  Status step(const std::function<Status()>& work) override;
+  Status savepoint(const std::function<Status()>& work) override;
 
   Result<std::int64_t> add(const DecidedRow& row) override;
   Status add(const OutcomeRow& row) override;
   Status add(const EndedRow& row) override;
-  Status put_live(std::int64_t decision, const Columns& columns) override;
-  Status update_live(std::int64_t decision, const Columns& columns) override;
+  Status put_allocation(std::int64_t decision, const Columns& columns) override;
+  Status update_allocation(std::int64_t decision, const Columns& columns) override;
   Status count_repeat(std::int64_t decision, std::int64_t at_ms) override;
   Status add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) override;
   Status set_generation(std::uint64_t generation) override;
   Status put_pod(const Columns& columns) override;
   Status remove_pod(const std::string& sandbox_id) override;
 
-  Result<std::vector<LiveRow>> live() override;
+  Result<std::vector<AllocationRow>> allocations() override;
   Result<std::vector<PodRow>> pods() override;
   Result<std::uint64_t> last_generation() override;
   Result<std::int64_t> last_decision() override;
-  void note_generation(std::uint64_t generation) override;
+  void write_generation_file(std::uint64_t generation) override;
 
  private:
   template <class Work>
   auto in_transaction(Work work) -> decltype(work());
   void undo();
-  Error fail_group(const Error& error);
+  Error fail_transaction(const Error& error);
 
   Status end_other_boots(std::int64_t now_ms);
   Result<std::int64_t> insert(const DecidedRow& row);
-  Status hold(std::int64_t decision, const DecidedRow& row);
-  Status hold_cpus(std::int64_t decision, const char* kind, const CpuSet& cpus);
+  Status add_held_cpus(std::int64_t decision, const DecidedRow& row);
+  Status add_cpu_intervals(std::int64_t decision, const char* kind, const CpuSet& cpus);
   Status end(const EndedRow& row);
-  Result<Statement*> named(const std::string& head, const Columns& columns, const std::string& sql,
-                           const char* purpose);
+  Result<Statement*> statement_for_columns(const std::string& head, const Columns& columns, const std::string& sql,
+                                           const char* purpose);
   Status insert_pool(std::uint64_t generation, std::int64_t at_ms, const std::string& cpus);
 
   // The order matters: statements go before their connection, and the lock goes last.
@@ -143,31 +144,31 @@ class SqliteStore final : public Store {
   OpenReport report_;
   std::int64_t boot_ = 0;
   /// By what they do and the columns that they write.
-  std::map<std::string, Statement> named_;
+  std::map<std::string, Statement> statements_by_columns_;
   std::string boot_id_;
-  Mutex noted_mutex_;
-  std::uint64_t noted_ TOPOLET_GUARDED_BY(noted_mutex_) = 0;
-  bool in_group_ = false;
-  bool in_step_ = false;
-  std::optional<Error> group_failure_;
+  Mutex generation_file_mutex_;
+  std::uint64_t generation_in_file_ TOPOLET_GUARDED_BY(generation_file_mutex_) = 0;
+  bool transaction_open_ = false;
+  bool in_savepoint_ = false;
+  std::optional<Error> transaction_failure_;
 };
 
-/// Runs `work` in the open group or else in a transaction of its own. What fails is rolled back whole; SQLite itself
-/// ends the transaction on some errors, so that what follows in a group must not run either.
+/// Runs `work` in the open transaction or else in a transaction of its own. What fails is rolled back whole; SQLite
+/// itself ends the transaction on some errors, so that what follows in an open one must not run either.
 template <class Work>
 auto SqliteStore::in_transaction(Work work) -> decltype(work()) {
-  if (group_failure_) return *group_failure_;
-  if (!in_group_) {
+  if (transaction_failure_) return *transaction_failure_;
+  if (!transaction_open_) {
     if (Status begun = statements_.begin.run(); !begun) return begun.error();
   }
   auto done = work();
-  if (done && !in_group_) {
+  if (done && !transaction_open_) {
     if (Status committed = statements_.commit.run(); !committed) done = committed.error();
   }
-  // What fails in a step is undone with the step, if there is still a transaction that it is a step of.
-  if (!done && !(in_step_ && database_.in_transaction())) {
+  // What fails in a savepoint is undone with it, if its transaction is still there.
+  if (!done && !(in_savepoint_ && database_.in_transaction())) {
     undo();
-    if (in_group_) group_failure_ = done.error();
+    if (transaction_open_) transaction_failure_ = done.error();
   }
   return done;
 }
@@ -177,16 +178,16 @@ void SqliteStore::undo() {
 }
 
 Status SqliteStore::begin() {
-  if (in_group_) return Error{Code::kFailedPrecondition, "a group of writes is open already; commit it first"};
+  if (transaction_open_) return Error{Code::kFailedPrecondition, "a transaction is open already; commit it first"};
   Status begun = statements_.begin.run();
-  in_group_ = begun.ok();
+  transaction_open_ = begun.has_value();
   return begun;
 }
 
 Status SqliteStore::commit() {
-  if (!in_group_) return Error{Code::kFailedPrecondition, "no group of writes is open; begin one first"};
-  in_group_ = false;
-  if (group_failure_) return *std::exchange(group_failure_, std::nullopt);
+  if (!transaction_open_) return Error{Code::kFailedPrecondition, "no transaction is open; begin one first"};
+  transaction_open_ = false;
+  if (transaction_failure_) return *std::exchange(transaction_failure_, std::nullopt);
   Status committed = statements_.commit.run();
   if (!committed) undo();
   return committed;
@@ -194,29 +195,31 @@ Status SqliteStore::commit() {
 
 void SqliteStore::roll_back() {
   undo();
-  in_group_ = false;
-  group_failure_.reset();
+  transaction_open_ = false;
+  transaction_failure_.reset();
 }
 
-Status SqliteStore::step(const std::function<Status()>& work) {
-  if (!in_group_) return Error{Code::kFailedPrecondition, "a step needs an open group of writes; begin one first"};
-  if (group_failure_) return *group_failure_;
-  if (Status begun = statements_.begin_step.run(); !begun) return begun;
-  in_step_ = true;
-  Status done = work();
-  in_step_ = false;
-  // SQLite itself has ended all of it, as it does when the disk is full.
-  if (group_failure_) return *group_failure_;
-  if (!done) {
-    if (Status undone = statements_.undo_step.run(); !undone) return fail_group(undone.error());
+Status SqliteStore::savepoint(const std::function<Status()>& work) {
+  if (!transaction_open_) {
+    return Error{Code::kFailedPrecondition, "a savepoint needs an open transaction; begin one first"};
   }
-  if (Status ended = statements_.end_step.run(); !ended) return fail_group(ended.error());
+  if (transaction_failure_) return *transaction_failure_;
+  if (Status begun = statements_.begin_savepoint.run(); !begun) return begun;
+  in_savepoint_ = true;
+  Status done = work();
+  in_savepoint_ = false;
+  // SQLite itself has ended all of it, as it does when the disk is full.
+  if (transaction_failure_) return *transaction_failure_;
+  if (!done) {
+    if (Status undone = statements_.roll_back_savepoint.run(); !undone) return fail_transaction(undone.error());
+  }
+  if (Status ended = statements_.release_savepoint.run(); !ended) return fail_transaction(ended.error());
   return done;
 }
 
-Error SqliteStore::fail_group(const Error& error) {
+Error SqliteStore::fail_transaction(const Error& error) {
   undo();
-  group_failure_ = error;
+  transaction_failure_ = error;
   return error;
 }
 
@@ -248,35 +251,33 @@ Result<std::int64_t> SqliteStore::add(const DecidedRow& row) {
     }
     auto decision = insert(row);
     if (!decision || !row.holds) return decision;
-    if (Status held = hold(*decision, row); !held) return held.error();
+    if (Status held = add_held_cpus(*decision, row); !held) return held.error();
     return decision;
   });
 }
 
 Result<std::int64_t> SqliteStore::insert(const DecidedRow& row) {
-  std::optional<std::string> verdicts;
-  if (row.verdicts) verdicts = encode_verdicts(*row.verdicts);
   const std::optional<std::int64_t> number = row.decision == 0 ? std::nullopt : std::optional(row.decision);
   Status added = statements_.add_decided.run(
       number, boot_, row.at_ms, row.generation, row.event, row.holds, row.supersedes, row.pod_uid, row.pod_namespace,
       row.pod_name, row.container, row.attempt, row.sandbox_id, row.container_id, row.runtime_handler, row.qos,
       row.cpu_request_milli, row.cpu_limit_milli, row.memory_request_bytes, row.memory_limit_bytes, row.mode,
       row.cpus.to_string(), row.within.to_string(), row.withheld.to_string(), row.mems.to_string(),
-      row.kubelet_cpus.to_string(), row.nodes, row.reason, verdicts, row.memory_request_estimated,
+      row.kubelet_cpus.to_string(), row.nodes, row.reason, row.verdicts, row.memory_request_estimated,
       encode_map(row.hugepage_limit_bytes), encode_map(row.settings), row.kubelet_mems.to_string());
   if (!added) return added.error();
   return database_.last_row_number();
 }
 
-Status SqliteStore::hold(std::int64_t decision, const DecidedRow& row) {
+Status SqliteStore::add_held_cpus(std::int64_t decision, const DecidedRow& row) {
   // Shared containers follow the pool; its versions say which CPUs that is.
   if (row.mode == "exclusive" || row.mode == "reserved") {
-    if (Status held = hold_cpus(decision, row.mode.c_str(), row.cpus); !held) return held;
+    if (Status held = add_cpu_intervals(decision, row.mode.c_str(), row.cpus); !held) return held;
   }
-  return hold_cpus(decision, "withheld", row.withheld);
+  return add_cpu_intervals(decision, "withheld", row.withheld);
 }
 
-Status SqliteStore::hold_cpus(std::int64_t decision, const char* kind, const CpuSet& cpus) {
+Status SqliteStore::add_cpu_intervals(std::int64_t decision, const char* kind, const CpuSet& cpus) {
   for (auto cpu = cpus.begin(); cpu != cpus.end();) {
     const std::uint32_t first = *cpu;
     std::uint32_t last = first;
@@ -287,8 +288,8 @@ Status SqliteStore::hold_cpus(std::int64_t decision, const char* kind, const Cpu
 }
 
 Status SqliteStore::end(const EndedRow& row) {
-  if (Status removed = statements_.remove_live.run(row.decision); !removed) return removed;
-  if (database_.changed_rows() == 0) return holds_nothing(row.decision);
+  if (Status removed = statements_.remove_allocation.run(row.decision); !removed) return removed;
+  if (database_.changed_rows() == 0) return no_allocation_error(row.decision);
   return statements_.add_ended.run(row.decision, row.at_ms, row.generation, row.cause);
 }
 
@@ -300,43 +301,44 @@ Status SqliteStore::add(const OutcomeRow& row) {
   return in_transaction([&] {
     Status added =
         statements_.add_outcome.run(row.decision, row.at_ms, row.state, row.container_id, row.code, row.message);
-    return name_missing(std::move(added), row.decision);
+    return explain_missing_decision(std::move(added), row.decision);
   });
 }
 
 /// The statement that writes just these columns, prepared when they are written for the first time.
-Result<Statement*> SqliteStore::named(const std::string& head, const Columns& columns, const std::string& sql,
-                                      const char* purpose) {
+Result<Statement*> SqliteStore::statement_for_columns(const std::string& head, const Columns& columns,
+                                                      const std::string& sql, const char* purpose) {
   std::string key = head;
   for (const auto& [name, value] : columns) key += ' ' + name;
-  const auto known = named_.find(key);
-  if (known != named_.end()) return &known->second;
+  const auto known = statements_by_columns_.find(key);
+  if (known != statements_by_columns_.end()) return &known->second;
   auto statement = database_.prepare(sql, purpose);
   if (!statement) return statement.error();
-  return &named_.emplace(std::move(key), *std::move(statement)).first->second;
+  return &statements_by_columns_.emplace(std::move(key), *std::move(statement)).first->second;
 }
 
-Status SqliteStore::put_live(std::int64_t decision, const Columns& columns) {
+Status SqliteStore::put_allocation(std::int64_t decision, const Columns& columns) {
   return in_transaction([&]() -> Status {
-    const auto statement = named("put live", columns, insert_or_replace("allocation", "decision", columns),
-                                 "record what a decision holds");
+    const auto statement = statement_for_columns(
+        "put live", columns, insert_or_replace("allocation", "decision", columns), "record an allocation");
     if (!statement) return statement.error();
-    return name_missing((*statement)->run_columns(decision, columns), decision);
+    return explain_missing_decision((*statement)->run_columns(decision, columns), decision);
   });
 }
 
-Status SqliteStore::update_live(std::int64_t decision, const Columns& columns) {
+Status SqliteStore::update_allocation(std::int64_t decision, const Columns& columns) {
   return in_transaction([&]() -> Status {
-    const auto statement =
-        named("update live", columns, update("allocation", "decision", columns), "change what a decision holds");
+    const auto statement = statement_for_columns("update live", columns, update("allocation", "decision", columns),
+                                                 "change an allocation");
     if (!statement) return statement.error();
     if (Status set = (*statement)->run_columns(decision, columns); !set) return set;
-    return database_.changed_rows() == 0 ? Status(holds_nothing(decision)) : Status();
+    return database_.changed_rows() == 0 ? Status(no_allocation_error(decision)) : Status();
   });
 }
 
 Status SqliteStore::count_repeat(std::int64_t decision, std::int64_t at_ms) {
-  return in_transaction([&] { return name_missing(statements_.add_repeat.run(decision, at_ms), decision); });
+  return in_transaction(
+      [&] { return explain_missing_decision(statements_.add_repeat.run(decision, at_ms), decision); });
 }
 
 Status SqliteStore::add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) {
@@ -359,7 +361,8 @@ Status SqliteStore::set_generation(std::uint64_t generation) {
 
 Status SqliteStore::put_pod(const Columns& columns) {
   return in_transaction([&]() -> Status {
-    const auto statement = named("put pod", columns, insert_or_replace("pod", "boot", columns), "record a pod");
+    const auto statement =
+        statement_for_columns("put pod", columns, insert_or_replace("pod", "boot", columns), "record a pod");
     if (!statement) return statement.error();
     return (*statement)->run_columns(boot_, columns);
   });
@@ -369,7 +372,9 @@ Status SqliteStore::remove_pod(const std::string& sandbox_id) {
   return in_transaction([&] { return statements_.remove_pod.run(sandbox_id); });
 }
 
-Result<std::vector<LiveRow>> SqliteStore::live() { return read_all<LiveRow>(statements_.find_live, read_live); }
+Result<std::vector<AllocationRow>> SqliteStore::allocations() {
+  return read_all<AllocationRow>(statements_.find_allocations, read_allocation);
+}
 
 Result<std::vector<PodRow>> SqliteStore::pods() { return read_all<PodRow>(statements_.find_pods, read_pod); }
 
@@ -385,19 +390,19 @@ Result<std::int64_t> SqliteStore::last_decision() {
   return decision->value_or(0);
 }
 
-void SqliteStore::note_generation(std::uint64_t generation) {
+void SqliteStore::write_generation_file(std::uint64_t generation) {
   if (!directory_) return;
-  MutexLock lock(noted_mutex_);
-  if (generation <= noted_) return;
-  noted_ = generation;
-  directory_->note_generation(boot_id_, generation);
+  MutexLock lock(generation_file_mutex_);
+  if (generation <= generation_in_file_) return;
+  generation_in_file_ = generation;
+  directory_->write_generation_file(boot_id_, generation);
 }
 
 /// After a power cut the newest writes may be missing with good reason: only the same boot tells.
-void SqliteStore::compare_generations(const std::string& boot_id) {
-  const auto written = directory_->noted_generation(boot_id);
+void SqliteStore::detect_lost_generations(const std::string& boot_id) {
+  const auto written = directory_->read_generation_file(boot_id);
   const auto there = last_generation();
-  if (written && there && *written > *there) report_.lost_after = *written;
+  if (written && there && *written > *there) report_.newest_lost_generation = *written;
 }
 
 Status set_up(Database& database, Durability durability) {
@@ -418,12 +423,12 @@ Result<Statements> prepare_statements(const Database& database) {
   return Error{Code::kDataLoss, "tables are missing: " + statements.error().message};
 }
 
-struct Opened {
+struct OpenedDatabase {
   Database database;
   Statements statements;
 };
 
-Result<Opened> open_database(const StateDirectory& directory, Durability durability) {
+Result<OpenedDatabase> open_database(const StateDirectory& directory, Durability durability) {
   if (Status prepared = directory.prepare_database(); !prepared) return prepared.error();
   auto database = Database::open(directory.database(), Database::Access::kReadWrite);
   if (!database) return database.error();
@@ -437,7 +442,7 @@ Result<Opened> open_database(const StateDirectory& directory, Durability durabil
   database->leave_untouched_at_close(false);
   // Lets `immutable` readers, who never look into the log, see what there is. Failing costs nothing.
   static_cast<void>(database->execute("PRAGMA wal_checkpoint(PASSIVE)", "fold the log into the file"));
-  return Opened{*std::move(database), *std::move(statements)};
+  return OpenedDatabase{*std::move(database), *std::move(statements)};
 }
 
 }  // namespace
@@ -457,7 +462,7 @@ Result<std::unique_ptr<Store>> Store::open(const StoreOptions& options) {
   auto store =
       std::make_unique<SqliteStore>(*std::move(directory), std::move(opened->database), std::move(opened->statements));
   store->report_set_aside(std::move(set_aside));
-  store->compare_generations(options.boot_id);
+  store->detect_lost_generations(options.boot_id);
   if (Status begun = store->begin_boot(options.boot_id, options.now_ms); !begun) return begun.error();
   return std::unique_ptr<Store>(std::move(store));
 }
@@ -474,4 +479,4 @@ Result<std::unique_ptr<Store>> Store::open_in_memory(const std::string& boot_id,
   return std::unique_ptr<Store>(std::move(store));
 }
 
-}  // namespace topolet
+}  // namespace topolet::store

@@ -1,4 +1,8 @@
-// The state database: what is held now, and the audit of every decision. The schema is in README.md beside this file.
+// The state database: what is held now, and the audit of every decision. README.md beside this file documents the
+// schema.
+//
+// The room store, namespace topolet::store: keeps rows and knows nothing of what they mean. Start at Store. Only
+// database.hpp and database.cpp may include sqlite3.h. The room may include core/base and nothing else of this tree.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +19,7 @@
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 
-namespace topolet {
-
-/// One candidate as the audit keeps it.
-struct VerdictRow {
-  std::string nodes;       ///< node list, "0-1"
-  std::int64_t score = 0;  ///< weighted sum
-  bool rejected = false;
-  /// What each policy said: "policy", kind "score" | "reject" | "abstain", score, reason.
-  struct Word {
-    std::string policy;
-    std::string kind;
-    std::int32_t score = 0;
-    std::string reason;
-  };
-  std::vector<Word> words;
-};
-
-/// The compact verdicts of a decision: the winner first, then the best of the others, eight in all; and how many
-/// candidates were rejected for each reason.
-struct VerdictsRow {
-  std::uint32_t candidates = 0;
-  std::vector<VerdictRow> best;
-  std::map<std::string, std::uint32_t> rejected;  ///< "policy: reason" → count
-  std::vector<std::string> lost_votes;            ///< "policy: why"
-  std::vector<std::string> dropped;               ///< narrowings and withholdings that were dropped, and why
-};
+namespace topolet::store {
 
 /// One audited event of one container. `event`: placed, unpinned, denied, re-placed, resized, adopted, foreign,
 /// conflict, drift, gap, quarantined, quarantine-ended… (an open set; a new event is no schema change).
@@ -74,7 +53,7 @@ struct DecidedRow {
   NodeSet kubelet_mems = {};
   std::string nodes;  ///< the winning candidate's node list
   std::string reason;
-  std::optional<VerdictsRow> verdicts;
+  std::optional<std::string> verdicts;     ///< compact JSON, written as it is; README.md gives its shape
   std::optional<std::int64_t> supersedes;  ///< the decision that holds for the same container until now
   bool holds = true;                       ///< false for a denial or a mere remark: nothing is held by it
 };
@@ -105,7 +84,7 @@ using Columns = std::vector<std::pair<std::string, Value>>;
 
 /// What a decision holds, as a restarted daemon needs it: all columns of the table `allocation` but the number, by
 /// name.
-struct LiveRow {
+struct AllocationRow {
   std::int64_t decision = 0;
   std::map<std::string, Value> columns;
 };
@@ -127,13 +106,13 @@ struct OpenReport {
   std::filesystem::path set_aside;  ///< where a damaged file went; empty if there was none
   std::uint32_t ended_by_reboot = 0;
   /// The newest generation that was noted in this boot; 0 if none was, or the database has it.
-  std::uint64_t lost_after = 0;
+  std::uint64_t newest_lost_generation = 0;
 };
 
-/// One writer, one thread at a time; note_generation() on any. Every call is one transaction of its own unless between
-/// begin() and commit(). A call that fails changes nothing and leaves the store usable; inside a group it rolls the
-/// whole group back, and the calls after it, commit() included, answer with the same error until commit() or
-/// roll_back() ends the group.
+/// One writer, one thread at a time; write_generation_file() on any. Every call is one transaction of its own unless
+/// between begin() and commit(). A call that fails changes nothing and leaves the store usable; between them it
+/// rolls the whole transaction back, and the calls after it, commit() included, return the same error until commit() or
+/// roll_back() ends it.
 class Store {
  public:
   virtual ~Store() = default;
@@ -150,9 +129,9 @@ class Store {
   virtual Status begin() = 0;
   virtual Status commit() = 0;
   virtual void roll_back() = 0;
-  /// Runs `work` as one step of the open group: an error that it returns undoes the step and leaves the rest of the
-  /// group, unless the database has ended the whole group because of it.
-  virtual Status step(const std::function<Status()>& work) = 0;
+  /// Runs `work` in a savepoint of the open transaction: an error that it returns undoes what it did and leaves the
+  /// rest of the transaction, unless the database has ended all of it because of the error.
+  virtual Status savepoint(const std::function<Status()>& work) = 0;
 
   /// Returns the decision's number. Ends `supersedes` with cause "superseded"; NOT_FOUND if that holds nothing.
   virtual Result<std::int64_t> add(const DecidedRow& row) = 0;
@@ -162,9 +141,9 @@ class Store {
   /// The decision holds nothing from then on; NOT_FOUND if it held nothing before.
   virtual Status add(const EndedRow& row) = 0;
   /// What a decision holds, from now on until it is ended or superseded; in the place of what was there.
-  virtual Status put_live(std::int64_t decision, const Columns& columns) = 0;
+  virtual Status put_allocation(std::int64_t decision, const Columns& columns) = 0;
   /// Changes some columns of that. NOT_FOUND if the decision holds nothing.
-  virtual Status update_live(std::int64_t decision, const Columns& columns) = 0;
+  virtual Status update_allocation(std::int64_t decision, const Columns& columns) = 0;
   /// Counts one more identical denial on an earlier one instead of a new row.
   virtual Status count_repeat(std::int64_t decision, std::int64_t at_ms) = 0;
   /// Records the shared pool as it is from `generation` on. ALREADY_EXISTS if that generation has another pool.
@@ -176,7 +155,7 @@ class Store {
   virtual Status put_pod(const Columns& columns) = 0;
   virtual Status remove_pod(const std::string& sandbox_id) = 0;
 
-  virtual Result<std::vector<LiveRow>> live() = 0;
+  virtual Result<std::vector<AllocationRow>> allocations() = 0;
   virtual Result<std::vector<PodRow>> pods() = 0;
   /// The highest generation ever written; 0 for a new database.
   virtual Result<std::uint64_t> last_generation() = 0;
@@ -184,7 +163,7 @@ class Store {
   virtual Result<std::int64_t> last_decision() = 0;
   /// Notes, outside of the database, that this generation was acted on, so that a database which lacks it is noticed
   /// when it is opened next. Not synced to the disk. Any thread; the highest counts.
-  virtual void note_generation(std::uint64_t generation) = 0;
+  virtual void write_generation_file(std::uint64_t generation) = 0;
 };
 
-}  // namespace topolet
+}  // namespace topolet::store

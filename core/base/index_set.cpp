@@ -2,14 +2,10 @@
 
 #include <charconv>
 
+#include "core/base/text.hpp"
+
 namespace topolet::detail {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 Error bad_part(std::string_view part, std::string_view list, const char* why) {
   return {Code::kInvalidArgument,

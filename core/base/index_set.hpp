@@ -137,15 +137,15 @@ class IndexSet {
 
     Iterator() = default;
     Iterator(const Words* words, std::size_t word) : words_(words), word_(word) {
-      if (word_ < words_->size()) rest_ = (*words_)[word_];
-      settle();
+      if (word_ < words_->size()) remaining_bits_ = (*words_)[word_];
+      skip_empty_words();
     }
     std::uint32_t operator*() const {
-      return static_cast<std::uint32_t>(word_ * 64 + static_cast<std::size_t>(std::countr_zero(rest_)));
+      return static_cast<std::uint32_t>(word_ * 64 + static_cast<std::size_t>(std::countr_zero(remaining_bits_)));
     }
     Iterator& operator++() {
-      rest_ &= rest_ - 1;
-      settle();
+      remaining_bits_ &= remaining_bits_ - 1;
+      skip_empty_words();
       return *this;
     }
     Iterator operator++(int) {
@@ -153,18 +153,20 @@ class IndexSet {
       ++*this;
       return before;
     }
-    friend bool operator==(const Iterator& a, const Iterator& b) { return a.word_ == b.word_ && a.rest_ == b.rest_; }
+    friend bool operator==(const Iterator& a, const Iterator& b) {
+      return a.word_ == b.word_ && a.remaining_bits_ == b.remaining_bits_;
+    }
 
    private:
-    void settle() {
-      while (rest_ == 0 && word_ < words_->size()) {
+    void skip_empty_words() {
+      while (remaining_bits_ == 0 && word_ < words_->size()) {
         ++word_;
-        rest_ = word_ < words_->size() ? (*words_)[word_] : 0;
+        remaining_bits_ = word_ < words_->size() ? (*words_)[word_] : 0;
       }
     }
     const Words* words_ = nullptr;
     std::size_t word_ = 0;
-    std::uint64_t rest_ = 0;
+    std::uint64_t remaining_bits_ = 0;
   };
   Iterator begin() const { return Iterator(&words_, 0); }
   Iterator end() const { return Iterator(&words_, words_.size()); }

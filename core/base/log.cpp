@@ -1,20 +1,12 @@
 #include "core/base/log.hpp"
 
 #include <spdlog/sinks/null_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
 namespace topolet {
-
-std::shared_ptr<Log> make_stderr_log() {
-  auto log = std::make_shared<Log>("topolet", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  log->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %v");
-  log->flush_on(spdlog::level::trace);
-  return log;
-}
 
 std::shared_ptr<Log> make_silent_log() {
   return std::make_shared<Log>("topolet", std::make_shared<spdlog::sinks::null_sink_mt>());

@@ -12,9 +12,6 @@ namespace topolet {
 
 using Log = spdlog::logger;
 
-/// Writes to standard error, one line an event, safe from any thread.
-std::shared_ptr<Log> make_stderr_log();
-
 /// Says nothing; for tests and tools.
 std::shared_ptr<Log> make_silent_log();
 

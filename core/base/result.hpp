@@ -1,4 +1,7 @@
 // Errors as values: a gRPC status code and a message that names the thing and the way out.
+//
+// The room core/base: what everything else is written with, results and errors, index sets, the logger, clocks, mutexes
+// and file descriptors. Namespace topolet itself. It includes nothing else of this tree.
 #pragma once
 
 #include <optional>
@@ -36,20 +39,30 @@ struct Error {
   friend bool operator==(const Error&, const Error&) = default;
 };
 
-/// A value or an Error. Reading the one that is not there is a programming error (std::get throws).
+/// A value or an Error, in the shape of C++23's std::expected<T, Error>: test it as a bool, then read value() or
+/// error(). Unlike std::expected it takes an Error without std::unexpected around it, and a result that nobody reads is
+/// a compiler warning. Reading the one that is not there is a programming error (std::get throws).
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
-  Result(Error error) : held_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  using value_type = T;
+  using error_type = Error;
 
-  bool ok() const { return held_.index() == 0; }
-  explicit operator bool() const { return ok(); }
+  Result(T value) : value_or_error_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error)
+      : value_or_error_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
-  T& value() & { return std::get<0>(held_); }
-  const T& value() const& { return std::get<0>(held_); }
-  T&& value() && { return std::get<0>(std::move(held_)); }
-  const Error& error() const { return std::get<1>(held_); }
+  bool has_value() const { return value_or_error_.index() == 0; }
+  explicit operator bool() const { return has_value(); }
+
+  T& value() & { return std::get<0>(value_or_error_); }
+  const T& value() const& { return std::get<0>(value_or_error_); }
+  T&& value() && { return std::get<0>(std::move(value_or_error_)); }
+  const Error& error() const { return std::get<1>(value_or_error_); }
+
+  /// The value, or `otherwise` in place of the error.
+  T value_or(T otherwise) const& { return has_value() ? value() : std::move(otherwise); }
+  T value_or(T otherwise) && { return has_value() ? std::move(*this).value() : std::move(otherwise); }
 
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
@@ -58,18 +71,21 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
 
  private:
-  std::variant<T, Error> held_;
+  std::variant<T, Error> value_or_error_;
 };
 
 /// Success without a value, or an Error.
 template <>
 class [[nodiscard]] Result<void> {
  public:
+  using value_type = void;
+  using error_type = Error;
+
   Result() = default;
   Result(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
-  bool ok() const { return !error_.has_value(); }
-  explicit operator bool() const { return ok(); }
+  bool has_value() const { return !error_.has_value(); }
+  explicit operator bool() const { return has_value(); }
   const Error& error() const { return error_.value(); }
 
  private:

@@ -22,18 +22,18 @@ class DaemonClient {
   Result<Answer> call(grpc::Status (control::v1::Control::Stub::*method)(grpc::ClientContext*, const Ask&, Answer*),
                       const Ask& ask) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    context.set_deadline(std::chrono::system_clock::now() + kCallTimeout);
     Answer answer;
     const grpc::Status status = (stub_.get()->*method)(&context, ask, &answer);
     if (status.ok()) return answer;
-    // What the daemon finds wrong is a no, not wrong use of the command.
+    // What the daemon refuses is a failure, not a usage error of the command.
     return Error{status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ? Code::kFailedPrecondition
                                                                            : static_cast<Code>(status.error_code()),
                  status.error_message()};
   }
 
  private:
-  static constexpr std::chrono::seconds kPatience{30};
+  static constexpr std::chrono::seconds kCallTimeout{30};
 
   explicit DaemonClient(std::unique_ptr<control::v1::Control::Stub> stub) : stub_(std::move(stub)) {}
   std::unique_ptr<control::v1::Control::Stub> stub_;

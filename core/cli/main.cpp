@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/program_options.hpp>
@@ -9,19 +10,18 @@
 #include <string>
 #include <vector>
 
+#include "core/base/exit_status.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/simulate.hpp"
-#include "core/conformance/command.hpp"
-#include "core/option_table.hpp"
+#include "core/config/option_table.hpp"
+#include "core/plugin_checker/command.hpp"
 
 namespace topolet::cli {
 namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kFine = 0;
-constexpr int kNo = 1;
-constexpr int kWrongUse = 2;
+constexpr const char* kProgram = "topolet";
 
 po::options_description general_options() {
   po::options_description options("Options", 100, 50);
@@ -29,22 +29,24 @@ po::options_description general_options() {
                         po::value<std::string>()->value_name("PATH")->default_value("/run/topolet/control.sock"),
                         "topoletd's control socket.")(
       "state-dir", po::value<std::string>()->value_name("DIR")->default_value("/var/lib/topolet"),
-      "topoletd's state directory, with the database.")("json", "Answer in JSON, for programs.")("help",
-                                                                                                 "Explain, and end.");
+      "topoletd's state directory, with the database.")("json", "Print JSON, for programs.")("help", "Show this help.");
   return options;
 }
 
 po::options_description options_of(const Command& command) {
   po::options_description options = general_options();
   if (command.filters) {
-    options.add_options()("pod", po::value<std::string>()->value_name("NAME"), "Only of this pod.")(
-        "limit", po::value<int>()->value_name("NUMBER")->default_value(50), "The newest so many.");
+    options.add_options()("pod", po::value<std::string>()->value_name("NAME"), "Only this pod.")(
+        "limit", po::value<int>()->value_name("NUMBER")->default_value(50),
+        "How many entries to show, the newest ones.");
   }
   return options;
 }
 
 int print_help() {
-  fmt::print("Asks topoletd and its database.\n\nUsage: topolet COMMAND [OPTION]...\n\nCommands\n");
+  fmt::print(
+      "Shows what topoletd does on this node and explains its decisions.\n\nUsage: topolet COMMAND "
+      "[OPTION]...\n\nCommands\n");
   for (const Command& command : commands()) {
     fmt::print("  {:24} {}\n", command.words + (command.arguments.empty() ? "" : " " + command.arguments),
                command.help.substr(0, command.help.find_first_of(":.")) + ".");
@@ -52,9 +54,10 @@ int print_help() {
   std::ostringstream options;
   options << general_options();
   fmt::print(
-      "\n{}\n`topolet COMMAND --help` explains one command. Exit code: 0 fine, 1 the answer is no, 2 wrong use.\n",
+      "\n{}\n`topolet COMMAND --help` explains one command. Exit status: 0 success, 1 failure or no result, 2 usage "
+      "error.\n",
       options.str());
-  return kFine;
+  return kExitSuccess;
 }
 
 int print_help(const Command& command) {
@@ -62,12 +65,7 @@ int print_help(const Command& command) {
   options << options_of(command);
   fmt::print("{}\n\nUsage: topolet {}{}{} [OPTION]...\nExample: {}\n\n{}", command.help, command.words,
              command.arguments.empty() ? "" : " ", command.arguments, command.example, options.str());
-  return kFine;
-}
-
-int misused(const std::string& why) {
-  fmt::print(stderr, "topolet: {}\n", why);
-  return kWrongUse;
+  return kExitSuccess;
 }
 
 std::string first_words(const std::vector<std::string>& arguments, std::size_t count) {
@@ -94,13 +92,13 @@ int unknown_command(const std::vector<std::string>& words) {
     if (command.words.rfind(words[0] + ' ', 0) == 0) below.push_back(command.words);
   }
   if (!below.empty()) {
-    std::string list;
-    for (const std::string& command : below) list += (list.empty() ? "" : ", ") + command;
-    if (words.size() == 1) return misused(fmt::format("'{}' needs a second word: {}", words[0], list));
+    if (words.size() == 1) {
+      return usage_error(kProgram, fmt::format("'{}' needs a second word: {}", words[0], fmt::join(below, ", ")));
+    }
     known = below;
   }
   const std::string wanted = below.empty() ? words[0] : first_words(words, 2);
-  return misused(fmt::format("there is no command '{}'; {}", wanted, suggestion(wanted, known)));
+  return usage_error(kProgram, fmt::format("there is no command '{}'; {}", wanted, config::suggestion(wanted, known)));
 }
 
 /// Words and options may stand in any order. Boost must not guess what an abbreviation means.
@@ -126,22 +124,22 @@ std::vector<std::string> words_of(const po::variables_map& values) {
 
 int run(const Command& command, const po::variables_map& values, std::size_t word_count) {
   if (values.count("help") != 0) return print_help(command);
-  Request request{.socket = values["socket"].as<std::string>(),
-                  .state_dir = values["state-dir"].as<std::string>(),
-                  .json = values.count("json") != 0};
+  Invocation invocation{.socket = values["socket"].as<std::string>(),
+                        .state_dir = values["state-dir"].as<std::string>(),
+                        .json = values.count("json") != 0};
   const std::vector<std::string> words = words_of(values);
-  request.arguments.assign(words.begin() + static_cast<std::ptrdiff_t>(word_count), words.end());
-  if (values.count("pod") != 0) request.pod = values["pod"].as<std::string>();
-  if (values.count("limit") != 0) request.limit = values["limit"].as<int>();
-  if (command.filters && request.limit < 1) return misused("--limit must be 1 or more");
-  if (request.arguments.size() < command.least || request.arguments.size() > command.most) {
-    return misused(fmt::format("usage: topolet {}{}{}; example: {}", command.words,
-                               command.arguments.empty() ? "" : " ", command.arguments, command.example));
+  invocation.arguments.assign(words.begin() + static_cast<std::ptrdiff_t>(word_count), words.end());
+  if (values.count("pod") != 0) invocation.pod = values["pod"].as<std::string>();
+  if (values.count("limit") != 0) invocation.limit = values["limit"].as<int>();
+  if (command.filters && invocation.limit < 1) return usage_error(kProgram, "--limit must be 1 or more");
+  if (invocation.arguments.size() < command.min_arguments || invocation.arguments.size() > command.max_arguments) {
+    return usage_error(kProgram, fmt::format("usage: topolet {}{}{}; example: {}", command.words,
+                                             command.arguments.empty() ? "" : " ", command.arguments, command.example));
   }
-  const Status done = command.run(request);
-  if (done) return kFine;
+  const Status done = command.run(invocation);
+  if (done) return kExitSuccess;
   if (!done.error().message.empty()) fmt::print(stderr, "topolet: {}\n", done.error().message);
-  return done.error().code == Code::kInvalidArgument ? kWrongUse : kNo;
+  return done.error().code == Code::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 
 int run(const std::vector<std::string>& arguments) {
@@ -149,7 +147,7 @@ int run(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments[0] == "simulate")
     return simulate_command({arguments.begin() + 1, arguments.end()});
   if (arguments.size() >= 2 && arguments[0] == "plugin" && arguments[1] == "check") {
-    return check_command("topolet plugin check", {arguments.begin() + 2, arguments.end()});
+    return plugin_checker::check_command("topolet plugin check", {arguments.begin() + 2, arguments.end()});
   }
   // First with all options there are, to find the command; then with its own.
   po::options_description any = general_options();
@@ -158,7 +156,7 @@ int run(const std::vector<std::string>& arguments) {
   const std::vector<std::string> words = words_of(values);
   if (words.empty()) {
     if (values.count("help") != 0) return print_help();
-    return misused("which command? `topolet --help` lists them");
+    return usage_error(kProgram, "no command given; `topolet --help` lists them");
   }
   std::size_t count = 0;
   const Command* command = find_command(words, count);
@@ -173,9 +171,9 @@ int main(int argc, char** argv) {
   try {
     return topolet::cli::run({argv + 1, argv + argc});
   } catch (const boost::program_options::error& error) {
-    return topolet::cli::misused(std::string(error.what()) + "; see `topolet --help`");
+    return topolet::cli::usage_error(topolet::cli::kProgram, std::string(error.what()) + "; see `topolet --help`");
   } catch (const std::exception& error) {
     fmt::print(stderr, "topolet: {}\n", error.what());
-    return 1;
+    return topolet::kExitFailure;
   }
 }

@@ -9,7 +9,7 @@
 
 #include "core/cli/command.hpp"
 #include "core/cli/templates.hpp"
-#include "core/option_table.hpp"
+#include "core/config/option_table.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -39,7 +39,8 @@ std::string filled_in(const char* text, const std::string& name) {
 }
 
 Status check_name(const std::string& name) {
-  const OptionSpec spec{.section = "plugins", .key = "enable", .type = OptionType::kName, .defaults = {}};
+  const config::OptionSpec spec{
+      .section = "plugins", .key = "enable", .type = config::OptionType::kName, .defaults = {}};
   if (const Status fits = check_value(spec, name); !fits) return Error{Code::kInvalidArgument, fits.error().message};
   if (name != kTakenByCmake && name != "policy-test" && name.size() <= 64) return {};
   return Error{Code::kInvalidArgument, fmt::format("'{}' cannot be the name of a CMake target; choose another", name)};
@@ -58,25 +59,25 @@ Status write(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-Status new_plugin(const Request& request) {
-  const std::string& name = request.arguments[0];
+Status new_plugin(const Invocation& invocation) {
+  const std::string& name = invocation.arguments[0];
   if (Status fits = check_name(name); !fits) return fits;
-  const fs::path directory = request.arguments.size() > 1 ? request.arguments[1] : name;
+  const fs::path directory = invocation.arguments.size() > 1 ? invocation.arguments[1] : name;
   std::error_code error;
   if (fs::exists(directory, error) && !fs::is_empty(directory, error)) {
-    return Error{Code::kAlreadyExists, fmt::format("{} is there and not empty; nothing is overwritten. Name another "
+    return Error{Code::kAlreadyExists, fmt::format("{} exists and is not empty; nothing is overwritten. Choose another "
                                                    "directory: topolet plugin new {} DIR",
                                                    directory.string(), name)};
   }
   fs::create_directories(directory, error);
   if (error) {
-    return Error{Code::kFailedPrecondition, fmt::format("cannot make {}: {}", directory.string(), error.message())};
+    return Error{Code::kFailedPrecondition, fmt::format("cannot create {}: {}", directory.string(), error.message())};
   }
   for (const Template& one : kTemplates) {
     if (Status written = write(directory / one.file, filled_in(one.text, name)); !written) return written;
   }
   fmt::print(
-      "wrote {}; build and test it with\n  cmake -S {} -B {}/build && cmake --build {}/build && ctest --test-dir "
+      "created {}; build and test it with\n  cmake -S {} -B {}/build && cmake --build {}/build && ctest --test-dir "
       "{}/build\n",
       directory.string(), directory.string(), directory.string(), directory.string(), directory.string());
   return {};

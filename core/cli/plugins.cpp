@@ -3,7 +3,7 @@
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
 #include "core/cli/table.hpp"
-#include "core/conformance/command.hpp"
+#include "core/plugin_checker/command.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -34,14 +34,14 @@ std::string abi_of(const Plugin& plugin) {
                                 : fmt::format("1.{}", plugin.abi_minor());
 }
 
-std::string for_people(const ListPluginsResponse& list) {
+std::string format_text(const ListPluginsResponse& list) {
   Table table{{"plugin", "version", "abi", "weight", "state", "calls", "lost", "p99 µs", "capabilities"}, {}};
   for (const Plugin& plugin : list.plugins()) {
     table.rows.push_back({plugin.id(), plugin.version(), abi_of(plugin), plugin.weight(), state_of(plugin),
                           plugin.calls(), total(plugin.lost_votes()), plugin.p99_us(),
                           fmt::format("{}", fmt::join(plugin.capabilities(), " "))});
   }
-  std::string text = table.for_people();
+  std::string text = table.format_text();
   for (const Plugin& plugin : list.plugins()) {
     if (!plugin.reason().empty()) text += fmt::format("\n{}: {}\n", plugin.id(), plugin.reason());
     const Plugin::LostVotes& lost = plugin.lost_votes();
@@ -57,10 +57,10 @@ std::string for_people(const ListPluginsResponse& list) {
           {plugin.id() + "." + option.name(), option.value(), option.default_value(), option.help()});
     }
   }
-  return options.rows.empty() ? text : text + "\n" + options.for_people();
+  return options.rows.empty() ? text : text + "\n" + options.format_text();
 }
 
-ordered_json for_programs(const ListPluginsResponse& list) {
+ordered_json format_json(const ListPluginsResponse& list) {
   ordered_json all = ordered_json::array();
   for (const Plugin& plugin : list.plugins()) {
     ordered_json options = ordered_json::array();
@@ -97,35 +97,37 @@ ordered_json for_programs(const ListPluginsResponse& list) {
 
 }  // namespace
 
-Status list_plugins(const Request& request) {
-  auto daemon = DaemonClient::connect(request.socket);
+Status list_plugins(const Invocation& invocation) {
+  auto daemon = DaemonClient::connect(invocation.socket);
   if (!daemon) return daemon.error();
   const auto list = daemon->call(&control::v1::Control::Stub::ListPlugins, control::v1::ListPluginsRequest());
   if (!list) return list.error();
-  if (request.json) {
-    fmt::print("{}", to_text(for_programs(*list)));
+  if (invocation.json) {
+    fmt::print("{}", to_text(format_json(*list)));
   } else if (list->plugins().empty()) {
-    fmt::print("no plugin is enabled; `enable = NAME` in section [plugins] of topoletd's configuration does that\n");
+    fmt::print(
+        "no plugin is enabled; to enable one, write `enable = NAME` into section [plugins] of topoletd's "
+        "configuration\n");
   } else {
-    fmt::print("{}", for_people(*list));
+    fmt::print("{}", format_text(*list));
   }
   return {};
 }
 
 /// What stands on the command line besides goes to the check itself, see main.cpp.
-Status check_plugin_file(const Request& request) {
-  if (check_command("topolet plugin check", request.arguments) == 0) return {};
+Status check_plugin_file(const Invocation& invocation) {
+  if (plugin_checker::check_command("topolet plugin check", invocation.arguments) == 0) return {};
   return Error{Code::kFailedPrecondition, {}};
 }
 
-Status reset_plugin(const Request& request) {
-  auto daemon = DaemonClient::connect(request.socket);
+Status reset_plugin(const Invocation& invocation) {
+  auto daemon = DaemonClient::connect(invocation.socket);
   if (!daemon) return daemon.error();
   control::v1::ResetPluginRequest ask;
-  ask.set_id(request.arguments[0]);
+  ask.set_id(invocation.arguments[0]);
   const auto done = daemon->call(&control::v1::Control::Stub::ResetPlugin, ask);
   if (!done) return done.error();
-  if (!request.json) fmt::print("plugin {} is asked again\n", request.arguments[0]);
+  if (!invocation.json) fmt::print("plugin {} is asked again\n", invocation.arguments[0]);
   return {};
 }
 

@@ -8,6 +8,9 @@
 #include <iostream>
 #include <sstream>
 
+#include "core/base/exit_status.hpp"
+#include "core/base/file_exists.hpp"
+#include "core/base/text.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/machine_map.hpp"
 #include "core/cli/table.hpp"
@@ -18,19 +21,17 @@ namespace {
 
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
-using simulate::Outcome;
+using simulate::OperationResult;
 
-constexpr int kFine = 0;
-constexpr int kNo = 1;
-constexpr int kWrongUse = 2;
+constexpr const char* kProgram = "topolet simulate";
 
 constexpr const char* kUsage =
-    "Runs a workload through the daemon's own decisions, on any machine and without a runtime.\n\n"
+    "Runs a workload through the daemon's own decisions, for any machine and without a runtime.\n\n"
     "Usage: topolet simulate --topology (FILE.xml | \"SYNTHETIC\") --workload FILE.jsonl [OPTION]...\n"
     "Example: topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --config topolet.conf --workload pods.jsonl\n\n"
-    "Any option of topoletd may be given too, such as --numa.policy=restricted; it comes before the file's.\n";
+    "Options of topoletd may be given too, such as --numa.policy=restricted; they override the configuration file.\n";
 
-struct Wanted {
+struct SimulateOptions {
   std::string topology;
   std::string distances;
   std::string isolated;
@@ -40,21 +41,22 @@ struct Wanted {
   bool explain = false;
 };
 
-po::options_description described(Wanted& wanted) {
-  po::options_description options("Options", 100, 50);
-  options.add_options()("topology", po::value(&wanted.topology)->value_name("MACHINE"),
-                        "A machine that hwloc recorded (lstopo FILE.xml), or hwloc's description of one.")(
-      "distances", po::value(&wanted.distances)->value_name("FILE"),
-      "SLIT distances instead of the machine's: a row of numbers for each NUMA node.")(
-      "isolated-cpus", po::value(&wanted.isolated)->value_name("CPUS"), "CPUs taken for isolcpus.")(
-      "config", po::value(&wanted.config)->value_name("FILE"),
-      "topoletd's configuration; without it, all defaults and no plugin.")(
-      "workload", po::value(&wanted.workload)->value_name("FILE"),
-      "One JSON object a line: what happens. '-' reads from standard input.")("json", po::bool_switch(&wanted.json),
-                                                                              "Answers with one JSON object a line.")(
-      "explain", po::bool_switch(&wanted.explain), "Also tells each decision's candidates, and what plugins said.")(
-      "help", "Explain, and end.");
-  return options;
+po::options_description described(SimulateOptions& options) {
+  po::options_description description("Options", 100, 50);
+  description.add_options()("topology", po::value(&options.topology)->value_name("MACHINE"),
+                            "The machine: a file that `lstopo FILE.xml` wrote, or an hwloc synthetic description.")(
+      "distances", po::value(&options.distances)->value_name("FILE"),
+      "NUMA distances to use instead of the machine's: a row of numbers for each node.")(
+      "isolated-cpus", po::value(&options.isolated)->value_name("CPUS"),
+      "CPUs to treat as isolated by the kernel (isolcpus).")(
+      "config", po::value(&options.config)->value_name("FILE"),
+      "topoletd's configuration file. Without it, every option has its default and no plugin is enabled.")(
+      "workload", po::value(&options.workload)->value_name("FILE"),
+      "What happens, as one JSON object per line; '-' reads standard input.")("json", po::bool_switch(&options.json),
+                                                                              "Print one JSON object per line.")(
+      "explain", po::bool_switch(&options.explain),
+      "Also show each decision's candidates and what each plugin said about them.")("help", "Show this help.");
+  return description;
 }
 
 bool is_daemon_option(const std::string& argument) {
@@ -62,20 +64,15 @@ bool is_daemon_option(const std::string& argument) {
   return name.rfind("--", 0) == 0 && name.find('.') != std::string::npos && argument.find('=') != std::string::npos;
 }
 
-bool is_there(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
 /// Where plugins are if the configuration does not say: installed, or beside this program in a build.
-std::string plugin_dir(const RawConfig& raw) {
-  for (const Setting& setting : raw.settings) {
-    if (setting.section == "daemon" && setting.key == "plugin-dir") return {};
+std::string plugin_dir(const config::RawConfig& raw) {
+  for (const config::ConfigEntry& entry : raw.entries) {
+    if (entry.section == "daemon" && entry.key == "plugin-dir") return {};
   }
   std::error_code ignored;
   const auto program = std::filesystem::canonical("/proc/self/exe", ignored).parent_path();
   for (const std::filesystem::path& dir : {std::filesystem::path(TOPOLET_PLUGIN_DIR), program / "../../plugins"}) {
-    if (is_there(dir)) return std::filesystem::canonical(dir, ignored).string();
+    if (file_exists(dir)) return std::filesystem::canonical(dir, ignored).string();
   }
   return {};
 }
@@ -87,42 +84,46 @@ Result<std::vector<std::uint32_t>> read_distances(const std::string& file) {
   std::string word;
   while (in >> word) {
     const bool digits = !word.empty() && word.size() < 7 && word.find_first_not_of("0123456789") == std::string::npos;
-    if (!digits) return Error{Code::kInvalidArgument, fmt::format("--distances: {}: '{}' is no distance", file, word)};
+    if (!digits)
+      return Error{Code::kInvalidArgument, fmt::format("--distances: {}: '{}' is not a distance", file, word)};
     distances.push_back(static_cast<std::uint32_t>(std::stoul(word)));
   }
   if (distances.empty()) return Error{Code::kInvalidArgument, fmt::format("--distances: {} is empty", file)};
   return distances;
 }
 
-Result<DiscoverOptions> machine_of(const Wanted& wanted) {
-  DiscoverOptions options;
-  if (is_there(wanted.topology)) {
-    options.xml_file = wanted.topology;
+Result<topology::DiscoverOptions> machine_of(const SimulateOptions& options) {
+  topology::DiscoverOptions machine;
+  if (file_exists(options.topology)) {
+    machine.xml_file = options.topology;
   } else {
-    options.synthetic = wanted.topology;
+    machine.synthetic = options.topology;
   }
-  if (!wanted.isolated.empty()) {
-    const auto cpus = CpuSet::parse(wanted.isolated);
+  if (!options.isolated.empty()) {
+    const auto cpus = CpuSet::parse(options.isolated);
     if (!cpus) return Error{Code::kInvalidArgument, "--isolated-cpus: " + cpus.error().message};
-    options.isolated = *cpus;
+    machine.isolated = *cpus;
   }
-  if (!wanted.distances.empty()) {
-    auto distances = read_distances(wanted.distances);
+  if (!options.distances.empty()) {
+    auto distances = read_distances(options.distances);
     if (!distances) return distances.error();
-    options.distances = *std::move(distances);
+    machine.distances = *std::move(distances);
   }
-  return options;
+  return machine;
 }
 
-ordered_json verdicts_json(const VerdictsRow& verdicts) {
+ordered_json verdicts_json(const placement::Verdicts& verdicts) {
   ordered_json json{{"candidates", verdicts.candidates}, {"best", ordered_json::array()}};
-  for (const VerdictRow& row : verdicts.best) {
-    ordered_json words = ordered_json::array();
-    for (const VerdictRow::Word& word : row.words) {
-      words.push_back({{"policy", word.policy}, {"says", word.kind}, {"score", word.score}, {"reason", word.reason}});
+  for (const placement::CandidateOpinions& candidate : verdicts.best) {
+    ordered_json opinions = ordered_json::array();
+    for (const placement::CandidateOpinions::Opinion& opinion : candidate.opinions) {
+      opinions.push_back(
+          {{"policy", opinion.policy}, {"says", opinion.kind}, {"score", opinion.score}, {"reason", opinion.reason}});
     }
-    json["best"].push_back(
-        {{"nodes", row.nodes}, {"score", row.score}, {"rejected", row.rejected}, {"words", std::move(words)}});
+    json["best"].push_back({{"nodes", candidate.nodes},
+                            {"score", candidate.score},
+                            {"rejected", candidate.rejected},
+                            {"words", std::move(opinions)}});
   }
   json["rejected"] = verdicts.rejected;
   json["lost_votes"] = verdicts.lost_votes;
@@ -137,11 +138,11 @@ struct Line {
   std::string pod;
   std::string container;
   std::string cpus;  ///< that the operation names
-  Outcome outcome;
+  OperationResult outcome;
 };
 
 ordered_json to_json(const Line& line, bool explain) {
-  const Outcome& outcome = line.outcome;
+  const OperationResult& outcome = line.outcome;
   ordered_json json{{"op", line.op},
                     {"pod", line.pod},
                     {"container", line.container},
@@ -152,7 +153,7 @@ ordered_json to_json(const Line& line, bool explain) {
                     {"mems", outcome.mems.to_string()},
                     {"reason", outcome.reason},
                     {"changed", ordered_json::array()}};
-  for (const simulate::Moved& moved : outcome.changed) {
+  for (const simulate::MovedContainer& moved : outcome.changed) {
     json["changed"].push_back({{"pod", moved.pod},
                                {"container", moved.container},
                                {"mode", moved.mode},
@@ -161,33 +162,35 @@ ordered_json to_json(const Line& line, bool explain) {
                                {"mems", moved.mems.to_string()},
                                {"reason", moved.reason}});
   }
-  if (outcome.is_bad_line) json["line"] = line.number;
+  if (outcome.is_invalid_line) json["line"] = line.number;
   if (explain && outcome.verdicts) json["verdicts"] = verdicts_json(*outcome.verdicts);
   return json;
 }
 
-std::string explanation(const VerdictsRow& verdicts) {
-  std::string text = fmt::format("      {} candidates, the winner first\n", verdicts.candidates);
-  for (const VerdictRow& row : verdicts.best) {
-    text += fmt::format("      nodes {:<8} {}\n", row.nodes.empty() ? "none" : row.nodes,
-                        row.rejected ? "rejected" : fmt::format("{:+}", row.score));
-    for (const VerdictRow::Word& word : row.words) {
-      text += fmt::format("        {} {}: {}\n", word.policy,
-                          word.kind == "score" ? fmt::format("{:+}", word.score) : word.kind, word.reason);
+std::string explanation(const placement::Verdicts& verdicts) {
+  std::string text =
+      fmt::format("      {} candidate{}, the winner first\n", verdicts.candidates, verdicts.candidates == 1 ? "" : "s");
+  for (const placement::CandidateOpinions& candidate : verdicts.best) {
+    text += fmt::format("      nodes {:<8} {}\n", candidate.nodes.empty() ? "none" : candidate.nodes,
+                        candidate.rejected ? "rejected" : fmt::format("{:+}", candidate.score));
+    for (const placement::CandidateOpinions::Opinion& opinion : candidate.opinions) {
+      text += fmt::format("        {} {}: {}\n", opinion.policy,
+                          opinion.kind == "score" ? fmt::format("{:+}", opinion.score) : opinion.kind, opinion.reason);
     }
   }
-  for (const auto& [reason, count] : verdicts.rejected) text += fmt::format("      rejected {} x {}\n", count, reason);
+  for (const auto& [reason, count] : verdicts.rejected)
+    text += fmt::format("      rejected {} candidate{}: {}\n", count, count == 1 ? "" : "s", reason);
   for (const std::string& lost : verdicts.lost_votes) text += fmt::format("      lost vote: {}\n", lost);
   for (const std::string& dropped : verdicts.dropped) text += fmt::format("      dropped: {}\n", dropped);
   return text;
 }
 
-std::string for_people(const std::vector<Line>& lines, bool explain) {
+std::string format_text(const std::vector<Line>& lines, bool explain) {
   Table table{{"line", "op", "of", "outcome", "mode", "cpus", "withheld", "mems", "reason"}, {}};
   for (const Line& line : lines) {
-    const Outcome& outcome = line.outcome;
+    const OperationResult& outcome = line.outcome;
     std::string reason = outcome.reason;
-    for (const simulate::Moved& moved : outcome.changed) {
+    for (const simulate::MovedContainer& moved : outcome.changed) {
       reason += fmt::format("{}{}/{} moves to {}", reason.empty() ? "" : "; ", moved.pod, moved.container,
                             moved.cpus.to_string());
       if (!moved.withheld.empty()) reason += ", withheld " + moved.withheld.to_string();
@@ -197,8 +200,8 @@ std::string for_people(const std::vector<Line>& lines, bool explain) {
     table.rows.push_back({line.number, line.op, of, outcome.outcome, outcome.mode, outcome.cpus.to_string(),
                           outcome.withheld.to_string(), outcome.mems.to_string(), reason});
   }
-  if (!explain) return table.for_people();
-  std::istringstream rows(table.for_people());
+  if (!explain) return table.format_text();
+  std::istringstream rows(table.format_text());
   std::string row;
   std::string text;
   std::getline(rows, row);
@@ -217,7 +220,7 @@ Line apply(simulate::Simulation& simulation, std::size_t number, const std::stri
   const auto operation = simulate::parse_operation(text);
   if (!operation) {
     line.outcome.outcome = "error";
-    line.outcome.is_bad_line = true;
+    line.outcome.is_invalid_line = true;
     line.outcome.reason = operation.error().message;
     return line;
   }
@@ -229,82 +232,79 @@ Line apply(simulate::Simulation& simulation, std::size_t number, const std::stri
   return line;
 }
 
-int run_lines(simulate::Simulation& simulation, std::istream& in, const Wanted& wanted) {
+int run_lines(simulate::Simulation& simulation, std::istream& in, const SimulateOptions& options) {
   std::vector<Line> lines;
   std::string text;
   std::size_t bad = 0;
   for (std::size_t number = 1; std::getline(in, text); ++number) {
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (trimmed(text).empty()) continue;
     Line line = apply(simulation, number, text);
-    if (line.outcome.is_bad_line) ++bad;
-    if (wanted.json) {
-      fmt::print("{}\n", to_json(line, wanted.explain).dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+    if (line.outcome.is_invalid_line) ++bad;
+    if (options.json) {
+      fmt::print("{}\n", to_json(line, options.explain).dump(-1, ' ', false, ordered_json::error_handler_t::replace));
     } else {
       lines.push_back(std::move(line));
     }
   }
-  if (!wanted.json) fmt::print("{}\n{}", for_people(lines, wanted.explain), machine_map(simulation.picture()));
-  if (bad == 0) return kFine;
-  fmt::print(stderr, "topolet simulate: {} bad line{}\n", bad, bad == 1 ? "" : "s");
-  return kWrongUse;
+  if (!options.json) fmt::print("{}\n{}", format_text(lines, options.explain), machine_map(simulation.snapshot()));
+  if (bad == 0) return kExitSuccess;
+  fmt::print(stderr, "{}: {}\n", kProgram, counted(bad, "bad line"));
+  return kExitUsage;
 }
 
-int misused(const std::string& why) {
-  fmt::print(stderr, "topolet simulate: {}\n", why);
-  return kWrongUse;
-}
-
-Setup setup_of(const Wanted& wanted, std::vector<std::string> flags) {
-  std::vector<std::string> arguments = {"--config", wanted.config.empty() ? "/dev/null" : wanted.config};
+plugin::LoadedConfig setup_of(const SimulateOptions& options, std::vector<std::string> flags) {
+  std::vector<std::string> arguments = {"--config", options.config.empty() ? "/dev/null" : options.config};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
-  RawConfig raw = read_raw(arguments);
+  config::RawConfig raw = config::read_raw(arguments);
   if (const std::string dir = plugin_dir(raw); !dir.empty()) {
     arguments.push_back("--daemon.plugin-dir=" + dir);
-    raw = read_raw(arguments);
+    raw = config::read_raw(arguments);
   }
-  return make_setup(std::move(raw));
+  return plugin::load_config(std::move(raw));
 }
 
 int run(const std::vector<std::string>& arguments) {
-  Wanted wanted;
+  SimulateOptions options;
   std::vector<std::string> own;
   std::vector<std::string> flags;
   for (const std::string& argument : arguments) (is_daemon_option(argument) ? flags : own).push_back(argument);
-  const po::options_description options = described(wanted);
+  const po::options_description description = described(options);
   po::variables_map given;
   po::store(po::command_line_parser(own)
-                .options(options)
+                .options(description)
                 .positional({})
                 .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
                 .run(),
             given);
   po::notify(given);
   if (given.count("help") != 0) {
-    std::cout << kUsage << '\n' << options;
-    return kFine;
+    std::cout << kUsage << '\n' << description;
+    return kExitSuccess;
   }
-  if (wanted.topology.empty()) return misused("which machine? name a file or a description with --topology");
-  if (wanted.workload.empty()) return misused("which workload? name a file with --workload, or - for standard input");
-  Setup setup = setup_of(wanted, flags);
+  if (options.topology.empty())
+    return usage_error(kProgram, "no machine given; name a file or a description with --topology");
+  if (options.workload.empty())
+    return usage_error(kProgram, "no workload given; name a file with --workload, or - for standard input");
+  plugin::LoadedConfig setup = setup_of(options, flags);
   if (const std::vector<std::string> mistakes = setup.mistakes(); !mistakes.empty()) {
-    return misused(fmt::format("the configuration is not right:\n{}", fmt::join(mistakes, "\n")));
+    return usage_error(kProgram, fmt::format("the configuration has mistakes:\n{}", fmt::join(mistakes, "\n")));
   }
   std::ifstream file;
-  if (wanted.workload != "-") {
-    file.open(wanted.workload);
-    if (!file) return misused(fmt::format("cannot read {}", wanted.workload));
+  if (options.workload != "-") {
+    file.open(options.workload);
+    if (!file) return usage_error(kProgram, fmt::format("cannot read {}", options.workload));
   }
-  const auto machine = machine_of(wanted);
-  if (!machine) return misused(machine.error().message);
+  const auto machine = machine_of(options);
+  if (!machine) return usage_error(kProgram, machine.error().message);
   const auto simulation = simulate::Simulation::make(*machine, std::move(setup));
-  if (!simulation) return misused(simulation.error().message);
-  return run_lines(**simulation, wanted.workload == "-" ? std::cin : file, wanted);
+  if (!simulation) return usage_error(kProgram, simulation.error().message);
+  return run_lines(**simulation, options.workload == "-" ? std::cin : file, options);
 }
 
 }  // namespace
 
-Status simulate_workload(const Request& request) {
-  if (simulate_command(request.arguments) == kFine) return {};
+Status simulate_workload(const Invocation& invocation) {
+  if (simulate_command(invocation.arguments) == kExitSuccess) return {};
   return Error{Code::kFailedPrecondition, {}};
 }
 
@@ -312,10 +312,10 @@ int simulate_command(const std::vector<std::string>& arguments) {
   try {
     return run(arguments);
   } catch (const po::error& error) {
-    return misused(std::string(error.what()) + "; see `topolet simulate --help`");
+    return usage_error(kProgram, std::string(error.what()) + "; see `topolet simulate --help`");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "topolet simulate: {}\n", error.what());
-    return kNo;
+    fmt::print(stderr, "{}: {}\n", kProgram, error.what());
+    return kExitFailure;
   }
 }
 

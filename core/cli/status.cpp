@@ -29,7 +29,7 @@ std::string containers(const StatusResponse& status) {
   return text.empty() ? "none" : text;
 }
 
-std::string for_people(const StatusResponse& status) {
+std::string format_text(const StatusResponse& status) {
   return fmt::format(
       "topoletd     {}, up {}\n"
       "listens on   {}\n"
@@ -40,13 +40,13 @@ std::string for_people(const StatusResponse& status) {
       "generation   {}\n",
       status.version(), duration(status.uptime_s()), status.listen(), status.runtime(),
       status.runtime_connected() ? "connected" : "NOT connected", status.state_dir(),
-      status.store_degraded() ? "DEGRADED: writes wait in memory, see the log" : "fine", containers(status),
-      status.reconciled() ? "" : " (not compared with the runtime yet)", or_none(status.allowed_cpus()),
+      status.store_degraded() ? "DEGRADED: decisions are not written, see the log" : "healthy", containers(status),
+      status.reconciled() ? "" : " (not yet compared with the runtime)", or_none(status.allowed_cpus()),
       or_none(status.pool_cpus()), or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()),
       or_none(status.withheld_cpus()), status.generation());
 }
 
-nlohmann::ordered_json for_programs(const StatusResponse& status) {
+nlohmann::ordered_json format_json(const StatusResponse& status) {
   nlohmann::ordered_json modes = nlohmann::ordered_json::object();
   for (const auto& [mode, count] : status.containers()) modes[mode] = count;
   return {{"version", status.version()},
@@ -68,28 +68,28 @@ nlohmann::ordered_json for_programs(const StatusResponse& status) {
 
 }  // namespace
 
-Status show_status(const Request& request) {
-  auto daemon = DaemonClient::connect(request.socket);
+Status show_status(const Invocation& invocation) {
+  auto daemon = DaemonClient::connect(invocation.socket);
   if (!daemon) return daemon.error();
   const auto status = daemon->call(&control::v1::Control::Stub::Status, control::v1::StatusRequest());
   if (!status) return status.error();
-  fmt::print("{}", request.json ? to_text(for_programs(*status)) : for_people(*status));
+  fmt::print("{}", invocation.json ? to_text(format_json(*status)) : format_text(*status));
   return {};
 }
 
-Status reload(const Request& request) {
-  auto daemon = DaemonClient::connect(request.socket);
+Status reload(const Invocation& invocation) {
+  auto daemon = DaemonClient::connect(invocation.socket);
   if (!daemon) return daemon.error();
   const auto done = daemon->call(&control::v1::Control::Stub::Reload, control::v1::ReloadRequest());
-  if (!done) return Error{done.error().code, "the configuration stays as it was: " + done.error().message};
+  if (!done) return Error{done.error().code, "the configuration was not changed: " + done.error().message};
   const std::vector<std::string> plugins(done->plugins().begin(), done->plugins().end());
   const std::vector<std::string> restart(done->restart_needed().begin(), done->restart_needed().end());
-  if (request.json) {
+  if (invocation.json) {
     fmt::print("{}", to_text({{"plugins", plugins}, {"restart_needed", restart}}));
     return {};
   }
   fmt::print("reloaded; plugins: {}\n", plugins.empty() ? "none" : fmt::format("{}", fmt::join(plugins, ", ")));
-  for (const std::string& key : restart) fmt::print("{} has changed: restart needed\n", key);
+  for (const std::string& key : restart) fmt::print("{} has changed; restart topoletd to apply it\n", key);
   return {};
 }
 

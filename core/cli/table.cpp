@@ -27,7 +27,7 @@ std::string upper(std::string text) {
 
 }  // namespace
 
-std::string Table::for_people() const {
+std::string Table::format_text() const {
   std::vector<std::vector<std::string>> lines(1);
   for (const std::string& column : columns) lines[0].push_back(upper(column));
   for (const auto& row : rows) {
@@ -49,7 +49,7 @@ std::string Table::for_people() const {
   return text;
 }
 
-nlohmann::ordered_json Table::for_programs() const {
+nlohmann::ordered_json Table::format_json() const {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const auto& row : rows) {
     nlohmann::ordered_json object = nlohmann::ordered_json::object();

@@ -13,9 +13,9 @@ struct Table {
   std::vector<std::vector<nlohmann::ordered_json>> rows;
 
   /// Aligned, a heading and a line for each row; '-' for what is empty, control characters as spaces.
-  std::string for_people() const;
+  std::string format_text() const;
   /// An array with an object for each row.
-  nlohmann::ordered_json for_programs() const;
+  nlohmann::ordered_json format_json() const;
 };
 
 /// JSON as it is written to stdout. What is no UTF-8 is replaced.

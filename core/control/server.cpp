@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/control/control.grpc.pb.h"
-#include "core/cri/listener.hpp"
+#include "core/cri/socket/listener.hpp"
 
-namespace topolet {
+namespace topolet::control {
 namespace {
 
 using namespace control::v1;  // NOLINT(google-build-using-namespace)
@@ -17,7 +17,7 @@ constexpr std::size_t kMaxConnections = 32;
 constexpr int kMaxRequestBytes = 64 << 10;
 constexpr std::chrono::seconds kGrace{2};
 
-grpc::Status wire(const Status& status) {
+grpc::Status to_grpc_status(const Status& status) {
   if (status) return grpc::Status::OK;
   return {static_cast<grpc::StatusCode>(status.error().code), status.error().message};
 }
@@ -26,46 +26,47 @@ grpc::Status wire(const Status& status) {
 
 class ControlServer::Service final : public Control::Service {
  public:
-  explicit Service(ControlAnswers answers) : answers_(std::move(answers)) {}
+  explicit Service(ControlHandlers handlers) : handlers_(std::move(handlers)) {}
 
  private:
   grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusResponse* response) override {
-    return wire(answers_.status(*response));
+    return to_grpc_status(handlers_.status(*response));
   }
   grpc::Status ListPlugins(grpc::ServerContext*, const ListPluginsRequest*, ListPluginsResponse* response) override {
-    return wire(answers_.list_plugins(*response));
+    return to_grpc_status(handlers_.list_plugins(*response));
   }
   grpc::Status ResetPlugin(grpc::ServerContext*, const ResetPluginRequest* request, ResetPluginResponse*) override {
     if (request->id().empty()) {
-      return {grpc::StatusCode::INVALID_ARGUMENT, "ResetPlugin needs the id of a plugin; ListPlugins names them"};
+      return {grpc::StatusCode::INVALID_ARGUMENT, "ResetPlugin needs the id of a plugin; ListPlugins lists them"};
     }
-    return wire(answers_.reset_plugin(request->id()));
+    return to_grpc_status(handlers_.reset_plugin(request->id()));
   }
   grpc::Status Reload(grpc::ServerContext*, const ReloadRequest*, ReloadResponse* response) override {
-    return wire(answers_.reload(*response));
+    return to_grpc_status(handlers_.reload(*response));
   }
 
-  const ControlAnswers answers_;
+  const ControlHandlers handlers_;
 };
 
-struct ControlServer::Parts {
-  std::unique_ptr<Listener> listener;
+struct ControlServer::Impl {
+  std::unique_ptr<cri::Listener> listener;
   std::unique_ptr<Service> service;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
 };
 
-ControlServer::ControlServer() : parts_(std::make_unique<Parts>()) {}
+ControlServer::ControlServer() : impl_(std::make_unique<Impl>()) {}
 
 ControlServer::~ControlServer() { stop(); }
 
-Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& path, ControlAnswers answers, Log& log) {
+Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& path, ControlHandlers handlers,
+                                                           Log& log) {
   std::unique_ptr<ControlServer> control(new ControlServer());
-  Parts& parts = *control->parts_;
-  auto listener = Listener::open({.path = path, .mode = 0600, .max_connections = kMaxConnections}, log);
+  Impl& impl = *control->impl_;
+  auto listener = cri::Listener::open({.path = path, .mode = 0600, .max_connections = kMaxConnections}, log);
   if (!listener) return listener.error();
-  parts.listener = *std::move(listener);
-  parts.service = std::make_unique<Service>(std::move(answers));
+  impl.listener = *std::move(listener);
+  impl.service = std::make_unique<Service>(std::move(handlers));
 
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
@@ -73,25 +74,25 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& pa
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
-  builder.RegisterService(parts.service.get());
-  parts.acceptor = builder.experimental().AddExternalConnectionAcceptor(
+  builder.RegisterService(impl.service.get());
+  impl.acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
-  parts.server = builder.BuildAndStart();
-  if (parts.server == nullptr) return Error{Code::kInternal, "gRPC could not start a server for " + path};
+  impl.server = builder.BuildAndStart();
+  if (impl.server == nullptr) return Error{Code::kInternal, "gRPC could not start a server for " + path};
   return control;
 }
 
 void ControlServer::start() {
-  parts_->listener->start([this](UniqueFd connection) {
+  impl_->listener->start([this](UniqueFd connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.fd = connection.release();
-    parts_->acceptor->HandleNewConnection(&parameters);
+    impl_->acceptor->HandleNewConnection(&parameters);
   });
 }
 
 void ControlServer::stop() {
-  if (parts_->listener) parts_->listener->stop();
-  if (parts_->server) parts_->server->Shutdown(std::chrono::system_clock::now() + kGrace);
+  if (impl_->listener) impl_->listener->stop();
+  if (impl_->server) impl_->server->Shutdown(std::chrono::system_clock::now() + kGrace);
 }
 
-}  // namespace topolet
+}  // namespace topolet::control

@@ -1,4 +1,8 @@
-// The control socket: what the operator asks of a running topoletd. A server of its own, apart from the CRI socket.
+// The control socket: what the operator asks of a running topoletd. It has a server of its own, apart from the CRI
+// socket.
+//
+// The room core/control, namespace topolet::control: carries the calls of control.proto; the daemon answers them. It
+// may include core/base and core/cri/socket, whose listener it uses, and nothing else of the core.
 #pragma once
 
 #include <functional>
@@ -9,10 +13,10 @@
 #include "core/base/result.hpp"
 #include "core/control/control.pb.h"
 
-namespace topolet {
+namespace topolet::control {
 
 /// Who answers. Called on the server's threads, several at a time.
-struct ControlAnswers {
+struct ControlHandlers {
   std::function<Status(control::v1::StatusResponse&)> status;
   std::function<Status(control::v1::ListPluginsResponse&)> list_plugins;
   std::function<Status(const std::string& id)> reset_plugin;
@@ -24,7 +28,7 @@ class ControlServer {
  public:
   /// Binds `path` with mode 0600. FAILED_PRECONDITION if another topoletd, or any live process, serves it; a file left
   /// over by a dead one is replaced. The directory must exist. Clients wait until start().
-  static Result<std::unique_ptr<ControlServer>> open(const std::string& path, ControlAnswers answers, Log& log);
+  static Result<std::unique_ptr<ControlServer>> open(const std::string& path, ControlHandlers handlers, Log& log);
 
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
@@ -38,8 +42,8 @@ class ControlServer {
   ControlServer();
 
   class Service;
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace topolet
+}  // namespace topolet::control

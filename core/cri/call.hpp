@@ -1,4 +1,9 @@
 // One CRI call as the rest of the core sees it: raw bytes, and the few things that can be done with it.
+//
+// The room core/cri, namespace topolet::cri: everything that speaks the CRI. This level holds what its sub-rooms share
+// with the engine: Call, Runtime, and the names of the methods (methods.hpp). Below it, socket accepts connections,
+// wire carries the bytes, and messages reads and patches them. It may include core/base and, for their plain values,
+// workload.hpp and placement.hpp of core/placement.
 #pragma once
 
 #include <chrono>
@@ -8,17 +13,17 @@
 
 #include "core/base/result.hpp"
 
-namespace topolet {
+namespace topolet::cri {
 
 /// What the runtime answered to a unary call.
-struct Answer {
+struct RuntimeResponse {
   Code code = Code::kOk;
   std::string message;
   std::string body;  ///< the serialized response; empty unless `code` is kOk
 };
 
 /// An answer that a client got: to a unary call, or one message of a stream.
-struct Observation {
+struct ObservedMessage {
   std::string path;     ///< as in Call::path()
   std::string request;  ///< empty for a stream's
   std::string response;
@@ -41,9 +46,9 @@ class Call {
   virtual bool cancelled() const = 0;
 
   /// Sends the original bytes followed by `patch` (the untouched original buffer if `patch` is empty) to the runtime.
-  /// `on_answer` runs on the I/O thread and must not block. It always runs, once; a runtime that cannot be reached is
+  /// `on_response` runs on the I/O thread and must not block. It always runs, once; a runtime that cannot be reached is
   /// UNAVAILABLE, a client that went away meanwhile CANCELLED.
-  virtual void forward(std::string patch, std::function<void(const Answer&)> on_answer) = 0;
+  virtual void forward(std::string patch, std::function<void(const RuntimeResponse&)> on_response) = 0;
   /// Sends the runtime's answer to the client exactly as it came, metadata, status details and trailers included.
   virtual void finish() = 0;
   /// Answers the client with an error of our own.
@@ -56,7 +61,7 @@ class Runtime {
   virtual ~Runtime() = default;
   /// `path` as in Call::path(). `done` runs on the I/O thread, once, and must not block. Any thread may call.
   virtual void call(std::string path, std::string request, std::chrono::milliseconds timeout,
-                    std::function<void(const Answer&)> done) = 0;
+                    std::function<void(const RuntimeResponse&)> done) = 0;
 };
 
-}  // namespace topolet
+}  // namespace topolet::cri

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace topolet {
+namespace topolet::cri {
 namespace {
 
 // An unknown method may stream, and a stream breaks on the unary path, so only names that are known to be unary are
@@ -76,4 +76,4 @@ Method parse_method(std::string_view path) {
   return method;
 }
 
-}  // namespace topolet
+}  // namespace topolet::cri

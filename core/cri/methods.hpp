@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace topolet {
+namespace topolet::cri {
 
 /// A path taken apart. The views point into the path.
 struct Method {
@@ -17,4 +17,4 @@ struct Method {
 /// `path` is "/service/method"; anything else is a stream of an unknown service.
 Method parse_method(std::string_view path);
 
-}  // namespace topolet
+}  // namespace topolet::cri

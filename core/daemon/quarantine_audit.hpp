@@ -7,31 +7,33 @@
 #include <vector>
 
 #include "core/base/mutex.hpp"
+#include "core/engine/state/audit_event.hpp"
 
-namespace topolet {
+namespace topolet::daemon {
 
 /// Plugins may be put into quarantine before there is an audit to write to, and a call that was given up on may come
 /// back after it is closed: what comes early waits, what comes late is dropped. Safe from any thread.
 class QuarantineAudit {
  public:
-  using Write = std::function<void(const std::string& event, const std::string& reason)>;
+  using Write = std::function<void(engine::AuditEvent event, const std::string& reason)>;
 
   /// An empty `why`: the quarantine ended.
   void note(const std::string& plugin, const std::string& why) TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    Remark remark = why.empty() ? Remark{"quarantine-ended", "plugin " + plugin + " is asked again"}
-                                : Remark{"quarantined", "plugin " + plugin + " is not asked any more: " + why};
+    Entry entry = why.empty()
+                      ? Entry{engine::AuditEvent::kQuarantineEnded, "plugin " + plugin + " is asked again"}
+                      : Entry{engine::AuditEvent::kQuarantined, "plugin " + plugin + " is not asked any more: " + why};
     if (write_) {
-      write_(remark.event, remark.reason);
+      write_(entry.event, entry.reason);
     } else if (!closed_) {
-      early_.push_back(std::move(remark));
+      before_open_.push_back(std::move(entry));
     }
   }
 
   /// `write` must not call back.
   void open(Write write) TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    for (const Remark& remark : std::exchange(early_, {})) write(remark.event, remark.reason);
+    for (const Entry& entry : std::exchange(before_open_, {})) write(entry.event, entry.reason);
     write_ = std::move(write);
   }
 
@@ -42,15 +44,15 @@ class QuarantineAudit {
   }
 
  private:
-  struct Remark {
-    std::string event;
+  struct Entry {
+    engine::AuditEvent event;
     std::string reason;
   };
 
   Mutex mutex_;
   Write write_ TOPOLET_GUARDED_BY(mutex_);
   bool closed_ TOPOLET_GUARDED_BY(mutex_) = false;
-  std::vector<Remark> early_ TOPOLET_GUARDED_BY(mutex_);
+  std::vector<Entry> before_open_ TOPOLET_GUARDED_BY(mutex_);
 };
 
-}  // namespace topolet
+}  // namespace topolet::daemon

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace topolet {
+namespace topolet::daemon {
 
 Result<int> take_inherited_socket(const std::string& path) {
   const int count = sd_listen_fds(/*unset_environment=*/1);
@@ -18,13 +18,13 @@ Result<int> take_inherited_socket(const std::string& path) {
   }
   if (count == 0) return -1;
   return Error{Code::kFailedPrecondition,
-               fmt::format("the service manager handed over {} socket(s), but none that listens on {}; let "
+               fmt::format("the service manager handed over {} socket{}, but none that listens on {}; let "
                            "ListenStream= of the socket unit and daemon.listen name the same path",
-                           count, path)};
+                           count, count == 1 ? "" : "s", path)};
 }
 
 void notify_ready() { sd_notify(0, "READY=1"); }
 
 void notify_stopping() { sd_notify(0, "STOPPING=1"); }
 
-}  // namespace topolet
+}  // namespace topolet::daemon

@@ -5,7 +5,7 @@
 
 #include "core/base/result.hpp"
 
-namespace topolet {
+namespace topolet::daemon {
 
 /// The descriptor of the socket unit that listens on `path`; −1 if no sockets were handed over. FAILED_PRECONDITION if
 /// some were, but none that listens there. Once: the environment is cleared, so that no child takes the sockets for
@@ -16,4 +16,4 @@ Result<int> take_inherited_socket(const std::string& path);
 void notify_ready();
 void notify_stopping();
 
-}  // namespace topolet
+}  // namespace topolet::daemon

@@ -6,12 +6,12 @@
 #include <future>
 #include <utility>
 
-#include "core/cri/intercepted_methods.hpp"
+#include "core/cri/messages/intercepted_methods.hpp"
 #include "core/cri/methods.hpp"
 #include "core/engine/handlers/create_container.hpp"
-#include "core/engine/handlers/end_container.hpp"
-#include "core/engine/handlers/pods.hpp"
+#include "core/engine/handlers/pod_sandboxes.hpp"
 #include "core/engine/handlers/start_container.hpp"
+#include "core/engine/handlers/stop_container.hpp"
 #include "core/engine/handlers/update_container_resources.hpp"
 #include "core/engine/state/codec.hpp"
 
@@ -20,19 +20,19 @@ namespace {
 
 constexpr std::chrono::seconds kTick{1};
 
-std::vector<std::string> exited_of(const std::vector<ContainerInfo>& containers) {
+std::vector<std::string> exited_of(const std::vector<cri::ContainerInfo>& containers) {
   std::vector<std::string> ids;
-  for (const ContainerInfo& container : containers) {
-    if (container.state == ContainerState::kExited) ids.push_back(container.id);
+  for (const cri::ContainerInfo& container : containers) {
+    if (container.state == cri::ContainerState::kExited) ids.push_back(container.id);
   }
   return ids;
 }
 
 /// What an answer tells of containers that are over. What cannot be read was the client's to complain about.
-std::vector<std::string> ended_containers(const Observation& answer, const DemandRules& rules) {
-  const std::string_view method = parse_method(answer.path).name;
+std::vector<std::string> ended_containers(const cri::ObservedMessage& answer, const cri::DemandRules& rules) {
+  const std::string_view method = cri::parse_method(answer.path).name;
   if (method == "GetContainerEvents") {
-    const auto id = read_end_event(answer.response);
+    const auto id = cri::read_ended_container(answer.response);
     return id && !id->empty() ? std::vector<std::string>{*id} : std::vector<std::string>{};
   }
   if (method == "ContainerStatus") {
@@ -40,16 +40,16 @@ std::vector<std::string> ended_containers(const Observation& answer, const Deman
     return detail ? exited_of({detail->info}) : std::vector<std::string>{};
   }
   // A list, as a whole or in pieces.
-  const auto list = read_list_containers(answer.request, answer.response);
+  const auto list = cri::read_list_containers(answer.request, answer.response);
   return list ? exited_of(list->containers) : std::vector<std::string>{};
 }
 
 }  // namespace
 
-Engine::Loaded Engine::load(Store& store, LedgerRules cpus) {
+Engine::Loaded Engine::load(store::Store& store, CpuInventory cpus) {
   Ledger ledger(std::move(cpus), 0);
-  const auto live = store.live();
-  if (!live) return {ledger, live.error()};
+  const auto rows = store.allocations();
+  if (!rows) return {ledger, rows.error()};
   const auto pods = store.pods();
   if (!pods) return {ledger, pods.error()};
   const auto generation = store.last_generation();
@@ -57,74 +57,84 @@ Engine::Loaded Engine::load(Store& store, LedgerRules cpus) {
   const auto decision = store.last_decision();
   if (!decision) return {ledger, decision.error()};
   std::vector<Allocation> allocations;
-  for (const LiveRow& row : *live) {
+  for (const store::AllocationRow& row : *rows) {
     Result<Allocation> allocation = decode_allocation(row);
     if (!allocation) return {ledger, allocation.error()};
     allocations.push_back(*std::move(allocation));
   }
   std::vector<Pod> known;
-  for (const PodRow& row : *pods) {
+  for (const store::PodRow& row : *pods) {
     Result<Pod> pod = decode_pod(row);
     if (!pod) return {ledger, pod.error()};
     known.push_back(*std::move(pod));
   }
-  ledger = Ledger(ledger.rules(), std::max(*generation, store.report().lost_after), *decision + 1);
+  ledger = Ledger(ledger.inventory(), std::max(*generation, store.report().newest_lost_generation), *decision + 1);
   ledger.load(std::move(allocations), std::move(known));
   return {std::move(ledger), {}};
 }
 
-Engine::Engine(Options options, Parts parts)
-    : Engine(std::move(options), std::move(parts), load(parts.store, parts.cpus)) {}
+Engine::Engine(Options options, Deps deps) : Engine(std::move(options), std::move(deps), load(deps.store, deps.cpus)) {}
 
-// By reference, as `parts` is read for `loaded` too, in whatever order.
-Engine::Engine(Options&& options, Parts&& parts, Loaded loaded)
+// By reference, as `deps` is read for `loaded` too, in whatever order.
+Engine::Engine(Options&& options, Deps&& deps, Loaded loaded)
     : options_(std::move(options)),
-      log_(parts.log),
-      clock_(std::move(parts.clock)),
-      tick_plugins_(std::move(parts.tick_plugins)),
-      loaded_(std::move(loaded.status)),
-      lost_after_(parts.store.report().lost_after),
-      loop_(std::move(parts.loop)),
-      client_(parts.runtime, options_.demand_rules),
-      placer_(std::move(parts.placing)),
-      committer_({*loop_, parts.store, options_.writing, placer_.rules(), clock_.clock(), parts.log},
+      log_(deps.log),
+      clock_(std::move(deps.clock)),
+      tick_plugins_(std::move(deps.tick_plugins)),
+      load_status_(std::move(loaded.status)),
+      newest_lost_generation_(deps.store.report().newest_lost_generation),
+      loop_(std::move(deps.loop)),
+      client_(deps.runtime, options_.demand_rules),
+      placer_(std::move(deps.placer)),
+      committer_({*loop_, deps.store, options_.writer_options, placer_.rules(), clock_.clock(), deps.log},
                  std::move(loaded.ledger)),
-      cpusets_({*loop_, client_, std::move(parts.kernel), parts.log}),
+      cpusets_({*loop_, client_, std::move(deps.kernel), deps.log}),
       exits_(committer_, cpusets_),
-      mover_({*loop_, committer_, cpusets_, exits_, options_.start_grace, clock_.clock(), parts.log}),
-      rebalancer_({*loop_, committer_, placer_, mover_, clock_.clock(), parts.log}),
-      plugin_events_(committer_, {*loop_, placer_, std::move(parts.somebody_hears), std::move(parts.notify)}),
-      reconciler_({*loop_, committer_, placer_, cpusets_, mover_, exits_, rebalancer_, options_.handlers,
-                   lost_after_ > 0, options_.pending_timeout, options_.start_grace, clock_.clock(), parts.log}),
-      handlers_{*loop_, committer_,  placer_,     cpusets_,          mover_,
-                exits_, rebalancer_, reconciler_, options_.handlers, options_.demand_rules,
-                log_} {}
+      mover_({*loop_, committer_, cpusets_, exits_, options_.start_grace, clock_.clock(), deps.log}),
+      rebalancer_({*loop_, committer_, placer_, mover_, clock_.clock(), deps.log}),
+      plugin_events_(committer_,
+                     {*loop_, placer_, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
+      reconciler_({*loop_, committer_, placer_, cpusets_, mover_, exits_, rebalancer_, options_.placed_runtime_handlers,
+                   newest_lost_generation_ > 0, options_.pending_timeout, options_.start_grace, clock_.clock(),
+                   deps.log}),
+      handler_deps_{*loop_,
+                    committer_,
+                    placer_,
+                    cpusets_,
+                    mover_,
+                    exits_,
+                    rebalancer_,
+                    reconciler_,
+                    options_.placed_runtime_handlers,
+                    options_.demand_rules,
+                    log_} {}
 
 Engine::~Engine() { stop(); }
 
 Status Engine::start() {
-  if (!loaded_) return loaded_;
+  if (!load_status_) return load_status_;
   loop_->post([this] { begin(); });
   return {};
 }
 
 void Engine::begin() {
-  if (lost_after_ > 0) {
-    committer_.commit(event::Noted{
-        "gap", fmt::format("the state database went back: generation {} was committed in this boot, and what is there "
-                           "ends before; what runs is taken from the runtime",
-                           lost_after_)});
+  if (newest_lost_generation_ > 0) {
+    committer_.commit(event::AuditOnly{
+        AuditEvent::kGap,
+        fmt::format("the state database lost its newest changes: generation {} was committed in this boot, and the "
+                    "database ends before it; what runs is taken from the runtime",
+                    newest_lost_generation_)});
   }
-  plugin_events_.tell_known(committer_.ledger());
-  committer_.commit(event::Restarted{lost_after_ > 0});
-  reconcile_first();
+  plugin_events_.publish_known(committer_.ledger());
+  committer_.commit(event::Restarted{newest_lost_generation_ > 0});
+  reconcile_at_start();
   tick();
 }
 
 void Engine::stop() {
   loop_->stop();
   committer_.stop();
-  held_.clear();
+  deferred_calls_.clear();
 }
 
 Result<EngineSummary> Engine::summary(std::chrono::milliseconds patience) {
@@ -137,7 +147,7 @@ Result<EngineSummary> Engine::summary(std::chrono::milliseconds patience) {
 
 EngineSummary Engine::summarise() const {
   const Ledger& ledger = committer_.ledger();
-  const LedgerView view = ledger.view();
+  const placement::LedgerSnapshot view = ledger.view();
   EngineSummary summary{.containers = {},
                         .generation = view.generation,
                         .allowed = view.allowed,
@@ -154,19 +164,19 @@ EngineSummary Engine::summarise() const {
   return summary;
 }
 
-void Engine::look(std::function<void(const Ledger& ledger)> look) {
-  loop_->post([this, look = std::move(look)] { look(committer_.ledger()); });
+void Engine::read_ledger(std::function<void(const Ledger& ledger)> read_ledger) {
+  loop_->post([this, read_ledger = std::move(read_ledger)] { read_ledger(committer_.ledger()); });
 }
 
-void Engine::remark(const std::string& event, const std::string& reason) {
-  loop_->post([this, event, reason] { committer_.commit(event::Noted{event, reason}); });
+void Engine::record_event(AuditEvent event, const std::string& reason) {
+  loop_->post([this, event, reason] { committer_.commit(event::AuditOnly{event, reason}); });
 }
 
 void Engine::change_machine(Machine machine) {
   loop_->post([this, machine = std::move(machine)]() mutable { rebalancer_.change_machine(std::move(machine)); });
 }
 
-void Engine::on_call(std::shared_ptr<Call> call) {
+void Engine::on_call(std::shared_ptr<cri::Call> call) {
   loop_->post([this, call = std::move(call)] { handle(call); });
 }
 
@@ -177,70 +187,71 @@ void Engine::on_connected() {
   });
 }
 
-void Engine::handle(const std::shared_ptr<Call>& call) {
-  const Interception* interception = find_interception(call->method());
+void Engine::handle(const std::shared_ptr<cri::Call>& call) {
+  const cri::Interception* interception = cri::find_interception(call->method());
   if (interception == nullptr) return pass_through(call);
   if (!reconciled_ && interception->needs_ledger) {
-    held_.push_back(call);
+    deferred_calls_.push_back(call);
   } else {
     dispatch(*interception, call);
   }
 }
 
-void Engine::dispatch(const Interception& interception, const std::shared_ptr<Call>& call) {
+void Engine::dispatch(const cri::Interception& interception, const std::shared_ptr<cri::Call>& call) {
   switch (interception.method) {
-    case InterceptedMethod::kRunPodSandbox:
-      return handle_run_pod_sandbox(handlers_, call);
-    case InterceptedMethod::kStopPodSandbox:
-      return handle_stop_pod_sandbox(handlers_, call);
-    case InterceptedMethod::kRemovePodSandbox:
-      return handle_remove_pod_sandbox(handlers_, call);
-    case InterceptedMethod::kCreateContainer:
-      return CreateContainer::handle(handlers_, call);
-    case InterceptedMethod::kStartContainer:
-      return StartContainer::handle(handlers_, call);
-    case InterceptedMethod::kStopContainer:
-      return StopContainer::handle(handlers_, call);
-    case InterceptedMethod::kRemoveContainer:
-      return handle_remove_container(handlers_, call);
-    case InterceptedMethod::kUpdateContainerResources:
-      return UpdateContainerResources::handle(handlers_, call);
+    case cri::InterceptedMethod::kRunPodSandbox:
+      return handle_run_pod_sandbox(handler_deps_, call);
+    case cri::InterceptedMethod::kStopPodSandbox:
+      return handle_stop_pod_sandbox(handler_deps_, call);
+    case cri::InterceptedMethod::kRemovePodSandbox:
+      return handle_remove_pod_sandbox(handler_deps_, call);
+    case cri::InterceptedMethod::kCreateContainer:
+      return CreateContainer::handle(handler_deps_, call);
+    case cri::InterceptedMethod::kStartContainer:
+      return StartContainer::handle(handler_deps_, call);
+    case cri::InterceptedMethod::kStopContainer:
+      return StopContainer::handle(handler_deps_, call);
+    case cri::InterceptedMethod::kRemoveContainer:
+      return handle_remove_container(handler_deps_, call);
+    case cri::InterceptedMethod::kUpdateContainerResources:
+      return UpdateContainerResources::handle(handler_deps_, call);
   }
 }
 
-void Engine::on_observed(Observation observation) {
+void Engine::on_observed(cri::ObservedMessage observation) {
   loop_->post([this, observation = std::move(observation)] { observe(observation); });
 }
 
-void Engine::observe(const Observation& observation) {
+void Engine::observe(const cri::ObservedMessage& observation) {
   for (const std::string& id : ended_containers(observation, options_.demand_rules)) exits_.report(id, {});
 }
 
-void Engine::reconcile_first() {
+void Engine::reconcile_at_start() {
   reconciler_.run([this](const Status& status) {
     // Before the first decision, so that plugins know the machine as it is before anything changes.
     if (status) tick_plugins();
-    release_held(status);
+    release_deferred(status);
     if (status) {
-      if (std::exchange(warned_, false)) log_.info("the runtime answers; containers are placed from now on");
+      if (std::exchange(warned_unreachable_, false))
+        log_.info("the runtime answers; containers are placed from now on");
       return;
     }
-    if (!std::exchange(warned_, true)) {
+    if (!std::exchange(warned_unreachable_, true)) {
       log_.warn("the runtime cannot be asked what it runs: {}; containers are placed once it can",
                 status.error().message);
     }
-    loop_->after(options_.first_reconcile_retry, [this] { reconcile_first(); });
+    loop_->after(options_.first_reconcile_retry, [this] { reconcile_at_start(); });
   });
 }
 
-void Engine::release_held(const Status& reconciled) {
-  reconciled_ = reconciled.ok();
+void Engine::release_deferred(const Status& reconciled) {
+  reconciled_ = reconciled.has_value();
   if (reconciled_) rebalancer_.begin();
-  std::vector<std::shared_ptr<Call>> held;
-  held.swap(held_);
-  for (const std::shared_ptr<Call>& call : held) {
+  std::vector<std::shared_ptr<cri::Call>> held;
+  held.swap(deferred_calls_);
+  for (const std::shared_ptr<cri::Call>& call : held) {
     if (reconciled_) {
-      dispatch(*find_interception(call->method()), call);
+      dispatch(*cri::find_interception(call->method()), call);
     } else {
       call->reject(
           {Code::kUnavailable, "topolet places no container before it knows what runs: " + reconciled.error().message});
@@ -250,10 +261,11 @@ void Engine::release_held(const Status& reconciled) {
 
 void Engine::tick_plugins() {
   if (!tick_plugins_) return;
-  const std::vector<ReplacementWish> wishes = tick_plugins_([this] {
-    return std::make_shared<const TickView>(TickView{placer_.topology(), committer_.ledger().view()});
+  const std::vector<plugin::MoveRequest> requests = tick_plugins_([this] {
+    return std::make_shared<const plugin::TickSnapshot>(
+        plugin::TickSnapshot{placer_.topology(), committer_.ledger().view()});
   });
-  for (const ReplacementWish& wish : wishes) rebalancer_.replace(wish);
+  for (const plugin::MoveRequest& request : requests) rebalancer_.move_as_requested(request);
 }
 
 void Engine::tick() {
@@ -261,10 +273,10 @@ void Engine::tick() {
   follow_clock();
   if (!reconciled_) return;
   reconciler_.expire();
-  mover_.settle_starts();
+  mover_.resolve_unfinished_starts();
   tick_plugins();
   const auto now = clock_.clock().steady();
-  if (now - last_reconcile_ < options_.reconcile_every && !reconciler_.has_doubts()) return;
+  if (now - last_reconcile_ < options_.reconcile_every && !reconciler_.has_creates_in_doubt()) return;
   last_reconcile_ = now;
   reconciler_.run([this](const Status& status) {
     if (!status) return log_.debug("could not reconcile: {}", status.error().message);

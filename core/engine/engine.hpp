@@ -1,4 +1,9 @@
 // The core behind the proxy: takes intercepted calls, keeps the ledger, and reconciles it with the runtime.
+//
+// The room core/engine, namespace topolet::engine: everything that decides a container's future, on one thread. Its
+// README.md walks through a create, a start, an update, an exit and a restart. The engine is given its runtime, its
+// store and a way to decide. It may include core/base, core/cri and core/cri/messages, core/placement, core/topology,
+// the store, and of core/plugin only the plain values of the events that plugins hear.
 #pragma once
 
 #include <chrono>
@@ -12,19 +17,19 @@
 #include "core/base/clock.hpp"
 #include "core/base/log.hpp"
 #include "core/cri/call.hpp"
-#include "core/cri/intercepted_methods.hpp"
-#include "core/cri/runtime_client.hpp"
+#include "core/cri/messages/intercepted_methods.hpp"
+#include "core/cri/messages/runtime_client.hpp"
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/converge/reconciler.hpp"
-#include "core/engine/followed_clock.hpp"
-#include "core/engine/handlers/deps.hpp"
+#include "core/engine/handlers/handler_deps.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/plugin_events.hpp"
 #include "core/engine/state/committer.hpp"
+#include "core/engine/steady_wall_clock.hpp"
 #include "store/store.hpp"
 
 namespace topolet::engine {
@@ -47,31 +52,33 @@ struct EngineSummary {
 class Engine {
  public:
   struct Options {
-    std::vector<std::string> handlers;  ///< runtime handlers whose containers are placed; "" is the default one
+    std::vector<std::string>
+        placed_runtime_handlers;  ///< runtime handlers whose containers are placed; "" is the default one
     std::chrono::milliseconds pending_timeout = std::chrono::minutes(4);
     std::chrono::milliseconds reconcile_every = std::chrono::seconds(5);
     std::chrono::milliseconds first_reconcile_retry{500};
     std::chrono::milliseconds start_grace = std::chrono::seconds(10);
-    Writer::Options writing = {};
-    DemandRules demand_rules = {};
+    Writer::Options writer_options = {};
+    cri::DemandRules demand_rules = {};
   };
   using Machine = Rebalancer::Machine;
-  struct Parts {
-    Runtime& runtime;
-    Store& store;
-    LedgerRules cpus;
-    Placer::Deps placing;
-    Kernel kernel;
+  struct Deps {
+    cri::Runtime& runtime;
+    store::Store& store;
+    CpuInventory cpus;
+    Placer::Deps placer;
+    CgroupReader kernel;
     Clock clock;
     Log& log;
     /// What plugins hear and wish between decisions; see PolicyThread. All may be empty.
-    std::function<bool()> somebody_hears = {};
-    std::function<void(std::shared_ptr<const Happening>)> notify = {};
-    std::function<std::vector<ReplacementWish>(const std::function<std::shared_ptr<const TickView>()>& view)>
+    std::function<bool()> any_plugin_handles_events = {};
+    std::function<void(std::shared_ptr<const plugin::ContainerEvent>)> publish_event = {};
+    std::function<std::vector<plugin::MoveRequest>(
+        const std::function<std::shared_ptr<const plugin::TickSnapshot>()>& view)>
         tick_plugins = {};
     std::unique_ptr<Loop> loop = std::make_unique<ThreadLoop>();
   };
-  Engine(Options options, Parts parts);
+  Engine(Options options, Deps deps);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -85,18 +92,18 @@ class Engine {
   /// What there is to say of the whole, as of now. Waits for the loop; UNAVAILABLE if that takes `patience`.
   Result<EngineSummary> summary(std::chrono::milliseconds patience);
 
-  /// Runs `look` on the loop's thread. Does not wait for it.
-  void look(std::function<void(const Ledger& ledger)> look);
+  /// Runs `read_ledger` on the loop's thread. Does not wait for it.
+  void read_ledger(std::function<void(const Ledger& ledger)> read_ledger);
 
   /// Writes an event of no container to the audit. Does not wait; any thread.
-  void remark(const std::string& event, const std::string& reason);
+  void record_event(AuditEvent event, const std::string& reason);
 
   /// Containers that hold CPUs which are gone are placed anew; where nothing else is free they keep what is left.
   /// Does not wait.
   void change_machine(Machine machine);
 
-  void on_call(std::shared_ptr<Call> call);
-  void on_observed(Observation observation);
+  void on_call(std::shared_ptr<cri::Call> call);
+  void on_observed(cri::ObservedMessage observation);
   void on_connected();
 
  private:
@@ -104,16 +111,16 @@ class Engine {
     Ledger ledger;
     Status status;
   };
-  static Loaded load(Store& store, LedgerRules cpus);
-  Engine(Options&& options, Parts&& parts, Loaded loaded);
+  static Loaded load(store::Store& store, CpuInventory cpus);
+  Engine(Options&& options, Deps&& deps, Loaded loaded);
 
   EngineSummary summarise() const;
   void begin();
-  void handle(const std::shared_ptr<Call>& call);
-  void dispatch(const Interception& interception, const std::shared_ptr<Call>& call);
-  void observe(const Observation& observation);
-  void reconcile_first();
-  void release_held(const Status& reconciled);
+  void handle(const std::shared_ptr<cri::Call>& call);
+  void dispatch(const cri::Interception& interception, const std::shared_ptr<cri::Call>& call);
+  void observe(const cri::ObservedMessage& observation);
+  void reconcile_at_start();
+  void release_deferred(const Status& reconciled);
   void tick();
   void follow_clock();
   void tick_plugins();
@@ -121,12 +128,12 @@ class Engine {
   // In the order in which they need each other.
   const Options options_;
   Log& log_;
-  FollowedClock clock_;
-  const decltype(Parts::tick_plugins) tick_plugins_;
-  const Status loaded_;
-  const std::uint64_t lost_after_;
+  SteadyWallClock clock_;
+  const decltype(Deps::tick_plugins) tick_plugins_;
+  const Status load_status_;
+  const std::uint64_t newest_lost_generation_;
   std::unique_ptr<Loop> loop_;
-  RuntimeClient client_;
+  cri::RuntimeClient client_;
   Placer placer_;
   Committer committer_;
   CpusetWriter cpusets_;
@@ -135,12 +142,12 @@ class Engine {
   Rebalancer rebalancer_;
   PluginEvents plugin_events_;
   Reconciler reconciler_;
-  const HandlerDeps handlers_;
+  const HandlerDeps handler_deps_;
 
   bool reconciled_ = false;
-  bool warned_ = false;  ///< that the runtime cannot be asked
+  bool warned_unreachable_ = false;  ///< that the runtime cannot be asked
   std::chrono::steady_clock::time_point last_reconcile_{};
-  std::vector<std::shared_ptr<Call>> held_;
+  std::vector<std::shared_ptr<cri::Call>> deferred_calls_;
 };
 
 }  // namespace topolet::engine

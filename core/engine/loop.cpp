@@ -9,7 +9,7 @@
 
 namespace topolet::engine {
 
-void assert_on(const Loop& loop, const char* who) {
+void assert_on_thread(const Loop& loop, const char* who) {
   if (loop.is_on_thread()) return;
   std::fprintf(stderr, "topoletd: %s was used outside of the engine's loop\n", who);
   std::abort();

@@ -23,7 +23,7 @@ class Loop {
 };
 
 /// Ends the process with a message unless this is the loop's thread: what is the loop's alone was touched by another.
-void assert_on(const Loop& loop, const char* who);
+void assert_on_thread(const Loop& loop, const char* who);
 
 /// One thread of its own, and real time.
 class ThreadLoop final : public Loop {

@@ -8,7 +8,7 @@
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/committer.hpp"
-#include "core/plugin/happenings.hpp"
+#include "core/plugin/host/container_event.hpp"
 
 namespace topolet::engine {
 
@@ -19,19 +19,19 @@ class PluginEvents final : public Observer {
     Loop& loop;
     const Placer& placer;
     /// Both may be empty.
-    std::function<bool()> somebody_hears;
-    std::function<void(std::shared_ptr<const Happening>)> notify;
+    std::function<bool()> any_plugin_handles_events;
+    std::function<void(std::shared_ptr<const plugin::ContainerEvent>)> publish_event;
   };
   /// Subscribes itself.
   PluginEvents(Committer& committer, Deps deps);
 
   /// Tells of all that a ledger from the store holds already.
-  void tell_known(const Ledger& ledger);
+  void publish_known(const Ledger& ledger);
 
-  void committed(const Transition& transition) override;
+  void on_durable(const Transition& transition) override;
 
  private:
-  void tell(Happening::Kind kind, const Allocation& about);
+  void publish(plugin::ContainerEvent::Kind kind, const Allocation& allocation);
 
   const Deps deps_;
 };

@@ -4,13 +4,14 @@
 #include <set>
 #include <utility>
 
-namespace topolet {
+namespace topolet::placement {
 namespace {
 
 /// Collects candidates, each node set once.
-class Collector {
+class CandidateCollector {
  public:
-  Collector(const Topology& topology, const CpuSet& allowed) : topology_(topology), allowed_(allowed) {}
+  CandidateCollector(const topology::Topology& topology, const CpuSet& allowed)
+      : topology_(topology), allowed_(allowed) {}
 
   void add(const NodeSet& nodes) {
     if (nodes.empty() || !seen_.insert(nodes.words()).second) return;
@@ -20,15 +21,15 @@ class Collector {
     for (const std::uint32_t from : nodes) {
       for (const std::uint32_t to : nodes) candidate.distance += topology_.distance(from, to);
     }
-    name_domain(candidate);
+    match_domain(candidate);
     found_.push_back(std::move(candidate));
   }
 
   std::vector<Candidate> take() { return std::move(found_); }
 
  private:
-  void name_domain(Candidate& candidate) const {
-    for (const Domain& domain : topology_.domains) {
+  void match_domain(Candidate& candidate) const {
+    for (const topology::Domain& domain : topology_.domains) {
       if ((domain.cpus & allowed_) != candidate.cpus) continue;
       candidate.is_domain = true;
       candidate.kind = domain.kind;
@@ -36,21 +37,21 @@ class Collector {
     }
   }
 
-  const Topology& topology_;
+  const topology::Topology& topology_;
   const CpuSet& allowed_;
   std::set<NodeSet::Words> seen_;
   std::vector<Candidate> found_;
 };
 
-std::vector<std::uint32_t> cpu_nodes(const Topology& topology, const CpuSet& allowed) {
+std::vector<std::uint32_t> cpu_nodes(const topology::Topology& topology, const CpuSet& allowed) {
   std::vector<std::uint32_t> nodes;
-  for (const Node& node : topology.nodes) {
+  for (const topology::Node& node : topology.nodes) {
     if (!node.memory_only && node.cpus.intersects(allowed)) nodes.push_back(node.os_index);
   }
   return nodes;
 }
 
-void add_every_combination(Collector& collector, const std::vector<std::uint32_t>& nodes) {
+void add_every_combination(CandidateCollector& collector, const std::vector<std::uint32_t>& nodes) {
   for (std::size_t chosen = 1; chosen < (std::size_t{1} << nodes.size()); ++chosen) {
     NodeSet set;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -67,7 +68,8 @@ std::vector<std::size_t> neighbourhood_sizes(std::size_t nodes) {
   return sizes;
 }
 
-void add_neighbourhoods(Collector& collector, const Topology& topology, const std::vector<std::uint32_t>& nodes) {
+void add_neighbourhoods(CandidateCollector& collector, const topology::Topology& topology,
+                        const std::vector<std::uint32_t>& nodes) {
   for (auto place = nodes.begin(); place != nodes.end(); ++place) {
     const std::uint32_t center = *place;
     // Of equally near ones those that follow, round the end: taken from the beginning each time, the first nodes would
@@ -100,12 +102,12 @@ std::vector<const Candidate*> single_nodes(const std::vector<Candidate>& candida
 
 }  // namespace
 
-std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& allowed) {
+std::vector<Candidate> make_candidates(const topology::Topology& topology, const CpuSet& allowed) {
   if (allowed.empty()) return {};
   const std::vector<std::uint32_t> nodes = cpu_nodes(topology, allowed);
-  Collector collector(topology, allowed);
+  CandidateCollector collector(topology, allowed);
   for (const std::uint32_t node : nodes) collector.add(NodeSet{node});
-  for (const Domain& domain : topology.domains) {
+  for (const topology::Domain& domain : topology.domains) {
     NodeSet with_cpus;
     for (const std::uint32_t node : domain.nodes) {
       if (std::binary_search(nodes.begin(), nodes.end(), node)) with_cpus.insert(node);
@@ -124,11 +126,11 @@ std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& a
   std::vector<Candidate> found = collector.take();
   auto machine = std::find_if(found.begin(), found.end(), [&](const Candidate& c) { return c.nodes == all; });
   if (machine == found.end()) {
-    found.push_back({DomainKind::kMachine, true, all, allowed, 0});
+    found.push_back({topology::DomainKind::kMachine, true, all, allowed, 0});
   } else if (machine->cpus != allowed && nodes.size() == 1) {
     // One node that does not cover every CPU: the node and the machine are two places.
     Candidate whole = *machine;
-    whole.kind = DomainKind::kMachine;
+    whole.kind = topology::DomainKind::kMachine;
     whole.cpus = allowed;
     found.push_back(std::move(whole));
   } else {
@@ -139,9 +141,10 @@ std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& a
   return found;
 }
 
-bool are_not_all(const std::vector<Candidate>& candidates) { return single_nodes(candidates).size() > kExactNodes; }
+bool omits_node_sets(const std::vector<Candidate>& candidates) { return single_nodes(candidates).size() > kExactNodes; }
 
-void add_emptiest(std::vector<Candidate>& candidates, const Topology& topology, const CpuSet& free, std::size_t count) {
+void add_emptiest_nodes(std::vector<Candidate>& candidates, const topology::Topology& topology, const CpuSet& free,
+                        std::size_t count) {
   const std::vector<const Candidate*> singles = single_nodes(candidates);
   if (singles.size() <= kExactNodes) return;
   std::vector<std::pair<std::size_t, const Candidate*>> nodes;
@@ -156,7 +159,7 @@ void add_emptiest(std::vector<Candidate>& candidates, const Topology& topology, 
   if (there >= count) add_proposed(candidates, topology, emptiest);
 }
 
-void add_proposed(std::vector<Candidate>& candidates, const Topology& topology, const NodeSet& nodes) {
+void add_proposed(std::vector<Candidate>& candidates, const topology::Topology& topology, const NodeSet& nodes) {
   Candidate proposed;
   for (const Candidate* node : single_nodes(candidates)) {
     if (!node->nodes.is_subset_of(nodes)) continue;
@@ -171,8 +174,8 @@ void add_proposed(std::vector<Candidate>& candidates, const Topology& topology, 
   candidates.insert(candidates.end() - 1, std::move(proposed));
 }
 
-CpuSet followed(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
-                const std::vector<Candidate>& now, bool anywhere) {
+CpuSet cpus_after_change(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
+                         const std::vector<Candidate>& now, bool anywhere) {
   if (before.empty() || now.empty()) return within;
   const CpuSet was = within & allowed;
   if (anywhere && before.back().cpus == was) return within | now.back().cpus;
@@ -182,4 +185,4 @@ CpuSet followed(const CpuSet& within, const CpuSet& allowed, const std::vector<C
   return same == now.end() ? within : within | same->cpus;
 }
 
-}  // namespace topolet
+}  // namespace topolet::placement

@@ -7,7 +7,7 @@
 #include "core/placement/policy.hpp"
 #include "core/topology/topology.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 
 /// Up to this many CPU nodes every combination is a candidate (255 of them); the kubelet's limit too.
 inline constexpr std::size_t kExactNodes = 8;
@@ -16,22 +16,23 @@ inline constexpr std::size_t kExactNodes = 8;
 /// that each node with its k nearest neighbours, for k up to 7 and then, for every few nodes, in growing steps. The
 /// machine, which also holds the allowed CPUs that no node covers, is the last. Nodes without allowed CPUs are in none.
 /// Empty only if `allowed` is. Does not depend on a workload: made once per topology.
-std::vector<Candidate> make_candidates(const Topology& topology, const CpuSet& allowed);
+std::vector<Candidate> make_candidates(const topology::Topology& topology, const CpuSet& allowed);
 
 /// Where not every combination is a candidate, adds the fewest nodes that together have `count` of the `free` CPUs, the
 /// emptiest first. Before the machine, and not if they are a candidate already.
-void add_emptiest(std::vector<Candidate>& candidates, const Topology& topology, const CpuSet& free, std::size_t count);
+void add_emptiest_nodes(std::vector<Candidate>& candidates, const topology::Topology& topology, const CpuSet& free,
+                        std::size_t count);
 
 /// Whether there are more node sets than the candidates.
-bool are_not_all(const std::vector<Candidate>& candidates);
+bool omits_node_sets(const std::vector<Candidate>& candidates);
 
 /// Adds a node set as a candidate, before the machine. Nothing if it is one already, or has nodes that are in none.
-void add_proposed(std::vector<Candidate>& candidates, const Topology& topology, const NodeSet& nodes);
+void add_proposed(std::vector<Candidate>& candidates, const topology::Topology& topology, const NodeSet& nodes);
 
 /// What a container that may use `within` may use when the candidates have changed from `before`, made out of
 /// `allowed`, to `now`: with it all of what was its candidate. `anywhere`: what held the whole machine still does, even
 /// if that was a single node.
-CpuSet followed(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
-                const std::vector<Candidate>& now, bool anywhere);
+CpuSet cpus_after_change(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
+                         const std::vector<Candidate>& now, bool anywhere);
 
-}  // namespace topolet
+}  // namespace topolet::placement

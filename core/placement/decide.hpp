@@ -3,55 +3,57 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
+#include "core/placement/placement_rules.hpp"
 #include "core/placement/policy.hpp"
-#include "core/placement/rules.hpp"
 #include "core/placement/verdicts.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 
 struct Decision {
   bool denied = false;
-  bool unpinned = false;         ///< decided without any policy's answer
-  bool conflict = false;         ///< the kubelet's set overlaps what others hold; applied as it said
-  bool shared_for_lack = false;  ///< it asked for CPUs of its own that were not there
-  Placement placement;           ///< of a denial: nothing
-  CpuSet within;                 ///< shared, reserved: the CPUs it may use when they are in the pool
-  NodeSet nodes;                 ///< of the candidate that won
-  std::string reason;            ///< for people; of a denial: what was asked, what was free, the way out
+  bool unpinned = false;             ///< decided without any policy's answer
+  bool conflict = false;             ///< the kubelet's set overlaps what others hold; applied as it said
+  bool shared_because_full = false;  ///< it asked for CPUs of its own that were not there
+  Placement placement;               ///< of a denial: nothing
+  CpuSet within;                     ///< shared, reserved: the CPUs it may use when they are in the pool
+  NodeSet nodes;                     ///< of the candidate that won
+  std::string reason;                ///< for people; of a denial: what was asked, what was free, the way out
   Verdicts verdicts;
   std::vector<std::string> lost_votes;  ///< names of the policies whose vote was lost
-  struct BadAnswer {
+  struct InvalidReply {
     std::string policy;
     std::string what;
   };
-  std::vector<BadAnswer> bad_answers;  ///< those of them that only the core could see through
+  std::vector<InvalidReply> invalid_replies;  ///< those of them that only the core could see through
 };
 
 /// What goes into decide(): classifies the workload against the rules and the ledger. `ledger` must not hold the
 /// workload's own key. `candidates` as make_candidates() gives them.
-PolicyRequest make_request(std::shared_ptr<const Topology> topology, LedgerView ledger, Workload workload,
-                           std::vector<Candidate> candidates, const DecideRules& rules, bool kubelet_hands_out_cpusets);
+PolicyRequest make_request(std::shared_ptr<const topology::Topology> topology, LedgerSnapshot ledger, Workload workload,
+                           std::vector<Candidate> candidates, const PlacementRules& rules,
+                           bool kubelet_hands_out_cpusets);
 
 /// Decides. Calls the voters in line, in their order. A request that leaves room for it (PolicyRequest::keep, ::from)
 /// is decided anew without what could not be had.
-Decision decide(const PolicyRequest& request, const DecideRules& rules, const std::vector<Voter>& voters);
+Decision decide(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes);
 
 /// Why `placement` breaks a contract of the ledger in `view`, or OK: not empty, allowed, disjoint from every exclusive
 /// and withheld CPU, enough CPUs left for the pool, no shared container left without any.
-Status validate(const Placement& placement, const LedgerView& view, const DecideRules& rules);
+Status validate(const Placement& placement, const LedgerSnapshot& view, const PlacementRules& rules);
 
 /// The CPUs of a shared or reserved container that may use `within`, for a pool. Where nothing of `within` is left, the
 /// whole pool unless `keep_within`. Empty only if the pool (and for reserved mode the reserved set) is.
-CpuSet shared_cpus(Mode mode, const CpuSet& within, const CpuSet& pool, const CpuSet& reserved, bool keep_within);
+CpuSet shared_cpus(Mode mode, const CpuSet& within, const CpuSet& pool, const CpuSet& free_reserved, bool keep_within);
 
 /// Takes `count` of `usable`: first those `order` names, then whole cores (all online threads of the core usable),
 /// then threads of cores that are already in part use, each by lowest index. `usable` must hold that many.
-CpuSet take_cpus(const Topology& topology, const CpuSet& usable, std::size_t count,
+CpuSet take_cpus(const topology::Topology& topology, const CpuSet& usable, std::size_t count,
                  const std::vector<std::uint32_t>& order);
 
 /// In which order to take `count` of `usable`.
@@ -59,12 +61,23 @@ using OrderOf = std::function<std::vector<std::uint32_t>(const CpuSet& usable, s
 
 /// Adds CPUs of `usable` to `taken` until there are `count`: of each share in turn what it still lacks, then any. Each
 /// time as take_cpus() does.
-CpuSet take_shares(const Topology& topology, const CpuSet& usable, std::size_t count, const std::vector<Share>& shares,
-                   const OrderOf& order_of, CpuSet taken = {});
+CpuSet take_with_minimums(const topology::Topology& topology, const CpuSet& usable, std::size_t count,
+                          const std::vector<CpuMinimum>& shares, const OrderOf& order_of, CpuSet taken = {});
 
 /// Its CPU request if it is Guaranteed and asks for whole CPUs, else 0.
 std::uint32_t whole_cpus(const Workload& workload);
-/// How many CPUs of its own a workload is to get by the rules and its annotations; 0 = none.
-std::uint32_t cpus_of_its_own(const Workload& workload, const DecideRules& rules);
+/// Whether the kubelet gave the CPUs that it named to this container alone: as many as it asks for, whole.
+bool is_kubelet_cpuset_exclusive(const Workload& workload);
 
-}  // namespace topolet
+/// What a workload is to get by the rules and its annotations.
+struct ExclusiveClaim {
+  std::uint32_t cpus = 0;               ///< of its own; 0 = none
+  std::optional<NotExclusive> why_not;  ///< set if there are none
+};
+ExclusiveClaim exclusive_claim(const Workload& workload, const PlacementRules& rules);
+std::uint32_t exclusive_cpus_for(const Workload& workload, const PlacementRules& rules);  ///< that claim's
+
+/// How many CPUs of the pool may be taken out of it: the others are kept by min-shared-cpus.
+std::size_t spare_cpus(const CpuSet& pool, const PlacementRules& rules);
+
+}  // namespace topolet::placement

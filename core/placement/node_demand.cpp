@@ -4,11 +4,11 @@
 #include <bit>
 #include <cstddef>
 
-namespace topolet {
+namespace topolet::placement {
 namespace {
 
 /// How many CPUs of a set each node has.
-using Shares = std::vector<std::int64_t>;
+using CpusPerNode = std::vector<std::int64_t>;
 
 /// A CPU node, and which words of a set its CPUs lie in: a few of the many that a large machine has.
 struct LocalCpus {
@@ -16,10 +16,10 @@ struct LocalCpus {
   std::size_t first = 0;
 };
 
-std::vector<LocalCpus> local_cpus_of(const Topology& topology) {
+std::vector<LocalCpus> local_cpus_of(const topology::Topology& topology) {
   std::vector<LocalCpus> all;
   all.reserve(topology.nodes.size());
-  for (const Node& node : topology.nodes) {
+  for (const topology::Node& node : topology.nodes) {
     LocalCpus& local = all.emplace_back();
     if (node.memory_only || node.cpus.empty()) continue;
     local = {&node.cpus.words(), node.cpus.first() / 64};
@@ -27,8 +27,8 @@ std::vector<LocalCpus> local_cpus_of(const Topology& topology) {
   return all;
 }
 
-Shares shares_of_cpus(const std::vector<LocalCpus>& nodes, const CpuSet& cpus) {
-  Shares shares;
+CpusPerNode cpus_per_node(const std::vector<LocalCpus>& nodes, const CpuSet& cpus) {
+  CpusPerNode shares;
   shares.reserve(nodes.size());
   for (const LocalCpus& node : nodes) {
     std::int64_t& count = shares.emplace_back(0);
@@ -38,15 +38,15 @@ Shares shares_of_cpus(const std::vector<LocalCpus>& nodes, const CpuSet& cpus) {
   return shares;
 }
 
-Shares shares_of_nodes(const Topology& topology, const NodeSet& nodes) {
-  Shares shares;
+CpusPerNode one_per_node(const topology::Topology& topology, const NodeSet& nodes) {
+  CpusPerNode shares;
   shares.reserve(topology.nodes.size());
-  for (const Node& node : topology.nodes) shares.push_back(nodes.contains(node.os_index) ? 1 : 0);
+  for (const topology::Node& node : topology.nodes) shares.push_back(nodes.contains(node.os_index) ? 1 : 0);
   return shares;
 }
 
 /// Divides `amount` so that the parts add up to it.
-void divide(std::vector<NodeDemand>& demands, const Shares& shares, std::int64_t amount,
+void divide(std::vector<NodeDemand>& demands, const CpusPerNode& shares, std::int64_t amount,
             std::int64_t NodeDemand::*field) {
   std::int64_t total = 0;
   for (const std::int64_t share : shares) total += share;
@@ -60,29 +60,27 @@ void divide(std::vector<NodeDemand>& demands, const Shares& shares, std::int64_t
   }
 }
 
-bool holds_alone(Mode mode) { return mode == Mode::kExclusive || mode == Mode::kForeign; }
-
 }  // namespace
 
-std::vector<NodeDemand> demand_by_node(const Topology& topology, const std::vector<LedgerEntry>& entries) {
+std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const std::vector<LedgerEntry>& entries) {
   std::vector<NodeDemand> demands(topology.nodes.size());
   const std::vector<LocalCpus> nodes = local_cpus_of(topology);
   const CpuSet* last = nullptr;  // shared containers mostly run on the same CPUs, one after the other
-  Shares shares;
+  CpusPerNode shares;
   for (const LedgerEntry& entry : entries) {
     const Placement& placement = entry.placement;
-    if (last == nullptr || *last != placement.cpus) shares = shares_of_cpus(nodes, placement.cpus);
+    if (last == nullptr || *last != placement.cpus) shares = cpus_per_node(nodes, placement.cpus);
     last = &placement.cpus;
     for (std::size_t i = 0; i < demands.size(); ++i) {
       if (shares[i] == 0) continue;
       ++demands[i].containers;
-      if (holds_alone(placement.mode)) demands[i].exclusive_cpus += static_cast<std::uint32_t>(shares[i]);
+      if (holds_exclusively(placement.mode)) demands[i].exclusive_cpus += static_cast<std::uint32_t>(shares[i]);
     }
     divide(demands, shares, entry.demand.cpu_request_milli, &NodeDemand::cpu_request_milli);
-    divide(demands, placement.mems.empty() ? shares : shares_of_nodes(topology, placement.mems),
+    divide(demands, placement.mems.empty() ? shares : one_per_node(topology, placement.mems),
            entry.demand.memory_request_bytes, &NodeDemand::memory_request_bytes);
   }
   return demands;
 }
 
-}  // namespace topolet
+}  // namespace topolet::placement

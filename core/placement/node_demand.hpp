@@ -7,7 +7,7 @@
 #include "core/placement/policy.hpp"
 #include "core/topology/topology.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 
 /// What containers ask of one node. One that runs on CPUs of several nodes counts in each of them.
 struct NodeDemand {
@@ -20,6 +20,6 @@ struct NodeDemand {
 };
 
 /// One for each node of the topology, in their order. What runs on CPUs of no node counts nowhere.
-std::vector<NodeDemand> demand_by_node(const Topology& topology, const std::vector<LedgerEntry>& entries);
+std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const std::vector<LedgerEntry>& entries);
 
-}  // namespace topolet
+}  // namespace topolet::placement

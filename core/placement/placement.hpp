@@ -1,4 +1,9 @@
 // The result of a decision. Plain values.
+//
+// The room core/placement, namespace topolet::placement: decides where one container goes, as a pure function of the
+// machine, the ledger's contents, the operator's rules and the votes of the policies. Start at decide() in decide.hpp.
+// It may include core/base and core/topology; it knows neither the CRI, the store and the engine, nor who implements a
+// Policy.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +14,7 @@
 
 #include "core/base/index_set.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 
 enum class Mode : std::uint8_t {
   kExclusive,  ///< CPUs of its own
@@ -19,6 +24,14 @@ enum class Mode : std::uint8_t {
 };
 
 std::string_view to_string(Mode mode);  // "exclusive", "shared", "reserved", "foreign"
+
+/// Whether a container's CPUs follow the pool: it shares them, and has more of them or fewer as others come and go.
+constexpr bool follows_pool(Mode mode) { return mode == Mode::kShared || mode == Mode::kReserved; }
+/// Whether nobody else may run on a container's CPUs. A foreign container is booked with just those that the kubelet
+/// gave to it alone.
+constexpr bool holds_exclusively(Mode mode) { return mode == Mode::kExclusive || mode == Mode::kForeign; }
+/// What a container that follows the pool may run on. `free_reserved`: the reserved CPUs that nobody holds alone.
+CpuSet pool_for(Mode mode, const CpuSet& pool, const CpuSet& free_reserved);
 
 /// Fields of a CreateContainer request that are added to it; what the pod sets itself stays.
 struct AddedFields {
@@ -38,4 +51,4 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-}  // namespace topolet
+}  // namespace topolet::placement

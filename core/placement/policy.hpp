@@ -14,12 +14,13 @@
 #include "core/placement/workload.hpp"
 #include "core/topology/topology.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 
 /// A node set the workload could be placed on.
 struct Candidate {
-  DomainKind kind = DomainKind::kMachine;  ///< of the smallest hwloc domain with these nodes; kMachine otherwise
-  bool is_domain = false;                  ///< false: a combination of nodes that hwloc knows no object for
+  topology::DomainKind kind =
+      topology::DomainKind::kMachine;  ///< of the smallest hwloc domain with these nodes; kMachine otherwise
+  bool is_domain = false;              ///< false: a combination of nodes that hwloc knows no object for
   NodeSet nodes;
   CpuSet cpus;                 ///< allowed CPUs of the nodes
   std::uint32_t distance = 0;  ///< sum of SLIT distances over all ordered pairs of its nodes, itself included
@@ -39,7 +40,7 @@ struct LedgerEntry {
 };
 
 /// The ledger as one decision sees it: a copy, never changed.
-struct LedgerView {
+struct LedgerSnapshot {
   std::uint64_t generation = 0;
   CpuSet allowed;    ///< CPUs topolet may use at all, reserved ones included
   CpuSet reserved;   ///< the system's; never in the pool, never exclusive
@@ -54,40 +55,64 @@ struct LedgerView {
 };
 
 /// Where the CPUs of an exclusive container come from.
-enum class TakeFrom : std::uint8_t {
+enum class CpuSource : std::uint8_t {
   kPool,
-  kIsolatedFirst,  ///< isolated CPUs if they fit, else the pool
-  kIsolated,       ///< isolated CPUs or none
+  kPreferIsolated,  ///< isolated CPUs if they fit, else the pool
+  kIsolated,        ///< isolated CPUs or none
+};
+
+/// Why a container gets no CPUs of its own.
+enum class NotExclusive : std::uint8_t {
+  kAnnotatedNone,        ///< topolet.io/cpus = none
+  kAnnotatedShared,      ///< topolet.io/cpus = shared
+  kBurstable,            ///< neither Guaranteed nor annotated
+  kBestEffort,           ///< neither Guaranteed nor annotated
+  kFractionalRequest,    ///< Guaranteed, but not for whole CPUs
+  kNoRequest,            ///< annotated, but it asks for no CPU
+  kReservedNamespace,    ///< and not annotated
+  kRuleNever,            ///< placement.exclusive = never
+  kRuleAnnotated,        ///< placement.exclusive = annotated, and it is not
+  kKubeletHandsOutCpus,  ///< and so topolet gives CPUs to nobody alone
+  kOnlyAtCreation,       ///< it is being placed anew
+  kNodeFull,             ///< placement.when-full = share; the reason is told before
 };
 
 /// Everything a policy sees of one decision. Immutable and shared: a call that was given up on may outlive its
 /// decision.
 struct PolicyRequest {
-  std::shared_ptr<const Topology> topology;
-  LedgerView ledger;
+  std::shared_ptr<const topology::Topology> topology;
+  LedgerSnapshot ledger;
   Workload workload;
-  bool exclusive = false;                  ///< CPUs of its own are asked for
-  std::uint32_t exclusive_cpus = 0;        ///< how many; 0 unless `exclusive`
+  bool exclusive = false;                         ///< CPUs of its own are asked for
+  std::uint32_t exclusive_cpus = 0;               ///< how many; 0 unless `exclusive`
+  std::optional<NotExclusive> why_not_exclusive;  ///< set unless `exclusive`
+  Mode shared_mode = Mode::kShared;        ///< without CPUs of its own; kReserved: its namespace is a reserved one
   bool kubelet_hands_out_cpusets = false;  ///< and so nobody else gives CPUs to one container alone
   std::vector<Candidate> candidates;
-  std::vector<NodeSet> ruled_out = {};  ///< no candidates, whoever proposes them
-  bool whole_pool = false;              ///< the container wishes for no preference: no policy is asked
-  TakeFrom from = TakeFrom::kPool;
+  std::vector<NodeSet> excluded_node_sets = {};  ///< no candidates, whoever proposes them
+  bool whole_pool = false;                       ///< the container wishes for no preference: no policy is asked
+  CpuSource from = CpuSource::kPool;
   /// Exclusive CPUs that the container has or had. All of them are taken, or of more than are asked for just as many.
   CpuSet keep;
-  CpuSet keep_withheld;    ///< what was withheld for it then
-  bool must_keep = false;  ///< false: where `keep` does not fit, the decision is made without it
+  CpuSet retained_withheld;  ///< what was withheld for it then
+  bool must_retain = false;  ///< false: where `keep` does not fit, the decision is made without it
 
+  /// No CPUs of its own, whatever it asks for.
+  void share(NotExclusive why);
+  /// What the container may run on without CPUs of its own.
+  CpuSet shared_cpus() const { return pool_for(shared_mode, ledger.pool, ledger.free_reserved()); }
   /// The CPUs that are free for the container.
   CpuSet free() const {
-    if (!exclusive || from == TakeFrom::kPool) return ledger.pool;
+    if (!exclusive || from == CpuSource::kPool) return ledger.pool;
     return ledger.isolated;
   }
   /// Those of them that it may be given: who gets no more than it had is given nothing else.
   CpuSet offered() const {
     const bool shrinks = exclusive && keep.size() >= exclusive_cpus;
-    return shrinks ? free() & (keep | keep_withheld) : free();
+    return shrinks ? free() & (keep | retained_withheld) : free();
   }
+  /// All that the container may run on, of whatever candidate.
+  CpuSet usable() const { return exclusive ? offered() : shared_cpus(); }
 };
 
 /// One policy's answer on one candidate.
@@ -101,7 +126,7 @@ struct Verdict {
 };
 
 /// Of these CPUs so many or more.
-struct Share {
+struct CpuMinimum {
   CpuSet cpus;
   std::size_t count = 0;
 };
@@ -110,7 +135,7 @@ struct Share {
 struct Pick {
   std::optional<CpuSet> narrow;      ///< use only these
   CpuSet withhold;                   ///< hold these besides, run on by nobody
-  std::vector<Share> at_least;       ///< take as many of these, the first first; for exclusive containers
+  std::vector<CpuMinimum> at_least;  ///< take as many of these, the first first; for exclusive containers
   std::vector<std::uint32_t> order;  ///< which to take first, by OS index; the others follow in the core's order
   std::string reason;
   std::string unmet;     ///< what the policy is for and cannot be had here; empty: nothing
@@ -118,7 +143,7 @@ struct Pick {
 };
 
 /// A placement as it was chosen, shown to policies for the last time before it is carried out.
-struct Chosen {
+struct ChosenPlacement {
   std::size_t candidate = 0;  ///< position in PolicyRequest::candidates
   Placement placement;        ///< without memory nodes and added fields
   NodeSet memory;             ///< the nodes that may be named: those with memory, within the kubelet's bound
@@ -149,18 +174,18 @@ class Policy {
   /// Asked for the last time, when `chosen` of `usable` are to be the container's: what counts is whether to withhold
   /// others beside them, what is unmet, whether it rejects them, and why. As here, it answers as it did before they
   /// were chosen.
-  virtual Result<Pick> pick_beside(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+  virtual Result<Pick> review_pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                                    const CpuSet& chosen);
   /// After the pick of all policies. Setting nothing, as here, leaves all as it is.
-  virtual Result<Adjustment> adjust(const PolicyRequest& request, const Chosen& chosen);
+  virtual Result<Adjustment> adjust(const PolicyRequest& request, const ChosenPlacement& chosen);
 };
 
 /// A policy with its say.
-struct Voter {
+struct Vote {
   std::shared_ptr<Policy> policy;
   std::int32_t weight = 1;   ///< 0…1000
   bool fail_closed = false;  ///< a lost vote is a denial
   bool required = false;     ///< that is one too, and no candidate is taken where its pick cannot be carried out
 };
 
-}  // namespace topolet
+}  // namespace topolet::placement

@@ -6,110 +6,97 @@
 #include <tuple>
 #include <utility>
 
-namespace topolet {
+namespace topolet::placement {
 namespace {
 
-/// What the workload can get of the candidate.
-CpuSet usable_of(const Candidate& candidate, const PolicyRequest& request, const DecideRules& rules) {
-  if (!request.exclusive) return candidate.cpus & shared_cpus_open_to(request, rules);
-  return candidate.cpus & request.offered();
-}
-
-const char* too_few(const PolicyRequest& request, const CpuSet& usable) {
-  if (!request.exclusive) return "no shared CPUs";
-  return usable.size() < request.exclusive_cpus ? "too few free CPUs" : "without the CPUs that the container has";
-}
-
-std::vector<Ranked> start(const PolicyRequest& request, const DecideRules& rules) {
-  std::vector<Ranked> ranking;
+std::vector<RankedCandidate> start(const PolicyRequest& request) {
+  const CpuSet usable = request.usable();
+  std::vector<RankedCandidate> ranking;
   ranking.reserve(request.candidates.size());
   for (std::size_t i = 0; i < request.candidates.size(); ++i) {
-    Ranked& ranked = ranking.emplace_back();
+    RankedCandidate& ranked = ranking.emplace_back();
     ranked.position = i;
-    ranked.usable = usable_of(request.candidates[i], request, rules);
-    ranked.width = request.candidates[i].nodes.size();
-    ranked.room = ranked.usable.size();
-    if (are_enough(request, ranked.usable)) continue;
+    ranked.usable = request.candidates[i].cpus & usable;
+    ranked.node_count = request.candidates[i].nodes.size();
+    ranked.usable_count = ranked.usable.size();
+    const char* lacks = shortage(request, ranked.usable);
+    if (lacks == nullptr) continue;
     ranked.rejected = true;
-    ranked.words.push_back({"core", "reject", 0, too_few(request, ranked.usable)});
+    ranked.opinions.push_back({"core", "reject", 0, lacks});
   }
   return ranking;
 }
 
-void add_word(Ranked& ranked, const Voter& voter, Verdict& verdict) {
+void add_opinion(RankedCandidate& ranked, const Vote& vote, Verdict& verdict) {
   switch (verdict.kind) {
     case Verdict::Kind::kAbstain:
       if (verdict.reason.empty()) return;
-      ranked.words.push_back({voter.policy->name(), "abstain", 0, std::move(verdict.reason)});
+      ranked.opinions.push_back({vote.policy->name(), "abstain", 0, std::move(verdict.reason)});
       return;
     case Verdict::Kind::kReject:
       ranked.rejected = true;
-      ranked.words.push_back({voter.policy->name(), "reject", 0, std::move(verdict.reason)});
+      ranked.opinions.push_back({vote.policy->name(), "reject", 0, std::move(verdict.reason)});
       return;
     case Verdict::Kind::kScore:
       ranked.scored = true;
-      ranked.sum += std::int64_t{voter.weight} * verdict.score;
-      ranked.words.push_back({voter.policy->name(), "score", verdict.score, std::move(verdict.reason)});
+      ranked.sum += std::int64_t{vote.weight} * verdict.score;
+      ranked.opinions.push_back({vote.policy->name(), "score", verdict.score, std::move(verdict.reason)});
       return;
   }
 }
 
-void ask(const Voter& voter, const PolicyRequest& request, std::vector<Ranked>& ranking, Votes& votes) {
-  Result<std::vector<Verdict>> verdicts = voter.policy->score(request);
+void ask(const Vote& vote, const PolicyRequest& request, std::vector<RankedCandidate>& ranking, VoteTally& tally) {
+  Result<std::vector<Verdict>> verdicts = vote.policy->score(request);
   if (verdicts && verdicts->size() != request.candidates.size()) {
     verdicts = Error{Code::kInternal,
                      fmt::format("{} verdicts for {} candidates", verdicts->size(), request.candidates.size())};
   }
-  if (!verdicts) return votes.lose(voter, verdicts.error());
-  votes.count_answer();
-  for (std::size_t i = 0; i < verdicts->size(); ++i) add_word(ranking[i], voter, (*verdicts)[i]);
+  if (!verdicts) return tally.lose(vote, verdicts.error());
+  tally.count_reply();
+  for (std::size_t i = 0; i < verdicts->size(); ++i) add_opinion(ranking[i], vote, (*verdicts)[i]);
 }
 
-bool better(const PolicyRequest& request, const Ranked& a, const Ranked& b) {
-  const auto distance = [&request](const Ranked& ranked) { return request.candidates[ranked.position].distance; };
+bool better(const PolicyRequest& request, const RankedCandidate& a, const RankedCandidate& b) {
+  const auto distance = [&request](const RankedCandidate& ranked) {
+    return request.candidates[ranked.position].distance;
+  };
   if (a.rejected != b.rejected) return b.rejected;
   if (a.sum != b.sum) return a.sum > b.sum;
-  return std::tuple(a.width, distance(a), a.room, a.position) < std::tuple(b.width, distance(b), b.room, b.position);
+  return std::tuple(a.node_count, distance(a), a.usable_count, a.position) <
+         std::tuple(b.node_count, distance(b), b.usable_count, b.position);
 }
 
-void audit(const std::vector<Ranked>& ranking, const PolicyRequest& request, Verdicts& verdicts) {
+void audit(const std::vector<RankedCandidate>& ranking, const PolicyRequest& request, Verdicts& verdicts) {
   verdicts.candidates = static_cast<std::uint32_t>(request.candidates.size());
-  for (const Ranked& ranked : ranking) {
-    for (const CandidateVerdict::Word& word : ranked.words) {
-      if (word.kind == "reject") ++verdicts.rejected[word.policy + ": " + word.reason];
+  for (const RankedCandidate& ranked : ranking) {
+    for (const CandidateOpinions::Opinion& opinion : ranked.opinions) {
+      if (opinion.kind == "reject") ++verdicts.rejected[opinion.policy + ": " + opinion.reason];
     }
     if (verdicts.best.size() == kAuditedCandidates) continue;
     verdicts.best.push_back(
-        {request.candidates[ranked.position].nodes.to_string(), ranked.sum, ranked.rejected, ranked.words});
+        {request.candidates[ranked.position].nodes.to_string(), ranked.sum, ranked.rejected, ranked.opinions});
   }
 }
 
 }  // namespace
 
-Mode shared_mode(const PolicyRequest& request, const DecideRules& rules) {
-  return in_reserved_namespace(request.workload, rules) ? Mode::kReserved : Mode::kShared;
-}
-
-CpuSet shared_cpus_open_to(const PolicyRequest& request, const DecideRules& rules) {
-  const LedgerView& ledger = request.ledger;
-  return shared_mode(request, rules) == Mode::kReserved ? ledger.pool | ledger.free_reserved() : ledger.pool;
-}
-
 std::size_t needed_cpus(const PolicyRequest& request) { return request.exclusive ? request.exclusive_cpus : 1; }
 
-bool are_enough(const PolicyRequest& request, const CpuSet& cpus) {
-  if (cpus.size() < needed_cpus(request)) return false;
-  if (!request.exclusive) return true;
-  return (request.keep & cpus).size() >= std::min<std::size_t>(request.keep.size(), request.exclusive_cpus);
+const char* shortage(const PolicyRequest& request, const CpuSet& cpus) {
+  const bool are_enough = cpus.size() >= needed_cpus(request);
+  if (!request.exclusive) return are_enough ? nullptr : "no shared CPU";
+  if (!are_enough) return "too few free CPUs";
+  const std::size_t kept = std::min<std::size_t>(request.keep.size(), request.exclusive_cpus);
+  return (request.keep & cpus).size() < kept ? "it lacks CPUs that the container holds" : nullptr;
 }
 
-std::vector<Ranked> rank(const PolicyRequest& request, const DecideRules& rules, const std::vector<Voter>& voters,
-                         Votes& votes, Decision& decision) {
-  std::vector<Ranked> ranking = start(request, rules);
-  for (const Voter& voter : voters) ask(voter, request, ranking, votes);
-  const bool any_score = std::any_of(ranking.begin(), ranking.end(), [](const Ranked& r) { return r.scored; });
-  const auto is_machine = [&request](const Ranked& r) { return r.position + 1 == request.candidates.size(); };
-  std::stable_sort(ranking.begin(), ranking.end(), [&](const Ranked& a, const Ranked& b) {
+std::vector<RankedCandidate> rank(const PolicyRequest& request, const std::vector<Vote>& votes, VoteTally& tally,
+                                  Decision& decision) {
+  std::vector<RankedCandidate> ranking = start(request);
+  for (const Vote& vote : votes) ask(vote, request, ranking, tally);
+  const bool any_score = std::any_of(ranking.begin(), ranking.end(), [](const RankedCandidate& r) { return r.scored; });
+  const auto is_machine = [&request](const RankedCandidate& r) { return r.position + 1 == request.candidates.size(); };
+  std::stable_sort(ranking.begin(), ranking.end(), [&](const RankedCandidate& a, const RankedCandidate& b) {
     if (!any_score && is_machine(a) != is_machine(b)) return is_machine(a);
     return better(request, a, b);
   });
@@ -117,14 +104,15 @@ std::vector<Ranked> rank(const PolicyRequest& request, const DecideRules& rules,
   return ranking;
 }
 
-bool lower(const PolicyRequest& request, std::vector<Ranked>& ranking, std::size_t place, std::int64_t by) {
+bool apply_penalty(const PolicyRequest& request, std::vector<RankedCandidate>& ranking, std::size_t place,
+                   std::int64_t by) {
   const auto from = ranking.begin() + static_cast<std::ptrdiff_t>(place);
   from->sum -= by;
-  from->lowered = true;
-  const auto to =
-      std::find_if(from + 1, ranking.end(), [&](const Ranked& other) { return better(request, *from, other); });
+  from->penalized = true;
+  const auto to = std::find_if(from + 1, ranking.end(),
+                               [&](const RankedCandidate& other) { return better(request, *from, other); });
   std::rotate(from, from + 1, to);
   return to == from + 1;
 }
 
-}  // namespace topolet
+}  // namespace topolet::placement

@@ -1,13 +1,16 @@
 #include "core/placement/settings.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
-namespace topolet {
+#include "core/base/text.hpp"
+
+namespace topolet::placement {
 namespace {
 
 using Json = nlohmann::json;
@@ -20,30 +23,17 @@ struct KnownValues {
 };
 
 /// The annotations that the core reads itself, with the values they may have.
-const std::vector<KnownValues>& known_values() {
+const std::vector<KnownValues>& allowed_values() {
   static const std::vector<KnownValues> kKnown = {{"cpus", {"exclusive", "shared", "none"}},
                                                   {"isolated", {"prefer", "require"}}};
   return kKnown;
 }
 
-/// `text` fit for a message: printable and short.
-std::string shown(std::string_view text) {
-  constexpr std::size_t kLongest = 100;
-  std::string result(text.substr(0, kLongest));
-  std::replace_if(
-      result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text.size() > kLongest ? result + "..." : result;
-}
+constexpr std::size_t kLongestQuoted = 100;
 
 Error bad(const std::string& annotation, std::string_view value, const std::string& expected) {
-  return {Code::kInvalidArgument,
-          fmt::format("annotation {}{} = '{}': {}", kAnnotationPrefix, annotation, shown(value), expected)};
-}
-
-std::string listed(const std::vector<std::string_view>& words) {
-  std::string list;
-  for (const std::string_view word : words) list += (list.empty() ? "'" : ", '") + std::string(word) + "'";
-  return list;
+  return {Code::kInvalidArgument, fmt::format("annotation {}{} = '{}': {}", kAnnotationPrefix, annotation,
+                                              printable(value, kLongestQuoted), expected)};
 }
 
 /// Names inside topolet.io/containers may be written out as well.
@@ -53,11 +43,11 @@ std::string_view without_prefix(std::string_view name) {
 }
 
 /// Puts the settings of one container together, source by source.
-class Reading {
+class SettingsReader {
  public:
-  explicit Reading(const std::optional<std::vector<std::string>>& permitted) : permitted_(permitted) {}
+  explicit SettingsReader(const std::optional<std::vector<std::string>>& permitted) : permitted_(permitted) {}
 
-  void take_all(const std::map<std::string, std::string>& annotations) {
+  void read_all(const std::map<std::string, std::string>& annotations) {
     const std::string_view prefix = kAnnotationPrefix;
     for (auto it = annotations.lower_bound(kAnnotationPrefix); it != annotations.end(); ++it) {
       if (it->first.compare(0, prefix.size(), prefix) != 0) return;
@@ -67,7 +57,7 @@ class Reading {
   }
 
   /// What topolet.io/containers, a JSON object of objects of strings, says of `container`.
-  Status take_named(const std::string& json, const std::string& container) {
+  Status read_containers_annotation(const std::string& json, const std::string& container) {
     const std::string annotation(kContainers);
     if (!permits(annotation)) return {};
     const std::string shape = R"(it must be JSON such as {"CONTAINER": {"cpus": "shared"}})";
@@ -75,10 +65,13 @@ class Reading {
     if (all.is_discarded()) return bad(annotation, json, "it is not valid JSON; " + shape);
     if (!all.is_object()) return bad(annotation, json, shape);
     for (const auto& [name, settings] : all.items()) {
-      if (!settings.is_object()) return bad(annotation, json, fmt::format("'{}': {}", shown(name), shape));
+      if (!settings.is_object())
+        return bad(annotation, json, fmt::format("'{}': {}", printable(name, kLongestQuoted), shape));
       for (const auto& [key, value] : settings.items()) {
         if (!value.is_string()) {
-          return bad(annotation, json, fmt::format("'{}' of '{}' is not a string; {}", shown(key), shown(name), shape));
+          return bad(annotation, json,
+                     fmt::format("'{}' of '{}' is not a string; {}", printable(key, kLongestQuoted),
+                                 printable(name, kLongestQuoted), shape));
         }
         if (name == container) take(std::string(without_prefix(key)), value.get<std::string>());
       }
@@ -87,11 +80,11 @@ class Reading {
   }
 
   Status check() const {
-    for (const KnownValues& known : known_values()) {
+    for (const KnownValues& known : allowed_values()) {
       const auto set = settings_.values.find(std::string(known.name));
       if (set == settings_.values.end()) continue;
       if (std::find(known.values.begin(), known.values.end(), set->second) != known.values.end()) continue;
-      return bad(set->first, set->second, "it must be one of " + listed(known.values));
+      return bad(set->first, set->second, fmt::format("it must be one of '{}'", fmt::join(known.values, "', '")));
     }
     return {};
   }
@@ -122,28 +115,29 @@ std::string_view setting(const Workload& workload, const char* name) {
 }  // namespace
 
 Result<Settings> read_settings(const Workload& workload, const std::optional<std::vector<std::string>>& permitted) {
-  Reading reading(permitted);
-  reading.take_all(workload.pod_annotations);
+  SettingsReader reading(permitted);
+  reading.read_all(workload.pod_annotations);
   const auto named = workload.pod_annotations.find(kAnnotationPrefix + std::string(kContainers));
   if (named != workload.pod_annotations.end()) {
-    if (Status taken = reading.take_named(named->second, workload.key.name); !taken) return taken.error();
+    if (Status taken = reading.read_containers_annotation(named->second, workload.key.name); !taken)
+      return taken.error();
   }
-  reading.take_all(workload.annotations);
+  reading.read_all(workload.annotations);
   if (Status right = reading.check(); !right) return right.error();
   return std::move(reading).settings();
 }
 
-CpusWish cpus_wish(const Workload& workload) {
+CpusAnnotation cpus_annotation(const Workload& workload) {
   const std::string_view cpus = setting(workload, "cpus");
-  if (cpus == "exclusive") return CpusWish::kExclusive;
-  if (cpus == "shared") return CpusWish::kShared;
-  return cpus == "none" ? CpusWish::kNone : CpusWish::kUsual;
+  if (cpus == "exclusive") return CpusAnnotation::kExclusive;
+  if (cpus == "shared") return CpusAnnotation::kShared;
+  return cpus == "none" ? CpusAnnotation::kNone : CpusAnnotation::kAbsent;
 }
 
-TakeFrom isolated_wish(const Workload& workload) {
+CpuSource cpu_source_annotation(const Workload& workload) {
   const std::string_view isolated = setting(workload, "isolated");
-  if (isolated == "require") return TakeFrom::kIsolated;
-  return isolated == "prefer" ? TakeFrom::kIsolatedFirst : TakeFrom::kPool;
+  if (isolated == "require") return CpuSource::kIsolated;
+  return isolated == "prefer" ? CpuSource::kPreferIsolated : CpuSource::kPool;
 }
 
-}  // namespace topolet
+}  // namespace topolet::placement

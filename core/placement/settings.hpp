@@ -10,7 +10,7 @@
 #include "core/placement/policy.hpp"
 #include "core/placement/workload.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 
 inline constexpr const char* kAnnotationPrefix = "topolet.io/";
 
@@ -27,15 +27,15 @@ struct Settings {
 Result<Settings> read_settings(const Workload& workload, const std::optional<std::vector<std::string>>& permitted);
 
 /// topolet.io/cpus.
-enum class CpusWish : std::uint8_t {
-  kUsual,
+enum class CpusAnnotation : std::uint8_t {
+  kAbsent,
   kExclusive,  ///< CPUs of its own, a fractional request rounded up
   kShared,     ///< none of its own
   kNone,       ///< the whole pool, no preference
 };
-CpusWish cpus_wish(const Workload& workload);
+CpusAnnotation cpus_annotation(const Workload& workload);
 
 /// topolet.io/isolated.
-TakeFrom isolated_wish(const Workload& workload);
+CpuSource cpu_source_annotation(const Workload& workload);
 
-}  // namespace topolet
+}  // namespace topolet::placement

@@ -2,7 +2,7 @@
 
 #include "core/placement/decide.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 namespace {
 
 struct FreeCore {
@@ -11,7 +11,7 @@ struct FreeCore {
 };
 
 /// The usable CPUs core by core; a PU that belongs to no core is one of its own.
-std::vector<FreeCore> free_cores(const Topology& topology, const CpuSet& usable) {
+std::vector<FreeCore> free_cores(const topology::Topology& topology, const CpuSet& usable) {
   std::vector<FreeCore> cores;
   CpuSet rest = usable;
   for (const CpuSet& core : topology.cores) {
@@ -29,7 +29,7 @@ std::vector<FreeCore> free_cores(const Topology& topology, const CpuSet& usable)
 
 }  // namespace
 
-CpuSet take_cpus(const Topology& topology, const CpuSet& usable, std::size_t count,
+CpuSet take_cpus(const topology::Topology& topology, const CpuSet& usable, std::size_t count,
                  const std::vector<std::uint32_t>& order) {
   CpuSet taken;
   for (const std::uint32_t cpu : order) {
@@ -55,8 +55,8 @@ CpuSet take_cpus(const Topology& topology, const CpuSet& usable, std::size_t cou
   return taken;
 }
 
-CpuSet take_shares(const Topology& topology, const CpuSet& usable, std::size_t count, const std::vector<Share>& shares,
-                   const OrderOf& order_of, CpuSet taken) {
+CpuSet take_with_minimums(const topology::Topology& topology, const CpuSet& usable, std::size_t count,
+                          const std::vector<CpuMinimum>& shares, const OrderOf& order_of, CpuSet taken) {
   const auto take = [&](const CpuSet& part, std::size_t share) {
     const CpuSet free = (part & usable) - taken;
     const std::size_t has = (part & taken).size();
@@ -64,9 +64,9 @@ CpuSet take_shares(const Topology& topology, const CpuSet& usable, std::size_t c
     const std::size_t more = std::min({share - std::min(share, has), free.size(), room});
     if (more > 0) taken |= take_cpus(topology, free, more, order_of(free, more));
   };
-  for (const Share& share : shares) take(share.cpus, share.count);
+  for (const CpuMinimum& share : shares) take(share.cpus, share.count);
   take(usable | taken, count);
   return taken;
 }
 
-}  // namespace topolet
+}  // namespace topolet::placement

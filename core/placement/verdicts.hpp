@@ -6,29 +6,29 @@
 #include <string>
 #include <vector>
 
-namespace topolet {
+namespace topolet::placement {
 
 /// One candidate and what was said of it.
-struct CandidateVerdict {
+struct CandidateOpinions {
   std::string nodes;       ///< node list, "0-1"
   std::int64_t score = 0;  ///< weighted sum
   bool rejected = false;
   /// One policy's: `kind` is "score", "reject" or "abstain".
-  struct Word {
+  struct Opinion {
     std::string policy;
     std::string kind;
     std::int32_t score = 0;
     std::string reason;
   };
-  std::vector<Word> words;
+  std::vector<Opinion> opinions;
 };
 
 struct Verdicts {
   std::uint32_t candidates = 0;                   ///< how many there were
-  std::vector<CandidateVerdict> best;             ///< the winner first, then the best of the others
+  std::vector<CandidateOpinions> best;            ///< the winner first, then the best of the others
   std::map<std::string, std::uint32_t> rejected;  ///< "policy: reason" → how many candidates
   std::vector<std::string> lost_votes;            ///< "policy: why"
   std::vector<std::string> dropped;               ///< narrowings and withholdings that were dropped, and why
 };
 
-}  // namespace topolet
+}  // namespace topolet::placement

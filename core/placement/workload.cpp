@@ -1,8 +1,8 @@
 #include "core/placement/workload.hpp"
 
-#include "core/placement/placement.hpp"
+#include <fmt/format.h>
 
-namespace topolet {
+namespace topolet::placement {
 
 std::string_view to_string(Qos qos) {
   switch (qos) {
@@ -16,18 +16,12 @@ std::string_view to_string(Qos qos) {
   return "?";
 }
 
-std::string_view to_string(Mode mode) {
-  switch (mode) {
-    case Mode::kExclusive:
-      return "exclusive";
-    case Mode::kShared:
-      return "shared";
-    case Mode::kReserved:
-      return "reserved";
-    case Mode::kForeign:
-      return "foreign";
-  }
-  return "?";
+std::string display_name(std::string_view pod_namespace, std::string_view pod, std::string_view container) {
+  return fmt::format("{}/{}/{}", pod_namespace, pod, container);
 }
 
-}  // namespace topolet
+std::string display_name(const Workload& workload) {
+  return display_name(workload.pod_namespace, workload.pod_name, workload.key.name);
+}
+
+}  // namespace topolet::placement

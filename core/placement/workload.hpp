@@ -12,7 +12,7 @@
 
 #include "core/base/index_set.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 
 enum class Qos : std::uint8_t { kGuaranteed, kBurstable, kBestEffort };
 
@@ -63,4 +63,8 @@ struct Workload {
   friend bool operator==(const Workload&, const Workload&) = default;
 };
 
-}  // namespace topolet
+/// How people name a container: NAMESPACE/POD/CONTAINER.
+std::string display_name(std::string_view pod_namespace, std::string_view pod, std::string_view container);
+std::string display_name(const Workload& workload);
+
+}  // namespace topolet::placement

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/cri/lens.pb.h"
+#include "core/cri/messages/lens.pb.h"
 
 namespace topolet::simulate {
 namespace {
@@ -21,9 +21,9 @@ std::int64_t quota_of(std::int64_t milli) {
   return std::max(kMinQuotaUs, std::min<std::int64_t>(milli, 1'000'000'000'000) * kPeriodUs / 1000);
 }
 
-std::int64_t oom_score_adj_of(Qos qos, std::int64_t memory_request, std::int64_t memory_total) {
-  if (qos == Qos::kGuaranteed) return -997;
-  if (qos == Qos::kBestEffort) return 1000;
+std::int64_t oom_score_adj_of(placement::Qos qos, std::int64_t memory_request, std::int64_t memory_total) {
+  if (qos == placement::Qos::kGuaranteed) return -997;
+  if (qos == placement::Qos::kBestEffort) return 1000;
   if (memory_total <= 0) return 999;
   const auto part = static_cast<std::int64_t>(static_cast<long double>(memory_request) * 1000 /
                                               static_cast<long double>(memory_total));
@@ -40,9 +40,9 @@ std::int64_t memory_request_of(const Resources& resources) {
 }
 
 /// As the kubelet sends them for a container of this class; what the line says in the CRI's own terms stands.
-void fill(lens::Resources& filled, const Resources& resources, Qos qos, std::int64_t memory_total) {
+void fill(lens::Resources& filled, const Resources& resources, placement::Qos qos, std::int64_t memory_total) {
   std::int64_t memory_limit = resources.memory_limit.value_or(0);
-  if (qos == Qos::kGuaranteed && memory_limit == 0) memory_limit = memory_request_of(resources);
+  if (qos == placement::Qos::kGuaranteed && memory_limit == 0) memory_limit = memory_request_of(resources);
   const std::int64_t cpu_limit = resources.cpu_limit_milli.value_or(0);
   filled.set_cpu_period_us(resources.cpu_period.value_or(kPeriodUs));
   filled.set_cpu_quota_us(resources.cpu_quota.value_or(cpu_limit > 0 ? quota_of(cpu_limit) : 0));
@@ -57,24 +57,24 @@ void fill(lens::Resources& filled, const Resources& resources, Qos qos, std::int
   }
 }
 
-bool is_raw(const Resources& resources) {
+bool has_cri_fields(const Resources& resources) {
   return resources.cpu_shares || resources.cpu_quota || resources.oom_score_adj || resources.memory_limit_in_bytes;
 }
 
 std::string cgroup_of(const SimulatedPod& pod, const Resources& resources) {
   // Without a class the runtime's user made the pod by hand, outside of the kubelet's tree.
-  if (pod.said.qos.empty() && is_raw(resources)) return {};
-  const Qos qos = qos_of(pod, resources);
-  const std::string level = qos == Qos::kGuaranteed ? "" : std::string(topolet::to_string(qos)) + "/";
-  return "/kubepods/" + level + "pod" + pod.said.pod;
+  if (pod.spec.qos.empty() && has_cri_fields(resources)) return {};
+  const placement::Qos qos = qos_of(pod, resources);
+  const std::string level = qos == placement::Qos::kGuaranteed ? "" : std::string(placement::to_string(qos)) + "/";
+  return "/kubepods/" + level + "pod" + pod.spec.pod;
 }
 
 void fill(lens::PodConfig& config, const SimulatedPod& pod, const std::string& cgroup_parent,
           std::int64_t memory_total) {
-  const Operation& said = pod.said;
-  config.mutable_metadata()->set_name(said.name);
-  config.mutable_metadata()->set_uid(said.pod);
-  config.mutable_metadata()->set_pod_namespace(said.pod_namespace);
+  const Operation& spec = pod.spec;
+  config.mutable_metadata()->set_name(spec.name);
+  config.mutable_metadata()->set_uid(spec.pod);
+  config.mutable_metadata()->set_pod_namespace(spec.pod_namespace);
   const auto add = [](const auto& pairs, auto* entries) {
     for (const auto& [key, value] : pairs) {
       lens::Entry& entry = *entries->Add();
@@ -82,27 +82,27 @@ void fill(lens::PodConfig& config, const SimulatedPod& pod, const std::string& c
       entry.set_value(value);
     }
   };
-  add(said.labels, config.mutable_labels());
-  add(said.annotations, config.mutable_annotations());
+  add(spec.labels, config.mutable_labels());
+  add(spec.annotations, config.mutable_annotations());
   config.mutable_linux()->set_cgroup_parent(cgroup_parent);
-  if (said.has_resources) {
-    fill(*config.mutable_linux()->mutable_resources(), said.resources, qos_of(pod, said.resources), memory_total);
+  if (spec.has_resources) {
+    fill(*config.mutable_linux()->mutable_resources(), spec.resources, qos_of(pod, spec.resources), memory_total);
   }
 }
 
 }  // namespace
 
-Qos qos_of(const SimulatedPod& pod, const Resources& resources) {
-  if (pod.said.qos == "guaranteed") return Qos::kGuaranteed;
-  if (pod.said.qos == "besteffort") return Qos::kBestEffort;
-  if (pod.said.qos == "burstable") return Qos::kBurstable;
+placement::Qos qos_of(const SimulatedPod& pod, const Resources& resources) {
+  if (pod.spec.qos == "guaranteed") return placement::Qos::kGuaranteed;
+  if (pod.spec.qos == "besteffort") return placement::Qos::kBestEffort;
+  if (pod.spec.qos == "burstable") return placement::Qos::kBurstable;
   const std::int64_t cpu = resources.cpu_limit_milli.value_or(0);
   const std::int64_t memory = resources.memory_limit.value_or(0);
   if (cpu > 0 && memory > 0 && cpu_request_of(resources) == cpu && memory_request_of(resources) == memory) {
-    return Qos::kGuaranteed;
+    return placement::Qos::kGuaranteed;
   }
   const bool asks = cpu_request_of(resources) > 0 || memory_request_of(resources) > 0 || cpu > 0 || memory > 0;
-  return asks ? Qos::kBurstable : Qos::kBestEffort;
+  return asks ? placement::Qos::kBurstable : placement::Qos::kBestEffort;
 }
 
 std::string run_pod_request(const Operation& run_pod, std::int64_t memory_total_bytes) {
@@ -142,26 +142,26 @@ std::string create_request(const Operation& create, const SimulatedPod& pod, std
 }
 
 std::string update_request(const Operation& update, const std::string& container_id) {
-  const Resources& said = update.resources;
+  const Resources& spec = update.resources;
   lens::UpdateContainerResourcesRequest request;
   request.set_container_id(container_id);
   lens::Resources& resources = *request.mutable_linux();
-  if (said.cpu_period || said.cpu_quota || said.cpu_limit_milli) {
-    resources.set_cpu_period_us(said.cpu_period.value_or(kPeriodUs));
+  if (spec.cpu_period || spec.cpu_quota || spec.cpu_limit_milli) {
+    resources.set_cpu_period_us(spec.cpu_period.value_or(kPeriodUs));
   }
-  const std::int64_t limit = said.cpu_limit_milli.value_or(0);
-  const std::int64_t quota = limit > 0 ? quota_of(limit) : said.cpu_limit_milli ? -1 : 0;
-  resources.set_cpu_quota_us(said.cpu_quota.value_or(quota));
-  if (said.cpu_request_milli) resources.set_cpu_shares(shares_of(*said.cpu_request_milli));
-  if (said.cpu_shares) resources.set_cpu_shares(*said.cpu_shares);
-  resources.set_memory_limit_bytes(said.memory_limit_in_bytes.value_or(said.memory_limit.value_or(0)));
-  if (said.oom_score_adj) resources.set_oom_score_adj(*said.oom_score_adj);
+  const std::int64_t limit = spec.cpu_limit_milli.value_or(0);
+  const std::int64_t quota = limit > 0 ? quota_of(limit) : spec.cpu_limit_milli ? -1 : 0;
+  resources.set_cpu_quota_us(spec.cpu_quota.value_or(quota));
+  if (spec.cpu_request_milli) resources.set_cpu_shares(shares_of(*spec.cpu_request_milli));
+  if (spec.cpu_shares) resources.set_cpu_shares(*spec.cpu_shares);
+  resources.set_memory_limit_bytes(spec.memory_limit_in_bytes.value_or(spec.memory_limit.value_or(0)));
+  if (spec.oom_score_adj) resources.set_oom_score_adj(*spec.oom_score_adj);
   if (!update.cpuset_cpus.empty()) resources.set_cpuset_cpus(update.cpuset_cpus);
   if (!update.cpuset_mems.empty()) resources.set_cpuset_mems(update.cpuset_mems);
   return request.SerializeAsString();
 }
 
-std::string target_request(const std::string& id) {
+std::string id_request(const std::string& id) {
   lens::Target target;
   target.set_id(id);
   return target.SerializeAsString();

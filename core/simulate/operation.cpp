@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "core/option_table.hpp"
+#include "core/config/option_table.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -35,20 +35,21 @@ constexpr std::array<std::pair<OperationKind, std::string_view>, 14> kNames = {{
 }};
 
 /// Of what is wrong with a line; ends in parse_operation().
-struct Wrong : std::runtime_error {
+struct InvalidLine : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 std::string text_of(const json& value, std::string_view key) {
-  if (!value.is_string()) throw Wrong(fmt::format("{} must be a string, not {}", key, value.dump()));
+  if (!value.is_string()) throw InvalidLine(fmt::format("{} must be a string, not {}", key, value.dump()));
   return value.get<std::string>();
 }
 
 std::int64_t number_of(const json& value, std::string_view key, std::int64_t least, std::int64_t most) {
-  if (!value.is_number_integer()) throw Wrong(fmt::format("{} must be a whole number, not {}", key, value.dump()));
+  if (!value.is_number_integer())
+    throw InvalidLine(fmt::format("{} must be a whole number, not {}", key, value.dump()));
   const bool too_large = value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t(most);
   if (too_large || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most) {
-    throw Wrong(fmt::format("{} must be {} to {}, not {}", key, least, most, value.dump()));
+    throw InvalidLine(fmt::format("{} must be {} to {}, not {}", key, least, most, value.dump()));
   }
   return value.get<std::int64_t>();
 }
@@ -58,7 +59,7 @@ std::int64_t amount_of(const json& value, std::string_view key) {
 }
 
 bool flag_of(const json& value, std::string_view key) {
-  if (!value.is_boolean()) throw Wrong(fmt::format("{} must be true or false, not {}", key, value.dump()));
+  if (!value.is_boolean()) throw InvalidLine(fmt::format("{} must be true or false, not {}", key, value.dump()));
   return value.get<bool>();
 }
 
@@ -70,19 +71,19 @@ std::string lower(std::string text) {
 template <class Set>
 Set set_of(const json& value, std::string_view key) {
   const auto set = Set::parse(text_of(value, key));
-  if (!set) throw Wrong(fmt::format("{}: {}", key, set.error().message));
+  if (!set) throw InvalidLine(fmt::format("{}: {}", key, set.error().message));
   return *set;
 }
 
 std::map<std::string, std::string> texts_of(const json& value, std::string_view key) {
-  if (!value.is_object()) throw Wrong(fmt::format("{} must be an object of strings, not {}", key, value.dump()));
+  if (!value.is_object()) throw InvalidLine(fmt::format("{} must be an object of strings, not {}", key, value.dump()));
   std::map<std::string, std::string> texts;
   for (const auto& [name, text] : value.items()) texts[name] = text_of(text, fmt::format("{}.{}", key, name));
   return texts;
 }
 
 std::vector<std::string> list_of(const json& value, std::string_view key) {
-  if (!value.is_array()) throw Wrong(fmt::format("{} must be a list of strings, not {}", key, value.dump()));
+  if (!value.is_array()) throw InvalidLine(fmt::format("{} must be a list of strings, not {}", key, value.dump()));
   std::vector<std::string> list;
   for (const json& item : value) list.push_back(text_of(item, key));
   return list;
@@ -94,7 +95,7 @@ std::vector<std::pair<std::string, std::string>> env_of(const json& value, std::
   if (value.is_array()) {
     for (const std::string& item : list_of(value, key)) {
       const auto end = item.find('=');
-      if (end == std::string::npos) throw Wrong(fmt::format("{}: \"{}\" is not NAME=value", key, item));
+      if (end == std::string::npos) throw InvalidLine(fmt::format("{}: \"{}\" is not NAME=value", key, item));
       env.emplace_back(item.substr(0, end), item.substr(end + 1));
     }
   } else {
@@ -106,7 +107,7 @@ std::vector<std::pair<std::string, std::string>> env_of(const json& value, std::
 std::string one_of(const json& value, std::string_view key, const std::vector<std::string>& allowed) {
   const std::string text = text_of(value, key);
   if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
-    throw Wrong(fmt::format("{} is \"{}\"; {}", key, text, suggestion(text, allowed)));
+    throw InvalidLine(fmt::format("{} is \"{}\"; {}", key, text, config::suggestion(text, allowed)));
   }
   return text;
 }
@@ -120,7 +121,7 @@ std::string page_size_of(std::string size) {
 }
 
 std::map<std::string, std::int64_t> huge_pages_of(const json& value, std::string_view key) {
-  if (!value.is_object()) throw Wrong(fmt::format("{} must be an object of bytes by page size", key));
+  if (!value.is_object()) throw InvalidLine(fmt::format("{} must be an object of bytes by page size", key));
   std::map<std::string, std::int64_t> pages;
   for (const auto& [size, bytes] : value.items()) {
     pages[page_size_of(size)] = amount_of(bytes, fmt::format("{}.{}", key, size));
@@ -128,19 +129,19 @@ std::map<std::string, std::int64_t> huge_pages_of(const json& value, std::string
   return pages;
 }
 
-NextAnswer next_of(const json& value, std::string_view key) {
-  return one_of(value, key, {"refuse", "lost"}) == "refuse" ? NextAnswer::kRefuse : NextAnswer::kLost;
+NextResponse next_of(const json& value, std::string_view key) {
+  return one_of(value, key, {"refuse", "lost"}) == "refuse" ? NextResponse::kRefuse : NextResponse::kResponseLost;
 }
 
-AnswerTo answer_to_of(const json& value, std::string_view key) {
-  return one_of(value, key, {"create", "own-update"}) == "create" ? AnswerTo::kCreate : AnswerTo::kOwnUpdate;
+FaultedCall answer_to_of(const json& value, std::string_view key) {
+  return one_of(value, key, {"create", "own-update"}) == "create" ? FaultedCall::kCreate : FaultedCall::kOwnUpdate;
 }
 
-std::optional<Kill::At> kill_at_of(const json& value, std::string_view key) {
+std::optional<KillPoint::At> kill_at_of(const json& value, std::string_view key) {
   const std::string at = one_of(value, key, {"now", "before-answer", "after-answer", "in-flight"});
   if (at == "now") return std::nullopt;
-  if (at == "in-flight") return Kill::At::kInFlight;
-  return at == "before-answer" ? Kill::At::kBeforeAnswer : Kill::At::kAfterAnswer;
+  if (at == "in-flight") return KillPoint::At::kInFlight;
+  return at == "before-answer" ? KillPoint::At::kBeforeAnswer : KillPoint::At::kAfterAnswer;
 }
 
 using Reader = std::function<void(Operation&, const json&, std::string_view)>;
@@ -155,7 +156,7 @@ void read_fields(Operation& operation, const json& object, const Readers& reader
     }
     std::vector<std::string> known;
     for (const auto& [name, unused] : readers) known.push_back(name);
-    throw Wrong(fmt::format("{} has no field \"{}\"; {}", where, key, suggestion(key, known)));
+    throw InvalidLine(fmt::format("{} has no field \"{}\"; {}", where, key, config::suggestion(key, known)));
   }
 }
 
@@ -187,7 +188,7 @@ Readers resource_readers() {
 }
 
 void read_resources(Operation& operation, const json& value, std::string_view key) {
-  if (!value.is_object()) throw Wrong(fmt::format("{} must be an object", key));
+  if (!value.is_object()) throw InvalidLine(fmt::format("{} must be an object", key));
   operation.has_resources = true;
   read_fields(operation, value, resource_readers(), std::string(key));
 }
@@ -308,7 +309,7 @@ std::vector<std::string> needed_by(OperationKind kind) {
 
 OperationKind kind_of(const json& object) {
   const auto op = object.find("op");
-  if (op == object.end()) throw Wrong("the line has no \"op\"");
+  if (op == object.end()) throw InvalidLine("the line has no \"op\"");
   std::vector<std::string> known;
   for (const auto& [kind, name] : kNames) known.emplace_back(name);
   const std::string name = one_of(*op, "op", known);
@@ -316,23 +317,24 @@ OperationKind kind_of(const json& object) {
 }
 
 Operation read(const json& object) {
-  if (!object.is_object()) throw Wrong("the line is no JSON object");
+  if (!object.is_object()) throw InvalidLine("the line is not a JSON object");
   Operation operation;
   operation.kind = kind_of(object);
   const std::string name(to_string(operation.kind));
   read_fields(operation, object, joined(readers_of(operation.kind), {{"op", kUnread}}), name);
   for (const std::string& needed : needed_by(operation.kind)) {
-    if (!object.contains(needed)) throw Wrong(fmt::format("{} needs a \"{}\"", name, needed));
+    if (!object.contains(needed)) throw InvalidLine(fmt::format("{} needs a \"{}\"", name, needed));
     // NOLINTNEXTLINE(readability-container-size-empty): it is JSON, whose empty() is not about texts
-    if (object[needed] == "" && needed != "cpus") throw Wrong(fmt::format("the \"{}\" of {} is empty", needed, name));
+    if (object[needed] == "" && needed != "cpus")
+      throw InvalidLine(fmt::format("the \"{}\" of {} is empty", needed, name));
   }
   if (operation.kind == OperationKind::kDevice && operation.pci.empty() == operation.nodes.empty()) {
-    throw Wrong("device needs either \"pci\", an address such as 0000:65:00.0, or \"nodes\"");
+    throw InvalidLine("device needs either \"pci\", an address such as 0000:65:00.0, or \"nodes\"");
   }
   if (operation.kind == OperationKind::kRestart && !operation.kill_at) {
     for (const char* field : {"calls", "repeat"}) {
       if (!object.contains(field)) continue;
-      throw Wrong(fmt::format(
+      throw InvalidLine(fmt::format(
           "\"{}\" of restart is about a call: \"at\" must be before-answer, after-answer or in-flight", field));
     }
   }
@@ -351,7 +353,7 @@ Result<Operation> parse_operation(const std::string& line) {
     return read(json::parse(line));
   } catch (const json::exception& error) {
     return Error{Code::kInvalidArgument, fmt::format("this is not JSON: {}", error.what())};
-  } catch (const Wrong& wrong) {
+  } catch (const InvalidLine& wrong) {
     return Error{Code::kInvalidArgument, wrong.what()};
   }
 }

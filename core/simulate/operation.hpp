@@ -51,7 +51,7 @@ enum class OperationKind : std::uint8_t {
 };
 
 /// Which of the runtime's answers `runtime` is about.
-enum class AnswerTo : std::uint8_t { kCreate, kOwnUpdate };
+enum class FaultedCall : std::uint8_t { kCreate, kOwnUpdate };
 
 std::string_view to_string(OperationKind kind);  // "occupy", "run_pod", …
 
@@ -88,10 +88,10 @@ struct Operation {
   NodeSet nodes;
 
   std::chrono::milliseconds advance{0};
-  NextAnswer next = NextAnswer::kYes;
-  AnswerTo answer_to = AnswerTo::kCreate;
+  NextResponse next = NextResponse::kSucceed;
+  FaultedCall answer_to = FaultedCall::kCreate;
 
-  std::optional<Kill::At> kill_at;  ///< restart: none is at once
+  std::optional<KillPoint::At> kill_at;  ///< restart: none is at once
   std::uint32_t calls = 1;
   bool repeat = true;
 };

@@ -13,28 +13,28 @@ namespace topolet::simulate {
 
 /// Passes everything on to a store that outlives the daemon, and notes the decisions. Once `killed` says so, nothing is
 /// written any more: what a dead daemon had yet to do it never did.
-class RecordingStore final : public Store {
+class RecordingStore final : public store::Store {
  public:
-  RecordingStore(Store& store, std::vector<DecidedRow>& decisions, std::function<bool()> killed)
+  RecordingStore(store::Store& store, std::vector<store::DecidedRow>& decisions, std::function<bool()> killed)
       : store_(store), decisions_(decisions), killed_(std::move(killed)) {}
 
-  const OpenReport& report() const override { return store_.report(); }
+  const store::OpenReport& report() const override { return store_.report(); }
   Status begin() override { return killed_() ? gone() : store_.begin(); }
   Status commit() override { return killed_() ? gone() : store_.commit(); }
   void roll_back() override { store_.roll_back(); }
-  Status step(const std::function<Status()>& work) override { return killed_() ? gone() : store_.step(work); }
-  Result<std::int64_t> add(const DecidedRow& row) override {
+  Status savepoint(const std::function<Status()>& work) override { return killed_() ? gone() : store_.savepoint(work); }
+  Result<std::int64_t> add(const store::DecidedRow& row) override {
     if (killed_()) return gone().error();
     decisions_.push_back(row);
     return store_.add(row);
   }
-  Status add(const OutcomeRow& row) override { return killed_() ? gone() : store_.add(row); }
-  Status add(const EndedRow& row) override { return killed_() ? gone() : store_.add(row); }
-  Status put_live(std::int64_t decision, const Columns& columns) override {
-    return killed_() ? gone() : store_.put_live(decision, columns);
+  Status add(const store::OutcomeRow& row) override { return killed_() ? gone() : store_.add(row); }
+  Status add(const store::EndedRow& row) override { return killed_() ? gone() : store_.add(row); }
+  Status put_allocation(std::int64_t decision, const store::Columns& columns) override {
+    return killed_() ? gone() : store_.put_allocation(decision, columns);
   }
-  Status update_live(std::int64_t decision, const Columns& columns) override {
-    return killed_() ? gone() : store_.update_live(decision, columns);
+  Status update_allocation(std::int64_t decision, const store::Columns& columns) override {
+    return killed_() ? gone() : store_.update_allocation(decision, columns);
   }
   Status count_repeat(std::int64_t decision, std::int64_t at_ms) override {
     return killed_() ? gone() : store_.count_repeat(decision, at_ms);
@@ -45,21 +45,21 @@ class RecordingStore final : public Store {
   Status set_generation(std::uint64_t generation) override {
     return killed_() ? gone() : store_.set_generation(generation);
   }
-  Status put_pod(const Columns& columns) override { return killed_() ? gone() : store_.put_pod(columns); }
+  Status put_pod(const store::Columns& columns) override { return killed_() ? gone() : store_.put_pod(columns); }
   Status remove_pod(const std::string& sandbox_id) override {
     return killed_() ? gone() : store_.remove_pod(sandbox_id);
   }
-  Result<std::vector<LiveRow>> live() override { return store_.live(); }
-  Result<std::vector<PodRow>> pods() override { return store_.pods(); }
+  Result<std::vector<store::AllocationRow>> allocations() override { return store_.allocations(); }
+  Result<std::vector<store::PodRow>> pods() override { return store_.pods(); }
   Result<std::uint64_t> last_generation() override { return store_.last_generation(); }
   Result<std::int64_t> last_decision() override { return store_.last_decision(); }
-  void note_generation(std::uint64_t generation) override { store_.note_generation(generation); }
+  void write_generation_file(std::uint64_t generation) override { store_.write_generation_file(generation); }
 
  private:
   static Status gone() { return Error{Code::kUnavailable, "the simulated daemon was killed"}; }
 
-  Store& store_;
-  std::vector<DecidedRow>& decisions_;
+  store::Store& store_;
+  std::vector<store::DecidedRow>& decisions_;
   const std::function<bool()> killed_;
 };
 

@@ -5,25 +5,25 @@
 namespace topolet::simulate {
 
 void RuntimeConnection::call(std::string path, std::string request, std::chrono::milliseconds,
-                             std::function<void(const Answer&)> done) {
-  send(parse_method(path).name, request, Caller::kDaemon, done);
+                             std::function<void(const cri::RuntimeResponse&)> done) {
+  send(cri::parse_method(path).name, request, Caller::kDaemon, done);
 }
 
 void RuntimeConnection::send(std::string_view method, const std::string& request, Caller caller,
-                             const std::function<void(const Answer&)>& done) {
+                             const std::function<void(const cri::RuntimeResponse&)>& done) {
   if (killed_) return;
-  const std::optional<Kill::At> due = kill_due(method);
-  if (due == Kill::At::kInFlight) in_flight_ = {std::string(method), request, caller};
-  if (due && due != Kill::At::kAfterAnswer) return kill();
-  const Answer answer = runtime_.answer(method, request, caller);
+  const std::optional<KillPoint::At> due = kill_due(method);
+  if (due == KillPoint::At::kInFlight) in_flight_ = {std::string(method), request, caller};
+  if (due && due != KillPoint::At::kAfterAnswer) return kill();
+  const cri::RuntimeResponse answer = runtime_.answer(method, request, caller);
   if (due) return kill();
   done(answer);
 }
 
-std::optional<Kill::At> RuntimeConnection::kill_due(std::string_view method) {
+std::optional<KillPoint::At> RuntimeConnection::kill_due(std::string_view method) {
   if (!kill_ || !changes_something(method) || --kill_->calls > 0) return std::nullopt;
-  killed_at_ = method;
-  const Kill::At at = kill_->at;
+  killed_during_ = method;
+  const KillPoint::At at = kill_->at;
   kill_.reset();
   return at;
 }
@@ -36,14 +36,15 @@ void RuntimeConnection::kill() {
 SimulatedCall::SimulatedCall(const std::string& method, std::string request, RuntimeConnection& connection)
     : path_("/runtime.v1.RuntimeService/" + method), request_(std::move(request)), connection_(connection) {}
 
-void SimulatedCall::forward(std::string patch, std::function<void(const Answer&)> on_answer) {
-  connection_.send(method(), request_ + patch, Caller::kKubelet, [this, &on_answer](const Answer& answer) {
-    from_runtime_ = answer;
-    on_answer(answer);
-  });
+void SimulatedCall::forward(std::string patch, std::function<void(const cri::RuntimeResponse&)> on_response) {
+  connection_.send(method(), request_ + patch, Caller::kKubelet,
+                   [this, &on_response](const cri::RuntimeResponse& answer) {
+                     from_runtime_ = answer;
+                     on_response(answer);
+                   });
 }
 
-void SimulatedCall::end(Answer answer) {
+void SimulatedCall::end(cri::RuntimeResponse answer) {
   if (!connection_.killed()) answer_ = std::move(answer);
 }
 

@@ -15,7 +15,7 @@
 namespace topolet::simulate {
 
 /// When a daemon is killed around the runtime's answer to a call that changes something.
-struct Kill {
+struct KillPoint {
   enum class At : std::uint8_t {
     kBeforeAnswer,  ///< the call has gone out, and the runtime never does it
     kAfterAnswer,   ///< the runtime has done it, and the daemon never hears
@@ -27,66 +27,66 @@ struct Kill {
 };
 
 /// A call that has reached the runtime.
-struct CallMade {
+struct RuntimeCall {
   std::string method;
   std::string request;
   Caller caller = Caller::kKubelet;
 };
 
 /// Once the daemon is killed nothing goes out and no answer comes in: work of it that has not ended yet has no effect.
-class RuntimeConnection final : public Runtime {
+class RuntimeConnection final : public cri::Runtime {
  public:
   /// `kill`: set while a kill is to come; its calls are counted down, and it is reset when it comes.
-  RuntimeConnection(SimulatedRuntime& runtime, std::optional<Kill>& kill) : runtime_(runtime), kill_(kill) {}
+  RuntimeConnection(SimulatedRuntime& runtime, std::optional<KillPoint>& kill) : runtime_(runtime), kill_(kill) {}
 
   void call(std::string path, std::string request, std::chrono::milliseconds timeout,
-            std::function<void(const Answer&)> done) override;
+            std::function<void(const cri::RuntimeResponse&)> done) override;
   void send(std::string_view method, const std::string& request, Caller caller,
-            const std::function<void(const Answer&)>& done);
+            const std::function<void(const cri::RuntimeResponse&)>& done);
 
   bool killed() const { return killed_; }
   /// The method that was called when the daemon was killed; empty if it was killed in between.
-  const std::string& killed_at() const { return killed_at_; }
+  const std::string& killed_during() const { return killed_during_; }
   /// The call that the runtime is still at, if there is one.
-  const std::optional<CallMade>& in_flight() const { return in_flight_; }
+  const std::optional<RuntimeCall>& in_flight() const { return in_flight_; }
   void kill();
   /// Runs when the daemon is killed, and must end its work.
   std::function<void()> on_killed;
 
  private:
-  std::optional<Kill::At> kill_due(std::string_view method);
+  std::optional<KillPoint::At> kill_due(std::string_view method);
 
   SimulatedRuntime& runtime_;
-  std::optional<Kill>& kill_;
+  std::optional<KillPoint>& kill_;
   bool killed_ = false;
-  std::string killed_at_;
-  std::optional<CallMade> in_flight_;
+  std::string killed_during_;
+  std::optional<RuntimeCall> in_flight_;
 };
 
 /// A call of a simulated kubelet.
-class SimulatedCall final : public Call {
+class SimulatedCall final : public cri::Call {
  public:
   SimulatedCall(const std::string& method, std::string request, RuntimeConnection& connection);
 
   const std::string& path() const override { return path_; }
-  std::string_view method() const override { return parse_method(path_).name; }
+  std::string_view method() const override { return cri::parse_method(path_).name; }
   const std::string& request() const override { return request_; }
   bool cancelled() const override { return false; }
-  void forward(std::string patch, std::function<void(const Answer&)> on_answer) override;
+  void forward(std::string patch, std::function<void(const cri::RuntimeResponse&)> on_response) override;
   void finish() override { end(from_runtime_); }
   void reject(const Error& error) override { end({error.code, error.message, {}}); }
 
   /// What the kubelet got; nothing while the call is under way, and for ever if the daemon was killed under it.
-  const std::optional<Answer>& answer() const { return answer_; }
+  const std::optional<cri::RuntimeResponse>& answer() const { return answer_; }
 
  private:
-  void end(Answer answer);
+  void end(cri::RuntimeResponse answer);
 
   const std::string path_;
   const std::string request_;
   RuntimeConnection& connection_;
-  Answer from_runtime_;
-  std::optional<Answer> answer_;
+  cri::RuntimeResponse from_runtime_;
+  std::optional<cri::RuntimeResponse> answer_;
 };
 
 }  // namespace topolet::simulate

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "core/daemon/machine.hpp"
+#include "core/machine/machine.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -18,7 +18,8 @@ constexpr std::chrono::minutes kCallTimeout{2};
 
 /// What ends with the process. The engine goes first, then its policies.
 struct SimulatedDaemon::Run {
-  Run(SimulatedRuntime& runtime, std::optional<Kill>& kill, Store& kept, std::vector<DecidedRow>& decisions)
+  Run(SimulatedRuntime& runtime, std::optional<KillPoint>& kill, store::Store& kept,
+      std::vector<store::DecidedRow>& decisions)
       : connection(runtime, kill), store(kept, decisions, [this] { return connection.killed(); }) {}
   ~Run() {
     if (engine) engine->stop();
@@ -26,49 +27,54 @@ struct SimulatedDaemon::Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  Decision decide(const std::shared_ptr<const PolicyRequest>& request, const DecideRules& rules) {
-    Decision decision = policies->run_as<Decision>(
-        voters, [request, rules](const std::vector<Voter>& asked) { return topolet::decide(*request, rules, asked); });
-    for (const Decision::BadAnswer& bad : decision.bad_answers) policies->report_bad_answer(bad.policy, bad.what);
+  placement::Decision decide(const std::shared_ptr<const placement::PolicyRequest>& request,
+                             const placement::PlacementRules& rules) {
+    placement::Decision decision =
+        policies->run_as<placement::Decision>(votes, [request, rules](const std::vector<placement::Vote>& asked) {
+          return placement::decide(*request, rules, asked);
+        });
+    for (const placement::Decision::InvalidReply& bad : decision.invalid_replies)
+      policies->report_invalid_reply(bad.policy, bad.what);
     return decision;
   }
 
   RuntimeConnection connection;
   RecordingStore store;
-  std::vector<Voter> voters;
-  std::unique_ptr<PolicyThread> policies;
-  DrivenLoop* loop = nullptr;  ///< the engine's
+  std::vector<plugin::PluginVote> votes;
+  std::unique_ptr<plugin::PolicyThread> policies;
+  SimulatedLoop* loop = nullptr;  ///< the engine's
   std::unique_ptr<engine::Engine> engine;
 };
 
-SimulatedDaemon::SimulatedDaemon(const Setup& setup, SimulatedRuntime& runtime) : setup_(setup), runtime_(runtime) {}
+SimulatedDaemon::SimulatedDaemon(const plugin::LoadedConfig& setup, SimulatedRuntime& runtime)
+    : setup_(setup), runtime_(runtime) {}
 
 SimulatedDaemon::~SimulatedDaemon() = default;
 
 Status SimulatedDaemon::start(engine::Engine::Machine machine) {
-  auto store = Store::open_in_memory("simulated", time_.now().count());
+  auto store = store::Store::open_in_memory("simulated", time_.now().count());
   if (!store) return store.error();
   store_ = *std::move(store);
   machine_ = std::move(machine);
   if (Status begun = begin_run(); !begun) return begun;
-  work();
+  run_until_idle();
   return {};
 }
 
 Status SimulatedDaemon::make_policies(Run& run) const {
-  const Options& options = setup_.config.options;
-  for (const PluginOptions& plugin : options.plugins) {
+  const config::Options& options = setup_.config.options;
+  for (const config::PluginOptions& plugin : options.plugins) {
     const auto& libraries = setup_.plugins.libraries;
     const auto library = std::find_if(libraries.begin(), libraries.end(),
-                                      [&](const PluginLibrary& loaded) { return loaded.id() == plugin.name; });
+                                      [&](const plugin::PluginLibrary& loaded) { return loaded.id() == plugin.name; });
     if (library == libraries.end()) continue;
     auto policy = library->create({plugin.values.begin(), plugin.values.end()}, log_, plugin_state_,
-                                  options_of_others(options, plugin.name));
+                                  options_of_other_plugins(options, plugin.name));
     if (!policy) return policy.error();
-    run.voters.push_back({*policy, plugin.weight, plugin.fail_closed, plugin.required});
+    run.votes.push_back({plugin.name, *policy, plugin.weight, plugin.fail_closed, plugin.required});
   }
-  run.policies =
-      std::make_unique<PolicyThread>(PolicyThread::Options{.deadline = kDeadline, .clock = time_.clock(), .log = log_});
+  run.policies = std::make_unique<plugin::PolicyThread>(
+      plugin::PolicyThread::Options{.deadline = kDeadline, .clock = time_.clock(), .log = log_});
   return {};
 }
 
@@ -77,37 +83,38 @@ Status SimulatedDaemon::begin_run() {
   run_ = std::make_unique<Run>(runtime_, kill_, *store_, decisions_);
   Run& run = *run_;
   if (Status made = make_policies(run); !made) return made;
-  auto loop = std::make_unique<DrivenLoop>(time_);
+  auto loop = std::make_unique<SimulatedLoop>(time_);
   run.loop = loop.get();
   run.connection.on_killed = [&run] { run.loop->stop(); };
-  const PlacementOptions& placement = setup_.config.options.placement;
-  engine::Engine::Options options = engine_options(placement, *machine_.topology);
-  options.writing.thread = engine::Writer::Thread::kLoop;
+  const config::PlacementOptions& placement = setup_.config.options.placement;
+  engine::Engine::Options options = machine::engine_options(placement, *machine_.topology);
+  options.writer_options.thread = engine::Writer::Thread::kLoop;
   memory_total_bytes_ = options.demand_rules.memory_total_bytes;
   run.engine = std::make_unique<engine::Engine>(
-      options, engine::Engine::Parts{
-                   .runtime = run.connection,
-                   .store = run.store,
-                   .cpus = machine_.cpus,
-                   .placing = {.topology = machine_.topology,
-                               .candidates = machine_.candidates,
-                               .rules = placement.rules,
-                               .decide = [&run](const auto& request,
-                                                const DecideRules& rules) { return run.decide(request, rules); }},
-                   .kernel = engine::Kernel({}, {}),
-                   .clock = time_.clock(),
-                   .log = *log_,
-                   .somebody_hears = [] { return true; },
-                   .notify = [&run](auto event) { run.policies->notify(run.voters, std::move(event)); },
-                   .tick_plugins = [&run](const auto& view) { return run.policies->tick(run.voters, view); },
-                   .loop = std::move(loop)});
+      options,
+      engine::Engine::Deps{
+          .runtime = run.connection,
+          .store = run.store,
+          .cpus = machine_.cpus,
+          .placer = {.topology = machine_.topology,
+                     .candidates = machine_.candidates,
+                     .rules = placement.rules,
+                     .decide = [&run](const auto& request,
+                                      const placement::PlacementRules& rules) { return run.decide(request, rules); }},
+          .kernel = engine::CgroupReader({}, {}),
+          .clock = time_.clock(),
+          .log = *log_,
+          .any_plugin_handles_events = [] { return true; },
+          .publish_event = [&run](auto event) { run.policies->publish(run.votes, std::move(event)); },
+          .tick_plugins = [&run](const auto& view) { return run.policies->tick(run.votes, view); },
+          .loop = std::move(loop)});
   return run.engine->start();
 }
 
 /// A daemon that cannot start again leaves nothing to simulate.
-void SimulatedDaemon::come_back() {
-  const std::optional<CallMade> in_flight = run_->connection.in_flight();
-  if (!run_->connection.killed_at().empty()) killed_at_.push_back(run_->connection.killed_at());
+void SimulatedDaemon::restart_after_kill() {
+  const std::optional<RuntimeCall> in_flight = run_->connection.in_flight();
+  if (!run_->connection.killed_during().empty()) killed_during_.push_back(run_->connection.killed_during());
   run_.reset();
   // What was written but not committed was never there.
   store_->roll_back();
@@ -117,29 +124,29 @@ void SimulatedDaemon::come_back() {
 }
 
 /// Lets it do what there is to do now; if it is killed over that, the next run does.
-void SimulatedDaemon::work() {
+void SimulatedDaemon::run_until_idle() {
   run_->loop->run();
-  while (run_->connection.killed()) come_back();
+  while (run_->connection.killed()) restart_after_kill();
 }
 
 void SimulatedDaemon::change_machine(engine::Engine::Machine machine) {
   machine_ = std::move(machine);
   run_->engine->change_machine(machine_);
-  work();
+  run_until_idle();
 }
 
-Answer SimulatedDaemon::call(const std::string& method, const std::string& request) {
+cri::RuntimeResponse SimulatedDaemon::call(const std::string& method, const std::string& request) {
   const std::uint64_t run = runs_;
-  std::optional<Answer> answer = call_once(method, request);
-  if (!answer && runs_ != run && kubelet_repeats_) answer = call_once(method, request);
-  return answer.value_or(Answer{Code::kUnavailable, "the call did not end", {}});
+  std::optional<cri::RuntimeResponse> answer = call_once(method, request);
+  if (!answer && runs_ != run && kubelet_retries_) answer = call_once(method, request);
+  return answer.value_or(cri::RuntimeResponse{Code::kUnavailable, "the call did not end", {}});
 }
 
-std::optional<Answer> SimulatedDaemon::call_once(const std::string& method, const std::string& request) {
+std::optional<cri::RuntimeResponse> SimulatedDaemon::call_once(const std::string& method, const std::string& request) {
   const std::uint64_t run = runs_;
   const auto call = std::make_shared<SimulatedCall>(method, request, run_->connection);
   run_->engine->on_call(call);
-  work();
+  run_until_idle();
   const std::chrono::milliseconds timeout = time_.now() + kCallTimeout;
   // While the engine holds on to it, it waits for time to pass.
   while (!call->answer() && runs_ == run && call.use_count() > 1) {
@@ -150,21 +157,21 @@ std::optional<Answer> SimulatedDaemon::call_once(const std::string& method, cons
   return call->answer();
 }
 
-void SimulatedDaemon::observe(const Observation& observation) {
+void SimulatedDaemon::observe(const cri::ObservedMessage& observation) {
   run_->engine->on_observed(observation);
-  work();
+  run_until_idle();
 }
 
-void SimulatedDaemon::look(const std::function<void(const engine::Ledger& ledger)>& look) {
-  run_->engine->look(look);
-  work();
+void SimulatedDaemon::read_ledger(const std::function<void(const engine::Ledger& ledger)>& read_ledger) {
+  run_->engine->read_ledger(read_ledger);
+  run_until_idle();
 }
 
 void SimulatedDaemon::advance(std::chrono::milliseconds time) {
   const std::chrono::milliseconds end = time_.now() + time;
   run_->loop->advance(time);
   while (run_->connection.killed()) {
-    come_back();
+    restart_after_kill();
     run_->loop->advance(end - time_.now());
   }
 }
@@ -172,17 +179,17 @@ void SimulatedDaemon::advance(std::chrono::milliseconds time) {
 void SimulatedDaemon::restart() {
   kill_.reset();
   run_->connection.kill();
-  work();
+  run_until_idle();
 }
 
-void SimulatedDaemon::kill_at(Kill kill) {
+void SimulatedDaemon::kill_at(KillPoint kill) {
   kill_ = kill;
-  kubelet_repeats_ = kill.repeat;
+  kubelet_retries_ = kill.repeat;
 }
 
-void SimulatedDaemon::forget() {
+void SimulatedDaemon::clear_recorded() {
   decisions_.clear();
-  killed_at_.clear();
+  killed_during_.clear();
 }
 
 }  // namespace topolet::simulate

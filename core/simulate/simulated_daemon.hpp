@@ -11,13 +11,13 @@
 
 #include "core/base/log.hpp"
 #include "core/base/result.hpp"
-#include "core/daemon/setup.hpp"
 #include "core/engine/engine.hpp"
-#include "core/plugin/policy_thread.hpp"
-#include "core/plugin/state_store.hpp"
-#include "core/simulate/driven_loop.hpp"
+#include "core/plugin/call/policy_thread.hpp"
+#include "core/plugin/host/in_memory_plugin_state.hpp"
+#include "core/plugin/host/loaded_config.hpp"
 #include "core/simulate/recording_store.hpp"
 #include "core/simulate/runtime_connection.hpp"
+#include "core/simulate/simulated_loop.hpp"
 #include "store/store.hpp"
 
 namespace topolet::simulate {
@@ -27,7 +27,7 @@ namespace topolet::simulate {
 class SimulatedDaemon {
  public:
   /// Both must outlive this.
-  SimulatedDaemon(const Setup& setup, SimulatedRuntime& runtime);
+  SimulatedDaemon(const plugin::LoadedConfig& setup, SimulatedRuntime& runtime);
   ~SimulatedDaemon();
   SimulatedDaemon(const SimulatedDaemon&) = delete;
   SimulatedDaemon& operator=(const SimulatedDaemon&) = delete;
@@ -39,21 +39,21 @@ class SimulatedDaemon {
 
   /// A call of the kubelet, with the time that it takes. If the daemon is killed before it has answered, the call is
   /// made once more when it is back, unless the kill says otherwise.
-  Answer call(const std::string& method, const std::string& request);
-  void observe(const Observation& observation);
-  void look(const std::function<void(const engine::Ledger& ledger)>& look);
+  cri::RuntimeResponse call(const std::string& method, const std::string& request);
+  void observe(const cri::ObservedMessage& observation);
+  void read_ledger(const std::function<void(const engine::Ledger& ledger)>& read_ledger);
   void advance(std::chrono::milliseconds time);
 
   /// Kills it, and has it come back. Whatever was to come of kill_at() does not.
   void restart();
   /// Kills it at a call that is yet to come, and has it come back at once.
-  void kill_at(Kill kill);
-  /// The methods at whose calls the daemon was killed, since forget().
-  const std::vector<std::string>& killed_at() const { return killed_at_; }
+  void kill_at(KillPoint kill);
+  /// The methods at whose calls the daemon was killed, since clear_recorded().
+  const std::vector<std::string>& killed_during() const { return killed_during_; }
 
-  /// Written since forget(), by whichever run.
-  const std::vector<DecidedRow>& decisions() const { return decisions_; }
-  void forget();
+  /// Written since clear_recorded(), by whichever run.
+  const std::vector<store::DecidedRow>& decisions() const { return decisions_; }
+  void clear_recorded();
 
   std::int64_t memory_total_bytes() const { return memory_total_bytes_; }
 
@@ -62,22 +62,22 @@ class SimulatedDaemon {
 
   Status begin_run();
   Status make_policies(Run& run) const;
-  void come_back();
-  void work();
-  std::optional<Answer> call_once(const std::string& method, const std::string& request);
+  void restart_after_kill();
+  void run_until_idle();
+  std::optional<cri::RuntimeResponse> call_once(const std::string& method, const std::string& request);
 
-  const Setup& setup_;
+  const plugin::LoadedConfig& setup_;
   SimulatedRuntime& runtime_;
   const std::shared_ptr<Log> log_ = make_silent_log();
-  const std::shared_ptr<StateStore> plugin_state_ = std::make_shared<StateInMemory>();
-  VirtualTime time_;
-  std::unique_ptr<Store> store_;
-  std::vector<DecidedRow> decisions_;
+  const std::shared_ptr<store::PluginStateStore> plugin_state_ = std::make_shared<plugin::InMemoryPluginState>();
+  SimulatedTime time_;
+  std::unique_ptr<store::Store> store_;
+  std::vector<store::DecidedRow> decisions_;
   engine::Engine::Machine machine_;
   std::int64_t memory_total_bytes_ = 0;
-  std::optional<Kill> kill_;
-  bool kubelet_repeats_ = true;
-  std::vector<std::string> killed_at_;
+  std::optional<KillPoint> kill_;
+  bool kubelet_retries_ = true;
+  std::vector<std::string> killed_during_;
   std::uint64_t runs_ = 0;
   std::unique_ptr<Run> run_;
 };

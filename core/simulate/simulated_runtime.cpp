@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/cri/intercepted_methods.hpp"
+#include "core/cri/messages/intercepted_methods.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -25,22 +25,22 @@ Message read(const std::string& bytes) {
 }
 
 template <class Message>
-Answer yes(const Message& message) {
+cri::RuntimeResponse ok_answer(const Message& message) {
   return {Code::kOk, {}, message.SerializeAsString()};
 }
 
-Answer yes_with_id(const std::string& id) {
+cri::RuntimeResponse ok_answer_with_id(const std::string& id) {
   lens::Target target;
   target.set_id(id);
-  return yes(target);
+  return ok_answer(target);
 }
 
-Answer no_such(std::string_view what, const std::string& id) {
+cri::RuntimeResponse no_such(std::string_view what, const std::string& id) {
   return {Code::kNotFound, fmt::format("the simulated runtime has no {} {}", what, id), {}};
 }
 
-Answer lost() { return {Code::kUnavailable, "the simulated runtime's answer was lost", {}}; }
-Answer refused() { return {Code::kUnknown, "the simulated runtime was told to refuse", {}}; }
+cri::RuntimeResponse lost_answer() { return {Code::kUnavailable, "the simulated runtime's answer was lost", {}}; }
+cri::RuntimeResponse refused() { return {Code::kUnknown, "the simulated runtime was told to refuse", {}}; }
 
 nlohmann::json created_as(const lens::ContainerConfig& config) {
   const lens::Resources& asked = config.linux().resources();
@@ -52,17 +52,17 @@ nlohmann::json created_as(const lens::ContainerConfig& config) {
   for (const auto& pages : asked.hugepage_limits()) {
     resources["hugepage_limits"].push_back({{"page_size", pages.page_size()}, {"limit", pages.limit_bytes()}});
   }
-  nlohmann::json told = {{"metadata", {{"name", config.metadata().name()}, {"attempt", config.metadata().attempt()}}},
+  nlohmann::json info = {{"metadata", {{"name", config.metadata().name()}, {"attempt", config.metadata().attempt()}}},
                          {"devices", nlohmann::json::array()},
                          {"CDI_devices", nlohmann::json::array()},
                          {"envs", nlohmann::json::array()},
                          {"annotations", nlohmann::json::object()},
                          {"linux", {{"resources", std::move(resources)}}}};
-  for (const auto& device : config.devices()) told["devices"].push_back({{"host_path", device.host_path()}});
-  for (const auto& device : config.cdi_devices()) told["CDI_devices"].push_back({{"name", device.name()}});
-  for (const auto& env : config.envs()) told["envs"].push_back({{"key", env.key()}, {"value", env.value()}});
-  for (const auto& annotation : config.annotations()) told["annotations"][annotation.key()] = annotation.value();
-  return told;
+  for (const auto& device : config.devices()) info["devices"].push_back({{"host_path", device.host_path()}});
+  for (const auto& device : config.cdi_devices()) info["CDI_devices"].push_back({{"name", device.name()}});
+  for (const auto& env : config.envs()) info["envs"].push_back({{"key", env.key()}, {"value", env.value()}});
+  for (const auto& annotation : config.annotations()) info["annotations"][annotation.key()] = annotation.value();
+  return info;
 }
 
 /// Zero and absent fields are left as they are.
@@ -84,10 +84,10 @@ Set set_of(const std::string& list) {
 }  // namespace
 
 /// topolet intercepts just those.
-bool changes_something(std::string_view method) { return find_interception(method) != nullptr; }
+bool changes_something(std::string_view method) { return cri::find_interception(method) != nullptr; }
 
-Answer SimulatedRuntime::answer(std::string_view method, const std::string& request, Caller caller) {
-  Answer answer = do_call(method, request, caller);
+cri::RuntimeResponse SimulatedRuntime::answer(std::string_view method, const std::string& request, Caller caller) {
+  cri::RuntimeResponse answer = do_call(method, request, caller);
   if (changed_ && changes_something(method)) changed_();
   return answer;
 }
@@ -99,7 +99,7 @@ void SimulatedRuntime::exit(const std::string& container_id, std::int32_t exit_c
   found->second.exit_code = exit_code;
 }
 
-Answer SimulatedRuntime::do_call(std::string_view method, const std::string& request, Caller caller) {
+cri::RuntimeResponse SimulatedRuntime::do_call(std::string_view method, const std::string& request, Caller caller) {
   if (method == "RunPodSandbox") return run_pod(request);
   if (method == "StopPodSandbox") return stop_pod(request);
   if (method == "RemovePodSandbox") return remove_pod(request);
@@ -111,29 +111,29 @@ Answer SimulatedRuntime::do_call(std::string_view method, const std::string& req
   if (method == "UpdateContainerResources") return update(request, caller);
   if (method == "ContainerStatus") return status(request);
   if (method == "ListContainers") return list_containers();
-  return {Code::kUnimplemented, fmt::format("the simulated runtime knows no {}", method), {}};
+  return {Code::kUnimplemented, fmt::format("the simulated runtime does not implement {}", method), {}};
 }
 
-Answer SimulatedRuntime::run_pod(const std::string& bytes) {
+cri::RuntimeResponse SimulatedRuntime::run_pod(const std::string& bytes) {
   const auto request = read<lens::RunPodSandboxRequest>(bytes);
   for (const auto& [id, known] : sandboxes_) {
     // The same call again, by one who never heard of its answer.
     const bool is_ready = known.state() != kSandboxNotReady;
-    if (is_ready && known.metadata().uid() == request.config().metadata().uid()) return yes_with_id(id);
+    if (is_ready && known.metadata().uid() == request.config().metadata().uid()) return ok_answer_with_id(id);
   }
   lens::PodSandbox sandbox;
   sandbox.set_id(fmt::format("sandbox-{:08}", ++last_number_));
   *sandbox.mutable_metadata() = request.config().metadata();
   sandbox.set_runtime_handler(request.runtime_handler());
   sandboxes_[sandbox.id()] = sandbox;
-  return yes_with_id(sandbox.id());
+  return ok_answer_with_id(sandbox.id());
 }
 
-Answer SimulatedRuntime::create(const std::string& bytes) {
+cri::RuntimeResponse SimulatedRuntime::create(const std::string& bytes) {
   const auto request = read<lens::CreateContainerRequest>(bytes);
-  const NextAnswer next = std::exchange(next_create_, NextAnswer::kYes);
-  if (next == NextAnswer::kRefuse) return refused();
-  std::string id = never_started(request);
+  const NextResponse next = std::exchange(next_create_, NextResponse::kSucceed);
+  if (next == NextResponse::kRefuse) return refused();
+  std::string id = find_unstarted(request);
   if (id.empty()) {
     id = fmt::format("container-{:08}", ++last_number_);
     const lens::ContainerConfig& config = request.config();
@@ -142,12 +142,12 @@ Answer SimulatedRuntime::create(const std::string& bytes) {
                        .cgroup = request.sandbox_config().linux().cgroup_parent() + '/' + id,
                        .resources = config.linux().resources()};
   }
-  return next == NextAnswer::kLost ? lost() : yes_with_id(id);
+  return next == NextResponse::kResponseLost ? lost_answer() : ok_answer_with_id(id);
 }
 
 /// A create whose answer was lost has made its container: the same create again is about that one, which stays as it
 /// was made, as with CRI-O.
-std::string SimulatedRuntime::never_started(const lens::CreateContainerRequest& request) const {
+std::string SimulatedRuntime::find_unstarted(const lens::CreateContainerRequest& request) const {
   const lens::ContainerMetadata& wanted = request.config().metadata();
   for (const auto& [id, container] : containers_) {
     const lens::ContainerMetadata& metadata = container.config.metadata();
@@ -159,28 +159,28 @@ std::string SimulatedRuntime::never_started(const lens::CreateContainerRequest& 
   return {};
 }
 
-Answer SimulatedRuntime::start(const std::string& bytes) {
+cri::RuntimeResponse SimulatedRuntime::start(const std::string& bytes) {
   const std::string id = read<lens::Target>(bytes).id();
   const auto found = containers_.find(id);
   if (found == containers_.end()) return no_such("container", id);
   found->second.state = kRunning;
-  return yes(lens::Target());
+  return ok_answer(lens::Target());
 }
 
-Answer SimulatedRuntime::stop(const std::string& bytes) {
+cri::RuntimeResponse SimulatedRuntime::stop(const std::string& bytes) {
   const std::string id = read<lens::Target>(bytes).id();
   const auto found = containers_.find(id);
   if (found == containers_.end()) return no_such("container", id);
   if (std::exchange(found->second.state, kExited) == kRunning) found->second.exit_code = kTerminated;
-  return yes(lens::Target());
+  return ok_answer(lens::Target());
 }
 
-Answer SimulatedRuntime::remove(const std::string& bytes) {
+cri::RuntimeResponse SimulatedRuntime::remove(const std::string& bytes) {
   containers_.erase(read<lens::Target>(bytes).id());
-  return yes(lens::Target());
+  return ok_answer(lens::Target());
 }
 
-Answer SimulatedRuntime::stop_pod(const std::string& bytes) {
+cri::RuntimeResponse SimulatedRuntime::stop_pod(const std::string& bytes) {
   const std::string id = read<lens::Target>(bytes).id();
   for (auto& [container_id, container] : containers_) {
     if (container.sandbox_id != id) continue;
@@ -188,28 +188,28 @@ Answer SimulatedRuntime::stop_pod(const std::string& bytes) {
   }
   if (const auto sandbox = sandboxes_.find(id); sandbox != sandboxes_.end())
     sandbox->second.set_state(kSandboxNotReady);
-  return yes(lens::Target());
+  return ok_answer(lens::Target());
 }
 
-Answer SimulatedRuntime::remove_pod(const std::string& bytes) {
+cri::RuntimeResponse SimulatedRuntime::remove_pod(const std::string& bytes) {
   const std::string id = read<lens::Target>(bytes).id();
   std::erase_if(containers_, [&id](const auto& entry) { return entry.second.sandbox_id == id; });
   sandboxes_.erase(id);
-  return yes(lens::Target());
+  return ok_answer(lens::Target());
 }
 
-Answer SimulatedRuntime::update(const std::string& bytes, Caller caller) {
+cri::RuntimeResponse SimulatedRuntime::update(const std::string& bytes, Caller caller) {
   const auto request = read<lens::UpdateContainerResourcesRequest>(bytes);
   const bool own = caller == Caller::kDaemon;
-  const NextAnswer next = own ? std::exchange(next_own_update_, NextAnswer::kYes) : NextAnswer::kYes;
-  if (next == NextAnswer::kRefuse) return refused();
+  const NextResponse next = own ? std::exchange(next_own_update_, NextResponse::kSucceed) : NextResponse::kSucceed;
+  if (next == NextResponse::kRefuse) return refused();
   const auto found = containers_.find(request.container_id());
   if (found == containers_.end()) return no_such("container", request.container_id());
   change(found->second.resources, request.linux());
-  return next == NextAnswer::kLost ? lost() : yes(lens::Target());
+  return next == NextResponse::kResponseLost ? lost_answer() : ok_answer(lens::Target());
 }
 
-Answer SimulatedRuntime::status(const std::string& bytes) const {
+cri::RuntimeResponse SimulatedRuntime::status(const std::string& bytes) const {
   const std::string id = read<lens::ContainerStatusRequest>(bytes).container_id();
   const auto found = containers_.find(id);
   if (found == containers_.end()) return no_such("container", id);
@@ -222,7 +222,7 @@ Answer SimulatedRuntime::status(const std::string& bytes) const {
   lens::Entry& info = *response.add_info();
   info.set_key("info");
   info.set_value(verbose_info(found->second));
-  return yes(response);
+  return ok_answer(response);
 }
 
 /// As containerd tells it, as far as topolet reads it.
@@ -234,11 +234,11 @@ std::string SimulatedRuntime::verbose_info(const Container& container) {
   if (!now.cpuset_mems().empty()) cpu["mems"] = now.cpuset_mems();
   nlohmann::json resources = {{"cpu", std::move(cpu)}};
   if (now.memory_limit_bytes() != 0) resources["memory"] = {{"limit", now.memory_limit_bytes()}};
-  const nlohmann::json told = {
+  const nlohmann::json info = {
       {"sandboxID", container.sandbox_id},
       {"config", created_as(container.config)},
       {"runtimeSpec", {{"linux", {{"cgroupsPath", container.cgroup}, {"resources", std::move(resources)}}}}}};
-  return told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return info.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::vector<RunningContainer> SimulatedRuntime::running() const {
@@ -255,7 +255,7 @@ std::vector<RunningContainer> SimulatedRuntime::running() const {
   return running;
 }
 
-Answer SimulatedRuntime::list_containers() const {
+cri::RuntimeResponse SimulatedRuntime::list_containers() const {
   lens::ListContainersResponse response;
   for (const auto& [id, container] : containers_) {
     lens::Container& listed = *response.add_containers();
@@ -264,13 +264,13 @@ Answer SimulatedRuntime::list_containers() const {
     *listed.mutable_metadata() = container.config.metadata();
     listed.set_state(container.state);
   }
-  return yes(response);
+  return ok_answer(response);
 }
 
-Answer SimulatedRuntime::list_sandboxes() const {
+cri::RuntimeResponse SimulatedRuntime::list_sandboxes() const {
   lens::ListPodSandboxResponse response;
   for (const auto& [id, sandbox] : sandboxes_) *response.add_items() = sandbox;
-  return yes(response);
+  return ok_answer(response);
 }
 
 }  // namespace topolet::simulate

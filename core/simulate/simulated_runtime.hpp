@@ -12,15 +12,15 @@
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 #include "core/cri/call.hpp"
-#include "core/cri/lens.pb.h"
+#include "core/cri/messages/lens.pb.h"
 
 namespace topolet::simulate {
 
 /// What the runtime answers to the next call of a kind.
-enum class NextAnswer : std::uint8_t {
-  kYes,
-  kRefuse,  ///< nothing is done
-  kLost,    ///< it is done, but the answer never arrives
+enum class NextResponse : std::uint8_t {
+  kSucceed,
+  kRefuse,        ///< nothing is done
+  kResponseLost,  ///< it is done, but the answer never arrives
 };
 
 /// Whose call it is.
@@ -41,12 +41,12 @@ struct RunningContainer {
 /// Answers at once, on the caller's thread. Containers have no process, so nothing can be read back from a kernel.
 class SimulatedRuntime {
  public:
-  Answer answer(std::string_view method, const std::string& request, Caller caller);
+  cri::RuntimeResponse answer(std::string_view method, const std::string& request, Caller caller);
 
   /// Of one CreateContainer; the ones after it are answered with yes.
-  void set_next_create(NextAnswer next) { next_create_ = next; }
+  void set_next_create(NextResponse next) { next_create_ = next; }
   /// Of one UpdateContainerResources that the daemon makes by itself.
-  void set_next_own_update(NextAnswer next) { next_own_update_ = next; }
+  void set_next_own_update(NextResponse next) { next_own_update_ = next; }
   void exit(const std::string& container_id, std::int32_t exit_code);
 
   std::vector<RunningContainer> running() const;
@@ -63,26 +63,26 @@ class SimulatedRuntime {
     std::int32_t exit_code = 0;
   };
 
-  Answer do_call(std::string_view method, const std::string& request, Caller caller);
-  Answer run_pod(const std::string& request);
-  Answer create(const std::string& request);
-  std::string never_started(const lens::CreateContainerRequest& request) const;
-  Answer update(const std::string& request, Caller caller);
-  Answer status(const std::string& request) const;
-  Answer list_containers() const;
-  Answer list_sandboxes() const;
-  Answer start(const std::string& request);
-  Answer stop(const std::string& request);
+  cri::RuntimeResponse do_call(std::string_view method, const std::string& request, Caller caller);
+  cri::RuntimeResponse run_pod(const std::string& request);
+  cri::RuntimeResponse create(const std::string& request);
+  std::string find_unstarted(const lens::CreateContainerRequest& request) const;
+  cri::RuntimeResponse update(const std::string& request, Caller caller);
+  cri::RuntimeResponse status(const std::string& request) const;
+  cri::RuntimeResponse list_containers() const;
+  cri::RuntimeResponse list_sandboxes() const;
+  cri::RuntimeResponse start(const std::string& request);
+  cri::RuntimeResponse stop(const std::string& request);
   static std::string verbose_info(const Container& container);
-  Answer remove(const std::string& request);
-  Answer stop_pod(const std::string& request);
-  Answer remove_pod(const std::string& request);
+  cri::RuntimeResponse remove(const std::string& request);
+  cri::RuntimeResponse stop_pod(const std::string& request);
+  cri::RuntimeResponse remove_pod(const std::string& request);
 
   std::map<std::string, lens::PodSandbox> sandboxes_;
   std::map<std::string, Container> containers_;
   std::uint64_t last_number_ = 0;
-  NextAnswer next_create_ = NextAnswer::kYes;
-  NextAnswer next_own_update_ = NextAnswer::kYes;
+  NextResponse next_create_ = NextResponse::kSucceed;
+  NextResponse next_own_update_ = NextResponse::kSucceed;
   std::function<void()> changed_;
 };
 

@@ -5,40 +5,42 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/cri/lens.pb.h"
-#include "core/daemon/machine.hpp"
+#include "core/cri/messages/lens.pb.h"
+#include "core/engine/state/verdicts_json.hpp"
+#include "core/machine/machine.hpp"
 
 namespace topolet::simulate {
 namespace {
 
 constexpr std::int32_t kContainerStopped = 2;  // CRI: CONTAINER_STOPPED_EVENT
 
-void fail(Outcome& outcome, std::string reason) {
-  outcome.outcome = "error";
-  outcome.is_bad_line = true;
-  outcome.reason = std::move(reason);
+void set_error(OperationResult& result, std::string reason) {
+  result.outcome = "error";
+  result.is_invalid_line = true;
+  result.reason = std::move(reason);
 }
 
 /// The same machine with the devices that the topology does not name.
-Result<std::shared_ptr<const Topology>> with_devices(std::shared_ptr<const Topology> machine,
-                                                     const std::vector<Operation>& devices) {
+Result<std::shared_ptr<const topology::Topology>> with_devices(std::shared_ptr<const topology::Topology> machine,
+                                                               const std::vector<Operation>& devices) {
   if (devices.empty()) return machine;
-  auto more = std::make_shared<Topology>(*machine);
+  auto more = std::make_shared<topology::Topology>(*machine);
   for (const Operation& device : devices) {
-    OsDevice added;
+    topology::OsDevice added;
     added.name = device.path;
     added.subtype = device.device_kind;
     added.nodes = device.nodes;
     for (const std::uint32_t node : device.nodes) {
-      const Node* found = more->node(node);
+      const topology::Node* found = more->node(node);
       if (found == nullptr) {
         return Error{Code::kInvalidArgument, fmt::format("device {}: there is no NUMA node {}", device.path, node)};
       }
       added.cpus |= found->cpus;
     }
     const auto& functions = more->pci_devices;
-    const auto function = std::find_if(functions.begin(), functions.end(),
-                                       [&](const PciDevice& candidate) { return candidate.address == device.pci; });
+    const auto function = std::find_if(functions.begin(), functions.end(), [&](const topology::PciDevice& candidate) {
+      return candidate.address == device.pci;
+    });
     if (!device.pci.empty() && function == functions.end()) {
       return Error{
           Code::kInvalidArgument,
@@ -51,7 +53,7 @@ Result<std::shared_ptr<const Topology>> with_devices(std::shared_ptr<const Topol
     }
     more->os_devices.push_back(std::move(added));
   }
-  return std::shared_ptr<const Topology>(std::move(more));
+  return std::shared_ptr<const topology::Topology>(std::move(more));
 }
 
 std::string mode_of(const engine::Allocation& allocation) {
@@ -61,7 +63,7 @@ std::string mode_of(const engine::Allocation& allocation) {
 }
 
 /// A start that nobody heard of is as good as one that worked: it may run.
-std::string phase_of(const engine::Allocation& allocation) {
+std::string displayed_phase(const engine::Allocation& allocation) {
   switch (allocation.phase) {
     case engine::Phase::kPending:
       return "in flight";
@@ -78,25 +80,35 @@ std::string phase_of(const engine::Allocation& allocation) {
   return "";
 }
 
-std::string without_name(const std::string& message) {
+std::string without_topolet_prefix(const std::string& message) {
   constexpr std::string_view kName = "topolet: ";
   return message.rfind(kName, 0) == 0 ? message.substr(kName.size()) : message;
 }
 
 /// The row with the decision about the operation's container, of one attempt if that is said. What follows it only
 /// carries the decision out.
-const DecidedRow* decision_of(const std::vector<DecidedRow>& rows, const Operation& operation,
-                              std::optional<std::uint32_t> attempt = std::nullopt) {
-  const auto about = std::find_if(rows.begin(), rows.end(), [&](const DecidedRow& row) {
+const store::DecidedRow* decision_of(const std::vector<store::DecidedRow>& rows, const Operation& operation,
+                                     std::optional<std::uint32_t> attempt = std::nullopt) {
+  const auto about = std::find_if(rows.begin(), rows.end(), [&](const store::DecidedRow& row) {
     return row.pod_uid == operation.pod && row.container == operation.container &&
            row.attempt == attempt.value_or(row.attempt);
   });
   return about == rows.end() ? nullptr : &*about;
 }
 
+std::optional<placement::Verdicts> verdicts_of(const store::DecidedRow& row) {
+  if (!row.verdicts) return std::nullopt;
+  auto verdicts = engine::decode_verdicts(*row.verdicts);
+  return verdicts ? std::optional(*std::move(verdicts)) : std::nullopt;
+}
+
+bool is(const store::DecidedRow* decision, engine::AuditEvent event) {
+  return decision != nullptr && engine::audit_event_from(decision->event) == event;
+}
+
 /// The last word on a container that was moved; nothing if no decision moved it.
-std::string why_changed(const std::vector<DecidedRow>& rows, const ContainerKey& key) {
-  const auto last = std::find_if(rows.rbegin(), rows.rend(), [&](const DecidedRow& row) {
+std::string why_changed(const std::vector<store::DecidedRow>& rows, const placement::ContainerKey& key) {
+  const auto last = std::find_if(rows.rbegin(), rows.rend(), [&](const store::DecidedRow& row) {
     return row.pod_uid == key.pod_uid && row.container == key.name && row.attempt == key.attempt && row.holds;
   });
   return last == rows.rend() ? std::string() : last->reason;
@@ -104,31 +116,31 @@ std::string why_changed(const std::vector<DecidedRow>& rows, const ContainerKey&
 
 }  // namespace
 
-Simulation::Simulation(DiscoverOptions machine, Setup setup)
+Simulation::Simulation(topology::DiscoverOptions machine, plugin::LoadedConfig setup)
     : machine_options_(std::move(machine)), setup_(std::move(setup)), daemon_(setup_, runtime_) {}
 
 Simulation::~Simulation() = default;
 
-Result<std::unique_ptr<Simulation>> Simulation::make(DiscoverOptions machine, Setup setup) {
+Result<std::unique_ptr<Simulation>> Simulation::make(topology::DiscoverOptions machine, plugin::LoadedConfig setup) {
   std::unique_ptr<Simulation> simulation(new Simulation(std::move(machine), std::move(setup)));
   if (Status started = simulation->start(); !started) return started.error();
   return simulation;
 }
 
 Result<engine::Engine::Machine> Simulation::make_machine_now() const {
-  DiscoverOptions options = machine_options_;
+  topology::DiscoverOptions options = machine_options_;
   options.offline = offline_;
   auto discovered = discover(options);
   if (!discovered) return discovered.error();
   auto with_all = with_devices(*std::move(discovered), devices_);
   if (!with_all) return with_all.error();
-  auto numbered = std::make_shared<Topology>(**with_all);
+  auto numbered = std::make_shared<topology::Topology>(**with_all);
   numbered->generation = topology_generation_;
-  PlacementOptions placement = setup_.config.options.placement;
+  config::PlacementOptions placement = setup_.config.options.placement;
   placement.reserved_cpus -= offline_;
-  auto machine = make_machine(std::move(numbered), placement, std::nullopt);
+  auto machine = machine::make_machine(std::move(numbered), placement, std::nullopt);
   if (machine) {
-    machine->cpus.outside = occupied_;
+    machine->cpus.occupied = occupied_;
     machine->cpus.reserved -= occupied_;
   }
   return machine;
@@ -141,48 +153,48 @@ Status Simulation::start() {
   return daemon_.start(*std::move(machine));
 }
 
-Outcome Simulation::apply(const Operation& operation) {
-  const Places before = places();
-  daemon_.forget();
-  Outcome outcome;
-  act(operation, outcome);
-  for (const auto& [key, now] : places()) {
+OperationResult Simulation::apply(const Operation& operation) {
+  const HeldCpusByContainer before = held_cpus();
+  daemon_.clear_recorded();
+  OperationResult result;
+  dispatch(operation, result);
+  for (const auto& [key, now] : held_cpus()) {
     const auto was = before.find(key);
     const bool is_about = key.pod_uid == operation.pod && key.name == operation.container;
     if (was == before.end() || is_about) continue;
     if (was->second == now) continue;
-    outcome.changed.push_back(
+    result.changed.push_back(
         {key.pod_uid, key.name, now.mode, now.cpus, now.withheld, now.mems, why_changed(daemon_.decisions(), key)});
   }
-  for (const std::string& method : daemon_.killed_at()) {
-    outcome.reason +=
-        fmt::format("{}topoletd was killed at {} and is back", outcome.reason.empty() ? "" : "; ", method);
+  for (const std::string& method : daemon_.killed_during()) {
+    result.reason +=
+        fmt::format("{}topoletd was killed at {} and restarted", result.reason.empty() ? "" : "; ", method);
   }
-  return outcome;
+  return result;
 }
 
-void Simulation::act(const Operation& operation, Outcome& outcome) {
+void Simulation::dispatch(const Operation& operation, OperationResult& result) {
   switch (operation.kind) {
     case OperationKind::kOccupy:
     case OperationKind::kVacate:
-      return occupy(operation, outcome);
+      return occupy(operation, result);
     case OperationKind::kRunPod:
-      return run_pod(operation, outcome);
+      return run_pod(operation, result);
     case OperationKind::kCreate:
-      return create(operation, outcome);
+      return create(operation, result);
     case OperationKind::kUpdate:
-      return update(operation, outcome);
+      return update(operation, result);
     case OperationKind::kExit:
-      return exit(operation, outcome);
+      return exit(operation, result);
     case OperationKind::kStop:
-      return stop(operation, outcome);
+      return stop(operation, result);
     case OperationKind::kRemovePod:
-      return remove_pod(operation, outcome);
+      return remove_pod(operation, result);
     case OperationKind::kOffline:
     case OperationKind::kOnline:
-      return change_online(operation, outcome);
+      return change_online(operation, result);
     case OperationKind::kDevice:
-      return add_device(operation, outcome);
+      return add_device(operation, result);
     case OperationKind::kClock:
       return daemon_.advance(operation.advance);
     case OperationKind::kRuntime:
@@ -192,159 +204,162 @@ void Simulation::act(const Operation& operation, Outcome& outcome) {
   }
 }
 
-void Simulation::occupy(const Operation& operation, Outcome& outcome) {
+void Simulation::occupy(const Operation& operation, OperationResult& result) {
   const CpuSet before = occupied_;
   if (operation.kind == OperationKind::kVacate) {
     if (const CpuSet free = operation.cpus - occupied_; !free.empty()) {
-      return fail(outcome, fmt::format("CPUs {} are not occupied", free.to_string()));
+      return set_error(result, fmt::format("CPUs {} are not occupied", free.to_string()));
     }
     occupied_ -= operation.cpus;
   } else {
     if (const CpuSet unknown = operation.cpus - topology_->online; !unknown.empty()) {
-      return fail(outcome, fmt::format("CPUs {} are not online; online are {}", unknown.to_string(),
-                                       topology_->online.to_string()));
+      return set_error(result, fmt::format("CPUs {} are not online; online are {}", unknown.to_string(),
+                                           topology_->online.to_string()));
     }
-    for (const auto& [key, place] : places()) {
+    for (const auto& [key, place] : held_cpus()) {
       const CpuSet held = (place.mode == "exclusive" ? place.cpus | place.withheld : place.withheld) & operation.cpus;
       if (held.empty()) continue;
-      return fail(outcome,
-                  fmt::format("CPUs {} are held by container {} of pod {}", held.to_string(), key.name, key.pod_uid));
+      return set_error(
+          result, fmt::format("CPUs {} are held by container {} of pod {}", held.to_string(), key.name, key.pod_uid));
     }
     occupied_ |= operation.cpus;
   }
-  apply_machine(outcome);
-  if (outcome.outcome == "error") occupied_ = before;
+  apply_machine(result);
+  if (result.outcome == "error") occupied_ = before;
 }
 
-void Simulation::change_online(const Operation& operation, Outcome& outcome) {
+void Simulation::change_online(const Operation& operation, OperationResult& result) {
   const CpuSet before = offline_;
   if (operation.kind == OperationKind::kOffline) {
     if (const CpuSet unknown = operation.cpus - topology_->online; !unknown.empty()) {
-      return fail(outcome, fmt::format("CPUs {} are not online; online are {}", unknown.to_string(),
-                                       topology_->online.to_string()));
+      return set_error(result, fmt::format("CPUs {} are not online; online are {}", unknown.to_string(),
+                                           topology_->online.to_string()));
     }
     offline_ |= operation.cpus;
   } else {
     if (const CpuSet others = operation.cpus - offline_; !others.empty()) {
-      return fail(outcome, fmt::format("CPUs {} are not offline; offline are {}", others.to_string(),
-                                       offline_.empty() ? "none" : offline_.to_string()));
+      return set_error(result, fmt::format("CPUs {} are not offline; offline are {}", others.to_string(),
+                                           offline_.empty() ? "none" : offline_.to_string()));
     }
     offline_ -= operation.cpus;
   }
-  apply_machine(outcome);
-  if (outcome.outcome == "error") offline_ = before;
+  apply_machine(result);
+  if (result.outcome == "error") offline_ = before;
 }
 
-void Simulation::add_device(const Operation& operation, Outcome& outcome) {
+void Simulation::add_device(const Operation& operation, OperationResult& result) {
   const std::vector<Operation> before = devices_;
   std::erase_if(devices_, [&operation](const Operation& other) { return other.path == operation.path; });
   devices_.push_back(operation);
-  apply_machine(outcome);
-  if (outcome.outcome == "error") devices_ = before;
+  apply_machine(result);
+  if (result.outcome == "error") devices_ = before;
 }
 
-void Simulation::apply_machine(Outcome& outcome) {
+void Simulation::apply_machine(OperationResult& result) {
   ++topology_generation_;
   Result<engine::Engine::Machine> machine = make_machine_now();
-  if (!machine) return fail(outcome, machine.error().message);
+  if (!machine) return set_error(result, machine.error().message);
   topology_ = machine->topology;
   daemon_.change_machine(*std::move(machine));
 }
 
-void Simulation::run_pod(const Operation& operation, Outcome& outcome) {
-  if (pods_.count(operation.pod) != 0) return fail(outcome, fmt::format("pod {} runs already", operation.pod));
-  const Answer answer = daemon_.call("RunPodSandbox", run_pod_request(operation, daemon_.memory_total_bytes()));
+void Simulation::run_pod(const Operation& operation, OperationResult& result) {
+  if (pods_.count(operation.pod) != 0) {
+    return set_error(result, fmt::format("pod {} is already running", operation.pod));
+  }
+  const cri::RuntimeResponse answer =
+      daemon_.call("RunPodSandbox", run_pod_request(operation, daemon_.memory_total_bytes()));
   lens::Target target;
-  if (answer.code != Code::kOk || !target.ParseFromString(answer.body)) return fail(outcome, answer.message);
+  if (answer.code != Code::kOk || !target.ParseFromString(answer.body)) return set_error(result, answer.message);
   pods_[operation.pod] = {operation, target.id()};
 }
 
-void Simulation::create(const Operation& operation, Outcome& outcome) {
+void Simulation::create(const Operation& operation, OperationResult& result) {
   const auto pod = pods_.find(operation.pod);
   if (pod == pods_.end()) {
-    return fail(outcome, fmt::format("pod {} does not run; a run_pod must come before", operation.pod));
+    return set_error(result, fmt::format("pod {} is not running; run_pod must come first", operation.pod));
   }
   const ContainerName name{operation.pod, operation.container};
   const std::uint32_t attempt = operation.attempt.value_or(next_attempts_[name]);
-  const Answer answer =
+  const cri::RuntimeResponse answer =
       daemon_.call("CreateContainer", create_request(operation, pod->second, attempt, daemon_.memory_total_bytes()));
-  const std::vector<DecidedRow> rows = daemon_.decisions();
-  const DecidedRow* decision = decision_of(rows, operation, attempt);
+  const std::vector<store::DecidedRow> rows = daemon_.decisions();
+  const store::DecidedRow* decision = decision_of(rows, operation, attempt);
   if (decision != nullptr) {
-    outcome.reason = decision->reason;
-    outcome.verdicts = decision->verdicts;
+    result.reason = decision->reason;
+    result.verdicts = verdicts_of(*decision);
   }
   lens::Target target;
   if (answer.code == Code::kOk && target.ParseFromString(answer.body)) {
     next_attempts_[name] = attempt + 1;
     container_ids_[name] = target.id();
-    outcome.outcome = decision != nullptr && decision->event == "unpinned" ? "unpinned" : "placed";
-    if (decision == nullptr) outcome.reason = "the same create again: it stays where it was placed before";
-    const Answer started = daemon_.call("StartContainer", target_request(target.id()));
-    if (started.code != Code::kOk) fail(outcome, "it could not be started: " + started.message);
-  } else if (decision == nullptr || decision->event == "denied") {
+    result.outcome = is(decision, engine::AuditEvent::kUnpinned) ? "unpinned" : "placed";
+    if (decision == nullptr) result.reason = "repeated create: the container stays where it was placed before";
+    const cri::RuntimeResponse started = daemon_.call("StartContainer", id_request(target.id()));
+    if (started.code != Code::kOk) set_error(result, "it could not be started: " + started.message);
+  } else if (decision == nullptr || is(decision, engine::AuditEvent::kDenied)) {
     const bool own = answer.message.rfind("topolet: ", 0) == 0;
-    outcome.outcome = decision != nullptr || own ? "denied" : "error";
-    outcome.reason = without_name(answer.message);
-    if (outcome.outcome == "denied") return;  // what an earlier attempt holds is not this one's
+    result.outcome = decision != nullptr || own ? "denied" : "error";
+    result.reason = without_topolet_prefix(answer.message);
+    if (result.outcome == "denied") return;  // what an earlier attempt holds is not this one's
   } else {
-    outcome.outcome = "error";
-    outcome.reason = answer.message;
+    result.outcome = "error";
+    result.reason = answer.message;
   }
-  describe(operation, outcome);
+  fill_placement(operation, result);
 }
 
-void Simulation::update(const Operation& operation, Outcome& outcome) {
-  const auto id = container_id(operation, outcome);
+void Simulation::update(const Operation& operation, OperationResult& result) {
+  const auto id = container_id(operation, result);
   if (!id) return;
-  const Answer answer = daemon_.call("UpdateContainerResources", update_request(operation, *id));
-  const std::vector<DecidedRow> rows = daemon_.decisions();
-  if (const DecidedRow* decision = decision_of(rows, operation); decision != nullptr) {
-    outcome.reason = decision->reason;
-    outcome.verdicts = decision->verdicts;
+  const cri::RuntimeResponse answer = daemon_.call("UpdateContainerResources", update_request(operation, *id));
+  const std::vector<store::DecidedRow> rows = daemon_.decisions();
+  if (const store::DecidedRow* decision = decision_of(rows, operation); decision != nullptr) {
+    result.reason = decision->reason;
+    result.verdicts = verdicts_of(*decision);
   }
   if (answer.code != Code::kOk) {
-    outcome.outcome = "denied";
-    outcome.reason = without_name(answer.message);
+    result.outcome = "denied";
+    result.reason = without_topolet_prefix(answer.message);
   }
-  describe(operation, outcome);
+  fill_placement(operation, result);
 }
 
-void Simulation::exit(const Operation& operation, Outcome& outcome) {
-  const auto id = container_id(operation, outcome);
+void Simulation::exit(const Operation& operation, OperationResult& result) {
+  const auto id = container_id(operation, result);
   if (!id) return;
-  describe(operation, outcome);
+  fill_placement(operation, result);
   runtime_.exit(*id, operation.exit_code);
   lens::ContainerEvent event;
   event.set_container_id(*id);
   event.set_type(kContainerStopped);
   daemon_.observe({"/runtime.v1.RuntimeService/GetContainerEvents", {}, event.SerializeAsString()});
   if (const auto allocation = allocation_of(operation); allocation && allocation->phase == engine::Phase::kCrashed) {
-    outcome.reason = "its CPUs are held for its next attempt";
+    result.reason = "its CPUs are retained for its next attempt";
   } else {
-    outcome.outcome = "released";
+    result.outcome = "released";
   }
 }
 
-void Simulation::stop(const Operation& operation, Outcome& outcome) {
-  const auto id = container_id(operation, outcome);
+void Simulation::stop(const Operation& operation, OperationResult& result) {
+  const auto id = container_id(operation, result);
   if (!id) return;
-  describe(operation, outcome);
-  const Answer answer = daemon_.call("StopContainer", target_request(*id));
-  if (answer.code != Code::kOk) return fail(outcome, answer.message);
-  outcome.outcome = "released";
+  fill_placement(operation, result);
+  const cri::RuntimeResponse answer = daemon_.call("StopContainer", id_request(*id));
+  if (answer.code != Code::kOk) return set_error(result, answer.message);
+  result.outcome = "released";
 }
 
-void Simulation::remove_pod(const Operation& operation, Outcome& outcome) {
+void Simulation::remove_pod(const Operation& operation, OperationResult& result) {
   const auto pod = pods_.find(operation.pod);
-  if (pod == pods_.end()) return fail(outcome, fmt::format("pod {} does not run", operation.pod));
-  const std::string request = target_request(pod->second.sandbox_id);
-  const Answer stopped = daemon_.call("StopPodSandbox", request);
-  const Answer removed = daemon_.call("RemovePodSandbox", request);
+  if (pod == pods_.end()) return set_error(result, fmt::format("pod {} is not running", operation.pod));
+  const std::string request = id_request(pod->second.sandbox_id);
+  const cri::RuntimeResponse stopped = daemon_.call("StopPodSandbox", request);
+  const cri::RuntimeResponse removed = daemon_.call("RemovePodSandbox", request);
   if (stopped.code != Code::kOk || removed.code != Code::kOk) {
-    return fail(outcome, stopped.code != Code::kOk ? stopped.message : removed.message);
+    return set_error(result, stopped.code != Code::kOk ? stopped.message : removed.message);
   }
-  outcome.outcome = "released";
+  result.outcome = "released";
   const auto is_its = [&](const auto& entry) { return entry.first.first == operation.pod; };
   std::erase_if(next_attempts_, is_its);
   std::erase_if(container_ids_, is_its);
@@ -352,7 +367,7 @@ void Simulation::remove_pod(const Operation& operation, Outcome& outcome) {
 }
 
 void Simulation::set_next_answer(const Operation& operation) {
-  if (operation.answer_to == AnswerTo::kCreate) {
+  if (operation.answer_to == FaultedCall::kCreate) {
     runtime_.set_next_create(operation.next);
   } else {
     runtime_.set_next_own_update(operation.next);
@@ -364,20 +379,20 @@ void Simulation::restart(const Operation& operation) {
   daemon_.kill_at({*operation.kill_at, operation.calls, operation.repeat});
 }
 
-Simulation::Places Simulation::places() {
-  Places places;
-  daemon_.look([&places](const engine::Ledger& ledger) {
+Simulation::HeldCpusByContainer Simulation::held_cpus() {
+  HeldCpusByContainer held_cpus;
+  daemon_.read_ledger([&held_cpus](const engine::Ledger& ledger) {
     for (const auto& [key, allocation] : ledger.allocations()) {
-      const Placement& placement = allocation.placement;
-      places[key] = {mode_of(allocation), placement.cpus, allocation.withheld_now(), placement.mems};
+      const placement::Placement& placement = allocation.placement;
+      held_cpus[key] = {mode_of(allocation), placement.cpus, allocation.effective_withheld(), placement.mems};
     }
   });
-  return places;
+  return held_cpus;
 }
 
 std::optional<engine::Allocation> Simulation::allocation_of(const Operation& operation) {
   std::optional<engine::Allocation> found;
-  daemon_.look([&](const engine::Ledger& ledger) {
+  daemon_.read_ledger([&](const engine::Ledger& ledger) {
     for (const auto& [key, allocation] : ledger.allocations()) {
       if (key.pod_uid != operation.pod || key.name != operation.container) continue;
       if (!found || found->workload.key.attempt <= key.attempt) found = allocation;
@@ -386,7 +401,7 @@ std::optional<engine::Allocation> Simulation::allocation_of(const Operation& ope
   return found;
 }
 
-std::optional<std::string> Simulation::container_id(const Operation& operation, Outcome& outcome) {
+std::optional<std::string> Simulation::container_id(const Operation& operation, OperationResult& result) {
   if (const auto known = container_ids_.find({operation.pod, operation.container}); known != container_ids_.end()) {
     return known->second;
   }
@@ -394,33 +409,33 @@ std::optional<std::string> Simulation::container_id(const Operation& operation, 
   if (const auto allocation = allocation_of(operation); allocation && !allocation->container_id.empty()) {
     return allocation->container_id;
   }
-  fail(outcome, pods_.count(operation.pod) == 0
-                    ? fmt::format("pod {} does not run", operation.pod)
-                    : fmt::format("pod {} has no container {}", operation.pod, operation.container));
+  set_error(result, pods_.count(operation.pod) == 0
+                        ? fmt::format("pod {} is not running", operation.pod)
+                        : fmt::format("pod {} has no container {}", operation.pod, operation.container));
   return std::nullopt;
 }
 
-void Simulation::describe(const Operation& operation, Outcome& outcome) {
+void Simulation::fill_placement(const Operation& operation, OperationResult& result) {
   const auto allocation = allocation_of(operation);
   if (!allocation) return;
-  outcome.mode = mode_of(*allocation);
-  outcome.cpus = allocation->placement.cpus;
-  outcome.withheld = allocation->withheld_now();
-  outcome.mems = allocation->placement.mems;
+  result.mode = mode_of(*allocation);
+  result.cpus = allocation->placement.cpus;
+  result.withheld = allocation->effective_withheld();
+  result.mems = allocation->placement.mems;
 }
 
-Picture Simulation::picture() {
-  Picture picture{topology_, {}, offline_, {}, {}};
-  daemon_.look([&picture](const engine::Ledger& ledger) {
-    picture.rules = ledger.rules();
-    picture.ledger = ledger.view();
+Snapshot Simulation::snapshot() {
+  Snapshot snapshot{topology_, {}, offline_, {}, {}};
+  daemon_.read_ledger([&snapshot](const engine::Ledger& ledger) {
+    snapshot.rules = ledger.inventory();
+    snapshot.ledger = ledger.view();
     for (const auto& [key, allocation] : ledger.allocations()) {
-      const Placement& placement = allocation.placement;
-      picture.containers.push_back(
-          {key, phase_of(allocation), mode_of(allocation), placement.cpus, allocation.withheld_now(), placement.mems});
+      const placement::Placement& placement = allocation.placement;
+      snapshot.containers.push_back({key, displayed_phase(allocation), mode_of(allocation), placement.cpus,
+                                     allocation.effective_withheld(), placement.mems});
     }
   });
-  return picture;
+  return snapshot;
 }
 
 }  // namespace topolet::simulate

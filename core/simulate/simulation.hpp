@@ -1,4 +1,8 @@
-// The daemon's own engine and policies on a machine that need not exist, with a runtime and a kubelet that are made up.
+// The daemon's own engine and policies on a machine that need not exist, with a made-up runtime and a made-up kubelet.
+//
+// The room core/simulate, namespace topolet::simulate: runs the operations of a workload file; README.md beside this
+// file describes them. It decides nothing itself. Start at Simulation. It may include every room of the core except
+// daemon, control and cli.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +14,9 @@
 #include <vector>
 
 #include "core/base/result.hpp"
-#include "core/daemon/setup.hpp"
 #include "core/engine/engine.hpp"
+#include "core/placement/verdicts.hpp"
+#include "core/plugin/host/loaded_config.hpp"
 #include "core/simulate/kubelet.hpp"
 #include "core/simulate/operation.hpp"
 #include "core/simulate/simulated_daemon.hpp"
@@ -21,7 +26,7 @@
 namespace topolet::simulate {
 
 /// A container that an operation moved without being about it.
-struct Moved {
+struct MovedContainer {
   std::string pod;
   std::string container;
   std::string mode;
@@ -32,21 +37,21 @@ struct Moved {
 };
 
 /// What came of one operation. `outcome`: placed, unpinned, denied, released, ok, error.
-struct Outcome {
+struct OperationResult {
   std::string outcome = "ok";
   std::string mode;  ///< empty where there is no container, or it holds nothing
   CpuSet cpus;
   CpuSet withheld;
   NodeSet mems;
   std::string reason;
-  bool is_bad_line = false;  ///< an error because the line makes no sense, rather than one of the runtime's
-  std::vector<Moved> changed;
-  std::optional<VerdictsRow> verdicts;  ///< of a decision
+  bool is_invalid_line = false;  ///< an error because the line makes no sense, rather than one of the runtime's
+  std::vector<MovedContainer> changed;
+  std::optional<placement::Verdicts> verdicts;  ///< of a decision
 };
 
 /// What the daemon keeps for one container.
-struct KeptContainer {
-  ContainerKey key;
+struct ContainerSnapshot {
+  placement::ContainerKey key;
   std::string phase;  ///< in flight, in doubt, bound, started, or crashed: kept for its next attempt
   std::string mode;
   CpuSet cpus;
@@ -55,12 +60,12 @@ struct KeptContainer {
 };
 
 /// The machine and who holds what, at one moment.
-struct Picture {
-  std::shared_ptr<const Topology> topology;
-  engine::LedgerRules rules;
+struct Snapshot {
+  std::shared_ptr<const topology::Topology> topology;
+  engine::CpuInventory rules;
   CpuSet offline;
-  LedgerView ledger;
-  std::vector<KeptContainer> containers;  ///< failed ones too
+  placement::LedgerSnapshot ledger;
+  std::vector<ContainerSnapshot> containers;  ///< failed ones too
 };
 
 /// One thread. The same operations have the same outcomes.
@@ -68,57 +73,57 @@ class Simulation {
  public:
   /// `setup` without mistakes. INVALID_ARGUMENT for a machine that cannot be read, an error of a plugin's create(), or
   /// of a configuration that leaves no CPU of this machine.
-  static Result<std::unique_ptr<Simulation>> make(DiscoverOptions machine, Setup setup);
+  static Result<std::unique_ptr<Simulation>> make(topology::DiscoverOptions machine, plugin::LoadedConfig setup);
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
-  Outcome apply(const Operation& operation);
-  Picture picture();
+  OperationResult apply(const Operation& operation);
+  Snapshot snapshot();
   SimulatedRuntime& runtime() { return runtime_; }
 
  private:
   using ContainerName = std::pair<std::string, std::string>;  ///< pod uid, name
-  struct Place {
+  struct HeldCpus {
     std::string mode;
     CpuSet cpus;
     CpuSet withheld;
     NodeSet mems;
 
-    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator==(const HeldCpus&, const HeldCpus&) = default;
   };
-  using Places = std::map<ContainerKey, Place>;
+  using HeldCpusByContainer = std::map<placement::ContainerKey, HeldCpus>;
 
-  Simulation(DiscoverOptions machine, Setup setup);
+  Simulation(topology::DiscoverOptions machine, plugin::LoadedConfig setup);
   Status start();
   Result<engine::Engine::Machine> make_machine_now() const;
 
-  void act(const Operation& operation, Outcome& outcome);
-  void occupy(const Operation& operation, Outcome& outcome);
-  void change_online(const Operation& operation, Outcome& outcome);
-  void add_device(const Operation& operation, Outcome& outcome);
-  void apply_machine(Outcome& outcome);
-  void run_pod(const Operation& operation, Outcome& outcome);
-  void create(const Operation& operation, Outcome& outcome);
-  void update(const Operation& operation, Outcome& outcome);
-  void exit(const Operation& operation, Outcome& outcome);
-  void stop(const Operation& operation, Outcome& outcome);
-  void remove_pod(const Operation& operation, Outcome& outcome);
+  void dispatch(const Operation& operation, OperationResult& result);
+  void occupy(const Operation& operation, OperationResult& result);
+  void change_online(const Operation& operation, OperationResult& result);
+  void add_device(const Operation& operation, OperationResult& result);
+  void apply_machine(OperationResult& result);
+  void run_pod(const Operation& operation, OperationResult& result);
+  void create(const Operation& operation, OperationResult& result);
+  void update(const Operation& operation, OperationResult& result);
+  void exit(const Operation& operation, OperationResult& result);
+  void stop(const Operation& operation, OperationResult& result);
+  void remove_pod(const Operation& operation, OperationResult& result);
   void set_next_answer(const Operation& operation);
   void restart(const Operation& operation);
 
-  Places places();
+  HeldCpusByContainer held_cpus();
   std::optional<engine::Allocation> allocation_of(const Operation& operation);
-  std::optional<std::string> container_id(const Operation& operation, Outcome& outcome);
-  void describe(const Operation& operation, Outcome& outcome);
+  std::optional<std::string> container_id(const Operation& operation, OperationResult& result);
+  void fill_placement(const Operation& operation, OperationResult& result);
 
-  DiscoverOptions machine_options_;
-  const Setup setup_;
+  topology::DiscoverOptions machine_options_;
+  const plugin::LoadedConfig setup_;
   CpuSet offline_;
   CpuSet occupied_;
   std::vector<Operation> devices_;
   std::uint64_t topology_generation_ = 1;
-  std::shared_ptr<const Topology> topology_;
+  std::shared_ptr<const topology::Topology> topology_;
 
   SimulatedRuntime runtime_;
   SimulatedDaemon daemon_;

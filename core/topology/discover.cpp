@@ -11,16 +11,16 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/topology/assemble.hpp"
+#include "core/topology/build_topology.hpp"
 #include "core/topology/kernel_state.hpp"
 
-namespace topolet {
+namespace topolet::topology {
 namespace {
 
 struct Destroy {
   void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
 };
-using Machine = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destroy>;
+using HwlocTopology = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destroy>;
 
 struct Free {
   void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
@@ -37,19 +37,20 @@ Set to_set(hwloc_const_bitmap_t bitmap) {
 }
 
 template <class Visit>
-void for_each(const Machine& machine, hwloc_obj_type_t type, Visit visit) {
+void for_each(const HwlocTopology& machine, hwloc_obj_type_t type, Visit visit) {
   hwloc_obj_t object = nullptr;
   while ((object = hwloc_get_next_obj_by_type(machine.get(), type, object)) != nullptr) visit(object);
 }
 
-std::vector<CpuSet> cpus_of_each(const Machine& machine, hwloc_obj_type_t type) {
+std::vector<CpuSet> cpus_of_each(const HwlocTopology& machine, hwloc_obj_type_t type) {
   std::vector<CpuSet> sets;
   for_each(machine, type, [&sets](hwloc_obj_t object) { sets.push_back(to_set<CpuSet>(object->cpuset)); });
   return sets;
 }
 
 /// The first of the two attributes that is known, as the node's best initiator sees it; 0 if neither is.
-std::uint64_t attribute(const Machine& machine, hwloc_obj_t node, hwloc_memattr_id_t first, hwloc_memattr_id_t second) {
+std::uint64_t attribute(const HwlocTopology& machine, hwloc_obj_t node, hwloc_memattr_id_t first,
+                        hwloc_memattr_id_t second) {
   for (const hwloc_memattr_id_t id : {first, second}) {
     hwloc_location initiator{};
     hwloc_uint64_t value = 0;
@@ -71,8 +72,8 @@ std::vector<HugePages> huge_pages_of(hwloc_obj_t node) {
   return huge_pages;
 }
 
-DescribedNode describe_node(const Machine& machine, hwloc_obj_t object) {
-  DescribedNode node;
+NodeDescription describe_node(const HwlocTopology& machine, hwloc_obj_t object) {
+  NodeDescription node;
   node.os_index = object->os_index;
   node.cpus = to_set<CpuSet>(object->cpuset);
   if (object->subtype != nullptr) node.subtype = object->subtype;
@@ -84,9 +85,9 @@ DescribedNode describe_node(const Machine& machine, hwloc_obj_t object) {
 }
 
 /// The distances of `nodes` from one matrix of hwloc's; empty if it leaves out a node or holds what is no distance.
-std::vector<std::uint32_t> read_matrix(const hwloc_distances_s& matrix, const std::vector<DescribedNode>& nodes) {
+std::vector<std::uint32_t> read_matrix(const hwloc_distances_s& matrix, const std::vector<NodeDescription>& nodes) {
   std::vector<std::size_t> positions;
-  for (const DescribedNode& node : nodes) {
+  for (const NodeDescription& node : nodes) {
     for (unsigned i = 0; i < matrix.nbobjs; ++i) {
       if (matrix.objs[i] != nullptr && matrix.objs[i]->os_index == node.os_index) positions.push_back(i);
     }
@@ -104,7 +105,7 @@ std::vector<std::uint32_t> read_matrix(const hwloc_distances_s& matrix, const st
 }
 
 /// The kernel's SLIT is named "NUMALatency"; any other latency matrix between nodes serves where there is none.
-std::vector<std::uint32_t> read_distances(const Machine& machine, const std::vector<DescribedNode>& nodes) {
+std::vector<std::uint32_t> read_distances(const HwlocTopology& machine, const std::vector<NodeDescription>& nodes) {
   constexpr unsigned kMatrices = 16;
   hwloc_distances_s* matrices[kMatrices] = {};
   unsigned count = kMatrices;
@@ -126,7 +127,7 @@ std::vector<std::uint32_t> read_distances(const Machine& machine, const std::vec
   return distances;
 }
 
-std::vector<CpuKind> read_cpu_kinds(const Machine& machine) {
+std::vector<CpuKind> read_cpu_kinds(const HwlocTopology& machine) {
   std::vector<CpuKind> kinds;
   const int count = hwloc_cpukinds_get_nr(machine.get(), 0);
   for (int i = 0; i < count; ++i) {
@@ -153,7 +154,7 @@ CacheKind cache_kind(hwloc_obj_cache_type_t type) {
   }
 }
 
-std::vector<Cache> read_caches(const Machine& machine) {
+std::vector<Cache> read_caches(const HwlocTopology& machine) {
   std::vector<Cache> caches;
   for (int type = HWLOC_OBJ_L1CACHE; type <= HWLOC_OBJ_L3ICACHE; ++type) {
     for_each(machine, static_cast<hwloc_obj_type_t>(type), [&caches](hwloc_obj_t object) {
@@ -204,7 +205,8 @@ OsDeviceKind os_device_kind(hwloc_obj_osdev_type_t type) {
 /// Walks the I/O objects below one ordinary object, parents before children.
 class DeviceWalk {
  public:
-  DeviceWalk(const Machine& machine, Description& description) : machine_(machine), description_(description) {}
+  DeviceWalk(const HwlocTopology& machine, MachineDescription& description)
+      : machine_(machine), description_(description) {}
 
   void run() { visit(hwloc_get_root_obj(machine_.get()), kNoPosition, kNoPosition); }
 
@@ -222,7 +224,7 @@ class DeviceWalk {
   }
 
   template <class Device>
-  void localise(Device& device, hwloc_obj_t object) const {
+  void set_locality(Device& device, hwloc_obj_t object) const {
     const hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(machine_.get(), object);
     device.cpus = to_set<CpuSet>(place->cpuset);
     device.nodes = to_set<NodeSet>(place->nodeset);
@@ -237,7 +239,7 @@ class DeviceWalk {
       bridge.vendor_id = attributes.upstream.pci.vendor_id;
       bridge.device_id = attributes.upstream.pci.device_id;
     }
-    localise(bridge, object);
+    set_locality(bridge, object);
     description_.pci_bridges.push_back(std::move(bridge));
     return static_cast<std::uint32_t>(description_.pci_bridges.size() - 1);
   }
@@ -251,7 +253,7 @@ class DeviceWalk {
     device.vendor_id = pci.vendor_id;
     device.device_id = pci.device_id;
     device.info = info_of(object);
-    localise(device, object);
+    set_locality(device, object);
     description_.pci_devices.push_back(std::move(device));
     return static_cast<std::uint32_t>(description_.pci_devices.size() - 1);
   }
@@ -263,18 +265,18 @@ class DeviceWalk {
     device.kind = os_device_kind(object->attr->osdev.type);
     device.pci_device = pci_device;
     device.info = info_of(object);
-    localise(device, object);
+    set_locality(device, object);
     description_.os_devices.push_back(std::move(device));
   }
 
-  const Machine& machine_;
-  Description& description_;
+  const HwlocTopology& machine_;
+  MachineDescription& description_;
 };
 
 bool is_live(const DiscoverOptions& options) { return options.xml_file.empty() && options.synthetic.empty(); }
 
-Description describe(const Machine& machine, bool live) {
-  Description description;
+MachineDescription describe(const HwlocTopology& machine, bool live) {
+  MachineDescription description;
   description.online = to_set<CpuSet>(hwloc_topology_get_topology_cpuset(machine.get()));
   description.allowed = live ? description.online : to_set<CpuSet>(hwloc_topology_get_allowed_cpuset(machine.get()));
   description.cores = cpus_of_each(machine, HWLOC_OBJ_CORE);
@@ -289,7 +291,7 @@ Description describe(const Machine& machine, bool live) {
     }
   });
   std::sort(description.nodes.begin(), description.nodes.end(),
-            [](const DescribedNode& a, const DescribedNode& b) { return a.os_index < b.os_index; });
+            [](const NodeDescription& a, const NodeDescription& b) { return a.os_index < b.os_index; });
   description.distances = read_distances(machine, description.nodes);
   description.cpu_kinds = read_cpu_kinds(machine);
   description.caches = read_caches(machine);
@@ -298,15 +300,15 @@ Description describe(const Machine& machine, bool live) {
 }
 
 Error cannot_read(const DiscoverOptions& options, int error) {
-  const std::string why = error == 0 ? "hwloc refuses it" : std::strerror(error);
+  const std::string why = error == 0 ? "hwloc cannot use it" : std::strerror(error);
   if (!options.xml_file.empty()) {
     return {Code::kInvalidArgument, "cannot read a machine from " + options.xml_file.string() + ": " + why +
                                         "; it must be an XML file as lstopo writes it"};
   }
   if (!options.synthetic.empty()) {
-    return {Code::kInvalidArgument,
-            "cannot read the machine '" + options.synthetic + "': " + why +
-                "; it must be an hwloc synthetic string such as 'pack:2 numa:1 core:4 pu:2', or a file that is there"};
+    return {Code::kInvalidArgument, "cannot read the machine '" + options.synthetic + "': " + why +
+                                        "; it must be an hwloc synthetic string such as 'pack:2 numa:1 core:4 pu:2', "
+                                        "or the path of an existing file"};
   }
   return {Code::kInternal, "hwloc cannot read this machine: " + why};
 }
@@ -317,11 +319,11 @@ bool set_source(hwloc_topology_t topology, const DiscoverOptions& options) {
   return true;
 }
 
-Result<Machine> load(const DiscoverOptions& options) {
+Result<HwlocTopology> load(const DiscoverOptions& options) {
   errno = 0;
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return cannot_read(options, errno);
-  Machine machine(raw);
+  HwlocTopology machine(raw);
   // Without the flag hwloc hides what the daemon's own cgroup may not use.
   if (hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
       hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) != 0 || !set_source(raw, options) ||
@@ -332,7 +334,7 @@ Result<Machine> load(const DiscoverOptions& options) {
 }
 
 /// What the caller knows better than the machine.
-Status apply_what_is_said(const DiscoverOptions& options, Description& description) {
+Status apply_overrides(const DiscoverOptions& options, MachineDescription& description) {
   description.online -= options.offline;
   description.allowed -= options.offline;
   description.isolated |= options.isolated;
@@ -352,17 +354,17 @@ Result<std::shared_ptr<const Topology>> discover(const DiscoverOptions& options)
   if (!options.xml_file.empty() && !options.synthetic.empty()) {
     return Error{Code::kInvalidArgument, "a machine is read from a file or from a string, not from both"};
   }
-  const Result<Machine> machine = load(options);
+  const Result<HwlocTopology> machine = load(options);
   if (!machine) return machine.error();
-  Description description = describe(machine.value(), is_live(options));
+  MachineDescription description = describe(machine.value(), is_live(options));
   if (is_live(options)) {
     const Result<KernelState> state = read_kernel_state(options.sysfs_root);
     if (!state) return state.error();
     if (state->online) description.online &= *state->online;
     description.isolated = state->isolated;
   }
-  if (Status said = apply_what_is_said(options, description); !said) return said.error();
-  return std::make_shared<const Topology>(assemble(description));
+  if (Status overridden = apply_overrides(options, description); !overridden) return overridden.error();
+  return std::make_shared<const Topology>(build_topology(description));
 }
 
-}  // namespace topolet
+}  // namespace topolet::topology

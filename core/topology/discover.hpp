@@ -10,7 +10,7 @@
 #include "core/base/result.hpp"
 #include "core/topology/topology.hpp"
 
-namespace topolet {
+namespace topolet::topology {
 
 /// Without `xml_file` and `synthetic`: the machine we run on.
 struct DiscoverOptions {
@@ -27,4 +27,4 @@ struct DiscoverOptions {
 /// INVALID_ARGUMENT for a file or string that hwloc cannot read; INTERNAL if this machine cannot be read.
 Result<std::shared_ptr<const Topology>> discover(const DiscoverOptions& options);
 
-}  // namespace topolet
+}  // namespace topolet::topology

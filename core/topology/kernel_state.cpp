@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-namespace topolet {
+namespace topolet::topology {
 
 Result<std::optional<CpuSet>> read_cpu_list(const std::filesystem::path& file) {
   std::ifstream in(file);
@@ -26,4 +26,4 @@ Result<KernelState> read_kernel_state(const std::filesystem::path& sysfs_root) {
   return KernelState{*std::move(online), isolated->value_or(CpuSet())};
 }
 
-}  // namespace topolet
+}  // namespace topolet::topology

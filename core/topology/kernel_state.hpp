@@ -7,7 +7,7 @@
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 
-namespace topolet {
+namespace topolet::topology {
 
 struct KernelState {
   std::optional<CpuSet> online;  ///< absent where the kernel does not tell
@@ -20,4 +20,4 @@ Result<KernelState> read_kernel_state(const std::filesystem::path& sysfs_root);
 /// A CPU list from a kernel file; absent if there is no such file. INTERNAL names the file that holds no list.
 Result<std::optional<CpuSet>> read_cpu_list(const std::filesystem::path& file);
 
-}  // namespace topolet
+}  // namespace topolet::topology

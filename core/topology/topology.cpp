@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace topolet {
+namespace topolet::topology {
 namespace {
 
 template <class Item>
@@ -32,4 +32,4 @@ NodeSet Topology::nodes_of(const CpuSet& cpus) const {
   return touched;
 }
 
-}  // namespace topolet
+}  // namespace topolet::topology

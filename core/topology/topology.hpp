@@ -1,4 +1,7 @@
 // The machine as plain values. Discovery fills them; nothing here knows where they came from.
+//
+// The room core/topology, namespace topolet::topology: what hardware there is, as discover() (discover.hpp) reads it.
+// Only discover.cpp may include hwloc. The room may include core/base and nothing else of this tree.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +11,7 @@
 
 #include "core/base/index_set.hpp"
 
-namespace topolet {
+namespace topolet::topology {
 
 /// A position that stands for "none", in fields that hold positions.
 inline constexpr std::uint32_t kNoPosition = UINT32_MAX;
@@ -133,4 +136,4 @@ struct Topology {
   NodeSet nodes_of(const CpuSet& cpus) const;
 };
 
-}  // namespace topolet
+}  // namespace topolet::topology

@@ -1,4 +1,4 @@
-// CDI specs: what a device name such as nvidia.com/gpu=0 brings into a container.
+// CDI specs: which device nodes and variables a device name such as nvidia.com/gpu=0 adds to a container.
 #pragma once
 
 #include <map>
@@ -10,14 +10,15 @@
 namespace topolet::gpu {
 
 struct CdiDevice {
-  std::vector<std::string> paths;                        ///< device nodes on the host, those of the whole spec included
+  std::vector<std::string> paths;  ///< device nodes on the host, including those that the spec adds to all its devices
   std::vector<std::pair<std::string, std::string>> env;  ///< name, value
 };
 
 /// By fully qualified name.
 using CdiDevices = std::map<std::string, CdiDevice, std::less<>>;
 
-/// The devices of one spec, JSON or YAML. Throws std::invalid_argument in words.
+/// The devices of one spec, JSON or YAML. Throws std::invalid_argument with the reason, and with the line if the text
+/// cannot be parsed.
 CdiDevices read_cdi_spec(std::string_view text);
 
 }  // namespace topolet::gpu

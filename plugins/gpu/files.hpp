@@ -1,4 +1,4 @@
-// Reading files that may not be there. Nothing here throws for that.
+// Reads files and directories that may not exist. Nothing here throws because one is missing.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace topolet::gpu {
 
-/// Of a regular file of at most 16 MiB.
-std::optional<std::string> read_text(const std::filesystem::path& path);
+/// The content of a regular file of at most 16 MiB.
+std::optional<std::string> read_file(const std::filesystem::path& path);
 
-/// The first line of a small file, trimmed; empty if there is none.
+/// The first line of a file, trimmed; empty if it cannot be read.
 std::string read_line(const std::filesystem::path& path);
 
-/// Ascending; none if there is no such directory.
-std::vector<std::string> names_in(const std::filesystem::path& directory);
+/// The names in a directory, sorted; none if there is no such directory.
+std::vector<std::string> list_directory(const std::filesystem::path& directory);
 
-/// Without symbolic links; empty if it leads nowhere.
-std::filesystem::path resolved(const std::filesystem::path& path);
+/// The path with all symbolic links resolved; empty if it leads nowhere.
+std::filesystem::path canonical_path(const std::filesystem::path& path);
 
-/// In nanoseconds on a clock of its own; 0 if there is none.
-std::int64_t time_of_change(const std::filesystem::path& path);
+/// When a file was last written, in nanoseconds of the file system's clock; 0 if there is none.
+std::int64_t modified_ns(const std::filesystem::path& path);
 
 }  // namespace topolet::gpu

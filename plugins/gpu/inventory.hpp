@@ -11,67 +11,66 @@
 #include <vector>
 
 #include "plugins/gpu/cdi.hpp"
-#include "plugins/gpu/kinds.hpp"
+#include "plugins/gpu/device_kinds.hpp"
 #include "plugins/gpu/nvidia_gpu.hpp"
 #include "plugins/gpu/nvml.hpp"
 
 namespace topolet::gpu {
 
-/// Where the files are.
+/// The directories to read.
 struct Roots {
   std::filesystem::path sysfs = "/sys";
   std::filesystem::path proc = "/proc";
   std::filesystem::path dev = "/dev";
-  std::vector<std::filesystem::path> cdi = {"/etc/cdi", "/var/run/cdi"};  ///< later ones count for more
+  std::vector<std::filesystem::path> cdi = {"/etc/cdi", "/var/run/cdi"};  ///< a later one overrides an earlier one
 };
 
-/// Where a device is.
-struct Place {
-  std::string address = {};                ///< PCI; empty for none
-  std::optional<std::uint32_t> node = {};  ///< NUMA node by OS index, where the kernel tells it
+struct DeviceLocation {
+  std::string address = {};                ///< PCI address; empty if it has none
+  std::optional<std::uint32_t> node = {};  ///< OS index of the NUMA node, if the kernel knows it
 };
 
-/// The devices of the kernel.
-struct Devices {
-  std::string online;                                       ///< CPU list; empty if not told
-  std::string present;                                      ///< CPU list, offline ones included
-  std::map<std::string, Place, std::less<>> places;         ///< by path, such as /dev/nvme0n1
-  std::map<std::string, std::string, std::less<>> aliases;  ///< path of what a symbolic link in /dev leads to
-  std::vector<NvidiaGpu> nvidia;                            ///< by PCI address, as the driver says
-  std::vector<std::pair<std::filesystem::path, std::int64_t>> directories;  ///< of /dev, with their times of change
+/// What the kernel and its drivers say.
+struct KernelDevices {
+  std::string online;                                            ///< CPU list; empty if unknown
+  std::string present;                                           ///< CPU list, including offline CPUs
+  std::map<std::string, DeviceLocation, std::less<>> locations;  ///< by path of the device node, such as /dev/nvme0n1
+  std::map<std::string, std::string, std::less<>> aliases;       ///< target of each symbolic link in /dev
+  std::vector<NvidiaGpu> nvidia;  ///< ordered by PCI address, as NVIDIA's driver lists them
+  std::vector<std::pair<std::filesystem::path, std::int64_t>> directories;  ///< /dev and below, with modified_ns()
 };
 
-/// Reads /sys/dev, /sys/kernel/iommu_groups, /proc/driver/nvidia, the links in /dev and those of `kinds`.
-Devices read_devices(const Roots& roots, const std::vector<Kind>& kinds);
+/// Reads /sys/dev, /sys/kernel/iommu_groups, /proc/driver/nvidia, the links in /dev, and the links that `kinds` name.
+KernelDevices read_kernel_devices(const Roots& roots, const std::vector<DeviceKind>& kinds);
 
 struct CdiRegistry {
   CdiDevices devices;
-  std::vector<std::string> faults;  ///< specs that cannot be read, and why
+  std::vector<std::string> errors;  ///< one for each spec that could not be read, naming it and the reason
 };
 
 /// Reads the specs of all directories.
 CdiRegistry read_cdi(const Roots& roots);
 
-/// Changes if a spec was added, removed or written. Cheap: looks at names and times only.
-std::string cdi_stamp(const Roots& roots);
+/// Differs after a spec was added, removed or written. Cheap: reads names, sizes and times only.
+std::string cdi_fingerprint(const Roots& roots);
 
-/// True if /dev has got or lost a name since. Cheap, too.
-bool has_changed(const Devices& devices);
+/// Whether a name in /dev has come or gone since `devices` was read. Cheap, too.
+bool has_changed(const KernelDevices& devices);
 
-/// All that is known beside the topology at hand.
+/// Everything known about this machine's devices besides its topology.
 struct Inventory {
-  Devices devices;
+  KernelDevices devices;
   CdiRegistry cdi;
-  NvmlAnswer nvml;
-  sdk::Set cpus = {};          ///< that this machine has had online
-  sdk::Set cpu_nodes = {};     ///< NUMA nodes, by OS index, that have had some of them
-  bool has_met_files = false;  ///< the files were found to be this machine's once
+  NvmlDevices nvml;
+  sdk::Set cpus = {};            ///< all that the topology has had online
+  sdk::Set cpu_nodes = {};       ///< OS indices of the NUMA nodes that have had CPUs online
+  bool files_confirmed = false;  ///< the files have once matched the topology
 
-  /// Learns what the machine has.
-  void see(const topolet_topology& topology);
+  /// Adds the CPUs and nodes of the topology to those known.
+  void learn(const topolet_topology& topology);
 
-  /// False if the files are of another machine than the topology, as where one is simulated on another.
-  bool has_files_of(const topolet_topology& topology) const;
+  /// False if the files describe another machine than the topology, as when one machine is simulated on another.
+  bool files_match(const topolet_topology& topology) const;
 };
 
 }  // namespace topolet::gpu

@@ -1,19 +1,19 @@
+#include "plugins/gpu/keep_free.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "plugins/gpu/bench.hpp"
-#include "plugins/gpu/division.hpp"
-#include "plugins/gpu/judge.hpp"
 #include "plugins/gpu/locality.hpp"
+#include "plugins/gpu/locality_model.hpp"
 
 namespace topolet::gpu {
 namespace {
 
-/// CPUs that are asked for already, by shared containers, in thousandths.
-std::int64_t shared_demand(const topolet_request& request, const Nodes& nodes) {
+/// What shared containers on these nodes request already, in thousandths of a CPU.
+std::int64_t shared_request_milli(const topolet_request& request, const Nodes& nodes) {
   std::int64_t sum = 0;
   for (const std::uint32_t node : nodes) {
     if (node >= request.ledger->node_demand_count) continue;
@@ -23,97 +23,93 @@ std::int64_t shared_demand(const topolet_request& request, const Nodes& nodes) {
   return sum;
 }
 
-bool has_room(const topolet_request& request, const topolet_candidate& candidate, const Nodes& nodes) {
+bool has_capacity(const topolet_request& request, const topolet_candidate& candidate, const Nodes& nodes) {
   const auto free = static_cast<std::int64_t>(sdk::size_of(candidate.free));
   if (request.exclusive != 0) return free >= request.exclusive_cpus;
   const topolet_demand* const demand = request.workload->demand;
-  const std::int64_t asked = demand == nullptr ? 0 : demand->cpu_request_milli;
-  return free > 0 && shared_demand(request, nodes) + asked <= 1000 * free;
+  const std::int64_t request_milli = demand == nullptr ? 0 : demand->cpu_request_milli;
+  return free > 0 && shared_request_milli(request, nodes) + request_milli <= 1000 * free;
 }
 
-/// Nodes of accelerators, by position; those of devices near to every node don't count.
-std::set<std::uint32_t> nodes_with_accelerators(const topolet_topology& topology, const CpuNodes& nodes) {
+/// The nodes that accelerators are local to. One that is near all nodes does not count.
+Nodes nodes_with_accelerators(const topolet_topology& topology, const CpuNodes& nodes) {
   std::set<std::uint32_t> found;
-  const auto add = [&](const Spot& spot) {
-    if (!is_accelerator(topology, spot)) return;
-    const Nodes homes = homes_of(topology, spot);
-    if (homes.size() < nodes.positions().size()) found.insert(homes.begin(), homes.end());
+  const auto add = [&](const DeviceRef& ref) {
+    if (!is_accelerator(topology, ref)) return;
+    const Nodes local = local_nodes_of(topology, ref);
+    if (local.size() < nodes.positions().size()) found.insert(local.begin(), local.end());
   };
   for (std::uint32_t i = 0; i < topology.pci_device_count; ++i) add({.pci_device = i});
   for (std::uint32_t i = 0; i < topology.os_device_count; ++i) {
     if (sdk::os_devices(topology)[i].pci_device == TOPOLET_NONE) add({.os_device = i});
   }
-  return found;
+  return {found.begin(), found.end()};
 }
 
-/// What a candidate is to a container without devices.
-struct Berth {
-  Nodes usable;
-  std::size_t kept = 0;  ///< of these
-  bool has_room = false;
-  std::size_t asked = 0, away = 0;  ///< of all that the container takes there, how much is not beside GPUs at the best
+/// How well a container without devices fits a candidate. The unit is a CPU for an exclusive container, and a node for
+/// a shared one, which runs on all nodes of the candidate alike.
+struct CandidateFit {
+  std::size_t gpu_nodes = 0;         ///< usable nodes with GPUs
+  bool has_capacity = false;         ///< the container fits
+  std::size_t wanted = 0, away = 0;  ///< units that the container takes, and how many of them can be away from GPUs
 
-  bool is_away() const { return kept == 0; }
+  bool is_away() const { return gpu_nodes == 0; }
 };
 
-/// An exclusive container can have all CPUs that are free on other nodes, a shared one is on all nodes alike.
-Berth berth_of(const topolet_request& request, const topolet_candidate& candidate, const Bench& bench,
-               const std::set<std::uint32_t>& kept) {
-  Berth berth;
-  const sdk::Set takeable = bench.takeable(candidate.free);
-  berth.usable = bench.nodes().usable(candidate.nodes, takeable.view());
-  berth.has_room = has_room(request, candidate, berth.usable);
-  berth.asked = request.exclusive == 0 ? berth.usable.size() : request.exclusive_cpus;
-  for (const std::uint32_t node : berth.usable) {
-    if (kept.contains(node)) {
-      ++berth.kept;
+CandidateFit fit_of(const topolet_request& request, const topolet_candidate& candidate, const LocalityModel& model,
+                    const Nodes& gpu_nodes) {
+  CandidateFit fit;
+  const sdk::Set assignable = model.assignable(candidate.free);
+  const Nodes usable = model.nodes().usable(candidate.nodes, assignable.view());
+  fit.has_capacity = has_capacity(request, candidate, usable);
+  fit.wanted = request.exclusive == 0 ? usable.size() : request.exclusive_cpus;
+  for (const std::uint32_t node : usable) {
+    if (contains(gpu_nodes, node)) {
+      ++fit.gpu_nodes;
     } else {
       const topolet_set cpus = sdk::nodes(*request.topology)[node].cpus;
-      berth.away += request.exclusive == 0 ? 1 : sdk::size_of_both(cpus, takeable.view());
+      fit.away += request.exclusive == 0 ? 1 : sdk::size_of_both(cpus, assignable.view());
     }
   }
-  berth.away = std::min(berth.away, berth.asked);
-  return berth;
+  fit.away = std::min(fit.away, fit.wanted);
+  return fit;
 }
 
-sdk::Set os_indices(const std::set<std::uint32_t>& positions, const CpuNodes& nodes) {
-  sdk::Set indices;
-  for (const std::uint32_t position : positions) indices.insert(nodes.os_index(position));
-  return indices;
-}
-
-// With the plugin's own weight: between them more than what a node more costs, less than what isolation is worth.
+// Times the plugin's default weight: 4 to -4 differ by more than `numa` subtracts for one more node, and by less than
+// `smt` gives for isolation.
 constexpr std::int32_t kPoints = 4;
 
-/// From 0, where next to nothing is beside GPUs, to -4: less than what a node more costs, so that what fits one node is
-/// not spread to have only a part beside GPUs.
-std::int32_t points_of(const Berth& berth) {
+/// From 0, where hardly anything is beside GPUs, to -4. That is less than `numa` subtracts for one more node: what fits
+/// one node is not spread over two to have only a part of it beside GPUs.
+std::int32_t score_of(const CandidateFit& fit) {
   const auto beside =
-      static_cast<double>(berth.asked - berth.away) / static_cast<double>(std::max<std::size_t>(berth.asked, 1));
+      static_cast<double>(fit.wanted - fit.away) / static_cast<double>(std::max<std::size_t>(fit.wanted, 1));
   return -static_cast<std::int32_t>(std::ceil(kPoints * beside));
 }
 
-/// Where there is room away from GPUs for all that the container asks for.
-Verdict verdict_of(const Berth& berth, const std::string& where, const std::string& kept) {
-  if (!berth.is_away()) {
-    return {TOPOLET_VERDICT_SCORE, points_of(berth), where + ": GPUs of " + kept + " are kept free"};
-  }
-  if (berth.has_room) return {TOPOLET_VERDICT_SCORE, kPoints, where + ": room, and no GPUs"};
-  return {TOPOLET_VERDICT_ABSTAIN, 0, where + ": no GPUs, but no room either"};
+Verdict verdict_without_capacity(const std::string& where, topolet_verdict_kind kind, std::int32_t score) {
+  return {kind, score, where + ": there are no GPUs, but no room either"};
 }
 
-/// Where there is room for a part only.
-Verdict verdict_on_part(const Berth& berth, bool is_exclusive, const std::string& where, const std::string& kept) {
-  if (berth.is_away()) return {TOPOLET_VERDICT_SCORE, -kPoints, where + ": no GPUs, but no room either"};
-  if (berth.away == 0) {
-    return {TOPOLET_VERDICT_SCORE, points_of(berth), where + ": no room away from the GPUs of " + kept};
-  }
-  const std::string part = is_exclusive ? std::to_string(berth.away) + " of " + std::to_string(berth.asked) + " CPUs"
-                                        : std::string("a part");
-  return {TOPOLET_VERDICT_SCORE, points_of(berth), where + ": room for " + part + " away from the GPUs of " + kept};
+/// If some candidate has room for the whole container away from GPUs.
+Verdict verdict_on(const CandidateFit& fit, const std::string& where, const std::string& gpus) {
+  if (!fit.is_away()) return {TOPOLET_VERDICT_SCORE, score_of(fit), where + ": keep-free avoids " + gpus};
+  if (!fit.has_capacity) return verdict_without_capacity(where, TOPOLET_VERDICT_ABSTAIN, 0);
+  return {TOPOLET_VERDICT_SCORE, kPoints, where + ": there is room, and no GPU"};
 }
 
-/// Of nodes with so many free CPUs the fewest that have `count` together, and of as few the fullest.
+/// If there is room for a part of the container only.
+Verdict verdict_on_part(const CandidateFit& fit, bool is_exclusive, const std::string& where, const std::string& gpus) {
+  if (fit.is_away()) return verdict_without_capacity(where, TOPOLET_VERDICT_SCORE, -kPoints);
+  std::string room = "no room";
+  if (fit.away > 0) {
+    room = "room for " + (is_exclusive ? std::to_string(fit.away) + " of " + std::to_string(fit.wanted) + " CPUs"
+                                       : std::string("a part of the container"));
+  }
+  return {TOPOLET_VERDICT_SCORE, score_of(fit), where + ": there is " + room + " away from " + gpus};
+}
+
+/// The fewest of these nodes that have `count` CPUs together and, among equally few, those with the fewest CPUs.
 std::vector<sdk::Set> fewest(std::vector<sdk::Set> nodes, std::size_t count) {
   const auto smaller = [](const sdk::Set& a, const sdk::Set& b) { return a.size() < b.size(); };
   std::stable_sort(nodes.begin(), nodes.end(), smaller);
@@ -131,55 +127,54 @@ std::vector<sdk::Set> fewest(std::vector<sdk::Set> nodes, std::size_t count) {
 
 }  // namespace
 
-std::vector<Verdict> judge_keeping_free(const topolet_request& request, const Rules& rules) {
-  const Bench bench(request, {}, rules.whole_cores);
-  const CpuNodes& nodes = bench.nodes();
-  const std::set<std::uint32_t> kept = nodes_with_accelerators(*request.topology, nodes);
-  if (kept.empty() || kept.size() == nodes.positions().size()) return {};
+std::vector<Verdict> keep_free_verdicts(const topolet_request& request, const Rules& rules) {
+  const LocalityModel model(request, {}, rules.whole_cores);
+  const CpuNodes& nodes = model.nodes();
+  const Nodes gpu_nodes = nodes_with_accelerators(*request.topology, nodes);
+  if (gpu_nodes.empty() || gpu_nodes.size() == nodes.positions().size()) return {};
 
-  const std::string kept_text = nodes_text(os_indices(kept, nodes));
-  std::vector<Berth> berths;
-  bool is_room = false;
-  bool is_room_for_part = false;
+  const std::string gpus = "the GPUs of " + nodes_text(nodes.os_indices(gpu_nodes));
+  std::vector<CandidateFit> fits;
+  bool has_room = false;
+  bool has_room_for_part = false;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const Berth& berth = berths.emplace_back(berth_of(request, candidate, bench, kept));
-    is_room = is_room || (berth.has_room && berth.is_away());
-    is_room_for_part = is_room_for_part || (berth.has_room && berth.away > 0);
+    const CandidateFit& fit = fits.emplace_back(fit_of(request, candidate, model, gpu_nodes));
+    has_room = has_room || (fit.has_capacity && fit.is_away());
+    has_room_for_part = has_room_for_part || (fit.has_capacity && fit.away > 0);
   }
-  if (!is_room && !is_room_for_part) {
-    const Verdict nothing{TOPOLET_VERDICT_ABSTAIN, 0, "no room away from the GPUs of " + kept_text};
-    return {request.candidate_count, nothing};
+  if (!has_room && !has_room_for_part) {
+    return {request.candidate_count, Verdict{TOPOLET_VERDICT_ABSTAIN, 0, "there is no room away from " + gpus}};
   }
   std::vector<Verdict> verdicts;
-  for (std::size_t i = 0; i < berths.size(); ++i) {
+  for (std::size_t i = 0; i < fits.size(); ++i) {
     const std::string where = nodes_text(sdk::candidates(request)[i].nodes);
-    verdicts.push_back(is_room ? verdict_of(berths[i], where, kept_text)
-                               : verdict_on_part(berths[i], request.exclusive != 0, where, kept_text));
+    verdicts.push_back(has_room ? verdict_on(fits[i], where, gpus)
+                                : verdict_on_part(fits[i], request.exclusive != 0, where, gpus));
   }
   return verdicts;
 }
 
-std::vector<Share> divide_keeping_free(const topolet_pick_request& picking, const Rules& rules) {
-  if (is_chosen(picking)) return {};
+std::vector<CpuMinimum> split_keeping_free(const topolet_pick_request& picking, const Rules& rules) {
+  if (has_chosen_cpus(picking)) return {};
   const topolet_topology& topology = *picking.request->topology;
-  const Bench bench(*picking.request, {}, rules.whole_cores);
+  const LocalityModel model(*picking.request, {}, rules.whole_cores);
   const std::size_t count = picking.request->exclusive_cpus;
-  const sdk::Set usable = bench.takeable(picking.usable);
+  const sdk::Set usable = model.assignable(picking.usable);
   sdk::Set away = usable;
   std::vector<sdk::Set> beside;
-  for (const std::uint32_t node : nodes_with_accelerators(topology, bench.nodes())) {
-    const sdk::Set here = sdk::Set(sdk::nodes(topology)[node].cpus) & usable;
-    away -= here;
-    if (!here.empty()) beside.push_back(here);
+  for (const std::uint32_t node : nodes_with_accelerators(topology, model.nodes())) {
+    const sdk::Set cpus = sdk::Set(sdk::nodes(topology)[node].cpus) & usable;
+    away -= cpus;
+    if (!cpus.empty()) beside.push_back(cpus);
   }
-  std::vector<Share> shares;
+  std::vector<CpuMinimum> minimums;
   const auto add = [&](const sdk::Set& cpus) {
-    if (!cpus.empty() && cpus.size() < usable.size()) shares.push_back({cpus, count});
+    if (!cpus.empty() && cpus.size() < usable.size()) minimums.push_back({cpus, count});
   };
   add(away);
-  sdk::Set taken = away;
-  for (const sdk::Set& node : fewest(std::move(beside), count - std::min(count, away.size()))) add(taken |= node);
-  return shares;
+  sdk::Set widened = away;
+  for (const sdk::Set& cpus : fewest(std::move(beside), count - std::min(count, away.size()))) add(widened |= cpus);
+  return minimums;
 }
 
 }  // namespace topolet::gpu

@@ -3,97 +3,104 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plugins/gpu/bench.hpp"
 #include "plugins/gpu/locality.hpp"
+#include "plugins/gpu/locality_model.hpp"
 
 namespace topolet::gpu {
 namespace {
 
 using sdk::Set;
 
-std::string list_of(const std::vector<NearCpus>& devices) {
+std::string names_of(const std::vector<LocalCpus>& devices) {
   std::string text;
-  for (const NearCpus& near : devices) text += (text.empty() ? "" : ", ") + near.device;
+  for (const LocalCpus& device : devices) text += (text.empty() ? "" : ", ") + device.device;
   return text;
+}
+
+/// "2 of 4 CPUs are", of a container that needs `needed`, or "free CPUs are" of one that shares its CPUs.
+std::string count_text(const topolet_request& request, std::size_t free, std::size_t needed) {
+  if (free == 0) return "no free CPU is";
+  if (request.exclusive == 0) return "free CPUs are";
+  return std::to_string(free) + " of " + std::to_string(needed) + (free == 1 ? " CPUs is" : " CPUs are");
 }
 
 }  // namespace
 
-std::vector<NearCpus> near_cpus_of(const topolet_topology& topology, const Sought& sought) {
-  std::vector<NearCpus> all;
-  for (const Device& device : sought.devices) {
-    const Set cpus = cpus_of(topology, device.spot);
-    Set of_nodes;
-    for (const std::uint32_t home : homes_of(topology, device.spot)) of_nodes |= sdk::nodes(topology)[home].cpus;
-    const bool says_more = of_nodes.empty() ? !(Set(topology.online) - cpus).empty()
-                                            : (cpus - of_nodes).empty() && !(of_nodes - cpus).empty();
-    if (!cpus.empty() && says_more) all.push_back({device.name, cpus, !of_nodes.empty()});
+std::vector<LocalCpus> local_cpus_of(const topolet_topology& topology, const ContainerDevices& container) {
+  std::vector<LocalCpus> all;
+  for (const Device& device : container.devices) {
+    const Set cpus = cpus_of(topology, device.ref);
+    Set node_cpus;
+    for (const std::uint32_t node : local_nodes_of(topology, device.ref)) node_cpus |= sdk::nodes(topology)[node].cpus;
+    const bool tells_more = node_cpus.empty() ? !(Set(topology.online) - cpus).empty()
+                                              : (cpus - node_cpus).empty() && !(node_cpus - cpus).empty();
+    if (!cpus.empty() && tells_more) all.push_back({device.name, cpus, !node_cpus.empty()});
   }
   return all;
 }
 
-std::vector<Verdict> judge_by_cpus(const topolet_request& request, const Sought& sought, const Rules& rules) {
-  const std::vector<NearCpus> near = near_cpus_of(*request.topology, sought);
-  const bool is_nodeless =
-      !near.empty() && near.size() == sought.devices.size() &&
-      std::none_of(near.begin(), near.end(), [](const NearCpus& device) { return device.has_node; });
-  if (!is_nodeless) return {};
+std::vector<Verdict> local_cpu_verdicts(const topolet_request& request, const ContainerDevices& container,
+                                        const Rules& rules) {
+  const std::vector<LocalCpus> locals = local_cpus_of(*request.topology, container);
+  const bool all_without_node =
+      !locals.empty() && locals.size() == container.devices.size() &&
+      std::none_of(locals.begin(), locals.end(), [](const LocalCpus& device) { return device.has_node; });
+  if (!all_without_node) return {};
   Set local;
-  for (const NearCpus& device : near) local |= device.cpus;
-  const std::size_t wanted = request.exclusive == 0 ? 1 : std::max<std::size_t>(1, request.exclusive_cpus);
+  for (const LocalCpus& device : locals) local |= device.cpus;
+  const std::size_t needed = cpus_needed(request);
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const std::size_t free = std::min(wanted, sdk::size_of_both(candidate.free, local.view()));
-    std::string how_many = free == 0 ? "no " : "";
-    if (free > 0 && request.exclusive != 0) how_many = std::to_string(free) + " of " + std::to_string(wanted) + ' ';
-    std::string reason = nodes_text(candidate.nodes) + ": " + how_many + "CPUs local to " + list_of(near) +
-                         ", of CPUs " + local.to_string() + " without a node";
-    for (const std::string& why : sought.unknown) reason += "; not counted: " + why;
+    const std::size_t free = std::min(needed, sdk::size_of_both(candidate.free, local.view()));
+    std::string reason = nodes_text(candidate.nodes) + ": " + count_text(request, free, needed) + " local to " +
+                         names_of(locals) + " (the local CPUs, " + local.to_string() + ", belong to no node)";
+    for (const std::string& why : container.unresolved) reason += "; not counted: " + why;
     if (free == 0 && rules.affinity == Affinity::kRequire) {
-      verdicts.push_back({TOPOLET_VERDICT_REJECT, 0, "affinity require: " + reason});
+      verdicts.push_back({TOPOLET_VERDICT_REJECT, 0, kRequireText + reason});
     } else {
-      const auto score = std::lround(100.0 * static_cast<double>(free) / static_cast<double>(wanted));
+      const auto score = std::lround(100.0 * static_cast<double>(free) / static_cast<double>(needed));
       verdicts.push_back({TOPOLET_VERDICT_SCORE, static_cast<std::int32_t>(score), std::move(reason)});
     }
   }
   return verdicts;
 }
 
-std::vector<Share> share_by_cpus(const topolet_pick_request& picking, const Sought& sought, const Rules& rules) {
+std::vector<CpuMinimum> split_by_local_cpus(const topolet_pick_request& picking, const ContainerDevices& container,
+                                            const Rules& rules) {
   const topolet_request& request = *picking.request;
-  const std::vector<NearCpus> near = near_cpus_of(*request.topology, sought);
-  if (request.exclusive == 0 || is_chosen(picking) || near.empty()) return {};
-  const Bench bench(request, sought, rules.whole_cores);
-  const Set usable = bench.takeable(picking.usable);
-  const std::size_t step = rules.whole_cores ? bench.per_core() : 1;
-  const std::size_t due = std::max(step, request.exclusive_cpus / sought.devices.size() / step * step);
-  std::vector<Share> shares;
+  const std::vector<LocalCpus> locals = local_cpus_of(*request.topology, container);
+  if (request.exclusive == 0 || has_chosen_cpus(picking) || locals.empty()) return {};
+  const LocalityModel model(request, container, rules.whole_cores);
+  const Set usable = model.assignable(picking.usable);
+  const std::size_t step = rules.whole_cores ? model.threads_per_core() : 1;
+  const std::size_t count = std::max(step, request.exclusive_cpus / container.devices.size() / step * step);
+  std::vector<CpuMinimum> minimums;
   Set local;
-  for (const NearCpus& device : near) {
+  for (const LocalCpus& device : locals) {
     const Set cpus = device.cpus & usable;
     local |= cpus;
-    const auto same =
-        std::find_if(shares.begin(), shares.end(), [&cpus](const Share& share) { return share.cpus == cpus; });
-    if (same != shares.end()) {
-      same->count += due;
+    const auto same = std::find_if(minimums.begin(), minimums.end(),
+                                   [&cpus](const CpuMinimum& minimum) { return minimum.cpus == cpus; });
+    if (same != minimums.end()) {
+      same->count += count;
     } else if (!cpus.empty()) {
-      shares.push_back({cpus, due});
+      minimums.push_back({cpus, count});
     }
   }
-  const bool are_all = near.size() == sought.devices.size();
-  if (are_all && !local.empty()) shares.push_back({local, request.exclusive_cpus});
-  return shares;
+  const bool all_have_local_cpus = locals.size() == container.devices.size();
+  if (all_have_local_cpus && !local.empty()) minimums.push_back({local, request.exclusive_cpus});
+  return minimums;
 }
 
-std::string shortcoming_by_cpus(const topolet_pick_request& picking, const Sought& sought) {
-  if (!is_chosen(picking) || picking.request->exclusive == 0) return {};
-  for (const NearCpus& device : near_cpus_of(*picking.request->topology, sought)) {
+std::string missed_local_cpus(const topolet_pick_request& picking, const ContainerDevices& container) {
+  if (!has_chosen_cpus(picking) || picking.request->exclusive == 0) return {};
+  for (const LocalCpus& device : local_cpus_of(*picking.request->topology, container)) {
     const topolet_set local = device.cpus.view();
     if (sdk::size_of_both(picking.chosen, local) > 0 || sdk::size_of_both(picking.usable, local) == 0) continue;
-    // Fewer CPUs than devices cannot be near to all of them.
-    if (sdk::size_of(picking.chosen) < sought.devices.size()) continue;
-    return "CPUs " + Set(picking.chosen).to_string() + ": none of " + device.cpus.to_string() +
-           ", which are local to " + device.device;
+    // Fewer CPUs than devices cannot be local to all of them.
+    if (sdk::size_of(picking.chosen) < container.devices.size()) continue;
+    return "of the chosen CPUs " + Set(picking.chosen).to_string() + " none is local to " + device.device +
+           ", though CPUs " + (device.cpus & Set(picking.usable)).to_string() + " would be";
   }
   return {};
 }

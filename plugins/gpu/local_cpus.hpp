@@ -1,4 +1,4 @@
-// Devices that are near to some CPUs of a node, or to CPUs without a node.
+// Devices that are local to a part of a node's CPUs only, or to CPUs that belong to no node.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -6,29 +6,30 @@
 #include <string>
 #include <vector>
 
-#include "plugins/gpu/division.hpp"
-#include "plugins/gpu/judge.hpp"
-#include "plugins/gpu/search.hpp"
+#include "plugins/gpu/cpu_split.hpp"
 
 namespace topolet::gpu {
 
-/// A device and the CPUs that are local to it, where nodes say less.
-struct NearCpus {
+/// A device and the CPUs that are local to it.
+struct LocalCpus {
   std::string device;
   sdk::Set cpus;
   bool has_node = false;
 };
 
-std::vector<NearCpus> near_cpus_of(const topolet_topology& topology, const Sought& sought);
+/// Of the devices whose local CPUs are not simply those of their nodes.
+std::vector<LocalCpus> local_cpus_of(const topolet_topology& topology, const ContainerDevices& container);
 
-/// For devices that are all near to CPUs without a node: one verdict for each candidate, by the share of CPUs that are
-/// local; none if one of them has a node.
-std::vector<Verdict> judge_by_cpus(const topolet_request& request, const Sought& sought, const Rules& rules);
+/// If all devices are local to CPUs without a node: one verdict for each candidate, by the share of the CPUs that are
+/// local. None otherwise.
+std::vector<Verdict> local_cpu_verdicts(const topolet_request& request, const ContainerDevices& container,
+                                        const Rules& rules);
 
-/// Of CPUs that may be taken for an exclusive container, by the number of devices; cores stay whole where they should.
-std::vector<Share> share_by_cpus(const topolet_pick_request& picking, const Sought& sought, const Rules& rules);
+/// Splits the CPUs of an exclusive container evenly among the devices, in whole cores where the rules ask for them.
+std::vector<CpuMinimum> split_by_local_cpus(const topolet_pick_request& picking, const ContainerDevices& container,
+                                            const Rules& rules);
 
-/// Why the chosen CPUs are not local to a device that free ones are local to; empty if they are.
-std::string shortcoming_by_cpus(const topolet_pick_request& picking, const Sought& sought);
+/// If none of the chosen CPUs is local to a device that usable ones are local to: says so. Empty otherwise.
+std::string missed_local_cpus(const topolet_pick_request& picking, const ContainerDevices& container);
 
 }  // namespace topolet::gpu

@@ -3,36 +3,27 @@
 #include <algorithm>
 #include <limits>
 
+#include "plugins/gpu/pci_ids.hpp"
+
 namespace topolet::gpu {
 namespace {
 
-constexpr std::uint32_t kNvidia = 0x10de;
-constexpr std::uint32_t kHuawei = 0x19e5;
-
-/// PCI base classes and, of displays, subclasses.
-constexpr std::uint32_t kStorage = 0x01;
-constexpr std::uint32_t kNetwork = 0x02;
-constexpr std::uint32_t kDisplay = 0x03;
-constexpr std::uint32_t kVga = 0x0300;
-constexpr std::uint32_t kInfiniband = 0x0c06;
-constexpr std::uint32_t kAccelerator = 0x12;
-
-const topolet_pci_device* pci_of(const topolet_topology& topology, const Spot& spot) {
-  return spot.pci_device == TOPOLET_NONE ? nullptr : &sdk::pci_devices(topology)[spot.pci_device];
+const topolet_pci_device* pci_of(const topolet_topology& topology, const DeviceRef& ref) {
+  return ref.pci_device == TOPOLET_NONE ? nullptr : &sdk::pci_devices(topology)[ref.pci_device];
 }
 
-sdk::Set nodes_of(const topolet_topology& topology, const Spot& spot) {
-  if (const topolet_pci_device* const pci = pci_of(topology, spot)) return pci->nodes;
-  if (spot.os_device != TOPOLET_NONE) return sdk::os_devices(topology)[spot.os_device].nodes;
+sdk::Set nodes_of(const topolet_topology& topology, const DeviceRef& ref) {
+  if (const topolet_pci_device* const pci = pci_of(topology, ref)) return pci->nodes;
+  if (ref.os_device != TOPOLET_NONE) return sdk::os_devices(topology)[ref.os_device].nodes;
   sdk::Set node;
-  if (spot.node != TOPOLET_NONE) node.insert(spot.node);
+  if (ref.node != TOPOLET_NONE) node.insert(ref.node);
   return node;
 }
 
-/// From the device up, host bridge last.
-std::vector<std::uint32_t> bridges_above(const topolet_topology& topology, const Spot& spot) {
+/// From the device upwards, host bridge last.
+std::vector<std::uint32_t> bridges_above(const topolet_topology& topology, const DeviceRef& ref) {
   std::vector<std::uint32_t> above;
-  const topolet_pci_device* const pci = pci_of(topology, spot);
+  const topolet_pci_device* const pci = pci_of(topology, ref);
   const auto bridges = sdk::pci_bridges(topology);
   for (std::uint32_t bridge = pci == nullptr ? TOPOLET_NONE : pci->bridge; bridge < bridges.size();
        bridge = bridges[bridge].parent) {
@@ -41,41 +32,41 @@ std::vector<std::uint32_t> bridges_above(const topolet_topology& topology, const
   return above;
 }
 
-bool meet(topolet_set a, topolet_set b) {
+bool intersect(topolet_set a, topolet_set b) {
   for (std::size_t i = 0; i < std::min(a.count, b.count); ++i) {
     if ((a.words[i] & b.words[i]) != 0) return true;
   }
   return false;
 }
 
-/// CPU nodes that are its own, or have CPUs that are; none if that says nothing.
-std::vector<std::uint32_t> near_cpus(const topolet_topology& topology, const Spot& spot) {
-  const sdk::Set local = nodes_of(topology, spot);
-  const topolet_set cpus = cpus_of(topology, spot);
+/// The CPU nodes that hwloc names as local or, failing that, those with CPUs that are. None if hwloc names all of them.
+Nodes nodes_of_local_cpus(const topolet_topology& topology, const DeviceRef& ref) {
+  const sdk::Set local = nodes_of(topology, ref);
+  const topolet_set cpus = cpus_of(topology, ref);
   const auto nodes = sdk::nodes(topology);
-  std::vector<std::uint32_t> homes;
-  std::vector<std::uint32_t> by_cpus;
+  Nodes local_nodes;
+  Nodes by_cpus;
   topolet_set memory_cpus{nullptr, 0};
   for (const topolet_node& node : nodes) {
     if (node.memory_only != 0 && local.has(node.os_index)) memory_cpus = node.cpus;
   }
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].memory_only != 0) continue;
-    if (local.has(nodes[i].os_index)) homes.push_back(i);
-    // A device beside memory-only nodes, such as its own, is where their CPUs are.
-    if (meet(nodes[i].cpus, cpus) || meet(nodes[i].cpus, memory_cpus)) by_cpus.push_back(i);
+    if (local.has(nodes[i].os_index)) local_nodes.push_back(i);
+    // A device on a memory-only node, such as that of its own memory, is where the CPUs of that node are.
+    if (intersect(nodes[i].cpus, cpus) || intersect(nodes[i].cpus, memory_cpus)) by_cpus.push_back(i);
   }
-  if (!homes.empty()) return homes;
-  // hwloc says of memory that belongs to no CPUs that it is near to all.
+  if (!local_nodes.empty()) return local_nodes;
+  // Memory that belongs to no CPUs is near all of them, according to hwloc.
   const auto cpu_nodes =
       std::count_if(nodes.begin(), nodes.end(), [](const topolet_node& node) { return node.memory_only == 0; });
-  const bool is_everywhere = cpu_nodes > 1 && static_cast<std::size_t>(cpu_nodes) == by_cpus.size();
-  return is_everywhere && !local.empty() ? std::vector<std::uint32_t>() : by_cpus;
+  const bool is_near_all_nodes = cpu_nodes > 1 && static_cast<std::size_t>(cpu_nodes) == by_cpus.size();
+  return is_near_all_nodes && !local.empty() ? Nodes() : by_cpus;
 }
 
-std::vector<std::uint32_t> own_nodes(const topolet_topology& topology, const Spot& spot) {
-  const sdk::Set local = nodes_of(topology, spot);
-  std::vector<std::uint32_t> own;
+Nodes own_nodes(const topolet_topology& topology, const DeviceRef& ref) {
+  const sdk::Set local = nodes_of(topology, ref);
+  Nodes own;
   for (std::uint32_t i = 0; i < topology.node_count; ++i) {
     if (local.has(sdk::nodes(topology)[i].os_index)) own.push_back(i);
   }
@@ -87,9 +78,9 @@ std::uint32_t distance_between(const topolet_topology& topology, std::uint32_t f
   return topology.distances[std::size_t{from} * topology.node_count + to];
 }
 
-/// CPU nodes at the least distance; none of no nodes.
-std::vector<std::uint32_t> nearest(const topolet_topology& topology, const std::vector<std::uint32_t>& to) {
-  std::vector<std::uint32_t> nearest;
+/// The CPU nodes at the least distance from any of `to`.
+Nodes nearest(const topolet_topology& topology, const Nodes& to) {
+  Nodes nearest;
   std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
   for (std::uint32_t i = 0; i < topology.node_count; ++i) {
     if (sdk::nodes(topology)[i].memory_only != 0) continue;
@@ -103,109 +94,118 @@ std::vector<std::uint32_t> nearest(const topolet_topology& topology, const std::
   return nearest;
 }
 
-bool begins(std::string_view name, std::initializer_list<std::string_view> prefixes) {
+bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(),
                      [name](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-/// What drivers and libraries call a device that computes.
-bool is_named_accelerator(const topolet_os_device& device) {
+/// Whether the name or type that a driver or library gives to the device says that it computes.
+bool has_accelerator_name(const topolet_os_device& device) {
   const std::string_view name = sdk::text(device.name);
   return device.kind == TOPOLET_OS_DEVICE_COPROCESSOR || sdk::text(device.subtype) == "gpu" ||
-         begins(name, {"nvml", "cuda", "rsmi", "ze", "opencl", "renderD", "/dev/nvidia", "/dev/dri/", "/dev/davinci",
-                       "/dev/vacc"});
+         starts_with_any(name, {"nvml", "cuda", "rsmi", "ze", "opencl", "renderD", "/dev/nvidia", "/dev/dri/",
+                                "/dev/davinci", "/dev/vacc"});
 }
 
 }  // namespace
 
-std::string_view name_of(Closeness closeness) {
+std::string_view closeness_text(Closeness closeness) {
   switch (closeness) {
     case Closeness::kSameSwitch:
-      return "same PCIe switch";
+      return "behind the same PCIe switch";
     case Closeness::kSameRoot:
-      return "same PCIe root";
+      return "behind the same PCIe root";
     case Closeness::kSameNode:
-      return "same node";
+      return "on the same node";
     case Closeness::kSamePackage:
-      return "same package";
-    case Closeness::kFar:
-      return "different packages";
+      return "in the same package";
+    case Closeness::kDifferentPackages:
+      return "in different packages";
   }
   return "";
 }
 
-topolet_set cpus_of(const topolet_topology& topology, const Spot& spot) {
-  if (const topolet_pci_device* const pci = pci_of(topology, spot)) return pci->cpus;
-  return spot.os_device == TOPOLET_NONE ? topolet_set{nullptr, 0} : sdk::os_devices(topology)[spot.os_device].cpus;
+topolet_set cpus_of(const topolet_topology& topology, const DeviceRef& ref) {
+  if (const topolet_pci_device* const pci = pci_of(topology, ref)) return pci->cpus;
+  return ref.os_device == TOPOLET_NONE ? topolet_set{nullptr, 0} : sdk::os_devices(topology)[ref.os_device].cpus;
 }
 
-Lodging lodging_of(const topolet_topology& topology, const Spot& spot, const sdk::Set& cpu_nodes) {
-  Lodging lodging{bridges_above(topology, spot), {}, own_nodes(topology, spot)};
+DeviceLocality device_locality(const topolet_topology& topology, const DeviceRef& ref, const sdk::Set& cpu_nodes) {
+  DeviceLocality locality{bridges_above(topology, ref), {}, own_nodes(topology, ref)};
   const auto has = [&](auto predicate) {
-    return std::any_of(lodging.origins.begin(), lodging.origins.end(),
+    return std::any_of(locality.measured_from.begin(), locality.measured_from.end(),
                        [&](std::uint32_t i) { return predicate(sdk::nodes(topology)[i]); });
   };
   const bool has_cpus = has([](const topolet_node& node) { return node.memory_only == 0; });
   const bool had_cpus = has([&](const topolet_node& node) { return cpu_nodes.has(node.os_index); });
-  // CPUs that come back would be local; what is nearest meanwhile is no home.
-  if (!has_cpus && had_cpus) return lodging;
-  lodging.homes = near_cpus(topology, spot);
-  if (!lodging.homes.empty()) {
-    lodging.origins = lodging.homes;
+  // Once the CPUs of its own node are back online they are local again; until then no other node is.
+  if (!has_cpus && had_cpus) return locality;
+  locality.local_nodes = nodes_of_local_cpus(topology, ref);
+  if (!locality.local_nodes.empty()) {
+    locality.measured_from = locality.local_nodes;
   } else {
-    lodging.homes = nearest(topology, lodging.origins);
+    locality.local_nodes = nearest(topology, locality.measured_from);
   }
-  return lodging;
+  return locality;
 }
 
-Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, const Lodging& a, const Lodging& b) {
+Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, const DeviceLocality& a,
+                    const DeviceLocality& b) {
   for (const std::uint32_t bridge : a.bridges) {
     if (std::find(b.bridges.begin(), b.bridges.end(), bridge) == b.bridges.end()) continue;
     const bool is_host_bridge = sdk::pci_bridges(topology)[bridge].parent == TOPOLET_NONE;
     return is_host_bridge ? Closeness::kSameRoot : Closeness::kSameSwitch;
   }
-  Closeness closest = Closeness::kFar;
-  for (const std::uint32_t other : b.homes) {
-    for (const std::uint32_t home : a.homes) {
-      if (home == other) return Closeness::kSameNode;
-      if (nodes.share_a_package(home, other)) closest = Closeness::kSamePackage;
+  Closeness closest = Closeness::kDifferentPackages;
+  for (const std::uint32_t other : b.local_nodes) {
+    for (const std::uint32_t local : a.local_nodes) {
+      if (local == other) return Closeness::kSameNode;
+      if (nodes.share_a_package(local, other)) closest = Closeness::kSamePackage;
     }
   }
   return closest;
 }
 
-std::vector<std::uint32_t> homes_of(const topolet_topology& topology, const Spot& spot) {
-  std::vector<std::uint32_t> homes = near_cpus(topology, spot);
-  return homes.empty() ? nearest(topology, own_nodes(topology, spot)) : homes;
+Nodes local_nodes_of(const topolet_topology& topology, const DeviceRef& ref) {
+  Nodes local_nodes = nodes_of_local_cpus(topology, ref);
+  return local_nodes.empty() ? nearest(topology, own_nodes(topology, ref)) : local_nodes;
 }
 
-bool is_accelerator(const topolet_topology& topology, const Spot& spot) {
-  const topolet_pci_device* const pci = pci_of(topology, spot);
+bool is_accelerator(const topolet_topology& topology, const DeviceRef& ref) {
+  const topolet_pci_device* const pci = pci_of(topology, ref);
   if (pci != nullptr) {
     const std::uint32_t base = pci->class_id >> 8U;
-    if (base == kAccelerator) return true;
-    if (base == kDisplay && (pci->vendor_id == kNvidia || pci->class_id != kVga)) return true;
+    if (base == kAcceleratorClass) return true;
+    if (base == kDisplayClass && (pci->vendor_id == kNvidiaVendor || pci->class_id != kVgaClass)) return true;
   }
   const auto devices = sdk::os_devices(topology);
   for (std::uint32_t i = 0; i < devices.size(); ++i) {
-    const bool is_it = pci != nullptr ? devices[i].pci_device == spot.pci_device : i == spot.os_device;
-    if (is_it && is_named_accelerator(devices[i])) return true;
+    const bool is_it = pci != nullptr ? devices[i].pci_device == ref.pci_device : i == ref.os_device;
+    if (is_it && has_accelerator_name(devices[i])) return true;
   }
   return false;
 }
 
-std::string_view noun_of(const topolet_topology& topology, const Spot& spot) {
-  const topolet_pci_device* const pci = pci_of(topology, spot);
+std::string_view noun_of(const topolet_topology& topology, const DeviceRef& ref) {
+  const topolet_pci_device* const pci = pci_of(topology, ref);
   const std::uint32_t base = pci == nullptr ? 0 : pci->class_id >> 8U;
-  if (base == kAccelerator) return pci->vendor_id == kHuawei ? "NPU" : "accelerator";
-  if (base == kStorage) return "disk";
-  if (base == kNetwork || (pci != nullptr && pci->class_id == kInfiniband)) return "NIC";
-  return base == kDisplay || is_accelerator(topology, spot) ? "GPU" : "device";
+  if (base == kAcceleratorClass) return pci->vendor_id == kHuaweiVendor ? "NPU" : "accelerator";
+  if (base == kStorageClass) return "disk";
+  if (base == kNetworkClass || (pci != nullptr && pci->class_id == kInfinibandClass)) return "NIC";
+  return base == kDisplayClass || is_accelerator(topology, ref) ? "GPU" : "device";
 }
 
 std::string nodes_text(const sdk::Set& nodes) {
   if (nodes.empty()) return "CPUs without a node";
   return (nodes.size() == 1 ? "node " : "nodes ") + nodes.to_string();
+}
+
+std::size_t cpus_needed(const topolet_request& request) {
+  return request.exclusive == 0 ? 1 : std::max<std::size_t>(1, request.exclusive_cpus);
+}
+
+bool contains(const Nodes& nodes, std::uint32_t node) {
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
 }
 
 CpuNodes::CpuNodes(const topolet_topology& topology)
@@ -215,25 +215,31 @@ CpuNodes::CpuNodes(const topolet_topology& topology)
     if (node.memory_only != 0) continue;
     positions_.push_back(i);
     for (std::uint32_t package = 0; package < topology.package_count; ++package) {
-      if (meet(node.cpus, topology.packages[package])) packages_[i] = package;
+      if (intersect(node.cpus, topology.packages[package])) packages_[i] = package;
     }
   }
 }
 
-std::vector<std::uint32_t> CpuNodes::usable(topolet_set nodes, topolet_set free) const {
-  std::vector<std::uint32_t> all;
-  std::vector<std::uint32_t> with_free;
+Nodes CpuNodes::usable(topolet_set nodes, topolet_set free) const {
+  Nodes all;
+  Nodes with_free;
   for (const std::uint32_t position : positions_) {
     const topolet_node& node = sdk::nodes(topology_)[position];
     if (topolet_set_has(nodes, node.os_index) == 0) continue;
     all.push_back(position);
-    if (meet(node.cpus, free)) with_free.push_back(position);
+    if (intersect(node.cpus, free)) with_free.push_back(position);
   }
   return sdk::size_of(free) == 0 ? all : with_free;
 }
 
 std::uint32_t CpuNodes::distance(std::uint32_t from, std::uint32_t to) const {
   return distance_between(topology_, from, to);
+}
+
+sdk::Set CpuNodes::os_indices(const Nodes& nodes) const {
+  sdk::Set set;
+  for (const std::uint32_t node : nodes) set.insert(os_index(node));
+  return set;
 }
 
 bool CpuNodes::share_a_package(std::uint32_t a, std::uint32_t b) const {

@@ -8,60 +8,71 @@
 #include <string_view>
 #include <vector>
 
-#include "plugins/gpu/topology_names.hpp"
+#include "plugins/gpu/device_catalog.hpp"
 
 namespace topolet::gpu {
 
 class CpuNodes;
 
+/// Positions of NUMA nodes in the topology's nodes.
+using Nodes = std::vector<std::uint32_t>;
+
+bool contains(const Nodes& nodes, std::uint32_t node);
+
 /// How close two devices are, closest first.
-enum class Closeness : std::uint8_t { kSameSwitch, kSameRoot, kSameNode, kSamePackage, kFar };
+enum class Closeness : std::uint8_t { kSameSwitch, kSameRoot, kSameNode, kSamePackage, kDifferentPackages };
 
-std::string_view name_of(Closeness closeness);
+/// Such as "behind the same PCIe switch".
+std::string_view closeness_text(Closeness closeness);
 
-/// CPUs that hwloc ties a device to.
-topolet_set cpus_of(const topolet_topology& topology, const Spot& spot);
+/// The CPUs that hwloc reports as local to a device.
+topolet_set cpus_of(const topolet_topology& topology, const DeviceRef& ref);
 
-/// Positions of CPU nodes that are local to a device. Those nearest to it if its own node has no CPUs. All of them, or
-/// none, if the machine does not tell.
-std::vector<std::uint32_t> homes_of(const topolet_topology& topology, const Spot& spot);
+/// The CPU nodes that are local to a device; those nearest to it if its own node has no CPUs. If the machine does not
+/// say, all of them or none.
+Nodes local_nodes_of(const topolet_topology& topology, const DeviceRef& ref);
 
-/// What is known of a device's place before it is compared with others'.
-struct Lodging {
-  std::vector<std::uint32_t> bridges;  ///< above it, host bridge last
-  std::vector<std::uint32_t> homes;    ///< as homes_of(); none while the CPUs of its own node are offline
-  std::vector<std::uint32_t> origins;  ///< positions of nodes that distances to it count from
+/// Where one device is, before it is compared with others.
+struct DeviceLocality {
+  std::vector<std::uint32_t> bridges;  ///< PCI bridges above it, host bridge last
+  Nodes local_nodes;                   ///< as local_nodes_of(); none while the CPUs of its own node are offline
+  Nodes measured_from;                 ///< the nodes from which distances to the device are measured
 };
 
-/// `cpu_nodes`: NUMA nodes, by OS index, that have CPUs when all are online.
-Lodging lodging_of(const topolet_topology& topology, const Spot& spot, const sdk::Set& cpu_nodes);
+/// `cpu_nodes`: OS indices of the NUMA nodes that have CPUs when all are online.
+DeviceLocality device_locality(const topolet_topology& topology, const DeviceRef& ref, const sdk::Set& cpu_nodes);
 
-Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, const Lodging& a, const Lodging& b);
+Closeness closeness(const topolet_topology& topology, const CpuNodes& nodes, const DeviceLocality& a,
+                    const DeviceLocality& b);
 
-/// A GPU, an NPU or another accelerator, and no plain display of the board's.
-bool is_accelerator(const topolet_topology& topology, const Spot& spot);
+/// True for a GPU, an NPU or another accelerator; false for the plain display controller of a board.
+bool is_accelerator(const topolet_topology& topology, const DeviceRef& ref);
 
-/// What people call it: "GPU", "NPU", "accelerator", "NIC", "disk", or "device".
-std::string_view noun_of(const topolet_topology& topology, const Spot& spot);
+/// What people call the device: "GPU", "NPU", "accelerator", "NIC", "disk" or "device".
+std::string_view noun_of(const topolet_topology& topology, const DeviceRef& ref);
 
 /// "node 1", "nodes 0-1".
 std::string nodes_text(const sdk::Set& nodes);
 
-/// CPU nodes, by position, and the package of each.
+/// The CPUs that an exclusive container needs; 1 for one that shares its CPUs.
+std::size_t cpus_needed(const topolet_request& request);
+
+/// The nodes that have CPUs, and the package of each.
 class CpuNodes {
  public:
   explicit CpuNodes(const topolet_topology& topology);
 
-  const std::vector<std::uint32_t>& positions() const { return positions_; }
-  /// Those of `nodes` with CPUs that are free, if there are any free ones.
-  std::vector<std::uint32_t> usable(topolet_set nodes, topolet_set free) const;
+  const Nodes& positions() const { return positions_; }
+  /// Those of `nodes` that have CPUs in `free`; all of them if `free` is empty.
+  Nodes usable(topolet_set nodes, topolet_set free) const;
   std::uint32_t distance(std::uint32_t from, std::uint32_t to) const;
   bool share_a_package(std::uint32_t a, std::uint32_t b) const;
   std::uint32_t os_index(std::uint32_t position) const { return sdk::nodes(topology_)[position].os_index; }
+  sdk::Set os_indices(const Nodes& nodes) const;
 
  private:
   const topolet_topology& topology_;
-  std::vector<std::uint32_t> positions_;
+  Nodes positions_;
   std::vector<std::uint32_t> packages_;  ///< by position in the topology's nodes
 };
 

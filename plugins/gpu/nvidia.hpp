@@ -1,4 +1,4 @@
-// NVIDIA's GPUs by the three ways in which they are numbered or named.
+// NVIDIA's GPUs, which are numbered or named in three ways: NVML index, minor and UUID.
 #pragma once
 
 #include <cstdint>
@@ -7,36 +7,37 @@
 #include <string_view>
 #include <vector>
 
-#include "plugins/gpu/topology_names.hpp"
+#include "plugins/gpu/device_catalog.hpp"
 
 namespace topolet::gpu {
 
-/// Borrows `names` for its life.
+/// Borrows `catalog` for its life.
 class NvidiaGpus {
  public:
-  explicit NvidiaGpus(const TopologyNames& names) : names_(names) {}
+  explicit NvidiaGpus(const DeviceCatalog& catalog) : catalog_(catalog) {}
 
-  /// By NVML's index: that of NVIDIA_VISIBLE_DEVICES and nvidia-smi, which count by PCI address.
-  std::optional<Spot> by_index(std::uint32_t index) const;
+  /// The NVML index, which NVIDIA_VISIBLE_DEVICES and nvidia-smi use. It follows the PCI addresses.
+  std::optional<DeviceRef> by_index(std::uint32_t index) const;
 
-  /// N of /dev/nvidiaN. What the driver says; without its word the NVML index stands in.
-  std::optional<Spot> by_minor(std::uint32_t minor) const;
+  /// N of /dev/nvidiaN, as the driver says; if it says nothing, N is taken for the NVML index.
+  std::optional<DeviceRef> by_minor(std::uint32_t minor) const;
 
   /// "GPU-…", or the beginning of one.
-  std::optional<Spot> by_uuid(std::string_view uuid) const;
+  std::optional<DeviceRef> by_uuid(std::string_view uuid) const;
 
-  std::vector<Spot> all() const;
+  std::vector<DeviceRef> all() const;
 
-  /// What one part of NVIDIA_VISIBLE_DEVICES or a CDI name means: an index, a UUID, or a MIG device by
-  /// "MIG-UUID", "MIG-GPU-UUID/I/C" or "GPU:MIG". `why` says it if that is nowhere.
-  std::optional<Spot> named(std::string_view item, std::string& why) const;
+  /// One item of NVIDIA_VISIBLE_DEVICES, or the name in a CDI name: an index, a UUID, or a MIG device as "MIG-UUID",
+  /// "MIG-GPU-UUID/I/C" or "GPU:MIG". Sets `why` to the reason if it cannot be found.
+  std::optional<DeviceRef> by_item(std::string_view item, std::string& why) const;
 
  private:
-  /// Of the driver's files, else of NVML; empty if neither is there.
-  const std::vector<NvidiaGpu>& told() const;
-  std::vector<Spot> functions() const;
+  /// As NVML lists them, or else the driver's files; empty if there are neither.
+  const std::vector<NvidiaGpu>& listed_gpus() const;
+  std::vector<DeviceRef> pci_functions() const;
+  std::optional<DeviceRef> by_mig_uuid(std::string_view uuid, std::string& why) const;
 
-  const TopologyNames& names_;
+  const DeviceCatalog& catalog_;
 };
 
 }  // namespace topolet::gpu

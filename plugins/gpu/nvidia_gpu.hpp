@@ -1,4 +1,4 @@
-// An NVIDIA GPU as the driver numbers it.
+// An NVIDIA GPU as the driver lists it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace topolet::gpu {
 
 struct NvidiaGpu {
-  std::string address;
+  std::string address;                   ///< PCI address
   std::string uuid;                      ///< "GPU-…"; empty if unknown
   std::optional<std::uint32_t> minor{};  ///< N of /dev/nvidiaN, which is not the NVML index
 };

@@ -13,15 +13,15 @@ namespace {
 using Device = void*;
 constexpr int kSuccess = 0;
 
-/// nvmlPciInfo_t of the NVML API reference.
+/// nvmlPciInfo_t in the NVML API reference.
 struct PciInfo {
   std::array<char, 16> bus_id_legacy;
   unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
   std::array<char, 32> bus_id;
 };
 
-/// The functions that are used, of the versions that drivers have had since 2018.
-struct Nvml {
+/// The functions used here, in the versions that drivers have offered since 2018.
+struct NvmlFunctions {
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   int (*count)(unsigned int*) = nullptr;
@@ -34,82 +34,87 @@ struct Nvml {
 };
 
 template <class Function>
-bool find(void* library, const char* name, Function& function) {
+bool load_symbol(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   return function != nullptr;
 }
 
-bool find_all(void* library, Nvml& nvml) {
-  find(library, "nvmlDeviceGetMaxMigDeviceCount", nvml.mig_count);
-  find(library, "nvmlDeviceGetMigDeviceHandleByIndex", nvml.mig_by_index);
-  return find(library, "nvmlInit_v2", nvml.init) && find(library, "nvmlShutdown", nvml.shutdown) &&
-         find(library, "nvmlDeviceGetCount_v2", nvml.count) &&
-         find(library, "nvmlDeviceGetHandleByIndex_v2", nvml.by_index) &&
-         find(library, "nvmlDeviceGetPciInfo_v3", nvml.pci_info) && find(library, "nvmlDeviceGetUUID", nvml.uuid) &&
-         find(library, "nvmlDeviceGetMinorNumber", nvml.minor);
+bool load_symbols(void* library, NvmlFunctions& functions) {
+  load_symbol(library, "nvmlDeviceGetMaxMigDeviceCount", functions.mig_count);
+  load_symbol(library, "nvmlDeviceGetMigDeviceHandleByIndex", functions.mig_by_index);
+  return load_symbol(library, "nvmlInit_v2", functions.init) &&
+         load_symbol(library, "nvmlShutdown", functions.shutdown) &&
+         load_symbol(library, "nvmlDeviceGetCount_v2", functions.count) &&
+         load_symbol(library, "nvmlDeviceGetHandleByIndex_v2", functions.by_index) &&
+         load_symbol(library, "nvmlDeviceGetPciInfo_v3", functions.pci_info) &&
+         load_symbol(library, "nvmlDeviceGetUUID", functions.uuid) &&
+         load_symbol(library, "nvmlDeviceGetMinorNumber", functions.minor);
 }
 
-std::string uuid_of(const Nvml& nvml, Device device) {
+std::string uuid_of(const NvmlFunctions& functions, Device device) {
   std::array<char, 96> text{};
-  return nvml.uuid(device, text.data(), text.size()) == kSuccess ? std::string(text.data()) : std::string();
+  return functions.uuid(device, text.data(), text.size()) == kSuccess ? std::string(text.data()) : std::string();
 }
 
-void add_mig_devices(const Nvml& nvml, Device gpu, const std::string& address, NvmlAnswer& answer) {
-  unsigned int most = 0;
-  if (nvml.mig_count == nullptr || nvml.mig_by_index == nullptr || nvml.mig_count(gpu, &most) != kSuccess) return;
-  for (unsigned int i = 0; i < most; ++i) {
-    Device slice = nullptr;
-    if (nvml.mig_by_index(gpu, i, &slice) != kSuccess) continue;
-    if (std::string uuid = uuid_of(nvml, slice); !uuid.empty()) answer.mig[std::move(uuid)] = address;
+void add_mig_devices(const NvmlFunctions& functions, Device gpu, const std::string& address, NvmlDevices& result) {
+  unsigned int max_count = 0;
+  if (functions.mig_count == nullptr || functions.mig_by_index == nullptr ||
+      functions.mig_count(gpu, &max_count) != kSuccess)
+    return;
+  for (unsigned int i = 0; i < max_count; ++i) {
+    Device mig_device = nullptr;
+    if (functions.mig_by_index(gpu, i, &mig_device) != kSuccess) continue;
+    if (std::string uuid = uuid_of(functions, mig_device); !uuid.empty()) result.mig[std::move(uuid)] = address;
   }
 }
 
-/// The linker says the same of a library and of one that it needs, but for the name.
-std::string why_not_loaded(const std::string& library, const char* error) {
+/// A library that is missing is normal on a machine without GPUs. The linker's text for it differs only by the name
+/// from that for another library which it needs.
+std::string load_error(const std::string& library, const char* error) {
   const std::string text = error == nullptr ? "" : error;
   const bool is_missing = text.starts_with(library + ": ") && text.find("No such file") != std::string::npos;
-  return is_missing || text.empty() ? "there is no " + library : library + " cannot be loaded: " + shown(text);
+  return is_missing || text.empty() ? library + " is not installed" : library + " cannot be loaded: " + printable(text);
 }
 
-void ask(const Nvml& nvml, NvmlAnswer& answer) {
+void query(const NvmlFunctions& functions, NvmlDevices& result) {
   unsigned int count = 0;
-  if (nvml.count(&count) != kSuccess) answer.fault = "it cannot count its GPUs";
+  if (functions.count(&count) != kSuccess) result.error = "NVML cannot count the GPUs";
   for (unsigned int i = 0; i < count; ++i) {
     Device device = nullptr;
     PciInfo info{};
     NvidiaGpu gpu;
     unsigned int minor = 0;
-    if (nvml.by_index(i, &device) == kSuccess && nvml.pci_info(device, &info) == kSuccess) {
-      gpu.address = pci_address(info.bus_id.data()).value_or("");
-      gpu.uuid = uuid_of(nvml, device);
-      if (nvml.minor(device, &minor) == kSuccess) gpu.minor = minor;
-      add_mig_devices(nvml, device, gpu.address, answer);
+    if (functions.by_index(i, &device) == kSuccess && functions.pci_info(device, &info) == kSuccess) {
+      gpu.address = parse_pci_address(info.bus_id.data()).value_or("");
+      gpu.uuid = uuid_of(functions, device);
+      if (functions.minor(device, &minor) == kSuccess) gpu.minor = minor;
+      add_mig_devices(functions, device, gpu.address, result);
     }
-    answer.gpus.push_back(std::move(gpu));  // one that does not answer keeps its index
+    result.gpus.push_back(std::move(gpu));  // even one that gives no answer takes up an index
   }
 }
 
 }  // namespace
 
-NvmlAnswer ask_nvml(const std::string& library) {
-  NvmlAnswer answer;
+NvmlDevices query_nvml(const std::string& library) {
+  NvmlDevices result;
   if (library.empty()) {
-    answer.fault = "option nvml-library is empty";
-    return answer;
+    result.error = "option nvml-library is empty";
+    return result;
   }
   const std::unique_ptr<void, int (*)(void*)> loaded(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL), &dlclose);
-  Nvml nvml;
+  NvmlFunctions functions;
   if (!loaded) {
-    answer.fault = why_not_loaded(library, dlerror());
-  } else if (!find_all(loaded.get(), nvml)) {
-    answer.fault = library + " is not of a version that is known here";
-  } else if (const int status = nvml.init(); status != kSuccess) {
-    answer.fault = library + " does not start, with NVML's error " + std::to_string(status);
+    result.error = load_error(library, dlerror());
+  } else if (!load_symbols(loaded.get(), functions)) {
+    result.error = library + " lacks functions of NVML that drivers since 2018 have";
+  } else if (const int status = functions.init(); status != kSuccess) {
+    result.error = library + " cannot be initialised: NVML error " + std::to_string(status);
   } else {
-    ask(nvml, answer);
-    nvml.shutdown();
+    query(functions, result);
+    functions.shutdown();
   }
-  return answer;
+  return result;
 }
 
 }  // namespace topolet::gpu

@@ -1,4 +1,4 @@
-// NVIDIA's management library, if the machine has it.
+// What NVIDIA's management library (NVML) knows, if the machine has it.
 #pragma once
 
 #include <map>
@@ -9,14 +9,14 @@
 
 namespace topolet::gpu {
 
-struct NvmlAnswer {
+struct NvmlDevices {
   std::vector<NvidiaGpu> gpus;             ///< by NVML index
-  std::map<std::string, std::string> mig;  ///< PCI address of the GPU by a MIG device's UUID
-  std::string fault;                       ///< why nothing is known; empty if all went well
+  std::map<std::string, std::string> mig;  ///< UUID of a MIG device → PCI address of its GPU
+  std::string error;                       ///< why nothing is known; empty after success
 };
 
-/// Loads the library for as long as it takes to ask it. `library`: a name for the dynamic linker; empty asks nothing.
-/// Takes up to seconds where the driver has to wake GPUs.
-NvmlAnswer ask_nvml(const std::string& library);
+/// Loads the library, asks it and unloads it. `library` is a name for the dynamic linker; if it is empty, nothing is
+/// loaded. Takes up to seconds where the driver has to wake GPUs.
+NvmlDevices query_nvml(const std::string& library);
 
 }  // namespace topolet::gpu

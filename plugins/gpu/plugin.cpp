@@ -18,7 +18,8 @@ constexpr std::array<topolet_option, 8> kOptions = {{
      {kAffinity.data(), kAffinity.size()},
      0,
      0,
-     TOPOLET_STR("Whether a container should be, or must be, on the nodes of all its devices.")},
+     TOPOLET_STR(
+         "Whether a container should (prefer) or must (require) run on nodes that are local to all its devices.")},
     {TOPOLET_STR("keep-free"),
      TOPOLET_OPTION_BOOL,
      0,
@@ -26,18 +27,18 @@ constexpr std::array<topolet_option, 8> kOptions = {{
      {nullptr, 0},
      0,
      0,
-     TOPOLET_STR("Whether containers without devices are kept off the nodes of GPUs while there is room elsewhere.")},
+     TOPOLET_STR("Whether to keep containers without devices off the nodes of GPUs while there is room elsewhere.")},
     text(TOPOLET_STR("devices"), TOPOLET_STR(""),
-         TOPOLET_STR(
-             "More kinds of devices, by semicolon: NAME: path=PATTERN env=VARIABLE[=ITEM] pci=HOW, where HOW is sysfs, "
-             "link:PATTERN, function:VENDOR[:DEVICE][/CLASS], item, address:ADDRESS or node:INDEX.")),
+         TOPOLET_STR("Further kinds of devices, separated by semicolons: NAME: path=PATTERN env=VARIABLE[=ITEM] "
+                     "pci=HOW, where HOW "
+                     "is sysfs, link:PATTERN, function:VENDOR[:DEVICE][/CLASS], item, address:ADDRESS or node:INDEX.")),
     text(TOPOLET_STR("sysfs-root"), TOPOLET_STR("/sys"), TOPOLET_STR("Where sysfs is mounted.")),
     text(TOPOLET_STR("proc-root"), TOPOLET_STR("/proc"), TOPOLET_STR("Where procfs is mounted.")),
     text(TOPOLET_STR("dev-root"), TOPOLET_STR("/dev"), TOPOLET_STR("Where the device nodes are.")),
     text(TOPOLET_STR("cdi-dirs"), TOPOLET_STR("/etc/cdi /var/run/cdi"),
-         TOPOLET_STR("Directories of CDI specs, by space; later ones count for more.")),
+         TOPOLET_STR("Directories of CDI specs, separated by spaces; a later one overrides an earlier one.")),
     text(TOPOLET_STR("nvml-library"), TOPOLET_STR("libnvidia-ml.so.1"),
-         TOPOLET_STR("NVIDIA's management library, which tells of MIG devices if it is there; empty for none.")),
+         TOPOLET_STR("NVIDIA's management library, which knows the MIG devices; empty to use none.")),
 }};
 
 }  // namespace

@@ -3,16 +3,17 @@
 #include <chrono>
 #include <utility>
 
-#include "plugins/gpu/division.hpp"
+#include "plugins/gpu/cpu_split.hpp"
+#include "plugins/gpu/device_catalog.hpp"
+#include "plugins/gpu/keep_free.hpp"
 #include "plugins/gpu/local_cpus.hpp"
 #include "plugins/gpu/proposals.hpp"
 #include "plugins/gpu/text.hpp"
-#include "plugins/gpu/topology_names.hpp"
 
 namespace topolet::gpu {
 namespace {
 
-constexpr std::string_view kUsualNvml = "libnvidia-ml.so.1";
+constexpr std::string_view kDefaultNvmlLibrary = "libnvidia-ml.so.1";
 
 }  // namespace
 
@@ -20,7 +21,7 @@ PolicyOptions read_options(const sdk::Options& options) {
   PolicyOptions read;
   if (options["affinity"] == "require") read.rules.affinity = Affinity::kRequire;
   read.keep_free = options["keep-free"] == "true";
-  read.kinds = read_kinds(options["devices"]);
+  read.kinds = parse_device_kinds(options["devices"]);
   read.roots.sysfs = options["sysfs-root"];
   read.roots.proc = options["proc-root"];
   read.roots.dev = options["dev-root"];
@@ -32,104 +33,111 @@ PolicyOptions read_options(const sdk::Options& options) {
 }
 
 Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(read_options(options)), host_(host) {
-  take(look(true));
-  inventory_.nvml = ask_nvml(options_.nvml_library);
-  host_.log(TOPOLET_LOG_INFO, "knows " + std::to_string(inventory_.devices.places.size()) + " device nodes, " +
+  apply(read_changes(true));
+  inventory_.nvml = query_nvml(options_.nvml_library);
+  host_.log(TOPOLET_LOG_INFO, "found " + std::to_string(inventory_.devices.locations.size()) + " device nodes, " +
                                   std::to_string(inventory_.cdi.devices.size()) + " CDI devices and " +
                                   std::to_string(inventory_.devices.nvidia.size()) +
-                                  " NVIDIA GPUs of this machine beside what the topology names");
+                                  " NVIDIA GPUs in the files of this machine");
 }
 
 void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) const {
-  for (const sdk::Set& nodes : nodes_beside(request, sought_by(request))) proposals.nodes(nodes.view());
+  for (const sdk::Set& nodes : node_sets_near_devices(request, container_devices(request)))
+    proposals.nodes(nodes.view());
 }
 
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(verdicts(request)); }
 
 void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const {
-  const auto want = [&picks](const std::vector<Share>& shares) {
-    for (const Share& share : shares) picks.at_least(share.cpus.view(), share.count);
+  const auto ask_for = [&picks](const std::vector<CpuMinimum>& minimums) {
+    for (const CpuMinimum& minimum : minimums) picks.at_least(minimum.cpus.view(), minimum.count);
   };
-  const Sought sought = sought_by(*picking.request);
-  const bool chooses = has_choice(picking);
-  if (sought.devices.empty()) {
-    if (options_.keep_free && sought.unknown.empty() && chooses) want(divide_keeping_free(picking, options_.rules));
+  const ContainerDevices container = container_devices(*picking.request);
+  const bool is_open = has_choice(picking);
+  if (container.devices.empty()) {
+    if (options_.keep_free && container.empty() && is_open) ask_for(split_keeping_free(picking, options_.rules));
     return;
   }
-  want(share_by_cpus(picking, sought, options_.rules));
-  std::string lacking = shortcoming_by_cpus(picking, sought);
-  if (chooses) {
-    want(divide(picking, sought, options_.rules));
-    if (std::string more = shortcoming(picking, sought, options_.rules); !more.empty()) lacking = std::move(more);
+  ask_for(split_by_local_cpus(picking, container, options_.rules));
+  std::string missed = missed_local_cpus(picking, container);
+  if (is_open) {
+    ask_for(split_among_nodes(picking, container, options_.rules));
+    if (std::string devices = missed_devices(picking, container, options_.rules); !devices.empty()) {
+      missed = std::move(devices);
+    }
   }
-  if (lacking.empty()) return;
+  if (missed.empty()) return;
   if (options_.rules.affinity == Affinity::kRequire) {
-    picks.reject("affinity require: " + lacking);
+    picks.reject(kRequireText + missed);
   } else {
-    picks.unmet(lacking);
+    picks.unmet(missed);
   }
 }
 
 /// Why the machine's files are not used.
-std::string Policy::strangeness(const topolet_topology& topology) const {
-  constexpr std::size_t kLongest = 256;
-  return "NVML and the files below " + shown(options_.roots.sysfs.string(), kLongest) + " and " +
-         shown(options_.roots.proc.string(), kLongest) + ": they are of another machine, with CPUs " +
-         shown(inventory_.devices.online) + " online, and this one has " +
+std::string Policy::foreign_files_text(const topolet_topology& topology) const {
+  constexpr std::size_t kMaxLength = 256;
+  return "NVML and the files below " + printable(options_.roots.sysfs.string(), kMaxLength) + " and " +
+         printable(options_.roots.proc.string(), kMaxLength) + ": they describe another machine, which has CPUs " +
+         printable(inventory_.devices.online) + " online, while this one has CPUs " +
          (inventory_.cpus | sdk::Set(topology.online)).to_string();
 }
 
-Sought Policy::sought_by(const topolet_request& request) const {
-  const TopologyNames names(*request.topology, inventory_);
-  Sought sought = devices_of(*request.workload, names, options_.kinds);
-  sought.cpu_nodes = inventory_.cpu_nodes;
-  // Those that somebody chose should be of use. That this machine's own say nothing of another one goes without
-  // saying.
-  const Roots usual;
-  const bool are_chosen = options_.roots.sysfs != usual.sysfs || options_.roots.proc != usual.proc ||
-                          (options_.nvml_library != kUsualNvml && !inventory_.nvml.gpus.empty());
-  const bool has_some = !sought.devices.empty() || !sought.unknown.empty();
-  if (are_chosen && has_some && names.files() == nullptr) sought.unknown.push_back(strangeness(*request.topology));
-  return sought;
+ContainerDevices Policy::container_devices(const topolet_request& request) const {
+  const DeviceCatalog catalog(*request.topology, inventory_);
+  ContainerDevices container = find_container_devices(*request.workload, catalog, options_.kinds);
+  container.cpu_nodes = inventory_.cpu_nodes;
+  // Files that somebody configured are expected to be of use. Of the defaults nobody expects that they describe a
+  // machine that is simulated here.
+  const Roots defaults;
+  const bool are_configured = options_.roots.sysfs != defaults.sysfs || options_.roots.proc != defaults.proc ||
+                              (options_.nvml_library != kDefaultNvmlLibrary && !inventory_.nvml.gpus.empty());
+  if (are_configured && !container.empty() && catalog.machine_files() == nullptr) {
+    container.unresolved.push_back(foreign_files_text(*request.topology));
+  }
+  return container;
 }
 
 std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
-  const Sought sought = sought_by(request);
-  if (std::vector<Verdict> by_cpus = judge_by_cpus(request, sought, options_.rules); !by_cpus.empty()) return by_cpus;
-  if (!sought.devices.empty() || !sought.unknown.empty()) return judge(request, sought, options_.rules);
-  return options_.keep_free ? judge_keeping_free(request, options_.rules) : std::vector<Verdict>();
+  const ContainerDevices container = container_devices(request);
+  if (std::vector<Verdict> by_cpus = local_cpu_verdicts(request, container, options_.rules); !by_cpus.empty())
+    return by_cpus;
+  if (!container.empty()) return locality_verdicts(request, container, options_.rules);
+  return options_.keep_free ? keep_free_verdicts(request, options_.rules) : std::vector<Verdict>();
 }
 
 void Policy::tick(const topolet_tick_request& request, sdk::Wishes& /*wishes*/) {
-  inventory_.see(*request.topology);
-  if (!inventory_.has_met_files && !std::exchange(has_said_strange_, true)) {
-    host_.log(TOPOLET_LOG_WARN, "not used: " + strangeness(*request.topology));
+  inventory_.learn(*request.topology);
+  if (!inventory_.files_confirmed && !std::exchange(has_warned_foreign_files_, true)) {
+    host_.log(TOPOLET_LOG_WARN, "not used: " + foreign_files_text(*request.topology));
   }
-  // Files are there in no time as a rule, and what is slow comes with a later tick.
-  constexpr std::chrono::milliseconds kPatience{10};
-  if (!looking_.valid()) {
+  // Reading takes less than this as a rule; what takes longer is applied by a later tick.
+  constexpr std::chrono::milliseconds kMaxWait{10};
+  if (!pending_changes_.valid()) {
     const std::uint64_t generation = request.topology->generation;
-    const bool is_other_machine = generation != std::exchange(generation_, generation);
-    looking_ = std::async(std::launch::async, [this, is_other_machine] { return look(is_other_machine); });
+    const bool topology_changed = generation != std::exchange(topology_generation_, generation);
+    pending_changes_ =
+        std::async(std::launch::async, [this, topology_changed] { return read_changes(topology_changed); });
   }
-  if (looking_.wait_for(kPatience) == std::future_status::ready) take(looking_.get());
+  if (pending_changes_.wait_for(kMaxWait) == std::future_status::ready) apply(pending_changes_.get());
 }
 
-Policy::News Policy::look(bool for_devices) const {
-  News news;
-  // Before the specs, so that one written meanwhile is read the next time.
-  news.cdi_stamp = cdi_stamp(options_.roots);
-  if (news.cdi_stamp != cdi_stamp_) news.cdi = read_cdi(options_.roots);
-  if (for_devices || has_changed(inventory_.devices)) news.devices = read_devices(options_.roots, options_.kinds);
-  return news;
+Policy::FileChanges Policy::read_changes(bool read_devices) const {
+  FileChanges changes;
+  // Taken before the specs are read, so that one written in between is read the next time.
+  changes.cdi_fingerprint = cdi_fingerprint(options_.roots);
+  if (changes.cdi_fingerprint != cdi_fingerprint_) changes.cdi = read_cdi(options_.roots);
+  if (read_devices || has_changed(inventory_.devices))
+    changes.devices = read_kernel_devices(options_.roots, options_.kinds);
+  return changes;
 }
 
-void Policy::take(News news) {
-  if (news.devices) inventory_.devices = *std::move(news.devices);
-  if (!news.cdi) return;
-  cdi_stamp_ = std::move(news.cdi_stamp);
-  inventory_.cdi = *std::move(news.cdi);
-  for (const std::string& fault : inventory_.cdi.faults) host_.log(TOPOLET_LOG_WARN, fault);
+void Policy::apply(FileChanges changes) {
+  if (changes.devices) inventory_.devices = *std::move(changes.devices);
+  if (!changes.cdi) return;
+  cdi_fingerprint_ = std::move(changes.cdi_fingerprint);
+  inventory_.cdi = *std::move(changes.cdi);
+  for (const std::string& error : inventory_.cdi.errors) host_.log(TOPOLET_LOG_WARN, error);
 }
 
 }  // namespace topolet::gpu

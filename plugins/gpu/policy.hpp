@@ -1,4 +1,4 @@
-// Puts containers beside their GPUs and other devices.
+// Places containers beside their GPUs and other devices.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -9,61 +9,62 @@
 #include <string>
 #include <vector>
 
+#include "plugins/gpu/container_devices.hpp"
+#include "plugins/gpu/device_kinds.hpp"
 #include "plugins/gpu/inventory.hpp"
-#include "plugins/gpu/judge.hpp"
-#include "plugins/gpu/kinds.hpp"
-#include "plugins/gpu/search.hpp"
+#include "plugins/gpu/verdicts.hpp"
 
 namespace topolet::gpu {
 
 struct PolicyOptions {
   Rules rules;
   bool keep_free = false;
-  std::vector<Kind> kinds;
+  std::vector<DeviceKind> kinds;
   Roots roots;
   std::string nvml_library;
 };
 
-/// Throws std::invalid_argument in words.
+/// Throws std::invalid_argument with the option and the reason.
 PolicyOptions read_options(const sdk::Options& options);
 
-/// Reads files when it is made and, on a thread of its own, as long as tick() finds something changed: decisions do not
-/// wait for files, however slow.
+/// Reads the machine's files when it is made and later, if tick() finds that they have changed, on a thread of its own:
+/// a decision never waits for a file, however slow.
 class Policy {
  public:
   Policy(const sdk::Options& options, const sdk::Host& host);
 
-  /// More than tidy packing, less than room.
+  /// Devices count for more than tidy packing, and for less than having room at all.
   static constexpr std::uint32_t kDefaultWeight = 4;
 
   void propose(const topolet_request& request, sdk::Proposals& proposals) const;
   void score(const topolet_request& request, sdk::Scores& scores) const;
   void pick(const topolet_pick_request& picking, sdk::Picks& picks) const;
 
-  /// CDI specs are written moments before the container that they are for is made.
+  /// Short, because a CDI spec is written moments before the container that uses it is created.
   std::uint32_t interval_ms() const { return 1000; }
   void tick(const topolet_tick_request& request, sdk::Wishes& wishes);
 
  private:
-  std::vector<Verdict> verdicts(const topolet_request& request) const;
-  Sought sought_by(const topolet_request& request) const;
-  std::string strangeness(const topolet_topology& topology) const;
-  /// What has changed in the files since it was looked last.
-  struct News {
-    std::optional<Devices> devices;
+  /// What has changed in the files since they were last read.
+  struct FileChanges {
+    std::optional<KernelDevices> devices;
     std::optional<CdiRegistry> cdi;
-    std::string cdi_stamp;
+    std::string cdi_fingerprint;
   };
-  News look(bool for_devices) const;
-  void take(News news);
+
+  std::vector<Verdict> verdicts(const topolet_request& request) const;
+  ContainerDevices container_devices(const topolet_request& request) const;
+  std::string foreign_files_text(const topolet_topology& topology) const;
+  FileChanges read_changes(bool read_devices) const;
+  void apply(FileChanges changes);
 
   PolicyOptions options_;
   sdk::Host host_;
-  bool has_said_strange_ = false;
-  Inventory inventory_;  ///< changed by tick() only, while nobody looks
-  std::string cdi_stamp_;
-  std::uint64_t generation_ = 0;
-  std::future<News> looking_;  ///< ends before what it looks at
+  bool has_warned_foreign_files_ = false;
+  Inventory inventory_;  ///< changed by tick() only, while no thread is reading
+  std::string cdi_fingerprint_;
+  std::uint64_t topology_generation_ = 0;
+  std::future<FileChanges> pending_changes_;  ///< last, so that its thread ends before what it reads is gone
 };
 
 }  // namespace topolet::gpu

@@ -10,58 +10,56 @@
 namespace topolet::gpu {
 namespace {
 
-using Nodes = std::vector<std::uint32_t>;  // positions in the topology's nodes
-
-bool has(const Nodes& nodes, std::uint32_t node) { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); }
-
-/// Of each device that has none of `nodes` yet: its homes.
-std::vector<Nodes> lodgings_without(const Nodes& nodes, std::vector<Nodes> lodgings) {
-  std::erase_if(lodgings, [&nodes](const Nodes& homes) {
-    return std::any_of(homes.begin(), homes.end(), [&nodes](std::uint32_t home) { return has(nodes, home); });
+/// Those of the devices' local nodes that do not contain any of `nodes`.
+std::vector<Nodes> not_covered_by(const Nodes& nodes, std::vector<Nodes> uncovered) {
+  std::erase_if(uncovered, [&nodes](const Nodes& local_nodes) {
+    return std::any_of(local_nodes.begin(), local_nodes.end(),
+                       [&nodes](std::uint32_t node) { return contains(nodes, node); });
   });
-  return lodgings;
+  return uncovered;
 }
 
-class Finder {
+class NodeSetBuilder {
  public:
-  explicit Finder(const topolet_request& request) : request_(request), nodes_(*request.topology) {}
+  explicit NodeSetBuilder(const topolet_request& request) : request_(request), nodes_(*request.topology) {}
 
-  /// Each time the node of most devices that have none yet; of equals the one with more free CPUs, then the first.
-  Nodes beside_all(std::vector<Nodes> lodgings) const {
+  /// Adds node by node, until each device is local to one: next is the one local to most of the uncovered devices;
+  /// among equals the one with most free CPUs, then the first.
+  Nodes covering_all(std::vector<Nodes> uncovered) const {
     Nodes chosen;
-    while (!lodgings.empty()) {
-      std::uint32_t best = lodgings.front().front();
+    while (!uncovered.empty()) {
+      std::uint32_t best = uncovered.front().front();
       std::pair<std::size_t, std::size_t> most{0, 0};
       for (const std::uint32_t node : nodes_.positions()) {
-        const auto count =
-            std::count_if(lodgings.begin(), lodgings.end(), [&](const Nodes& homes) { return has(homes, node); });
-        const std::pair now{static_cast<std::size_t>(count), free_on(node)};
-        if (now.first > 0 && now > most) {
-          most = now;
+        const auto count = std::count_if(uncovered.begin(), uncovered.end(),
+                                         [&](const Nodes& local_nodes) { return contains(local_nodes, node); });
+        const std::pair rank{static_cast<std::size_t>(count), free_on(node)};
+        if (rank.first > 0 && rank > most) {
+          most = rank;
           best = node;
         }
       }
       chosen.push_back(best);
-      lodgings = lodgings_without(chosen, std::move(lodgings));
+      uncovered = not_covered_by(chosen, std::move(uncovered));
     }
     return chosen;
   }
 
-  /// With the nearest nodes that have free CPUs, until there are enough of these.
-  Nodes with_room(Nodes chosen) const {
+  /// Adds the nearest nodes with free CPUs until the container has enough.
+  Nodes with_enough_cpus(Nodes chosen) const {
     std::size_t free = 0;
     for (const std::uint32_t node : chosen) free += free_on(node);
     Nodes others;
     for (const std::uint32_t node : nodes_.positions()) {
-      if (!has(chosen, node) && free_on(node) > 0) others.push_back(node);
+      if (!contains(chosen, node) && free_on(node) > 0) others.push_back(node);
     }
-    const auto away = [&](std::uint32_t node) {
+    const auto total_distance = [&](std::uint32_t node) {
       std::uint64_t sum = 0;
       for (const std::uint32_t from : chosen) sum += nodes_.distance(from, node);
       return sum;
     };
     std::vector<std::pair<std::uint64_t, std::uint32_t>> nearest;
-    for (const std::uint32_t node : others) nearest.emplace_back(away(node), node);
+    for (const std::uint32_t node : others) nearest.emplace_back(total_distance(node), node);
     std::sort(nearest.begin(), nearest.end());
     for (const auto& [_, node] : nearest) {
       if (free >= request_.exclusive_cpus) break;
@@ -71,13 +69,7 @@ class Finder {
     return chosen;
   }
 
-  const Nodes& nodes() const { return nodes_.positions(); }
-
-  sdk::Set os_indices(const Nodes& nodes) const {
-    sdk::Set set;
-    for (const std::uint32_t node : nodes) set.insert(nodes_.os_index(node));
-    return set;
-  }
+  const CpuNodes& nodes() const { return nodes_; }
 
  private:
   std::size_t free_on(std::uint32_t node) const {
@@ -90,19 +82,21 @@ class Finder {
 
 }  // namespace
 
-std::vector<sdk::Set> nodes_beside(const topolet_request& request, const Sought& sought) {
-  const Finder finder(request);
-  std::vector<Nodes> lodgings;
-  for (const Device& device : sought.devices) {
-    Nodes homes = lodging_of(*request.topology, device.spot, sought.cpu_nodes).homes;
-    // What is at home everywhere is so because the machine does not tell.
-    if (!homes.empty() && homes.size() < finder.nodes().size()) lodgings.push_back(std::move(homes));
+std::vector<sdk::Set> node_sets_near_devices(const topolet_request& request, const ContainerDevices& container) {
+  const NodeSetBuilder builder(request);
+  const CpuNodes& nodes = builder.nodes();
+  std::vector<Nodes> local_nodes_of_devices;
+  for (const Device& device : container.devices) {
+    Nodes local_nodes = device_locality(*request.topology, device.ref, container.cpu_nodes).local_nodes;
+    // A device that is local to all nodes is one whose place the machine does not tell.
+    const bool is_located = !local_nodes.empty() && local_nodes.size() < nodes.positions().size();
+    if (is_located) local_nodes_of_devices.push_back(std::move(local_nodes));
   }
-  const Nodes beside = finder.beside_all(std::move(lodgings));
-  if (beside.size() < 2) return {};
-  std::vector<sdk::Set> sets = {finder.os_indices(beside)};
-  const Nodes roomy = finder.with_room(beside);
-  if (roomy.size() > beside.size()) sets.push_back(finder.os_indices(roomy));
+  const Nodes covering = builder.covering_all(std::move(local_nodes_of_devices));
+  if (covering.size() < 2) return {};
+  std::vector<sdk::Set> sets = {nodes.os_indices(covering)};
+  const Nodes with_capacity = builder.with_enough_cpus(covering);
+  if (with_capacity.size() > covering.size()) sets.push_back(nodes.os_indices(with_capacity));
   return sets;
 }
 

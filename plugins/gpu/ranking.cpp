@@ -15,122 +15,126 @@ namespace {
 
 using Scores = std::vector<std::int32_t>;
 
-// What numa takes: for each node more, and at the most among sets of as many nodes.
+// What numa subtracts for each further node, and at most between sets of equally many nodes.
 constexpr double kNodeCost = 30;
-constexpr double kOtherCost = 29;
+constexpr double kDistanceCost = 29;
 constexpr double kWeight = Policy::kDefaultWeight;
 
-std::int32_t points(double nearness) {
+std::int32_t points_for(double nearness) {
   return static_cast<std::int32_t>(std::lround(200 * nearness)) + TOPOLET_SCORE_MIN;
 }
 
-/// How much of its due a part gets, where the scale has no room for all.
-struct Shares {
-  double distance = 1;  ///< what is nearer, among those of as many local devices
-  double step = 1;      ///< what outweighs numa, from one number of local devices to the next
+/// The scores from TOPOLET_SCORE_MIN to TOPOLET_SCORE_MAX may not have room for all differences in full. What fraction
+/// remains, 0 to 1:
+struct Scale {
+  double distance = 1;  ///< of the differences in nearness between candidates with equally many local devices
+  double step = 1;      ///< of the step that outweighs numa, from one number of local devices to the next
 };
 
-/// What is nearer comes first to give way: that a device is local or not counts more.
-std::vector<Shares> attempts() {
+/// The differences in nearness shrink first: whether a device is local counts for more.
+std::vector<Scale> scales_to_try() {
   constexpr int kSteps = 16;
-  std::vector<Shares> all;
+  std::vector<Scale> all;
   for (int left = kSteps; left >= 0; --left) all.push_back({static_cast<double>(left) / kSteps, 1});
   for (int left = kSteps - 1; left >= 0; --left) all.push_back({0, static_cast<double>(left) / kSteps});
   return all;
 }
 
-/// Candidates of as many local devices.
+/// Positions of the candidates with the same number of local devices.
 using Group = std::vector<std::size_t>;
 
-class Ranking {
+class Scorer {
  public:
-  explicit Ranking(const std::vector<Rank>& ranks) : ranks_(ranks), due_(ranks.size(), 0) {
+  explicit Scorer(const std::vector<CandidateRank>& ranks) : ranks_(ranks), base_scores_(ranks.size(), 0) {
     for (std::size_t i = 0; i < ranks.size(); ++i) groups_[ranks[i].local].push_back(i);
-    for (const auto& [_, group] : groups_) rank_by_nearness(group);
+    for (const auto& [_, group] : groups_) set_base_scores(group);
   }
 
   Scores scores() const {
     Scores scores;
-    for (const Shares& shares : attempts()) {
-      scores = spread_out(shares);
+    for (const Scale& scale : scales_to_try()) {
+      scores = layered_scores(scale);
       const std::int32_t too_low = TOPOLET_SCORE_MIN - *std::min_element(scores.begin(), scores.end());
-      const std::int32_t room = TOPOLET_SCORE_MAX - *std::max_element(scores.begin(), scores.end());
-      for (std::int32_t& score : scores) score += std::clamp(too_low, 0, room);
-      if (too_low <= room) return scores;
+      const std::int32_t headroom = TOPOLET_SCORE_MAX - *std::max_element(scores.begin(), scores.end());
+      for (std::int32_t& score : scores) score += std::clamp(too_low, 0, headroom);
+      if (too_low <= headroom) return scores;
     }
     for (std::int32_t& score : scores) score = std::max(score, std::int32_t{TOPOLET_SCORE_MIN});
     return scores;
   }
 
  private:
-  /// Points by nearness. Of equals the best keep them, the others have fewer by what they fall short of these, but
-  /// never as few as the next worse ones.
-  void rank_by_nearness(const Group& group) {
-    std::map<std::int32_t, std::int32_t> least_shortfalls;  // by points
+  /// Points by nearness. Of equally near candidates those with the least penalty keep them; the others lose by how much
+  /// their penalty is larger, but keep more than the next farther ones.
+  void set_base_scores(const Group& group) {
+    std::map<std::int32_t, std::int32_t> least_penalties;  // by points
     for (const std::size_t i : group) {
-      const auto level = least_shortfalls.try_emplace(points(ranks_[i].nearness), ranks_[i].shortfall).first;
-      level->second = std::min(level->second, ranks_[i].shortfall);
+      const auto level = least_penalties.try_emplace(points_for(ranks_[i].nearness), ranks_[i].penalty).first;
+      level->second = std::min(level->second, ranks_[i].penalty);
     }
     for (const std::size_t i : group) {
-      const auto level = least_shortfalls.find(points(ranks_[i].nearness));
-      const std::int32_t floor = level == least_shortfalls.begin() ? TOPOLET_SCORE_MIN : std::prev(level)->first + 1;
-      due_[i] = std::max(level->first - (ranks_[i].shortfall - level->second), floor);
+      const auto level = least_penalties.find(points_for(ranks_[i].nearness));
+      const std::int32_t floor = level == least_penalties.begin() ? TOPOLET_SCORE_MIN : std::prev(level)->first + 1;
+      base_scores_[i] = std::max(level->first - (ranks_[i].penalty - level->second), floor);
     }
   }
 
-  /// What a candidate is worth when numa has taken for its nodes.
-  double net(std::size_t i, std::int32_t score, const Shares& shares) const {
-    return kWeight * score - shares.step * kNodeCost * static_cast<double>(ranks_[i].width);
+  /// The weighted score less what numa subtracts for the nodes of the candidate.
+  double net(std::size_t i, std::int32_t score, const Scale& scale) const {
+    return kWeight * score - scale.step * kNodeCost * static_cast<double>(ranks_[i].width);
   }
 
-  /// From the most local devices down, each group as high as it may be. May end below the scale.
-  Scores spread_out(const Shares& shares) const {
+  /// Stacks the groups from the most local devices downwards, each as high as it may be. Scores may end up below
+  /// TOPOLET_SCORE_MIN.
+  Scores layered_scores(const Scale& scale) const {
     Scores scores(ranks_.size(), 0);
-    std::int32_t lowest = TOPOLET_SCORE_MAX + 1;                  // of the groups so far
-    double least_best = std::numeric_limits<double>::infinity();  // the same, of the best of each, net
+    std::int32_t lowest = TOPOLET_SCORE_MAX + 1;  // of the groups so far
+    // Of the net scores that the best candidate of each group so far has.
+    double least_best_net = std::numeric_limits<double>::infinity();
     for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
-      squeeze(group->second, shares, scores);
-      const std::int32_t down = too_high(group->second, lowest, least_best, shares, scores);
+      compress_distances(group->second, scale, scores);
+      const std::int32_t excess_points = excess_over(group->second, lowest, least_best_net, scale, scores);
       double best = -std::numeric_limits<double>::infinity();
       for (const std::size_t i : group->second) {
-        scores[i] -= down;
+        scores[i] -= excess_points;
         lowest = std::min(lowest, scores[i]);
-        if (ranks_[i].has_room) best = std::max(best, net(i, scores[i], shares));
+        if (ranks_[i].has_capacity) best = std::max(best, net(i, scores[i], scale));
       }
-      if (std::isfinite(best)) least_best = std::min(least_best, best);
+      if (std::isfinite(best)) least_best_net = std::min(least_best_net, best);
     }
     return scores;
   }
 
-  void squeeze(const Group& group, const Shares& shares, Scores& scores) const {
-    std::int32_t most = TOPOLET_SCORE_MIN;
-    for (const std::size_t i : group) most = std::max(most, due_[i]);
+  void compress_distances(const Group& group, const Scale& scale, Scores& scores) const {
+    std::int32_t highest = TOPOLET_SCORE_MIN;
+    for (const std::size_t i : group) highest = std::max(highest, base_scores_[i]);
     for (const std::size_t i : group) {
-      scores[i] = most - static_cast<std::int32_t>(std::lround(shares.distance * (most - due_[i])));
+      scores[i] = highest - static_cast<std::int32_t>(std::lround(scale.distance * (highest - base_scores_[i])));
     }
   }
 
-  std::int32_t too_high(const Group& group, std::int32_t lowest, double least_best, const Shares& shares,
-                        const Scores& scores) const {
-    std::int32_t down = 0;
+  std::int32_t excess_over(const Group& group, std::int32_t lowest, double least_best_net, const Scale& scale,
+                           const Scores& scores) const {
+    std::int32_t excess_points = 0;
     for (const std::size_t i : group) {
-      down = std::max(down, scores[i] - lowest + 1);
-      if (!ranks_[i].has_room || !std::isfinite(least_best)) continue;
-      const double above = net(i, scores[i], shares) + shares.step * kOtherCost - least_best;
-      if (above >= 0) down = std::max(down, static_cast<std::int32_t>(std::floor(above / kWeight)) + 1);
+      excess_points = std::max(excess_points, scores[i] - lowest + 1);
+      if (!ranks_[i].has_capacity || !std::isfinite(least_best_net)) continue;
+      const double excess = net(i, scores[i], scale) + scale.step * kDistanceCost - least_best_net;
+      if (excess >= 0)
+        excess_points = std::max(excess_points, static_cast<std::int32_t>(std::floor(excess / kWeight)) + 1);
     }
-    return down;
+    return excess_points;
   }
 
-  const std::vector<Rank>& ranks_;
+  const std::vector<CandidateRank>& ranks_;
   std::map<std::size_t, Group> groups_;  ///< by local devices
-  Scores due_;
+  Scores base_scores_;
 };
 
 }  // namespace
 
-std::vector<std::int32_t> scores_of(const std::vector<Rank>& ranks) {
-  return ranks.empty() ? std::vector<std::int32_t>() : Ranking(ranks).scores();
+std::vector<std::int32_t> scores_of(const std::vector<CandidateRank>& ranks) {
+  return ranks.empty() ? std::vector<std::int32_t>() : Scorer(ranks).scores();
 }
 
 }  // namespace topolet::gpu

@@ -1,4 +1,4 @@
-// Scores of candidates, so that a device more counts for more than tidy packing.
+// Turns the locality of candidates into scores on which one more local device counts for more than tidy packing.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,19 @@
 
 namespace topolet::gpu {
 
-/// What a candidate is to the devices.
-struct Rank {
-  std::size_t local = 0;       ///< devices
-  double nearness = 0;         ///< 0 to 1, of all of them
-  std::int32_t shortfall = 0;  ///< points; among equals
-  std::size_t width = 0;       ///< nodes
-  bool has_room = false;       ///< the container could be there
+/// What a candidate offers to the devices.
+struct CandidateRank {
+  std::size_t local = 0;      ///< devices that are local
+  double nearness = 0;        ///< mean over all devices, 0 to 1
+  std::int32_t penalty = 0;   ///< points, to tell apart equals
+  std::size_t width = 0;      ///< nodes
+  bool has_capacity = false;  ///< the container fits
 };
 
-/// One score for each. Those that more devices are local to have more, and so much more, as far as the scale has room,
-/// that the best of them outweighs with the plugin's own weight what `numa` takes for more nodes and longer ways. As
-/// many devices: by nearness. As near: less by what they fall short of the best.
-std::vector<std::int32_t> scores_of(const std::vector<Rank>& ranks);
+/// One score for each candidate. More local devices score higher: as far as the scale permits by so much that the best
+/// of them, times the plugin's default weight, outweighs what `numa` subtracts for more nodes and longer distances.
+/// Among candidates with the same number of local devices the nearness decides, and among those of the same nearness
+/// the penalty relative to the least of them.
+std::vector<std::int32_t> scores_of(const std::vector<CandidateRank>& ranks);
 
 }  // namespace topolet::gpu

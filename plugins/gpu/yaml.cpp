@@ -1,250 +1,140 @@
 #include "plugins/gpu/yaml.hpp"
 
+#include <yaml.h>
+
 #include <algorithm>
+#include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
-#include <utility>
-#include <vector>
-
-#include "plugins/gpu/text.hpp"
 
 namespace topolet::gpu {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepest = 64;
-constexpr std::string_view kMore = "|>&*!@`%";  // what begins with one of these is more YAML than is read here
+constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxValues = std::size_t{1} << 20;
 
-struct Line {
-  std::size_t number = 0;
-  std::size_t indent = 0;
-  std::string_view text;
-};
-
-[[noreturn]] void refuse(const Line& line, const std::string& why) {
-  throw std::invalid_argument("line " + std::to_string(line.number) + ": " + why);
+[[noreturn]] void fail(std::size_t line, const std::string& problem) {
+  throw std::invalid_argument("line " + std::to_string(line) + ": " + problem);
 }
 
-/// Up to the comment, which begins with a '#' after a space and outside quotes.
-std::string_view without_comment(std::string_view text) {
-  char quote = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char letter = text[i];
-    if (quote == '"' && letter == '\\') {
-      ++i;
-    } else if (quote != 0) {
-      if (letter == quote) quote = 0;
-    } else if ((letter == '"' || letter == '\'') && (i == 0 || std::string_view(" [{,:").find(text[i - 1]) < 5)) {
-      quote = letter;
-    } else if (letter == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t')) {
-      return text.substr(0, i);
-    }
-  }
-  return text;
-}
-
-std::vector<Line> lines_of(std::string_view text) {
-  std::vector<Line> lines;
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::string_view raw = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), raw.size() + 1));
-    const std::string_view content = trimmed(without_comment(raw));
-    const Line line{number, raw.find_first_not_of(' '), content};
-    if (content.empty()) continue;
-    // Runtimes read the first document.
-    const bool is_marker = line.indent == 0 && (content == "---" || content == "...");
-    if (is_marker && !lines.empty()) break;
-    if (is_marker || (line.indent == 0 && content.front() == '%' && lines.empty())) continue;
-    if (raw[line.indent] == '\t') refuse(line, "indented with a tab");
-    lines.push_back(line);
-  }
-  return lines;
-}
-
-/// Values within one line.
-class Inline {
+class Event {
  public:
-  explicit Inline(const Line& line) : line_(line), rest_(line.text) {}
-
-  json whole() {
-    json value = next("", 0);
-    if (!rest_.empty()) refuse(line_, "'" + shown(rest_) + "' was not expected");
-    return value;
+  explicit Event(yaml_parser_t& parser) : is_valid_(yaml_parser_parse(&parser, &event_) != 0) {}
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() {
+    if (is_valid_) yaml_event_delete(&event_);
   }
 
-  /// The key at the front, quoted or not, if a ':' follows it; then rest() is what is behind that.
-  bool take_key(std::string& key) {
-    const std::string_view before = rest_;
-    if (rest_.front() == '"' || rest_.front() == '\'') {
-      key = quoted();
-    } else {
-      std::size_t colon = std::min(rest_.find(": "), rest_.find(":\t"));
-      if (colon == std::string_view::npos && rest_.back() == ':') colon = rest_.size() - 1;
-      const char first = rest_.front();
-      const bool is_other = first == '[' || first == '{' || kMore.find(first) != std::string_view::npos;
-      if (colon == std::string_view::npos || is_other) return false;
-      key = trimmed(rest_.substr(0, colon));
-      rest_.remove_prefix(colon);
+  bool is_valid() const { return is_valid_; }
+  yaml_event_type_t type() const { return event_.type; }
+  std::size_t line() const { return event_.start_mark.line + 1; }
+
+  /// Whether a document ends without '...'.
+  bool is_implicit_end() const { return event_.data.document_end.implicit != 0; }
+
+  /// Of a scalar.
+  std::string text() const {
+    return {reinterpret_cast<const char*>(event_.data.scalar.value), event_.data.scalar.length};
+  }
+  bool is_null() const {
+    const std::string value = text();
+    return event_.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && (value.empty() || value == "~" || value == "null");
+  }
+
+  bool has_anchor_or_tag() const {
+    switch (event_.type) {
+      case YAML_SCALAR_EVENT:
+        return event_.data.scalar.anchor != nullptr || event_.data.scalar.tag != nullptr;
+      case YAML_SEQUENCE_START_EVENT:
+        return event_.data.sequence_start.anchor != nullptr || event_.data.sequence_start.tag != nullptr;
+      case YAML_MAPPING_START_EVENT:
+        return event_.data.mapping_start.anchor != nullptr || event_.data.mapping_start.tag != nullptr;
+      default:
+        return event_.type == YAML_ALIAS_EVENT;
     }
-    rest_ = trimmed(rest_);
-    const bool is_key =
-        !rest_.empty() && rest_.front() == ':' && (rest_.size() == 1 || rest_[1] == ' ' || rest_[1] == '\t');
-    if (is_key) rest_ = trimmed(rest_.substr(1));
-    if (!is_key) rest_ = before;
-    return is_key;
   }
-
-  std::string_view rest() const { return rest_; }
 
  private:
-  json next(std::string_view ends, int depth) {
-    rest_ = trimmed(rest_);
-    if (depth > kDeepest) refuse(line_, "nested too deeply");
-    if (rest_.empty()) return nullptr;
-    if (rest_.front() == '[') return sequence(depth);
-    if (rest_.front() == '{') return mapping(depth);
-    if (rest_.front() == '"' || rest_.front() == '\'') return quoted();
-    if (kMore.find(rest_.front()) != std::string_view::npos) {
-      refuse(line_, "'" + shown(rest_) + "' is more YAML than is read here");
-    }
-    const std::string_view plain = trimmed(rest_.substr(0, rest_.find_first_of(ends)));
-    rest_.remove_prefix(std::min(rest_.size(), rest_.find_first_of(ends)));
-    if (plain.empty() || plain == "~" || plain == "null") return nullptr;
-    return std::string(plain);
+  yaml_event_t event_{};
+  bool is_valid_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {
+    if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
+    yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+  ~Reader() { yaml_parser_delete(&parser_); }
+
+  json first_document() {
+    advance();  // the stream's start
+    if (advance()->type() != YAML_DOCUMENT_START_EVENT) return nullptr;
+    json document = value(*advance(), 0);
+    // Text that does not belong to the document shows where the next one should begin, unless '...' ends it.
+    if (advance()->is_implicit_end()) advance();
+    return document;
   }
 
-  bool take(char letter) {
-    rest_ = trimmed(rest_);
-    if (rest_.empty() || rest_.front() != letter) return false;
-    rest_ = trimmed(rest_.substr(1));
-    return true;
+ private:
+  std::unique_ptr<Event> advance() {
+    auto event = std::make_unique<Event>(parser_);
+    if (!event->is_valid()) fail_to_parse();
+    return event;
+  }
+
+  json value(const Event& event, int depth) {
+    // An alias stands for what has been read before: a few lines of them can describe terabytes.
+    if (event.has_anchor_or_tag()) fail(event.line(), "anchors, aliases and tags are not allowed in a CDI spec");
+    if (depth > kMaxDepth) fail(event.line(), "nested more than " + std::to_string(kMaxDepth) + " levels deep");
+    if (++values_ > kMaxValues) fail(event.line(), "more than " + std::to_string(kMaxValues) + " values");
+    if (event.type() == YAML_SEQUENCE_START_EVENT) return sequence(depth);
+    if (event.type() == YAML_MAPPING_START_EVENT) return mapping(depth);
+    return event.is_null() ? json() : json(event.text());
   }
 
   json sequence(int depth) {
     json items = json::array();
-    take('[');
-    while (!take(']')) {
-      items.push_back(next(",]", depth + 1));
-      if (!take(',') && (rest_.empty() || rest_.front() != ']')) refuse(line_, "a list goes on beyond the line");
+    for (auto event = advance(); event->type() != YAML_SEQUENCE_END_EVENT; event = advance()) {
+      items.push_back(value(*event, depth + 1));
     }
     return items;
   }
 
   json mapping(int depth) {
     json pairs = json::object();
-    take('{');
-    while (!take('}')) {
-      json key = next(":,}", depth + 1);
-      if (!key.is_string() || !take(':')) refuse(line_, "a mapping goes on beyond the line, or a key has no ':'");
-      pairs[key.get<std::string>()] = next(",}", depth + 1);
-      if (!take(',') && (rest_.empty() || rest_.front() != '}')) refuse(line_, "a mapping goes on beyond the line");
+    for (auto key = advance(); key->type() != YAML_MAPPING_END_EVENT; key = advance()) {
+      if (key->type() != YAML_SCALAR_EVENT || key->has_anchor_or_tag()) {
+        fail(key->line(), "a key must be plain or quoted text without anchors, aliases and tags");
+      }
+      pairs[key->text()] = value(*advance(), depth + 1);
     }
     return pairs;
   }
 
-  std::string quoted() {
-    const char quote = rest_.front();
-    std::size_t end = 1;
-    while (end < rest_.size() && rest_[end] != quote) end += quote == '"' && rest_[end] == '\\' ? 2 : 1;
-    // In single quotes two of them stand for one.
-    while (quote == '\'' && end + 1 < rest_.size() && rest_[end + 1] == quote) {
-      end += 2;
-      while (end < rest_.size() && rest_[end] != quote) ++end;
-    }
-    if (end >= rest_.size()) refuse(line_, "a quote is not closed");
-    const std::string_view inside = rest_.substr(0, end + 1);
-    rest_ = trimmed(rest_.substr(end + 1));
-    if (quote == '"') {
-      const json read = json::parse(inside, nullptr, false);
-      if (!read.is_string()) refuse(line_, "'" + shown(inside) + "' has an escape that is not read here");
-      return read.get<std::string>();
-    }
-    std::string text;
-    for (std::size_t i = 1; i < end; ++i) {
-      text += inside[i];
-      if (inside[i] == '\'') ++i;
-    }
-    return text;
+  [[noreturn]] void fail_to_parse() const {
+    if (parser_.error == YAML_MEMORY_ERROR) throw std::bad_alloc();
+    const std::string problem = parser_.problem == nullptr ? "not YAML" : parser_.problem;
+    if (parser_.error != YAML_READER_ERROR) fail(parser_.problem_mark.line + 1, problem);
+    // Bytes that are no UTF-8 have an offset, but no line.
+    const std::string_view before = text_.substr(0, std::min(parser_.problem_offset, text_.size()));
+    fail(static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')) + 1, problem);
   }
 
-  const Line& line_;
-  std::string_view rest_;
-};
-
-class Blocks {
- public:
-  explicit Blocks(std::vector<Line> lines) : lines_(std::move(lines)) {}
-
-  json whole() {
-    if (lines_.empty()) return nullptr;
-    json value = block(0);
-    if (at_ < lines_.size())
-      refuse(lines_[at_], "'" + shown(lines_[at_].text) + "' does not belong to what is above it");
-    return value;
-  }
-
- private:
-  static bool is_item(const Line& line) { return line.text == "-" || line.text.starts_with("- "); }
-
-  json block(int depth) {
-    const Line& line = lines_[at_];
-    if (depth > kDeepest) refuse(line, "nested too deeply");
-    if (is_item(line)) return sequence(line.indent, depth);
-    std::string key;
-    if (Inline(line).take_key(key)) return mapping(line.indent, depth);
-    ++at_;
-    return Inline(line).whole();
-  }
-
-  json sequence(std::size_t indent, int depth) {
-    json items = json::array();
-    while (at_ < lines_.size() && lines_[at_].indent == indent && is_item(lines_[at_])) {
-      Line& line = lines_[at_];
-      const std::string_view rest = trimmed(line.text.substr(1));
-      if (rest.empty()) {
-        ++at_;
-        items.push_back(nested(indent, depth));
-        continue;
-      }
-      // What follows the dash is a block of its own, as deep as it stands.
-      line.indent += line.text.size() - rest.size();
-      line.text = rest;
-      items.push_back(block(depth + 1));
-    }
-    return items;
-  }
-
-  json mapping(std::size_t indent, int depth) {
-    json pairs = json::object();
-    while (at_ < lines_.size() && lines_[at_].indent == indent && !is_item(lines_[at_])) {
-      Line line = lines_[at_];
-      Inline content(line);
-      std::string key;
-      if (!content.take_key(key)) refuse(line, "'" + shown(line.text) + "' is no 'key: value'");
-      ++at_;
-      if (content.rest().empty()) {
-        const bool is_list_below = at_ < lines_.size() && lines_[at_].indent == indent && is_item(lines_[at_]);
-        pairs[key] = is_list_below ? sequence(indent, depth + 1) : nested(indent, depth);
-      } else {
-        line.text = content.rest();
-        pairs[key] = Inline(line).whole();
-      }
-    }
-    return pairs;
-  }
-
-  /// The block below that stands deeper, or null.
-  json nested(std::size_t indent, int depth) {
-    return at_ < lines_.size() && lines_[at_].indent > indent ? block(depth + 1) : json(nullptr);
-  }
-
-  std::vector<Line> lines_;
-  std::size_t at_ = 0;
+  const std::string_view text_;
+  yaml_parser_t parser_{};
+  std::size_t values_ = 0;
 };
 
 }  // namespace
 
-json read_yaml(std::string_view text) { return Blocks(lines_of(text)).whole(); }
+json read_yaml(std::string_view text) { return Reader(text).first_document(); }
 
 }  // namespace topolet::gpu

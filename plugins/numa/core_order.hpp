@@ -1,4 +1,4 @@
-// The order in which a container is given CPUs unless the kubelet's is asked for.
+// The order in which a container gets CPUs, unless an option asks for the kubelet's order.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -9,12 +9,13 @@
 
 namespace topolet::numa {
 
-/// All usable CPUs, those to take first for a request of `wanted`: whole free cores, those of one last-level cache
-/// together, of the caches that hold the whole request the fullest or emptiest as the strategy says; what is left of
-/// the request comes from cores that are already in use, if they have it.
+/// All usable CPUs, in the order in which to take `wanted` of them. First free whole cores, those of one last-level
+/// cache together: of the caches that can serve the whole request, the fullest or the emptiest, as the strategy says.
+/// Threads that do not fill a core come from partly used cores if these have enough of them, else from one more free
+/// core.
 CpuOrder core_order(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy);
 
-/// The same, but whole cores that add up to `wanted` come first if there are such, though others would be nearer.
+/// The same, but if some whole cores add up to exactly `wanted`, these come first even where others are nearer.
 CpuOrder whole_core_order(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy);
 
 }  // namespace topolet::numa

@@ -27,40 +27,40 @@ Groups with_free_cpus(const Groups& counts) {
 
 FreeCpus::FreeCpus(const Layout& layout, const std::vector<std::uint32_t>& cpus)
     : layout_(layout),
-      free_(layout.os_index.size(), 0),
+      is_free_(layout.os_index.size(), 0),
       size_(cpus.size()),
-      in_cores_(layout.cores.groups(), 0),
-      in_caches_(layout.caches.groups(), 0),
-      in_nodes_(layout.nodes.groups(), 0),
-      in_packages_(layout.packages.groups(), 0) {
+      free_by_core_(layout.cores.groups(), 0),
+      free_by_cache_(layout.caches.groups(), 0),
+      free_by_node_(layout.nodes.groups(), 0),
+      free_by_package_(layout.packages.groups(), 0) {
   for (const std::uint32_t pu : cpus) {
-    free_[pu] = 1;
-    ++in_cores_[layout.cores.group_of(pu)];
-    ++in_caches_[layout.caches.group_of(pu)];
-    ++in_nodes_[layout.nodes.group_of(pu)];
-    ++in_packages_[layout.packages.group_of(pu)];
+    is_free_[pu] = 1;
+    ++free_by_core_[layout.cores.group_of(pu)];
+    ++free_by_cache_[layout.caches.group_of(pu)];
+    ++free_by_node_[layout.nodes.group_of(pu)];
+    ++free_by_package_[layout.packages.group_of(pu)];
   }
 }
 
 std::vector<std::uint32_t> FreeCpus::cpus_of_node(std::uint32_t node) const {
   std::vector<std::uint32_t> cpus;
   for (const std::uint32_t* pu = layout_.nodes.begin(node); pu != layout_.nodes.end(node); ++pu) {
-    if (free_[*pu] != 0) cpus.push_back(*pu);
+    if (is_free_[*pu] != 0) cpus.push_back(*pu);
   }
   return cpus;
 }
 
-Groups FreeCpus::inside(const Division& outer, const Groups& outer_order, const Division& inner,
+Groups FreeCpus::inside(const Partition& outer, const Groups& outer_order, const Partition& inner,
                         const Groups& counts) const {
   Groups order;
   std::vector<std::uint8_t> listed(inner.groups(), 0);
   for (const std::uint32_t group : outer_order) {
     const auto from = static_cast<std::ptrdiff_t>(order.size());
     for (const std::uint32_t* pu = outer.begin(group); pu != outer.end(group); ++pu) {
-      const std::uint32_t candidate = inner.group_of(*pu);
-      if (free_[*pu] == 0 || listed[candidate] != 0) continue;
-      listed[candidate] = 1;
-      order.push_back(candidate);
+      const std::uint32_t group_of_pu = inner.group_of(*pu);
+      if (is_free_[*pu] == 0 || listed[group_of_pu] != 0) continue;
+      listed[group_of_pu] = 1;
+      order.push_back(group_of_pu);
     }
     sort_by_free(order.begin() + from, order.end(), counts);
   }
@@ -68,69 +68,70 @@ Groups FreeCpus::inside(const Division& outer, const Groups& outer_order, const 
 }
 
 Groups FreeCpus::nodes() const {
-  if (nodes_first()) return with_free_cpus(in_nodes_);
-  return inside(layout_.packages, packages(), layout_.nodes, in_nodes_);
+  if (nodes_first()) return with_free_cpus(free_by_node_);
+  return inside(layout_.packages, packages(), layout_.nodes, free_by_node_);
 }
 
 Groups FreeCpus::packages() const {
-  if (!nodes_first()) return with_free_cpus(in_packages_);
-  return inside(layout_.nodes, nodes(), layout_.packages, in_packages_);
+  if (!nodes_first()) return with_free_cpus(free_by_package_);
+  return inside(layout_.nodes, nodes(), layout_.packages, free_by_package_);
 }
 
-Groups FreeCpus::caches() const { return inside(layout_.nodes, nodes(), layout_.caches, in_caches_); }
+Groups FreeCpus::caches() const { return inside(layout_.nodes, nodes(), layout_.caches, free_by_cache_); }
 
 Groups FreeCpus::cores() const {
-  if (nodes_first()) return inside(layout_.packages, packages(), layout_.cores, in_cores_);
-  return inside(layout_.nodes, nodes(), layout_.cores, in_cores_);
+  if (nodes_first()) return inside(layout_.packages, packages(), layout_.cores, free_by_core_);
+  return inside(layout_.nodes, nodes(), layout_.cores, free_by_core_);
 }
 
 Groups FreeCpus::single_cpus(bool across_cores) const {
-  const Division& division = across_cores ? layout_.packages : layout_.cores;
+  const Partition& partition = across_cores ? layout_.packages : layout_.cores;
   Groups order;
   for (const std::uint32_t group : across_cores ? packages() : cores()) {
-    for (const std::uint32_t* pu = division.begin(group); pu != division.end(group); ++pu) {
-      if (free_[*pu] != 0) order.push_back(*pu);
+    for (const std::uint32_t* pu = partition.begin(group); pu != partition.end(group); ++pu) {
+      if (is_free_[*pu] != 0) order.push_back(*pu);
     }
   }
   return order;
 }
 
-void FreeCpus::take(std::uint32_t pu, Taking& taking) {
-  free_[pu] = 0;
+void FreeCpus::take(std::uint32_t pu, Selection& selection) {
+  is_free_[pu] = 0;
   --size_;
-  --in_cores_[layout_.cores.group_of(pu)];
-  --in_caches_[layout_.caches.group_of(pu)];
-  --in_nodes_[layout_.nodes.group_of(pu)];
-  --in_packages_[layout_.packages.group_of(pu)];
-  --taking.wanted;
-  taking.cpus.push_back(pu);
+  --free_by_core_[layout_.cores.group_of(pu)];
+  --free_by_cache_[layout_.caches.group_of(pu)];
+  --free_by_node_[layout_.nodes.group_of(pu)];
+  --free_by_package_[layout_.packages.group_of(pu)];
+  --selection.still_wanted;
+  selection.cpus.push_back(pu);
 }
 
 void FreeCpus::remove(const std::vector<std::uint32_t>& cpus) {
-  Taking taking{cpus.size(), {}};
-  for (const std::uint32_t pu : cpus) take(pu, taking);
+  Selection selection{cpus.size(), {}};
+  for (const std::uint32_t pu : cpus) take(pu, selection);
 }
 
-void FreeCpus::take_whole(const Division& division, const Groups& counts, const Groups& order, Taking& taking) {
+void FreeCpus::take_whole(const Partition& partition, const Groups& counts, const Groups& order, Selection& selection) {
   for (const std::uint32_t group : order) {
-    if (counts[group] != division.size(group) || taking.wanted < division.size(group)) continue;
-    for (const std::uint32_t* pu = division.begin(group); pu != division.end(group); ++pu) take(*pu, taking);
+    if (counts[group] != partition.size(group) || selection.still_wanted < partition.size(group)) continue;
+    for (const std::uint32_t* pu = partition.begin(group); pu != partition.end(group); ++pu) take(*pu, selection);
   }
 }
 
-void FreeCpus::take_nodes_and_packages(Taking& taking) {
-  if (nodes_first()) take_whole(layout_.nodes, in_nodes_, nodes(), taking);
-  take_whole(layout_.packages, in_packages_, packages(), taking);
-  if (!nodes_first()) take_whole(layout_.nodes, in_nodes_, nodes(), taking);
+void FreeCpus::take_nodes_and_packages(Selection& selection) {
+  if (nodes_first()) take_whole(layout_.nodes, free_by_node_, nodes(), selection);
+  take_whole(layout_.packages, free_by_package_, packages(), selection);
+  if (!nodes_first()) take_whole(layout_.nodes, free_by_node_, nodes(), selection);
 }
 
-/// The lowest cores of a cache, if their free CPUs are just as many as are wanted; one too many is left out.
-void FreeCpus::take_in_one_cache(std::uint32_t cache, Taking& taking) {
+/// Takes the lowest cores of a cache if their free CPUs are exactly as many as are still wanted, as the kubelet does:
+/// for an odd number it leaves out one CPU.
+void FreeCpus::take_in_one_cache(std::uint32_t cache, Selection& selection) {
   const std::size_t per_core = layout_.threads_per_core;
-  const std::size_t cores_wanted = (taking.wanted + per_core - 1) / per_core;
+  const std::size_t cores_wanted = (selection.still_wanted + per_core - 1) / per_core;
   Groups cores;
   for (const std::uint32_t* pu = layout_.caches.begin(cache); pu != layout_.caches.end(cache); ++pu) {
-    if (free_[*pu] != 0) cores.push_back(layout_.cores.group_of(*pu));
+    if (is_free_[*pu] != 0) cores.push_back(layout_.cores.group_of(*pu));
   }
   std::sort(cores.begin(), cores.end());
   cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
@@ -138,43 +139,43 @@ void FreeCpus::take_in_one_cache(std::uint32_t cache, Taking& taking) {
   Groups cpus;
   for (const std::uint32_t core : cores) {
     for (const std::uint32_t* pu = layout_.cores.begin(core); pu != layout_.cores.end(core); ++pu) {
-      if (free_[*pu] != 0) cpus.push_back(*pu);
+      if (is_free_[*pu] != 0) cpus.push_back(*pu);
     }
   }
-  if (taking.wanted % 2 != 0 && per_core > 1 && cpus.size() > taking.wanted) {
+  if (selection.still_wanted % 2 != 0 && per_core > 1 && cpus.size() > selection.still_wanted) {
     cpus.erase(std::max_element(cpus.begin(), cpus.end()));
   }
-  if (cpus.size() != taking.wanted) return;
-  for (const std::uint32_t pu : cpus) take(pu, taking);
+  if (cpus.size() != selection.still_wanted) return;
+  for (const std::uint32_t pu : cpus) take(pu, selection);
 }
 
-void FreeCpus::take_by_cache(Taking& taking) {
+void FreeCpus::take_by_cache(Selection& selection) {
   const Groups order = caches();
-  take_whole(layout_.caches, in_caches_, order, taking);
+  take_whole(layout_.caches, free_by_cache_, order, selection);
   for (const std::uint32_t cache : order) {
-    if (taking.wanted == 0) return;
-    take_in_one_cache(cache, taking);
+    if (selection.still_wanted == 0) return;
+    take_in_one_cache(cache, selection);
   }
 }
 
 std::vector<std::uint32_t> FreeCpus::take_packed(std::size_t wanted, bool by_cache, bool across_cores) {
-  Taking taking{std::min(wanted, size_), {}};
-  taking.cpus.reserve(taking.wanted);
-  take_nodes_and_packages(taking);
-  if (by_cache && taking.wanted > 0) take_by_cache(taking);
-  if (!across_cores && taking.wanted > 0) take_whole(layout_.cores, in_cores_, cores(), taking);
-  if (taking.wanted == 0) return taking.cpus;
+  Selection selection{std::min(wanted, size_), {}};
+  selection.cpus.reserve(selection.still_wanted);
+  take_nodes_and_packages(selection);
+  if (by_cache && selection.still_wanted > 0) take_by_cache(selection);
+  if (!across_cores && selection.still_wanted > 0) take_whole(layout_.cores, free_by_core_, cores(), selection);
+  if (selection.still_wanted == 0) return selection.cpus;
   for (const std::uint32_t pu : single_cpus(across_cores)) {
-    if (taking.wanted == 0) break;
-    take(pu, taking);
+    if (selection.still_wanted == 0) break;
+    take(pu, selection);
   }
-  return taking.cpus;
+  return selection.cpus;
 }
 
 std::vector<std::uint32_t> FreeCpus::take_whole_nodes(std::size_t wanted) {
-  Taking taking{std::min(wanted, size_), {}};
-  take_nodes_and_packages(taking);
-  return taking.cpus;
+  Selection selection{std::min(wanted, size_), {}};
+  take_nodes_and_packages(selection);
+  return selection.cpus;
 }
 
 }  // namespace topolet::numa

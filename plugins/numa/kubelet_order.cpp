@@ -13,7 +13,7 @@ namespace {
 
 using Positions = std::vector<std::size_t>;
 
-/// Calls `visit` with every choice of `k` out of `from`, in lexicographic order, until it says to stop.
+/// Calls `visit` with every choice of `k` elements of `from`, in lexicographic order, until it returns false.
 template <class Visit>
 void for_each_choice(const Positions& from, std::size_t k, Visit visit) {
   if (k == 0 || k > from.size()) return;
@@ -31,7 +31,7 @@ void for_each_choice(const Positions& from, std::size_t k, Visit visit) {
   }
 }
 
-/// Rounded to thousandths at each step, as the kubelet does: it decides which balances are equal.
+/// Rounded to thousandths at each step, as in the kubelet: the rounding decides which balances count as equal.
 double standard_deviation(const Positions& values) {
   const auto rounded = [](double value) { return std::round(value * 1000) / 1000; };
   const auto count = static_cast<double>(values.size());
@@ -47,13 +47,13 @@ double standard_deviation(const Positions& values) {
 }
 
 /// Nodes to take CPUs from, by position in Distribution::nodes_.
-struct Spread {
-  Positions nodes;                                      ///< each gives the same number of groups
-  Positions remainder;                                  ///< and these one more, in turns
-  double balance = std::numeric_limits<double>::max();  ///< deviation of what stays free on all nodes
+struct NodeChoice {
+  Positions nodes;                                      ///< each gives equally many groups
+  Positions remainder;                                  ///< these give what is left, one group each in turn
+  double balance = std::numeric_limits<double>::max();  ///< standard deviation of what stays free on all nodes
 };
 
-/// CPUs in groups of `group` from several nodes, as evenly as they are free.
+/// Takes CPUs evenly from several nodes, in groups of `group` CPUs.
 class Distribution {
  public:
   Distribution(const Layout& layout, FreeCpus free, std::size_t wanted, std::size_t group, bool across_cores)
@@ -63,16 +63,16 @@ class Distribution {
         group_(group),
         across_cores_(across_cores),
         nodes_(free_.nodes()) {
-    for (const std::uint32_t node : nodes_) free_in_.push_back(free_.in_node(node));
+    for (const std::uint32_t node : nodes_) free_by_node_.push_back(free_.in_node(node));
   }
 
-  /// Nothing if no set of nodes can give its CPUs evenly.
+  /// Empty if no set of nodes can give equally many.
   std::vector<std::uint32_t> take() {
     const std::size_t groups_of_node = ceil_of(ceil_of(layout_.os_index.size(), group_), layout_.node_count);
     const std::size_t groups_wanted = ceil_of(wanted_, group_);
     const std::size_t widest = std::min(groups_wanted, nodes_.size());
     for (std::size_t width = ceil_of(groups_wanted, groups_of_node); width <= widest; ++width) {
-      const Spread best = best_of(width);
+      const NodeChoice best = best_of(width);
       if (!best.nodes.empty()) return take(best);
     }
     return {};
@@ -83,26 +83,26 @@ class Distribution {
 
   std::size_t even_part(std::size_t width) const { return wanted_ / width / group_ * group_; }
 
-  /// All of `from`, those with most free CPUs first.
-  static Positions fullest_last(Positions from, const Positions& free) {
+  /// All of `from`, those with the most free CPUs first.
+  static Positions by_most_free(Positions from, const Positions& free) {
     std::stable_sort(from.begin(), from.end(), [&free](std::size_t a, std::size_t b) { return free[a] > free[b]; });
     return from;
   }
 
-  Spread best_of(std::size_t width) const {
+  NodeChoice best_of(std::size_t width) const {
     Positions all(nodes_.size());
     std::iota(all.begin(), all.end(), 0);
-    Spread best;
+    NodeChoice best;
     const auto consider = [&](const Positions& nodes) {
-      if (std::optional<Spread> spread = spread_over(nodes); spread && spread->balance < best.balance) {
-        best = std::move(*spread);
+      if (std::optional<NodeChoice> choice = choice_of(nodes); choice && choice->balance < best.balance) {
+        best = std::move(*choice);
       }
       return best.balance > 0;
     };
     if (nodes_.size() <= kExactNodes) {
       for_each_choice(all, width, consider);
     } else {
-      Positions most_free = fullest_last(std::move(all), free_in_);
+      Positions most_free = by_most_free(std::move(all), free_by_node_);
       most_free.resize(width);
       std::sort(most_free.begin(), most_free.end());
       consider(most_free);
@@ -110,19 +110,19 @@ class Distribution {
     return best;
   }
 
-  std::optional<Spread> spread_over(const Positions& nodes) const {
+  std::optional<NodeChoice> choice_of(const Positions& nodes) const {
     const std::size_t part = even_part(nodes.size());
     std::size_t groups = 0;
     for (const std::size_t node : nodes) {
-      if (free_in_[node] < part) return std::nullopt;
-      groups += free_in_[node] / group_;
+      if (free_by_node_[node] < part) return std::nullopt;
+      groups += free_by_node_[node] / group_;
     }
     if (groups * group_ < wanted_) return std::nullopt;
-    Positions left = free_in_;
+    Positions left = free_by_node_;
     for (const std::size_t node : nodes) left[node] -= part;
     const std::size_t remainder = wanted_ - part * nodes.size();
-    if (remainder == 0) return Spread{nodes, {}, standard_deviation(left)};
-    Spread best{nodes, {}, std::numeric_limits<double>::max()};
+    if (remainder == 0) return NodeChoice{nodes, {}, standard_deviation(left)};
+    NodeChoice best{nodes, {}, std::numeric_limits<double>::max()};
     for_each_remainder(nodes, left, remainder, [&](const Positions& subset) {
       const std::optional<double> balance = balance_after(left, subset, remainder);
       if (balance && *balance < best.balance) {
@@ -135,7 +135,7 @@ class Distribution {
     return best;
   }
 
-  /// The sets of nodes that may give the remainder, the widest first.
+  /// Calls `visit` with every set of nodes that may give the remainder, the largest sets first.
   template <class Visit>
   void for_each_remainder(const Positions& nodes, const Positions& left, std::size_t remainder, Visit visit) const {
     Positions able;
@@ -143,7 +143,7 @@ class Distribution {
       if (left[node] >= group_) able.push_back(node);
     }
     if (nodes_.size() > kExactNodes) {
-      able = fullest_last(std::move(able), left);
+      able = by_most_free(std::move(able), left);
       able.resize(std::min(able.size(), remainder / group_));
       std::sort(able.begin(), able.end());
       if (!able.empty()) visit(able);
@@ -152,7 +152,7 @@ class Distribution {
     for (std::size_t k = able.size(); k > 0; --k) for_each_choice(able, k, visit);
   }
 
-  /// Nothing if the subset cannot give the remainder.
+  /// The balance after `subset` gave the remainder; nothing if it cannot.
   std::optional<double> balance_after(Positions left, const Positions& subset, std::size_t remainder) const {
     while (remainder > 0) {
       const std::size_t before = remainder;
@@ -166,13 +166,13 @@ class Distribution {
     return standard_deviation(left);
   }
 
-  std::vector<std::uint32_t> take(const Spread& spread) {
+  std::vector<std::uint32_t> take(const NodeChoice& choice) {
     std::vector<std::uint32_t> taken;
-    const std::size_t part = even_part(spread.nodes.size());
-    for (const std::size_t node : spread.nodes) take_from(node, part, taken);
+    const std::size_t part = even_part(choice.nodes.size());
+    for (const std::size_t node : choice.nodes) take_from(node, part, taken);
     while (taken.size() < wanted_) {
       const std::size_t before = taken.size();
-      for (const std::size_t node : spread.remainder) {
+      for (const std::size_t node : choice.remainder) {
         if (taken.size() < wanted_ && free_.in_node(nodes_[node]) >= group_) take_from(node, group_, taken);
       }
       if (taken.size() == before) return {};
@@ -193,7 +193,7 @@ class Distribution {
   std::size_t group_;
   bool across_cores_;
   std::vector<std::uint32_t> nodes_;
-  Positions free_in_;  ///< CPUs, by position in nodes_
+  Positions free_by_node_;  ///< number of CPUs, by position in nodes_
 };
 
 std::vector<std::uint32_t> positions_of(const Layout& layout, topolet_set usable) {

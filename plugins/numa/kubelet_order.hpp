@@ -11,7 +11,7 @@
 
 namespace topolet::numa {
 
-/// The kubelet's options of the same names, as far as they shape which CPUs are taken.
+/// Those options of the kubelet's CPU manager, by their names, that decide which CPUs are taken.
 struct KubeletOrder {
   bool full_pcpus_only = false;
   bool distribute_cpus_across_numa = false;
@@ -19,18 +19,18 @@ struct KubeletOrder {
   bool prefer_align_cpus_by_uncorecache = false;
 };
 
-/// Up to this many nodes with free CPUs every combination is tried to distribute over, as the kubelet does; above, only
-/// the one with most free CPUs of each width.
+/// Up to this many nodes with free CPUs, every set of them is tried for distribute-cpus-across-numa, as the kubelet
+/// does; with more nodes, of each size only the set with the most free CPUs.
 inline constexpr std::size_t kExactNodes = 8;
 
-/// `wanted` of the usable CPUs by OS index, in the order they are taken; nothing if there are fewer. What the kubelet
-/// does (1.36, pkg/kubelet/cm/cpumanager/cpu_assignment.go), with two exceptions where it has CPUs of unequal cores or
-/// packages in mind that all are alike: here a core, cache, node or package is free if all of its own CPUs are, and
-/// only CPUs that are usable are ever taken.
+/// `wanted` of the usable CPUs by OS index, in the order in which they are taken; empty if there are fewer. It follows
+/// the kubelet (1.36, pkg/kubelet/cm/cpumanager/cpu_assignment.go) except where the kubelet assumes that all cores,
+/// caches, nodes or packages are of equal size: here each is free if all of its own CPUs are, and only usable CPUs are
+/// taken.
 std::vector<std::uint32_t> kubelet_order(const Layout& layout, topolet_set usable, std::size_t wanted,
                                          const KubeletOrder& options);
 
-/// Only the first step of it: whole free packages and nodes, as many as fit into `wanted`, by OS index.
+/// The first step of that alone: free whole packages and nodes, as many as fit into `wanted`, by OS index.
 std::vector<std::uint32_t> whole_nodes(const Layout& layout, topolet_set usable, std::size_t wanted);
 
 }  // namespace topolet::numa

@@ -6,9 +6,10 @@
 namespace topolet::numa {
 namespace {
 
-/// Groups by their position in an array of the topology, `count` long; CPUs outside it in group `count`.
+/// `position` says where in an array of the topology, `count` long, the group of a CPU is; CPUs without one are in
+/// group `count`.
 template <class Position>
-Division by_position(const topolet_topology& topology, std::size_t count, Position position) {
+Partition by_position(const topolet_topology& topology, std::size_t count, Position position) {
   std::vector<std::uint32_t> group_of;
   group_of.reserve(topology.pu_count);
   for (const topolet_pu& pu : sdk::pus(topology)) {
@@ -17,8 +18,8 @@ Division by_position(const topolet_topology& topology, std::size_t count, Positi
   return {std::move(group_of), count + 1};
 }
 
-/// Cores are numbered as their lowest CPUs come up.
-Division by_core(const topolet_topology& topology) {
+/// Cores are numbered in the order of their lowest CPUs.
+Partition by_core(const topolet_topology& topology) {
   std::vector<std::uint32_t> number(topology.core_count, TOPOLET_NONE);
   std::vector<std::uint32_t> group_of;
   group_of.reserve(topology.pu_count);
@@ -28,22 +29,22 @@ Division by_core(const topolet_topology& topology) {
       group_of.push_back(cores++);
       continue;
     }
-    std::uint32_t& known = number[pu.core];
-    if (known == TOPOLET_NONE) known = cores++;
-    group_of.push_back(known);
+    std::uint32_t& core = number[pu.core];
+    if (core == TOPOLET_NONE) core = cores++;
+    group_of.push_back(core);
   }
   return {std::move(group_of), cores};
 }
 
-std::size_t used_groups(const Division& division) {
+std::size_t used_groups(const Partition& partition) {
   std::size_t used = 0;
-  for (std::uint32_t group = 0; group < division.groups(); ++group) used += division.size(group) > 0 ? 1 : 0;
+  for (std::uint32_t group = 0; group < partition.groups(); ++group) used += partition.size(group) > 0 ? 1 : 0;
   return used;
 }
 
 }  // namespace
 
-Division::Division(std::vector<std::uint32_t> group_of, std::size_t groups)
+Partition::Partition(std::vector<std::uint32_t> group_of, std::size_t groups)
     : group_of_(std::move(group_of)), begin_(groups + 1, 0), members_(group_of_.size()) {
   for (const std::uint32_t group : group_of_) ++begin_[group + 1];
   for (std::size_t group = 0; group < groups; ++group) begin_[group + 1] += begin_[group];
@@ -57,23 +58,10 @@ Layout::Layout(const topolet_topology& topology)
       nodes(by_position(topology, topology.node_count, [](const topolet_pu& pu) { return pu.node; })),
       packages(by_position(topology, topology.package_count, [](const topolet_pu& pu) { return pu.package; })),
       node_count(used_groups(nodes)),
-      package_count(used_groups(packages)) {
+      package_count(used_groups(packages)),
+      threads_per_core(sdk::threads_per_core(topology)) {
   os_index.reserve(topology.pu_count);
   for (const topolet_pu& pu : sdk::pus(topology)) os_index.push_back(pu.os_index);
-  if (cores.groups() > 0) threads_per_core = std::max<std::size_t>(1, os_index.size() / cores.groups());
-}
-
-std::size_t threads_per_core(const topolet_topology& topology) {
-  std::vector<bool> seen(topology.core_count);
-  std::size_t cores = 0;
-  for (const topolet_pu& pu : sdk::pus(topology)) {
-    if (pu.core < seen.size()) {
-      if (seen[pu.core]) continue;
-      seen[pu.core] = true;
-    }
-    ++cores;
-  }
-  return cores == 0 ? 1 : std::max<std::size_t>(1, topology.pu_count / cores);
 }
 
 }  // namespace topolet::numa

@@ -1,4 +1,4 @@
-// The machine as arrays that can be counted through quickly.
+// The machine as arrays of CPU groups, so that free CPUs can be counted quickly.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -9,14 +9,14 @@
 
 namespace topolet::numa {
 
-/// One way to divide the online CPUs: into cores, caches, nodes or packages. CPUs are named by their position in the
-/// topology's `pus`, groups by a number of their own whose order is that of the kubelet's ids. CPUs that belong to no
-/// group of the machine make up one more, the last.
-class Division {
+/// The online CPUs divided into groups: cores, caches, nodes or packages. CPUs are named by their position in the
+/// topology's `pus`, groups by a number in the order of the kubelet's ids. CPUs that belong to no group of the machine
+/// form one more group, the last.
+class Partition {
  public:
-  Division() = default;
-  /// `group_of`: by position of the CPU; numbers below `groups`.
-  Division(std::vector<std::uint32_t> group_of, std::size_t groups);
+  Partition() = default;
+  /// `group_of`: the group of each CPU, a number below `groups`.
+  Partition(std::vector<std::uint32_t> group_of, std::size_t groups);
 
   std::size_t groups() const { return begin_.size() - 1; }
   std::uint32_t group_of(std::uint32_t pu) const { return group_of_[pu]; }
@@ -31,21 +31,18 @@ class Division {
   std::vector<std::uint32_t> members_;
 };
 
-/// The divisions of one machine.
+/// All groups of one machine.
 struct Layout {
   explicit Layout(const topolet_topology& topology);
 
-  std::vector<std::uint32_t> os_index;  ///< by position
-  Division cores;                       ///< by lowest CPU; a CPU whose core is unknown is one of its own
-  Division caches;                      ///< last-level ones
-  Division nodes;
-  Division packages;
+  std::vector<std::uint32_t> os_index;  ///< by position of the CPU
+  Partition cores;   ///< in the order of their lowest CPUs; a CPU whose core is unknown is a core of its own
+  Partition caches;  ///< last-level ones
+  Partition nodes;
+  Partition packages;
   std::size_t node_count = 0;        ///< nodes with online CPUs
   std::size_t package_count = 0;     ///< packages with online CPUs
-  std::size_t threads_per_core = 1;  ///< the kubelet's: CPUs by cores, rounded down
+  std::size_t threads_per_core = 1;  ///< sdk::threads_per_core()
 };
-
-/// The kubelet's threads per core alone, without the work of a Layout.
-std::size_t threads_per_core(const topolet_topology& topology);
 
 }  // namespace topolet::numa

@@ -4,22 +4,24 @@
 #include <charconv>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
-#include "plugins/numa/amounts.hpp"
+#include "plugins/numa/quantities.hpp"
 
 namespace topolet::numa {
 namespace {
 
 using sdk::Set;
 
-[[noreturn]] void refuse_reserved(std::string_view part) {
+[[noreturn]] void throw_bad_amount(std::string_view part) {
   throw std::invalid_argument("reserved-memory: '" + std::string(part.substr(0, 64)) +
-                              "' is no amount; write one for each node (1Gi), or NODE:AMOUNT by comma (0:1Gi,1:512Mi)");
+                              "' is not an amount of memory; write one amount for every node (1Gi) or a "
+                              "comma-separated list of NODE:AMOUNT (0:1Gi,1:512Mi)");
 }
 
-std::int64_t amount(std::string_view text, std::string_view part) {
+std::int64_t amount_in(std::string_view text, std::string_view part) {
   const std::optional<std::int64_t> bytes = parse_bytes(text);
-  if (!bytes) refuse_reserved(part);
+  if (!bytes) throw_bad_amount(part);
   return *bytes;
 }
 
@@ -27,31 +29,30 @@ std::uint32_t distance(const topolet_topology& topology, std::size_t from, std::
   return topology.distances[from * topology.node_count + to];
 }
 
-std::int64_t add_up(std::int64_t a, std::int64_t b) {
+std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   return a > std::numeric_limits<std::int64_t>::max() - b ? std::numeric_limits<std::int64_t>::max() : a + b;
 }
-
-std::int64_t positive(std::int64_t bytes) { return std::max<std::int64_t>(0, bytes); }
 
 }  // namespace
 
 ReservedMemory::ReservedMemory(std::string_view text) {
   if (text.empty()) return;
   if (text.find(':') == std::string_view::npos) {
-    each_ = amount(text, text);
+    each_ = amount_in(text, text);
     return;
   }
-  if (text.back() == ',') refuse_reserved(text);
+  if (text.back() == ',') throw_bad_amount(text);
   while (!text.empty()) {
     const std::string_view part = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), part.size() + 1));
     const std::size_t colon = part.find(':');
-    if (colon == std::string_view::npos) refuse_reserved(part);
+    if (colon == std::string_view::npos) throw_bad_amount(part);
     std::uint32_t node = 0;
     const auto [rest, error] = std::from_chars(part.data(), part.data() + colon, node);
-    if (error != std::errc() || rest != part.data() + colon) refuse_reserved(part);
-    if (!by_node_.emplace(node, amount(part.substr(colon + 1), part)).second) {
-      throw std::invalid_argument("reserved-memory: node " + std::to_string(node) + " is named twice");
+    if (error != std::errc() || rest != part.data() + colon) throw_bad_amount(part);
+    if (!by_node_.emplace(node, amount_in(part.substr(colon + 1), part)).second) {
+      throw std::invalid_argument("reserved-memory: node " + std::to_string(node) +
+                                  " is listed twice; give each node one amount");
     }
   }
 }
@@ -72,44 +73,44 @@ HugePages huge_pages_of(const topolet_demand& demand) {
     std::string binary(size.substr(0, size.size() - 1));
     if (binary.back() == 'k') binary.back() = 'K';
     const std::optional<std::int64_t> bytes = parse_bytes(binary + 'i');
-    if (bytes && *bytes > 0) pages[*bytes] = add_up(pages[*bytes], limit.bytes);
+    if (bytes && *bytes > 0) pages[*bytes] = saturating_add(pages[*bytes], limit.bytes);
   }
   return pages;
 }
 
 std::int64_t memory_of(const topolet_demand& demand) {
-  return positive(demand.memory_request_bytes > 0 ? demand.memory_request_bytes : demand.memory_limit_bytes);
+  return non_negative(demand.memory_request_bytes > 0 ? demand.memory_request_bytes : demand.memory_limit_bytes);
 }
 
 NodeMemory::NodeMemory(const topolet_topology& topology, const topolet_ledger& ledger, const ReservedMemory& reserved,
-                       bool with_memory, const HugePages& asked_pages)
-    : topology_(topology), rooms_(topology.node_count, Room{false, 0, 0}) {
-  find_homes();
+                       bool with_memory, const HugePages& requested_pages)
+    : topology_(topology), amounts_(topology.node_count, MemoryAmount{false, 0, 0}) {
+  find_local_memory_nodes();
   if (with_memory) count_memory(ledger, reserved);
-  for (const auto& [page_bytes, asked] : asked_pages) count_huge_pages(ledger, page_bytes);
+  for (const auto& [page_bytes, bytes] : requested_pages) count_huge_pages(ledger, page_bytes);
 }
 
-void NodeMemory::find_homes() {
+void NodeMemory::find_local_memory_nodes() {
   const auto nodes = sdk::nodes(topology_);
   const auto has_memory = [&](std::size_t i) { return nodes[i].memory_only == 0 && nodes[i].memory_bytes > 0; };
-  bool any = false;
-  for (std::size_t i = 0; i < nodes.size(); ++i) any = any || has_memory(i);
+  bool any_has_memory = false;
+  for (std::size_t i = 0; i < nodes.size(); ++i) any_has_memory = any_has_memory || has_memory(i);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    std::size_t home = i;
-    // Where no node tells its size, they all have some.
-    if (any && !has_memory(i)) {
+    std::size_t local = i;
+    // Where the size of no node is known, each is taken to have memory of its own.
+    if (any_has_memory && !has_memory(i)) {
       for (std::size_t other = 0; other < nodes.size(); ++other) {
         if (!has_memory(other)) continue;
-        if (!has_memory(home) || distance(topology_, i, other) < distance(topology_, i, home)) home = other;
+        if (!has_memory(local) || distance(topology_, i, other) < distance(topology_, i, local)) local = other;
       }
     }
-    homes_.push_back(home);
-    homes_are_own_ = homes_are_own_ && (home == i || nodes[i].memory_only != 0);
+    local_memory_nodes_.push_back(local);
+    every_node_has_memory_ = every_node_has_memory_ && (local == i || nodes[i].memory_only != 0);
   }
 }
 
 template <class Add>
-void NodeMemory::divide(const topolet_ledger_entry& entry, std::int64_t bytes, Add add) const {
+void NodeMemory::divide_among_nodes(const topolet_ledger_entry& entry, std::int64_t bytes, Add add) const {
   const auto nodes = sdk::nodes(topology_);
   const bool bound = sdk::size_of(entry.mems) > 0;
   const auto share_of = [&](std::size_t i) -> std::int64_t {
@@ -129,13 +130,15 @@ void NodeMemory::count_memory(const topolet_ledger& ledger, const ReservedMemory
   const auto demands = sdk::node_demands(ledger);
   std::vector<std::int64_t> used(nodes.size(), 0);
   for (std::size_t i = 0; i < std::min(demands.size(), used.size()); ++i) {
-    // What runs on the CPUs of a node without memory has it elsewhere.
-    used[homes_[i]] = add_up(used[homes_[i]], positive(demands[i].memory_request_bytes));
+    // Containers on the CPUs of a node without memory use the memory of another node.
+    used[local_memory_nodes_[i]] =
+        saturating_add(used[local_memory_nodes_[i]], non_negative(demands[i].memory_request_bytes));
   }
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
-    // The host counts known requests only; of the others a bound container's limit is what is known.
+    // The host has counted known requests. Of a bound container without one, its limit is the best estimate.
     if (entry.demand == nullptr || entry.demand->memory_request_bytes > 0 || sdk::size_of(entry.mems) == 0) continue;
-    divide(entry, memory_of(*entry.demand), [&](std::size_t i, std::int64_t part) { used[i] = add_up(used[i], part); });
+    divide_among_nodes(entry, memory_of(*entry.demand),
+                       [&](std::size_t i, std::int64_t part) { used[i] = saturating_add(used[i], part); });
   }
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].memory_bytes <= 0) continue;
@@ -146,110 +149,113 @@ void NodeMemory::count_memory(const topolet_ledger& ledger, const ReservedMemory
       if (pages.count > 0 && pages.page_bytes > 0)
         capacity -= std::min(capacity / pages.page_bytes, pages.count) * pages.page_bytes;
     }
-    rooms_[i] = {true, capacity, positive(capacity - std::min(capacity, used[i]))};
+    amounts_[i] = {true, capacity, non_negative(capacity - std::min(capacity, used[i]))};
   }
 }
 
 void NodeMemory::count_huge_pages(const topolet_ledger& ledger, std::int64_t page_bytes) {
   const auto nodes = sdk::nodes(topology_);
-  std::vector<Room> rooms(nodes.size());
-  bool any = false;
+  std::vector<MemoryAmount> amounts(nodes.size());
+  bool any_page = false;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (std::uint32_t p = 0; p < nodes[i].huge_pages_count; ++p) {
       const topolet_huge_pages& pages =
           *TOPOLET_AT(topolet_huge_pages, nodes[i].huge_pages, nodes[i].huge_pages_stride, p);
       if (pages.page_bytes != page_bytes) continue;
-      any = true;
-      const std::int64_t count = std::min(positive(pages.count), std::numeric_limits<std::int64_t>::max() / page_bytes);
-      rooms[i].capacity = rooms[i].free = count * page_bytes;
+      any_page = true;
+      const std::int64_t count =
+          std::min(non_negative(pages.count), std::numeric_limits<std::int64_t>::max() / page_bytes);
+      amounts[i].capacity_bytes = amounts[i].free_bytes = count * page_bytes;
     }
   }
-  // A machine that names no page of this size does not limit them.
-  if (!any) return;
+  // Pages of a size that the machine does not report are not limited.
+  if (!any_page) return;
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
     if (entry.demand == nullptr || entry.demand->huge_page_limit_count == 0) continue;
     const HugePages held = huge_pages_of(*entry.demand);
     const auto found = held.find(page_bytes);
     if (found == held.end()) continue;
-    divide(entry, found->second, [&](std::size_t i, std::int64_t part) {
-      rooms[i].free = positive(rooms[i].free - std::min(rooms[i].free, part));
+    divide_among_nodes(entry, found->second, [&](std::size_t i, std::int64_t part) {
+      amounts[i].free_bytes = non_negative(amounts[i].free_bytes - std::min(amounts[i].free_bytes, part));
     });
   }
-  huge_pages_[page_bytes] = std::move(rooms);
+  huge_pages_[page_bytes] = std::move(amounts);
 }
 
-Room NodeMemory::sum(const std::vector<Room>& rooms, const std::vector<std::uint32_t>& nodes) const {
-  Room all;
+MemoryAmount NodeMemory::sum(const std::vector<MemoryAmount>& amounts, const std::vector<std::uint32_t>& nodes) const {
+  MemoryAmount all;
   all.known = !nodes.empty();
-  const auto add = [&](std::size_t home) {
-    all.known = all.known && rooms[home].known;
-    all.capacity = add_up(all.capacity, rooms[home].capacity);
-    all.free = add_up(all.free, rooms[home].free);
+  const auto add = [&](std::size_t node) {
+    all.known = all.known && amounts[node].known;
+    all.capacity_bytes = saturating_add(all.capacity_bytes, amounts[node].capacity_bytes);
+    all.free_bytes = saturating_add(all.free_bytes, amounts[node].free_bytes);
   };
-  if (homes_are_own_) {
+  if (every_node_has_memory_) {
     for (const std::uint32_t node : nodes) add(node);
     return all;
   }
-  std::vector<std::size_t> homes;
-  for (const std::uint32_t node : nodes) homes.push_back(homes_[node]);
-  std::sort(homes.begin(), homes.end());
-  homes.erase(std::unique(homes.begin(), homes.end()), homes.end());
-  for (const std::size_t home : homes) add(home);
+  std::vector<std::size_t> memory_nodes;
+  for (const std::uint32_t node : nodes) memory_nodes.push_back(local_memory_nodes_[node]);
+  std::sort(memory_nodes.begin(), memory_nodes.end());
+  memory_nodes.erase(std::unique(memory_nodes.begin(), memory_nodes.end()), memory_nodes.end());
+  for (const std::size_t node : memory_nodes) add(node);
   return all;
 }
 
-Room NodeMemory::room(const std::vector<std::uint32_t>& nodes) const { return sum(rooms_, nodes); }
+MemoryAmount NodeMemory::amount(const std::vector<std::uint32_t>& nodes) const { return sum(amounts_, nodes); }
 
-Room NodeMemory::huge_page_room(const std::vector<std::uint32_t>& nodes, std::int64_t page_bytes) const {
+MemoryAmount NodeMemory::huge_pages(const std::vector<std::uint32_t>& nodes, std::int64_t page_bytes) const {
   const auto found = huge_pages_.find(page_bytes);
-  return found == huge_pages_.end() ? Room{false, 0, 0} : sum(found->second, nodes);
+  return found == huge_pages_.end() ? MemoryAmount{false, 0, 0} : sum(found->second, nodes);
 }
 
-std::optional<Set> memory_nodes(const topolet_topology& topology, const NodeMemory& memory, std::int64_t asked,
-                                topolet_set cpus, topolet_set next, topolet_set open) {
+std::optional<Set> choose_memory_nodes(const topolet_topology& topology, const NodeMemory& memory,
+                                       const BindingRequest& request) {
   const auto nodes = sdk::nodes(topology);
-  const auto is_open = [&](std::size_t i) { return topolet_set_has(open, nodes[i].os_index) != 0; };
-  bool dram = false;
-  for (std::size_t i = 0; i < nodes.size(); ++i) dram = dram || (is_open(i) && nodes[i].memory_only == 0);
-  const auto usable = [&](std::size_t i) { return is_open(i) && (nodes[i].memory_only == 0 || !dram); };
+  const auto is_allowed = [&](std::size_t i) { return topolet_set_has(request.allowed, nodes[i].os_index) != 0; };
+  bool any_dram = false;
+  for (std::size_t i = 0; i < nodes.size(); ++i) any_dram = any_dram || (is_allowed(i) && nodes[i].memory_only == 0);
+  const auto is_usable = [&](std::size_t i) { return is_allowed(i) && (nodes[i].memory_only == 0 || !any_dram); };
 
-  // Nearest usable node of each node that the CPUs are of, then the others by how far they are from those.
-  std::vector<std::size_t> from;
+  std::vector<std::size_t> cpu_nodes;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].memory_only == 0 && sdk::size_of_both(nodes[i].cpus, cpus) > 0) from.push_back(i);
+    if (nodes[i].memory_only == 0 && sdk::size_of_both(nodes[i].cpus, request.cpus) > 0) cpu_nodes.push_back(i);
   }
-  if (from.empty()) return std::nullopt;
+  if (cpu_nodes.empty()) return std::nullopt;
   std::vector<std::size_t> chosen;
-  std::vector<std::pair<std::uint64_t, std::size_t>> others;
-  for (const std::size_t cpu_node : from) {
-    std::optional<std::size_t> best;
-    const std::size_t home = memory.home(cpu_node);
-    if (usable(home)) best = home;
-    for (std::size_t i = 0; i < nodes.size() && !usable(home); ++i) {
-      if (usable(i) && (!best || distance(topology, cpu_node, i) < distance(topology, cpu_node, *best))) best = i;
+  for (const std::size_t cpu_node : cpu_nodes) {
+    std::optional<std::size_t> nearest;
+    const std::size_t local = memory.local_memory_node(cpu_node);
+    if (is_usable(local)) nearest = local;
+    for (std::size_t i = 0; i < nodes.size() && !is_usable(local); ++i) {
+      if (!is_usable(i)) continue;
+      if (!nearest || distance(topology, cpu_node, i) < distance(topology, cpu_node, *nearest)) nearest = i;
     }
-    if (best && std::find(chosen.begin(), chosen.end(), *best) == chosen.end()) chosen.push_back(*best);
+    if (nearest && std::find(chosen.begin(), chosen.end(), *nearest) == chosen.end()) chosen.push_back(*nearest);
   }
+
+  std::vector<std::pair<std::uint64_t, std::size_t>> others;  // by distance from all CPU nodes, preferred nodes first
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (!usable(i) || memory.home(i) != i || std::find(chosen.begin(), chosen.end(), i) != chosen.end()) continue;
-    std::uint64_t far = topolet_set_has(next, nodes[i].os_index) != 0 ? 0 : std::uint64_t{1} << 40U;
-    for (const std::size_t cpu_node : from) far += distance(topology, cpu_node, i);
+    const bool is_chosen = std::find(chosen.begin(), chosen.end(), i) != chosen.end();
+    if (!is_usable(i) || memory.local_memory_node(i) != i || is_chosen) continue;
+    std::uint64_t far = topolet_set_has(request.preferred, nodes[i].os_index) != 0 ? 0 : std::uint64_t{1} << 40U;
+    for (const std::size_t cpu_node : cpu_nodes) far += distance(topology, cpu_node, i);
     others.emplace_back(far, i);
   }
   std::sort(others.begin(), others.end());
 
-  Room room;
-  Set mems;
+  MemoryAmount total;
+  Set memory_nodes;
   const auto add = [&](std::size_t i) {
-    const Room& more = memory.room_of(i);
-    room.known = room.known && more.known;
-    room.free = add_up(room.free, more.free);
-    mems.insert(nodes[i].os_index);
+    const MemoryAmount& more = memory.amount_on(i);
+    total.known = total.known && more.known;
+    total.free_bytes = saturating_add(total.free_bytes, more.free_bytes);
+    memory_nodes.insert(nodes[i].os_index);
   };
   for (const std::size_t i : chosen) add(i);
-  for (auto other = others.begin(); !room.holds(asked) && other != others.end(); ++other) add(other->second);
-  if (mems.empty() || !room.holds(asked)) return std::nullopt;
-  return mems;
+  for (auto other = others.begin(); !total.fits(request.bytes) && other != others.end(); ++other) add(other->second);
+  if (memory_nodes.empty() || !total.fits(request.bytes)) return std::nullopt;
+  return memory_nodes;
 }
 
 }  // namespace topolet::numa

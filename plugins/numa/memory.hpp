@@ -1,4 +1,4 @@
-// How much memory and huge pages the nodes have and how much of it is spoken for.
+// How much memory and how many huge pages the nodes have, and how much of them is still free.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -13,11 +13,11 @@
 
 namespace topolet::numa {
 
-/// What the system keeps of each node: "1Gi" of every one, or "0:1Gi,1:512Mi" by OS index.
+/// Memory of each node that containers may not use: "1Gi" on every node, or "0:1Gi,1:512Mi" by OS index of the node.
 class ReservedMemory {
  public:
   ReservedMemory() = default;
-  /// Throws std::invalid_argument with a line that says what is wrong.
+  /// Throws std::invalid_argument with one line that says what is wrong.
   explicit ReservedMemory(std::string_view text);
 
   std::int64_t of(std::uint32_t os_index) const;
@@ -27,58 +27,66 @@ class ReservedMemory {
   std::map<std::uint32_t, std::int64_t> by_node_;
 };
 
-/// Bytes asked for in huge pages, by size of the page.
+/// Bytes requested in huge pages, by page size in bytes.
 using HugePages = std::map<std::int64_t, std::int64_t>;
 
 HugePages huge_pages_of(const topolet_demand& demand);
 
-/// What a container asks of memory: its request, or its limit where the request is not known.
+/// The memory a container needs in bytes: its request, or its limit where the request is unknown.
 std::int64_t memory_of(const topolet_demand& demand);
 
-/// Memory of a set of nodes.
-struct Room {
-  bool known = true;  ///< false: one of the nodes does not tell its size, so nothing is too much
-  std::int64_t capacity = 0;
-  std::int64_t free = 0;
+/// Memory, or huge pages of one size, on a set of nodes.
+struct MemoryAmount {
+  bool known = true;  ///< false: the size of one of the nodes is unknown, so everything fits
+  std::int64_t capacity_bytes = 0;
+  std::int64_t free_bytes = 0;
 
-  bool could_hold(std::int64_t bytes) const { return !known || bytes <= capacity; }
-  bool holds(std::int64_t bytes) const { return !known || bytes <= free; }
+  bool fits(std::int64_t bytes) const { return !known || bytes <= free_bytes; }
+  bool fits_if_empty(std::int64_t bytes) const { return !known || bytes <= capacity_bytes; }
 };
 
-/// The nodes' memory in one decision. Nodes are named by position in the topology's `nodes`.
+/// The memory of all nodes in one decision. Nodes are named by position in the topology's `nodes`.
 class NodeMemory {
  public:
-  /// `topology` and `ledger` are borrowed.
+  /// Borrows `topology` and `ledger`. Without `with_memory` only huge pages are counted, of the sizes in
+  /// `requested_pages`.
   NodeMemory(const topolet_topology& topology, const topolet_ledger& ledger, const ReservedMemory& reserved,
-             bool with_memory, const HugePages& asked_pages);
+             bool with_memory, const HugePages& requested_pages);
 
-  /// The node whose memory the CPUs of `node` use: the node's own, or of a node without memory the nearest one's.
-  std::size_t home(std::size_t node) const { return homes_[node]; }
-  /// Of the homes of these nodes together, each counted once.
-  Room room(const std::vector<std::uint32_t>& nodes) const;
-  Room huge_page_room(const std::vector<std::uint32_t>& nodes, std::int64_t page_bytes) const;
-  const Room& room_of(std::size_t node) const { return rooms_[node]; }
+  /// The node whose memory the CPUs of `node` use: itself, or the nearest node with memory if it has none.
+  std::size_t local_memory_node(std::size_t node) const { return local_memory_nodes_[node]; }
+  /// What is local to these nodes together; a memory node that is local to several of them counts once.
+  MemoryAmount amount(const std::vector<std::uint32_t>& nodes) const;
+  MemoryAmount huge_pages(const std::vector<std::uint32_t>& nodes, std::int64_t page_bytes) const;
+  const MemoryAmount& amount_on(std::size_t node) const { return amounts_[node]; }
 
  private:
-  void find_homes();
+  void find_local_memory_nodes();
   void count_memory(const topolet_ledger& ledger, const ReservedMemory& reserved);
   void count_huge_pages(const topolet_ledger& ledger, std::int64_t page_bytes);
-  /// Calls `add(node, part)` for the parts of an amount that an entry has on the nodes.
+  /// Divides an amount of the entry among the nodes where it has it: calls `add(node, part)` for each.
   template <class Add>
-  void divide(const topolet_ledger_entry& entry, std::int64_t bytes, Add add) const;
-  Room sum(const std::vector<Room>& rooms, const std::vector<std::uint32_t>& nodes) const;
+  void divide_among_nodes(const topolet_ledger_entry& entry, std::int64_t bytes, Add add) const;
+  MemoryAmount sum(const std::vector<MemoryAmount>& amounts, const std::vector<std::uint32_t>& nodes) const;
 
   const topolet_topology& topology_;
-  std::vector<std::size_t> homes_;
-  bool homes_are_own_ = true;  ///< every node with CPUs has memory
-  std::vector<Room> rooms_;
-  std::map<std::int64_t, std::vector<Room>> huge_pages_;
+  std::vector<std::size_t> local_memory_nodes_;                   ///< by node
+  bool every_node_has_memory_ = true;                             ///< every one with CPUs
+  std::vector<MemoryAmount> amounts_;                             ///< by node
+  std::map<std::int64_t, std::vector<MemoryAmount>> huge_pages_;  ///< by page size in bytes, then by node
 };
 
-/// The memory nodes of a container with `asked` bytes. Those of its CPUs' nodes; if they don't have so much free, the
-/// others of `next`, then of the machine, nearest first, until they have. Nothing if all together don't. Only nodes of
-/// `open`; memory-only nodes never, but where `open` has no other.
-std::optional<sdk::Set> memory_nodes(const topolet_topology& topology, const NodeMemory& memory, std::int64_t asked,
-                                     topolet_set cpus, topolet_set next, topolet_set open);
+struct BindingRequest {
+  std::int64_t bytes = 0;
+  topolet_set cpus = {};       ///< the container's
+  topolet_set preferred = {};  ///< nodes to add first if those local to the CPUs do not have enough
+  topolet_set allowed = {};    ///< no other nodes may be used
+};
+
+/// The memory nodes to bind a container to: those local to its CPUs; if these have too little free, the `preferred`
+/// ones, then the others of the machine, nearest first, until there is enough. Nothing if all together have too little.
+/// Memory-only nodes are used only where all allowed nodes are.
+std::optional<sdk::Set> choose_memory_nodes(const topolet_topology& topology, const NodeMemory& memory,
+                                            const BindingRequest& request);
 
 }  // namespace topolet::numa

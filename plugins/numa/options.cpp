@@ -6,9 +6,9 @@
 namespace topolet::numa {
 namespace {
 
-void exclude(bool both, const char* one, const char* other) {
-  if (!both) return;
-  throw std::invalid_argument(std::string(one) + " and " + other + " exclude each other: set one of them only");
+void refuse_both(bool both_set, const char* one, const char* other) {
+  if (!both_set) return;
+  throw std::invalid_argument(std::string(one) + " and " + other + " cannot be combined: set only one of them");
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ std::string_view name_of(Alignment alignment) {
 PolicyOptions read_options(const sdk::Options& options) {
   const auto is_set = [&options](std::string_view name) { return options[name] == "true"; };
   PolicyOptions read;
-  // The host has checked choices against the table.
+  // The host has checked that choices are among the allowed values.
   read.policy = alignment_named(options["policy"]).value_or(Alignment::kBestEffort);
   read.scope = options["scope"] == "pod" ? Scope::kPod : Scope::kContainer;
   read.strategy = options["strategy"] == "spread" ? Strategy::kSpread : Strategy::kPacked;
@@ -53,16 +53,16 @@ PolicyOptions read_options(const sdk::Options& options) {
   read.prefer_closest_numa_nodes = is_set("prefer-closest-numa-nodes");
 
   const KubeletOrder& order = read.order;
-  exclude(order.full_pcpus_only && order.distribute_cpus_across_cores, "full-pcpus-only",
-          "distribute-cpus-across-cores");
-  exclude(order.distribute_cpus_across_numa && order.distribute_cpus_across_cores, "distribute-cpus-across-numa",
-          "distribute-cpus-across-cores");
-  exclude(order.prefer_align_cpus_by_uncorecache && order.distribute_cpus_across_cores,
-          "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores");
-  exclude(order.prefer_align_cpus_by_uncorecache && order.distribute_cpus_across_numa,
-          "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa");
-  exclude(read.align_by_socket && read.policy == Alignment::kSingleNumaNode, "align-by-socket",
-          "policy = single-numa-node");
+  refuse_both(order.full_pcpus_only && order.distribute_cpus_across_cores, "full-pcpus-only",
+              "distribute-cpus-across-cores");
+  refuse_both(order.distribute_cpus_across_numa && order.distribute_cpus_across_cores, "distribute-cpus-across-numa",
+              "distribute-cpus-across-cores");
+  refuse_both(order.prefer_align_cpus_by_uncorecache && order.distribute_cpus_across_cores,
+              "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores");
+  refuse_both(order.prefer_align_cpus_by_uncorecache && order.distribute_cpus_across_numa,
+              "prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa");
+  refuse_both(read.align_by_socket && read.policy == Alignment::kSingleNumaNode, "align-by-socket",
+              "policy = single-numa-node");
   return read;
 }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugins/numa/amounts.hpp"
-#include "plugins/numa/asked.hpp"
+#include "plugins/numa/candidate_resources.hpp"
+#include "plugins/numa/candidate_scorer.hpp"
 #include "plugins/numa/core_order.hpp"
-#include "plugins/numa/judge.hpp"
-#include "plugins/numa/place.hpp"
+#include "plugins/numa/demand.hpp"
+#include "plugins/numa/quantities.hpp"
 #include "plugins/numa/whole_cores.hpp"
 
 namespace topolet::numa {
@@ -15,8 +15,7 @@ namespace {
 
 using sdk::Set;
 
-/// CPUs in the pool whose whole core is in nobody's hands but shared ones': the kubelet counts out what shares a core
-/// with a reserved CPU.
+/// CPUs of the pool, less those that share a core with a reserved CPU, which the kubelet does not count.
 std::size_t free_physical_cpus(const topolet_request& request) {
   const topolet_ledger& ledger = *request.ledger;
   Set free(ledger.pool);
@@ -30,7 +29,7 @@ std::size_t free_physical_cpus(const topolet_request& request) {
 
 std::size_t rounded_up(std::size_t cpus, std::size_t per_core) { return (cpus + per_core - 1) / per_core * per_core; }
 
-std::string not_multiple(std::size_t cpus, std::size_t per_core) {
+std::string not_a_multiple(std::size_t cpus, std::size_t per_core) {
   return "SMT Alignment Error: requested " + std::to_string(cpus) +
          " cpus not multiple cpus per core = " + std::to_string(per_core) + " (full-pcpus-only)";
 }
@@ -41,71 +40,72 @@ std::string too_few_physical_cpus(std::size_t cpus, std::size_t free, std::size_
          " (full-pcpus-only)";
 }
 
-/// Whole cores as the places of an exclusive request have them.
-struct CoresThere {
-  explicit CoresThere(const topolet_request& request)
-      : free(*request.topology, anywhere(request, &topolet_candidate::free).view()),
-        allowed(*request.topology, anywhere(request, &topolet_candidate::cpus).view()) {}
+/// The whole cores of all candidates of a request for exclusive CPUs.
+struct CandidateCores {
+  explicit CandidateCores(const topolet_request& request)
+      : free(*request.topology, sdk::union_of_candidates(request, &topolet_candidate::free).view()),
+        allowed(*request.topology, sdk::union_of_candidates(request, &topolet_candidate::cpus).view()) {}
 
-  static Set anywhere(const topolet_request& request, topolet_set topolet_candidate::*cpus) {
-    Set all;
-    for (const topolet_candidate& candidate : sdk::candidates(request)) all |= Set(candidate.*cpus);
-    return all;
-  }
-
-  /// Of cores that are not alike only those will do that add up to the request. Where all are alike that is for the
-  /// kubelet's rule to say, which counts free CPUs: it's as good as whole cores, unless some are better.
-  bool must_fit() const { return free.uneven(); }
+  /// Where cores differ in size, whole cores must add up to the request. Where all are of one size the kubelet's rule
+  /// holds, which counts free CPUs; whole cores are then only preferred.
+  bool required() const { return free.sizes_differ(); }
   bool fit(const topolet_request& request, const topolet_candidate& candidate) const {
-    return free.make_up(request.exclusive_cpus, candidate.free);
+    return free.add_up_to(request.exclusive_cpus, candidate.free);
   }
 
   WholeCores free;
   WholeCores allowed;
 };
 
-/// The kubelet's rule divides by an average of threads; where cores differ, that says nothing about any of them.
-std::string uneven_alignment_error(const topolet_request& request, const CoresThere& cores) {
+/// For machines whose cores differ in size, where the kubelet's rule, which divides by the average size, means nothing.
+std::string alignment_error_of_unequal_cores(const topolet_request& request, const CandidateCores& cores) {
   std::size_t most = 0;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     if (cores.fit(request, candidate)) return "";
     most = std::max(most, sdk::size_of_both(cores.free.cpus().view(), candidate.free));
   }
-  if (most >= request.exclusive_cpus) return not_multiple(request.exclusive_cpus, cores.free.most_threads());
-  return too_few_physical_cpus(request.exclusive_cpus, most, threads_per_core(*request.topology));
+  if (most >= request.exclusive_cpus) return not_a_multiple(request.exclusive_cpus, cores.free.most_threads());
+  return too_few_physical_cpus(request.exclusive_cpus, most, sdk::threads_per_core(*request.topology));
 }
 
-/// In the kubelet's words, for those who look for them; empty if the request is fine.
-std::string smt_alignment_error(const topolet_request& request, const Asked& asked,
-                                const std::optional<CoresThere>& cores, const PolicyOptions& options) {
-  if (!options.order.full_pcpus_only || !asked.exclusive) return "";
-  if (cores && cores->must_fit()) return uneven_alignment_error(request, *cores);
-  const std::size_t per_core = threads_per_core(*request.topology);
-  if (asked.cpus % per_core != 0 && !options.rounds_up) return not_multiple(asked.cpus, per_core);
+/// The violation of full-pcpus-only in the kubelet's own words, so that they can be searched for; empty if there is
+/// none.
+std::string smt_alignment_error(const topolet_request& request, const Demand& demand,
+                                const std::optional<CandidateCores>& cores, const PolicyOptions& options) {
+  if (!options.order.full_pcpus_only || !demand.exclusive) return "";
+  if (cores && cores->required()) return alignment_error_of_unequal_cores(request, *cores);
+  const std::size_t per_core = sdk::threads_per_core(*request.topology);
+  const std::size_t cpus = demand.exclusive_cpus;
+  if (cpus % per_core != 0 && !options.rounds_up) return not_a_multiple(cpus, per_core);
   const std::size_t free = free_physical_cpus(request);
-  return rounded_up(asked.cpus, per_core) <= free ? "" : too_few_physical_cpus(asked.cpus, free, per_core);
+  return rounded_up(cpus, per_core) <= free ? "" : too_few_physical_cpus(cpus, free, per_core);
 }
 
-/// Under policy none any node will do, unless it would take parts of cores that are not alike.
-std::vector<Verdict> indifferent(const topolet_request& request, const std::optional<CoresThere>& cores) {
+/// Policy none has no opinion on the nodes, but full-pcpus-only holds where cores differ in size.
+std::vector<Verdict> verdicts_of_policy_none(const topolet_request& request,
+                                             const std::optional<CandidateCores>& cores) {
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const bool has_room = sdk::size_of(candidate.free) >= request.exclusive_cpus;
-    if (cores && cores->must_fit() && has_room && !cores->fit(request, candidate)) {
-      verdicts.push_back({TOPOLET_VERDICT_REJECT, 0, "no whole free cores there make up the CPUs (full-pcpus-only)"});
+    const bool has_enough_cpus = sdk::size_of(candidate.free) >= request.exclusive_cpus;
+    if (cores && cores->required() && has_enough_cpus && !cores->fit(request, candidate)) {
+      verdicts.push_back(
+          {TOPOLET_VERDICT_REJECT, 0, "no free whole cores here add up to the CPUs requested (full-pcpus-only)"});
     } else {
-      verdicts.push_back({TOPOLET_VERDICT_ABSTAIN, 0, "policy none: any node will do, CPUs in the kubelet's order"});
+      verdicts.push_back(
+          {TOPOLET_VERDICT_ABSTAIN, 0, "policy none: any node may be used, and CPUs are taken in the kubelet's order"});
     }
   }
   return verdicts;
 }
 
-void count_cores(const topolet_request& request, const CoresThere& cores, std::vector<Place>& places) {
-  for (std::size_t i = 0; i < places.size(); ++i) {
+void add_whole_cores(const topolet_request& request, const CandidateCores& cores,
+                     std::vector<CandidateResources>& resources) {
+  for (std::size_t i = 0; i < resources.size(); ++i) {
     const topolet_candidate& candidate = sdk::candidates(request)[i];
-    places[i].must_fit_cores = cores.must_fit();
-    places[i].cores_fit = cores.fit(request, candidate);
-    places[i].cores_could_fit = !cores.must_fit() || cores.allowed.make_up(request.exclusive_cpus, candidate.cpus);
+    resources[i].needs_whole_cores = cores.required();
+    resources[i].whole_cores_fit = cores.fit(request, candidate);
+    resources[i].whole_cores_fit_if_empty =
+        !cores.required() || cores.allowed.add_up_to(request.exclusive_cpus, candidate.cpus);
   }
 }
 
@@ -114,7 +114,7 @@ bool orders_cpus(const KubeletOrder& order) {
          order.prefer_align_cpus_by_uncorecache;
 }
 
-/// The kinds from the fastest to the slowest, unknown ones last.
+/// The kinds of CPUs from the fastest to the slowest, those of unknown speed last.
 std::vector<topolet_set> kinds_by_speed(const topolet_topology& topology) {
   std::vector<topolet_set> known;
   std::vector<topolet_set> unknown;
@@ -126,7 +126,8 @@ std::vector<topolet_set> kinds_by_speed(const topolet_topology& topology) {
   return known;
 }
 
-/// The fastest kind of CPUs that has enough, so that a container does not run on CPUs of two kinds.
+/// The usable CPUs of the fastest kind that has enough, so that the container does not get CPUs of two kinds; all
+/// usable CPUs if no kind has enough.
 Set of_one_kind(const topolet_topology& topology, topolet_set usable, std::size_t wanted) {
   for (const topolet_set kind : kinds_by_speed(topology)) {
     if (sdk::size_of_both(kind, usable) >= wanted) return Set(kind) & Set(usable);
@@ -134,16 +135,17 @@ Set of_one_kind(const topolet_topology& topology, topolet_set usable, std::size_
   return usable;
 }
 
-CpuOrder kubelets(const topolet_topology& topology, topolet_set usable, std::size_t wanted, const KubeletOrder& order) {
-  CpuOrder taken{kubelet_order(Layout(topology), usable, wanted, order), "the kubelet's order"};
-  if (order.distribute_cpus_across_numa) taken.reason += ", evenly over nodes if it takes more than one";
-  if (order.distribute_cpus_across_cores) taken.reason += ", over cores";
-  if (order.prefer_align_cpus_by_uncorecache) taken.reason += ", by cache";
+CpuOrder order_as_kubelet(const topolet_topology& topology, topolet_set usable, std::size_t wanted,
+                          const KubeletOrder& order) {
+  CpuOrder taken{kubelet_order(Layout(topology), usable, wanted, order), "in the kubelet's order"};
+  if (order.distribute_cpus_across_numa) taken.reason += ", evenly over the nodes if one is not enough";
+  if (order.distribute_cpus_across_cores) taken.reason += ", from different cores first";
+  if (order.prefer_align_cpus_by_uncorecache) taken.reason += ", from as few caches as possible";
   return taken;
 }
 
-CpuOrder tidiest(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy,
-                 bool several_nodes) {
+CpuOrder order_whole_nodes_first(const topolet_topology& topology, topolet_set usable, std::size_t wanted,
+                                 Strategy strategy, bool several_nodes) {
   if (!several_nodes) return core_order(topology, usable, wanted, strategy);
   const std::vector<std::uint32_t> whole = whole_nodes(Layout(topology), usable, wanted);
   Set whole_set;
@@ -151,7 +153,7 @@ CpuOrder tidiest(const topolet_topology& topology, topolet_set usable, std::size
   const Set rest = Set(usable) - whole_set;
   CpuOrder order = core_order(topology, rest.view(), wanted - whole.size(), strategy);
   order.cpus.insert(order.cpus.begin(), whole.begin(), whole.end());
-  if (!whole.empty()) order.reason = "whole nodes" + (order.reason.empty() ? "" : ", " + order.reason);
+  if (!whole.empty()) order.reason = "whole nodes" + (order.reason.empty() ? "" : ", then " + order.reason);
   return order;
 }
 
@@ -161,74 +163,75 @@ Set first_of(const CpuOrder& order, std::size_t wanted) {
   return first;
 }
 
-/// Of CPUs all of which will do.
-CpuOrder ordered(const topolet_pick_request& picking, topolet_set usable, std::size_t wanted,
-                 const PolicyOptions& options) {
+/// The order of CPUs that may all be used.
+CpuOrder order_cpus(const topolet_pick_request& picking, topolet_set usable, std::size_t wanted,
+                    const PolicyOptions& options) {
   const topolet_request& request = *picking.request;
   const topolet_topology& topology = *request.topology;
   if (alignment_of(*request.workload, options) == Alignment::kNone || orders_cpus(options.order)) {
-    return kubelets(topology, usable, wanted, options.order);
+    return order_as_kubelet(topology, usable, wanted, options.order);
   }
   const topolet_candidate& candidate = sdk::candidates(request)[picking.candidate];
-  return tidiest(topology, usable, wanted, options.strategy, sdk::size_of(candidate.nodes) > 1);
+  return order_whole_nodes_first(topology, usable, wanted, options.strategy, sdk::size_of(candidate.nodes) > 1);
 }
 
-/// Whole cores of the fastest kind that can make up the request, else of several kinds. Nothing if none can, and where
-/// all cores are alike: there any order begins with whole cores.
-std::optional<CpuOrder> in_whole_cores(const topolet_pick_request& picking, std::size_t wanted,
-                                       const PolicyOptions& options) {
+/// Whole cores that add up to the request: of the fastest kind of CPUs that has such cores, else of several kinds.
+/// Nothing if there are none, and where all cores are alike, since every order begins with whole cores there.
+std::optional<CpuOrder> order_of_whole_cores(const topolet_pick_request& picking, std::size_t wanted,
+                                             const PolicyOptions& options) {
   const topolet_topology& topology = *picking.request->topology;
   const WholeCores cores(topology, picking.usable);
   const std::vector<topolet_set> kinds = kinds_by_speed(topology);
-  const bool alike = !cores.uneven() && kinds.size() < 2;
-  if (alike || !cores.make_up(wanted, picking.usable)) return std::nullopt;
+  const bool alike = !cores.sizes_differ() && kinds.size() < 2;
+  if (alike || !cores.add_up_to(wanted, picking.usable)) return std::nullopt;
   Set fastest;
-  Set of_able_kinds;
+  Set of_sufficient_kinds;
   for (const topolet_set kind : kinds) {
-    if (!cores.make_up(wanted, kind)) continue;
-    of_able_kinds |= Set(kind) & Set(picking.usable);
-    if (fastest.empty()) fastest = of_able_kinds;
+    if (!cores.add_up_to(wanted, kind)) continue;
+    of_sufficient_kinds |= Set(kind) & Set(picking.usable);
+    if (fastest.empty()) fastest = of_sufficient_kinds;
   }
   const Set within = fastest.empty() ? Set(picking.usable) : fastest;
-  CpuOrder order = ordered(picking, within.view(), wanted, options);
+  CpuOrder order = order_cpus(picking, within.view(), wanted, options);
   if (!are_whole_cores(topology, first_of(order, wanted).view())) {
     order = whole_core_order(topology, (within & cores.cpus()).view(), wanted, options.strategy);
   }
-  // Of the kinds that are left the core takes the fastest that has enough CPUs, and those that the container has.
-  if (kinds.size() > 1) order.narrow = fastest.empty() ? first_of(order, wanted) : std::move(of_able_kinds);
+  // Among the CPUs narrowed to, the host takes those that the container has already, and the fastest kind that
+  // suffices.
+  if (kinds.size() > 1) order.narrow = fastest.empty() ? first_of(order, wanted) : std::move(of_sufficient_kinds);
   if (order.narrow == Set(picking.usable)) order.narrow = {};
   return order;
 }
 
-/// What others want of a container may leave it parts of cores; empty if it didn't.
-std::string part_cores_error(const topolet_pick_request& picking) {
+/// The choice of CPUs is also made by other policies, and may contain parts of cores; empty if it does not.
+std::string partial_core_error(const topolet_pick_request& picking) {
   const WholeCores cores(*picking.request->topology, picking.chosen);
   const Set parts = Set(picking.chosen) - cores.cpus();
-  if (!cores.uneven() || parts.empty()) return "";
-  return (parts.size() == 1 ? "CPU " : "CPUs ") + parts.to_string() +
-         (parts.size() == 1 ? " is no whole core" : " are no whole cores") + " (full-pcpus-only)";
+  if (!cores.sizes_differ() || parts.empty()) return "";
+  return sdk::cpu_names(parts) + (parts.size() == 1 ? " is" : " are") +
+         " only part of a core, and cores must be taken whole (full-pcpus-only)";
 }
 
 }  // namespace
 
 std::vector<Verdict> Policy::score(const topolet_request& request) const {
-  const Asked asked = asked_of(request, options_);
-  std::string refusal = asked.bad_annotation;
-  std::optional<CoresThere> cores;
-  if (options_.whole_cores_only() && asked.exclusive) cores.emplace(request);
-  if (refusal.empty()) refusal = smt_alignment_error(request, asked, cores, options_);
-  if (!refusal.empty()) return {request.candidate_count, Verdict{TOPOLET_VERDICT_REJECT, 0, std::move(refusal)}};
-  if (asked.alignment == Alignment::kNone && asked.exclusive) return indifferent(request, cores);
-  if (asked.alignment == Alignment::kNone || asked.nothing()) return {};
+  const Demand demand = demand_of(request, options_);
+  std::string rejection = demand.annotation_error;
+  std::optional<CandidateCores> cores;
+  if (options_.whole_cores_only() && demand.exclusive) cores.emplace(request);
+  if (rejection.empty()) rejection = smt_alignment_error(request, demand, cores, options_);
+  if (!rejection.empty()) return {request.candidate_count, Verdict{TOPOLET_VERDICT_REJECT, 0, std::move(rejection)}};
+  if (demand.alignment == Alignment::kNone && demand.exclusive) return verdicts_of_policy_none(request, cores);
+  if (demand.alignment == Alignment::kNone || demand.is_empty()) return {};
 
   const NodeMemory memory(*request.topology, *request.ledger, options_.reserved_memory,
-                          asked.memory > 0 || asked.pod_memory > 0, asked.huge_pages);
-  std::vector<Place> places = places_of(request, asked, memory);
-  if (cores) count_cores(request, *cores, places);
-  const Judge judge(*request.topology, places, asked, options_);
+                          demand.memory_bytes > 0 || demand.pod_memory_bytes > 0, demand.huge_pages);
+  std::vector<CandidateResources> resources = candidate_resources(request, demand, memory);
+  if (cores) add_whole_cores(request, *cores, resources);
+  const CandidateScorer scorer(*request.topology, resources, demand, options_);
   std::vector<Verdict> verdicts;
-  verdicts.reserve(places.size());
-  for (const Place& place : places) verdicts.push_back(judge.judge(place));
+  verdicts.reserve(resources.size());
+  for (const CandidateResources& candidate : resources) verdicts.push_back(scorer.verdict_on(candidate));
   return verdicts;
 }
 
@@ -236,34 +239,38 @@ CpuOrder Policy::pick(const topolet_pick_request& picking) const {
   const topolet_request& request = *picking.request;
   const bool chosen = TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
   if (request.exclusive == 0 || request.exclusive_cpus == 0) return {};
-  // Once the CPUs are chosen there is nothing to order.
-  if (chosen) return {{}, {}, {}, options_.whole_cores_only() ? part_cores_error(picking) : ""};
+  // The second call, with the chosen CPUs, may only reject them.
+  if (chosen) return {{}, {}, {}, options_.whole_cores_only() ? partial_core_error(picking) : ""};
   const topolet_topology& topology = *request.topology;
   std::size_t wanted = TOPOLET_HAS(&picking, count) ? picking.count : request.exclusive_cpus;
   if (options_.order.full_pcpus_only && options_.rounds_up) {
-    const std::size_t whole = rounded_up(wanted, threads_per_core(topology));
+    const std::size_t whole = rounded_up(wanted, sdk::threads_per_core(topology));
     if (whole <= sdk::size_of(picking.usable)) wanted = whole;
   }
   if (options_.whole_cores_only()) {
-    if (std::optional<CpuOrder> whole = in_whole_cores(picking, wanted, options_)) return *std::move(whole);
+    if (std::optional<CpuOrder> whole = order_of_whole_cores(picking, wanted, options_)) return *std::move(whole);
   }
   const bool none = alignment_of(*request.workload, options_) == Alignment::kNone;
   const Set usable = none ? Set(picking.usable) : of_one_kind(topology, picking.usable, wanted);
-  return ordered(picking, usable.view(), wanted, options_);
+  return order_cpus(picking, usable.view(), wanted, options_);
 }
 
 MemoryBinding Policy::adjust(const topolet_adjust_request& adjusting) const {
   const topolet_request& request = *adjusting.request;
-  const Asked asked = asked_of(request, options_);
-  if (!asked.memory_bound || adjusting.mode == TOPOLET_MODE_FOREIGN) return {};
-  const NodeMemory memory(*request.topology, *request.ledger, options_.reserved_memory, true, asked.huge_pages);
+  const Demand demand = demand_of(request, options_);
+  if (!demand.binds_memory || adjusting.mode == TOPOLET_MODE_FOREIGN) return {};
+  const NodeMemory memory(*request.topology, *request.ledger, options_.reserved_memory, true, demand.huge_pages);
   const topolet_candidate& candidate = sdk::candidates(request)[adjusting.candidate];
-  std::optional<Set> nodes =
-      memory_nodes(*request.topology, memory, asked.memory, adjusting.cpus, candidate.nodes, adjusting.memory);
+  std::optional<Set> nodes = choose_memory_nodes(*request.topology, memory,
+                                                 {.bytes = demand.memory_bytes,
+                                                  .cpus = adjusting.cpus,
+                                                  .preferred = candidate.nodes,
+                                                  .allowed = adjusting.memory});
   if (!nodes) {
-    return {std::nullopt, "memory not bound: " + bytes_text(asked.memory) + " are free on no nodes that it may use"};
+    return {std::nullopt, "memory is not bound: the nodes that the container may use do not have " +
+                              format_bytes(demand.memory_bytes) + " free"};
   }
-  std::string reason = "memory bound to node" + std::string(nodes->size() == 1 ? " " : "s ") + nodes->to_string();
+  std::string reason = "memory is bound to " + sdk::node_names(nodes->view());
   return {std::move(nodes), std::move(reason)};
 }
 

@@ -1,4 +1,5 @@
-// Places containers on as few and as close NUMA nodes as can hold them, in the sense of the kubelet's Topology Manager.
+// Places containers on as few NUMA nodes as possible, as close to each other as possible, by the rules of the kubelet's
+// Topology Manager.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -14,17 +15,17 @@
 
 namespace topolet::numa {
 
-/// The Topology Manager's policies, by the same names.
+/// The policies of the Topology Manager.
 enum class Alignment : std::uint8_t { kNone, kBestEffort, kRestricted, kSingleNumaNode };
 
-/// Nothing if there is no such policy.
+/// Nothing if no policy has this name.
 std::optional<Alignment> alignment_named(std::string_view name);
 std::string_view name_of(Alignment alignment);
 
 enum class Scope : std::uint8_t { kContainer, kPod };
 
 enum class Strategy : std::uint8_t {
-  kPacked,  ///< of equal node sets the fullest that still fits, so that whole nodes stay free
+  kPacked,  ///< of equally good node sets the fullest, so that whole nodes stay free
   kSpread,  ///< the emptiest, so that containers share memory bandwidth with few others
 };
 
@@ -35,49 +36,49 @@ struct PolicyOptions {
   bool bind_memory = false;
   ReservedMemory reserved_memory = {};
   KubeletOrder order = {};
-  bool rounds_up = false;  ///< the smt plugin lets what does not fill the last core of a request idle
+  bool rounds_up = false;  ///< smt.round = idle-sibling: a request is rounded up to whole cores, the rest stays idle
   bool align_by_socket = false;
   bool prefer_closest_numa_nodes = false;
 
-  /// Exclusive CPUs come in whole cores, and none of them idle.
+  /// Exclusive CPUs must be whole cores, and none of their threads may idle.
   bool whole_cores_only() const { return order.full_pcpus_only && !rounds_up; }
 };
 
-/// From the plugin's options. Throws std::invalid_argument, in one line, for a value that cannot be read and for two
-/// that exclude each other: the kubelet's rules.
+/// Reads the plugin's options. Throws std::invalid_argument with one line for a value that cannot be read, and for two
+/// options that the kubelet does not allow together.
 PolicyOptions read_options(const sdk::Options& options);
 
 using sdk::Verdict;
 
 struct CpuOrder {
-  std::vector<std::uint32_t> cpus;  ///< by OS index, the ones to take first
+  std::vector<std::uint32_t> cpus;  ///< by OS index, in the order in which to take them
   std::string reason;
-  sdk::Set narrow = {};        ///< no others; empty: any will do
-  std::string rejection = {};  ///< why the chosen CPUs will not do; empty: they will
+  sdk::Set narrow = {};        ///< take CPUs of this set only; empty for no restriction
+  std::string rejection = {};  ///< why the chosen CPUs must not be used; empty if they may
 };
 
 struct MemoryBinding {
-  std::optional<sdk::Set> nodes;  ///< nothing: not bound
+  std::optional<sdk::Set> nodes;  ///< nothing if the memory is not bound
   std::string reason;
 };
 
-/// Immutable, so safe from any thread.
+/// Immutable, so any thread may call it.
 class Policy {
  public:
   explicit Policy(PolicyOptions options) : options_(std::move(options)) {}
 
-  /// One verdict per candidate; none at all for a shared container that asks for nothing, or under policy none.
-  /// The narrowest width that could hold the demand if nobody else ran there gets 100; each node more costs 30, farther
-  /// nodes of the same width 11–19, and what the strategy prefers of equals makes up to 10. Candidates where the
-  /// container can run but finds too little of something get −60 and less.
+  /// One verdict per candidate; none at all for a container that requests nothing, or for a shared one under policy
+  /// none. Candidates with as few nodes as could hold the demand on an empty machine get 100. Each further node costs
+  /// 30, greater distance between as many nodes 11–19, and the strategy's preference among equals up to 10. A candidate
+  /// where the container can run but lacks something gets −60 or less.
   std::vector<Verdict> score(const topolet_request& request) const;
 
-  /// Which CPUs to take first. Under policy none, and with one of the options that order CPUs, those the kubelet would
-  /// take; otherwise whole nodes, whole cores, those of one cache together, and single threads of cores in use. Empty
-  /// for a container that gets no CPUs of its own.
+  /// Which CPUs to take first: under policy none, and with one of the options that order CPUs, those that the kubelet
+  /// would take; otherwise whole nodes, then whole cores, those of one cache together, then threads of partly used
+  /// cores. Empty for a container without exclusive CPUs.
   CpuOrder pick(const topolet_pick_request& request) const;
 
-  /// The memory nodes of a container with a memory limit, if memory is to be bound.
+  /// The memory nodes to bind a container to, if it has a memory limit and memory = bind.
   MemoryBinding adjust(const topolet_adjust_request& request) const;
 
   void score(const topolet_request& request, sdk::Scores& scores) const;

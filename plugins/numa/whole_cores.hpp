@@ -1,4 +1,4 @@
-// Cores all of whose threads can be had: what full-pcpus-only gives.
+// Cores of which all threads are available: what full-pcpus-only requires.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -8,28 +8,28 @@
 
 namespace topolet::numa {
 
-/// Those cores of a machine whose online CPUs are all among some CPUs; each core counts by its own number of threads. A
-/// CPU whose core is unknown is a core of its own.
+/// The cores whose online CPUs are all available, each with its own number of threads. A CPU whose core is unknown is a
+/// core of its own.
 class WholeCores {
  public:
-  WholeCores(const topolet_topology& topology, topolet_set among);
+  WholeCores(const topolet_topology& topology, topolet_set available);
 
-  /// Whether the machine has cores of different numbers of threads.
-  bool uneven() const { return uneven_; }
-  /// All CPUs of these cores.
+  /// Whether the machine has cores with different numbers of threads.
+  bool sizes_differ() const { return sizes_differ_; }
+  /// The CPUs of all whole cores.
   const sdk::Set& cpus() const { return cpus_; }
-  /// Threads of the largest of them.
+  /// The number of threads of the largest whole core, at least 1.
   std::size_t most_threads() const { return by_threads_.empty() ? 1 : by_threads_.rbegin()->first; }
-  /// Whether some of those inside `part` have just as many CPUs as are wanted.
-  bool make_up(std::size_t wanted, topolet_set part) const;
+  /// Whether some of the whole cores inside `within` have exactly `wanted` CPUs together.
+  bool add_up_to(std::size_t wanted, topolet_set within) const;
 
  private:
-  bool uneven_ = false;
+  bool sizes_differ_ = false;
   sdk::Set cpus_;
-  std::map<std::size_t, sdk::Set> by_threads_;  ///< CPUs, by how many threads their cores have
+  std::map<std::size_t, sdk::Set> by_threads_;  ///< CPUs, by the number of threads of their cores
 };
 
-/// Whether the CPUs are those of whole cores and no others.
+/// Whether the set consists of whole cores.
 bool are_whole_cores(const topolet_topology& topology, topolet_set cpus);
 
 }  // namespace topolet::numa

@@ -6,7 +6,7 @@
 #include <map>
 #include <string_view>
 
-#include "plugins/smt/words.hpp"
+#include "plugins/smt/reasons.hpp"
 
 namespace topolet::smt {
 namespace {
@@ -15,36 +15,38 @@ using sdk::Set;
 using sdk::Verdict;
 
 constexpr std::int32_t kFits = 100;
-constexpr std::int32_t kFitsWithoutThePod = 50;
+constexpr std::int32_t kFitsPerhapsWithoutPod = 50;
 
 std::size_t surplus(std::size_t have, std::size_t need) { return have > need ? have - need : 0; }
 
 }  // namespace
 
-/// How many CPUs may stay idle beside the container.
-std::size_t Isolation::may_be_idle(topolet_set usable) const {
-  const std::size_t for_pod = surplus(sdk::size_of(usable), wish_.cpus + wish_.rest_of_pod);
-  // Those that the kernel isolated are not in the pool.
+/// How many CPUs may stay idle beside the container and still leave enough for its pod and for the pool.
+std::size_t Isolation::allowed_idle(topolet_set usable) const {
+  const std::size_t for_pod = surplus(sdk::size_of(usable), demand_.exclusive_cpus + demand_.rest_of_pod_cpus);
+  // CPUs that the kernel isolates (isolcpus) are not in the pool.
   const topolet_set pool = request_.ledger->pool;
   if (sdk::size_of_both(usable, pool) == 0) return for_pod;
-  return std::min(for_pod, surplus(sdk::size_of(pool), wish_.cpus + options_.min_shared_cpus));
+  return std::min(for_pod, surplus(sdk::size_of(pool), demand_.exclusive_cpus + options_.min_shared_cpus));
 }
 
-/// How many would, if others chose the CPUs from these cores. `apart`: each from another core.
-std::size_t Isolation::at_worst_idle(const Set& whole, bool apart) const {
+/// How many would be idle after the worst choice from these cores that other policies may make. `one_per_core`: the
+/// CPUs are all taken from different cores.
+std::size_t Isolation::worst_case_idle(const Set& whole, bool one_per_core) const {
   std::size_t least = std::numeric_limits<std::size_t>::max();
   std::size_t most = 1;
   for (const std::uint32_t core : cores_.cores_of(whole)) {
     least = std::min(least, cores_.threads_of(core));
     most = std::max(most, cores_.threads_of(core));
   }
-  if (apart) return wish_.cpus * (most - 1);
-  // Whoever orders CPUs takes whole cores as long as it can.
-  return least == most ? (most - wish_.cpus % most) % most : most - 1;
+  if (one_per_core) return demand_.exclusive_cpus * (most - 1);
+  // Policies that order CPUs take whole cores as long as the request fills them.
+  return least == most ? (most - demand_.exclusive_cpus % most) % most : most - 1;
 }
 
-/// The whole cores by kind of CPU, the fastest first, and then all: as topolet takes CPUs.
-std::vector<Set> Isolation::alike(const Set& whole) const {
+/// The whole cores of each kind of CPU, the fastest first, and finally all of them: the order in which topolet tries
+/// kinds.
+std::vector<Set> Isolation::by_cpu_kind(const Set& whole) const {
   std::vector<Set> parts;
   const auto kinds = sdk::cpu_kinds(*request_.topology);
   for (std::size_t i = kinds.size(); i > 0; --i) parts.push_back(whole & Set(kinds[i - 1].cpus));
@@ -52,15 +54,15 @@ std::vector<Set> Isolation::alike(const Set& whole) const {
   return parts;
 }
 
-/// So many of these cores as the container needs, with the fewest CPUs to spare. Empty if they are too few. Cores may
-/// have any number of threads, as some may be offline: all sums of them up to what is needed are looked at.
-Set Isolation::tight(const Set& whole) const {
+/// The cores for the container that have the fewest CPUs in all; empty if there are too few cores. Cores may have any
+/// number of threads, since some may be offline, so this looks at all sums of threads up to what is needed.
+Set Isolation::fewest_cpus(const Set& whole) const {
   std::map<std::size_t, std::vector<std::uint32_t>, std::greater<>> by_size;
   for (const std::uint32_t core : cores_.cores_of(whole)) by_size[cores_.threads_of(core)].push_back(core);
-  const std::size_t sums = wish_.cpus + cores_.most_threads();
+  const std::size_t sums = demand_.exclusive_cpus + cores_.most_threads();
   constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-  // By size, so far: how many cores of that size are in a sum, as few as can be of the smaller ones; kNone: no such
-  // sum.
+  // For each size of core so far, and each sum of threads: how many cores of that size the sum needs, with as few
+  // smaller cores as possible; kNone: no cores have this sum.
   std::vector<std::vector<std::size_t>> used;
   for (const auto& [size, cores] : by_size) {
     std::vector<std::size_t> now(sums, kNone);
@@ -72,7 +74,7 @@ Set Isolation::tight(const Set& whole) const {
     }
     used.push_back(std::move(now));
   }
-  std::size_t sum = wish_.cpus;
+  std::size_t sum = demand_.exclusive_cpus;
   while (!used.empty() && sum < sums && used.back()[sum] == kNone) ++sum;
   if (used.empty() || sum == sums) return {};
   std::vector<std::uint32_t> taken;
@@ -81,61 +83,61 @@ Set Isolation::tight(const Set& whole) const {
     taken.insert(taken.end(), group->second.begin(), group->second.begin() + static_cast<std::ptrdiff_t>(count));
     sum -= count * group->first;
   }
-  return cores_.on(taken, whole);
+  return cores_.on_cores(taken, whole);
 }
 
-/// Empty if more than `idle` CPUs would stay idle.
-Set Isolation::narrowed_to(const Set& whole, std::size_t idle) const {
-  if (whole.size() < wish_.cpus) return {};
-  if (at_worst_idle(whole, options_.spreads_over_cores) <= idle) return whole;
-  Set taken = tight(whole);
-  return taken.size() >= wish_.cpus && taken.size() - wish_.cpus <= idle ? taken : Set();
+/// Empty if more than `most_idle` CPUs would stay idle.
+Set Isolation::choose_from(const Set& whole, std::size_t most_idle) const {
+  if (whole.size() < demand_.exclusive_cpus) return {};
+  if (worst_case_idle(whole, options_.spreads_over_cores) <= most_idle) return whole;
+  Set taken = fewest_cpus(whole);
+  return taken.size() >= demand_.exclusive_cpus && taken.size() - demand_.exclusive_cpus <= most_idle ? taken : Set();
 }
 
-Set Isolation::narrowed(topolet_set usable) const {
-  const Set whole = cores_.whole(usable);
-  const std::size_t idle = may_be_idle(usable);
-  if (wish_.profile == Profile::kHeavy && !wish_.whole_cores) {
-    Set each = cores_.one_of_each(whole.view());
-    if (each.size() >= wish_.cpus && at_worst_idle(whole, true) <= idle) return each;
+Set Isolation::cpus_to_choose_from(topolet_set usable) const {
+  const Set whole = cores_.on_whole_cores(usable);
+  const std::size_t idle = allowed_idle(usable);
+  if (demand_.profile == Profile::kHeavy && !demand_.whole_cores) {
+    Set each = cores_.lowest_of_each_core(whole.view());
+    if (each.size() >= demand_.exclusive_cpus && worst_case_idle(whole, true) <= idle) return each;
   }
-  if (Set all = narrowed_to(whole, idle); all.size() == whole.size()) return all;
-  for (const Set& part : alike(whole)) {
-    if (Set narrowed = narrowed_to(part, idle); !narrowed.empty()) return narrowed;
+  if (Set all = choose_from(whole, idle); all.size() == whole.size()) return all;
+  for (const Set& part : by_cpu_kind(whole)) {
+    if (Set some = choose_from(part, idle); !some.empty()) return some;
   }
   return {};
 }
 
-Verdict Isolation::judge(const topolet_candidate& candidate, const Set& whole) const {
+Verdict Isolation::score(const topolet_candidate& candidate, const Set& whole) const {
   const Set free = whole & Set(candidate.free);
-  const std::string place = on_whole_cores(candidate, free.size());
-  const std::string to_isolate = " to isolate " + std::to_string(wish_.cpus);
-  if (free.size() < wish_.cpus) {
-    return {TOPOLET_VERDICT_SCORE, 0, place + ": too few" + to_isolate};
+  const std::string text = free_whole_cores(candidate, free.size());
+  const std::string to_isolate = " to isolate " + std::to_string(demand_.exclusive_cpus);
+  if (free.size() < demand_.exclusive_cpus) {
+    return {TOPOLET_VERDICT_SCORE, 0, text + ", too few" + to_isolate};
   }
-  const bool is_easy = may_be_idle(candidate.free) >= wish_.cpus * (cores_.most_threads() - 1);
-  if (!is_easy && narrowed(candidate.free).empty()) {
-    const bool for_pod = surplus(sdk::size_of(candidate.free), tight(free).size()) < wish_.rest_of_pod;
-    return {TOPOLET_VERDICT_SCORE, 0,
-            place + to_isolate + ", but " +
-                (for_pod ? others_of_pod(wish_.rest_of_pod)
-                         : "placement.min-shared-cpus keeps " + std::to_string(options_.min_shared_cpus)) +
-                (for_pod ? " would find too few" : "")};
+  const std::string enough = text + ", enough" + to_isolate;
+  const bool is_easy = allowed_idle(candidate.free) >= demand_.exclusive_cpus * (cores_.most_threads() - 1);
+  if (!is_easy && cpus_to_choose_from(candidate.free).empty()) {
+    const bool for_pod = surplus(sdk::size_of(candidate.free), fewest_cpus(free).size()) < demand_.rest_of_pod_cpus;
+    const std::string pod = other_containers_of_pod(demand_.rest_of_pod_cpus) + ", would find too few";
+    const std::string pool =
+        "placement.min-shared-cpus keeps " + std::to_string(options_.min_shared_cpus) + " in the shared pool";
+    return {TOPOLET_VERDICT_SCORE, 0, enough + ", but " + (for_pod ? pod : pool)};
   }
-  // The others may be containers of one CPU each.
-  const std::size_t for_others = wish_.rest_of_pod * cores_.threads_per_core();
-  if (wish_.rest_of_pod > 0 && free.size() < tight(free).size() + for_others) {
-    return {TOPOLET_VERDICT_SCORE, kFitsWithoutThePod,
-            place + to_isolate + ", but perhaps not " + others_of_pod(wish_.rest_of_pod) + " too"};
+  // The others may be containers of one CPU each, and then need a whole core for each CPU.
+  const std::size_t for_others = demand_.rest_of_pod_cpus * cores_.threads_per_core();
+  if (demand_.rest_of_pod_cpus > 0 && free.size() < fewest_cpus(free).size() + for_others) {
+    return {TOPOLET_VERDICT_SCORE, kFitsPerhapsWithoutPod,
+            enough + ", but perhaps not to isolate " + other_containers_of_pod(demand_.rest_of_pod_cpus) + ", as well"};
   }
-  return {TOPOLET_VERDICT_SCORE, kFits, place + to_isolate};
+  return {TOPOLET_VERDICT_SCORE, kFits, enough};
 }
 
-std::string Isolation::too_few_for_pod(topolet_set usable, const Set& chosen, const Set& siblings) const {
+std::string Isolation::shortage_for_pod(topolet_set usable, const Set& chosen, const Set& siblings) const {
   const std::size_t left = (Set(usable) - chosen - siblings).size();
-  if (left >= wish_.rest_of_pod) return "";
-  return "isolating " + chosen.to_string() + " would leave " + counted(left, "CPU") + " for " +
-         others_of_pod(wish_.rest_of_pod) + " (" + wish_.isolated_by + ')';
+  if (left >= demand_.rest_of_pod_cpus) return "";
+  return "isolating " + sdk::cpu_names(chosen) + " would leave " + sdk::counted(left, "CPU") + " for " +
+         other_containers_of_pod(demand_.rest_of_pod_cpus) + " (" + demand_.isolated_by + ')';
 }
 
 }  // namespace topolet::smt

@@ -1,4 +1,4 @@
-// Which whole cores an isolated container gets, so that what stays idle beside it leaves the others what they need.
+// Which whole cores an isolated container gets, so that its idle siblings leave enough CPUs for others.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -7,39 +7,39 @@
 #include <string>
 #include <vector>
 
-#include "plugins/smt/cores.hpp"
-#include "plugins/smt/wish.hpp"
+#include "plugins/smt/core_map.hpp"
+#include "plugins/smt/demand.hpp"
 
 namespace topolet::smt {
 
-/// One request for CPUs of its own that are to be isolated. Borrows the cores and the request.
+/// One request for exclusive CPUs that are to be isolated. Borrows everything that it is made from.
 class Isolation {
  public:
-  Isolation(const Cores& cores, const topolet_request& request, const Wish& wish, const PolicyOptions& options)
-      : cores_(cores), request_(request), wish_(wish), options_(options) {}
+  Isolation(const CoreMap& cores, const topolet_request& request, const Demand& demand, const PolicyOptions& options)
+      : cores_(cores), request_(request), demand_(demand), options_(options) {}
 
-  /// 100 for a place where the container can be isolated, 50 if the others of its pod, which are placed together with
-  /// it, could not be too; else 0. With a reason.
-  sdk::Verdict judge(const topolet_candidate& candidate, const sdk::Set& whole) const;
+  /// 100 for a candidate where the container can be isolated, 50 if that may be impossible for the rest of its pod,
+  /// which is placed together with it; else 0. `whole`: the CPUs on free whole cores.
+  sdk::Verdict score(const topolet_candidate& candidate, const sdk::Set& whole) const;
 
-  /// The part of `usable` to take CPUs from: whole cores, as many as leave the choice to others wherever that cannot
-  /// make too many idle. Empty if isolation does not fit.
-  sdk::Set narrowed(topolet_set usable) const;
+  /// The part of `usable` to take CPUs from: whole cores. All of them, which leaves the choice to other policies,
+  /// unless a bad choice could make too many siblings idle; then only some. Empty if isolation is impossible.
+  sdk::Set cpus_to_choose_from(topolet_set usable) const;
 
-  /// Why `siblings` beside `chosen` cannot be withheld from the `usable`: the pod's other containers need them. Else
-  /// empty.
-  std::string too_few_for_pod(topolet_set usable, const sdk::Set& chosen, const sdk::Set& siblings) const;
+  /// Why the `siblings` of the `chosen` CPUs cannot be withheld: the pod's other containers would not find enough CPUs
+  /// among the `usable` ones. Empty if they would.
+  std::string shortage_for_pod(topolet_set usable, const sdk::Set& chosen, const sdk::Set& siblings) const;
 
  private:
-  std::size_t may_be_idle(topolet_set usable) const;
-  std::size_t at_worst_idle(const sdk::Set& whole, bool apart) const;
-  std::vector<sdk::Set> alike(const sdk::Set& whole) const;
-  sdk::Set tight(const sdk::Set& whole) const;
-  sdk::Set narrowed_to(const sdk::Set& whole, std::size_t idle) const;
+  std::size_t allowed_idle(topolet_set usable) const;
+  std::size_t worst_case_idle(const sdk::Set& whole, bool one_per_core) const;
+  std::vector<sdk::Set> by_cpu_kind(const sdk::Set& whole) const;
+  sdk::Set fewest_cpus(const sdk::Set& whole) const;
+  sdk::Set choose_from(const sdk::Set& whole, std::size_t most_idle) const;
 
-  const Cores& cores_;
+  const CoreMap& cores_;
   const topolet_request& request_;
-  const Wish& wish_;
+  const Demand& demand_;
   const PolicyOptions& options_;
 };
 

@@ -1,4 +1,4 @@
-// Heavy containers one to a core, light ones beside them.
+// Which CPUs suit a heavy or a light container: one heavy container on each core, light ones on the sibling threads.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -8,60 +8,62 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugins/smt/cores.hpp"
-#include "plugins/smt/wish.hpp"
+#include "plugins/smt/core_map.hpp"
+#include "plugins/smt/demand.hpp"
 
 namespace topolet::smt {
 
-/// What it means for a container to run on a CPU, from the best to the worst.
-enum class Terms : std::uint8_t {
-  kPaired,  ///< heavy: with no other heavy one on the core; light: beside a heavy one, or where one would leave room
-  kAlone,   ///< light: on a core without a heavy one
-  kOwn,     ///< beside a CPU that it has already
-  kMeets,   ///< heavy: beside another heavy one; light: on the very CPU that a heavy one shares
+/// Who else runs on the core of a CPU, as it matters to the container that is to be placed there; the best first.
+enum class Neighbours : std::uint8_t {
+  kPaired,      ///< heavy: no other heavy container; light: a heavy one, or, if it shares CPUs, room for one
+  kAlone,       ///< light: no heavy container
+  kOwnSibling,  ///< the container itself, on a sibling thread
+  kConflict,    ///< heavy: another heavy container; light: a heavy container that shares the very same CPU
 };
 
+/// CPUs that suit the container equally well.
 struct Level {
   sdk::Set cpus;
-  Terms terms = Terms::kPaired;
+  Neighbours neighbours = Neighbours::kPaired;
 };
 
-/// How many of a container's CPUs are to be had on which terms.
-using Tally = std::array<std::size_t, 4>;
+/// How many CPUs of a container have which neighbours, by Neighbours.
+using NeighbourCounts = std::array<std::size_t, 4>;
 
-/// Where heavy containers run, and so which CPUs suit one container more. Heavy containers that share CPUs are all kept
-/// to the same one thread of each core: there they take turns and never meet.
+/// Ranks CPUs by the heavy and light containers that run on their cores. Heavy containers that share CPUs are all kept
+/// to the same thread of each core, where they take turns instead of running on sibling threads at the same time.
 class Pairing {
  public:
-  /// `wish`: of a container that is heavy or light. Borrows the cores and the ledger.
-  Pairing(const Cores& cores, const topolet_ledger& ledger, const Wish& wish);
+  /// `demand` must be that of a heavy or light container. Borrows the cores and the ledger.
+  Pairing(const CoreMap& cores, const topolet_ledger& ledger, const Demand& demand);
 
-  /// All of `usable`, from the best to the worst. Of an exclusive container one CPU of a core in each level.
+  /// All `usable` CPUs, the best level first. For an exclusive container a level has at most one CPU of each core.
   std::vector<Level> levels(topolet_set usable) const;
-  /// The part of `usable` to narrow to: all that are best if there are `wanted` of them, else these and some, if
-  /// exclusive as few as needed, of the next.
-  sdk::Set choice(topolet_set usable, std::size_t wanted) const;
-  /// CPUs that the container and others of its profile ask for in `usable`, if they share them.
-  std::size_t asked_for(topolet_set usable, const topolet_demand* demand) const;
+  /// The part of `usable` to choose `wanted` CPUs from: the best level, and while these are too few the next; of
+  /// further levels an exclusive container gets only as many CPUs as it still needs.
+  sdk::Set cpus_to_choose_from(topolet_set usable, std::size_t wanted) const;
+  /// How many of the `usable` CPUs this container and all others of its profile that share CPUs request together; at
+  /// least 1.
+  std::size_t shared_cpus_requested(topolet_set usable, const topolet_demand* demand) const;
 
  private:
   struct CoreThreads;
-  void place(const CoreThreads& core, std::vector<Level>& levels) const;
-  void place_heavy(CoreThreads core, std::vector<Level>& levels) const;
-  void place_light_exclusive(CoreThreads core, std::vector<Level>& levels) const;
-  void place_light_shared(CoreThreads core, std::vector<Level>& levels) const;
-  bool leaves_room_first(std::uint32_t a, std::uint32_t b) const;
+  void rank(const CoreThreads& core, std::vector<Level>& levels) const;
+  void rank_for_heavy(CoreThreads core, std::vector<Level>& levels) const;
+  void rank_for_light_exclusive(CoreThreads core, std::vector<Level>& levels) const;
+  void rank_for_light_shared(CoreThreads core, std::vector<Level>& levels) const;
+  bool suits_heavy_better(std::uint32_t a, std::uint32_t b) const;
 
-  const Cores& cores_;
+  const CoreMap& cores_;
   const topolet_ledger& ledger_;
   Profile profile_;
   bool exclusive_;
-  std::vector<std::uint32_t> heavies_;   ///< heavy containers, by CPU
-  std::vector<std::uint32_t> lights_;    ///< light ones that share, by CPU
-  std::vector<std::uint32_t> strained_;  ///< CPUs with a heavy container, by core
+  std::vector<std::uint32_t> heavy_containers_;         ///< how many, by CPU
+  std::vector<std::uint32_t> light_shared_containers_;  ///< how many, by CPU
+  std::vector<std::uint32_t> heavy_cpus_;               ///< CPUs with a heavy container, by core
 };
 
-/// What `wanted` CPUs among `free` would be.
-Tally tally_of(const std::vector<Level>& levels, topolet_set free, std::size_t wanted);
+/// The neighbours of the best `wanted` CPUs that are `free`.
+NeighbourCounts count_neighbours(const std::vector<Level>& levels, topolet_set free, std::size_t wanted);
 
 }  // namespace topolet::smt

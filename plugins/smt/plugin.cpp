@@ -4,42 +4,29 @@
 
 namespace {
 
-constexpr std::array<topolet_str, 3> kIsolate = {
+namespace sdk = topolet::sdk;
+
+constexpr std::array<topolet_str, 3> kIsolateSiblings = {
     {TOPOLET_STR("off"), TOPOLET_STR("annotated"), TOPOLET_STR("exclusive")}};
 constexpr std::array<topolet_str, 2> kRound = {{TOPOLET_STR("deny"), TOPOLET_STR("idle-sibling")}};
 
 constexpr std::array<topolet_option, 3> kOptions = {{
-    {TOPOLET_STR("isolate-siblings"),
-     TOPOLET_OPTION_CHOICE,
-     0,
-     TOPOLET_STR("annotated"),
-     {kIsolate.data(), kIsolate.size()},
-     0,
-     0,
-     TOPOLET_STR("Whose sibling threads are kept free of others: nobody's, annotated containers', or those of all with "
-                 "CPUs of their own.")},
-    {TOPOLET_STR("round"),
-     TOPOLET_OPTION_CHOICE,
-     0,
-     TOPOLET_STR("idle-sibling"),
-     {kRound.data(), kRound.size()},
-     0,
-     0,
-     TOPOLET_STR(
-         "With numa.full-pcpus-only, a request that does not fill its last core: is denied, or a sibling idles.")},
-    {TOPOLET_STR("pair"),
-     TOPOLET_OPTION_BOOL,
-     0,
-     TOPOLET_STR("false"),
-     {nullptr, 0},
-     0,
-     0,
-     TOPOLET_STR("Keep heavy containers on cores of their own and light ones beside them (topolet.io/cpu-profile).")},
+    sdk::choice_option(
+        "isolate-siblings", "annotated", kIsolateSiblings,
+        "Whose sibling threads nobody else may use: off for nobody's, annotated for those of containers "
+        "annotated topolet.io/smt = isolate, exclusive for those of all containers with exclusive CPUs."),
+    sdk::choice_option(
+        "round", "idle-sibling", kRound,
+        "What happens under numa.full-pcpus-only to a request that does not fill its last core: deny, or "
+        "idle-sibling to give it the whole core with the rest idle."),
+    sdk::bool_option("pair",
+                     "Keep heavy containers on cores of their own and light ones on the sibling threads, as their "
+                     "annotation topolet.io/cpu-profile says."),
 }};
 
 class SmtPlugin : public topolet::smt::Policy {
  public:
-  explicit SmtPlugin(const topolet::sdk::Options& options) : Policy(topolet::smt::read_options(options)) {}
+  explicit SmtPlugin(const sdk::Options& options) : Policy(topolet::smt::read_options(options)) {}
 };
 
 }  // namespace

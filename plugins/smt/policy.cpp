@@ -4,42 +4,42 @@
 #include <string_view>
 #include <utility>
 
+#include "plugins/smt/core_map.hpp"
+#include "plugins/smt/demand.hpp"
 #include "plugins/smt/isolation.hpp"
 #include "plugins/smt/pairing.hpp"
-#include "plugins/smt/words.hpp"
+#include "plugins/smt/reasons.hpp"
 
 namespace topolet::smt {
 namespace {
 
 using sdk::Set;
 
-constexpr std::int32_t kNobodyMet = 100;
-// Siblings taken both cost more than the numa plugin's strategy and distance, and less than one more node.
-constexpr std::int32_t kFewestOwnSiblings = 20;
-constexpr std::int32_t kMostOwnSiblings = 25;
-constexpr std::int32_t kSomeMet = 50;
-constexpr std::int32_t kPairedLight = 20;  ///< a taste
+constexpr std::int32_t kHeavyWithoutConflict = 100;
+constexpr std::int32_t kHeavyWithFewConflicts = 50;
+constexpr std::int32_t kLightPaired = 20;
+// What it costs to use sibling threads of one core: more than the numa plugin's strategy and distance, and less than
+// one more node.
+constexpr std::int32_t kFewOwnSiblings = 20;
+constexpr std::int32_t kAllOwnSiblings = 25;
 
-std::vector<Verdict> all(const topolet_request& request, topolet_verdict_kind kind, const std::string& reason) {
+std::vector<Verdict> same_for_all(const topolet_request& request, topolet_verdict_kind kind,
+                                  const std::string& reason) {
   return {request.candidate_count, Verdict{kind, 0, reason}};
 }
 
-/// What the container could get anywhere.
-Set free_anywhere(const topolet_request& request) {
-  Set free;
-  for (const topolet_candidate& candidate : sdk::candidates(request)) free |= Set(candidate.free);
-  return free;
+Set free_cpus(const topolet_request& request) { return sdk::union_of_candidates(request, &topolet_candidate::free); }
+
+bool has_enough_cpus(const topolet_candidate& candidate, const Demand& demand) {
+  return sdk::size_of(candidate.free) >= std::max<std::size_t>(1, demand.exclusive_cpus);
 }
 
-bool has_room(const topolet_candidate& candidate, const Wish& wish) {
-  return sdk::size_of(candidate.free) >= std::max<std::size_t>(1, wish.cpus);
-}
-
-/// Places that are all the same are no matter for a score: that would only speak for the smaller ones.
-void abstain_if_alike(const topolet_request& request, const Wish& wish, std::vector<Verdict>& verdicts) {
+/// The same score on all candidates that are large enough would only favour these over smaller ones, which is not for
+/// this policy to say.
+void abstain_if_scores_are_equal(const topolet_request& request, const Demand& demand, std::vector<Verdict>& verdicts) {
   const Verdict* first = nullptr;
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    if (!has_room(sdk::candidates(request)[i], wish)) {
+    if (!has_enough_cpus(sdk::candidates(request)[i], demand)) {
       verdicts[i] = {};
       continue;
     }
@@ -51,174 +51,205 @@ void abstain_if_alike(const topolet_request& request, const Wish& wish, std::vec
   }
 }
 
-std::vector<Verdict> judge_isolation(const topolet_request& request, const Cores& cores, const Wish& wish,
+std::vector<Verdict> score_isolation(const topolet_request& request, const CoreMap& cores, const Demand& demand,
                                      const PolicyOptions& options) {
-  const Isolation isolation(cores, request, wish, options);
-  const Set whole = cores.whole(free_anywhere(request).view());
+  const Isolation isolation(cores, request, demand, options);
+  const Set whole = cores.on_whole_cores(free_cpus(request).view());
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    verdicts.push_back(isolation.judge(candidate, whole));
+    verdicts.push_back(isolation.score(candidate, whole));
   }
-  abstain_if_alike(request, wish, verdicts);
+  abstain_if_scores_are_equal(request, demand, verdicts);
   return verdicts;
 }
 
-/// numa.full-pcpus-only: a place without enough whole cores is none while another has them. If none has, it's the numa
-/// plugin's matter what becomes of a request that would fill its cores.
-std::vector<Verdict> judge_whole_cores(const topolet_request& request, const Cores& cores, const Wish& wish,
+/// numa.full-pcpus-only: a candidate without enough whole cores is rejected while another has them. If none has, a
+/// request that fills its cores is left to the numa plugin.
+std::vector<Verdict> score_whole_cores(const topolet_request& request, const CoreMap& cores, const Demand& demand,
                                        const PolicyOptions& options) {
-  const Set whole = cores.whole(free_anywhere(request).view());
-  const auto here = [&whole](const topolet_candidate& candidate) {
+  const Set whole = cores.on_whole_cores(free_cpus(request).view());
+  const auto whole_here = [&whole](const topolet_candidate& candidate) {
     return sdk::size_of_both(whole.view(), candidate.free);
   };
   std::size_t most = 0;
-  for (const topolet_candidate& candidate : sdk::candidates(request)) most = std::max(most, here(candidate));
+  for (const topolet_candidate& candidate : sdk::candidates(request)) most = std::max(most, whole_here(candidate));
   const std::size_t per_core = cores.threads_per_core();
-  if (most < wish.cpus && (wish.cpus % per_core == 0 || !options.rounds_up)) return {};
-  if (most < wish.cpus) {
-    return all(request, TOPOLET_VERDICT_REJECT,
-               "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = " + std::to_string(most) +
-                   ", requested CPUs = " + std::to_string(wish.cpus) + ", CPUs per core = " + std::to_string(per_core) +
-                   " (numa.full-pcpus-only, smt.round = idle-sibling)");
+  if (most < demand.exclusive_cpus && (demand.exclusive_cpus % per_core == 0 || !options.rounds_up)) return {};
+  if (most < demand.exclusive_cpus) {
+    return same_for_all(
+        request, TOPOLET_VERDICT_REJECT,
+        "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = " + std::to_string(most) +
+            ", requested CPUs = " + std::to_string(demand.exclusive_cpus) +
+            ", CPUs per core = " + std::to_string(per_core) + " (numa.full-pcpus-only, smt.round = idle-sibling)");
   }
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const bool spoils = has_room(candidate, wish) && here(candidate) < wish.cpus;
-    verdicts.push_back(spoils ? Verdict{TOPOLET_VERDICT_REJECT, 0,
-                                        on_whole_cores(candidate, here(candidate)) + " for " +
-                                            std::to_string(wish.cpus) + " (numa.full-pcpus-only)"}
-                              : Verdict{});
+    Verdict verdict;
+    if (has_enough_cpus(candidate, demand) && whole_here(candidate) < demand.exclusive_cpus) {
+      verdict.kind = TOPOLET_VERDICT_REJECT;
+      verdict.reason = free_whole_cores(candidate, whole_here(candidate)) + ", too few for the " +
+                       std::to_string(demand.exclusive_cpus) + " requested (numa.full-pcpus-only)";
+    }
+    verdicts.push_back(std::move(verdict));
   }
   return verdicts;
 }
 
-/// Heavy: 100, less 20 to 25 if they run beside each other; where others are met up to 50, the fewer the better.
-/// Light: up to 20 as they run beside heavy ones, less 20 to 25 if they run beside each other.
-std::int32_t score_of(const Tally& tally, Profile profile) {
-  const auto count = [&tally](Terms terms) {
-    return static_cast<std::int32_t>(tally[static_cast<std::size_t>(terms)]);
+/// Heavy: 100 without a conflict, less 20 to 25 for sibling threads of one core; with conflicts up to 50, the fewer the
+/// more. Light: up to 20 for CPUs beside heavy containers, less 20 to 25 for sibling threads of one core.
+std::int32_t score_of(const NeighbourCounts& counts, Profile profile) {
+  const auto count = [&counts](Neighbours neighbours) {
+    return static_cast<std::int32_t>(counts[static_cast<std::size_t>(neighbours)]);
   };
-  const std::int32_t wanted = count(Terms::kPaired) + count(Terms::kAlone) + count(Terms::kOwn) + count(Terms::kMeets);
+  const std::int32_t own = count(Neighbours::kOwnSibling);
+  const std::int32_t conflicts = count(Neighbours::kConflict);
+  const std::int32_t wanted = count(Neighbours::kPaired) + count(Neighbours::kAlone) + own + conflicts;
   if (wanted == 0) return 0;
-  const std::int32_t more = (kMostOwnSiblings - kFewestOwnSiblings) * count(Terms::kOwn) / wanted;
-  const std::int32_t own = count(Terms::kOwn) > 0 ? kFewestOwnSiblings + more : 0;
-  if (profile == Profile::kLight) return kPairedLight * count(Terms::kPaired) / wanted - own;
-  if (count(Terms::kMeets) == 0) return kNobodyMet - own;
-  return kSomeMet * (wanted - count(Terms::kMeets)) / wanted;
+  const std::int32_t more = (kAllOwnSiblings - kFewOwnSiblings) * own / wanted;
+  const std::int32_t own_cost = own > 0 ? kFewOwnSiblings + more : 0;
+  if (profile == Profile::kLight) return kLightPaired * count(Neighbours::kPaired) / wanted - own_cost;
+  if (conflicts == 0) return kHeavyWithoutConflict - own_cost;
+  return kHeavyWithFewConflicts * (wanted - conflicts) / wanted;
 }
 
-std::string reason_of(const topolet_candidate& candidate, const Tally& tally, const Wish& wish) {
-  const auto count = [&tally](Terms terms) { return tally[static_cast<std::size_t>(terms)]; };
-  const bool heavy = wish.profile == Profile::kHeavy;
-  const bool shares = wish.cpus == 0;
-  std::vector<std::string> parts;
-  const auto add = [&](Terms terms, std::string_view noun, const char* what) {
-    if (count(terms) > 0) parts.push_back(counted(count(terms), noun) + what);
-  };
-  if (heavy && !shares) parts.push_back(counted(count(Terms::kPaired), "core") + " without another heavy container");
-  if (heavy && shares) add(Terms::kPaired, "core", " with a thread for heavy containers");
-  if (!heavy && !shares) parts.push_back(counted(count(Terms::kPaired), "CPU") + " beside heavy containers");
-  if (!heavy && shares && count(Terms::kPaired) > 0) parts.emplace_back("room beside those CPUs that heavy ones share");
-  if (!heavy) add(Terms::kAlone, "CPU", shares ? " kept for heavy containers" : " on other cores");
-  add(Terms::kOwn, "CPU", shares ? " beside those" : " beside another of its own");
-  add(Terms::kMeets, "CPU", heavy ? " beside a heavy container" : " that a heavy container shares");
-  std::string reason = name_of(candidate) + ": ";
-  for (std::size_t i = 0; i < parts.size(); ++i) reason += (i > 0 ? ", " : "") + parts[i];
-  return parts.empty() ? reason + "no room" : reason;
+/// What there is for a heavy container, one item for each kind of CPUs.
+std::vector<std::string> items_for_heavy(const NeighbourCounts& counts, bool shares) {
+  const auto count = [&counts](Neighbours neighbours) { return counts[static_cast<std::size_t>(neighbours)]; };
+  const std::size_t paired = count(Neighbours::kPaired);
+  std::vector<std::string> items;
+  if (!shares) items.push_back(sdk::counted(paired, "core") + " without another heavy container");
+  if (shares && paired > 0)
+    items.push_back(sdk::counted(paired, "core") + " with a thread for heavy containers to share");
+  if (const std::size_t own = count(Neighbours::kOwnSibling); own > 0) {
+    items.push_back(sdk::counted(own, "sibling thread") + (shares ? " of those" : " of the same cores"));
+  }
+  if (const std::size_t conflicts = count(Neighbours::kConflict); conflicts > 0) {
+    items.push_back(sdk::counted(conflicts, "CPU") + " beside another heavy container");
+  }
+  return items;
 }
 
-std::vector<Verdict> judge_pairing(const topolet_request& request, const Cores& cores, const Wish& wish) {
-  const Pairing pairing(cores, *request.ledger, wish);
-  const std::vector<Level> levels = pairing.levels(free_anywhere(request).view());
+/// The same for a light container.
+std::vector<std::string> items_for_light(const NeighbourCounts& counts, bool shares) {
+  const auto count = [&counts](Neighbours neighbours) { return counts[static_cast<std::size_t>(neighbours)]; };
+  const std::size_t paired = count(Neighbours::kPaired);
+  std::vector<std::string> items;
+  if (!shares) items.push_back(sdk::counted(paired, "CPU") + " beside heavy containers");
+  if (shares && paired > 0) items.emplace_back("sibling threads of the CPUs that heavy containers share");
+  if (const std::size_t alone = count(Neighbours::kAlone); alone > 0) {
+    items.push_back(sdk::counted(alone, "CPU") + (shares ? " kept for heavy containers" : " on cores without one"));
+  }
+  if (const std::size_t own = count(Neighbours::kOwnSibling); own > 0) {
+    items.push_back(sdk::counted(own, "sibling thread") + " of the same cores");
+  }
+  if (const std::size_t conflicts = count(Neighbours::kConflict); conflicts > 0) {
+    items.push_back(sdk::counted(conflicts, "CPU") + " that a heavy container shares");
+  }
+  return items;
+}
+
+std::string reason_of(const topolet_candidate& candidate, const NeighbourCounts& counts, const Demand& demand) {
+  const bool shares = demand.exclusive_cpus == 0;
+  const std::vector<std::string> items =
+      demand.profile == Profile::kHeavy ? items_for_heavy(counts, shares) : items_for_light(counts, shares);
+  std::string reason = sdk::node_names(candidate.nodes) + ": ";
+  for (std::size_t i = 0; i < items.size(); ++i) reason += (i > 0 ? ", " : "") + items[i];
+  return items.empty() ? reason + "no free CPUs" : reason;
+}
+
+std::vector<Verdict> score_pairing(const topolet_request& request, const CoreMap& cores, const Demand& demand) {
+  const Pairing pairing(cores, *request.ledger, demand);
+  const std::vector<Level> levels = pairing.levels(free_cpus(request).view());
   std::vector<Verdict> verdicts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const std::size_t wanted = wish.cpus > 0 ? wish.cpus : pairing.asked_for(candidate.free, request.workload->demand);
-    const Tally tally = tally_of(levels, candidate.free, wanted);
-    verdicts.push_back({TOPOLET_VERDICT_SCORE, score_of(tally, wish.profile), reason_of(candidate, tally, wish)});
+    const std::size_t wanted = demand.exclusive_cpus > 0
+                                   ? demand.exclusive_cpus
+                                   : pairing.shared_cpus_requested(candidate.free, request.workload->demand);
+    const NeighbourCounts counts = count_neighbours(levels, candidate.free, wanted);
+    verdicts.push_back({TOPOLET_VERDICT_SCORE, score_of(counts, demand.profile), reason_of(candidate, counts, demand)});
   }
-  abstain_if_alike(request, wish, verdicts);
+  abstain_if_scores_are_equal(request, demand, verdicts);
   return verdicts;
 }
 
-Set narrowed(const topolet_pick_request& picking, const Cores& cores, const Wish& wish, const PolicyOptions& options) {
-  if (wish.isolated) return Isolation(cores, *picking.request, wish, options).narrowed(picking.usable);
-  if (wish.whole_cores) {
-    Set whole = cores.whole(picking.usable);
-    return whole.size() < wish.cpus ? Set() : whole;
+Set cpus_to_choose_from(const topolet_pick_request& picking, const CoreMap& cores, const Demand& demand,
+                        const PolicyOptions& options) {
+  if (demand.isolated) return Isolation(cores, *picking.request, demand, options).cpus_to_choose_from(picking.usable);
+  if (demand.whole_cores) {
+    Set whole = cores.on_whole_cores(picking.usable);
+    return whole.size() < demand.exclusive_cpus ? Set() : whole;
   }
-  const Pairing pairing(cores, *picking.request->ledger, wish);
-  const std::size_t wanted =
-      wish.cpus > 0 ? wish.cpus : pairing.asked_for(picking.usable, picking.request->workload->demand);
-  return pairing.choice(picking.usable, wanted);
+  const Pairing pairing(cores, *picking.request->ledger, demand);
+  const std::size_t wanted = demand.exclusive_cpus > 0
+                                 ? demand.exclusive_cpus
+                                 : pairing.shared_cpus_requested(picking.usable, picking.request->workload->demand);
+  return pairing.cpus_to_choose_from(picking.usable, wanted);
 }
 
-std::string idle(const Set& siblings, std::string_view why) {
-  return (siblings.size() == 1 ? "CPU " : "CPUs ") + siblings.to_string() +
-         (siblings.size() == 1 ? " stays idle: " : " stay idle: ") + std::string(why);
-}
-
-Picked beside(const topolet_pick_request& picking, const Cores& cores, const Wish& wish, const PolicyOptions& options) {
-  Picked picked;
-  Set siblings = cores.beside(picking.chosen);
-  const Set taken = siblings - Set(picking.usable);
-  const bool must = wish.isolated || wish.cpus % cores.threads_per_core() != 0;
-  if (siblings.empty() || (!wish.isolated && !options.rounds_up)) return picked;
-  if (wish.isolated) {
-    const Isolation isolation(cores, *picking.request, wish, options);
-    picked.unmet = isolation.too_few_for_pod(picking.usable, Set(picking.chosen), siblings);
-    if (!picked.unmet.empty()) return picked;
+/// Which siblings of the chosen CPUs stay idle, or why they cannot.
+PickAnswer withhold_siblings(const topolet_pick_request& picking, const CoreMap& cores, const Demand& demand,
+                             const PolicyOptions& options) {
+  PickAnswer answer;
+  Set siblings = cores.siblings_of(picking.chosen);
+  const Set unavailable = siblings - Set(picking.usable);
+  const bool required = demand.isolated || demand.exclusive_cpus % cores.threads_per_core() != 0;
+  if (siblings.empty() || (!demand.isolated && !options.rounds_up)) return answer;
+  if (demand.isolated) {
+    const Isolation isolation(cores, *picking.request, demand, options);
+    answer.unmet = isolation.shortage_for_pod(picking.usable, Set(picking.chosen), siblings);
+    if (!answer.unmet.empty()) return answer;
   }
-  const std::string why = wish.isolated ? wish.isolated_by : "numa.full-pcpus-only, round = idle-sibling";
-  if (taken.empty()) {
-    picked.reason = idle(siblings, why);
-    picked.withhold = std::move(siblings);
-  } else if (must) {
-    picked.unmet = (taken.size() == 1 ? "CPU " : "CPUs ") + taken.to_string() + " beside " +
-                   Set(picking.chosen).to_string() + (taken.size() == 1 ? " is" : " are") + " in other hands (" + why +
-                   ')';
+  const std::string why =
+      " (" + (demand.isolated ? demand.isolated_by : "numa.full-pcpus-only, smt.round = idle-sibling") + ')';
+  if (unavailable.empty()) {
+    answer.reason = sdk::cpu_names(siblings) + (siblings.size() == 1 ? " is" : " are") + " kept idle" + why;
+    answer.withhold = std::move(siblings);
+  } else if (required) {
+    answer.unmet = sdk::cpu_names(unavailable) + " cannot be kept idle beside " + sdk::cpu_names(Set(picking.chosen)) +
+                   ": reserved or used by others" + why;
   }
-  return picked;
+  return answer;
 }
 
 }  // namespace
 
 std::vector<Verdict> Policy::score(const topolet_request& request) const {
-  const Wish wish = wish_of(request, options_);
-  if (!wish.bad_annotation.empty()) return all(request, TOPOLET_VERDICT_REJECT, wish.bad_annotation);
-  if (wish.nothing()) {
-    if (wish.without_effect.empty()) return {};
-    return all(request, TOPOLET_VERDICT_ABSTAIN, wish.without_effect);
+  const Demand demand = demand_of(request, options_);
+  if (!demand.annotation_error.empty()) return same_for_all(request, TOPOLET_VERDICT_REJECT, demand.annotation_error);
+  if (demand.is_empty()) {
+    if (demand.ineffective_annotation.empty()) return {};
+    return same_for_all(request, TOPOLET_VERDICT_ABSTAIN, demand.ineffective_annotation);
   }
-  const Cores cores(*request.topology);
-  if (wish.whole_cores) return judge_whole_cores(request, cores, wish, options_);
-  if (!wish.isolated && !cores.has_siblings()) return {};
-  return wish.isolated ? judge_isolation(request, cores, wish, options_) : judge_pairing(request, cores, wish);
+  const CoreMap cores(*request.topology);
+  if (demand.whole_cores) return score_whole_cores(request, cores, demand, options_);
+  if (!demand.isolated && !cores.has_siblings()) return {};
+  return demand.isolated ? score_isolation(request, cores, demand, options_) : score_pairing(request, cores, demand);
 }
 
-Picked Policy::pick(const topolet_pick_request& picking) const {
-  const Wish wish = wish_of(*picking.request, options_);
-  if (!wish.bad_annotation.empty() || wish.nothing()) return {};
-  const Cores cores(*picking.request->topology);
+PickAnswer Policy::pick(const topolet_pick_request& picking) const {
+  const Demand demand = demand_of(*picking.request, options_);
+  if (!demand.annotation_error.empty() || demand.is_empty()) return {};
+  const CoreMap cores(*picking.request->topology);
   const bool chosen = TOPOLET_HAS(&picking, chosen) && sdk::size_of(picking.chosen) > 0;
   if (chosen) {
-    const bool keeps_idle = wish.isolated || wish.whole_cores;
-    return keeps_idle ? beside(picking, cores, wish, options_) : Picked{};
+    const bool keeps_idle = demand.isolated || demand.whole_cores;
+    return keeps_idle ? withhold_siblings(picking, cores, demand, options_) : PickAnswer{};
   }
-  Picked picked;
-  if (!wish.isolated && !cores.has_siblings()) return picked;
-  picked.narrow = narrowed(picking, cores, wish, options_);
-  if (picked.narrow.size() == sdk::size_of(picking.usable)) picked.narrow = {};
-  return picked;
+  PickAnswer answer;
+  if (!demand.isolated && !cores.has_siblings()) return answer;
+  answer.narrow = cpus_to_choose_from(picking, cores, demand, options_);
+  if (answer.narrow.size() == sdk::size_of(picking.usable)) answer.narrow = {};
+  return answer;
 }
 
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(score(request)); }
 
 void Policy::pick(const topolet_pick_request& request, sdk::Picks& picks) const {
-  const Picked picked = pick(request);
-  if (!picked.narrow.empty()) picks.narrow(picked.narrow.view());
-  if (!picked.withhold.empty()) picks.withhold(picked.withhold.view());
-  if (!picked.reason.empty()) picks.reason(picked.reason);
-  if (!picked.unmet.empty()) picks.unmet(picked.unmet);
+  const PickAnswer answer = pick(request);
+  if (!answer.narrow.empty()) picks.narrow(answer.narrow.view());
+  if (!answer.withhold.empty()) picks.withhold(answer.withhold.view());
+  if (!answer.reason.empty()) picks.reason(answer.reason);
+  if (!answer.unmet.empty()) picks.unmet(answer.unmet);
 }
 
 }  // namespace topolet::smt

@@ -1,4 +1,4 @@
-// Decides who runs on the sibling threads of a container's cores: nobody, or whom it goes well with.
+// Decides who may run on the sibling threads of a container's CPUs: nobody, or only containers that disturb it little.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -7,32 +7,32 @@
 #include <string>
 #include <vector>
 
-#include "plugins/smt/cores.hpp"
-#include "plugins/smt/wish.hpp"
+#include "plugins/smt/options.hpp"
 
 namespace topolet::smt {
 
 using sdk::Verdict;
 
-struct Picked {
-  sdk::Set narrow;  ///< empty: all will do
+struct PickAnswer {
+  sdk::Set narrow;  ///< take CPUs of this set only; empty for no restriction
   sdk::Set withhold;
   std::string reason;
-  std::string unmet;  ///< what there is no way to do
+  std::string unmet;  ///< a goal that cannot be met, and why
 };
 
-/// Immutable, so safe from any thread.
+/// Immutable, so any thread may call it.
 class Policy {
  public:
   explicit Policy(const PolicyOptions& options) : options_(options) {}
 
-  /// One verdict per candidate, or none at all. A place where a container can be isolated gets 100, one where it can't
-  /// 0; for heavy and light ones see score_of(). Where all candidates are alike it has no opinion. Rejects what breaks
-  /// numa.full-pcpus-only as long as there is another place, or the request does not fill its cores.
+  /// One verdict per candidate, or none at all. A candidate where an isolated container can be isolated gets 100, any
+  /// other 0; heavy and light containers see README.md. Where all candidates get the same score it abstains on all.
+  /// Candidates without enough whole cores for numa.full-pcpus-only are rejected while another has them, and all of
+  /// them are if the request would have to be rounded up.
   std::vector<Verdict> score(const topolet_request& request) const;
 
-  /// First the CPUs to use; once they are chosen, the siblings that nobody runs on.
-  Picked pick(const topolet_pick_request& picking) const;
+  /// Which CPUs to use; in the second call, with the chosen CPUs, which siblings stay idle.
+  PickAnswer pick(const topolet_pick_request& picking) const;
 
   void score(const topolet_request& request, sdk::Scores& scores) const;
   void pick(const topolet_pick_request& request, sdk::Picks& picks) const;

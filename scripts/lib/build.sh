@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # constants are shared between the files
-# Configures and builds a preset below build/; silent about what is up to date.
+# Configures and builds a preset below build/. Prints nothing about what is up to date.
 
 kStoryProgram=build/dev/tests/integration/topolet-story
 kKillRunProgram=build/dev/tests/integration/kill_run_test

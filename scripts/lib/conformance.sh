@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # constants and the room are shared between the files
-# A current containerd with its own tests, and how the same is run directly and through topolet.
+# A current containerd with its own tests, and how the same tests run directly and through topolet.
 
 kContainerdModule=github.com/containerd/containerd/v2
 kContainerdVersion=v2.4.2
@@ -9,24 +9,24 @@ kCniModule=github.com/containernetworking/plugins
 kCniVersion=v1.9.1
 kCniPrograms=(./plugins/main/loopback ./plugins/main/ptp ./plugins/ipam/host-local)
 
-# Not for here: they end and replace containerd, need a second release of it, a CNI of their own, other programs in
-# their images, or Docker.
+# These tests cannot run here: they stop and replace containerd, or need a second release of it, a CNI of their own,
+# other programs in their images, or Docker.
 kSkippedTests='ContainerdRestart|TestUpgrade|TestReload100Pods|TestCRIImagePullTimeout|TestUpdatePodSandboxWithRestart'
 kSkippedTests+='|TestNriPlugin|TestIssue7496|TestFailFastWhenConnectShim|TestRunPodSandbox(With|And)'
 kSkippedTests+='|TestSandboxRemoveWithoutIPLeakage|TestPodDualStack|TestVolume|TestRuntimeHandlerUnpack|TestImageLoad'
 kSkippedTests+='|TestIssue10(244|467)|TestSandboxStopWithNilCNIResult|TestPodSandboxController|TestContainerConsumedStats'
 
-# A Go that is too old says so instead of fetching another.
+# With GOTOOLCHAIN=local, a Go that is too old reports that instead of downloading a newer one.
 run_go() { CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-buildvcs=false nice go "$@"; }
 
-# fetch DIRECTORY ARGUMENT… : gets all modules that the packages need; fails where they can't be had.
+# fetch DIRECTORY ARGUMENT… : downloads all modules that the packages need; fails if one is not available.
 fetch() {
   local directory=$1
   shift
   (cd "$directory" && run_go list -deps "$@" >/dev/null)
 }
 
-# module_source MODULE VERSION DIRECTORY: a copy that can be built in.
+# module_source MODULE VERSION DIRECTORY: makes a writable copy of the module, to build in.
 module_source() {
   local from
   [[ ! -d $3 ]] || return 0
@@ -63,16 +63,16 @@ build_conformance() {
 build_in() {
   local directory=$1
   shift
-  (cd "$directory" && run_go "$@" >&2) || die "$directory could not be built; what Go said is above"
+  (cd "$directory" && run_go "$@" >&2) || die "$directory could not be built; the output of Go is above"
 }
 
-# The tests ask the CRI and containerd's own API on one socket; here only the CRI goes through topolet.
+# The tests use one socket for the CRI and for containerd's own API. Here only the CRI goes through topolet.
 lead_tests_to_both_sockets() {
   sed -i 's|strings.TrimPrefix(\*criEndpoint, "unix://")|os.Getenv("CONTAINERD_SOCKET")|' "$1"
-  grep -q CONTAINERD_SOCKET "$1" || die "$1 is not as expected"
+  grep -q CONTAINERD_SOCKET "$1" || die "found no socket to replace in $1; adapt lead_tests_to_both_sockets to containerd $kContainerdVersion"
 }
 
-# The configuration of containerd 2, in place of that of 1.6.
+# Replaces the configuration of containerd 1.6 by that of containerd 2.
 write_runtime_config() {
   local room=$1 snapshotter=$2
   mkdir -p "$room/cni/net.d" "$room/cdi"
@@ -99,7 +99,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.blockfile", "io.containerd.sna
   [plugins."io.containerd.cri.v1.images".pinned_images]
     sandbox = "$kPauseImage"
 [plugins."io.containerd.cri.v1.runtime"]
-  # Without it runc fails where the score of this process may not be lowered.
+  # Otherwise runc fails where this process may not lower its OOM score.
   restrict_oom_score_adj = true
   disable_apparmor = true
   netns_mounts_under_state_dir = true
@@ -129,7 +129,8 @@ JSON
 JSON
 }
 
-# A busybox with all its commands and the users that tests ask for. What it does by itself makes it a pause image too.
+# An image of busybox with all its commands and the users that the tests expect. Its default command only sleeps, so it
+# serves as the pause image too.
 make_busybox_image() {
   local tar_file=$1 reference=$2 work applet layer_sum
   work=$(mktemp -d "${tar_file%/*}/image.XXXXXX")
@@ -140,7 +141,7 @@ make_busybox_image() {
   done
   printf 'root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/usr/sbin:/bin/false\n' >"$work/layer/etc/passwd"
   printf 'root:x:0:\ndaemon:x:1:\nwheel:x:10:root\n' >"$work/layer/etc/group"
-  # Tests of image volumes look for these two.
+  # The tests of image volumes look for these two files.
   touch "$work/layer/pause" "$work/layer/etc/os-release"
   chmod 1777 "$work/layer/tmp"
   tar -C "$work/layer" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf "$work/layer.tar" .
@@ -156,7 +157,7 @@ JSON
 
 kBusyboxImage=topolet.io/busybox:1
 
-# open_room: a fresh containerd with a registry beside it, which also has the pause image; close_room removes it.
+# open_room: starts a fresh containerd and a registry, which also has the pause image; close_room removes both.
 open_room() {
   room=$(make_room "$$")
   make_busybox_image "$room/busybox.tar" "$kBusyboxImage"
@@ -219,7 +220,7 @@ Nginx = "$registry/nginx:1"
 VolumeCopyUp = "$registry/volume-copy-up:1"
 VolumeOwnership = "$registry/volume-ownership:1"
 TOML
-    # Tests that end containerd by its process's name must not find any.
+    # Tests that kill containerd by its process's name must not find one.
     (cd "$cache/containerd-$kContainerdVersion/integration" && TMPDIR=$room/tmp CONTAINERD_SOCKET=$room/containerd.sock cri-tests \
       -cri-endpoint "unix://$(socket_of "$way")" -image-list "$room/images.toml" -build-dir "$cache/bin" \
       -containerd-bin no-such-program \
@@ -241,7 +242,8 @@ run_parity() {
   close_room
 }
 
-# print_table: joins the results of both ways; says whether nothing was lost on the way through.
+# print_table: prints the results of both ways side by side; succeeds if every test that passes directly also passes
+# through topolet.
 print_table() {
   awk -F '\t' '
     FNR == NR { direct[$1] = $2; order[++count] = $1; next }

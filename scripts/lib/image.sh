@@ -1,15 +1,16 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # constants are shared between the files
-# A container image made on the spot from a static busybox: no registry, no download.
+# Makes a container image from a static busybox: it needs no registry and no download.
 
 kPauseImage=registry.k8s.io/pause:3.6
 kStoryImage=topolet.io/story:1
 
-# make_image TAR_FILE REFERENCE… : a docker archive of one layer. Its process sleeps until it is told to end, then exits 0.
+# make_image TAR_FILE REFERENCE… : writes a docker archive with one layer. Its process sleeps until SIGTERM, then exits
+# with 0.
 make_image() {
   local tar_file=$1 work layer_sum busybox reference tags=()
   shift
   for reference in "$@"; do tags+=("\"$reference\""); done
-  busybox=$(static_busybox) || die "there is no static busybox here; install the package busybox-static"
+  busybox=$(static_busybox) || die "no static busybox found; install the package busybox-static"
   work=$(mktemp -d "${tar_file%/*}/image.XXXXXX")
   mkdir -p "$work/layer/"{bin,dev,etc,proc,sys,tmp}
   cp "$busybox" "$work/layer/bin/busybox"
@@ -39,18 +40,19 @@ image_architecture() {
   esac
 }
 
-# has_image ADDRESS REFERENCE: whether the CRI side of that containerd knows the image.
+# has_image ADDRESS REFERENCE: whether the CRI part of the containerd at ADDRESS knows the image.
 has_image() {
   ctr --address "$1" --namespace k8s.io images list --quiet \
     "name==$2,labels.\"io.cri-containerd.image\"==managed" 2>/dev/null | grep -q .
 }
 
-# import_image ADDRESS TAR_FILE REFERENCE… : the runtime unpacks it at the first create, with its own snapshotter.
+# import_image ADDRESS TAR_FILE REFERENCE… : imports without unpacking. The runtime unpacks the image at the first
+# create, with its own snapshotter.
 import_image() {
   local address=$1 tar_file=$2 reference
   shift 2
   ctr --address "$address" --namespace k8s.io images import --no-unpack "$tar_file" >/dev/null
   for reference in "$@"; do
-    wait_until 120 has_image "$address" "$reference" || die "containerd at $address does not show the image $reference"
+    wait_until 120 has_image "$address" "$reference" || die "containerd at $address does not list the image $reference"
   done
 }

@@ -3,7 +3,7 @@
 
 kTrader="trader-topolet-node"
 kWeb="web-topolet-node"
-# The kubelet makes these at fixed places; what was not there before is removed again.
+# The kubelet creates these directories at fixed paths; those that did not exist before are removed again.
 kKubeletPlaces=(/var/lib/kubelet /var/log/containers)
 
 take_back_kubelet_places() {
@@ -53,17 +53,17 @@ cpuManagerPolicy: $policy
 cpuManagerReconcilePeriod: 5s
 featureGates: {EventedPLEG: $evented}
 YAML
-  # The static policy wants something reserved, and reserves a whole CPU for it.
+  # The static policy requires that some CPU is reserved, and rounds it up to a whole one.
   if [[ $policy == static ]]; then echo 'kubeReserved: {cpu: 500m}' >>"$room/kubelet.yaml"; fi
   : >"$log"
   setsid kubelet --config "$room/kubelet.yaml" --root-dir "$room/kubelet" --cert-dir "$room/kubelet/pki" \
     --hostname-override topolet-node -v=2 >>"$log" 2>&1 </dev/null &
   echo "$!" >"$room/kubelet.pid"
   disown
-  wait_until 60 grep -q 'Started kubelet' "$log" || die "the kubelet did not start; see $log"
+  wait_until 60 grep -q 'Started kubelet' "$log" || die "the kubelet did not start; see its log, $log"
 }
 
-# The kubelet wants the root of its cgroups to be there; a cpuset of cgroup v1 begins empty.
+# The kubelet expects the root of its cgroups to exist. With cgroup v1, a new cpuset is empty and has to be filled.
 make_pods_cgroup() {
   local top name=${room##*/}
   if [[ -f /sys/fs/cgroup/cgroup.controllers ]]; then
@@ -97,7 +97,7 @@ YAML
   mv "$room/$1.yaml" "$room/manifests/$1.yaml"
 }
 
-# process_of POD: the process of its running container.
+# process_of POD: prints the PID of the pod's running container.
 process_of() {
   local id
   for id in $(ctr --address "$room/containerd.sock" --namespace k8s.io containers list --quiet \
@@ -107,7 +107,7 @@ process_of() {
   done
 }
 
-# asks METHOD PATH TEXT: whether the kubelet's own server answers with the text; it gets exec, logs and stats from the CRI.
+# asks METHOD PATH TEXT: whether the kubelet's own server answers with TEXT. It gets exec, logs and stats from the CRI.
 asks() { curl --silent --insecure --max-time 10 --request "$1" "https://127.0.0.1:20250$2" | grep -q -- "$3"; }
 
 runs() { [[ -n $(process_of "$1") ]]; }
@@ -119,23 +119,24 @@ runs_anew() {
 runs_none() { ! runs "$kTrader" && ! runs "$kWeb"; }
 cpus_of() { awk '/^Cpus_allowed_list/ { print $2 }' "/proc/$(process_of "$1")/status" 2>/dev/null; }
 
-# placed POD: "MODE CPUS" by topolet.
+# placed POD: prints "MODE CPUS" as topolet recorded them.
 placed() { sqlite3 -readonly -separator ' ' "$room/state-of-topolet/state.db" "SELECT mode, cpus FROM current_placements WHERE pod = '$1'"; }
 agrees() { [[ $(placed "$1") == "$2 $(cpus_of "$1")" ]]; }
 holds_none() { [[ -z $(sqlite3 -readonly "$room/state-of-topolet/state.db" 'SELECT pod FROM current_placements') ]]; }
 
-# check WAY TEST SECONDS COMMAND… : notes whether the command succeeds in time.
+# check WAY TEST SECONDS COMMAND… : records whether the command succeeds within SECONDS.
 check() {
   local way=$1 test=$2 seconds=$3 begin=$SECONDS
   shift 3
   if wait_until "$seconds" "$@"; then note "$way" "$test" PASS; else
     note "$way" "$test" FAIL
-    say "$test ($way): not within $((SECONDS - begin)) s: $*"
+    say "$test ($way): did not succeed within $((SECONDS - begin)) s: $*"
   fi
 }
 
-# Who said what was wrong, without moments, numbers and names. Left out is what depends on the moment: a probe under way
-# when its container is killed, and statistics that are asked for before there are any.
+# complaints LOG: the errors that the kubelet logged, by source file and message, without times, numbers and names.
+# Leaves out what depends on timing: a probe that runs while its container is killed, and statistics requested too
+# early.
 complaints() {
   sed -n 's/^[EF][0-9]* [0-9:.]* *[0-9]* \([a-z_]*\.go\):[0-9]*\] "\([^"]*\)".*/\1: \2/p' "$1" |
     grep -v -e 'ExecSync cmd from runtime service failed' -e 'Image garbage collection failed once' | sort -u
@@ -188,7 +189,7 @@ kubelet_story() {
   close_room
 }
 
-# containerd ends and comes back; its containers stay.
+# containerd is killed and comes back; its containers keep running.
 check_killed_runtime() {
   local way=$1 name=$2 trader web
   trader=$(process_of "$kTrader") web=$(process_of "$kWeb")
@@ -216,10 +217,10 @@ check_new_complaints() {
   local new
   new=$(comm -13 <(sort -u "$results"/complaints-*-direct) "$results/complaints-$1-through")
   check through "$1: the kubelet complains of nothing new" 0 test -z "$new"
-  if [[ -n $new ]]; then say "new in its log: $new"; fi
+  if [[ -n $new ]]; then say "new in the kubelet's log: $new"; fi
 }
 
-# The kubelet must get over it, and a container that ends meanwhile be restarted.
+# The kubelet must recover, and a container that ended in the meantime must be restarted.
 check_killed_topoletd() {
   local process trader
   process=$(process_of "$kWeb") trader=$(process_of "$kTrader")

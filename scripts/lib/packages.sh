@@ -5,7 +5,7 @@ kBuildPackages=(
   g++ cmake ninja-build pkg-config
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libboost-dev libboost-program-options-dev libhwloc-dev libsqlite3-dev libsystemd-dev
-  libspdlog-dev libfmt-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libspdlog-dev libfmt-dev nlohmann-json3-dev libyaml-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 kCheckPackages=(clang libclang-rt-14-dev clang-format abigail-tools)
 kTidyPackages=(clang-tidy)
@@ -13,7 +13,7 @@ kMachinePackages=(qemu-system-x86 e2fsprogs)
 kTools=build/tools
 kMachineKernel=build/vm/vmlinuz
 
-# What a private runtime needs, as packages; where a containerd of another make is installed, that one is used.
+# Prints the packages that a private runtime needs. A containerd that was installed in another way is used as it is.
 runtime_packages() {
   command -v containerd >/dev/null && command -v ctr >/dev/null || echo containerd
   command -v runc >/dev/null || echo runc
@@ -32,7 +32,7 @@ static_busybox() {
   return 1
 }
 
-# Debian's busybox and busybox-static exclude each other; where the first is installed, the second is only unpacked.
+# Debian's packages busybox and busybox-static conflict. If the first is installed, the second is only unpacked.
 unpack_static_busybox() {
   if static_busybox >/dev/null || ! is_installed busybox; then return 0; fi
   say "Unpacking busybox-static into $kTools"
@@ -40,7 +40,7 @@ unpack_static_busybox() {
   (cd "$kTools" && run_apt download busybox-static && dpkg-deb -x busybox-static_*.deb .)
 }
 
-# The kernel of tests/vm, unpacked and not installed: Debian's for clouds has NVMe, ext4 and NUMA built in.
+# Unpacks the kernel for tests/vm without installing it. Debian's cloud kernel has NVMe, ext4 and NUMA built in.
 unpack_machine_kernel() {
   [[ ! -s $kMachineKernel ]] || return 0
   command -v apt-get >/dev/null || return 1
@@ -75,22 +75,22 @@ install_packages() {
     is_installed "$package" || missing+=("$package")
   done
   ((${#missing[@]} > 0)) || return 0
-  command -v apt-get >/dev/null || die "this needs Debian's packages ${missing[*]}, and there is no apt-get here"
-  ((EUID == 0)) || die "packages are missing; as root: apt-get install --no-install-recommends ${missing[*]}"
+  command -v apt-get >/dev/null || die "apt-get is not available to install the missing Debian packages: ${missing[*]}"
+  ((EUID == 0)) || die "packages are missing; install them as root: apt-get install --no-install-recommends ${missing[*]}"
   say "Installing ${#missing[@]} missing packages: ${missing[*]}"
   run_apt update
   run_apt install --yes --no-install-recommends --no-remove "${missing[@]}" ||
-    die "the packages could not be installed; what apt-get said is above"
+    die "the packages could not be installed; the output of apt-get is above"
   if [[ " ${missing[*]} " == *" containerd "* ]]; then leave_service_off containerd.service; fi
 }
 
-# No questions, no service started by a package, none restarted by needrestart.
+# Runs apt-get so that it asks nothing, packages start no service, and needrestart restarts none.
 run_apt() {
   DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 NEEDRESTART_SUSPEND=1 \
     apt-get -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >&2
 }
 
-# The package enables its service for the next boot; only our private runtime is wanted.
+# The package enables its service for the next boot, but only our private runtime is to run.
 leave_service_off() {
   if [[ -d /run/systemd/system ]]; then systemctl --quiet disable "$1" >&2 || true; fi
 }

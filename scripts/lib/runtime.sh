@@ -1,15 +1,15 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # constants are shared between the files
-# A containerd of our own: its root, state, sockets, runc state and cgroups all live below one directory's name, so
-# that nothing of an existing runtime is touched and everything can be found again and removed.
+# A private containerd. Its root, state, sockets, runc state and cgroups are all kept below one directory's name, so
+# that nothing of an existing runtime is touched, and everything can be found again and removed.
 #
-# ROOM/            short, since a unix socket's path has 108 bytes at most; made by make_room
-#   owner          "PID STARTTIME" of the process it belongs to
+# ROOM/            that directory, made by make_room; a short path, since a unix socket's path has at most 108 bytes
+#   owner          "PID STARTTIME" of the process that owns the directory
 #   containerd.sock, topolet.sock
-#   kubelet.pid, registry.pid, topoletd.pid, qemu-system-x86_64.pid, containerd.pid   whom to end
-#   other-runtime  where our pods run in a runtime that is not ours: its endpoint
+#   kubelet.pid, registry.pid, topoletd.pid, qemu-system-x86_64.pid, containerd.pid   the processes to end
+#   other-runtime  if the pods run in an existing runtime: its endpoint
 # The pods' cgroups belong below /$(basename ROOM).
 
-# Whether programs may run from a directory: containers do, and /run and /tmp are often mounted noexec.
+# Whether programs can be run from a directory. Containers need that, and /run and /tmp are often mounted noexec.
 is_executable_place() {
   local probe
   probe=$(mktemp "$1/topolet-probe.XXXXXX") || return 1
@@ -29,10 +29,11 @@ rooms_place() {
       return
     fi
   done
-  die "no program can run from /tmp, /var/tmp or /run (all mounted noexec?)"
+  die "no program can be run from /tmp, /var/tmp or /run: are they all mounted noexec? Remount one of them with exec"
 }
 
-# The start time tells a process from a later one with the same PID; a zombie is dead.
+# Prints "PID STARTTIME"; the start time distinguishes a process from a later one with the same PID. A zombie counts as
+# dead.
 process_mark() {
   local stat fields
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
@@ -41,7 +42,7 @@ process_mark() {
   echo "$1 ${fields[19]}"
 }
 
-# make_room OWNER_PID: prints the directory's name.
+# make_room OWNER_PID: makes the directory and prints its name.
 make_room() {
   local room
   room=$(mktemp -d "$(rooms_place)/topolet.XXXXXX")
@@ -49,7 +50,7 @@ make_room() {
   echo "$room"
 }
 
-# Removes what runs that were killed have left behind.
+# Removes what earlier runs left behind when they were killed.
 sweep_rooms() {
   local room mark
   for room in {/tmp,/var/tmp,/run}/topolet.??????; do
@@ -90,7 +91,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
 
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "$kPauseImage"
-  # Without it runc fails where the score of this process may not be lowered.
+  # Otherwise runc fails where this process may not lower its OOM score.
   restrict_oom_score_adj = true
   disable_apparmor = true
   disable_tcp_service = true
@@ -109,14 +110,14 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
 TOML
 }
 
-# start_runtime ROOM: containerd on ROOM/containerd.sock with the images the tests and the story need.
+# start_runtime ROOM: starts containerd on ROOM/containerd.sock, with the images that tests and demonstration need.
 start_runtime() {
   local room=$1
-  ((EUID == 0)) || die "a container runtime needs root"
+  ((EUID == 0)) || die "starting a container runtime needs root"
   lend_files "$room"
   write_runtime_config "$room" "$(choose_snapshotter "$room")"
   mkdir -p "$room/tmp"
-  # A session of its own, so that Ctrl-C reaches only who started it.
+  # In a session of its own, so that Ctrl-C reaches only the script that started it.
   TMPDIR=$room/tmp setsid containerd --config "$room/containerd.toml" >"$room/containerd.log" 2>&1 </dev/null &
   echo "$!" >"$room/containerd.pid"
   if ! wait_until 120 runtime_answers "$room" || ! kill -0 "$!" 2>/dev/null; then
@@ -127,7 +128,8 @@ start_runtime() {
   import_image "$room/containerd.sock" "$room/image.tar" "$kPauseImage" "$kStoryImage"
 }
 
-# A pod in the host's network gets copies of these, and the barest machines have none; lent as long as the room lasts.
+# A pod in the host's network gets copies of these files, which a minimal machine does not have. If they are missing,
+# they are made, and removed together with the room.
 lend_files() {
   local file
   for file in /etc/hosts /etc/resolv.conf; do
@@ -150,7 +152,7 @@ runtime_answers() {
   ctr --address "$1/containerd.sock" version >/dev/null 2>&1 || ! kill -0 "$(<"$1/containerd.pid")" 2>/dev/null
 }
 
-# end_process PID COMMAND: asks, then insists; only if that PID still is that command.
+# end_process PID COMMAND: sends SIGTERM, then SIGKILL, but only if PID still runs that command.
 end_process() {
   local pid=$1 command=$2
   runs_command "$pid" "$command" || return 0
@@ -158,12 +160,12 @@ end_process() {
   wait_until 5 is_gone "$pid" "$command" || kill -KILL "$pid" 2>/dev/null || true
 }
 
-# The kernel keeps 15 characters of a command's name.
+# The kernel keeps only 15 characters of a command's name.
 runs_command() { [[ $(cat "/proc/$1/comm" 2>/dev/null) == "${2:0:15}" ]]; }
 
 is_gone() { ! process_mark "$1" >/dev/null || ! runs_command "$1" "$2"; }
 
-# Containers go before their shims, which reap them.
+# Containers are removed before their shims, which reap them.
 remove_containers() {
   local room=$1 id address
   local deletions=()
@@ -195,7 +197,7 @@ unmount_below() {
 remove_cgroups() {
   local name=$1 top
   for top in /sys/fs/cgroup/"$name" /sys/fs/cgroup/*/"$name"; do
-    if [[ -d $top ]]; then wait_until 5 remove_cgroup "$top" || say "the cgroup $top could not be removed"; fi
+    if [[ -d $top ]]; then wait_until 5 remove_cgroup "$top" || say "Could not remove the cgroup $top"; fi
   done
 }
 
@@ -204,13 +206,13 @@ remove_cgroup() {
   [[ ! -d $1 ]]
 }
 
-# enter_runtime ROOM ENDPOINT: makes the image known to a runtime that is not ours.
+# enter_runtime ROOM ENDPOINT: imports the image into an existing runtime.
 enter_runtime() {
   local room=$1 endpoint=$2 address=${2#unix://}
-  [[ -S $address ]] || die "there is no socket $address"
+  [[ -S $address ]] || die "there is no socket at $address; is the runtime running?"
   echo "$endpoint" >"$room/other-runtime"
   if ! ctr --address "$address" version >/dev/null 2>&1; then
-    say "$endpoint is no containerd; it must have the image $kStoryImage (scripts/private-runtime image FILE makes it)"
+    say "$endpoint is not a containerd: it must have the image $kStoryImage (scripts/private-runtime image FILE makes it)"
     return
   fi
   if has_image "$address" "$kStoryImage"; then return; fi
@@ -219,11 +221,11 @@ enter_runtime() {
   import_image "$address" "$room/image.tar" "$kStoryImage"
 }
 
-# Takes our pods and our image out of it again.
+# leave_runtime ROOM ENDPOINT: removes our pods and our image from it again.
 leave_runtime() {
   local room=$1 endpoint=$2
   if [[ -x $kStoryProgram ]]; then
-    "$kStoryProgram" --socket "$endpoint" --owner "${room##*/}" --sweep >&2 || say "some pods of $room are still in $endpoint"
+    "$kStoryProgram" --socket "$endpoint" --owner "${room##*/}" --sweep >&2 || say "Some pods of $room are left in $endpoint"
   fi
   if [[ -f $room/imported ]]; then
     ctr --address "${endpoint#unix://}" --namespace k8s.io images rm "$(<"$room/imported")" >/dev/null 2>&1 || true
@@ -231,7 +233,7 @@ leave_runtime() {
   if [[ -d /run/systemd/system ]]; then systemctl --quiet stop "${room##*/}.slice" 2>/dev/null || true; fi
 }
 
-# remove_room ROOM: ends everything that runs there and removes every trace; works for a half-made one too.
+# remove_room ROOM: ends everything that runs there and removes every trace, even if it was only half set up.
 remove_room() {
   local room=$1
   [[ $room == */topolet.?????? && -d $room ]] || return 0
@@ -247,6 +249,6 @@ remove_room() {
   unmount_below "$room"
   remove_cgroups "${room##*/}"
   rm -rf --one-file-system "$room"
-  # Shims insist on this place for their sockets; a containerd of the machine keeps more than that in it.
+  # Shims always put their sockets here. If the machine has a containerd of its own, the directory is not empty.
   rmdir /run/containerd/s /run/containerd 2>/dev/null || true
 }

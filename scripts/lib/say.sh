@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# How the scripts talk: everything for people goes to stderr.
+# Messages of the scripts: everything for people goes to standard error.
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 
@@ -8,7 +8,7 @@ die() {
   exit 1
 }
 
-# Waits up to SECONDS for a command to succeed.
+# wait_until SECONDS COMMAND… : waits until the command succeeds; fails after SECONDS.
 wait_until() {
   local deadline=$((SECONDS + $1))
   shift

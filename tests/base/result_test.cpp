@@ -9,10 +9,10 @@ namespace {
 
 TEST(Result, HoldsAValueOrAnError) {
   const Result<int> seven = 7;
-  EXPECT_TRUE(seven.ok());
+  EXPECT_TRUE(seven.has_value());
   EXPECT_EQ(*seven, 7);
   const Result<int> none = Error{Code::kNotFound, "no such thing"};
-  EXPECT_FALSE(none.ok());
+  EXPECT_FALSE(none.has_value());
   EXPECT_EQ(none.error(), (Error{Code::kNotFound, "no such thing"}));
 }
 
@@ -23,7 +23,7 @@ TEST(Result, MovesOutWhatCannotBeCopied) {
 }
 
 TEST(Status, IsFineUnlessItHoldsAnError) {
-  EXPECT_TRUE(Status().ok());
+  EXPECT_TRUE(Status().has_value());
   EXPECT_EQ(Status(Error{Code::kInternal, "broken"}).error().message, "broken");
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "core/cri/upstream.hpp"
+#include "core/cri/wire/upstream.hpp"
 #include "tests/bench/roles.hpp"
 
 namespace topolet::bench {
@@ -55,7 +55,7 @@ class RelayedCall {
   }
   void answer() {
     step_ = Step::kAnswering;
-    if (status_.ok()) {
+    if (status_.has_value()) {
       stream_.WriteAndFinish(message_, grpc::WriteOptions(), status_, this);
     } else {
       stream_.Finish(status_, this);

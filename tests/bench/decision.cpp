@@ -13,8 +13,8 @@
 #include "core/engine/state/ledger.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/decide.hpp"
-#include "core/plugin/load.hpp"
-#include "core/plugin/policy_thread.hpp"
+#include "core/plugin/call/policy_thread.hpp"
+#include "core/plugin/host/load.hpp"
 #include "core/topology/discover.hpp"
 
 namespace topolet {
@@ -29,35 +29,35 @@ struct Shape {
   int plugins;
 };
 
-Workload workload(int number, bool exclusive) {
-  Workload made;
+placement::Workload workload(int number, bool exclusive) {
+  placement::Workload made;
   made.key = {fmt::format("uid-{}", number), "main", 0, fmt::format("sandbox-{}", number)};
   made.pod_name = fmt::format("pod-{}", number);
   made.pod_namespace = "default";
-  made.qos = exclusive ? Qos::kGuaranteed : Qos::kBurstable;
+  made.qos = exclusive ? placement::Qos::kGuaranteed : placement::Qos::kBurstable;
   made.demand.cpu_request_milli = exclusive ? 2000 : 250;
   made.demand.cpu_limit_milli = exclusive ? 2000 : 0;
   made.demand.memory_limit_bytes = 1 << 30;
   return made;
 }
 
-std::vector<Voter> voters(int count) {
-  std::vector<Voter> all;
+std::vector<plugin::PluginVote> votes(int count) {
+  std::vector<plugin::PluginVote> all;
   for (int i = 0; i < count; ++i) {
-    auto library = PluginLibrary::load(TOPOLET_BUILT_PLUGINS, kPlugins[static_cast<std::size_t>(i)]);
+    auto library = plugin::PluginLibrary::load(TOPOLET_BUILT_PLUGINS, kPlugins[static_cast<std::size_t>(i)]);
     if (!library) throw std::runtime_error(library.error().message);
     auto policy = library->create({}, make_silent_log());
     if (!policy) throw std::runtime_error(policy.error().message);
-    all.push_back({*policy, 1, false});
+    all.push_back({library->id(), *policy});
   }
   return all;
 }
 
 /// A machine on which every tenth container holds two CPUs alone, as far as half of the CPUs go.
 struct Scene {
-  std::shared_ptr<const Topology> topology;
-  std::vector<Candidate> candidates;
-  DecideRules rules;
+  std::shared_ptr<const topology::Topology> topology;
+  std::vector<placement::Candidate> candidates;
+  placement::PlacementRules rules;
   engine::Ledger ledger;
 
   explicit Scene(const Shape& shape)
@@ -74,7 +74,7 @@ struct Scene {
       allocation.container_id = fmt::format("container-{}", number);
       if (exclusive) {
         const auto first = static_cast<std::uint32_t>(4 * (number / 10));
-        allocation.placement.mode = Mode::kExclusive;
+        allocation.placement.mode = placement::Mode::kExclusive;
         allocation.placement.cpus = CpuSet::range(first, first + 1);
       } else {
         allocation.within = candidates[static_cast<std::size_t>(number) % candidates.size()].cpus;
@@ -83,7 +83,7 @@ struct Scene {
     }
   }
 
-  PolicyRequest request() const {
+  placement::PolicyRequest request() const {
     return make_request(topology, ledger.view(), workload(1'000'000, true), candidates, rules, false);
   }
 };
@@ -106,16 +106,16 @@ void report(benchmark::State& state, std::vector<double>& decide_us, std::vector
 /// As the daemon does it: a copy of the ledger, the request, the hop to the policy thread, and decide() there.
 void decide_as_the_daemon(benchmark::State& state, const Shape& shape) {
   const Scene scene(shape);
-  const std::vector<Voter> asked = voters(shape.plugins);
-  PolicyThread thread({.deadline = std::chrono::seconds(10), .clock = {}});
+  const std::vector<plugin::PluginVote> asked = votes(shape.plugins);
+  plugin::PolicyThread thread({.deadline = std::chrono::seconds(10), .clock = {}});
   std::vector<double> decide_us;
   std::vector<double> whole_us;
   for (auto _ : state) {
     const TimePoint begin = std::chrono::steady_clock::now();
-    auto request = std::make_shared<const PolicyRequest>(scene.request());
-    decide_us.push_back(thread.run_as<double>(asked, [request, &scene](const std::vector<Voter>& voters) {
+    auto request = std::make_shared<const placement::PolicyRequest>(scene.request());
+    decide_us.push_back(thread.run_as<double>(asked, [request, &scene](const std::vector<placement::Vote>& votes) {
       const TimePoint called = std::chrono::steady_clock::now();
-      benchmark::DoNotOptimize(decide(*request, scene.rules, voters));
+      benchmark::DoNotOptimize(decide(*request, scene.rules, votes));
       return Microseconds(std::chrono::steady_clock::now() - called).count();
     }));
     whole_us.push_back(Microseconds(std::chrono::steady_clock::now() - begin).count());

@@ -1,4 +1,4 @@
-# Runs a program of the bench for a moment and checks that it reports everything; how fast that was is not looked at.
+# Runs a benchmark for a moment and checks that it reports everything, whatever the figures are.
 # Usage: cmake -DPROGRAM=… -DJSON=… -P smoke.cmake
 get_filename_component(name ${PROGRAM} NAME)
 
@@ -12,7 +12,7 @@ function(run)
   set(json "${json}" PARENT_SCOPE)
 endfunction()
 
-# expect_length(N PATH…): of the array there.
+# expect_length(N PATH…): the array at PATH must have N elements.
 function(expect_length wanted)
   string(JSON length LENGTH "${json}" ${ARGN})
   if(NOT length EQUAL wanted)

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "store/store.hpp"
 #include "tests/control/daemon_rig.hpp"
 
 namespace topolet::testing {
@@ -62,7 +63,7 @@ TEST_F(CliTest, ShowsTheStatus) {
   const Said said = ask({"status"});
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.text, AllOf(HasSubstr("runtime      " + rig_.file("runtime.sock") + ", connected"),
-                               HasSubstr("containers   1 shared\n"), HasSubstr("state.db, fine")));
+                               HasSubstr("containers   1 shared\n"), HasSubstr("state.db, healthy")));
   EXPECT_EQ(ask_json({"status"})["containers"]["shared"], 1);
 }
 
@@ -87,11 +88,11 @@ TEST_F(CliTest, ReloadsAndSaysWhatARestartNeeds) {
   rig_.configure("enable = throws", "deadline-ms = 70");
   const Said said = ask({"reload"});
   EXPECT_EQ(said.code, 0);
-  EXPECT_EQ(said.text, "reloaded; plugins: throws\nplacement.deadline-ms has changed: restart needed\n");
+  EXPECT_EQ(said.text, "reloaded; plugins: throws\nplacement.deadline-ms has changed; restart topoletd to apply it\n");
   rig_.configure("enable = throws\nweight.throws = much");
   const Said refused = ask({"reload"});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.text, AllOf(HasSubstr("the configuration stays as it was"), HasSubstr("weight.throws")));
+  EXPECT_THAT(refused.text, AllOf(HasSubstr("the configuration was not changed"), HasSubstr("weight.throws")));
 }
 
 TEST_F(CliTest, ShowsPlacementsAuditAndQueries) {
@@ -99,7 +100,7 @@ TEST_F(CliTest, ShowsPlacementsAuditAndQueries) {
   EXPECT_EQ(ask({"ps"}).code, 1);
   ASSERT_TRUE(rig_.create("web").ok());
   ASSERT_TRUE(rig_.create("batch").ok());
-  EXPECT_THAT(ask({"ps"}).text, AllOf(HasSubstr("NAMESPACE"), HasSubstr("web"), HasSubstr("batch")));
+  EXPECT_THAT(ask({"ps"}).text, AllOf(HasSubstr("REASON WHEN PLACED"), HasSubstr("web"), HasSubstr("batch")));
   EXPECT_THAT(ask_json({"ps"}), SizeIs(2));
   const nlohmann::json audit = ask_json({"audit", "--pod", "web", "--limit", "1"});
   ASSERT_THAT(audit, SizeIs(1));
@@ -124,7 +125,7 @@ TEST_F(CliTest, ExplainsAContainerByNameOrId) {
   ASSERT_TRUE(rig_.create("web").ok());
   const Said said = ask({"explain", "main"});
   EXPECT_EQ(said.code, 0);
-  EXPECT_THAT(said.text, AllOf(HasSubstr("default/web/main"), HasSubstr("why: "), HasSubstr("lost vote"),
+  EXPECT_THAT(said.text, AllOf(HasSubstr("default/web/main"), HasSubstr("reason when placed: "), HasSubstr("lost vote"),
                                HasSubstr("threw: index 7 of 4")));
   const std::string id = ask_json({"query", "SELECT container_id FROM current_placements"})[0]["container_id"];
   EXPECT_EQ(ask_json({"explain", id.substr(0, id.size() - 1)})["pod"], "web");
@@ -135,6 +136,39 @@ TEST_F(CliTest, ExplainsAContainerByNameOrId) {
   const Said two = ask({"explain", "main"});
   EXPECT_EQ(two.code, 2);
   EXPECT_THAT(two.text, AllOf(HasSubstr("default/web/main"), HasSubstr("default/batch/main")));
+}
+
+TEST(Cli, SaysWhatAnEndReleased) {
+  const TempDir directory;
+  const std::string state_dir = directory.file("state");
+  {
+    const auto opened = store::Store::open({.directory = state_dir, .boot_id = "boot", .now_ms = 1});
+    ASSERT_TRUE(opened.has_value()) << opened.error().message;
+    store::Store& store = **opened;
+    store::DecidedRow row;
+    row.at_ms = 1;
+    row.event = "placed";
+    row.pod_namespace = "shop";
+    row.pod_name = "till";
+    row.container = "app";
+    row.mode = "exclusive";
+    row.cpus = {1};
+    row.reason = "fits one node";
+    const auto decision = store.add(row);
+    ASSERT_TRUE(decision.has_value()) << decision.error().message;
+    const store::Columns columns = {
+        {"state", "bound"}, {"container_id", "c-1"}, {"cpus", "1"}, {"pending_since_ms", std::int64_t{1}}};
+    ASSERT_TRUE(store.put_allocation(*decision, columns).has_value());
+    ASSERT_TRUE(store.add(store::EndedRow{*decision, 2, 1, "pod-stopped"}).has_value());
+  }
+  EXPECT_THAT(topolet({"audit", "--state-dir", state_dir}).text,
+              AllOf(HasSubstr("released CPUs 1 "), HasSubstr("  pod stopped"), HasSubstr("exclusive, CPUs 1")));
+  const auto audit = nlohmann::json::parse(topolet({"audit", "--json", "--state-dir", state_dir}).text);
+  ASSERT_THAT(audit, SizeIs(2));
+  EXPECT_EQ(audit[1]["what"], "");
+  EXPECT_EQ(audit[1]["reason"], "pod-stopped");
+  EXPECT_THAT(topolet({"explain", "app", "--state-dir", state_dir}).text,
+              AllOf(HasSubstr("released CPUs 1 (pod stopped) "), HasSubstr("reason when placed: fits one node\n")));
 }
 
 TEST(Cli, SaysHowToStartADaemonThatIsNotThere) {

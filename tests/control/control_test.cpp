@@ -1,10 +1,13 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
 
+#include "core/base/unique_fd.hpp"
 #include "tests/control/daemon_rig.hpp"
 
 namespace topolet::testing {
@@ -60,6 +63,17 @@ TEST_F(ControlTest, ReplacesTheFileOfADeadDaemonAndRefusesASecond) {
                  rig_.file("log"));
   EXPECT_EQ(second.wait(), 1);
   EXPECT_THAT(rig_.log(), HasSubstr("another topoletd serves " + rig_.control_socket()));
+}
+
+TEST_F(ControlTest, ServesAndEndsThoughNobodyReadsItsLog) {
+  ASSERT_EQ(::mkfifo(rig_.file("log").c_str(), 0600), 0);
+  const UniqueFd full(::open(rig_.file("log").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  const std::string filling(4096, '\n');
+  while (::write(full.get(), filling.data(), filling.size()) > 0) continue;
+  ASSERT_TRUE(rig_.start());
+  EXPECT_TRUE(rig_.create("web").ok());
+  EXPECT_TRUE(rig_.reload().ok());
+  EXPECT_EQ(rig_.stop(), 0);
 }
 
 TEST_F(ControlTest, IsNotReachableOnTheKubeletsSocket) {
@@ -144,7 +158,7 @@ TEST_F(ControlTest, CannotResetAPluginThatACallIsInsideOf) {
   EXPECT_EQ(rig_.plugin("hangs").state(), Plugin::CALL_INSIDE);
   const grpc::Status reset = rig_.reset("hangs");
   EXPECT_EQ(reset.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(reset.error_message(), HasSubstr("restart needed: a call is still inside"));
+  EXPECT_THAT(reset.error_message(), HasSubstr("restart needed: an abandoned call has not returned"));
 
   held << "go" << std::endl;
   EXPECT_TRUE(rig_.eventually([this] { return rig_.reset("hangs").ok(); }));

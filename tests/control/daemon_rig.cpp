@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -13,7 +14,7 @@
 
 namespace topolet::testing {
 
-namespace cri = ::runtime::v1;
+namespace api = ::runtime::v1;
 
 namespace {
 
@@ -52,15 +53,16 @@ bool DaemonRig::start(const std::vector<std::string>& more_flags) {
   command.insert(command.end(), more_flags.begin(), more_flags.end());
   process_ = std::make_unique<Process>(std::move(command), file("log"));
   const auto version = [this] {
-    cri_ = cri::RuntimeService::NewStub(connect(file("topolet.sock")));
+    cri_ = api::RuntimeService::NewStub(connect(file("topolet.sock")));
     control_ = control::v1::Control::NewStub(connect(control_socket()));
-    cri::VersionResponse answer;
+    api::VersionResponse answer;
     control::v1::StatusResponse status;
     return cri_->Version(in_time().get(), {}, &answer).ok() && control_->Status(in_time().get(), {}, &status).ok() &&
            status.reconciled();
   };
   bool serves = false;
-  EXPECT_TRUE(eventually([&] { return process_->has_ended() || (serves = version()); })) << log();
+  EXPECT_TRUE(eventually([&] { return process_->has_ended() || (serves = version()); }))
+      << (std::filesystem::is_regular_file(file("log")) ? log() : "");
   return serves;
 }
 
@@ -92,29 +94,29 @@ grpc::Status DaemonRig::reload(control::v1::ReloadResponse* response) {
 }
 
 grpc::Status DaemonRig::create(const std::string& pod, int cpus) {
-  cri::RunPodSandboxRequest sandbox;
-  cri::PodSandboxMetadata& metadata = *sandbox.mutable_config()->mutable_metadata();
+  api::RunPodSandboxRequest sandbox;
+  api::PodSandboxMetadata& metadata = *sandbox.mutable_config()->mutable_metadata();
   metadata.set_name(pod);
   metadata.set_uid("uid-" + pod);
   metadata.set_namespace_("default");
   sandbox.mutable_config()->mutable_linux()->set_cgroup_parent(
       (cpus > 0 ? "/kubepods/pod" : "/kubepods/besteffort/pod") + pod);
-  cri::RunPodSandboxResponse made;
+  api::RunPodSandboxResponse made;
   const grpc::Status status = cri_->RunPodSandbox(in_time().get(), sandbox, &made);
   if (!status.ok()) return status;
 
-  cri::CreateContainerRequest request;
+  api::CreateContainerRequest request;
   request.set_pod_sandbox_id(made.pod_sandbox_id());
   *request.mutable_sandbox_config() = sandbox.config();
   request.mutable_config()->mutable_metadata()->set_name("main");
-  cri::LinuxContainerResources& resources = *request.mutable_config()->mutable_linux()->mutable_resources();
+  api::LinuxContainerResources& resources = *request.mutable_config()->mutable_linux()->mutable_resources();
   resources.set_cpu_shares(cpus > 0 ? cpus * 1024 : 2);
   resources.set_oom_score_adj(cpus > 0 ? -997 : 1000);
   if (cpus > 0) {
     resources.set_cpu_period(100000);
     resources.set_cpu_quota(std::int64_t{cpus} * 100000);
   }
-  cri::CreateContainerResponse response;
+  api::CreateContainerResponse response;
   return cri_->CreateContainer(in_time().get(), request, &response);
 }
 
@@ -124,13 +126,17 @@ std::string DaemonRig::log() const {
   return text.str();
 }
 
+bool DaemonRig::logs(const std::string& text) const {
+  return eventually([&] { return log().find(text) != std::string::npos; });
+}
+
 std::vector<std::string> DaemonRig::audited() const {
   std::vector<std::string> events;
-  auto database = Database::open(state_dir() + "/state.db", Database::Access::kReadOnly);
+  auto database = store::Database::open(state_dir() + "/state.db", store::Database::Access::kReadOnly);
   if (!database) return events;
   auto rows = database->prepare(
       "SELECT event || ': ' || reason FROM audit WHERE container = '' ORDER BY at_ms, decision", "ask for a test");
-  EXPECT_TRUE(rows.ok()) << rows.error().message;
+  EXPECT_TRUE(rows.has_value()) << rows.error().message;
   while (rows) {
     const auto more = rows->next();
     if (!more || !*more) break;

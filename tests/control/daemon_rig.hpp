@@ -57,6 +57,8 @@ class DaemonRig {
   grpc::Status create(const std::string& pod, int cpus = 0);
 
   std::string log() const;
+  /// Waits for `text` in the log, which topoletd writes on a thread of its own.
+  bool logs(const std::string& text) const;
   /// The audited events that are of no container, as "event: reason", oldest first.
   std::vector<std::string> audited() const;
   /// Waits up to 20 s.

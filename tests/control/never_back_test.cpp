@@ -10,7 +10,6 @@ namespace topolet::testing {
 namespace {
 
 using control::v1::Plugin;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class NeverBackTest : public ::testing::Test {
@@ -31,15 +30,14 @@ TEST_P(NeverMadeTest, EndsAStartWithAClearWord) {
   configure(from(GetParam()));
   EXPECT_FALSE(rig_.start());
   EXPECT_EQ(rig_.wait_for_end(), 1);
-  EXPECT_THAT(rig_.log(),
-              HasSubstr("topoletd cannot start: plugin never-back: create did not come back within 500 ms"));
+  EXPECT_THAT(rig_.log(), HasSubstr("topoletd cannot start: plugin never-back: create did not return within 500 ms"));
 }
 
 TEST_P(NeverMadeTest, LeavesTheOldConfigurationWholeInAReload) {
   start("enable = throws\nweight.throws = 3");
   configure("enable = throws\nweight.throws = 4\n" + from(GetParam()));
   std::thread reload([this] {
-    EXPECT_THAT(rig_.reload().error_message(), HasSubstr("plugin never-back: create did not come back within 500 ms"));
+    EXPECT_THAT(rig_.reload().error_message(), HasSubstr("plugin never-back: create did not return within 500 ms"));
   });
   // Meanwhile the daemon answers as ever.
   EXPECT_EQ(rig_.plugin("throws").weight(), 3);
@@ -49,7 +47,7 @@ TEST_P(NeverMadeTest, LeavesTheOldConfigurationWholeInAReload) {
   EXPECT_TRUE(rig_.create("web").ok());
 
   // The plugin is not made again beside the call that is still inside; others are.
-  EXPECT_THAT(rig_.reload().error_message(), HasSubstr("plugin never-back: restart needed: create was given up on"));
+  EXPECT_THAT(rig_.reload().error_message(), HasSubstr("plugin never-back: restart needed: create was abandoned"));
   configure("enable = throws\nweight.throws = 5");
   EXPECT_TRUE(rig_.reload().ok());
   EXPECT_EQ(rig_.plugin("throws").weight(), 5);
@@ -61,11 +59,11 @@ INSTANTIATE_TEST_SUITE_P(All, NeverMadeTest, ::testing::Values("create", "capabi
 TEST_F(NeverBackTest, AnOldInstanceThatDoesNotEndHoldsUpNeitherReloadsNorTheStop) {
   start(from("destroy"));
   ASSERT_TRUE(rig_.reload().ok());
-  EXPECT_THAT(rig_.log(), HasSubstr("plugin never-back: destroy did not come back within 500 ms"));
+  EXPECT_TRUE(rig_.logs("plugin never-back: destroy did not return within 500 ms")) << rig_.log();
   EXPECT_EQ(rig_.plugin("never-back").state(), Plugin::CALL_INSIDE);
-  EXPECT_THAT(rig_.plugin("never-back").reason(), HasSubstr("restart needed: destroy was given up on"));
-  EXPECT_THAT(rig_.reset("never-back").error_message(), HasSubstr("restart needed: destroy was given up on"));
-  EXPECT_THAT(rig_.reload().error_message(), HasSubstr("restart needed: destroy was given up on"));
+  EXPECT_THAT(rig_.plugin("never-back").reason(), HasSubstr("restart needed: destroy was abandoned"));
+  EXPECT_THAT(rig_.reset("never-back").error_message(), HasSubstr("restart needed: destroy was abandoned"));
+  EXPECT_THAT(rig_.reload().error_message(), HasSubstr("restart needed: destroy was abandoned"));
   EXPECT_TRUE(rig_.create("web").ok());
   EXPECT_EQ(rig_.stop(), 0);
 }
@@ -73,7 +71,7 @@ TEST_F(NeverBackTest, AnOldInstanceThatDoesNotEndHoldsUpNeitherReloadsNorTheStop
 TEST_F(NeverBackTest, AnInstanceThatDoesNotEndAtTheStopIsLeft) {
   start(from("destroy"));
   EXPECT_EQ(rig_.stop(), 0);
-  EXPECT_THAT(rig_.log(), HasSubstr("plugin never-back: destroy did not come back within 500 ms"));
+  EXPECT_THAT(rig_.log(), HasSubstr("plugin never-back: destroy did not return within 500 ms"));
 }
 
 TEST_F(NeverBackTest, ALibraryWhoseConstructorsDoNotEndEndsAStart) {
@@ -81,17 +79,17 @@ TEST_F(NeverBackTest, ALibraryWhoseConstructorsDoNotEndEndsAStart) {
   configure("enable = at-load");
   EXPECT_FALSE(rig_.start());
   EXPECT_EQ(rig_.wait_for_end(), 2);
-  EXPECT_THAT(rig_.log(), HasSubstr("plugin at-load: load did not come back within 500 ms"));
+  EXPECT_THAT(rig_.log(), HasSubstr("plugin at-load: load did not return within 500 ms"));
 }
 
 TEST_F(NeverBackTest, ALibraryWhoseConstructorsDoNotEndIsRefusedByAReload) {
   const AtLoad at_load("wait");
   start("enable = throws");
   configure("enable = throws\nenable = at-load");
-  EXPECT_THAT(rig_.reload().error_message(), HasSubstr("plugin at-load: load did not come back within 500 ms"));
+  EXPECT_THAT(rig_.reload().error_message(), HasSubstr("plugin at-load: load did not return within 500 ms"));
   configure("enable = throws\nenable = nonsense");
   EXPECT_THAT(rig_.reload().error_message(),
-              HasSubstr("plugin nonsense: restart needed: plugin at-load was being loaded"));
+              HasSubstr("plugin nonsense: restart needed: loading plugin at-load has not returned"));
   configure("enable = throws\nweight.throws = 5");
   EXPECT_TRUE(rig_.reload().ok());
   EXPECT_TRUE(rig_.create("web").ok());
@@ -108,8 +106,8 @@ TEST_F(NeverBackTest, ACrashOfALibrarysConstructorsIsStampedAndItIsNotLoadedAFou
     }
     ASSERT_TRUE(rig_.start()) << rig_.log();
   }
-  EXPECT_THAT(rig_.log(), AllOf(HasSubstr("topoletd crashes: SIGABRT in load() of plugin at-load"),
-                                HasSubstr("topoletd ended by SIGABRT in load() of plugin at-load")));
+  EXPECT_TRUE(rig_.logs("topoletd crashes: SIGABRT in load() of plugin at-load")) << rig_.log();
+  EXPECT_TRUE(rig_.logs("topoletd ended by SIGABRT in load() of plugin at-load")) << rig_.log();
   EXPECT_EQ(rig_.plugin("at-load").state(), Plugin::QUARANTINED);
   EXPECT_EQ(rig_.plugin("at-load").reason(), "crashed topoletd 3 times in 10 minutes, last: SIGABRT in load()");
   EXPECT_EQ(rig_.plugin("throws").state(), Plugin::ACTIVE);

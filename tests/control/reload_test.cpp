@@ -19,7 +19,6 @@ using control::v1::ReloadResponse;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class ReloadTest : public ::testing::Test {
  protected:
@@ -69,17 +68,19 @@ TEST_F(ReloadTest, NamesWhatARestartIsNeededFor) {
   start("enable = throws");
   rig_.configure("enable = throws", "deadline-ms = 70", "max-connections = 100");
   EXPECT_THAT(reload().restart_needed(), ElementsAre("daemon.max-connections", "placement.deadline-ms"));
-  EXPECT_THAT(rig_.log(), HasSubstr("placement.deadline-ms has changed: restart needed"));
+  EXPECT_TRUE(rig_.logs("placement.deadline-ms has changed; restart topoletd to apply it")) << rig_.log();
 }
 
 TEST_F(ReloadTest, AppliesTheLogLevel) {
   start("");
   rig_.configure("", "", "log-level = error");
   EXPECT_EQ(reload().restart_needed_size(), 0);
-  EXPECT_THAT(rig_.log(), Not(HasSubstr("reloaded; plugins")));
   rig_.configure("");
   reload();
-  EXPECT_THAT(rig_.log(), HasSubstr("reloaded; plugins"));
+  EXPECT_EQ(rig_.stop(), 0);
+  const std::string log = rig_.log();
+  EXPECT_NE(log.find("reloaded; plugins"), std::string::npos);
+  EXPECT_EQ(log.find("reloaded; plugins"), log.rfind("reloaded; plugins")) << "the first reload was not to be logged";
 }
 
 TEST_F(ReloadTest, LeavesTheOldConfigurationWholeIfOneLineIsWrong) {
@@ -89,7 +90,7 @@ TEST_F(ReloadTest, LeavesTheOldConfigurationWholeIfOneLineIsWrong) {
               AllOf(HasSubstr("plugins.weight.throws: 'much' is not a whole number"), HasSubstr("plugin ghost: ")));
   EXPECT_EQ(rig_.plugin("nonsense").weight(), 3);
   EXPECT_EQ(rig_.plugin("throws").id(), "");
-  EXPECT_THAT(rig_.log(), HasSubstr("the configuration stays as it was"));
+  EXPECT_TRUE(rig_.logs("the configuration was not changed")) << rig_.log();
 }
 
 TEST_F(ReloadTest, LeavesTheOldConfigurationWholeIfOnePluginCannotBeMade) {
@@ -204,8 +205,8 @@ TEST_F(ReplacedFileTest, OfAPluginThatWasRefusedNeedsARestartToo) {
   std::filesystem::remove(file);
   std::filesystem::copy_file(std::string(TOPOLET_BROKEN_DIR) + "/nonsense.so", file);
   ::chmod(file.c_str(), 0755);
-  EXPECT_THAT(refusal(), HasSubstr("so it was when it was loaded before, and a loaded library stays until topoletd "
-                                   "ends: restart topoletd if it was replaced since"));
+  EXPECT_THAT(refusal(), HasSubstr("it was like this when it was first loaded, and a loaded library stays until "
+                                   "topoletd ends: restart topoletd if the file was replaced since"));
 }
 
 TEST_F(ReplacedFileTest, IsSeenEvenIfOnlyAFailedReloadHadLoadedIt) {

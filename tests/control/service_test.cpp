@@ -7,7 +7,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "core/plugin/crash_log.hpp"
+#include "core/plugin/host/strikes.hpp"
 #include "tests/control/daemon_rig.hpp"
 
 namespace topolet::testing {
@@ -64,7 +64,7 @@ TEST_F(ServiceTest, APluginThatCrashesWhileItIsLoadedIsQuarantinedAndTheOthersSe
   const AtLoad at_load("abort");
   std::size_t failed_starts = 0;
   while (!start_as_the_unit_says() && failed_starts < 10) ++failed_starts;
-  EXPECT_EQ(failed_starts, CrashLog::kStrikes) << rig_.log();
+  EXPECT_EQ(failed_starts, plugin::kStrikes) << rig_.log();
   EXPECT_EQ(rig_.plugin("at-load").state(), Plugin::QUARANTINED);
   EXPECT_EQ(rig_.plugin("throws").state(), Plugin::ACTIVE);
   EXPECT_TRUE(rig_.create("web").ok());

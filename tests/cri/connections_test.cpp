@@ -1,4 +1,4 @@
-#include "core/cri/connections.hpp"
+#include "core/cri/socket/connections.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace topolet {
+namespace topolet::cri {
 namespace {
 
 int add(Connections& connections, pid_t process) {
@@ -26,23 +26,23 @@ TEST(Connections, EndTheNewestOfTheProcessThatHoldsTheMost) {
   const int newest = add(connections, 7);
   add(connections, 8);
   const int newer = add(connections, 7);
-  EXPECT_EQ(connections.to_end_for(9), newer);
+  EXPECT_EQ(connections.connection_to_evict(9), newer);
   connections.remove(newer);
   add(connections, 7);
-  connections.remove(*connections.to_end_for(9));
-  EXPECT_EQ(connections.held_by(7), 2U);
+  connections.remove(*connections.connection_to_evict(9));
+  EXPECT_EQ(connections.count_of(7), 2U);
   connections.remove(newest);
-  EXPECT_EQ(connections.largest().process, 8);
+  EXPECT_EQ(connections.process_with_most().process, 8);
 }
 
 TEST(Connections, EndNoneForWhoeverHoldsAsMany) {
   Connections connections;
-  EXPECT_EQ(connections.to_end_for(7), std::nullopt);
+  EXPECT_EQ(connections.connection_to_evict(7), std::nullopt);
   add(connections, 7);
   add(connections, 7);
-  EXPECT_EQ(connections.to_end_for(7), std::nullopt);
+  EXPECT_EQ(connections.connection_to_evict(7), std::nullopt);
   add(connections, 8);
-  EXPECT_EQ(connections.to_end_for(8), std::nullopt) << "both would go on for ever, in turns";
+  EXPECT_EQ(connections.connection_to_evict(8), std::nullopt) << "both would go on for ever, in turns";
 }
 
 TEST(Connections, AreCloggedWhenNobodyReadsForLong) {
@@ -57,7 +57,7 @@ TEST(Connections, AreCloggedWhenNobodyReadsForLong) {
   connections.add(UniqueFd(quiet[0]), 8);
   const auto sample = [&](int count) {
     for (int i = 0; i < count; ++i) connections.sample_backlogs();
-    return connections.take_clogged();
+    return connections.take_backlogged();
   };
   EXPECT_TRUE(sample(Connections::kSamples).empty());
   const std::string a_little(100, 'x');
@@ -75,4 +75,4 @@ TEST(Connections, AreCloggedWhenNobodyReadsForLong) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::cri

@@ -1,4 +1,4 @@
-#include "core/cri/demand.hpp"
+#include "core/cri/messages/demand.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace topolet {
+namespace topolet::cri {
 namespace {
 
 constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
@@ -17,37 +17,37 @@ constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
 struct CgroupCase {
   const char* cgroup;
-  std::optional<Qos> qos;
+  std::optional<placement::Qos> qos;
 };
 
 TEST(QosOfCgroup, ReadsEveryFormAKubeletWrites) {
   const std::vector<CgroupCase> cases = {
-      {"/kubepods/burstable/pod1234-56", Qos::kBurstable},
-      {"/kubepods/besteffort/pod1234-56", Qos::kBestEffort},
-      {"/kubepods/pod1234-56", Qos::kGuaranteed},
-      {"kubepods/burstable/pod1", Qos::kBurstable},
-      {"/foo/kubepods/burstable/podX", Qos::kBurstable},
-      {"/foo/bar/kubepods/podX", Qos::kGuaranteed},
-      {"/kubepods/burstable/podX/0123abcd", Qos::kBurstable},
-      {"kubepods-burstable-pod1234_56.slice", Qos::kBurstable},
-      {"kubepods-besteffort-pod1234_56.slice", Qos::kBestEffort},
-      {"kubepods-pod1234_56.slice", Qos::kGuaranteed},
-      {"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice", Qos::kBurstable},
-      {"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1.slice", Qos::kBestEffort},
-      {"/kubepods.slice/kubepods-pod1.slice", Qos::kGuaranteed},
-      {"kubepods-burstable.slice", Qos::kBurstable},
+      {"/kubepods/burstable/pod1234-56", placement::Qos::kBurstable},
+      {"/kubepods/besteffort/pod1234-56", placement::Qos::kBestEffort},
+      {"/kubepods/pod1234-56", placement::Qos::kGuaranteed},
+      {"kubepods/burstable/pod1", placement::Qos::kBurstable},
+      {"/foo/kubepods/burstable/podX", placement::Qos::kBurstable},
+      {"/foo/bar/kubepods/podX", placement::Qos::kGuaranteed},
+      {"/kubepods/burstable/podX/0123abcd", placement::Qos::kBurstable},
+      {"kubepods-burstable-pod1234_56.slice", placement::Qos::kBurstable},
+      {"kubepods-besteffort-pod1234_56.slice", placement::Qos::kBestEffort},
+      {"kubepods-pod1234_56.slice", placement::Qos::kGuaranteed},
+      {"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice", placement::Qos::kBurstable},
+      {"/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod1.slice", placement::Qos::kBestEffort},
+      {"/kubepods.slice/kubepods-pod1.slice", placement::Qos::kGuaranteed},
+      {"kubepods-burstable.slice", placement::Qos::kBurstable},
       {"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod1.slice",
-       Qos::kBurstable},
-      {"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod1.slice", Qos::kGuaranteed},
-      {"kubepods-burstable-pod1.slice:cri-containerd:0123abcd", Qos::kBurstable},
-      {"kubepods-pod1.slice:cri-containerd:0123abcd", Qos::kGuaranteed},
+       placement::Qos::kBurstable},
+      {"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod1.slice", placement::Qos::kGuaranteed},
+      {"kubepods-burstable-pod1.slice:cri-containerd:0123abcd", placement::Qos::kBurstable},
+      {"kubepods-pod1.slice:cri-containerd:0123abcd", placement::Qos::kGuaranteed},
   };
   for (const CgroupCase& c : cases) EXPECT_EQ(qos_of_cgroup(c.cgroup), c.qos) << c.cgroup;
 }
 
 TEST(QosOfCgroup, TakesTheInnermostKubelet) {
-  EXPECT_EQ(qos_of_cgroup("/kubepods/burstable/pod1/abc/kubepods/besteffort/pod2"), Qos::kBestEffort);
-  EXPECT_EQ(qos_of_cgroup("/kubepods/besteffort/pod1/abc/kubepods/pod2"), Qos::kGuaranteed);
+  EXPECT_EQ(qos_of_cgroup("/kubepods/burstable/pod1/abc/kubepods/besteffort/pod2"), placement::Qos::kBestEffort);
+  EXPECT_EQ(qos_of_cgroup("/kubepods/besteffort/pod1/abc/kubepods/pod2"), placement::Qos::kGuaranteed);
 }
 
 TEST(QosOfCgroup, SaysNothingWithoutAPodBelowKubepods) {
@@ -59,14 +59,14 @@ TEST(QosOfCgroup, SaysNothingWithoutAPodBelowKubepods) {
 }
 
 TEST(QosOfOomScoreAdj, IsGuaranteedOnlyWhenTheKubeletSaidSo) {
-  EXPECT_EQ(qos_of_oom_score_adj(kMin), Qos::kGuaranteed);
-  EXPECT_EQ(qos_of_oom_score_adj(-998), Qos::kGuaranteed);
-  EXPECT_EQ(qos_of_oom_score_adj(-997), Qos::kGuaranteed);
-  EXPECT_EQ(qos_of_oom_score_adj(-996), Qos::kBurstable);
-  EXPECT_EQ(qos_of_oom_score_adj(0), Qos::kBurstable);
-  EXPECT_EQ(qos_of_oom_score_adj(999), Qos::kBurstable);
-  EXPECT_EQ(qos_of_oom_score_adj(1000), Qos::kBestEffort);
-  EXPECT_EQ(qos_of_oom_score_adj(kMax), Qos::kBestEffort);
+  EXPECT_EQ(qos_of_oom_score_adj(kMin), placement::Qos::kGuaranteed);
+  EXPECT_EQ(qos_of_oom_score_adj(-998), placement::Qos::kGuaranteed);
+  EXPECT_EQ(qos_of_oom_score_adj(-997), placement::Qos::kGuaranteed);
+  EXPECT_EQ(qos_of_oom_score_adj(-996), placement::Qos::kBurstable);
+  EXPECT_EQ(qos_of_oom_score_adj(0), placement::Qos::kBurstable);
+  EXPECT_EQ(qos_of_oom_score_adj(999), placement::Qos::kBurstable);
+  EXPECT_EQ(qos_of_oom_score_adj(1000), placement::Qos::kBestEffort);
+  EXPECT_EQ(qos_of_oom_score_adj(kMax), placement::Qos::kBestEffort);
 }
 
 // The kubelet's own formulas, for round trips.
@@ -123,16 +123,16 @@ TEST(CpuLimit, StaysInBoundsOnNonsense) {
 }
 
 TEST(MemoryRequest, OfAGuaranteedContainerIsItsLimit) {
-  EXPECT_EQ(memory_request(Qos::kGuaranteed, -997, 5 * kGiB, 64 * kGiB), (MemoryRequest{5 * kGiB, false}));
-  EXPECT_EQ(memory_request(Qos::kGuaranteed, -997, 0, 64 * kGiB), MemoryRequest{});
-  EXPECT_EQ(memory_request(Qos::kGuaranteed, -997, -1, 64 * kGiB), MemoryRequest{});
+  EXPECT_EQ(memory_request(placement::Qos::kGuaranteed, -997, 5 * kGiB, 64 * kGiB), (MemoryRequest{5 * kGiB, false}));
+  EXPECT_EQ(memory_request(placement::Qos::kGuaranteed, -997, 0, 64 * kGiB), MemoryRequest{});
+  EXPECT_EQ(memory_request(placement::Qos::kGuaranteed, -997, -1, 64 * kGiB), MemoryRequest{});
 }
 
 TEST(MemoryRequest, OfABurstableContainerIsWithinAStepOfTheTruth) {
   const std::int64_t total = 64 * kGiB + 12345;
   for (std::int64_t request = total / 400; request < total / 1000 * 996; request += total / 700) {
     const std::int64_t oom_score_adj = 1000 - 1000 * request / total;
-    const MemoryRequest estimate = memory_request(Qos::kBurstable, oom_score_adj, 0, total);
+    const MemoryRequest estimate = memory_request(placement::Qos::kBurstable, oom_score_adj, 0, total);
     EXPECT_TRUE(estimate.estimated);
     EXPECT_LE(estimate.bytes, request);
     EXPECT_GT(estimate.bytes, request - total / 1000 - 1);
@@ -142,15 +142,16 @@ TEST(MemoryRequest, OfABurstableContainerIsWithinAStepOfTheTruth) {
 TEST(MemoryRequest, IsUnknownWhereTheScoreSaysNothing) {
   for (std::int64_t oom_score_adj :
        {kMin, std::int64_t{-997}, std::int64_t{0}, std::int64_t{3}, std::int64_t{999}, std::int64_t{1000}, kMax}) {
-    EXPECT_EQ(memory_request(Qos::kBurstable, oom_score_adj, 0, 64 * kGiB), MemoryRequest{}) << oom_score_adj;
+    EXPECT_EQ(memory_request(placement::Qos::kBurstable, oom_score_adj, 0, 64 * kGiB), MemoryRequest{})
+        << oom_score_adj;
   }
-  EXPECT_EQ(memory_request(Qos::kBurstable, 900, 0, 0), MemoryRequest{});
-  EXPECT_EQ(memory_request(Qos::kBestEffort, 900, kGiB, 64 * kGiB), MemoryRequest{});
+  EXPECT_EQ(memory_request(placement::Qos::kBurstable, 900, 0, 0), MemoryRequest{});
+  EXPECT_EQ(memory_request(placement::Qos::kBestEffort, 900, kGiB, 64 * kGiB), MemoryRequest{});
 }
 
 TEST(MemoryRequest, IsNeverMoreThanTheLimitAndNeverOverflows) {
-  EXPECT_EQ(memory_request(Qos::kBurstable, 500, kGiB, 64 * kGiB), (MemoryRequest{kGiB, true}));
-  EXPECT_EQ(memory_request(Qos::kBurstable, 4, 0, kMax).bytes, kMax / 1000 * 996 + kMax % 1000 * 996 / 1000);
+  EXPECT_EQ(memory_request(placement::Qos::kBurstable, 500, kGiB, 64 * kGiB), (MemoryRequest{kGiB, true}));
+  EXPECT_EQ(memory_request(placement::Qos::kBurstable, 4, 0, kMax).bytes, kMax / 1000 * 996 + kMax % 1000 * 996 / 1000);
 }
 
 TEST(DemandOf, PutsTheNumbersTogether) {
@@ -160,15 +161,15 @@ TEST(DemandOf, PutsTheNumbersTogether) {
                          .memory_limit_bytes = kGiB,
                          .oom_score_adj = -997,
                          .hugepage_limit_bytes = {{"2MB", 4 << 20}}};
-  const Demand expected{.cpu_request_milli = 2000,
-                        .cpu_limit_milli = 2000,
-                        .memory_request_bytes = kGiB,
-                        .memory_request_estimated = false,
-                        .memory_limit_bytes = kGiB,
-                        .hugepage_limit_bytes = {{"2MB", 4 << 20}}};
-  EXPECT_EQ(demand_of(raw, Qos::kGuaranteed, 64 * kGiB), expected);
-  EXPECT_EQ(demand_of({}, Qos::kBestEffort, 64 * kGiB), Demand{});
+  const placement::Demand expected{.cpu_request_milli = 2000,
+                                   .cpu_limit_milli = 2000,
+                                   .memory_request_bytes = kGiB,
+                                   .memory_request_estimated = false,
+                                   .memory_limit_bytes = kGiB,
+                                   .hugepage_limit_bytes = {{"2MB", 4 << 20}}};
+  EXPECT_EQ(demand_of(raw, placement::Qos::kGuaranteed, 64 * kGiB), expected);
+  EXPECT_EQ(demand_of({}, placement::Qos::kBestEffort, 64 * kGiB), placement::Demand{});
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::cri

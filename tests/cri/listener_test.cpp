@@ -1,4 +1,4 @@
-#include "core/cri/listener.hpp"
+#include "core/cri/socket/listener.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -124,9 +124,9 @@ class Served {
 
 class ListenerTest : public ::testing::Test {
  protected:
-  Result<std::unique_ptr<Listener>> open(ListenerOptions options = {}) {
+  Result<std::unique_ptr<cri::Listener>> open(cri::ListenerOptions options = {}) {
     options.path = path_;
-    return Listener::open(options, *log_);
+    return cri::Listener::open(options, *log_);
   }
 
   Signal warned_;
@@ -138,7 +138,7 @@ class ListenerTest : public ::testing::Test {
 
 TEST_F(ListenerTest, HandsOutNonBlockingConnections) {
   auto listener = open();
-  ASSERT_TRUE(listener.ok()) << listener.error().message;
+  ASSERT_TRUE(listener.has_value()) << listener.error().message;
   (*listener)->start([&, keep = served_.keep()](UniqueFd connection) {
     EXPECT_NE(::fcntl(connection.get(), F_GETFL) & O_NONBLOCK, 0);
     EXPECT_NE(::fcntl(connection.get(), F_GETFD) & FD_CLOEXEC, 0);
@@ -153,7 +153,7 @@ TEST_F(ListenerTest, IsOpenToItsGroupOnlyWhateverTheUmask) {
   const mode_t before = ::umask(0);
   const auto listener = open();
   ::umask(before);
-  ASSERT_TRUE(listener.ok()) << listener.error().message;
+  ASSERT_TRUE(listener.has_value()) << listener.error().message;
   EXPECT_EQ(mode_of(path_), 0660U);
 }
 
@@ -165,8 +165,8 @@ TEST_F(ListenerTest, CopiesModeAndOwnerOfTheRuntimesSocket) {
   if (root) {
     ASSERT_EQ(::chown(runtime_path.c_str(), 0, 12345), 0);
   }
-  const auto listener = open({.path = {}, .like = runtime_path});
-  ASSERT_TRUE(listener.ok()) << listener.error().message;
+  const auto listener = open({.path = {}, .copy_access_from = runtime_path});
+  ASSERT_TRUE(listener.has_value()) << listener.error().message;
   EXPECT_EQ(mode_of(path_), 0640U);
   struct stat file {};
   ASSERT_EQ(::stat(path_.c_str(), &file), 0);
@@ -174,8 +174,8 @@ TEST_F(ListenerTest, CopiesModeAndOwnerOfTheRuntimesSocket) {
 }
 
 TEST_F(ListenerTest, FallsBackToItsOwnModeWithoutARuntimeSocket) {
-  const auto listener = open({.path = {}, .mode = 0600, .like = directory_.file("absent.sock")});
-  ASSERT_TRUE(listener.ok()) << listener.error().message;
+  const auto listener = open({.path = {}, .mode = 0600, .copy_access_from = directory_.file("absent.sock")});
+  ASSERT_TRUE(listener.has_value()) << listener.error().message;
   EXPECT_EQ(mode_of(path_), 0600U);
 }
 
@@ -183,7 +183,7 @@ TEST_F(ListenerTest, ReplacesASocketThatADeadProcessLeft) {
   bind_to(path_).reset();
   ASSERT_TRUE(exists(path_));
   auto listener = open();
-  ASSERT_TRUE(listener.ok()) << listener.error().message;
+  ASSERT_TRUE(listener.has_value()) << listener.error().message;
   (*listener)->start(served_.keep());
   const UniqueFd connection = connect_to(path_);
   EXPECT_TRUE(served_.wait_for(1));
@@ -191,9 +191,9 @@ TEST_F(ListenerTest, ReplacesASocketThatADeadProcessLeft) {
 
 TEST_F(ListenerTest, RefusesToRunBesideAnotherTopoletd) {
   const auto first = open();
-  ASSERT_TRUE(first.ok());
+  ASSERT_TRUE(first.has_value());
   const auto second = open();
-  ASSERT_FALSE(second.ok());
+  ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code, Code::kFailedPrecondition);
   EXPECT_THAT(second.error().message, HasSubstr("another topoletd serves " + path_));
   EXPECT_TRUE(connect_to(path_));
@@ -203,7 +203,7 @@ TEST_F(ListenerTest, RefusesToReplaceALiveSocketOfAnotherProcess) {
   const UniqueFd other = bind_to(path_);
   ASSERT_EQ(::listen(other.get(), 1), 0);
   const auto listener = open();
-  ASSERT_FALSE(listener.ok());
+  ASSERT_FALSE(listener.has_value());
   EXPECT_THAT(listener.error().message, HasSubstr("listens on " + path_));
   EXPECT_TRUE(connect_to(path_));
 }
@@ -213,15 +213,15 @@ TEST_F(ListenerTest, TakesAFullBacklogForALiveProcess) {
   ASSERT_EQ(::listen(other.get(), 0), 0);
   const UniqueFd waiting = connect_to(path_);
   const auto listener = open();
-  ASSERT_FALSE(listener.ok());
+  ASSERT_FALSE(listener.has_value());
   EXPECT_THAT(listener.error().message, HasSubstr("listens on " + path_));
 }
 
 TEST_F(ListenerTest, RefusesToReplaceAFileThatIsNoSocket) {
   std::ofstream(path_) << "precious";
   const auto listener = open();
-  ASSERT_FALSE(listener.ok());
-  EXPECT_THAT(listener.error().message, HasSubstr("no socket"));
+  ASSERT_FALSE(listener.has_value());
+  EXPECT_THAT(listener.error().message, HasSubstr("is not a socket"));
   EXPECT_TRUE(exists(path_));
 }
 
@@ -234,16 +234,16 @@ TEST_F(ListenerTest, NamesAMissingDirectoryAndAPathThatIsTooLong) {
 
 TEST_F(ListenerTest, RemovesItsSocketAtTheEndAndCanBeOpenedAgain) {
   auto listener = open();
-  ASSERT_TRUE(listener.ok());
+  ASSERT_TRUE(listener.has_value());
   (*listener)->start(served_.keep());
   (*listener)->stop();
   EXPECT_FALSE(exists(path_));
-  EXPECT_TRUE(open().ok());
+  EXPECT_TRUE(open().has_value());
 }
 
 TEST_F(ListenerTest, LeavesASocketThatIsNotItsOwn) {
   const auto listener = open();
-  ASSERT_TRUE(listener.ok());
+  ASSERT_TRUE(listener.has_value());
   ASSERT_EQ(::unlink(path_.c_str()), 0);
   const UniqueFd other = bind_to(path_);
   (*listener)->stop();
@@ -254,8 +254,8 @@ TEST_F(ListenerTest, TakesOverAnInheritedSocketAndLeavesItsFile) {
   UniqueFd inherited = bind_to(path_);
   ASSERT_EQ(::listen(inherited.get(), 8), 0);
   {
-    auto listener = open({.path = {}, .like = {}, .inherited_fd = inherited.release()});
-    ASSERT_TRUE(listener.ok()) << listener.error().message;
+    auto listener = open({.path = {}, .copy_access_from = {}, .inherited_fd = inherited.release()});
+    ASSERT_TRUE(listener.has_value()) << listener.error().message;
     (*listener)->start(served_.keep());
     const UniqueFd connection = connect_to(path_);
     EXPECT_TRUE(served_.wait_for(1));
@@ -265,14 +265,14 @@ TEST_F(ListenerTest, TakesOverAnInheritedSocketAndLeavesItsFile) {
 
 TEST_F(ListenerTest, RefusesAnInheritedDescriptorThatDoesNotListen) {
   UniqueFd inherited = bind_to(path_);
-  const auto listener = open({.path = {}, .like = {}, .inherited_fd = inherited.release()});
-  ASSERT_FALSE(listener.ok());
+  const auto listener = open({.path = {}, .copy_access_from = {}, .inherited_fd = inherited.release()});
+  ASSERT_FALSE(listener.has_value());
   EXPECT_THAT(listener.error().message, HasSubstr("inherited"));
 }
 
 TEST_F(ListenerTest, ClosesConnectionsBeyondItsLimitAndTakesNewOnesWhenOthersEnd) {
-  auto listener = open({.path = {}, .like = {}, .max_connections = 2});
-  ASSERT_TRUE(listener.ok());
+  auto listener = open({.path = {}, .copy_access_from = {}, .max_connections = 2});
+  ASSERT_TRUE(listener.has_value());
   (*listener)->start(served_.keep());
   UniqueFd first = connect_to(path_);
   const UniqueFd second = connect_to(path_);
@@ -289,8 +289,8 @@ TEST_F(ListenerTest, ClosesConnectionsBeyondItsLimitAndTakesNewOnesWhenOthersEnd
 }
 
 TEST_F(ListenerTest, MakesRoomForAnotherProcessAtTheCostOfTheLargest) {
-  auto listener = open({.path = {}, .like = {}, .max_connections = 3});
-  ASSERT_TRUE(listener.ok());
+  auto listener = open({.path = {}, .copy_access_from = {}, .max_connections = 3});
+  ASSERT_TRUE(listener.has_value());
   (*listener)->start(served_.keep());
   const UniqueFd first = connect_to(path_);
   const UniqueFd second = connect_to(path_);
@@ -310,7 +310,7 @@ TEST_F(ListenerTest, MakesRoomForAnotherProcessAtTheCostOfTheLargest) {
 
 TEST_F(ListenerTest, AcceptsAgainAfterTheProcessRanOutOfDescriptors) {
   auto listener = open();
-  ASSERT_TRUE(listener.ok());
+  ASSERT_TRUE(listener.has_value());
   (*listener)->start(served_.keep());
   const UniqueFd client = stream_socket();
   rlimit before{};

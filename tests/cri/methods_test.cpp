@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace topolet {
+namespace topolet::cri {
 namespace {
 
 TEST(Methods, KnowsAUnaryMethodOfEachService) {
@@ -47,4 +47,4 @@ TEST(Methods, SurvivesPathsThatAreNone) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::cri

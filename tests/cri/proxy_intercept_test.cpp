@@ -53,28 +53,28 @@ class Mailbox {
 
 class ProxyIntercept : public ::testing::Test {
  protected:
-  ProxyHooks hooks() {
+  cri::ProxyHooks hooks() {
     return {.intercepted = {"CreateContainer", "NotYetInvented"},
-            .on_call = [this](std::shared_ptr<Call> call) { calls_.put(std::move(call)); },
+            .on_call = [this](std::shared_ptr<cri::Call> call) { calls_.put(std::move(call)); },
             .observed = {"ListContainers", "GetContainerEvents"},
-            .on_observed = [this](Observation seen) { observed_.put(std::move(seen)); },
+            .on_observed = [this](cri::ObservedMessage seen) { observed_.put(std::move(seen)); },
             .on_connected = {}};
   }
-  std::future<RawAnswer> create(const std::string& message = "request") {
+  std::future<RawResponse> create(const std::string& message = "request") {
     return std::async(std::launch::async,
                       [this, message] { return rig_.client.call({.path = kCreate, .message = message}); });
   }
-  std::function<void(const Answer&)> keep_answer() {
-    return [this](const Answer& answer) { answers_.put(answer); };
+  std::function<void(const cri::RuntimeResponse&)> keep_answer() {
+    return [this](const cri::RuntimeResponse& answer) { answers_.put(answer); };
   }
   /// Until the proxy has learned that the client is gone.
-  static void wait_until_cancelled(const Call& call) {
+  static void wait_until_cancelled(const cri::Call& call) {
     while (!call.cancelled()) std::this_thread::yield();
   }
 
-  Mailbox<std::shared_ptr<Call>> calls_;
-  Mailbox<Observation> observed_;
-  Mailbox<Answer> answers_;
+  Mailbox<std::shared_ptr<cri::Call>> calls_;
+  Mailbox<cri::ObservedMessage> observed_;
+  Mailbox<cri::RuntimeResponse> answers_;
   TempDir directory_;
   RecordingRuntime runtime_{directory_.file("runtime.sock")};
   ProxyRig rig_{directory_, hooks()};
@@ -92,7 +92,7 @@ TEST_F(ProxyIntercept, ShowsTheRequestAndForwardsItWithThePatchBehind) {
   EXPECT_THAT(runtime_.calls(), IsEmpty());
 
   call->forward(" and patch", keep_answer());
-  const Answer answer = answers_.take();
+  const cri::RuntimeResponse answer = answers_.take();
   EXPECT_EQ(answer.code, Code::kOk);
   EXPECT_EQ(answer.body, "created");
   EXPECT_TRUE(rig_.client.call({.path = kVersion, .message = ""}).status.ok());
@@ -118,7 +118,7 @@ TEST_F(ProxyIntercept, ForwardsTheRequestUntouchedWithoutAPatch) {
 }
 
 TEST_F(ProxyIntercept, FinishesWithTheAnswerExactlyAsItCame) {
-  runtime_.handle("CreateContainer", [](Exchange& exchange) {
+  runtime_.handle("CreateContainer", [](ServerCall& exchange) {
     exchange.read();
     exchange.add_header("header-key", "one");
     exchange.add_trailer("trailer-bin", std::string("\0\x01", 2));
@@ -128,12 +128,12 @@ TEST_F(ProxyIntercept, FinishesWithTheAnswerExactlyAsItCame) {
   const auto call = calls_.take();
   ASSERT_NE(call, nullptr);
   call->forward("patch", keep_answer());
-  const Answer answer = answers_.take();
+  const cri::RuntimeResponse answer = answers_.take();
   EXPECT_EQ(answer.code, Code::kAlreadyExists);
   EXPECT_EQ(answer.message, "name is taken");
   EXPECT_EQ(answer.body, "");
   call->finish();
-  const RawAnswer got = answered.get();
+  const RawResponse got = answered.get();
   EXPECT_EQ(got.status.error_code(), grpc::StatusCode::ALREADY_EXISTS);
   EXPECT_EQ(got.status.error_message(), "name is taken");
   EXPECT_EQ(got.status.error_details(), "details");
@@ -146,7 +146,7 @@ TEST_F(ProxyIntercept, RejectsWithoutTheRuntimeEverKnowing) {
   const auto call = calls_.take();
   ASSERT_NE(call, nullptr);
   call->reject({Code::kResourceExhausted, "no CPUs left"});
-  const RawAnswer answer = answered.get();
+  const RawResponse answer = answered.get();
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(answer.status.error_message(), "no CPUs left");
   EXPECT_THAT(runtime_.calls(), IsEmpty());
@@ -165,7 +165,7 @@ TEST_F(ProxyIntercept, RejectsAfterTheRuntimeAnswered) {
 TEST_F(ProxyIntercept, AnswersUnavailableWhenTheCallIsDropped) {
   auto answered = create();
   ASSERT_NE(calls_.take(), nullptr);
-  const RawAnswer answer = answered.get();
+  const RawResponse answer = answered.get();
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(answer.status.error_message(), HasSubstr("CreateContainer"));
 }
@@ -197,7 +197,7 @@ TEST_F(ProxyIntercept, TellsOfAClientThatWentAwayAndForwardsNothingForIt) {
 }
 
 TEST_F(ProxyIntercept, CancelsTheForwardedCallWithTheClientAndStillReports) {
-  runtime_.handle("CreateContainer", [](Exchange& exchange) {
+  runtime_.handle("CreateContainer", [](ServerCall& exchange) {
     exchange.read();
     exchange.wait_for_cancellation();
     return grpc::Status::OK;
@@ -225,7 +225,7 @@ TEST_F(ProxyIntercept, SurvivesCancellationAtAnyMoment) {
     const auto call = calls_.take();
     ASSERT_NE(call, nullptr);
     std::thread canceller([&] { client->cancel(); });
-    call->forward("patch", [&, call](const Answer&) {
+    call->forward("patch", [&, call](const cri::RuntimeResponse&) {
       ++reported;
       call->finish();
       answers_.put({});
@@ -253,16 +253,17 @@ TEST_F(ProxyIntercept, InterceptsByNameInTheVersionsItKnowsOnly) {
 
 TEST_F(ProxyIntercept, ShowsObservedCallsWithoutHoldingThem) {
   runtime_.handle("ListContainers", RecordingRuntime::answer("containers"));
-  const RawAnswer answer = rig_.client.call({.path = "/runtime.v1.RuntimeService/ListContainers", .message = "filter"});
+  const RawResponse answer =
+      rig_.client.call({.path = "/runtime.v1.RuntimeService/ListContainers", .message = "filter"});
   EXPECT_THAT(answer.messages, ElementsAre("containers"));
-  const Observation seen = observed_.take();
+  const cri::ObservedMessage seen = observed_.take();
   EXPECT_EQ(seen.path, "/runtime.v1.RuntimeService/ListContainers");
   EXPECT_EQ(seen.request, "filter");
   EXPECT_EQ(seen.response, "containers");
 }
 
 TEST_F(ProxyIntercept, ShowsEveryMessageOfAnObservedStreamOnceTheClientHasIt) {
-  runtime_.handle("GetContainerEvents", [](Exchange& exchange) {
+  runtime_.handle("GetContainerEvents", [](ServerCall& exchange) {
     exchange.read();
     exchange.write("first");
     exchange.write("second");
@@ -274,7 +275,7 @@ TEST_F(ProxyIntercept, ShowsEveryMessageOfAnObservedStreamOnceTheClientHasIt) {
   EXPECT_EQ(call->read(), "first");
   EXPECT_EQ(call->read(), "second");
   for (const char* event : {"first", "second"}) {
-    const Observation seen = observed_.take();
+    const cri::ObservedMessage seen = observed_.take();
     EXPECT_EQ(seen.path, "/runtime.v1.RuntimeService/GetContainerEvents");
     EXPECT_EQ(seen.response, event);
   }
@@ -295,13 +296,13 @@ TEST_F(ProxyIntercept, MakesCallsOfItsOwn) {
   EXPECT_EQ(answers_.take().body, "status");
   EXPECT_THAT(runtime_.calls().at(0).messages, ElementsAre("which"));
   rig_.proxy.call("/runtime.v1.RuntimeService/UpdateContainerResources", "", std::chrono::seconds(20), keep_answer());
-  const Answer refused = answers_.take();
+  const cri::RuntimeResponse refused = answers_.take();
   EXPECT_EQ(refused.code, Code::kNotFound);
   EXPECT_EQ(refused.message, "no such");
 }
 
 TEST_F(ProxyIntercept, GivesUpOnAnOwnCallThatTakesTooLong) {
-  runtime_.handle("ContainerStatus", [](Exchange& exchange) {
+  runtime_.handle("ContainerStatus", [](ServerCall& exchange) {
     exchange.wait_for_cancellation();
     return grpc::Status::OK;
   });

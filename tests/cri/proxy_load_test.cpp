@@ -44,7 +44,7 @@ class ProxyLoad : public ::testing::Test {
 
 TEST_F(ProxyLoad, Holds1000CallsAtOnceAndAnswersEachWithItsOwn) {
   std::latch go(1);
-  runtime_.handle("Status", [&](Exchange& exchange) {
+  runtime_.handle("Status", [&](ServerCall& exchange) {
     const std::string request = exchange.read().value_or("none");
     go.wait();
     exchange.write(request + " answered");
@@ -60,7 +60,7 @@ TEST_F(ProxyLoad, Holds1000CallsAtOnceAndAnswersEachWithItsOwn) {
 }
 
 TEST_F(ProxyLoad, PassesOtherCallsWhileSomeAreStuck) {
-  const auto stuck = [](Exchange& exchange) {
+  const auto stuck = [](ServerCall& exchange) {
     exchange.read();
     exchange.wait_for_cancellation();
     return grpc::Status::OK;
@@ -77,7 +77,7 @@ TEST_F(ProxyLoad, PassesOtherCallsWhileSomeAreStuck) {
 TEST_F(ProxyLoad, HoldsAtMostTwoMebibytesForAReaderThatStalls) {
   constexpr std::size_t kMessageBytes = 4096;
   std::atomic<std::size_t> written = 0;
-  runtime_.handle("GetContainerEvents", [&](Exchange& exchange) {
+  runtime_.handle("GetContainerEvents", [&](ServerCall& exchange) {
     const std::string event(kMessageBytes, 'e');
     while (exchange.write(event)) ++written;
     return grpc::Status::OK;

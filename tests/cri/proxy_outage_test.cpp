@@ -30,7 +30,7 @@ using ::testing::SizeIs;
 constexpr const char* kVersion = "/runtime.v1.RuntimeService/Version";
 constexpr const char* kEvents = "/runtime.v1.RuntimeService/GetContainerEvents";
 
-grpc::Status wait_for_cancellation(Exchange& exchange) {
+grpc::Status wait_for_cancellation(ServerCall& exchange) {
   exchange.read();
   exchange.wait_for_cancellation();
   return grpc::Status::OK;
@@ -160,16 +160,16 @@ class KillableRuntime {
 
 class ProxyOutage : public ::testing::Test {
  protected:
-  ProxyHooks hooks() {
-    ProxyHooks hooks;
+  cri::ProxyHooks hooks() {
+    cri::ProxyHooks hooks;
     hooks.intercepted = {"CreateContainer"};
-    hooks.on_call = [this](std::shared_ptr<Call> call) { intercepted_.set_value(std::move(call)); };
+    hooks.on_call = [this](std::shared_ptr<cri::Call> call) { intercepted_.set_value(std::move(call)); };
     hooks.on_connected = [this] { returns_.add(); };
     return hooks;
   }
 
   Returns returns_;
-  std::promise<std::shared_ptr<Call>> intercepted_;
+  std::promise<std::shared_ptr<cri::Call>> intercepted_;
   TempDir directory_;
   std::string socket_ = directory_.file("runtime.sock");
 };
@@ -177,7 +177,7 @@ class ProxyOutage : public ::testing::Test {
 TEST_F(ProxyOutage, NamesTheEndpointWhileTheRuntimeIsDownAndWorksOnceItIsUp) {
   ProxyRig rig(directory_, hooks());
   for (const char* path : {kVersion, kEvents}) {
-    const RawAnswer answer = rig.client.call({.path = path, .message = ""});
+    const RawResponse answer = rig.client.call({.path = path, .message = ""});
     EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
     EXPECT_THAT(answer.status.error_message(), HasSubstr("unix://" + socket_));
     EXPECT_THAT(answer.status.error_message(), HasSubstr("'runtime'"));
@@ -217,7 +217,7 @@ TEST_F(ProxyOutage, WaitsForARuntimeThatIsSlowToAccept) {
   ProxyRig rig(directory_, hooks());
   const auto call = rig.client.open({.path = kEvents, .message = {}});
   call->write("");
-  const RawAnswer impatient =
+  const RawResponse impatient =
       rig.client.call({.path = kVersion, .message = "", .timeout = std::chrono::milliseconds(500)});
   EXPECT_EQ(impatient.status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   runtime.thaw();
@@ -253,16 +253,16 @@ TEST_F(ProxyOutage, SaysUnavailableForEveryKindOfCallWhenTheRuntimeIsKilled) {
     EXPECT_EQ(runtime->next_line(), path);
   }
   calls.push_back(open("/runtime.v1.RuntimeService/CreateContainer"));
-  const std::shared_ptr<Call> create = intercepted_.get_future().get();
-  std::promise<Answer> created;
-  create->forward("patch", [&](const Answer& answer) {
+  const std::shared_ptr<cri::Call> create = intercepted_.get_future().get();
+  std::promise<cri::RuntimeResponse> created;
+  create->forward("patch", [&](const cri::RuntimeResponse& answer) {
     created.set_value(answer);
     create->finish();
   });
   EXPECT_EQ(runtime->next_line(), create->path());
-  std::promise<Answer> own;
+  std::promise<cri::RuntimeResponse> own;
   rig.proxy.call("/runtime.v1.RuntimeService/ContainerStatus", "", std::chrono::hours(1),
-                 [&](const Answer& answer) { own.set_value(answer); });
+                 [&](const cri::RuntimeResponse& answer) { own.set_value(answer); });
   runtime->next_line();
   for (const std::size_t stream : {2U, 3U, 4U}) EXPECT_EQ(calls[stream]->read(), "first");
 
@@ -286,7 +286,7 @@ TEST_F(ProxyOutage, NamesTheEndpointWhenTheConnectionBreaksDuringACall) {
     for (const char* path : {kVersion, kEvents}) {
       const BreakingRuntime runtime(socket_, response);
       ProxyRig rig(directory_, hooks());
-      const RawAnswer answer = rig.client.call({.path = path, .message = "request"});
+      const RawResponse answer = rig.client.call({.path = path, .message = "request"});
       EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE) << answer.status.error_message();
       EXPECT_THAT(answer.status.error_message(), HasSubstr("unix://" + socket_));
     }
@@ -311,7 +311,7 @@ TEST_F(ProxyOutage, EndsWhatOutlastsTheGraceAsUnavailableOnceTheListenerHangsUp)
   RecordingRuntime runtime(socket_);
   runtime.handle("GetContainerEvents", wait_for_cancellation);
   runtime.handle("Version", wait_for_cancellation);
-  ProxyRig rig(directory_, hooks(), {.runtime_endpoint = {}, .grace = std::chrono::milliseconds(1)});
+  ProxyRig rig(directory_, hooks(), {.runtime_endpoint = {}, .drain_timeout = std::chrono::milliseconds(1)});
   std::vector<std::unique_ptr<RawCall>> calls;
   for (const char* path : {kEvents, kVersion}) {
     calls.push_back(rig.client.open({.path = path, .message = {}}));
@@ -320,7 +320,7 @@ TEST_F(ProxyOutage, EndsWhatOutlastsTheGraceAsUnavailableOnceTheListenerHangsUp)
   ASSERT_THAT(runtime.wait_for_arrivals("", 2), SizeIs(2));
   rig.listener->stop();
   rig.proxy.drain();
-  rig.listener->hang_up();
+  rig.listener->disconnect_all();
   rig.proxy.stop();
   for (const auto& call : calls) EXPECT_EQ(call->finish().status.error_code(), grpc::StatusCode::UNAVAILABLE);
 }
@@ -328,13 +328,14 @@ TEST_F(ProxyOutage, EndsWhatOutlastsTheGraceAsUnavailableOnceTheListenerHangsUp)
 TEST_F(ProxyOutage, LetsAUnaryCallFinishBeforeItStops) {
   RecordingRuntime runtime(socket_);
   std::promise<void> release;
-  runtime.handle("Version", [&](Exchange& exchange) {
+  runtime.handle("Version", [&](ServerCall& exchange) {
     exchange.read();
     release.get_future().wait();
     exchange.write("version");
     return grpc::Status::OK;
   });
-  ProxyRig rig(directory_, hooks(), {.runtime_endpoint = {}, .image_endpoint = {}, .grace = std::chrono::minutes(1)});
+  ProxyRig rig(directory_, hooks(),
+               {.runtime_endpoint = {}, .image_endpoint = {}, .drain_timeout = std::chrono::minutes(1)});
   auto answered = std::async(std::launch::async, [&] { return rig.client.call({.path = kVersion, .message = ""}); });
   ASSERT_THAT(runtime.wait_for_arrivals("Version", 1), SizeIs(1));
   auto stopped = std::async(std::launch::async, [&] { rig.proxy.stop(); });
@@ -353,7 +354,7 @@ TEST_F(ProxyOutage, CancelsAUnaryCallThatOutlastsTheGrace) {
   RecordingRuntime runtime(socket_);
   runtime.handle("Version", wait_for_cancellation);
   ProxyRig rig(directory_, hooks(),
-               {.runtime_endpoint = {}, .image_endpoint = {}, .grace = std::chrono::milliseconds(1)});
+               {.runtime_endpoint = {}, .image_endpoint = {}, .drain_timeout = std::chrono::milliseconds(1)});
   auto answered = std::async(std::launch::async, [&] { return rig.client.call({.path = kVersion, .message = ""}); });
   ASSERT_THAT(runtime.wait_for_arrivals("Version", 1), SizeIs(1));
   rig.proxy.stop();
@@ -366,18 +367,19 @@ TEST_F(ProxyOutage, KeepsTheCoresHandlesUsableAfterItsEnd) {
   RecordingRuntime runtime(socket_);
   auto rig = std::make_unique<ProxyRig>(
       directory_, hooks(),
-      ProxyOptions{.runtime_endpoint = {}, .image_endpoint = {}, .grace = std::chrono::milliseconds(1)});
+      cri::ProxyOptions{.runtime_endpoint = {}, .image_endpoint = {}, .drain_timeout = std::chrono::milliseconds(1)});
   const auto client = rig->client.open({.path = "/runtime.v1.RuntimeService/CreateContainer", .message = {}});
   client->write("request");
-  const std::shared_ptr<Call> call = intercepted_.get_future().get();
+  const std::shared_ptr<cri::Call> call = intercepted_.get_future().get();
   rig->proxy.stop();
   EXPECT_TRUE(call->cancelled());
   Code code = Code::kOk;
-  call->forward("", [&](const Answer& answer) { code = answer.code; });
+  call->forward("", [&](const cri::RuntimeResponse& answer) { code = answer.code; });
   EXPECT_EQ(code, Code::kCancelled);
   call->finish();
   call->reject({Code::kInternal, "too late"});
-  rig->proxy.call(kVersion, "", std::chrono::seconds(1), [&](const Answer& answer) { code = answer.code; });
+  rig->proxy.call(kVersion, "", std::chrono::seconds(1),
+                  [&](const cri::RuntimeResponse& answer) { code = answer.code; });
   EXPECT_EQ(code, Code::kUnavailable);
   client->finish();
   rig.reset();
@@ -389,7 +391,7 @@ TEST_F(ProxyOutage, StopsUnderTrafficAtAnyMoment) {
   RecordingRuntime runtime(socket_);
   for (int round = 0; round < 20; ++round) {
     ProxyRig rig(directory_, hooks(),
-                 {.runtime_endpoint = {}, .image_endpoint = {}, .grace = std::chrono::milliseconds(1)});
+                 {.runtime_endpoint = {}, .image_endpoint = {}, .drain_timeout = std::chrono::milliseconds(1)});
     std::atomic<int> answered = 0;
     std::vector<std::thread> clients;
     for (const char* path : {kVersion, kEvents}) {
@@ -401,7 +403,7 @@ TEST_F(ProxyOutage, StopsUnderTrafficAtAnyMoment) {
       std::atomic<bool> closed = false;
       while (!closed) {
         std::promise<void> done;
-        rig.proxy.call(kVersion, "", std::chrono::seconds(20), [&](const Answer& answer) {
+        rig.proxy.call(kVersion, "", std::chrono::seconds(20), [&](const cri::RuntimeResponse& answer) {
           closed = answer.code != Code::kOk;
           done.set_value();
         });
@@ -420,7 +422,8 @@ TEST_F(ProxyOutage, EndsOwnCallsWhenItStops) {
   runtime.handle("Version", wait_for_cancellation);
   ProxyRig rig(directory_, hooks());
   std::promise<Code> ended;
-  rig.proxy.call(kVersion, "", std::chrono::hours(1), [&](const Answer& answer) { ended.set_value(answer.code); });
+  rig.proxy.call(kVersion, "", std::chrono::hours(1),
+                 [&](const cri::RuntimeResponse& answer) { ended.set_value(answer.code); });
   ASSERT_THAT(runtime.wait_for_arrivals("Version", 1), SizeIs(1));
   rig.proxy.stop();
   EXPECT_EQ(ended.get_future().get(), Code::kCancelled);

@@ -95,7 +95,7 @@ TEST(ProxyEndpoints, CarriesTheBytesOfEveryMethodBothWays) {
   for (const std::string& path : all_paths()) {
     const std::string method = path.substr(path.rfind('/') + 1);
     runtime.handle(method, RecordingRuntime::answer(odd_bytes("answer to " + path)));
-    const RawAnswer answer = rig.client.call({.path = path, .message = odd_bytes(path)});
+    const RawResponse answer = rig.client.call({.path = path, .message = odd_bytes(path)});
     EXPECT_TRUE(answer.status.ok()) << path << ": " << answer.status.error_message();
     EXPECT_THAT(answer.messages, ElementsAre(odd_bytes("answer to " + path)));
     const auto calls = runtime.calls();
@@ -106,14 +106,14 @@ TEST(ProxyEndpoints, CarriesTheBytesOfEveryMethodBothWays) {
 }
 
 TEST_P(ProxyRelay, CarriesEmptyMessages) {
-  const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = ""});
+  const RawResponse answer = rig_.client.call({.path = GetParam(), .message = ""});
   EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_THAT(answer.messages, ElementsAre(""));
   EXPECT_THAT(runtime_.calls().at(0).messages, ElementsAre(""));
 }
 
 TEST_P(ProxyRelay, CarriesMetadataBothWays) {
-  runtime_.handle(method(), [](Exchange& exchange) {
+  runtime_.handle(method(), [](ServerCall& exchange) {
     exchange.read();
     exchange.add_header("header-key", "one");
     exchange.add_header("header-key", "two");
@@ -123,7 +123,7 @@ TEST_P(ProxyRelay, CarriesMetadataBothWays) {
     exchange.write("answer");
     return grpc::Status::OK;
   });
-  const RawAnswer answer = rig_.client.call(
+  const RawResponse answer = rig_.client.call(
       {.path = GetParam(),
        .message = "request",
        .metadata = {
@@ -157,18 +157,18 @@ TEST_P(ProxyRelay, CarriesTheDeadline) {
 }
 
 TEST_P(ProxyRelay, EndsTheRuntimesCallWhenTheDeadlinePasses) {
-  runtime_.handle(method(), [](Exchange& exchange) {
+  runtime_.handle(method(), [](ServerCall& exchange) {
     exchange.wait_for_cancellation();
     return grpc::Status::OK;
   });
-  const RawAnswer answer =
+  const RawResponse answer =
       rig_.client.call({.path = GetParam(), .message = "", .timeout = std::chrono::milliseconds(200)});
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_THAT(runtime_.wait_for_ends(method(), 1), SizeIs(1));
 }
 
 TEST_P(ProxyRelay, CancelsTheRuntimesCallWhenTheClientCancels) {
-  runtime_.handle(method(), [](Exchange& exchange) {
+  runtime_.handle(method(), [](ServerCall& exchange) {
     exchange.read();
     exchange.wait_for_cancellation();
     return grpc::Status::OK;
@@ -184,12 +184,12 @@ TEST_P(ProxyRelay, CancelsTheRuntimesCallWhenTheClientCancels) {
 
 TEST_P(ProxyRelay, CarriesAnErrorWithItsDetailsOnce) {
   const std::string details = odd_bytes("google.rpc.Status");
-  runtime_.handle(method(), [&](Exchange& exchange) {
+  runtime_.handle(method(), [&](ServerCall& exchange) {
     exchange.read();
     exchange.add_trailer("trailer-key", "value");
     return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "sandbox \xc3\xa4 is not ready\n", details);
   });
-  const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = "request"});
+  const RawResponse answer = rig_.client.call({.path = GetParam(), .message = "request"});
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(answer.status.error_message(), "sandbox \xc3\xa4 is not ready\n");
   EXPECT_EQ(answer.status.error_details(), details);
@@ -199,7 +199,7 @@ TEST_P(ProxyRelay, CarriesAnErrorWithItsDetailsOnce) {
 
 TEST_P(ProxyRelay, KeepsTheRuntimesOwnUnavailableAsItIs) {
   runtime_.handle(method(), RecordingRuntime::refuse({grpc::StatusCode::UNAVAILABLE, "still starting"}));
-  const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = "request"});
+  const RawResponse answer = rig_.client.call({.path = GetParam(), .message = "request"});
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(answer.status.error_message(), "still starting");
 }
@@ -207,8 +207,8 @@ TEST_P(ProxyRelay, KeepsTheRuntimesOwnUnavailableAsItIs) {
 TEST_P(ProxyRelay, CarriesCodesThatNobodyKnows) {
   runtime_.handle(method(), RecordingRuntime::refuse({static_cast<grpc::StatusCode>(31), "new"}));
   RawClient direct(runtime_.endpoint());
-  const RawAnswer expected = direct.call({.path = GetParam(), .message = "request"});
-  const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = "request"});
+  const RawResponse expected = direct.call({.path = GetParam(), .message = "request"});
+  const RawResponse answer = rig_.client.call({.path = GetParam(), .message = "request"});
   EXPECT_EQ(answer.status.error_code(), expected.status.error_code());
   EXPECT_EQ(answer.status.error_message(), expected.status.error_message());
 }
@@ -216,7 +216,7 @@ TEST_P(ProxyRelay, CarriesCodesThatNobodyKnows) {
 TEST_P(ProxyRelay, CarriesLongErrorMessages) {
   const std::string message(9 << 10, 'e');
   runtime_.handle(method(), RecordingRuntime::refuse({grpc::StatusCode::UNKNOWN, message}));
-  const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = "request"});
+  const RawResponse answer = rig_.client.call({.path = GetParam(), .message = "request"});
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNKNOWN);
   EXPECT_EQ(answer.status.error_message(), message);
 }
@@ -225,7 +225,7 @@ TEST_P(ProxyRelay, CarriesErrorsWith64KiBOfMessageAndDetails) {
   const std::string message(64 << 10, 'e');
   const std::string details(64 << 10, '\xff');
   runtime_.handle(method(), RecordingRuntime::refuse({grpc::StatusCode::NOT_FOUND, message, details}));
-  const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = "request"});
+  const RawResponse answer = rig_.client.call({.path = GetParam(), .message = "request"});
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_TRUE(answer.status.error_message() == message);
   EXPECT_TRUE(answer.status.error_details() == details);
@@ -235,7 +235,7 @@ TEST_P(ProxyRelay, CarriesErrorsWith64KiBOfMessageAndDetails) {
 TEST_P(ProxyRelay, CarriesMessagesOf16MiB) {
   const std::string big = std::string(16 << 20, 'b') + odd_bytes("end");
   runtime_.handle(method(), RecordingRuntime::answer(big));
-  const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = big});
+  const RawResponse answer = rig_.client.call({.path = GetParam(), .message = big});
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   ASSERT_THAT(answer.messages, SizeIs(1));
   EXPECT_TRUE(answer.messages[0] == big);
@@ -244,7 +244,7 @@ TEST_P(ProxyRelay, CarriesMessagesOf16MiB) {
 
 TEST_P(ProxyRelay, CarriesAMebibyteOfMetadata) {
   const std::string big(1 << 20, 'm');
-  const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = "", .metadata = {{"big", big}}});
+  const RawResponse answer = rig_.client.call({.path = GetParam(), .message = "", .metadata = {{"big", big}}});
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_TRUE(runtime_.calls().at(0).metadata.find("big")->second == big);
 }
@@ -253,7 +253,7 @@ TEST_P(ProxyRelay, CarriesAMebibyteOfMetadata) {
 TEST_P(ProxyRelay, Carries15MiBOfMetadataEachWay) {
   constexpr std::size_t kEntries = std::size_t{15} * 128;
   const std::string value(8 << 10, 'm');
-  runtime_.handle(method(), [&](Exchange& exchange) {
+  runtime_.handle(method(), [&](ServerCall& exchange) {
     exchange.read();
     for (std::size_t entry = 0; entry < kEntries; ++entry) {
       exchange.add_header("header", value);
@@ -264,7 +264,7 @@ TEST_P(ProxyRelay, Carries15MiBOfMetadataEachWay) {
   });
   RawRequest request{.path = GetParam(), .message = ""};
   for (std::size_t entry = 0; entry < kEntries; ++entry) request.metadata.emplace("request", value);
-  const RawAnswer answer = rig_.client.call(request);
+  const RawResponse answer = rig_.client.call(request);
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   const Metadata arrived = runtime_.calls().at(0).metadata;
   for (const auto& [metadata, key] :
@@ -275,7 +275,7 @@ TEST_P(ProxyRelay, Carries15MiBOfMetadataEachWay) {
 }
 
 TEST_P(ProxyRelay, CarriesTheCountOfTheClientsRetries) {
-  const RawAnswer answer =
+  const RawResponse answer =
       rig_.client.call({.path = GetParam(), .message = "", .metadata = {{"grpc-previous-rpc-attempts", "2"}}});
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_THAT(runtime_.calls().at(0).metadata, Contains(Pair("grpc-previous-rpc-attempts", "2")));
@@ -286,7 +286,7 @@ TEST_P(ProxyRelay, NamesTheEndpointWhenAnAnswerIsTooLarge) {
   RecordingRuntime runtime(directory.file("runtime.sock"));
   ProxyRig rig(directory, {}, {.runtime_endpoint = {}, .image_endpoint = {}, .max_message_bytes = 1000});
   runtime.handle(method(), RecordingRuntime::answer(std::string(1001, 'b')));
-  const RawAnswer answer = rig.client.call({.path = GetParam(), .message = "request"});
+  const RawResponse answer = rig.client.call({.path = GetParam(), .message = "request"});
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(answer.status.error_message(), HasSubstr(runtime.endpoint()));
 }
@@ -295,7 +295,7 @@ TEST_P(ProxyRelay, ServesManyCallsAtOnce) {
   constexpr int kThreads = 8;
   constexpr int kCalls = 50;
   std::atomic<int> wrong = 0;
-  runtime_.handle(method(), [](Exchange& exchange) {
+  runtime_.handle(method(), [](ServerCall& exchange) {
     exchange.write(exchange.read().value_or("") + " answered");
     return grpc::Status::OK;
   });
@@ -304,7 +304,7 @@ TEST_P(ProxyRelay, ServesManyCallsAtOnce) {
     threads.emplace_back([&, thread] {
       for (int call = 0; call < kCalls; ++call) {
         const std::string message = std::to_string(thread) + "." + std::to_string(call);
-        const RawAnswer answer = rig_.client.call({.path = GetParam(), .message = message});
+        const RawResponse answer = rig_.client.call({.path = GetParam(), .message = message});
         if (answer.messages != std::vector<std::string>{message + " answered"}) ++wrong;
       }
     });
@@ -324,12 +324,12 @@ class ProxyStream : public ::testing::Test {
 };
 
 TEST_F(ProxyStream, CarriesEveryEventOfAServerStream) {
-  runtime_.handle("GetContainerEvents", [](Exchange& exchange) {
+  runtime_.handle("GetContainerEvents", [](ServerCall& exchange) {
     exchange.read();
     for (int event = 0; event < 10000; ++event) exchange.write("event " + std::to_string(event));
     return grpc::Status(grpc::StatusCode::ABORTED, "enough");
   });
-  const RawAnswer answer = rig_.client.call({.path = kEvents, .message = "request"});
+  const RawResponse answer = rig_.client.call({.path = kEvents, .message = "request"});
   ASSERT_THAT(answer.messages, SizeIs(10000));
   EXPECT_EQ(answer.messages.front(), "event 0");
   EXPECT_EQ(answer.messages.back(), "event 9999");
@@ -337,7 +337,7 @@ TEST_F(ProxyStream, CarriesEveryEventOfAServerStream) {
 }
 
 TEST_F(ProxyStream, CarriesAConversationMessageByMessage) {
-  runtime_.handle("Talk", [](Exchange& exchange) {
+  runtime_.handle("Talk", [](ServerCall& exchange) {
     while (const auto message = exchange.read()) exchange.write("re: " + *message);
     exchange.write("goodbye");
     return grpc::Status::OK;
@@ -353,7 +353,7 @@ TEST_F(ProxyStream, CarriesAConversationMessageByMessage) {
 }
 
 TEST_F(ProxyStream, PassesTheHeaderOnBeforeTheFirstMessage) {
-  runtime_.handle("Talk", [](Exchange& exchange) {
+  runtime_.handle("Talk", [](ServerCall& exchange) {
     exchange.add_header("ready", "yes");
     exchange.send_header();
     exchange.read();
@@ -366,13 +366,13 @@ TEST_F(ProxyStream, PassesTheHeaderOnBeforeTheFirstMessage) {
 }
 
 TEST_F(ProxyStream, CarriesACallWithoutAnyMessage) {
-  runtime_.handle("Talk", [](Exchange& exchange) {
+  runtime_.handle("Talk", [](ServerCall& exchange) {
     EXPECT_EQ(exchange.read(), std::nullopt);
     return grpc::Status::OK;
   });
   const auto call = rig_.client.open({.path = kInvented, .message = {}});
   call->half_close();
-  const RawAnswer answer = call->finish();
+  const RawResponse answer = call->finish();
   EXPECT_TRUE(answer.status.ok());
   EXPECT_THAT(answer.messages, IsEmpty());
 }
@@ -387,7 +387,7 @@ TEST_F(ProxyStream, LetsTheRuntimeEndACallWhileTheClientStillWrites) {
 
 TEST_F(ProxyStream, SlowsTheRuntimeDownWhenTheClientDoesNotRead) {
   std::atomic<int> written = 0;
-  runtime_.handle("GetContainerEvents", [&](Exchange& exchange) {
+  runtime_.handle("GetContainerEvents", [&](ServerCall& exchange) {
     const std::string event(1 << 20, 'e');
     while (exchange.write(event)) ++written;
     return grpc::Status::OK;

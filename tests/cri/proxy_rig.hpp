@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/log.hpp"
-#include "core/cri/listener.hpp"
-#include "core/cri/proxy.hpp"
+#include "core/cri/socket/listener.hpp"
+#include "core/cri/wire/proxy.hpp"
 #include "tests/support/raw_client.hpp"
 #include "tests/support/recording_runtime.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -22,10 +22,10 @@ constexpr std::size_t kNoMemoryLimit = std::numeric_limits<std::size_t>::max();
 
 /// The proxy on a socket of its own. The runtime may come later.
 struct ProxyRig {
-  explicit ProxyRig(const TempDir& directory, ProxyHooks hooks = {}, ProxyOptions options = {},
-                    ListenerOptions listening = {.max_memory_bytes = kNoMemoryLimit})
+  explicit ProxyRig(const TempDir& directory, cri::ProxyHooks hooks = {}, cri::ProxyOptions options = {},
+                    cri::ListenerOptions listening = {.max_memory_bytes = kNoMemoryLimit})
       : proxy(with_endpoint(directory, std::move(options)), std::move(hooks), *log),
-        listener(std::move(Listener::open(with_path(directory, std::move(listening)), *log).value())),
+        listener(std::move(cri::Listener::open(with_path(directory, std::move(listening)), *log).value())),
         client("unix://" + directory.file("topolet.sock")) {
     proxy.start();
     listener->start([this](UniqueFd connection) { proxy.accept(std::move(connection)); },
@@ -33,19 +33,19 @@ struct ProxyRig {
   }
   ~ProxyRig() { listener->stop(); }
 
-  static ListenerOptions with_path(const TempDir& directory, ListenerOptions options) {
+  static cri::ListenerOptions with_path(const TempDir& directory, cri::ListenerOptions options) {
     options.path = directory.file("topolet.sock");
     return options;
   }
-  static ProxyOptions with_endpoint(const TempDir& directory, ProxyOptions options) {
+  static cri::ProxyOptions with_endpoint(const TempDir& directory, cri::ProxyOptions options) {
     options.runtime_endpoint = "unix://" + directory.file("runtime.sock");
     return options;
   }
 
   static constexpr std::chrono::milliseconds kUnread{100};
   std::shared_ptr<Log> log = make_silent_log();
-  Proxy proxy;
-  std::unique_ptr<Listener> listener;
+  cri::Proxy proxy;
+  std::unique_ptr<cri::Listener> listener;
   RawClient client;
 };
 

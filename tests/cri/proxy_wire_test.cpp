@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "core/cri/memory.hpp"
+#include "core/base/resident_memory.hpp"
 #include "tests/cri/proxy_rig.hpp"
 #include "tests/support/wire_client.hpp"
 
@@ -51,7 +51,7 @@ TEST_P(ProxyWire, DropsMetadataThatGrpcWouldAbortOn) {
 
 TEST_P(ProxyWire, LeavesACallWithoutAMessageToTheRuntime) {
   const std::string path = GetParam();
-  runtime_.handle(path.substr(path.rfind('/') + 1), [](Exchange& exchange) {
+  runtime_.handle(path.substr(path.rfind('/') + 1), [](ServerCall& exchange) {
     EXPECT_EQ(exchange.read(), std::nullopt);
     return grpc::Status(grpc::StatusCode::INTERNAL, "where is it?");
   });
@@ -64,7 +64,7 @@ TEST_P(ProxyWire, LeavesACallWithoutAMessageToTheRuntime) {
 TEST_P(ProxyWire, CancelsTheRuntimesCallWhenTheConnectionBreaks) {
   const std::string path = GetParam();
   const std::string method = path.substr(path.rfind('/') + 1);
-  runtime_.handle(method, [](Exchange& exchange) {
+  runtime_.handle(method, [](ServerCall& exchange) {
     exchange.read();
     exchange.wait_for_cancellation();
     return grpc::Status::OK;

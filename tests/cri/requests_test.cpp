@@ -1,4 +1,4 @@
-#include "core/cri/requests.hpp"
+#include "core/cri/messages/requests.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,43 +10,43 @@
 
 #include "tests/support/cri.pb.h"
 
-namespace topolet {
+namespace topolet::cri {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
-namespace cri = ::runtime::v1;
+namespace api = ::runtime::v1;
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 constexpr DemandRules kRules{.memory_total_bytes = 100 * kGiB};
 const std::string kGarbage = "\x0f\xff\xff";
 
-cri::CreateContainerRequest minimal_create() {
-  cri::CreateContainerRequest request;
+api::CreateContainerRequest minimal_create() {
+  api::CreateContainerRequest request;
   request.set_pod_sandbox_id("s1");
   request.mutable_config()->mutable_metadata()->set_name("web");
   request.mutable_sandbox_config()->mutable_metadata()->set_uid("uid-1");
   return request;
 }
 
-cri::CreateContainerRequest guaranteed_create() {
-  cri::CreateContainerRequest request = minimal_create();
-  cri::PodSandboxConfig& pod = *request.mutable_sandbox_config();
+api::CreateContainerRequest guaranteed_create() {
+  api::CreateContainerRequest request = minimal_create();
+  api::PodSandboxConfig& pod = *request.mutable_sandbox_config();
   pod.mutable_metadata()->set_name("web-0");
   pod.mutable_metadata()->set_namespace_("shop");
   pod.mutable_linux()->set_cgroup_parent("/kubepods/poduid-1");
   (*pod.mutable_labels())["app"] = "web";
   (*pod.mutable_annotations())["topolet.io/cpus"] = "none";
-  cri::ContainerConfig& config = *request.mutable_config();
+  api::ContainerConfig& config = *request.mutable_config();
   config.mutable_metadata()->set_attempt(2);
   config.add_devices()->set_host_path("/dev/nvidia0");
   config.add_cdi_devices()->set_name("nvidia.com/gpu=1");
-  cri::KeyValue& env = *config.add_envs();
+  api::KeyValue& env = *config.add_envs();
   env.set_key("SECRET");
   env.set_value("\xff\xfe");
   (*config.mutable_annotations())["a"] = "b";
-  cri::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
+  api::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
   resources.set_cpu_shares(2048);
   resources.set_cpu_quota(200000);
   resources.set_cpu_period(100000);
@@ -54,7 +54,7 @@ cri::CreateContainerRequest guaranteed_create() {
   resources.set_oom_score_adj(-997);
   resources.set_cpuset_cpus("4-5");
   resources.set_cpuset_mems("1");
-  cri::HugepageLimit& pages = *resources.add_hugepage_limits();
+  api::HugepageLimit& pages = *resources.add_hugepage_limits();
   pages.set_page_size("2MB");
   pages.set_limit(UINT64_MAX);
   return request;
@@ -62,11 +62,11 @@ cri::CreateContainerRequest guaranteed_create() {
 
 TEST(ReadCreateContainer, FindsEverythingAPlacementNeeds) {
   const auto workload = read_create_container(guaranteed_create().SerializeAsString(), kRules);
-  ASSERT_TRUE(workload.ok()) << workload.error().message;
-  EXPECT_EQ(workload->key, (ContainerKey{"uid-1", "web", 2, "s1"}));
+  ASSERT_TRUE(workload.has_value()) << workload.error().message;
+  EXPECT_EQ(workload->key, (placement::ContainerKey{"uid-1", "web", 2, "s1"}));
   EXPECT_EQ(workload->pod_name, "web-0");
   EXPECT_EQ(workload->pod_namespace, "shop");
-  EXPECT_EQ(workload->qos, Qos::kGuaranteed);
+  EXPECT_EQ(workload->qos, placement::Qos::kGuaranteed);
   EXPECT_EQ(workload->demand.cpu_request_milli, 2000);
   EXPECT_EQ(workload->demand.cpu_limit_milli, 2000);
   EXPECT_EQ(workload->demand.memory_request_bytes, kGiB);
@@ -82,9 +82,9 @@ TEST(ReadCreateContainer, FindsEverythingAPlacementNeeds) {
 }
 
 TEST(ReadCreateContainer, FindsWhatTheWholePodAsksFor) {
-  cri::CreateContainerRequest request = guaranteed_create();
+  api::CreateContainerRequest request = guaranteed_create();
   EXPECT_FALSE(read_create_container(request.SerializeAsString(), kRules)->pod_demand.has_value());
-  cri::LinuxContainerResources& pod = *request.mutable_sandbox_config()->mutable_linux()->mutable_resources();
+  api::LinuxContainerResources& pod = *request.mutable_sandbox_config()->mutable_linux()->mutable_resources();
   pod.set_cpu_shares(4096);
   pod.set_memory_limit_in_bytes(3 * kGiB);
   const auto workload = read_create_container(request.SerializeAsString(), kRules);
@@ -95,55 +95,55 @@ TEST(ReadCreateContainer, FindsWhatTheWholePodAsksFor) {
 
 TEST(ReadCreateContainer, TakesAContainerThatAsksForNothingAsBestEffort) {
   const auto workload = read_create_container(minimal_create().SerializeAsString(), kRules);
-  ASSERT_TRUE(workload.ok()) << workload.error().message;
-  EXPECT_EQ(workload->qos, Qos::kBestEffort);
-  EXPECT_EQ(workload->demand, Demand{});
+  ASSERT_TRUE(workload.has_value()) << workload.error().message;
+  EXPECT_EQ(workload->qos, placement::Qos::kBestEffort);
+  EXPECT_EQ(workload->demand, placement::Demand{});
   EXPECT_TRUE(workload->kubelet_cpus.empty());
 }
 
 TEST(ReadCreateContainer, BelievesTheCgroupBeforeTheOomScore) {
-  cri::CreateContainerRequest request = guaranteed_create();
+  api::CreateContainerRequest request = guaranteed_create();
   request.mutable_sandbox_config()->mutable_linux()->set_cgroup_parent("/kubepods/burstable/poduid-1");
-  EXPECT_EQ(read_create_container(request.SerializeAsString(), kRules)->qos, Qos::kBurstable);
+  EXPECT_EQ(read_create_container(request.SerializeAsString(), kRules)->qos, placement::Qos::kBurstable);
   request = minimal_create();
   request.mutable_sandbox_config()->mutable_linux()->set_cgroup_parent("/kubepods/burstable/poduid-1");
-  EXPECT_EQ(read_create_container(request.SerializeAsString(), kRules)->qos, Qos::kBurstable);
+  EXPECT_EQ(read_create_container(request.SerializeAsString(), kRules)->qos, placement::Qos::kBurstable);
 }
 
 TEST(ReadCreateContainer, IsNeverGuaranteedByDefault) {
-  cri::CreateContainerRequest request = guaranteed_create();
+  api::CreateContainerRequest request = guaranteed_create();
   request.mutable_sandbox_config()->mutable_linux()->set_cgroup_parent("/k8s.io");
-  EXPECT_EQ(read_create_container(request.SerializeAsString(), kRules)->qos, Qos::kGuaranteed);
+  EXPECT_EQ(read_create_container(request.SerializeAsString(), kRules)->qos, placement::Qos::kGuaranteed);
   request.mutable_config()->mutable_linux()->mutable_resources()->clear_oom_score_adj();
-  EXPECT_EQ(read_create_container(request.SerializeAsString(), kRules)->qos, Qos::kBurstable);
+  EXPECT_EQ(read_create_container(request.SerializeAsString(), kRules)->qos, placement::Qos::kBurstable);
 }
 
 TEST(ReadCreateContainer, EstimatesTheMemoryOfABurstableContainer) {
-  cri::CreateContainerRequest request = minimal_create();
+  api::CreateContainerRequest request = minimal_create();
   request.mutable_config()->mutable_linux()->mutable_resources()->set_oom_score_adj(900);
   const auto workload = read_create_container(request.SerializeAsString(), kRules);
-  EXPECT_EQ(workload->qos, Qos::kBurstable);
+  EXPECT_EQ(workload->qos, placement::Qos::kBurstable);
   EXPECT_EQ(workload->demand.memory_request_bytes, 10 * kGiB);
   EXPECT_TRUE(workload->demand.memory_request_estimated);
 }
 
 TEST(ReadCreateContainer, LetsTheLastOfRepeatedKeysAndFieldsWin) {
-  cri::CreateContainerRequest later;
+  api::CreateContainerRequest later;
   (*later.mutable_sandbox_config()->mutable_annotations())["topolet.io/cpus"] = "exclusive";
   later.mutable_config()->mutable_metadata()->set_attempt(7);
   const std::string twice = guaranteed_create().SerializeAsString() + later.SerializeAsString();
   const auto workload = read_create_container(twice, kRules);
   EXPECT_EQ(workload->pod_annotations.at("topolet.io/cpus"), "exclusive");
-  EXPECT_EQ(workload->key, (ContainerKey{"uid-1", "web", 7, "s1"})) << "submessages merge";
+  EXPECT_EQ(workload->key, (placement::ContainerKey{"uid-1", "web", 7, "s1"})) << "submessages merge";
 }
 
 TEST(ReadCreateContainer, RefusesWhatItCannotPlaceAndNamesIt) {
-  const auto error_of = [](const cri::CreateContainerRequest& request) {
+  const auto error_of = [](const api::CreateContainerRequest& request) {
     const auto read = read_create_container(request.SerializeAsString(), kRules);
-    EXPECT_FALSE(read.ok());
-    return read.ok() ? Error{} : read.error();
+    EXPECT_FALSE(read.has_value());
+    return read.has_value() ? Error{} : read.error();
   };
-  cri::CreateContainerRequest request = minimal_create();
+  api::CreateContainerRequest request = minimal_create();
   request.clear_config();
   EXPECT_THAT(error_of(request).message, HasSubstr("config.metadata.name is empty"));
   for (const char* list : {"a-b", "3-1", "0-65536", "1,,2", "4294967296", "-1"}) {
@@ -160,7 +160,7 @@ TEST(ReadCreateContainer, RefusesWhatItCannotPlaceAndNamesIt) {
 }
 
 TEST(ReadCreateContainer, KeepsItsErrorsShortAndPrintable) {
-  cri::CreateContainerRequest request = minimal_create();
+  api::CreateContainerRequest request = minimal_create();
   auto& resources = *request.mutable_config()->mutable_linux()->mutable_resources();
   resources.set_cpuset_cpus(std::string(5000, '\n') + std::string(5000, 'x'));
   const Error error = read_create_container(request.SerializeAsString(), kRules).error();
@@ -187,7 +187,7 @@ TEST(ReadRequests, NameTheMessageThatCannotBeParsed) {
 }
 
 TEST(ReadRunPodSandbox, KnowsThePod) {
-  cri::RunPodSandboxRequest request;
+  api::RunPodSandboxRequest request;
   request.mutable_config()->mutable_metadata()->set_uid("uid-1");
   request.mutable_config()->mutable_metadata()->set_name("web-0");
   request.mutable_config()->mutable_metadata()->set_namespace_("shop");
@@ -201,30 +201,30 @@ TEST(ReadRunPodSandbox, KnowsThePod) {
                          .ready = true,
                          .annotations = {{"topolet.io/cpus", "none"}}};
   EXPECT_EQ(*read_run_pod_sandbox(request.SerializeAsString()), expected);
-  EXPECT_TRUE(read_run_pod_sandbox({}).ok()) << "what is wrong with it is the runtime's to say";
+  EXPECT_TRUE(read_run_pod_sandbox({}).has_value()) << "what is wrong with it is the runtime's to say";
 }
 
 TEST(ReadNewId, IsAnErrorWhenTheRuntimeNamesNone) {
-  cri::CreateContainerResponse response;
-  EXPECT_EQ(read_create_container_answer(response.SerializeAsString()).error().code, Code::kInternal);
+  api::CreateContainerResponse response;
+  EXPECT_EQ(read_create_container_response(response.SerializeAsString()).error().code, Code::kInternal);
   response.set_container_id("c1");
-  EXPECT_EQ(*read_create_container_answer(response.SerializeAsString()), "c1");
-  cri::RunPodSandboxResponse sandbox;
+  EXPECT_EQ(*read_create_container_response(response.SerializeAsString()), "c1");
+  api::RunPodSandboxResponse sandbox;
   sandbox.set_pod_sandbox_id("s1");
-  EXPECT_EQ(*read_run_pod_sandbox_answer(sandbox.SerializeAsString()), "s1");
+  EXPECT_EQ(*read_run_pod_sandbox_response(sandbox.SerializeAsString()), "s1");
 }
 
 TEST(ReadTargetId, FitsEveryRequestThatNamesOneThing) {
-  cri::StartContainerRequest start;
+  api::StartContainerRequest start;
   start.set_container_id("c1");
-  cri::StopContainerRequest stop;
+  api::StopContainerRequest stop;
   stop.set_container_id("c2");
   stop.set_timeout(30);
-  cri::RemoveContainerRequest remove;
+  api::RemoveContainerRequest remove;
   remove.set_container_id("c3");
-  cri::StopPodSandboxRequest stop_pod;
+  api::StopPodSandboxRequest stop_pod;
   stop_pod.set_pod_sandbox_id("s1");
-  cri::RemovePodSandboxRequest remove_pod;
+  api::RemovePodSandboxRequest remove_pod;
   remove_pod.set_pod_sandbox_id("s2");
   EXPECT_EQ(*read_target_id(start.SerializeAsString()), "c1");
   EXPECT_EQ(*read_target_id(stop.SerializeAsString()), "c2");
@@ -235,7 +235,7 @@ TEST(ReadTargetId, FitsEveryRequestThatNamesOneThing) {
 }
 
 TEST(ReadUpdate, CarriesWhatWasSetAndZeroForTheRest) {
-  cri::UpdateContainerResourcesRequest request;
+  api::UpdateContainerResourcesRequest request;
   request.set_container_id("c1");
   auto update = read_update_container_resources(request.SerializeAsString());
   EXPECT_EQ(update->container_id, "c1");
@@ -263,11 +263,11 @@ TEST(ReadUpdate, CarriesWhatWasSetAndZeroForTheRest) {
 }
 
 TEST(PatchCreateContainer, ChangesTheCpusetAndNothingElse) {
-  const cri::CreateContainerRequest original = guaranteed_create();
+  const api::CreateContainerRequest original = guaranteed_create();
   const std::string bytes = original.SerializeAsString();
-  cri::CreateContainerRequest merged;
+  api::CreateContainerRequest merged;
   ASSERT_TRUE(merged.ParseFromString(bytes + patch_create_container(CpuSet{0, 1, 7}, {})));
-  cri::CreateContainerRequest expected = original;
+  api::CreateContainerRequest expected = original;
   expected.mutable_config()->mutable_linux()->mutable_resources()->set_cpuset_cpus("0-1,7");
   EXPECT_EQ(merged.DebugString(), expected.DebugString());
   EXPECT_EQ(merged.config().linux().resources().cpuset_mems(), "1") << "no mems given: they stay";
@@ -276,8 +276,8 @@ TEST(PatchCreateContainer, ChangesTheCpusetAndNothingElse) {
 }
 
 TEST(PatchCreateContainer, AddsVariablesAndAnnotationsBehindThePods) {
-  const cri::CreateContainerRequest original = guaranteed_create();
-  cri::CreateContainerRequest merged;
+  const api::CreateContainerRequest original = guaranteed_create();
+  api::CreateContainerRequest merged;
   ASSERT_TRUE(merged.ParseFromString(
       original.SerializeAsString() +
       patch_create_container(CpuSet{0}, {}, {{{"A", "1"}, {"B", "x y"}}, {{"topolet.test/note", "yes"}}})));
@@ -290,18 +290,18 @@ TEST(PatchCreateContainer, AddsVariablesAndAnnotationsBehindThePods) {
 }
 
 TEST(PatchCreateContainer, GivesACpusetToAContainerWithoutALinuxSection) {
-  cri::CreateContainerRequest merged;
+  api::CreateContainerRequest merged;
   ASSERT_TRUE(merged.ParseFromString(minimal_create().SerializeAsString() + patch_create_container(CpuSet{3}, {})));
   EXPECT_EQ(merged.config().linux().resources().cpuset_cpus(), "3");
   EXPECT_EQ(merged.config().metadata().name(), "web");
 }
 
 TEST(PatchUpdate, ChangesTheCpusetAndNothingElse) {
-  cri::UpdateContainerResourcesRequest original;
+  api::UpdateContainerResourcesRequest original;
   original.set_container_id("c1");
   original.mutable_linux()->set_cpu_shares(512);
   original.mutable_linux()->set_cpuset_cpus("9");
-  cri::UpdateContainerResourcesRequest merged;
+  api::UpdateContainerResourcesRequest merged;
   const std::string patch = patch_update_container_resources(CpuSet{0, 1}, NodeSet{1});
   ASSERT_TRUE(merged.ParseFromString(original.SerializeAsString() + patch));
   original.mutable_linux()->set_cpuset_cpus("0-1");
@@ -310,12 +310,12 @@ TEST(PatchUpdate, ChangesTheCpusetAndNothingElse) {
 }
 
 TEST(ApplyUpdate, TakesZeroAsUnchanged) {
-  const Demand before{.cpu_request_milli = 2000,
-                      .cpu_limit_milli = 3000,
-                      .memory_request_bytes = kGiB,
-                      .memory_request_estimated = true,
-                      .memory_limit_bytes = 2 * kGiB,
-                      .hugepage_limit_bytes = {{"2MB", 1}}};
+  const placement::Demand before{.cpu_request_milli = 2000,
+                                 .cpu_limit_milli = 3000,
+                                 .memory_request_bytes = kGiB,
+                                 .memory_request_estimated = true,
+                                 .memory_limit_bytes = 2 * kGiB,
+                                 .hugepage_limit_bytes = {{"2MB", 1}}};
   EXPECT_EQ(apply_update(before, {}), before);
   UpdateRequest period_only;
   period_only.cpu_period_us = 50000;
@@ -327,7 +327,7 @@ TEST(ApplyUpdate, TakesZeroAsUnchanged) {
 }
 
 TEST(ApplyUpdate, FollowsAResizeOfTheCpu) {
-  Demand before;
+  placement::Demand before;
   before.cpu_request_milli = before.cpu_limit_milli = 2000;
   UpdateRequest update;
   update.cpu_shares = 2560;
@@ -347,14 +347,14 @@ TEST(ApplyUpdate, FollowsAResizeOfTheCpu) {
 TEST(ApplyUpdate, MovesAMemoryRequestThatIsTheLimit) {
   UpdateRequest update;
   update.memory_limit_bytes = 3 * kGiB;
-  Demand guaranteed;
+  placement::Demand guaranteed;
   guaranteed.memory_request_bytes = guaranteed.memory_limit_bytes = kGiB;
   EXPECT_EQ(apply_update(guaranteed, update).memory_request_bytes, 3 * kGiB);
-  Demand burstable;
+  placement::Demand burstable;
   burstable.memory_request_bytes = burstable.memory_limit_bytes = 4 * kGiB;
   burstable.memory_request_estimated = true;
   EXPECT_EQ(apply_update(burstable, update).memory_request_bytes, 3 * kGiB) << "never more than the limit";
-  const Demand unlimited{};
+  const placement::Demand unlimited{};
   EXPECT_EQ(apply_update(unlimited, update).memory_request_bytes, 0);
   EXPECT_EQ(apply_update(unlimited, update).memory_limit_bytes, 3 * kGiB);
   update.memory_limit_bytes = -1;
@@ -363,4 +363,4 @@ TEST(ApplyUpdate, MovesAMemoryRequestThatIsTheLimit) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::cri

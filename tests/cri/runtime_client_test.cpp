@@ -1,4 +1,4 @@
-#include "core/cri/runtime_client.hpp"
+#include "core/cri/messages/runtime_client.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,12 +13,12 @@
 
 #include "tests/support/cri.pb.h"
 
-namespace topolet {
+namespace topolet::cri {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-namespace cri = ::runtime::v1;
+namespace api = ::runtime::v1;
 
 const std::string kV1 = "/runtime.v1.RuntimeService/";
 const std::string kV1Alpha2 = "/runtime.v1alpha2.RuntimeService/";
@@ -30,28 +30,28 @@ class ScriptedRuntime : public Runtime {
     std::string path;
     std::string request;
     std::chrono::milliseconds timeout;
-    std::function<void(const Answer&)> done;
+    std::function<void(const RuntimeResponse&)> done;
   };
 
   void call(std::string path, std::string request, std::chrono::milliseconds timeout,
-            std::function<void(const Answer&)> done) override {
+            std::function<void(const RuntimeResponse&)> done) override {
     paths.push_back(path);
     calls.push_back({std::move(path), std::move(request), timeout, std::move(done)});
     if (answer) calls.back().done(answer(calls.back().path));
   }
 
-  std::function<Answer(const std::string& path)> answer;
+  std::function<RuntimeResponse(const std::string& path)> answer;
   std::vector<std::string> paths;
   std::vector<Pending> calls;
 };
 
-Answer refused(const std::string& path) {
+RuntimeResponse refused(const std::string& path) {
   return {Code::kUnimplemented, "unknown service " + path.substr(1, path.rfind('/') - 1), {}};
 }
 
 /// A runtime that speaks one version only, with empty answers.
-std::function<Answer(const std::string&)> speaks(const std::string& prefix) {
-  return [prefix](const std::string& path) { return path.rfind(prefix, 0) == 0 ? Answer{} : refused(path); };
+std::function<RuntimeResponse(const std::string&)> speaks(const std::string& prefix) {
+  return [prefix](const std::string& path) { return path.rfind(prefix, 0) == 0 ? RuntimeResponse{} : refused(path); };
 }
 
 TEST(RuntimeClient, UpdatesTheCpusetOfAContainer) {
@@ -62,7 +62,7 @@ TEST(RuntimeClient, UpdatesTheCpusetOfAContainer) {
   ASSERT_EQ(runtime.calls.size(), 1U);
   EXPECT_EQ(runtime.calls[0].path, kV1 + "UpdateContainerResources");
   EXPECT_EQ(runtime.calls[0].timeout, kUpdateTimeout);
-  cri::UpdateContainerResourcesRequest sent;
+  api::UpdateContainerResourcesRequest sent;
   ASSERT_TRUE(sent.ParseFromString(runtime.calls[0].request));
   EXPECT_EQ(sent.container_id(), "c1");
   EXPECT_EQ(sent.linux().cpuset_cpus(), "0-2,5");
@@ -70,12 +70,12 @@ TEST(RuntimeClient, UpdatesTheCpusetOfAContainer) {
   EXPECT_FALSE(status.has_value());
   runtime.calls[0].done({});
   ASSERT_TRUE(status.has_value());
-  EXPECT_TRUE(status->ok());
+  EXPECT_TRUE(status->has_value());
 }
 
 TEST(RuntimeClient, NamesTheCallInAnError) {
   ScriptedRuntime runtime;
-  runtime.answer = [](const std::string&) { return Answer{Code::kNotFound, "no such container", {}}; };
+  runtime.answer = [](const std::string&) { return RuntimeResponse{Code::kNotFound, "no such container", {}}; };
   RuntimeClient client(runtime, {});
   std::vector<Error> errors;
   client.update_container("c1", CpuSet{0}, {}, [&](const Status& s) { errors.push_back(s.error()); });
@@ -90,15 +90,15 @@ TEST(RuntimeClient, NamesTheCallInAnError) {
 }
 
 TEST(RuntimeClient, ListsContainersUnfiltered) {
-  cri::ListContainersResponse response;
-  cri::Container* container = response.add_containers();
+  api::ListContainersResponse response;
+  api::Container* container = response.add_containers();
   container->set_id("c1");
   container->set_pod_sandbox_id("s1");
   container->mutable_metadata()->set_name("web");
   container->mutable_metadata()->set_attempt(3);
-  container->set_state(cri::CONTAINER_RUNNING);
+  container->set_state(api::CONTAINER_RUNNING);
   ScriptedRuntime runtime;
-  runtime.answer = [&](const std::string&) { return Answer{Code::kOk, {}, response.SerializeAsString()}; };
+  runtime.answer = [&](const std::string&) { return RuntimeResponse{Code::kOk, {}, response.SerializeAsString()}; };
   RuntimeClient client(runtime, {});
   std::vector<ContainerInfo> listed;
   client.list_containers([&](Result<std::vector<ContainerInfo>> r) { listed = *std::move(r); });
@@ -112,11 +112,11 @@ TEST(RuntimeClient, ListsContainersUnfiltered) {
 }
 
 TEST(RuntimeClient, ListsSandboxes) {
-  cri::ListPodSandboxResponse response;
+  api::ListPodSandboxResponse response;
   response.add_items()->set_id("s1");
   response.mutable_items(0)->mutable_metadata()->set_uid("u1");
   ScriptedRuntime runtime;
-  runtime.answer = [&](const std::string&) { return Answer{Code::kOk, {}, response.SerializeAsString()}; };
+  runtime.answer = [&](const std::string&) { return RuntimeResponse{Code::kOk, {}, response.SerializeAsString()}; };
   RuntimeClient client(runtime, {});
   std::vector<Sandbox> listed;
   client.list_sandboxes([&](Result<std::vector<Sandbox>> r) { listed = *std::move(r); });
@@ -126,15 +126,15 @@ TEST(RuntimeClient, ListsSandboxes) {
 }
 
 TEST(RuntimeClient, AsksForTheVerboseStatus) {
-  cri::ContainerStatusResponse response;
+  api::ContainerStatusResponse response;
   response.mutable_status()->set_id("c1");
   ScriptedRuntime runtime;
-  runtime.answer = [&](const std::string&) { return Answer{Code::kOk, {}, response.SerializeAsString()}; };
+  runtime.answer = [&](const std::string&) { return RuntimeResponse{Code::kOk, {}, response.SerializeAsString()}; };
   RuntimeClient client(runtime, {});
   std::string id;
   client.container_status("c1", [&](const Result<ContainerDetail>& r) { id = r->info.id; });
   EXPECT_EQ(id, "c1");
-  cri::ContainerStatusRequest sent;
+  api::ContainerStatusRequest sent;
   ASSERT_TRUE(sent.ParseFromString(runtime.calls.at(0).request));
   EXPECT_EQ(sent.container_id(), "c1");
   EXPECT_TRUE(sent.verbose());
@@ -142,7 +142,7 @@ TEST(RuntimeClient, AsksForTheVerboseStatus) {
 
 TEST(RuntimeClient, SaysWhenAnAnswerIsGarbage) {
   ScriptedRuntime runtime;
-  runtime.answer = [](const std::string&) { return Answer{Code::kOk, {}, "\x0f\xff"}; };
+  runtime.answer = [](const std::string&) { return RuntimeResponse{Code::kOk, {}, "\x0f\xff"}; };
   RuntimeClient client(runtime, {});
   Error error;
   client.list_containers([&](const Result<std::vector<ContainerInfo>>& r) { error = r.error(); });
@@ -155,7 +155,7 @@ TEST(RuntimeClient, FallsBackToTheOlderVersionAndRemembersIt) {
   runtime.answer = speaks(kV1Alpha2);
   RuntimeClient client(runtime, {});
   int fine = 0;
-  const auto count = [&](const Status& s) { fine += s.ok() ? 1 : 0; };
+  const auto count = [&](const Status& s) { fine += s.has_value() ? 1 : 0; };
   client.update_container("c1", CpuSet{0}, {}, count);
   client.update_container("c2", CpuSet{0}, {}, count);
   EXPECT_EQ(fine, 2);
@@ -170,7 +170,7 @@ TEST(RuntimeClient, ComesBackWhenTheRuntimeWasReplacedByANewerOne) {
   runtime.answer = speaks(kV1Alpha2);
   RuntimeClient client(runtime, {});
   int fine = 0;
-  const auto count = [&](const Status& s) { fine += s.ok() ? 1 : 0; };
+  const auto count = [&](const Status& s) { fine += s.has_value() ? 1 : 0; };
   client.update_container("c1", CpuSet{0}, {}, count);
   runtime.answer = speaks(kV1);
   client.update_container("c1", CpuSet{0}, {}, count);
@@ -205,8 +205,8 @@ TEST(RuntimeClient, MayGoAwayBeforeItsAnswersCome) {
   ASSERT_EQ(runtime.paths.size(), 2U) << "the second try needs no client either";
   runtime.calls.at(1).done({});
   ASSERT_TRUE(status.has_value());
-  EXPECT_TRUE(status->ok());
+  EXPECT_TRUE(status->has_value());
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::cri

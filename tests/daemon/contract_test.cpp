@@ -7,7 +7,7 @@
 #include "core/engine/engine.hpp"
 #include "tests/daemon/core_rig.hpp"
 
-namespace topolet {
+namespace topolet::daemon {
 namespace {
 
 using testing::CoreRig;
@@ -69,7 +69,7 @@ TEST(Contract, ARefusedUpdateDoesNotTakeBackCpusThatAnotherHasNow) {
   auto b = std::async(std::launch::async, [&] { return rig.run({.pod = "b", .cpus = 1, .cpuset = "0"}); });
   ASSERT_TRUE(CoreRig::eventually([&] { return rig.held("b") == "0"; }));
   rig.runtime().fail_updates(true);
-  rig.runtime().let_go();
+  rig.runtime().release();
   EXPECT_FALSE(update.get().ok());
   rig.runtime().fail_updates(false);
   const std::string id = b.get();
@@ -90,7 +90,7 @@ TEST(Contract, AStartThatWaitsWhileItsContainerIsSupersededStartsInThePool) {
   std::string second;
   const grpc::Status made = rig.create({.pod = "own", .cpus = 1, .attempt = 1}, second);
   ASSERT_TRUE(made.ok()) << made.error_message();
-  rig.runtime().let_go();
+  rig.runtime().release();
   update.get();
   start.get();
   ASSERT_TRUE(rig.start_container(second).ok());
@@ -115,7 +115,7 @@ TEST(Contract, NeighboursAreNotWidenedOntoCpusThatAnUpdateHasNotLeftYet) {
   ASSERT_TRUE(sent.ParseFromString(calls.back().messages.at(0)));
   EXPECT_EQ(sent.container_id(), shared);
   EXPECT_EQ(sent.linux().cpuset_cpus(), "2-3") << "a is still alone on 0, and may stay there if the runtime says no";
-  rig.runtime().let_go();
+  rig.runtime().release();
   EXPECT_TRUE(update.get().ok());
 }
 
@@ -124,7 +124,7 @@ TEST(Contract, DoubtEndsThoughRetriesAreRefused) {
   rig.stop();
   rig.options.pending_timeout = std::chrono::seconds(2);
   rig.start();
-  rig.runtime().next_create(Fate::kNotMadeButLost);
+  rig.runtime().next_create(Fate::kNotCreatedAnswerLost);
   std::string id;
   EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
   for (int i = 0; i < 14 && !rig.held("own").empty(); ++i) {
@@ -148,7 +148,7 @@ TEST(Contract, CpusStayTheContainersOwnUntilAResizeIntoThePoolIsTaken) {
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals(kUpdate, 1).size(), 1U);
   std::string other;
   EXPECT_FALSE(rig.create({.pod = "other", .cpus = 1}, other).ok());
-  rig.runtime().let_go();
+  rig.runtime().release();
   EXPECT_FALSE(resized.get().ok());
   EXPECT_EQ(rig.query("SELECT mode FROM current_placements WHERE pod = 'own'"), Strings{"exclusive"});
   rig.runtime().fail_updates(false);
@@ -159,7 +159,7 @@ TEST(Contract, CpusStayTheContainersOwnUntilAResizeIntoThePoolIsTaken) {
 
 TEST(Contract, ARepeatedCreateThatAsksForSomethingElseIsDecidedAnew) {
   CoreRig rig;
-  rig.runtime().next_create(Fate::kNotMadeButLost);
+  rig.runtime().next_create(Fate::kNotCreatedAnswerLost);
   std::string id;
   EXPECT_FALSE(rig.create({.pod = "own", .cpus = 1}, id).ok());
   ASSERT_EQ(rig.held("own"), "0");
@@ -180,7 +180,7 @@ TEST(Contract, AKubeletsUpdateUnderWayIsInTheWayOfAGrant) {
   auto b = std::async(std::launch::async, [&] { return rig.run({.pod = "b", .cpus = 1, .cpuset = "0"}); });
   const bool ran_already = b.wait_for(std::chrono::seconds(1)) == std::future_status::ready;
   EXPECT_FALSE(ran_already) << "b runs on CPU 0 while an update of the neighbour to 0-1 is under way";
-  rig.runtime().let_go();
+  rig.runtime().release();
   EXPECT_TRUE(update.get().ok());
   const std::string id = b.get();
   EXPECT_EQ(rig.runtime().row(id).cpus, "0");
@@ -191,7 +191,7 @@ TEST(Contract, AContainerInDoubtDoesNotStartBeforeItsCpusAreSet) {
   rig.run_pod("own");
   rig.run_pod("shared");
   rig.runtime().hold("ListContainers");  // reconciling comes late
-  rig.runtime().next_create(Fate::kMadeButLost);
+  rig.runtime().next_create(Fate::kCreatedAnswerLost);
   std::string lost;
   EXPECT_FALSE(rig.create({.pod = "shared"}, lost).ok());
   lost = rig.runtime().ids().front();
@@ -201,12 +201,12 @@ TEST(Contract, AContainerInDoubtDoesNotStartBeforeItsCpusAreSet) {
   const auto row = rig.runtime().row(lost);
   EXPECT_TRUE(row.ran_on.empty() || row.ran_on.front() == "1-3")
       << "it ran on " << row.ran_on.front() << " beside own on 0";
-  rig.runtime().let_go();
+  rig.runtime().release();
 }
 
 TEST(Contract, TheNextAttemptIsNotDeniedByOneThatWasNeverStarted) {
   CoreRig rig;
-  rig.runtime().next_create(Fate::kMadeButLost);
+  rig.runtime().next_create(Fate::kCreatedAnswerLost);
   std::string id;
   EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
   ASSERT_TRUE(
@@ -226,7 +226,7 @@ TEST(Contract, DoesNotAdoptWhatEndedWhileItListed) {
   rig.runtime().recorder().wait_for_arrivals("ListPodSandbox", before + 1);
   EXPECT_TRUE(rig.stop_container(own).ok());  // the list of containers, made before, says that it runs
   EXPECT_EQ(rig.held("own"), "");
-  rig.runtime().let_go();
+  rig.runtime().release();
   rig.run({.pod = "other"});
   EXPECT_EQ(rig.query("SELECT pod_name FROM decided WHERE event = 'adopted'"), Strings{});
   EXPECT_EQ(rig.held("own"), "") << "an exited container holds CPUs";
@@ -235,7 +235,7 @@ TEST(Contract, DoesNotAdoptWhatEndedWhileItListed) {
 TEST(Contract, AdoptsNothingAsExclusiveWhereTheRuleIsNever) {
   CoreRig rig;
   rig.stop();
-  rig.rules.exclusive = ExclusiveRule::kNever;
+  rig.rules.exclusive = placement::ExclusiveRule::kNever;
   rig.start();
   const std::string big = rig.run({.pod = "big", .cpus = 4});
   const std::string shared = rig.run({.pod = "shared"});
@@ -295,7 +295,7 @@ TEST(Contract, AStartThatNeverReachedTheRuntimeIsNoStart) {
   rig.runtime().recorder().wait_for_arrivals(kUpdate, 1);
   EXPECT_FALSE(rig.start_container(own, std::chrono::milliseconds(300)).ok());  // gives up waiting for its turn
   rig.list();  // on the same connection behind the cancellation: once it is answered, that has arrived
-  rig.runtime().let_go();
+  rig.runtime().release();
   EXPECT_TRUE(update.get().ok());
   EXPECT_TRUE(rig.stop_container(own).ok());  // as containerd: no effect on what never ran
   EXPECT_EQ(rig.held("own"), "0") << "it can still be started";
@@ -318,11 +318,11 @@ TEST(Contract, ACreateThatOutlivesItsPodDoesNotRun) {
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("CreateContainer", 1).size(), 1U);
   EXPECT_TRUE(rig.stop_pod(sandbox).ok());
   EXPECT_EQ(rig.held("own"), "");
-  rig.runtime().let_go();
+  rig.runtime().release();
   const std::string id = own.get();
   const std::string next = rig.run({.pod = "next", .cpus = 1});
   EXPECT_FALSE(!id.empty() && rig.start_container(id).ok()) << "started unmanaged on " << rig.runtime().row(id).cpus;
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::daemon

@@ -5,12 +5,12 @@
 
 #include <utility>
 
-#include "core/cri/intercepted_methods.hpp"
+#include "core/cri/messages/intercepted_methods.hpp"
 #include "store/database.hpp"
 
 namespace topolet::testing {
 
-namespace cri = ::runtime::v1;
+namespace api = ::runtime::v1;
 
 namespace {
 
@@ -25,7 +25,7 @@ std::unique_ptr<grpc::ClientContext> within(std::chrono::milliseconds timeout) {
 constexpr std::chrono::seconds kPatience{20};
 
 /// As the kubelet writes a request that is its own limit.
-void set_cpu(std::int64_t milli, cri::LinuxContainerResources& resources) {
+void set_cpu(std::int64_t milli, api::LinuxContainerResources& resources) {
   resources.set_cpu_shares(milli > 0 ? milli * 1024 / 1000 : 2);
   if (milli <= 0) return;
   resources.set_cpu_period(100000);
@@ -35,64 +35,65 @@ void set_cpu(std::int64_t milli, cri::LinuxContainerResources& resources) {
 }  // namespace
 
 void CoreRig::start() {
-  auto store = Store::open({.directory = directory_.path() / "state", .boot_id = "boot", .now_ms = 1});
-  ASSERT_TRUE(store.ok()) << store.error().message;
+  auto store = store::Store::open({.directory = directory_.path() / "state", .boot_id = "boot", .now_ms = 1});
+  ASSERT_TRUE(store.has_value()) << store.error().message;
   store_ = *std::move(store);
-  auto listener = Listener::open({.path = file("topolet.sock")}, *log_);
-  ASSERT_TRUE(listener.ok()) << listener.error().message;
+  auto listener = cri::Listener::open({.path = file("topolet.sock")}, *log_);
+  ASSERT_TRUE(listener.has_value()) << listener.error().message;
   listener_ = *std::move(listener);
 
-  ProxyHooks hooks;
-  hooks.intercepted = intercepted_names();
-  hooks.observed = observed_names();
-  hooks.on_call = [this](std::shared_ptr<Call> call) { engine_->on_call(std::move(call)); };
-  hooks.on_observed = [this](Observation seen) { engine_->on_observed(std::move(seen)); };
+  cri::ProxyHooks hooks;
+  hooks.intercepted = cri::intercepted_names();
+  hooks.observed = cri::observed_names();
+  hooks.on_call = [this](std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); };
+  hooks.on_observed = [this](cri::ObservedMessage seen) { engine_->on_observed(std::move(seen)); };
   hooks.on_connected = [this] { engine_->on_connected(); };
-  proxy_ = std::make_unique<Proxy>(ProxyOptions{.runtime_endpoint = runtime_->recorder().endpoint()}, std::move(hooks),
-                                   *log_);
+  proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = runtime_->recorder().endpoint()},
+                                        std::move(hooks), *log_);
 
-  const auto topology = *discover({.synthetic = kMachine, .offline = offline});
+  const auto topology = *topology::discover({.synthetic = kMachine, .offline = offline});
   engine_ = std::make_unique<engine::Engine>(
-      options, engine::Engine::Parts{
-                   .runtime = *proxy_,
-                   .store = *store_,
-                   .cpus = {topology->allowed, reserved, isolated},
-                   .placing = {.topology = topology,
-                               .candidates = make_candidates(*topology, topology->allowed),
-                               .rules = rules,
-                               .decide = [this](const std::shared_ptr<const PolicyRequest>& request,
-                                                const DecideRules& with) { return decide(*request, with, voters); }},
-                   .kernel = engine::Kernel(),
-                   .clock = {},
-                   .log = *log_,
-                   .somebody_hears = [] { return true; },
-                   .notify = [this](const std::shared_ptr<const Happening>& h) { hear(*h); },
-                   .tick_plugins = [this](const auto&) { return take_wishes(); }});
-  ASSERT_TRUE(engine_->start().ok());
+      options,
+      engine::Engine::Deps{
+          .runtime = *proxy_,
+          .store = *store_,
+          .cpus = {topology->allowed, reserved, isolated},
+          .placer = {.topology = topology,
+                     .candidates = placement::make_candidates(*topology, topology->allowed),
+                     .rules = rules,
+                     .decide = [this](const std::shared_ptr<const placement::PolicyRequest>& request,
+                                      const placement::PlacementRules& with) { return decide(*request, with, votes); }},
+          .kernel = engine::CgroupReader(),
+          .clock = {},
+          .log = *log_,
+          .any_plugin_handles_events = [] { return true; },
+          .publish_event = [this](const std::shared_ptr<const plugin::ContainerEvent>& h) { record_event(*h); },
+          .tick_plugins = [this](const auto&) { return take_wishes(); }});
+  ASSERT_TRUE(engine_->start().has_value());
   proxy_->start();
   listener_->start([this](UniqueFd connection) { proxy_->accept(std::move(connection)); });
-  client_ = cri::RuntimeService::NewStub(
+  client_ = api::RuntimeService::NewStub(
       grpc::CreateChannel("unix://" + file("topolet.sock"), grpc::InsecureChannelCredentials()));
 }
 
-void CoreRig::hear(const Happening& happening) {
+void CoreRig::record_event(const plugin::ContainerEvent& container_event) {
   constexpr std::array<const char*, 5> kNames = {"placed", "started", "moved", "resized", "released"};
   MutexLock lock(mutex_);
-  heard_.push_back(std::string(kNames.at(static_cast<std::size_t>(happening.kind))) + ' ' +
-                   happening.workload.pod_name + ' ' + happening.placement.cpus.to_string());
+  published_events_.push_back(std::string(kNames.at(static_cast<std::size_t>(container_event.kind))) + ' ' +
+                              container_event.workload.pod_name + ' ' + container_event.placement.cpus.to_string());
 }
 
-std::vector<std::string> CoreRig::heard() const {
+std::vector<std::string> CoreRig::published_events() const {
   MutexLock lock(mutex_);
-  return heard_;
+  return published_events_;
 }
 
-void CoreRig::wish(const std::string& pod) {
+void CoreRig::request_move(const std::string& pod) {
   MutexLock lock(mutex_);
   wishes_.push_back({"test", {"uid-" + pod, "main", 0, sandboxes_.at(pod)}, true, "to see it move"});
 }
 
-std::vector<ReplacementWish> CoreRig::take_wishes() {
+std::vector<plugin::MoveRequest> CoreRig::take_wishes() {
   MutexLock lock(mutex_);
   return std::exchange(wishes_, {});
 }
@@ -109,25 +110,25 @@ void CoreRig::stop() {
 
 std::string CoreRig::run_pod(const std::string& name, const std::string& handler,
                              const std::map<std::string, std::string>& annotations) {
-  cri::RunPodSandboxRequest request;
+  api::RunPodSandboxRequest request;
   request.mutable_config()->mutable_annotations()->insert(annotations.begin(), annotations.end());
-  cri::PodSandboxMetadata& metadata = *request.mutable_config()->mutable_metadata();
+  api::PodSandboxMetadata& metadata = *request.mutable_config()->mutable_metadata();
   metadata.set_name(name);
   metadata.set_uid("uid-" + name);
   metadata.set_namespace_("default");
   request.set_runtime_handler(handler);
-  cri::RunPodSandboxResponse response;
+  api::RunPodSandboxResponse response;
   const grpc::Status status = client_->RunPodSandbox(within(kPatience).get(), request, &response);
   EXPECT_TRUE(status.ok()) << status.error_message();
   sandboxes_[name] = response.pod_sandbox_id();
   return response.pod_sandbox_id();
 }
 
-grpc::Status CoreRig::create(const Ask& ask, std::string& id, std::chrono::milliseconds timeout) {
+grpc::Status CoreRig::create(const CreateSpec& ask, std::string& id, std::chrono::milliseconds timeout) {
   if (sandboxes_.count(ask.pod) == 0) run_pod(ask.pod);
-  cri::CreateContainerRequest request;
+  api::CreateContainerRequest request;
   request.set_pod_sandbox_id(sandboxes_.at(ask.pod));
-  cri::PodSandboxConfig& pod = *request.mutable_sandbox_config();
+  api::PodSandboxConfig& pod = *request.mutable_sandbox_config();
   pod.mutable_metadata()->set_name(ask.pod);
   pod.mutable_metadata()->set_uid("uid-" + ask.pod);
   pod.mutable_metadata()->set_namespace_("default");
@@ -136,82 +137,82 @@ grpc::Status CoreRig::create(const Ask& ask, std::string& id, std::chrono::milli
                                                    : "/kubepods/besteffort/poduid-" + ask.pod);
   pod.mutable_annotations()->insert(ask.pod_annotations.begin(), ask.pod_annotations.end());
   if (ask.pod_cpus > 0) pod.mutable_linux()->mutable_resources()->set_cpu_shares(ask.pod_cpus * 1024);
-  cri::ContainerConfig& config = *request.mutable_config();
+  api::ContainerConfig& config = *request.mutable_config();
   config.mutable_metadata()->set_name(ask.name);
   config.mutable_metadata()->set_attempt(ask.attempt);
   config.mutable_annotations()->insert(ask.annotations.begin(), ask.annotations.end());
   for (const auto& [key, value] : ask.env) {
-    cri::KeyValue& variable = *config.add_envs();
+    api::KeyValue& variable = *config.add_envs();
     variable.set_key(key);
     variable.set_value(value);
   }
-  cri::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
+  api::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
   resources.set_oom_score_adj(milli > 0 ? -997 : 1000);
   set_cpu(milli, resources);
   if (milli > 0) resources.set_memory_limit_in_bytes(64 << 20);
   resources.set_cpuset_cpus(ask.cpuset);
   resources.set_cpuset_mems(ask.mems);
-  cri::CreateContainerResponse response;
+  api::CreateContainerResponse response;
   grpc::Status status = client_->CreateContainer(within(timeout).get(), request, &response);
   id = response.container_id();
   return status;
 }
 
 grpc::Status CoreRig::start_container(const std::string& id, std::chrono::milliseconds timeout) {
-  cri::StartContainerRequest request;
+  api::StartContainerRequest request;
   request.set_container_id(id);
-  cri::StartContainerResponse response;
+  api::StartContainerResponse response;
   return client_->StartContainer(within(timeout).get(), request, &response);
 }
 
 grpc::Status CoreRig::stop_container(const std::string& id) {
-  cri::StopContainerRequest request;
+  api::StopContainerRequest request;
   request.set_container_id(id);
-  cri::StopContainerResponse response;
+  api::StopContainerResponse response;
   return client_->StopContainer(within(kPatience).get(), request, &response);
 }
 
 grpc::Status CoreRig::remove_container(const std::string& id) {
-  cri::RemoveContainerRequest request;
+  api::RemoveContainerRequest request;
   request.set_container_id(id);
-  cri::RemoveContainerResponse response;
+  api::RemoveContainerResponse response;
   return client_->RemoveContainer(within(kPatience).get(), request, &response);
 }
 
-grpc::Status CoreRig::update(const std::string& id, const cri::LinuxContainerResources& resources) {
-  cri::UpdateContainerResourcesRequest request;
+grpc::Status CoreRig::update(const std::string& id, const api::LinuxContainerResources& resources) {
+  api::UpdateContainerResourcesRequest request;
   request.set_container_id(id);
   *request.mutable_linux() = resources;
-  cri::UpdateContainerResourcesResponse response;
+  api::UpdateContainerResourcesResponse response;
   return client_->UpdateContainerResources(within(kPatience).get(), request, &response);
 }
 
 grpc::Status CoreRig::resize(const std::string& id, std::int64_t milli) {
-  cri::LinuxContainerResources resources;
+  api::LinuxContainerResources resources;
   set_cpu(milli, resources);
   return update(id, resources);
 }
 
 grpc::Status CoreRig::remove_pod(const std::string& sandbox_id) {
-  cri::RemovePodSandboxRequest request;
+  api::RemovePodSandboxRequest request;
   request.set_pod_sandbox_id(sandbox_id);
-  cri::RemovePodSandboxResponse response;
+  api::RemovePodSandboxResponse response;
   return client_->RemovePodSandbox(within(kPatience).get(), request, &response);
 }
 
 grpc::Status CoreRig::stop_pod(const std::string& sandbox_id) {
-  cri::StopPodSandboxRequest request;
+  api::StopPodSandboxRequest request;
   request.set_pod_sandbox_id(sandbox_id);
-  cri::StopPodSandboxResponse response;
+  api::StopPodSandboxResponse response;
   return client_->StopPodSandbox(within(kPatience).get(), request, &response);
 }
 
 void CoreRig::list() {
-  cri::ListContainersResponse response;
+  api::ListContainersResponse response;
   EXPECT_TRUE(client_->ListContainers(within(kPatience).get(), {}, &response).ok());
 }
 
-std::string CoreRig::run(const Ask& ask) {
+std::string CoreRig::run(const CreateSpec& ask) {
   std::string id;
   const grpc::Status created = create(ask, id);
   EXPECT_TRUE(created.ok()) << created.error_message();
@@ -222,10 +223,10 @@ std::string CoreRig::run(const Ask& ask) {
 
 std::vector<std::string> CoreRig::query(const std::string& sql) const {
   std::vector<std::string> rows;
-  auto database = Database::open(directory_.path() / "state" / "state.db", Database::Access::kReadOnly);
+  auto database = store::Database::open(directory_.path() / "state" / "state.db", store::Database::Access::kReadOnly);
   if (!database) return rows;
   auto statement = database->prepare(sql, "ask for a test");
-  EXPECT_TRUE(statement.ok()) << statement.error().message;
+  EXPECT_TRUE(statement.has_value()) << statement.error().message;
   while (true) {
     const auto more = statement->next();
     if (!more || !*more) return rows;

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/base/log.hpp"
-#include "core/cri/listener.hpp"
-#include "core/cri/proxy.hpp"
+#include "core/cri/socket/listener.hpp"
+#include "core/cri/wire/proxy.hpp"
 #include "core/engine/engine.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/topology/discover.hpp"
@@ -27,7 +27,7 @@
 namespace topolet::testing {
 
 /// What a create asks for.
-struct Ask {
+struct CreateSpec {
   std::string pod = "pod";
   std::string name = "main";
   std::int64_t cpus = 0;  ///< whole CPUs of a Guaranteed container; 0: BestEffort
@@ -60,7 +60,8 @@ class CoreRig {
 
   std::string run_pod(const std::string& name, const std::string& handler = "",
                       const std::map<std::string, std::string>& annotations = {});
-  grpc::Status create(const Ask& ask, std::string& id, std::chrono::milliseconds timeout = std::chrono::seconds(20));
+  grpc::Status create(const CreateSpec& ask, std::string& id,
+                      std::chrono::milliseconds timeout = std::chrono::seconds(20));
   grpc::Status start_container(const std::string& id, std::chrono::milliseconds timeout = std::chrono::seconds(20));
   grpc::Status stop_container(const std::string& id);
   grpc::Status remove_container(const std::string& id);
@@ -72,7 +73,7 @@ class CoreRig {
   void list();
 
   /// A create that must work, then a start.
-  std::string run(const Ask& ask);
+  std::string run(const CreateSpec& ask);
 
   /// The first column of what a query on the state database gives.
   std::vector<std::string> query(const std::string& sql) const;
@@ -80,9 +81,9 @@ class CoreRig {
   std::string held(const std::string& pod) const;
 
   /// What plugins would have heard: "placed POD CPUS" and the like, in order.
-  std::vector<std::string> heard() const TOPOLET_EXCLUDES(mutex_);
+  std::vector<std::string> published_events() const TOPOLET_EXCLUDES(mutex_);
   /// A plugin wishes at the next tick that the pod's container be placed anew.
-  void wish(const std::string& pod) TOPOLET_EXCLUDES(mutex_);
+  void request_move(const std::string& pod) TOPOLET_EXCLUDES(mutex_);
 
   /// Waits up to 20 s.
   static bool eventually(const std::function<bool()>& condition) {
@@ -93,26 +94,26 @@ class CoreRig {
     return false;
   }
 
-  engine::Engine::Options options{.handlers = {"", "runc"}, .reconcile_every = std::chrono::hours(1)};
-  DecideRules rules;
-  std::vector<Voter> voters;
+  engine::Engine::Options options{.placed_runtime_handlers = {"", "runc"}, .reconcile_every = std::chrono::hours(1)};
+  placement::PlacementRules rules;
+  std::vector<placement::Vote> votes;
   CpuSet reserved;
   CpuSet isolated;
   CpuSet offline;
 
  private:
-  void hear(const Happening& happening) TOPOLET_EXCLUDES(mutex_);
-  std::vector<ReplacementWish> take_wishes() TOPOLET_EXCLUDES(mutex_);
+  void record_event(const plugin::ContainerEvent& container_event) TOPOLET_EXCLUDES(mutex_);
+  std::vector<plugin::MoveRequest> take_wishes() TOPOLET_EXCLUDES(mutex_);
 
   mutable Mutex mutex_;
-  std::vector<std::string> heard_ TOPOLET_GUARDED_BY(mutex_);
-  std::vector<ReplacementWish> wishes_ TOPOLET_GUARDED_BY(mutex_);
+  std::vector<std::string> published_events_ TOPOLET_GUARDED_BY(mutex_);
+  std::vector<plugin::MoveRequest> wishes_ TOPOLET_GUARDED_BY(mutex_);
   TempDir directory_;
   std::shared_ptr<Log> log_ = make_silent_log();
   std::unique_ptr<SmallRuntime> runtime_;
-  std::unique_ptr<Store> store_;
-  std::unique_ptr<Listener> listener_;
-  std::unique_ptr<Proxy> proxy_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<cri::Listener> listener_;
+  std::unique_ptr<cri::Proxy> proxy_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<runtime::v1::RuntimeService::Stub> client_;
   std::map<std::string, std::string> sandboxes_;

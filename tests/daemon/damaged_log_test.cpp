@@ -9,7 +9,7 @@
 
 #include "tests/daemon/core_rig.hpp"
 
-namespace topolet {
+namespace topolet::daemon {
 namespace {
 
 namespace fs = std::filesystem;
@@ -76,11 +76,12 @@ TEST(DamagedLog, LeavesExclusiveContainersWhereTheyRun) {
     EXPECT_EQ(rig.runtime().row(second).cpus, on_second);
     EXPECT_TRUE(CoreRig::eventually([&] { return rig.held("shared") == rig.runtime().row(shared).cpus; }));
     EXPECT_TRUE(CoreRig::eventually([&] {
-      return rig.query("SELECT count(*) FROM decided WHERE event = 'gap' AND reason LIKE '%went back%'") ==
+      return rig.query(
+                 "SELECT count(*) FROM decided WHERE event = 'gap' AND reason LIKE '%lost its newest changes%'") ==
              Strings{"1"};
     }));
   }
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::daemon

@@ -6,7 +6,7 @@
 #include "tests/daemon/core_rig.hpp"
 #include "tests/daemon/test_policy.hpp"
 
-namespace topolet {
+namespace topolet::daemon {
 namespace {
 
 using testing::CoreRig;
@@ -64,7 +64,7 @@ TEST(Annotations, ThatAreNotPermittedAreLeftOutAndNamed) {
   RuledRig rig([](CoreRig& r) { r.rules.annotations = std::vector<std::string>{}; });
   rig.run({.pod = "a", .cpus = 1, .pod_annotations = {{"topolet.io/cpus", "shared"}}});
   EXPECT_EQ(rig.held("a"), "0");
-  EXPECT_TRUE(contains(rig.query(kNewestReason).at(0), "annotation topolet.io/cpus does not count"))
+  EXPECT_TRUE(contains(rig.query(kNewestReason).at(0), "annotation topolet.io/cpus is ignored"))
       << rig.query(kNewestReason).at(0);
 }
 
@@ -100,8 +100,8 @@ TEST(Resize, GrowsAroundTheCpusItHas) {
   EXPECT_EQ(rig.query("SELECT event FROM decided WHERE pod_name = 'own' ORDER BY decision DESC LIMIT 1"),
             Strings{"resized"});
   EXPECT_TRUE(CoreRig::eventually([&] {
-    const Strings heard = rig.heard();
-    return std::find(heard.begin(), heard.end(), "resized own 0,2") != heard.end();
+    const Strings published_events = rig.published_events();
+    return std::find(published_events.begin(), published_events.end(), "resized own 0,2") != published_events.end();
   }));
 }
 
@@ -140,8 +140,9 @@ TEST(Resize, ToAPartOfACpuLeavesItsOwnForThePool) {
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(own).cpus == "0-3"; }));
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(shared).cpus == "0-3"; }));
   EXPECT_EQ(rig.query("SELECT mode FROM current_placements WHERE pod = 'own'"), Strings{"shared"});
-  EXPECT_EQ(rig.query("SELECT reason FROM current_placements WHERE pod = 'own'"),
-            Strings{"the shared pool: its CPU request is not a whole number; it has left the CPUs it had before"});
+  EXPECT_EQ(
+      rig.query("SELECT reason FROM current_placements WHERE pod = 'own'"),
+      Strings{"runs in the shared pool: its CPU request is not a whole number; it has left the CPUs it had before"});
 }
 
 TEST(Resize, ThatTheRuntimeRefusesLeavesEverythingAsItWas) {
@@ -208,7 +209,8 @@ TEST(CrashHold, IsToldToPluginsAsTheEndOfTheContainer) {
   rig.runtime().exit(own, 3);
   rig.list();
   const Strings expected = {"placed own 0", "started own 0", "released own 0"};
-  EXPECT_TRUE(CoreRig::eventually([&] { return rig.heard() == expected; })) << ::testing::PrintToString(rig.heard());
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.published_events() == expected; }))
+      << ::testing::PrintToString(rig.published_events());
 }
 
 TEST(CrashHold, KeepsWhatItHadWhereItFailsWhileItIsResized) {
@@ -218,7 +220,7 @@ TEST(CrashHold, KeepsWhatItHadWhereItFailsWhileItIsResized) {
   rig.runtime().exit(own, 3);
   auto resized = std::async(std::launch::async, [&] { return rig.resize(own, 3000); });
   rig.list();
-  rig.runtime().let_go();
+  rig.runtime().release();
   resized.get();
   ASSERT_TRUE(CoreRig::eventually([&] { return rig.query("SELECT state FROM live") == Strings{"crashed"}; }));
   EXPECT_EQ(rig.query("SELECT cpus FROM live"), Strings{"0-1"});
@@ -296,7 +298,7 @@ TEST(CrashHold, IsNotForAnExitThatIsSeenWhileTheKubeletStopsTheContainer) {
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.held("own").empty(); }));
   EXPECT_EQ(rig.query("SELECT cause FROM ended"), Strings{"stopped"});
   EXPECT_EQ(rig.query("SELECT count(*) FROM outcome WHERE state = 'crashed'"), Strings{"0"});
-  rig.runtime().let_go();
+  rig.runtime().release();
   EXPECT_TRUE(stopped.get());
 }
 
@@ -335,21 +337,21 @@ TEST(NextAttempt, GetsItsOldCpusIfTheyAreFree) {
 }
 
 /// Scores node 1 for the first container of a pod, and then the pod's nodes.
-std::vector<Voter> keeping_pods_together() {
-  return {{std::make_shared<NodePolicy>([](const PolicyRequest& request) {
+std::vector<placement::Vote> keeping_pods_together() {
+  return {{std::make_shared<NodePolicy>([](const placement::PolicyRequest& request) {
     if (!request.workload.pod_demand) return NodeSet();
     return request.workload.pod_nodes.empty() ? NodeSet{1} : request.workload.pod_nodes;
   })}};
 }
 
 TEST(PodScope, TellsLaterContainersWhereTheFirstWasPutUntilThePodIsRemoved) {
-  RuledRig rig([](CoreRig& r) { r.voters = keeping_pods_together(); });
+  RuledRig rig([](CoreRig& r) { r.votes = keeping_pods_together(); });
   const std::string sandbox = rig.run_pod("pod");
   rig.run({.pod = "pod", .name = "first", .cpus = 1, .pod_cpus = 2});
   EXPECT_EQ(rig.query("SELECT nodes FROM pod"), Strings{"1"});
   rig.stop();
-  rig.voters = {
-      {std::make_shared<NodePolicy>([](const PolicyRequest& request) { return request.workload.pod_nodes; })}};
+  rig.votes = {{std::make_shared<NodePolicy>(
+      [](const placement::PolicyRequest& request) { return request.workload.pod_nodes; })}};
   rig.start();
   rig.run({.pod = "pod", .name = "second", .cpus = 1, .pod_cpus = 2});
   EXPECT_EQ(rig.query("SELECT cpus FROM current_placements ORDER BY container"), (Strings{"2", "3"}));
@@ -359,18 +361,18 @@ TEST(PodScope, TellsLaterContainersWhereTheFirstWasPutUntilThePodIsRemoved) {
 }
 
 TEST(PodScope, IsNotThereWhereThePodsResourcesAreNotToldOrNoPolicyIsAsked) {
-  RuledRig rig([](CoreRig& r) { r.voters = keeping_pods_together(); });
+  RuledRig rig([](CoreRig& r) { r.votes = keeping_pods_together(); });
   rig.run({.pod = "pod", .cpus = 1});
   rig.run({.pod = "none", .cpus = 1, .pod_annotations = {{"topolet.io/cpus", "none"}}, .pod_cpus = 1});
   EXPECT_EQ(rig.query("SELECT nodes FROM pod"), (Strings{"", ""}));
 }
 
 /// Keeps pods named after a node there, as long as it has CPUs left.
-std::vector<Voter> by_name() {
-  return {{std::make_shared<NodePolicy>([](const PolicyRequest& request) {
+std::vector<placement::Vote> by_name() {
+  return {{std::make_shared<NodePolicy>([](const placement::PolicyRequest& request) {
     const std::string& pod = request.workload.pod_name;
     const NodeSet wanted{static_cast<std::uint32_t>(pod.back() - '0')};
-    for (const Candidate& candidate : request.candidates) {
+    for (const placement::Candidate& candidate : request.candidates) {
       if (candidate.nodes == wanted && !candidate.cpus.intersects(request.ledger.pool)) return NodeSet();
     }
     return wanted;
@@ -378,14 +380,14 @@ std::vector<Voter> by_name() {
 }
 
 TEST(SharedContainer, IsPlacedAnewBeforeAGrantTakesItsLastCpu) {
-  RuledRig rig([](CoreRig& r) { r.voters = by_name(); });
+  RuledRig rig([](CoreRig& r) { r.votes = by_name(); });
   const std::string shared = rig.run({.pod = "shared-0"});
   EXPECT_EQ(rig.runtime().row(shared).cpus, "0-1");
   rig.runtime().hold("UpdateContainerResources");
   auto created = std::async(std::launch::async, [&] { return rig.run({.pod = "own-0", .cpus = 2}); });
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("UpdateContainerResources", 1).size(), 1U);
   EXPECT_EQ(rig.runtime().recorder().calls("CreateContainer").size(), 1U) << "the grant waits for its neighbour";
-  rig.runtime().let_go();
+  rig.runtime().release();
   EXPECT_EQ(rig.runtime().row(created.get()).cpus, "0-1");
   EXPECT_EQ(rig.runtime().row(shared).cpus, "2-3");
   const Strings why = rig.query("SELECT reason FROM decided WHERE event = 're-placed' AND pod_name = 'shared-0'");
@@ -399,16 +401,17 @@ TEST(SharedContainer, IsPlacedAnewBeforeAGrantTakesItsLastCpu) {
 TEST(SharedContainer, ThatHasNowhereToGoSendsTheGrantToTheNextCandidate) {
   class Stubborn : public NodePolicy {
    public:
-    Stubborn() : NodePolicy([](const PolicyRequest&) { return NodeSet{0}; }) {}
-    Result<std::vector<Verdict>> score(const PolicyRequest& request) override {
+    Stubborn() : NodePolicy([](const placement::PolicyRequest&) { return NodeSet{0}; }) {}
+    Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
       auto verdicts = NodePolicy::score(request);
       for (std::size_t i = 0; i < verdicts->size() && request.workload.pod_name == "shared"; ++i) {
-        if (request.candidates[i].nodes != NodeSet{0}) (*verdicts)[i] = {Verdict::Kind::kReject, 0, "here or nowhere"};
+        if (request.candidates[i].nodes != NodeSet{0})
+          (*verdicts)[i] = {placement::Verdict::Kind::kReject, 0, "here or nowhere"};
       }
       return verdicts;
     }
   };
-  RuledRig rig([](CoreRig& r) { r.voters = {{std::make_shared<Stubborn>()}}; });
+  RuledRig rig([](CoreRig& r) { r.votes = {{std::make_shared<Stubborn>()}}; });
   const std::string shared = rig.run({.pod = "shared"});
   EXPECT_EQ(rig.runtime().row(shared).cpus, "0-1");
   rig.run({.pod = "own", .cpus = 2});
@@ -417,44 +420,44 @@ TEST(SharedContainer, ThatHasNowhereToGoSendsTheGrantToTheNextCandidate) {
 }
 
 /// Binds memory to the nodes of a variable; places everything on the machine.
-std::vector<Voter> memory_on(const std::shared_ptr<NodeSet>& nodes) {
-  return {{std::make_shared<NodePolicy>([](const PolicyRequest&) { return NodeSet(); },
-                                        [nodes](const PolicyRequest&) { return *nodes; })}};
+std::vector<placement::Vote> memory_on(const std::shared_ptr<NodeSet>& nodes) {
+  return {{std::make_shared<NodePolicy>([](const placement::PolicyRequest&) { return NodeSet(); },
+                                        [nodes](const placement::PolicyRequest&) { return *nodes; })}};
 }
 
 TEST(Memory, OfARunningContainerOnlyGrows) {
   const auto nodes = std::make_shared<NodeSet>(NodeSet{0});
-  RuledRig rig([&](CoreRig& r) { r.voters = memory_on(nodes); });
+  RuledRig rig([&](CoreRig& r) { r.votes = memory_on(nodes); });
   const std::string id = rig.run({.pod = "own", .cpus = 1});
   ASSERT_EQ(rig.runtime().row(id).mems, "0");
   *nodes = NodeSet{1};
-  rig.wish("own");
+  rig.request_move("own");
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(id).mems == "0-1"; }));
 }
 
 TEST(Memory, OfARunningContainerMovesIfTheRulesSaySo) {
   const auto nodes = std::make_shared<NodeSet>(NodeSet{0});
   RuledRig rig([&](CoreRig& r) {
-    r.voters = memory_on(nodes);
+    r.votes = memory_on(nodes);
     r.rules.memory_migrate = true;
   });
   const std::string id = rig.run({.pod = "own", .cpus = 1});
   *nodes = NodeSet{1};
-  rig.wish("own");
+  rig.request_move("own");
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(id).mems == "1"; }));
 }
 
 TEST(Memory, ThatWasNeverBoundStaysSoWhileTheContainerRuns) {
   engine::Allocation before;
   before.phase = engine::Phase::kRunning;
-  Placement placement{Mode::kShared, {0}, {}, {1}, {}};
-  engine::keep_memory(before, {}, placement);
+  placement::Placement placement{placement::Mode::kShared, {0}, {}, {1}, {}};
+  engine::retain_memory_nodes(before, {}, placement);
   EXPECT_TRUE(placement.mems.empty()) << "it may have memory anywhere";
   before.phase = engine::Phase::kCreated;
   placement.mems = {1};
-  engine::keep_memory(before, {}, placement);
+  engine::retain_memory_nodes(before, {}, placement);
   EXPECT_EQ(placement.mems, NodeSet{1});
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::daemon

@@ -7,12 +7,12 @@
 #include "tests/daemon/test_policy.hpp"
 #include "tests/support/raw_client.hpp"
 
-namespace topolet {
+namespace topolet::daemon {
 namespace {
 
 using testing::CoreRig;
-using testing::Exchange;
 using testing::RawClient;
+using testing::ServerCall;
 using Fate = testing::SmallRuntime::Fate;
 
 TEST(Engine, GivesEveryContainerACpuset) {
@@ -31,7 +31,7 @@ TEST(Engine, AppendsItsPatchToTheUntouchedRequest) {
   rig.run({.pod = "a"});
   const auto calls = rig.runtime().recorder().calls("CreateContainer");
   ASSERT_EQ(calls.size(), 1U);
-  const std::string patch = patch_create_container(CpuSet::range(0, 3), {});
+  const std::string patch = cri::patch_create_container(CpuSet::range(0, 3), {});
   const std::string& sent = calls[0].messages.at(0);
   ASSERT_GT(sent.size(), patch.size());
   EXPECT_EQ(sent.substr(sent.size() - patch.size()), patch);
@@ -48,7 +48,7 @@ TEST(Engine, MovesNeighboursBeforeItGrants) {
   });
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("UpdateContainerResources", 1).size(), 1U);
   EXPECT_EQ(rig.runtime().recorder().calls("CreateContainer").size(), 1U) << "the grant waits for its neighbour";
-  rig.runtime().let_go();
+  rig.runtime().release();
   const std::string own = created.get();
   EXPECT_EQ(rig.runtime().row(own).cpus, "0");
   EXPECT_EQ(rig.runtime().row(shared).cpus, "1-3");
@@ -132,7 +132,7 @@ TEST(Engine, CountsRepeatedDenials) {
 
 TEST(Engine, BindsACreateWhoseAnswerWasLost) {
   CoreRig rig;
-  rig.runtime().next_create(Fate::kMadeButLost);
+  rig.runtime().next_create(Fate::kCreatedAnswerLost);
   std::string id;
   EXPECT_EQ(rig.create({.pod = "own", .cpus = 2}, id).error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(rig.held("own"), "0-1");
@@ -145,7 +145,7 @@ TEST(Engine, BindsACreateWhoseAnswerWasLost) {
 TEST(Engine, FindsACreateWhoseAnswerWasLostWhenItIsStarted) {
   CoreRig rig;
   const std::string shared = rig.run({.pod = "shared"});
-  rig.runtime().next_create(Fate::kMadeButLost);
+  rig.runtime().next_create(Fate::kCreatedAnswerLost);
   std::string id;
   EXPECT_FALSE(rig.create({.pod = "lost"}, id).ok());
   const std::string own = rig.run({.pod = "own", .cpus = 3});
@@ -166,7 +166,7 @@ TEST(Engine, PlacesAContainerMadePastItBeforeItStarts) {
 
 TEST(Engine, LetsARetryTakeOverWhatIsInDoubt) {
   CoreRig rig;
-  rig.runtime().next_create(Fate::kNotMadeButLost);
+  rig.runtime().next_create(Fate::kNotCreatedAnswerLost);
   std::string id;
   EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
   EXPECT_EQ(rig.held("own"), "0-1");
@@ -177,7 +177,7 @@ TEST(Engine, LetsARetryTakeOverWhatIsInDoubt) {
 
 TEST(Engine, DoesNotTakeARefusedRetryForAnAnswerToTheFirst) {
   CoreRig rig;
-  rig.runtime().next_create(Fate::kNotMadeButLost);
+  rig.runtime().next_create(Fate::kNotCreatedAnswerLost);
   std::string id;
   EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
   rig.runtime().next_create(Fate::kRefused);
@@ -190,7 +190,7 @@ TEST(Engine, ReleasesWhatStaysInDoubtTooLong) {
   rig.stop();
   rig.options.pending_timeout = std::chrono::milliseconds(1);
   rig.start();
-  rig.runtime().next_create(Fate::kNotMadeButLost);
+  rig.runtime().next_create(Fate::kNotCreatedAnswerLost);
   std::string id;
   EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.held("own").empty(); }));
@@ -206,7 +206,7 @@ TEST(Engine, UpdatesACreateThatWasInFlightWhenItsSetChanged) {
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("CreateContainer", 1).size(), 1U);
   auto own = std::async(std::launch::async, [&] { return rig.run({.pod = "own", .cpus = 2}); });
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("CreateContainer", 2).size(), 2U);
-  rig.runtime().let_go();
+  rig.runtime().release();
   EXPECT_EQ(rig.runtime().row(own.get()).cpus, "0-1");
   const auto row = rig.runtime().row(shared.get());
   EXPECT_EQ(row.cpus, "2-3");
@@ -266,14 +266,15 @@ TEST(Engine, TellsPluginsWhatHappensToContainers) {
   const std::vector<std::string> expected = {"placed shared 0-3", "started shared 0-3", "moved shared 1-3",
                                              "placed own 0",      "started own 0",      "released own 0",
                                              "moved shared 0-3"};
-  EXPECT_TRUE(CoreRig::eventually([&] { return rig.heard() == expected; })) << ::testing::PrintToString(rig.heard());
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.published_events() == expected; }))
+      << ::testing::PrintToString(rig.published_events());
   rig.stop();
   rig.start();
   EXPECT_TRUE(CoreRig::eventually([&] {
-    const auto heard = rig.heard();
-    return std::count(heard.begin(), heard.end(), "placed shared 0-3") == 2;
+    const auto published_events = rig.published_events();
+    return std::count(published_events.begin(), published_events.end(), "placed shared 0-3") == 2;
   })) << "after a restart too: "
-      << ::testing::PrintToString(rig.heard());
+      << ::testing::PrintToString(rig.published_events());
 }
 
 TEST(Engine, MovesContainersOffCpusThatWentOfflineWhileItWasDown) {
@@ -290,8 +291,8 @@ TEST(Engine, MovesContainersOffCpusThatWentOfflineWhileItWasDown) {
 }
 
 /// Puts who has a variable NODE on that node.
-Voter by_variable() {
-  return {std::make_shared<testing::NodePolicy>([](const PolicyRequest& request) {
+placement::Vote by_variable() {
+  return {std::make_shared<testing::NodePolicy>([](const placement::PolicyRequest& request) {
     for (const auto& [name, value] : request.workload.env) {
       if (name == "NODE") return NodeSet{static_cast<std::uint32_t>(std::stoi(value))};
     }
@@ -303,7 +304,7 @@ TEST(Engine, ShowsPoliciesTheEnvironmentOfAContainerThatIsMovedOrResized) {
   for (const bool restart : {false, true}) {
     SCOPED_TRACE(restart);
     CoreRig rig;
-    rig.voters = {by_variable()};
+    rig.votes = {by_variable()};
     rig.stop();
     rig.start();
     const std::string first = rig.run({.pod = "first", .cpus = 1, .env = {{"NODE", "1"}}});
@@ -314,7 +315,7 @@ TEST(Engine, ShowsPoliciesTheEnvironmentOfAContainerThatIsMovedOrResized) {
     rig.stop();
     if (restart) rig.offline = {3};
     rig.start();
-    if (!restart) rig.wish("second");
+    if (!restart) rig.request_move("second");
     EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(second).cpus == "2"; }))
         << "it stays on its node: " << rig.runtime().row(second).cpus;
   }
@@ -327,14 +328,14 @@ TEST(Engine, MovesAContainerThatAPluginWishesToBePlacedAnew) {
   const std::string second = rig.run({.pod = "second", .cpus = 1});
   ASSERT_EQ(rig.runtime().row(second).cpus, "1");
   EXPECT_TRUE(rig.stop_container(first).ok());
-  rig.wish("second");
+  rig.request_move("second");
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(second).cpus == "0"; }));
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(shared).cpus == "1-3"; })) << "what it left is free";
   EXPECT_EQ(rig.held("second"), "0");
   EXPECT_EQ(rig.runtime().row(shared).ran_on.back(), "1-3");
   const auto why = rig.query("SELECT reason FROM decided WHERE event = 're-placed' ORDER BY decision");
   ASSERT_FALSE(why.empty());
-  EXPECT_NE(why[0].find("test wished it: to see it move"), std::string::npos) << why[0];
+  EXPECT_NE(why[0].find("plugin test requested a move: to see it move"), std::string::npos) << why[0];
 }
 
 TEST(Engine, AsksTheRuntimeBeforeItPlacesTheNextAttemptOrDenies) {
@@ -367,7 +368,7 @@ TEST(Engine, LearnsOfAnExitFromTheEventsThatTheKubeletReads) {
   const std::string shared = rig.run({.pod = "shared"});
   const std::string own = rig.run({.pod = "own", .cpus = 3});
   rig.runtime().exit(own);
-  rig.runtime().recorder().handle("GetContainerEvents", [shared, own](Exchange& exchange) {
+  rig.runtime().recorder().handle("GetContainerEvents", [shared, own](ServerCall& exchange) {
     exchange.read();
     runtime::v1::ContainerEventResponse event;
     event.set_container_id(shared);
@@ -414,7 +415,7 @@ TEST(Engine, BindsAfterARestartWhatWasInFlight) {
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("CreateContainer", 1).size(), 1U);
   rig.stop();
   EXPECT_FALSE(created.get());
-  rig.runtime().let_go();
+  rig.runtime().release();
   ASSERT_TRUE(CoreRig::eventually([&] { return rig.runtime().ids().size() == 1; }));
   rig.start();
   EXPECT_TRUE(CoreRig::eventually([&] {
@@ -464,7 +465,7 @@ TEST(Engine, RefusesASecondCreateOfTheSameContainerWhileTheFirstIsUnderWay) {
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals("CreateContainer", 1).size(), 1U);
   std::string id;
   EXPECT_EQ(rig.create({.pod = "own", .cpus = 1}, id).error_code(), grpc::StatusCode::ABORTED);
-  rig.runtime().let_go();
+  rig.runtime().release();
   EXPECT_TRUE(first.get());
 }
 
@@ -485,10 +486,10 @@ TEST(Engine, HoldsNothingForACallerThatGaveUpBeforeTheCreateWasSent) {
   EXPECT_EQ(rig.create({.pod = "own", .cpus = 1}, id, std::chrono::milliseconds(300)).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
   rig.list();  // on the same connection behind the cancellation: once it is answered, that has arrived
-  rig.runtime().let_go();
+  rig.runtime().release();
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.held("own").empty(); }));
   EXPECT_EQ(rig.runtime().recorder().calls("CreateContainer").size(), 1U);
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::daemon

@@ -15,7 +15,7 @@
 #include "core/base/unique_fd.hpp"
 #include "tests/support/temp_dir.hpp"
 
-namespace topolet {
+namespace topolet::daemon {
 namespace {
 
 using ::testing::HasSubstr;
@@ -53,7 +53,7 @@ TEST_F(ServiceManager, HandsOverTheSocketOnItsPath) {
   EXPECT_EQ(run_activated(socket_,
                           [&] {
                             const Result<int> fd = take_inherited_socket(path_);
-                            return fd.ok() && ::getenv("LISTEN_FDS") == nullptr ? *fd : 100;
+                            return fd.has_value() && ::getenv("LISTEN_FDS") == nullptr ? *fd : 100;
                           }),
             3);
 }
@@ -62,7 +62,7 @@ TEST_F(ServiceManager, IsToldWhenItsSocketIsOnAnotherPath) {
   EXPECT_EQ(run_activated(socket_,
                           [&] {
                             const Result<int> fd = take_inherited_socket("/elsewhere.sock");
-                            if (fd.ok()) return 100;
+                            if (fd.has_value()) return 100;
                             EXPECT_THAT(fd.error().message, HasSubstr("/elsewhere.sock"));
                             return ::testing::Test::HasFailure() ? 101 : 0;
                           }),
@@ -72,4 +72,4 @@ TEST_F(ServiceManager, IsToldWhenItsSocketIsOnAnotherPath) {
 TEST_F(ServiceManager, MayBeAbsent) { EXPECT_EQ(*take_inherited_socket(path_), -1); }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::daemon

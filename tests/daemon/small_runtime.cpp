@@ -5,7 +5,7 @@
 
 namespace topolet::testing {
 
-namespace cri = ::runtime::v1;
+namespace api = ::runtime::v1;
 
 namespace {
 
@@ -17,7 +17,7 @@ grpc::Status not_found(const std::string& id) {
 
 template <class Request, class Response>
 void SmallRuntime::serve(const std::string& method, grpc::Status (SmallRuntime::*handle)(const Request&, Response&)) {
-  recorder_.handle(method, [this, method, handle](Exchange& exchange) -> grpc::Status {
+  recorder_.handle(method, [this, method, handle](ServerCall& exchange) -> grpc::Status {
     Request request;
     const auto message = exchange.read();
     if (!message || !request.ParseFromString(*message)) return {grpc::StatusCode::INTERNAL, "cannot parse"};
@@ -57,7 +57,7 @@ void SmallRuntime::hold(const std::string& method) {
   held_ = method;
 }
 
-void SmallRuntime::let_go() {
+void SmallRuntime::release() {
   const MutexLock lock(mutex_);
   held_.clear();
   released_.notify_all();
@@ -88,7 +88,7 @@ std::vector<std::string> SmallRuntime::ids() const {
 
 void SmallRuntime::exit(const std::string& container_id, std::int32_t code) {
   const MutexLock lock(mutex_);
-  rows_.at(container_id).state = cri::CONTAINER_EXITED;
+  rows_.at(container_id).state = api::CONTAINER_EXITED;
   rows_.at(container_id).exit_code = code;
 }
 
@@ -99,7 +99,7 @@ void SmallRuntime::forget(const std::string& container_id) {
 
 std::string SmallRuntime::make(const std::string& pod, const std::string& cpus) {
   const MutexLock lock(mutex_);
-  cri::PodSandbox sandbox;
+  api::PodSandbox sandbox;
   sandbox.set_id("sandbox-" + pod);
   sandbox.mutable_metadata()->set_name(pod);
   sandbox.mutable_metadata()->set_uid("uid-" + pod);
@@ -116,8 +116,8 @@ void SmallRuntime::set_cpus(const std::string& container_id, const std::string& 
   rows_.at(container_id).cpus = cpus;
 }
 
-grpc::Status SmallRuntime::run_pod(const cri::RunPodSandboxRequest& request, cri::RunPodSandboxResponse& response) {
-  cri::PodSandbox pod;
+grpc::Status SmallRuntime::run_pod(const api::RunPodSandboxRequest& request, api::RunPodSandboxResponse& response) {
+  api::PodSandbox pod;
   pod.set_id("sandbox-" + std::to_string(++last_number_));
   *pod.mutable_metadata() = request.config().metadata();
   pod.set_runtime_handler(request.runtime_handler());
@@ -126,34 +126,34 @@ grpc::Status SmallRuntime::run_pod(const cri::RunPodSandboxRequest& request, cri
   return grpc::Status::OK;
 }
 
-grpc::Status SmallRuntime::stop_pod(const cri::StopPodSandboxRequest& request, cri::StopPodSandboxResponse&) {
+grpc::Status SmallRuntime::stop_pod(const api::StopPodSandboxRequest& request, api::StopPodSandboxResponse&) {
   for (auto& [id, row] : rows_) {
-    if (row.sandbox_id == request.pod_sandbox_id()) row.state = cri::CONTAINER_EXITED;
+    if (row.sandbox_id == request.pod_sandbox_id()) row.state = api::CONTAINER_EXITED;
   }
   if (const auto pod = pods_.find(request.pod_sandbox_id()); pod != pods_.end()) {
-    pod->second.set_state(cri::SANDBOX_NOTREADY);
+    pod->second.set_state(api::SANDBOX_NOTREADY);
   }
   return grpc::Status::OK;
 }
 
-grpc::Status SmallRuntime::remove_pod(const cri::RemovePodSandboxRequest& request, cri::RemovePodSandboxResponse&) {
+grpc::Status SmallRuntime::remove_pod(const api::RemovePodSandboxRequest& request, api::RemovePodSandboxResponse&) {
   pods_.erase(request.pod_sandbox_id());
   std::erase_if(rows_, [&](const auto& entry) { return entry.second.sandbox_id == request.pod_sandbox_id(); });
   return grpc::Status::OK;
 }
 
-grpc::Status SmallRuntime::list_pods(const cri::ListPodSandboxRequest&, cri::ListPodSandboxResponse& response) {
+grpc::Status SmallRuntime::list_pods(const api::ListPodSandboxRequest&, api::ListPodSandboxResponse& response) {
   for (const auto& [id, pod] : pods_) *response.add_items() = pod;
   return grpc::Status::OK;
 }
 
-grpc::Status SmallRuntime::create(const cri::CreateContainerRequest& request, cri::CreateContainerResponse& response) {
+grpc::Status SmallRuntime::create(const api::CreateContainerRequest& request, api::CreateContainerResponse& response) {
   const Fate fate = std::exchange(next_, Fate::kMade);
   if (fate == Fate::kRefused) return {grpc::StatusCode::UNKNOWN, "failed to resolve image"};
-  if (fate == Fate::kNotMadeButLost) return {grpc::StatusCode::UNAVAILABLE, "transport is closing"};
+  if (fate == Fate::kNotCreatedAnswerLost) return {grpc::StatusCode::UNAVAILABLE, "transport is closing"};
   for (const auto& [id, row] : rows_) {
-    const cri::ContainerMetadata& taken = row.config.metadata();
-    const cri::ContainerMetadata& asked = request.config().metadata();
+    const api::ContainerMetadata& taken = row.config.metadata();
+    const api::ContainerMetadata& asked = request.config().metadata();
     if (row.sandbox_id == request.pod_sandbox_id() && taken.name() == asked.name() &&
         taken.attempt() == asked.attempt()) {
       return {grpc::StatusCode::UNKNOWN, "name is reserved for \"" + id + "\""};
@@ -165,53 +165,53 @@ grpc::Status SmallRuntime::create(const cri::CreateContainerRequest& request, cr
   row.config = request.config();
   row.cpus = request.config().linux().resources().cpuset_cpus();
   row.mems = request.config().linux().resources().cpuset_mems();
-  if (fate == Fate::kMadeButLost) return {grpc::StatusCode::UNAVAILABLE, "transport is closing"};
+  if (fate == Fate::kCreatedAnswerLost) return {grpc::StatusCode::UNAVAILABLE, "transport is closing"};
   response.set_container_id(id);
   return grpc::Status::OK;
 }
 
-grpc::Status SmallRuntime::start(const cri::StartContainerRequest& request, cri::StartContainerResponse&) {
+grpc::Status SmallRuntime::start(const api::StartContainerRequest& request, api::StartContainerResponse&) {
   const auto found = rows_.find(request.container_id());
   if (found == rows_.end()) return not_found(request.container_id());
   const auto pod = pods_.find(found->second.sandbox_id);
-  if (pod == pods_.end() || pod->second.state() == cri::SANDBOX_NOTREADY) {
+  if (pod == pods_.end() || pod->second.state() == api::SANDBOX_NOTREADY) {
     return {grpc::StatusCode::UNKNOWN, "sandbox container is not running"};
   }
-  found->second.state = cri::CONTAINER_RUNNING;
+  found->second.state = api::CONTAINER_RUNNING;
   found->second.ran_on.push_back(found->second.cpus);
   return grpc::Status::OK;
 }
 
 /// As containerd: stopping what never ran does nothing.
-grpc::Status SmallRuntime::stop(const cri::StopContainerRequest& request, cri::StopContainerResponse&) {
+grpc::Status SmallRuntime::stop(const api::StopContainerRequest& request, api::StopContainerResponse&) {
   const auto found = rows_.find(request.container_id());
   if (found == rows_.end()) return not_found(request.container_id());
-  if (found->second.state != cri::CONTAINER_RUNNING) return grpc::Status::OK;
-  found->second.state = cri::CONTAINER_EXITED;
+  if (found->second.state != api::CONTAINER_RUNNING) return grpc::Status::OK;
+  found->second.state = api::CONTAINER_EXITED;
   found->second.exit_code = 137;
   return grpc::Status::OK;
 }
 
-grpc::Status SmallRuntime::remove(const cri::RemoveContainerRequest& request, cri::RemoveContainerResponse&) {
+grpc::Status SmallRuntime::remove(const api::RemoveContainerRequest& request, api::RemoveContainerResponse&) {
   rows_.erase(request.container_id());
   return grpc::Status::OK;
 }
 
-grpc::Status SmallRuntime::update(const cri::UpdateContainerResourcesRequest& request,
-                                  cri::UpdateContainerResourcesResponse&) {
+grpc::Status SmallRuntime::update(const api::UpdateContainerResourcesRequest& request,
+                                  api::UpdateContainerResourcesResponse&) {
   const auto found = rows_.find(request.container_id());
   if (found == rows_.end()) return not_found(request.container_id());
   if (fail_updates_) return {grpc::StatusCode::UNKNOWN, "cgroup is busy"};
   if (!request.linux().cpuset_cpus().empty()) found->second.cpus = request.linux().cpuset_cpus();
   if (!request.linux().cpuset_mems().empty()) found->second.mems = request.linux().cpuset_mems();
-  if (found->second.state == cri::CONTAINER_RUNNING) found->second.ran_on.push_back(found->second.cpus);
+  if (found->second.state == api::CONTAINER_RUNNING) found->second.ran_on.push_back(found->second.cpus);
   return grpc::Status::OK;
 }
 
-grpc::Status SmallRuntime::list(const cri::ListContainersRequest& request, cri::ListContainersResponse& response) {
+grpc::Status SmallRuntime::list(const api::ListContainersRequest& request, api::ListContainersResponse& response) {
   for (const auto& [id, row] : rows_) {
     if (!request.filter().id().empty() && request.filter().id() != id) continue;
-    cri::Container& container = *response.add_containers();
+    api::Container& container = *response.add_containers();
     container.set_id(id);
     container.set_pod_sandbox_id(row.sandbox_id);
     *container.mutable_metadata() = row.config.metadata();
@@ -220,17 +220,17 @@ grpc::Status SmallRuntime::list(const cri::ListContainersRequest& request, cri::
   return grpc::Status::OK;
 }
 
-grpc::Status SmallRuntime::status(const cri::ContainerStatusRequest& request, cri::ContainerStatusResponse& response) {
+grpc::Status SmallRuntime::status(const api::ContainerStatusRequest& request, api::ContainerStatusResponse& response) {
   const auto found = rows_.find(request.container_id());
   if (found == rows_.end()) return not_found(request.container_id());
   const Row& row = found->second;
-  cri::ContainerStatus& status = *response.mutable_status();
+  api::ContainerStatus& status = *response.mutable_status();
   status.set_id(request.container_id());
   *status.mutable_metadata() = row.config.metadata();
   status.set_state(row.state);
   status.set_exit_code(row.exit_code);
   if (!request.verbose()) return grpc::Status::OK;
-  const cri::LinuxContainerResources& resources = row.config.linux().resources();
+  const api::LinuxContainerResources& resources = row.config.linux().resources();
   nlohmann::json info;
   info["sandboxID"] = row.sandbox_id;
   info["runtimeSpec"]["linux"]["resources"]["cpu"]["cpus"] = row.cpus;

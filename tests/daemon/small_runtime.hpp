@@ -25,19 +25,19 @@ class SmallRuntime {
     std::int32_t exit_code = 0;
   };
   /// What becomes of the next create.
-  enum class Fate { kMade, kRefused, kMadeButLost, kNotMadeButLost };
+  enum class Fate { kMade, kRefused, kCreatedAnswerLost, kNotCreatedAnswerLost };
 
   explicit SmallRuntime(const std::string& socket_path);
-  ~SmallRuntime() { let_go(); }
+  ~SmallRuntime() { release(); }
   SmallRuntime(const SmallRuntime&) = delete;
   SmallRuntime& operator=(const SmallRuntime&) = delete;
 
   RecordingRuntime& recorder() { return recorder_; }
 
   void next_create(Fate fate);
-  /// Creates and updates arrive but are not answered until let_go().
+  /// Creates and updates arrive but are not answered until release().
   void hold(const std::string& method);
-  void let_go();
+  void release();
   void fail_updates(bool fail);
 
   Row row(const std::string& container_id) const;

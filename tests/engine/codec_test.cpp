@@ -16,35 +16,35 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-std::map<std::string, Value> map_of(const Columns& columns) { return {columns.begin(), columns.end()}; }
+std::map<std::string, store::Value> map_of(const store::Columns& columns) { return {columns.begin(), columns.end()}; }
 
-std::set<std::string> names_of(const Columns& columns) {
+std::set<std::string> names_of(const store::Columns& columns) {
   std::set<std::string> names;
   for (const auto& [name, value] : columns) names.insert(name);
   return names;
 }
 
-std::unique_ptr<Store> in_memory() {
-  auto store = Store::open_in_memory("boot", 0);
-  EXPECT_TRUE(store.ok());
+std::unique_ptr<store::Store> in_memory() {
+  auto store = store::Store::open_in_memory("boot", 0);
+  EXPECT_TRUE(store.has_value());
   return *std::move(store);
 }
 
-std::int64_t decide_on(Store& store) {
-  DecidedRow row;
+std::int64_t decide_on(store::Store& store) {
+  store::DecidedRow row;
   row.event = "placed";
   row.mode = "shared";
   const auto decision = store.add(row);
-  EXPECT_TRUE(decision.ok());
+  EXPECT_TRUE(decision.has_value());
   return *decision;
 }
 
 /// As a store gives it back.
-LiveRow stored(Store& store, const Allocation& allocation) {
-  EXPECT_TRUE(store.put_live(allocation.decision, encode(allocation)).ok());
-  const auto rows = store.live();
-  EXPECT_TRUE(rows.ok());
-  return rows->empty() ? LiveRow() : rows->back();
+store::AllocationRow stored(store::Store& store, const Allocation& allocation) {
+  EXPECT_TRUE(store.put_allocation(allocation.decision, encode(allocation)).has_value());
+  const auto rows = store.allocations();
+  EXPECT_TRUE(rows.has_value());
+  return rows->empty() ? store::AllocationRow() : rows->back();
 }
 
 TEST(Codec, GivesBackAllOfAnAllocationButItsEnvironment) {
@@ -52,7 +52,7 @@ TEST(Codec, GivesBackAllOfAnAllocationButItsEnvironment) {
   decide_on(*store);
   Allocation allocation = full_allocation(decide_on(*store));
   const auto decoded = decode_allocation(stored(*store, allocation));
-  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  ASSERT_TRUE(decoded.has_value()) << decoded.error().message;
   allocation.workload.env.clear();
   EXPECT_EQ(*decoded, allocation);
 }
@@ -62,18 +62,18 @@ TEST(Codec, GivesBackAnEmptyAllocation) {
   Allocation allocation;
   allocation.decision = decide_on(*store);
   const auto decoded = decode_allocation(stored(*store, allocation));
-  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  ASSERT_TRUE(decoded.has_value()) << decoded.error().message;
   EXPECT_EQ(*decoded, allocation);
 }
 
 TEST(Codec, GivesBackAllOfAPod) {
   const auto store = in_memory();
-  ASSERT_TRUE(store->put_pod(encode(full_pod())).ok());
+  ASSERT_TRUE(store->put_pod(encode(full_pod())).has_value());
   const auto rows = store->pods();
-  ASSERT_TRUE(rows.ok());
+  ASSERT_TRUE(rows.has_value());
   ASSERT_EQ(rows->size(), 1U);
   const auto decoded = decode_pod(rows->front());
-  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  ASSERT_TRUE(decoded.has_value()) << decoded.error().message;
   EXPECT_EQ(*decoded, full_pod());
 }
 
@@ -100,7 +100,7 @@ TEST(Codec, WritesOfAChangeJustTheColumnsThatDiffer) {
   EXPECT_THAT(encode_changes(empty, empty), IsEmpty());
   for (const auto& [column, value] : encode(full_allocation(1))) {
     const auto changed = decode_allocation({0, {{column, value}}});
-    ASSERT_TRUE(changed.ok()) << column;
+    ASSERT_TRUE(changed.has_value()) << column;
     std::set<std::string> expected;
     if (*changed != empty) expected.insert(column);
     // What people read in the table follows from the phase and its times.
@@ -117,40 +117,40 @@ TEST(Codec, UpdatesARowToWhatTheAllocationIsNow) {
   before.decision = decide_on(*store);
   stored(*store, before);
   Allocation after = full_allocation(before.decision);
-  ASSERT_TRUE(store->update_live(before.decision, encode_changes(before, after)).ok());
+  ASSERT_TRUE(store->update_allocation(before.decision, encode_changes(before, after)).has_value());
   after.workload.env.clear();
-  EXPECT_EQ(*decode_allocation(store->live()->front()), after);
-  ASSERT_TRUE(store->update_live(before.decision, encode_changes(after, before)).ok());
-  EXPECT_EQ(*decode_allocation(store->live()->front()), before);
+  EXPECT_EQ(*decode_allocation(store->allocations()->front()), after);
+  ASSERT_TRUE(store->update_allocation(before.decision, encode_changes(after, before)).has_value());
+  EXPECT_EQ(*decode_allocation(store->allocations()->front()), before);
 }
 
 TEST(Codec, TellsPeopleWhatADecisionIsIn) {
   Allocation allocation = full_allocation(1);
-  const auto told = [&](Phase phase) {
+  const auto derived_columns = [&](Phase phase) {
     allocation.phase = phase;
     const auto columns = map_of(encode(allocation));
     return std::pair(std::get<std::string>(columns.at("state")),
                      std::get<std::int64_t>(columns.at("pending_since_ms")));
   };
   const std::int64_t since = allocation.phase_since.count();
-  EXPECT_THAT(told(Phase::kPending), Pair("pending", since));
-  EXPECT_THAT(told(Phase::kInDoubt), Pair("in_doubt", allocation.doubt_since.count()));
+  EXPECT_THAT(derived_columns(Phase::kPending), Pair("pending", since));
+  EXPECT_THAT(derived_columns(Phase::kInDoubt), Pair("in_doubt", allocation.doubt_since.count()));
   for (const Phase phase : {Phase::kCreated, Phase::kStarting, Phase::kRunning}) {
-    EXPECT_THAT(told(phase), Pair("bound", since));
+    EXPECT_THAT(derived_columns(phase), Pair("bound", since));
   }
-  EXPECT_THAT(told(Phase::kCrashed), Pair("crashed", since));
+  EXPECT_THAT(derived_columns(Phase::kCrashed), Pair("crashed", since));
 }
 
 TEST(Codec, NamesTheColumnThatCannotBeRead) {
-  const LiveRow row{7, map_of(encode(full_allocation(7)))};
+  const store::AllocationRow row{7, map_of(encode(full_allocation(7)))};
   const std::set<std::string> derived{"state", "pending_since_ms"};
   for (const auto& [column, value] : row.columns) {
     if (derived.count(column) != 0) continue;
-    LiveRow damaged = row;
+    store::AllocationRow damaged = row;
     const bool is_text = std::holds_alternative<std::string>(value);
-    damaged.columns[column] = is_text ? Value(std::int64_t{1}) : Value(std::string("many"));
+    damaged.columns[column] = is_text ? store::Value(std::int64_t{1}) : store::Value(std::string("many"));
     const auto decoded = decode_allocation(damaged);
-    ASSERT_FALSE(decoded.ok()) << column;
+    ASSERT_FALSE(decoded.has_value()) << column;
     EXPECT_EQ(decoded.error().code, Code::kDataLoss);
     EXPECT_THAT(decoded.error().message, AllOf(HasSubstr("decision 7"), HasSubstr("column " + column)));
   }
@@ -160,13 +160,13 @@ TEST(Codec, NamesTheColumnWhoseTextMakesNoSense) {
   for (const char* column : {"qos", "mode", "phase", "cpus", "mems", "hugepages", "devices", "settings", "pod_demand",
                              "added", "preferred"}) {
     const auto decoded = decode_allocation({7, {{column, std::string("[{")}}});
-    ASSERT_FALSE(decoded.ok()) << column;
+    ASSERT_FALSE(decoded.has_value()) << column;
     EXPECT_EQ(decoded.error().code, Code::kDataLoss);
     EXPECT_THAT(decoded.error().message, HasSubstr(std::string("column ") + column));
   }
   for (const char* column : {"ready", "nodes", "annotations", "former", "denied"}) {
     const auto decoded = decode_pod({{column, std::string("[{")}});
-    ASSERT_FALSE(decoded.ok()) << column;
+    ASSERT_FALSE(decoded.has_value()) << column;
     EXPECT_EQ(decoded.error().code, Code::kDataLoss);
     EXPECT_THAT(decoded.error().message, HasSubstr(std::string("column ") + column));
   }
@@ -188,7 +188,7 @@ TEST(Codec, StoresTextThatIsNoUtf8) {
   allocation.decision = decide_on(*store);
   allocation.workload.pod_labels = {{"odd", "\xff"}};
   const auto decoded = decode_allocation(stored(*store, allocation));
-  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  ASSERT_TRUE(decoded.has_value()) << decoded.error().message;
   EXPECT_THAT(decoded->workload.pod_labels, UnorderedElementsAre(Pair("odd", "\xef\xbf\xbd")));
 }
 

@@ -7,7 +7,7 @@
 #include "core/engine/state/codec.hpp"
 #include "tests/engine/faulty_store.hpp"
 #include "tests/engine/ledgers.hpp"
-#include "tests/engine/told.hpp"
+#include "tests/engine/transition_text.hpp"
 #include "tests/engine/waiting_loop.hpp"
 
 namespace topolet::engine {
@@ -22,15 +22,15 @@ using ::testing::IsEmpty;
 /// Writes down what it hears, and what the database holds by then.
 class Scribe final : public Observer {
  public:
-  Scribe(std::string name, std::vector<std::string>& told, Store* store)
-      : name_(std::move(name)), told_(told), store_(store) {}
+  Scribe(std::string name, std::vector<std::string>& heard, store::Store* store)
+      : name_(std::move(name)), heard_(heard), store_(store) {}
 
-  void committed(const Transition& transition) override {
-    told_.push_back(name_ + " " + std::to_string(transition.generation));
+  void on_durable(const Transition& transition) override {
+    heard_.push_back(name_ + " " + std::to_string(transition.generation));
     if (store_ == nullptr) return;
-    const auto rows = store_->live();
+    const auto rows = store_->allocations();
     for (const Change& change : transition.changes) {
-      const auto row = std::find_if(rows->begin(), rows->end(), [&](const LiveRow& found) {
+      const auto row = std::find_if(rows->begin(), rows->end(), [&](const store::AllocationRow& found) {
         return change.after && found.decision == change.after->decision;
       });
       is_written.push_back(change.after ? row != rows->end() && *decode_allocation(*row) == *change.after
@@ -42,8 +42,8 @@ class Scribe final : public Observer {
 
  private:
   const std::string name_;
-  std::vector<std::string>& told_;
-  Store* const store_;
+  std::vector<std::string>& heard_;
+  store::Store* const store_;
 };
 
 class CommitterTest : public ::testing::TestWithParam<Writer::Thread> {
@@ -52,67 +52,67 @@ class CommitterTest : public ::testing::TestWithParam<Writer::Thread> {
       : committer_({loop_, store_, {GetParam(), milliseconds(50), milliseconds(1)}, rules_, loop_.clock(), *log_},
                    Ledger(kEightCpus, 0)) {}
   ~CommitterTest() override {
-    store_.let_go();
+    store_.release();
     committer_.stop();
   }
 
   void ask(const std::string& name, std::function<void()> then = {}) {
     const auto cpu = static_cast<std::uint32_t>(name.front() - 'a');
-    committer_.commit(event::CreateAsked{guaranteed(name, 1), exclusive_on({cpu})}, std::move(then));
+    committer_.commit(event::CreateAdmitted{guaranteed(name, 1), exclusive_on({cpu})}, std::move(then));
   }
-  std::function<void()> tell(const std::string& what) {
-    return [this, what] { told_.push_back(what); };
+  std::function<void()> record(const std::string& what) {
+    return [this, what] { heard_.push_back(what); };
   }
-  void await_told(std::size_t count) {
-    loop_.run_until([this, count] { return told_.size() >= count; });
+  void await_recorded(std::size_t count) {
+    loop_.run_until([this, count] { return heard_.size() >= count; });
   }
 
   FaultyStore store_;
   WaitingLoop loop_;
   const std::shared_ptr<Log> log_ = make_silent_log();
-  const DecideRules rules_;
-  std::vector<std::string> told_;
+  const placement::PlacementRules rules_;
+  std::vector<std::string> heard_;
   Committer committer_;
 };
 
 TEST_P(CommitterTest, ChangesTheLedgerAtOnceAndTellsLater) {
-  ask("a", tell("then"));
+  ask("a", record("then"));
   EXPECT_NE(committer_.ledger().find(guaranteed("a", 1).key), nullptr);
-  EXPECT_THAT(told_, IsEmpty());
-  await_told(1);
+  EXPECT_THAT(heard_, IsEmpty());
+  await_recorded(1);
 }
 
 TEST_P(CommitterTest, TellsObserversInTheirOrderAndThenWhoeverCausedIt) {
-  Scribe first("first", told_, nullptr);
-  Scribe second("second", told_, nullptr);
+  Scribe first("first", heard_, nullptr);
+  Scribe second("second", heard_, nullptr);
   committer_.subscribe(first);
   committer_.subscribe(second);
-  ask("a", tell("then a"));
-  ask("b", tell("then b"));
-  await_told(6);
-  EXPECT_THAT(told_, ElementsAre("first 1", "second 1", "then a", "first 2", "second 2", "then b"));
+  ask("a", record("then a"));
+  ask("b", record("then b"));
+  await_recorded(6);
+  EXPECT_THAT(heard_, ElementsAre("first 1", "second 1", "then a", "first 2", "second 2", "then b"));
 }
 
 TEST_P(CommitterTest, HasWrittenWhatObserversHear) {
-  Scribe scribe("scribe", told_, &store_);
+  Scribe scribe("scribe", heard_, &store_);
   committer_.subscribe(scribe);
-  const ContainerKey key = guaranteed("a", 1).key;
+  const placement::ContainerKey key = guaranteed("a", 1).key;
   // One at a time, so that what is read is what was just written.
-  std::vector<Event> events{event::CreateAsked{guaranteed("a", 1), exclusive_on({0})},
+  std::vector<Event> events{event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})},
                             event::CreateConfirmed{key, "c1", {CpuSet{0}, {}}},
-                            event::Moved{guaranteed("a", 1), exclusive_on({1}), "re-placed"},
+                            event::Moved{guaranteed("a", 1), exclusive_on({1}), AuditEvent::kReplaced},
                             event::Converged{key, CpuSet{1}},
-                            event::CreateAsked{guaranteed("b", 1), exclusive_on({3})},
+                            event::CreateAdmitted{guaranteed("b", 1), exclusive_on({3})},
                             event::CreateRefused{guaranteed("b", 1).key, {Code::kUnknown, "no"}},
-                            event::CreateAsked{guaranteed("c", 1), exclusive_on({3})},
+                            event::CreateAdmitted{guaranteed("c", 1), exclusive_on({3})},
                             event::CreateLeftInDoubt{guaranteed("c", 1).key, {Code::kUnavailable, "gone"}},
                             event::CreateExpired{guaranteed("c", 1).key},
                             event::Exited{key, 1},
-                            event::CrashHoldOver{key}};
+                            event::CrashRetentionExpired{key}};
   for (const Event& event : events) {
-    const std::size_t before = told_.size();
-    committer_.commit(event, tell("then"));
-    await_told(before + 2);
+    const std::size_t before = heard_.size();
+    committer_.commit(event, record("then"));
+    await_recorded(before + 2);
   }
   EXPECT_EQ(scribe.is_written.size(), events.size());
   EXPECT_THAT(scribe.is_written, Each(true));
@@ -120,47 +120,47 @@ TEST_P(CommitterTest, HasWrittenWhatObserversHear) {
 }
 
 TEST_P(CommitterTest, LetsWhatChangesNothingWaitForWhatCameBefore) {
-  ask("a", tell("a"));
-  committer_.commit(event::StartAsked{guaranteed("unknown", 1).key}, tell("nothing"));
-  committer_.after_all(tell("after all"));
-  ask("b", tell("b"));
-  await_told(4);
-  EXPECT_THAT(told_, ElementsAre("a", "nothing", "after all", "b"));
+  ask("a", record("a"));
+  committer_.commit(event::StartRequested{guaranteed("unknown", 1).key}, record("nothing"));
+  committer_.when_durable(record("after all"));
+  ask("b", record("b"));
+  await_recorded(4);
+  EXPECT_THAT(heard_, ElementsAre("a", "nothing", "after all", "b"));
 }
 
 TEST_P(CommitterTest, CallsBackLaterEvenWhereThereIsNothingToWaitFor) {
-  committer_.commit(event::StartAsked{guaranteed("unknown", 1).key}, tell("nothing"));
-  committer_.commit(event::StartAsked{guaranteed("unknown", 1).key});
-  EXPECT_THAT(told_, IsEmpty());
-  await_told(1);
+  committer_.commit(event::StartRequested{guaranteed("unknown", 1).key}, record("nothing"));
+  committer_.commit(event::StartRequested{guaranteed("unknown", 1).key});
+  EXPECT_THAT(heard_, IsEmpty());
+  await_recorded(1);
   EXPECT_EQ(committer_.ledger().generation(), 0U);
   EXPECT_EQ(store_.begun(), 0U);
 }
 
 TEST_P(CommitterTest, TellsOfAGapOnceTheStoreIsBack) {
   store_.fail_with(Error{Code::kUnavailable, "the disk is full"});
-  ask("a", tell("a"));
-  ask("b", tell("b"));
-  await_told(2);
+  ask("a", record("a"));
+  ask("b", record("b"));
+  await_recorded(2);
   EXPECT_TRUE(committer_.degraded());
-  Scribe scribe("scribe", told_, nullptr);
+  Scribe scribe("scribe", heard_, nullptr);
   committer_.subscribe(scribe);
   store_.fail_with(std::nullopt);
   loop_.advance(milliseconds(1));
-  await_told(3);
+  await_recorded(3);
   EXPECT_FALSE(committer_.degraded());
-  EXPECT_THAT(told_, ElementsAre("a", "b", "scribe 3")) << "the gap has a generation of its own";
+  EXPECT_THAT(heard_, ElementsAre("a", "b", "scribe 3")) << "the gap has a generation of its own";
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b"));
   EXPECT_EQ(*store_.last_decision(), 3) << "two creates and the gap";
 }
 
 TEST_P(CommitterTest, WritesWhatIsLeftWhenItStopsAndTellsNobody) {
-  Scribe scribe("scribe", told_, nullptr);
+  Scribe scribe("scribe", heard_, nullptr);
   committer_.subscribe(scribe);
-  ask("a", tell("a"));
+  ask("a", record("a"));
   committer_.stop();
   loop_.advance(std::chrono::hours(1));
-  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_THAT(heard_, IsEmpty());
   EXPECT_THAT(store_.holders(), ElementsAre("a"));
 }
 

@@ -14,17 +14,17 @@ class ContainerQueuesTest : public ::testing::Test {
  protected:
   struct Apply {
     std::string id;
-    CpusetTarget target;
-    std::function<void(Applied)> done;
+    ContainerCpuset target;
+    std::function<void(ApplyResult)> done;
   };
 
   ContainerQueues make(std::size_t max_in_flight = 16) {
     return ContainerQueues(
         {.apply =
-             [this](const std::string& id, const CpusetTarget& target, std::function<void(Applied)> done) {
+             [this](const std::string& id, const ContainerCpuset& target, std::function<void(ApplyResult)> done) {
                applies_.push_back({id, target, std::move(done)});
              },
-         .converged = [this](const std::string& id, const CpusetTarget& applied) { converged_[id] = applied; },
+         .converged = [this](const std::string& id, const ContainerCpuset& applied) { converged_[id] = applied; },
          .after = [this](milliseconds delay,
                          std::function<void()> then) { timers_.emplace(now_ + delay, std::move(then)); },
          .max_in_flight = max_in_flight});
@@ -34,7 +34,7 @@ class ContainerQueuesTest : public ::testing::Test {
     ASSERT_FALSE(applies_.empty());
     const Apply apply = applies_.front();
     applies_.pop_front();
-    apply.done(status ? Applied() : Applied{Applied::Kind::kFailed, status.error()});
+    apply.done(status ? ApplyResult() : ApplyResult{ApplyResult::Kind::kFailed, status.error()});
   }
 
   void advance(milliseconds by) {
@@ -49,21 +49,21 @@ class ContainerQueuesTest : public ::testing::Test {
   }
 
   std::deque<Apply> applies_;
-  std::map<std::string, CpusetTarget> converged_;
+  std::map<std::string, ContainerCpuset> converged_;
   std::multimap<milliseconds, std::function<void()>> timers_;
   milliseconds now_{0};
 };
 
-const CpusetTarget kOne{CpuSet{1}, {}};
-const CpusetTarget kTwo{CpuSet{2}, {}};
-const CpusetTarget kThree{CpuSet{3}, {}};
+const ContainerCpuset kOne{CpuSet{1}, {}};
+const ContainerCpuset kTwo{CpuSet{2}, {}};
+const ContainerCpuset kThree{CpuSet{3}, {}};
 
 TEST_F(ContainerQueuesTest, DoNothingForWhatIsApplied) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kOne);
   EXPECT_TRUE(applies_.empty());
   bool converged = false;
-  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { converged = status.ok(); });
+  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { converged = status.has_value(); });
   EXPECT_TRUE(converged);
 }
 
@@ -87,7 +87,8 @@ TEST_F(ContainerQueuesTest, TellWaitersOnlyWhenTheNewestTargetIsApplied) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);
   int converged = 0;
-  queues.when_converged("c", milliseconds(60000), [&](const Status& status) { converged += status.ok() ? 1 : 0; });
+  queues.when_converged("c", milliseconds(60000),
+                        [&](const Status& status) { converged += status.has_value() ? 1 : 0; });
   queues.set_desired("c", kThree);
   answer();
   EXPECT_EQ(converged, 0);
@@ -98,18 +99,18 @@ TEST_F(ContainerQueuesTest, TellWaitersOnlyWhenTheNewestTargetIsApplied) {
 TEST_F(ContainerQueuesTest, RetryWithAGrowingPauseAndTellWaitersAfterThreeFailures) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);
-  Status told;
-  queues.when_converged("c", milliseconds(60000), [&](const Status& status) { told = status; });
+  Status reported;
+  queues.when_converged("c", milliseconds(60000), [&](const Status& status) { reported = status; });
   const Error busy{Code::kUnknown, "busy"};
   answer(busy);
   EXPECT_TRUE(applies_.empty());
   advance(milliseconds(250));
   answer(busy);
-  EXPECT_TRUE(told.ok());
+  EXPECT_TRUE(reported.has_value());
   advance(milliseconds(500));
   answer(busy);
-  ASSERT_FALSE(told.ok());
-  EXPECT_EQ(told.error(), busy);
+  ASSERT_FALSE(reported.has_value());
+  EXPECT_EQ(reported.error(), busy);
   advance(milliseconds(5000));
   answer();
   EXPECT_EQ(queues.applied("c"), kTwo);
@@ -118,12 +119,12 @@ TEST_F(ContainerQueuesTest, RetryWithAGrowingPauseAndTellWaitersAfterThreeFailur
 TEST_F(ContainerQueuesTest, EndAWaitThatTakesTooLong) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);
-  Status told;
-  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { told = status; });
+  Status reported;
+  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { reported = status; });
   advance(milliseconds(1000));
-  ASSERT_FALSE(told.ok());
-  EXPECT_EQ(told.error().code, Code::kUnavailable);
-  EXPECT_NE(told.error().message.find("container c"), std::string::npos);
+  ASSERT_FALSE(reported.has_value());
+  EXPECT_EQ(reported.error().code, Code::kUnavailable);
+  EXPECT_NE(reported.error().message.find("container c"), std::string::npos);
   answer();
   EXPECT_EQ(queues.applied("c"), kTwo);
 }
@@ -132,7 +133,7 @@ TEST_F(ContainerQueuesTest, CallAClosedQueueConverged) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);
   bool converged = false;
-  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { converged = status.ok(); });
+  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { converged = status.has_value(); });
   queues.close("c");
   EXPECT_TRUE(converged);
   answer();  // the late answer of a closed queue hurts nobody
@@ -185,7 +186,7 @@ TEST_F(ContainerQueuesTest, StartOnlyWithTheNewestTargetApplied) {
   bool ran = false;
   queues.run("c", ContainerQueues::Needs::kConverged,
              [&](const Status& status, const ContainerQueues::OperationDone& done) {
-               ran = status.ok();
+               ran = status.has_value();
                done(false);
              });
   queues.set_desired("c", kThree);
@@ -198,18 +199,18 @@ TEST_F(ContainerQueuesTest, StartOnlyWithTheNewestTargetApplied) {
 TEST_F(ContainerQueuesTest, TellAnOperationThatTheQueueCannotConverge) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);
-  Status told;
+  Status reported;
   queues.run("c", ContainerQueues::Needs::kConverged,
              [&](const Status& status, const ContainerQueues::OperationDone& done) {
-               told = status;
+               reported = status;
                done(false);
              });
   for (int failure = 0; failure < 3; ++failure) {
     answer(Error{Code::kUnknown, "busy"});
     advance(milliseconds(1000));
   }
-  ASSERT_FALSE(told.ok());
-  EXPECT_EQ(told.error().message, "busy");
+  ASSERT_FALSE(reported.has_value());
+  EXPECT_EQ(reported.error().message, "busy");
 }
 
 TEST_F(ContainerQueuesTest, TellThatNothingIsUnderWayAnyMore) {
@@ -242,11 +243,11 @@ TEST_F(ContainerQueuesTest, ApplyAgainWhatWasFoundInvalidDuringAnOperation) {
 TEST_F(ContainerQueuesTest, TellTheRuntimeAgainBeforeAnOperationThatNeedsThat) {
   ContainerQueues queues = make();
   queues.open("c", std::nullopt, kOne);
-  applies_.front().done({Applied::Kind::kUnseen, {}});
+  applies_.front().done({ApplyResult::Kind::kUnverified, {}});
   applies_.pop_front();
   queues.invalidate("c");
   bool ran = false;
-  queues.run("c", ContainerQueues::Needs::kTold,
+  queues.run("c", ContainerQueues::Needs::kSent,
              [&](const Status&, const ContainerQueues::OperationDone& done) { done(ran = true); });
   EXPECT_FALSE(ran);
 }
@@ -254,23 +255,23 @@ TEST_F(ContainerQueuesTest, TellTheRuntimeAgainBeforeAnOperationThatNeedsThat) {
 TEST_F(ContainerQueuesTest, LetNoOperationWaitForEver) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);
-  applies_.front().done({Applied::Kind::kBlocked, {Code::kUnavailable, "others have not left"}});
-  std::vector<Status> told;
-  for (const auto needs : {ContainerQueues::Needs::kTold, ContainerQueues::Needs::kConverged}) {
+  applies_.front().done({ApplyResult::Kind::kBlocked, {Code::kUnavailable, "others have not left"}});
+  std::vector<Status> reported;
+  for (const auto needs : {ContainerQueues::Needs::kSent, ContainerQueues::Needs::kConverged}) {
     queues.run("c", needs, [&](const Status& status, const ContainerQueues::OperationDone& done) {
-      told.push_back(status);
+      reported.push_back(status);
       done(false);
     });
   }
   advance(milliseconds(20000));
-  ASSERT_EQ(told.size(), 2U);
-  for (const Status& status : told) {
-    ASSERT_FALSE(status.ok());
+  ASSERT_EQ(reported.size(), 2U);
+  for (const Status& status : reported) {
+    ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().code, Code::kUnavailable);
     EXPECT_NE(status.error().message.find("others have not left"), std::string::npos);
   }
   applies_.pop_front();
-  queues.poke("c");
+  queues.unblock("c");
   answer();
   EXPECT_EQ(queues.applied("c"), kTwo);
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/cri/lens.pb.h"
+#include "core/cri/messages/lens.pb.h"
 #include "core/cri/methods.hpp"
 
 namespace topolet::testing {
@@ -40,7 +40,7 @@ std::string description_of(std::string_view method, const std::string& bytes) {
 
 }  // namespace
 
-bool Wire::carries(std::string_view method) {
+bool Wire::delivers(std::string_view method) {
   const bool matters =
       method == "CreateContainer" || method == "StartContainer" || method == "UpdateContainerResources";
   if (!cut_ && !reliable_) cut_ = dice_.permille(matters ? kCutWhenItMattersPermille : kCutPermille);
@@ -48,9 +48,9 @@ bool Wire::carries(std::string_view method) {
 }
 
 void DaemonRuntime::call(std::string path, std::string request, std::chrono::milliseconds timeout,
-                         std::function<void(const Answer&)> done) {
-  const std::string what = description_of(parse_method(path).name, request);
-  const bool is_sent = life_.wire->carries(parse_method(path).name);
+                         std::function<void(const cri::RuntimeResponse&)> done) {
+  const std::string what = description_of(cri::parse_method(path).name, request);
+  const bool is_sent = life_.wire->delivers(cri::parse_method(path).name);
   const bool is_question = what.rfind("List", 0) == 0 || what.rfind("ContainerStatus", 0) == 0;
   if (!is_sent || !is_question) life_.trace.add(fmt::format("daemon: {}{}", what, is_sent ? "" : ", not sent"));
   if (is_sent) life_.runtime.call(std::move(path), std::move(request), timeout, std::move(done));
@@ -71,37 +71,38 @@ std::shared_ptr<KubeletCall> KubeletCall::make(std::string method, std::string r
   auto call = std::make_shared<KubeletCall>(std::move(method), std::move(request), time.now() + timeout,
                                             std::move(life), std::move(answered));
   time.after(timeout, [weak = std::weak_ptr<KubeletCall>(call)] {
-    if (const auto late = weak.lock()) late->tell({Code::kDeadlineExceeded, "the kubelet waits no longer", {}});
+    if (const auto late = weak.lock()) late->send_answer({Code::kDeadlineExceeded, "the kubelet waits no longer", {}});
   });
   return call;
 }
 
-KubeletCall::~KubeletCall() { tell({Code::kUnavailable, "the call was dropped", {}}); }
+KubeletCall::~KubeletCall() { send_answer({Code::kUnavailable, "the call was dropped", {}}); }
 
-std::string_view KubeletCall::method() const { return parse_method(path_).name; }
+std::string_view KubeletCall::method() const { return cri::parse_method(path_).name; }
 
-void KubeletCall::forward(std::string patch, std::function<void(const Answer&)> on_answer) {
+void KubeletCall::forward(std::string patch, std::function<void(const cri::RuntimeResponse&)> on_response) {
   const std::string message = request_ + patch;
-  const bool is_sent = life_.wire->carries(method());
+  const bool is_sent = life_.wire->delivers(method());
   life_.trace.add(fmt::format("forwarded: {}{}", description_of(method(), message), is_sent ? "" : ", not sent"));
   if (!is_sent) return;
   const auto left = std::max(deadline_ - life_.time.now(), std::chrono::milliseconds(0));
-  life_.runtime.call(path_, message, left,
-                     [weak = weak_from_this(), on_answer = std::move(on_answer)](const Answer& answer) {
-                       if (const auto call = weak.lock()) call->from_runtime_ = answer;
-                       on_answer(answer);
-                     });
+  life_.runtime.call(
+      path_, message, left,
+      [weak = weak_from_this(), on_response = std::move(on_response)](const cri::RuntimeResponse& answer) {
+        if (const auto call = weak.lock()) call->from_runtime_ = answer;
+        on_response(answer);
+      });
 }
 
 void KubeletCall::finish() {
-  if (life_.wire->carries("")) tell(from_runtime_);
+  if (life_.wire->delivers("")) send_answer(from_runtime_);
 }
 
 void KubeletCall::reject(const Error& error) {
-  if (life_.wire->carries("")) tell({error.code, error.message, {}});
+  if (life_.wire->delivers("")) send_answer({error.code, error.message, {}});
 }
 
-void KubeletCall::tell(const Answer& answer) {
+void KubeletCall::send_answer(const cri::RuntimeResponse& answer) {
   if (!answered_) return;
   if (answer.code != Code::kOk) life_.trace.add(fmt::format("answered: {} {}", method(), answer.message));
   life_.time.after({}, [answered = std::exchange(answered_, nullptr), answer] { answered(answer); });

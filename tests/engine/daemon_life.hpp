@@ -21,10 +21,10 @@ class Wire {
  public:
   explicit Wire(Dice& dice) : dice_(dice) {}
 
-  bool carries(std::string_view method);
+  bool delivers(std::string_view method);
   bool is_cut() const { return cut_; }
   void cut() { cut_ = true; }
-  void be_reliable(bool reliable = true) { reliable_ = reliable; }
+  void set_reliable(bool reliable = true) { reliable_ = reliable; }
 
  private:
   Dice& dice_;
@@ -35,16 +35,16 @@ class Wire {
 struct DaemonLife {
   VirtualTime& time;
   Trace& trace;
-  Runtime& runtime;
+  cri::Runtime& runtime;
   std::shared_ptr<Wire> wire;
 };
 
 /// The daemon's own calls.
-class DaemonRuntime final : public Runtime {
+class DaemonRuntime final : public cri::Runtime {
  public:
   explicit DaemonRuntime(DaemonLife life) : life_(std::move(life)) {}
   void call(std::string path, std::string request, std::chrono::milliseconds timeout,
-            std::function<void(const Answer&)> done) override;
+            std::function<void(const cri::RuntimeResponse&)> done) override;
 
  private:
   DaemonLife life_;
@@ -52,9 +52,9 @@ class DaemonRuntime final : public Runtime {
 
 /// A call of the kubelet's. The kubelet is answered once, later: by the daemon, by the call's time being out, or with
 /// UNAVAILABLE when the daemon drops the call or dies.
-class KubeletCall final : public Call, public std::enable_shared_from_this<KubeletCall> {
+class KubeletCall final : public cri::Call, public std::enable_shared_from_this<KubeletCall> {
  public:
-  using Answered = std::function<void(const Answer&)>;
+  using Answered = std::function<void(const cri::RuntimeResponse&)>;
 
   static std::shared_ptr<KubeletCall> make(std::string method, std::string request, std::chrono::milliseconds timeout,
                                            DaemonLife life, Answered answered);
@@ -68,19 +68,19 @@ class KubeletCall final : public Call, public std::enable_shared_from_this<Kubel
   std::string_view method() const override;
   const std::string& request() const override { return request_; }
   bool cancelled() const override { return life_.time.now() >= deadline_; }
-  void forward(std::string patch, std::function<void(const Answer&)> on_answer) override;
+  void forward(std::string patch, std::function<void(const cri::RuntimeResponse&)> on_response) override;
   void finish() override;
   void reject(const Error& error) override;
 
  private:
-  void tell(const Answer& answer);
+  void send_answer(const cri::RuntimeResponse& answer);
 
   const std::string path_;
   const std::string request_;
   const std::chrono::milliseconds deadline_;
   DaemonLife life_;
   Answered answered_;  ///< empty once called
-  Answer from_runtime_;
+  cri::RuntimeResponse from_runtime_;
 };
 
 }  // namespace topolet::testing

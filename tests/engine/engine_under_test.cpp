@@ -23,21 +23,16 @@ T or_throw(Result<T> result) {
   return *std::move(result);
 }
 
-SeenAllocation::Phase phase_of(const engine::Allocation& allocation) {
-  if (allocation.is_bound()) return SeenAllocation::Phase::kBound;
-  return allocation.phase == engine::Phase::kCrashed ? SeenAllocation::Phase::kFailed
-                                                     : SeenAllocation::Phase::kUnanswered;
-}
-
-SeenLedger seen(const engine::Ledger& ledger) {
-  SeenLedger seen{ledger.pool(), {}};
+ObservedLedger seen(const engine::Ledger& ledger) {
+  ObservedLedger seen{ledger.pool(), {}};
   for (const auto& [key, allocation] : ledger.allocations()) {
     seen.allocations.push_back({.container = fmt::format("{}/{}/{}", key.sandbox_id, key.name, key.attempt),
                                 .container_id = allocation.container_id,
-                                .phase = phase_of(allocation),
+                                .phase = allocation.phase,
+                                .is_bound = allocation.is_bound(),
                                 .exclusive = allocation.is_exclusive(),
                                 .cpus = allocation.placement.cpus,
-                                .withheld = allocation.withheld_now()});
+                                .withheld = allocation.effective_withheld()});
   }
   return seen;
 }
@@ -46,27 +41,30 @@ SeenLedger seen(const engine::Ledger& ledger) {
 
 EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_silent_log()) {
   const Clock clock = deps.time.clock();
-  store_ =
-      or_throw(Store::open({.directory = deps.state_directory, .boot_id = "boot", .now_ms = clock.wall().count()}));
-  const std::shared_ptr<const Topology>& machine = deps.machine;
-  const DecideRules rules;
-  std::vector<Voter> voters;
+  store_ = or_throw(
+      store::Store::open({.directory = deps.state_directory, .boot_id = "boot", .now_ms = clock.wall().count()}));
+  const std::shared_ptr<const topology::Topology>& machine = deps.machine;
+  const placement::PlacementRules rules;
+  std::vector<placement::Vote> votes;
   if (deps.pods_prefer_nodes) {
-    voters.push_back({.policy = std::make_shared<NodePolicy>(
-                          [](const PolicyRequest& request) { return preferred_node(request.workload.key.pod_uid); })});
+    votes.push_back({.policy = std::make_shared<NodePolicy>([](const placement::PolicyRequest& request) {
+                       return preferred_node(request.workload.key.pod_uid);
+                     })});
   }
   engine_ = std::make_unique<engine::Engine>(
-      engine::Engine::Options{
-          .handlers = {""}, .pending_timeout = kPendingTimeout, .writing = {.thread = engine::Writer::Thread::kLoop}},
-      engine::Engine::Parts{
+      engine::Engine::Options{.placed_runtime_handlers = {""},
+                              .pending_timeout = kPendingTimeout,
+                              .writer_options = {.thread = engine::Writer::Thread::kLoop}},
+      engine::Engine::Deps{
           .runtime = deps.runtime,
           .store = *store_,
           .cpus = {machine->allowed, {}, {}},
-          .placing = {.topology = machine,
-                      .candidates = make_candidates(*machine, machine->allowed),
-                      .rules = rules,
-                      .decide = [voters](const std::shared_ptr<const PolicyRequest>& request,
-                                         const DecideRules& with) { return decide(*request, with, voters); }},
+          .placer = {.topology = machine,
+                     .candidates = placement::make_candidates(*machine, machine->allowed),
+                     .rules = rules,
+                     .decide = [votes](
+                                   const std::shared_ptr<const placement::PolicyRequest>& request,
+                                   const placement::PlacementRules& with) { return decide(*request, with, votes); }},
           .kernel = std::move(deps.kernel),
           .clock = clock,
           .log = *log_,
@@ -79,14 +77,15 @@ EngineUnderTest::~EngineUnderTest() { stop(); }
 
 void EngineUnderTest::stop() { engine_->stop(); }
 
-void EngineUnderTest::on_call(std::shared_ptr<Call> call) { engine_->on_call(std::move(call)); }
+void EngineUnderTest::on_call(std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); }
 
-void EngineUnderTest::on_observed(Observation observation) { engine_->on_observed(std::move(observation)); }
+void EngineUnderTest::on_observed(cri::ObservedMessage observation) { engine_->on_observed(std::move(observation)); }
 
 void EngineUnderTest::on_connected() { engine_->on_connected(); }
 
-void EngineUnderTest::look(std::function<void(const SeenLedger&)> look) {
-  engine_->look([look = std::move(look)](const engine::Ledger& ledger) { look(seen(ledger)); });
+void EngineUnderTest::read_ledger(std::function<void(const ObservedLedger&)> read_ledger) {
+  engine_->read_ledger(
+      [read_ledger = std::move(read_ledger)](const engine::Ledger& ledger) { read_ledger(seen(ledger)); });
 }
 
 }  // namespace topolet::testing

@@ -10,13 +10,14 @@
 #include "core/base/index_set.hpp"
 #include "core/base/log.hpp"
 #include "core/cri/call.hpp"
-#include "core/engine/converge/kernel.hpp"
+#include "core/engine/converge/cgroup_reader.hpp"
+#include "core/engine/state/allocation.hpp"
 #include "core/topology/topology.hpp"
 #include "tests/support/virtual_time.hpp"
 
-namespace topolet {
+namespace topolet::store {
 class Store;
-}  // namespace topolet
+}  // namespace topolet::store
 
 namespace topolet::engine {
 class Engine;
@@ -24,19 +25,19 @@ class Engine;
 
 namespace topolet::testing {
 
-struct SeenAllocation {
-  enum class Phase { kUnanswered, kBound, kFailed };  ///< kFailed: kept for the next attempt
-  std::string container;                              ///< for people
-  std::string container_id;                           ///< empty unless bound
-  Phase phase = Phase::kUnanswered;
+struct ObservedAllocation {
+  std::string container;     ///< for people
+  std::string container_id;  ///< empty until the runtime has it
+  engine::Phase phase = engine::Phase::kPending;
+  bool is_bound = false;
   bool exclusive = false;
   CpuSet cpus;
   CpuSet withheld;
 };
 
-struct SeenLedger {
+struct ObservedLedger {
   CpuSet pool;
-  std::vector<SeenAllocation> allocations;
+  std::vector<ObservedAllocation> allocations;
 };
 
 /// One life of the engine, with the real store in a directory that outlives it. Destroying it writes nothing and calls
@@ -45,10 +46,10 @@ class EngineUnderTest {
  public:
   struct Deps {
     std::filesystem::path state_directory;
-    std::shared_ptr<const Topology> machine;
-    Runtime& runtime;
+    std::shared_ptr<const topology::Topology> machine;
+    cri::Runtime& runtime;
     VirtualTime& time;
-    engine::Kernel kernel;
+    engine::CgroupReader kernel;
     bool pods_prefer_nodes = false;  ///< a policy keeps them where they would rather be; otherwise there is none
   };
   /// Throws if the engine cannot start.
@@ -60,14 +61,14 @@ class EngineUnderTest {
   /// It does nothing any more from here on.
   void stop();
 
-  void on_call(std::shared_ptr<Call> call);
-  void on_observed(Observation observation);
+  void on_call(std::shared_ptr<cri::Call> call);
+  void on_observed(cri::ObservedMessage observation);
   void on_connected();
-  void look(std::function<void(const SeenLedger&)> look);
+  void read_ledger(std::function<void(const ObservedLedger&)> read_ledger);
 
  private:
   std::shared_ptr<Log> log_;
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<store::Store> store_;
   std::unique_ptr<engine::Engine> engine_;
 };
 

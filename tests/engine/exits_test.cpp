@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/engine/converging.hpp"
+#include "tests/engine/converge_test.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-class ExitsTest : public Converging {
+class ExitsTest : public ConvergeTest {
  protected:
   /// As often as `then` was called.
   int report(const std::string& id, const Exit& exit = {}) {
@@ -28,7 +28,7 @@ TEST_F(ExitsTest, AsksForTheExitCodeWhereItDecidesWhatBecomesOfTheCpus) {
   runtime_.exit("c-a", 1);
   EXPECT_EQ(report("c-a"), 1);
   EXPECT_THAT(runtime_.take_calls(), ElementsAre("ContainerStatus"));
-  EXPECT_THAT(take_told(), ElementsAre(StartsWith("a: phase running>crashed")));
+  EXPECT_THAT(take_transitions(), ElementsAre(StartsWith("a: phase running>crashed")));
 }
 
 TEST_F(ExitsTest, DoesNotAskWhereItMakesNoDifference) {
@@ -51,15 +51,15 @@ TEST_F(ExitsTest, TellOfAnExitOnceThoughManySeeIt) {
   for (int seen = 0; seen < 3; ++seen) exits_->report("c-a", {}, [&called] { ++called; });
   loop_.run();
   EXPECT_EQ(called, 3);
-  EXPECT_EQ(take_told().size(), 1U);
+  EXPECT_EQ(take_transitions().size(), 1U);
   EXPECT_EQ(report("c-a", {Exit::Kind::kGone}), 1);
-  EXPECT_THAT(take_told(), IsEmpty()) << "what is kept for the next attempt stays without the container";
+  EXPECT_THAT(take_transitions(), IsEmpty()) << "what is kept for the next attempt stays without the container";
 }
 
 TEST_F(ExitsTest, CallBackOnceItIsWritten) {
   begin({shared("a")});
   bool is_written = false;
-  exits_->report("c-a", {}, [&] { is_written = store_->live()->empty(); });
+  exits_->report("c-a", {}, [&] { is_written = store_->allocations()->empty(); });
   loop_.run();
   EXPECT_TRUE(is_written);
 }
@@ -68,16 +68,16 @@ TEST_F(ExitsTest, LeaveThingsAsTheyAreWhereTheRuntimeDoesNotKnow) {
   begin({exclusive("a", {0})});
   runtime_.put("c-a", container_of("a"));
   EXPECT_EQ(report("c-a"), 1) << "it runs, says the runtime";
-  runtime_.fail("ContainerStatus", Answer{Code::kUnavailable, "away", {}});
+  runtime_.fail("ContainerStatus", cri::RuntimeResponse{Code::kUnavailable, "away", {}});
   EXPECT_EQ(report("c-a"), 1);
-  EXPECT_THAT(take_told(), IsEmpty());
+  EXPECT_THAT(take_transitions(), IsEmpty());
   EXPECT_EQ(report("unheard-of"), 1);
 }
 
 TEST_F(ExitsTest, ReleaseWhatTheRuntimeHasNoMore) {
   begin({exclusive("a", {0})});
   EXPECT_EQ(report("c-a"), 1);
-  EXPECT_THAT(take_told(), ElementsAre("a: over: gone", "pool 1-7>0-7"));
+  EXPECT_THAT(take_transitions(), ElementsAre("a: over: gone", "pool 1-7>0-7"));
 }
 
 TEST_F(ExitsTest, SayWhyItIsOver) {
@@ -85,15 +85,15 @@ TEST_F(ExitsTest, SayWhyItIsOver) {
   report("c-a", {Exit::Kind::kStopped});
   report("c-b", {Exit::Kind::kRemoved});
   report("c-c", {Exit::Kind::kGone});
-  EXPECT_THAT(take_told(), ElementsAre("a: over: stopped", "b: over: removed", "c: over: gone"));
+  EXPECT_THAT(take_transitions(), ElementsAre("a: over: stopped", "b: over: removed", "c: over: gone"));
 }
 
 TEST_F(ExitsTest, EndAllOfAPod) {
   begin({exclusive("a", {0})}, {pod_of("a")});
-  bool is_told = false;
-  exits_->pod_stopped("sandbox-a", [&] { is_told = true; });
+  bool is_reported = false;
+  exits_->pod_stopped("sandbox-a", [&] { is_reported = true; });
   loop_.run();
-  EXPECT_TRUE(is_told);
+  EXPECT_TRUE(is_reported);
   EXPECT_EQ(find("a"), nullptr);
   exits_->pod_removed("sandbox-a", [] {});
   loop_.run();

@@ -14,20 +14,20 @@
 namespace topolet::engine {
 
 /// A database in memory behind a door. What a test reads of it, it reads while nothing is written.
-class FaultyStore final : public Store {
+class FaultyStore final : public store::Store {
  public:
-  FaultyStore() : store_(*Store::open_in_memory("boot", 0)) {}
+  FaultyStore() : store_(*store::Store::open_in_memory("boot", 0)) {}
 
   /// From now on each transaction ends with this error; none: it succeeds again.
   void fail_with(std::optional<Error> error) TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     error_ = std::move(error);
   }
-  /// The next transaction does not begin until let_go().
+  /// The next transaction does not begin until release().
   void hold() TOPOLET_EXCLUDES(mutex_) { set_held(true); }
-  void let_go() TOPOLET_EXCLUDES(mutex_) { set_held(false); }
+  void release() TOPOLET_EXCLUDES(mutex_) { set_held(false); }
   /// Waits until a transaction waits at the door.
-  void await_held() TOPOLET_EXCLUDES(mutex_) {
+  void wait_until_held() TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     while (!waits_) changed_.wait(mutex_);
   }
@@ -40,12 +40,12 @@ class FaultyStore final : public Store {
   /// The containers that hold something, in the order of the decisions.
   std::vector<std::string> holders() {
     std::vector<std::string> holders;
-    const auto rows = store_->live();
-    for (const LiveRow& row : *rows) holders.push_back(std::get<std::string>(row.columns.at("container")));
+    const auto rows = store_->allocations();
+    for (const store::AllocationRow& row : *rows) holders.push_back(std::get<std::string>(row.columns.at("container")));
     return holders;
   }
 
-  const OpenReport& report() const override { return store_->report(); }
+  const store::OpenReport& report() const override { return store_->report(); }
   Status begin() override TOPOLET_EXCLUDES(mutex_) {
     {
       const MutexLock lock(mutex_);
@@ -62,15 +62,15 @@ class FaultyStore final : public Store {
     return error_ ? Status(*error_) : store_->commit();
   }
   void roll_back() override { store_->roll_back(); }
-  Status step(const std::function<Status()>& work) override { return store_->step(work); }
-  Result<std::int64_t> add(const DecidedRow& row) override { return store_->add(row); }
-  Status add(const OutcomeRow& row) override { return store_->add(row); }
-  Status add(const EndedRow& row) override { return store_->add(row); }
-  Status put_live(std::int64_t decision, const Columns& columns) override {
-    return store_->put_live(decision, columns);
+  Status savepoint(const std::function<Status()>& work) override { return store_->savepoint(work); }
+  Result<std::int64_t> add(const store::DecidedRow& row) override { return store_->add(row); }
+  Status add(const store::OutcomeRow& row) override { return store_->add(row); }
+  Status add(const store::EndedRow& row) override { return store_->add(row); }
+  Status put_allocation(std::int64_t decision, const store::Columns& columns) override {
+    return store_->put_allocation(decision, columns);
   }
-  Status update_live(std::int64_t decision, const Columns& columns) override {
-    return store_->update_live(decision, columns);
+  Status update_allocation(std::int64_t decision, const store::Columns& columns) override {
+    return store_->update_allocation(decision, columns);
   }
   Status count_repeat(std::int64_t decision, std::int64_t at_ms) override {
     return store_->count_repeat(decision, at_ms);
@@ -79,13 +79,13 @@ class FaultyStore final : public Store {
     return store_->add_pool(generation, at_ms, pool);
   }
   Status set_generation(std::uint64_t generation) override { return store_->set_generation(generation); }
-  Status put_pod(const Columns& columns) override { return store_->put_pod(columns); }
+  Status put_pod(const store::Columns& columns) override { return store_->put_pod(columns); }
   Status remove_pod(const std::string& sandbox_id) override { return store_->remove_pod(sandbox_id); }
-  Result<std::vector<LiveRow>> live() override { return store_->live(); }
-  Result<std::vector<PodRow>> pods() override { return store_->pods(); }
+  Result<std::vector<store::AllocationRow>> allocations() override { return store_->allocations(); }
+  Result<std::vector<store::PodRow>> pods() override { return store_->pods(); }
   Result<std::uint64_t> last_generation() override { return store_->last_generation(); }
   Result<std::int64_t> last_decision() override { return store_->last_decision(); }
-  void note_generation(std::uint64_t generation) override TOPOLET_EXCLUDES(mutex_) {
+  void write_generation_file(std::uint64_t generation) override TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     noted_ = generation;
   }
@@ -101,7 +101,7 @@ class FaultyStore final : public Store {
     changed_.notify_all();
   }
 
-  const std::unique_ptr<Store> store_;
+  const std::unique_ptr<store::Store> store_;
   Mutex mutex_;
   CondVar changed_;
   std::optional<Error> error_ TOPOLET_GUARDED_BY(mutex_);

@@ -6,8 +6,8 @@
 
 namespace topolet::engine {
 
-inline ContainerKey full_key() {
-  ContainerKey key;
+inline placement::ContainerKey full_key() {
+  placement::ContainerKey key;
   auto& [pod_uid, name, attempt, sandbox_id] = key;
   pod_uid = "uid";
   name = "web";
@@ -16,8 +16,8 @@ inline ContainerKey full_key() {
   return key;
 }
 
-inline Demand full_demand(std::int64_t unit) {
-  Demand demand;
+inline placement::Demand full_demand(std::int64_t unit) {
+  placement::Demand demand;
   auto& [cpu_request, cpu_limit, memory_request, estimated, memory_limit, hugepages] = demand;
   cpu_request = unit;
   cpu_limit = 2 * unit;
@@ -29,15 +29,15 @@ inline Demand full_demand(std::int64_t unit) {
 }
 
 /// With an environment, which is the one thing that is never kept.
-inline Workload full_workload() {
-  Workload workload;
+inline placement::Workload full_workload() {
+  placement::Workload workload;
   auto& [key, pod_name, pod_namespace, runtime_handler, qos, demand, kubelet_cpus, kubelet_mems, devices, cdi_devices,
          env, pod_labels, pod_annotations, annotations, settings, pod_demand, pod_nodes] = workload;
   key = full_key();
   pod_name = "shop-0";
   pod_namespace = "default";
   runtime_handler = "runc";
-  qos = Qos::kGuaranteed;
+  qos = placement::Qos::kGuaranteed;
   demand = full_demand(1000);
   kubelet_cpus = CpuSet{1, 5};
   kubelet_mems = NodeSet{1};
@@ -53,10 +53,10 @@ inline Workload full_workload() {
   return workload;
 }
 
-inline Placement full_placement(std::uint32_t first) {
-  Placement placement;
+inline placement::Placement full_placement(std::uint32_t first) {
+  placement::Placement placement;
   auto& [mode, cpus, withheld, mems, added] = placement;
-  mode = Mode::kExclusive;
+  mode = placement::Mode::kExclusive;
   cpus = CpuSet{first, first + 70};
   withheld = CpuSet{first + 1};
   mems = NodeSet{first};
@@ -68,12 +68,12 @@ inline Placement full_placement(std::uint32_t first) {
 
 inline Preferred full_preferred() {
   Preferred preferred;
-  auto& [placement, within, nodes, whole] = preferred;
+  auto& [placement, within, nodes, waits_for_all] = preferred;
   placement = full_placement(20);
   placement.added = {};  // counts where a container is made, which it was long ago
   within = CpuSet::range(20, 23);
   nodes = NodeSet{3};
-  whole = true;
+  waits_for_all = true;
   return preferred;
 }
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/cri/lens.pb.h"
+#include "core/cri/messages/lens.pb.h"
 #include "core/topology/discover.hpp"
-#include "tests/engine/quiet_check.hpp"
+#include "tests/engine/consistency_check.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -27,17 +27,18 @@ constexpr seconds kKubeletPatience{120};
 
 constexpr std::int32_t kContainerStopped = 2;  // CRI: CONTAINER_STOPPED_EVENT
 
-constexpr JudgingRuntime::Faults kFaults = {.refused = 10,
-                                            .request_lost = 15,
-                                            .answer_lost = 25,
-                                            .answered_early = 25,
-                                            .hung = 3,
-                                            .start_failed = 20,
-                                            .slowest = milliseconds(1000),
-                                            .slowest_start = seconds(6)};
+constexpr VerifyingRuntime::Faults kFaults = {.refused = 10,
+                                              .request_lost = 15,
+                                              .answer_lost = 25,
+                                              .answered_early = 25,
+                                              .hung = 3,
+                                              .start_failed = 20,
+                                              .slowest = milliseconds(1000),
+                                              .slowest_start = seconds(6)};
 
-std::shared_ptr<const Topology> machine_for(std::uint64_t seed) {
-  auto machine = discover({.synthetic = seed % 2 == 0 ? "pack:1 numa:2 core:4 pu:1" : "pack:1 numa:2 core:2 pu:2"});
+std::shared_ptr<const topology::Topology> machine_for(std::uint64_t seed) {
+  auto machine =
+      topology::discover({.synthetic = seed % 2 == 0 ? "pack:1 numa:2 core:4 pu:1" : "pack:1 numa:2 core:2 pu:2"});
   return *std::move(machine);
 }
 
@@ -51,9 +52,9 @@ KillRun::KillRun(Options options)
       kernel_(directory_.path() / "host", machine_->allowed),
       faults_(kFaults),
       pods_prefer_nodes_(options.seed / 2 % 2 == 1) {
-  runtime_ = std::make_unique<JudgingRuntime>(
-      JudgingRuntime::Options{.create_again_gives_same_id = options.seed % 3 == 0, .faults = faults_},
-      JudgingRuntime::Deps{time_, dice_, trace_, kernel_});
+  runtime_ = std::make_unique<VerifyingRuntime>(
+      VerifyingRuntime::Options{.create_again_gives_same_id = options.seed % 3 == 0, .faults = faults_},
+      VerifyingRuntime::Deps{time_, dice_, trace_, kernel_});
   runtime_->on_exited = [this](const std::string& container_id) {
     if (dice_.permille(400)) return;
     lens::ContainerEvent event;
@@ -73,23 +74,23 @@ KillRun::~KillRun() {
 }
 
 std::optional<std::string> KillRun::run() {
-  be_alive();
+  start_daemon();
   while (events_ < options_.events && !failed()) {
     const std::size_t until = events_ + kEventsBetweenComparisons;
     while (events_ < until && !failed()) {
       act();
-      pass(dice_.up_to(milliseconds(700)));
+      advance(dice_.up_to(milliseconds(700)));
     }
-    settle([this] { return kubelet_->finish_resizes(); });
+    run_until_settled([this] { return kubelet_->finish_resizes(); });
     compare();
   }
-  settle([this] { return kubelet_->end_pods(); });
+  run_until_settled([this] { return kubelet_->end_pods(); });
   check_nothing_is_left();
   // What disturbs nobody comes last, so that it hides nothing.
-  if (!failed()) fault_ = lesser_fault_ ? lesser_fault_ : runtime_->overtaken();
+  if (!failed()) fault_ = minor_fault_ ? minor_fault_ : runtime_->overtaken();
   if (!failed()) return std::nullopt;
   return fmt::format("after {} events and {} kills: {}\nThe last that happened, with seconds:\n{}", events_, kills_,
-                     fault_ ? *fault_ : *runtime_->verdict(), trace_.last_lines());
+                     fault_ ? *fault_ : *runtime_->violation(), trace_.last_lines());
 }
 
 void KillRun::act() {
@@ -117,21 +118,21 @@ void KillRun::send(std::string method, std::string request, RandomKubelet::Answe
       answered({Code::kUnavailable, "nobody listens", {}});
     });
   }
-  const milliseconds patience = calm_ || dice_.permille(700) ? kKubeletPatience : dice_.up_to(seconds(6));
+  const milliseconds patience = faults_off_ || dice_.permille(700) ? kKubeletPatience : dice_.up_to(seconds(6));
   engine_->on_call(KubeletCall::make(std::move(method), std::move(request), patience, *life_, std::move(answered)));
 }
 
 /// Whoever is alive when it arrives sees it; an event stream does not survive the daemon.
-void KillRun::observe(milliseconds slowest, Observation observation) {
+void KillRun::observe(milliseconds slowest, cri::ObservedMessage observation) {
   time_.after(dice_.up_to(slowest), [this, observation = std::move(observation), life = kills_] {
     if (engine_ && kills_ == life) engine_->on_observed(observation);
   });
 }
 
-void KillRun::be_alive() {
+void KillRun::start_daemon() {
   trace_.add("the daemon starts");
   auto wire = std::make_shared<Wire>(dice_);
-  if (calm_) wire->be_reliable();
+  if (faults_off_) wire->set_reliable();
   life_.emplace(DaemonLife{time_, trace_, *runtime_, std::move(wire)});
   daemon_runtime_ = std::make_unique<DaemonRuntime>(*life_);
   engine_ = std::make_unique<EngineUnderTest>(EngineUnderTest::Deps{
@@ -147,13 +148,13 @@ void KillRun::kill() {
   runtime_->lose_callers();
   engine_.reset();
   life_.reset();
-  time_.after(dice_.up_to(kLongestDowntime), [this] { be_alive(); });
+  time_.after(dice_.up_to(kLongestDowntime), [this] { start_daemon(); });
 }
 
 bool KillRun::should_be_killed() {
   if (!engine_) return false;
   if (life_->wire->is_cut()) return true;
-  if (calm_) return false;
+  if (faults_off_) return false;
   const auto& containers = runtime_->containers();
   const bool matters = std::any_of(containers.begin(), containers.end(), [this](const auto& entry) {
     return entry.second.starting || entry.second.updates_until > time_.now();
@@ -161,53 +162,53 @@ bool KillRun::should_be_killed() {
   return dice_.permille(matters ? 8 : 2);
 }
 
-void KillRun::pass(milliseconds time) {
+void KillRun::advance(milliseconds time) {
   const milliseconds end = time_.now() + time;
   while (time_.step(end)) {
     if (should_be_killed()) kill();
-    if (runtime_->verdict()) return;
+    if (runtime_->violation()) return;
   }
 }
 
-void KillRun::settle(const std::function<bool()>& unfinished) {
-  calm_ = true;
+void KillRun::run_until_settled(const std::function<bool()>& unfinished) {
+  faults_off_ = true;
   runtime_->set_faults({});
-  if (life_) life_->wire->be_reliable();
+  if (life_) life_->wire->set_reliable();
   constexpr int kMostRounds = 1000;
   for (int round = 0; !failed() && (kubelet_->waits_for_answers() || unfinished()); ++round) {
     if (round == kMostRounds) fault_ = "the kubelet is never done, though nothing fails any more";
-    pass(seconds(1));
+    advance(seconds(1));
   }
-  if (!failed()) pass(kQuiet);
+  if (!failed()) advance(kQuiet);
   runtime_->set_faults(faults_);
 }
 
-void KillRun::look_now(std::function<void(const SeenLedger&)> see) {
+void KillRun::read_ledger_now(std::function<void(const ObservedLedger&)> see) {
   const auto has_looked = std::make_shared<bool>(false);
-  engine_->look([has_looked, see = std::move(see)](const SeenLedger& ledger) {
+  engine_->read_ledger([has_looked, see = std::move(see)](const ObservedLedger& ledger) {
     *has_looked = true;
     see(ledger);
   });
-  pass(milliseconds(1));
+  advance(milliseconds(1));
   if (!*has_looked && !failed()) fault_ = "the engine does not let anybody look at its ledger";
 }
 
 void KillRun::compare() {
   if (failed()) return;
-  look_now([this](const SeenLedger& ledger) {
-    const auto difference = find_difference(ledger, *runtime_, {*machine_, pods_prefer_nodes_});
+  read_ledger_now([this](const ObservedLedger& ledger) {
+    const auto difference = find_inconsistency(ledger, *runtime_, {*machine_, pods_prefer_nodes_});
     if (difference) fault_ = "at a quiet moment: " + *difference;
-    const auto narrower = find_narrower(ledger, *runtime_);
-    if (narrower && !lesser_fault_) lesser_fault_ = "at a quiet moment: " + *narrower;
+    const auto narrower = find_unexpected_narrowing(ledger, *runtime_);
+    if (narrower && !minor_fault_) minor_fault_ = "at a quiet moment: " + *narrower;
   });
-  calm_ = false;
-  life_->wire->be_reliable(false);
+  faults_off_ = false;
+  life_->wire->set_reliable(false);
 }
 
 void KillRun::check_nothing_is_left() {
   if (failed()) return;
-  pass(kUntilAllIsFree);
-  look_now([this](const SeenLedger& ledger) {
+  advance(kUntilAllIsFree);
+  read_ledger_now([this](const ObservedLedger& ledger) {
     if (ledger.allocations.empty() && ledger.pool == machine_->allowed) return;
     const std::string first = ledger.allocations.empty() ? "nobody" : ledger.allocations.front().container;
     fault_ = fmt::format("all pods have ended, and the pool is {}; {} allocations are left, the first of {}",

@@ -13,8 +13,8 @@
 #include "tests/engine/daemon_life.hpp"
 #include "tests/engine/engine_under_test.hpp"
 #include "tests/engine/random_kubelet.hpp"
-#include "tests/support/judging_runtime.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/verifying_runtime.hpp"
 
 namespace topolet::testing {
 
@@ -39,41 +39,41 @@ class KillRun {
  private:
   using Milliseconds = std::chrono::milliseconds;
 
-  void be_alive();
+  void start_daemon();
   void kill();
   bool should_be_killed();
   void act();
   bool exit_some();
   void send(std::string method, std::string request, RandomKubelet::Answered answered);
-  void observe(Milliseconds delay, Observation observation);
-  void pass(Milliseconds time);
+  void observe(Milliseconds delay, cri::ObservedMessage observation);
+  void advance(Milliseconds time);
   /// Lets the kubelet's `unfinished` business come to an end without faults.
-  void settle(const std::function<bool()>& unfinished);
+  void run_until_settled(const std::function<bool()>& unfinished);
   /// Shows `see` the ledger as it is now; that it cannot be seen is a fault.
-  void look_now(std::function<void(const SeenLedger&)> see);
+  void read_ledger_now(std::function<void(const ObservedLedger&)> see);
   void compare();
   void check_nothing_is_left();
-  bool failed() const { return fault_.has_value() || runtime_->verdict().has_value(); }
+  bool failed() const { return fault_.has_value() || runtime_->violation().has_value(); }
 
   Options options_;
   Dice dice_;
   VirtualTime time_;
   Trace trace_;
   TempDir directory_;
-  std::shared_ptr<const Topology> machine_;
+  std::shared_ptr<const topology::Topology> machine_;
   KernelTree kernel_;
-  std::unique_ptr<JudgingRuntime> runtime_;
+  std::unique_ptr<VerifyingRuntime> runtime_;
   std::unique_ptr<RandomKubelet> kubelet_;
-  JudgingRuntime::Faults faults_;
+  VerifyingRuntime::Faults faults_;
   const bool pods_prefer_nodes_;
   std::optional<DaemonLife> life_;
   std::unique_ptr<DaemonRuntime> daemon_runtime_;
   std::unique_ptr<EngineUnderTest> engine_;
   std::optional<std::string> fault_;
-  std::optional<std::string> lesser_fault_;
+  std::optional<std::string> minor_fault_;
   std::size_t events_ = 0;
   std::size_t kills_ = 0;
-  bool calm_ = false;
+  bool faults_off_ = false;
 };
 
 }  // namespace topolet::testing

@@ -8,7 +8,7 @@ namespace {
 using topolet::testing::besteffort;
 using topolet::testing::guaranteed;
 
-LedgerRules four_cpus() { return {CpuSet::range(0, 3), {}, {}}; }
+CpuInventory four_cpus() { return {CpuSet::range(0, 3), {}, {}}; }
 
 Allocation shared(const std::string& name) {
   Allocation allocation;
@@ -20,7 +20,7 @@ Allocation shared(const std::string& name) {
 Allocation exclusive(const std::string& name, const CpuSet& cpus, const CpuSet& withheld = {}) {
   Allocation allocation;
   allocation.workload = guaranteed(name, static_cast<std::int64_t>(cpus.size()));
-  allocation.placement = {Mode::kExclusive, cpus, withheld, {}};
+  allocation.placement = {placement::Mode::kExclusive, cpus, withheld, {}};
   return allocation;
 }
 
@@ -29,7 +29,7 @@ TEST(Ledger, TakesExclusiveAndWithheldCpusOutOfThePool) {
   EXPECT_EQ(ledger.pool(), CpuSet::range(1, 6));
   ledger.assume(exclusive("a", {1, 2}, {3}));
   EXPECT_EQ(ledger.pool(), CpuSet::range(4, 6));
-  const LedgerView view = ledger.view();
+  const placement::LedgerSnapshot view = ledger.view();
   EXPECT_EQ(view.exclusive, (CpuSet{1, 2}));
   EXPECT_EQ(view.withheld, CpuSet{3});
 }
@@ -72,11 +72,11 @@ TEST(Ledger, IsAsBeforeAfterARelease) {
   Ledger ledger(four_cpus(), 0);
   const Allocation other = shared("other");
   ledger.assume(other);
-  const LedgerView before = ledger.view();
+  const placement::LedgerSnapshot before = ledger.view();
   const Allocation granted = exclusive("a", {0, 1}, {2});
   ledger.assume(granted);
   ledger.assume_released(granted.workload.key);
-  const LedgerView after = ledger.view();
+  const placement::LedgerSnapshot after = ledger.view();
   EXPECT_EQ(after.pool, before.pool);
   EXPECT_EQ(after.exclusive, before.exclusive);
   EXPECT_EQ(after.entries.front().placement, before.entries.front().placement);
@@ -106,8 +106,8 @@ TEST(Ledger, NamesThoseWhoHaveNotLeftWhatAnotherIsToHaveAlone) {
   const Allocation own = exclusive("own", {0}, {1});
   ledger.assume(own);
   EXPECT_EQ(ledger.find(neighbour.workload.key)->vacating, (CpuSet{0, 1}));
-  EXPECT_EQ(ledger.in_the_way_of(own.workload.key), std::vector<ContainerKey>{neighbour.workload.key});
-  EXPECT_TRUE(ledger.in_the_way_of(neighbour.workload.key).empty()) << "it has nothing alone";
+  EXPECT_EQ(ledger.neighbours_blocking(own.workload.key), std::vector<placement::ContainerKey>{neighbour.workload.key});
+  EXPECT_TRUE(ledger.neighbours_blocking(neighbour.workload.key).empty()) << "it has nothing alone";
 }
 
 TEST(Ledger, LetsThoseGoThatStandInEachOthersWay) {
@@ -124,9 +124,10 @@ TEST(Ledger, LetsThoseGoThatStandInEachOthersWay) {
   third.phase = Phase::kRunning;
   third.vacating = CpuSet{0};
   ledger.assume(third);
-  const ContainerKey a = exclusive("a", {0}).workload.key;
-  EXPECT_EQ(ledger.in_the_way_of(a).size(), 2U);
-  EXPECT_EQ(ledger.to_be_awaited_by(a), std::vector<ContainerKey>{third.workload.key}) << "b waits for it in turn";
+  const placement::ContainerKey a = exclusive("a", {0}).workload.key;
+  EXPECT_EQ(ledger.neighbours_blocking(a).size(), 2U);
+  EXPECT_EQ(ledger.neighbours_to_await(a), std::vector<placement::ContainerKey>{third.workload.key})
+      << "b waits for it in turn";
 }
 
 TEST(Ledger, KeepsWhatWasHadAloneOutOfThePoolUntilItIsLeft) {
@@ -153,7 +154,7 @@ TEST(Ledger, ForgetsEnvValues) {
 TEST(Ledger, BooksTheCpusThatTheKubeletGaveAForeignContainer) {
   Ledger ledger(four_cpus(), 0);
   Allocation foreign = shared("vm");
-  foreign.placement = {Mode::kForeign, CpuSet{2}, {}, {}};
+  foreign.placement = {placement::Mode::kForeign, CpuSet{2}, {}, {}};
   ledger.assume(foreign);
   EXPECT_EQ(ledger.pool(), (CpuSet{0, 1, 3}));
 }
@@ -162,7 +163,7 @@ TEST(Ledger, ViewsItselfWithoutOneContainer) {
   Ledger ledger(four_cpus(), 0);
   const Allocation allocation = exclusive("a", {0});
   ledger.assume(allocation);
-  const LedgerView view = ledger.view(&allocation.workload.key);
+  const placement::LedgerSnapshot view = ledger.view(&allocation.workload.key);
   EXPECT_TRUE(view.entries.empty());
   EXPECT_EQ(view.pool, CpuSet::range(0, 3));
 }

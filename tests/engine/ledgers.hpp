@@ -15,7 +15,7 @@ namespace topolet::engine {
 using testing::besteffort;
 using testing::guaranteed;
 
-inline const LedgerRules kEightCpus{CpuSet::range(0, 7), {}, {}};
+inline const CpuInventory kEightCpus{CpuSet::range(0, 7), {}, {}};
 
 inline Allocation in_phase(Allocation allocation, Phase phase) {
   allocation.phase = phase;
@@ -30,7 +30,7 @@ inline Allocation exclusive(const std::string& name, const CpuSet& cpus, Phase p
                             const CpuSet& withheld = {}) {
   Allocation allocation;
   allocation.workload = guaranteed(name, static_cast<std::int64_t>(cpus.size()));
-  allocation.placement = {Mode::kExclusive, cpus, withheld, {}};
+  allocation.placement = {placement::Mode::kExclusive, cpus, withheld, {}};
   allocation.evaluated_cpus = cpus;
   return in_phase(std::move(allocation), phase);
 }
@@ -46,7 +46,7 @@ inline Allocation shared(const std::string& name, Phase phase = Phase::kRunning,
 
 /// Their decisions are numbered from 1.
 inline Ledger ledger_of(std::vector<Allocation> allocations, std::vector<Pod> pods = {},
-                        const LedgerRules& rules = kEightCpus) {
+                        const CpuInventory& rules = kEightCpus) {
   const auto next_decision = static_cast<std::int64_t>(allocations.size()) + 1;
   Ledger ledger(rules, 10, next_decision);
   std::int64_t decision = 0;
@@ -67,7 +67,7 @@ inline Pod pod_of(const std::string& name) {
   return pod;
 }
 
-inline Plan plan_of(Placement placement, const CpuSet& within = {}) {
+inline Plan plan_of(placement::Placement placement, const CpuSet& within = {}) {
   Plan plan;
   plan.decision.placement = std::move(placement);
   plan.decision.within = within;
@@ -76,11 +76,11 @@ inline Plan plan_of(Placement placement, const CpuSet& within = {}) {
 }
 
 inline Plan exclusive_on(const CpuSet& cpus, const CpuSet& withheld = {}) {
-  return plan_of({Mode::kExclusive, cpus, withheld, {}});
+  return plan_of({placement::Mode::kExclusive, cpus, withheld, {}});
 }
 
 inline Plan shared_on(const CpuSet& cpus, const CpuSet& within = CpuSet::range(0, 7)) {
-  return plan_of({Mode::kShared, cpus, {}, {}}, within);
+  return plan_of({placement::Mode::kShared, cpus, {}, {}}, within);
 }
 
 }  // namespace topolet::engine

@@ -38,21 +38,21 @@ struct Held {
   const char* cpus_now = "";
 };
 
-class MigrationTest : public StoreTest {
+class MigrationTest : public store::StoreTest {
  protected:
   MigrationTest() {
     std::filesystem::create_directory(directory());
     std::ofstream(file()).flush();
-    Database database = connect(Database::Access::kReadWrite);
-    std::vector<Migration> earlier = migrations();
-    std::erase_if(earlier, [](const Migration& step) { return step.version > 3; });
-    EXPECT_TRUE(migrate(database, earlier).ok());
+    store::Database database = connect(store::Database::Access::kReadWrite);
+    std::vector<store::Migration> earlier = store::migrations();
+    std::erase_if(earlier, [](const store::Migration& step) { return step.version > 3; });
+    EXPECT_TRUE(migrate(database, earlier).has_value());
     run("INSERT INTO boot VALUES (1, 'boot-1', 1)");
   }
 
   void run(const std::string& sql) const {
-    const Status done = connect(Database::Access::kReadWrite).execute(sql, "write as version 3 did");
-    EXPECT_TRUE(done.ok()) << message(done);
+    const Status done = connect(store::Database::Access::kReadWrite).execute(sql, "write as version 3 did");
+    EXPECT_TRUE(done.has_value()) << store::message(done);
   }
 
   void hold(int decision, const Held& held) const {
@@ -65,11 +65,11 @@ class MigrationTest : public StoreTest {
 
   /// The one allocation of the database, after it was opened.
   Allocation migrated() const {
-    const auto live = open()->live();
-    EXPECT_TRUE(live.ok()) << message(live);
-    EXPECT_EQ(live->size(), 1U);
-    const auto allocation = decode_allocation(live->at(0));
-    EXPECT_TRUE(allocation.ok()) << message(allocation);
+    const auto rows = open()->allocations();
+    EXPECT_TRUE(rows.has_value()) << message(rows);
+    EXPECT_EQ(rows->size(), 1U);
+    const auto allocation = decode_allocation(rows->at(0));
+    EXPECT_TRUE(allocation.has_value()) << store::message(allocation);
     return *allocation;
   }
 };
@@ -77,16 +77,16 @@ class MigrationTest : public StoreTest {
 /// What every row of hold() has in common; exclusive, and the create under way.
 Allocation allocation_of(int decision, const CpuSet& cpus) {
   Allocation allocation;
-  Workload& workload = allocation.workload;
+  placement::Workload& workload = allocation.workload;
   workload.key = {"uid-1", fmt::format("app-{}", decision), 3, "s1"};
   workload.pod_namespace = "shop";
   workload.pod_name = "till";
   workload.runtime_handler = "runc";
-  workload.qos = Qos::kGuaranteed;
+  workload.qos = placement::Qos::kGuaranteed;
   workload.demand = {2000, 2500, 1024, true, 4096, {{"2MB", 2 << 20}}};
   workload.settings = {{"cpus", "exclusive"}};
   workload.kubelet_mems = {0, 1};
-  allocation.placement = {Mode::kExclusive, cpus, {}, {0}};
+  allocation.placement = {placement::Mode::kExclusive, cpus, {}, {0}};
   allocation.phase_since = milliseconds(3000 + decision);
   allocation.generation = static_cast<std::uint64_t>(20 + decision);
   allocation.decision = decision;
@@ -97,7 +97,7 @@ Allocation allocation_of(int decision, const CpuSet& cpus) {
 
 /// Equal in every column, and says which is not.
 void expect_same(const Allocation& actual, const Allocation& expected) {
-  EXPECT_EQ(encode_changes(expected, actual), Columns());
+  EXPECT_EQ(encode_changes(expected, actual), store::Columns());
   EXPECT_EQ(actual, expected);
 }
 
@@ -126,9 +126,9 @@ TEST_F(MigrationTest, BringsASharedContainerWithItsCpusOfNow) {
            .container_id = "c-3",
            .cpus_now = "6-7"});
   Allocation expected = allocation_of(3, {6, 7});
-  expected.workload.qos = Qos::kBurstable;
+  expected.workload.qos = placement::Qos::kBurstable;
   expected.workload.settings = {{"cpus", "shared"}};
-  expected.placement.mode = Mode::kShared;
+  expected.placement.mode = placement::Mode::kShared;
   expected.within = CpuSet::range(0, 15);
   expected.phase = Phase::kStarting;
   expected.container_id = "c-3";
@@ -163,7 +163,7 @@ TEST_F(MigrationTest, BringsAConflictWithTheKubelet) {
   Allocation expected = allocation_of(6, {0});
   expected.workload.kubelet_cpus = {0};
   expected.workload.settings = {{"cpus", "shared"}};
-  expected.placement.mode = Mode::kShared;
+  expected.placement.mode = placement::Mode::kShared;
   expected.within = {0};
   expected.conflict = true;
   expected.phase = Phase::kStarting;
@@ -184,10 +184,10 @@ TEST_F(MigrationTest, BringsThePods) {
   run("INSERT INTO pod (sandbox_id, boot, pod_uid, pod_namespace, pod_name, runtime_handler, nodes) "
       "VALUES ('s1', 1, 'uid-1', 'shop', 'till', 'runc', '0-1')");
   const auto pods = open()->pods();
-  ASSERT_TRUE(pods.ok()) << message(pods);
+  ASSERT_TRUE(pods.has_value()) << store::message(pods);
   ASSERT_EQ(pods->size(), 1U);
   const auto pod = decode_pod(pods->at(0));
-  ASSERT_TRUE(pod.ok()) << message(pod);
+  ASSERT_TRUE(pod.has_value()) << store::message(pod);
   Pod expected;
   expected.sandbox.id = "s1";
   expected.sandbox.pod_uid = "uid-1";

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/engine/converging.hpp"
+#include "tests/engine/converge_test.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -18,18 +18,18 @@ using ::testing::StartsWith;
 
 constexpr auto kConverged = ContainerQueues::Needs::kConverged;
 
-class MoverTest : public Converging {
+class MoverTest : public ConvergeTest {
  protected:
   /// `a` is given CPU 0, which `b` shares and has not left.
   void give_a_cpu_of_b() {
     begin({shared("b")});
-    put_in_place("b");
+    start_converged("b");
     runtime_.hold();
-    commit(event::CreateAsked{guaranteed("a", 1), exclusive_on({0})});
+    commit(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})});
   }
 
-  std::optional<Status> await(const ContainerKey& key, milliseconds timeout) {
-    mover_->await_clear(key, timeout, [this](const Status& status) { clear_ = status; });
+  std::optional<Status> await(const placement::ContainerKey& key, milliseconds timeout) {
+    mover_->await_neighbours(key, timeout, [this](const Status& status) { clear_ = status; });
     loop_.run();
     return clear_;
   }
@@ -39,30 +39,30 @@ class MoverTest : public Converging {
 
 TEST_F(MoverTest, BringsAContainerToWhereTheLedgerWantsIt) {
   begin({shared("b")});
-  put_in_place("b");
-  commit(event::CreateAsked{guaranteed("a", 1), exclusive_on({0})});
+  start_converged("b");
+  commit(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})});
   EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-b 1-7"));
-  EXPECT_THAT(take_told(), Contains("b: vacating 0>"));
+  EXPECT_THAT(take_transitions(), Contains("b: vacating 0>"));
 }
 
 TEST_F(MoverTest, KnowsOfADaemonBeforeItWhereContainersAreToBe) {
   begin({shared("b")});
   runtime_.put("c-b", container_of("b"));
   commit(event::Restarted{});
-  EXPECT_EQ(mover_->desired("c-b"), target_of(*find("b")));
-  mover_->open("c-b", std::nullopt);
+  EXPECT_EQ(mover_->desired("c-b"), desired_cpuset_of(*find("b")));
+  mover_->open_queue("c-b", std::nullopt);
   loop_.run();
-  EXPECT_TRUE(mover_->has("c-b"));
+  EXPECT_TRUE(mover_->has_queue("c-b"));
   EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-b 0-7"));
 }
 
 TEST_F(MoverTest, AwaitsThatTheNeighboursHaveLeft) {
   give_a_cpu_of_b();
   EXPECT_FALSE(await(guaranteed("a", 1).key, seconds(20)));
-  runtime_.let_go();
+  runtime_.release();
   loop_.advance(milliseconds(100));
   ASSERT_TRUE(clear_);
-  EXPECT_TRUE(clear_->ok());
+  EXPECT_TRUE(clear_->has_value());
 }
 
 TEST_F(MoverTest, SaysThatTheNeighboursHaveNotLeftInTime) {
@@ -70,7 +70,7 @@ TEST_F(MoverTest, SaysThatTheNeighboursHaveNotLeftInTime) {
   EXPECT_FALSE(await(guaranteed("a", 1).key, seconds(20)));
   loop_.advance(seconds(20));
   ASSERT_TRUE(clear_);
-  ASSERT_FALSE(clear_->ok());
+  ASSERT_FALSE(clear_->has_value());
   EXPECT_EQ(clear_->error().code, Code::kUnavailable);
   EXPECT_THAT(clear_->error().message, HasSubstr("c-b"));
 }
@@ -81,25 +81,25 @@ TEST_F(MoverTest, AwaitsNobodyWhoIsGone) {
   commit(event::Ended{besteffort("b").key, "removed"});
   loop_.advance(milliseconds(100));
   ASSERT_TRUE(clear_);
-  EXPECT_TRUE(clear_->ok());
+  EXPECT_TRUE(clear_->has_value());
 }
 
 TEST_F(MoverTest, AwaitsNobodyWhomTheRuntimeHasNoMore) {
   give_a_cpu_of_b();
   EXPECT_FALSE(await(guaranteed("a", 1).key, seconds(20)));
   runtime_.remove("c-b");
-  runtime_.let_go();
+  runtime_.release();
   loop_.advance(milliseconds(100));
   ASSERT_TRUE(clear_);
-  EXPECT_TRUE(clear_->ok());
+  EXPECT_TRUE(clear_->has_value());
 }
 
 TEST_F(MoverTest, AppliesNothingBeforeTheNeighboursHaveLeft) {
   give_a_cpu_of_b();
-  runtime_.put("c-a", {.state = ContainerState::kCreated, .cpus = {5}});
+  runtime_.put("c-a", {.state = cri::ContainerState::kCreated, .cpus = {5}});
   commit(event::CreateConfirmed{guaranteed("a", 1).key, "c-a", {CpuSet{5}, {}}});
-  mover_->open("c-a", std::nullopt);
-  runtime_.let_go();
+  mover_->open_queue("c-a", std::nullopt);
+  runtime_.release();
   loop_.advance(milliseconds(100));
   EXPECT_THAT(runtime_.take_calls(), ElementsAre("UpdateContainerResources c-b 1-7", "ContainerStatus",
                                                  "UpdateContainerResources c-a 0", "ContainerStatus"));
@@ -110,9 +110,9 @@ TEST_F(MoverTest, HasNotConvergedWhileAStartMayBeUnderWay) {
   Allocation starting = exclusive("a", {0}, Phase::kStarting);
   starting.vacating = CpuSet{5};
   begin({starting});
-  runtime_.put("c-a", container_of("a", ContainerState::kCreated));
+  runtime_.put("c-a", container_of("a", cri::ContainerState::kCreated));
   commit(event::Restarted{});
-  mover_->open("c-a", std::nullopt);
+  mover_->open_queue("c-a", std::nullopt);
   loop_.advance(seconds(9));
   EXPECT_EQ(find("a")->vacating, CpuSet{5}) << "it may begin to run where it was when it was started";
   EXPECT_EQ(find("a")->phase, Phase::kStarting);
@@ -126,9 +126,9 @@ TEST_F(MoverTest, HasConvergedOnceTheGraceOfAStartIsOver) {
   Allocation starting = exclusive("a", {0}, Phase::kStarting);
   starting.vacating = CpuSet{5};
   begin({starting});
-  runtime_.put("c-a", container_of("a", ContainerState::kCreated));
+  runtime_.put("c-a", container_of("a", cri::ContainerState::kCreated));
   commit(event::Restarted{});
-  mover_->open("c-a", std::nullopt);
+  mover_->open_queue("c-a", std::nullopt);
   loop_.advance(seconds(15));
   EXPECT_EQ(find("a")->vacating, CpuSet());
   EXPECT_EQ(find("a")->phase, Phase::kCreated);
@@ -136,40 +136,40 @@ TEST_F(MoverTest, HasConvergedOnceTheGraceOfAStartIsOver) {
 
 TEST_F(MoverTest, ReportsAnExitThatItComesAcrossOnce) {
   begin({exclusive("a", {0}), shared("b")});
-  put_in_place("a");
-  put_in_place("b");
+  start_converged("a");
+  start_converged("b");
   runtime_.exit("c-a", 3);
-  commit(event::Moved{guaranteed("a", 1), exclusive_on({1}), "re-placed"});
-  const std::vector<std::string> told = take_told();
-  EXPECT_EQ(std::count_if(told.begin(), told.end(),
+  commit(event::Moved{guaranteed("a", 1), exclusive_on({1}), AuditEvent::kReplaced});
+  const std::vector<std::string> transitions = take_transitions();
+  EXPECT_EQ(std::count_if(transitions.begin(), transitions.end(),
                           [](const std::string& line) { return line.find("crashed") != std::string::npos; }),
             1);
   EXPECT_EQ(find("a")->phase, Phase::kCrashed);
-  EXPECT_FALSE(mover_->has("c-a"));
+  EXPECT_FALSE(mover_->has_queue("c-a"));
 }
 
 TEST_F(MoverTest, RunsWhatWaitsForAContainerThatIsOver) {
   begin({exclusive("a", {0})});
-  put_in_place("a");
+  start_converged("a");
   ContainerQueues::OperationDone first;
-  mover_->run("c-a", ContainerQueues::Needs::kTurn,
-              [&](const Status&, const ContainerQueues::OperationDone& done) { first = done; });
-  std::optional<Status> told;
-  mover_->run("c-a", ContainerQueues::Needs::kConverged,
-              [&](const Status& status, const ContainerQueues::OperationDone&) { told = status; });
+  mover_->run_in_turn("c-a", ContainerQueues::Needs::kTurn,
+                      [&](const Status&, const ContainerQueues::OperationDone& done) { first = done; });
+  std::optional<Status> reported;
+  mover_->run_in_turn("c-a", ContainerQueues::Needs::kConverged,
+                      [&](const Status& status, const ContainerQueues::OperationDone&) { reported = status; });
   exits_->report("c-a", {Exit::Kind::kRemoved});
   loop_.run();
-  ASSERT_TRUE(told);
-  ASSERT_FALSE(told->ok());
-  EXPECT_EQ(told->error().code, Code::kNotFound);
+  ASSERT_TRUE(reported);
+  ASSERT_FALSE(reported->has_value());
+  EXPECT_EQ(reported->error().code, Code::kNotFound);
   first(false);
-  EXPECT_FALSE(mover_->run("c-a", ContainerQueues::Needs::kTurn, [](const Status&, const auto&) {}));
+  EXPECT_FALSE(mover_->run_in_turn("c-a", ContainerQueues::Needs::kTurn, [](const Status&, const auto&) {}));
 }
 
 TEST_F(MoverTest, MovesAContainerThatIsThere) {
   begin({exclusive("a", {0}), shared("b")});
-  put_in_place("a");
-  put_in_place("b");
+  start_converged("a");
+  start_converged("b");
   std::vector<std::pair<std::string, std::string>> env;
   mover_->move(find("a")->workload.key, kConverged, [&](const Allocation& before) {
     env = before.workload.env;
@@ -186,8 +186,8 @@ TEST_F(MoverTest, MovesAContainerThatIsThere) {
 
 TEST_F(MoverTest, UndoesAMoveThatTheNeighboursHoldUp) {
   begin({exclusive("a", {0}), shared("b")});
-  put_in_place("a");
-  put_in_place("b");
+  start_converged("a");
+  start_converged("b");
   runtime_.container("c-b").ignores_updates = true;
   mover_->move(find("a")->workload.key, kConverged, [](const Allocation&) { return std::optional(exclusive_on({1})); });
   loop_.advance(seconds(4));
@@ -198,13 +198,13 @@ TEST_F(MoverTest, UndoesAMoveThatTheNeighboursHoldUp) {
 
 TEST_F(MoverTest, HasNothingToLeaveWhereAContainerWasNeverTold) {
   begin({exclusive("a", {0}), shared("b")});
-  put_in_place("a");
-  put_in_place("b");
+  start_converged("a");
+  start_converged("b");
   ContainerQueues::OperationDone turn_over;
-  mover_->run("c-b", ContainerQueues::Needs::kTurn,
-              [&](const Status&, const ContainerQueues::OperationDone& done) { turn_over = done; });
+  mover_->run_in_turn("c-b", ContainerQueues::Needs::kTurn,
+                      [&](const Status&, const ContainerQueues::OperationDone& done) { turn_over = done; });
   commit(event::Ended{find("a")->workload.key, "exited"});
-  commit(event::CreateAsked{guaranteed("c", 1), exclusive_on({0})});
+  commit(event::CreateAdmitted{guaranteed("c", 1), exclusive_on({0})});
   EXPECT_EQ(find("b")->vacating, CpuSet{0});
   turn_over(false);
   loop_.run();
@@ -214,22 +214,22 @@ TEST_F(MoverTest, HasNothingToLeaveWhereAContainerWasNeverTold) {
 
 TEST_F(MoverTest, SaysNotFoundOnlyOfWhatIsGone) {
   begin({exclusive("a", {0})});
-  put_in_place("a", ContainerState::kCreated);
-  runtime_.fail("UpdateContainerResources", Answer{Code::kNotFound, "no such task", {}});
-  commit(event::Moved{guaranteed("a", 1), exclusive_on({1}), "re-placed"});
-  std::optional<Status> told;
-  mover_->run("c-a", kConverged, [&](const Status& status, const ContainerQueues::OperationDone& done) {
-    told = status;
+  start_converged("a", cri::ContainerState::kCreated);
+  runtime_.fail("UpdateContainerResources", cri::RuntimeResponse{Code::kNotFound, "no such task", {}});
+  commit(event::Moved{guaranteed("a", 1), exclusive_on({1}), AuditEvent::kReplaced});
+  std::optional<Status> reported;
+  mover_->run_in_turn("c-a", kConverged, [&](const Status& status, const ContainerQueues::OperationDone& done) {
+    reported = status;
     done(false);
   });
   loop_.advance(seconds(5));
-  ASSERT_TRUE(told && !told->ok());
-  EXPECT_EQ(told->error().code, Code::kUnavailable);
+  ASSERT_TRUE(reported && !reported->has_value());
+  EXPECT_EQ(reported->error().code, Code::kUnavailable);
 }
 
 TEST_F(MoverTest, LeavesWhoIsNotToBeMoved) {
   begin({exclusive("a", {0})});
-  put_in_place("a");
+  start_converged("a");
   mover_->move(find("a")->workload.key, kConverged, [](const Allocation&) { return std::optional<Plan>(); });
   mover_->move(find("a")->workload.key, kConverged, [](const Allocation&) { return std::optional(exclusive_on({0})); });
   mover_->move(besteffort("unknown").key, kConverged,
@@ -237,22 +237,22 @@ TEST_F(MoverTest, LeavesWhoIsNotToBeMoved) {
   runtime_.exit("c-a", 0);
   mover_->move(find("a")->workload.key, kConverged, [](const Allocation&) { return std::optional(exclusive_on({1})); });
   loop_.advance(seconds(1));
-  EXPECT_THAT(take_told(), IsEmpty());
+  EXPECT_THAT(take_transitions(), IsEmpty());
 }
 
 TEST_F(MoverTest, RepairsWhatHasDrifted) {
   begin({exclusive("a", {0})});
-  put_in_place("a");
+  start_converged("a");
   mover_->verify("c-a");
   loop_.run();
-  EXPECT_THAT(take_told(), IsEmpty());
+  EXPECT_THAT(take_transitions(), IsEmpty());
   kernel_.run_on(container_of("a").pid, CpuSet{0, 5});
   runtime_.take_calls();
-  mover_->glance("c-a");
+  mover_->verify_in_kernel("c-a");
   loop_.advance(seconds(1));
-  EXPECT_THAT(take_told(), ElementsAre("a: vacating >5", "drift 2: a", "a: vacating 5>"));
+  EXPECT_THAT(take_transitions(), ElementsAre("a: vacating >5", "drift 2: a", "a: vacating 5>"));
   EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-a 0"));
-  mover_->glance("c-a");
+  mover_->verify_in_kernel("c-a");
   loop_.run();
   EXPECT_THAT(runtime_.take_calls(), IsEmpty()) << "the kernel agrees";
 }
@@ -261,17 +261,17 @@ TEST_F(MoverTest, SettlesStartsThatNobodyWaitsFor) {
   begin({exclusive("a", {0}, Phase::kStarting), exclusive("b", {1}, Phase::kStarting),
          exclusive("c", {2}, Phase::kStarting), exclusive("d", {3}, Phase::kStarting)});
   commit(event::Restarted{});
-  for (const char* name : {"a", "b", "c", "d"}) put_in_place(name, ContainerState::kCreated);
+  for (const char* name : {"a", "b", "c", "d"}) start_converged(name, cri::ContainerState::kCreated);
   runtime_.put("c-a", container_of("a"));
   runtime_.exit("c-c", 0);
-  mover_->run("c-d", ContainerQueues::Needs::kTurn, [](const Status&, const auto&) {});
-  mover_->settle_starts();
+  mover_->run_in_turn("c-d", ContainerQueues::Needs::kTurn, [](const Status&, const auto&) {});
+  mover_->resolve_unfinished_starts();
   loop_.run();
   EXPECT_EQ(find("a")->phase, Phase::kRunning);
   EXPECT_EQ(find("b")->phase, Phase::kStarting) << "it may take a while";
   EXPECT_EQ(find("c"), nullptr);
   loop_.advance(seconds(10));
-  mover_->settle_starts();
+  mover_->resolve_unfinished_starts();
   loop_.run();
   EXPECT_EQ(find("b")->phase, Phase::kCreated);
   EXPECT_EQ(find("d")->phase, Phase::kStarting) << "somebody waits for its answer";

@@ -19,47 +19,48 @@ Allocation failed(const std::string& name, const CpuSet& cpus, int since) {
 
 class PlacerTest : public ::testing::Test {
  protected:
-  const std::shared_ptr<const Topology> topology_ = testing::machine("node:2 core:4 pu:1");
-  const Placer placer_{{topology_,
-                        make_candidates(*topology_, topology_->allowed),
-                        {},
-                        [](const auto& request, const DecideRules& rules) { return decide(*request, rules, {}); }}};
+  const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
+  const Placer placer_{
+      {topology_,
+       placement::make_candidates(*topology_, topology_->allowed),
+       {},
+       [](const auto& request, const placement::PlacementRules& rules) { return decide(*request, rules, {}); }}};
 };
 
 TEST_F(PlacerTest, TakesNothingBackWhereThereIsEnough) {
   const Ledger ledger = ledger_of({failed("a", {0}, 1)});
-  const Plan plan = plan_with_reclaim(placer_, ledger, guaranteed("new", 2), {});
+  const Plan plan = reclaim_and_plan(placer_, ledger, guaranteed("new", 2), {});
   EXPECT_FALSE(plan.decision.denied);
-  EXPECT_THAT(plan.reclaimed, IsEmpty());
+  EXPECT_THAT(plan.yielding, IsEmpty());
   EXPECT_FALSE(plan.decision.placement.cpus.contains(0));
 }
 
 TEST_F(PlacerTest, TakesBackFromThoseWhoFailedFirst) {
   const Ledger ledger = ledger_of({failed("a", {0, 1}, 30), failed("b", {2, 3}, 10), failed("c", {4, 5}, 20)});
-  const Plan plan = plan_with_reclaim(placer_, ledger, guaranteed("new", 2), {});
+  const Plan plan = reclaim_and_plan(placer_, ledger, guaranteed("new", 2), {});
   EXPECT_FALSE(plan.decision.denied);
-  EXPECT_THAT(plan.reclaimed, ElementsAre(guaranteed("b", 2).key));
-  const Plan larger = plan_with_reclaim(placer_, ledger, guaranteed("new", 4), {});
-  EXPECT_THAT(larger.reclaimed, ElementsAre(guaranteed("b", 2).key, guaranteed("c", 2).key));
+  EXPECT_THAT(plan.yielding, ElementsAre(guaranteed("b", 2).key));
+  const Plan larger = reclaim_and_plan(placer_, ledger, guaranteed("new", 4), {});
+  EXPECT_THAT(larger.yielding, ElementsAre(guaranteed("b", 2).key, guaranteed("c", 2).key));
 }
 
 TEST_F(PlacerTest, TakesNothingBackWhereThatIsOfNoUse) {
   const Ledger ledger = ledger_of({failed("a", {0}, 1), exclusive("b", CpuSet::range(1, 6))});
-  const Plan plan = plan_with_reclaim(placer_, ledger, guaranteed("new", 4), {});
+  const Plan plan = reclaim_and_plan(placer_, ledger, guaranteed("new", 4), {});
   EXPECT_TRUE(plan.decision.denied);
-  EXPECT_THAT(plan.reclaimed, IsEmpty());
+  EXPECT_THAT(plan.yielding, IsEmpty());
 }
 
 TEST_F(PlacerTest, LeavesWhatIsKeptForTheContainerItself) {
   const Ledger ledger = ledger_of({failed("a", CpuSet::range(0, 3), 1), exclusive("b", CpuSet::range(4, 6))});
-  Workload next = guaranteed("a", 4);
+  placement::Workload next = guaranteed("a", 4);
   next.key.attempt = 1;
-  Placer::Terms terms;
-  terms.keep = ledger.former_placement(next.key);
-  const Plan plan = plan_with_reclaim(placer_, ledger, next, terms);
+  Placer::Constraints constraints;
+  constraints.keep = ledger.former_placement(next.key);
+  const Plan plan = reclaim_and_plan(placer_, ledger, next, constraints);
   EXPECT_FALSE(plan.decision.denied);
   EXPECT_EQ(plan.decision.placement.cpus, CpuSet::range(0, 3));
-  EXPECT_THAT(plan.reclaimed, IsEmpty()) << "it takes over, nobody yields";
+  EXPECT_THAT(plan.yielding, IsEmpty()) << "it takes over, nobody yields";
 }
 
 TEST_F(PlacerTest, PlacesAnewWhomItWouldLeaveWithoutCpus) {

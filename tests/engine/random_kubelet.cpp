@@ -21,12 +21,12 @@ simulate::Resources resources_of(bool guaranteed, std::int64_t milli) {
   return resources;
 }
 
-std::string id_in(const Answer& answer) {
-  const auto id = read_create_container_answer(answer.body);
+std::string id_in(const cri::RuntimeResponse& answer) {
+  const auto id = cri::read_create_container_response(answer.body);
   return id ? *id : "";
 }
 
-bool is_guaranteed(const simulate::SimulatedPod& pod) { return pod.said.qos == "guaranteed"; }
+bool is_guaranteed(const simulate::SimulatedPod& pod) { return pod.spec.qos == "guaranteed"; }
 
 }  // namespace
 
@@ -46,7 +46,7 @@ bool RandomKubelet::act() {
 bool RandomKubelet::finish_resizes() {
   bool any = false;
   for (auto& [uid, pod] : pods_) {
-    for (Wanted& wanted : pod.containers) {
+    for (PlannedContainer& wanted : pod.containers) {
       if (pod.waits || wanted.resizing.empty()) continue;
       any = true;
       resize(pod, wanted);
@@ -77,16 +77,16 @@ std::int64_t RandomKubelet::any_size(bool guaranteed) {
 void RandomKubelet::add_pod() {
   static const std::vector<std::string> kClasses = {"guaranteed", "guaranteed", "burstable", "besteffort"};
   Pod pod;
-  simulate::Operation& said = pod.said.said;
-  said.kind = simulate::OperationKind::kRunPod;
-  said.pod = said.name = fmt::format("pod-{:04}", ++last_number_);
-  said.qos = deps_.dice.one_of(kClasses);
+  simulate::Operation& spec = pod.spec.spec;
+  spec.kind = simulate::OperationKind::kRunPod;
+  spec.pod = spec.name = fmt::format("pod-{:04}", ++last_number_);
+  spec.qos = deps_.dice.one_of(kClasses);
   const std::size_t count = 1 + deps_.dice.below(2);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::int64_t milli = said.qos == "besteffort" ? 0 : any_size(said.qos == "guaranteed");
+    const std::int64_t milli = spec.qos == "besteffort" ? 0 : any_size(spec.qos == "guaranteed");
     pod.containers.push_back({fmt::format("c{}", i), milli});
   }
-  pods_.emplace(said.pod, std::move(pod));
+  pods_.emplace(spec.pod, std::move(pod));
 }
 
 bool RandomKubelet::act_on(Pod& pod) {
@@ -111,7 +111,7 @@ bool RandomKubelet::act_on(Pod& pod) {
 void RandomKubelet::send(Pod& pod, std::string method, std::string request, Answered answered) {
   pod.waits = true;
   deps_.send(std::move(method), std::move(request),
-             [this, uid = pod.said.said.pod, answered = std::move(answered)](const Answer& answer) {
+             [this, uid = pod.spec.spec.pod, answered = std::move(answered)](const cri::RuntimeResponse& answer) {
                pods_.at(uid).waits = false;
                answered(answer);
              });
@@ -120,50 +120,50 @@ void RandomKubelet::send(Pod& pod, std::string method, std::string request, Answ
 void RandomKubelet::run_pod(Pod& pod) {
   // A sandbox whose answer was lost shows in the list.
   for (const auto& [id, sandbox] : deps_.runtime.sandboxes()) {
-    if (sandbox.metadata().uid() != pod.said.said.pod || sandbox.state() != 0) continue;
-    pod.said.sandbox_id = id;
+    if (sandbox.metadata().uid() != pod.spec.spec.pod || sandbox.state() != 0) continue;
+    pod.spec.sandbox_id = id;
     pod.phase = Phase::kRunning;
     return;
   }
-  send(pod, "RunPodSandbox", simulate::run_pod_request(pod.said.said, kMemoryTotal),
-       [this, uid = pod.said.said.pod](const Answer& answer) {
+  send(pod, "RunPodSandbox", simulate::run_pod_request(pod.spec.spec, kMemoryTotal),
+       [this, uid = pod.spec.spec.pod](const cri::RuntimeResponse& answer) {
          if (answer.code != Code::kOk) return;
-         pods_.at(uid).said.sandbox_id = id_in(answer);
+         pods_.at(uid).spec.sandbox_id = id_in(answer);
          pods_.at(uid).phase = Phase::kRunning;
        });
 }
 
 void RandomKubelet::stop_pod(Pod& pod) {
-  if (pod.said.sandbox_id.empty()) {
+  if (pod.spec.sandbox_id.empty()) {
     pod.phase = Phase::kRemoving;
     return;
   }
-  send(pod, "StopPodSandbox", simulate::target_request(pod.said.sandbox_id),
-       [this, uid = pod.said.said.pod](const Answer& answer) {
+  send(pod, "StopPodSandbox", simulate::id_request(pod.spec.sandbox_id),
+       [this, uid = pod.spec.spec.pod](const cri::RuntimeResponse& answer) {
          if (answer.code == Code::kOk) pods_.at(uid).phase = Phase::kRemoving;
        });
 }
 
 /// With every sandbox that was made for the pod; one by one, until none is left.
 void RandomKubelet::remove_pod(Pod& pod) {
-  const std::string uid = pod.said.said.pod;
+  const std::string uid = pod.spec.spec.pod;
   for (const auto& [id, sandbox] : deps_.runtime.sandboxes()) {
     if (sandbox.metadata().uid() != uid) continue;
     if (sandbox.state() == 0) {
-      pod.said.sandbox_id = id;
+      pod.spec.sandbox_id = id;
       pod.phase = Phase::kStopping;
       return stop_pod(pod);
     }
-    return send(pod, "RemovePodSandbox", simulate::target_request(id), [](const Answer&) {});
+    return send(pod, "RemovePodSandbox", simulate::id_request(id), [](const cri::RuntimeResponse&) {});
   }
   pods_.erase(uid);
 }
 
-const RandomKubelet::Listed* RandomKubelet::newest(const Pod& pod, const Wanted& wanted) const {
+const RandomKubelet::Listed* RandomKubelet::newest(const Pod& pod, const PlannedContainer& wanted) const {
   const Listed* newest = nullptr;
   for (const Listed& listed : deps_.runtime.containers()) {
     const lens::ContainerMetadata& metadata = listed.second.config.metadata();
-    if (listed.second.sandbox_id != pod.said.sandbox_id || metadata.name() != wanted.name) continue;
+    if (listed.second.sandbox_id != pod.spec.sandbox_id || metadata.name() != wanted.name) continue;
     if (newest == nullptr || metadata.attempt() > newest->second.config.metadata().attempt()) newest = &listed;
   }
   return newest;
@@ -174,7 +174,7 @@ bool RandomKubelet::is_running(const std::string& container_id) const {
   return found != deps_.runtime.containers().end() && found->second.state == RunState::kRunning;
 }
 
-bool RandomKubelet::act_on(Pod& pod, Wanted& wanted) {
+bool RandomKubelet::act_on(Pod& pod, PlannedContainer& wanted) {
   if (!wanted.resizing.empty()) {
     resize(pod, wanted);
     return pod.waits;
@@ -201,7 +201,7 @@ bool RandomKubelet::act_on(Pod& pod, Wanted& wanted) {
 
 /// The kubelet starts what it has made. A container that it finds created it makes anew, as the next attempt: it cannot
 /// know whether the start of that one is still under way.
-bool RandomKubelet::act_on_created(Pod& pod, Wanted& wanted, const Listed& newest) {
+bool RandomKubelet::act_on_created(Pod& pod, PlannedContainer& wanted, const Listed& newest) {
   const std::string& id = newest.first;
   const bool was_started = pod.started.count(id) != 0;
   const std::size_t choice = deps_.dice.below(100);
@@ -218,9 +218,9 @@ bool RandomKubelet::act_on_created(Pod& pod, Wanted& wanted, const Listed& newes
   return true;
 }
 
-bool RandomKubelet::act_on_running(Pod& pod, Wanted& wanted, const Listed& newest) {
+bool RandomKubelet::act_on_running(Pod& pod, PlannedContainer& wanted, const Listed& newest) {
   const std::size_t choice = deps_.dice.below(100);
-  const bool guaranteed = is_guaranteed(pod.said);
+  const bool guaranteed = is_guaranteed(pod.spec);
   if (choice < 30 && guaranteed) {
     wanted.milli = any_size(true);
     wanted.resizing = newest.first;
@@ -228,61 +228,61 @@ bool RandomKubelet::act_on_running(Pod& pod, Wanted& wanted, const Listed& newes
     return true;
   }
   if (choice >= 40) return false;
-  send(pod, "StopContainer", simulate::target_request(newest.first), [](const Answer&) {});
+  send(pod, "StopContainer", simulate::id_request(newest.first), [](const cri::RuntimeResponse&) {});
   return true;
 }
 
 /// Attempts that are over are removed, and so are some that were never started; an older one that runs is stopped.
 bool RandomKubelet::clean_up(Pod& pod) {
   std::set<std::string> keep;
-  for (const Wanted& wanted : pod.containers) {
+  for (const PlannedContainer& wanted : pod.containers) {
     const Listed* listed = newest(pod, wanted);
     if (listed != nullptr && listed->second.state != RunState::kExited) keep.insert(listed->first);
   }
   for (const auto& [id, container] : deps_.runtime.containers()) {
-    if (container.sandbox_id != pod.said.sandbox_id || keep.count(id) != 0) continue;
+    if (container.sandbox_id != pod.spec.sandbox_id || keep.count(id) != 0) continue;
     const char* method = container.state == RunState::kRunning ? "StopContainer" : "RemoveContainer";
-    for (Wanted& wanted : pod.containers) {
+    for (PlannedContainer& wanted : pod.containers) {
       const lens::ContainerMetadata& metadata = container.config.metadata();
       if (metadata.name() == wanted.name) wanted.next_attempt = std::max(wanted.next_attempt, metadata.attempt() + 1);
     }
-    send(pod, method, simulate::target_request(id), [](const Answer&) {});
+    send(pod, method, simulate::id_request(id), [](const cri::RuntimeResponse&) {});
     return true;
   }
   return false;
 }
 
-void RandomKubelet::create(Pod& pod, Wanted& wanted) {
+void RandomKubelet::create(Pod& pod, PlannedContainer& wanted) {
   for (const auto& [id, container] : deps_.runtime.containers()) {
     const lens::ContainerMetadata& metadata = container.config.metadata();
-    const bool is_of_it = container.sandbox_id == pod.said.sandbox_id && metadata.name() == wanted.name;
+    const bool is_of_it = container.sandbox_id == pod.spec.sandbox_id && metadata.name() == wanted.name;
     if (is_of_it && metadata.attempt() < wanted.next_attempt) deps_.runtime.may_be_superseded(id);
   }
   simulate::Operation operation;
-  operation.pod = pod.said.said.pod;
+  operation.pod = pod.spec.spec.pod;
   operation.container = wanted.name;
-  operation.resources = resources_of(is_guaranteed(pod.said), wanted.milli);
-  send(pod, "CreateContainer", simulate::create_request(operation, pod.said, wanted.next_attempt, kMemoryTotal),
-       [this, uid = pod.said.said.pod](const Answer& answer) {
+  operation.resources = resources_of(is_guaranteed(pod.spec), wanted.milli);
+  send(pod, "CreateContainer", simulate::create_request(operation, pod.spec, wanted.next_attempt, kMemoryTotal),
+       [this, uid = pod.spec.spec.pod](const cri::RuntimeResponse& answer) {
          if (answer.code == Code::kOk) pods_.at(uid).known.insert(id_in(answer));
        });
 }
 
 void RandomKubelet::start(Pod& pod, const std::string& id) {
   pod.started.insert(id);
-  send(pod, "StartContainer", simulate::target_request(id), [](const Answer&) {});
+  send(pod, "StartContainer", simulate::id_request(id), [](const cri::RuntimeResponse&) {});
 }
 
 /// Until it is done, denied by topolet, or the container is no more.
-void RandomKubelet::resize(Pod& pod, Wanted& wanted) {
+void RandomKubelet::resize(Pod& pod, PlannedContainer& wanted) {
   if (!is_running(wanted.resizing)) return wanted.resizing.clear();
   simulate::Operation operation;
-  deps_.runtime.is_asked_to_have(wanted.resizing, wanted.milli);
+  deps_.runtime.expect_resize(wanted.resizing, wanted.milli);
   operation.resources.cpu_request_milli = operation.resources.cpu_limit_milli = wanted.milli;
   send(pod, "UpdateContainerResources", simulate::update_request(operation, wanted.resizing),
-       [this, uid = pod.said.said.pod, name = wanted.name](const Answer& answer) {
+       [this, uid = pod.spec.spec.pod, name = wanted.name](const cri::RuntimeResponse& answer) {
          if (answer.code != Code::kOk && answer.code != Code::kResourceExhausted) return;
-         for (Wanted& done : pods_.at(uid).containers) {
+         for (PlannedContainer& done : pods_.at(uid).containers) {
            if (done.name == name) done.resizing.clear();
          }
        });

@@ -10,22 +10,22 @@
 #include <vector>
 
 #include "core/cri/call.hpp"
-#include "core/cri/requests.hpp"
+#include "core/cri/messages/requests.hpp"
 #include "core/simulate/kubelet.hpp"
 #include "tests/support/dice.hpp"
-#include "tests/support/judging_runtime.hpp"
+#include "tests/support/verifying_runtime.hpp"
 
 namespace topolet::testing {
 
 /// One thread.
 class RandomKubelet {
  public:
-  using Answered = std::function<void(const Answer&)>;
+  using Answered = std::function<void(const cri::RuntimeResponse&)>;
   using Send = std::function<void(std::string method, std::string request, Answered answered)>;
 
   struct Deps {
     Dice& dice;
-    JudgingRuntime& runtime;  ///< what lists and events tell it
+    VerifyingRuntime& runtime;  ///< what lists and events tell it
     Send send;
   };
   explicit RandomKubelet(Deps deps) : deps_(std::move(deps)) {}
@@ -40,37 +40,37 @@ class RandomKubelet {
 
  private:
   enum class Phase { kNew, kRunning, kStopping, kRemoving };
-  struct Wanted {
+  struct PlannedContainer {
     std::string name;
     std::int64_t milli = 0;  ///< 0: BestEffort
     std::uint32_t next_attempt = 0;
     std::string resizing = {};  ///< a container whose resize has not been answered for good
   };
   struct Pod {
-    simulate::SimulatedPod said;
+    simulate::SimulatedPod spec;
     Phase phase = Phase::kNew;
     bool waits = false;
-    std::vector<Wanted> containers;
+    std::vector<PlannedContainer> containers;
     std::set<std::string> known = {};    ///< containers whose create was answered
     std::set<std::string> started = {};  ///< containers that were asked to start, with whatever result
   };
-  using Listed = std::map<std::string, JudgingRuntime::Container>::value_type;
+  using Listed = std::map<std::string, VerifyingRuntime::Container>::value_type;
 
   void add_pod();
   bool act_on(Pod& pod);
-  bool act_on(Pod& pod, Wanted& wanted);
-  bool act_on_created(Pod& pod, Wanted& wanted, const Listed& newest);
-  bool act_on_running(Pod& pod, Wanted& wanted, const Listed& newest);
+  bool act_on(Pod& pod, PlannedContainer& wanted);
+  bool act_on_created(Pod& pod, PlannedContainer& wanted, const Listed& newest);
+  bool act_on_running(Pod& pod, PlannedContainer& wanted, const Listed& newest);
   bool clean_up(Pod& pod);
   void run_pod(Pod& pod);
   void stop_pod(Pod& pod);
   void remove_pod(Pod& pod);
-  void create(Pod& pod, Wanted& wanted);
+  void create(Pod& pod, PlannedContainer& wanted);
   void start(Pod& pod, const std::string& id);
-  void resize(Pod& pod, Wanted& wanted);
+  void resize(Pod& pod, PlannedContainer& wanted);
   void send(Pod& pod, std::string method, std::string request, Answered answered);
   bool is_running(const std::string& container_id) const;
-  const Listed* newest(const Pod& pod, const Wanted& wanted) const;
+  const Listed* newest(const Pod& pod, const PlannedContainer& wanted) const;
   std::int64_t any_size(bool guaranteed);
 
   Deps deps_;

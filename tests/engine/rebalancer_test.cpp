@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/engine/converging.hpp"
+#include "tests/engine/converge_test.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -10,28 +10,28 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class RebalancerTest : public Converging {
+class RebalancerTest : public ConvergeTest {
  protected:
   void take_offline(const CpuSet& gone) {
     const CpuSet left = CpuSet::range(0, 7) - gone;
-    rebalancer_->change_machine({topology_, make_candidates(*topology_, left), {left, {}, {}}});
+    rebalancer_->change_machine({topology_, placement::make_candidates(*topology_, left), {left, {}, {}}});
     loop_.advance(seconds(1));
   }
 
   /// `a` has lost its only CPU, and `b` does not leave where it would go.
   void hold_up_a() {
     begin({exclusive("a", {3}), shared("b")});
-    put_in_place("a");
-    put_in_place("b");
+    start_converged("a");
+    start_converged("b");
     rebalancer_->begin();
     runtime_.container("c-b").ignores_updates = true;
     take_offline({3});
     loop_.advance(seconds(10));
   }
 
-  /// How often `a` was given other CPUs since the test has asked for what was told.
-  int moves_told() {
-    for (const std::string& line : take_told()) {
+  /// How often `a` was given other CPUs since the test last took the transitions.
+  int count_moves() {
+    for (const std::string& line : take_transitions()) {
       const bool is_move = line.rfind("a: ", 0) == 0 && line.find("[re-placed") != std::string::npos;
       if (is_move && line.find("cpus") != std::string::npos) ++moves_;
     }
@@ -44,8 +44,8 @@ class RebalancerTest : public Converging {
 
 TEST_F(RebalancerTest, MovesWhoLosesItsCpus) {
   begin({exclusive("a", {0, 1}), shared("b")});
-  put_in_place("a");
-  put_in_place("b");
+  start_converged("a");
+  start_converged("b");
   rebalancer_->begin();
   take_offline({0});
   EXPECT_EQ(find("a")->placement.cpus, (CpuSet{1, 2}));
@@ -55,8 +55,8 @@ TEST_F(RebalancerTest, MovesWhoLosesItsCpus) {
 
 TEST_F(RebalancerTest, MovesWhoseOnlyCpuIsGoneThoughTheKernelDoesNotObey) {
   begin({exclusive("a", {3}), shared("b")});
-  put_in_place("a");
-  put_in_place("b");
+  start_converged("a");
+  start_converged("b");
   rebalancer_->begin();
   runtime_.take_offline({3});
   kernel_.run_on(container_of("a").pid, CpuSet::range(0, 7) - CpuSet{3});
@@ -81,36 +81,36 @@ TEST_F(RebalancerTest, TriesAgainWithWhoCouldNotLeave) {
 
 TEST_F(RebalancerTest, TriesLessAndLessOften) {
   hold_up_a();
-  take_told();
+  take_transitions();
   for (int i = 0; i < 60; ++i) {
     rebalancer_->retry();
     loop_.advance(seconds(5));
   }
-  EXPECT_LE(moves_told(), 6) << "of 60";
-  EXPECT_GE(moves_told(), 3);
+  EXPECT_LE(count_moves(), 6) << "of 60";
+  EXPECT_GE(count_moves(), 3);
 }
 
 TEST_F(RebalancerTest, TakesAnUndoneMoveForNoGain) {
   Allocation lacking = exclusive("a", {0});
   lacking.workload = guaranteed("a", 2);
   begin({lacking, shared("b"), exclusive("c", {7})});
-  for (const char* name : {"a", "b", "c"}) put_in_place(name);
+  for (const char* name : {"a", "b", "c"}) start_converged(name);
   runtime_.container("c-b").ignores_updates = true;
   rebalancer_->begin();
   loop_.advance(seconds(60));
-  EXPECT_EQ(moves_told(), 1);
+  EXPECT_EQ(count_moves(), 1);
 }
 
 TEST_F(RebalancerTest, LeavesOthersCpusWhileSomebodyMoves) {
   begin({exclusive("a", CpuSet::range(0, 3)), shared("b")});
-  const Rebalance plans(committer_->ledger(), placer_);
+  const RebalancePlanner plans(committer_->ledger(), placer_);
   const Allocation& a = *find("a");
-  EXPECT_TRUE(plans.leaves_others_enough(a, exclusive_on({4, 5})));
-  EXPECT_FALSE(plans.leaves_others_enough(a, exclusive_on(CpuSet::range(4, 7)))) << "its own are not free before";
+  EXPECT_TRUE(plans.leaves_others_cpus(a, exclusive_on({4, 5})));
+  EXPECT_FALSE(plans.leaves_others_cpus(a, exclusive_on(CpuSet::range(4, 7)))) << "its own are not free before";
   Plan swap = exclusive_on({4, 5});
-  Decision to_its_cpus = shared_on(CpuSet::range(0, 3), CpuSet::range(0, 3)).decision;
+  placement::Decision to_its_cpus = shared_on(CpuSet::range(0, 3), CpuSet::range(0, 3)).decision;
   swap.moves.push_back({besteffort("b"), to_its_cpus, {}});
-  EXPECT_FALSE(plans.leaves_others_enough(a, swap));
+  EXPECT_FALSE(plans.leaves_others_cpus(a, swap));
 }
 
 }  // namespace

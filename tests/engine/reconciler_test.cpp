@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/engine/converging.hpp"
+#include "tests/engine/converge_test.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -14,14 +14,14 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-class ReconcilerTest : public Converging {
+class ReconcilerTest : public ConvergeTest {
  protected:
   Status reconcile() {
-    std::optional<Status> told;
-    reconciler_->run([&told](const Status& status) { told = status; });
+    std::optional<Status> reported;
+    reconciler_->run([&reported](const Status& status) { reported = status; });
     loop_.advance(seconds(1));
-    EXPECT_TRUE(told);
-    return told.value_or(Status());
+    EXPECT_TRUE(reported);
+    return reported.value_or(Status());
   }
 };
 
@@ -30,10 +30,10 @@ TEST_F(ReconcilerTest, AdoptsWhatWasMadePastTopolet) {
   runtime_.put(pod_of("a").sandbox);
   runtime_.put("c1", {.pid = 1, .cpus = {2, 3}, .whole_cpus = 2});
   runtime_.put("c2", {.name = "b", .pid = 2});
-  EXPECT_TRUE(reconcile().ok());
+  EXPECT_TRUE(reconcile().has_value());
   const Allocation* alone = committer_->ledger().find_by_container("c1");
   ASSERT_NE(alone, nullptr);
-  EXPECT_EQ(alone->placement.mode, Mode::kExclusive);
+  EXPECT_EQ(alone->placement.mode, placement::Mode::kExclusive);
   EXPECT_EQ(alone->placement.cpus, (CpuSet{2, 3}));
   EXPECT_EQ(alone->phase, Phase::kRunning);
   EXPECT_EQ(alone->workload.key.pod_uid, "uid-a");
@@ -48,7 +48,7 @@ TEST_F(ReconcilerTest, AsksOnceMoreWhatAContainerIs) {
   begin({});
   runtime_.put(pod_of("a").sandbox);
   runtime_.put("c1", {.pid = 1, .cpus = {2, 3}, .whole_cpus = 2});
-  runtime_.fail("ContainerStatus", Answer{Code::kUnavailable, "transport is closing", {}});
+  runtime_.fail("ContainerStatus", cri::RuntimeResponse{Code::kUnavailable, "transport is closing", {}});
   bool compared = false;
   reconciler_->run([&compared](const Status&) { compared = true; });
   loop_.run();
@@ -62,12 +62,12 @@ TEST_F(ReconcilerTest, AsksOnceMoreWhatAContainerIs) {
 
 TEST_F(ReconcilerTest, TakesWhoRunsSomewhereUnknownToBeAnywhere) {
   begin({exclusive("e", {7}), in_phase(shared("a"), Phase::kInDoubt)}, {pod_of("a")});
-  put_in_place("e");
+  start_converged("e");
   runtime_.put(pod_of("a").sandbox);
   runtime_.put("c1", {});
   runtime_.put("c2", {.name = "b"});
-  runtime_.fail("UpdateContainerResources", Answer{Code::kUnavailable, "", {}});
-  EXPECT_TRUE(reconcile().ok());
+  runtime_.fail("UpdateContainerResources", cri::RuntimeResponse{Code::kUnavailable, "", {}});
+  EXPECT_TRUE(reconcile().has_value());
   for (const char* id : {"c1", "c2"}) {
     ASSERT_NE(committer_->ledger().find_by_container(id), nullptr);
     EXPECT_EQ(committer_->ledger().find_by_container(id)->vacating, CpuSet{7}) << id;
@@ -76,21 +76,21 @@ TEST_F(ReconcilerTest, TakesWhoRunsSomewhereUnknownToBeAnywhere) {
 
 TEST_F(ReconcilerTest, OnlyNotesWhatOtherHandlersRun) {
   begin({});
-  Sandbox sandbox = pod_of("a").sandbox;
+  cri::Sandbox sandbox = pod_of("a").sandbox;
   sandbox.runtime_handler = "kata";
   runtime_.put(sandbox);
   runtime_.put("c1", {.pid = 1, .cpus = {2}});
-  EXPECT_TRUE(reconcile().ok());
-  EXPECT_EQ(committer_->ledger().find_by_container("c1")->placement.mode, Mode::kForeign);
-  EXPECT_FALSE(mover_->has("c1"));
+  EXPECT_TRUE(reconcile().has_value());
+  EXPECT_EQ(committer_->ledger().find_by_container("c1")->placement.mode, placement::Mode::kForeign);
+  EXPECT_FALSE(mover_->has_queue("c1"));
 }
 
 TEST_F(ReconcilerTest, ReleasesWhatIsOver) {
   begin({exclusive("a", {0}), exclusive("b", {1}), exclusive("c", {2}), shared("d")});
-  for (const char* name : {"a", "b", "d"}) put_in_place(name);
+  for (const char* name : {"a", "b", "d"}) start_converged(name);
   runtime_.exit("c-a", 0);
   runtime_.exit("c-b", 9);
-  EXPECT_TRUE(reconcile().ok());
+  EXPECT_TRUE(reconcile().has_value());
   EXPECT_EQ(find("a"), nullptr);
   EXPECT_EQ(find("b")->phase, Phase::kCrashed);
   EXPECT_EQ(find("c"), nullptr) << "the runtime does not list it";
@@ -100,23 +100,23 @@ TEST_F(ReconcilerTest, ReleasesWhatIsOver) {
 TEST_F(ReconcilerTest, ChangesNothingWhereTheRuntimeDoesNotAnswer) {
   begin({exclusive("a", {0})});
   for (const char* method : {"ListContainers", "ListPodSandbox"}) {
-    runtime_.fail(method, Answer{Code::kUnavailable, "away", {}});
+    runtime_.fail(method, cri::RuntimeResponse{Code::kUnavailable, "away", {}});
     const Status status = reconcile();
-    ASSERT_FALSE(status.ok());
+    ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().code, Code::kUnavailable);
     runtime_.fail(method, std::nullopt);
   }
-  EXPECT_THAT(take_told(), IsEmpty());
+  EXPECT_THAT(take_transitions(), IsEmpty());
 }
 
 TEST_F(ReconcilerTest, RunsOnceMoreForAllWhoAskMeanwhile) {
   begin({});
   runtime_.hold();
-  int told = 0;
-  for (int asked = 0; asked < 3; ++asked) reconciler_->run([&told](const Status&) { ++told; });
-  runtime_.let_go();
+  int callbacks = 0;
+  for (int asked = 0; asked < 3; ++asked) reconciler_->run([&callbacks](const Status&) { ++callbacks; });
+  runtime_.release();
   loop_.run();
-  EXPECT_EQ(told, 3);
+  EXPECT_EQ(callbacks, 3);
   EXPECT_THAT(runtime_.take_calls(),
               ElementsAre("ListContainers", "ListPodSandbox", "ListContainers", "ListPodSandbox"));
 }
@@ -124,31 +124,31 @@ TEST_F(ReconcilerTest, RunsOnceMoreForAllWhoAskMeanwhile) {
 TEST_F(ReconcilerTest, BindsACreateInDoubtThatWasMade) {
   begin({exclusive("a", {0}, Phase::kInDoubt)}, {pod_of("a")});
   runtime_.put(pod_of("a").sandbox);
-  runtime_.put("c1", {.state = ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
-  EXPECT_TRUE(reconciler_->has_doubts());
-  EXPECT_TRUE(reconcile().ok());
+  runtime_.put("c1", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  EXPECT_TRUE(reconciler_->has_creates_in_doubt());
+  EXPECT_TRUE(reconcile().has_value());
   EXPECT_EQ(find("a")->phase, Phase::kCreated);
   EXPECT_EQ(find("a")->container_id, "c1");
-  EXPECT_TRUE(mover_->has("c1"));
-  EXPECT_FALSE(reconciler_->has_doubts());
+  EXPECT_TRUE(mover_->has_queue("c1"));
+  EXPECT_FALSE(reconciler_->has_creates_in_doubt());
 }
 
 TEST_F(ReconcilerTest, LeavesACreateThatIsUnderWayToItsAnswer) {
   begin({exclusive("a", {0}, Phase::kPending)}, {pod_of("a")});
   runtime_.put(pod_of("a").sandbox);
-  runtime_.put("c1", {.state = ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
-  EXPECT_TRUE(reconcile().ok());
-  EXPECT_THAT(take_told(), IsEmpty());
+  runtime_.put("c1", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  EXPECT_TRUE(reconcile().has_value());
+  EXPECT_THAT(take_transitions(), IsEmpty());
 }
 
 TEST_F(ReconcilerTest, LeavesADoubtThatCameAfterTheLists) {
   begin({exclusive("a", {0}, Phase::kPending)}, {pod_of("a")});
   runtime_.put(pod_of("a").sandbox);
-  runtime_.put("c1", {.state = ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  runtime_.put("c1", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
   runtime_.hold();
   reconciler_->run([](const Status&) {});
   commit(event::CreateLeftInDoubt{guaranteed("a", 1).key, {Code::kUnavailable, "gone"}});
-  runtime_.let_go();
+  runtime_.release();
   loop_.run();
   EXPECT_EQ(find("a")->phase, Phase::kInDoubt);
 }
@@ -162,9 +162,9 @@ TEST_F(ReconcilerTest, RepairsWhatIsElsewhereAfterARestart) {
     runtime_.put(std::string("c-") + name, container);
   }
   commit(event::Restarted{});
-  take_told();
-  EXPECT_TRUE(reconcile().ok());
-  EXPECT_THAT(take_told(), Contains("b: vacating >0"));
+  take_transitions();
+  EXPECT_TRUE(reconcile().has_value());
+  EXPECT_THAT(take_transitions(), Contains("b: vacating >0"));
   EXPECT_EQ(runtime_.container("c-a").cpus, CpuSet{0});
   EXPECT_EQ(runtime_.container("c-b").cpus, CpuSet::range(1, 7));
   EXPECT_EQ(find("b")->vacating, CpuSet());
@@ -177,11 +177,11 @@ TEST_F(ReconcilerTest, TakesOverWhatIsInPlaceAfterARestart) {
     runtime_.put(std::string("c-") + name, container_of(name));
   }
   commit(event::Restarted{});
-  take_told();
-  EXPECT_TRUE(reconcile().ok());
-  EXPECT_THAT(take_told(), IsEmpty());
-  EXPECT_TRUE(mover_->has("c-a"));
-  EXPECT_TRUE(mover_->has("c-b"));
+  take_transitions();
+  EXPECT_TRUE(reconcile().has_value());
+  EXPECT_THAT(take_transitions(), IsEmpty());
+  EXPECT_TRUE(mover_->has_queue("c-a"));
+  EXPECT_TRUE(mover_->has_queue("c-b"));
   EXPECT_THAT(runtime_.take_calls(),
               ElementsAre("ListContainers", "ListPodSandbox", "ContainerStatus", "ContainerStatus"));
 }
@@ -203,13 +203,13 @@ TEST_F(ReconcilerTest, ForgetsWhatHasBeenInDoubtForTooLong) {
   reconciler_->expire();
   EXPECT_EQ(find("b"), nullptr);
   loop_.run();
-  EXPECT_TRUE(store_->live()->empty());
+  EXPECT_TRUE(store_->allocations()->empty());
 }
 
 TEST_F(ReconcilerTest, KnowsThePodsThatAreListed) {
   begin({}, {pod_of("a")});
   runtime_.put(pod_of("b").sandbox);
-  EXPECT_TRUE(reconcile().ok());
+  EXPECT_TRUE(reconcile().has_value());
   EXPECT_EQ(committer_->ledger().pods().count("sandbox-a"), 0U);
   EXPECT_EQ(committer_->ledger().pods().count("sandbox-b"), 1U);
 }

@@ -10,7 +10,7 @@ namespace {
 using Types = std::map<std::string, std::string>;  // by column
 
 /// `columns` as a table would have to declare them.
-Types types_of(const Columns& columns) {
+Types types_of(const store::Columns& columns) {
   Types types;
   for (const auto& [name, value] : columns) {
     types[name] = std::holds_alternative<std::int64_t>(value) ? "INTEGER" : "TEXT";
@@ -18,7 +18,7 @@ Types types_of(const Columns& columns) {
   return types;
 }
 
-class SchemaColumnsTest : public StoreTest {
+class SchemaColumnsTest : public store::StoreTest {
  protected:
   Types declared(const std::string& table) const {
     Types types;

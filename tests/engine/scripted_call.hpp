@@ -11,39 +11,39 @@
 
 namespace topolet::engine {
 
-class ScriptedCall final : public Call {
+class ScriptedCall final : public cri::Call {
  public:
   ScriptedCall(const std::string& method, std::string request)
       : path_("/runtime.v1.RuntimeService/" + method), request_(std::move(request)) {}
 
   const std::string& path() const override { return path_; }
-  std::string_view method() const override { return parse_method(path_).name; }
+  std::string_view method() const override { return cri::parse_method(path_).name; }
   const std::string& request() const override { return request_; }
   bool cancelled() const override { return false; }
-  void forward(std::string /*patch*/, std::function<void(const Answer&)> on_answer) override {
+  void forward(std::string /*patch*/, std::function<void(const cri::RuntimeResponse&)> on_response) override {
     is_forwarded_ = true;
-    on_answer_ = std::move(on_answer);
+    on_response_ = std::move(on_response);
   }
-  void finish() override { told_ = from_runtime_; }
-  void reject(const Error& error) override { told_ = Answer{error.code, error.message, {}}; }
+  void finish() override { kubelet_answer_ = from_runtime_; }
+  void reject(const Error& error) override { kubelet_answer_ = cri::RuntimeResponse{error.code, error.message, {}}; }
 
   bool is_forwarded() const { return is_forwarded_; }
-  void answer(Answer answer) {
+  void answer(cri::RuntimeResponse answer) {
     from_runtime_ = std::move(answer);
-    std::exchange(on_answer_, nullptr)(from_runtime_);
+    std::exchange(on_response_, nullptr)(from_runtime_);
   }
   /// It is never answered.
-  void drop() { on_answer_ = nullptr; }
+  void drop() { on_response_ = nullptr; }
   /// Nothing while the call is under way.
-  const std::optional<Answer>& told() const { return told_; }
+  const std::optional<cri::RuntimeResponse>& kubelet_answer() const { return kubelet_answer_; }
 
  private:
   const std::string path_;
   const std::string request_;
   bool is_forwarded_ = false;
-  std::function<void(const Answer&)> on_answer_;
-  Answer from_runtime_;
-  std::optional<Answer> told_;
+  std::function<void(const cri::RuntimeResponse&)> on_response_;
+  cri::RuntimeResponse from_runtime_;
+  std::optional<cri::RuntimeResponse> kubelet_answer_;
 };
 
 }  // namespace topolet::engine

@@ -2,14 +2,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/cri/lens.pb.h"
+#include "core/cri/messages/lens.pb.h"
 
 namespace topolet::engine {
 namespace {
 
-Answer yes(const google::protobuf::MessageLite& message) { return {Code::kOk, "", message.SerializeAsString()}; }
+cri::RuntimeResponse yes(const google::protobuf::MessageLite& message) {
+  return {Code::kOk, "", message.SerializeAsString()};
+}
 
-Answer no_such(const std::string& id) { return {Code::kNotFound, "container " + id + " not found", {}}; }
+cri::RuntimeResponse no_such(const std::string& id) { return {Code::kNotFound, "container " + id + " not found", {}}; }
 
 template <class Message>
 Message read(const std::string& bytes) {
@@ -21,7 +23,7 @@ Message read(const std::string& bytes) {
 }  // namespace
 
 void ScriptedRuntime::put(const std::string& id, Container container) {
-  if (container.state == ContainerState::kRunning && container.pid != 0) {
+  if (container.state == cri::ContainerState::kRunning && container.pid != 0) {
     kernel_.run_on(container.pid, container.cpus);
   }
   containers_[id] = std::move(container);
@@ -29,20 +31,20 @@ void ScriptedRuntime::put(const std::string& id, Container container) {
 
 void ScriptedRuntime::exit(const std::string& id, std::int32_t exit_code) {
   Container& exited = container(id);
-  exited.state = ContainerState::kExited;
+  exited.state = cri::ContainerState::kExited;
   exited.exit_code = exit_code;
   if (exited.pid != 0) kernel_.reap(exited.pid);
 }
 
 void ScriptedRuntime::call(std::string path, std::string request, std::chrono::milliseconds /*timeout*/,
-                           std::function<void(const Answer&)> done) {
+                           std::function<void(const cri::RuntimeResponse&)> done) {
   const std::string method = path.substr(path.rfind('/') + 1);
   auto work = [this, method, request = std::move(request), done = std::move(done)] { done(answer(method, request)); };
   if (!held_) return work();
   waiting_.emplace_back(std::move(work));
 }
 
-void ScriptedRuntime::let_go() {
+void ScriptedRuntime::release() {
   held_ = false;
   while (!waiting_.empty()) {
     const auto work = std::move(waiting_.front());
@@ -51,7 +53,7 @@ void ScriptedRuntime::let_go() {
   }
 }
 
-Answer ScriptedRuntime::answer(const std::string& method, const std::string& request) {
+cri::RuntimeResponse ScriptedRuntime::answer(const std::string& method, const std::string& request) {
   if (const auto failure = failures_.find(method); failure != failures_.end() && failure->second) {
     calls_.push_back(method + " failed");
     return *failure->second;
@@ -64,16 +66,16 @@ Answer ScriptedRuntime::answer(const std::string& method, const std::string& req
   return {Code::kUnimplemented, method, {}};
 }
 
-Answer ScriptedRuntime::update(const std::string& bytes) {
+cri::RuntimeResponse ScriptedRuntime::update(const std::string& bytes) {
   const auto request = read<lens::UpdateContainerResourcesRequest>(bytes);
   const std::string& cpus = request.linux().cpuset_cpus();
   calls_.push_back("UpdateContainerResources " + request.container_id() + " " + cpus);
   const auto found = containers_.find(request.container_id());
   if (found == containers_.end()) return no_such(request.container_id());
   Container& updated = found->second;
-  if (updated.state == ContainerState::kExited) return {Code::kUnknown, "it has exited", {}};
+  if (updated.state == cri::ContainerState::kExited) return {Code::kUnknown, "it has exited", {}};
   updated.cpus = *CpuSet::parse(cpus);
-  const bool runs = updated.state == ContainerState::kRunning && updated.pid != 0;
+  const bool runs = updated.state == cri::ContainerState::kRunning && updated.pid != 0;
   const CpuSet there = updated.cpus - offline_;
   if (runs && !updated.ignores_updates) {
     kernel_.run_on(updated.pid, there.empty() ? CpuSet::range(0, 7) - offline_ : there);
@@ -81,7 +83,7 @@ Answer ScriptedRuntime::update(const std::string& bytes) {
   return {};
 }
 
-Answer ScriptedRuntime::status(const std::string& bytes) const {
+cri::RuntimeResponse ScriptedRuntime::status(const std::string& bytes) const {
   const auto request = read<lens::ContainerStatusRequest>(bytes);
   const auto found = containers_.find(request.container_id());
   if (found == containers_.end()) return no_such(request.container_id());
@@ -119,7 +121,7 @@ std::string ScriptedRuntime::info_of(const Container& container) {
       .dump();
 }
 
-Answer ScriptedRuntime::list_containers() const {
+cri::RuntimeResponse ScriptedRuntime::list_containers() const {
   lens::ListContainersResponse response;
   for (const auto& [id, container] : containers_) {
     lens::Container& listed = *response.add_containers();
@@ -132,7 +134,7 @@ Answer ScriptedRuntime::list_containers() const {
   return yes(response);
 }
 
-Answer ScriptedRuntime::list_sandboxes() const {
+cri::RuntimeResponse ScriptedRuntime::list_sandboxes() const {
   lens::ListPodSandboxResponse response;
   for (const auto& [id, sandbox] : sandboxes_) {
     lens::PodSandbox& listed = *response.add_items();

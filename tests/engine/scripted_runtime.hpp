@@ -13,19 +13,19 @@
 
 #include "core/base/index_set.hpp"
 #include "core/cri/call.hpp"
-#include "core/cri/requests.hpp"
+#include "core/cri/messages/requests.hpp"
 #include "tests/support/kernel_tree.hpp"
 
 namespace topolet::engine {
 
 /// One thread. Containers that run are in the kernel tree, where they were last told to be.
-class ScriptedRuntime final : public Runtime {
+class ScriptedRuntime final : public cri::Runtime {
  public:
   struct Container {
     std::string sandbox_id = "sandbox-a";
     std::string name = "a";
     std::uint32_t attempt = 0;
-    ContainerState state = ContainerState::kRunning;
+    cri::ContainerState state = cri::ContainerState::kRunning;
     std::int32_t exit_code = 0;
     std::int64_t pid = 0;          ///< 0: not told
     CpuSet cpus = {};              ///< in its spec
@@ -36,7 +36,7 @@ class ScriptedRuntime final : public Runtime {
   explicit ScriptedRuntime(testing::KernelTree& kernel) : kernel_(kernel) {}
 
   void call(std::string path, std::string request, std::chrono::milliseconds timeout,
-            std::function<void(const Answer&)> done) override;
+            std::function<void(const cri::RuntimeResponse&)> done) override;
 
   /// There is such a container from now on, or it is as this says.
   void put(const std::string& id, Container container);
@@ -45,29 +45,31 @@ class ScriptedRuntime final : public Runtime {
   Container& container(const std::string& id) { return containers_.at(id); }
   void remove(const std::string& id) { containers_.erase(id); }
   void exit(const std::string& id, std::int32_t exit_code);
-  void put(const Sandbox& sandbox) { sandboxes_[sandbox.id] = sandbox; }
+  void put(const cri::Sandbox& sandbox) { sandboxes_[sandbox.id] = sandbox; }
 
   /// The next calls of this method are answered so, and nothing is done.
-  void fail(const std::string& method, std::optional<Answer> answer) { failures_[method] = std::move(answer); }
-  /// Nothing is answered before let_go(), which does what was asked for as if it were asked for then.
+  void fail(const std::string& method, std::optional<cri::RuntimeResponse> answer) {
+    failures_[method] = std::move(answer);
+  }
+  /// Nothing is answered before release(), which does what was asked for as if it were asked for then.
   void hold() { held_ = true; }
-  void let_go();
+  void release();
 
   /// What was asked, such as "UpdateContainerResources c1 0-1", and forgotten with that.
   std::vector<std::string> take_calls() { return std::exchange(calls_, {}); }
 
  private:
-  Answer answer(const std::string& method, const std::string& request);
-  Answer update(const std::string& request);
-  Answer status(const std::string& request) const;
-  Answer list_containers() const;
-  Answer list_sandboxes() const;
+  cri::RuntimeResponse answer(const std::string& method, const std::string& request);
+  cri::RuntimeResponse update(const std::string& request);
+  cri::RuntimeResponse status(const std::string& request) const;
+  cri::RuntimeResponse list_containers() const;
+  cri::RuntimeResponse list_sandboxes() const;
   static std::string info_of(const Container& container);
 
   testing::KernelTree& kernel_;
   std::map<std::string, Container> containers_;
-  std::map<std::string, Sandbox> sandboxes_;
-  std::map<std::string, std::optional<Answer>> failures_;
+  std::map<std::string, cri::Sandbox> sandboxes_;
+  std::map<std::string, std::optional<cri::RuntimeResponse>> failures_;
   CpuSet offline_;
   bool held_ = false;
   std::deque<std::function<void()>> waiting_;

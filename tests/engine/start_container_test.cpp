@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "core/cri/lens.pb.h"
-#include "tests/engine/converging.hpp"
+#include "core/cri/messages/lens.pb.h"
+#include "tests/engine/converge_test.hpp"
 #include "tests/engine/scripted_call.hpp"
 
 namespace topolet::engine {
@@ -12,7 +12,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-class StartContainerTest : public Converging {
+class StartContainerTest : public ConvergeTest {
  protected:
   ~StartContainerTest() override {
     for (const auto& call : calls_) call->drop();
@@ -21,8 +21,8 @@ class StartContainerTest : public Converging {
   std::shared_ptr<ScriptedCall> start(const std::string& id) {
     if (!deps_) {
       deps_ = std::make_unique<HandlerDeps>(HandlerDeps{loop_, *committer_, placer_, *cpusets_, *mover_, *exits_,
-                                                        *rebalancer_, *reconciler_, placed_handlers_, demand_rules_,
-                                                        *log_});
+                                                        *rebalancer_, *reconciler_, placed_runtime_handlers_,
+                                                        demand_rules_, *log_});
     }
     lens::Target target;
     target.set_id(id);
@@ -37,30 +37,30 @@ class StartContainerTest : public Converging {
   void forget_a() {
     begin({}, {pod_of("a")});
     runtime_.put(pod_of("a").sandbox);
-    runtime_.put("c-a", {.state = ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+    runtime_.put("c-a", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
   }
 
-  const DemandRules demand_rules_{};
+  const cri::DemandRules demand_rules_{};
   std::unique_ptr<HandlerDeps> deps_;
   std::vector<std::shared_ptr<ScriptedCall>> calls_;
 };
 
 TEST_F(StartContainerTest, StartsWhatIsWhereItShouldBe) {
   begin({exclusive("a", {0}, Phase::kCreated)});
-  put_in_place("a", ContainerState::kCreated);
+  start_converged("a", cri::ContainerState::kCreated);
   const auto call = start("c-a");
   ASSERT_TRUE(call->is_forwarded());
   EXPECT_EQ(find("a")->phase, Phase::kStarting);
   call->answer({});
   loop_.run();
   EXPECT_EQ(find("a")->phase, Phase::kRunning);
-  ASSERT_TRUE(call->told());
-  EXPECT_EQ(call->told()->code, Code::kOk);
+  ASSERT_TRUE(call->kubelet_answer());
+  EXPECT_EQ(call->kubelet_answer()->code, Code::kOk);
 }
 
 TEST_F(StartContainerTest, ASecondOneThatIsRefusedSaysNothingOfTheFirst) {
   begin({exclusive("a", {0}, Phase::kCreated)});
-  put_in_place("a", ContainerState::kCreated);
+  start_converged("a", cri::ContainerState::kCreated);
   const auto first = start("c-a");
   first->answer({Code::kDeadlineExceeded, "timed out", {}});
   loop_.run();
@@ -68,7 +68,7 @@ TEST_F(StartContainerTest, ASecondOneThatIsRefusedSaysNothingOfTheFirst) {
   ASSERT_TRUE(second->is_forwarded());
   second->answer({Code::kUnknown, "container is in starting state", {}});
   loop_.run();
-  EXPECT_EQ(second->told()->code, Code::kUnknown);
+  EXPECT_EQ(second->kubelet_answer()->code, Code::kUnknown);
   EXPECT_EQ(find("a")->phase, Phase::kStarting) << "the first may still be under way";
 }
 
@@ -82,18 +82,18 @@ TEST_F(StartContainerTest, PlacesFirstWhatIsUnknown) {
 
 TEST_F(StartContainerTest, StartsNothingWhileTheRuntimeDoesNotSayWhatItIs) {
   forget_a();
-  runtime_.fail("ListContainers", Answer{Code::kUnavailable, "transport is closing", {}});
+  runtime_.fail("ListContainers", cri::RuntimeResponse{Code::kUnavailable, "transport is closing", {}});
   const auto unlisted = start("c-a");
   EXPECT_FALSE(unlisted->is_forwarded());
-  ASSERT_TRUE(unlisted->told());
-  EXPECT_EQ(unlisted->told()->code, Code::kUnavailable);
+  ASSERT_TRUE(unlisted->kubelet_answer());
+  EXPECT_EQ(unlisted->kubelet_answer()->code, Code::kUnavailable);
   runtime_.fail("ListContainers", std::nullopt);
-  runtime_.fail("ContainerStatus", Answer{Code::kUnavailable, "transport is closing", {}});
+  runtime_.fail("ContainerStatus", cri::RuntimeResponse{Code::kUnavailable, "transport is closing", {}});
   const auto undescribed = start("c-a");
   loop_.advance(seconds(5));
   EXPECT_FALSE(undescribed->is_forwarded());
-  ASSERT_TRUE(undescribed->told());
-  EXPECT_THAT(undescribed->told()->message, HasSubstr("c-a"));
+  ASSERT_TRUE(undescribed->kubelet_answer());
+  EXPECT_THAT(undescribed->kubelet_answer()->message, HasSubstr("c-a"));
 }
 
 TEST_F(StartContainerTest, LetsTheRuntimeSayThatThereIsNothingToStart) {
@@ -103,28 +103,28 @@ TEST_F(StartContainerTest, LetsTheRuntimeSayThatThereIsNothingToStart) {
     ASSERT_TRUE(call->is_forwarded()) << id;
     call->answer({Code::kUnknown, "in its own words", {}});
     loop_.run();
-    EXPECT_EQ(call->told()->message, "in its own words");
+    EXPECT_EQ(call->kubelet_answer()->message, "in its own words");
   }
 }
 
 TEST_F(StartContainerTest, IsPlacedAnewIfItsAllocationEndsWhileItWaits) {
   begin({exclusive("a", {0}, Phase::kCreated)}, {pod_of("a")});
-  put_in_place("a", ContainerState::kCreated);
+  start_converged("a", cri::ContainerState::kCreated);
   runtime_.put(pod_of("a").sandbox);
   ContainerQueues::OperationDone turn_over;
-  mover_->run("c-a", ContainerQueues::Needs::kTurn,
-              [&](const Status&, const ContainerQueues::OperationDone& done) { turn_over = done; });
+  mover_->run_in_turn("c-a", ContainerQueues::Needs::kTurn,
+                      [&](const Status&, const ContainerQueues::OperationDone& done) { turn_over = done; });
   const auto call = start("c-a");
   EXPECT_FALSE(call->is_forwarded());
-  Workload next = guaranteed("a", 1);
+  placement::Workload next = guaranteed("a", 1);
   next.key.attempt = 1;
-  commit(event::CreateAsked{next, exclusive_on({0}), {guaranteed("a", 1).key}});
+  commit(event::CreateAdmitted{next, exclusive_on({0}), {guaranteed("a", 1).key}});
   turn_over(false);
   loop_.advance(seconds(1));
   ASSERT_TRUE(call->is_forwarded());
   const Allocation* anew = committer_->ledger().find_by_container("c-a");
   ASSERT_NE(anew, nullptr);
-  EXPECT_EQ(anew->placement.mode, Mode::kShared);
+  EXPECT_EQ(anew->placement.mode, placement::Mode::kShared);
   EXPECT_FALSE(runtime_.container("c-a").cpus.contains(0));
 }
 

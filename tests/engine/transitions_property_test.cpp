@@ -8,7 +8,7 @@
 #include "core/engine/planning/crash_retention.hpp"
 #include "core/engine/state/transitions.hpp"
 #include "tests/engine/ledgers.hpp"
-#include "tests/engine/told.hpp"
+#include "tests/engine/transition_text.hpp"
 #include "tests/support/dice.hpp"
 
 namespace topolet::engine {
@@ -24,8 +24,10 @@ class RandomLedger {
   explicit RandomLedger(std::uint64_t seed)
       : dice_(seed),
         node_("node:2 core:4 pu:1"),
-        placer_({node_.topology, node_.candidates, node_.rules,
-                 [](const auto& request, const DecideRules& rules) { return decide(*request, rules, {}); }}) {}
+        placer_(
+            {node_.topology, node_.candidates, node_.rules,
+             [](const auto& request, const placement::PlacementRules& rules) { return decide(*request, rules, {}); }}) {
+  }
 
   void step() {
     now_ += std::chrono::milliseconds(1);
@@ -38,9 +40,9 @@ class RandomLedger {
 
   std::optional<Event> draw() {
     if (ledger().allocations().empty() || dice_.permille(250)) return create();
-    std::vector<ContainerKey> keys;
+    std::vector<placement::ContainerKey> keys;
     for (const auto& [key, allocation] : ledger().allocations()) keys.push_back(key);
-    const ContainerKey key = dice_.one_of(keys);
+    const placement::ContainerKey key = dice_.one_of(keys);
     const Allocation& allocation = *ledger().find(key);
     switch (dice_.below(22)) {
       case 0:
@@ -57,7 +59,7 @@ class RandomLedger {
         if (allocation.phase != Phase::kInDoubt) return std::nullopt;
         return event::CreateRetried{key};
       case 6:
-        return event::StartAsked{key};
+        return event::StartRequested{key};
       case 7:
         return event::StartConfirmed{key};
       case 8:
@@ -65,7 +67,7 @@ class RandomLedger {
       case 9:
         return event::Exited{key, static_cast<std::int32_t>(dice_.below(2))};
       case 10:
-        return event::StopAsked{key};
+        return event::StopRequested{key};
       case 11:
         return event::PodStopped{key.sandbox_id};
       case 12:
@@ -85,40 +87,41 @@ class RandomLedger {
       case 20:
         return event::Restarted{};
       default:
-        return event::CrashHoldOver{ledger().crashed().empty() ? ContainerKey() : ledger().crashed().front()};
+        return event::CrashRetentionExpired{ledger().crashed().empty() ? placement::ContainerKey()
+                                                                       : ledger().crashed().front()};
     }
   }
 
   /// Some CPUs, or a share of the pool.
-  Workload workload(const std::string& name) {
+  placement::Workload workload(const std::string& name) {
     const auto cpus = static_cast<std::int64_t>(dice_.below(4));
     return cpus == 0 ? testing::besteffort(name) : testing::guaranteed(name, cpus);
   }
 
   std::optional<Event> create() {
-    Workload asked = workload(std::string(1, static_cast<char>('a' + dice_.below(6))));
+    placement::Workload asked = workload(std::string(1, static_cast<char>('a' + dice_.below(6))));
     asked.key.attempt = static_cast<std::uint32_t>(dice_.below(3));
     if (ledger().find(asked.key) != nullptr) return std::nullopt;
-    Plan plan = plan_with_reclaim(placer_, ledger(), asked, {});
-    if (plan.decision.denied) return event::CreateDenied{asked, plan.decision};
+    Plan plan = reclaim_and_plan(placer_, ledger(), asked, {});
+    if (plan.decision.denied) return event::Denied{asked, plan.decision};
     sent_[asked.key] = {plan.decision.placement.cpus, {}};
-    return event::CreateAsked{asked, std::move(plan), {}, dice_.permille(500)};
+    return event::CreateAdmitted{asked, std::move(plan), {}, dice_.permille(500)};
   }
 
   std::optional<Event> move(const Allocation& allocation) {
     if (!allocation.is_managed() || undo_) return std::nullopt;
-    Workload wanted = workload(allocation.workload.key.name);
+    placement::Workload wanted = workload(allocation.workload.key.name);
     wanted.key = allocation.workload.key;
     Plan plan = placer_.plan(ledger(), wanted);
     if (plan.decision.denied) return std::nullopt;
     // Where it has nowhere else to go, what it had is no more kept for it.
     if (dice_.permille(500) && allocation.within.intersects(ledger().pool())) undo_ = allocation;
-    return event::Moved{wanted, std::move(plan), "resized"};
+    return event::Moved{wanted, std::move(plan), AuditEvent::kResized};
   }
 
   std::optional<Event> undo() {
     if (!undo_) return std::nullopt;
-    return event::MoveUndone{*std::exchange(undo_, std::nullopt), "it did not work"};
+    return event::MoveReverted{*std::exchange(undo_, std::nullopt), "it did not work"};
   }
 
   /// To where it is to be now, or to where it was to be before.
@@ -138,7 +141,7 @@ class RandomLedger {
 
   std::optional<Event> machine() {
     if (undo_) return std::nullopt;
-    LedgerRules rules = ledger().rules();
+    CpuInventory rules = ledger().inventory();
     rules.allowed = CpuSet::range(0, 7);
     if (dice_.permille(500)) rules.allowed.erase(static_cast<std::uint32_t>(dice_.below(8)));
     return event::MachineChanged{rules};
@@ -146,9 +149,9 @@ class RandomLedger {
 
   void happen(const Event& event) {
     const std::int64_t next_decision = ledger().next_decision();
-    const Transition made = transition(ledger(), node_.rules, now_, event);
-    const Transition again = transition(ledger(), node_.rules, now_, event);
-    EXPECT_EQ(tell(made), tell(again));
+    const Transition made = compute_transition(ledger(), node_.rules, now_, event);
+    const Transition again = compute_transition(ledger(), node_.rules, now_, event);
+    EXPECT_EQ(describe(made), describe(again));
     EXPECT_EQ(made.generation, ledger().generation() + 1);
     EXPECT_EQ(made.pool_before, ledger().pool());
     node_.ledger.apply(made);
@@ -171,7 +174,7 @@ class RandomLedger {
     CpuSet alone;
     for (const auto& [key, allocation] : ledger().allocations()) {
       SCOPED_TRACE(key.name + " " + std::to_string(key.attempt));
-      const CpuSet own = allocation.held_alone() | allocation.vacating_alone;
+      const CpuSet own = allocation.dedicated_cpus() | allocation.vacating_alone;
       EXPECT_FALSE(own.intersects(ledger().pool())) << own.to_string();
       EXPECT_FALSE(own.intersects(alone)) << own.to_string() << " is another's too";
       alone |= own;
@@ -186,14 +189,14 @@ class RandomLedger {
       EXPECT_TRUE(possible.is_subset_of(allocation.placement.cpus | allocation.vacating))
           << "it may run on " << possible.to_string();
     }
-    EXPECT_EQ(ledger().pool() | alone, ledger().rules().allowed | alone) << "a CPU is lost";
+    EXPECT_EQ(ledger().pool() | alone, ledger().inventory().allowed | alone) << "a CPU is lost";
   }
 
   Dice dice_;
   TestNode node_;
   Placer placer_;
   std::chrono::milliseconds now_{1};
-  std::map<ContainerKey, CpusetTarget> sent_;
+  std::map<placement::ContainerKey, ContainerCpuset> sent_;
   std::map<std::string, CpuSet> possible_;  ///< where a container may run for all that the runtime was told
   std::optional<Allocation> undo_;
   int containers_ = 0;

@@ -13,7 +13,7 @@
 
 #include "core/engine/state/transitions.hpp"
 #include "tests/engine/ledgers.hpp"
-#include "tests/engine/told.hpp"
+#include "tests/engine/transition_text.hpp"
 
 namespace topolet::engine {
 
@@ -23,17 +23,17 @@ struct Row {
   Event event;
   std::vector<std::string> changes;
   std::vector<Pod> pods = {};
-  DecideRules rules = {};
-  LedgerRules cpus = kEightCpus;
+  placement::PlacementRules rules = {};
+  CpuInventory cpus = kEightCpus;
 };
 
 inline void PrintTo(const Row& row, std::ostream* out) { *out << row.what; }
 
 inline void expect_just_those_changes(const Row& row) {
   const Ledger ledger = ledger_of(row.given, row.pods, row.cpus);
-  const Transition made = transition(ledger, row.rules, std::chrono::milliseconds(1000), row.event);
-  EXPECT_THAT(tell(made), ::testing::ElementsAreArray(row.changes));
-  EXPECT_EQ(made.at, std::chrono::milliseconds(1000));
+  const Transition made = compute_transition(ledger, row.rules, std::chrono::milliseconds(1000), row.event);
+  EXPECT_THAT(describe(made), ::testing::ElementsAreArray(row.changes));
+  EXPECT_EQ(made.wall_time, std::chrono::milliseconds(1000));
   EXPECT_EQ(made.is_nothing(), row.changes.empty());
 }
 
@@ -48,9 +48,9 @@ inline std::string name_of(const ::testing::TestParamInfo<Row>& info) {
   return name;
 }
 
-inline ContainerKey key_of(const std::string& name) { return besteffort(name).key; }
+inline placement::ContainerKey key_of(const std::string& name) { return besteffort(name).key; }
 
-inline Workload attempt(Workload workload, std::uint32_t number) {
+inline placement::Workload attempt(placement::Workload workload, std::uint32_t number) {
   workload.key.attempt = number;
   return workload;
 }
@@ -66,9 +66,9 @@ inline Allocation in_doubt_since(Allocation allocation, int since) {
 }
 
 /// `b` shares node 0 of two, and has CPUs 4-7 as they are.
-inline Allocation displaced(bool whole = false) {
+inline Allocation displaced(bool waits_for_all = false) {
   Allocation allocation = shared("b", Phase::kRunning, CpuSet::range(4, 7));
-  allocation.preferred = Preferred{{}, CpuSet::range(0, 3), NodeSet{0}, whole};
+  allocation.preferred = Preferred{{}, CpuSet::range(0, 3), NodeSet{0}, waits_for_all};
   return allocation;
 }
 
@@ -83,33 +83,33 @@ inline Plan moving_b_away(Plan plan) {
   return plan;
 }
 
-inline ContainerInfo found(const std::string& id, ContainerState state) {
-  ContainerInfo info;
+inline cri::ContainerInfo found(const std::string& id, cri::ContainerState state) {
+  cri::ContainerInfo info;
   info.id = id;
   info.state = state;
   return info;
 }
 
-inline Decision denied(const std::string& reason) {
-  Decision decision;
+inline placement::Decision denied(const std::string& reason) {
+  placement::Decision decision;
   decision.denied = true;
   decision.reason = reason;
   return decision;
 }
 
-inline DecideRules without_crash_hold() {
-  DecideRules rules;
+inline placement::PlacementRules without_crash_hold() {
+  placement::PlacementRules rules;
   rules.crash_hold = {};
   return rules;
 }
 
-inline Demand half_a_cpu() {
-  Demand demand;
+inline placement::Demand half_a_cpu() {
+  placement::Demand demand;
   demand.cpu_request_milli = 500;
   return demand;
 }
 
-inline const Refusal kRefused{Code::kInvalidArgument, "no"};
-inline const Refusal kLost{Code::kUnavailable, "gone"};
+inline const CallError kRefused{Code::kInvalidArgument, "no"};
+inline const CallError kLost{Code::kUnavailable, "gone"};
 
 }  // namespace topolet::engine

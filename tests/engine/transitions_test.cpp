@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/engine/ledgers.hpp"
-#include "tests/engine/told.hpp"
+#include "tests/engine/transition_text.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -15,9 +15,9 @@ using ::testing::IsEmpty;
 class TransitionsTest : public ::testing::Test {
  protected:
   std::vector<std::string> happen(const Event& event) {
-    const Transition made = transition(ledger_, {}, now_, event);
+    const Transition made = compute_transition(ledger_, {}, now_, event);
     ledger_.apply(made);
-    return tell(made);
+    return describe(made);
   }
   const Allocation& of(const std::string& name) const { return *ledger_.find(besteffort(name).key); }
 
@@ -25,9 +25,36 @@ class TransitionsTest : public ::testing::Test {
   Ledger ledger_ = ledger_of({});
 };
 
+TEST_F(TransitionsTest, AChangeSaysWhatItIsToTheContainer) {
+  const placement::ContainerKey key = guaranteed("a", 1).key;
+  const auto kind = [this](const Event& event) {
+    const Transition made = compute_transition(ledger_, {.crash_hold = std::chrono::seconds(1)}, now_, event);
+    ledger_.apply(made);
+    return made.changes.empty() ? ChangeKind::kInternal : made.changes.front().kind;
+  };
+  EXPECT_EQ(kind(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}), ChangeKind::kInternal);
+  EXPECT_EQ(kind(event::CreateConfirmed{key, "c1", {CpuSet{0}, {}}}), ChangeKind::kPlaced);
+  EXPECT_EQ(kind(event::StartRequested{key}), ChangeKind::kInternal);
+  EXPECT_EQ(kind(event::StartConfirmed{key}), ChangeKind::kStarted);
+  EXPECT_EQ(kind(event::Moved{guaranteed("a", 1), exclusive_on({1}), AuditEvent::kReplaced}), ChangeKind::kMoved);
+  EXPECT_EQ(kind(event::Moved{guaranteed("a", 1), exclusive_on({2}), AuditEvent::kResized}), ChangeKind::kResized);
+  EXPECT_EQ(kind(event::Moved{guaranteed("a", 1), exclusive_on({2}), AuditEvent::kReplaced}), ChangeKind::kInternal)
+      << "another decision, the same place";
+  EXPECT_EQ(kind(event::Exited{key, 1}), ChangeKind::kReleased) << "it failed";
+  EXPECT_EQ(kind(event::CrashRetentionExpired{key}), ChangeKind::kInternal) << "it was released when it failed";
+}
+
+TEST(AuditEvents, AreReadAsTheyAreWritten) {
+  for (int number = 0; number <= static_cast<int>(AuditEvent::kQuarantineEnded); ++number) {
+    const auto event = static_cast<AuditEvent>(number);
+    EXPECT_EQ(audit_event_from(to_string(event)), event) << number;
+  }
+  EXPECT_EQ(audit_event_from("something else"), std::nullopt);
+}
+
 TEST_F(TransitionsTest, AnEventAboutWhatIsUnknownChangesNothing) {
   ledger_ = ledger_of({exclusive("b", {0}), shared("c")}, {pod_of("b")});
-  const ContainerKey key = guaranteed("a", 1).key;
+  const placement::ContainerKey key = guaranteed("a", 1).key;
   const std::vector<Event> events{event::CreateRetried{key},
                                   event::CreateConfirmed{key, "c1", {CpuSet{0}, {}}},
                                   event::CreateRefused{key, {}},
@@ -35,11 +62,11 @@ TEST_F(TransitionsTest, AnEventAboutWhatIsUnknownChangesNothing) {
                                   event::CreateWithdrawn{key, "cancelled"},
                                   event::CreateDiscovered{key, {}, CpuSet{0}},
                                   event::CreateExpired{key},
-                                  event::StartAsked{key},
+                                  event::StartRequested{key},
                                   event::StartConfirmed{key},
                                   event::StartRefused{key},
                                   event::StartLeftInDoubt{key},
-                                  event::StopAsked{key},
+                                  event::StopRequested{key},
                                   event::StopRefused{key},
                                   event::Exited{key, 1},
                                   event::Ended{key, "removed"},
@@ -47,39 +74,38 @@ TEST_F(TransitionsTest, AnEventAboutWhatIsUnknownChangesNothing) {
                                   event::PodRemoved{key.sandbox_id},
                                   event::PodForgotten{key.sandbox_id},
                                   event::DemandChanged{key, {}, "why"},
-                                  event::Moved{guaranteed("a", 1), exclusive_on({1}), "re-placed"},
-                                  event::MoveUndone{exclusive("a", {1}), "why"},
+                                  event::Moved{guaranteed("a", 1), exclusive_on({1}), AuditEvent::kReplaced},
+                                  event::MoveReverted{exclusive("a", {1}), "why"},
                                   event::Converged{key, CpuSet{0}},
                                   event::Drifted{key, CpuSet{0}, "why"},
                                   event::Evaluated{key},
                                   event::MachineChanged{kEightCpus, {key}},
-                                  event::CrashHoldOver{key}};
+                                  event::CrashRetentionExpired{key}};
   for (const Event& event : events) {
-    const Transition made = transition(ledger_, {}, now_, event);
-    EXPECT_THAT(tell(made), IsEmpty()) << "event " << event.index();
+    const Transition made = compute_transition(ledger_, {}, now_, event);
+    EXPECT_THAT(describe(made), IsEmpty()) << "event " << event.index();
     EXPECT_TRUE(made.is_nothing()) << "event " << event.index();
   }
 }
 
 TEST_F(TransitionsTest, CountTheSameDenialInsteadOfTellingItAgain) {
-  Decision full;
+  placement::Decision full;
   full.denied = true;
   full.reason = "full";
-  Workload workload = guaranteed("a", 9);
-  EXPECT_THAT(happen(event::CreateDenied{workload, full}),
-              ElementsAre("denied 1: a", "pod sandbox-a: nodes , denied a#0 1"));
-  EXPECT_THAT(happen(event::CreateDenied{workload, full}), ElementsAre("denied again 1"));
+  placement::Workload workload = guaranteed("a", 9);
+  EXPECT_THAT(happen(event::Denied{workload, full}), ElementsAre("denied 1: a", "pod sandbox-a: nodes , denied a#0 1"));
+  EXPECT_THAT(happen(event::Denied{workload, full}), ElementsAre("denied again 1"));
   workload.key.attempt = 1;
-  EXPECT_THAT(happen(event::CreateDenied{workload, full}),
+  EXPECT_THAT(happen(event::Denied{workload, full}),
               ElementsAre("denied 2: a#1", "pod sandbox-a: nodes , denied a#1 2"));
   full.reason = "fuller";
-  EXPECT_THAT(happen(event::CreateDenied{workload, full}),
+  EXPECT_THAT(happen(event::Denied{workload, full}),
               ElementsAre("denied 3: a#1", "pod sandbox-a: nodes , denied a#1 3"));
 }
 
 TEST_F(TransitionsTest, KeepTheFirstDoubtOfACreateThroughItsRetries) {
-  happen(event::CreateAsked{guaranteed("a", 1), exclusive_on({0})});
-  const ContainerKey key = guaranteed("a", 1).key;
+  happen(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})});
+  const placement::ContainerKey key = guaranteed("a", 1).key;
   happen(event::CreateLeftInDoubt{key, {Code::kUnavailable, ""}});
   for (int retry = 0; retry < 2; ++retry) {
     now_ += std::chrono::milliseconds(1000);
@@ -96,7 +122,7 @@ TEST_F(TransitionsTest, KeepTheFirstDoubtOfACreateThroughItsRetries) {
 }
 
 TEST_F(TransitionsTest, KeepWhatIsKnownOfAPodAndAListDoesNotTell) {
-  Sandbox sandbox = pod_of("a").sandbox;
+  cri::Sandbox sandbox = pod_of("a").sandbox;
   sandbox.annotations = {{"note", "kept"}, {"kubectl.kubernetes.io/last-applied-configuration", "a secret"}};
   EXPECT_THAT(happen(event::PodSeen{sandbox}), ElementsAre("pod sandbox-a: nodes , note=kept"));
   sandbox.annotations = {};
@@ -111,7 +137,7 @@ TEST_F(TransitionsTest, LeaveAPodWhereItIsWhenItsSandboxIsMadeAnew) {
   first.former["a"] = {CpuSet{4}, {}};
   first.sandbox.annotations = {{"of", "the first"}};
   ledger_ = ledger_of({}, {first});
-  Sandbox second = pod_of("a").sandbox;
+  cri::Sandbox second = pod_of("a").sandbox;
   second.id = "second";
   EXPECT_THAT(happen(event::PodSeen{second}), ElementsAre("pod second: nodes 1, former a 4 "));
 }
@@ -119,21 +145,21 @@ TEST_F(TransitionsTest, LeaveAPodWhereItIsWhenItsSandboxIsMadeAnew) {
 TEST_F(TransitionsTest, UndoAMove) {
   ledger_ = ledger_of({exclusive("a", {0, 1}), shared("b")});
   const Allocation before = of("a");
-  happen(event::Moved{guaranteed("a", 1), exclusive_on({2}), "resized"});
+  happen(event::Moved{guaranteed("a", 1), exclusive_on({2}), AuditEvent::kResized});
   EXPECT_EQ(ledger_.pool(), CpuSet::range(3, 7)) << "what it had is kept for the way back";
-  EXPECT_THAT(happen(event::MoveUndone{before, "why"}),
+  EXPECT_THAT(happen(event::MoveReverted{before, "why"}),
               ElementsAre("a: demand 1000>2000, cpus 2>0-1, vacating 0-1>2, alone 0-1>, evaluated 2>0-1 "
                           "[re-placed instead of 3] (bound)",
                           "b: cpus 3-7>2-7, vacating 2>", "pool 3-7>2-7"));
-  EXPECT_THAT(happen(event::MoveUndone{of("a"), "why"}), IsEmpty()) << "it is there";
+  EXPECT_THAT(happen(event::MoveReverted{of("a"), "why"}), IsEmpty()) << "it is there";
 }
 
 TEST_F(TransitionsTest, UndoAMoveIntoThePool) {
   ledger_ = ledger_of({exclusive("a", {0, 1}), shared("b")});
   const Allocation before = of("a");
-  happen(event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), "resized"});
+  happen(event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), AuditEvent::kResized});
   EXPECT_EQ(ledger_.pool(), CpuSet::range(2, 7)) << "what it had is kept for the way back";
-  happen(event::MoveUndone{before, "why"});
+  happen(event::MoveReverted{before, "why"});
   EXPECT_EQ(of("a").placement, before.placement);
   EXPECT_EQ(of("a").vacating, CpuSet::range(2, 7));
   EXPECT_EQ(of("a").vacating_alone, CpuSet());
@@ -143,9 +169,9 @@ TEST_F(TransitionsTest, UndoAMoveIntoThePool) {
 TEST_F(TransitionsTest, WithholdNothingAgainThatOthersWereGivenMeanwhile) {
   ledger_ = ledger_of({exclusive("a", {0, 1}, Phase::kRunning, {4, 5})});
   const Allocation before = of("a");
-  happen(event::Moved{guaranteed("a", 1), exclusive_on({0}, {4}), "resized"});
-  happen(event::CreateAsked{guaranteed("b", 1), exclusive_on({5})});
-  happen(event::MoveUndone{before, "why"});
+  happen(event::Moved{guaranteed("a", 1), exclusive_on({0}, {4}), AuditEvent::kResized});
+  happen(event::CreateAdmitted{guaranteed("b", 1), exclusive_on({5})});
+  happen(event::MoveReverted{before, "why"});
   EXPECT_EQ(of("a").placement.cpus, (CpuSet{0, 1}));
   EXPECT_EQ(of("a").placement.withheld, CpuSet{4});
 }
@@ -153,10 +179,10 @@ TEST_F(TransitionsTest, WithholdNothingAgainThatOthersWereGivenMeanwhile) {
 TEST_F(TransitionsTest, DoNotUndoAMoveOntoWhatOthersWereGivenMeanwhile) {
   ledger_ = ledger_of({exclusive("a", CpuSet::range(0, 7))});
   const Allocation before = of("a");
-  happen(event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), "resized"});
-  happen(event::CreateAsked{guaranteed("b", 1), exclusive_on({0})});
-  happen(event::MoveUndone{before, "why"});
-  EXPECT_EQ(of("a").placement.mode, Mode::kShared);
+  happen(event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), AuditEvent::kResized});
+  happen(event::CreateAdmitted{guaranteed("b", 1), exclusive_on({0})});
+  happen(event::MoveReverted{before, "why"});
+  EXPECT_EQ(of("a").placement.mode, placement::Mode::kShared);
   EXPECT_EQ(of("a").placement.cpus, CpuSet::range(1, 7));
   EXPECT_EQ(of("a").workload.demand, before.workload.demand) << "the runtime has not changed it";
   ASSERT_TRUE(of("a").preferred);
@@ -164,11 +190,11 @@ TEST_F(TransitionsTest, DoNotUndoAMoveOntoWhatOthersWereGivenMeanwhile) {
 }
 
 TEST_F(TransitionsTest, KeepTheDoubtOfACreateThatIsDecidedAnew) {
-  happen(event::CreateAsked{guaranteed("a", 1), exclusive_on({0})});
+  happen(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})});
   happen(event::CreateLeftInDoubt{guaranteed("a", 1).key, {Code::kUnavailable, ""}});
   now_ += std::chrono::milliseconds(1000);
-  happen(event::CreateAsked{besteffort("a"), shared_on(CpuSet::range(0, 7)), {guaranteed("a", 1).key}});
-  EXPECT_EQ(of("a").placement.mode, Mode::kShared);
+  happen(event::CreateAdmitted{besteffort("a"), shared_on(CpuSet::range(0, 7)), {guaranteed("a", 1).key}});
+  EXPECT_EQ(of("a").placement.mode, placement::Mode::kShared);
   EXPECT_EQ(of("a").doubt_since, std::chrono::milliseconds(1000));
   EXPECT_EQ(ledger_.pool(), CpuSet::range(0, 7));
 }
@@ -181,7 +207,7 @@ TEST_F(TransitionsTest, WithdrawOrDoubtNoCreateThatIsOver) {
 
 TEST_F(TransitionsTest, PutNobodyOnReservedCpusThatAreHeldAlone) {
   Allocation system = shared("b");
-  system.placement.mode = Mode::kReserved;
+  system.placement.mode = placement::Mode::kReserved;
   ledger_ = ledger_of({exclusive("a", {2, 3}), system}, {}, {CpuSet::range(0, 7), {2, 3}, {}});
   happen(event::Restarted{});
   EXPECT_EQ(of("b").placement.cpus, (CpuSet{0, 1, 4, 5, 6, 7}));
@@ -192,14 +218,14 @@ TEST_F(TransitionsTest, PutNobodyOnReservedCpusThatAreHeldAlone) {
 TEST_F(TransitionsTest, UndoNoMoveOfOneThatHasFailedMeanwhile) {
   ledger_ = ledger_of({exclusive("a", {0, 1})});
   const Allocation before = of("a");
-  happen(event::Moved{guaranteed("a", 1), exclusive_on({2}), "resized"});
+  happen(event::Moved{guaranteed("a", 1), exclusive_on({2}), AuditEvent::kResized});
   happen(event::Exited{before.workload.key, 1});
-  EXPECT_THAT(happen(event::MoveUndone{before, "why"}), IsEmpty());
+  EXPECT_THAT(happen(event::MoveReverted{before, "why"}), IsEmpty());
 }
 
 TEST_F(TransitionsTest, JoinThePoolInTwoSteps) {
   ledger_ = ledger_of({exclusive("a", {0, 1})});
-  happen(event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), "resized"});
+  happen(event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), AuditEvent::kResized});
   EXPECT_EQ(of("a").placement.cpus, CpuSet::range(2, 7));
   happen(event::Converged{of("a").workload.key, CpuSet::range(2, 7)});
   EXPECT_EQ(of("a").placement.cpus, CpuSet::range(0, 7)) << "what it had is the pool's once it has left";

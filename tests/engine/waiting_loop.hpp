@@ -11,7 +11,7 @@
 
 #include "core/base/mutex.hpp"
 #include "core/engine/loop.hpp"
-#include "core/simulate/driven_loop.hpp"
+#include "core/simulate/simulated_loop.hpp"
 
 namespace topolet::engine {
 
@@ -79,7 +79,7 @@ class WaitingLoop final : public Loop {
     return true;
   }
 
-  simulate::VirtualTime time_;
+  simulate::SimulatedTime time_;
   std::multimap<std::chrono::milliseconds, std::function<void()>> timers_;
   Mutex mutex_;
   CondVar posted_;

@@ -16,16 +16,16 @@ const Error kBusy{Code::kUnavailable, "the disk is full"};
 const Error kNotThere{Code::kNotFound, "no such decision"};
 
 /// What holds `name`, from now on.
-Status put(Store& store, const std::string& name) {
-  DecidedRow row;
+Status put(store::Store& store, const std::string& name) {
+  store::DecidedRow row;
   row.event = "placed";
   const auto decision = store.add(row);
   if (!decision) return decision.error();
-  return store.put_live(*decision, {{"container", name},
-                                    {"state", std::string("pending")},
-                                    {"container_id", std::string()},
-                                    {"cpus", std::string()},
-                                    {"pending_since_ms", std::int64_t{0}}});
+  return store.put_allocation(*decision, {{"container", name},
+                                          {"state", std::string("pending")},
+                                          {"container_id", std::string()},
+                                          {"cpus", std::string()},
+                                          {"pending_since_ms", std::int64_t{0}}});
 }
 
 class WriterTest : public ::testing::TestWithParam<Writer::Thread> {
@@ -36,13 +36,13 @@ class WriterTest : public ::testing::TestWithParam<Writer::Thread> {
   }
 
   void submit(const std::string& name) {
-    submit(name, [name](Store& store) { return put(store, name); });
+    submit(name, [name](store::Store& store) { return put(store, name); });
   }
   void submit(const std::string& name, Writer::Write write) {
-    writer_->submit(++generation_, std::move(write), [this, name] { told_.push_back(name); });
+    writer_->submit(++generation_, std::move(write), [this, name] { heard_.push_back(name); });
   }
-  void await_told(std::size_t count) {
-    loop_.run_until([this, count] { return told_.size() >= count; });
+  void await_recorded(std::size_t count) {
+    loop_.run_until([this, count] { return heard_.size() >= count; });
   }
   /// The store fails no more.
   void mend() {
@@ -54,7 +54,7 @@ class WriterTest : public ::testing::TestWithParam<Writer::Thread> {
   FaultyStore store_;
   WaitingLoop loop_;
   const std::shared_ptr<Log> log_ = make_silent_log();
-  std::vector<std::string> told_;
+  std::vector<std::string> heard_;
   std::vector<Writer::Gap> gaps_;
   std::uint64_t generation_ = 0;
   std::unique_ptr<Writer> writer_;
@@ -67,8 +67,8 @@ TEST_P(WriterTest, TellsInOrderOnceItIsWritten) {
   begin();
   for (const char* name : {"a", "b", "c"}) submit(name);
   EXPECT_FALSE(writer_->idle());
-  await_told(3);
-  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+  await_recorded(3);
+  EXPECT_THAT(heard_, ElementsAre("a", "b", "c"));
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c"));
   EXPECT_TRUE(writer_->idle());
   EXPECT_EQ(store_.noted(), 3U);
@@ -78,34 +78,34 @@ TEST_P(WriterTest, TellsInOrderOnceItIsWritten) {
 TEST_P(WriterTest, TellsNobodyFromInsideOfASubmission) {
   begin();
   submit("a");
-  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_THAT(heard_, IsEmpty());
 }
 
 TEST_P(WriterTest, TellsInOrderThoughMoreIsSubmittedMeanwhile) {
   begin();
   writer_->submit(
-      ++generation_, [](Store& store) { return put(store, "a"); },
+      ++generation_, [](store::Store& store) { return put(store, "a"); },
       [this] {
-        told_.emplace_back("a");
+        heard_.emplace_back("a");
         submit("c");
       });
   submit("b");
-  await_told(3);
-  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+  await_recorded(3);
+  EXPECT_THAT(heard_, ElementsAre("a", "b", "c"));
 }
 
 TEST_P(WriterTest, DropsAWriteThatCanNeverSucceedWholeAndNoOther) {
   begin();
   if (GetParam() == Writer::Thread::kOwn) store_.hold();
   submit("a");
-  submit("b", [](Store& store) {
+  submit("b", [](store::Store& store) {
     const Status written = put(store, "b");
     return written ? Status(kNotThere) : written;
   });
   submit("c");
-  store_.let_go();
-  await_told(3);
-  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+  store_.release();
+  await_recorded(3);
+  EXPECT_THAT(heard_, ElementsAre("a", "b", "c"));
   EXPECT_THAT(store_.holders(), ElementsAre("a", "c"));
   EXPECT_FALSE(writer_->degraded());
 }
@@ -114,18 +114,18 @@ TEST_P(WriterTest, GoesOnFromMemoryWhileTheStoreFails) {
   begin();
   store_.fail_with(kBusy);
   submit("a");
-  await_told(1);
+  await_recorded(1);
   EXPECT_TRUE(writer_->degraded());
   submit("b");
   submit("c");
-  await_told(3);
+  await_recorded(3);
   EXPECT_THAT(gaps_, IsEmpty());
   EXPECT_EQ(store_.noted(), 3U) << "the next start sees that something is missing";
   mend();
-  EXPECT_THAT(told_, ElementsAre("a", "b", "c")) << "each once";
+  EXPECT_THAT(heard_, ElementsAre("a", "b", "c")) << "each once";
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c")) << "each once";
   ASSERT_EQ(gaps_.size(), 1U);
-  EXPECT_EQ(gaps_.front().late, 3U);
+  EXPECT_EQ(gaps_.front().writes_late, 3U);
 }
 
 TEST_P(WriterTest, HoldsUpAllWhileOneCannotBeWrittenForNow) {
@@ -134,21 +134,21 @@ TEST_P(WriterTest, HoldsUpAllWhileOneCannotBeWrittenForNow) {
   bool fails = true;
   Mutex mutex;
   submit("a");
-  submit("b", [&](Store& store) {
+  submit("b", [&](store::Store& store) {
     const MutexLock lock(mutex);
     const Status written = put(store, "b");
     return fails ? Status(kBusy) : written;
   });
   submit("c");
-  store_.let_go();
-  await_told(3);
+  store_.release();
+  await_recorded(3);
   EXPECT_TRUE(writer_->degraded());
   {
     const MutexLock lock(mutex);
     fails = false;
   }
   mend();
-  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(heard_, ElementsAre("a", "b", "c"));
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c"));
   ASSERT_EQ(gaps_.size(), 1U);
 }
@@ -162,9 +162,9 @@ TEST_P(WriterTest, CountsALaterGapAnew) {
     mend();
   }
   ASSERT_EQ(gaps_.size(), 2U);
-  EXPECT_EQ(gaps_.back().late, 1U);
+  EXPECT_EQ(gaps_.back().writes_late, 1U);
   submit("c");
-  await_told(3);
+  await_recorded(3);
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c"));
 }
 
@@ -175,14 +175,14 @@ TEST_P(WriterTest, WritesWhatIsLeftWhenItIsStoppedAndTellsNobody) {
   writer_->stop();
   loop_.advance(milliseconds(1000));
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c"));
-  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_THAT(heard_, IsEmpty());
 }
 
 TEST_P(WriterTest, WritesWhatFailedBeforeWhenItIsStopped) {
   begin(std::chrono::hours(1));
   store_.fail_with(kBusy);
   submit("a");
-  await_told(1);
+  await_recorded(1);
   submit("b");
   store_.fail_with(std::nullopt);
   writer_->stop();
@@ -193,7 +193,7 @@ TEST_P(WriterTest, EndsThoughTheStoreStillFails) {
   begin(std::chrono::hours(1));
   store_.fail_with(kBusy);
   submit("a");
-  await_told(1);
+  await_recorded(1);
   writer_.reset();
   EXPECT_THAT(store_.holders(), IsEmpty());
 }
@@ -206,7 +206,7 @@ TEST_P(WriterTest, CallsNothingAfterItsEnd) {
   writer_.reset();
   store_.fail_with(std::nullopt);
   loop_.advance(std::chrono::hours(1));
-  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_THAT(heard_, IsEmpty());
   EXPECT_THAT(gaps_, IsEmpty());
 }
 
@@ -214,10 +214,10 @@ TEST_P(WriterOfItsOwnThread, WritesWhatHasComeMeanwhileInOneTransaction) {
   begin();
   store_.hold();
   submit("a");
-  store_.await_held();
+  store_.wait_until_held();
   for (const char* name : {"b", "c", "d"}) submit(name);
-  store_.let_go();
-  await_told(4);
+  store_.release();
+  await_recorded(4);
   EXPECT_EQ(store_.begun(), 2U);
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c", "d"));
 }
@@ -229,37 +229,37 @@ TEST_P(WriterOfItsOwnThread, WaitsAsLongAsItsPatience) {
   loop_.advance(milliseconds(30));
   submit("b");
   loop_.advance(milliseconds(19));
-  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_THAT(heard_, IsEmpty());
   EXPECT_FALSE(writer_->degraded());
   loop_.advance(milliseconds(1));
-  EXPECT_THAT(told_, ElementsAre("a", "b")) << "what comes behind goes on from memory too";
+  EXPECT_THAT(heard_, ElementsAre("a", "b")) << "what comes behind goes on from memory too";
   EXPECT_TRUE(writer_->degraded());
   EXPECT_EQ(store_.noted(), 2U) << "the next start sees that something is missing";
   submit("c");
   loop_.run();
-  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(heard_, ElementsAre("a", "b", "c"));
   loop_.advance(milliseconds(70));
-  store_.let_go();
+  store_.release();
   mend();
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c"));
-  EXPECT_THAT(told_, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(heard_, ElementsAre("a", "b", "c"));
   ASSERT_EQ(gaps_.size(), 1U);
-  EXPECT_EQ(gaps_.front().late, 3U);
-  EXPECT_GE(gaps_.front().lasted, milliseconds(70));
+  EXPECT_EQ(gaps_.front().writes_late, 3U);
+  EXPECT_GE(gaps_.front().duration, milliseconds(70));
 }
 
 TEST_P(WriterOfItsOwnThread, IsPatientWithEachAgain) {
   begin();
   submit("a");
   loop_.advance(milliseconds(40));
-  await_told(1);
+  await_recorded(1);
   store_.hold();
   submit("b");
-  store_.await_held();
+  store_.wait_until_held();
   loop_.advance(milliseconds(49));
-  EXPECT_THAT(told_, ElementsAre("a"));
-  store_.let_go();
-  await_told(2);
+  EXPECT_THAT(heard_, ElementsAre("a"));
+  store_.release();
+  await_recorded(2);
   EXPECT_FALSE(writer_->degraded());
 }
 

@@ -15,7 +15,7 @@
 namespace topolet {
 namespace {
 
-namespace cri = ::runtime::v1;
+namespace api = ::runtime::v1;
 
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* value = std::getenv(name);
@@ -91,39 +91,39 @@ class LensFuzz : public ::testing::Test {
 };
 
 TEST_F(LensFuzz, ReadsAndPatchesAnyCreateContainerRequest) {
-  const Counts counts = whole(cri::CreateContainerRequest(), judge_create_container);
+  const Counts counts = whole(api::CreateContainerRequest(), judge_create_container);
   EXPECT_GT(counts.placeable, share(20)) << "the generator no longer makes requests that can be placed";
 }
 
 TEST_F(LensFuzz, ReadsAndPatchesAnyUpdate) {
-  const Counts counts = whole(cri::UpdateContainerResourcesRequest(), judge_update_container_resources);
+  const Counts counts = whole(api::UpdateContainerResourcesRequest(), judge_update_container_resources);
   EXPECT_GT(counts.placeable, share(50));
 }
 
 TEST_F(LensFuzz, ReadsAnyListOfContainers) {
-  const Counts counts = whole(cri::ListContainersResponse(), judge_list_containers);
+  const Counts counts = whole(api::ListContainersResponse(), judge_list_containers);
   EXPECT_EQ(counts.placeable, share(100));
 }
 
 TEST_F(LensFuzz, ReadsAnyContainerStatus) {
-  const Counts counts = whole(cri::ContainerStatusResponse(), judge_container_status);
+  const Counts counts = whole(api::ContainerStatusResponse(), judge_container_status);
   EXPECT_EQ(counts.placeable, share(100));
 }
 
 TEST_F(LensFuzz, NeverRefusesADamagedCreateThatTheCriAccepts) {
-  const Counts counts = damaged(cri::CreateContainerRequest(), judge_create_container);
+  const Counts counts = damaged(api::CreateContainerRequest(), judge_create_container);
   EXPECT_GT(counts.refused_by_both, share(5));
   EXPECT_GT(counts.more_accepted_by_lens, 0) << "damage in a part that the lens skips should pass";
 }
 
 TEST_F(LensFuzz, NeverRefusesADamagedUpdateThatTheCriAccepts) {
-  const Counts counts = damaged(cri::UpdateContainerResourcesRequest(), judge_update_container_resources);
+  const Counts counts = damaged(api::UpdateContainerResourcesRequest(), judge_update_container_resources);
   EXPECT_GT(counts.refused_by_both, share(5));
 }
 
 TEST_F(LensFuzz, SurvivesDamagedAnswers) {
-  EXPECT_GT(damaged(cri::ListContainersResponse(), judge_list_containers).refused_by_both, share(5));
-  EXPECT_GT(damaged(cri::ContainerStatusResponse(), judge_container_status).refused_by_both, share(5));
+  EXPECT_GT(damaged(api::ListContainersResponse(), judge_list_containers).refused_by_both, share(5));
+  EXPECT_GT(damaged(api::ContainerStatusResponse(), judge_container_status).refused_by_both, share(5));
 }
 
 }  // namespace

@@ -9,18 +9,18 @@
 #include <limits>
 #include <map>
 
-#include "core/cri/demand.hpp"
-#include "core/cri/lens.hpp"
-#include "core/cri/lens.pb.h"
-#include "core/cri/requests.hpp"
+#include "core/cri/messages/demand.hpp"
+#include "core/cri/messages/lens.hpp"
+#include "core/cri/messages/lens.pb.h"
+#include "core/cri/messages/requests.hpp"
 #include "tests/support/cri.pb.h"
 
 namespace topolet {
 namespace {
 
-namespace cri = ::runtime::v1;
+namespace api = ::runtime::v1;
 
-constexpr DemandRules kRules{.memory_total_bytes = std::int64_t{123456789012}};
+constexpr cri::DemandRules kRules{.memory_total_bytes = std::int64_t{123456789012}};
 
 std::string canonical(const google::protobuf::Message& message) {
   std::string bytes;
@@ -34,10 +34,10 @@ std::string canonical(const google::protobuf::Message& message) {
 
 template <class Set>
 bool readable(const std::string& list) {
-  return list.size() <= kMaxListBytes && Set::parse(list).ok();
+  return list.size() <= cri::kMaxListBytes && Set::parse(list).has_value();
 }
 
-bool bounds_readable(const cri::LinuxContainerResources& resources) {
+bool bounds_readable(const api::LinuxContainerResources& resources) {
   return readable<CpuSet>(resources.cpuset_cpus()) && readable<NodeSet>(resources.cpuset_mems());
 }
 
@@ -45,28 +45,28 @@ std::map<std::string, std::string> plain(const google::protobuf::Map<std::string
   return {map.begin(), map.end()};
 }
 
-Qos expected_qos(const cri::CreateContainerRequest& request) {
-  const auto named = qos_of_cgroup(request.sandbox_config().linux().cgroup_parent());
+placement::Qos expected_qos(const api::CreateContainerRequest& request) {
+  const auto named = cri::qos_of_cgroup(request.sandbox_config().linux().cgroup_parent());
   if (named) return *named;
-  if (!request.config().linux().has_resources()) return Qos::kBestEffort;
-  return qos_of_oom_score_adj(request.config().linux().resources().oom_score_adj());
+  if (!request.config().linux().has_resources()) return placement::Qos::kBestEffort;
+  return cri::qos_of_oom_score_adj(request.config().linux().resources().oom_score_adj());
 }
 
-Demand expected_demand(const cri::LinuxContainerResources& resources, Qos qos) {
-  RawResources raw;
+placement::Demand expected_demand(const api::LinuxContainerResources& resources, placement::Qos qos) {
+  cri::RawResources raw;
   raw.cpu_period_us = resources.cpu_period();
   raw.cpu_quota_us = resources.cpu_quota();
   raw.cpu_shares = resources.cpu_shares();
   raw.memory_limit_bytes = resources.memory_limit_in_bytes();
   raw.oom_score_adj = resources.oom_score_adj();
-  for (const cri::HugepageLimit& pages : resources.hugepage_limits()) {
+  for (const api::HugepageLimit& pages : resources.hugepage_limits()) {
     const auto limit = std::min<std::uint64_t>(pages.limit(), std::numeric_limits<std::int64_t>::max());
     raw.hugepage_limit_bytes[pages.page_size()] = static_cast<std::int64_t>(limit);
   }
   return demand_of(raw, qos, kRules.memory_total_bytes);
 }
 
-bool same_lists(const cri::ContainerConfig& config, const Workload& workload) {
+bool same_lists(const api::ContainerConfig& config, const placement::Workload& workload) {
   if (workload.devices.size() != static_cast<std::size_t>(config.devices_size())) return false;
   if (workload.cdi_devices.size() != static_cast<std::size_t>(config.cdi_devices_size())) return false;
   if (workload.env.size() != static_cast<std::size_t>(config.envs_size())) return false;
@@ -84,12 +84,12 @@ bool same_lists(const cri::ContainerConfig& config, const Workload& workload) {
 }
 
 /// The first field that the lens read differently, or "".
-std::string difference(const cri::CreateContainerRequest& request, const Workload& workload) {
-  const cri::ContainerConfig& config = request.config();
-  const cri::PodSandboxConfig& pod = request.sandbox_config();
-  const cri::LinuxContainerResources& resources = config.linux().resources();
-  const ContainerKey key{pod.metadata().uid(), config.metadata().name(), config.metadata().attempt(),
-                         request.pod_sandbox_id()};
+std::string difference(const api::CreateContainerRequest& request, const placement::Workload& workload) {
+  const api::ContainerConfig& config = request.config();
+  const api::PodSandboxConfig& pod = request.sandbox_config();
+  const api::LinuxContainerResources& resources = config.linux().resources();
+  const placement::ContainerKey key{pod.metadata().uid(), config.metadata().name(), config.metadata().attempt(),
+                                    request.pod_sandbox_id()};
   if (workload.key != key) return "key";
   if (workload.pod_name != pod.metadata().name()) return "pod name";
   if (workload.pod_namespace != pod.metadata().namespace_()) return "pod namespace";
@@ -125,8 +125,9 @@ Judgement judge(const std::string& bytes, const Full& full, bool full_accepts, c
   Judgement result;
   result.full_accepts = full_accepts;
   result.lens_accepts = Lens().ParseFromString(bytes);
-  result.placeable = read.ok();
-  const bool called_unparsable = !read.ok() && read.error().message.find("cannot be parsed") != std::string::npos;
+  result.placeable = read.has_value();
+  const bool called_unparsable =
+      !read.has_value() && read.error().message.find("cannot be parsed") != std::string::npos;
   if (full_accepts && !result.lens_accepts) result.violation = "the lens refused what " + full.GetTypeName() + " reads";
   if (result.lens_accepts == called_unparsable)
     result.violation = "the reader's error does not fit the parser's verdict";
@@ -136,7 +137,7 @@ Judgement judge(const std::string& bytes, const Full& full, bool full_accepts, c
 }  // namespace
 
 Judgement judge_create_container(const std::string& bytes) {
-  cri::CreateContainerRequest full;
+  api::CreateContainerRequest full;
   const bool full_accepts = full.ParseFromString(bytes);
   const auto read = read_create_container(bytes, kRules);
   Judgement result = judge<lens::CreateContainerRequest>(bytes, full, full_accepts, read);
@@ -144,28 +145,28 @@ Judgement judge_create_container(const std::string& bytes) {
 
   const bool identified = !full.config().metadata().name().empty();
   const bool expected = identified && bounds_readable(full.config().linux().resources());
-  if (read.ok() != expected) result.violation = "refused or accepted against the rules";
-  if (read.ok() && expected) result.violation = difference(full, *read);
-  const auto resources = [](cri::CreateContainerRequest& request) -> cri::LinuxContainerResources& {
+  if (read.has_value() != expected) result.violation = "refused or accepted against the rules";
+  if (read.has_value() && expected) result.violation = difference(full, *read);
+  const auto resources = [](api::CreateContainerRequest& request) -> api::LinuxContainerResources& {
     return *request.mutable_config()->mutable_linux()->mutable_resources();
   };
   for (const NodeSet& mems : {NodeSet{}, kMems}) {
     if (!result.violation.empty()) break;
-    result.violation = patch_violation(bytes, full, patch_create_container(kCpus, mems), kCpus, mems, resources);
+    result.violation = patch_violation(bytes, full, cri::patch_create_container(kCpus, mems), kCpus, mems, resources);
   }
   return result;
 }
 
 Judgement judge_update_container_resources(const std::string& bytes) {
-  cri::UpdateContainerResourcesRequest full;
+  api::UpdateContainerResourcesRequest full;
   const bool full_accepts = full.ParseFromString(bytes);
-  const auto read = read_update_container_resources(bytes);
+  const auto read = cri::read_update_container_resources(bytes);
   Judgement result = judge<lens::UpdateContainerResourcesRequest>(bytes, full, full_accepts, read);
   if (!result.violation.empty() || !full_accepts) return result;
 
-  const cri::LinuxContainerResources& linux = full.linux();
-  if (read.ok() != bounds_readable(linux)) result.violation = "refused or accepted against the rules";
-  if (read.ok() && result.violation.empty()) {
+  const api::LinuxContainerResources& linux = full.linux();
+  if (read.has_value() != bounds_readable(linux)) result.violation = "refused or accepted against the rules";
+  if (read.has_value() && result.violation.empty()) {
     const bool same = read->container_id == full.container_id() && read->has_linux == full.has_linux() &&
                       read->cpus == *CpuSet::parse(linux.cpuset_cpus()) &&
                       read->mems == *NodeSet::parse(linux.cpuset_mems()) && read->cpu_period_us == linux.cpu_period() &&
@@ -173,21 +174,21 @@ Judgement judge_update_container_resources(const std::string& bytes) {
                       read->memory_limit_bytes == linux.memory_limit_in_bytes();
     if (!same) result.violation = "the lens read other values";
   }
-  const auto resources = [](cri::UpdateContainerResourcesRequest& request) -> cri::LinuxContainerResources& {
+  const auto resources = [](api::UpdateContainerResourcesRequest& request) -> api::LinuxContainerResources& {
     return *request.mutable_linux();
   };
   for (const NodeSet& mems : {NodeSet{}, kMems}) {
     if (!result.violation.empty()) break;
-    const std::string patch = patch_update_container_resources(kCpus, mems);
+    const std::string patch = cri::patch_update_container_resources(kCpus, mems);
     result.violation = patch_violation(bytes, full, patch, kCpus, mems, resources);
   }
   return result;
 }
 
 Judgement judge_list_containers(const std::string& bytes) {
-  cri::ListContainersResponse full;
+  api::ListContainersResponse full;
   const bool full_accepts = full.ParseFromString(bytes);
-  const auto read = read_list_containers({}, bytes);
+  const auto read = cri::read_list_containers({}, bytes);
   Judgement result = judge<lens::ListContainersResponse>(bytes, full, full_accepts, read);
   if (!result.violation.empty() || !full_accepts) return result;
   if (read->containers.size() != static_cast<std::size_t>(full.containers_size())) {
@@ -195,8 +196,8 @@ Judgement judge_list_containers(const std::string& bytes) {
     return result;
   }
   for (int i = 0; i < full.containers_size(); ++i) {
-    const cri::Container& container = full.containers(i);
-    const ContainerInfo& info = read->containers[static_cast<std::size_t>(i)];
+    const api::Container& container = full.containers(i);
+    const cri::ContainerInfo& info = read->containers[static_cast<std::size_t>(i)];
     const int state = container.state() >= 0 && container.state() <= 3 ? container.state() : 3;
     const bool same = info.id == container.id() && info.sandbox_id == container.pod_sandbox_id() &&
                       info.name == container.metadata().name() && info.attempt == container.metadata().attempt() &&
@@ -207,12 +208,12 @@ Judgement judge_list_containers(const std::string& bytes) {
 }
 
 Judgement judge_container_status(const std::string& bytes) {
-  cri::ContainerStatusResponse full;
+  api::ContainerStatusResponse full;
   const bool full_accepts = full.ParseFromString(bytes);
   const auto read = read_container_status(bytes, kRules);
   Judgement result = judge<lens::ContainerStatusResponse>(bytes, full, full_accepts, read);
   if (!result.violation.empty() || !full_accepts) return result;
-  const cri::ContainerStatus& status = full.status();
+  const api::ContainerStatus& status = full.status();
   const bool same = read->info.id == status.id() && read->info.name == status.metadata().name() &&
                     read->info.attempt == status.metadata().attempt() && read->info.exit_code == status.exit_code();
   if (!same) result.violation = "the lens read another status";

@@ -4,9 +4,10 @@
 
 namespace topolet::integration {
 
-Churn::Churn(Workplace& workplace, const std::vector<Kind>& workers, std::uint32_t seed) : workplace_(workplace) {
+Churn::Churn(WorkerContext& workplace, const std::vector<WorkerKind>& workers, std::uint32_t seed)
+    : workplace_(workplace) {
   char name = 'a';
-  for (const Kind kind : workers) {
+  for (const WorkerKind kind : workers) {
     workers_.push_back(std::make_unique<PodWorker>(std::string(1, name++), kind, workplace, seed++));
     threads_.emplace_back([worker = workers_.back().get()] { worker->work(); });
   }
@@ -33,10 +34,10 @@ Tally Churn::tally() const {
   return sum;
 }
 
-std::vector<std::string> Churn::complaints() const {
+std::vector<std::string> Churn::failures() const {
   std::vector<std::string> all;
   for (const auto& worker : workers_) {
-    all.insert(all.end(), worker->complaints().begin(), worker->complaints().end());
+    all.insert(all.end(), worker->failures().begin(), worker->failures().end());
   }
   return all;
 }

@@ -13,7 +13,7 @@ namespace topolet::integration {
 
 class Churn {
  public:
-  Churn(Workplace& workplace, const std::vector<Kind>& workers, std::uint32_t seed);
+  Churn(WorkerContext& workplace, const std::vector<WorkerKind>& workers, std::uint32_t seed);
   /// Waits for nothing that topoletd would have to answer.
   ~Churn();
   Churn(const Churn&) = delete;
@@ -24,11 +24,11 @@ class Churn {
   /// Every worker ends what it has begun; topoletd must serve.
   void end();
 
-  Tally tally() const;                          ///< after the end
-  std::vector<std::string> complaints() const;  ///< after the end
+  Tally tally() const;                        ///< after the end
+  std::vector<std::string> failures() const;  ///< after the end
 
  private:
-  Workplace& workplace_;
+  WorkerContext& workplace_;
   std::vector<std::unique_ptr<PodWorker>> workers_;
   std::vector<std::thread> threads_;
 };

@@ -68,14 +68,14 @@ class KillRun : public TwoCpuNodeTest {
 
   void serve() {
     const Status serving = daemon_->start({"--plugins.enable=smt"});
-    ASSERT_TRUE(serving.ok()) << serving.error().message;
+    ASSERT_TRUE(serving.has_value()) << serving.error().message;
   }
 
   /// Their processes.
   std::vector<pid_t> bystanders() {
     std::vector<pid_t> processes;
     for (int i = 0; i < kBystanders; ++i) {
-      const Actor bystander =
+      const TestPod bystander =
           running(fmt::format("bystander-{}", i), i % 2 == 0 ? burstable(100, 16 * kMiB) : besteffort());
       if (const auto container = direct_->inspect(bystander.container_id)) processes.push_back(container->pid);
     }
@@ -106,17 +106,17 @@ class KillRun : public TwoCpuNodeTest {
     std::set<std::string> there;
     const auto containers = direct_->containers();
     if (!containers) return {containers.error().message};
-    const std::vector<Held> rows = held();
+    const std::vector<PlacementRow> rows = held();
     for (const cri::Container& container : *containers) {
       if (container.state() != cri::CONTAINER_EXITED) there.insert(container.id());
       if (container.state() != cri::CONTAINER_RUNNING) continue;
-      const auto row =
-          std::find_if(rows.begin(), rows.end(), [&](const Held& held) { return held.container_id == container.id(); });
+      const auto row = std::find_if(rows.begin(), rows.end(),
+                                    [&](const PlacementRow& held) { return held.container_id == container.id(); });
       if (std::string wrong = contradiction(container.id(), row == rows.end() ? nullptr : &*row); !wrong.empty()) {
         all.push_back(std::move(wrong));
       }
     }
-    for (const Held& row : rows) {
+    for (const PlacementRow& row : rows) {
       // What crashed is kept for the next attempt as long as the pod is there.
       if (row.state == "crashed" || there.count(row.container_id) != 0) continue;
       all.push_back(fmt::format("{}/{} {} holds CPUs {}, but there is no container '{}'", row.pod, row.container,
@@ -125,7 +125,7 @@ class KillRun : public TwoCpuNodeTest {
     return all;
   }
 
-  std::string contradiction(const std::string& id, const Held* row) {
+  std::string contradiction(const std::string& id, const PlacementRow* row) {
     if (row == nullptr) return fmt::format("container {} runs and holds nothing", id);
     const auto container = direct_->inspect(id);
     const auto cgroup = container ? cgroup_cpus_of(container->pid) : std::nullopt;
@@ -144,7 +144,7 @@ class KillRun : public TwoCpuNodeTest {
 
   void remove_everything() {
     const auto containers = topolet_->containers();
-    ASSERT_TRUE(containers.ok()) << containers.error().message;
+    ASSERT_TRUE(containers.has_value()) << containers.error().message;
     for (const cri::Container& container : *containers) {
       expect_removed([&] {
         (void)topolet_->stop(container.id(), std::chrono::seconds(0));
@@ -152,10 +152,10 @@ class KillRun : public TwoCpuNodeTest {
       });
     }
     const auto pods = topolet_->pods();
-    ASSERT_TRUE(pods.ok()) << pods.error().message;
+    ASSERT_TRUE(pods.has_value()) << pods.error().message;
     for (const cri::PodSandbox& pod : *pods) {
       const Status stopped = topolet_->stop_sandbox(pod.id());
-      EXPECT_TRUE(stopped.ok()) << stopped.error().message;
+      EXPECT_TRUE(stopped.has_value()) << stopped.error().message;
       expect_removed([&] { return topolet_->remove_sandbox(pod.id()); });
     }
   }
@@ -165,7 +165,7 @@ class KillRun : public TwoCpuNodeTest {
     // A start that nobody waits for any more may still go on. Where it was cancelled at a bad moment containerd 1.6
     // takes the container for exited while runc still waits to start it, and cannot remove it any more.
     const auto is_over = [&] {
-      return (removed = remove()).ok() ||
+      return (removed = remove()).has_value() ||
              removed.error().message.find("cannot delete running task") != std::string::npos;
     };
     EXPECT_TRUE(wait_until(is_over)) << removed.error().message;
@@ -174,7 +174,7 @@ class KillRun : public TwoCpuNodeTest {
   void expect_that_no_cpu_is_lost() {
     ASSERT_NO_FATAL_FAILURE(remove_everything());
     EXPECT_TRUE(becomes([this] { return held().empty(); }));
-    for (const Held& row : held()) {
+    for (const PlacementRow& row : held()) {
       ADD_FAILURE() << row.pod << '/' << row.container << ' ' << row.state << " still holds " << row.cpus.to_string();
     }
     EXPECT_EQ(whole_pool(), pool_);
@@ -186,7 +186,7 @@ class KillRun : public TwoCpuNodeTest {
       const std::string pod = task->name.substr(0, task->name.find('/'));
       const auto events = state_->audit(pod);
       if (!events) continue;
-      for (const Audited& event : *events) {
+      for (const AuditRow& event : *events) {
         std::cout << "  " << pod << ": " << event.event << ": " << event.what << ": " << event.reason << '\n';
       }
     }
@@ -199,7 +199,7 @@ class KillRun : public TwoCpuNodeTest {
     std::filesystem::create_directories(kept, ignored);
     for (const std::filesystem::path& file :
          {daemon_->log(), daemon_->state_db(), std::filesystem::path(daemon_->state_db()) += "-wal",
-          runtime_->room() / "containerd.log"}) {
+          runtime_->directory() / "containerd.log"}) {
       std::filesystem::copy_file(file, kept / file.filename(), std::filesystem::copy_options::overwrite_existing,
                                  ignored);
     }
@@ -213,16 +213,16 @@ class KillRun : public TwoCpuNodeTest {
 
 TEST_F(KillRun, AnOverlapWouldBeSeen) {
   const OverlapWatch watch(runtime_->tasks(), [] { return "meanwhile"; });
-  const Actor web = running("web", burstable(250, 64 * kMiB));
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
   // One look may have begun before both ran.
-  const std::size_t looks = watch.looks();
-  ASSERT_TRUE(wait_until([&] { return watch.looks() >= looks + 2; }));
+  const std::size_t poll_count = watch.poll_count();
+  ASSERT_TRUE(wait_until([&] { return watch.poll_count() >= poll_count + 2; }));
   EXPECT_THAT(watch.overlaps(), testing::IsEmpty());
 
   cri::LinuxContainerResources every_cpu;
   every_cpu.set_cpuset_cpus(pool_.to_string());
-  ASSERT_TRUE(direct_->update(web.container_id, every_cpu).ok());
+  ASSERT_TRUE(direct_->update(web.container_id, every_cpu).has_value());
   ASSERT_TRUE(wait_until([&] { return !watch.overlaps().empty(); }));
   const std::vector<Overlap> seen = watch.overlaps();
   ASSERT_EQ(seen.size(), 1U);
@@ -234,20 +234,22 @@ TEST_F(KillRun, AnOverlapWouldBeSeen) {
 TEST_F(KillRun, WhoHasACpuAloneHasItAloneThroughEveryKill) {
   SlowShims slow(bystanders(), seed_);
   OverlapWatch watch(runtime_->tasks(), [this] { return story_.moment(); });
-  Workplace workplace{daemon_->endpoint(), runtime_->cgroups(), watch};
-  Churn churn(workplace, {Kind::kWholeCpus, Kind::kWholeCpus, Kind::kSharedCpus, Kind::kSharedCpus, Kind::kSharedCpus},
+  WorkerContext workplace{daemon_->endpoint(), runtime_->cgroups(), watch};
+  Churn churn(workplace,
+              {WorkerKind::kWholeCpus, WorkerKind::kWholeCpus, WorkerKind::kSharedCpus, WorkerKind::kSharedCpus,
+               WorkerKind::kSharedCpus},
               seed_);
   kill_again_and_again(churn, slow);
   if (HasFatalFailure()) return;
   slow.make_fast();
   churn.end();
-  EXPECT_THAT(churn.complaints(), testing::IsEmpty());
+  EXPECT_THAT(churn.failures(), testing::IsEmpty());
   EXPECT_GT(churn.tally().placed, 0);
-  EXPECT_GT(watch.looks(), 0U);
+  EXPECT_GT(watch.poll_count(), 0U);
   expect_agreement();
   expect_that_no_cpu_is_lost();
 
-  std::cout << to_string(churn.tally()) << "; " << watch.looks() << " looks at the kernel, "
+  std::cout << to_string(churn.tally()) << "; " << watch.poll_count() << " looks at the kernel, "
             << watch.longest_pause().count() << " ms between two at most\n";
   for (const Overlap& overlap : watch.overlaps()) {
     ADD_FAILURE() << to_string(overlap);

@@ -59,8 +59,8 @@ Result<std::unique_ptr<PrivateRuntime>> PrivateRuntime::start() {
 
 // A test that runs out of memory here may end here.
 PrivateRuntime::~PrivateRuntime() {  // NOLINT(bugprone-exception-escape)
-  const auto finished = run_to_end({kPrivateRuntime, "down", room_.string()});
-  if (!finished || finished->exit_code != 0) std::fprintf(stderr, "%s could not be removed\n", room_.c_str());
+  const auto finished = run_to_end({kPrivateRuntime, "down", directory_.string()});
+  if (!finished || finished->exit_code != 0) std::fprintf(stderr, "%s could not be removed\n", directory_.c_str());
 }
 
 bool PrivateRuntime::is_updating() const {
@@ -68,7 +68,7 @@ bool PrivateRuntime::is_updating() const {
     std::ostringstream command;  // runc, its options with our room in them, "update", …; each ended by a zero byte
     command << std::ifstream(process.path() / "cmdline").rdbuf();
     const std::string words = command.str();
-    if (words.find(room_.string()) != std::string::npos &&
+    if (words.find(directory_.string()) != std::string::npos &&
         words.find(std::string("\0update\0", 8)) != std::string::npos) {
       return true;
     }
@@ -76,8 +76,8 @@ bool PrivateRuntime::is_updating() const {
   return false;
 }
 
-Daemon::Daemon(std::filesystem::path room, std::string runtime_endpoint)
-    : room_(std::move(room)),
+Daemon::Daemon(std::filesystem::path directory, std::string runtime_endpoint)
+    : directory_(std::move(directory)),
       runtime_endpoint_(std::move(runtime_endpoint)),
       plugin_flags_{"--config", "/dev/null", std::string("--daemon.plugin-dir=") + kPluginDir,
                     "--plugins.enable=numa"} {}
@@ -90,7 +90,7 @@ Status Daemon::start(const std::vector<std::string>& more_flags) {
   // What is decided must not depend on how busy the machine is, an emulated one above all.
   std::vector<std::string> command = {TOPOLET_DAEMON,
                                       "--daemon.listen=" + endpoint(),
-                                      "--daemon.control=" + (room_ / "control.sock").string(),
+                                      "--daemon.control=" + (directory_ / "control.sock").string(),
                                       "--daemon.runtime=" + runtime_endpoint_,
                                       "--daemon.state-dir=" + state_db().parent_path().string(),
                                       "--daemon.store-patience=10s",
@@ -101,10 +101,10 @@ Status Daemon::start(const std::vector<std::string>& more_flags) {
   if (!child) return child.error();
   child_.emplace(*std::move(child));
   // So that it is found and ended with its room, should this process be killed.
-  std::ofstream(room_ / "topoletd.pid") << child_->pid() << '\n';
+  std::ofstream(directory_ / "topoletd.pid") << child_->pid() << '\n';
   // A channel that failed once makes progress only while a call waits on it: a new one for each try.
   const auto version = [&] { return CriClient(endpoint(), std::chrono::seconds(10)).version(); };
-  wait_until([&] { return child_->has_ended() || version().ok(); });
+  wait_until([&] { return child_->has_ended() || version().has_value(); });
   if (child_->has_ended()) return Error{Code::kInternal, "topoletd ended at once:\n" + log_tail()};
   if (auto answer = version(); !answer) return Error{answer.error().code, answer.error().message + "\n" + log_tail()};
   return {};

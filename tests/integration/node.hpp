@@ -12,7 +12,7 @@
 #include "core/base/result.hpp"
 #include "tests/integration/child.hpp"
 #include "tests/integration/cri_client.hpp"
-#include "tests/integration/state.hpp"
+#include "tests/integration/state_db.hpp"
 
 namespace topolet::integration {
 
@@ -30,23 +30,23 @@ class PrivateRuntime {
   static Result<std::unique_ptr<PrivateRuntime>> start();
   ~PrivateRuntime();  // NOLINT(bugprone-exception-escape)
 
-  const std::filesystem::path& room() const { return room_; }
+  const std::filesystem::path& directory() const { return directory_; }
   /// A bundle for each container that was started.
-  std::filesystem::path tasks() const { return room_ / "state/io.containerd.runtime.v2.task/k8s.io"; }
-  std::string endpoint() const { return "unix://" + (room_ / "containerd.sock").string(); }
+  std::filesystem::path tasks() const { return directory_ / "state/io.containerd.runtime.v2.task/k8s.io"; }
+  std::string endpoint() const { return "unix://" + (directory_ / "containerd.sock").string(); }
   /// Whether runc is changing the resources of a container, for whoever.
   bool is_updating() const;
-  CgroupNaming cgroups() const { return {"/" + room_.filename().string(), false}; }
+  CgroupNaming cgroups() const { return {"/" + directory_.filename().string(), false}; }
 
  private:
-  explicit PrivateRuntime(std::filesystem::path room) : room_(std::move(room)) {}
-  std::filesystem::path room_;
+  explicit PrivateRuntime(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  std::filesystem::path directory_;
 };
 
-/// topoletd with its socket and state in `room`; can be killed and started again on the same state.
+/// topoletd with its socket and state in `directory`; can be killed and started again on the same state.
 class Daemon {
  public:
-  Daemon(std::filesystem::path room, std::string runtime_endpoint);
+  Daemon(std::filesystem::path directory, std::string runtime_endpoint);
 
   /// Other plugins than topolet's own, from the next start on; `config` enables them.
   void use_plugins(const std::filesystem::path& plugin_dir, const std::filesystem::path& config);
@@ -56,14 +56,14 @@ class Daemon {
   /// Returns its exit code, or 128 + signal.
   int end(int signal);
 
-  std::string endpoint() const { return "unix://" + (room_ / "topolet.sock").string(); }
-  std::filesystem::path state_db() const { return room_ / "state" / "state.db"; }
-  std::filesystem::path log() const { return room_ / "topoletd.log"; }
+  std::string endpoint() const { return "unix://" + (directory_ / "topolet.sock").string(); }
+  std::filesystem::path state_db() const { return directory_ / "state" / "state.db"; }
+  std::filesystem::path log() const { return directory_ / "topoletd.log"; }
   pid_t pid() const { return child_ ? child_->pid() : 0; }
   std::string log_tail() const;
 
  private:
-  std::filesystem::path room_;
+  std::filesystem::path directory_;
   std::string runtime_endpoint_;
   std::vector<std::string> plugin_flags_;
   std::optional<Child> child_;

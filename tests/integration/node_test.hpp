@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/kernel.hpp"
 #include "tests/integration/node.hpp"
+#include "tests/integration/process_cpuset.hpp"
 
 namespace topolet::integration {
 
 inline constexpr std::int64_t kMiB = 1 << 20;
 
 /// A pod with one container.
-struct Actor {
+struct TestPod {
   Pod pod;
   std::string container_id;
 };
@@ -27,11 +27,11 @@ class NodeTest : public testing::Test {
   void SetUp() override {
     if (const std::string why = why_no_containers(); !why.empty()) GTEST_SKIP() << why;
     auto started = PrivateRuntime::start();
-    ASSERT_TRUE(started.ok()) << started.error().message;
+    ASSERT_TRUE(started.has_value()) << started.error().message;
     runtime_ = std::move(*started);
-    daemon_.emplace(runtime_->room(), runtime_->endpoint());
+    daemon_.emplace(runtime_->directory(), runtime_->endpoint());
     const Status serving = daemon_->start();
-    ASSERT_TRUE(serving.ok()) << serving.error().message;
+    ASSERT_TRUE(serving.has_value()) << serving.error().message;
     topolet_ = std::make_unique<CriClient>(daemon_->endpoint());
     direct_ = std::make_unique<CriClient>(runtime_->endpoint());
     state_ = std::make_unique<StateDb>(daemon_->state_db());
@@ -42,57 +42,57 @@ class NodeTest : public testing::Test {
   }
 
   /// The pod runs, its container does not exist yet.
-  Actor pod(const std::string& name, const Resources& resources) {
-    Actor actor{{name, "uid-" + name, resources, runtime_->cgroups(), {}, {}}, {}};
+  TestPod pod(const std::string& name, const Resources& resources) {
+    TestPod actor{{name, "uid-" + name, resources, runtime_->cgroups(), {}, {}}, {}};
     const Status ran = topolet_->run(actor.pod);
-    EXPECT_TRUE(ran.ok()) << ran.error().message;
+    EXPECT_TRUE(ran.has_value()) << ran.error().message;
     return actor;
   }
 
-  Actor created(const std::string& name, const Resources& resources, const ContainerSpec& spec = {.image = kImage}) {
-    Actor actor = pod(name, resources);
+  TestPod created(const std::string& name, const Resources& resources, const ContainerSpec& spec = {.image = kImage}) {
+    TestPod actor = pod(name, resources);
     auto id = topolet_->create(actor.pod, spec);
-    EXPECT_TRUE(id.ok()) << name << ": " << id.error().message;
+    EXPECT_TRUE(id.has_value()) << name << ": " << id.error().message;
     if (id) actor.container_id = *id;
     return actor;
   }
 
-  Actor running(const std::string& name, const Resources& resources, const ContainerSpec& spec = {.image = kImage}) {
-    Actor actor = created(name, resources, spec);
+  TestPod running(const std::string& name, const Resources& resources, const ContainerSpec& spec = {.image = kImage}) {
+    TestPod actor = created(name, resources, spec);
     const Status started = topolet_->start(actor.container_id);
-    EXPECT_TRUE(started.ok()) << name << ": " << started.error().message;
+    EXPECT_TRUE(started.has_value()) << name << ": " << started.error().message;
     return actor;
   }
 
   /// What the container's process may use, by the kernel.
-  Allowed kernel(const Actor& actor) {
+  ProcessCpuset kernel(const TestPod& actor) {
     const auto container = direct_->inspect(actor.container_id);
-    EXPECT_TRUE(container.ok()) << container.error().message;
+    EXPECT_TRUE(container.has_value()) << container.error().message;
     const auto allowed = allowed_of(container ? container->pid : 0);
-    EXPECT_TRUE(allowed.ok()) << actor.pod.name << ": " << allowed.error().message;
-    return allowed ? *allowed : Allowed{};
+    EXPECT_TRUE(allowed.has_value()) << actor.pod.name << ": " << allowed.error().message;
+    return allowed ? *allowed : ProcessCpuset{};
   }
 
   /// The ledger's row of a container; nothing if it holds none.
-  std::optional<Held> ledger(const Actor& actor) {
-    for (Held& row : held()) {
+  std::optional<PlacementRow> ledger(const TestPod& actor) {
+    for (PlacementRow& row : held()) {
       if (row.pod == actor.pod.name) return std::move(row);
     }
     return std::nullopt;
   }
 
-  std::vector<Held> held() {
+  std::vector<PlacementRow> held() {
     auto rows = state_->held();
-    EXPECT_TRUE(rows.ok()) << rows.error().message;
-    return rows ? *std::move(rows) : std::vector<Held>();
+    EXPECT_TRUE(rows.has_value()) << rows.error().message;
+    return rows ? *std::move(rows) : std::vector<PlacementRow>();
   }
 
-  void expect_kernel_is_ledger(const Actor& actor) {
+  void expect_kernel_is_ledger(const TestPod& actor) {
     const auto row = ledger(actor);
     ASSERT_TRUE(row.has_value()) << actor.pod.name << " holds nothing";
     EXPECT_EQ(row->container_id, actor.container_id);
     EXPECT_EQ(row->state, "bound");
-    const Allowed allowed = kernel(actor);
+    const ProcessCpuset allowed = kernel(actor);
     EXPECT_EQ(allowed.cpus.to_string(), row->cpus.to_string()) << actor.pod.name;
     if (!row->mems.empty()) {
       EXPECT_EQ(allowed.mems.to_string(), row->mems.to_string()) << actor.pod.name;
@@ -101,21 +101,21 @@ class NodeTest : public testing::Test {
 
   /// Asks for the containers as the kubelet does every second, until it is so.
   bool becomes(const std::function<bool()>& is_so) {
-    return wait_until([&] { return topolet_->containers().ok() && is_so(); });
+    return wait_until([&] { return topolet_->containers().has_value() && is_so(); });
   }
 
   void restart_daemon(int signal) {
     daemon_->end(signal);
     const Status serving = daemon_->start();
-    ASSERT_TRUE(serving.ok()) << serving.error().message;
+    ASSERT_TRUE(serving.has_value()) << serving.error().message;
   }
 
   /// All CPUs that a shared container gets while nobody holds any alone.
   CpuSet whole_pool() {
-    const Actor probe = running("probe", besteffort());
+    const TestPod probe = running("probe", besteffort());
     CpuSet cpus = kernel(probe).cpus;
-    EXPECT_TRUE(topolet_->stop(probe.pod).ok());
-    EXPECT_TRUE(topolet_->remove(probe.pod).ok());
+    EXPECT_TRUE(topolet_->stop(probe.pod).has_value());
+    EXPECT_TRUE(topolet_->remove(probe.pod).has_value());
     return cpus;
   }
 

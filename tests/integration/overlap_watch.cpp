@@ -31,7 +31,7 @@ OverlapWatch::~OverlapWatch() {
   thread_.join();
 }
 
-void OverlapWatch::is_not_alone(const std::string& container_id) {
+void OverlapWatch::stops_being_exclusive(const std::string& container_id) {
   const std::lock_guard lock(mutex_);
   not_alone_.insert(container_id);
 }
@@ -46,14 +46,14 @@ std::vector<Overlap> OverlapWatch::overlaps() const {
 void OverlapWatch::watch() {
   Clock::time_point last = Clock::now();
   while (!ends_) {
-    look();
-    ++looks_;
+    poll();
+    ++poll_count_;
     longest_pause_ = std::max(longest_pause_.load(), since(std::exchange(last, Clock::now())));
     std::this_thread::sleep_for(kBetweenLooks);
   }
 }
 
-void OverlapWatch::look() {
+void OverlapWatch::poll() {
   tasks_.refresh();
   std::vector<std::pair<const Task*, CpuSet>> running;
   for (const auto& entry : tasks_.containers()) {

@@ -42,22 +42,22 @@ class OverlapWatch {
   OverlapWatch& operator=(const OverlapWatch&) = delete;
 
   /// To be said before a resize by which a container gives up what it has alone.
-  void is_not_alone(const std::string& container_id);
+  void stops_being_exclusive(const std::string& container_id);
 
   std::vector<Overlap> overlaps() const;
-  std::size_t looks() const { return looks_; }
+  std::size_t poll_count() const { return poll_count_; }
   std::chrono::milliseconds longest_pause() const { return longest_pause_; }
 
  private:
   void watch();
-  void look();
+  void poll();
   bool has_its_cpus_alone(const Task& task, const CpuSet& cpus) const;
   void compare(const Task& alone, const CpuSet& cpus, const Task& other);
   void note(const Task& alone, const CpuSet& cpus_alone, const Task& other, const CpuSet& cpus_other);
 
   Tasks tasks_;
   const std::function<std::string()> moment_;
-  std::atomic<std::size_t> looks_ = 0;
+  std::atomic<std::size_t> poll_count_ = 0;
   std::atomic<std::chrono::milliseconds> longest_pause_ = std::chrono::milliseconds(0);
   std::atomic<bool> ends_ = false;
 

@@ -9,8 +9,8 @@ using ExclusiveTest = TwoCpuNodeTest;
 using testing::HasSubstr;
 
 TEST_F(PlacementTest, SharedContainersRunOnThePoolAndTheDatabaseSaysWhy) {
-  const Actor web = running("web", burstable(250, 64 * kMiB));
-  const Actor batch = running("batch", besteffort());
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  const TestPod batch = running("batch", besteffort());
   expect_kernel_is_ledger(web);
   expect_kernel_is_ledger(batch);
   EXPECT_EQ(ledger(web)->mode, "shared");
@@ -19,29 +19,29 @@ TEST_F(PlacementTest, SharedContainersRunOnThePoolAndTheDatabaseSaysWhy) {
 }
 
 TEST_F(PlacementTest, NoContainerIsCreatedWithoutACpuset) {
-  const Actor batch = created("batch", besteffort());
+  const TestPod batch = created("batch", besteffort());
   const auto container = topolet_->inspect(batch.container_id);
-  ASSERT_TRUE(container.ok());
+  ASSERT_TRUE(container.has_value());
   EXPECT_THAT(container->info, HasSubstr("\"cpus\":\"" + ledger(batch)->cpus.to_string() + "\""));
 }
 
 TEST_F(PlacementTest, ExecRunsWhereTheContainerRuns) {
-  const Actor web = running("web", burstable(250, 64 * kMiB));
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
   const auto status = topolet_->exec(web.container_id, {"cat", "/proc/self/status"});
-  ASSERT_TRUE(status.ok()) << status.error().message;
+  ASSERT_TRUE(status.has_value()) << status.error().message;
   EXPECT_EQ(status->exit_code, 0);
   const auto inside = parse_allowed(status->out);
-  ASSERT_TRUE(inside.ok());
+  ASSERT_TRUE(inside.has_value());
   EXPECT_EQ(inside->cpus, ledger(web)->cpus);
 }
 
 TEST_F(PlacementTest, ACreateThatTheRuntimeRefusesArrivesUnchangedAndLeavesNothing) {
-  const Actor web = pod("web", guaranteed(1000, 64 * kMiB));
+  const TestPod web = pod("web", guaranteed(1000, 64 * kMiB));
   const ContainerSpec no_image{.image = "topolet.io/no-such-image:1"};
   const auto directly = direct_->create(web.pod, no_image);
   const auto through = topolet_->create(web.pod, no_image);
-  ASSERT_FALSE(directly.ok());
-  ASSERT_FALSE(through.ok());
+  ASSERT_FALSE(directly.has_value());
+  ASSERT_FALSE(through.has_value());
   EXPECT_EQ(through.error().code, directly.error().code);
   EXPECT_EQ(through.error().message, directly.error().message);
   EXPECT_THAT(held(), testing::IsEmpty());
@@ -49,113 +49,113 @@ TEST_F(PlacementTest, ACreateThatTheRuntimeRefusesArrivesUnchangedAndLeavesNothi
 
 TEST_F(PlacementTest, AskingForEveryCpuIsDeniedWithAReason) {
   const CpuSet pool = whole_pool();
-  const Actor greedy = pod("greedy", guaranteed(static_cast<std::int64_t>(pool.size()) * 1000, 64 * kMiB));
+  const TestPod greedy = pod("greedy", guaranteed(static_cast<std::int64_t>(pool.size()) * 1000, 64 * kMiB));
   const auto id = topolet_->create(greedy.pod, {.image = kImage});
-  ASSERT_FALSE(id.ok());
+  ASSERT_FALSE(id.has_value());
   EXPECT_FALSE(id.error().message.empty());
   const auto reason = state_->last_denial("greedy");
-  ASSERT_TRUE(reason.ok());
+  ASSERT_TRUE(reason.has_value());
   EXPECT_FALSE(reason->empty());
   EXPECT_THAT(held(), testing::IsEmpty());
   EXPECT_THAT(*direct_->containers(), testing::IsEmpty()) << "the runtime was not to be asked";
 }
 
 TEST_F(PlacementTest, RemovingGivesEverythingBack) {
-  const Actor web = running("web", burstable(250, 64 * kMiB));
-  ASSERT_TRUE(topolet_->stop(web.container_id).ok());
-  ASSERT_TRUE(topolet_->remove(web.container_id).ok());
-  ASSERT_TRUE(topolet_->stop(web.pod).ok());
-  ASSERT_TRUE(topolet_->remove(web.pod).ok());
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  ASSERT_TRUE(topolet_->stop(web.container_id).has_value());
+  ASSERT_TRUE(topolet_->remove(web.container_id).has_value());
+  ASSERT_TRUE(topolet_->stop(web.pod).has_value());
+  ASSERT_TRUE(topolet_->remove(web.pod).has_value());
   EXPECT_THAT(held(), testing::IsEmpty());
   const auto story = state_->audit("web");
-  ASSERT_TRUE(story.ok());
+  ASSERT_TRUE(story.has_value());
   ASSERT_FALSE(story->empty());
   EXPECT_EQ(story->front().event, "placed");
   EXPECT_EQ(story->back().event, "ended");
 }
 
 TEST_F(ExclusiveTest, TheCpuIsTheContainersAloneWhenItStarts) {
-  const Actor web = running("web", burstable(250, 64 * kMiB));
-  const Actor batch = running("batch", besteffort());
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  const TestPod batch = running("batch", besteffort());
   ASSERT_EQ(kernel(web).cpus, pool_);
 
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
   const CpuSet alone = kernel(trader).cpus;
   EXPECT_EQ(alone.size(), 1U);
   EXPECT_EQ(kernel(web).cpus, pool_ - alone);
   EXPECT_EQ(kernel(batch).cpus, pool_ - alone);
   EXPECT_EQ(ledger(trader)->mode, "exclusive");
-  for (const Actor* actor : {&web, &batch, &trader}) expect_kernel_is_ledger(*actor);
+  for (const TestPod* actor : {&web, &batch, &trader}) expect_kernel_is_ledger(*actor);
 }
 
 TEST_F(ExclusiveTest, ThoseWhoComeLaterKeepOffIt) {
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
-  const Actor web = running("web", burstable(250, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
   EXPECT_EQ(kernel(web).cpus, pool_ - kernel(trader).cpus);
 }
 
 TEST_F(ExclusiveTest, ANeighbourCreatedBeforeAndStartedAfterKeepsOffIt) {
-  const Actor web = created("web", burstable(250, 64 * kMiB));
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
-  ASSERT_TRUE(topolet_->start(web.container_id).ok());
+  const TestPod web = created("web", burstable(250, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
+  ASSERT_TRUE(topolet_->start(web.container_id).has_value());
   EXPECT_EQ(kernel(web).cpus, pool_ - kernel(trader).cpus);
 }
 
 TEST_F(ExclusiveTest, AFractionIsShared) {
-  const Actor half = running("half", guaranteed(1500, 64 * kMiB));
+  const TestPod half = running("half", guaranteed(1500, 64 * kMiB));
   EXPECT_EQ(ledger(half)->mode, "shared");
   EXPECT_EQ(kernel(half).cpus, pool_);
 }
 
 TEST_F(ExclusiveTest, TheLastCpuStaysInThePool) {
-  std::vector<Actor> traders;
+  std::vector<TestPod> traders;
   for (std::size_t i = 0; i + 1 < pool_.size() && i < 64; ++i) {
     traders.push_back(running("trader-" + std::to_string(i), guaranteed(1000, 16 * kMiB)));
   }
   if (traders.size() + 1 < pool_.size()) GTEST_SKIP() << "too many CPUs to fill the machine";
-  const Actor late = pod("late", guaranteed(1000, 16 * kMiB));
-  EXPECT_FALSE(topolet_->create(late.pod, {.image = kImage}).ok());
+  const TestPod late = pod("late", guaranteed(1000, 16 * kMiB));
+  EXPECT_FALSE(topolet_->create(late.pod, {.image = kImage}).has_value());
   EXPECT_FALSE(state_->last_denial("late")->empty());
-  const Actor web = running("web", besteffort());
+  const TestPod web = running("web", besteffort());
   EXPECT_EQ(kernel(web).cpus.size(), 1U);
 }
 
 TEST_F(ExclusiveTest, StoppingTheContainerGivesItsCpuToTheNeighbours) {
-  const Actor web = running("web", burstable(250, 64 * kMiB));
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
   ASSERT_NE(kernel(web).cpus, pool_);
-  ASSERT_TRUE(topolet_->stop(trader.container_id).ok());
+  ASSERT_TRUE(topolet_->stop(trader.container_id).has_value());
   EXPECT_FALSE(ledger(trader).has_value());
   EXPECT_TRUE(becomes([&] { return kernel(web).cpus == pool_; }));
   expect_kernel_is_ledger(web);
 }
 
 TEST_F(ExclusiveTest, StoppingThePodGivesItsCpuToTheNeighbours) {
-  const Actor web = running("web", burstable(250, 64 * kMiB));
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
-  ASSERT_TRUE(topolet_->stop(trader.pod).ok());
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
+  ASSERT_TRUE(topolet_->stop(trader.pod).has_value());
   EXPECT_FALSE(ledger(trader).has_value());
   EXPECT_TRUE(becomes([&] { return kernel(web).cpus == pool_; }));
 }
 
 TEST_F(ExclusiveTest, AnExitGivesItsCpuToTheNeighbours) {
-  const Actor web = running("web", burstable(250, 64 * kMiB));
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
   ASSERT_EQ(kill(direct_->inspect(trader.container_id)->pid, SIGTERM), 0);
   EXPECT_TRUE(becomes([&] { return !ledger(trader).has_value() && kernel(web).cpus == pool_; }));
 }
 
 TEST_F(ExclusiveTest, AnUpdateOfOtherResourcesMovesNobody) {
-  const Actor web = running("web", burstable(250, 64 * kMiB));
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
   const CpuSet alone = kernel(trader).cpus;
 
   cri::LinuxContainerResources more_memory;
   more_memory.set_memory_limit_in_bytes(96 * kMiB);
-  ASSERT_TRUE(topolet_->update(trader.container_id, more_memory).ok());
+  ASSERT_TRUE(topolet_->update(trader.container_id, more_memory).has_value());
   cri::LinuxContainerResources more_shares;
   more_shares.set_cpu_shares(512);
-  ASSERT_TRUE(topolet_->update(web.container_id, more_shares).ok());
+  ASSERT_TRUE(topolet_->update(web.container_id, more_shares).has_value());
 
   EXPECT_EQ(kernel(trader).cpus, alone);
   EXPECT_EQ(kernel(web).cpus, pool_ - alone);
@@ -164,8 +164,8 @@ TEST_F(ExclusiveTest, AnUpdateOfOtherResourcesMovesNobody) {
 }
 
 TEST_F(ExclusiveTest, AnUpdateCannotReachACpuThatIsAnothersAlone) {
-  const Actor web = running("web", burstable(250, 64 * kMiB));
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
   cri::LinuxContainerResources every_cpu;
   every_cpu.set_cpuset_cpus(pool_.to_string());
   (void)topolet_->update(web.container_id, every_cpu);

@@ -56,7 +56,7 @@ std::string to_string(const Tally& tally) {
                      tally.placed, tally.denied, tally.repeated_creates, tally.abandoned_starts, tally.resizes);
 }
 
-PodWorker::PodWorker(std::string name, Kind kind, Workplace& workplace, std::uint32_t seed)
+PodWorker::PodWorker(std::string name, WorkerKind kind, WorkerContext& workplace, std::uint32_t seed)
     : name_(std::move(name)),
       kind_(kind),
       workplace_(workplace),
@@ -69,20 +69,20 @@ void PodWorker::work() {
     if (workplace_.is_closing || !run_pod()) continue;
     const auto attempts = static_cast<std::uint32_t>(number(4, 16));
     for (std::uint32_t attempt = 0; attempt < attempts && !workplace_.is_closing; ++attempt) {
-      if (!live_through(attempt)) break;
+      if (!run_attempt(attempt)) break;
     }
   }
 }
 
 template <class Call>
-auto PodWorker::settle(const char* what, Call call) {
+auto PodWorker::call_until_answered(const char* what, Call call) {
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
   while (true) {
     ++workplace_.calls;
     auto result = call();
-    if (result.ok() || !is_in_doubt(result.error()) || workplace_.is_abandoned) return result;
+    if (result.has_value() || !is_in_doubt(result.error()) || workplace_.is_abandoned) return result;
     if (std::chrono::steady_clock::now() > give_up) {
-      complaints_.push_back(fmt::format("{}: {} found no end: {}", name_, what, result.error().message));
+      failures_.push_back(fmt::format("{}: {} found no end: {}", name_, what, result.error().message));
       return result;
     }
     recover(result.error());
@@ -101,11 +101,11 @@ void PodWorker::recover(const Error& error) {
 
 /// Also those of whose making topoletd could not tell any more.
 void PodWorker::remove_own_pods() {
-  const auto own = settle("ListPodSandbox", [&] { return client_.pods({{kWorkerLabel, name_}}); });
+  const auto own = call_until_answered("ListPodSandbox", [&] { return client_.pods({{kWorkerLabel, name_}}); });
   if (!own) return;
   for (const cri::PodSandbox& pod : *own) {
-    (void)settle("StopPodSandbox", [&] { return client_.stop_sandbox(pod.id()); });
-    (void)settle("RemovePodSandbox", [&] { return client_.remove_sandbox(pod.id()); });
+    (void)call_until_answered("StopPodSandbox", [&] { return client_.stop_sandbox(pod.id()); });
+    (void)call_until_answered("RemovePodSandbox", [&] { return client_.remove_sandbox(pod.id()); });
   }
 }
 
@@ -114,17 +114,17 @@ bool PodWorker::run_pod() {
   pod_ = {name, "uid-" + name, any_resources(), workplace_.cgroups, {{kWorkerLabel, name_}}, {}};
   former_attempts_.clear();
   // The name of one whose making ended in doubt may be taken; then another pod is tried.
-  return settle("RunPodSandbox", [&] { return client_.run(pod_); }).ok();
+  return call_until_answered("RunPodSandbox", [&] { return client_.run(pod_); }).has_value();
 }
 
 Resources PodWorker::any_resources() {
-  if (kind_ == Kind::kWholeCpus) return guaranteed(1000, 32 * kMiB);
+  if (kind_ == WorkerKind::kWholeCpus) return guaranteed(1000, 32 * kMiB);
   const int dice = number(1, 100);
   if (dice <= 10) return guaranteed(1500, 32 * kMiB);
   return dice <= 60 ? burstable(number(1, 500), 16 * kMiB) : besteffort();
 }
 
-bool PodWorker::live_through(std::uint32_t attempt) {
+bool PodWorker::run_attempt(std::uint32_t attempt) {
   // The kubelet ends the former attempt first; where it could not see it run, it does so later.
   const bool sees_former = happens(60);
   if (sees_former) end_former_attempts();
@@ -159,8 +159,8 @@ std::optional<std::string> PodWorker::create(std::uint32_t attempt) {
   // A create is refused while the runtime is still at work on an earlier one, and where that was done: then it is
   // found.
   wait_until([&] {
-    const auto id = settle("CreateContainer", ask);
-    found = id.ok() ? std::optional(*id) : find(attempt);
+    const auto id = call_until_answered("CreateContainer", ask);
+    found = id.has_value() ? std::optional(*id) : find(attempt);
     return found || id.error().message.find("is reserved for") == std::string::npos || workplace_.is_abandoned;
   });
   if (asked > 1) ++tally_.repeated_creates;
@@ -169,7 +169,7 @@ std::optional<std::string> PodWorker::create(std::uint32_t attempt) {
 }
 
 std::optional<std::string> PodWorker::find(std::uint32_t attempt) {
-  const auto containers = settle("ListContainers", [&] { return client_.containers(pod_.sandbox_id); });
+  const auto containers = call_until_answered("ListContainers", [&] { return client_.containers(pod_.sandbox_id); });
   if (!containers) return std::nullopt;
   for (const cri::Container& container : *containers) {
     if (container.metadata().attempt() == attempt) return container.id();
@@ -179,12 +179,12 @@ std::optional<std::string> PodWorker::find(std::uint32_t attempt) {
 
 void PodWorker::start(const std::string& id) {
   // Some cannot be started any more: containerd 1.6 makes a container of no use out of a create that was cancelled.
-  (void)settle("StartContainer", [&] { return client_.start(id); });
+  (void)call_until_answered("StartContainer", [&] { return client_.start(id); });
 }
 
 void PodWorker::resize(const std::string& id) {
   const cri::LinuxContainerResources resources = other_resources(id);
-  (void)settle("UpdateContainerResources", [&] { return client_.update(id, resources); });
+  (void)call_until_answered("UpdateContainerResources", [&] { return client_.update(id, resources); });
   ++tally_.resizes;
 }
 
@@ -197,7 +197,7 @@ cri::LinuxContainerResources PodWorker::other_resources(const std::string& id) {
   const std::int64_t memory = number(33, 64) * kMiB;
   if (happens(70)) return as_the_kubelet_sends(guaranteed(pod_.resources.cpu_request_milli, memory));
   // With a fraction it shares CPUs, from whatever moment on topoletd hears of it.
-  workplace_.watch.is_not_alone(id);
+  workplace_.watch.stops_being_exclusive(id);
   return as_the_kubelet_sends(guaranteed(1500, memory));
 }
 
@@ -205,8 +205,8 @@ void PodWorker::end_former_attempts() {
   for (const std::string& id : std::exchange(former_attempts_, {})) {
     // One that is killed at once ends with an exit code that is not 0.
     const std::chrono::seconds grace(happens(50) ? 1 : 0);
-    (void)settle("StopContainer", [&] { return client_.stop(id, grace); });
-    if (happens(70)) (void)settle("RemoveContainer", [&] { return client_.remove(id); });
+    (void)call_until_answered("StopContainer", [&] { return client_.stop(id, grace); });
+    if (happens(70)) (void)call_until_answered("RemoveContainer", [&] { return client_.remove(id); });
   }
 }
 

@@ -14,7 +14,7 @@
 namespace topolet::integration {
 
 /// What all workers have in common.
-struct Workplace {
+struct WorkerContext {
   std::string endpoint;
   CgroupNaming cgroups;
   OverlapWatch& watch;
@@ -36,26 +36,26 @@ struct Tally {
 std::string to_string(const Tally& tally);
 
 /// What a worker's containers ask for.
-enum class Kind { kWholeCpus, kSharedCpus };
+enum class WorkerKind { kWholeCpus, kSharedCpus };
 
 /// Runs pods with one container in them, in several attempts; repeats what ended in doubt until topoletd has answered,
 /// the first time as soon as it listens again. Not synchronised.
 class PodWorker {
  public:
-  PodWorker(std::string name, Kind kind, Workplace& workplace, std::uint32_t seed);
+  PodWorker(std::string name, WorkerKind kind, WorkerContext& workplace, std::uint32_t seed);
 
   /// Until the workplace closes; what runs then goes on running.
   void work();
 
   const Tally& tally() const { return tally_; }
   /// What should never happen, in words.
-  const std::vector<std::string>& complaints() const { return complaints_; }
+  const std::vector<std::string>& failures() const { return failures_; }
 
  private:
   void remove_own_pods();
   bool run_pod();
   /// Whether another attempt makes sense.
-  bool live_through(std::uint32_t attempt);
+  bool run_attempt(std::uint32_t attempt);
   std::optional<std::string> create(std::uint32_t attempt);
   std::optional<std::string> find(std::uint32_t attempt);
   void start(const std::string& id);
@@ -72,20 +72,20 @@ class PodWorker {
 
   /// Calls until topoletd has answered; `call` returns a Status or Result.
   template <class Call>
-  auto settle(const char* what, Call call);
+  auto call_until_answered(const char* what, Call call);
   /// Before a call that failed is repeated.
   void recover(const Error& error);
 
   const std::string name_;
-  const Kind kind_;
-  Workplace& workplace_;
+  const WorkerKind kind_;
+  WorkerContext& workplace_;
   std::mt19937 dice_;
   CriClient client_;
   Pod pod_;
   int pods_ = 0;
   std::vector<std::string> former_attempts_;  ///< ids; what of the pod's containers was not removed yet
   Tally tally_;
-  std::vector<std::string> complaints_;
+  std::vector<std::string> failures_;
 };
 
 }  // namespace topolet::integration

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "tests/integration/kernel.hpp"
 #include "tests/integration/node.hpp"
+#include "tests/integration/process_cpuset.hpp"
 
 namespace topolet::integration {
 namespace {
@@ -15,7 +15,7 @@ class PrivateRuntimeTest : public testing::Test {
   void SetUp() override {
     if (const std::string why = why_no_containers(); !why.empty()) GTEST_SKIP() << why;
     auto started = PrivateRuntime::start();
-    ASSERT_TRUE(started.ok()) << started.error().message;
+    ASSERT_TRUE(started.has_value()) << started.error().message;
     runtime_ = std::move(*started);
   }
 
@@ -26,48 +26,48 @@ TEST_F(PrivateRuntimeTest, RunsAContainerAsTheKubeletAsks) {
   CriClient client(runtime_->endpoint());
   Pod pod{"ground", "5e1f", guaranteed(1000, 64 << 20), runtime_->cgroups(), {}, {}};
   const auto ran = client.run(pod);
-  ASSERT_TRUE(ran.ok()) << ran.error().message;
+  ASSERT_TRUE(ran.has_value()) << ran.error().message;
   const auto id = client.create(pod, {.image = kImage});
-  ASSERT_TRUE(id.ok()) << id.error().message;
-  ASSERT_TRUE(client.start(*id).ok());
+  ASSERT_TRUE(id.has_value()) << id.error().message;
+  ASSERT_TRUE(client.start(*id).has_value());
 
   const auto container = client.inspect(*id);
-  ASSERT_TRUE(container.ok());
+  ASSERT_TRUE(container.has_value());
   ASSERT_GT(container->pid, 0);
   const auto outside = allowed_of(container->pid);
-  ASSERT_TRUE(outside.ok());
+  ASSERT_TRUE(outside.has_value());
   const auto status = client.exec(*id, {"cat", "/proc/self/status"});
-  ASSERT_TRUE(status.ok()) << status.error().message;
+  ASSERT_TRUE(status.has_value()) << status.error().message;
   const auto inside = parse_allowed(status->out);
-  ASSERT_TRUE(inside.ok());
+  ASSERT_TRUE(inside.has_value());
   EXPECT_EQ(*inside, *outside);
 
   cri::LinuxContainerResources one_cpu;
   one_cpu.set_cpuset_cpus("0");
-  ASSERT_TRUE(client.update(*id, one_cpu).ok());
+  ASSERT_TRUE(client.update(*id, one_cpu).has_value());
   EXPECT_EQ(allowed_of(container->pid)->cpus, CpuSet{0});
 
-  ASSERT_TRUE(client.stop(*id).ok());
+  ASSERT_TRUE(client.stop(*id).has_value());
   EXPECT_EQ(client.inspect(*id)->exit_code, 0) << "the image's process ends well when told to";
-  EXPECT_TRUE(client.remove(*id).ok());
+  EXPECT_TRUE(client.remove(*id).has_value());
 }
 
 TEST_F(PrivateRuntimeTest, LeavesNothingBehind) {
   CriClient client(runtime_->endpoint());
   Pod pod{"ground", "5e1f", besteffort(), runtime_->cgroups(), {}, {}};
-  ASSERT_TRUE(client.run(pod).ok());
+  ASSERT_TRUE(client.run(pod).has_value());
   const auto id = client.create(pod, {.image = kImage});
-  ASSERT_TRUE(id.ok()) << id.error().message;
-  ASSERT_TRUE(client.start(*id).ok());
+  ASSERT_TRUE(id.has_value()) << id.error().message;
+  ASSERT_TRUE(client.start(*id).has_value());
   const pid_t pid = client.inspect(*id)->pid;
-  ASSERT_TRUE(allowed_of(pid).ok());
-  const std::filesystem::path room = runtime_->room();
+  ASSERT_TRUE(allowed_of(pid).has_value());
+  const std::filesystem::path directory = runtime_->directory();
 
   runtime_.reset();
-  EXPECT_FALSE(std::filesystem::exists(room));
-  EXPECT_TRUE(wait_until([&] { return !allowed_of(pid).ok(); }));
-  const auto found = run_to_end({"find", "/sys/fs/cgroup", "-maxdepth", "2", "-name", room.filename()});
-  ASSERT_TRUE(found.ok());
+  EXPECT_FALSE(std::filesystem::exists(directory));
+  EXPECT_TRUE(wait_until([&] { return !allowed_of(pid).has_value(); }));
+  const auto found = run_to_end({"find", "/sys/fs/cgroup", "-maxdepth", "2", "-name", directory.filename()});
+  ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->out, "") << "cgroups";
 }
 

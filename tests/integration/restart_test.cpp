@@ -8,8 +8,8 @@ namespace {
 using RestartTest = TwoCpuNodeTest;
 
 TEST_F(RestartTest, AfterAKillTheSameContainersHoldTheSameCpus) {
-  const Actor web = running("web", burstable(250, 64 * kMiB));
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
   const CpuSet alone = kernel(trader).cpus;
 
   restart_daemon(SIGKILL);
@@ -18,14 +18,14 @@ TEST_F(RestartTest, AfterAKillTheSameContainersHoldTheSameCpus) {
   expect_kernel_is_ledger(web);
   expect_kernel_is_ledger(trader);
 
-  const Actor late = running("late", besteffort());
+  const TestPod late = running("late", besteffort());
   EXPECT_EQ(kernel(late).cpus, pool_ - alone);
-  ASSERT_TRUE(topolet_->stop(trader.container_id).ok());
+  ASSERT_TRUE(topolet_->stop(trader.container_id).has_value());
   EXPECT_TRUE(becomes([&] { return kernel(web).cpus == pool_ && kernel(late).cpus == pool_; }));
 }
 
 TEST_F(RestartTest, AnOrderlyEndIsNoDifferent) {
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
   const CpuSet alone = kernel(trader).cpus;
   restart_daemon(SIGTERM);
   EXPECT_EQ(held().size(), 1U);
@@ -34,13 +34,13 @@ TEST_F(RestartTest, AnOrderlyEndIsNoDifferent) {
 }
 
 TEST_F(RestartTest, AKillBetweenCreateAndStartKeepsThePlace) {
-  const Actor web = running("web", burstable(250, 64 * kMiB));
-  const Actor trader = created("trader", guaranteed(1000, 64 * kMiB));
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  const TestPod trader = created("trader", guaranteed(1000, 64 * kMiB));
   const auto before = ledger(trader);
   ASSERT_TRUE(before.has_value());
 
   restart_daemon(SIGKILL);
-  ASSERT_TRUE(topolet_->start(trader.container_id).ok());
+  ASSERT_TRUE(topolet_->start(trader.container_id).has_value());
   EXPECT_EQ(ledger(trader)->cpus, before->cpus);
   expect_kernel_is_ledger(trader);
   expect_kernel_is_ledger(web);
@@ -48,12 +48,12 @@ TEST_F(RestartTest, AKillBetweenCreateAndStartKeepsThePlace) {
 }
 
 TEST_F(RestartTest, WhatEndedMeanwhileIsGivenBackBeforeTheFirstCreate) {
-  const Actor trader = running("trader", guaranteed(1000, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
   daemon_->end(SIGKILL);
-  ASSERT_TRUE(direct_->stop(trader.container_id).ok());
-  ASSERT_TRUE(direct_->remove(trader.container_id).ok());
-  ASSERT_TRUE(daemon_->start().ok());
-  const Actor web = running("web", besteffort());
+  ASSERT_TRUE(direct_->stop(trader.container_id).has_value());
+  ASSERT_TRUE(direct_->remove(trader.container_id).has_value());
+  ASSERT_TRUE(daemon_->start().has_value());
+  const TestPod web = running("web", besteffort());
   EXPECT_FALSE(ledger(trader).has_value());
   EXPECT_EQ(kernel(web).cpus, pool_);
 }

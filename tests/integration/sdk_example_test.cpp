@@ -16,11 +16,11 @@ class SdkExampleTest : public NodeTest {
   }
 
   /// "policy score: reason" of each, on the candidate that won.
-  std::vector<std::string> said(const Actor& actor) {
+  std::vector<std::string> said(const TestPod& actor) {
     const auto rows = state_->said();
-    EXPECT_TRUE(rows.ok()) << rows.error().message;
+    EXPECT_TRUE(rows.has_value()) << rows.error().message;
     std::vector<std::string> lines;
-    for (const Said& row : rows ? *rows : std::vector<Said>()) {
+    for (const OpinionRow& row : rows ? *rows : std::vector<OpinionRow>()) {
       if (row.pod == actor.pod.name) lines.push_back(row.policy + " " + row.score + ": " + row.reason);
     }
     return lines;
@@ -28,17 +28,17 @@ class SdkExampleTest : public NodeTest {
 };
 
 TEST_F(SdkExampleTest, BothLanguagesHaveTheirSayInTheDatabase) {
-  const Actor first = running("first", besteffort());
-  EXPECT_THAT(said(first),
-              ElementsAre("apart 0: 0 more called main run there", "apart-c 0: 0 more called main run there"));
-  const Actor second = running("second", besteffort());
+  const TestPod first = running("first", besteffort());
+  EXPECT_THAT(said(first), ElementsAre("apart 0: other containers named main on these nodes: 0",
+                                       "apart-c 0: other containers named main on these nodes: 0"));
+  const TestPod second = running("second", besteffort());
   ASSERT_EQ(said(second).size(), 2U);
   if (ledger(first)->cpus == ledger(second)->cpus) {
-    EXPECT_THAT(said(second),
-                ElementsAre("apart -20: 1 more called main run there", "apart-c -10: 1 more called main run there"));
+    EXPECT_THAT(said(second), ElementsAre("apart -20: other containers named main on these nodes: 1",
+                                          "apart-c -10: other containers named main on these nodes: 1"));
   } else {
-    EXPECT_THAT(said(second),
-                ElementsAre("apart 0: 0 more called main run there", "apart-c 0: 0 more called main run there"));
+    EXPECT_THAT(said(second), ElementsAre("apart 0: other containers named main on these nodes: 0",
+                                          "apart-c 0: other containers named main on these nodes: 0"));
   }
   expect_kernel_is_ledger(second);
 }

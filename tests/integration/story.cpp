@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/cast.hpp"
 #include "tests/integration/node.hpp"
+#include "tests/integration/pod_group.hpp"
 #include "tests/integration/table.hpp"
 
 namespace topolet::integration {
@@ -21,7 +21,7 @@ constexpr std::int64_t kMiB = 1 << 20;
 constexpr std::chrono::seconds kSettleWithin(10);
 
 struct StoryOptions {
-  CastOptions cast;
+  PodGroupOptions cast;
   bool sweep = false;
 };
 
@@ -34,7 +34,7 @@ std::string class_name(const std::string& qos) {
 
 class Story {
  public:
-  explicit Story(Cast& cast) : cast_(cast) {}
+  explicit Story(PodGroup& cast) : cast_(cast) {}
 
   Status tell();
   const std::vector<std::string>& wrong() const { return wrong_; }
@@ -42,7 +42,7 @@ class Story {
  private:
   void step(const std::string& sentence);
   Status compare();
-  void print(const std::vector<Sight>& sights) const;
+  void print(const std::vector<ContainerReading>& readings) const;
   Status neighbours_start();
   Status guaranteed_pod_gets_a_cpu();
   Status too_much_is_refused();
@@ -50,7 +50,7 @@ class Story {
   Status everything_ends();
   Status expect_refusal(const std::string& name, const Resources& resources);
 
-  Cast& cast_;
+  PodGroup& cast_;
   int steps_ = 0;
   CpuSet pool_;
   std::vector<std::string> wrong_;
@@ -60,27 +60,27 @@ void Story::step(const std::string& sentence) {
   fmt::print("\n{}\n", wrap(fmt::format("Step {}. ", ++steps_), sentence));
 }
 
-void Story::print(const std::vector<Sight>& sights) const {
+void Story::print(const std::vector<ContainerReading>& readings) const {
   std::vector<std::vector<std::string>> places = {
       {"POD", "CLASS", "MODE", "CPUS", "MEMS", "KERNEL: CPUS", "MEMS", "AGREE"}};
   std::vector<std::vector<std::string>> reasons = {{"POD", "WHY"}};
-  for (const Sight& sight : sights) {
-    places.push_back({sight.pod, class_name(sight.qos), or_dash(sight.ledger.mode),
-                      or_dash(sight.ledger.cpus.to_string()), or_dash(sight.ledger.mems.to_string()),
-                      sight.kernel.cpus.to_string(), sight.kernel.mems.to_string(),
-                      disagreements({sight}).empty() ? "yes" : "NO"});
-    reasons.push_back({sight.pod, or_dash(sight.ledger.reason)});
+  for (const ContainerReading& reading : readings) {
+    places.push_back({reading.pod, class_name(reading.qos), or_dash(reading.ledger.mode),
+                      or_dash(reading.ledger.cpus.to_string()), or_dash(reading.ledger.mems.to_string()),
+                      reading.kernel.cpus.to_string(), reading.kernel.mems.to_string(),
+                      disagreements({reading}).empty() ? "yes" : "NO"});
+    reasons.push_back({reading.pod, or_dash(reading.ledger.reason)});
   }
   fmt::print("{}\n{}", format_table(places), format_table(reasons));
 }
 
 // One look is enough: what a call brings about holds when it returns.
 Status Story::compare() {
-  const auto looked = cast_.look();
+  const auto looked = cast_.read_all();
   if (!looked) return looked.error();
-  const std::vector<Sight>& sights = *looked;
-  print(sights);
-  for (const std::string& sentence : disagreements(sights)) {
+  const std::vector<ContainerReading>& readings = *looked;
+  print(readings);
+  for (const std::string& sentence : disagreements(readings)) {
     fmt::print("{}", wrap("  WRONG: ", sentence));
     wrong_.push_back(fmt::format("step {}: {}", steps_, sentence));
   }
@@ -89,17 +89,17 @@ Status Story::compare() {
 
 Status Story::neighbours_start() {
   step("A Burstable pod (web) and a BestEffort pod (batch) start. Both run in the pool, on every CPU that is in it.");
-  if (Status done = cast_.enter("web", burstable(250, 64 * kMiB)); !done) return done;
-  if (Status done = cast_.enter("batch", besteffort()); !done) return done;
+  if (Status done = cast_.start_pod("web", burstable(250, 64 * kMiB)); !done) return done;
+  if (Status done = cast_.start_pod("batch", besteffort()); !done) return done;
   if (Status done = compare(); !done) return done;
-  const auto sights = cast_.look();
-  if (!sights) return sights.error();
-  pool_ = sights->front().kernel.cpus;
+  const auto readings = cast_.read_all();
+  if (!readings) return readings.error();
+  pool_ = readings->front().kernel.cpus;
   return {};
 }
 
 Status Story::expect_refusal(const std::string& name, const Resources& resources) {
-  const Status entered = cast_.enter(name, resources);
+  const Status entered = cast_.start_pod(name, resources);
   if (entered) {
     wrong_.push_back(fmt::format("step {}: {} was placed, though there is no room for it", steps_, name));
     return compare();
@@ -120,7 +120,7 @@ Status Story::guaranteed_pod_gets_a_cpu() {
     return expect_refusal("trader", guaranteed(1000, 64 * kMiB));
   }
   step("A Guaranteed pod (trader) asks for one whole CPU. It gets one alone; the others leave that CPU first.");
-  if (Status done = cast_.enter("trader", guaranteed(1000, 64 * kMiB)); !done) return done;
+  if (Status done = cast_.start_pod("trader", guaranteed(1000, 64 * kMiB)); !done) return done;
   return compare();
 }
 
@@ -135,12 +135,12 @@ Status Story::too_much_is_refused() {
 Status Story::guaranteed_pod_leaves() {
   if (pool_.size() < 2) return {};
   step("The Guaranteed pod ends. Its CPU goes back to the pool, and the others may use it again.");
-  if (Status done = cast_.leave("trader"); !done) return done;
+  if (Status done = cast_.end_pod("trader"); !done) return done;
   const bool whole_again = wait_until(
       [&] {
-        const auto sights = cast_.look();
-        return sights && !sights->empty() && sights->front().kernel.cpus == pool_ &&
-               sights->back().kernel.cpus == pool_;
+        const auto readings = cast_.read_all();
+        return readings && !readings->empty() && readings->front().kernel.cpus == pool_ &&
+               readings->back().kernel.cpus == pool_;
       },
       kSettleWithin);
   if (!whole_again)
@@ -150,13 +150,13 @@ Status Story::guaranteed_pod_leaves() {
 
 Status Story::everything_ends() {
   step("All pods end. The ledger holds nothing any more.");
-  if (Status done = cast_.leave("web"); !done) return done;
-  if (Status done = cast_.leave("batch"); !done) return done;
-  if (Status done = cast_.leave("greedy"); !done) return done;
+  if (Status done = cast_.end_pod("web"); !done) return done;
+  if (Status done = cast_.end_pod("batch"); !done) return done;
+  if (Status done = cast_.end_pod("greedy"); !done) return done;
   const auto held = cast_.held();
   if (!held) return held.error();
   fmt::print("  Rows in current_placements: {}\n", held->size());
-  for (const Held& row : *held) {
+  for (const PlacementRow& row : *held) {
     if (row.pod != "web" && row.pod != "batch" && row.pod != "trader" && row.pod != "greedy") continue;
     wrong_.push_back(fmt::format("step {}: {} still holds CPUs {}", steps_, row.pod, row.cpus.to_string()));
   }
@@ -188,7 +188,7 @@ int end_with(const Story& story, const Status& told) {
 StoryOptions read_options(int argc, char** argv) {
   namespace po = boost::program_options;
   StoryOptions options;
-  CastOptions& cast = options.cast;
+  PodGroupOptions& cast = options.cast;
   po::options_description described("topolet-story: plays a few pods through topolet and compares ledger and kernel");
   described.add_options()("help", "this text")("socket", po::value(&cast.endpoint)->required(), "unix:///… of topolet")(
       "state-db", po::value(&cast.state_db)->default_value("/var/lib/topolet/state.db"), "topolet's database")(
@@ -221,7 +221,7 @@ int run(StoryOptions options) {
   }
   const auto systemd = client.uses_systemd_cgroups();
   options.cast.cgroups.systemd = systemd && *systemd;
-  Cast cast(options.cast);
+  PodGroup cast(options.cast);
   if (options.sweep) return cast.clear() ? 0 : 1;
   fmt::print("Through {}: {} {}\n", options.cast.endpoint, version->runtime_name(), version->runtime_version());
   Story story(cast);

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tests/integration/kernel.hpp"
+#include "tests/integration/process_cpuset.hpp"
 
 namespace topolet::integration {
 namespace {

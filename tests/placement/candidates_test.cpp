@@ -5,7 +5,7 @@
 
 #include "tests/placement/machine.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 namespace {
 
 using testing::machine;
@@ -19,7 +19,7 @@ TEST(Candidates, AreEveryCombinationOnUpToEightNodes) {
   });
   ASSERT_NE(package, candidates.end());
   EXPECT_TRUE(package->is_domain);
-  EXPECT_EQ(package->kind, DomainKind::kPackage);
+  EXPECT_EQ(package->kind, topology::DomainKind::kPackage);
   EXPECT_EQ(package->cpus, CpuSet::range(8, 15));
   const auto across = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& c) {
     return c.nodes == NodeSet{1, 2};
@@ -61,14 +61,14 @@ TEST(Candidates, LeaveOutNodesWithoutAllowedCpus) {
 }
 
 TEST(Candidates, GiveCpusOfNoNodeToTheMachine) {
-  Topology topology = *machine("pack:1 numa:1 core:4 pu:1");
+  topology::Topology topology = *machine("pack:1 numa:1 core:4 pu:1");
   topology.nodes[0].cpus = CpuSet{0, 1};
-  topology.pus[2].node = kNoPosition;
-  topology.pus[3].node = kNoPosition;
+  topology.pus[2].node = topology::kNoPosition;
+  topology.pus[3].node = topology::kNoPosition;
   const auto candidates = make_candidates(topology, topology.allowed);
   EXPECT_EQ(candidates.front().cpus, (CpuSet{0, 1}));
   EXPECT_EQ(candidates.back().cpus, CpuSet::range(0, 3));
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::placement

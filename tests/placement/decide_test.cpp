@@ -5,7 +5,7 @@
 
 #include "tests/placement/machine.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 namespace {
 
 using testing::besteffort;
@@ -35,7 +35,7 @@ class TestPolicy : public Policy {
   PickCpus pick_;
 };
 
-Voter voter(const std::string& name, TestPolicy::Score score, TestPolicy::PickCpus pick = {}, std::int32_t weight = 1) {
+Vote vote(const std::string& name, TestPolicy::Score score, TestPolicy::PickCpus pick = {}, std::int32_t weight = 1) {
   return {std::make_shared<TestPolicy>(name, std::move(score), std::move(pick)), weight, false};
 }
 
@@ -114,7 +114,7 @@ TEST(Decide, RunsReservedNamespacesOnReservedAndSharedCpus) {
 
 TEST(Decide, TakesTheBestScoredCandidate) {
   TestNode node("pack:1 numa:4 core:2 pu:1");
-  node.voters = {voter("p", likes(NodeSet{2}))};
+  node.votes = {vote("p", likes(NodeSet{2}))};
   const Decision decision = node.run(guaranteed("a", 2));
   EXPECT_EQ(decision.placement.cpus, (CpuSet{4, 5}));
   EXPECT_FALSE(decision.unpinned);
@@ -126,13 +126,13 @@ TEST(Decide, TakesTheBestScoredCandidate) {
 
 TEST(Decide, WeighsTheVoters) {
   TestNode node("pack:1 numa:2 core:2 pu:1");
-  node.voters = {voter("light", likes(NodeSet{0}, 90)), voter("heavy", likes(NodeSet{1}, 30), {}, 4)};
+  node.votes = {vote("light", likes(NodeSet{0}, 90)), vote("heavy", likes(NodeSet{1}, 30), {}, 4)};
   EXPECT_EQ(node.ask(guaranteed("a", 1)).nodes, NodeSet{1});
 }
 
 TEST(Decide, TriesTheNextBestBeforeItDenies) {
   TestNode node("pack:1 numa:2 core:2 pu:1");
-  node.voters = {voter("p", likes(NodeSet{0}))};
+  node.votes = {vote("p", likes(NodeSet{0}))};
   node.run(guaranteed("a", 2));
   const Decision decision = node.run(guaranteed("b", 1));
   ASSERT_FALSE(decision.denied) << decision.reason;
@@ -141,7 +141,7 @@ TEST(Decide, TriesTheNextBestBeforeItDenies) {
 
 TEST(Decide, CountsWhyCandidatesWereRejected) {
   TestNode node("pack:1 numa:2 core:2 pu:1");
-  node.voters = {voter("picky", [](const PolicyRequest& request) {
+  node.votes = {vote("picky", [](const PolicyRequest& request) {
     return std::vector<Verdict>(request.candidates.size(), Verdict{Verdict::Kind::kReject, 0, "never"});
   })};
   const Decision decision = node.run(guaranteed("a", 1));
@@ -152,12 +152,12 @@ TEST(Decide, CountsWhyCandidatesWereRejected) {
 
 TEST(Decide, GoesOnWithoutALostVote) {
   TestNode node("pack:1 numa:2 core:2 pu:1");
-  node.voters = {voter("broken",
-                       [](const PolicyRequest&) -> Result<std::vector<Verdict>> {
-                         return Error{Code::kInternal, "threw"};
-                       }),
-                 voter("short", [](const PolicyRequest&) { return std::vector<Verdict>(1); }),
-                 voter("fine", likes(NodeSet{1}))};
+  node.votes = {vote("broken",
+                     [](const PolicyRequest&) -> Result<std::vector<Verdict>> {
+                       return Error{Code::kInternal, "threw"};
+                     }),
+                vote("short", [](const PolicyRequest&) { return std::vector<Verdict>(1); }),
+                vote("fine", likes(NodeSet{1}))};
   const Decision decision = node.run(guaranteed("a", 1));
   EXPECT_EQ(decision.nodes, NodeSet{1});
   EXPECT_EQ(decision.lost_votes, (std::vector<std::string>{"broken", "short"}));
@@ -166,11 +166,11 @@ TEST(Decide, GoesOnWithoutALostVote) {
 
 TEST(Decide, DeniesWhenAVoteThatMustNotBeLostIsLost) {
   TestNode node("pack:1 numa:1 core:4 pu:1");
-  Voter strict = voter("strict", [](const PolicyRequest&) -> Result<std::vector<Verdict>> {
+  Vote strict = vote("strict", [](const PolicyRequest&) -> Result<std::vector<Verdict>> {
     return Error{Code::kInternal, "threw"};
   });
   strict.fail_closed = true;
-  node.voters = {strict};
+  node.votes = {strict};
   EXPECT_TRUE(node.ask(guaranteed("a", 1)).denied);
   Workload system = besteffort("dns");
   system.pod_namespace = "kube-system";
@@ -186,12 +186,12 @@ TEST(Decide, IntersectsNarrowingsAndDropsOneThatLeavesTooFew) {
       return pick;
     };
   };
-  node.voters = {voter("high", abstain, narrow_to(CpuSet::range(2, 5))), voter("few", abstain, narrow_to({2})),
-                 voter("even", abstain, narrow_to({0, 2, 4}))};
+  node.votes = {vote("high", abstain, narrow_to(CpuSet::range(2, 5))), vote("few", abstain, narrow_to({2})),
+                vote("even", abstain, narrow_to({0, 2, 4}))};
   const Decision decision = node.run(guaranteed("a", 2));
   EXPECT_EQ(decision.placement.cpus, (CpuSet{2, 4}));
   ASSERT_EQ(decision.verdicts.dropped.size(), 1U);
-  EXPECT_EQ(decision.verdicts.dropped.front(), "few: narrowing to 2 would leave 1 CPU of 2 needed");
+  EXPECT_EQ(decision.verdicts.dropped.front(), "few: narrowing to CPU 2 would leave 1 of the 2 CPUs needed");
 }
 
 TEST(Decide, TakesTheVoteOfWhoAnswersWithCpusThatWereNotOffered) {
@@ -209,13 +209,13 @@ TEST(Decide, TakesTheVoteOfWhoAnswersWithCpusThatWereNotOffered) {
       {"pick withheld CPUs 9, which it was not offered; it was offered 0-3", answer_with(std::nullopt, {9})}};
   for (const auto& [what, answer] : bad) {
     TestNode node("pack:1 numa:1 core:4 pu:1");
-    node.voters = {voter("liar", abstain, answer)};
+    node.votes = {vote("liar", abstain, answer)};
     const Decision decision = node.run(guaranteed("a", 2));
     EXPECT_EQ(decision.placement.cpus, (CpuSet{0, 1})) << what;
     EXPECT_EQ(decision.lost_votes, std::vector<std::string>{"liar"});
-    ASSERT_EQ(decision.bad_answers.size(), 1U) << what;
-    EXPECT_EQ(decision.bad_answers[0].policy, "liar");
-    EXPECT_EQ(decision.bad_answers[0].what, what);
+    ASSERT_EQ(decision.invalid_replies.size(), 1U) << what;
+    EXPECT_EQ(decision.invalid_replies[0].policy, "liar");
+    EXPECT_EQ(decision.invalid_replies[0].what, what);
     EXPECT_EQ(decision.verdicts.lost_votes, std::vector<std::string>{"liar: " + what});
   }
 }
@@ -229,7 +229,7 @@ TEST(Decide, LetsTheFirstPolicyThatOrdersChoose) {
       return pick;
     };
   };
-  node.voters = {voter("none", abstain), voter("first", abstain, order({3, 99})), voter("second", abstain, order({2}))};
+  node.votes = {vote("none", abstain), vote("first", abstain, order({3, 99})), vote("second", abstain, order({2}))};
   EXPECT_EQ(node.run(guaranteed("a", 2)).placement.cpus, (CpuSet{0, 3}));
 }
 
@@ -241,7 +241,7 @@ TEST(Decide, WithholdsOnlyWhatThePoolCanSpare) {
     pick.withhold = CpuSet{0, 1};
     return pick;
   };
-  node.voters = {voter("smt", abstain, siblings)};
+  node.votes = {vote("smt", abstain, siblings)};
   EXPECT_EQ(node.ask(guaranteed("a", 1)).placement.withheld, CpuSet{1});
   node.rules.min_shared_cpus = 3;
   const Decision decision = node.ask(guaranteed("a", 1));
@@ -256,7 +256,7 @@ TEST(Decide, TreatsTheKubeletsSetAsABound) {
   EXPECT_EQ(node.run(workload).placement.cpus, (CpuSet{2, 3}));
   const Decision other = node.ask(guaranteed("b", 1));
   EXPECT_EQ(other.placement.mode, Mode::kShared);
-  EXPECT_NE(other.reason.find("while the kubelet hands out CPU sets"), std::string::npos) << other.reason;
+  EXPECT_NE(other.reason.find("the kubelet assigns CPUs on this node"), std::string::npos) << other.reason;
 }
 
 TEST(Decide, BooksTheKubeletsExclusiveSetAsExclusive) {
@@ -343,11 +343,11 @@ class Adjuster : public TestPolicy {
  public:
   Adjuster(const std::string& name, Result<Adjustment> adjustment)
       : TestPolicy(name, abstain), adjustment_(std::move(adjustment)) {}
-  Result<Adjustment> adjust(const PolicyRequest&, const Chosen& chosen) override {
+  Result<Adjustment> adjust(const PolicyRequest&, const ChosenPlacement& chosen) override {
     seen = chosen;
     return adjustment_;
   }
-  Chosen seen;
+  ChosenPlacement seen;
 
  private:
   Result<Adjustment> adjustment_;
@@ -357,7 +357,7 @@ TEST(DecideAdjust, ShowsWhatWasChosenAndTakesWhatIsSaid) {
   TestNode node("numa:2 core:2 pu:1");
   const auto adjuster = std::make_shared<Adjuster>(
       "a", Adjustment{NodeSet{1}, {{{"GPU", "0"}}, {{"seen", "yes"}}}, "memory beside the device"});
-  node.voters = {{adjuster, 1, false}};
+  node.votes = {{adjuster, 1, false}};
   Workload workload = guaranteed("web", 1);
   workload.kubelet_mems = NodeSet{1};
   const Decision decision = node.ask(workload);
@@ -372,24 +372,25 @@ TEST(DecideAdjust, ShowsWhatWasChosenAndTakesWhatIsSaid) {
 TEST(DecideAdjust, IntersectsMemoryAndDropsWhatCannotBe) {
   TestNode node("numa:3 core:2 pu:1");
   const auto memory = [](const NodeSet& nodes) { return Adjustment{nodes, {}, ""}; };
-  node.voters = {{std::make_shared<Adjuster>("a", memory(NodeSet{0, 1})), 1, false},
-                 {std::make_shared<Adjuster>("b", memory(NodeSet{1, 2})), 1, false},
-                 {std::make_shared<Adjuster>("c", memory(NodeSet{2})), 1, false},
-                 {std::make_shared<Adjuster>("d", memory(NodeSet{1, 7})), 1, false},
-                 {std::make_shared<Adjuster>("e", memory({})), 1, false}};
+  node.votes = {{std::make_shared<Adjuster>("a", memory(NodeSet{0, 1})), 1, false},
+                {std::make_shared<Adjuster>("b", memory(NodeSet{1, 2})), 1, false},
+                {std::make_shared<Adjuster>("c", memory(NodeSet{2})), 1, false},
+                {std::make_shared<Adjuster>("d", memory(NodeSet{1, 7})), 1, false},
+                {std::make_shared<Adjuster>("e", memory({})), 1, false}};
   const Decision decision = node.ask(besteffort("web"));
   EXPECT_EQ(decision.placement.mems, NodeSet{1});
-  EXPECT_EQ(decision.verdicts.dropped, (std::vector<std::string>{"c: memory on 2: it is bound to 1 already",
-                                                                 "d: memory on 1,7: the container may have it on 0-2",
-                                                                 "e: memory on : it is bound to 1 already"}));
+  EXPECT_EQ(decision.verdicts.dropped,
+            (std::vector<std::string>{"c: binding memory to node 2: it is bound to node 1 already",
+                                      "d: binding memory to nodes 1,7: the container may have it on nodes 0-2 only",
+                                      "e: binding memory to no node: it is bound to node 1 already"}));
 }
 
 TEST(DecideAdjust, KeepsMemoryOffNodesThatHaveNone) {
   TestNode node("numa:2 core:2 pu:1");
-  auto without = std::make_shared<Topology>(*node.topology);
+  auto without = std::make_shared<topology::Topology>(*node.topology);
   without->nodes[1].has_memory = false;
   node.topology = without;
-  node.voters = {{std::make_shared<Adjuster>("a", Adjustment{NodeSet{1}, {}, ""}), 1, false}};
+  node.votes = {{std::make_shared<Adjuster>("a", Adjustment{NodeSet{1}, {}, ""}), 1, false}};
   EXPECT_TRUE(node.ask(besteffort("web")).placement.mems.empty());
 }
 
@@ -398,8 +399,8 @@ TEST(DecideAdjust, LetsThePodAndThenTheFirstPluginHaveTheLastWord) {
   const auto sets = [](const std::string& value) {
     return Adjustment{std::nullopt, {{{"MINE", value}, {"NEW", value}}, {{"note", value}, {"kept", value}}}, ""};
   };
-  node.voters = {{std::make_shared<Adjuster>("a", sets("a")), 1, false},
-                 {std::make_shared<Adjuster>("b", sets("b")), 1, false}};
+  node.votes = {{std::make_shared<Adjuster>("a", sets("a")), 1, false},
+                {std::make_shared<Adjuster>("b", sets("b")), 1, false}};
   Workload workload = besteffort("web");
   workload.env = {{"MINE", "secret"}};
   workload.annotations = {{"kept", "as it is"}};
@@ -414,13 +415,13 @@ TEST(DecideAdjust, LetsThePodAndThenTheFirstPluginHaveTheLastWord) {
 
 TEST(DecideAdjust, CostsALostVoteOrADenialWhereItFails) {
   TestNode node("numa:1 core:2 pu:1");
-  node.voters = {{std::make_shared<Adjuster>("a", Error{Code::kUnavailable, "no idea"}), 1, false}};
+  node.votes = {{std::make_shared<Adjuster>("a", Error{Code::kUnavailable, "no idea"}), 1, false}};
   const Decision open = node.ask(besteffort("web"));
   EXPECT_FALSE(open.denied);
   EXPECT_EQ(open.lost_votes, std::vector<std::string>{"a"});
-  node.voters[0].fail_closed = true;
+  node.votes[0].fail_closed = true;
   EXPECT_TRUE(node.ask(besteffort("web")).denied);
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::placement

@@ -13,27 +13,27 @@
 
 namespace topolet::testing {
 
-inline std::shared_ptr<const Topology> machine(const std::string& synthetic) {
-  auto topology = discover({.synthetic = synthetic});
-  EXPECT_TRUE(topology.ok()) << topology.error().message;
+inline std::shared_ptr<const topology::Topology> machine(const std::string& synthetic) {
+  auto topology = topology::discover({.synthetic = synthetic});
+  EXPECT_TRUE(topology.has_value()) << topology.error().message;
   return *topology;
 }
 
 /// A Guaranteed container of whole CPUs.
-inline Workload guaranteed(const std::string& name, std::int64_t cpus) {
-  Workload workload;
+inline placement::Workload guaranteed(const std::string& name, std::int64_t cpus) {
+  placement::Workload workload;
   workload.key = {"uid-" + name, name, 0, "sandbox-" + name};
   workload.pod_name = name;
   workload.pod_namespace = "default";
-  workload.qos = Qos::kGuaranteed;
+  workload.qos = placement::Qos::kGuaranteed;
   workload.demand.cpu_request_milli = cpus * 1000;
   workload.demand.cpu_limit_milli = cpus * 1000;
   return workload;
 }
 
-inline Workload besteffort(const std::string& name) {
-  Workload workload = guaranteed(name, 0);
-  workload.qos = Qos::kBestEffort;
+inline placement::Workload besteffort(const std::string& name) {
+  placement::Workload workload = guaranteed(name, 0);
+  workload.qos = placement::Qos::kBestEffort;
   workload.demand = {};
   return workload;
 }
@@ -42,17 +42,17 @@ inline Workload besteffort(const std::string& name) {
 struct TestNode {
   explicit TestNode(const std::string& synthetic, const std::string& reserved = "")
       : topology(machine(synthetic)),
-        candidates(make_candidates(*topology, topology->allowed)),
+        candidates(placement::make_candidates(*topology, topology->allowed)),
         ledger({topology->allowed, *CpuSet::parse(reserved), {}}, 0) {}
 
-  PolicyRequest request(const Workload& workload) const {
+  placement::PolicyRequest request(const placement::Workload& workload) const {
     return make_request(topology, ledger.view(&workload.key), workload, candidates, rules,
                         ledger.kubelet_hands_out_cpusets());
   }
-  Decision ask(const Workload& workload) const { return decide(request(workload), rules, voters); }
+  placement::Decision ask(const placement::Workload& workload) const { return decide(request(workload), rules, votes); }
   /// Decides and books.
-  Decision run(const Workload& workload) {
-    Decision decision = ask(workload);
+  placement::Decision run(const placement::Workload& workload) {
+    placement::Decision decision = ask(workload);
     if (decision.denied) return decision;
     engine::Allocation allocation;
     allocation.workload = workload;
@@ -62,12 +62,12 @@ struct TestNode {
     ledger.assume(allocation);
     return decision;
   }
-  CpuSet cpus_of(const Workload& workload) const { return ledger.find(workload.key)->placement.cpus; }
+  CpuSet cpus_of(const placement::Workload& workload) const { return ledger.find(workload.key)->placement.cpus; }
 
-  std::shared_ptr<const Topology> topology;
-  std::vector<Candidate> candidates;
-  DecideRules rules;
-  std::vector<Voter> voters;
+  std::shared_ptr<const topology::Topology> topology;
+  std::vector<placement::Candidate> candidates;
+  placement::PlacementRules rules;
+  std::vector<placement::Vote> votes;
   engine::Ledger ledger;
 };
 

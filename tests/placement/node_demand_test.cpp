@@ -5,7 +5,7 @@
 
 #include "tests/placement/machine.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 namespace {
 
 using ::testing::ElementsAre;
@@ -59,10 +59,10 @@ TEST(NodeDemand, TellsContainersThatFollowEachOtherApart) {
 }
 
 TEST(NodeDemand, LeavesOutWhatRunsOnNoNode) {
-  Topology topology = *machine("numa:1 core:2 pu:1");
+  topology::Topology topology = *machine("numa:1 core:2 pu:1");
   topology.nodes[0].cpus = CpuSet{0};
   EXPECT_THAT(demand_by_node(topology, {entry(Mode::kShared, CpuSet{1}, 100, 100)}), ElementsAre(NodeDemand{}));
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::placement

@@ -6,7 +6,7 @@
 #include "core/placement/decide.hpp"
 #include "tests/placement/machine.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 namespace {
 
 using testing::guaranteed;
@@ -28,7 +28,7 @@ class TwoSteps : public Policy {
   Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet& usable, std::size_t) override {
     return pick_(usable);
   }
-  Result<Pick> pick_beside(const PolicyRequest&, std::size_t, const CpuSet& usable, const CpuSet& chosen) override {
+  Result<Pick> review_pick(const PolicyRequest&, std::size_t, const CpuSet& usable, const CpuSet& chosen) override {
     return beside_(usable, chosen);
   }
 
@@ -59,7 +59,7 @@ class Fond : public Policy {
   const bool lost_;
 };
 
-Voter two_step(
+Vote two_step(
     const std::string& name, TwoSteps::PickCpus pick,
     TwoSteps::PickBeside beside = [](const CpuSet&, const CpuSet&) { return Pick(); }) {
   return {std::make_shared<TwoSteps>(name, std::move(pick), std::move(beside)), 1, false};
@@ -78,32 +78,32 @@ Pick highest_first(const CpuSet& usable) {
 
 TEST(DecidePick, OrdersWhatOthersHaveNarrowedWhoeverComesFirst) {
   TestNode node("pack:1 numa:1 core:6 pu:1");
-  const Voter orders = two_step("orders", highest_first);
-  const Voter narrows = two_step("narrows", [](const CpuSet& usable) {
+  const Vote orders = two_step("orders", highest_first);
+  const Vote narrows = two_step("narrows", [](const CpuSet& usable) {
     Pick pick;
     pick.narrow = usable & CpuSet{0, 1, 2, 3};
     return pick;
   });
-  node.voters = {orders, narrows};
+  node.votes = {orders, narrows};
   EXPECT_EQ(node.ask(guaranteed("a", 2)).placement.cpus, (CpuSet{2, 3}));
-  node.voters = {narrows, orders};
+  node.votes = {narrows, orders};
   EXPECT_EQ(node.ask(guaranteed("a", 2)).placement.cpus, (CpuSet{2, 3}));
 }
 
 /// Wants so many or more of these.
-Voter wanting(const std::string& name, std::vector<Share> shares, std::int32_t weight = 1) {
-  Voter voter = two_step(name, [shares](const CpuSet&) {
+Vote wanting(const std::string& name, std::vector<CpuMinimum> shares, std::int32_t weight = 1) {
+  Vote vote = two_step(name, [shares](const CpuSet&) {
     Pick pick;
     pick.at_least = shares;
     return pick;
   });
-  voter.weight = weight;
-  return voter;
+  vote.weight = weight;
+  return vote;
 }
 
 TEST(DecidePick, TakesSharesInTurnAndThenTheRest) {
   TestNode node("pack:1 numa:1 core:8 pu:1");
-  node.voters = {wanting("wants", {{CpuSet{6, 7}, 1}, {CpuSet{4, 5}, 9}, {CpuSet{4, 5, 6}, 2}})};
+  node.votes = {wanting("wants", {{CpuSet{6, 7}, 1}, {CpuSet{4, 5}, 9}, {CpuSet{4, 5, 6}, 2}})};
   EXPECT_EQ(node.ask(guaranteed("a", 1)).placement.cpus, CpuSet{6});
   EXPECT_EQ(node.ask(guaranteed("a", 3)).placement.cpus, (CpuSet{4, 5, 6}));
   EXPECT_EQ(node.ask(guaranteed("a", 5)).placement.cpus, (CpuSet{0, 1, 4, 5, 6}));
@@ -111,21 +111,21 @@ TEST(DecidePick, TakesSharesInTurnAndThenTheRest) {
 
 TEST(DecidePick, OrdersEachShare) {
   TestNode node("pack:1 numa:1 core:8 pu:1");
-  const Voter wants = wanting("wants", {{CpuSet{4, 5, 6}, 2}});
-  node.voters = {wants, two_step("orders", highest_first)};
+  const Vote wants = wanting("wants", {{CpuSet{4, 5, 6}, 2}});
+  node.votes = {wants, two_step("orders", highest_first)};
   EXPECT_EQ(node.ask(guaranteed("a", 4)).placement.cpus, (CpuSet{4, 5, 6, 7})) << "5, 6, and the two highest others";
   EXPECT_EQ(node.ask(guaranteed("a", 2)).placement.cpus, (CpuSet{5, 6}));
 }
 
 TEST(DecidePick, TakesTheSharesOfMoreWeightFirstWhoeverIsEnabledFirst) {
   TestNode node("pack:1 numa:1 core:8 pu:1");
-  const Voter light = wanting("a-light", {{CpuSet{2, 3}, 2}});
-  const Voter heavy = wanting("heavy", {{CpuSet{6, 7}, 2}}, 4);
-  const Voter equal = wanting("equal", {{CpuSet{4, 5}, 2}}, 4);
-  std::vector<Voter> voters = {light, heavy, equal};
+  const Vote light = wanting("a-light", {{CpuSet{2, 3}, 2}});
+  const Vote heavy = wanting("heavy", {{CpuSet{6, 7}, 2}}, 4);
+  const Vote equal = wanting("equal", {{CpuSet{4, 5}, 2}}, 4);
+  std::vector<Vote> votes = {light, heavy, equal};
   for (int turn = 0; turn < 3; ++turn) {
-    std::rotate(voters.begin(), voters.begin() + 1, voters.end());
-    node.voters = voters;
+    std::rotate(votes.begin(), votes.begin() + 1, votes.end());
+    node.votes = votes;
     EXPECT_EQ(node.ask(guaranteed("a", 3)).placement.cpus, (CpuSet{4, 5, 6}));
   }
 }
@@ -133,7 +133,7 @@ TEST(DecidePick, TakesTheSharesOfMoreWeightFirstWhoeverIsEnabledFirst) {
 /// Two fast nodes of two CPUs, and a slow one.
 struct HybridNode : TestNode {
   HybridNode() : TestNode("pack:1 numa:3 core:2 pu:1") {
-    auto hybrid = std::make_shared<Topology>(*topology);
+    auto hybrid = std::make_shared<topology::Topology>(*topology);
     hybrid->cpu_kinds = {{0, {4, 5}}, {1, {0, 1, 2, 3}}};
     topology = hybrid;
   }
@@ -141,35 +141,36 @@ struct HybridNode : TestNode {
 
 TEST(DecidePick, TakesCpusOfOneKindAsFarAsThatCostsNobodyAShare) {
   HybridNode node;
-  node.voters = {wanting("wants", {{CpuSet{4, 5}, 1}})};
+  node.votes = {wanting("wants", {{CpuSet{4, 5}, 1}})};
   EXPECT_EQ(node.ask(guaranteed("a", 3)).placement.cpus, (CpuSet{0, 1, 4})) << "the slow CPU that it wants";
-  node.voters = {wanting("wants", {{CpuSet{3, 4, 5}, 1}})};
+  node.votes = {wanting("wants", {{CpuSet{3, 4, 5}, 1}})};
   EXPECT_EQ(node.ask(guaranteed("a", 3)).placement.cpus, (CpuSet{0, 1, 3})) << "a fast one will do";
-  node.voters = {wanting("wants", {{CpuSet{2, 4}, 1}, {CpuSet{4, 5}, 1}})};
+  node.votes = {wanting("wants", {{CpuSet{2, 4}, 1}, {CpuSet{4, 5}, 1}})};
   EXPECT_EQ(node.ask(guaranteed("a", 1)).placement.cpus, CpuSet{2}) << "what is wanted first can be fast";
 }
 
 TEST(DecidePick, NarrowsBeforeItShares) {
   TestNode node("pack:1 numa:1 core:8 pu:1");
-  node.voters = {wanting("wants", {{CpuSet{4, 5, 6, 7}, 3}}), two_step("narrows", [](const CpuSet&) {
-                   Pick pick;
-                   pick.narrow = CpuSet{1, 3, 5, 7};
-                   return pick;
-                 })};
+  node.votes = {wanting("wants", {{CpuSet{4, 5, 6, 7}, 3}}), two_step("narrows", [](const CpuSet&) {
+                  Pick pick;
+                  pick.narrow = CpuSet{1, 3, 5, 7};
+                  return pick;
+                })};
   EXPECT_EQ(node.ask(guaranteed("a", 3)).placement.cpus, (CpuSet{1, 5, 7}));
 }
 
 TEST(DecidePick, LosesTheVoteOfWhoWantsWhatIsNotOffered) {
   TestNode node("pack:1 numa:1 core:2 pu:1");
-  node.voters = {wanting("wants", {{CpuSet{1, 9}, 1}})};
+  node.votes = {wanting("wants", {{CpuSet{1, 9}, 1}})};
   const Decision decision = node.ask(guaranteed("a", 1));
   EXPECT_EQ(decision.placement.cpus, CpuSet{0});
-  ASSERT_EQ(decision.bad_answers.size(), 1U);
-  EXPECT_EQ(decision.bad_answers[0].what, "pick wants some of CPUs 9, which it was not offered; it was offered 0-1");
+  ASSERT_EQ(decision.invalid_replies.size(), 1U);
+  EXPECT_EQ(decision.invalid_replies[0].what,
+            "pick wants some of CPUs 9, which it was not offered; it was offered 0-1");
 }
 
 /// Rejects what does not have one of these.
-Voter demanding_one_of(const std::string& name, const CpuSet& cpus) {
+Vote demanding_one_of(const std::string& name, const CpuSet& cpus) {
   return two_step(name, nothing, [cpus](const CpuSet&, const CpuSet& chosen) {
     Pick pick;
     if (!chosen.intersects(cpus)) pick.rejected = "none of " + cpus.to_string();
@@ -177,7 +178,7 @@ Voter demanding_one_of(const std::string& name, const CpuSet& cpus) {
   });
 }
 
-Voter narrowing_to(const std::string& name, const CpuSet& cpus) {
+Vote narrowing_to(const std::string& name, const CpuSet& cpus) {
   return two_step(name, [cpus](const CpuSet& usable) {
     Pick pick;
     pick.narrow = cpus & usable;
@@ -188,7 +189,7 @@ Voter narrowing_to(const std::string& name, const CpuSet& cpus) {
 
 TEST(DecidePick, DropsWhatOthersChoseWhereItIsRejected) {
   TestNode node("pack:1 numa:1 core:4 pu:1");
-  node.voters = {narrowing_to("tidy", {2, 3}), demanding_one_of("strict", {0})};
+  node.votes = {narrowing_to("tidy", {2, 3}), demanding_one_of("strict", {0})};
   const Decision decision = node.ask(guaranteed("a", 1));
   EXPECT_EQ(decision.placement.cpus, CpuSet{0});
   EXPECT_EQ(decision.verdicts.dropped, std::vector<std::string>{"tidy: its choice of CPUs: strict: none of 0"});
@@ -211,7 +212,7 @@ class Hopeful : public Policy {
     return verdicts;
   }
   Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override { return Pick(); }
-  Result<Pick> pick_beside(const PolicyRequest&, std::size_t, const CpuSet&, const CpuSet& chosen) override {
+  Result<Pick> review_pick(const PolicyRequest&, std::size_t, const CpuSet&, const CpuSet& chosen) override {
     Pick pick;
     if (chosen.contains(0)) pick.unmet = "not with CPU 0";
     return pick;
@@ -225,7 +226,7 @@ class Hopeful : public Policy {
 TEST(DecidePick, CountsNoPointsForWhatAPolicyDoesNotGet) {
   TestNode node("numa:2 core:2 pu:1");
   const auto taken = [&node](std::map<std::string, std::int32_t> scores) {
-    node.voters = {{std::make_shared<Hopeful>(std::move(scores)), 1, false}};
+    node.votes = {{std::make_shared<Hopeful>(std::move(scores)), 1, false}};
     return node.ask(guaranteed("a", 1));
   };
   EXPECT_EQ(taken({{"0", 50}, {"1", 10}}).placement.cpus, CpuSet{2});
@@ -237,11 +238,11 @@ TEST(DecidePick, CountsNoPointsForWhatAPolicyDoesNotGet) {
 
 TEST(DecidePick, KeepsWhatARequiredPolicyChoseAndTriesTheNextCandidate) {
   TestNode node("numa:2 core:2 pu:1");
-  Voter tidy = narrowing_to("tidy", {1, 2});
+  Vote tidy = narrowing_to("tidy", {1, 2});
   tidy.required = true;
-  node.voters = {{std::make_shared<Fond>(false), 1, false}, tidy, demanding_one_of("strict", {0, 2})};
+  node.votes = {{std::make_shared<Fond>(false), 1, false}, tidy, demanding_one_of("strict", {0, 2})};
   EXPECT_EQ(node.ask(guaranteed("a", 1)).placement.cpus, CpuSet{2});
-  node.voters.back() = demanding_one_of("strict", {0});
+  node.votes.back() = demanding_one_of("strict", {0});
   const Decision denied = node.ask(guaranteed("a", 1));
   EXPECT_TRUE(denied.denied);
   EXPECT_NE(denied.reason.find("strict: none of 0"), std::string::npos) << denied.reason;
@@ -249,14 +250,14 @@ TEST(DecidePick, KeepsWhatARequiredPolicyChoseAndTriesTheNextCandidate) {
 
 TEST(DecidePick, SaysTheSameOfTwoThatRejectWhoeverIsEnabledFirst) {
   TestNode node("numa:1 core:2 pu:1");
-  node.voters = {demanding_one_of("b", {7}), demanding_one_of("a", {8})};
+  node.votes = {demanding_one_of("b", {7}), demanding_one_of("a", {8})};
   const std::string reason = node.ask(guaranteed("x", 1)).reason;
   EXPECT_NE(reason.find("a: none of 8; b: none of 7"), std::string::npos) << reason;
 }
 
 TEST(DecidePick, DeniesWhatIsRejectedEverywhere) {
   TestNode node("numa:1 core:2 pu:1");
-  node.voters = {demanding_one_of("strict", {7})};
+  node.votes = {demanding_one_of("strict", {7})};
   const Decision decision = node.ask(guaranteed("a", 1));
   EXPECT_TRUE(decision.denied);
   EXPECT_NE(decision.reason.find("strict: none of 7"), std::string::npos) << decision.reason;
@@ -264,14 +265,14 @@ TEST(DecidePick, DeniesWhatIsRejectedEverywhere) {
 
 TEST(DecidePick, AsksWhatToWithholdBesideTheChosenCpus) {
   TestNode node("pack:1 numa:1 core:4 pu:2");
-  node.voters = {two_step("orders", highest_first),
-                 two_step("idle", nothing, [](const CpuSet& usable, const CpuSet& chosen) {
-                   EXPECT_EQ(usable, CpuSet::range(0, 7));
-                   Pick pick;
-                   pick.withhold = CpuSet{chosen.first() - 1};
-                   pick.reason = "quiet";
-                   return pick;
-                 })};
+  node.votes = {two_step("orders", highest_first),
+                two_step("idle", nothing, [](const CpuSet& usable, const CpuSet& chosen) {
+                  EXPECT_EQ(usable, CpuSet::range(0, 7));
+                  Pick pick;
+                  pick.withhold = CpuSet{chosen.first() - 1};
+                  pick.reason = "quiet";
+                  return pick;
+                })};
   const Decision decision = node.ask(guaranteed("a", 1));
   EXPECT_EQ(decision.placement.cpus, CpuSet{7});
   EXPECT_EQ(decision.placement.withheld, CpuSet{6});
@@ -279,19 +280,19 @@ TEST(DecidePick, AsksWhatToWithholdBesideTheChosenCpus) {
 }
 
 /// Cannot do what it is for where CPU 0 is chosen.
-Voter demanding(bool required) {
-  Voter voter = two_step("demanding", nothing, [](const CpuSet&, const CpuSet& chosen) {
+Vote demanding(bool required) {
+  Vote vote = two_step("demanding", nothing, [](const CpuSet&, const CpuSet& chosen) {
     Pick pick;
     if (chosen.contains(0)) pick.unmet = "not with CPU 0";
     return pick;
   });
-  voter.required = required;
-  return voter;
+  vote.required = required;
+  return vote;
 }
 
 TEST(DecidePick, AuditsWhatIsUnmet) {
   TestNode node("numa:1 core:2 pu:1");
-  node.voters = {demanding(false)};
+  node.votes = {demanding(false)};
   const Decision decision = node.ask(guaranteed("a", 1));
   EXPECT_FALSE(decision.denied);
   EXPECT_EQ(decision.verdicts.dropped, std::vector<std::string>{"demanding: not with CPU 0"});
@@ -300,34 +301,35 @@ TEST(DecidePick, AuditsWhatIsUnmet) {
 TEST(DecidePick, SaysTheSameOfWhatIsUnmetWhoeverIsEnabledFirst) {
   TestNode node("numa:1 core:2 pu:1");
   const auto lacking = [](const std::string& name, bool required) {
-    Voter voter = two_step(name, nothing, [](const CpuSet&, const CpuSet&) {
+    Vote vote = two_step(name, nothing, [](const CpuSet&, const CpuSet&) {
       Pick pick;
       pick.unmet = "no";
       return pick;
     });
-    voter.required = required;
-    return voter;
+    vote.required = required;
+    return vote;
   };
-  node.voters = {lacking("b", false), lacking("a", false)};
+  node.votes = {lacking("b", false), lacking("a", false)};
   EXPECT_EQ(node.ask(guaranteed("a", 1)).verdicts.dropped, (std::vector<std::string>{"a: no", "b: no"}));
-  node.voters = {lacking("a", true), lacking("b", true)};
+  node.votes = {lacking("a", true), lacking("b", true)};
   const Decision denied = node.ask(guaranteed("a", 1));
-  EXPECT_NE(denied.reason.find("a: no (required.a = true); b: no (required.b = true)"), std::string::npos)
+  EXPECT_NE(denied.reason.find("a: no (plugins.required.a = true); b: no (plugins.required.b = true)"),
+            std::string::npos)
       << denied.reason;
 }
 
 TEST(DecidePick, TriesTheNextCandidateWhereARequiredPolicyCannotHaveItsWay) {
   TestNode node("numa:2 core:2 pu:1");
-  node.voters = {{std::make_shared<Fond>(false), 1, false}, demanding(true)};
+  node.votes = {{std::make_shared<Fond>(false), 1, false}, demanding(true)};
   EXPECT_EQ(node.ask(guaranteed("a", 1)).placement.cpus, CpuSet{2});
 }
 
 TEST(DecidePick, DeniesWhatARequiredPolicyCannotHaveItsWayWith) {
   TestNode node("numa:1 core:2 pu:1");
-  node.voters = {demanding(true)};
+  node.votes = {demanding(true)};
   const Decision decision = node.ask(guaranteed("a", 1));
   EXPECT_TRUE(decision.denied);
-  EXPECT_NE(decision.reason.find("demanding: not with CPU 0 (required.demanding = true)"), std::string::npos)
+  EXPECT_NE(decision.reason.find("demanding: not with CPU 0 (plugins.required.demanding = true)"), std::string::npos)
       << decision.reason;
   Workload system = guaranteed("dns", 1);
   system.pod_namespace = "kube-system";
@@ -336,29 +338,30 @@ TEST(DecidePick, DeniesWhatARequiredPolicyCannotHaveItsWayWith) {
 
 TEST(DecidePick, DeniesWhatARequiredPolicyCannotWithhold) {
   TestNode node("numa:1 core:1 pu:2");
-  Voter idle = two_step("idle", nothing, [](const CpuSet& usable, const CpuSet& chosen) {
+  Vote idle = two_step("idle", nothing, [](const CpuSet& usable, const CpuSet& chosen) {
     Pick pick;
     pick.withhold = usable - chosen;
     return pick;
   });
-  node.voters = {idle};
+  node.votes = {idle};
   const Decision dropped = node.ask(guaranteed("a", 1));
   EXPECT_EQ(dropped.verdicts.dropped,
-            std::vector<std::string>{"idle: withholding 1: the pool would keep 0 CPUs, min-shared-cpus is 1"});
-  node.voters[0].required = true;
+            std::vector<std::string>{
+                "idle: withholding CPU 1: the pool would keep 0 CPUs, fewer than placement.min-shared-cpus = 1"});
+  node.votes[0].required = true;
   EXPECT_TRUE(node.ask(guaranteed("a", 1)).denied);
 }
 
 TEST(DecidePick, DeniesForAVoteThatIsLostOnTheWayAndNotForLackOfAPlace) {
   TestNode node("numa:1 core:2 pu:1");
   int asked = 0;
-  Voter closed = two_step("closed", nothing, [&asked](const CpuSet&, const CpuSet&) {
+  Vote closed = two_step("closed", nothing, [&asked](const CpuSet&, const CpuSet&) {
     Pick pick;
     if (++asked == 1) pick.withhold = CpuSet{9};  // what it was not offered
     return pick;
   });
   closed.fail_closed = true;
-  node.voters = {closed, demanding_one_of("strict", {7})};
+  node.votes = {closed, demanding_one_of("strict", {7})};
   node.rules.when_full = WhenFull::kShare;
   const Decision denied = node.ask(guaranteed("a", 1));
   EXPECT_TRUE(denied.denied);
@@ -367,9 +370,10 @@ TEST(DecidePick, DeniesForAVoteThatIsLostOnTheWayAndNotForLackOfAPlace) {
 
 TEST(DecidePick, DeniesWithoutTheVoteOfARequiredPolicy) {
   TestNode node("numa:1 core:2 pu:1");
-  node.voters = {{std::make_shared<Fond>(true), 1, false, true}};
-  EXPECT_EQ(node.ask(guaranteed("a", 1)).reason, "plugin fond did not answer (threw) and required.fond = true");
+  node.votes = {{std::make_shared<Fond>(true), 1, false, true}};
+  EXPECT_EQ(node.ask(guaranteed("a", 1)).reason,
+            "plugin fond did not answer (threw), and plugins.required.fond = true");
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::placement

@@ -5,7 +5,7 @@
 #include "core/placement/decide.hpp"
 #include "tests/placement/machine.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 namespace {
 
 using testing::guaranteed;
@@ -47,7 +47,7 @@ TEST(Propose, AddsANodeSetThatIsNoCandidate) {
   TestNode node(kNineNodes);
   const NodeSet far{1, 4, 8};
   const auto proposer = std::make_shared<Proposer>(std::vector<NodeSet>{far, far}, far);
-  node.voters = {{proposer}};
+  node.votes = {{proposer}};
   const Decision decision = node.run(guaranteed("a", 6));
   ASSERT_FALSE(decision.denied) << decision.reason;
   EXPECT_EQ(decision.nodes, far);
@@ -57,12 +57,12 @@ TEST(Propose, AddsANodeSetThatIsNoCandidate) {
 TEST(Propose, LeavesOutWhatIsKnownOrNoPlace) {
   TestNode plain(kNineNodes);
   const auto silent = std::make_shared<Proposer>(std::vector<NodeSet>{}, NodeSet{});
-  plain.voters = {{silent}};
+  plain.votes = {{silent}};
   plain.run(guaranteed("a", 1));
   TestNode node(kNineNodes);
   const std::vector<NodeSet> proposals = {NodeSet{0}, NodeSet{3, 4, 5}, NodeSet{2, 9}, NodeSet{700}};
   const auto proposer = std::make_shared<Proposer>(proposals, NodeSet{});
-  node.voters = {{proposer}};
+  node.votes = {{proposer}};
   node.run(guaranteed("a", 1));
   EXPECT_EQ(proposer->asked, 1);
   EXPECT_EQ(proposer->candidates, silent->candidates);
@@ -71,10 +71,10 @@ TEST(Propose, LeavesOutWhatIsKnownOrNoPlace) {
 TEST(Propose, IsNotAskedWhereEveryCombinationIsACandidate) {
   TestNode node("pack:2 numa:4 core:1 pu:1");
   const auto proposer = std::make_shared<Proposer>(std::vector<NodeSet>{NodeSet{0, 7}}, NodeSet{0, 7});
-  node.voters = {{proposer}};
+  node.votes = {{proposer}};
   EXPECT_EQ(node.run(guaranteed("a", 2)).nodes, (NodeSet{0, 7}));
   EXPECT_EQ(proposer->asked, 0);
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::placement

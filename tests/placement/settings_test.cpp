@@ -2,7 +2,7 @@
 
 #include "tests/placement/machine.hpp"
 
-namespace topolet {
+namespace topolet::placement {
 namespace {
 
 using testing::besteffort;
@@ -30,7 +30,7 @@ TEST(Settings, TakeTheContainersWordBeforeThePods) {
                                        {"topolet.iox", "x"}},
                                       {{"topolet.io/theirs", "own"}});
   const auto settings = read_settings(workload, std::nullopt);
-  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  ASSERT_TRUE(settings.has_value()) << settings.error().message;
   EXPECT_EQ(settings->values, (Map{{"cpus", "shared"}, {"smt", "off"}, {"theirs", "own"}}));
   EXPECT_TRUE(settings->not_permitted.empty());
 }
@@ -39,7 +39,7 @@ TEST(Settings, MayBeWrittenOutForOneContainer) {
   const auto settings = read_settings(
       annotated({{"topolet.io/containers", R"({"main": {"topolet.io/smt": "isolate", "cpus": "shared"}})"}}),
       std::nullopt);
-  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  ASSERT_TRUE(settings.has_value()) << settings.error().message;
   EXPECT_EQ(settings->values, (Map{{"cpus", "shared"}, {"smt", "isolate"}}));
 }
 
@@ -48,12 +48,12 @@ TEST(Settings, LeaveOutWhatIsNotPermittedAndSaySo) {
       annotated({{"topolet.io/cpus", "no such thing"}, {"topolet.io/smt", "off"}, {"topolet.io/containers", "no JSON"}},
                 {{"topolet.io/cpus", "shared"}});
   const auto settings = read_settings(workload, std::vector<std::string>{"smt"});
-  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  ASSERT_TRUE(settings.has_value()) << settings.error().message;
   EXPECT_EQ(settings->values, (Map{{"smt", "off"}}));
   EXPECT_EQ(settings->not_permitted, (std::vector<std::string>{"cpus", "containers"}));
   const auto named = read_settings(annotated({{"topolet.io/containers", R"({"main": {"cpus": "shared"}})"}}),
                                    std::vector<std::string>{"containers"});
-  ASSERT_TRUE(named.ok());
+  ASSERT_TRUE(named.has_value());
   EXPECT_TRUE(named->values.empty()) << "cpus is not permitted there either";
 }
 
@@ -83,4 +83,4 @@ TEST(Settings, ShowAHugeValueInPart) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::placement

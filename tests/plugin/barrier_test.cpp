@@ -1,17 +1,17 @@
-#include "core/plugin/barrier.hpp"
+#include "core/plugin/call/barrier.hpp"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
-namespace topolet {
+namespace topolet::plugin {
 namespace {
 
-std::string cleaned(std::string_view text) { return clean_text({text.data(), text.size()}); }
+std::string cleaned(std::string_view text) { return sanitize_text({text.data(), text.size()}); }
 
 TEST(CleanText, KeepsWhatIsFitToBeShown) {
   EXPECT_EQ(cleaned("na\xc3\xafve \xe2\x82\xac \xf0\x9f\x98\x80"), "na\xc3\xafve \xe2\x82\xac \xf0\x9f\x98\x80");
-  EXPECT_EQ(clean_text({nullptr, 5}), "");
+  EXPECT_EQ(sanitize_text({nullptr, 5}), "");
 }
 
 TEST(CleanText, LeavesNothingThatIsNoUtf8) {
@@ -57,4 +57,4 @@ TEST(ThrownBy, SurvivesAnExceptionWithoutWords) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::plugin

@@ -1,8 +1,8 @@
-#include "core/plugin/call_times.hpp"
+#include "core/plugin/call/call_times.hpp"
 
 #include <gtest/gtest.h>
 
-namespace topolet {
+namespace topolet::plugin {
 namespace {
 
 using std::chrono::hours;
@@ -35,4 +35,4 @@ TEST(CallTimes, TakeADurationBeyondTheLastBucket) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::plugin

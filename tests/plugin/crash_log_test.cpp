@@ -1,4 +1,4 @@
-#include "core/plugin/crash_log.hpp"
+#include "core/plugin/host/crash_log.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "tests/support/temp_dir.hpp"
 
-namespace topolet {
+namespace topolet::plugin {
 namespace {
 
 using ::testing::ElementsAre;
@@ -23,7 +23,7 @@ class CrashLogTest : public ::testing::Test {
   std::string kept(const std::string& text, std::int64_t now_ms) {
     directory_.write("crashes", text);
     log_ = *CrashLog::open(directory_.file("crashes"), now_ms);
-    EXPECT_TRUE(log_->settle().ok());
+    EXPECT_TRUE(log_->clear_new_marks().has_value());
     std::ostringstream now;
     now << std::ifstream(directory_.file("crashes")).rdbuf();
     return now.str();
@@ -35,18 +35,19 @@ class CrashLogTest : public ::testing::Test {
 
 TEST_F(CrashLogTest, TellsWhatIsNewOnce) {
   const std::string text = kept("1000 numa SIGBUS pick\n! 2000 gpu SIGSEGV score\n", 3000);
-  EXPECT_THAT(log_->news(), ElementsAre(Crash{2000, "gpu", "SIGSEGV", "score"}));
+  EXPECT_THAT(log_->new_crashes(), ElementsAre(Crash{2000, "gpu", "SIGSEGV", "score"}));
   EXPECT_EQ(text, "1000 numa SIGBUS pick\n2000 gpu SIGSEGV score\n");
   kept(text, 3000);
-  EXPECT_THAT(log_->news(), IsEmpty());
+  EXPECT_THAT(log_->new_crashes(), IsEmpty());
 }
 
 TEST_F(CrashLogTest, SaysHowManyCrashesThereHaveBeenAndWhatTheyLeadTo) {
   kept("! 1000 gpu SIGSEGV score\n", 3000);
-  EXPECT_THAT(log_->describe_news(), ElementsAre("topoletd ended by SIGSEGV in score() of plugin gpu: crash 1 in 10 "
-                                                 "minutes; after 3 it is quarantined"));
+  EXPECT_THAT(log_->describe_new_crashes(),
+              ElementsAre("topoletd ended by SIGSEGV in score() of plugin gpu: crash 1 in 10 "
+                          "minutes; after 3 it is quarantined"));
   kept("1 numa SIGBUS pick\n1000 gpu SIGSEGV score\n! 2000 gpu SIGABRT load\n! 2500 gpu SIGABRT load\n", 3000);
-  EXPECT_THAT(log_->describe_news(),
+  EXPECT_THAT(log_->describe_new_crashes(),
               ElementsAre("topoletd ended by SIGABRT in load() of plugin gpu: crash 2 in 10 minutes; after 3 it is "
                           "quarantined",
                           "topoletd ended by SIGABRT in load() of plugin gpu: crash 3 in 10 minutes; it is "
@@ -55,16 +56,16 @@ TEST_F(CrashLogTest, SaysHowManyCrashesThereHaveBeenAndWhatTheyLeadTo) {
 
 TEST_F(CrashLogTest, CountsNoCrashThatIsLongAgo) {
   kept("0 gpu SIGSEGV score\n! 600001 gpu SIGSEGV score\n", 600002);
-  EXPECT_THAT(log_->describe_news(), ElementsAre(::testing::HasSubstr("crash 1 in 10 minutes")));
+  EXPECT_THAT(log_->describe_new_crashes(), ElementsAre(::testing::HasSubstr("crash 1 in 10 minutes")));
   kept("! 0 gpu SIGSEGV score\n", 600002);
-  EXPECT_THAT(log_->describe_news(), ElementsAre(::testing::HasSubstr("crash 1 in 10 minutes")));
+  EXPECT_THAT(log_->describe_new_crashes(), ElementsAre(::testing::HasSubstr("crash 1 in 10 minutes")));
 }
 
 TEST_F(CrashLogTest, ChangesNothingUntilItIsSettled) {
   const std::string text = "! 2000 gpu SIGSEGV load\n";
   directory_.write("crashes", text);
   const auto seen = CrashLog::open(directory_.file("crashes"), 3000);
-  EXPECT_THAT((*seen)->news(), ElementsAre(Crash{2000, "gpu", "SIGSEGV", "load"}));
+  EXPECT_THAT((*seen)->new_crashes(), ElementsAre(Crash{2000, "gpu", "SIGSEGV", "load"}));
   EXPECT_EQ(std::filesystem::file_size(directory_.file("crashes")), text.size());
 }
 
@@ -77,7 +78,7 @@ TEST_F(CrashLogTest, ThreeInTenMinutesStayUntilForgiven) {
   EXPECT_EQ(kept(three + "600000 gpu SIGBUS pick\n", 100 * kMinute), three);
   EXPECT_EQ(log_->quarantine("numa"), "crashed topoletd 3 times in 10 minutes, last: SIGABRT in score()");
   EXPECT_THAT(log_->quarantine("gpu"), IsEmpty());
-  EXPECT_TRUE(log_->forgive("numa").ok());
+  EXPECT_TRUE(log_->forgive("numa").has_value());
   EXPECT_THAT(log_->quarantine("numa"), IsEmpty());
   EXPECT_EQ(std::filesystem::file_size(directory_.file("crashes")), 0U);
 }
@@ -100,16 +101,16 @@ TEST_F(CrashLogTest, DropsLinesItCannotRead) {
 }
 
 TEST_F(CrashLogTest, IsForItsOwnerAloneAndNoLink) {
-  ASSERT_TRUE(CrashLog::open(directory_.file("made") + "/new", 0).ok());
-  ASSERT_TRUE(CrashLog::open(directory_.file("new"), 0).ok());
+  ASSERT_TRUE(CrashLog::open(directory_.file("made") + "/new", 0).has_value());
+  ASSERT_TRUE(CrashLog::open(directory_.file("new"), 0).has_value());
   struct stat file {};
   ASSERT_EQ(::stat(directory_.file("new").c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0777U, 0600U);
   std::filesystem::create_symlink("new", directory_.file("link"));
   const auto refused = CrashLog::open(directory_.file("link"), 0);
-  ASSERT_FALSE(refused.ok());
+  ASSERT_FALSE(refused.has_value());
   EXPECT_THAT(refused.error().message, ::testing::HasSubstr(directory_.file("link")));
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::plugin

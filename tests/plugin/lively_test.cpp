@@ -2,11 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/plugin/policy_thread.hpp"
-#include "core/plugin/request_view.hpp"
+#include "core/plugin/call/abi_request.hpp"
+#include "core/plugin/call/policy_thread.hpp"
+#include "core/plugin/host/in_memory_plugin_state.hpp"
 #include "tests/plugin/plugins.hpp"
 
-namespace topolet {
+namespace topolet::plugin {
 namespace {
 
 using std::chrono::milliseconds;
@@ -24,49 +25,50 @@ class Lively : public ::testing::Test {
     return policy ? *policy : nullptr;
   }
 
-  Result<Adjustment> adjust(const std::string& answer) {
-    const Chosen chosen{0, {Mode::kExclusive, CpuSet{0, 1}, {}, {}, {}}, NodeSet{0, 1}};
-    return start(answer)->adjust(*two_node_request(), chosen);
+  Result<placement::Adjustment> adjust(const std::string& answer) {
+    const placement::ChosenPlacement chosen{0, {placement::Mode::kExclusive, CpuSet{0, 1}, {}, {}, {}}, NodeSet{0, 1}};
+    const auto request = two_node_request();
+    return start(answer)->adjust(abi_view(*request), chosen);
   }
   std::string adjust_error(const std::string& answer) {
     const auto adjustment = adjust(answer);
     return adjustment ? "answered" : adjustment.error().message;
   }
 
-  static std::shared_ptr<const Happening> started(const std::string& name) {
-    Happening happening;
-    happening.kind = Happening::Kind::kStarted;
-    happening.workload.key.name = name;
-    happening.workload.env = {{"SECRET", "1"}};
-    happening.topology = two_node_request()->topology;
-    return std::make_shared<const Happening>(std::move(happening));
+  static std::shared_ptr<const ContainerEvent> started(const std::string& name) {
+    ContainerEvent container_event;
+    container_event.kind = ContainerEvent::Kind::kStarted;
+    container_event.workload.key.name = name;
+    container_event.workload.env = {{"SECRET", "1"}};
+    container_event.topology = two_node_request()->topology;
+    return std::make_shared<const ContainerEvent>(std::move(container_event));
   }
   Status notify(const std::string& answer) {
-    const auto happening = started("web");
-    return start(answer)->notify(*happening, TopologyView(happening->topology));
+    const auto container_event = started("web");
+    return start(answer)->notify(*container_event, AbiTopology(container_event->topology));
   }
 
-  static std::shared_ptr<const TickView> ledger(Mode mode = Mode::kShared) {
-    TickView view;
+  static std::shared_ptr<const TickSnapshot> ledger(placement::Mode mode = placement::Mode::kShared) {
+    TickSnapshot view;
     view.topology = two_node_request()->topology;
-    LedgerEntry entry;
+    placement::LedgerEntry entry;
     entry.key = {"uid-1", "web", 3, "sandbox-1"};
     entry.placement.mode = mode;
     view.ledger.entries.push_back(entry);
-    return std::make_shared<const TickView>(std::move(view));
+    return std::make_shared<const TickSnapshot>(std::move(view));
   }
-  Result<std::vector<ReplacementWish>> tick(const std::string& answer, Mode mode = Mode::kShared) {
+  Result<std::vector<MoveRequest>> tick(const std::string& answer, placement::Mode mode = placement::Mode::kShared) {
     const auto view = ledger(mode);
-    return start(answer)->tick(*view, TopologyView(view->topology), milliseconds(5));
+    return start(answer)->tick(*view, AbiTopology(view->topology), milliseconds(5));
   }
-  std::string tick_error(const std::string& answer, Mode mode = Mode::kShared) {
+  std::string tick_error(const std::string& answer, placement::Mode mode = placement::Mode::kShared) {
     const auto wishes = tick(answer, mode);
     return wishes ? "answered" : wishes.error().message;
   }
 
   std::string saved(const std::string& key) { return state_->get("lively", key)->value_or("none"); }
 
-  std::shared_ptr<StateInMemory> state_ = std::make_shared<StateInMemory>();
+  std::shared_ptr<InMemoryPluginState> state_ = std::make_shared<InMemoryPluginState>();
 };
 
 TEST_F(Lively, SetsMemoryVariablesAndAnnotations) {
@@ -79,12 +81,12 @@ TEST_F(Lively, SetsMemoryVariablesAndAnnotations) {
 }
 
 TEST_F(Lively, IsRefusedAdjustmentsThatMakeNoSense) {
-  const std::string begin = "lively: adjust gave an answer that makes no sense: ";
-  EXPECT_EQ(adjust_error("mems-twice"), begin + "mems said twice");
-  EXPECT_EQ(adjust_error("env-twice"), begin + "variable NAME set twice");
-  EXPECT_EQ(adjust_error("env-bad-name"), begin + "a variable A=B with '=' in its name or a zero byte");
-  EXPECT_EQ(adjust_error("env-no-name"), begin + "variable without a name");
-  EXPECT_EQ(adjust_error("too-long"), begin + "annotation of 4 and 32769 bytes; at most 256 and 32768 are taken");
+  const std::string begin = "lively: adjust gave an invalid answer: ";
+  EXPECT_EQ(adjust_error("mems-twice"), begin + "mems is set twice");
+  EXPECT_EQ(adjust_error("env-twice"), begin + "variable NAME is set twice");
+  EXPECT_EQ(adjust_error("env-bad-name"), begin + "variable A=B has '=' in its name, or a zero byte");
+  EXPECT_EQ(adjust_error("env-no-name"), begin + "variable has no name");
+  EXPECT_EQ(adjust_error("too-long"), begin + "annotation has 4 and 32769 bytes; the limits are 256 and 32768");
   EXPECT_EQ(adjust_error("too-many"), begin + "more than 64 fields");
   EXPECT_EQ(adjust_error("fails"), "lively: adjust failed: because");
 }
@@ -111,30 +113,30 @@ TEST_F(Lively, SaysWhyItCouldNotTakeAnEvent) {
 TEST_F(Lively, WishesForAContainerToBePlacedAnew) {
   const auto wishes = tick("");
   ASSERT_TRUE(wishes) << wishes.error().message;
-  EXPECT_THAT(*wishes, ElementsAre(ReplacementWish{"lively", {"uid-1", "web", 3, "sandbox-1"}, true, "because"}));
+  EXPECT_THAT(*wishes, ElementsAre(MoveRequest{"lively", {"uid-1", "web", 3, "sandbox-1"}, true, "because"}));
 }
 
 TEST_F(Lively, IsRefusedWishesThatMakeNoSense) {
-  const std::string begin = "lively: tick gave an answer that makes no sense: ";
-  EXPECT_EQ(tick_error("tick-unknown"), begin + "a wish on entry 1, but there are 1");
-  EXPECT_EQ(tick_error("tick-twice"), begin + "two wishes on entry 0");
+  const std::string begin = "lively: tick gave an invalid answer: ";
+  EXPECT_EQ(tick_error("tick-unknown"), begin + "a move of entry 1, but there are only 1");
+  EXPECT_EQ(tick_error("tick-twice"), begin + "two moves of entry 0");
   EXPECT_EQ(tick_error("tick-nodes"), begin + "move_nodes is 2, not 0 or 1");
-  EXPECT_THAT(tick_error("", Mode::kForeign), HasSubstr("a wish on entry 0, which is not placed by topolet"));
+  EXPECT_THAT(tick_error("", placement::Mode::kForeign), HasSubstr("a move of entry 0, which topolet does not place"));
 }
 
 TEST_F(Lively, IsRefusedAnIntervalTooShort) {
   const auto library = PluginLibrary::load(TOPOLET_BROKEN_DIR, "lively");
   const auto policy = library->create({{"answer", "hasty"}}, make_silent_log(), state_);
   ASSERT_FALSE(policy);
-  EXPECT_EQ(policy.error().message, "lively: it wants a tick every 1 ms; from 100 to 86400000 ms are possible");
+  EXPECT_EQ(policy.error().message, "lively: its tick interval of 1 ms is not between 100 and 86400000 ms");
 }
 
 class LivelyOnThread : public Lively {
  protected:
-  std::vector<Voter> voters(const std::string& answer) {
-    return {{start(answer), 1, false}, {start_plugin(TOPOLET_BUILT_PLUGINS, "numa"), 1, false}};
+  std::vector<PluginVote> votes(const std::string& answer) {
+    return {{"lively", start(answer)}, {"numa", start_plugin(TOPOLET_BUILT_PLUGINS, "numa")}};
   }
-  PluginState state_of_lively() { return thread_.states().at(0); }
+  PluginStatistics state_of_lively() { return thread_.states().at(0); }
 
   std::atomic<std::int64_t> now_ms_ = 0;
   PolicyThread thread_{
@@ -143,15 +145,15 @@ class LivelyOnThread : public Lively {
 };
 
 TEST_F(LivelyOnThread, HearsOfEachEventOnce) {
-  thread_.notify(voters(""), started("web"));
+  thread_.publish(votes(""), started("web"));
   EXPECT_EQ(saved("web"), "1");
   EXPECT_EQ(state_of_lively().calls, 1U);
   EXPECT_EQ(thread_.states().size(), 1U) << "numa hears no events and is not asked";
 }
 
 TEST_F(LivelyOnThread, IsLeftBehindByAnEventThatItDoesNotComeBackFrom) {
-  const auto all = voters("stuck");
-  thread_.notify(all, started("web"));
+  const auto all = votes("stuck");
+  thread_.publish(all, started("web"));
   EXPECT_EQ(state_of_lively().lost.total(), 1U);
   while (thread_.has_abandoned_calls()) std::this_thread::yield();
   EXPECT_EQ(saved("NAME"), "value");
@@ -159,21 +161,21 @@ TEST_F(LivelyOnThread, IsLeftBehindByAnEventThatItDoesNotComeBackFrom) {
 }
 
 TEST_F(LivelyOnThread, IsQuarantinedForNonsenseInTicks) {
-  const auto all = voters("tick-twice");
+  const auto all = votes("tick-twice");
   for (int i = 0; i < 4; ++i, now_ms_ += 1000) EXPECT_THAT(thread_.tick(all, [] { return ledger(); }), IsEmpty());
-  EXPECT_THAT(state_of_lively().quarantine, HasSubstr("two wishes on entry 0"));
+  EXPECT_THAT(state_of_lively().quarantine, HasSubstr("two moves of entry 0"));
   EXPECT_EQ(state_of_lively().calls, 3U);
 }
 
 TEST_F(LivelyOnThread, TicksWhenItsIntervalHasPassed) {
-  const auto all = voters("");
+  const auto all = votes("");
   EXPECT_EQ(thread_.until_tick(all), milliseconds(0));
   EXPECT_EQ(thread_.tick(all, [] { return ledger(); }).size(), 1U);
   EXPECT_EQ(thread_.until_tick(all), milliseconds(1000));
   now_ms_ = 999;
   EXPECT_EQ(thread_.until_tick(all), milliseconds(1));
   EXPECT_THAT(thread_.tick(all,
-                           []() -> std::shared_ptr<const TickView> {
+                           []() -> std::shared_ptr<const TickSnapshot> {
                              ADD_FAILURE() << "nobody is due";
                              return ledger();
                            }),
@@ -183,8 +185,8 @@ TEST_F(LivelyOnThread, TicksWhenItsIntervalHasPassed) {
   EXPECT_EQ(thread_.until_tick({all[1]}), std::nullopt);
 }
 
-TEST(StateInMemory, KeepsThePluginsApartAndWalksTheirKeys) {
-  StateInMemory state;
+TEST(InMemoryPluginState, KeepsThePluginsApartAndWalksTheirKeys) {
+  InMemoryPluginState state;
   ASSERT_TRUE(state.set("b", "y", "1"));
   ASSERT_TRUE(state.set("b", "x", "2"));
   ASSERT_TRUE(state.set("c", "a", "3"));
@@ -198,4 +200,4 @@ TEST(StateInMemory, KeepsThePluginsApartAndWalksTheirKeys) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::plugin

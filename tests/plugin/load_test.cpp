@@ -1,4 +1,4 @@
-#include "core/plugin/load.hpp"
+#include "core/plugin/host/load.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/plugin/host/loaded_config.hpp"
 #include "tests/plugin/plugins.hpp"
 
-namespace topolet {
+namespace topolet::plugin {
 namespace {
 
 namespace fs = std::filesystem;
@@ -69,8 +70,8 @@ TEST_F(PluginDir, LoadsAPluginAndReadsWhatItSaysOfItself) {
   EXPECT_EQ(library->version(), "0.1.0");
   EXPECT_EQ(library->path(), file);
   ASSERT_THAT(library->options(), SizeIs(11));
-  EXPECT_EQ(library->options()[2].name, "strategy");
-  EXPECT_EQ(library->options()[2].default_value, "packed");
+  EXPECT_EQ(library->options()[2].name(), "numa.strategy");
+  EXPECT_THAT(library->options()[2].defaults, ElementsAre("packed"));
   EXPECT_THAT(library->options()[2].allowed, ElementsAre("packed", "spread"));
 }
 
@@ -84,7 +85,7 @@ TEST_F(PluginDir, RefusesALinkThatLeadsOut) {
   put_numa(root_ / "numa.so");
   fs::create_symlink(root_ / "numa.so", dir_ / "numa.so");
   EXPECT_THAT(refusal(dir_, "numa"), AllOf(HasSubstr("plugin numa: "),
-                                           HasSubstr("leads out of plugin-dir, to " + (root_ / "numa.so").string())));
+                                           HasSubstr("leads out of plugin-dir to " + (root_ / "numa.so").string())));
 }
 
 TEST_F(PluginDir, RefusesASiblingDirectoryThatOnlyBeginsTheSame) {
@@ -94,10 +95,13 @@ TEST_F(PluginDir, RefusesASiblingDirectoryThatOnlyBeginsTheSame) {
   EXPECT_THAT(refusal(dir_, "numa"), HasSubstr("leads out of plugin-dir"));
 }
 
-TEST_F(PluginDir, RefusesNamesThatArePaths) {
-  for (const char* name : {"../numa", "", "NUMA", "a/b", "-x"}) {
-    EXPECT_THAT(refusal(dir_, name), HasSubstr("names are lower case, digits and '-'")) << name;
+TEST_F(PluginDir, RefusesNamesThatCannotBeEnabled) {
+  put_numa(dir_ / "1x.so");
+  for (const char* name : {"../numa", "", "NUMA", "a/b", "-x", "1x"}) {
+    EXPECT_THAT(refusal(dir_, name), HasSubstr("is not a plugin's name: at most 64 lower-case letters")) << name;
   }
+  put_numa(dir_ / "daemon.so");
+  EXPECT_THAT(refusal(dir_, "daemon"), HasSubstr("the configuration has a section of that name"));
 }
 
 TEST_F(PluginDir, NamesThePluginsThereAreWhenOneIsMissing) {
@@ -177,7 +181,7 @@ TEST_F(PluginDir, RefusesAForeignOwner) {
 TEST_F(PluginDir, RefusesAFileThatIsCutOff) {
   const fs::path file = put_numa(dir_ / "numa.so");
   fs::resize_file(file, fs::file_size(file) / 2);
-  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr(file.string() + " is cut off"));
+  EXPECT_THAT(refusal(dir_, "numa"), HasSubstr(file.string() + " is truncated"));
 }
 
 TEST_F(PluginDir, RefusesWhatIsNoRegularFile) {
@@ -219,32 +223,33 @@ TEST(PluginLibrary, RefusesAnEntryWithoutCreate) {
 }
 
 TEST(PluginLibrary, RefusesOptionsThatClash) {
-  EXPECT_EQ(refusal(kBroken, "option-twice"), "plugin option-twice: option depth is in its table twice");
+  EXPECT_EQ(refusal(kBroken, "option-twice"), "plugin option-twice: option depth is declared twice");
 }
 
 TEST(PluginLibrary, RefusesAnotherAbi) {
-  EXPECT_THAT(refusal(kBroken, "other-major"), HasSubstr("is made for ABI major 2; this topolet loads major 1"));
-  EXPECT_THAT(refusal(kBroken, "other-draft"), HasSubstr("is made for draft 3 of the ABI; this topolet loads draft 2"));
+  EXPECT_THAT(refusal(kBroken, "other-major"), HasSubstr("is built for ABI major 2; this topolet loads major 1"));
+  EXPECT_THAT(refusal(kBroken, "other-draft"),
+              HasSubstr("is built for draft 3 of the ABI; this topolet loads draft 2"));
 }
 
 TEST(PluginLibrary, RefusesAFileWithoutItsIdsName) {
   EXPECT_THAT(refusal(kBroken, "other-id"),
-              HasSubstr("says that its id is 'somebody-else'; its file must be called somebody-else.so"));
+              HasSubstr("has the id 'somebody-else'; its file must be called somebody-else.so"));
 }
 
 TEST(PluginLibrary, RefusesABadOptionTable) {
   EXPECT_EQ(refusal(kBroken, "bad-default"),
-            "plugin bad-default: the default of option depth: '10' is not a number from 0 to 9");
+            "plugin bad-default: the default of option depth: '10' is out of range; it must be between 0 and 9");
 }
 
 TEST(PluginLibrary, RefusesAPluginThatCannotBeCreated) {
   EXPECT_EQ(create_refusal("create-fails"), "plugin create-fails: create failed: the table of kinds is empty");
   EXPECT_EQ(create_refusal("create-throws"), "plugin create-throws: create threw: no such table");
-  EXPECT_EQ(create_refusal("create-gives-nothing"), "plugin create-gives-nothing: create gave no instance");
+  EXPECT_EQ(create_refusal("create-gives-nothing"), "plugin create-gives-nothing: create returned no instance");
   EXPECT_EQ(create_refusal("unsized-instance"),
-            "unsized-instance: the instance that create gave has a struct_size of 0; it must be 32 or more");
+            "unsized-instance: the instance from create has a struct_size of 0; it must be at least 32");
   EXPECT_EQ(create_refusal("unsized-score"),
-            "unsized-score: its capability topolet.score/1 has a struct_size of 0; it must be 16 or more");
+            "unsized-score: its capability topolet.score/1 has a struct_size of 0; it must be at least 16");
 }
 
 TEST(PluginLibrary, RefusesUnknownOptionsAndBadValues) {
@@ -255,17 +260,23 @@ TEST(PluginLibrary, RefusesUnknownOptionsAndBadValues) {
   EXPECT_EQ(unknown.error().message, "plugin numa: has no option stratgy");
   const auto bad = library->create({{"strategy", "loose"}}, make_silent_log());
   ASSERT_FALSE(bad);
-  EXPECT_EQ(bad.error().message, "plugin numa: option strategy: 'loose' is not one of packed, spread");
+  EXPECT_EQ(bad.error().message, "plugin numa: option strategy: 'loose' is not packed or spread");
 }
 
-TEST(LoadPlugins, ReportsEveryRefusalAndLoadsTheRest) {
-  const auto loaded = load_plugins(kBroken, {"nonsense", "no-symbol", "nonsense", "nowhere", "throws"});
+TEST(LoadConfig, ReportsEveryRefusedPluginAndLoadsTheOthers) {
+  config::RawConfig raw;
+  raw.entries = {{"daemon", "plugin-dir", kBroken.string()}};
+  for (const char* name : {"nonsense", "no-symbol", "nowhere", "throws"}) {
+    raw.entries.push_back({"plugins", "enable", name});
+  }
+  const LoadedLibraries loaded = load_config(std::move(raw)).plugins;
   ASSERT_THAT(loaded.libraries, SizeIs(2));
   EXPECT_EQ(loaded.libraries[0].id(), "nonsense");
   EXPECT_EQ(loaded.libraries[1].id(), "throws");
-  ASSERT_THAT(loaded.errors, SizeIs(3));
-  EXPECT_EQ(loaded.errors[1].message, "plugin nonsense: enabled twice; two plugins of one id cannot run");
+  ASSERT_THAT(loaded.errors, SizeIs(2));
+  EXPECT_THAT(loaded.errors[0].message, HasSubstr("plugin no-symbol: "));
+  EXPECT_THAT(loaded.errors[1].message, HasSubstr("plugin nowhere: "));
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::plugin

@@ -1,11 +1,12 @@
-#include "core/plugin/option_table.hpp"
+#include "core/plugin/host/option_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace topolet {
+namespace topolet::plugin {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -23,34 +24,37 @@ topolet_option option(const char* name, std::int32_t type, const char* default_v
 
 TEST(OptionTable, RefusesMalformedTables) {
   const auto refusal = [](std::vector<topolet_option> options) {
-    const auto table = read_option_table(entry_of(options.data(), static_cast<std::uint32_t>(options.size())));
+    const auto table = read_option_table(entry_of(options.data(), static_cast<std::uint32_t>(options.size())), "numa");
     return table ? std::string("read") : table.error().message;
   };
   EXPECT_EQ(refusal({option("depth", TOPOLET_OPTION_INTEGER, "-5"), option("name", TOPOLET_OPTION_STRING, "")}),
             "read");
   EXPECT_EQ(refusal({option("keep", TOPOLET_OPTION_BOOL, "true"), option("keep", TOPOLET_OPTION_BOOL, "true")}),
-            "option keep is in its table twice");
+            "option keep is declared twice");
   EXPECT_THAT(refusal({option("Keep Free", TOPOLET_OPTION_BOOL, "true")}), HasSubstr("'Keep Free'"));
-  EXPECT_EQ(refusal({option("keep", 17, "true")}), "option keep is of the unknown type 17");
+  EXPECT_EQ(refusal({option("keep", 17, "true")}), "option keep has the unknown type 17");
   EXPECT_THAT(refusal({option("keep", TOPOLET_OPTION_BOOL, "yes")}), HasSubstr("'yes' is not true or false"));
-  EXPECT_THAT(refusal({option("depth", TOPOLET_OPTION_INTEGER, "3x")}), HasSubstr("'3x' is not a number from -5 to 5"));
+  EXPECT_THAT(refusal({option("depth", TOPOLET_OPTION_INTEGER, "3x")}), HasSubstr("'3x' is not a whole number"));
+  EXPECT_THAT(refusal({option("depth", TOPOLET_OPTION_INTEGER, "6")}), HasSubstr("must be between -5 and 5"));
+  EXPECT_EQ(refusal({option("kind", TOPOLET_OPTION_CHOICE, "")}), "option kind has no choices");
+  EXPECT_THAT(refusal({option("1x", TOPOLET_OPTION_BOOL, "true")}), HasSubstr("'1x'"));
 }
 
 TEST(OptionTable, StepsOverWhatANewerPluginAppended) {
   struct Newer {
     topolet_option known;
-    std::uint64_t news[3];
+    std::uint64_t new_crashes[3];
   };
   const Newer options[2] = {{option("a", TOPOLET_OPTION_STRING, "1"), {}},
                             {option("b", TOPOLET_OPTION_STRING, "2"), {}}};
   topolet_plugin_entry entry = entry_of(&options[0].known, 2);
   entry.option_stride = sizeof(Newer);
-  const auto table = read_option_table(entry);
+  const auto table = read_option_table(entry, "numa");
   ASSERT_TRUE(table) << table.error().message;
   ASSERT_THAT(*table, SizeIs(2));
-  EXPECT_EQ((*table)[1].name, "b");
-  EXPECT_EQ((*table)[1].default_value, "2");
+  EXPECT_EQ((*table)[1].name(), "numa.b");
+  EXPECT_THAT((*table)[1].defaults, ElementsAre("2"));
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::plugin

@@ -1,32 +1,34 @@
-#include "core/plugin/plugin_host.hpp"
+#include "core/plugin/host/plugin_host.hpp"
 
 #include <gtest/gtest.h>
 
-namespace topolet {
+#include "core/plugin/host/in_memory_plugin_state.hpp"
+
+namespace topolet::plugin {
 namespace {
 
-TEST(LogAllowance, LetsABurstThroughAndThenAFewASecond) {
-  LogAllowance allowance;
-  LogAllowance::Time now = std::chrono::steady_clock::now();
-  for (std::uint64_t i = 0; i < LogAllowance::kBurst; ++i) EXPECT_EQ(allowance.take(now), 0U);
-  for (int i = 0; i < 7; ++i) EXPECT_FALSE(allowance.take(now).has_value());
+TEST(LogRateLimiter, LetsABurstThroughAndThenAFewASecond) {
+  LogRateLimiter allowance;
+  LogRateLimiter::Time now = std::chrono::steady_clock::now();
+  for (std::uint64_t i = 0; i < LogRateLimiter::kBurstLines; ++i) EXPECT_EQ(allowance.try_acquire(now), 0U);
+  for (int i = 0; i < 7; ++i) EXPECT_FALSE(allowance.try_acquire(now).has_value());
 
   now += std::chrono::seconds(1);
-  EXPECT_EQ(allowance.take(now), 7U);
-  for (std::uint64_t i = 1; i < LogAllowance::kASecond; ++i) EXPECT_EQ(allowance.take(now), 0U);
-  EXPECT_FALSE(allowance.take(now).has_value());
+  EXPECT_EQ(allowance.try_acquire(now), 7U);
+  for (std::uint64_t i = 1; i < LogRateLimiter::kLinesPerSecond; ++i) EXPECT_EQ(allowance.try_acquire(now), 0U);
+  EXPECT_FALSE(allowance.try_acquire(now).has_value());
 
   now += std::chrono::hours(1);
-  for (std::uint64_t i = 0; i < LogAllowance::kBurst; ++i) EXPECT_TRUE(allowance.take(now).has_value());
-  EXPECT_FALSE(allowance.take(now).has_value());
+  for (std::uint64_t i = 0; i < LogRateLimiter::kBurstLines; ++i) EXPECT_TRUE(allowance.try_acquire(now).has_value());
+  EXPECT_FALSE(allowance.try_acquire(now).has_value());
 }
 
 TEST(PluginHost, KeepsAsManyValuesAsAPluginMayHaveAndNoMore) {
-  const auto state = std::make_shared<StateInMemory>();
-  ASSERT_TRUE(state->set("other", "key", "of another").ok());
+  const auto state = std::make_shared<InMemoryPluginState>();
+  ASSERT_TRUE(state->set("other", "key", "of another").has_value());
   PluginHost host("full", make_silent_log(), state);
   const topolet_host* view = host.view();
-  const PluginHost::Writing writing(host);
+  const PluginHost::StateWriteScope writing(host);
   const auto* const values =
       static_cast<const topolet_state*>(view->get_capability(view, TOPOLET_STR(TOPOLET_STATE_ID)));
   const auto set = [&](const std::string& key) {
@@ -40,4 +42,4 @@ TEST(PluginHost, KeepsAsManyValuesAsAPluginMayHaveAndNoMore) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::plugin

@@ -1,4 +1,4 @@
-#include "core/plugin/plugin_policy.hpp"
+#include "core/plugin/call/plugin_policy.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,10 +6,10 @@
 
 #include <sstream>
 
-#include "core/plugin/barrier.hpp"
+#include "core/plugin/call/barrier.hpp"
 #include "tests/plugin/plugins.hpp"
 
-namespace topolet {
+namespace topolet::plugin {
 namespace {
 
 using ::testing::ElementsAre;
@@ -21,13 +21,13 @@ std::shared_ptr<PluginPolicy> nonsense(const std::string& answer) {
 
 Error score_error(const std::string& answer) {
   const auto policy = nonsense(answer);
-  const auto verdicts = policy->score(*two_node_request());
+  const auto verdicts = policy->score(abi_view(*two_node_request()));
   return verdicts ? Error{Code::kOk, "answered"} : verdicts.error();
 }
 
 Error pick_error(const std::string& answer) {
   const auto policy = nonsense(answer);
-  const auto pick = policy->pick(*two_node_request(), 0, CpuSet{0, 1, 2, 3}, 2);
+  const auto pick = policy->pick(abi_view(*two_node_request()), 0, CpuSet{0, 1, 2, 3}, 2);
   return pick ? Error{Code::kOk, "answered"} : pick.error();
 }
 
@@ -37,10 +37,11 @@ TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
   EXPECT_THAT(numa->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1", "topolet.adjust/1"));
   const auto request = two_node_request();
   request->ledger.pool.erase(0);
-  const auto verdicts = numa->score(*request);
+  const auto verdicts = numa->score(abi_view(*request));
   ASSERT_TRUE(verdicts) << verdicts.error().message;
   ASSERT_THAT(*verdicts, SizeIs(3));
-  EXPECT_EQ((*verdicts)[0], (Verdict{Verdict::Kind::kScore, 100, "node 0 holds all 2 CPUs (3 free)"}));
+  EXPECT_EQ((*verdicts)[0],
+            (placement::Verdict{placement::Verdict::Kind::kScore, 100, "all 2 CPUs requested fit on node 0 (3 free)"}));
   EXPECT_EQ((*verdicts)[1].score, 90);
   EXPECT_EQ((*verdicts)[2].score, 70);
 }
@@ -54,13 +55,14 @@ TEST(PluginPolicy, LoadsThePluginsThatHaveNoOpinionOnMostContainers) {
   EXPECT_THAT(smt->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1"));
   const auto request = two_node_request();
   for (const auto& plugin : {gpu, smt}) {
-    const auto verdicts = plugin->score(*request);
+    const auto verdicts = plugin->score(abi_view(*request));
     ASSERT_TRUE(verdicts) << verdicts.error().message;
-    for (const Verdict& verdict : *verdicts) EXPECT_EQ(verdict.kind, Verdict::Kind::kAbstain);
-    const auto pick = plugin->pick(*request, 0, CpuSet{0, 1}, 2);
+    for (const placement::Verdict& verdict : *verdicts) EXPECT_EQ(verdict.kind, placement::Verdict::Kind::kAbstain);
+    const auto pick = plugin->pick(abi_view(*request), 0, CpuSet{0, 1}, 2);
     ASSERT_TRUE(pick) << pick.error().message;
     EXPECT_TRUE(pick->withhold.empty());
-    const auto adjustment = plugin->adjust(*request, {0, {Mode::kExclusive, CpuSet{0, 1}, {}, {}, {}}, NodeSet{0}});
+    const auto adjustment =
+        plugin->adjust(abi_view(*request), {0, {placement::Mode::kExclusive, CpuSet{0, 1}, {}, {}, {}}, NodeSet{0}});
     ASSERT_TRUE(adjustment) << adjustment.error().message;
     EXPECT_FALSE(adjustment->mems.has_value());
   }
@@ -69,22 +71,23 @@ TEST(PluginPolicy, LoadsThePluginsThatHaveNoOpinionOnMostContainers) {
 TEST(PluginPolicy, AsksWhatToWithholdOnceCpusAreChosen) {
   const auto smt = start_plugin(TOPOLET_BUILT_PLUGINS, "smt", {{"isolate-siblings", "exclusive"}});
   const auto request = two_node_request();
-  const auto before = smt->pick(*request, 0, CpuSet{0, 1, 2, 3}, request->exclusive_cpus);
+  const auto before = smt->pick(abi_view(*request), 0, CpuSet{0, 1, 2, 3}, request->exclusive_cpus);
   ASSERT_TRUE(before) << before.error().message;
   EXPECT_TRUE(before->withhold.empty());
-  const auto beside = smt->pick_beside(*request, 0, CpuSet{0, 1, 2, 3}, CpuSet{0, 2});
+  const auto beside = smt->pick(abi_view(*request), 0, CpuSet{0, 1, 2, 3}, request->exclusive_cpus, CpuSet{0, 2});
   ASSERT_TRUE(beside) << beside.error().message;
   EXPECT_EQ(beside->withhold, (CpuSet{1, 3}));
-  const auto cannot = smt->pick_beside(*request, 0, CpuSet{0, 2, 3}, CpuSet{0, 2});
+  const auto cannot = smt->pick(abi_view(*request), 0, CpuSet{0, 2, 3}, request->exclusive_cpus, CpuSet{0, 2});
   ASSERT_TRUE(cannot) << cannot.error().message;
-  EXPECT_EQ(cannot->unmet, "CPU 1 beside 0,2 is in other hands (isolate-siblings = exclusive)");
+  EXPECT_EQ(cannot->unmet,
+            "CPU 1 cannot be kept idle beside CPUs 0,2: reserved or used by others (isolate-siblings = exclusive)");
 }
 
 TEST(PluginPolicy, HandsOptionsToThePlugin) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa", {{"strategy", "spread"}});
   const auto request = two_node_request();
   request->ledger.pool.erase(0);
-  const auto verdicts = numa->score(*request);
+  const auto verdicts = numa->score(abi_view(*request));
   ASSERT_TRUE(verdicts);
   EXPECT_EQ((*verdicts)[0].score, 90);
   EXPECT_EQ((*verdicts)[1].score, 100);
@@ -92,7 +95,7 @@ TEST(PluginPolicy, HandsOptionsToThePlugin) {
 
 TEST(PluginPolicy, GivesNumasOrderOfCpus) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
-  const auto pick = numa->pick(*two_node_request(), 0, CpuSet{1, 2, 3}, 2);
+  const auto pick = numa->pick(abi_view(*two_node_request()), 0, CpuSet{1, 2, 3}, 2);
   ASSERT_TRUE(pick) << pick.error().message;
   EXPECT_THAT(pick->order, ElementsAre(2, 3, 1));
   EXPECT_EQ(pick->reason, "1 whole core");
@@ -104,29 +107,28 @@ TEST(PluginPolicy, AbstainsWhereThePluginSaysNothing) {
   const auto request = two_node_request();
   request->exclusive = false;
   request->exclusive_cpus = 0;
-  const auto verdicts = numa->score(*request);
+  const auto verdicts = numa->score(abi_view(*request));
   ASSERT_TRUE(verdicts);
-  EXPECT_EQ(*verdicts, std::vector<Verdict>(3));
+  EXPECT_EQ(*verdicts, std::vector<placement::Verdict>(3));
 }
 
 TEST(PluginPolicy, StopsExceptionsOfAnyType) {
   const auto throws = start_plugin(TOPOLET_BROKEN_DIR, "throws");
-  const auto verdicts = throws->score(*two_node_request());
+  const auto verdicts = throws->score(abi_view(*two_node_request()));
   ASSERT_FALSE(verdicts);
   EXPECT_EQ(verdicts.error(), (Error{Code::kInternal, "throws: score threw: index 7 of 4"}));
-  const auto pick = throws->pick(*two_node_request(), 0, CpuSet{0}, 1);
+  const auto pick = throws->pick(abi_view(*two_node_request()), 0, CpuSet{0}, 1);
   ASSERT_FALSE(pick);
   EXPECT_EQ(pick.error(), (Error{Code::kInternal, "throws: pick threw something that is not a std::exception"}));
 }
 
 TEST(PluginPolicy, RefusesScoresThatMakeNoSense) {
-  const std::string begin = "nonsense: score gave an answer that makes no sense: ";
+  const std::string begin = "nonsense: score gave an invalid answer: ";
   EXPECT_EQ(score_error("score-too-high"),
-            (Error{Code::kInternal, begin + "the score 101 on candidate 0; scores reach from -100 to 100"}));
-  EXPECT_EQ(score_error("score-too-low").message,
-            begin + "the score -101 on candidate 0; scores reach from -100 to 100");
-  EXPECT_EQ(score_error("unknown-kind").message, begin + "a verdict of the unknown kind 3 on candidate 0");
-  EXPECT_EQ(score_error("unknown-candidate").message, begin + "a verdict on candidate 3, but there are 3");
+            (Error{Code::kInternal, begin + "the score 101 on candidate 0 is not between -100 and 100"}));
+  EXPECT_EQ(score_error("score-too-low").message, begin + "the score -101 on candidate 0 is not between -100 and 100");
+  EXPECT_EQ(score_error("unknown-kind").message, begin + "a verdict of unknown kind 3 on candidate 0");
+  EXPECT_EQ(score_error("unknown-candidate").message, begin + "a verdict on candidate 3, but there are only 3");
   EXPECT_EQ(score_error("twice").message, begin + "two verdicts on candidate 0");
 }
 
@@ -136,53 +138,53 @@ TEST(PluginPolicy, TellsAVoteGivenUpFromMisbehaviour) {
 }
 
 TEST(PluginPolicy, RefusesPicksThatCannotBeRead) {
-  const std::string begin = "nonsense: pick gave an answer that makes no sense: ";
+  const std::string begin = "nonsense: pick gave an invalid answer: ";
   EXPECT_EQ(pick_error("huge-set"),
-            (Error{Code::kInternal, begin + "narrow of 2000 words; the highest index is 65535"}));
-  EXPECT_EQ(pick_error("null-set").message, begin + "withhold without words");
-  EXPECT_EQ(pick_error("two-narrowings").message, begin + "narrow said twice");
+            (Error{Code::kInternal, begin + "narrow has 2000 words; the highest index is 65535"}));
+  EXPECT_EQ(pick_error("null-set").message, begin + "withhold is a null pointer");
+  EXPECT_EQ(pick_error("two-narrowings").message, begin + "narrow is set twice");
   EXPECT_EQ(pick_error("order-far").message, begin + "order names CPU 70000");
   EXPECT_EQ(pick_error("order-twice").message, begin + "order names CPU 1 twice");
-  EXPECT_EQ(pick_error("endless-shares").message, begin + "at_least said more than 1024 times");
-  EXPECT_EQ(pick_error("rejects-silently").message, begin + "rejected without a word");
+  EXPECT_EQ(pick_error("endless-shares").message, begin + "at_least is set more than 1024 times");
+  EXPECT_EQ(pick_error("rejects-silently").message, begin + "reject has no reason");
 }
 
 TEST(PluginPolicy, HearsProposalsAndRefusesTooMany) {
-  const auto proposals = nonsense("proposes")->propose(*two_node_request());
+  const auto proposals = nonsense("proposes")->propose(abi_view(*two_node_request()));
   ASSERT_TRUE(proposals) << proposals.error().message;
   EXPECT_THAT(*proposals, ElementsAre(NodeSet{0, 1}));
   const auto error_of = [](const char* answer) {
-    const auto refused = nonsense(answer)->propose(*two_node_request());
+    const auto refused = nonsense(answer)->propose(abi_view(*two_node_request()));
     return refused ? std::string("answered") : refused.error().message;
   };
-  const std::string begin = "nonsense: propose gave an answer that makes no sense: ";
-  EXPECT_EQ(error_of("proposes-nothing"), begin + "a proposal of no node");
+  const std::string begin = "nonsense: propose gave an invalid answer: ";
+  EXPECT_EQ(error_of("proposes-nothing"), begin + "a proposal has no nodes");
   EXPECT_EQ(error_of("proposes-on-and-on"), begin + "more than 8 proposals");
 }
 
 TEST(PluginPolicy, HearsSharesAndRejections) {
-  const auto shares = nonsense("shares")->pick(*two_node_request(), 0, CpuSet{0, 1}, 2);
+  const auto shares = nonsense("shares")->pick(abi_view(*two_node_request()), 0, CpuSet{0, 1}, 2);
   ASSERT_TRUE(shares) << shares.error().message;
   ASSERT_THAT(shares->at_least, SizeIs(2));
   EXPECT_EQ(shares->at_least[0].cpus, CpuSet{0});
   EXPECT_EQ(shares->at_least[0].count, 1U);
   EXPECT_EQ(shares->at_least[1].count, 2U);
-  const auto rejection = nonsense("rejects")->pick(*two_node_request(), 0, CpuSet{0, 1}, 2);
+  const auto rejection = nonsense("rejects")->pick(abi_view(*two_node_request()), 0, CpuSet{0, 1}, 2);
   ASSERT_TRUE(rejection) << rejection.error().message;
   EXPECT_EQ(rejection->rejected, "not these");
 }
 
 TEST(PluginPolicy, LeavesForeignSetsToTheCore) {
-  const auto pick = nonsense("foreign-set")->pick(*two_node_request(), 0, CpuSet{2}, 1);
+  const auto pick = nonsense("foreign-set")->pick(abi_view(*two_node_request()), 0, CpuSet{2}, 1);
   ASSERT_TRUE(pick) << pick.error().message;
   EXPECT_EQ(pick->narrow, CpuSet{0});
 }
 
 TEST(PluginText, IsCutAndFreeOfControlCharacters) {
-  EXPECT_EQ(clean_text(view_of("a\nb\tc\x7f")), "a b c ");
-  EXPECT_EQ(clean_text({nullptr, 5}), "");
+  EXPECT_EQ(sanitize_text(view_of("a\nb\tc\x7f")), "a b c ");
+  EXPECT_EQ(sanitize_text({nullptr, 5}), "");
   const std::string endless(5000, 'x');
-  EXPECT_THAT(clean_text(view_of(endless)), SizeIs(kMaxPluginTextBytes));
+  EXPECT_THAT(sanitize_text(view_of(endless)), SizeIs(kMaxPluginTextBytes));
 }
 
 TEST(PluginHost, LogsUnderThePluginsName) {
@@ -199,4 +201,4 @@ TEST(PluginHost, LogsUnderThePluginsName) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::plugin

@@ -1,4 +1,4 @@
-#include "core/plugin/policy_thread.hpp"
+#include "core/plugin/call/policy_thread.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 #include "core/base/unique_fd.hpp"
 #include "tests/plugin/plugins.hpp"
 
-namespace topolet {
+namespace topolet::plugin {
 namespace {
 
 using std::chrono::milliseconds;
@@ -51,49 +51,77 @@ class Gate {
   bool open_ TOPOLET_GUARDED_BY(mutex_) = false;
 };
 
-class FakePolicy : public Policy {
- public:
-  using Score = std::function<Result<std::vector<Verdict>>()>;
+/// A plugin whose code is the test's: its score() says what it is told to say.
+struct Scripted {
+  using Score = std::function<std::int32_t(const topolet_score_sink& sink)>;
 
-  FakePolicy(std::string name, Score score) : name_(std::move(name)), score_(std::move(score)) {}
-  const std::string& name() const override { return name_; }
-  Result<std::vector<Verdict>> score(const PolicyRequest&) override {
-    ++calls;
-    return score_();
-  }
-  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override { return Pick{}; }
-
-  std::atomic<int> calls = 0;
-
- private:
-  std::string name_;
-  Score score_;
+  std::shared_ptr<PluginPolicy> plugin;
+  std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
 };
 
-std::shared_ptr<FakePolicy> fake(const std::string& name, FakePolicy::Score score) {
-  return std::make_shared<FakePolicy>(name, std::move(score));
+struct ScriptedInstance {
+  Scripted::Score says;
+  std::shared_ptr<std::atomic<int>> calls;
+  topolet_instance instance{};
+  topolet_score score{};
+};
+
+Scripted scripted(const std::string& name, Scripted::Score says) {
+  static constexpr auto kOf = [](const topolet_instance* instance) {
+    return static_cast<ScriptedInstance*>(instance->context);
+  };
+  Scripted made;
+  auto* const own = new ScriptedInstance{std::move(says), made.calls};
+  own->score = {sizeof(own->score), 0,
+                [](const topolet_instance* instance, const topolet_request*, const topolet_score_sink* sink) {
+                  ++*kOf(instance)->calls;
+                  return kOf(instance)->says(*sink);
+                }};
+  own->instance = {sizeof(own->instance), 0, own,
+                   [](const topolet_instance* instance, topolet_str id) -> const void* {
+                     return topolet_str_is(id, TOPOLET_SCORE_ID) ? &kOf(instance)->score : nullptr;
+                   },
+                   [](const topolet_instance* instance) { delete kOf(instance); }};
+  made.plugin =
+      PluginPolicy::wrap(name, std::make_unique<PluginHost>(name, make_silent_log(), nullptr), &own->instance).value();
+  return made;
 }
-std::shared_ptr<FakePolicy> willing(const std::string& name) {
-  return fake(name, [name] { return std::vector<Verdict>{{Verdict::Kind::kScore, 1, name}}; });
+Scripted willing(const std::string& name) {
+  return scripted(name, [name](const topolet_score_sink& sink) {
+    return sink.set(&sink, 0, TOPOLET_VERDICT_SCORE, 1, view_of(name));
+  });
 }
-std::shared_ptr<FakePolicy> held_at(const std::shared_ptr<Gate>& gate, const std::string& name = "stuck") {
-  return fake(name, [gate] {
+Scripted held_at(const std::shared_ptr<Gate>& gate, const std::string& name = "stuck") {
+  return scripted(name, [gate](const topolet_score_sink&) -> std::int32_t {
     gate->pass();
-    return std::vector<Verdict>{};
+    return TOPOLET_OK;
+  });
+}
+Scripted throwing(const std::string& name) {
+  return scripted(name, [](const topolet_score_sink&) -> std::int32_t { throw std::runtime_error("boom"); });
+}
+Scripted unable(const std::string& name) {
+  return scripted(name, [](const topolet_score_sink& sink) -> std::int32_t {
+    sink.error(&sink, TOPOLET_STR("no sysfs"));
+    return TOPOLET_FAILED;
   });
 }
 
-Voter voter(std::shared_ptr<Policy> policy) { return {std::move(policy), 1, false}; }
+PluginVote vote(std::shared_ptr<PluginPolicy> plugin) {
+  std::string name = plugin->name();
+  return {std::move(name), std::move(plugin)};
+}
+PluginVote vote(const Scripted& made) { return vote(made.plugin); }
 
 /// What each voter said: its first reason, or its error.
 using Answers = std::vector<std::string>;
 
 /// A decision in small: asks every voter once.
-auto ask_all(std::shared_ptr<const PolicyRequest> request) {
-  return [request = std::move(request)](const std::vector<Voter>& voters) {
+auto ask_all(std::shared_ptr<const placement::PolicyRequest> request) {
+  return [request = std::move(request)](const std::vector<placement::Vote>& votes) {
     Answers answers;
-    for (const Voter& voter : voters) {
-      const auto verdicts = voter.policy->score(*request);
+    for (const placement::Vote& vote : votes) {
+      const auto verdicts = vote.policy->score(*request);
       answers.push_back(!verdicts ? verdicts.error().message : verdicts->empty() ? "" : (*verdicts)[0].reason);
     }
     return answers;
@@ -102,8 +130,11 @@ auto ask_all(std::shared_ptr<const PolicyRequest> request) {
 
 class PolicyThreadTest : public ::testing::Test {
  protected:
-  Answers ask(const std::vector<Voter>& voters) { return thread_.run_as<Answers>(voters, ask_all(two_node_request())); }
-  std::string ask(const std::shared_ptr<Policy>& policy) { return ask({voter(policy)})[0]; }
+  Answers ask(const std::vector<PluginVote>& votes) {
+    return thread_.run_as<Answers>(votes, ask_all(two_node_request()));
+  }
+  std::string ask(const PluginVote& one) { return ask(std::vector<PluginVote>{one})[0]; }
+  std::string ask(const Scripted& one) { return ask(vote(one)); }
 
   /// One call that is late, and comes back after the clock went on by `took`.
   std::string ask_late(const std::string& name, milliseconds took = {}) {
@@ -115,8 +146,8 @@ class PolicyThreadTest : public ::testing::Test {
     return answer;
   }
 
-  PluginState state_of(const std::string& name) {
-    for (const PluginState& state : thread_.states()) {
+  PluginStatistics state_of(const std::string& name) {
+    for (const PluginStatistics& state : thread_.states()) {
       if (state.name == name) return state;
     }
     return {};
@@ -130,21 +161,21 @@ class PolicyThreadTest : public ::testing::Test {
 
 TEST_F(PolicyThreadTest, RunsAWholeDecisionOnOneThreadThatIsNotTheCallers) {
   std::set<std::thread::id> threads;
-  const auto notes = [&threads] {
+  const auto notes = [&threads](const topolet_score_sink&) -> std::int32_t {
     threads.insert(std::this_thread::get_id());
-    return std::vector<Verdict>{};
+    return TOPOLET_OK;
   };
-  ask({voter(fake("a", notes)), voter(fake("b", notes))});
-  ask({voter(fake("a", notes))});
+  ask({vote(scripted("a", notes)), vote(scripted("b", notes))});
+  ask(scripted("a", notes));
   EXPECT_THAT(threads, SizeIs(1));
   EXPECT_EQ(threads.count(std::this_thread::get_id()), 0U);
   EXPECT_EQ(state_of("a").calls, 2U);
 }
 
 TEST_F(PolicyThreadTest, KeepsWeightAndFailureRuleOfEachVoter) {
-  const Voter strict{willing("a"), 7, true};
-  const auto kept = thread_.run_as<bool>({strict}, [](const std::vector<Voter>& voters) {
-    return voters.size() == 1 && voters[0].weight == 7 && voters[0].fail_closed && voters[0].policy->name() == "a";
+  const PluginVote strict{"a", willing("a").plugin, 7, true};
+  const auto kept = thread_.run_as<bool>({strict}, [](const std::vector<placement::Vote>& votes) {
+    return votes.size() == 1 && votes[0].weight == 7 && votes[0].fail_closed && votes[0].policy->name() == "a";
   });
   EXPECT_TRUE(kept);
 }
@@ -153,7 +184,7 @@ TEST_F(PolicyThreadTest, GoesOnWithoutAPolicyThatDoesNotComeBack) {
   auto gate = std::make_shared<Gate>();
   const auto before = willing("before");
   const auto after = willing("after");
-  EXPECT_THAT(ask({voter(before), voter(held_at(gate)), voter(after)}),
+  EXPECT_THAT(ask({vote(before), vote(held_at(gate)), vote(after)}),
               ElementsAre("before", "stuck: no answer within 250 ms", "after"));
   EXPECT_TRUE(thread_.has_abandoned_calls());
   EXPECT_TRUE(state_of("stuck").call_inside);
@@ -162,13 +193,13 @@ TEST_F(PolicyThreadTest, GoesOnWithoutAPolicyThatDoesNotComeBack) {
   gate->open();
   wait_until([this] { return !thread_.has_abandoned_calls(); });
   EXPECT_FALSE(state_of("stuck").call_inside);
-  EXPECT_EQ(before->calls, 2);
-  EXPECT_EQ(after->calls, 1) << "the abandoned run must not ask anybody after its call is back";
+  EXPECT_EQ(*before.calls, 2);
+  EXPECT_EQ(*after.calls, 1) << "the abandoned run must not ask anybody after its call is back";
 }
 
 TEST_F(PolicyThreadTest, LosesTwoPoliciesOfOneDecisionWhenBothHang) {
   auto gate = std::make_shared<Gate>();
-  EXPECT_THAT(ask({voter(held_at(gate, "one")), voter(held_at(gate, "two")), voter(willing("three"))}),
+  EXPECT_THAT(ask({vote(held_at(gate, "one")), vote(held_at(gate, "two")), vote(willing("three"))}),
               ElementsAre("one: no answer within 250 ms", "two: no answer within 250 ms", "three"));
   gate->open();
   wait_until([this] { return !thread_.has_abandoned_calls(); });
@@ -182,7 +213,7 @@ TEST_F(PolicyThreadTest, DecidesWithoutPluginsWhereNoThreadCanBeHad) {
   // More than any address space holds: a kernel that overcommits without bound gives out all that fits.
   ASSERT_EQ(::pthread_attr_setstacksize(&impossible, std::size_t{1} << 62), 0);
   ASSERT_EQ(::pthread_setattr_default_np(&impossible), 0);
-  EXPECT_THAT(ask(willing("calm")), HasSubstr("calm: no thread can be started to ask it"));
+  EXPECT_THAT(ask(willing("calm")), HasSubstr("calm: a thread to ask it on cannot be started"));
   ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
   EXPECT_EQ(ask(willing("calm")), "calm");
 }
@@ -191,21 +222,21 @@ TEST_F(PolicyThreadTest, NeverCallsIntoAPolicyThatStillHasACallInside) {
   auto gate = std::make_shared<Gate>();
   const auto stuck = held_at(gate);
   ask(stuck);
-  EXPECT_EQ(ask(stuck), "stuck: an earlier call has not come back");
-  EXPECT_EQ(stuck->calls, 1);
+  EXPECT_EQ(ask(stuck), "stuck: an earlier call has not returned");
+  EXPECT_EQ(*stuck.calls, 1);
   gate->open();
   wait_until([this] { return !thread_.has_abandoned_calls(); });
   EXPECT_EQ(ask(stuck), "");
-  EXPECT_EQ(stuck->calls, 2);
+  EXPECT_EQ(*stuck.calls, 2);
 }
 
 TEST_F(PolicyThreadTest, OwnsTheInputsOfAnAbandonedCallUntilItIsBack) {
   auto gate = std::make_shared<Gate>();
-  auto policy = held_at(gate);
-  std::shared_ptr<const PolicyRequest> request = two_node_request();
-  const std::weak_ptr<Policy> watched_policy = policy;
-  const std::weak_ptr<const PolicyRequest> watched_request = request;
-  thread_.run_as<Answers>({voter(std::move(policy))}, ask_all(std::move(request)));
+  auto policy = held_at(gate).plugin;
+  std::shared_ptr<const placement::PolicyRequest> request = two_node_request();
+  const std::weak_ptr<PluginPolicy> watched_policy = policy;
+  const std::weak_ptr<const placement::PolicyRequest> watched_request = request;
+  thread_.run_as<Answers>({vote(std::move(policy))}, ask_all(std::move(request)));
   EXPECT_FALSE(watched_policy.expired());
   EXPECT_FALSE(watched_request.expired());
   gate->open();
@@ -231,7 +262,7 @@ TEST_F(PolicyThreadTest, QuarantinesACallThatComesBackHopelesslyLate) {
   ask_late("slow", 10 * kDeadline - milliseconds(1));
   EXPECT_THAT(state_of("slow").quarantine, IsEmpty());
   ask_late("slow", 10 * kDeadline);
-  EXPECT_EQ(state_of("slow").quarantine, "a call took 10 times the deadline of 250 ms or more");
+  EXPECT_EQ(state_of("slow").quarantine, "a call took at least 10 times the deadline of 250 ms");
 }
 
 TEST_F(PolicyThreadTest, QuarantinesACallThatIsHopelesslyLateAndStillInside) {
@@ -239,7 +270,7 @@ TEST_F(PolicyThreadTest, QuarantinesACallThatIsHopelesslyLateAndStillInside) {
   ask(held_at(gate));
   EXPECT_THAT(state_of("stuck").quarantine, IsEmpty());
   now_ = (10 * kDeadline).count();
-  EXPECT_THAT(ask(willing("stuck")), HasSubstr("in quarantine: a call took 10 times the deadline"));
+  EXPECT_THAT(ask(willing("stuck")), HasSubstr("in quarantine: a call took at least 10 times the deadline"));
 
   const Status refused = thread_.reset("stuck");
   ASSERT_FALSE(refused);
@@ -251,22 +282,20 @@ TEST_F(PolicyThreadTest, QuarantinesACallThatIsHopelesslyLateAndStillInside) {
 }
 
 TEST_F(PolicyThreadTest, QuarantinesThreeBadAnswersInTenMinutes) {
-  const auto throws = fake("wild", []() -> Result<std::vector<Verdict>> { throw std::runtime_error("boom"); });
-  EXPECT_EQ(ask(throws), "wild: threw: boom");
+  const auto throws = throwing("wild");
+  EXPECT_EQ(ask(throws), "wild: score threw: boom");
   now_ = milliseconds(minutes(11)).count();
   ask(throws);
-  thread_.report_bad_answer("wild", "picked CPU 9, which is foreign");
+  thread_.report_invalid_reply("wild", "picked CPU 9, which is foreign");
   EXPECT_THAT(state_of("wild").quarantine, IsEmpty());
   ask(throws);
-  EXPECT_EQ(state_of("wild").quarantine, "failed 3 times in 10 minutes, last: wild: threw: boom");
+  EXPECT_EQ(state_of("wild").quarantine, "failed 3 times in 10 minutes, last: wild: score threw: boom");
   EXPECT_EQ(state_of("wild").lost.total(), 4U);
 }
 
 TEST_F(PolicyThreadTest, DoesNotHoldAVoteGivenUpAgainstAPlugin) {
-  const auto unable = fake("unable", []() -> Result<std::vector<Verdict>> {
-    return Error{Code::kUnavailable, "unable: no sysfs"};
-  });
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(ask(unable), "unable: no sysfs");
+  const auto gives_up = unable("unable");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ask(gives_up), "unable: score failed: no sysfs");
   EXPECT_EQ(state_of("unable").lost.declined, 5U);
   EXPECT_THAT(state_of("unable").quarantine, IsEmpty());
 }
@@ -275,15 +304,12 @@ TEST(PolicyThread, LogsEachLostVoteWithItsReason) {
   std::ostringstream lines;
   auto log = std::make_shared<Log>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(lines));
   PolicyThread thread({.deadline = kDeadline, .clock = {}, .log = log});
-  const auto ask = [&](const std::string& name, const Error& error) {
-    const auto policy = fake(name, [error]() -> Result<std::vector<Verdict>> { return error; });
-    thread.run_as<Answers>({voter(policy)}, ask_all(two_node_request()));
-  };
-  ask("wild", {Code::kInternal, "wild: score threw: boom"});
-  ask("unable", {Code::kUnavailable, "unable: no sysfs"});
-  thread.report_bad_answer("wide", "picked CPU 9, which is foreign");
+  for (const Scripted& plugin : {throwing("wild"), unable("unable")}) {
+    thread.run_as<Answers>({vote(plugin)}, ask_all(two_node_request()));
+  }
+  thread.report_invalid_reply("wide", "picked CPU 9, which is foreign");
   EXPECT_THAT(lines.str(), HasSubstr("plugin wild: score threw: boom; its vote is lost"));
-  EXPECT_THAT(lines.str(), HasSubstr("plugin unable: no sysfs; its vote is lost"));
+  EXPECT_THAT(lines.str(), HasSubstr("plugin unable: score failed: no sysfs; its vote is lost"));
   EXPECT_THAT(lines.str(), HasSubstr("plugin wide: picked CPU 9, which is foreign; its vote is lost"));
 }
 
@@ -292,18 +318,18 @@ TEST_F(PolicyThreadTest, HasNothingToResetForAPluginNeverAsked) {
 }
 
 TEST_F(PolicyThreadTest, PassesOnWhatTheJobThrowsAndStaysUsable) {
-  const auto throwing = [](const std::vector<Voter>&) -> int { throw std::logic_error("a bug in decide"); };
-  EXPECT_THROW(thread_.run_as<int>({}, throwing), std::logic_error);
+  const auto buggy = [](const std::vector<placement::Vote>&) -> int { throw std::logic_error("a bug in decide"); };
+  EXPECT_THROW(thread_.run_as<int>({}, buggy), std::logic_error);
   EXPECT_EQ(ask(willing("a")), "a");
 }
 
 TEST_F(PolicyThreadTest, TakesDecisionsFromManyThreadsOneAtATime) {
   std::atomic<int> inside = 0;
   std::atomic<int> most = 0;
-  const auto counting = fake("a", [&] {
+  const auto counting = scripted("a", [&](const topolet_score_sink&) -> std::int32_t {
     most = std::max(most.load(), ++inside);
     --inside;
-    return std::vector<Verdict>{};
+    return TOPOLET_OK;
   });
   std::vector<std::thread> callers;
   for (int i = 0; i < 4; ++i) {
@@ -312,17 +338,17 @@ TEST_F(PolicyThreadTest, TakesDecisionsFromManyThreadsOneAtATime) {
     });
   }
   for (std::thread& caller : callers) caller.join();
-  EXPECT_EQ(counting->calls, 200);
+  EXPECT_EQ(*counting.calls, 200);
   EXPECT_EQ(most, 1);
 }
 
 TEST(PolicyThread, EndsWhileACallIsStillInside) {
   auto gate = std::make_shared<Gate>();
-  auto policy = held_at(gate);
-  const std::weak_ptr<Policy> watched = policy;
+  auto policy = held_at(gate).plugin;
+  const std::weak_ptr<PluginPolicy> watched = policy;
   {
     PolicyThread thread({.deadline = milliseconds(1), .clock = {}});
-    thread.run_as<Answers>({voter(std::move(policy))}, ask_all(two_node_request()));
+    thread.run_as<Answers>({vote(std::move(policy))}, ask_all(two_node_request()));
   }
   EXPECT_FALSE(watched.expired());
   gate->open();
@@ -332,11 +358,11 @@ TEST(PolicyThread, EndsWhileACallIsStillInside) {
 TEST_F(PolicyThreadTest, AsksPluginsOnSharedViews) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
   const auto request = two_node_request();
-  const auto picked = thread_.run_as<CpuSet>({voter(numa)}, [request](const std::vector<Voter>& voters) {
+  const auto picked = thread_.run_as<CpuSet>({vote(numa)}, [request](const std::vector<placement::Vote>& votes) {
     CpuSet cpus;
-    const auto verdicts = voters[0].policy->score(*request);
+    const auto verdicts = votes[0].policy->score(*request);
     if (!verdicts || (*verdicts)[0].score != 100) return cpus;
-    const auto pick = voters[0].policy->pick(*request, 0, CpuSet{1, 2, 3}, 2);
+    const auto pick = votes[0].policy->pick(*request, 0, CpuSet{1, 2, 3}, 2);
     if (pick) cpus = CpuSet{pick->order[0], pick->order[1]};
     return cpus;
   });
@@ -346,8 +372,8 @@ TEST_F(PolicyThreadTest, AsksPluginsOnSharedViews) {
 TEST_F(PolicyThreadTest, TellsAPluginThatItIsLate) {
   const auto slow = start_plugin(TOPOLET_BROKEN_DIR, "until-late");
   const auto request = two_node_request();
-  const auto answer = thread_.run_as<std::string>({voter(slow)}, [request](const std::vector<Voter>& voters) {
-    const auto pick = voters[0].policy->pick(*request, 0, CpuSet{0, 1}, 2);
+  const auto answer = thread_.run_as<std::string>({vote(slow)}, [request](const std::vector<placement::Vote>& votes) {
+    const auto pick = votes[0].policy->pick(*request, 0, CpuSet{0, 1}, 2);
     return pick ? std::string("answered") : pick.error().message;
   });
   EXPECT_EQ(answer, "until-late: no answer within 250 ms");
@@ -360,11 +386,11 @@ TEST_F(PolicyThreadTest, LeavesAStuckPluginItsInputs) {
   const UniqueFd reader(ends[0]);
   UniqueFd writer(ends[1]);
   const auto stuck = start_plugin(TOPOLET_BROKEN_DIR, "stuck", {{"fd", std::to_string(reader.get())}});
-  EXPECT_EQ(ask(stuck), "stuck: no answer within 250 ms");
+  EXPECT_EQ(ask(vote(stuck)), "stuck: no answer within 250 ms");
   EXPECT_TRUE(thread_.has_abandoned_calls());
   writer.reset();  // The plugin aborts the test if it finds its request gone.
   wait_until([this] { return !thread_.has_abandoned_calls(); });
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::plugin

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <topolet/policy.hpp>
 
+#include <array>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -35,6 +37,59 @@ TEST(SdkSet, CombinesSetsOfDifferentLength) {
   EXPECT_EQ((large - small).to_string(), "200");
   EXPECT_EQ((small - large).to_string(), "1");
   EXPECT_EQ(size_of_both(small.view(), large.view()), 1U);
+}
+
+TEST(SdkSettings, FindsTheLastValueOfAKeyEvenIfItIsEmpty) {
+  const std::array<topolet_kv, 2> pairs = {
+      {{TOPOLET_STR("smt"), TOPOLET_STR("share")}, {TOPOLET_STR("smt"), TOPOLET_STR("")}}};
+  EXPECT_EQ(find_value({pairs.data(), 1}, "smt"), "share");
+  EXPECT_EQ(find_value({pairs.data(), 2}, "smt"), "");
+  EXPECT_EQ(find_value({pairs.data(), 2}, "sm"), std::nullopt);
+  EXPECT_EQ(value_of({pairs.data(), 2}, "sm"), "");
+}
+
+TEST(SdkSettings, SaysWhichValuesAnAnnotationMayHave) {
+  const topolet_kv pair = {TOPOLET_STR("smt"), TOPOLET_STR("of\nf")};
+  EXPECT_EQ(setting_error({&pair, 1}, "smt", {"isolate", "share"}),
+            "annotation topolet.io/smt = 'of?f': it must be one of 'isolate', 'share'");
+  EXPECT_EQ(setting_error({&pair, 1}, "smt", {"of\nf"}), "");
+  EXPECT_EQ(setting_error({&pair, 1}, "cpu-profile", {"heavy"}), "") << "it is not set";
+  EXPECT_EQ(printable(std::string(70, 'x')), std::string(64, 'x') + "...");
+}
+
+TEST(SdkReasons, CountAndNameThings) {
+  EXPECT_EQ(counted(0, "CPU") + ", " + counted(1, "CPU") + ", " + counted(2, "CPU"), "0 CPUs, 1 CPU, 2 CPUs");
+  Set set;
+  EXPECT_EQ(node_names(set.view()), "the CPUs outside any node");
+  set.insert(3);
+  EXPECT_EQ(cpu_names(set) + ", " + node_names(set.view()), "CPU 3, node 3");
+  set.insert(64);
+  EXPECT_EQ(cpu_names(set) + ", " + node_names(set.view()), "CPUs 3,64, nodes 3,64");
+}
+
+TEST(SdkTopology, CountsThreadsPerCoreAsTheKubeletDoes) {
+  std::vector<topolet_pu> pus(5);
+  for (std::uint32_t i = 0; i < pus.size(); ++i) pus[i] = {i, i / 2, 0, 0, 0, 0};
+  topolet_topology topology{};
+  EXPECT_EQ(threads_per_core(topology), 1U) << "no CPU";
+  topology.pus = pus.data(), topology.pu_count = 4, topology.pu_stride = sizeof(topolet_pu), topology.core_count = 2;
+  EXPECT_EQ(threads_per_core(topology), 2U);
+  topology.pu_count = 5;
+  EXPECT_EQ(threads_per_core(topology), 1U) << "a CPU of unknown core is a core, and the average is rounded down";
+}
+
+TEST(SdkOptionTable, MakesRowsOfEachType) {
+  static constexpr std::array<topolet_str, 2> kColours = {{TOPOLET_STR("red"), TOPOLET_STR("green")}};
+  constexpr topolet_option kChoice = choice_option("colour", "red", kColours, "Which colour.");
+  EXPECT_EQ(text(kChoice.name), "colour");
+  EXPECT_EQ(kChoice.type, TOPOLET_OPTION_CHOICE);
+  EXPECT_EQ(text(kChoice.allowed.items[1]), "green");
+  EXPECT_EQ(text(kChoice.help), "Which colour.");
+  constexpr topolet_option kNumber = integer_option("most", "10", 1, 100, "How many.");
+  EXPECT_EQ(kNumber.type, TOPOLET_OPTION_INTEGER);
+  EXPECT_EQ(kNumber.maximum, 100);
+  EXPECT_EQ(text(bool_option("pair", "Whether.").default_value), "false");
+  EXPECT_EQ(string_option("path", "/", "Where.").type, TOPOLET_OPTION_STRING);
 }
 
 TEST(SdkScores, GivesVerdictsByPositionAndSaysNothingOfEmptyOnes) {

@@ -83,8 +83,9 @@ TEST_F(SimulateCommand, SaysWhyContainersMoved) {
   const std::vector<json> all = lines(run(machine_ + "--json --workload " + workload).out);
   ASSERT_THAT(all, SizeIs(3));
   ASSERT_THAT(all[2]["changed"], SizeIs(1));
-  EXPECT_THAT(all[2]["changed"][0]["reason"].get<std::string>(), HasSubstr("CPUs 1 are gone; "));
-  EXPECT_THAT(run(machine_ + "--workload " + workload).out, HasSubstr("p/c moves to 0,2 (CPUs 1 are gone; "));
+  EXPECT_THAT(all[2]["changed"][0]["reason"].get<std::string>(), HasSubstr("CPU 1 is no longer available; "));
+  EXPECT_THAT(run(machine_ + "--workload " + workload).out,
+              HasSubstr("p/c moves to 0,2 (CPU 1 is no longer available; "));
 }
 
 TEST_F(SimulateCommand, DrawsWhoHoldsWhat) {
@@ -121,7 +122,7 @@ TEST_F(SimulateCommand, RunsTheExampleOfTheReadme) {
       run(machine_ + "--config " + deploy + "example.conf --workload " + deploy + "example-workload.jsonl");
   EXPECT_EQ(ended.code, 0) << ended.out;
   EXPECT_THAT(ended.out, HasSubstr("trader/main  placed"));
-  EXPECT_THAT(ended.out, HasSubstr("numa: node 1 has only 8 CPUs, 10 asked for"));
+  EXPECT_THAT(ended.out, HasSubstr("numa: node 1 has only 8 CPUs, but the container requests 10"));
 }
 
 TEST_F(SimulateCommand, GivesTheSameBytesAgain) {

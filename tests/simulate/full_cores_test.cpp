@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/simulate/hybrid_machine.hpp"
-#include "tests/simulate/simulated.hpp"
+#include "tests/simulate/simulated_node.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -35,7 +35,7 @@ TEST_P(FullCoresSimulated, GivesWholeCoresOfOneKindAsLongAsThatWorks) {
   for (const char* const policy : {"none", "best-effort"}) {
     for (const bool with_smt : {false, true}) {
       SCOPED_TRACE(fmt::format("{}, smt {}", policy, with_smt));
-      Simulated node(machine_.file(), full(policy, with_smt));
+      SimulatedNode node(machine_.file(), full(policy, with_smt));
       node.besteffort("any");
       EXPECT_EQ(node.guaranteed("one", 1).cpus.to_string(), "4");
       EXPECT_EQ(node.guaranteed("three", 3).cpus.to_string(), "5-7");
@@ -48,7 +48,7 @@ TEST_P(FullCoresSimulated, GivesWholeCoresOfSeveralKindsWhereOneIsNotEnough) {
   for (const char* const policy : {"none", "best-effort"}) {
     for (const bool with_smt : {false, true}) {
       SCOPED_TRACE(fmt::format("{}, smt {}", policy, with_smt));
-      Simulated node(machine_.file(), full(policy, with_smt));
+      SimulatedNode node(machine_.file(), full(policy, with_smt));
       node.besteffort("any");
       EXPECT_EQ(node.guaranteed("three", 3).cpus.to_string(), "4-6");
       EXPECT_EQ(node.guaranteed("other", 3).cpus.to_string(), "0-1,7");
@@ -57,25 +57,25 @@ TEST_P(FullCoresSimulated, GivesWholeCoresOfSeveralKindsWhereOneIsNotEnough) {
 }
 
 TEST_P(FullCoresSimulated, DeniesWhatOnlyPartsOfCoresCouldMakeUp) {
-  Simulated node(machine_.file(), full("best-effort", true));
+  SimulatedNode node(machine_.file(), full("best-effort", true));
   node.apply(R"({"op":"occupy","cpus":"4-7"})");
-  const Outcome denied = node.guaranteed("one", 1);
+  const OperationResult denied = node.guaranteed("one", 1);
   EXPECT_EQ(denied.outcome, "denied");
   EXPECT_THAT(denied.reason, HasSubstr("SMT Alignment Error: requested 1 cpus not multiple cpus per core = 2"));
   EXPECT_EQ(node.guaranteed("two", 2).cpus.to_string(), "0-1");
 }
 
 TEST_P(FullCoresSimulated, GrowsByWholeCoresOfTheKindThatAContainerHas) {
-  Simulated node(machine_.file(), full("best-effort", false));
+  SimulatedNode node(machine_.file(), full("best-effort", false));
   EXPECT_EQ(node.guaranteed("pod", 1).cpus.to_string(), "4");
-  const Outcome grown =
+  const OperationResult grown =
       node.apply(R"({"op":"update","pod":"pod","container":"main","cpu_request_milli":2000,"cpu_limit_milli":2000})");
   EXPECT_EQ(grown.cpus.to_string(), "4-5") << grown.reason;
 }
 
 TEST_P(FullCoresSimulated, NeverGivesPartsOfCores) {
   for (const char* const policy : {"none", "best-effort", "restricted"}) {
-    Simulated node(machine_.file(), full(policy, false));
+    SimulatedNode node(machine_.file(), full(policy, false));
     std::mt19937 dice(7);
     std::vector<std::string> pods;
     for (int step = 0; step < 120; ++step) {
@@ -86,7 +86,7 @@ TEST_P(FullCoresSimulated, NeverGivesPartsOfCores) {
         continue;
       }
       const std::string pod = fmt::format("pod-{}", step);
-      const Outcome outcome = node.guaranteed(pod, 1 + static_cast<int>(dice() % 5));
+      const OperationResult outcome = node.guaranteed(pod, 1 + static_cast<int>(dice() % 5));
       pods.push_back(pod);
       EXPECT_TRUE(are_whole_cores(outcome.cpus)) << policy << ", step " << step << ": " << outcome.cpus.to_string();
     }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/simulate/simulated.hpp"
+#include "tests/simulate/simulated_node.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::simulate {
@@ -29,30 +29,32 @@ class GpuDecisions : public testing::Test {
     return all;
   }
 
-  Simulated machine(const char* name, const std::vector<std::string>& more = {}) const {
-    return Simulated(name, flags(more));
+  SimulatedNode machine(const char* name, const std::vector<std::string>& more = {}) const {
+    return SimulatedNode(name, flags(more));
   }
 
   /// One exclusive CPU, or none with `milli` below 1000.
-  static Outcome create(Simulated& node, const std::string& pod, const std::string& more, int milli = 1000) {
+  static OperationResult create(SimulatedNode& node, const std::string& pod, const std::string& more,
+                                int milli = 1000) {
     node.apply(fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"guaranteed"}})", pod));
     return node.apply(fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{},)"
                                   R"("cpu_limit_milli":{},"memory_request":1048576,"memory_limit":1048576{}}})",
                                   pod, milli, milli, more.empty() ? "" : "," + more));
   }
 
-  static NodeSet nodes_of(Simulated& node, const Outcome& outcome) {
-    return node.picture().topology->nodes_of(outcome.cpus);
+  static NodeSet nodes_of(SimulatedNode& node, const OperationResult& outcome) {
+    return node.snapshot().topology->nodes_of(outcome.cpus);
   }
 
   /// Of a shared container, which always fits, alone on the machine.
-  NodeSet home(const char* name, const std::string& more, const std::vector<std::string>& options = {}) const {
-    Simulated node = machine(name, options);
+  NodeSet preferred_nodes(const char* name, const std::string& more,
+                          const std::vector<std::string>& options = {}) const {
+    SimulatedNode node = machine(name, options);
     return nodes_of(node, create(node, "p", more, 500));
   }
 
   std::string reason(const char* name, const std::string& more, const std::vector<std::string>& options = {}) const {
-    Simulated node = machine(name, options);
+    SimulatedNode node = machine(name, options);
     return create(node, "p", more, 500).reason;
   }
 

@@ -20,8 +20,8 @@ using testing::Not;
 class CpusBesideDevices : public GpuDecisions {
  protected:
   /// Two nodes, 0-7 and 8-15, of cores of two threads; each with a GPU.
-  Simulated two_gpus(const std::vector<std::string>& more = {}) const {
-    Simulated node = machine("pack:2 numa:1 core:4 pu:2", more);
+  SimulatedNode two_gpus(const std::vector<std::string>& more = {}) const {
+    SimulatedNode node = machine("pack:2 numa:1 core:4 pu:2", more);
     node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0"})");
     node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"1"})");
     return node;
@@ -32,18 +32,18 @@ constexpr const char* kSecond = "\"devices\":[\"/dev/nvidia1\"]";
 constexpr const char* kBoth = "\"devices\":[\"/dev/nvidia1\",\"/dev/nvidia0\"]";
 
 TEST_F(CpusBesideDevices, AreTakenFirstWhereTheyAreTooFew) {
-  Simulated node = two_gpus({"--gpu.affinity=require"});
+  SimulatedNode node = two_gpus({"--gpu.affinity=require"});
   EXPECT_EQ(create(node, "a", kSecond, 7000).cpus, CpuSet::range(8, 14));
-  const Outcome second = create(node, "b", kSecond, 2000);
+  const OperationResult second = create(node, "b", kSecond, 2000);
   EXPECT_EQ(second.cpus, (CpuSet{0, 15}));
-  EXPECT_THAT(second.reason, HasSubstr("gpu: nodes 0-1: 1 of 1 GPUs local to 1 of 2 CPUs"));
+  EXPECT_THAT(second.reason, HasSubstr("gpu: nodes 0-1: 1 of 1 GPU is local to 1 of 2 CPUs"));
   EXPECT_EQ(create(node, "c", kSecond, 1000).outcome, "denied");
-  Simulated empty = two_gpus();
+  SimulatedNode empty = two_gpus();
   EXPECT_EQ(create(empty, "a", kSecond, 10000).cpus, CpuSet::range(8, 15) | CpuSet::range(0, 1));
 }
 
 TEST_F(CpusBesideDevices, AreSharedAmongTheNodesOfSeveral) {
-  Simulated node = two_gpus();
+  SimulatedNode node = two_gpus();
   EXPECT_EQ(create(node, "a", kBoth, 4000).cpus, (CpuSet{0, 1, 8, 9}));
   EXPECT_EQ(create(node, "b", kBoth, 2000).cpus, (CpuSet{2, 10}));
 }
@@ -53,25 +53,26 @@ class NodesOfDevices : public GpuDecisions {
  protected:
   /// Takes CPUs, adds devices, asks for all of them, and returns how many less are local than could be.
   std::size_t missed(std::size_t nodes, std::size_t devices, std::mt19937& dice) const {
-    Simulated node = machine(fmt::format("pack:2 numa:{} core:5 pu:1", nodes / 2).c_str());
+    SimulatedNode node = machine(fmt::format("pack:2 numa:{} core:5 pu:1", nodes / 2).c_str());
     std::vector<std::size_t> homes(nodes, 0);
     std::string names;
     for (std::size_t i = 0; i < devices; ++i) {
       // Many on the first nodes, few on the last.
-      const std::size_t home = std::min({dice() % nodes, dice() % nodes, dice() % nodes});
-      ++homes[home];
-      node.apply(fmt::format(R"({{"op":"device","path":"/dev/x{}","kind":"gpu","nodes":"{}"}})", i, home));
+      const std::size_t preferred_nodes = std::min({dice() % nodes, dice() % nodes, dice() % nodes});
+      ++homes[preferred_nodes];
+      node.apply(fmt::format(R"({{"op":"device","path":"/dev/x{}","kind":"gpu","nodes":"{}"}})", i, preferred_nodes));
       names += fmt::format("{}\"/dev/x{}\"", i == 0 ? "" : ",", i);
     }
     if (dice() % 2 == 0) create(node, "other", "", static_cast<int>(1000 * (1 + dice() % 5)));
     const std::size_t cpus = 1 + dice() % 4;
-    const auto entries = node.picture().ledger.entries;
+    const auto entries = node.snapshot().ledger.entries;
     const CpuSet taken = entries.empty() ? CpuSet() : entries[0].placement.cpus;
     for (std::size_t i = 0; i < nodes; ++i) {
       const auto first = static_cast<unsigned>(5 * i);
       if ((CpuSet::range(first, first + 4) & taken).size() == 5) homes[i] = 0;
     }
-    const Outcome placed = create(node, "p", fmt::format("\"devices\":[{}]", names), static_cast<int>(1000 * cpus));
+    const OperationResult placed =
+        create(node, "p", fmt::format("\"devices\":[{}]", names), static_cast<int>(1000 * cpus));
     std::size_t local = 0;
     const NodeSet on = nodes_of(node, placed);
     for (std::size_t i = 0; i < nodes; ++i) local += on.contains(static_cast<unsigned>(i)) ? homes[i] : 0;
@@ -95,33 +96,33 @@ TEST_F(NodesOfDevices, AreThoseOfTheMostDevicesHoweverManyNodes) {
 
 TEST_F(NodesOfDevices, AreThoseOfTheLastDeviceOfMany) {
   for (const int on_first : {3, 4, 7, 15}) {
-    Simulated node = machine("pack:2 numa:2 core:8 pu:1");
+    SimulatedNode node = machine("pack:2 numa:2 core:8 pu:1");
     std::string names;
     for (int i = 0; i <= on_first; ++i) {
       node.apply(
           fmt::format(R"({{"op":"device","path":"/dev/x{}","kind":"gpu","nodes":"{}"}})", i, i == on_first ? 1 : 0));
       names += fmt::format("{}\"/dev/x{}\"", i == 0 ? "" : ",", i);
     }
-    const Outcome placed = create(node, "p", fmt::format("\"devices\":[{}]", names), 4000);
+    const OperationResult placed = create(node, "p", fmt::format("\"devices\":[{}]", names), 4000);
     EXPECT_EQ(nodes_of(node, placed), (NodeSet{0, 1})) << on_first << " and one: " << placed.reason;
   }
 }
 
 TEST_F(CpusBesideDevices, AreNotTakenFromASharedContainerThatHasNoOthers) {
-  Simulated node = two_gpus({"--gpu.affinity=require"});
+  SimulatedNode node = two_gpus({"--gpu.affinity=require"});
   create(node, "shared", kSecond, 500);
-  const Outcome all = create(node, "all", kSecond, 8000);
+  const OperationResult all = create(node, "all", kSecond, 8000);
   EXPECT_EQ(all.outcome, "denied");
   EXPECT_THAT(all.reason, HasSubstr("default/shared/main, which shares CPUs, would have none left on node 1"));
 }
 
 TEST_F(CpusBesideDevices, AreStillThoseOfAVariableWhenTheContainerIsResizedOrMoved) {
-  Simulated node = machine("pack:2 numa:1 core:4 pu:2", {"--gpu.keep-free=true", "--gpu.affinity=require"});
+  SimulatedNode node = machine("pack:2 numa:1 core:4 pu:2", {"--gpu.keep-free=true", "--gpu.affinity=require"});
   node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"1"})");
   node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"1"})");
   create(node, "a", "\"env\":{\"NVIDIA_VISIBLE_DEVICES\":\"1\"}", 2000);
   node.apply(R"({"op":"update","pod":"a","container":"main","cpu_request_milli":4000,"cpu_limit_milli":4000})");
-  const auto held = [&node] { return node.picture().ledger.entries.at(0).placement.cpus; };
+  const auto held = [&node] { return node.snapshot().ledger.entries.at(0).placement.cpus; };
   EXPECT_EQ(held(), CpuSet::range(8, 11));
   node.apply(R"({"op":"offline","cpus":"9"})");
   EXPECT_EQ(held().size(), 4U);
@@ -129,16 +130,16 @@ TEST_F(CpusBesideDevices, AreStillThoseOfAVariableWhenTheContainerIsResizedOrMov
 }
 
 TEST_F(CpusBesideDevices, AreNoReasonToSpreadACoreThatIsTakenWhole) {
-  Simulated node = two_gpus({"--numa.full-pcpus-only=true", "--plugins.enable=smt"});
-  const Outcome core = create(node, "a", kBoth, 2000);
+  SimulatedNode node = two_gpus({"--numa.full-pcpus-only=true", "--plugins.enable=smt"});
+  const OperationResult core = create(node, "a", kBoth, 2000);
   EXPECT_EQ(core.cpus, (CpuSet{0, 1}));
-  EXPECT_THAT(core.reason, HasSubstr("gpu: node 0: 1 of 2 GPUs local"));
-  const Outcome odd = create(node, "b", kBoth, 3000);
+  EXPECT_THAT(core.reason, HasSubstr("gpu: node 0: 1 of 2 GPUs is local"));
+  const OperationResult odd = create(node, "b", kBoth, 3000);
   EXPECT_EQ(odd.cpus.size() + odd.withheld.size(), 4U) << "no more cores than needed: " << odd.cpus.to_string();
 }
 
 TEST_F(CpusBesideDevices, ComeInWholeCoresWhereNumaWantsThem) {
-  Simulated node = two_gpus({"--numa.full-pcpus-only=true"});
+  SimulatedNode node = two_gpus({"--numa.full-pcpus-only=true"});
   EXPECT_EQ(create(node, "a", kBoth, 4000).cpus, (CpuSet{0, 1, 8, 9}));
   EXPECT_EQ(create(node, "b", kSecond, 8000).cpus, CpuSet::range(10, 15) | CpuSet::range(2, 3));
 }
@@ -148,56 +149,57 @@ TEST_F(CpusBesideDevices, GoBeforeIsolationThatIsNotRequired) {
                                               "--gpu.affinity=require", "--placement.reserved-cpus=8,10,12,14"};
   std::vector<std::string> required = isolating;
   required.emplace_back("--plugins.required.smt=true");
-  Simulated node = two_gpus(isolating);
-  const Outcome placed = create(node, "a", kSecond, 6000);
+  SimulatedNode node = two_gpus(isolating);
+  const OperationResult placed = create(node, "a", kSecond, 6000);
   EXPECT_EQ(placed.cpus.size(), 6U) << placed.reason;
   EXPECT_EQ((placed.cpus & CpuSet::range(8, 15)), (CpuSet{9, 11, 13, 15})) << placed.reason;
-  EXPECT_THAT(placed.reason, HasSubstr("dropped: smt: its choice of CPUs: gpu: affinity require: CPUs 0-5: 0 of 1 GPUs "
-                                       "local, where 1 could be"));
-  Simulated strict = two_gpus(required);
+  EXPECT_THAT(placed.reason, HasSubstr("dropped: smt: its choice of CPUs: gpu: affinity = require: with CPUs 0-5 no "
+                                       "GPU is local, though 1 could be"));
+  SimulatedNode strict = two_gpus(required);
   EXPECT_EQ(create(strict, "a", kSecond, 6000).outcome, "denied");
 }
 
 TEST_F(CpusBesideDevices, GoBeforeIsolationElsewhere) {
   // Of node 0 only threads of cores in use are free; a set of both nodes would promise a local GPU and isolation.
-  Simulated node = two_gpus({"--plugins.enable=smt", "--placement.reserved-cpus=0,2,4,6"});
-  const Outcome placed =
+  SimulatedNode node = two_gpus({"--plugins.enable=smt", "--placement.reserved-cpus=0,2,4,6"});
+  const OperationResult placed =
       create(node, "a", R"("devices":["/dev/nvidia0"],"annotations":{"topolet.io/smt":"isolate"})", 1000);
   EXPECT_TRUE(placed.cpus.is_subset_of(CpuSet::range(0, 7))) << placed.cpus.to_string() << ' ' << placed.reason;
   EXPECT_THAT(placed.reason, HasSubstr("dropped: smt: "));
-  Simulated light = two_gpus({"--plugins.enable=smt", "--placement.reserved-cpus=0,2,4,6", "--plugins.weight.gpu=0"});
+  SimulatedNode light =
+      two_gpus({"--plugins.enable=smt", "--placement.reserved-cpus=0,2,4,6", "--plugins.weight.gpu=0"});
   EXPECT_TRUE(create(light, "a", R"("devices":["/dev/nvidia0"],"annotations":{"topolet.io/smt":"isolate"})", 1000)
                   .cpus.is_subset_of(CpuSet::range(8, 15)));
 }
 
 TEST_F(CpusBesideDevices, AreIsolatedWhereTheyAreOnWholeCores) {
-  Simulated node = two_gpus({"--plugins.enable=smt", "--smt.isolate-siblings=exclusive", "--gpu.affinity=require"});
-  const Outcome placed = create(node, "a", kSecond, 9000);
+  SimulatedNode node = two_gpus({"--plugins.enable=smt", "--smt.isolate-siblings=exclusive", "--gpu.affinity=require"});
+  const OperationResult placed = create(node, "a", kSecond, 9000);
   EXPECT_EQ(placed.cpus, CpuSet::range(8, 15) | CpuSet{0});
   EXPECT_EQ(placed.withheld, CpuSet{1});
 }
 
-Outcome resize(Simulated& node, const std::string& pod, int milli) {
+OperationResult resize(SimulatedNode& node, const std::string& pod, int milli) {
   return node.apply(
       fmt::format(R"({{"op":"update","pod":"{}","container":"main","cpu_request_milli":{},"cpu_limit_milli":{}}})", pod,
                   milli, milli));
 }
 
 TEST_F(CpusBesideDevices, StayWhereAContainerGivesSomeBack) {
-  Simulated node = machine("pack:4 numa:1 core:2 pu:2", {"--gpu.affinity=require"});
+  SimulatedNode node = machine("pack:4 numa:1 core:2 pu:2", {"--gpu.affinity=require"});
   node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0"})");
   node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"2-3"})");
   ASSERT_EQ(create(node, "a", kBoth, 3000).cpus, (CpuSet{0, 1, 8}));
-  const Outcome resized = resize(node, "a", 2000);
+  const OperationResult resized = resize(node, "a", 2000);
   EXPECT_EQ(resized.cpus, (CpuSet{0, 8})) << resized.reason;
-  EXPECT_THAT(resized.reason, HasSubstr("gpu: nodes 0,2: 2 of 2 GPUs local"));
+  EXPECT_THAT(resized.reason, HasSubstr("gpu: nodes 0,2: 2 of 2 GPUs are local"));
 }
 
 TEST_F(CpusBesideDevices, AreOnTheNodeThatServesAllOfThem) {
-  Simulated node = machine("pack:1 numa:3 core:2 pu:1", {"--gpu.affinity=require", "--placement.reserved-cpus=3"});
+  SimulatedNode node = machine("pack:1 numa:3 core:2 pu:1", {"--gpu.affinity=require", "--placement.reserved-cpus=3"});
   node.apply(R"({"op":"device","path":"/dev/nvidia0","kind":"gpu","nodes":"0-1"})");
   node.apply(R"({"op":"device","path":"/dev/nvidia1","kind":"gpu","nodes":"1"})");
-  const Outcome placed = create(node, "a", kBoth, 2000);
+  const OperationResult placed = create(node, "a", kBoth, 2000);
   EXPECT_EQ(placed.cpus, (CpuSet{0, 2})) << placed.reason;
 }
 
@@ -206,27 +208,27 @@ TEST_F(CpusBesideDevices, AreNoneWhereOnlyHalfCoresAreLeftOfThem) {
                                           "--placement.reserved-cpus=8,10,12,14"};
   std::vector<std::string> required = whole;
   required.emplace_back("--gpu.affinity=require");
-  Simulated node = two_gpus(whole);
-  const Outcome placed = create(node, "a", kBoth, 4000);
+  SimulatedNode node = two_gpus(whole);
+  const OperationResult placed = create(node, "a", kBoth, 4000);
   EXPECT_EQ(placed.cpus, CpuSet::range(0, 3));
-  EXPECT_THAT(placed.reason, AllOf(HasSubstr("gpu: node 0: 1 of 2 GPUs local"), Not(HasSubstr("could be"))));
-  Simulated strict = two_gpus(required);
-  EXPECT_THAT(create(strict, "a", kBoth, 4000).reason,
-              HasSubstr("gpu: affinity require: nodes 0-1: 1 of 2 GPUs local, the other one at +20 distance assumed, "
-                        "no whole free core "
-                        "on node 1"));
+  EXPECT_THAT(placed.reason, AllOf(HasSubstr("gpu: node 0: 1 of 2 GPUs is local"), Not(HasSubstr("could be"))));
+  SimulatedNode strict = two_gpus(required);
+  EXPECT_THAT(
+      create(strict, "a", kBoth, 4000).reason,
+      HasSubstr("gpu: affinity = require: nodes 0-1: 1 of 2 GPUs is local, the other is at distance 20 (assumed), "
+                "no core entirely free on node 1"));
 }
 
 TEST_F(GpuDecisions, CountNothingAsLocalToCpusWithoutANode) {
   // The CPUs of its nodes are reserved; it has others.
   const char* const name = "16amd64-8n2c-cpusets.xml";
   const std::string device = R"({"op":"device","path":"/dev/vacc1","kind":"npu","nodes":"1"})";
-  Simulated node = machine(name, {"--placement.reserved-cpus=2-3,5-6"});
+  SimulatedNode node = machine(name, {"--placement.reserved-cpus=2-3,5-6"});
   node.apply(device);
-  const Outcome placed = create(node, "a", devices("/dev/vacc1"));
+  const OperationResult placed = create(node, "a", devices("/dev/vacc1"));
   EXPECT_TRUE(nodes_of(node, placed).empty()) << placed.cpus.to_string();
   EXPECT_THAT(placed.reason, Not(HasSubstr("1 of 1")));
-  Simulated strict = machine(name, {"--placement.reserved-cpus=2-3,5-6", "--gpu.affinity=require"});
+  SimulatedNode strict = machine(name, {"--placement.reserved-cpus=2-3,5-6", "--gpu.affinity=require"});
   strict.apply(device);
   EXPECT_EQ(create(strict, "a", devices("/dev/vacc1")).outcome, "denied");
 }

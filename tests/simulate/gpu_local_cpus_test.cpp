@@ -70,7 +70,7 @@ class GpuLocalCpus : public GpuDecisions {
                       const std::vector<std::string>& more = {}) const {
     std::vector<std::string> options = {"--placement.min-shared-cpus=0"};
     options.insert(options.end(), more.begin(), more.end());
-    Simulated node = this->machine(machine.c_str(), options);
+    SimulatedNode node = this->machine(machine.c_str(), options);
     return create(node, "p", env("NVIDIA_VISIBLE_DEVICES", gpus), 1000 * cpus).cpus.to_string();
   }
 };
@@ -83,9 +83,9 @@ TEST_F(GpuLocalCpus, AreTakenFirstWhereTheyArePartOfANode) {
   EXPECT_EQ(cpus_of(machine, "1", 6), "0-1,4-7");
   EXPECT_EQ(cpus_of(machine, "0,1", 4), "0-1,4-5");
   EXPECT_EQ(cpus_of(machine, "1", 2, {"--gpu.affinity=require", "--numa.full-pcpus-only=true"}), "4-5");
-  Simulated node = this->machine(machine.c_str());
+  SimulatedNode node = this->machine(machine.c_str());
   EXPECT_THAT(create(node, "p", env("NVIDIA_VISIBLE_DEVICES", "1")).reason,
-              HasSubstr("NVIDIA_VISIBLE_DEVICES=1: CPUs 4-7 are local, not all of the node"));
+              HasSubstr("NVIDIA_VISIBLE_DEVICES=1: of its node only CPUs 4-7 are local"));
 }
 
 TEST_F(GpuLocalCpus, AreTakenWhereTheyHaveNoNode) {
@@ -93,11 +93,12 @@ TEST_F(GpuLocalCpus, AreTakenWhereTheyHaveNoNode) {
   EXPECT_EQ(cpus_of(machine, "1", 2), "4-5");
   EXPECT_EQ(cpus_of(machine, "0", 2), "0-1");
   EXPECT_EQ(cpus_of(machine, "1", 6), "0-1,4-7");
-  Simulated node = this->machine(machine.c_str(), {"--gpu.affinity=require", "--placement.min-shared-cpus=0"});
+  SimulatedNode node = this->machine(machine.c_str(), {"--gpu.affinity=require", "--placement.min-shared-cpus=0"});
   EXPECT_EQ(create(node, "a", env("NVIDIA_VISIBLE_DEVICES", "1"), 4000).cpus.to_string(), "4-7");
-  const Outcome denied = create(node, "b", env("NVIDIA_VISIBLE_DEVICES", "1"));
+  const OperationResult denied = create(node, "b", env("NVIDIA_VISIBLE_DEVICES", "1"));
   EXPECT_EQ(denied.outcome, "denied");
-  EXPECT_THAT(denied.reason, HasSubstr("no CPUs local to NVIDIA_VISIBLE_DEVICES=1, of CPUs 4-7 without a node"));
+  EXPECT_THAT(denied.reason,
+              HasSubstr("no free CPU is local to NVIDIA_VISIBLE_DEVICES=1 (the local CPUs, 4-7, belong to no node)"));
 }
 
 }  // namespace

@@ -15,17 +15,17 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-Outcome offline(Simulated& node, const std::string& cpus) {
+OperationResult offline(SimulatedNode& node, const std::string& cpus) {
   return node.apply(fmt::format(R"({{"op":"offline","cpus":"{}"}})", cpus));
 }
 
-Outcome online(Simulated& node, const std::string& cpus) {
+OperationResult online(SimulatedNode& node, const std::string& cpus) {
   return node.apply(fmt::format(R"({{"op":"online","cpus":"{}"}})", cpus));
 }
 
 /// "CPUs" or "CPUs withheld".
-std::string held_by(Simulated& node, const std::string& pod) {
-  for (const LedgerEntry& entry : node.picture().ledger.entries) {
+std::string held_by(SimulatedNode& node, const std::string& pod) {
+  for (const placement::LedgerEntry& entry : node.snapshot().ledger.entries) {
     if (entry.key.pod_uid != pod) continue;
     const std::string withheld = entry.placement.withheld.to_string();
     return entry.placement.cpus.to_string() + (withheld.empty() ? "" : " " + withheld);
@@ -34,17 +34,17 @@ std::string held_by(Simulated& node, const std::string& pod) {
 }
 
 TEST(Hotplug, GivesACpuBackThatCouldNotBeSparedWhenItCame) {
-  Simulated node("numa:1 core:2 pu:2", with({"--placement.min-shared-cpus=2", "--plugins.required.smt=true"}));
+  SimulatedNode node("numa:1 core:2 pu:2", with({"--placement.min-shared-cpus=2", "--plugins.required.smt=true"}));
   node.besteffort("shared");
   EXPECT_EQ(run(node, "own", "guaranteed", 2000, kIsolate).cpus.to_string(), "0-1");
   offline(node, "1,2");
   online(node, "1");
   EXPECT_EQ(held_by(node, "own"), "0") << "the pool would have one CPU";
-  const Outcome came = online(node, "2");
+  const OperationResult came = online(node, "2");
   EXPECT_EQ(held_by(node, "own"), "0-1");
   EXPECT_EQ(held_by(node, "shared"), "2-3");
   ASSERT_THAT(came.changed, SizeIs(2));
-  EXPECT_THAT(came.changed[0].reason, HasSubstr("it goes back to the CPUs that it was given, 0-1"));
+  EXPECT_THAT(came.changed[0].reason, HasSubstr("it returns to the CPUs that it was given when placed, 0-1"));
 }
 
 TEST(Hotplug, GivesAContainerThatLacksCpusThoseThatOthersGiveBack) {
@@ -52,7 +52,7 @@ TEST(Hotplug, GivesAContainerThatLacksCpusThoseThatOthersGiveBack) {
                                   R"({"op":"update","pod":"other","container":"main","cpu_request_milli":1000,)"
                                   R"("cpu_limit_milli":1000})"}) {
     SCOPED_TRACE(freed);
-    Simulated node("numa:1 core:6 pu:1");
+    SimulatedNode node("numa:1 core:6 pu:1");
     node.guaranteed("own", 2);
     node.guaranteed("other", 3);
     offline(node, "1");
@@ -65,7 +65,7 @@ TEST(Hotplug, GivesAContainerThatLacksCpusThoseThatOthersGiveBack) {
 }
 
 TEST(Hotplug, GivesPartOfWhatIsLackedAndItsOwnFirst) {
-  Simulated node("numa:1 core:8 pu:1");
+  SimulatedNode node("numa:1 core:8 pu:1");
   node.guaranteed("own", 4);
   node.guaranteed("other", 3);
   offline(node, "1-3");
@@ -78,46 +78,47 @@ TEST(Hotplug, GivesPartOfWhatIsLackedAndItsOwnFirst) {
 }
 
 TEST(Hotplug, GivesAContainerThatHadToShareItsOwnCpusAgain) {
-  Simulated node("numa:1 core:4 pu:1", {"--placement.min-shared-cpus=2"});
+  SimulatedNode node("numa:1 core:4 pu:1", {"--placement.min-shared-cpus=2"});
   node.guaranteed("own", 2);
   offline(node, "0-1");
-  EXPECT_EQ(node.picture().ledger.exclusive.to_string(), "");
+  EXPECT_EQ(node.snapshot().ledger.exclusive.to_string(), "");
   online(node, "0");
-  EXPECT_EQ(node.picture().ledger.exclusive.to_string(), "");
+  EXPECT_EQ(node.snapshot().ledger.exclusive.to_string(), "");
   online(node, "1");
-  EXPECT_EQ(node.picture().ledger.exclusive.to_string(), "0-1");
+  EXPECT_EQ(node.snapshot().ledger.exclusive.to_string(), "0-1");
   EXPECT_EQ(held_by(node, "own"), "0-1");
 }
 
 TEST(Hotplug, WithholdsASiblingLaterThatCouldNotBeSparedWhenItCame) {
-  Simulated node("numa:1 core:2 pu:2", with({"--placement.min-shared-cpus=2"}));
+  SimulatedNode node("numa:1 core:2 pu:2", with({"--placement.min-shared-cpus=2"}));
   offline(node, "1");
   EXPECT_EQ(run(node, "own", "guaranteed", 1000, kIsolate).cpus.to_string(), "0");
   node.apply(R"({"op":"occupy","cpus":"3"})");
   online(node, "1");
   EXPECT_EQ(held_by(node, "own"), "0") << "it cannot be spared";
-  const Outcome vacated = node.apply(R"({"op":"vacate","cpus":"3"})");
+  const OperationResult vacated = node.apply(R"({"op":"vacate","cpus":"3"})");
   EXPECT_EQ(held_by(node, "own"), "0 1");
   ASSERT_THAT(vacated.changed, SizeIs(1));
-  EXPECT_THAT(vacated.changed[0].reason, HasSubstr("CPUs 1 are withheld from now on"));
+  EXPECT_THAT(vacated.changed[0].reason, HasSubstr("CPU 1 withheld from now on"));
 }
 
 TEST(Hotplug, TakesAnIsolatedContainerBackToWhereItWasIsolated) {
-  Simulated node("numa:1 core:3 pu:2", with({}));
+  SimulatedNode node("numa:1 core:3 pu:2", with({}));
   node.besteffort("shared");
   run(node, "own", "guaranteed", 2000, kIsolate);
   node.apply(R"({"op":"occupy","cpus":"2,4"})");
   offline(node, "1");
   EXPECT_EQ(held_by(node, "own"), "0,3") << "no other core is whole";
-  const Outcome came = online(node, "1");
+  const OperationResult came = online(node, "1");
   EXPECT_EQ(held_by(node, "own"), "0-1");
   EXPECT_EQ(held_by(node, "shared"), "3,5");
   ASSERT_THAT(came.changed, SizeIs(2));
-  EXPECT_THAT(came.changed[0].reason, HasSubstr("where this need not be dropped: smt: CPU 2 beside 0,3"));
+  EXPECT_THAT(came.changed[0].reason,
+              HasSubstr("where this need not be dropped: smt: CPU 2 cannot be kept idle beside CPUs 0,3"));
 }
 
 TEST(Hotplug, TakesAContainerBackToItsNode) {
-  Simulated node("numa:2 core:4 pu:1", {"--plugins.enable=numa"});
+  SimulatedNode node("numa:2 core:4 pu:1", {"--plugins.enable=numa"});
   EXPECT_EQ(node.guaranteed("own", 3).cpus.to_string(), "0-2");
   offline(node, "0-1");
   EXPECT_EQ(held_by(node, "own"), "4-6");
@@ -129,7 +130,7 @@ TEST(Hotplug, TakesAContainerBackToItsNode) {
 
 TEST(Hotplug, KeepsSharedContainersApartThatPoliciesKeptApart) {
   for (const std::vector<std::string>& back : std::vector<std::vector<std::string>>{{"0,2,4"}, {"0", "2", "4"}}) {
-    Simulated node("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
+    SimulatedNode node("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
     run(node, "heavy", "burstable", 1000, kHeavy);
     run(node, "light", "burstable", 1000, kLight);
     EXPECT_EQ(held_by(node, "heavy"), "0,2,4");
@@ -145,22 +146,22 @@ TEST(Hotplug, KeepsSharedContainersApartThatPoliciesKeptApart) {
 }
 
 TEST(Hotplug, AsksAnewAboutSharedContainersThatWerePlacedWhereLittleWasOpen) {
-  Simulated node("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
+  SimulatedNode node("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
   node.guaranteed("own", 5);
   run(node, "heavy", "burstable", 1000, kHeavy);
   run(node, "light", "burstable", 1000, kLight);
   node.besteffort("any");
   EXPECT_EQ(held_by(node, "heavy"), "5");
-  const Outcome left = node.apply(R"({"op":"remove_pod","pod":"own"})");
+  const OperationResult left = node.apply(R"({"op":"remove_pod","pod":"own"})");
   EXPECT_EQ(held_by(node, "heavy"), "0,2,4");
   EXPECT_EQ(held_by(node, "light"), "1,3,5");
   EXPECT_EQ(held_by(node, "any"), "0-5");
   ASSERT_THAT(left.changed, SizeIs(3));
-  EXPECT_THAT(left.changed[1].reason, HasSubstr("more CPUs are open to it; "));
+  EXPECT_THAT(left.changed[1].reason, HasSubstr("more CPUs are available to it; "));
 }
 
 TEST(Hotplug, AsksAnewAboutSharedContainersThatWerePlacedWhileCpusWereAway) {
-  Simulated node("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
+  SimulatedNode node("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
   offline(node, "0,2,4");
   run(node, "heavy", "burstable", 1000, kHeavy);
   EXPECT_EQ(held_by(node, "heavy"), "1,3,5");
@@ -176,7 +177,7 @@ TEST(Hotplug, LeavesNobodyShortOnceAllCpusAreBack) {
     const std::vector<std::string> isolates = {"--smt.isolate-siblings=exclusive"};
     std::vector<std::string> flags = with(seed % 2 == 0 ? isolates : std::vector<std::string>());
     flags.emplace_back("--placement.min-shared-cpus=2");
-    Simulated node("pack:2 numa:1 core:4 pu:2", flags);
+    SimulatedNode node("pack:2 numa:1 core:4 pu:2", flags);
     node.besteffort("any");
     node.burstable("some", 1500);
     const std::vector<std::size_t> sizes = {3, 2, 4, 1};
@@ -184,7 +185,7 @@ TEST(Hotplug, LeavesNobodyShortOnceAllCpusAreBack) {
       ASSERT_EQ(node.guaranteed("own" + std::to_string(i), static_cast<int>(sizes[i])).outcome, "placed");
     }
     for (int step = 0; step < 40; ++step) {
-      const CpuSet away = node.picture().offline;
+      const CpuSet away = node.snapshot().offline;
       const CpuSet cpus = {static_cast<std::uint32_t>(random() % 16), static_cast<std::uint32_t>(random() % 16)};
       const CpuSet back = cpus & away;
       if (back.empty()) {
@@ -193,19 +194,19 @@ TEST(Hotplug, LeavesNobodyShortOnceAllCpusAreBack) {
         online(node, back.to_string());
       }
       CpuSet alone;
-      for (const LedgerEntry& entry : node.picture().ledger.entries) {
-        if (entry.placement.mode != Mode::kExclusive) continue;
+      for (const placement::LedgerEntry& entry : node.snapshot().ledger.entries) {
+        if (entry.placement.mode != placement::Mode::kExclusive) continue;
         ASSERT_FALSE((entry.placement.cpus | entry.placement.withheld).intersects(alone));
         alone |= entry.placement.cpus | entry.placement.withheld;
       }
-      for (const LedgerEntry& entry : node.picture().ledger.entries) {
-        ASSERT_TRUE(entry.placement.mode == Mode::kExclusive || !entry.placement.cpus.intersects(alone));
+      for (const placement::LedgerEntry& entry : node.snapshot().ledger.entries) {
+        ASSERT_TRUE(entry.placement.mode == placement::Mode::kExclusive || !entry.placement.cpus.intersects(alone));
       }
     }
-    if (const CpuSet away = node.picture().offline; !away.empty()) online(node, away.to_string());
-    for (const LedgerEntry& entry : node.picture().ledger.entries) {
+    if (const CpuSet away = node.snapshot().offline; !away.empty()) online(node, away.to_string());
+    for (const placement::LedgerEntry& entry : node.snapshot().ledger.entries) {
       if (entry.key.pod_uid.rfind("own", 0) != 0) continue;
-      EXPECT_EQ(entry.placement.mode, Mode::kExclusive);
+      EXPECT_EQ(entry.placement.mode, placement::Mode::kExclusive);
       EXPECT_EQ(entry.placement.cpus.size(), sizes[entry.key.pod_uid.back() - '0']) << entry.key.pod_uid;
     }
   }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/placement/node_demand.hpp"
-#include "tests/simulate/simulated.hpp"
+#include "tests/simulate/simulated_node.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -28,10 +28,10 @@ struct Story {
 };
 
 /// Makes up what happens next. The same seed on the same machine makes up the same.
-class Chance {
+class HistoryGenerator {
  public:
-  Chance(std::uint64_t seed, const Topology& topology) : random_(seed), online_(topology.allowed) {
-    for (const Node& node : topology.nodes) {
+  HistoryGenerator(std::uint64_t seed, const topology::Topology& topology) : random_(seed), online_(topology.allowed) {
+    for (const topology::Node& node : topology.nodes) {
       if (!node.memory_only) nodes_.push_back(node.os_index);
     }
   }
@@ -145,17 +145,17 @@ class Chance {
 };
 
 /// What the promises of DESIGN are about.
-void expect_promises_kept(const Picture& picture) {
+void expect_promises_kept(const Snapshot& snapshot) {
   CpuSet alone;
-  std::vector<NodeDemand> sums(picture.topology->nodes.size());
-  for (const LedgerEntry& entry : picture.ledger.entries) {
-    const Placement& placement = entry.placement;
-    const CpuSet own = (placement.mode == Mode::kExclusive ? placement.cpus : CpuSet()) | placement.withheld;
+  std::vector<placement::NodeDemand> sums(snapshot.topology->nodes.size());
+  for (const placement::LedgerEntry& entry : snapshot.ledger.entries) {
+    const placement::Placement& placement = entry.placement;
+    const CpuSet own = (placement.mode == placement::Mode::kExclusive ? placement.cpus : CpuSet()) | placement.withheld;
     ASSERT_FALSE(own.intersects(alone)) << entry.key.pod_uid << " shares " << (own & alone).to_string();
-    ASSERT_FALSE(own.intersects(picture.rules.outside)) << entry.key.pod_uid;
+    ASSERT_FALSE(own.intersects(snapshot.rules.occupied)) << entry.key.pod_uid;
     alone |= own;
     ASSERT_FALSE(placement.cpus.empty()) << entry.key.pod_uid << " is left without CPUs";
-    const std::vector<NodeDemand> part = demand_by_node(*picture.topology, {entry});
+    const std::vector<placement::NodeDemand> part = placement::demand_by_node(*snapshot.topology, {entry});
     for (std::size_t node = 0; node < sums.size(); ++node) {
       sums[node].containers += part[node].containers;
       sums[node].exclusive_cpus += part[node].exclusive_cpus;
@@ -163,41 +163,41 @@ void expect_promises_kept(const Picture& picture) {
       sums[node].memory_request_bytes += part[node].memory_request_bytes;
     }
   }
-  ASSERT_EQ(demand_by_node(*picture.topology, picture.ledger.entries), sums);
-  for (const LedgerEntry& entry : picture.ledger.entries) {
-    if (entry.placement.mode == Mode::kExclusive) continue;
+  ASSERT_EQ(demand_by_node(*snapshot.topology, snapshot.ledger.entries), sums);
+  for (const placement::LedgerEntry& entry : snapshot.ledger.entries) {
+    if (entry.placement.mode == placement::Mode::kExclusive) continue;
     const CpuSet taken = entry.placement.cpus & alone;
-    ASSERT_TRUE(taken.empty() || picture.ledger.pool.empty())
+    ASSERT_TRUE(taken.empty() || snapshot.ledger.pool.empty())
         << entry.key.pod_uid << " runs on " << taken.to_string() << ", which others hold";
   }
 }
 
-std::string written(const Outcome& outcome) {
+std::string written(const OperationResult& outcome) {
   std::string text = fmt::format("{} {} {} {} {} {}", outcome.outcome, outcome.mode, outcome.cpus.to_string(),
                                  outcome.withheld.to_string(), outcome.mems.to_string(), outcome.reason);
-  for (const Moved& moved : outcome.changed) text += fmt::format(" {}:{}", moved.pod, moved.cpus.to_string());
+  for (const MovedContainer& moved : outcome.changed) text += fmt::format(" {}:{}", moved.pod, moved.cpus.to_string());
   return text + '\n';
 }
 
 /// All that came of a run.
 std::string transcript(const Story& run, std::uint64_t seed, bool judge) {
-  Simulated node(run.machine, run.flags);
-  Chance chance(seed, *node.picture().topology);
+  SimulatedNode node(run.machine, run.flags);
+  HistoryGenerator chance(seed, *node.snapshot().topology);
   for (const std::string& line : chance.devices()) node.apply(line);
   std::string text;
   for (int step = 0; step < std::max(run.steps / kSlower, 10); ++step) {
     for (const std::string& line : chance.next()) {
-      const std::size_t pool_before = judge ? node.picture().ledger.pool.size() : 0;
-      const Outcome outcome = node.apply(line);
+      const std::size_t pool_before = judge ? node.snapshot().ledger.pool.size() : 0;
+      const OperationResult outcome = node.apply(line);
       text += line + " -> " + written(outcome);
       if (!judge) continue;
-      const Picture picture = node.picture();
-      expect_promises_kept(picture);
+      const Snapshot snapshot = node.snapshot();
+      expect_promises_kept(snapshot);
       // Only what a container takes is topolet's doing.
       const bool took =
-          outcome.outcome == "placed" && outcome.mode == "exclusive" && picture.ledger.pool.size() < pool_before;
+          outcome.outcome == "placed" && outcome.mode == "exclusive" && snapshot.ledger.pool.size() < pool_before;
       if (took) {
-        EXPECT_GE(picture.ledger.pool.size(), 1U);
+        EXPECT_GE(snapshot.ledger.pool.size(), 1U);
       }
       if (testing::Test::HasFailure()) return text;
     }
@@ -275,7 +275,7 @@ TEST(Invariants, TheOrderOfEnableLinesChangesNothing) {
     }
   }
   // Short histories say less.
-  for (const char* word : {" GPUs local", "numa: ", "stays idle", "heavy container"}) {
+  for (const char* word : {" is local", "numa: ", "stays idle", "heavy container"}) {
     EXPECT_TRUE(kSlower > 1 || said.find(word) != std::string::npos) << word;
   }
 }
@@ -283,13 +283,13 @@ TEST(Invariants, TheOrderOfEnableLinesChangesNothing) {
 TEST(Invariants, AReleaseRestoresTheStateBefore) {
   for (const Story& run : runs()) {
     SCOPED_TRACE(run.machine);
-    Simulated node(run.machine, run.flags);
+    SimulatedNode node(run.machine, run.flags);
     node.besteffort("b");
     node.guaranteed("g", 1);
-    const LedgerView before = node.picture().ledger;
-    const Outcome outcome = node.guaranteed("new", 2);
+    const placement::LedgerSnapshot before = node.snapshot().ledger;
+    const OperationResult outcome = node.guaranteed("new", 2);
     node.apply(R"({"op":"remove_pod","pod":"new"})");
-    const LedgerView after = node.picture().ledger;
+    const placement::LedgerSnapshot after = node.snapshot().ledger;
     EXPECT_EQ(after.pool, before.pool);
     EXPECT_EQ(after.exclusive, before.exclusive);
     EXPECT_EQ(after.withheld, before.withheld);

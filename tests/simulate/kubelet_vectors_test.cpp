@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/simulate/simulated.hpp"
+#include "tests/simulate/simulated_node.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -29,12 +29,12 @@ void check(const nlohmann::json& vector, const std::vector<std::string>& more_fl
   const int wanted = vector["cpus"].get<int>();
   std::vector<std::string> flags = flags_of(vector["options"]);
   flags.insert(flags.end(), more_flags.begin(), more_flags.end());
-  Simulated node(vector["topology"].get<std::string>(), flags);
+  SimulatedNode node(vector["topology"].get<std::string>(), flags);
   if (const auto occupied = vector["occupied"].get<std::string>(); !occupied.empty()) {
-    const Outcome outcome = node.apply(fmt::format(R"({{"op":"occupy","cpus":"{}"}})", occupied));
+    const OperationResult outcome = node.apply(fmt::format(R"({{"op":"occupy","cpus":"{}"}})", occupied));
     ASSERT_EQ(outcome.outcome, "ok") << outcome.reason;
   }
-  const Outcome outcome = node.guaranteed("pod", wanted);
+  const OperationResult outcome = node.guaranteed("pod", wanted);
   if (vector["expect"].is_null()) {
     EXPECT_EQ(outcome.outcome, "denied") << outcome.cpus.to_string();
     EXPECT_THAT(outcome.reason, HasSubstr(fmt::format("requested={}", wanted)));

@@ -7,26 +7,26 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/simulate/simulated.hpp"
+#include "tests/simulate/simulated_node.hpp"
 
 namespace topolet::simulate {
 namespace {
 
-std::string answer(const std::string& what, const Outcome& outcome) {
+std::string answer(const std::string& what, const OperationResult& outcome) {
   std::string text = fmt::format("{}: {} {} on {}{}{}\n  {}\n", what, outcome.outcome,
                                  outcome.mode.empty() ? "-" : outcome.mode, outcome.cpus.to_string(),
                                  outcome.withheld.empty() ? "" : " withholding " + outcome.withheld.to_string(),
                                  outcome.mems.empty() ? "" : " mems " + outcome.mems.to_string(), outcome.reason);
-  for (const Moved& moved : outcome.changed)
+  for (const MovedContainer& moved : outcome.changed)
     text += fmt::format("  {} moves to {}\n", moved.pod, moved.cpus.to_string());
   return text;
 }
 
 /// A day on the machine: the ordinary, the odd and the too large.
 std::string story(const std::string& machine) {
-  Simulated node(machine, {"--plugins.enable=numa"});
-  const std::size_t cpus = node.picture().rules.allowed.size();
-  std::string text = fmt::format("{} CPUs, {} NUMA nodes\n", cpus, node.picture().topology->nodes.size());
+  SimulatedNode node(machine, {"--plugins.enable=numa"});
+  const std::size_t cpus = node.snapshot().rules.allowed.size();
+  std::string text = fmt::format("{} CPUs, {} NUMA nodes\n", cpus, node.snapshot().topology->nodes.size());
   text += answer("besteffort", node.besteffort("idle"));
   text += answer("burstable 1500m", node.burstable("web", 1500));
   text += answer("guaranteed 1", node.guaranteed("one", 1));

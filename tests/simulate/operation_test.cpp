@@ -12,7 +12,7 @@ using ::testing::Pair;
 
 Operation parsed(const std::string& line) {
   const auto operation = parse_operation(line);
-  EXPECT_TRUE(operation.ok()) << operation.error().message;
+  EXPECT_TRUE(operation.has_value()) << operation.error().message;
   return operation ? *operation : Operation();
 }
 
@@ -45,11 +45,11 @@ TEST(Operation, ReadsWhatTheCriCarries) {
 TEST(Operation, ReadsWhenTheDaemonIsKilled) {
   EXPECT_EQ(parsed(R"({"op":"restart"})").kill_at, std::nullopt);
   EXPECT_EQ(parsed(R"({"op":"restart","at":"now"})").kill_at, std::nullopt);
-  EXPECT_EQ(parsed(R"({"op":"restart","at":"before-answer"})").kill_at, Kill::At::kBeforeAnswer);
+  EXPECT_EQ(parsed(R"({"op":"restart","at":"before-answer"})").kill_at, KillPoint::At::kBeforeAnswer);
   EXPECT_EQ(parsed(R"({"op":"restart","at":"before-answer"})").calls, 1U);
-  EXPECT_EQ(parsed(R"({"op":"restart","at":"after-answer","calls":3})").kill_at, Kill::At::kAfterAnswer);
+  EXPECT_EQ(parsed(R"({"op":"restart","at":"after-answer","calls":3})").kill_at, KillPoint::At::kAfterAnswer);
   EXPECT_EQ(parsed(R"({"op":"restart","at":"after-answer","calls":3})").calls, 3U);
-  EXPECT_EQ(parsed(R"({"op":"restart","at":"in-flight","repeat":false})").kill_at, Kill::At::kInFlight);
+  EXPECT_EQ(parsed(R"({"op":"restart","at":"in-flight","repeat":false})").kill_at, KillPoint::At::kInFlight);
   EXPECT_FALSE(parsed(R"({"op":"restart","at":"in-flight","repeat":false})").repeat);
 }
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "tests/simulate/simulated.hpp"
+#include "tests/simulate/simulated_node.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -25,9 +25,9 @@ constexpr const char* kAtLast = R"({"op":"clock","advance_s":15})";
 
 bool is_restart(const std::string& line) { return line.rfind(kRestart, 0) == 0; }
 
-class Chance {
+class HistoryGenerator {
  public:
-  Chance(std::uint64_t seed, CpuSet cpus) : random_(seed), cpus_(std::move(cpus)) {}
+  HistoryGenerator(std::uint64_t seed, CpuSet cpus) : random_(seed), cpus_(std::move(cpus)) {}
 
   Step next() {
     switch (below(15)) {
@@ -166,12 +166,14 @@ std::string name_of(const RunningContainer& container) {
   return fmt::format("{}/{}#{}", container.pod, container.container, container.attempt);
 }
 
-std::string name_of(const ContainerKey& key) { return fmt::format("{}/{}#{}", key.pod_uid, key.name, key.attempt); }
+std::string name_of(const placement::ContainerKey& key) {
+  return fmt::format("{}/{}#{}", key.pod_uid, key.name, key.attempt);
+}
 
 /// Says whether a container has its CPUs for itself, all through one operation.
-class Alone {
+class ExclusiveThroughout {
  public:
-  Alone(const Picture& before, const Picture& after) : before_(modes(before)), after_(modes(after)) {}
+  ExclusiveThroughout(const Snapshot& before, const Snapshot& after) : before_(modes(before)), after_(modes(after)) {}
   bool is(const std::string& name) const {
     const auto before = before_.find(name);
     const auto after = after_.find(name);
@@ -181,9 +183,9 @@ class Alone {
   }
 
  private:
-  static std::map<std::string, std::string> modes(const Picture& picture) {
+  static std::map<std::string, std::string> modes(const Snapshot& snapshot) {
     std::map<std::string, std::string> modes;
-    for (const KeptContainer& kept : picture.containers) modes[name_of(kept.key)] = kept.mode;
+    for (const ContainerSnapshot& kept : snapshot.containers) modes[name_of(kept.key)] = kept.mode;
     return modes;
   }
 
@@ -192,11 +194,11 @@ class Alone {
 };
 
 /// The first who ran, at one of these moments between the pictures, on a CPU that another had for itself.
-std::string beside(const Picture& before, const Picture& after,
-                   const std::vector<std::vector<RunningContainer>>& moments) {
+std::string overlaps(const Snapshot& before, const Snapshot& after,
+                     const std::vector<std::vector<RunningContainer>>& moments) {
   // With no CPU left for those who share there is none that they could go to.
   if (before.ledger.pool.empty() || after.ledger.pool.empty()) return {};
-  const Alone alone(before, after);
+  const ExclusiveThroughout alone(before, after);
   for (const std::vector<RunningContainer>& running : moments) {
     for (const RunningContainer& one : running) {
       if (!alone.is(name_of(one))) continue;
@@ -211,9 +213,9 @@ std::string beside(const Picture& before, const Picture& after,
   return {};
 }
 
-std::string end_of(Simulated& node) {
+std::string end_of(SimulatedNode& node) {
   std::string text;
-  for (const KeptContainer& kept : node.picture().containers) {
+  for (const ContainerSnapshot& kept : node.snapshot().containers) {
     text += fmt::format("{} is {}, {} on {}, withheld {}, nodes {}\n", name_of(kept.key), kept.phase, kept.mode,
                         kept.cpus.to_string(), kept.withheld.to_string(), kept.mems.to_string());
   }
@@ -234,48 +236,48 @@ std::vector<std::string> lines_of(const History& history) {
 }
 
 History make_history(const RestartNode& node, std::uint64_t seed, int steps) {
-  Chance chance(seed, Simulated(node.machine, node.flags).picture().topology->allowed);
+  HistoryGenerator chance(seed, SimulatedNode(node.machine, node.flags).snapshot().topology->allowed);
   History history;
   while (static_cast<int>(history.size()) < steps) history.push_back(chance.next());
   history.push_back(seed % 2 == 0 ? chance.all_online() : Step{kAtLast});
   return history;
 }
 
-Seen see(const RestartNode& node, const History& history) {
-  Simulated simulated(node.machine, node.flags);
+HistoryResult run_history(const RestartNode& node, const History& history) {
+  SimulatedNode simulated(node.machine, node.flags);
   std::vector<std::vector<RunningContainer>> moments;
   SimulatedRuntime& runtime = simulated.runtime();
   runtime.watch([&] { moments.push_back(runtime.running()); });
-  Seen seen;
-  Picture before = simulated.picture();
+  HistoryResult seen;
+  Snapshot before = simulated.snapshot();
   bool is_told = false;  // what to answer to the next create
   bool is_armed = false;
   for (const std::string& line : lines_of(history)) {
     moments.clear();
     const bool was_killed = simulated.apply(line).reason.find("topoletd was killed") != std::string::npos;
-    if (was_killed != is_armed || (was_killed && is_told)) seen.is_fair = false;
+    if (was_killed != is_armed || (was_killed && is_told)) seen.is_comparable = false;
     is_armed = is_restart(line) && line != kRestartNow;
     const std::size_t calls = moments.size();
-    const Picture after = simulated.picture();
-    const std::string on_the_way = beside(before, after, moments);
-    const std::string in_the_end = beside(after, after, {runtime.running()});
-    if (!in_the_end.empty()) seen.beside[seen.calls.size()] = in_the_end + " after " + line;
-    if (!on_the_way.empty()) seen.beside[seen.calls.size()] = on_the_way + " during " + line;
+    const Snapshot after = simulated.snapshot();
+    const std::string on_the_way = overlaps(before, after, moments);
+    const std::string in_the_end = overlaps(after, after, {runtime.running()});
+    if (!in_the_end.empty()) seen.overlaps[seen.calls.size()] = in_the_end + " after " + line;
+    if (!on_the_way.empty()) seen.overlaps[seen.calls.size()] = on_the_way + " during " + line;
     if (is_restart(line)) continue;
     const bool must_leave = line.rfind(kOffline, 0) == 0;
-    if (seen.never_right.empty() && !in_the_end.empty()) seen.never_right = in_the_end + " after " + line;
-    if (seen.never_right.empty() && !must_leave) seen.never_right = on_the_way;
+    if (seen.first_violation.empty() && !in_the_end.empty()) seen.first_violation = in_the_end + " after " + line;
+    if (seen.first_violation.empty() && !must_leave) seen.first_violation = on_the_way;
     before = after;
     if (line.rfind(kAnswer, 0) == 0) is_told = true;
     seen.calls.push_back(is_told ? 0 : calls);
     if (line.rfind(kCreate, 0) == 0 && calls > 0) is_told = false;
   }
-  if (is_armed) seen.is_fair = false;
+  if (is_armed) seen.is_comparable = false;
   seen.end = end_of(simulated);
   return seen;
 }
 
-History with_restart(const History& history, const Seen& without, std::uint64_t chance) {
+History with_restart(const History& history, const HistoryResult& without, std::uint64_t chance) {
   struct Moment {
     std::size_t step;
     std::size_t line;
@@ -302,10 +304,10 @@ History with_restart(const History& history, const Seen& without, std::uint64_t 
   return with;
 }
 
-std::string difference(const Seen& with, const Seen& without) {
-  if (!with.is_fair) return {};
-  for (const auto& [line, beside] : with.beside) {
-    if (without.beside.count(line) == 0) return beside + '\n';
+std::string difference(const HistoryResult& with, const HistoryResult& without) {
+  if (!with.is_comparable) return {};
+  for (const auto& [line, overlaps] : with.overlaps) {
+    if (without.overlaps.count(line) == 0) return overlaps + '\n';
   }
   if (with.end == without.end) return {};
   return fmt::format("without a restart it ends with\n{}with the restart it ends with\n{}", without.end, with.end);
@@ -314,10 +316,10 @@ std::string difference(const Seen& with, const Seen& without) {
 std::string difference(const RestartNode& node, const History& history) {
   History without = history;
   for (Step& step : without) std::erase_if(step, is_restart);
-  return difference(see(node, history), see(node, without));
+  return difference(run_history(node, history), run_history(node, without));
 }
 
-History shortest(const RestartNode& node, History history) {
+History minimised(const RestartNode& node, History history) {
   for (std::size_t length = history.size() / 2; length > 0;) {
     const std::size_t before = history.size();
     for (std::size_t from = 0; from < history.size();) {

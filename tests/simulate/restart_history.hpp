@@ -25,26 +25,27 @@ std::vector<std::string> lines_of(const History& history);
 History make_history(const RestartNode& node, std::uint64_t seed, int steps);
 
 /// What was seen of a history. Lines are counted without restarts.
-struct Seen {
-  std::string end;                            ///< who holds what and who runs where at the end, a line each
-  std::vector<std::size_t> calls;             ///< by line: how many calls reached the runtime that change something
-  std::map<std::size_t, std::string> beside;  ///< by line: who ran on a CPU that another has for itself, at any moment
+struct HistoryResult {
+  std::string end;                 ///< who holds what and who runs where at the end, a line each
+  std::vector<std::size_t> calls;  ///< by line: how many calls reached the runtime that change something
+  std::map<std::size_t, std::string>
+      overlaps;  ///< by line: who ran on a CPU that another has for itself, at any moment
   /// The same at the end of a line, or on the way where no CPU had gone: for who had to leave that one there may be
   /// nowhere to go before others have moved.
-  std::string never_right;
+  std::string first_violation;
   /// The daemon was killed where it was to be, and the runtime answers the kubelet's repeat as it would the call.
-  bool is_fair = true;
+  bool is_comparable = true;
 };
-Seen see(const RestartNode& node, const History& history);
+HistoryResult run_history(const RestartNode& node, const History& history);
 
 /// The history with a restart in it, chosen by chance out of all moments there are.
-History with_restart(const History& history, const Seen& without, std::uint64_t chance);
+History with_restart(const History& history, const HistoryResult& without, std::uint64_t chance);
 
 /// What differs from the same history without restarts, for people; empty if nothing does.
-std::string difference(const Seen& with, const Seen& without);
+std::string difference(const HistoryResult& with, const HistoryResult& without);
 std::string difference(const RestartNode& node, const History& history);
 
 /// As little of the history as still makes a difference.
-History shortest(const RestartNode& node, History history);
+History minimised(const RestartNode& node, History history);
 
 }  // namespace topolet::simulate

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/simulate/restart_history.hpp"
-#include "tests/simulate/simulated.hpp"
+#include "tests/simulate/simulated_node.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -35,16 +35,16 @@ std::string resize_line(const std::string& pod, int cpus) {
 }
 
 /// What is kept for the pod's newest attempt.
-KeptContainer kept(Simulated& node, const std::string& pod) {
-  KeptContainer newest;
-  for (const KeptContainer& container : node.picture().containers) {
+ContainerSnapshot kept(SimulatedNode& node, const std::string& pod) {
+  ContainerSnapshot newest;
+  for (const ContainerSnapshot& container : node.snapshot().containers) {
     if (container.key.pod_uid == pod) newest = container;
   }
   return newest;
 }
 
 /// Where the runtime has the pod's running container; the newest attempt's CPUs if there are several.
-std::string runs_on(Simulated& node, const std::string& pod) {
+std::string runs_on(SimulatedNode& node, const std::string& pod) {
   std::string cpus = "it does not run";
   for (const RunningContainer& container : node.runtime().running()) {
     if (container.pod == pod) cpus = container.cpus.to_string();
@@ -53,12 +53,12 @@ std::string runs_on(Simulated& node, const std::string& pod) {
 }
 
 TEST(Restart, LeavesEverybodyWhereTheyWere) {
-  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"});
   node.burstable("web", 500);
   node.guaranteed("trader", 4);
   node.guaranteed("failed", 2);
   node.apply(R"({"op":"exit","pod":"failed","container":"main","exit_code":1})");
-  const Outcome restarted = node.apply(R"({"op":"restart"})");
+  const OperationResult restarted = node.apply(R"({"op":"restart"})");
   EXPECT_EQ(restarted.outcome, "ok");
   EXPECT_THAT(restarted.changed, IsEmpty());
   EXPECT_EQ(kept(node, "trader").cpus.to_string(), "0-3");
@@ -70,26 +70,26 @@ TEST(Restart, LeavesEverybodyWhereTheyWere) {
 }
 
 TEST(Restart, KeepsTheTimeThatFailedContainersHaveLeft) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   node.guaranteed("failed", 2);
   node.apply(R"({"op":"exit","pod":"failed","container":"main","exit_code":1})");
   node.apply(R"({"op":"clock","advance_s":200})");
   node.apply(R"({"op":"restart"})");
   node.apply(R"({"op":"clock","advance_s":95})");
-  EXPECT_EQ(node.picture().containers.size(), 1U);
+  EXPECT_EQ(node.snapshot().containers.size(), 1U);
   node.apply(R"({"op":"clock","advance_s":10})");
-  EXPECT_THAT(node.picture().containers, IsEmpty());
+  EXPECT_THAT(node.snapshot().containers, IsEmpty());
 }
 
 TEST(Restart, HasTheKubeletRepeatTheCallItWasKilledUnder) {
   for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
     SCOPED_TRACE(at);
-    Simulated node(kTwoNodes);
+    SimulatedNode node(kTwoNodes);
     node.apply(fmt::format(R"({{"op":"restart","at":"{}","calls":2}})", at));
-    const Outcome created = node.guaranteed("trader", 4);  // its pod is the first call
+    const OperationResult created = node.guaranteed("trader", 4);  // its pod is the first call
     EXPECT_EQ(created.outcome, "unpinned");
     EXPECT_EQ(created.cpus.to_string(), "0-3");
-    EXPECT_THAT(created.reason, HasSubstr("topoletd was killed at CreateContainer and is back"));
+    EXPECT_THAT(created.reason, HasSubstr("topoletd was killed at CreateContainer and restarted"));
     EXPECT_EQ(kept(node, "trader").phase, "started");
     EXPECT_EQ(runs_on(node, "trader"), "0-3");
     EXPECT_THAT(node.apply(R"({"op":"stop","pod":"trader","container":"main"})").reason, Not(HasSubstr("killed")));
@@ -97,14 +97,14 @@ TEST(Restart, HasTheKubeletRepeatTheCallItWasKilledUnder) {
 }
 
 TEST(Restart, IsNoLongerToComeOnceAnotherIsAskedFor) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   node.apply(R"({"op":"restart","at":"after-answer"})");
   node.apply(R"({"op":"restart"})");
   EXPECT_THAT(node.guaranteed("trader", 4).reason, Not(HasSubstr("killed")));
 }
 
 TEST(Restart, LetsTimeGoOnFromWhereItWas) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   node.apply(R"({"op":"runtime","next":"lost"})");
   node.guaranteed("trader", 4);
   node.apply(R"({"op":"offline","cpus":"0"})");
@@ -116,17 +116,17 @@ TEST(Restart, LetsTimeGoOnFromWhereItWas) {
 }
 
 TEST(Restart, KeepsWhatContainersAskFor) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   node.guaranteed("trader", 4);
-  const LedgerEntry before = node.picture().ledger.entries.at(0);
+  const placement::LedgerEntry before = node.snapshot().ledger.entries.at(0);
   node.apply(R"({"op":"restart"})");
-  const LedgerEntry after = node.picture().ledger.entries.at(0);
+  const placement::LedgerEntry after = node.snapshot().ledger.entries.at(0);
   EXPECT_EQ(after.qos, before.qos);
   EXPECT_EQ(after.demand, before.demand);
 }
 
 TEST(Restart, LeavesOpenWhatBecameOfACreateUntilThatIsKnown) {
-  Simulated node(kOneNode);
+  SimulatedNode node(kOneNode);
   node.apply(R"({"op":"restart","at":"before-answer","calls":2,"repeat":false})");
   EXPECT_EQ(node.guaranteed("never", 2).outcome, "error");
   EXPECT_EQ(kept(node, "never").phase, "in doubt");
@@ -134,12 +134,12 @@ TEST(Restart, LeavesOpenWhatBecameOfACreateUntilThatIsKnown) {
   EXPECT_EQ(node.guaranteed("made", 2).outcome, "error");
   EXPECT_EQ(kept(node, "made").phase, "bound");
   node.apply(R"({"op":"clock","advance_s":250})");
-  ASSERT_EQ(node.picture().containers.size(), 1U);
+  ASSERT_EQ(node.snapshot().containers.size(), 1U);
   EXPECT_EQ(kept(node, "made").cpus.to_string(), "2-3");
 }
 
 TEST(Restart, LetsARepeatedCreateWaitForItsNeighbours) {
-  Simulated node(kOneNode);
+  SimulatedNode node(kOneNode);
   node.burstable("web", 500);
   node.apply(R"({"op":"run_pod","pod":"trader","qos":"guaranteed"})");
   node.apply(R"({"op":"restart","at":"before-answer"})");
@@ -149,7 +149,7 @@ TEST(Restart, LetsARepeatedCreateWaitForItsNeighbours) {
     const std::string trader = runs_on(node, "trader");
     apart = apart && (trader == "it does not run" || runs_on(node, "web") == "4-7");
   });
-  const Outcome created = node.apply(create_line("trader", 4));
+  const OperationResult created = node.apply(create_line("trader", 4));
   EXPECT_THAT(created.reason, HasSubstr("killed at UpdateContainerResources"));
   EXPECT_EQ(runs_on(node, "trader"), "0-3");
   EXPECT_TRUE(apart);
@@ -160,25 +160,25 @@ TEST(Restart, LetsARepeatedCreateWaitForItsNeighbours) {
 TEST(Restart, LeavesItsCpusToAnAttemptThatWasBeingStarted) {
   for (const char* at : {"after-answer", "in-flight"}) {
     SCOPED_TRACE(at);
-    Simulated node(kOneNode);
+    SimulatedNode node(kOneNode);
     node.apply(fmt::format(R"({{"op":"restart","at":"{}","calls":3,"repeat":false}})", at));
     EXPECT_THAT(node.guaranteed("trader", 2).reason, HasSubstr("killed at StartContainer"));
     EXPECT_EQ(runs_on(node, "trader"), "0-1");
     EXPECT_EQ(node.apply(create_line("trader", 2)).cpus.to_string(), "2-3");
-    EXPECT_EQ(node.picture().containers.size(), 2U);
+    EXPECT_EQ(node.snapshot().containers.size(), 2U);
   }
 }
 
 TEST(Restart, LeaksNoCpuOfAResizeThatWasCutShort) {
   for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
     SCOPED_TRACE(at);
-    Simulated node(kOneNode);
+    SimulatedNode node(kOneNode);
     node.guaranteed("trader", 4);
     node.apply(fmt::format(R"({{"op":"restart","at":"{}"}})", at));
     EXPECT_THAT(node.apply(resize_line("trader", 2)).reason, HasSubstr("killed at"));
     EXPECT_EQ(kept(node, "trader").cpus.to_string(), "0-1");
     EXPECT_EQ(kept(node, "trader").withheld.to_string(), "");
-    EXPECT_EQ(node.picture().ledger.pool.to_string(), "2-7");
+    EXPECT_EQ(node.snapshot().ledger.pool.to_string(), "2-7");
     EXPECT_EQ(runs_on(node, "trader"), "0-1");
   }
 }
@@ -186,19 +186,19 @@ TEST(Restart, LeaksNoCpuOfAResizeThatWasCutShort) {
 TEST(Restart, LeaksNoCpuOfAMoveThatWasCutShort) {
   for (const char* at : {"before-answer", "after-answer", "in-flight"}) {
     SCOPED_TRACE(at);
-    Simulated node(kOneNode);
+    SimulatedNode node(kOneNode);
     node.guaranteed("trader", 2);
     node.apply(fmt::format(R"({{"op":"restart","at":"{}"}})", at));
-    const Outcome moved = node.apply(R"({"op":"offline","cpus":"0"})");
+    const OperationResult moved = node.apply(R"({"op":"offline","cpus":"0"})");
     EXPECT_THAT(moved.reason, HasSubstr("killed at UpdateContainerResources"));
     EXPECT_EQ(kept(node, "trader").cpus.to_string(), "1-2");
     EXPECT_EQ(kept(node, "trader").withheld.to_string(), "");
-    EXPECT_EQ(node.picture().ledger.pool.to_string(), "3-7");
+    EXPECT_EQ(node.snapshot().ledger.pool.to_string(), "3-7");
   }
 }
 
 TEST(Restart, MovesNobodyOntoCpusThatOthersHaveNotLeft) {
-  Simulated node("numa:1 core:4 pu:1");
+  SimulatedNode node("numa:1 core:4 pu:1");
   node.guaranteed("a-trader", 2);
   node.burstable("web", 500);
   // From 0-1 to 1-2; the web's leaving CPU 2 is the first call.
@@ -212,7 +212,7 @@ TEST(Restart, MovesNobodyOntoCpusThatOthersHaveNotLeft) {
 }
 
 TEST(Restart, RemembersWhereAContainerRanLast) {
-  Simulated node(kOneNode);
+  SimulatedNode node(kOneNode);
   node.guaranteed("first", 2);
   EXPECT_EQ(node.guaranteed("trader", 2).cpus.to_string(), "2-3");
   node.apply(R"({"op":"stop","pod":"trader","container":"main"})");
@@ -222,7 +222,7 @@ TEST(Restart, RemembersWhereAContainerRanLast) {
 }
 
 TEST(Restart, SendsBackWhoHadToLeave) {
-  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"});
   EXPECT_EQ(node.burstable("web", 1000).cpus.to_string(), "0-7");
   node.guaranteed("big", 15);
   EXPECT_EQ(kept(node, "web").cpus.to_string(), "15");
@@ -232,7 +232,7 @@ TEST(Restart, SendsBackWhoHadToLeave) {
 }
 
 TEST(Restart, GivesBackTheCpusThatWereOfflineMeanwhile) {
-  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"});
   EXPECT_EQ(node.guaranteed("trader", 4).cpus.to_string(), "0-3");
   node.guaranteed("other", 4);
   node.guaranteed("third", 7);
@@ -270,7 +270,7 @@ constexpr int kSteps = 20;
 constexpr std::uint64_t kRestarts = 12;
 
 std::string told(const RestartNode& node, std::uint64_t seed, const History& history) {
-  const History least = shortest(node, history);
+  const History least = minimised(node, history);
   return fmt::format("--topology \"{}\" {}, seed {}:\n{}\n{}", node.machine, fmt::join(node.flags, " "), seed,
                      fmt::join(lines_of(least), "\n"), difference(node, least));
 }
@@ -279,13 +279,13 @@ TEST(RestartProperty, ThereIsNoTellingThatTheDaemonWasKilled) {
   for (const RestartNode& node : nodes()) {
     for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(histories()); ++seed) {
       const History history = make_history(node, seed, kSteps);
-      const Seen without = see(node, history);
-      ASSERT_EQ(without.never_right, "") << fmt::format("{}", fmt::join(lines_of(history), "\n"));
+      const HistoryResult without = run_history(node, history);
+      ASSERT_EQ(without.first_violation, "") << fmt::format("{}", fmt::join(lines_of(history), "\n"));
       std::mt19937_64 random(seed);
       for (std::uint64_t i = 0; i < kRestarts; ++i) {
         const History with = with_restart(history, without, random());
-        const Seen seen = see(node, with);
-        ASSERT_TRUE(seen.is_fair) << fmt::format("{}", fmt::join(lines_of(with), "\n"));
+        const HistoryResult seen = run_history(node, with);
+        ASSERT_TRUE(seen.is_comparable) << fmt::format("{}", fmt::join(lines_of(with), "\n"));
         ASSERT_TRUE(difference(seen, without).empty()) << told(node, seed, with);
       }
     }

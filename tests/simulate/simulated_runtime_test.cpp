@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/cri/requests.hpp"
+#include "core/cri/messages/requests.hpp"
 #include "core/simulate/kubelet.hpp"
 
 namespace topolet::simulate {
@@ -12,37 +12,38 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr DemandRules kRules{.memory_total_bytes = std::int64_t{1} << 30};
+constexpr cri::DemandRules kRules{.memory_total_bytes = std::int64_t{1} << 30};
 
 Operation operation(const std::string& line) {
   const auto parsed = parse_operation(line);
-  EXPECT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_TRUE(parsed.has_value()) << parsed.error().message;
   return *parsed;
 }
 
 class RuntimeTest : public testing::Test {
  protected:
-  std::string id_of(const Answer& answer) {
+  std::string id_of(const cri::RuntimeResponse& answer) {
     EXPECT_EQ(answer.code, Code::kOk) << answer.message;
-    return *read_create_container_answer(answer.body);
+    return *cri::read_create_container_response(answer.body);
   }
   std::string run_pod(const std::string& line) {
-    pod_.said = operation(line);
-    const std::string request = run_pod_request(pod_.said, kRules.memory_total_bytes);
+    pod_.spec = operation(line);
+    const std::string request = run_pod_request(pod_.spec, kRules.memory_total_bytes);
     pod_.sandbox_id = id_of(runtime_.answer("RunPodSandbox", request, Caller::kKubelet));
     return pod_.sandbox_id;
   }
   /// As the daemon forwards it.
   std::string create(const std::string& line, const CpuSet& cpus, const NodeSet& mems) {
     request_ = create_request(operation(line), pod_, 0, kRules.memory_total_bytes);
-    const std::string sent = request_ + patch_create_container(cpus, mems);
+    const std::string sent = request_ + cri::patch_create_container(cpus, mems);
     return id_of(runtime_.answer("CreateContainer", sent, Caller::kKubelet));
   }
-  ContainerDetail detail(const std::string& id) {
-    const Answer answer = runtime_.answer("ContainerStatus", make_container_status(id), Caller::kDaemon);
+  cri::ContainerDetail detail(const std::string& id) {
+    const cri::RuntimeResponse answer =
+        runtime_.answer("ContainerStatus", cri::make_container_status(id), Caller::kDaemon);
     return *read_container_status(answer.body, kRules);
   }
-  void start(const std::string& id) { runtime_.answer("StartContainer", target_request(id), Caller::kKubelet); }
+  void start(const std::string& id) { runtime_.answer("StartContainer", id_request(id), Caller::kKubelet); }
 
   SimulatedRuntime runtime_;
   SimulatedPod pod_;
@@ -56,12 +57,12 @@ constexpr const char* kMain = R"({"op":"create","pod":"p","container":"main","cp
 
 TEST_F(RuntimeTest, TellsOfAContainerWhatItsCreateSaid) {
   run_pod(kBurstable);
-  const ContainerDetail found = detail(create(kMain, {2, 3}, {1}));
-  const Workload asked = *read_create_container(request_, kRules);
+  const cri::ContainerDetail found = detail(create(kMain, {2, 3}, {1}));
+  const placement::Workload asked = *read_create_container(request_, kRules);
   EXPECT_EQ(found.spec_cpus, (CpuSet{2, 3}));
   EXPECT_EQ(found.spec_mems, NodeSet{1});
   ASSERT_TRUE(found.workload.has_value());
-  EXPECT_EQ(found.workload->qos, Qos::kBurstable);
+  EXPECT_EQ(found.workload->qos, placement::Qos::kBurstable);
   EXPECT_EQ(found.workload->demand, asked.demand);
   EXPECT_EQ(found.workload->devices, asked.devices);
   EXPECT_EQ(found.workload->env, asked.env);
@@ -77,7 +78,7 @@ TEST_F(RuntimeTest, RunsAContainerWhereTheLastUpdateSaid) {
   ASSERT_THAT(runtime_.running(), SizeIs(1));
   EXPECT_EQ(runtime_.running()[0].pod, "p");
   EXPECT_EQ(runtime_.running()[0].cpus, (CpuSet{2, 3}));
-  const std::string update = make_update_container_resources(id, {5}, {0});
+  const std::string update = cri::make_update_container_resources(id, {5}, {0});
   EXPECT_EQ(runtime_.answer("UpdateContainerResources", update, Caller::kDaemon).code, Code::kOk);
   EXPECT_EQ(runtime_.running()[0].cpus, CpuSet{5});
   EXPECT_EQ(detail(id).spec_mems, NodeSet{0});
@@ -99,8 +100,8 @@ TEST_F(RuntimeTest, GivesTheSameIdsToTheSameCallsAndLeavesTheContainerAsItWasMad
 TEST_F(RuntimeTest, RefusesOneUpdateOfTheDaemonsOwnAndNoneOfTheKubelets) {
   run_pod(kBurstable);
   const std::string id = create(kMain, {2, 3}, {});
-  runtime_.set_next_own_update(NextAnswer::kRefuse);
-  const std::string update = make_update_container_resources(id, {5}, {});
+  runtime_.set_next_own_update(NextResponse::kRefuse);
+  const std::string update = cri::make_update_container_resources(id, {5}, {});
   EXPECT_EQ(runtime_.answer("UpdateContainerResources", update, Caller::kKubelet).code, Code::kOk);
   EXPECT_EQ(runtime_.answer("UpdateContainerResources", update, Caller::kDaemon).code, Code::kUnknown);
   EXPECT_EQ(runtime_.answer("UpdateContainerResources", update, Caller::kDaemon).code, Code::kOk);

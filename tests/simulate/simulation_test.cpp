@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/simulate/simulated.hpp"
+#include "tests/simulate/simulated_node.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -15,48 +15,48 @@ using ::testing::SizeIs;
 constexpr const char* kTwoNodes = "pack:2 numa:1 core:4 pu:2";
 
 TEST(Simulation, MovesTheNeighboursOffWhatAContainerGetsForItself) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   EXPECT_EQ(node.burstable("web", 500).cpus.to_string(), "0-15");
-  const Outcome trader = node.guaranteed("trader", 4);
+  const OperationResult trader = node.guaranteed("trader", 4);
   EXPECT_EQ(trader.outcome, "unpinned");  // no plugin is enabled
   EXPECT_EQ(trader.mode, "exclusive");
   EXPECT_EQ(trader.cpus.to_string(), "0-3");
   ASSERT_THAT(trader.changed, SizeIs(1));
   EXPECT_EQ(trader.changed[0].pod, "web");
   EXPECT_EQ(trader.changed[0].cpus.to_string(), "4-15");
-  const Outcome stopped = node.apply(R"({"op":"stop","pod":"trader","container":"main"})");
+  const OperationResult stopped = node.apply(R"({"op":"stop","pod":"trader","container":"main"})");
   EXPECT_EQ(stopped.outcome, "released");
   ASSERT_THAT(stopped.changed, SizeIs(1));
   EXPECT_EQ(stopped.changed[0].cpus.to_string(), "0-15");
 }
 
 TEST(Simulation, SaysWhatAPluginSaid) {
-  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
-  const Outcome trader = node.guaranteed("trader", 2);
+  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"});
+  const OperationResult trader = node.guaranteed("trader", 2);
   EXPECT_EQ(trader.outcome, "placed");
-  EXPECT_THAT(trader.reason, HasSubstr("numa: node 0"));
+  EXPECT_THAT(trader.reason, HasSubstr("numa: all 2 CPUs requested fit on node 0"));
   ASSERT_TRUE(trader.verdicts.has_value());
   EXPECT_EQ(trader.verdicts->candidates, 3U);
 }
 
 TEST(Simulation, DeniesWhatDoesNotFitAndGoesOn) {
-  Simulated node(kTwoNodes);
-  const Outcome big = node.guaranteed("big", 16);
+  SimulatedNode node(kTwoNodes);
+  const OperationResult big = node.guaranteed("big", 16);
   EXPECT_EQ(big.outcome, "denied");
   EXPECT_THAT(big.reason, HasSubstr("requested=16, available=15"));
   EXPECT_TRUE(big.cpus.empty());
-  EXPECT_FALSE(big.is_bad_line);
+  EXPECT_FALSE(big.is_invalid_line);
   EXPECT_EQ(node.guaranteed("small", 1).mode, "exclusive");
 }
 
 TEST(Simulation, KeepsOccupiedCpusFromEverybody) {
-  Simulated node(kTwoNodes, {"--placement.min-shared-cpus=0"});
+  SimulatedNode node(kTwoNodes, {"--placement.min-shared-cpus=0"});
   EXPECT_EQ(node.burstable("web", 100).cpus.to_string(), "0-15");
-  const Outcome occupied = node.apply(R"({"op":"occupy","cpus":"0-7"})");
+  const OperationResult occupied = node.apply(R"({"op":"occupy","cpus":"0-7"})");
   ASSERT_THAT(occupied.changed, SizeIs(1));
   EXPECT_EQ(occupied.changed[0].cpus.to_string(), "8-15");
   EXPECT_EQ(node.guaranteed("a", 2).cpus.to_string(), "8-9");
-  EXPECT_TRUE(node.apply(R"({"op":"occupy","cpus":"8"})").is_bad_line);
+  EXPECT_TRUE(node.apply(R"({"op":"occupy","cpus":"8"})").is_invalid_line);
   EXPECT_THAT(node.apply(R"({"op":"occupy","cpus":"8"})").reason, HasSubstr("held by container main of pod a"));
   EXPECT_THAT(node.apply(R"({"op":"occupy","cpus":"99"})").reason, HasSubstr("CPUs 99 are not online"));
   EXPECT_THAT(node.apply(R"({"op":"vacate","cpus":"8"})").reason, HasSubstr("CPUs 8 are not occupied"));
@@ -64,10 +64,10 @@ TEST(Simulation, KeepsOccupiedCpusFromEverybody) {
 }
 
 TEST(Simulation, PlacesAnewWhoLosesCpusThatGoOffline) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   node.burstable("web", 100);
   EXPECT_EQ(node.guaranteed("trader", 2).cpus.to_string(), "0-1");
-  const Outcome offline = node.apply(R"({"op":"offline","cpus":"1"})");
+  const OperationResult offline = node.apply(R"({"op":"offline","cpus":"1"})");
   ASSERT_THAT(offline.changed, SizeIs(2));
   EXPECT_EQ(offline.changed[0].pod, "trader");
   EXPECT_EQ(offline.changed[0].mode, "exclusive");
@@ -79,11 +79,11 @@ TEST(Simulation, PlacesAnewWhoLosesCpusThatGoOffline) {
 }
 
 TEST(Simulation, LetsContainersTakeUpCpusThatComeBack) {
-  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"});
   node.apply(R"({"op":"offline","cpus":"0,15"})");
   EXPECT_EQ(node.besteffort("any").cpus.to_string(), "1-14");
   EXPECT_EQ(node.burstable("near", 1000).cpus.to_string(), "1-7");
-  const Outcome online = node.apply(R"({"op":"online","cpus":"0"})");
+  const OperationResult online = node.apply(R"({"op":"online","cpus":"0"})");
   ASSERT_THAT(online.changed, SizeIs(2));
   EXPECT_EQ(online.changed[0].cpus.to_string(), "0-14");
   EXPECT_EQ(online.changed[1].cpus.to_string(), "0-7");
@@ -91,17 +91,17 @@ TEST(Simulation, LetsContainersTakeUpCpusThatComeBack) {
 }
 
 TEST(Simulation, TakesACpuThatIsGoneFromAContainerOnceItIsFound) {
-  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"});
   node.apply(R"({"op":"runtime","next":"lost"})");
   EXPECT_EQ(node.guaranteed("trader", 4).cpus.to_string(), "0-3");
   node.apply(R"({"op":"offline","cpus":"0"})");
-  const Outcome found = node.apply(R"({"op":"clock","advance_s":2})");
+  const OperationResult found = node.apply(R"({"op":"clock","advance_s":2})");
   ASSERT_THAT(found.changed, SizeIs(1));
   EXPECT_EQ(found.changed[0].cpus.to_string(), "1-4");
 }
 
 TEST(Simulation, TakesNoMoreFromFailedContainersThanItMust) {
-  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"});
   node.guaranteed("small", 2);
   node.guaranteed("large", 6);
   node.guaranteed("other", 4);
@@ -115,63 +115,63 @@ TEST(Simulation, TakesNoMoreFromFailedContainersThanItMust) {
 }
 
 TEST(Simulation, KeepsWhatIsLeftWhereNothingElseIsFree) {
-  Simulated node("numa:1 core:4 pu:1");
+  SimulatedNode node("numa:1 core:4 pu:1");
   EXPECT_EQ(node.guaranteed("trader", 3).cpus.to_string(), "0-2");
-  const Outcome offline = node.apply(R"({"op":"offline","cpus":"2"})");
+  const OperationResult offline = node.apply(R"({"op":"offline","cpus":"2"})");
   ASSERT_THAT(offline.changed, SizeIs(1));
   EXPECT_EQ(offline.changed[0].cpus.to_string(), "0-1");
 }
 
 TEST(Simulation, RefusesToTakeTheLastCpuOffline) {
-  Simulated node("numa:1 core:2 pu:1");
-  const Outcome offline = node.apply(R"({"op":"offline","cpus":"0-1"})");
-  EXPECT_TRUE(offline.is_bad_line);
+  SimulatedNode node("numa:1 core:2 pu:1");
+  const OperationResult offline = node.apply(R"({"op":"offline","cpus":"0-1"})");
+  EXPECT_TRUE(offline.is_invalid_line);
   EXPECT_EQ(node.besteffort("web").cpus.to_string(), "0-1");
 }
 
 TEST(Simulation, HoldsWhatALostAnswerLeavesOpenAndGivesItToTheRetry) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   node.apply(R"({"op":"runtime","next":"lost"})");
-  const Outcome lost = node.guaranteed("trader", 2);
+  const OperationResult lost = node.guaranteed("trader", 2);
   EXPECT_EQ(lost.outcome, "error");
-  EXPECT_FALSE(lost.is_bad_line);
+  EXPECT_FALSE(lost.is_invalid_line);
   EXPECT_EQ(lost.cpus.to_string(), "0-1");
   EXPECT_EQ(node.guaranteed("other", 2).cpus.to_string(), "2-3");
-  const Outcome retried = node.apply(
+  const OperationResult retried = node.apply(
       R"({"op":"create","pod":"trader","container":"main","cpu_request_milli":2000,"cpu_limit_milli":2000,"memory_limit":1048576})");
   EXPECT_EQ(retried.outcome, "placed");
   EXPECT_EQ(retried.cpus.to_string(), "0-1");
 }
 
 TEST(Simulation, MakesOneContainerOfALostCreateAndItsRetry) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   node.apply(R"({"op":"runtime","next":"lost"})");
   node.guaranteed("trader", 2);
   EXPECT_THAT(node.apply(R"({"op":"create","pod":"trader","container":"main","cpu_request_milli":2000,)"
                          R"("cpu_limit_milli":2000,"memory_limit":1048576})")
                   .reason,
-              HasSubstr("the same create again"));
+              HasSubstr("repeated create: the container stays where it was placed"));
   EXPECT_EQ(node.apply(R"({"op":"stop","pod":"trader","container":"main"})").outcome, "released");
   node.apply(R"({"op":"clock","advance_s":60})");
-  EXPECT_THAT(node.picture().ledger.entries, IsEmpty());
+  EXPECT_THAT(node.snapshot().ledger.entries, IsEmpty());
 }
 
 TEST(Simulation, SaysWhatIsHeldForACreateThatIsLostAgain) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   node.apply(R"({"op":"runtime","next":"lost"})");
   node.guaranteed("trader", 2);
   node.apply(R"({"op":"runtime","next":"lost"})");
-  const Outcome again = node.apply(
+  const OperationResult again = node.apply(
       R"({"op":"create","pod":"trader","container":"main","cpu_request_milli":2000,"cpu_limit_milli":2000,"memory_limit":1048576})");
   EXPECT_EQ(again.outcome, "error");
   EXPECT_EQ(again.cpus.to_string(), "0-1");
 }
 
 TEST(Simulation, SaysOfADeniedAttemptNothingOfAnEarlierOne) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   node.guaranteed("trader", 2);
   node.apply(R"({"op":"exit","pod":"trader","container":"main","exit_code":1})");
-  const Outcome denied = node.apply(
+  const OperationResult denied = node.apply(
       R"({"op":"create","pod":"trader","container":"main","cpu_request_milli":16000,"cpu_limit_milli":16000,"memory_limit":1048576})");
   EXPECT_EQ(denied.outcome, "denied");
   EXPECT_EQ(denied.mode, "");
@@ -179,120 +179,123 @@ TEST(Simulation, SaysOfADeniedAttemptNothingOfAnEarlierOne) {
 }
 
 TEST(Simulation, RunsNobodyOnReservedCpusThatAreOccupied) {
-  Simulated node(kTwoNodes, {"--placement.reserved-cpus=0-1"});
+  SimulatedNode node(kTwoNodes, {"--placement.reserved-cpus=0-1"});
   node.apply(R"({"op":"run_pod","pod":"dns","namespace":"kube-system","qos":"besteffort"})");
   EXPECT_EQ(node.apply(R"({"op":"create","pod":"dns","container":"main"})").cpus.to_string(), "0-15");
-  const Outcome occupied = node.apply(R"({"op":"occupy","cpus":"1-2"})");
+  const OperationResult occupied = node.apply(R"({"op":"occupy","cpus":"1-2"})");
   ASSERT_THAT(occupied.changed, SizeIs(1));
   EXPECT_EQ(occupied.changed[0].cpus.to_string(), "0,3-15");
 }
 
 TEST(Simulation, SaysWhyAContainerOfWholeCpusShares) {
   const auto reason = [](const std::vector<std::string>& flags) {
-    Simulated node(kTwoNodes, flags);
+    SimulatedNode node(kTwoNodes, flags);
     return node.guaranteed("trader", 2).reason;
   };
   EXPECT_THAT(reason({"--plugins.enable=numa", "--placement.exclusive=never"}),
-              HasSubstr("2 asked for; it shares CPUs: placement.exclusive = never"));
-  Simulated full(kTwoNodes, {"--placement.when-full=share"});
-  EXPECT_THAT(full.guaranteed("big", 16).reason, ::testing::EndsWith("(when-full = share): the shared pool"));
+              HasSubstr("(2 requested); it shares CPUs: placement.exclusive = never"));
+  SimulatedNode full(kTwoNodes, {"--placement.when-full=share"});
+  EXPECT_THAT(full.guaranteed("big", 16).reason,
+              ::testing::EndsWith("(placement.when-full = share): runs in the shared pool"));
 }
 
 TEST(Simulation, BlamesThePoolOnlyIfItIsEmpty) {
-  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"});
   node.apply(R"({"op":"run_pod","pod":"web","qos":"burstable","annotations":{"topolet.io/numa-policy":"single"}})");
-  const Outcome denied = node.apply(R"({"op":"create","pod":"web","container":"main","cpu_request_milli":500})");
+  const OperationResult denied =
+      node.apply(R"({"op":"create","pod":"web","container":"main","cpu_request_milli":500})");
   EXPECT_EQ(denied.outcome, "denied");
-  EXPECT_THAT(denied.reason, HasSubstr("no place for default/web/main: numa: annotation topolet.io/numa-policy is"));
+  EXPECT_THAT(denied.reason,
+              HasSubstr("no place for default/web/main: numa: annotation topolet.io/numa-policy = 'single'"));
 }
 
 TEST(Simulation, FindsFreeNodesAmongManyThatAreEquallyFar) {
   for (const char* taken : {"0-3", "0,32,64,96,128,160", "0,16,48,64,96,112,144,160"}) {
-    Simulated node("numa:12 core:8 pu:2", {"--plugins.enable=numa", "--numa.policy=restricted"});
+    SimulatedNode node("numa:12 core:8 pu:2", {"--plugins.enable=numa", "--numa.policy=restricted"});
     node.apply(std::string(R"({"op":"occupy","cpus":")") + taken + "\"}");
-    const Outcome big = node.guaranteed("big", 32);
+    const OperationResult big = node.guaranteed("big", 32);
     EXPECT_EQ(big.outcome, "placed") << taken << ": " << big.reason;
   }
 }
 
 TEST(Simulation, SendsBackWhoHadToLeaveOnceThereIsRoom) {
-  Simulated node(kTwoNodes, {"--plugins.enable=numa"});
+  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"});
   EXPECT_EQ(node.burstable("web", 1000).cpus.to_string(), "0-7");
-  const Outcome big = node.guaranteed("big", 15);
+  const OperationResult big = node.guaranteed("big", 15);
   ASSERT_THAT(big.changed, SizeIs(1));
   EXPECT_EQ(big.changed[0].cpus.to_string(), "15");
-  const Outcome stopped = node.apply(R"({"op":"stop","pod":"big","container":"main"})");
+  const OperationResult stopped = node.apply(R"({"op":"stop","pod":"big","container":"main"})");
   ASSERT_THAT(stopped.changed, SizeIs(1));
   EXPECT_EQ(stopped.changed[0].cpus.to_string(), "0-7");
 }
 
 TEST(Simulation, GivesBackWhatTheRuntimeRefused) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   node.apply(R"({"op":"runtime","next":"refuse"})");
-  const Outcome refused = node.guaranteed("trader", 2);
+  const OperationResult refused = node.guaranteed("trader", 2);
   EXPECT_EQ(refused.outcome, "error");
   EXPECT_TRUE(refused.cpus.empty());
   EXPECT_EQ(node.guaranteed("other", 2).cpus.to_string(), "0-1");
 }
 
 TEST(Simulation, TakesTheCriFormAsItIs) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   node.apply(R"({"op":"run_pod","pod":"raw"})");
-  const Outcome raw = node.apply(
+  const OperationResult raw = node.apply(
       R"({"op":"create","pod":"raw","container":"c","cpu_shares":2048,"cpu_quota":200000,"cpu_period":100000,
           "oom_score_adj":-997,"memory_limit_in_bytes":1048576,"cgroup_parent":"/kubepods/podraw"})");
   EXPECT_EQ(raw.mode, "exclusive");
   EXPECT_EQ(raw.cpus.size(), 2U);
-  const Outcome bound = node.apply(R"({"op":"create","pod":"raw","container":"d","cpu_shares":2,"cpuset_cpus":"6-7"})");
+  const OperationResult bound =
+      node.apply(R"({"op":"create","pod":"raw","container":"d","cpu_shares":2,"cpuset_cpus":"6-7"})");
   EXPECT_EQ(bound.mode, "shared");
   EXPECT_EQ(bound.cpus.to_string(), "6-7");
 }
 
 TEST(Simulation, KeepsAResizedContainerOnTheNodesOfItsPod) {
-  Simulated node(kTwoNodes, {"--plugins.enable=numa", "--numa.scope=pod"});
+  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa", "--numa.scope=pod"});
   node.apply(R"({"op":"run_pod","pod":"p","qos":"guaranteed",
       "resources":{"cpu_request_milli":6000,"cpu_limit_milli":6000,"memory_limit":8192}})");
   const std::string create = R"({"op":"create","pod":"p","container":")";
   node.apply(create + R"(a","cpu_request_milli":2000,"cpu_limit_milli":2000,"memory_limit":4096})");
   node.apply(create + R"(b","cpu_request_milli":4000,"cpu_limit_milli":4000,"memory_limit":4096})");
-  const Outcome resized =
+  const OperationResult resized =
       node.apply(R"({"op":"update","pod":"p","container":"a","cpu_request_milli":2500,"cpu_limit_milli":2500})");
   EXPECT_EQ(resized.mode, "shared");
   EXPECT_TRUE(resized.cpus.is_subset_of(CpuSet::range(0, 7))) << resized.cpus.to_string() << ": " << resized.reason;
 }
 
 TEST(Simulation, NamesPodsAndContainersThatAreNotThere) {
-  Simulated node(kTwoNodes);
-  EXPECT_THAT(node.apply(R"({"op":"create","pod":"x","container":"c"})").reason,
-              HasSubstr("a run_pod must come before"));
-  EXPECT_THAT(node.apply(R"({"op":"stop","pod":"x","container":"c"})").reason, HasSubstr("pod x does not run"));
+  SimulatedNode node(kTwoNodes);
+  EXPECT_THAT(node.apply(R"({"op":"create","pod":"x","container":"c"})").reason, HasSubstr("run_pod must come first"));
+  EXPECT_THAT(node.apply(R"({"op":"stop","pod":"x","container":"c"})").reason, HasSubstr("pod x is not running"));
   node.besteffort("x");
   EXPECT_THAT(node.apply(R"({"op":"exit","pod":"x","container":"c","exit_code":0})").reason,
               HasSubstr("pod x has no container c"));
-  EXPECT_THAT(node.apply(R"({"op":"run_pod","pod":"x"})").reason, HasSubstr("runs already"));
+  EXPECT_THAT(node.apply(R"({"op":"run_pod","pod":"x"})").reason, HasSubstr("is already running"));
 }
 
 TEST(Simulation, TakesDevicesThatTheMachineDoesNotName) {
-  Simulated node(kTwoNodes);
+  SimulatedNode node(kTwoNodes);
   EXPECT_EQ(node.apply(R"({"op":"device","path":"/dev/fpga0","kind":"fpga","nodes":"1"})").outcome, "ok");
-  const auto& devices = node.picture().topology->os_devices;
+  const auto& devices = node.snapshot().topology->os_devices;
   ASSERT_THAT(devices, SizeIs(1));
   EXPECT_EQ(devices[0].name, "/dev/fpga0");
   EXPECT_EQ(devices[0].cpus.to_string(), "8-15");
-  EXPECT_TRUE(node.apply(R"({"op":"device","path":"/dev/fpga1","nodes":"7"})").is_bad_line);
-  EXPECT_TRUE(node.apply(R"({"op":"device","path":"/dev/fpga1","pci":"0000:65:00.0"})").is_bad_line);
-  EXPECT_THAT(node.picture().topology->os_devices, SizeIs(1));
+  EXPECT_TRUE(node.apply(R"({"op":"device","path":"/dev/fpga1","nodes":"7"})").is_invalid_line);
+  EXPECT_TRUE(node.apply(R"({"op":"device","path":"/dev/fpga1","pci":"0000:65:00.0"})").is_invalid_line);
+  EXPECT_THAT(node.snapshot().topology->os_devices, SizeIs(1));
   EXPECT_EQ(node.apply(R"({"op":"device","path":"/dev/fpga0","kind":"fpga","nodes":"0"})").outcome, "ok");
-  ASSERT_THAT(node.picture().topology->os_devices, SizeIs(1)) << "a path names one device";
-  EXPECT_EQ(node.picture().topology->os_devices[0].cpus.to_string(), "0-7");
+  ASSERT_THAT(node.snapshot().topology->os_devices, SizeIs(1)) << "a path names one device";
+  EXPECT_EQ(node.snapshot().topology->os_devices[0].cpus.to_string(), "0-7");
 }
 
 TEST(Simulation, TakesDistancesAndIsolatedCpusFromItsCaller) {
-  DiscoverOptions machine = machine_named(kTwoNodes);
+  topology::DiscoverOptions machine = machine_named(kTwoNodes);
   machine.distances = {10, 32, 32, 10};
   machine.isolated = *CpuSet::parse("15");
   const auto topology = discover(machine);
-  ASSERT_TRUE(topology.ok());
+  ASSERT_TRUE(topology.has_value());
   EXPECT_EQ((*topology)->distance(0, 1), 32U);
   EXPECT_TRUE((*topology)->distances_known);
   machine.distances = {10, 20};

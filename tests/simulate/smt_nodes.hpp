@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/simulate/simulated.hpp"
+#include "tests/simulate/simulated_node.hpp"
 
 namespace topolet::simulate {
 
@@ -19,8 +19,8 @@ inline Flags with(Flags more) {
 }
 
 /// A pod with one container. `milli` = 0: BestEffort; `annotations`: as in JSON, without the braces.
-inline Outcome run(Simulated& node, const std::string& pod, const std::string& qos, int milli,
-                   const std::string& annotations = "") {
+inline OperationResult run(SimulatedNode& node, const std::string& pod, const std::string& qos, int milli,
+                           const std::string& annotations = "") {
   node.apply(fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"{}","annotations":{{{}}}}})", pod, qos, annotations));
   const std::string limit =
       qos == "guaranteed" ? fmt::format(R"(,"cpu_limit_milli":{},"memory_limit":4096)", milli) : "";
@@ -32,8 +32,8 @@ inline constexpr const char* kIsolate = R"("topolet.io/smt":"isolate")";
 inline constexpr const char* kHeavy = R"("topolet.io/cpu-profile":"heavy")";
 inline constexpr const char* kLight = R"("topolet.io/cpu-profile":"light")";
 
-inline CpuSet cpus_of(Simulated& node, const std::string& pod) {
-  for (const LedgerEntry& entry : node.picture().ledger.entries) {
+inline CpuSet cpus_of(SimulatedNode& node, const std::string& pod) {
+  for (const placement::LedgerEntry& entry : node.snapshot().ledger.entries) {
     if (entry.key.pod_uid == pod) return entry.placement.cpus;
   }
   return {};

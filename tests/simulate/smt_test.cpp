@@ -20,12 +20,12 @@ using ::testing::HasSubstr;
 constexpr const char* kMachine = "pack:2 numa:1 core:4 pu:2";
 
 TEST(SmtSimulated, KeepsEverybodyOffTheSiblingsOfAnIsolatedContainer) {
-  Simulated node(kMachine, with({}));
+  SimulatedNode node(kMachine, with({}));
   run(node, "shared", "besteffort", 0);
-  const Outcome isolated = run(node, "isolated", "guaranteed", 3000, kIsolate);
+  const OperationResult isolated = run(node, "isolated", "guaranteed", 3000, kIsolate);
   EXPECT_EQ(isolated.cpus.to_string(), "0-2");
   EXPECT_EQ(isolated.withheld.to_string(), "3");
-  EXPECT_THAT(isolated.reason, HasSubstr("smt: CPU 3 stays idle: topolet.io/smt = isolate"));
+  EXPECT_THAT(isolated.reason, HasSubstr("smt: CPU 3 is kept idle (topolet.io/smt = isolate)"));
   EXPECT_EQ(cpus_of(node, "shared").to_string(), "4-15");
   EXPECT_EQ(run(node, "next", "guaranteed", 1000).cpus.to_string(), "4");
   node.apply(R"({"op":"remove_pod","pod":"isolated"})");
@@ -33,7 +33,7 @@ TEST(SmtSimulated, KeepsEverybodyOffTheSiblingsOfAnIsolatedContainer) {
 }
 
 TEST(SmtSimulated, KeepsASiblingIdleThatGoesAndComesBack) {
-  Simulated node(kMachine, with({}));
+  SimulatedNode node(kMachine, with({}));
   run(node, "shared", "besteffort", 0);
   EXPECT_EQ(run(node, "isolated", "guaranteed", 3000, kIsolate).withheld.to_string(), "3");
   node.apply(R"({"op":"offline","cpus":"3"})");
@@ -43,11 +43,11 @@ TEST(SmtSimulated, KeepsASiblingIdleThatGoesAndComesBack) {
 }
 
 TEST(SmtSimulated, KeepsASiblingIdleThatComesAfterTheContainer) {
-  Simulated node(kMachine, with({}));
+  SimulatedNode node(kMachine, with({}));
   run(node, "shared", "besteffort", 0);
   node.apply(R"({"op":"offline","cpus":"1"})");
   EXPECT_EQ(run(node, "isolated", "guaranteed", 1000, kIsolate).withheld.to_string(), "");
-  const Outcome came = node.apply(R"({"op":"online","cpus":"1"})");
+  const OperationResult came = node.apply(R"({"op":"online","cpus":"1"})");
   ASSERT_EQ(came.changed.size(), 1U) << "nobody else gets it";
   EXPECT_EQ(came.changed[0].cpus.to_string(), "0");
   EXPECT_EQ(came.changed[0].withheld.to_string(), "1");
@@ -57,19 +57,19 @@ TEST(SmtSimulated, KeepsASiblingIdleThatComesAfterTheContainer) {
 }
 
 TEST(SmtSimulated, KeepsAnIsolatedContainersOwnCpuIdleThatGoesAndComesBack) {
-  Simulated node(kMachine, with({}));
+  SimulatedNode node(kMachine, with({}));
   run(node, "shared", "besteffort", 0);
   run(node, "isolated", "guaranteed", 3000, kIsolate);
   node.apply(R"({"op":"offline","cpus":"1"})");
   EXPECT_EQ(cpus_of(node, "isolated").to_string(), "0,2-3");
-  const Outcome came = node.apply(R"({"op":"online","cpus":"1"})");
+  const OperationResult came = node.apply(R"({"op":"online","cpus":"1"})");
   ASSERT_EQ(came.changed.size(), 1U);
   EXPECT_EQ(came.changed[0].cpus.to_string(), "0,2-3") << "it stays where it is";
   EXPECT_EQ(came.changed[0].withheld.to_string(), "1");
 }
 
 TEST(SmtSimulated, KeepsASiblingIdleThatWasAwayWhenTheContainerWasResized) {
-  Simulated node("numa:1 core:3 pu:2", with({}));
+  SimulatedNode node("numa:1 core:3 pu:2", with({}));
   run(node, "shared", "besteffort", 0);
   EXPECT_EQ(run(node, "isolated", "guaranteed", 3000, kIsolate).withheld.to_string(), "3");
   node.apply(R"({"op":"offline","cpus":"3"})");
@@ -84,12 +84,12 @@ TEST(SmtSimulated, KeepsASiblingIdleThatWasAwayWhenTheContainerWasResized) {
 }
 
 TEST(SmtSimulated, KeepsASiblingIdleThatCameBeforeTheNextAttempt) {
-  Simulated node("numa:1 core:3 pu:2", with({}));
+  SimulatedNode node("numa:1 core:3 pu:2", with({}));
   node.apply(R"({"op":"offline","cpus":"1"})");
   EXPECT_EQ(run(node, "isolated", "guaranteed", 1000, kIsolate).cpus.to_string(), "0");
   node.apply(R"({"op":"exit","pod":"isolated","container":"main","exit_code":1})");
   node.apply(R"({"op":"online","cpus":"1"})");
-  const Outcome again = node.apply(
+  const OperationResult again = node.apply(
       R"({"op":"create","pod":"isolated","container":"main","cpu_request_milli":1000,"cpu_limit_milli":1000,)"
       R"("memory_limit":4096})");
   EXPECT_EQ(again.cpus.to_string(), "0") << "its old CPU";
@@ -97,7 +97,7 @@ TEST(SmtSimulated, KeepsASiblingIdleThatCameBeforeTheNextAttempt) {
 }
 
 TEST(SmtSimulated, KeepsASiblingIdleThatCameWhileACreateWasInDoubt) {
-  Simulated node("numa:1 core:3 pu:2", with({}));
+  SimulatedNode node("numa:1 core:3 pu:2", with({}));
   run(node, "shared", "besteffort", 0);
   node.apply(R"({"op":"offline","cpus":"1"})");
   node.apply(R"({"op":"runtime","next":"lost"})");
@@ -109,7 +109,7 @@ TEST(SmtSimulated, KeepsASiblingIdleThatCameWhileACreateWasInDoubt) {
 }
 
 TEST(SmtSimulated, GivesAContainerBackWhatItLacks) {
-  Simulated node("numa:1 core:2 pu:2", with({}));
+  SimulatedNode node("numa:1 core:2 pu:2", with({}));
   EXPECT_EQ(run(node, "isolated", "guaranteed", 2000, kIsolate).cpus.to_string(), "0-1");
   node.apply(R"({"op":"occupy","cpus":"2"})");
   node.apply(R"({"op":"offline","cpus":"1"})");
@@ -119,7 +119,7 @@ TEST(SmtSimulated, GivesAContainerBackWhatItLacks) {
 }
 
 TEST(SmtSimulated, LeavesOthersACpuBeforeItGivesBackWhatAContainerLacks) {
-  Simulated node("numa:1 core:3 pu:2", with({}));
+  SimulatedNode node("numa:1 core:3 pu:2", with({}));
   run(node, "isolated", "guaranteed", 3000, kIsolate);
   run(node, "other", "guaranteed", 1000);
   node.apply(R"({"op":"occupy","cpus":"5"})");
@@ -127,24 +127,25 @@ TEST(SmtSimulated, LeavesOthersACpuBeforeItGivesBackWhatAContainerLacks) {
   EXPECT_EQ(cpus_of(node, "isolated").to_string(), "2");
   node.apply(R"({"op":"online","cpus":"0-1"})");
   EXPECT_EQ(cpus_of(node, "isolated").to_string(), "2");
-  EXPECT_EQ(node.picture().ledger.withheld.to_string(), "3") << "it stays isolated";
-  EXPECT_EQ(node.picture().ledger.pool.to_string(), "0-1");
+  EXPECT_EQ(node.snapshot().ledger.withheld.to_string(), "3") << "it stays isolated";
+  EXPECT_EQ(node.snapshot().ledger.pool.to_string(), "0-1");
 }
 
 TEST(SmtSimulated, SaysWhyAContainerIsMovedAndThatItIsIsolatedNoMore) {
-  Simulated node("numa:1 core:3 pu:2", with({}));
+  SimulatedNode node("numa:1 core:3 pu:2", with({}));
   run(node, "shared", "besteffort", 0);
   run(node, "isolated", "guaranteed", 2000, kIsolate);
   node.apply(R"({"op":"occupy","cpus":"2,4"})");
-  const Outcome offline = node.apply(R"({"op":"offline","cpus":"1"})");
+  const OperationResult offline = node.apply(R"({"op":"offline","cpus":"1"})");
   ASSERT_EQ(offline.changed.size(), 2U);
-  EXPECT_THAT(offline.changed[0].reason, HasSubstr("CPUs 1 are gone; numa: "));
-  EXPECT_THAT(offline.changed[0].reason, HasSubstr("dropped: smt: CPU 2 beside 0,3 is in other hands"));
+  EXPECT_THAT(offline.changed[0].reason, HasSubstr("CPU 1 is no longer available; numa: "));
+  EXPECT_THAT(offline.changed[0].reason,
+              HasSubstr("dropped: smt: CPU 2 cannot be kept idle beside CPUs 0,3: reserved or used by others"));
   EXPECT_EQ(offline.changed[1].reason, "") << "it follows the pool";
 }
 
 TEST(SmtSimulated, GoesToTheNodeWhereIsolationFits) {
-  Simulated node(kMachine, with({}));
+  SimulatedNode node(kMachine, with({}));
   run(node, "a", "guaranteed", 1000);
   run(node, "b", "guaranteed", 4000);
   EXPECT_EQ(run(node, "isolated", "guaranteed", 3000, kIsolate).cpus.to_string(), "8-10")
@@ -153,61 +154,63 @@ TEST(SmtSimulated, GoesToTheNodeWhereIsolationFits) {
 
 TEST(SmtSimulated, DropsIsolationThatThePoolCannotSpareOrDenies) {
   const std::string machine = "numa:1 core:2 pu:2";
-  Simulated node(machine, with({}));
-  const Outcome dropped = run(node, "a", "guaranteed", 3000, kIsolate);
+  SimulatedNode node(machine, with({}));
+  const OperationResult dropped = run(node, "a", "guaranteed", 3000, kIsolate);
   EXPECT_EQ(dropped.outcome, "placed");
   EXPECT_TRUE(dropped.withheld.empty());
-  EXPECT_THAT(dropped.reason, HasSubstr("dropped: smt: withholding 3"));
-  Simulated strict(machine, with({"--plugins.required.smt=true"}));
-  const Outcome denied = run(strict, "a", "guaranteed", 3000, kIsolate);
+  EXPECT_THAT(dropped.reason, HasSubstr("dropped: smt: withholding CPU 3"));
+  SimulatedNode strict(machine, with({"--plugins.required.smt=true"}));
+  const OperationResult denied = run(strict, "a", "guaranteed", 3000, kIsolate);
   EXPECT_EQ(denied.outcome, "denied");
-  EXPECT_THAT(denied.reason, HasSubstr("smt: withholding 3: the pool would keep 0 CPUs, min-shared-cpus is 1 "
-                                       "(required.smt = true)"));
+  EXPECT_THAT(denied.reason, HasSubstr("smt: withholding CPU 3: the pool would keep 0 CPUs, fewer than "
+                                       "placement.min-shared-cpus = 1 (plugins.required.smt = true)"));
 }
 
 TEST(SmtSimulated, IsolatesAHeavyContainerOnOneCoreIfOthersKeepNoCpuElse) {
-  Simulated small("numa:1 core:2 pu:2", with({"--smt.pair=true", "--plugins.required.smt=true"}));
+  SimulatedNode small("numa:1 core:2 pu:2", with({"--smt.pair=true", "--plugins.required.smt=true"}));
   const std::string both = fmt::format("{},{}", kIsolate, kHeavy);
-  const Outcome isolated = run(small, "a", "guaranteed", 2000, both);
+  const OperationResult isolated = run(small, "a", "guaranteed", 2000, both);
   EXPECT_EQ(isolated.cpus.to_string(), "0-1");
-  Simulated larger("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
-  const Outcome spread = run(larger, "a", "guaranteed", 2000, both);
+  SimulatedNode larger("numa:1 core:3 pu:2", with({"--smt.pair=true"}));
+  const OperationResult spread = run(larger, "a", "guaranteed", 2000, both);
   EXPECT_EQ(spread.cpus.to_string(), "0,2");
   EXPECT_EQ(spread.withheld.to_string(), "1,3");
 }
 
 TEST(SmtSimulated, DeniesIsolationWithoutWholeCoresIfItIsRequired) {
   for (const bool required : {false, true}) {
-    Simulated node("numa:1 core:2 pu:2", with({fmt::format("--plugins.required.smt={}", required)}));
+    SimulatedNode node("numa:1 core:2 pu:2", with({fmt::format("--plugins.required.smt={}", required)}));
     node.apply(R"({"op":"occupy","cpus":"1,3"})");
-    const Outcome outcome = run(node, "a", "guaranteed", 1000, kIsolate);
+    const OperationResult outcome = run(node, "a", "guaranteed", 1000, kIsolate);
     EXPECT_EQ(outcome.outcome, required ? "denied" : "placed");
     if (required) {
-      EXPECT_THAT(outcome.reason, HasSubstr("CPU 1 beside 0 is in other hands (topolet.io/smt = isolate)"));
+      EXPECT_THAT(
+          outcome.reason,
+          HasSubstr("CPU 1 cannot be kept idle beside CPU 0: reserved or used by others (topolet.io/smt = isolate)"));
     }
   }
 }
 
 TEST(SmtSimulated, DeniesABadAnnotation) {
-  Simulated node(kMachine, with({}));
-  const Outcome denied = run(node, "a", "burstable", 500, R"("topolet.io/smt":"off")");
+  SimulatedNode node(kMachine, with({}));
+  const OperationResult denied = run(node, "a", "burstable", 500, R"("topolet.io/smt":"off")");
   EXPECT_EQ(denied.outcome, "denied");
   EXPECT_THAT(denied.reason, HasSubstr("annotation topolet.io/smt = 'off': it must be one of 'isolate', 'share'"));
 }
 
 TEST(SmtSimulated, LetsOneContainerOfAPodBeIsolated) {
-  Simulated node(kMachine, with({}));
+  SimulatedNode node(kMachine, with({}));
   const std::string named = R"("topolet.io/containers":"{\"main\":{\"smt\":\"isolate\"}}")";
   EXPECT_EQ(run(node, "a", "guaranteed", 1000, named).withheld.to_string(), "1");
 }
 
 TEST(SmtSimulated, RoundsUpUnderFullPcpusOnlyWhateverThePolicy) {
   for (const char* policy : {"none", "best-effort", "single-numa-node"}) {
-    Simulated node(kMachine, with({"--numa.full-pcpus-only=true", fmt::format("--numa.policy={}", policy)}));
-    const Outcome odd = run(node, "odd", "guaranteed", 3000);
+    SimulatedNode node(kMachine, with({"--numa.full-pcpus-only=true", fmt::format("--numa.policy={}", policy)}));
+    const OperationResult odd = run(node, "odd", "guaranteed", 3000);
     EXPECT_EQ(odd.cpus.to_string(), "0-2") << policy;
     EXPECT_EQ(odd.withheld.to_string(), "3");
-    EXPECT_THAT(odd.reason, HasSubstr("CPU 3 stays idle: numa.full-pcpus-only, round = idle-sibling"));
+    EXPECT_THAT(odd.reason, HasSubstr("CPU 3 is kept idle (numa.full-pcpus-only, smt.round = idle-sibling)"));
     EXPECT_EQ(run(node, "even", "guaranteed", 2000).withheld.to_string(), "");
   }
 }
@@ -216,22 +219,23 @@ TEST(SmtSimulated, DeniesOddRequestsAsTheKubeletDoesIfToldTo) {
   for (const Flags& flags : {Flags{"--plugins.enable=numa"}, with({"--smt.round=deny"})}) {
     Flags full = flags;
     full.push_back("--numa.full-pcpus-only=true");
-    Simulated node(kMachine, full);
-    const Outcome denied = run(node, "odd", "guaranteed", 3000);
+    SimulatedNode node(kMachine, full);
+    const OperationResult denied = run(node, "odd", "guaranteed", 3000);
     EXPECT_EQ(denied.outcome, "denied");
     EXPECT_THAT(denied.reason, HasSubstr("SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2"));
   }
 }
 
 TEST(SmtSimulated, CountsWhatIsBesideReservedCpusAsTaken) {
-  Simulated node("pack:2 numa:1 core:2 pu:2", with({"--numa.full-pcpus-only=true", "--placement.reserved-cpus=0,2"}));
+  SimulatedNode node("pack:2 numa:1 core:2 pu:2",
+                     with({"--numa.full-pcpus-only=true", "--placement.reserved-cpus=0,2"}));
   EXPECT_EQ(run(node, "even", "guaranteed", 2000).cpus.to_string(), "4-5") << "1 and 3 are no cores";
   EXPECT_EQ(run(node, "odd", "guaranteed", 1000).cpus.to_string(), "6");
   EXPECT_EQ(run(node, "none", "guaranteed", 1000).outcome, "denied");
 }
 
 TEST(SmtSimulated, PairsHeavyAndLightContainers) {
-  Simulated node(kMachine, with({"--smt.pair=true"}));
+  SimulatedNode node(kMachine, with({"--smt.pair=true"}));
   EXPECT_EQ(run(node, "h1", "guaranteed", 2000, kHeavy).cpus.to_string(), "0,2");
   EXPECT_EQ(run(node, "l1", "guaranteed", 1000, kLight).cpus.to_string(), "1");
   EXPECT_EQ(run(node, "h2", "guaranteed", 2000, kHeavy).cpus.to_string(), "4,6");
@@ -244,13 +248,13 @@ TEST(SmtSimulated, PairsHeavyAndLightContainers) {
 }
 
 TEST(SmtSimulated, GoesToAnotherNodeRatherThanTakeBothSiblings) {
-  Simulated node(kMachine, with({"--smt.pair=true"}));
+  SimulatedNode node(kMachine, with({"--smt.pair=true"}));
   EXPECT_EQ(run(node, "one", "guaranteed", 2000).cpus.to_string(), "0-1");
   EXPECT_EQ(run(node, "heavy", "guaranteed", 4000, kHeavy).cpus.to_string(), "8,10,12,14");
 }
 
 TEST(SmtSimulated, KeepsSharedHeavyAndLightContainersApart) {
-  Simulated node("numa:1 core:4 pu:2", with({"--smt.pair=true"}));
+  SimulatedNode node("numa:1 core:4 pu:2", with({"--smt.pair=true"}));
   EXPECT_EQ(run(node, "h1", "burstable", 500, kHeavy).cpus.to_string(), "0,2,4,6");
   EXPECT_EQ(run(node, "l1", "burstable", 500, kLight).cpus.to_string(), "1,3,5,7");
   EXPECT_EQ(run(node, "h2", "besteffort", 0, kHeavy).cpus.to_string(), "0,2,4,6");
@@ -260,30 +264,30 @@ TEST(SmtSimulated, KeepsSharedHeavyAndLightContainersApart) {
 
 TEST(SmtSimulated, IsolatesOnCoresOfOneThreadForNothing) {
   const HybridMachine machine({});
-  Simulated node(machine.file(), with({}));
+  SimulatedNode node(machine.file(), with({}));
   EXPECT_EQ(run(node, "fast", "guaranteed", 1000, kIsolate).withheld.to_string(), "1") << "the faster kind comes first";
   node.apply(R"({"op":"occupy","cpus":"3"})");
-  const Outcome slow = run(node, "slow", "guaranteed", 2000, kIsolate);
+  const OperationResult slow = run(node, "slow", "guaranteed", 2000, kIsolate);
   EXPECT_EQ(slow.cpus.to_string(), "4-5");
   EXPECT_TRUE(slow.withheld.empty());
 }
 
 TEST(SmtSimulated, FindsWholeCoresAmongSlowerOnes) {
   const HybridMachine machine({});
-  Simulated node(machine.file(), with({"--plugins.required.smt=true"}));
+  SimulatedNode node(machine.file(), with({"--plugins.required.smt=true"}));
   node.apply(R"({"op":"occupy","cpus":"0,2"})");
   EXPECT_EQ(run(node, "a", "guaranteed", 2000, kIsolate).cpus.to_string(), "4-5") << "1 and 3 are beside others";
 }
 
 TEST(SmtSimulated, LeavesCoresOfOneThreadToHeavyContainers) {
   const HybridMachine machine({.tells_kinds = false});
-  Simulated node(machine.file(), with({"--smt.pair=true"}));
+  SimulatedNode node(machine.file(), with({"--smt.pair=true"}));
   EXPECT_EQ(run(node, "light", "guaranteed", 2000, kLight).cpus.to_string(), "1,3");
 }
 
 TEST(SmtSimulated, TakesNoTwoThreadsOfACoreOfAHybridMachine) {
   const HybridMachine machine({});
-  Simulated node(machine.file(), with({"--smt.pair=true"}));
+  SimulatedNode node(machine.file(), with({"--smt.pair=true"}));
   EXPECT_EQ(run(node, "two", "guaranteed", 2000, kHeavy).cpus.to_string(), "0,2");
   EXPECT_EQ(run(node, "three", "guaranteed", 3000, kHeavy).cpus.to_string(), "4-6");
   EXPECT_EQ(run(node, "light", "guaranteed", 2000, kLight).cpus.to_string(), "1,3");
@@ -293,7 +297,7 @@ TEST(SmtSimulated, TakesNoTwoThreadsOfACoreOfAHybridMachine) {
 /// withheld.
 TEST(SmtSimulated, IsolatesWhollyOrNotAtAll) {
   for (const char* machine : {"pack:2 numa:1 core:4 pu:2", "numa:2 core:2 pu:4", "numa:1 core:2 pu:8"}) {
-    Simulated node(machine, with({"--smt.isolate-siblings=exclusive", "--smt.pair=true"}));
+    SimulatedNode node(machine, with({"--smt.isolate-siblings=exclusive", "--smt.pair=true"}));
     std::mt19937_64 random(5);
     for (int step = 0; step < 150; ++step) {
       const std::string pod = "p" + std::to_string(step);
@@ -304,11 +308,11 @@ TEST(SmtSimulated, IsolatesWhollyOrNotAtAll) {
       const bool shares = random() % 2 == 0;
       run(node, pod, shares ? "burstable" : "guaranteed", static_cast<int>(1000 * (1 + random() % 4)),
           random() % 2 == 0 ? kHeavy : kLight);
-      const Picture picture = node.picture();
-      for (const LedgerEntry& entry : picture.ledger.entries) {
+      const Snapshot snapshot = node.snapshot();
+      for (const placement::LedgerEntry& entry : snapshot.ledger.entries) {
         if (entry.placement.withheld.empty()) continue;
         const CpuSet held = entry.placement.cpus | entry.placement.withheld;
-        for (const CpuSet& core : picture.topology->cores) {
+        for (const CpuSet& core : snapshot.topology->cores) {
           EXPECT_TRUE(!core.intersects(held) || core.is_subset_of(held)) << machine << ": " << entry.key.pod_uid;
         }
       }

@@ -7,7 +7,7 @@
 
 #include "tests/store/scratch.hpp"
 
-namespace topolet {
+namespace topolet::store {
 namespace {
 
 /// What the child says after the store has said yes.
@@ -16,11 +16,11 @@ struct Acknowledged {
   bool ended = false;
 };
 
-/// A decision and what it holds, in one step, as the engine writes it.
+/// A decision and what it holds, in one savepoint, as the engine writes it.
 Result<std::int64_t> write_decision(Store& store, const DecidedRow& row) {
   Result<std::int64_t> decision = 0;
-  const Status written = store.step([&]() -> Status {
-    decision = add_held(store, row);
+  const Status written = store.savepoint([&]() -> Status {
+    decision = add_with_allocation(store, row);
     return decision ? store.set_generation(row.generation) : Status(decision.error());
   });
   if (!written) return written.error();
@@ -28,7 +28,7 @@ Result<std::int64_t> write_decision(Store& store, const DecidedRow& row) {
 }
 
 /// Writes until it is killed: every second decision ends at once, every third supersedes the one before it, every
-/// fifth comes in a group with the pool.
+/// fifth comes in one transaction with the pool.
 [[noreturn]] void write_for_ever(Store& store, int out) {
   std::optional<std::int64_t> held;
   for (std::uint32_t i = 1;; ++i) {
@@ -40,7 +40,7 @@ Result<std::int64_t> write_decision(Store& store, const DecidedRow& row) {
     if (!decision) ::_exit(1);
     if (i % 5 == 0 && !store.add_pool(row.generation, i, {i % 8})) ::_exit(1);
     if (!store.commit()) ::_exit(1);
-    store.note_generation(row.generation);
+    store.write_generation_file(row.generation);
     Acknowledged said{*decision, false};
     if (::write(out, &said, sizeof said) != sizeof said) ::_exit(1);
     if (row.supersedes) {
@@ -97,7 +97,7 @@ TEST_F(CrashTest, LosesNothingThatWasAcknowledged) {
     for (const Acknowledged& said : write_and_kill(20 + 37 * round)) acknowledged[said.decision] |= said.ended;
     const auto store = open();
     EXPECT_TRUE(store->report().set_aside.empty());
-    EXPECT_EQ(store->report().lost_after, 0U);
+    EXPECT_EQ(store->report().newest_lost_generation, 0U);
     const auto decided = numbers("SELECT decision FROM decided");
     const auto ended = numbers("SELECT decision FROM ended");
     for (const auto& [decision, has_ended] : acknowledged) {
@@ -112,4 +112,4 @@ TEST_F(CrashTest, LosesNothingThatWasAcknowledged) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::store

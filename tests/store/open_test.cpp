@@ -8,7 +8,7 @@
 
 #include "tests/store/scratch.hpp"
 
-namespace topolet {
+namespace topolet::store {
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,18 +29,18 @@ class OpenTest : public StoreTest {
  protected:
   void make_closed_database() const {
     const auto store = open();
-    for (std::uint32_t i = 0; i < 200; ++i) ASSERT_TRUE(store->add(exclusive_row("app", {i})).ok());
+    for (std::uint32_t i = 0; i < 200; ++i) ASSERT_TRUE(store->add(exclusive_row("app", {i})).has_value());
   }
 
   /// Opens what was damaged: the file must be set aside whole and a new one begun.
   void expect_set_aside() const {
     const std::string before = bytes_of(file());
     const auto store = try_open();
-    ASSERT_TRUE(store.ok()) << message(store);
+    ASSERT_TRUE(store.has_value()) << message(store);
     EXPECT_EQ((*store)->report().set_aside, directory() / "state.db.damaged-1700000000000");
     EXPECT_EQ(bytes_of((*store)->report().set_aside), before);
-    EXPECT_TRUE((*store)->live()->empty());
-    EXPECT_TRUE((*store)->add(exclusive_row("new", {1})).ok());
+    EXPECT_TRUE((*store)->allocations()->empty());
+    EXPECT_TRUE((*store)->add(exclusive_row("new", {1})).has_value());
   }
 };
 
@@ -48,7 +48,7 @@ TEST_F(OpenTest, MakesFilesThatOnlyTheOwnerMayRead) {
   const mode_t before = ::umask(0);
   const auto store = open();
   ::umask(before);
-  ASSERT_TRUE(store->add(exclusive_row("app", {1})).ok());
+  ASSERT_TRUE(store->add(exclusive_row("app", {1})).has_value());
   EXPECT_EQ(mode_of(directory()), 0700U);
   for (const char* name : {"state.db", "state.db-wal", "state.db-shm", "state.db.lock", "state.db.generation"}) {
     EXPECT_EQ(mode_of(directory() / name), 0600U) << name;
@@ -64,7 +64,7 @@ TEST_F(OpenTest, TakesAwayRightsThatOthersHave) {
 
 TEST_F(OpenTest, MakesTheParentsOfTheDirectory) {
   const auto store = Store::open({.directory = root_ / "a" / "b/", .boot_id = "boot", .now_ms = 1});
-  ASSERT_TRUE(store.ok()) << message(store);
+  ASSERT_TRUE(store.has_value()) << message(store);
   EXPECT_EQ(mode_of(root_ / "a" / "b"), 0700U);
 }
 
@@ -78,7 +78,7 @@ TEST_F(OpenTest, SaysWhatKindOfFileItIs) {
 TEST_F(OpenTest, RefusesADirectoryThatAnotherUses) {
   const auto first = open();
   const auto second = try_open();
-  ASSERT_FALSE(second.ok());
+  ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code, Code::kFailedPrecondition);
   EXPECT_EQ(message(second), "'" + (directory() / "state.db.lock").string() +
                                  "' is locked: another topoletd (process " + std::to_string(::getpid()) +
@@ -87,7 +87,7 @@ TEST_F(OpenTest, RefusesADirectoryThatAnotherUses) {
 
 TEST_F(OpenTest, LetsTheDirectoryGoWhenClosed) {
   open().reset();
-  EXPECT_TRUE(try_open().ok());
+  EXPECT_TRUE(try_open().has_value());
 }
 
 TEST_F(OpenTest, SetsAsideWhatIsNoDatabase) {
@@ -112,7 +112,8 @@ TEST_F(OpenTest, SetsAsideAFileWithABrokenPage) {
 
 TEST_F(OpenTest, SetsAsideADatabaseThatLacksTables) {
   make_closed_database();
-  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("DROP VIEW live; DROP TABLE allocation", "drop").ok());
+  ASSERT_TRUE(
+      connect(Database::Access::kReadWrite).execute("DROP VIEW live; DROP TABLE allocation", "drop").has_value());
   expect_set_aside();
 }
 
@@ -135,7 +136,7 @@ TEST_F(OpenTest, BeginsAnewWithAnEmptyFile) {
 
 TEST_F(OpenTest, LeavesANewerSchemaAlone) {
   make_closed_database();
-  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 9", "age").ok());
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("PRAGMA user_version = 9", "age").has_value());
   const std::string before = bytes_of(file());
   const auto store = try_open();
   EXPECT_EQ(message(store), "'" + file().string() +
@@ -149,7 +150,7 @@ TEST_F(OpenTest, LeavesTheLogOfANewerSchemaAlone) {
   {
     Database writer = connect(Database::Access::kReadWrite);
     writer.leave_untouched_at_close(true);
-    ASSERT_TRUE(writer.execute("PRAGMA user_version = 9", "age").ok());
+    ASSERT_TRUE(writer.execute("PRAGMA user_version = 9", "age").has_value());
   }
   const std::string before = bytes_of(file());
   const std::string log = bytes_of(file().string() + "-wal");
@@ -162,7 +163,7 @@ TEST_F(OpenTest, LeavesTheLogOfANewerSchemaAlone) {
 TEST_F(OpenTest, LeavesAnotherProgramsDatabaseAlone) {
   fs::create_directory(directory());
   write_bytes(file(), "");
-  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("CREATE TABLE mine (x)", "make").ok());
+  ASSERT_TRUE(connect(Database::Access::kReadWrite).execute("CREATE TABLE mine (x)", "make").has_value());
   const std::string before = bytes_of(file());
   EXPECT_THAT(message(try_open()), ::testing::HasSubstr("is a database of another program; move it away"));
   EXPECT_EQ(bytes_of(file()), before);
@@ -209,26 +210,27 @@ TEST_F(OpenTest, FollowsNoLinkOutOfTheDirectory) {
   fs::create_directory(directory());
   write_bytes(root_ / "elsewhere", "");
   fs::create_symlink(root_ / "elsewhere", file());
-  EXPECT_FALSE(try_open().ok());
+  EXPECT_FALSE(try_open().has_value());
   EXPECT_EQ(bytes_of(root_ / "elsewhere"), "");
 }
 
 TEST_F(OpenTest, EndsWhatWasHeldBeforeAReboot) {
   {
     const auto store = open("boot-1");
-    for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(add_held(*store, exclusive_row(name, {1})).ok());
-    ASSERT_TRUE(store->add(EndedRow{2, 1, 6, "exited"}).ok());
-    ASSERT_TRUE(store->put_pod(pod_columns("s1", "till")).ok());
+    for (const char* name : {"a", "b", "c"})
+      ASSERT_TRUE(add_with_allocation(*store, exclusive_row(name, {1})).has_value());
+    ASSERT_TRUE(store->add(EndedRow{2, 1, 6, "exited"}).has_value());
+    ASSERT_TRUE(store->put_pod(pod_columns("s1", "till")).has_value());
   }
   {
     const auto same = open("boot-1");
     EXPECT_EQ(same->report().ended_by_reboot, 0U);
-    EXPECT_EQ(same->live()->size(), 2U);
+    EXPECT_EQ(same->allocations()->size(), 2U);
     EXPECT_EQ(same->pods()->size(), 1U);
   }
   const auto store = open("boot-2");
   EXPECT_EQ(store->report().ended_by_reboot, 2U);
-  EXPECT_TRUE(store->live()->empty());
+  EXPECT_TRUE(store->allocations()->empty());
   EXPECT_TRUE(store->pods()->empty());
   EXPECT_EQ(rows("SELECT decision, at_ms, generation FROM ended WHERE cause = 'reboot'", 3),
             (std::vector<std::vector<std::string>>{{"1", "1700000000000", "7"}, {"3", "1700000000000", "7"}}));
@@ -241,8 +243,8 @@ class GenerationTest : public OpenTest {
 
   void write_generation(std::uint64_t generation, const std::string& boot_id = "boot-1") const {
     const auto store = open(boot_id);
-    ASSERT_TRUE(store->set_generation(generation).ok());
-    store->note_generation(generation);
+    ASSERT_TRUE(store->set_generation(generation).has_value());
+    store->write_generation_file(generation);
   }
 
   /// Generation 5 is kept aside, 9 is written, and then the database is what it was at 5.
@@ -253,54 +255,56 @@ class GenerationTest : public OpenTest {
     fs::copy_file(root_ / "older.db", file(), fs::copy_options::overwrite_existing);
   }
 
-  std::uint64_t lost_after(const std::string& boot_id = "boot-1") const { return open(boot_id)->report().lost_after; }
+  std::uint64_t newest_lost_generation(const std::string& boot_id = "boot-1") const {
+    return open(boot_id)->report().newest_lost_generation;
+  }
 };
 
 TEST_F(GenerationTest, SaysThatTheDatabaseWentBack) {
   take_the_database_back();
   const auto store = open();
-  EXPECT_EQ(store->report().lost_after, 9U);
+  EXPECT_EQ(store->report().newest_lost_generation, 9U);
   EXPECT_EQ(*store->last_generation(), 5U);
 }
 
 TEST_F(GenerationTest, SaysNothingOnceTheDatabaseIsAheadAgain) {
   take_the_database_back();
   write_generation(10);
-  EXPECT_EQ(lost_after(), 0U);
+  EXPECT_EQ(newest_lost_generation(), 0U);
 }
 
 TEST_F(GenerationTest, SaysThatADatabaseWasBegunAnew) {
   write_generation(9);
   fs::remove(file());
-  EXPECT_EQ(lost_after(), 9U);
+  EXPECT_EQ(newest_lost_generation(), 9U);
 }
 
 TEST_F(GenerationTest, SaysNothingAfterAReboot) {
   take_the_database_back();
-  EXPECT_EQ(lost_after("boot-2"), 0U) << "a power cut may take the newest writes";
+  EXPECT_EQ(newest_lost_generation("boot-2"), 0U) << "a power cut may take the newest writes";
 }
 
-TEST_F(GenerationTest, SaysNothingAtTheFirstStart) { EXPECT_EQ(lost_after(), 0U); }
+TEST_F(GenerationTest, SaysNothingAtTheFirstStart) { EXPECT_EQ(newest_lost_generation(), 0U); }
 
 TEST_F(GenerationTest, SaysNothingWhereAllIsThere) {
   write_generation(9);
-  EXPECT_EQ(lost_after(), 0U);
+  EXPECT_EQ(newest_lost_generation(), 0U);
   EXPECT_EQ(bytes_of(noted()), "00000000000000000009 boot-1\n");
 }
 
 TEST_F(GenerationTest, TellsWhatWasActedOnAndNeverWritten) {
   write_generation(9);
-  open()->note_generation(12);
-  EXPECT_EQ(lost_after(), 12U);
+  open()->write_generation_file(12);
+  EXPECT_EQ(newest_lost_generation(), 12U);
 }
 
 TEST_F(GenerationTest, KeepsTheHighestThatWasNoted) {
   {
     const auto store = open();
-    store->note_generation(12);
-    store->note_generation(8);
+    store->write_generation_file(12);
+    store->write_generation_file(8);
   }
-  EXPECT_EQ(lost_after(), 12U);
+  EXPECT_EQ(newest_lost_generation(), 12U);
 }
 
 TEST_F(GenerationTest, ReadsNothingFromAFileThatIsNotItsOwn) {
@@ -315,11 +319,11 @@ TEST_F(GenerationTest, ReadsNothingFromAFileThatIsNotItsOwn) {
                                          std::string(4096, 'x')};
   for (const std::string& bytes : garbage) {
     write_bytes(noted(), bytes);
-    EXPECT_EQ(lost_after(), 0U) << bytes;
+    EXPECT_EQ(newest_lost_generation(), 0U) << bytes;
   }
   write_generation(10);
   write_bytes(noted(), bytes_of(noted()) + "and more");
-  EXPECT_EQ(lost_after(), 0U);
+  EXPECT_EQ(newest_lost_generation(), 0U);
 }
 
 TEST_F(GenerationTest, IsForItsOwnerAlone) {
@@ -333,11 +337,12 @@ TEST_F(OpenTest, LetsReadersInWhileItWrites) {
   const auto store = open();
   const Database reader = connect(Database::Access::kReadOnly);
   auto snapshot = reader.prepare("SELECT count(*) FROM decided", "count");
-  ASSERT_TRUE(snapshot.ok());
-  ASSERT_TRUE(store->add(exclusive_row("a", {1})).ok());
+  ASSERT_TRUE(snapshot.has_value());
+  ASSERT_TRUE(store->add(exclusive_row("a", {1})).has_value());
   ASSERT_TRUE(*snapshot->next());
   EXPECT_EQ(snapshot->integer(0), 1);
-  ASSERT_TRUE(store->add(exclusive_row("b", {2})).ok()) << "a reader in the middle of a query must not stop the writer";
+  ASSERT_TRUE(store->add(exclusive_row("b", {2})).has_value())
+      << "a reader in the middle of a query must not stop the writer";
   EXPECT_EQ(value("SELECT count(*) FROM decided"), "2");
   const Status written = connect(Database::Access::kReadOnly).execute("DELETE FROM allocation", "write");
   EXPECT_EQ(written.error().code, Code::kPermissionDenied);
@@ -347,22 +352,22 @@ TEST_F(OpenTest, HasItsSchemaInTheFileItself) {
   const auto store = open();
   fs::copy_file(file(), root_ / "copy.db");
   const auto copy = Database::open(root_ / "copy.db", Database::Access::kReadOnly);
-  ASSERT_TRUE(copy.ok());
+  ASSERT_TRUE(copy.has_value());
   EXPECT_EQ(*copy->integer("SELECT count(*) FROM current_placements", "count"), 0);
 }
 
 TEST(OpenInMemory, KeepsWhatIsWrittenAsLongAsItLives) {
   const auto store = Store::open_in_memory("boot-1", 1);
-  ASSERT_TRUE(store.ok()) << message(store);
-  ASSERT_TRUE(add_held(**store, exclusive_row("a", {1})).ok());
-  EXPECT_EQ((*store)->live()->size(), 1U);
-  (*store)->note_generation(7);
-  EXPECT_EQ((*store)->report().lost_after, 0U);
+  ASSERT_TRUE(store.has_value()) << message(store);
+  ASSERT_TRUE(add_with_allocation(**store, exclusive_row("a", {1})).has_value());
+  EXPECT_EQ((*store)->allocations()->size(), 1U);
+  (*store)->write_generation_file(7);
+  EXPECT_EQ((*store)->report().newest_lost_generation, 0U);
   EXPECT_EQ((*store)->add(EndedRow{7, 1, 1, "stopped"}).error().code, Code::kNotFound);
   const auto other = Store::open_in_memory("boot-1", 1);
-  ASSERT_TRUE(other.ok());
-  EXPECT_TRUE((*other)->live()->empty());
+  ASSERT_TRUE(other.has_value());
+  EXPECT_TRUE((*other)->allocations()->empty());
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::store

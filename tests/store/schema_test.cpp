@@ -6,7 +6,7 @@
 
 #include "tests/store/scratch.hpp"
 
-namespace topolet {
+namespace topolet::store {
 namespace {
 
 namespace fs = std::filesystem;
@@ -34,13 +34,13 @@ class SchemaTest : public StoreTest {
 
 TEST_F(SchemaTest, GrowsFromNothingToTheNewest) {
   Database database = connect_to_empty();
-  ASSERT_TRUE(check_writable(database).ok());
+  ASSERT_TRUE(check_writable(database).has_value());
   const Status migrated = migrate(database);
-  ASSERT_TRUE(migrated.ok()) << message(migrated);
+  ASSERT_TRUE(migrated.has_value()) << message(migrated);
   EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), migrations().back().version);
   EXPECT_EQ(*database.integer("PRAGMA application_id", "read"), kApplicationId);
-  EXPECT_TRUE(check_writable(database).ok());
-  EXPECT_TRUE(migrate(database).ok());
+  EXPECT_TRUE(check_writable(database).has_value());
+  EXPECT_TRUE(migrate(database).has_value());
 }
 
 TEST_F(SchemaTest, TakesOnlyTheStepsItHasNotSeen) {
@@ -50,7 +50,7 @@ TEST_F(SchemaTest, TakesOnlyTheStepsItHasNotSeen) {
   const std::int64_t next = steps.back().version + 1;
   steps.push_back({next, "ALTER TABLE decided ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'"});
   const Status migrated = migrate(database, steps);
-  ASSERT_TRUE(migrated.ok()) << message(migrated);
+  ASSERT_TRUE(migrated.has_value()) << message(migrated);
   EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), next);
   EXPECT_EQ(*database.integer("SELECT count(colour) FROM decided", "read"), 0);
   EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 4"));
@@ -60,7 +60,7 @@ TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
   {
     Database database = connect_to_empty();
     const std::vector<Migration> earlier(migrations().begin(), migrations().begin() + 2);
-    ASSERT_TRUE(migrate(database, earlier).ok());
+    ASSERT_TRUE(migrate(database, earlier).has_value());
     const Status written = database.execute(
         "INSERT INTO boot VALUES (1, 'boot-1', 1);"
         "INSERT INTO decided VALUES (1, 1, 1, 5, 'placed', 1, NULL, 'uid-1', 'shop', 'till', 'app', 0, 's1', 'c1', '', "
@@ -68,11 +68,11 @@ TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
         "INSERT INTO live VALUES (1, 'bound', 'c1', '0-1', 1);"
         "INSERT INTO pod VALUES ('s1', 1, 'uid-1', 'shop', 'till', 'runc');",
         "write as before");
-    ASSERT_TRUE(written.ok()) << message(written);
+    ASSERT_TRUE(written.has_value()) << message(written);
   }
   const auto store = open("boot-1");
-  const auto live = store->live();
-  ASSERT_TRUE(live.ok()) << message(live);
+  const auto live = store->allocations();
+  ASSERT_TRUE(live.has_value()) << message(live);
   ASSERT_EQ(live->size(), 1U);
   const auto& columns = live->front().columns;
   EXPECT_EQ(shown(columns, "cpus"), "0-1");
@@ -85,7 +85,7 @@ TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
   EXPECT_EQ(shown(store->pods()->front(), "pod_name"), "till");
   EXPECT_EQ(shown(store->pods()->front(), "nodes"), "");
   EXPECT_EQ(*store->last_generation(), 5U);
-  EXPECT_EQ(store->report().lost_after, 0U);
+  EXPECT_EQ(store->report().newest_lost_generation, 0U);
 }
 
 TEST_F(SchemaTest, StaysAtTheVersionBeforeAStepThatFails) {
@@ -102,18 +102,18 @@ class AppendOnlyTest : public SchemaTest {
  protected:
   AppendOnlyTest() {
     const auto store = open();
-    const auto first = add_held(*store, exclusive_row("app", {1}));
-    EXPECT_TRUE(store->add(OutcomeRow{*first, 1, "bound", "c", 0, ""}).ok());
-    EXPECT_TRUE(store->add(EndedRow{*first, 1, 6, "exited"}).ok());
+    const auto first = add_with_allocation(*store, exclusive_row("app", {1}));
+    EXPECT_TRUE(store->add(OutcomeRow{*first, 1, "bound", "c", 0, ""}).has_value());
+    EXPECT_TRUE(store->add(EndedRow{*first, 1, 6, "exited"}).has_value());
     const auto denied = store->add(denied_row("huge"));
-    EXPECT_TRUE(store->count_repeat(*denied, 2).ok());
-    EXPECT_TRUE(add_held(*store, exclusive_row("held", {2})).ok());
-    EXPECT_TRUE(store->add_pool(5, 1, {0}).ok());
+    EXPECT_TRUE(store->count_repeat(*denied, 2).has_value());
+    EXPECT_TRUE(add_with_allocation(*store, exclusive_row("held", {2})).has_value());
+    EXPECT_TRUE(store->add_pool(5, 1, {0}).has_value());
   }
 
   std::string refusal(const std::string& sql) const {
     Database database = connect(Database::Access::kReadWrite);
-    EXPECT_TRUE(database.execute("PRAGMA foreign_keys = ON", "guard").ok());
+    EXPECT_TRUE(database.execute("PRAGMA foreign_keys = ON", "guard").has_value());
     return message(database.execute(sql, "tamper"));
   }
 };
@@ -192,10 +192,10 @@ TEST_F(SchemaTest, HasExampleQueriesThatRun) {
   {
     const auto store = open();
     DecidedRow row = exclusive_row("app", {1});
-    row.verdicts = VerdictsRow{1, {{"0", 1, false, {{"numa", "score", 1, "fits"}}}}, {}, {}, {}};
-    const auto decision = add_held(*store, row);
-    ASSERT_TRUE(store->add(OutcomeRow{*decision, row.at_ms + 5, "bound", "c", 0, ""}).ok());
-    ASSERT_TRUE(store->add(denied_row("huge")).ok());
+    row.verdicts = R"({"candidates":1,"best":[{"nodes":"0","score":1,"words":[["numa","score",1,"fits"]]}]})";
+    const auto decision = add_with_allocation(*store, row);
+    ASSERT_TRUE(store->add(OutcomeRow{*decision, row.at_ms + 5, "bound", "c", 0, ""}).has_value());
+    ASSERT_TRUE(store->add(denied_row("huge")).has_value());
   }
   const std::string readme = text_of(TOPOLET_STORE_DIR "/README.md");
   ASSERT_GE(example_queries().size(), 5U);
@@ -227,4 +227,4 @@ TEST_F(SchemaTest, FindsWithoutReadingEverything) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::store

@@ -18,7 +18,7 @@
 #include "store/database.hpp"
 #include "store/store.hpp"
 
-namespace topolet {
+namespace topolet::store {
 
 template <class T>
 std::string message(const Result<T>& result) {
@@ -111,7 +111,7 @@ inline DecidedRow exclusive_row(const std::string& container, const CpuSet& cpus
 }
 
 /// What a decision holds, in the columns that every version of the schema has had.
-inline Columns live_columns(const DecidedRow& row) {
+inline Columns allocation_columns(const DecidedRow& row) {
   return {{"state", "pending"},
           {"container_id", row.container_id},
           {"cpus", row.cpus.to_string()},
@@ -119,10 +119,10 @@ inline Columns live_columns(const DecidedRow& row) {
 }
 
 /// Adds a decision and what it holds.
-inline Result<std::int64_t> add_held(Store& store, const DecidedRow& row) {
+inline Result<std::int64_t> add_with_allocation(Store& store, const DecidedRow& row) {
   auto decision = store.add(row);
   if (!decision) return decision;
-  if (Status put = store.put_live(*decision, live_columns(row)); !put) return put.error();
+  if (Status put = store.put_allocation(*decision, allocation_columns(row)); !put) return put.error();
   return decision;
 }
 
@@ -161,4 +161,4 @@ inline DecidedRow denied_row(const std::string& container) {
   return row;
 }
 
-}  // namespace topolet
+}  // namespace topolet::store

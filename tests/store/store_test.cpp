@@ -6,7 +6,7 @@
 
 #include "tests/store/scratch.hpp"
 
-namespace topolet {
+namespace topolet::store {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -16,17 +16,17 @@ TEST_F(StoreTest, GivesBackWhatIsHeld) {
   {
     const auto store = open();
     decision = *store->add(exclusive_row("app", {2, 3, 6}));
-    Columns columns = live_columns(exclusive_row("app", {2, 3, 6}));
+    Columns columns = allocation_columns(exclusive_row("app", {2, 3, 6}));
     columns.emplace_back("container", "app");
     columns.emplace_back("phase", "created");
     columns.emplace_back("attempt", std::int64_t{2});
-    const Status put = store->put_live(decision, columns);
-    ASSERT_TRUE(put.ok()) << message(put);
+    const Status put = store->put_allocation(decision, columns);
+    ASSERT_TRUE(put.has_value()) << message(put);
   }
-  const auto live = open()->live();
-  ASSERT_TRUE(live.ok()) << message(live);
-  ASSERT_EQ(live->size(), 1U);
-  const LiveRow& held = live->front();
+  const auto rows = open()->allocations();
+  ASSERT_TRUE(rows.has_value()) << message(rows);
+  ASSERT_EQ(rows->size(), 1U);
+  const AllocationRow& held = rows->front();
   EXPECT_EQ(held.decision, decision);
   EXPECT_EQ(held.columns.at("cpus"), Value("2-3,6"));
   EXPECT_EQ(held.columns.at("pending_since_ms"), Value(std::int64_t{1'700'000'000'123}));
@@ -42,33 +42,33 @@ TEST_F(StoreTest, PutsWhatIsHeldInThePlaceOfWhatWasThere) {
   const auto store = open();
   const DecidedRow row = exclusive_row("app", {1});
   const auto decision = store->add(row);
-  Columns columns = live_columns(row);
+  Columns columns = allocation_columns(row);
   columns.emplace_back("within", "0-7");
-  ASSERT_TRUE(store->put_live(*decision, columns).ok());
-  ASSERT_TRUE(store->put_live(*decision, live_columns(exclusive_row("app", {2}))).ok());
-  ASSERT_EQ(store->live()->size(), 1U);
-  EXPECT_EQ(shown(store->live()->at(0).columns, "cpus"), "2");
-  EXPECT_EQ(shown(store->live()->at(0).columns, "within"), "");
+  ASSERT_TRUE(store->put_allocation(*decision, columns).has_value());
+  ASSERT_TRUE(store->put_allocation(*decision, allocation_columns(exclusive_row("app", {2}))).has_value());
+  ASSERT_EQ(store->allocations()->size(), 1U);
+  EXPECT_EQ(shown(store->allocations()->at(0).columns, "cpus"), "2");
+  EXPECT_EQ(shown(store->allocations()->at(0).columns, "within"), "");
 }
 
 TEST_F(StoreTest, ChangesSomeColumnsOfWhatIsHeld) {
   const auto store = open();
-  const auto first = add_held(*store, shared_row("log", {0, 1, 2, 3}, CpuSet::range(0, 7)));
-  const auto second = add_held(*store, shared_row("till", {0, 1, 2, 3}, CpuSet::range(0, 7)));
-  ASSERT_TRUE(store->update_live(*first, {{"cpus", "2-3"}, {"stopping", std::int64_t{1}}}).ok());
-  ASSERT_TRUE(store->update_live(*second, {{"stopping", std::int64_t{1}}, {"cpus", "4"}}).ok());
-  ASSERT_TRUE(store->update_live(*first, {{"cpus", "5"}, {"stopping", std::int64_t{0}}}).ok());
+  const auto first = add_with_allocation(*store, shared_row("log", {0, 1, 2, 3}, CpuSet::range(0, 7)));
+  const auto second = add_with_allocation(*store, shared_row("till", {0, 1, 2, 3}, CpuSet::range(0, 7)));
+  ASSERT_TRUE(store->update_allocation(*first, {{"cpus", "2-3"}, {"stopping", std::int64_t{1}}}).has_value());
+  ASSERT_TRUE(store->update_allocation(*second, {{"stopping", std::int64_t{1}}, {"cpus", "4"}}).has_value());
+  ASSERT_TRUE(store->update_allocation(*first, {{"cpus", "5"}, {"stopping", std::int64_t{0}}}).has_value());
   EXPECT_EQ(rows("SELECT decision, cpus, stopping, state FROM allocation", 4),
             (Rows{{"1", "5", "0", "pending"}, {"2", "4", "1", "pending"}}));
   EXPECT_EQ(value("SELECT cpus FROM decided WHERE decision = 1"), "0-3") << "the audit is left alone";
-  const Status unknown = store->update_live(*first, {{"colour", "grey"}});
+  const Status unknown = store->update_allocation(*first, {{"colour", "grey"}});
   EXPECT_THAT(message(unknown), ::testing::HasSubstr("no such column: colour"));
 }
 
 TEST_F(StoreTest, HoldsNothingBeforeItIsTold) {
   const auto store = open();
-  ASSERT_TRUE(store->add(exclusive_row("app", {1})).ok());
-  EXPECT_TRUE(store->live()->empty());
+  ASSERT_TRUE(store->add(exclusive_row("app", {1})).has_value());
+  EXPECT_TRUE(store->allocations()->empty());
 }
 
 TEST_F(StoreTest, KeepsTheWholeDecision) {
@@ -82,7 +82,7 @@ TEST_F(StoreTest, KeepsTheWholeDecision) {
   row.hugepage_limit_bytes = {{"1GB", std::int64_t{1} << 30}, {"2MB", 0}};
   row.settings = {{"cpus", "exclusive"}, {"theirs", "a \"quoted\" word"}};
   const auto store = open();
-  ASSERT_TRUE(store->add(row).ok());
+  ASSERT_TRUE(store->add(row).has_value());
   EXPECT_EQ(
       rows("SELECT decision, at_ms, generation, event, holds, pod_uid, pod_namespace, pod_name, container, "
            "attempt, sandbox_id, container_id FROM decided",
@@ -121,9 +121,9 @@ TEST_F(StoreTest, KeepsIntervalsOfHeldCpusButNotOfSharedOnes) {
   exclusive.withheld = {8, 9};
   DecidedRow reserved = exclusive_row("dns", {10, 12});
   reserved.mode = "reserved";
-  ASSERT_TRUE(store->add(exclusive).ok());
-  ASSERT_TRUE(store->add(shared_row("log", {3, 4}, {3, 4})).ok());
-  ASSERT_TRUE(store->add(reserved).ok());
+  ASSERT_TRUE(store->add(exclusive).has_value());
+  ASSERT_TRUE(store->add(shared_row("log", {3, 4}, {3, 4})).has_value());
+  ASSERT_TRUE(store->add(reserved).has_value());
   const std::vector<std::vector<std::string>> expected{{"1", "exclusive", "0", "2"},
                                                        {"1", "exclusive", "64", "64"},
                                                        {"1", "withheld", "8", "9"},
@@ -134,10 +134,10 @@ TEST_F(StoreTest, KeepsIntervalsOfHeldCpusButNotOfSharedOnes) {
 
 TEST_F(StoreTest, AuditsOutcomesAndLeavesWhatIsHeldAlone) {
   const auto store = open();
-  const auto decision = add_held(*store, exclusive_row("app", {1}));
-  ASSERT_TRUE(decision.ok()) << message(decision);
-  ASSERT_TRUE(store->add(OutcomeRow{*decision, 2000, "in_doubt", "", 14, "connection lost"}).ok());
-  ASSERT_TRUE(store->add(OutcomeRow{*decision, 3000, "bound", "c-9", 0, ""}).ok());
+  const auto decision = add_with_allocation(*store, exclusive_row("app", {1}));
+  ASSERT_TRUE(decision.has_value()) << message(decision);
+  ASSERT_TRUE(store->add(OutcomeRow{*decision, 2000, "in_doubt", "", 14, "connection lost"}).has_value());
+  ASSERT_TRUE(store->add(OutcomeRow{*decision, 3000, "bound", "c-9", 0, ""}).has_value());
   EXPECT_EQ(rows("SELECT at_ms, state, container_id, code, message FROM outcome ORDER BY outcome", 5),
             (Rows{{"2000", "in_doubt", "", "14", "connection lost"}, {"3000", "bound", "c-9", "0", ""}}));
   EXPECT_EQ(rows("SELECT state, container_id FROM live", 2), (Rows{{"pending", ""}}));
@@ -145,48 +145,48 @@ TEST_F(StoreTest, AuditsOutcomesAndLeavesWhatIsHeldAlone) {
 
 TEST_F(StoreTest, HoldsWhatWasRefusedUntilItIsEnded) {
   const auto store = open();
-  const auto decision = add_held(*store, exclusive_row("app", {1}));
-  ASSERT_TRUE(decision.ok());
-  ASSERT_TRUE(store->add(OutcomeRow{*decision, 2000, "refused", "", 3, "no such image"}).ok());
-  EXPECT_EQ(store->live()->size(), 1U);
-  ASSERT_TRUE(store->add(EndedRow{*decision, 2000, 6, "refused"}).ok());
-  EXPECT_TRUE(store->live()->empty());
+  const auto decision = add_with_allocation(*store, exclusive_row("app", {1}));
+  ASSERT_TRUE(decision.has_value());
+  ASSERT_TRUE(store->add(OutcomeRow{*decision, 2000, "refused", "", 3, "no such image"}).has_value());
+  EXPECT_EQ(store->allocations()->size(), 1U);
+  ASSERT_TRUE(store->add(EndedRow{*decision, 2000, 6, "refused"}).has_value());
+  EXPECT_TRUE(store->allocations()->empty());
   EXPECT_EQ(value("SELECT cause FROM ended"), "refused");
 }
 
 TEST_F(StoreTest, EndsWhatIsSuperseded) {
   const auto store = open();
-  const auto old = add_held(*store, exclusive_row("app", {1}));
-  ASSERT_TRUE(old.ok());
+  const auto old = add_with_allocation(*store, exclusive_row("app", {1}));
+  ASSERT_TRUE(old.has_value());
   DecidedRow row = exclusive_row("app", {1, 2});
   row.event = "resized";
   row.generation = 9;
   row.supersedes = *old;
-  const auto next = add_held(*store, row);
-  ASSERT_TRUE(next.ok()) << message(next);
-  ASSERT_EQ(store->live()->size(), 1U);
-  EXPECT_EQ(store->live()->at(0).decision, *next);
+  const auto next = add_with_allocation(*store, row);
+  ASSERT_TRUE(next.has_value()) << message(next);
+  ASSERT_EQ(store->allocations()->size(), 1U);
+  EXPECT_EQ(store->allocations()->at(0).decision, *next);
   EXPECT_EQ(value("SELECT supersedes FROM decided WHERE decision = 2"), std::to_string(*old));
   EXPECT_EQ(rows("SELECT decision, generation, cause FROM ended", 3),
             (Rows{{std::to_string(*old), "9", "superseded"}}));
 
   const auto again = store->add(row);
-  EXPECT_EQ(message(again), "decision 1 holds nothing: it was never made or has ended");
+  EXPECT_EQ(message(again), "decision 1 has no allocation: it was never made or has ended");
   EXPECT_EQ(value("SELECT count(*) FROM decided"), "2");
 }
 
 TEST_F(StoreTest, SaysWhichDecisionDoesNotExist) {
   const auto store = open();
   const auto denied = store->add(denied_row("app"));
-  ASSERT_TRUE(denied.ok());
+  ASSERT_TRUE(denied.has_value());
   for (const std::int64_t nothing : {std::int64_t{77}, *denied}) {
     EXPECT_EQ(store->add(EndedRow{nothing, 1, 1, "exited"}).error().code, Code::kNotFound);
-    const Status updated = store->update_live(nothing, {{"cpus", "1"}});
-    ASSERT_FALSE(updated.ok());
+    const Status updated = store->update_allocation(nothing, {{"cpus", "1"}});
+    ASSERT_FALSE(updated.has_value());
     EXPECT_EQ(updated.error().code, Code::kNotFound);
-    EXPECT_THAT(message(updated), ::testing::HasSubstr(std::to_string(nothing) + " holds nothing"));
+    EXPECT_THAT(message(updated), ::testing::HasSubstr(std::to_string(nothing) + " has no allocation"));
   }
-  const Status put = store->put_live(77, live_columns(exclusive_row("app", {1})));
+  const Status put = store->put_allocation(77, allocation_columns(exclusive_row("app", {1})));
   EXPECT_EQ(put.error().code, Code::kNotFound);
   EXPECT_THAT(message(put), ::testing::HasSubstr("no decision 77"));
   EXPECT_THAT(message(store->add(OutcomeRow{77, 1, "bound", "c", 0, ""})), ::testing::HasSubstr("no decision 77"));
@@ -195,18 +195,18 @@ TEST_F(StoreTest, SaysWhichDecisionDoesNotExist) {
 
 TEST_F(StoreTest, AuditsAnOutcomeThatComesAfterTheEnd) {
   const auto store = open();
-  const auto decision = add_held(*store, exclusive_row("app", {1}));
-  ASSERT_TRUE(store->add(EndedRow{*decision, 2, 6, "pending-timeout"}).ok());
-  EXPECT_TRUE(store->add(OutcomeRow{*decision, 3, "bound", "late", 0, ""}).ok());
-  EXPECT_TRUE(store->live()->empty());
+  const auto decision = add_with_allocation(*store, exclusive_row("app", {1}));
+  ASSERT_TRUE(store->add(EndedRow{*decision, 2, 6, "pending-timeout"}).has_value());
+  EXPECT_TRUE(store->add(OutcomeRow{*decision, 3, "bound", "late", 0, ""}).has_value());
+  EXPECT_TRUE(store->allocations()->empty());
 }
 
 TEST_F(StoreTest, CountsAThousandEqualDenialsInOneRow) {
   const auto store = open();
   const auto decision = store->add(denied_row("app"));
-  ASSERT_TRUE(decision.ok());
-  for (int i = 1; i < 1000; ++i) ASSERT_TRUE(store->count_repeat(*decision, 1'700'000'000'123 + i).ok());
-  EXPECT_TRUE(store->live()->empty());
+  ASSERT_TRUE(decision.has_value());
+  for (int i = 1; i < 1000; ++i) ASSERT_TRUE(store->count_repeat(*decision, 1'700'000'000'123 + i).has_value());
+  EXPECT_TRUE(store->allocations()->empty());
   EXPECT_EQ(value("SELECT count(*) FROM decided"), "1");
   EXPECT_EQ(rows("SELECT times, first, last FROM denials", 3),
             (std::vector<std::vector<std::string>>{{"1000", "2023-11-14T22:13:20.123Z", "2023-11-14T22:13:21.122Z"}}));
@@ -214,10 +214,10 @@ TEST_F(StoreTest, CountsAThousandEqualDenialsInOneRow) {
 
 TEST_F(StoreTest, KeepsOnePoolPerGeneration) {
   const auto store = open();
-  ASSERT_TRUE(store->add_pool(3, 10, {0, 1}).ok());
-  EXPECT_TRUE(store->add_pool(3, 11, {0, 1}).ok());
+  ASSERT_TRUE(store->add_pool(3, 10, {0, 1}).has_value());
+  EXPECT_TRUE(store->add_pool(3, 11, {0, 1}).has_value());
   const Status other = store->add_pool(3, 12, {0});
-  ASSERT_FALSE(other.ok());
+  ASSERT_FALSE(other.has_value());
   EXPECT_EQ(other.error().code, Code::kAlreadyExists);
   EXPECT_EQ(other.error().message, "generation 3 has the pool '0-1' already; '0' needs a generation of its own");
   EXPECT_EQ(rows("SELECT generation, at_ms, cpus FROM pool_version", 3),
@@ -227,27 +227,27 @@ TEST_F(StoreTest, KeepsOnePoolPerGeneration) {
 TEST_F(StoreTest, KnowsTheHighestGenerationOfAll) {
   const auto store = open();
   EXPECT_EQ(*store->last_generation(), 0U);
-  const auto decision = add_held(*store, exclusive_row("app", {1}));
+  const auto decision = add_with_allocation(*store, exclusive_row("app", {1}));
   EXPECT_EQ(*store->last_generation(), 5U);
-  ASSERT_TRUE(store->add_pool(7, 1, {0}).ok());
+  ASSERT_TRUE(store->add_pool(7, 1, {0}).has_value());
   EXPECT_EQ(*store->last_generation(), 7U);
-  ASSERT_TRUE(store->add(EndedRow{*decision, 1, 8, "exited"}).ok());
+  ASSERT_TRUE(store->add(EndedRow{*decision, 1, 8, "exited"}).has_value());
   EXPECT_EQ(*store->last_generation(), 8U);
-  ASSERT_TRUE(store->set_generation(12).ok()) << "not every change has a row that tells of it";
-  ASSERT_TRUE(store->set_generation(11).ok());
+  ASSERT_TRUE(store->set_generation(12).has_value()) << "not every change has a row that tells of it";
+  ASSERT_TRUE(store->set_generation(11).has_value());
   EXPECT_EQ(*store->last_generation(), 12U);
 }
 
 TEST_F(StoreTest, RemembersPodsUntilTheyAreRemoved) {
   const auto store = open();
-  ASSERT_TRUE(store->put_pod(pod_columns("s1", "till")).ok());
-  ASSERT_TRUE(store->put_pod(pod_columns("s2", "stock")).ok());
+  ASSERT_TRUE(store->put_pod(pod_columns("s1", "till")).has_value());
+  ASSERT_TRUE(store->put_pod(pod_columns("s2", "stock")).has_value());
   Columns till = pod_columns("s1", "till");
   till.emplace_back("nodes", "0-1");
   till.emplace_back("ready", std::int64_t{0});
-  ASSERT_TRUE(store->put_pod(till).ok());
+  ASSERT_TRUE(store->put_pod(till).has_value());
   const auto pods = store->pods();
-  ASSERT_TRUE(pods.ok()) << message(pods);
+  ASSERT_TRUE(pods.has_value()) << message(pods);
   ASSERT_EQ(pods->size(), 2U);
   EXPECT_EQ(shown(pods->at(0), "sandbox_id"), "s1");
   EXPECT_EQ(shown(pods->at(0), "nodes"), "0-1");
@@ -255,10 +255,10 @@ TEST_F(StoreTest, RemembersPodsUntilTheyAreRemoved) {
   EXPECT_EQ(pods->at(0).count("boot"), 0U);
   EXPECT_EQ(shown(pods->at(1), "nodes"), "");
   EXPECT_EQ(pods->at(1).at("ready"), Value(std::int64_t{1}));
-  ASSERT_TRUE(store->put_pod(pod_columns("s1", "till")).ok());
+  ASSERT_TRUE(store->put_pod(pod_columns("s1", "till")).has_value());
   EXPECT_EQ(shown(store->pods()->at(0), "nodes"), "") << "in the place of what was known";
-  ASSERT_TRUE(store->remove_pod("s1").ok());
-  ASSERT_TRUE(store->remove_pod("never seen").ok());
+  ASSERT_TRUE(store->remove_pod("s1").has_value());
+  ASSERT_TRUE(store->remove_pod("never seen").has_value());
   ASSERT_EQ(store->pods()->size(), 1U);
   EXPECT_EQ(shown(store->pods()->at(0), "pod_name"), "stock");
 }
@@ -266,104 +266,103 @@ TEST_F(StoreTest, RemembersPodsUntilTheyAreRemoved) {
 TEST_F(StoreTest, KeepsBytesThatAreNotText) {
   const auto store = open();
   DecidedRow row = exclusive_row(std::string("a\0b\xff'", 5), {1});
-  row.verdicts = VerdictsRow{1, {{"0", 1, false, {{"gpu", "score", 1, "\xff"}}}}, {}, {}, {}};
   const auto decision = store->add(row);
-  Columns columns = live_columns(row);
+  Columns columns = allocation_columns(row);
   columns.emplace_back("container", row.container);
-  ASSERT_TRUE(store->put_live(*decision, columns).ok());
+  ASSERT_TRUE(store->put_allocation(*decision, columns).has_value());
   EXPECT_EQ(value("SELECT container FROM decided"), row.container);
-  EXPECT_EQ(shown(store->live()->at(0).columns, "container"), row.container);
-  EXPECT_EQ(value("SELECT reason FROM verdict"), "\xef\xbf\xbd");
+  EXPECT_EQ(shown(store->allocations()->at(0).columns, "container"), row.container);
 }
 
-TEST_F(StoreTest, GroupsWritesIntoOneTransaction) {
+TEST_F(StoreTest, WritesSeveralRowsInOneTransaction) {
   const auto store = open();
-  ASSERT_TRUE(store->begin().ok());
+  ASSERT_TRUE(store->begin().has_value());
   EXPECT_EQ(store->begin().error().code, Code::kFailedPrecondition);
-  ASSERT_TRUE(store->add(exclusive_row("a", {1})).ok());
+  ASSERT_TRUE(store->add(exclusive_row("a", {1})).has_value());
   EXPECT_EQ(value("SELECT count(*) FROM decided"), "0");
-  ASSERT_TRUE(store->commit().ok());
+  ASSERT_TRUE(store->commit().has_value());
   EXPECT_EQ(value("SELECT count(*) FROM decided"), "1");
   EXPECT_EQ(store->commit().error().code, Code::kFailedPrecondition);
 
-  ASSERT_TRUE(store->begin().ok());
-  ASSERT_TRUE(store->add(exclusive_row("b", {2})).ok());
+  ASSERT_TRUE(store->begin().has_value());
+  ASSERT_TRUE(store->add(exclusive_row("b", {2})).has_value());
   store->roll_back();
-  ASSERT_TRUE(store->add(exclusive_row("c", {3})).ok());
+  ASSERT_TRUE(store->add(exclusive_row("c", {3})).has_value());
   EXPECT_EQ(column("SELECT container FROM decided ORDER BY decision"), "a,c");
 }
 
-TEST_F(StoreTest, DropsAWholeGroupWhenOneOfItFails) {
+TEST_F(StoreTest, RollsBackAWholeTransactionWhenOneWriteFails) {
   const auto store = open();
-  ASSERT_TRUE(store->begin().ok());
-  ASSERT_TRUE(add_held(*store, exclusive_row("a", {1})).ok());
-  ASSERT_FALSE(store->add(EndedRow{77, 1, 1, "exited"}).ok());
+  ASSERT_TRUE(store->begin().has_value());
+  ASSERT_TRUE(add_with_allocation(*store, exclusive_row("a", {1})).has_value());
+  ASSERT_FALSE(store->add(EndedRow{77, 1, 1, "exited"}).has_value());
   const auto after = store->add(exclusive_row("b", {2}));
-  EXPECT_THAT(message(after), ::testing::HasSubstr("decision 77 holds nothing"));
-  EXPECT_THAT(message(store->commit()), ::testing::HasSubstr("decision 77 holds nothing"));
-  EXPECT_TRUE(store->live()->empty());
-  EXPECT_TRUE(store->add(exclusive_row("c", {3})).ok());
+  EXPECT_THAT(message(after), ::testing::HasSubstr("decision 77 has no allocation"));
+  EXPECT_THAT(message(store->commit()), ::testing::HasSubstr("decision 77 has no allocation"));
+  EXPECT_TRUE(store->allocations()->empty());
+  EXPECT_TRUE(store->add(exclusive_row("c", {3})).has_value());
   EXPECT_EQ(column("SELECT container FROM decided ORDER BY decision"), "c");
 }
 
 /// Adds a decision and what it holds, and then fails.
 Status add_and_fail(Store& store, const char* container) {
-  if (const auto added = add_held(store, exclusive_row(container, {1})); !added) return added.error();
+  if (const auto added = add_with_allocation(store, exclusive_row(container, {1})); !added) return added.error();
   return store.add(EndedRow{77, 1, 1, "exited"});
 }
 
-TEST_F(StoreTest, UndoesAStepThatFailsAndKeepsTheRestOfTheGroup) {
+TEST_F(StoreTest, UndoesASavepointThatFailsAndKeepsTheRestOfTheTransaction) {
   const auto store = open();
-  ASSERT_TRUE(store->begin().ok());
-  ASSERT_TRUE(store->add(exclusive_row("before", {1})).ok());
-  const Status failed = store->step([&] { return add_and_fail(*store, "undone"); });
-  EXPECT_THAT(message(failed), ::testing::HasSubstr("decision 77 holds nothing"));
-  const Status whole = store->step([&]() -> Status {
-    const auto added = add_held(*store, exclusive_row("whole", {2}));
+  ASSERT_TRUE(store->begin().has_value());
+  ASSERT_TRUE(store->add(exclusive_row("before", {1})).has_value());
+  const Status failed = store->savepoint([&] { return add_and_fail(*store, "undone"); });
+  EXPECT_THAT(message(failed), ::testing::HasSubstr("decision 77 has no allocation"));
+  const Status whole = store->savepoint([&]() -> Status {
+    const auto added = add_with_allocation(*store, exclusive_row("whole", {2}));
     return added ? Status() : Status(added.error());
   });
-  EXPECT_TRUE(whole.ok()) << message(whole);
-  EXPECT_TRUE(store->add(exclusive_row("after", {3})).ok());
+  EXPECT_TRUE(whole.has_value()) << message(whole);
+  EXPECT_TRUE(store->add(exclusive_row("after", {3})).has_value());
   const Status committed = store->commit();
-  ASSERT_TRUE(committed.ok()) << message(committed);
+  ASSERT_TRUE(committed.has_value()) << message(committed);
   EXPECT_EQ(column("SELECT container FROM decided ORDER BY decision"), "before,whole,after");
-  EXPECT_EQ(store->live()->size(), 1U);
+  EXPECT_EQ(store->allocations()->size(), 1U);
 }
 
 TEST_F(StoreTest, UndoesAStepWhoseOwnErrorIsNotTheStores) {
   const auto store = open();
-  ASSERT_TRUE(store->begin().ok());
-  const Status failed = store->step([&]() -> Status {
+  ASSERT_TRUE(store->begin().has_value());
+  const Status failed = store->savepoint([&]() -> Status {
     static_cast<void>(store->add(exclusive_row("undone", {1})));
     return Error{Code::kInternal, "no more of it"};
   });
   EXPECT_EQ(message(failed), "no more of it");
-  ASSERT_TRUE(store->commit().ok());
+  ASSERT_TRUE(store->commit().has_value());
   EXPECT_EQ(value("SELECT count(*) FROM decided"), "0");
 }
 
-TEST_F(StoreTest, DropsTheStepsOfAGroupThatIsRolledBack) {
+TEST_F(StoreTest, DropsTheSavepointsOfATransactionThatIsRolledBack) {
   const auto store = open();
-  ASSERT_TRUE(store->begin().ok());
-  ASSERT_TRUE(store->step([&] { return store->add_pool(3, 1, {0}); }).ok());
+  ASSERT_TRUE(store->begin().has_value());
+  ASSERT_TRUE(store->savepoint([&] { return store->add_pool(3, 1, {0}); }).has_value());
   EXPECT_EQ(value("SELECT count(*) FROM pool_version"), "0");
   store->roll_back();
   EXPECT_EQ(*store->last_generation(), 0U);
 }
 
-TEST_F(StoreTest, TakesNoStepWithoutAGroup) {
+TEST_F(StoreTest, RefusesASavepointWithoutATransaction) {
   const auto store = open();
   bool ran = false;
   const auto work = [&] {
     ran = true;
     return Status();
   };
-  EXPECT_EQ(message(store->step(work)), "a step needs an open group of writes; begin one first");
-  ASSERT_TRUE(store->begin().ok());
-  ASSERT_FALSE(store->add(EndedRow{77, 1, 1, "exited"}).ok());
-  EXPECT_THAT(message(store->step(work)), ::testing::HasSubstr("decision 77 holds nothing")) << "the group has failed";
+  EXPECT_EQ(message(store->savepoint(work)), "a savepoint needs an open transaction; begin one first");
+  ASSERT_TRUE(store->begin().has_value());
+  ASSERT_FALSE(store->add(EndedRow{77, 1, 1, "exited"}).has_value());
+  EXPECT_THAT(message(store->savepoint(work)), ::testing::HasSubstr("decision 77 has no allocation"))
+      << "the transaction has failed";
   EXPECT_FALSE(ran);
-  EXPECT_FALSE(store->commit().ok());
+  EXPECT_FALSE(store->commit().has_value());
 }
 
 /// While it lives, this process cannot write beyond the first `bytes` of any file.
@@ -388,34 +387,34 @@ class FileSizeLimit {
 
 TEST_F(StoreTest, SurvivesWritesThatFail) {
   const auto store = open();
-  ASSERT_TRUE(add_held(*store, exclusive_row("before", {1})).ok());
+  ASSERT_TRUE(add_with_allocation(*store, exclusive_row("before", {1})).has_value());
   bool single_failed = false;
-  Status group;
+  Status committed;
   {
     const FileSizeLimit full(4096);
     const auto single = store->add(exclusive_row("lost", {2}));
-    single_failed = !single.ok() && single.error().code == Code::kUnavailable &&
+    single_failed = !single.has_value() && single.error().code == Code::kUnavailable &&
                     single.error().message.find(file().string()) != std::string::npos;
     if (Status begun = store->begin(); begun) {
       static_cast<void>(store->add(exclusive_row("lost", {3})));
       static_cast<void>(store->add(exclusive_row("lost", {4})));
-      group = store->commit();
+      committed = store->commit();
     }
   }
   EXPECT_TRUE(single_failed);
-  EXPECT_FALSE(group.ok());
-  const auto after = add_held(*store, exclusive_row("after", {5}));
-  EXPECT_TRUE(after.ok()) << message(after);
+  EXPECT_FALSE(committed.has_value());
+  const auto after = add_with_allocation(*store, exclusive_row("after", {5}));
+  EXPECT_TRUE(after.has_value()) << message(after);
   EXPECT_EQ(column("SELECT container FROM decided ORDER BY decision"), "before,after");
-  EXPECT_EQ(store->live()->size(), 2U);
+  EXPECT_EQ(store->allocations()->size(), 2U);
 }
 
-TEST_F(StoreTest, LosesTheWholeGroupWhenTheDiskIsFullInAStep) {
+TEST_F(StoreTest, LosesTheWholeTransactionWhenTheDiskIsFullInASavepoint) {
   const auto store = open();
   DecidedRow large = exclusive_row("lost", {2});
   large.reason = std::string(std::size_t{8} << 20, 'x');  // more than SQLite keeps in memory until it commits
-  ASSERT_TRUE(store->begin().ok());
-  const Status step = store->step([&]() -> Status {
+  ASSERT_TRUE(store->begin().has_value());
+  const Status undone = store->savepoint([&]() -> Status {
     const auto added = [&] {
       const FileSizeLimit full(4096);
       return store->add(large);
@@ -423,14 +422,14 @@ TEST_F(StoreTest, LosesTheWholeGroupWhenTheDiskIsFullInAStep) {
     static_cast<void>(store->add(exclusive_row("stray", {3})));
     return added ? Status() : Status(added.error());
   });
-  const Status group = store->commit();
-  EXPECT_FALSE(step.ok());
-  EXPECT_FALSE(group.ok());
+  const Status committed = store->commit();
+  EXPECT_FALSE(undone.has_value());
+  EXPECT_FALSE(committed.has_value());
   EXPECT_EQ(column("SELECT container FROM decided"), "");
   const auto after = store->add(exclusive_row("after", {5}));
-  EXPECT_TRUE(after.ok()) << message(after);
+  EXPECT_TRUE(after.has_value()) << message(after);
   EXPECT_EQ(column("SELECT container FROM decided"), "after");
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::store

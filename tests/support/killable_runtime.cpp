@@ -17,7 +17,7 @@ void say(const std::string& line) {
 int serve(const char* socket) {
   RecordingRuntime runtime(socket);
   runtime.handle("Version", RecordingRuntime::answer("version"));
-  runtime.handle_others([](Exchange& exchange) {
+  runtime.handle_others([](ServerCall& exchange) {
     exchange.read();
     exchange.write("first");
     say(exchange.path());

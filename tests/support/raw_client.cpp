@@ -71,8 +71,8 @@ std::multimap<std::string, std::string> RawCall::read_header() {
   return copy_of(context_.GetServerInitialMetadata());
 }
 
-RawAnswer RawCall::finish() {
-  RawAnswer answer;
+RawResponse RawCall::finish() {
+  RawResponse answer;
   while (auto message = read()) answer.messages.push_back(std::move(*message));
   stream_->Finish(&answer.status, this);
   wait();
@@ -84,7 +84,7 @@ RawAnswer RawCall::finish() {
 
 RawClient::RawClient(const std::string& endpoint) : stub_(connect(endpoint)) {}
 
-RawAnswer RawClient::call(const RawRequest& request) {
+RawResponse RawClient::call(const RawRequest& request) {
   const std::unique_ptr<RawCall> call = open(request);
   if (call->write(request.message)) call->half_close();
   return call->finish();

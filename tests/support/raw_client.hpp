@@ -20,7 +20,7 @@ struct RawRequest {
   std::chrono::milliseconds timeout{30000};
 };
 
-struct RawAnswer {
+struct RawResponse {
   grpc::Status status;
   std::vector<std::string> messages;
   std::multimap<std::string, std::string> header;
@@ -40,7 +40,7 @@ class RawCall {
   std::multimap<std::string, std::string> read_header();
   void cancel() { context_.TryCancel(); }
   /// Reads what is left and the status.
-  RawAnswer finish();
+  RawResponse finish();
 
  private:
   bool wait();
@@ -57,7 +57,7 @@ class RawClient {
   explicit RawClient(const std::string& endpoint);
 
   /// Sends one message, half-closes, reads everything.
-  RawAnswer call(const RawRequest& request);
+  RawResponse call(const RawRequest& request);
   /// Starts a call; `request.message` is not sent.
   std::unique_ptr<RawCall> open(const RawRequest& request);
 

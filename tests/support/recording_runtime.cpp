@@ -25,7 +25,7 @@ std::string method_of(const std::string& path) { return path.substr(path.rfind('
 
 }  // namespace
 
-bool Exchange::wait_for(void* tag) {
+bool ServerCall::wait_for(void* tag) {
   void* got = nullptr;
   bool ok = false;
   mark_handed_over(&queue_);
@@ -37,13 +37,13 @@ bool Exchange::wait_for(void* tag) {
   return false;
 }
 
-void Exchange::note_end() {
+void ServerCall::note_end() {
   ended_ = true;
   const bool cancelled = context_.IsCancelled();
   runtime_.record([&] { record_->cancelled = cancelled; });
 }
 
-std::optional<std::string> Exchange::read() {
+std::optional<std::string> ServerCall::read() {
   grpc::ByteBuffer buffer;
   stream_.Read(&buffer, &g_step_tag);
   if (!wait_for(&g_step_tag)) return std::nullopt;
@@ -52,22 +52,22 @@ std::optional<std::string> Exchange::read() {
   return message;
 }
 
-bool Exchange::write(const std::string& message) {
+bool ServerCall::write(const std::string& message) {
   const grpc::Slice slice(message);
   stream_.Write(grpc::ByteBuffer(&slice, 1), &g_step_tag);
   return wait_for(&g_step_tag);
 }
 
-void Exchange::send_header() {
+void ServerCall::send_header() {
   stream_.SendInitialMetadata(&g_step_tag);
   wait_for(&g_step_tag);
 }
 
-void Exchange::wait_for_cancellation() {
+void ServerCall::wait_for_cancellation() {
   if (!ended_) wait_for(&g_end_tag);
 }
 
-void Exchange::finish(const grpc::Status& status) {
+void ServerCall::finish(const grpc::Status& status) {
   if (!ended_) {
     stream_.Finish(status, &g_step_tag);
     wait_for(&g_step_tag);
@@ -103,7 +103,7 @@ RecordingRuntime::~RecordingRuntime() {
 void RecordingRuntime::accept_calls() {
   std::vector<std::thread> handlers;
   while (true) {
-    std::unique_ptr<Exchange> exchange(new Exchange(*this));
+    std::unique_ptr<ServerCall> exchange(new ServerCall(*this));
     if (!request_call(*exchange)) break;
     void* tag = nullptr;
     bool ok = false;
@@ -113,7 +113,7 @@ void RecordingRuntime::accept_calls() {
   for (std::thread& handler : handlers) handler.join();
 }
 
-bool RecordingRuntime::request_call(Exchange& exchange) {
+bool RecordingRuntime::request_call(ServerCall& exchange) {
   MutexLock lock(mutex_);
   if (stopping_) return false;
   exchange.context_.AsyncNotifyWhenDone(&g_end_tag);
@@ -121,7 +121,7 @@ bool RecordingRuntime::request_call(Exchange& exchange) {
   return true;
 }
 
-void RecordingRuntime::serve(Exchange& exchange) {
+void RecordingRuntime::serve(ServerCall& exchange) {
   RecordedCall call{.path = exchange.path(),
                     .metadata = {},
                     .deadline = exchange.context_.deadline(),
@@ -158,7 +158,7 @@ RecordingRuntime::Handler RecordingRuntime::handler_of(const std::string& path) 
 }
 
 RecordingRuntime::Handler RecordingRuntime::answer(std::string response) {
-  return [response = std::move(response)](Exchange& exchange) {
+  return [response = std::move(response)](ServerCall& exchange) {
     exchange.read();
     exchange.write(response);
     return grpc::Status::OK;
@@ -166,7 +166,7 @@ RecordingRuntime::Handler RecordingRuntime::answer(std::string response) {
 }
 
 RecordingRuntime::Handler RecordingRuntime::refuse(grpc::Status status) {
-  return [status = std::move(status)](Exchange& exchange) {
+  return [status = std::move(status)](ServerCall& exchange) {
     exchange.read();
     return status;
   };

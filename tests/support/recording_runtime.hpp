@@ -32,7 +32,7 @@ struct RecordedCall {
 };
 
 /// One call while its handler runs. For the handler's thread.
-class Exchange {
+class ServerCall {
  public:
   const std::string& path() const { return context_.method(); }
   /// The next message; nothing once the client has half-closed or is gone.
@@ -50,7 +50,7 @@ class Exchange {
  private:
   friend class RecordingRuntime;
 
-  explicit Exchange(class RecordingRuntime& runtime) : runtime_(runtime) {}
+  explicit ServerCall(class RecordingRuntime& runtime) : runtime_(runtime) {}
   bool wait_for(void* tag);
   void note_end();
   void finish(const grpc::Status& status);
@@ -66,7 +66,7 @@ class Exchange {
 /// Runs each call's handler on a thread of its own. Any thread may call any function.
 class RecordingRuntime {
  public:
-  using Handler = std::function<grpc::Status(Exchange&)>;
+  using Handler = std::function<grpc::Status(ServerCall&)>;
 
   /// Listens on `socket_path`; the destructor cancels what is left and removes it.
   explicit RecordingRuntime(const std::string& socket_path);
@@ -94,12 +94,12 @@ class RecordingRuntime {
   std::vector<RecordedCall> wait_for_ends(const std::string& method, std::size_t count) const;
 
  private:
-  friend class Exchange;
+  friend class ServerCall;
 
   std::vector<RecordedCall> wait_for_count(const std::string& method, std::size_t count, bool ended) const;
   void accept_calls();
-  bool request_call(Exchange& exchange);
-  void serve(Exchange& exchange);
+  bool request_call(ServerCall& exchange);
+  void serve(ServerCall& exchange);
   Handler handler_of(const std::string& path) const;
   std::vector<RecordedCall> select(const std::string& method) const TOPOLET_REQUIRES(mutex_);
   void record(const std::function<void()>& change);

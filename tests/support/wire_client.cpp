@@ -98,9 +98,9 @@ bool WireClient::wait_for_frame(std::uint8_t type, std::uint8_t flag) {
 }
 
 bool WireClient::wait_for_hang_up() const {
-  pollfd hang_up{socket_.get(), POLLRDHUP, 0};
+  pollfd disconnect_all{socket_.get(), POLLRDHUP, 0};
   constexpr int kPatienceMs = 20000;
-  return ::poll(&hang_up, 1, kPatienceMs) == 1;
+  return ::poll(&disconnect_all, 1, kPatienceMs) == 1;
 }
 
 std::string WireClient::receive(std::size_t size) const {

@@ -9,7 +9,7 @@
 #include "tests/support/temp_dir.hpp"
 #include "tests/topology/outline.hpp"
 
-namespace topolet {
+namespace topolet::topology {
 namespace {
 
 using testing::HasSubstr;
@@ -228,7 +228,7 @@ TEST(Discover, NamesWhatItCannotRead) {
 
 TEST(LiveMachine, IsOnlineAsTheKernelSays) {
   const auto machine = discover({});
-  ASSERT_TRUE(machine.ok()) << machine.error().message;
+  ASSERT_TRUE(machine.has_value()) << machine.error().message;
   std::string online;
   std::getline(std::ifstream("/sys/devices/system/cpu/online"), online);
   EXPECT_EQ((*machine)->online.to_string(), online);
@@ -238,13 +238,13 @@ TEST(LiveMachine, IsOnlineAsTheKernelSays) {
 
 TEST(LiveMachine, TakesOnlineAndIsolatedFromSysfs) {
   const auto whole = discover({});
-  ASSERT_TRUE(whole.ok());
+  ASSERT_TRUE(whole.has_value());
   const std::string last = std::to_string((*whole)->pus.back().os_index);
   const TempDir sysfs;
   sysfs.write("devices/system/cpu/online", last + "\n");
   sysfs.write("devices/system/cpu/isolated", "0-65535\n");
   const auto machine = discover({.sysfs_root = sysfs.path()});
-  ASSERT_TRUE(machine.ok()) << machine.error().message;
+  ASSERT_TRUE(machine.has_value()) << machine.error().message;
   EXPECT_EQ((*machine)->online.to_string(), last);
   EXPECT_EQ((*machine)->isolated.to_string(), last);
   EXPECT_EQ((*machine)->pus.size(), 1U);
@@ -258,4 +258,4 @@ TEST(LiveMachine, NamesTheKernelFileThatHoldsNoList) {
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::topology

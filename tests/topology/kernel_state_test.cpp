@@ -4,7 +4,7 @@
 
 #include "tests/support/temp_dir.hpp"
 
-namespace topolet {
+namespace topolet::topology {
 namespace {
 
 TEST(KernelState, IsReadFromSysfs) {
@@ -12,7 +12,7 @@ TEST(KernelState, IsReadFromSysfs) {
   sysfs.write("devices/system/cpu/online", "0-2,4\n");
   sysfs.write("devices/system/cpu/isolated", "4\n");
   const auto state = read_kernel_state(sysfs.path());
-  ASSERT_TRUE(state.ok());
+  ASSERT_TRUE(state.has_value());
   EXPECT_EQ(state->online, (CpuSet{0, 1, 2, 4}));
   EXPECT_EQ(state->isolated, CpuSet{4});
 }
@@ -20,7 +20,7 @@ TEST(KernelState, IsReadFromSysfs) {
 TEST(KernelState, MayBeMissing) {
   const TempDir sysfs;
   const auto state = read_kernel_state(sysfs.path());
-  ASSERT_TRUE(state.ok());
+  ASSERT_TRUE(state.has_value());
   EXPECT_FALSE(state->online.has_value());
   EXPECT_TRUE(state->isolated.empty());
 }
@@ -30,10 +30,10 @@ TEST(KernelState, KnowsHowKernelsPrintAnEmptyMask) {
     const TempDir sysfs;
     sysfs.write("devices/system/cpu/isolated", nothing);
     const auto state = read_kernel_state(sysfs.path());
-    ASSERT_TRUE(state.ok()) << state.error().message;
+    ASSERT_TRUE(state.has_value()) << state.error().message;
     EXPECT_TRUE(state->isolated.empty());
   }
 }
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::topology

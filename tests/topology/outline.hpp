@@ -4,7 +4,7 @@
 
 #include "core/topology/topology.hpp"
 
-namespace topolet {
+namespace topolet::topology {
 
 /// A machine in a few lines, to be compared with what is expected of it.
 inline std::string outline(const Topology& topology) {
@@ -29,4 +29,4 @@ inline std::string outline(const Topology& topology) {
   return text + "\n";
 }
 
-}  // namespace topolet
+}  // namespace topolet::topology

@@ -8,7 +8,7 @@
 #include "core/topology/discover.hpp"
 #include "tests/topology/outline.hpp"
 
-namespace topolet {
+namespace topolet::topology {
 namespace {
 
 namespace fs = std::filesystem;
@@ -24,7 +24,7 @@ std::string read(const fs::path& file) {
 TEST_P(RecordedMachine, LooksAsItsOutlineSays) {
   const fs::path xml = fs::path(TOPOLET_TEST_DATA) / "topologies" / (std::string(GetParam()) + ".xml");
   const auto machine = discover({.xml_file = xml});
-  ASSERT_TRUE(machine.ok()) << machine.error().message;
+  ASSERT_TRUE(machine.has_value()) << machine.error().message;
   const std::string expected = read(fs::path(RECORDED_OUTLINES) / (std::string(GetParam()) + ".txt"));
   EXPECT_EQ(outline(**machine), expected);
 }
@@ -40,4 +40,4 @@ INSTANTIATE_TEST_SUITE_P(All, RecordedMachine,
                          });
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::topology

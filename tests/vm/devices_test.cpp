@@ -15,7 +15,7 @@ class DevicesTest : public NodeTest {
     // The kernel knows /dev/full for no hardware, so what a table says of it is all there is.
     const Status serving = daemon_->start({"--plugins.enable=gpu", "--gpu.affinity=require",
                                            "--gpu.devices=far: path=/dev/full pci=link:class/nvme/nvme0/device"});
-    ASSERT_TRUE(serving.ok()) << serving.error().message;
+    ASSERT_TRUE(serving.has_value()) << serving.error().message;
   }
 
   static bool is_on(const CpuSet& cpus, const char* node) {
@@ -24,24 +24,24 @@ class DevicesTest : public NodeTest {
 };
 
 TEST_F(DevicesTest, ContainersRunBesideTheirDisk) {
-  const Actor none = running("none", guaranteed(1000, 64 * kMiB));
+  const TestPod none = running("none", guaranteed(1000, 64 * kMiB));
   EXPECT_TRUE(is_on(kernel(none).cpus, "0-3")) << kernel(none).cpus.to_string();
 
-  const Actor disk = running("disk", guaranteed(1000, 64 * kMiB), {.image = kImage, .devices = {"/dev/nvme0n1"}});
+  const TestPod disk = running("disk", guaranteed(1000, 64 * kMiB), {.image = kImage, .devices = {"/dev/nvme0n1"}});
   EXPECT_TRUE(is_on(kernel(disk).cpus, "4-7")) << kernel(disk).cpus.to_string();
 
-  const Actor table = running("table", burstable(500, 64 * kMiB), {.image = kImage, .devices = {"/dev/full"}});
+  const TestPod table = running("table", burstable(500, 64 * kMiB), {.image = kImage, .devices = {"/dev/full"}});
   EXPECT_TRUE(is_on(kernel(table).cpus, "4-7")) << kernel(table).cpus.to_string();
 
-  ASSERT_TRUE(topolet_->stop(table.container_id).ok());
-  const Actor wide = running("wide", guaranteed(4000, 64 * kMiB), {.image = kImage, .devices = {"/dev/nvme0n1"}});
+  ASSERT_TRUE(topolet_->stop(table.container_id).has_value());
+  const TestPod wide = running("wide", guaranteed(4000, 64 * kMiB), {.image = kImage, .devices = {"/dev/nvme0n1"}});
   const CpuSet cpus = kernel(wide).cpus;
   EXPECT_EQ(cpus.size(), 4U);
   EXPECT_EQ((cpus & CpuSet::range(4, 7)).size(), 3U) << "all that are left there first: " << cpus.to_string();
 
-  const Actor late = pod("late", guaranteed(1000, 64 * kMiB));
+  const TestPod late = pod("late", guaranteed(1000, 64 * kMiB));
   const auto denied = topolet_->create(late.pod, {.image = kImage, .devices = {"/dev/nvme0n1"}});
-  ASSERT_FALSE(denied.ok()) << "no CPU is left beside the disk";
+  ASSERT_FALSE(denied.has_value()) << "no CPU is left beside the disk";
   EXPECT_NE(denied.error().message.find("affinity require"), std::string::npos) << denied.error().message;
 }
 

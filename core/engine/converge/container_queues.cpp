@@ -4,6 +4,21 @@
 #include <utility>
 
 namespace topolet::engine {
+namespace {
+
+/// How many failures in a row pass before those who wait are told.
+constexpr std::uint32_t kFailuresToReport = 3;
+constexpr std::chrono::milliseconds kFirstRetry{100};
+constexpr std::chrono::milliseconds kLongestRetry{5000};
+/// How long an operation may wait that needs more than its turn.
+constexpr std::chrono::seconds kOperationTimeout{20};
+
+std::chrono::milliseconds retry_delay(std::uint32_t failures) {
+  const auto doubled = kFirstRetry * (1 << std::min(failures, 10U));
+  return std::min<std::chrono::milliseconds>(doubled, kLongestRetry);
+}
+
+}  // namespace
 
 ContainerQueues::ContainerQueues(QueueOptions options) : options_(std::move(options)) {}
 
@@ -12,16 +27,17 @@ ContainerQueues::QueuePtr ContainerQueues::find(const std::string& container_id)
   return found == queues_.end() ? nullptr : found->second;
 }
 
-void ContainerQueues::open(const std::string& container_id, std::optional<CpusetTarget> applied, CpusetTarget desired) {
+void ContainerQueues::open(const std::string& container_id, std::optional<ContainerCpuset> applied,
+                           ContainerCpuset desired) {
   close(container_id);
   auto queue = std::make_shared<Queue>();
   queue->container_id = container_id;
   queue->applied = std::move(applied);
   queue->desired = std::move(desired);
-  queue->waits_for_former = queue->busy = is_ending(container_id);
-  if (queue->waits_for_former) queue->applied.reset();
+  queue->waits_for_predecessor = queue->busy = is_closing(container_id);
+  if (queue->waits_for_predecessor) queue->applied.reset();
   queues_[container_id] = queue;
-  pump(queue);
+  advance(queue);
 }
 
 void ContainerQueues::close(const std::string& container_id) {
@@ -29,15 +45,15 @@ void ContainerQueues::close(const std::string& container_id) {
   if (!queue) return;
   queue->closed = true;
   queues_.erase(container_id);
-  if (queue->busy && !queue->waits_for_former) closing_[container_id] = queue;
-  tell(queue, {});
-  std::deque<Waiting> operations;
+  if (queue->busy && !queue->waits_for_predecessor) closing_[container_id] = queue;
+  answer_waiters(queue, {});
+  std::deque<QueuedOperation> operations;
   operations.swap(queue->operations);
-  const Error gone{Code::kNotFound, "container " + container_id + " is no more"};
-  for (const Waiting& waiting : operations) waiting.operation(gone, [](bool) {});
+  const Error gone{Code::kNotFound, "container " + container_id + " no longer exists"};
+  for (const QueuedOperation& entry : operations) entry.operation(gone, [](bool) {});
 }
 
-std::optional<CpusetTarget> ContainerQueues::applied(const std::string& container_id) const {
+std::optional<ContainerCpuset> ContainerQueues::applied(const std::string& container_id) const {
   const QueuePtr queue = find(container_id);
   return queue ? queue->applied : std::nullopt;
 }
@@ -47,16 +63,16 @@ bool ContainerQueues::is_busy(const std::string& container_id) const {
   return queue && (queue->busy || !queue->operations.empty());
 }
 
-void ContainerQueues::set_desired(const std::string& container_id, CpusetTarget desired) {
+void ContainerQueues::set_desired(const std::string& container_id, ContainerCpuset desired) {
   const QueuePtr queue = find(container_id);
   if (!queue || queue->desired == desired) return;
   queue->desired = std::move(desired);
   queue->failures = 0;
   queue->blocked = false;
-  pump(queue);
+  advance(queue);
 }
 
-void ContainerQueues::set_applied(const std::string& container_id, CpusetTarget now) {
+void ContainerQueues::set_applied(const std::string& container_id, ContainerCpuset now) {
   if (const QueuePtr queue = find(container_id); queue) queue->applied = std::move(now);
 }
 
@@ -64,19 +80,19 @@ void ContainerQueues::invalidate(const std::string& container_id) {
   const QueuePtr queue = find(container_id);
   if (!queue) return;
   queue->applied.reset();
-  queue->told.reset();
+  queue->sent.reset();
   queue->before_operation.reset();
-  pump(queue);
+  advance(queue);
 }
 
-void ContainerQueues::poke(const std::string& container_id) {
+void ContainerQueues::unblock(const std::string& container_id) {
   const QueuePtr queue = find(container_id);
   if (!queue || !std::exchange(queue->blocked, false)) return;
-  pump(queue);
+  advance(queue);
 }
 
 void ContainerQueues::when_converged(const std::string& container_id, std::chrono::milliseconds timeout,
-                                     Converged converged) {
+                                     ConvergedCallback converged) {
   const QueuePtr queue = find(container_id);
   if (!queue) {
     converged({});
@@ -90,28 +106,28 @@ void ContainerQueues::when_converged(const std::string& container_id, std::chron
     auto& waiters = waited->waiters;
     const auto late = std::find_if(waiters.begin(), waiters.end(), [&](const Waiter& w) { return w.number == number; });
     if (late == waiters.end()) return;
-    const Converged callback = std::move(late->converged);
+    const ConvergedCallback callback = std::move(late->converged);
     waiters.erase(late);
-    callback(too_late(*waited));
+    callback(timeout_error(*waited));
   });
-  pump(queue);
+  advance(queue);
 }
 
-Error ContainerQueues::too_late(const Queue& queue) {
+Error ContainerQueues::timeout_error(const Queue& queue) {
   const std::string& why = queue.last_error.message;
   return {Code::kUnavailable, "the CPUs of container " + queue.container_id +
                                   " could not be set in time: " + (why.empty() ? "the runtime has not answered" : why)};
 }
 
 void ContainerQueues::when_all_converged(const std::vector<std::string>& container_ids,
-                                         std::chrono::milliseconds timeout, Converged converged) {
+                                         std::chrono::milliseconds timeout, ConvergedCallback converged) {
   if (container_ids.empty()) {
     converged({});
     return;
   }
   struct Join {
     std::size_t missing;
-    Converged converged;
+    ConvergedCallback converged;
   };
   auto join = std::make_shared<Join>(Join{container_ids.size(), std::move(converged)});
   for (const std::string& container_id : container_ids) {
@@ -128,60 +144,60 @@ bool ContainerQueues::run(const std::string& container_id, Needs needs, Operatio
   const std::uint64_t number = ++last_operation_;
   queue->operations.push_back({number, needs, std::move(operation)});
   if (needs != Needs::kTurn) {
-    options_.after(options_.operation_timeout, [this, weak = std::weak_ptr<Queue>(queue), number] {
+    options_.after(kOperationTimeout, [this, weak = std::weak_ptr<Queue>(queue), number] {
       if (const QueuePtr waited = weak.lock()) give_up_operation(waited, number);
     });
   }
-  pump(queue);
+  advance(queue);
   return true;
 }
 
 void ContainerQueues::give_up_operation(const QueuePtr& queue, std::uint64_t number) {
   auto& operations = queue->operations;
   const auto late = std::find_if(operations.begin(), operations.end(),
-                                 [&](const Waiting& waiting) { return waiting.number == number; });
+                                 [&](const QueuedOperation& entry) { return entry.number == number; });
   if (late == operations.end()) return;
   const Operation operation = std::move(late->operation);
   operations.erase(late);
-  operation(too_late(*queue), [](bool) {});
-  pump(queue);
+  operation(timeout_error(*queue), [](bool) {});
+  advance(queue);
 }
 
-bool ContainerQueues::is_met(const Queue& queue, Needs needs) {
+bool ContainerQueues::is_ready_for(const Queue& queue, Needs needs) {
   switch (needs) {
     case Needs::kTurn:
       return true;
-    case Needs::kTold:
-      return queue.applied == queue.desired || queue.told == queue.desired;
+    case Needs::kSent:
+      return queue.applied == queue.desired || queue.sent == queue.desired;
     case Needs::kConverged:
       return queue.applied == queue.desired;
   }
   return false;
 }
 
-void ContainerQueues::pump(const QueuePtr& queue) {
+void ContainerQueues::advance(const QueuePtr& queue) {
   if (queue->busy || queue->closed) return;
   const bool converged = queue->applied == queue->desired;
-  if (!queue->operations.empty() && is_met(*queue, queue->operations.front().needs)) {
-    operate(queue, {});
+  if (!queue->operations.empty() && is_ready_for(*queue, queue->operations.front().needs)) {
+    run_operation(queue, {});
   } else if (converged) {
     options_.converged(queue->container_id, *queue->applied);
-    tell(queue, {});
-  } else if (!queue->resting && !queue->blocked && !queue->queued) {
+    answer_waiters(queue, {});
+  } else if (!queue->retry_scheduled && !queue->blocked && !queue->queued) {
     queue->queued = true;
-    turns_.push_back(queue);
+    run_queue_.push_back(queue);
     start_queued();
   }
 }
 
 void ContainerQueues::start_queued() {
-  while (in_flight_ < options_.max_in_flight && !turns_.empty()) {
-    const QueuePtr queue = turns_.front();
-    turns_.pop_front();
+  while (in_flight_ < options_.max_in_flight && !run_queue_.empty()) {
+    const QueuePtr queue = run_queue_.front();
+    run_queue_.pop_front();
     queue->queued = false;
     if (queue->busy || queue->closed) continue;
     if (queue->applied == queue->desired) {
-      pump(queue);
+      advance(queue);
     } else {
       apply(queue);
     }
@@ -191,99 +207,94 @@ void ContainerQueues::start_queued() {
 void ContainerQueues::apply(const QueuePtr& queue) {
   queue->busy = true;
   ++in_flight_;
-  const CpusetTarget target = queue->desired;
+  const ContainerCpuset target = queue->desired;
   // Until the runtime has answered, the container may have either set.
   queue->applied.reset();
-  queue->told.reset();
+  queue->sent.reset();
   options_.apply(queue->container_id, target,
-                 [this, queue, target](const Applied& applied) { finish_apply(queue, target, applied); });
+                 [this, queue, target](const ApplyResult& applied) { finish_apply(queue, target, applied); });
 }
 
 /// What was under way is not any more; a queue that took the place of this one begins.
-void ContainerQueues::over(const QueuePtr& queue) {
+void ContainerQueues::finish_work(const QueuePtr& queue) {
   queue->busy = false;
-  const auto former = closing_.find(queue->container_id);
-  if (former == closing_.end() || former->second != queue) return;
-  closing_.erase(former);
+  const auto predecessor = closing_.find(queue->container_id);
+  if (predecessor == closing_.end() || predecessor->second != queue) return;
+  closing_.erase(predecessor);
   const QueuePtr next = find(queue->container_id);
-  if (!next || !std::exchange(next->waits_for_former, false)) return;
+  if (!next || !std::exchange(next->waits_for_predecessor, false)) return;
   next->busy = false;
-  pump(next);
+  advance(next);
 }
 
-void ContainerQueues::finish_apply(const QueuePtr& queue, const CpusetTarget& target, const Applied& applied) {
-  over(queue);
+void ContainerQueues::finish_apply(const QueuePtr& queue, const ContainerCpuset& target, const ApplyResult& applied) {
+  finish_work(queue);
   --in_flight_;
   switch (applied.kind) {
-    case Applied::Kind::kDone:
-      queue->applied = queue->told = target;
-      queue->failures = queue->unseen = 0;
+    case ApplyResult::Kind::kDone:
+      queue->applied = queue->sent = target;
+      queue->failures = queue->unverified = 0;
       queue->last_error = {};
       break;
-    case Applied::Kind::kBlocked:
+    case ApplyResult::Kind::kBlocked:
       queue->blocked = true;
       queue->last_error = applied.error;
       break;
-    case Applied::Kind::kUnseen:
-      queue->told = target;
+    case ApplyResult::Kind::kUnverified:
+      queue->sent = target;
       queue->last_error = applied.error;
-      ++queue->unseen;
-      rest(queue);
+      ++queue->unverified;
+      schedule_retry(queue);
       break;
-    case Applied::Kind::kFailed:
+    case ApplyResult::Kind::kFailed:
       if (queue->closed) break;
       queue->last_error = applied.error;
-      rest(queue);
-      if (++queue->failures >= options_.patience) give_up(queue, applied.error);
+      schedule_retry(queue);
+      if (++queue->failures >= kFailuresToReport) give_up(queue, applied.error);
       break;
   }
-  pump(queue);
+  advance(queue);
   start_queued();
 }
 
-void ContainerQueues::rest(const QueuePtr& queue) {
-  queue->resting = true;
-  options_.after(retry_delay(queue->failures + queue->unseen), [this, queue] {
-    queue->resting = false;
-    pump(queue);
+void ContainerQueues::schedule_retry(const QueuePtr& queue) {
+  queue->retry_scheduled = true;
+  options_.after(retry_delay(queue->failures + queue->unverified), [this, queue] {
+    queue->retry_scheduled = false;
+    advance(queue);
   });
 }
 
-std::chrono::milliseconds ContainerQueues::retry_delay(std::uint32_t failures) const {
-  const auto doubled = options_.first_retry * (1 << std::min(failures, 10U));
-  return std::min<std::chrono::milliseconds>(doubled, options_.longest_retry);
-}
-
 void ContainerQueues::give_up(const QueuePtr& queue, const Status& status) {
-  tell(queue, status);
+  answer_waiters(queue, status);
   while (!queue->busy && !queue->closed && !queue->operations.empty() &&
          queue->operations.front().needs != Needs::kTurn) {
-    operate(queue, status);
+    run_operation(queue, status);
   }
 }
 
-void ContainerQueues::operate(const QueuePtr& queue, const Status& status) {
+void ContainerQueues::run_operation(const QueuePtr& queue, const Status& status) {
   queue->busy = true;
-  const Waiting waiting = std::move(queue->operations.front());
+  const QueuedOperation entry = std::move(queue->operations.front());
   queue->operations.pop_front();
   // An operation that may change the cpuset leaves it open until it is over what the container has.
-  if (waiting.needs == Needs::kTurn) {
+  if (entry.needs == Needs::kTurn) {
     queue->before_operation = std::exchange(queue->applied, std::nullopt);
-    queue->told.reset();
+    queue->sent.reset();
   }
-  waiting.operation(status, [this, queue](bool invalidates) {
-    over(queue);
+  entry.operation(status, [this, queue](bool invalidates) {
+    finish_work(queue);
     const auto before = std::exchange(queue->before_operation, std::nullopt);
     if (invalidates) {
       queue->applied.reset();
     } else if (!queue->applied) {
       queue->applied = before;
     }
-    pump(queue);
+    advance(queue);
   });
 }
 
-void ContainerQueues::tell(const QueuePtr& queue, const Status& status) {
+void ContainerQueues::answer_waiters(const QueuePtr& queue, const Status& status) {
   std::vector<Waiter> waiters;
   waiters.swap(queue->waiters);
   for (const Waiter& waiter : waiters) waiter.converged(status);

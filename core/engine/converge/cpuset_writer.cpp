@@ -6,9 +6,9 @@
 
 namespace topolet::engine {
 
-void CpusetWriter::write(const std::string& container_id, const CpusetTarget& target,
-                         std::function<void(Written)> done) {
-  deps_.log.debug("container {}: cpuset to {}", container_id, target.cpus.to_string());
+void CpusetWriter::write(const std::string& container_id, const ContainerCpuset& target,
+                         std::function<void(WriteResult)> done) {
+  deps_.log.debug("container {}: setting its CPUs to {}", container_id, target.cpus.to_string());
   deps_.client.update_container(
       container_id, target.cpus, target.mems,
       [this, container_id, target, done = std::move(done)](const Status& status) {
@@ -16,45 +16,47 @@ void CpusetWriter::write(const std::string& container_id, const CpusetTarget& ta
       });
 }
 
-void CpusetWriter::written(const std::string& container_id, const CpusetTarget& target, const Status& status,
-                           const std::function<void(Written)>& done) {
-  if (status && pids_.count(container_id) != 0) return done(compare(container_id, target));
-  inspect(container_id, [this, container_id, target, status, done](const Result<ContainerDetail>& detail) {
-    if (!detail && detail.error().code == Code::kNotFound) return done({Written::Kind::kGone});
-    if (detail && detail->info.state == ContainerState::kExited) return done({Written::Kind::kExited});
-    if (!status) return done({Written::Kind::kFailed, status.error()});
-    if (!detail) return done({Written::Kind::kFailed, detail.error()});
-    if (detail->info.state == ContainerState::kCreated) return done({Written::Kind::kNotRun});
-    done(compare(container_id, target));
+void CpusetWriter::written(const std::string& container_id, const ContainerCpuset& target, const Status& status,
+                           const std::function<void(WriteResult)>& done) {
+  if (status && pids_.count(container_id) != 0) return done(verify_written(container_id, target));
+  inspect(container_id, [this, container_id, target, status, done](const Result<cri::ContainerDetail>& detail) {
+    if (!detail && detail.error().code == Code::kNotFound) return done({WriteResult::Kind::kGone});
+    if (detail && detail->info.state == cri::ContainerState::kExited) return done({WriteResult::Kind::kExited});
+    if (!status) return done({WriteResult::Kind::kFailed, status.error()});
+    if (!detail) return done({WriteResult::Kind::kFailed, detail.error()});
+    if (detail->info.state == cri::ContainerState::kCreated) return done({WriteResult::Kind::kNotStarted});
+    done(verify_written(container_id, target));
   });
 }
 
-Written CpusetWriter::compare(const std::string& container_id, const CpusetTarget& target) const {
-  const Status right = check(container_id, target);
-  if (right) return {Written::Kind::kRuns};
-  return {Written::Kind::kFailed, right.error()};
+WriteResult CpusetWriter::verify_written(const std::string& container_id, const ContainerCpuset& target) const {
+  const Status matches = check_kernel(container_id, target);
+  if (matches) return {WriteResult::Kind::kVerified};
+  return {WriteResult::Kind::kFailed, matches.error()};
 }
 
-void CpusetWriter::list(std::function<void(Result<std::vector<Sandbox>>, Result<std::vector<ContainerInfo>>)> done) {
-  deps_.client.list_containers([this, done = std::move(done)](const Result<std::vector<ContainerInfo>>& containers) {
-    deps_.client.list_sandboxes([this, done, containers](const Result<std::vector<Sandbox>>& sandboxes) {
-      deps_.loop.post([done, containers, sandboxes] { done(sandboxes, containers); });
-    });
-  });
+void CpusetWriter::list(
+    std::function<void(Result<std::vector<cri::Sandbox>>, Result<std::vector<cri::ContainerInfo>>)> done) {
+  deps_.client.list_containers(
+      [this, done = std::move(done)](const Result<std::vector<cri::ContainerInfo>>& containers) {
+        deps_.client.list_sandboxes([this, done, containers](const Result<std::vector<cri::Sandbox>>& sandboxes) {
+          deps_.loop.post([done, containers, sandboxes] { done(sandboxes, containers); });
+        });
+      });
 }
 
-void CpusetWriter::inspect(const std::string& container_id, std::function<void(Result<ContainerDetail>)> done) {
-  deps_.client.container_status(container_id,
-                                [this, container_id, done = std::move(done)](const Result<ContainerDetail>& detail) {
-                                  deps_.loop.post([this, container_id, done, detail] {
-                                    if (detail && detail->info.state == ContainerState::kRunning && detail->pid > 0) {
-                                      pids_[container_id] = detail->pid;
-                                    } else {
-                                      pids_.erase(container_id);
-                                    }
-                                    done(detail);
-                                  });
-                                });
+void CpusetWriter::inspect(const std::string& container_id, std::function<void(Result<cri::ContainerDetail>)> done) {
+  deps_.client.container_status(
+      container_id, [this, container_id, done = std::move(done)](const Result<cri::ContainerDetail>& detail) {
+        deps_.loop.post([this, container_id, done, detail] {
+          if (detail && detail->info.state == cri::ContainerState::kRunning && detail->pid > 0) {
+            pids_[container_id] = detail->pid;
+          } else {
+            pids_.erase(container_id);
+          }
+          done(detail);
+        });
+      });
 }
 
 std::optional<CpuSet> CpusetWriter::kernel_cpus(const std::string& container_id) const {
@@ -62,15 +64,15 @@ std::optional<CpuSet> CpusetWriter::kernel_cpus(const std::string& container_id)
   return known == pids_.end() ? std::nullopt : deps_.kernel.effective_cpus(known->second);
 }
 
-bool CpusetWriter::is_narrower(const std::string& container_id, const CpusetTarget& target) const {
+bool CpusetWriter::is_narrower(const std::string& container_id, const ContainerCpuset& target) const {
   const std::optional<CpuSet> effective = kernel_cpus(container_id);
   return effective && *effective != target.cpus && effective->is_subset_of(target.cpus);
 }
 
-Status CpusetWriter::check(const std::string& container_id, const CpusetTarget& target) const {
+Status CpusetWriter::check_kernel(const std::string& container_id, const ContainerCpuset& target) const {
   const std::optional<CpuSet> effective = kernel_cpus(container_id);
   if (!effective || effective->is_subset_of(target.cpus)) return {};
-  return Error{Code::kInternal, fmt::format("the kernel has process {} on CPUs {} instead of {}",
+  return Error{Code::kInternal, fmt::format("the kernel lets process {} run on CPUs {} instead of {}",
                                             pids_.at(container_id), effective->to_string(), target.cpus.to_string())};
 }
 

@@ -10,19 +10,19 @@
 
 #include "core/base/log.hpp"
 #include "core/base/result.hpp"
-#include "core/cri/requests.hpp"
-#include "core/cri/runtime_client.hpp"
-#include "core/engine/converge/kernel.hpp"
+#include "core/cri/messages/requests.hpp"
+#include "core/cri/messages/runtime_client.hpp"
+#include "core/engine/converge/cgroup_reader.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/state/events.hpp"
 
 namespace topolet::engine {
 
 /// What came of telling the runtime.
-struct Written {
+struct WriteResult {
   enum class Kind : std::uint8_t {
-    kRuns,    ///< it runs, and the kernel has it where it should be
-    kNotRun,  ///< the runtime says that it was not started yet
+    kVerified,    ///< it runs, and the kernel has it where it should be
+    kNotStarted,  ///< the runtime says that it was not started yet
     kExited,
     kGone,    ///< the runtime has no such container
     kFailed,  ///< `error` says why
@@ -36,36 +36,36 @@ class CpusetWriter {
  public:
   struct Deps {
     Loop& loop;
-    RuntimeClient& client;
-    Kernel kernel;
+    cri::RuntimeClient& client;
+    CgroupReader kernel;
     Log& log;
   };
   explicit CpusetWriter(Deps deps) : deps_(std::move(deps)) {}
 
   /// Updates the container and, if it runs, reads its cpuset back from the kernel.
-  void write(const std::string& container_id, const CpusetTarget& target, std::function<void(Written)> done);
+  void write(const std::string& container_id, const ContainerCpuset& target, std::function<void(WriteResult)> done);
 
   /// Every container and, asked for after them so that each container's is there, every sandbox.
-  void list(std::function<void(Result<std::vector<Sandbox>>, Result<std::vector<ContainerInfo>>)> done);
+  void list(std::function<void(Result<std::vector<cri::Sandbox>>, Result<std::vector<cri::ContainerInfo>>)> done);
 
   /// Asks for a container's verbose status and remembers its process.
-  void inspect(const std::string& container_id, std::function<void(Result<ContainerDetail>)> done);
+  void inspect(const std::string& container_id, std::function<void(Result<cri::ContainerDetail>)> done);
 
   /// What the kernel says of a process that was seen to belong to the container; none if there is none to be asked.
   std::optional<CpuSet> kernel_cpus(const std::string& container_id) const;
   /// OK if the kernel does not contradict `target`.
-  Status check(const std::string& container_id, const CpusetTarget& target) const;
+  Status check_kernel(const std::string& container_id, const ContainerCpuset& target) const;
 
   /// The kernel has it on fewer CPUs than `target`: perhaps because of a cgroup above it, perhaps because an update was
   /// lost.
-  bool is_narrower(const std::string& container_id, const CpusetTarget& target) const;
+  bool is_narrower(const std::string& container_id, const ContainerCpuset& target) const;
 
   void forget(const std::string& container_id) { pids_.erase(container_id); }
 
  private:
-  void written(const std::string& container_id, const CpusetTarget& target, const Status& status,
-               const std::function<void(Written)>& done);
-  Written compare(const std::string& container_id, const CpusetTarget& target) const;
+  void written(const std::string& container_id, const ContainerCpuset& target, const Status& status,
+               const std::function<void(WriteResult)>& done);
+  WriteResult verify_written(const std::string& container_id, const ContainerCpuset& target) const;
 
   Deps deps_;
   std::unordered_map<std::string, std::int64_t> pids_;

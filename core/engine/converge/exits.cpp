@@ -28,7 +28,7 @@ void Exits::report(const std::string& container_id, const Exit& exit, std::funct
   const Allocation* allocation = committer_.ledger().find_by_container(container_id);
   // What is kept for the next attempt of a container that failed stays without the container.
   if (allocation == nullptr || !allocation->is_bound()) return then();
-  const ContainerKey key = allocation->workload.key;
+  const placement::ContainerKey key = allocation->workload.key;
   if (exit.kind != Exit::Kind::kExited) {
     return committer_.commit(event::Ended{key, cause_of(exit.kind)}, std::move(then));
   }
@@ -40,13 +40,14 @@ void Exits::report(const std::string& container_id, const Exit& exit, std::funct
 
 /// Where the runtime does not answer, the next reconciliation asks again.
 void Exits::ask_exit_code(const std::string& container_id, std::function<void()> then) {
-  cpusets_.inspect(container_id, [this, container_id, then = std::move(then)](const Result<ContainerDetail>& detail) {
-    if (!detail && detail.error().code == Code::kNotFound) {
-      return report(container_id, {Exit::Kind::kGone}, then);
-    }
-    if (!detail || detail->info.state != ContainerState::kExited) return then();
-    report(container_id, {Exit::Kind::kExited, detail->info.exit_code}, then);
-  });
+  cpusets_.inspect(container_id,
+                   [this, container_id, then = std::move(then)](const Result<cri::ContainerDetail>& detail) {
+                     if (!detail && detail.error().code == Code::kNotFound) {
+                       return report(container_id, {Exit::Kind::kGone}, then);
+                     }
+                     if (!detail || detail->info.state != cri::ContainerState::kExited) return then();
+                     report(container_id, {Exit::Kind::kExited, detail->info.exit_code}, then);
+                   });
 }
 
 void Exits::pod_stopped(const std::string& sandbox_id, std::function<void()> then) {

@@ -1,5 +1,9 @@
-// Brings every container to where the ledger wants it, whatever the way that led there: creates, updates, moves,
-// repairs. Nobody runs on new CPUs before those who had them have left.
+// Brings every container to where the ledger wants it, whatever led there: a create, an update, a move or a repair. No
+// container runs on new CPUs before the containers that had them have left.
+//
+// The room core/engine/converge, namespace topolet::engine: carries the ledger out, by telling the runtime and reading
+// the kernel back, and brings the ledger in line with what both of them say (reconciler.hpp). It may include
+// core/engine/state and planning; not handlers.
 #pragma once
 
 #include <chrono>
@@ -34,8 +38,8 @@ class Mover final : public Observer {
   };
   using Done = std::function<void(const Status&)>;
   /// Where a container is to be placed anew; nothing if it stays.
-  using PlanAnew = std::function<std::optional<Plan>(const Allocation&)>;
-  using Recalled = std::function<void(std::optional<Allocation>)>;
+  using PlanMove = std::function<std::optional<Plan>(const Allocation&)>;
+  using EnvironmentRecovered = std::function<void(std::optional<Allocation>)>;
 
   /// Subscribes itself.
   explicit Mover(Deps deps);
@@ -44,63 +48,65 @@ class Mover final : public Observer {
 
   /// From now on the container is brought to where it should be. `applied`: where it is known to be; none if that must
   /// be found out.
-  void open(const std::string& container_id, std::optional<CpusetTarget> applied);
-  bool has(const std::string& container_id) const { return queues_.has(container_id); }
+  void open_queue(const std::string& container_id, std::optional<ContainerCpuset> applied);
+  bool has_queue(const std::string& container_id) const { return queues_.has(container_id); }
   /// Where a container is to be, as far as that is durable.
-  std::optional<CpusetTarget> desired(const std::string& container_id) const;
+  std::optional<ContainerCpuset> desired(const std::string& container_id) const;
 
   /// Runs somebody else's operation in the container's turn; see ContainerQueues. False if it is not known.
-  bool run(const std::string& container_id, ContainerQueues::Needs needs, ContainerQueues::Operation operation) {
+  bool run_in_turn(const std::string& container_id, ContainerQueues::Needs needs,
+                   ContainerQueues::Operation operation) {
     return queues_.run(container_id, needs, std::move(operation));
   }
   /// Inside of such an operation: it brought the container to `now`, as the kernel says too. `then` as in commit().
-  void report_applied(const std::string& container_id, const CpusetTarget& now, std::function<void()> then);
+  void report_applied(const std::string& container_id, const ContainerCpuset& now, std::function<void()> then);
 
   /// Calls back when nobody can run any more on the CPUs that the container of `key` is to have alone. An error where
   /// somebody cannot be moved.
-  void await_clear(const ContainerKey& key, std::chrono::milliseconds timeout, Done done);
+  void await_neighbours(const placement::ContainerKey& key, std::chrono::milliseconds timeout, Done done);
   void when_converged(const std::string& container_id, std::chrono::milliseconds timeout, Done done) {
     queues_.when_converged(container_id, timeout, std::move(done));
   }
 
   /// Places a container anew, in its turn: where `plan` says, or not at all. `needs`: kConverged unless it has to leave
   /// where it is in any case.
-  void move(const ContainerKey& key, ContainerQueues::Needs needs, PlanAnew plan);
+  void move(const placement::ContainerKey& key, ContainerQueues::Needs needs, PlanMove plan);
   /// Something is under way for the container, or waits for its turn.
   bool is_busy(const std::string& container_id) const { return queues_.is_busy(container_id); }
 
   /// The allocation with what is not kept and policies go by, such as the environment, as far as the runtime tells.
   /// Nothing for a container that has ended.
-  void recall(const ContainerKey& key, Recalled recalled);
+  void recover_environment(const placement::ContainerKey& key, EnvironmentRecovered recalled);
 
   /// Reads back what a container that runs may run on; a difference is audited and repaired.
   void verify(const std::string& container_id);
   /// The same without asking the runtime, where the kernel can be read and agrees.
-  void glance(const std::string& container_id);
+  void verify_in_kernel(const std::string& container_id);
 
   /// Whether a start of it may still be under way without anybody waiting for it.
-  bool may_be_mid_start(const Allocation& allocation) const;
+  bool may_still_be_starting(const Allocation& allocation) const;
   /// Asks after starts that nobody waits for any more.
-  void settle_starts();
+  void resolve_unfinished_starts();
 
-  void committed(const Transition& transition) override;
+  void on_durable(const Transition& transition) override;
 
  private:
-  void apply(const std::string& container_id, const CpusetTarget& target, std::function<void(Applied)> done);
-  void written(const std::string& container_id, const CpusetTarget& target, const Written& written,
-               const std::function<void(Applied)>& done);
-  void converged(const std::string& container_id, const CpusetTarget& applied);
-  void await_clear_until(const ContainerKey& key, std::chrono::steady_clock::time_point deadline, Done done);
-  void begin_move(const ContainerKey& key, const PlanAnew& plan, const ContainerQueues::OperationDone& done);
-  void commit_move(const Allocation& before, const PlanAnew& plan, const ContainerQueues::OperationDone& done);
-  void verified(const std::string& container_id, const ContainerDetail& detail);
-  void settle_start(const std::string& container_id);
-  void leave(const Allocation& allocation);
-  void poke_blocked();
+  void apply(const std::string& container_id, const ContainerCpuset& target, std::function<void(ApplyResult)> done);
+  void on_written(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result,
+                  const std::function<void(ApplyResult)>& done);
+  void on_converged(const std::string& container_id, const ContainerCpuset& applied);
+  void await_neighbours_until(const placement::ContainerKey& key, std::chrono::steady_clock::time_point deadline,
+                              Done done);
+  void begin_move(const placement::ContainerKey& key, const PlanMove& plan, const ContainerQueues::OperationDone& done);
+  void commit_move(const Allocation& before, const PlanMove& plan, const ContainerQueues::OperationDone& done);
+  void on_inspected(const std::string& container_id, const cri::ContainerDetail& detail);
+  void resolve_unfinished_start(const std::string& container_id);
+  void drop_container(const Allocation& allocation);
+  void unblock_ready();
 
   const Deps deps_;
-  std::map<std::string, CpusetTarget> desired_;  ///< by container, as durable
-  std::set<std::string> blocked_;                ///< containers whose CPUs others have not left
+  std::map<std::string, ContainerCpuset> desired_;  ///< by container, as durable
+  std::set<std::string> blocked_;                   ///< containers whose CPUs others have not left
   ContainerQueues queues_;
 };
 

@@ -12,41 +12,41 @@ constexpr std::chrono::minutes kLongestRetry{5};
 
 }  // namespace
 
-Rebalancer::Rebalancer(Deps deps) : deps_(deps), plans_(deps_.committer.ledger(), deps_.placer) {
+Rebalancer::Rebalancer(Deps deps) : deps_(deps), planner_(deps_.committer.ledger(), deps_.placer) {
   deps_.committer.subscribe(*this);
 }
 
 void Rebalancer::begin() {
   has_begun_ = true;
   // CPUs may have gone offline while nobody looked.
-  leave_what_is_gone();
-  reclaim();
+  vacate_unavailable_cpus();
+  regain();
 }
 
-void Rebalancer::committed(const Transition& transition) {
-  const bool gains = !transition.rules && !transition.pool.is_subset_of(transition.pool_before);
-  if (gains && !transition.undoes) reclaim_later();
+void Rebalancer::on_durable(const Transition& transition) {
+  const bool gains = !transition.inventory && !transition.pool.is_subset_of(transition.pool_before);
+  if (gains && !transition.is_rollback) schedule_regain();
 }
 
 /// Once for all that is given back at a time.
-void Rebalancer::reclaim_later() {
-  if (std::exchange(will_reclaim_, true)) return;
+void Rebalancer::schedule_regain() {
+  if (std::exchange(regain_scheduled_, true)) return;
   deps_.loop.post([this] {
-    will_reclaim_ = false;
-    if (has_begun_) reclaim();
+    regain_scheduled_ = false;
+    if (has_begun_) regain();
   });
 }
 
-void Rebalancer::leave_what_is_gone() {
-  std::vector<ContainerKey> keys;
+void Rebalancer::vacate_unavailable_cpus() {
+  std::vector<placement::ContainerKey> keys;
   for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
-    if (may_be_moved(allocation) && plans_.holds_what_is_gone(allocation)) keys.push_back(key);
+    if (may_be_moved(allocation) && planner_.holds_unavailable_cpus(allocation)) keys.push_back(key);
   }
-  for (const ContainerKey& key : keys) leave_what_is_gone(key);
+  for (const placement::ContainerKey& key : keys) vacate_unavailable_cpus(key);
 }
 
 /// Each time that it does not help, twice as long passes before the next.
-bool Rebalancer::is_due(const ContainerKey& key) {
+bool Rebalancer::is_due(const placement::ContainerKey& key) {
   const auto now = deps_.clock.steady();
   Retry& retry = retries_[key];
   if (now < retry.next) return false;
@@ -57,95 +57,97 @@ bool Rebalancer::is_due(const ContainerKey& key) {
 
 void Rebalancer::retry() {
   if (!has_begun_) return;
-  std::set<ContainerKey> concerned;
+  std::set<placement::ContainerKey> concerned;
   for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
     if (!may_be_moved(allocation)) continue;
-    if (plans_.holds_what_is_gone(allocation) || plans_.lacks_cpus(allocation)) concerned.insert(key);
+    if (planner_.holds_unavailable_cpus(allocation) || planner_.lacks_cpus(allocation)) concerned.insert(key);
   }
   std::erase_if(retries_, [&](const auto& retry) { return concerned.count(retry.first) == 0; });
-  for (const ContainerKey& key : concerned) {
+  for (const placement::ContainerKey& key : concerned) {
     const Allocation* allocation = deps_.committer.ledger().find(key);
     if (allocation == nullptr || deps_.mover.is_busy(allocation->container_id) || !is_due(key)) continue;
     catch_up(key);
   }
 }
 
-void Rebalancer::leave_what_is_gone(const ContainerKey& key) {
+void Rebalancer::vacate_unavailable_cpus(const placement::ContainerKey& key) {
   const Allocation* allocation = deps_.committer.ledger().find(key);
-  if (allocation == nullptr || !may_be_moved(*allocation) || !plans_.holds_what_is_gone(*allocation)) return;
+  if (allocation == nullptr || !may_be_moved(*allocation) || !planner_.holds_unavailable_cpus(*allocation)) return;
   // What the kernel makes of a set of which nothing is there is never the set.
   deps_.mover.move(key, ContainerQueues::Needs::kTurn, [this](const Allocation& before) {
-    return plans_.holds_what_is_gone(before) ? plans_.leave_what_is_gone(before) : std::nullopt;
+    return planner_.holds_unavailable_cpus(before) ? planner_.vacate_unavailable_cpus(before) : std::nullopt;
   });
 }
 
-void Rebalancer::reclaim() {
-  std::vector<ContainerKey> first;
-  std::vector<ContainerKey> lacking;
-  std::vector<ContainerKey> sharing;
+void Rebalancer::regain() {
+  std::vector<placement::ContainerKey> first;
+  std::vector<placement::ContainerKey> lacking;
+  std::vector<placement::ContainerKey> sharing;
   for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
-    if (!may_be_moved(allocation) || !plans_.may_reclaim(allocation)) continue;
-    const bool was_exclusive = allocation.preferred && allocation.preferred->placement.mode == Mode::kExclusive;
+    if (!may_be_moved(allocation) || !planner_.may_regain(allocation)) continue;
+    const bool was_exclusive =
+        allocation.preferred && allocation.preferred->placement.mode == placement::Mode::kExclusive;
     if (!allocation.is_exclusive() && !was_exclusive) {
       sharing.push_back(key);
       continue;
     }
     // Before those that lack some: these could take them from beside somebody.
-    const bool regains = !plans_.lacks_cpus(allocation) || plans_.has_siblings_that_arrived(allocation);
+    const bool regains = !planner_.lacks_cpus(allocation) || planner_.has_arrived_siblings(allocation);
     (regains ? first : lacking).push_back(key);
   }
-  for (const std::vector<ContainerKey>& keys : {first, lacking, sharing}) {
-    for (const ContainerKey& key : keys) reclaim(key);
+  for (const std::vector<placement::ContainerKey>& keys : {first, lacking, sharing}) {
+    for (const placement::ContainerKey& key : keys) regain(key);
   }
 }
 
-void Rebalancer::reclaim(const ContainerKey& key) {
+void Rebalancer::regain(const placement::ContainerKey& key) {
   const Allocation* allocation = deps_.committer.ledger().find(key);
-  if (allocation == nullptr || !may_be_moved(*allocation) || !plans_.may_reclaim(*allocation)) return;
+  if (allocation == nullptr || !may_be_moved(*allocation) || !planner_.may_regain(*allocation)) return;
   deps_.mover.move(key, ContainerQueues::Needs::kConverged, [this, key](const Allocation& before) {
     deps_.committer.commit(event::Evaluated{key});
-    return plans_.reclaim(before);
+    return planner_.regain(before);
   });
 }
 
-void Rebalancer::catch_up(const ContainerKey& key) {
-  leave_what_is_gone(key);
-  reclaim(key);
+void Rebalancer::catch_up(const placement::ContainerKey& key) {
+  vacate_unavailable_cpus(key);
+  regain(key);
 }
 
 void Rebalancer::change_machine(Machine machine) {
   retries_.clear();
   const Ledger& ledger = deps_.committer.ledger();
-  const CpuSet allowed_before = ledger.rules().allowed;
-  const std::vector<Candidate> candidates_before = deps_.placer.candidates();
-  std::vector<ContainerKey> restricted = plans_.restricted(allowed_before, candidates_before);
+  const CpuSet allowed_before = ledger.inventory().allowed;
+  const std::vector<placement::Candidate> candidates_before = deps_.placer.candidates();
+  std::vector<placement::ContainerKey> restricted = planner_.restricted(allowed_before, candidates_before);
   deps_.placer.set_machine(std::move(machine.topology), std::move(machine.candidates));
   event::MachineChanged changed{std::move(machine.cpus), std::move(restricted), {}};
   for (const auto& [key, allocation] : ledger.allocations()) {
-    if (!allocation.follows_pool() || allocation.conflict || !allocation.workload.kubelet_cpus.empty()) continue;
+    if (!allocation.is_movable_in_pool()) continue;
     const auto& held_back = changed.restricted;
     if (std::find(held_back.begin(), held_back.end(), key) != held_back.end()) continue;
-    CpuSet within = plans_.within_now(allocation, allowed_before, candidates_before);
+    CpuSet within = planner_.within_after_change(allocation, allowed_before, candidates_before);
     if (within != allocation.within) changed.widened.emplace_back(key, std::move(within));
   }
   deps_.committer.commit(std::move(changed));
-  leave_what_is_gone();
-  reclaim();
+  vacate_unavailable_cpus();
+  regain();
 }
 
-void Rebalancer::replace(const ReplacementWish& wish) {
-  const Allocation* wished = deps_.committer.ledger().find(wish.key);
-  if (wished == nullptr || !may_be_moved(*wished)) {
-    return deps_.log.debug("{}: container {} cannot be placed anew now", wish.plugin, wish.key.name);
+void Rebalancer::move_as_requested(const plugin::MoveRequest& request) {
+  const Allocation* moved = deps_.committer.ledger().find(request.key);
+  if (moved == nullptr || !may_be_moved(*moved)) {
+    return deps_.log.debug("plugin {} requested a move of container {}, which cannot be moved now", request.plugin,
+                           request.key.name);
   }
-  deps_.mover.move(wish.key, ContainerQueues::Needs::kConverged, [this, wish](const Allocation& before) {
-    const std::string why = wish.plugin + " wished it: " + wish.reason;
-    if (wish.move_nodes) return plans_.replace(before, nullptr, why);
+  deps_.mover.move(request.key, ContainerQueues::Needs::kConverged, [this, request](const Allocation& before) {
+    const std::string why = "plugin " + request.plugin + " requested a move: " + request.reason;
+    if (request.move_nodes) return planner_.plan_requested_move(before, nullptr, why);
     NodeSet nodes;
-    for (const Node& node : deps_.placer.topology()->nodes) {
+    for (const topology::Node& node : deps_.placer.topology()->nodes) {
       if (node.cpus.intersects(before.placement.cpus)) nodes.insert(node.os_index);
     }
-    return plans_.replace(before, &nodes, why);
+    return planner_.plan_requested_move(before, &nodes, why);
   });
 }
 

@@ -8,12 +8,13 @@
 
 #include "core/base/clock.hpp"
 #include "core/engine/converge/mover.hpp"
-#include "core/engine/planning/rebalance.hpp"
-#include "core/plugin/happenings.hpp"
+#include "core/engine/planning/rebalance_planner.hpp"
+#include "core/plugin/host/container_event.hpp"
 
 namespace topolet::engine {
 
-/// Decides who is asked and in which order; Rebalance plans, and the Mover carries out. Lives on the loop's thread.
+/// Decides who is asked and in which order; RebalancePlanner plans, and the Mover carries out. Lives on the loop's
+/// thread.
 class Rebalancer final : public Observer {
  public:
   struct Deps {
@@ -26,9 +27,9 @@ class Rebalancer final : public Observer {
   };
   /// What changes when CPUs go off- or online.
   struct Machine {
-    std::shared_ptr<const Topology> topology;
-    std::vector<Candidate> candidates;
-    LedgerRules cpus;
+    std::shared_ptr<const topology::Topology> topology;
+    std::vector<placement::Candidate> candidates;
+    CpuInventory cpus;
   };
 
   /// Subscribes itself.
@@ -40,13 +41,13 @@ class Rebalancer final : public Observer {
   void begin();
 
   void change_machine(Machine machine);
-  void replace(const ReplacementWish& wish);
+  void move_as_requested(const plugin::MoveRequest& request);
   /// Once more for those who have not left CPUs that are gone, or lack some, less and less often.
   void retry();
   /// For one that could not be moved before, as its create was under way or in doubt.
-  void catch_up(const ContainerKey& key);
+  void catch_up(const placement::ContainerKey& key);
 
-  void committed(const Transition& transition) override;
+  void on_durable(const Transition& transition) override;
 
  private:
   /// When a container is tried again.
@@ -55,18 +56,18 @@ class Rebalancer final : public Observer {
     std::chrono::seconds delay{10};
   };
 
-  bool is_due(const ContainerKey& key);
-  void leave_what_is_gone();
-  void leave_what_is_gone(const ContainerKey& key);
-  void reclaim();
-  void reclaim(const ContainerKey& key);
-  void reclaim_later();
+  bool is_due(const placement::ContainerKey& key);
+  void vacate_unavailable_cpus();
+  void vacate_unavailable_cpus(const placement::ContainerKey& key);
+  void regain();
+  void regain(const placement::ContainerKey& key);
+  void schedule_regain();
 
   const Deps deps_;
-  const Rebalance plans_;
+  const RebalancePlanner planner_;
   bool has_begun_ = false;
-  bool will_reclaim_ = false;
-  std::map<ContainerKey, Retry> retries_;
+  bool regain_scheduled_ = false;
+  std::map<placement::ContainerKey, Retry> retries_;
 };
 
 }  // namespace topolet::engine

@@ -16,37 +16,37 @@ constexpr std::chrono::seconds kNeighboursTimeout{20};
 /// How long the answer to a create waits for an update that fell due while it was in flight. StartContainer waits on.
 constexpr std::chrono::seconds kCatchUpTimeout{2};
 
-bool asks_for_the_same(const Workload& a, const Workload& b) {
+bool is_same_request(const placement::Workload& a, const placement::Workload& b) {
   return a.demand == b.demand && a.kubelet_cpus == b.kubelet_cpus && a.kubelet_mems == b.kubelet_mems &&
          a.settings == b.settings;
 }
 
 }  // namespace
 
-void CreateContainer::handle(const HandlerDeps& deps, const std::shared_ptr<Call>& call) {
+void CreateContainer::handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
   std::shared_ptr<CreateContainer>(new CreateContainer(deps, call))->read();
 }
 
 void CreateContainer::read() {
-  Result<Workload> workload = read_create_container(call_->request(), deps_.demand_rules);
+  Result<placement::Workload> workload = read_create_container(call_->request(), deps_.demand_rules);
   if (!workload) return call_->reject(workload.error());
   workload_ = *std::move(workload);
   identify();
-  const auto& placed = deps_.placed_handlers;
-  if (std::find(placed.begin(), placed.end(), workload_.runtime_handler) == placed.end()) return pass_foreign();
+  const auto& placed = deps_.placed_runtime_handlers;
+  if (std::find(placed.begin(), placed.end(), workload_.runtime_handler) == placed.end()) return forward_foreign();
   if (const Status read = read_annotations(); !read) {
-    Decision bad;
+    placement::Decision bad;
     bad.reason = read.error().message;
     return deny(read.error().code, bad);
   }
-  consider();
+  start_placing();
 }
 
 /// A request need not repeat who the pod is.
 void CreateContainer::identify() {
   const Pod* pod = deps_.ledger().find_pod(workload_.key.sandbox_id);
   if (pod == nullptr) return;
-  const Sandbox& sandbox = pod->sandbox;
+  const cri::Sandbox& sandbox = pod->sandbox;
   workload_.runtime_handler = sandbox.runtime_handler;
   workload_.key.sandbox_id = sandbox.id;
   if (workload_.pod_annotations.empty()) workload_.pod_annotations = sandbox.annotations;
@@ -57,76 +57,78 @@ void CreateContainer::identify() {
 }
 
 Status CreateContainer::read_annotations() {
-  Result<Settings> settings = read_settings(workload_, deps_.placer.rules().annotations);
+  Result<placement::Settings> settings = read_settings(workload_, deps_.placer.rules().annotations);
   if (!settings) return settings.error();
   workload_.settings = std::move(settings->values);
   for (const std::string& name : settings->not_permitted) {
-    note_ += fmt::format("; annotation {}{} does not count: placement.annotations does not permit it",
-                         kAnnotationPrefix, name);
+    reason_suffix_ += fmt::format("; annotation {}{} is ignored: placement.annotations does not list it",
+                                  placement::kAnnotationPrefix, name);
   }
   return {};
 }
 
-void CreateContainer::pass_foreign() {
-  forward(deps_, call_, "", [self = shared_from_this()](const Answer& answer) { self->commit_foreign(answer); });
+void CreateContainer::forward_foreign() {
+  forward(deps_, call_, "",
+          [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->commit_foreign(answer); });
 }
 
-void CreateContainer::commit_foreign(const Answer& answer) {
-  const auto id = read_create_container_answer(answer.body);
+void CreateContainer::commit_foreign(const cri::RuntimeResponse& answer) {
+  const auto id = cri::read_create_container_response(answer.body);
   if (answer.code != Code::kOk || !id) return call_->finish();
   Plan plan;
-  plan.decision.placement.mode = Mode::kForeign;
-  const CpuSet& kubelets = workload_.kubelet_cpus;
-  if (whole_cpus(workload_) == kubelets.size()) plan.decision.placement.cpus = kubelets;
-  plan.decision.reason = "runtime handler '" + workload_.runtime_handler + "' is not placed";
-  ContainerInfo container;
+  plan.decision.placement.mode = placement::Mode::kForeign;
+  if (is_kubelet_cpuset_exclusive(workload_)) plan.decision.placement.cpus = workload_.kubelet_cpus;
+  plan.decision.reason = reason_not_placed(workload_);
+  cri::ContainerInfo container;
   container.id = *id;
-  container.state = ContainerState::kCreated;
-  deps_.committer.commit(event::Adopted{workload_, plan, container, "foreign", {}, {}},
+  container.state = cri::ContainerState::kCreated;
+  deps_.committer.commit(event::Adopted{workload_, plan, container, AuditEvent::kForeign, {}, {}},
                          [self = shared_from_this()] { self->call_->finish(); });
 }
 
-void CreateContainer::consider() {
-  if (call_->cancelled()) return call_->reject({Code::kCancelled, "the caller has gone"});
+void CreateContainer::start_placing() {
+  if (call_->cancelled()) return call_->reject({Code::kCancelled, "the caller cancelled the call"});
   was_in_doubt_ = false;
-  const Allocation* held = deps_.ledger().find(workload_.key);
-  if (held != nullptr && held->phase != Phase::kCrashed) return repeat(*held);
+  const Allocation* allocation = deps_.ledger().find(workload_.key);
+  if (allocation != nullptr && allocation->phase != Phase::kCrashed) return retry(*allocation);
   decide();
 }
 
 /// A create of a key that is held already: the retry of one that ended in doubt, or of one whose answer was lost.
-void CreateContainer::repeat(const Allocation& held) {
-  if (held.phase == Phase::kPending) {
+void CreateContainer::retry(const Allocation& allocation) {
+  if (allocation.phase == Phase::kPending) {
     return call_->reject(
-        {Code::kAborted, fmt::format("container {} of pod {} is being created by another call; try again when that has "
-                                     "ended",
-                                     held.workload.key.name, held.workload.pod_name)});
+        {Code::kAborted,
+         fmt::format("container {} of pod {} is already being created by another call; try again once that has "
+                     "ended",
+                     allocation.workload.key.name, allocation.workload.pod_name)});
   }
   was_in_doubt_ = true;
   // The pod was resized meanwhile: what was decided is for another request.
-  if (held.phase == Phase::kInDoubt && !asks_for_the_same(held.workload, workload_)) return decide();
+  if (allocation.phase == Phase::kInDoubt && !is_same_request(allocation.workload, workload_)) return decide();
   deps_.committer.commit(event::CreateRetried{workload_.key},
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
 /// Attempts that never ran hold nothing against the next one, nor does one that is made a second time under its own
 /// name. Should such a container be started after all, it is placed anew.
-std::vector<ContainerKey> CreateContainer::superseded(const std::vector<ContainerKey>& in_sandbox) const {
-  std::vector<ContainerKey> keys;
-  const ContainerKey& key = workload_.key;
-  for (const ContainerKey& other : in_sandbox) {
-    const Allocation& held = *deps_.ledger().find(other);
-    const bool never_ran = held.phase == Phase::kCreated || held.phase == Phase::kInDoubt;
+std::vector<placement::ContainerKey> CreateContainer::superseded(
+    const std::vector<placement::ContainerKey>& in_sandbox) const {
+  std::vector<placement::ContainerKey> keys;
+  const placement::ContainerKey& key = workload_.key;
+  for (const placement::ContainerKey& other : in_sandbox) {
+    const Allocation& allocation = *deps_.ledger().find(other);
+    const bool never_ran = allocation.phase == Phase::kCreated || allocation.phase == Phase::kInDoubt;
     const bool is_earlier = other.name == key.name && other.attempt < key.attempt;
     if (other == key || (is_earlier && never_ran)) keys.push_back(other);
   }
   return keys;
 }
 
-bool CreateContainer::has_earlier_attempt(const std::vector<ContainerKey>& in_sandbox,
-                                          const std::vector<ContainerKey>& superseded) const {
-  const ContainerKey& key = workload_.key;
-  return std::any_of(in_sandbox.begin(), in_sandbox.end(), [&](const ContainerKey& other) {
+bool CreateContainer::has_earlier_attempt(const std::vector<placement::ContainerKey>& in_sandbox,
+                                          const std::vector<placement::ContainerKey>& superseded) const {
+  const placement::ContainerKey& key = workload_.key;
+  return std::any_of(in_sandbox.begin(), in_sandbox.end(), [&](const placement::ContainerKey& other) {
     const bool counts = std::find(superseded.begin(), superseded.end(), other) == superseded.end();
     return counts && other.name == key.name && other.attempt < key.attempt &&
            deps_.ledger().find(other)->phase != Phase::kCrashed;
@@ -134,72 +136,75 @@ bool CreateContainer::has_earlier_attempt(const std::vector<ContainerKey>& in_sa
 }
 
 /// The kubelet may know of an exit before topolet does, and asks for the next container at once.
-bool CreateContainer::ask_runtime_first() {
-  if (std::exchange(asked_runtime_, true)) return false;
-  deps_.reconciler.run([self = shared_from_this()](const Status&) { self->consider(); });
+bool CreateContainer::reconcile_first() {
+  if (std::exchange(has_reconciled_, true)) return false;
+  deps_.reconciler.run([self = shared_from_this()](const Status&) { self->start_placing(); });
   return true;
 }
 
-Plan CreateContainer::plan(const std::vector<ContainerKey>& superseded) const {
-  Placer::Terms terms;
-  terms.keep = deps_.ledger().former_placement(workload_.key);
+Plan CreateContainer::plan(const std::vector<placement::ContainerKey>& superseded) const {
+  Placer::Constraints constraints;
+  constraints.keep = deps_.ledger().former_placement(workload_.key);
   std::optional<Ledger> trial;
-  const Ledger& ledger = without(deps_.ledger(), superseded, trial);
-  return asked_runtime_ ? plan_with_reclaim(deps_.placer, ledger, workload_, terms)
-                        : deps_.placer.plan(ledger, workload_, terms);
+  const Ledger& ledger = ledger_without(deps_.ledger(), superseded, trial);
+  return has_reconciled_ ? reclaim_and_plan(deps_.placer, ledger, workload_, constraints)
+                         : deps_.placer.plan(ledger, workload_, constraints);
 }
 
 void CreateContainer::decide() {
-  const std::vector<ContainerKey> in_sandbox = deps_.ledger().in_sandbox(workload_.key.sandbox_id);
-  const std::vector<ContainerKey> superseded = this->superseded(in_sandbox);
-  if (has_earlier_attempt(in_sandbox, superseded) && ask_runtime_first()) return;
+  const std::vector<placement::ContainerKey> in_sandbox = deps_.ledger().in_sandbox(workload_.key.sandbox_id);
+  const std::vector<placement::ContainerKey> superseded = this->superseded(in_sandbox);
+  if (has_earlier_attempt(in_sandbox, superseded) && reconcile_first()) return;
   workload_.pod_nodes = deps_.ledger().nodes_of_pod(workload_.key.pod_uid, workload_.key.sandbox_id);
   Plan plan = this->plan(superseded);
-  if (plan.lacks_cpus() && ask_runtime_first()) return;
-  plan.decision.reason += note_;
+  if (plan.lacks_cpus() && reconcile_first()) return;
+  plan.decision.reason += reason_suffix_;
   if (plan.decision.denied) return deny(Code::kResourceExhausted, plan.decision);
   // What the policies gave the pod's first container counts for the others, if the pod's resources are known: only then
   // was it chosen for the whole pod.
   const bool is_first_of_pod = workload_.pod_demand && workload_.pod_nodes.empty() && !plan.decision.nodes.empty();
   const bool keeps_pod_together = is_first_of_pod && !plan.decision.unpinned;
-  deps_.committer.commit(event::CreateAsked{workload_, std::move(plan), superseded, keeps_pod_together},
+  deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together},
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
-void CreateContainer::deny(Code code, const Decision& decision) {
+void CreateContainer::deny(Code code, const placement::Decision& decision) {
   deps_.committer.commit(
-      event::CreateDenied{workload_, decision},
+      event::Denied{workload_, decision},
       [self = shared_from_this(), error = Error{code, "topolet: " + decision.reason}] { self->call_->reject(error); });
 }
 
 void CreateContainer::wait_for_neighbours() {
-  deps_.mover.await_clear(workload_.key, kNeighboursTimeout, [self = shared_from_this()](const Status& clear) {
-    if (clear) return self->forward_placed();
-    self->neighbours_are_stuck(clear.error());
-  });
+  deps_.mover.await_neighbours(workload_.key, kNeighboursTimeout,
+                               [self = shared_from_this()](const Status& neighbours_gone) {
+                                 if (neighbours_gone) return self->forward_placed();
+                                 self->neighbours_timed_out(neighbours_gone.error());
+                               });
 }
 
-void CreateContainer::neighbours_are_stuck(const Error& error) {
-  const Error told{Code::kUnavailable, "topolet: the neighbours could not be moved off its CPUs: " + error.message};
-  if (!was_in_doubt_) return withdraw(told, "neighbours-stuck");
+void CreateContainer::neighbours_timed_out(const Error& error) {
+  const Error kubelet_error{Code::kUnavailable,
+                            "topolet: other containers could not be moved off its CPUs: " + error.message};
+  if (!was_in_doubt_) return withdraw(kubelet_error, "neighbours-stuck");
   // An earlier try of this create may have made the container.
-  const Allocation* held = deps_.ledger().find(workload_.key);
-  if (held == nullptr || held->phase != Phase::kPending) return call_->reject(told);
-  deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, {told.code, told.message}},
-                         [self = shared_from_this(), told] { self->call_->reject(told); });
+  const Allocation* allocation = deps_.ledger().find(workload_.key);
+  if (allocation == nullptr || allocation->phase != Phase::kPending) return call_->reject(kubelet_error);
+  deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, {kubelet_error.code, kubelet_error.message}},
+                         [self = shared_from_this(), kubelet_error] { self->call_->reject(kubelet_error); });
 }
 
 void CreateContainer::forward_placed() {
-  const Allocation* held = deps_.ledger().find(workload_.key);
-  if (held == nullptr) {
+  const Allocation* allocation = deps_.ledger().find(workload_.key);
+  if (allocation == nullptr) {
     return call_->reject({Code::kAborted, "topolet: the pod was stopped while its container was being placed"});
   }
-  if (call_->cancelled() && !was_in_doubt_) return withdraw({Code::kCancelled, "the caller has gone"}, "cancelled");
+  if (call_->cancelled() && !was_in_doubt_)
+    return withdraw({Code::kCancelled, "the caller cancelled the call"}, "cancelled");
   // It may come from a later change than its own, which must be durable before it leaves.
-  sent_ = target_of(*held);
-  deps_.committer.after_all([self = shared_from_this(), added = held->placement.added] {
-    forward(self->deps_, self->call_, patch_create_container(self->sent_.cpus, self->sent_.mems, added),
-            [self](const Answer& answer) { self->answered(answer); });
+  sent_ = desired_cpuset_of(*allocation);
+  deps_.committer.when_durable([self = shared_from_this(), added = allocation->placement.added] {
+    forward(self->deps_, self->call_, cri::patch_create_container(self->sent_.cpus, self->sent_.mems, added),
+            [self](const cri::RuntimeResponse& answer) { self->on_response(answer); });
   });
 }
 
@@ -209,27 +214,27 @@ void CreateContainer::withdraw(const Error& error, const char* cause) {
                          [self = shared_from_this(), error] { self->call_->reject(error); });
 }
 
-void CreateContainer::answered(const Answer& answer) {
-  if (answer.code == Code::kOk) return confirmed(answer);
-  refused(answer);
+void CreateContainer::on_response(const cri::RuntimeResponse& answer) {
+  if (answer.code == Code::kOk) return on_created(answer);
+  on_create_failed(answer);
 }
 
-void CreateContainer::confirmed(const Answer& answer) {
-  const auto id = read_create_container_answer(answer.body);
+void CreateContainer::on_created(const cri::RuntimeResponse& answer) {
+  const auto id = cri::read_create_container_response(answer.body);
   if (!id) {
     deps_.log.error("CreateContainer: {}", id.error().message);
     return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, {answer.code, id.error().message}},
                                   [self = shared_from_this()] { self->call_->finish(); });
   }
   deps_.committer.commit(event::CreateConfirmed{workload_.key, *id, sent_},
-                         [self = shared_from_this(), id = *id] { self->follow_up(id); });
+                         [self = shared_from_this(), id = *id] { self->finish_when_converged(id); });
 }
 
 /// What changed while the create was in flight.
-void CreateContainer::follow_up(const std::string& container_id) {
+void CreateContainer::finish_when_converged(const std::string& container_id) {
   // An earlier try of this create may have made it, elsewhere.
-  if (!deps_.mover.has(container_id)) {
-    deps_.mover.open(container_id, was_in_doubt_ ? std::nullopt : std::optional<CpusetTarget>(sent_));
+  if (!deps_.mover.has_queue(container_id)) {
+    deps_.mover.open_queue(container_id, was_in_doubt_ ? std::nullopt : std::optional<ContainerCpuset>(sent_));
   }
   deps_.rebalancer.catch_up(workload_.key);
   deps_.mover.when_converged(container_id, kCatchUpTimeout,
@@ -238,15 +243,15 @@ void CreateContainer::follow_up(const std::string& container_id) {
 
 /// A container found meanwhile is bound whatever a retry was told, and a refused retry proves nothing about the create
 /// before it: a runtime that is still at work on that one answers that the name is taken.
-void CreateContainer::refused(const Answer& answer) {
+void CreateContainer::on_create_failed(const cri::RuntimeResponse& answer) {
   const auto finish = [self = shared_from_this()] { self->call_->finish(); };
-  const Allocation* held = deps_.ledger().find(workload_.key);
-  if (held == nullptr || held->phase != Phase::kPending) return deps_.committer.after_all(finish);
-  const Refusal refusal{answer.code, answer.message};
+  const Allocation* allocation = deps_.ledger().find(workload_.key);
+  if (allocation == nullptr || allocation->phase != Phase::kPending) return deps_.committer.when_durable(finish);
+  const CallError error{answer.code, answer.message};
   if (was_in_doubt_ || leaves_doubt(answer.code)) {
-    return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, refusal}, finish);
+    return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, error}, finish);
   }
-  deps_.committer.commit(event::CreateRefused{workload_.key, refusal}, finish);
+  deps_.committer.commit(event::CreateRefused{workload_.key, error}, finish);
 }
 
 }  // namespace topolet::engine

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/handlers/deps.hpp"
+#include "core/engine/handlers/handler_deps.hpp"
 
 namespace topolet::engine {
 
@@ -13,43 +13,43 @@ namespace topolet::engine {
 /// commit the answer.
 class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
  public:
-  static void handle(const HandlerDeps& deps, const std::shared_ptr<Call>& call);
+  static void handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);
 
  private:
-  CreateContainer(const HandlerDeps& deps, std::shared_ptr<Call> call) : deps_(deps), call_(std::move(call)) {}
+  CreateContainer(const HandlerDeps& deps, std::shared_ptr<cri::Call> call) : deps_(deps), call_(std::move(call)) {}
 
   void read();
   void identify();
   Status read_annotations();
-  void pass_foreign();
-  void commit_foreign(const Answer& answer);
+  void forward_foreign();
+  void commit_foreign(const cri::RuntimeResponse& answer);
 
-  void consider();
-  void repeat(const Allocation& held);
+  void start_placing();
+  void retry(const Allocation& allocation);
   void decide();
-  bool ask_runtime_first();
-  std::vector<ContainerKey> superseded(const std::vector<ContainerKey>& in_sandbox) const;
-  bool has_earlier_attempt(const std::vector<ContainerKey>& in_sandbox,
-                           const std::vector<ContainerKey>& superseded) const;
-  Plan plan(const std::vector<ContainerKey>& superseded) const;
-  void deny(Code code, const Decision& decision);
+  bool reconcile_first();
+  std::vector<placement::ContainerKey> superseded(const std::vector<placement::ContainerKey>& in_sandbox) const;
+  bool has_earlier_attempt(const std::vector<placement::ContainerKey>& in_sandbox,
+                           const std::vector<placement::ContainerKey>& superseded) const;
+  Plan plan(const std::vector<placement::ContainerKey>& superseded) const;
+  void deny(Code code, const placement::Decision& decision);
 
   void wait_for_neighbours();
-  void neighbours_are_stuck(const Error& error);
+  void neighbours_timed_out(const Error& error);
   void forward_placed();
   void withdraw(const Error& error, const char* cause);
-  void answered(const Answer& answer);
-  void confirmed(const Answer& answer);
-  void follow_up(const std::string& container_id);
-  void refused(const Answer& answer);
+  void on_response(const cri::RuntimeResponse& answer);
+  void on_created(const cri::RuntimeResponse& answer);
+  void finish_when_converged(const std::string& container_id);
+  void on_create_failed(const cri::RuntimeResponse& answer);
 
   const HandlerDeps& deps_;
-  const std::shared_ptr<Call> call_;
-  Workload workload_;
-  CpusetTarget sent_;
+  const std::shared_ptr<cri::Call> call_;
+  placement::Workload workload_;
+  ContainerCpuset sent_;
   bool was_in_doubt_ = false;
-  bool asked_runtime_ = false;
-  std::string note_;  ///< for the decision's reason
+  bool has_reconciled_ = false;
+  std::string reason_suffix_;  ///< for the decision's reason
 };
 
 }  // namespace topolet::engine

@@ -13,111 +13,117 @@ constexpr std::chrono::seconds kNeighboursTimeout{20};
 
 }  // namespace
 
-void StartContainer::handle(const HandlerDeps& deps, const std::shared_ptr<Call>& call) {
-  const Result<std::string> target = read_target_id(call->request());
+void StartContainer::handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
+  const Result<std::string> target = cri::read_target_id(call->request());
   if (!target) return call->reject(target.error());
   std::shared_ptr<StartContainer>(new StartContainer(deps, call, *target))->wait_for_turn();
 }
 
-const Allocation* StartContainer::allocation() const { return deps_.ledger().find_by_container(id_); }
+const Allocation* StartContainer::allocation() const { return deps_.ledger().find_by_container(container_id_); }
 
 void StartContainer::wait_for_turn() {
-  id_ = full_container_id(deps_.ledger(), id_);
+  container_id_ = full_container_id(deps_.ledger(), container_id_);
   const Allocation* known = allocation();
   if (known == nullptr) return ask_runtime();
   if (!known->is_managed()) return pass_through(call_);
-  const bool has_queue =
-      deps_.mover.run(id_, ContainerQueues::Needs::kTold,
-                      [self = shared_from_this()](const Status& turn, const ContainerQueues::OperationDone& done) {
-                        self->turn_over_ = done;
-                        self->wait_for_neighbours(turn);
-                      });
+  const bool has_queue = deps_.mover.run_in_turn(
+      container_id_, ContainerQueues::Needs::kSent,
+      [self = shared_from_this()](const Status& turn_status, const ContainerQueues::OperationDone& done) {
+        self->operation_done_ = done;
+        self->wait_for_neighbours(turn_status);
+      });
   if (!has_queue) ask_runtime();
 }
 
 /// Made past topolet, or by a create whose answer was lost, or given up for its next attempt: it must have its place
 /// before it runs.
 void StartContainer::ask_runtime() {
-  if (std::exchange(asked_runtime_, true)) return reject_unless_gone();
+  if (std::exchange(has_reconciled_, true)) return reject_unless_gone();
   deps_.reconciler.run([self = shared_from_this()](const Status&) { self->wait_for_turn(); });
 }
 
 /// It could not be placed. Where there is nothing to start, the runtime says so in its own words.
 void StartContainer::reject_unless_gone() {
-  deps_.cpusets.list([self = shared_from_this()](const Result<std::vector<Sandbox>>& sandboxes,
-                                                 const Result<std::vector<ContainerInfo>>& containers) {
+  deps_.cpusets.list([self = shared_from_this()](const Result<std::vector<cri::Sandbox>>& sandboxes,
+                                                 const Result<std::vector<cri::ContainerInfo>>& containers) {
     if (!sandboxes) return self->reject(sandboxes.error());
     if (!containers) return self->reject(containers.error());
     if (!self->can_be_started(*sandboxes, *containers)) return pass_through(self->call_);
-    self->reject({Code::kUnavailable, "it has no place yet; the log of topoletd says why"});
+    self->reject({Code::kUnavailable, "topolet has not placed it yet; the log of topoletd says why"});
   });
 }
 
-bool StartContainer::can_be_started(const std::vector<Sandbox>& sandboxes,
-                                    const std::vector<ContainerInfo>& containers) const {
-  return !id_.empty() && std::any_of(containers.begin(), containers.end(), [&](const ContainerInfo& container) {
-    if (container.id.rfind(id_, 0) != 0 || container.state != ContainerState::kCreated) return false;
-    return std::any_of(sandboxes.begin(), sandboxes.end(),
-                       [&](const Sandbox& sandbox) { return sandbox.id == container.sandbox_id && sandbox.ready; });
-  });
+bool StartContainer::can_be_started(const std::vector<cri::Sandbox>& sandboxes,
+                                    const std::vector<cri::ContainerInfo>& containers) const {
+  return !container_id_.empty() &&
+         std::any_of(containers.begin(), containers.end(), [&](const cri::ContainerInfo& container) {
+           if (container.id.rfind(container_id_, 0) != 0 || container.state != cri::ContainerState::kCreated)
+             return false;
+           return std::any_of(sandboxes.begin(), sandboxes.end(), [&](const cri::Sandbox& sandbox) {
+             return sandbox.id == container.sandbox_id && sandbox.ready;
+           });
+         });
 }
 
-void StartContainer::wait_for_neighbours(const Status& turn) {
-  if (allocation() == nullptr || (!turn && turn.error().code == Code::kNotFound)) return lose_place();
-  if (!turn) return reject(turn.error());
-  deps_.mover.await_clear(allocation()->workload.key, kNeighboursTimeout,
-                          [self = shared_from_this()](const Status& clear) { self->commit_asked(clear); });
+void StartContainer::wait_for_neighbours(const Status& turn_status) {
+  if (allocation() == nullptr || (!turn_status && turn_status.error().code == Code::kNotFound))
+    return retry_without_allocation();
+  if (!turn_status) return reject(turn_status.error());
+  deps_.mover.await_neighbours(
+      allocation()->workload.key, kNeighboursTimeout,
+      [self = shared_from_this()](const Status& neighbours_gone) { self->commit_requested(neighbours_gone); });
 }
 
 /// Its allocation ended while it waited. Where the container is gone too, the runtime says so in its own words.
-void StartContainer::lose_place() {
+void StartContainer::retry_without_allocation() {
   end_turn();
-  asked_runtime_ = false;
+  has_reconciled_ = false;
   wait_for_turn();
 }
 
-void StartContainer::commit_asked(const Status& clear) {
-  if (allocation() == nullptr) return lose_place();
-  if (!clear) return reject(clear.error());
+void StartContainer::commit_requested(const Status& neighbours_gone) {
+  if (allocation() == nullptr) return retry_without_allocation();
+  if (!neighbours_gone) return reject(neighbours_gone.error());
   if (call_->cancelled()) {
-    call_->reject({Code::kCancelled, "the caller has gone"});
+    call_->reject({Code::kCancelled, "the caller cancelled the call"});
     return end_turn();
   }
   was_started_before_ = allocation()->phase != Phase::kCreated;
-  deps_.committer.commit(event::StartAsked{key()}, [self = shared_from_this()] { self->forward_start(); });
+  deps_.committer.commit(event::StartRequested{key()}, [self = shared_from_this()] { self->forward_start(); });
 }
 
-ContainerKey StartContainer::key() const {
-  return allocation() != nullptr ? allocation()->workload.key : ContainerKey();
+placement::ContainerKey StartContainer::key() const {
+  return allocation() != nullptr ? allocation()->workload.key : placement::ContainerKey();
 }
 
 void StartContainer::forward_start() {
-  forward(deps_, call_, "", [self = shared_from_this()](const Answer& answer) { self->answered(answer); });
+  forward(deps_, call_, "",
+          [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->on_response(answer); });
 }
 
-void StartContainer::answered(const Answer& answer) {
+void StartContainer::on_response(const cri::RuntimeResponse& answer) {
   const auto then = [self = shared_from_this()] { self->finish(); };
   if (answer.code == Code::kOk) return deps_.committer.commit(event::StartConfirmed{key()}, then);
   if (leaves_doubt(answer.code)) return deps_.committer.commit(event::StartLeftInDoubt{key()}, then);
   // It says nothing of an earlier start, which may be why this one was refused.
-  if (was_started_before_) return deps_.committer.after_all(then);
+  if (was_started_before_) return deps_.committer.when_durable(then);
   deps_.committer.commit(event::StartRefused{key()}, then);
 }
 
 void StartContainer::end_turn() {
-  if (turn_over_) std::exchange(turn_over_, nullptr)(false);
+  if (operation_done_) std::exchange(operation_done_, nullptr)(false);
 }
 
 void StartContainer::finish() {
   call_->finish();
   end_turn();
   // A runtime may have taken an update that came during the start and not carried it out.
-  deps_.mover.verify(id_);
+  deps_.mover.verify(container_id_);
 }
 
 void StartContainer::reject(const Error& why) {
-  call_->reject({Code::kUnavailable,
-                 fmt::format("topolet: container {} does not start before its CPUs are set: {}", id_, why.message)});
+  call_->reject({Code::kUnavailable, fmt::format("topolet: container {} cannot start before its CPUs are set: {}",
+                                                 container_id_, why.message)});
   end_turn();
 }
 

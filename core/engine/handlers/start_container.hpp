@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/handlers/deps.hpp"
+#include "core/engine/handlers/handler_deps.hpp"
 
 namespace topolet::engine {
 
@@ -12,33 +12,34 @@ namespace topolet::engine {
 /// is read back where it runs. Lives as long as its call.
 class StartContainer : public std::enable_shared_from_this<StartContainer> {
  public:
-  static void handle(const HandlerDeps& deps, const std::shared_ptr<Call>& call);
+  static void handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);
 
  private:
-  StartContainer(const HandlerDeps& deps, std::shared_ptr<Call> call, std::string id)
-      : deps_(deps), call_(std::move(call)), id_(std::move(id)) {}
+  StartContainer(const HandlerDeps& deps, std::shared_ptr<cri::Call> call, std::string id)
+      : deps_(deps), call_(std::move(call)), container_id_(std::move(id)) {}
 
   void wait_for_turn();
   void ask_runtime();
   void reject_unless_gone();
-  bool can_be_started(const std::vector<Sandbox>& sandboxes, const std::vector<ContainerInfo>& containers) const;
-  void wait_for_neighbours(const Status& turn);
-  void lose_place();
-  void commit_asked(const Status& clear);
+  bool can_be_started(const std::vector<cri::Sandbox>& sandboxes,
+                      const std::vector<cri::ContainerInfo>& containers) const;
+  void wait_for_neighbours(const Status& turn_status);
+  void retry_without_allocation();
+  void commit_requested(const Status& neighbours_gone);
   void forward_start();
-  void answered(const Answer& answer);
+  void on_response(const cri::RuntimeResponse& answer);
   void end_turn();
   void finish();
   void reject(const Error& why);
   const Allocation* allocation() const;
-  ContainerKey key() const;
+  placement::ContainerKey key() const;
 
   const HandlerDeps& deps_;
-  const std::shared_ptr<Call> call_;
-  std::string id_;
-  bool asked_runtime_ = false;  ///< whose container it is
+  const std::shared_ptr<cri::Call> call_;
+  std::string container_id_;
+  bool has_reconciled_ = false;  ///< whose container it is
   bool was_started_before_ = false;
-  ContainerQueues::OperationDone turn_over_;
+  ContainerQueues::OperationDone operation_done_;
 };
 
 }  // namespace topolet::engine

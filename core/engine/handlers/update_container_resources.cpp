@@ -11,77 +11,79 @@ namespace {
 constexpr std::chrono::seconds kNeighboursTimeout{3};
 
 /// Its CPUs are its own by topolet's choice.
-bool has_its_own(const Allocation& allocation) {
+bool is_exclusive_by_topolet(const Allocation& allocation) {
   return allocation.is_exclusive() && allocation.workload.kubelet_cpus.empty();
 }
 
-bool gets_new_size(const Allocation& before, const Workload& wanted, std::uint32_t cpus) {
-  const bool same = wanted.demand.cpu_request_milli == before.workload.demand.cpu_request_milli;
-  return has_its_own(before) && !same && cpus != before.placement.cpus.size();
+bool changes_cpu_count(const Allocation& before, const placement::Workload& requested, std::uint32_t cpus) {
+  const bool same = requested.demand.cpu_request_milli == before.workload.demand.cpu_request_milli;
+  return is_exclusive_by_topolet(before) && !same && cpus != before.placement.cpus.size();
 }
 
 }  // namespace
 
-void UpdateContainerResources::handle(const HandlerDeps& deps, const std::shared_ptr<Call>& call) {
-  Result<UpdateRequest> update = read_update_container_resources(call->request());
+void UpdateContainerResources::handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
+  Result<cri::UpdateRequest> update = cri::read_update_container_resources(call->request());
   if (!update) return call->reject(update.error());
   const std::string id = full_container_id(deps.ledger(), update->container_id);
-  if (!deps.mover.has(id) || !update->has_linux) return pass_through(call);
+  if (!deps.mover.has_queue(id) || !update->has_linux) return pass_through(call);
   const auto handler =
       std::shared_ptr<UpdateContainerResources>(new UpdateContainerResources(deps, call, *std::move(update), id));
-  deps.mover.run(id, ContainerQueues::Needs::kTurn,
-                 [handler](const Status& turn, const ContainerQueues::OperationDone& done) {
-                   handler->turn_over_ = done;
-                   handler->begin_turn(turn);
-                 });
+  deps.mover.run_in_turn(id, ContainerQueues::Needs::kTurn,
+                         [handler](const Status& turn_status, const ContainerQueues::OperationDone& done) {
+                           handler->operation_done_ = done;
+                           handler->begin_turn(turn_status);
+                         });
 }
 
-void UpdateContainerResources::begin_turn(const Status& turn) {
-  const Allocation* held = deps_.ledger().find_by_container(id_);
-  if (!turn || held == nullptr || !held->is_managed()) {
+void UpdateContainerResources::begin_turn(const Status& turn_status) {
+  const Allocation* allocation = deps_.ledger().find_by_container(container_id_);
+  if (!turn_status || allocation == nullptr || !allocation->is_managed()) {
     // Over by now: the runtime says so in its own words.
     pass_through(call_);
-    return turn_over_(false);
+    return operation_done_(false);
   }
-  before_ = *held;
+  before_ = *allocation;
   if (!needs_environment(before_)) return decide(before_);
-  deps_.mover.recall(before_.workload.key, [self = shared_from_this()](const std::optional<Allocation>& known) {
-    if (known) return self->decide(*known);
-    pass_through(self->call_);
-    self->turn_over_(false);
-  });
+  deps_.mover.recover_environment(before_.workload.key,
+                                  [self = shared_from_this()](const std::optional<Allocation>& known) {
+                                    if (known) return self->decide(*known);
+                                    pass_through(self->call_);
+                                    self->operation_done_(false);
+                                  });
 }
 
 /// Where the policies are asked.
 bool UpdateContainerResources::needs_environment(const Allocation& before) const {
-  Workload wanted = before.workload;
-  wanted.demand = apply_update(wanted.demand, update_);
-  return gets_new_size(before, wanted, cpus_of_its_own(wanted, deps_.placer.rules()));
+  placement::Workload requested = before.workload;
+  requested.demand = apply_update(requested.demand, update_);
+  return changes_cpu_count(before, requested, exclusive_cpus_for(requested, deps_.placer.rules()));
 }
 
 /// A resize keeps the mode, but for a container that asks for whole CPUs no more.
 void UpdateContainerResources::decide(const Allocation& before) {
-  Workload wanted = before.workload;
-  wanted.demand = apply_update(wanted.demand, update_);
-  wanted.pod_nodes = deps_.ledger().nodes_of_pod(wanted.key.pod_uid, wanted.key.sandbox_id);
-  Workload bound = wanted;
-  if (!update_.cpus.empty()) bound.kubelet_cpus = update_.cpus;
-  if (!update_.mems.empty()) bound.kubelet_mems = update_.mems;
-  const bool keeps_its_own =
+  placement::Workload requested = before.workload;
+  requested.demand = apply_update(requested.demand, update_);
+  requested.pod_nodes = deps_.ledger().nodes_of_pod(requested.key.pod_uid, requested.key.sandbox_id);
+  placement::Workload with_kubelet_cpuset = requested;
+  if (!update_.cpus.empty()) with_kubelet_cpuset.kubelet_cpus = update_.cpus;
+  if (!update_.mems.empty()) with_kubelet_cpuset.kubelet_mems = update_.mems;
+  const bool stays_inside_kubelet_cpuset =
       before.is_exclusive() && !update_.cpus.empty() && before.placement.cpus.is_subset_of(update_.cpus);
-  const bool is_new_bound = bound.kubelet_cpus != before.workload.kubelet_cpus ||
-                            bound.kubelet_mems != before.workload.kubelet_mems || before.conflict;
+  const bool is_new_kubelet_cpuset = with_kubelet_cpuset.kubelet_cpus != before.workload.kubelet_cpus ||
+                                     with_kubelet_cpuset.kubelet_mems != before.workload.kubelet_mems ||
+                                     before.conflict;
   std::optional<Event> event;
-  if (is_new_bound && !keeps_its_own && !bound.kubelet_cpus.empty()) {
-    event = follow_kubelet(bound);
-  } else if (gets_new_size(before, wanted, cpus_of_its_own(wanted, deps_.placer.rules()))) {
-    event = change_size(before, wanted);
+  if (is_new_kubelet_cpuset && !stays_inside_kubelet_cpuset && !with_kubelet_cpuset.kubelet_cpus.empty()) {
+    event = follow_kubelet(with_kubelet_cpuset);
+  } else if (changes_cpu_count(before, requested, exclusive_cpus_for(requested, deps_.placer.rules()))) {
+    event = change_size(before, requested);
   } else {
-    event = keep_cpus(wanted);
+    event = keep_cpus(requested);
   }
   if (!event) return;
-  if (joins_pool_where_it_is(*event)) {
-    once_done_ = *std::move(event);
+  if (joins_pool_in_place(*event)) {
+    deferred_event_ = *std::move(event);
     return forward_update();
   }
   deps_.committer.commit(*event, [self = shared_from_this()] { self->wait_for_neighbours(); });
@@ -89,92 +91,95 @@ void UpdateContainerResources::decide(const Allocation& before) {
 
 /// It is to share CPUs that it has alone now, and can have no others: until the runtime has taken the update they stay
 /// its own, as it may be refused.
-bool UpdateContainerResources::joins_pool_where_it_is(const Event& event) const {
+bool UpdateContainerResources::joins_pool_in_place(const Event& event) const {
   const auto* moved = std::get_if<event::Moved>(&event);
   if (moved == nullptr || !before_.is_exclusive()) return false;
-  const Decision& decision = moved->plan.decision;
-  return decision.placement.mode != Mode::kExclusive && !decision.conflict &&
+  const placement::Decision& decision = moved->plan.decision;
+  return decision.placement.mode != placement::Mode::kExclusive && !decision.conflict &&
          !decision.within.intersects(deps_.ledger().pool());
 }
 
-Event UpdateContainerResources::keep_cpus(const Workload& wanted) const {
-  const std::uint32_t cpus = cpus_of_its_own(wanted, deps_.placer.rules());
-  const bool later = !has_its_own(before_) && cpus > 0 && before_.workload.kubelet_cpus.empty();
+Event UpdateContainerResources::keep_cpus(const placement::Workload& requested) const {
+  const std::uint32_t cpus = exclusive_cpus_for(requested, deps_.placer.rules());
+  const bool later = !is_exclusive_by_topolet(before_) && cpus > 0 && before_.workload.kubelet_cpus.empty();
   return event::DemandChanged{
-      wanted.key, wanted.demand,
-      later ? "new resources; it gets CPUs of its own when it is next made" : "new resources; the CPUs stay"};
+      requested.key, requested.demand,
+      later ? "new resources; it gets exclusive CPUs when it is next created" : "new resources; it keeps its CPUs"};
 }
 
-Event UpdateContainerResources::follow_kubelet(const Workload& wanted) const {
-  Plan plan = deps_.placer.plan(deps_.ledger(), wanted);
-  const char* word = plan.decision.conflict ? "conflict" : "re-placed";
-  if (wanted.kubelet_mems.empty()) keep_memory(before_, deps_.placer.rules(), plan.decision.placement);
-  return event::Moved{wanted, std::move(plan), word};
+Event UpdateContainerResources::follow_kubelet(const placement::Workload& requested) const {
+  Plan plan = deps_.placer.plan(deps_.ledger(), requested);
+  const AuditEvent audit_event = plan.decision.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced;
+  if (requested.kubelet_mems.empty()) retain_memory_nodes(before_, deps_.placer.rules(), plan.decision.placement);
+  return event::Moved{requested, std::move(plan), audit_event};
 }
 
-std::optional<Event> UpdateContainerResources::change_size(const Allocation& before, const Workload& wanted) {
-  Placer::Terms terms;
-  terms.only_shared = cpus_of_its_own(wanted, deps_.placer.rules()) == 0;
-  terms.keep = before.placement;
-  terms.must_keep = true;
-  Plan plan = plan_with_reclaim(deps_.placer, deps_.ledger(), wanted, terms);
+std::optional<Event> UpdateContainerResources::change_size(const Allocation& before,
+                                                           const placement::Workload& requested) {
+  Placer::Constraints constraints;
+  constraints.only_shared = exclusive_cpus_for(requested, deps_.placer.rules()) == 0;
+  constraints.keep = before.placement;
+  constraints.must_retain = true;
+  Plan plan = reclaim_and_plan(deps_.placer, deps_.ledger(), requested, constraints);
   if (plan.decision.denied) {
-    deny(wanted, std::move(plan.decision));
+    deny(requested, std::move(plan.decision));
     return std::nullopt;
   }
-  keep_memory(before, deps_.placer.rules(), plan.decision.placement);
-  return event::Moved{wanted, std::move(plan), "resized"};
+  retain_memory_nodes(before, deps_.placer.rules(), plan.decision.placement);
+  return event::Moved{requested, std::move(plan), AuditEvent::kResized};
 }
 
-void UpdateContainerResources::deny(const Workload& wanted, Decision decision) {
+void UpdateContainerResources::deny(const placement::Workload& requested, placement::Decision decision) {
   decision.reason = "it cannot be resized: " + decision.reason;
   const Error error{Code::kResourceExhausted, "topolet: " + decision.reason};
-  deps_.committer.commit(event::CreateDenied{wanted, std::move(decision)}, [self = shared_from_this(), error] {
+  deps_.committer.commit(event::Denied{requested, std::move(decision)}, [self = shared_from_this(), error] {
     self->call_->reject(error);
-    self->turn_over_(false);
+    self->operation_done_(false);
   });
 }
 
 void UpdateContainerResources::wait_for_neighbours() {
-  deps_.mover.await_clear(before_.workload.key, kNeighboursTimeout, [self = shared_from_this()](const Status& clear) {
-    if (clear) return self->forward_update();
-    const std::string& why = clear.error().message;
-    self->undo("the neighbours could not be moved: " + why, [self, why] {
-      self->call_->reject({Code::kUnavailable, "topolet: " + why});
-      self->turn_over_(true);
-    });
-  });
+  deps_.mover.await_neighbours(before_.workload.key, kNeighboursTimeout,
+                               [self = shared_from_this()](const Status& neighbours_gone) {
+                                 if (neighbours_gone) return self->forward_update();
+                                 const std::string& why = neighbours_gone.error().message;
+                                 self->revert("other containers could not be moved off its CPUs: " + why, [self, why] {
+                                   self->call_->reject({Code::kUnavailable, "topolet: " + why});
+                                   self->operation_done_(true);
+                                 });
+                               });
 }
 
-void UpdateContainerResources::undo(const std::string& why, std::function<void()> then) {
-  deps_.committer.commit(event::MoveUndone{before_, why}, std::move(then));
+void UpdateContainerResources::revert(const std::string& why, std::function<void()> then) {
+  deps_.committer.commit(event::MoveReverted{before_, why}, std::move(then));
 }
 
 /// The kubelet's update goes out with the ledger's CPUs appended, so that it never widens what was narrowed.
 void UpdateContainerResources::forward_update() {
-  sent_ = deps_.mover.desired(id_).value_or(target_of(before_));
-  forward(deps_, call_, patch_update_container_resources(sent_.cpus, sent_.mems),
-          [self = shared_from_this()](const Answer& answer) { self->answered(answer); });
+  sent_ = deps_.mover.desired(container_id_).value_or(desired_cpuset_of(before_));
+  forward(deps_, call_, cri::patch_update_container_resources(sent_.cpus, sent_.mems),
+          [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->on_response(answer); });
 }
 
-void UpdateContainerResources::answered(const Answer& answer) {
-  if (once_done_) {
+void UpdateContainerResources::on_response(const cri::RuntimeResponse& answer) {
+  if (deferred_event_) {
     if (answer.code != Code::kOk) return finish(true);
-    return deps_.committer.commit(*once_done_, [self = shared_from_this()] { self->finish(true); });
+    return deps_.committer.commit(*deferred_event_, [self = shared_from_this()] { self->finish(true); });
   }
   if (answer.code != Code::kOk && !leaves_doubt(answer.code)) {
-    return undo("the runtime refused the update: " + answer.message,
-                [self = shared_from_this()] { self->finish(true); });
+    return revert("the runtime refused the update: " + answer.message,
+                  [self = shared_from_this()] { self->finish(true); });
   }
-  const Allocation* held = deps_.ledger().find_by_container(id_);
-  const bool can_be_seen = held != nullptr && !deps_.mover.may_be_mid_start(*held);
-  if (answer.code != Code::kOk || !can_be_seen || !deps_.cpusets.check(id_, sent_)) return finish(true);
-  deps_.mover.report_applied(id_, sent_, [self = shared_from_this()] { self->finish(false); });
+  const Allocation* allocation = deps_.ledger().find_by_container(container_id_);
+  const bool can_be_seen = allocation != nullptr && !deps_.mover.may_still_be_starting(*allocation);
+  if (answer.code != Code::kOk || !can_be_seen || !deps_.cpusets.check_kernel(container_id_, sent_))
+    return finish(true);
+  deps_.mover.report_applied(container_id_, sent_, [self = shared_from_this()] { self->finish(false); });
 }
 
 void UpdateContainerResources::finish(bool invalidates) {
   call_->finish();
-  turn_over_(invalidates);
+  operation_done_(invalidates);
 }
 
 }  // namespace topolet::engine

@@ -4,41 +4,42 @@
 #include <optional>
 #include <string>
 
-#include "core/engine/handlers/deps.hpp"
+#include "core/engine/handlers/handler_deps.hpp"
 
 namespace topolet::engine {
 
 /// The way of one UpdateContainerResources: a resize, or a set of the kubelet's. Lives as long as its call.
 class UpdateContainerResources : public std::enable_shared_from_this<UpdateContainerResources> {
  public:
-  static void handle(const HandlerDeps& deps, const std::shared_ptr<Call>& call);
+  static void handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);
 
  private:
-  UpdateContainerResources(const HandlerDeps& deps, std::shared_ptr<Call> call, UpdateRequest update, std::string id)
-      : deps_(deps), call_(std::move(call)), update_(std::move(update)), id_(std::move(id)) {}
+  UpdateContainerResources(const HandlerDeps& deps, std::shared_ptr<cri::Call> call, cri::UpdateRequest update,
+                           std::string id)
+      : deps_(deps), call_(std::move(call)), update_(std::move(update)), container_id_(std::move(id)) {}
 
-  void begin_turn(const Status& turn);
+  void begin_turn(const Status& turn_status);
   bool needs_environment(const Allocation& before) const;
   void decide(const Allocation& before);
-  Event keep_cpus(const Workload& wanted) const;
-  Event follow_kubelet(const Workload& wanted) const;
-  std::optional<Event> change_size(const Allocation& before, const Workload& wanted);
-  bool joins_pool_where_it_is(const Event& event) const;
-  void deny(const Workload& wanted, Decision decision);
+  Event keep_cpus(const placement::Workload& requested) const;
+  Event follow_kubelet(const placement::Workload& requested) const;
+  std::optional<Event> change_size(const Allocation& before, const placement::Workload& requested);
+  bool joins_pool_in_place(const Event& event) const;
+  void deny(const placement::Workload& requested, placement::Decision decision);
   void wait_for_neighbours();
-  void undo(const std::string& why, std::function<void()> then);
+  void revert(const std::string& why, std::function<void()> then);
   void forward_update();
-  void answered(const Answer& answer);
+  void on_response(const cri::RuntimeResponse& answer);
   void finish(bool invalidates);
 
   const HandlerDeps& deps_;
-  const std::shared_ptr<Call> call_;
-  const UpdateRequest update_;
-  const std::string id_;
+  const std::shared_ptr<cri::Call> call_;
+  const cri::UpdateRequest update_;
+  const std::string container_id_;
   Allocation before_;
-  std::optional<Event> once_done_;  ///< what changes when the runtime has taken the update, if it must be so late
-  CpusetTarget sent_;
-  ContainerQueues::OperationDone turn_over_;
+  std::optional<Event> deferred_event_;  ///< what changes when the runtime has taken the update, if it must be so late
+  ContainerCpuset sent_;
+  ContainerQueues::OperationDone operation_done_;
 };
 
 }  // namespace topolet::engine

@@ -7,7 +7,7 @@ namespace topolet::engine {
 
 /// Plans; where the workload would lack CPUs, failed containers give up what is kept for them: those whose CPUs it
 /// cannot do without, the oldest rather than the newest, and nobody if that is of no use.
-Plan plan_with_reclaim(const Placer& placer, const Ledger& ledger, const Workload& workload,
-                       const Placer::Terms& terms);
+Plan reclaim_and_plan(const Placer& placer, const Ledger& ledger, const placement::Workload& workload,
+                      const Placer::Constraints& constraints);
 
 }  // namespace topolet::engine

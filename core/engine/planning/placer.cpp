@@ -4,30 +4,32 @@
 
 #include <algorithm>
 
+#include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/memory_nodes.hpp"
 
 namespace topolet::engine {
 namespace {
 
 /// Shared containers that would have to leave all CPUs they may use, unless the kubelet said where they are.
-std::vector<ContainerKey> stranded_by(const Ledger& ledger, const ContainerKey& key, const Placement& placement) {
-  std::vector<ContainerKey> stranded;
+std::vector<placement::ContainerKey> stranded_by(const Ledger& ledger, const placement::ContainerKey& key,
+                                                 const placement::Placement& placement) {
+  std::vector<placement::ContainerKey> stranded;
   CpuSet gone = placement.withheld;
-  if (placement.mode == Mode::kExclusive) gone |= placement.cpus;
+  if (placement.mode == placement::Mode::kExclusive) gone |= placement.cpus;
   if (!gone.intersects(ledger.pool())) return stranded;
   const CpuSet pool_after = ledger.pool() - gone;
-  const CpuSet reserved = ledger.free_reserved();
+  const CpuSet free_reserved = ledger.free_reserved();
   for (const auto& [other, allocation] : ledger.allocations()) {
-    if (other == key || !allocation.follows_pool() || allocation.conflict || !allocation.workload.kubelet_cpus.empty())
-      continue;
+    if (other == key || !allocation.is_movable_in_pool()) continue;
     if (!allocation.within.intersects(gone)) continue;
-    const CpuSet open = allocation.placement.mode == Mode::kReserved ? pool_after | reserved : pool_after;
+    const CpuSet open = pool_for(allocation.placement.mode, pool_after, free_reserved);
     if (!allocation.within.intersects(open)) stranded.push_back(other);
   }
   return stranded;
 }
 
-Allocation allocation_of(const Workload& workload, const Decision& decision) {
+Allocation allocation_of(const placement::Workload& workload, const placement::Decision& decision) {
   Allocation allocation;
   allocation.workload = workload;
   allocation.placement = decision.placement;
@@ -37,7 +39,7 @@ Allocation allocation_of(const Workload& workload, const Decision& decision) {
 
 }  // namespace
 
-CpuSet beside(const Topology& topology, const CpuSet& cpus) {
+CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus) {
   CpuSet cores;
   for (const CpuSet& core : topology.cores) {
     if (core.intersects(cpus)) cores |= core;
@@ -45,41 +47,41 @@ CpuSet beside(const Topology& topology, const CpuSet& cpus) {
   return cores - cpus;
 }
 
-PolicyRequest Placer::request(const Ledger& ledger, const Workload& workload, const Terms& terms) const {
+placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::Workload& workload,
+                                         const Constraints& constraints) const {
   const Allocation* crashed = ledger.find_crashed(workload.key);
-  const ContainerKey* without = crashed != nullptr ? &crashed->workload.key : &workload.key;
-  PolicyRequest request = make_request(deps_.topology, ledger.view(without), workload, deps_.candidates, deps_.rules,
-                                       ledger.kubelet_hands_out_cpusets());
-  if (terms.only_shared) {
-    request.exclusive = false;
-    request.exclusive_cpus = 0;
+  const placement::ContainerKey* without = crashed != nullptr ? &crashed->workload.key : &workload.key;
+  placement::PolicyRequest request = make_request(deps_.topology, ledger.view(without), workload, deps_.candidates,
+                                                  deps_.rules, ledger.kubelet_hands_out_cpusets());
+  if (constraints.only_shared) request.share(placement::NotExclusive::kOnlyAtCreation);
+  if (request.exclusive) {
+    if (constraints.exclusive_cpus > 0) request.exclusive_cpus = constraints.exclusive_cpus;
+    request.keep = constraints.keep.cpus;
+    request.retained_withheld = constraints.keep.withheld | core_siblings_of(*deps_.topology, constraints.keep.cpus);
+    request.must_retain = constraints.must_retain;
   }
   if (request.exclusive) {
-    if (terms.exclusive_cpus > 0) request.exclusive_cpus = terms.exclusive_cpus;
-    request.keep = terms.keep.cpus;
-    request.keep_withheld = terms.keep.withheld | beside(*deps_.topology, terms.keep.cpus);
-    request.must_keep = terms.must_keep;
+    add_emptiest_nodes(request.candidates, *request.topology, request.free(), request.exclusive_cpus);
   }
-  if (request.exclusive) {
-    add_emptiest(request.candidates, *request.topology, request.free(), request.exclusive_cpus);
+  if (constraints.within_nodes) {
+    std::erase_if(request.candidates, [&](const placement::Candidate& candidate) {
+      return !candidate.nodes.is_subset_of(*constraints.within_nodes);
+    });
   }
-  if (terms.within) {
+  if (constraints.exact_nodes) {
     std::erase_if(request.candidates,
-                  [&](const Candidate& candidate) { return !candidate.nodes.is_subset_of(*terms.within); });
-  }
-  if (terms.nodes) {
-    std::erase_if(request.candidates, [&](const Candidate& candidate) { return candidate.nodes != *terms.nodes; });
+                  [&](const placement::Candidate& candidate) { return candidate.nodes != *constraints.exact_nodes; });
   }
   return request;
 }
 
-Plan Placer::plan(const Ledger& ledger, const Workload& workload, const Terms& terms) const {
-  auto asked = std::make_shared<const PolicyRequest>(request(ledger, workload, terms));
-  std::string in_the_way;
+Plan Placer::plan(const Ledger& ledger, const placement::Workload& workload, const Constraints& constraints) const {
+  auto policy_request = std::make_shared<const placement::PolicyRequest>(request(ledger, workload, constraints));
+  std::string first_obstacle;
   while (true) {
     Plan plan;
-    plan.decision = deps_.decide(asked, deps_.rules);
-    if (plan.decision.denied) plan.decision.reason += in_the_way;
+    plan.decision = deps_.decide(policy_request, deps_.rules);
+    if (plan.decision.denied) plan.decision.reason += first_obstacle;
     if (plan.decision.denied || plan.decision.conflict) return plan;
     Result<std::vector<Move>> moves = moves_for(ledger, workload, plan.decision);
     if (moves) {
@@ -88,30 +90,29 @@ Plan Placer::plan(const Ledger& ledger, const Workload& workload, const Terms& t
     }
     // What the kubelet says has no next best.
     if (!workload.kubelet_cpus.empty()) return plan;
-    if (in_the_way.empty()) in_the_way = "; " + moves.error().message;
-    PolicyRequest next = *asked;
-    std::erase_if(next.candidates, [&](const Candidate& candidate) { return candidate.nodes == plan.decision.nodes; });
-    next.ruled_out.push_back(plan.decision.nodes);
-    asked = std::make_shared<const PolicyRequest>(std::move(next));
+    if (first_obstacle.empty()) first_obstacle = "; " + moves.error().message;
+    placement::PolicyRequest next = *policy_request;
+    std::erase_if(next.candidates,
+                  [&](const placement::Candidate& candidate) { return candidate.nodes == plan.decision.nodes; });
+    next.excluded_node_sets.push_back(plan.decision.nodes);
+    policy_request = std::make_shared<const placement::PolicyRequest>(std::move(next));
   }
 }
 
 /// The error names somebody who has nowhere to go.
-Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const Workload& workload,
-                                            const Decision& decision) const {
+Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placement::Workload& workload,
+                                            const placement::Decision& decision) const {
   std::vector<Move> moves;
-  const std::vector<ContainerKey> stranded = stranded_by(ledger, workload.key, decision.placement);
+  const std::vector<placement::ContainerKey> stranded = stranded_by(ledger, workload.key, decision.placement);
   if (stranded.empty()) return moves;
   Ledger after = ledger;
   after.assume(allocation_of(workload, decision));
-  for (const ContainerKey& key : stranded) {
-    std::optional<Move> next = move(after, *ledger.find(key), workload);
+  for (const placement::ContainerKey& key : stranded) {
+    std::optional<Move> next = plan_move(after, *ledger.find(key), workload);
     if (!next) {
-      const Workload& left = ledger.find(key)->workload;
-      return Error{
-          Code::kResourceExhausted,
-          fmt::format("{}/{}/{}, which shares CPUs, would have none left on node{} {}", left.pod_namespace,
-                      left.pod_name, left.key.name, decision.nodes.size() == 1 ? "" : "s", decision.nodes.to_string())};
+      return Error{Code::kResourceExhausted,
+                   fmt::format("{}, which shares CPUs, would have none left on {}",
+                               display_name(ledger.find(key)->workload), named("node", decision.nodes))};
     }
     after.assume(allocation_of(next->workload, next->decision));
     moves.push_back(*std::move(next));
@@ -119,25 +120,31 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const Workload
   return moves;
 }
 
-std::optional<Move> Placer::move(const Ledger& after, const Allocation& allocation, const Workload& for_whom) const {
-  Terms terms;
-  terms.only_shared = true;
-  const auto asked = std::make_shared<const PolicyRequest>(request(after, allocation.workload, terms));
-  Move move{allocation.workload, deps_.decide(asked, deps_.rules), preferred_of(allocation, *deps_.topology)};
+std::optional<Move> Placer::plan_move(const Ledger& after, const Allocation& allocation,
+                                      const placement::Workload& beneficiary) const {
+  Constraints constraints;
+  constraints.only_shared = true;
+  const auto policy_request =
+      std::make_shared<const placement::PolicyRequest>(request(after, allocation.workload, constraints));
+  Move move{allocation.workload, deps_.decide(policy_request, deps_.rules), preferred_of(allocation, *deps_.topology)};
   if (move.decision.denied || move.decision.placement.cpus.empty()) return std::nullopt;
-  keep_memory(allocation, deps_.rules, move.decision.placement);
-  move.decision.reason = fmt::format("its CPUs go to {}/{}/{}; {}", for_whom.pod_namespace, for_whom.pod_name,
-                                     for_whom.key.name, move.decision.reason);
+  retain_memory_nodes(allocation, deps_.rules, move.decision.placement);
+  move.decision.reason = fmt::format("its CPUs go to {}; {}", display_name(beneficiary), move.decision.reason);
   return move;
 }
 
-bool Placer::may_keep(const Ledger& ledger, const Workload& workload, const CpuSet& cpus) const {
-  const PolicyRequest asked = request(ledger, workload, {});
-  return asked.exclusive && asked.exclusive_cpus == cpus.size() &&
-         validate({Mode::kExclusive, cpus, {}, {}}, asked.ledger, deps_.rules).ok();
+bool Placer::may_keep_exclusively(const Ledger& ledger, const placement::Workload& workload, const CpuSet& cpus) const {
+  const placement::PolicyRequest policy_request = request(ledger, workload, {});
+  return policy_request.exclusive && policy_request.exclusive_cpus == cpus.size() &&
+         validate({placement::Mode::kExclusive, cpus, {}, {}}, policy_request.ledger, deps_.rules).has_value();
 }
 
-Preferred preferred_of(const Allocation& before, const Topology& topology) {
+std::string reason_not_placed(const placement::Workload& workload) {
+  return fmt::format("topolet does not place containers of runtime handler '{}' (placement.handlers)",
+                     workload.runtime_handler);
+}
+
+Preferred preferred_of(const Allocation& before, const topology::Topology& topology) {
   if (before.preferred) return *before.preferred;
   Preferred preferred;
   preferred.placement.mode = before.placement.mode;
@@ -150,23 +157,18 @@ Preferred preferred_of(const Allocation& before, const Topology& topology) {
   return preferred;
 }
 
-std::string told_of_withheld(const Placement& before, const Placement& now) {
+std::string describe_withheld_change(const placement::Placement& before, const placement::Placement& now) {
   std::string text;
   const CpuSet given_up = before.withheld - now.withheld - now.cpus;
-  if (!given_up.empty()) text += fmt::format("; CPUs {} are withheld no more", given_up.to_string());
+  if (!given_up.empty()) text += fmt::format("; {} no longer withheld", named("CPU", given_up));
   const CpuSet more = now.withheld - before.withheld;
-  if (!more.empty()) text += fmt::format("; CPUs {} are withheld from now on", more.to_string());
+  if (!more.empty()) text += fmt::format("; {} withheld from now on", named("CPU", more));
   return text;
 }
 
-void keep_memory(const Allocation& before, const DecideRules& rules, Placement& placement) {
-  const NodeSet& had = before.placement.mems;
-  if (placement.mems.empty()) {
-    placement.mems = had;  // nothing in a request takes a set back
-  } else if (before.may_run() && !rules.memory_migrate) {
-    // Without a set it may have memory on any node.
-    placement.mems = had.empty() ? NodeSet() : had | placement.mems;
-  }
+void retain_memory_nodes(const Allocation& before, const placement::PlacementRules& rules,
+                         placement::Placement& placement) {
+  placement.mems = retained_memory_nodes(before.placement.mems, placement.mems, before.may_run(), rules);
 }
 
 }  // namespace topolet::engine

@@ -1,4 +1,8 @@
-// Puts the parts of a decision together: the machine, the ledger as it is, the rules and the policies.
+// Brings together what a decision needs: the machine, the ledger as it is, the rules and the policies.
+//
+// The room core/engine/planning, namespace topolet::engine: plans as pure functions of the ledger: where a new
+// container goes, and who moves when CPUs come or go. It changes nothing by itself. It may include core/engine/state;
+// not converge or handlers.
 #pragma once
 
 #include <cstdint>
@@ -19,65 +23,74 @@ namespace topolet::engine {
 class Placer {
  public:
   /// Runs decide() with the policies; see PolicyThread.
-  using Decide = std::function<Decision(const std::shared_ptr<const PolicyRequest>&, const DecideRules&)>;
+  using Decide = std::function<placement::Decision(const std::shared_ptr<const placement::PolicyRequest>&,
+                                                   const placement::PlacementRules&)>;
 
   struct Deps {
-    std::shared_ptr<const Topology> topology;
-    std::vector<Candidate> candidates;
-    DecideRules rules;
+    std::shared_ptr<const topology::Topology> topology;
+    std::vector<placement::Candidate> candidates;
+    placement::PlacementRules rules;
     Decide decide;
   };
   explicit Placer(Deps deps) : deps_(std::move(deps)) {}
 
   /// How a decision differs from that on a container which is new.
-  struct Terms {
-    std::optional<NodeSet> within;     ///< only candidates inside these nodes
-    std::optional<NodeSet> nodes;      ///< only the candidate of just these nodes
-    bool only_shared = false;          ///< no CPUs of its own, whatever it asks for
-    std::uint32_t exclusive_cpus = 0;  ///< how many of its own, if any; 0: as many as it asks for
+  struct Constraints {
+    std::optional<NodeSet> within_nodes;  ///< only candidates inside these nodes
+    std::optional<NodeSet> exact_nodes;   ///< only the candidate of just these nodes
+    bool only_shared = false;             ///< no CPUs of its own, whatever it asks for
+    std::uint32_t exclusive_cpus = 0;     ///< how many of its own, if any; 0: as many as it asks for
     /// Its exclusive CPUs of now or before, to be had again; with them, `keep.withheld` and the idle threads of their
     /// cores.
-    Placement keep = {};
-    bool must_keep = false;  ///< as in PolicyRequest
+    placement::Placement keep = {};
+    bool must_retain = false;  ///< as in PolicyRequest
   };
 
   /// Decides as if the workload, and a failed attempt of it, held nothing yet. Whom the placement would leave without
   /// CPUs is placed anew; where that cannot be, the next candidate is tried.
-  Plan plan(const Ledger& ledger, const Workload& workload, const Terms& terms) const;
-  Plan plan(const Ledger& ledger, const Workload& workload) const { return plan(ledger, workload, Terms{}); }
+  Plan plan(const Ledger& ledger, const placement::Workload& workload, const Constraints& constraints) const;
+  Plan plan(const Ledger& ledger, const placement::Workload& workload) const {
+    return plan(ledger, workload, Constraints{});
+  }
 
-  const std::shared_ptr<const Topology>& topology() const { return deps_.topology; }
-  const std::vector<Candidate>& candidates() const { return deps_.candidates; }
-  const DecideRules& rules() const { return deps_.rules; }
+  const std::shared_ptr<const topology::Topology>& topology() const { return deps_.topology; }
+  const std::vector<placement::Candidate>& candidates() const { return deps_.candidates; }
+  const placement::PlacementRules& rules() const { return deps_.rules; }
 
   /// Places on another machine from now on, or on the same with other CPUs.
-  void set_machine(std::shared_ptr<const Topology> topology, std::vector<Candidate> candidates) {
+  void set_machine(std::shared_ptr<const topology::Topology> topology, std::vector<placement::Candidate> candidates) {
     deps_.topology = std::move(topology);
     deps_.candidates = std::move(candidates);
   }
 
   /// Whether a container found on `cpus` would have got just so many for itself, and may keep them.
-  bool may_keep(const Ledger& ledger, const Workload& workload, const CpuSet& cpus) const;
+  bool may_keep_exclusively(const Ledger& ledger, const placement::Workload& workload, const CpuSet& cpus) const;
 
  private:
-  PolicyRequest request(const Ledger& ledger, const Workload& workload, const Terms& terms) const;
-  Result<std::vector<Move>> moves_for(const Ledger& ledger, const Workload& workload, const Decision& decision) const;
-  std::optional<Move> move(const Ledger& after, const Allocation& allocation, const Workload& for_whom) const;
+  placement::PolicyRequest request(const Ledger& ledger, const placement::Workload& workload,
+                                   const Constraints& constraints) const;
+  Result<std::vector<Move>> moves_for(const Ledger& ledger, const placement::Workload& workload,
+                                      const placement::Decision& decision) const;
+  std::optional<Move> plan_move(const Ledger& after, const Allocation& allocation,
+                                const placement::Workload& beneficiary) const;
 
   Deps deps_;
 };
 
 /// The rest of the cores of some CPUs.
-CpuSet beside(const Topology& topology, const CpuSet& cpus);
+CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus);
+
+/// Why a container is foreign.
+std::string reason_not_placed(const placement::Workload& workload);
 
 /// Where it goes back to if it is placed anew because of others.
-Preferred preferred_of(const Allocation& before, const Topology& topology);
+Preferred preferred_of(const Allocation& before, const topology::Topology& topology);
 
 /// For an audit's reason: what is withheld for a container no longer, or newly; empty if nothing is.
-std::string told_of_withheld(const Placement& before, const Placement& now);
+std::string describe_withheld_change(const placement::Placement& before, const placement::Placement& now);
 
-/// On a running container memory nodes only grow, as the kernel moves the pages while the write blocks; unless the
-/// rules let it.
-void keep_memory(const Allocation& before, const DecideRules& rules, Placement& placement);
+/// Of a container that is placed anew: see placement::retained_memory_nodes().
+void retain_memory_nodes(const Allocation& before, const placement::PlacementRules& rules,
+                         placement::Placement& placement);
 
 }  // namespace topolet::engine

@@ -39,7 +39,7 @@ std::optional<Phase> phase_from(std::string_view name) {
   return *found;
 }
 
-void drop_secrets(Workload& workload) {
+void drop_secrets(placement::Workload& workload) {
   workload.env.clear();
   workload.pod_annotations.erase(kLastApplied);
 }

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "core/base/index_set.hpp"
-#include "core/cri/requests.hpp"
+#include "core/cri/messages/requests.hpp"
 #include "core/placement/placement.hpp"
 #include "core/placement/workload.hpp"
 
@@ -29,19 +29,19 @@ std::optional<Phase> phase_from(std::string_view name);
 
 /// Where a container would rather be: what a decision gave it, and what it had to leave some of since.
 struct Preferred {
-  Placement placement;  ///< mode, CPUs and what was withheld
-  CpuSet within;        ///< as in Allocation
+  placement::Placement placement;  ///< mode, CPUs and what was withheld
+  CpuSet within;                   ///< as in Allocation
   NodeSet nodes;
-  bool whole = false;  ///< shared: it does not go back before all of `within` is allowed again
+  bool waits_for_all = false;  ///< shared: it does not go back before all of `within` is allowed again
 
   friend bool operator==(const Preferred&, const Preferred&) = default;
 };
 
 /// Stored whole: codec.hpp lists every field. It changes by transitions only.
 struct Allocation {
-  Workload workload;    ///< without `env`
-  Placement placement;  ///< what it is to have
-  CpuSet within;        ///< shared, reserved: the CPUs it may use when they are in the pool
+  placement::Workload workload;    ///< without `env`
+  placement::Placement placement;  ///< what it is to have
+  CpuSet within;                   ///< shared, reserved: the CPUs it may use when they are in the pool
   /// CPUs it may still run on though they are its own no more: nobody is given them alone and runs before it has left.
   CpuSet vacating;
   CpuSet vacating_alone;  ///< of these, those it had alone: nobody's until it has left
@@ -59,28 +59,29 @@ struct Allocation {
   CpuSet evaluated_cpus;    ///< shared: the CPUs it had when the policies were last asked about it
   bool restricted = false;  ///< shared: it was given less than a candidate, and does not grow with one
 
-  bool is_exclusive() const { return placement.mode == Mode::kExclusive; }
-  /// Its CPUs follow the pool.
-  bool follows_pool() const { return placement.mode == Mode::kShared || placement.mode == Mode::kReserved; }
+  bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
+  bool follows_pool() const { return placement::follows_pool(placement.mode); }
+  /// It follows the pool, and topolet says where in the pool it runs, not the kubelet.
+  bool is_movable_in_pool() const { return follows_pool() && !conflict && workload.kubelet_cpus.empty(); }
   /// The runtime has the container.
   bool is_bound() const { return phase == Phase::kCreated || may_run(); }
   bool may_run() const { return phase == Phase::kStarting || phase == Phase::kRunning; }
   /// Its CPUs are topolet's to set.
-  bool is_managed() const { return is_bound() && placement.mode != Mode::kForeign; }
+  bool is_managed() const { return is_bound() && placement.mode != placement::Mode::kForeign; }
   /// What nobody else may run on.
-  CpuSet held_alone() const { return is_exclusive() ? placement.cpus | placement.withheld : placement.withheld; }
+  CpuSet dedicated_cpus() const { return is_exclusive() ? placement.cpus | placement.withheld : placement.withheld; }
   /// What is held for it and run on by nobody else, what it is leaving included.
-  CpuSet withheld_now() const { return placement.withheld | vacating_alone; }
+  CpuSet effective_withheld() const { return placement.withheld | vacating_alone; }
 
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
 /// The CPUs that an attempt of a container had for itself when it ended.
-struct Former {
+struct FormerCpus {
   CpuSet cpus;
   CpuSet withheld;
 
-  friend bool operator==(const Former&, const Former&) = default;
+  friend bool operator==(const FormerCpus&, const FormerCpus&) = default;
 };
 
 /// A denial that was audited; the same again is only counted.
@@ -94,16 +95,16 @@ struct Denial {
 
 /// What is kept for one pod sandbox. Stored whole, as an allocation is.
 struct Pod {
-  Sandbox sandbox;
-  NodeSet nodes;                         ///< of the candidate that its first container was given; empty until decided
-  std::map<std::string, Former> former;  ///< by container name
-  std::map<std::string, Denial> denied;  ///< by container name
+  cri::Sandbox sandbox;
+  NodeSet nodes;  ///< of the candidate that its first container was given; empty until decided
+  std::map<std::string, FormerCpus> former;  ///< by container name
+  std::map<std::string, Denial> denied;      ///< by container name
 
   friend bool operator==(const Pod&, const Pod&) = default;
 };
 
 /// What is never kept: the environment, and annotations that repeat it.
-void drop_secrets(Workload& workload);
+void drop_secrets(placement::Workload& workload);
 void drop_secrets(Pod& pod);
 
 }  // namespace topolet::engine

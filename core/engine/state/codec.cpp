@@ -11,19 +11,21 @@
 #include <utility>
 #include <vector>
 
-#include "core/engine/state/fields.hpp"
+#include "core/engine/state/stored_fields.hpp"
+#include "core/engine/state/verdicts_json.hpp"
 
 namespace topolet::engine {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array kModes{Mode::kExclusive, Mode::kShared, Mode::kReserved, Mode::kForeign};
-constexpr std::array kQos{Qos::kGuaranteed, Qos::kBurstable, Qos::kBestEffort};
+constexpr std::array kModes{placement::Mode::kExclusive, placement::Mode::kShared, placement::Mode::kReserved,
+                            placement::Mode::kForeign};
+constexpr std::array kQos{placement::Qos::kGuaranteed, placement::Qos::kBurstable, placement::Qos::kBestEffort};
 
 // What JSON is made of for values that are more than a number, a text or a set. Nothing is written for what is empty.
 
-Json json_of(const Demand& demand) {
+Json json_of(const placement::Demand& demand) {
   return {{"cpu_request_milli", demand.cpu_request_milli},
           {"cpu_limit_milli", demand.cpu_limit_milli},
           {"memory_request_bytes", demand.memory_request_bytes},
@@ -32,7 +34,7 @@ Json json_of(const Demand& demand) {
           {"hugepages", demand.hugepage_limit_bytes}};
 }
 
-void read(const Json& json, Demand& demand) {
+void read(const Json& json, placement::Demand& demand) {
   json.at("cpu_request_milli").get_to(demand.cpu_request_milli);
   json.at("cpu_limit_milli").get_to(demand.cpu_limit_milli);
   json.at("memory_request_bytes").get_to(demand.memory_request_bytes);
@@ -41,9 +43,9 @@ void read(const Json& json, Demand& demand) {
   json.at("hugepages").get_to(demand.hugepage_limit_bytes);
 }
 
-Json json_of(const AddedFields& added) { return {{"env", added.env}, {"annotations", added.annotations}}; }
+Json json_of(const placement::AddedFields& added) { return {{"env", added.env}, {"annotations", added.annotations}}; }
 
-void read(const Json& json, AddedFields& added) {
+void read(const Json& json, placement::AddedFields& added) {
   json.at("env").get_to(added.env);
   json.at("annotations").get_to(added.annotations);
 }
@@ -69,7 +71,7 @@ Json json_of(const Preferred& preferred) {
           {"mems", preferred.placement.mems.to_string()},
           {"within", preferred.within.to_string()},
           {"nodes", preferred.nodes.to_string()},
-          {"whole", preferred.whole}};
+          {"whole", preferred.waits_for_all}};
 }
 
 void read(const Json& json, Preferred& preferred) {
@@ -79,14 +81,14 @@ void read(const Json& json, Preferred& preferred) {
   read_set(json, "mems", preferred.placement.mems);
   read_set(json, "within", preferred.within);
   read_set(json, "nodes", preferred.nodes);
-  json.at("whole").get_to(preferred.whole);
+  json.at("whole").get_to(preferred.waits_for_all);
 }
 
-Json json_of(const Former& former) {
+Json json_of(const FormerCpus& former) {
   return {{"cpus", former.cpus.to_string()}, {"withheld", former.withheld.to_string()}};
 }
 
-void read(const Json& json, Former& former) {
+void read(const Json& json, FormerCpus& former) {
   read_set(json, "cpus", former.cpus);
   read_set(json, "withheld", former.withheld);
 }
@@ -106,25 +108,27 @@ std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::e
 
 // A value as a column.
 
-Value to_value(const std::string& text) { return text; }
-Value to_value(bool flag) { return std::int64_t{flag}; }
-Value to_value(std::int64_t number) { return number; }
-Value to_value(std::uint32_t number) { return std::int64_t{number}; }
-Value to_value(std::uint64_t number) { return static_cast<std::int64_t>(number); }
-Value to_value(std::chrono::milliseconds time) { return std::int64_t{time.count()}; }
-Value to_value(const CpuSet& set) { return set.to_string(); }
-Value to_value(const NodeSet& set) { return set.to_string(); }
-Value to_value(Mode mode) { return std::string(to_string(mode)); }
-Value to_value(Qos qos) { return std::string(to_string(qos)); }
-Value to_value(Phase phase) { return std::string(to_string(phase)); }
-Value to_value(const AddedFields& added) { return added == AddedFields() ? std::string() : text_of(json_of(added)); }
-Value to_value(const std::vector<std::string>& texts) { return texts.empty() ? std::string() : text_of(texts); }
+store::Value to_value(const std::string& text) { return text; }
+store::Value to_value(bool flag) { return std::int64_t{flag}; }
+store::Value to_value(std::int64_t number) { return number; }
+store::Value to_value(std::uint32_t number) { return std::int64_t{number}; }
+store::Value to_value(std::uint64_t number) { return static_cast<std::int64_t>(number); }
+store::Value to_value(std::chrono::milliseconds time) { return std::int64_t{time.count()}; }
+store::Value to_value(const CpuSet& set) { return set.to_string(); }
+store::Value to_value(const NodeSet& set) { return set.to_string(); }
+store::Value to_value(placement::Mode mode) { return std::string(to_string(mode)); }
+store::Value to_value(placement::Qos qos) { return std::string(to_string(qos)); }
+store::Value to_value(Phase phase) { return std::string(to_string(phase)); }
+store::Value to_value(const placement::AddedFields& added) {
+  return added == placement::AddedFields() ? std::string() : text_of(json_of(added));
+}
+store::Value to_value(const std::vector<std::string>& texts) { return texts.empty() ? std::string() : text_of(texts); }
 template <class T>
-Value to_value(const std::optional<T>& value) {
+store::Value to_value(const std::optional<T>& value) {
   return value ? text_of(json_of(*value)) : std::string();
 }
 template <class T>
-Value to_value(const std::map<std::string, T>& map) {
+store::Value to_value(const std::map<std::string, T>& map) {
   if (map.empty()) return std::string();
   Json json = Json::object();
   for (const auto& [key, value] : map) {
@@ -139,43 +143,43 @@ Value to_value(const std::map<std::string, T>& map) {
 
 // And back. What cannot be read throws, which ends in decode_all().
 
-const std::string& text(const Value& value) { return std::get<std::string>(value); }
-std::int64_t number(const Value& value) { return std::get<std::int64_t>(value); }
+const std::string& text(const store::Value& value) { return std::get<std::string>(value); }
+std::int64_t number(const store::Value& value) { return std::get<std::int64_t>(value); }
 
-void from_value(const Value& value, std::string& into) { into = text(value); }
-void from_value(const Value& value, bool& into) { into = number(value) != 0; }
-void from_value(const Value& value, std::int64_t& into) { into = number(value); }
-void from_value(const Value& value, std::uint32_t& into) { into = static_cast<std::uint32_t>(number(value)); }
-void from_value(const Value& value, std::uint64_t& into) { into = static_cast<std::uint64_t>(number(value)); }
-void from_value(const Value& value, std::chrono::milliseconds& into) {
+void from_value(const store::Value& value, std::string& into) { into = text(value); }
+void from_value(const store::Value& value, bool& into) { into = number(value) != 0; }
+void from_value(const store::Value& value, std::int64_t& into) { into = number(value); }
+void from_value(const store::Value& value, std::uint32_t& into) { into = static_cast<std::uint32_t>(number(value)); }
+void from_value(const store::Value& value, std::uint64_t& into) { into = static_cast<std::uint64_t>(number(value)); }
+void from_value(const store::Value& value, std::chrono::milliseconds& into) {
   into = std::chrono::milliseconds(number(value));
 }
 template <class Tag>
-void from_value(const Value& value, IndexSet<Tag>& into) {
+void from_value(const store::Value& value, IndexSet<Tag>& into) {
   auto parsed = IndexSet<Tag>::parse(text(value));
   if (!parsed) throw std::runtime_error(parsed.error().message);
   into = *std::move(parsed);
 }
-void from_value(const Value& value, Mode& into) { read_name(text(value), kModes, into); }
-void from_value(const Value& value, Qos& into) { read_name(text(value), kQos, into); }
-void from_value(const Value& value, Phase& into) {
+void from_value(const store::Value& value, placement::Mode& into) { read_name(text(value), kModes, into); }
+void from_value(const store::Value& value, placement::Qos& into) { read_name(text(value), kQos, into); }
+void from_value(const store::Value& value, Phase& into) {
   const auto phase = phase_from(text(value));
   if (!phase) throw std::runtime_error("'" + text(value) + "' is not known");
   into = *phase;
 }
-void from_value(const Value& value, AddedFields& into) {
+void from_value(const store::Value& value, placement::AddedFields& into) {
   if (!text(value).empty()) read(Json::parse(text(value)), into);
 }
-void from_value(const Value& value, std::vector<std::string>& into) {
+void from_value(const store::Value& value, std::vector<std::string>& into) {
   if (!text(value).empty()) Json::parse(text(value)).get_to(into);
 }
 template <class T>
-void from_value(const Value& value, std::optional<T>& into) {
+void from_value(const store::Value& value, std::optional<T>& into) {
   into.reset();
   if (!text(value).empty()) read(Json::parse(text(value)), into.emplace());
 }
 template <class T>
-void from_value(const Value& value, std::map<std::string, T>& into) {
+void from_value(const store::Value& value, std::map<std::string, T>& into) {
   into.clear();
   if (text(value).empty()) return;
   const Json json = Json::parse(text(value));
@@ -189,7 +193,7 @@ void from_value(const Value& value, std::map<std::string, T>& into) {
 }
 
 /// The column `state` of `allocation`: the phase in short, for people.
-std::string state_of(const Allocation& allocation) {
+std::string state_column_of(const Allocation& allocation) {
   return allocation.is_bound() ? "bound" : std::string(to_string(allocation.phase));
 }
 
@@ -197,14 +201,14 @@ std::int64_t pending_since(const Allocation& allocation) {
   return (allocation.phase == Phase::kInDoubt ? allocation.doubt_since : allocation.phase_since).count();
 }
 
-void add_derived(const Allocation& allocation, Columns& columns) {
-  columns.emplace_back("state", state_of(allocation));
+void add_derived(const Allocation& allocation, store::Columns& columns) {
+  columns.emplace_back("state", state_column_of(allocation));
   columns.emplace_back("pending_since_ms", pending_since(allocation));
 }
 
 /// One reader for both kinds of rows.
 template <class Of, class ForEach>
-Result<Of> decode_all(const std::map<std::string, Value>& columns, ForEach for_each) {
+Result<Of> decode_all(const std::map<std::string, store::Value>& columns, ForEach for_each) {
   Of read;
   Status status;
   for_each(read, [&](const char* column, auto& field) {
@@ -220,33 +224,18 @@ Result<Of> decode_all(const std::map<std::string, Value>& columns, ForEach for_e
   return read;
 }
 
-VerdictsRow row_of(const Verdicts& verdicts) {
-  VerdictsRow row;
-  row.candidates = verdicts.candidates;
-  for (const CandidateVerdict& candidate : verdicts.best) {
-    VerdictRow& kept = row.best.emplace_back(VerdictRow{candidate.nodes, candidate.score, candidate.rejected, {}});
-    for (const CandidateVerdict::Word& word : candidate.words) {
-      kept.words.push_back({word.policy, word.kind, word.score, word.reason});
-    }
-  }
-  row.rejected = verdicts.rejected;
-  row.lost_votes = verdicts.lost_votes;
-  row.dropped = verdicts.dropped;
-  return row;
-}
-
-DecidedRow row_of(const Transition& transition, const Audit& audit) {
-  DecidedRow row;
-  row.at_ms = transition.at.count();
+store::DecidedRow row_of(const Transition& transition, const AuditEntry& audit) {
+  store::DecidedRow row;
+  row.at_ms = transition.wall_time.count();
   row.generation = transition.generation;
-  row.event = audit.event;
+  row.event = to_string(audit.event);
   row.reason = audit.reason;
   row.nodes = audit.nodes.to_string();
-  if (audit.verdicts) row.verdicts = row_of(*audit.verdicts);
+  if (audit.verdicts) row.verdicts = encode_verdicts(*audit.verdicts);
   return row;
 }
 
-void describe(const Workload& workload, DecidedRow& row) {
+void describe(const placement::Workload& workload, store::DecidedRow& row) {
   row.pod_uid = workload.key.pod_uid;
   row.pod_namespace = workload.pod_namespace;
   row.pod_name = workload.pod_name;
@@ -266,9 +255,9 @@ void describe(const Workload& workload, DecidedRow& row) {
   row.kubelet_mems = workload.kubelet_mems;
 }
 
-Status write_decided(Store& store, const Transition& transition, const Change& change) {
+Status write_decided(store::Store& store, const Transition& transition, const Change& change) {
   const Allocation& after = *change.after;
-  DecidedRow row = row_of(transition, *change.audit);
+  store::DecidedRow row = row_of(transition, *change.audit);
   row.decision = after.decision;
   row.supersedes = change.supersedes;
   describe(after.workload, row);
@@ -276,18 +265,18 @@ Status write_decided(Store& store, const Transition& transition, const Change& c
   row.mode = to_string(after.placement.mode);
   row.cpus = after.placement.cpus;
   row.within = after.within;
-  row.withheld = after.withheld_now();
+  row.withheld = after.effective_withheld();
   row.mems = after.placement.mems;
   const auto added = store.add(row);
   if (!added) return added.error();
-  return store.put_live(after.decision, encode(after));
+  return store.put_allocation(after.decision, encode(after));
 }
 
-Status write_outcome(Store& store, const Transition& transition, const Change& change) {
+Status write_outcome(store::Store& store, const Transition& transition, const Change& change) {
   const Allocation& about = change.after ? *change.after : *change.before;
-  OutcomeRow row;
+  store::OutcomeRow row;
   row.decision = about.decision;
-  row.at_ms = transition.at.count();
+  row.at_ms = transition.wall_time.count();
   row.state = change.outcome->state;
   row.container_id = about.container_id;
   row.code = static_cast<int>(change.outcome->code);
@@ -295,30 +284,31 @@ Status write_outcome(Store& store, const Transition& transition, const Change& c
   return store.add(row);
 }
 
-Status write_change(Store& store, const Transition& transition, const Change& change) {
+Status write_change(store::Store& store, const Transition& transition, const Change& change) {
   if (change.after && change.audit) {
     if (Status written = write_decided(store, transition, change); !written) return written;
   } else if (change.after) {
-    const Columns columns = encode_changes(*change.before, *change.after);
-    if (Status written = store.update_live(change.after->decision, columns); !written) return written;
+    const store::Columns columns = encode_changes(*change.before, *change.after);
+    if (Status written = store.update_allocation(change.after->decision, columns); !written) return written;
   }
   if (change.outcome) {
     if (Status written = write_outcome(store, transition, change); !written) return written;
   }
   if (change.after || change.cause.empty()) return {};
-  return store.add(EndedRow{change.before->decision, transition.at.count(), transition.generation, change.cause});
+  return store.add(
+      store::EndedRow{change.before->decision, transition.wall_time.count(), transition.generation, change.cause});
 }
 
-Status write_remark(Store& store, const Transition& transition, const Remark& remark) {
-  DecidedRow row = row_of(transition, remark.audit);
-  row.decision = remark.decision;
+Status write_recorded_event(store::Store& store, const Transition& transition, const RecordedEvent& recorded) {
+  store::DecidedRow row = row_of(transition, recorded.audit);
+  row.decision = recorded.decision;
   row.holds = false;
-  if (remark.about) {
-    describe(remark.about->workload, row);
-    row.container_id = remark.about->container_id;
+  if (recorded.subject) {
+    describe(recorded.subject->workload, row);
+    row.container_id = recorded.subject->container_id;
     if (!row.container_id.empty()) {
-      row.mode = to_string(remark.about->placement.mode);
-      row.cpus = remark.about->placement.cpus;
+      row.mode = to_string(recorded.subject->placement.mode);
+      row.cpus = recorded.subject->placement.cpus;
     }
   }
   const auto added = store.add(row);
@@ -327,19 +317,19 @@ Status write_remark(Store& store, const Transition& transition, const Remark& re
 
 }  // namespace
 
-Columns encode(const Allocation& allocation) {
-  Columns columns;
+store::Columns encode(const Allocation& allocation) {
+  store::Columns columns;
   for_each_field_of_allocation(
       allocation, [&](const char* column, const auto& field) { columns.emplace_back(column, to_value(field)); });
   add_derived(allocation, columns);
   return columns;
 }
 
-Columns encode_changes(const Allocation& before, const Allocation& after) {
+store::Columns encode_changes(const Allocation& before, const Allocation& after) {
   // The fields of both come in the same order and with the same types.
   std::vector<const void*> old;
   for_each_field_of_allocation(before, [&](const char*, const auto& field) { old.push_back(&field); });
-  Columns columns;
+  store::Columns columns;
   std::size_t position = 0;
   for_each_field_of_allocation(after, [&](const char* column, const auto& field) {
     const auto& was = *static_cast<std::remove_reference_t<decltype(field)>*>(old[position++]);
@@ -349,7 +339,7 @@ Columns encode_changes(const Allocation& before, const Allocation& after) {
   return columns;
 }
 
-Result<Allocation> decode_allocation(const LiveRow& row) {
+Result<Allocation> decode_allocation(const store::AllocationRow& row) {
   auto allocation = decode_all<Allocation>(
       row.columns, [](Allocation& into, auto field) { for_each_field_of_allocation(into, field); });
   if (!allocation) {
@@ -359,26 +349,26 @@ Result<Allocation> decode_allocation(const LiveRow& row) {
   return allocation;
 }
 
-Columns encode(const Pod& pod) {
-  Columns columns;
+store::Columns encode(const Pod& pod) {
+  store::Columns columns;
   for_each_field_of_pod(pod,
                         [&](const char* column, const auto& field) { columns.emplace_back(column, to_value(field)); });
   return columns;
 }
 
-Result<Pod> decode_pod(const PodRow& row) {
+Result<Pod> decode_pod(const store::PodRow& row) {
   return decode_all<Pod>(row, [](Pod& into, auto field) { for_each_field_of_pod(into, field); });
 }
 
-Status write(Store& store, const Transition& transition) {
-  for (const Remark& remark : transition.remarks) {
-    if (Status written = write_remark(store, transition, remark); !written) return written;
+Status write(store::Store& store, const Transition& transition) {
+  for (const RecordedEvent& recorded : transition.recorded_events) {
+    if (Status written = write_recorded_event(store, transition, recorded); !written) return written;
   }
   for (const Change& change : transition.changes) {
     if (Status written = write_change(store, transition, change); !written) return written;
   }
-  if (transition.records_pool || transition.pool != transition.pool_before) {
-    Status written = store.add_pool(transition.generation, transition.at.count(), transition.pool);
+  if (transition.writes_pool || transition.pool != transition.pool_before) {
+    Status written = store.add_pool(transition.generation, transition.wall_time.count(), transition.pool);
     if (!written) return written;
   }
   for (const PodChange& change : transition.pods) {
@@ -386,7 +376,7 @@ Status write(Store& store, const Transition& transition) {
     if (!written) return written;
   }
   for (const RepeatedDenial& repeated : transition.repeated) {
-    if (Status written = store.count_repeat(repeated.decision, transition.at.count()); !written) return written;
+    if (Status written = store.count_repeat(repeated.decision, transition.wall_time.count()); !written) return written;
   }
   return store.set_generation(transition.generation);
 }

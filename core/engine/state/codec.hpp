@@ -9,16 +9,16 @@
 namespace topolet::engine {
 
 /// Every field of an allocation, as columns of the table `allocation`, by name.
-Columns encode(const Allocation& allocation);
+store::Columns encode(const Allocation& allocation);
 /// Only those in which it differs from `before`.
-Columns encode_changes(const Allocation& before, const Allocation& after);
+store::Columns encode_changes(const Allocation& before, const Allocation& after);
 /// DATA_LOSS names the column that cannot be read. Columns that are missing leave the field as it is by default.
-Result<Allocation> decode_allocation(const LiveRow& row);
+Result<Allocation> decode_allocation(const store::AllocationRow& row);
 
-Columns encode(const Pod& pod);
-Result<Pod> decode_pod(const PodRow& row);
+store::Columns encode(const Pod& pod);
+Result<Pod> decode_pod(const store::PodRow& row);
 
-/// Writes a transition's rows: all or, with an error, none if `store` is in a step of its own.
-Status write(Store& store, const Transition& transition);
+/// Writes a transition's rows: all or, with an error, none if `store` is in a savepoint of its own.
+Status write(store::Store& store, const Transition& transition);
 
 }  // namespace topolet::engine

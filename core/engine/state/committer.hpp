@@ -10,7 +10,7 @@
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/writer.hpp"
-#include "core/placement/rules.hpp"
+#include "core/placement/placement_rules.hpp"
 
 namespace topolet::engine {
 
@@ -18,7 +18,7 @@ namespace topolet::engine {
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void committed(const Transition& transition) = 0;
+  virtual void on_durable(const Transition& transition) = 0;
 };
 
 /// Lives on the loop's thread, and asserts it.
@@ -26,9 +26,9 @@ class Committer {
  public:
   struct Deps {
     Loop& loop;
-    Store& store;
-    Writer::Options writing;
-    const DecideRules& rules;
+    store::Store& store;
+    Writer::Options writer_options;
+    const placement::PlacementRules& rules;
     Clock clock;
     Log& log;
   };
@@ -36,7 +36,7 @@ class Committer {
 
   /// As it is after every event so far, written or not.
   const Ledger& ledger() const { return ledger_; }
-  const DecideRules& rules() const { return deps_.rules; }
+  const placement::PlacementRules& rules() const { return deps_.rules; }
   bool degraded() const { return writer_.degraded(); }
 
   /// The ledger changes at once. `then` runs later, when this and all before it is written and the observers have heard
@@ -44,7 +44,7 @@ class Committer {
   void commit(const Event& event, std::function<void()> then = {});
 
   /// `then` runs as if an event that changes nothing were committed.
-  void after_all(std::function<void()> then);
+  void when_durable(std::function<void()> then);
 
   /// `observer` must outlive the last transition.
   void subscribe(Observer& observer) { observers_.push_back(&observer); }
@@ -53,7 +53,7 @@ class Committer {
   void stop() { writer_.stop(); }
 
  private:
-  void tell(const Transition& transition, const std::function<void()>& then);
+  void publish(const Transition& transition, const std::function<void()>& then);
   void log(const Transition& transition) const;
 
   const Deps deps_;

@@ -4,20 +4,40 @@
 
 #include <utility>
 
+#include "core/base/text.hpp"
 #include "core/placement/decide.hpp"
 
 namespace topolet::engine {
+namespace {
 
-const Allocation* Draft::find(const ContainerKey& key) const {
+bool has_moved(const Allocation& before, const Allocation& after) {
+  return before.placement.mode != after.placement.mode || before.placement.cpus != after.placement.cpus ||
+         before.effective_withheld() != after.effective_withheld() || before.placement.mems != after.placement.mems;
+}
+
+ChangeKind kind_of(const Change& change) {
+  const bool was_bound = change.before && change.before->is_bound();
+  const bool is_bound = change.after && change.after->is_bound();
+  if (!was_bound) return is_bound ? ChangeKind::kPlaced : ChangeKind::kInternal;
+  if (!is_bound) return ChangeKind::kReleased;
+  if (change.audit && change.audit->event == AuditEvent::kResized) return ChangeKind::kResized;
+  if (has_moved(*change.before, *change.after)) return ChangeKind::kMoved;
+  const bool has_started = change.after->phase == Phase::kRunning && change.before->phase != Phase::kRunning;
+  return has_started ? ChangeKind::kStarted : ChangeKind::kInternal;
+}
+
+}  // namespace
+
+const Allocation* Draft::find(const placement::ContainerKey& key) const {
   const auto changed = changes_.find(key);
   if (changed == changes_.end()) return ledger_.find(key);
   return changed->second.after ? &*changed->second.after : nullptr;
 }
 
-Change& Draft::change_of(const ContainerKey& key) {
+Change& Draft::change_of(const placement::ContainerKey& key) {
   const auto [change, is_new] = changes_.try_emplace(key);
   if (!is_new) return change->second;
-  order_.push_back(key);
+  change_order_.push_back(key);
   if (const Allocation* before = ledger_.find(key); before != nullptr) {
     change->second.before = change->second.after = *before;
   }
@@ -41,8 +61,8 @@ void Draft::put(Allocation after) {
   change.after = std::move(after);
 }
 
-void Draft::put(Allocation after, Audit audit, std::optional<std::int64_t> supersedes) {
-  const ContainerKey key = after.workload.key;
+void Draft::put(Allocation after, AuditEntry audit, std::optional<std::int64_t> supersedes) {
+  const placement::ContainerKey key = after.workload.key;
   put(std::move(after));
   Change& change = change_of(key);
   change.audit = std::move(audit);
@@ -50,28 +70,30 @@ void Draft::put(Allocation after, Audit audit, std::optional<std::int64_t> super
   if (!supersedes && change.before) change.supersedes = change.before->decision;
 }
 
-void Draft::tell(const ContainerKey& key, Outcome outcome) { change_of(key).outcome = std::move(outcome); }
+void Draft::set_outcome(const placement::ContainerKey& key, Outcome outcome) {
+  change_of(key).outcome = std::move(outcome);
+}
 
-void Draft::end(const ContainerKey& key, const std::string& cause) {
+void Draft::end(const placement::ContainerKey& key, const std::string& cause) {
   const Allocation* ended = find(key);
   if (ended == nullptr) return;
-  remember(*ended);
+  remember_former(*ended);
   Change& change = change_of(key);
   change.after.reset();
   change.cause = cause;
 }
 
-std::int64_t Draft::remark(Audit audit, std::optional<Allocation> about) {
-  transition_.remarks.push_back({std::move(audit), next_decision_, std::move(about)});
+std::int64_t Draft::record_event(AuditEntry audit, std::optional<Allocation> subject) {
+  transition_.recorded_events.push_back({std::move(audit), next_decision_, std::move(subject)});
   return next_decision_++;
 }
 
 /// Its next attempt is given the same CPUs if they are free then.
-void Draft::remember(const Allocation& ended) {
+void Draft::remember_former(const Allocation& ended) {
   if (!ended.is_exclusive() || ledger_.pods().count(ended.workload.key.sandbox_id) == 0) return;
   Pod known = pod(ended.workload.key.sandbox_id);
-  const Former former{ended.placement.cpus, ended.placement.withheld};
-  Former& kept = known.former[ended.workload.key.name];
+  const FormerCpus former{ended.placement.cpus, ended.placement.withheld};
+  FormerCpus& kept = known.former[ended.workload.key.name];
   if (kept == former) return;
   kept = former;
   put_pod(std::move(known));
@@ -96,21 +118,20 @@ void Draft::put_pod(Pod pod) {
 void Draft::forget_pod(const std::string& sandbox_id) { transition_.pods.push_back({sandbox_id, std::nullopt}); }
 
 void Draft::compute_pool() {
-  HeldAlone held;
-  for_each([&](const ContainerKey&, const Allocation& allocation) { held.add(allocation); });
-  transition_.pool = Ledger::pool_of(rules(), held.exclusive, held.withheld);
-  free_reserved_ = held.free_reserved_of(rules());
+  DedicatedCpus held;
+  for_each([&](const placement::ContainerKey&, const Allocation& allocation) { held.add(allocation); });
+  transition_.pool = Ledger::pool_of(inventory(), held.exclusive, held.withheld);
+  free_reserved_ = held.free_reserved_of(inventory());
 }
 
 /// Shared containers go back where CPUs are free again that they had to leave.
 void Draft::return_displaced() {
   std::vector<Allocation> back;
-  for_each([&](const ContainerKey&, const Allocation& allocation) {
-    if (!allocation.preferred || allocation.preferred->placement.mode == Mode::kExclusive) return;
+  for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
+    if (!allocation.preferred || allocation.preferred->placement.mode == placement::Mode::kExclusive) return;
     const CpuSet& within = allocation.preferred->within;
-    const bool reserved = allocation.placement.mode == Mode::kReserved;
-    const CpuSet open = reserved ? transition_.pool | free_reserved_ : transition_.pool;
-    const bool is_there = !allocation.preferred->whole || within.is_subset_of(rules().allowed);
+    const CpuSet open = pool_for(allocation.placement.mode, transition_.pool, free_reserved_);
+    const bool is_there = !allocation.preferred->waits_for_all || within.is_subset_of(inventory().allowed);
     if (is_there && within.intersects(open)) back.push_back(allocation);
   });
   for (Allocation& allocation : back) {
@@ -118,15 +139,15 @@ void Draft::return_displaced() {
     allocation.placement.cpus = allocation.within = allocation.evaluated_cpus = preferred.within;
     allocation.arrived_cpus = {};
     allocation.restricted = false;
-    const std::string why = "CPUs that it had to leave are free again: it goes back to " + preferred.within.to_string();
+    const std::string why = "CPUs that it had to leave are free again: it returns to " + named("CPU", preferred.within);
     allocation.reason = why;
-    put(std::move(allocation), {"re-placed", why, preferred.nodes, Verdicts()});
+    put(std::move(allocation), {AuditEvent::kReplaced, why, preferred.nodes, placement::Verdicts()});
   }
 }
 
 void Draft::follow_pool() {
   std::vector<Allocation> moved;
-  for_each([&](const ContainerKey&, const Allocation& allocation) {
+  for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
     if (!allocation.follows_pool() || allocation.conflict) return;
     CpuSet cpus = shared_cpus(allocation.placement.mode, allocation.within, transition_.pool, free_reserved_,
                               !allocation.workload.kubelet_cpus.empty());
@@ -139,7 +160,7 @@ void Draft::follow_pool() {
 }
 
 void Draft::drop_unchanged() {
-  std::erase_if(order_, [this](const ContainerKey& key) {
+  std::erase_if(change_order_, [this](const placement::ContainerKey& key) {
     const Change& change = changes_.at(key);
     const bool same = change.before == change.after && !change.audit && !change.outcome;
     if (same) changes_.erase(key);
@@ -149,7 +170,7 @@ void Draft::drop_unchanged() {
 
 /// A container that the runtime has may run where it was until it has been seen elsewhere. Where somebody who follows
 /// the pool stays shows once the pool is known.
-void Draft::note_vacating(bool pool_is_known) {
+void Draft::update_vacating(bool pool_is_known) {
   for (auto& [key, change] : changes_) {
     if (!change.after) continue;
     Allocation& after = *change.after;
@@ -164,9 +185,13 @@ void Draft::note_vacating(bool pool_is_known) {
   }
 }
 
-void Draft::number() {
+void Draft::record_kinds() {
+  for (auto& [key, change] : changes_) change.kind = kind_of(change);
+}
+
+void Draft::assign_decision_numbers() {
   transition_.generation = ledger_.generation() + 1;
-  for (const ContainerKey& key : order_) {
+  for (const placement::ContainerKey& key : change_order_) {
     Change& change = changes_.at(key);
     if (change.after) change.after->generation = transition_.generation;
     if (change.after && change.audit) {
@@ -180,17 +205,18 @@ void Draft::number() {
 
 Transition Draft::finish() && {
   transition_.pool_before = transition_.pool = ledger_.pool();
-  if (changes_.empty() && !transition_.rules && !transition_.records_pool) {
-    number();
+  if (changes_.empty() && !transition_.inventory && !transition_.writes_pool) {
+    assign_decision_numbers();
     return std::move(transition_);
   }
-  note_vacating(false);  // what was had alone and is being left is not in the pool
+  update_vacating(false);  // what was had alone and is being left is not in the pool
   compute_pool();
   return_displaced();
   follow_pool();
-  note_vacating(true);
+  update_vacating(true);
   drop_unchanged();
-  number();
+  record_kinds();
+  assign_decision_numbers();
   return std::move(transition_);
 }
 

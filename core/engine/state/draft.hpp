@@ -19,27 +19,27 @@ class Draft {
  public:
   /// `ledger` must outlive the draft.
   Draft(const Ledger& ledger, std::chrono::milliseconds now) : ledger_(ledger), next_decision_(ledger.next_decision()) {
-    transition_.at = now;
+    transition_.wall_time = now;
   }
 
   /// As it is in the draft; null if there is none.
-  const Allocation* find(const ContainerKey& key) const;
+  const Allocation* find(const placement::ContainerKey& key) const;
 
   /// A new allocation, or another value of one.
   void put(Allocation after);
   /// The same as a decision of its own, in the place of the one before, or of `supersedes`.
-  void put(Allocation after, Audit audit, std::optional<std::int64_t> supersedes = std::nullopt);
-  void tell(const ContainerKey& key, Outcome outcome);
+  void put(Allocation after, AuditEntry audit, std::optional<std::int64_t> supersedes = std::nullopt);
+  void set_outcome(const placement::ContainerKey& key, Outcome outcome);
   /// Nothing happens if there is no such allocation. An empty `cause`: its decision is superseded by another's.
-  void end(const ContainerKey& key, const std::string& cause);
+  void end(const placement::ContainerKey& key, const std::string& cause);
 
   /// Returns the number that the audit knows it by.
-  std::int64_t remark(Audit audit, std::optional<Allocation> about = std::nullopt);
-  void repeat(std::int64_t decision) { transition_.repeated.push_back({decision}); }
-  void set_rules(LedgerRules rules) { transition_.rules = std::move(rules); }
-  void record_pool() { transition_.records_pool = true; }
+  std::int64_t record_event(AuditEntry audit, std::optional<Allocation> subject = std::nullopt);
+  void count_repeated_denial(std::int64_t decision) { transition_.repeated.push_back({decision}); }
+  void set_inventory(CpuInventory inventory) { transition_.inventory = std::move(inventory); }
+  void record_pool() { transition_.writes_pool = true; }
   /// What the pool gains is nothing new to anybody.
-  void undo() { transition_.undoes = true; }
+  void mark_rollback() { transition_.is_rollback = true; }
 
   /// A pod as it is in the draft; an empty one with this id if it is not known.
   Pod pod(const std::string& sandbox_id) const;
@@ -50,21 +50,22 @@ class Draft {
   Transition finish() &&;
 
  private:
-  Change& change_of(const ContainerKey& key);
+  Change& change_of(const placement::ContainerKey& key);
   template <class Visit>
   void for_each(Visit visit) const;
-  const LedgerRules& rules() const { return transition_.rules ? *transition_.rules : ledger_.rules(); }
-  void remember(const Allocation& ended);
+  const CpuInventory& inventory() const { return transition_.inventory ? *transition_.inventory : ledger_.inventory(); }
+  void remember_former(const Allocation& ended);
   void compute_pool();
   void return_displaced();
   void follow_pool();
   void drop_unchanged();
-  void note_vacating(bool pool_is_known);
-  void number();
+  void record_kinds();
+  void update_vacating(bool pool_is_known);
+  void assign_decision_numbers();
 
   const Ledger& ledger_;
-  std::vector<ContainerKey> order_;
-  std::map<ContainerKey, Change> changes_;
+  std::vector<placement::ContainerKey> change_order_;
+  std::map<placement::ContainerKey, Change> changes_;
   std::int64_t next_decision_;
   CpuSet free_reserved_;
   Transition transition_;

@@ -4,35 +4,31 @@
 #include <set>
 #include <utility>
 
-#include "core/base/prefix.hpp"
+#include "core/base/find_by_prefix.hpp"
 #include "core/engine/state/draft.hpp"
 
 namespace topolet::engine {
 
-CpuSet Ledger::pool_of(const LedgerRules& rules, const CpuSet& exclusive, const CpuSet& withheld) {
-  return rules.allowed - rules.reserved - rules.isolated - rules.outside - exclusive - withheld;
+CpuSet Ledger::pool_of(const CpuInventory& inventory, const CpuSet& exclusive, const CpuSet& withheld) {
+  return inventory.allowed - inventory.reserved - inventory.isolated - inventory.occupied - exclusive - withheld;
 }
 
-void HeldAlone::add(const Allocation& allocation) {
-  if (Ledger::holds_exclusively(allocation.placement)) exclusive |= allocation.placement.cpus;
-  withheld |= allocation.withheld_now();
+void DedicatedCpus::add(const Allocation& allocation) {
+  if (holds_exclusively(allocation.placement.mode)) exclusive |= allocation.placement.cpus;
+  withheld |= allocation.effective_withheld();
 }
 
-CpuSet HeldAlone::free_reserved_of(const LedgerRules& rules) const {
-  return rules.reserved - rules.outside - exclusive - withheld;
+CpuSet DedicatedCpus::free_reserved_of(const CpuInventory& inventory) const {
+  return inventory.reserved - inventory.occupied - exclusive - withheld;
 }
 
-bool Ledger::holds_exclusively(const Placement& placement) {
-  return placement.mode == Mode::kExclusive || placement.mode == Mode::kForeign;
-}
-
-Ledger::Ledger(LedgerRules rules, std::uint64_t generation, std::int64_t next_decision)
-    : rules_(std::move(rules)),
+Ledger::Ledger(CpuInventory inventory, std::uint64_t generation, std::int64_t next_decision)
+    : inventory_(std::move(inventory)),
       generation_(generation),
       next_decision_(next_decision),
-      pool_(pool_of(rules_, {}, {})) {}
+      pool_(pool_of(inventory_, {}, {})) {}
 
-const Allocation* Ledger::find(const ContainerKey& key) const {
+const Allocation* Ledger::find(const placement::ContainerKey& key) const {
   const auto found = allocations_.find(key);
   return found == allocations_.end() ? nullptr : &found->second;
 }
@@ -42,16 +38,16 @@ const Allocation* Ledger::find_by_container(const std::string& container_id) con
   return found == by_container_.end() ? nullptr : find(found->second);
 }
 
-std::vector<ContainerKey> Ledger::in_sandbox(const std::string& sandbox_id) const {
-  std::vector<ContainerKey> keys;
+std::vector<placement::ContainerKey> Ledger::in_sandbox(const std::string& sandbox_id) const {
+  std::vector<placement::ContainerKey> keys;
   for (const auto& [key, allocation] : allocations_) {
     if (key.sandbox_id == sandbox_id) keys.push_back(key);
   }
   return keys;
 }
 
-const Allocation* Ledger::find_crashed(const ContainerKey& key) const {
-  const ContainerKey first{key.pod_uid, key.name, 0, {}};
+const Allocation* Ledger::find_crashed(const placement::ContainerKey& key) const {
+  const placement::ContainerKey first{key.pod_uid, key.name, 0, {}};
   for (auto it = allocations_.lower_bound(first); it != allocations_.end(); ++it) {
     if (it->first.pod_uid != key.pod_uid || it->first.name != key.name) break;
     // Pods made by hand may have no uid.
@@ -61,24 +57,24 @@ const Allocation* Ledger::find_crashed(const ContainerKey& key) const {
   return nullptr;
 }
 
-std::vector<ContainerKey> Ledger::crashed() const {
-  std::vector<std::pair<std::chrono::milliseconds, ContainerKey>> found;
+std::vector<placement::ContainerKey> Ledger::crashed() const {
+  std::vector<std::pair<std::chrono::milliseconds, placement::ContainerKey>> found;
   for (const auto& [key, allocation] : allocations_) {
     if (allocation.phase == Phase::kCrashed) found.emplace_back(allocation.phase_since, key);
   }
   std::sort(found.begin(), found.end());
-  std::vector<ContainerKey> keys;
+  std::vector<placement::ContainerKey> keys;
   for (auto& [since, key] : found) keys.push_back(std::move(key));
   return keys;
 }
 
-Placement Ledger::former_placement(const ContainerKey& key) const {
+placement::Placement Ledger::former_placement(const placement::ContainerKey& key) const {
   if (const Allocation* crashed = find_crashed(key); crashed != nullptr) return crashed->placement;
   const auto has = [&key](const Pod& pod) { return pod.former.count(key.name) != 0; };
-  const Pod* pod = find_pod_that(key.pod_uid, key.sandbox_id, has);
+  const Pod* pod = find_pod_if(key.pod_uid, key.sandbox_id, has);
   if (pod == nullptr) return {};
-  const Former& former = pod->former.at(key.name);
-  return {Mode::kExclusive, former.cpus, former.withheld, {}};
+  const FormerCpus& former = pod->former.at(key.name);
+  return {placement::Mode::kExclusive, former.cpus, former.withheld, {}};
 }
 
 const Pod* Ledger::find_pod(const std::string& sandbox_id) const {
@@ -87,48 +83,48 @@ const Pod* Ledger::find_pod(const std::string& sandbox_id) const {
 }
 
 NodeSet Ledger::nodes_of_pod(const std::string& pod_uid, const std::string& sandbox_id) const {
-  const Pod* pod = find_pod_that(pod_uid, sandbox_id, [](const Pod& candidate) { return !candidate.nodes.empty(); });
+  const Pod* pod = find_pod_if(pod_uid, sandbox_id, [](const Pod& candidate) { return !candidate.nodes.empty(); });
   return pod == nullptr ? NodeSet() : pod->nodes;
 }
 
-LedgerView Ledger::view(const ContainerKey* without) const {
-  LedgerView view;
+placement::LedgerSnapshot Ledger::view(const placement::ContainerKey* without) const {
+  placement::LedgerSnapshot view;
   view.generation = generation_;
-  view.allowed = rules_.allowed;
-  view.reserved = rules_.reserved;
-  view.exclusive = rules_.outside;
+  view.allowed = inventory_.allowed;
+  view.reserved = inventory_.reserved;
+  view.exclusive = inventory_.occupied;
   for (const auto& [key, allocation] : allocations_) {
     if (without != nullptr && key == *without) continue;
-    Placement placement = allocation.placement;
-    placement.withheld = allocation.withheld_now();
-    if (holds_exclusively(placement)) view.exclusive |= placement.cpus;
+    placement::Placement placement = allocation.placement;
+    placement.withheld = allocation.effective_withheld();
+    if (holds_exclusively(placement.mode)) view.exclusive |= placement.cpus;
     view.withheld |= placement.withheld;
-    const Workload& workload = allocation.workload;
+    const placement::Workload& workload = allocation.workload;
     view.entries.push_back({key, workload.qos, std::move(placement), workload.demand, allocation.within,
                             allocation.conflict || !workload.kubelet_cpus.empty(), workload.settings});
   }
-  view.pool = pool_of(rules_, view.exclusive, view.withheld);
-  view.isolated = (rules_.isolated & rules_.allowed) - rules_.reserved - view.exclusive - view.withheld;
+  view.pool = pool_of(inventory_, view.exclusive, view.withheld);
+  view.isolated = (inventory_.isolated & inventory_.allowed) - inventory_.reserved - view.exclusive - view.withheld;
   return view;
 }
 
 CpuSet Ledger::free_reserved() const {
-  HeldAlone held;
+  DedicatedCpus held;
   for (const auto& [key, allocation] : allocations_) held.add(allocation);
-  return held.free_reserved_of(rules_);
+  return held.free_reserved_of(inventory_);
 }
 
 bool Ledger::kubelet_hands_out_cpusets() const {
   return std::any_of(allocations_.begin(), allocations_.end(), [](const auto& entry) {
-    return !entry.second.workload.kubelet_cpus.empty() && entry.second.placement.mode != Mode::kForeign;
+    return !entry.second.workload.kubelet_cpus.empty() && entry.second.placement.mode != placement::Mode::kForeign;
   });
 }
 
-std::vector<ContainerKey> Ledger::in_the_way_of(const ContainerKey& key) const {
-  std::vector<ContainerKey> keys;
+std::vector<placement::ContainerKey> Ledger::neighbours_blocking(const placement::ContainerKey& key) const {
+  std::vector<placement::ContainerKey> keys;
   const Allocation* allocation = find(key);
   if (allocation == nullptr) return keys;
-  const CpuSet alone = allocation->held_alone();
+  const CpuSet alone = allocation->dedicated_cpus();
   if (alone.empty()) return keys;
   for (const auto& [other_key, other] : allocations_) {
     // One in conflict stays where the kubelet put it.
@@ -138,20 +134,20 @@ std::vector<ContainerKey> Ledger::in_the_way_of(const ContainerKey& key) const {
   return keys;
 }
 
-std::vector<ContainerKey> Ledger::to_be_awaited_by(const ContainerKey& key) const {
-  std::vector<ContainerKey> keys = in_the_way_of(key);
-  std::erase_if(keys, [&](const ContainerKey& other) { return is_in_the_way_over_others(key, other); });
+std::vector<placement::ContainerKey> Ledger::neighbours_to_await(const placement::ContainerKey& key) const {
+  std::vector<placement::ContainerKey> keys = neighbours_blocking(key);
+  std::erase_if(keys, [&](const placement::ContainerKey& other) { return blocks_indirectly(key, other); });
   return keys;
 }
 
-bool Ledger::is_in_the_way_over_others(const ContainerKey& who, const ContainerKey& of) const {
-  std::set<ContainerKey> seen;
-  std::vector<ContainerKey> open{of};
+bool Ledger::blocks_indirectly(const placement::ContainerKey& who, const placement::ContainerKey& of) const {
+  std::set<placement::ContainerKey> seen;
+  std::vector<placement::ContainerKey> open{of};
   while (!open.empty()) {
-    const ContainerKey next = std::move(open.back());
+    const placement::ContainerKey next = std::move(open.back());
     open.pop_back();
     if (!seen.insert(next).second) continue;
-    for (ContainerKey& other : in_the_way_of(next)) {
+    for (placement::ContainerKey& other : neighbours_blocking(next)) {
       if (other == who) return true;
       open.push_back(std::move(other));
     }
@@ -160,13 +156,13 @@ bool Ledger::is_in_the_way_over_others(const ContainerKey& who, const ContainerK
 }
 
 void Ledger::put(Allocation allocation) {
-  const ContainerKey key = allocation.workload.key;
+  const placement::ContainerKey key = allocation.workload.key;
   erase(key);
   if (!allocation.container_id.empty()) by_container_[allocation.container_id] = key;
   allocations_[key] = std::move(allocation);
 }
 
-void Ledger::erase(const ContainerKey& key) {
+void Ledger::erase(const placement::ContainerKey& key) {
   const auto found = allocations_.find(key);
   if (found == allocations_.end()) return;
   const auto by_id = by_container_.find(found->second.container_id);
@@ -178,7 +174,7 @@ void Ledger::apply(const Transition& transition) {
   generation_ = transition.generation;
   next_decision_ = transition.next_decision;
   pool_ = transition.pool;
-  if (transition.rules) rules_ = *transition.rules;
+  if (transition.inventory) inventory_ = *transition.inventory;
   // A key that another takes the place of may come with the same container.
   for (const Change& change : transition.changes) {
     if (!change.after) erase(change.before->workload.key);
@@ -201,26 +197,27 @@ void Ledger::assume(Allocation allocation) {
   apply(std::move(draft).finish());
 }
 
-void Ledger::assume_released(const ContainerKey& key) {
+void Ledger::assume_released(const placement::ContainerKey& key) {
   Draft draft(*this, {});
   draft.end(key, "");
   apply(std::move(draft).finish());
 }
 
 void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods) {
-  HeldAlone held;
+  DedicatedCpus held;
   for (Allocation& allocation : allocations) {
     held.add(allocation);
     put(std::move(allocation));
   }
   for (Pod& pod : pods) pods_[pod.sandbox.id] = std::move(pod);
-  pool_ = Ledger::pool_of(rules_, held.exclusive, held.withheld);
+  pool_ = Ledger::pool_of(inventory_, held.exclusive, held.withheld);
 }
 
-const Ledger& without(const Ledger& ledger, const std::vector<ContainerKey>& released, std::optional<Ledger>& trial) {
+const Ledger& ledger_without(const Ledger& ledger, const std::vector<placement::ContainerKey>& released,
+                             std::optional<Ledger>& trial) {
   if (released.empty()) return ledger;
   trial = ledger;
-  for (const ContainerKey& key : released) trial->assume_released(key);
+  for (const placement::ContainerKey& key : released) trial->assume_released(key);
   return *trial;
 }
 

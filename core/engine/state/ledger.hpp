@@ -1,4 +1,8 @@
-// Who holds what.
+// Who holds which CPUs and memory nodes.
+//
+// The room core/engine/state, namespace topolet::engine: allocations, the ledger of all of them, what each event
+// changes (transitions.hpp), and the one writer to the store (writer.hpp). Every change goes through
+// Committer::commit(). It sees none of the other rooms of the engine.
 #pragma once
 
 #include <cstdint>
@@ -17,33 +21,33 @@ namespace topolet::engine {
 /// counts changes by apply() only, through the Committer. One thread.
 class Ledger {
  public:
-  Ledger(LedgerRules rules, std::uint64_t generation, std::int64_t next_decision = 1);
+  Ledger(CpuInventory inventory, std::uint64_t generation, std::int64_t next_decision = 1);
 
   std::uint64_t generation() const { return generation_; }
   std::int64_t next_decision() const { return next_decision_; }
-  const LedgerRules& rules() const { return rules_; }
+  const CpuInventory& inventory() const { return inventory_; }
   const CpuSet& pool() const { return pool_; }
   /// The reserved CPUs that nobody holds alone.
   CpuSet free_reserved() const;
-  const std::map<ContainerKey, Allocation>& allocations() const { return allocations_; }
+  const std::map<placement::ContainerKey, Allocation>& allocations() const { return allocations_; }
   const std::map<std::string, Pod>& pods() const { return pods_; }
 
-  const Allocation* find(const ContainerKey& key) const;
+  const Allocation* find(const placement::ContainerKey& key) const;
   /// By the runtime's id, or by a part from its beginning that fits no other: runtimes take those too.
   const Allocation* find_by_container(const std::string& container_id) const;
-  std::vector<ContainerKey> in_sandbox(const std::string& sandbox_id) const;
+  std::vector<placement::ContainerKey> in_sandbox(const std::string& sandbox_id) const;
   /// What an earlier attempt of the same container, in the same pod, left behind when it failed; null if nothing.
-  const Allocation* find_crashed(const ContainerKey& key) const;
+  const Allocation* find_crashed(const placement::ContainerKey& key) const;
   /// What failed containers hold, the oldest first.
-  std::vector<ContainerKey> crashed() const;
+  std::vector<placement::ContainerKey> crashed() const;
   /// The exclusive CPUs that an earlier attempt of the container last had, with what was withheld, as far as is known.
-  Placement former_placement(const ContainerKey& key) const;
+  placement::Placement former_placement(const placement::ContainerKey& key) const;
 
   /// By id or its beginning. Null if the sandbox is not known.
   const Pod* find_pod(const std::string& sandbox_id) const;
   /// Any sandbox of the pod for which `has` holds, the named one first; null if there is none.
   template <class Has>
-  const Pod* find_pod_that(const std::string& pod_uid, const std::string& sandbox_id, Has has) const {
+  const Pod* find_pod_if(const std::string& pod_uid, const std::string& sandbox_id, Has has) const {
     if (const auto own = pods_.find(sandbox_id); own != pods_.end() && has(own->second)) return &own->second;
     for (const auto& [id, pod] : pods_) {
       if (!pod_uid.empty() && pod.sandbox.pod_uid == pod_uid && has(pod)) return &pod;
@@ -54,58 +58,57 @@ class Ledger {
   NodeSet nodes_of_pod(const std::string& pod_uid, const std::string& sandbox_id) const;
 
   /// A copy for one decision; `without` leaves one container's own allocation out, as if it were released.
-  LedgerView view(const ContainerKey* without = nullptr) const;
+  placement::LedgerSnapshot view(const placement::ContainerKey* without = nullptr) const;
 
   /// True while some container's set came from the kubelet.
   bool kubelet_hands_out_cpusets() const;
 
   /// Containers that may still run on CPUs which the one of `key` is to have alone. Nothing of it may run before they
   /// have left.
-  std::vector<ContainerKey> in_the_way_of(const ContainerKey& key) const;
+  std::vector<placement::ContainerKey> neighbours_blocking(const placement::ContainerKey& key) const;
 
   /// Those of them whom a running container waits for before it is brought to its own CPUs. Who waits for it in turn,
   /// perhaps over others, is not among them: of those that stand in each other's way somebody must go first.
-  std::vector<ContainerKey> to_be_awaited_by(const ContainerKey& key) const;
+  std::vector<placement::ContainerKey> neighbours_to_await(const placement::ContainerKey& key) const;
 
   /// Carries a transition out that was computed on just this ledger.
   void apply(const Transition& transition);
 
   /// For a plan's copy: as if the allocation were there, or were not. Who follows the pool follows.
   void assume(Allocation allocation);
-  void assume_released(const ContainerKey& key);
+  void assume_released(const placement::ContainerKey& key);
   /// Takes over what the store knows, as it is.
   void load(std::vector<Allocation> allocations, std::vector<Pod> pods);
 
-  /// The pool that remains of `rules` when those CPUs are held.
-  static CpuSet pool_of(const LedgerRules& rules, const CpuSet& exclusive, const CpuSet& withheld);
-  /// Whether it holds its CPUs alone; of a foreign container only those that the kubelet gave it for itself are booked.
-  static bool holds_exclusively(const Placement& placement);
+  /// The pool that remains of `inventory` when those CPUs are held.
+  static CpuSet pool_of(const CpuInventory& inventory, const CpuSet& exclusive, const CpuSet& withheld);
 
  private:
-  bool is_in_the_way_over_others(const ContainerKey& who, const ContainerKey& of) const;
+  bool blocks_indirectly(const placement::ContainerKey& who, const placement::ContainerKey& of) const;
   void put(Allocation allocation);
-  void erase(const ContainerKey& key);
+  void erase(const placement::ContainerKey& key);
 
-  LedgerRules rules_;
+  CpuInventory inventory_;
   std::uint64_t generation_;
   std::int64_t next_decision_;
   CpuSet pool_;
-  std::map<ContainerKey, Allocation> allocations_;
-  std::map<std::string, ContainerKey> by_container_;
+  std::map<placement::ContainerKey, Allocation> allocations_;
+  std::map<std::string, placement::ContainerKey> by_container_;
   std::map<std::string, Pod> pods_;
 };
 
 /// What containers hold alone, those that were added.
-struct HeldAlone {
+struct DedicatedCpus {
   CpuSet exclusive;
   CpuSet withheld;
 
   void add(const Allocation& allocation);
   /// Containers keep what they were given before it was reserved.
-  CpuSet free_reserved_of(const LedgerRules& rules) const;
+  CpuSet free_reserved_of(const CpuInventory& inventory) const;
 };
 
 /// For a plan: the ledger as if those were released. `trial` is where it lives if it is another one.
-const Ledger& without(const Ledger& ledger, const std::vector<ContainerKey>& released, std::optional<Ledger>& trial);
+const Ledger& ledger_without(const Ledger& ledger, const std::vector<placement::ContainerKey>& released,
+                             std::optional<Ledger>& trial);
 
 }  // namespace topolet::engine

@@ -11,21 +11,21 @@ namespace topolet::engine {
 
 /// A shared container that has to make room, and its new place.
 struct Move {
-  Workload workload;
-  Decision decision;
+  placement::Workload workload;
+  placement::Decision decision;
   Preferred preferred;  ///< where it goes back to
 };
 
 /// A decision with what goes with it: committed as one transition.
 struct Plan {
-  Decision decision;
+  placement::Decision decision;
   std::vector<Move> moves;
-  std::vector<ContainerKey> reclaimed;      ///< failed containers that give up what is kept for them
-  std::optional<Preferred> preferred = {};  ///< as in Allocation
-  CpuSet arrived_cpus = {};                 ///< as in Allocation
+  std::vector<placement::ContainerKey> yielding;  ///< failed containers that give up what is kept for them
+  std::optional<Preferred> preferred = {};        ///< as in Allocation
+  CpuSet arrived_cpus = {};                       ///< as in Allocation
 
   /// CPUs of its own were asked for and not there.
-  bool lacks_cpus() const { return decision.denied || decision.shared_for_lack; }
+  bool lacks_cpus() const { return decision.denied || decision.shared_because_full; }
 };
 
 }  // namespace topolet::engine

@@ -10,26 +10,27 @@
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 #include "core/engine/state/allocation.hpp"
+#include "core/engine/state/audit_event.hpp"
 #include "core/placement/verdicts.hpp"
 
 namespace topolet::engine {
 
-/// The CPUs topolet deals in. Sets as in LedgerView.
-struct LedgerRules {
+/// The CPUs topolet deals in. Sets as in LedgerSnapshot.
+struct CpuInventory {
   CpuSet allowed;
   CpuSet reserved;
   CpuSet isolated;
-  CpuSet outside = {};  ///< held by something that is no container; nobody else's while it is
+  CpuSet occupied = {};  ///< held by something that is no container; nobody else's while it is
 
-  friend bool operator==(const LedgerRules&, const LedgerRules&) = default;
+  friend bool operator==(const CpuInventory&, const CpuInventory&) = default;
 };
 
 /// What the audit says of a decision, beside the allocation that it made.
-struct Audit {
-  std::string event;  ///< as in the table `decided`: placed, re-placed, resized…
+struct AuditEntry {
+  AuditEvent event = AuditEvent::kPlaced;
   std::string reason;
   NodeSet nodes = {};  ///< of the candidate that won
-  std::optional<Verdicts> verdicts = {};
+  std::optional<placement::Verdicts> verdicts = {};
 };
 
 /// What the runtime answered, or what became of the container, as in the table `outcome`.
@@ -39,21 +40,32 @@ struct Outcome {
   std::string message = {};
 };
 
+/// What a change is to the container. Draft::finish() says so, when all that the event brings is known.
+enum class ChangeKind : std::uint8_t {
+  kInternal,  ///< nothing that the container or its place would show
+  kPlaced,    ///< the runtime has it from now on
+  kStarted,
+  kResized,   ///< it asks for something else; its CPUs may have changed too
+  kMoved,     ///< its mode, its CPUs, those withheld for it or its memory nodes are others
+  kReleased,  ///< it has ended, or it failed and is kept for its next attempt
+};
+
 /// What happens to one allocation.
 struct Change {
   std::optional<Allocation> before;
   std::optional<Allocation> after;
-  std::optional<Audit> audit;              ///< it is a decision of its own; `after` has the number
+  std::optional<AuditEntry> audit;         ///< it is a decision of its own; `after` has the number
   std::optional<Outcome> outcome;          ///< of the decision that it is held by
   std::optional<std::int64_t> supersedes;  ///< with `audit`: the decision in whose place it is
   std::string cause;  ///< why it ended, where there is no `after`; empty if another's decision supersedes its own
+  ChangeKind kind = ChangeKind::kInternal;
 };
 
 /// An event that changes no allocation: a denial, a drift, a gap.
-struct Remark {
-  Audit audit;
+struct RecordedEvent {
+  AuditEntry audit;
   std::int64_t decision = 0;
-  std::optional<Allocation> about;  ///< whom it is about; of a denial: what was asked for
+  std::optional<Allocation> subject;  ///< whom it is about; of a denial: what was asked for
 };
 
 struct PodChange {
@@ -67,21 +79,21 @@ struct RepeatedDenial {
 };
 
 struct Transition {
-  std::chrono::milliseconds at{};  ///< wall clock
+  std::chrono::milliseconds wall_time{};
   std::uint64_t generation = 0;    ///< the ledger's from then on
   std::int64_t next_decision = 0;  ///< the number of the next decision
   std::vector<Change> changes;     ///< in the order in which the audit tells them
-  std::vector<Remark> remarks;
+  std::vector<RecordedEvent> recorded_events;
   std::vector<PodChange> pods;
   std::vector<RepeatedDenial> repeated;
-  std::optional<LedgerRules> rules;  ///< where the machine changed
+  std::optional<CpuInventory> inventory;  ///< where the machine changed
   CpuSet pool_before;
   CpuSet pool;
-  bool records_pool = false;  ///< the pool is written though it is the same: a daemon has begun
-  bool undoes = false;        ///< what the pool gains by it was in the pool before
+  bool writes_pool = false;  ///< the pool is written though it is the same: a daemon has begun
+  bool is_rollback = false;  ///< what the pool gains by it was in the pool before
 
   bool is_nothing() const {
-    return changes.empty() && remarks.empty() && pods.empty() && repeated.empty() && !rules && !records_pool;
+    return changes.empty() && recorded_events.empty() && pods.empty() && repeated.empty() && !inventory && !writes_pool;
   }
 };
 

@@ -5,30 +5,31 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/text.hpp"
 #include "core/engine/state/draft.hpp"
 
 namespace topolet::engine {
 namespace {
 
-std::string_view word_of(const Decision& decision) {
-  if (decision.conflict) return "conflict";
-  return decision.unpinned ? "unpinned" : "placed";
+AuditEvent audit_event_of(const placement::Decision& decision) {
+  if (decision.conflict) return AuditEvent::kConflict;
+  return decision.unpinned ? AuditEvent::kUnpinned : AuditEvent::kPlaced;
 }
 
-Audit audit_of(const Decision& decision, std::string_view word) {
-  return {std::string(word), decision.reason, decision.nodes, decision.verdicts};
+AuditEntry audit_of(const placement::Decision& decision, AuditEvent audit_event) {
+  return {audit_event, decision.reason, decision.nodes, decision.verdicts};
 }
 
 /// One function an event, each of which writes down what it changes.
 class Transitions {
  public:
-  Transitions(const Ledger& ledger, const DecideRules& rules, std::chrono::milliseconds now)
+  Transitions(const Ledger& ledger, const placement::PlacementRules& rules, std::chrono::milliseconds now)
       : ledger_(ledger), rules_(rules), now_(now), draft_(ledger, now) {}
 
   Transition finish() { return std::move(draft_).finish(); }
 
-  void operator()(const event::CreateAsked& event);
-  void operator()(const event::CreateDenied& event);
+  void operator()(const event::CreateAdmitted& event);
+  void operator()(const event::Denied& event);
   void operator()(const event::CreateRetried& event);
   void operator()(const event::CreateConfirmed& event);
   void operator()(const event::CreateRefused& event);
@@ -36,55 +37,55 @@ class Transitions {
   void operator()(const event::CreateWithdrawn& event);
   void operator()(const event::CreateDiscovered& event);
   void operator()(const event::CreateExpired& event);
-  void operator()(const event::StartAsked& event);
-  void operator()(const event::StartConfirmed& event) { enter(event.key, Phase::kRunning); }
+  void operator()(const event::StartRequested& event);
+  void operator()(const event::StartConfirmed& event) { enter_phase(event.key, Phase::kRunning); }
   void operator()(const event::StartRefused& event);
   void operator()(const event::StartLeftInDoubt& event);
-  void operator()(const event::StopAsked& event) { set_stopping(event.key, true); }
+  void operator()(const event::StopRequested& event) { set_stopping(event.key, true); }
   void operator()(const event::StopRefused& event) { set_stopping(event.key, false); }
   void operator()(const event::Exited& event);
   void operator()(const event::Ended& event) { draft_.end(event.key, event.cause); }
-  void operator()(const event::PodStopped& event) { end_all_in(event.sandbox_id, "pod-stopped"); }
+  void operator()(const event::PodStopped& event) { end_sandbox(event.sandbox_id, "pod-stopped"); }
   void operator()(const event::PodRemoved& event);
   void operator()(const event::PodSeen& event);
   void operator()(const event::PodForgotten& event);
   void operator()(const event::DemandChanged& event);
   void operator()(const event::Moved& event);
-  void operator()(const event::MoveUndone& event);
+  void operator()(const event::MoveReverted& event);
   void operator()(const event::Converged& event);
   void operator()(const event::Drifted& event);
   void operator()(const event::Adopted& event);
   void operator()(const event::Evaluated& event);
   void operator()(const event::MachineChanged& event);
-  void operator()(const event::CrashHoldOver& event) { draft_.end(event.key, "crash-hold"); }
+  void operator()(const event::CrashRetentionExpired& event) { draft_.end(event.key, "crash-hold"); }
   void operator()(const event::Restarted& event);
   void operator()(const event::ClockSet& event);
-  void operator()(const event::Noted& event) { draft_.remark({event.word, event.reason}); }
+  void operator()(const event::AuditOnly& event) { draft_.record_event({event.audit_event, event.reason}); }
 
  private:
-  void enter(const ContainerKey& key, Phase phase);
-  void set_stopping(const ContainerKey& key, bool stopping);
-  void bind(Allocation allocation, const ContainerInfo& container, const std::optional<CpuSet>& has,
+  void enter_phase(const placement::ContainerKey& key, Phase phase);
+  void set_stopping(const placement::ContainerKey& key, bool stopping);
+  void bind(Allocation allocation, const cri::ContainerInfo& container, const std::optional<CpuSet>& observed_cpus,
             bool may_be_starting = false);
-  Allocation placed(const Workload& workload, const Plan& plan) const;
-  void make_room(const Plan& plan);
-  void remember_nodes(const Workload& workload, const NodeSet& nodes);
-  Pod pod_of(const Workload& workload) const;
-  void end_all_in(const std::string& sandbox_id, const char* cause);
-  CpuSet held_by_others_than(const ContainerKey& key) const;
+  Allocation allocation_for(const placement::Workload& workload, const Plan& plan) const;
+  void apply_moves(const Plan& plan);
+  void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
+  Pod pod_of(const placement::Workload& workload) const;
+  void end_sandbox(const std::string& sandbox_id, const char* cause);
+  CpuSet dedicated_to_others(const placement::ContainerKey& key) const;
 
   const Ledger& ledger_;
-  const DecideRules& rules_;
+  const placement::PlacementRules& rules_;
   const std::chrono::milliseconds now_;
   Draft draft_;
 };
 
 /// A decision's allocation: what the container is, from the one before; where it is, from the plan.
-Allocation Transitions::placed(const Workload& workload, const Plan& plan) const {
+Allocation Transitions::allocation_for(const placement::Workload& workload, const Plan& plan) const {
   Allocation after;
   after.phase_since = now_;
   if (const Allocation* before = draft_.find(workload.key); before != nullptr) after = *before;
-  const Decision& decision = plan.decision;
+  const placement::Decision& decision = plan.decision;
   after.workload = workload;
   after.placement = decision.placement;
   after.within = decision.within;
@@ -97,22 +98,22 @@ Allocation Transitions::placed(const Workload& workload, const Plan& plan) const
   return after;
 }
 
-void Transitions::make_room(const Plan& plan) {
-  for (const ContainerKey& key : plan.reclaimed) draft_.end(key, "yielded");
+void Transitions::apply_moves(const Plan& plan) {
+  for (const placement::ContainerKey& key : plan.yielding) draft_.end(key, "yielded");
   for (const Move& move : plan.moves) {
     Plan moved;
     moved.decision = move.decision;
     moved.preferred = move.preferred;
     const Allocation* before = draft_.find(move.workload.key);
     if (before != nullptr) moved.arrived_cpus = before->arrived_cpus;
-    draft_.put(placed(move.workload, moved), audit_of(move.decision, "re-placed"));
+    draft_.put(allocation_for(move.workload, moved), audit_of(move.decision, AuditEvent::kReplaced));
   }
 }
 
-void Transitions::operator()(const event::CreateAsked& event) {
-  const ContainerKey& key = event.workload.key;
-  for (const ContainerKey& earlier : event.superseded) draft_.end(earlier, "superseded");
-  make_room(event.plan);
+void Transitions::operator()(const event::CreateAdmitted& event) {
+  const placement::ContainerKey& key = event.workload.key;
+  for (const placement::ContainerKey& earlier : event.superseded) draft_.end(earlier, "superseded");
+  apply_moves(event.plan);
   std::optional<std::int64_t> supersedes;
   // Taken over from the attempt that failed.
   if (const Allocation* crashed = ledger_.find_crashed(key); crashed != nullptr && draft_.find(key) == nullptr) {
@@ -121,18 +122,18 @@ void Transitions::operator()(const event::CreateAsked& event) {
       draft_.end(crashed->workload.key, "");
     }
   }
-  Allocation asked = placed(event.workload, event.plan);
+  Allocation asked = allocation_for(event.workload, event.plan);
   // A create that is in doubt and decided anew is in doubt since then.
   if (const Allocation* earlier = ledger_.find(key); earlier != nullptr && !earlier->is_bound()) {
     asked.doubt_since = earlier->doubt_since;
   }
-  draft_.put(std::move(asked), audit_of(event.plan.decision, word_of(event.plan.decision)), supersedes);
-  if (event.keeps_pod_together) remember_nodes(event.workload, event.plan.decision.nodes);
+  draft_.put(std::move(asked), audit_of(event.plan.decision, audit_event_of(event.plan.decision)), supersedes);
+  if (event.keeps_pod_together) keep_pod_nodes(event.workload, event.plan.decision.nodes);
   Pod pod = draft_.pod(key.sandbox_id);
   if (pod.denied.erase(key.name) > 0) draft_.put_pod(std::move(pod));
 }
 
-Pod Transitions::pod_of(const Workload& workload) const {
+Pod Transitions::pod_of(const placement::Workload& workload) const {
   Pod pod = draft_.pod(workload.key.sandbox_id);
   if (pod.sandbox.pod_uid.empty()) pod.sandbox.pod_uid = workload.key.pod_uid;
   if (pod.sandbox.pod_name.empty()) pod.sandbox.pod_name = workload.pod_name;
@@ -140,33 +141,33 @@ Pod Transitions::pod_of(const Workload& workload) const {
   return pod;
 }
 
-void Transitions::remember_nodes(const Workload& workload, const NodeSet& nodes) {
+void Transitions::keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes) {
   Pod pod = pod_of(workload);
   pod.nodes = nodes;
   draft_.put_pod(std::move(pod));
 }
 
-void Transitions::operator()(const event::CreateDenied& event) {
-  const ContainerKey& key = event.workload.key;
-  const Decision& decision = event.decision;
+void Transitions::operator()(const event::Denied& event) {
+  const placement::ContainerKey& key = event.workload.key;
+  const placement::Decision& decision = event.decision;
   const auto is_same = [&](const Pod& pod) {
     const auto denial = pod.denied.find(key.name);
     return denial != pod.denied.end() && denial->second.attempt == key.attempt &&
            denial->second.reason == decision.reason;
   };
-  if (const Pod* known = ledger_.find_pod_that(key.pod_uid, key.sandbox_id, is_same); known != nullptr) {
-    return draft_.repeat(known->denied.at(key.name).decision);
+  if (const Pod* known = ledger_.find_pod_if(key.pod_uid, key.sandbox_id, is_same); known != nullptr) {
+    return draft_.count_repeated_denial(known->denied.at(key.name).decision);
   }
   Allocation asked;
   asked.workload = event.workload;
   drop_secrets(asked.workload);
-  const std::int64_t number = draft_.remark(audit_of(decision, "denied"), std::move(asked));
+  const std::int64_t number = draft_.record_event(audit_of(decision, AuditEvent::kDenied), std::move(asked));
   Pod pod = pod_of(event.workload);
   pod.denied[key.name] = {key.attempt, decision.reason, number};
   draft_.put_pod(std::move(pod));
 }
 
-void Transitions::enter(const ContainerKey& key, Phase phase) {
+void Transitions::enter_phase(const placement::ContainerKey& key, Phase phase) {
   const Allocation* before = draft_.find(key);
   if (before == nullptr || before->phase == phase || !before->is_bound()) return;
   Allocation after = *before;
@@ -183,19 +184,19 @@ void Transitions::operator()(const event::CreateRetried& event) {
   draft_.put(std::move(after));
 }
 
-/// `has`: the CPUs that it may run on.
-void Transitions::bind(Allocation allocation, const ContainerInfo& container, const std::optional<CpuSet>& has,
-                       bool may_be_starting) {
-  const ContainerKey key = allocation.workload.key;
+/// `observed_cpus`: the CPUs that it may run on.
+void Transitions::bind(Allocation allocation, const cri::ContainerInfo& container,
+                       const std::optional<CpuSet>& observed_cpus, bool may_be_starting) {
+  const placement::ContainerKey key = allocation.workload.key;
   allocation.container_id = container.id;
   const Phase created = may_be_starting ? Phase::kStarting : Phase::kCreated;
-  allocation.phase = container.state == ContainerState::kCreated ? created : Phase::kRunning;
+  allocation.phase = container.state == cri::ContainerState::kCreated ? created : Phase::kRunning;
   allocation.phase_since = now_;
   allocation.stopping = false;
   allocation.placement.added = {};  // counted at its creation
-  if (has) allocation.vacating = *has;
+  if (observed_cpus) allocation.vacating = *observed_cpus;
   draft_.put(std::move(allocation));
-  draft_.tell(key, {"bound"});
+  draft_.set_outcome(key, {"bound"});
 }
 
 void Transitions::operator()(const event::CreateConfirmed& event) {
@@ -203,15 +204,15 @@ void Transitions::operator()(const event::CreateConfirmed& event) {
   if (before == nullptr) return;
   // Found meanwhile, or created again where the runtime answers with the container that it has.
   if (before->is_bound() && before->container_id == event.container_id) return;
-  ContainerInfo made;
+  cri::ContainerInfo made;
   made.id = event.container_id;
-  made.state = ContainerState::kCreated;
+  made.state = cri::ContainerState::kCreated;
   bind(*before, made, event.sent.cpus);
 }
 
 void Transitions::operator()(const event::CreateRefused& event) {
   if (draft_.find(event.key) == nullptr) return;
-  draft_.tell(event.key, {"refused", event.refusal.code, event.refusal.message});
+  draft_.set_outcome(event.key, {"refused", event.error.code, event.error.message});
   draft_.end(event.key, "refused");
 }
 
@@ -228,32 +229,32 @@ void Transitions::operator()(const event::CreateLeftInDoubt& event) {
   after.phase_since = now_;
   if (after.doubt_since.count() == 0) after.doubt_since = now_;
   draft_.put(std::move(after));
-  draft_.tell(event.key, {"in_doubt", event.refusal.code, event.refusal.message});
+  draft_.set_outcome(event.key, {"in_doubt", event.error.code, event.error.message});
 }
 
-/// It stays where it was decided; of `has` it leaves what is not that.
+/// It stays where it was decided; of `observed_cpus` it leaves what is not that.
 void Transitions::operator()(const event::CreateDiscovered& event) {
   const Allocation* before = draft_.find(event.key);
   if (before == nullptr) return;
-  bind(*before, event.container, event.has, event.may_be_starting);
+  bind(*before, event.container, event.observed_cpus, event.may_be_starting);
 }
 
 void Transitions::operator()(const event::CreateExpired& event) {
   if (draft_.find(event.key) == nullptr) return;
-  draft_.tell(event.key, {"timed_out"});
+  draft_.set_outcome(event.key, {"timed_out"});
   draft_.end(event.key, "pending-timeout");
 }
 
 /// Only one that was never started enters kStarting: the runtime refuses a second start of one that runs, and that must
 /// not make it 'created' again.
-void Transitions::operator()(const event::StartAsked& event) {
+void Transitions::operator()(const event::StartRequested& event) {
   const Allocation* before = draft_.find(event.key);
-  if (before != nullptr && before->phase == Phase::kCreated) enter(event.key, Phase::kStarting);
+  if (before != nullptr && before->phase == Phase::kCreated) enter_phase(event.key, Phase::kStarting);
 }
 
 void Transitions::operator()(const event::StartRefused& event) {
   const Allocation* before = draft_.find(event.key);
-  if (before != nullptr && before->phase == Phase::kStarting) enter(event.key, Phase::kCreated);
+  if (before != nullptr && before->phase == Phase::kStarting) enter_phase(event.key, Phase::kCreated);
 }
 
 void Transitions::operator()(const event::StartLeftInDoubt& event) {
@@ -264,7 +265,7 @@ void Transitions::operator()(const event::StartLeftInDoubt& event) {
   draft_.put(std::move(after));
 }
 
-void Transitions::set_stopping(const ContainerKey& key, bool stopping) {
+void Transitions::set_stopping(const placement::ContainerKey& key, bool stopping) {
   const Allocation* before = draft_.find(key);
   if (before == nullptr || before->stopping == stopping) return;
   Allocation after = *before;
@@ -281,17 +282,17 @@ void Transitions::operator()(const event::Exited& event) {
   after.phase = Phase::kCrashed;
   after.phase_since = now_;
   draft_.put(std::move(after));
-  draft_.tell(event.key, {"crashed", Code::kOk,
-                          fmt::format("exit code {}; {} is kept for its next attempt", *event.exit_code,
-                                      before->placement.cpus.to_string())});
+  draft_.set_outcome(event.key, {"crashed", Code::kOk,
+                                 fmt::format("exit code {}; {} kept for its next attempt", *event.exit_code,
+                                             named("CPU", before->placement.cpus))});
 }
 
-void Transitions::end_all_in(const std::string& sandbox_id, const char* cause) {
-  for (const ContainerKey& key : ledger_.in_sandbox(sandbox_id)) draft_.end(key, cause);
+void Transitions::end_sandbox(const std::string& sandbox_id, const char* cause) {
+  for (const placement::ContainerKey& key : ledger_.in_sandbox(sandbox_id)) draft_.end(key, cause);
 }
 
 void Transitions::operator()(const event::PodRemoved& event) {
-  end_all_in(event.sandbox_id, "removed");
+  end_sandbox(event.sandbox_id, "removed");
   if (ledger_.pods().count(event.sandbox_id) != 0) draft_.forget_pod(event.sandbox_id);
 }
 
@@ -300,12 +301,12 @@ void Transitions::operator()(const event::PodForgotten& event) {
 }
 
 void Transitions::operator()(const event::PodSeen& event) {
-  const Sandbox& sandbox = event.sandbox;
+  const cri::Sandbox& sandbox = event.sandbox;
   const auto known = ledger_.pods().find(sandbox.id);
   Pod after;
   if (known != ledger_.pods().end()) {
     after = known->second;
-  } else if (const Pod* other = ledger_.find_pod_that(sandbox.pod_uid, "", [](const Pod&) { return true; })) {
+  } else if (const Pod* other = ledger_.find_pod_if(sandbox.pod_uid, "", [](const Pod&) { return true; })) {
     // A pod whose sandbox is made anew stays where it is.
     after = *other;
     after.nodes = ledger_.nodes_of_pod(sandbox.pod_uid, sandbox.id);
@@ -323,7 +324,7 @@ void Transitions::operator()(const event::DemandChanged& event) {
   if (before == nullptr || before->workload.demand == event.demand) return;
   Allocation after = *before;
   after.workload.demand = event.demand;
-  draft_.put(std::move(after), {"resized", event.reason});
+  draft_.put(std::move(after), {AuditEvent::kResized, event.reason});
 }
 
 /// Until the runtime has answered it runs where it was, and may have to stay there: CPUs that it had for itself are
@@ -331,43 +332,43 @@ void Transitions::operator()(const event::DemandChanged& event) {
 void Transitions::operator()(const event::Moved& event) {
   const Allocation* before = draft_.find(event.workload.key);
   if (before == nullptr) return;
-  make_room(event.plan);
-  Allocation after = placed(event.workload, event.plan);
+  apply_moves(event.plan);
+  Allocation after = allocation_for(event.workload, event.plan);
   const bool stays_alone = after.is_exclusive();
   const bool can_leave = stays_alone || after.within.intersects(ledger_.pool());
   after.vacating_alone = before->vacating_alone;
   if (before->is_exclusive() && can_leave) {
     const CpuSet left = stays_alone ? before->placement.cpus - after.placement.cpus : before->placement.cpus;
-    after.vacating_alone |= left & ledger_.rules().allowed;
+    after.vacating_alone |= left & ledger_.inventory().allowed;
   }
   after.vacating_alone -= after.placement.withheld;
   if (stays_alone) after.vacating_alone -= after.placement.cpus;
   if (!stays_alone) after.placement.cpus -= after.vacating_alone;
   after.vacating |= before->placement.cpus | after.vacating_alone;
-  draft_.put(std::move(after), audit_of(event.plan.decision, event.word));
+  draft_.put(std::move(after), audit_of(event.plan.decision, event.audit_event));
 }
 
-CpuSet Transitions::held_by_others_than(const ContainerKey& key) const {
+CpuSet Transitions::dedicated_to_others(const placement::ContainerKey& key) const {
   CpuSet held;
   for (const auto& [other, allocation] : ledger_.allocations()) {
-    if (other != key) held |= allocation.held_alone() | allocation.vacating_alone;
+    if (other != key) held |= allocation.dedicated_cpus() | allocation.vacating_alone;
   }
   return held;
 }
 
 /// What others were given meanwhile stays theirs: one that had some of that for itself does not go back, until it may.
-void Transitions::operator()(const event::MoveUndone& event) {
+void Transitions::operator()(const event::MoveReverted& event) {
   const Allocation& before = event.before;
   const Allocation* now = draft_.find(before.workload.key);
   if (now == nullptr || !now->is_bound() || now->decision == before.decision) return;
-  draft_.undo();
-  const CpuSet taken = held_by_others_than(before.workload.key);
+  draft_.mark_rollback();
+  const CpuSet taken = dedicated_to_others(before.workload.key);
   Allocation after = *now;
   if (!now->conflict) after.workload = before.workload;
   if (before.is_exclusive() && before.placement.cpus.intersects(taken)) {
     if (!now->preferred) after.preferred = Preferred{before.placement, before.within, {}, false};
-    return draft_.put(std::move(after), {now->conflict ? "conflict" : "re-placed",
-                                         event.reason + "; others have CPUs by now that it had for itself"});
+    return draft_.put(std::move(after), {now->conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
+                                         event.reason + "; by now other containers hold CPUs that it had exclusively"});
   }
   after.workload = before.workload;
   after.placement = before.placement;
@@ -381,7 +382,7 @@ void Transitions::operator()(const event::MoveUndone& event) {
   after.restricted = before.restricted;
   after.vacating |= before.vacating;
   after.vacating_alone = before.vacating_alone;
-  draft_.put(std::move(after), {before.conflict ? "conflict" : "re-placed", event.reason});
+  draft_.put(std::move(after), {before.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced, event.reason});
 }
 
 void Transitions::operator()(const event::Converged& event) {
@@ -392,14 +393,14 @@ void Transitions::operator()(const event::Converged& event) {
   after.vacating_alone &= event.cpus;
   if (after.vacating == before->vacating) return;
   if (after.vacating_alone == before->vacating_alone) return draft_.put(std::move(after));
-  draft_.put(std::move(after),
-             {before->conflict ? "conflict" : "re-placed", before->reason + "; it has left the CPUs it had before"});
+  draft_.put(std::move(after), {before->conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
+                                before->reason + "; it has left the CPUs it had before"});
 }
 
 void Transitions::operator()(const event::Drifted& event) {
   const Allocation* before = draft_.find(event.key);
   if (before == nullptr) return;
-  if (!event.reason.empty()) draft_.remark({"drift", event.reason}, *before);
+  if (!event.reason.empty()) draft_.record_event({AuditEvent::kDrift, event.reason}, *before);
   if (event.observed.is_subset_of(before->placement.cpus | before->vacating)) return;
   Allocation after = *before;
   after.vacating |= event.observed;
@@ -407,14 +408,15 @@ void Transitions::operator()(const event::Drifted& event) {
 }
 
 void Transitions::operator()(const event::Adopted& event) {
-  for (const ContainerKey& key : event.overruled) draft_.end(key, "overruled");
-  make_room(event.plan);
-  Allocation after = placed(event.workload, event.plan);
-  const ContainerKey key = after.workload.key;
+  for (const placement::ContainerKey& key : event.overruled) draft_.end(key, "overruled");
+  apply_moves(event.plan);
+  Allocation after = allocation_for(event.workload, event.plan);
+  const placement::ContainerKey key = after.workload.key;
   after.container_id = event.container.id;
-  draft_.put(after, audit_of(event.plan.decision, event.word));
+  draft_.put(after, audit_of(event.plan.decision, event.audit_event));
   bind(std::move(after), event.container,
-       event.has.empty() ? std::optional<CpuSet>() : std::optional<CpuSet>(event.has), event.may_be_starting);
+       event.observed_cpus.empty() ? std::optional<CpuSet>() : std::optional<CpuSet>(event.observed_cpus),
+       event.may_be_starting);
 }
 
 void Transitions::operator()(const event::Evaluated& event) {
@@ -426,7 +428,7 @@ void Transitions::operator()(const event::Evaluated& event) {
 }
 
 void Transitions::operator()(const event::MachineChanged& event) {
-  for (const ContainerKey& key : event.restricted) {
+  for (const placement::ContainerKey& key : event.restricted) {
     const Allocation* before = draft_.find(key);
     if (before == nullptr) continue;
     Allocation after = *before;
@@ -437,19 +439,19 @@ void Transitions::operator()(const event::MachineChanged& event) {
     const Allocation* before = draft_.find(key);
     if (before == nullptr) continue;
     Allocation after = *before;
-    after.reason = fmt::format("CPUs {} have come back, it may use them too", (within - before->within).to_string());
+    after.reason = fmt::format("it may use {} too, available again", named("CPU", within - before->within));
     after.within = within;
-    Audit audit{"re-placed", after.reason};
+    AuditEntry audit{AuditEvent::kReplaced, after.reason};
     draft_.put(std::move(after), std::move(audit));
   }
-  const CpuSet arrived = event.rules.allowed - ledger_.rules().allowed;
+  const CpuSet arrived = event.inventory.allowed - ledger_.inventory().allowed;
   for (const auto& [key, allocation] : ledger_.allocations()) {
     if (!allocation.is_exclusive() || arrived.is_subset_of(allocation.arrived_cpus)) continue;
     Allocation after = *draft_.find(key);
     after.arrived_cpus |= arrived;
     draft_.put(std::move(after));
   }
-  if (event.rules != ledger_.rules()) draft_.set_rules(event.rules);
+  if (event.inventory != ledger_.inventory()) draft_.set_inventory(event.inventory);
 }
 
 /// Whatever was under way when the daemon died is in doubt. A start may still be under way in the runtime, also one
@@ -462,7 +464,7 @@ void Transitions::operator()(const event::Restarted& event) {
       after.phase = Phase::kInDoubt;
       if (after.doubt_since.count() == 0) after.doubt_since = after.phase_since;
     }
-    if (event.went_back && after.phase == Phase::kCreated) after.phase = Phase::kStarting;
+    if (event.store_regressed && after.phase == Phase::kCreated) after.phase = Phase::kStarting;
     if (after.phase == Phase::kStarting) after.phase_since = now_;
     // The wall clock may have been set back meanwhile.
     after.phase_since = std::min(after.phase_since, now_);
@@ -484,14 +486,14 @@ void Transitions::operator()(const event::ClockSet& event) {
 
 }  // namespace
 
-Transition transition(const Ledger& ledger, const DecideRules& rules, std::chrono::milliseconds now,
-                      const Event& event) {
+Transition compute_transition(const Ledger& ledger, const placement::PlacementRules& rules,
+                              std::chrono::milliseconds now, const Event& event) {
   Transitions transitions(ledger, rules, now);
   std::visit(transitions, event);
   return transitions.finish();
 }
 
-bool needs_exit_code(const Allocation& allocation, const DecideRules& rules) {
+bool needs_exit_code(const Allocation& allocation, const placement::PlacementRules& rules) {
   return !allocation.stopping && rules.crash_hold.count() > 0 && allocation.is_exclusive() &&
          allocation.workload.kubelet_cpus.empty();
 }

@@ -6,16 +6,16 @@
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/transition.hpp"
-#include "core/placement/rules.hpp"
+#include "core/placement/placement_rules.hpp"
 
 namespace topolet::engine {
 
 /// What the event changes; nothing where it is about a container that holds nothing any more. Same ledger, rules, time
 /// and event: same transition.
-Transition transition(const Ledger& ledger, const DecideRules& rules, std::chrono::milliseconds now,
-                      const Event& event);
+Transition compute_transition(const Ledger& ledger, const placement::PlacementRules& rules,
+                              std::chrono::milliseconds now, const Event& event);
 
 /// Whether how it exited decides what becomes of its CPUs: those of one that failed are kept for its next attempt.
-bool needs_exit_code(const Allocation& allocation, const DecideRules& rules);
+bool needs_exit_code(const Allocation& allocation, const placement::PlacementRules& rules);
 
 }  // namespace topolet::engine

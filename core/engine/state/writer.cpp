@@ -12,13 +12,13 @@ namespace {
 constexpr std::size_t kLargestGroup = 256;
 
 /// A write that can never succeed must not hold up the others.
-bool is_hopeless(const Error& error) {
+bool is_permanent(const Error& error) {
   return error.code == Code::kNotFound || error.code == Code::kAlreadyExists || error.code == Code::kInvalidArgument;
 }
 
 }  // namespace
 
-Writer::Writer(Options options, Store& store, Loop& loop, Clock clock, Log& log,
+Writer::Writer(Options options, store::Store& store, Loop& loop, Clock clock, Log& log,
                std::function<void(const Gap&)> recovered)
     : options_(options),
       store_(store),
@@ -33,7 +33,7 @@ Writer::~Writer() { stop(); }
 
 void Writer::submit(std::uint64_t generation, Write write, std::function<void()> done) {
   const std::uint64_t number = ++last_number_;
-  untold_.push_back({number, generation, clock_.steady(), std::move(done)});
+  waiters_.push_back({number, generation, clock_.steady(), std::move(done)});
   {
     MutexLock lock(mutex_);
     jobs_.push_back({number, generation, std::move(write)});
@@ -41,13 +41,13 @@ void Writer::submit(std::uint64_t generation, Write write, std::function<void()>
   if (options_.thread == Thread::kLoop) {
     write_on_loop();
   } else {
-    woken_.notify_one();
+    wake_up_.notify_one();
   }
   if (degraded_) {
     // Whatever comes meanwhile goes on from memory too, in its turn.
     post([this] { check_patience(); });
   } else {
-    watch_patience();
+    schedule_patience_check();
   }
 }
 
@@ -66,24 +66,24 @@ void Writer::write_on_loop() {
 void Writer::run() {
   std::vector<Job> jobs;
   while (wait_for_jobs(jobs)) {
-    if (!write_next(jobs) && !rest()) return;
+    if (!write_next(jobs) && !wait_before_retry()) return;
   }
 }
 
 /// False at the end, when nothing is left.
 bool Writer::wait_for_jobs(std::vector<Job>& jobs) {
   MutexLock lock(mutex_);
-  while (jobs_.empty() && !stopping_) woken_.wait(mutex_);
+  while (jobs_.empty() && !stopping_) wake_up_.wait(mutex_);
   const std::size_t count = std::min(jobs_.size(), kLargestGroup);
   jobs.assign(jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(count));
   return !jobs.empty();
 }
 
 /// After a failure. False if it is to end.
-bool Writer::rest() {
+bool Writer::wait_before_retry() {
   const auto until = std::chrono::steady_clock::now() + options_.retry;
   MutexLock lock(mutex_);
-  while (!stopping_ && woken_.wait_until(mutex_, until)) {
+  while (!stopping_ && wake_up_.wait_until(mutex_, until)) {
   }
   return !stopping_;
 }
@@ -91,24 +91,24 @@ bool Writer::rest() {
 bool Writer::write_next(const std::vector<Job>& jobs) {
   const Status written = write_all(jobs);
   if (!written) {
-    post([this, error = written.error()] { failed(error); });
+    post([this, error = written.error()] { on_write_failed(error); });
     return false;
   }
-  store_.note_generation(jobs.back().generation);
+  store_.write_generation_file(jobs.back().generation);
   {
     MutexLock lock(mutex_);
     jobs_.erase(jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(jobs.size()));
   }
-  post([this, number = jobs.back().number] { committed(number); });
+  post([this, number = jobs.back().number] { on_written(number); });
   return true;
 }
 
 Status Writer::write_all(const std::vector<Job>& jobs) {
   if (Status begun = store_.begin(); !begun) return begun;
   for (const Job& job : jobs) {
-    const Status written = store_.step([&] { return job.write(store_); });
+    const Status written = store_.savepoint([&] { return job.write(store_); });
     if (written) continue;
-    if (!is_hopeless(written.error())) {
+    if (!is_permanent(written.error())) {
       store_.roll_back();
       return written;
     }
@@ -125,9 +125,9 @@ void Writer::post(std::function<void()> work) {
   });
 }
 
-void Writer::committed(std::uint64_t number) {
+void Writer::on_written(std::uint64_t number) {
   last_written_ = number;
-  while (!untold_.empty() && untold_.front().number <= number) tell_first();
+  while (!waiters_.empty() && waiters_.front().number <= number) answer_first_waiter();
   if (!degraded_ || last_written_ != last_number_) return;
   degraded_ = false;
   const Gap gap{clock_.wall() - degraded_since_, std::exchange(late_, 0)};
@@ -135,40 +135,40 @@ void Writer::committed(std::uint64_t number) {
   recovered_(gap);
 }
 
-void Writer::failed(const Error& error) {
-  go_on_from_memory("cannot be written: " + error.message);
+void Writer::on_write_failed(const Error& error) {
+  enter_degraded_mode("cannot be written: " + error.message);
   check_patience();
 }
 
-void Writer::tell_first() {
-  const std::function<void()> done = std::move(untold_.front().done);
-  untold_.pop_front();
+void Writer::answer_first_waiter() {
+  const std::function<void()> done = std::move(waiters_.front().done);
+  waiters_.pop_front();
   done();
 }
 
-void Writer::watch_patience() {
-  if (std::exchange(watching_, true)) return;
+void Writer::schedule_patience_check() {
+  if (std::exchange(patience_check_scheduled_, true)) return;
   loop_.after(options_.patience, [this, alive = std::weak_ptr<bool>(alive_)] {
     if (!alive.lock()) return;
-    watching_ = false;
+    patience_check_scheduled_ = false;
     check_patience();
-    if (!untold_.empty()) watch_patience();
+    if (!waiters_.empty()) schedule_patience_check();
   });
 }
 
 void Writer::check_patience() {
-  while (!untold_.empty()) {
-    const bool is_late = clock_.steady() - untold_.front().since >= options_.patience;
+  while (!waiters_.empty()) {
+    const bool is_late = clock_.steady() - waiters_.front().since >= options_.patience;
     if (!degraded_ && !is_late) return;
-    go_on_from_memory(fmt::format("takes longer than {} ms", options_.patience.count()));
+    enter_degraded_mode(fmt::format("takes longer than {} ms", options_.patience.count()));
     ++late_;
     // Should all end before it is written, the next start sees that something is missing.
-    store_.note_generation(untold_.front().generation);
-    tell_first();
+    store_.write_generation_file(waiters_.front().generation);
+    answer_first_waiter();
   }
 }
 
-void Writer::go_on_from_memory(const std::string& why) {
+void Writer::enter_degraded_mode(const std::string& why) {
   if (std::exchange(degraded_, true)) return;
   degraded_since_ = clock_.wall();
   log_.error("the state database {}; decisions go on from memory", why);
@@ -179,7 +179,7 @@ void Writer::stop() {
     MutexLock lock(mutex_);
     stopping_ = true;
   }
-  woken_.notify_all();
+  wake_up_.notify_all();
   if (thread_.joinable()) thread_.join();
   // Until here the thread posts by it.
   alive_.reset();

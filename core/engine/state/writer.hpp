@@ -38,13 +38,14 @@ class Writer {
   };
   /// How long the store did not keep up, and how much was written late.
   struct Gap {
-    std::chrono::milliseconds lasted{};
-    std::size_t late = 0;
+    std::chrono::milliseconds duration{};
+    std::size_t writes_late = 0;
   };
-  using Write = std::function<Status(Store&)>;
+  using Write = std::function<Status(store::Store&)>;
 
   /// `store` and `loop` must outlive it. `recovered` runs on the loop when the writer is degraded no more.
-  Writer(Options options, Store& store, Loop& loop, Clock clock, Log& log, std::function<void(const Gap&)> recovered);
+  Writer(Options options, store::Store& store, Loop& loop, Clock clock, Log& log,
+         std::function<void(const Gap&)> recovered);
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -53,7 +54,7 @@ class Writer {
   /// the order of the submissions, once that is durable as configured or patience is over.
   void submit(std::uint64_t generation, Write write, std::function<void()> done);
   /// Nobody waits to be told.
-  bool idle() const { return untold_.empty(); }
+  bool idle() const { return waiters_.empty(); }
   bool degraded() const { return degraded_; }
   /// Writes what is left, as far as the store takes it now, and ends. Nobody is told any more. Idempotent.
   void stop();
@@ -64,7 +65,7 @@ class Writer {
     std::uint64_t generation = 0;
     Write write;
   };
-  struct Untold {
+  struct Waiter {
     std::uint64_t number = 0;
     std::uint64_t generation = 0;
     std::chrono::steady_clock::time_point since;
@@ -74,20 +75,19 @@ class Writer {
   void run() TOPOLET_EXCLUDES(mutex_);
   void write_on_loop() TOPOLET_EXCLUDES(mutex_);
   bool wait_for_jobs(std::vector<Job>& jobs) TOPOLET_EXCLUDES(mutex_);
-  bool rest() TOPOLET_EXCLUDES(mutex_);
+  bool wait_before_retry() TOPOLET_EXCLUDES(mutex_);
   bool write_next(const std::vector<Job>& jobs) TOPOLET_EXCLUDES(mutex_);
   Status write_all(const std::vector<Job>& jobs);
-  Status write_one(const Job& job);
   void post(std::function<void()> work);
-  void committed(std::uint64_t number);
-  void failed(const Error& error);
-  void tell_first();
-  void watch_patience();
+  void on_written(std::uint64_t number);
+  void on_write_failed(const Error& error);
+  void answer_first_waiter();
+  void schedule_patience_check();
   void check_patience();
-  void go_on_from_memory(const std::string& why);
+  void enter_degraded_mode(const std::string& why);
 
   const Options options_;
-  Store& store_;
+  store::Store& store_;
   Loop& loop_;
   const Clock clock_;
   Log& log_;
@@ -95,16 +95,16 @@ class Writer {
   /// What was posted to the loop and comes after the writer has ended finds it gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
-  std::deque<Untold> untold_;
+  std::deque<Waiter> waiters_;
   std::uint64_t last_number_ = 0;
   std::uint64_t last_written_ = 0;
-  bool watching_ = false;
+  bool patience_check_scheduled_ = false;
   bool degraded_ = false;
   std::chrono::milliseconds degraded_since_{};  ///< wall clock
   std::size_t late_ = 0;
 
   Mutex mutex_;
-  CondVar woken_;
+  CondVar wake_up_;
   std::deque<Job> jobs_ TOPOLET_GUARDED_BY(mutex_);
   bool stopping_ TOPOLET_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -1,4 +1,5 @@
-/* The policy of ../cpp in C11, on the C interface alone: containers of one name on different NUMA nodes. */
+/* The policy of ../cpp in C11, with the C interface alone: keeps containers of the same name on different NUMA nodes.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <topolet/abi.h>
@@ -9,7 +10,7 @@ typedef struct apart {
   int32_t points;
 } apart;
 
-static int same(topolet_str a, topolet_str b) {
+static int equal(topolet_str a, topolet_str b) {
   return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
@@ -20,13 +21,13 @@ static int intersect(topolet_set a, topolet_set b) {
   return 0;
 }
 
-static int32_t twins_on(topolet_set cpus, topolet_str name, const topolet_ledger* ledger) {
-  int32_t twins = 0;
+static int32_t replicas_on(topolet_set cpus, topolet_str name, const topolet_ledger* ledger) {
+  int32_t replicas = 0;
   for (uint32_t i = 0; i < ledger->entry_count; ++i) {
     const topolet_ledger_entry* entry = TOPOLET_AT(topolet_ledger_entry, ledger->entries, ledger->entry_stride, i);
-    if (same(entry->container_name, name) && intersect(entry->cpus, cpus)) ++twins;
+    if (equal(entry->container_name, name) && intersect(entry->cpus, cpus)) ++replicas;
   }
-  return twins;
+  return replicas;
 }
 
 static int32_t score(const topolet_instance* instance, const topolet_request* request, const topolet_score_sink* sink) {
@@ -35,18 +36,19 @@ static int32_t score(const topolet_instance* instance, const topolet_request* re
   for (uint32_t i = 0; i < request->candidate_count; ++i) {
     const topolet_candidate* candidate =
         TOPOLET_AT(topolet_candidate, request->candidates, request->candidate_stride, i);
-    const int32_t twins = twins_on(candidate->cpus, name, request->ledger);
+    const int32_t replicas = replicas_on(candidate->cpus, name, request->ledger);
     char buffer[256];
-    snprintf(buffer, sizeof(buffer), "%d more called %.*s run there", (int)twins, (int)name.len, name.ptr);
+    snprintf(buffer, sizeof(buffer), "other containers named %.*s on these nodes: %d", (int)name.len, name.ptr,
+             (int)replicas);
     const topolet_str reason = {buffer, strlen(buffer)};
-    const int32_t sum = twins > 100 / points ? TOPOLET_SCORE_MIN : -points * twins;
-    if (sink->set(sink, i, TOPOLET_VERDICT_SCORE, sum, reason) != TOPOLET_OK) return TOPOLET_FAILED;
+    const int32_t points_off = replicas > 100 / points ? TOPOLET_SCORE_MIN : -points * replicas;
+    if (sink->set(sink, i, TOPOLET_VERDICT_SCORE, points_off, reason) != TOPOLET_OK) return TOPOLET_FAILED;
   }
   return TOPOLET_OK;
 }
 
-/* An option by its name. The host has checked that its value is a number, whose digits end where the string does. */
-static int32_t number(topolet_kvs options, const char* name, int32_t otherwise) {
+/* The value of an integer option. The host has checked that it consists of digits only. */
+static int32_t number(topolet_kvs options, const char* name, int32_t default_value) {
   for (size_t i = 0; i < options.count; ++i) {
     if (!topolet_str_is(options.items[i].key, name)) continue;
     const topolet_str digits = options.items[i].value;
@@ -54,7 +56,7 @@ static int32_t number(topolet_kvs options, const char* name, int32_t otherwise) 
     for (size_t k = 0; k < digits.len; ++k) value = 10 * value + (digits.ptr[k] - '0');
     return value;
   }
-  return otherwise;
+  return default_value;
 }
 
 static const void* get_capability(const topolet_instance* instance, topolet_str id) {
@@ -69,8 +71,8 @@ static int32_t create(const topolet_create_request* request, const topolet_error
                       const topolet_instance** instance) {
   apart* self = malloc(sizeof(*self));
   if (self == NULL) {
-    static const topolet_str kNoMemory = TOPOLET_STR("no memory");
-    error->set(error, kNoMemory);
+    static const topolet_str kOutOfMemory = TOPOLET_STR("out of memory");
+    error->set(error, kOutOfMemory);
     return TOPOLET_FAILED;
   }
   const topolet_instance made = {sizeof(made), 0, self, get_capability, destroy};
@@ -86,7 +88,7 @@ static const topolet_option kOptions[] = {{
     .default_value = TOPOLET_STR("10"),
     .minimum = 1,
     .maximum = 100,
-    .help = TOPOLET_STR("What each costs."),
+    .help = TOPOLET_STR("What each container of the same name on a node takes off its score."),
 }};
 
 const topolet_plugin_entry topolet_plugin_v1 = {

@@ -1,5 +1,5 @@
-// Keeps containers of one name, the replicas of a service, on different NUMA nodes: a node counts for less the more of
-// them it has already.
+// Keeps containers of the same name, the replicas of a service, on different NUMA nodes: each container of that name
+// that already runs on a node lowers the node's score.
 #include <topolet/policy.hpp>
 
 #include <charconv>
@@ -18,26 +18,26 @@ class Apart {
   void score(const topolet_request& request, Scores& scores) const {
     const std::string_view name = text(request.workload->container_name);
     for (std::size_t i = 0; i < candidates(request).size(); ++i) {
-      const int twins = twins_on(candidates(request)[i].cpus, name, *request.ledger);
-      scores.score(i, std::max(-points_ * twins, TOPOLET_SCORE_MIN),
-                   std::to_string(twins) + " more called " + std::string(name) + " run there");
+      const int replicas = replicas_on(candidates(request)[i].cpus, name, *request.ledger);
+      scores.score(i, std::max(-points_ * replicas, TOPOLET_SCORE_MIN),
+                   "other containers named " + std::string(name) + " on these nodes: " + std::to_string(replicas));
     }
   }
 
  private:
-  static int twins_on(topolet_set cpus, std::string_view name, const topolet_ledger& ledger) {
-    int twins = 0;
+  static int replicas_on(topolet_set cpus, std::string_view name, const topolet_ledger& ledger) {
+    int replicas = 0;
     for (const topolet_ledger_entry& entry : entries(ledger)) {
-      if (text(entry.container_name) == name && size_of_both(entry.cpus, cpus) > 0) ++twins;
+      if (text(entry.container_name) == name && size_of_both(entry.cpus, cpus) > 0) ++replicas;
     }
-    return twins;
+    return replicas;
   }
 
   std::int32_t points_ = 0;
 };
 
 constexpr std::array<topolet_option, 1> kOptions = {{
-    {TOPOLET_STR("points"), TOPOLET_OPTION_INTEGER, 0, TOPOLET_STR("10"), {}, 1, 100, TOPOLET_STR("What each costs.")},
+    integer_option("points", "10", 1, 100, "What each container of the same name on a node takes off its score."),
 }};
 
 }  // namespace

@@ -1,10 +1,9 @@
 /*
- * topolet's plugin ABI, version 0.9: a draft of 1.0. Pure C11; reads as C++11 and later too.
+ * topolet's plugin ABI, version 0.9: a draft of 1.0. Pure C11; also compiles as C++11 and later.
  *
  * A plugin is a shared object NAME.so that exports exactly one symbol, the constant topolet_plugin_v1. The host reads
- * its option table, makes one instance of it, and asks that instance for capabilities by string id: what it can do
- * beyond being there (score.h, pick.h, adjust.h, events.h, tick.h). The plugin asks the host for capabilities in the
- * same way (log.h, state.h).
+ * its option table, creates an instance, and asks that instance for its capabilities by string id (score.h, pick.h,
+ * adjust.h, events.h, tick.h). The plugin asks the host for capabilities in the same way (log.h, state.h).
  *
  * Rules that hold for every function and struct of this ABI:
  *
@@ -18,11 +17,11 @@
  *  - Threads. Each function carries a tag:
  *      [control]     one of the host's control threads; never while another call into the same instance is running.
  *      [decision]    the policy thread, on the way of a container's creation. Calls into one instance come one after
- *                    the other. Slow calls are given up on (the host's deadline-ms): don't block, don't do I/O.
+ *                    the other. The host abandons slow calls (deadline-ms): do not block and do no I/O.
  *      [event]       the policy thread too, but between decisions. The same deadline holds.
  *      [any-thread]  any thread, at any time between create() and destroy().
- *  - Purity. A [decision] function answers the same for the same request and the same saved state. It must not keep a
- *    clock or dice.
+ *  - Purity. A [decision] function gives the same answer for the same request and the same saved state. It must not use
+ *    a clock or random numbers.
  *  - Errors. Functions that can fail return one of topolet_status. No exception may cross the boundary.
  *  - Enumerators. Lists the host writes are closed; only lists that plugins write may get new members.
  *  - Strings are UTF-8 by convention only, and not zero-terminated. Sets name CPUs (PUs) and NUMA nodes by the
@@ -110,14 +109,14 @@ typedef struct topolet_set {
 
 typedef enum topolet_status {
   TOPOLET_OK = 0,
-  TOPOLET_FAILED = 1,       /* could not do it; the error was given to the sink, if there is one */
-  TOPOLET_INVALID = 2,      /* an argument makes no sense, such as a null pointer with a length */
+  TOPOLET_FAILED = 1,       /* it could not be done; the sink, if there is one, was told why */
+  TOPOLET_INVALID = 2,      /* an argument is malformed, such as a null pointer with a length */
   TOPOLET_OUT_OF_RANGE = 3, /* a number is outside its bounds, or a set names an index above 65535 */
   TOPOLET_UNKNOWN = 4,      /* there is no such candidate */
-  TOPOLET_DUPLICATE = 5,    /* said before in the same call */
-  TOPOLET_LATE = 6,         /* the host has given up on this call: return as soon as you can */
+  TOPOLET_DUPLICATE = 5,    /* the same was set before in this call */
+  TOPOLET_LATE = 6,         /* the host has abandoned this call: return as soon as possible */
   TOPOLET_THREW = 7,        /* the plugin's own barrier caught an exception; counts as misbehaviour */
-  TOPOLET_FORBIDDEN = 8     /* not from a call of this kind, such as writing state from score() */
+  TOPOLET_FORBIDDEN = 8     /* not allowed in this call, such as writing state in score() */
 } topolet_status;
 
 /* ---- Topology --------------------------------------------------------------------------------------------------- */
@@ -163,7 +162,7 @@ typedef struct topolet_domain {
   topolet_set nodes; /* CPU nodes */
 } topolet_domain;
 
-/* CPUs that are alike. A machine whose CPUs are all alike has one kind, or none. */
+/* CPUs of the same kind. A machine whose CPUs are all alike has one kind, or none. */
 typedef struct topolet_cpu_kind {
   uint32_t efficiency; /* rank: 0 for the slowest and most frugal, more for faster ones; TOPOLET_NONE = unknown */
   uint32_t padding;
@@ -304,10 +303,10 @@ typedef struct topolet_demand {
   uint32_t huge_page_limit_stride;
 } topolet_demand;
 
-/* One container to be placed. */
+/* One container that is to be placed. */
 typedef struct topolet_workload {
   uint32_t struct_size;
-  uint32_t attempt; /* of a restarted container one more than before */
+  uint32_t attempt; /* one more for each restart of the container */
   topolet_str pod_uid;
   topolet_str pod_name;
   topolet_str pod_namespace;
@@ -356,8 +355,8 @@ typedef struct topolet_ledger_entry {
   topolet_kvs settings; /* as in topolet_workload */
 } topolet_ledger_entry;
 
-/* What containers ask of one node. A container that runs on CPUs of several nodes counts in each of them, its CPU
- * request divided as its CPUs are; its memory goes to its `mems`, in equal parts, or the way of its CPUs. */
+/* What the containers on one node request. A container on CPUs of several nodes counts on each of them: its CPU request
+ * is divided as its CPUs are, its memory equally among its `mems`, or without these as its CPUs are. */
 typedef struct topolet_node_demand {
   uint32_t containers;
   uint32_t exclusive_cpus; /* held by one container each, foreign ones included */
@@ -365,7 +364,7 @@ typedef struct topolet_node_demand {
   int64_t memory_request_bytes; /* known requests only */
 } topolet_node_demand;
 
-/* Who holds what, as the decision sees it. */
+/* Which container has which CPUs, at the time of the decision. */
 typedef struct topolet_ledger {
   uint32_t struct_size;
   uint32_t padding;
@@ -388,9 +387,9 @@ typedef struct topolet_ledger {
 /* A node set the workload could be placed on. */
 typedef struct topolet_candidate {
   int32_t kind;       /* topolet_domain_kind of the smallest domain with these nodes, else TOPOLET_DOMAIN_MACHINE */
-  uint32_t is_domain; /* 0: a combination of nodes that is no domain */
-  topolet_set nodes;  /* CPU nodes; empty for CPUs that no node covers */
-  topolet_set cpus;   /* allowed CPUs, whoever holds them */
+  uint32_t is_domain; /* 0: a combination of nodes that is not a domain */
+  topolet_set nodes;  /* CPU nodes; empty for CPUs outside any node */
+  topolet_set cpus;   /* allowed CPUs, free or not */
   /* Those of `cpus` in the pool: exclusive CPUs are taken from them, shared containers run on them. For an exclusive
    * container that asks for isolated CPUs: those that are isolated and free. For one that gives some of its own back:
    * those that it has, and what is withheld beside them. */
@@ -403,7 +402,7 @@ typedef struct topolet_candidate {
  * snapshot, borrowed for the call. */
 typedef struct topolet_request {
   uint32_t struct_size;
-  uint32_t exclusive;      /* 1: CPUs of its own are asked for */
+  uint32_t exclusive;      /* 1: the container requests exclusive CPUs */
   uint32_t exclusive_cpus; /* how many; 0 unless `exclusive` */
   uint32_t candidate_count;
   const topolet_candidate* candidates;
@@ -423,9 +422,9 @@ typedef enum topolet_option_type {
   TOPOLET_OPTION_CHOICE = 3   /* one of `allowed` */
 } topolet_option_type;
 
-/* One option of the plugin. The host makes the config section, the flag, --help and "did you mean" from it. */
+/* One option of the plugin. The host derives the config section, the flag, --help and "did you mean" from it. */
 typedef struct topolet_option {
-  topolet_str name; /* lower case, digits and '-', such as "keep-free" */
+  topolet_str name; /* lower-case letters, digits and '-', a letter first, 64 at most, such as "keep-free" */
   int32_t type;     /* topolet_option_type */
   uint32_t padding;
   topolet_str default_value; /* as it would be written in the config */
@@ -459,12 +458,12 @@ struct topolet_error_sink {
   uint32_t padding;
   void* context; /* the host's own */
 
-  /* Copies the message: one line that names the thing and the way out. The last one counts; beyond 1,024 bytes it is
-   * cut. [control], during create() only */
+  /* Copies the message: one line that says what is wrong and how to correct it. The last call counts; beyond 1,024
+   * bytes the message is cut. [control], during create() only */
   int32_t (*set)(const topolet_error_sink* sink, topolet_str message);
 };
 
-/* A plugin at work. Made and owned by the plugin from create() to destroy(). */
+/* A running instance of a plugin. Owned by the plugin from create() to destroy(). */
 typedef struct topolet_instance topolet_instance;
 struct topolet_instance {
   uint32_t struct_size;
@@ -481,7 +480,7 @@ struct topolet_instance {
   void (*destroy)(const topolet_instance* instance);
 };
 
-/* What an instance is made from. */
+/* What an instance is created from. */
 typedef struct topolet_create_request {
   uint32_t struct_size;
   uint32_t padding;
@@ -500,16 +499,15 @@ typedef struct topolet_plugin_entry {
   uint32_t struct_size; /* sizeof(topolet_plugin_entry) */
   uint32_t abi_minor;   /* TOPOLET_ABI_MINOR */
   uint32_t abi_draft;   /* TOPOLET_ABI_DRAFT */
-  /* What its scores are multiplied with where the configuration has no weight for it, up to TOPOLET_WEIGHT_MAX. 0: 1.
-   */
+  /* The factor for its scores where the configuration sets no weight, up to TOPOLET_WEIGHT_MAX; 0 means 1. */
   uint32_t default_weight;
-  topolet_str id;      /* lower case, digits and '-'; the file is called id.so */
+  topolet_str id;      /* lower-case letters, digits and '-', a letter first, 64 at most; the file's name without .so */
   topolet_str version; /* the plugin's own, for people */
   const topolet_option* options;
   uint32_t option_count;
   uint32_t option_stride;
 
-  /* Makes an instance and stores it in *instance. On failure returns TOPOLET_FAILED, says why through `error`, leaves
+  /* Creates an instance and stores it in *instance. On failure returns TOPOLET_FAILED, says why through `error`, leaves
    * *instance alone and keeps nothing. `request` and `error` are borrowed for the call; the instance stays the
    * plugin's. More than one instance may exist at a time. [control] */
   int32_t (*create)(const topolet_create_request* request, const topolet_error_sink* error,

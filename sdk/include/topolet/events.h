@@ -1,5 +1,5 @@
-/* Capability "topolet.events/1" of a plugin: what became of containers. Nothing a plugin does here can fail or delay
- * the container it is about. */
+/* Capability "topolet.events/1" of a plugin: it is told what happens to containers. Nothing that a plugin does here can
+ * fail or delay the container. */
 #ifndef TOPOLET_EVENTS_H
 #define TOPOLET_EVENTS_H
 
@@ -16,11 +16,11 @@ typedef enum topolet_event_kind {
   TOPOLET_EVENT_STARTED = 1, /* it runs */
   TOPOLET_EVENT_MOVED = 2,   /* its CPUs, withheld CPUs or memory nodes changed */
   TOPOLET_EVENT_RESIZED = 3, /* its demand changed, and perhaps its CPUs with it */
-  TOPOLET_EVENT_RELEASED = 4 /* it holds nothing any more; the sets are those it held */
+  TOPOLET_EVENT_RELEASED = 4 /* it no longer has CPUs or memory nodes; the sets are those that it had */
 } topolet_event_kind;
 
-/* One thing that happened to one container. After a restart of the host the containers that it finds again are told as
- * placed anew, and of what ended meanwhile nothing is said. */
+/* One thing that happened to one container. After a restart the host reports the containers that it finds as
+ * placed again, and does not report those that ended meanwhile. */
 typedef struct topolet_event {
   uint32_t struct_size;
   int32_t kind;                     /* topolet_event_kind */
@@ -49,8 +49,8 @@ typedef struct topolet_events {
   uint32_t struct_size;
   uint32_t padding;
 
-  /* Hears of one event, in the order in which they happened. `event` and `sink` are borrowed for the call. Saved state
-   * may be written. Returns TOPOLET_OK or TOPOLET_FAILED. [event] */
+  /* Reports one event. Events come in the order in which they happened. `event` and `sink` are borrowed for the call.
+   * Saved state may be written. Returns TOPOLET_OK or TOPOLET_FAILED. [event] */
   int32_t (*notify)(const topolet_instance* instance, const topolet_event* event, const topolet_event_sink* sink);
 } topolet_events;
 

@@ -22,7 +22,7 @@ typedef struct topolet_log {
   uint32_t padding;
 
   /* Writes one line, preceded by the plugin's id. Copies the message; beyond 1,024 bytes it is cut. An unknown level
-   * counts as TOPOLET_LOG_INFO. Who writes too much loses lines. [any-thread] */
+   * counts as TOPOLET_LOG_INFO. Lines beyond the limits in ABI.md are dropped. [any-thread] */
   void (*write)(const topolet_host* host, int32_t level, topolet_str message);
 } topolet_log;
 

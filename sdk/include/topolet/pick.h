@@ -1,7 +1,7 @@
-/* Capability "topolet.pick/1" of a plugin: its word on which CPUs of the winning candidate are used. Asked for every
- * container that gets a CPU set, exclusive or shared: first which to use, then, when the CPUs are chosen, which others
- * to hold beside them. Who orders CPUs that others have narrowed or divided is asked in between once more for each
- * part. */
+/* Capability "topolet.pick/1" of a plugin: which CPUs of the winning candidate are used. It is called for every
+ * container that gets a CPU set, exclusive or shared: first to ask which CPUs to use, then, when they are chosen, which
+ * others to withhold beside them. A plugin that orders CPUs that others have narrowed or divided is called in between
+ * once more for each part. */
 #ifndef TOPOLET_PICK_H
 #define TOPOLET_PICK_H
 
@@ -40,7 +40,7 @@ struct topolet_pick_sink {
    * is dropped. Nobody can widen. [decision] */
   int32_t (*narrow)(const topolet_pick_sink* sink, topolet_set cpus);
 
-  /* Hold these CPUs of `usable` besides, run on by nobody (idle siblings).
+  /* Withhold these CPUs of `usable` as well: nobody runs on them (idle siblings).
    * [decision] */
   int32_t (*withhold)(const topolet_pick_sink* sink, topolet_set cpus);
 
@@ -56,18 +56,18 @@ struct topolet_pick_sink {
    * [decision] */
   int32_t (*error)(const topolet_pick_sink* sink, topolet_str message);
 
-  /* What the policy is for and cannot be had here, in words. It is audited; if the plugin is required, the candidate
-   * is not taken. Cut beyond 1,024 bytes. [decision] */
+  /* A goal of the policy that cannot be met here, as text. It is audited; if the plugin is required, the candidate is
+   * not used. Cut beyond 1,024 bytes. [decision] */
   int32_t (*unmet)(const topolet_pick_sink* sink, topolet_str what);
 
   /* Take `count` or more of these CPUs, a part of `usable`, as far as there are as many and the container gets as many.
-   * For exclusive containers; ignored for others. May be said several times: what is said first is taken first. What
-   * plugins with more weight say comes before what others say, after all of `narrow` and before `order`. [decision] */
+   * For exclusive containers; ignored for others. May be called several times; earlier calls come first. Plugins with
+   * more weight come before others. It is applied after every `narrow` and before `order`. [decision] */
   int32_t (*at_least)(const topolet_pick_sink* sink, topolet_set cpus, uint32_t count);
 
-  /* The chosen CPUs will not do, for this reason: the candidate is not taken with them. The host chooses once more
-   * without what other plugins picked and don't insist on; if that will not do either, it goes on to the next
-   * candidate. Cut beyond 1,024 bytes. [decision] */
+  /* Rejects the chosen CPUs for this reason. The host chooses once more without those picks of other plugins that are
+   * not required; if the result is rejected, too, it goes on to the next candidate. Cut beyond 1,024 bytes. [decision]
+   */
   int32_t (*reject)(const topolet_pick_sink* sink, topolet_str reason);
 };
 

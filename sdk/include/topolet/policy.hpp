@@ -1,5 +1,5 @@
-// A policy plugin in C++20 over <topolet/abi.h>, header only: views of the request, sinks for the answers, and the
-// barrier that no exception crosses. See TOPOLET_PLUGIN at the end.
+// What a policy plugin in C++20 needs on top of <topolet/abi.h>, header only: views of the request, sinks for the
+// answers, pieces of reasons, and the barrier that stops exceptions. TOPOLET_PLUGIN, at the end, ties them together.
 #pragma once
 
 #include <topolet/abi.h>
@@ -10,6 +10,8 @@
 #include <topolet/score.h>
 #include <topolet/tick.h>
 #include <topolet/policy/answers.hpp>
+#include <topolet/policy/option_table.hpp>
+#include <topolet/policy/reasons.hpp>
 #include <topolet/policy/views.hpp>
 
 #include <array>
@@ -20,43 +22,43 @@
 
 namespace topolet::sdk {
 
-/// Made from its options, or from its options and the host; may throw, then the plugin is not started and what() says
-/// why.
+/// A class that is constructed from its options, or from its options and the host. A constructor that throws keeps the
+/// plugin from starting; its what() is reported as the cause.
 template <class P>
 concept Policy = std::constructible_from<P, const Options&> || std::constructible_from<P, const Options&, const Host&>;
 
-/// score() gives its opinion on each candidate.
+/// score() gives the policy's opinion on each candidate.
 template <class P>
 concept ScoringPolicy = Policy<P> && requires(P& policy, const topolet_request& request, Scores& scores) {
   policy.score(request, scores);
 };
 
-/// propose() names node sets to consider on machines with many nodes.
+/// propose() adds node sets to the candidates of machines with many nodes.
 template <class P>
 concept ProposingPolicy = Policy<P> && requires(P& policy, const topolet_request& request, Proposals& proposals) {
   policy.propose(request, proposals);
 };
 
-/// pick() says which CPUs of the winning candidate to use.
+/// pick() says which CPUs of the winning candidate the container is to use.
 template <class P>
 concept PickingPolicy = Policy<P> && requires(P& policy, const topolet_pick_request& request, Picks& picks) {
   policy.pick(request, picks);
 };
 
-/// adjust() says what else to set, once the CPUs are chosen.
+/// adjust() says what else to set on the container once its CPUs are chosen.
 template <class P>
 concept AdjustingPolicy = Policy<P> &&
     requires(P& policy, const topolet_adjust_request& request, Adjustments& adjustments) {
   policy.adjust(request, adjustments);
 };
 
-/// notify() hears what became of containers.
+/// notify() is told what happens to containers.
 template <class P>
 concept ListeningPolicy = Policy<P> && requires(P& policy, const topolet_event& event) {
   policy.notify(event);
 };
 
-/// tick() looks at the machine every interval_ms() milliseconds.
+/// tick() is called every interval_ms() milliseconds and may ask for containers to be placed again.
 template <class P>
 concept TickingPolicy = Policy<P> && requires(P& policy, const topolet_tick_request& request, Wishes& wishes) {
   { policy.interval_ms() } -> std::convertible_to<std::uint32_t>;
@@ -65,7 +67,7 @@ concept TickingPolicy = Policy<P> && requires(P& policy, const topolet_tick_requ
 
 namespace detail {
 
-/// Runs `call`; what it throws goes to `sink`, in words.
+/// Runs `call`; if it throws, reports the exception's text to `sink`.
 template <class Sink, class Report, class Call>
 std::int32_t stop_exceptions(const Sink* sink, Report report, Call call) noexcept {
   try {
@@ -79,8 +81,8 @@ std::int32_t stop_exceptions(const Sink* sink, Report report, Call call) noexcep
   return TOPOLET_THREW;
 }
 
-// A class that has a member of this name, whatever its form. The name is looked up together with one of the same name
-// in another base, so that it is ambiguous, and the expression ill-formed, exactly if the policy has one.
+// names_NAME: whether a class has a member NAME of any kind. With_NAME inherits the name from a second base, too: if
+// the policy has such a member, the name is ambiguous and the expression ill-formed.
 #define TOPOLET_DETAIL_NAMES(name)       \
   struct Has_##name {                    \
     int name;                            \
@@ -99,7 +101,8 @@ TOPOLET_DETAIL_NAMES(notify);
 TOPOLET_DETAIL_NAMES(tick);
 #undef TOPOLET_DETAIL_NAMES
 
-/// Says in words what is wrong with a policy class. Asked of classes that can be derived from.
+/// Fails to compile with a readable message if a method of the policy has the wrong signature. Only for classes that
+/// are not final, since it derives from them.
 template <class P>
 constexpr bool check_methods() {
   static_assert(!names_score<P> || ScoringPolicy<P>,
@@ -250,9 +253,9 @@ std::int32_t create(const topolet_create_request* request, const topolet_error_s
 }  // namespace detail
 }  // namespace topolet::sdk
 
-/// Makes a plugin of a policy class. Once per plugin, in no namespace. `id` and `version` are string literals, `table`
-/// a constant std::array<topolet_option, N>. A class with a `static constexpr std::uint32_t kDefaultWeight` has that
-/// weight where the configuration names none; others have 1.
+/// Makes a policy class a plugin. Use it once per plugin, outside any namespace. `id` and `version` are string
+/// literals, `table` is a constexpr std::array<topolet_option, N>. A `static constexpr std::uint32_t kDefaultWeight` in
+/// the class is the policy's weight where the configuration sets none; without it the weight is 1.
 #define TOPOLET_PLUGIN(PolicyClass, id, version, table)                                                               \
   constinit const topolet_plugin_entry topolet_plugin_v1 = {sizeof(topolet_plugin_entry),                             \
                                                             TOPOLET_ABI_MINOR,                                        \

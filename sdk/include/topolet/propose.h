@@ -1,6 +1,6 @@
-/* Capability "topolet.propose/1" of a plugin: node sets that would suit a workload and that the host may not think of.
- * Up to 8 nodes with CPUs every combination of them is a candidate. On larger machines only some are, such as nodes
- * near each other; there, and only there, this is asked before score(). */
+/* Capability "topolet.propose/1" of a plugin: node sets that would suit a workload and may not be among the host's
+ * candidates. Up to 8 nodes with CPUs every combination of them is a candidate. On larger machines only some are, such
+ * as nodes near each other; there, and only there, this is asked before score(). */
 #ifndef TOPOLET_PROPOSE_H
 #define TOPOLET_PROPOSE_H
 
@@ -22,8 +22,8 @@ struct topolet_propose_sink {
   uint32_t padding;
   void* context; /* the host's own */
 
-  /* Wants these nodes, by OS index, to be a candidate. Copies the set. One that is a candidate already, or has a node
-   * without CPUs that the workload may use, is left out without a word. Returns TOPOLET_OK; TOPOLET_INVALID for no
+  /* Adds these nodes, by OS index, as a candidate. Copies the set. It is ignored if it is a candidate already, or if
+   * one of its nodes has no CPUs that the workload may use. Returns TOPOLET_OK; TOPOLET_INVALID for no
    * node, TOPOLET_OUT_OF_RANGE beyond TOPOLET_PROPOSE_MAX_SETS, which drops its proposals in this decision;
    * TOPOLET_LATE when the host has given up on the call. [decision] */
   int32_t (*nodes)(const topolet_propose_sink* sink, topolet_set nodes);

@@ -1,5 +1,4 @@
-/* Capability "topolet.tick/1" of a plugin: looks at the machine from time to time and may ask for a container to be
- * placed anew. */
+/* Capability "topolet.tick/1" of a plugin: it is called periodically and may ask for containers to be placed again. */
 #ifndef TOPOLET_TICK_H
 #define TOPOLET_TICK_H
 
@@ -30,10 +29,10 @@ struct topolet_tick_sink {
   uint32_t padding;
   void* context; /* the host's own */
 
-  /* Asks for the container at this position of ledger->entries to be placed anew, once a tick. `move_nodes`: 0 keeps it
-   * inside the nodes it is on, 1 lets it move to others. It is a wish: every plugin is asked again, and the container
-   * stays where it is unless that gives another place. `reason` is for people; it is copied, and cut beyond 1,024
-   * bytes. Returns TOPOLET_OK; TOPOLET_UNKNOWN (no such entry, or one that topolet does not place),
+  /* Asks for the container at this position of ledger->entries to be placed again, once a tick. `move_nodes`: 0 keeps
+   * it inside the nodes it is on, 1 lets it move to others. The request is not binding: all plugins are asked again,
+   * and the container stays where it is unless they choose another place. `reason` is for people; it is copied, and cut
+   * beyond 1,024 bytes. Returns TOPOLET_OK; TOPOLET_UNKNOWN (no such entry, or one that topolet does not place),
    * TOPOLET_DUPLICATE or TOPOLET_INVALID for a wrong answer, which drops all wishes of this tick; TOPOLET_LATE when the
    * host has given up on the call. [event] */
   int32_t (*replace)(const topolet_tick_sink* sink, uint32_t entry, uint32_t move_nodes, topolet_str reason);

@@ -1,4 +1,4 @@
-// The plugin through its entry, on a made machine and with files that only a test writes.
+// The plugin, called through its C ABI on a made-up machine, with no files but those that a test writes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/plugins/gpu/tree.hpp"
+#include "tests/plugins/gpu/fake_files.hpp"
 
 namespace topolet::gpu {
 
@@ -22,12 +22,12 @@ using sdk::testing::Verdict;
 
 class GpuPluginTest : public ::testing::Test {
  protected:
-  /// Reads only what a test writes.
+  /// The plugin reads only what a test writes.
   Plugin::Values options(const Plugin::Values& more = {}) const {
-    Plugin::Values values = {{"sysfs-root", tree_.path("sys")},
-                             {"proc-root", tree_.path("proc")},
-                             {"dev-root", tree_.path("dev")},
-                             {"cdi-dirs", tree_.path("etc/cdi")}};
+    Plugin::Values values = {{"sysfs-root", files_.path("sys")},
+                             {"proc-root", files_.path("proc")},
+                             {"dev-root", files_.path("dev")},
+                             {"cdi-dirs", files_.path("etc/cdi")}};
     values.insert(values.end(), more.begin(), more.end());
     return values;
   }
@@ -54,7 +54,7 @@ class GpuPluginTest : public ::testing::Test {
   Machine machine_;
   Ledger ledger_{machine_};
   FakeHost host_;
-  Tree tree_;
+  FakeFiles files_;
 };
 
 }  // namespace topolet::gpu

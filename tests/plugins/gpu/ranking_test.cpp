@@ -1,4 +1,4 @@
-// Scores against what numa takes for more nodes, over all node sets of many machines.
+// Scores compared with what numa subtracts for more nodes, over all node sets of many machines.
 #include "plugins/gpu/ranking.hpp"
 
 #include <gtest/gtest.h>
@@ -13,44 +13,44 @@ namespace topolet::gpu {
 namespace {
 
 constexpr int kWeight = 4;
-constexpr int kNodeCost = 30;   // numa's, for a node more
-constexpr int kOtherCost = 29;  // numa's, among sets of as many nodes
+constexpr int kNodeCost = 30;      // numa's, for one more node
+constexpr int kDistanceCost = 29;  // numa's, at most, between sets of equally many nodes
 
-/// Every set of nodes of a machine with made-up distances, devices and free nodes.
-std::vector<Rank> ranks_of(std::size_t nodes, std::size_t devices, std::mt19937& dice) {
-  const std::uint32_t farthest = 1 + dice() % 30;
+/// Every set of nodes of a machine with random distances, devices and free nodes.
+std::vector<CandidateRank> ranks_of(std::size_t nodes, std::size_t devices, std::mt19937& random) {
+  const std::uint32_t farthest = 1 + random() % 30;
   std::vector<std::vector<double>> distances(nodes, std::vector<double>(nodes, 10));
   for (std::size_t i = 0; i < nodes; ++i) {
-    for (std::size_t j = 0; j < i; ++j) distances[i][j] = distances[j][i] = 11 + dice() % farthest;
+    for (std::size_t j = 0; j < i; ++j) distances[i][j] = distances[j][i] = 11 + random() % farthest;
   }
-  std::vector<std::size_t> homes;
-  for (std::size_t device = 0; device < devices; ++device) homes.push_back(dice() % nodes);
-  const std::uint32_t full = dice() % (1U << nodes);
-  std::vector<Rank> ranks;
+  std::vector<std::size_t> device_nodes;
+  for (std::size_t device = 0; device < devices; ++device) device_nodes.push_back(random() % nodes);
+  const std::uint32_t full = random() % (1U << nodes);
+  std::vector<CandidateRank> ranks;
   for (std::uint32_t chosen = 1; chosen < 1U << nodes; ++chosen) {
-    Rank rank;
-    for (const std::size_t home : homes) {
+    CandidateRank rank;
+    for (const std::size_t device_node : device_nodes) {
       double best = 0;
       for (std::size_t node = 0; node < nodes; ++node) {
         if ((chosen >> node & 1U) == 0) continue;
-        best = std::max(best, node == home ? 1 : std::min(0.9, 10 / distances[node][home]));
+        best = std::max(best, node == device_node ? 1 : std::min(0.9, 10 / distances[node][device_node]));
       }
       rank.local += best == 1 ? 1 : 0;
       rank.nearness += best / static_cast<double>(devices);
     }
     for (std::size_t node = 0; node < nodes; ++node) rank.width += chosen >> node & 1U;
-    rank.shortfall = static_cast<std::int32_t>(dice() % 8);
-    rank.has_room = (chosen & ~full) != 0;
+    rank.penalty = static_cast<std::int32_t>(random() % 8);
+    rank.has_capacity = (chosen & ~full) != 0;
     ranks.push_back(rank);
   }
   return ranks;
 }
 
-/// For each number of local devices the best where there is room, when numa has taken for its nodes.
-std::map<std::size_t, int> best_of(const std::vector<Rank>& ranks, const std::vector<std::int32_t>& scores) {
+/// For each number of local devices: the best net score of the sets with capacity, after what numa subtracts for nodes.
+std::map<std::size_t, int> best_of(const std::vector<CandidateRank>& ranks, const std::vector<std::int32_t>& scores) {
   std::map<std::size_t, int> best;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (!ranks[i].has_room) continue;
+    if (!ranks[i].has_capacity) continue;
     const int sum = kWeight * scores[i] - kNodeCost * static_cast<int>(ranks[i].width);
     const auto entry = best.try_emplace(ranks[i].local, sum).first;
     entry->second = std::max(entry->second, sum);
@@ -58,7 +58,7 @@ std::map<std::size_t, int> best_of(const std::vector<Rank>& ranks, const std::ve
   return best;
 }
 
-void expect_order(const std::vector<Rank>& ranks, const std::vector<std::int32_t>& scores) {
+void expect_order(const std::vector<CandidateRank>& ranks, const std::vector<std::int32_t>& scores) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     ASSERT_GE(scores[i], -100);
     ASSERT_LE(scores[i], 100);
@@ -72,19 +72,19 @@ void expect_order(const std::vector<Rank>& ranks, const std::vector<std::int32_t
   }
 }
 
-TEST(Scores, LetADeviceMoreOutweighNumaUpToSixteenOnEightNodes) {
-  std::mt19937 dice(1);
+TEST(Scores, LetOneMoreDeviceOutweighNumaUpToSixteenOnEightNodes) {
+  std::mt19937 random(1);
   for (std::size_t nodes = 2; nodes <= 8; ++nodes) {
     for (std::size_t devices = 1; devices <= 16; ++devices) {
       for (int times = 0; times < 6; ++times) {
-        const std::vector<Rank> ranks = ranks_of(nodes, devices, dice);
+        const std::vector<CandidateRank> ranks = ranks_of(nodes, devices, random);
         const std::vector<std::int32_t> scores = scores_of(ranks);
         SCOPED_TRACE(std::to_string(devices) + " devices, nodes: " + std::to_string(nodes));
         ASSERT_NO_FATAL_FAILURE(expect_order(ranks, scores));
         const auto best = best_of(ranks, scores);
         for (auto more = best.begin(); more != best.end(); ++more) {
           for (auto fewer = best.begin(); fewer != more; ++fewer) {
-            ASSERT_GT(more->second - kOtherCost, fewer->second) << more->first << " and " << fewer->first;
+            ASSERT_GT(more->second - kDistanceCost, fewer->second) << more->first << " and " << fewer->first;
           }
         }
       }
@@ -93,7 +93,7 @@ TEST(Scores, LetADeviceMoreOutweighNumaUpToSixteenOnEightNodes) {
 }
 
 TEST(Scores, KeepTheOrderOfMoreDevicesThanTheScaleHasPointsFor) {
-  std::vector<Rank> ranks;
+  std::vector<CandidateRank> ranks;
   for (std::size_t local = 0; local < 1000; ++local) ranks.push_back({local, 0.5, 0, local + 1, true});
   const std::vector<std::int32_t> scores = scores_of(ranks);
   EXPECT_TRUE(std::is_sorted(scores.begin(), scores.end()));
@@ -107,7 +107,7 @@ TEST(Scores, CountDistancesAmongEquals) {
   EXPECT_EQ(scores, (std::vector<std::int32_t>{100, 80, 20, 18}));
 }
 
-TEST(Scores, AreNoneOfNoCandidates) { EXPECT_TRUE(scores_of({}).empty()); }
+TEST(Scores, AreEmptyWithoutCandidates) { EXPECT_TRUE(scores_of({}).empty()); }
 
 }  // namespace
 }  // namespace topolet::gpu

@@ -65,31 +65,32 @@ TEST_F(NumaAlignment, BestEffortTakesWhatThereIs) {
   EXPECT_EQ(best({}, {}, 4), "0-1");
 }
 
-TEST_F(NumaAlignment, RestrictedDeniesWhatWouldBeNarrowerOnAnEmptyMachine) {
+TEST_F(NumaAlignment, RestrictedDeniesMoreNodesThanAnEmptyMachineWouldNeed) {
   ledger_.place_exclusive({}, set_of({0, 4, 8}));
   EXPECT_EQ(best({{"policy", "restricted"}}, {}, 4), "3");
   ledger_.place_exclusive({.name = "other"}, set_of({12}));
   EXPECT_EQ(best({{"policy", "restricted"}}, {}, 4), "denied");
   const auto verdicts = score({{"policy", "restricted"}}, {}, 4);
-  EXPECT_EQ(reason(verdicts, set_of({1})), "node 1 has 3 of 4 CPUs free, 4 asked for");
+  EXPECT_EQ(reason(verdicts, set_of({1})), "node 1 has 3 of 4 CPUs free, but the container requests 4");
   EXPECT_EQ(reason(verdicts, set_of({0, 1})),
-            "policy restricted admits no more than the 1 node that could hold it on an empty machine");
+            "policy restricted allows at most 1 node: so many would be enough on an empty machine");
 }
 
-TEST_F(NumaAlignment, RestrictedAdmitsTheNarrowestEvenIfItIsWide) {
+TEST_F(NumaAlignment, RestrictedAllowsTheFewestNodesPossibleEvenIfTheyAreMany) {
   EXPECT_EQ(best({{"policy", "restricted"}}, {}, 6), "0-1");
   EXPECT_EQ(best({{"policy", "restricted"}}, {}, 13), "0-3");
   EXPECT_EQ(best({{"policy", "single-numa-node"}}, {}, 6), "denied");
 }
 
-TEST_F(NumaAlignment, SaysTheSameOfAllSetsOfAsManyNodes) {
+TEST_F(NumaAlignment, GivesAllSetsOfAsManyNodesTheSameReason) {
   ledger_.place_exclusive({}, set_of({0, 4, 5}));
   const auto verdicts = score({}, {}, 8);
-  EXPECT_EQ(reason(verdicts, set_of({0, 1})), "2 nodes together have too few CPUs free, 8 asked for");
+  EXPECT_EQ(reason(verdicts, set_of({0, 1})),
+            "2 nodes together have too few free CPUs for the 8 that the container requests");
   EXPECT_EQ(reason(verdicts, set_of({0, 1})), reason(verdicts, set_of({0, 2})));
 }
 
-TEST_F(NumaAlignment, CountsReservedCpusToTheNarrowestWidth) {
+TEST_F(NumaAlignment, CountsReservedCpusTowardsTheFewestNodesPossible) {
   ledger_.reserve(set_of({0, 4, 8, 12}));
   EXPECT_EQ(best({{"policy", "restricted"}}, {}, 4), "denied") << "a node has four CPUs, reserved or not";
   EXPECT_EQ(best({}, {}, 4), "0-1");
@@ -98,11 +99,11 @@ TEST_F(NumaAlignment, CountsReservedCpusToTheNarrowestWidth) {
 TEST_F(NumaAlignment, SingleNumaNodeSaysWhatEachNodeHas) {
   ledger_.place_exclusive({}, set_of({0, 4, 8, 12}));
   const auto verdicts = score({{"policy", "single-numa-node"}}, {}, 4);
-  EXPECT_EQ(reason(verdicts, set_of({2})), "node 2 has 3 of 4 CPUs free, 4 asked for");
-  EXPECT_EQ(reason(verdicts, set_of({0, 1})), "policy single-numa-node admits one node only, no wider set");
+  EXPECT_EQ(reason(verdicts, set_of({2})), "node 2 has 3 of 4 CPUs free, but the container requests 4");
+  EXPECT_EQ(reason(verdicts, set_of({0, 1})), "policy single-numa-node allows one node only, not a set of several");
 }
 
-TEST_F(NumaAlignment, DeniesNoSharedContainer) {
+TEST_F(NumaAlignment, NeverDeniesSharedContainers) {
   const Container shared{.qos = TOPOLET_QOS_BURSTABLE, .cpu_request_milli = 5500};
   EXPECT_EQ(best({{"policy", "single-numa-node"}}, shared, 0), "0-1");
 }
@@ -122,7 +123,8 @@ TEST_F(NumaAlignment, ABadAnnotationIsADenialThatNamesIt) {
     for (const Verdict& verdict : score({{"policy", "none"}}, container, 0)) {
       EXPECT_EQ(verdict.kind, TOPOLET_VERDICT_REJECT);
       EXPECT_THAT(verdict.reason, HasSubstr("topolet.io/numa-policy"));
-      EXPECT_THAT(verdict.reason, HasSubstr("none, best-effort, restricted and single-numa-node"));
+      EXPECT_THAT(verdict.reason,
+                  HasSubstr("it must be one of 'none', 'best-effort', 'restricted', 'single-numa-node'"));
       EXPECT_EQ(verdict.reason.find('\n'), std::string::npos);
     }
   }
@@ -153,7 +155,8 @@ TEST_F(NumaAlignment, AlignBySocketCountsPackages) {
 
 TEST_F(NumaAlignment, PrefersCloseNodesAndSaysWhenItDoesNotKnow) {
   ledger_.place_exclusive({}, set_of({0, 1, 12, 13}));
-  EXPECT_THAT(reason(score({}, {}, 6), set_of({0, 1})), HasSubstr("distances not known, 10 and 20 assumed"));
+  EXPECT_THAT(reason(score({}, {}, 6), set_of({0, 1})),
+              HasSubstr("the machine does not report node distances: 10 and 20 are assumed"));
   machine_.distances({10, 32, 12, 32, 32, 10, 32, 12, 12, 32, 10, 32, 32, 12, 32, 10});
   EXPECT_EQ(best({}, {}, 6), "0,2");
   const auto plain = score({}, {}, 6);
@@ -181,7 +184,7 @@ TEST_F(NumaAlignment, PodScopeJudgesTheFirstContainerByThePod) {
   EXPECT_EQ(best({{"scope", "pod"}}, first, 2), "0-1") << "none has";
   EXPECT_EQ(best({{"scope", "pod"}, {"policy", "restricted"}}, first, 2), "denied");
   EXPECT_EQ(reason(score({{"scope", "pod"}, {"policy", "restricted"}}, first, 2), set_of({1})),
-            "node 1 has 3 of 4 CPUs free, 4 asked for by the pod");
+            "node 1 has 3 of 4 CPUs free, but the pod requests 4");
 }
 
 TEST_F(NumaAlignment, PodScopeForgetsAPodThatIsTooLargeUnlessItMayDeny) {
@@ -201,13 +204,13 @@ TEST_F(NumaAlignment, PodScopeKeepsLaterContainersTogether) {
   EXPECT_EQ(best({{"scope", "pod"}}, shared, 0), "3");
   EXPECT_EQ(best({{"scope", "pod"}, {"policy", "restricted"}}, later, 2), "3");
   EXPECT_THAT(reason(score({{"scope", "pod"}, {"policy", "restricted"}}, later, 2), set_of({0})),
-              HasSubstr("outside the nodes 2-3 that the pod was given"));
+              HasSubstr("it is not within nodes 2-3, where the pod was placed"));
   ledger_.place_exclusive({.name = "other"}, set_of({12, 13, 14}));
   EXPECT_EQ(best({{"scope", "pod"}, {"policy", "restricted"}}, later, 2), "denied");
   EXPECT_EQ(best({{"scope", "pod"}}, later, 2), "0") << "best effort goes elsewhere";
 }
 
-TEST_F(NumaAlignment, PodScopeAdmitsAnyWidthInsideThePodsNodes) {
+TEST_F(NumaAlignment, PodScopeAllowsAnyNumberOfNodesInsideThePods) {
   const Container later{.pod_cpu_request_milli = 6000, .pod_nodes = set_of({2, 3})};
   ledger_.place_exclusive({.name = "first"}, set_of({8, 9, 10, 12, 13, 14}));
   EXPECT_EQ(best({{"scope", "pod"}, {"policy", "restricted"}}, later, 2), "2-3");
@@ -215,7 +218,7 @@ TEST_F(NumaAlignment, PodScopeAdmitsAnyWidthInsideThePodsNodes) {
 
 TEST_F(NumaAlignment, PodScopeWithoutAPodsDemandIsContainerScopeAndSaysSo) {
   const auto verdicts = score({{"scope", "pod"}}, {}, 2);
-  EXPECT_THAT(verdicts[0].reason, HasSubstr("the pod's demand is not known: scope = container"));
+  EXPECT_THAT(verdicts[0].reason, HasSubstr("the request of the whole pod is unknown"));
   EXPECT_EQ(verdicts[0].score, 100);
 }
 

@@ -59,16 +59,16 @@ TEST(WholeCores, CountsEachCoreByItsOwnThreads) {
   Request request(hybrid(), 1);
   const Set free = set_of({0, 2, 3, 4, 5});
   const WholeCores cores(*request.view().topology, free.view());
-  EXPECT_TRUE(cores.uneven());
+  EXPECT_TRUE(cores.sizes_differ());
   EXPECT_EQ(cores.cpus().to_string(), "2-5");
   EXPECT_EQ(cores.most_threads(), 2U);
-  for (const std::size_t wanted : {1U, 2U, 3U, 4U}) EXPECT_TRUE(cores.make_up(wanted, free.view())) << wanted;
-  EXPECT_FALSE(cores.make_up(5, free.view()));
-  EXPECT_FALSE(cores.make_up(UINT32_MAX, free.view()));
-  EXPECT_FALSE(cores.make_up(1, set_of({0, 1, 2, 3}).view()));
+  for (const std::size_t wanted : {1U, 2U, 3U, 4U}) EXPECT_TRUE(cores.add_up_to(wanted, free.view())) << wanted;
+  EXPECT_FALSE(cores.add_up_to(5, free.view()));
+  EXPECT_FALSE(cores.add_up_to(UINT32_MAX, free.view()));
+  EXPECT_FALSE(cores.add_up_to(1, set_of({0, 1, 2, 3}).view()));
 }
 
-TEST(NumaFullCores, TakesWholeCoresOfTheFastestKindThatCanMakeUpTheRequest) {
+TEST(NumaFullCores, TakesWholeCoresOfTheFastestKindThatAddsUpToTheRequest) {
   EXPECT_EQ(taken(1), "4");
   EXPECT_EQ(taken(2), "0-1");
   EXPECT_EQ(taken(3), "4-6");
@@ -82,7 +82,7 @@ TEST(NumaFullCores, TakesSeveralKindsIfNoneIsEnough) {
   EXPECT_EQ(taken(5, set_of({1})), "2-6");
 }
 
-TEST(NumaFullCores, TakesThemUnderTheKubeletsOrderToo) {
+TEST(NumaFullCores, TakesWholeCoresUnderTheKubeletsOrderToo) {
   for (const std::uint32_t wanted : {1U, 3U}) {
     EXPECT_EQ(taken(wanted, {}, full(Alignment::kNone)), taken(wanted));
     PolicyOptions spread = full();
@@ -97,12 +97,12 @@ TEST(NumaFullCores, LeavesTheOddSiblingToThePluginThatRoundsUp) {
   EXPECT_EQ(taken(1, {}, rounding), "0");
 }
 
-TEST(NumaFullCores, RejectsNodesWhoseCoresDoNotMakeUpTheRequestWhileOthersDo) {
+TEST(NumaFullCores, RejectsNodesWhoseWholeCoresDoNotAddUpToTheRequestWhileOthersDo) {
   Request request(hybrid(1), 1);
   request.kinds(kKinds).candidate({0}).candidate({1}).candidate({0, 1});
   const auto verdicts = Policy(full()).score(request.view());
   EXPECT_EQ(verdicts[0].kind, TOPOLET_VERDICT_REJECT);
-  EXPECT_EQ(verdicts[0].reason, "node 0 has no whole free cores that make up 1 CPU (full-pcpus-only)");
+  EXPECT_EQ(verdicts[0].reason, "node 0 has no free whole cores that add up to 1 CPU (full-pcpus-only)");
   EXPECT_EQ(verdicts[1].score, 100);
   EXPECT_EQ(verdicts[2].kind, TOPOLET_VERDICT_SCORE);
 }
@@ -116,7 +116,7 @@ TEST(NumaFullCores, RejectsThemUnderPolicyNoneAndHasNoOpinionOnOthers) {
   EXPECT_EQ(verdicts[2].kind, TOPOLET_VERDICT_ABSTAIN);
 }
 
-TEST(NumaFullCores, DeniesInTheKubeletsWordsIfNoCoresMakeUpTheRequest) {
+TEST(NumaFullCores, DeniesInTheKubeletsWordsIfNoWholeCoresAddUpToTheRequest) {
   Request one(hybrid(1), 1, set_of({4, 5, 6, 7}));
   one.candidate({0}).candidate({1}).candidate({0, 1});
   for (const Alignment alignment : {Alignment::kNone, Alignment::kBestEffort}) {
@@ -132,7 +132,7 @@ TEST(NumaFullCores, DeniesInTheKubeletsWordsIfNoCoresMakeUpTheRequest) {
               HasSubstr("not enough free physical CPUs: available physical CPUs = 3, requested CPUs = 4"));
 }
 
-TEST(NumaFullCores, RestrictedAdmitsTheFewestNodesWhoseCoresCouldMakeUpTheRequest) {
+TEST(NumaFullCores, RestrictedAdmitsTheFewestNodesWhoseWholeCoresCouldAddUpToTheRequest) {
   Machine machine({.cores = 2});
   machine.node_indices.push_back(1);
   machine.add_core(4, 1, 1);
@@ -143,7 +143,7 @@ TEST(NumaFullCores, RestrictedAdmitsTheFewestNodesWhoseCoresCouldMakeUpTheReques
   EXPECT_EQ(verdicts[2].score, 100) << verdicts[2].reason;
 }
 
-TEST(NumaFullCores, WillNotHavePartsOfCoresThatOthersChose) {
+TEST(NumaFullCores, RejectsPartsOfCoresThatOtherPoliciesChose) {
   Request request(hybrid(), 3);
   request.candidate({0});
   const auto rejection = [&](const Set& chosen) {
@@ -151,8 +151,10 @@ TEST(NumaFullCores, WillNotHavePartsOfCoresThatOthersChose) {
     pick.chosen = chosen.view();
     return Policy(full()).pick(pick).rejection;
   };
-  EXPECT_EQ(rejection(set_of({0, 4, 5})), "CPU 0 is no whole core (full-pcpus-only)");
-  EXPECT_EQ(rejection(set_of({1, 2, 4})), "CPUs 1-2 are no whole cores (full-pcpus-only)");
+  EXPECT_EQ(rejection(set_of({0, 4, 5})),
+            "CPU 0 is only part of a core, and cores must be taken whole (full-pcpus-only)");
+  EXPECT_EQ(rejection(set_of({1, 2, 4})),
+            "CPUs 1-2 are only part of a core, and cores must be taken whole (full-pcpus-only)");
   EXPECT_THAT(rejection(set_of({2, 3, 4})), IsEmpty());
 }
 
@@ -173,7 +175,7 @@ TEST(NumaFullCores, PrefersANodeWithWholeCoresButTakesPartsOfThemAsTheKubeletWou
   const auto some = plugin.score(sdk::testing::Request(machine, ledger, {}, 2));
   EXPECT_EQ(some[0].kind, TOPOLET_VERDICT_SCORE);
   EXPECT_LE(some[0].score, -60);
-  EXPECT_THAT(some[0].reason, HasSubstr("too few on whole free cores (full-pcpus-only)"));
+  EXPECT_THAT(some[0].reason, HasSubstr("too few of them on free whole cores (full-pcpus-only)"));
   EXPECT_EQ(some[1].score, 100);
   ledger.place_exclusive({.name = "another"}, set_of({4, 6}));
   EXPECT_EQ(plugin.score(sdk::testing::Request(machine, ledger, {}, 2))[0].score, 100) << "no node has whole ones";
@@ -217,7 +219,7 @@ struct Dice {
   std::uint32_t wanted = 0;
 };
 
-TEST(NumaFullCores, AdmitsWhatWholeCoresCanMakeUpAndTakesThese) {
+TEST(NumaFullCores, AdmitsWhatWholeCoresAddUpToAndTakesThem) {
   std::size_t admitted = 0;
   std::size_t denied = 0;
   for (std::uint32_t seed = 0; seed < 2000; ++seed) {
@@ -226,7 +228,7 @@ TEST(NumaFullCores, AdmitsWhatWholeCoresCanMakeUpAndTakesThese) {
       Request request(scene.machine, scene.wanted, scene.others);
       if (seed % 2 == 0) request.kinds(scene.kinds);
       request.candidate({0});
-      if (!WholeCores(*request.view().topology, request.pick().usable).uneven()) continue;
+      if (!WholeCores(*request.view().topology, request.pick().usable).sizes_differ()) continue;
       const Policy policy(full(alignment));
       const bool rejects = policy.score(request.view())[0].kind == TOPOLET_VERDICT_REJECT;
       ASSERT_EQ(rejects, !scene.can_be_made_up()) << "seed " << seed;

@@ -73,7 +73,7 @@ TEST(KubeletOrder, TakesTheFullestFirstAndTheLowestOfEquals) {
   EXPECT_EQ(taken("pack:2 numa:1 core:4 pu:2", "0,4-5,9", 1), "1") << "package 0 has fewer free CPUs";
 }
 
-TEST(KubeletOrder, FillsCoresInUseWithSingleThreads) {
+TEST(KubeletOrder, FillsPartlyUsedCoresWithSingleThreads) {
   EXPECT_EQ(taken("numa:1 core:4 pu:2", "5", 3), "0-1,4");
   EXPECT_EQ(taken("numa:1 core:4 pu:4", "0,4-5", 6), "6-11");
 }
@@ -122,7 +122,7 @@ TEST(KubeletOrder, AboveEightNodesDistributesOverTheEmptiest) {
             640U);
 }
 
-TEST(KubeletOrder, TakesCpusWithoutANodeLikeThoseOfOneMore) {
+TEST(KubeletOrder, TakesCpusOutsideAnyNodeLikeThoseOfOneMoreNode) {
   const Machine machine("numa:2 core:2 pu:1");
   topolet_topology view = machine.view();
   std::vector<topolet_pu> pus(view.pus, view.pus + view.pu_count);

@@ -1,4 +1,4 @@
-// memory = bind: where there is room, and which nodes are set.
+// memory = bind: which nodes have enough memory, and to which ones a container is bound.
 #include "plugins/numa/memory.hpp"
 
 #include <gmock/gmock.h>
@@ -49,23 +49,26 @@ class NumaMemory : public ::testing::Test {
   std::unique_ptr<Request> request_;
 };
 
-TEST_F(NumaMemory, RejectsANodeThatCannotHoldItAndSaysWhatItHas) {
+TEST_F(NumaMemory, RejectsANodeWithTooLittleMemoryAndSaysWhatItHas) {
   ledger_.place_exclusive(asking(kGiB * 5 / 2), set_of({0}), {}, set_of({0}));
   const auto verdicts = score(asking(2 * kGiB), 2);
   EXPECT_EQ(verdicts[at(set_of({0}))].kind, TOPOLET_VERDICT_REJECT);
-  EXPECT_EQ(verdicts[at(set_of({0}))].reason, "node 0 has 1.5 GiB of 4.0 GiB memory free, 2.0 GiB asked for");
+  EXPECT_EQ(verdicts[at(set_of({0}))].reason,
+            "node 0 has 1.5 GiB of 4.0 GiB memory free, but the container needs 2.0 GiB");
   EXPECT_EQ(verdicts[at(set_of({1}))].score, 100);
 }
 
 TEST_F(NumaMemory, NamesCpusAndMemoryThatAreBothShort) {
   ledger_.place_exclusive(asking(3 * kGiB), set_of({0, 1}), {}, set_of({0}));
   EXPECT_EQ(score(asking(2 * kGiB), 3)[0].reason,
-            "node 0 has 2 of 4 CPUs free, 3 asked for, and 1.0 GiB of 4.0 GiB memory free, 2.0 GiB asked for");
+            "node 0 has 2 of 4 CPUs free, but the container requests 3; it has 1.0 GiB of 4.0 GiB memory free, but the "
+            "container needs 2.0 GiB");
 }
 
-TEST_F(NumaMemory, ChoosesAWiderSetForWhatNoNodeHolds) {
+TEST_F(NumaMemory, ChoosesMoreNodesForWhatFitsOnNone) {
   const auto verdicts = score(asking(6 * kGiB), 2);
-  EXPECT_EQ(verdicts[at(set_of({0}))].reason, "node 0 has 4.0 GiB of 4.0 GiB memory free, 6.0 GiB asked for");
+  EXPECT_EQ(verdicts[at(set_of({0}))].reason,
+            "node 0 has 4.0 GiB of 4.0 GiB memory free, but the container needs 6.0 GiB");
   EXPECT_EQ(verdicts[at(set_of({0, 1}))].score, 100) << "the narrowest that could hold it";
   EXPECT_EQ(score(asking(6 * kGiB), 2, {{"policy", "restricted"}})[at(set_of({0, 1}))].score, 100);
   EXPECT_EQ(score(asking(6 * kGiB), 2, {{"policy", "single-numa-node"}})[at(set_of({0, 1}))].kind,
@@ -84,31 +87,31 @@ TEST_F(NumaMemory, RestrictedMayDenySharedContainersForMemoryOnly) {
 
 TEST_F(NumaMemory, CountsReservedMemory) {
   EXPECT_EQ(score(asking(2 * kGiB), 2, {{"reserved-memory", "0:3Gi"}})[0].reason,
-            "node 0 has 1.0 GiB of 1.0 GiB memory free, 2.0 GiB asked for");
+            "node 0 has 1.0 GiB of 1.0 GiB memory free, but the container needs 2.0 GiB");
   EXPECT_EQ(score(asking(2 * kGiB), 2, {{"reserved-memory", "99Gi"}})[0].reason,
-            "node 0 has 0 B of 0 B memory free, 2.0 GiB asked for");
+            "node 0 has 0 B of 0 B memory free, but the container needs 2.0 GiB");
 }
 
-TEST_F(NumaMemory, WithoutBindOnlyPrefersWhereThereIsRoom) {
+TEST_F(NumaMemory, WithoutBindOnlyPrefersNodesWithEnoughMemory) {
   ledger_.place_exclusive(asking(3 * kGiB), set_of({0}));
   const Request request(machine_, ledger_, asking(2 * kGiB), 2);
   const auto verdicts = Plugin(topolet_plugin_v1, host_).score(request);
   EXPECT_EQ(verdicts[0].kind, TOPOLET_VERDICT_SCORE);
   EXPECT_LE(verdicts[0].score, -60);
-  EXPECT_THAT(verdicts[0].reason, HasSubstr("1.0 GiB of 4.0 GiB memory free, 2.0 GiB asked for"));
+  EXPECT_THAT(verdicts[0].reason, HasSubstr("only 1.0 GiB of 4.0 GiB memory free, 2.0 GiB needed"));
   EXPECT_EQ(verdicts[1].score, 100);
 }
 
-TEST_F(NumaMemory, WithoutBindStrivesForNothingThatNobodyHas) {
+TEST_F(NumaMemory, WithoutBindIgnoresMemoryThatNoCandidateHas) {
   const Request request(machine_, ledger_, asking(100 * kGiB), 2);
   const auto verdicts = Plugin(topolet_plugin_v1, host_).score(request);
   EXPECT_EQ(verdicts[request.position(set_of({0}))].score, 100);
   EXPECT_EQ(verdicts[request.position(set_of({0, 1}))].score, 70);
 }
 
-TEST_F(NumaMemory, SaysThatItIsWideForTheMemory) {
+TEST_F(NumaMemory, SaysThatItTakesMoreNodesForTheMemory) {
   EXPECT_THAT(score(asking(6 * kGiB), 2)[at(set_of({0, 1}))].reason,
-              HasSubstr("; fewer could not hold the memory, 6.0 GiB"));
+              HasSubstr("; fewer nodes cannot hold the 6.0 GiB of memory needed"));
 }
 
 TEST_F(NumaMemory, BindsToTheNodesOfTheCpus) {
@@ -117,12 +120,12 @@ TEST_F(NumaMemory, BindsToTheNodesOfTheCpus) {
   EXPECT_EQ(bound(asking(kGiB), 0, set_of({0}), machine_.cpus_of_node(0)), "0");
 }
 
-TEST_F(NumaMemory, GrowsUntilItHolds) {
+TEST_F(NumaMemory, AddsNodesUntilTheMemorySuffices) {
   EXPECT_EQ(bound(asking(6 * kGiB), 2, set_of({0, 1}), set_of({0, 1})), "0-1");
   EXPECT_THAT(bound(asking(9 * kGiB), 2, set_of({0, 1}), set_of({0, 1})), HasSubstr("9.0 GiB"));
 }
 
-TEST_F(NumaMemory, BindsOnlyWhoeverHasALimitAndOnlyIfAsked) {
+TEST_F(NumaMemory, BindsOnlyContainersWithALimitAndOnlyWithTheOption) {
   EXPECT_EQ(bound({}, 2, set_of({0}), set_of({0, 1})), "");
   EXPECT_EQ(bound(asking(kGiB), 2, set_of({0}), set_of({0, 1}), {}), "");
   EXPECT_EQ(bound(asking(kGiB), 2, set_of({0}), set_of({0, 1}), {{"memory", "bind"}, {"policy", "none"}}), "0");
@@ -151,8 +154,10 @@ TEST(NumaMemoryNodes, LeavesMemoryOnlyNodesAloneAndFindsTheNearestOfNodesWithout
   changed[cpu_nodes.indices()[0]].memory_bytes = 0;
   view.nodes = changed.data();
   const NodeMemory memory(view, ledger.view(), {}, true, {});
-  EXPECT_EQ(memory.home(cpu_nodes.indices()[0]), cpu_nodes.indices()[1]);
-  const auto mems = memory_nodes(view, memory, kGiB, set_of({0}).view(), {nullptr, 0}, cpu_nodes.view());
+  EXPECT_EQ(memory.local_memory_node(cpu_nodes.indices()[0]), cpu_nodes.indices()[1]);
+  const Set cpus = set_of({0});
+  const auto mems =
+      choose_memory_nodes(view, memory, {.bytes = kGiB, .cpus = cpus.view(), .allowed = cpu_nodes.view()});
   ASSERT_TRUE(mems);
   EXPECT_EQ(mems->to_string(), Set({cpu_nodes.view()}).to_string().substr(2));
 }
@@ -167,7 +172,7 @@ class NumaHugePages : public ::testing::Test {
     }
     view_.nodes = nodes_.data();
   }
-  NodeMemory memory(const HugePages& asked) { return {view_, ledger_.view(), {}, true, asked}; }
+  NodeMemory memory(const HugePages& requested) { return {view_, ledger_.view(), {}, true, requested}; }
 
   const Machine machine_{"pack:2 numa:1(memory=4294967296) core:4 pu:1"};
   Ledger ledger_{machine_};
@@ -176,22 +181,22 @@ class NumaHugePages : public ::testing::Test {
   std::vector<topolet_node> nodes_;
 };
 
-TEST_F(NumaHugePages, AreNoMemoryForOthers) {
-  EXPECT_EQ(memory({}).room({0}).capacity, 3 * kGiB);
-  EXPECT_EQ(memory({}).room({1}).capacity, 4 * kGiB);
-  EXPECT_EQ(memory({}).room({0, 1}).capacity, 7 * kGiB);
+TEST_F(NumaHugePages, DoNotCountAsMemory) {
+  EXPECT_EQ(memory({}).amount({0}).capacity_bytes, 3 * kGiB);
+  EXPECT_EQ(memory({}).amount({1}).capacity_bytes, 4 * kGiB);
+  EXPECT_EQ(memory({}).amount({0, 1}).capacity_bytes, 7 * kGiB);
 }
 
 TEST_F(NumaHugePages, AreCountedByNode) {
   ledger_.place_exclusive(asking(kGiB, {{"2MB", 512 << 20}}), set_of({0}), {}, set_of({0}));
   const NodeMemory counted = memory({{2 << 20, 1}});
-  EXPECT_EQ(counted.huge_page_room({0}, 2 << 20).free, 512 << 20);
-  EXPECT_EQ(counted.huge_page_room({1}, 2 << 20).capacity, 0);
-  EXPECT_FALSE(counted.huge_page_room({1}, 2 << 20).holds(1));
+  EXPECT_EQ(counted.huge_pages({0}, 2 << 20).free_bytes, 512 << 20);
+  EXPECT_EQ(counted.huge_pages({1}, 2 << 20).capacity_bytes, 0);
+  EXPECT_FALSE(counted.huge_pages({1}, 2 << 20).fits(1));
 }
 
 TEST_F(NumaHugePages, OfASizeThatNoNodeNamesAreNotLimited) {
-  EXPECT_TRUE(memory({{kGiB, 1}}).huge_page_room({0}, kGiB).holds(kGiB));
+  EXPECT_TRUE(memory({{kGiB, 1}}).huge_pages({0}, kGiB).fits(kGiB));
 }
 
 TEST(NumaHugePageSizes, AreReadAsTheCriWritesThem) {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <topolet/testing.hpp>
 
-#include "plugins/numa/amounts.hpp"
 #include "plugins/numa/policy.hpp"
+#include "plugins/numa/quantities.hpp"
 
 namespace topolet::numa {
 namespace {
@@ -27,7 +27,7 @@ std::string complaint(const Values& values) {
   return "";
 }
 
-TEST(NumaOptions, NamesBothOfTwoThatExcludeEachOther) {
+TEST(NumaOptions, NamesBothOptionsThatCannotBeCombined) {
   const std::vector<std::pair<std::string, std::string>> clashes = {
       {"full-pcpus-only", "distribute-cpus-across-cores"},
       {"distribute-cpus-across-numa", "distribute-cpus-across-cores"},
@@ -66,15 +66,15 @@ TEST(NumaOptions, SaysWhichPartOfReservedMemoryIsWrong) {
   }
 }
 
-TEST(NumaAmounts, ReadLikeOnesThatPeopleWrite) {
-  EXPECT_EQ(bytes_text(0), "0 B");
-  EXPECT_EQ(bytes_text(1536 << 20), "1.5 GiB");
-  EXPECT_EQ(bytes_text(512 << 20), "512.0 MiB");
-  EXPECT_EQ(bytes_text((std::int64_t{1} << 30) - 1), "1023.9 MiB");
-  EXPECT_EQ(bytes_text(INT64_MAX), "8191.9 PiB");
-  EXPECT_EQ(milli_text(2000), "2");
-  EXPECT_EQ(milli_text(1250), "1.25");
-  EXPECT_EQ(milli_text(5), "0.005");
+TEST(NumaQuantities, AreFormattedAsPeopleWriteThem) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1536 << 20), "1.5 GiB");
+  EXPECT_EQ(format_bytes(512 << 20), "512.0 MiB");
+  EXPECT_EQ(format_bytes((std::int64_t{1} << 30) - 1), "1023.9 MiB");
+  EXPECT_EQ(format_bytes(INT64_MAX), "8191.9 PiB");
+  EXPECT_EQ(format_milli(2000), "2");
+  EXPECT_EQ(format_milli(1250), "1.25");
+  EXPECT_EQ(format_milli(5), "0.005");
 }
 
 }  // namespace

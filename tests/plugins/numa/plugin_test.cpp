@@ -54,11 +54,11 @@ TEST_F(NumaPluginTest, OrdersNothingOnceCpusAreChosen) {
   EXPECT_TRUE(Plugin(topolet_plugin_v1, host_).pick(request, 0, set_of({0, 1})).order.empty());
 }
 
-TEST_F(NumaPluginTest, GivesAPackageToWhatNoNodeHolds) {
+TEST_F(NumaPluginTest, PlacesWhatFitsOnNoNodeOnAPackage) {
   const Request request(machine_, ledger_, {}, 6);
   const auto verdicts = Plugin(topolet_plugin_v1, host_).score(request);
   EXPECT_EQ(verdicts[0].kind, TOPOLET_VERDICT_REJECT);
-  EXPECT_EQ(verdicts[0].reason, "node 0 has only 4 CPUs, 6 asked for");
+  EXPECT_EQ(verdicts[0].reason, "node 0 has only 4 CPUs, but the container requests 6");
   EXPECT_EQ(verdicts[request.position(set_of({0, 1}))].score, 100);
   EXPECT_EQ(verdicts[request.position(set_of({0, 1, 2, 3}))].score, 40);
 }
@@ -72,15 +72,15 @@ TEST_F(NumaPluginTest, PrefersCloseNodesOfAsMany) {
   EXPECT_EQ(verdicts[request.position(set_of({1, 2}))].score, 81);
 }
 
-TEST_F(NumaPluginTest, FillsCoresInUseWithOddThreads) {
+TEST_F(NumaPluginTest, FillsPartlyUsedCoresWithOddThreads) {
   ledger_.place_exclusive({}, set_of({2}));
   const Request request(machine_, ledger_, {}, 3);
   const auto picked = Plugin(topolet_plugin_v1, host_).pick(request, 0);
   EXPECT_THAT(picked.order, ElementsAre(3, 0, 1));
-  EXPECT_EQ(picked.reason, "1 whole core and 1 single thread of cores in use");
+  EXPECT_EQ(picked.reason, "1 whole core and 1 thread of partly used cores");
 }
 
-TEST_F(NumaPluginTest, SaysNothingOnSharedContainers) {
+TEST_F(NumaPluginTest, HasNoOpinionOnSharedContainers) {
   const Request request(machine_, ledger_, {}, 0);
   Plugin plugin(topolet_plugin_v1, host_);
   for (const auto& verdict : plugin.score(request)) EXPECT_EQ(verdict.kind, TOPOLET_VERDICT_ABSTAIN);

@@ -23,47 +23,48 @@ std::vector<std::uint32_t> first(const std::vector<std::uint32_t>& order, std::s
   return {order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count)};
 }
 
-TEST(NumaScore, AbstainsFromWorkloadsOfThePool) {
+TEST(NumaScore, AbstainsOnSharedContainers) {
   Request request(Machine({.nodes = 2}), 0);
   request.candidate({0}).candidate({0, 1});
   EXPECT_THAT(kPacked.score(request.view()), IsEmpty());
 }
 
-TEST(NumaScore, GivesTheNodeThatHoldsAllOneHundredAndSaysSo) {
+TEST(NumaScore, ScoresTheNodeThatFitsEverythingWithOneHundred) {
   Request request(Machine({.nodes = 2, .cores = 2}), 2, set_of({0}));
   request.candidate({0}).candidate({0, 1});
   const auto verdicts = kPacked.score(request.view());
   ASSERT_THAT(verdicts, SizeIs(2));
   EXPECT_EQ(verdicts[0].score, 100);
-  EXPECT_EQ(verdicts[0].reason, "node 0 holds all 2 CPUs (3 free)");
+  EXPECT_EQ(verdicts[0].reason, "all 2 CPUs requested fit on node 0 (3 free)");
   EXPECT_EQ(verdicts[1].score, 70);
-  EXPECT_EQ(verdicts[1].reason, "nodes 0-1 together hold all 2 CPUs (7 free); 1 node could");
+  EXPECT_EQ(verdicts[1].reason,
+            "all 2 CPUs requested fit on nodes 0-1 (7 free); 1 node would be enough on an empty machine");
 }
 
-TEST(NumaScore, RejectsWhatCannotHoldTheWorkload) {
+TEST(NumaScore, RejectsCandidatesThatAreTooSmall) {
   Request request(Machine({.nodes = 2, .cores = 2}), 4, set_of({0}));
   request.candidate({0}).candidate({1}).candidate({0, 1});
   const auto verdicts = kPacked.score(request.view());
   EXPECT_EQ(verdicts[0].kind, TOPOLET_VERDICT_REJECT);
-  EXPECT_EQ(verdicts[0].reason, "node 0 has 3 of 4 CPUs free, 4 asked for");
+  EXPECT_EQ(verdicts[0].reason, "node 0 has 3 of 4 CPUs free, but the container requests 4");
   EXPECT_EQ(verdicts[1].kind, TOPOLET_VERDICT_SCORE);
   EXPECT_EQ(verdicts[1].score, 100);
 
   Request larger(Machine({.nodes = 2, .cores = 2}), 6);
   larger.candidate({0}).candidate({0, 1});
-  EXPECT_EQ(kPacked.score(larger.view())[0].reason, "node 0 has only 4 CPUs, 6 asked for");
+  EXPECT_EQ(kPacked.score(larger.view())[0].reason, "node 0 has only 4 CPUs, but the container requests 6");
 }
 
-TEST(NumaScore, CallsTheNarrowestPossibleWidthBestEvenIfItIsWide) {
+TEST(NumaScore, ScoresTheFewestNodesPossibleBestEvenIfTheyAreMany) {
   Request request(Machine({.nodes = 4, .cores = 2}), 6);
   request.candidate({0}).candidate({0, 1}).candidate({0, 1, 2, 3});
   const auto verdicts = kPacked.score(request.view());
   EXPECT_EQ(verdicts[1].score, 100);
-  EXPECT_EQ(verdicts[1].reason, "nodes 0-1 together hold all 6 CPUs (8 free)");
+  EXPECT_EQ(verdicts[1].reason, "all 6 CPUs requested fit on nodes 0-1 (8 free)");
   EXPECT_EQ(verdicts[2].score, 40);
 }
 
-TEST(NumaScore, MeasuresWidthAgainstAnEmptyMachine) {
+TEST(NumaScore, ComparesTheNumberOfNodesWithAnEmptyMachine) {
   Request request(Machine({.nodes = 2, .cores = 2}), 4, set_of({0, 4}));
   request.candidate({0}).candidate({1}).candidate({0, 1});
   const auto verdicts = kPacked.score(request.view());
@@ -72,14 +73,14 @@ TEST(NumaScore, MeasuresWidthAgainstAnEmptyMachine) {
   EXPECT_EQ(verdicts[2].score, 70) << "one node could have held it";
 }
 
-TEST(NumaScore, PrefersCloserNodesOfEqualWidthWhateverTheStrategy) {
+TEST(NumaScore, PrefersCloserNodesAmongAsManyWhateverTheStrategy) {
   for (const Policy& policy : {kPacked, kSpread}) {
     Request request(Machine({.nodes = 4, .cores = 2}), 6, set_of({0}));
     request.candidate({0, 1}, 16).candidate({2, 3}, 16).candidate({1, 2}, 32);
     const auto verdicts = policy.score(request.view());
     EXPECT_GT(std::min(verdicts[0].score, verdicts[1].score), verdicts[2].score);
     EXPECT_EQ(verdicts[2].score, 100 - 19);
-    EXPECT_THAT(verdicts[2].reason, HasSubstr("others as wide are closer"));
+    EXPECT_THAT(verdicts[2].reason, HasSubstr("other sets of as many nodes are closer together"));
   }
 }
 
@@ -88,13 +89,13 @@ TEST(NumaScore, PacksOrSpreadsByAtMostTenPoints) {
   request.candidate({0}).candidate({1}).candidate({2});
   const auto packed = kPacked.score(request.view());
   EXPECT_EQ(packed[0].score, 100);
-  EXPECT_EQ(packed[0].reason, "node 0 holds all 2 CPUs (4 free)");
+  EXPECT_EQ(packed[0].reason, "all 2 CPUs requested fit on node 0 (4 free)");
   EXPECT_LT(packed[1].score, 100);
   EXPECT_EQ(packed[2].score, 90);
-  EXPECT_EQ(packed[2].reason, "node 2 holds all 2 CPUs (8 free); a fuller one fits too");
+  EXPECT_EQ(packed[2].reason, "all 2 CPUs requested fit on node 2 (8 free); strategy packed prefers fuller nodes");
   const auto spread = kSpread.score(request.view());
   EXPECT_EQ(spread[0].score, 90);
-  EXPECT_EQ(spread[0].reason, "node 0 holds all 2 CPUs (4 free); an emptier one fits too");
+  EXPECT_EQ(spread[0].reason, "all 2 CPUs requested fit on node 0 (4 free); strategy spread prefers emptier nodes");
   EXPECT_EQ(spread[2].score, 100);
 }
 
@@ -121,24 +122,24 @@ TEST(NumaScore, NamesSparseNodesByTheirOsIndex) {
   Request request(Machine(power), 2);
   request.candidate({1}).candidate({0, 1});
   const auto verdicts = kPacked.score(request.view());
-  EXPECT_EQ(verdicts[0].reason, "node 8 holds all 2 CPUs (4 free)");
-  EXPECT_THAT(verdicts[1].reason, HasSubstr("nodes 0,8 together"));
+  EXPECT_EQ(verdicts[0].reason, "all 2 CPUs requested fit on node 8 (4 free)");
+  EXPECT_THAT(verdicts[1].reason, HasSubstr("fit on nodes 0,8"));
 }
 
-TEST(NumaScore, CountsCpusWithoutANodeAsAPlaceOfTheirOwn) {
+TEST(NumaScore, CountsCpusOutsideAnyNodeAsANodeOfTheirOwn) {
   Machine machine({.nodes = 1, .cores = 2});
   machine.add_core(40, TOPOLET_NONE, TOPOLET_NONE);
   machine.add_core(41, TOPOLET_NONE, TOPOLET_NONE);
   Request request(machine, 2);
   request.candidate({0}).candidate({}, set_of({40, 41}), 0).candidate(set_of({0}), set_of({0, 1, 2, 3, 40, 41}), 10);
   const auto verdicts = kSpread.score(request.view());
-  EXPECT_EQ(verdicts[1].reason, "the CPUs without a node hold all 2 CPUs (2 free)");
+  EXPECT_EQ(verdicts[1].reason, "all 2 CPUs requested fit on the CPUs outside any node (2 free)");
   EXPECT_EQ(verdicts[0].score, 100 - 11 - 8);
   EXPECT_LT(verdicts[2].score, verdicts[0].score);
-  EXPECT_THAT(verdicts[2].reason, HasSubstr("node 0 and the CPUs without one together"));
+  EXPECT_THAT(verdicts[2].reason, HasSubstr("fit on node 0 and the CPUs outside any node"));
 }
 
-TEST(NumaPick, AbstainsFromWorkloadsOfThePool) {
+TEST(NumaPick, AbstainsOnSharedContainers) {
   Request request(Machine({}), 0);
   request.candidate({0});
   EXPECT_THAT(kPacked.pick(request.pick()).cpus, IsEmpty());
@@ -154,12 +155,12 @@ TEST(NumaPick, TakesWholeCoresOfOneL3) {
   EXPECT_EQ(order.reason, "2 whole cores");
 }
 
-TEST(NumaPick, FillsCoresInUseWithTheOddThread) {
+TEST(NumaPick, FillsPartlyUsedCoresWithTheOddThread) {
   Request request(Machine({}), 3, set_of({4}));
   request.candidate({0});
   const auto order = kPacked.pick(request.pick());
   EXPECT_THAT(first(order.cpus, 3), ElementsAre(5, 0, 1));
-  EXPECT_EQ(order.reason, "1 whole core and 1 single thread of cores in use");
+  EXPECT_EQ(order.reason, "1 whole core and 1 thread of partly used cores");
 }
 
 TEST(NumaPick, OrdersAsManyAsAreToBeTakenThere) {
@@ -170,15 +171,15 @@ TEST(NumaPick, OrdersAsManyAsAreToBeTakenThere) {
   EXPECT_THAT(first(kPacked.pick(two).cpus, 2), ElementsAre(0, 1)) << "a whole core, and no single thread";
 }
 
-TEST(NumaPick, OpensACoreForTheOddThreadWhenNoneIsInUse) {
+TEST(NumaPick, TakesTheOddThreadFromAFreeCoreIfNoneIsPartlyUsed) {
   Request request(Machine({}), 3);
   request.candidate({0});
   const auto order = kPacked.pick(request.pick());
   EXPECT_THAT(first(order.cpus, 3), ElementsAre(0, 1, 2));
-  EXPECT_EQ(order.reason, "1 whole core and 1 single thread of a core that was free");
+  EXPECT_EQ(order.reason, "1 whole core and 1 thread of one more free core");
 }
 
-TEST(NumaPick, LeavesCoresInUseAloneForWholeCores) {
+TEST(NumaPick, LeavesPartlyUsedCoresAloneIfTheRequestFillsItsCores) {
   Request request(Machine({}), 2, set_of({0}));
   request.candidate({0});
   EXPECT_THAT(first(kPacked.pick(request.pick()).cpus, 2), ElementsAre(2, 3));

@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "numa:3(indexes=8,0,4) core:2 pu:2(indexes=40,8,16,24,32,0,48,56,64,72,80,88)",
                       "pack:2 [numa] [numa] core:3 pu:2"));
 
-TEST(NumaOnLargeMachines, HasAWordOnEveryCandidate) {
+TEST(NumaOnLargeMachines, GivesAVerdictOnEveryCandidate) {
   for (const char* const synthetic : {"pack:8 numa:3 core:8 pu:2", "pack:8 numa:8 l3:4 core:4 pu:2"}) {
     const Machine machine(synthetic);
     Ledger ledger(machine);

@@ -44,9 +44,9 @@ TEST_F(NumaShared, HasNoOpinionOnWhatAsksForNothing) {
 TEST_F(NumaShared, PutsFractionsOnOneNode) {
   const auto verdicts = score(burstable(500));
   EXPECT_EQ(verdicts[0].score, 100);
-  EXPECT_EQ(verdicts[0].reason, "node 0 has 4 of 4 shared CPUs that nobody asks for, 0.5 asked for");
+  EXPECT_EQ(verdicts[0].reason, "node 0 has 4 of 4 shared CPUs uncommitted (0.5 requested)");
   EXPECT_EQ(verdicts[2].score, 70);
-  EXPECT_THAT(verdicts[2].reason, HasSubstr("nodes 0-1 have 8 of 8 shared CPUs that nobody asks for"));
+  EXPECT_THAT(verdicts[2].reason, HasSubstr("nodes 0-1 have 8 of 8 shared CPUs uncommitted"));
 }
 
 TEST_F(NumaShared, PacksOrSpreadsByDemand) {
@@ -76,7 +76,10 @@ TEST_F(NumaShared, AreNotCrowdedOutWhileAnotherNodeIsAsGood) {
   ledger_.place_shared(burstable(2500), machine_.cpus_of_node(0));
   const Request request(machine_, ledger_, {}, 2);
   const auto verdicts = Plugin(topolet_plugin_v1, host_).score(request);
-  EXPECT_EQ(verdicts[0].reason, "node 0 holds all 2 CPUs (4 free); shared containers there ask for 2.5");
+  EXPECT_EQ(
+      verdicts[0].reason,
+      "all 2 CPUs requested fit on node 0 (4 free); shared containers there request 2.5 CPUs, more than would be left "
+      "for them");
   EXPECT_EQ(verdicts[0].score, 90);
   EXPECT_EQ(verdicts[1].score, 100);
 }
@@ -99,7 +102,7 @@ TEST_F(NumaShared, GoesByMemoryWhereOnlyThatIsAskedFor) {
   ledger_.place_shared(burstable(0, std::int64_t{3} << 30), machine_.cpus_of_node(0));
   const auto verdicts = score(burstable(0, std::int64_t{2} << 30));
   EXPECT_LE(verdicts[0].score, -60);
-  EXPECT_THAT(verdicts[0].reason, HasSubstr("node 0 has 1.0 GiB memory that nobody asks for, 2.0 GiB asked for"));
+  EXPECT_THAT(verdicts[0].reason, HasSubstr("node 0 has 1.0 GiB of memory uncommitted (2.0 GiB requested)"));
   EXPECT_EQ(verdicts[1].score, 100);
 }
 

@@ -1,4 +1,4 @@
-// Which cores an isolated container is narrowed to where the others need most of the rest.
+// Which cores an isolated container is narrowed to where others need most of the rest.
 #include "plugins/smt/isolation.hpp"
 
 #include <gtest/gtest.h>
@@ -66,18 +66,18 @@ TEST_F(Narrowed, LeavesRoomForTheRestOfThePod) {
     return plugin.pick(request, request.view().candidate_count - 1, chosen);
   };
   EXPECT_EQ(beside(3, set_of({0, 1, 2})).withhold.to_string(), "");
-  EXPECT_EQ(
-      beside(3, set_of({0, 1, 2})).unmet,
-      "isolating 0-2 would leave 4 CPUs for the pod's other containers, which ask for 5 (topolet.io/smt = isolate)");
+  EXPECT_EQ(beside(3, set_of({0, 1, 2})).unmet,
+            "isolating CPUs 0-2 would leave 4 CPUs for the pod's other containers, which request 5 (topolet.io/smt = "
+            "isolate)");
   of_pod.pod_cpu_request_milli = 7000;
   EXPECT_EQ(beside(3, set_of({0, 1, 2})).withhold.to_string(), "3");
   of_pod.pod_cpu_request_milli = 8000;
   Container mate = of_pod;
   mate.name = "mate";
   ledger_.place_exclusive(mate, set_of({6, 7}));
-  EXPECT_EQ(
-      beside(3, set_of({0, 1, 2})).unmet,
-      "isolating 0-2 would leave 2 CPUs for the pod's other containers, which ask for 3 (topolet.io/smt = isolate)");
+  EXPECT_EQ(beside(3, set_of({0, 1, 2})).unmet,
+            "isolating CPUs 0-2 would leave 2 CPUs for the pod's other containers, which request 3 (topolet.io/smt = "
+            "isolate)");
 }
 
 /// Cores of one to four threads, of one kind of CPU, all in the pool. CPUs are numbered core by core.
@@ -137,19 +137,20 @@ TEST(IsolationProperty, FitsIfAnySetOfWholeCoresDoes) {
   std::size_t not_fitting = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const Uneven machine(seed);
-    const Cores cores(machine.topology());
+    const CoreMap cores(machine.topology());
     for (std::size_t cpus = 1; cpus <= machine.all().size(); ++cpus) {
       const std::size_t fewest = machine.fewest(cpus);
       for (std::size_t kept = 0; kept <= machine.all().size() - cpus; ++kept) {
-        Wish wish;
-        wish.cpus = cpus;
-        wish.isolated = true;
+        Demand demand;
+        demand.exclusive_cpus = cpus;
+        demand.isolated = true;
         PolicyOptions options;
         options.min_shared_cpus = kept;
-        const Set narrowed = Isolation(cores, machine.request(), wish, options).narrowed(machine.all().view());
+        const Set narrowed =
+            Isolation(cores, machine.request(), demand, options).cpus_to_choose_from(machine.all().view());
         const bool fits = machine.all().size() - fewest >= kept;
         ASSERT_EQ(!narrowed.empty(), fits) << "seed " << seed << ", " << cpus << " CPUs, " << kept << " kept";
-        ASSERT_EQ((narrowed - cores.whole(narrowed.view())).to_string(), "") << "whole cores";
+        ASSERT_EQ((narrowed - cores.on_whole_cores(narrowed.view())).to_string(), "") << "whole cores";
         ++(fits ? fitting : not_fitting);
       }
     }

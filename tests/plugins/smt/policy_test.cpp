@@ -59,7 +59,7 @@ TEST_F(SmtTest, KeepsTheSiblingsOfAnIsolatedContainerIdle) {
   EXPECT_FALSE(pick(kIsolated, 3).narrowed) << "all cores are whole";
   const PluginPicked beside = pick(kIsolated, 3, {}, {}, set_of({0, 1, 2}));
   EXPECT_EQ(beside.withhold.to_string(), "3");
-  EXPECT_EQ(beside.reason, "CPU 3 stays idle: topolet.io/smt = isolate");
+  EXPECT_EQ(beside.reason, "CPU 3 is kept idle (topolet.io/smt = isolate)");
   EXPECT_TRUE(beside.unmet.empty());
 }
 
@@ -68,32 +68,33 @@ TEST_F(SmtTest, IsolatesOnWholeCoresOnly) {
   EXPECT_EQ(pick(kIsolated, 3).narrow.to_string(), "2-5") << "what is beside a reserved CPU is no whole core either";
 }
 
-TEST_F(SmtTest, SaysWhereIsolationDoesNotFit) {
+TEST_F(SmtTest, ReportsIsolationThatIsImpossible) {
   ledger_.place_exclusive({}, set_of({1, 3, 5, 7}));
   EXPECT_FALSE(pick(kIsolated, 1).narrowed);
   const PluginPicked beside = pick(kIsolated, 1, {}, {}, set_of({0}));
   EXPECT_TRUE(beside.withhold.empty());
-  EXPECT_EQ(beside.unmet, "CPU 1 beside 0 is in other hands (topolet.io/smt = isolate)");
+  EXPECT_EQ(beside.unmet,
+            "CPU 1 cannot be kept idle beside CPU 0: reserved or used by others (topolet.io/smt = isolate)");
 }
 
-TEST_F(SmtTest, PrefersPlacesWhereIsolationFits) {
+TEST_F(SmtTest, PrefersCandidatesWhereIsolationIsPossible) {
   ledger_.place_exclusive({}, set_of({1}));
   const auto verdicts = score(kIsolated, 3);
   EXPECT_EQ(verdicts[0].score, 0);
-  EXPECT_EQ(verdicts[0].reason, "node 0 has 2 CPUs on whole free cores: too few to isolate 3");
+  EXPECT_EQ(verdicts[0].reason, "node 0 has 2 CPUs on free whole cores, too few to isolate 3");
   EXPECT_EQ(verdicts[1].score, 100);
-  EXPECT_EQ(verdicts[1].reason, "node 1 has 4 CPUs on whole free cores to isolate 3");
+  EXPECT_EQ(verdicts[1].reason, "node 1 has 4 CPUs on free whole cores, enough to isolate 3");
   EXPECT_EQ(verdicts[2].score, 100);
 }
 
-TEST_F(SmtTest, AbstainsWithReasonsWhereAllPlacesAreAlike) {
+TEST_F(SmtTest, AbstainsWithReasonsWhereAllCandidatesAreAlike) {
   for (const PluginVerdict& verdict : score(kIsolated, 2)) {
     EXPECT_EQ(verdict.kind, TOPOLET_VERDICT_ABSTAIN);
-    EXPECT_THAT(verdict.reason, HasSubstr("on whole free cores to isolate 2"));
+    EXPECT_THAT(verdict.reason, HasSubstr("on free whole cores, enough to isolate 2"));
   }
 }
 
-TEST_F(SmtTest, IsolatesWhomOptionAndAnnotationName) {
+TEST_F(SmtTest, IsolatesContainersThatOptionOrAnnotationNames) {
   const Container shares = {.settings = {{"smt", "share"}}};
   const std::vector<std::tuple<const char*, Container, bool>> cases = {
       {"off", kIsolated, false}, {"off", {}, false},           {"annotated", kIsolated, true},
@@ -107,13 +108,14 @@ TEST_F(SmtTest, IsolatesWhomOptionAndAnnotationName) {
 }
 
 TEST_F(SmtTest, SaysWhichAnnotationHasNoEffect) {
-  EXPECT_EQ(score(kIsolated, 0)[0].reason, "topolet.io/smt = isolate counts for containers with CPUs of their own");
+  EXPECT_EQ(score(kIsolated, 0)[0].reason,
+            "topolet.io/smt = isolate has no effect: the container has no exclusive CPUs");
   EXPECT_EQ(score(kIsolated, 1, {{"isolate-siblings", "off"}})[0].reason,
             "topolet.io/smt = isolate has no effect: isolate-siblings = off");
   EXPECT_EQ(score(kHeavy, 1)[0].reason, "topolet.io/cpu-profile has no effect: pair = false");
 }
 
-TEST_F(SmtTest, DeniesAnnotationsThatMeanNothing) {
+TEST_F(SmtTest, DeniesUnknownAnnotationValues) {
   const std::vector<std::pair<Container, std::string>> cases = {
       {{.settings = {{"smt", "of\nf"}}}, "annotation topolet.io/smt = 'of?f': it must be one of 'isolate', 'share'"},
       {{.settings = {{"smt", ""}}}, "annotation topolet.io/smt = '': it must be one of 'isolate', 'share'"},
@@ -127,10 +129,10 @@ TEST_F(SmtTest, DeniesAnnotationsThatMeanNothing) {
   }
 }
 
-TEST_F(SmtTest, LetsTheRestOfTheLastCoreIdleUnderFullPcpusOnly) {
+TEST_F(SmtTest, KeepsTheRestOfTheLastCoreIdleUnderFullPcpusOnly) {
   const PluginPicked beside = pick({}, 3, {}, kFullPcpusOnly, set_of({0, 1, 2}));
   EXPECT_EQ(beside.withhold.to_string(), "3");
-  EXPECT_EQ(beside.reason, "CPU 3 stays idle: numa.full-pcpus-only, round = idle-sibling");
+  EXPECT_EQ(beside.reason, "CPU 3 is kept idle (numa.full-pcpus-only, smt.round = idle-sibling)");
   EXPECT_TRUE(pick({}, 3, {{"round", "deny"}}, kFullPcpusOnly, set_of({0, 1, 2})).withhold.empty());
 }
 
@@ -139,7 +141,8 @@ TEST_F(SmtTest, GivesWholeCoresUnderFullPcpusOnly) {
   EXPECT_EQ(pick({}, 2, {}, kFullPcpusOnly).narrow.to_string(), "4-7");
   const auto verdicts = score({}, 2, {}, kFullPcpusOnly);
   EXPECT_EQ(verdicts[0].kind, TOPOLET_VERDICT_REJECT);
-  EXPECT_EQ(verdicts[0].reason, "node 0 has 0 CPUs on whole free cores for 2 (numa.full-pcpus-only)");
+  EXPECT_EQ(verdicts[0].reason,
+            "node 0 has 0 CPUs on free whole cores, too few for the 2 requested (numa.full-pcpus-only)");
   EXPECT_EQ(verdicts[1].kind, TOPOLET_VERDICT_ABSTAIN);
 }
 
@@ -164,7 +167,7 @@ TEST_F(PairTest, GivesHeavyContainersOneThreadOfACore) {
   EXPECT_EQ(pick(kHeavy, 0, pair_).narrow.to_string(), "0,2,4,6");
 }
 
-TEST_F(PairTest, TakesTwoThreadsOfACoreBeforeItMeetsAnotherHeavyContainer) {
+TEST_F(PairTest, TakesTwoThreadsOfACoreRatherThanOneBesideAnotherHeavyContainer) {
   ledger_.place_exclusive(kHeavy, set_of({0, 2}));
   EXPECT_EQ(pick(kHeavy, 2, pair_).narrow.to_string(), "4,6");
   EXPECT_EQ(pick(kHeavy, 3, pair_).narrow.to_string(), "4-6");
@@ -177,7 +180,7 @@ TEST_F(PairTest, PutsLightContainersBesideHeavyOnes) {
   EXPECT_EQ(pick(kLight, 3, pair_).narrow.to_string(), "1,3,5");
   const auto verdicts = score(kLight, 1, pair_);
   EXPECT_EQ(verdicts[0].reason, "node 0: 1 CPU beside heavy containers");
-  EXPECT_EQ(score(kLight, 2, pair_)[0].reason, "node 0: 1 CPU beside heavy containers, 1 CPU on other cores");
+  EXPECT_EQ(score(kLight, 2, pair_)[0].reason, "node 0: 1 CPU beside heavy containers, 1 CPU on cores without one");
 }
 
 TEST_F(PairTest, KeepsSharedLightContainersOffTheThreadsOfHeavyOnes) {
@@ -187,8 +190,8 @@ TEST_F(PairTest, KeepsSharedLightContainersOffTheThreadsOfHeavyOnes) {
 }
 
 TEST_F(PairTest, SaysWhatSharedContainersMeet) {
-  EXPECT_EQ(score(kHeavy, 0, pair_)[0].reason, "node 0: 1 core with a thread for heavy containers");
-  EXPECT_EQ(score(kLight, 0, pair_)[0].reason, "node 0: room beside those CPUs that heavy ones share");
+  EXPECT_EQ(score(kHeavy, 0, pair_)[0].reason, "node 0: 1 core with a thread for heavy containers to share");
+  EXPECT_EQ(score(kLight, 0, pair_)[0].reason, "node 0: sibling threads of the CPUs that heavy containers share");
   ledger_.place_shared(kHeavy, set_of({0, 1, 2, 3}));
   EXPECT_EQ(score(kLight, 0, pair_)[0].reason, "node 0: 1 CPU that a heavy container shares");
 }
@@ -212,9 +215,10 @@ TEST_F(PairTest, PrefersPlacesWhereNoHeavyContainersMeet) {
   ledger_.place_exclusive(kHeavy, set_of({0, 2})).place_exclusive({}, set_of({4, 5}));
   const auto verdicts = score(kHeavy, 2, pair_);
   EXPECT_EQ(verdicts[0].score, 0);
-  EXPECT_EQ(verdicts[0].reason, "node 0: 0 cores without another heavy container, 2 CPUs beside a heavy container");
+  EXPECT_EQ(verdicts[0].reason,
+            "node 0: 0 cores without another heavy container, 2 CPUs beside another heavy container");
   EXPECT_EQ(verdicts[1].score, 78);
-  EXPECT_EQ(verdicts[1].reason, "node 1: 1 core without another heavy container, 1 CPU beside another of its own");
+  EXPECT_EQ(verdicts[1].reason, "node 1: 1 core without another heavy container, 1 sibling thread of the same cores");
 }
 
 TEST_F(PairTest, IsolatesHeavyContainersOnOneThreadOfACoreIfThereAreEnough) {

@@ -218,7 +218,7 @@ void expect_whole_cores(const Policy& policy, const char* key, const char* value
       const bool fits = scene.whole().size() >= wanted;
       const Set narrow = narrow_of(policy, scene.ask(key, value, wanted));
       for_each_choice(narrow, wanted, [&](const Set& chosen) {
-        const Picked beside = policy.pick(scene.ask(key, value, wanted, 0, chosen.view()));
+        const PickAnswer beside = policy.pick(scene.ask(key, value, wanted, 0, chosen.view()));
         const Set held = chosen | beside.withhold;
         if (fits) {
           EXPECT_EQ(scene.whole().size(), (scene.whole() | held).size());

@@ -15,13 +15,13 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 TEST(FrozenPlugin, ReadsTodaysRequest) {
-  const auto frozen = start_plugin(TOPOLET_FROZEN_DIR, "frozen", {{"greeting", "good day"}});
+  const auto frozen = plugin::start_plugin(TOPOLET_FROZEN_DIR, "frozen", {{"greeting", "good day"}});
   ASSERT_NE(frozen, nullptr);
   EXPECT_THAT(frozen->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1"));
-  const auto request = two_node_request();
+  const auto request = plugin::two_node_request();
   request->workload.demand.cpu_request_milli = 2000;
   request->ledger.pool.erase(0);
-  const auto verdicts = frozen->score(*request);
+  const auto verdicts = frozen->score(plugin::abi_view(*request));
   ASSERT_TRUE(verdicts) << verdicts.error().message;
   ASSERT_THAT(*verdicts, SizeIs(3));
   EXPECT_EQ(
@@ -30,26 +30,27 @@ TEST(FrozenPlugin, ReadsTodaysRequest) {
       "1073741824 far 21; web attempt 2 milli 2000; allowed 8 entries 0 cpu -1");
   EXPECT_EQ((*verdicts)[1].score, 10);
   EXPECT_THAT((*verdicts)[1].reason, HasSubstr("candidate 1 of kind 0 from cpu 4 free 4 distance 10;"));
-  EXPECT_EQ((*verdicts)[2].kind, Verdict::Kind::kReject);
+  EXPECT_EQ((*verdicts)[2].kind, placement::Verdict::Kind::kReject);
   EXPECT_THAT((*verdicts)[2].reason, HasSubstr("candidate 2 of kind 2 from cpu 0 free 7 distance 62;"));
 }
 
 TEST(FrozenPlugin, ReadsTodaysLedger) {
-  const auto frozen = start_plugin(TOPOLET_FROZEN_DIR, "frozen");
-  const auto request = two_node_request();
-  LedgerEntry entry;
+  const auto frozen = plugin::start_plugin(TOPOLET_FROZEN_DIR, "frozen");
+  const auto request = plugin::two_node_request();
+  placement::LedgerEntry entry;
   entry.key = {"uid-2", "batch", 0, "sandbox-2"};
-  entry.placement.mode = Mode::kExclusive;
+  entry.placement.mode = placement::Mode::kExclusive;
   entry.placement.cpus = CpuSet{5};
   request->ledger.entries.push_back(entry);
-  const auto verdicts = frozen->score(*request);
+  const auto verdicts = frozen->score(plugin::abi_view(*request));
   ASSERT_TRUE(verdicts) << verdicts.error().message;
   EXPECT_THAT(verdicts->front().reason, HasSubstr("entries 1 cpu 5"));
 }
 
 TEST(FrozenPlugin, PicksForTodaysHost) {
-  const auto frozen = start_plugin(TOPOLET_FROZEN_DIR, "frozen");
-  const auto pick = frozen->pick(*two_node_request(), 1, CpuSet{4, 5, 6}, 2);
+  const auto frozen = plugin::start_plugin(TOPOLET_FROZEN_DIR, "frozen");
+  const auto request = plugin::two_node_request();
+  const auto pick = frozen->pick(plugin::abi_view(*request), 1, CpuSet{4, 5, 6}, 2);
   ASSERT_TRUE(pick) << pick.error().message;
   EXPECT_EQ(pick->reason, "candidate 1, 3 usable, 3 candidates");
   EXPECT_THAT(pick->order, ElementsAre(5, 4));

@@ -4,21 +4,23 @@
 
 #include "tests/plugin/plugins.hpp"
 
-namespace topolet {
+namespace topolet::plugin {
 namespace {
 
+using placement::LedgerEntry;
+using placement::Verdict;
 using ::testing::ElementsAre;
 
 class Example : public testing::TestWithParam<const char*> {
  protected:
-  std::vector<Verdict> ask(const OptionValues& options, std::uint32_t twins_on_node_0) {
+  std::vector<Verdict> ask(const OptionValues& options, std::uint32_t replicas_on_node_0) {
     const auto plugin = start_plugin(TOPOLET_EXAMPLE_PLUGINS, GetParam(), options);
     const auto request = two_node_request();
-    for (std::uint32_t i = 0; i < twins_on_node_0; ++i) {
+    for (std::uint32_t i = 0; i < replicas_on_node_0; ++i) {
       request->ledger.entries.push_back(holding("uid-" + std::to_string(i), "web", CpuSet{i}));
     }
     request->ledger.entries.push_back(holding("uid-other", "batch", CpuSet::range(0, 7)));
-    auto verdicts = plugin ? plugin->score(*request) : Result<std::vector<Verdict>>(std::vector<Verdict>());
+    auto verdicts = plugin ? plugin->score(abi_view(*request)) : Result<std::vector<Verdict>>(std::vector<Verdict>());
     EXPECT_TRUE(verdicts) << verdicts.error().message;
     return verdicts ? *std::move(verdicts) : std::vector<Verdict>();
   }
@@ -31,9 +33,10 @@ class Example : public testing::TestWithParam<const char*> {
   static Verdict says(std::int32_t score, const std::string& reason) { return {Verdict::Kind::kScore, score, reason}; }
 };
 
-TEST_P(Example, ScoresANodeLessTheMoreTwinsItHas) {
-  EXPECT_THAT(ask({}, 2), ElementsAre(says(-20, "2 more called web run there"), says(0, "0 more called web run there"),
-                                      says(-20, "2 more called web run there")));
+TEST_P(Example, ScoresANodeLowerForEachReplicaOnIt) {
+  EXPECT_THAT(ask({}, 2), ElementsAre(says(-20, "other containers named web on these nodes: 2"),
+                                      says(0, "other containers named web on these nodes: 0"),
+                                      says(-20, "other containers named web on these nodes: 2")));
 }
 
 TEST_P(Example, TakesItsOption) { EXPECT_EQ(ask({{"points", "7"}}, 1).at(0).score, -7); }
@@ -44,4 +47,4 @@ INSTANTIATE_TEST_SUITE_P(Sdk, Example, testing::Values("apart", "apart-c"),
                          [](const auto& language) { return language.index == 0 ? "InCpp" : "InC"; });
 
 }  // namespace
-}  // namespace topolet
+}  // namespace topolet::plugin

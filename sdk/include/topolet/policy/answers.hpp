@@ -1,4 +1,4 @@
-// Where a policy answers, and the host that it asks. See <topolet/policy.hpp>.
+// The sinks that take a policy's answers, and the host that a policy may ask. See <topolet/policy.hpp>.
 #pragma once
 
 #include <topolet/adjust.h>
@@ -20,28 +20,28 @@
 
 namespace topolet::sdk {
 
-/// What a policy thinks of one candidate. An abstention without a reason is as if nothing was said.
+/// A policy's opinion on one candidate. An abstention without a reason is not recorded.
 struct Verdict {
   topolet_verdict_kind kind = TOPOLET_VERDICT_ABSTAIN;
-  std::int32_t score = 0;  ///< TOPOLET_SCORE_MIN to TOPOLET_SCORE_MAX; of TOPOLET_VERDICT_SCORE only
+  std::int32_t score = 0;  ///< TOPOLET_SCORE_MIN to TOPOLET_SCORE_MAX; counts for TOPOLET_VERDICT_SCORE only
   std::string reason = {};
 };
 
-/// Where a policy's score() answers. Candidates it says nothing on are abstained from.
+/// Takes the answer of score(). The policy abstains on every candidate that it gives no verdict for.
 class Scores {
  public:
   explicit Scores(const topolet_score_sink& sink) : sink_(sink) {}
   void score(std::size_t candidate, std::int32_t score, std::string_view reason) {
     sink_.set(&sink_, static_cast<std::uint32_t>(candidate), TOPOLET_VERDICT_SCORE, score, borrow(reason));
   }
-  /// No opinion, said with a reason.
+  /// No opinion, and the reason why.
   void abstain(std::size_t candidate, std::string_view reason) {
     sink_.set(&sink_, static_cast<std::uint32_t>(candidate), TOPOLET_VERDICT_ABSTAIN, 0, borrow(reason));
   }
   void reject(std::size_t candidate, std::string_view reason) {
     sink_.set(&sink_, static_cast<std::uint32_t>(candidate), TOPOLET_VERDICT_REJECT, 0, borrow(reason));
   }
-  /// All at once, by position of the candidates. None for those at the end is none.
+  /// All verdicts at once, by position of the candidates. Candidates beyond the last verdict get none.
   void give(const std::vector<Verdict>& verdicts) {
     for (std::size_t i = 0; i < verdicts.size(); ++i) {
       const Verdict& verdict = verdicts[i];
@@ -54,7 +54,7 @@ class Scores {
   const topolet_score_sink& sink_;
 };
 
-/// Where a policy's propose() answers. Nothing said proposes nothing.
+/// Takes the answer of propose(). Without a call nothing is proposed.
 class Proposals {
  public:
   explicit Proposals(const topolet_propose_sink& sink) : sink_(sink) {}
@@ -65,7 +65,7 @@ class Proposals {
   const topolet_propose_sink& sink_;
 };
 
-/// Where a policy's pick() answers. Nothing said means no preference.
+/// Takes the answer of pick(). Without a call the policy has no preference.
 class Picks {
  public:
   explicit Picks(const topolet_pick_sink& sink) : sink_(sink) {}
@@ -75,15 +75,16 @@ class Picks {
     sink_.order(&sink_, os_indices.data(), os_indices.size());
   }
   void reason(std::string_view why) { sink_.reason(&sink_, borrow(why)); }
-  /// What the policy is for and cannot be had here.
+  /// Reports a goal of this policy that cannot be met here.
   void unmet(std::string_view what) {
     if (TOPOLET_HAS(&sink_, unmet)) sink_.unmet(&sink_, borrow(what));
   }
-  /// Take `count` or more of these, as far as that can be. May be said several times.
+  /// Take at least `count` of these CPUs, or as many as there are. May be called several times; earlier calls come
+  /// first.
   void at_least(topolet_set cpus, std::size_t count) {
     if (TOPOLET_HAS(&sink_, at_least)) sink_.at_least(&sink_, cpus, static_cast<std::uint32_t>(count));
   }
-  /// The chosen CPUs will not do.
+  /// Rejects the chosen CPUs.
   void reject(std::string_view reason) {
     if (TOPOLET_HAS(&sink_, reject)) sink_.reject(&sink_, borrow(reason));
   }
@@ -92,7 +93,7 @@ class Picks {
   const topolet_pick_sink& sink_;
 };
 
-/// Where a policy's adjust() answers. Nothing said leaves all as it is.
+/// Takes the answer of adjust(). Without a call the container stays as it is.
 class Adjustments {
  public:
   explicit Adjustments(const topolet_adjust_sink& sink) : sink_(sink) {}
@@ -107,11 +108,11 @@ class Adjustments {
   const topolet_adjust_sink& sink_;
 };
 
-/// Where a policy's tick() puts its wishes.
+/// Takes the requests of tick() to place containers again.
 class Wishes {
  public:
   explicit Wishes(const topolet_tick_sink& sink) : sink_(sink) {}
-  /// `entry`: position in the ledger's entries.
+  /// `entry` is a position in the ledger's entries. The container stays on the nodes it is on.
   void replace(std::size_t entry, std::string_view reason) { ask(entry, 0, reason); }
   void replace_on_other_nodes(std::size_t entry, std::string_view reason) { ask(entry, 1, reason); }
 
@@ -122,7 +123,8 @@ class Wishes {
   const topolet_tick_sink& sink_;
 };
 
-/// The host's side, from the policy's constructor to its destructor. A small value to keep.
+/// What the host offers a policy, from its constructor to its destructor: the log and saved state. A small value that
+/// may be copied and kept.
 class Host {
  public:
   explicit Host(const topolet_host* host)
@@ -134,7 +136,7 @@ class Host {
     if (log_ != nullptr) log_->write(host_, level, borrow(message));
   }
 
-  /// A saved value; nothing if there is none, or no host that keeps any.
+  /// A saved value; nothing if there is none or the host keeps no state.
   std::optional<std::string> get(std::string_view key) const {
     return state_ == nullptr ? std::nullopt : read(state_->get, key, TOPOLET_STATE_MAX_VALUE);
   }
@@ -147,7 +149,8 @@ class Host {
     }
     return all;
   }
-  /// These two from the constructor, notify() and tick() only. A topolet_status; TOPOLET_FAILED without a state.
+  /// set() and remove() may be called from the constructor, notify() and tick() only. They return a topolet_status,
+  /// TOPOLET_FAILED if the host keeps no state.
   std::int32_t set(std::string_view key, std::string_view value) const {
     return state_ == nullptr ? TOPOLET_FAILED : state_->set(host_, borrow(key), borrow(value));
   }

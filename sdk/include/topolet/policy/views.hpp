@@ -1,13 +1,16 @@
-// What a policy reads: strings, sets and arrays of the ABI as C++ values. See <topolet/policy.hpp>.
+// How a policy reads its inputs: strings, sets and arrays of the ABI as C++ values. See <topolet/policy.hpp>.
 #pragma once
 
 #include <topolet/abi.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,15 +20,49 @@ namespace topolet::sdk {
 inline std::string_view text(topolet_str string) {
   return string.len == 0 ? std::string_view() : std::string_view(string.ptr, string.len);
 }
-inline topolet_str borrow(std::string_view string) { return {string.data(), string.size()}; }
+constexpr topolet_str borrow(std::string_view string) { return {string.data(), string.size()}; }
 
-/// A set of OS indices of one's own; reads and makes topolet_set. A plain value.
+/// Calls `visit` with every OS index in the set, in ascending order, without a copy.
+template <class Visit>
+void for_each_index(topolet_set set, Visit visit) {
+  for (std::size_t i = 0; i < set.count; ++i) {
+    for (std::uint64_t rest = set.words[i]; rest != 0; rest &= rest - 1) {
+      visit(static_cast<std::uint32_t>(i * 64 + static_cast<std::size_t>(std::countr_zero(rest))));
+    }
+  }
+}
+
+/// The set in the kernel's list format, "0-3,8", without a copy. Empty for an empty set.
+inline std::string to_list(topolet_set set) {
+  std::string list;
+  const auto append = [&list](std::uint32_t index) {
+    std::array<char, 10> digits;
+    list.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), index).ptr);
+  };
+  const auto end = static_cast<std::uint32_t>(set.count * 64);
+  for (std::uint32_t first = 0; first < end; ++first) {
+    if (set.words[first / 64] >> (first % 64) == 0) {
+      first |= 63U;
+      continue;
+    }
+    if (topolet_set_has(set, first) == 0) continue;
+    std::uint32_t last = first;
+    while (topolet_set_has(set, last + 1) != 0) ++last;
+    if (!list.empty()) list += ',';
+    append(first);
+    if (last > first) list += '-', append(last);
+    first = last;
+  }
+  return list;
+}
+
+/// A set of OS indices that owns its storage; converts from and to topolet_set. A plain value.
 class Set {
  public:
   Set() = default;
   Set(topolet_set set) : words_(set.words, set.words + set.count) {}  // NOLINT(google-explicit-constructor)
 
-  /// Borrowed until the set changes or goes.
+  /// Valid until the set changes or is destroyed.
   topolet_set view() const { return {words_.data(), words_.size()}; }
 
   bool has(std::uint32_t index) const { return topolet_set_has(view(), index) != 0; }
@@ -44,26 +81,11 @@ class Set {
   /// Ascending.
   std::vector<std::uint32_t> indices() const {
     std::vector<std::uint32_t> all;
-    for (std::size_t i = 0; i < words_.size(); ++i) {
-      for (std::uint64_t rest = words_[i]; rest != 0; rest &= rest - 1) {
-        all.push_back(static_cast<std::uint32_t>(i * 64 + static_cast<std::size_t>(std::countr_zero(rest))));
-      }
-    }
+    for_each_index(view(), [&all](std::uint32_t index) { all.push_back(index); });
     return all;
   }
   /// The kernel's list format, "0-3,8".
-  std::string to_string() const {
-    std::string list;
-    const std::vector<std::uint32_t> all = indices();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::size_t first = i;
-      while (i + 1 < all.size() && all[i + 1] == all[i] + 1) ++i;
-      if (!list.empty()) list += ',';
-      list += std::to_string(all[first]);
-      if (i > first) list += '-' + std::to_string(all[i]);
-    }
-    return list;
-  }
+  std::string to_string() const { return to_list(view()); }
 
   Set& operator&=(const Set& other) {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= i < other.words_.size() ? other.words_[i] : 0;
@@ -87,14 +109,14 @@ class Set {
   std::vector<std::uint64_t> words_;
 };
 
-/// Number of indices in a set, without a copy.
+/// How many indices a set has, without a copy.
 inline std::size_t size_of(topolet_set set) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < set.count; ++i) count += static_cast<std::size_t>(std::popcount(set.words[i]));
   return count;
 }
 
-/// Number of indices in both, without a copy.
+/// How many indices are in both sets, without a copy.
 inline std::size_t size_of_both(topolet_set a, topolet_set b) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < std::min(a.count, b.count); ++i) {
@@ -103,7 +125,7 @@ inline std::size_t size_of_both(topolet_set a, topolet_set b) {
   return count;
 }
 
-/// An array with a stride, to loop over.
+/// An array of the ABI whose elements lie a stride apart, for range-based loops and indexing.
 template <class T>
 class Array {
  public:
@@ -153,7 +175,10 @@ inline Array<topolet_node> nodes(const topolet_topology& topology) {
 inline Array<topolet_ledger_entry> entries(const topolet_ledger& ledger) {
   return {ledger.entries, ledger.entry_count, ledger.entry_stride};
 }
-
+/// By position in the topology's nodes.
+inline Array<topolet_node_demand> node_demands(const topolet_ledger& ledger) {
+  return {ledger.node_demands, ledger.node_demand_count, ledger.node_demand_stride};
+}
 inline Array<topolet_domain> domains(const topolet_topology& topology) {
   return {topology.domains, topology.domain_count, topology.domain_stride};
 }
@@ -172,27 +197,51 @@ inline Array<topolet_pci_device> pci_devices(const topolet_topology& topology) {
 inline Array<topolet_os_device> os_devices(const topolet_topology& topology) {
   return {topology.os_devices, topology.os_device_count, topology.os_device_stride};
 }
-/// By position in the topology's nodes.
-inline Array<topolet_node_demand> node_demands(const topolet_ledger& ledger) {
-  return {ledger.node_demands, ledger.node_demand_count, ledger.node_demand_stride};
+
+/// How many threads a core has, as the kubelet counts: online CPUs divided by cores, rounded down, at least 1. A CPU
+/// whose core is unknown is a core of its own. On machines with cores of different sizes it is an average.
+inline std::size_t threads_per_core(const topolet_topology& topology) {
+  std::vector<bool> seen(topology.core_count);
+  std::size_t cores = 0;
+  for (const topolet_pu& pu : pus(topology)) {
+    if (pu.core < seen.size()) {
+      if (seen[pu.core]) continue;
+      seen[pu.core] = true;
+    }
+    ++cores;
+  }
+  return cores == 0 ? 1 : std::max<std::size_t>(1, topology.pu_count / cores);
 }
 
-/// The last value of a key; empty if there is none.
-inline std::string_view value_of(topolet_kvs pairs, std::string_view key) {
+/// All CPUs that any candidate of the request has: `set` is &topolet_candidate::cpus for the allowed CPUs or
+/// &topolet_candidate::free for those that are in the pool.
+inline Set union_of_candidates(const topolet_request& request, topolet_set topolet_candidate::*set) {
+  Set all;
+  for (const topolet_candidate& candidate : candidates(request)) all |= Set(candidate.*set);
+  return all;
+}
+
+/// The last value of a key; nothing if the key is not there.
+inline std::optional<std::string_view> find_value(topolet_kvs pairs, std::string_view key) {
   for (std::size_t i = pairs.count; i > 0; --i) {
     if (text(pairs.items[i - 1].key) == key) return text(pairs.items[i - 1].value);
   }
-  return {};
+  return std::nullopt;
 }
 
-/// The option values a policy is made with.
+/// The last value of a key; empty if the key is not there.
+inline std::string_view value_of(topolet_kvs pairs, std::string_view key) {
+  return find_value(pairs, key).value_or(std::string_view());
+}
+
+/// The values of the options that a policy is created with.
 class Options {
  public:
   explicit Options(topolet_kvs values, topolet_kvs others = {nullptr, 0}) : values_(values), others_(others) {}
-  /// The value of an option of the table; empty for a name that is not in it.
+  /// The value of an option in the plugin's table; empty for a name that is not in the table.
   std::string_view operator[](std::string_view name) const { return value_of(values_, name); }
-  /// The value of another plugin's option, "ID.OPTION", or of "placement.min-shared-cpus"; empty if that plugin is not
-  /// enabled or has no such option.
+  /// The value of another plugin's option, "ID.OPTION", or of "placement.min-shared-cpus"; empty if that
+  /// plugin is not enabled or has no such option.
   std::string_view of_other(std::string_view name) const { return value_of(others_, name); }
 
  private:

@@ -1,4 +1,4 @@
-// What a plugin may answer: sinks that refuse what a host refuses, and keep the rest. See <topolet/testing.hpp>.
+// The answers of a plugin as values, taken by sinks that refuse what a host refuses. See <topolet/testing.hpp>.
 #pragma once
 
 #include <topolet/testing/request.hpp>
@@ -15,6 +15,7 @@ namespace topolet::sdk::testing {
 
 using sdk::Verdict;
 
+/// One at_least() of a pick.
 struct Share {
   Set cpus;
   std::size_t count = 0;
@@ -45,7 +46,7 @@ struct Wish {
 
 namespace sinks {
 
-/// One call's answer, and what was wrong with it.
+/// The answer to one call, and the first thing that was wrong with it.
 template <class T>
 struct Answer {
   T value = {};
@@ -78,7 +79,7 @@ std::int32_t keep_reason(const Sink* sink, topolet_str reason) {
   return TOPOLET_OK;
 }
 
-inline Set beyond(topolet_set said, topolet_set offered) { return Set(said) - Set(offered); }
+inline Set not_offered(topolet_set named, topolet_set offered) { return Set(named) - Set(offered); }
 
 struct ScoreAnswer : Answer<std::vector<Verdict>> {
   std::vector<bool> seen;
@@ -118,7 +119,7 @@ struct PickAnswer : Answer<Picked> {
 
   std::int32_t check(const char* what, bool said, topolet_set cpus) {
     if (said) return refuse(TOPOLET_DUPLICATE, std::string(what) + " said twice");
-    const Set foreign = beyond(cpus, usable);
+    const Set foreign = not_offered(cpus, usable);
     if (foreign.empty()) return TOPOLET_OK;
     return refuse(TOPOLET_OUT_OF_RANGE, std::string(what) + " of CPUs " + foreign.to_string() +
                                             ", which were not offered; offered were " + Set(usable).to_string());
@@ -166,7 +167,7 @@ struct AdjustAnswer : Answer<Adjusted> {
 
   std::int32_t set_mems(topolet_set nodes) {
     if (std::exchange(value.bound, true)) return refuse(TOPOLET_DUPLICATE, "mems said twice");
-    if (const Set foreign = beyond(nodes, memory); !foreign.empty()) {
+    if (const Set foreign = not_offered(nodes, memory); !foreign.empty()) {
       return refuse(TOPOLET_OUT_OF_RANGE, "mems on nodes " + foreign.to_string() + ", which were not offered");
     }
     if (size_of(nodes) == 0) return refuse(TOPOLET_INVALID, "mems on no node");

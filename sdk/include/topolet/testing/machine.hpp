@@ -20,23 +20,24 @@ inline Set set_of(const std::vector<std::uint32_t>& indices) {
   return set;
 }
 
-/// A device to be added to a Machine. Devices with the same address are one piece of hardware.
+/// A device to add to a Machine. Devices with the same address are names of one piece of hardware.
 struct Device {
   std::string name;     ///< such as nvml0
   std::string address;  ///< PCI, such as "0000:65:00.0"; empty for none
-  Set nodes = {};       ///< local to it; its CPUs are theirs
+  Set nodes = {};       ///< local to the device; its local CPUs are theirs
   topolet_os_device_kind kind = TOPOLET_OS_DEVICE_GPU;
   std::vector<std::pair<std::string, std::string>> info = {};
-  std::string bridge = {};  ///< of its address; devices of one bridge share a switch, others of one node a root
+  std::string bridge = {};  ///< PCI address; devices of one bridge share a switch, other devices of one node a root
 };
 
-/// A machine as a plugin sees it. Of nodes that share their CPUs the first is the CPU node, the others memory-only.
+/// A machine as a plugin sees it. Where several nodes have the same CPUs, the first is the CPU node and the others are
+/// memory-only.
 class Machine {
  public:
-  /// `synthetic`: such as "pack:2 numa:1 l3:1 core:4 pu:2".
+  /// `synthetic` is an hwloc description such as "pack:2 numa:1 l3:1 core:4 pu:2".
   explicit Machine(const std::string& synthetic) {
     hwloc_topology_t raw = nullptr;
-    if (hwloc_topology_init(&raw) != 0) throw std::runtime_error("hwloc does not start");
+    if (hwloc_topology_init(&raw) != 0) throw std::runtime_error("hwloc cannot be initialised");
     const std::unique_ptr<hwloc_topology, void (*)(hwloc_topology_t)> topology(raw, &hwloc_topology_destroy);
     if (hwloc_topology_set_synthetic(raw, synthetic.c_str()) != 0 || hwloc_topology_load(raw) != 0) {
       throw std::invalid_argument("hwloc cannot read the machine '" + synthetic + "'");
@@ -48,11 +49,11 @@ class Machine {
 
   const topolet_topology& view() const { return view_; }
   Set online() const { return Set(view_.online); }
-  /// By position in the topology's nodes; empty for a memory-only node.
+  /// `position` is that of the node in the topology's nodes. Empty for a memory-only node.
   Set cpus_of_node(std::size_t position) const {
     return nodes_.at(position).memory_only != 0 ? Set() : Set(nodes_.at(position).cpus);
   }
-  /// By OS indices of nodes.
+  /// The CPUs of all these nodes, which are named by OS index.
   Set cpus_of(const Set& nodes) const {
     Set cpus;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -61,9 +62,10 @@ class Machine {
     return cpus;
   }
 
-  /// SLIT, node_count rows of node_count. Without, it is 10 and 20.
+  /// Sets the SLIT: node_count rows of node_count. By default nodes are 10 from themselves and 20 from each other.
   Machine& distances(std::vector<std::uint32_t> rows) {
-    if (rows.size() != nodes_.size() * nodes_.size()) throw std::invalid_argument("distances: nodes x nodes of them");
+    if (rows.size() != nodes_.size() * nodes_.size())
+      throw std::invalid_argument("distances() takes nodes x nodes numbers");
     distances_ = std::move(rows);
     view_.distances_known = 1;
     refresh();

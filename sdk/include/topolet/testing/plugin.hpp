@@ -1,4 +1,4 @@
-// A plugin at work on a host that keeps what it is told. See <topolet/testing.hpp>.
+// A running instance of a plugin, on a fake host. See <topolet/testing.hpp>.
 #pragma once
 
 #include <topolet/testing/answers.hpp>
@@ -13,7 +13,7 @@
 
 namespace topolet::sdk::testing {
 
-/// A host that keeps what it is told.
+/// A host that records what the plugin logs and saves.
 class FakeHost {
  public:
   std::vector<std::string> log;              ///< lines, without the level
@@ -77,13 +77,15 @@ class FakeHost {
   topolet_host view_{};
 };
 
-/// A plugin at work: made from its entry, topolet_plugin_v1 if it is linked into the test. A call that throws, fails or
-/// gives an answer that a host refuses throws std::runtime_error here, with its reason.
+/// A running instance of a plugin, created from its entry: topolet_plugin_v1 if the plugin is linked into the test.
+/// Where the plugin throws, fails or gives an answer that a host would refuse, the call throws std::runtime_error and
+/// says why.
 class Plugin {
  public:
   using Values = std::vector<std::pair<std::string, std::string>>;
 
-  /// Options left out get their default. `others`: of other plugins, by "ID.OPTION". `host` must outlive it.
+  /// Options that `values` leaves out have their defaults. `others` are options of other plugins, by "ID.OPTION".
+  /// `host` must outlive the plugin.
   Plugin(const topolet_plugin_entry& entry, FakeHost& host, const Values& values = {}, const Values& others = {})
       : host_(host) {
     std::vector<topolet_kv> options;
@@ -96,7 +98,8 @@ class Plugin {
         ++used;
       }
     }
-    if (used != values.size()) throw std::invalid_argument("an option that is not in the plugin's table");
+    if (used != values.size())
+      throw std::invalid_argument("a value is given for an option that is not in the plugin's table");
     std::vector<topolet_kv> of_others;
     for (const auto& [name, value] : others) of_others.push_back({borrow(name), borrow(value)});
     const topolet_create_request request{
@@ -117,7 +120,7 @@ class Plugin {
 
   bool has(std::string_view id) const { return instance_->get_capability(instance_, borrow(id)) != nullptr; }
 
-  /// One for each candidate.
+  /// One verdict for each candidate.
   std::vector<Verdict> score(const Request& request) {
     sinks::ScoreAnswer answer;
     answer.value.resize(request.view().candidate_count);
@@ -127,7 +130,7 @@ class Plugin {
     return finish(answer, score.score(instance_, &request.view(), &sink));
   }
 
-  /// The node sets that it would have as candidates. Hosts ask on machines with more than 8 nodes only.
+  /// The node sets that the plugin adds to the candidates. Hosts ask only on machines with more than 8 nodes.
   std::vector<Set> propose(const Request& request) {
     sinks::ProposeAnswer answer;
     const topolet_propose_sink sink = sinks::sink_into(answer);
@@ -135,7 +138,8 @@ class Plugin {
     return finish(answer, propose.propose(instance_, &request.view(), &sink));
   }
 
-  /// `chosen`: the CPUs that the container is going to get; empty while that is asked for.
+  /// Without `chosen`, asks which CPUs to use. With it, the CPUs that the container is going to get, asks what to
+  /// withhold beside them.
   Picked pick(const Request& request, std::size_t candidate, const Set& chosen = {}) {
     sinks::PickAnswer answer;
     answer.usable = candidates(request.view())[candidate].free;
@@ -150,7 +154,7 @@ class Plugin {
     return finish(answer, capability<topolet_pick>(TOPOLET_PICK_ID).pick(instance_, &asked, &sink));
   }
 
-  /// `cpus`: those that were chosen.
+  /// `cpus` are those that were chosen for the container.
   Adjusted adjust(const Request& request, std::size_t candidate, const Set& cpus) {
     sinks::AdjustAnswer answer;
     const topolet_adjust_sink sink = sinks::sink_into(answer);
@@ -198,7 +202,7 @@ class Plugin {
   template <class Capability>
   const Capability& capability(std::string_view id) const {
     const void* found = instance_->get_capability(instance_, borrow(id));
-    if (found == nullptr) throw std::logic_error("the plugin does not have " + std::string(id));
+    if (found == nullptr) throw std::logic_error("the plugin does not have the capability " + std::string(id));
     return *static_cast<const Capability*>(found);
   }
 

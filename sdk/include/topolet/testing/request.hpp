@@ -11,7 +11,7 @@
 
 namespace topolet::sdk::testing {
 
-/// A container, to be placed or placed already.
+/// A container that is to be placed or has been placed.
 struct Container {
   std::string pod_uid = "uid";
   std::string name = "main";
@@ -28,7 +28,7 @@ struct Container {
   Set kubelet_cpus = {};
   Set kubelet_mems = {};
   std::vector<std::pair<std::string, std::string>> settings = {};
-  std::int64_t pod_cpu_request_milli = 0;  ///< 0: the request does not tell of the pod
+  std::int64_t pod_cpu_request_milli = 0;  ///< of the whole pod; 0: unknown
   Set pod_nodes = {};
   std::vector<std::pair<std::string, std::int64_t>> huge_page_limits = {};  ///< by page size, such as "2MB"
 };
@@ -91,7 +91,7 @@ class Workload {
   topolet_workload view_{};
 };
 
-/// Who holds what of a machine, which must outlive it.
+/// Which container has which CPUs of a machine. The machine must outlive the ledger.
 class Ledger {
  public:
   explicit Ledger(const Machine& machine) : machine_(machine), pool_(machine.online()) { refresh(); }
@@ -101,7 +101,7 @@ class Ledger {
   const topolet_ledger& view() const { return view_; }
   const Set& pool() const { return pool_; }
 
-  /// Keeps CPUs for the system.
+  /// Reserves CPUs for the system.
   Ledger& reserve(const Set& cpus) {
     reserved_ |= cpus;
     pool_ -= cpus;
@@ -109,7 +109,7 @@ class Ledger {
     return *this;
   }
 
-  /// CPUs of its own, and idle ones beside them.
+  /// `withheld` are CPUs that stay idle for this container. Throws std::logic_error for CPUs that are not in the pool.
   Ledger& place_exclusive(const Container& container, const Set& cpus, const Set& withheld = {}, const Set& mems = {}) {
     if (!(((cpus | withheld) - pool_).empty())) {
       throw std::logic_error("CPUs " + ((cpus | withheld) - pool_).to_string() + " are not in the pool");
@@ -134,7 +134,7 @@ class Ledger {
     return *this;
   }
 
-  /// The parts of divided requests are rounded down here; the host loses nothing.
+  /// A request that is divided among nodes is rounded down here; a real host divides it without loss.
   void count_demand() {
     node_demands_.assign(machine_.view().node_count, {});
     for (const topolet_ledger_entry& entry : entries_) {
@@ -186,11 +186,11 @@ class Ledger {
   topolet_ledger view_{};
 };
 
-/// One decision to be asked about. The machine and the ledger must outlive it and stay as they are. Candidates are the
-/// machine's domains.
+/// The request of one decision. The candidates are the machine's domains. The machine and the ledger must outlive the
+/// request and must not change meanwhile.
 class Request {
  public:
-  /// `exclusive_cpus`: 0 for a shared container.
+  /// `exclusive_cpus` is 0 for a shared container.
   Request(const Machine& machine, const Ledger& ledger, const Container& container, std::uint32_t exclusive_cpus)
       : machine_(machine), ledger_(ledger), workload_(container) {
     for (const topolet_domain& domain : domains(machine.view()))
@@ -207,7 +207,7 @@ class Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  /// Adds a combination of nodes that is no domain.
+  /// Adds a candidate that is not a domain of the machine.
   Request& candidate(const Set& nodes) {
     add(TOPOLET_DOMAIN_MACHINE, 0, nodes, machine_.cpus_of(nodes));
     refresh();
@@ -216,7 +216,7 @@ class Request {
 
   const topolet_request& view() const { return view_; }
 
-  /// The position of the candidate with these nodes.
+  /// The position of the candidate with these nodes. Throws std::logic_error if there is none.
   std::size_t position(const Set& nodes) const {
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       if (Set(candidates_[i].nodes).indices() == nodes.indices()) return i;

@@ -1,0 +1,10 @@
+// What the programs end with.
+#pragma once
+
+namespace topolet {
+
+inline constexpr int kExitSuccess = 0;
+inline constexpr int kExitFailure = 1;  ///< it failed, or there is no result
+inline constexpr int kExitUsage = 2;    ///< the command line or the configuration is wrong
+
+}  // namespace topolet

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <cstddef>
+
+namespace topolet {
+
+/// What the process has in RAM (VmRSS of proc(5)); 0 if that cannot be read.
+std::size_t resident_bytes();
+
+}  // namespace topolet

@@ -1,0 +1,146 @@
+#include "core/config/config_text.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "core/base/text.hpp"
+
+namespace topolet::config {
+namespace {
+
+constexpr std::string_view kWhiteSpace = " \t\r";
+
+/// The line without its comment and the white space around it.
+std::string_view without_comment(std::string_view line) {
+  line = trimmed(line);
+  if (line.substr(0, 1) == ";") return {};
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const bool begins = i == 0 || kWhiteSpace.find(line[i - 1]) != std::string_view::npos;
+    if (line[i] == '#' && begins) return trimmed(line.substr(0, i));
+  }
+  return line;
+}
+
+/// Reads one line; `section` is the one it stands in and may change.
+std::optional<std::string> read_line(RawConfig& raw, const std::string& file, std::size_t line,
+                                     std::string_view content, std::string& section) {
+  const std::string quoted = "'" + std::string(content) + "'";
+  if (content.front() == '[') {
+    if (content.back() != ']') return quoted + " has no closing ]; write [section]";
+    section = trimmed(content.substr(1, content.size() - 2));
+    if (section.empty()) return "the section has no name";
+    raw.sections.push_back({section, line});
+    return std::nullopt;
+  }
+  const auto equals = content.find('=');
+  if (equals == std::string_view::npos) return quoted + " has no '='; write key = value";
+  const std::string key(trimmed(content.substr(0, equals)));
+  if (key.empty()) return quoted + " has no key before '='; write key = value";
+  raw.entries.push_back({section, key, std::string(trimmed(content.substr(equals + 1))), file, line});
+  return std::nullopt;
+}
+
+ConfigEntry entry_of_flag(std::string_view name, std::string_view value) {
+  const auto dot = name.find('.');
+  if (dot == std::string_view::npos) return {"", std::string(name), std::string(value)};
+  return {std::string(name.substr(0, dot)), std::string(name.substr(dot + 1)), std::string(value)};
+}
+
+bool* switch_of(RawConfig& raw, std::string_view name) {
+  if (name == "help") return &raw.help;
+  if (name == "version") return &raw.version;
+  if (name == "check-config") return &raw.check_config;
+  return nullptr;
+}
+
+/// Reads the arguments into `raw`. True if they name a config file.
+bool read_arguments(RawConfig& raw, const std::vector<std::string>& arguments) {
+  bool names_file = false;
+  const auto mistake = [&raw](std::string message) { raw.mistakes.push_back({"", 0, std::move(message)}); };
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    if (argument.substr(0, 2) != "--" || argument.size() == 2) {
+      mistake("unexpected argument '" + arguments[i] + "'; options are written --section.key=value");
+      continue;
+    }
+    const auto equals = argument.find('=');
+    const std::string name(argument.substr(2, equals == std::string_view::npos ? equals : equals - 2));
+    std::optional<std::string> value;
+    if (equals != std::string_view::npos) value = argument.substr(equals + 1);
+    if (bool* flag = switch_of(raw, name)) {
+      *flag = true;
+      if (value) mistake("--" + name + " takes no value");
+      continue;
+    }
+    const bool next_is_value = i + 1 < arguments.size() && arguments[i + 1].substr(0, 2) != "--";
+    if (!value && next_is_value) value = arguments[++i];
+    if (!value) {
+      mistake("--" + name + " needs a value; write --" + name + "=VALUE");
+    } else if (name == "config") {
+      raw.file = *value;
+      names_file = true;
+    } else {
+      raw.entries.push_back(entry_of_flag(name, *value));
+    }
+  }
+  return names_file;
+}
+
+}  // namespace
+
+std::string ConfigMistake::to_string() const {
+  if (file.empty()) return "command line: " + message;
+  std::string text = file;
+  if (line != 0) text.append(":").append(std::to_string(line));
+  return text.append(": ").append(message);
+}
+
+Result<std::string> read_text_file(const std::filesystem::path& file) {
+  std::error_code ignored;
+  // Opening a directory succeeds; reading it does not.
+  if (std::filesystem::is_directory(file, ignored)) return Error{Code::kInvalidArgument, std::strerror(EISDIR)};
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return Error{errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied, std::strerror(errno)};
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (in.bad()) return Error{Code::kDataLoss, "reading it failed"};
+  return std::move(text).str();
+}
+
+RawConfig read_raw(const std::vector<std::string>& arguments, const ReadFile& read_file) {
+  RawConfig flags;
+  const bool names_file = read_arguments(flags, arguments);
+  RawConfig raw = flags;
+  raw.entries.clear();
+  const Result<std::string> text = read_file(raw.file);
+  if (text) {
+    read_config_text(raw, raw.file.string(), *text);
+  } else if (names_file || text.error().code != Code::kNotFound) {
+    raw.mistakes.push_back({raw.file.string(), 0, "cannot read the configuration: " + text.error().message});
+  }
+  raw.entries.insert(raw.entries.end(), flags.entries.begin(), flags.entries.end());
+  return raw;
+}
+
+void read_config_text(RawConfig& raw, const std::string& file, std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
+  std::string section;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const auto end = text.find('\n');
+    const std::string_view content = without_comment(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (content.empty()) continue;
+    if (auto wrong = read_line(raw, file, line, content, section)) {
+      raw.mistakes.push_back({file, line, *std::move(wrong)});
+    }
+  }
+}
+
+}  // namespace topolet::config

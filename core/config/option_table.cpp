@@ -1,0 +1,323 @@
+#include "core/config/option_table.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "core/base/index_set.hpp"
+#include "core/base/text.hpp"
+#include "core/base/unix_address.hpp"
+
+namespace topolet::config {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 64;
+constexpr std::int64_t kMillisecondsPerDay = 24LL * 60 * 60 * 1000;
+
+OptionSpec with_range(OptionSpec spec, std::int64_t minimum, std::int64_t maximum) {
+  spec.minimum = minimum;
+  spec.maximum = maximum;
+  return spec;
+}
+
+std::vector<OptionSpec> daemon_options() {
+  const auto option = [](std::string key, OptionType type, std::string value, std::string help,
+                         std::vector<std::string> allowed = {}) {
+    return OptionSpec{.section = "daemon",
+                      .key = std::move(key),
+                      .type = type,
+                      .defaults = {std::move(value)},
+                      .allowed = std::move(allowed),
+                      .help = std::move(help)};
+  };
+  const auto number = [option](std::string key, std::string value, std::string help, std::int64_t minimum,
+                               std::int64_t maximum) {
+    return with_range(option(std::move(key), OptionType::kInt, std::move(value), std::move(help)), minimum, maximum);
+  };
+  return {
+      option("listen", OptionType::kSocket, "unix:///run/topolet/topolet.sock",
+             "The socket that the kubelet connects to; set the kubelet's --container-runtime-endpoint to it."),
+      option("control", OptionType::kSocket, "unix:///run/topolet/control.sock",
+             "The socket that the command topolet connects to; only its owner may connect."),
+      option("runtime", OptionType::kSocket, "unix:///run/containerd/containerd.sock",
+             "The container runtime's CRI socket."),
+      option("image", OptionType::kSocket, "", "The CRI socket of the image service; empty means the same as runtime."),
+      option("state-dir", OptionType::kPath, "/var/lib/topolet",
+             "The directory of the state database; created with mode 0700 if it does not exist."),
+      option("plugin-dir", OptionType::kPath, TOPOLET_PLUGIN_DIR, "The directory that plugins are loaded from."),
+      option("log-level", OptionType::kString, "info", "How much to log.",
+             {"trace", "debug", "info", "warn", "error", "off"}),
+      option("durability", OptionType::kString, "normal",
+             "What a decision survives once it has been acted on: a crash of the daemon (normal), or a power failure "
+             "too (full).",
+             {"normal", "full"}),
+      with_range(
+          option("store-patience", OptionType::kDuration, {"50ms"},
+                 "How long a decision waits to be written to the state database before it is acted on without that."),
+          1, 60000),
+      number("max-connections", "1024",
+             "How many clients may be connected at once. One more closes the newest connection of the process that has "
+             "the most.",
+             8, 1 << 20),
+      number("max-memory-mib", "512",
+             "How much memory topoletd may use, in MiB. Above it, clients that send without end or do not read are "
+             "disconnected.",
+             128, 1 << 20),
+      number("max-message-mib", "64", "The largest message that is passed on, in MiB. The kubelet accepts 16.", 16,
+             1024),
+      number("max-metadata-mib", "16", "The most metadata that one call may carry in each direction, in MiB.", 1, 64),
+  };
+}
+
+std::vector<OptionSpec> placement_options() {
+  const auto option = [](std::string key, OptionType type, std::vector<std::string> defaults, std::string help,
+                         std::vector<std::string> allowed = {}) {
+    return OptionSpec{.section = "placement",
+                      .key = std::move(key),
+                      .type = type,
+                      .defaults = std::move(defaults),
+                      .allowed = std::move(allowed),
+                      .help = std::move(help)};
+  };
+  const auto repeatable = [](OptionSpec spec) {
+    spec.repeatable = true;
+    return spec;
+  };
+  return {
+      option("reserved-cpus", OptionType::kCpus, {"none"},
+             "CPUs reserved for the system: never in the shared pool, and never given to a container exclusively.",
+             {"none"}),
+      option("allowed-cpus", OptionType::kCpus, {"all"}, "Containers are placed on these CPUs only.", {"all"}),
+      with_range(option("min-shared-cpus", OptionType::kInt, {"1"},
+                        "How many CPUs always stay in the shared pool, however many are requested exclusively."),
+                 0, kMaxOsIndex),
+      option("exclusive", OptionType::kString, {"guaranteed-integer"},
+             "Which containers get exclusive CPUs: Guaranteed ones that request whole CPUs, and those with the "
+             "annotation topolet.io/cpus: exclusive (guaranteed-integer); only the latter (annotated); none (never).",
+             {"guaranteed-integer", "annotated", "never"}),
+      repeatable(option("reserved-namespaces", OptionType::kString, {"kube-system"},
+                        "Kubernetes namespaces whose containers run on the reserved CPUs and the shared pool. They get "
+                        "exclusive CPUs only with the annotation topolet.io/cpus: exclusive.")),
+      repeatable(option("annotations", OptionType::kString, {"all"},
+                        "The topolet.io annotations that pods may use: their names without that prefix, or all, or "
+                        "none. Others are ignored, and the reason of the placement says so.")),
+      option("when-full", OptionType::kString, {"deny"},
+             "What to do with a container that requests exclusive CPUs when there are not enough: deny it, or let it "
+             "share the pool.",
+             {"deny", "share"}),
+      with_range(option("crash-hold", OptionType::kDuration, {"5m"},
+                        "How long the CPUs of a container that failed are kept for its next attempt, unless another "
+                        "container would be denied without them; 0 means not at all."),
+                 0, kMillisecondsPerDay),
+      option("memory-migrate", OptionType::kBool, {"false"},
+             "Whether the memory nodes of a running container may be replaced (true), in which case the kernel moves "
+             "its memory while the container waits; with false, memory nodes are only added."),
+      with_range(option("pending-timeout", OptionType::kDuration, {"4m"},
+                        "How long a placement is kept for a CreateContainer whose outcome is unknown."),
+                 1000, kMillisecondsPerDay),
+      with_range(
+          option("start-grace", OptionType::kDuration, {"10s"},
+                 "How long a container may still be starting after a StartContainer whose outcome is unknown. For that "
+                 "time, or until the container is seen running, the CPUs that it should leave count as in use."),
+          100, kMillisecondsPerDay),
+      with_range(option("deadline-ms", OptionType::kInt, {"50"},
+                        "How long a plugin may take to answer one call, in milliseconds, before it loses its vote."),
+                 1, 60000),
+      with_range(option("plugin-timeout", OptionType::kDuration, {"10s"},
+                        "How long a plugin may take to be loaded, created or destroyed before it is abandoned."),
+                 100, kMillisecondsPerDay),
+      repeatable(option("handlers", OptionType::kString, {"default", "runc", "crun", "nvidia"},
+                        "The runtime handlers whose containers are placed; 'default' is the runtime's own default. "
+                        "Containers of other handlers, such as kata, pass through untouched.")),
+  };
+}
+
+std::vector<OptionSpec> plugin_options(const std::vector<std::string>& plugins) {
+  std::vector<OptionSpec> specs = {{.section = "plugins",
+                                    .key = "enable",
+                                    .type = OptionType::kName,
+                                    .defaults = {},
+                                    .help = "The name of a plugin to load from plugin-dir.",
+                                    .repeatable = true}};
+  for (const std::string& plugin : plugins) {
+    specs.push_back({.section = "plugins",
+                     .key = "weight." + plugin,
+                     .type = OptionType::kInt,
+                     .defaults = {"1"},
+                     .help = "The factor that the plugin's scores are multiplied with.",
+                     .minimum = 0,
+                     .maximum = 1000});
+    specs.push_back(
+        {.section = "plugins",
+         .key = "on-failure." + plugin,
+         .type = OptionType::kString,
+         .defaults = {"open"},
+         .allowed = {"open", "closed"},
+         .help =
+             "What to do when the plugin loses its vote: decide without it (open), or deny the container (closed)."});
+    specs.push_back({.section = "plugins",
+                     .key = "required." + plugin,
+                     .type = OptionType::kBool,
+                     .defaults = {"false"},
+                     .help = "Whether to deny a container rather than place it without the plugin's vote, or on other "
+                             "CPUs than the plugin picks."});
+  }
+  return specs;
+}
+
+Error bad(const std::string& value, const std::string& expected) {
+  return {Code::kInvalidArgument, "'" + value + "' is not " + expected};
+}
+
+std::optional<std::int64_t> parse_whole_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+Status check_range(const OptionSpec& spec, const std::string& value, std::int64_t number, const char* unit) {
+  if (number >= spec.minimum && number <= spec.maximum) return {};
+  return Error{Code::kOutOfRange, "'" + value + "' is out of range; it must be between " +
+                                      std::to_string(spec.minimum) + " and " + std::to_string(spec.maximum) + unit};
+}
+
+Status check_int(const OptionSpec& spec, const std::string& value) {
+  const auto number = parse_whole_number(value);
+  if (!number) return bad(value, "a whole number");
+  return check_range(spec, value, *number, "");
+}
+
+Status check_duration(const OptionSpec& spec, const std::string& value) {
+  const auto duration = parse_duration(value);
+  if (!duration) return duration.error();
+  return check_range(spec, value, duration->count(), " ms");
+}
+
+Status check_cpus(const OptionSpec& spec, const std::string& value) {
+  const auto cpus = CpuSet::parse(value);
+  if (cpus && !cpus->empty()) return {};
+  const std::string words = spec.allowed.empty() ? "" : ", or " + or_list(spec.allowed);
+  return bad(value, "a CPU list such as 0-3,8" + words + (cpus.has_value() ? "" : ": " + cpus.error().message));
+}
+
+Status check_socket(const OptionSpec& spec, const std::string& value) {
+  if (value.empty() && spec.defaults.front().empty()) return {};
+  const auto path = parse_socket(value);
+  return path ? Status() : Status(path.error());
+}
+
+}  // namespace
+
+std::vector<OptionSpec> core_options(const std::vector<std::string>& plugins) {
+  std::vector<OptionSpec> specs = daemon_options();
+  for (OptionSpec& spec : placement_options()) specs.push_back(std::move(spec));
+  for (OptionSpec& spec : plugin_options(plugins)) specs.push_back(std::move(spec));
+  return specs;
+}
+
+bool is_plain_name(std::string_view name) {
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto is_plain = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '-'; };
+  return !name.empty() && name.size() <= kMaxNameBytes && is_letter(name.front()) &&
+         std::all_of(name.begin(), name.end(), is_plain);
+}
+
+Status check_plugin_name(const std::string& name) {
+  const bool taken = name == "daemon" || name == "placement" || name == "plugins";
+  if (taken) return bad(name, "a plugin's name, because the configuration has a section of that name");
+  if (is_plain_name(name)) return {};
+  return bad(name, "a plugin's name: at most " + std::to_string(kMaxNameBytes) +
+                       " lower-case letters, digits and dashes, beginning with a letter");
+}
+
+Status check_value(const OptionSpec& spec, const std::string& value) {
+  const bool among_allowed = std::find(spec.allowed.begin(), spec.allowed.end(), value) != spec.allowed.end();
+  if (among_allowed) return {};
+  if (!spec.allowed.empty() && spec.type != OptionType::kCpus) return bad(value, or_list(spec.allowed));
+  switch (spec.type) {
+    case OptionType::kBool:
+      return value == "true" || value == "false" ? Status() : bad(value, "true or false");
+    case OptionType::kInt:
+      return check_int(spec, value);
+    case OptionType::kDuration:
+      return check_duration(spec, value);
+    case OptionType::kCpus:
+      return check_cpus(spec, value);
+    case OptionType::kSocket:
+      return check_socket(spec, value);
+    case OptionType::kPath:
+      return !value.empty() && value.front() == '/' ? Status() : bad(value, "an absolute path");
+    case OptionType::kName:
+      return check_plugin_name(value);
+    case OptionType::kString:
+      if (!spec.repeatable) return {};
+      if (value.empty()) return bad(value, "a name; it is empty");
+      return value.find_first_of(", \t") == std::string::npos ? Status()
+                                                              : bad(value, "one name; write one line for each");
+  }
+  return {};
+}
+
+Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
+  constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+  const Error error = bad(std::string(text), "a duration such as 30s, 5m, 4m30s or 500ms");
+  std::int64_t total = 0;
+  std::size_t next_unit = 0;
+  std::string_view rest = text;
+  if (rest.empty()) return error;
+  if (rest == "0") return std::chrono::milliseconds(0);
+  while (!rest.empty()) {
+    const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    const auto number = parse_whole_number(rest.substr(0, digits));
+    rest.remove_prefix(digits);
+    const std::string_view unit = rest.substr(0, std::min(rest.find_first_of("0123456789"), rest.size()));
+    rest.remove_prefix(unit.size());
+    while (next_unit < std::size(kUnits) && kUnits[next_unit].first != unit) ++next_unit;
+    // The bound keeps the sum far from an overflow.
+    if (!number || *number > kMillisecondsPerDay * 365 || next_unit == std::size(kUnits)) return error;
+    total += *number * kUnits[next_unit++].second;
+  }
+  return std::chrono::milliseconds(total);
+}
+
+Result<std::string> parse_socket(std::string_view text) {
+  const std::string_view path = without_unix_scheme(text);
+  if (path.empty() || path.front() != '/') {
+    return bad(std::string(text), "the address of a unix socket; write unix:///absolute/path");
+  }
+  if (path.size() > kMaxSocketPath) {
+    return bad(std::string(text), "usable: the kernel accepts socket paths of at most 107 bytes");
+  }
+  return std::string(path);
+}
+
+std::size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      const std::size_t changed = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string suggestion(std::string_view wanted, const std::vector<std::string>& known, const std::string& prefix) {
+  const auto key = [](std::string_view name) { return name.substr(name.find('.') + 1); };
+  const auto distance = [&](const std::string& name) {
+    // The right key in the wrong section is nearer than another key of the same section.
+    return std::min(edit_distance(wanted, name), edit_distance(key(wanted), key(name)) + 1);
+  };
+  const auto nearest = std::min_element(
+      known.begin(), known.end(), [&distance](const auto& a, const auto& b) { return distance(a) < distance(b); });
+  const bool close = distance(*nearest) <= std::max<std::size_t>(2, key(wanted).size() / 3);
+  return close ? "did you mean " + prefix + *nearest + "?" : "the nearest is " + prefix + *nearest;
+}
+
+}  // namespace topolet::config

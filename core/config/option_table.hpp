@@ -1,0 +1,76 @@
+// What options there are, and which values they take.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.hpp"
+
+namespace topolet::config {
+
+enum class OptionType : std::uint8_t {
+  kBool,      ///< true or false
+  kInt,       ///< a whole number
+  kString,    ///< any text, or one of the allowed values
+  kDuration,  ///< 30s, 5m, 4m30s, 500ms
+  kCpus,      ///< a CPU list such as 0-3,8, or one of the allowed words
+  kSocket,    ///< unix:///absolute/path, or the path alone
+  kPath,      ///< an absolute path
+  kName,      ///< a plugin's, see check_plugin_name()
+};
+
+/// One option: a key of the configuration file, and a flag. The core's are listed in core_options(), a plugin's in the
+/// table that its library carries.
+struct OptionSpec {
+  std::string section;  ///< of a plugin: its name
+  std::string key;
+  OptionType type = OptionType::kString;
+  std::vector<std::string> defaults;  ///< one value; any number where it is repeatable
+  /// The only values there are; empty = any of the type. For CPUs: words besides a list.
+  std::vector<std::string> allowed = {};
+  std::string help = {};
+  bool repeatable = false;  ///< one line each
+  std::int64_t minimum = INT64_MIN;
+  std::int64_t maximum = INT64_MAX;  ///< whole numbers, and milliseconds of durations
+
+  std::string name() const { return section + '.' + key; }
+};
+
+/// The options of one plugin; its config section bears the plugin's name.
+struct PluginSection {
+  std::string plugin;
+  std::vector<OptionSpec> options;
+  std::uint32_t default_weight = 1;
+};
+
+/// The core's own options, section by section. `plugins` are the enabled ones, which get a weight and on-failure each;
+/// none gives those two under the name NAME, as the help shows them.
+std::vector<OptionSpec> core_options(const std::vector<std::string>& plugins);
+
+/// Whether a plugin or an option may be called so: lower-case letters, digits and dashes, beginning with a letter, at
+/// most 64 of them. Names go into file names, config sections and flags.
+bool is_plain_name(std::string_view name);
+
+/// INVALID_ARGUMENT if no plugin may be called so: its name must be plain, and no section of the core may have it.
+Status check_plugin_name(const std::string& name);
+
+/// INVALID_ARGUMENT or OUT_OF_RANGE says what is wrong with the value and what would be right.
+Status check_value(const OptionSpec& spec, const std::string& value);
+
+/// Reads "4m30s": hours (h), minutes (m), seconds (s) and milliseconds (ms), each at most once, largest first.
+Result<std::chrono::milliseconds> parse_duration(std::string_view text);
+
+/// The path of a unix socket from "unix:///path" or "/path".
+Result<std::string> parse_socket(std::string_view text);
+
+/// How many letters must be added, taken away or changed to make one text of the other.
+std::size_t edit_distance(std::string_view from, std::string_view to);
+
+/// "did you mean X?" for the closest of `known`, or which one is nearest if none is close; written with `prefix` before
+/// it. `known` must not be empty.
+std::string suggestion(std::string_view wanted, const std::vector<std::string>& known, const std::string& prefix = "");
+
+}  // namespace topolet::config

@@ -1,0 +1,393 @@
+#include "core/config/options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/make_shared.hpp>
+#include <boost/program_options.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <utility>
+
+namespace topolet::config {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr unsigned kHelpColumns = 100;
+
+template <class List>
+bool has(const List& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+std::vector<OptionSpec> all_options(const std::vector<std::string>& plugins,
+                                    const std::vector<PluginSection>& sections) {
+  std::vector<OptionSpec> specs = core_options(plugins);
+  std::set<std::string> names;
+  for (const PluginSection& section : sections) {
+    for (OptionSpec& spec : specs) {
+      if (spec.name() == "plugins.weight." + section.plugin) spec.defaults = {std::to_string(section.default_weight)};
+    }
+    for (const OptionSpec& spec : section.options) {
+      // A plugin that names an option twice must not stop the daemon: Boost throws when it meets the second.
+      if (names.insert(spec.name()).second) specs.push_back(spec);
+    }
+  }
+  return specs;
+}
+
+const char* value_name(const OptionSpec& spec) {
+  switch (spec.type) {
+    case OptionType::kBool:
+      return "BOOL";
+    case OptionType::kInt:
+      return "NUMBER";
+    case OptionType::kDuration:
+      return "DURATION";
+    case OptionType::kCpus:
+      return "CPUS";
+    case OptionType::kSocket:
+      return "SOCKET";
+    case OptionType::kPath:
+      return "PATH";
+    case OptionType::kName:
+      return "NAME";
+    case OptionType::kString:
+      return "WORD";
+  }
+  return "VALUE";
+}
+
+const po::value_semantic* semantic(const OptionSpec& spec) {
+  if (spec.repeatable) {
+    return po::value<std::vector<std::string>>()
+        ->composing()
+        ->value_name(value_name(spec))
+        ->default_value(spec.defaults,
+                        spec.defaults.empty() ? "none" : fmt::format("{}", fmt::join(spec.defaults, ", ")));
+  }
+  return po::value<std::string>()->value_name(value_name(spec))->default_value(spec.defaults.front());
+}
+
+std::string explanation(const OptionSpec& spec) {
+  std::string text = spec.help;
+  if (!spec.allowed.empty() && spec.type != OptionType::kCpus)
+    text += " One of: " + fmt::format("{}", fmt::join(spec.allowed, ", ")) + ".";
+  if (spec.repeatable) text += " May be given several times.";
+  return text;
+}
+
+/// What Boost.Program_options knows of the options; it owns the values once they are validated.
+po::options_description describe(const std::vector<OptionSpec>& specs, const std::string& caption = "") {
+  po::options_description description(caption, kHelpColumns, kHelpColumns / 2);
+  for (const OptionSpec& spec : specs) {
+    description.add(
+        boost::make_shared<po::option_description>(spec.name().c_str(), semantic(spec), explanation(spec).c_str()));
+  }
+  return description;
+}
+
+/// Validates the entries one by one, so that a mistake hides none of those behind it.
+class ConfigValidator {
+ public:
+  ConfigValidator(const RawConfig& raw, const std::vector<PluginSection>& sections)
+      : raw_(raw), mistakes_(raw.mistakes), enabled_(enabled_plugins(raw).enabled) {
+    specs_ = all_options(enabled_, sections);
+    for (const PluginSection& section : sections) plugins_with_options_.insert(section.plugin);
+    for (const OptionSpec& spec : specs_) names_.push_back(spec.name());
+  }
+
+  /// The values of all options, defaults included.
+  po::variables_map validate() {
+    for (const SectionHeader& header : raw_.sections) validate_section(header);
+    for (const ConfigEntry& entry : raw_.entries) validate_entry(entry);
+    const po::options_description description = describe(specs_);
+    po::parsed_options parsed(&description);
+    for (const ConfigEntry* entry : accepted_) {
+      // Flags take the place of what the file says, repeatable options as a whole.
+      if (!entry->is_flag() && set_by_flag_.count(name_of(*entry)) > 0) continue;
+      parsed.options.push_back(po::option(name_of(*entry), {entry->value}));
+    }
+    po::variables_map values;
+    po::store(parsed, values);
+    return values;
+  }
+
+  std::vector<ConfigMistake> take_mistakes() {
+    std::stable_sort(mistakes_.begin(), mistakes_.end(), [](const ConfigMistake& a, const ConfigMistake& b) {
+      return std::make_pair(a.file.empty(), a.line) < std::make_pair(b.file.empty(), b.line);
+    });
+    return std::move(mistakes_);
+  }
+
+  const std::vector<std::string>& enabled() const { return enabled_; }
+  const std::vector<OptionSpec>& specs() const { return specs_; }
+
+ private:
+  static std::string name_of(const ConfigEntry& entry) { return entry.section + '.' + entry.key; }
+
+  void add(const ConfigEntry& entry, std::string message) {
+    mistakes_.push_back({entry.file, entry.line, std::move(message)});
+  }
+
+  /// Of a plugin that could not be loaded nothing is known; that mistake is the loader's to report.
+  bool lacks_option_table(const std::string& section) const {
+    return has(enabled_, section) && plugins_with_options_.count(section) == 0;
+  }
+
+  bool is_known_section(const std::string& section) const {
+    return has(enabled_, section) ||
+           std::any_of(specs_.begin(), specs_.end(), [&section](const auto& spec) { return spec.section == section; });
+  }
+
+  void validate_section(const SectionHeader& header) {
+    if (is_known_section(header.name)) return;
+    std::vector<std::string> known = {"daemon", "placement", "plugins"};
+    known.insert(known.end(), enabled_.begin(), enabled_.end());
+    mistakes_.push_back({raw_.file.string(), header.line,
+                         "unknown section [" + header.name + "]; " + suggestion(header.name, known) +
+                             " (the section of a plugin is known once the plugin is enabled: enable = " + header.name +
+                             " in [plugins])"});
+  }
+
+  void validate_entry(const ConfigEntry& entry) {
+    const std::string name = name_of(entry);
+    const auto spec = std::find_if(specs_.begin(), specs_.end(), [&name](const auto& s) { return s.name() == name; });
+    if (spec == specs_.end()) return report_unknown(entry);
+    if (!validate_repetition(*spec, entry)) return;
+    if (const Status fits = check_value(*spec, entry.value); !fits)
+      return add(entry, name + ": " + fits.error().message);
+    accepted_.push_back(&entry);
+    if (entry.is_flag()) set_by_flag_.insert(name);
+  }
+
+  void report_unknown(const ConfigEntry& entry) {
+    if (lacks_option_table(entry.section)) return;
+    const std::string name = entry.section.empty() ? entry.key : name_of(entry);
+    if (entry.is_flag()) {
+      std::vector<std::string> known = names_;
+      known.insert(known.end(), {"config", "check-config", "help", "version"});
+      if (!entry.section.empty() && !is_known_section(entry.section)) {
+        return add(entry, "unknown option --" + name + "; " + suggestion(name, known, "--") +
+                              " (the options of a plugin are known once it is enabled: --plugins.enable=" +
+                              entry.section + ")");
+      }
+      return add(entry, "unknown option --" + name + "; " + suggestion(name, known, "--"));
+    }
+    if (entry.section.empty()) {
+      return add(entry, "'" + name + "' stands before any [section]; " + suggestion(name, names_));
+    }
+    if (!is_known_section(entry.section)) return;  // said of the section as a whole
+    for (const std::string prefix : {"weight.", "on-failure.", "required."}) {
+      if (entry.section != "plugins" || entry.key.rfind(prefix, 0) != 0) continue;
+      const std::string plugin = entry.key.substr(prefix.size());
+      return add(entry, name + ": the plugin '" + plugin + "' is not enabled; add enable = " + plugin +
+                            " to [plugins], or remove this line");
+    }
+    add(entry, "unknown key " + name + "; " + suggestion(name, names_));
+  }
+
+  /// False, and a mistake, if the option was set before and may be set only once, or is repeated word for word.
+  bool validate_repetition(const OptionSpec& spec, const ConfigEntry& entry) {
+    const auto before = std::find_if(seen_.begin(), seen_.end(), [&](const ConfigEntry* other) {
+      return name_of(*other) == spec.name() && other->is_flag() == entry.is_flag() &&
+             (!spec.repeatable || other->value == entry.value);
+    });
+    if (before == seen_.end()) {
+      seen_.push_back(&entry);
+      return true;
+    }
+    const std::string what = spec.repeatable ? spec.name() + " = " + entry.value : spec.name();
+    add(entry,
+        what + (entry.is_flag() ? " is given twice" : " is already set in line " + std::to_string((*before)->line)));
+    return false;
+  }
+
+  const RawConfig& raw_;
+  std::vector<ConfigMistake> mistakes_;
+  std::vector<std::string> enabled_;
+  std::vector<OptionSpec> specs_;
+  std::vector<std::string> names_;
+  std::set<std::string> plugins_with_options_;  ///< plugins whose options are known
+  std::set<std::string> set_by_flag_;           ///< options that the command line sets
+  std::vector<const ConfigEntry*> seen_;
+  std::vector<const ConfigEntry*> accepted_;
+};
+
+const std::string& text(const po::variables_map& values, const std::string& name) {
+  return values[name].as<std::string>();
+}
+
+const std::vector<std::string>& list(const po::variables_map& values, const std::string& name) {
+  return values[name].as<std::vector<std::string>>();
+}
+
+/// The values below were validated before, so that reading them cannot fail.
+CpuSet cpus(const std::string& value) { return value == "none" ? CpuSet() : *CpuSet::parse(value); }
+
+DaemonOptions daemon_options(const po::variables_map& values) {
+  const auto socket = [&values](const char* name) { return *parse_socket(text(values, name)); };
+  DaemonOptions daemon;
+  daemon.listen = socket("daemon.listen");
+  daemon.control = socket("daemon.control");
+  daemon.runtime = socket("daemon.runtime");
+  daemon.image = text(values, "daemon.image").empty() ? daemon.runtime : socket("daemon.image");
+  daemon.state_dir = text(values, "daemon.state-dir");
+  daemon.plugin_dir = text(values, "daemon.plugin-dir");
+  daemon.log_level = text(values, "daemon.log-level");
+  daemon.durability =
+      text(values, "daemon.durability") == "full" ? store::Durability::kFull : store::Durability::kNormal;
+  daemon.store_patience = *parse_duration(text(values, "daemon.store-patience"));
+  const auto number = [&values](const char* name) { return std::stoi(text(values, name)); };
+  daemon.max_connections = static_cast<std::size_t>(number("daemon.max-connections"));
+  daemon.max_memory_bytes = static_cast<std::size_t>(number("daemon.max-memory-mib")) << 20;
+  daemon.max_message_bytes = number("daemon.max-message-mib") << 20;
+  daemon.max_metadata_bytes = number("daemon.max-metadata-mib") << 20;
+  return daemon;
+}
+
+placement::ExclusiveRule exclusive_rule(const std::string& value) {
+  if (value == "never") return placement::ExclusiveRule::kNever;
+  return value == "annotated" ? placement::ExclusiveRule::kAnnotated : placement::ExclusiveRule::kGuaranteedInteger;
+}
+
+/// 'none' is a list of no names.
+std::optional<std::vector<std::string>> permitted_annotations(std::vector<std::string> names) {
+  if (has(names, "all")) return std::nullopt;
+  std::erase(names, "none");
+  return names;
+}
+
+PlacementOptions placement_options(const po::variables_map& values) {
+  PlacementOptions placement;
+  placement.reserved_cpus = cpus(text(values, "placement.reserved-cpus"));
+  const std::string& allowed = text(values, "placement.allowed-cpus");
+  if (allowed != "all") placement.allowed_cpus = cpus(allowed);
+  placement.rules.min_shared_cpus = static_cast<std::uint32_t>(std::stoul(text(values, "placement.min-shared-cpus")));
+  placement.rules.exclusive = exclusive_rule(text(values, "placement.exclusive"));
+  placement.rules.reserved_namespaces = list(values, "placement.reserved-namespaces");
+  placement.rules.when_full =
+      text(values, "placement.when-full") == "share" ? placement::WhenFull::kShare : placement::WhenFull::kDeny;
+  placement.rules.annotations = permitted_annotations(list(values, "placement.annotations"));
+  placement.rules.crash_hold = *parse_duration(text(values, "placement.crash-hold"));
+  placement.rules.memory_migrate = text(values, "placement.memory-migrate") == "true";
+  placement.pending_timeout = *parse_duration(text(values, "placement.pending-timeout"));
+  placement.start_grace = *parse_duration(text(values, "placement.start-grace"));
+  placement.deadline = std::chrono::milliseconds(std::stol(text(values, "placement.deadline-ms")));
+  placement.plugin_timeout = *parse_duration(text(values, "placement.plugin-timeout"));
+  placement.handlers = list(values, "placement.handlers");
+  std::replace(placement.handlers.begin(), placement.handlers.end(), std::string("default"), std::string());
+  return placement;
+}
+
+PluginOptions plugin_options(const po::variables_map& values, const std::string& plugin,
+                             const std::vector<OptionSpec>& specs) {
+  PluginOptions options;
+  options.name = plugin;
+  options.weight = std::stoi(text(values, "plugins.weight." + plugin));
+  options.fail_closed = text(values, "plugins.on-failure." + plugin) == "closed";
+  options.required = text(values, "plugins.required." + plugin) == "true";
+  for (const OptionSpec& spec : specs) {
+    if (spec.section == plugin) options.values[spec.key] = text(values, spec.name());
+  }
+  return options;
+}
+
+/// As set by flags, or else by the file, or else by default.
+std::vector<std::string> values_of(const OptionSpec& spec, const RawConfig& raw) {
+  std::vector<std::string> flags;
+  std::vector<std::string> file;
+  for (const ConfigEntry& entry : raw.entries) {
+    if (entry.section + '.' + entry.key == spec.name()) (entry.is_flag() ? flags : file).push_back(entry.value);
+  }
+  if (!flags.empty()) return flags;
+  return file.empty() ? spec.defaults : file;
+}
+
+po::options_description command_line_options() {
+  po::options_description general("General", kHelpColumns, kHelpColumns / 2);
+  general.add_options()("config", po::value<std::string>()->value_name("FILE")->default_value(kDefaultConfigFile),
+                        "The configuration file. It must exist if it is given here.")(
+      "check-config", "Report every mistake in the configuration, and exit.")(
+      "help", "Explain every option, and exit.")("version", "Print the version, and exit.");
+  return general;
+}
+
+}  // namespace
+
+EnabledPlugins enabled_plugins(const RawConfig& raw) {
+  const OptionSpec enable = core_options({}).back();
+  EnabledPlugins choice;
+  choice.plugin_dir = TOPOLET_PLUGIN_DIR;
+  bool from_flags = false;
+  for (const ConfigEntry& entry : raw.entries) {
+    if (entry.section == "daemon" && entry.key == "plugin-dir") choice.plugin_dir = entry.value;
+    if (entry.section != enable.section || entry.key != enable.key) continue;
+    if (entry.is_flag() && !std::exchange(from_flags, true)) choice.enabled.clear();
+    if (check_value(enable, entry.value).has_value() && !has(choice.enabled, entry.value)) {
+      choice.enabled.push_back(entry.value);
+    }
+  }
+  return choice;
+}
+
+ValidatedConfig validate_config(const RawConfig& raw, const std::vector<PluginSection>& sections) {
+  ConfigValidator validator(raw, sections);
+  const po::variables_map values = validator.validate();
+  ValidatedConfig checked;
+  checked.options.daemon = daemon_options(values);
+  checked.options.placement = placement_options(values);
+  for (const std::string& plugin : validator.enabled()) {
+    checked.options.plugins.push_back(plugin_options(values, plugin, validator.specs()));
+  }
+  checked.mistakes = validator.take_mistakes();
+  return checked;
+}
+
+std::map<std::string, std::string> options_of_other_plugins(const Options& options, const std::string& plugin) {
+  std::map<std::string, std::string> others;
+  for (const PluginOptions& other : options.plugins) {
+    if (other.name == plugin) continue;
+    for (const auto& [name, value] : other.values) others[other.name + '.' + name] = value;
+  }
+  others["placement.min-shared-cpus"] = std::to_string(options.placement.rules.min_shared_cpus);
+  return others;
+}
+
+std::vector<std::string> keys_needing_restart(const RawConfig& before, const RawConfig& after) {
+  std::vector<std::string> changed;
+  for (const OptionSpec& spec : core_options({})) {
+    const bool reloadable = spec.section == "plugins" || spec.name() == "daemon.log-level";
+    if (!reloadable && values_of(spec, before) != values_of(spec, after)) changed.push_back(spec.name());
+  }
+  return changed;
+}
+
+std::string help_text(const std::vector<PluginSection>& sections) {
+  po::options_description all(
+      "topoletd places containers on CPUs and memory nodes, between the kubelet and the container runtime.\n\n"
+      "Usage: topoletd [--config FILE] [--section.key=value]...\n\n"
+      "Every key of the configuration file is also an option here, which overrides the file",
+      kHelpColumns, kHelpColumns / 2);
+  all.add(command_line_options());
+  std::vector<std::string> plugins;
+  for (const PluginSection& section : sections) plugins.push_back(section.plugin);
+  if (plugins.empty()) plugins.emplace_back("NAME");
+  std::vector<OptionSpec> group;
+  const std::vector<OptionSpec> specs = all_options(plugins, sections);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    group.push_back(specs[i]);
+    if (i + 1 < specs.size() && specs[i + 1].section == specs[i].section) continue;
+    all.add(describe(group, "[" + specs[i].section + "]"));
+    group.clear();
+  }
+  std::ostringstream text;
+  text << all;
+  // Boost leaves the space at which it broke a line.
+  return std::regex_replace(text.str(), std::regex(" +\n"), "\n");
+}
+
+}  // namespace topolet::config

@@ -1,0 +1,95 @@
+// The daemon's configuration. It is read in two steps, because the plugins' options are known only once the plugins are
+// loaded:
+//   raw = read_raw(arguments); choice = enabled_plugins(raw); [load the plugins' option tables];
+//   validate_config(raw, tables).
+// All of it is pure, except for reading the file.
+//
+// The room core/config, namespace topolet::config: turns the configuration file and the command line into checked
+// options, and names every mistake. It may include core/base and, for the values that options end up in,
+// core/placement/placement_rules.hpp and store/store.hpp.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/config/config_text.hpp"
+#include "core/config/option_table.hpp"
+#include "core/placement/placement_rules.hpp"
+#include "store/store.hpp"
+
+namespace topolet::config {
+
+struct DaemonOptions {
+  std::string listen;  ///< path of a unix socket, as are the next three
+  std::string control;
+  std::string runtime;
+  std::string image;  ///< the runtime's, unless set
+  std::filesystem::path state_dir;
+  std::filesystem::path plugin_dir;
+  std::string log_level;
+  store::Durability durability = store::Durability::kNormal;
+  std::chrono::milliseconds store_patience{};
+  std::size_t max_connections = 0;
+  std::size_t max_memory_bytes = 0;
+  int max_message_bytes = 0;
+  int max_metadata_bytes = 0;
+};
+
+struct PlacementOptions {
+  CpuSet reserved_cpus;
+  std::optional<CpuSet> allowed_cpus;  ///< absent = all
+  placement::PlacementRules rules;
+  std::chrono::milliseconds pending_timeout{};
+  std::chrono::milliseconds start_grace{};
+  std::chrono::milliseconds deadline{};
+  std::chrono::milliseconds plugin_timeout{};
+  std::vector<std::string> handlers;  ///< "" is the runtime's default
+};
+
+struct PluginOptions {
+  std::string name;
+  std::int32_t weight = 1;
+  bool fail_closed = false;
+  bool required = false;
+  std::map<std::string, std::string> values;  ///< of every option in the plugin's table, as written or by default
+};
+
+struct Options {
+  DaemonOptions daemon;
+  PlacementOptions placement;
+  std::vector<PluginOptions> plugins;  ///< the enabled ones, in the order in which they are named
+};
+
+/// What all plugins but this one are made with, by "PLUGIN.OPTION", and placement.min-shared-cpus.
+std::map<std::string, std::string> options_of_other_plugins(const Options& options, const std::string& plugin);
+
+/// What must be known to load the plugins.
+struct EnabledPlugins {
+  std::filesystem::path plugin_dir;
+  std::vector<std::string> enabled;  ///< each once; what cannot be a name is left for validate_config() to report
+};
+
+EnabledPlugins enabled_plugins(const RawConfig& raw);
+
+struct ValidatedConfig {
+  Options options;                      ///< only of use if there are no mistakes
+  std::vector<ConfigMistake> mistakes;  ///< the file's in the order of its lines, then the command line's
+};
+
+/// `sections`: the option tables of the enabled plugins. Of a plugin whose table is missing, as it could not be loaded,
+/// no entry is validated.
+ValidatedConfig validate_config(const RawConfig& raw, const std::vector<PluginSection>& sections);
+
+/// The keys of [daemon] and [placement] whose values differ, but for log-level: what a reload does not apply.
+std::vector<std::string> keys_needing_restart(const RawConfig& before, const RawConfig& after);
+
+/// Every option with its default, section by section, at most 100 columns wide.
+std::string help_text(const std::vector<PluginSection>& sections);
+
+}  // namespace topolet::config

@@ -1,4 +1,0 @@
-// topolet-plugin-check: tries a plugin's file without a daemon, and without the rest of topolet.
-#include "core/conformance/command.hpp"
-
-int main(int argc, char** argv) { return topolet::check_command("topolet-plugin-check", {argv + 1, argv + argc}); }

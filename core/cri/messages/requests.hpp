@@ -1,0 +1,110 @@
+// What the core reads in CRI requests and answers, and the patches it appends to them. Everything goes through the
+// lens; the meaning of the fields is CRI v1's, which v1alpha2 shares.
+//
+// The room core/cri/messages, namespace topolet::cri: turns bytes into workloads, and placements into patches. It may
+// include core/base, core/cri, and workload.hpp and placement.hpp of core/placement; neither gRPC nor the rooms wire
+// and socket, so it does not know who carries the bytes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/base/result.hpp"
+#include "core/placement/placement.hpp"
+#include "core/placement/workload.hpp"
+
+namespace topolet::cri {
+
+/// Who a pod sandbox is.
+struct Sandbox {
+  std::string id;
+  std::string pod_uid;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string runtime_handler;
+  bool ready = true;                                    ///< false once stopped
+  std::map<std::string, std::string> annotations = {};  ///< RunPodSandbox only
+
+  friend bool operator==(const Sandbox&, const Sandbox&) = default;
+};
+
+enum class ContainerState : std::uint8_t { kCreated, kRunning, kExited, kUnknown };
+
+/// One container as ListContainers or ContainerStatus shows it.
+struct ContainerInfo {
+  std::string id;
+  std::string sandbox_id;  ///< empty in a ContainerStatus answer
+  std::string name;
+  std::uint32_t attempt = 0;
+  ContainerState state = ContainerState::kUnknown;
+  std::int32_t exit_code = 0;  ///< ContainerStatus only
+};
+
+/// ContainerStatus with verbose = true: what containerd and CRI-O put into `info`, as far as it is there.
+struct ContainerDetail {
+  ContainerInfo info;
+  std::int64_t pid = 0;  ///< 0 = not running or not told
+  CpuSet spec_cpus;      ///< the cpuset in the runtime spec; empty = none or not told
+  NodeSet spec_mems;
+  std::optional<placement::Workload>
+      workload;  ///< from info.config, without sandbox identity; absent where the runtime does not tell
+};
+
+/// UpdateContainerResources: zero means "unchanged".
+struct UpdateRequest {
+  std::string container_id;
+  CpuSet cpus;
+  NodeSet mems;
+  std::int64_t cpu_period_us = 0;
+  std::int64_t cpu_quota_us = 0;
+  std::int64_t cpu_shares = 0;
+  std::int64_t memory_limit_bytes = 0;
+  std::map<std::string, std::int64_t> hugepage_limit_bytes;  ///< empty = unchanged
+  bool has_linux = false;
+};
+
+/// What turns raw CRI numbers into demand.
+struct DemandRules {
+  std::int64_t memory_total_bytes = 0;  ///< the machine's MemTotal; 0 = unknown
+};
+
+// Requests. INVALID_ARGUMENT names the message and what is wrong; the caller answers the client with it.
+Result<Sandbox> read_run_pod_sandbox(const std::string& request);                // id empty
+Result<std::string> read_run_pod_sandbox_response(const std::string& response);  // the sandbox id
+Result<placement::Workload> read_create_container(const std::string& request, const DemandRules& rules);
+Result<std::string> read_create_container_response(const std::string& response);  // the container id
+Result<UpdateRequest> read_update_container_resources(const std::string& request);
+/// StartContainer, StopContainer, RemoveContainer: the container id. StopPodSandbox, RemovePodSandbox: the sandbox id.
+Result<std::string> read_target_id(const std::string& request);
+
+// Answers that are observed.
+/// `unfiltered` is read from the request: only an unfiltered list says that something is not there.
+struct ContainerList {
+  bool unfiltered = false;
+  std::vector<ContainerInfo> containers;
+};
+Result<ContainerList> read_list_containers(const std::string& request, const std::string& response);
+/// One message of GetContainerEvents: the id of the container that stopped or was deleted; empty for other events.
+Result<std::string> read_ended_container(const std::string& event);
+Result<std::vector<Sandbox>> read_list_pod_sandbox(const std::string& response);
+Result<ContainerDetail> read_container_status(const std::string& response, const DemandRules& rules);
+
+// Patches: serialized messages to be appended to the original bytes.
+/// Sets linux.resources.cpuset_cpus, and cpuset_mems unless `mems` is empty, of a CreateContainerRequest; adds `added`
+/// behind what it has.
+std::string patch_create_container(const CpuSet& cpus, const NodeSet& mems, const placement::AddedFields& added = {});
+/// The same of an UpdateContainerResourcesRequest.
+std::string patch_update_container_resources(const CpuSet& cpus, const NodeSet& mems);
+
+// Requests of our own.
+std::string make_update_container_resources(const std::string& container_id, const CpuSet& cpus, const NodeSet& mems);
+std::string make_container_status(const std::string& container_id);  // verbose
+
+/// Folds a resize into a demand: zero fields stay as they were.
+placement::Demand apply_update(const placement::Demand& before, const UpdateRequest& update);
+
+}  // namespace topolet::cri

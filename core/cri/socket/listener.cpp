@@ -1,0 +1,226 @@
+#include "core/cri/socket/listener.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "core/base/resident_memory.hpp"
+#include "core/base/text.hpp"
+#include "core/cri/socket/listener_socket.hpp"
+
+namespace topolet::cri {
+namespace {
+
+/// How long nothing is accepted after the process ran out of descriptors or memory.
+constexpr int kPauseMs = 100;
+/// How often the memory in use is looked at, and how often the connections are while it is too much.
+constexpr std::chrono::milliseconds kMemoryCheckPeriod{500};
+constexpr std::chrono::milliseconds kSamplePeriod{20};
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::open(const ListenerOptions& options, Log& log) {
+  std::unique_ptr<Listener> listener(new Listener(options, log));
+  Status status = options.inherited_fd >= 0 ? listener->inherit_socket() : listener->bind_socket();
+  if (status.has_value()) status = listener->prepare_poll();
+  if (!status) return status.error();
+  return listener;
+}
+
+Listener::~Listener() { stop(); }
+
+Status Listener::bind_socket() {
+  auto lock = lock_socket(options_.path);
+  if (!lock) return lock.error();
+  lock_ = std::move(*lock);
+  if (Status status = clear_socket_path(options_.path); !status.has_value()) return status;
+  auto socket = listen_on(options_.path, access_like(options_.copy_access_from, {.mode = options_.mode}));
+  if (!socket) return socket.error();
+  socket_ = std::move(*socket);
+  struct stat file {};
+  if (::lstat(options_.path.c_str(), &file) == 0) {
+    device_ = file.st_dev;
+    inode_ = file.st_ino;
+  }
+  return {};
+}
+
+Status Listener::inherit_socket() {
+  socket_.reset(options_.inherited_fd);
+  int listening = 0;
+  socklen_t size = sizeof(listening);
+  if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || listening == 0) {
+    return Error{Code::kFailedPrecondition, "the inherited descriptor " + std::to_string(options_.inherited_fd) +
+                                                " is not a listening socket; check the socket unit"};
+  }
+  ::fcntl(socket_.get(), F_SETFD, FD_CLOEXEC);
+  ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+  return {};
+}
+
+Status Listener::prepare_poll() {
+  stop_event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  poll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (poll_for(stop_event_.get(), EPOLLIN) && poll_for(socket_.get(), EPOLLIN)) return {};
+  return Error{Code::kResourceExhausted,
+               "cannot wait for connections on " + options_.path + ": " + std::strerror(errno)};
+}
+
+bool Listener::poll_for(int fd, std::uint32_t events) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = fd;
+  return ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void Listener::start(std::function<void(UniqueFd)> on_connection, std::function<void()> on_memory_full) {
+  on_connection_ = std::move(on_connection);
+  on_memory_full_ = std::move(on_memory_full);
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "topolet-accept");
+}
+
+void Listener::stop() {
+  if (thread_.joinable()) {
+    ::eventfd_write(stop_event_.get(), 1);
+    thread_.join();
+  }
+  if (!socket_) return;
+  unlink_own();
+  socket_.reset();
+  lock_.reset();
+}
+
+void Listener::disconnect_all() {
+  stop();
+  connections_.disconnect_all_connections();
+}
+
+void Listener::unlink_own() const {
+  struct stat file {};
+  if (inode_ == 0 || ::lstat(options_.path.c_str(), &file) != 0) return;
+  if (file.st_dev == device_ && file.st_ino == inode_) ::unlink(options_.path.c_str());
+}
+
+void Listener::run() {
+  std::array<epoll_event, 16> events{};
+  while (true) {
+    const int count = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), wait_ms());
+    if (paused_) resume();
+    if (std::chrono::steady_clock::now() >= next_memory_check_) check_memory();
+    for (int i = 0; i < count; ++i) {
+      const int fd = events.at(static_cast<std::size_t>(i)).data.fd;
+      if (fd == stop_event_.get()) return;
+      if (fd == socket_.get()) {
+        accept_all();
+      } else {
+        untrack(fd);
+      }
+    }
+  }
+}
+
+int Listener::wait_ms() const {
+  if (paused_) return kPauseMs;
+  return static_cast<int>((over_memory_ ? kSamplePeriod : kMemoryCheckPeriod).count());
+}
+
+// gRPC bounds neither a header that never ends nor answers that nobody reads, and its quota makes no difference between
+// who fills the memory and who needs a little of it.
+void Listener::check_memory() {
+  const std::size_t bytes = resident_bytes();
+  const bool over = bytes > options_.max_memory_bytes;
+  if (!std::exchange(over_memory_, over) && over) {
+    log_.warn(
+        "topoletd uses {} MiB of memory, more than {} MiB (daemon.max-memory-mib); disconnecting clients that keep "
+        "sending or do not read their responses",
+        bytes >> 20, options_.max_memory_bytes >> 20);
+  }
+  heap_trimmer_.trim_if_worthwhile(bytes);
+  if (over && connections_.sample_backlogs()) disconnect_backlogged();
+  next_memory_check_ = std::chrono::steady_clock::now() + (over ? kSamplePeriod : kMemoryCheckPeriod);
+}
+
+void Listener::disconnect_backlogged() {
+  std::map<pid_t, int> ended;
+  for (const int fd : connections_.take_backlogged()) {
+    ++ended[connections_.process_of(fd)];
+    ::shutdown(fd, SHUT_RDWR);
+    untrack(fd);
+  }
+  for (const auto& [process, count] : ended) {
+    log_.warn("disconnected {} of process {}: it keeps sending, or does not read its responses",
+              counted(static_cast<std::size_t>(count), "connection"), process);
+  }
+  if (on_memory_full_) on_memory_full_();
+}
+
+void Listener::accept_all() {
+  while (true) {
+    UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (connection) {
+      accept_connection(std::move(connection));
+    } else if (errno == EAGAIN) {
+      return;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return pause(errno);
+    }
+  }
+}
+
+void Listener::accept_connection(UniqueFd connection) {
+  accept_failure_logged_ = false;
+  const pid_t process = peer_process(connection.get());
+  if (!evict_for(process)) return;
+  // gRPC shuts a connection down when it is done with it, and that shows on the duplicate. Without one, for want of
+  // descriptors, the connection is served but not counted.
+  UniqueFd duplicate(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  if (duplicate && poll_for(duplicate.get(), EPOLLRDHUP)) {
+    connections_.add(std::move(duplicate), process);
+  }
+  on_connection_(std::move(connection));
+}
+
+bool Listener::evict_for(pid_t process) {
+  const bool full = connections_.size() >= options_.max_connections;
+  if (full != std::exchange(limit_warned_, full) && full) {
+    const Connections::ProcessConnections largest_process = connections_.process_with_most();
+    log_.warn(
+        "{} has {} connections, the limit (daemon.max-connections), {} of them from process {}; until that process "
+        "closes some, further ones of it are refused, and its newest are closed to admit other processes",
+        options_.path, connections_.size(), largest_process.connections, largest_process.process);
+  }
+  if (!full) return true;
+  const std::optional<int> fd = connections_.connection_to_evict(process);
+  if (!fd) return false;
+  // gRPC, which owns the connection, sees this as its client's leaving.
+  ::shutdown(*fd, SHUT_RDWR);
+  untrack(*fd);
+  return true;
+}
+
+void Listener::untrack(int duplicate_fd) {
+  // Closing alone does not end the poll: gRPC's descriptor keeps the connection open.
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, duplicate_fd, nullptr);
+  connections_.remove(duplicate_fd);
+}
+
+void Listener::pause(int error) {
+  if (!std::exchange(accept_failure_logged_, true)) {
+    log_.error("cannot accept connections on {}: {}; trying again", options_.path, std::strerror(error));
+  }
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
+  paused_ = true;
+}
+
+void Listener::resume() { paused_ = !poll_for(socket_.get(), EPOLLIN); }
+
+}  // namespace topolet::cri

@@ -1,0 +1,31 @@
+// The steps from a path to a listening unix socket.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <string>
+
+#include "core/base/result.hpp"
+#include "core/base/unique_fd.hpp"
+
+namespace topolet::cri {
+
+/// Holds PATH.lock for as long as the descriptor is open. FAILED_PRECONDITION if somebody else holds it.
+Result<UniqueFd> lock_socket(const std::string& path);
+
+/// Removes the socket file that a dead process left at `path`; nothing there is fine. FAILED_PRECONDITION if a process
+/// listens on it, or if it is no socket.
+Status clear_socket_path(const std::string& path);
+
+struct SocketAccess {
+  mode_t mode = 0660;
+  uid_t owner = static_cast<uid_t>(-1);  ///< −1: as the process
+  gid_t group = static_cast<gid_t>(-1);
+};
+/// Those of the socket at `path`, or `fallback` if there is none.
+SocketAccess access_like(const std::string& path, const SocketAccess& fallback);
+
+/// A non-blocking listening socket at `path`, which nobody but those that `access` lets in could ever connect to.
+Result<UniqueFd> listen_on(const std::string& path, const SocketAccess& access);
+
+}  // namespace topolet::cri

@@ -1,0 +1,194 @@
+#include "core/cri/wire/proxy.hpp"
+
+#include <absl/synchronization/mutex.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "core/cri/methods.hpp"
+#include "core/cri/wire/incoming_call.hpp"
+#include "core/cri/wire/outgoing_calls.hpp"
+#include "core/cri/wire/proxy_context.hpp"
+#include "core/cri/wire/proxy_metadata.hpp"
+#include "core/cri/wire/proxy_stream_call.hpp"
+#include "core/cri/wire/proxy_unary_call.hpp"
+
+namespace topolet::cri {
+namespace {
+
+MessageLimits limits_of(const ProxyOptions& options) {
+  return {.message_bytes = options.max_message_bytes, .metadata_bytes = options.max_metadata_bytes};
+}
+
+void set_server_arguments(grpc::ServerBuilder& builder, const MessageLimits& limits) {
+  set_common_arguments(limits, [&](const char* key, int value) { builder.AddChannelArgument(key, value); });
+  // How often a client pings is between it and the runtime's habits; no reason to hang up on it.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Who connects and says nothing is let go.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
+}
+
+}  // namespace
+
+class Proxy::Server {
+ public:
+  Server(const ProxyOptions& options, ProxyHooks hooks, Log& log);
+
+  void start();
+  void accept(UniqueFd connection);
+  bool connected() { return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY; }
+  void call(const std::string& path, const std::string& request, std::chrono::milliseconds timeout,
+            OutgoingCalls::Done done) {
+    outgoing_calls_->start(upstream_of(parse_method(path)), path, request, timeout, std::move(done));
+  }
+  std::size_t cancel_unread_for(std::chrono::milliseconds age) {
+    return proxy_->unread_responses.cancel_older_than(age);
+  }
+  void drain();
+  void stop();
+
+ private:
+  void wait_for_call();
+  void dispatch(const std::shared_ptr<IncomingCall>& incoming);
+  MatchedHooks match_hooks(const Method& method) const;
+  Upstream& upstream_of(const Method& method) {
+    return method.image_service && proxy_->images != nullptr ? *proxy_->images : *proxy_->runtime;
+  }
+
+  Log& log_;
+  const std::chrono::milliseconds drain_timeout_;
+  const std::size_t max_metadata_bytes_;
+  std::shared_ptr<ProxyContext> proxy_;
+  std::shared_ptr<OutgoingCalls> outgoing_calls_;
+  std::shared_ptr<grpc::Channel> channel_;  ///< the runtime's
+  std::unique_ptr<ConnectionWatch> watch_;
+  grpc::AsyncGenericService service_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<grpc::Server> server_;
+  std::atomic<bool> draining_ = false;
+  std::once_flag drained_;
+  std::once_flag stopped_;
+};
+
+Proxy::Server::Server(const ProxyOptions& options, ProxyHooks hooks, Log& log)
+    : log_(log),
+      drain_timeout_(options.drain_timeout),
+      max_metadata_bytes_(static_cast<std::size_t>(options.max_metadata_bytes)) {
+  // Debian builds abseil with its deadlock detector on, a tenth of the CPU time spent here.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  const MessageLimits limits = limits_of(options);
+  grpc::ServerBuilder builder;
+  set_server_arguments(builder, limits);
+  builder.RegisterAsyncGenericService(&service_);
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+  proxy_ = std::make_shared<ProxyContext>(builder.AddCompletionQueue(), std::move(hooks));
+  proxy_->runtime = std::make_unique<Upstream>(options.runtime_endpoint, "runtime", limits);
+  if (!options.image_endpoint.empty() && options.image_endpoint != options.runtime_endpoint) {
+    proxy_->images = std::make_unique<Upstream>(options.image_endpoint, "image", limits);
+  }
+  outgoing_calls_ = std::make_shared<OutgoingCalls>(proxy_->loop);
+  channel_ = proxy_->runtime->channel();
+  watch_ = std::make_unique<ConnectionWatch>(proxy_->loop, channel_, [this] {
+    log_.info("connected to the container runtime at {} again", proxy_->runtime->endpoint());
+    if (proxy_->hooks.on_connected) proxy_->hooks.on_connected();
+  });
+  server_ = builder.BuildAndStart();
+  proxy_->loop.start();
+}
+
+void Proxy::Server::start() {
+  wait_for_call();
+  watch_->start();
+}
+
+void Proxy::Server::accept(UniqueFd connection) {
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+  parameters.fd = connection.release();
+  acceptor_->HandleNewConnection(&parameters);
+}
+
+void Proxy::Server::wait_for_call() {
+  std::make_shared<IncomingCall>(proxy_->loop)
+      ->wait(service_, proxy_->loop.queue(), [this](const std::shared_ptr<IncomingCall>& incoming) {
+        wait_for_call();
+        dispatch(incoming);
+      });
+}
+
+void Proxy::Server::dispatch(const std::shared_ptr<IncomingCall>& incoming) {
+  if (draining_) return incoming->reject({grpc::StatusCode::UNAVAILABLE, "topoletd is shutting down; try again"});
+  // gRPC holds each frame of a header to its limit, but not all of them together.
+  const std::size_t metadata = metadata_bytes(incoming->context.client_metadata());
+  if (metadata > max_metadata_bytes_) {
+    return incoming->reject({grpc::StatusCode::RESOURCE_EXHAUSTED, "the call has " + std::to_string(metadata) +
+                                                                       " bytes of metadata; topolet passes at most " +
+                                                                       std::to_string(max_metadata_bytes_) +
+                                                                       " (daemon.max-metadata-mib)"});
+  }
+  const Method method = parse_method(incoming->context.method());
+  const MatchedHooks matched = match_hooks(method);
+  Upstream& upstream = upstream_of(method);
+  if (method.known_unary || matched.intercepted) {
+    std::make_shared<UnaryCall>(proxy_, incoming, upstream)->serve(matched);
+  } else {
+    std::make_shared<StreamCall>(proxy_, incoming, upstream)->serve(matched);
+  }
+}
+
+MatchedHooks Proxy::Server::match_hooks(const Method& method) const {
+  if (!method.runtime_service) return {};
+  return {.intercepted = proxy_->hooks.intercepted.count(method.name) != 0,
+          .observed = proxy_->hooks.observed.count(method.name) != 0};
+}
+
+void Proxy::Server::drain() {
+  std::call_once(drained_, [this] {
+    draining_ = true;
+    proxy_->unary_calls_served.wait_for_none(std::chrono::steady_clock::now() + drain_timeout_);
+  });
+}
+
+void Proxy::Server::stop() {
+  drain();
+  std::call_once(stopped_, [this] {
+    proxy_->loop.close();
+    outgoing_calls_->cancel_all();
+    // A deadline in the past: what is still there, endless streams above all, is cancelled at once.
+    server_->Shutdown(std::chrono::system_clock::now());
+    proxy_->loop.wait_until_idle();
+    watch_->close();
+    channel_.reset();
+    proxy_->runtime->close();
+    if (proxy_->images != nullptr) proxy_->images->close();
+    proxy_->loop.join();
+  });
+}
+
+Proxy::Proxy(const ProxyOptions& options, ProxyHooks hooks, Log& log)
+    : server_(std::make_unique<Server>(options, std::move(hooks), log)) {}
+
+Proxy::~Proxy() { stop(); }
+
+void Proxy::start() { server_->start(); }
+
+void Proxy::accept(UniqueFd connection) { server_->accept(std::move(connection)); }
+
+bool Proxy::connected() const { return server_->connected(); }
+
+void Proxy::call(std::string path, std::string request, std::chrono::milliseconds timeout,
+                 std::function<void(const RuntimeResponse&)> done) {
+  server_->call(path, request, timeout, std::move(done));
+}
+
+std::size_t Proxy::cancel_unread_for(std::chrono::milliseconds age) { return server_->cancel_unread_for(age); }
+
+void Proxy::drain() { server_->drain(); }
+
+void Proxy::stop() { server_->stop(); }
+
+}  // namespace topolet::cri

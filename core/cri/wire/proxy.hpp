@@ -1,0 +1,76 @@
+// The byte-faithful proxy: relays every call on its socket to the runtime, and hands some of them to the core first.
+//
+// The room core/cri/wire, namespace topolet::cri: carries calls between the kubelet and the runtime without reading
+// them. Start at Proxy. It may include gRPC, core/base and core/cri; not core/cri/messages.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/base/log.hpp"
+#include "core/base/unique_fd.hpp"
+#include "core/cri/call.hpp"
+
+namespace topolet::cri {
+
+struct ProxyOptions {
+  std::string runtime_endpoint;     ///< "unix:///path"
+  std::string image_endpoint = {};  ///< where ImageService calls go; empty: the runtime's
+  int max_message_bytes = 64 << 20;
+  int max_metadata_bytes = 16 << 20;
+  /// How long stop() waits for the unary calls it serves.
+  std::chrono::milliseconds drain_timeout{2000};
+};
+
+/// What the core wants to see. Method names are short ones ("CreateContainer") and mean RuntimeService of v1 and
+/// v1alpha2. All functions run on the I/O thread and must not block.
+struct ProxyHooks {
+  std::set<std::string, std::less<>> intercepted;
+  std::function<void(std::shared_ptr<Call>)> on_call;
+
+  std::set<std::string, std::less<>> observed;
+  std::function<void(ObservedMessage)> on_observed;  ///< after the answer went on to the client
+
+  /// The runtime can be reached again after it could not be. (Not the first time, if that succeeds at once.)
+  std::function<void()> on_connected;
+};
+
+/// Any thread may call any function; none but call() from inside a hook.
+class Proxy final : public Runtime {
+ public:
+  /// call() works from here on; the other hooks wait for start().
+  Proxy(const ProxyOptions& options, ProxyHooks hooks, Log& log);
+  ~Proxy() override;
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+
+  /// Takes calls and watches the connection to the runtime from here on. Once.
+  void start();
+  /// Serves one client on its connected, non-blocking socket.
+  void accept(UniqueFd connection);
+
+  /// Whether the channel to the runtime is up.
+  bool connected() const;
+
+  /// As Runtime::call; after stop() `done` runs at once, on the caller's thread, with UNAVAILABLE.
+  void call(std::string path, std::string request, std::chrono::milliseconds timeout,
+            std::function<void(const RuntimeResponse&)> done) override;
+
+  /// Cancels the unary calls whose clients have not read their answers for so long; returns how many.
+  std::size_t cancel_unread_for(std::chrono::milliseconds age);
+
+  /// Refuses new calls and waits `drain_timeout` for unary ones.
+  void drain();
+  /// Drains, cancels everything that is left and ends the I/O thread. Calls that the core still holds may be used
+  /// afterwards; they end CANCELLED.
+  void stop();
+
+ private:
+  class Server;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace topolet::cri

@@ -1,0 +1,142 @@
+#include "core/cri/wire/proxy_unary_call.hpp"
+
+#include <utility>
+
+#include "core/cri/methods.hpp"
+#include "core/cri/wire/outgoing_calls.hpp"
+#include "core/cri/wire/proxy_metadata.hpp"
+#include "core/cri/wire/proxy_stream_call.hpp"
+
+namespace topolet::cri {
+
+UnaryCall::UnaryCall(std::shared_ptr<ProxyContext> proxy, std::shared_ptr<IncomingCall> incoming, Upstream& upstream)
+    : proxy_(std::move(proxy)),
+      incoming_(std::move(incoming)),
+      upstream_(upstream),
+      path_(incoming_->context.method()),
+      request_op_(proxy_->loop),
+      response_op_(proxy_->loop),
+      sent_op_(proxy_->loop) {}
+
+void UnaryCall::serve(MatchedHooks matched) {
+  matched_ = matched;
+  proxy_->unary_calls_served.add();
+  incoming_->set_on_end([self = shared_from_this()](bool cancelled) { self->on_end(cancelled); });
+  incoming_->stream.Read(&request_, request_op_.arm(shared_from_this()));
+}
+
+void UnaryCall::on_request(bool ok) {
+  if (!ok) return relay_without_message();
+  if (matched_.intercepted) {
+    request_bytes_ = flatten(request_);
+    proxy_->hooks.on_call(std::make_shared<InterceptedCall>(shared_from_this()));
+    return;
+  }
+  MutexLock lock(mutex_);
+  if (!ended_) start_upstream(request_);
+}
+
+/// What becomes of a call that brings no message is for the runtime to say; gRPC can send such a one as a stream only.
+void UnaryCall::relay_without_message() {
+  {
+    MutexLock lock(mutex_);
+    if (ended_) return;
+  }
+  proxy_->unary_calls_served.remove();
+  std::make_shared<StreamCall>(proxy_, incoming_, upstream_)->serve({});
+}
+
+bool UnaryCall::cancelled() const {
+  MutexLock lock(mutex_);
+  return cancelled_;
+}
+
+void UnaryCall::forward(const std::string& patch, OnResponse on_response) {
+  {
+    MutexLock lock(mutex_);
+    if (on_response_ != nullptr || has_response_) return;
+    // A call whose client is gone has cancelled its context already: the upstream call reports CANCELLED through the
+    // queue without reaching the runtime.
+    if (proxy_->loop.try_begin()) {
+      on_response_ = std::move(on_response);
+      start_upstream(append(request_, patch));
+      proxy_->loop.end();
+      return;
+    }
+  }
+  on_response(RuntimeResponse{Code::kCancelled, "topoletd is shutting down; " + path_ + " was not sent", {}});
+}
+
+void UnaryCall::start_upstream(const grpc::ByteBuffer& request) {
+  copy_request_metadata(incoming_->context, upstream_context_);
+  reader_ = upstream_.stub().PrepareUnaryCall(&upstream_context_, path_, request, proxy_->loop.queue());
+  reader_->StartCall();
+  reader_->Finish(&response_, &status_, response_op_.arm(shared_from_this()));
+}
+
+void UnaryCall::on_response(bool) {
+  OnResponse on_response;
+  {
+    MutexLock lock(mutex_);
+    status_ = upstream_.describe_failure(status_, upstream_context_);
+    has_response_ = true;
+    on_response = std::exchange(on_response_, nullptr);
+    if (!matched_.intercepted) send_response();
+  }
+  if (on_response) on_response(make_response(status_, response_));
+  if (matched_.observed && !matched_.intercepted && status_.ok()) observe();
+}
+
+void UnaryCall::observe() const { proxy_->hooks.on_observed({path_, flatten(request_), flatten(response_)}); }
+
+void UnaryCall::finish() {
+  MutexLock lock(mutex_);
+  if (has_response_) send_response();
+}
+
+void UnaryCall::send_response() {
+  if (!claim_reply()) return;
+  grpc::ServerContext& context = incoming_->context;
+  copy_initial_metadata(upstream_context_, context);
+  copy_trailers(upstream_context_, context);
+  void* tag = sent_op_.arm(shared_from_this());
+  if (status_.ok() && response_.Valid()) {
+    if (response_.Length() >= UnreadResponses::kLeastBytes) proxy_->unread_responses.add(incoming_);
+    incoming_->stream.WriteAndFinish(response_, grpc::WriteOptions(), status_, tag);
+  } else {
+    incoming_->stream.Finish(status_, tag);
+  }
+}
+
+void UnaryCall::reject(const grpc::Status& status) {
+  MutexLock lock(mutex_);
+  if (claim_reply()) incoming_->stream.Finish(status, sent_op_.arm(shared_from_this()));
+}
+
+bool UnaryCall::claim_reply() { return !ended_ && !std::exchange(replied_, true); }
+
+void UnaryCall::on_end(bool cancelled) {
+  proxy_->unary_calls_served.remove();
+  MutexLock lock(mutex_);
+  ended_ = true;
+  cancelled_ = cancelled;
+  if (cancelled) upstream_context_.TryCancel();
+}
+
+InterceptedCall::InterceptedCall(std::shared_ptr<UnaryCall> call) : call_(std::move(call)) {}
+
+InterceptedCall::~InterceptedCall() {
+  call_->reject({grpc::StatusCode::UNAVAILABLE, "topoletd dropped " + path() + " unanswered; try again"});
+}
+
+std::string_view InterceptedCall::method() const { return parse_method(call_->path()).name; }
+
+void InterceptedCall::forward(std::string patch, std::function<void(const RuntimeResponse&)> on_response) {
+  call_->forward(patch, std::move(on_response));
+}
+
+void InterceptedCall::reject(const Error& error) {
+  call_->reject({static_cast<grpc::StatusCode>(error.code), error.message});
+}
+
+}  // namespace topolet::cri

@@ -1,0 +1,64 @@
+#include "core/daemon/describe_plugins.hpp"
+
+#include <string>
+
+namespace topolet::daemon {
+namespace {
+
+using control::v1::Plugin;
+
+void add_statistics(Plugin& plugin, const plugin::PluginStatistics& statistics) {
+  plugin.set_state(Plugin::ACTIVE);
+  if (!statistics.quarantine.empty()) {
+    plugin.set_state(Plugin::QUARANTINED);
+    plugin.set_reason(statistics.quarantine);
+  }
+  if (statistics.call_inside) {
+    plugin.set_state(Plugin::CALL_INSIDE);
+    plugin.set_reason("restart needed: an abandoned call has not returned" +
+                      (statistics.quarantine.empty() ? std::string() : "; " + statistics.quarantine));
+  }
+  plugin.set_calls(statistics.calls);
+  plugin.set_p99_us(statistics.p99_us);
+  Plugin::LostVotes& lost = *plugin.mutable_lost_votes();
+  lost.set_late(statistics.lost.late);
+  lost.set_failed(statistics.lost.failed);
+  lost.set_declined(statistics.lost.declined);
+  lost.set_not_asked(statistics.lost.not_asked);
+}
+
+void add_library(Plugin& plugin, const plugin::PluginLibrary& library, const config::PluginOptions& options) {
+  plugin.set_version(library.version());
+  plugin.set_path(library.path().string());
+  plugin.set_abi_minor(library.abi_minor());
+  plugin.set_abi_draft(library.abi_draft());
+  for (const config::OptionSpec& declared : library.options()) {
+    Plugin::Option& option = *plugin.add_options();
+    const auto value = options.values.find(declared.key);
+    option.set_name(declared.key);
+    option.set_value(value == options.values.end() ? declared.defaults.front() : value->second);
+    option.set_default_value(declared.defaults.front());
+    option.set_help(declared.help);
+  }
+}
+
+}  // namespace
+
+void describe_plugins(const std::vector<plugin::PluginDescription>& plugins,
+                      control::v1::ListPluginsResponse& response) {
+  for (const plugin::PluginDescription& described : plugins) {
+    Plugin& plugin = *response.add_plugins();
+    plugin.set_id(described.options.name);
+    if (described.library) add_library(plugin, *described.library, described.options);
+    for (const std::string& capability : described.capabilities) plugin.add_capabilities(capability);
+    plugin.set_weight(described.options.weight);
+    plugin.set_on_failure(described.options.fail_closed ? "closed" : "open");
+    plugin.set_required(described.options.required);
+    add_statistics(plugin, described.statistics);
+    if (described.stuck.empty()) continue;
+    plugin.set_state(Plugin::CALL_INSIDE);
+    plugin.set_reason(described.stuck);
+  }
+}
+
+}  // namespace topolet::daemon

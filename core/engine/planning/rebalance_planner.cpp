@@ -1,0 +1,223 @@
+#include "core/engine/planning/rebalance_planner.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "core/base/text.hpp"
+#include "core/placement/candidates.hpp"
+
+namespace topolet::engine {
+namespace {
+
+bool was_exclusive(const Allocation& allocation) {
+  return allocation.preferred && allocation.preferred->placement.mode == placement::Mode::kExclusive;
+}
+
+}  // namespace
+
+bool RebalancePlanner::has_arrived_siblings(const Allocation& allocation) const {
+  return !allocation.arrived_cpus.empty() &&
+         core_siblings_of(*placer_.topology(), allocation.placement.cpus).intersects(allocation.arrived_cpus);
+}
+
+bool RebalancePlanner::lacks_cpus(const Allocation& allocation) const {
+  const std::size_t promised = exclusive_cpus_for(allocation.workload, placer_.rules());
+  return promised > (allocation.is_exclusive() ? allocation.placement.cpus.size() : 0);
+}
+
+bool RebalancePlanner::may_regain(const Allocation& allocation) const {
+  if (was_exclusive(allocation)) return true;
+  const CpuSet& cpus = allocation.placement.cpus;
+  if (allocation.is_exclusive()) {
+    return lacks_cpus(allocation) || has_arrived_siblings(allocation);
+  }
+  // Without annotations of its own a container is treated as all are, however large the pool is.
+  const bool has_more = !allocation.workload.settings.empty() && !cpus.is_subset_of(allocation.evaluated_cpus);
+  return has_more && !allocation.restricted && candidate_of(allocation.within) != nullptr;
+}
+
+std::optional<Plan> RebalancePlanner::regain(const Allocation& before) const {
+  std::optional<Plan> plan = plan_return(before);
+  if (!plan && before.is_exclusive()) plan = plan_missing_cpus(before);
+  if (!plan && !before.is_exclusive() && was_exclusive(before)) plan = plan_exclusive_again(before);
+  if (plan) plan->decision.reason += describe_withheld_change(before.placement, plan->decision.placement);
+  if (plan || before.is_exclusive() || was_exclusive(before)) return plan;
+  const placement::Candidate* candidate = candidate_of(before.within);
+  return candidate != nullptr ? plan_narrowing(before, *candidate) : std::nullopt;
+}
+
+/// Back to just the CPUs that it was given: if it lacks some, or is worse off where it is.
+std::optional<Plan> RebalancePlanner::plan_return(const Allocation& before) const {
+  if (!was_exclusive(before)) return std::nullopt;
+  const placement::Placement& former = before.preferred->placement;
+  const bool is_there = before.is_exclusive() && before.placement.cpus == former.cpus;
+  if (is_there || former.cpus.size() != exclusive_cpus_for(before.workload, placer_.rules())) return std::nullopt;
+  Placer::Constraints constraints;
+  constraints.keep = former;
+  constraints.must_retain = true;
+  Plan plan = placer_.plan(ledger_, before.workload, constraints);
+  placement::Placement& placement = plan.decision.placement;
+  if (plan.decision.denied || placement.mode != placement::Mode::kExclusive || placement.cpus != former.cpus)
+    return std::nullopt;
+  if (!leaves_others_cpus(before, plan)) return std::nullopt;
+  const std::optional<std::string> lost = reason_to_return(before, plan);
+  if (!lost) return std::nullopt;
+  const placement::LedgerSnapshot others = ledger_.view(&before.workload.key);
+  const CpuSet idle =
+      (former.withheld | before.placement.withheld) & core_siblings_of(*placer_.topology(), former.cpus);
+  placement.withheld |= idle - others.allowed - others.exclusive - others.withheld;
+  plan.decision.reason = fmt::format("it returns to the CPUs that it was given when placed, {}{}; {}",
+                                     former.cpus.to_string(), *lost, plan.decision.reason);
+  plan.arrived_cpus = before.arrived_cpus | (former.withheld - placement.withheld);
+  return plan;
+}
+
+/// What a container is without as long as it does not go back, as more words of the reason; nothing if it is well off.
+std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& before, const Plan& back) const {
+  const placement::Placement& now = before.placement;
+  const placement::Verdicts& verdicts = back.decision.verdicts;
+  if (!before.is_exclusive()) return "";
+  if (lacks_cpus(before)) {
+    const CpuSet held = back.decision.placement.cpus | back.decision.placement.withheld;
+    const bool stays_idle = now.withheld.empty() || now.withheld.is_subset_of(held) || verdicts.dropped.empty();
+    return stays_idle ? std::optional<std::string>("") : std::nullopt;
+  }
+  const topology::Topology& topology = *placer_.topology();
+  const NodeSet elsewhere = topology.nodes_of(now.cpus) - topology.nodes_of(before.preferred->placement.cpus);
+  if (!elsewhere.empty()) return ", and leaves " + named("node", elsewhere);
+  Placer::Constraints constraints;
+  constraints.keep = now;
+  constraints.must_retain = true;
+  const placement::Decision stays = placer_.plan(ledger_, before.workload, constraints).decision;
+  if (stays.denied) return ", as staying where it is would be denied: " + stays.reason;
+  if (stays.verdicts.dropped.size() <= verdicts.dropped.size()) return std::nullopt;
+  return fmt::format(", where this need not be dropped: {}", fmt::join(stays.verdicts.dropped, "; "));
+}
+
+/// Nothing is let go of. What it lacks may come from anywhere, and of what it had first. Of the CPUs beside it what
+/// came is withheld, not what neighbours left: that it never had.
+std::optional<Plan> RebalancePlanner::plan_missing_cpus(const Allocation& before) const {
+  const placement::PlacementRules& rules = placer_.rules();
+  const CpuSet& pool = ledger_.pool();
+  const auto spare = static_cast<std::uint32_t>(spare_cpus(pool, rules));
+  const auto has = static_cast<std::uint32_t>(before.placement.cpus.size());
+  const std::uint32_t promised = exclusive_cpus_for(before.workload, rules);
+  placement::Placement with_former = before.placement;
+  if (before.preferred) with_former.cpus |= before.preferred->placement.cpus & pool;
+  const auto count_with_former = static_cast<std::uint32_t>(with_former.cpus.size());
+  for (const std::uint32_t count : std::set<std::uint32_t, std::greater<>>{promised, has + spare, count_with_former}) {
+    if (count > promised || count <= has) continue;
+    std::optional<Plan> plan;
+    if (count >= count_with_former && count_with_former > has) plan = plan_extension(before, with_former, count);
+    if (!plan) plan = plan_extension(before, before.placement, count);
+    if (plan) return plan;
+  }
+  return promised < has ? std::nullopt : plan_extension(before, before.placement, has);
+}
+
+std::optional<Plan> RebalancePlanner::plan_extension(const Allocation& before, const placement::Placement& keep,
+                                                     std::uint32_t count) const {
+  const CpuSet& had = before.placement.cpus;
+  Placer::Constraints constraints;
+  constraints.keep = keep;
+  constraints.must_retain = true;
+  constraints.exclusive_cpus = count;
+  Plan plan = placer_.plan(ledger_, before.workload, constraints);
+  placement::Placement& placement = plan.decision.placement;
+  if (plan.decision.denied || placement.mode != placement::Mode::kExclusive) return std::nullopt;
+  placement.withheld |= before.placement.withheld - ledger_.inventory().allowed;
+  const CpuSet held = placement.cpus | placement.withheld;
+  const CpuSet held_before = had | before.placement.withheld;
+  const bool may_take_any = lacks_cpus(before) || was_exclusive(before);
+  const bool keeps_all = had.is_subset_of(placement.cpus) && held_before.is_subset_of(held);
+  if (!keeps_all || !(may_take_any || held.is_subset_of(held_before | before.arrived_cpus))) return std::nullopt;
+  if (placement.cpus == had && placement.withheld == before.placement.withheld) return std::nullopt;
+  if (placement.cpus == had) placement.mems = before.placement.mems;  // it does not move, nor does its memory
+  const CpuSet took = placement.cpus - had;
+  const std::string what = took.empty()
+                               ? "CPUs beside its own are available again"
+                               : fmt::format("it gets {}, as it had fewer than it was promised", named("CPU", took));
+  plan.decision.reason = what + "; " + plan.decision.reason;
+  plan.arrived_cpus = before.arrived_cpus;
+  if (was_exclusive(before) && placement.cpus != before.preferred->placement.cpus) {
+    plan.preferred = before.preferred;
+  } else if (before.preferred) {
+    plan.arrived_cpus |= before.preferred->placement.withheld - placement.withheld;
+  }
+  return plan;
+}
+
+/// For one that had to share, as all its CPUs were gone.
+std::optional<Plan> RebalancePlanner::plan_exclusive_again(const Allocation& before) const {
+  Plan plan = placer_.plan(ledger_, before.workload);
+  if (plan.decision.denied || plan.decision.placement.mode != placement::Mode::kExclusive) return std::nullopt;
+  plan.decision.reason = "it gets exclusive CPUs again; " + plan.decision.reason;
+  plan.preferred = before.preferred;
+  plan.arrived_cpus = before.arrived_cpus;
+  return plan;
+}
+
+/// The candidate that a container which may use `within` has all of; null if it was narrowed.
+const placement::Candidate* RebalancePlanner::candidate_of(const CpuSet& within) const {
+  const CpuSet all = within & ledger_.inventory().allowed;
+  const std::vector<placement::Candidate>& candidates = placer_.candidates();
+  const auto own = std::find_if(candidates.begin(), candidates.end(),
+                                [&all](const placement::Candidate& candidate) { return candidate.cpus == all; });
+  return own == candidates.end() ? nullptr : &*own;
+}
+
+/// While little of a candidate was open, to use less than all of that was not to be told from using all.
+std::optional<Plan> RebalancePlanner::plan_narrowing(const Allocation& before,
+                                                     const placement::Candidate& candidate) const {
+  Placer::Constraints constraints;
+  constraints.only_shared = true;
+  constraints.exact_nodes = candidate.nodes;
+  Plan plan = placer_.plan(ledger_, before.workload, constraints);
+  const CpuSet& within = plan.decision.within;
+  if (plan.decision.denied || within == candidate.cpus || !within.is_subset_of(candidate.cpus)) return std::nullopt;
+  plan.decision.reason = "more CPUs are available to it; " + plan.decision.reason;
+  plan.preferred = before.preferred;
+  plan.arrived_cpus = before.arrived_cpus;
+  return plan;
+}
+
+bool RebalancePlanner::leaves_others_cpus(const Allocation& before, const Plan& plan) const {
+  if (!before.is_exclusive()) return true;
+  const CpuSet pool = ledger_.pool() - plan.decision.placement.cpus - plan.decision.placement.withheld;
+  if (pool.empty()) return false;
+  std::map<placement::ContainerKey, CpuSet> within;
+  for (const Move& move : plan.moves) within[move.workload.key] = move.decision.within;
+  const CpuSet free_reserved = ledger_.free_reserved();
+  const auto& allocations = ledger_.allocations();
+  return std::all_of(allocations.begin(), allocations.end(), [&](const auto& entry) {
+    const auto& [key, other] = entry;
+    if (!other.is_movable_in_pool()) return true;
+    const auto moved = within.find(key);
+    const CpuSet& wanted = moved == within.end() ? other.within : moved->second;
+    const placement::Mode mode = other.placement.mode;
+    // One that has nowhere to go now is no worse off.
+    return wanted.intersects(pool_for(mode, pool, free_reserved)) ||
+           !other.within.intersects(pool_for(mode, ledger_.pool(), free_reserved));
+  });
+}
+
+std::optional<Plan> RebalancePlanner::plan_requested_move(const Allocation& before, const NodeSet* within,
+                                                          const std::string& why) const {
+  placement::Workload workload = before.workload;
+  workload.pod_nodes = ledger_.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
+  Placer::Constraints constraints;
+  constraints.only_shared = !before.is_exclusive();
+  if (within != nullptr) constraints.within_nodes = *within;
+  Plan plan = placer_.plan(ledger_, workload, constraints);
+  if (plan.decision.denied || plan.decision.placement.mode != before.placement.mode) return std::nullopt;
+  if (!leaves_others_cpus(before, plan)) return std::nullopt;
+  plan.decision.reason = why + "; " + plan.decision.reason;
+  return plan;
+}
+
+}  // namespace topolet::engine

@@ -1,0 +1,40 @@
+#include "core/engine/state/audit_event.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace topolet::engine {
+namespace {
+
+constexpr std::array<std::pair<AuditEvent, std::string_view>, 12> kWords{{
+    {AuditEvent::kPlaced, "placed"},
+    {AuditEvent::kUnpinned, "unpinned"},
+    {AuditEvent::kDenied, "denied"},
+    {AuditEvent::kReplaced, "re-placed"},
+    {AuditEvent::kResized, "resized"},
+    {AuditEvent::kAdopted, "adopted"},
+    {AuditEvent::kForeign, "foreign"},
+    {AuditEvent::kConflict, "conflict"},
+    {AuditEvent::kDrift, "drift"},
+    {AuditEvent::kGap, "gap"},
+    {AuditEvent::kQuarantined, "quarantined"},
+    {AuditEvent::kQuarantineEnded, "quarantine-ended"},
+}};
+
+}  // namespace
+
+std::string_view to_string(AuditEvent event) {
+  const auto* const found =
+      std::find_if(kWords.begin(), kWords.end(), [event](const auto& entry) { return entry.first == event; });
+  return found == kWords.end() ? std::string_view() : found->second;
+}
+
+std::optional<AuditEvent> audit_event_from(std::string_view word) {
+  const auto* const found =
+      std::find_if(kWords.begin(), kWords.end(), [word](const auto& entry) { return entry.second == word; });
+  if (found == kWords.end()) return std::nullopt;
+  return found->first;
+}
+
+}  // namespace topolet::engine

@@ -1,0 +1,28 @@
+// The words of the audit's column `event` (table `decided`). They are public: store/README.md lists them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace topolet::engine {
+
+enum class AuditEvent : std::uint8_t {
+  kPlaced,
+  kUnpinned,  ///< placed without the policies' word
+  kDenied,
+  kReplaced,
+  kResized,
+  kAdopted,
+  kForeign,
+  kConflict,
+  kDrift,
+  kGap,
+  kQuarantined,
+  kQuarantineEnded,
+};
+
+std::string_view to_string(AuditEvent event);  // "placed", "re-placed", "quarantine-ended"…
+std::optional<AuditEvent> audit_event_from(std::string_view word);
+
+}  // namespace topolet::engine

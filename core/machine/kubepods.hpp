@@ -1,0 +1,17 @@
+// The cgroup that all pods live in.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "core/base/index_set.hpp"
+#include "core/base/result.hpp"
+
+namespace topolet::machine {
+
+/// The CPUs the kernel lets pods run on: the effective cpuset of `kubepods.slice` (systemd driver) or `kubepods`
+/// (cgroupfs driver), with cgroup v2 or v1, also one level down where the kubelet has a --cgroup-root. Absent = no
+/// limit: there is no such cgroup, or no cpuset on it. `cgroup_root` is where cgroups are mounted, /sys/fs/cgroup.
+Result<std::optional<CpuSet>> kubepods_cpus(const std::filesystem::path& cgroup_root);
+
+}  // namespace topolet::machine

@@ -1,0 +1,297 @@
+#include "core/placement/placement_builder.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/text.hpp"
+#include "core/placement/memory_nodes.hpp"
+
+namespace topolet::placement {
+namespace {
+
+/// CPUs that are alike behave alike: where one kind has enough of what the policies left, the container gets CPUs of
+/// that kind only, of the fastest such kind.
+CpuSet of_one_cpu_kind(const PolicyRequest& request, const CpuSet& usable) {
+  const std::vector<topology::CpuKind>& kinds = request.topology->cpu_kinds;
+  if (!request.exclusive || kinds.size() < 2) return usable;
+  for (const bool known : {true, false}) {
+    for (auto kind = kinds.rbegin(); kind != kinds.rend(); ++kind) {
+      if ((kind->efficiency != topology::kNoPosition) != known) continue;
+      CpuSet of_kind = usable & kind->cpus;
+      if (fits(request, of_kind)) return of_kind;
+    }
+  }
+  return usable;
+}
+
+std::string named_nodes(const NodeSet& nodes) { return nodes.empty() ? "no node" : named("node", nodes); }
+
+/// What no policy may say whatever it prefers; empty if it is fine. Too few CPUs is another matter: that is dropped.
+std::string invalid_pick_reason(const Pick& pick, const CpuSet& offered) {
+  const auto not_offered = [&offered](const char* what, const CpuSet& cpus) {
+    return fmt::format("pick {} CPUs {}, which it was not offered; it was offered {}", what,
+                       (cpus - offered).to_string(), offered.to_string());
+  };
+  if (pick.narrow && pick.narrow->empty()) return "pick left no CPU";
+  if (pick.narrow && !pick.narrow->is_subset_of(offered)) return not_offered("chose", *pick.narrow);
+  for (const CpuMinimum& share : pick.at_least) {
+    if (!share.cpus.is_subset_of(offered)) return not_offered("wants some of", share.cpus);
+  }
+  return pick.withhold.is_subset_of(offered) ? std::string() : not_offered("withheld", pick.withhold);
+}
+
+}  // namespace
+
+bool PlacementBuilder::is_considered(const Considered& considered, const Vote& vote) {
+  return !considered || std::find(considered->begin(), considered->end(), &vote) != considered->end();
+}
+
+Status PlacementBuilder::place(const RankedCandidate& ranked) {
+  const std::size_t dropped_before = decision_.verdicts.dropped.size();
+  const Status chosen = choose(ranked, std::nullopt);
+  if (rejections_.empty()) return chosen;
+  const Considered considered = rejecting_or_required();
+  if (!considered) return rejection();
+  const std::string why = rejection().error().message;
+  const std::vector<const Vote*> choosing_votes = choosing_votes_;
+  std::vector<const Vote*> not_considered;
+  decision_.verdicts.dropped.resize(dropped_before);
+  for (const Vote* vote : choosing_votes) {
+    if (is_considered(considered, *vote)) continue;
+    drop(vote->policy->name(), "its choice of CPUs: " + why);
+    not_considered.push_back(vote);
+  }
+  const Status chosen_anew = choose(ranked, considered);
+  overridden_.insert(overridden_.end(), not_considered.begin(), not_considered.end());
+  return rejections_.empty() ? chosen_anew : rejection();
+}
+
+Status PlacementBuilder::choose(const RankedCandidate& ranked, const Considered& considered) {
+  const CpuSet& offered = ranked.usable;
+  unmet_requirements_.clear();
+  overridden_.clear();
+  withholding_reasons_.clear();
+  choosing_votes_.clear();
+  rejections_.clear();
+  const CombinedPicks picked = ask_for_picks(ranked, considered);
+  Placement& placement = decision_.placement;
+  placement = {};
+  placement.mode = request_.exclusive ? Mode::kExclusive : request_.shared_mode;
+  placement.cpus = request_.exclusive ? take(ranked, picked) : picked.usable;
+  const bool narrowed = picked.usable != offered;
+  decision_.within = request_.exclusive ? CpuSet{}
+                     : narrowed         ? picked.usable
+                                        : request_.candidates[ranked.position].cpus;
+  ask_what_to_withhold(ranked, offered);
+  if (!unmet_requirements_.empty())
+    return Error{Code::kResourceExhausted, fmt::format("{}", fmt::join(unmet_requirements_, "; "))};
+  return validate(placement, request_.ledger, rules_);
+}
+
+PlacementBuilder::Considered PlacementBuilder::rejecting_or_required() {
+  std::vector<const Vote*> considered;
+  for (const Vote& vote : votes_) {
+    const bool rejects = std::any_of(rejections_.begin(), rejections_.end(),
+                                     [&vote](const auto& rejection) { return rejection.first == &vote; });
+    if (rejects || tally_.is_required(vote)) considered.push_back(&vote);
+  }
+  const Considered some = std::move(considered);
+  const bool are_all = std::all_of(choosing_votes_.begin(), choosing_votes_.end(),
+                                   [&some](const Vote* vote) { return is_considered(some, *vote); });
+  return are_all ? std::nullopt : some;
+}
+
+Status PlacementBuilder::rejection() const {
+  // By name, whatever the order in which the plugins are enabled.
+  std::set<std::string> reasons;
+  for (const auto& [vote, reason] : rejections_) reasons.insert(vote->policy->name() + ": " + reason);
+  return Error{Code::kResourceExhausted, fmt::format("{}", fmt::join(reasons, "; "))};
+}
+
+template <class Ask>
+std::optional<Pick> PlacementBuilder::ask(const Vote& vote, const CpuSet& offered, Ask ask) {
+  if (tally_.has_lost(vote)) return std::nullopt;
+  Result<Pick> pick = ask();
+  if (!pick) {
+    tally_.lose(vote, pick.error());
+    return std::nullopt;
+  }
+  if (const std::string bad = invalid_pick_reason(*pick, offered); !bad.empty()) {
+    tally_.lose_for_invalid_reply(vote, bad);
+    return std::nullopt;
+  }
+  return *std::move(pick);
+}
+
+std::optional<Pick> PlacementBuilder::ask_for_pick(const Vote& vote, const RankedCandidate& ranked,
+                                                   const CpuSet& usable, std::size_t count) {
+  return ask(vote, ranked.usable, [&] { return vote.policy->pick(request_, ranked.position, usable, count); });
+}
+
+/// All are asked of the same CPUs, and who orders them once more if others narrowed them: so it does not matter who
+/// comes first.
+PlacementBuilder::CombinedPicks PlacementBuilder::ask_for_picks(const RankedCandidate& ranked,
+                                                                const Considered& considered) {
+  CombinedPicks picked;
+  picked.usable = ranked.usable;
+  std::vector<std::pair<const Vote*, CpuMinimum>> shares;
+  for (const Vote& vote : votes_) {
+    std::optional<Pick> pick = ask_for_pick(vote, ranked, ranked.usable, request_.exclusive_cpus);
+    if (!pick) continue;
+    if (pick->narrow || !pick->at_least.empty()) choosing_votes_.push_back(&vote);
+    if (is_considered(considered, vote)) {
+      if (pick->narrow) narrow(picked.usable, *pick->narrow, vote);
+      for (CpuMinimum& share : pick->at_least) shares.emplace_back(&vote, std::move(share));
+    }
+    if (picked.ordering_vote != nullptr || pick->order.empty()) continue;
+    picked.ordering_vote = &vote;
+    picked.order = std::move(pick->order);
+  }
+  std::stable_sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) {
+    if (a.first->weight != b.first->weight) return a.first->weight > b.first->weight;
+    return a.first->policy->name() < b.first->policy->name();
+  });
+  for (auto& [_, share] : shares) picked.shares.push_back(std::move(share));
+  picked.left = picked.usable;
+  picked.usable = of_one_cpu_kind(request_, picked.left);
+  if (picked.ordering_vote == nullptr || picked.usable == ranked.usable) return picked;
+  std::optional<Pick> anew = ask_for_pick(*picked.ordering_vote, ranked, picked.usable, request_.exclusive_cpus);
+  if (anew && !anew->order.empty()) picked.order = std::move(anew->order);
+  return picked;
+}
+
+void PlacementBuilder::ask_what_to_withhold(const RankedCandidate& ranked, const CpuSet& offered) {
+  const CpuSet chosen = decision_.placement.cpus;
+  for (const Vote& vote : votes_) {
+    const std::optional<Pick> pick =
+        ask(vote, offered, [&] { return vote.policy->review_pick(request_, ranked.position, offered, chosen); });
+    if (!pick) continue;
+    if (!pick->unmet.empty()) drop_pick(vote, pick->unmet);
+    if (!pick->rejected.empty()) rejections_.emplace_back(&vote, pick->rejected);
+    const CpuSet beside = pick->withhold - chosen;
+    if (beside.empty() || !withhold(beside, vote) || pick->reason.empty()) continue;
+    withholding_reasons_ += "; " + vote.policy->name() + ": " + pick->reason;
+  }
+}
+
+/// That CPUs are alike goes after what the policies want a share of.
+CpuSet PlacementBuilder::take(const RankedCandidate& ranked, const CombinedPicks& picked) {
+  CpuSet alike = take_of(picked.usable, ranked, picked);
+  if (picked.shares.empty() || picked.usable == picked.left) return alike;
+  CpuSet of_all = take_of(picked.left, ranked, picked);
+  for (const CpuMinimum& share : picked.shares) {
+    const std::size_t has = std::min((alike & share.cpus).size(), share.count);
+    const std::size_t could = std::min((of_all & share.cpus).size(), share.count);
+    if (has != could) return has < could ? of_all : alike;
+  }
+  return alike;
+}
+
+/// What the container has to keep goes before what the policies chose.
+CpuSet PlacementBuilder::take_of(CpuSet usable, const RankedCandidate& ranked, const CombinedPicks& picked) {
+  const std::size_t count = request_.exclusive_cpus;
+  CpuSet taken = request_.keep & ranked.usable;
+  if (taken.size() >= count) {
+    const CpuSet chosen = taken & usable;
+    usable = chosen.size() >= count ? chosen : taken;
+    taken = {};
+  }
+  const auto order_of = [&](const CpuSet& part, std::size_t of_it) {
+    if (picked.ordering_vote == nullptr || picked.shares.empty()) return picked.order;
+    std::optional<Pick> pick = ask_for_pick(*picked.ordering_vote, ranked, part, of_it);
+    if (pick) return std::move(pick->order);
+    return picked.order;
+  };
+  return take_with_minimums(*request_.topology, usable, count, picked.shares, order_of, std::move(taken));
+}
+
+void PlacementBuilder::narrow(CpuSet& usable, const CpuSet& to, const Vote& vote) {
+  CpuSet left = usable & to;
+  if (left.size() >= needed_cpus(request_)) {
+    usable = std::move(left);
+  } else {
+    drop_pick(vote, fmt::format("narrowing to {} would leave {} of the {} needed", named("CPU", to), left.size(),
+                                counted(needed_cpus(request_), "CPU")));
+  }
+}
+
+bool PlacementBuilder::withhold(const CpuSet& cpus, const Vote& vote) {
+  Placement with = decision_.placement;
+  with.withheld |= cpus;
+  if (const Status valid = validate(with, request_.ledger, rules_); !valid) {
+    drop_pick(vote, fmt::format("withholding {}: {}", named("CPU", cpus), valid.error().message));
+    return false;
+  }
+  decision_.placement = std::move(with);
+  return true;
+}
+
+std::string PlacementBuilder::adjust(const RankedCandidate& ranked) {
+  const ChosenPlacement chosen{ranked.position, decision_.placement, allowed_memory_nodes(request_)};
+  std::string reasons;
+  for (const Vote& vote : votes_) {
+    const std::string& name = vote.policy->name();
+    if (tally_.has_lost(vote)) continue;
+    const Result<Adjustment> adjustment = vote.policy->adjust(request_, chosen);
+    if (!adjustment) {
+      tally_.lose(vote, adjustment.error());
+      continue;
+    }
+    if (!adjustment->reason.empty()) reasons += "; " + name + ": " + adjustment->reason;
+    if (adjustment->mems) bind_memory(*adjustment->mems, chosen.memory, name);
+    const Workload& workload = request_.workload;
+    AddedFields& added = decision_.placement.added;
+    for (const auto& variable : adjustment->added.env) add(added.env, variable, workload.env, name, "variable");
+    for (const auto& annotation : adjustment->added.annotations) {
+      add(added.annotations, annotation, workload.annotations, name, "annotation");
+    }
+  }
+  return reasons;
+}
+
+void PlacementBuilder::bind_memory(const NodeSet& nodes, const NodeSet& open, const std::string& policy) {
+  NodeSet& mems = decision_.placement.mems;
+  const std::string binding = "binding memory to " + named_nodes(nodes);
+  if (const NodeSet not_offered = nodes - open; !not_offered.empty()) {
+    drop(policy, fmt::format("{}: the container may have it on {} only", binding, named_nodes(open)));
+    return;
+  }
+  NodeSet left = mems.empty() ? nodes : mems & nodes;
+  if (left.empty()) {
+    drop(policy, mems.empty() ? binding : fmt::format("{}: it is bound to {} already", binding, named_nodes(mems)));
+    return;
+  }
+  mems = std::move(left);
+}
+
+/// Values are not told: they may be secrets.
+template <class Theirs>
+void PlacementBuilder::add(std::vector<std::pair<std::string, std::string>>& added,
+                           const std::pair<std::string, std::string>& field, const Theirs& theirs,
+                           const std::string& policy, std::string_view noun) {
+  const auto is_this = [&field](const auto& other) { return other.first == field.first; };
+  if (std::any_of(theirs.begin(), theirs.end(), is_this)) {
+    drop(policy, fmt::format("{} {}: the pod sets it itself", noun, field.first));
+  } else if (std::any_of(added.begin(), added.end(), is_this)) {
+    drop(policy, fmt::format("{} {}: another plugin has set it", noun, field.first));
+  } else {
+    added.push_back(field);
+  }
+}
+
+void PlacementBuilder::drop(const std::string& policy, const std::string& what) {
+  decision_.verdicts.dropped.push_back(policy + ": " + what);
+}
+
+void PlacementBuilder::drop_pick(const Vote& vote, const std::string& what) {
+  const std::string& name = vote.policy->name();
+  drop(name, what);
+  overridden_.push_back(&vote);
+  if (tally_.is_required(vote))
+    unmet_requirements_.insert(fmt::format("{}: {} (plugins.required.{} = true)", name, what, name));
+}
+
+}  // namespace topolet::placement

@@ -1,0 +1,75 @@
+// From a candidate to a placement: what the policies pick and adjust, put together.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/placement/rank.hpp"
+
+namespace topolet::placement {
+
+/// Works on the decision's placement, `within` and what was dropped. Borrows what it is made of.
+class PlacementBuilder {
+ public:
+  PlacementBuilder(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes,
+                   VoteTally& tally, Decision& decision)
+      : request_(request), rules_(rules), votes_(votes), tally_(tally), decision_(decision) {}
+
+  /// The picks of all policies for one candidate, put together. The error says why what comes out is not valid.
+  Status place(const RankedCandidate& ranked);
+  /// Those of whom something was dropped there.
+  const std::vector<const Vote*>& overridden() const { return overridden_; }
+  /// Why CPUs are withheld, each "; POLICY: REASON".
+  const std::string& withholding_reasons() const { return withholding_reasons_; }
+  /// What the policies set besides the CPUs. Returns their reasons, each "; POLICY: REASON".
+  std::string adjust(const RankedCandidate& ranked);
+
+ private:
+  struct CombinedPicks {
+    CpuSet left;                     ///< of what was offered
+    CpuSet usable;                   ///< of that the CPUs that are alike
+    std::vector<CpuMinimum> shares;  ///< in the order in which they count
+    const Vote* ordering_vote = nullptr;
+    std::vector<std::uint32_t> order;  ///< of all of `usable`
+  };
+  /// `considered`: whose narrowing and shares count; everybody's if there is none.
+  using Considered = std::optional<std::vector<const Vote*>>;
+  static bool is_considered(const Considered& considered, const Vote& vote);
+  Status choose(const RankedCandidate& ranked, const Considered& considered);
+  /// Those whose picks count if some reject what all of them make; none if they are all there are.
+  Considered rejecting_or_required();
+  Status rejection() const;
+  /// What a voter says of one candidate, in one of two ways of asking; nothing if its vote is lost.
+  template <class Ask>
+  std::optional<Pick> ask(const Vote& vote, const CpuSet& offered, Ask ask);
+  std::optional<Pick> ask_for_pick(const Vote& vote, const RankedCandidate& ranked, const CpuSet& usable,
+                                   std::size_t count);
+  CombinedPicks ask_for_picks(const RankedCandidate& ranked, const Considered& considered);
+  void ask_what_to_withhold(const RankedCandidate& ranked, const CpuSet& offered);
+  CpuSet take(const RankedCandidate& ranked, const CombinedPicks& picked);
+  CpuSet take_of(CpuSet usable, const RankedCandidate& ranked, const CombinedPicks& picked);
+  void narrow(CpuSet& usable, const CpuSet& to, const Vote& vote);
+  bool withhold(const CpuSet& cpus, const Vote& vote);
+  void bind_memory(const NodeSet& nodes, const NodeSet& open, const std::string& policy);
+  template <class Theirs>
+  void add(std::vector<std::pair<std::string, std::string>>& added, const std::pair<std::string, std::string>& field,
+           const Theirs& theirs, const std::string& policy, std::string_view noun);
+  void drop(const std::string& policy, const std::string& what);
+  void drop_pick(const Vote& vote, const std::string& what);
+
+  const PolicyRequest& request_;
+  const PlacementRules& rules_;
+  const std::vector<Vote>& votes_;
+  VoteTally& tally_;
+  Decision& decision_;
+  std::string withholding_reasons_;
+  std::set<std::string> unmet_requirements_;  ///< what required policies picked for this candidate and do not get
+  std::vector<const Vote*> overridden_;
+  std::vector<const Vote*> choosing_votes_;                      ///< who narrowed it or has a share in it
+  std::vector<std::pair<const Vote*, std::string>> rejections_;  ///< of the CPUs that were chosen, and why
+};
+
+}  // namespace topolet::placement

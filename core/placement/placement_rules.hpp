@@ -1,0 +1,30 @@
+// The operator's rules for placements.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace topolet::placement {
+
+/// Who gets CPUs of its own: Guaranteed containers of whole CPUs and those whose annotation says so, the latter only,
+/// nobody.
+enum class ExclusiveRule : std::uint8_t { kGuaranteedInteger, kAnnotated, kNever };
+enum class WhenFull : std::uint8_t { kDeny, kShare };
+
+struct PlacementRules {
+  ExclusiveRule exclusive = ExclusiveRule::kGuaranteedInteger;
+  WhenFull when_full = WhenFull::kDeny;
+  std::uint32_t min_shared_cpus = 1;
+  std::vector<std::string> reserved_namespaces = {"kube-system"};
+  /// The topolet.io annotations that count, without that prefix; absent = all.
+  std::optional<std::vector<std::string>> annotations;
+  /// How long the CPUs of a container that failed are kept for its next attempt; 0 = not at all.
+  std::chrono::milliseconds crash_hold = std::chrono::minutes(5);
+  /// The memory nodes of a running container may be changed at will, not only added to.
+  bool memory_migrate = false;
+};
+
+}  // namespace topolet::placement

@@ -1,0 +1,38 @@
+// Who still has a say in one decision.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/placement/decide.hpp"
+
+namespace topolet::placement {
+
+/// The votes of one decision; what is lost is noted in the decision. Borrows what it is made of.
+class VoteTally {
+ public:
+  VoteTally(const PolicyRequest& request, Decision& decision) : request_(request), decision_(decision) {}
+
+  void count_reply() { ++replies_; }
+  void lose(const Vote& vote, const Error& error);
+  /// For what only the core could see through.
+  void lose_for_invalid_reply(const Vote& vote, const std::string& bad_answer);
+  bool has_lost(const Vote& vote) const;
+  /// Whether what it picks must be carried out.
+  bool is_required(const Vote& vote) const;
+
+  bool has_no_reply() const { return replies_ == 0; }
+  /// Why a lost vote denies the container, if it does.
+  const std::optional<std::string>& denial() const { return denial_; }
+
+ private:
+  /// Containers of the system are never denied because a plugin failed.
+  bool may_deny() const { return request_.shared_mode != Mode::kReserved; }
+
+  const PolicyRequest& request_;
+  Decision& decision_;
+  std::size_t replies_ = 0;
+  std::optional<std::string> denial_;
+};
+
+}  // namespace topolet::placement

@@ -1,0 +1,237 @@
+// A thread for work that may never return: whoever waits for it leaves it behind after a while.
+#pragma once
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/mutex.hpp"
+#include "core/base/result.hpp"
+#include "core/plugin/host/crash_mark.hpp"
+
+namespace topolet::plugin {
+
+/// What every task of an AbandonableThread carries. All of it is guarded by the mutex of that thread.
+class AbandonableTask {
+  template <class Task>
+  friend class AbandonableThread;
+
+  enum class Stage : std::uint8_t { kWaiting, kRunning, kDone, kAbandoned };
+  Stage stage_ = Stage::kWaiting;
+  std::optional<std::chrono::steady_clock::time_point> call_began_;
+};
+
+/// Runs tasks one after the other on a thread of its own. While a task is in a call that takes longer than the limit,
+/// whoever waits abandons it: the thread and the task are left to themselves, and another thread goes on with the next.
+///
+/// A `Task` derives from AbandonableTask and must own all that it uses. Three functions of it are called:
+///   void run()           on the thread; must not throw. It marks what may hang with begin_call() and end_call().
+///   void on_abandoned()  when it is abandoned, on the thread of whoever waits, with the mutex held: it must not call
+///                        this class. What it reads of the task was written before begin_call() and stays as it is
+///                        until end_call().
+///   void release()       on the thread, when an abandoned task has returned: frees all that it owns, before the task
+///                        stops to count as abandoned.
+///
+/// Make it by std::make_shared: its threads share it, and an abandoned one keeps it as long as it runs.
+/// All functions are safe from any thread, but only begin_call() and end_call() from inside a task.
+template <class Task>
+class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<Task>> {
+ public:
+  /// What the thread does when there is no task: wait for the next, so that handing one over is cheap, or end, so that
+  /// an idle process has no such thread.
+  enum class WhenIdle : std::uint8_t { kWait, kEnd };
+  enum class Ending : std::uint8_t { kDone, kAbandoned };
+
+  struct Options {
+    const char* name;  ///< of the threads, for `ps` and debuggers: 15 bytes at most
+    std::chrono::milliseconds limit{};
+    WhenIdle when_idle = WhenIdle::kEnd;
+  };
+
+  explicit AbandonableThread(Options options) : options_(options) {}
+  ~AbandonableThread() {
+    if (thread_.joinable()) thread_.detach();
+  }
+  AbandonableThread(const AbandonableThread&) = delete;
+  AbandonableThread& operator=(const AbandonableThread&) = delete;
+
+  /// Queues the task. If no thread can be had now, it is run when the next task comes. As nobody may wait for it, its
+  /// run() frees all that it owns.
+  void post(std::shared_ptr<Task> task) TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    queue_.push_back(std::move(task));
+    static_cast<void>(ensure_thread());
+  }
+
+  /// Queues the task and waits for it. UNAVAILABLE, and the task is not run, if no thread can be had.
+  Result<Ending> run(const std::shared_ptr<Task>& task) TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    queue_.push_back(task);
+    while (task->stage_ == Stage::kWaiting || task->stage_ == Stage::kRunning) {
+      if (const Status started = ensure_thread(); !started) {
+        queue_.erase(std::remove(queue_.begin(), queue_.end(), task), queue_.end());
+        return started.error();
+      }
+      wait_or_abandon();
+    }
+    return task->stage_ == Stage::kDone ? Ending::kDone : Ending::kAbandoned;
+  }
+
+  /// Only where the thread ends when idle: waits until every task is done or abandoned, and the thread is gone.
+  void drain() TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    while (has_thread_ || !queue_.empty()) {
+      if (!ensure_thread()) return;
+      wait_or_abandon();
+    }
+  }
+
+  /// Ends the thread that waits for tasks. No task may come after it.
+  void stop() TOPOLET_EXCLUDES(mutex_) {
+    std::thread thread;
+    {
+      MutexLock lock(mutex_);
+      stopping_ = true;
+      to_thread_.notify_all();
+      thread.swap(thread_);
+    }
+    if (thread.joinable()) thread.join();
+  }
+
+  /// By the task, on its thread: from here on it may be abandoned.
+  void begin_call(Task& task) TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    task.call_began_ = Clock::now();
+  }
+
+  /// By the task, on its thread. False if it was abandoned; then nobody waits for the task any more.
+  bool end_call(Task& task) TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    task.call_began_.reset();
+    return task.stage_ != Stage::kAbandoned;
+  }
+
+  /// An abandoned task that has not returned, and of which `is_it` is true; null if there is none.
+  template <class IsIt>
+  std::shared_ptr<const Task> find_abandoned(IsIt is_it) const TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    const auto found =
+        std::find_if(abandoned_.begin(), abandoned_.end(), [&](const auto& task) { return is_it(*task); });
+    return found == abandoned_.end() ? nullptr : *found;
+  }
+
+  bool has_abandoned() const TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return !abandoned_.empty();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Stage = AbandonableTask::Stage;
+
+  /// UNAVAILABLE with the system's reason if none can be started.
+  Status ensure_thread() TOPOLET_REQUIRES(mutex_) {
+    if (queue_.empty()) return {};
+    if (has_thread_) {
+      to_thread_.notify_one();
+      return {};
+    }
+    try {
+      std::thread thread([self = this->shared_from_this()] { self->work(); });
+      pthread_setname_np(thread.native_handle(), options_.name);
+      if (options_.when_idle == WhenIdle::kWait) {
+        thread_ = std::move(thread);
+      } else {
+        thread.detach();
+      }
+    } catch (const std::system_error& error) {
+      return Error{Code::kUnavailable, error.what()};
+    }
+    has_thread_ = true;
+    return {};
+  }
+
+  /// Waits until something ends, or until the running task is late, and then abandons that.
+  void wait_or_abandon() TOPOLET_REQUIRES(mutex_) {
+    const Clock::time_point now = Clock::now();
+    const bool in_call = running_ != nullptr && running_->call_began_;
+    // A call that begins after this look cannot be late before the next.
+    const Clock::time_point until = (in_call ? *running_->call_began_ : now) + options_.limit;
+    if (!in_call || now < until) {
+      to_waiting_.wait_until(mutex_, until);
+      return;
+    }
+    running_->stage_ = Stage::kAbandoned;
+    running_->on_abandoned();
+    abandoned_.push_back(std::exchange(running_, nullptr));
+    has_thread_ = false;
+    if (thread_.joinable()) thread_.detach();
+    static_cast<void>(ensure_thread());
+    to_waiting_.notify_all();
+  }
+
+  void work() TOPOLET_EXCLUDES(mutex_) {
+    const CrashStack stack;
+    while (std::shared_ptr<Task> task = next_task()) {
+      task->run();
+      if (!finish(std::move(task))) return;
+    }
+  }
+
+  /// Null if the thread is to end.
+  std::shared_ptr<Task> next_task() TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    while (queue_.empty() && !stopping_ && options_.when_idle == WhenIdle::kWait) to_thread_.wait(mutex_);
+    if (queue_.empty()) {
+      has_thread_ = false;
+      to_waiting_.notify_all();
+      return nullptr;
+    }
+    running_ = std::move(queue_.front());
+    queue_.pop_front();
+    running_->stage_ = Stage::kRunning;
+    return running_;
+  }
+
+  /// False if the task was abandoned, and another thread has taken over.
+  bool finish(std::shared_ptr<Task> task) TOPOLET_EXCLUDES(mutex_) {
+    {
+      MutexLock lock(mutex_);
+      if (task->stage_ != Stage::kAbandoned) {
+        task->stage_ = Stage::kDone;
+        running_ = nullptr;
+        // Before whoever waits goes on, who then holds the last reference to all that the task owns.
+        task = nullptr;
+        to_waiting_.notify_all();
+        return true;
+      }
+    }
+    task->release();
+    MutexLock lock(mutex_);
+    abandoned_.erase(std::remove(abandoned_.begin(), abandoned_.end(), task), abandoned_.end());
+    return false;
+  }
+
+  const Options options_;
+  mutable Mutex mutex_;
+  CondVar to_thread_;
+  CondVar to_waiting_;
+  std::deque<std::shared_ptr<Task>> queue_ TOPOLET_GUARDED_BY(mutex_);
+  std::shared_ptr<Task> running_ TOPOLET_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Task>> abandoned_ TOPOLET_GUARDED_BY(mutex_);
+  bool has_thread_ TOPOLET_GUARDED_BY(mutex_) = false;
+  bool stopping_ TOPOLET_GUARDED_BY(mutex_) = false;
+  /// The one that waits when idle; those that end are detached.
+  std::thread thread_ TOPOLET_GUARDED_BY(mutex_);
+};
+
+}  // namespace topolet::plugin

@@ -1,0 +1,38 @@
+// What keeps a plugin's exceptions and texts from doing harm.
+#pragma once
+
+#include <topolet/abi.h>
+
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace topolet::plugin {
+
+inline constexpr std::size_t kMaxPluginTextBytes = 1024;
+
+/// A plugin's text as it can go into a log line, the database and a message: bytes that are not UTF-8 become '?',
+/// control characters become spaces, and what exceeds kMaxPluginTextBytes is cut off.
+std::string sanitize_text(topolet_str text);
+
+/// Whether all of it is UTF-8.
+bool is_utf8(std::string_view text);
+
+/// Calls into a plugin. Returns what it threw as a text, or nothing if it returned.
+template <class Call>
+std::optional<std::string> thrown_by(Call&& call) {
+  try {
+    std::forward<Call>(call)();
+    return std::nullopt;
+  } catch (const std::exception& exception) {
+    const char* const what = exception.what();
+    return "threw: " + sanitize_text({what, what == nullptr ? 0 : std::strlen(what)});
+  } catch (...) {
+    return "threw something that is not a std::exception";
+  }
+}
+
+}  // namespace topolet::plugin

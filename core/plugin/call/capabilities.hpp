@@ -1,0 +1,53 @@
+// The capabilities of a plugin that the host calls, in one table.
+#pragma once
+
+#include <topolet/adjust.h>
+#include <topolet/events.h>
+#include <topolet/pick.h>
+#include <topolet/propose.h>
+#include <topolet/score.h>
+#include <topolet/tick.h>
+
+#include <tuple>
+
+namespace topolet::plugin {
+
+/// One capability: the struct that a plugin gives for `id`, and the function that it must have.
+template <class Struct, class Function>
+struct Capability {
+  const char* id;
+  const char* name;  ///< the function's, for messages
+  Function Struct::*function;
+};
+template <class Struct, class Function>
+Capability(const char*, const char*, Function Struct::*) -> Capability<Struct, Function>;
+
+inline constexpr Capability kScore{TOPOLET_SCORE_ID, "score", &topolet_score::score};
+inline constexpr Capability kPropose{TOPOLET_PROPOSE_ID, "propose", &topolet_propose::propose};
+inline constexpr Capability kPick{TOPOLET_PICK_ID, "pick", &topolet_pick::pick};
+inline constexpr Capability kAdjust{TOPOLET_ADJUST_ID, "adjust", &topolet_adjust::adjust};
+inline constexpr Capability kEvents{TOPOLET_EVENTS_ID, "notify", &topolet_events::notify};
+inline constexpr Capability kTick{TOPOLET_TICK_ID, "tick", &topolet_tick::tick};
+
+inline constexpr std::tuple kCapabilities{kScore, kPropose, kPick, kAdjust, kEvents, kTick};
+
+/// What one plugin gave for each; null for a capability that it does not have.
+using CapabilityStructs = std::tuple<const topolet_score*, const topolet_propose*, const topolet_pick*,
+                                     const topolet_adjust*, const topolet_events*, const topolet_tick*>;
+
+template <class Struct, class Function>
+const Struct*& struct_of(CapabilityStructs& structs, const Capability<Struct, Function>&) {
+  return std::get<const Struct*>(structs);
+}
+template <class Struct, class Function>
+const Struct* struct_of(const CapabilityStructs& structs, const Capability<Struct, Function>&) {
+  return std::get<const Struct*>(structs);
+}
+
+/// Calls `visit` with each Capability, in the order of the table.
+template <class Visit>
+void for_each_capability(Visit visit) {
+  std::apply([&visit](const auto&... capability) { (visit(capability), ...); }, kCapabilities);
+}
+
+}  // namespace topolet::plugin

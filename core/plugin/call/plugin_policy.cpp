@@ -1,0 +1,201 @@
+#include "core/plugin/call/plugin_policy.hpp"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "core/plugin/call/barrier.hpp"
+#include "core/plugin/call/sink_replies.hpp"
+
+namespace topolet::plugin {
+
+static_assert(static_cast<int>(ContainerEvent::Kind::kPlaced) == TOPOLET_EVENT_PLACED);
+static_assert(static_cast<int>(ContainerEvent::Kind::kStarted) == TOPOLET_EVENT_STARTED);
+static_assert(static_cast<int>(ContainerEvent::Kind::kMoved) == TOPOLET_EVENT_MOVED);
+static_assert(static_cast<int>(ContainerEvent::Kind::kResized) == TOPOLET_EVENT_RESIZED);
+static_assert(static_cast<int>(ContainerEvent::Kind::kReleased) == TOPOLET_EVENT_RELEASED);
+
+namespace {
+
+/// Runs one call and judges how it ended. `call` returns the plugin's status.
+template <class Call>
+CallStatus ask(const std::string& plugin, const char* function, const SinkReply& reply, Call&& call) {
+  const auto failed = [&](CallFault fault, const std::string& what) {
+    return CallFailure{fault, fmt::format("{}: {} {}", plugin, function, what)};
+  };
+  std::int32_t status = TOPOLET_FAILED;
+  if (const auto thrown = thrown_by([&] { status = call(); })) return failed(CallFault::kThrew, *thrown);
+  if (!reply.fault.empty()) {
+    return failed(CallFault::kInvalidReply, "gave an invalid answer: " + reply.fault);
+  }
+  if (status == TOPOLET_OK) return {};
+  const std::string why = reply.error.empty() ? "no reason given" : reply.error;
+  if (status == TOPOLET_FAILED) return failed(CallFault::kDeclined, "failed: " + why);
+  if (status == TOPOLET_THREW) return failed(CallFault::kThrew, "threw: " + why);
+  return failed(CallFault::kBadStatus, fmt::format("returned the status {}, which is not allowed: {}", status, why));
+}
+
+std::string too_small(std::uint32_t struct_size, std::size_t least) {
+  return fmt::format("has a struct_size of {}; it must be at least {}", struct_size, least);
+}
+
+/// What is wrong with the struct that a plugin gave for a capability; nothing also if it gave none.
+template <class Struct, class Function>
+std::string fault_of(const Struct* given, const Capability<Struct, Function>& capability) {
+  if (given == nullptr) return {};
+  if (given->struct_size < sizeof(Struct)) return too_small(given->struct_size, sizeof(Struct));
+  return given->*capability.function == nullptr ? "has no function" : "";
+}
+
+}  // namespace
+
+PluginPolicy::PluginPolicy(std::string name, std::unique_ptr<PluginHost> host, const topolet_instance* instance)
+    : name_(std::move(name)), host_(std::move(host)), instance_(instance) {}
+
+PluginPolicy::~PluginPolicy() {
+  if (instance_ == nullptr || instance_->destroy == nullptr) return;
+  // A destroy() that throws has nobody to tell; the instance is gone either way.
+  (void)thrown_by([this] { instance_->destroy(instance_); });
+}
+
+Result<std::shared_ptr<PluginPolicy>> PluginPolicy::wrap(std::string name, std::unique_ptr<PluginHost> host,
+                                                         const topolet_instance* instance) {
+  if (instance->struct_size < sizeof(topolet_instance)) {
+    const std::string fault = too_small(instance->struct_size, sizeof(topolet_instance));
+    return Error{Code::kInternal, fmt::format("{}: the instance from create {}", name, fault)};
+  }
+  if (instance->get_capability == nullptr || instance->destroy == nullptr) {
+    return Error{Code::kInternal, name + ": create returned an instance without get_capability or destroy"};
+  }
+  std::shared_ptr<PluginPolicy> policy(new PluginPolicy(std::move(name), std::move(host), instance));
+  if (auto status = policy->read_capabilities(); !status) return status.error();
+  return policy;
+}
+
+Status PluginPolicy::read_capabilities() {
+  const auto read = [this](const auto& capability) {
+    auto& given = struct_of(capabilities_, capability);
+    using Given = std::remove_reference_t<decltype(given)>;
+    given = static_cast<Given>(instance_->get_capability(instance_, view_of(capability.id)));
+  };
+  if (const auto thrown = thrown_by([&read] { for_each_capability(read); })) {
+    return Error{Code::kInternal, fmt::format("{}: get_capability {}", name_, *thrown)};
+  }
+  Status first_fault;
+  for_each_capability([&](const auto& capability) {
+    const std::string fault = fault_of(struct_of(capabilities_, capability), capability);
+    if (fault.empty() || !first_fault) return;
+    first_fault = Error{Code::kInternal, fmt::format("{}: its capability {} {}", name_, capability.id, fault)};
+  });
+  if (!first_fault) return first_fault;
+  const std::chrono::milliseconds::rep interval = tick_interval().count();
+  const bool ticks = struct_of(capabilities_, kTick) != nullptr;
+  if (ticks && (interval < TOPOLET_TICK_MIN_MS || interval > TOPOLET_TICK_MAX_MS)) {
+    return Error{Code::kInternal, fmt::format("{}: its tick interval of {} ms is not between {} and {} ms", name_,
+                                              interval, TOPOLET_TICK_MIN_MS, TOPOLET_TICK_MAX_MS)};
+  }
+  return {};
+}
+
+std::vector<std::string> PluginPolicy::capabilities() const {
+  std::vector<std::string> ids;
+  for_each_capability([&](const auto& capability) {
+    if (struct_of(capabilities_, capability) != nullptr) ids.emplace_back(capability.id);
+  });
+  return ids;
+}
+
+std::chrono::milliseconds PluginPolicy::tick_interval() const {
+  const topolet_tick* const tick = struct_of(capabilities_, kTick);
+  return std::chrono::milliseconds(tick == nullptr ? 0 : tick->interval_ms);
+}
+
+const std::atomic<bool>& PluginPolicy::begin_call() {
+  host_->call_abandoned() = false;
+  return host_->call_abandoned();
+}
+
+template <class Struct, class Function, class Request, class Reply>
+CallStatus PluginPolicy::call(const Capability<Struct, Function>& capability, const Request& request, Reply& reply) {
+  const Struct* const given = struct_of(capabilities_, capability);
+  if (given == nullptr) return {};
+  const auto sink = sink_into(reply);
+  return ask(name_, capability.name, reply, [&] { return (given->*capability.function)(instance_, &request, &sink); });
+}
+
+CallResult<std::vector<placement::Verdict>> PluginPolicy::score(const AbiRequest& request) {
+  const std::size_t count = request.view().candidate_count;
+  ScoreReply reply{{begin_call()}, std::vector<placement::Verdict>(count), std::vector<bool>(count)};
+  if (const CallStatus asked = call(kScore, request.view(), reply); !asked) return asked.failure();
+  return std::move(reply.verdicts);
+}
+
+CallResult<std::vector<NodeSet>> PluginPolicy::propose(const AbiRequest& request) {
+  ProposeReply reply{{begin_call()}};
+  if (const CallStatus asked = call(kPropose, request.view(), reply); !asked) return asked.failure();
+  return std::move(reply.proposals);
+}
+
+CallResult<placement::Pick> PluginPolicy::pick(const AbiRequest& request, std::size_t candidate, const CpuSet& usable,
+                                               std::size_t count, const CpuSet& chosen) {
+  PickReply reply{{begin_call()}};
+  const topolet_pick_request pick_request{sizeof(topolet_pick_request),
+                                          static_cast<std::uint32_t>(candidate),
+                                          &request.view(),
+                                          view_of(usable),
+                                          view_of(chosen),
+                                          static_cast<std::uint32_t>(count),
+                                          0};
+  if (const CallStatus asked = call(kPick, pick_request, reply); !asked) return asked.failure();
+  return std::move(reply.pick);
+}
+
+CallResult<placement::Adjustment> PluginPolicy::adjust(const AbiRequest& request,
+                                                       const placement::ChosenPlacement& chosen) {
+  AdjustReply reply{{begin_call()}};
+  const placement::Placement& placement = chosen.placement;
+  const topolet_adjust_request adjust_request{sizeof(topolet_adjust_request),
+                                              static_cast<std::uint32_t>(chosen.candidate),
+                                              &request.view(),
+                                              static_cast<std::int32_t>(placement.mode),
+                                              0,
+                                              view_of(placement.cpus),
+                                              view_of(placement.withheld),
+                                              view_of(chosen.memory)};
+  if (const CallStatus asked = call(kAdjust, adjust_request, reply); !asked) return asked.failure();
+  return std::move(reply.adjustment);
+}
+
+CallStatus PluginPolicy::notify(const ContainerEvent& container_event, const AbiTopology& topology) {
+  if (!handles_events()) return {};
+  SinkReply reply{begin_call()};
+  const AbiWorkload shown(container_event.workload);
+  topolet_workload workload = shown.view();
+  workload.env = {nullptr, 0};
+  const placement::Placement& placement = container_event.placement;
+  const topolet_event event{sizeof(topolet_event),
+                            static_cast<std::int32_t>(container_event.kind),
+                            &workload,
+                            static_cast<std::int32_t>(placement.mode),
+                            0,
+                            view_of(placement.cpus),
+                            view_of(placement.withheld),
+                            view_of(placement.mems),
+                            &topology.view()};
+  const PluginHost::StateWriteScope writing(*host_);
+  return call(kEvents, event, reply);
+}
+
+CallResult<std::vector<MoveRequest>> PluginPolicy::tick(const TickSnapshot& tick, const AbiTopology& topology,
+                                                        std::chrono::milliseconds now) {
+  TickReply reply{{begin_call()}, name_, tick.ledger};
+  const AbiLedger ledger(tick.ledger, *topology.topology());
+  const topolet_tick_request request{sizeof(topolet_tick_request), 0, static_cast<std::uint64_t>(now.count()),
+                                     &topology.view(), &ledger.view()};
+  const PluginHost::StateWriteScope writing(*host_);
+  if (const CallStatus asked = call(kTick, request, reply); !asked) return asked.failure();
+  return std::move(reply.wishes);
+}
+
+}  // namespace topolet::plugin

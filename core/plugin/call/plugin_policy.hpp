@@ -1,0 +1,77 @@
+// One running plugin, as the core asks it.
+//
+// The room core/plugin/call, namespace topolet::plugin: asks loaded plugins, on a thread that can be abandoned
+// (policy_thread.hpp), and checks what they answer. It may include what core/plugin/host may.
+#pragma once
+
+#include <topolet/abi.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/placement/policy.hpp"
+#include "core/plugin/call/abi_request.hpp"
+#include "core/plugin/call/call_result.hpp"
+#include "core/plugin/call/capabilities.hpp"
+#include "core/plugin/host/container_event.hpp"
+#include "core/plugin/host/plugin_host.hpp"
+
+namespace topolet::plugin {
+
+/// Asks one instance, behind a barrier: nothing it throws or says gets past here unchecked. Errors name the plugin.
+/// score(), propose(), pick(), adjust(), notify() and tick() only from one thread at a time; the others from any.
+class PluginPolicy final {
+ public:
+  /// Takes over `instance`, which must come from this plugin's create() with this host.
+  /// INTERNAL if the instance or a capability of it is malformed.
+  static Result<std::shared_ptr<PluginPolicy>> wrap(std::string name, std::unique_ptr<PluginHost> host,
+                                                    const topolet_instance* instance);
+  ~PluginPolicy();
+  PluginPolicy(const PluginPolicy&) = delete;
+  PluginPolicy& operator=(const PluginPolicy&) = delete;
+
+  const std::string& name() const { return name_; }
+
+  /// One verdict per candidate; the plugin abstains where it says nothing.
+  CallResult<std::vector<placement::Verdict>> score(const AbiRequest& request);
+  CallResult<std::vector<NodeSet>> propose(const AbiRequest& request);
+  /// `chosen`: empty while nothing is chosen.
+  CallResult<placement::Pick> pick(const AbiRequest& request, std::size_t candidate, const CpuSet& usable,
+                                   std::size_t count, const CpuSet& chosen = {});
+  CallResult<placement::Adjustment> adjust(const AbiRequest& request, const placement::ChosenPlacement& chosen);
+
+  bool proposes() const { return struct_of(capabilities_, kPropose) != nullptr; }
+  bool handles_events() const { return struct_of(capabilities_, kEvents) != nullptr; }
+  /// OK if it handles no events.
+  CallStatus notify(const ContainerEvent& container_event, const AbiTopology& topology);
+
+  /// 0 if it wants no ticks.
+  std::chrono::milliseconds tick_interval() const;
+  CallResult<std::vector<MoveRequest>> tick(const TickSnapshot& tick, const AbiTopology& topology,
+                                            std::chrono::milliseconds now);
+
+  /// From now until the call that is running has returned, its sink and its state answer TOPOLET_LATE.
+  void abandon_call() { host_->call_abandoned() = true; }
+
+  /// The ids of the capabilities it has.
+  std::vector<std::string> capabilities() const;
+
+ private:
+  PluginPolicy(std::string name, std::unique_ptr<PluginHost> host, const topolet_instance* instance);
+  Status read_capabilities();
+  /// Begins a call. The flag turns true when the host abandons it.
+  const std::atomic<bool>& begin_call();
+  /// Asks the plugin, unless it lacks the capability, and judges how that ended.
+  template <class Struct, class Function, class Request, class Reply>
+  CallStatus call(const Capability<Struct, Function>& capability, const Request& request, Reply& reply);
+
+  std::string name_;
+  std::unique_ptr<PluginHost> host_;
+  const topolet_instance* instance_;
+  CapabilityStructs capabilities_{};
+};
+
+}  // namespace topolet::plugin

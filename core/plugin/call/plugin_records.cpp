@@ -1,0 +1,154 @@
+#include "core/plugin/call/plugin_records.hpp"
+
+#include <fmt/format.h>
+
+namespace topolet::plugin {
+
+std::optional<Error> PluginRecords::enter(const std::string& plugin) {
+  MutexLock lock(mutex_);
+  PluginRecord& record = records_[plugin];
+  quarantine_if_hopeless(plugin, record);
+  if (record.misbehaviour.quarantined()) {
+    ++record.seen.lost.not_asked;
+    return Error{Code::kFailedPrecondition, fmt::format("{}: in quarantine: {}", plugin, record.misbehaviour.why())};
+  }
+  if (record.seen.call_inside) {
+    ++record.seen.lost.not_asked;
+    return Error{Code::kFailedPrecondition, fmt::format("{}: an earlier call has not returned", plugin)};
+  }
+  ++record.seen.calls;
+  return std::nullopt;
+}
+
+void PluginRecords::record_return(const std::string& plugin, std::chrono::nanoseconds took,
+                                  const std::optional<CallFailure>& failure) {
+  MutexLock lock(mutex_);
+  PluginRecord& record = records_[plugin];
+  record.times.add(took);
+  if (!failure) return;
+  lose_vote(record, failure->fault, failure->message);
+  if (failure->fault != CallFault::kDeclined) record_failed_call(plugin, record, failure->message);
+}
+
+CallFailure PluginRecords::record_late(const std::string& plugin, Time began) {
+  MutexLock lock(mutex_);
+  PluginRecord& record = records_[plugin];
+  record.times.add(options_.deadline);
+  record.seen.call_inside = true;
+  record.inside_since = began;
+  CallFailure late{CallFault::kLate, fmt::format("{}: no answer within {} ms", plugin, options_.deadline.count())};
+  lose_vote(record, late.fault, late.message);
+  const bool before = record.misbehaviour.quarantined();
+  record.misbehaviour.record_late_call(now(), late.message);
+  report_quarantine(plugin, record, before);
+  return late;
+}
+
+void PluginRecords::record_late_return(const std::string& plugin) {
+  MutexLock lock(mutex_);
+  PluginRecord& record = records_[plugin];
+  quarantine_if_hopeless(plugin, record);
+  record.seen.call_inside = false;
+}
+
+void PluginRecords::report_invalid_reply(const std::string& plugin, const std::string& what) {
+  MutexLock lock(mutex_);
+  PluginRecord& record = records_[plugin];
+  lose_vote(record, CallFault::kInvalidReply, fmt::format("{}: {}", plugin, what));
+  record_failed_call(plugin, record, what);
+}
+
+void PluginRecords::quarantine(const std::string& plugin, const std::string& why) {
+  MutexLock lock(mutex_);
+  PluginRecord& record = records_[plugin];
+  const bool before = record.misbehaviour.quarantined();
+  record.misbehaviour.quarantine(why);
+  report_quarantine(plugin, record, before);
+}
+
+std::vector<PluginStatistics> PluginRecords::statistics() {
+  MutexLock lock(mutex_);
+  std::vector<PluginStatistics> states;
+  for (auto& [plugin, record] : records_) {
+    quarantine_if_hopeless(plugin, record);
+    PluginStatistics& state = states.emplace_back(record.seen);
+    state.name = plugin;
+    state.p99_us = record.times.p99_us();
+    state.quarantine = record.misbehaviour.why();
+  }
+  return states;
+}
+
+Status PluginRecords::reset(const std::string& plugin) {
+  MutexLock lock(mutex_);
+  const auto found = records_.find(plugin);
+  if (found == records_.end()) {
+    return Error{Code::kNotFound,
+                 fmt::format("plugin {} has not been asked yet, so there is nothing to reset", plugin)};
+  }
+  if (found->second.seen.call_inside) {
+    return Error{Code::kFailedPrecondition,
+                 fmt::format("plugin {}: restart needed: an abandoned call has not returned", plugin)};
+  }
+  const bool before = found->second.misbehaviour.quarantined();
+  found->second.misbehaviour.reset();
+  if (before && options_.on_quarantine) options_.on_quarantine(plugin, "");
+  return {};
+}
+
+std::optional<std::chrono::milliseconds> PluginRecords::until_tick(const PluginPolicy& plugin) {
+  if (plugin.tick_interval().count() == 0) return std::nullopt;
+  MutexLock lock(mutex_);
+  const std::optional<Time>& last = records_[plugin.name()].last_tick;
+  if (!last) return std::chrono::milliseconds(0);
+  return std::chrono::ceil<std::chrono::milliseconds>(*last + plugin.tick_interval() - now());
+}
+
+std::chrono::milliseconds PluginRecords::record_tick(const std::string& plugin) {
+  MutexLock lock(mutex_);
+  const Time ticked = now();
+  records_[plugin].last_tick = ticked;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(ticked.time_since_epoch());
+}
+
+void PluginRecords::quarantine_if_hopeless(const std::string& plugin, PluginRecord& record) {
+  const auto limit = options_.deadline * MisbehaviourTracker::kHopelessDeadlines;
+  if (!record.seen.call_inside || now() - record.inside_since < limit) return;
+  const bool before = record.misbehaviour.quarantined();
+  record.misbehaviour.record_hopeless_call(fmt::format("a call took at least {} times the deadline of {} ms",
+                                                       MisbehaviourTracker::kHopelessDeadlines,
+                                                       options_.deadline.count()));
+  report_quarantine(plugin, record, before);
+}
+
+void PluginRecords::record_failed_call(const std::string& plugin, PluginRecord& record, const std::string& what) {
+  const bool before = record.misbehaviour.quarantined();
+  record.misbehaviour.record_failed_call(now(), what);
+  report_quarantine(plugin, record, before);
+}
+
+void PluginRecords::lose_vote(PluginRecord& record, CallFault fault, const std::string& what) {
+  LostVotes& lost = record.seen.lost;
+  switch (fault) {
+    case CallFault::kLate:
+      ++lost.late;
+      break;
+    case CallFault::kDeclined:
+      ++lost.declined;
+      break;
+    case CallFault::kThrew:
+    case CallFault::kBadStatus:
+    case CallFault::kInvalidReply:
+      ++lost.failed;
+      break;
+  }
+  options_.log->warn("plugin {}; its vote is lost", what);
+}
+
+void PluginRecords::report_quarantine(const std::string& plugin, const PluginRecord& record, bool before) {
+  if (before || !record.misbehaviour.quarantined()) return;
+  options_.log->error("plugin {} is in quarantine and no longer asked: {}", plugin, record.misbehaviour.why());
+  if (options_.on_quarantine) options_.on_quarantine(plugin, record.misbehaviour.why());
+}
+
+}  // namespace topolet::plugin

@@ -1,0 +1,74 @@
+// How each plugin has behaved since the start.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/mutex.hpp"
+#include "core/base/result.hpp"
+#include "core/plugin/call/call_result.hpp"
+#include "core/plugin/call/call_times.hpp"
+#include "core/plugin/call/plugin_policy.hpp"
+#include "core/plugin/call/policy_thread.hpp"
+#include "core/plugin/host/misbehaviour_tracker.hpp"
+
+namespace topolet::plugin {
+
+/// Counts the calls of each plugin and what became of them, and decides which plugins are in quarantine. Logs each lost
+/// vote and each quarantine. Safe from any thread.
+class PluginRecords {
+ public:
+  using Time = MisbehaviourTracker::Time;
+
+  explicit PluginRecords(PolicyThread::Options options) : options_(std::move(options)) {}
+
+  const PolicyThread::Options& options() const { return options_; }
+  /// By the injected clock.
+  Time now() const { return options_.clock.steady(); }
+
+  /// Counts a call that is about to begin, or says why the plugin must not be asked.
+  std::optional<Error> enter(const std::string& plugin) TOPOLET_EXCLUDES(mutex_);
+  /// A call returned in time; without a failure it answered.
+  void record_return(const std::string& plugin, std::chrono::nanoseconds took,
+                     const std::optional<CallFailure>& failure) TOPOLET_EXCLUDES(mutex_);
+  /// A call that began at `began` was abandoned. Returns why its vote is lost.
+  CallFailure record_late(const std::string& plugin, Time began) TOPOLET_EXCLUDES(mutex_);
+  /// An abandoned call returned.
+  void record_late_return(const std::string& plugin) TOPOLET_EXCLUDES(mutex_);
+
+  void report_invalid_reply(const std::string& plugin, const std::string& what) TOPOLET_EXCLUDES(mutex_);
+  void quarantine(const std::string& plugin, const std::string& why) TOPOLET_EXCLUDES(mutex_);
+  std::vector<PluginStatistics> statistics() TOPOLET_EXCLUDES(mutex_);
+  Status reset(const std::string& plugin) TOPOLET_EXCLUDES(mutex_);
+
+  /// Nothing if it wants no ticks; 0 or less if it is due.
+  std::optional<std::chrono::milliseconds> until_tick(const PluginPolicy& plugin) TOPOLET_EXCLUDES(mutex_);
+  /// Records that it is called now, and returns that time.
+  std::chrono::milliseconds record_tick(const std::string& plugin) TOPOLET_EXCLUDES(mutex_);
+
+ private:
+  struct PluginRecord {
+    MisbehaviourTracker misbehaviour;
+    PluginStatistics seen;
+    CallTimes times;
+    Time inside_since;  ///< of the abandoned call
+    std::optional<Time> last_tick;
+  };
+
+  void quarantine_if_hopeless(const std::string& plugin, PluginRecord& record) TOPOLET_REQUIRES(mutex_);
+  void record_failed_call(const std::string& plugin, PluginRecord& record, const std::string& what)
+      TOPOLET_REQUIRES(mutex_);
+  /// Counts and logs it. `what` begins with the plugin's name.
+  void lose_vote(PluginRecord& record, CallFault fault, const std::string& what) TOPOLET_REQUIRES(mutex_);
+  void report_quarantine(const std::string& plugin, const PluginRecord& record, bool before) TOPOLET_REQUIRES(mutex_);
+
+  const PolicyThread::Options options_;
+  Mutex mutex_;
+  std::map<std::string, PluginRecord> records_ TOPOLET_GUARDED_BY(mutex_);
+};
+
+}  // namespace topolet::plugin

@@ -1,0 +1,297 @@
+#include "core/plugin/call/policy_thread.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "core/plugin/call/abandonable_thread.hpp"
+#include "core/plugin/call/abi_request.hpp"
+#include "core/plugin/call/barrier.hpp"
+#include "core/plugin/call/plugin_policy.hpp"
+#include "core/plugin/call/plugin_records.hpp"
+#include "core/plugin/host/crash_mark.hpp"
+
+namespace topolet::plugin {
+
+/// The last topology as C structs: it changes rarely and is the largest part of a request. Safe from any thread.
+class PolicyThread::AbiTopologyCache {
+ public:
+  std::shared_ptr<const AbiTopology> get(const std::shared_ptr<const topology::Topology>& topology)
+      TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (last_ == nullptr || last_->topology() != topology) last_ = std::make_shared<const AbiTopology>(topology);
+    return last_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::shared_ptr<const AbiTopology> last_ TOPOLET_GUARDED_BY(mutex_);
+};
+
+/// One attempt at a job. Shared by the caller and the thread it runs on; the last of them frees it, and with it all
+/// that an abandoned call may still read.
+///
+/// Used by the thread that runs it, and by the caller once that is done; but on_abandoned() is called by the caller.
+struct PolicyThread::Run : AbandonableTask {
+  struct Call {
+    std::string plugin;
+    PluginPolicy* policy;  ///< null if it was not started
+    PluginRecords::Time began;
+    std::chrono::steady_clock::time_point began_real_time;
+  };
+
+  Run(std::shared_ptr<PluginRecords> its_records, AbandonableThread<Run>& its_thread)
+      : records(std::move(its_records)), thread(its_thread) {}
+
+  void run() {
+    try {
+      work(*this);
+    } catch (...) {
+      exception = std::current_exception();
+    }
+  }
+
+  void on_abandoned() {
+    if (call->policy != nullptr) call->policy->abandon_call();
+    lost = LostVote{call->plugin, records->record_late(call->plugin, call->began).error()};
+  }
+
+  void release() {
+    work = nullptr;
+    votes.clear();
+    policies.clear();
+    view.reset();
+    exception = nullptr;
+  }
+
+  /// Says that a call begins, or why it must not.
+  std::optional<Error> enter(const std::string& plugin, PluginPolicy* policy) {
+    if (left_behind) return Error{Code::kCancelled, "the decision was abandoned"};
+    if (auto refused = records->enter(plugin)) return refused;
+    call = Call{plugin, policy, records->now(), std::chrono::steady_clock::now()};
+    thread.begin_call(*this);
+    return std::nullopt;
+  }
+
+  /// Says that the call has returned; without a failure it answered.
+  void leave(const std::optional<CallFailure>& failure) {
+    left_behind = !thread.end_call(*this);
+    const Call ended = *std::exchange(call, std::nullopt);
+    if (left_behind) {
+      records->record_late_return(ended.plugin);
+    } else {
+      records->record_return(ended.plugin, std::chrono::steady_clock::now() - ended.began_real_time, failure);
+    }
+  }
+
+  const std::shared_ptr<PluginRecords> records;
+  AbandonableThread<Run>& thread;  ///< which lives as long as it runs this
+  Work work;
+  std::vector<std::shared_ptr<GuardedPolicy>> policies;
+  std::vector<placement::Vote> votes;  ///< the same, as the job sees them
+  std::exception_ptr exception;
+  const placement::PolicyRequest* viewed = nullptr;
+  std::unique_ptr<AbiRequest> view;
+  std::optional<Call> call;      ///< the one it is in
+  bool left_behind = false;      ///< a call was abandoned
+  std::optional<LostVote> lost;  ///< by that call
+};
+
+/// A plugin as the job sees it: times each call, and answers in its place where it must not be asked.
+class PolicyThread::GuardedPolicy final : public placement::Policy {
+ public:
+  /// `run` owns this policy.
+  GuardedPolicy(Run& run, std::shared_ptr<AbiTopologyCache> topologies, const PluginVote& vote,
+                std::optional<Error> lost)
+      : run_(run), topologies_(std::move(topologies)), name_(vote.name), plugin_(vote.plugin), lost_(std::move(lost)) {}
+
+  const std::string& name() const override { return name_; }
+
+  Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
+    return ask<std::vector<placement::Verdict>>("score", [&] { return plugin_->score(view(request)); });
+  }
+
+  Result<std::vector<NodeSet>> propose(const placement::PolicyRequest& request) override {
+    // Most plugins propose nothing, and are not entered for it.
+    if (plugin_ != nullptr && !plugin_->proposes()) return std::vector<NodeSet>();
+    return ask<std::vector<NodeSet>>("propose", [&] { return plugin_->propose(view(request)); });
+  }
+
+  Result<placement::Pick> pick(const placement::PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
+                               std::size_t count) override {
+    return ask<placement::Pick>("pick", [&] { return plugin_->pick(view(request), candidate, usable, count); });
+  }
+
+  Result<placement::Pick> review_pick(const placement::PolicyRequest& request, std::size_t candidate,
+                                      const CpuSet& usable, const CpuSet& chosen) override {
+    return ask<placement::Pick>(
+        "pick", [&] { return plugin_->pick(view(request), candidate, usable, request.exclusive_cpus, chosen); });
+  }
+
+  Result<placement::Adjustment> adjust(const placement::PolicyRequest& request,
+                                       const placement::ChosenPlacement& chosen) override {
+    return ask<placement::Adjustment>("adjust", [&] { return plugin_->adjust(view(request), chosen); });
+  }
+
+  Status notify(const ContainerEvent& container_event) {
+    return ask<void>("notify",
+                     [&] { return plugin_->notify(container_event, *topologies_->get(container_event.topology)); });
+  }
+
+  Result<std::vector<MoveRequest>> tick(const TickSnapshot& tick, std::chrono::milliseconds now) {
+    return ask<std::vector<MoveRequest>>("tick",
+                                         [&] { return plugin_->tick(tick, *topologies_->get(tick.topology), now); });
+  }
+
+ private:
+  template <class T, class Asking>
+  Result<T> ask(const char* call, Asking asking) {
+    if (lost_) return *lost_;
+    if (const auto refused = run_.enter(name_, plugin_.get())) return *refused;
+    std::optional<CallResult<T>> answer;
+    const auto thrown = thrown_by([&] {
+      const CrashMark mark(name_.c_str(), call);
+      if (plugin_ == nullptr) {
+        answer.emplace(CallFailure{CallFault::kDeclined, name_ + ": was not started"});
+      } else {
+        answer.emplace(asking());
+      }
+    });
+    if (thrown) answer.emplace(CallFailure{CallFault::kThrew, fmt::format("{}: {}", name_, *thrown)});
+    run_.leave(answer->has_value() ? std::nullopt : std::optional(answer->failure()));
+    return *std::move(answer);
+  }
+
+  /// Built at the first call of a run and shared by all plugins of it.
+  const AbiRequest& view(const placement::PolicyRequest& request) {
+    if (run_.viewed != &request) {
+      run_.view = std::make_unique<AbiRequest>(request, topologies_->get(request.topology));
+      run_.viewed = &request;
+    }
+    return *run_.view;
+  }
+
+  Run& run_;
+  const std::shared_ptr<AbiTopologyCache> topologies_;
+  const std::string name_;
+  const std::shared_ptr<PluginPolicy> plugin_;  ///< null if it was not started
+  const std::optional<Error> lost_;
+};
+
+PolicyThread::PolicyThread(Options options)
+    : records_(std::make_shared<PluginRecords>(std::move(options))),
+      topologies_(std::make_shared<AbiTopologyCache>()),
+      thread_(std::make_shared<AbandonableThread<Run>>(
+          AbandonableThread<Run>::Options{.name = "topolet-policy",
+                                          .limit = records_->options().deadline,
+                                          .when_idle = AbandonableThread<Run>::WhenIdle::kWait})) {}
+
+PolicyThread::~PolicyThread() {
+  MutexLock lock(run_mutex_);
+  thread_->stop();
+}
+
+void PolicyThread::run(const std::vector<PluginVote>& plugins, const std::function<Work()>& make_work) {
+  using Ending = AbandonableThread<Run>::Ending;
+  MutexLock lock(run_mutex_);
+  std::vector<LostVote> lost;
+  while (true) {
+    const std::shared_ptr<Run> attempt = prepare(plugins, make_work(), lost);
+    const Result<Ending> ending = thread_->run(attempt);
+    if (!ending) return run_without_plugins(plugins, make_work(), ending.error().message);
+    if (*ending == Ending::kAbandoned) {
+      lost.push_back(*std::move(attempt->lost));
+      continue;
+    }
+    if (attempt->exception) std::rethrow_exception(attempt->exception);
+    return;
+  }
+}
+
+void PolicyThread::run_without_plugins(const std::vector<PluginVote>& plugins, Work work,
+                                       const std::string& why) const {
+  records_->options().log->error("plugins are not asked, as a thread for them cannot be started: {}", why);
+  std::vector<LostVote> lost;
+  for (const PluginVote& vote : plugins) {
+    lost.push_back(
+        {vote.name, {Code::kUnavailable, fmt::format("{}: a thread to ask it on cannot be started", vote.name)}});
+  }
+  const std::shared_ptr<Run> attempt = prepare(plugins, std::move(work), lost);
+  attempt->work(*attempt);
+}
+
+void PolicyThread::publish(const std::vector<PluginVote>& plugins,
+                           std::shared_ptr<const ContainerEvent> container_event) {
+  for (const PluginVote& vote : plugins) {
+    if (vote.plugin == nullptr || !vote.plugin->handles_events()) continue;
+    // A run each: an abandoned run is run again, and no plugin may be told of an event twice.
+    const Status told = run_typed<Status>(
+        {vote}, [container_event](Run& attempt) { return attempt.policies.front()->notify(*container_event); });
+    if (!told) records_->options().log->debug("an event was not delivered: {}", told.error().message);
+  }
+}
+
+std::vector<MoveRequest> PolicyThread::tick(const std::vector<PluginVote>& plugins,
+                                            const std::function<std::shared_ptr<const TickSnapshot>()>& view) {
+  using Wishes = Result<std::vector<MoveRequest>>;
+  std::shared_ptr<const TickSnapshot> seen;
+  std::vector<MoveRequest> wishes;
+  for (const PluginVote& vote : plugins) {
+    if (const auto until = until_tick({vote}); !until || until->count() > 0) continue;
+    if (seen == nullptr) seen = view();
+    const Wishes told = run_typed<Wishes>({vote}, [seen, now = records_->record_tick(vote.name)](Run& attempt) {
+      return attempt.policies.front()->tick(*seen, now);
+    });
+    if (told) {
+      wishes.insert(wishes.end(), told->begin(), told->end());
+    } else {
+      records_->options().log->debug("a tick failed: {}", told.error().message);
+    }
+  }
+  return wishes;
+}
+
+std::optional<std::chrono::milliseconds> PolicyThread::until_tick(const std::vector<PluginVote>& plugins) const {
+  std::optional<std::chrono::milliseconds> soonest;
+  for (const PluginVote& vote : plugins) {
+    if (vote.plugin == nullptr) continue;
+    const auto until = records_->until_tick(*vote.plugin);
+    if (until && (!soonest || *until < *soonest)) soonest = until;
+  }
+  if (soonest) soonest = std::max(*soonest, std::chrono::milliseconds(0));
+  return soonest;
+}
+
+const std::vector<placement::Vote>& PolicyThread::votes_of(const Run& run) { return run.votes; }
+
+std::shared_ptr<PolicyThread::Run> PolicyThread::prepare(const std::vector<PluginVote>& plugins, Work work,
+                                                         const std::vector<LostVote>& lost) const {
+  auto attempt = std::make_shared<Run>(records_, *thread_);
+  attempt->work = std::move(work);
+  for (const PluginVote& vote : plugins) {
+    const auto is_this = [&vote](const LostVote& lost_vote) { return lost_vote.plugin == vote.name; };
+    const auto lost_vote = std::find_if(lost.begin(), lost.end(), is_this);
+    auto policy = std::make_shared<GuardedPolicy>(
+        *attempt, topologies_, vote, lost_vote == lost.end() ? std::nullopt : std::optional(lost_vote->error));
+    attempt->policies.push_back(policy);
+    attempt->votes.push_back({std::move(policy), vote.weight, vote.fail_closed, vote.required});
+  }
+  return attempt;
+}
+
+void PolicyThread::report_invalid_reply(const std::string& plugin, const std::string& what) {
+  records_->report_invalid_reply(plugin, what);
+}
+
+std::vector<PluginStatistics> PolicyThread::states() const { return records_->statistics(); }
+
+void PolicyThread::quarantine(const std::string& plugin, const std::string& why) { records_->quarantine(plugin, why); }
+
+Status PolicyThread::reset(const std::string& plugin) { return records_->reset(plugin); }
+
+bool PolicyThread::has_abandoned_calls() const { return thread_->has_abandoned(); }
+
+}  // namespace topolet::plugin

@@ -1,0 +1,157 @@
+// The one thread on which plugins are asked, and what becomes of a call that does not return.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/clock.hpp"
+#include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
+#include "core/base/result.hpp"
+#include "core/placement/policy.hpp"
+#include "core/plugin/call/plugin_policy.hpp"
+#include "core/plugin/host/container_event.hpp"
+
+namespace topolet::plugin {
+
+/// Votes that were lost, by what became of the call.
+struct LostVotes {
+  std::uint64_t late = 0;
+  std::uint64_t failed = 0;     ///< threw, or gave an invalid reply
+  std::uint64_t declined = 0;   ///< the plugin gave up its vote itself
+  std::uint64_t not_asked = 0;  ///< in quarantine, or an earlier call was still inside
+
+  std::uint64_t total() const { return late + failed + declined + not_asked; }
+};
+
+/// What is known of one plugin since the start.
+struct PluginStatistics {
+  std::string name;
+  std::uint64_t calls = 0;
+  LostVotes lost;
+  std::uint64_t p99_us = 0;  ///< of the calls; an abandoned one counts with the deadline
+  bool call_inside = false;  ///< an abandoned call has not returned
+  std::string quarantine;    ///< why it is not asked any more; empty = it is asked
+};
+
+/// An enabled plugin with its say; to the core it is a placement::Vote.
+struct PluginVote {
+  std::string name;
+  std::shared_ptr<PluginPolicy> plugin;  ///< null: it was not started, and every vote of it is lost
+  std::int32_t weight = 1;               ///< this and the rest as in placement::Vote
+  bool fail_closed = false;
+  bool required = false;
+};
+
+template <class Task>
+class AbandonableThread;
+class PluginRecords;
+
+/// Runs whole decisions on one thread, each handed over once. A call into a plugin that takes longer than the deadline
+/// is abandoned: its thread and its job are left to themselves, the job is run again on a new thread, and there that
+/// plugin's calls answer DEADLINE_EXCEEDED instead of asking it. The decision sees a lost vote like any other.
+///
+/// A plugin is never called while an earlier call is still inside it. Three late calls in ten minutes, three INTERNAL
+/// errors in ten minutes, or one call of ten times the deadline put it into quarantine: it is not asked until reset.
+///
+/// All functions are safe from any thread, but not from inside a job. Runs go one at a time.
+class PolicyThread {
+ public:
+  struct Options {
+    std::chrono::milliseconds deadline{50};  ///< for each call
+    Clock clock;                             ///< for the quarantine rules; waiting goes by the real clock
+    std::shared_ptr<Log> log = make_silent_log();
+    /// Told when a plugin is put into quarantine and, with an empty `why`, when that ends. On any thread; must not call
+    /// back.
+    std::function<void(const std::string& plugin, const std::string& why)> on_quarantine = {};
+  };
+
+  explicit PolicyThread(Options options);
+  /// Threads with a call inside are left running; see has_abandoned_calls().
+  ~PolicyThread();
+  PolicyThread(const PolicyThread&) = delete;
+  PolicyThread& operator=(const PolicyThread&) = delete;
+
+  /// Runs `job` with one placement::Vote for each plugin, in their order, and waits for what it returns. Throws what
+  /// the job throws. If no thread can be had, all votes are lost.
+  ///
+  /// A job is a pure function of the votes. It must own all that it reads (by shared pointers to constants) and write
+  /// nothing: it may be run again while an abandoned run of it has not ended. The requests it passes to the policies
+  /// stay unchanged until it returns.
+  template <class R, class Job>
+  R run_as(const std::vector<PluginVote>& plugins, Job job) {
+    return run_typed<R>(plugins, [job = std::move(job)](Run& attempt) -> R { return job(votes_of(attempt)); });
+  }
+
+  /// Tells each plugin that handles events, in their order. Between decisions; calls that are late or fail are treated
+  /// as in a decision, and nobody else notices. Returns at once if no plugin handles events.
+  void publish(const std::vector<PluginVote>& plugins, std::shared_ptr<const ContainerEvent> container_event)
+      TOPOLET_EXCLUDES(run_mutex_);
+
+  /// Calls each plugin whose interval has passed since its last tick; the first time as soon as it is asked.
+  /// Returns the moves that they request. `view` is called only if a plugin is due.
+  std::vector<MoveRequest> tick(const std::vector<PluginVote>& plugins,
+                                const std::function<std::shared_ptr<const TickSnapshot>()>& view)
+      TOPOLET_EXCLUDES(run_mutex_);
+
+  /// How long from now until a plugin is due for tick(), by the injected clock; nothing if none wants ticks.
+  std::optional<std::chrono::milliseconds> until_tick(const std::vector<PluginVote>& plugins) const;
+
+  /// Counts an answer against the plugin that only the core could find invalid, such as one with a CPU that was not
+  /// offered.
+  void report_invalid_reply(const std::string& plugin, const std::string& what);
+
+  /// Puts a plugin into quarantine for what it did in an earlier process.
+  void quarantine(const std::string& plugin, const std::string& why);
+
+  /// All plugins that were asked or put into quarantine so far, by name.
+  std::vector<PluginStatistics> states() const;
+
+  /// Ends a quarantine. NOT_FOUND if the plugin was never asked; FAILED_PRECONDITION while a call is still inside it.
+  Status reset(const std::string& plugin);
+
+  /// True while an abandoned call has not returned. Such a process must end by _exit: the instance it is inside of must
+  /// not be destroyed, and the library's exit handlers must not run under it.
+  bool has_abandoned_calls() const;
+
+ private:
+  struct Run;
+  class GuardedPolicy;
+  class AbiTopologyCache;
+  struct LostVote {
+    std::string plugin;
+    Error error;
+  };
+  using Work = std::function<void(Run& attempt)>;
+
+  /// Runs what `make_work` makes, once for each attempt.
+  void run(const std::vector<PluginVote>& plugins, const std::function<Work()>& make_work) TOPOLET_EXCLUDES(run_mutex_);
+  template <class R, class TypedWork>
+  R run_typed(const std::vector<PluginVote>& plugins, TypedWork work) {
+    std::shared_ptr<std::optional<R>> result;
+    run(plugins, [&]() -> Work {
+      // Each attempt has its own: an abandoned one may still write it.
+      result = std::make_shared<std::optional<R>>();
+      return [work, result](Run& attempt) { result->emplace(work(attempt)); };
+    });
+    return std::move(**result);
+  }
+  static const std::vector<placement::Vote>& votes_of(const Run& run);
+
+  std::shared_ptr<Run> prepare(const std::vector<PluginVote>& plugins, Work work,
+                               const std::vector<LostVote>& lost) const;
+  void run_without_plugins(const std::vector<PluginVote>& plugins, Work work, const std::string& why) const;
+
+  const std::shared_ptr<PluginRecords> records_;
+  const std::shared_ptr<AbiTopologyCache> topologies_;
+  const std::shared_ptr<AbandonableThread<Run>> thread_;
+  Mutex run_mutex_;
+};
+
+}  // namespace topolet::plugin

@@ -1,0 +1,84 @@
+// What a plugin writes into the sink of a call: copied, and checked as far as possible without the ledger.
+#pragma once
+
+#include <topolet/adjust.h>
+#include <topolet/events.h>
+#include <topolet/pick.h>
+#include <topolet/propose.h>
+#include <topolet/score.h>
+#include <topolet/tick.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/placement/policy.hpp"
+#include "core/plugin/host/container_event.hpp"
+
+namespace topolet::plugin {
+
+/// What the replies of all calls have in common: the first mistake, and whether the call was abandoned.
+struct SinkReply {
+  const std::atomic<bool>& call_abandoned;
+  std::string fault = {};
+  std::string error = {};
+
+  std::int32_t record_fault(topolet_status status, std::string why);
+  std::int32_t set_error(topolet_str message);
+};
+
+struct ScoreReply : SinkReply {
+  std::vector<placement::Verdict> verdicts;
+  std::vector<bool> seen;
+
+  std::int32_t set(std::uint32_t candidate, std::int32_t kind, std::int32_t score, topolet_str reason);
+};
+
+struct ProposeReply : SinkReply {
+  std::vector<NodeSet> proposals = {};
+
+  std::int32_t add(topolet_set nodes);
+};
+
+struct PickReply : SinkReply {
+  placement::Pick pick = {};
+  bool withheld = false;
+  bool ordered = false;
+
+  std::int32_t set_narrow(topolet_set cpus);
+  std::int32_t set_withhold(topolet_set cpus);
+  std::int32_t set_order(const std::uint32_t* os_indices, std::size_t count);
+  std::int32_t set_reason(topolet_str reason);
+  std::int32_t set_unmet(topolet_str what);
+  std::int32_t add_minimum(topolet_set cpus, std::uint32_t count);
+  std::int32_t set_rejected(topolet_str reason);
+};
+
+struct AdjustReply : SinkReply {
+  placement::Adjustment adjustment = {};
+
+  std::int32_t set_mems(topolet_set nodes);
+  std::int32_t add_env(topolet_str name, topolet_str value);
+  std::int32_t add_annotation(topolet_str key, topolet_str value);
+  std::int32_t set_reason(topolet_str reason);
+};
+
+struct TickReply : SinkReply {
+  const std::string& plugin;
+  const placement::LedgerSnapshot& ledger;
+  std::vector<MoveRequest> wishes = {};
+
+  std::int32_t replace(std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason);
+};
+
+// Sinks that write into a reply, which must outlive them.
+topolet_score_sink sink_into(ScoreReply& reply);
+topolet_propose_sink sink_into(ProposeReply& reply);
+topolet_pick_sink sink_into(PickReply& reply);
+topolet_adjust_sink sink_into(AdjustReply& reply);
+topolet_event_sink sink_into(SinkReply& reply);
+topolet_tick_sink sink_into(TickReply& reply);
+
+}  // namespace topolet::plugin

@@ -1,0 +1,165 @@
+#include "core/plugin/host/crash_log.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/host/strikes.hpp"
+
+namespace topolet::plugin {
+namespace {
+
+constexpr std::int64_t kWindowMs = std::chrono::milliseconds(kStrikeWindow).count();
+
+struct Line {
+  Crash crash;
+  bool is_new = false;
+};
+
+std::optional<Line> read_line(const std::string& text) {
+  Line line;
+  line.is_new = text.rfind("! ", 0) == 0;
+  std::istringstream words(line.is_new ? text.substr(2) : text);
+  std::string rest;
+  if (!(words >> line.crash.at_ms >> line.crash.plugin >> line.crash.signal >> line.crash.call)) return std::nullopt;
+  if (words >> rest) return std::nullopt;
+  return line;
+}
+
+std::string read_all(int fd) {
+  std::string text;
+  std::array<char, 4096> buffer{};
+  ssize_t count = 0;
+  while ((count = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(text.size()))) > 0) {
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  return text;
+}
+
+std::vector<Crash> crashes_of(const std::vector<Crash>& crashes, const std::string& plugin) {
+  std::vector<Crash> own;
+  std::copy_if(crashes.begin(), crashes.end(), std::back_inserter(own),
+               [&](const Crash& crash) { return crash.plugin == plugin; });
+  return own;
+}
+
+std::chrono::milliseconds time_of(const Crash& crash) { return std::chrono::milliseconds(crash.at_ms); }
+
+/// How many there were within the window that ends with `last`, itself included.
+std::size_t count_until(const std::vector<Crash>& crashes, const Crash& last) {
+  const auto counts = [&](const Crash& crash) {
+    return crash.plugin == last.plugin && crash.at_ms <= last.at_ms && last.at_ms - crash.at_ms <= kWindowMs;
+  };
+  // It may be too old to be remembered.
+  return std::max<std::size_t>(1, static_cast<std::size_t>(std::count_if(crashes.begin(), crashes.end(), counts)));
+}
+
+std::vector<Crash> still_relevant(const std::vector<Crash>& crashes, std::int64_t now_ms) {
+  std::vector<Crash> kept;
+  std::copy_if(crashes.begin(), crashes.end(), std::back_inserter(kept), [&](const Crash& crash) {
+    return now_ms - crash.at_ms <= kWindowMs || has_struck_out(crashes_of(crashes, crash.plugin), time_of);
+  });
+  return kept;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& file, std::int64_t now_ms) {
+  std::error_code ignored;  // opening tells what is wrong
+  std::filesystem::create_directories(file.parent_path().parent_path(), ignored);
+  ::mkdir(file.parent_path().c_str(), 0700);
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) {
+    return Error{
+        Code::kFailedPrecondition,
+        fmt::format("cannot open {}, the record of plugin crashes: {}; make daemon.state-dir writable, and the file "
+                    "a regular one",
+                    file.string(), std::strerror(errno))};
+  }
+  std::unique_ptr<CrashLog> log(new CrashLog(std::move(fd)));
+  std::vector<Crash> all;
+  std::istringstream text(read_all(log->fd()));
+  for (std::string words; std::getline(text, words);) {
+    const auto line = read_line(words);
+    if (!line) continue;
+    all.push_back(line->crash);
+    if (line->is_new) log->new_crashes_.push_back(line->crash);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Crash& a, const Crash& b) { return a.at_ms < b.at_ms; });
+  MutexLock lock(log->mutex_);
+  log->crashes_ = still_relevant(all, now_ms);
+  return log;
+}
+
+Status CrashLog::clear_new_marks() const {
+  MutexLock lock(mutex_);
+  return write();
+}
+
+std::vector<std::string> CrashLog::describe_new_crashes() const {
+  MutexLock lock(mutex_);
+  std::vector<std::string> lines;
+  for (const Crash& crash : new_crashes_) {
+    const std::size_t count = count_until(crashes_, crash);
+    lines.push_back(fmt::format(
+        "topoletd ended by {} in {} of plugin {}: crash {} in {} minutes; {}", crash.signal, describe_call(crash.call),
+        crash.plugin, count, kStrikeWindow.count(),
+        count < kStrikes ? fmt::format("after {} it is quarantined", kStrikes) : std::string("it is quarantined")));
+  }
+  return lines;
+}
+
+std::string CrashLog::quarantine(const std::string& plugin) const {
+  MutexLock lock(mutex_);
+  const std::vector<Crash> own = crashes_of(crashes_, plugin);
+  if (!has_struck_out(own, time_of)) return {};
+  return fmt::format("crashed topoletd {} times in {} minutes, last: {} in {}", kStrikes, kStrikeWindow.count(),
+                     own.back().signal, describe_call(own.back().call));
+}
+
+bool CrashLog::crashed_at_start(const std::string& plugin) const {
+  MutexLock lock(mutex_);
+  const std::vector<Crash> own = crashes_of(crashes_, plugin);
+  return std::any_of(own.begin(), own.end(), [](const Crash& crash) {
+    // A thread of its own may well be one that create() starts.
+    return crash.call == "load" || crash.call == "create" || crash.call == kOwnThread;
+  });
+}
+
+Status CrashLog::forgive(const std::string& plugin) {
+  MutexLock lock(mutex_);
+  const auto is_its = [&](const Crash& crash) { return crash.plugin == plugin; };
+  const auto end = std::remove_if(crashes_.begin(), crashes_.end(), is_its);
+  if (end == crashes_.end()) return {};
+  crashes_.erase(end, crashes_.end());
+  return write();
+}
+
+// In place and not by renaming: the crash handler holds this descriptor.
+Status CrashLog::write() const {
+  std::string text;
+  for (const Crash& crash : crashes_) {
+    text += fmt::format("{} {} {} {}\n", crash.at_ms, crash.plugin, crash.signal, crash.call);
+  }
+  if (::ftruncate(fd(), 0) == 0 && ::write(fd(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) {
+    return {};
+  }
+  return Error{Code::kUnavailable,
+               fmt::format("cannot write the record of plugin crashes: {}; check the file system of "
+                           "daemon.state-dir",
+                           std::strerror(errno))};
+}
+
+}  // namespace topolet::plugin

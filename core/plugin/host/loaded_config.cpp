@@ -1,0 +1,89 @@
+#include "core/plugin/host/loaded_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace topolet::plugin {
+namespace {
+
+Error file_changed(const PluginLibrary& library) {
+  return {Code::kFailedPrecondition,
+          fmt::format("plugin {}: restart needed: {} has changed since it was loaded, and a loaded library stays until "
+                      "topoletd ends",
+                      library.id(), library.path().string())};
+}
+
+/// A library's constructors run plugin code, which may crash or never end.
+Result<PluginLibrary> load_watched(const std::filesystem::path& plugin_dir, const std::string& name,
+                                   ControlThread& thread) {
+  if (const auto stuck = thread.plugin_stuck_in("load")) {
+    return Error{
+        Code::kFailedPrecondition,
+        fmt::format("plugin {}: restart needed: loading plugin {} has not returned, so nothing else can be loaded",
+                    name, *stuck)};
+  }
+  const auto loaded = std::make_shared<std::optional<Result<PluginLibrary>>>();
+  const Status back =
+      thread.run(name, "load", [loaded, plugin_dir, name] { loaded->emplace(PluginLibrary::load(plugin_dir, name)); });
+  if (!back) return back.error();
+  if (!loaded->has_value())
+    return Error{Code::kInternal, fmt::format("plugin {}: cannot be loaded; see the log", name)};
+  return std::move(**loaded);
+}
+
+void load_one(LoadedConfig& setup, const std::filesystem::path& plugin_dir, const std::string& name,
+              const std::vector<PluginLibrary>& loaded, const LoadDeps& deps) {
+  LoadedLibraries& plugins = setup.plugins;
+  const auto known =
+      std::find_if(loaded.begin(), loaded.end(), [&](const PluginLibrary& library) { return library.id() == name; });
+  if (known == loaded.end()) {
+    const CrashLog* crashes = deps.crashes;
+    if (crashes != nullptr && !crashes->quarantine(name).empty() && crashes->crashed_at_start(name)) {
+      setup.not_loaded.push_back(name);
+      return;
+    }
+    auto one =
+        deps.thread == nullptr ? PluginLibrary::load(plugin_dir, name) : load_watched(plugin_dir, name, *deps.thread);
+    if (one) {
+      plugins.libraries.push_back(*std::move(one));
+    } else {
+      plugins.errors.push_back(one.error());
+    }
+  } else if (known->file_has_changed()) {
+    plugins.errors.push_back(file_changed(*known));
+  } else {
+    plugins.libraries.push_back(*known);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> LoadedConfig::mistakes() const {
+  std::vector<std::string> lines;
+  for (const config::ConfigMistake& mistake : config.mistakes) lines.push_back(mistake.to_string());
+  for (const Error& error : plugins.errors) lines.push_back(error.message);
+  return lines;
+}
+
+std::vector<config::PluginSection> sections_of(const LoadedLibraries& plugins) {
+  std::vector<config::PluginSection> sections;
+  for (const PluginLibrary& library : plugins.libraries) {
+    sections.push_back({library.id(), library.options(), library.default_weight()});
+  }
+  return sections;
+}
+
+LoadedConfig load_config(config::RawConfig raw, const std::vector<PluginLibrary>& loaded, const LoadDeps& deps) {
+  const config::EnabledPlugins choice = enabled_plugins(raw);
+  LoadedConfig setup;
+  for (const std::string& name : choice.enabled) load_one(setup, choice.plugin_dir, name, loaded, deps);
+  setup.config = validate_config(raw, sections_of(setup.plugins));
+  setup.raw = std::move(raw);
+  return setup;
+}
+
+}  // namespace topolet::plugin

@@ -1,0 +1,126 @@
+// The plugins at work: made from the configuration, swapped as a whole by a reload, described to the operator.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/clock.hpp"
+#include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
+#include "core/base/result.hpp"
+#include "core/plugin/call/policy_thread.hpp"
+#include "core/plugin/host/control_thread.hpp"
+#include "core/plugin/host/crash_log.hpp"
+#include "core/plugin/host/load.hpp"
+#include "core/plugin/host/loaded_config.hpp"
+#include "store/plugin_state_store.hpp"
+
+namespace topolet::plugin {
+
+/// An enabled plugin, for the operator.
+struct PluginDescription {
+  config::PluginOptions options;
+  std::optional<PluginLibrary> library;  ///< absent: it crashed while it was loaded, and was not loaded again
+  std::vector<std::string> capabilities;
+  PluginStatistics statistics;
+  std::string stuck;  ///< that a call of the control thread has not returned, and what to do; empty otherwise
+};
+
+/// Safe from any thread, but replace() and reset() wait for each other.
+class RunningPlugins {
+ public:
+  /// Both must outlive it.
+  struct Deps {
+    CrashLog& crashes;
+    ControlThread& control;
+  };
+  RunningPlugins(PolicyThread::Options options, Deps deps, std::shared_ptr<store::PluginStateStore> state);
+  ~RunningPlugins();
+  RunningPlugins(const RunningPlugins&) = delete;
+  RunningPlugins& operator=(const RunningPlugins&) = delete;
+
+  /// Makes a new instance of every plugin that `setup` enables and then, if all could be made, puts them in the place
+  /// of the old ones between two decisions. An old instance goes when no call is in it any more; one that does not come
+  /// back from being made or ended is left behind, in the first case with an error. With kApplied, plugins that
+  /// crashed topoletd too often are in quarantine afterwards; with kForgotten, only those that a call is still inside
+  /// of.
+  enum class CrashHistory : std::uint8_t { kApplied, kForgotten };
+  Status replace(const LoadedConfig& setup, CrashHistory history) TOPOLET_EXCLUDES(reload_mutex_);
+
+  /// Runs one decision with the plugins as they are.
+  template <class R, class TypedJob>
+  R decide(TypedJob job) {
+    return policy_thread_.run_as<R>(votes(), std::move(job));
+  }
+
+  void report_invalid_reply(const std::string& plugin, const std::string& what) {
+    policy_thread_.report_invalid_reply(plugin, what);
+  }
+
+  /// Whether an enabled plugin has this capability.
+  bool has(std::string_view capability) const TOPOLET_EXCLUDES(mutex_);
+  /// See PolicyThread.
+  void publish(std::shared_ptr<const ContainerEvent> container_event) {
+    policy_thread_.publish(votes(), std::move(container_event));
+  }
+  std::vector<MoveRequest> tick(const std::function<std::shared_ptr<const TickSnapshot>()>& view) {
+    return policy_thread_.tick(votes(), view);
+  }
+
+  /// Ends a quarantine. NOT_FOUND names the plugins there are; FAILED_PRECONDITION says why only a restart helps.
+  Status reset(const std::string& id) TOPOLET_EXCLUDES(reload_mutex_);
+
+  /// The enabled ones, in their order.
+  std::vector<PluginDescription> describe() const TOPOLET_EXCLUDES(mutex_);
+
+  /// Every library that was ever loaded.
+  std::vector<PluginLibrary> libraries() const TOPOLET_EXCLUDES(mutex_);
+  /// Adds those that are not among them. They stay mapped, whatever becomes of what they were loaded for.
+  void add_libraries(const std::vector<PluginLibrary>& libraries) TOPOLET_EXCLUDES(mutex_);
+
+  /// Of decisions and events; see PolicyThread.
+  bool has_abandoned_calls() const { return policy_thread_.has_abandoned_calls(); }
+
+ private:
+  /// One enabled plugin.
+  struct LoadedPlugin {
+    config::PluginOptions options;
+    std::optional<PluginLibrary> library;  ///< absent: it crashed while it was loaded, and was not loaded again
+    std::shared_ptr<PluginPolicy> policy;  ///< null if it is not started
+    std::vector<std::string> capabilities;
+    bool started = true;  ///< false: it crashed when it was loaded or made, and was not made again
+
+    const std::string& id() const { return options.name; }
+  };
+  using LoadedPlugins = std::vector<LoadedPlugin>;
+
+  std::vector<PluginVote> votes() const TOPOLET_EXCLUDES(mutex_);
+  Result<LoadedPlugins> make_plugins(const LoadedConfig& setup, CrashHistory history) const;
+  Result<LoadedPlugin> make_plugin(const PluginLibrary& library, const config::PluginOptions& options,
+                                   const std::map<std::string, std::string>& others, CrashHistory history) const;
+  LoadedPlugin make_unstarted_plugin(std::optional<PluginLibrary> library, const config::PluginOptions& options) const;
+  Result<std::shared_ptr<PluginPolicy>> make_policy(const PluginLibrary& library, const config::PluginOptions& options,
+                                                    const std::map<std::string, std::string>& others) const;
+  void apply_crash_history(const std::string& id, CrashHistory history);
+  Status forget_crashes(const std::string& id);
+  LoadedPlugins loaded_plugins() const TOPOLET_EXCLUDES(mutex_);
+
+  const std::shared_ptr<Log> log_;
+  CrashLog& crashes_;
+  ControlThread& control_;
+  const std::shared_ptr<store::PluginStateStore> state_;
+  PolicyThread policy_thread_;
+  Mutex reload_mutex_;
+  mutable Mutex mutex_;
+  LoadedPlugins loaded_plugins_ TOPOLET_GUARDED_BY(mutex_);
+  std::vector<PluginLibrary> libraries_ TOPOLET_GUARDED_BY(mutex_);
+};
+
+}  // namespace topolet::plugin

@@ -1,0 +1,285 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "core/plugin_checker/cases.hpp"
+#include "core/plugin_checker/exercise.hpp"
+#include "core/plugin_checker/plugin_under_test.hpp"
+#include "core/plugin_checker/random_request.hpp"
+
+namespace topolet::plugin_checker {
+namespace {
+
+constexpr int kRandomPerMachine = 6;
+constexpr std::chrono::milliseconds kSoon{1000};
+
+/// A case that failed says how, and how to see just that again.
+struct CaseFailure {
+  Mismatch mismatch;
+  std::string arguments = {};
+};
+
+Outcome outcome_of(CaseFailure failed) {
+  Outcome outcome = Outcome::failed(std::move(failed.mismatch));
+  outcome.arguments = std::move(failed.arguments);
+  return outcome;
+}
+
+std::vector<TestRequest> test_requests_on(const Testbed& testbed, std::uint64_t seed) {
+  const auto view = std::make_shared<const plugin::AbiTopology>(testbed.machine.topology);
+  std::vector<TestRequest> test_requests;
+  const auto add = [&](placement::PolicyRequest request) {
+    std::string name = fmt::format("request {} on machine {}", test_requests.size() + 1, testbed.machine.name);
+    test_requests.push_back({std::move(name), view, std::move(request)});
+  };
+  for (placement::PolicyRequest& request : usual_requests(testbed)) add(std::move(request));
+  RandomSource rng(seed);
+  for (int i = 0; i < kRandomPerMachine; ++i) add(random_request(testbed, rng));
+  return test_requests;
+}
+
+const Violation* find_violation(const ExerciseResult& result, Violation::Kind kind) {
+  const auto found = std::find_if(result.violations.begin(), result.violations.end(),
+                                  [kind](const Violation& violation) { return violation.kind == kind; });
+  return found == result.violations.end() ? nullptr : &*found;
+}
+
+/// Loads the plugin, makes one instance and gives it to `body`.
+template <class Body>
+Outcome with_instance(const CaseInput& input, Body&& body) {
+  input.progress("load");
+  const auto plugin_under_test = PluginUnderTest::load(input.file);
+  if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
+  input.progress("create");
+  const auto plugin = plugin_under_test->create();
+  if (!plugin) return Outcome::failed({"an instance", plugin.error().message});
+  return body(*plugin_under_test, **plugin);
+}
+
+struct Tally {
+  std::uint32_t calls = 0;
+  std::uint32_t declined = 0;
+
+  void add(const ExerciseResult& result) {
+    calls += result.calls;
+    declined += result.declined;
+  }
+  Outcome outcome() const {
+    if (calls > 0 && declined == calls)
+      return Outcome::warned(fmt::format("it declined to vote in all {} calls", calls));
+    if (declined > 0) return Outcome::passed(fmt::format("{} calls, {} declined", calls, declined));
+    return Outcome::passed(fmt::format("{} calls", calls));
+  }
+};
+
+Outcome works_on(const Testbed& testbed, const CaseInput& input) {
+  return with_instance(input, [&](const PluginUnderTest&, plugin::PluginPolicy& plugin) {
+    Tally tally;
+    for (const TestRequest& test_request : test_requests_on(testbed, input.seed)) {
+      for (const ExerciseResult& result : {exercise_decision(plugin, test_request, input.progress),
+                                           exercise_events(plugin, test_request, input.progress)}) {
+        tally.add(result);
+        for (const auto kind : {Violation::Kind::kThrew, Violation::Kind::kBadStatus}) {
+          if (const Violation* violation = find_violation(result, kind)) return Outcome::failed(violation->mismatch);
+        }
+      }
+    }
+    return tally.outcome();
+  });
+}
+
+Outcome never_violates(Violation::Kind kind, const CaseInput& input) {
+  return with_instance(input, [&](const PluginUnderTest&, plugin::PluginPolicy& plugin) {
+    Tally tally;
+    for (const Testbed& testbed : make_testbeds()) {
+      for (const TestRequest& test_request : test_requests_on(testbed, input.seed)) {
+        const ExerciseResult asked = exercise_decision(plugin, test_request, input.progress);
+        tally.add(asked);
+        if (const Violation* violation = find_violation(asked, kind)) return Outcome::failed(violation->mismatch);
+        if (kind != Violation::Kind::kInvalidReply) continue;
+        const ExerciseResult after_events = exercise_events(plugin, test_request, input.progress);
+        if (const Violation* violation = find_violation(after_events, kind))
+          return Outcome::failed(violation->mismatch);
+      }
+    }
+    return Outcome::passed(fmt::format("{} calls", tally.calls));
+  });
+}
+
+/// The first line in which two texts differ, of both.
+Mismatch first_difference(const std::string& before, const std::string& after, const std::string& where) {
+  auto [at, other] = std::mismatch(before.begin(), before.end(), after.begin(), after.end());
+  const auto line_at = [](const std::string& text, std::ptrdiff_t position) {
+    const auto offset = static_cast<std::size_t>(position);
+    const std::size_t begin = offset == 0 ? 0 : text.rfind('\n', offset - 1) + 1;
+    const std::string line = text.substr(begin, std::min<std::size_t>(text.find('\n', offset) - begin, 200));
+    return line.empty() ? std::string("nothing") : line;
+  };
+  return {fmt::format("the same answer as before, '{}'", line_at(before, at - before.begin())),
+          fmt::format("'{}' {}", line_at(after, other - after.begin()), where)};
+}
+
+struct Asked {
+  TestRequest test_request;
+  std::string answers;
+};
+
+std::vector<Asked> ask_everywhere(plugin::PluginPolicy& plugin, const CaseInput& input) {
+  std::vector<Asked> asked;
+  for (const Testbed& testbed : make_testbeds()) {
+    for (TestRequest& test_request : test_requests_on(testbed, input.seed)) {
+      std::string answers = exercise_decision(plugin, test_request, input.progress).answers;
+      asked.push_back({std::move(test_request), std::move(answers)});
+    }
+  }
+  return asked;
+}
+
+MaybeMismatch judge_same(plugin::PluginPolicy& plugin, const std::vector<Asked>& before, const std::string& when,
+                         const CaseInput& input) {
+  for (const Asked& asked : before) {
+    const std::string answers = exercise_decision(plugin, asked.test_request, input.progress).answers;
+    if (answers != asked.answers) {
+      return first_difference(asked.answers, answers, fmt::format("{} ({})", when, asked.test_request.name));
+    }
+  }
+  return std::nullopt;
+}
+
+/// A plugin may look at a clock that only shows seconds, such as time(): it goes by the kernel's ticks, and turns up to
+/// one of them (10 ms at most) later than the clock that is waited on here.
+void wait_for_another_second() {
+  using Clock = std::chrono::system_clock;
+  constexpr std::chrono::milliseconds kTurned{20};
+  std::this_thread::sleep_until(std::chrono::floor<std::chrono::seconds>(Clock::now()) + std::chrono::seconds(1) +
+                                kTurned);
+}
+
+Outcome is_repeatable(const CaseInput& input) {
+  return with_instance(input, [&](const PluginUnderTest& plugin_under_test, plugin::PluginPolicy& plugin) {
+    const std::vector<Asked> before = ask_everywhere(plugin, input);
+    if (auto mismatch = judge_same(plugin, before, "when asked again", input)) return Outcome::failed(*mismatch);
+    const auto other = plugin_under_test.create();
+    if (!other) return Outcome::failed({"a second instance beside the first", other.error().message});
+    wait_for_another_second();
+    if (auto mismatch = judge_same(**other, before, "from a second instance, in another second", input)) {
+      return Outcome::failed(*mismatch);
+    }
+    return Outcome::passed(fmt::format("{} requests, three times", before.size()));
+  });
+}
+
+Outcome reads_larger_structs(const CaseInput& input) {
+  return with_instance(input, [&](const PluginUnderTest& plugin_under_test, plugin::PluginPolicy& plugin) {
+    const std::vector<Asked> before = ask_everywhere(plugin, input);
+    const auto proxied = plugin_under_test.create_proxied();
+    if (!proxied) return Outcome::failed({"an instance", proxied.error().message});
+    if (auto mismatch = judge_same(*proxied->policy, before, "where structs and strides are larger", input)) {
+      return Outcome::failed(*mismatch);
+    }
+    for (const Asked& asked : before) {
+      const ExerciseResult after_events = exercise_events(*proxied->policy, asked.test_request, input.progress);
+      if (!after_events.violations.empty()) return Outcome::failed(after_events.violations.front().mismatch);
+    }
+    return Outcome::passed(fmt::format("{} requests", before.size()));
+  });
+}
+
+/// Asks like a host that abandons every call as soon as it begins.
+Outcome returns_soon_when_late(const CaseInput& input) {
+  return with_instance(input, [&](const PluginUnderTest& plugin_under_test, plugin::PluginPolicy&) {
+    const auto proxied = plugin_under_test.create_proxied();
+    if (!proxied) return Outcome::failed({"an instance", proxied.error().message});
+    plugin::PluginPolicy& late = *proxied->policy;
+    std::chrono::steady_clock::duration longest{};
+    for (const Testbed& testbed : make_testbeds()) {
+      const TestRequest test_request = test_requests_on(testbed, input.seed).front();
+      const auto began = std::chrono::steady_clock::now();
+      proxied->proxy->before_call = [&late] { late.abandon_call(); };
+      for (const ExerciseResult& result : {exercise_decision(late, test_request, input.progress),
+                                           exercise_events(late, test_request, input.progress)}) {
+        if (const Violation* violation = find_violation(result, Violation::Kind::kThrew)) {
+          return Outcome::failed(violation->mismatch);
+        }
+      }
+      longest = std::max(longest, std::chrono::steady_clock::now() - began);
+    }
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(longest);
+    if (ms > kSoon) {
+      return Outcome::warned(
+          fmt::format("the calls of one request took {} ms to return after TOPOLET_LATE", ms.count()));
+    }
+    return Outcome::passed();
+  });
+}
+
+std::optional<CaseFailure> judge_random(plugin::PluginPolicy& plugin, const TestRequest& test_request,
+                                        const CaseInput& input) {
+  const ExerciseResult first = exercise_decision(plugin, test_request, input.progress);
+  if (!first.violations.empty()) return CaseFailure{first.violations.front().mismatch};
+  const std::string again = exercise_decision(plugin, test_request, input.progress).answers;
+  if (again != first.answers) {
+    return CaseFailure{first_difference(first.answers, again, fmt::format("when asked again ({})", test_request.name))};
+  }
+  const ExerciseResult after_events = exercise_events(plugin, test_request, input.progress);
+  if (!after_events.violations.empty()) return CaseFailure{after_events.violations.front().mismatch};
+  return std::nullopt;
+}
+
+/// Request i of seed s is the first of seed s + i, so that one can be asked alone.
+Outcome answers_random_requests(const CaseInput& input) {
+  return with_instance(input, [&](const PluginUnderTest&, plugin::PluginPolicy& plugin) {
+    const std::vector<Testbed> testbeds = make_testbeds();
+    for (std::uint32_t i = 0; i < input.requests; ++i) {
+      RandomSource rng(input.seed + i);
+      const Testbed& testbed = rng.one_of(testbeds);
+      const TestRequest test_request{fmt::format("seed {} on machine {}", input.seed + i, testbed.machine.name),
+                                     std::make_shared<const plugin::AbiTopology>(testbed.machine.topology),
+                                     random_request(testbed, rng)};
+      if (auto failed = judge_random(plugin, test_request, input)) {
+        failed->arguments = fmt::format("--seed {} --requests 1", input.seed + i);
+        return outcome_of(*std::move(failed));
+      }
+    }
+    return Outcome::passed(fmt::format("{} requests", input.requests));
+  });
+}
+
+}  // namespace
+
+std::vector<Case> answer_cases() {
+  constexpr auto kNeeds = Case::Needs::kCreated;
+  std::vector<Case> cases;
+  for (const Machine& machine : make_machines()) {
+    cases.push_back({"machine-" + machine.name, "every call returns on such a machine, and none throws", kNeeds,
+                     [name = machine.name](const CaseInput& input) {
+                       for (const Testbed& testbed : make_testbeds()) {
+                         if (testbed.machine.name == name) return works_on(testbed, input);
+                       }
+                       return Outcome::skipped("there is no such machine");
+                     }});
+  }
+  const auto add = [&cases](std::string name, std::string what, std::function<Outcome(const CaseInput&)> run) {
+    cases.push_back({std::move(name), std::move(what), kNeeds, std::move(run)});
+  };
+  const auto violation = [](Violation::Kind kind) {
+    return [kind](const CaseInput& input) { return never_violates(kind, input); };
+  };
+  add("in-range", "scores from -100 to 100, known candidates, nothing set twice",
+      violation(Violation::Kind::kInvalidReply));
+  add("never-widens", "narrow, withhold, order and mems inside what was offered",
+      violation(Violation::Kind::kOutsideOffer));
+  add("never-empty", "narrow and mems are never empty", violation(Violation::Kind::kEmptySelection));
+  add("repeatable", "the same answer to the same request and state", is_repeatable);
+  add("larger-structs", "the same answer when a later host's structs and strides are larger", reads_larger_structs);
+  add("late", "calls return soon once the host answers TOPOLET_LATE", returns_soon_when_late);
+  add("random", "seeded random requests", answers_random_requests);
+  return cases;
+}
+
+}  // namespace topolet::plugin_checker

@@ -1,0 +1,36 @@
+// The cases of the plugin check. Each runs in a child process.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/plugin_checker/outcome.hpp"
+#include "core/plugin_checker/run_in_child.hpp"
+
+namespace topolet::plugin_checker {
+
+/// What a case is given.
+struct CaseInput {
+  const std::filesystem::path& file;
+  std::uint64_t seed;
+  std::uint32_t requests;
+  const Progress& progress;
+};
+
+struct Case {
+  enum class Needs : std::uint8_t { kFile, kLoaded, kCreated };
+  std::string name;
+  std::string what;  ///< what holds if it passes
+  Needs needs = Needs::kCreated;
+  std::function<Outcome(const CaseInput& input)> run;
+};
+
+/// Loading, options, capabilities, what an instance costs.
+std::vector<Case> load_cases();
+/// What it answers.
+std::vector<Case> answer_cases();
+
+}  // namespace topolet::plugin_checker

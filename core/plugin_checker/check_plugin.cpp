@@ -1,0 +1,154 @@
+#include "core/plugin_checker/check_plugin.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "core/base/file_exists.hpp"
+#include "core/plugin_checker/cases.hpp"
+
+namespace topolet::plugin_checker {
+namespace {
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases = load_cases();
+  for (Case& answer_case : answer_cases()) cases.push_back(std::move(answer_case));
+  return cases;
+}
+
+const char* outcome_name(Outcome::Kind kind) {
+  switch (kind) {
+    case Outcome::Kind::kPassed:
+      return "ok";
+    case Outcome::Kind::kWarned:
+      return "warning";
+    case Outcome::Kind::kFailed:
+      return "FAILED";
+    case Outcome::Kind::kSkipped:
+      return "skipped";
+  }
+  return "";
+}
+
+/// For a shell, so that a path with spaces can be pasted back.
+std::string quoted(const std::string& text) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string("/._-+=").find(c) != std::string::npos;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string in_quotes = "'";
+  for (const char c : text) in_quotes += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return in_quotes + "'";
+}
+
+/// Runs the chosen cases and reports each as it ends.
+class CheckRun {
+ public:
+  CheckRun(const CheckOptions& options, std::ostream& out) : options_(options), out_(out) {}
+
+  int run(const std::vector<Case>& cases) {
+    if (!options_.json) out_ << fmt::format("{}, seed {}\n", options_.file.native(), options_.seed);
+    for (const Case& each : cases) {
+      if (!options_.only_case.empty() && each.name != options_.only_case) continue;
+      report(each, run_case(each));
+    }
+    finish();
+    return count(Outcome::Kind::kFailed) + count(Outcome::Kind::kSkipped) > 0 ? 1 : 0;
+  }
+
+ private:
+  Outcome run_case(const Case& each) {
+    // A plugin that does not load fails one case, not thirty.
+    if (each.needs != Case::Needs::kFile && !loads_) return Outcome::skipped("it does not load");
+    if (each.needs == Case::Needs::kCreated && !creates_) return Outcome::skipped("no instance could be created");
+    Outcome outcome = run_in_child(options_.time_limit, [&](const Progress& progress) {
+      return each.run({options_.file, options_.seed, options_.requests, progress});
+    });
+    const bool failed = outcome.kind == Outcome::Kind::kFailed;
+    if (each.name == "loads") loads_ = !failed;
+    if (each.name == "create-defaults") creates_ = !failed;
+    if (failed) outcome.arguments = command_line(each, outcome.arguments);
+    return outcome;
+  }
+
+  std::string command_line(const Case& each, const std::string& arguments) const {
+    const std::string seed = fmt::format("--seed {}", options_.seed);
+    return fmt::format("{} {} --case {} {}", options_.command, quoted(options_.file.native()), each.name,
+                       arguments.empty() ? seed : arguments);
+  }
+
+  void report(const Case& each, const Outcome& outcome) {
+    counts_[static_cast<std::size_t>(outcome.kind)]++;
+    if (options_.json) {
+      results_.push_back({{"case", each.name},
+                          {"what", each.what},
+                          {"outcome", outcome_name(outcome.kind)},
+                          {"note", outcome.note},
+                          {"expected", outcome.expected},
+                          {"came", outcome.actual},
+                          {"again", outcome.arguments}});
+      return;
+    }
+    const bool failed = outcome.kind == Outcome::Kind::kFailed;
+    out_ << fmt::format("{:<8} {:<26} {}\n", outcome_name(outcome.kind), each.name, failed ? each.what : outcome.note);
+    if (failed) {
+      out_ << fmt::format(
+          "         expected: {}\n         actual:   {}\n         seed:     {}\n         rerun:    {}\n",
+          outcome.expected, outcome.actual, options_.seed, outcome.arguments);
+    }
+    out_.flush();
+  }
+
+  void finish() {
+    const auto passed = count(Outcome::Kind::kPassed), warned = count(Outcome::Kind::kWarned);
+    const auto failed = count(Outcome::Kind::kFailed), skipped = count(Outcome::Kind::kSkipped);
+    if (!options_.json) {
+      out_ << fmt::format("{} passed, {} with a warning, {} failed, {} skipped\n", passed, warned, failed, skipped);
+      return;
+    }
+    const nlohmann::json document = {{"file", options_.file.native()},
+                                     {"seed", options_.seed},
+                                     {"passed", passed},
+                                     {"warned", warned},
+                                     {"failed", failed},
+                                     {"skipped", skipped},
+                                     {"cases", results_}};
+    out_ << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  }
+
+  int count(Outcome::Kind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
+
+  const CheckOptions& options_;
+  std::ostream& out_;
+  int counts_[4] = {};
+  nlohmann::json results_ = nlohmann::json::array();
+  bool loads_ = true;
+  bool creates_ = true;
+};
+
+}  // namespace
+
+std::vector<CaseDescription> list_cases() {
+  std::vector<CaseDescription> described;
+  for (const Case& each : all_cases()) described.push_back({each.name, each.what});
+  return described;
+}
+
+int check_plugin(const CheckOptions& options, std::ostream& out) {
+  const std::vector<Case> cases = all_cases();
+  const auto is_wanted = [&](const Case& each) { return options.only_case.empty() || each.name == options.only_case; };
+  if (std::none_of(cases.begin(), cases.end(), is_wanted)) {
+    out << fmt::format("there is no case '{}'; --list shows them all\n", options.only_case);
+    return 2;
+  }
+  if (!file_exists(options.file)) {
+    out << fmt::format("there is no file {}\n", options.file.native());
+    return 2;
+  }
+  return CheckRun(options, out).run(cases);
+}
+
+}  // namespace topolet::plugin_checker

@@ -1,0 +1,86 @@
+#include "core/plugin_checker/enlarged_structs.hpp"
+
+#include <algorithm>
+
+namespace topolet::plugin_checker {
+
+static_assert(EnlargedStructs::kExcessBytes % alignof(std::max_align_t) == 8,
+              "elements stay aligned for their pointers");
+
+unsigned char* EnlargedStructs::allocate(std::size_t bytes) {
+  auto& fresh = blocks_.emplace_back(std::make_unique<unsigned char[]>(bytes + 1));
+  std::fill_n(fresh.get(), bytes, kPoison);
+  return fresh.get();
+}
+
+const topolet_demand* EnlargedStructs::enlarge(const topolet_demand* demand) {
+  topolet_demand* copy = enlarge_flat(demand);
+  enlarge_array(copy->huge_page_limits, copy->huge_page_limit_count, copy->huge_page_limit_stride);
+  return copy;
+}
+
+const topolet_workload* EnlargedStructs::enlarge(const topolet_workload* workload) {
+  topolet_workload* copy = enlarge_flat(workload);
+  copy->demand = enlarge(copy->demand);
+  return copy;
+}
+
+const topolet_topology* EnlargedStructs::enlarge(const topolet_topology* topology) {
+  topolet_topology* copy = enlarge_flat(topology);
+  enlarge_array(copy->pus, copy->pu_count, copy->pu_stride);
+  enlarge_array(copy->nodes, copy->node_count, copy->node_stride, [this](topolet_node& node) {
+    enlarge_array(node.huge_pages, node.huge_pages_count, node.huge_pages_stride);
+  });
+  enlarge_array(copy->domains, copy->domain_count, copy->domain_stride);
+  enlarge_array(copy->cpu_kinds, copy->cpu_kind_count, copy->cpu_kind_stride);
+  enlarge_array(copy->caches, copy->cache_count, copy->cache_stride);
+  enlarge_array(copy->pci_bridges, copy->pci_bridge_count, copy->pci_bridge_stride);
+  enlarge_array(copy->pci_devices, copy->pci_device_count, copy->pci_device_stride);
+  enlarge_array(copy->os_devices, copy->os_device_count, copy->os_device_stride);
+  return copy;
+}
+
+const topolet_ledger* EnlargedStructs::enlarge(const topolet_ledger* ledger) {
+  topolet_ledger* copy = enlarge_flat(ledger);
+  enlarge_array(copy->entries, copy->entry_count, copy->entry_stride,
+                [this](topolet_ledger_entry& entry) { entry.demand = enlarge(entry.demand); });
+  enlarge_array(copy->node_demands, copy->node_demand_count, copy->node_demand_stride);
+  return copy;
+}
+
+const topolet_request* EnlargedStructs::enlarge(const topolet_request* request) {
+  topolet_request* copy = enlarge_flat(request);
+  enlarge_array(copy->candidates, copy->candidate_count, copy->candidate_stride);
+  copy->workload = enlarge(copy->workload);
+  copy->topology = enlarge(copy->topology);
+  copy->ledger = enlarge(copy->ledger);
+  return copy;
+}
+
+const topolet_pick_request* EnlargedStructs::enlarge(const topolet_pick_request* request) {
+  topolet_pick_request* copy = enlarge_flat(request);
+  copy->request = enlarge(copy->request);
+  return copy;
+}
+
+const topolet_adjust_request* EnlargedStructs::enlarge(const topolet_adjust_request* request) {
+  topolet_adjust_request* copy = enlarge_flat(request);
+  copy->request = enlarge(copy->request);
+  return copy;
+}
+
+const topolet_event* EnlargedStructs::enlarge(const topolet_event* event) {
+  topolet_event* copy = enlarge_flat(event);
+  copy->workload = enlarge(copy->workload);
+  copy->topology = enlarge(copy->topology);
+  return copy;
+}
+
+const topolet_tick_request* EnlargedStructs::enlarge(const topolet_tick_request* request) {
+  topolet_tick_request* copy = enlarge_flat(request);
+  copy->topology = enlarge(copy->topology);
+  copy->ledger = enlarge(copy->ledger);
+  return copy;
+}
+
+}  // namespace topolet::plugin_checker

@@ -1,0 +1,16 @@
+// What a shared object exports, read from its dynamic symbol table without loading it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/result.hpp"
+
+namespace topolet::plugin_checker {
+
+/// Names of the symbols that others can link to, sorted. INVALID_ARGUMENT for what is no whole ELF file of this
+/// machine's word size.
+Result<std::vector<std::string>> exported_symbols(const std::filesystem::path& file);
+
+}  // namespace topolet::plugin_checker

@@ -1,0 +1,318 @@
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <ctime>
+#include <set>
+#include <utility>
+
+#include "core/base/resident_memory.hpp"
+#include "core/plugin/call/abi_request.hpp"
+#include "core/plugin/call/barrier.hpp"
+#include "core/plugin/call/capabilities.hpp"
+#include "core/plugin_checker/cases.hpp"
+#include "core/plugin_checker/exported_symbols.hpp"
+#include "core/plugin_checker/plugin_under_test.hpp"
+
+namespace topolet::plugin_checker {
+namespace {
+
+constexpr int kManyInstances = 1000;
+constexpr std::size_t kKeptBytesAllowed = 256 << 10;
+constexpr std::size_t kResidentBytesAllowed = 16 << 20;
+constexpr double kCheapLoadMs = 100;
+constexpr double kCheapCreateMs = 10;
+constexpr std::size_t kSaneStructBytes = 4096;
+
+double cpu_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+Outcome loads(const CaseInput& input) {
+  input.progress("loading the file");
+  const auto plugin_under_test = PluginUnderTest::load(input.file);
+  if (!plugin_under_test) return Outcome::failed({"a file that topoletd loads", plugin_under_test.error().message});
+  const plugin::PluginLibrary& library = plugin_under_test->library();
+  return Outcome::passed(fmt::format("{} {}", library.id(), library.version()));
+}
+
+Outcome exports_one_symbol(const CaseInput& input) {
+  const auto exported = exported_symbols(input.file);
+  if (!exported) return Outcome::failed({"a shared object", exported.error().message});
+  if (*exported == std::vector<std::string>{TOPOLET_ENTRY_SYMBOL}) return Outcome::passed();
+  std::vector<std::string> others = *exported;
+  others.erase(std::remove(others.begin(), others.end(), TOPOLET_ENTRY_SYMBOL), others.end());
+  const bool entered = others.size() < exported->size();
+  std::string actual = fmt::format("{}{} others{}{}", entered ? "" : "not that, and ", others.size(),
+                                   others.empty() ? "" : ": ", fmt::join(others, ", "));
+  return Outcome::failed({fmt::format("{} exported and nothing else; topolet_add_plugin of the SDK and what pkg-config "
+                                      "says of it link that way",
+                                      TOPOLET_ENTRY_SYMBOL),
+                          std::move(actual)});
+}
+
+MaybeMismatch judge_option(const config::OptionSpec& option) {
+  if (option.help.empty()) return Mismatch{"every option to have a help text", option.key + " has none"};
+  if (option.type == config::OptionType::kInt && option.minimum > option.maximum) {
+    return Mismatch{"minimum ≤ maximum", fmt::format("{}: {} and {}", option.key, option.minimum, option.maximum)};
+  }
+  const std::set<std::string> distinct(option.allowed.begin(), option.allowed.end());
+  if (distinct.size() != option.allowed.size()) return Mismatch{"each choice once", option.key + " has one twice"};
+  if (distinct.count("") > 0) return Mismatch{"choices that can be written", option.key + " has an empty one"};
+  return std::nullopt;
+}
+
+Outcome has_valid_option_table(const CaseInput& input) {
+  const auto plugin_under_test = PluginUnderTest::load(input.file);
+  if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
+  const plugin::PluginLibrary& library = plugin_under_test->library();
+  if (library.version().empty()) return Outcome::failed({"a version", "an empty one"});
+  for (const config::OptionSpec& option : library.options()) {
+    if (auto mismatch = judge_option(option)) return Outcome::failed(*std::move(mismatch));
+  }
+  return Outcome::passed(fmt::format("{} options", library.options().size()));
+}
+
+Outcome is_fast_to_create(const CaseInput& input) {
+  const double begin = cpu_ms();
+  const auto plugin_under_test = PluginUnderTest::load(input.file);
+  const double loaded = cpu_ms();
+  if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
+  const auto plugin = plugin_under_test->create();
+  const double created = cpu_ms();
+  if (!plugin) return Outcome::failed({"an instance", plugin.error().message});
+  const std::string note =
+      fmt::format("load {:.1f} ms, create {:.1f} ms of CPU time", loaded - begin, created - loaded);
+  if (loaded - begin <= kCheapLoadMs && created - loaded <= kCheapCreateMs) return Outcome::passed(note);
+  return Outcome::warned(fmt::format("{}; more than {} and {} ms delay the start and reloads of the daemon", note,
+                                     kCheapLoadMs, kCheapCreateMs));
+}
+
+Outcome creates_with_defaults(const CaseInput& input) {
+  const auto plugin_under_test = PluginUnderTest::load(input.file);
+  if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
+  input.progress("create with every option at its default");
+  const auto plugin = plugin_under_test->create();
+  if (!plugin) return Outcome::failed({"an instance with every option at its default", plugin.error().message});
+  const auto capabilities = (*plugin)->capabilities();
+  if (capabilities.empty())
+    return Outcome::warned("it has no capability that this topolet knows, so it is never asked");
+  return Outcome::passed(fmt::format("{}", fmt::join(capabilities, ", ")));
+}
+
+/// A value to try and whether it must be taken; others may be refused with a reason.
+struct ValueToTry {
+  std::string value;
+  bool must_be_accepted;
+};
+
+std::vector<ValueToTry> values_to_try(const config::OptionSpec& option) {
+  std::vector<ValueToTry> values;
+  for (const std::string& choice : option.allowed) values.push_back({choice, true});
+  if (!values.empty()) return values;
+  switch (option.type) {
+    case config::OptionType::kBool:
+      return {{"true", true}, {"false", true}};
+    case config::OptionType::kInt:
+      return {{std::to_string(option.minimum), false}, {std::to_string(option.maximum), false}};
+    default:
+      return {{"", false}, {std::string(65536, 'x'), false}, {"\xff\xfe\x80", false}, {" a b\t%s ", false}};
+  }
+}
+
+/// What destroy() threw, if it did.
+std::optional<std::string> destroy(const RawCreation& created) {
+  if (created.instance == nullptr) return std::nullopt;
+  return plugin::thrown_by([&] { created.instance->destroy(created.instance); });
+}
+
+/// Whatever create() is given: an instance, or a refusal with a reason that leaves *instance alone.
+MaybeMismatch judge_creation(const RawCreation& created, const std::string& with) {
+  const auto mismatch = [&with](std::string expected, const std::string& actual) {
+    return Mismatch{std::move(expected), fmt::format("create {}: {}", with, actual)};
+  };
+  if (created.thrown) return mismatch("no exception to cross the boundary", *created.thrown);
+  if (created.status == TOPOLET_OK) {
+    if (created.instance == nullptr) return mismatch("an instance where it returns TOPOLET_OK", "none");
+    return std::nullopt;
+  }
+  if (created.touched_instance) return mismatch("*instance left alone where it fails", "*instance written");
+  if (created.status != TOPOLET_FAILED && created.status != TOPOLET_THREW) {
+    return mismatch("TOPOLET_OK or TOPOLET_FAILED", fmt::format("status {}", created.status));
+  }
+  if (created.error.empty()) return mismatch("a reason where it fails", "none");
+  return std::nullopt;
+}
+
+std::vector<topolet_kv> option_views(const std::vector<config::OptionSpec>& options, const config::OptionSpec* changed,
+                                     const std::string& value) {
+  std::vector<topolet_kv> views;
+  for (const config::OptionSpec& option : options) {
+    const std::string& shown = &option == changed ? value : option.defaults.front();
+    views.push_back({plugin::view_of(option.key), plugin::view_of(shown)});
+  }
+  return views;
+}
+
+Outcome accepts_every_value(const CaseInput& input) {
+  const auto plugin_under_test = PluginUnderTest::load(input.file);
+  if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
+  const std::vector<config::OptionSpec>& options = plugin_under_test->library().options();
+  int tried = 0;
+  for (const config::OptionSpec& option : options) {
+    for (const ValueToTry& to_try : values_to_try(option)) {
+      const std::string with =
+          fmt::format("with {} = '{}'", option.key, plugin::sanitize_text(plugin::view_of(to_try.value)).substr(0, 64));
+      input.progress("create " + with);
+      const RawCreation created = plugin_under_test->create_raw(option_views(options, &option, to_try.value));
+      if (auto mismatch = judge_creation(created, with)) return Outcome::failed(*std::move(mismatch));
+      if (to_try.must_be_accepted && created.status != TOPOLET_OK) {
+        return Outcome::failed(
+            {"every value that its table allows to be taken", fmt::format("create {}: {}", with, created.error)});
+      }
+      (void)destroy(created);
+      ++tried;
+    }
+  }
+  return Outcome::passed(fmt::format("{} values", tried));
+}
+
+Outcome survives_missing_options(const CaseInput& input) {
+  const auto plugin_under_test = PluginUnderTest::load(input.file);
+  if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
+  const std::vector<topolet_kv> all = option_views(plugin_under_test->library().options(), nullptr, {});
+  std::vector<std::pair<std::string, std::vector<topolet_kv>>> lists = {{"without any option", {}}};
+  for (std::size_t i = 0; i < all.size() && all.size() > 1; ++i) {
+    lists.emplace_back(fmt::format("without the option {}", plugin::sanitize_text(all[i].key)), all)
+        .second.erase(lists.back().second.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  lists.emplace_back("with an option that is not in its table", all)
+      .second.push_back({TOPOLET_STR("of-a-later-version"), TOPOLET_STR("1")});
+  for (const auto& [with, options] : lists) {
+    input.progress("create " + with);
+    const RawCreation created = plugin_under_test->create_raw(options);
+    if (auto mismatch = judge_creation(created, with)) return Outcome::failed(*std::move(mismatch));
+    (void)destroy(created);
+  }
+  return Outcome::passed();
+}
+
+MaybeMismatch judge_capability(const topolet_instance& instance, const char* id, std::size_t least_bytes) {
+  const void* first = instance.get_capability(&instance, plugin::view_of(id));
+  if (first != instance.get_capability(&instance, plugin::view_of(id))) {
+    return Mismatch{"the same struct each time it is asked", fmt::format("two for {}", id)};
+  }
+  if (first == nullptr) return std::nullopt;
+  std::uint32_t size = 0;
+  std::memcpy(&size, first, sizeof(size));
+  if (size >= least_bytes && size <= kSaneStructBytes) return std::nullopt;
+  return Mismatch{fmt::format("a struct_size of {} bytes or a little more", least_bytes),
+                  fmt::format("{}: {}", id, size)};
+}
+
+MaybeMismatch judge_capabilities(const topolet_instance& instance, const Progress& progress) {
+  const std::string long_id(65536, 't');
+  const std::string_view prefixed = "topolet.score/10";
+  for (const std::string_view id : {std::string_view(), std::string_view("topolet.score/2"), prefixed,
+                                    prefixed.substr(0, 14), std::string_view("no.such/1"), std::string_view(long_id)}) {
+    const std::string name(id.substr(0, 32));
+    progress(fmt::format("get_capability of the unknown id '{}'", name));
+    if (instance.get_capability(&instance, plugin::view_of(id)) != nullptr) {
+      return Mismatch{"null for an id that it cannot know", fmt::format("a struct for '{}'", name)};
+    }
+  }
+  MaybeMismatch mismatch;
+  plugin::for_each_capability(
+      [&]<class Struct, class Function>(const plugin::Capability<Struct, Function>& capability) {
+        if (!mismatch) mismatch = judge_capability(instance, capability.id, sizeof(Struct));
+      });
+  return mismatch;
+}
+
+Outcome knows_its_capabilities(const CaseInput& input) {
+  const auto plugin_under_test = PluginUnderTest::load(input.file);
+  if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
+  const RawCreation created =
+      plugin_under_test->create_raw(option_views(plugin_under_test->library().options(), nullptr, {}));
+  if (created.instance == nullptr) return Outcome::failed({"an instance", created.error});
+  MaybeMismatch mismatch;
+  const auto thrown = plugin::thrown_by([&] { mismatch = judge_capabilities(*created.instance, input.progress); });
+  if (thrown) return Outcome::failed({"no exception to cross the boundary", "get_capability " + *thrown});
+  if (mismatch) return Outcome::failed(*std::move(mismatch));
+  input.progress("destroy");
+  if (const auto thrown_last = destroy(created)) {
+    return Outcome::failed({"no exception to cross the boundary", "destroy " + *thrown_last});
+  }
+  return Outcome::passed();
+}
+
+struct Footprint {
+  std::size_t descriptors = 0;
+  std::size_t threads = 0;
+  std::size_t kept_bytes = 0;
+  std::size_t resident_bytes = 0;
+};
+
+std::size_t count_files(const char* directory) {
+  const auto files = std::filesystem::directory_iterator(directory);
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+Footprint measure() {
+  const struct mallinfo2 heap = ::mallinfo2();
+  return {count_files("/proc/self/fd"), count_files("/proc/self/task"), heap.uordblks + heap.hblkhd, resident_bytes()};
+}
+
+Outcome leaks_nothing(const CaseInput& input) {
+  const auto plugin_under_test = PluginUnderTest::load(input.file);
+  if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
+  const std::string what = fmt::format("{} create and destroy", kManyInstances);
+  input.progress(what);
+  // The first instances may fill what a plugin makes once.
+  for (int i = 0; i < 50; ++i) (void)plugin_under_test->create();
+  const Footprint before = measure();
+  for (int i = 0; i < kManyInstances; ++i) {
+    if (const auto plugin = plugin_under_test->create(); !plugin) {
+      return Outcome::failed({what, fmt::format("number {} failed: {}", i, plugin.error().message)});
+    }
+  }
+  const Footprint after = measure();
+  const auto grown = [](std::size_t from, std::size_t to) { return to > from ? to - from : 0; };
+  if (const auto fds = grown(before.descriptors, after.descriptors); fds > 0) {
+    return Outcome::failed({"no open file left after " + what, fmt::format("{} more than before", fds)});
+  }
+  if (const auto threads = grown(before.threads, after.threads); threads > 0) {
+    return Outcome::failed({"no thread left after " + what, fmt::format("{} more than before", threads)});
+  }
+  const std::size_t kept = grown(before.kept_bytes, after.kept_bytes);
+  // An allocator that does not tell what is in use, as the address sanitizer's, keeps what is freed.
+  const std::size_t resident = after.kept_bytes > 0 ? grown(before.resident_bytes, after.resident_bytes) : 0;
+  if (kept > kKeptBytesAllowed || resident > kResidentBytesAllowed) {
+    return Outcome::failed(
+        {"no memory kept after " + what,
+         fmt::format("{} KiB of heap and {} KiB resident more than before", kept / 1024, resident / 1024)});
+  }
+  return Outcome::passed();
+}
+
+}  // namespace
+
+std::vector<Case> load_cases() {
+  using Needs = Case::Needs;
+  return {
+      {"loads", "topoletd loads the file", Needs::kFile, loads},
+      {"one-symbol", "topolet_plugin_v1 is exported and nothing else", Needs::kFile, exports_one_symbol},
+      {"options", "the option table is valid", Needs::kLoaded, has_valid_option_table},
+      {"create-defaults", "an instance with every option at its default", Needs::kLoaded, creates_with_defaults},
+      {"create-values", "every allowed value of each option, and odd ones", Needs::kLoaded, accepts_every_value},
+      {"create-missing", "create with missing options, or with unknown ones", Needs::kLoaded, survives_missing_options},
+      {"cheap", "load and create take little CPU time (a warning)", Needs::kCreated, is_fast_to_create},
+      {"capabilities", "null for unknown ids, valid structs for known ones", Needs::kCreated, knows_its_capabilities},
+      {"create-1000", "1,000 create and destroy keep no memory, files or threads", Needs::kCreated, leaks_nothing},
+  };
+}
+
+}  // namespace topolet::plugin_checker

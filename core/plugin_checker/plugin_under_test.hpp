@@ -1,0 +1,60 @@
+// The plugin that is checked. Only created in a child process.
+#pragma once
+
+#include <topolet/abi.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/result.hpp"
+#include "core/plugin/host/load.hpp"
+#include "core/plugin/host/plugin_host.hpp"
+#include "core/plugin_checker/instance_proxy.hpp"
+
+namespace topolet::plugin_checker {
+
+/// An instance that sees what a later host would show.
+struct ProxiedInstance {
+  std::unique_ptr<InstanceProxy> proxy;
+  std::shared_ptr<plugin::PluginPolicy> policy;
+};
+
+/// What create() did, as the plugin did it.
+struct RawCreation {
+  std::unique_ptr<plugin::PluginHost> host;
+  std::int32_t status = TOPOLET_FAILED;
+  const topolet_instance* instance = nullptr;
+  bool touched_instance = false;  ///< it wrote to *instance
+  std::string error;              ///< what it gave to the sink
+  std::optional<std::string> thrown;
+};
+
+class PluginUnderTest {
+ public:
+  using OptionValues = std::vector<std::pair<std::string, std::string>>;
+
+  /// As the daemon loads it, with the file's directory as plugin-dir.
+  static Result<PluginUnderTest> load(const std::filesystem::path& file);
+
+  const plugin::PluginLibrary& library() const { return library_; }
+  const topolet_plugin_entry& entry() const { return *entry_; }
+
+  /// As the daemon does it; each instance with an empty state of its own.
+  Result<std::shared_ptr<plugin::PluginPolicy>> create(const OptionValues& values = {}) const;
+  Result<ProxiedInstance> create_proxied() const;
+  /// Past the daemon's checks. Whoever calls destroys the instance, before the host.
+  RawCreation create_raw(const std::vector<topolet_kv>& options) const;
+
+ private:
+  PluginUnderTest(plugin::PluginLibrary library, const topolet_plugin_entry* entry)
+      : library_(std::move(library)), entry_(entry) {}
+
+  plugin::PluginLibrary library_;
+  const topolet_plugin_entry* entry_;
+};
+
+}  // namespace topolet::plugin_checker

@@ -1,0 +1,32 @@
+// The devices of a container.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <string>
+#include <vector>
+
+#include "plugins/gpu/device_catalog.hpp"
+#include "plugins/gpu/device_kinds.hpp"
+
+namespace topolet::gpu {
+
+struct Device {
+  std::string name;  ///< the first name by which the container refers to it
+  DeviceRef ref;
+};
+
+struct ContainerDevices {
+  std::vector<Device> devices;          ///< each once
+  std::vector<std::string> unresolved;  ///< names that could not be resolved, each with the reason
+  sdk::Set cpu_nodes = {};              ///< OS indices of NUMA nodes that have CPUs when all are online
+
+  bool empty() const { return devices.empty() && unresolved.empty(); }
+};
+
+/// Resolves what a workload names: device nodes, CDI devices, annotations and environment variables. Device nodes that
+/// are not hardware, such as /dev/fuse, are ignored. Pure: reads nothing but its arguments.
+ContainerDevices find_container_devices(const topolet_workload& workload, const DeviceCatalog& catalog,
+                                        const std::vector<DeviceKind>& kinds);
+
+}  // namespace topolet::gpu

@@ -1,0 +1,62 @@
+// The devices of the topology, found by name, PCI address or location.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plugins/gpu/inventory.hpp"
+
+namespace topolet::gpu {
+
+/// Points at a device. Exactly one of the members is set.
+struct DeviceRef {
+  std::uint32_t pci_device = TOPOLET_NONE;  ///< position in the topology's PCI devices
+  std::uint32_t os_device = TOPOLET_NONE;   ///< position in its OS devices, for one without a PCI device
+  std::uint32_t node = TOPOLET_NONE;        ///< OS index of the NUMA node, for one that the topology does not show
+
+  friend bool operator==(const DeviceRef&, const DeviceRef&) = default;
+};
+
+/// The n-th of these, if there are as many.
+std::optional<DeviceRef> nth(const std::vector<DeviceRef>& refs, std::uint32_t n);
+
+/// Borrows both of its arguments for its life.
+class DeviceCatalog {
+ public:
+  DeviceCatalog(const topolet_topology& topology, const Inventory& inventory);
+
+  const topolet_topology& topology() const { return topology_; }
+
+  const Inventory& inventory() const { return inventory_; }
+
+  /// What this machine's files say; null if the topology is another machine's, as in a simulation.
+  const Inventory* machine_files() const { return is_this_machine_ ? &inventory_ : nullptr; }
+
+  std::optional<DeviceRef> by_name(std::string_view os_device) const;
+  std::optional<DeviceRef> by_address(std::string_view pci_address) const;
+  std::optional<DeviceRef> at(const DeviceLocation& location) const;
+
+  /// Ordered by PCI address.
+  std::vector<DeviceRef> pci_functions(const PciMatch& pci_match) const;
+
+  /// OS devices whose name starts with `prefix`, ordered by their number: mlx5_2 before mlx5_10. TOPOLET_NONE stands
+  /// for any kind.
+  std::vector<DeviceRef> with_prefix(std::string_view prefix, std::uint32_t kind = TOPOLET_NONE) const;
+
+  /// Without repetitions, in the same order.
+  static std::vector<DeviceRef> unique(std::vector<DeviceRef> refs);
+
+ private:
+  DeviceRef ref_of(std::uint32_t os_device) const;
+
+  const topolet_topology& topology_;
+  const Inventory& inventory_;
+  const bool is_this_machine_;
+};
+
+}  // namespace topolet::gpu

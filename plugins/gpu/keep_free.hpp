@@ -1,0 +1,20 @@
+// Containers without devices, under the option keep-free.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <vector>
+
+#include "plugins/gpu/cpu_split.hpp"
+#include "plugins/gpu/verdicts.hpp"
+
+namespace topolet::gpu {
+
+/// Keeps the container off the nodes of GPUs while there is room elsewhere; where there is room for a part only, as
+/// much of it as possible. No verdicts if the machine has no GPUs, or has them on all nodes.
+std::vector<Verdict> keep_free_verdicts(const topolet_request& request, const Rules& rules);
+
+/// As many CPUs away from GPUs as possible, the others beside the GPUs of as few nodes as possible.
+std::vector<CpuMinimum> split_keeping_free(const topolet_pick_request& picking, const Rules& rules);
+
+}  // namespace topolet::gpu

@@ -1,0 +1,116 @@
+// How near each NUMA node is to the devices of one container.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plugins/gpu/container_devices.hpp"
+#include "plugins/gpu/locality.hpp"
+
+namespace topolet::gpu {
+
+/// How near a set of nodes is to the devices.
+struct LocalityScore {
+  double nearness = 0;         ///< mean over the devices, 0 to 1; 1 is local
+  std::size_t local = 0;       ///< devices that are local
+  std::size_t local_cpus = 0;  ///< of an exclusive container's CPUs, those that can be local; at most what it asks for
+  Closeness closeness = Closeness::kSameSwitch;  ///< of the two local devices that are farthest from each other
+  double deviceless_share = 0;                   ///< share of the nodes that no device is local to
+  std::uint32_t nearest = 0, farthest = 0;       ///< distances of the devices that are not local; 0 if all are
+  bool same_package = false;  ///< each device that is not local is in the package of one of the nodes
+  bool is_limited = false;    ///< the container has CPUs on some of the nodes only, because they are more than its CPUs
+
+  /// 0 to 7 points, to tell apart node sets of the same nearness.
+  std::int32_t penalty() const;
+};
+
+/// Borrows the request.
+class LocalityModel {
+ public:
+  /// `whole_cores`: exclusive CPUs are assigned as whole cores.
+  LocalityModel(const topolet_request& request, const ContainerDevices& container, bool whole_cores);
+
+  bool has_devices() const { return !devices_.empty(); }
+  std::size_t device_count() const { return devices_.size(); }
+  const CpuNodes& nodes() const { return nodes_; }
+
+  std::size_t threads_per_core() const { return threads_per_core_; }
+  /// On how many nodes the container can have CPUs of its own.
+  std::size_t max_nodes() const;
+
+  /// The free CPUs that may be assigned: where an exclusive container gets whole cores, those of cores that are free as
+  /// a whole, if they suffice; else all.
+  sdk::Set assignable(topolet_set free) const;
+
+  /// Of `nodes` with these free CPUs. A container that cannot be on all of them is taken to be on the best ones.
+  LocalityScore score(const Nodes& nodes, topolet_set free) const;
+  /// Whether one of the devices is not local to any of `nodes`, however many CPUs the container has.
+  bool misses_a_device(const Nodes& nodes) const;
+  bool is_local(std::size_t device, std::uint32_t node) const { return proximity(device, node).is_local; }
+  bool is_local_to_any(std::uint32_t node) const { return devices_local_to(node) > 0; }
+  std::size_t devices_local_to(std::uint32_t node) const;
+  /// Of one device, 0 to 1; 1 is local.
+  double nearness_to(std::size_t device, std::uint32_t node) const;
+  /// Mean over all devices, 0 to 1.
+  double nearness_of(std::uint32_t node) const;
+
+  /// "2 of 3 GPUs are local", or "no GPU is local".
+  std::string local_text(std::size_t count) const;
+  /// Why a candidate has its score: its own locality, that of other nodes, and what is not counted.
+  std::string reason(const topolet_candidate& candidate, const Nodes& usable, const LocalityScore& score) const;
+  /// The same for a candidate that is rejected. Among sets that are neither one node nor all nodes, those of the same
+  /// size and the same number of local devices get the same text, so that the core can fold them in a denial.
+  std::string rejection(const topolet_candidate& candidate, const Nodes& usable, const LocalityScore& score) const;
+  /// Each note is preceded by "; ".
+  std::string notes() const;
+  /// Describes each node alone, nearest first, for reason().
+  void compare_nodes();
+
+ private:
+  static constexpr std::uint32_t kUnknownDistance = std::numeric_limits<std::uint32_t>::max();
+
+  /// Of a device to a node.
+  struct Proximity {
+    std::uint32_t distance = kUnknownDistance;
+    bool same_package = false;
+    bool is_local = false;
+  };
+
+  std::string remote_node_text(const DeviceLocality& device) const;
+  void add_proximities(const DeviceLocality& device);
+  const Proximity& proximity(std::size_t device, std::uint32_t node) const {
+    return proximities_[device * topology_.node_count + node];
+  }
+  Nodes best_nodes(const Nodes& nodes) const;
+  /// Lowers the score where only a part of the container's CPUs can be local to a device.
+  void account_for_cpus(LocalityScore& score, const Nodes& nodes, topolet_set free) const;
+  std::uint32_t distance_to(std::size_t device, const Nodes& nodes) const;
+  static double nearness_at_distance(std::uint32_t distance);
+  bool is_in_same_package(std::size_t device, const Nodes& nodes) const;
+  sdk::Set full_local_nodes(const topolet_candidate& candidate, const Nodes& usable) const;
+  sdk::Set free_on(std::uint32_t node) const;
+  /// `assignable`: how many CPUs the container could have there.
+  std::string describe(const std::string& where, const LocalityScore& score, std::size_t assignable) const;
+  std::string describe_remote(const LocalityScore& score) const;
+  std::string candidate_text(const topolet_candidate& candidate, const Nodes& usable, const LocalityScore& score) const;
+
+  const topolet_request& request_;
+  const topolet_topology& topology_;
+  const CpuNodes nodes_;
+  const bool whole_cores_;
+  const std::size_t threads_per_core_;
+  std::vector<DeviceLocality> devices_;
+  std::vector<Proximity> proximities_;  ///< of each device to each node
+  std::vector<Closeness> closeness_;    ///< of each pair of devices
+  std::string_view noun_;
+  std::vector<std::string> notes_;
+  std::vector<std::pair<std::uint32_t, std::string>> node_texts_;  ///< nearest node first
+};
+
+}  // namespace topolet::gpu

@@ -1,0 +1,31 @@
+// Verdicts on the candidates for a container with devices.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <cstdint>
+#include <vector>
+
+#include "plugins/gpu/container_devices.hpp"
+
+namespace topolet::gpu {
+
+enum class Affinity : std::uint8_t { kPrefer, kRequire };
+
+/// What the options ask for.
+struct Rules {
+  Affinity affinity = Affinity::kPrefer;
+  bool whole_cores = false;  ///< numa.full-pcpus-only
+};
+
+/// What the reason of a rejection begins with: the option that another outcome needs changed.
+constexpr const char* kRequireText = "affinity = require: ";
+
+using sdk::Verdict;
+
+/// One verdict for each candidate. 100 where all devices are local; less by the share and the distance of those that
+/// are not. Among equals, less where CPUs are far from the devices or the devices from each other.
+std::vector<Verdict> locality_verdicts(const topolet_request& request, const ContainerDevices& container,
+                                       const Rules& rules);
+
+}  // namespace topolet::gpu

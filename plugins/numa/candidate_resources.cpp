@@ -1,0 +1,124 @@
+#include "plugins/numa/candidate_resources.hpp"
+
+#include <algorithm>
+
+namespace topolet::numa {
+namespace {
+
+using sdk::Set;
+
+/// What is the same for all candidates of a request. "By position" is by a node's position in the topology.
+struct NodeTables {
+  std::vector<std::uint32_t> position;               ///< by OS index of the node
+  std::vector<std::uint32_t> package;                ///< by position; TOPOLET_NONE if unknown
+  std::vector<std::int64_t> shared_milli_requested;  ///< by position
+  Set cpus_outside_nodes;
+
+  NodeTables(const topolet_topology& topology, const topolet_ledger& ledger);
+};
+
+/// Takes the requests of containers with CPUs of their own off: these do not compete for shared CPUs.
+void subtract_exclusive(const topolet_topology& topology, const topolet_ledger& ledger,
+                        std::vector<std::int64_t>& milli) {
+  std::vector<std::uint32_t> node_of;
+  for (const topolet_pu& pu : sdk::pus(topology)) {
+    if (node_of.size() <= pu.os_index) node_of.resize(pu.os_index + 1, TOPOLET_NONE);
+    node_of[pu.os_index] = pu.node;
+  }
+  std::vector<std::int64_t> cpus(milli.size(), 0);
+  for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
+    if (entry.mode == TOPOLET_MODE_SHARED || entry.mode == TOPOLET_MODE_RESERVED || entry.demand == nullptr) continue;
+    std::fill(cpus.begin(), cpus.end(), 0);
+    std::int64_t all = 0;
+    sdk::for_each_index(entry.cpus, [&](std::uint32_t cpu) {
+      if (cpu >= node_of.size() || node_of[cpu] >= cpus.size()) return;
+      ++cpus[node_of[cpu]];
+      ++all;
+    });
+    const std::int64_t requested = std::clamp<std::int64_t>(entry.demand->cpu_request_milli, 0, std::int64_t{1} << 40U);
+    for (std::size_t i = 0; i < cpus.size() && all > 0; ++i) milli[i] -= requested * cpus[i] / all;
+  }
+}
+
+NodeTables::NodeTables(const topolet_topology& topology, const topolet_ledger& ledger)
+    : package(topology.node_count, TOPOLET_NONE), shared_milli_requested(topology.node_count, 0) {
+  const auto nodes = sdk::nodes(topology);
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    if (position.size() <= nodes[i].os_index) position.resize(nodes[i].os_index + 1, TOPOLET_NONE);
+    position[nodes[i].os_index] = i;
+  }
+  for (const topolet_pu& pu : sdk::pus(topology)) {
+    if (pu.node == TOPOLET_NONE) cpus_outside_nodes.insert(pu.os_index);
+    if (pu.node < package.size() && package[pu.node] == TOPOLET_NONE) package[pu.node] = pu.package;
+  }
+  const auto demands = sdk::node_demands(ledger);
+  for (std::size_t i = 0; i < std::min(demands.size(), shared_milli_requested.size()); ++i) {
+    shared_milli_requested[i] = demands[i].cpu_request_milli;
+  }
+  subtract_exclusive(topology, ledger, shared_milli_requested);
+  for (std::int64_t& milli : shared_milli_requested) milli = std::max<std::int64_t>(0, milli);
+}
+
+void positions_of(topolet_set nodes, const NodeTables& tables, std::vector<std::uint32_t>& positions) {
+  positions.clear();
+  sdk::for_each_index(nodes, [&](std::uint32_t os_index) {
+    if (os_index >= tables.position.size() || tables.position[os_index] == TOPOLET_NONE) return;
+    positions.push_back(tables.position[os_index]);
+  });
+}
+
+std::size_t count_packages(const std::vector<std::uint32_t>& positions, const NodeTables& tables) {
+  Set packages;
+  std::size_t unknown = 0;
+  for (const std::uint32_t node : positions) {
+    if (tables.package[node] == TOPOLET_NONE) {
+      ++unknown;
+    } else {
+      packages.insert(tables.package[node]);
+    }
+  }
+  return packages.size() + unknown;
+}
+
+}  // namespace
+
+std::string CandidateResources::name() const {
+  const bool has_both = has_cpus_outside_nodes && sdk::size_of(nodes) > 0;
+  return sdk::node_names(nodes) + (has_both ? " and the CPUs outside any node" : "");
+}
+
+std::vector<CandidateResources> candidate_resources(const topolet_request& request, const Demand& demand,
+                                                    const NodeMemory& memory) {
+  const NodeTables tables(*request.topology, *request.ledger);
+  const bool pod_is_placed = sdk::size_of(demand.pod_nodes) > 0;
+  std::vector<CandidateResources> all;
+  all.reserve(request.candidate_count);
+  std::vector<std::uint32_t> positions;
+  for (const topolet_candidate& candidate : sdk::candidates(request)) {
+    CandidateResources resources;
+    positions_of(candidate.nodes, tables, positions);
+    const std::size_t nodes = sdk::size_of(candidate.nodes);
+    const bool has_others = sdk::size_of_both(candidate.cpus, tables.cpus_outside_nodes.view()) > 0;
+    const std::size_t packages = count_packages(positions, tables) + (has_others && nodes > 0 ? 1 : 0);
+    resources.nodes = candidate.nodes;
+    resources.has_cpus_outside_nodes = has_others;
+    resources.node_count = std::max<std::size_t>(1, nodes + (has_others ? 1 : 0));
+    resources.package_count = std::max<std::size_t>(1, packages);
+    resources.allowed_cpus = sdk::size_of(candidate.cpus);
+    resources.free_cpus = sdk::size_of(candidate.free);
+    for (const std::uint32_t node : positions) resources.shared_milli_requested += tables.shared_milli_requested[node];
+    resources.distance = candidate.distance;
+    resources.memory = memory.amount(positions);
+    for (const auto& [page_bytes, bytes] : demand.huge_pages) {
+      const bool fits = memory.huge_pages(positions, page_bytes).fits(bytes);
+      resources.huge_pages_fit = resources.huge_pages_fit && fits;
+    }
+    if (pod_is_placed) {
+      resources.nodes_outside_pod = nodes == 0 ? 1 : nodes - sdk::size_of_both(candidate.nodes, demand.pod_nodes);
+    }
+    all.push_back(resources);
+  }
+  return all;
+}
+
+}  // namespace topolet::numa

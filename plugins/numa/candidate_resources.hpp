@@ -1,0 +1,44 @@
+// What a candidate has to offer, in the numbers that matter to this policy.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plugins/numa/demand.hpp"
+#include "plugins/numa/memory.hpp"
+
+namespace topolet::numa {
+
+struct CandidateResources {
+  topolet_set nodes{};
+  bool has_cpus_outside_nodes = false;  ///< CPUs that belong to no node
+  std::size_t node_count = 0;           ///< at least 1; CPUs outside any node count as one more node
+  std::size_t package_count = 0;
+  std::size_t allowed_cpus = 0;
+  std::size_t free_cpus = 0;                ///< of the allowed ones, those in the pool
+  std::int64_t shared_milli_requested = 0;  ///< by shared containers that run here
+  std::uint32_t distance = 0;               ///< the sum of all distances between its nodes
+  MemoryAmount memory = {};
+  bool huge_pages_fit = true;
+  std::size_t nodes_outside_pod = 0;     ///< nodes that the pod was not placed on
+  bool whole_cores_fit = true;           ///< free whole cores add up to the exclusive CPUs, or need not
+  bool whole_cores_fit_if_empty = true;  ///< the same of all allowed cores
+  bool needs_whole_cores = false;        ///< false: parts of cores will do if there is nothing better
+
+  /// Thousandths of its free CPUs that no shared container requests; negative if they request more than there is.
+  std::int64_t uncommitted_milli() const {
+    return static_cast<std::int64_t>(free_cpus) * 1000 - shared_milli_requested;
+  }
+  /// "node 0", "nodes 0-1", "the CPUs outside any node".
+  std::string name() const;
+};
+
+/// One for each candidate of the request.
+std::vector<CandidateResources> candidate_resources(const topolet_request& request, const Demand& demand,
+                                                    const NodeMemory& memory);
+
+}  // namespace topolet::numa

@@ -1,0 +1,351 @@
+#include "plugins/numa/candidate_scorer.hpp"
+
+#include <algorithm>
+
+#include "plugins/numa/quantities.hpp"
+
+namespace topolet::numa {
+namespace {
+
+// One more node outweighs any distance, and any distance outweighs the strategy.
+constexpr std::int32_t kBest = 100;
+constexpr std::int32_t kWorst = -100;
+constexpr std::int32_t kPerNode = 30;
+constexpr std::size_t kMostNodesCounted = 7;
+
+/// What the smallest and the largest difference cost.
+struct Cost {
+  std::int32_t least;
+  std::int32_t most;
+};
+struct Costs {
+  Cost distance;
+  Cost strategy;
+};
+constexpr Costs kCosts = {{11, 19}, {1, 10}};
+constexpr Costs kClosest = {{20, 26}, {1, 3}};  // with prefer-closest-numa-nodes
+
+const Costs& costs_of(const PolicyOptions& options) { return options.prefer_closest_numa_nodes ? kClosest : kCosts; }
+
+// With align-by-socket a further node of the same package costs almost nothing.
+constexpr std::int32_t kPerNodeOfPackage = 2;
+constexpr std::size_t kMostNodesOfPackageCounted = 5;
+// A candidate with a shortage ranks below all candidates without one.
+constexpr std::int32_t kWorstWithoutShortage = -50;
+constexpr std::int32_t kBestWithShortage = -60;
+
+/// 0 for the best value, else between the least and the most in proportion to the distance from the best.
+std::int32_t penalty(std::int64_t value, std::int64_t best, std::int64_t worst, const Cost& cost) {
+  if (value == best) return 0;
+  const double range = static_cast<double>(worst) - static_cast<double>(best);
+  const double far = (static_cast<double>(value) - static_cast<double>(best)) / range;
+  return cost.least + static_cast<std::int32_t>(far * (cost.most - cost.least));
+}
+
+/// Thousandths of `wanted` that are missing; at least one if any are.
+std::int64_t missing(std::int64_t wanted, std::int64_t available) {
+  if (wanted <= available) return 0;
+  const double part = static_cast<double>(wanted - non_negative(available)) / static_cast<double>(wanted);
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(part * 1000));
+}
+
+std::string requester(bool is_pod) { return is_pod ? "the pod" : "the container"; }
+
+}  // namespace
+
+void CandidateScorer::Range::include(std::int64_t value) {
+  low = std::min(low, value);
+  high = std::max(high, value);
+}
+
+CandidateScorer::CandidateScorer(const topolet_topology& topology, const std::vector<CandidateResources>& candidates,
+                                 const Demand& demand, const PolicyOptions& options)
+    : demand_(demand), options_(options), distances_known_(topology.distances_known != 0) {
+  set_target(candidates);
+  std::size_t most_os_nodes = 0;
+  std::size_t most_packages = 0;
+  std::size_t fewest_nodes_for_cpus = SIZE_MAX;
+  for (const CandidateResources& candidate : candidates) {
+    if (has_cpus_if_empty(candidate)) fewest_nodes_for_cpus = std::min(fewest_nodes_for_cpus, candidate.node_count);
+    most_nodes_ = std::max(most_nodes_, candidate.node_count);
+    most_os_nodes = std::max(most_os_nodes, sdk::size_of(candidate.nodes));
+    most_packages = std::max(most_packages, candidate.package_count);
+    if (fits_if_empty(candidate)) fewest_nodes_ = std::min(fewest_nodes_, candidate.node_count);
+  }
+  // What fits nowhere even on an empty machine is denied for what is missing, not for the number of nodes.
+  if (fewest_nodes_ == SIZE_MAX) fewest_nodes_ = most_nodes_;
+  widened_by_memory_ = fewest_nodes_for_cpus < fewest_nodes_;
+  by_package_ = options.align_by_socket && demand.alignment != Alignment::kSingleNumaNode && most_packages > 0 &&
+                most_packages <= most_os_nodes;
+  if (by_package_) {
+    const std::size_t nodes_per_package = std::max<std::size_t>(1, most_os_nodes / most_packages);
+    fewest_packages_ = (fewest_nodes_ + nodes_per_package - 1) / nodes_per_package;
+  }
+  for (const CandidateResources& candidate : candidates) {
+    if (!is_feasible(candidate)) continue;
+    if (shortage(candidate) > 0) {
+      any_shortage_ = true;
+      continue;
+    }
+    distances_[width_of(candidate)].include(distance_of(candidate));
+    if (crowds_out_shared(candidate)) continue;
+    uncommitted_[{width_of(candidate), distance_of(candidate)}].include(uncommitted(candidate));
+  }
+}
+
+void CandidateScorer::set_target(const std::vector<CandidateResources>& candidates) {
+  const auto any_feasible = [&](auto has_it) {
+    return std::any_of(candidates.begin(), candidates.end(), [&](const CandidateResources& candidate) {
+      return is_feasible(candidate) && has_it(candidate);
+    });
+  };
+  const bool pod_fits = any_feasible([&](const auto& c) { return c.free_cpus >= demand_.pod_exclusive_cpus; });
+  target_.exclusive_cpus = std::max(demand_.exclusive_cpus, pod_fits ? demand_.pod_exclusive_cpus : 0);
+  const bool pod_shares_fit =
+      any_feasible([&](const auto& c) { return c.uncommitted_milli() >= demand_.pod_shared_milli; });
+  target_.shared_milli = std::max(demand_.shared_milli, pod_shares_fit ? demand_.pod_shared_milli : 0);
+  for (const std::int64_t bytes : {demand_.memory_bytes, demand_.pod_memory_bytes}) {
+    const bool fits = any_feasible([&](const auto& c) { return c.memory.fits(bytes); });
+    if (fits) target_.memory_bytes = std::max(target_.memory_bytes, bytes);
+  }
+  target_.huge_pages = any_feasible([](const auto& c) { return c.huge_pages_fit; });
+  target_.whole_cores = any_feasible([](const auto& c) { return c.whole_cores_fit; });
+}
+
+bool CandidateScorer::has_cpus_if_empty(const CandidateResources& candidate) const {
+  if (!candidate.whole_cores_fit_if_empty) return false;
+  if (demand_.exclusive) {
+    return candidate.allowed_cpus >= (demand_.is_strict() ? demand_.required_cpus() : target_.exclusive_cpus);
+  }
+  return demand_.is_strict() || static_cast<std::int64_t>(candidate.allowed_cpus) * 1000 >= demand_.shared_milli;
+}
+
+bool CandidateScorer::fits_if_empty(const CandidateResources& candidate) const {
+  if (!has_cpus_if_empty(candidate)) return false;
+  if (demand_.binds_memory) {
+    return candidate.memory.fits_if_empty(std::max(demand_.memory_bytes, demand_.pod_memory_bytes));
+  }
+  // Memory that is not bound denies nobody, but nodes with too little of it are not worth 100 points either.
+  return demand_.is_strict() || candidate.memory.fits_if_empty(target_.memory_bytes);
+}
+
+bool CandidateScorer::is_feasible(const CandidateResources& candidate) const {
+  if (candidate.needs_whole_cores && !candidate.whole_cores_fit) return false;
+  if (demand_.exclusive && candidate.free_cpus < demand_.required_cpus()) return false;
+  if (!demand_.binds_memory) return true;
+  return candidate.huge_pages_fit && candidate.memory.fits(demand_.required_memory());
+}
+
+bool CandidateScorer::is_aligned(const CandidateResources& candidate) const {
+  if (demand_.alignment == Alignment::kSingleNumaNode) return candidate.node_count == 1;
+  return candidate.node_count == fewest_nodes_ || (by_package_ && candidate.package_count == fewest_packages_);
+}
+
+std::int64_t CandidateScorer::shortage(const CandidateResources& candidate) const {
+  const bool lacks_pages = target_.huge_pages && !candidate.huge_pages_fit;
+  const bool lacks_cores = target_.whole_cores && !candidate.whole_cores_fit;
+  std::int64_t most = lacks_pages || lacks_cores ? 500 : 0;
+  const auto free_cpus = static_cast<std::int64_t>(candidate.free_cpus);
+  if (demand_.exclusive) {
+    most = std::max(most, missing(static_cast<std::int64_t>(target_.exclusive_cpus), free_cpus));
+  } else if (target_.shared_milli > 0) {
+    // The requests of all containers count: of two overcommitted nodes the less overcommitted one is better.
+    most = std::max(most, missing(candidate.shared_milli_requested + target_.shared_milli, free_cpus * 1000));
+  }
+  if (candidate.memory.known) most = std::max(most, missing(target_.memory_bytes, candidate.memory.free_bytes));
+  if (candidate.nodes_outside_pod > 0) {
+    // Away from the pod, too, fewer nodes are better.
+    const std::size_t more_nodes = candidate.node_count - std::min(candidate.node_count, fewest_nodes_);
+    most += static_cast<std::int64_t>(300 + 100 * std::min(more_nodes, kMostNodesCounted));
+  }
+  return std::min<std::int64_t>(most, 1000);
+}
+
+std::int64_t CandidateScorer::uncommitted(const CandidateResources& candidate) const {
+  if (demand_.exclusive || demand_.shared_milli > 0 || !candidate.memory.known) return candidate.uncommitted_milli();
+  return candidate.memory.free_bytes >> 20;
+}
+
+bool CandidateScorer::crowds_out_shared(const CandidateResources& candidate) const {
+  return demand_.exclusive && candidate.shared_milli_requested > 0 &&
+         candidate.uncommitted_milli() < static_cast<std::int64_t>(demand_.exclusive_cpus) * 1000;
+}
+
+std::uint32_t CandidateScorer::distance_of(const CandidateResources& candidate) const {
+  return distances_known_ ? candidate.distance : static_cast<std::uint32_t>(candidate.package_count);
+}
+
+CandidateScorer::Width CandidateScorer::width_of(const CandidateResources& candidate) const {
+  return {by_package_ ? candidate.package_count : 0, candidate.node_count};
+}
+
+/// Whether a rejection names the nodes and their numbers. There are many sets of several nodes: if all are rejected
+/// with the same words, the denial that lists the different reasons stays readable.
+bool CandidateScorer::is_named(const CandidateResources& candidate) const {
+  return candidate.node_count == 1 || candidate.node_count == most_nodes_;
+}
+
+/// What follows "node 0 has"; empty if the CPUs suffice.
+std::string CandidateScorer::cpu_rejection(const CandidateResources& candidate) const {
+  const std::size_t required = demand_.required_cpus();
+  if (!demand_.exclusive) return "";
+  if (candidate.free_cpus >= required && (candidate.whole_cores_fit || !candidate.needs_whole_cores)) return "";
+  if (candidate.free_cpus >= required) {
+    return "no free whole cores that add up to " + sdk::counted(demand_.exclusive_cpus, "CPU") + " (full-pcpus-only)";
+  }
+  const std::string who = requester(required > demand_.exclusive_cpus);
+  const std::string cpus = sdk::counted(candidate.allowed_cpus, "CPU");
+  if (!is_named(candidate))
+    return "too few free CPUs for the " + std::to_string(required) + " that " + who + " requests";
+  const bool too_small = candidate.allowed_cpus < required;
+  return (too_small ? "only " + cpus : std::to_string(candidate.free_cpus) + " of " + cpus + " free") + ", but " + who +
+         " requests " + std::to_string(required);
+}
+
+/// What follows "node 0 has"; empty if memory and huge pages suffice, or are not bound.
+std::string CandidateScorer::memory_rejection(const CandidateResources& candidate) const {
+  if (!demand_.binds_memory) return "";
+  const std::int64_t required = demand_.required_memory();
+  if (!candidate.memory.fits(required)) {
+    const std::string who = requester(required > demand_.memory_bytes);
+    const std::string bytes = format_bytes(required);
+    if (!is_named(candidate)) return "too little free memory for the " + bytes + " that " + who + " needs";
+    return format_bytes(candidate.memory.free_bytes) + " of " + format_bytes(candidate.memory.capacity_bytes) +
+           " memory free, but " + who + " needs " + bytes;
+  }
+  if (candidate.huge_pages_fit) return "";
+  std::string needed;
+  for (const auto& [page, bytes] : demand_.huge_pages) {
+    needed += (needed.empty() ? "" : " and ") + format_bytes(bytes) + " in pages of " + format_bytes(page);
+  }
+  return "too few free huge pages: the container needs " + needed;
+}
+
+/// Empty if the candidate may be used.
+std::string CandidateScorer::rejection(const CandidateResources& candidate) const {
+  // Sets of too many nodes are rejected whatever they have.
+  if (demand_.is_strict() && sdk::size_of(demand_.pod_nodes) == 0 && !is_aligned(candidate) &&
+      (candidate.node_count > fewest_nodes_ || demand_.alignment == Alignment::kSingleNumaNode)) {
+    const std::string policy = "policy " + std::string(name_of(demand_.alignment));
+    if (demand_.alignment == Alignment::kSingleNumaNode) return policy + " allows one node only, not a set of several";
+    return policy + " allows at most " + sdk::counted(fewest_nodes_, "node") +
+           ": so many would be enough on an empty machine";
+  }
+  const std::string cpus = cpu_rejection(candidate);
+  const std::string memory = memory_rejection(candidate);
+  if (!cpus.empty() || !memory.empty()) {
+    const bool is_one_node = candidate.node_count == 1 && sdk::size_of(candidate.nodes) == 1;
+    const std::string subject =
+        is_named(candidate) ? candidate.name() : sdk::counted(candidate.node_count, "node") + " together";
+    const std::string has = is_one_node ? " has " : " have ";
+    return subject + has + cpus +
+           (!cpus.empty() && !memory.empty() ? (is_one_node ? "; it has " : "; they have ") : "") + memory;
+  }
+  if (demand_.is_strict() && candidate.nodes_outside_pod > 0) {
+    return "it is not within " + sdk::node_names(demand_.pod_nodes) + ", where the pod was placed (scope = pod)";
+  }
+  return "";
+}
+
+std::int32_t CandidateScorer::node_penalty(const CandidateResources& candidate) const {
+  const std::size_t more_nodes = candidate.node_count - std::min(candidate.node_count, fewest_nodes_);
+  if (by_package_ && candidate.package_count <= fewest_packages_) {
+    return kPerNodeOfPackage * static_cast<std::int32_t>(std::min(more_nodes, kMostNodesOfPackageCounted));
+  }
+  const std::size_t more = by_package_ ? candidate.package_count - fewest_packages_ : more_nodes;
+  return kPerNode * static_cast<std::int32_t>(std::min(more, kMostNodesCounted));
+}
+
+std::int32_t CandidateScorer::strategy_penalty(const CandidateResources& candidate) const {
+  const Cost& cost = costs_of(options_).strategy;
+  if (crowds_out_shared(candidate)) return cost.most;
+  const Range& range = uncommitted_.at({width_of(candidate), distance_of(candidate)});
+  const bool packed = options_.strategy == Strategy::kPacked;
+  return penalty(uncommitted(candidate), packed ? range.low : range.high, packed ? range.high : range.low, cost);
+}
+
+std::string CandidateScorer::strategy_text(const CandidateResources& candidate) const {
+  if (crowds_out_shared(candidate)) {
+    return "shared containers there request " + format_milli_cpus(candidate.shared_milli_requested) +
+           ", more than would be left for them";
+  }
+  return options_.strategy == Strategy::kPacked ? "strategy packed prefers fuller nodes"
+                                                : "strategy spread prefers emptier nodes";
+}
+
+std::string CandidateScorer::fit_text(const CandidateResources& candidate) const {
+  if (demand_.exclusive) {
+    const bool one = demand_.exclusive_cpus == 1;
+    return std::string(one ? "the " : "all ") + sdk::counted(demand_.exclusive_cpus, "CPU") + " requested " +
+           (one ? "fits" : "fit") + " on " + candidate.name() + " (" + std::to_string(candidate.free_cpus) + " free)";
+  }
+  const bool is_one_node = candidate.node_count == 1 && sdk::size_of(candidate.nodes) == 1;
+  const std::string subject = candidate.name() + (is_one_node ? " has " : " have ");
+  if (demand_.shared_milli == 0) {
+    if (!candidate.memory.known) return subject + "an unknown amount of memory, which is taken to be enough";
+    return subject + format_bytes(candidate.memory.free_bytes) + " of memory uncommitted (" +
+           format_bytes(demand_.memory_bytes) + " requested)";
+  }
+  return subject + format_milli(non_negative(candidate.uncommitted_milli())) + " of " +
+         sdk::counted(candidate.free_cpus, "shared CPU") + " uncommitted (" + format_milli(demand_.shared_milli) +
+         " requested)";
+}
+
+/// What the candidate lacks, each item with a semicolon before it.
+std::string CandidateScorer::shortage_text(const CandidateResources& candidate) const {
+  std::string text;
+  const auto add = [&text](const std::string& what) { text += "; " + what; };
+  if (candidate.nodes_outside_pod > 0) add("the pod is on " + sdk::node_names(demand_.pod_nodes));
+  if (demand_.exclusive && candidate.free_cpus < target_.exclusive_cpus) {
+    add("too few for the whole pod, which requests " + std::to_string(target_.exclusive_cpus));
+  }
+  if (target_.shared_milli > demand_.shared_milli && target_.shared_milli > candidate.uncommitted_milli()) {
+    add("too few for the whole pod, which requests " + format_milli(target_.shared_milli));
+  }
+  if (!candidate.memory.fits(target_.memory_bytes) && (demand_.exclusive || demand_.shared_milli > 0)) {
+    add("only " + format_bytes(candidate.memory.free_bytes) + " of " + format_bytes(candidate.memory.capacity_bytes) +
+        " memory free, " + format_bytes(target_.memory_bytes) + " needed");
+  }
+  if (target_.huge_pages && !candidate.huge_pages_fit) add("too few free huge pages");
+  if (target_.whole_cores && !candidate.whole_cores_fit) add("too few of them on free whole cores (full-pcpus-only)");
+  return text;
+}
+
+Verdict CandidateScorer::score(const CandidateResources& candidate) const {
+  std::string reason = fit_text(candidate);
+  if (const std::int64_t lacking = shortage(candidate); lacking > 0) {
+    const auto worse = static_cast<std::int32_t>(lacking * (kBestWithShortage - kWorst) / 1000);
+    return {TOPOLET_VERDICT_SCORE, kBestWithShortage - worse, reason + shortage_text(candidate)};
+  }
+  const Range& distances = distances_.at(width_of(candidate));
+  const std::int32_t nodes = node_penalty(candidate);
+  const std::int32_t distance =
+      penalty(distance_of(candidate), distances.low, distances.high, costs_of(options_).distance);
+  const std::int32_t strategy = strategy_penalty(candidate);
+  if (nodes > 0) reason += "; " + sdk::counted(fewest_nodes_, "node") + " would be enough on an empty machine";
+  if (widened_by_memory_ && candidate.node_count == fewest_nodes_) {
+    const std::int64_t bytes = std::max(demand_.memory_bytes, demand_.pod_memory_bytes);
+    reason += "; fewer nodes cannot hold the " + format_bytes(bytes) + " of memory needed";
+  }
+  if (distance > 0) {
+    reason += std::string("; other sets of as many nodes ") +
+              (distances_known_ ? "are closer together" : "span fewer packages");
+  }
+  if (strategy > 0) reason += "; " + strategy_text(candidate);
+  if (candidate.node_count > 1 && !distances_known_) {
+    reason += "; the machine does not report node distances: 10 and 20 are assumed";
+  }
+  const std::int32_t least = any_shortage_ ? kWorstWithoutShortage : kWorst;
+  return {TOPOLET_VERDICT_SCORE, std::max(least, kBest - nodes - distance - strategy), std::move(reason)};
+}
+
+Verdict CandidateScorer::verdict_on(const CandidateResources& candidate) const {
+  if (std::string why_not = rejection(candidate); !why_not.empty()) {
+    return {TOPOLET_VERDICT_REJECT, 0, std::move(why_not)};
+  }
+  Verdict verdict = score(candidate);
+  if (!demand_.note.empty()) verdict.reason += "; " + demand_.note;
+  return verdict;
+}
+
+}  // namespace topolet::numa

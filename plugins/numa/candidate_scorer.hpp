@@ -1,0 +1,85 @@
+// Verdicts on the candidates of one request.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugins/numa/candidate_resources.hpp"
+#include "plugins/numa/demand.hpp"
+
+namespace topolet::numa {
+
+/// Compares the candidates of a request with each other. Borrows them, the demand and the options.
+class CandidateScorer {
+ public:
+  CandidateScorer(const topolet_topology& topology, const std::vector<CandidateResources>& candidates,
+                  const Demand& demand, const PolicyOptions& options);
+
+  Verdict verdict_on(const CandidateResources& candidate) const;
+
+ private:
+  /// Lowest and highest value among the candidates that compete with each other.
+  struct Range {
+    std::int64_t low = INT64_MAX;
+    std::int64_t high = INT64_MIN;
+    void include(std::int64_t value);
+  };
+  using Width = std::pair<std::size_t, std::size_t>;  ///< packages, if they count (align-by-socket), and nodes
+
+  /// What a candidate should have beyond what it must have. Never more than some candidate has: a shortage that is the
+  /// same everywhere is no reason to prefer one candidate to another.
+  struct Target {
+    std::size_t exclusive_cpus = 0;
+    std::int64_t shared_milli = 0;
+    std::int64_t memory_bytes = 0;
+    bool huge_pages = false;
+    bool whole_cores = false;
+  };
+
+  void set_target(const std::vector<CandidateResources>& candidates);
+  bool has_cpus_if_empty(const CandidateResources& candidate) const;
+  bool fits_if_empty(const CandidateResources& candidate) const;
+  /// Whether the container can run there at all.
+  bool is_feasible(const CandidateResources& candidate) const;
+  bool is_aligned(const CandidateResources& candidate) const;
+  /// How far a feasible candidate misses the target, in thousandths; 0 if it does not.
+  std::int64_t shortage(const CandidateResources& candidate) const;
+  /// What the packed and spread strategies compare: the CPUs, or the memory, that nobody has requested.
+  std::int64_t uncommitted(const CandidateResources& candidate) const;
+  /// Exclusive CPUs here would leave the shared containers with fewer CPUs than they request.
+  bool crowds_out_shared(const CandidateResources& candidate) const;
+  /// Where the machine does not report distances the number of packages, since nodes of one package are nearer.
+  std::uint32_t distance_of(const CandidateResources& candidate) const;
+  Width width_of(const CandidateResources& candidate) const;
+
+  std::int32_t node_penalty(const CandidateResources& candidate) const;
+  std::int32_t strategy_penalty(const CandidateResources& candidate) const;
+  Verdict score(const CandidateResources& candidate) const;
+
+  bool is_named(const CandidateResources& candidate) const;
+  std::string rejection(const CandidateResources& candidate) const;
+  std::string cpu_rejection(const CandidateResources& candidate) const;
+  std::string memory_rejection(const CandidateResources& candidate) const;
+  std::string fit_text(const CandidateResources& candidate) const;
+  std::string shortage_text(const CandidateResources& candidate) const;
+  std::string strategy_text(const CandidateResources& candidate) const;
+
+  const Demand& demand_;
+  const PolicyOptions& options_;
+  bool by_package_ = false;  ///< nodes of one package are as aligned as one node
+  bool distances_known_ = false;
+  bool any_shortage_ = false;
+  bool widened_by_memory_ = false;  ///< the CPUs alone would have fitted into fewer nodes
+  Target target_;
+  std::size_t most_nodes_ = 0;              ///< of any candidate
+  std::size_t fewest_nodes_ = SIZE_MAX;     ///< that could hold the demand on an empty machine
+  std::size_t fewest_packages_ = SIZE_MAX;  ///< that have so many nodes
+  std::map<Width, Range> distances_;
+  std::map<std::pair<Width, std::uint32_t>, Range> uncommitted_;  ///< by width and distance
+};
+
+}  // namespace topolet::numa

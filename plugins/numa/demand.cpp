@@ -1,0 +1,56 @@
+#include "plugins/numa/demand.hpp"
+
+#include <algorithm>
+
+#include "plugins/numa/quantities.hpp"
+
+namespace topolet::numa {
+namespace {
+
+constexpr std::string_view kAnnotation = "numa-policy";
+
+void add_pod_demand(const topolet_workload& workload, Demand& demand) {
+  if (workload.pod_demand == nullptr) {
+    demand.note = "the request of the whole pod is unknown, so the container is placed as with scope = container";
+    return;
+  }
+  demand.pod_nodes = workload.pod_nodes;
+  if (sdk::size_of(workload.pod_nodes) > 0) return;
+  const std::int64_t milli = non_negative(workload.pod_demand->cpu_request_milli);
+  // Fractions of a CPU are requested by containers that share CPUs.
+  const auto cpus = static_cast<std::size_t>(milli / 1000);
+  if (demand.exclusive && cpus > demand.exclusive_cpus) demand.pod_exclusive_cpus = cpus;
+  if (!demand.exclusive && milli > demand.shared_milli) demand.pod_shared_milli = milli;
+  const std::int64_t memory = memory_of(*workload.pod_demand);
+  if (memory > demand.memory_bytes) demand.pod_memory_bytes = memory;
+}
+
+}  // namespace
+
+Alignment alignment_of(const topolet_workload& workload, const PolicyOptions& options) {
+  const auto value = sdk::find_value(workload.settings, kAnnotation);
+  return value ? alignment_named(*value).value_or(options.policy) : options.policy;
+}
+
+Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
+  const topolet_workload& workload = *request.workload;
+  Demand demand;
+  demand.alignment = alignment_of(workload, options);
+  demand.annotation_error =
+      sdk::setting_error(workload.settings, kAnnotation, {"none", "best-effort", "restricted", "single-numa-node"});
+  demand.exclusive = request.exclusive != 0 && request.exclusive_cpus > 0;
+  demand.exclusive_cpus = demand.exclusive ? request.exclusive_cpus : 0;
+  if (workload.demand != nullptr) {
+    const topolet_demand& requested = *workload.demand;
+    demand.shared_milli = demand.exclusive ? 0 : non_negative(requested.cpu_request_milli);
+    demand.memory_bytes = memory_of(requested);
+    demand.huge_pages = huge_pages_of(requested);
+    demand.binds_memory = options.bind_memory && requested.memory_limit_bytes > 0;
+  }
+  if (options.scope == Scope::kPod && demand.alignment != Alignment::kNone && !demand.is_empty()) {
+    add_pod_demand(workload, demand);
+  }
+  return demand;
+}
+
+}  // namespace topolet::numa

@@ -1,0 +1,73 @@
+#include "plugins/smt/demand.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace topolet::smt {
+namespace {
+
+constexpr std::string_view kSmt = "smt";
+constexpr std::string_view kCpuProfile = "cpu-profile";
+
+void set_isolation(std::string_view annotation, const PolicyOptions& options, Demand& demand) {
+  const bool requested = annotation == "isolate";
+  if (requested && demand.exclusive_cpus == 0) {
+    demand.ineffective_annotation = "topolet.io/smt = isolate has no effect: the container has no exclusive CPUs";
+    return;
+  }
+  if (options.isolate_siblings == IsolateSiblings::kOff) {
+    if (requested) demand.ineffective_annotation = "topolet.io/smt = isolate has no effect: isolate-siblings = off";
+    return;
+  }
+  const bool by_option = options.isolate_siblings == IsolateSiblings::kExclusive && annotation != "share";
+  demand.isolated = demand.exclusive_cpus > 0 && (requested || by_option);
+  if (demand.isolated) demand.isolated_by = requested ? "topolet.io/smt = isolate" : "isolate-siblings = exclusive";
+}
+
+/// The CPUs that the pod requests less those that its exclusive containers have or are getting. The request of the pod
+/// does not tell how much of it is for containers that share CPUs, so these are counted, too.
+std::size_t rest_of_pod_cpus(const topolet_request& request, std::size_t own_cpus) {
+  const topolet_workload& workload = *request.workload;
+  if (workload.pod_demand == nullptr) return 0;
+  std::size_t placed = own_cpus;
+  for (const topolet_ledger_entry& entry : sdk::entries(*request.ledger)) {
+    const bool is_of_pod = sdk::text(entry.pod_uid) == sdk::text(workload.pod_uid);
+    if (is_of_pod && entry.mode == TOPOLET_MODE_EXCLUSIVE) placed += sdk::size_of(entry.cpus);
+  }
+  const std::int64_t milli = std::max<std::int64_t>(0, workload.pod_demand->cpu_request_milli);
+  const auto requested = static_cast<std::size_t>(milli / 1000);
+  return requested > placed ? requested - placed : 0;
+}
+
+}  // namespace
+
+Profile profile_of(topolet_kvs settings) {
+  const std::string_view profile = sdk::value_of(settings, kCpuProfile);
+  if (profile == "heavy") return Profile::kHeavy;
+  return profile == "light" ? Profile::kLight : Profile::kUnknown;
+}
+
+Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
+  const topolet_kvs settings = request.workload->settings;
+  Demand demand;
+  demand.annotation_error = sdk::setting_error(settings, kSmt, {"isolate", "share"});
+  if (demand.annotation_error.empty()) {
+    demand.annotation_error = sdk::setting_error(settings, kCpuProfile, {"heavy", "light"});
+  }
+  if (!demand.annotation_error.empty()) return demand;
+  demand.exclusive_cpus = request.exclusive != 0 ? request.exclusive_cpus : 0;
+  set_isolation(sdk::value_of(settings, kSmt), options, demand);
+  demand.whole_cores = options.whole_cores && demand.exclusive_cpus > 0;
+  if (options.places_pods && demand.isolated) {
+    demand.rest_of_pod_cpus = rest_of_pod_cpus(request, demand.exclusive_cpus);
+  }
+  const Profile profile = profile_of(settings);
+  if (options.pair) {
+    demand.profile = profile;
+  } else if (profile != Profile::kUnknown && demand.ineffective_annotation.empty()) {
+    demand.ineffective_annotation = "topolet.io/cpu-profile has no effect: pair = false";
+  }
+  return demand;
+}
+
+}  // namespace topolet::smt

@@ -1,0 +1,35 @@
+// The plugin's options as the policy uses them.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace topolet::smt {
+
+/// Whose sibling threads nobody else may use.
+enum class IsolateSiblings : std::uint8_t {
+  kOff,
+  kAnnotated,  ///< those of containers with the annotation topolet.io/smt = isolate
+  kExclusive   ///< those of all containers with exclusive CPUs, unless annotated topolet.io/smt = share
+};
+
+struct PolicyOptions {
+  IsolateSiblings isolate_siblings = IsolateSiblings::kAnnotated;
+  bool pair = false;
+  /// numa.full-pcpus-only: exclusive CPUs are whole cores.
+  bool whole_cores = false;
+  /// What a request leaves of its last core stays idle. Otherwise the numa plugin has denied the request.
+  bool rounds_up = true;
+  /// numa.distribute-cpus-across-cores: CPUs of different cores are taken first.
+  bool spreads_over_cores = false;
+  /// numa.scope = pod: where the first container of a pod is placed, the others must fit, too.
+  bool places_pods = false;
+  /// placement.min-shared-cpus: how many CPUs always stay in the pool.
+  std::size_t min_shared_cpus = 1;
+};
+
+PolicyOptions read_options(const sdk::Options& options);
+
+}  // namespace topolet::smt

@@ -1,0 +1,271 @@
+#include "core/config/options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace topolet::config {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::vector<PluginSection> kNuma = {
+    {"numa",
+     {{"numa", "policy", OptionType::kString, {"best-effort"}, {"none", "best-effort", "restricted"}, "How strictly."},
+      {"numa", "strict", OptionType::kBool, {"false"}, {}, "Whether."},
+      {"numa", "width", OptionType::kInt, {"2"}, {}, "How wide."}}}};
+
+RawConfig raw_of(const std::string& text, std::vector<std::string> arguments = {}) {
+  arguments.insert(arguments.end(), {"--config", "t.conf"});
+  return read_raw(arguments, [&text](const auto&) { return Result<std::string>(text); });
+}
+
+Options options_of(const std::string& text, const std::vector<std::string>& arguments = {},
+                   const std::vector<PluginSection>& sections = {}) {
+  ValidatedConfig checked = validate_config(raw_of(text, arguments), sections);
+  for (const ConfigMistake& mistake : checked.mistakes) ADD_FAILURE() << mistake.to_string();
+  return checked.options;
+}
+
+std::vector<std::string> mistakes_of(const std::string& text, const std::vector<std::string>& arguments = {},
+                                     const std::vector<PluginSection>& sections = {}) {
+  std::vector<std::string> lines;
+  for (const ConfigMistake& mistake : validate_config(raw_of(text, arguments), sections).mistakes) {
+    lines.push_back(mistake.to_string());
+  }
+  return lines;
+}
+
+TEST(Options, SayThatAPluginMustBeEnabledForItsFlags) {
+  EXPECT_THAT(mistakes_of("", {"--numa.width=1"}),
+              ElementsAre(HasSubstr("unknown option --numa.width; the nearest is --")));
+  EXPECT_THAT(mistakes_of("", {"--numa.width=1"}), ElementsAre(HasSubstr("--plugins.enable=numa")));
+}
+
+TEST(Options, TakeAPluginsOwnWeightWhereNoneIsGiven) {
+  std::vector<PluginSection> sections = kNuma;
+  sections[0].default_weight = 4;
+  EXPECT_EQ(options_of("[plugins]\nenable = numa\n", {}, sections).plugins[0].weight, 4);
+  EXPECT_EQ(options_of("[plugins]\nenable = numa\nweight.numa = 2\n", {}, sections).plugins[0].weight, 2);
+  EXPECT_EQ(options_of("[plugins]\nenable = numa\n", {}, kNuma).plugins[0].weight, 1);
+  EXPECT_THAT(help_text(sections), HasSubstr("--plugins.weight.numa NUMBER (=4)"));
+}
+
+TEST(Options, HaveDefaults) {
+  const Options options = options_of("");
+  EXPECT_EQ(options.daemon.listen, "/run/topolet/topolet.sock");
+  EXPECT_EQ(options.daemon.runtime, "/run/containerd/containerd.sock");
+  EXPECT_EQ(options.daemon.image, "/run/containerd/containerd.sock");
+  EXPECT_EQ(options.daemon.state_dir, "/var/lib/topolet");
+  EXPECT_EQ(options.daemon.plugin_dir, TOPOLET_PLUGIN_DIR);
+  EXPECT_EQ(options.daemon.log_level, "info");
+  EXPECT_EQ(options.daemon.durability, store::Durability::kNormal);
+  EXPECT_TRUE(options.placement.reserved_cpus.empty());
+  EXPECT_FALSE(options.placement.allowed_cpus.has_value());
+  EXPECT_EQ(options.placement.rules.min_shared_cpus, 1U);
+  EXPECT_EQ(options.placement.rules.exclusive, placement::ExclusiveRule::kGuaranteedInteger);
+  EXPECT_THAT(options.placement.rules.reserved_namespaces, ElementsAre("kube-system"));
+  EXPECT_EQ(options.placement.rules.when_full, placement::WhenFull::kDeny);
+  EXPECT_FALSE(options.placement.rules.annotations.has_value()) << "all";
+  EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(300000));
+  EXPECT_FALSE(options.placement.rules.memory_migrate);
+  EXPECT_EQ(options.placement.pending_timeout, milliseconds(240000));
+  EXPECT_EQ(options.placement.deadline, milliseconds(50));
+  EXPECT_EQ(options.placement.plugin_timeout, milliseconds(10000));
+  EXPECT_THAT(options.placement.handlers, ElementsAre("", "runc", "crun", "nvidia"));
+  EXPECT_THAT(options.plugins, IsEmpty());
+}
+
+TEST(Options, AreReadFromTheFile) {
+  const Options options = options_of(
+      "[daemon]\nlisten = /l.sock\nruntime = unix:///r.sock\nimage = /i.sock\nstate-dir = /s\nplugin-dir = /p\n"
+      "log-level = debug\ndurability = full\nmax-connections = 9\nmax-memory-mib = 200\nmax-message-mib = "
+      "17\nmax-metadata-mib = 2\n"
+      "[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-7\nmin-shared-cpus = 2\nexclusive = never\n"
+      "annotations = cpus\nannotations = smt\ncrash-hold = 0\nmemory-migrate = true\n"
+      "reserved-namespaces = a\nreserved-namespaces = b\nwhen-full = share\npending-timeout = 1m30s\ndeadline-ms = 7\n"
+      "plugin-timeout = 3s\n"
+      "handlers = youki\n"
+      "[plugins]\nenable = numa\nweight.numa = 3\non-failure.numa = closed\nrequired.numa = true\n"
+      "[numa]\npolicy = restricted\n",
+      {}, kNuma);
+  EXPECT_EQ(options.daemon.listen, "/l.sock");
+  EXPECT_EQ(options.daemon.runtime, "/r.sock");
+  EXPECT_EQ(options.daemon.image, "/i.sock");
+  EXPECT_EQ(options.daemon.state_dir, "/s");
+  EXPECT_EQ(options.daemon.plugin_dir, "/p");
+  EXPECT_EQ(options.daemon.log_level, "debug");
+  EXPECT_EQ(options.daemon.durability, store::Durability::kFull);
+  EXPECT_EQ(options.daemon.max_connections, 9U);
+  EXPECT_EQ(options.daemon.max_memory_bytes, std::size_t{200} << 20);
+  EXPECT_EQ(options.daemon.max_message_bytes, 17 << 20);
+  EXPECT_EQ(options.daemon.max_metadata_bytes, 2 << 20);
+  EXPECT_EQ(options.placement.reserved_cpus, (CpuSet{0, 1}));
+  EXPECT_EQ(options.placement.allowed_cpus, CpuSet::range(0, 7));
+  EXPECT_EQ(options.placement.rules.min_shared_cpus, 2U);
+  EXPECT_EQ(options.placement.rules.exclusive, placement::ExclusiveRule::kNever);
+  EXPECT_THAT(options.placement.rules.reserved_namespaces, ElementsAre("a", "b"));
+  EXPECT_EQ(options.placement.rules.when_full, placement::WhenFull::kShare);
+  EXPECT_THAT(options.placement.rules.annotations.value(), ElementsAre("cpus", "smt"));
+  EXPECT_EQ(options.placement.rules.crash_hold, milliseconds(0));
+  EXPECT_TRUE(options.placement.rules.memory_migrate);
+  EXPECT_EQ(options.placement.pending_timeout, milliseconds(90000));
+  EXPECT_EQ(options.placement.deadline, milliseconds(7));
+  EXPECT_EQ(options.placement.plugin_timeout, milliseconds(3000));
+  EXPECT_THAT(options.placement.handlers, ElementsAre("youki"));
+  ASSERT_EQ(options.plugins.size(), 1U);
+  EXPECT_EQ(options.plugins[0].name, "numa");
+  EXPECT_EQ(options.plugins[0].weight, 3);
+  EXPECT_TRUE(options.plugins[0].fail_closed);
+  EXPECT_TRUE(options.plugins[0].required);
+  EXPECT_EQ(options.plugins[0].values,
+            (std::map<std::string, std::string>{{"policy", "restricted"}, {"strict", "false"}, {"width", "2"}}));
+}
+
+TEST(Options, ShowEveryPluginWhatTheOthersAreMadeWith) {
+  Options options;
+  options.placement.rules.min_shared_cpus = 3;
+  options.plugins = {{"a", 1, false, false, {{"x", "1"}}}, {"b", 1, false, false, {{"y", "2"}}}};
+  using Others = std::map<std::string, std::string>;
+  EXPECT_EQ(options_of_other_plugins(options, "a"), (Others{{"b.y", "2"}, {"placement.min-shared-cpus", "3"}}));
+  EXPECT_EQ(options_of_other_plugins(options, "b"), (Others{{"a.x", "1"}, {"placement.min-shared-cpus", "3"}}));
+}
+
+TEST(Options, KnowWhoGetsCpusOfItsOwnAndThatNoAnnotationMayBeUsed) {
+  const Options options = options_of("[placement]\nexclusive = annotated\nannotations = none\n");
+  EXPECT_EQ(options.placement.rules.exclusive, placement::ExclusiveRule::kAnnotated);
+  EXPECT_THAT(options.placement.rules.annotations.value(), IsEmpty());
+}
+
+TEST(Flags, WinOverTheFile) {
+  const Options options = options_of(
+      "[daemon]\nlisten = /file\n[placement]\nhandlers = a\nhandlers = b\n[plugins]\nenable = x\n[numa]\nwidth = 1\n",
+      {"--daemon.listen=/flag", "--placement.handlers=c", "--plugins.enable=numa", "--numa.width=9"}, kNuma);
+  EXPECT_EQ(options.daemon.listen, "/flag");
+  EXPECT_THAT(options.placement.handlers, ElementsAre("c"));
+  ASSERT_EQ(options.plugins.size(), 1U);
+  EXPECT_EQ(options.plugins[0].values.at("width"), "9");
+}
+
+TEST(EnabledPlugins, IsKnownBeforeThePluginsAre) {
+  const EnabledPlugins choice = enabled_plugins(raw_of(
+      "[daemon]\nplugin-dir = /p\n[plugins]\nenable = gpu\nenable = ../x\nenable = numa\nenable = gpu\n[gpu]\na=b\n"));
+  EXPECT_EQ(choice.plugin_dir, "/p");
+  EXPECT_THAT(choice.enabled, ElementsAre("gpu", "numa"));
+  EXPECT_EQ(enabled_plugins(raw_of("")).plugin_dir, TOPOLET_PLUGIN_DIR);
+}
+
+TEST(Mistakes, AreAllReportedAtOnceInTheOrderOfTheFile) {
+  EXPECT_THAT(
+      mistakes_of("listen = /x\n"
+                  "[daemon]\n"
+                  "lisen = /x\n"
+                  "no equals sign\n"
+                  "runtime = tcp://far\n"
+                  "log-level = loud\n"
+                  "[placment]\n"
+                  "x = 1\n"
+                  "[placement]\n"
+                  "reserved-cpus = 3-1\n"
+                  "pending-timeout = soon\n"
+                  "min-shared-cpus = -1\n"
+                  "deadline-ms = 10\n"
+                  "deadline-ms = 20\n"
+                  "policy = none\n"
+                  "[plugins]\n"
+                  "enable = numa\n"
+                  "enable = numa\n"
+                  "weight.gpu = 4\n"
+                  "weight.numa = 1001\n"
+                  "on-failure.gpu = open\n"
+                  "[numa]\n"
+                  "polcy = none\n"
+                  "policy = loose\n",
+                  {"--daemon.lissen=/x", "--listen=/x", "--daemon.image=x"}, kNuma),
+      ElementsAre(
+          "t.conf:1: 'listen' stands before any [section]; did you mean daemon.listen?",
+          "t.conf:3: unknown key daemon.lisen; did you mean daemon.listen?",
+          "t.conf:4: 'no equals sign' has no '='; write key = value",
+          "t.conf:5: daemon.runtime: 'tcp://far' is not the address of a unix socket; write unix:///absolute/path",
+          "t.conf:6: daemon.log-level: 'loud' is not trace, debug, info, warn, error or off",
+          "t.conf:7: unknown section [placment]; did you mean placement? (the section of a plugin is known once the "
+          "plugin "
+          "is enabled: enable = placment in [plugins])",
+          "t.conf:10: placement.reserved-cpus: '3-1' is not a CPU list such as 0-3,8, or none: cannot read '3-1' in "
+          "the "
+          "list '3-1': the range runs backwards",
+          "t.conf:11: placement.pending-timeout: 'soon' is not a duration such as 30s, 5m, 4m30s or 500ms",
+          "t.conf:12: placement.min-shared-cpus: '-1' is out of range; it must be between 0 and 65535",
+          "t.conf:14: placement.deadline-ms is already set in line 13",
+          "t.conf:15: unknown key placement.policy; did you mean numa.policy?",
+          "t.conf:18: plugins.enable = numa is already set in line 17",
+          "t.conf:19: plugins.weight.gpu: the plugin 'gpu' is not enabled; add enable = gpu to [plugins], or remove "
+          "this line",
+          "t.conf:20: plugins.weight.numa: '1001' is out of range; it must be between 0 and 1000",
+          "t.conf:21: plugins.on-failure.gpu: the plugin 'gpu' is not enabled; add enable = gpu to [plugins], or "
+          "remove "
+          "this line",
+          "t.conf:23: unknown key numa.polcy; did you mean numa.policy?",
+          "t.conf:24: numa.policy: 'loose' is not none, best-effort or restricted",
+          "command line: unknown option --daemon.lissen; did you mean --daemon.listen?",
+          "command line: unknown option --listen; did you mean --daemon.listen?",
+          "command line: daemon.image: 'x' is not the address of a unix socket; write unix:///absolute/path"));
+}
+
+TEST(Mistakes, NameTheNearestKeyHoweverFar) {
+  EXPECT_THAT(mistakes_of("[daemon]\nqqqqqqqqqqqqqqqq = 1\n"),
+              ElementsAre(HasSubstr("t.conf:2: unknown key daemon.qqqqqqqqqqqqqqqq; the nearest is ")));
+}
+
+TEST(Mistakes, InASectionOfADisabledPluginAreOneMistake) {
+  EXPECT_THAT(mistakes_of("[gpu]\naffinity = require\nkeep-free = true\n"),
+              ElementsAre(HasSubstr("t.conf:1: unknown section [gpu]")));
+}
+
+TEST(Mistakes, OfAPluginThatCouldNotBeLoadedAreNotGuessed) {
+  EXPECT_THAT(mistakes_of("[plugins]\nenable = gpu\nweight.gpu = 2\n[gpu]\naffinity = require\n"), IsEmpty());
+}
+
+TEST(Mistakes, IncludeAPluginNameThatIsNone) {
+  EXPECT_THAT(mistakes_of("[plugins]\nenable = ../../evil\n"),
+              ElementsAre(HasSubstr("t.conf:2: plugins.enable: '../../evil' is not a plugin's name")));
+}
+
+TEST(Mistakes, IncludeAFlagGivenTwice) {
+  EXPECT_THAT(mistakes_of("", {"--daemon.listen=/a", "--daemon.listen=/b"}),
+              ElementsAre("command line: daemon.listen is given twice"));
+}
+
+TEST(Options, SurviveAPluginThatNamesAnOptionTwice) {
+  const OptionSpec width{"x", "width", OptionType::kInt, {"2"}};
+  const Options options = options_of("[plugins]\nenable = x\n[x]\nwidth = 3\n", {}, {{"x", {width, width}}});
+  EXPECT_EQ(options.plugins.at(0).values.at("width"), "3");
+}
+
+TEST(Help, ExplainsEveryOptionWithItsDefault) {
+  const std::string help = help_text(kNuma);
+  for (const OptionSpec& spec : core_options({"numa"})) EXPECT_THAT(help, HasSubstr("--" + spec.name() + " "));
+  for (const char* part :
+       {"--config FILE (=/etc/topolet/topolet.conf)", "--check-config", "--help", "--version",
+        "[daemon]:", "[placement]:", "[plugins]:", "[numa]:", "--numa.policy WORD (=best-effort)",
+        "One of: none, best-effort,", "--numa.strict BOOL (=false)", "--placement.pending-timeout DURATION (=4m)",
+        "(=default, runc, crun, nvidia)", "--plugins.weight.numa NUMBER (=1)"}) {
+    EXPECT_THAT(help, HasSubstr(part));
+  }
+}
+
+TEST(Help, FitsIntoAHundredColumns) {
+  std::istringstream lines(help_text(kNuma));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+}
+
+TEST(Help, ShowsWeightAndOnFailureWithoutAnyPlugin) {
+  EXPECT_THAT(help_text({}), HasSubstr("--plugins.on-failure.NAME WORD (=open)"));
+}
+
+}  // namespace
+}  // namespace topolet::config

@@ -1,0 +1,28 @@
+// What must be true once nothing is under way any more.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/topology/topology.hpp"
+#include "tests/engine/engine_under_test.hpp"
+#include "tests/support/verifying_runtime.hpp"
+
+namespace topolet::testing {
+
+struct Expected {
+  const topology::Topology& machine;
+  bool pods_prefer_nodes = false;
+};
+
+/// Ledger, runtime and kernel say the same of every container, nothing is held for containers that are gone, every CPU
+/// that is no living container's own is in the pool, and who had to leave CPUs for a while is back on them. Otherwise
+/// the first difference.
+std::optional<std::string> find_inconsistency(const ObservedLedger& ledger, const VerifyingRuntime& runtime,
+                                              const Expected& expected);
+
+/// A container that shares and runs on less than it was given: nobody is disturbed by it, and yet it should not stay
+/// so.
+std::optional<std::string> find_unexpected_narrowing(const ObservedLedger& ledger, const VerifyingRuntime& runtime);
+
+}  // namespace topolet::testing

@@ -1,0 +1,69 @@
+// The parts of the engine that bring containers to where the ledger wants them, without the handlers of calls.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/engine/converge/mover.hpp"
+#include "core/engine/converge/rebalancer.hpp"
+#include "core/engine/converge/reconciler.hpp"
+#include "core/simulate/simulated_loop.hpp"
+#include "store/store.hpp"
+#include "tests/engine/ledgers.hpp"
+#include "tests/engine/scripted_runtime.hpp"
+#include "tests/engine/transition_text.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet::engine {
+
+/// A machine of eight cores in two nodes, a store in memory, and time that passes when the test says so.
+class ConvergeTest : public ::testing::Test, public Observer {
+ protected:
+  /// A daemon takes this over. Containers that the runtime is to have are the test's to put there.
+  void begin(const std::vector<Allocation>& allocations, const std::vector<Pod>& pods = {});
+
+  void commit(const Event& event) {
+    committer_->commit(event);
+    loop_.run();
+  }
+  /// Nothing if there is none.
+  const Allocation* find(const std::string& name) const { return committer_->ledger().find(besteffort(name).key); }
+  /// As it would have been made for an allocation of ledgers.hpp, on the CPUs that it is to have.
+  ScriptedRuntime::Container container_of(const std::string& name,
+                                          cri::ContainerState state = cri::ContainerState::kRunning);
+  /// The allocation's container is in the runtime, and its queue knows that it is where it is to be.
+  void start_converged(const std::string& name, cri::ContainerState state = cri::ContainerState::kRunning);
+
+  /// All that was committed since this was asked last, as told.hpp tells it.
+  std::vector<std::string> take_transitions() { return std::exchange(transitions_, {}); }
+  void on_durable(const Transition& transition) override;
+
+  TempDir directory_;
+  testing::KernelTree kernel_{directory_.path(), CpuSet::range(0, 7)};
+  ScriptedRuntime runtime_{kernel_};
+  simulate::SimulatedLoop loop_;
+  const std::shared_ptr<Log> log_ = make_silent_log();
+  const std::unique_ptr<store::Store> store_ = *store::Store::open_in_memory("boot", 0);
+  const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
+  const std::vector<std::string> placed_runtime_handlers_{"", "runc"};
+  bool store_regressed_ = false;
+
+  cri::RuntimeClient client_{runtime_, {}};
+  Placer placer_{
+      {topology_,
+       placement::make_candidates(*topology_, topology_->allowed),
+       {},
+       [](const auto& request, const placement::PlacementRules& rules) { return decide(*request, rules, {}); }}};
+  std::unique_ptr<Committer> committer_;
+  std::unique_ptr<CpusetWriter> cpusets_;
+  std::unique_ptr<Exits> exits_;
+  std::unique_ptr<Mover> mover_;
+  std::unique_ptr<Rebalancer> rebalancer_;
+  std::unique_ptr<Reconciler> reconciler_;
+
+ private:
+  std::vector<std::string> transitions_;
+};
+
+}  // namespace topolet::engine

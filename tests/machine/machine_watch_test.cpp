@@ -1,0 +1,137 @@
+// On this machine, whose kernel is said to have taken some CPUs offline.
+#include "core/machine/machine_watch.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ringbuffer_sink.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/topology/discover.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet::machine {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class MachineWatchTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto here = topology::discover({});
+    ASSERT_TRUE(here.has_value()) << here.error().message;
+    all_ = (*here)->online;
+    if (all_.size() < 2) GTEST_SKIP() << "this machine has one CPU";
+    first_ = CpuSet{all_.first()};
+    online(all_);
+  }
+
+  void online(const CpuSet& cpus) { root_.write("sys/devices/system/cpu/online", cpus.to_string() + '\n'); }
+
+  void watch(config::PlacementOptions placement = {}, milliseconds interval = milliseconds(5)) {
+    watch_ = std::make_unique<MachineWatch>(MachineWatch::Options{.sysfs_root = root_.file("sys"),
+                                                                  .cgroup_root = root_.file("cgroup"),
+                                                                  .interval = interval,
+                                                                  .placement = std::move(placement)},
+                                            *log_);
+    watch_->start(*topology::discover({.sysfs_root = root_.file("sys")}), [this](engine::Engine::Machine machine) {
+      MutexLock lock(mutex_);
+      machines_.push_back(std::move(machine));
+    });
+  }
+
+  /// The newest machine, once there are so many.
+  std::optional<engine::Engine::Machine> after(std::size_t changes) {
+    if (!eventually([&] { return this->changes() >= changes; })) {
+      ADD_FAILURE() << "no change was told";
+      return std::nullopt;
+    }
+    MutexLock lock(mutex_);
+    return machines_.back();
+  }
+
+  bool logs(const std::string& text) {
+    return eventually([&] { return testing::Value(said_->last_formatted(), Contains(HasSubstr(text))); });
+  }
+
+  static bool eventually(const std::function<bool()>& condition) {
+    for (int i = 0; i < 2000; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return false;
+  }
+
+  std::size_t changes() {
+    MutexLock lock(mutex_);
+    return machines_.size();
+  }
+
+  TempDir root_;
+  CpuSet all_;
+  CpuSet first_;
+  std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt> said_ = std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(100);
+  std::shared_ptr<Log> log_ = std::make_shared<Log>("watch", said_);
+  Mutex mutex_;
+  std::vector<engine::Engine::Machine> machines_ TOPOLET_GUARDED_BY(mutex_);
+  std::unique_ptr<MachineWatch> watch_;
+};
+
+TEST_F(MachineWatchTest, TellsWhatIsOnlineWhenThatChanges) {
+  watch();
+  online(first_);
+  const auto gone = after(1);
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->cpus.allowed, first_);
+  EXPECT_EQ(gone->topology->online, first_);
+  online(all_);
+  const auto back = after(2);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->cpus.allowed, all_);
+  EXPECT_GT(back->topology->generation, gone->topology->generation);
+  EXPECT_EQ(changes(), 2U) << "only changes are told";
+}
+
+TEST_F(MachineWatchTest, TellsWhichCpusPodsMayUse) {
+  watch();
+  root_.write("cgroup/kubepods.slice/cpuset.cpus.effective", first_.to_string() + '\n');
+  const auto narrowed = after(1);
+  ASSERT_TRUE(narrowed);
+  EXPECT_EQ(narrowed->cpus.allowed, first_);
+  EXPECT_EQ(narrowed->topology->generation, 1U) << "the machine is the same";
+}
+
+TEST_F(MachineWatchTest, GoesOnWithoutAReservedCpuThatIsOffline) {
+  config::PlacementOptions placement;
+  placement.reserved_cpus = first_;
+  watch(placement);
+  online(all_ - first_);
+  const auto machine = after(1);
+  ASSERT_TRUE(machine);
+  EXPECT_TRUE(machine->cpus.reserved.empty());
+}
+
+TEST_F(MachineWatchTest, KeepsTheMachineWhereNoCpuIsLeftUntilOneIs) {
+  config::PlacementOptions placement;
+  placement.allowed_cpus = first_;
+  watch(placement);
+  online(all_ - first_);
+  EXPECT_TRUE(logs("containers stay as they are"));
+  EXPECT_EQ(changes(), 0U);
+  root_.write("sys/devices/system/cpu/isolated", (all_ - first_).to_string() + '\n');
+  online(all_);
+  ASSERT_TRUE(after(1));
+}
+
+TEST_F(MachineWatchTest, EndsWithoutAnotherLook) {
+  watch({}, std::chrono::hours(24));
+  watch_->stop();
+}
+
+}  // namespace
+}  // namespace topolet::machine

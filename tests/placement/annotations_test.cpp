@@ -1,0 +1,216 @@
+// What decide() makes of annotations, of CPUs that a container had, and of CPUs that are not alike.
+#include "tests/placement/machine.hpp"
+
+namespace topolet::placement {
+namespace {
+
+using testing::besteffort;
+using testing::guaranteed;
+using testing::TestNode;
+
+constexpr const char* kFourCpus = "pack:1 numa:1 core:4 pu:1";
+
+Workload wishing(Workload workload, const std::string& setting, const std::string& value) {
+  workload.settings[setting] = value;
+  return workload;
+}
+
+Workload fractional(const std::string& name, std::int64_t milli) {
+  Workload workload = guaranteed(name, 1);
+  workload.demand.cpu_request_milli = workload.demand.cpu_limit_milli = milli;
+  return workload;
+}
+
+/// Says no to everything.
+class Refuser : public Policy {
+ public:
+  const std::string& name() const override { return name_; }
+  Result<std::vector<Verdict>> score(const PolicyRequest& request) override {
+    return std::vector<Verdict>(request.candidates.size(), {Verdict::Kind::kReject, 0, "no"});
+  }
+  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override { return Pick(); }
+
+ private:
+  std::string name_ = "refuser";
+};
+
+TEST(Wishes, ExclusiveRoundsAFractionalRequestUp) {
+  TestNode node(kFourCpus);
+  const Decision decision = node.run(wishing(fractional("a", 1500), "cpus", "exclusive"));
+  EXPECT_EQ(decision.placement.mode, Mode::kExclusive) << decision.reason;
+  EXPECT_EQ(decision.placement.cpus, CpuSet::range(0, 1));
+  const Decision none = node.run(wishing(besteffort("b"), "cpus", "exclusive"));
+  EXPECT_EQ(none.placement.mode, Mode::kShared);
+  EXPECT_NE(none.reason.find("needs a CPU request"), std::string::npos) << none.reason;
+}
+
+TEST(Wishes, SharedAndNoneGetNoCpusOfTheirOwn) {
+  TestNode node(kFourCpus);
+  for (const char* wish : {"shared", "none"}) {
+    const Decision decision = node.run(wishing(guaranteed(wish, 2), "cpus", wish));
+    EXPECT_EQ(decision.placement.mode, Mode::kShared);
+    EXPECT_NE(decision.reason.find(std::string("annotation topolet.io/cpus = ") + wish), std::string::npos)
+        << decision.reason;
+  }
+}
+
+TEST(Wishes, NoneAsksNoPolicy) {
+  TestNode node(kFourCpus);
+  node.votes = {{std::make_shared<Refuser>()}};
+  EXPECT_TRUE(node.ask(besteffort("a")).denied);
+  const Decision decision = node.ask(wishing(besteffort("a"), "cpus", "none"));
+  EXPECT_FALSE(decision.denied) << decision.reason;
+  EXPECT_EQ(decision.placement.cpus, CpuSet::range(0, 3));
+  EXPECT_TRUE(decision.unpinned);
+}
+
+TEST(Wishes, CountAsTheRulesSay) {
+  TestNode node(kFourCpus);
+  const Workload plain = guaranteed("plain", 1);
+  const Workload wished = wishing(guaranteed("wished", 1), "cpus", "exclusive");
+  node.rules.exclusive = ExclusiveRule::kAnnotated;
+  EXPECT_EQ(node.ask(wished).placement.mode, Mode::kExclusive);
+  const Decision shared = node.ask(plain);
+  EXPECT_EQ(shared.placement.mode, Mode::kShared);
+  EXPECT_NE(shared.reason.find("placement.exclusive = annotated"), std::string::npos) << shared.reason;
+  node.rules.exclusive = ExclusiveRule::kNever;
+  EXPECT_EQ(node.ask(wished).placement.mode, Mode::kShared);
+}
+
+TEST(Wishes, ExclusiveCountsInAReservedNamespaceToo) {
+  TestNode node(kFourCpus, "0");
+  Workload system = wishing(guaranteed("dns", 1), "cpus", "exclusive");
+  system.pod_namespace = "kube-system";
+  const Decision decision = node.run(system);
+  EXPECT_EQ(decision.placement.mode, Mode::kExclusive) << decision.reason;
+  EXPECT_EQ(decision.placement.cpus, CpuSet{1});
+}
+
+struct IsolatedNode : TestNode {
+  IsolatedNode() : TestNode("pack:1 numa:2 core:4 pu:1") {
+    ledger = engine::Ledger({topology->allowed, {}, {2, 3, 7}}, 0);
+  }
+};
+
+TEST(Isolated, CpusAreGivenToThoseThatAskForThemOnly) {
+  IsolatedNode node;
+  EXPECT_EQ(node.run(besteffort("shared")).placement.cpus, (CpuSet{0, 1, 4, 5, 6}));
+  EXPECT_EQ(node.run(guaranteed("plain", 1)).placement.cpus, CpuSet{0});
+  EXPECT_TRUE(node.ask(guaranteed("big", 4)).denied) << "three isolated CPUs are free, but not for it";
+  const Decision decision = node.run(wishing(guaranteed("a", 2), "isolated", "require"));
+  EXPECT_EQ(decision.placement.cpus, CpuSet::range(2, 3)) << decision.reason;
+  EXPECT_NE(decision.reason.find("isolated"), std::string::npos) << decision.reason;
+}
+
+TEST(Isolated, RequiredCpusAreAllThatCounts) {
+  IsolatedNode node;
+  node.run(wishing(guaranteed("a", 2), "isolated", "require"));
+  const Decision denied = node.ask(wishing(guaranteed("b", 2), "isolated", "require"));
+  ASSERT_TRUE(denied.denied);
+  EXPECT_NE(denied.reason.find("requested=2, available=1"), std::string::npos) << denied.reason;
+  EXPECT_NE(denied.reason.find("node 0: 0, node 1: 1"), std::string::npos) << denied.reason;
+  node.rules.when_full = WhenFull::kShare;
+  EXPECT_TRUE(node.ask(wishing(guaranteed("b", 2), "isolated", "require")).denied);
+}
+
+TEST(Isolated, PreferredCpusGiveWayToThePool) {
+  IsolatedNode node;
+  EXPECT_EQ(node.run(wishing(guaranteed("a", 2), "isolated", "prefer")).placement.cpus, CpuSet::range(2, 3));
+  EXPECT_EQ(node.run(wishing(guaranteed("b", 2), "isolated", "prefer")).placement.cpus, CpuSet::range(0, 1))
+      << "one isolated CPU is left, which is not mixed with others";
+}
+
+TEST(Isolated, CpusCountNotForThePoolsMinimum) {
+  IsolatedNode node;
+  node.rules.min_shared_cpus = 5;
+  EXPECT_FALSE(node.run(wishing(guaranteed("a", 2), "isolated", "require")).denied);
+  EXPECT_TRUE(node.run(guaranteed("b", 1)).denied);
+}
+
+TEST(Isolated, CpusSayNothingToASharedContainer) {
+  IsolatedNode node;
+  EXPECT_EQ(node.run(wishing(besteffort("a"), "isolated", "require")).placement.cpus, (CpuSet{0, 1, 4, 5, 6}));
+}
+
+TEST(Isolated, CpusAreShownToPoliciesAsFree) {
+  IsolatedNode node;
+  EXPECT_EQ(node.request(wishing(guaranteed("a", 2), "isolated", "prefer")).free(), (CpuSet{2, 3, 7}));
+  EXPECT_EQ(node.request(guaranteed("a", 2)).free(), (CpuSet{0, 1, 4, 5, 6}));
+  EXPECT_EQ(node.request(wishing(besteffort("a"), "isolated", "require")).free(), (CpuSet{0, 1, 4, 5, 6}));
+}
+
+/// Node 0: two slow and two fast cores, node 1: four fast ones.
+struct HybridNode : TestNode {
+  HybridNode() : TestNode("pack:1 numa:2 core:4 pu:1") {
+    auto hybrid = std::make_shared<topology::Topology>(*topology);
+    hybrid->cpu_kinds = {{0, {0, 1}}, {1, {2, 3, 4, 5, 6, 7}}};
+    topology = hybrid;
+  }
+  CpuSet on_node_0(std::int64_t cpus) const {
+    PolicyRequest asked = request(guaranteed("a", cpus));
+    std::erase_if(asked.candidates, [](const Candidate& candidate) { return candidate.nodes != NodeSet{0}; });
+    return decide(asked, rules, votes).placement.cpus;
+  }
+};
+
+TEST(CpuKinds, OneContainerGetsCpusOfOneKindIfTheyFit) {
+  const HybridNode node;
+  EXPECT_EQ(node.on_node_0(2), CpuSet::range(2, 3)) << "the fast ones";
+  EXPECT_EQ(node.on_node_0(3), CpuSet::range(0, 2)) << "neither kind has three";
+}
+
+TEST(CpuKinds, ASlowKindIsTakenWhereTheFastOneIsFull) {
+  HybridNode node;
+  node.run(guaranteed("b", 6));
+  EXPECT_EQ(node.cpus_of(guaranteed("b", 6)), CpuSet::range(2, 7));
+  EXPECT_EQ(node.on_node_0(1), CpuSet{0});
+}
+
+struct KeepingNode : TestNode {
+  KeepingNode() : TestNode("pack:1 numa:2 core:4 pu:1") {}
+  Decision ask_to_keep(std::int64_t cpus, const CpuSet& keep, bool must, const CpuSet& withheld = {}) const {
+    PolicyRequest asked = request(guaranteed("a", cpus));
+    asked.keep = keep;
+    asked.retained_withheld = withheld;
+    asked.must_retain = must;
+    return decide(asked, rules, votes);
+  }
+};
+
+TEST(Keeping, TakesTheSameCpusAgainAndSaysSo) {
+  const KeepingNode node;
+  const Decision decision = node.ask_to_keep(2, {5, 7}, false);
+  EXPECT_EQ(decision.placement.cpus, (CpuSet{5, 7}));
+  EXPECT_NE(decision.reason.find("it had CPUs 5,7 before"), std::string::npos) << decision.reason;
+}
+
+TEST(Keeping, GrowsAroundWhatThereIs) {
+  const KeepingNode node;
+  const CpuSet grown = node.ask_to_keep(3, {5, 7}, true).placement.cpus;
+  EXPECT_EQ(grown.size(), 3U);
+  EXPECT_TRUE((CpuSet{5, 7}).is_subset_of(grown)) << grown.to_string();
+}
+
+TEST(Keeping, ShrinksInsideWhatThereIs) {
+  const KeepingNode node;
+  EXPECT_EQ(node.ask_to_keep(1, {5, 7}, true).placement.cpus, CpuSet{5});
+}
+
+TEST(Keeping, GivesWayUnlessItMust) {
+  KeepingNode node;
+  node.run(guaranteed("other", 1));  // on CPU 0
+  EXPECT_EQ(node.ask_to_keep(2, {0, 7}, false).placement.cpus, CpuSet::range(1, 2));
+  const Decision denied = node.ask_to_keep(2, {0, 7}, true);
+  EXPECT_TRUE(denied.denied);
+  EXPECT_NE(denied.reason.find("0,7"), std::string::npos) << denied.reason;
+}
+
+TEST(Keeping, SharesNotWhenItMustKeepItsOwn) {
+  KeepingNode node;
+  node.rules.when_full = WhenFull::kShare;
+  EXPECT_TRUE(node.ask_to_keep(9, {0, 7}, true).denied);
+  EXPECT_TRUE(node.ask_to_keep(9, {0, 7}, false).shared_because_full);
+}
+
+}  // namespace
+}  // namespace topolet::placement

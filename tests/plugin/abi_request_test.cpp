@@ -1,0 +1,246 @@
+#include "core/plugin/call/abi_request.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <topolet/policy.hpp>
+
+#include "tests/plugin/plugins.hpp"
+
+namespace topolet::plugin {
+namespace {
+
+using sdk::text;
+
+std::string list(topolet_set set) { return sdk::Set(set).to_string(); }
+
+TEST(AbiRequest, ShowsTheTopology) {
+  const auto request = two_node_request();
+  const AbiTopology view(request->topology);
+  const topolet_topology& machine = view.view();
+  EXPECT_EQ(machine.struct_size, sizeof(topolet_topology));
+  EXPECT_EQ(machine.generation, 3U);
+  EXPECT_EQ(machine.distances_known, 1U);
+  ASSERT_EQ(machine.pu_count, 8U);
+  const topolet_pu& pu = sdk::pus(machine)[5];
+  EXPECT_EQ(pu.os_index, 5U);
+  EXPECT_EQ(pu.core, 2U);
+  EXPECT_EQ(pu.l3, TOPOLET_NONE);
+  EXPECT_EQ(pu.die, TOPOLET_NONE);
+  EXPECT_EQ(pu.node, 1U);
+  EXPECT_EQ(pu.package, 0U);
+  ASSERT_EQ(machine.core_count, 4U);
+  EXPECT_EQ(list(machine.cores[3]), "6-7");
+  EXPECT_EQ(machine.l3_count, 0U);
+  EXPECT_EQ(machine.die_count, 0U);
+  ASSERT_EQ(machine.package_count, 1U);
+  EXPECT_EQ(list(machine.packages[0]), "0-7");
+  ASSERT_EQ(machine.node_count, 2U);
+  const topolet_node& node = sdk::nodes(machine)[0];
+  EXPECT_EQ(text(node.subtype), "DRAM");
+  EXPECT_EQ(node.memory_bytes, 1 << 30);
+  EXPECT_EQ(list(node.cpus), "0-3");
+  ASSERT_EQ(node.huge_pages_count, 1U);
+  EXPECT_EQ(node.huge_pages->page_bytes, 2 << 20);
+  EXPECT_EQ(node.huge_pages->count, 5);
+  ASSERT_EQ(machine.domain_count, 3U);
+  const auto* domain = TOPOLET_AT(topolet_domain, machine.domains, machine.domain_stride, 2);
+  EXPECT_EQ(domain->kind, TOPOLET_DOMAIN_PACKAGE);
+  EXPECT_EQ(list(domain->nodes), "0-1");
+  EXPECT_EQ(machine.distances[1], 21U);
+  EXPECT_EQ(list(machine.online), "0-7");
+}
+
+TEST(AbiRequest, ShowsIsolatedCpusAsFreeToWhomAsksForThem) {
+  placement::PolicyRequest request = *two_node_request();
+  request.ledger.isolated = {2, 7};
+  request.from = placement::CpuSource::kIsolated;
+  request.exclusive = true;
+  request.exclusive_cpus = 1;
+  const auto free = [](const placement::PolicyRequest& asked) {
+    std::string shown;
+    const AbiRequest view(asked, std::make_shared<const AbiTopology>(asked.topology));
+    for (std::uint32_t i = 0; i < view.view().candidate_count; ++i) {
+      const auto* candidate = TOPOLET_AT(topolet_candidate, view.view().candidates, view.view().candidate_stride, i);
+      shown += list(candidate->nodes) + ": " + list(candidate->free) + "\n";
+    }
+    return shown;
+  };
+  EXPECT_THAT(free(request), ::testing::HasSubstr("0-1: 2,7\n"));
+  request.exclusive = false;
+  EXPECT_THAT(free(request), ::testing::Not(::testing::HasSubstr("0-1: 2,7\n")));
+}
+
+TEST(AbiRequest, ShowsKindsCachesAndDevices) {
+  auto machine = std::make_shared<topology::Topology>(*two_node_request()->topology);
+  machine->cpu_kinds = {{0, CpuSet{0, 1}}, {topology::kNoPosition, CpuSet{2}}};
+  machine->caches = {{2, topology::CacheKind::kUnified, 1 << 20, CpuSet{4, 5}}};
+  machine->pci_bridges = {{"", topology::kNoPosition, 0, 0, CpuSet{4}, NodeSet{1}},
+                          {"0000:40:01.0", 0, 0x8086, 0x1234, CpuSet{4}, NodeSet{1}}};
+  machine->pci_devices = {
+      {"0000:41:00.0", 1, 0x0302, 0x10de, 0x20b0, CpuSet{4, 5}, NodeSet{1}, {{"PCIVendor", "NVIDIA"}}}};
+  machine->os_devices = {{"card0", "", topology::OsDeviceKind::kGpu, topology::kNoPosition, CpuSet{0}, NodeSet{0}, {}},
+                         {"nvml0",
+                          "NVML",
+                          topology::OsDeviceKind::kGpu,
+                          0,
+                          CpuSet{4, 5},
+                          NodeSet{1},
+                          {{"NVIDIAUUID", "GPU-1"}, {"A", "b"}}}};
+  const AbiTopology view(machine);
+  const topolet_topology& seen = view.view();
+  ASSERT_EQ(seen.cpu_kind_count, 2U);
+  EXPECT_EQ(sdk::cpu_kinds(seen)[0].efficiency, 0U);
+  EXPECT_EQ(sdk::cpu_kinds(seen)[1].efficiency, TOPOLET_NONE);
+  EXPECT_EQ(list(sdk::cpu_kinds(seen)[0].cpus), "0-1");
+  ASSERT_EQ(seen.cache_count, 1U);
+  const topolet_cache& cache = sdk::caches(seen)[0];
+  EXPECT_EQ(cache.level, 2U);
+  EXPECT_EQ(cache.kind, TOPOLET_CACHE_UNIFIED);
+  EXPECT_EQ(cache.bytes, 1 << 20);
+  EXPECT_EQ(list(cache.cpus), "4-5");
+  ASSERT_EQ(seen.pci_bridge_count, 2U);
+  const topolet_pci_bridge& bridge = sdk::pci_bridges(seen)[1];
+  EXPECT_EQ(text(bridge.address), "0000:40:01.0");
+  EXPECT_EQ(bridge.parent, 0U);
+  EXPECT_EQ(bridge.vendor_id, 0x8086U);
+  EXPECT_EQ(bridge.device_id, 0x1234U);
+  EXPECT_EQ(list(bridge.nodes), "1");
+  ASSERT_EQ(seen.pci_device_count, 1U);
+  const topolet_pci_device& pci = sdk::pci_devices(seen)[0];
+  EXPECT_EQ(text(pci.address), "0000:41:00.0");
+  EXPECT_EQ(pci.bridge, 1U);
+  EXPECT_EQ(pci.class_id, 0x0302U);
+  EXPECT_EQ(pci.vendor_id, 0x10deU);
+  EXPECT_EQ(pci.device_id, 0x20b0U);
+  EXPECT_EQ(list(pci.cpus), "4-5");
+  EXPECT_EQ(sdk::value_of(pci.info, "PCIVendor"), "NVIDIA");
+  ASSERT_EQ(seen.os_device_count, 2U);
+  const topolet_os_device& nvml = sdk::os_devices(seen)[1];
+  EXPECT_EQ(text(nvml.name), "nvml0");
+  EXPECT_EQ(text(nvml.subtype), "NVML");
+  EXPECT_EQ(nvml.kind, TOPOLET_OS_DEVICE_GPU);
+  EXPECT_EQ(nvml.pci_device, 0U);
+  EXPECT_EQ(list(nvml.nodes), "1");
+  EXPECT_EQ(sdk::value_of(nvml.info, "NVIDIAUUID"), "GPU-1");
+  EXPECT_EQ(sdk::value_of(nvml.info, "none"), "");
+  EXPECT_EQ(sdk::os_devices(seen)[0].pci_device, TOPOLET_NONE);
+}
+
+TEST(AbiRequest, ShowsAnEmptyMachineForNone) {
+  const AbiTopology view(nullptr);
+  EXPECT_EQ(view.view().pu_count, 0U);
+  EXPECT_EQ(view.view().node_count, 0U);
+}
+
+TEST(AbiRequest, HidesADistanceMatrixOfAnotherSize) {
+  auto machine = std::make_shared<topology::Topology>(*two_node_request()->topology);
+  machine->distances = {10};
+  EXPECT_EQ(AbiTopology(machine).view().distances, nullptr);
+}
+
+TEST(AbiRequest, ShowsTheWorkload) {
+  const auto request = two_node_request();
+  placement::Workload& workload = request->workload;
+  workload.pod_name = "web-7f";
+  workload.pod_namespace = "shop";
+  workload.key.sandbox_id = "sb";
+  workload.runtime_handler = "runc";
+  workload.qos = placement::Qos::kBurstable;
+  workload.demand = {1500, 2000, 64, true, 128, {{"1GB", 4}, {"2MB", 6}}};
+  workload.kubelet_cpus = CpuSet{70};
+  workload.kubelet_mems = NodeSet{1};
+  workload.devices = {"/dev/a", "/dev/b"};
+  workload.cdi_devices = {"vendor.com/gpu=0"};
+  workload.env = {{"KEY", "secret"}, {"KEY", "again"}};
+  workload.pod_labels = {{"app", "web"}};
+  workload.pod_annotations = {{"topolet.io/cpus", "none"}};
+  workload.annotations = {{"mine", "yes"}};
+  const AbiRequest view(*request, std::make_shared<const AbiTopology>(request->topology));
+
+  const topolet_workload& seen = *view.view().workload;
+  EXPECT_EQ(text(seen.pod_uid), "uid-1");
+  EXPECT_EQ(text(seen.container_name), "web");
+  EXPECT_EQ(seen.attempt, 2U);
+  EXPECT_EQ(text(seen.pod_name), "web-7f");
+  EXPECT_EQ(text(seen.pod_namespace), "shop");
+  EXPECT_EQ(text(seen.sandbox_id), "sb");
+  EXPECT_EQ(text(seen.runtime_handler), "runc");
+  EXPECT_EQ(seen.qos, TOPOLET_QOS_BURSTABLE);
+  EXPECT_EQ(seen.demand->cpu_request_milli, 1500);
+  EXPECT_EQ(seen.demand->cpu_limit_milli, 2000);
+  EXPECT_EQ(seen.demand->memory_request_bytes, 64);
+  EXPECT_EQ(seen.demand->memory_request_estimated, 1U);
+  EXPECT_EQ(seen.demand->memory_limit_bytes, 128);
+  ASSERT_EQ(seen.demand->huge_page_limit_count, 2U);
+  EXPECT_EQ(text(seen.demand->huge_page_limits[1].page_size), "2MB");
+  EXPECT_EQ(seen.demand->huge_page_limits[1].bytes, 6);
+  EXPECT_EQ(list(seen.kubelet_cpus), "70");
+  EXPECT_EQ(list(seen.kubelet_mems), "1");
+  ASSERT_EQ(seen.devices.count, 2U);
+  EXPECT_EQ(text(seen.devices.items[1]), "/dev/b");
+  ASSERT_EQ(seen.cdi_devices.count, 1U);
+  EXPECT_EQ(text(seen.cdi_devices.items[0]), "vendor.com/gpu=0");
+  ASSERT_EQ(seen.env.count, 2U);
+  EXPECT_EQ(text(seen.env.items[1].key), "KEY");
+  EXPECT_EQ(text(seen.env.items[1].value), "again");
+  EXPECT_EQ(text(seen.pod_labels.items[0].value), "web");
+  EXPECT_EQ(text(seen.pod_annotations.items[0].key), "topolet.io/cpus");
+  EXPECT_EQ(text(seen.annotations.items[0].key), "mine");
+}
+
+TEST(AbiRequest, ShowsTheLedgerAndTheFreePartOfEachCandidate) {
+  const auto request = two_node_request();
+  placement::LedgerSnapshot& ledger = request->ledger;
+  ledger.generation = 9;
+  ledger.reserved = CpuSet{0};
+  ledger.exclusive = CpuSet{4};
+  ledger.withheld = CpuSet{5};
+  ledger.pool = CpuSet{1, 2, 3, 6, 7};
+  ledger.entries.push_back({{"uid-9", "db", 1, "sb-9"},
+                            placement::Qos::kGuaranteed,
+                            {placement::Mode::kExclusive, CpuSet{4}, CpuSet{5}, NodeSet{1}},
+                            {1000, 1000, 96, false, 0, {}},
+                            {},
+                            false});
+  const AbiRequest view(*request, std::make_shared<const AbiTopology>(request->topology));
+
+  const topolet_ledger& seen = *view.view().ledger;
+  EXPECT_EQ(seen.generation, 9U);
+  EXPECT_EQ(list(seen.allowed), "0-7");
+  EXPECT_EQ(list(seen.reserved), "0");
+  EXPECT_EQ(list(seen.pool), "1-3,6-7");
+  EXPECT_EQ(list(seen.exclusive), "4");
+  EXPECT_EQ(list(seen.withheld), "5");
+  ASSERT_EQ(seen.entry_count, 1U);
+  const topolet_ledger_entry& entry = sdk::entries(seen)[0];
+  EXPECT_EQ(text(entry.pod_uid), "uid-9");
+  EXPECT_EQ(text(entry.container_name), "db");
+  EXPECT_EQ(entry.attempt, 1U);
+  EXPECT_EQ(entry.qos, TOPOLET_QOS_GUARANTEED);
+  EXPECT_EQ(entry.mode, TOPOLET_MODE_EXCLUSIVE);
+  EXPECT_EQ(list(entry.cpus), "4");
+  EXPECT_EQ(list(entry.withheld), "5");
+  EXPECT_EQ(list(entry.mems), "1");
+  EXPECT_EQ(entry.demand->cpu_request_milli, 1000);
+  ASSERT_EQ(seen.node_demand_count, 2U);
+  EXPECT_EQ(sdk::node_demands(seen)[0].containers, 0U);
+  const topolet_node_demand& second = sdk::node_demands(seen)[1];
+  EXPECT_EQ(second.containers, 1U);
+  EXPECT_EQ(second.exclusive_cpus, 1U);
+  EXPECT_EQ(second.cpu_request_milli, 1000);
+  EXPECT_EQ(second.memory_request_bytes, 96);
+
+  EXPECT_EQ(view.view().exclusive, 1U);
+  EXPECT_EQ(view.view().exclusive_cpus, 2U);
+  ASSERT_EQ(view.view().candidate_count, 3U);
+  const topolet_candidate& candidate = sdk::candidates(view.view())[1];
+  EXPECT_EQ(candidate.kind, TOPOLET_DOMAIN_NODE);
+  EXPECT_EQ(candidate.is_domain, 1U);
+  EXPECT_EQ(list(candidate.nodes), "1");
+  EXPECT_EQ(list(candidate.cpus), "4-7");
+  EXPECT_EQ(list(candidate.free), "6-7");
+  EXPECT_EQ(sdk::candidates(view.view())[2].distance, 62U);
+}
+
+}  // namespace
+}  // namespace topolet::plugin

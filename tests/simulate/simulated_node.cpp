@@ -1,0 +1,61 @@
+#include "tests/simulate/simulated_node.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+namespace topolet::simulate {
+namespace {
+
+const std::filesystem::path kRecorded = std::filesystem::path(TOPOLET_TEST_DATA) / "topologies";
+
+plugin::LoadedConfig setup_of(const std::vector<std::string>& flags) {
+  std::vector<std::string> arguments = {"--config", "/dev/null",
+                                        std::string("--daemon.plugin-dir=") + TOPOLET_BUILT_PLUGINS};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  plugin::LoadedConfig setup = plugin::load_config(config::read_raw(arguments));
+  if (!setup.mistakes().empty()) throw std::logic_error(fmt::format("{}", fmt::join(setup.mistakes(), "\n")));
+  return setup;
+}
+
+}  // namespace
+
+topology::DiscoverOptions machine_named(const std::string& name) {
+  if (name.size() > 4 && name.substr(name.size() - 4) == ".xml") return {.xml_file = kRecorded / name};
+  return {.synthetic = name};
+}
+
+SimulatedNode::SimulatedNode(const std::string& machine, const std::vector<std::string>& flags) {
+  auto made = Simulation::make(machine_named(machine), setup_of(flags));
+  if (!made) throw std::logic_error(made.error().message);
+  simulation_ = *std::move(made);
+}
+
+OperationResult SimulatedNode::apply(const std::string& line) {
+  const auto operation = parse_operation(line);
+  if (!operation) throw std::logic_error(operation.error().message + ": " + line);
+  return simulation_->apply(*operation);
+}
+
+OperationResult SimulatedNode::guaranteed(const std::string& pod, int cpus) {
+  apply(fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"guaranteed"}})", pod));
+  return apply(
+      fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{},"cpu_limit_milli":{},)"
+                  R"("memory_request":1048576,"memory_limit":1048576}})",
+                  pod, cpus * 1000, cpus * 1000));
+}
+
+OperationResult SimulatedNode::burstable(const std::string& pod, int cpu_request_milli) {
+  apply(fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"burstable"}})", pod));
+  return apply(
+      fmt::format(R"({{"op":"create","pod":"{}","container":"main","cpu_request_milli":{}}})", pod, cpu_request_milli));
+}
+
+OperationResult SimulatedNode::besteffort(const std::string& pod) {
+  apply(fmt::format(R"({{"op":"run_pod","pod":"{}","qos":"besteffort"}})", pod));
+  return apply(fmt::format(R"({{"op":"create","pod":"{}","container":"main"}})", pod));
+}
+
+}  // namespace topolet::simulate
