@@ -164,7 +164,7 @@ TEST(Resize, ToWholeCpusCountsFromTheNextStart) {
   const std::string first = rig.run({.pod = "own", .milli = 1500});
   EXPECT_TRUE(rig.resize(first, 2000).ok());
   EXPECT_EQ(rig.runtime().row(first).cpus, "0-3");
-  EXPECT_TRUE(contains(rig.query(kNewestReason).at(0), "when it is next made")) << rig.query(kNewestReason).at(0);
+  EXPECT_TRUE(contains(rig.query(kNewestReason).at(0), "when it is next created")) << rig.query(kNewestReason).at(0);
   rig.runtime().exit(first, 1);
   rig.run({.pod = "own", .cpus = 2, .attempt = 1});
   EXPECT_EQ(rig.held("own"), "0-1");

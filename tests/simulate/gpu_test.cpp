@@ -231,7 +231,7 @@ TEST_F(GpuDecisions, RequireDeniesInFewWordsOnManyNodes) {
   EXPECT_THAT(
       denied.reason,
       HasSubstr("gpu: affinity = require: nodes 0-7: no GPU is local, distance 20 (assumed) in the same package, no "
-                "free CPU on node 0"));
+                "CPU free on node 0"));
 }
 
 TEST_F(GpuDecisions, PreferGoesElsewhereWhereTheNodeIsFull) {

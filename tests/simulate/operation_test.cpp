@@ -55,7 +55,7 @@ TEST(Operation, ReadsWhenTheDaemonIsKilled) {
 
 TEST(Operation, SaysWhatIsWrongWithALineAndWhatWouldBeRight) {
   EXPECT_THAT(refusal("{"), HasSubstr("this is not JSON"));
-  EXPECT_THAT(refusal("[1]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(refusal("[1]"), HasSubstr("the line is not a JSON object"));
   EXPECT_THAT(refusal(R"({"pod":"p"})"), HasSubstr("no \"op\""));
   EXPECT_THAT(refusal(R"({"op":"creat","pod":"p"})"), HasSubstr("did you mean create?"));
   EXPECT_THAT(refusal(R"({"op":"create","pod":"p"})"), HasSubstr("create needs a \"container\""));

@@ -42,7 +42,7 @@ TEST_F(DevicesTest, ContainersRunBesideTheirDisk) {
   const TestPod late = pod("late", guaranteed(1000, 64 * kMiB));
   const auto denied = topolet_->create(late.pod, {.image = kImage, .devices = {"/dev/nvme0n1"}});
   ASSERT_FALSE(denied.has_value()) << "no CPU is left beside the disk";
-  EXPECT_NE(denied.error().message.find("affinity require"), std::string::npos) << denied.error().message;
+  EXPECT_NE(denied.error().message.find("affinity = require"), std::string::npos) << denied.error().message;
 }
 
 }  // namespace
