@@ -76,6 +76,72 @@ Daemon::Daemon(Deps deps) : deps_(std::move(deps)), log_(deps_.log) {}
 
 Daemon::~Daemon() { stop(); }
 
+Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup, Deps deps) {
+  const config::Options& options = setup.config.options;
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(deps)));
+  {
+    MutexLock lock(daemon->reloading_);
+    daemon->raw_ = setup.raw;
+  }
+  if (Status opened = daemon->open_listener(options.daemon); !opened) return opened.error();
+  if (Status opened = daemon->open_control(options.daemon); !opened) return opened.error();
+  if (Status opened = daemon->open_store(options); !opened) return opened.error();
+  // Not before the store has locked the directory.
+  if (Status settled = daemon->deps_.crashes.clear_new_marks(); !settled) return settled.error();
+  if (Status created = daemon->create_plugins(setup); !created) return created.error();
+  daemon->make_proxy(options.daemon);
+  if (Status made = daemon->make_engine(options); !made) return made.error();
+  daemon->accept_clients();
+  daemon->control_->start();
+  notify_ready();
+  daemon->log_->info("topoletd ready on unix://{}", options.daemon.listen);
+  return daemon;
+}
+
+Status Daemon::open_listener(const config::DaemonOptions& options) {
+  if (Status apart = check_endpoints(options); !apart) return apart;
+  if (Status ready = make_parent(options.listen, "daemon.listen"); !ready) return ready;
+  const Result<int> inherited = take_inherited_socket(options.listen);
+  if (!inherited) return inherited.error();
+  auto listener = cri::Listener::open({.path = options.listen,
+                                       .copy_access_from = options.runtime,
+                                       .inherited_fd = *inherited,
+                                       .max_connections = cri::limit_connections(options.max_connections, *log_),
+                                       .max_memory_bytes = options.max_memory_bytes},
+                                      *log_);
+  if (!listener) return listener.error();
+  listener_ = *std::move(listener);
+  return {};
+}
+
+Status Daemon::open_control(const config::DaemonOptions& options) {
+  if (options.control == options.listen) {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("daemon.control and daemon.listen are the same, {}; the kubelet's clients must not reach "
+                             "the control socket",
+                             options.listen)};
+  }
+  if (Status ready = make_parent(options.control, "daemon.control"); !ready) return ready;
+  control::ControlHandlers handlers;
+  handlers.status = [this, options](control::v1::StatusResponse& response) { return report(options, response); };
+  handlers.list_plugins = [this](control::v1::ListPluginsResponse& response) {
+    describe_plugins(plugins_->describe(), response);
+    return Status();
+  };
+  handlers.reset_plugin = [this](const std::string& id) { return plugins_->reset(id); };
+  handlers.reload = [this](control::v1::ReloadResponse& response) {
+    const Result<ReloadResult> reloaded = reload();
+    if (!reloaded) return Status(reloaded.error());
+    for (const std::string& plugin : reloaded->plugins) response.add_plugins(plugin);
+    for (const std::string& key : reloaded->restart_needed) response.add_restart_needed(key);
+    return Status();
+  };
+  auto opened = control::ControlServer::open(options.control, std::move(handlers), *log_);
+  if (!opened) return opened.error();
+  control_ = *std::move(opened);
+  return {};
+}
+
 Status Daemon::open_store(const config::Options& options) {
   const Clock clock;
   auto opened = store::Store::open({.directory = options.daemon.state_dir,
@@ -115,6 +181,20 @@ Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
   return plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kApplied);
 }
 
+void Daemon::make_proxy(const config::DaemonOptions& options) {
+  cri::ProxyHooks hooks;
+  hooks.intercepted = cri::intercepted_names();
+  hooks.observed = cri::observed_names();
+  hooks.on_call = [this](std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); };
+  hooks.on_observed = [this](cri::ObservedMessage seen) { engine_->on_observed(std::move(seen)); };
+  hooks.on_connected = [this] { engine_->on_connected(); };
+  proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = "unix://" + options.runtime,
+                                                          .image_endpoint = "unix://" + options.image,
+                                                          .max_message_bytes = options.max_message_bytes,
+                                                          .max_metadata_bytes = options.max_metadata_bytes},
+                                        std::move(hooks), *log_);
+}
+
 Status Daemon::make_engine(const config::Options& options) {
   watch_ =
       std::make_unique<machine::MachineWatch>(machine::MachineWatch::Options{.placement = options.placement}, *log_);
@@ -134,7 +214,21 @@ Status Daemon::make_engine(const config::Options& options) {
              cpus.reserved.empty() ? "none" : cpus.reserved.to_string(),
              counted((*topology)->nodes.size(), "NUMA node"));
 
-  const config::PlacementOptions& placement = options.placement;
+  engine::Engine::Options settings = machine::engine_options(options.placement, **topology);
+  settings.writer_options.patience = options.daemon.store_patience;
+  engine_ = std::make_unique<engine::Engine>(std::move(settings),
+                                             engine_deps(*topology, *std::move(machine), options.placement.rules));
+  if (Status started = engine_->start(); !started) return started;
+  watch_->start(*topology, [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); });
+  quarantine_audit_->open(
+      [this](engine::AuditEvent event, const std::string& reason) { engine_->record_event(event, reason); });
+  return {};
+}
+
+/// Where the engine meets the plugins.
+engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::Topology>& topology,
+                                         engine::Engine::Machine machine,
+                                         const placement::PlacementRules& configured_rules) {
   const auto decide_with_policies = [this](const std::shared_ptr<const placement::PolicyRequest>& request,
                                            const placement::PlacementRules& rules) {
     // By value, as a call that is given up on outlives this one.
@@ -144,65 +238,22 @@ Status Daemon::make_engine(const config::Options& options) {
       plugins_->report_invalid_reply(bad.policy, bad.what);
     return decision;
   };
-  const auto has_event_subscribers = [this] { return plugins_->has(TOPOLET_EVENTS_ID); };
-  const auto publish_event = [this](std::shared_ptr<const plugin::ContainerEvent> container_event) {
-    plugins_->publish(std::move(container_event));
-  };
-  const auto tick = [this](const auto& view) { return plugins_->tick(view); };
-  engine::Engine::Options settings = machine::engine_options(placement, **topology);
-  settings.writer_options.patience = options.daemon.store_patience;
-  engine_ = std::make_unique<engine::Engine>(
-      std::move(settings), engine::Engine::Deps{.runtime = *proxy_,
-                                                .store = *store_,
-                                                .cpus = std::move(machine->cpus),
-                                                .placer = {.topology = *topology,
-                                                           .candidates = std::move(machine->candidates),
-                                                           .rules = placement.rules,
-                                                           .decide = decide_with_policies},
-                                                .kernel = engine::CgroupReader(),
-                                                .clock = {},
-                                                .log = *log_,
-                                                .any_plugin_handles_events = has_event_subscribers,
-                                                .publish_event = publish_event,
-                                                .tick_plugins = tick});
-  if (Status started = engine_->start(); !started) return started;
-  watch_->start(*topology, [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); });
-  quarantine_audit_->open(
-      [this](engine::AuditEvent event, const std::string& reason) { engine_->record_event(event, reason); });
-  return {};
+  return {.runtime = *proxy_,
+          .store = *store_,
+          .cpus = std::move(machine.cpus),
+          .placer = {.topology = topology,
+                     .candidates = std::move(machine.candidates),
+                     .rules = configured_rules,
+                     .decide = decide_with_policies},
+          .kernel = engine::CgroupReader(),
+          .clock = {},
+          .log = *log_,
+          .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
+          .publish_event = [this](auto event) { plugins_->publish(std::move(event)); },
+          .tick_plugins = [this](const auto& view) { return plugins_->tick(view); }};
 }
 
-Status Daemon::open_listener(const config::DaemonOptions& options) {
-  if (Status apart = check_endpoints(options); !apart) return apart;
-  if (Status ready = make_parent(options.listen, "daemon.listen"); !ready) return ready;
-  const Result<int> inherited = take_inherited_socket(options.listen);
-  if (!inherited) return inherited.error();
-  auto listener = cri::Listener::open({.path = options.listen,
-                                       .copy_access_from = options.runtime,
-                                       .inherited_fd = *inherited,
-                                       .max_connections = cri::limit_connections(options.max_connections, *log_),
-                                       .max_memory_bytes = options.max_memory_bytes},
-                                      *log_);
-  if (!listener) return listener.error();
-  listener_ = *std::move(listener);
-  return {};
-}
-
-void Daemon::make_proxy(const config::DaemonOptions& options) {
-  cri::ProxyHooks hooks;
-  hooks.intercepted = cri::intercepted_names();
-  hooks.observed = cri::observed_names();
-  hooks.on_call = [this](std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); };
-  hooks.on_observed = [this](cri::ObservedMessage seen) { engine_->on_observed(std::move(seen)); };
-  hooks.on_connected = [this] { engine_->on_connected(); };
-  proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = "unix://" + options.runtime,
-                                                          .image_endpoint = "unix://" + options.image,
-                                                          .max_message_bytes = options.max_message_bytes,
-                                                          .max_metadata_bytes = options.max_metadata_bytes},
-                                        std::move(hooks), *log_);
-}
-
-void Daemon::serve() {
+void Daemon::accept_clients() {
   proxy_->start();
   listener_->start([this](UniqueFd connection) { proxy_->accept(std::move(connection)); },
                    [this] {
@@ -212,54 +263,21 @@ void Daemon::serve() {
                    });
 }
 
-Status Daemon::open_control(const config::DaemonOptions& options) {
-  if (options.control == options.listen) {
-    return Error{Code::kInvalidArgument,
-                 fmt::format("daemon.control and daemon.listen are the same, {}; the kubelet's clients must not reach "
-                             "the control socket",
-                             options.listen)};
-  }
-  if (Status ready = make_parent(options.control, "daemon.control"); !ready) return ready;
-  control::ControlHandlers handlers;
-  handlers.status = [this, options](control::v1::StatusResponse& response) { return report(options, response); };
-  handlers.list_plugins = [this](control::v1::ListPluginsResponse& response) {
-    describe_plugins(plugins_->describe(), response);
-    return Status();
-  };
-  handlers.reset_plugin = [this](const std::string& id) { return plugins_->reset(id); };
-  handlers.reload = [this](control::v1::ReloadResponse& response) {
-    const Result<ReloadResult> reloaded = reload();
-    if (!reloaded) return Status(reloaded.error());
-    for (const std::string& plugin : reloaded->plugins) response.add_plugins(plugin);
-    for (const std::string& key : reloaded->restart_needed) response.add_restart_needed(key);
-    return Status();
-  };
-  auto opened = control::ControlServer::open(options.control, std::move(handlers), *log_);
-  if (!opened) return opened.error();
-  control_ = *std::move(opened);
-  return {};
-}
-
-Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusResponse& response) {
-  const Result<engine::EngineSummary> engine = engine_->summary(kPatience);
-  if (!engine) return engine.error();
-  response.set_version(TOPOLET_VERSION);
-  const auto uptime = std::chrono::steady_clock::now() - started_;
-  response.set_uptime_s(std::chrono::duration_cast<std::chrono::seconds>(uptime).count());
-  response.set_listen(options.listen);
-  response.set_runtime(options.runtime);
-  response.set_runtime_connected(proxy_->connected());
-  response.set_state_dir(options.state_dir.string());
-  response.set_store_degraded(engine->store_degraded);
-  response.set_reconciled(engine->reconciled);
-  for (const auto& [mode, count] : engine->containers) (*response.mutable_containers())[mode] = count;
-  response.set_generation(engine->generation);
-  response.set_allowed_cpus(engine->allowed.to_string());
-  response.set_pool_cpus(engine->pool.to_string());
-  response.set_reserved_cpus(engine->reserved.to_string());
-  response.set_exclusive_cpus(engine->exclusive.to_string());
-  response.set_withheld_cpus(engine->withheld.to_string());
-  return {};
+void Daemon::stop() {
+  notify_stopping();
+  if (control_) control_->stop();
+  if (listener_) listener_->stop();
+  if (proxy_) proxy_->drain();
+  if (listener_) listener_->disconnect_all();
+  if (proxy_) proxy_->stop();
+  quarantine_audit_->close();
+  if (watch_) watch_->stop();
+  if (engine_) engine_->stop();
+  engine_.reset();
+  proxy_.reset();
+  control_.reset();
+  store_.reset();
+  listener_.reset();
 }
 
 Result<Daemon::ReloadResult> Daemon::reload() {
@@ -294,43 +312,26 @@ Result<Daemon::ReloadResult> Daemon::apply_config(const config::RawConfig& raw) 
   return reloaded;
 }
 
-Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup, Deps deps) {
-  const config::Options& options = setup.config.options;
-  std::unique_ptr<Daemon> daemon(new Daemon(std::move(deps)));
-  {
-    MutexLock lock(daemon->reloading_);
-    daemon->raw_ = setup.raw;
-  }
-  if (Status opened = daemon->open_listener(options.daemon); !opened) return opened.error();
-  if (Status opened = daemon->open_control(options.daemon); !opened) return opened.error();
-  if (Status opened = daemon->open_store(options); !opened) return opened.error();
-  // Not before the store has locked the directory.
-  if (Status settled = daemon->deps_.crashes.clear_new_marks(); !settled) return settled.error();
-  if (Status created = daemon->create_plugins(setup); !created) return created.error();
-  daemon->make_proxy(options.daemon);
-  if (Status made = daemon->make_engine(options); !made) return made.error();
-  daemon->serve();
-  daemon->control_->start();
-  notify_ready();
-  daemon->log_->info("topoletd ready on unix://{}", options.daemon.listen);
-  return daemon;
-}
-
-void Daemon::stop() {
-  notify_stopping();
-  if (control_) control_->stop();
-  if (listener_) listener_->stop();
-  if (proxy_) proxy_->drain();
-  if (listener_) listener_->disconnect_all();
-  if (proxy_) proxy_->stop();
-  quarantine_audit_->close();
-  if (watch_) watch_->stop();
-  if (engine_) engine_->stop();
-  engine_.reset();
-  proxy_.reset();
-  control_.reset();
-  store_.reset();
-  listener_.reset();
+Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusResponse& response) {
+  const Result<engine::EngineSummary> engine = engine_->summary(kPatience);
+  if (!engine) return engine.error();
+  response.set_version(TOPOLET_VERSION);
+  const auto uptime = std::chrono::steady_clock::now() - started_;
+  response.set_uptime_s(std::chrono::duration_cast<std::chrono::seconds>(uptime).count());
+  response.set_listen(options.listen);
+  response.set_runtime(options.runtime);
+  response.set_runtime_connected(proxy_->connected());
+  response.set_state_dir(options.state_dir.string());
+  response.set_store_degraded(engine->store_degraded);
+  response.set_reconciled(engine->reconciled);
+  for (const auto& [mode, count] : engine->containers) (*response.mutable_containers())[mode] = count;
+  response.set_generation(engine->generation);
+  response.set_allowed_cpus(engine->allowed.to_string());
+  response.set_pool_cpus(engine->pool.to_string());
+  response.set_reserved_cpus(engine->reserved.to_string());
+  response.set_exclusive_cpus(engine->exclusive.to_string());
+  response.set_withheld_cpus(engine->withheld.to_string());
+  return {};
 }
 
 }  // namespace topolet::daemon

@@ -62,13 +62,17 @@ class Daemon {
  private:
   explicit Daemon(Deps deps);
 
+  // In the order in which start() calls them.
   Status open_listener(const config::DaemonOptions& options);
-  void make_proxy(const config::DaemonOptions& options);
-  void serve();
+  Status open_control(const config::DaemonOptions& options);
   Status open_store(const config::Options& options);
   Status create_plugins(const plugin::LoadedConfig& setup);
+  void make_proxy(const config::DaemonOptions& options);
   Status make_engine(const config::Options& options);
-  Status open_control(const config::DaemonOptions& options);
+  engine::Engine::Deps engine_deps(const std::shared_ptr<const topology::Topology>& topology,
+                                   engine::Engine::Machine machine, const placement::PlacementRules& configured_rules);
+  void accept_clients();
+
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
   Result<ReloadResult> apply_config(const config::RawConfig& raw) TOPOLET_REQUIRES(reloading_);
 

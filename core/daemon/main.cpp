@@ -56,7 +56,7 @@ sigset_t block_signals() {
   return set;
 }
 
-void wait_for_end(const sigset_t& signals, Daemon& daemon) {
+void handle_signals(const sigset_t& signals, Daemon& daemon) {
   while (true) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
@@ -89,14 +89,14 @@ Result<std::unique_ptr<plugin::CrashLog>> open_crash_log(const std::filesystem::
 int serve_until_end(const plugin::LoadedConfig& setup, const sigset_t& signals, const Daemon::Deps& deps) {
   auto daemon = Daemon::start(setup, deps);
   if (!daemon) return cannot_start(*deps.log, daemon.error());
-  wait_for_end(signals, **daemon);
+  handle_signals(signals, **daemon);
   deps.log->info("stopping; containers keep running where they are");
   (*daemon)->stop();
   if ((*daemon)->must_exit_at_once()) exit_at_once(*deps.log, kExitSuccess);
   return kExitSuccess;
 }
 
-int serve(const config::RawConfig& raw, const std::vector<std::string>& arguments) {
+int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arguments) {
   const config::ValidatedConfig core = validate_config(raw, {});
   // Its mistakes are told together with those of the plugins.
   if (!core.mistakes.empty()) return report_mistakes(plugin::load_config(raw)) ? kExitFailure : kExitUsage;
@@ -130,7 +130,7 @@ int run(const std::vector<std::string>& arguments) {
     fmt::print("topoletd {}\n", TOPOLET_VERSION);
     return kExitSuccess;
   }
-  return raw.check_config ? check_config(raw) : serve(raw, arguments);
+  return raw.check_config ? check_config(raw) : run_daemon(raw, arguments);
 }
 
 }  // namespace

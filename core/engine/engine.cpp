@@ -28,7 +28,8 @@ std::vector<std::string> exited_of(const std::vector<cri::ContainerInfo>& contai
   return ids;
 }
 
-/// What an answer tells of containers that are over. What cannot be read was the client's to complain about.
+/// What an answer tells of containers that are over; not their exit codes, which most answers do not have. What cannot
+/// be read was the client's to complain about.
 std::vector<std::string> ended_containers(const cri::ObservedMessage& answer, const cri::DemandRules& rules) {
   const std::string_view method = cri::parse_method(answer.path).name;
   if (method == "GetContainerEvents") {
@@ -95,7 +96,7 @@ Engine::Engine(Options&& options, Deps&& deps, Loaded loaded)
       plugin_events_(committer_,
                      {*loop_, placer_, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
       reconciler_({*loop_, committer_, placer_, cpusets_, mover_, exits_, rebalancer_, options_.placed_runtime_handlers,
-                   newest_lost_generation_ > 0, options_.pending_timeout, options_.start_grace, clock_.clock(),
+                   newest_lost_generation_ > 0, options_.doubt_timeout, options_.start_grace, clock_.clock(),
                    deps.log}),
       handler_deps_{*loop_,
                     committer_,

@@ -47,14 +47,14 @@ struct EngineSummary {
   bool store_degraded = false;  ///< writes wait for a database that takes none
 };
 
-/// summary(), on_call(), on_observed() and on_connected() may be called from any thread; all but the first do not wait.
-/// Everything else happens on the engine's own loop.
+/// The public functions but start() and stop() may be called from any thread; only summary() waits. Everything else
+/// happens on the engine's own loop.
 class Engine {
  public:
   struct Options {
     std::vector<std::string>
         placed_runtime_handlers;  ///< runtime handlers whose containers are placed; "" is the default one
-    std::chrono::milliseconds pending_timeout = std::chrono::minutes(4);
+    std::chrono::milliseconds doubt_timeout = std::chrono::minutes(4);
     std::chrono::milliseconds reconcile_every = std::chrono::seconds(5);
     std::chrono::milliseconds first_reconcile_retry{500};
     std::chrono::milliseconds start_grace = std::chrono::seconds(10);
@@ -92,14 +92,13 @@ class Engine {
   /// What there is to say of the whole, as of now. Waits for the loop; UNAVAILABLE if that takes `patience`.
   Result<EngineSummary> summary(std::chrono::milliseconds patience);
 
-  /// Runs `read_ledger` on the loop's thread. Does not wait for it.
+  /// Runs `read_ledger` on the loop's thread.
   void read_ledger(std::function<void(const Ledger& ledger)> read_ledger);
 
-  /// Writes an event of no container to the audit. Does not wait; any thread.
+  /// Writes an event of no container to the audit.
   void record_event(AuditEvent event, const std::string& reason);
 
   /// Containers that hold CPUs which are gone are placed anew; where nothing else is free they keep what is left.
-  /// Does not wait.
   void change_machine(Machine machine);
 
   void on_call(std::shared_ptr<cri::Call> call);

@@ -17,30 +17,30 @@ std::int64_t memory_total(const topology::Topology& topology) {
 
 Result<engine::CpuInventory> cpu_inventory(const topology::Topology& topology, const config::PlacementOptions& options,
                                            const std::optional<CpuSet>& pods) {
-  engine::CpuInventory rules{topology.allowed, {}, topology.isolated};
-  if (pods) rules.allowed &= *pods;
-  if (options.allowed_cpus) rules.allowed &= *options.allowed_cpus;
-  if (rules.allowed.empty()) {
+  engine::CpuInventory cpus{topology.allowed, {}, topology.isolated};
+  if (pods) cpus.allowed &= *pods;
+  if (options.allowed_cpus) cpus.allowed &= *options.allowed_cpus;
+  if (cpus.allowed.empty()) {
     return Error{Code::kFailedPrecondition,
                  fmt::format("no CPU is left to place containers on: online are {}, placement.allowed-cpus is {}",
                              topology.online.empty() ? "none" : topology.online.to_string(),
                              options.allowed_cpus ? options.allowed_cpus->to_string() : "all")};
   }
-  rules.reserved = options.reserved_cpus;
-  if (!rules.reserved.is_subset_of(topology.online)) {
+  cpus.reserved = options.reserved_cpus;
+  if (!cpus.reserved.is_subset_of(topology.online)) {
     return Error{Code::kInvalidArgument,
                  fmt::format("placement.reserved-cpus names CPUs that are not online: {}; online are {}",
-                             (rules.reserved - topology.online).to_string(), topology.online.to_string())};
+                             (cpus.reserved - topology.online).to_string(), topology.online.to_string())};
   }
-  rules.reserved &= rules.allowed;
-  if ((rules.allowed - rules.reserved - rules.isolated).empty()) {
+  cpus.reserved &= cpus.allowed;
+  if ((cpus.allowed - cpus.reserved - cpus.isolated).empty()) {
     return Error{Code::kFailedPrecondition,
                  fmt::format("no CPU is left for the shared pool: containers may use {}, of which {} are reserved "
                              "(placement.reserved-cpus) and {} isolated by the kernel",
-                             rules.allowed.to_string(), rules.reserved.empty() ? "none" : rules.reserved.to_string(),
-                             rules.isolated.empty() ? "none" : rules.isolated.to_string())};
+                             cpus.allowed.to_string(), cpus.reserved.empty() ? "none" : cpus.reserved.to_string(),
+                             cpus.isolated.empty() ? "none" : cpus.isolated.to_string())};
   }
-  return rules;
+  return cpus;
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ Result<engine::Engine::Machine> make_machine(std::shared_ptr<const topology::Top
 engine::Engine::Options engine_options(const config::PlacementOptions& options, const topology::Topology& topology) {
   engine::Engine::Options engine;
   engine.placed_runtime_handlers = options.handlers;
-  engine.pending_timeout = options.pending_timeout;
+  engine.doubt_timeout = options.pending_timeout;
   engine.start_grace = options.start_grace;
   engine.demand_rules.memory_total_bytes = memory_total(topology);
   return engine;

@@ -46,7 +46,7 @@ struct Placement {
   CpuSet cpus;             ///< the CPUs to set
   CpuSet withheld;         ///< held for the container and run on by nobody
   NodeSet mems;            ///< memory nodes to set; empty = leave them alone
-  AddedFields added = {};  ///< counts at the container's creation only; not kept over a restart
+  AddedFields added = {};  ///< counts at the container's creation only; stored until then
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };

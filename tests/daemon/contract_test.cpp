@@ -122,7 +122,7 @@ TEST(Contract, NeighboursAreNotWidenedOntoCpusThatAnUpdateHasNotLeftYet) {
 TEST(Contract, DoubtEndsThoughRetriesAreRefused) {
   CoreRig rig;
   rig.stop();
-  rig.options.pending_timeout = std::chrono::seconds(2);
+  rig.options.doubt_timeout = std::chrono::seconds(2);
   rig.start();
   rig.runtime().next_create(Fate::kNotCreatedAnswerLost);
   std::string id;

@@ -188,7 +188,7 @@ TEST(Engine, DoesNotTakeARefusedRetryForAnAnswerToTheFirst) {
 TEST(Engine, ReleasesWhatStaysInDoubtTooLong) {
   CoreRig rig;
   rig.stop();
-  rig.options.pending_timeout = std::chrono::milliseconds(1);
+  rig.options.doubt_timeout = std::chrono::milliseconds(1);
   rig.start();
   rig.runtime().next_create(Fate::kNotCreatedAnswerLost);
   std::string id;

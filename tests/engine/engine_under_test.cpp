@@ -53,7 +53,7 @@ EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_silent_log()) {
   }
   engine_ = std::make_unique<engine::Engine>(
       engine::Engine::Options{.placed_runtime_handlers = {""},
-                              .pending_timeout = kPendingTimeout,
+                              .doubt_timeout = kPendingTimeout,
                               .writer_options = {.thread = engine::Writer::Thread::kLoop}},
       engine::Engine::Deps{
           .runtime = deps.runtime,

@@ -126,7 +126,7 @@ TEST(Ledger, LetsThoseGoThatStandInEachOthersWay) {
   ledger.assume(third);
   const placement::ContainerKey a = exclusive("a", {0}).workload.key;
   EXPECT_EQ(ledger.neighbours_blocking(a).size(), 2U);
-  EXPECT_EQ(ledger.neighbours_to_await(a), std::vector<placement::ContainerKey>{third.workload.key})
+  EXPECT_EQ(ledger.neighbours_blocking_outside_cycles(a), std::vector<placement::ContainerKey>{third.workload.key})
       << "b waits for it in turn";
 }
 

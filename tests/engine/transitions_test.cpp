@@ -75,7 +75,7 @@ TEST_F(TransitionsTest, AnEventAboutWhatIsUnknownChangesNothing) {
                                   event::PodForgotten{key.sandbox_id},
                                   event::DemandChanged{key, {}, "why"},
                                   event::Moved{guaranteed("a", 1), exclusive_on({1}), AuditEvent::kReplaced},
-                                  event::MoveReverted{exclusive("a", {1}), "why"},
+                                  event::ChangeReverted{exclusive("a", {1}), "why"},
                                   event::Converged{key, CpuSet{0}},
                                   event::Drifted{key, CpuSet{0}, "why"},
                                   event::Evaluated{key},
@@ -147,11 +147,11 @@ TEST_F(TransitionsTest, UndoAMove) {
   const Allocation before = of("a");
   happen(event::Moved{guaranteed("a", 1), exclusive_on({2}), AuditEvent::kResized});
   EXPECT_EQ(ledger_.pool(), CpuSet::range(3, 7)) << "what it had is kept for the way back";
-  EXPECT_THAT(happen(event::MoveReverted{before, "why"}),
+  EXPECT_THAT(happen(event::ChangeReverted{before, "why"}),
               ElementsAre("a: demand 1000>2000, cpus 2>0-1, vacating 0-1>2, alone 0-1>, evaluated 2>0-1 "
                           "[re-placed instead of 3] (bound)",
                           "b: cpus 3-7>2-7, vacating 2>", "pool 3-7>2-7"));
-  EXPECT_THAT(happen(event::MoveReverted{of("a"), "why"}), IsEmpty()) << "it is there";
+  EXPECT_THAT(happen(event::ChangeReverted{of("a"), "why"}), IsEmpty()) << "it is there";
 }
 
 TEST_F(TransitionsTest, UndoAMoveIntoThePool) {
@@ -159,7 +159,7 @@ TEST_F(TransitionsTest, UndoAMoveIntoThePool) {
   const Allocation before = of("a");
   happen(event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), AuditEvent::kResized});
   EXPECT_EQ(ledger_.pool(), CpuSet::range(2, 7)) << "what it had is kept for the way back";
-  happen(event::MoveReverted{before, "why"});
+  happen(event::ChangeReverted{before, "why"});
   EXPECT_EQ(of("a").placement, before.placement);
   EXPECT_EQ(of("a").vacating, CpuSet::range(2, 7));
   EXPECT_EQ(of("a").vacating_alone, CpuSet());
@@ -171,7 +171,7 @@ TEST_F(TransitionsTest, WithholdNothingAgainThatOthersWereGivenMeanwhile) {
   const Allocation before = of("a");
   happen(event::Moved{guaranteed("a", 1), exclusive_on({0}, {4}), AuditEvent::kResized});
   happen(event::CreateAdmitted{guaranteed("b", 1), exclusive_on({5})});
-  happen(event::MoveReverted{before, "why"});
+  happen(event::ChangeReverted{before, "why"});
   EXPECT_EQ(of("a").placement.cpus, (CpuSet{0, 1}));
   EXPECT_EQ(of("a").placement.withheld, CpuSet{4});
 }
@@ -181,7 +181,7 @@ TEST_F(TransitionsTest, DoNotUndoAMoveOntoWhatOthersWereGivenMeanwhile) {
   const Allocation before = of("a");
   happen(event::Moved{besteffort("a"), shared_on(CpuSet::range(0, 7)), AuditEvent::kResized});
   happen(event::CreateAdmitted{guaranteed("b", 1), exclusive_on({0})});
-  happen(event::MoveReverted{before, "why"});
+  happen(event::ChangeReverted{before, "why"});
   EXPECT_EQ(of("a").placement.mode, placement::Mode::kShared);
   EXPECT_EQ(of("a").placement.cpus, CpuSet::range(1, 7));
   EXPECT_EQ(of("a").workload.demand, before.workload.demand) << "the runtime has not changed it";
@@ -220,7 +220,7 @@ TEST_F(TransitionsTest, UndoNoMoveOfOneThatHasFailedMeanwhile) {
   const Allocation before = of("a");
   happen(event::Moved{guaranteed("a", 1), exclusive_on({2}), AuditEvent::kResized});
   happen(event::Exited{before.workload.key, 1});
-  EXPECT_THAT(happen(event::MoveReverted{before, "why"}), IsEmpty());
+  EXPECT_THAT(happen(event::ChangeReverted{before, "why"}), IsEmpty());
 }
 
 TEST_F(TransitionsTest, JoinThePoolInTwoSteps) {

@@ -76,16 +76,16 @@ TEST_F(CrashLogTest, ForgetsAfterTenMinutes) {
 TEST_F(CrashLogTest, ThreeInTenMinutesStayUntilForgiven) {
   const std::string three = "0 numa SIGBUS pick\n60000 numa SIGBUS pick\n600000 numa SIGABRT score\n";
   EXPECT_EQ(kept(three + "600000 gpu SIGBUS pick\n", 100 * kMinute), three);
-  EXPECT_EQ(log_->quarantine("numa"), "crashed topoletd 3 times in 10 minutes, last: SIGABRT in score()");
-  EXPECT_THAT(log_->quarantine("gpu"), IsEmpty());
+  EXPECT_EQ(log_->why_quarantined("numa"), "crashed topoletd 3 times in 10 minutes, last: SIGABRT in score()");
+  EXPECT_THAT(log_->why_quarantined("gpu"), IsEmpty());
   EXPECT_TRUE(log_->forgive("numa").has_value());
-  EXPECT_THAT(log_->quarantine("numa"), IsEmpty());
+  EXPECT_THAT(log_->why_quarantined("numa"), IsEmpty());
   EXPECT_EQ(std::filesystem::file_size(directory_.file("crashes")), 0U);
 }
 
 TEST_F(CrashLogTest, ThreeInMoreThanTenMinutesDoNotCount) {
   kept("0 numa SIGBUS pick\n60000 numa SIGBUS pick\n600001 numa SIGBUS pick\n", 600001);
-  EXPECT_THAT(log_->quarantine("numa"), IsEmpty());
+  EXPECT_THAT(log_->why_quarantined("numa"), IsEmpty());
 }
 
 TEST_F(CrashLogTest, KnowsAPluginThatCrashedWhenItWasMade) {

@@ -1,4 +1,4 @@
-#include "core/plugin/host/misbehaviour_tracker.hpp"
+#include "core/plugin/call/misbehaviour_tracker.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

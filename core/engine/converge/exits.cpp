@@ -32,7 +32,7 @@ void Exits::report(const std::string& container_id, const Exit& exit, std::funct
   if (exit.kind != Exit::Kind::kExited) {
     return committer_.commit(event::Ended{key, cause_of(exit.kind)}, std::move(then));
   }
-  if (!exit.code && needs_exit_code(*allocation, committer_.rules())) {
+  if (!exit.code && keeps_cpus_if_failed(*allocation, committer_.rules())) {
     return ask_exit_code(container_id, std::move(then));
   }
   committer_.commit(event::Exited{key, exit.code}, std::move(then));

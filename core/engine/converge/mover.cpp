@@ -8,7 +8,6 @@ namespace topolet::engine {
 namespace {
 
 /// Short, as the container's own queue is taken meanwhile.
-constexpr std::chrono::seconds kNeighboursTimeout{3};
 /// How soon those are looked at again who have left as far as their queue says, and not as far as the ledger does.
 constexpr std::chrono::milliseconds kRecheckDelay{20};
 
@@ -69,7 +68,8 @@ void Mover::unblock_ready() {
   const std::set<std::string> blocked = blocked_;
   for (const std::string& id : blocked) {
     const Allocation* allocation = deps_.committer.ledger().find_by_container(id);
-    if (allocation != nullptr && !deps_.committer.ledger().neighbours_to_await(allocation->workload.key).empty())
+    if (allocation != nullptr &&
+        !deps_.committer.ledger().neighbours_blocking_outside_cycles(allocation->workload.key).empty())
       continue;
     blocked_.erase(id);
     queues_.unblock(id);
@@ -81,7 +81,7 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
   const Ledger& ledger = deps_.committer.ledger();
   const Allocation* allocation = ledger.find_by_container(container_id);
   if (allocation == nullptr) return done({});
-  if (!ledger.neighbours_to_await(allocation->workload.key).empty()) {
+  if (!ledger.neighbours_blocking_outside_cycles(allocation->workload.key).empty()) {
     blocked_.insert(container_id);
     return done({ApplyResult::Kind::kBlocked, {Code::kUnavailable, "other containers have not left its CPUs yet"}});
   }
@@ -169,14 +169,14 @@ void Mover::await_neighbours_until(const placement::ContainerKey& key, std::chro
   });
 }
 
-void Mover::recover_environment(const placement::ContainerKey& key, EnvironmentRecovered recalled) {
+void Mover::recover_workload(const placement::ContainerKey& key, WorkloadRecovered done) {
   const Allocation* known = deps_.committer.ledger().find(key);
-  if (known == nullptr) return recalled(std::nullopt);
-  deps_.cpusets.inspect(known->container_id, [this, key, recalled](const Result<cri::ContainerDetail>& detail) {
+  if (known == nullptr) return done(std::nullopt);
+  deps_.cpusets.inspect(known->container_id, [this, key, done](const Result<cri::ContainerDetail>& detail) {
     const Allocation* now = deps_.committer.ledger().find(key);
     const bool has_exited = detail && detail->info.state == cri::ContainerState::kExited;
     // Meanwhile it may have ended, or failed and left its CPUs to its next attempt.
-    if (now == nullptr || !now->is_bound() || has_exited) return recalled(std::nullopt);
+    if (now == nullptr || !now->is_bound() || has_exited) return done(std::nullopt);
     Allocation allocation = *now;
     if (detail && detail->workload) {
       placement::Workload& workload = allocation.workload;
@@ -185,7 +185,7 @@ void Mover::recover_environment(const placement::ContainerKey& key, EnvironmentR
       if (workload.cdi_devices.empty()) workload.cdi_devices = detail->workload->cdi_devices;
       if (workload.annotations.empty()) workload.annotations = detail->workload->annotations;
     }
-    recalled(std::move(allocation));
+    done(std::move(allocation));
   });
 }
 
@@ -201,7 +201,7 @@ void Mover::move(const placement::ContainerKey& key, ContainerQueues::Needs need
 
 void Mover::begin_move(const placement::ContainerKey& key, const PlanMove& plan,
                        const ContainerQueues::OperationDone& done) {
-  recover_environment(key, [this, plan, done](const std::optional<Allocation>& known) {
+  recover_workload(key, [this, plan, done](const std::optional<Allocation>& known) {
     if (known && may_be_moved(*known)) return commit_move(*known, plan, done);
     done(false);
   });
@@ -217,19 +217,19 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
   if (placement == before.placement && plan->decision.within == before.within) return done(false);
   const placement::ContainerKey key = before.workload.key;
   const Allocation before_move = *deps_.committer.ledger().find(key);
-  deps_.committer.commit(
-      event::Moved{before.workload, *std::move(plan), AuditEvent::kReplaced}, [this, key, before_move, done] {
-        await_neighbours(key, kNeighboursTimeout, [this, before_move, done](const Status& neighbours_gone) {
-          if (neighbours_gone) return done(false);
-          deps_.committer.commit(event::MoveReverted{before_move, "other containers could not be moved off its CPUs: " +
-                                                                      neighbours_gone.error().message},
-                                 [this, done, id = before_move.container_id] {
-                                   done(false);
-                                   // Nobody has looked meanwhile.
-                                   verify(id);
-                                 });
-        });
-      });
+  deps_.committer.commit(event::Moved{before.workload, *std::move(plan), AuditEvent::kReplaced}, [this, key,
+                                                                                                  before_move, done] {
+    await_neighbours(key, kNeighboursTimeoutInTurn, [this, before_move, done](const Status& neighbours_gone) {
+      if (neighbours_gone) return done(false);
+      deps_.committer.commit(event::ChangeReverted{before_move, "other containers could not be moved off its CPUs: " +
+                                                                    neighbours_gone.error().message},
+                             [this, done, id = before_move.container_id] {
+                               done(false);
+                               // Nobody has looked meanwhile.
+                               verify(id);
+                             });
+    });
+  });
 }
 
 void Mover::verify(const std::string& container_id) {

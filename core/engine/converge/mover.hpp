@@ -24,6 +24,11 @@
 
 namespace topolet::engine {
 
+/// How long a container waits for others to leave the CPUs that it is to have alone: a create or a start; and what is
+/// done in the container's own turn. The latter is short, as two that wait for each other keep both turns meanwhile.
+constexpr std::chrono::seconds kNeighboursTimeout{20};
+constexpr std::chrono::seconds kNeighboursTimeoutInTurn{3};
+
 /// Lives on the loop's thread.
 class Mover final : public Observer {
  public:
@@ -39,7 +44,7 @@ class Mover final : public Observer {
   using Done = std::function<void(const Status&)>;
   /// Where a container is to be placed anew; nothing if it stays.
   using PlanMove = std::function<std::optional<Plan>(const Allocation&)>;
-  using EnvironmentRecovered = std::function<void(std::optional<Allocation>)>;
+  using WorkloadRecovered = std::function<void(std::optional<Allocation>)>;
 
   /// Subscribes itself.
   explicit Mover(Deps deps);
@@ -76,7 +81,7 @@ class Mover final : public Observer {
 
   /// The allocation with what is not kept and policies go by, such as the environment, as far as the runtime tells.
   /// Nothing for a container that has ended.
-  void recover_environment(const placement::ContainerKey& key, EnvironmentRecovered recalled);
+  void recover_workload(const placement::ContainerKey& key, WorkloadRecovered done);
 
   /// Reads back what a container that runs may run on; a difference is audited and repaired.
   void verify(const std::string& container_id);

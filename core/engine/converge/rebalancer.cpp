@@ -60,7 +60,8 @@ void Rebalancer::retry() {
   std::set<placement::ContainerKey> concerned;
   for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
     if (!may_be_moved(allocation)) continue;
-    if (planner_.holds_unavailable_cpus(allocation) || planner_.lacks_cpus(allocation)) concerned.insert(key);
+    if (planner_.holds_unavailable_cpus(allocation) || planner_.has_fewer_than_promised(allocation))
+      concerned.insert(key);
   }
   std::erase_if(retries_, [&](const auto& retry) { return concerned.count(retry.first) == 0; });
   for (const placement::ContainerKey& key : concerned) {
@@ -75,7 +76,7 @@ void Rebalancer::vacate_unavailable_cpus(const placement::ContainerKey& key) {
   if (allocation == nullptr || !may_be_moved(*allocation) || !planner_.holds_unavailable_cpus(*allocation)) return;
   // What the kernel makes of a set of which nothing is there is never the set.
   deps_.mover.move(key, ContainerQueues::Needs::kTurn, [this](const Allocation& before) {
-    return planner_.holds_unavailable_cpus(before) ? planner_.vacate_unavailable_cpus(before) : std::nullopt;
+    return planner_.holds_unavailable_cpus(before) ? planner_.plan_vacate(before) : std::nullopt;
   });
 }
 
@@ -92,7 +93,7 @@ void Rebalancer::regain() {
       continue;
     }
     // Before those that lack some: these could take them from beside somebody.
-    const bool regains = !planner_.lacks_cpus(allocation) || planner_.has_arrived_siblings(allocation);
+    const bool regains = !planner_.has_fewer_than_promised(allocation) || planner_.has_arrived_siblings(allocation);
     (regains ? first : lacking).push_back(key);
   }
   for (const std::vector<placement::ContainerKey>& keys : {first, lacking, sharing}) {
@@ -105,7 +106,7 @@ void Rebalancer::regain(const placement::ContainerKey& key) {
   if (allocation == nullptr || !may_be_moved(*allocation) || !planner_.may_regain(*allocation)) return;
   deps_.mover.move(key, ContainerQueues::Needs::kConverged, [this, key](const Allocation& before) {
     deps_.committer.commit(event::Evaluated{key});
-    return planner_.regain(before);
+    return planner_.plan_regain(before);
   });
 }
 

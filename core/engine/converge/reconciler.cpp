@@ -358,13 +358,23 @@ void Reconciler::commit_adopted(event::Adopted adopted, const cri::ContainerDeta
 }
 
 void Reconciler::expire() {
+  expire_doubts();
+  expire_crash_holds();
+}
+
+void Reconciler::expire_doubts() {
   std::vector<placement::ContainerKey> late;
   const Ledger& ledger = deps_.committer.ledger();
   for (const auto& [key, allocation] : ledger.allocations()) {
     const bool waits = allocation.phase == Phase::kInDoubt;
-    if (waits && deps_.clock.wall() - allocation.doubt_since >= deps_.pending_timeout) late.push_back(key);
+    if (waits && deps_.clock.wall() - allocation.doubt_since >= deps_.doubt_timeout) late.push_back(key);
   }
   for (const placement::ContainerKey& key : late) deps_.committer.commit(event::CreateExpired{key});
+}
+
+void Reconciler::expire_crash_holds() {
+  const Ledger& ledger = deps_.committer.ledger();
+  // Longest ago first: those behind one that may keep its CPUs may keep theirs.
   for (const placement::ContainerKey& key : ledger.crashed()) {
     const Allocation* kept = ledger.find(key);
     if (deps_.clock.wall() - kept->phase_since < deps_.placer.rules().crash_hold) return;

@@ -30,7 +30,7 @@ class Reconciler {
     Rebalancer& rebalancer;
     const std::vector<std::string>& placed_runtime_handlers;
     bool store_regressed;  ///< what it says of running containers may be old
-    std::chrono::milliseconds pending_timeout;
+    std::chrono::milliseconds doubt_timeout;
     std::chrono::milliseconds startup_window;  ///< from the start: how long the runtime is asked where containers are
     Clock clock;
     Log& log;
@@ -61,6 +61,8 @@ class Reconciler {
   };
   using PassPtr = std::shared_ptr<ReconcilePass>;
 
+  void expire_doubts();
+  void expire_crash_holds();
   void begin();
   void compare_sandboxes(const PassPtr& pass);
   void compare_containers(const PassPtr& pass);

@@ -11,8 +11,6 @@
 namespace topolet::engine {
 namespace {
 
-/// How long a create waits for its neighbours to leave the CPUs it was given.
-constexpr std::chrono::seconds kNeighboursTimeout{20};
 /// How long the answer to a create waits for an update that fell due while it was in flight. StartContainer waits on.
 constexpr std::chrono::seconds kCatchUpTimeout{2};
 
@@ -36,6 +34,7 @@ void CreateContainer::read() {
   if (std::find(placed.begin(), placed.end(), workload_.runtime_handler) == placed.end()) return forward_foreign();
   if (const Status read = read_annotations(); !read) {
     placement::Decision bad;
+    bad.denied = true;
     bad.reason = read.error().message;
     return deny(read.error().code, bad);
   }
@@ -94,6 +93,23 @@ void CreateContainer::start_placing() {
   decide();
 }
 
+void CreateContainer::decide() {
+  const std::vector<placement::ContainerKey> in_sandbox = deps_.ledger().in_sandbox(workload_.key.sandbox_id);
+  const std::vector<placement::ContainerKey> superseded = this->superseded(in_sandbox);
+  if (has_earlier_attempt(in_sandbox, superseded) && reconcile_first()) return;
+  workload_.pod_nodes = deps_.ledger().nodes_of_pod(workload_.key.pod_uid, workload_.key.sandbox_id);
+  Plan plan = this->plan(superseded);
+  if (plan.lacks_cpus() && reconcile_first()) return;
+  plan.decision.reason += reason_suffix_;
+  if (plan.decision.denied) return deny(Code::kResourceExhausted, plan.decision);
+  // What the policies gave the pod's first container counts for the others, if the pod's resources are known: only then
+  // was it chosen for the whole pod.
+  const bool is_first_of_pod = workload_.pod_demand && workload_.pod_nodes.empty() && !plan.decision.nodes.empty();
+  const bool keeps_pod_together = is_first_of_pod && !plan.decision.unpinned;
+  deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together},
+                         [self = shared_from_this()] { self->wait_for_neighbours(); });
+}
+
 /// A create of a key that is held already: the retry of one that ended in doubt, or of one whose answer was lost.
 void CreateContainer::retry(const Allocation& allocation) {
   if (allocation.phase == Phase::kPending) {
@@ -149,23 +165,6 @@ Plan CreateContainer::plan(const std::vector<placement::ContainerKey>& supersede
   const Ledger& ledger = ledger_without(deps_.ledger(), superseded, trial);
   return has_reconciled_ ? reclaim_and_plan(deps_.placer, ledger, workload_, constraints)
                          : deps_.placer.plan(ledger, workload_, constraints);
-}
-
-void CreateContainer::decide() {
-  const std::vector<placement::ContainerKey> in_sandbox = deps_.ledger().in_sandbox(workload_.key.sandbox_id);
-  const std::vector<placement::ContainerKey> superseded = this->superseded(in_sandbox);
-  if (has_earlier_attempt(in_sandbox, superseded) && reconcile_first()) return;
-  workload_.pod_nodes = deps_.ledger().nodes_of_pod(workload_.key.pod_uid, workload_.key.sandbox_id);
-  Plan plan = this->plan(superseded);
-  if (plan.lacks_cpus() && reconcile_first()) return;
-  plan.decision.reason += reason_suffix_;
-  if (plan.decision.denied) return deny(Code::kResourceExhausted, plan.decision);
-  // What the policies gave the pod's first container counts for the others, if the pod's resources are known: only then
-  // was it chosen for the whole pod.
-  const bool is_first_of_pod = workload_.pod_demand && workload_.pod_nodes.empty() && !plan.decision.nodes.empty();
-  const bool keeps_pod_together = is_first_of_pod && !plan.decision.unpinned;
-  deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together},
-                         [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
 void CreateContainer::deny(Code code, const placement::Decision& decision) {

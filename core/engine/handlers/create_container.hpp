@@ -9,8 +9,9 @@
 
 namespace topolet::engine {
 
-/// Lives as long as its call. Reads from top to bottom: read → decide → commit → wait for the neighbours → forward →
-/// commit the answer.
+/// Lives as long as its call: read → decide → commit → wait for the neighbours → forward → commit the answer. A create
+/// that the ledger knows already skips the decision (retry()); one that finds too little free asks the runtime first
+/// what has ended meanwhile, and decides again (reconcile_first()).
 class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
  public:
   static void handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);

@@ -6,12 +6,7 @@
 #include <utility>
 
 namespace topolet::engine {
-namespace {
-
-/// How long a start waits for others to leave the container's CPUs.
-constexpr std::chrono::seconds kNeighboursTimeout{20};
-
-}  // namespace
+namespace {}  // namespace
 
 void StartContainer::handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
   const Result<std::string> target = cri::read_target_id(call->request());

@@ -7,9 +7,6 @@
 namespace topolet::engine {
 namespace {
 
-/// Short, as the container's own queue is taken meanwhile: two that wait for each other must not wait long.
-constexpr std::chrono::seconds kNeighboursTimeout{3};
-
 /// Its CPUs are its own by topolet's choice.
 bool is_exclusive_by_topolet(const Allocation& allocation) {
   return allocation.is_exclusive() && allocation.workload.kubelet_cpus.empty();
@@ -45,12 +42,12 @@ void UpdateContainerResources::begin_turn(const Status& turn_status) {
   }
   before_ = *allocation;
   if (!needs_environment(before_)) return decide(before_);
-  deps_.mover.recover_environment(before_.workload.key,
-                                  [self = shared_from_this()](const std::optional<Allocation>& known) {
-                                    if (known) return self->decide(*known);
-                                    pass_through(self->call_);
-                                    self->operation_done_(false);
-                                  });
+  deps_.mover.recover_workload(before_.workload.key,
+                               [self = shared_from_this()](const std::optional<Allocation>& known) {
+                                 if (known) return self->decide(*known);
+                                 pass_through(self->call_);
+                                 self->operation_done_(false);
+                               });
 }
 
 /// Where the policies are asked.
@@ -60,8 +57,18 @@ bool UpdateContainerResources::needs_environment(const Allocation& before) const
   return changes_cpu_count(before, requested, exclusive_cpus_for(requested, deps_.placer.rules()));
 }
 
+void UpdateContainerResources::decide(const Allocation& with_environment) {
+  std::optional<Event> event = choose_event(with_environment);
+  if (!event) return;
+  if (joins_pool_in_place(*event)) {
+    deferred_event_ = *std::move(event);
+    return forward_update();
+  }
+  deps_.committer.commit(*event, [self = shared_from_this()] { self->wait_for_neighbours(); });
+}
+
 /// A resize keeps the mode, but for a container that asks for whole CPUs no more.
-void UpdateContainerResources::decide(const Allocation& before) {
+std::optional<Event> UpdateContainerResources::choose_event(const Allocation& before) {
   placement::Workload requested = before.workload;
   requested.demand = apply_update(requested.demand, update_);
   requested.pod_nodes = deps_.ledger().nodes_of_pod(requested.key.pod_uid, requested.key.sandbox_id);
@@ -73,20 +80,11 @@ void UpdateContainerResources::decide(const Allocation& before) {
   const bool is_new_kubelet_cpuset = with_kubelet_cpuset.kubelet_cpus != before.workload.kubelet_cpus ||
                                      with_kubelet_cpuset.kubelet_mems != before.workload.kubelet_mems ||
                                      before.conflict;
-  std::optional<Event> event;
-  if (is_new_kubelet_cpuset && !stays_inside_kubelet_cpuset && !with_kubelet_cpuset.kubelet_cpus.empty()) {
-    event = follow_kubelet(with_kubelet_cpuset);
-  } else if (changes_cpu_count(before, requested, exclusive_cpus_for(requested, deps_.placer.rules()))) {
-    event = change_size(before, requested);
-  } else {
-    event = keep_cpus(requested);
-  }
-  if (!event) return;
-  if (joins_pool_in_place(*event)) {
-    deferred_event_ = *std::move(event);
-    return forward_update();
-  }
-  deps_.committer.commit(*event, [self = shared_from_this()] { self->wait_for_neighbours(); });
+  if (is_new_kubelet_cpuset && !stays_inside_kubelet_cpuset && !with_kubelet_cpuset.kubelet_cpus.empty())
+    return follow_kubelet(with_kubelet_cpuset);
+  if (changes_cpu_count(before, requested, exclusive_cpus_for(requested, deps_.placer.rules())))
+    return change_size(before, requested);
+  return keep_cpus(requested);
 }
 
 /// It is to share CPUs that it has alone now, and can have no others: until the runtime has taken the update they stay
@@ -114,6 +112,7 @@ Event UpdateContainerResources::follow_kubelet(const placement::Workload& reques
   return event::Moved{requested, std::move(plan), audit_event};
 }
 
+/// Nothing if it was denied; the call is answered then.
 std::optional<Event> UpdateContainerResources::change_size(const Allocation& before,
                                                            const placement::Workload& requested) {
   Placer::Constraints constraints;
@@ -139,7 +138,7 @@ void UpdateContainerResources::deny(const placement::Workload& requested, placem
 }
 
 void UpdateContainerResources::wait_for_neighbours() {
-  deps_.mover.await_neighbours(before_.workload.key, kNeighboursTimeout,
+  deps_.mover.await_neighbours(before_.workload.key, kNeighboursTimeoutInTurn,
                                [self = shared_from_this()](const Status& neighbours_gone) {
                                  if (neighbours_gone) return self->forward_update();
                                  const std::string& why = neighbours_gone.error().message;
@@ -151,7 +150,7 @@ void UpdateContainerResources::wait_for_neighbours() {
 }
 
 void UpdateContainerResources::revert(const std::string& why, std::function<void()> then) {
-  deps_.committer.commit(event::MoveReverted{before_, why}, std::move(then));
+  deps_.committer.commit(event::ChangeReverted{before_, why}, std::move(then));
 }
 
 /// The kubelet's update goes out with the ledger's CPUs appended, so that it never widens what was narrowed.
@@ -161,6 +160,8 @@ void UpdateContainerResources::forward_update() {
           [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->on_response(answer); });
 }
 
+/// An answer that leaves in doubt whether the runtime took the update takes nothing back: what is next done in the
+/// container's turn sends its CPUs again.
 void UpdateContainerResources::on_response(const cri::RuntimeResponse& answer) {
   if (deferred_event_) {
     if (answer.code != Code::kOk) return finish(true);

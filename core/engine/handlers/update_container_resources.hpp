@@ -20,7 +20,9 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
 
   void begin_turn(const Status& turn_status);
   bool needs_environment(const Allocation& before) const;
-  void decide(const Allocation& before);
+  /// `with_environment` is `before_` and, where policies are asked, what is never stored.
+  void decide(const Allocation& with_environment);
+  std::optional<Event> choose_event(const Allocation& before);
   Event keep_cpus(const placement::Workload& requested) const;
   Event follow_kubelet(const placement::Workload& requested) const;
   std::optional<Event> change_size(const Allocation& before, const placement::Workload& requested);

@@ -49,7 +49,7 @@ CpuSet RebalancePlanner::within_after_change(const Allocation& allocation, const
 
 /// For a container that holds CPUs which are gone: other ones, else those that are left, else the pool. For one that
 /// shared CPUs none of which is left: others.
-std::optional<Plan> RebalancePlanner::vacate_unavailable_cpus(const Allocation& before) const {
+std::optional<Plan> RebalancePlanner::plan_vacate(const Allocation& before) const {
   const CpuSet& allowed = ledger_.inventory().allowed;
   Placer::Constraints shared;
   shared.only_shared = true;

@@ -25,7 +25,7 @@ bool RebalancePlanner::has_arrived_siblings(const Allocation& allocation) const 
          core_siblings_of(*placer_.topology(), allocation.placement.cpus).intersects(allocation.arrived_cpus);
 }
 
-bool RebalancePlanner::lacks_cpus(const Allocation& allocation) const {
+bool RebalancePlanner::has_fewer_than_promised(const Allocation& allocation) const {
   const std::size_t promised = exclusive_cpus_for(allocation.workload, placer_.rules());
   return promised > (allocation.is_exclusive() ? allocation.placement.cpus.size() : 0);
 }
@@ -34,14 +34,14 @@ bool RebalancePlanner::may_regain(const Allocation& allocation) const {
   if (was_exclusive(allocation)) return true;
   const CpuSet& cpus = allocation.placement.cpus;
   if (allocation.is_exclusive()) {
-    return lacks_cpus(allocation) || has_arrived_siblings(allocation);
+    return has_fewer_than_promised(allocation) || has_arrived_siblings(allocation);
   }
   // Without annotations of its own a container is treated as all are, however large the pool is.
   const bool has_more = !allocation.workload.settings.empty() && !cpus.is_subset_of(allocation.evaluated_cpus);
   return has_more && !allocation.restricted && candidate_of(allocation.within) != nullptr;
 }
 
-std::optional<Plan> RebalancePlanner::regain(const Allocation& before) const {
+std::optional<Plan> RebalancePlanner::plan_regain(const Allocation& before) const {
   std::optional<Plan> plan = plan_return(before);
   if (!plan && before.is_exclusive()) plan = plan_missing_cpus(before);
   if (!plan && !before.is_exclusive() && was_exclusive(before)) plan = plan_exclusive_again(before);
@@ -82,7 +82,7 @@ std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& 
   const placement::Placement& now = before.placement;
   const placement::Verdicts& verdicts = back.decision.verdicts;
   if (!before.is_exclusive()) return "";
-  if (lacks_cpus(before)) {
+  if (has_fewer_than_promised(before)) {
     const CpuSet held = back.decision.placement.cpus | back.decision.placement.withheld;
     const bool stays_idle = now.withheld.empty() || now.withheld.is_subset_of(held) || verdicts.dropped.empty();
     return stays_idle ? std::optional<std::string>("") : std::nullopt;
@@ -133,7 +133,7 @@ std::optional<Plan> RebalancePlanner::plan_extension(const Allocation& before, c
   placement.withheld |= before.placement.withheld - ledger_.inventory().allowed;
   const CpuSet held = placement.cpus | placement.withheld;
   const CpuSet held_before = had | before.placement.withheld;
-  const bool may_take_any = lacks_cpus(before) || was_exclusive(before);
+  const bool may_take_any = has_fewer_than_promised(before) || was_exclusive(before);
   const bool keeps_all = had.is_subset_of(placement.cpus) && held_before.is_subset_of(held);
   if (!keeps_all || !(may_take_any || held.is_subset_of(held_before | before.arrived_cpus))) return std::nullopt;
   if (placement.cpus == had && placement.withheld == before.placement.withheld) return std::nullopt;

@@ -16,21 +16,21 @@ class RebalancePlanner {
  public:
   RebalancePlanner(const Ledger& ledger, const Placer& placer) : ledger_(ledger), placer_(placer) {}
 
-  /// Whom regain() may concern, so that not all are asked.
+  /// Whom plan_regain() may concern, so that not all are asked.
   bool may_regain(const Allocation& allocation) const;
-  /// An exclusive container has less than it asked for.
-  bool lacks_cpus(const Allocation& allocation) const;
+  /// It has fewer CPUs of its own than its demand entitles it to; none if it shares.
+  bool has_fewer_than_promised(const Allocation& allocation) const;
   /// CPUs beside its own came since it was placed.
   bool has_arrived_siblings(const Allocation& allocation) const;
   /// What a container can have by now of what it had to do without: with CPUs of its own, what it lacks of them, the
   /// CPUs it was given if it is worse off elsewhere, and the idle siblings that policies want for it; sharing, the
   /// policies' word on what more of the pool is open to it.
-  std::optional<Plan> regain(const Allocation& before) const;
+  std::optional<Plan> plan_regain(const Allocation& before) const;
 
   /// It has CPUs that may not be used any more, or shares none that may.
   bool holds_unavailable_cpus(const Allocation& allocation) const;
   /// Other CPUs for such a container, else those that are left, else the pool.
-  std::optional<Plan> vacate_unavailable_cpus(const Allocation& before) const;
+  std::optional<Plan> plan_vacate(const Allocation& before) const;
   /// Sharing: what it may use when other CPUs than `allowed_before`, with those candidates, are allowed; as it is if it
   /// was restricted.
   CpuSet within_after_change(const Allocation& allocation, const CpuSet& allowed_before,

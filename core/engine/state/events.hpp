@@ -103,7 +103,7 @@ struct StopRequested {
 struct StopRefused {
   placement::ContainerKey key;
 };
-/// It has exited. `exit_code`: none where it was not asked, as it does not matter; see needs_exit_code().
+/// It has exited. `exit_code`: none where it was not asked, as it does not matter; see keeps_cpus_if_failed().
 struct Exited {
   placement::ContainerKey key;
   std::optional<std::int32_t> exit_code = {};
@@ -139,8 +139,8 @@ struct Moved {
   Plan plan;
   AuditEvent audit_event;
 };
-/// A move was not carried out: all is as in `before` again.
-struct MoveReverted {
+/// A move or a change of its demand was not carried out: all is as in `before` again.
+struct ChangeReverted {
   Allocation before;
   std::string reason;
 };
@@ -202,7 +202,7 @@ using Event = std::variant<event::CreateAdmitted, event::Denied, event::CreateRe
                            event::CreateDiscovered, event::CreateExpired, event::StartRequested, event::StartConfirmed,
                            event::StartRefused, event::StartLeftInDoubt, event::StopRequested, event::StopRefused,
                            event::Exited, event::Ended, event::PodStopped, event::PodRemoved, event::PodSeen,
-                           event::PodForgotten, event::DemandChanged, event::Moved, event::MoveReverted,
+                           event::PodForgotten, event::DemandChanged, event::Moved, event::ChangeReverted,
                            event::Converged, event::Drifted, event::Adopted, event::Evaluated, event::MachineChanged,
                            event::CrashRetentionExpired, event::Restarted, event::ClockSet, event::AuditOnly>;
 

@@ -134,7 +134,8 @@ std::vector<placement::ContainerKey> Ledger::neighbours_blocking(const placement
   return keys;
 }
 
-std::vector<placement::ContainerKey> Ledger::neighbours_to_await(const placement::ContainerKey& key) const {
+std::vector<placement::ContainerKey> Ledger::neighbours_blocking_outside_cycles(
+    const placement::ContainerKey& key) const {
   std::vector<placement::ContainerKey> keys = neighbours_blocking(key);
   std::erase_if(keys, [&](const placement::ContainerKey& other) { return blocks_indirectly(key, other); });
   return keys;

@@ -69,7 +69,7 @@ class Ledger {
 
   /// Those of them whom a running container waits for before it is brought to its own CPUs. Who waits for it in turn,
   /// perhaps over others, is not among them: of those that stand in each other's way somebody must go first.
-  std::vector<placement::ContainerKey> neighbours_to_await(const placement::ContainerKey& key) const;
+  std::vector<placement::ContainerKey> neighbours_blocking_outside_cycles(const placement::ContainerKey& key) const;
 
   /// Carries a transition out that was computed on just this ledger.
   void apply(const Transition& transition);

@@ -20,7 +20,7 @@ struct CpuInventory {
   CpuSet allowed;
   CpuSet reserved;
   CpuSet isolated;
-  CpuSet occupied = {};  ///< held by something that is no container; nobody else's while it is
+  CpuSet occupied = {};  ///< taken by what is no container; only `occupy` of core/simulate sets it
 
   friend bool operator==(const CpuInventory&, const CpuInventory&) = default;
 };

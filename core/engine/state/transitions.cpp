@@ -51,7 +51,7 @@ class Transitions {
   void operator()(const event::PodForgotten& event);
   void operator()(const event::DemandChanged& event);
   void operator()(const event::Moved& event);
-  void operator()(const event::MoveReverted& event);
+  void operator()(const event::ChangeReverted& event);
   void operator()(const event::Converged& event);
   void operator()(const event::Drifted& event);
   void operator()(const event::Adopted& event);
@@ -277,7 +277,8 @@ void Transitions::operator()(const event::Exited& event) {
   const Allocation* before = draft_.find(event.key);
   if (before == nullptr || !before->is_bound()) return;
   if (before->stopping) return draft_.end(event.key, "stopped");
-  if (event.exit_code.value_or(0) == 0 || !needs_exit_code(*before, rules_)) return draft_.end(event.key, "exited");
+  if (event.exit_code.value_or(0) == 0 || !keeps_cpus_if_failed(*before, rules_))
+    return draft_.end(event.key, "exited");
   Allocation after = *before;
   after.phase = Phase::kCrashed;
   after.phase_since = now_;
@@ -357,7 +358,7 @@ CpuSet Transitions::dedicated_to_others(const placement::ContainerKey& key) cons
 }
 
 /// What others were given meanwhile stays theirs: one that had some of that for itself does not go back, until it may.
-void Transitions::operator()(const event::MoveReverted& event) {
+void Transitions::operator()(const event::ChangeReverted& event) {
   const Allocation& before = event.before;
   const Allocation* now = draft_.find(before.workload.key);
   if (now == nullptr || !now->is_bound() || now->decision == before.decision) return;
@@ -493,7 +494,7 @@ Transition compute_transition(const Ledger& ledger, const placement::PlacementRu
   return transitions.finish();
 }
 
-bool needs_exit_code(const Allocation& allocation, const placement::PlacementRules& rules) {
+bool keeps_cpus_if_failed(const Allocation& allocation, const placement::PlacementRules& rules) {
   return !allocation.stopping && rules.crash_hold.count() > 0 && allocation.is_exclusive() &&
          allocation.workload.kubelet_cpus.empty();
 }

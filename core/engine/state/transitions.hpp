@@ -15,7 +15,8 @@ namespace topolet::engine {
 Transition compute_transition(const Ledger& ledger, const placement::PlacementRules& rules,
                               std::chrono::milliseconds now, const Event& event);
 
-/// Whether how it exited decides what becomes of its CPUs: those of one that failed are kept for its next attempt.
-bool needs_exit_code(const Allocation& allocation, const placement::PlacementRules& rules);
+/// Whether its CPUs are kept for its next attempt, should it exit with an error. Where they are not, nobody needs to
+/// ask for its exit code.
+bool keeps_cpus_if_failed(const Allocation& allocation, const placement::PlacementRules& rules);
 
 }  // namespace topolet::engine

@@ -12,9 +12,9 @@
 #include "core/base/result.hpp"
 #include "core/plugin/call/call_result.hpp"
 #include "core/plugin/call/call_times.hpp"
+#include "core/plugin/call/misbehaviour_tracker.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
 #include "core/plugin/call/policy_thread.hpp"
-#include "core/plugin/host/misbehaviour_tracker.hpp"
 
 namespace topolet::plugin {
 

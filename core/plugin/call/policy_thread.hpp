@@ -57,8 +57,9 @@ class PluginRecords;
 /// is abandoned: its thread and its job are left to themselves, the job is run again on a new thread, and there that
 /// plugin's calls answer DEADLINE_EXCEEDED instead of asking it. The decision sees a lost vote like any other.
 ///
-/// A plugin is never called while an earlier call is still inside it. Three late calls in ten minutes, three INTERNAL
-/// errors in ten minutes, or one call of ten times the deadline put it into quarantine: it is not asked until reset.
+/// A plugin is never called while an earlier call is still inside it. Three late calls in ten minutes, three
+/// failed ones (it threw, or its status or reply was invalid), or one call of ten times the deadline put it into
+/// quarantine: it is not asked until reset.
 ///
 /// All functions are safe from any thread, but not from inside a job. Runs go one at a time.
 class PolicyThread {

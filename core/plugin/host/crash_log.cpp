@@ -121,7 +121,7 @@ std::vector<std::string> CrashLog::describe_new_crashes() const {
   return lines;
 }
 
-std::string CrashLog::quarantine(const std::string& plugin) const {
+std::string CrashLog::why_quarantined(const std::string& plugin) const {
   MutexLock lock(mutex_);
   const std::vector<Crash> own = crashes_of(crashes_, plugin);
   if (!has_struck_out(own, time_of)) return {};

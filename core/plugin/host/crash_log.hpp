@@ -43,7 +43,7 @@ class CrashLog {
   std::vector<std::string> describe_new_crashes() const TOPOLET_EXCLUDES(mutex_);
 
   /// Why the plugin is not to be asked; empty if it may be.
-  std::string quarantine(const std::string& plugin) const TOPOLET_EXCLUDES(mutex_);
+  std::string why_quarantined(const std::string& plugin) const TOPOLET_EXCLUDES(mutex_);
   /// True if one of the remembered crashes was, or may have been caused, while the plugin was loaded or created: doing
   /// that again would crash again.
   bool crashed_at_start(const std::string& plugin) const TOPOLET_EXCLUDES(mutex_);

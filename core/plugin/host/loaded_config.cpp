@@ -42,7 +42,7 @@ void load_one(LoadedConfig& setup, const std::filesystem::path& plugin_dir, cons
       std::find_if(loaded.begin(), loaded.end(), [&](const PluginLibrary& library) { return library.id() == name; });
   if (known == loaded.end()) {
     const CrashLog* crashes = deps.crashes;
-    if (crashes != nullptr && !crashes->quarantine(name).empty() && crashes->crashed_at_start(name)) {
+    if (crashes != nullptr && !crashes->why_quarantined(name).empty() && crashes->crashed_at_start(name)) {
       setup.not_loaded.push_back(name);
       return;
     }

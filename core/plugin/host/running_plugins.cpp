@@ -35,7 +35,14 @@ Status RunningPlugins::replace(const LoadedConfig& setup, CrashHistory history) 
   add_libraries(setup.plugins.libraries);
   Result<LoadedPlugins> made = make_plugins(setup, history);
   if (made) {
-    for (const LoadedPlugin& loaded_plugin : *made) apply_crash_history(loaded_plugin.id(), history);
+    for (const LoadedPlugin& loaded_plugin : *made) {
+      const std::string& id = loaded_plugin.id();
+      if (history == CrashHistory::kApplied) {
+        quarantine_if_it_crashed(id);
+      } else if (const Status forgotten = forget_crashes(id); !forgotten) {
+        log_->warn("{}", forgotten.error().message);
+      }
+    }
     MutexLock lock(mutex_);
     made->swap(loaded_plugins_);
   }
@@ -53,12 +60,8 @@ void RunningPlugins::add_libraries(const std::vector<PluginLibrary>& libraries) 
   }
 }
 
-void RunningPlugins::apply_crash_history(const std::string& id, CrashHistory history) {
-  if (history == CrashHistory::kForgotten) {
-    if (const Status forgotten = forget_crashes(id); !forgotten) log_->warn("{}", forgotten.error().message);
-  } else if (const std::string why = crashes_.quarantine(id); !why.empty()) {
-    policy_thread_.quarantine(id, why);
-  }
+void RunningPlugins::quarantine_if_it_crashed(const std::string& id) {
+  if (const std::string why = crashes_.why_quarantined(id); !why.empty()) policy_thread_.quarantine(id, why);
 }
 
 Result<RunningPlugins::LoadedPlugins> RunningPlugins::make_plugins(const LoadedConfig& setup,
@@ -85,7 +88,7 @@ Result<RunningPlugins::LoadedPlugin> RunningPlugins::make_plugin(const PluginLib
                                                                  const config::PluginOptions& options,
                                                                  const std::map<std::string, std::string>& others,
                                                                  CrashHistory history) const {
-  if (history == CrashHistory::kApplied && !crashes_.quarantine(library.id()).empty() &&
+  if (history == CrashHistory::kApplied && !crashes_.why_quarantined(library.id()).empty() &&
       crashes_.crashed_at_start(library.id())) {
     return make_unstarted_plugin(library, options);
   }

@@ -108,7 +108,7 @@ class RunningPlugins {
   LoadedPlugin make_unstarted_plugin(std::optional<PluginLibrary> library, const config::PluginOptions& options) const;
   Result<std::shared_ptr<PluginPolicy>> make_policy(const PluginLibrary& library, const config::PluginOptions& options,
                                                     const std::map<std::string, std::string>& others) const;
-  void apply_crash_history(const std::string& id, CrashHistory history);
+  void quarantine_if_it_crashed(const std::string& id);
   Status forget_crashes(const std::string& id);
   LoadedPlugins loaded_plugins() const TOPOLET_EXCLUDES(mutex_);
 

@@ -1,4 +1,4 @@
-#include "core/plugin/host/misbehaviour_tracker.hpp"
+#include "core/plugin/call/misbehaviour_tracker.hpp"
 
 #include <fmt/format.h>
 
