@@ -37,6 +37,8 @@ TEST(SdkSet, CombinesSetsOfDifferentLength) {
   EXPECT_EQ((large - small).to_string(), "200");
   EXPECT_EQ((small - large).to_string(), "1");
   EXPECT_EQ(size_of_both(small.view(), large.view()), 1U);
+  EXPECT_FALSE(small == large);
+  EXPECT_TRUE(large - large == Set()) << "zero words at the end mean nothing";
 }
 
 TEST(SdkSettings, FindsTheLastValueOfAKeyEvenIfItIsEmpty) {
