@@ -154,21 +154,6 @@ inline Array<topolet_os_device> os_devices(const topolet_topology& topology) {
   return {topology.os_devices, topology.os_device_count, topology.os_device_stride};
 }
 
-/// How many threads a core has, as the kubelet counts: online CPUs divided by cores, rounded down, at least 1. A CPU
-/// whose core is unknown is a core of its own. On machines with cores of different sizes it is an average.
-inline std::size_t threads_per_core(const topolet_topology& topology) {
-  std::vector<bool> seen(topology.core_count);
-  std::size_t cores = 0;
-  for (const topolet_pu& pu : pus(topology)) {
-    if (pu.core < seen.size()) {
-      if (seen[pu.core]) continue;
-      seen[pu.core] = true;
-    }
-    ++cores;
-  }
-  return cores == 0 ? 1 : std::max<std::size_t>(1, topology.pu_count / cores);
-}
-
 /// All CPUs that any candidate of the request has: `set` is &topolet_candidate::cpus for the allowed CPUs or
 /// &topolet_candidate::free for those that are in the pool.
 inline Set union_of_candidates(const topolet_request& request, topolet_set topolet_candidate::*set) {
