@@ -73,12 +73,12 @@ TEST_F(CrashLogTest, ForgetsAfterTenMinutes) {
   EXPECT_EQ(kept("0 numa SIGBUS pick\n60000 numa SIGBUS pick\n", 10 * kMinute + 1), "60000 numa SIGBUS pick\n");
 }
 
-TEST_F(CrashLogTest, ThreeInTenMinutesStayUntilForgiven) {
+TEST_F(CrashLogTest, ThreeInTenMinutesStayUntilRemoved) {
   const std::string three = "0 numa SIGBUS pick\n60000 numa SIGBUS pick\n600000 numa SIGABRT score\n";
   EXPECT_EQ(kept(three + "600000 gpu SIGBUS pick\n", 100 * kMinute), three);
   EXPECT_EQ(log_->quarantine("numa"), "crashed topoletd 3 times in 10 minutes, last: SIGABRT in score()");
   EXPECT_THAT(log_->quarantine("gpu"), IsEmpty());
-  EXPECT_TRUE(log_->forgive("numa").has_value());
+  EXPECT_TRUE(log_->remove_crashes_of("numa").has_value());
   EXPECT_THAT(log_->quarantine("numa"), IsEmpty());
   EXPECT_EQ(std::filesystem::file_size(directory_.file("crashes")), 0U);
 }
