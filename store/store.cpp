@@ -134,7 +134,6 @@ class SqliteStore final : public Store {
   Status end(const EndedRow& row);
   Result<Statement*> statement_for_columns(const std::string& head, const Columns& columns, const std::string& sql,
                                            const char* purpose);
-  Status insert_pool(std::uint64_t generation, std::int64_t at_ms, const std::string& cpus);
 
   // The order matters: statements go before their connection, and the lock goes last.
   std::optional<StateDirectory> directory_;
@@ -342,17 +341,16 @@ Status SqliteStore::count_repeat(std::int64_t decision, std::int64_t at_ms) {
 }
 
 Status SqliteStore::add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) {
-  return in_transaction([&] { return insert_pool(generation, at_ms, pool.to_string()); });
-}
-
-Status SqliteStore::insert_pool(std::uint64_t generation, std::int64_t at_ms, const std::string& cpus) {
-  const auto known = statements_.find_pool.first_text(generation);
-  if (!known) return known.error();
-  if (!*known) return statements_.add_pool.run(generation, boot_, at_ms, cpus);
-  if (**known == cpus) return {};
-  return Error{Code::kAlreadyExists,
-               fmt::format("generation {} has the pool '{}' already; '{}' needs a generation of its own", generation,
-                           **known, cpus)};
+  return in_transaction([&]() -> Status {
+    const std::string cpus = pool.to_string();
+    const auto known = statements_.find_pool.first_text(generation);
+    if (!known) return known.error();
+    if (!*known) return statements_.add_pool.run(generation, boot_, at_ms, cpus);
+    if (**known == cpus) return {};
+    return Error{Code::kAlreadyExists,
+                 fmt::format("generation {} has the pool '{}' already; '{}' needs a generation of its own", generation,
+                             **known, cpus)};
+  });
 }
 
 Status SqliteStore::set_generation(std::uint64_t generation) {

@@ -19,8 +19,8 @@ bool parse_index(std::string_view text, std::uint32_t& index) {
 
 }  // namespace
 
-Result<std::vector<std::uint64_t>> parse_index_list(std::string_view list) {
-  std::vector<std::uint64_t> words;
+Result<sdk::set_words::Words> parse_index_list(std::string_view list) {
+  sdk::set_words::Words words;
   std::string_view rest = trimmed(list);
   if (rest.empty()) return words;
   while (true) {
@@ -36,28 +36,10 @@ Result<std::vector<std::uint64_t>> parse_index_list(std::string_view list) {
     }
     if (last < first) return bad_part(part, list, "the range runs backwards");
     if (last > kMaxOsIndex) return bad_part(part, list, "the highest index is 65535");
-    if (words.size() <= last / 64) words.resize(last / 64 + 1);
-    for (std::uint32_t index = first; index <= last; ++index) words[index / 64] |= std::uint64_t{1} << (index % 64);
+    for (std::uint32_t index = first; index <= last; ++index) sdk::set_words::insert(words, index);
     if (comma == std::string_view::npos) return words;
     rest.remove_prefix(comma + 1);
   }
-}
-
-std::string format_index_list(const std::vector<std::uint64_t>& words) {
-  const auto has = [&words](std::size_t index) {
-    return index / 64 < words.size() && ((words[index / 64] >> (index % 64)) & 1U) != 0;
-  };
-  std::string list;
-  for (std::size_t index = 0; index < words.size() * 64; ++index) {
-    if (!has(index)) continue;
-    std::size_t last = index;
-    while (has(last + 1)) ++last;
-    if (!list.empty()) list += ',';
-    list += std::to_string(index);
-    if (last > index) list += '-' + std::to_string(last);
-    index = last;
-  }
-  return list;
 }
 
 }  // namespace topolet::detail

@@ -1,7 +1,6 @@
 #include "core/placement/node_demand.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 
 namespace topolet::placement {
@@ -10,10 +9,10 @@ namespace {
 /// How many CPUs of a set each node has.
 using CpusPerNode = std::vector<std::int64_t>;
 
-/// A CPU node, and which words of a set its CPUs lie in: a few of the many that a large machine has.
+/// The words of a set that the CPUs of a node lie in: a few of the many that a large machine has.
 struct LocalCpus {
-  const CpuSet::Words* words = nullptr;  ///< null for a memory-only node
-  std::size_t first = 0;
+  sdk::set_words::WordsView words;  ///< empty for a memory-only node
+  std::size_t first = 0;            ///< the position of the first of them
 };
 
 std::vector<LocalCpus> local_cpus_of(const topology::Topology& topology) {
@@ -22,7 +21,8 @@ std::vector<LocalCpus> local_cpus_of(const topology::Topology& topology) {
   for (const topology::Node& node : topology.nodes) {
     LocalCpus& local = all.emplace_back();
     if (node.memory_only || node.cpus.empty()) continue;
-    local = {&node.cpus.words(), node.cpus.first() / 64};
+    const std::size_t first = node.cpus.first() / 64;
+    local = {sdk::set_words::WordsView(node.cpus.words()).subspan(first), first};
   }
   return all;
 }
@@ -30,10 +30,10 @@ std::vector<LocalCpus> local_cpus_of(const topology::Topology& topology) {
 CpusPerNode cpus_per_node(const std::vector<LocalCpus>& nodes, const CpuSet& cpus) {
   CpusPerNode shares;
   shares.reserve(nodes.size());
+  const sdk::set_words::WordsView words = cpus.words();
   for (const LocalCpus& node : nodes) {
-    std::int64_t& count = shares.emplace_back(0);
-    const std::size_t end = node.words == nullptr ? 0 : std::min(node.words->size(), cpus.words().size());
-    for (std::size_t i = node.first; i < end; ++i) count += std::popcount((*node.words)[i] & cpus.words()[i]);
+    const auto here = words.subspan(std::min(node.first, words.size()));
+    shares.push_back(static_cast<std::int64_t>(sdk::set_words::count_both(node.words, here)));
   }
   return shares;
 }

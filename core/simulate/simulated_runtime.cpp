@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/cri/messages/intercepted_methods.hpp"
+#include "core/simulate/runtime_messages.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -16,24 +17,6 @@ constexpr std::int32_t kRunning = 1;
 constexpr std::int32_t kExited = 2;
 constexpr std::int32_t kSandboxNotReady = 1;
 constexpr std::int32_t kTerminated = 143;  // 128 + SIGTERM
-
-template <class Message>
-Message read(const std::string& bytes) {
-  Message message;
-  message.ParseFromString(bytes);
-  return message;
-}
-
-template <class Message>
-cri::RuntimeResponse ok_answer(const Message& message) {
-  return {Code::kOk, {}, message.SerializeAsString()};
-}
-
-cri::RuntimeResponse ok_answer_with_id(const std::string& id) {
-  lens::Target target;
-  target.set_id(id);
-  return ok_answer(target);
-}
 
 cri::RuntimeResponse no_such(std::string_view what, const std::string& id) {
   return {Code::kNotFound, fmt::format("the simulated runtime has no {} {}", what, id), {}};
@@ -65,16 +48,6 @@ nlohmann::json created_as(const lens::ContainerConfig& config) {
   return info;
 }
 
-/// Zero and absent fields are left as they are.
-void change(lens::Resources& resources, const lens::Resources& to) {
-  if (to.cpu_period_us() != 0) resources.set_cpu_period_us(to.cpu_period_us());
-  if (to.cpu_quota_us() != 0) resources.set_cpu_quota_us(to.cpu_quota_us());
-  if (to.cpu_shares() != 0) resources.set_cpu_shares(to.cpu_shares());
-  if (to.memory_limit_bytes() != 0) resources.set_memory_limit_bytes(to.memory_limit_bytes());
-  if (!to.cpuset_cpus().empty()) resources.set_cpuset_cpus(to.cpuset_cpus());
-  if (!to.cpuset_mems().empty()) resources.set_cpuset_mems(to.cpuset_mems());
-}
-
 template <class Set>
 Set set_of(const std::string& list) {
   auto set = Set::parse(list);
@@ -103,19 +76,19 @@ cri::RuntimeResponse SimulatedRuntime::do_call(std::string_view method, const st
   if (method == "RunPodSandbox") return run_pod(request);
   if (method == "StopPodSandbox") return stop_pod(request);
   if (method == "RemovePodSandbox") return remove_pod(request);
-  if (method == "ListPodSandbox") return list_sandboxes();
+  if (method == "ListPodSandbox") return answer_with_sandboxes(sandboxes_);
   if (method == "CreateContainer") return create(request);
   if (method == "StartContainer") return start(request);
   if (method == "StopContainer") return stop(request);
   if (method == "RemoveContainer") return remove(request);
   if (method == "UpdateContainerResources") return update(request, caller);
   if (method == "ContainerStatus") return status(request);
-  if (method == "ListContainers") return list_containers();
+  if (method == "ListContainers") return answer_with_containers(containers_);
   return {Code::kUnimplemented, fmt::format("the simulated runtime does not implement {}", method), {}};
 }
 
 cri::RuntimeResponse SimulatedRuntime::run_pod(const std::string& bytes) {
-  const auto request = read<lens::RunPodSandboxRequest>(bytes);
+  const auto request = read_request<lens::RunPodSandboxRequest>(bytes);
   for (const auto& [id, known] : sandboxes_) {
     // The same call again, by one who never heard of its answer.
     const bool is_ready = known.state() != kSandboxNotReady;
@@ -130,7 +103,7 @@ cri::RuntimeResponse SimulatedRuntime::run_pod(const std::string& bytes) {
 }
 
 cri::RuntimeResponse SimulatedRuntime::create(const std::string& bytes) {
-  const auto request = read<lens::CreateContainerRequest>(bytes);
+  const auto request = read_request<lens::CreateContainerRequest>(bytes);
   const NextResponse next = std::exchange(next_create_, NextResponse::kSucceed);
   if (next == NextResponse::kRefuse) return refused();
   std::string id = find_unstarted(request);
@@ -160,57 +133,57 @@ std::string SimulatedRuntime::find_unstarted(const lens::CreateContainerRequest&
 }
 
 cri::RuntimeResponse SimulatedRuntime::start(const std::string& bytes) {
-  const std::string id = read<lens::Target>(bytes).id();
+  const std::string id = read_request<lens::Target>(bytes).id();
   const auto found = containers_.find(id);
   if (found == containers_.end()) return no_such("container", id);
   found->second.state = kRunning;
-  return ok_answer(lens::Target());
+  return ok_answer();
 }
 
 cri::RuntimeResponse SimulatedRuntime::stop(const std::string& bytes) {
-  const std::string id = read<lens::Target>(bytes).id();
+  const std::string id = read_request<lens::Target>(bytes).id();
   const auto found = containers_.find(id);
   if (found == containers_.end()) return no_such("container", id);
   if (std::exchange(found->second.state, kExited) == kRunning) found->second.exit_code = kTerminated;
-  return ok_answer(lens::Target());
+  return ok_answer();
 }
 
 cri::RuntimeResponse SimulatedRuntime::remove(const std::string& bytes) {
-  containers_.erase(read<lens::Target>(bytes).id());
-  return ok_answer(lens::Target());
+  containers_.erase(read_request<lens::Target>(bytes).id());
+  return ok_answer();
 }
 
 cri::RuntimeResponse SimulatedRuntime::stop_pod(const std::string& bytes) {
-  const std::string id = read<lens::Target>(bytes).id();
+  const std::string id = read_request<lens::Target>(bytes).id();
   for (auto& [container_id, container] : containers_) {
     if (container.sandbox_id != id) continue;
     if (std::exchange(container.state, kExited) == kRunning) container.exit_code = kTerminated;
   }
   if (const auto sandbox = sandboxes_.find(id); sandbox != sandboxes_.end())
     sandbox->second.set_state(kSandboxNotReady);
-  return ok_answer(lens::Target());
+  return ok_answer();
 }
 
 cri::RuntimeResponse SimulatedRuntime::remove_pod(const std::string& bytes) {
-  const std::string id = read<lens::Target>(bytes).id();
+  const std::string id = read_request<lens::Target>(bytes).id();
   std::erase_if(containers_, [&id](const auto& entry) { return entry.second.sandbox_id == id; });
   sandboxes_.erase(id);
-  return ok_answer(lens::Target());
+  return ok_answer();
 }
 
 cri::RuntimeResponse SimulatedRuntime::update(const std::string& bytes, Caller caller) {
-  const auto request = read<lens::UpdateContainerResourcesRequest>(bytes);
+  const auto request = read_request<lens::UpdateContainerResourcesRequest>(bytes);
   const bool own = caller == Caller::kDaemon;
   const NextResponse next = own ? std::exchange(next_own_update_, NextResponse::kSucceed) : NextResponse::kSucceed;
   if (next == NextResponse::kRefuse) return refused();
   const auto found = containers_.find(request.container_id());
   if (found == containers_.end()) return no_such("container", request.container_id());
-  change(found->second.resources, request.linux());
-  return next == NextResponse::kResponseLost ? lost_answer() : ok_answer(lens::Target());
+  update_resources(found->second.resources, request.linux());
+  return next == NextResponse::kResponseLost ? lost_answer() : ok_answer();
 }
 
 cri::RuntimeResponse SimulatedRuntime::status(const std::string& bytes) const {
-  const std::string id = read<lens::ContainerStatusRequest>(bytes).container_id();
+  const std::string id = read_request<lens::ContainerStatusRequest>(bytes).container_id();
   const auto found = containers_.find(id);
   if (found == containers_.end()) return no_such("container", id);
   lens::ContainerStatusResponse response;
@@ -253,24 +226,6 @@ std::vector<RunningContainer> SimulatedRuntime::running() const {
                        .mems = set_of<NodeSet>(container.resources.cpuset_mems())});
   }
   return running;
-}
-
-cri::RuntimeResponse SimulatedRuntime::list_containers() const {
-  lens::ListContainersResponse response;
-  for (const auto& [id, container] : containers_) {
-    lens::Container& listed = *response.add_containers();
-    listed.set_id(id);
-    listed.set_sandbox_id(container.sandbox_id);
-    *listed.mutable_metadata() = container.config.metadata();
-    listed.set_state(container.state);
-  }
-  return ok_answer(response);
-}
-
-cri::RuntimeResponse SimulatedRuntime::list_sandboxes() const {
-  lens::ListPodSandboxResponse response;
-  for (const auto& [id, sandbox] : sandboxes_) *response.add_items() = sandbox;
-  return ok_answer(response);
 }
 
 }  // namespace topolet::simulate

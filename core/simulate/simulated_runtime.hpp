@@ -1,4 +1,4 @@
-// A container runtime that keeps nothing but the books.
+// A container runtime without containers: it only remembers what it was told.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ class SimulatedRuntime {
  public:
   cri::RuntimeResponse answer(std::string_view method, const std::string& request, Caller caller);
 
-  /// Of one CreateContainer; the ones after it are answered with yes.
+  /// Of one CreateContainer; those after it succeed.
   void set_next_create(NextResponse next) { next_create_ = next; }
   /// Of one UpdateContainerResources that the daemon makes by itself.
   void set_next_own_update(NextResponse next) { next_own_update_ = next; }
@@ -69,8 +69,6 @@ class SimulatedRuntime {
   std::string find_unstarted(const lens::CreateContainerRequest& request) const;
   cri::RuntimeResponse update(const std::string& request, Caller caller);
   cri::RuntimeResponse status(const std::string& request) const;
-  cri::RuntimeResponse list_containers() const;
-  cri::RuntimeResponse list_sandboxes() const;
   cri::RuntimeResponse start(const std::string& request);
   cri::RuntimeResponse stop(const std::string& request);
   static std::string verbose_info(const Container& container);

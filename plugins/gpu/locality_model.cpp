@@ -14,12 +14,6 @@ constexpr std::size_t kMaxNotes = 4;
 // At most, for nodes that no device is local to. The plugin's weight multiplies it.
 constexpr double kDevicelessPoints = 2;
 
-std::size_t max_threads_per_core(const topolet_topology& topology) {
-  std::size_t most = 1;
-  for (std::size_t i = 0; i < topology.core_count; ++i) most = std::max(most, sdk::size_of(topology.cores[i]));
-  return most;
-}
-
 /// "is" or "are".
 std::string verb_for(std::size_t count) { return count == 1 ? " is" : " are"; }
 
@@ -34,8 +28,9 @@ LocalityModel::LocalityModel(const topolet_request& request, const ContainerDevi
     : request_(request),
       topology_(*request.topology),
       nodes_(topology_),
-      whole_cores_(whole_cores),
-      threads_per_core_(max_threads_per_core(topology_)) {
+      core_map_(topology_),
+      threads_per_core_(core_map_.most_threads()),
+      whole_cores_(whole_cores) {
   std::vector<std::string> not_counted = container.unresolved;
   std::vector<std::string> remarks;
   for (const Device& device : container.devices) {
@@ -97,11 +92,7 @@ std::size_t LocalityModel::max_nodes() const {
 
 sdk::Set LocalityModel::assignable(topolet_set free) const {
   if (!whole_cores_ || request_.exclusive == 0) return free;
-  sdk::Set whole;
-  for (std::size_t i = 0; i < topology_.core_count; ++i) {
-    const sdk::Set core = sdk::Set(topology_.cores[i]) & sdk::Set(topology_.online);
-    if (sdk::size_of_both(core.view(), free) == core.size()) whole |= core;
-  }
+  sdk::Set whole = core_map_.on_whole_cores(free);
   return whole.size() < request_.exclusive_cpus ? sdk::Set(free) : whole;
 }
 

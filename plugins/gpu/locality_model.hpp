@@ -40,6 +40,7 @@ class LocalityModel {
   std::size_t device_count() const { return devices_.size(); }
   const CpuNodes& nodes() const { return nodes_; }
 
+  /// Of the largest core.
   std::size_t threads_per_core() const { return threads_per_core_; }
   /// On how many nodes the container can have CPUs of its own.
   std::size_t max_nodes() const;
@@ -103,8 +104,9 @@ class LocalityModel {
   const topolet_request& request_;
   const topolet_topology& topology_;
   const CpuNodes nodes_;
-  const bool whole_cores_;
+  const sdk::CoreMap core_map_;
   const std::size_t threads_per_core_;
+  const bool whole_cores_;
   std::vector<DeviceLocality> devices_;
   std::vector<Proximity> proximities_;  ///< of each device to each node
   std::vector<Closeness> closeness_;    ///< of each pair of devices

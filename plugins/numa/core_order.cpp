@@ -15,22 +15,21 @@ struct Core {
   std::uint32_t node = TOPOLET_NONE;
 };
 
-/// The cores of the usable CPUs, by lowest CPU. A CPU whose core is unknown is a core of its own.
+/// The cores of the usable CPUs, by lowest CPU.
 std::vector<Core> cores_of(const topolet_topology& topology, topolet_set usable) {
+  const sdk::CoreMap map(topology);
   std::vector<Core> cores;
-  std::vector<std::size_t> position(topology.core_count, SIZE_MAX);
+  std::vector<std::size_t> position(map.core_count(), SIZE_MAX);
   for (const topolet_pu& pu : sdk::pus(topology)) {
     if (topolet_set_has(usable, pu.os_index) == 0) continue;
-    const bool known = pu.core < topology.core_count;
-    const bool is_first = !known || position[pu.core] == SIZE_MAX;
-    if (is_first) cores.push_back({{}, !known, pu.l3, pu.node});
-    if (is_first && known) position[pu.core] = cores.size() - 1;
-    (known ? cores[position[pu.core]] : cores.back()).cpus.push_back(pu.os_index);
-  }
-  for (std::size_t i = 0; i < position.size(); ++i) {
-    if (position[i] == SIZE_MAX) continue;
-    Core& core = cores[position[i]];
-    core.whole = core.cpus.size() == sdk::size_of(topology.cores[i]);
+    const std::uint32_t number = map.core_of(pu.os_index);
+    if (position[number] == SIZE_MAX) {
+      position[number] = cores.size();
+      cores.push_back({{}, false, pu.l3, pu.node});
+    }
+    Core& core = cores[position[number]];
+    core.cpus.push_back(pu.os_index);
+    core.whole = core.cpus.size() == map.threads_of(number);
   }
   return cores;
 }

@@ -18,22 +18,11 @@ Partition by_position(const topolet_topology& topology, std::size_t count, Posit
   return {std::move(group_of), count + 1};
 }
 
-/// Cores are numbered in the order of their lowest CPUs.
-Partition by_core(const topolet_topology& topology) {
-  std::vector<std::uint32_t> number(topology.core_count, TOPOLET_NONE);
+Partition by_core(const topolet_topology& topology, const sdk::CoreMap& map) {
   std::vector<std::uint32_t> group_of;
   group_of.reserve(topology.pu_count);
-  std::uint32_t cores = 0;
-  for (const topolet_pu& pu : sdk::pus(topology)) {
-    if (pu.core >= topology.core_count) {
-      group_of.push_back(cores++);
-      continue;
-    }
-    std::uint32_t& core = number[pu.core];
-    if (core == TOPOLET_NONE) core = cores++;
-    group_of.push_back(core);
-  }
-  return {std::move(group_of), cores};
+  for (const topolet_pu& pu : sdk::pus(topology)) group_of.push_back(map.core_of(pu.os_index));
+  return {std::move(group_of), map.core_count()};
 }
 
 std::size_t used_groups(const Partition& partition) {
@@ -52,14 +41,16 @@ Partition::Partition(std::vector<std::uint32_t> group_of, std::size_t groups)
   for (std::uint32_t pu = 0; pu < group_of_.size(); ++pu) members_[next[group_of_[pu]]++] = pu;
 }
 
-Layout::Layout(const topolet_topology& topology)
-    : cores(by_core(topology)),
+Layout::Layout(const topolet_topology& topology) : Layout(topology, sdk::CoreMap(topology)) {}
+
+Layout::Layout(const topolet_topology& topology, const sdk::CoreMap& map)
+    : cores(by_core(topology, map)),
       caches(by_position(topology, topology.l3_count, [](const topolet_pu& pu) { return pu.l3; })),
       nodes(by_position(topology, topology.node_count, [](const topolet_pu& pu) { return pu.node; })),
       packages(by_position(topology, topology.package_count, [](const topolet_pu& pu) { return pu.package; })),
       node_count(used_groups(nodes)),
       package_count(used_groups(packages)),
-      threads_per_core(sdk::threads_per_core(topology)) {
+      threads_per_core(map.threads_per_core()) {
   os_index.reserve(topology.pu_count);
   for (const topolet_pu& pu : sdk::pus(topology)) os_index.push_back(pu.os_index);
 }

@@ -42,7 +42,10 @@ struct Layout {
   Partition packages;
   std::size_t node_count = 0;        ///< nodes with online CPUs
   std::size_t package_count = 0;     ///< packages with online CPUs
-  std::size_t threads_per_core = 1;  ///< sdk::threads_per_core()
+  std::size_t threads_per_core = 1;  ///< sdk::CoreMap::threads_per_core()
+
+ private:
+  Layout(const topolet_topology& topology, const sdk::CoreMap& map);
 };
 
 }  // namespace topolet::numa

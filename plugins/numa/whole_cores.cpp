@@ -6,27 +6,11 @@
 namespace topolet::numa {
 
 WholeCores::WholeCores(const topolet_topology& topology, topolet_set available) {
-  struct Core {
-    std::size_t threads = 0;
-    std::size_t available = 0;
-  };
-  std::vector<Core> cores(topology.core_count);
-  std::vector<std::size_t> core_of;  // by position of the CPU
-  for (const topolet_pu& pu : sdk::pus(topology)) {
-    const bool known = pu.core < topology.core_count;
-    core_of.push_back(known ? pu.core : cores.size());
-    if (!known) cores.emplace_back();
-    ++cores[core_of.back()].threads;
-    if (topolet_set_has(available, pu.os_index) != 0) ++cores[core_of.back()].available;
-  }
-  const auto pus = sdk::pus(topology);
-  for (std::size_t i = 0; i < core_of.size(); ++i) {
-    const Core& core = cores[core_of[i]];
-    sizes_differ_ = sizes_differ_ || core.threads != cores[core_of[0]].threads;
-    if (core.available < core.threads) continue;
-    cpus_.insert(pus[i].os_index);
-    by_threads_[core.threads].insert(pus[i].os_index);
-  }
+  const sdk::CoreMap map(topology);
+  sizes_differ_ = map.sizes_differ();
+  cpus_ = map.on_whole_cores(available);
+  sdk::for_each_index(cpus_.view(),
+                      [&](std::uint32_t cpu) { by_threads_[map.threads_of(map.core_of(cpu))].insert(cpu); });
 }
 
 bool WholeCores::add_up_to(std::size_t wanted, topolet_set within) const {
@@ -50,7 +34,7 @@ bool WholeCores::add_up_to(std::size_t wanted, topolet_set within) const {
 }
 
 bool are_whole_cores(const topolet_topology& topology, topolet_set cpus) {
-  return WholeCores(topology, cpus).cpus().size() == sdk::size_of(cpus);
+  return sdk::CoreMap(topology).on_whole_cores(cpus).size() == sdk::size_of(cpus);
 }
 
 }  // namespace topolet::numa

@@ -8,8 +8,7 @@
 
 namespace topolet::numa {
 
-/// The cores whose online CPUs are all available, each with its own number of threads. A CPU whose core is unknown is a
-/// core of its own.
+/// The cores whose online CPUs are all available, each with its own number of threads.
 class WholeCores {
  public:
   WholeCores(const topolet_topology& topology, topolet_set available);

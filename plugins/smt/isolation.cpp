@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 
+#include "plugins/smt/core_sets.hpp"
 #include "plugins/smt/reasons.hpp"
 
 namespace topolet::smt {
@@ -35,7 +36,7 @@ std::size_t Isolation::allowed_idle(topolet_set usable) const {
 std::size_t Isolation::worst_case_idle(const Set& whole, bool one_per_core) const {
   std::size_t least = std::numeric_limits<std::size_t>::max();
   std::size_t most = 1;
-  for (const std::uint32_t core : cores_.cores_of(whole)) {
+  for (const std::uint32_t core : cores_of(cores_, whole)) {
     least = std::min(least, cores_.threads_of(core));
     most = std::max(most, cores_.threads_of(core));
   }
@@ -58,7 +59,7 @@ std::vector<Set> Isolation::by_cpu_kind(const Set& whole) const {
 /// number of threads, since some may be offline, so this looks at all sums of threads up to what is needed.
 Set Isolation::fewest_cpus(const Set& whole) const {
   std::map<std::size_t, std::vector<std::uint32_t>, std::greater<>> by_size;
-  for (const std::uint32_t core : cores_.cores_of(whole)) by_size[cores_.threads_of(core)].push_back(core);
+  for (const std::uint32_t core : cores_of(cores_, whole)) by_size[cores_.threads_of(core)].push_back(core);
   const std::size_t sums = demand_.exclusive_cpus + cores_.most_threads();
   constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
   // For each size of core so far, and each sum of threads: how many cores of that size the sum needs, with as few
@@ -83,7 +84,7 @@ Set Isolation::fewest_cpus(const Set& whole) const {
     taken.insert(taken.end(), group->second.begin(), group->second.begin() + static_cast<std::ptrdiff_t>(count));
     sum -= count * group->first;
   }
-  return cores_.on_cores(taken, whole);
+  return on_cores(cores_, taken, whole);
 }
 
 /// Empty if more than `most_idle` CPUs would stay idle.
@@ -98,7 +99,7 @@ Set Isolation::cpus_to_choose_from(topolet_set usable) const {
   const Set whole = cores_.on_whole_cores(usable);
   const std::size_t idle = allowed_idle(usable);
   if (demand_.profile == Profile::kHeavy && !demand_.whole_cores) {
-    Set each = cores_.lowest_of_each_core(whole.view());
+    Set each = lowest_of_each_core(cores_, whole.view());
     if (each.size() >= demand_.exclusive_cpus && worst_case_idle(whole, true) <= idle) return each;
   }
   if (Set all = choose_from(whole, idle); all.size() == whole.size()) return all;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "plugins/smt/core_map.hpp"
 #include "plugins/smt/demand.hpp"
 
 namespace topolet::smt {
@@ -15,7 +14,8 @@ namespace topolet::smt {
 /// One request for exclusive CPUs that are to be isolated. Borrows everything that it is made from.
 class Isolation {
  public:
-  Isolation(const CoreMap& cores, const topolet_request& request, const Demand& demand, const PolicyOptions& options)
+  Isolation(const sdk::CoreMap& cores, const topolet_request& request, const Demand& demand,
+            const PolicyOptions& options)
       : cores_(cores), request_(request), demand_(demand), options_(options) {}
 
   /// 100 for a candidate where the container can be isolated, 50 if that may be impossible for the rest of its pod,
@@ -37,7 +37,7 @@ class Isolation {
   sdk::Set fewest_cpus(const sdk::Set& whole) const;
   sdk::Set choose_from(const sdk::Set& whole, std::size_t most_idle) const;
 
-  const CoreMap& cores_;
+  const sdk::CoreMap& cores_;
   const topolet_request& request_;
   const Demand& demand_;
   const PolicyOptions& options_;

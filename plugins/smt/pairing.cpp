@@ -50,7 +50,7 @@ std::int64_t milli_of(const topolet_demand* demand) {
 
 }  // namespace
 
-Pairing::Pairing(const CoreMap& cores, const topolet_ledger& ledger, const Demand& demand)
+Pairing::Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const Demand& demand)
     : cores_(cores),
       ledger_(ledger),
       profile_(demand.profile),

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugins/smt/core_map.hpp"
 #include "plugins/smt/demand.hpp"
 
 namespace topolet::smt {
@@ -35,7 +34,7 @@ using NeighbourCounts = std::array<std::size_t, 4>;
 class Pairing {
  public:
   /// `demand` must be that of a heavy or light container. Borrows the cores and the ledger.
-  Pairing(const CoreMap& cores, const topolet_ledger& ledger, const Demand& demand);
+  Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const Demand& demand);
 
   /// All `usable` CPUs, the best level first. For an exclusive container a level has at most one CPU of each core.
   std::vector<Level> levels(topolet_set usable) const;
@@ -54,7 +53,7 @@ class Pairing {
   void rank_for_light_shared(CoreThreads core, std::vector<Level>& levels) const;
   bool suits_heavy_better(std::uint32_t a, std::uint32_t b) const;
 
-  const CoreMap& cores_;
+  const sdk::CoreMap& cores_;
   const topolet_ledger& ledger_;
   Profile profile_;
   bool exclusive_;

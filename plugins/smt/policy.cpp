@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "plugins/smt/core_map.hpp"
+#include "plugins/smt/core_sets.hpp"
 #include "plugins/smt/demand.hpp"
 #include "plugins/smt/isolation.hpp"
 #include "plugins/smt/pairing.hpp"
@@ -13,6 +13,7 @@
 namespace topolet::smt {
 namespace {
 
+using sdk::CoreMap;
 using sdk::Set;
 
 constexpr std::int32_t kHeavyWithoutConflict = 100;
@@ -190,7 +191,7 @@ Set cpus_to_choose_from(const topolet_pick_request& picking, const CoreMap& core
 PickAnswer withhold_siblings(const topolet_pick_request& picking, const CoreMap& cores, const Demand& demand,
                              const PolicyOptions& options) {
   PickAnswer answer;
-  Set siblings = cores.siblings_of(picking.chosen);
+  Set siblings = siblings_of(cores, picking.chosen);
   const Set unavailable = siblings - Set(picking.usable);
   const bool required = demand.isolated || demand.exclusive_cpus % cores.threads_per_core() != 0;
   if (siblings.empty() || (!demand.isolated && !options.rounds_up)) return answer;
@@ -222,7 +223,7 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
   }
   const CoreMap cores(*request.topology);
   if (demand.whole_cores) return score_whole_cores(request, cores, demand, options_);
-  if (!demand.isolated && !cores.has_siblings()) return {};
+  if (!demand.isolated && !has_siblings(cores)) return {};
   return demand.isolated ? score_isolation(request, cores, demand, options_) : score_pairing(request, cores, demand);
 }
 
@@ -236,7 +237,7 @@ PickAnswer Policy::pick(const topolet_pick_request& picking) const {
     return keeps_idle ? withhold_siblings(picking, cores, demand, options_) : PickAnswer{};
   }
   PickAnswer answer;
-  if (!demand.isolated && !cores.has_siblings()) return answer;
+  if (!demand.isolated && !has_siblings(cores)) return answer;
   answer.narrow = cpus_to_choose_from(picking, cores, demand, options_);
   if (answer.narrow.size() == sdk::size_of(picking.usable)) answer.narrow = {};
   return answer;

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <chrono>
-#include <cstdio>
-#include <exception>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -19,6 +17,7 @@
 #include "tests/bench/child.hpp"
 #include "tests/bench/load_client.hpp"
 #include "tests/bench/load_report.hpp"
+#include "tests/bench/program.hpp"
 #include "tests/bench/roles.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -185,28 +184,15 @@ bool read_options(const std::vector<std::string>& arguments, LoadOptions& option
   return values.count("help") == 0;
 }
 
-int run(const std::vector<std::string>& arguments) {
+void measure(const std::vector<std::string>& arguments) {
   LoadOptions options;
-  try {
-    if (!read_options(arguments, options)) return 0;
-  } catch (const boost::program_options::error& error) {
-    fmt::print(stderr, "proxy_load: {}; see --help\n", error.what());
-    return 2;
-  }
+  if (!read_options(arguments, options)) return;
   report(options, run_rounds(options));
-  return 0;
 }
 
 }  // namespace
 }  // namespace topolet::bench
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  try {
-    if (topolet::bench::run_role(arguments)) return 0;
-    return topolet::bench::run(arguments);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "proxy_load: {}\n", error.what());
-    return 1;
-  }
+  return topolet::bench::run_program("proxy_load", argc, argv, &topolet::bench::measure);
 }

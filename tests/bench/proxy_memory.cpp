@@ -4,8 +4,6 @@
 
 #include <boost/program_options.hpp>
 #include <chrono>
-#include <cstdio>
-#include <exception>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -16,6 +14,7 @@
 
 #include "tests/bench/child.hpp"
 #include "tests/bench/load_client.hpp"
+#include "tests/bench/program.hpp"
 #include "tests/bench/roles.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -167,33 +166,20 @@ bool read_options(const std::vector<std::string>& arguments, MemoryOptions& opti
   return values.count("help") == 0;
 }
 
-int run(const std::vector<std::string>& arguments) {
+void measure(const std::vector<std::string>& arguments) {
   MemoryOptions options;
-  try {
-    if (!read_options(arguments, options)) return 0;
-  } catch (const boost::program_options::error& error) {
-    fmt::print(stderr, "proxy_memory: {}; see --help\n", error.what());
-    return 2;
-  }
+  if (!read_options(arguments, options)) return;
   Notes notes(options);
   note_burst(options, notes);
   note_big_messages(options, notes);
   note_stalled_streams(options, notes);
   note_cycles(options, notes);
   notes.write();
-  return 0;
 }
 
 }  // namespace
 }  // namespace topolet::bench
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  try {
-    if (topolet::bench::run_role(arguments)) return 0;
-    return topolet::bench::run(arguments);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "proxy_memory: {}\n", error.what());
-    return 1;
-  }
+  return topolet::bench::run_program("proxy_memory", argc, argv, &topolet::bench::measure);
 }

@@ -13,8 +13,8 @@ const std::string kMark = "role";
 
 using Run = std::function<void(const std::string& listen, const std::string& more)>;
 
-const std::map<std::string, plugin::Run>& roles() {
-  static const std::map<std::string, plugin::Run> kRoles = {
+const std::map<std::string, Run>& roles() {
+  static const std::map<std::string, Run> kRoles = {
       {"runtime", [](const std::string& listen, const std::string& held) { run_runtime(listen, std::stoul(held)); }},
       {"relay", run_relay},
       {"bare", run_bare_proxy},

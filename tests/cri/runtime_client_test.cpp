@@ -24,7 +24,7 @@ const std::string kV1 = "/runtime.v1.RuntimeService/";
 const std::string kV1Alpha2 = "/runtime.v1alpha2.RuntimeService/";
 
 /// Answers at once from a function, or keeps the calls until the test answers them.
-class ScriptedRuntime : public Runtime {
+class RuntimeStub : public Runtime {
  public:
   struct Pending {
     std::string path;
@@ -55,7 +55,7 @@ std::function<RuntimeResponse(const std::string&)> speaks(const std::string& pre
 }
 
 TEST(RuntimeClient, UpdatesTheCpusetOfAContainer) {
-  ScriptedRuntime runtime;
+  RuntimeStub runtime;
   RuntimeClient client(runtime, {});
   std::optional<Status> status;
   client.update_container("c1", CpuSet{0, 1, 2, 5}, NodeSet{1}, [&](Status s) { status = s; });
@@ -74,7 +74,7 @@ TEST(RuntimeClient, UpdatesTheCpusetOfAContainer) {
 }
 
 TEST(RuntimeClient, NamesTheCallInAnError) {
-  ScriptedRuntime runtime;
+  RuntimeStub runtime;
   runtime.answer = [](const std::string&) { return RuntimeResponse{Code::kNotFound, "no such container", {}}; };
   RuntimeClient client(runtime, {});
   std::vector<Error> errors;
@@ -97,7 +97,7 @@ TEST(RuntimeClient, ListsContainersUnfiltered) {
   container->mutable_metadata()->set_name("web");
   container->mutable_metadata()->set_attempt(3);
   container->set_state(api::CONTAINER_RUNNING);
-  ScriptedRuntime runtime;
+  RuntimeStub runtime;
   runtime.answer = [&](const std::string&) { return RuntimeResponse{Code::kOk, {}, response.SerializeAsString()}; };
   RuntimeClient client(runtime, {});
   std::vector<ContainerInfo> listed;
@@ -115,7 +115,7 @@ TEST(RuntimeClient, ListsSandboxes) {
   api::ListPodSandboxResponse response;
   response.add_items()->set_id("s1");
   response.mutable_items(0)->mutable_metadata()->set_uid("u1");
-  ScriptedRuntime runtime;
+  RuntimeStub runtime;
   runtime.answer = [&](const std::string&) { return RuntimeResponse{Code::kOk, {}, response.SerializeAsString()}; };
   RuntimeClient client(runtime, {});
   std::vector<Sandbox> listed;
@@ -128,7 +128,7 @@ TEST(RuntimeClient, ListsSandboxes) {
 TEST(RuntimeClient, AsksForTheVerboseStatus) {
   api::ContainerStatusResponse response;
   response.mutable_status()->set_id("c1");
-  ScriptedRuntime runtime;
+  RuntimeStub runtime;
   runtime.answer = [&](const std::string&) { return RuntimeResponse{Code::kOk, {}, response.SerializeAsString()}; };
   RuntimeClient client(runtime, {});
   std::string id;
@@ -141,7 +141,7 @@ TEST(RuntimeClient, AsksForTheVerboseStatus) {
 }
 
 TEST(RuntimeClient, SaysWhenAnAnswerIsGarbage) {
-  ScriptedRuntime runtime;
+  RuntimeStub runtime;
   runtime.answer = [](const std::string&) { return RuntimeResponse{Code::kOk, {}, "\x0f\xff"}; };
   RuntimeClient client(runtime, {});
   Error error;
@@ -151,7 +151,7 @@ TEST(RuntimeClient, SaysWhenAnAnswerIsGarbage) {
 }
 
 TEST(RuntimeClient, FallsBackToTheOlderVersionAndRemembersIt) {
-  ScriptedRuntime runtime;
+  RuntimeStub runtime;
   runtime.answer = speaks(kV1Alpha2);
   RuntimeClient client(runtime, {});
   int fine = 0;
@@ -166,7 +166,7 @@ TEST(RuntimeClient, FallsBackToTheOlderVersionAndRemembersIt) {
 }
 
 TEST(RuntimeClient, ComesBackWhenTheRuntimeWasReplacedByANewerOne) {
-  ScriptedRuntime runtime;
+  RuntimeStub runtime;
   runtime.answer = speaks(kV1Alpha2);
   RuntimeClient client(runtime, {});
   int fine = 0;
@@ -181,7 +181,7 @@ TEST(RuntimeClient, ComesBackWhenTheRuntimeWasReplacedByANewerOne) {
 }
 
 TEST(RuntimeClient, ReportsTheFirstRefusalWhenNoVersionIsKnown) {
-  ScriptedRuntime runtime;
+  RuntimeStub runtime;
   runtime.answer = refused;
   RuntimeClient client(runtime, {});
   Error error;
@@ -195,7 +195,7 @@ TEST(RuntimeClient, ReportsTheFirstRefusalWhenNoVersionIsKnown) {
 }
 
 TEST(RuntimeClient, MayGoAwayBeforeItsAnswersCome) {
-  ScriptedRuntime runtime;
+  RuntimeStub runtime;
   auto client = std::make_unique<RuntimeClient>(runtime, DemandRules{});
   std::optional<Status> status;
   client->update_container("c1", CpuSet{0}, {}, [&](Status s) { status = s; });

@@ -7,6 +7,7 @@
 
 #include "core/cri/messages/lens.pb.h"
 #include "core/cri/methods.hpp"
+#include "core/simulate/runtime_messages.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -18,24 +19,20 @@ constexpr std::size_t kCutWhenItMattersPermille = 8;
 /// What a request is about, for people.
 std::string description_of(std::string_view method, const std::string& bytes) {
   if (method == "CreateContainer") {
-    lens::CreateContainerRequest request;
-    request.ParseFromString(bytes);
+    const auto request = simulate::read_request<lens::CreateContainerRequest>(bytes);
     const lens::ContainerMetadata& metadata = request.config().metadata();
     const lens::Resources& resources = request.config().linux().resources();
     return fmt::format("{} {}/{}/{} shares {} CPUs {}", method, request.sandbox_id(), metadata.name(),
                        metadata.attempt(), resources.cpu_shares(), resources.cpuset_cpus());
   }
   if (method == "UpdateContainerResources") {
-    lens::UpdateContainerResourcesRequest request;
-    request.ParseFromString(bytes);
+    const auto request = simulate::read_request<lens::UpdateContainerResourcesRequest>(bytes);
     const lens::Resources& resources = request.linux();
     return fmt::format("{} {} shares {} CPUs {}", method, request.container_id(), resources.cpu_shares(),
                        resources.cpuset_cpus());
   }
   if (method.rfind("List", 0) == 0 || method == "RunPodSandbox") return std::string(method);
-  lens::Target target;
-  target.ParseFromString(bytes);
-  return fmt::format("{} {}", method, target.id());
+  return fmt::format("{} {}", method, simulate::read_request<lens::Target>(bytes).id());
 }
 
 }  // namespace

@@ -3,22 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/cri/messages/lens.pb.h"
+#include "core/simulate/runtime_messages.hpp"
 
 namespace topolet::engine {
 namespace {
 
-cri::RuntimeResponse yes(const google::protobuf::MessageLite& message) {
-  return {Code::kOk, "", message.SerializeAsString()};
-}
-
 cri::RuntimeResponse no_such(const std::string& id) { return {Code::kNotFound, "container " + id + " not found", {}}; }
-
-template <class Message>
-Message read(const std::string& bytes) {
-  Message message;
-  message.ParseFromString(bytes);
-  return message;
-}
 
 }  // namespace
 
@@ -67,7 +57,7 @@ cri::RuntimeResponse ScriptedRuntime::answer(const std::string& method, const st
 }
 
 cri::RuntimeResponse ScriptedRuntime::update(const std::string& bytes) {
-  const auto request = read<lens::UpdateContainerResourcesRequest>(bytes);
+  const auto request = simulate::read_request<lens::UpdateContainerResourcesRequest>(bytes);
   const std::string& cpus = request.linux().cpuset_cpus();
   calls_.push_back("UpdateContainerResources " + request.container_id() + " " + cpus);
   const auto found = containers_.find(request.container_id());
@@ -84,7 +74,7 @@ cri::RuntimeResponse ScriptedRuntime::update(const std::string& bytes) {
 }
 
 cri::RuntimeResponse ScriptedRuntime::status(const std::string& bytes) const {
-  const auto request = read<lens::ContainerStatusRequest>(bytes);
+  const auto request = simulate::read_request<lens::ContainerStatusRequest>(bytes);
   const auto found = containers_.find(request.container_id());
   if (found == containers_.end()) return no_such(request.container_id());
   const Container& asked = found->second;
@@ -98,7 +88,7 @@ cri::RuntimeResponse ScriptedRuntime::status(const std::string& bytes) const {
   lens::Entry& info = *response.add_info();
   info.set_key("info");
   info.set_value(info_of(asked));
-  return yes(response);
+  return simulate::ok_answer(response);
 }
 
 /// As containerd tells it, as far as topolet reads it.
@@ -131,7 +121,7 @@ cri::RuntimeResponse ScriptedRuntime::list_containers() const {
     listed.mutable_metadata()->set_attempt(container.attempt);
     listed.set_state(static_cast<std::int32_t>(container.state));
   }
-  return yes(response);
+  return simulate::ok_answer(response);
 }
 
 cri::RuntimeResponse ScriptedRuntime::list_sandboxes() const {
@@ -145,7 +135,7 @@ cri::RuntimeResponse ScriptedRuntime::list_sandboxes() const {
     listed.set_runtime_handler(sandbox.runtime_handler);
     listed.set_state(sandbox.ready ? 0 : 1);
   }
-  return yes(response);
+  return simulate::ok_answer(response);
 }
 
 }  // namespace topolet::engine

@@ -51,7 +51,7 @@ class Story {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-class KillRun : public TwoCpuNodeTest {
+class KillRunWithContainers : public TwoCpuNodeTest {
  protected:
   void SetUp() override {
     TwoCpuNodeTest::SetUp();
@@ -211,7 +211,7 @@ class KillRun : public TwoCpuNodeTest {
   Story story_;
 };
 
-TEST_F(KillRun, AnOverlapWouldBeSeen) {
+TEST_F(KillRunWithContainers, AnOverlapWouldBeSeen) {
   const OverlapWatch watch(runtime_->tasks(), [] { return "meanwhile"; });
   const TestPod web = running("web", burstable(250, 64 * kMiB));
   const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
@@ -231,7 +231,7 @@ TEST_F(KillRun, AnOverlapWouldBeSeen) {
   EXPECT_EQ(seen[0].cpus_other, pool_);
 }
 
-TEST_F(KillRun, WhoHasACpuAloneHasItAloneThroughEveryKill) {
+TEST_F(KillRunWithContainers, WhoHasACpuAloneHasItAloneThroughEveryKill) {
   SlowShims slow(bystanders(), seed_);
   OverlapWatch watch(runtime_->tasks(), [this] { return story_.moment(); });
   WorkerContext workplace{daemon_->endpoint(), runtime_->cgroups(), watch};

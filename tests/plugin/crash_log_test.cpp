@@ -44,14 +44,14 @@ TEST_F(CrashLogTest, TellsWhatIsNewOnce) {
 TEST_F(CrashLogTest, SaysHowManyCrashesThereHaveBeenAndWhatTheyLeadTo) {
   kept("! 1000 gpu SIGSEGV score\n", 3000);
   EXPECT_THAT(log_->describe_new_crashes(),
-              ElementsAre("topoletd ended by SIGSEGV in score() of plugin gpu: crash 1 in 10 "
-                          "minutes; after 3 it is quarantined"));
+              ElementsAre("topoletd was ended by SIGSEGV in score() of plugin gpu: crash 1 in 10 "
+                          "minutes; the plugin is quarantined after 3"));
   kept("1 numa SIGBUS pick\n1000 gpu SIGSEGV score\n! 2000 gpu SIGABRT load\n! 2500 gpu SIGABRT load\n", 3000);
   EXPECT_THAT(log_->describe_new_crashes(),
-              ElementsAre("topoletd ended by SIGABRT in load() of plugin gpu: crash 2 in 10 minutes; after 3 it is "
-                          "quarantined",
-                          "topoletd ended by SIGABRT in load() of plugin gpu: crash 3 in 10 minutes; it is "
-                          "quarantined"));
+              ElementsAre("topoletd was ended by SIGABRT in load() of plugin gpu: crash 2 in 10 minutes; the "
+                          "plugin is quarantined after 3",
+                          "topoletd was ended by SIGABRT in load() of plugin gpu: crash 3 in 10 minutes; the "
+                          "plugin is quarantined"));
 }
 
 TEST_F(CrashLogTest, CountsNoCrashThatIsLongAgo) {
@@ -73,12 +73,12 @@ TEST_F(CrashLogTest, ForgetsAfterTenMinutes) {
   EXPECT_EQ(kept("0 numa SIGBUS pick\n60000 numa SIGBUS pick\n", 10 * kMinute + 1), "60000 numa SIGBUS pick\n");
 }
 
-TEST_F(CrashLogTest, ThreeInTenMinutesStayUntilForgiven) {
+TEST_F(CrashLogTest, ThreeInTenMinutesStayUntilRemoved) {
   const std::string three = "0 numa SIGBUS pick\n60000 numa SIGBUS pick\n600000 numa SIGABRT score\n";
   EXPECT_EQ(kept(three + "600000 gpu SIGBUS pick\n", 100 * kMinute), three);
   EXPECT_EQ(log_->why_quarantined("numa"), "crashed topoletd 3 times in 10 minutes, last: SIGABRT in score()");
   EXPECT_THAT(log_->why_quarantined("gpu"), IsEmpty());
-  EXPECT_TRUE(log_->forgive("numa").has_value());
+  EXPECT_TRUE(log_->remove_crashes_of("numa").has_value());
   EXPECT_THAT(log_->why_quarantined("numa"), IsEmpty());
   EXPECT_EQ(std::filesystem::file_size(directory_.file("crashes")), 0U);
 }

@@ -37,6 +37,8 @@ TEST(SdkSet, CombinesSetsOfDifferentLength) {
   EXPECT_EQ((large - small).to_string(), "200");
   EXPECT_EQ((small - large).to_string(), "1");
   EXPECT_EQ(size_of_both(small.view(), large.view()), 1U);
+  EXPECT_FALSE(small == large);
+  EXPECT_TRUE(large - large == Set()) << "zero words at the end mean nothing";
 }
 
 TEST(SdkSettings, FindsTheLastValueOfAKeyEvenIfItIsEmpty) {
@@ -76,6 +78,26 @@ TEST(SdkTopology, CountsThreadsPerCoreAsTheKubeletDoes) {
   EXPECT_EQ(threads_per_core(topology), 2U);
   topology.pu_count = 5;
   EXPECT_EQ(threads_per_core(topology), 1U) << "a CPU of unknown core is a core, and the average is rounded down";
+}
+
+TEST(SdkCoreMap, FindsWholeCoresOfUnequalSize) {
+  // Cores of two threads and of one, numbered as they come, and a CPU of unknown core.
+  const std::array<topolet_pu, 5> pus = {
+      {{0, 1, 0, 0, 0, 0}, {1, 0, 0, 0, 0, 0}, {2, 1, 0, 0, 0, 0}, {4, 2, 0, 0, 0, 0}, {70, TOPOLET_NONE, 0, 0, 0, 0}}};
+  topolet_topology topology{};
+  topology.pus = pus.data(), topology.pu_count = 5, topology.pu_stride = sizeof(topolet_pu), topology.core_count = 3;
+  const CoreMap map(topology);
+  EXPECT_EQ(map.core_count(), 4U);
+  EXPECT_EQ(map.core_of(2), map.core_of(0));
+  EXPECT_EQ(map.core_of(3), TOPOLET_NONE) << "it is not online";
+  EXPECT_EQ(map.threads_of(map.core_of(0)), 2U);
+  EXPECT_EQ(map.most_threads(), 2U);
+  EXPECT_TRUE(map.sizes_differ());
+  Set cpus;
+  for (const std::uint32_t cpu : {0U, 1U, 3U, 70U}) cpus.insert(cpu);
+  EXPECT_EQ(map.on_whole_cores(cpus.view()).to_string(), "1,70") << "0 lacks its sibling, 3 is not online";
+  cpus.insert(2);
+  EXPECT_EQ(map.on_whole_cores(cpus.view()).to_string(), "0-2,70");
 }
 
 TEST(SdkOptionTable, MakesRowsOfEachType) {

@@ -8,6 +8,7 @@
 
 #include "core/cri/messages/demand.hpp"
 #include "core/cri/methods.hpp"
+#include "core/simulate/runtime_messages.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -105,8 +106,7 @@ void VerifyingRuntime::answer(const RequestPtr& request, const cri::RuntimeRespo
 /// One who waits for the answer to an update has no say yet on what the container has: nobody may send a second one.
 void VerifyingRuntime::count_updates(Request& request) {
   if (request.method != "UpdateContainerResources") return;
-  lens::UpdateContainerResourcesRequest asked;
-  asked.ParseFromString(request.body);
+  const auto asked = simulate::read_request<lens::UpdateContainerResourcesRequest>(request.body);
   const std::string id = asked.container_id();
   Container* container = find(id);
   // Of one that has exited the runtime refuses all.

@@ -5,36 +5,20 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/simulate/runtime_messages.hpp"
 #include "tests/support/verifying_runtime.hpp"
 
 namespace topolet::testing {
 namespace {
 
+using simulate::ok_answer;
+using simulate::ok_answer_with_id;
+using simulate::read_request;
 using std::chrono::milliseconds;
 
 constexpr std::int32_t kSandboxNotReady = 1;
 constexpr std::int32_t kKilled = 137;
 constexpr std::int32_t kCouldNotStart = 128;
-
-template <class Message>
-Message read(const std::string& bytes) {
-  Message message;
-  message.ParseFromString(bytes);
-  return message;
-}
-
-template <class Message>
-cri::RuntimeResponse yes(const Message& message) {
-  return {Code::kOk, {}, message.SerializeAsString()};
-}
-
-cri::RuntimeResponse yes() { return {Code::kOk, {}, {}}; }
-
-cri::RuntimeResponse yes_with_id(const std::string& id) {
-  lens::Target target;
-  target.set_id(id);
-  return yes(target);
-}
 
 cri::RuntimeResponse no_such(const std::string& id) {
   return {Code::kNotFound, fmt::format("an error occurred when try to find container \"{}\": not found", id), {}};
@@ -66,15 +50,6 @@ std::string info_of(const std::string& id, const VerifyingRuntime::Container& co
   return info.dump();
 }
 
-void merge(const lens::Resources& asked, lens::Resources& spec) {
-  if (asked.cpu_period_us() != 0) spec.set_cpu_period_us(asked.cpu_period_us());
-  if (asked.cpu_quota_us() != 0) spec.set_cpu_quota_us(asked.cpu_quota_us());
-  if (asked.cpu_shares() != 0) spec.set_cpu_shares(asked.cpu_shares());
-  if (asked.memory_limit_bytes() != 0) spec.set_memory_limit_bytes(asked.memory_limit_bytes());
-  if (!asked.cpuset_cpus().empty()) spec.set_cpuset_cpus(asked.cpuset_cpus());
-  if (!asked.cpuset_mems().empty()) spec.set_cpuset_mems(asked.cpuset_mems());
-}
-
 }  // namespace
 
 bool VerifyingRuntime::is_ready(const std::string& sandbox_id) const {
@@ -85,14 +60,14 @@ bool VerifyingRuntime::is_ready(const std::string& sandbox_id) const {
 void VerifyingRuntime::run_pod(const RequestPtr& request) {
   later([this, request] {
     if (request->dies) return;
-    const auto asked = read<lens::RunPodSandboxRequest>(request->body);
+    const auto asked = read_request<lens::RunPodSandboxRequest>(request->body);
     lens::PodSandbox sandbox;
     sandbox.set_id(fmt::format("sandbox-{:06}", ++last_number_));
     *sandbox.mutable_metadata() = asked.config().metadata();
     sandbox.set_runtime_handler(asked.runtime_handler());
     sandboxes_[sandbox.id()] = sandbox;
     deps_.trace.add(fmt::format("runtime: {} of pod {} is there", sandbox.id(), sandbox.metadata().uid()));
-    end(request, yes_with_id(sandbox.id()));
+    end(request, ok_answer_with_id(sandbox.id()));
   });
 }
 
@@ -107,18 +82,18 @@ void VerifyingRuntime::end_all_in(const std::string& sandbox_id) {
 
 void VerifyingRuntime::stop_pod(const RequestPtr& request) {
   later([this, request] {
-    const std::string id = read<lens::Target>(request->body).id();
+    const std::string id = read_request<lens::Target>(request->body).id();
     if (request->dies) return;
     if (const auto found = sandboxes_.find(id); found != sandboxes_.end()) found->second.set_state(kSandboxNotReady);
     end_all_in(id);
     deps_.trace.add(fmt::format("runtime: {} is stopped", id));
-    end(request, yes());
+    end(request, ok_answer());
   });
 }
 
 void VerifyingRuntime::remove_pod(const RequestPtr& request) {
   later([this, request] {
-    const std::string sandbox_id = read<lens::Target>(request->body).id();
+    const std::string sandbox_id = read_request<lens::Target>(request->body).id();
     if (request->dies) return;
     end_all_in(sandbox_id);
     std::vector<std::string> ids;
@@ -128,24 +103,22 @@ void VerifyingRuntime::remove_pod(const RequestPtr& request) {
     for (const std::string& id : ids) erase(id);
     sandboxes_.erase(sandbox_id);
     deps_.trace.add(fmt::format("runtime: {} is removed", sandbox_id));
-    end(request, yes());
+    end(request, ok_answer());
   });
 }
 
 void VerifyingRuntime::list_pods(const RequestPtr& request) {
-  lens::ListPodSandboxResponse response;
-  for (const auto& [id, sandbox] : sandboxes_) *response.add_items() = sandbox;
-  end(request, yes(response));
+  end(request, simulate::answer_with_sandboxes(sandboxes_));
 }
 
 void VerifyingRuntime::create(const RequestPtr& request) {
-  const auto asked = read<lens::CreateContainerRequest>(request->body);
+  const auto asked = read_request<lens::CreateContainerRequest>(request->body);
   if (!is_ready(asked.sandbox_id())) return end(request, no("failed to find running sandbox " + asked.sandbox_id()));
   supersede_earlier(asked);
   const std::string name = name_of(asked.sandbox_id(), asked.config().metadata());
   if (const auto [reserved, is_new] = names_.emplace(name, ""); !is_new) {
     const std::string& by = reserved->second;
-    if (!by.empty() && options_.create_again_gives_same_id) return end(request, yes_with_id(by));
+    if (!by.empty() && options_.create_again_gives_same_id) return end(request, ok_answer_with_id(by));
     return end(request,
                no(fmt::format("failed to reserve container name {0}: name {0} is reserved for \"{1}\"", name, by)));
   }
@@ -184,7 +157,7 @@ cri::RuntimeResponse VerifyingRuntime::make(const std::string& id, const lens::C
   deps_.trace.add(fmt::format("runtime: {} is made for {}, CPUs {}{}", id, made.name(), made.spec.cpuset_cpus(),
                               made.placed_alone ? " alone" : ""));
   if (made.spec.cpuset_cpus().empty() && !violation_) violation_ = id + " was made without a cpuset";
-  return yes_with_id(id);
+  return ok_answer_with_id(id);
 }
 
 std::optional<cri::RuntimeResponse> VerifyingRuntime::cannot_start(const std::string& id) const {
@@ -198,7 +171,7 @@ std::optional<cri::RuntimeResponse> VerifyingRuntime::cannot_start(const std::st
 }
 
 void VerifyingRuntime::start(const RequestPtr& request) {
-  const std::string id = read<lens::Target>(request->body).id();
+  const std::string id = read_request<lens::Target>(request->body).id();
   if (const auto refusal = cannot_start(id)) return end(request, *refusal);
   Container& container = containers_.at(id);
   container.starting = true;
@@ -229,37 +202,37 @@ void VerifyingRuntime::is_running(const RequestPtr& request, const std::string& 
   container->starting = false;
   container->state = RunState::kRunning;
   deps_.trace.add(fmt::format("runtime: {} runs", id));
-  end(request, yes());
+  end(request, ok_answer());
 }
 
 void VerifyingRuntime::stop(const RequestPtr& request) {
-  const std::string id = read<lens::Target>(request->body).id();
+  const std::string id = read_request<lens::Target>(request->body).id();
   const Container* container = find(id);
   if (container == nullptr) return end(request, no_such(id));
-  if (container->state != RunState::kRunning) return end(request, yes());
+  if (container->state != RunState::kRunning) return end(request, ok_answer());
   later([this, request, id] {
     if (request->dies) return;
     exit(id, deps_.dice.permille(500) ? 0 : kKilled);
-    end(request, yes());
+    end(request, ok_answer());
   });
 }
 
 void VerifyingRuntime::remove(const RequestPtr& request) {
-  const std::string id = read<lens::Target>(request->body).id();
+  const std::string id = read_request<lens::Target>(request->body).id();
   Container* container = find(id);
-  if (container == nullptr) return end(request, yes());
+  if (container == nullptr) return end(request, ok_answer());
   if (container->starting) return end(request, no("container is in starting state, can't be removed"));
   if (container->removing) return end(request, no("container is already in removing state"));
   container->removing = true;
   if (container->process) die(id, kKilled);
   later([this, request, id] {
     erase(id);
-    end(request, yes());
+    end(request, ok_answer());
   });
 }
 
 void VerifyingRuntime::update(const RequestPtr& request) {
-  const auto asked = read<lens::UpdateContainerResourcesRequest>(request->body);
+  const auto asked = read_request<lens::UpdateContainerResourcesRequest>(request->body);
   Container* container = find(asked.container_id());
   if (container == nullptr) return end(request, no_such(asked.container_id()));
   const milliseconds now = deps_.time.now();
@@ -276,38 +249,28 @@ cri::RuntimeResponse VerifyingRuntime::apply(const lens::UpdateContainerResource
     return deps_.dice.permille(500) ? no_such(asked.container_id()) : no("container is in exited state");
   }
   const CpuSet before = container->spec_cpus();
-  merge(asked.linux(), container->spec);
+  simulate::update_resources(container->spec, asked.linux());
   const CpuSet now = container->spec_cpus();
   const bool grows_or_shrinks = before.is_subset_of(now) || now.is_subset_of(before);
   container->placed_alone = grows_or_shrinks && container->has_its_own(now);
   const bool runs = container->state == RunState::kRunning;
   deps_.trace.add(fmt::format("runtime: {} is updated to {}{}", asked.container_id(), container->spec.cpuset_cpus(),
                               runs ? "" : ", in its spec only"));
-  if (!runs) return yes();
+  if (!runs) return ok_answer();
   Process& process = *container->process;
   process.cpus = now;
   process.alone = container->placed_alone;
   deps_.kernel.run_on(process.pid, process.cpus);
   judge();
-  return yes();
+  return ok_answer();
 }
 
-std::string VerifyingRuntime::list_containers() const {
-  lens::ListContainersResponse response;
-  for (const auto& [id, container] : containers_) {
-    lens::Container& listed = *response.add_containers();
-    listed.set_id(id);
-    listed.set_sandbox_id(container.sandbox_id);
-    *listed.mutable_metadata() = container.config.metadata();
-    listed.set_state(static_cast<std::int32_t>(container.state));
-  }
-  return response.SerializeAsString();
-}
+std::string VerifyingRuntime::list_containers() const { return simulate::answer_with_containers(containers_).body; }
 
 void VerifyingRuntime::list(const RequestPtr& request) { end(request, {Code::kOk, {}, list_containers()}); }
 
 void VerifyingRuntime::status(const RequestPtr& request) {
-  const std::string id = read<lens::ContainerStatusRequest>(request->body).container_id();
+  const std::string id = read_request<lens::ContainerStatusRequest>(request->body).container_id();
   const Container* container = find(id);
   if (container == nullptr) return end(request, no_such(id));
   lens::ContainerStatusResponse response;
@@ -319,7 +282,7 @@ void VerifyingRuntime::status(const RequestPtr& request) {
   lens::Entry& info = *response.add_info();
   info.set_key("info");
   info.set_value(info_of(id, *container));
-  end(request, yes(response));
+  end(request, ok_answer(response));
 }
 
 }  // namespace topolet::testing

@@ -138,7 +138,7 @@ bool CrashLog::crashed_at_start(const std::string& plugin) const {
   });
 }
 
-Status CrashLog::forgive(const std::string& plugin) {
+Status CrashLog::remove_crashes_of(const std::string& plugin) {
   MutexLock lock(mutex_);
   const auto is_its = [&](const Crash& crash) { return crash.plugin == plugin; };
   const auto end = std::remove_if(crashes_.begin(), crashes_.end(), is_its);

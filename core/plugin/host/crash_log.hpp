@@ -23,7 +23,7 @@ struct Crash {
 };
 
 /// A small file: one line a crash. What the crash handler appended since the last start begins with "! ". Three crashes
-/// of a plugin in ten minutes put it into quarantine, and that is remembered until they are forgiven; others are
+/// of a plugin in ten minutes put it into quarantine, and that is remembered until the plugin is reset; others are
 /// forgotten after ten minutes. Safe from any thread.
 class CrashLog {
  public:
@@ -48,8 +48,7 @@ class CrashLog {
   /// that again would crash again.
   bool crashed_at_start(const std::string& plugin) const TOPOLET_EXCLUDES(mutex_);
 
-  /// Forgets the plugin's crashes.
-  Status forgive(const std::string& plugin) TOPOLET_EXCLUDES(mutex_);
+  Status remove_crashes_of(const std::string& plugin) TOPOLET_EXCLUDES(mutex_);
 
  private:
   explicit CrashLog(UniqueFd fd) : fd_(std::move(fd)) {}

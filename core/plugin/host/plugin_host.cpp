@@ -84,7 +84,7 @@ std::int32_t PluginHost::get_state(const topolet_host* host, topolet_str key, vo
   PluginHost& self = host_of(host);
   if (const std::int32_t status = check_key(key); status != TOPOLET_OK) return status;
   if (size == nullptr || (buffer == nullptr && capacity != 0)) return TOPOLET_INVALID;
-  return self.answer(self.state_->get(self.plugin_, string_of(key)), buffer, capacity, size);
+  return self.copy_to_plugin(self.state_->get(self.plugin_, string_of(key)), buffer, capacity, size);
 }
 
 std::int32_t PluginHost::next_state(const topolet_host* host, topolet_str after, void* buffer, std::size_t capacity,
@@ -92,7 +92,7 @@ std::int32_t PluginHost::next_state(const topolet_host* host, topolet_str after,
   PluginHost& self = host_of(host);
   if (const std::int32_t status = check_bytes(after, TOPOLET_STATE_MAX_KEY); status != TOPOLET_OK) return status;
   if (size == nullptr || (buffer == nullptr && capacity != 0)) return TOPOLET_INVALID;
-  return self.answer(self.state_->next(self.plugin_, string_of(after)), buffer, capacity, size);
+  return self.copy_to_plugin(self.state_->next(self.plugin_, string_of(after)), buffer, capacity, size);
 }
 
 std::int32_t PluginHost::set_state(const topolet_host* host, topolet_str key, topolet_str value) {
@@ -101,15 +101,15 @@ std::int32_t PluginHost::set_state(const topolet_host* host, topolet_str key, to
   if (const std::int32_t status = check_key(key); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_bytes(value, TOPOLET_STATE_MAX_VALUE); status != TOPOLET_OK) return status;
   const std::string name = string_of(key);
-  if (const Status room = self.check_key_limit(name); !room) return self.answer(room);
-  return self.answer(self.state_->set(self.plugin_, name, string_of(value)));
+  if (const Status room = self.check_key_limit(name); !room) return self.status_of_write(room);
+  return self.status_of_write(self.state_->set(self.plugin_, name, string_of(value)));
 }
 
 std::int32_t PluginHost::remove_state(const topolet_host* host, topolet_str key) {
   PluginHost& self = host_of(host);
   if (const std::int32_t status = self.check_may_write(); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_key(key); status != TOPOLET_OK) return status;
-  return self.answer(self.state_->remove(self.plugin_, string_of(key)));
+  return self.status_of_write(self.state_->remove(self.plugin_, string_of(key)));
 }
 
 Status PluginHost::check_key_limit(const std::string& key) const {
@@ -127,8 +127,8 @@ std::int32_t PluginHost::check_may_write() const {
   return may_write_ ? TOPOLET_OK : TOPOLET_FORBIDDEN;
 }
 
-std::int32_t PluginHost::answer(const Result<std::optional<std::string>>& found, void* buffer, std::size_t capacity,
-                                std::size_t* size) const {
+std::int32_t PluginHost::copy_to_plugin(const Result<std::optional<std::string>>& found, void* buffer,
+                                        std::size_t capacity, std::size_t* size) const {
   if (call_abandoned_) return TOPOLET_LATE;
   if (!found) {
     log_->warn("{}: cannot read its state: {}", plugin_, found.error().message);
@@ -142,7 +142,7 @@ std::int32_t PluginHost::answer(const Result<std::optional<std::string>>& found,
   return TOPOLET_OK;
 }
 
-std::int32_t PluginHost::answer(const Status& written) const {
+std::int32_t PluginHost::status_of_write(const Status& written) const {
   if (written) return TOPOLET_OK;
   if (log_limiter_.try_acquire(std::chrono::steady_clock::now())) {
     log_->warn("{}: cannot write its state: {}", plugin_, written.error().message);

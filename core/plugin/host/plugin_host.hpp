@@ -74,9 +74,11 @@ class PluginHost {
   static std::int32_t remove_state(const topolet_host* host, topolet_str key);
   std::int32_t check_may_write() const;
   Status check_key_limit(const std::string& key) const;
-  std::int32_t answer(const Result<std::optional<std::string>>& found, void* buffer, std::size_t capacity,
-                      std::size_t* size) const;
-  std::int32_t answer(const Status& written) const;
+  /// Copies a value or a key of the state into the plugin's buffer; returns a topolet_status. Logs a failed read.
+  std::int32_t copy_to_plugin(const Result<std::optional<std::string>>& found, void* buffer, std::size_t capacity,
+                              std::size_t* size) const;
+  /// As a topolet_status. Logs a failed write.
+  std::int32_t status_of_write(const Status& written) const;
 
   std::string plugin_;
   std::shared_ptr<Log> log_;

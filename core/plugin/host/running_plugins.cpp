@@ -185,7 +185,7 @@ Status RunningPlugins::forget_crashes(const std::string& id) {
   const Status reset = policy_thread_.reset(id);
   // One that was never asked is as good as reset.
   if (!reset && reset.error().code != Code::kNotFound) return reset;
-  return crashes_.forgive(id);
+  return crashes_.remove_crashes_of(id);
 }
 
 std::vector<PluginDescription> RunningPlugins::describe() const {

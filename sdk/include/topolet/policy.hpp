@@ -10,6 +10,7 @@
 #include <topolet/score.h>
 #include <topolet/tick.h>
 #include <topolet/policy/answers.hpp>
+#include <topolet/policy/cores.hpp>
 #include <topolet/policy/option_table.hpp>
 #include <topolet/policy/reasons.hpp>
 #include <topolet/policy/views.hpp>

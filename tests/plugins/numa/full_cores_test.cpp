@@ -182,21 +182,22 @@ TEST(NumaFullCores, PrefersANodeWithWholeCoresButTakesPartsOfThemAsTheKubeletWou
 }
 
 /// Cores of one to four threads, some threads in other hands, CPUs numbered as they come.
-struct Dice {
-  explicit Dice(std::uint32_t seed) : dice(seed) {
+struct RandomCores {
+  explicit RandomCores(std::uint32_t seed) {
+    std::mt19937 random(seed);
     std::uint32_t cpu = 0;
-    for (std::uint32_t core = 0; core < 2 + dice() % 6; ++core) {
+    for (std::uint32_t core = 0; core < 2 + random() % 6; ++core) {
       machine.cores.emplace_back();
-      const std::uint32_t threads = 1 + dice() % 4;
+      const std::uint32_t threads = 1 + random() % 4;
       for (std::uint32_t thread = 0; thread < threads; ++thread) {
         machine.pus.push_back({cpu, core, core / 2, TOPOLET_NONE, 0, 0});
         machine.cores.back().insert(cpu);
         kinds[core % 2].insert(cpu);
-        if (dice() % 6 == 0) others.insert(cpu);
+        if (random() % 6 == 0) others.insert(cpu);
         ++cpu;
       }
     }
-    wanted = 1 + dice() % cpu;
+    wanted = 1 + random() % cpu;
   }
 
   /// Tries all sets of cores.
@@ -212,7 +213,6 @@ struct Dice {
     return false;
   }
 
-  std::mt19937 dice;
   Machine machine{{.cores = 0}};
   std::vector<Set> kinds = std::vector<Set>(2);
   Set others;
@@ -223,7 +223,7 @@ TEST(NumaFullCores, AdmitsWhatWholeCoresAddUpToAndTakesThem) {
   std::size_t admitted = 0;
   std::size_t denied = 0;
   for (std::uint32_t seed = 0; seed < 2000; ++seed) {
-    const Dice scene(seed);
+    const RandomCores scene(seed);
     for (const Alignment alignment : {Alignment::kNone, Alignment::kBestEffort}) {
       Request request(scene.machine, scene.wanted, scene.others);
       if (seed % 2 == 0) request.kinds(scene.kinds);

@@ -137,7 +137,7 @@ TEST(IsolationProperty, FitsIfAnySetOfWholeCoresDoes) {
   std::size_t not_fitting = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const Uneven machine(seed);
-    const CoreMap cores(machine.topology());
+    const sdk::CoreMap cores(machine.topology());
     for (std::size_t cpus = 1; cpus <= machine.all().size(); ++cpus) {
       const std::size_t fewest = machine.fewest(cpus);
       for (std::size_t kept = 0; kept <= machine.all().size() - cpus; ++kept) {

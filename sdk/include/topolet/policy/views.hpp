@@ -2,11 +2,9 @@
 #pragma once
 
 #include <topolet/abi.h>
+#include <topolet/policy/set_words.hpp>
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -22,39 +20,17 @@ inline std::string_view text(topolet_str string) {
 }
 constexpr topolet_str borrow(std::string_view string) { return {string.data(), string.size()}; }
 
+/// The 64-bit words of a set, for the functions of <topolet/policy/set_words.hpp>.
+constexpr set_words::WordsView words_of(topolet_set set) { return {set.words, set.count}; }
+
 /// Calls `visit` with every OS index in the set, in ascending order, without a copy.
 template <class Visit>
 void for_each_index(topolet_set set, Visit visit) {
-  for (std::size_t i = 0; i < set.count; ++i) {
-    for (std::uint64_t rest = set.words[i]; rest != 0; rest &= rest - 1) {
-      visit(static_cast<std::uint32_t>(i * 64 + static_cast<std::size_t>(std::countr_zero(rest))));
-    }
-  }
+  set_words::for_each(words_of(set), visit);
 }
 
 /// The set in the kernel's list format, "0-3,8", without a copy. Empty for an empty set.
-inline std::string to_list(topolet_set set) {
-  std::string list;
-  const auto append = [&list](std::uint32_t index) {
-    std::array<char, 10> digits;
-    list.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), index).ptr);
-  };
-  const auto end = static_cast<std::uint32_t>(set.count * 64);
-  for (std::uint32_t first = 0; first < end; ++first) {
-    if (set.words[first / 64] >> (first % 64) == 0) {
-      first |= 63U;
-      continue;
-    }
-    if (topolet_set_has(set, first) == 0) continue;
-    std::uint32_t last = first;
-    while (topolet_set_has(set, last + 1) != 0) ++last;
-    if (!list.empty()) list += ',';
-    append(first);
-    if (last > first) list += '-', append(last);
-    first = last;
-  }
-  return list;
-}
+inline std::string to_list(topolet_set set) { return set_words::to_list(words_of(set)); }
 
 /// A set of OS indices that owns its storage; converts from and to topolet_set. A plain value.
 class Set {
@@ -65,64 +41,44 @@ class Set {
   /// Valid until the set changes or is destroyed.
   topolet_set view() const { return {words_.data(), words_.size()}; }
 
-  bool has(std::uint32_t index) const { return topolet_set_has(view(), index) != 0; }
-  void insert(std::uint32_t index) {
-    if (words_.size() <= index / 64) words_.resize(index / 64 + 1);
-    words_[index / 64] |= std::uint64_t{1} << (index % 64);
-  }
-  std::size_t size() const {
-    std::size_t count = 0;
-    for (const std::uint64_t word : words_) count += static_cast<std::size_t>(std::popcount(word));
-    return count;
-  }
-  bool empty() const {
-    return std::all_of(words_.begin(), words_.end(), [](std::uint64_t word) { return word == 0; });
-  }
+  bool has(std::uint32_t index) const { return set_words::contains(words_, index); }
+  void insert(std::uint32_t index) { set_words::insert(words_, index); }
+  std::size_t size() const { return set_words::count(words_); }
+  bool empty() const { return set_words::is_empty(words_); }
   /// Ascending.
-  std::vector<std::uint32_t> indices() const {
-    std::vector<std::uint32_t> all;
-    for_each_index(view(), [&all](std::uint32_t index) { all.push_back(index); });
-    return all;
-  }
+  std::vector<std::uint32_t> indices() const { return {set_words::begin(words_), set_words::end(words_)}; }
   /// The kernel's list format, "0-3,8".
-  std::string to_string() const { return to_list(view()); }
+  std::string to_string() const { return set_words::to_list(words_); }
 
   Set& operator&=(const Set& other) {
-    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= i < other.words_.size() ? other.words_[i] : 0;
+    set_words::intersect(words_, other.words_);
     return *this;
   }
   Set& operator|=(const Set& other) {
-    if (words_.size() < other.words_.size()) words_.resize(other.words_.size());
-    for (std::size_t i = 0; i < other.words_.size(); ++i) words_[i] |= other.words_[i];
+    set_words::unite(words_, other.words_);
     return *this;
   }
   Set& operator-=(const Set& other) {
-    for (std::size_t i = 0; i < std::min(words_.size(), other.words_.size()); ++i) words_[i] &= ~other.words_[i];
+    set_words::subtract(words_, other.words_);
     return *this;
   }
   friend Set operator&(Set a, const Set& b) { return a &= b; }
   friend Set operator|(Set a, const Set& b) { return a |= b; }
   friend Set operator-(Set a, const Set& b) { return a -= b; }
-  friend bool operator==(const Set& a, const Set& b) { return (a - b).empty() && (b - a).empty(); }
+  friend bool operator==(const Set& a, const Set& b) {
+    return set_words::is_subset(a.words_, b.words_) && set_words::is_subset(b.words_, a.words_);
+  }
 
  private:
-  std::vector<std::uint64_t> words_;
+  set_words::Words words_;
 };
 
 /// How many indices a set has, without a copy.
-inline std::size_t size_of(topolet_set set) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < set.count; ++i) count += static_cast<std::size_t>(std::popcount(set.words[i]));
-  return count;
-}
+inline std::size_t size_of(topolet_set set) { return set_words::count(words_of(set)); }
 
 /// How many indices are in both sets, without a copy.
 inline std::size_t size_of_both(topolet_set a, topolet_set b) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < std::min(a.count, b.count); ++i) {
-    count += static_cast<std::size_t>(std::popcount(a.words[i] & b.words[i]));
-  }
-  return count;
+  return set_words::count_both(words_of(a), words_of(b));
 }
 
 /// An array of the ABI whose elements lie a stride apart, for range-based loops and indexing.
@@ -196,21 +152,6 @@ inline Array<topolet_pci_device> pci_devices(const topolet_topology& topology) {
 }
 inline Array<topolet_os_device> os_devices(const topolet_topology& topology) {
   return {topology.os_devices, topology.os_device_count, topology.os_device_stride};
-}
-
-/// How many threads a core has, as the kubelet counts: online CPUs divided by cores, rounded down, at least 1. A CPU
-/// whose core is unknown is a core of its own. On machines with cores of different sizes it is an average.
-inline std::size_t threads_per_core(const topolet_topology& topology) {
-  std::vector<bool> seen(topology.core_count);
-  std::size_t cores = 0;
-  for (const topolet_pu& pu : pus(topology)) {
-    if (pu.core < seen.size()) {
-      if (seen[pu.core]) continue;
-      seen[pu.core] = true;
-    }
-    ++cores;
-  }
-  return cores == 0 ? 1 : std::max<std::size_t>(1, topology.pu_count / cores);
 }
 
 /// All CPUs that any candidate of the request has: `set` is &topolet_candidate::cpus for the allowed CPUs or
