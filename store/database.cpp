@@ -8,7 +8,7 @@
 namespace topolet::store {
 namespace {
 
-/// A writer waits only for another writer (a person's sqlite3 shell); long enough for one statement, not for a coffee.
+/// A writer waits only for another writer (a person's sqlite3 shell); long enough for one statement.
 constexpr int kBusyTimeoutMs = 1000;
 
 Code code_of(int sqlite_code) {

@@ -55,7 +55,7 @@ struct DecidedRow {
   std::string reason;
   std::optional<std::string> verdicts;     ///< compact JSON, written as it is; README.md gives its shape
   std::optional<std::int64_t> supersedes;  ///< the decision that holds for the same container until now
-  bool holds = true;                       ///< false for a denial or a mere remark: nothing is held by it
+  bool holds = true;                       ///< false for a denial or an event that is only recorded
 };
 
 /// What became of a decision. `state`: the runtime's answer (bound, refused, in_doubt, timed_out); crashed: the
@@ -69,7 +69,7 @@ struct OutcomeRow {
   std::string message;
 };
 
-/// A holding that is no more. `cause`: see the table `ended` in README.md.
+/// The end of a decision. `cause`: see the table `ended` in README.md.
 struct EndedRow {
   std::int64_t decision = 0;
   std::int64_t at_ms = 0;

@@ -18,8 +18,8 @@ const char* state_of(const Plugin& plugin) {
       return "active";
     case Plugin::QUARANTINED:
       return "quarantined";
-    case Plugin::CALL_INSIDE:
-      return "call inside";
+    case Plugin::STUCK:
+      return "stuck";
     default:
       return "unknown";
   }

@@ -55,11 +55,11 @@ std::vector<OptionSpec> daemon_options() {
              {"normal", "full"}),
       with_range(
           option("store-patience", OptionType::kDuration, {"50ms"},
-                 "How long a decision waits to be written to the state database before it is acted on without that."),
+                 "How long to wait until a decision is written to the state database before acting on it anyway."),
           1, 60000),
       number("max-connections", "1024",
-             "How many clients may be connected at once. One more closes the newest connection of the process that has "
-             "the most.",
+             "How many clients may be connected at once. When one more connects, the process with the most connections "
+             "loses its newest one.",
              8, 1 << 20),
       number("max-memory-mib", "512",
              "How much memory topoletd may use, in MiB. Above it, clients that send without end or do not read are "
@@ -146,7 +146,7 @@ std::vector<OptionSpec> plugin_options(const std::vector<std::string>& plugins) 
                      .key = "weight." + plugin,
                      .type = OptionType::kInt,
                      .defaults = {"1"},
-                     .help = "The factor that the plugin's scores are multiplied with.",
+                     .help = "The factor that the plugin's scores are multiplied by.",
                      .minimum = 0,
                      .maximum = 1000});
     specs.push_back(

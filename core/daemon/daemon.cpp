@@ -157,8 +157,8 @@ Status Daemon::open_store(const config::Options& options) {
   }
   if (report.newest_lost_generation > 0) {
     log_->error(
-        "the state database went back: it ends before generation {}, which was committed in this boot; which "
-        "containers run is read from the runtime",
+        "the state database lost its newest changes: it ends before generation {}, which topoletd acted on in this "
+        "boot; which containers run is read from the runtime",
         report.newest_lost_generation);
   }
   if (report.ended_by_reboot > 0) {
@@ -231,7 +231,7 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
                                          const placement::PlacementRules& configured_rules) {
   const auto decide_with_policies = [this](const std::shared_ptr<const placement::PolicyRequest>& request,
                                            const placement::PlacementRules& rules) {
-    // By value, as a call that is given up on outlives this one.
+    // By value, because an abandoned call outlives this one.
     placement::Decision decision = plugins_->decide<placement::Decision>(
         [request, rules](const std::vector<placement::Vote>& votes) { return decide(*request, rules, votes); });
     for (const placement::Decision::InvalidReply& bad : decision.invalid_replies)

@@ -79,7 +79,7 @@ class Daemon {
   const Deps deps_;
   const std::shared_ptr<Log> log_;
   std::unique_ptr<store::Store> store_;
-  /// Shared with calls that were given up on.
+  /// Shared with abandoned calls.
   const std::shared_ptr<QuarantineAudit> quarantine_audit_ = std::make_shared<QuarantineAudit>();
   std::unique_ptr<plugin::RunningPlugins> plugins_;
   std::unique_ptr<cri::Listener> listener_;

@@ -13,8 +13,8 @@ void add_statistics(Plugin& plugin, const plugin::PluginStatistics& statistics) 
     plugin.set_state(Plugin::QUARANTINED);
     plugin.set_reason(statistics.quarantine);
   }
-  if (statistics.call_inside) {
-    plugin.set_state(Plugin::CALL_INSIDE);
+  if (statistics.has_abandoned_call) {
+    plugin.set_state(Plugin::STUCK);
     plugin.set_reason("restart needed: an abandoned call has not returned" +
                       (statistics.quarantine.empty() ? std::string() : "; " + statistics.quarantine));
   }
@@ -56,7 +56,7 @@ void describe_plugins(const std::vector<plugin::PluginDescription>& plugins,
     plugin.set_required(described.options.required);
     add_statistics(plugin, described.statistics);
     if (described.stuck.empty()) continue;
-    plugin.set_state(Plugin::CALL_INSIDE);
+    plugin.set_state(Plugin::STUCK);
     plugin.set_reason(described.stuck);
   }
 }

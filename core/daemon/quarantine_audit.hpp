@@ -11,8 +11,8 @@
 
 namespace topolet::daemon {
 
-/// Plugins may be put into quarantine before there is an audit to write to, and a call that was given up on may come
-/// back after it is closed: what comes early waits, what comes late is dropped. Safe from any thread.
+/// Plugins may be put into quarantine before there is an audit to write to, and an abandoned call may return after it
+/// is closed: early events wait, late ones are dropped. Safe from any thread.
 class QuarantineAudit {
  public:
   using Write = std::function<void(engine::AuditEvent event, const std::string& reason)>;

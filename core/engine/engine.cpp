@@ -28,8 +28,8 @@ std::vector<std::string> exited_of(const std::vector<cri::ContainerInfo>& contai
   return ids;
 }
 
-/// What an answer tells of containers that are over; not their exit codes, which most answers do not have. What cannot
-/// be read was the client's to complain about.
+/// The containers that an answer reports as ended, without exit codes, which most answers do not have. Ignores what
+/// cannot be read: that is for the client to report.
 std::vector<std::string> ended_containers(const cri::ObservedMessage& answer, const cri::DemandRules& rules) {
   const std::string_view method = cri::parse_method(answer.path).name;
   if (method == "GetContainerEvents") {
@@ -122,8 +122,8 @@ void Engine::begin() {
   if (newest_lost_generation_ > 0) {
     committer_.commit(event::AuditOnly{
         AuditEvent::kGap,
-        fmt::format("the state database lost its newest changes: generation {} was committed in this boot, and the "
-                    "database ends before it; what runs is taken from the runtime",
+        fmt::format("the state database lost its newest changes: it ends before generation {}, which topoletd acted on "
+                    "in this boot; which containers run is read from the runtime",
                     newest_lost_generation_)});
   }
   plugin_events_.publish_known(committer_.ledger());

@@ -70,7 +70,7 @@ class Engine {
     CgroupReader kernel;
     Clock clock;
     Log& log;
-    /// What plugins hear and wish between decisions; see PolicyThread. All may be empty.
+    /// Tells plugins of events, and collects the moves they request; see PolicyThread. All may be empty.
     std::function<bool()> any_plugin_handles_events = {};
     std::function<void(std::shared_ptr<const plugin::ContainerEvent>)> publish_event = {};
     std::function<std::vector<plugin::MoveRequest>(
@@ -89,7 +89,7 @@ class Engine {
   /// Ends the loop, and writes what waits to be written. Calls still held are answered UNAVAILABLE by being dropped.
   void stop();
 
-  /// What there is to say of the whole, as of now. Waits for the loop; UNAVAILABLE if that takes `patience`.
+  /// The engine's present state. Waits for the loop; UNAVAILABLE if that takes longer than `patience`.
   Result<EngineSummary> summary(std::chrono::milliseconds patience);
 
   /// Runs `read_ledger` on the loop's thread.

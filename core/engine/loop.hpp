@@ -1,4 +1,4 @@
-// Where placements are made, one piece of work after the other: a queue of work and timers.
+// The engine's event loop: runs queued work and timers one after the other.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -22,7 +22,7 @@ class Loop {
   virtual void stop() = 0;
 };
 
-/// Ends the process with a message unless this is the loop's thread: what is the loop's alone was touched by another.
+/// Ends the process with a message unless called on the loop's thread. `who`: what only that thread may use.
 void assert_on_thread(const Loop& loop, const char* who);
 
 /// One thread of its own, and real time.

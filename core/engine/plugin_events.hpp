@@ -1,4 +1,4 @@
-// What plugins hear of the transitions.
+// Reports transitions to the plugins.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace topolet::engine {
 
-/// Lives on the loop's thread; plugins are told later, so that nobody's call waits for what they do with it.
+/// Lives on the loop's thread; plugins are told asynchronously, so that no call waits for them.
 class PluginEvents final : public Observer {
  public:
   struct Deps {

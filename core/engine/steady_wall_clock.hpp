@@ -1,4 +1,4 @@
-// A wall clock that is set only when somebody says so.
+// A wall clock that adopts changes of the system's clock only on request.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 namespace topolet::engine {
 
-/// The wall clock as it was when it was looked at last, carried on by the steady one. What is stamped with it and what
-/// is compared with it agree, whenever the system's clock is set. One thread; it must outlive the clocks that it gives.
+/// The wall clock at the last follow(), advanced by the steady clock: times stay comparable when the system's clock is
+/// set. One thread; must outlive the clocks that clock() returns.
 class SteadyWallClock {
  public:
   explicit SteadyWallClock(Clock system) : system_(std::move(system)), offset_(system_offset()) {}

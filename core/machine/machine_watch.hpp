@@ -15,8 +15,8 @@
 
 namespace topolet::machine {
 
-/// Looks again and again on a thread of its own, since the kernel tells nobody. What comes and goes between two looks
-/// is not seen.
+/// Polls on a thread of its own, since the kernel sends no notification. A change that is undone between two polls is
+/// missed.
 class MachineWatch {
  public:
   struct Options {
@@ -27,7 +27,7 @@ class MachineWatch {
   };
   using OnChange = std::function<void(engine::Engine::Machine)>;
 
-  /// Looks for the first time: read the machine only afterwards, and no change goes unseen.
+  /// Polls for the first time. Read the topology only after this, so that no change is missed.
   MachineWatch(Options options, Log& log);
   ~MachineWatch() { stop(); }
   MachineWatch(const MachineWatch&) = delete;

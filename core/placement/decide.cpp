@@ -97,7 +97,7 @@ WhyShared why_shared(NotExclusive why) {
     case NotExclusive::kRuleAnnotated:
       return {"placement.exclusive = annotated, and it has no annotation topolet.io/cpus = exclusive", true};
     case NotExclusive::kKubeletHandsOutCpus:
-      return {"the kubelet assigns CPUs on this node, and while it does, topolet gives nobody exclusive CPUs", true};
+      return {"the kubelet assigns CPUs on this node; while it does, topolet gives no container exclusive CPUs", true};
     case NotExclusive::kOnlyAtCreation:
       return {"exclusive CPUs are given only when a container is created", true};
     case NotExclusive::kNodeFull:
@@ -168,8 +168,8 @@ class DecisionRun {
       placement.cpus = bound;
       decision_.conflict = true;
       decision_.reason = fmt::format(
-          "conflict: the kubelet allows only {}, and the shared pool has none of them ({}); applied as "
-          "the kubelet says",
+          "conflict: the kubelet allows only {}, none of them in the shared pool ({}); the container runs there "
+          "nevertheless",
           named("CPU", bound), request_.ledger.pool.to_string());
     }
     return std::move(decision_);
@@ -201,7 +201,7 @@ class DecisionRun {
   }
 
   std::string no_candidate_reason() const {
-    std::string text = fmt::format("no place for {}: ", display_name(request_.workload));
+    std::string text = fmt::format("{} cannot be placed: ", display_name(request_.workload));
     if (request_.exclusive) {
       text += fmt::format("requested={}, available={} ({})", request_.exclusive_cpus, request_.free().size(),
                           free_by_node(request_));

@@ -30,7 +30,7 @@ struct Decision {
     std::string policy;
     std::string what;
   };
-  std::vector<InvalidReply> invalid_replies;  ///< those of them that only the core could see through
+  std::vector<InvalidReply> invalid_replies;  ///< those of them that only the core could detect
 };
 
 /// What goes into decide(): classifies the workload against the rules and the ledger. `ledger` must not hold the
@@ -39,8 +39,8 @@ PolicyRequest make_request(std::shared_ptr<const topology::Topology> topology, L
                            std::vector<Candidate> candidates, const PlacementRules& rules,
                            bool kubelet_hands_out_cpusets);
 
-/// Decides. Calls the voters in line, in their order. A request that leaves room for it (PolicyRequest::keep, ::from)
-/// is decided anew without what could not be had.
+/// Decides. Calls the policies one after the other on this thread. If it cannot satisfy all of a request that is
+/// flexible (PolicyRequest::keep, ::from), decides again without that part.
 Decision decide(const PolicyRequest& request, const PlacementRules& rules, const std::vector<Vote>& votes);
 
 /// Why `placement` breaks a contract of the ledger in `view`, or OK: not empty, allowed, disjoint from every exclusive

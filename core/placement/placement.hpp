@@ -44,7 +44,7 @@ struct AddedFields {
 struct Placement {
   Mode mode = Mode::kShared;
   CpuSet cpus;             ///< the CPUs to set
-  CpuSet withheld;         ///< held for the container and run on by nobody
+  CpuSet withheld;         ///< kept idle for the container
   NodeSet mems;            ///< memory nodes to set; empty = leave them alone
   AddedFields added = {};  ///< counts at the container's creation only; stored until then
 

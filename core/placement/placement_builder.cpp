@@ -61,7 +61,7 @@ Status PlacementBuilder::place(const RankedCandidate& ranked) {
   decision_.verdicts.dropped.resize(dropped_before);
   for (const Vote* vote : choosing_votes) {
     if (is_considered(considered, *vote)) continue;
-    drop(vote->policy->name(), "its choice of CPUs: " + why);
+    drop(vote->policy->name(), "its choice of CPUs was rejected: " + why);
     not_considered.push_back(vote);
   }
   const Status chosen_anew = choose(ranked, considered);
@@ -256,7 +256,7 @@ void PlacementBuilder::bind_memory(const NodeSet& nodes, const NodeSet& open, co
   NodeSet& mems = decision_.placement.mems;
   const std::string binding = "binding memory to " + named_nodes(nodes);
   if (const NodeSet not_offered = nodes - open; !not_offered.empty()) {
-    drop(policy, fmt::format("{}: the container may have it on {} only", binding, named_nodes(open)));
+    drop(policy, fmt::format("{}: the container's memory may be on {} only", binding, named_nodes(open)));
     return;
   }
   NodeSet left = mems.empty() ? nodes : mems & nodes;

@@ -39,10 +39,10 @@ class PlacementBuilder {
   using Considered = std::optional<std::vector<const Vote*>>;
   static bool is_considered(const Considered& considered, const Vote& vote);
   Status choose(const RankedCandidate& ranked, const Considered& considered);
-  /// Those whose picks count if some reject what all of them make; none if they are all there are.
+  /// The votes whose picks still count after some rejected the result of all; none if those are all votes.
   Considered rejecting_or_required();
   Status rejection() const;
-  /// What a voter says of one candidate, in one of two ways of asking; nothing if its vote is lost.
+  /// One policy's pick for a candidate, by way of `ask`; nothing if its vote is lost.
   template <class Ask>
   std::optional<Pick> ask(const Vote& vote, const CpuSet& offered, Ask ask);
   std::optional<Pick> ask_for_pick(const Vote& vote, const RankedCandidate& ranked, const CpuSet& usable,

@@ -77,8 +77,7 @@ enum class NotExclusive : std::uint8_t {
   kNodeFull,             ///< placement.when-full = share; the reason is told before
 };
 
-/// Everything a policy sees of one decision. Immutable and shared: a call that was given up on may outlive its
-/// decision.
+/// Everything a policy sees of one decision. Immutable and shared: an abandoned call may outlive its decision.
 struct PolicyRequest {
   std::shared_ptr<const topology::Topology> topology;
   LedgerSnapshot ledger;
@@ -92,7 +91,7 @@ struct PolicyRequest {
   std::vector<NodeSet> excluded_node_sets = {};  ///< no candidates, whoever proposes them
   bool whole_pool = false;                       ///< the container wishes for no preference: no policy is asked
   CpuSource from = CpuSource::kPool;
-  /// Exclusive CPUs that the container has or had. All of them are taken, or of more than are asked for just as many.
+  /// Exclusive CPUs that the container has or had. It gets all of them, or as many as it requests if they are more.
   CpuSet keep;
   CpuSet retained_withheld;  ///< what was withheld for it then
   bool must_retain = false;  ///< false: where `keep` does not fit, the decision is made without it
@@ -106,7 +105,7 @@ struct PolicyRequest {
     if (!exclusive || from == CpuSource::kPool) return ledger.pool;
     return ledger.isolated;
   }
-  /// Those of them that it may be given: who gets no more than it had is given nothing else.
+  /// Those of them that it may be given: a container that does not grow is offered only CPUs that it had.
   CpuSet offered() const {
     const bool shrinks = exclusive && keep.size() >= exclusive_cpus;
     return shrinks ? free() & (keep | retained_withheld) : free();
@@ -119,27 +118,27 @@ struct PolicyRequest {
 struct Verdict {
   enum class Kind : std::uint8_t { kAbstain, kReject, kScore };
   Kind kind = Kind::kAbstain;
-  std::int32_t score = 0;  ///< −100…100; 100 is must-like, 10 a taste
+  std::int32_t score = 0;  ///< −100…100; 100 is almost a requirement, 10 a mild preference
   std::string reason;
 
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-/// Of these CPUs so many or more.
+/// At least `count` of these CPUs.
 struct CpuMinimum {
   CpuSet cpus;
   std::size_t count = 0;
 };
 
-/// A policy's word on which CPUs of the winning candidate to use.
+/// Which CPUs of the winning candidate a policy wants to be used.
 struct Pick {
   std::optional<CpuSet> narrow;      ///< use only these
-  CpuSet withhold;                   ///< hold these besides, run on by nobody
+  CpuSet withhold;                   ///< keep these idle as well
   std::vector<CpuMinimum> at_least;  ///< take as many of these, the first first; for exclusive containers
   std::vector<std::uint32_t> order;  ///< which to take first, by OS index; the others follow in the core's order
   std::string reason;
-  std::string unmet;     ///< what the policy is for and cannot be had here; empty: nothing
-  std::string rejected;  ///< why the chosen CPUs will not do; empty: they do
+  std::string unmet;     ///< a goal of the policy that cannot be met here; empty: none
+  std::string rejected;  ///< why the chosen CPUs must not be used; empty: they may
 };
 
 /// A placement as it was chosen, shown to policies for the last time before it is carried out.
@@ -149,7 +148,7 @@ struct ChosenPlacement {
   NodeSet memory;             ///< the nodes that may be named: those with memory, within the kubelet's bound
 };
 
-/// A policy's word on what else to set.
+/// What else a policy wants to be set.
 struct Adjustment {
   std::optional<NodeSet> mems;  ///< bind the memory to these nodes
   AddedFields added;
@@ -180,7 +179,7 @@ class Policy {
   virtual Result<Adjustment> adjust(const PolicyRequest& request, const ChosenPlacement& chosen);
 };
 
-/// A policy with its say.
+/// A policy, and how its vote counts.
 struct Vote {
   std::shared_ptr<Policy> policy;
   std::int32_t weight = 1;   ///< 0…1000

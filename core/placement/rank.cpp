@@ -87,7 +87,7 @@ const char* shortage(const PolicyRequest& request, const CpuSet& cpus) {
   if (!request.exclusive) return are_enough ? nullptr : "no shared CPU";
   if (!are_enough) return "too few free CPUs";
   const std::size_t kept = std::min<std::size_t>(request.keep.size(), request.exclusive_cpus);
-  return (request.keep & cpus).size() < kept ? "it lacks CPUs that the container holds" : nullptr;
+  return (request.keep & cpus).size() < kept ? "it does not include the CPUs that the container must keep" : nullptr;
 }
 
 std::vector<RankedCandidate> rank(const PolicyRequest& request, const std::vector<Vote>& votes, VoteTally& tally,

@@ -30,12 +30,12 @@ std::size_t needed_cpus(const PolicyRequest& request);
 const char* shortage(const PolicyRequest& request, const CpuSet& cpus);
 inline bool fits(const PolicyRequest& request, const CpuSet& cpus) { return shortage(request, cpus) == nullptr; }
 
-/// Asks all voters for their verdicts and puts them and the best candidates into the decision. By score; then fewer
+/// Asks all policies for verdicts, and records them and the best candidates in the decision. By score; then fewer
 /// nodes, smaller distance, the fullest that still fits, the lowest nodes. If nobody scored, the machine comes first.
 std::vector<RankedCandidate> rank(const PolicyRequest& request, const std::vector<Vote>& votes, VoteTally& tally,
                                   Decision& decision);
 
-/// Takes that much from one candidate and puts it where it then belongs. Returns whether it is still where it was.
+/// Lowers the sum of the candidate at `place` by `by` and moves it to its new rank. Returns whether that is the same.
 bool apply_penalty(const PolicyRequest& request, std::vector<RankedCandidate>& ranking, std::size_t place,
                    std::int64_t by);
 

@@ -60,8 +60,8 @@ CpuSet take_with_minimums(const topology::Topology& topology, const CpuSet& usab
   const auto take = [&](const CpuSet& part, std::size_t share) {
     const CpuSet free = (part & usable) - taken;
     const std::size_t has = (part & taken).size();
-    const std::size_t room = count - std::min(count, taken.size());
-    const std::size_t more = std::min({share - std::min(share, has), free.size(), room});
+    const std::size_t missing = count - std::min(count, taken.size());
+    const std::size_t more = std::min({share - std::min(share, has), free.size(), missing});
     if (more > 0) taken |= take_cpus(topology, free, more, order_of(free, more));
   };
   for (const CpuMinimum& share : shares) take(share.cpus, share.count);

@@ -11,7 +11,7 @@ void VoteTally::lose(const Vote& vote, const Error& error) {
   decision_.lost_votes.push_back(name);
   decision_.verdicts.lost_votes.push_back(name + ": " + error.message);
   if (!may_deny() || !(vote.fail_closed || is_required(vote))) return;
-  denial_ = fmt::format("plugin {} did not answer ({}), and {}", name, error.message,
+  denial_ = fmt::format("plugin {} lost its vote ({}), and {}; see `topolet plugin list`", name, error.message,
                         vote.fail_closed ? fmt::format("plugins.on-failure.{} = closed", name)
                                          : fmt::format("plugins.required.{} = true", name));
 }

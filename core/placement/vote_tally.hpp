@@ -1,4 +1,4 @@
-// Who still has a say in one decision.
+// Which votes still count in one decision.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ class VoteTally {
 
   void count_reply() { ++replies_; }
   void lose(const Vote& vote, const Error& error);
-  /// For what only the core could see through.
+  /// For what only the core could detect.
   void lose_for_invalid_reply(const Vote& vote, const std::string& bad_answer);
   bool has_lost(const Vote& vote) const;
   /// Whether what it picks must be carried out.

@@ -88,8 +88,8 @@ class CheckRun {
                           {"outcome", outcome_name(outcome.kind)},
                           {"note", outcome.note},
                           {"expected", outcome.expected},
-                          {"came", outcome.actual},
-                          {"again", outcome.arguments}});
+                          {"actual", outcome.actual},
+                          {"rerun", outcome.arguments}});
       return;
     }
     const bool failed = outcome.kind == Outcome::Kind::kFailed;

@@ -46,10 +46,10 @@ Outcome exports_one_symbol(const CaseInput& input) {
   std::vector<std::string> others = *exported;
   others.erase(std::remove(others.begin(), others.end(), TOPOLET_ENTRY_SYMBOL), others.end());
   const bool entered = others.size() < exported->size();
-  std::string actual = fmt::format("{}{} others{}{}", entered ? "" : "not that, and ", others.size(),
+  std::string actual = fmt::format("{}{} others{}{}", entered ? "" : "it is not exported; ", others.size(),
                                    others.empty() ? "" : ": ", fmt::join(others, ", "));
-  return Outcome::failed({fmt::format("{} exported and nothing else; topolet_add_plugin of the SDK and what pkg-config "
-                                      "says of it link that way",
+  return Outcome::failed({fmt::format("{} is the only exported symbol; build with topolet_add_plugin of the SDK, or "
+                                      "with the flags that pkg-config prints",
                                       TOPOLET_ENTRY_SYMBOL),
                           std::move(actual)});
 }
@@ -306,8 +306,8 @@ std::vector<Case> load_cases() {
       {"loads", "topoletd loads the file", Needs::kFile, loads},
       {"one-symbol", "topolet_plugin_v1 is exported and nothing else", Needs::kFile, exports_one_symbol},
       {"options", "the option table is valid", Needs::kLoaded, has_valid_option_table},
-      {"create-defaults", "an instance with every option at its default", Needs::kLoaded, creates_with_defaults},
-      {"create-values", "every allowed value of each option, and odd ones", Needs::kLoaded, accepts_every_value},
+      {"create-defaults", "create succeeds with every option at its default", Needs::kLoaded, creates_with_defaults},
+      {"create-values", "create accepts allowed values and survives bad ones", Needs::kLoaded, accepts_every_value},
       {"create-missing", "create with missing options, or with unknown ones", Needs::kLoaded, survives_missing_options},
       {"cheap", "load and create take little CPU time (a warning)", Needs::kCreated, is_fast_to_create},
       {"capabilities", "null for unknown ids, valid structs for known ones", Needs::kCreated, knows_its_capabilities},

@@ -54,7 +54,7 @@ void write_outcome(ChildReport& report, const Outcome& outcome) {
   const nlohmann::json json = {{"kind", static_cast<int>(outcome.kind)},
                                {"note", outcome.note},
                                {"expected", outcome.expected},
-                               {"came", outcome.actual},
+                               {"actual", outcome.actual},
                                {"arguments", outcome.arguments}};
   const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() > kOutcomeBytes) return;
@@ -64,7 +64,7 @@ void write_outcome(ChildReport& report, const Outcome& outcome) {
 
 Outcome read_outcome(const ChildReport& report) {
   const nlohmann::json json = nlohmann::json::parse(report.outcome, report.outcome + report.outcome_bytes);
-  return {static_cast<Outcome::Kind>(json["kind"].get<int>()), json["note"], json["expected"], json["came"],
+  return {static_cast<Outcome::Kind>(json["kind"].get<int>()), json["note"], json["expected"], json["actual"],
           json["arguments"]};
 }
 

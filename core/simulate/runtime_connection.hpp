@@ -17,13 +17,13 @@ namespace topolet::simulate {
 /// When a daemon is killed around the runtime's answer to a call that changes something.
 struct KillPoint {
   enum class At : std::uint8_t {
-    kBeforeAnswer,  ///< the call has gone out, and the runtime never does it
-    kAfterAnswer,   ///< the runtime has done it, and the daemon never hears
-    kInFlight,      ///< the runtime does it when the daemon is back and has asked what there is
+    kBeforeAnswer,  ///< the call was sent, and the runtime never carries it out
+    kAfterAnswer,   ///< the runtime has carried it out, and the daemon never gets the answer
+    kInFlight,      ///< the runtime carries it out after the daemon is back and has listed the containers
   };
   At at = At::kBeforeAnswer;
   std::uint32_t calls = 1;  ///< which of the calls from here on
-  bool repeat = true;       ///< the kubelet makes the call once more that the daemon was killed under
+  bool repeat = true;       ///< the kubelet repeats the call during which the daemon was killed
 };
 
 /// A call that has reached the runtime.

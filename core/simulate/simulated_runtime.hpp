@@ -1,4 +1,4 @@
-// A container runtime without containers: it only remembers what it was told.
+// A container runtime without containers: it only keeps records.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +43,9 @@ class SimulatedRuntime {
  public:
   cri::RuntimeResponse answer(std::string_view method, const std::string& request, Caller caller);
 
-  /// Of one CreateContainer; those after it succeed.
+  /// The answer to the next CreateContainer; later ones succeed.
   void set_next_create(NextResponse next) { next_create_ = next; }
-  /// Of one UpdateContainerResources that the daemon makes by itself.
+  /// The answer to the next UpdateContainerResources that the daemon makes by itself.
   void set_next_own_update(NextResponse next) { next_own_update_ = next; }
   void exit(const std::string& container_id, std::int32_t exit_code);
 

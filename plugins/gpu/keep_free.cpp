@@ -88,25 +88,25 @@ std::int32_t score_of(const CandidateFit& fit) {
 }
 
 Verdict verdict_without_capacity(const std::string& where, topolet_verdict_kind kind, std::int32_t score) {
-  return {kind, score, where + ": there are no GPUs, but no room either"};
+  return {kind, score, where + ": no GPUs, but the container does not fit"};
 }
 
 /// If some candidate has room for the whole container away from GPUs.
 Verdict verdict_on(const CandidateFit& fit, const std::string& where, const std::string& gpus) {
   if (!fit.is_away()) return {TOPOLET_VERDICT_SCORE, score_of(fit), where + ": keep-free avoids " + gpus};
   if (!fit.has_capacity) return verdict_without_capacity(where, TOPOLET_VERDICT_ABSTAIN, 0);
-  return {TOPOLET_VERDICT_SCORE, kPoints, where + ": there is room, and no GPU"};
+  return {TOPOLET_VERDICT_SCORE, kPoints, where + ": no GPUs, and the container fits"};
 }
 
 /// If there is room for a part of the container only.
 Verdict verdict_on_part(const CandidateFit& fit, bool is_exclusive, const std::string& where, const std::string& gpus) {
   if (fit.is_away()) return verdict_without_capacity(where, TOPOLET_VERDICT_SCORE, -kPoints);
-  std::string room = "no room";
+  std::string part = "nothing";
   if (fit.away > 0) {
-    room = "room for " + (is_exclusive ? std::to_string(fit.away) + " of " + std::to_string(fit.wanted) + " CPUs"
-                                       : std::string("a part of the container"));
+    part = is_exclusive ? std::to_string(fit.away) + " of " + std::to_string(fit.wanted) + " CPUs"
+                        : std::string("part of the container");
   }
-  return {TOPOLET_VERDICT_SCORE, score_of(fit), where + ": there is " + room + " away from " + gpus};
+  return {TOPOLET_VERDICT_SCORE, score_of(fit), where + ": " + part + " can be kept away from " + gpus};
 }
 
 /// The fewest of these nodes that have `count` CPUs together and, among equally few, those with the fewest CPUs.
@@ -135,21 +135,21 @@ std::vector<Verdict> keep_free_verdicts(const topolet_request& request, const Ru
 
   const std::string gpus = "the GPUs of " + nodes_text(nodes.os_indices(gpu_nodes));
   std::vector<CandidateFit> fits;
-  bool has_room = false;
-  bool has_room_for_part = false;
+  bool fits_away = false;
+  bool fits_away_in_part = false;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const CandidateFit& fit = fits.emplace_back(fit_of(request, candidate, model, gpu_nodes));
-    has_room = has_room || (fit.has_capacity && fit.is_away());
-    has_room_for_part = has_room_for_part || (fit.has_capacity && fit.away > 0);
+    fits_away = fits_away || (fit.has_capacity && fit.is_away());
+    fits_away_in_part = fits_away_in_part || (fit.has_capacity && fit.away > 0);
   }
-  if (!has_room && !has_room_for_part) {
-    return {request.candidate_count, Verdict{TOPOLET_VERDICT_ABSTAIN, 0, "there is no room away from " + gpus}};
+  if (!fits_away && !fits_away_in_part) {
+    return {request.candidate_count, Verdict{TOPOLET_VERDICT_ABSTAIN, 0, "nothing can be kept away from " + gpus}};
   }
   std::vector<Verdict> verdicts;
   for (std::size_t i = 0; i < fits.size(); ++i) {
     const std::string where = nodes_text(sdk::candidates(request)[i].nodes);
-    verdicts.push_back(has_room ? verdict_on(fits[i], where, gpus)
-                                : verdict_on_part(fits[i], request.exclusive != 0, where, gpus));
+    verdicts.push_back(fits_away ? verdict_on(fits[i], where, gpus)
+                                 : verdict_on_part(fits[i], request.exclusive != 0, where, gpus));
   }
   return verdicts;
 }

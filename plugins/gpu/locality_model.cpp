@@ -41,7 +41,7 @@ LocalityModel::LocalityModel(const topolet_request& request, const ContainerDevi
     const std::string remote_node = remote_node_text(locality);
     if (locality.measured_from.empty() || is_near_all_nodes) {
       not_counted.push_back(device.name +
-                            (remote_node.empty() ? ": the machine names no node that it is near" : remote_node));
+                            (remote_node.empty() ? ": the machine does not say which node it is near" : remote_node));
       continue;
     }
     if (!remote_node.empty()) remarks.push_back(device.name + remote_node);
@@ -68,7 +68,7 @@ std::string LocalityModel::remote_node_text(const DeviceLocality& device) const 
   const std::string text = ": " + nodes_text(nodes_.os_indices(device.measured_from)) +
                            (device.measured_from.size() == 1 ? " has" : " have");
   if (device.local_nodes.empty()) return text + " no CPU online";
-  return text + " no CPUs, the nearest CPUs are on " + nodes_text(nodes_.os_indices(device.local_nodes));
+  return text + " no CPUs, and the nearest CPUs are on " + nodes_text(nodes_.os_indices(device.local_nodes));
 }
 
 void LocalityModel::add_proximities(const DeviceLocality& device) {
@@ -273,7 +273,7 @@ std::string LocalityModel::candidate_text(const topolet_candidate& candidate, co
   const sdk::Set full = full_local_nodes(candidate, usable);
   if (!full.empty()) text += (whole_cores_ ? ", no core entirely free on " : ", no CPU free on ") + nodes_text(full);
   if (score.is_limited) {
-    text += ", counting only as many nodes as the container has " + std::string(whole_cores_ ? "cores" : "CPUs");
+    text += ", counting one node for each of the container's " + std::string(whole_cores_ ? "cores" : "CPUs");
   }
   return text;
 }

@@ -27,7 +27,7 @@ constexpr std::array<topolet_option, 8> kOptions = {{
      {nullptr, 0},
      0,
      0,
-     TOPOLET_STR("Whether to keep containers without devices off the nodes of GPUs while there is room elsewhere.")},
+     TOPOLET_STR("Whether to keep containers without devices off the nodes of GPUs while they fit elsewhere.")},
     text(TOPOLET_STR("devices"), TOPOLET_STR(""),
          TOPOLET_STR("Further kinds of devices, separated by semicolons: NAME: path=PATTERN env=VARIABLE[=ITEM] "
                      "pci=HOW, where HOW "

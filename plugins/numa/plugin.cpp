@@ -15,7 +15,7 @@ constexpr std::array<topolet_str, 2> kMemory = {{TOPOLET_STR("none"), TOPOLET_ST
 constexpr std::array<topolet_option, 11> kOptions = {{
     sdk::choice_option(
         "policy", "best-effort", kPolicies,
-        "The kubelet's Topology Manager policy of that name; none only takes CPUs in the order of its CPU manager."),
+        "Which Topology Manager policy to follow; none only takes CPUs in the order of the kubelet's CPU manager."),
     sdk::choice_option(
         "scope", "container", kScopes,
         "What is placed together: each container on its own, or all containers of a pod on the same nodes."),
@@ -31,7 +31,7 @@ constexpr std::array<topolet_option, 11> kOptions = {{
     sdk::bool_option("distribute-cpus-across-cores", "Take CPUs of different cores first."),
     sdk::bool_option("align-by-socket", "Treat the nodes of one package as aligned, as if they were one node."),
     sdk::bool_option("prefer-closest-numa-nodes",
-                     "Let the distance between nodes count for more than otherwise, and the strategy for less."),
+                     "Give the distance between nodes more weight, and the strategy less."),
     sdk::bool_option("prefer-align-cpus-by-uncorecache", "Take CPUs of as few last-level caches as possible."),
 }};
 

@@ -13,12 +13,12 @@ constexpr std::array<topolet_str, 2> kRound = {{TOPOLET_STR("deny"), TOPOLET_STR
 constexpr std::array<topolet_option, 3> kOptions = {{
     sdk::choice_option(
         "isolate-siblings", "annotated", kIsolateSiblings,
-        "Whose sibling threads nobody else may use: off for nobody's, annotated for those of containers "
-        "annotated topolet.io/smt = isolate, exclusive for those of all containers with exclusive CPUs."),
+        "Which containers' sibling threads are kept idle: none (off), those of containers annotated topolet.io/smt = "
+        "isolate (annotated), or those of all containers with exclusive CPUs (exclusive)."),
     sdk::choice_option(
         "round", "idle-sibling", kRound,
-        "What happens under numa.full-pcpus-only to a request that does not fill its last core: deny, or "
-        "idle-sibling to give it the whole core with the rest idle."),
+        "What to do under numa.full-pcpus-only with a request that does not fill its last core: deny it (deny), or "
+        "give it the whole core and keep the other threads idle (idle-sibling)."),
     sdk::bool_option("pair",
                      "Keep heavy containers on cores of their own and light ones on the sibling threads, as their "
                      "annotation topolet.io/cpu-profile says."),

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034,SC2154 # constants and the room are shared between the files
+# shellcheck shell=bash disable=SC2034,SC2154 # constants and workdir are shared between the files
 # A current containerd with its own tests, and how the same tests run directly and through topolet.
 
 kContainerdModule=github.com/containerd/containerd/v2
@@ -74,24 +74,24 @@ lead_tests_to_both_sockets() {
 
 # Replaces the configuration of containerd 1.6 by that of containerd 2.
 write_runtime_config() {
-  local room=$1 snapshotter=$2
-  mkdir -p "$room/cni/net.d" "$room/cdi"
-  cat >"$room/containerd.toml" <<TOML
+  local workdir=$1 snapshotter=$2
+  mkdir -p "$workdir/cni/net.d" "$workdir/cdi"
+  cat >"$workdir/containerd.toml" <<TOML
 version = 3
-root = "$room/root"
-state = "$room/state"
+root = "$workdir/root"
+state = "$workdir/state"
 disabled_plugins = ["io.containerd.snapshotter.v1.blockfile", "io.containerd.snapshotter.v1.erofs",
   "io.containerd.differ.v1.erofs", "io.containerd.mount-handler.v1.erofs", "io.containerd.tracing.processor.v1.otlp"]
 
 [grpc]
-  address = "$room/containerd.sock"
+  address = "$workdir/containerd.sock"
 [ttrpc]
-  address = "$room/containerd.sock.ttrpc"
+  address = "$workdir/containerd.sock.ttrpc"
 
 [plugins."io.containerd.internal.v1.opt"]
-  path = "$room/opt"
+  path = "$workdir/opt"
 [plugins."io.containerd.shim.v1.manager"]
-  socket_dir = "$room/shims"
+  socket_dir = "$workdir/shims"
 [plugins."io.containerd.nri.v1.nri"]
   disable = true
 [plugins."io.containerd.cri.v1.images"]
@@ -105,27 +105,27 @@ disabled_plugins = ["io.containerd.snapshotter.v1.blockfile", "io.containerd.sna
   netns_mounts_under_state_dir = true
   # One of containerd's own tests expects it.
   drain_exec_sync_io_timeout = "10s"
-  cdi_spec_dirs = ["$room/cdi"]
+  cdi_spec_dirs = ["$workdir/cdi"]
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = ["$cache/bin/cni"]
-    conf_dir = "$room/cni/net.d"
+    conf_dir = "$workdir/cni/net.d"
   [plugins."io.containerd.cri.v1.runtime".containerd]
     default_runtime_name = "runc"
     [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
-        Root = "$room/runc"
+        Root = "$workdir/runc"
         SystemdCgroup = false
 [plugins."io.containerd.grpc.v1.cri"]
   disable_tcp_service = true
   stream_server_address = "127.0.0.1"
 TOML
-  cat >"$room/cdi/parity.json" <<JSON
+  cat >"$workdir/cdi/parity.json" <<JSON
 {"cdiVersion": "0.6.0", "kind": "topolet.io/parity", "devices": [{"name": "one", "containerEdits": {"env": ["CDI=yes"]}}]}
 JSON
-  cat >"$room/cni/net.d/10-topolet.conflist" <<JSON
+  cat >"$workdir/cni/net.d/10-topolet.conflist" <<JSON
 {"cniVersion": "1.0.0", "name": "topolet", "plugins": [{"type": "ptp", "ipam": {"type": "host-local",
-  "dataDir": "$room/cni/ipam", "ranges": [[{"subnet": "198.18.77.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
+  "dataDir": "$workdir/cni/ipam", "ranges": [[{"subnet": "198.18.77.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
 JSON
 }
 
@@ -157,47 +157,47 @@ JSON
 
 kBusyboxImage=topolet.io/busybox:1
 
-# open_room: starts a fresh containerd and a registry, which also has the pause image; close_room removes both.
-open_room() {
-  room=$(make_room "$$")
-  make_busybox_image "$room/busybox.tar" "$kBusyboxImage"
-  setsid registry --archive "$room/busybox.tar" --address-file "$room/registry.address" >>"$logs/registry.log" 2>&1 </dev/null &
-  echo "$!" >"$room/registry.pid"
+# open_workdir: starts a fresh containerd and a registry, which also has the pause image; close_workdir removes both.
+open_workdir() {
+  workdir=$(make_workdir "$$")
+  make_busybox_image "$workdir/busybox.tar" "$kBusyboxImage"
+  setsid registry --archive "$workdir/busybox.tar" --address-file "$workdir/registry.address" >>"$logs/registry.log" 2>&1 </dev/null &
+  echo "$!" >"$workdir/registry.pid"
   disown
-  wait_until 10 test -s "$room/registry.address" || die "the registry did not start; see $logs/registry.log"
-  registry=$(<"$room/registry.address")
+  wait_until 10 test -s "$workdir/registry.address" || die "the registry did not start; see $logs/registry.log"
+  registry=$(<"$workdir/registry.address")
   kPauseImage=$registry/pause:1
-  start_runtime "$room" 2>>"$logs/scripts.log"
-  disown "$(<"$room/containerd.pid")"
-  import_image "$room/containerd.sock" "$room/busybox.tar" "$kBusyboxImage" 2>>"$logs/scripts.log"
-  mkdir -p "$room/logs"
+  start_runtime "$workdir" 2>>"$logs/scripts.log"
+  disown "$(<"$workdir/containerd.pid")"
+  import_image "$workdir/containerd.sock" "$workdir/busybox.tar" "$kBusyboxImage" 2>>"$logs/scripts.log"
+  mkdir -p "$workdir/logs"
 }
 
-close_room() {
-  [[ -n $room ]] || return 0
-  cp "$room/containerd.log" "$logs/containerd-${room##*.}.log" 2>/dev/null || true
-  cat "$room"/topoletd*.log >"$logs/topoletd-${room##*.}.log" 2>/dev/null || true
-  remove_room "$room"
+close_workdir() {
+  [[ -n $workdir ]] || return 0
+  cp "$workdir/containerd.log" "$logs/containerd-${workdir##*.}.log" 2>/dev/null || true
+  cat "$workdir"/topoletd*.log >"$logs/topoletd-${workdir##*.}.log" 2>/dev/null || true
+  remove_workdir "$workdir"
   take_back_kubelet_places
-  room=''
+  workdir=''
 }
 
 start_topoletd() {
-  setsid "$daemon" --config /dev/null --daemon.listen="unix://$room/topolet.sock" --daemon.control="$room/control.sock" \
-    --daemon.runtime="unix://$room/containerd.sock" --daemon.state-dir="$room/state-of-topolet" \
-    --daemon.plugin-dir="$plugins" --plugins.enable=numa >>"$room/topoletd.log" 2>&1 </dev/null &
-  echo "$!" >"$room/topoletd.pid"
+  setsid "$daemon" --config /dev/null --daemon.listen="unix://$workdir/topolet.sock" --daemon.control="$workdir/control.sock" \
+    --daemon.runtime="unix://$workdir/containerd.sock" --daemon.state-dir="$workdir/state-of-topolet" \
+    --daemon.plugin-dir="$plugins" --plugins.enable=numa >>"$workdir/topoletd.log" 2>&1 </dev/null &
+  echo "$!" >"$workdir/topoletd.pid"
   disown
-  wait_until 20 topolet_answers || die "topoletd did not start; see $room/topoletd.log"
+  wait_until 20 topolet_answers || die "topoletd did not start; see $workdir/topoletd.log"
 }
 
-topolet_answers() { grep -qs 'topoletd ready' "$room/topoletd.log" && [[ -S $room/topolet.sock ]]; }
+topolet_answers() { grep -qs 'topoletd ready' "$workdir/topoletd.log" && [[ -S $workdir/topolet.sock ]]; }
 
 # socket_of WAY
 socket_of() {
   case $1 in
-    direct) echo "$room/containerd.sock" ;;
-    through) echo "$room/topolet.sock" ;;
+    direct) echo "$workdir/containerd.sock" ;;
+    through) echo "$workdir/topolet.sock" ;;
   esac
 }
 
@@ -208,9 +208,9 @@ run_suite() {
   local way
   for way in direct through; do
     say "Running containerd's tests ($way)"
-    open_room
+    open_workdir
     if [[ $way == through ]]; then start_topoletd; fi
-    cat >"$room/images.toml" <<TOML
+    cat >"$workdir/images.toml" <<TOML
 Alpine = "$registry/alpine:1"
 BusyBox = "$registry/busybox:1"
 BusyBoxByDigest = "$registry/busybox:1"
@@ -221,25 +221,25 @@ VolumeCopyUp = "$registry/volume-copy-up:1"
 VolumeOwnership = "$registry/volume-ownership:1"
 TOML
     # Tests that kill containerd by its process's name must not find one.
-    (cd "$cache/containerd-$kContainerdVersion/integration" && TMPDIR=$room/tmp CONTAINERD_SOCKET=$room/containerd.sock cri-tests \
-      -cri-endpoint "unix://$(socket_of "$way")" -image-list "$room/images.toml" -build-dir "$cache/bin" \
+    (cd "$cache/containerd-$kContainerdVersion/integration" && TMPDIR=$workdir/tmp CONTAINERD_SOCKET=$workdir/containerd.sock cri-tests \
+      -cri-endpoint "unix://$(socket_of "$way")" -image-list "$workdir/images.toml" -build-dir "$cache/bin" \
       -containerd-bin no-such-program \
       -test.v -test.timeout 20m -test.skip "$kSkippedTests") >"$logs/suite-$way.log" 2>&1 || true
     sed -n 's/^--- \(PASS\|FAIL\|SKIP\): \([^ ]*\) .*/suite: \2\t\1/p' "$logs/suite-$way.log" >>"$results/$way"
-    close_room
+    close_workdir
   done
 }
 
 run_parity() {
   say "Comparing every method of the CRI"
-  open_room
+  open_workdir
   start_topoletd
-  parity -direct "unix://$room/containerd.sock" -through "unix://$room/topolet.sock" -image "$kBusyboxImage" \
-    -remote-image "$registry/parity:1" -logs "$room/logs" -cgroups "/${room##*/}" -results "$results" \
+  parity -direct "unix://$workdir/containerd.sock" -through "unix://$workdir/topolet.sock" -image "$kBusyboxImage" \
+    -remote-image "$registry/parity:1" -logs "$workdir/logs" -cgroups "/${workdir##*/}" -results "$results" \
     >"$logs/parity.log" 2>&1 || true
   grep -q '^SUBJECT' "$logs/parity.log" || note direct "parity: runs to its end" PASS
   grep -A 3 '^DIFFERENT' "$logs/parity.log" | cut -c 1-1000 >&2 || true
-  close_room
+  close_workdir
 }
 
 # print_table: prints the results of both ways side by side; succeeds if every test that passes directly also passes

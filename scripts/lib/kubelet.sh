@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034,SC2154 # constants and the room are shared between the files
+# shellcheck shell=bash disable=SC2034,SC2154 # constants and workdir are shared between the files
 # A kubelet without an API server: its pods are files in a directory.
 
 kTrader="trader-topolet-node"
@@ -29,24 +29,24 @@ start_kubelet() {
   local socket=$1 evented=$2 policy=$3 log=$4
   note_kubelet_places
   make_pods_cgroup
-  mkdir -p "$room/manifests" "$room/kubelet" "$room/podlogs"
-  cat >"$room/kubelet.yaml" <<YAML
+  mkdir -p "$workdir/manifests" "$workdir/kubelet" "$workdir/podlogs"
+  cat >"$workdir/kubelet.yaml" <<YAML
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-staticPodPath: $room/manifests
+staticPodPath: $workdir/manifests
 fileCheckFrequency: 1s
 syncFrequency: 10s
 containerRuntimeEndpoint: unix://$socket
 failCgroupV1: false
 cgroupDriver: cgroupfs
-cgroupRoot: /${room##*/}
+cgroupRoot: /${workdir##*/}
 failSwapOn: false
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 address: 127.0.0.1
 port: 20250
 healthzPort: 0
-podLogsDir: $room/podlogs
+podLogsDir: $workdir/podlogs
 makeIPTablesUtilChains: false
 evictionHard: {memory.available: 1Mi}
 cpuManagerPolicy: $policy
@@ -54,18 +54,18 @@ cpuManagerReconcilePeriod: 5s
 featureGates: {EventedPLEG: $evented}
 YAML
   # The static policy requires that some CPU is reserved, and rounds it up to a whole one.
-  if [[ $policy == static ]]; then echo 'kubeReserved: {cpu: 500m}' >>"$room/kubelet.yaml"; fi
+  if [[ $policy == static ]]; then echo 'kubeReserved: {cpu: 500m}' >>"$workdir/kubelet.yaml"; fi
   : >"$log"
-  setsid kubelet --config "$room/kubelet.yaml" --root-dir "$room/kubelet" --cert-dir "$room/kubelet/pki" \
+  setsid kubelet --config "$workdir/kubelet.yaml" --root-dir "$workdir/kubelet" --cert-dir "$workdir/kubelet/pki" \
     --hostname-override topolet-node -v=2 >>"$log" 2>&1 </dev/null &
-  echo "$!" >"$room/kubelet.pid"
+  echo "$!" >"$workdir/kubelet.pid"
   disown
   wait_until 60 grep -q 'Started kubelet' "$log" || die "the kubelet did not start; see its log, $log"
 }
 
 # The kubelet expects the root of its cgroups to exist. With cgroup v1, a new cpuset is empty and has to be filled.
 make_pods_cgroup() {
-  local top name=${room##*/}
+  local top name=${workdir##*/}
   if [[ -f /sys/fs/cgroup/cgroup.controllers ]]; then
     mkdir -p "/sys/fs/cgroup/$name"
     return
@@ -79,7 +79,7 @@ make_pods_cgroup() {
 
 # write_pod NAME REQUESTS LIMITS
 write_pod() {
-  cat >"$room/$1.yaml" <<YAML
+  cat >"$workdir/$1.yaml" <<YAML
 apiVersion: v1
 kind: Pod
 metadata: {name: $1, namespace: default}
@@ -94,15 +94,15 @@ spec:
     livenessProbe: {periodSeconds: 1, exec: {command: [touch, /tmp/probed]}}
     resources: {requests: {$2}, limits: {$3}}
 YAML
-  mv "$room/$1.yaml" "$room/manifests/$1.yaml"
+  mv "$workdir/$1.yaml" "$workdir/manifests/$1.yaml"
 }
 
 # process_of POD: prints the PID of the pod's running container.
 process_of() {
   local id
-  for id in $(ctr --address "$room/containerd.sock" --namespace k8s.io containers list --quiet \
+  for id in $(ctr --address "$workdir/containerd.sock" --namespace k8s.io containers list --quiet \
     "labels.\"io.kubernetes.pod.name\"==$1,labels.\"io.cri-containerd.kind\"==container" 2>/dev/null); do
-    ctr --address "$room/containerd.sock" --namespace k8s.io tasks list 2>/dev/null |
+    ctr --address "$workdir/containerd.sock" --namespace k8s.io tasks list 2>/dev/null |
       awk -v id="$id" '$1 == id && $3 == "RUNNING" { print $2 }'
   done
 }
@@ -120,9 +120,9 @@ runs_none() { ! runs "$kTrader" && ! runs "$kWeb"; }
 cpus_of() { awk '/^Cpus_allowed_list/ { print $2 }' "/proc/$(process_of "$1")/status" 2>/dev/null; }
 
 # placed POD: prints "MODE CPUS" as topolet recorded them.
-placed() { sqlite3 -readonly -separator ' ' "$room/state-of-topolet/state.db" "SELECT mode, cpus FROM current_placements WHERE pod = '$1'"; }
+placed() { sqlite3 -readonly -separator ' ' "$workdir/state-of-topolet/state.db" "SELECT mode, cpus FROM current_placements WHERE pod = '$1'"; }
 agrees() { [[ $(placed "$1") == "$2 $(cpus_of "$1")" ]]; }
-holds_none() { [[ -z $(sqlite3 -readonly "$room/state-of-topolet/state.db" 'SELECT pod FROM current_placements') ]]; }
+holds_none() { [[ -z $(sqlite3 -readonly "$workdir/state-of-topolet/state.db" 'SELECT pod FROM current_placements') ]]; }
 
 # check WAY TEST SECONDS COMMAND… : records whether the command succeeds within SECONDS.
 check() {
@@ -156,7 +156,7 @@ kubelet_story() {
   local way=$1 name=$2 evented=$3 policy=$4 log process
   log="$logs/$name-$way.log"
   say "Running a kubelet ($name, $way)"
-  open_room
+  open_workdir
   if [[ $way == through ]]; then start_topoletd; fi
   start_kubelet "$(socket_of "$way")" "$evented" "$policy" "$log"
   write_pod trader 'cpu: "1", memory: 64Mi' 'cpu: "1", memory: 64Mi'
@@ -182,28 +182,28 @@ kubelet_story() {
     check_killed_topoletd "$name"
   fi
   check_killed_runtime "$way" "$name"
-  rm "$room/manifests/"*
+  rm "$workdir/manifests/"*
   check "$way" "$name: containers go with their files" 30 runs_none
   if [[ $way == through ]]; then check through "$name: all CPUs come back" 10 holds_none; fi
-  end_process "$(<"$room/kubelet.pid")" kubelet
-  close_room
+  end_process "$(<"$workdir/kubelet.pid")" kubelet
+  close_workdir
 }
 
 # containerd is killed and comes back; its containers keep running.
 check_killed_runtime() {
   local way=$1 name=$2 trader web
   trader=$(process_of "$kTrader") web=$(process_of "$kWeb")
-  kill -KILL "$(<"$room/containerd.pid")"
+  kill -KILL "$(<"$workdir/containerd.pid")"
   kill -KILL "$web" || true
-  TMPDIR=$room/tmp setsid containerd --config "$room/containerd.toml" >>"$room/containerd.log" 2>&1 </dev/null &
-  echo "$!" >"$room/containerd.pid"
+  TMPDIR=$workdir/tmp setsid containerd --config "$workdir/containerd.toml" >>"$workdir/containerd.log" 2>&1 </dev/null &
+  echo "$!" >"$workdir/containerd.pid"
   disown
   check "$way" "$name: containerd killed: what ended meanwhile is restarted" 60 runs_anew "$kWeb" "$web"
   check "$way" "$name: containerd killed: the other container is not touched" 0 test "$trader" = "$(process_of "$kTrader")"
 }
 
 has_kubelets_cpus() {
-  local checkpoint=$room/kubelet/cpu_manager_state
+  local checkpoint=$workdir/kubelet/cpu_manager_state
   grep -q "\"main\":\"$(cpus_of "$kTrader")\"" "$checkpoint" &&
     grep -q "\"defaultCpuSet\":\"$(cpus_of "$kWeb")\"" "$checkpoint"
 }
@@ -224,9 +224,9 @@ check_new_complaints() {
 check_killed_topoletd() {
   local process trader
   process=$(process_of "$kWeb") trader=$(process_of "$kTrader")
-  kill -KILL "$(<"$room/topoletd.pid")"
+  kill -KILL "$(<"$workdir/topoletd.pid")"
   kill -KILL "$process" || true
-  mv "$room/topoletd.log" "$room/topoletd-killed.log"
+  mv "$workdir/topoletd.log" "$workdir/topoletd-killed.log"
   start_topoletd
   check through "$1: topoletd killed: the other container is not touched" 0 test "$trader" = "$(process_of "$kTrader")"
   check through "$1: topoletd killed: what ended meanwhile is restarted" 40 runs_anew "$kWeb" "$process"

@@ -2,12 +2,12 @@
 # A private containerd. Its root, state, sockets, runc state and cgroups are all kept below one directory's name, so
 # that nothing of an existing runtime is touched, and everything can be found again and removed.
 #
-# ROOM/            that directory, made by make_room; a short path, since a unix socket's path has at most 108 bytes
+# WORKDIR/            that directory, made by make_workdir; a short path, since a unix socket's path has at most 108 bytes
 #   owner          "PID STARTTIME" of the process that owns the directory
 #   containerd.sock, topolet.sock
 #   kubelet.pid, registry.pid, topoletd.pid, qemu-system-x86_64.pid, containerd.pid   the processes to end
 #   other-runtime  if the pods run in an existing runtime: its endpoint
-# The pods' cgroups belong below /$(basename ROOM).
+# The pods' cgroups belong below /$(basename WORKDIR).
 
 # Whether programs can be run from a directory. Containers need that, and /run and /tmp are often mounted noexec.
 is_executable_place() {
@@ -21,7 +21,7 @@ is_executable_place() {
   return "$answer"
 }
 
-rooms_place() {
+workdir_parent() {
   local place
   for place in /tmp /var/tmp /run; do
     if [[ -d $place ]] && is_executable_place "$place"; then
@@ -42,23 +42,23 @@ process_mark() {
   echo "$1 ${fields[19]}"
 }
 
-# make_room OWNER_PID: makes the directory and prints its name.
-make_room() {
-  local room
-  room=$(mktemp -d "$(rooms_place)/topolet.XXXXXX")
-  process_mark "$1" >"$room/owner"
-  echo "$room"
+# make_workdir OWNER_PID: makes the directory and prints its name.
+make_workdir() {
+  local workdir
+  workdir=$(mktemp -d "$(workdir_parent)/topolet.XXXXXX")
+  process_mark "$1" >"$workdir/owner"
+  echo "$workdir"
 }
 
 # Removes what earlier runs left behind when they were killed.
-sweep_rooms() {
-  local room mark
-  for room in {/tmp,/var/tmp,/run}/topolet.??????; do
-    [[ -d $room && ! -L $room && -O $room && -f $room/owner ]] || continue
-    mark=$(<"$room/owner")
+sweep_workdirs() {
+  local workdir mark
+  for workdir in {/tmp,/var/tmp,/run}/topolet.??????; do
+    [[ -d $workdir && ! -L $workdir && -O $workdir && -f $workdir/owner ]] || continue
+    mark=$(<"$workdir/owner")
     if [[ $(process_mark "${mark%% *}") != "$mark" ]]; then
-      say "Removing what an earlier run left in $room"
-      remove_room "$room"
+      say "Removing what an earlier run left in $workdir"
+      remove_workdir "$workdir"
     fi
   done
 }
@@ -75,19 +75,19 @@ choose_snapshotter() {
 }
 
 write_runtime_config() {
-  local room=$1 snapshotter=$2
-  cat >"$room/containerd.toml" <<TOML
+  local workdir=$1 snapshotter=$2
+  cat >"$workdir/containerd.toml" <<TOML
 version = 2
-root = "$room/root"
-state = "$room/state"
+root = "$workdir/root"
+state = "$workdir/state"
 disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
   "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.tracing.processor.v1.otlp"]
 
 [grpc]
-  address = "$room/containerd.sock"
+  address = "$workdir/containerd.sock"
 
 [plugins."io.containerd.internal.v1.opt"]
-  path = "$room/opt"
+  path = "$workdir/opt"
 
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "$kPauseImage"
@@ -97,39 +97,39 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
   disable_tcp_service = true
   stream_server_address = "127.0.0.1"
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "$room/cni/bin"
-    conf_dir = "$room/cni/net.d"
+    bin_dir = "$workdir/cni/bin"
+    conf_dir = "$workdir/cni/net.d"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "$snapshotter"
     default_runtime_name = "runc"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-    Root = "$room/runc"
+    Root = "$workdir/runc"
     SystemdCgroup = false
 TOML
 }
 
-# start_runtime ROOM: starts containerd on ROOM/containerd.sock, with the images that tests and demonstration need.
+# start_runtime WORKDIR: starts containerd on WORKDIR/containerd.sock, with the images that tests and demonstration need.
 start_runtime() {
-  local room=$1
+  local workdir=$1
   ((EUID == 0)) || die "starting a container runtime needs root"
-  lend_files "$room"
-  write_runtime_config "$room" "$(choose_snapshotter "$room")"
-  mkdir -p "$room/tmp"
+  lend_files "$workdir"
+  write_runtime_config "$workdir" "$(choose_snapshotter "$workdir")"
+  mkdir -p "$workdir/tmp"
   # In a session of its own, so that Ctrl-C reaches only the script that started it.
-  TMPDIR=$room/tmp setsid containerd --config "$room/containerd.toml" >"$room/containerd.log" 2>&1 </dev/null &
-  echo "$!" >"$room/containerd.pid"
-  if ! wait_until 120 runtime_answers "$room" || ! kill -0 "$!" 2>/dev/null; then
-    tail -n 20 "$room/containerd.log" >&2
+  TMPDIR=$workdir/tmp setsid containerd --config "$workdir/containerd.toml" >"$workdir/containerd.log" 2>&1 </dev/null &
+  echo "$!" >"$workdir/containerd.pid"
+  if ! wait_until 120 runtime_answers "$workdir" || ! kill -0 "$!" 2>/dev/null; then
+    tail -n 20 "$workdir/containerd.log" >&2
     die "containerd did not start; the end of its log is above"
   fi
-  make_image "$room/image.tar" "$kPauseImage" "$kStoryImage"
-  import_image "$room/containerd.sock" "$room/image.tar" "$kPauseImage" "$kStoryImage"
+  make_image "$workdir/image.tar" "$kPauseImage" "$kStoryImage"
+  import_image "$workdir/containerd.sock" "$workdir/image.tar" "$kPauseImage" "$kStoryImage"
 }
 
 # A pod in the host's network gets copies of these files, which a minimal machine does not have. If they are missing,
-# they are made, and removed together with the room.
+# they are made, and removed together with it.
 lend_files() {
   local file
   for file in /etc/hosts /etc/resolv.conf; do
@@ -167,14 +167,14 @@ is_gone() { ! process_mark "$1" >/dev/null || ! runs_command "$1" "$2"; }
 
 # Containers are removed before their shims, which reap them.
 remove_containers() {
-  local room=$1 id address
+  local workdir=$1 id address
   local deletions=()
-  for id in $(runc --root "$room/runc/k8s.io" list --quiet 2>/dev/null); do
-    runc --root "$room/runc/k8s.io" delete --force "$id" >/dev/null 2>&1 &
+  for id in $(runc --root "$workdir/runc/k8s.io" list --quiet 2>/dev/null); do
+    runc --root "$workdir/runc/k8s.io" delete --force "$id" >/dev/null 2>&1 &
     deletions+=("$!")
   done
   ((${#deletions[@]} == 0)) || wait "${deletions[@]}" || true
-  for address in "$room"/state/io.containerd.runtime.v2.task/k8s.io/*/address; do
+  for address in "$workdir"/state/io.containerd.runtime.v2.task/k8s.io/*/address; do
     if [[ -f $address ]]; then rm -f "$(sed 's|^unix://||' "$address")"; fi
   done
 }
@@ -189,7 +189,7 @@ end_shims() {
 
 unmount_below() {
   local target
-  awk -v room="$1/" 'index($5, room) == 1 {print $5}' /proc/self/mountinfo | sort -r | while read -r target; do
+  awk -v workdir="$1/" 'index($5, workdir) == 1 {print $5}' /proc/self/mountinfo | sort -r | while read -r target; do
     umount "$target" 2>/dev/null || umount -l "$target" 2>/dev/null || true
   done
 }
@@ -206,49 +206,49 @@ remove_cgroup() {
   [[ ! -d $1 ]]
 }
 
-# enter_runtime ROOM ENDPOINT: imports the image into an existing runtime.
+# enter_runtime WORKDIR ENDPOINT: imports the image into an existing runtime.
 enter_runtime() {
-  local room=$1 endpoint=$2 address=${2#unix://}
+  local workdir=$1 endpoint=$2 address=${2#unix://}
   [[ -S $address ]] || die "there is no socket at $address; is the runtime running?"
-  echo "$endpoint" >"$room/other-runtime"
+  echo "$endpoint" >"$workdir/other-runtime"
   if ! ctr --address "$address" version >/dev/null 2>&1; then
     say "$endpoint is not a containerd: it must have the image $kStoryImage (scripts/private-runtime image FILE makes it)"
     return
   fi
   if has_image "$address" "$kStoryImage"; then return; fi
-  echo "$kStoryImage" >"$room/imported"
-  make_image "$room/image.tar" "$kStoryImage"
-  import_image "$address" "$room/image.tar" "$kStoryImage"
+  echo "$kStoryImage" >"$workdir/imported"
+  make_image "$workdir/image.tar" "$kStoryImage"
+  import_image "$address" "$workdir/image.tar" "$kStoryImage"
 }
 
-# leave_runtime ROOM ENDPOINT: removes our pods and our image from it again.
+# leave_runtime WORKDIR ENDPOINT: removes our pods and our image from it again.
 leave_runtime() {
-  local room=$1 endpoint=$2
+  local workdir=$1 endpoint=$2
   if [[ -x $kStoryProgram ]]; then
-    "$kStoryProgram" --socket "$endpoint" --owner "${room##*/}" --sweep >&2 || say "Some pods of $room are left in $endpoint"
+    "$kStoryProgram" --socket "$endpoint" --owner "${workdir##*/}" --sweep >&2 || say "Some pods of $workdir are left in $endpoint"
   fi
-  if [[ -f $room/imported ]]; then
-    ctr --address "${endpoint#unix://}" --namespace k8s.io images rm "$(<"$room/imported")" >/dev/null 2>&1 || true
+  if [[ -f $workdir/imported ]]; then
+    ctr --address "${endpoint#unix://}" --namespace k8s.io images rm "$(<"$workdir/imported")" >/dev/null 2>&1 || true
   fi
-  if [[ -d /run/systemd/system ]]; then systemctl --quiet stop "${room##*/}.slice" 2>/dev/null || true; fi
+  if [[ -d /run/systemd/system ]]; then systemctl --quiet stop "${workdir##*/}.slice" 2>/dev/null || true; fi
 }
 
-# remove_room ROOM: ends everything that runs there and removes every trace, even if it was only half set up.
-remove_room() {
-  local room=$1
-  [[ $room == */topolet.?????? && -d $room ]] || return 0
+# remove_workdir WORKDIR: ends everything that runs there and removes every trace, even if it was only half set up.
+remove_workdir() {
+  local workdir=$1
+  [[ $workdir == */topolet.?????? && -d $workdir ]] || return 0
   local program
   for program in kubelet registry topoletd qemu-system-x86_64; do
-    if [[ -f $room/$program.pid ]]; then end_process "$(<"$room/$program.pid")" "$program"; fi
+    if [[ -f $workdir/$program.pid ]]; then end_process "$(<"$workdir/$program.pid")" "$program"; fi
   done
-  if [[ -f $room/other-runtime ]]; then leave_runtime "$room" "$(<"$room/other-runtime")"; fi
-  if [[ -f $room/containerd.pid ]]; then end_process "$(<"$room/containerd.pid")" containerd; fi
-  if command -v runc >/dev/null; then remove_containers "$room"; fi
-  end_shims "$room"
-  take_back_files "$room"
-  unmount_below "$room"
-  remove_cgroups "${room##*/}"
-  rm -rf --one-file-system "$room"
+  if [[ -f $workdir/other-runtime ]]; then leave_runtime "$workdir" "$(<"$workdir/other-runtime")"; fi
+  if [[ -f $workdir/containerd.pid ]]; then end_process "$(<"$workdir/containerd.pid")" containerd; fi
+  if command -v runc >/dev/null; then remove_containers "$workdir"; fi
+  end_shims "$workdir"
+  take_back_files "$workdir"
+  unmount_below "$workdir"
+  remove_cgroups "${workdir##*/}"
+  rm -rf --one-file-system "$workdir"
   # Shims always put their sockets here. If the machine has a containerd of its own, the directory is not empty.
   rmdir /run/containerd/s /run/containerd 2>/dev/null || true
 }

@@ -155,7 +155,7 @@ TEST_F(ControlTest, CannotResetAPluginThatACallIsInsideOf) {
   rig_.configure("enable = hangs\n[hangs]\non = " + rig_.file("fifo"));
   ASSERT_TRUE(rig_.start()) << rig_.log();
   ASSERT_TRUE(rig_.create("web").ok());
-  EXPECT_EQ(rig_.plugin("hangs").state(), Plugin::CALL_INSIDE);
+  EXPECT_EQ(rig_.plugin("hangs").state(), Plugin::STUCK);
   const grpc::Status reset = rig_.reset("hangs");
   EXPECT_EQ(reset.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(reset.error_message(), HasSubstr("restart needed: an abandoned call has not returned"));

@@ -40,8 +40,8 @@ TEST_P(CrashKinds, AreStampedWithTheirPluginAndEndTheProcessAsEver) {
   EXPECT_EQ(crash_once(), 128 + GetParam().second);
   configure("not");
   ASSERT_TRUE(rig_.start()) << rig_.log();
-  EXPECT_TRUE(rig_.logs(std::string("topoletd ended by SIG") + sigabbrev_np(GetParam().second) +
-                        " in score() of plugin crashes: crash 1 in 10 minutes; after 3 it is quarantined"))
+  EXPECT_TRUE(rig_.logs(std::string("topoletd was ended by SIG") + sigabbrev_np(GetParam().second) +
+                        " in score() of plugin crashes: crash 1 in 10 minutes; the plugin is quarantined after 3"))
       << rig_.log();
   EXPECT_EQ(rig_.plugin("crashes").state(), Plugin::ACTIVE);
 }
@@ -59,7 +59,7 @@ TEST_F(CrashTest, ThreeQuarantineThePluginUntilReset) {
   configure("abort");
   for (int i = 0; i < 3; ++i) crash_once();
   ASSERT_TRUE(rig_.start()) << rig_.log();
-  EXPECT_TRUE(rig_.logs("of plugin crashes: crash 3 in 10 minutes; it is quarantined")) << rig_.log();
+  EXPECT_TRUE(rig_.logs("of plugin crashes: crash 3 in 10 minutes; the plugin is quarantined")) << rig_.log();
   EXPECT_EQ(rig_.plugin("crashes").state(), Plugin::QUARANTINED);
   EXPECT_EQ(rig_.plugin("crashes").reason(), "crashed topoletd 3 times in 10 minutes, last: SIGABRT in score()");
   EXPECT_TRUE(rig_.eventually([this] { return !rig_.audited().empty(); }));

@@ -65,7 +65,7 @@ TEST_P(EndsTheDaemon, AndIsStampedForIt) {
   EXPECT_NE(rig_.wait_for_end(), 0);
   configure("nothing");
   ASSERT_TRUE(rig_.start()) << rig_.log();
-  EXPECT_TRUE(rig_.logs("of plugin mischief: crash 1 in 10 minutes; after 3 it is quarantined")) << rig_.log();
+  EXPECT_TRUE(rig_.logs("of plugin mischief: crash 1 in 10 minutes; the plugin is quarantined after 3")) << rig_.log();
   EXPECT_TRUE(rig_.create("web").ok());
 }
 
@@ -75,7 +75,7 @@ TEST_F(MischiefTest, IsStampedForACrashAtAnInstancesEnd) {
   EXPECT_FALSE(rig_.reload().ok());
   EXPECT_EQ(rig_.wait_for_end(), 128 + SIGSEGV);
   ASSERT_TRUE(rig_.start()) << rig_.log();
-  EXPECT_TRUE(rig_.logs("topoletd ended by SIGSEGV in destroy() of plugin mischief")) << rig_.log();
+  EXPECT_TRUE(rig_.logs("topoletd was ended by SIGSEGV in destroy() of plugin mischief")) << rig_.log();
   EXPECT_EQ(rig_.stop(), 128 + SIGSEGV);
 }
 
@@ -86,7 +86,7 @@ TEST_F(MischiefTest, IsStampedForAnExitWhenItIsMade) {
     EXPECT_EQ(rig_.wait_for_end(), 1);
   }
   ASSERT_TRUE(rig_.start()) << rig_.log();
-  EXPECT_TRUE(rig_.logs("topoletd ended by exit in create() of plugin mischief")) << rig_.log();
+  EXPECT_TRUE(rig_.logs("topoletd was ended by exit in create() of plugin mischief")) << rig_.log();
   EXPECT_EQ(rig_.plugin("mischief").state(), control::v1::Plugin::QUARANTINED);
 }
 

@@ -116,13 +116,13 @@ TEST_F(ReloadTest, LeavesAnInstanceWithACallInsideAlone) {
   ASSERT_TRUE(rig_.create("web").ok());
   rig_.configure("enable = hangs");
   reload();
-  EXPECT_EQ(rig_.plugin("hangs").state(), Plugin::CALL_INSIDE);
+  EXPECT_EQ(rig_.plugin("hangs").state(), Plugin::STUCK);
   const std::uint64_t calls = rig_.plugin("hangs").calls();
   ASSERT_TRUE(rig_.create("batch").ok());
   EXPECT_EQ(rig_.plugin("hangs").calls(), calls);
 
   held << "go" << std::endl;
-  EXPECT_TRUE(rig_.eventually([this] { return rig_.plugin("hangs").state() != Plugin::CALL_INSIDE; }));
+  EXPECT_TRUE(rig_.eventually([this] { return rig_.plugin("hangs").state() != Plugin::STUCK; }));
   reload();
   ASSERT_TRUE(rig_.create("cron").ok());
   EXPECT_GT(rig_.plugin("hangs").calls(), calls);
@@ -142,7 +142,7 @@ TEST_F(ReloadTest, ComesInStormsWhileContainersAreMadeAndACallIsInside) {
   }
   storming = false;
   client.join();
-  EXPECT_EQ(rig_.plugin("hangs").state(), Plugin::CALL_INSIDE);
+  EXPECT_EQ(rig_.plugin("hangs").state(), Plugin::STUCK);
   EXPECT_EQ(rig_.stop(), 0);
 }
 

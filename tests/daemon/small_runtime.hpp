@@ -44,9 +44,9 @@ class SmallRuntime {
   std::vector<std::string> ids() const;
   void exit(const std::string& container_id, std::int32_t code = 0);
   void forget(const std::string& container_id);
-  /// Somebody makes a pod with a container past topolet.
+  /// Somebody makes a pod with a container without topolet.
   std::string make(const std::string& pod, const std::string& cpus);
-  /// Somebody changes a container past topolet.
+  /// Somebody changes a container without topolet.
   void set_cpus(const std::string& container_id, const std::string& cpus);
 
  private:

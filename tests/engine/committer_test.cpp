@@ -108,7 +108,7 @@ TEST_P(CommitterTest, HasWrittenWhatObserversHear) {
                             event::CreateLeftInDoubt{guaranteed("c", 1).key, {Code::kUnavailable, "gone"}},
                             event::CreateExpired{guaranteed("c", 1).key},
                             event::Exited{key, 1},
-                            event::CrashRetentionExpired{key}};
+                            event::CrashHoldExpired{key}};
   for (const Event& event : events) {
     const std::size_t before = heard_.size();
     committer_.commit(event, record("then"));

@@ -35,7 +35,7 @@ class ConvergeTest : public ::testing::Test, public Observer {
   /// The allocation's container is in the runtime, and its queue knows that it is where it is to be.
   void start_converged(const std::string& name, cri::ContainerState state = cri::ContainerState::kRunning);
 
-  /// All that was committed since this was asked last, as told.hpp tells it.
+  /// All that was committed since the last call, in the form of transition_text.hpp.
   std::vector<std::string> take_transitions() { return std::exchange(transitions_, {}); }
   void on_durable(const Transition& transition) override;
 

@@ -13,7 +13,7 @@
 
 namespace topolet::engine {
 
-/// A database in memory behind a door. What a test reads of it, it reads while nothing is written.
+/// A database in memory whose writes a test can delay or fail. Reads wait until nothing is being written.
 class FaultyStore final : public store::Store {
  public:
   FaultyStore() : store_(*store::Store::open_in_memory("boot", 0)) {}
@@ -26,7 +26,7 @@ class FaultyStore final : public store::Store {
   /// The next transaction does not begin until release().
   void hold() TOPOLET_EXCLUDES(mutex_) { set_held(true); }
   void release() TOPOLET_EXCLUDES(mutex_) { set_held(false); }
-  /// Waits until a transaction waits at the door.
+  /// Waits until a transaction waits for release().
   void wait_until_held() TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     while (!waits_) changed_.wait(mutex_);

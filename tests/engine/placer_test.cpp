@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/engine/planning/crash_retention.hpp"
+#include "core/engine/planning/crash_hold.hpp"
 #include "tests/engine/ledgers.hpp"
 
 namespace topolet::engine {

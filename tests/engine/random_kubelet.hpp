@@ -1,5 +1,5 @@
-// A kubelet with a mind of its own: pods come and go, their containers are made, started, resized, stopped and made
-// again, each call after the answer to the last one of the same pod, whatever that was.
+// A kubelet that acts at random: pods come and go; their containers are created, started, resized, stopped and created
+// again. Each call of a pod waits for the answer to the one before.
 #pragma once
 
 #include <cstdint>

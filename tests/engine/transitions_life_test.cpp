@@ -200,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"failed twice", {exclusive("a", {0}, Phase::kCrashed)}, event::Exited{key_of("a"), 1}, {}},
         Row{"kept long enough",
             {exclusive("a", {0}, Phase::kCrashed)},
-            event::CrashRetentionExpired{key_of("a")},
+            event::CrashHoldExpired{key_of("a")},
             {"a: over: crash-hold", "pool 1-7>0-7"}},
         Row{"ended, its pod remembers where it was",
             {exclusive("a", {0, 1}, Phase::kRunning, {2})},

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "core/engine/planning/crash_retention.hpp"
+#include "core/engine/planning/crash_hold.hpp"
 #include "core/engine/state/transitions.hpp"
 #include "tests/engine/ledgers.hpp"
 #include "tests/engine/transition_text.hpp"
@@ -87,7 +87,7 @@ class RandomLedger {
       case 20:
         return event::Restarted{};
       default:
-        return event::CrashRetentionExpired{ledger().crashed().empty() ? placement::ContainerKey()
+        return event::CrashHoldExpired{ledger().crashed().empty() ? placement::ContainerKey()
                                                                        : ledger().crashed().front()};
     }
   }

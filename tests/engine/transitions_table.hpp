@@ -1,5 +1,5 @@
-// Ledger × event → what changes, a row an event. How a change is written is in told.hpp. The ledgers have CPUs 0-7; it
-// is 1000 ms, and all that they hold has been so since 1 ms.
+// Ledger × event → what changes, a row an event. transition_text.hpp says how a change is written. The ledgers have
+// CPUs 0-7; it is 1000 ms, and all that they hold has been so since 1 ms.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -41,7 +41,7 @@ TEST_F(TransitionsTest, AChangeSaysWhatItIsToTheContainer) {
   EXPECT_EQ(kind(event::Moved{guaranteed("a", 1), exclusive_on({2}), AuditEvent::kReplaced}), ChangeKind::kInternal)
       << "another decision, the same place";
   EXPECT_EQ(kind(event::Exited{key, 1}), ChangeKind::kReleased) << "it failed";
-  EXPECT_EQ(kind(event::CrashRetentionExpired{key}), ChangeKind::kInternal) << "it was released when it failed";
+  EXPECT_EQ(kind(event::CrashHoldExpired{key}), ChangeKind::kInternal) << "it was released when it failed";
 }
 
 TEST(AuditEvents, AreReadAsTheyAreWritten) {
@@ -80,7 +80,7 @@ TEST_F(TransitionsTest, AnEventAboutWhatIsUnknownChangesNothing) {
                                   event::Drifted{key, CpuSet{0}, "why"},
                                   event::Evaluated{key},
                                   event::MachineChanged{kEightCpus, {key}},
-                                  event::CrashRetentionExpired{key}};
+                                  event::CrashHoldExpired{key}};
   for (const Event& event : events) {
     const Transition made = compute_transition(ledger_, {}, now_, event);
     EXPECT_THAT(describe(made), IsEmpty()) << "event " << event.index();

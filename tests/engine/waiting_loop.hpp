@@ -69,7 +69,7 @@ class WaitingLoop final : public Loop {
     work();
     return true;
   }
-  /// False when it is to be feared that nothing comes any more.
+  /// False if no work has come for 60 s.
   bool wait() TOPOLET_EXCLUDES(mutex_) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     const MutexLock lock(mutex_);

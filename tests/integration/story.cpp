@@ -101,7 +101,7 @@ Status Story::neighbours_start() {
 Status Story::expect_refusal(const std::string& name, const Resources& resources) {
   const Status entered = cast_.start_pod(name, resources);
   if (entered) {
-    wrong_.push_back(fmt::format("step {}: {} was placed, though there is no room for it", steps_, name));
+    wrong_.push_back(fmt::format("step {}: {} was placed, although too few CPUs are free", steps_, name));
     return compare();
   }
   fmt::print("{}", wrap("  The answer:        ", entered.error().message));

@@ -381,7 +381,7 @@ TEST(DecideAdjust, IntersectsMemoryAndDropsWhatCannotBe) {
   EXPECT_EQ(decision.placement.mems, NodeSet{1});
   EXPECT_EQ(decision.verdicts.dropped,
             (std::vector<std::string>{"c: binding memory to node 2: it is bound to node 1 already",
-                                      "d: binding memory to nodes 1,7: the container may have it on nodes 0-2 only",
+                                      "d: binding memory to nodes 1,7: the container's memory may be on nodes 0-2 only",
                                       "e: binding memory to no node: it is bound to node 1 already"}));
 }
 

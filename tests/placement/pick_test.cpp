@@ -192,8 +192,10 @@ TEST(DecidePick, DropsWhatOthersChoseWhereItIsRejected) {
   node.votes = {narrowing_to("tidy", {2, 3}), demanding_one_of("strict", {0})};
   const Decision decision = node.ask(guaranteed("a", 1));
   EXPECT_EQ(decision.placement.cpus, CpuSet{0});
-  EXPECT_EQ(decision.verdicts.dropped, std::vector<std::string>{"tidy: its choice of CPUs: strict: none of 0"});
-  EXPECT_NE(decision.reason.find("dropped: tidy: its choice of CPUs: strict: none of 0"), std::string::npos)
+  EXPECT_EQ(decision.verdicts.dropped,
+            std::vector<std::string>{"tidy: its choice of CPUs was rejected: strict: none of 0"});
+  EXPECT_NE(decision.reason.find("dropped: tidy: its choice of CPUs was rejected: strict: none of 0"),
+            std::string::npos)
       << decision.reason;
 }
 
@@ -365,14 +367,14 @@ TEST(DecidePick, DeniesForAVoteThatIsLostOnTheWayAndNotForLackOfAPlace) {
   node.rules.when_full = WhenFull::kShare;
   const Decision denied = node.ask(guaranteed("a", 1));
   EXPECT_TRUE(denied.denied);
-  EXPECT_NE(denied.reason.find("plugin closed did not answer"), std::string::npos) << denied.reason;
+  EXPECT_NE(denied.reason.find("plugin closed lost its vote"), std::string::npos) << denied.reason;
 }
 
 TEST(DecidePick, DeniesWithoutTheVoteOfARequiredPolicy) {
   TestNode node("numa:1 core:2 pu:1");
   node.votes = {{std::make_shared<Fond>(true), 1, false, true}};
   EXPECT_EQ(node.ask(guaranteed("a", 1)).reason,
-            "plugin fond did not answer (threw), and plugins.required.fond = true");
+            "plugin fond lost its vote (threw), and plugins.required.fond = true; see `topolet plugin list`");
 }
 
 }  // namespace

@@ -36,9 +36,9 @@ TEST(MisbehaviourTracker, CountsLateAndBadAnswersApart) {
   EXPECT_FALSE(misbehaviour.quarantined());
 }
 
-TEST(MisbehaviourTracker, QuarantinesOneHopelessCallAndKeepsTheFirstCause) {
+TEST(MisbehaviourTracker, QuarantinesOneOverlongCallAndKeepsTheFirstCause) {
   MisbehaviourTracker misbehaviour;
-  misbehaviour.record_hopeless_call("ten times over");
+  misbehaviour.record_overlong_call("ten times over");
   for (int i = 0; i < 3; ++i) misbehaviour.record_late_call(kStart, "slow");
   EXPECT_EQ(misbehaviour.why(), "ten times over");
 }

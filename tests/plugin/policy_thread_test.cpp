@@ -113,10 +113,10 @@ PluginVote vote(std::shared_ptr<PluginPolicy> plugin) {
 }
 PluginVote vote(const Scripted& made) { return vote(made.plugin); }
 
-/// What each voter said: its first reason, or its error.
+/// What each plugin answered: its first reason, or its error.
 using Answers = std::vector<std::string>;
 
-/// A decision in small: asks every voter once.
+/// A minimal decision: asks every plugin once.
 auto ask_all(std::shared_ptr<const placement::PolicyRequest> request) {
   return [request = std::move(request)](const std::vector<placement::Vote>& votes) {
     Answers answers;
@@ -187,12 +187,12 @@ TEST_F(PolicyThreadTest, GoesOnWithoutAPolicyThatDoesNotComeBack) {
   EXPECT_THAT(ask({vote(before), vote(held_at(gate)), vote(after)}),
               ElementsAre("before", "stuck: no answer within 250 ms", "after"));
   EXPECT_TRUE(thread_.has_abandoned_calls());
-  EXPECT_TRUE(state_of("stuck").call_inside);
+  EXPECT_TRUE(state_of("stuck").has_abandoned_call);
   EXPECT_EQ(state_of("stuck").lost.late, 1U);
 
   gate->open();
   wait_until([this] { return !thread_.has_abandoned_calls(); });
-  EXPECT_FALSE(state_of("stuck").call_inside);
+  EXPECT_FALSE(state_of("stuck").has_abandoned_call);
   EXPECT_EQ(*before.calls, 2);
   EXPECT_EQ(*after.calls, 1) << "the abandoned run must not ask anybody after its call is back";
 }
@@ -258,14 +258,14 @@ TEST_F(PolicyThreadTest, QuarantinesThreeLateCallsInTenMinutes) {
   EXPECT_EQ(ask(willing("slow")), "slow");
 }
 
-TEST_F(PolicyThreadTest, QuarantinesACallThatComesBackHopelesslyLate) {
+TEST_F(PolicyThreadTest, QuarantinesACallThatComesBackFarTooLate) {
   ask_late("slow", 10 * kDeadline - milliseconds(1));
   EXPECT_THAT(state_of("slow").quarantine, IsEmpty());
   ask_late("slow", 10 * kDeadline);
   EXPECT_EQ(state_of("slow").quarantine, "a call took at least 10 times the deadline of 250 ms");
 }
 
-TEST_F(PolicyThreadTest, QuarantinesACallThatIsHopelesslyLateAndStillInside) {
+TEST_F(PolicyThreadTest, QuarantinesACallThatIsFarTooLateAndStillInside) {
   auto gate = std::make_shared<Gate>();
   ask(held_at(gate));
   EXPECT_THAT(state_of("stuck").quarantine, IsEmpty());

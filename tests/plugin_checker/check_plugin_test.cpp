@@ -187,13 +187,13 @@ TEST(CheckPlugin, SaysHowToRunAFailedCaseAgain) {
 TEST(CheckPlugin, FindsARandomRequestAgainByItsOwnSeed) {
   CheckOptions options{.file = misfit("widens"), .seed = 100, .requests = 50, .only_case = "random", .json = true};
   const auto first = nlohmann::json::parse(check(options).text)["cases"][0];
-  const std::string again = first["again"];
+  const std::string again = first["rerun"];
   const auto at = again.find("--seed ");
   ASSERT_NE(at, std::string::npos);
   EXPECT_THAT(again, HasSubstr("--requests 1"));
   options.seed = std::stoull(again.substr(at + 7));
   options.requests = 1;
-  EXPECT_EQ(nlohmann::json::parse(check(options).text)["cases"][0]["came"], first["came"]);
+  EXPECT_EQ(nlohmann::json::parse(check(options).text)["cases"][0]["actual"], first["actual"]);
 }
 
 TEST(CheckPlugin, RefusesAFileThatThereIsNot) {

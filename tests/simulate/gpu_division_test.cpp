@@ -153,8 +153,9 @@ TEST_F(CpusBesideDevices, GoBeforeIsolationThatIsNotRequired) {
   const OperationResult placed = create(node, "a", kSecond, 6000);
   EXPECT_EQ(placed.cpus.size(), 6U) << placed.reason;
   EXPECT_EQ((placed.cpus & CpuSet::range(8, 15)), (CpuSet{9, 11, 13, 15})) << placed.reason;
-  EXPECT_THAT(placed.reason, HasSubstr("dropped: smt: its choice of CPUs: gpu: affinity = require: with CPUs 0-5 no "
-                                       "GPU is local, though 1 could be"));
+  EXPECT_THAT(placed.reason,
+              HasSubstr("dropped: smt: its choice of CPUs was rejected: gpu: affinity = require: with CPUs 0-5 "
+                        "no GPU is local, though 1 could be"));
   SimulatedNode strict = two_gpus(required);
   EXPECT_EQ(create(strict, "a", kSecond, 6000).outcome, "denied");
 }

@@ -35,7 +35,7 @@ TEST_F(NodesOfGpusKeptFree, GiveOnlyWhatTheOthersLack) {
   SimulatedNode node = keeping("pack:2 numa:1 core:8 pu:1", {0});
   const OperationResult placed = create(node, "a", "", 10000);
   EXPECT_EQ(placed.cpus, CpuSet::range(8, 15) | CpuSet::range(0, 1));
-  EXPECT_THAT(placed.reason, HasSubstr("gpu: nodes 0-1: there is room for 8 of 10 CPUs away from the GPUs of node 0"));
+  EXPECT_THAT(placed.reason, HasSubstr("gpu: nodes 0-1: 8 of 10 CPUs can be kept away from the GPUs of node 0"));
 }
 
 TEST_F(NodesOfGpusKeptFree, GiveWholeCoresWhereNumaWantsThem) {
@@ -54,7 +54,7 @@ TEST_F(NodesOfGpusKeptFree, AreNoReasonToSpreadWhatFitsOne) {
   EXPECT_EQ(create(node, "a", "", 4000).cpus, CpuSet::range(8, 11));
   const OperationResult one = create(node, "b", "", 7000);
   EXPECT_EQ(one.cpus, CpuSet::range(0, 6)) << one.reason;
-  EXPECT_THAT(one.reason, HasSubstr("gpu: node 0: there is no room away from the GPUs of node 0"));
+  EXPECT_THAT(one.reason, HasSubstr("gpu: node 0: nothing can be kept away from the GPUs of node 0"));
 }
 
 TEST_F(NodesOfGpusKeptFree, GiveNoMoreThanTheyMustOnAnyMachine) {

@@ -294,7 +294,7 @@ TEST_F(GpuDecisions, KeepNodesOfGpusFreeWhileThereIsRoomElsewhere) {
   EXPECT_EQ(nodes_of(node, create(node, "e", devices("/dev/vacc1"))), NodeSet{1});
   const OperationResult last = create(node, "f", "", 2000);
   EXPECT_EQ(last.outcome, "placed");
-  EXPECT_THAT(last.reason, HasSubstr("there is no room away from the GPUs of nodes 0-1"));
+  EXPECT_THAT(last.reason, HasSubstr("nothing can be kept away from the GPUs of nodes 0-1"));
 }
 
 /// All three plugins in every order of their `enable` lines.

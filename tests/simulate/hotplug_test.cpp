@@ -114,7 +114,7 @@ TEST(Hotplug, TakesAnIsolatedContainerBackToWhereItWasIsolated) {
   EXPECT_EQ(held_by(node, "shared"), "3,5");
   ASSERT_THAT(came.changed, SizeIs(2));
   EXPECT_THAT(came.changed[0].reason,
-              HasSubstr("where this need not be dropped: smt: CPU 2 cannot be kept idle beside CPUs 0,3"));
+              HasSubstr("because this is dropped where it is now: smt: CPU 2 cannot be kept idle beside CPUs 0,3"));
 }
 
 TEST(Hotplug, TakesAContainerBackToItsNode) {

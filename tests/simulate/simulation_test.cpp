@@ -206,7 +206,7 @@ TEST(Simulation, BlamesThePoolOnlyIfItIsEmpty) {
       node.apply(R"({"op":"create","pod":"web","container":"main","cpu_request_milli":500})");
   EXPECT_EQ(denied.outcome, "denied");
   EXPECT_THAT(denied.reason,
-              HasSubstr("no place for default/web/main: numa: annotation topolet.io/numa-policy = 'single'"));
+              HasSubstr("default/web/main cannot be placed: numa: annotation topolet.io/numa-policy = 'single'"));
 }
 
 TEST(Simulation, FindsFreeNodesAmongManyThatAreEquallyFar) {

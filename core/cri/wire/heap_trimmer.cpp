@@ -11,7 +11,7 @@ namespace {
 
 /// Less is not worth the time that the allocator is held up for.
 constexpr std::size_t kMinTrimBytes = 16 << 20;
-/// What memory in use may waver by between two looks of a process that has come to rest.
+/// How much the memory in use of an idle process may vary between two checks.
 constexpr std::size_t kGrowthAtRestBytes = 1 << 20;
 
 }  // namespace

@@ -16,7 +16,7 @@ class HeapTrimmer {
 
  private:
   std::size_t free_after_trim_ = 0;  ///< free already after the last time, as far as not used again
-  std::size_t previous_ = 0;         ///< resident at the last look
+  std::size_t previous_ = 0;         ///< resident at the last check
 };
 
 }  // namespace topolet::cri

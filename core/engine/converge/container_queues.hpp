@@ -47,28 +47,28 @@ struct QueueOptions {
 class ContainerQueues {
  public:
   using ConvergedCallback = std::function<void(Status)>;
-  /// Says that an operation is over. `invalidates`: what the runtime has now is not known to be what was applied.
+  /// Reports the end of an operation. `invalidates`: the runtime may now have another cpuset than the applied one.
   using OperationDone = std::function<void(bool invalidates)>;
   /// `status` is an error for an operation that needs more than its turn and did not get it in time, and NOT_FOUND for
   /// one whose container is no more.
   using Operation = std::function<void(const Status& status, OperationDone done)>;
   enum class Needs : std::uint8_t {
-    kTurn,       ///< just its turn; until it is over nobody knows what the container has, unless it says set_applied()
-    kSent,       ///< its turn, with the newest desired set told to the runtime, whether or not it can be seen
+    kTurn,       ///< only its turn; until it ends the cpuset counts as unknown, unless it calls set_applied()
+    kSent,       ///< its turn, after the newest desired set was sent to the runtime, whether or not it has taken effect
     kConverged,  ///< its turn, with the newest desired set applied
   };
 
   explicit ContainerQueues(QueueOptions options);
 
-  /// Begins a queue. `applied`: what the container is known to have; none if that must be found out. What a queue of
-  /// the same container had under way ends first, and leaves open what the container has.
+  /// Opens a queue. `applied`: the known cpuset of the container; none if it must be found out. An operation that an
+  /// earlier queue of the container has started ends first, and leaves the cpuset unknown.
   void open(const std::string& container_id, std::optional<ContainerCpuset> applied, ContainerCpuset desired);
   /// Ends a queue; whoever waits for it is told OK: the container is no more, so it runs on no CPU. Its operations run
   /// with NOT_FOUND.
   void close(const std::string& container_id);
 
   bool has(const std::string& container_id) const { return queues_.count(container_id) != 0; }
-  /// What was under way for the container when its queue was closed is not over.
+  /// An operation that was running when the container's queue was closed has not ended.
   bool is_closing(const std::string& container_id) const { return closing_.count(container_id) != 0; }
   /// Something is under way for the container.
   bool is_busy(const std::string& container_id) const;

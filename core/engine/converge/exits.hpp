@@ -1,4 +1,4 @@
-// The one way out: whoever learns that a container is over says so here.
+// Where every end of a container is reported, whoever learns of it.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class Exits {
  public:
   Exits(Committer& committer, CpusetWriter& cpusets) : committer_(committer), cpusets_(cpusets) {}
 
-  /// What becomes of its CPUs is the transition's to say. Where the exit code counts and is not known, the runtime is
-  /// asked. `then` runs once that is committed, or there is nothing to be done.
+  /// Commits the end of a container; the transition decides what happens to its CPUs. Asks the runtime for an exit code
+  /// that matters and is not known. `then` runs after the commit, or at once if there is nothing to commit.
   void report(const std::string& container_id, const Exit& exit, std::function<void()> then = {});
   /// All containers of the sandbox are over.
   void pod_stopped(const std::string& sandbox_id, std::function<void()> then);

@@ -42,7 +42,7 @@ class Mover final : public Observer {
     Log& log;
   };
   using Done = std::function<void(const Status&)>;
-  /// Where a container is to be placed anew; nothing if it stays.
+  /// Plans the new place of a container; returns nothing if it stays.
   using PlanMove = std::function<std::optional<Plan>(const Allocation&)>;
   using WorkloadRecovered = std::function<void(std::optional<Allocation>)>;
 
@@ -55,7 +55,7 @@ class Mover final : public Observer {
   /// be found out.
   void open_queue(const std::string& container_id, std::optional<ContainerCpuset> applied);
   bool has_queue(const std::string& container_id) const { return queues_.has(container_id); }
-  /// Where a container is to be, as far as that is durable.
+  /// Where a container should run, by the last durable transition.
   std::optional<ContainerCpuset> desired(const std::string& container_id) const;
 
   /// Runs somebody else's operation in the container's turn; see ContainerQueues. False if it is not known.
@@ -63,23 +63,23 @@ class Mover final : public Observer {
                    ContainerQueues::Operation operation) {
     return queues_.run(container_id, needs, std::move(operation));
   }
-  /// Inside of such an operation: it brought the container to `now`, as the kernel says too. `then` as in commit().
+  /// Called by such an operation that has set the container to `now`, as the kernel confirms. `then` as in commit().
   void report_applied(const std::string& container_id, const ContainerCpuset& now, std::function<void()> then);
 
-  /// Calls back when nobody can run any more on the CPUs that the container of `key` is to have alone. An error where
-  /// somebody cannot be moved.
+  /// Calls back when no other container can still run on the exclusive CPUs of the container of `key`; with an error if
+  /// one of them cannot be moved.
   void await_neighbours(const placement::ContainerKey& key, std::chrono::milliseconds timeout, Done done);
   void when_converged(const std::string& container_id, std::chrono::milliseconds timeout, Done done) {
     queues_.when_converged(container_id, timeout, std::move(done));
   }
 
-  /// Places a container anew, in its turn: where `plan` says, or not at all. `needs`: kConverged unless it has to leave
-  /// where it is in any case.
+  /// Moves a container, in its turn, to where `plan` says, if anywhere. `needs`: kConverged, unless it must leave its
+  /// CPUs in any case.
   void move(const placement::ContainerKey& key, ContainerQueues::Needs needs, PlanMove plan);
   /// Something is under way for the container, or waits for its turn.
   bool is_busy(const std::string& container_id) const { return queues_.is_busy(container_id); }
 
-  /// The allocation with what is not kept and policies go by, such as the environment, as far as the runtime tells.
+  /// Adds to the allocation what policies use but is never stored, such as the environment, if the runtime reports it.
   /// Nothing for a container that has ended.
   void recover_workload(const placement::ContainerKey& key, WorkloadRecovered done);
 
@@ -90,7 +90,7 @@ class Mover final : public Observer {
 
   /// Whether a start of it may still be under way without anybody waiting for it.
   bool may_still_be_starting(const Allocation& allocation) const;
-  /// Asks after starts that nobody waits for any more.
+  /// Asks the runtime about starts whose callers no longer wait.
   void resolve_unfinished_starts();
 
   void on_durable(const Transition& transition) override;
@@ -115,7 +115,7 @@ class Mover final : public Observer {
   ContainerQueues queues_;
 };
 
-/// Whether where it runs is topolet's to say, now.
+/// Whether topolet may change the container's CPUs now.
 bool may_be_moved(const Allocation& allocation);
 
 }  // namespace topolet::engine

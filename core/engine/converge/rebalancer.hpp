@@ -1,5 +1,5 @@
-// Places containers anew that run already: when CPUs go or come, when somebody gives some back, when a plugin wishes
-// it.
+// Moves running containers: when CPUs go offline or come online, when a container releases some, or when a plugin
+// requests it.
 #pragma once
 
 #include <chrono>
@@ -42,9 +42,9 @@ class Rebalancer final : public Observer {
 
   void change_machine(Machine machine);
   void move_as_requested(const plugin::MoveRequest& request);
-  /// Once more for those who have not left CPUs that are gone, or lack some, less and less often.
+  /// Retries, at growing intervals, for containers that have not left CPUs that are gone, or that lack CPUs.
   void retry();
-  /// For one that could not be moved before, as its create was under way or in doubt.
+  /// Makes up for the moves that a container missed while its create was under way or in doubt.
   void catch_up(const placement::ContainerKey& key);
 
   void on_durable(const Transition& transition) override;

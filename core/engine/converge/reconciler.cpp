@@ -378,7 +378,7 @@ void Reconciler::expire_crash_holds() {
   for (const placement::ContainerKey& key : ledger.crashed()) {
     const Allocation* kept = ledger.find(key);
     if (deps_.clock.wall() - kept->phase_since < deps_.placer.rules().crash_hold) return;
-    deps_.committer.commit(event::CrashRetentionExpired{key});
+    deps_.committer.commit(event::CrashHoldExpired{key});
   }
 }
 

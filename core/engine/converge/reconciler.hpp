@@ -17,7 +17,7 @@
 
 namespace topolet::engine {
 
-/// Lives on the loop's thread. One run at a time; a wish that comes during a run makes one more run after it.
+/// Lives on the loop's thread. One run at a time; a request during a run causes one more run after it.
 class Reconciler {
  public:
   struct Deps {
@@ -40,8 +40,8 @@ class Reconciler {
   explicit Reconciler(Deps deps) : deps_(std::move(deps)), started_at_(deps_.clock.steady()) {}
 
   /// Lists sandboxes and containers, and then: releases what exited or is gone, checks the CPUs of every container that
-  /// it has not told itself since it started, binds creates in doubt, and adopts containers that were made past
-  /// topolet. The error is the runtime's.
+  /// it has not told itself since it started, binds creates in doubt, and adopts containers that were created
+  /// without topolet. The error is the runtime's.
   void run(Done done);
 
   /// Releases what has been in doubt for too long, and what was kept long enough for containers that failed.
@@ -49,7 +49,7 @@ class Reconciler {
   bool has_creates_in_doubt() const;
 
  private:
-  /// What was known when the lists were asked for: only of this may a list say that it is not there.
+  /// What was known before the lists were requested: only of this does absence from a list mean that it is gone.
   struct ReconcilePass {
     std::set<std::string> bound;
     std::set<placement::ContainerKey> in_doubt;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/engine/planning/crash_retention.hpp"
+#include "core/engine/planning/crash_hold.hpp"
 #include "core/placement/settings.hpp"
 
 namespace topolet::engine {
@@ -115,8 +115,8 @@ void CreateContainer::retry(const Allocation& allocation) {
   if (allocation.phase == Phase::kPending) {
     return call_->reject(
         {Code::kAborted,
-         fmt::format("container {} of pod {} is already being created by another call; try again once that has "
-                     "ended",
+         fmt::format("container {} of pod {} is already being created by another call; try again when that call has "
+                     "returned",
                      allocation.workload.key.name, allocation.workload.pod_name)});
   }
   was_in_doubt_ = true;

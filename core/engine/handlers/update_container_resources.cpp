@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/engine/planning/crash_retention.hpp"
+#include "core/engine/planning/crash_hold.hpp"
 
 namespace topolet::engine {
 namespace {

@@ -40,14 +40,13 @@ class Placer {
     std::optional<NodeSet> exact_nodes;   ///< only the candidate of just these nodes
     bool only_shared = false;             ///< no CPUs of its own, whatever it asks for
     std::uint32_t exclusive_cpus = 0;     ///< how many of its own, if any; 0: as many as it asks for
-    /// Its exclusive CPUs of now or before, to be had again; with them, `keep.withheld` and the idle threads of their
-    /// cores.
+    /// Its present or former exclusive CPUs, to be used again, with `keep.withheld` and the idle threads of the cores.
     placement::Placement keep = {};
     bool must_retain = false;  ///< as in PolicyRequest
   };
 
-  /// Decides as if the workload, and a failed attempt of it, held nothing yet. Whom the placement would leave without
-  /// CPUs is placed anew; where that cannot be, the next candidate is tried.
+  /// Decides as if neither the workload nor a failed attempt of it had CPUs. Plans moves for containers that would be
+  /// left without CPUs; if one of them cannot move, tries the next candidate.
   Plan plan(const Ledger& ledger, const placement::Workload& workload, const Constraints& constraints) const;
   Plan plan(const Ledger& ledger, const placement::Workload& workload) const {
     return plan(ledger, workload, Constraints{});
@@ -63,7 +62,7 @@ class Placer {
     deps_.candidates = std::move(candidates);
   }
 
-  /// Whether a container found on `cpus` would have got just so many for itself, and may keep them.
+  /// Whether a container found on `cpus` would have got as many CPUs exclusively, and may keep these.
   bool may_keep_exclusively(const Ledger& ledger, const placement::Workload& workload, const CpuSet& cpus) const;
 
  private:
@@ -86,7 +85,7 @@ std::string reason_not_placed(const placement::Workload& workload);
 /// Where it goes back to if it is placed anew because of others.
 Preferred preferred_of(const Allocation& before, const topology::Topology& topology);
 
-/// For an audit's reason: what is withheld for a container no longer, or newly; empty if nothing is.
+/// For the reason in the audit: which CPUs are no longer withheld for a container, and which newly are. May be empty.
 std::string describe_withheld_change(const placement::Placement& before, const placement::Placement& now);
 
 /// Of a container that is placed anew: see placement::retained_memory_nodes().

@@ -68,7 +68,7 @@ std::optional<Plan> RebalancePlanner::plan_vacate(const Allocation& before) cons
   const bool is_elsewhere = !plan.decision.denied && plan.decision.placement.mode == placement::Mode::kExclusive;
   if (!is_elsewhere || !leaves_others_cpus(before, plan)) {
     const std::string why =
-        is_elsewhere ? "moving it would leave shared containers without CPUs meanwhile" : plan.decision.reason;
+        is_elsewhere ? "while it moved, shared containers would have no CPUs" : plan.decision.reason;
     plan = {};
     plan.decision.placement = before.placement;
     plan.decision.placement.cpus &= allowed;

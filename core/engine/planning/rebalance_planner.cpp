@@ -77,7 +77,7 @@ std::optional<Plan> RebalancePlanner::plan_return(const Allocation& before) cons
   return plan;
 }
 
-/// What a container is without as long as it does not go back, as more words of the reason; nothing if it is well off.
+/// Why the container should return, as a continuation of the reason; nothing if it is as well off where it is.
 std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& before, const Plan& back) const {
   const placement::Placement& now = before.placement;
   const placement::Verdicts& verdicts = back.decision.verdicts;
@@ -96,11 +96,11 @@ std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& 
   const placement::Decision stays = placer_.plan(ledger_, before.workload, constraints).decision;
   if (stays.denied) return ", as staying where it is would be denied: " + stays.reason;
   if (stays.verdicts.dropped.size() <= verdicts.dropped.size()) return std::nullopt;
-  return fmt::format(", where this need not be dropped: {}", fmt::join(stays.verdicts.dropped, "; "));
+  return fmt::format(", because this is dropped where it is now: {}", fmt::join(stays.verdicts.dropped, "; "));
 }
 
-/// Nothing is let go of. What it lacks may come from anywhere, and of what it had first. Of the CPUs beside it what
-/// came is withheld, not what neighbours left: that it never had.
+/// Keeps all CPUs that it has. Missing ones may come from anywhere, its former CPUs first. Beside its CPUs, those that
+/// came online since are withheld, but not those that neighbours released, which it never had.
 std::optional<Plan> RebalancePlanner::plan_missing_cpus(const Allocation& before) const {
   const placement::PlacementRules& rules = placer_.rules();
   const CpuSet& pool = ledger_.pool();
@@ -140,8 +140,8 @@ std::optional<Plan> RebalancePlanner::plan_extension(const Allocation& before, c
   if (placement.cpus == had) placement.mems = before.placement.mems;  // it does not move, nor does its memory
   const CpuSet took = placement.cpus - had;
   const std::string what = took.empty()
-                               ? "CPUs beside its own are available again"
-                               : fmt::format("it gets {}, as it had fewer than it was promised", named("CPU", took));
+                               ? "CPUs to withhold beside its own are available again"
+                               : fmt::format("it gets {}, since it had fewer CPUs than requested", named("CPU", took));
   plan.decision.reason = what + "; " + plan.decision.reason;
   plan.arrived_cpus = before.arrived_cpus;
   if (was_exclusive(before) && placement.cpus != before.preferred->placement.cpus) {

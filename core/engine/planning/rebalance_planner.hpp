@@ -11,38 +11,37 @@
 
 namespace topolet::engine {
 
-/// Over a ledger and a placer that must outlive it, as they are at each call.
+/// Plans for the current state of `ledger` and `placer`, which must outlive it.
 class RebalancePlanner {
  public:
   RebalancePlanner(const Ledger& ledger, const Placer& placer) : ledger_(ledger), placer_(placer) {}
 
-  /// Whom plan_regain() may concern, so that not all are asked.
+  /// False if plan_regain() can find nothing for the container, so that no policy need be asked.
   bool may_regain(const Allocation& allocation) const;
   /// It has fewer CPUs of its own than its demand entitles it to; none if it shares.
   bool has_fewer_than_promised(const Allocation& allocation) const;
-  /// CPUs beside its own came since it was placed.
+  /// Sibling CPUs of its own came online or were allowed since it was placed.
   bool has_arrived_siblings(const Allocation& allocation) const;
-  /// What a container can have by now of what it had to do without: with CPUs of its own, what it lacks of them, the
-  /// CPUs it was given if it is worse off elsewhere, and the idle siblings that policies want for it; sharing, the
-  /// policies' word on what more of the pool is open to it.
+  /// Plans what a container can get back. An exclusive one: CPUs that it lacks, the CPUs that it was first given, or
+  /// idle siblings that policies want for it. A shared one: more CPUs of the pool, if the policies agree.
   std::optional<Plan> plan_regain(const Allocation& before) const;
 
-  /// It has CPUs that may not be used any more, or shares none that may.
+  /// It is exclusive and has CPUs that may no longer be used, or it is shared and may use none of its CPUs.
   bool holds_unavailable_cpus(const Allocation& allocation) const;
-  /// Other CPUs for such a container, else those that are left, else the pool.
+  /// Moves such a container to other CPUs; if that is impossible, to its remaining CPUs; else to the pool.
   std::optional<Plan> plan_vacate(const Allocation& before) const;
-  /// Sharing: what it may use when other CPUs than `allowed_before`, with those candidates, are allowed; as it is if it
-  /// was restricted.
+  /// The new `within` of a container after the allowed CPUs and the candidates changed from `allowed_before` and
+  /// `before`. Unchanged if it is exclusive or restricted.
   CpuSet within_after_change(const Allocation& allocation, const CpuSet& allowed_before,
                              const std::vector<placement::Candidate>& before) const;
-  /// Shared containers whose CPUs are those of no candidate: they were narrowed, and stay so.
+  /// Shared containers that were given less than a whole candidate. They do not grow with it.
   std::vector<placement::ContainerKey> restricted(const CpuSet& allowed,
                                                   const std::vector<placement::Candidate>& candidates) const;
 
-  /// Whether all who share have CPUs while the container moves: what it has alone now is nobody's until it has left.
+  /// Whether every shared container has CPUs while this one moves: its exclusive CPUs are blocked until it has left.
   bool leaves_others_cpus(const Allocation& before, const Plan& plan) const;
 
-  /// As a plugin asked for it. Nothing if it would change the mode, or cannot be.
+  /// The move that a plugin requested. Nothing if it is impossible or would change the mode.
   std::optional<Plan> plan_requested_move(const Allocation& before, const NodeSet* within,
                                           const std::string& why) const;
 

@@ -17,7 +17,7 @@ namespace topolet::engine {
 
 enum class Phase : std::uint8_t {
   kPending,   ///< decided; its create is on the way or about to be
-  kInDoubt,   ///< its create ended without a yes or a no
+  kInDoubt,   ///< its create ended, and nobody knows whether the runtime has the container
   kCreated,   ///< the runtime has it, and it was not started
   kStarting,  ///< a start went out: it may run
   kRunning,
@@ -27,7 +27,7 @@ enum class Phase : std::uint8_t {
 std::string_view to_string(Phase phase);  // "pending", "in_doubt", "created", "starting", "running", "crashed"
 std::optional<Phase> phase_from(std::string_view name);
 
-/// Where a container would rather be: what a decision gave it, and what it had to leave some of since.
+/// The placement that a container had to leave, in whole or in part, and returns to when it can.
 struct Preferred {
   placement::Placement placement;  ///< mode, CPUs and what was withheld
   CpuSet within;                   ///< as in Allocation
@@ -42,10 +42,10 @@ struct Allocation {
   placement::Workload workload;    ///< without `env`
   placement::Placement placement;  ///< what it is to have
   CpuSet within;                   ///< shared, reserved: the CPUs it may use when they are in the pool
-  /// CPUs it may still run on though they are its own no more: nobody is given them alone and runs before it has left.
+  /// CPUs that it must leave and may still be running on. A container that got one of them exclusively waits for that.
   CpuSet vacating;
   CpuSet vacating_alone;  ///< of these, those it had alone: nobody's until it has left
-  bool conflict = false;  ///< the kubelet's set could not be kept apart from another's; it stands as the kubelet said
+  bool conflict = false;  ///< the kubelet's CPUs overlap those of others, and were applied anyway
   Phase phase = Phase::kPending;
   std::chrono::milliseconds phase_since{};  ///< wall clock
   std::chrono::milliseconds doubt_since{};  ///< wall clock, of the first doubt; a refused retry does not renew it
@@ -70,7 +70,7 @@ struct Allocation {
   bool is_managed() const { return is_bound() && placement.mode != placement::Mode::kForeign; }
   /// What nobody else may run on.
   CpuSet dedicated_cpus() const { return is_exclusive() ? placement.cpus | placement.withheld : placement.withheld; }
-  /// What is held for it and run on by nobody else, what it is leaving included.
+  /// The CPUs kept idle for it, and the exclusive ones that it has not left yet.
   CpuSet effective_withheld() const { return placement.withheld | vacating_alone; }
 
   friend bool operator==(const Allocation&, const Allocation&) = default;

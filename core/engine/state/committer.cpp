@@ -27,7 +27,7 @@ Committer::Committer(Deps deps, Ledger ledger)
         commit(event::AuditOnly{
             AuditEvent::kGap,
             fmt::format(
-                "the state database did not keep up for {} ms; changes that took effect before they were written: {}",
+                "the state database was not written in time for {} ms; changes acted on before they were written: {}",
                 gap.duration.count(), gap.writes_late)});
       }) {}
 

@@ -38,7 +38,7 @@ class Draft {
   void count_repeated_denial(std::int64_t decision) { transition_.repeated.push_back({decision}); }
   void set_inventory(CpuInventory inventory) { transition_.inventory = std::move(inventory); }
   void record_pool() { transition_.writes_pool = true; }
-  /// What the pool gains is nothing new to anybody.
+  /// The CPUs that the pool gains were in it before, so nobody is moved to them.
   void mark_rollback() { transition_.is_rollback = true; }
 
   /// A pod as it is in the draft; an empty one with this id if it is not known.

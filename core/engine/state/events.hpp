@@ -36,7 +36,7 @@ struct CallError {
 
 namespace event {
 
-/// A create is decided. Earlier attempts that never ran hold nothing against it.
+/// A create is decided. `superseded`: earlier attempts, whose allocations end.
 struct CreateAdmitted {
   placement::Workload workload;
   Plan plan;
@@ -75,9 +75,9 @@ struct CreateDiscovered {
   placement::ContainerKey key;
   cri::ContainerInfo container;
   std::optional<CpuSet> observed_cpus = {};
-  bool may_be_starting = false;  ///< a start of it may have been forgotten with what the store has lost
+  bool may_be_starting = false;  ///< the store's lost changes may include a start of it
 };
-/// A create in doubt that nobody heard of again.
+/// A create in doubt whose container never appeared.
 struct CreateExpired {
   placement::ContainerKey key;
 };
@@ -119,7 +119,7 @@ struct PodStopped {
 struct PodRemoved {
   std::string sandbox_id;
 };
-/// Learned from RunPodSandbox or a list. What is known already and a list does not tell is kept.
+/// Learned from RunPodSandbox or a list. Fields that a list does not report keep their values.
 struct PodSeen {
   cri::Sandbox sandbox;
 };
@@ -149,15 +149,15 @@ struct Converged {
   placement::ContainerKey key;
   CpuSet cpus;
 };
-/// It was seen on CPUs where it should not be, or where it is cannot be told (`observed` is then all there are).
+/// It was seen on CPUs where it should not be, or its CPUs are unknown (`observed` is then all CPUs).
 struct Drifted {
   placement::ContainerKey key;
   CpuSet observed;
   std::string reason;
 };
 
-/// A container that was made past topolet is found. `audit_event`: kAdopted or kForeign. `overruled`: creates in doubt
-/// whose CPUs it runs on.
+/// A container that was created without topolet is found. `audit_event`: kAdopted or kForeign. `overruled`: creates in
+/// doubt whose CPUs it runs on.
 struct Adopted {
   placement::Workload workload;
   Plan plan;
@@ -171,14 +171,14 @@ struct Adopted {
 struct Evaluated {
   placement::ContainerKey key;
 };
-/// Other CPUs may be used from now on. `restricted`: who shares less than a candidate has. `widened`: who may share
-/// more of them, and which.
+/// Other CPUs may be used from now on. `restricted`: shared containers that use less than a whole candidate. `widened`:
+/// shared containers with a new `within`.
 struct MachineChanged {
   CpuInventory inventory;
   std::vector<placement::ContainerKey> restricted = {};
   std::vector<std::pair<placement::ContainerKey, CpuSet>> widened = {};
 };
-struct CrashRetentionExpired {
+struct CrashHoldExpired {
   placement::ContainerKey key;
 };
 /// A daemon has taken the ledger over from the store. `store_regressed`: the store has lost its newest transitions.
@@ -204,6 +204,6 @@ using Event = std::variant<event::CreateAdmitted, event::Denied, event::CreateRe
                            event::Exited, event::Ended, event::PodStopped, event::PodRemoved, event::PodSeen,
                            event::PodForgotten, event::DemandChanged, event::Moved, event::ChangeReverted,
                            event::Converged, event::Drifted, event::Adopted, event::Evaluated, event::MachineChanged,
-                           event::CrashRetentionExpired, event::Restarted, event::ClockSet, event::AuditOnly>;
+                           event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly>;
 
 }  // namespace topolet::engine

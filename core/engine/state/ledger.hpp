@@ -67,14 +67,14 @@ class Ledger {
   /// have left.
   std::vector<placement::ContainerKey> neighbours_blocking(const placement::ContainerKey& key) const;
 
-  /// Those of them whom a running container waits for before it is brought to its own CPUs. Who waits for it in turn,
-  /// perhaps over others, is not among them: of those that stand in each other's way somebody must go first.
+  /// Those of them that a running container waits for before it moves to its own CPUs. Leaves out containers that wait
+  /// for it in turn, directly or indirectly: in such a cycle one has to move first.
   std::vector<placement::ContainerKey> neighbours_blocking_outside_cycles(const placement::ContainerKey& key) const;
 
   /// Carries a transition out that was computed on just this ledger.
   void apply(const Transition& transition);
 
-  /// For a plan's copy: as if the allocation were there, or were not. Who follows the pool follows.
+  /// For a plan's copy: adds or removes an allocation, and adapts the containers that follow the pool.
   void assume(Allocation allocation);
   void assume_released(const placement::ContainerKey& key);
   /// Takes over what the store knows, as it is.
@@ -97,7 +97,7 @@ class Ledger {
   std::map<std::string, Pod> pods_;
 };
 
-/// What containers hold alone, those that were added.
+/// The exclusive and withheld CPUs of the allocations that were added.
 struct DedicatedCpus {
   CpuSet exclusive;
   CpuSet withheld;
@@ -107,7 +107,7 @@ struct DedicatedCpus {
   CpuSet free_reserved_of(const CpuInventory& inventory) const;
 };
 
-/// For a plan: the ledger as if those were released. `trial` is where it lives if it is another one.
+/// For a plan: the ledger without the `released` allocations. `trial` stores the copy if one is needed.
 const Ledger& ledger_without(const Ledger& ledger, const std::vector<placement::ContainerKey>& released,
                              std::optional<Ledger>& trial);
 

@@ -57,7 +57,7 @@ class Transitions {
   void operator()(const event::Adopted& event);
   void operator()(const event::Evaluated& event);
   void operator()(const event::MachineChanged& event);
-  void operator()(const event::CrashRetentionExpired& event) { draft_.end(event.key, "crash-hold"); }
+  void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
   void operator()(const event::Restarted& event);
   void operator()(const event::ClockSet& event);
   void operator()(const event::AuditOnly& event) { draft_.record_event({event.audit_event, event.reason}); }

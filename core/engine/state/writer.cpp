@@ -131,7 +131,7 @@ void Writer::on_written(std::uint64_t number) {
   if (!degraded_ || last_written_ != last_number_) return;
   degraded_ = false;
   const Gap gap{clock_.wall() - degraded_since_, std::exchange(late_, 0)};
-  log_.warn("the state database is written again");
+  log_.warn("the state database can be written again");
   recovered_(gap);
 }
 
@@ -160,7 +160,8 @@ void Writer::check_patience() {
   while (!waiters_.empty()) {
     const bool is_late = clock_.steady() - waiters_.front().since >= options_.patience;
     if (!degraded_ && !is_late) return;
-    enter_degraded_mode(fmt::format("takes longer than {} ms", options_.patience.count()));
+    enter_degraded_mode(
+        fmt::format("takes longer than {} ms to write (daemon.store-patience)", options_.patience.count()));
     ++late_;
     // Should all end before it is written, the next start sees that something is missing.
     store_.write_generation_file(waiters_.front().generation);
@@ -171,7 +172,7 @@ void Writer::check_patience() {
 void Writer::enter_degraded_mode(const std::string& why) {
   if (std::exchange(degraded_, true)) return;
   degraded_since_ = clock_.wall();
-  log_.error("the state database {}; decisions go on from memory", why);
+  log_.error("the state database {}; topoletd keeps new decisions in memory until it can write them", why);
 }
 
 void Writer::stop() {

@@ -164,7 +164,7 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
   void wait_or_abandon() TOPOLET_REQUIRES(mutex_) {
     const Clock::time_point now = Clock::now();
     const bool in_call = running_ != nullptr && running_->call_began_;
-    // A call that begins after this look cannot be late before the next.
+    // A call that begins after this check cannot be late before the next.
     const Clock::time_point until = (in_call ? *running_->call_began_ : now) + options_.limit;
     if (!in_call || now < until) {
       to_waiting_.wait_until(mutex_, until);

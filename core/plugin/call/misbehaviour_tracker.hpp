@@ -13,13 +13,13 @@ namespace topolet::plugin {
 class MisbehaviourTracker {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  static constexpr int kHopelessDeadlines = 10;
+  static constexpr int kOverlongDeadlines = 10;
 
   /// A call that was abandoned, or one that failed. `what` is for people.
   void record_late_call(Time now, const std::string& what) { strike(late_, "late", now, what); }
   void record_failed_call(Time now, const std::string& what) { strike(bad_, "failed", now, what); }
-  /// A call that takes, or took, kHopelessDeadlines times its deadline.
-  void record_hopeless_call(const std::string& what) { quarantine(what); }
+  /// A call that takes, or took, kOverlongDeadlines times its deadline.
+  void record_overlong_call(const std::string& what) { quarantine(what); }
   /// For what was counted elsewhere, such as crashes.
   void quarantine(const std::string& why);
 

@@ -7,12 +7,12 @@ namespace topolet::plugin {
 std::optional<Error> PluginRecords::enter(const std::string& plugin) {
   MutexLock lock(mutex_);
   PluginRecord& record = records_[plugin];
-  quarantine_if_hopeless(plugin, record);
+  quarantine_if_overlong(plugin, record);
   if (record.misbehaviour.quarantined()) {
     ++record.seen.lost.not_asked;
     return Error{Code::kFailedPrecondition, fmt::format("{}: in quarantine: {}", plugin, record.misbehaviour.why())};
   }
-  if (record.seen.call_inside) {
+  if (record.seen.has_abandoned_call) {
     ++record.seen.lost.not_asked;
     return Error{Code::kFailedPrecondition, fmt::format("{}: an earlier call has not returned", plugin)};
   }
@@ -34,8 +34,8 @@ CallFailure PluginRecords::record_late(const std::string& plugin, Time began) {
   MutexLock lock(mutex_);
   PluginRecord& record = records_[plugin];
   record.times.add(options_.deadline);
-  record.seen.call_inside = true;
-  record.inside_since = began;
+  record.seen.has_abandoned_call = true;
+  record.abandoned_since = began;
   CallFailure late{CallFault::kLate, fmt::format("{}: no answer within {} ms", plugin, options_.deadline.count())};
   lose_vote(record, late.fault, late.message);
   const bool before = record.misbehaviour.quarantined();
@@ -47,8 +47,8 @@ CallFailure PluginRecords::record_late(const std::string& plugin, Time began) {
 void PluginRecords::record_late_return(const std::string& plugin) {
   MutexLock lock(mutex_);
   PluginRecord& record = records_[plugin];
-  quarantine_if_hopeless(plugin, record);
-  record.seen.call_inside = false;
+  quarantine_if_overlong(plugin, record);
+  record.seen.has_abandoned_call = false;
 }
 
 void PluginRecords::report_invalid_reply(const std::string& plugin, const std::string& what) {
@@ -70,7 +70,7 @@ std::vector<PluginStatistics> PluginRecords::statistics() {
   MutexLock lock(mutex_);
   std::vector<PluginStatistics> states;
   for (auto& [plugin, record] : records_) {
-    quarantine_if_hopeless(plugin, record);
+    quarantine_if_overlong(plugin, record);
     PluginStatistics& state = states.emplace_back(record.seen);
     state.name = plugin;
     state.p99_us = record.times.p99_us();
@@ -86,7 +86,7 @@ Status PluginRecords::reset(const std::string& plugin) {
     return Error{Code::kNotFound,
                  fmt::format("plugin {} has not been asked yet, so there is nothing to reset", plugin)};
   }
-  if (found->second.seen.call_inside) {
+  if (found->second.seen.has_abandoned_call) {
     return Error{Code::kFailedPrecondition,
                  fmt::format("plugin {}: restart needed: an abandoned call has not returned", plugin)};
   }
@@ -111,12 +111,12 @@ std::chrono::milliseconds PluginRecords::record_tick(const std::string& plugin) 
   return std::chrono::duration_cast<std::chrono::milliseconds>(ticked.time_since_epoch());
 }
 
-void PluginRecords::quarantine_if_hopeless(const std::string& plugin, PluginRecord& record) {
-  const auto limit = options_.deadline * MisbehaviourTracker::kHopelessDeadlines;
-  if (!record.seen.call_inside || now() - record.inside_since < limit) return;
+void PluginRecords::quarantine_if_overlong(const std::string& plugin, PluginRecord& record) {
+  const auto limit = options_.deadline * MisbehaviourTracker::kOverlongDeadlines;
+  if (!record.seen.has_abandoned_call || now() - record.abandoned_since < limit) return;
   const bool before = record.misbehaviour.quarantined();
-  record.misbehaviour.record_hopeless_call(fmt::format("a call took at least {} times the deadline of {} ms",
-                                                       MisbehaviourTracker::kHopelessDeadlines,
+  record.misbehaviour.record_overlong_call(fmt::format("a call took at least {} times the deadline of {} ms",
+                                                       MisbehaviourTracker::kOverlongDeadlines,
                                                        options_.deadline.count()));
   report_quarantine(plugin, record, before);
 }

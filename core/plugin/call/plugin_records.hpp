@@ -55,11 +55,11 @@ class PluginRecords {
     MisbehaviourTracker misbehaviour;
     PluginStatistics seen;
     CallTimes times;
-    Time inside_since;  ///< of the abandoned call
+    Time abandoned_since;  ///< of the abandoned call
     std::optional<Time> last_tick;
   };
 
-  void quarantine_if_hopeless(const std::string& plugin, PluginRecord& record) TOPOLET_REQUIRES(mutex_);
+  void quarantine_if_overlong(const std::string& plugin, PluginRecord& record) TOPOLET_REQUIRES(mutex_);
   void record_failed_call(const std::string& plugin, PluginRecord& record, const std::string& what)
       TOPOLET_REQUIRES(mutex_);
   /// Counts and logs it. `what` begins with the plugin's name.

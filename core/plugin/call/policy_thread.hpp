@@ -35,9 +35,9 @@ struct PluginStatistics {
   std::string name;
   std::uint64_t calls = 0;
   LostVotes lost;
-  std::uint64_t p99_us = 0;  ///< of the calls; an abandoned one counts with the deadline
-  bool call_inside = false;  ///< an abandoned call has not returned
-  std::string quarantine;    ///< why it is not asked any more; empty = it is asked
+  std::uint64_t p99_us = 0;         ///< of the calls; an abandoned one counts with the deadline
+  bool has_abandoned_call = false;  ///< an abandoned call has not returned
+  std::string quarantine;           ///< why it is not asked any more; empty = it is asked
 };
 
 /// An enabled plugin with its say; to the core it is a placement::Vote.

@@ -113,10 +113,10 @@ std::vector<std::string> CrashLog::describe_new_crashes() const {
   std::vector<std::string> lines;
   for (const Crash& crash : new_crashes_) {
     const std::size_t count = count_until(crashes_, crash);
-    lines.push_back(fmt::format(
-        "topoletd ended by {} in {} of plugin {}: crash {} in {} minutes; {}", crash.signal, describe_call(crash.call),
-        crash.plugin, count, kStrikeWindow.count(),
-        count < kStrikes ? fmt::format("after {} it is quarantined", kStrikes) : std::string("it is quarantined")));
+    lines.push_back(fmt::format("topoletd was ended by {} in {} of plugin {}: crash {} in {} minutes; {}", crash.signal,
+                                describe_call(crash.call), crash.plugin, count, kStrikeWindow.count(),
+                                count < kStrikes ? fmt::format("the plugin is quarantined after {}", kStrikes)
+                                                 : std::string("the plugin is quarantined")));
   }
   return lines;
 }

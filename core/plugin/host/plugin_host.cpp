@@ -101,7 +101,7 @@ std::int32_t PluginHost::set_state(const topolet_host* host, topolet_str key, to
   if (const std::int32_t status = check_key(key); status != TOPOLET_OK) return status;
   if (const std::int32_t status = check_bytes(value, TOPOLET_STATE_MAX_VALUE); status != TOPOLET_OK) return status;
   const std::string name = string_of(key);
-  if (const Status room = self.check_key_limit(name); !room) return self.status_of_write(room);
+  if (const Status checked = self.check_key_limit(name); !checked) return self.status_of_write(checked);
   return self.status_of_write(self.state_->set(self.plugin_, name, string_of(value)));
 }
 

@@ -327,7 +327,7 @@ typedef struct topolet_workload {
   /* What its pod says to topolet: the topolet.io/ annotations that the configuration permits, without that prefix, the
    * container's own word before the pod's. */
   topolet_kvs settings;
-  const topolet_demand* pod_demand; /* of the whole pod; null if it is not told */
+  const topolet_demand* pod_demand; /* of the whole pod; null if unknown */
   topolet_set pod_nodes;            /* of the candidate that the pod's first container was given; empty for the first */
 } topolet_workload;
 
@@ -337,7 +337,7 @@ typedef enum topolet_mode {
   TOPOLET_MODE_EXCLUSIVE = 0, /* CPUs of its own */
   TOPOLET_MODE_SHARED = 1,    /* in the pool */
   TOPOLET_MODE_RESERVED = 2,  /* in the pool and on the reserved CPUs */
-  TOPOLET_MODE_FOREIGN = 3    /* seen but not placed; its CPUs are booked */
+  TOPOLET_MODE_FOREIGN = 3    /* seen but not placed; its CPUs are recorded */
 } topolet_mode;
 
 /* One container that is placed. */
@@ -349,7 +349,7 @@ typedef struct topolet_ledger_entry {
   int32_t mode; /* topolet_mode */
   uint32_t padding;
   topolet_set cpus;
-  topolet_set withheld; /* held for it and run on by nobody */
+  topolet_set withheld; /* kept idle for it */
   topolet_set mems;     /* empty: not bound */
   const topolet_demand* demand;
   topolet_kvs settings; /* as in topolet_workload */

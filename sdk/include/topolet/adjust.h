@@ -23,13 +23,13 @@ typedef struct topolet_adjust_request {
   int32_t mode;                   /* topolet_mode */
   uint32_t padding;
   topolet_set cpus;     /* the CPUs that were chosen; of a shared container those it may use now */
-  topolet_set withheld; /* held for it besides */
+  topolet_set withheld; /* kept idle for it */
   topolet_set memory;   /* the nodes that mems() may name: those with memory, within the kubelet's bound */
 } topolet_adjust_request;
 
 /* Where adjust() puts its answer. Owned by the host, valid during the call and on its thread only. Setters copy. They
  * return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE or TOPOLET_DUPLICATE for a wrong answer, which costs the
- * plugin its vote in this decision; TOPOLET_LATE when the host has given up on the call. */
+ * plugin its vote in this decision; TOPOLET_LATE when the host has abandoned the call. */
 typedef struct topolet_adjust_sink topolet_adjust_sink;
 struct topolet_adjust_sink {
   uint32_t struct_size;

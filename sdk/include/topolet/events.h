@@ -41,7 +41,7 @@ struct topolet_event_sink {
   void* context; /* the host's own */
 
   /* Says why notify() is about to return TOPOLET_FAILED, for the log. Copies the message. Returns TOPOLET_OK, or
-   * TOPOLET_LATE when the host has given up on the call. [event] */
+   * TOPOLET_LATE when the host has abandoned the call. [event] */
   int32_t (*error)(const topolet_event_sink* sink, topolet_str message);
 };
 

@@ -19,8 +19,8 @@ typedef struct topolet_pick_request {
   uint32_t candidate;             /* position of the candidate in request->candidates */
   const topolet_request* request; /* borrowed for the call, as is this struct */
   topolet_set usable;             /* CPUs that may be taken (exclusive) or are shared there (not exclusive) */
-  /* Empty while `narrow`, `at_least` and `order` count. Later the CPUs that the container is going to get; `usable` is
-   * then what could be had at first, and `withhold`, `unmet` and `reject` count. */
+  /* Empty in the first calls, whose `narrow`, `at_least` and `order` take effect. In the last call, the CPUs that the
+   * container will get; `usable` is as in the first call, and `withhold`, `unmet` and `reject` take effect. */
   topolet_set chosen;
   uint32_t count; /* how many CPUs of `usable` are to be taken; 0 if not exclusive */
   uint32_t padding;
@@ -28,7 +28,7 @@ typedef struct topolet_pick_request {
 
 /* Where pick() puts its answer. Owned by the host, valid during the call and on its thread only. Each setter at most
  * once a call. Setters copy. They return TOPOLET_OK; TOPOLET_INVALID, TOPOLET_OUT_OF_RANGE or TOPOLET_DUPLICATE for a
- * wrong answer, which costs the plugin its vote in this decision; TOPOLET_LATE when the host has given up on the call.
+ * wrong answer, which costs the plugin its vote in this decision; TOPOLET_LATE when the host has abandoned the call.
  */
 typedef struct topolet_pick_sink topolet_pick_sink;
 struct topolet_pick_sink {

@@ -25,7 +25,7 @@ struct topolet_propose_sink {
   /* Adds these nodes, by OS index, as a candidate. Copies the set. It is ignored if it is a candidate already, or if
    * one of its nodes has no CPUs that the workload may use. Returns TOPOLET_OK; TOPOLET_INVALID for no
    * node, TOPOLET_OUT_OF_RANGE beyond TOPOLET_PROPOSE_MAX_SETS, which drops its proposals in this decision;
-   * TOPOLET_LATE when the host has given up on the call. [decision] */
+   * TOPOLET_LATE when the host has abandoned the call. [decision] */
   int32_t (*nodes)(const topolet_propose_sink* sink, topolet_set nodes);
 
   /* Says why propose() is about to return TOPOLET_FAILED. Copies the message.

@@ -21,8 +21,8 @@ typedef struct topolet_state {
 
   /* Copies the value of `key` to `buffer`, which the caller owns, and says in *size how long it is. Returns TOPOLET_OK;
    * TOPOLET_UNKNOWN without such a key; TOPOLET_OUT_OF_RANGE if it is longer than `capacity`: then only *size is
-   * written; TOPOLET_INVALID for a key that cannot be; TOPOLET_FAILED if the host cannot read; TOPOLET_LATE when it has
-   * given up on the call that is running. [any-thread] */
+   * written; TOPOLET_INVALID for an invalid key; TOPOLET_FAILED if the host cannot read; TOPOLET_LATE when it has
+   * abandoned the running call. [any-thread] */
   int32_t (*get)(const topolet_host* host, topolet_str key, void* buffer, size_t capacity, size_t* size);
 
   /* Copies the first key after `after`, in the order of their bytes, in the same way; an empty `after` begins. Returns
@@ -30,8 +30,8 @@ typedef struct topolet_state {
   int32_t (*next)(const topolet_host* host, topolet_str after, void* buffer, size_t capacity, size_t* size);
 
   /* Sets a value. Copies both. Returns TOPOLET_OK; TOPOLET_FORBIDDEN from score(), pick() and adjust(), which must
-   * answer the same for the same request, and outside any call; TOPOLET_INVALID or TOPOLET_OUT_OF_RANGE for a key or
-   * value that cannot be; TOPOLET_FAILED if the host cannot write or keeps 4,096 values already; TOPOLET_LATE as above.
+   * answer the same for the same request, and outside any call; TOPOLET_INVALID or TOPOLET_OUT_OF_RANGE for an invalid
+   * key or value; TOPOLET_FAILED if the host cannot write or keeps 4,096 values already; TOPOLET_LATE as above.
    * [control], during create() only; [event] */
   int32_t (*set)(const topolet_host* host, topolet_str key, topolet_str value);
 

@@ -13,7 +13,7 @@ static int32_t score(const topolet_instance* instance, const topolet_request* re
   (void)instance;
   while (read(g_fd, &byte, 1) > 0) {
   }
-  /* The inputs of a call that was given up on must still be there. */
+  /* The inputs of an abandoned call must still be there. */
   if (request->workload->container_name.len == 0 || request->candidate_count == 0) abort();
   if (sink->set(sink, 0, TOPOLET_VERDICT_SCORE, 1, kReason) != TOPOLET_LATE) abort();
   return TOPOLET_OK;

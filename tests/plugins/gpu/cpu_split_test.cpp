@@ -125,17 +125,17 @@ TEST_F(GpuCpuSplit, PrefersNodesWhereMostCpusAreOffTheNodesOfGpus) {
   gpu(2, "0000:c1:00.0", set_of({3}));
   const Plugin::Values keep = {{"keep-free", "true"}};
   EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 5).reason,
-            "nodes 0-1: there is room for 4 of 5 CPUs away from the GPUs of nodes 0,2-3");
+            "nodes 0-1: 4 of 5 CPUs can be kept away from the GPUs of nodes 0,2-3");
   EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 5).score, -1);
   EXPECT_EQ(verdict({}, set_of({2, 3}), keep, 5).score, -4);
   EXPECT_EQ(verdict({}, set_of({2, 3}), keep, 5).reason,
-            "nodes 2-3: there is no room away from the GPUs of nodes 0,2-3");
-  EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 4).score, 0) << "there is room for all of it";
+            "nodes 2-3: nothing can be kept away from the GPUs of nodes 0,2-3");
+  EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 4).score, 0) << "all of it fits";
   EXPECT_EQ(verdict({.cpu_request_milli = 5000}, set_of({0, 1}), keep).reason,
-            "nodes 0-1: there is room for a part of the container away from the GPUs of nodes 0,2-3");
+            "nodes 0-1: part of the container can be kept away from the GPUs of nodes 0,2-3");
   take(machine_.cpus_of(set_of({1})));
   EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 5).kind, TOPOLET_VERDICT_ABSTAIN);
-  EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 5).reason, "there is no room away from the GPUs of nodes 0,2-3");
+  EXPECT_EQ(verdict({}, set_of({0, 1}), keep, 5).reason, "nothing can be kept away from the GPUs of nodes 0,2-3");
 }
 
 }  // namespace

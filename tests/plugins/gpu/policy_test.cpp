@@ -105,7 +105,7 @@ TEST_F(GpuPluginTest, HasNoOpinionOnDevicesNearEveryNode) {
   gpu(0, "0000:41:00.0", set_of({0, 1, 2, 3}));
   const Verdict verdict = this->verdict(with("0"), set_of({0}));
   EXPECT_EQ(verdict.kind, TOPOLET_VERDICT_ABSTAIN);
-  EXPECT_EQ(verdict.reason, "not counted: NVIDIA_VISIBLE_DEVICES=0: the machine names no node that it is near");
+  EXPECT_EQ(verdict.reason, "not counted: NVIDIA_VISIBLE_DEVICES=0: the machine does not say which node it is near");
 }
 
 TEST_F(GpuPluginTest, LocatesADeviceWithItsOwnMemoryNodeByTheNearestCpus) {
@@ -178,7 +178,7 @@ TEST_F(GpuPluginTest, KeepsNodesOfGpusFree) {
   EXPECT_EQ(verdict(with("0"), set_of({0}), keep).score, 100);
   ledger_.place_shared({.name = "other", .cpu_request_milli = 1500}, machine_.cpus_of(set_of({1})));
   EXPECT_EQ(verdict({.cpu_request_milli = 600}, set_of({1}), keep).reason,
-            "node 1: there are no GPUs, but no room either");
+            "node 1: no GPUs, but the container does not fit");
 }
 
 TEST_F(GpuPluginTest, ReadsSpecsAndDevicesAgainWhenTheyChange) {

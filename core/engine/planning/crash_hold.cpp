@@ -1,4 +1,4 @@
-#include "core/engine/planning/crash_retention.hpp"
+#include "core/engine/planning/crash_hold.hpp"
 
 #include <utility>
 #include <vector>
