@@ -88,7 +88,7 @@ class RandomLedger {
         return event::Restarted{};
       default:
         return event::CrashHoldExpired{ledger().crashed().empty() ? placement::ContainerKey()
-                                                                       : ledger().crashed().front()};
+                                                                  : ledger().crashed().front()};
     }
   }
 
