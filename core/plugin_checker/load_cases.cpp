@@ -45,9 +45,9 @@ Outcome exports_one_symbol(const CaseInput& input) {
   if (*exported == std::vector<std::string>{TOPOLET_ENTRY_SYMBOL}) return Outcome::passed();
   std::vector<std::string> others = *exported;
   others.erase(std::remove(others.begin(), others.end(), TOPOLET_ENTRY_SYMBOL), others.end());
-  const bool entered = others.size() < exported->size();
-  std::string actual = fmt::format("{}{} others{}{}", entered ? "" : "it is not exported; ", others.size(),
-                                   others.empty() ? "" : ": ", fmt::join(others, ", "));
+  std::string actual = others.size() == exported->size() ? "it is not exported" : "";
+  if (!others.empty())
+    actual += fmt::format("{}also exported: {}", actual.empty() ? "" : "; ", fmt::join(others, ", "));
   return Outcome::failed({fmt::format("{} is the only exported symbol; build with topolet_add_plugin of the SDK, or "
                                       "with the flags that pkg-config prints",
                                       TOPOLET_ENTRY_SYMBOL),

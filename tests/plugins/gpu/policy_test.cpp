@@ -141,8 +141,7 @@ TEST_F(GpuPluginTest, CountsTheNearestNodeAsLocalIfTheDevicesOwnHasNoCpus) {
   const auto of = [&](std::uint32_t node) { return plugin.score(request)[request.position(set_of({node}))]; };
   EXPECT_EQ(of(1).reason,
             "node 1: 1 of 1 GPU is local; node 0: no GPU is local, distance 30; NVIDIA_VISIBLE_DEVICES=0: node 2 has "
-            "no CPUs, the "
-            "nearest CPUs are on node 1");
+            "no CPUs, and the nearest CPUs are on node 1");
   EXPECT_EQ(of(1).score, 100);
   EXPECT_EQ(of(0).kind, TOPOLET_VERDICT_REJECT);
 }
