@@ -19,8 +19,8 @@ bool parse_index(std::string_view text, std::uint32_t& index) {
 
 }  // namespace
 
-Result<sdk::set_words::Words> parse_index_list(std::string_view list) {
-  sdk::set_words::Words words;
+Result<set_words::Words> parse_index_list(std::string_view list) {
+  set_words::Words words;
   std::string_view rest = trimmed(list);
   if (rest.empty()) return words;
   while (true) {
@@ -36,7 +36,7 @@ Result<sdk::set_words::Words> parse_index_list(std::string_view list) {
     }
     if (last < first) return bad_part(part, list, "the range runs backwards");
     if (last > kMaxOsIndex) return bad_part(part, list, "the highest index is 65535");
-    for (std::uint32_t index = first; index <= last; ++index) sdk::set_words::insert(words, index);
+    for (std::uint32_t index = first; index <= last; ++index) set_words::insert(words, index);
     if (comma == std::string_view::npos) return words;
     rest.remove_prefix(comma + 1);
   }

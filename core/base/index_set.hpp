@@ -14,13 +14,16 @@
 
 namespace topolet {
 
+/// The operations on 64-bit words that IndexSet is made of.
+namespace set_words = sdk::set_words;
+
 /// The largest OS index a list may name; beyond what Linux allows (CONFIG_NR_CPUS is at most 8192), small enough that
 /// a mistyped list cannot ask for much memory.
 inline constexpr std::uint32_t kMaxOsIndex = 65535;
 
 namespace detail {
 
-Result<sdk::set_words::Words> parse_index_list(std::string_view list);
+Result<set_words::Words> parse_index_list(std::string_view list);
 
 }  // namespace detail
 
@@ -29,7 +32,7 @@ Result<sdk::set_words::Words> parse_index_list(std::string_view list);
 template <class Tag>
 class IndexSet {
  public:
-  using Words = sdk::set_words::Words;
+  using Words = set_words::Words;
 
   IndexSet() = default;
   IndexSet(std::initializer_list<std::uint32_t> indices) {
@@ -60,32 +63,32 @@ class IndexSet {
 
   const Words& words() const { return words_; }
   bool empty() const { return words_.empty(); }
-  std::size_t size() const { return sdk::set_words::count(words_); }
-  bool contains(std::uint32_t index) const { return sdk::set_words::contains(words_, index); }
+  std::size_t size() const { return set_words::count(words_); }
+  bool contains(std::uint32_t index) const { return set_words::contains(words_, index); }
 
-  void insert(std::uint32_t index) { sdk::set_words::insert(words_, index); }
+  void insert(std::uint32_t index) { set_words::insert(words_, index); }
   void erase(std::uint32_t index) {
-    sdk::set_words::erase(words_, index);
+    set_words::erase(words_, index);
     trim();
   }
 
   /// The lowest index; the set must not be empty.
   std::uint32_t first() const { return *begin(); }
 
-  bool intersects(const IndexSet& other) const { return sdk::set_words::intersects(words_, other.words_); }
-  bool is_subset_of(const IndexSet& other) const { return sdk::set_words::is_subset(words_, other.words_); }
+  bool intersects(const IndexSet& other) const { return set_words::intersects(words_, other.words_); }
+  bool is_subset_of(const IndexSet& other) const { return set_words::is_subset(words_, other.words_); }
 
   IndexSet& operator|=(const IndexSet& other) {
-    sdk::set_words::unite(words_, other.words_);
+    set_words::unite(words_, other.words_);
     return *this;
   }
   IndexSet& operator&=(const IndexSet& other) {
-    sdk::set_words::intersect(words_, other.words_);
+    set_words::intersect(words_, other.words_);
     trim();
     return *this;
   }
   IndexSet& operator-=(const IndexSet& other) {
-    sdk::set_words::subtract(words_, other.words_);
+    set_words::subtract(words_, other.words_);
     trim();
     return *this;
   }
@@ -95,12 +98,12 @@ class IndexSet {
   friend bool operator==(const IndexSet&, const IndexSet&) = default;
 
   /// The kernel's list format, "0-3,8"; "" when empty.
-  std::string to_string() const { return sdk::set_words::to_list(words_); }
+  std::string to_string() const { return set_words::to_list(words_); }
 
   /// Visits the indices in ascending order; valid until the set changes.
-  using Iterator = sdk::set_words::Iterator;
-  Iterator begin() const { return sdk::set_words::begin(words_); }
-  Iterator end() const { return sdk::set_words::end(words_); }
+  using Iterator = set_words::Iterator;
+  Iterator begin() const { return set_words::begin(words_); }
+  Iterator end() const { return set_words::end(words_); }
 
  private:
   void trim() {

@@ -11,8 +11,8 @@ using CpusPerNode = std::vector<std::int64_t>;
 
 /// The words of a set that the CPUs of a node lie in: a few of the many that a large machine has.
 struct LocalCpus {
-  sdk::set_words::WordsView words;  ///< empty for a memory-only node
-  std::size_t first = 0;            ///< the position of the first of them
+  set_words::WordsView words;  ///< empty for a memory-only node
+  std::size_t first = 0;       ///< the position of the first of them
 };
 
 std::vector<LocalCpus> local_cpus_of(const topology::Topology& topology) {
@@ -22,7 +22,7 @@ std::vector<LocalCpus> local_cpus_of(const topology::Topology& topology) {
     LocalCpus& local = all.emplace_back();
     if (node.memory_only || node.cpus.empty()) continue;
     const std::size_t first = node.cpus.first() / 64;
-    local = {sdk::set_words::WordsView(node.cpus.words()).subspan(first), first};
+    local = {set_words::WordsView(node.cpus.words()).subspan(first), first};
   }
   return all;
 }
@@ -30,10 +30,10 @@ std::vector<LocalCpus> local_cpus_of(const topology::Topology& topology) {
 CpusPerNode cpus_per_node(const std::vector<LocalCpus>& nodes, const CpuSet& cpus) {
   CpusPerNode shares;
   shares.reserve(nodes.size());
-  const sdk::set_words::WordsView words = cpus.words();
+  const set_words::WordsView words = cpus.words();
   for (const LocalCpus& node : nodes) {
     const auto here = words.subspan(std::min(node.first, words.size()));
-    shares.push_back(static_cast<std::int64_t>(sdk::set_words::count_both(node.words, here)));
+    shares.push_back(static_cast<std::int64_t>(set_words::count_both(node.words, here)));
   }
   return shares;
 }

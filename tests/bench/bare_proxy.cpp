@@ -55,7 +55,7 @@ class RelayedCall {
   }
   void answer() {
     step_ = Step::kAnswering;
-    if (status_.has_value()) {
+    if (status_.ok()) {
       stream_.WriteAndFinish(message_, grpc::WriteOptions(), status_, this);
     } else {
       stream_.Finish(status_, this);
@@ -75,7 +75,7 @@ class RelayedCall {
 
 std::unique_ptr<grpc::GenericStub> connect(const std::string& runtime) {
   grpc::ChannelArguments arguments;
-  set_common_arguments({}, [&](const char* key, int value) { arguments.SetInt(key, value); });
+  cri::set_common_arguments({}, [&](const char* key, int value) { arguments.SetInt(key, value); });
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   return std::make_unique<grpc::GenericStub>(
@@ -89,7 +89,7 @@ void run_bare_proxy(const std::string& listen, const std::string& runtime) {
   Desk desk;
   desk.runtime = connect(runtime);
   grpc::ServerBuilder builder;
-  set_common_arguments({}, [&](const char* key, int value) { builder.AddChannelArgument(key, value); });
+  cri::set_common_arguments({}, [&](const char* key, int value) { builder.AddChannelArgument(key, value); });
   builder.RegisterAsyncGenericService(&desk.service);
   builder.AddListeningPort("unix://" + listen, grpc::InsecureServerCredentials());
   desk.queue = builder.AddCompletionQueue();

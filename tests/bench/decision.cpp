@@ -61,9 +61,10 @@ struct Scene {
   engine::Ledger ledger;
 
   explicit Scene(const Shape& shape)
-      : topology(discover({.synthetic = fmt::format("pack:{} numa:1 core:{} pu:2", shape.nodes, shape.cores_per_node)})
+      : topology(topology::discover(
+                     {.synthetic = fmt::format("pack:{} numa:1 core:{} pu:2", shape.nodes, shape.cores_per_node)})
                      .value()),
-        candidates(make_candidates(*topology, topology->allowed)),
+        candidates(placement::make_candidates(*topology, topology->allowed)),
         ledger({topology->allowed, {}, {}}, 0) {
     const auto cpus = static_cast<int>(topology->allowed.size());
     for (int number = 0; number < shape.containers; ++number) {

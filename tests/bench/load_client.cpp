@@ -110,7 +110,7 @@ void LoadClient::Connection::start(Flight& flight, const Load& load, const grpc:
 }
 
 void LoadClient::Connection::check(const Flight& flight, const Load& load) const {
-  if (!flight.status.has_value()) {
+  if (!flight.status.ok()) {
     throw std::runtime_error(fmt::format("{} on {} failed: {} (code {})", load.path, socket_,
                                          flight.status.error_message(), flight.status.error_code()));
   }

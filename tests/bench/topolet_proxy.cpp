@@ -17,8 +17,8 @@ namespace {
 
 cri::ProxyHooks daemon_hooks(std::atomic<std::size_t>& seen_bytes) {
   cri::ProxyHooks hooks;
-  hooks.intercepted = intercepted_names();
-  hooks.observed = observed_names();
+  hooks.intercepted = cri::intercepted_names();
+  hooks.observed = cri::observed_names();
   hooks.on_call = [](const std::shared_ptr<cri::Call>& call) {
     call->reject({Code::kUnimplemented, "nothing decides here; measure a method that is not intercepted"});
   };

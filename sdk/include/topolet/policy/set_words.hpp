@@ -112,9 +112,10 @@ class Iterator {
   using reference = std::uint32_t;
 
   Iterator() = default;
-  /// Starts at the first index in word `word` or after it.
+  /// Starts at the first index in word `word` or after it; at the end if `word` is the number of words.
   Iterator(WordsView set, std::size_t word) : set_(set), word_(word) {
-    if (word_ < set_.size()) remaining_bits_ = set_[word_];
+    if (word_ == set_.size()) return;
+    remaining_bits_ = set_[word_];
     skip_empty_words();
   }
   std::uint32_t operator*() const { return lowest_index(word_, remaining_bits_); }
@@ -134,10 +135,7 @@ class Iterator {
 
  private:
   void skip_empty_words() {
-    while (remaining_bits_ == 0 && word_ < set_.size()) {
-      ++word_;
-      remaining_bits_ = word_ < set_.size() ? set_[word_] : 0;
-    }
+    while (remaining_bits_ == 0 && ++word_ < set_.size()) remaining_bits_ = set_[word_];
   }
 
   WordsView set_;
