@@ -126,5 +126,15 @@ TEST_F(LensFuzz, SurvivesDamagedAnswers) {
   EXPECT_GT(damaged(api::ContainerStatusResponse(), judge_container_status).refused_by_both, share(5));
 }
 
+TEST_F(LensFuzz, TellsAnUnparsableMessageFromOneThatQuotesTheseWords) {
+  api::CreateContainerRequest create;
+  create.mutable_config()->mutable_metadata()->set_name("web");
+  create.mutable_config()->mutable_linux()->mutable_resources()->set_cpuset_cpus("cannot be parsed");
+  EXPECT_EQ(judge_create_container(create.SerializeAsString()).violation, "");
+  api::UpdateContainerResourcesRequest update;
+  update.mutable_linux()->set_cpuset_mems("UpdateContainerResourcesRequest cannot be parsed: it is damaged");
+  EXPECT_EQ(judge_update_container_resources(update.SerializeAsString()).violation, "");
+}
+
 }  // namespace
 }  // namespace topolet
