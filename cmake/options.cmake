@@ -1,6 +1,7 @@
 option(TOPOLET_TESTS "Build the tests" ON)
 option(TOPOLET_BENCH "With the tests, build the programs that measure (tests/bench)" ON)
 set(TOPOLET_SANITIZE "" CACHE STRING "Sanitizers to build with: '', 'address;undefined' or 'thread'")
+option(TOPOLET_FUZZ "With the tests, build the fuzz targets; needs clang" OFF)
 
 # Compiler flags for all of our own targets; generated code gets none of them.
 add_library(topolet_flags INTERFACE)
@@ -17,6 +18,14 @@ if(TOPOLET_SANITIZE)
   # most of the same mistakes.
   add_compile_options(-fsanitize=${sanitizers} -fno-sanitize=null,alignment,object-size,vptr -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${sanitizers})
+endif()
+
+if(TOPOLET_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "TOPOLET_FUZZ needs clang, for its libFuzzer; configure with -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  # libFuzzer is guided only by the branches of code that is compiled with this.
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 # topolet_library(NAME [ALWAYS_OPTIMISED] SOURCES… LINK targets…): adds the static library of one room. ALWAYS_OPTIMISED

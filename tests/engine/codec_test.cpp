@@ -172,6 +172,21 @@ TEST(Codec, NamesTheColumnWhoseTextMakesNoSense) {
   }
 }
 
+TEST(Codec, NamesTheColumnWhoseNumberTheFieldCannotHold) {
+  const auto read = [](const char* column, std::int64_t number) { return decode_allocation({7, {{column, number}}}); };
+  for (const std::int64_t attempt : {std::int64_t{-1}, std::int64_t{1} << 32}) {
+    const auto decoded = read("attempt", attempt);
+    ASSERT_FALSE(decoded.has_value()) << attempt;
+    EXPECT_EQ(decoded.error().message, "decision 7: column attempt: " + std::to_string(attempt) + " is out of range");
+  }
+  EXPECT_EQ(read("attempt", 0xffffffff)->workload.key.attempt, 0xffffffff);
+  for (const std::int64_t flag : {-1, 2}) {
+    const auto decoded = read("conflict", flag);
+    ASSERT_FALSE(decoded.has_value()) << flag;
+    EXPECT_EQ(decoded.error().message, "decision 7: column conflict: " + std::to_string(flag) + " is neither 0 nor 1");
+  }
+}
+
 TEST(Codec, LeavesWhatAnOlderDatabaseDoesNotSayAsItIsByDefault) {
   Allocation expected;
   expected.decision = 5;

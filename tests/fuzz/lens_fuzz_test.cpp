@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <string>
 
+#include "tests/fuzz/damage.hpp"
 #include "tests/fuzz/lens_properties.hpp"
 #include "tests/fuzz/random_messages.hpp"
 #include "tests/support/cri.pb.h"
@@ -16,22 +16,6 @@ namespace topolet {
 namespace {
 
 namespace api = ::runtime::v1;
-
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
-}
-
-std::string hex(const std::string& bytes) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += kDigits[byte / 16];
-    text += kDigits[byte % 16];
-  }
-  return text;
-}
 
 struct Counts {
   int placeable = 0;
@@ -124,6 +108,16 @@ TEST_F(LensFuzz, NeverRefusesADamagedUpdateThatTheCriAccepts) {
 TEST_F(LensFuzz, SurvivesDamagedAnswers) {
   EXPECT_GT(damaged(api::ListContainersResponse(), judge_list_containers).refused_by_both, share(5));
   EXPECT_GT(damaged(api::ContainerStatusResponse(), judge_container_status).refused_by_both, share(5));
+}
+
+TEST_F(LensFuzz, TellsAnUnparsableMessageFromOneThatQuotesTheseWords) {
+  api::CreateContainerRequest create;
+  create.mutable_config()->mutable_metadata()->set_name("web");
+  create.mutable_config()->mutable_linux()->mutable_resources()->set_cpuset_cpus("cannot be parsed");
+  EXPECT_EQ(judge_create_container(create.SerializeAsString()).violation, "");
+  api::UpdateContainerResourcesRequest update;
+  update.mutable_linux()->set_cpuset_mems("UpdateContainerResourcesRequest cannot be parsed: it is damaged");
+  EXPECT_EQ(judge_update_container_resources(update.SerializeAsString()).violation, "");
 }
 
 }  // namespace

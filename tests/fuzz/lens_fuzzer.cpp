@@ -1,10 +1,5 @@
 // libFuzzer's entry: the first byte picks the message, the rest are its bytes.
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <string>
-
+#include "tests/fuzz/fuzzer.hpp"
 #include "tests/fuzz/lens_properties.hpp"
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
@@ -18,8 +13,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr Judge kJudges[] = {topolet::judge_create_container, topolet::judge_update_container_resources,
                                topolet::judge_list_containers, topolet::judge_container_status};
   const std::string bytes(data + 1, data + size);
-  const topolet::Judgement judgement = kJudges[data[0] % 4](bytes);
-  if (judgement.violation.empty()) return 0;
-  std::fprintf(stderr, "%s\n", judgement.violation.c_str());
-  std::abort();
+  topolet::abort_on_violation(kJudges[data[0] % 4](bytes).violation);
+  return 0;
 }

@@ -119,15 +119,16 @@ std::string patch_violation(const std::string& bytes, Message original, const st
 const CpuSet kCpus{0, 2, 3, 64};
 const NodeSet kMems{0, 1};
 
-/// The common part: what the parsers say, and that a message one can parse is never refused as unparsable.
+/// The common part: what the parsers say, and that the reader fails with `unparsable` just where the lens cannot parse.
+/// The whole error is compared, because the text of a request, which other errors quote, may hold the same words.
 template <class Lens, class Full, class Value>
-Judgement judge(const std::string& bytes, const Full& full, bool full_accepts, const Result<Value>& read) {
+Judgement judge(const std::string& bytes, const Full& full, bool full_accepts, const Result<Value>& read,
+                const Error& unparsable) {
   Judgement result;
   result.full_accepts = full_accepts;
   result.lens_accepts = Lens().ParseFromString(bytes);
   result.placeable = read.has_value();
-  const bool called_unparsable =
-      !read.has_value() && read.error().message.find("cannot be parsed") != std::string::npos;
+  const bool called_unparsable = !read.has_value() && read.error() == unparsable;
   if (full_accepts && !result.lens_accepts) result.violation = "the lens refused what " + full.GetTypeName() + " reads";
   if (result.lens_accepts == called_unparsable)
     result.violation = "the reader's error does not fit the parser's verdict";
@@ -140,7 +141,8 @@ Judgement judge_create_container(const std::string& bytes) {
   api::CreateContainerRequest full;
   const bool full_accepts = full.ParseFromString(bytes);
   const auto read = read_create_container(bytes, kRules);
-  Judgement result = judge<lens::CreateContainerRequest>(bytes, full, full_accepts, read);
+  Judgement result = judge<lens::CreateContainerRequest>(
+      bytes, full, full_accepts, read, cri::unparsable(Code::kInvalidArgument, "CreateContainerRequest"));
   if (!result.violation.empty() || !full_accepts) return result;
 
   const bool identified = !full.config().metadata().name().empty();
@@ -161,7 +163,8 @@ Judgement judge_update_container_resources(const std::string& bytes) {
   api::UpdateContainerResourcesRequest full;
   const bool full_accepts = full.ParseFromString(bytes);
   const auto read = cri::read_update_container_resources(bytes);
-  Judgement result = judge<lens::UpdateContainerResourcesRequest>(bytes, full, full_accepts, read);
+  Judgement result = judge<lens::UpdateContainerResourcesRequest>(
+      bytes, full, full_accepts, read, cri::unparsable(Code::kInvalidArgument, "UpdateContainerResourcesRequest"));
   if (!result.violation.empty() || !full_accepts) return result;
 
   const api::LinuxContainerResources& linux = full.linux();
@@ -189,7 +192,8 @@ Judgement judge_list_containers(const std::string& bytes) {
   api::ListContainersResponse full;
   const bool full_accepts = full.ParseFromString(bytes);
   const auto read = cri::read_list_containers({}, bytes);
-  Judgement result = judge<lens::ListContainersResponse>(bytes, full, full_accepts, read);
+  Judgement result = judge<lens::ListContainersResponse>(bytes, full, full_accepts, read,
+                                                         cri::unparsable(Code::kInternal, "ListContainersResponse"));
   if (!result.violation.empty() || !full_accepts) return result;
   if (read->containers.size() != static_cast<std::size_t>(full.containers_size())) {
     result.violation = "another number of containers";
@@ -211,7 +215,8 @@ Judgement judge_container_status(const std::string& bytes) {
   api::ContainerStatusResponse full;
   const bool full_accepts = full.ParseFromString(bytes);
   const auto read = read_container_status(bytes, kRules);
-  Judgement result = judge<lens::ContainerStatusResponse>(bytes, full, full_accepts, read);
+  Judgement result = judge<lens::ContainerStatusResponse>(bytes, full, full_accepts, read,
+                                                          cri::unparsable(Code::kInternal, "ContainerStatusResponse"));
   if (!result.violation.empty() || !full_accepts) return result;
   const api::ContainerStatus& status = full.status();
   const bool same = read->info.id == status.id() && read->info.name == status.metadata().name() &&

@@ -2,7 +2,6 @@
 
 #include <google/protobuf/unknown_field_set.h>
 
-#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -80,9 +79,9 @@ void RandomMessages::add_unknown_fields(Message& message) {
   google::protobuf::UnknownFieldSet& unknown = *message.GetReflection()->MutableUnknownFields(&message);
   const int free_number = 1000 + static_cast<int>(below(100));
   unknown.AddVarint(free_number, static_cast<std::uint64_t>(number()));
-  unknown.AddLengthDelimited(free_number, raw_bytes());
+  unknown.AddLengthDelimited(free_number, random_bytes(engine_, 19));
   unknown.AddFixed64(free_number + 1, engine_());
-  if (chance(30)) unknown.AddGroup(free_number + 2)->AddLengthDelimited(1, raw_bytes());
+  if (chance(30)) unknown.AddGroup(free_number + 2)->AddLengthDelimited(1, random_bytes(engine_, 19));
   // The CRI's own numbers on a wire type that it never uses.
   unknown.AddFixed32(1 + static_cast<int>(below(18)), static_cast<std::uint32_t>(engine_()));
 }
@@ -124,47 +123,13 @@ std::string RandomMessages::text(const FieldDescriptor& field) {
                                                   "",          "2MB",
                                                   "{}",        R"({"pid":1,"config":{"metadata":{}}})",
                                                   "info"};
-  if (field.type() == FieldDescriptor::TYPE_BYTES) return raw_bytes();
+  if (field.type() == FieldDescriptor::TYPE_BYTES) return random_bytes(engine_, 19);
   if (field.name() == "cpuset_cpus" || field.name() == "cpuset_mems") {
     return chance(90) ? one_of(kLists) : one_of(kBadLists);
   }
   if (field.name() == "cgroup_parent") return one_of(kCgroups);
   if (field.name() == "uid") return chance(95) ? "uid-" + std::to_string(below(3)) : "";
   return chance(95) ? one_of(kWords) : std::string(below(300), 'x');
-}
-
-std::string RandomMessages::raw_bytes() {
-  std::string bytes(below(20), '\0');
-  for (char& c : bytes) c = static_cast<char>(engine_());
-  return bytes;
-}
-
-std::string RandomMessages::damaged(std::string bytes) {
-  const std::uint64_t wounds = 1 + below(4);
-  for (std::uint64_t i = 0; i < wounds && !bytes.empty(); ++i) {
-    const std::size_t at = below(bytes.size());
-    const std::size_t length = std::min<std::size_t>(1 + below(16), bytes.size() - at);
-    switch (below(6)) {
-      case 0:
-        bytes.resize(at);
-        break;
-      case 1:
-        bytes[at] = static_cast<char>(bytes[at] ^ static_cast<char>(1U << below(8)));
-        break;
-      case 2:
-        bytes[at] = static_cast<char>(engine_());
-        break;
-      case 3:
-        bytes.insert(at, raw_bytes());
-        break;
-      case 4:
-        bytes.erase(at, length);
-        break;
-      default:
-        bytes.insert(below(bytes.size()), bytes.substr(at, length));
-    }
-  }
-  return bytes;
 }
 
 }  // namespace topolet

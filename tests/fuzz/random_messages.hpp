@@ -1,4 +1,4 @@
-// Random messages of any protobuf type, by reflection, and damage to their bytes.
+// Random messages of any protobuf type, by reflection.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "tests/fuzz/damage.hpp"
 
 namespace topolet {
 
@@ -19,8 +22,7 @@ class RandomMessages {
   /// in several pieces, map keys that come again, bytes that are not UTF-8.
   std::string wire(const google::protobuf::Message& prototype);
 
-  /// A copy that is cut, flipped, stretched or spliced in one to four places.
-  std::string damaged(std::string bytes);
+  std::string damaged(std::string bytes) { return topolet::damaged(engine_, std::move(bytes)); }
 
  private:
   std::uint64_t below(std::uint64_t bound) { return engine_() % bound; }
@@ -35,7 +37,6 @@ class RandomMessages {
   void add_unknown_fields(google::protobuf::Message& message);
   std::int64_t number();
   std::string text(const google::protobuf::FieldDescriptor& field);
-  std::string raw_bytes();
 
   std::mt19937_64 engine_;
 };

@@ -147,9 +147,17 @@ const std::string& text(const store::Value& value) { return std::get<std::string
 std::int64_t number(const store::Value& value) { return std::get<std::int64_t>(value); }
 
 void from_value(const store::Value& value, std::string& into) { into = text(value); }
-void from_value(const store::Value& value, bool& into) { into = number(value) != 0; }
+void from_value(const store::Value& value, bool& into) {
+  const std::int64_t flag = number(value);
+  if (flag != 0 && flag != 1) throw std::runtime_error(fmt::format("{} is neither 0 nor 1", flag));
+  into = flag == 1;
+}
 void from_value(const store::Value& value, std::int64_t& into) { into = number(value); }
-void from_value(const store::Value& value, std::uint32_t& into) { into = static_cast<std::uint32_t>(number(value)); }
+void from_value(const store::Value& value, std::uint32_t& into) {
+  const std::int64_t wide = number(value);
+  if (!std::in_range<std::uint32_t>(wide)) throw std::runtime_error(fmt::format("{} is out of range", wide));
+  into = static_cast<std::uint32_t>(wide);
+}
 void from_value(const store::Value& value, std::uint64_t& into) { into = static_cast<std::uint64_t>(number(value)); }
 void from_value(const store::Value& value, std::chrono::milliseconds& into) {
   into = std::chrono::milliseconds(number(value));
