@@ -29,7 +29,7 @@ const std::vector<Command>& commands() {
       {"plugin new", "NAME [DIR]", "Creates a new plugin project in DIR (default NAME): it builds as it is.",
        "topolet plugin new spread", 1, 2, false, &new_plugin},
       {"simulate", "--topology MACHINE --workload FILE",
-       "Runs a workload through the daemon's own decisions, for any machine and without a runtime.",
+       "Runs a workload through the daemon's own engine and plugins, for any machine and without a runtime.",
        "topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --workload pods.jsonl", 0, 0, false,
        &simulate_workload},
       {"plugin check", "FILE.so", "Tests a plugin file on made-up machines and requests, without a daemon.",

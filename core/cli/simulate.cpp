@@ -26,7 +26,7 @@ using simulate::OperationResult;
 constexpr const char* kProgram = "topolet simulate";
 
 constexpr const char* kUsage =
-    "Runs a workload through the daemon's own decisions, for any machine and without a runtime.\n\n"
+    "Runs a workload through the daemon's own engine and plugins, for any machine and without a runtime.\n\n"
     "Usage: topolet simulate --topology (FILE.xml | \"SYNTHETIC\") --workload FILE.jsonl [OPTION]...\n"
     "Example: topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --config topolet.conf --workload pods.jsonl\n\n"
     "Options of topoletd may be given too, such as --numa.policy=restricted; they override the configuration file.\n";

@@ -46,8 +46,8 @@ struct PluginSection {
   std::uint32_t default_weight = 1;
 };
 
-/// The core's own options, section by section. `plugins` are the enabled ones, which get a weight and on-failure each;
-/// none gives those two under the name NAME, as the help shows them.
+/// The core's own options, section by section. `plugins` are the enabled ones; each gets the keys weight,
+/// on-failure and required.
 std::vector<OptionSpec> core_options(const std::vector<std::string>& plugins);
 
 /// Whether a plugin or an option may be called so: lower-case letters, digits and dashes, beginning with a letter, at

@@ -148,7 +148,7 @@ Result<EngineSummary> Engine::summary(std::chrono::milliseconds patience) {
 
 EngineSummary Engine::summarise() const {
   const Ledger& ledger = committer_.ledger();
-  const placement::LedgerSnapshot view = ledger.view();
+  const placement::LedgerSnapshot view = ledger.snapshot();
   EngineSummary summary{.containers = {},
                         .generation = view.generation,
                         .allowed = view.allowed,
@@ -264,7 +264,7 @@ void Engine::tick_plugins() {
   if (!tick_plugins_) return;
   const std::vector<plugin::MoveRequest> requests = tick_plugins_([this] {
     return std::make_shared<const plugin::TickSnapshot>(
-        plugin::TickSnapshot{placer_.topology(), committer_.ledger().view()});
+        plugin::TickSnapshot{placer_.topology(), committer_.ledger().snapshot()});
   });
   for (const plugin::MoveRequest& request : requests) rebalancer_.move_as_requested(request);
 }

@@ -83,8 +83,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Begins with what the store knew when the engine was made, and reconciles it. Until that has been done once, calls
-  /// that place, start or change containers are held. An error if the store could not be read.
+  /// Begins with what the store knew when the engine was made, and compares it with the runtime. Calls that place,
+  /// start or change containers wait for that; while the runtime does not answer they are rejected. An error if the
+  /// store could not be read.
   Status start();
   /// Ends the loop, and writes what waits to be written. Calls still held are answered UNAVAILABLE by being dropped.
   void stop();

@@ -48,7 +48,7 @@ Result<MachineWatch::MachineState> MachineWatch::poll() const {
 }
 
 Result<engine::Engine::Machine> MachineWatch::read(const MachineState& state) {
-  // Where only pods may use others, it is the same topology: plugins would look at the machine anew for nothing.
+  // If only the pods' CPUs have changed, the topology stays the same, so that plugins do not examine it again.
   if (!last_state_ || last_state_->online != state.online || last_state_->isolated != state.isolated) {
     Result<std::shared_ptr<const topology::Topology>> found = topology::discover({.sysfs_root = options_.sysfs_root});
     if (!found) return found.error();

@@ -39,7 +39,7 @@ class MachineWatch {
   void stop() TOPOLET_EXCLUDES(mutex_);
 
  private:
-  /// What would make the machine another one.
+  /// What the machine is made from: poll() looks for changes of it.
   struct MachineState {
     std::optional<CpuSet> online;
     CpuSet isolated;

@@ -29,9 +29,9 @@ bool omits_node_sets(const std::vector<Candidate>& candidates);
 /// Adds a node set as a candidate, before the machine. Nothing if it is one already, or has nodes that are in none.
 void add_proposed(std::vector<Candidate>& candidates, const topology::Topology& topology, const NodeSet& nodes);
 
-/// What a container that may use `within` may use when the candidates have changed from `before`, made out of
-/// `allowed`, to `now`: with it all of what was its candidate. `anywhere`: what held the whole machine still does, even
-/// if that was a single node.
+/// The new value of `within` after the candidates changed from `before`, made out of `allowed`, to `now`. A container
+/// that had all of a candidate also gets the CPUs that this candidate has now. `anywhere`: one that had the whole
+/// machine gets the whole machine, even if that was a single node.
 CpuSet cpus_after_change(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
                          const std::vector<Candidate>& now, bool anywhere);
 

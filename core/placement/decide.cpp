@@ -29,7 +29,7 @@ std::string free_by_node(const PolicyRequest& request) {
   return text;
 }
 
-/// What to ask for if all of this cannot be had; none if that is all there is to ask for.
+/// The request without one thing that it can do without; nothing if there is no such thing.
 std::optional<PolicyRequest> relax(const PolicyRequest& request) {
   if (!request.exclusive) return std::nullopt;
   PolicyRequest relaxed = request;
@@ -57,7 +57,7 @@ std::optional<PolicyRequest> with_proposals(const PolicyRequest& request, const 
     if (proposed) proposals.insert(proposals.end(), proposed->begin(), proposed->end());
   }
   if (proposals.empty()) return std::nullopt;
-  // Whoever is enabled first.
+  // In an order that does not depend on which plugin is enabled first.
   std::sort(proposals.begin(), proposals.end(),
             [](const NodeSet& a, const NodeSet& b) { return a.words() < b.words(); });
   std::vector<Candidate> candidates = request.candidates;
@@ -152,9 +152,9 @@ class DecisionRun {
     if (is_kubelet_cpuset_exclusive(request_.workload)) {
       placement.mode = Mode::kExclusive;
       placement.cpus = bound;
-      PlacementRules kubelets_own = rules_;
-      kubelets_own.min_shared_cpus = 0;  // how much stays shared is the kubelet's business while it hands out CPUs
-      if (const Status valid = validate(placement, request_.ledger, kubelets_own); valid) {
+      PlacementRules kubelet_rules = rules_;
+      kubelet_rules.min_shared_cpus = 0;  // how much stays shared is the kubelet's business while it hands out CPUs
+      if (const Status valid = validate(placement, request_.ledger, kubelet_rules); valid) {
         decision_.reason = fmt::format("the kubelet assigned {} exclusively", named("CPU", bound));
         return std::move(decision_);
       }
@@ -248,7 +248,7 @@ class DecisionRun {
     return valid.has_value();
   }
 
-  /// What a candidate has of policies that would not have their way there: they like it for what they don't get.
+  /// What policies added to the candidate's sum whose picks are dropped there: they scored what they do not get.
   std::int64_t penalty_for(const RankedCandidate& ranked) const {
     std::int64_t sum = 0;
     for (const Vote& vote : votes_) {
@@ -327,7 +327,7 @@ class DecisionRun {
   VoteTally tally_;
   PlacementBuilder builder_;
   std::string last_placement_error_;
-  std::size_t dropped_before_ = 0;  ///< the place that is tried: what was dropped for others
+  std::size_t dropped_before_ = 0;  ///< entries of `dropped` that are about candidates tried before
 };
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace topolet::placement {
 /// The nodes that the container's memory may be bound to: those that have memory, within the kubelet's bound.
 NodeSet allowed_memory_nodes(const PolicyRequest& request);
 
-/// What a container that is set to the nodes `had` is to be set to where a decision says `chosen`. On a running one
-/// they only grow, as the kernel moves the pages while the write blocks; unless the rules let it.
+/// The memory nodes to set on a container that has `had`, if a decision says `chosen`. A running container only gains
+/// nodes, because the kernel moves pages off a removed node while the write blocks; `memory_migrate` permits that.
 NodeSet retained_memory_nodes(const NodeSet& had, const NodeSet& chosen, bool is_running, const PlacementRules& rules);
 
 }  // namespace topolet::placement

@@ -12,8 +12,8 @@
 namespace topolet::placement {
 namespace {
 
-/// CPUs that are alike behave alike: where one kind has enough of what the policies left, the container gets CPUs of
-/// that kind only, of the fastest such kind.
+/// CPUs of different kinds behave differently. If one kind suffices among the CPUs that the policies left, the
+/// container gets CPUs of that kind only, and of the fastest such kind.
 CpuSet of_one_cpu_kind(const PolicyRequest& request, const CpuSet& usable) {
   const std::vector<topology::CpuKind>& kinds = request.topology->cpu_kinds;
   if (!request.exclusive || kinds.size() < 2) return usable;
@@ -29,7 +29,7 @@ CpuSet of_one_cpu_kind(const PolicyRequest& request, const CpuSet& usable) {
 
 std::string named_nodes(const NodeSet& nodes) { return nodes.empty() ? "no node" : named("node", nodes); }
 
-/// What no policy may say whatever it prefers; empty if it is fine. Too few CPUs is another matter: that is dropped.
+/// Why the pick is invalid; empty if it is valid. A pick that leaves too few CPUs is valid, and dropped later.
 std::string invalid_pick_reason(const Pick& pick, const CpuSet& offered) {
   const auto not_offered = [&offered](const char* what, const CpuSet& cpus) {
     return fmt::format("pick {} CPUs {}, which it was not offered; it was offered {}", what,
@@ -85,7 +85,7 @@ Status PlacementBuilder::choose(const RankedCandidate& ranked, const Considered&
   decision_.within = request_.exclusive ? CpuSet{}
                      : narrowed         ? picked.usable
                                         : request_.candidates[ranked.position].cpus;
-  ask_what_to_withhold(ranked, offered);
+  review_choice(ranked, offered);
   if (!unmet_requirements_.empty())
     return Error{Code::kResourceExhausted, fmt::format("{}", fmt::join(unmet_requirements_, "; "))};
   return validate(placement, request_.ledger, rules_);
@@ -131,8 +131,8 @@ std::optional<Pick> PlacementBuilder::ask_for_pick(const Vote& vote, const Ranke
   return ask(vote, ranked.usable, [&] { return vote.policy->pick(request_, ranked.position, usable, count); });
 }
 
-/// All are asked of the same CPUs, and who orders them once more if others narrowed them: so it does not matter who
-/// comes first.
+/// All policies are asked about the same CPUs, so that their order does not matter. If some narrowed the choice, the
+/// one that orders the CPUs is asked once more.
 PlacementBuilder::CombinedPicks PlacementBuilder::ask_for_picks(const RankedCandidate& ranked,
                                                                 const Considered& considered) {
   CombinedPicks picked;
@@ -155,15 +155,15 @@ PlacementBuilder::CombinedPicks PlacementBuilder::ask_for_picks(const RankedCand
     return a.first->policy->name() < b.first->policy->name();
   });
   for (auto& [_, share] : shares) picked.shares.push_back(std::move(share));
-  picked.left = picked.usable;
-  picked.usable = of_one_cpu_kind(request_, picked.left);
+  picked.of_any_kind = picked.usable;
+  picked.usable = of_one_cpu_kind(request_, picked.of_any_kind);
   if (picked.ordering_vote == nullptr || picked.usable == ranked.usable) return picked;
   std::optional<Pick> anew = ask_for_pick(*picked.ordering_vote, ranked, picked.usable, request_.exclusive_cpus);
   if (anew && !anew->order.empty()) picked.order = std::move(anew->order);
   return picked;
 }
 
-void PlacementBuilder::ask_what_to_withhold(const RankedCandidate& ranked, const CpuSet& offered) {
+void PlacementBuilder::review_choice(const RankedCandidate& ranked, const CpuSet& offered) {
   const CpuSet chosen = decision_.placement.cpus;
   for (const Vote& vote : votes_) {
     const std::optional<Pick> pick =
@@ -177,11 +177,11 @@ void PlacementBuilder::ask_what_to_withhold(const RankedCandidate& ranked, const
   }
 }
 
-/// That CPUs are alike goes after what the policies want a share of.
+/// The minimums that policies ask for matter more than using CPUs of one kind only.
 CpuSet PlacementBuilder::take(const RankedCandidate& ranked, const CombinedPicks& picked) {
   CpuSet alike = take_of(picked.usable, ranked, picked);
-  if (picked.shares.empty() || picked.usable == picked.left) return alike;
-  CpuSet of_all = take_of(picked.left, ranked, picked);
+  if (picked.shares.empty() || picked.usable == picked.of_any_kind) return alike;
+  CpuSet of_all = take_of(picked.of_any_kind, ranked, picked);
   for (const CpuMinimum& share : picked.shares) {
     const std::size_t has = std::min((alike & share.cpus).size(), share.count);
     const std::size_t could = std::min((of_all & share.cpus).size(), share.count);

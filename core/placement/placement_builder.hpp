@@ -29,8 +29,8 @@ class PlacementBuilder {
 
  private:
   struct CombinedPicks {
-    CpuSet left;                     ///< of what was offered
-    CpuSet usable;                   ///< of that the CPUs that are alike
+    CpuSet of_any_kind;              ///< what narrowing has left of the CPUs offered
+    CpuSet usable;                   ///< of these, CPUs of one kind if they suffice
     std::vector<CpuMinimum> shares;  ///< in the order in which they count
     const Vote* ordering_vote = nullptr;
     std::vector<std::uint32_t> order;  ///< of all of `usable`
@@ -48,7 +48,7 @@ class PlacementBuilder {
   std::optional<Pick> ask_for_pick(const Vote& vote, const RankedCandidate& ranked, const CpuSet& usable,
                                    std::size_t count);
   CombinedPicks ask_for_picks(const RankedCandidate& ranked, const Considered& considered);
-  void ask_what_to_withhold(const RankedCandidate& ranked, const CpuSet& offered);
+  void review_choice(const RankedCandidate& ranked, const CpuSet& offered);
   CpuSet take(const RankedCandidate& ranked, const CombinedPicks& picked);
   CpuSet take_of(CpuSet usable, const RankedCandidate& ranked, const CombinedPicks& picked);
   void narrow(CpuSet& usable, const CpuSet& to, const Vote& vote);

@@ -50,7 +50,7 @@ struct LedgerSnapshot {
   CpuSet isolated;   ///< the kernel's isolcpus that are allowed and free; never in the pool
   std::vector<LedgerEntry> entries;
 
-  /// Containers keep what they were given before it was reserved.
+  /// The reserved CPUs that nobody holds: a container keeps CPUs that became reserved after it had got them.
   CpuSet free_reserved() const { return reserved - exclusive - withheld; }
 };
 
@@ -170,9 +170,8 @@ class Policy {
   /// `count`: how many of them are to be taken; 0 if not exclusive.
   virtual Result<Pick> pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                             std::size_t count) = 0;
-  /// Asked for the last time, when `chosen` of `usable` are to be the container's: what counts is whether to withhold
-  /// others beside them, what is unmet, whether it rejects them, and why. As here, it answers as it did before they
-  /// were chosen.
+  /// Asked once more when `chosen` of `usable` have been chosen: whether to withhold others beside them, what goal is
+  /// unmet, or why they must not be used. By default the answer is the same as before they were chosen.
   virtual Result<Pick> review_pick(const PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                                    const CpuSet& chosen);
   /// After the pick of all policies. Setting nothing, as here, leaves all as it is.
@@ -184,7 +183,7 @@ struct Vote {
   std::shared_ptr<Policy> policy;
   std::int32_t weight = 1;   ///< 0…1000
   bool fail_closed = false;  ///< a lost vote is a denial
-  bool required = false;     ///< that is one too, and no candidate is taken where its pick cannot be carried out
+  bool required = false;     ///< the same, and a candidate on which its pick cannot be carried out is not used
 };
 
 }  // namespace topolet::placement

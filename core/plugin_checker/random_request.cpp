@@ -150,7 +150,7 @@ placement::LedgerSnapshot random_ledger(const Testbed& testbed, RandomSource& rn
   engine::Ledger ledger({topology.allowed, reserved, topology.isolated}, 1 + rng.below(1000));
   const std::uint64_t count = rng.one_in(3) ? 0 : rng.one_in(6) ? 40 : rng.below(8);
   for (std::uint32_t i = 0; i < count; ++i) ledger.assume(random_allocation(testbed, ledger, i, rng));
-  return ledger.view();
+  return ledger.snapshot();
 }
 
 placement::PolicyRequest usual_request(const Testbed& testbed, std::size_t cpus, const CpuSet& held) {
@@ -174,7 +174,7 @@ placement::PolicyRequest usual_request(const Testbed& testbed, std::size_t cpus,
   workload.demand.cpu_request_milli = cpus > 0 ? static_cast<std::int64_t>(cpus) * 1000 : 250;
   workload.demand.cpu_limit_milli = workload.demand.cpu_request_milli;
   workload.demand.memory_request_bytes = workload.demand.memory_limit_bytes = 512 * kMiB;
-  return make_request(testbed.machine.topology, ledger.view(), std::move(workload), testbed.candidates, {}, false);
+  return make_request(testbed.machine.topology, ledger.snapshot(), std::move(workload), testbed.candidates, {}, false);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 
 namespace topolet::simulate {
 
-/// Passes everything on to a store that outlives the daemon, and notes the decisions. Once `killed` says so, nothing is
-/// written any more: what a dead daemon had yet to do it never did.
+/// Passes everything on to a store that outlives the daemon, and notes the decisions. Once `killed` returns true,
+/// nothing is written any more, as a killed daemon would not write either.
 class RecordingStore final : public store::Store {
  public:
   RecordingStore(store::Store& store, std::vector<store::DecidedRow>& decisions, std::function<bool()> killed)

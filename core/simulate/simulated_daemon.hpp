@@ -22,8 +22,8 @@
 
 namespace topolet::simulate {
 
-/// What it would keep on disk, and time, go on from one run of the daemon to the next. After every function it is
-/// running, with nothing left to do before its next timer. One thread.
+/// The database and the time go on from one run of the daemon to the next. When a function returns, the daemon is
+/// running and has nothing to do before its next timer. One thread.
 class SimulatedDaemon {
  public:
   /// Both must outlive this.
@@ -44,7 +44,7 @@ class SimulatedDaemon {
   void read_ledger(const std::function<void(const engine::Ledger& ledger)>& read_ledger);
   void advance(std::chrono::milliseconds time);
 
-  /// Kills it, and has it come back. Whatever was to come of kill_at() does not.
+  /// Kills the daemon and starts it again. Cancels a kill_at() that is still to come.
   void restart();
   /// Kills it at a call that is yet to come, and has it come back at once.
   void kill_at(KillPoint kill);

@@ -428,7 +428,7 @@ Snapshot Simulation::snapshot() {
   Snapshot snapshot{topology_, {}, offline_, {}, {}};
   daemon_.read_ledger([&snapshot](const engine::Ledger& ledger) {
     snapshot.rules = ledger.inventory();
-    snapshot.ledger = ledger.view();
+    snapshot.ledger = ledger.snapshot();
     for (const auto& [key, allocation] : ledger.allocations()) {
       const placement::Placement& placement = allocation.placement;
       snapshot.containers.push_back({key, displayed_phase(allocation), mode_of(allocation), placement.cpus,

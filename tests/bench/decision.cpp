@@ -85,7 +85,7 @@ struct Scene {
   }
 
   placement::PolicyRequest request() const {
-    return make_request(topology, ledger.view(), workload(1'000'000, true), candidates, rules, false);
+    return make_request(topology, ledger.snapshot(), workload(1'000'000, true), candidates, rules, false);
   }
 };
 

@@ -106,7 +106,7 @@ TEST_P(CommitterTest, HasWrittenWhatObserversHear) {
                             event::CreateRefused{guaranteed("b", 1).key, {Code::kUnknown, "no"}},
                             event::CreateAdmitted{guaranteed("c", 1), exclusive_on({3})},
                             event::CreateLeftInDoubt{guaranteed("c", 1).key, {Code::kUnavailable, "gone"}},
-                            event::CreateExpired{guaranteed("c", 1).key},
+                            event::DoubtExpired{guaranteed("c", 1).key},
                             event::Exited{key, 1},
                             event::CrashHoldExpired{key}};
   for (const Event& event : events) {

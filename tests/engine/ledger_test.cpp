@@ -29,7 +29,7 @@ TEST(Ledger, TakesExclusiveAndWithheldCpusOutOfThePool) {
   EXPECT_EQ(ledger.pool(), CpuSet::range(1, 6));
   ledger.assume(exclusive("a", {1, 2}, {3}));
   EXPECT_EQ(ledger.pool(), CpuSet::range(4, 6));
-  const placement::LedgerSnapshot view = ledger.view();
+  const placement::LedgerSnapshot view = ledger.snapshot();
   EXPECT_EQ(view.exclusive, (CpuSet{1, 2}));
   EXPECT_EQ(view.withheld, CpuSet{3});
 }
@@ -72,11 +72,11 @@ TEST(Ledger, IsAsBeforeAfterARelease) {
   Ledger ledger(four_cpus(), 0);
   const Allocation other = shared("other");
   ledger.assume(other);
-  const placement::LedgerSnapshot before = ledger.view();
+  const placement::LedgerSnapshot before = ledger.snapshot();
   const Allocation granted = exclusive("a", {0, 1}, {2});
   ledger.assume(granted);
   ledger.assume_released(granted.workload.key);
-  const placement::LedgerSnapshot after = ledger.view();
+  const placement::LedgerSnapshot after = ledger.snapshot();
   EXPECT_EQ(after.pool, before.pool);
   EXPECT_EQ(after.exclusive, before.exclusive);
   EXPECT_EQ(after.entries.front().placement, before.entries.front().placement);
@@ -140,7 +140,7 @@ TEST(Ledger, KeepsWhatWasHadAloneOutOfThePoolUntilItIsLeft) {
   own.vacating = own.vacating_alone = CpuSet{1};
   ledger.assume(own);
   EXPECT_EQ(ledger.pool(), (CpuSet{2, 3}));
-  EXPECT_EQ(ledger.view().withheld, CpuSet{1});
+  EXPECT_EQ(ledger.snapshot().withheld, CpuSet{1});
 }
 
 TEST(Ledger, ForgetsEnvValues) {
@@ -163,7 +163,7 @@ TEST(Ledger, ViewsItselfWithoutOneContainer) {
   Ledger ledger(four_cpus(), 0);
   const Allocation allocation = exclusive("a", {0});
   ledger.assume(allocation);
-  const placement::LedgerSnapshot view = ledger.view(&allocation.workload.key);
+  const placement::LedgerSnapshot view = ledger.snapshot(&allocation.workload.key);
   EXPECT_TRUE(view.entries.empty());
   EXPECT_EQ(view.pool, CpuSet::range(0, 3));
 }
@@ -175,7 +175,7 @@ TEST(Ledger, KeepsPodsApartThatShareAUid) {
   second.workload.key.sandbox_id = "another";
   ledger.assume(first);
   ledger.assume(second);
-  EXPECT_EQ(ledger.view().exclusive, (CpuSet{0, 1}));
+  EXPECT_EQ(ledger.snapshot().exclusive, (CpuSet{0, 1}));
 }
 
 }  // namespace

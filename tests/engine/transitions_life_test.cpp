@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
             {"a: phase in_doubt>running, since 1>1000, container >c1, vacating >3 (bound)"}},
         Row{"expired",
             {exclusive("a", {0}, Phase::kInDoubt)},
-            event::CreateExpired{key_of("a")},
+            event::DoubtExpired{key_of("a")},
             {"a: over: pending-timeout (timed_out)", "pool 1-7>0-7"}}),
     name_of);
 

@@ -61,7 +61,7 @@ TEST_F(TransitionsTest, AnEventAboutWhatIsUnknownChangesNothing) {
                                   event::CreateLeftInDoubt{key, {}},
                                   event::CreateWithdrawn{key, "cancelled"},
                                   event::CreateDiscovered{key, {}, CpuSet{0}},
-                                  event::CreateExpired{key},
+                                  event::DoubtExpired{key},
                                   event::StartRequested{key},
                                   event::StartConfirmed{key},
                                   event::StartRefused{key},

@@ -46,7 +46,7 @@ struct TestNode {
         ledger({topology->allowed, *CpuSet::parse(reserved), {}}, 0) {}
 
   placement::PolicyRequest request(const placement::Workload& workload) const {
-    return make_request(topology, ledger.view(&workload.key), workload, candidates, rules,
+    return make_request(topology, ledger.snapshot(&workload.key), workload, candidates, rules,
                         ledger.kubelet_hands_out_cpusets());
   }
   placement::Decision ask(const placement::Workload& workload) const { return decide(request(workload), rules, votes); }

@@ -30,7 +30,7 @@ struct ListenerOptions {
   std::string copy_access_from = {};
   /// A socket that somebody else (systemd) bound and listens on, taken over; −1: bind `path`. It is not unlinked.
   int inherited_fd = -1;
-  /// A further one ends the newest of the process that holds the most, or is closed itself if that is its own process.
+  /// Beyond it, the process with the most connections loses its newest one, which may be the one that just came.
   std::size_t max_connections = 1024;
   /// With more memory than this in use, connections that send without end or do not read are ended.
   std::size_t max_memory_bytes = 512 << 20;

@@ -25,7 +25,7 @@ MessageLimits limits_of(const ProxyOptions& options) {
 
 void set_server_arguments(grpc::ServerBuilder& builder, const MessageLimits& limits) {
   set_common_arguments(limits, [&](const char* key, int value) { builder.AddChannelArgument(key, value); });
-  // How often a client pings is between it and the runtime's habits; no reason to hang up on it.
+  // A client may ping as often as it likes: gRPC would otherwise disconnect it.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   // Who connects and says nothing is let go.

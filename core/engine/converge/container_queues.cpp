@@ -277,7 +277,7 @@ void ContainerQueues::run_operation(const QueuePtr& queue, const Status& status)
   queue->busy = true;
   const QueuedOperation entry = std::move(queue->operations.front());
   queue->operations.pop_front();
-  // An operation that may change the cpuset leaves it open until it is over what the container has.
+  // While an operation runs that may change the cpuset, it is unknown which one the container has.
   if (entry.needs == Needs::kTurn) {
     queue->before_operation = std::exchange(queue->applied, std::nullopt);
     queue->sent.reset();

@@ -7,8 +7,7 @@
 namespace topolet::engine {
 namespace {
 
-/// Short, as the container's own queue is taken meanwhile.
-/// How soon those are looked at again who have left as far as their queue says, and not as far as the ledger does.
+/// How soon to look again at neighbours whose queues have converged, but which the ledger still has on the CPUs.
 constexpr std::chrono::milliseconds kRecheckDelay{20};
 
 }  // namespace
@@ -116,7 +115,7 @@ void Mover::on_written(const std::string& container_id, const ContainerCpuset& t
       if (allocation->phase == Phase::kStarting) deps_.committer.commit(event::StartRefused{key});
       break;
     case WriteResult::Kind::kVerified: {
-      // The update may have come just before it ran, and be lost: one more tells.
+      // An update that came while the container started may be lost: one more makes sure.
       const bool was_starting = allocation->phase == Phase::kStarting;
       deps_.committer.commit(event::StartConfirmed{key});
       if (was_starting && deps_.cpusets.is_narrower(container_id, target)) {
@@ -128,7 +127,7 @@ void Mover::on_written(const std::string& container_id, const ContainerCpuset& t
   deps_.committer.commit(event::Converged{key, target.cpus}, [done] { done({}); });
 }
 
-/// What it was to have meanwhile, and was never told, it need not leave.
+/// A set that was desired for a while but never sent to the runtime need not be vacated.
 void Mover::on_converged(const std::string& container_id, const ContainerCpuset& applied) {
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || allocation->vacating.is_subset_of(applied.cpus)) return;

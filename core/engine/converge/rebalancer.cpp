@@ -74,7 +74,7 @@ void Rebalancer::retry() {
 void Rebalancer::vacate_unavailable_cpus(const placement::ContainerKey& key) {
   const Allocation* allocation = deps_.committer.ledger().find(key);
   if (allocation == nullptr || !may_be_moved(*allocation) || !planner_.holds_unavailable_cpus(*allocation)) return;
-  // What the kernel makes of a set of which nothing is there is never the set.
+  // Not kConverged: a set of which no CPU is available never converges, because the kernel replaces it.
   deps_.mover.move(key, ContainerQueues::Needs::kTurn, [this](const Allocation& before) {
     return planner_.holds_unavailable_cpus(before) ? planner_.plan_vacate(before) : std::nullopt;
   });
@@ -92,9 +92,9 @@ void Rebalancer::regain() {
       sharing.push_back(key);
       continue;
     }
-    // Before those that lack some: these could take them from beside somebody.
-    const bool regains = !planner_.has_fewer_than_promised(allocation) || planner_.has_arrived_siblings(allocation);
-    (regains ? first : lacking).push_back(key);
+    // Before those that lack CPUs, which might take the siblings that are to be withheld again.
+    const bool goes_first = !planner_.has_fewer_than_promised(allocation) || planner_.has_arrived_siblings(allocation);
+    (goes_first ? first : lacking).push_back(key);
   }
   for (const std::vector<placement::ContainerKey>& keys : {first, lacking, sharing}) {
     for (const placement::ContainerKey& key : keys) regain(key);

@@ -6,17 +6,11 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/placement/settings.hpp"
-
 namespace topolet::engine {
 namespace {
 
 constexpr std::uint32_t kInspectTries = 4;
 constexpr std::chrono::milliseconds kInspectRetryDelay{250};
-
-bool is_placed(const std::vector<std::string>& handlers, const std::string& handler) {
-  return std::find(handlers.begin(), handlers.end(), handler) != handlers.end();
-}
 
 }  // namespace
 
@@ -80,7 +74,7 @@ void Reconciler::finish_one(const PassPtr& pass) {
   if (--pass->waiting == 0) adopt_all(pass);
 }
 
-/// How it ended is asked before the pass ends: who waits for that may want to start it again.
+/// The pass does not end before the exit code is known: whoever waits for the pass may create the next attempt.
 void Reconciler::report_exit(const PassPtr& pass, const std::string& container_id, const Exit& exit) {
   ++pass->waiting;
   deps_.exits.report(container_id, exit, [this, pass] { finish_one(pass); });
@@ -129,7 +123,7 @@ void Reconciler::inspect_known(const PassPtr& pass, const cri::ContainerInfo& co
   });
 }
 
-/// Whoever is decided next must not be given what this one has: the runtime is asked more than once.
+/// Asks the runtime several times, because the next decision must not give the container's CPUs to another.
 void Reconciler::inspect_unbound(const PassPtr& pass, const cri::ContainerInfo& container, std::uint32_t tries) {
   ++pass->waiting;
   deps_.cpusets.inspect(container.id, [this, pass, container, tries](const Result<cri::ContainerDetail>& detail) {
@@ -190,8 +184,8 @@ void Reconciler::open_known(const PassPtr& pass, const cri::ContainerDetail& det
   if (runs) deps_.committer.commit(event::StartConfirmed{key});
   const CpuSet observed = runs_on | detail.spec_cpus;
   if (detail.spec_cpus == desired.cpus && deps_.cpusets.check_kernel(container_id, desired)) {
-    // What it is leaving by the ledger it may be on again: an update or a start that the last topoletd sent may still
-    // be under way. One more update comes after that.
+    // It may be back on CPUs that the ledger has it vacate, since an update or a start that the previous topoletd sent
+    // may still be under way. In that case one more update is sent.
     const bool applied = own.vacating.empty() && !deps_.cpusets.is_narrower(container_id, desired);
     return deps_.committer.when_durable([this, id = container_id, applied, desired] {
       deps_.mover.open_queue(id, applied ? std::optional(desired) : std::nullopt);
@@ -213,150 +207,6 @@ bool Reconciler::may_be_starting(const cri::ContainerDetail& detail) const {
   return deps_.store_regressed && is_in_startup_window() && detail.info.state == cri::ContainerState::kCreated;
 }
 
-/// Who a listed container is, as far as the list and its sandbox tell.
-placement::Workload Reconciler::identify(const cri::ContainerInfo& container) const {
-  placement::Workload workload;
-  workload.key.name = container.name;
-  workload.key.attempt = container.attempt;
-  workload.key.sandbox_id = container.sandbox_id;
-  if (const Pod* pod = deps_.committer.ledger().find_pod(container.sandbox_id); pod != nullptr) {
-    workload.key.pod_uid = pod->sandbox.pod_uid;
-    workload.pod_name = pod->sandbox.pod_name;
-    workload.pod_namespace = pod->sandbox.pod_namespace;
-    workload.runtime_handler = pod->sandbox.runtime_handler;
-    workload.pod_annotations = pod->sandbox.annotations;
-  }
-  return workload;
-}
-
-placement::Workload Reconciler::workload_of(const cri::ContainerDetail& detail) const {
-  placement::Workload workload = detail.workload.value_or(placement::Workload());
-  placement::Workload identity = identify(detail.info);
-  workload.key = std::move(identity.key);
-  workload.pod_name = std::move(identity.pod_name);
-  workload.pod_namespace = std::move(identity.pod_namespace);
-  workload.runtime_handler = std::move(identity.runtime_handler);
-  workload.pod_annotations = std::move(identity.pod_annotations);
-  // It runs whatever its annotations say.
-  if (Result<placement::Settings> settings = read_settings(workload, deps_.placer.rules().annotations); settings) {
-    workload.settings = std::move(settings->values);
-  }
-  // The runtime's record may carry a cpuset of an earlier topolet as well as one of the kubelet's, which will say it
-  // again.
-  workload.kubelet_cpus = {};
-  return workload;
-}
-
-void Reconciler::adopt_all(const PassPtr& pass) {
-  // Those that run on CPUs of their own first: what runs wins over what was only decided, and the shared ones find the
-  // pool as it will be.
-  const auto rank = [](const cri::ContainerDetail& detail) {
-    const bool running = detail.info.state == cri::ContainerState::kRunning;
-    return (detail.workload && whole_cpus(*detail.workload) > 0 ? 2 : 0) + (running ? 1 : 0);
-  };
-  std::stable_sort(pass->found.begin(), pass->found.end(),
-                   [&rank](const cri::ContainerDetail& a, const cri::ContainerDetail& b) { return rank(a) > rank(b); });
-  for (const cri::ContainerDetail& detail : pass->found) {
-    const Ledger& ledger = deps_.committer.ledger();
-    if (ledger.find_by_container(detail.info.id) != nullptr) continue;
-    const Allocation* allocation = ledger.find(identify(detail.info).key);
-    if (allocation == nullptr) {
-      adopt(pass, detail);
-    } else if (allocation->phase == Phase::kInDoubt) {
-      bind_discovered(pass, detail);
-    }
-  }
-  deps_.committer.when_durable([this] { end({}); });
-}
-
-/// Who holds some of `cpus` and runs nowhere: creates in doubt, and containers that failed.
-std::vector<placement::ContainerKey> Reconciler::overruled_by(const PassPtr& pass, const placement::ContainerKey& key,
-                                                              const CpuSet& cpus) const {
-  std::vector<placement::ContainerKey> keys;
-  for (const placement::ContainerKey& doubtful : pass->in_doubt) {
-    const Allocation* allocation = deps_.committer.ledger().find(doubtful);
-    if (allocation == nullptr || allocation->phase != Phase::kInDoubt || doubtful == key) continue;
-    if (allocation->dedicated_cpus().intersects(cpus)) keys.push_back(doubtful);
-  }
-  for (const placement::ContainerKey& crashed : deps_.committer.ledger().crashed()) {
-    const bool is_its_own = crashed.pod_uid == key.pod_uid && crashed.name == key.name;
-    const bool intersects = deps_.committer.ledger().find(crashed)->dedicated_cpus().intersects(cpus);
-    if (intersects && !is_its_own) keys.push_back(crashed);
-  }
-  return keys;
-}
-
-/// Whether the container would have got just so many CPUs for itself, and those are nobody's but of creates in doubt.
-bool Reconciler::may_keep_exclusively(const PassPtr& pass, const placement::Workload& workload,
-                                      const CpuSet& cpus) const {
-  std::optional<Ledger> trial;
-  const Ledger& ledger = ledger_without(deps_.committer.ledger(), overruled_by(pass, workload.key, cpus), trial);
-  return deps_.placer.may_keep_exclusively(ledger, workload, cpus);
-}
-
-/// A create in doubt was made. It stays where it was decided, unless it runs alone elsewhere.
-void Reconciler::bind_discovered(const PassPtr& pass, const cri::ContainerDetail& detail) {
-  const Ledger& ledger = deps_.committer.ledger();
-  const placement::Workload workload = workload_of(detail);
-  const Allocation& allocation = *ledger.find(workload.key);
-  const CpuSet runs_on = observed_cpus(detail);
-  const bool runs = detail.info.state == cri::ContainerState::kRunning;
-  if (runs && runs_on != allocation.placement.cpus && may_keep_exclusively(pass, workload, runs_on)) {
-    return adopt_exclusively(pass, detail, workload, runs_on);
-  }
-  deps_.committer.commit(event::CreateDiscovered{workload.key, detail.info, runs_on, may_be_starting(detail)},
-                         [this, id = detail.info.id, key = workload.key] {
-                           deps_.mover.open_queue(id, std::nullopt);
-                           deps_.rebalancer.catch_up(key);
-                         });
-}
-
-void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) {
-  event::Adopted adopted{workload_of(detail),    {}, detail.info, AuditEvent::kAdopted, observed_cpus(detail), {},
-                         may_be_starting(detail)};
-  const placement::Workload& workload = adopted.workload;
-  placement::Decision& decision = adopted.plan.decision;
-  if (!is_placed(deps_.placed_runtime_handlers, workload.runtime_handler)) {
-    decision.placement.mode = placement::Mode::kForeign;
-    decision.reason = reason_not_placed(workload);
-    adopted.audit_event = AuditEvent::kForeign;
-    return deps_.committer.commit(std::move(adopted));
-  }
-  // A set of just as many CPUs as would be given exclusively was so given, whoever did it.
-  if (may_keep_exclusively(pass, workload, adopted.observed_cpus))
-    return adopt_exclusively(pass, detail, workload, adopted.observed_cpus);
-  Placer::Constraints constraints;
-  constraints.only_shared = true;
-  adopted.plan = deps_.placer.plan(deps_.committer.ledger(), workload, constraints);
-  if (decision.denied) {
-    return deps_.log.error("container {} was not created through topolet and cannot be placed: {}", detail.info.id,
-                           decision.reason);
-  }
-  decision.reason = "found in the runtime, not created through topolet; " + decision.reason;
-  commit_adopted(std::move(adopted), detail);
-}
-
-void Reconciler::adopt_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail,
-                                   const placement::Workload& workload, const CpuSet& cpus) {
-  event::Adopted adopted{workload, {}, detail.info, AuditEvent::kAdopted, cpus, overruled_by(pass, workload.key, cpus)};
-  placement::Decision& decision = adopted.plan.decision;
-  decision.placement = {placement::Mode::kExclusive, cpus, {}, {}};
-  decision.nodes = deps_.placer.topology()->nodes_of(cpus);
-  decision.reason = "found in the runtime; it keeps the CPUs that it runs on exclusively";
-  commit_adopted(std::move(adopted), detail);
-}
-
-void Reconciler::commit_adopted(event::Adopted adopted, const cri::ContainerDetail& detail) {
-  const placement::ContainerKey key = adopted.workload.key;
-  deps_.committer.commit(std::move(adopted), [this, key, id = detail.info.id, spec_cpus = detail.spec_cpus] {
-    const Allocation* now = deps_.committer.ledger().find(key);
-    if (now == nullptr) return;
-    const ContainerCpuset desired = desired_cpuset_of(*now);
-    const bool is_there = spec_cpus == desired.cpus && deps_.cpusets.check_kernel(id, desired).has_value();
-    deps_.mover.open_queue(id, is_there ? std::optional(desired) : std::nullopt);
-  });
-}
-
 void Reconciler::expire() {
   expire_doubts();
   expire_crash_holds();
@@ -369,12 +219,12 @@ void Reconciler::expire_doubts() {
     const bool waits = allocation.phase == Phase::kInDoubt;
     if (waits && deps_.clock.wall() - allocation.doubt_since >= deps_.doubt_timeout) late.push_back(key);
   }
-  for (const placement::ContainerKey& key : late) deps_.committer.commit(event::CreateExpired{key});
+  for (const placement::ContainerKey& key : late) deps_.committer.commit(event::DoubtExpired{key});
 }
 
 void Reconciler::expire_crash_holds() {
   const Ledger& ledger = deps_.committer.ledger();
-  // Longest ago first: those behind one that may keep its CPUs may keep theirs.
+  // The oldest come first: as soon as one may still keep its CPUs, so may all that follow.
   for (const placement::ContainerKey& key : ledger.crashed()) {
     const Allocation* kept = ledger.find(key);
     if (deps_.clock.wall() - kept->phase_since < deps_.placer.rules().crash_hold) return;

@@ -1,4 +1,4 @@
-// Brings what the runtime has and what the ledger holds together: at start, after a reconnect, and every so often.
+// Compares the ledger with the runtime and repairs the differences: at start, after a reconnect, and every few seconds.
 #pragma once
 
 #include <cstddef>
@@ -39,9 +39,8 @@ class Reconciler {
 
   explicit Reconciler(Deps deps) : deps_(std::move(deps)), started_at_(deps_.clock.steady()) {}
 
-  /// Lists sandboxes and containers, and then: releases what exited or is gone, checks the CPUs of every container that
-  /// it has not told itself since it started, binds creates in doubt, and adopts containers that were created
-  /// without topolet. The error is the runtime's.
+  /// Lists sandboxes and containers. Then releases containers that exited or are gone, checks the CPUs of the others,
+  /// binds creates in doubt, and adopts containers that were created without topolet. The error is the runtime's.
   void run(Done done);
 
   /// Releases what has been in doubt for too long, and what was kept long enough for containers that failed.

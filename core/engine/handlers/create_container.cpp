@@ -110,7 +110,7 @@ void CreateContainer::decide() {
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
-/// A create of a key that is held already: the retry of one that ended in doubt, or of one whose answer was lost.
+/// A create whose key already has an allocation: a retry, after the first create ended in doubt or its answer was lost.
 void CreateContainer::retry(const Allocation& allocation) {
   if (allocation.phase == Phase::kPending) {
     return call_->reject(
@@ -126,8 +126,8 @@ void CreateContainer::retry(const Allocation& allocation) {
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
-/// Attempts that never ran hold nothing against the next one, nor does one that is made a second time under its own
-/// name. Should such a container be started after all, it is placed anew.
+/// The allocations that this create replaces: those of earlier attempts that never ran, and one with the same key. If
+/// such a container is started after all, it is placed anew.
 std::vector<placement::ContainerKey> CreateContainer::superseded(
     const std::vector<placement::ContainerKey>& in_sandbox) const {
   std::vector<placement::ContainerKey> keys;
@@ -199,7 +199,7 @@ void CreateContainer::forward_placed() {
   }
   if (call_->cancelled() && !was_in_doubt_)
     return withdraw({Code::kCancelled, "the caller cancelled the call"}, "cancelled");
-  // It may come from a later change than its own, which must be durable before it leaves.
+  // The set may come from a later change than this create; that change must be durable before the set is sent.
   sent_ = desired_cpuset_of(*allocation);
   deps_.committer.when_durable([self = shared_from_this(), added = allocation->placement.added] {
     forward(self->deps_, self->call_, cri::patch_create_container(self->sent_.cpus, self->sent_.mems, added),
@@ -240,8 +240,8 @@ void CreateContainer::finish_when_converged(const std::string& container_id) {
                              [self = shared_from_this()](const Status&) { self->call_->finish(); });
 }
 
-/// A container found meanwhile is bound whatever a retry was told, and a refused retry proves nothing about the create
-/// before it: a runtime that is still at work on that one answers that the name is taken.
+/// A container that was found meanwhile stays bound, whatever the retry was answered. A refused retry proves nothing
+/// about the first create: a runtime that still works on that one refuses the retry because the name is taken.
 void CreateContainer::on_create_failed(const cri::RuntimeResponse& answer) {
   const auto finish = [self = shared_from_this()] { self->call_->finish(); };
   const Allocation* allocation = deps_.ledger().find(workload_.key);

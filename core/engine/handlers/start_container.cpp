@@ -30,8 +30,8 @@ void StartContainer::wait_for_turn() {
   if (!has_queue) ask_runtime();
 }
 
-/// Created without topolet, or by a create whose answer was lost, or given up for its next attempt: it must have its
-/// place before it runs.
+/// For a container that was created without topolet, or by a create whose answer was lost, or that its next attempt
+/// superseded: it must be placed before it runs.
 void StartContainer::ask_runtime() {
   if (std::exchange(has_reconciled_, true)) return reject_unless_gone();
   deps_.reconciler.run([self = shared_from_this()](const Status&) { self->wait_for_turn(); });

@@ -8,8 +8,8 @@
 
 namespace topolet::engine {
 
-/// The way of one StartContainer: the container is where it should be and nobody else is, then it starts, and then it
-/// is read back where it runs. Lives as long as its call.
+/// Handles one StartContainer: waits until the container's CPUs are set and other containers have left them, forwards
+/// the call, and then reads back where the container runs. Lives as long as its call.
 class StartContainer : public std::enable_shared_from_this<StartContainer> {
  public:
   static void handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);

@@ -50,7 +50,7 @@ void UpdateContainerResources::begin_turn(const Status& turn_status) {
                                });
 }
 
-/// Where the policies are asked.
+/// Policies may read the environment, so it is needed only if they are asked.
 bool UpdateContainerResources::needs_environment(const Allocation& before) const {
   placement::Workload requested = before.workload;
   requested.demand = apply_update(requested.demand, update_);
@@ -67,7 +67,7 @@ void UpdateContainerResources::decide(const Allocation& with_environment) {
   deps_.committer.commit(*event, [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
-/// A resize keeps the mode, but for a container that asks for whole CPUs no more.
+/// A resize keeps the mode, unless an exclusive container no longer requests whole CPUs.
 std::optional<Event> UpdateContainerResources::choose_event(const Allocation& before) {
   placement::Workload requested = before.workload;
   requested.demand = apply_update(requested.demand, update_);
@@ -87,8 +87,8 @@ std::optional<Event> UpdateContainerResources::choose_event(const Allocation& be
   return keep_cpus(requested);
 }
 
-/// It is to share CPUs that it has alone now, and can have no others: until the runtime has taken the update they stay
-/// its own, as it may be refused.
+/// It is to share the CPUs that it now has exclusively, because there are no others for it. They stay exclusive until
+/// the runtime has taken the update, which it may refuse.
 bool UpdateContainerResources::joins_pool_in_place(const Event& event) const {
   const auto* moved = std::get_if<event::Moved>(&event);
   if (moved == nullptr || !before_.is_exclusive()) return false;

@@ -39,7 +39,7 @@ class UpdateContainerResources : public std::enable_shared_from_this<UpdateConta
   const cri::UpdateRequest update_;
   const std::string container_id_;
   Allocation before_;
-  std::optional<Event> deferred_event_;  ///< what changes when the runtime has taken the update, if it must be so late
+  std::optional<Event> deferred_event_;  ///< committed only once the runtime has taken the update
   ContainerCpuset sent_;
   ContainerQueues::OperationDone operation_done_;
 };

@@ -11,7 +11,7 @@
 namespace topolet::engine {
 namespace {
 
-/// Shared containers that would have to leave all CPUs they may use, unless the kubelet said where they are.
+/// The shared containers that the placement would leave without CPUs. Those that the kubelet placed are left out.
 std::vector<placement::ContainerKey> stranded_by(const Ledger& ledger, const placement::ContainerKey& key,
                                                  const placement::Placement& placement) {
   std::vector<placement::ContainerKey> stranded;
@@ -51,7 +51,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
                                          const Constraints& constraints) const {
   const Allocation* crashed = ledger.find_crashed(workload.key);
   const placement::ContainerKey* without = crashed != nullptr ? &crashed->workload.key : &workload.key;
-  placement::PolicyRequest request = make_request(deps_.topology, ledger.view(without), workload, deps_.candidates,
+  placement::PolicyRequest request = make_request(deps_.topology, ledger.snapshot(without), workload, deps_.candidates,
                                                   deps_.rules, ledger.kubelet_hands_out_cpusets());
   if (constraints.only_shared) request.share(placement::NotExclusive::kOnlyAtCreation);
   if (request.exclusive) {

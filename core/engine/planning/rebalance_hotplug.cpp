@@ -21,7 +21,7 @@ std::string unavailable(const CpuSet& cpus) {
 bool RebalancePlanner::holds_unavailable_cpus(const Allocation& allocation) const {
   // A withheld CPU that is gone is idle all the same, and stays withheld for when it comes back.
   if (allocation.is_exclusive()) return !allocation.placement.cpus.is_subset_of(ledger_.inventory().allowed);
-  // Most have some of the pool; what else is open is looked at for the others only.
+  // Most containers have CPUs in the pool. The costlier look at the reserved CPUs is for the others only.
   if (allocation.within.intersects(ledger_.pool())) return false;
   return !allocation.within.intersects(pool_for(allocation.placement.mode, ledger_.pool(), ledger_.free_reserved()));
 }
@@ -47,8 +47,8 @@ CpuSet RebalancePlanner::within_after_change(const Allocation& allocation, const
   return placement::cpus_after_change(allocation.within, allowed_before, before, placer_.candidates(), anywhere);
 }
 
-/// For a container that holds CPUs which are gone: other ones, else those that are left, else the pool. For one that
-/// shared CPUs none of which is left: others.
+/// An exclusive container that lost CPUs gets others; if that is impossible, it keeps those that are left; if none are
+/// left, it shares the pool. A shared container that lost all its CPUs gets others.
 std::optional<Plan> RebalancePlanner::plan_vacate(const Allocation& before) const {
   const CpuSet& allowed = ledger_.inventory().allowed;
   Placer::Constraints shared;

@@ -36,7 +36,7 @@ bool RebalancePlanner::may_regain(const Allocation& allocation) const {
   if (allocation.is_exclusive()) {
     return has_fewer_than_promised(allocation) || has_arrived_siblings(allocation);
   }
-  // Without annotations of its own a container is treated as all are, however large the pool is.
+  // Policies narrow a shared container by its annotations only: without any, more CPUs in the pool make no difference.
   const bool has_more = !allocation.workload.settings.empty() && !cpus.is_subset_of(allocation.evaluated_cpus);
   return has_more && !allocation.restricted && candidate_of(allocation.within) != nullptr;
 }
@@ -67,7 +67,7 @@ std::optional<Plan> RebalancePlanner::plan_return(const Allocation& before) cons
   if (!leaves_others_cpus(before, plan)) return std::nullopt;
   const std::optional<std::string> lost = reason_to_return(before, plan);
   if (!lost) return std::nullopt;
-  const placement::LedgerSnapshot others = ledger_.view(&before.workload.key);
+  const placement::LedgerSnapshot others = ledger_.snapshot(&before.workload.key);
   const CpuSet idle =
       (former.withheld | before.placement.withheld) & core_siblings_of(*placer_.topology(), former.cpus);
   placement.withheld |= idle - others.allowed - others.exclusive - others.withheld;
@@ -99,8 +99,8 @@ std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& 
   return fmt::format(", because this is dropped where it is now: {}", fmt::join(stays.verdicts.dropped, "; "));
 }
 
-/// Keeps all CPUs that it has. Missing ones may come from anywhere, its former CPUs first. Beside its CPUs, those that
-/// came online since are withheld, but not those that neighbours released, which it never had.
+/// Keeps all CPUs that it has. Missing ones may come from anywhere, its former CPUs first. Of the siblings of its CPUs,
+/// those that came online since may be withheld, but not those that neighbours released, which it never had.
 std::optional<Plan> RebalancePlanner::plan_missing_cpus(const Allocation& before) const {
   const placement::PlacementRules& rules = placer_.rules();
   const CpuSet& pool = ledger_.pool();
@@ -171,7 +171,8 @@ const placement::Candidate* RebalancePlanner::candidate_of(const CpuSet& within)
   return own == candidates.end() ? nullptr : &*own;
 }
 
-/// While little of a candidate was open, to use less than all of that was not to be told from using all.
+/// While only a few of the candidate's CPUs were in the pool, policies may have had nothing to narrow. Now they are
+/// asked again.
 std::optional<Plan> RebalancePlanner::plan_narrowing(const Allocation& before,
                                                      const placement::Candidate& candidate) const {
   Placer::Constraints constraints;

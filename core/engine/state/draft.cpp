@@ -168,8 +168,8 @@ void Draft::drop_unchanged() {
   });
 }
 
-/// A container that the runtime has may run where it was until it has been seen elsewhere. Where somebody who follows
-/// the pool stays shows once the pool is known.
+/// A container that the runtime has may run where it was until it has been seen elsewhere. Which of its CPUs a
+/// container that follows the pool keeps is known only once the pool is.
 void Draft::update_vacating(bool pool_is_known) {
   for (auto& [key, change] : changes_) {
     if (!change.after) continue;

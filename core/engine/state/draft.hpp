@@ -14,7 +14,7 @@
 namespace topolet::engine {
 
 /// Collects what changes on top of a ledger that stays as it is, and works out what follows from it: the pool, who
-/// follows the pool, who goes back to where it would rather be, and what each container is vacating.
+/// follows the pool, who returns to its preferred placement, and what each container is vacating.
 class Draft {
  public:
   /// `ledger` must outlive the draft.

@@ -78,7 +78,7 @@ struct CreateDiscovered {
   bool may_be_starting = false;  ///< the store's lost changes may include a start of it
 };
 /// A create in doubt whose container never appeared.
-struct CreateExpired {
+struct DoubtExpired {
   placement::ContainerKey key;
 };
 
@@ -157,7 +157,7 @@ struct Drifted {
 };
 
 /// A container that was created without topolet is found. `audit_event`: kAdopted or kForeign. `overruled`: creates in
-/// doubt whose CPUs it runs on.
+/// doubt and failed containers that hold CPUs on which it runs.
 struct Adopted {
   placement::Workload workload;
   Plan plan;
@@ -199,7 +199,7 @@ struct AuditOnly {
 
 using Event = std::variant<event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed,
                            event::CreateRefused, event::CreateLeftInDoubt, event::CreateWithdrawn,
-                           event::CreateDiscovered, event::CreateExpired, event::StartRequested, event::StartConfirmed,
+                           event::CreateDiscovered, event::DoubtExpired, event::StartRequested, event::StartConfirmed,
                            event::StartRefused, event::StartLeftInDoubt, event::StopRequested, event::StopRefused,
                            event::Exited, event::Ended, event::PodStopped, event::PodRemoved, event::PodSeen,
                            event::PodForgotten, event::DemandChanged, event::Moved, event::ChangeReverted,

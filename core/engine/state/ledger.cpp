@@ -87,7 +87,7 @@ NodeSet Ledger::nodes_of_pod(const std::string& pod_uid, const std::string& sand
   return pod == nullptr ? NodeSet() : pod->nodes;
 }
 
-placement::LedgerSnapshot Ledger::view(const placement::ContainerKey* without) const {
+placement::LedgerSnapshot Ledger::snapshot(const placement::ContainerKey* without) const {
   placement::LedgerSnapshot view;
   view.generation = generation_;
   view.allowed = inventory_.allowed;
@@ -176,7 +176,7 @@ void Ledger::apply(const Transition& transition) {
   next_decision_ = transition.next_decision;
   pool_ = transition.pool;
   if (transition.inventory) inventory_ = *transition.inventory;
-  // A key that another takes the place of may come with the same container.
+  // Removals come first: the container of a removed key may belong to another key from now on.
   for (const Change& change : transition.changes) {
     if (!change.after) erase(change.before->workload.key);
   }

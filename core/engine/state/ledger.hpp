@@ -58,7 +58,7 @@ class Ledger {
   NodeSet nodes_of_pod(const std::string& pod_uid, const std::string& sandbox_id) const;
 
   /// A copy for one decision; `without` leaves one container's own allocation out, as if it were released.
-  placement::LedgerSnapshot view(const placement::ContainerKey* without = nullptr) const;
+  placement::LedgerSnapshot snapshot(const placement::ContainerKey* without = nullptr) const;
 
   /// True while some container's set came from the kubelet.
   bool kubelet_hands_out_cpusets() const;
@@ -103,7 +103,7 @@ struct DedicatedCpus {
   CpuSet withheld;
 
   void add(const Allocation& allocation);
-  /// Containers keep what they were given before it was reserved.
+  /// The reserved CPUs that nobody holds: a container keeps CPUs that became reserved after it had got them.
   CpuSet free_reserved_of(const CpuInventory& inventory) const;
 };
 

@@ -15,7 +15,7 @@
 
 namespace topolet::engine {
 
-/// The CPUs topolet deals in. Sets as in LedgerSnapshot.
+/// The CPUs that topolet may use; the sets mean what they do in LedgerSnapshot.
 struct CpuInventory {
   CpuSet allowed;
   CpuSet reserved;

@@ -36,7 +36,7 @@ class Transitions {
   void operator()(const event::CreateLeftInDoubt& event);
   void operator()(const event::CreateWithdrawn& event);
   void operator()(const event::CreateDiscovered& event);
-  void operator()(const event::CreateExpired& event);
+  void operator()(const event::DoubtExpired& event);
   void operator()(const event::StartRequested& event);
   void operator()(const event::StartConfirmed& event) { enter_phase(event.key, Phase::kRunning); }
   void operator()(const event::StartRefused& event);
@@ -202,7 +202,7 @@ void Transitions::bind(Allocation allocation, const cri::ContainerInfo& containe
 void Transitions::operator()(const event::CreateConfirmed& event) {
   const Allocation* before = draft_.find(event.key);
   if (before == nullptr) return;
-  // Found meanwhile, or created again where the runtime answers with the container that it has.
+  // It was found meanwhile, or the runtime answered a repeated create with the container that it already has.
   if (before->is_bound() && before->container_id == event.container_id) return;
   cri::ContainerInfo made;
   made.id = event.container_id;
@@ -239,7 +239,7 @@ void Transitions::operator()(const event::CreateDiscovered& event) {
   bind(*before, event.container, event.observed_cpus, event.may_be_starting);
 }
 
-void Transitions::operator()(const event::CreateExpired& event) {
+void Transitions::operator()(const event::DoubtExpired& event) {
   if (draft_.find(event.key) == nullptr) return;
   draft_.set_outcome(event.key, {"timed_out"});
   draft_.end(event.key, "pending-timeout");
@@ -328,8 +328,8 @@ void Transitions::operator()(const event::DemandChanged& event) {
   draft_.put(std::move(after), {AuditEvent::kResized, event.reason});
 }
 
-/// Until the runtime has answered it runs where it was, and may have to stay there: CPUs that it had for itself are
-/// nobody's until it has left them, unless without them it would have none to go to.
+/// Until the runtime has answered, the container runs where it was, and may have to stay there. So nobody gets its
+/// exclusive CPUs before it has left them, unless it would then have no CPUs to go to.
 void Transitions::operator()(const event::Moved& event) {
   const Allocation* before = draft_.find(event.workload.key);
   if (before == nullptr) return;
@@ -357,7 +357,8 @@ CpuSet Transitions::dedicated_to_others(const placement::ContainerKey& key) cons
   return held;
 }
 
-/// What others were given meanwhile stays theirs: one that had some of that for itself does not go back, until it may.
+/// Others keep what they were given meanwhile. A container that had some of it exclusively does not go back now, but
+/// when it can.
 void Transitions::operator()(const event::ChangeReverted& event) {
   const Allocation& before = event.before;
   const Allocation* now = draft_.find(before.workload.key);

@@ -19,9 +19,9 @@
 
 namespace topolet::engine {
 
-/// Commits what it is given in its order, as many at a time as there are, each whole or not at all. While the store
-/// fails, or takes longer than `patience`, those who wait go on from memory: the writer is degraded until all that they
-/// did is written.
+/// Commits writes in the order in which they come, as many in one transaction as are waiting, each of them whole or not
+/// at all. While the store fails, or takes longer than `patience`, those who wait go on from memory, and the writer is
+/// degraded until everything is written.
 ///
 /// All functions are for the loop's thread.
 class Writer {
@@ -29,7 +29,7 @@ class Writer {
   /// On whose thread the store is written.
   enum class Thread : std::uint8_t {
     kOwn,
-    kLoop,  ///< for loops that are driven: written at once, and told later
+    kLoop,  ///< for a simulated loop: written at once, on the loop's thread; `done` still runs later
   };
   struct Options {
     Thread thread = Thread::kOwn;

@@ -101,7 +101,7 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
     {
       MutexLock lock(mutex_);
       stopping_ = true;
-      to_thread_.notify_all();
+      wake_thread_.notify_all();
       thread.swap(thread_);
     }
     if (thread.joinable()) thread.join();
@@ -142,7 +142,7 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
   Status ensure_thread() TOPOLET_REQUIRES(mutex_) {
     if (queue_.empty()) return {};
     if (has_thread_) {
-      to_thread_.notify_one();
+      wake_thread_.notify_one();
       return {};
     }
     try {
@@ -167,7 +167,7 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
     // A call that begins after this check cannot be late before the next.
     const Clock::time_point until = (in_call ? *running_->call_began_ : now) + options_.limit;
     if (!in_call || now < until) {
-      to_waiting_.wait_until(mutex_, until);
+      wake_waiters_.wait_until(mutex_, until);
       return;
     }
     running_->stage_ = Stage::kAbandoned;
@@ -176,7 +176,7 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
     has_thread_ = false;
     if (thread_.joinable()) thread_.detach();
     static_cast<void>(ensure_thread());
-    to_waiting_.notify_all();
+    wake_waiters_.notify_all();
   }
 
   void work() TOPOLET_EXCLUDES(mutex_) {
@@ -190,10 +190,10 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
   /// Null if the thread is to end.
   std::shared_ptr<Task> next_task() TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    while (queue_.empty() && !stopping_ && options_.when_idle == WhenIdle::kWait) to_thread_.wait(mutex_);
+    while (queue_.empty() && !stopping_ && options_.when_idle == WhenIdle::kWait) wake_thread_.wait(mutex_);
     if (queue_.empty()) {
       has_thread_ = false;
-      to_waiting_.notify_all();
+      wake_waiters_.notify_all();
       return nullptr;
     }
     running_ = std::move(queue_.front());
@@ -211,7 +211,7 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
         running_ = nullptr;
         // Before whoever waits goes on, who then holds the last reference to all that the task owns.
         task = nullptr;
-        to_waiting_.notify_all();
+        wake_waiters_.notify_all();
         return true;
       }
     }
@@ -223,8 +223,8 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
 
   const Options options_;
   mutable Mutex mutex_;
-  CondVar to_thread_;
-  CondVar to_waiting_;
+  CondVar wake_thread_;
+  CondVar wake_waiters_;
   std::deque<std::shared_ptr<Task>> queue_ TOPOLET_GUARDED_BY(mutex_);
   std::shared_ptr<Task> running_ TOPOLET_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Task>> abandoned_ TOPOLET_GUARDED_BY(mutex_);

@@ -47,10 +47,9 @@ class RunningPlugins {
   RunningPlugins& operator=(const RunningPlugins&) = delete;
 
   /// Makes a new instance of every plugin that `setup` enables and then, if all could be made, puts them in the place
-  /// of the old ones between two decisions. An old instance goes when no call is in it any more; one that does not come
-  /// back from being made or ended is left behind, in the first case with an error. With kApplied, plugins that
-  /// crashed topoletd too often are in quarantine afterwards; with kForgotten, only those that a call is still inside
-  /// of.
+  /// of the old ones between two decisions. An old instance is destroyed when no call is in it any more. If a create()
+  /// or destroy() does not return, its instance is left behind; for a create() this is an error. With kApplied, plugins
+  /// that crashed topoletd too often are quarantined; with kForgotten, only plugins that a call is still inside of.
   enum class CrashHistory : std::uint8_t { kApplied, kForgotten };
   Status replace(const LoadedConfig& setup, CrashHistory history) TOPOLET_EXCLUDES(reload_mutex_);
 
