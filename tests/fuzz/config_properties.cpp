@@ -33,12 +33,13 @@ RawConfig read(const std::string& text) {
   return raw;
 }
 
-/// Sections and entries in the order of their lines. A line before them keeps a byte order mark within a key from being
+/// Sections and entries in the order of their lines. Without a space before it, a '#' begins no comment. A line before
+/// them keeps a byte order mark within a key from being
 /// the first bytes of the text.
 std::string print(const RawConfig& raw) {
   std::map<std::size_t, std::string> lines;
   for (const config::SectionHeader& header : raw.sections) lines[header.line] = "[" + header.name + "]\n";
-  for (const ConfigEntry& entry : raw.entries) lines[entry.line] = entry.key + " = " + entry.value + "\n";
+  for (const ConfigEntry& entry : raw.entries) lines[entry.line] = entry.key + " =" + entry.value + "\n";
   std::string text = "# normalised\n";
   for (const auto& [line, content] : lines) text += content;
   return text;

@@ -1,10 +1,9 @@
-// The properties of the lens on random messages and on damaged ones. TOPOLET_FUZZ_SEED repeats a run,
-// TOPOLET_FUZZ_ROUNDS makes it longer.
+// The properties of the lens on random messages and on damaged ones. A run is always the same; TOPOLET_FUZZ_SEED plays
+// another, TOPOLET_FUZZ_ROUNDS makes it longer.
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <iostream>
-#include <random>
 #include <string>
 
 #include "tests/fuzz/damage.hpp"
@@ -70,7 +69,7 @@ class LensFuzz : public ::testing::Test {
     ASSERT_EQ(judgement.violation, "") << "TOPOLET_FUZZ_SEED=" << seed_ << ", message " << hex(bytes);
   }
 
-  const std::uint64_t seed_ = from_environment("TOPOLET_FUZZ_SEED", std::random_device{}());
+  const std::uint64_t seed_ = from_environment("TOPOLET_FUZZ_SEED", 1);
   const std::uint64_t rounds_ = from_environment("TOPOLET_FUZZ_ROUNDS", 5000);
 };
 
