@@ -49,8 +49,8 @@ class [[nodiscard]] Result {
   using error_type = Error;
 
   Result(T value) : value_or_error_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Error error)
-      : value_or_error_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(Error error) : value_or_error_(std::in_place_index<1>, std::move(error)) {}
 
   bool has_value() const { return value_or_error_.index() == 0; }
   explicit operator bool() const { return has_value(); }
