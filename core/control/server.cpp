@@ -1,98 +1,128 @@
 #include "core/control/server.hpp"
 
-#include <grpcpp/grpcpp.h>
+#include <fmt/format.h>
 
-#include <chrono>
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <map>
+#include <string_view>
 #include <utility>
 
-#include "core/control/control.grpc.pb.h"
 #include "core/cri/socket/listener.hpp"
 
 namespace topolet::control {
 namespace {
 
-using namespace control::v1;  // NOLINT(google-build-using-namespace)
-
 constexpr std::size_t kMaxConnections = 32;
-constexpr int kMaxRequestBytes = 64 << 10;
-constexpr std::chrono::seconds kGrace{2};
+constexpr std::string_view kServicePath = "/topolet.control.v1.Control/";
 
-grpc::Status to_grpc_status(const Status& status) {
-  if (status) return grpc::Status::OK;
-  return {static_cast<grpc::StatusCode>(status.error().code), status.error().message};
+using boost::asio::thread_pool;
+
+/// Answers `call`, whose request is a `Request`, with what `handle(request, response)` puts into the response.
+template <class Request, class Response, class Handle>
+void answer(cri::OwnCall& call, Handle handle) {
+  Request request;
+  if (!request.ParseFromString(call.request())) {
+    return call.reject({Code::kInvalidArgument, fmt::format("the request of {} cannot be read", call.path())});
+  }
+  Response response;
+  if (const Status handled = handle(request, response); !handled) return call.reject(handled.error());
+  call.answer(response.SerializeAsString());
 }
 
 }  // namespace
 
-class ControlServer::Service final : public Control::Service {
- public:
-  explicit Service(ControlHandlers handlers) : handlers_(std::move(handlers)) {}
-
- private:
-  grpc::Status Status(grpc::ServerContext*, const StatusRequest*, StatusResponse* response) override {
-    return to_grpc_status(handlers_.status(*response));
-  }
-  grpc::Status ListPlugins(grpc::ServerContext*, const ListPluginsRequest*, ListPluginsResponse* response) override {
-    return to_grpc_status(handlers_.list_plugins(*response));
-  }
-  grpc::Status ResetPlugin(grpc::ServerContext*, const ResetPluginRequest* request, ResetPluginResponse*) override {
-    if (request->id().empty()) {
-      return {grpc::StatusCode::INVALID_ARGUMENT, "ResetPlugin needs the id of a plugin; ListPlugins lists them"};
-    }
-    return to_grpc_status(handlers_.reset_plugin(request->id()));
-  }
-  grpc::Status Reload(grpc::ServerContext*, const ReloadRequest*, ReloadResponse* response) override {
-    return to_grpc_status(handlers_.reload(*response));
-  }
-
-  const ControlHandlers handlers_;
-};
-
 struct ControlServer::Impl {
+  /// A method, and on whose thread it is answered.
+  struct Method {
+    thread_pool& thread;
+    std::function<void(cri::OwnCall&)> answer;
+  };
+
+  explicit Impl(ControlHandlers control_handlers) : handlers(std::move(control_handlers)) {}
+  void reset_plugin(cri::OwnCall& call) const;
+  static void reject_at_end(cri::OwnCall& call) {
+    call.reject({Code::kUnavailable, "topoletd is shutting down; try again"});
+  }
+
+  const ControlHandlers handlers;
   std::unique_ptr<cri::Listener> listener;
-  std::unique_ptr<Service> service;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
-  std::unique_ptr<grpc::Server> server;
+  std::atomic<bool> stopping = false;
+  thread_pool questions{1};
+  thread_pool changes{1};
+  const std::map<std::string_view, Method> methods = {
+      {"Status",
+       {questions,
+        [this](cri::OwnCall& call) {
+          answer<v1::StatusRequest, v1::StatusResponse>(
+              call, [this](const auto&, auto& response) { return handlers.status(response); });
+        }}},
+      {"ListPlugins",
+       {questions,
+        [this](cri::OwnCall& call) {
+          answer<v1::ListPluginsRequest, v1::ListPluginsResponse>(
+              call, [this](const auto&, auto& response) { return handlers.list_plugins(response); });
+        }}},
+      {"ResetPlugin", {changes, [this](cri::OwnCall& call) { reset_plugin(call); }}},
+      {"Reload",
+       {changes,
+        [this](cri::OwnCall& call) {
+          answer<v1::ReloadRequest, v1::ReloadResponse>(
+              call, [this](const auto&, auto& response) { return handlers.reload(response); });
+        }}},
+  };
 };
 
-ControlServer::ControlServer() : impl_(std::make_unique<Impl>()) {}
+void ControlServer::Impl::reset_plugin(cri::OwnCall& call) const {
+  answer<v1::ResetPluginRequest, v1::ResetPluginResponse>(call, [this](const auto& request, const auto&) -> Status {
+    if (request.id().empty()) {
+      return Error{Code::kInvalidArgument, "ResetPlugin needs the id of a plugin; ListPlugins lists them"};
+    }
+    return handlers.reset_plugin(request.id());
+  });
+}
+
+ControlServer::ControlServer() = default;
 
 ControlServer::~ControlServer() { stop(); }
 
 Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& path, ControlHandlers handlers,
                                                            Log& log) {
-  std::unique_ptr<ControlServer> control(new ControlServer());
-  Impl& impl = *control->impl_;
   auto listener = cri::Listener::open({.path = path, .mode = 0600, .max_connections = kMaxConnections}, log);
   if (!listener) return listener.error();
-  impl.listener = *std::move(listener);
-  impl.service = std::make_unique<Service>(std::move(handlers));
-
-  grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-  // A person asks now and then: one queue and one thread that waits are plenty.
-  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
-  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
-  builder.RegisterService(impl.service.get());
-  impl.acceptor = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
-  impl.server = builder.BuildAndStart();
-  if (impl.server == nullptr) return Error{Code::kInternal, "gRPC could not start a server for " + path};
+  std::unique_ptr<ControlServer> control(new ControlServer());
+  control->impl_ = std::make_unique<Impl>(std::move(handlers));
+  control->impl_->listener = *std::move(listener);
   return control;
 }
 
-void ControlServer::start() {
-  impl_->listener->start([this](UniqueFd connection) {
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-    parameters.fd = connection.release();
-    impl_->acceptor->HandleNewConnection(&parameters);
-  });
+void ControlServer::start(std::function<void(UniqueFd)> on_connection) {
+  impl_->listener->start(std::move(on_connection));
+}
+
+void ControlServer::on_call(std::shared_ptr<cri::OwnCall> call) {
+  const std::string_view path = call->path();
+  const auto method =
+      path.starts_with(kServicePath) ? impl_->methods.find(path.substr(kServicePath.size())) : impl_->methods.end();
+  if (method == impl_->methods.end()) {
+    return call->reject({Code::kUnimplemented,
+                         fmt::format("the control socket has no method {}; the runtime's are on the socket that the "
+                                     "kubelet uses (daemon.listen)",
+                                     path)});
+  }
+  if (impl_->stopping) return impl_->reject_at_end(*call);
+  boost::asio::post(method->second.thread,
+                    [impl = impl_.get(), call = std::move(call), &answer = method->second.answer] {
+                      impl->stopping ? impl->reject_at_end(*call) : answer(*call);
+                    });
 }
 
 void ControlServer::stop() {
-  if (impl_->listener) impl_->listener->stop();
-  if (impl_->server) impl_->server->Shutdown(std::chrono::system_clock::now() + kGrace);
+  impl_->listener->stop();
+  impl_->stopping = true;
+  impl_->questions.join();
+  impl_->changes.join();
 }
 
 }  // namespace topolet::control

@@ -1,8 +1,8 @@
-// The control socket: what the operator asks of a running topoletd. It has a server of its own, apart from the CRI
-// socket.
+// The control socket: what the operator asks of a running topoletd.
 //
-// The room core/control, namespace topolet::control: carries the calls of control.proto; the daemon answers them. It
-// may include core/base and core/cri/socket, whose listener it uses, and nothing else of the core.
+// The room core/control, namespace topolet::control: reads and answers the calls of control.proto, with what the daemon
+// tells it. The proxy carries them, apart from those of the kubelet. The room may include core/base, core/cri/call.hpp
+// and core/cri/socket, whose listener it uses, and nothing else of the core.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,14 @@
 
 #include "core/base/log.hpp"
 #include "core/base/result.hpp"
+#include "core/base/unique_fd.hpp"
 #include "core/control/control.pb.h"
+#include "core/cri/call.hpp"
 
 namespace topolet::control {
 
-/// Who answers. Called on the server's threads, several at a time.
+/// Who answers. `status` and `list_plugins` are called on one thread, the others on another: whoever asks how topoletd
+/// is does not wait for a reload.
 struct ControlHandlers {
   std::function<Status(control::v1::StatusResponse&)> status;
   std::function<Status(control::v1::ListPluginsResponse&)> list_plugins;
@@ -23,7 +26,7 @@ struct ControlHandlers {
   std::function<Status(control::v1::ReloadResponse&)> reload;
 };
 
-/// Serves from open() to stop(). Not for use by several threads.
+/// Listens from open() to stop(). Not for use by several threads, but for on_call().
 class ControlServer {
  public:
   /// Binds `path` with mode 0600. FAILED_PRECONDITION if another topoletd, or any live process, serves it; a file left
@@ -34,14 +37,16 @@ class ControlServer {
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
-  void start();
-  /// Ends serving; waits for the answers that are being made.
+  /// `on_connection` gets each client's socket, on the listener's thread, and brings its calls to on_call().
+  void start(std::function<void(UniqueFd)> on_connection);
+  /// Has the call answered. Does not block. Any thread.
+  void on_call(std::shared_ptr<cri::OwnCall> call);
+  /// Ends listening, and waits for the answers that are being made. Later calls are answered UNAVAILABLE.
   void stop();
 
  private:
   ControlServer();
 
-  class Service;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

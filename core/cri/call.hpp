@@ -55,6 +55,19 @@ class Call {
   virtual void reject(const Error& error) = 0;
 };
 
+/// A unary call for topoletd itself, which no runtime hears of. Any thread may call any function. It is answered once;
+/// a call that is dropped without an answer is answered UNAVAILABLE.
+class OwnCall {
+ public:
+  virtual ~OwnCall() = default;
+
+  /// "/topolet.control.v1.Control/Status"
+  virtual const std::string& path() const = 0;
+  virtual const std::string& request() const = 0;
+  virtual void answer(const std::string& response) = 0;
+  virtual void reject(const Error& error) = 0;
+};
+
 /// Unary calls of our own to the runtime, on the channel that the proxy uses.
 class Runtime {
  public:

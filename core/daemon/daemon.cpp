@@ -92,7 +92,6 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   daemon->make_proxy(options.daemon);
   if (Status made = daemon->make_engine(options); !made) return made.error();
   daemon->accept_clients();
-  daemon->control_->start();
   notify_ready();
   daemon->log_->info("topoletd ready on unix://{}", options.daemon.listen);
   return daemon;
@@ -187,6 +186,7 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
   hooks.observed = cri::observed_names();
   hooks.on_call = [this](std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); };
   hooks.on_observed = [this](cri::ObservedMessage seen) { engine_->on_observed(std::move(seen)); };
+  hooks.on_own_call = [this](std::shared_ptr<cri::OwnCall> call) { control_->on_call(std::move(call)); };
   hooks.on_connected = [this] { engine_->on_connected(); };
   proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = "unix://" + options.runtime,
                                                           .image_endpoint = "unix://" + options.image,
@@ -261,6 +261,7 @@ void Daemon::accept_clients() {
                      if (count == 0) return;
                      log_->warn("cancelled {} whose client did not read the response", counted(count, "call"));
                    });
+  control_->start([this](UniqueFd connection) { proxy_->accept_own(std::move(connection)); });
 }
 
 void Daemon::stop() {

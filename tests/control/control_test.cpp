@@ -1,10 +1,13 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "core/base/unique_fd.hpp"
@@ -16,8 +19,10 @@ namespace {
 using control::v1::Plugin;
 using ::testing::_;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ControlTest : public ::testing::Test {
  protected:
@@ -86,6 +91,65 @@ TEST_F(ControlTest, IsNotReachableOnTheKubeletsSocket) {
   stub->Status(&context, {}, &response);
   EXPECT_EQ(response.version(), "");
   EXPECT_EQ(rig_.runtime().recorder().calls("Status").size(), 1U);
+}
+
+TEST_F(ControlTest, LeadsNoCallToTheRuntime) {
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  const auto channel = grpc::CreateChannel("unix://" + rig_.control_socket(), grpc::InsecureChannelCredentials());
+  const auto runtime = runtime::v1::RuntimeService::NewStub(channel);
+  const auto images = runtime::v1::ImageService::NewStub(channel);
+  const std::size_t calls_before = rig_.runtime().recorder().calls("Version").size();
+  grpc::ClientContext for_version;
+  runtime::v1::VersionResponse version;
+  const grpc::Status refused = runtime->Version(&for_version, {}, &version);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(refused.error_message(),
+              HasSubstr("the control socket has no method /runtime.v1.RuntimeService/Version"));
+  grpc::ClientContext for_create;
+  runtime::v1::CreateContainerResponse created;
+  EXPECT_EQ(runtime->CreateContainer(&for_create, {}, &created).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  grpc::ClientContext for_images;
+  runtime::v1::ListImagesResponse listed;
+  EXPECT_EQ(images->ListImages(&for_images, {}, &listed).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(rig_.runtime().recorder().calls("Version").size(), calls_before);
+  EXPECT_EQ(rig_.runtime().recorder().calls("CreateContainer").size(), 0U);
+  EXPECT_EQ(rig_.runtime().recorder().calls("ListImages").size(), 0U);
+}
+
+TEST_F(ControlTest, RefusesARequestThatIsTooLargeOrMeaningless) {
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  EXPECT_EQ(rig_.reset(std::string(100 << 10, 'x')).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  grpc::GenericStub stub(grpc::CreateChannel("unix://" + rig_.control_socket(), grpc::InsecureChannelCredentials()));
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  const grpc::Slice cut_short("\x0a\xff");
+  const auto call = stub.PrepareUnaryCall(&context, "/topolet.control.v1.Control/ResetPlugin",
+                                          grpc::ByteBuffer(&cut_short, 1), &queue);
+  call->StartCall();
+  grpc::ByteBuffer response;
+  grpc::Status answer;
+  call->Finish(&response, &answer, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(answer.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(answer.error_message(),
+              HasSubstr("the request of /topolet.control.v1.Control/ResetPlugin cannot be read"));
+  control::v1::StatusResponse response_after;
+  EXPECT_TRUE(status(response_after).ok());
+}
+
+// Each thread that polls in gRPC takes events that are for the others, and hands them over.
+TEST_F(ControlTest, HasNoServerWithThreadsOfItsOwn) {
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  control::v1::StatusResponse response;
+  ASSERT_TRUE(status(response).ok());
+  std::vector<std::string> names;
+  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", rig_.process().pid()))) {
+    std::ifstream(task.path() / "comm") >> names.emplace_back();
+  }
+  EXPECT_THAT(names, Contains("topolet-io"));
+  EXPECT_THAT(names, Not(Contains(HasSubstr("grpcpp_sync"))));
 }
 
 TEST_F(ControlTest, DescribesPlugins) {

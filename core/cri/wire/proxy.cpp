@@ -1,8 +1,10 @@
 #include "core/cri/wire/proxy.hpp"
 
 #include <absl/synchronization/mutex.h>
+#include <grpc/grpc_security_constants.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/security/server_credentials.h>
 
 #include <atomic>
 #include <mutex>
@@ -13,6 +15,7 @@
 #include "core/cri/wire/outgoing_calls.hpp"
 #include "core/cri/wire/proxy_context.hpp"
 #include "core/cri/wire/proxy_metadata.hpp"
+#include "core/cri/wire/proxy_own_call.hpp"
 #include "core/cri/wire/proxy_stream_call.hpp"
 #include "core/cri/wire/proxy_unary_call.hpp"
 
@@ -32,6 +35,26 @@ void set_server_arguments(grpc::ServerBuilder& builder, const MessageLimits& lim
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
 }
 
+using Acceptor = std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>;
+
+Acceptor add_acceptor(grpc::ServerBuilder& builder, std::shared_ptr<grpc::ServerCredentials> credentials) {
+  return builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, std::move(credentials));
+}
+
+void hand_over(UniqueFd connection, grpc::experimental::ExternalConnectionAcceptor& acceptor) {
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+  parameters.fd = connection.release();
+  acceptor.HandleNewConnection(&parameters);
+}
+
+/// Whether the call came in by the acceptor with local credentials. They put nothing on the wire: it is by the name of
+/// their security type that the two acceptors of one server are told apart.
+bool is_of_own_client(const grpc::ServerContext& context) {
+  const auto types = context.auth_context()->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
+  return types.size() == 1 && types.front() == "local";
+}
+
 }  // namespace
 
 class Proxy::Server {
@@ -39,7 +62,8 @@ class Proxy::Server {
   Server(const ProxyOptions& options, ProxyHooks hooks, Log& log);
 
   void start();
-  void accept(UniqueFd connection);
+  void accept(UniqueFd connection) { hand_over(std::move(connection), *acceptor_); }
+  void accept_own(UniqueFd connection) { hand_over(std::move(connection), *own_acceptor_); }
   bool connected() { return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY; }
   void call(const std::string& path, const std::string& request, std::chrono::milliseconds timeout,
             OutgoingCalls::Done done) {
@@ -67,7 +91,8 @@ class Proxy::Server {
   std::shared_ptr<grpc::Channel> channel_;  ///< the runtime's
   std::unique_ptr<ConnectionWatch> watch_;
   grpc::AsyncGenericService service_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  Acceptor acceptor_;
+  Acceptor own_acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::atomic<bool> draining_ = false;
   std::once_flag drained_;
@@ -84,8 +109,8 @@ Proxy::Server::Server(const ProxyOptions& options, ProxyHooks hooks, Log& log)
   grpc::ServerBuilder builder;
   set_server_arguments(builder, limits);
   builder.RegisterAsyncGenericService(&service_);
-  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+  acceptor_ = add_acceptor(builder, grpc::InsecureServerCredentials());
+  own_acceptor_ = add_acceptor(builder, grpc::experimental::LocalServerCredentials(UDS));
   proxy_ = std::make_shared<ProxyContext>(builder.AddCompletionQueue(), std::move(hooks));
   proxy_->runtime = std::make_unique<Upstream>(options.runtime_endpoint, "runtime", limits);
   if (!options.image_endpoint.empty() && options.image_endpoint != options.runtime_endpoint) {
@@ -106,12 +131,6 @@ void Proxy::Server::start() {
   watch_->start();
 }
 
-void Proxy::Server::accept(UniqueFd connection) {
-  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-  parameters.fd = connection.release();
-  acceptor_->HandleNewConnection(&parameters);
-}
-
 void Proxy::Server::wait_for_call() {
   std::make_shared<IncomingCall>(proxy_->loop)
       ->wait(service_, proxy_->loop.queue(), [this](const std::shared_ptr<IncomingCall>& incoming) {
@@ -130,6 +149,7 @@ void Proxy::Server::dispatch(const std::shared_ptr<IncomingCall>& incoming) {
                                                                        std::to_string(max_metadata_bytes_) +
                                                                        " (daemon.max-metadata-mib)"});
   }
+  if (is_of_own_client(incoming->context)) return PendingOwnCall::serve(proxy_, incoming);
   const Method method = parse_method(incoming->context.method());
   const MatchedHooks matched = match_hooks(method);
   Upstream& upstream = upstream_of(method);
@@ -177,6 +197,8 @@ Proxy::~Proxy() { stop(); }
 void Proxy::start() { server_->start(); }
 
 void Proxy::accept(UniqueFd connection) { server_->accept(std::move(connection)); }
+
+void Proxy::accept_own(UniqueFd connection) { server_->accept_own(std::move(connection)); }
 
 bool Proxy::connected() const { return server_->connected(); }
 

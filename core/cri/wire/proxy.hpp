@@ -34,6 +34,9 @@ struct ProxyHooks {
   std::set<std::string, std::less<>> observed;
   std::function<void(ObservedMessage)> on_observed;  ///< after the answer went on to the client
 
+  /// A call on a socket of topoletd's own, see Proxy::accept_own().
+  std::function<void(std::shared_ptr<OwnCall>)> on_own_call = {};
+
   /// The runtime can be reached again after it could not be. (Not the first time, if that succeeds at once.)
   std::function<void()> on_connected;
 };
@@ -51,6 +54,10 @@ class Proxy final : public Runtime {
   void start();
   /// Serves one client on its connected, non-blocking socket.
   void accept(UniqueFd connection);
+  /// The same for a client of topoletd itself: none of its calls goes to the runtime, all of them to `on_own_call`, and
+  /// no call of the other clients does. (A second gRPC server would need a second thread that polls, and in one process
+  /// such threads take each other's events.)
+  void accept_own(UniqueFd connection);
 
   /// Whether the channel to the runtime is up.
   bool connected() const;

@@ -1,0 +1,53 @@
+// One unary call of a client of topoletd itself.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "core/base/mutex.hpp"
+#include "core/cri/call.hpp"
+#include "core/cri/wire/event_loop.hpp"
+#include "core/cri/wire/incoming_call.hpp"
+#include "core/cri/wire/proxy_context.hpp"
+
+namespace topolet::cri {
+
+/// Reads the request, hands it to `ProxyHooks::on_own_call` and sends the answer. Lives as long as an operation of it
+/// is pending or somebody holds the handle that it gave to the hook.
+class PendingOwnCall : public std::enable_shared_from_this<PendingOwnCall> {
+ public:
+  /// I/O thread.
+  static void serve(const std::shared_ptr<ProxyContext>& proxy, const std::shared_ptr<IncomingCall>& incoming);
+
+  const std::string& path() const { return path_; }
+  const std::string& request() const { return request_bytes_; }
+  /// The first of all answers counts. Any thread.
+  void answer(const std::string& response) TOPOLET_EXCLUDES(mutex_);
+  void reject(const grpc::Status& status) TOPOLET_EXCLUDES(mutex_);
+
+ private:
+  PendingOwnCall(std::shared_ptr<ProxyContext> proxy, std::shared_ptr<IncomingCall> incoming);
+
+  void read();
+  void on_request(bool ok);
+  void on_sent(bool) {}
+  void on_end() TOPOLET_EXCLUDES(mutex_);
+  bool claim_reply() TOPOLET_REQUIRES(mutex_) { return !ended_ && !std::exchange(replied_, true); }
+
+  const std::shared_ptr<ProxyContext> proxy_;
+  const std::shared_ptr<IncomingCall> incoming_;
+  const std::string path_;
+  grpc::ByteBuffer request_;
+  std::string request_bytes_;  ///< written before the hook sees the call
+
+  Mutex mutex_;
+  bool ended_ TOPOLET_GUARDED_BY(mutex_) = false;  ///< gRPC let go of the call: nothing can be sent
+  bool replied_ TOPOLET_GUARDED_BY(mutex_) = false;
+
+  PendingOperation<PendingOwnCall, &PendingOwnCall::on_request> request_op_;
+  PendingOperation<PendingOwnCall, &PendingOwnCall::on_sent> sent_op_;
+};
+
+}  // namespace topolet::cri
