@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/result.hpp"
 
@@ -22,11 +23,14 @@ struct RuntimeResponse {
   std::string body;  ///< the serialized response; empty unless `code` is kOk
 };
 
-/// An answer that a client got: to a unary call, or one message of a stream.
+/// The bytes of a message in the pieces in which they came.
+using MessagePieces = std::vector<std::string_view>;
+
+/// An answer that a client got: to a unary call, or one message of a stream. Nothing of it is copied: it is there as
+/// long as the function that is shown it runs.
 struct ObservedMessage {
-  std::string path;     ///< as in Call::path()
-  std::string request;  ///< empty for a stream's
-  std::string response;
+  std::string_view path;  ///< as in Call::path()
+  MessagePieces response;
 };
 
 /// An intercepted unary call, held until somebody says how it goes on. Any thread may call any function.

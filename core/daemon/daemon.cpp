@@ -185,7 +185,7 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
   hooks.intercepted = cri::intercepted_names();
   hooks.observed = cri::observed_names();
   hooks.on_call = [this](std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); };
-  hooks.on_observed = [this](cri::ObservedMessage seen) { engine_->on_observed(std::move(seen)); };
+  hooks.on_observed = [this](const cri::ObservedMessage& seen) { engine_->on_observed(seen); };
   hooks.on_own_call = [this](std::shared_ptr<cri::OwnCall> call) { control_->on_call(std::move(call)); };
   hooks.on_connected = [this] { engine_->on_connected(); };
   proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = "unix://" + options.runtime,

@@ -6,8 +6,8 @@
 #include <future>
 #include <utility>
 
+#include "core/cri/messages/ended_containers.hpp"
 #include "core/cri/messages/intercepted_methods.hpp"
-#include "core/cri/methods.hpp"
 #include "core/engine/handlers/create_container.hpp"
 #include "core/engine/handlers/pod_sandboxes.hpp"
 #include "core/engine/handlers/start_container.hpp"
@@ -19,31 +19,6 @@ namespace topolet::engine {
 namespace {
 
 constexpr std::chrono::seconds kTick{1};
-
-std::vector<std::string> exited_of(const std::vector<cri::ContainerInfo>& containers) {
-  std::vector<std::string> ids;
-  for (const cri::ContainerInfo& container : containers) {
-    if (container.state == cri::ContainerState::kExited) ids.push_back(container.id);
-  }
-  return ids;
-}
-
-/// The containers that an answer reports as ended, without exit codes, which most answers do not have. Ignores what
-/// cannot be read: that is for the client to report.
-std::vector<std::string> ended_containers(const cri::ObservedMessage& answer, const cri::DemandRules& rules) {
-  const std::string_view method = cri::parse_method(answer.path).name;
-  if (method == "GetContainerEvents") {
-    const auto id = cri::read_ended_container(answer.response);
-    return id && !id->empty() ? std::vector<std::string>{*id} : std::vector<std::string>{};
-  }
-  if (method == "ContainerStatus") {
-    const auto detail = read_container_status(answer.response, rules);
-    return detail ? exited_of({detail->info}) : std::vector<std::string>{};
-  }
-  // A list, as a whole or in pieces.
-  const auto list = cri::read_list_containers(answer.request, answer.response);
-  return list ? exited_of(list->containers) : std::vector<std::string>{};
-}
 
 }  // namespace
 
@@ -219,12 +194,14 @@ void Engine::dispatch(const cri::Interception& interception, const std::shared_p
   }
 }
 
-void Engine::on_observed(cri::ObservedMessage observation) {
-  loop_->post([this, observation = std::move(observation)] { observe(observation); });
-}
-
-void Engine::observe(const cri::ObservedMessage& observation) {
-  for (const std::string& id : ended_containers(observation, options_.demand_rules)) exits_.report(id, {});
+void Engine::on_observed(const cri::ObservedMessage& observation) {
+  std::vector<cri::EndedContainer> ended = cri::read_ended_containers(observation);
+  if (ended.empty()) return;
+  loop_->post([this, ended = std::move(ended)] {
+    for (const cri::EndedContainer& container : ended) {
+      exits_.report(container.id, {Exit::Kind::kExited, container.exit_code});
+    }
+  });
 }
 
 void Engine::reconcile_at_start() {

@@ -103,7 +103,8 @@ class Engine {
   void change_machine(Machine machine);
 
   void on_call(std::shared_ptr<cri::Call> call);
-  void on_observed(cri::ObservedMessage observation);
+  /// Reads it at once, on the caller's thread.
+  void on_observed(const cri::ObservedMessage& observation);
   void on_connected();
 
  private:
@@ -118,7 +119,6 @@ class Engine {
   void begin();
   void handle(const std::shared_ptr<cri::Call>& call);
   void dispatch(const cri::Interception& interception, const std::shared_ptr<cri::Call>& call);
-  void observe(const cri::ObservedMessage& observation);
   void reconcile_at_start();
   void release_deferred(const Status& reconciled);
   void tick();

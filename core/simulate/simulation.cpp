@@ -333,7 +333,8 @@ void Simulation::exit(const Operation& operation, OperationResult& result) {
   lens::ContainerEvent event;
   event.set_container_id(*id);
   event.set_type(kContainerStopped);
-  daemon_.observe({"/runtime.v1.RuntimeService/GetContainerEvents", {}, event.SerializeAsString()});
+  const std::string message = event.SerializeAsString();
+  daemon_.observe({"/runtime.v1.RuntimeService/GetContainerEvents", {message}});
   if (const auto allocation = allocation_of(operation); allocation && allocation->phase == engine::Phase::kCrashed) {
     result.reason = "its CPUs are retained for its next attempt";
   } else {

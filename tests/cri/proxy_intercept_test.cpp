@@ -51,13 +51,23 @@ class Mailbox {
   std::deque<T> values_ TOPOLET_GUARDED_BY(mutex_);
 };
 
+/// An observed message, copied.
+struct Observed {
+  Observed() = default;
+  explicit Observed(const cri::ObservedMessage& seen) : path(seen.path) {
+    for (const std::string_view piece : seen.response) response += piece;
+  }
+  std::string path;
+  std::string response;
+};
+
 class ProxyIntercept : public ::testing::Test {
  protected:
   cri::ProxyHooks hooks() {
     return {.intercepted = {"CreateContainer", "NotYetInvented"},
             .on_call = [this](std::shared_ptr<cri::Call> call) { calls_.put(std::move(call)); },
             .observed = {"ListContainers", "GetContainerEvents"},
-            .on_observed = [this](cri::ObservedMessage seen) { observed_.put(std::move(seen)); },
+            .on_observed = [this](const cri::ObservedMessage& seen) { observed_.put(Observed(seen)); },
             .on_connected = {}};
   }
   std::future<RawResponse> create(const std::string& message = "request") {
@@ -73,7 +83,7 @@ class ProxyIntercept : public ::testing::Test {
   }
 
   Mailbox<std::shared_ptr<cri::Call>> calls_;
-  Mailbox<cri::ObservedMessage> observed_;
+  Mailbox<Observed> observed_;
   Mailbox<cri::RuntimeResponse> answers_;
   TempDir directory_;
   RecordingRuntime runtime_{directory_.file("runtime.sock")};
@@ -256,9 +266,8 @@ TEST_F(ProxyIntercept, ShowsObservedCallsWithoutHoldingThem) {
   const RawResponse answer =
       rig_.client.call({.path = "/runtime.v1.RuntimeService/ListContainers", .message = "filter"});
   EXPECT_THAT(answer.messages, ElementsAre("containers"));
-  const cri::ObservedMessage seen = observed_.take();
+  const Observed seen = observed_.take();
   EXPECT_EQ(seen.path, "/runtime.v1.RuntimeService/ListContainers");
-  EXPECT_EQ(seen.request, "filter");
   EXPECT_EQ(seen.response, "containers");
 }
 
@@ -275,7 +284,7 @@ TEST_F(ProxyIntercept, ShowsEveryMessageOfAnObservedStreamOnceTheClientHasIt) {
   EXPECT_EQ(call->read(), "first");
   EXPECT_EQ(call->read(), "second");
   for (const char* event : {"first", "second"}) {
-    const cri::ObservedMessage seen = observed_.take();
+    const Observed seen = observed_.take();
     EXPECT_EQ(seen.path, "/runtime.v1.RuntimeService/GetContainerEvents");
     EXPECT_EQ(seen.response, event);
   }

@@ -46,7 +46,7 @@ void CoreRig::start() {
   hooks.intercepted = cri::intercepted_names();
   hooks.observed = cri::observed_names();
   hooks.on_call = [this](std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); };
-  hooks.on_observed = [this](cri::ObservedMessage seen) { engine_->on_observed(std::move(seen)); };
+  hooks.on_observed = [this](const cri::ObservedMessage& seen) { engine_->on_observed(seen); };
   hooks.on_connected = [this] { engine_->on_connected(); };
   proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = runtime_->recorder().endpoint()},
                                         std::move(hooks), *log_);

@@ -79,7 +79,7 @@ void EngineUnderTest::stop() { engine_->stop(); }
 
 void EngineUnderTest::on_call(std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); }
 
-void EngineUnderTest::on_observed(cri::ObservedMessage observation) { engine_->on_observed(std::move(observation)); }
+void EngineUnderTest::on_observed(const cri::ObservedMessage& observation) { engine_->on_observed(observation); }
 
 void EngineUnderTest::on_connected() { engine_->on_connected(); }
 

@@ -62,7 +62,7 @@ class EngineUnderTest {
   void stop();
 
   void on_call(std::shared_ptr<cri::Call> call);
-  void on_observed(cri::ObservedMessage observation);
+  void on_observed(const cri::ObservedMessage& observation);
   void on_connected();
   void read_ledger(std::function<void(const ObservedLedger&)> read_ledger);
 

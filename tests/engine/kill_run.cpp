@@ -60,7 +60,7 @@ KillRun::KillRun(Options options)
     lens::ContainerEvent event;
     event.set_container_id(container_id);
     event.set_type(kContainerStopped);
-    observe(milliseconds(300), {"/runtime.v1.RuntimeService/GetContainerEvents", "", event.SerializeAsString()});
+    observe(milliseconds(300), "GetContainerEvents", event.SerializeAsString());
   };
   kubelet_ = std::make_unique<RandomKubelet>(
       RandomKubelet::Deps{dice_, *runtime_, [this](std::string method, std::string request, auto answered) {
@@ -97,7 +97,7 @@ void KillRun::act() {
   const bool acted = dice_.permille(70) ? exit_some() : kubelet_->act();
   if (acted) ++events_;
   if (dice_.permille(100)) {
-    observe(milliseconds(200), {"/runtime.v1.RuntimeService/ListContainers", "", runtime_->list_containers()});
+    observe(milliseconds(200), "ListContainers", runtime_->list_containers());
   }
   if (dice_.permille(10) && engine_) engine_->on_connected();
 }
@@ -123,9 +123,10 @@ void KillRun::send(std::string method, std::string request, RandomKubelet::Answe
 }
 
 /// Whoever is alive when it arrives sees it; an event stream does not survive the daemon.
-void KillRun::observe(milliseconds slowest, cri::ObservedMessage observation) {
-  time_.after(dice_.up_to(slowest), [this, observation = std::move(observation), life = kills_] {
-    if (engine_ && kills_ == life) engine_->on_observed(observation);
+void KillRun::observe(milliseconds slowest, const std::string& method, std::string response) {
+  const std::string path = "/runtime.v1.RuntimeService/" + method;
+  time_.after(dice_.up_to(slowest), [this, path, response = std::move(response), life = kills_] {
+    if (engine_ && kills_ == life) engine_->on_observed({path, {response}});
   });
 }
 

@@ -45,7 +45,7 @@ class KillRun {
   void act();
   bool exit_some();
   void send(std::string method, std::string request, RandomKubelet::Answered answered);
-  void observe(Milliseconds delay, cri::ObservedMessage observation);
+  void observe(Milliseconds delay, const std::string& method, std::string response);
   void advance(Milliseconds time);
   /// Lets the kubelet's `unfinished` business come to an end without faults.
   void run_until_settled(const std::function<bool()>& unfinished);

@@ -88,8 +88,6 @@ struct ContainerList {
   std::vector<ContainerInfo> containers;
 };
 Result<ContainerList> read_list_containers(const std::string& request, const std::string& response);
-/// One message of GetContainerEvents: the id of the container that stopped or was deleted; empty for other events.
-Result<std::string> read_ended_container(const std::string& event);
 Result<std::vector<Sandbox>> read_list_pod_sandbox(const std::string& response);
 Result<ContainerDetail> read_container_status(const std::string& response, const DemandRules& rules);
 

@@ -158,15 +158,6 @@ Result<ContainerList> read_list_containers(const std::string& request, const std
   return result;
 }
 
-Result<std::string> read_ended_container(const std::string& event) {
-  constexpr int kStopped = 2;
-  constexpr int kDeleted = 3;
-  auto parsed = parse_response<lens::ContainerEvent>(event, "ContainerEventResponse");
-  if (!parsed) return parsed.error();
-  const bool ended = parsed->type() == kStopped || parsed->type() == kDeleted;
-  return ended ? parsed->container_id() : std::string();
-}
-
 Result<std::vector<Sandbox>> read_list_pod_sandbox(const std::string& response) {
   auto parsed = parse_response<lens::ListPodSandboxResponse>(response, "ListPodSandboxResponse");
   if (!parsed) return parsed.error();

@@ -32,7 +32,7 @@ struct ProxyHooks {
   std::function<void(std::shared_ptr<Call>)> on_call;
 
   std::set<std::string, std::less<>> observed;
-  std::function<void(ObservedMessage)> on_observed;  ///< after the answer went on to the client
+  std::function<void(const ObservedMessage&)> on_observed;  ///< after the answer went on to the client
 
   /// A call on a socket of topoletd's own, see Proxy::accept_own().
   std::function<void(std::shared_ptr<OwnCall>)> on_own_call = {};

@@ -53,6 +53,18 @@ void copy_trailers(const grpc::ClientContext& from, grpc::ServerContext& to) {
                 [&to](const std::string& key, const std::string& value) { to.AddTrailingMetadata(key, value); });
 }
 
+void show(std::string_view path, const grpc::ByteBuffer& message,
+          const std::function<void(const ObservedMessage&)>& on_observed) {
+  std::vector<grpc::Slice> slices;
+  if (!message.Dump(&slices).ok()) return;
+  ObservedMessage observed{path, {}};
+  observed.response.reserve(slices.size());
+  for (const grpc::Slice& slice : slices) {
+    observed.response.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  on_observed(observed);
+}
+
 std::string flatten(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   if (!buffer.Dump(&slices).ok()) return {};

@@ -4,9 +4,12 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+
+#include "core/cri/call.hpp"
 
 namespace topolet::cri {
 
@@ -34,6 +37,10 @@ void copy_request_metadata(const grpc::ServerContext& from, grpc::ClientContext&
 void copy_initial_metadata(const grpc::ClientContext& from, grpc::ServerContext& to);
 /// Includes grpc-status-details-bin, so the status that goes with it must not carry the details again.
 void copy_trailers(const grpc::ClientContext& from, grpc::ServerContext& to);
+
+/// Calls `on_observed` with the message, uncopied.
+void show(std::string_view path, const grpc::ByteBuffer& message,
+          const std::function<void(const ObservedMessage&)>& on_observed);
 
 std::string flatten(const grpc::ByteBuffer& buffer);
 grpc::ByteBuffer make_buffer(const std::string& bytes);

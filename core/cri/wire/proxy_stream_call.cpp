@@ -71,7 +71,7 @@ void StreamCall::on_runtime_message(bool ok) {
 
 void StreamCall::on_message_returned(bool ok) {
   if (!ok) upstream_context_.TryCancel();
-  if (ok && matched_.observed) proxy_->hooks.on_observed({incoming_->context.method(), {}, flatten(to_client_)});
+  if (ok && matched_.observed) show(incoming_->context.method(), to_client_, proxy_->hooks.on_observed);
   read_runtime();
 }
 

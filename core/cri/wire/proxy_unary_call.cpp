@@ -87,7 +87,7 @@ void UnaryCall::on_response(bool) {
   if (matched_.observed && !matched_.intercepted && status_.ok()) observe();
 }
 
-void UnaryCall::observe() const { proxy_->hooks.on_observed({path_, flatten(request_), flatten(response_)}); }
+void UnaryCall::observe() const { show(path_, response_, proxy_->hooks.on_observed); }
 
 void UnaryCall::finish() {
   MutexLock lock(mutex_);
