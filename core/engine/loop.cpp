@@ -1,5 +1,7 @@
 #include "core/engine/loop.hpp"
 
+#include <pthread.h>
+
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdio>
@@ -15,7 +17,9 @@ void assert_on_thread(const Loop& loop, const char* who) {
   std::abort();
 }
 
-ThreadLoop::ThreadLoop() : guard_(boost::asio::make_work_guard(context_)), thread_([this] { context_.run(); }) {}
+ThreadLoop::ThreadLoop() : guard_(boost::asio::make_work_guard(context_)), thread_([this] { context_.run(); }) {
+  ::pthread_setname_np(thread_.native_handle(), "topolet-loop");
+}
 
 ThreadLoop::~ThreadLoop() { end(); }
 

@@ -1,6 +1,7 @@
 #include "core/engine/state/writer.hpp"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <utility>
@@ -26,7 +27,9 @@ Writer::Writer(Options options, store::Store& store, Loop& loop, Clock clock, Lo
       clock_(std::move(clock)),
       log_(log),
       recovered_(std::move(recovered)) {
-  if (options_.thread == Thread::kOwn) thread_ = std::thread([this] { run(); });
+  if (options_.thread != Thread::kOwn) return;
+  thread_ = std::thread([this] { run(); });
+  ::pthread_setname_np(thread_.native_handle(), "topolet-writer");
 }
 
 Writer::~Writer() { stop(); }
