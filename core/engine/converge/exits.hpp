@@ -32,8 +32,8 @@ class Exits {
   /// that matters and is not known. `then` runs after the commit, or at once if there is nothing to commit.
   void report(const std::string& container_id, const Exit& exit, std::function<void()> then = {});
   /// All containers of the sandbox are over.
-  void pod_stopped(const std::string& sandbox_id, std::function<void()> then);
-  void pod_removed(const std::string& sandbox_id, std::function<void()> then);
+  void pod_stopped(const std::string& sandbox_id);
+  void pod_removed(const std::string& sandbox_id);
 
  private:
   void ask_exit_code(const std::string& container_id, std::function<void()> then);

@@ -38,6 +38,12 @@ void Mover::open_queue(const std::string& container_id, std::optional<ContainerC
   queues_.open(container_id, std::move(applied), desired);
 }
 
+void Mover::open_created(const std::string& container_id, const ContainerCpuset& sent) {
+  if (has_queue(container_id)) return;
+  desired_.try_emplace(container_id, sent);
+  open_queue(container_id, sent);
+}
+
 std::optional<ContainerCpuset> Mover::desired(const std::string& container_id) const {
   const auto wanted = desired_.find(container_id);
   if (wanted == desired_.end()) return std::nullopt;

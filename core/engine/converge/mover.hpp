@@ -54,6 +54,9 @@ class Mover final : public Observer {
   /// From now on the container is brought to where it should be. `applied`: where it is known to be; none if that must
   /// be found out.
   void open_queue(const std::string& container_id, std::optional<ContainerCpuset> applied);
+  /// The same for a container that has just been created where it should be: with `sent`, which is durable, though it
+  /// may not be durable yet that it was created.
+  void open_created(const std::string& container_id, const ContainerCpuset& sent);
   bool has_queue(const std::string& container_id) const { return queues_.has(container_id); }
   /// Where a container should run, by the last durable transition.
   std::optional<ContainerCpuset> desired(const std::string& container_id) const;

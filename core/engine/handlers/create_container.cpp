@@ -201,10 +201,11 @@ void CreateContainer::forward_placed() {
     return withdraw({Code::kCancelled, "the caller cancelled the call"}, "cancelled");
   // The set may come from a later change than this create; that change must be durable before the set is sent.
   sent_ = desired_cpuset_of(*allocation);
-  deps_.committer.when_durable([self = shared_from_this(), added = allocation->placement.added] {
-    forward(self->deps_, self->call_, cri::patch_create_container(self->sent_.cpus, self->sent_.mems, added),
-            [self](const cri::RuntimeResponse& answer) { self->on_response(answer); });
-  });
+  deps_.committer.when_durable(
+      allocation->generation, [self = shared_from_this(), added = allocation->placement.added] {
+        forward(self->deps_, self->call_, cri::patch_create_container(self->sent_.cpus, self->sent_.mems, added),
+                [self](const cri::RuntimeResponse& answer) { self->on_response(answer); });
+      });
 }
 
 /// Nothing has gone to the runtime, so nothing is in doubt.
@@ -225,8 +226,17 @@ void CreateContainer::on_created(const cri::RuntimeResponse& answer) {
     return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, {answer.code, id.error().message}},
                                   [self = shared_from_this()] { self->call_->finish(); });
   }
-  deps_.committer.commit(event::CreateConfirmed{workload_.key, *id, sent_},
-                         [self = shared_from_this(), id = *id] { self->finish_when_converged(id); });
+  const event::CreateConfirmed confirmed{workload_.key, *id, sent_};
+  const Allocation* allocation = deps_.ledger().find(workload_.key);
+  const bool is_as_sent = allocation != nullptr && desired_cpuset_of(*allocation) == sent_;
+  if (was_in_doubt_ || !is_as_sent) {
+    return deps_.committer.commit(confirmed,
+                                  [self = shared_from_this(), id = *id] { self->finish_when_converged(id); });
+  }
+  deps_.committer.commit_soon(confirmed);
+  deps_.mover.open_created(*id, sent_);
+  call_->finish();
+  deps_.rebalancer.catch_up(workload_.key);
 }
 
 /// What changed while the create was in flight.

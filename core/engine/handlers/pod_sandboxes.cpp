@@ -38,13 +38,15 @@ void handle_run_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::
 
 void handle_stop_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
   forward_for_sandbox(deps, call, [&deps, call](const std::string& sandbox_id) {
-    deps.exits.pod_stopped(sandbox_id, [call] { call->finish(); });
+    deps.exits.pod_stopped(sandbox_id);
+    call->finish();
   });
 }
 
 void handle_remove_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
   forward_for_sandbox(deps, call, [&deps, call](const std::string& sandbox_id) {
-    deps.exits.pod_removed(sandbox_id, [call] { call->finish(); });
+    deps.exits.pod_removed(sandbox_id);
+    call->finish();
   });
 }
 

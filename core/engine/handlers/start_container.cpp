@@ -6,7 +6,6 @@
 #include <utility>
 
 namespace topolet::engine {
-namespace {}  // namespace
 
 void StartContainer::handle(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
   const Result<std::string> target = cri::read_target_id(call->request());
@@ -98,7 +97,10 @@ void StartContainer::forward_start() {
 
 void StartContainer::on_response(const cri::RuntimeResponse& answer) {
   const auto then = [self = shared_from_this()] { self->finish(); };
-  if (answer.code == Code::kOk) return deps_.committer.commit(event::StartConfirmed{key()}, then);
+  if (answer.code == Code::kOk) {
+    call_->finish();
+    return deps_.committer.commit_soon(event::StartConfirmed{key()}, [self = shared_from_this()] { self->settle(); });
+  }
   if (leaves_doubt(answer.code)) return deps_.committer.commit(event::StartLeftInDoubt{key()}, then);
   // It says nothing of an earlier start, which may be why this one was refused.
   if (was_started_before_) return deps_.committer.when_durable(then);
@@ -111,6 +113,10 @@ void StartContainer::end_turn() {
 
 void StartContainer::finish() {
   call_->finish();
+  settle();
+}
+
+void StartContainer::settle() {
   end_turn();
   // A runtime may have taken an update that came during the start and not carried it out.
   deps_.mover.verify(container_id_);

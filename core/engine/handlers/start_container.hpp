@@ -30,6 +30,7 @@ class StartContainer : public std::enable_shared_from_this<StartContainer> {
   void on_response(const cri::RuntimeResponse& answer);
   void end_turn();
   void finish();
+  void settle();
   void reject(const Error& why);
   const Allocation* allocation() const;
   placement::ContainerKey key() const;

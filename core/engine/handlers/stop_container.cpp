@@ -35,7 +35,8 @@ void StopContainer::inspected(const Result<cri::ContainerDetail>& detail) {
   const bool is_gone = !detail && detail.error().code == Code::kNotFound;
   const bool has_exited = detail && detail->info.state == cri::ContainerState::kExited;
   if (!is_gone && !has_exited) return commit_stop_refused();
-  deps_.exits.report(container_id_, {Exit::Kind::kStopped}, [self = shared_from_this()] { self->call_->finish(); });
+  deps_.exits.report(container_id_, {Exit::Kind::kStopped});
+  call_->finish();
 }
 
 void StopContainer::commit_stop_refused() {
@@ -47,8 +48,8 @@ void handle_remove_container(const HandlerDeps& deps, const std::shared_ptr<cri:
   if (!target) return pass_through(call);
   forward(deps, call, "",
           [&deps, call, id = full_container_id(deps.ledger(), *target)](const cri::RuntimeResponse& answer) {
-            if (answer.code != Code::kOk) return call->finish();
-            deps.exits.report(id, {Exit::Kind::kRemoved}, [call] { call->finish(); });
+            if (answer.code == Code::kOk) deps.exits.report(id, {Exit::Kind::kRemoved});
+            call->finish();
           });
 }
 

@@ -23,6 +23,7 @@ std::string in_words(std::string cause) {
 Committer::Committer(Deps deps, Ledger ledger)
     : deps_(std::move(deps)),
       ledger_(std::move(ledger)),
+      durable_generation_(ledger_.generation()),
       writer_(deps_.writer_options, deps_.store, deps_.loop, deps_.clock, deps_.log, [this](const Writer::Gap& gap) {
         commit(event::AuditOnly{
             AuditEvent::kGap,
@@ -31,28 +32,34 @@ Committer::Committer(Deps deps, Ledger ledger)
                 gap.duration.count(), gap.writes_late)});
       }) {}
 
-void Committer::commit(const Event& event, std::function<void()> then) {
+void Committer::commit(const Event& event, Urgency urgency, std::function<void()> then) {
   assert_on_thread(deps_.loop, "the ledger");
   auto next = std::make_shared<const Transition>(compute_transition(ledger_, deps_.rules, deps_.clock.wall(), event));
   if (next->is_nothing()) {
-    if (then) when_durable(std::move(then));
+    if (then) when_durable(urgency, std::move(then));
     return;
   }
   ledger_.apply(*next);
   log(*next);
   writer_.submit(
       next->generation, [next](store::Store& store) { return write(store, *next); },
-      [this, next, then = std::move(then)] { publish(*next, then); });
+      [this, next, then = std::move(then)] { publish(*next, then); }, urgency);
 }
 
 /// What it follows from may still wait for the store.
-void Committer::when_durable(std::function<void()> then) {
+void Committer::when_durable(Urgency urgency, std::function<void()> then) {
   if (writer_.idle()) return deps_.loop.post(std::move(then));
   writer_.submit(
-      ledger_.generation(), [](store::Store&) { return Status(); }, std::move(then));
+      ledger_.generation(), [](store::Store&) { return Status(); }, std::move(then), urgency);
+}
+
+void Committer::when_durable(std::uint64_t generation, std::function<void()> then) {
+  if (generation <= durable_generation_) return then();
+  when_durable(std::move(then));
 }
 
 void Committer::publish(const Transition& transition, const std::function<void()>& then) {
+  durable_generation_ = transition.generation;
   for (Observer* observer : observers_) observer->on_durable(transition);
   if (then) then();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "core/base/clock.hpp"
@@ -41,10 +42,17 @@ class Committer {
 
   /// The ledger changes at once. `then` runs later, when this and all before it is written and the observers have heard
   /// of it, or the store takes too long for that: only then may anything leave the daemon because of it.
-  void commit(const Event& event, std::function<void()> then = {});
+  void commit(const Event& event, std::function<void()> then = {}) { commit(event, Urgency::kNow, std::move(then)); }
+
+  /// The same for what the runtime has done and would tell again after a restart: nothing waits for it to be written.
+  void commit_soon(const Event& event, std::function<void()> then = {}) {
+    commit(event, Urgency::kSoon, std::move(then));
+  }
 
   /// `then` runs as if an event that changes nothing were committed.
-  void when_durable(std::function<void()> then);
+  void when_durable(std::function<void()> then) { when_durable(Urgency::kNow, std::move(then)); }
+  /// `then` runs once the ledger of that generation is durable: at once if it is.
+  void when_durable(std::uint64_t generation, std::function<void()> then);
 
   /// `observer` must outlive the last transition.
   void subscribe(Observer& observer) { observers_.push_back(&observer); }
@@ -53,12 +61,15 @@ class Committer {
   void stop() { writer_.stop(); }
 
  private:
+  void commit(const Event& event, Urgency urgency, std::function<void()> then);
+  void when_durable(Urgency urgency, std::function<void()> then);
   void publish(const Transition& transition, const std::function<void()>& then);
   void log(const Transition& transition) const;
 
   const Deps deps_;
   Ledger ledger_;
   std::vector<Observer*> observers_;
+  std::uint64_t durable_generation_;
   Writer writer_;
 };
 

@@ -34,7 +34,7 @@ Writer::Writer(Options options, store::Store& store, Loop& loop, Clock clock, Lo
 
 Writer::~Writer() { stop(); }
 
-void Writer::submit(std::uint64_t generation, Write write, std::function<void()> done) {
+void Writer::submit(std::uint64_t generation, Write write, std::function<void()> done, Urgency urgency) {
   const std::uint64_t number = ++last_number_;
   waiters_.push_back({number, generation, clock_.steady(), std::move(done)});
   {
@@ -43,8 +43,10 @@ void Writer::submit(std::uint64_t generation, Write write, std::function<void()>
   }
   if (options_.thread == Thread::kLoop) {
     write_on_loop();
+  } else if (urgency == Urgency::kNow) {
+    hurry();
   } else {
-    wake_up_.notify_one();
+    schedule_hurry();
   }
   if (degraded_) {
     // Whatever comes meanwhile goes on from memory too, in its turn.
@@ -52,6 +54,23 @@ void Writer::submit(std::uint64_t generation, Write write, std::function<void()>
   } else {
     schedule_patience_check();
   }
+}
+
+void Writer::hurry() {
+  {
+    MutexLock lock(mutex_);
+    hurry_ = true;
+  }
+  wake_up_.notify_one();
+}
+
+void Writer::schedule_hurry() {
+  if (std::exchange(hurry_scheduled_, true)) return;
+  loop_.after(std::min(options_.longest_delay, options_.patience / 4), [this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.lock()) return;
+    hurry_scheduled_ = false;
+    if (!idle()) hurry();
+  });
 }
 
 void Writer::write_on_loop() {
@@ -76,8 +95,10 @@ void Writer::run() {
 /// False at the end, when nothing is left.
 bool Writer::wait_for_jobs(std::vector<Job>& jobs) {
   MutexLock lock(mutex_);
-  while (jobs_.empty() && !stopping_) wake_up_.wait(mutex_);
+  const bool at_once = options_.thread == Thread::kLoop;
+  while ((jobs_.empty() || !(hurry_ || at_once)) && !stopping_) wake_up_.wait(mutex_);
   const std::size_t count = std::min(jobs_.size(), kLargestGroup);
+  hurry_ = count < jobs_.size();
   jobs.assign(jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(count));
   return !jobs.empty();
 }
@@ -107,6 +128,19 @@ bool Writer::write_next(const std::vector<Job>& jobs) {
 }
 
 Status Writer::write_all(const std::vector<Job>& jobs) {
+  if (Status begun = store_.begin(); !begun) return begun;
+  Status written;
+  for (const Job& job : jobs) {
+    if (written) written = job.write(store_);
+  }
+  if (written) written = store_.commit();
+  if (!written) store_.roll_back();
+  if (written || !is_permanent(written.error())) return written;
+  return write_each_whole(jobs);
+}
+
+/// With a savepoint each, which costs: one of them fails, and only that one must be left out.
+Status Writer::write_each_whole(const std::vector<Job>& jobs) {
   if (Status begun = store_.begin(); !begun) return begun;
   for (const Job& job : jobs) {
     const Status written = store_.savepoint([&] { return job.write(store_); });

@@ -19,6 +19,12 @@
 
 namespace topolet::engine {
 
+/// When a write is wanted.
+enum class Urgency : std::uint8_t {
+  kNow,   ///< something waits for it
+  kSoon,  ///< nothing does: it may be held back a moment, to be written with what comes then
+};
+
 /// Commits writes in the order in which they come, as many in one transaction as are waiting, each of them whole or not
 /// at all. While the store fails, or takes longer than `patience`, those who wait go on from memory, and the writer is
 /// degraded until everything is written.
@@ -35,6 +41,8 @@ class Writer {
     Thread thread = Thread::kOwn;
     std::chrono::milliseconds patience{50};
     std::chrono::milliseconds retry{1000};  ///< after a failure
+    /// How long a write may be held back that is wanted soon; a quarter of the patience if that is less.
+    std::chrono::milliseconds longest_delay{2};
   };
   /// How long the store did not keep up, and how much was written late.
   struct Gap {
@@ -52,7 +60,7 @@ class Writer {
 
   /// `write` runs on the writer's thread, perhaps more than once; only its last run counts. `done` runs on the loop, in
   /// the order of the submissions, once that is durable as configured or patience is over.
-  void submit(std::uint64_t generation, Write write, std::function<void()> done);
+  void submit(std::uint64_t generation, Write write, std::function<void()> done, Urgency urgency = Urgency::kNow);
   /// Nobody waits to be told.
   bool idle() const { return waiters_.empty(); }
   bool degraded() const { return degraded_; }
@@ -72,12 +80,15 @@ class Writer {
     std::function<void()> done;
   };
 
+  void hurry() TOPOLET_EXCLUDES(mutex_);
+  void schedule_hurry();
   void run() TOPOLET_EXCLUDES(mutex_);
   void write_on_loop() TOPOLET_EXCLUDES(mutex_);
   bool wait_for_jobs(std::vector<Job>& jobs) TOPOLET_EXCLUDES(mutex_);
   bool wait_before_retry() TOPOLET_EXCLUDES(mutex_);
   bool write_next(const std::vector<Job>& jobs) TOPOLET_EXCLUDES(mutex_);
   Status write_all(const std::vector<Job>& jobs);
+  Status write_each_whole(const std::vector<Job>& jobs);
   void post(std::function<void()> work);
   void on_written(std::uint64_t number);
   void on_write_failed(const Error& error);
@@ -99,6 +110,7 @@ class Writer {
   std::uint64_t last_number_ = 0;
   std::uint64_t last_written_ = 0;
   bool patience_check_scheduled_ = false;
+  bool hurry_scheduled_ = false;
   bool degraded_ = false;
   std::chrono::milliseconds degraded_since_{};  ///< wall clock
   std::size_t late_ = 0;
@@ -106,6 +118,7 @@ class Writer {
   Mutex mutex_;
   CondVar wake_up_;
   std::deque<Job> jobs_ TOPOLET_GUARDED_BY(mutex_);
+  bool hurry_ TOPOLET_GUARDED_BY(mutex_) = false;  ///< what is waiting is wanted now
   bool stopping_ TOPOLET_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
