@@ -211,6 +211,21 @@ std::int64_t Database::changed_rows() const { return sqlite3_changes64(handle_.g
 
 bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
 
+void Database::on_log_written(std::function<void(int pages)> on_written) {
+  on_log_written_ = std::make_unique<std::function<void(int pages)>>(std::move(on_written));
+  sqlite3_wal_hook(
+      handle_.get(),
+      [](void* context, sqlite3*, const char*, int pages) {
+        (*static_cast<std::function<void(int)>*>(context))(pages);
+        return SQLITE_OK;
+      },
+      on_log_written_.get());
+}
+
+void Database::fold_log() {
+  sqlite3_wal_checkpoint_v2(handle_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+}
+
 void Database::leave_untouched_at_close(bool on) {
   sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 1 : 0, nullptr);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -134,6 +135,13 @@ class Database {
   /// False also after SQLite itself rolled back, as it does when the disk is full.
   bool in_transaction() const;
 
+  /// Runs after each commit with the length of the write-ahead log in pages, on the thread that commits. SQLite itself
+  /// then no longer folds the log into the file when it has 1000 pages.
+  void on_log_written(std::function<void(int pages)> on_written);
+  /// Folds the log into the file as far as no reader needs it, beside other connections that write. What fails stays in
+  /// the log.
+  void fold_log();
+
   /// While `on`, closing leaves the file and its -wal as they are instead of folding one into the other.
   void leave_untouched_at_close(bool on);
 
@@ -145,6 +153,8 @@ class Database {
   explicit Database(sqlite3* handle) : handle_(handle) {}
 
   std::unique_ptr<sqlite3, Close> handle_;
+  /// On the heap, as SQLite keeps its address.
+  std::unique_ptr<std::function<void(int pages)>> on_log_written_;
 };
 
 }  // namespace topolet::store

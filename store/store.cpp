@@ -9,6 +9,7 @@
 #include "core/base/mutex.hpp"
 #include "store/database.hpp"
 #include "store/json_maps.hpp"
+#include "store/log_folder.hpp"
 #include "store/schema.hpp"
 #include "store/state_directory.hpp"
 #include "store/statements.hpp"
@@ -95,6 +96,7 @@ class SqliteStore final : public Store {
 
   const OpenReport& report() const override { return report_; }
   void report_set_aside(std::filesystem::path path) { report_.set_aside = std::move(path); }
+  void fold_log_beside() { folder_ = LogFolder::start(database_); }
 
   Status begin_boot(const std::string& boot_id, std::int64_t now_ms);
   void detect_lost_generations(const std::string& boot_id);
@@ -132,12 +134,15 @@ class SqliteStore final : public Store {
   Status add_held_cpus(std::int64_t decision, const DecidedRow& row);
   Status add_cpu_intervals(std::int64_t decision, const char* kind, const CpuSet& cpus);
   Status end(const EndedRow& row);
-  Result<Statement*> statement_for_columns(const std::string& head, const Columns& columns, const std::string& sql,
-                                           const char* purpose);
+  template <class MakeSql>
+  Result<Statement*> statement_for_columns(const char* head, const Columns& columns, const char* purpose,
+                                           MakeSql make_sql);
 
-  // The order matters: statements go before their connection, and the lock goes last.
+  // The order matters: statements go before their connection, which folds what is left of the log as the last one, and
+  // the lock goes last.
   std::optional<StateDirectory> directory_;
   Database database_;
+  std::unique_ptr<LogFolder> folder_;
   Statements statements_;
 
   OpenReport report_;
@@ -305,21 +310,22 @@ Status SqliteStore::add(const OutcomeRow& row) {
 }
 
 /// The statement that writes just these columns, prepared when they are written for the first time.
-Result<Statement*> SqliteStore::statement_for_columns(const std::string& head, const Columns& columns,
-                                                      const std::string& sql, const char* purpose) {
+template <class MakeSql>
+Result<Statement*> SqliteStore::statement_for_columns(const char* head, const Columns& columns, const char* purpose,
+                                                      MakeSql make_sql) {
   std::string key = head;
-  for (const auto& [name, value] : columns) key += ' ' + name;
+  for (const auto& [name, value] : columns) key.append(1, ' ').append(name);
   const auto known = statements_by_columns_.find(key);
   if (known != statements_by_columns_.end()) return &known->second;
-  auto statement = database_.prepare(sql, purpose);
+  auto statement = database_.prepare(make_sql(), purpose);
   if (!statement) return statement.error();
   return &statements_by_columns_.emplace(std::move(key), *std::move(statement)).first->second;
 }
 
 Status SqliteStore::put_allocation(std::int64_t decision, const Columns& columns) {
   return in_transaction([&]() -> Status {
-    const auto statement = statement_for_columns(
-        "put live", columns, insert_or_replace("allocation", "decision", columns), "record an allocation");
+    const auto statement = statement_for_columns("put live", columns, "record an allocation",
+                                                 [&] { return insert_or_replace("allocation", "decision", columns); });
     if (!statement) return statement.error();
     return explain_missing_decision((*statement)->run_columns(decision, columns), decision);
   });
@@ -327,8 +333,8 @@ Status SqliteStore::put_allocation(std::int64_t decision, const Columns& columns
 
 Status SqliteStore::update_allocation(std::int64_t decision, const Columns& columns) {
   return in_transaction([&]() -> Status {
-    const auto statement = statement_for_columns("update live", columns, update("allocation", "decision", columns),
-                                                 "change an allocation");
+    const auto statement = statement_for_columns("update live", columns, "change an allocation",
+                                                 [&] { return update("allocation", "decision", columns); });
     if (!statement) return statement.error();
     if (Status set = (*statement)->run_columns(decision, columns); !set) return set;
     return database_.changed_rows() == 0 ? Status(no_allocation_error(decision)) : Status();
@@ -359,8 +365,8 @@ Status SqliteStore::set_generation(std::uint64_t generation) {
 
 Status SqliteStore::put_pod(const Columns& columns) {
   return in_transaction([&]() -> Status {
-    const auto statement =
-        statement_for_columns("put pod", columns, insert_or_replace("pod", "boot", columns), "record a pod");
+    const auto statement = statement_for_columns("put pod", columns, "record a pod",
+                                                 [&] { return insert_or_replace("pod", "boot", columns); });
     if (!statement) return statement.error();
     return (*statement)->run_columns(boot_, columns);
   });
@@ -412,7 +418,9 @@ Status set_up(Database& database, Durability durability) {
                                                  "beside it; put state-dir on a local file system",
                                                  database.path())};
   }
-  return database.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = " + synchronous, "set the pragmas");
+  // What a savepoint may have to undo would otherwise go to a file of its own when it is large.
+  return database.execute("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = " + synchronous,
+                          "set the pragmas");
 }
 
 Result<Statements> prepare_statements(const Database& database) {
@@ -439,7 +447,7 @@ Result<OpenedDatabase> open_database(const StateDirectory& directory, Durability
   if (!statements) return statements.error();
   database->leave_untouched_at_close(false);
   // Lets `immutable` readers, who never look into the log, see what there is. Failing costs nothing.
-  static_cast<void>(database->execute("PRAGMA wal_checkpoint(PASSIVE)", "fold the log into the file"));
+  database->fold_log();
   return OpenedDatabase{*std::move(database), *std::move(statements)};
 }
 
@@ -461,6 +469,7 @@ Result<std::unique_ptr<Store>> Store::open(const StoreOptions& options) {
       std::make_unique<SqliteStore>(*std::move(directory), std::move(opened->database), std::move(opened->statements));
   store->report_set_aside(std::move(set_aside));
   store->detect_lost_generations(options.boot_id);
+  store->fold_log_beside();
   if (Status begun = store->begin_boot(options.boot_id, options.now_ms); !begun) return begun.error();
   return std::unique_ptr<Store>(std::move(store));
 }

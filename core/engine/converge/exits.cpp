@@ -24,18 +24,19 @@ const char* cause_of(Exit::Kind kind) {
 }  // namespace
 
 void Exits::report(const std::string& container_id, const Exit& exit, std::function<void()> then) {
+  const Urgency urgency = then ? Urgency::kNow : Urgency::kSoon;
   if (!then) then = [] {};
   const Allocation* allocation = committer_.ledger().find_by_container(container_id);
   // What is kept for the next attempt of a container that failed stays without the container.
   if (allocation == nullptr || !allocation->is_bound()) return then();
   const placement::ContainerKey key = allocation->workload.key;
   if (exit.kind != Exit::Kind::kExited) {
-    return committer_.commit_soon(event::Ended{key, cause_of(exit.kind)}, std::move(then));
+    return committer_.commit(event::Ended{key, cause_of(exit.kind)}, urgency, std::move(then));
   }
   if (!exit.code && keeps_cpus_if_failed(*allocation, committer_.rules())) {
     return ask_exit_code(container_id, std::move(then));
   }
-  committer_.commit_soon(event::Exited{key, exit.code}, std::move(then));
+  committer_.commit(event::Exited{key, exit.code}, urgency, std::move(then));
 }
 
 /// Where the runtime does not answer, the next reconciliation asks again.
@@ -50,8 +51,12 @@ void Exits::ask_exit_code(const std::string& container_id, std::function<void()>
                    });
 }
 
-void Exits::pod_stopped(const std::string& sandbox_id) { committer_.commit_soon(event::PodStopped{sandbox_id}); }
+void Exits::pod_stopped(const std::string& sandbox_id, std::function<void()> then) {
+  committer_.commit(event::PodStopped{sandbox_id}, std::move(then));
+}
 
-void Exits::pod_removed(const std::string& sandbox_id) { committer_.commit_soon(event::PodRemoved{sandbox_id}); }
+void Exits::pod_removed(const std::string& sandbox_id, std::function<void()> then) {
+  committer_.commit(event::PodRemoved{sandbox_id}, std::move(then));
+}
 
 }  // namespace topolet::engine

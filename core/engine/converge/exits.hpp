@@ -29,11 +29,12 @@ class Exits {
   Exits(Committer& committer, CpusetWriter& cpusets) : committer_(committer), cpusets_(cpusets) {}
 
   /// Commits the end of a container; the transition decides what happens to its CPUs. Asks the runtime for an exit code
-  /// that matters and is not known. `then` runs after the commit, or at once if there is nothing to commit.
+  /// that matters and is not known. `then` runs after the commit, or at once if there is nothing to commit. Without it
+  /// nobody waits, and the commit is written soon.
   void report(const std::string& container_id, const Exit& exit, std::function<void()> then = {});
   /// All containers of the sandbox are over.
-  void pod_stopped(const std::string& sandbox_id);
-  void pod_removed(const std::string& sandbox_id);
+  void pod_stopped(const std::string& sandbox_id, std::function<void()> then);
+  void pod_removed(const std::string& sandbox_id, std::function<void()> then);
 
  private:
   void ask_exit_code(const std::string& container_id, std::function<void()> then);

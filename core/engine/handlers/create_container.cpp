@@ -233,7 +233,7 @@ void CreateContainer::on_created(const cri::RuntimeResponse& answer) {
     return deps_.committer.commit(confirmed,
                                   [self = shared_from_this(), id = *id] { self->finish_when_converged(id); });
   }
-  deps_.committer.commit_soon(confirmed);
+  deps_.committer.commit(confirmed, Urgency::kSoon);
   deps_.mover.open_created(*id, sent_);
   call_->finish();
   deps_.rebalancer.catch_up(workload_.key);

@@ -38,15 +38,13 @@ void handle_run_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::
 
 void handle_stop_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
   forward_for_sandbox(deps, call, [&deps, call](const std::string& sandbox_id) {
-    deps.exits.pod_stopped(sandbox_id);
-    call->finish();
+    deps.exits.pod_stopped(sandbox_id, [call] { call->finish(); });
   });
 }
 
 void handle_remove_pod_sandbox(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
   forward_for_sandbox(deps, call, [&deps, call](const std::string& sandbox_id) {
-    deps.exits.pod_removed(sandbox_id);
-    call->finish();
+    deps.exits.pod_removed(sandbox_id, [call] { call->finish(); });
   });
 }
 

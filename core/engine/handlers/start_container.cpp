@@ -99,7 +99,8 @@ void StartContainer::on_response(const cri::RuntimeResponse& answer) {
   const auto then = [self = shared_from_this()] { self->finish(); };
   if (answer.code == Code::kOk) {
     call_->finish();
-    return deps_.committer.commit_soon(event::StartConfirmed{key()}, [self = shared_from_this()] { self->settle(); });
+    return deps_.committer.commit(event::StartConfirmed{key()}, Urgency::kSoon,
+                                  [self = shared_from_this()] { self->settle(); });
   }
   if (leaves_doubt(answer.code)) return deps_.committer.commit(event::StartLeftInDoubt{key()}, then);
   // It says nothing of an earlier start, which may be why this one was refused.

@@ -35,8 +35,7 @@ void StopContainer::inspected(const Result<cri::ContainerDetail>& detail) {
   const bool is_gone = !detail && detail.error().code == Code::kNotFound;
   const bool has_exited = detail && detail->info.state == cri::ContainerState::kExited;
   if (!is_gone && !has_exited) return commit_stop_refused();
-  deps_.exits.report(container_id_, {Exit::Kind::kStopped});
-  call_->finish();
+  deps_.exits.report(container_id_, {Exit::Kind::kStopped}, [self = shared_from_this()] { self->call_->finish(); });
 }
 
 void StopContainer::commit_stop_refused() {
@@ -44,13 +43,13 @@ void StopContainer::commit_stop_refused() {
 }
 
 void handle_remove_container(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call) {
-  const Result<std::string> target = cri::read_target_id(call->request());
-  if (!target) return pass_through(call);
-  forward(deps, call, "",
-          [&deps, call, id = full_container_id(deps.ledger(), *target)](const cri::RuntimeResponse& answer) {
-            if (answer.code == Code::kOk) deps.exits.report(id, {Exit::Kind::kRemoved});
-            call->finish();
-          });
+  call->forward("", [&deps, call](const cri::RuntimeResponse& answer) {
+    const Result<std::string> target = cri::read_target_id(call->request());
+    if (answer.code == Code::kOk && target) {
+      deps.loop.post([&deps, id = *target] { deps.exits.report(id, {Exit::Kind::kRemoved}); });
+    }
+    call->finish();
+  });
 }
 
 }  // namespace topolet::engine

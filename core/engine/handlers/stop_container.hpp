@@ -28,6 +28,7 @@ class StopContainer : public std::enable_shared_from_this<StopContainer> {
   const std::string container_id_;
 };
 
+/// Any thread. Nothing is decided before the runtime is asked, and the loop hears of the end before the client does.
 void handle_remove_container(const HandlerDeps& deps, const std::shared_ptr<cri::Call>& call);
 
 }  // namespace topolet::engine

@@ -42,12 +42,11 @@ class Committer {
 
   /// The ledger changes at once. `then` runs later, when this and all before it is written and the observers have heard
   /// of it, or the store takes too long for that: only then may anything leave the daemon because of it.
+  ///
+  /// Urgency::kSoon is for what the runtime has done and would tell again after a restart, so that nothing has to wait
+  /// until it is written.
+  void commit(const Event& event, Urgency urgency, std::function<void()> then = {});
   void commit(const Event& event, std::function<void()> then = {}) { commit(event, Urgency::kNow, std::move(then)); }
-
-  /// The same for what the runtime has done and would tell again after a restart: nothing waits for it to be written.
-  void commit_soon(const Event& event, std::function<void()> then = {}) {
-    commit(event, Urgency::kSoon, std::move(then));
-  }
 
   /// `then` runs as if an event that changes nothing were committed.
   void when_durable(std::function<void()> then) { when_durable(Urgency::kNow, std::move(then)); }
@@ -61,7 +60,6 @@ class Committer {
   void stop() { writer_.stop(); }
 
  private:
-  void commit(const Event& event, Urgency urgency, std::function<void()> then);
   void when_durable(Urgency urgency, std::function<void()> then);
   void publish(const Transition& transition, const std::function<void()>& then);
   void log(const Transition& transition) const;

@@ -1,0 +1,63 @@
+#include "store/log_folder.hpp"
+
+#include <pthread.h>
+
+#include <utility>
+
+namespace topolet::store {
+namespace {
+
+/// 4 MiB: what SQLite itself folds at.
+constexpr int kFoldAtPages = 1000;
+/// 64 MiB. A log that is being written all the time never comes to an end that could be begun anew from: then the
+/// writer has to wait once.
+constexpr int kFoldAtOncePages = 16000;
+
+}  // namespace
+
+std::unique_ptr<LogFolder> LogFolder::start(Database& writer) {
+  auto own = Database::open(writer.path(), Database::Access::kReadWrite);
+  if (!own) return nullptr;
+  return std::unique_ptr<LogFolder>(new LogFolder(writer, *std::move(own)));
+}
+
+LogFolder::LogFolder(Database& writer, Database own) : writer_(writer), own_(std::move(own)) {
+  thread_ = std::thread([this] { run(); });
+  ::pthread_setname_np(thread_.native_handle(), "topolet-fold");
+  writer_.on_log_written([this](int pages) { on_log_written(pages); });
+}
+
+LogFolder::~LogFolder() {
+  writer_.on_log_written([](int) {});
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  wake_up_.notify_all();
+  thread_.join();
+}
+
+void LogFolder::on_log_written(int pages) {
+  if (pages < kFoldAtPages) return;
+  if (pages >= kFoldAtOncePages) writer_.fold_log();
+  {
+    MutexLock lock(mutex_);
+    wanted_ = true;
+  }
+  wake_up_.notify_one();
+}
+
+/// What fails, on a full disk for example, is tried again at the next commit.
+void LogFolder::run() {
+  while (true) {
+    {
+      MutexLock lock(mutex_);
+      while (!wanted_ && !stopping_) wake_up_.wait(mutex_);
+      if (stopping_) return;
+      wanted_ = false;
+    }
+    own_.fold_log();
+  }
+}
+
+}  // namespace topolet::store
