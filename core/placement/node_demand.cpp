@@ -62,7 +62,7 @@ void divide(std::vector<NodeDemand>& demands, const CpusPerNode& shares, std::in
 
 }  // namespace
 
-std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const std::vector<LedgerEntry>& entries) {
+std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const LedgerEntries& entries) {
   std::vector<NodeDemand> demands(topology.nodes.size());
   const std::vector<LocalCpus> nodes = local_cpus_of(topology);
   const CpuSet* last = nullptr;  // shared containers mostly run on the same CPUs, one after the other

@@ -20,6 +20,6 @@ struct NodeDemand {
 };
 
 /// One for each node of the topology, in their order. What runs on CPUs of no node counts nowhere.
-std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const std::vector<LedgerEntry>& entries);
+std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const LedgerEntries& entries);
 
 }  // namespace topolet::placement

@@ -1,11 +1,14 @@
 // What decide() knows of a policy. The plugin room implements it for shared objects; tests implement it in line.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/index_set.hpp"
@@ -39,7 +42,54 @@ struct LedgerEntry {
   std::map<std::string, std::string> settings = {};  ///< as in Workload
 };
 
-/// The ledger as one decision sees it: a copy, never changed.
+/// Containers in the order of their keys. Each is shared, not copied, by all who look at the ledger while it is as it
+/// is.
+class LedgerEntries {
+ public:
+  using Shared = std::shared_ptr<const LedgerEntry>;
+
+  class Iterator {
+   public:
+    using value_type = LedgerEntry;
+    using difference_type = std::ptrdiff_t;
+    using reference = const LedgerEntry&;
+    using pointer = const LedgerEntry*;
+    using iterator_category = std::forward_iterator_tag;
+
+    Iterator() = default;
+    explicit Iterator(std::vector<Shared>::const_iterator at) : at_(at) {}
+    reference operator*() const { return **at_; }
+    pointer operator->() const { return at_->get(); }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) { return Iterator(at_++); }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    std::vector<Shared>::const_iterator at_;
+  };
+  using value_type = LedgerEntry;
+  using const_iterator = Iterator;
+
+  Iterator begin() const { return Iterator(entries_.begin()); }
+  Iterator end() const { return Iterator(entries_.end()); }
+  std::size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+  const LedgerEntry& operator[](std::size_t position) const { return *entries_[position]; }
+  const LedgerEntry& at(std::size_t position) const { return *entries_.at(position); }
+  const LedgerEntry& front() const { return *entries_.front(); }
+
+  void reserve(std::size_t count) { entries_.reserve(count); }
+  void push_back(Shared entry) { entries_.push_back(std::move(entry)); }
+  void push_back(LedgerEntry entry) { push_back(std::make_shared<const LedgerEntry>(std::move(entry))); }
+
+ private:
+  std::vector<Shared> entries_;
+};
+
+/// The ledger as one decision sees it; never changed.
 struct LedgerSnapshot {
   std::uint64_t generation = 0;
   CpuSet allowed;    ///< CPUs topolet may use at all, reserved ones included
@@ -48,7 +98,7 @@ struct LedgerSnapshot {
   CpuSet exclusive;  ///< union over all containers
   CpuSet withheld;   ///< union over all containers
   CpuSet isolated;   ///< the kernel's isolcpus that are allowed and free; never in the pool
-  std::vector<LedgerEntry> entries;
+  LedgerEntries entries;
 
   /// The reserved CPUs that nobody holds: a container keeps CPUs that became reserved after it had got them.
   CpuSet free_reserved() const { return reserved - exclusive - withheld; }

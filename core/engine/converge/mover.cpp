@@ -34,7 +34,7 @@ void Mover::open_queue(const std::string& container_id, std::optional<ContainerC
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (queues_.is_closing(container_id)) applied.reset();
   if (!applied || allocation == nullptr) return queues_.open(container_id, std::move(applied), desired);
-  deps_.committer.commit(event::Converged{allocation->workload.key, applied->cpus});
+  deps_.committer.commit(event::Converged{allocation->workload.key, applied->cpus}, Urgency::kSoon);
   queues_.open(container_id, std::move(applied), desired);
 }
 
@@ -123,21 +123,22 @@ void Mover::on_written(const std::string& container_id, const ContainerCpuset& t
     case WriteResult::Kind::kVerified: {
       // An update that came while the container started may be lost: one more makes sure.
       const bool was_starting = allocation->phase == Phase::kStarting;
-      deps_.committer.commit(event::StartConfirmed{key});
+      deps_.committer.commit(event::StartConfirmed{key}, Urgency::kSoon);
       if (was_starting && deps_.cpusets.is_narrower(container_id, target)) {
         return done({ApplyResult::Kind::kUnverified, {Code::kUnavailable, "it started while its CPUs were being set"}});
       }
       break;
     }
   }
-  deps_.committer.commit(event::Converged{key, target.cpus}, [done] { done({}); });
+  deps_.committer.commit(event::Converged{key, target.cpus}, Urgency::kSoon);
+  done({});
 }
 
 /// A set that was desired for a while but never sent to the runtime need not be vacated.
 void Mover::on_converged(const std::string& container_id, const ContainerCpuset& applied) {
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || allocation->vacating.is_subset_of(applied.cpus)) return;
-  deps_.committer.commit(event::Converged{allocation->workload.key, applied.cpus});
+  deps_.committer.commit(event::Converged{allocation->workload.key, applied.cpus}, Urgency::kSoon);
 }
 
 bool Mover::may_still_be_starting(const Allocation& allocation) const {
@@ -252,7 +253,9 @@ void Mover::on_inspected(const std::string& container_id, const cri::ContainerDe
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (!applied || allocation == nullptr) return;
   const placement::ContainerKey key = allocation->workload.key;
-  if (detail.info.state == cri::ContainerState::kRunning) deps_.committer.commit(event::StartConfirmed{key});
+  if (detail.info.state == cri::ContainerState::kRunning) {
+    deps_.committer.commit(event::StartConfirmed{key}, Urgency::kSoon);
+  }
   CpuSet observed;
   Status matches = deps_.cpusets.check_kernel(container_id, *applied);
   if (!matches) observed = deps_.cpusets.kernel_cpus(container_id).value_or(CpuSet());

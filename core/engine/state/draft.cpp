@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/text.hpp"
@@ -40,15 +41,18 @@ Change& Draft::change_of(const placement::ContainerKey& key) {
   change_order_.push_back(key);
   if (const Allocation* before = ledger_.find(key); before != nullptr) {
     change->second.before = change->second.after = *before;
+    changed_.insert(before);
   }
   return change->second;
 }
 
-/// Every allocation as it is in the draft.
+/// Every allocation as it is in the draft; if the pool stays as it is, only those that change.
 template <class Visit>
 void Draft::for_each(Visit visit) const {
-  for (const auto& [key, allocation] : ledger_.allocations()) {
-    if (changes_.count(key) == 0) visit(key, allocation);
+  if (!pool_stays_) {
+    for (const auto& [key, allocation] : ledger_.allocations()) {
+      if (changed_.count(&allocation) == 0) visit(key, allocation);
+    }
   }
   for (const auto& [key, change] : changes_) {
     if (change.after) visit(key, *change.after);
@@ -117,7 +121,23 @@ void Draft::put_pod(Pod pod) {
 
 void Draft::forget_pod(const std::string& sandbox_id) { transition_.pods.push_back({sandbox_id, std::nullopt}); }
 
+/// True if nobody holds other CPUs alone than before: then nothing follows from the change for anybody else.
+bool Draft::keeps_pool() const {
+  if (transition_.inventory || transition_.writes_pool) return false;
+  return std::all_of(changes_.begin(), changes_.end(), [](const auto& entry) {
+    const Change& change = entry.second;
+    DedicatedCpus before;
+    DedicatedCpus after;
+    if (change.before) before.add(*change.before);
+    if (change.after) after.add(*change.after);
+    const bool is_reserved = change.after && change.after->placement.mode == placement::Mode::kReserved;
+    return before.exclusive == after.exclusive && before.withheld == after.withheld && !is_reserved;
+  });
+}
+
 void Draft::compute_pool() {
+  pool_stays_ = keeps_pool();
+  if (pool_stays_) return;
   DedicatedCpus held;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) { held.add(allocation); });
   transition_.pool = Ledger::pool_of(inventory(), held.exclusive, held.withheld);

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "core/engine/state/ledger.hpp"
@@ -55,6 +56,7 @@ class Draft {
   void for_each(Visit visit) const;
   const CpuInventory& inventory() const { return transition_.inventory ? *transition_.inventory : ledger_.inventory(); }
   void remember_former(const Allocation& ended);
+  bool keeps_pool() const;
   void compute_pool();
   void return_displaced();
   void follow_pool();
@@ -66,8 +68,10 @@ class Draft {
   const Ledger& ledger_;
   std::vector<placement::ContainerKey> change_order_;
   std::map<placement::ContainerKey, Change> changes_;
+  std::unordered_set<const Allocation*> changed_;  ///< those of the ledger that are among the changes
   std::int64_t next_decision_;
-  CpuSet free_reserved_;
+  bool pool_stays_ = false;
+  CpuSet free_reserved_;  ///< known if the pool does not stay
   Transition transition_;
 };
 

@@ -93,19 +93,25 @@ placement::LedgerSnapshot Ledger::snapshot(const placement::ContainerKey* withou
   view.allowed = inventory_.allowed;
   view.reserved = inventory_.reserved;
   view.exclusive = inventory_.occupied;
-  for (const auto& [key, allocation] : allocations_) {
+  view.entries.reserve(entries_.size());
+  for (const auto& [key, entry] : entries_) {
     if (without != nullptr && key == *without) continue;
-    placement::Placement placement = allocation.placement;
-    placement.withheld = allocation.effective_withheld();
-    if (holds_exclusively(placement.mode)) view.exclusive |= placement.cpus;
-    view.withheld |= placement.withheld;
-    const placement::Workload& workload = allocation.workload;
-    view.entries.push_back({key, workload.qos, std::move(placement), workload.demand, allocation.within,
-                            allocation.conflict || !workload.kubelet_cpus.empty(), workload.settings});
+    if (holds_exclusively(entry->placement.mode)) view.exclusive |= entry->placement.cpus;
+    view.withheld |= entry->placement.withheld;
+    view.entries.push_back(entry);
   }
   view.pool = pool_of(inventory_, view.exclusive, view.withheld);
   view.isolated = (inventory_.isolated & inventory_.allowed) - inventory_.reserved - view.exclusive - view.withheld;
   return view;
+}
+
+std::shared_ptr<const placement::LedgerEntry> Ledger::entry_of(const Allocation& allocation) {
+  placement::Placement placement = allocation.placement;
+  placement.withheld = allocation.effective_withheld();
+  const placement::Workload& workload = allocation.workload;
+  return std::make_shared<const placement::LedgerEntry>(
+      placement::LedgerEntry{workload.key, workload.qos, std::move(placement), workload.demand, allocation.within,
+                             allocation.conflict || !workload.kubelet_cpus.empty(), workload.settings});
 }
 
 CpuSet Ledger::free_reserved() const {
@@ -160,6 +166,7 @@ void Ledger::put(Allocation allocation) {
   const placement::ContainerKey key = allocation.workload.key;
   erase(key);
   if (!allocation.container_id.empty()) by_container_[allocation.container_id] = key;
+  entries_[key] = entry_of(allocation);
   allocations_[key] = std::move(allocation);
 }
 
@@ -168,6 +175,7 @@ void Ledger::erase(const placement::ContainerKey& key) {
   if (found == allocations_.end()) return;
   const auto by_id = by_container_.find(found->second.container_id);
   if (by_id != by_container_.end() && by_id->second == key) by_container_.erase(by_id);
+  entries_.erase(key);
   allocations_.erase(found);
 }
 

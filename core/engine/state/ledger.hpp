@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,7 @@ class Ledger {
   /// The nodes of the candidate that the pod's first container was given; empty if that is not decided.
   NodeSet nodes_of_pod(const std::string& pod_uid, const std::string& sandbox_id) const;
 
-  /// A copy for one decision; `without` leaves one container's own allocation out, as if it were released.
+  /// For one decision; `without` leaves one container's own allocation out, as if it were released.
   placement::LedgerSnapshot snapshot(const placement::ContainerKey* without = nullptr) const;
 
   /// True while some container's set came from the kubelet.
@@ -84,6 +85,7 @@ class Ledger {
   static CpuSet pool_of(const CpuInventory& inventory, const CpuSet& exclusive, const CpuSet& withheld);
 
  private:
+  static std::shared_ptr<const placement::LedgerEntry> entry_of(const Allocation& allocation);
   bool blocks_indirectly(const placement::ContainerKey& who, const placement::ContainerKey& of) const;
   void put(Allocation allocation);
   void erase(const placement::ContainerKey& key);
@@ -93,6 +95,8 @@ class Ledger {
   std::int64_t next_decision_;
   CpuSet pool_;
   std::map<placement::ContainerKey, Allocation> allocations_;
+  /// The allocations as snapshots have them.
+  std::map<placement::ContainerKey, std::shared_ptr<const placement::LedgerEntry>> entries_;
   std::map<std::string, placement::ContainerKey> by_container_;
   std::map<std::string, Pod> pods_;
 };
