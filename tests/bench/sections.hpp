@@ -1,0 +1,28 @@
+// What daemon_load measures. Each section prints tables and returns the same as JSON.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/bench/ways.hpp"
+
+namespace topolet::bench {
+
+struct SectionOptions {
+  Topoletd topoletd;
+  std::vector<Peer> peers;
+  double seconds = 0;  ///< for each of the sections calls, creates and neighbours; at least three rounds
+  std::uint64_t seed = 1;
+  std::vector<std::size_t> concurrency;
+  std::vector<std::size_t> containers;  ///< how many are known, for calls; in rising order
+  std::size_t calls = 0;                ///< in a slice
+  std::size_t cycles = 0;               ///< in all, for memory
+};
+
+nlohmann::json measure_calls(const SectionOptions& options);
+nlohmann::json measure_creates(const SectionOptions& options);
+
+}  // namespace topolet::bench
