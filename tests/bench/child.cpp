@@ -21,7 +21,7 @@ namespace topolet::bench {
 namespace {
 
 constexpr std::chrono::seconds kStartWithin(20);
-constexpr std::chrono::milliseconds kLookEvery(2);
+constexpr std::chrono::milliseconds kLookEvery(1);
 
 bool takes_connections(const std::string& path) {
   sockaddr_un address{};
@@ -55,12 +55,24 @@ Child::Child(std::vector<std::string> arguments, const std::string& socket) {
   wait_for(socket);
 }
 
-Child::~Child() {
-  ::kill(pid_, SIGKILL);
+Child::~Child() { end(SIGKILL); }
+
+void Child::stop() { end(SIGTERM); }
+
+void Child::end(int signal) {
+  if (pid_ <= 0) return;
+  ::kill(pid_, signal);
   ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
 }
 
-void Child::wait_for(const std::string& socket) const {
+bool Child::has_ended() {
+  if (::waitpid(pid_, nullptr, WNOHANG) == 0) return false;
+  pid_ = -1;
+  return true;
+}
+
+void Child::wait_for(const std::string& socket) {
   const auto deadline = std::chrono::steady_clock::now() + kStartWithin;
   while (!takes_connections(socket)) {
     if (::waitpid(pid_, nullptr, WNOHANG) != 0)

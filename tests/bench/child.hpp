@@ -49,9 +49,13 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   Process process() const { return Process(pid_); }
+  /// Sends SIGTERM and waits for the end.
+  void stop();
 
  private:
-  void wait_for(const std::string& socket) const;
+  void wait_for(const std::string& socket);
+  bool has_ended();
+  void end(int signal);
 
   pid_t pid_ = -1;
 };

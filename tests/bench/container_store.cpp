@@ -116,7 +116,8 @@ ContainerStore::ContainerStore()
                  {"RemoveContainer", &ContainerStore::remove},
                  {"UpdateContainerResources", &ContainerStore::update},
                  {"ListContainers", &ContainerStore::list},
-                 {"ContainerStatus", &ContainerStore::container_status}}) {}
+                 {"ContainerStatus", &ContainerStore::container_status},
+                 {kCountUpdates, &ContainerStore::count_updates}}) {}
 
 grpc::Status ContainerStore::serve(std::string_view method, grpc::ByteBuffer& message) {
   const auto handler = handlers_.find(method);
@@ -256,6 +257,7 @@ grpc::Status ContainerStore::update(grpc::ByteBuffer& message) {
   const auto found = containers_.find(request.container_id());
   if (found == containers_.end()) return no_such("container", request.container_id());
   merge(request.linux(), found->second.resources);
+  ++updates_;
   return answer(message, cri::UpdateContainerResourcesResponse());
 }
 
@@ -299,6 +301,12 @@ grpc::Status ContainerStore::container_status(grpc::ByteBuffer& message) {
         info_json(container.listed, container.config, container.resources, container.cgroup_parent, container.pid);
   }
   return answer(message, response);
+}
+
+grpc::Status ContainerStore::count_updates(grpc::ByteBuffer& message) {
+  const grpc::Slice text(std::to_string(updates_));
+  message = grpc::ByteBuffer(&text, 1);
+  return {};
 }
 
 void ContainerStore::set_state(Container& container, cri::ContainerState state) {

@@ -15,6 +15,9 @@
 
 namespace topolet::bench {
 
+/// The runtime's method, not one of the CRI, that answers how many updates of containers there were, in decimal.
+inline constexpr std::string_view kCountUpdates = "CountUpdates";
+
 /// Not synchronised. Lists are kept as bytes until a container or sandbox changes.
 class ContainerStore {
  public:
@@ -47,6 +50,7 @@ class ContainerStore {
   grpc::Status update(grpc::ByteBuffer& message);
   grpc::Status list(grpc::ByteBuffer& message);
   grpc::Status container_status(grpc::ByteBuffer& message);
+  grpc::Status count_updates(grpc::ByteBuffer& message);
 
   void set_state(Container& container, runtime::v1::ContainerState state);
   void forget_lists();
@@ -55,6 +59,7 @@ class ContainerStore {
   std::map<std::string, runtime::v1::PodSandbox> sandboxes_;
   std::map<std::string, Container> containers_;
   std::uint64_t last_number_ = 0;
+  std::uint64_t updates_ = 0;
   grpc::ByteBuffer container_list_;  ///< not valid: must be made anew
   grpc::ByteBuffer sandbox_list_;
 };

@@ -21,7 +21,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr char kMachine[] = "pack:2 numa:1 core:48 pu:2";
+constexpr char kMachine[] = "pack:2 numa:1(memory=1099511627776) core:48 pu:2";
 
 struct ProgramOptions {
   SectionOptions section;
@@ -34,8 +34,8 @@ struct ProgramOptions {
 using Measure = nlohmann::json (*)(const SectionOptions&);
 
 const std::vector<std::pair<std::string, Measure>> kSections = {
-    {"calls", &measure_calls},
-    {"creates", &measure_creates},
+    {"calls", &measure_calls},   {"creates", &measure_creates}, {"neighbours", &measure_neighbours},
+    {"memory", &measure_memory}, {"start", &measure_start},
 };
 
 /// NAME=SOCKET@PID
@@ -62,14 +62,19 @@ po::options_description describe(ProgramOptions& options) {
   po::options_description all("daemon_load: what topoletd costs, beside other ways to a container runtime");
   auto add = all.add_options();
   add("help,h", "this text");
-  add("sections", po::value<std::string>()->default_value("calls,creates"), "what to measure, in this order");
+  add("sections", po::value<std::string>()->default_value("calls,creates,neighbours,memory,start"),
+      "what to measure, in this order");
   add("seconds", po::value(&section.seconds)->default_value(60), "for each section that compares; at least 3 rounds");
   add("concurrency", po::value(&section.concurrency)->multitoken()->default_value({1, 8, 64}, "1 8 64"),
       "calls under way at a time");
   add("containers", po::value(&section.containers)->multitoken()->default_value({0, 100, 500}, "0 100 500"),
       "how many are known, for calls");
   add("calls", po::value(&section.calls)->default_value(100), "in a slice; more at high concurrency");
-  add("cycles", po::value(&section.cycles)->default_value(20000), "for memory: create, start, stop, remove");
+  add("cycles", po::value(&section.cycles)->default_value(20000), "for memory: containers that come and go");
+  add("calls-at-once", po::value(&section.calls_at_once)->default_value(1000), "for memory: held until all came");
+  add("big-messages", po::value(&section.big_messages)->default_value(40), "for memory: calls with 15 MiB each way");
+  add("idle-seconds", po::value(&section.idle_seconds)->default_value(10), "for memory: before it must be back");
+  add("starts", po::value(&section.starts)->default_value(10), "for start: how often");
   add("peer", po::value(&options.peers)->composing(),
       "NAME=SOCKET@PID: a proxy that you have started in front of a runtime of --serve-runtime");
   add("serve-runtime", po::value(&options.serve_runtime),

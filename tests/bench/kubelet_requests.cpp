@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "tests/support/cri.pb.h"
@@ -13,6 +15,7 @@ namespace {
 namespace cri = runtime::v1;
 
 constexpr std::int64_t kPeriodUs = 100000;
+constexpr std::int64_t kMinShares = 2;
 constexpr std::int64_t kMemoryBytes = 256 << 20;
 constexpr char kNamespace[] = "shop";
 
@@ -32,16 +35,16 @@ std::string uid_of(const PodSpec& pod) {
 }
 
 std::string cgroup_parent_of(const PodSpec& pod) {
-  const char* level = pod.kind == Kind::kShared ? "burstable/" : "";
+  const char* level = pod.kind == Kind::kExclusive ? "" : pod.kind == Kind::kShared ? "burstable/" : "besteffort/";
   return fmt::format("{}/kubepods/{}pod{}", pod.cgroup_root, level, uid_of(pod));
 }
 
 void fill_resources(const PodSpec& pod, cri::LinuxContainerResources& resources) {
   resources.set_cpu_period(kPeriodUs);
-  resources.set_cpu_shares(pod.cpu_milli * 1024 / 1000);
-  resources.set_memory_limit_in_bytes(kMemoryBytes);
+  resources.set_cpu_shares(std::max(kMinShares, pod.cpu_milli * 1024 / 1000));
+  if (pod.kind != Kind::kBestEffort) resources.set_memory_limit_in_bytes(kMemoryBytes);
   if (pod.kind == Kind::kExclusive) resources.set_cpu_quota(pod.cpu_milli * kPeriodUs / 1000);
-  resources.set_oom_score_adj(pod.kind == Kind::kExclusive ? -997 : 985);
+  resources.set_oom_score_adj(pod.kind == Kind::kExclusive ? -997 : pod.kind == Kind::kShared ? 985 : 1000);
 }
 
 void fill_labels(const PodSpec& pod, google::protobuf::Map<std::string, std::string>& labels) {

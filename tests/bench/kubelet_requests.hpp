@@ -7,8 +7,9 @@
 namespace topolet::bench {
 
 enum class Kind {
-  kShared,     ///< of a Burstable pod: it runs on shared CPUs
-  kExclusive,  ///< of a Guaranteed pod, with whole CPUs: it gets CPUs of its own
+  kBestEffort,  ///< requests nothing: it runs on all shared CPUs
+  kShared,      ///< of a Burstable pod: it runs on the shared CPUs of some nodes
+  kExclusive,   ///< of a Guaranteed pod, with whole CPUs: it gets CPUs of its own
 };
 
 struct PodSpec {

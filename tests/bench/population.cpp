@@ -2,21 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "tests/bench/roles.hpp"
 
 namespace topolet::bench {
 namespace {
 
 constexpr std::size_t kContainersPerPod = 5;
+constexpr std::int64_t kRequestMilli = 100;
 
 }  // namespace
 
-void Population::grow_to(std::size_t containers) {
-  while (container_ids_.size() < containers) add_pod();
+void Population::grow_to(std::size_t containers, Kind kind) {
+  while (container_ids_.size() < containers) add_pod(kind);
 }
 
-void Population::add_pod() {
-  const PodSpec pod{.name = fmt::format("neighbour-{:04}", sandbox_ids_.size()), .cpu_milli = cpu_milli_};
+void Population::add_pod(Kind kind) {
+  const char* prefix = kind == Kind::kBestEffort ? "idler" : "neighbour";
+  const PodSpec pod{.name = fmt::format("{}-{:04}", prefix, sandbox_ids_.size()),
+                    .kind = kind,
+                    .cpu_milli = kind == Kind::kBestEffort ? 0 : kRequestMilli};
   const std::string& sandbox =
       sandbox_ids_.emplace_back(id_in(client_.call(kServicePath + "RunPodSandbox", run_sandbox_request(pod))));
   for (std::size_t i = 0; i < kContainersPerPod; ++i) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,13 +10,13 @@
 
 namespace topolet::bench {
 
-/// Pods of five shared containers that run.
+/// Pods of five containers that run.
 class Population {
  public:
-  explicit Population(LoadClient& client, std::int64_t cpu_milli = 100) : client_(client), cpu_milli_(cpu_milli) {}
+  explicit Population(LoadClient& client) : client_(client) {}
 
   /// Makes pods and containers until there are `containers`, a multiple of five.
-  void grow_to(std::size_t containers);
+  void grow_to(std::size_t containers, Kind kind = Kind::kShared);
   /// Stops and removes all of them.
   void clear();
 
@@ -26,11 +25,10 @@ class Population {
   std::string any_id() const { return container_ids_.empty() ? std::string() : container_ids_.back(); }
 
  private:
-  void add_pod();
+  void add_pod(Kind kind);
   void end(const std::vector<std::string>& ids, const std::string& stop, const std::string& remove);
 
   LoadClient& client_;
-  std::int64_t cpu_milli_;
   std::vector<std::string> sandbox_ids_;
   std::vector<std::string> container_ids_;
 };

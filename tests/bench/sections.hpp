@@ -19,10 +19,17 @@ struct SectionOptions {
   std::vector<std::size_t> concurrency;
   std::vector<std::size_t> containers;  ///< how many are known, for calls; in rising order
   std::size_t calls = 0;                ///< in a slice
-  std::size_t cycles = 0;               ///< in all, for memory
+  std::size_t cycles = 0;               ///< the rest is for memory: containers that come and go, in all
+  std::size_t calls_at_once = 0;
+  std::size_t big_messages = 0;
+  double idle_seconds = 0;  ///< before memory must be back
+  std::size_t starts = 0;   ///< for start
 };
 
 nlohmann::json measure_calls(const SectionOptions& options);
 nlohmann::json measure_creates(const SectionOptions& options);
+nlohmann::json measure_neighbours(const SectionOptions& options);
+nlohmann::json measure_memory(const SectionOptions& options);
+nlohmann::json measure_start(const SectionOptions& options);
 
 }  // namespace topolet::bench

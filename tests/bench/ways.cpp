@@ -21,10 +21,8 @@ std::unique_ptr<Child> start_topoletd(const DaemonOptions& options) {
                                       "--plugins.enable=smt"};
   command.insert(command.end(), options.more_flags.begin(), options.more_flags.end());
   std::filesystem::create_directories(options.directory);
-  auto child = std::make_unique<Child>(
-      command_role(options.directory + "/topoletd.log", options.topoletd.machine, command), options.socket());
-  LoadClient(options.socket()).call(kServicePath + "Version", "");
-  return child;
+  return std::make_unique<Child>(command_role(options.directory + "/topoletd.log", options.topoletd.machine, command),
+                                 options.socket());
 }
 
 Ways::Ways(const WayOptions& options) {
