@@ -35,7 +35,7 @@ using Measure = nlohmann::json (*)(const SectionOptions&);
 
 const std::vector<std::pair<std::string, Measure>> kSections = {
     {"calls", &measure_calls},   {"creates", &measure_creates}, {"neighbours", &measure_neighbours},
-    {"memory", &measure_memory}, {"start", &measure_start},
+    {"memory", &measure_memory}, {"start", &measure_start},     {"containerd", &measure_containerd},
 };
 
 /// NAME=SOCKET@PID
@@ -55,6 +55,10 @@ std::vector<std::string> split(const std::string& text) {
   std::istringstream in(text);
   for (std::string word; std::getline(in, word, ',');) words.push_back(word);
   return words;
+}
+
+std::string section_list(const po::variables_map& values) {
+  return values.count("containerd") != 0 ? "containerd" : values["sections"].as<std::string>();
 }
 
 po::options_description describe(ProgramOptions& options) {
@@ -79,6 +83,8 @@ po::options_description describe(ProgramOptions& options) {
       "NAME=SOCKET@PID: a proxy that you have started in front of a runtime of --serve-runtime");
   add("serve-runtime", po::value(&options.serve_runtime),
       "SOCKET: do nothing but run an in-memory container runtime there, in the foreground");
+  add("containerd", po::value(&section.containerd),
+      "SOCKET: measure only creates, and in a real containerd that scripts/private-runtime has started");
   add("json", po::value(&options.json), "a file for the figures");
   add("seed", po::value(&section.seed)->default_value(1), "of the order of the slices and of the intervals");
   add("topoletd", po::value(&section.topoletd.program)->default_value(TOPOLET_DAEMON), "the program to measure");
@@ -96,8 +102,10 @@ bool read_options(const std::vector<std::string>& arguments, ProgramOptions& opt
     std::cout << all;
     return false;
   }
-  options.sections = split(values["sections"].as<std::string>());
+  options.sections = split(section_list(values));
   for (const std::string& peer : options.peers) options.section.peers.push_back(parse_peer(peer));
+  const bool wants_containerd = std::count(options.sections.begin(), options.sections.end(), "containerd") != 0;
+  if (wants_containerd && options.section.containerd.empty()) throw po::error("containerd needs --containerd SOCKET");
   const auto& concurrency = options.section.concurrency;
   if (std::count(concurrency.begin(), concurrency.end(), 0U) != 0) throw po::error("--concurrency must be 1 or more");
   std::sort(options.section.containers.begin(), options.section.containers.end());
@@ -133,7 +141,7 @@ void measure(const std::vector<std::string>& arguments) {
   ProgramOptions options;
   if (!read_options(arguments, options)) return;
   if (!options.serve_runtime.empty()) return run_runtime(options.serve_runtime, 1);
-  if (can_enter_machine(kMachine)) options.section.topoletd.machine = kMachine;
+  if (options.section.containerd.empty() && can_enter_machine(kMachine)) options.section.topoletd.machine = kMachine;
   const nlohmann::json json = measure_sections(options);
   if (!options.json.empty() && !(std::ofstream(options.json) << json.dump(2) << '\n')) {
     throw std::runtime_error("cannot write " + options.json);

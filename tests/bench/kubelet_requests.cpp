@@ -57,8 +57,8 @@ void fill_sandbox(const PodSpec& pod, cri::PodSandboxConfig& config) {
   config.mutable_metadata()->set_name(pod.name);
   config.mutable_metadata()->set_uid(uid_of(pod));
   config.mutable_metadata()->set_namespace_(kNamespace);
-  config.set_hostname(pod.name);
   if (!pod.host_network) {
+    config.set_hostname(pod.name);
     config.set_log_directory(fmt::format("/var/log/pods/{}_{}_{}", kNamespace, pod.name, uid_of(pod)));
   }
   fill_labels(pod, *config.mutable_labels());

@@ -24,6 +24,7 @@ struct SectionOptions {
   std::size_t big_messages = 0;
   double idle_seconds = 0;  ///< before memory must be back
   std::size_t starts = 0;   ///< for start
+  std::string containerd;   ///< for containerd: its socket, in a directory that scripts/private-runtime made
 };
 
 nlohmann::json measure_calls(const SectionOptions& options);
@@ -31,5 +32,7 @@ nlohmann::json measure_creates(const SectionOptions& options);
 nlohmann::json measure_neighbours(const SectionOptions& options);
 nlohmann::json measure_memory(const SectionOptions& options);
 nlohmann::json measure_start(const SectionOptions& options);
+/// With a real containerd. topoletd has this machine, whatever the options say.
+nlohmann::json measure_containerd(const SectionOptions& options);
 
 }  // namespace topolet::bench
