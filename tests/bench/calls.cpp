@@ -18,7 +18,7 @@ namespace topolet::bench {
 namespace {
 
 /// Of each way in a round.
-constexpr std::size_t kSlices = 4;
+constexpr std::size_t kSlices = 2;
 /// Slices of many calls at a time are longer, or their beginning and end would weigh too much.
 constexpr std::size_t kSliceTurns = 10;
 /// But not with answers as large as these.
@@ -54,6 +54,7 @@ class CallsSection {
   nlohmann::json report() const;
 
  private:
+  void warm_up(Ways& ways) const;
   void run_load(std::vector<Party>& parties, const CallLoad& load);
   void run_slice(Party& party, const CallLoad& load, Sums& sums) const;
   std::size_t slice_calls(const CallLoad& load) const;
@@ -72,6 +73,7 @@ std::string request_of(const CallLoad& load, const Population& population) {
 /// New processes: two of the same program can differ by more than the ways do, for as long as they live.
 void CallsSection::run_round() {
   Ways ways({.topoletd = options_.topoletd, .peers = options_.peers});
+  warm_up(ways);
   std::vector<Party> parties;
   for (Way& way : ways.all()) parties.push_back({way, Population(*way.client)});
   for (const std::size_t containers : options_.containers) {
@@ -83,6 +85,15 @@ void CallsSection::run_round() {
   }
   for (Party& party : parties) {
     if (party.way.runtime == nullptr) party.population.clear();
+  }
+}
+
+/// The first calls of a process pay for what it allocates once.
+void CallsSection::warm_up(Ways& ways) const {
+  const std::size_t most = *std::max_element(options_.concurrency.begin(), options_.concurrency.end());
+  for (Way& way : ways.all()) {
+    way.client->run(
+        {.path = kServicePath + "Version", .request = {}, .calls = options_.calls + most, .concurrency = most});
   }
 }
 

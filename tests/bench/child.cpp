@@ -78,7 +78,7 @@ void Child::wait_for(const std::string& socket) {
     if (::waitpid(pid_, nullptr, WNOHANG) != 0)
       throw std::runtime_error("the process for " + socket + " ended at once");
     if (std::chrono::steady_clock::now() > deadline) {
-      throw std::runtime_error("nobody takes connections on " + socket + "; see what the process said above");
+      throw std::runtime_error("nobody takes connections on " + socket);
     }
     std::this_thread::sleep_for(kLookEvery);
   }

@@ -178,7 +178,8 @@ Comparison& CreatesSection::comparison_of(const CreateLoad& load, const Cycle& c
 nlohmann::json CreatesSection::report() const {
   nlohmann::json json = nlohmann::json::array();
   for (const Compared& one : compared_) {
-    const std::vector<Ratio> compared = ratios(one.comparison, one.cycle.front(), {"cpu_ms"}, options_.seed);
+    const std::vector<Ratio> compared =
+        ratios(one.comparison, one.cycle.front(), {"cpu_ms", "cycles_per_s"}, options_.seed);
     print_cycles(one.comparison, one.cycle);
     print_ratios(compared);
     json.push_back(to_json(one.comparison));

@@ -1,6 +1,7 @@
 #include "tests/bench/daemon_under_test.hpp"
 
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "tests/bench/roles.hpp"
@@ -25,6 +26,12 @@ std::size_t DaemonUnderTest::database_bytes() const {
     if (!missing) bytes += size;
   }
   return bytes;
+}
+
+std::chrono::steady_clock::time_point DaemonUnderTest::exec_time() const {
+  std::chrono::steady_clock::rep count = 0;
+  std::ifstream(exec_time_file(options_.log())) >> count;
+  return std::chrono::steady_clock::time_point(std::chrono::steady_clock::duration(count));
 }
 
 void DaemonUnderTest::stop_daemon() {

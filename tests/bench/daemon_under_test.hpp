@@ -1,6 +1,7 @@
 // topoletd alone, in front of an in-memory runtime: for the sections that look at nothing else.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -24,6 +25,9 @@ class DaemonUnderTest {
   Process process() const { return daemon_->process(); }
   /// Of the database with its write-ahead log.
   std::size_t database_bytes() const;
+
+  /// Of the last start.
+  std::chrono::steady_clock::time_point exec_time() const;
 
   void stop_daemon();
   /// As soon as it takes connections.

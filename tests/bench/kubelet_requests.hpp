@@ -27,7 +27,7 @@ struct ContainerSpec {
 };
 
 std::string run_sandbox_request(const PodSpec& pod);
-/// About 2 KiB.
+/// About 1.7 KiB.
 std::string create_request(const PodSpec& pod, const std::string& sandbox_id, const ContainerSpec& container);
 /// For every method whose request names a sandbox or a container in its first field, and whose answer does.
 std::string id_request(const std::string& id);

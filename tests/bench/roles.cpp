@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -30,6 +32,7 @@ void run_command(const std::string& log, const std::string& machine, std::vector
   std::vector<char*> pointers;
   for (std::string& word : command) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  std::ofstream(exec_time_file(log)) << std::chrono::steady_clock::now().time_since_epoch().count() << std::flush;
   ::execv(pointers[0], pointers.data());
   throw std::runtime_error(fmt::format("cannot run {}: {}", command[0], std::strerror(errno)));
 }

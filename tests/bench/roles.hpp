@@ -20,9 +20,11 @@ std::vector<std::string> runtime_role(const std::string& listen, std::size_t hel
 std::vector<std::string> relay_role(const std::string& listen, const std::string& runtime);
 std::vector<std::string> bare_proxy_role(const std::string& listen, const std::string& runtime);
 /// Runs `command` with its standard error in the file `log`, on a made-up machine if `machine` is not empty: see
-/// made_up_machine.hpp.
+/// made_up_machine.hpp. The time of the exec, as steady_clock counts, is written to the file exec_time_file(log).
 std::vector<std::string> command_role(const std::string& log, const std::string& machine,
                                       const std::vector<std::string>& command);
+
+inline std::string exec_time_file(const std::string& log) { return log + ".exec-time"; }
 
 /// Does what the arguments say until it is killed; false at once if they name no role. To be called before anything
 /// else of the program.

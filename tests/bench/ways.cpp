@@ -1,6 +1,9 @@
 #include "tests/bench/ways.hpp"
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #include "tests/bench/roles.hpp"
@@ -21,8 +24,14 @@ std::unique_ptr<Child> start_topoletd(const DaemonOptions& options) {
                                       "--plugins.enable=smt"};
   command.insert(command.end(), options.more_flags.begin(), options.more_flags.end());
   std::filesystem::create_directories(options.directory);
-  return std::make_unique<Child>(command_role(options.directory + "/topoletd.log", options.topoletd.machine, command),
-                                 options.socket());
+  try {
+    return std::make_unique<Child>(command_role(options.log(), options.topoletd.machine, command), options.socket());
+  } catch (const std::runtime_error& error) {
+    // The file goes with its directory.
+    std::ostringstream said;
+    said << error.what() << "; its log:\n" << std::ifstream(options.log()).rdbuf();
+    throw std::runtime_error(said.str());
+  }
 }
 
 Ways::Ways(const WayOptions& options) {

@@ -41,6 +41,7 @@ struct DaemonOptions {
   std::vector<std::string> more_flags = {};
 
   std::string socket() const { return directory + "/topolet.sock"; }
+  std::string log() const { return directory + "/topoletd.log"; }
   std::string state_db() const { return directory + "/state/state.db"; }
 };
 
