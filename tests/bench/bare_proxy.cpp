@@ -24,6 +24,14 @@ struct Desk {
 /// So many calls are waited for at a time, so that none that comes has to wait for one of these.
 constexpr int kWaiting = 128;
 
+/// What gRPC needs for one call.
+struct Exchange {
+  grpc::GenericServerContext context;
+  grpc::GenericServerAsyncReaderWriter stream{&context};
+  grpc::ClientContext upstream_context;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+};
+
 /// Relays one call after another, as long as the process runs; only gRPC allocates anything.
 class RelayedCall {
  public:
@@ -44,13 +52,6 @@ class RelayedCall {
 
  private:
   enum class Step { kArriving, kReading, kAsking, kAnswering };
-
-  struct Exchange {
-    grpc::GenericServerContext context;
-    grpc::GenericServerAsyncReaderWriter stream{&context};
-    grpc::ClientContext upstream_context;
-    std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
-  };
 
   void wait() {
     step_ = Step::kArriving;

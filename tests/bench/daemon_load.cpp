@@ -68,7 +68,8 @@ po::options_description describe(ProgramOptions& options) {
   add("help,h", "this text");
   add("sections", po::value<std::string>()->default_value("calls,creates,neighbours,memory,start"),
       "what to measure, in this order");
-  add("seconds", po::value(&section.seconds)->default_value(60), "for each section that compares; at least 3 rounds");
+  add("seconds", po::value(&section.seconds)->default_value(60),
+      "for each section that compares; at least 3 rounds; 0: 1 round");
   add("concurrency", po::value(&section.concurrency)->multitoken()->default_value({1, 8, 64}, "1 8 64"),
       "calls under way at a time");
   add("containers", po::value(&section.containers)->multitoken()->default_value({0, 100, 500}, "0 100 500"),

@@ -12,11 +12,12 @@ namespace topolet::bench {
 
 inline constexpr std::size_t kFewestRounds = 3;
 
-/// Calls `round` until the time is over, and at least three times.
+/// Calls `round` until the time is over, and at least three times; once if there is no time at all.
 template <class Round>
 void run_rounds(double seconds, Round round) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  for (std::size_t i = 0; i < kFewestRounds || std::chrono::steady_clock::now() < end; ++i) round();
+  const std::size_t fewest = seconds > 0 ? kFewestRounds : 1;
+  for (std::size_t i = 0; i < fewest || std::chrono::steady_clock::now() < end; ++i) round();
 }
 
 /// Calls `run` `slices` times for each of `values`, in turns of shuffled order.

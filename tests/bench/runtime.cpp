@@ -27,6 +27,12 @@ struct Desk {
   std::vector<class ServedCall*> held;
 };
 
+/// What gRPC needs for one call.
+struct Exchange {
+  grpc::GenericServerContext context;
+  grpc::GenericServerAsyncReaderWriter stream{&context};
+};
+
 /// Serves one call after another, as long as the process runs.
 class ServedCall {
  public:
@@ -36,11 +42,6 @@ class ServedCall {
 
  private:
   enum class Step { kArriving, kReading, kPushing, kLeaving };
-
-  struct Exchange {
-    grpc::GenericServerContext context;
-    grpc::GenericServerAsyncReaderWriter stream{&context};
-  };
 
   void wait();
   void on_arrived();

@@ -88,7 +88,7 @@ function(check_start)
   endforeach()
 endfunction()
 
-run(--seconds 0.1 --calls 4 --concurrency 2 --containers 0 5 --starts 1
+run(--seconds 0 --calls 4 --concurrency 2 --containers 0 5 --starts 1
   --calls-at-once 20 --big-messages 2 --cycles 80 --idle-seconds 0)
 check_calls()
 check_creates()
