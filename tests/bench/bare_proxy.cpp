@@ -4,7 +4,9 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/cri/wire/upstream.hpp"
 #include "tests/bench/roles.hpp"
@@ -19,56 +21,71 @@ struct Desk {
   std::unique_ptr<grpc::GenericStub> runtime;
 };
 
-/// Owns itself from its construction, when it waits for a call, until it has answered it.
+/// So many calls are waited for at a time, so that none that comes has to wait for one of these.
+constexpr int kWaiting = 128;
+
+/// What gRPC needs for one call.
+struct Exchange {
+  grpc::GenericServerContext context;
+  grpc::GenericServerAsyncReaderWriter stream{&context};
+  grpc::ClientContext upstream_context;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+};
+
+/// Relays one call after another, as long as the process runs; only gRPC allocates anything.
 class RelayedCall {
  public:
-  explicit RelayedCall(Desk& desk) : desk_(desk) {
-    desk_.service.RequestCall(&context_, &stream_, desk_.queue.get(), desk_.queue.get(), this);
-  }
+  explicit RelayedCall(Desk& desk) : desk_(desk) { wait(); }
 
   void on_event(bool ok) {
     switch (step_) {
       case Step::kArriving:
-        return ok ? read() : end();
+        return ok ? read() : wait();
       case Step::kReading:
-        return ok ? ask() : end();
+        return ok ? ask() : refuse();
       case Step::kAsking:
         return answer();
       case Step::kAnswering:
-        return end();
+        return wait();
     }
   }
 
  private:
   enum class Step { kArriving, kReading, kAsking, kAnswering };
 
+  void wait() {
+    step_ = Step::kArriving;
+    exchange_.emplace();
+    desk_.service.RequestCall(&exchange_->context, &exchange_->stream, desk_.queue.get(), desk_.queue.get(), this);
+  }
   void read() {
-    new RelayedCall(desk_);
     step_ = Step::kReading;
-    stream_.Read(&message_, this);
+    exchange_->stream.Read(&message_, this);
   }
   void ask() {
     step_ = Step::kAsking;
-    reader_ = desk_.runtime->PrepareUnaryCall(&upstream_context_, context_.method(), message_, desk_.queue.get());
-    reader_->StartCall();
-    reader_->Finish(&message_, &status_, this);
+    exchange_->reader = desk_.runtime->PrepareUnaryCall(&exchange_->upstream_context, exchange_->context.method(),
+                                                        message_, desk_.queue.get());
+    exchange_->reader->StartCall();
+    exchange_->reader->Finish(&message_, &status_, this);
+  }
+  /// The client left before it sent its request.
+  void refuse() {
+    status_ = grpc::Status::CANCELLED;
+    answer();
   }
   void answer() {
     step_ = Step::kAnswering;
     if (status_.ok()) {
-      stream_.WriteAndFinish(message_, grpc::WriteOptions(), status_, this);
+      exchange_->stream.WriteAndFinish(message_, grpc::WriteOptions(), status_, this);
     } else {
-      stream_.Finish(status_, this);
+      exchange_->stream.Finish(status_, this);
     }
   }
-  void end() { delete this; }
 
   Desk& desk_;
   Step step_ = Step::kArriving;
-  grpc::GenericServerContext context_;
-  grpc::GenericServerAsyncReaderWriter stream_{&context_};
-  grpc::ClientContext upstream_context_;
-  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_;
+  std::optional<Exchange> exchange_;
   grpc::ByteBuffer message_;
   grpc::Status status_;
 };
@@ -94,7 +111,8 @@ void run_bare_proxy(const std::string& listen, const std::string& runtime) {
   builder.AddListeningPort("unix://" + listen, grpc::InsecureServerCredentials());
   desk.queue = builder.AddCompletionQueue();
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  new RelayedCall(desk);
+  std::vector<std::unique_ptr<RelayedCall>> calls;
+  for (int i = 0; i < kWaiting; ++i) calls.push_back(std::make_unique<RelayedCall>(desk));
   void* tag = nullptr;
   for (bool ok = false; desk.queue->Next(&tag, &ok);) static_cast<RelayedCall*>(tag)->on_event(ok);
 }

@@ -21,7 +21,7 @@ namespace topolet::bench {
 namespace {
 
 constexpr std::chrono::seconds kStartWithin(20);
-constexpr std::chrono::milliseconds kLookEvery(2);
+constexpr std::chrono::milliseconds kLookEvery(1);
 
 bool takes_connections(const std::string& path) {
   sockaddr_un address{};
@@ -31,14 +31,14 @@ bool takes_connections(const std::string& path) {
   return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
 }
 
-/// "VmRSS:      1234 kB" of /proc/PID/status.
-std::size_t read_kib(pid_t pid, const std::string& key) {
-  std::ifstream status(fmt::format("/proc/{}/status", pid));
+/// "VmRSS:      1234 kB" of /proc/PID/status, or "syscw: 1234" of /proc/PID/io.
+std::uint64_t read_number(pid_t pid, const std::string& file, const std::string& key) {
+  std::ifstream status(fmt::format("/proc/{}/{}", pid, file));
   for (std::string word; status >> word;) {
     if (word != key) continue;
-    std::size_t kib = 0;
-    status >> kib;
-    return kib;
+    std::uint64_t number = 0;
+    status >> number;
+    return number;
   }
   throw std::runtime_error(fmt::format("process {} has no {} in /proc any more; did it crash?", pid, key));
 }
@@ -55,22 +55,36 @@ Child::Child(std::vector<std::string> arguments, const std::string& socket) {
   wait_for(socket);
 }
 
-Child::~Child() {
-  ::kill(pid_, SIGKILL);
+Child::~Child() { end(SIGKILL); }
+
+void Child::stop() { end(SIGTERM); }
+
+void Child::end(int signal) {
+  if (pid_ <= 0) return;
+  ::kill(pid_, signal);
   ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
 }
 
-void Child::wait_for(const std::string& socket) const {
+bool Child::has_ended() {
+  if (::waitpid(pid_, nullptr, WNOHANG) == 0) return false;
+  pid_ = -1;
+  return true;
+}
+
+void Child::wait_for(const std::string& socket) {
   const auto deadline = std::chrono::steady_clock::now() + kStartWithin;
   while (!takes_connections(socket)) {
+    if (::waitpid(pid_, nullptr, WNOHANG) != 0)
+      throw std::runtime_error("the process for " + socket + " ended at once");
     if (std::chrono::steady_clock::now() > deadline) {
-      throw std::runtime_error("nobody takes connections on " + socket + "; see what the process said above");
+      throw std::runtime_error("nobody takes connections on " + socket);
     }
     std::this_thread::sleep_for(kLookEvery);
   }
 }
 
-std::chrono::nanoseconds Child::cpu_time() const {
+std::chrono::nanoseconds Process::cpu_time() const {
   clockid_t clock{};
   timespec time{};
   if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &time) != 0) {
@@ -79,8 +93,14 @@ std::chrono::nanoseconds Child::cpu_time() const {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-Resident Child::resident() const { return {.now_kib = read_kib(pid_, "VmRSS:"), .peak_kib = read_kib(pid_, "VmHWM:")}; }
+Resident Process::resident() const {
+  return {.now_kib = read_number(pid_, "status", "VmRSS:"), .peak_kib = read_number(pid_, "status", "VmHWM:")};
+}
 
-void Child::forget_peak() const { std::ofstream(fmt::format("/proc/{}/clear_refs", pid_)) << '5'; }
+void Process::forget_peak() const { std::ofstream(fmt::format("/proc/{}/clear_refs", pid_)) << '5'; }
+
+Written Process::written() const {
+  return {.calls = read_number(pid_, "io", "syscw:"), .bytes = read_number(pid_, "io", "wchar:")};
+}
 
 }  // namespace topolet::bench

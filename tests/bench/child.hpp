@@ -1,11 +1,11 @@
-// Other processes of the same program: whoever is measured runs on its own, so that its CPU time and memory are its
-// own.
+// Other processes: whoever is measured runs on its own, so that its CPU time and memory are its own.
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +17,28 @@ struct Resident {
   std::size_t peak_kib = 0;  ///< since the start or the last forget_peak()
 };
 
+/// What a process has passed to write() and its relatives: files, logs and wake-ups, but not sockets.
+struct Written {
+  std::uint64_t calls = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// What the kernel says of a running process. The functions throw once it has ended.
+class Process {
+ public:
+  explicit Process(pid_t pid) : pid_(pid) {}
+
+  pid_t pid() const { return pid_; }
+  /// Of all its threads, in the kernel and outside.
+  std::chrono::nanoseconds cpu_time() const;
+  Resident resident() const;
+  void forget_peak() const;
+  Written written() const;
+
+ private:
+  pid_t pid_;
+};
+
 /// Killed and waited for when it goes. Not for use by several threads.
 class Child {
  public:
@@ -26,13 +48,14 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// Of all its threads, in the kernel and outside.
-  std::chrono::nanoseconds cpu_time() const;
-  Resident resident() const;
-  void forget_peak() const;
+  Process process() const { return Process(pid_); }
+  /// Sends SIGTERM and waits for the end.
+  void stop();
 
  private:
-  void wait_for(const std::string& socket) const;
+  void wait_for(const std::string& socket);
+  bool has_ended();
+  void end(int signal);
 
   pid_t pid_ = -1;
 };

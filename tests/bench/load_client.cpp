@@ -9,6 +9,7 @@
 #include <chrono>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace topolet::bench {
 namespace {
@@ -24,6 +25,7 @@ std::shared_ptr<grpc::Channel> connect(const std::string& socket) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   auto channel = grpc::CreateCustomChannel("unix://" + socket, grpc::InsecureChannelCredentials(), arguments);
   if (!channel->WaitForConnected(std::chrono::system_clock::now() + kConnectWithin)) {
@@ -32,7 +34,10 @@ std::shared_ptr<grpc::Channel> connect(const std::string& socket) {
   return channel;
 }
 
+/// What is in flight for one script.
 struct Flight {
+  Script* script = nullptr;
+  Script::Step step;
   std::optional<grpc::ClientContext> context;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
   grpc::ByteBuffer response;
@@ -45,19 +50,49 @@ struct UnreadStream {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream;
 };
 
+/// As many as are to be made in all; shared by the scripts of one load.
+class Repeated final : public Script {
+ public:
+  Repeated(const Load& load, const grpc::ByteBuffer& request, std::size_t& left)
+      : load_(load), request_(request), left_(left) {}
+
+  bool next(grpc::ByteBuffer& /*response*/, Step& step) override {
+    if (left_ == 0) return false;
+    --left_;
+    if (step.path.empty()) step = {load_.path, request_, 0, load_.is_echoed ? load_.request.size() : 0};
+    return true;
+  }
+
+ private:
+  const Load& load_;
+  const grpc::ByteBuffer& request_;
+  std::size_t& left_;
+};
+
 }  // namespace
+
+grpc::ByteBuffer to_buffer(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return {&slice, 1};
+}
+
+std::string to_bytes(grpc::ByteBuffer& buffer) {
+  grpc::Slice slice;
+  if (!buffer.DumpToSingleSlice(&slice).ok()) return {};
+  return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
+}
 
 class LoadClient::Connection {
  public:
   explicit Connection(const std::string& socket) : socket_(socket), channel_(connect(socket)), stub_(channel_) {}
   ~Connection();
 
-  std::vector<double> run(const Load& load);
+  std::vector<std::vector<double>> run(const std::vector<std::unique_ptr<Script>>& scripts, std::size_t kinds);
   void open_unread_stream(const std::string& path);
 
  private:
-  void start(Flight& flight, const Load& load, const grpc::ByteBuffer& request);
-  void check(const Flight& flight, const Load& load) const;
+  bool start_next(Flight& flight);
+  std::string failure_of(const Flight& flight) const;
   void* next();
 
   const std::string socket_;
@@ -82,42 +117,50 @@ void* LoadClient::Connection::next() {
   return tag;
 }
 
-std::vector<double> LoadClient::Connection::run(const Load& load) {
-  const grpc::Slice slice(std::string(load.message_bytes, 'm'));
-  const grpc::ByteBuffer request(&slice, 1);
-  std::vector<Flight> flights(std::min(load.concurrency, load.calls));
-  std::vector<double> latencies_us;
-  latencies_us.reserve(load.calls);
-  std::size_t started = flights.size();
-  for (Flight& flight : flights) start(flight, load, request);
-  while (latencies_us.size() < load.calls) {
-    Flight& flight = *static_cast<Flight*>(next());
-    latencies_us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - flight.started).count());
-    check(flight, load);
-    if (started++ < load.calls) start(flight, load, request);
+std::vector<std::vector<double>> LoadClient::Connection::run(const std::vector<std::unique_ptr<Script>>& scripts,
+                                                             std::size_t kinds) {
+  std::vector<Flight> flights(scripts.size());
+  std::vector<std::vector<double>> latencies_us(kinds);
+  std::size_t in_flight = 0;
+  std::string failure;
+  for (std::size_t i = 0; i < flights.size(); ++i) {
+    flights[i].script = scripts[i].get();
+    if (start_next(flights[i])) ++in_flight;
   }
+  while (in_flight > 0) {
+    Flight& flight = *static_cast<Flight*>(next());
+    latencies_us[flight.step.kind].push_back(
+        std::chrono::duration<double, std::micro>(Clock::now() - flight.started).count());
+    if (failure.empty()) failure = failure_of(flight);
+    // After a failure the calls in flight end, as they write into what is freed here.
+    if (!failure.empty() || !start_next(flight)) --in_flight;
+  }
+  if (!failure.empty()) throw std::runtime_error(failure);
   return latencies_us;
 }
 
-void LoadClient::Connection::start(Flight& flight, const Load& load, const grpc::ByteBuffer& request) {
+bool LoadClient::Connection::start_next(Flight& flight) {
+  if (!flight.script->next(flight.response, flight.step)) return false;
   flight.started = Clock::now();
   flight.reader.reset();
   flight.context.emplace();
   flight.context->set_deadline(std::chrono::system_clock::now() + kCallDeadline);
-  flight.reader = stub_.PrepareUnaryCall(&*flight.context, load.path, request, &queue_);
+  flight.reader = stub_.PrepareUnaryCall(&*flight.context, flight.step.path, flight.step.request, &queue_);
   flight.reader->StartCall();
   flight.reader->Finish(&flight.response, &flight.status, &flight);
+  return true;
 }
 
-void LoadClient::Connection::check(const Flight& flight, const Load& load) const {
+/// Empty if it went well.
+std::string LoadClient::Connection::failure_of(const Flight& flight) const {
+  const Script::Step& step = flight.step;
   if (!flight.status.ok()) {
-    throw std::runtime_error(fmt::format("{} on {} failed: {} (code {})", load.path, socket_,
-                                         flight.status.error_message(), flight.status.error_code()));
+    return fmt::format("{} on {} failed: {} (code {})", step.path, socket_, flight.status.error_message(),
+                       flight.status.error_code());
   }
-  if (flight.response.Length() != load.message_bytes) {
-    throw std::runtime_error(fmt::format("{} on {} was answered with {} bytes instead of {}", load.path, socket_,
-                                         flight.response.Length(), load.message_bytes));
-  }
+  if (step.echoed_bytes == 0 || flight.response.Length() == step.echoed_bytes) return {};
+  return fmt::format("{} on {} was answered with {} bytes instead of {}", step.path, socket_, flight.response.Length(),
+                     step.echoed_bytes);
 }
 
 void LoadClient::Connection::open_unread_stream(const std::string& path) {
@@ -134,7 +177,41 @@ LoadClient::LoadClient(const std::string& socket) : connection_(std::make_unique
 
 LoadClient::~LoadClient() = default;
 
-std::vector<double> LoadClient::run(const Load& load) { return connection_->run(load); }
+std::vector<double> LoadClient::run(const Load& load) {
+  const grpc::ByteBuffer request = to_buffer(load.request);
+  std::size_t left = load.calls;
+  std::vector<std::unique_ptr<Script>> scripts;
+  for (std::size_t i = 0; i < std::min(load.concurrency, load.calls); ++i) {
+    scripts.push_back(std::make_unique<Repeated>(load, request, left));
+  }
+  return connection_->run(scripts, 1).front();
+}
+
+std::vector<std::vector<double>> LoadClient::run(const std::vector<std::unique_ptr<Script>>& scripts,
+                                                 std::size_t kinds) {
+  return connection_->run(scripts, kinds);
+}
+
+std::string LoadClient::call(const std::string& path, const std::string& request) {
+  class Once final : public Script {
+   public:
+    Once(const std::string& path, const std::string& request) : step_{path, to_buffer(request)} {}
+    bool next(grpc::ByteBuffer& response, Step& step) override {
+      if (is_made_) answer = to_bytes(response);
+      step = step_;
+      return !std::exchange(is_made_, true);
+    }
+    std::string answer;
+
+   private:
+    Step step_;
+    bool is_made_ = false;
+  };
+  std::vector<std::unique_ptr<Script>> scripts;
+  scripts.push_back(std::make_unique<Once>(path, request));
+  connection_->run(scripts, 1);
+  return static_cast<Once&>(*scripts.front()).answer;
+}
 
 void LoadClient::open_unread_streams(const std::string& path, std::size_t count) {
   while (count-- > 0) connection_->open_unread_stream(path);

@@ -1,18 +1,41 @@
 // The client whose calls are measured.
 #pragma once
 
+#include <grpcpp/support/byte_buffer.h>
+
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace topolet::bench {
 
+/// One request, again and again.
 struct Load {
   std::string path;  ///< "/service/method"
-  std::size_t message_bytes = 0;
+  std::string request;
   std::size_t calls = 0;
   std::size_t concurrency = 1;
+  bool is_echoed = false;  ///< the answer must be as long as the request
+};
+
+grpc::ByteBuffer to_buffer(const std::string& bytes);
+std::string to_bytes(grpc::ByteBuffer& buffer);
+
+/// Calls of which each may depend on the answer to the one before.
+class Script {
+ public:
+  struct Step {
+    std::string path = {};
+    grpc::ByteBuffer request = {};
+    std::size_t kind = 0;          ///< which of the returned lists its time goes to
+    std::size_t echoed_bytes = 0;  ///< how long the answer must be; 0: any length
+  };
+
+  virtual ~Script() = default;
+  /// Fills in the next call; false at the end. `response` answers the one before, and is empty at first.
+  virtual bool next(grpc::ByteBuffer& response, Step& step) = 0;
 };
 
 /// One connection, one thread (the caller's), any number of calls under way at a time.
@@ -25,8 +48,14 @@ class LoadClient {
   LoadClient& operator=(const LoadClient&) = delete;
 
   /// Starts a new call whenever one has ended. The microseconds that each took, in the order in which they ended.
-  /// Throws if one fails or is answered with anything but as many bytes as it sent.
+  /// Throws if one fails.
   std::vector<double> run(const Load& load);
+
+  /// Plays all scripts at once. The microseconds of the calls of each kind. Throws if a call fails.
+  std::vector<std::vector<double>> run(const std::vector<std::unique_ptr<Script>>& scripts, std::size_t kinds);
+
+  /// One call; the answer's bytes. Throws if it fails.
+  std::string call(const std::string& path, const std::string& request);
 
   /// Opens streams and reads nothing of them, as long as the client lives.
   void open_unread_streams(const std::string& path, std::size_t count);

@@ -1,24 +1,55 @@
 #include "tests/bench/roles.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstring>
+#include <fstream>
 #include <functional>
 #include <map>
+#include <stdexcept>
+
+#include "tests/bench/made_up_machine.hpp"
 
 namespace topolet::bench {
 namespace {
 
 const std::string kMark = "role";
 
-using Run = std::function<void(const std::string& listen, const std::string& more)>;
+void die_with_the_parent() { ::prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
+/// Does not return.
+void run_command(const std::string& log, const std::string& machine, std::vector<std::string> command) {
+  if (!machine.empty()) enter_machine(machine);
+  die_with_the_parent();  // again: a new user namespace clears it
+  const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (fd < 0 || ::dup2(fd, STDERR_FILENO) < 0) throw std::runtime_error("cannot write " + log);
+  std::vector<char*> pointers;
+  for (std::string& word : command) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  std::ofstream(exec_time_file(log)) << std::chrono::steady_clock::now().time_since_epoch().count() << std::flush;
+  ::execv(pointers[0], pointers.data());
+  throw std::runtime_error(fmt::format("cannot run {}: {}", command[0], std::strerror(errno)));
+}
+
+using Arguments = std::vector<std::string>;
+using Run = std::function<void(const Arguments&)>;
 
 const std::map<std::string, Run>& roles() {
   static const std::map<std::string, Run> kRoles = {
-      {"runtime", [](const std::string& listen, const std::string& held) { run_runtime(listen, std::stoul(held)); }},
-      {"relay", run_relay},
-      {"bare", run_bare_proxy},
-      {"topolet", run_topolet_proxy},
+      {"runtime", [](const Arguments& a) { run_runtime(a.at(0), std::stoul(a.at(1))); }},
+      {"relay", [](const Arguments& a) { run_relay(a.at(0), a.at(1)); }},
+      {"bare", [](const Arguments& a) { run_bare_proxy(a.at(0), a.at(1)); }},
+      {"command",
+       [](const Arguments& a) {
+         run_command(a.at(0), a.at(1), {a.begin() + 2, a.end()});
+       }},
+      {"try-machine", [](const Arguments& a) { enter_machine(a.at(0)); }},
   };
   return kRoles;
 }
@@ -34,15 +65,18 @@ std::vector<std::string> relay_role(const std::string& listen, const std::string
 std::vector<std::string> bare_proxy_role(const std::string& listen, const std::string& runtime) {
   return {kMark, "bare", listen, runtime};
 }
-std::vector<std::string> topolet_proxy_role(const std::string& listen, const std::string& runtime) {
-  return {kMark, "topolet", listen, runtime};
+std::vector<std::string> command_role(const std::string& log, const std::string& machine,
+                                      const std::vector<std::string>& command) {
+  std::vector<std::string> arguments = {kMark, "command", log, machine};
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  return arguments;
 }
 
 bool run_role(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 4 || arguments[0] != kMark) return false;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (arguments.size() < 2 || arguments[0] != kMark) return false;
+  die_with_the_parent();
   ::signal(SIGPIPE, SIG_IGN);
-  roles().at(arguments[1])(arguments[2], arguments[3]);
+  roles().at(arguments[1])({arguments.begin() + 2, arguments.end()});
   return true;
 }
 

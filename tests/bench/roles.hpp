@@ -19,20 +19,24 @@ inline constexpr std::size_t kPushedBytes = 4096;
 std::vector<std::string> runtime_role(const std::string& listen, std::size_t held_calls = 1);
 std::vector<std::string> relay_role(const std::string& listen, const std::string& runtime);
 std::vector<std::string> bare_proxy_role(const std::string& listen, const std::string& runtime);
-std::vector<std::string> topolet_proxy_role(const std::string& listen, const std::string& runtime);
+/// Runs `command` with its standard error in the file `log`, on a made-up machine if `machine` is not empty: see
+/// made_up_machine.hpp. The time of the exec, as steady_clock counts, is written to the file exec_time_file(log).
+std::vector<std::string> command_role(const std::string& log, const std::string& machine,
+                                      const std::vector<std::string>& command);
+
+inline std::string exec_time_file(const std::string& log) { return log + ".exec-time"; }
 
 /// Does what the arguments say until it is killed; false at once if they name no role. To be called before anything
 /// else of the program.
 bool run_role(const std::vector<std::string>& arguments);
 
-/// In memory: answers every unary call with the request's bytes.
+/// A container runtime in memory, in the foreground: answers as containerd does what the benchmarks and topoletd call,
+/// and every other unary call with the request's bytes.
 void run_runtime(const std::string& listen, std::size_t held_calls);
 /// Shuttles bytes and knows nothing of gRPC: the least that any process between the two can cost.
 void run_relay(const std::string& listen, const std::string& runtime);
 /// One completion queue, one thread, unary calls of any name, bytes and status; no metadata, no deadlines, no
 /// cancellation. With the settings of gRPC that topolet has.
 void run_bare_proxy(const std::string& listen, const std::string& runtime);
-/// topolet's proxy and listener with the hooks that the daemon sets, and no daemon behind them.
-void run_topolet_proxy(const std::string& listen, const std::string& runtime);
 
 }  // namespace topolet::bench

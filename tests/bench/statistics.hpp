@@ -21,4 +21,7 @@ struct Interval {
 Interval median_ratio(const std::vector<double>& numerators, const std::vector<double>& denominators,
                       std::uint64_t seed);
 
+/// The median of what each place's first value is above its second, with its 95 % interval, in the same way.
+Interval median_difference(const std::vector<double>& values, const std::vector<double>& others, std::uint64_t seed);
+
 }  // namespace topolet::bench

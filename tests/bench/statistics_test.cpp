@@ -24,6 +24,13 @@ TEST(Statistics, RatioIgnoresWhatWeighsOnBoth) {
   EXPECT_DOUBLE_EQ(ratio.high, 2);
 }
 
+TEST(Statistics, DifferenceIsTakenPlaceByPlace) {
+  const Interval difference = median_difference({13, 503, 23, 93}, {10, 500, 20, 90}, 1);
+  EXPECT_DOUBLE_EQ(difference.low, 3);
+  EXPECT_DOUBLE_EQ(difference.middle, 3);
+  EXPECT_DOUBLE_EQ(difference.high, 3);
+}
+
 TEST(Statistics, IntervalIsAsWideAsTheRoundsDisagree) {
   const std::vector<double> ones(9, 1);
   const Interval ratio = median_ratio({1, 2, 3, 4, 5, 6, 7, 8, 9}, ones, 1);
