@@ -51,12 +51,17 @@ void divide(std::vector<NodeDemand>& demands, const CpusPerNode& shares, std::in
   std::int64_t total = 0;
   for (const std::int64_t share : shares) total += share;
   if (total == 0 || amount <= 0) return;
+  // (amount / total) first: a machine's bytes times its CPUs may not fit.
+  const std::int64_t whole = amount / total;
+  const std::int64_t rest = amount % total;
   std::int64_t passed = 0;
+  std::int64_t given = 0;
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    // (amount / total) first: a machine's bytes times its CPUs may not fit.
-    const auto up_to = [&](std::int64_t part) { return amount / total * part + amount % total * part / total; };
-    demands[i].*field += up_to(passed + shares[i]) - up_to(passed);
+    if (shares[i] == 0) continue;
     passed += shares[i];
+    const std::int64_t up_to = whole * passed + rest * passed / total;
+    demands[i].*field += up_to - given;
+    given = up_to;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 namespace topolet::plugin {
 namespace {
@@ -41,6 +42,12 @@ Character first_character(std::string_view text) {
 /// C0, DEL and C1: the last are what terminals take for the beginning of a command, too.
 bool is_control(std::uint32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
 
+/// How much of the beginning is printable ASCII: of almost every text, all.
+std::size_t printable_ascii_bytes(std::string_view text) {
+  const auto is_other = [](unsigned char c) { return c < 0x20 || c >= 0x7f; };
+  return static_cast<std::size_t>(std::find_if(text.begin(), text.end(), is_other) - text.begin());
+}
+
 }  // namespace
 
 std::string sanitize_text(topolet_str text) {
@@ -49,7 +56,11 @@ std::string sanitize_text(topolet_str text) {
   // What the cut left of a last character goes.
   const bool cut = rest.size() < text.len;
   std::string clean;
-  while (!rest.empty()) {
+  while (true) {
+    const std::size_t printable = printable_ascii_bytes(rest);
+    clean += rest.substr(0, printable);
+    rest.remove_prefix(printable);
+    if (rest.empty()) break;
     const Character character = first_character(rest);
     if (character.bytes == 0) {
       const auto lead = static_cast<unsigned char>(rest.front());
