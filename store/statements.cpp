@@ -54,8 +54,7 @@ Result<Statements> Statements::prepare(const Database& database) {
       {all.find_pods, "read the pods", "SELECT * FROM pod ORDER BY sandbox_id"},
       {all.find_last_generation, "read the last generation",
        "SELECT max(coalesce((SELECT max(generation) FROM decided), 0), coalesce((SELECT max(generation) FROM ended), "
-       "0), coalesce((SELECT max(generation) FROM pool_version), 0), coalesce((SELECT max(generation) FROM boot), 0), "
-       "coalesce((SELECT max(generation) FROM allocation), 0))"},
+       "0), coalesce((SELECT max(generation) FROM pool_version), 0), coalesce((SELECT max(generation) FROM boot), 0))"},
       {all.find_last_decision, "read the last decision",
        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'decided'), 0)"},
   };

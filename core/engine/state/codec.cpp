@@ -386,8 +386,6 @@ Status write(store::Store& store, const Transition& transition) {
   for (const RepeatedDenial& repeated : transition.repeated) {
     if (Status written = store.count_repeat(repeated.decision, transition.wall_time.count()); !written) return written;
   }
-  // The rows of a change or of an event have the generation.
-  if (!transition.changes.empty() || !transition.recorded_events.empty()) return {};
   return store.set_generation(transition.generation);
 }
 
