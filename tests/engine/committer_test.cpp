@@ -82,6 +82,17 @@ TEST_P(CommitterTest, ChangesTheLedgerAtOnceAndTellsLater) {
   await_recorded(1);
 }
 
+TEST_P(CommitterTest, TellsAtOnceWhatIsDurableAlready) {
+  ask("a");
+  const std::uint64_t generation = committer_.ledger().generation();
+  committer_.when_durable(generation, record("a is durable"));
+  EXPECT_THAT(heard_, IsEmpty());
+  await_recorded(1);
+  ask("b");
+  committer_.when_durable(generation, record("still durable"));
+  EXPECT_THAT(heard_, ElementsAre("a is durable", "still durable")) << "whatever else waits";
+}
+
 TEST_P(CommitterTest, TellsObserversInTheirOrderAndThenWhoeverCausedIt) {
   Scribe first("first", heard_, nullptr);
   Scribe second("second", heard_, nullptr);

@@ -83,6 +83,23 @@ TEST(Ledger, IsAsBeforeAfterARelease) {
   EXPECT_GT(after.generation, before.generation);
 }
 
+TEST(Ledger, SharesWithItsSnapshotsWhatDoesNotChange) {
+  Ledger ledger(four_cpus(), 0);
+  ledger.assume(shared("a"));
+  ledger.assume(shared("b"));
+  const placement::LedgerSnapshot before = ledger.snapshot();
+  Allocation changed = shared("b");
+  changed.workload.demand.cpu_request_milli += 500;
+  ledger.assume(changed);
+  const placement::LedgerSnapshot after = ledger.snapshot();
+  ASSERT_EQ(after.entries.size(), 2U);
+  EXPECT_EQ(&after.entries[0], &before.entries[0]);
+  EXPECT_EQ(after.entries[1].demand.cpu_request_milli, before.entries[1].demand.cpu_request_milli + 500);
+  ledger.assume_released(changed.workload.key);
+  EXPECT_EQ(ledger.snapshot().entries.size(), 1U);
+  EXPECT_EQ(before.entries.size(), 2U) << "a snapshot never changes";
+}
+
 TEST(Ledger, FindsByContainerOnlyWhatIsBound) {
   Ledger ledger(four_cpus(), 0);
   Allocation allocation = shared("a");

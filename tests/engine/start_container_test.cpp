@@ -10,6 +10,7 @@ namespace topolet::engine {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class StartContainerTest : public ConvergeTest {
@@ -56,6 +57,31 @@ TEST_F(StartContainerTest, StartsWhatIsWhereItShouldBe) {
   EXPECT_EQ(find("a")->phase, Phase::kRunning);
   ASSERT_TRUE(call->kubelet_answer());
   EXPECT_EQ(call->kubelet_answer()->code, Code::kOk);
+}
+
+/// What a call had come to when each transition became durable.
+class CallWatch final : public Observer {
+ public:
+  void on_durable(const Transition&) override {
+    if (call != nullptr) progress.push_back(call->kubelet_answer() ? "answered" : "forwarded");
+    if (call == nullptr) progress.emplace_back("not forwarded");
+  }
+
+  std::shared_ptr<ScriptedCall> call;
+  std::vector<std::string> progress;
+};
+
+TEST_F(StartContainerTest, IsForwardedOnlyWhenThatIsWrittenAndAnsweredAtOnce) {
+  begin({exclusive("a", {0}, Phase::kCreated)});
+  start_converged("a", cri::ContainerState::kCreated);
+  CallWatch watch;
+  committer_->subscribe(watch);
+  watch.call = start("c-a");
+  ASSERT_TRUE(watch.call->is_forwarded());
+  EXPECT_THAT(watch.progress, ElementsAre("not forwarded")) << "a daemon that is killed now knows that it may run";
+  watch.call->answer({});
+  loop_.run();
+  EXPECT_THAT(watch.progress, ElementsAre("not forwarded", "answered")) << "the runtime knows that it runs";
 }
 
 TEST_F(StartContainerTest, ASecondOneThatIsRefusedSaysNothingOfTheFirst) {

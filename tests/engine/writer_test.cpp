@@ -35,11 +35,13 @@ class WriterTest : public ::testing::TestWithParam<Writer::Thread> {
                                        loop_.clock(), *log_, [this](const Writer::Gap& gap) { gaps_.push_back(gap); });
   }
 
-  void submit(const std::string& name) {
-    submit(name, [name](store::Store& store) { return put(store, name); });
+  void submit(const std::string& name, Urgency urgency = Urgency::kNow) {
+    submit(
+        name, [name](store::Store& store) { return put(store, name); }, urgency);
   }
-  void submit(const std::string& name, Writer::Write write) {
-    writer_->submit(++generation_, std::move(write), [this, name] { heard_.push_back(name); });
+  void submit(const std::string& name, Writer::Write write, Urgency urgency = Urgency::kNow) {
+    writer_->submit(
+        ++generation_, std::move(write), [this, name] { heard_.push_back(name); }, urgency);
   }
   void await_recorded(std::size_t count) {
     loop_.run_until([this, count] { return heard_.size() >= count; });
@@ -73,6 +75,25 @@ TEST_P(WriterTest, TellsInOrderOnceItIsWritten) {
   EXPECT_TRUE(writer_->idle());
   EXPECT_EQ(store_.noted(), 3U);
   EXPECT_FALSE(writer_->degraded());
+}
+
+TEST_P(WriterTest, WritesAlsoWhatNothingWaitsFor) {
+  begin();
+  submit("a", Urgency::kSoon);
+  submit("b", Urgency::kSoon);
+  EXPECT_FALSE(writer_->idle());
+  loop_.advance(milliseconds(2));
+  await_recorded(2);
+  EXPECT_THAT(heard_, ElementsAre("a", "b"));
+  EXPECT_THAT(store_.holders(), ElementsAre("a", "b"));
+  EXPECT_FALSE(writer_->degraded());
+}
+
+TEST_P(WriterTest, WritesWhatNothingWaitsForAtTheEnd) {
+  begin();
+  submit("a", Urgency::kSoon);
+  writer_->stop();
+  EXPECT_THAT(store_.holders(), ElementsAre("a"));
 }
 
 TEST_P(WriterTest, TellsNobodyFromInsideOfASubmission) {
@@ -220,6 +241,28 @@ TEST_P(WriterOfItsOwnThread, WritesWhatHasComeMeanwhileInOneTransaction) {
   await_recorded(4);
   EXPECT_EQ(store_.begun(), 2U);
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c", "d"));
+}
+
+TEST_P(WriterOfItsOwnThread, HoldsBackWhatNothingWaitsForAndWritesItWithTheNext) {
+  begin();
+  submit("a", Urgency::kSoon);
+  submit("b", Urgency::kSoon);
+  loop_.advance(milliseconds(1));
+  EXPECT_EQ(store_.begun(), 0U);
+  submit("c");
+  await_recorded(3);
+  EXPECT_THAT(heard_, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(store_.begun(), 1U);
+}
+
+TEST_P(WriterOfItsOwnThread, TriesAgainThoughNothingWaitsForWhatFailed) {
+  begin();
+  store_.fail_with(kBusy);
+  submit("a", Urgency::kSoon);
+  loop_.advance(milliseconds(2));
+  loop_.run_until([this] { return writer_->degraded(); });
+  mend();
+  EXPECT_THAT(store_.holders(), ElementsAre("a"));
 }
 
 TEST_P(WriterOfItsOwnThread, WaitsAsLongAsItsPatience) {

@@ -21,6 +21,12 @@ LedgerEntry entry(Mode mode, const CpuSet& cpus, std::int64_t milli, std::int64_
   return entry;
 }
 
+std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, std::initializer_list<LedgerEntry> entries) {
+  LedgerEntries all;
+  for (const LedgerEntry& entry : entries) all.push_back(entry);
+  return placement::demand_by_node(topology, all);
+}
+
 TEST(NodeDemand, CountsAContainerWhereItRuns) {
   const auto topology = machine("numa:2 core:4 pu:1");
   EXPECT_THAT(demand_by_node(*topology, {entry(Mode::kExclusive, CpuSet{4, 5}, 2000, 64)}),

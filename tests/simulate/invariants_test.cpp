@@ -155,7 +155,9 @@ void expect_promises_kept(const Snapshot& snapshot) {
     ASSERT_FALSE(own.intersects(snapshot.rules.occupied)) << entry.key.pod_uid;
     alone |= own;
     ASSERT_FALSE(placement.cpus.empty()) << entry.key.pod_uid << " is left without CPUs";
-    const std::vector<placement::NodeDemand> part = placement::demand_by_node(*snapshot.topology, {entry});
+    placement::LedgerEntries only_this;
+    only_this.push_back(entry);
+    const std::vector<placement::NodeDemand> part = placement::demand_by_node(*snapshot.topology, only_this);
     for (std::size_t node = 0; node < sums.size(); ++node) {
       sums[node].containers += part[node].containers;
       sums[node].exclusive_cpus += part[node].exclusive_cpus;

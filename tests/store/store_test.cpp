@@ -38,6 +38,18 @@ TEST_F(StoreTest, GivesBackWhatIsHeld) {
   EXPECT_EQ(held.columns.count("decision"), 0U);
 }
 
+TEST_F(StoreTest, FoldsItsLogIntoTheFileWhileItIsWritten) {
+  const auto store = open();
+  const auto size_at_first = std::filesystem::file_size(file());
+  const auto has_grown = [&] { return std::filesystem::file_size(file()) > size_at_first; };
+  for (int i = 0; i < 20000 && !has_grown(); ++i) {
+    ASSERT_TRUE(store->begin().has_value());
+    for (int row = 0; row < 50; ++row) ASSERT_TRUE(store->add(exclusive_row("app", {1})).has_value());
+    ASSERT_TRUE(store->commit().has_value());
+  }
+  EXPECT_TRUE(has_grown());
+}
+
 TEST_F(StoreTest, PutsWhatIsHeldInThePlaceOfWhatWasThere) {
   const auto store = open();
   const DecidedRow row = exclusive_row("app", {1});

@@ -109,6 +109,7 @@ bool Writer::wait_before_retry() {
   MutexLock lock(mutex_);
   while (!stopping_ && wake_up_.wait_until(mutex_, until)) {
   }
+  hurry_ = true;
   return !stopping_;
 }
 
