@@ -86,7 +86,14 @@ TEST(Contract, AStartThatWaitsWhileItsContainerIsSupersededStartsInThePool) {
   rig.runtime().hold(kUpdate);
   auto update = std::async(std::launch::async, [&] { return rig.resize(first, 1000); });
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals(kUpdate, 1).size(), 1U);
-  auto start = std::async(std::launch::async, [&] { return rig.start_container(first); });
+  std::promise<void> starts;
+  auto start = std::async(std::launch::async, [&] {
+    starts.set_value();
+    return rig.start_container(first);
+  });
+  // Nobody can see that it waits for its turn. If it comes after the create, it finds its container superseded already.
+  starts.get_future().wait();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
   std::string second;
   const grpc::Status made = rig.create({.pod = "own", .cpus = 1, .attempt = 1}, second);
   ASSERT_TRUE(made.ok()) << made.error_message();
