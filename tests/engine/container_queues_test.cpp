@@ -276,6 +276,16 @@ TEST_F(ContainerQueuesTest, LetNoOperationWaitForEver) {
   EXPECT_EQ(queues.applied("c"), kTwo);
 }
 
+TEST_F(ContainerQueuesTest, SetNoTimerForWhatNeedNotWait) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kOne);
+  queues.when_converged("c", milliseconds(60000), [](const Status&) {});
+  for (const auto needs : {ContainerQueues::Needs::kSent, ContainerQueues::Needs::kConverged}) {
+    queues.run("c", needs, [](const Status&, const ContainerQueues::OperationDone& done) { done(false); });
+  }
+  EXPECT_TRUE(timers_.empty()) << "it would take memory until its time has come";
+}
+
 TEST_F(ContainerQueuesTest, KeepFewCallsInFlight) {
   ContainerQueues queues = make(2);
   for (const char* id : {"a", "b", "c", "d"}) queues.open(id, kOne, kTwo);

@@ -18,6 +18,17 @@ std::chrono::milliseconds retry_delay(std::uint32_t failures) {
   return std::min<std::chrono::milliseconds>(doubled, kLongestRetry);
 }
 
+/// Among operations or waiters.
+template <class Entries>
+auto find_number(Entries& entries, std::uint64_t number) {
+  return std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.number == number; });
+}
+
+template <class Entries>
+bool has_number(const Entries& entries, std::uint64_t number) {
+  return find_number(entries, number) != entries.end();
+}
+
 }  // namespace
 
 ContainerQueues::ContainerQueues(QueueOptions options) : options_(std::move(options)) {}
@@ -100,17 +111,21 @@ void ContainerQueues::when_converged(const std::string& container_id, std::chron
   }
   const std::uint64_t number = ++next_waiter_;
   queue->waiters.push_back({number, std::move(converged)});
-  options_.after(timeout, [weak = std::weak_ptr<Queue>(queue), number] {
-    const QueuePtr waited = weak.lock();
-    if (!waited) return;
-    auto& waiters = waited->waiters;
-    const auto late = std::find_if(waiters.begin(), waiters.end(), [&](const Waiter& w) { return w.number == number; });
-    if (late == waiters.end()) return;
-    const ConvergedCallback callback = std::move(late->converged);
-    waiters.erase(late);
-    callback(timeout_error(*waited));
-  });
   advance(queue);
+  // A timer takes memory until it runs, so there is none for what is over already.
+  if (!has_number(queue->waiters, number)) return;
+  options_.after(timeout, [weak = std::weak_ptr<Queue>(queue), number] {
+    if (const QueuePtr waited = weak.lock()) give_up_waiter(*waited, number);
+  });
+}
+
+void ContainerQueues::give_up_waiter(Queue& queue, std::uint64_t number) {
+  auto& waiters = queue.waiters;
+  const auto late = find_number(waiters, number);
+  if (late == waiters.end()) return;
+  const ConvergedCallback callback = std::move(late->converged);
+  waiters.erase(late);
+  callback(timeout_error(queue));
 }
 
 Error ContainerQueues::timeout_error(const Queue& queue) {
@@ -143,19 +158,18 @@ bool ContainerQueues::run(const std::string& container_id, Needs needs, Operatio
   if (!queue) return false;
   const std::uint64_t number = ++last_operation_;
   queue->operations.push_back({number, needs, std::move(operation)});
-  if (needs != Needs::kTurn) {
+  advance(queue);
+  if (needs != Needs::kTurn && has_number(queue->operations, number)) {
     options_.after(kOperationTimeout, [this, weak = std::weak_ptr<Queue>(queue), number] {
       if (const QueuePtr waited = weak.lock()) give_up_operation(waited, number);
     });
   }
-  advance(queue);
   return true;
 }
 
 void ContainerQueues::give_up_operation(const QueuePtr& queue, std::uint64_t number) {
   auto& operations = queue->operations;
-  const auto late = std::find_if(operations.begin(), operations.end(),
-                                 [&](const QueuedOperation& entry) { return entry.number == number; });
+  const auto late = find_number(operations, number);
   if (late == operations.end()) return;
   const Operation operation = std::move(late->operation);
   operations.erase(late);

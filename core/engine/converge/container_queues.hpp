@@ -132,6 +132,7 @@ class ContainerQueues {
   void finish_apply(const QueuePtr& queue, const ContainerCpuset& target, const ApplyResult& applied);
   void schedule_retry(const QueuePtr& queue);
   void run_operation(const QueuePtr& queue, const Status& status);
+  static void give_up_waiter(Queue& queue, std::uint64_t number);
   void give_up_operation(const QueuePtr& queue, std::uint64_t number);
   static Error timeout_error(const Queue& queue);
   void give_up(const QueuePtr& queue, const Status& status);
