@@ -9,9 +9,9 @@ namespace {
 
 /// 4 MiB: what SQLite itself folds at.
 constexpr int kFoldAtPages = 1000;
-/// 64 MiB. A log that is being written all the time never comes to an end that could be begun anew from: then the
-/// writer has to wait once.
-constexpr int kFoldAtOncePages = 16000;
+/// 32 MiB. A log that is being written all the time is never folded to its end, from where it could begin anew: then
+/// the writer has to wait once.
+constexpr int kFoldAtOncePages = 8000;
 
 }  // namespace
 

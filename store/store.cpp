@@ -418,9 +418,14 @@ Status set_up(Database& database, Durability durability) {
                                                  "beside it; put state-dir on a local file system",
                                                  database.path())};
   }
-  // What a savepoint may have to undo would otherwise go to a file of its own when it is large.
-  return database.execute("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = " + synchronous,
-                          "set the pragmas");
+  // What a savepoint may have to undo would otherwise go to a file of its own when it is large. A log that grew long
+  // once is cut when it begins anew.
+  constexpr int kLogBytesKept = 8 << 20;
+  return database.execute(
+      fmt::format("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = "
+                  "{}; PRAGMA synchronous = {}",
+                  kLogBytesKept, synchronous),
+      "set the pragmas");
 }
 
 Result<Statements> prepare_statements(const Database& database) {
