@@ -18,6 +18,8 @@ constexpr int kFoldAtOncePages = 8000;
 std::unique_ptr<LogFolder> LogFolder::start(Database& writer) {
   auto own = Database::open(writer.path(), Database::Access::kReadWrite);
   if (!own) return nullptr;
+  // A connection opens the log with its first read. Before that, to fold it does nothing, and says that all is well.
+  if (!own->integer("SELECT count(*) FROM sqlite_schema", "open the log")) return nullptr;
   return std::unique_ptr<LogFolder>(new LogFolder(writer, *std::move(own)));
 }
 

@@ -31,6 +31,8 @@ void answer(cri::OwnCall& call, Handle handle) {
   call.answer(response.SerializeAsString());
 }
 
+void reject_at_end(cri::OwnCall& call) { call.reject({Code::kUnavailable, "topoletd is shutting down; try again"}); }
+
 }  // namespace
 
 struct ControlServer::Impl {
@@ -42,9 +44,6 @@ struct ControlServer::Impl {
 
   explicit Impl(ControlHandlers control_handlers) : handlers(std::move(control_handlers)) {}
   void reset_plugin(cri::OwnCall& call) const;
-  static void reject_at_end(cri::OwnCall& call) {
-    call.reject({Code::kUnavailable, "topoletd is shutting down; try again"});
-  }
 
   const ControlHandlers handlers;
   std::unique_ptr<cri::Listener> listener;
@@ -111,10 +110,11 @@ void ControlServer::on_call(std::shared_ptr<cri::OwnCall> call) {
                                      "kubelet uses (daemon.listen)",
                                      path)});
   }
-  if (impl_->stopping) return impl_->reject_at_end(*call);
+  if (impl_->stopping) return reject_at_end(*call);
   boost::asio::post(method->second.thread,
                     [impl = impl_.get(), call = std::move(call), &answer = method->second.answer] {
-                      impl->stopping ? impl->reject_at_end(*call) : answer(*call);
+                      if (impl->stopping) return reject_at_end(*call);
+                      answer(*call);
                     });
 }
 

@@ -154,8 +154,9 @@ void Engine::change_machine(Machine machine) {
 
 void Engine::on_call(std::shared_ptr<cri::Call> call) {
   const cri::Interception* interception = cri::find_interception(call->method());
+  // Its handler needs no hop to the loop: there is nothing to decide before the runtime is asked.
   if (interception != nullptr && interception->method == cri::InterceptedMethod::kRemoveContainer) {
-    return handle_remove_container(handler_deps_, call);
+    return dispatch(*interception, call);
   }
   loop_->post([this, call = std::move(call)] { handle(call); });
 }
@@ -192,7 +193,7 @@ void Engine::dispatch(const cri::Interception& interception, const std::shared_p
     case cri::InterceptedMethod::kStopContainer:
       return StopContainer::handle(handler_deps_, call);
     case cri::InterceptedMethod::kRemoveContainer:
-      return handle_remove_container(handler_deps_, call);  // where on_call() has not done it
+      return handle_remove_container(handler_deps_, call);
     case cri::InterceptedMethod::kUpdateContainerResources:
       return UpdateContainerResources::handle(handler_deps_, call);
   }

@@ -40,11 +40,12 @@ void Writer::submit(std::uint64_t generation, Write write, std::function<void()>
   {
     MutexLock lock(mutex_);
     jobs_.push_back({number, generation, std::move(write)});
+    if (urgency == Urgency::kNow) hurry_ = true;
   }
   if (options_.thread == Thread::kLoop) {
     write_on_loop();
   } else if (urgency == Urgency::kNow) {
-    hurry();
+    wake_up_.notify_one();
   } else {
     schedule_hurry();
   }
@@ -56,20 +57,16 @@ void Writer::submit(std::uint64_t generation, Write write, std::function<void()>
   }
 }
 
-void Writer::hurry() {
-  {
-    MutexLock lock(mutex_);
-    hurry_ = true;
-  }
-  wake_up_.notify_one();
-}
-
 void Writer::schedule_hurry() {
   if (std::exchange(hurry_scheduled_, true)) return;
   loop_.after(std::min(options_.longest_delay, options_.patience / 4), [this, alive = std::weak_ptr<bool>(alive_)] {
     if (!alive.lock()) return;
     hurry_scheduled_ = false;
-    if (!idle()) hurry();
+    {
+      MutexLock lock(mutex_);
+      hurry_ = !jobs_.empty();
+    }
+    wake_up_.notify_one();
   });
 }
 

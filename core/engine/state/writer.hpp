@@ -80,8 +80,7 @@ class Writer {
     std::function<void()> done;
   };
 
-  void hurry() TOPOLET_EXCLUDES(mutex_);
-  void schedule_hurry();
+  void schedule_hurry() TOPOLET_EXCLUDES(mutex_);
   void run() TOPOLET_EXCLUDES(mutex_);
   void write_on_loop() TOPOLET_EXCLUDES(mutex_);
   bool wait_for_jobs(std::vector<Job>& jobs) TOPOLET_EXCLUDES(mutex_);
