@@ -28,7 +28,9 @@ class TransitionsTest : public ::testing::Test {
 TEST_F(TransitionsTest, AChangeSaysWhatItIsToTheContainer) {
   const placement::ContainerKey key = guaranteed("a", 1).key;
   const auto kind = [this](const Event& event) {
-    const Transition made = compute_transition(ledger_, {.crash_hold = std::chrono::seconds(1)}, now_, event);
+    placement::PlacementRules rules;
+    rules.crash_hold = std::chrono::seconds(1);
+    const Transition made = compute_transition(ledger_, rules, now_, event);
     ledger_.apply(made);
     return made.changes.empty() ? ChangeKind::kInternal : made.changes.front().kind;
   };
