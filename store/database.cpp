@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "store/log_vfs.hpp"
+
 namespace topolet::store {
 namespace {
 
@@ -161,7 +163,7 @@ Result<Database> Database::open_in_memory() {
 
 Result<Database> Database::open(const std::string& name, int flags) {
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, log_vfs());
   Database database(handle);
   if (code != SQLITE_OK) {
     return Error{code_of(code), fmt::format("cannot open '{}': {}", name,

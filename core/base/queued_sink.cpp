@@ -53,15 +53,17 @@ class QueuedSink::Queue {
   void put(const spdlog::details::log_msg& message) {
     Line line(message);
     const std::size_t bytes = bytes_of(line);
-    const MutexLock lock(mutex_);
-    ++count_;
-    if (bytes > kMaxBytes) {
-      ++lost_;
-      return;
+    {
+      const MutexLock lock(mutex_);
+      ++count_;
+      if (bytes > kMaxBytes) {
+        ++lost_;
+        return;
+      }
+      if (bytes_ + bytes > kMaxBytes) drop_older_half(bytes);
+      bytes_ += bytes;
+      lines_.push_back(std::move(line));
     }
-    if (bytes_ + bytes > kMaxBytes) drop_older_half(bytes);
-    bytes_ += bytes;
-    lines_.push_back(std::move(line));
     changed_.notify_all();
   }
 

@@ -106,8 +106,19 @@ void CreateContainer::decide() {
   // was it chosen for the whole pod.
   const bool is_first_of_pod = workload_.pod_demand && workload_.pod_nodes.empty() && !plan.decision.nodes.empty();
   const bool keeps_pod_together = is_first_of_pod && !plan.decision.unpinned;
-  deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together},
-                         [self = shared_from_this()] { self->wait_for_neighbours(); });
+  deps_.committer.commit_and_send(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together},
+                                  [self = shared_from_this()] { self->go_on_once_durable(); });
+  if (deps_.ledger().neighbours_blocking(workload_.key).empty()) {
+    read_what_to_send(*deps_.ledger().find(workload_.key));
+    is_ready_ = true;
+  }
+}
+
+/// On the writer's thread, without a hop to the loop, if nothing has to be looked at once more.
+void CreateContainer::go_on_once_durable() {
+  if (deps_.loop.is_on_thread()) return wait_for_neighbours();
+  if (is_ready_ && !call_->cancelled()) return send();
+  deps_.loop.post([self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
 /// A create whose key already has an allocation: a retry, after the first create ended in doubt or its answer was lost.
@@ -199,13 +210,33 @@ void CreateContainer::forward_placed() {
   }
   if (call_->cancelled() && !was_in_doubt_)
     return withdraw({Code::kCancelled, "the caller cancelled the call"}, "cancelled");
+  read_what_to_send(*allocation);
   // The set may come from a later change than this create; that change must be durable before the set is sent.
-  sent_ = desired_cpuset_of(*allocation);
-  deps_.committer.when_durable(
-      allocation->generation, [self = shared_from_this(), added = allocation->placement.added] {
-        forward(self->deps_, self->call_, cri::patch_create_container(self->sent_.cpus, self->sent_.mems, added),
-                [self](const cri::RuntimeResponse& answer) { self->on_response(answer); });
-      });
+  deps_.committer.when_durable(allocation->generation, [self = shared_from_this()] { self->send(); });
+}
+
+void CreateContainer::read_what_to_send(const Allocation& allocation) {
+  sent_ = desired_cpuset_of(allocation);
+  patch_ = cri::patch_create_container(sent_.cpus, sent_.mems, allocation.placement.added);
+  changes_before_sent_ = deps_.committer.changes_of_pending();
+}
+
+/// On the loop or the writer's thread.
+void CreateContainer::send() {
+  call_->forward(std::move(patch_),
+                 [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->receive(answer); });
+}
+
+/// On the I/O thread. What the runtime has done goes to the client at once, unless the container must be moved first.
+void CreateContainer::receive(const cri::RuntimeResponse& answer) {
+  is_answered_ =
+      answer.code == Code::kOk && !was_in_doubt_ && deps_.committer.changes_of_pending() == changes_before_sent_;
+  if (is_answered_) call_->finish();
+  deps_.loop.post([self = shared_from_this(), answer] { self->on_response(answer); });
+}
+
+void CreateContainer::finish() {
+  if (!is_answered_) call_->finish();
 }
 
 /// Nothing has gone to the runtime, so nothing is in doubt.
@@ -224,7 +255,7 @@ void CreateContainer::on_created(const cri::RuntimeResponse& answer) {
   if (!id) {
     deps_.log.error("CreateContainer: {}", id.error().message);
     return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, {answer.code, id.error().message}},
-                                  [self = shared_from_this()] { self->call_->finish(); });
+                                  [self = shared_from_this()] { self->finish(); });
   }
   const event::CreateConfirmed confirmed{workload_.key, *id, sent_};
   const Allocation* allocation = deps_.ledger().find(workload_.key);
@@ -235,7 +266,7 @@ void CreateContainer::on_created(const cri::RuntimeResponse& answer) {
   }
   deps_.committer.commit(confirmed, Urgency::kSoon);
   deps_.mover.open_created(*id, sent_);
-  call_->finish();
+  finish();
   deps_.rebalancer.catch_up(workload_.key);
 }
 
@@ -247,13 +278,13 @@ void CreateContainer::finish_when_converged(const std::string& container_id) {
   }
   deps_.rebalancer.catch_up(workload_.key);
   deps_.mover.when_converged(container_id, kCatchUpTimeout,
-                             [self = shared_from_this()](const Status&) { self->call_->finish(); });
+                             [self = shared_from_this()](const Status&) { self->finish(); });
 }
 
 /// A container that was found meanwhile stays bound, whatever the retry was answered. A refused retry proves nothing
 /// about the first create: a runtime that still works on that one refuses the retry because the name is taken.
 void CreateContainer::on_create_failed(const cri::RuntimeResponse& answer) {
-  const auto finish = [self = shared_from_this()] { self->call_->finish(); };
+  const auto finish = [self = shared_from_this()] { self->finish(); };
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   if (allocation == nullptr || allocation->phase != Phase::kPending) return deps_.committer.when_durable(finish);
   const CallError error{answer.code, answer.message};

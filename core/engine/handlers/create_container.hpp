@@ -1,6 +1,8 @@
 // The way of one CreateContainer: from the request to the answer.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,9 +37,14 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   Plan plan(const std::vector<placement::ContainerKey>& superseded) const;
   void deny(Code code, const placement::Decision& decision);
 
+  void go_on_once_durable();
   void wait_for_neighbours();
   void neighbours_timed_out(const Error& error);
   void forward_placed();
+  void read_what_to_send(const Allocation& allocation);
+  void send();
+  void receive(const cri::RuntimeResponse& answer);
+  void finish();
   void withdraw(const Error& error, const char* cause);
   void on_response(const cri::RuntimeResponse& answer);
   void on_created(const cri::RuntimeResponse& answer);
@@ -48,6 +55,10 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   const std::shared_ptr<cri::Call> call_;
   placement::Workload workload_;
   ContainerCpuset sent_;
+  std::string patch_;                      ///< of the request, for `sent_`
+  std::uint64_t changes_before_sent_ = 0;  ///< Committer::changes_of_pending() when `sent_` was read
+  std::atomic<bool> is_ready_{false};      ///< nothing has to be waited for but the commit
+  bool is_answered_ = false;
   bool was_in_doubt_ = false;
   bool has_reconciled_ = false;
   std::string reason_suffix_;  ///< for the decision's reason

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,11 @@ namespace {
 std::string in_words(std::string cause) {
   std::replace(cause.begin(), cause.end(), '-', ' ');
   return cause;
+}
+
+bool changes_pending(const Change& change) {
+  return change.before && change.before->phase == Phase::kPending &&
+         !(change.after && desired_cpuset_of(*change.after) == desired_cpuset_of(*change.before));
 }
 
 }  // namespace
@@ -33,6 +39,24 @@ Committer::Committer(Deps deps, Ledger ledger)
       }) {}
 
 void Committer::commit(const Event& event, Urgency urgency, std::function<void()> then) {
+  commit(event, urgency, std::move(then), {});
+}
+
+void Committer::commit_and_send(const Event& event, std::function<void()> send) {
+  struct Sending {
+    std::function<void()> send;
+    std::atomic<bool> begun{false};
+  };
+  const auto sending = std::make_shared<Sending>();
+  sending->send = std::move(send);
+  const auto send_once = [sending] {
+    if (!sending->begun.exchange(true)) sending->send();
+  };
+  commit(event, Urgency::kNow, send_once, send_once);
+}
+
+void Committer::commit(const Event& event, Urgency urgency, std::function<void()> then,
+                       std::function<void()> on_written) {
   assert_on_thread(deps_.loop, "the ledger");
   auto next = std::make_shared<const Transition>(compute_transition(ledger_, deps_.rules, deps_.clock.wall(), event));
   if (next->is_nothing()) {
@@ -40,10 +64,11 @@ void Committer::commit(const Event& event, Urgency urgency, std::function<void()
     return;
   }
   ledger_.apply(*next);
+  if (std::any_of(next->changes.begin(), next->changes.end(), changes_pending)) ++changes_of_pending_;
   log(*next);
   writer_.submit(
       next->generation, [next](store::Store& store) { return write(store, *next); },
-      [this, next, then = std::move(then)] { publish(*next, then); }, urgency);
+      [this, next, then = std::move(then)] { publish(*next, then); }, urgency, std::move(on_written));
 }
 
 /// What it follows from may still wait for the store.

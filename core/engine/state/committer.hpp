@@ -1,6 +1,8 @@
 // The one writer of the ledger: every change goes through here, as the transition of an event.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -15,14 +17,14 @@
 
 namespace topolet::engine {
 
-/// Hears of every transition once it is durable, in their order, before whoever caused it goes on.
+/// Hears of every transition once it is durable, in their order, before whoever caused it goes on on the loop.
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void on_durable(const Transition& transition) = 0;
 };
 
-/// Lives on the loop's thread, and asserts it.
+/// Lives on the loop's thread, and asserts it, but for what says otherwise.
 class Committer {
  public:
   struct Deps {
@@ -48,6 +50,13 @@ class Committer {
   void commit(const Event& event, Urgency urgency, std::function<void()> then = {});
   void commit(const Event& event, std::function<void()> then = {}) { commit(event, Urgency::kNow, std::move(then)); }
 
+  /// The same for what only sends something: `send` runs once, on the writer's thread as soon as it is durable, or on
+  /// the loop where `then` would come first. It must not use what is the loop's unless it is on the loop.
+  void commit_and_send(const Event& event, std::function<void()> send);
+
+  /// How many times another set became desired for a container whose create may be under way. Any thread.
+  std::uint64_t changes_of_pending() const { return changes_of_pending_; }
+
   /// `then` runs as if an event that changes nothing were committed.
   void when_durable(std::function<void()> then) { when_durable(Urgency::kNow, std::move(then)); }
   /// `then` runs once the ledger of that generation is durable: at once if it is.
@@ -60,6 +69,7 @@ class Committer {
   void stop() { writer_.stop(); }
 
  private:
+  void commit(const Event& event, Urgency urgency, std::function<void()> then, std::function<void()> on_written);
   void when_durable(Urgency urgency, std::function<void()> then);
   void publish(const Transition& transition, const std::function<void()>& then);
   void log(const Transition& transition) const;
@@ -68,6 +78,7 @@ class Committer {
   Ledger ledger_;
   std::vector<Observer*> observers_;
   std::uint64_t durable_generation_;
+  std::atomic<std::uint64_t> changes_of_pending_{0};
   Writer writer_;
 };
 

@@ -34,12 +34,13 @@ Writer::Writer(Options options, store::Store& store, Loop& loop, Clock clock, Lo
 
 Writer::~Writer() { stop(); }
 
-void Writer::submit(std::uint64_t generation, Write write, std::function<void()> done, Urgency urgency) {
+void Writer::submit(std::uint64_t generation, Write write, std::function<void()> done, Urgency urgency,
+                    std::function<void()> on_written) {
   const std::uint64_t number = ++last_number_;
   waiters_.push_back({number, generation, clock_.steady(), std::move(done)});
   {
     MutexLock lock(mutex_);
-    jobs_.push_back({number, generation, std::move(write)});
+    jobs_.push_back({number, generation, std::move(write), std::move(on_written)});
     if (urgency == Urgency::kNow) hurry_ = true;
   }
   if (options_.thread == Thread::kLoop) {
@@ -117,9 +118,14 @@ bool Writer::write_next(const std::vector<Job>& jobs) {
     return false;
   }
   store_.write_generation_file(jobs.back().generation);
+  bool tells = options_.thread == Thread::kOwn;
   {
     MutexLock lock(mutex_);
     jobs_.erase(jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(jobs.size()));
+    tells = tells && !stopping_;
+  }
+  for (const Job& job : jobs) {
+    if (tells && job.on_written) job.on_written();
   }
   post([this, number = jobs.back().number] { on_written(number); });
   return true;
