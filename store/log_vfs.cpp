@@ -14,6 +14,8 @@ constexpr int kLogHeaderBytes = 32;
 constexpr int kFrameHeaderBytes = 24;
 /// A longer transaction is written in several parts.
 constexpr std::size_t kMaxBuffered = std::size_t{1} << 20U;
+/// SQLite's own VFS takes less than 128 KiB at a time.
+constexpr std::size_t kMaxWrite = std::size_t{1} << 16U;
 
 /// Of a frame header: bytes 4 to 7 are 0 except in the last frame of a transaction.
 bool ends_transaction(const unsigned char* frame_header) {
@@ -42,8 +44,12 @@ class Appended {
   }
 
   int flush(sqlite3_file* file) {
-    if (bytes_.empty()) return SQLITE_OK;
-    const int written = file->pMethods->xWrite(file, bytes_.data(), static_cast<int>(bytes_.size()), begin_);
+    int written = SQLITE_OK;
+    for (std::size_t done = 0; done < bytes_.size() && written == SQLITE_OK; done += kMaxWrite) {
+      const std::size_t size = std::min(kMaxWrite, bytes_.size() - done);
+      written = file->pMethods->xWrite(file, bytes_.data() + done, static_cast<int>(size),
+                                       begin_ + static_cast<sqlite3_int64>(done));
+    }
     end_ = std::max(end_, begin_ + static_cast<sqlite3_int64>(bytes_.size()));
     bytes_.clear();
     last_frame_ = false;

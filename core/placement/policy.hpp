@@ -39,7 +39,7 @@ struct LedgerEntry {
   Demand demand;
   CpuSet within;       ///< shared: the CPUs it may use when they are in the pool
   bool bound = false;  ///< shared: the kubelet said where; it cannot be moved out of `within`
-  std::map<std::string, std::string> settings = {};  ///< as in Workload
+  SharedStringMap settings = {};  ///< as in Workload
 };
 
 /// Containers in the order of their keys. Each is shared, not copied, by all who look at the ledger while it is as it

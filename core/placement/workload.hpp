@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/index_set.hpp"
+#include "core/base/shared_string_map.hpp"
 
 namespace topolet::placement {
 
@@ -52,11 +53,11 @@ struct Workload {
   std::vector<std::string> cdi_devices;  ///< fully qualified names
   std::vector<std::pair<std::string, std::string>>
       env;  ///< values are secrets: never stored, logged or put into a reason
-  std::map<std::string, std::string> pod_labels;
-  std::map<std::string, std::string> pod_annotations;
-  std::map<std::string, std::string> annotations;  ///< the container's own
+  SharedStringMap pod_labels;
+  SharedStringMap pod_annotations;
+  SharedStringMap annotations;  ///< the container's own
   /// The topolet.io/ annotations that count for the container, without that prefix; its own word before the pod's.
-  std::map<std::string, std::string> settings;
+  SharedStringMap settings;
   std::optional<Demand> pod_demand;  ///< of the whole pod; absent where the request does not tell
   NodeSet pod_nodes;                 ///< of the candidate that the pod's first container was given
 

@@ -29,8 +29,8 @@ placement::Workload workload_of(const std::string& text) {
     if (space == std::string::npos || equals == std::string::npos) continue;
     const std::string name = line.substr(space + 1, equals - space - 1);
     const std::string owner = line.substr(0, space);
-    if (owner == "pod") workload.pod_annotations[name] = line.substr(equals + 1);
-    if (owner == "container") workload.annotations[name] = line.substr(equals + 1);
+    if (owner == "pod") workload.pod_annotations.set(name, line.substr(equals + 1));
+    if (owner == "container") workload.annotations.set(name, line.substr(equals + 1));
   }
   return workload;
 }

@@ -27,7 +27,7 @@ struct Sandbox {
   std::string pod_name;
   std::string runtime_handler;
   bool ready = true;                                    ///< false once stopped
-  std::map<std::string, std::string> annotations = {};  ///< RunPodSandbox only
+  SharedStringMap annotations = {};  ///< RunPodSandbox only
 
   friend bool operator==(const Sandbox&, const Sandbox&) = default;
 };

@@ -140,6 +140,7 @@ store::Value to_value(const std::map<std::string, T>& map) {
   }
   return text_of(json);
 }
+store::Value to_value(const SharedStringMap& map) { return to_value<std::string>(map); }
 
 // And back. What cannot be read throws, which ends in decode_all().
 
@@ -198,6 +199,11 @@ void from_value(const store::Value& value, std::map<std::string, T>& into) {
       read(entry, into[key]);
     }
   }
+}
+void from_value(const store::Value& value, SharedStringMap& into) {
+  SharedStringMap::Map map;
+  from_value(value, map);
+  into = std::move(map);
 }
 
 /// The column `state` of `allocation`: the phase in short, for people.

@@ -311,7 +311,7 @@ void Transitions::operator()(const event::PodSeen& event) {
     // A pod whose sandbox is made anew stays where it is.
     after = *other;
     after.nodes = ledger_.nodes_of_pod(sandbox.pod_uid, sandbox.id);
-    after.sandbox.annotations.clear();
+    after.sandbox.annotations = {};
   }
   auto annotations = std::move(after.sandbox.annotations);
   after.sandbox = sandbox;

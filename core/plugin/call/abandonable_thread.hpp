@@ -211,9 +211,11 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
         running_ = nullptr;
         // Before whoever waits goes on, who then holds the last reference to all that the task owns.
         task = nullptr;
-        wake_waiters_.notify_all();
-        return true;
       }
+    }
+    if (task == nullptr) {
+      wake_waiters_.notify_all();
+      return true;
     }
     task->release();
     MutexLock lock(mutex_);
