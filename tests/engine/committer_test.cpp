@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/engine/state/codec.hpp"
 #include "tests/engine/faulty_store.hpp"
@@ -14,6 +15,7 @@ namespace topolet::engine {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -163,6 +165,50 @@ TEST_P(CommitterTest, TellsOfAGapOnceTheStoreIsBack) {
   EXPECT_THAT(heard_, ElementsAre("a", "b", "scribe 3")) << "the gap has a generation of its own";
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b"));
   EXPECT_EQ(*store_.last_decision(), 3) << "two creates and the gap";
+}
+
+TEST_P(CommitterTest, SendsOnceWhenItIsWritten) {
+  std::atomic<int> sent{0};
+  store_.hold();
+  const auto send = [&] {
+    ++sent;
+    EXPECT_THAT(store_.holders(), Contains("a"));
+  };
+  if (GetParam() == Writer::Thread::kLoop) store_.release();
+  committer_.commit_and_send(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}, send);
+  EXPECT_EQ(sent, 0);
+  store_.release();
+  ask("b", record("b"));
+  await_recorded(1);
+  EXPECT_EQ(sent, 1);
+}
+
+TEST_P(CommitterTest, SendsOnceFromMemoryWhileTheStoreFails) {
+  std::atomic<int> sent{0};
+  store_.fail_with(Error{Code::kUnavailable, "the disk is full"});
+  committer_.commit_and_send(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}, [&] { ++sent; });
+  loop_.run_until([&] { return sent == 1; });
+  store_.fail_with(std::nullopt);
+  loop_.advance(milliseconds(1));
+  loop_.run_until([&] { return !committer_.degraded(); });
+  EXPECT_EQ(sent, 1) << "not again when it is written";
+}
+
+TEST_P(CommitterTest, CountsOtherSetsForThoseWhoseCreateMayBeUnderWay) {
+  const placement::ContainerKey key = besteffort("s").key;
+  const auto counted = [this](const Event& event) {
+    const std::uint64_t before = committer_.changes_of_pending();
+    committer_.commit(event);
+    return committer_.changes_of_pending() - before;
+  };
+  EXPECT_EQ(
+      counted(event::CreateAdmitted{
+          besteffort("s"), plan_of({placement::Mode::kShared, CpuSet::range(0, 7), {}, {}}, CpuSet::range(0, 7))}),
+      0U);
+  EXPECT_EQ(counted(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}), 1U) << "it loses a CPU";
+  EXPECT_EQ(counted(event::CreateConfirmed{key, "c-s", {CpuSet::range(1, 7), {}}}), 0U);
+  EXPECT_EQ(counted(event::CreateAdmitted{guaranteed("b", 1), exclusive_on({1})}), 0U) << "it is made";
+  EXPECT_EQ(counted(event::PodStopped{guaranteed("a", 1).key.sandbox_id}), 1U) << "its create may still be under way";
 }
 
 TEST_P(CommitterTest, WritesWhatIsLeftWhenItStopsAndTellsNobody) {

@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/cri/messages/lens.pb.h"
-#include "tests/engine/converge_test.hpp"
-#include "tests/engine/scripted_call.hpp"
+#include "tests/engine/handler_test.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -13,25 +12,12 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class StartContainerTest : public ConvergeTest {
+class StartContainerTest : public HandlerTest {
  protected:
-  ~StartContainerTest() override {
-    for (const auto& call : calls_) call->drop();
-  }
-
   std::shared_ptr<ScriptedCall> start(const std::string& id) {
-    if (!deps_) {
-      deps_ = std::make_unique<HandlerDeps>(HandlerDeps{loop_, *committer_, placer_, *cpusets_, *mover_, *exits_,
-                                                        *rebalancer_, *reconciler_, placed_runtime_handlers_,
-                                                        demand_rules_, *log_});
-    }
     lens::Target target;
     target.set_id(id);
-    const auto call = std::make_shared<ScriptedCall>("StartContainer", target.SerializeAsString());
-    calls_.push_back(call);
-    StartContainer::handle(*deps_, call);
-    loop_.run();
-    return call;
+    return call<StartContainer>("StartContainer", target.SerializeAsString());
   }
 
   /// `a` was superseded: the runtime has it, and topolet nothing.
@@ -40,10 +26,6 @@ class StartContainerTest : public ConvergeTest {
     runtime_.put(pod_of("a").sandbox);
     runtime_.put("c-a", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
   }
-
-  const cri::DemandRules demand_rules_{};
-  std::unique_ptr<HandlerDeps> deps_;
-  std::vector<std::shared_ptr<ScriptedCall>> calls_;
 };
 
 TEST_F(StartContainerTest, StartsWhatIsWhereItShouldBe) {

@@ -277,7 +277,7 @@ TEST(Invariants, TheOrderOfEnableLinesChangesNothing) {
     }
   }
   // Short histories say less.
-  for (const char* word : {" is local", "numa: ", "stays idle", "heavy container"}) {
+  for (const char* word : {" is local", "numa: ", "kept idle", "heavy container"}) {
     EXPECT_TRUE(kSlower > 1 || said.find(word) != std::string::npos) << word;
   }
 }

@@ -1,0 +1,102 @@
+#include "core/engine/handlers/create_container.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/cri/messages/lens.pb.h"
+#include "tests/engine/handler_test.hpp"
+
+namespace topolet::engine {
+namespace {
+
+class CreateContainerTest : public HandlerTest {
+ protected:
+  /// Of a container in the pod of the same name; `whole_cpus`: Guaranteed, 0 = BestEffort.
+  std::shared_ptr<ScriptedCall> create(const std::string& name, std::int64_t whole_cpus = 0) {
+    const Pod pod = pod_of(name);
+    lens::CreateContainerRequest request;
+    request.set_sandbox_id(pod.sandbox.id);
+    request.mutable_config()->mutable_metadata()->set_name(name);
+    lens::PodMetadata& metadata = *request.mutable_sandbox_config()->mutable_metadata();
+    metadata.set_name(name);
+    metadata.set_uid(pod.sandbox.pod_uid);
+    metadata.set_pod_namespace(pod.sandbox.pod_namespace);
+    lens::Resources& resources = *request.mutable_config()->mutable_linux()->mutable_resources();
+    if (whole_cpus > 0) {
+      resources.set_cpu_shares(1024 * whole_cpus);
+      resources.set_cpu_quota_us(100'000 * whole_cpus);
+      resources.set_cpu_period_us(100'000);
+      resources.set_memory_limit_bytes(1 << 20);
+      resources.set_oom_score_adj(-997);
+      request.mutable_sandbox_config()->mutable_linux()->set_cgroup_parent("/kubepods/pod" + pod.sandbox.pod_uid);
+    } else {
+      resources.set_cpu_shares(2);
+      resources.set_oom_score_adj(1000);
+    }
+    return call<CreateContainer>("CreateContainer", request.SerializeAsString());
+  }
+  /// The runtime has made it as it was asked to, on those CPUs.
+  static cri::RuntimeResponse made(const std::string& name) {
+    lens::Target target;
+    target.set_id("c-" + name);
+    return {Code::kOk, "", target.SerializeAsString()};
+  }
+  void put(const std::string& name, const CpuSet& cpus) {
+    runtime_.put(
+        "c-" + name,
+        {.sandbox_id = pod_of(name).sandbox.id, .name = name, .state = cri::ContainerState::kCreated, .cpus = cpus});
+  }
+};
+
+TEST_F(CreateContainerTest, AnswersAtOnceWhatTheRuntimeHasMade) {
+  begin({}, {pod_of("a")});
+  const auto call = create("a");
+  ASSERT_TRUE(call->is_forwarded());
+  put("a", CpuSet::range(0, 7));
+  call->answer(made("a"));
+  ASSERT_TRUE(call->kubelet_answer()) << "before the loop has looked at it";
+  EXPECT_EQ(call->kubelet_answer()->code, Code::kOk);
+  EXPECT_EQ(find("a")->phase, Phase::kPending);
+  loop_.run();
+  EXPECT_EQ(find("a")->phase, Phase::kCreated);
+}
+
+TEST_F(CreateContainerTest, AnswersOnceItHasTheSetThatItGotMeanwhile) {
+  begin({}, {pod_of("a"), pod_of("b")});
+  const auto call = create("a");
+  create("b", 2);
+  ASSERT_EQ(find("a")->placement.cpus.size(), 6U) << "it was sent with 8";
+  put("a", CpuSet::range(0, 7));
+  call->answer(made("a"));
+  EXPECT_FALSE(call->kubelet_answer());
+  loop_.run();
+  ASSERT_TRUE(call->kubelet_answer());
+  EXPECT_EQ(runtime_.container("c-a").cpus, find("a")->placement.cpus);
+}
+
+TEST_F(CreateContainerTest, AnswersAtOnceThoughOthersChangedMeanwhile) {
+  begin({shared("c")}, {pod_of("a")});
+  start_converged("c");
+  const auto call = create("a");
+  commit(event::Exited{find("c")->workload.key, 0});
+  put("a", CpuSet::range(0, 7));
+  call->answer(made("a"));
+  EXPECT_TRUE(call->kubelet_answer());
+}
+
+TEST_F(CreateContainerTest, AnswersARetryOnceItHasLookedForTheFirst) {
+  begin({}, {pod_of("a")});
+  create("a")->answer({Code::kUnavailable, "the connection was lost", ""});
+  loop_.run();
+  ASSERT_EQ(find("a")->phase, Phase::kInDoubt);
+  const auto retry = create("a");
+  ASSERT_TRUE(retry->is_forwarded());
+  put("a", {0});
+  retry->answer(made("a"));
+  EXPECT_FALSE(retry->kubelet_answer()) << "the first may have made it, elsewhere";
+  loop_.run();
+  ASSERT_TRUE(retry->kubelet_answer());
+  EXPECT_EQ(runtime_.container("c-a").cpus, CpuSet::range(0, 7));
+}
+
+}  // namespace
+}  // namespace topolet::engine

@@ -1,0 +1,41 @@
+// A handler of CRI calls, with the parts of the engine that it works with.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/engine/handlers/handler_deps.hpp"
+#include "tests/engine/converge_test.hpp"
+#include "tests/engine/scripted_call.hpp"
+
+namespace topolet::engine {
+
+class HandlerTest : public ConvergeTest {
+ protected:
+  ~HandlerTest() override {
+    for (const auto& call : calls_) call->drop();
+  }
+
+  /// The kubelet makes the call, and the handler does what it can before the runtime answers.
+  template <class Handler>
+  std::shared_ptr<ScriptedCall> call(const std::string& method, std::string request) {
+    if (!deps_) {
+      deps_ = std::make_unique<HandlerDeps>(HandlerDeps{loop_, *committer_, placer_, *cpusets_, *mover_, *exits_,
+                                                        *rebalancer_, *reconciler_, placed_runtime_handlers_,
+                                                        demand_rules_, *log_});
+    }
+    calls_.push_back(std::make_shared<ScriptedCall>(method, std::move(request)));
+    const std::shared_ptr<ScriptedCall> made = calls_.back();
+    Handler::handle(*deps_, made);
+    loop_.run();
+    return made;
+  }
+
+ private:
+  const cri::DemandRules demand_rules_{};
+  std::unique_ptr<HandlerDeps> deps_;
+  std::vector<std::shared_ptr<ScriptedCall>> calls_;
+};
+
+}  // namespace topolet::engine
