@@ -62,6 +62,10 @@ class CommitterTest : public ::testing::TestWithParam<Writer::Thread> {
     const auto cpu = static_cast<std::uint32_t>(name.front() - 'a');
     committer_.commit(event::CreateAdmitted{guaranteed(name, 1), exclusive_on({cpu})}, std::move(then));
   }
+  void commit_and_send(const Event& event, const std::function<void()>& send) {
+    committer_.commit_and_send(
+        event, [&send] { return send; }, send);
+  }
   std::function<void()> record(const std::string& what) {
     return [this, what] { heard_.push_back(what); };
   }
@@ -175,7 +179,7 @@ TEST_P(CommitterTest, SendsOnceWhenItIsWritten) {
     EXPECT_THAT(store_.holders(), Contains("a"));
   };
   if (GetParam() == Writer::Thread::kLoop) store_.release();
-  committer_.commit_and_send(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}, send);
+  commit_and_send(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}, send);
   EXPECT_EQ(sent, 0);
   store_.release();
   ask("b", record("b"));
@@ -186,12 +190,24 @@ TEST_P(CommitterTest, SendsOnceWhenItIsWritten) {
 TEST_P(CommitterTest, SendsOnceFromMemoryWhileTheStoreFails) {
   std::atomic<int> sent{0};
   store_.fail_with(Error{Code::kUnavailable, "the disk is full"});
-  committer_.commit_and_send(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}, [&] { ++sent; });
+  commit_and_send(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}, [&] { ++sent; });
   loop_.run_until([&] { return sent == 1; });
   store_.fail_with(std::nullopt);
   loop_.advance(milliseconds(1));
   loop_.run_until([&] { return !committer_.degraded(); });
   EXPECT_EQ(sent, 1) << "not again when it is written";
+}
+
+TEST_P(CommitterTest, GoesOnOnTheLoopBehindTheObserversIfNothingIsToBeSent) {
+  Scribe scribe("scribe", heard_, nullptr);
+  committer_.subscribe(scribe);
+  const auto prepare = [this]() -> std::function<void()> {
+    EXPECT_NE(committer_.ledger().find(guaranteed("a", 1).key), nullptr);
+    return nullptr;
+  };
+  committer_.commit_and_send(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}, prepare, record("then"));
+  await_recorded(2);
+  EXPECT_THAT(heard_, ElementsAre("scribe 1", "then"));
 }
 
 TEST_P(CommitterTest, CountsOtherSetsForThoseWhoseCreateMayBeUnderWay) {

@@ -106,19 +106,19 @@ void CreateContainer::decide() {
   // was it chosen for the whole pod.
   const bool is_first_of_pod = workload_.pod_demand && workload_.pod_nodes.empty() && !plan.decision.nodes.empty();
   const bool keeps_pod_together = is_first_of_pod && !plan.decision.unpinned;
-  deps_.committer.commit_and_send(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together},
-                                  [self = shared_from_this()] { self->go_on_once_durable(); });
-  if (deps_.ledger().neighbours_blocking(workload_.key).empty()) {
-    read_what_to_send(*deps_.ledger().find(workload_.key));
-    is_ready_ = true;
-  }
+  deps_.committer.commit_and_send(
+      event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together},
+      [this] { return prepare_to_send(); }, [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
-/// On the writer's thread, without a hop to the loop, if nothing has to be looked at once more.
-void CreateContainer::go_on_once_durable() {
-  if (deps_.loop.is_on_thread()) return wait_for_neighbours();
-  if (is_ready_ && !call_->cancelled()) return send();
-  deps_.loop.post([self = shared_from_this()] { self->wait_for_neighbours(); });
+/// Nothing if neighbours have to leave first.
+std::function<void()> CreateContainer::prepare_to_send() {
+  if (!deps_.ledger().neighbours_blocking(workload_.key).empty()) return nullptr;
+  read_what_to_send(*deps_.ledger().find(workload_.key));
+  return [self = shared_from_this()] {
+    if (!self->call_->cancelled()) return self->send();
+    self->deps_.loop.post([self] { self->forward_placed(); });
+  };
 }
 
 /// A create whose key already has an allocation: a retry, after the first create ended in doubt or its answer was lost.

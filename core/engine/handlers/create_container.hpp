@@ -1,8 +1,8 @@
 // The way of one CreateContainer: from the request to the answer.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,7 +37,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   Plan plan(const std::vector<placement::ContainerKey>& superseded) const;
   void deny(Code code, const placement::Decision& decision);
 
-  void go_on_once_durable();
+  std::function<void()> prepare_to_send();
   void wait_for_neighbours();
   void neighbours_timed_out(const Error& error);
   void forward_placed();
@@ -57,7 +57,6 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   ContainerCpuset sent_;
   std::string patch_;                      ///< of the request, for `sent_`
   std::uint64_t changes_before_sent_ = 0;  ///< Committer::changes_of_pending() when `sent_` was read
-  std::atomic<bool> is_ready_{false};      ///< nothing has to be waited for but the commit
   bool is_answered_ = false;
   bool was_in_doubt_ = false;
   bool has_reconciled_ = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "core/engine/state/codec.hpp"
@@ -17,6 +18,17 @@ namespace {
 std::string in_words(std::string cause) {
   std::replace(cause.begin(), cause.end(), '-', ' ');
   return cause;
+}
+
+/// Of the two, only the one runs that is called first, by whatever thread.
+std::pair<std::function<void()>, std::function<void()>> either(std::function<void()> one, std::function<void()> other) {
+  const auto begun = std::make_shared<std::atomic<bool>>(false);
+  const auto unless_begun = [&begun](std::function<void()> work) {
+    return [begun, work = std::move(work)] {
+      if (!begun->exchange(true)) work();
+    };
+  };
+  return {unless_begun(std::move(one)), unless_begun(std::move(other))};
 }
 
 bool changes_pending(const Change& change) {
@@ -42,21 +54,11 @@ void Committer::commit(const Event& event, Urgency urgency, std::function<void()
   commit(event, urgency, std::move(then), {});
 }
 
-void Committer::commit_and_send(const Event& event, std::function<void()> send) {
-  struct Sending {
-    std::function<void()> send;
-    std::atomic<bool> begun{false};
-  };
-  const auto sending = std::make_shared<Sending>();
-  sending->send = std::move(send);
-  const auto send_once = [sending] {
-    if (!sending->begun.exchange(true)) sending->send();
-  };
-  commit(event, Urgency::kNow, send_once, send_once);
+void Committer::commit_and_send(const Event& event, const PrepareSend& prepare, std::function<void()> then) {
+  commit(event, Urgency::kNow, std::move(then), prepare);
 }
 
-void Committer::commit(const Event& event, Urgency urgency, std::function<void()> then,
-                       std::function<void()> on_written) {
+void Committer::commit(const Event& event, Urgency urgency, std::function<void()> then, const PrepareSend& prepare) {
   assert_on_thread(deps_.loop, "the ledger");
   auto next = std::make_shared<const Transition>(compute_transition(ledger_, deps_.rules, deps_.clock.wall(), event));
   if (next->is_nothing()) {
@@ -66,6 +68,10 @@ void Committer::commit(const Event& event, Urgency urgency, std::function<void()
   ledger_.apply(*next);
   if (std::any_of(next->changes.begin(), next->changes.end(), changes_pending)) ++changes_of_pending_;
   log(*next);
+  std::function<void()> on_written;
+  if (std::function<void()> send = prepare ? prepare() : nullptr) {
+    std::tie(on_written, then) = either(std::move(send), std::move(then));
+  }
   writer_.submit(
       next->generation, [next](store::Store& store) { return write(store, *next); },
       [this, next, then = std::move(then)] { publish(*next, then); }, urgency, std::move(on_written));
