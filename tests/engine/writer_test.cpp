@@ -243,16 +243,17 @@ TEST_P(WriterOfItsOwnThread, WritesWhatHasComeMeanwhileInOneTransaction) {
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b", "c", "d"));
 }
 
-TEST_P(WriterOfItsOwnThread, HoldsBackWhatNothingWaitsForAndWritesItWithTheNext) {
+TEST_P(WriterOfItsOwnThread, WritesTogetherWhatNothingWaitsForAndWhatComesWithIt) {
   begin();
   submit("a", Urgency::kSoon);
   submit("b", Urgency::kSoon);
-  loop_.advance(milliseconds(1));
-  EXPECT_EQ(store_.begun(), 0U);
-  submit("c");
-  await_recorded(3);
-  EXPECT_THAT(heard_, ElementsAre("a", "b", "c"));
+  await_recorded(2);
   EXPECT_EQ(store_.begun(), 1U);
+  submit("c", Urgency::kSoon);
+  submit("d");
+  await_recorded(4);
+  EXPECT_THAT(heard_, ElementsAre("a", "b", "c", "d"));
+  EXPECT_EQ(store_.begun(), 2U);
 }
 
 TEST_P(WriterOfItsOwnThread, TriesAgainThoughNothingWaitsForWhatFailed) {

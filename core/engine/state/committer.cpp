@@ -67,7 +67,6 @@ void Committer::commit(const Event& event, Urgency urgency, std::function<void()
   }
   ledger_.apply(*next);
   if (std::any_of(next->changes.begin(), next->changes.end(), changes_pending)) ++changes_of_pending_;
-  log(*next);
   std::function<void()> on_written;
   if (std::function<void()> send = prepare ? prepare() : nullptr) {
     std::tie(on_written, then) = either(std::move(send), std::move(then));
@@ -75,6 +74,7 @@ void Committer::commit(const Event& event, Urgency urgency, std::function<void()
   writer_.submit(
       next->generation, [next](store::Store& store) { return write(store, *next); },
       [this, next, then = std::move(then)] { publish(*next, then); }, urgency, std::move(on_written));
+  log(*next);
 }
 
 /// What it follows from may still wait for the store.

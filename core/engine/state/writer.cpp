@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace topolet::engine {
@@ -60,8 +61,7 @@ void Writer::submit(std::uint64_t generation, Write write, std::function<void()>
 
 void Writer::schedule_hurry() {
   if (std::exchange(hurry_scheduled_, true)) return;
-  loop_.after(std::min(options_.longest_delay, options_.patience / 4), [this, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.lock()) return;
+  post([this] {
     hurry_scheduled_ = false;
     {
       MutexLock lock(mutex_);
@@ -72,33 +72,33 @@ void Writer::schedule_hurry() {
 }
 
 void Writer::write_on_loop() {
-  {
+  if (group_.empty()) {
     MutexLock lock(mutex_);
     if (jobs_.empty()) return;
   }
-  std::vector<Job> jobs;
-  if (wait_for_jobs(jobs) && write_next(jobs)) return;
+  if (wait_for_group() && write_group()) return;
   loop_.after(options_.retry, [this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.lock()) write_on_loop();
   });
 }
 
 void Writer::run() {
-  std::vector<Job> jobs;
-  while (wait_for_jobs(jobs)) {
-    if (!write_next(jobs) && !wait_before_retry()) return;
+  while (wait_for_group()) {
+    if (!write_group() && !wait_before_retry()) return;
   }
 }
 
-/// False at the end, when nothing is left.
-bool Writer::wait_for_jobs(std::vector<Job>& jobs) {
+/// Takes what is waiting, unless a group is left that could not be written. False at the end, when nothing is left.
+bool Writer::wait_for_group() {
+  if (!group_.empty()) return true;
   MutexLock lock(mutex_);
   const bool at_once = options_.thread == Thread::kLoop;
   while ((jobs_.empty() || !(hurry_ || at_once)) && !stopping_) wake_up_.wait(mutex_);
-  const std::size_t count = std::min(jobs_.size(), kLargestGroup);
-  hurry_ = count < jobs_.size();
-  jobs.assign(jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(count));
-  return !jobs.empty();
+  const auto end = jobs_.begin() + static_cast<std::ptrdiff_t>(std::min(jobs_.size(), kLargestGroup));
+  group_.assign(std::make_move_iterator(jobs_.begin()), std::make_move_iterator(end));
+  jobs_.erase(jobs_.begin(), end);
+  hurry_ = !jobs_.empty();
+  return !group_.empty();
 }
 
 /// After a failure. False if it is to end.
@@ -107,46 +107,45 @@ bool Writer::wait_before_retry() {
   MutexLock lock(mutex_);
   while (!stopping_ && wake_up_.wait_until(mutex_, until)) {
   }
-  hurry_ = true;
   return !stopping_;
 }
 
-bool Writer::write_next(const std::vector<Job>& jobs) {
-  const Status written = write_all(jobs);
+bool Writer::write_group() {
+  const Status written = write_all();
   if (!written) {
     post([this, error = written.error()] { on_write_failed(error); });
     return false;
   }
-  store_.write_generation_file(jobs.back().generation);
+  store_.write_generation_file(group_.back().generation);
   bool tells = options_.thread == Thread::kOwn;
   {
     MutexLock lock(mutex_);
-    jobs_.erase(jobs_.begin(), jobs_.begin() + static_cast<std::ptrdiff_t>(jobs.size()));
     tells = tells && !stopping_;
   }
-  for (const Job& job : jobs) {
+  for (const Job& job : group_) {
     if (tells && job.on_written) job.on_written();
   }
-  post([this, number = jobs.back().number] { on_written(number); });
+  post([this, number = group_.back().number] { on_written(number); });
+  group_.clear();
   return true;
 }
 
-Status Writer::write_all(const std::vector<Job>& jobs) {
+Status Writer::write_all() {
   if (Status begun = store_.begin(); !begun) return begun;
   Status written;
-  for (const Job& job : jobs) {
+  for (const Job& job : group_) {
     if (written) written = job.write(store_);
   }
   if (written) written = store_.commit();
   if (!written) store_.roll_back();
   if (written || !is_permanent(written.error())) return written;
-  return write_each_whole(jobs);
+  return write_each_whole();
 }
 
 /// With a savepoint each, which costs: one of them fails, and only that one must be left out.
-Status Writer::write_each_whole(const std::vector<Job>& jobs) {
+Status Writer::write_each_whole() {
   if (Status begun = store_.begin(); !begun) return begun;
-  for (const Job& job : jobs) {
+  for (const Job& job : group_) {
     const Status written = store_.savepoint([&] { return job.write(store_); });
     if (written) continue;
     if (!is_permanent(written.error())) {
@@ -226,8 +225,7 @@ void Writer::stop() {
   // Until here the thread posts by it.
   alive_.reset();
   // What failed before may be taken now.
-  std::vector<Job> jobs;
-  while (wait_for_jobs(jobs) && write_next(jobs)) {
+  while (wait_for_group() && write_group()) {
   }
 }
 

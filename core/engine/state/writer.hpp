@@ -22,7 +22,7 @@ namespace topolet::engine {
 /// When a write is wanted.
 enum class Urgency : std::uint8_t {
   kNow,   ///< something waits for it
-  kSoon,  ///< nothing does: it may be held back a moment, to be written with what comes then
+  kSoon,  ///< nothing does: it is written with what else comes from the work that the loop is at
 };
 
 /// Commits writes in the order in which they come, as many in one transaction as are waiting, each of them whole or not
@@ -41,8 +41,6 @@ class Writer {
     Thread thread = Thread::kOwn;
     std::chrono::milliseconds patience{50};
     std::chrono::milliseconds retry{1000};  ///< after a failure
-    /// How long a write may be held back that is wanted soon; a quarter of the patience if that is less.
-    std::chrono::milliseconds longest_delay{2};
   };
   /// How long the store did not keep up, and how much was written late.
   struct Gap {
@@ -86,11 +84,11 @@ class Writer {
   void schedule_hurry() TOPOLET_EXCLUDES(mutex_);
   void run() TOPOLET_EXCLUDES(mutex_);
   void write_on_loop() TOPOLET_EXCLUDES(mutex_);
-  bool wait_for_jobs(std::vector<Job>& jobs) TOPOLET_EXCLUDES(mutex_);
+  bool wait_for_group() TOPOLET_EXCLUDES(mutex_);
   bool wait_before_retry() TOPOLET_EXCLUDES(mutex_);
-  bool write_next(const std::vector<Job>& jobs) TOPOLET_EXCLUDES(mutex_);
-  Status write_all(const std::vector<Job>& jobs);
-  Status write_each_whole(const std::vector<Job>& jobs);
+  bool write_group() TOPOLET_EXCLUDES(mutex_);
+  Status write_all();
+  Status write_each_whole();
   void post(std::function<void()> work);
   void on_written(std::uint64_t number);
   void on_write_failed(const Error& error);
@@ -116,6 +114,9 @@ class Writer {
   bool degraded_ = false;
   std::chrono::milliseconds degraded_since_{};  ///< wall clock
   std::size_t late_ = 0;
+
+  /// What is written in one transaction, until it is. Of the thread that writes.
+  std::vector<Job> group_;
 
   Mutex mutex_;
   CondVar wake_up_;
