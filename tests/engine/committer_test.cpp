@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "core/engine/state/codec.hpp"
 #include "tests/engine/faulty_store.hpp"
@@ -15,7 +14,6 @@ namespace topolet::engine {
 namespace {
 
 using std::chrono::milliseconds;
-using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -61,10 +59,6 @@ class CommitterTest : public ::testing::TestWithParam<Writer::Thread> {
   void ask(const std::string& name, std::function<void()> then = {}) {
     const auto cpu = static_cast<std::uint32_t>(name.front() - 'a');
     committer_.commit(event::CreateAdmitted{guaranteed(name, 1), exclusive_on({cpu})}, std::move(then));
-  }
-  void commit_and_send(const Event& event, const std::function<void()>& send) {
-    committer_.commit_and_send(
-        event, [&send] { return send; }, send);
   }
   std::function<void()> record(const std::string& what) {
     return [this, what] { heard_.push_back(what); };
@@ -169,45 +163,6 @@ TEST_P(CommitterTest, TellsOfAGapOnceTheStoreIsBack) {
   EXPECT_THAT(heard_, ElementsAre("a", "b", "scribe 3")) << "the gap has a generation of its own";
   EXPECT_THAT(store_.holders(), ElementsAre("a", "b"));
   EXPECT_EQ(*store_.last_decision(), 3) << "two creates and the gap";
-}
-
-TEST_P(CommitterTest, SendsOnceWhenItIsWritten) {
-  std::atomic<int> sent{0};
-  store_.hold();
-  const auto send = [&] {
-    ++sent;
-    EXPECT_THAT(store_.holders(), Contains("a"));
-  };
-  if (GetParam() == Writer::Thread::kLoop) store_.release();
-  commit_and_send(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}, send);
-  EXPECT_EQ(sent, 0);
-  store_.release();
-  ask("b", record("b"));
-  await_recorded(1);
-  EXPECT_EQ(sent, 1);
-}
-
-TEST_P(CommitterTest, SendsOnceFromMemoryWhileTheStoreFails) {
-  std::atomic<int> sent{0};
-  store_.fail_with(Error{Code::kUnavailable, "the disk is full"});
-  commit_and_send(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}, [&] { ++sent; });
-  loop_.run_until([&] { return sent == 1; });
-  store_.fail_with(std::nullopt);
-  loop_.advance(milliseconds(1));
-  loop_.run_until([&] { return !committer_.degraded(); });
-  EXPECT_EQ(sent, 1) << "not again when it is written";
-}
-
-TEST_P(CommitterTest, GoesOnOnTheLoopBehindTheObserversIfNothingIsToBeSent) {
-  Scribe scribe("scribe", heard_, nullptr);
-  committer_.subscribe(scribe);
-  const auto prepare = [this]() -> std::function<void()> {
-    EXPECT_NE(committer_.ledger().find(guaranteed("a", 1).key), nullptr);
-    return nullptr;
-  };
-  committer_.commit_and_send(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})}, prepare, record("then"));
-  await_recorded(2);
-  EXPECT_THAT(heard_, ElementsAre("scribe 1", "then"));
 }
 
 TEST_P(CommitterTest, CountsOtherSetsForThoseWhoseCreateMayBeUnderWay) {

@@ -106,19 +106,8 @@ void CreateContainer::decide() {
   // was it chosen for the whole pod.
   const bool is_first_of_pod = workload_.pod_demand && workload_.pod_nodes.empty() && !plan.decision.nodes.empty();
   const bool keeps_pod_together = is_first_of_pod && !plan.decision.unpinned;
-  deps_.committer.commit_and_send(
-      event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together},
-      [this] { return prepare_to_send(); }, [self = shared_from_this()] { self->wait_for_neighbours(); });
-}
-
-/// Nothing if neighbours have to leave first.
-std::function<void()> CreateContainer::prepare_to_send() {
-  if (!deps_.ledger().neighbours_blocking(workload_.key).empty()) return nullptr;
-  read_what_to_send(*deps_.ledger().find(workload_.key));
-  return [self = shared_from_this()] {
-    if (!self->call_->cancelled()) return self->send();
-    self->deps_.loop.post([self] { self->forward_placed(); });
-  };
+  deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together},
+                         [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
 /// A create whose key already has an allocation: a retry, after the first create ended in doubt or its answer was lost.
@@ -221,7 +210,6 @@ void CreateContainer::read_what_to_send(const Allocation& allocation) {
   changes_before_sent_ = deps_.committer.changes_of_pending();
 }
 
-/// On the loop or the writer's thread.
 void CreateContainer::send() {
   call_->forward(std::move(patch_),
                  [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->receive(answer); });

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,7 +36,6 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   Plan plan(const std::vector<placement::ContainerKey>& superseded) const;
   void deny(Code code, const placement::Decision& decision);
 
-  std::function<void()> prepare_to_send();
   void wait_for_neighbours();
   void neighbours_timed_out(const Error& error);
   void forward_placed();

@@ -83,9 +83,7 @@ void StartContainer::commit_requested(const Status& neighbours_gone) {
     return end_turn();
   }
   was_started_before_ = allocation()->phase != Phase::kCreated;
-  const auto forward = [self = shared_from_this()] { self->forward_start(); };
-  deps_.committer.commit_and_send(
-      event::StartRequested{key()}, [&forward] { return forward; }, forward);
+  deps_.committer.commit(event::StartRequested{key()}, [self = shared_from_this()] { self->forward_start(); });
 }
 
 placement::ContainerKey StartContainer::key() const {

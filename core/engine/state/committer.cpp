@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "core/engine/state/codec.hpp"
@@ -18,17 +17,6 @@ namespace {
 std::string in_words(std::string cause) {
   std::replace(cause.begin(), cause.end(), '-', ' ');
   return cause;
-}
-
-/// Of the two, only the one runs that is called first, by whatever thread.
-std::pair<std::function<void()>, std::function<void()>> either(std::function<void()> one, std::function<void()> other) {
-  const auto begun = std::make_shared<std::atomic<bool>>(false);
-  const auto unless_begun = [&begun](std::function<void()> work) {
-    return [begun, work = std::move(work)] {
-      if (!begun->exchange(true)) work();
-    };
-  };
-  return {unless_begun(std::move(one)), unless_begun(std::move(other))};
 }
 
 bool changes_pending(const Change& change) {
@@ -51,14 +39,6 @@ Committer::Committer(Deps deps, Ledger ledger)
       }) {}
 
 void Committer::commit(const Event& event, Urgency urgency, std::function<void()> then) {
-  commit(event, urgency, std::move(then), {});
-}
-
-void Committer::commit_and_send(const Event& event, const PrepareSend& prepare, std::function<void()> then) {
-  commit(event, Urgency::kNow, std::move(then), prepare);
-}
-
-void Committer::commit(const Event& event, Urgency urgency, std::function<void()> then, const PrepareSend& prepare) {
   assert_on_thread(deps_.loop, "the ledger");
   auto next = std::make_shared<const Transition>(compute_transition(ledger_, deps_.rules, deps_.clock.wall(), event));
   if (next->is_nothing()) {
@@ -67,13 +47,9 @@ void Committer::commit(const Event& event, Urgency urgency, std::function<void()
   }
   ledger_.apply(*next);
   if (std::any_of(next->changes.begin(), next->changes.end(), changes_pending)) ++changes_of_pending_;
-  std::function<void()> on_written;
-  if (std::function<void()> send = prepare ? prepare() : nullptr) {
-    std::tie(on_written, then) = either(std::move(send), std::move(then));
-  }
   writer_.submit(
       next->generation, [next](store::Store& store) { return write(store, *next); },
-      [this, next, then = std::move(then)] { publish(*next, then); }, urgency, std::move(on_written));
+      [this, next, then = std::move(then)] { publish(*next, then); }, urgency);
   log(*next);
 }
 

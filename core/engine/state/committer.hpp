@@ -17,7 +17,7 @@
 
 namespace topolet::engine {
 
-/// Hears of every transition once it is durable, in their order, before whoever caused it goes on on the loop.
+/// Hears of every transition once it is durable, in their order, before whoever caused it goes on.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -50,13 +50,6 @@ class Committer {
   void commit(const Event& event, Urgency urgency, std::function<void()> then = {});
   void commit(const Event& event, std::function<void()> then = {}) { commit(event, Urgency::kNow, std::move(then)); }
 
-  /// Something to send, which runs on the writer's thread; nothing if it is for `then` to go on.
-  using PrepareSend = std::function<std::function<void()>()>;
-  /// The same without a hop to the loop where nothing but the commit has to be waited for: what `prepare` returns runs
-  /// instead of `then`, as soon as it is durable. `prepare` runs at once, on the changed ledger. If the store takes too
-  /// long, or is written on the loop, it is `then` that runs all the same.
-  void commit_and_send(const Event& event, const PrepareSend& prepare, std::function<void()> then);
-
   /// How many times another set became desired for a container whose create may be under way. Any thread.
   std::uint64_t changes_of_pending() const { return changes_of_pending_; }
 
@@ -72,7 +65,6 @@ class Committer {
   void stop() { writer_.stop(); }
 
  private:
-  void commit(const Event& event, Urgency urgency, std::function<void()> then, const PrepareSend& prepare);
   void when_durable(Urgency urgency, std::function<void()> then);
   void publish(const Transition& transition, const std::function<void()>& then);
   void log(const Transition& transition) const;

@@ -35,13 +35,12 @@ Writer::Writer(Options options, store::Store& store, Loop& loop, Clock clock, Lo
 
 Writer::~Writer() { stop(); }
 
-void Writer::submit(std::uint64_t generation, Write write, std::function<void()> done, Urgency urgency,
-                    std::function<void()> on_written) {
+void Writer::submit(std::uint64_t generation, Write write, std::function<void()> done, Urgency urgency) {
   const std::uint64_t number = ++last_number_;
   waiters_.push_back({number, generation, clock_.steady(), std::move(done)});
   {
     MutexLock lock(mutex_);
-    jobs_.push_back({number, generation, std::move(write), std::move(on_written)});
+    jobs_.push_back({number, generation, std::move(write)});
     if (urgency == Urgency::kNow) hurry_ = true;
   }
   if (options_.thread == Thread::kLoop) {
@@ -72,11 +71,10 @@ void Writer::schedule_hurry() {
 }
 
 void Writer::write_on_loop() {
-  if (group_.empty()) {
+  do {
     MutexLock lock(mutex_);
-    if (jobs_.empty()) return;
-  }
-  if (wait_for_group() && write_group()) return;
+    if (group_.empty() && jobs_.empty()) return;
+  } while (wait_for_group() && write_group());
   loop_.after(options_.retry, [this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.lock()) write_on_loop();
   });
@@ -117,14 +115,6 @@ bool Writer::write_group() {
     return false;
   }
   store_.write_generation_file(group_.back().generation);
-  bool tells = options_.thread == Thread::kOwn;
-  {
-    MutexLock lock(mutex_);
-    tells = tells && !stopping_;
-  }
-  for (const Job& job : group_) {
-    if (tells && job.on_written) job.on_written();
-  }
   post([this, number = group_.back().number] { on_written(number); });
   group_.clear();
   return true;

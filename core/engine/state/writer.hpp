@@ -57,10 +57,8 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
 
   /// `write` runs on the writer's thread, perhaps more than once; only its last run counts. `done` runs on the loop, in
-  /// the order of the submissions, once that is durable as configured or patience is over. `on_written`, if any, runs
-  /// on the writer's thread once it is durable, before `done` or after it; not if the store is written on the loop.
-  void submit(std::uint64_t generation, Write write, std::function<void()> done, Urgency urgency = Urgency::kNow,
-              std::function<void()> on_written = {});
+  /// the order of the submissions, once that is durable as configured or patience is over.
+  void submit(std::uint64_t generation, Write write, std::function<void()> done, Urgency urgency = Urgency::kNow);
   /// Nobody waits to be told.
   bool idle() const { return waiters_.empty(); }
   bool degraded() const { return degraded_; }
@@ -72,7 +70,6 @@ class Writer {
     std::uint64_t number = 0;
     std::uint64_t generation = 0;
     Write write;
-    std::function<void()> on_written;
   };
   struct Waiter {
     std::uint64_t number = 0;
