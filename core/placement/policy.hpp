@@ -37,8 +37,8 @@ struct LedgerEntry {
   Qos qos = Qos::kBestEffort;
   Placement placement;
   Demand demand;
-  CpuSet within;       ///< shared: the CPUs it may use when they are in the pool
-  bool bound = false;  ///< shared: the kubelet said where; it cannot be moved out of `within`
+  CpuSet within;                  ///< shared: the CPUs it may use when they are in the pool
+  bool bound = false;             ///< shared: the kubelet said where; it cannot be moved out of `within`
   SharedStringMap settings = {};  ///< as in Workload
 };
 

@@ -26,7 +26,7 @@ struct Sandbox {
   std::string pod_namespace;
   std::string pod_name;
   std::string runtime_handler;
-  bool ready = true;                                    ///< false once stopped
+  bool ready = true;                 ///< false once stopped
   SharedStringMap annotations = {};  ///< RunPodSandbox only
 
   friend bool operator==(const Sandbox&, const Sandbox&) = default;
