@@ -1,9 +1,7 @@
 #include "store/log_vfs.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <fstream>
 #include <random>
 
@@ -22,26 +20,6 @@ std::uint64_t writes_so_far() {
   }
   throw std::runtime_error("/proc/thread-self/io has no syscw");
 }
-
-/// No file grows beyond that while this lives.
-class LargestFile {
- public:
-  explicit LargestFile(std::uintmax_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit now{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &now);
-  }
-  ~LargestFile() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  LargestFile(const LargestFile&) = delete;
-  LargestFile& operator=(const LargestFile&) = delete;
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
 
 /// By number: how many bytes, and which.
 using Contents = std::map<std::int64_t, std::pair<std::int64_t, int>>;
@@ -150,7 +128,7 @@ TEST_F(LogVfsTest, ATransactionThatDoesNotFitIsLostWholeAndTheNextIsNot) {
   for (const std::uintmax_t room : {0U, 10U, 5'000U, 90'000U}) {
     SCOPED_TRACE(room);
     {
-      const LargestFile limit(log + room);
+      const FileSizeLimit limit(log + room);
       EXPECT_FALSE(database.execute(large, "test").has_value());
     }
     EXPECT_FALSE(database.in_transaction());

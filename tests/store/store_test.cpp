@@ -1,9 +1,6 @@
 #include "store/store.hpp"
 
-#include <sys/resource.h>
-
 #include <chrono>
-#include <csignal>
 #include <thread>
 
 #include "tests/store/scratch.hpp"
@@ -380,26 +377,6 @@ TEST_F(StoreTest, RefusesASavepointWithoutATransaction) {
   EXPECT_FALSE(ran);
   EXPECT_FALSE(store->commit().has_value());
 }
-
-/// While it lives, this process cannot write beyond the first `bytes` of any file.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
 
 TEST_F(StoreTest, SurvivesWritesThatFail) {
   const auto store = open();

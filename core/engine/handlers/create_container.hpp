@@ -55,7 +55,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   ContainerCpuset sent_;
   std::string patch_;                      ///< of the request, for `sent_`
   std::uint64_t changes_before_sent_ = 0;  ///< Committer::changes_of_pending() when `sent_` was read
-  bool is_answered_ = false;
+  bool is_answered_ = false;               ///< set on the I/O thread before the loop hears of the answer
   bool was_in_doubt_ = false;
   bool has_reconciled_ = false;
   std::string reason_suffix_;  ///< for the decision's reason
