@@ -169,6 +169,7 @@ Result<Database> Database::open(const std::string& name, int flags) {
     return Error{code_of(code), fmt::format("cannot open '{}': {}", name,
                                             handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(code))};
   }
+  drop_on_rollback(handle);
   sqlite3_extended_result_codes(handle, 1);
   sqlite3_busy_timeout(handle, kBusyTimeoutMs);
   return database;

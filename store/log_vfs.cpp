@@ -51,9 +51,13 @@ class Appended {
                                        begin_ + static_cast<sqlite3_int64>(done));
     }
     end_ = std::max(end_, begin_ + static_cast<sqlite3_int64>(bytes_.size()));
+    drop();
+    return written;
+  }
+
+  void drop() {
     bytes_.clear();
     last_frame_ = false;
-    return written;
   }
 
  private:
@@ -95,6 +99,7 @@ int close_log(sqlite3_file* file) {
 int write_log(sqlite3_file* file, const void* bytes, int size, sqlite3_int64 offset) try {
   return log_of(file)->appended->write(inner_of(file), static_cast<const unsigned char*>(bytes), size, offset);
 } catch (const std::bad_alloc&) {
+  log_of(file)->appended->drop();
   return SQLITE_IOERR_NOMEM;
 }
 
@@ -171,6 +176,17 @@ const char* register_vfs() {
 const char* log_vfs() {
   static const char* const name = register_vfs();
   return name;
+}
+
+void drop_on_rollback(sqlite3* connection) {
+  sqlite3_rollback_hook(
+      connection,
+      [](void* rolled_back) {
+        sqlite3_file* log = nullptr;
+        sqlite3_file_control(static_cast<sqlite3*>(rolled_back), "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+        if (log != nullptr && log->pMethods == &kLogMethods) log_of(log)->appended->drop();
+      },
+      connection);
 }
 
 }  // namespace topolet::store

@@ -84,15 +84,17 @@ TEST_F(LogVfsTest, KeepsAllThatWasCommittedAndNothingElse) {
     fs::create_directory(directory());
     std::ofstream(file()).flush();
     // So few pages in memory that a transaction's go to the log before its end, and are changed there.
-    Database database = open_database("PRAGMA cache_size = 10; PRAGMA wal_autocheckpoint = 300;");
-    run(database,
-        "CREATE TABLE entry (number INTEGER PRIMARY KEY, bytes TEXT); CREATE INDEX by_bytes ON entry (bytes)");
+    const std::string pragmas = "PRAGMA cache_size = 10; PRAGMA wal_autocheckpoint = 300;";
+    Database first = open_database(pragmas);
+    Database second = open_database(pragmas);
+    run(first, "CREATE TABLE entry (number INTEGER PRIMARY KEY, bytes TEXT); CREATE INDEX by_bytes ON entry (bytes)");
     std::mt19937 random(seed);
     const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
     Contents committed;
     for (int transaction = 0; transaction < 60; ++transaction) {
       SCOPED_TRACE(fmt::format("seed {}, transaction {}", seed, transaction));
       Contents now = committed;
+      Database& database = below(3) == 0 ? second : first;
       run(database, "BEGIN IMMEDIATE");
       const int changes = 1 + below(below(4) == 0 ? 300 : 8);
       for (int i = 0; i < changes; ++i) {

@@ -378,6 +378,20 @@ TEST_F(StoreTest, RefusesASavepointWithoutATransaction) {
   EXPECT_FALSE(store->commit().has_value());
 }
 
+TEST_F(StoreTest, LeavesNothingBehindOfALargeTransactionThatIsRolledBack) {
+  const auto store = open();
+  ASSERT_TRUE(store->begin().has_value());
+  for (int i = 0; i < 8000; ++i) ASSERT_TRUE(store->add(exclusive_row("lost", {1})).has_value());
+  store->roll_back();
+  // Somebody repairs something by hand.
+  Database other = connect(Database::Access::kReadWrite);
+  ASSERT_TRUE(other.execute("CREATE TABLE by_hand AS SELECT * FROM decided", "test").has_value());
+  ASSERT_TRUE(add_with_allocation(*store, exclusive_row("kept", {2})).has_value());
+  EXPECT_EQ(value("PRAGMA integrity_check"), "ok");
+  EXPECT_EQ(column("SELECT container FROM decided"), "kept");
+  EXPECT_EQ(value("SELECT count(*) FROM by_hand"), "0");
+}
+
 TEST_F(StoreTest, SurvivesWritesThatFail) {
   const auto store = open();
   ASSERT_TRUE(add_with_allocation(*store, exclusive_row("before", {1})).has_value());

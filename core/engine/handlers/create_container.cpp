@@ -199,20 +199,14 @@ void CreateContainer::forward_placed() {
   }
   if (call_->cancelled() && !was_in_doubt_)
     return withdraw({Code::kCancelled, "the caller cancelled the call"}, "cancelled");
-  read_what_to_send(*allocation);
-  // The set may come from a later change than this create; that change must be durable before the set is sent.
-  deps_.committer.when_durable(allocation->generation, [self = shared_from_this()] { self->send(); });
-}
-
-void CreateContainer::read_what_to_send(const Allocation& allocation) {
-  sent_ = desired_cpuset_of(allocation);
-  patch_ = cri::patch_create_container(sent_.cpus, sent_.mems, allocation.placement.added);
+  sent_ = desired_cpuset_of(*allocation);
   changes_before_sent_ = deps_.committer.changes_of_pending();
-}
-
-void CreateContainer::send() {
-  call_->forward(std::move(patch_),
-                 [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->receive(answer); });
+  // The set may come from a later change than this create; that change must be durable before the set is sent.
+  deps_.committer.when_durable(
+      allocation->generation, [self = shared_from_this(), added = allocation->placement.added] {
+        self->call_->forward(cri::patch_create_container(self->sent_.cpus, self->sent_.mems, added),
+                             [self](const cri::RuntimeResponse& answer) { self->receive(answer); });
+      });
 }
 
 /// On the I/O thread. What the runtime has done goes to the client at once, unless the container must be moved first.

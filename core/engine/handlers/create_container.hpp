@@ -39,8 +39,6 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   void wait_for_neighbours();
   void neighbours_timed_out(const Error& error);
   void forward_placed();
-  void read_what_to_send(const Allocation& allocation);
-  void send();
   void receive(const cri::RuntimeResponse& answer);
   void finish();
   void withdraw(const Error& error, const char* cause);
@@ -53,7 +51,6 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   const std::shared_ptr<cri::Call> call_;
   placement::Workload workload_;
   ContainerCpuset sent_;
-  std::string patch_;                      ///< of the request, for `sent_`
   std::uint64_t changes_before_sent_ = 0;  ///< Committer::changes_of_pending() when `sent_` was read
   bool is_answered_ = false;               ///< set on the I/O thread before the loop hears of the answer
   bool was_in_doubt_ = false;
