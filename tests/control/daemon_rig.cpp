@@ -39,13 +39,14 @@ DaemonRig::DaemonRig() : runtime_(std::make_unique<SmallRuntime>(file("runtime.s
 
 DaemonRig::~DaemonRig() { process_.reset(); }
 
+// store-patience: a busy disk must not put a `gap` among the rows that a test counts.
 void DaemonRig::configure(const std::string& plugins, const std::string& placement, const std::string& daemon) {
-  directory_.write(
-      "topolet.conf",
-      fmt::format("[daemon]\nlisten = {}\ncontrol = {}\nruntime = {}\nstate-dir = {}\nplugin-dir = {}\n{}\n"
-                  "[placement]\nmin-shared-cpus = 0\n{}\n[plugins]\n{}\n",
-                  file("topolet.sock"), control_socket(), file("runtime.sock"), state_dir(), plugin_dir, daemon,
-                  placement, plugins));
+  directory_.write("topolet.conf",
+                   fmt::format("[daemon]\nlisten = {}\ncontrol = {}\nruntime = {}\nstate-dir = {}\nplugin-dir = {}\n"
+                               "store-patience = 20s\n{}\n"
+                               "[placement]\nmin-shared-cpus = 0\n{}\n[plugins]\n{}\n",
+                               file("topolet.sock"), control_socket(), file("runtime.sock"), state_dir(), plugin_dir,
+                               daemon, placement, plugins));
 }
 
 bool DaemonRig::start(const std::vector<std::string>& more_flags) {
