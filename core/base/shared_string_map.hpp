@@ -32,11 +32,6 @@ class SharedStringMap {
   std::size_t size() const { return map().size(); }
   bool empty() const { return map_ == nullptr; }
 
-  void set(const std::string& key, std::string value) {
-    Map changed = map();
-    changed[key] = std::move(value);
-    *this = std::move(changed);
-  }
   void erase(const std::string& key) {
     if (count(key) == 0) return;
     Map changed = map();

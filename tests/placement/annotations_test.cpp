@@ -11,7 +11,9 @@ using testing::TestNode;
 constexpr const char* kFourCpus = "pack:1 numa:1 core:4 pu:1";
 
 Workload wishing(Workload workload, const std::string& setting, const std::string& value) {
-  workload.settings.set(setting, value);
+  SharedStringMap::Map settings = workload.settings;
+  settings[setting] = value;
+  workload.settings = std::move(settings);
   return workload;
 }
 

@@ -6,9 +6,12 @@
 #include <random>
 
 #include "tests/store/scratch.hpp"
+#include "tests/support/file_size_limit.hpp"
 
 namespace topolet::store {
 namespace {
+
+using testing::FileSizeLimit;
 
 namespace fs = std::filesystem;
 

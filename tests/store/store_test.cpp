@@ -4,9 +4,12 @@
 #include <thread>
 
 #include "tests/store/scratch.hpp"
+#include "tests/support/file_size_limit.hpp"
 
 namespace topolet::store {
 namespace {
+
+using testing::FileSizeLimit;
 
 using Rows = std::vector<std::vector<std::string>>;
 
