@@ -118,6 +118,8 @@ TEST_F(TwoNodesTest, EachContainerStaysOnOneNodeThroughAKillAndACpuThatGoesOffli
 
   ASSERT_TRUE(topolet_->stop(first.container_id).has_value());
   EXPECT_FALSE(ledger(first).has_value());
+  // Nobody waits until it has grown.
+  EXPECT_TRUE(becomes([&] { return kernel(web).cpus == ledger(web)->cpus; })) << kernel(web).cpus.to_string();
   expect_agreement({&web, &second});
   const TestPod third = running("third", guaranteed(2000, 64 * kMiB));
   EXPECT_EQ(node_of(kernel(third).cpus), node_of(of_first)) << kernel(third).cpus.to_string();
