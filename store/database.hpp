@@ -142,6 +142,9 @@ class Database {
   /// the log.
   void fold_log();
 
+  /// For the other files of this room that use SQLite itself.
+  sqlite3* handle() const { return handle_.get(); }
+
   /// While `on`, closing leaves the file and its -wal as they are instead of folding one into the other.
   void leave_untouched_at_close(bool on);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "store/schema_v5.hpp"
+
 namespace topolet::store {
 namespace {
 
@@ -353,7 +355,14 @@ Status check_pages(const Database& database) {
 
 Status apply_migration(Database& database, const Migration& step) {
   const std::string purpose = fmt::format("bring the schema to version {}", step.version);
-  const std::string sql = fmt::format("BEGIN IMMEDIATE; {}; PRAGMA user_version = {}; COMMIT;", step.sql, step.version);
+  std::string more;
+  if (!step.sql_if_empty.empty()) {
+    const auto decisions = database.integer("SELECT EXISTS (SELECT 1 FROM decided)", purpose);
+    if (!decisions) return decisions.error();
+    if (*decisions == 0) more = step.sql_if_empty;
+  }
+  const std::string sql =
+      fmt::format("BEGIN IMMEDIATE; {}; {}; PRAGMA user_version = {}; COMMIT;", step.sql, more, step.version);
   Status taken = database.execute(sql, purpose);
   if (!taken && database.in_transaction()) static_cast<void>(database.execute("ROLLBACK", purpose));
   return taken;
@@ -367,6 +376,7 @@ const std::vector<Migration>& migrations() {
       {2, kTablesV2},
       {3, kColumnsV3},
       {4, kColumnsV4},
+      {5, schema_v5(), schema_v5_if_empty()},
   };
   return kSteps;
 }

@@ -17,6 +17,7 @@ inline constexpr std::int64_t kApplicationId = 0x74706c74;
 struct Migration {
   std::int64_t version = 0;
   std::string sql;
+  std::string sql_if_empty = {};  ///< besides, where no decision was ever made
 };
 
 /// All steps, oldest first; the last one's version is the newest there is.

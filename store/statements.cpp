@@ -20,31 +20,34 @@ Result<Statements> Statements::prepare(const Database& database) {
       {all.add_boot, "record this boot", "INSERT OR IGNORE INTO boot (boot_id, first_seen_ms) VALUES (?1, ?2)"},
       {all.set_generation, "record the generation", "UPDATE boot SET generation = max(generation, ?2) WHERE boot = ?1"},
       {all.find_boot, "find this boot", "SELECT boot FROM boot WHERE boot_id = ?1"},
-      {all.end_other_boots, "end the allocations from before the reboot",
-       "INSERT INTO ended (decision, at_ms, generation, cause) SELECT decision, ?2, ?3, 'reboot' "
-       "FROM live CROSS JOIN decided USING (decision) WHERE boot <> ?1"},
-      {all.forget_other_boots, "remove the allocations from before the reboot",
-       "DELETE FROM allocation WHERE decision IN "
-       "(SELECT decision FROM live CROSS JOIN decided USING (decision) WHERE boot <> ?1)"},
+      {all.find_other_boots, "find the allocations from before the reboot",
+       "SELECT decision FROM allocation CROSS JOIN decided USING (decision) WHERE boot <> ?1"},
       {all.forget_other_pods, "forget the pods from before the reboot", "DELETE FROM pod WHERE boot <> ?1"},
 
       {all.add_decided, "add a decision",
        "INSERT INTO decided (decision, boot, at_ms, generation, event, holds, supersedes, pod_uid, pod_namespace, "
        "pod_name, container, attempt, sandbox_id, container_id, runtime_handler, qos, cpu_request_milli, "
        "cpu_limit_milli, memory_request_bytes, memory_limit_bytes, mode, cpus, within, withheld, mems, kubelet_cpus, "
-       "nodes, reason, verdicts, memory_request_estimated, hugepages, settings, kubelet_mems) "
-       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+       "nodes, reason, verdicts, memory_request_estimated, hugepages, settings, kubelet_mems, reason_code, caused_by, "
+       "setup, phases, devices, conflict) "
+       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+       "?, ?, ?, ?, ?, ?)"},
       {all.add_held_cpu, "add the CPUs of a decision",
        "INSERT INTO held_cpu (decision, kind, first, last) VALUES (?1, ?2, ?3, ?4)"},
       {all.add_outcome, "add the outcome of a decision",
-       "INSERT INTO outcome (decision, at_ms, state, container_id, code, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"},
+       "INSERT INTO outcome (decision, at_ms, state, container_id, code, message, phases) "
+       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
       {all.add_ended, "end a decision",
        "INSERT INTO ended (decision, at_ms, generation, cause) VALUES (?1, ?2, ?3, ?4)"},
+      {all.find_decided_time, "find the time of a decision", "SELECT at_ms FROM decided WHERE decision = ?1"},
+      {all.add_lifetime, "record the lifetime of a decision",
+       "INSERT INTO lifetime (span, until_ms, decision, from_ms) VALUES (?1, ?2, ?3, ?4)"},
       {all.add_repeat, "count a repeated denial",
        "INSERT INTO repeat (decision, count, last_ms) VALUES (?1, 1, ?2) "
        "ON CONFLICT DO UPDATE SET count = count + 1, last_ms = excluded.last_ms"},
       {all.add_pool, "record the pool",
-       "INSERT INTO pool_version (generation, boot, at_ms, cpus) VALUES (?1, ?2, ?3, ?4)"},
+       "INSERT INTO pool_version (generation, boot, at_ms, cpus, free_reserved, free_isolated, caused_by, cause) "
+       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"},
 
       {all.remove_allocation, "remove an allocation", "DELETE FROM allocation WHERE decision = ?1"},
       {all.remove_pod, "forget a pod", "DELETE FROM pod WHERE sandbox_id = ?1"},
@@ -52,11 +55,10 @@ Result<Statements> Statements::prepare(const Database& database) {
       {all.find_pool, "read the pool", "SELECT cpus FROM pool_version WHERE generation = ?1"},
       {all.find_allocations, "read the allocations", "SELECT * FROM allocation ORDER BY decision"},
       {all.find_pods, "read the pods", "SELECT * FROM pod ORDER BY sandbox_id"},
-      {all.find_last_generation, "read the last generation",
-       "SELECT max(coalesce((SELECT max(generation) FROM decided), 0), coalesce((SELECT max(generation) FROM ended), "
-       "0), coalesce((SELECT max(generation) FROM pool_version), 0), coalesce((SELECT max(generation) FROM boot), 0))"},
+      {all.find_last_generation, "read the last generation", "SELECT coalesce(max(generation), 0) FROM boot"},
       {all.find_last_decision, "read the last decision",
        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'decided'), 0)"},
+      {all.find_last_setup, "read the last setup", "SELECT coalesce(max(setup), 0) FROM setup"},
   };
   for (const auto& text : texts) {
     auto statement = database.prepare(text.sql, text.purpose);

@@ -17,14 +17,15 @@ struct Statements {
   Statement add_boot;
   Statement set_generation;
   Statement find_boot;
-  Statement end_other_boots;
-  Statement forget_other_boots;
+  Statement find_other_boots;
   Statement forget_other_pods;
 
   Statement add_decided;
   Statement add_held_cpu;
   Statement add_outcome;
   Statement add_ended;
+  Statement find_decided_time;
+  Statement add_lifetime;
   Statement add_repeat;
   Statement add_pool;
 
@@ -36,6 +37,7 @@ struct Statements {
   Statement find_pods;
   Statement find_last_generation;
   Statement find_last_decision;
+  Statement find_last_setup;
 
   /// An error means that the file's tables are not those of the schema version it claims.
   static Result<Statements> prepare(const Database& database);

@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "core/base/mutex.hpp"
+#include "store/backfill.hpp"
 #include "store/database.hpp"
 #include "store/json_maps.hpp"
 #include "store/log_folder.hpp"
 #include "store/schema.hpp"
+#include "store/setup_tables.hpp"
 #include "store/state_directory.hpp"
 #include "store/statements.hpp"
 
@@ -71,10 +73,11 @@ std::string update(const char* table, const char* key, const Columns& columns) {
   return fmt::format("UPDATE {} SET {} WHERE {} = ?1", table, sets, key);
 }
 
-template <class Row>
-Result<std::vector<Row>> read_all(Statement& statement, Result<Row> (*read)(const Statement&)) {
+template <class Row, class... Values>
+Result<std::vector<Row>> read_all(Statement& statement, Result<Row> (*read)(const Statement&),
+                                  const Values&... values) {
   std::vector<Row> rows;
-  statement.reset();
+  if (Status bound = statement.bind(values...); !bound) return bound.error();
   while (true) {
     const auto more = statement.next();
     if (!more) return more.error();
@@ -112,7 +115,9 @@ class SqliteStore final : public Store {
   Status put_allocation(std::int64_t decision, const Columns& columns) override;
   Status update_allocation(std::int64_t decision, const Columns& columns) override;
   Status count_repeat(std::int64_t decision, std::int64_t at_ms) override;
-  Status add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) override;
+  Status add(const PoolRow& row) override;
+  Status add(const TopologyRow& row) override;
+  Status add(const SetupRow& row) override;
   Status set_generation(std::uint64_t generation) override;
   Status put_pod(const Columns& columns) override;
   Status remove_pod(const std::string& sandbox_id) override;
@@ -121,6 +126,8 @@ class SqliteStore final : public Store {
   Result<std::vector<PodRow>> pods() override;
   Result<std::uint64_t> last_generation() override;
   Result<std::int64_t> last_decision() override;
+  Result<std::int64_t> last_setup() override;
+  Result<bool> backfill(std::int64_t rows) override;
   void write_generation_file(std::uint64_t generation) override;
 
  private:
@@ -241,9 +248,16 @@ Status SqliteStore::begin_boot(const std::string& boot_id, std::int64_t now_ms) 
 Status SqliteStore::end_other_boots(std::int64_t now_ms) {
   const auto generation = last_generation();
   if (!generation) return generation.error();
-  if (Status ended = statements_.end_other_boots.run(boot_, now_ms, *generation + 1); !ended) return ended;
-  report_.ended_by_reboot = static_cast<std::uint32_t>(database_.changed_rows());
-  if (Status let_go = statements_.forget_other_boots.run(boot_); !let_go) return let_go;
+  const auto others = read_all<std::int64_t>(
+      statements_.find_other_boots, [](const Statement& row) { return Result<std::int64_t>(row.integer(0)); }, boot_);
+  if (!others) return others.error();
+  for (const std::int64_t decision : *others) {
+    if (Status ended = end({decision, now_ms, *generation + 1, "reboot"}); !ended) return ended;
+  }
+  report_.ended_by_reboot = static_cast<std::uint32_t>(others->size());
+  if (!others->empty()) {
+    if (Status noted = statements_.set_generation.run(boot_, *generation + 1); !noted) return noted;
+  }
   return statements_.forget_other_pods.run(boot_);
 }
 
@@ -268,7 +282,8 @@ Result<std::int64_t> SqliteStore::insert(const DecidedRow& row) {
       row.cpu_request_milli, row.cpu_limit_milli, row.memory_request_bytes, row.memory_limit_bytes, row.mode,
       row.cpus.to_string(), row.within.to_string(), row.withheld.to_string(), row.mems.to_string(),
       row.kubelet_cpus.to_string(), row.nodes, row.reason, row.verdicts, row.memory_request_estimated,
-      encode_map(row.hugepage_limit_bytes), encode_map(row.settings), row.kubelet_mems.to_string());
+      encode_map(row.hugepage_limit_bytes), encode_map(row.settings), row.kubelet_mems.to_string(), row.reason_code,
+      row.caused_by, row.setup, row.phases, row.devices, row.conflict);
   if (!added) return added.error();
   return database_.last_row_number();
 }
@@ -294,7 +309,12 @@ Status SqliteStore::add_cpu_intervals(std::int64_t decision, const char* kind, c
 Status SqliteStore::end(const EndedRow& row) {
   if (Status removed = statements_.remove_allocation.run(row.decision); !removed) return removed;
   if (database_.changed_rows() == 0) return no_allocation_error(row.decision);
-  return statements_.add_ended.run(row.decision, row.at_ms, row.generation, row.cause);
+  if (Status added = statements_.add_ended.run(row.decision, row.at_ms, row.generation, row.cause); !added)
+    return added;
+  const auto from = statements_.find_decided_time.first_integer(row.decision);
+  if (!from) return from.error();
+  const std::int64_t from_ms = from->value_or(row.at_ms);
+  return statements_.add_lifetime.run(span_of(from_ms, row.at_ms), row.at_ms, row.decision, from_ms);
 }
 
 Status SqliteStore::add(const EndedRow& row) {
@@ -303,8 +323,8 @@ Status SqliteStore::add(const EndedRow& row) {
 
 Status SqliteStore::add(const OutcomeRow& row) {
   return in_transaction([&] {
-    Status added =
-        statements_.add_outcome.run(row.decision, row.at_ms, row.state, row.container_id, row.code, row.message);
+    Status added = statements_.add_outcome.run(row.decision, row.at_ms, row.state, row.container_id, row.code,
+                                               row.message, row.phases);
     return explain_missing_decision(std::move(added), row.decision);
   });
 }
@@ -346,17 +366,28 @@ Status SqliteStore::count_repeat(std::int64_t decision, std::int64_t at_ms) {
       [&] { return explain_missing_decision(statements_.add_repeat.run(decision, at_ms), decision); });
 }
 
-Status SqliteStore::add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) {
+Status SqliteStore::add(const PoolRow& row) {
   return in_transaction([&]() -> Status {
-    const std::string cpus = pool.to_string();
-    const auto known = statements_.find_pool.first_text(generation);
+    const std::string cpus = row.pool.to_string();
+    const auto known = statements_.find_pool.first_text(row.generation);
     if (!known) return known.error();
-    if (!*known) return statements_.add_pool.run(generation, boot_, at_ms, cpus);
+    if (!*known) {
+      return statements_.add_pool.run(row.generation, boot_, row.at_ms, cpus, row.free_reserved.to_string(),
+                                      row.free_isolated.to_string(), row.caused_by, row.cause);
+    }
     if (**known == cpus) return {};
     return Error{Code::kAlreadyExists,
-                 fmt::format("generation {} has the pool '{}' already; '{}' needs a generation of its own", generation,
-                             **known, cpus)};
+                 fmt::format("generation {} has the pool '{}' already; '{}' needs a generation of its own",
+                             row.generation, **known, cpus)};
   });
+}
+
+Status SqliteStore::add(const TopologyRow& row) {
+  return in_transaction([&] { return add_topology(database_, boot_, row); });
+}
+
+Status SqliteStore::add(const SetupRow& row) {
+  return in_transaction([&] { return add_setup(database_, boot_, row); });
 }
 
 Status SqliteStore::set_generation(std::uint64_t generation) {
@@ -392,6 +423,16 @@ Result<std::int64_t> SqliteStore::last_decision() {
   const auto decision = statements_.find_last_decision.first_integer();
   if (!decision) return decision.error();
   return decision->value_or(0);
+}
+
+Result<std::int64_t> SqliteStore::last_setup() {
+  const auto setup = statements_.find_last_setup.first_integer();
+  if (!setup) return setup.error();
+  return setup->value_or(0);
+}
+
+Result<bool> SqliteStore::backfill(std::int64_t rows) {
+  return in_transaction([&] { return backfill_slice(database_, rows); });
 }
 
 void SqliteStore::write_generation_file(std::uint64_t generation) {

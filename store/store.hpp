@@ -2,7 +2,8 @@
 // schema.
 //
 // The room store, namespace topolet::store: keeps rows and knows nothing of what they mean. Start at Store. Only
-// database.hpp and database.cpp may include sqlite3.h. The room may include core/base and nothing else of this tree.
+// database.cpp, log_vfs.cpp and table_function.cpp may include sqlite3.h. The room may include core/base and nothing
+// else of this tree.
 #pragma once
 
 #include <cstdint>
@@ -53,9 +54,15 @@ struct DecidedRow {
   NodeSet kubelet_mems = {};
   std::string nodes;  ///< the winning candidate's node list
   std::string reason;
-  std::optional<std::string> verdicts;     ///< compact JSON, written as it is; README.md gives its shape
-  std::optional<std::int64_t> supersedes;  ///< the decision that holds for the same container until now
-  bool holds = true;                       ///< false for a denial or an event that is only recorded
+  std::optional<std::string> verdicts;         ///< compact JSON, written as it is; README.md gives its shape
+  std::optional<std::int64_t> supersedes;      ///< the decision that holds for the same container until now
+  bool holds = true;                           ///< false for a denial or an event that is only recorded
+  std::string reason_code = {};                ///< the reason in a word, for programs; README.md lists them
+  std::optional<std::int64_t> caused_by = {};  ///< the decision because of which this one was made
+  std::optional<std::int64_t> setup = {};      ///< with which it was made; none: the one in force at that time
+  std::string phases = {};                     ///< compact JSON; README.md gives its shape
+  std::string devices = {};                    ///< compact JSON; README.md gives its shape
+  bool conflict = false;                       ///< the CPUs are the kubelet's, although the ledger contradicts that
 };
 
 /// What became of a decision. `state`: the runtime's answer (bound, refused, in_doubt, timed_out); crashed: the
@@ -67,6 +74,7 @@ struct OutcomeRow {
   std::string container_id;
   int code = 0;  ///< gRPC status code
   std::string message;
+  std::string phases = {};  ///< compact JSON; README.md gives its shape
 };
 
 /// The end of a decision. `cause`: see the table `ended` in README.md.
@@ -75,6 +83,54 @@ struct EndedRow {
   std::int64_t at_ms = 0;
   std::uint64_t generation = 0;
   std::string cause;
+};
+
+/// The CPUs that nobody has alone, from a generation on.
+struct PoolRow {
+  std::uint64_t generation = 0;
+  std::int64_t at_ms = 0;
+  CpuSet pool;
+  CpuSet free_reserved = {};
+  CpuSet free_isolated = {};
+  std::optional<std::int64_t> caused_by =
+      {};                  ///< the decision that was made or has ended; none where no decision did it
+  std::string cause = {};  ///< "placed", "re-placed", "ended", "left", "machine", "started"
+};
+
+/// The machine, from a generation on.
+struct TopologyRow {
+  std::uint64_t generation = 0;
+  std::int64_t at_ms = 0;
+  CpuSet allowed;
+  CpuSet reserved;
+  CpuSet isolated;
+  /// Where a CPU is: by OS index; none where there is no such thing. `core` and `l3` are the lowest CPU of the core and
+  /// of those that share the cache, since the kernel's own numbers repeat from package to package.
+  struct Cpu {
+    std::uint32_t cpu = 0;
+    std::optional<std::uint32_t> node;
+    std::optional<std::uint32_t> core;
+    std::optional<std::uint32_t> l3;
+    std::optional<std::uint32_t> package;
+  };
+  std::vector<Cpu> cpus;
+  struct Node {
+    std::uint32_t node = 0;
+    CpuSet cpus;
+    std::int64_t memory_bytes = 0;
+    bool memory_only = false;
+  };
+  std::vector<Node> nodes;
+};
+
+/// What decisions are made with, from a generation on.
+struct SetupRow {
+  std::int64_t setup = 0;  ///< its number, never used before
+  std::uint64_t generation = 0;
+  std::int64_t at_ms = 0;
+  std::string version;      ///< topoletd's
+  std::string config_text;  ///< as it is in force; kept once for each digest
+  std::string plugins;      ///< compact JSON; README.md gives its shape
 };
 
 /// What a column holds.
@@ -146,8 +202,11 @@ class Store {
   virtual Status update_allocation(std::int64_t decision, const Columns& columns) = 0;
   /// Counts one more identical denial on an earlier one instead of a new row.
   virtual Status count_repeat(std::int64_t decision, std::int64_t at_ms) = 0;
-  /// Records the shared pool as it is from `generation` on. ALREADY_EXISTS if that generation has another pool.
-  virtual Status add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) = 0;
+  /// Records the shared pool as it is from a generation on. ALREADY_EXISTS if that generation has another pool.
+  virtual Status add(const PoolRow& row) = 0;
+  /// Nothing is written if the machine is as it was recorded last in this boot.
+  virtual Status add(const TopologyRow& row) = 0;
+  virtual Status add(const SetupRow& row) = 0;
   /// The generation that the ledger has with what is written. Not every one has a row that tells of it.
   virtual Status set_generation(std::uint64_t generation) = 0;
 
@@ -161,6 +220,11 @@ class Store {
   virtual Result<std::uint64_t> last_generation() = 0;
   /// The highest number ever given to a decision; 0 for a new database.
   virtual Result<std::int64_t> last_decision() = 0;
+  /// The highest number ever given to a setup; 0 for a new database.
+  virtual Result<std::int64_t> last_setup() = 0;
+  /// Goes on with what a newer topolet does to the history of an older one, for about so many rows. False if there is
+  /// nothing more to do.
+  virtual Result<bool> backfill(std::int64_t rows) = 0;
   /// Notes, outside of the database, that this generation was acted on, so that a database which lacks it is noticed
   /// when it is opened next. Not synced to the disk. Any thread; the highest counts.
   virtual void write_generation_file(std::uint64_t generation) = 0;

@@ -14,6 +14,7 @@
 #include "core/cri/messages/intercepted_methods.hpp"
 #include "core/cri/socket/descriptor_limit.hpp"
 #include "core/daemon/describe_plugins.hpp"
+#include "core/daemon/describe_setup.hpp"
 #include "core/daemon/service_manager.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/machine/machine.hpp"
@@ -90,7 +91,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   if (Status settled = daemon->deps_.crashes.clear_new_marks(); !settled) return settled.error();
   if (Status created = daemon->create_plugins(setup); !created) return created.error();
   daemon->make_proxy(options.daemon);
-  if (Status made = daemon->make_engine(options); !made) return made.error();
+  if (Status made = daemon->make_engine(options, setup.raw); !made) return made.error();
   daemon->accept_clients();
   notify_ready();
   daemon->log_->info("topoletd ready on unix://{}", options.daemon.listen);
@@ -177,7 +178,10 @@ Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
           .on_quarantine = [audit = quarantine_audit_](const auto& plugin,
                                                        const auto& why) { audit->note(plugin, why); }},
       plugin::RunningPlugins::Deps{deps_.crashes, deps_.control}, *std::move(state));
-  return plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kApplied);
+  const auto last_setup = store_->last_setup();
+  if (!last_setup) return last_setup.error();
+  setup_ = *last_setup + 1;
+  return plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kApplied, setup_);
 }
 
 void Daemon::make_proxy(const config::DaemonOptions& options) {
@@ -195,7 +199,7 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
                                         std::move(hooks), *log_);
 }
 
-Status Daemon::make_engine(const config::Options& options) {
+Status Daemon::make_engine(const config::Options& options, const config::RawConfig& raw) {
   watch_ =
       std::make_unique<machine::MachineWatch>(machine::MachineWatch::Options{.placement = options.placement}, *log_);
   Result<std::shared_ptr<const topology::Topology>> topology = topology::discover({});
@@ -216,6 +220,7 @@ Status Daemon::make_engine(const config::Options& options) {
 
   engine::Engine::Options settings = machine::engine_options(options.placement, **topology);
   settings.writer_options.patience = options.daemon.store_patience;
+  settings.setup = describe_setup(setup_, raw, plugins_->describe());
   engine_ = std::make_unique<engine::Engine>(std::move(settings),
                                              engine_deps(*topology, *std::move(machine), options.placement.rules));
   if (Status started = engine_->start(); !started) return started;
@@ -233,7 +238,11 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
                                            const placement::PlacementRules& rules) {
     // By value, because an abandoned call outlives this one.
     placement::Decision decision = plugins_->decide<placement::Decision>(
-        [request, rules](const std::vector<placement::Vote>& votes) { return decide(*request, rules, votes); });
+        [request, rules](const std::vector<placement::Vote>& votes, std::int64_t setup) {
+          placement::Decision made = decide(*request, rules, votes);
+          made.setup = setup;
+          return made;
+        });
     for (const placement::Decision::InvalidReply& bad : decision.invalid_replies)
       plugins_->report_invalid_reply(bad.policy, bad.what);
     return decision;
@@ -305,8 +314,11 @@ Result<Daemon::ReloadResult> Daemon::apply_config(const config::RawConfig& raw) 
   if (const std::vector<std::string> mistakes = setup.mistakes(); !mistakes.empty()) {
     return Error{Code::kInvalidArgument, fmt::format("{}", fmt::join(mistakes, "\n"))};
   }
-  if (Status replaced = plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kForgotten); !replaced)
+  // A number that no row tells of, where this fails, is of no decision.
+  ++setup_;
+  if (Status replaced = plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kForgotten, setup_); !replaced)
     return replaced.error();
+  engine_->change_setup(describe_setup(setup_, raw, plugins_->describe()));
   // It was judged with the rest and cannot fail.
   static_cast<void>(set_level(*log_, setup.config.options.daemon.log_level));
   for (const config::PluginOptions& plugin : setup.config.options.plugins) reloaded.plugins.push_back(plugin.name);

@@ -68,7 +68,7 @@ class Daemon {
   Status open_store(const config::Options& options);
   Status create_plugins(const plugin::LoadedConfig& setup);
   void make_proxy(const config::DaemonOptions& options);
-  Status make_engine(const config::Options& options);
+  Status make_engine(const config::Options& options, const config::RawConfig& raw);
   engine::Engine::Deps engine_deps(const std::shared_ptr<const topology::Topology>& topology,
                                    engine::Engine::Machine machine, const placement::PlacementRules& configured_rules);
   void accept_clients();
@@ -88,6 +88,7 @@ class Daemon {
   std::unique_ptr<machine::MachineWatch> watch_;
   std::unique_ptr<control::ControlServer> control_;
 
+  std::int64_t setup_ = 0;  ///< the number of what decisions are made with
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   Mutex reloading_;
   config::RawConfig raw_ TOPOLET_GUARDED_BY(reloading_);  ///< as it was read at the start

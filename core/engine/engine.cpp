@@ -102,7 +102,7 @@ void Engine::begin() {
                     newest_lost_generation_)});
   }
   plugin_events_.publish_known(committer_.ledger());
-  committer_.commit(event::Restarted{newest_lost_generation_ > 0});
+  committer_.commit(event::Restarted{newest_lost_generation_ > 0, placer_.topology(), options_.setup});
   reconcile_at_start();
   tick();
 }
@@ -146,6 +146,10 @@ void Engine::read_ledger(std::function<void(const Ledger& ledger)> read_ledger) 
 
 void Engine::record_event(AuditEvent event, const std::string& reason) {
   loop_->post([this, event, reason] { committer_.commit(event::AuditOnly{event, reason}); });
+}
+
+void Engine::change_setup(Setup setup) {
+  loop_->post([this, setup = std::move(setup)] { committer_.commit(event::SetupChanged{setup}); });
 }
 
 void Engine::change_machine(Machine machine) {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,7 @@ class Engine {
     std::chrono::milliseconds start_grace = std::chrono::seconds(10);
     Writer::Options writer_options = {};
     cri::DemandRules demand_rules = {};
+    std::optional<Setup> setup = {};  ///< what the first decisions are made with, for the audit
   };
   using Machine = Rebalancer::Machine;
   struct Deps {
@@ -98,6 +100,9 @@ class Engine {
 
   /// Writes an event of no container to the audit.
   void record_event(AuditEvent event, const std::string& reason);
+
+  /// For the audit: what decisions are made with from now on.
+  void change_setup(Setup setup);
 
   /// Containers that hold CPUs which are gone are placed anew; where nothing else is free they keep what is left.
   void change_machine(Machine machine);

@@ -11,6 +11,7 @@
 #include "core/placement/candidates.hpp"
 #include "core/placement/placement_builder.hpp"
 #include "core/placement/rank.hpp"
+#include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
 #include "core/placement/vote_tally.hpp"
 
@@ -124,10 +125,10 @@ class DecisionRun {
   Decision run() {
     if (!request_.workload.kubelet_cpus.empty()) return decide_inside_bound();
     if (request_.exclusive) {
-      if (auto refusal = node_shortage()) return when_full(std::move(*refusal));
+      if (auto refusal = node_shortage()) return when_full(code_for_shortage(), std::move(*refusal));
     }
     std::vector<RankedCandidate> ranking = rank(request_, votes_, tally_, decision_);
-    if (tally_.denial()) return deny(*tally_.denial());
+    if (tally_.denial()) return deny(reason_code::kPluginVoteLost, *tally_.denial());
     for (std::size_t i = 0; i < ranking.size();) {
       if (ranking[i].rejected || !place(ranking[i])) {
         ++i;
@@ -138,8 +139,8 @@ class DecisionRun {
       // Said if it is taken after all.
       decision_.verdicts.dropped.resize(dropped_before_);
     }
-    if (tally_.denial()) return deny(*tally_.denial());
-    return when_full(no_candidate_reason());
+    if (tally_.denial()) return deny(reason_code::kPluginVoteLost, *tally_.denial());
+    return when_full(code_for_no_candidate(), no_candidate_reason());
   }
 
  private:
@@ -156,6 +157,7 @@ class DecisionRun {
       kubelet_rules.min_shared_cpus = 0;  // how much stays shared is the kubelet's business while it hands out CPUs
       if (const Status valid = validate(placement, request_.ledger, kubelet_rules); valid) {
         decision_.reason = fmt::format("the kubelet assigned {} exclusively", named("CPU", bound));
+        decision_.reason_code = reason_code::kKubeletExclusive;
         return std::move(decision_);
       }
     }
@@ -164,9 +166,11 @@ class DecisionRun {
     decision_.within = bound;
     decision_.reason =
         fmt::format("the kubelet allows {}; it runs on those of them that are in the shared pool", named("CPU", bound));
+    decision_.reason_code = reason_code::kKubeletBound;
     if (placement.cpus.empty()) {
       placement.cpus = bound;
       decision_.conflict = true;
+      decision_.reason_code = reason_code::kKubeletConflict;
       decision_.reason = fmt::format(
           "conflict: the kubelet allows only {}, none of them in the shared pool ({}); the container runs there "
           "nevertheless",
@@ -200,6 +204,16 @@ class DecisionRun {
                           : " or lower placement.min-shared-cpus");
   }
 
+  const char* code_for_shortage() const {
+    return request_.from == CpuSource::kPool ? reason_code::kTooFewFreeCpus : reason_code::kTooFewIsolatedCpus;
+  }
+
+  const char* code_for_no_candidate() const {
+    if (!request_.exclusive && request_.shared_cpus().empty()) return reason_code::kNoSharedCpu;
+    if (!decision_.verdicts.rejected.empty()) return reason_code::kPluginRejected;
+    return request_.exclusive ? code_for_shortage() : reason_code::kNoSharedCpu;
+  }
+
   std::string no_candidate_reason() const {
     std::string text = fmt::format("{} cannot be placed: ", display_name(request_.workload));
     if (request_.exclusive) {
@@ -218,22 +232,24 @@ class DecisionRun {
     return text;
   }
 
-  Decision deny(std::string reason) {
+  Decision deny(const char* code, std::string reason) {
     decision_.denied = true;
+    decision_.reason_code = code;
     decision_.placement = {};
     decision_.within = {};
     decision_.reason = std::move(reason);
     return std::move(decision_);
   }
 
-  Decision when_full(std::string reason) {
+  Decision when_full(const char* code, std::string reason) {
     const bool must_be_exclusive = request_.must_retain || request_.from == CpuSource::kIsolated;
     const bool shares = rules_.when_full == WhenFull::kShare && !must_be_exclusive;
-    if (!request_.exclusive || !shares || relax(request_)) return deny(std::move(reason));
+    if (!request_.exclusive || !shares || relax(request_)) return deny(code, std::move(reason));
     PolicyRequest shared = request_;
     shared.share(NotExclusive::kNodeFull);
     Decision decision = DecisionRun(shared, rules_, votes_).run();
     decision.shared_because_full = true;
+    if (!decision.denied) decision.reason_code = reason_code::kNodeFullShared;
     decision.reason = fmt::format("{}; shared instead (placement.when-full = share): {}", reason, decision.reason);
     return decision;
   }
@@ -263,9 +279,10 @@ class DecisionRun {
 
   Decision finish(const RankedCandidate& ranked) {
     const std::string adjusted = builder_.adjust(ranked);
-    if (tally_.denial()) return deny(*tally_.denial());
+    if (tally_.denial()) return deny(reason_code::kPluginVoteLost, *tally_.denial());
     decision_.unpinned = tally_.has_no_reply();
     decision_.nodes = request_.candidates[ranked.position].nodes;
+    decision_.reason_code = code_for(ranked);
     decision_.reason = reason_for(ranked) + builder_.withholding_reasons() + adjusted + dropped_text();
     auto& best = decision_.verdicts.best;
     const std::string nodes = decision_.nodes.to_string();
@@ -299,6 +316,11 @@ class DecisionRun {
       if (!opinion->reason.empty()) text += (text.empty() ? "" : "; ") + opinion->policy + ": " + opinion->reason;
     }
     return text;
+  }
+
+  const char* code_for(const RankedCandidate& ranked) const {
+    if (decision_.unpinned && !votes_.empty()) return reason_code::kNoPluginAnswered;
+    return opinions_text(ranked).empty() ? reason_code::kNoOpinion : reason_code::kBestScore;
   }
 
   std::string reason_for(const RankedCandidate& ranked) const {

@@ -24,6 +24,8 @@ struct Decision {
   CpuSet within;                     ///< shared, reserved: the CPUs it may use when they are in the pool
   NodeSet nodes;                     ///< of the candidate that won
   std::string reason;                ///< for people; of a denial: what was asked, what was free, the way out
+  std::string reason_code;           ///< the same in a word, for programs: see reason_codes.hpp
+  std::int64_t setup = 0;            ///< the number of the configuration and plugins that made it; 0 = none is known
   Verdicts verdicts;
   std::vector<std::string> lost_votes;  ///< names of the policies whose vote was lost
   struct InvalidReply {

@@ -75,9 +75,9 @@ class FaultyStore final : public store::Store {
   Status count_repeat(std::int64_t decision, std::int64_t at_ms) override {
     return store_->count_repeat(decision, at_ms);
   }
-  Status add_pool(std::uint64_t generation, std::int64_t at_ms, const CpuSet& pool) override {
-    return store_->add_pool(generation, at_ms, pool);
-  }
+  Status add(const store::PoolRow& row) override { return store_->add(row); }
+  Status add(const store::TopologyRow& row) override { return store_->add(row); }
+  Status add(const store::SetupRow& row) override { return store_->add(row); }
   Status set_generation(std::uint64_t generation) override { return store_->set_generation(generation); }
   Status put_pod(const store::Columns& columns) override { return store_->put_pod(columns); }
   Status remove_pod(const std::string& sandbox_id) override { return store_->remove_pod(sandbox_id); }
@@ -85,6 +85,8 @@ class FaultyStore final : public store::Store {
   Result<std::vector<store::PodRow>> pods() override { return store_->pods(); }
   Result<std::uint64_t> last_generation() override { return store_->last_generation(); }
   Result<std::int64_t> last_decision() override { return store_->last_decision(); }
+  Result<std::int64_t> last_setup() override { return store_->last_setup(); }
+  Result<bool> backfill(std::int64_t rows) override { return store_->backfill(rows); }
   void write_generation_file(std::uint64_t generation) override TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     noted_ = generation;

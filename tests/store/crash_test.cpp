@@ -38,7 +38,7 @@ Result<std::int64_t> write_decision(Store& store, const DecidedRow& row) {
     if (!store.begin()) ::_exit(1);
     const auto decision = write_decision(store, row);
     if (!decision) ::_exit(1);
-    if (i % 5 == 0 && !store.add_pool(row.generation, i, {i % 8})) ::_exit(1);
+    if (i % 5 == 0 && !store.add(PoolRow{row.generation, i, {i % 8}})) ::_exit(1);
     if (!store.commit()) ::_exit(1);
     store.write_generation_file(row.generation);
     Acknowledged said{*decision, false};

@@ -53,7 +53,7 @@ TEST_F(SchemaTest, TakesOnlyTheStepsItHasNotSeen) {
   ASSERT_TRUE(migrated.has_value()) << message(migrated);
   EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), next);
   EXPECT_EQ(*database.integer("SELECT count(colour) FROM decided", "read"), 0);
-  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 4"));
+  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 5"));
 }
 
 TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
@@ -108,7 +108,7 @@ class AppendOnlyTest : public SchemaTest {
     const auto denied = store->add(denied_row("huge"));
     EXPECT_TRUE(store->count_repeat(*denied, 2).has_value());
     EXPECT_TRUE(add_with_allocation(*store, exclusive_row("held", {2})).has_value());
-    EXPECT_TRUE(store->add_pool(5, 1, {0}).has_value());
+    EXPECT_TRUE(store->add(PoolRow{5, 1, {0}}).has_value());
   }
 
   std::string refusal(const std::string& sql) const {
@@ -136,7 +136,9 @@ TEST_F(AppendOnlyTest, RefusesToChangeAudit) {
 
 TEST_F(AppendOnlyTest, RefusesToDeleteAudit) {
   for (const std::string table : {"decided", "outcome", "ended", "held_cpu", "pool_version"}) {
-    const std::string kept = "rows of " + table + " above the retention mark are never deleted";
+    const bool has_own_mark = table == "decided" || table == "pool_version";
+    const std::string kept = "rows of " + table + (has_own_mark ? " above the retention mark are never deleted"
+                                                                : " are never deleted before their decision");
     EXPECT_THAT(refusal("DELETE FROM " + table), HasSubstr(kept));
     EXPECT_THAT(refusal("DELETE FROM retention; DELETE FROM " + table), HasSubstr(kept));
   }
@@ -213,7 +215,8 @@ TEST_F(SchemaTest, FindsWithoutReadingEverything) {
       "SELECT * FROM outcome WHERE container_id = 'c'",
       "SELECT * FROM current_placements",
       "SELECT * FROM live WHERE container_id = 'c'",
-      "SELECT max(generation) FROM decided",
+      "SELECT * FROM decided WHERE decision IN (SELECT decision FROM pod_history WHERE pod_name = 'p')",
+      "SELECT * FROM decided WHERE decision IN (SELECT decision FROM event_history WHERE event = 'denied' AND at_ms > 5)",
       "SELECT * FROM audit WHERE at_ms > 5",
       "SELECT * FROM decision WHERE pod_uid = 'u'",
       "SELECT * FROM verdict WHERE decision = 1",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
 
 namespace topolet::engine {
@@ -123,6 +124,7 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
   if (!is_placed(deps_.placed_runtime_handlers, workload.runtime_handler)) {
     decision.placement.mode = placement::Mode::kForeign;
     decision.reason = reason_not_placed(workload);
+    decision.reason_code = placement::reason_code::kHandlerNotPlaced;
     adopted.audit_event = AuditEvent::kForeign;
     return deps_.committer.commit(std::move(adopted));
   }
@@ -136,6 +138,7 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
     return deps_.log.error("container {} was not created through topolet and cannot be placed: {}", detail.info.id,
                            decision.reason);
   }
+  decision.reason_code = placement::reason_code::kFoundRunning;
   decision.reason = "found in the runtime, not created through topolet; " + decision.reason;
   commit_adopted(std::move(adopted), detail);
 }
@@ -146,6 +149,7 @@ void Reconciler::adopt_exclusively(const PassPtr& pass, const cri::ContainerDeta
   placement::Decision& decision = adopted.plan.decision;
   decision.placement = {placement::Mode::kExclusive, cpus, {}, {}};
   decision.nodes = deps_.placer.topology()->nodes_of(cpus);
+  decision.reason_code = placement::reason_code::kFoundRunning;
   decision.reason = "found in the runtime; it keeps the CPUs that it runs on exclusively";
   commit_adopted(std::move(adopted), detail);
 }

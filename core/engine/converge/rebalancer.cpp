@@ -122,7 +122,7 @@ void Rebalancer::change_machine(Machine machine) {
   const std::vector<placement::Candidate> candidates_before = deps_.placer.candidates();
   std::vector<placement::ContainerKey> restricted = planner_.restricted(allowed_before, candidates_before);
   deps_.placer.set_machine(std::move(machine.topology), std::move(machine.candidates));
-  event::MachineChanged changed{std::move(machine.cpus), std::move(restricted), {}};
+  event::MachineChanged changed{std::move(machine.cpus), std::move(restricted), {}, deps_.placer.topology()};
   for (const auto& [key, allocation] : ledger.allocations()) {
     if (!allocation.is_movable_in_pool()) continue;
     const auto& held_back = changed.restricted;

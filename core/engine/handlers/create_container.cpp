@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/engine/planning/crash_hold.hpp"
+#include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
 
 namespace topolet::engine {
@@ -36,6 +37,7 @@ void CreateContainer::read() {
     placement::Decision bad;
     bad.denied = true;
     bad.reason = read.error().message;
+    bad.reason_code = placement::reason_code::kInvalidAnnotation;
     return deny(read.error().code, bad);
   }
   start_placing();
@@ -78,6 +80,7 @@ void CreateContainer::commit_foreign(const cri::RuntimeResponse& answer) {
   plan.decision.placement.mode = placement::Mode::kForeign;
   if (is_kubelet_cpuset_exclusive(workload_)) plan.decision.placement.cpus = workload_.kubelet_cpus;
   plan.decision.reason = reason_not_placed(workload_);
+  plan.decision.reason_code = placement::reason_code::kHandlerNotPlaced;
   cri::ContainerInfo container;
   container.id = *id;
   container.state = cri::ContainerState::kCreated;

@@ -7,6 +7,7 @@
 #include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/memory_nodes.hpp"
+#include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -81,7 +82,10 @@ Plan Placer::plan(const Ledger& ledger, const placement::Workload& workload, con
   while (true) {
     Plan plan;
     plan.decision = deps_.decide(policy_request, deps_.rules);
-    if (plan.decision.denied) plan.decision.reason += first_obstacle;
+    if (plan.decision.denied && !first_obstacle.empty()) {
+      plan.decision.reason += first_obstacle;
+      plan.decision.reason_code = placement::reason_code::kNeighboursStranded;
+    }
     if (plan.decision.denied || plan.decision.conflict) return plan;
     Result<std::vector<Move>> moves = moves_for(ledger, workload, plan.decision);
     if (moves) {
@@ -129,6 +133,7 @@ std::optional<Move> Placer::plan_move(const Ledger& after, const Allocation& all
   Move move{allocation.workload, deps_.decide(policy_request, deps_.rules), preferred_of(allocation, *deps_.topology)};
   if (move.decision.denied || move.decision.placement.cpus.empty()) return std::nullopt;
   retain_memory_nodes(allocation, deps_.rules, move.decision.placement);
+  move.decision.reason_code = placement::reason_code::kMadeRoom;
   move.decision.reason = fmt::format("its CPUs go to {}; {}", display_name(beneficiary), move.decision.reason);
   return move;
 }

@@ -8,6 +8,7 @@
 #include "core/base/text.hpp"
 #include "core/engine/planning/rebalance_planner.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -59,6 +60,7 @@ std::optional<Plan> RebalancePlanner::plan_vacate(const Allocation& before) cons
     Plan plan = placer_.plan(ledger_, before.workload, shared);
     if (plan.decision.denied) return std::nullopt;
     plan.decision.reason = unavailable(before.within) + plan.decision.reason;
+    plan.decision.reason_code = placement::reason_code::kCpusUnavailable;
     plan.preferred = std::move(preferred);
     plan.arrived_cpus = before.arrived_cpus;
     return plan;
@@ -76,6 +78,7 @@ std::optional<Plan> RebalancePlanner::plan_vacate(const Allocation& before) cons
     plan.decision.reason = "it keeps its other CPUs: " + why;
     if (plan.decision.placement.cpus.empty()) plan = placer_.plan(ledger_, before.workload, shared);
   }
+  plan.decision.reason_code = placement::reason_code::kCpusUnavailable;
   plan.decision.reason =
       gone + plan.decision.reason + describe_withheld_change(before.placement, plan.decision.placement);
   plan.preferred = std::move(preferred);

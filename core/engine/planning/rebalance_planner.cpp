@@ -10,6 +10,7 @@
 
 #include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -71,6 +72,7 @@ std::optional<Plan> RebalancePlanner::plan_return(const Allocation& before) cons
   const CpuSet idle =
       (former.withheld | before.placement.withheld) & core_siblings_of(*placer_.topology(), former.cpus);
   placement.withheld |= idle - others.allowed - others.exclusive - others.withheld;
+  plan.decision.reason_code = placement::reason_code::kReturned;
   plan.decision.reason = fmt::format("it returns to the CPUs that it was given when placed, {}{}; {}",
                                      former.cpus.to_string(), *lost, plan.decision.reason);
   plan.arrived_cpus = before.arrived_cpus | (former.withheld - placement.withheld);
@@ -142,6 +144,7 @@ std::optional<Plan> RebalancePlanner::plan_extension(const Allocation& before, c
   const std::string what = took.empty()
                                ? "CPUs to withhold beside its own are available again"
                                : fmt::format("it gets {}, since it had fewer CPUs than requested", named("CPU", took));
+  plan.decision.reason_code = placement::reason_code::kCpusAvailable;
   plan.decision.reason = what + "; " + plan.decision.reason;
   plan.arrived_cpus = before.arrived_cpus;
   if (was_exclusive(before) && placement.cpus != before.preferred->placement.cpus) {
@@ -156,6 +159,7 @@ std::optional<Plan> RebalancePlanner::plan_extension(const Allocation& before, c
 std::optional<Plan> RebalancePlanner::plan_exclusive_again(const Allocation& before) const {
   Plan plan = placer_.plan(ledger_, before.workload);
   if (plan.decision.denied || plan.decision.placement.mode != placement::Mode::kExclusive) return std::nullopt;
+  plan.decision.reason_code = placement::reason_code::kExclusiveAgain;
   plan.decision.reason = "it gets exclusive CPUs again; " + plan.decision.reason;
   plan.preferred = before.preferred;
   plan.arrived_cpus = before.arrived_cpus;
@@ -181,6 +185,7 @@ std::optional<Plan> RebalancePlanner::plan_narrowing(const Allocation& before,
   Plan plan = placer_.plan(ledger_, before.workload, constraints);
   const CpuSet& within = plan.decision.within;
   if (plan.decision.denied || within == candidate.cpus || !within.is_subset_of(candidate.cpus)) return std::nullopt;
+  plan.decision.reason_code = placement::reason_code::kCpusAvailable;
   plan.decision.reason = "more CPUs are available to it; " + plan.decision.reason;
   plan.preferred = before.preferred;
   plan.arrived_cpus = before.arrived_cpus;
@@ -217,6 +222,7 @@ std::optional<Plan> RebalancePlanner::plan_requested_move(const Allocation& befo
   Plan plan = placer_.plan(ledger_, workload, constraints);
   if (plan.decision.denied || plan.decision.placement.mode != before.placement.mode) return std::nullopt;
   if (!leaves_others_cpus(before, plan)) return std::nullopt;
+  plan.decision.reason_code = placement::reason_code::kRequestedByPlugin;
   plan.decision.reason = why + "; " + plan.decision.reason;
   return plan;
 }

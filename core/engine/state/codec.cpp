@@ -245,6 +245,9 @@ store::DecidedRow row_of(const Transition& transition, const AuditEntry& audit) 
   row.event = to_string(audit.event);
   row.reason = audit.reason;
   row.nodes = audit.nodes.to_string();
+  row.reason_code = audit.reason_code;
+  row.caused_by = audit.caused_by;
+  if (audit.setup != 0) row.setup = audit.setup;
   if (audit.verdicts) row.verdicts = encode_verdicts(*audit.verdicts);
   return row;
 }
@@ -281,6 +284,7 @@ Status write_decided(store::Store& store, const Transition& transition, const Ch
   row.within = after.within;
   row.withheld = after.effective_withheld();
   row.mems = after.placement.mems;
+  row.conflict = after.conflict;
   const auto added = store.add(row);
   if (!added) return added.error();
   return store.put_allocation(after.decision, encode(after));
@@ -327,6 +331,36 @@ Status write_recorded_event(store::Store& store, const Transition& transition, c
   }
   const auto added = store.add(row);
   return added ? Status() : Status(added.error());
+}
+
+/// The lowest CPU of what the CPU belongs to: a name for it that no other has.
+std::optional<std::uint32_t> first_of(const std::vector<CpuSet>& groups, std::uint32_t position) {
+  if (position == topology::kNoPosition || groups[position].empty()) return std::nullopt;
+  return *groups[position].begin();
+}
+
+store::TopologyRow topology_row(const Transition& transition) {
+  const topology::Topology& topology = *transition.topology;
+  const CpuInventory& inventory = transition.topology_inventory;
+  store::TopologyRow row{transition.generation,
+                         transition.wall_time.count(),
+                         inventory.allowed,
+                         inventory.reserved,
+                         inventory.isolated,
+                         {},
+                         {}};
+  for (const topology::Pu& pu : topology.pus) {
+    store::TopologyRow::Cpu& cpu = row.cpus.emplace_back();
+    cpu.cpu = pu.os_index;
+    if (pu.node != topology::kNoPosition) cpu.node = topology.nodes[pu.node].os_index;
+    cpu.core = first_of(topology.cores, pu.core).value_or(pu.os_index);
+    cpu.l3 = first_of(topology.l3s, pu.l3);
+    if (pu.package != topology::kNoPosition) cpu.package = pu.package;
+  }
+  for (const topology::Node& node : topology.nodes) {
+    row.nodes.push_back({node.os_index, node.cpus, node.memory_bytes, node.memory_only});
+  }
+  return row;
 }
 
 }  // namespace
@@ -382,7 +416,18 @@ Status write(store::Store& store, const Transition& transition) {
     if (Status written = write_change(store, transition, change); !written) return written;
   }
   if (transition.writes_pool || transition.pool != transition.pool_before) {
-    Status written = store.add_pool(transition.generation, transition.wall_time.count(), transition.pool);
+    Status written = store.add(store::PoolRow{transition.generation, transition.wall_time.count(), transition.pool,
+                                              transition.free_reserved, transition.free_isolated,
+                                              transition.pool_cause.decision, transition.pool_cause.what});
+    if (!written) return written;
+  }
+  if (transition.topology) {
+    if (Status written = store.add(topology_row(transition)); !written) return written;
+  }
+  if (transition.setup) {
+    const Setup& setup = *transition.setup;
+    Status written = store.add(store::SetupRow{setup.number, transition.generation, transition.wall_time.count(),
+                                               setup.version, setup.config_text, setup.plugins});
     if (!written) return written;
   }
   for (const PodChange& change : transition.pods) {

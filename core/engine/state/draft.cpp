@@ -7,6 +7,7 @@
 
 #include "core/base/text.hpp"
 #include "core/placement/decide.hpp"
+#include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -14,6 +15,14 @@ namespace {
 bool has_moved(const Allocation& before, const Allocation& after) {
   return before.placement.mode != after.placement.mode || before.placement.cpus != after.placement.cpus ||
          before.effective_withheld() != after.effective_withheld() || before.placement.mems != after.placement.mems;
+}
+
+bool changes_dedicated_cpus(const Change& change) {
+  DedicatedCpus before;
+  DedicatedCpus after;
+  if (change.before) before.add(*change.before);
+  if (change.after) after.add(*change.after);
+  return before != after;
 }
 
 ChangeKind kind_of(const Change& change) {
@@ -126,12 +135,8 @@ bool Draft::keeps_pool() const {
   if (transition_.inventory || transition_.writes_pool) return false;
   return std::all_of(changes_.begin(), changes_.end(), [](const auto& entry) {
     const Change& change = entry.second;
-    DedicatedCpus before;
-    DedicatedCpus after;
-    if (change.before) before.add(*change.before);
-    if (change.after) after.add(*change.after);
     const bool is_reserved = change.after && change.after->placement.mode == placement::Mode::kReserved;
-    return before.exclusive == after.exclusive && before.withheld == after.withheld && !is_reserved;
+    return !changes_dedicated_cpus(change) && !is_reserved;
   });
 }
 
@@ -141,7 +146,11 @@ void Draft::compute_pool() {
   DedicatedCpus held;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) { held.add(allocation); });
   transition_.pool = Ledger::pool_of(inventory(), held.exclusive, held.withheld);
-  free_reserved_ = held.free_reserved_of(inventory());
+  transition_.free_reserved = held.free_reserved_of(inventory());
+  transition_.free_isolated = held.free_isolated_of(inventory());
+  const bool same =
+      transition_.free_reserved == ledger_.free_reserved() && transition_.free_isolated == ledger_.free_isolated();
+  if (!same) transition_.writes_pool = true;
 }
 
 /// Shared containers go back where CPUs are free again that they had to leave.
@@ -150,7 +159,7 @@ void Draft::return_displaced() {
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
     if (!allocation.preferred || allocation.preferred->placement.mode == placement::Mode::kExclusive) return;
     const CpuSet& within = allocation.preferred->within;
-    const CpuSet open = pool_for(allocation.placement.mode, transition_.pool, free_reserved_);
+    const CpuSet open = pool_for(allocation.placement.mode, transition_.pool, transition_.free_reserved);
     const bool is_there = !allocation.preferred->waits_for_all || within.is_subset_of(inventory().allowed);
     if (is_there && within.intersects(open)) back.push_back(allocation);
   });
@@ -161,7 +170,8 @@ void Draft::return_displaced() {
     allocation.restricted = false;
     const std::string why = "CPUs that it had to leave are free again: it returns to " + named("CPU", preferred.within);
     allocation.reason = why;
-    put(std::move(allocation), {AuditEvent::kReplaced, why, preferred.nodes, placement::Verdicts()});
+    put(std::move(allocation),
+        {AuditEvent::kReplaced, why, preferred.nodes, placement::Verdicts(), placement::reason_code::kReturned});
   }
 }
 
@@ -169,7 +179,7 @@ void Draft::follow_pool() {
   std::vector<Allocation> moved;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
     if (!allocation.follows_pool() || allocation.conflict) return;
-    CpuSet cpus = shared_cpus(allocation.placement.mode, allocation.within, transition_.pool, free_reserved_,
+    CpuSet cpus = shared_cpus(allocation.placement.mode, allocation.within, transition_.pool, transition_.free_reserved,
                               !allocation.workload.kubelet_cpus.empty());
     // Decisions never leave a shared container without CPUs; should one slip through, it stays where it is.
     if (cpus.empty() || cpus == allocation.placement.cpus) return;
@@ -218,13 +228,40 @@ void Draft::assign_decision_numbers() {
       change.after->decision = next_decision_++;
       if (change.after->is_bound() && !change.outcome) change.outcome = Outcome{"bound"};
     }
+  }
+  transition_.pool_cause = find_cause();
+  for (const placement::ContainerKey& key : change_order_) {
+    Change& change = changes_.at(key);
+    const auto& cause = transition_.pool_cause.decision;
+    if (change.audit && change.before && change.after->decision != cause) change.audit->caused_by = cause;
     transition_.changes.push_back(std::move(change));
   }
   transition_.next_decision = next_decision_;
 }
 
+/// Whose CPUs were taken or became free: what else changes follows from that.
+PoolCause Draft::find_cause() const {
+  if (transition_.inventory) return {"machine", std::nullopt};
+  const auto cause_of = [](const Change& change) {
+    if (!change.after) return PoolCause{"ended", change.before->decision};
+    const char* const audited = change.before ? "re-placed" : "placed";
+    return PoolCause{change.audit ? audited : "left", change.after->decision};
+  };
+  if (cause_) {
+    const auto change = changes_.find(*cause_);
+    if (change != changes_.end()) return cause_of(change->second);
+  }
+  for (const placement::ContainerKey& key : change_order_) {
+    if (changes_dedicated_cpus(changes_.at(key))) return cause_of(changes_.at(key));
+  }
+  return {transition_.writes_pool ? "started" : "", std::nullopt};
+}
+
 Transition Draft::finish() && {
   transition_.pool_before = transition_.pool = ledger_.pool();
+  transition_.free_reserved = ledger_.free_reserved();
+  transition_.free_isolated = ledger_.free_isolated();
+  transition_.topology_inventory = inventory();
   if (changes_.empty() && !transition_.inventory && !transition_.writes_pool) {
     assign_decision_numbers();
     return std::move(transition_);

@@ -34,11 +34,18 @@ class Draft {
   /// Nothing happens if there is no such allocation. An empty `cause`: its decision is superseded by another's.
   void end(const placement::ContainerKey& key, const std::string& cause);
 
+  /// Whose decision the change is for: what else changes is caused by it.
+  void set_cause(placement::ContainerKey key) { cause_ = std::move(key); }
+
   /// Returns the number that the audit knows it by.
   std::int64_t record_event(AuditEntry audit, std::optional<Allocation> subject = std::nullopt);
   void count_repeated_denial(std::int64_t decision) { transition_.repeated.push_back({decision}); }
   void set_inventory(CpuInventory inventory) { transition_.inventory = std::move(inventory); }
   void record_pool() { transition_.writes_pool = true; }
+  void record_topology(std::shared_ptr<const topology::Topology> topology) {
+    transition_.topology = std::move(topology);
+  }
+  void record_setup(Setup setup) { transition_.setup = std::move(setup); }
   /// The CPUs that the pool gains were in it before, so nobody is moved to them.
   void mark_rollback() { transition_.is_rollback = true; }
 
@@ -64,6 +71,7 @@ class Draft {
   void record_kinds();
   void update_vacating(bool pool_is_known);
   void assign_decision_numbers();
+  PoolCause find_cause() const;
 
   const Ledger& ledger_;
   std::vector<placement::ContainerKey> change_order_;
@@ -71,7 +79,7 @@ class Draft {
   std::unordered_set<const Allocation*> changed_;  ///< those of the ledger that are among the changes
   std::int64_t next_decision_;
   bool pool_stays_ = false;
-  CpuSet free_reserved_;  ///< known if the pool does not stay
+  std::optional<placement::ContainerKey> cause_;
   Transition transition_;
 };
 

@@ -177,6 +177,7 @@ struct MachineChanged {
   CpuInventory inventory;
   std::vector<placement::ContainerKey> restricted = {};
   std::vector<std::pair<placement::ContainerKey, CpuSet>> widened = {};
+  std::shared_ptr<const topology::Topology> topology = {};
 };
 struct CrashHoldExpired {
   placement::ContainerKey key;
@@ -184,6 +185,12 @@ struct CrashHoldExpired {
 /// A daemon has taken the ledger over from the store. `store_regressed`: the store has lost its newest transitions.
 struct Restarted {
   bool store_regressed = false;
+  std::shared_ptr<const topology::Topology> topology = {};
+  std::optional<Setup> setup = {};
+};
+/// Decisions are made with another configuration or other plugins from now on.
+struct SetupChanged {
+  Setup setup;
 };
 /// The wall clock was set, by so much.
 struct ClockSet {
@@ -197,13 +204,14 @@ struct AuditOnly {
 
 }  // namespace event
 
-using Event = std::variant<event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed,
-                           event::CreateRefused, event::CreateLeftInDoubt, event::CreateWithdrawn,
-                           event::CreateDiscovered, event::DoubtExpired, event::StartRequested, event::StartConfirmed,
-                           event::StartRefused, event::StartLeftInDoubt, event::StopRequested, event::StopRefused,
-                           event::Exited, event::Ended, event::PodStopped, event::PodRemoved, event::PodSeen,
-                           event::PodForgotten, event::DemandChanged, event::Moved, event::ChangeReverted,
-                           event::Converged, event::Drifted, event::Adopted, event::Evaluated, event::MachineChanged,
-                           event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly>;
+using Event =
+    std::variant<event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed,
+                 event::CreateRefused, event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered,
+                 event::DoubtExpired, event::StartRequested, event::StartConfirmed, event::StartRefused,
+                 event::StartLeftInDoubt, event::StopRequested, event::StopRefused, event::Exited, event::Ended,
+                 event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
+                 event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::Adopted,
+                 event::Evaluated, event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet,
+                 event::AuditOnly, event::SetupChanged>;
 
 }  // namespace topolet::engine

@@ -22,11 +22,17 @@ CpuSet DedicatedCpus::free_reserved_of(const CpuInventory& inventory) const {
   return inventory.reserved - inventory.occupied - exclusive - withheld;
 }
 
+CpuSet DedicatedCpus::free_isolated_of(const CpuInventory& inventory) const {
+  return (inventory.isolated & inventory.allowed) - inventory.reserved - inventory.occupied - exclusive - withheld;
+}
+
 Ledger::Ledger(CpuInventory inventory, std::uint64_t generation, std::int64_t next_decision)
     : inventory_(std::move(inventory)),
       generation_(generation),
       next_decision_(next_decision),
-      pool_(pool_of(inventory_, {}, {})) {}
+      pool_(pool_of(inventory_, {}, {})),
+      free_reserved_(DedicatedCpus().free_reserved_of(inventory_)),
+      free_isolated_(DedicatedCpus().free_isolated_of(inventory_)) {}
 
 const Allocation* Ledger::find(const placement::ContainerKey& key) const {
   const auto found = allocations_.find(key);
@@ -114,12 +120,6 @@ std::shared_ptr<const placement::LedgerEntry> Ledger::entry_of(const Allocation&
                              allocation.conflict || !workload.kubelet_cpus.empty(), workload.settings});
 }
 
-CpuSet Ledger::free_reserved() const {
-  DedicatedCpus held;
-  for (const auto& [key, allocation] : allocations_) held.add(allocation);
-  return held.free_reserved_of(inventory_);
-}
-
 bool Ledger::kubelet_hands_out_cpusets() const {
   return std::any_of(allocations_.begin(), allocations_.end(), [](const auto& entry) {
     return !entry.second.workload.kubelet_cpus.empty() && entry.second.placement.mode != placement::Mode::kForeign;
@@ -183,6 +183,8 @@ void Ledger::apply(const Transition& transition) {
   generation_ = transition.generation;
   next_decision_ = transition.next_decision;
   pool_ = transition.pool;
+  free_reserved_ = transition.free_reserved;
+  free_isolated_ = transition.free_isolated;
   if (transition.inventory) inventory_ = *transition.inventory;
   // Removals come first: the container of a removed key may belong to another key from now on.
   for (const Change& change : transition.changes) {
@@ -220,6 +222,8 @@ void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods) {
   }
   for (Pod& pod : pods) pods_[pod.sandbox.id] = std::move(pod);
   pool_ = Ledger::pool_of(inventory_, held.exclusive, held.withheld);
+  free_reserved_ = held.free_reserved_of(inventory_);
+  free_isolated_ = held.free_isolated_of(inventory_);
 }
 
 const Ledger& ledger_without(const Ledger& ledger, const std::vector<placement::ContainerKey>& released,

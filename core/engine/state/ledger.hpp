@@ -29,7 +29,9 @@ class Ledger {
   const CpuInventory& inventory() const { return inventory_; }
   const CpuSet& pool() const { return pool_; }
   /// The reserved CPUs that nobody holds alone.
-  CpuSet free_reserved() const;
+  const CpuSet& free_reserved() const { return free_reserved_; }
+  /// The isolated CPUs that nobody holds alone.
+  const CpuSet& free_isolated() const { return free_isolated_; }
   const std::map<placement::ContainerKey, Allocation>& allocations() const { return allocations_; }
   const std::map<std::string, Pod>& pods() const { return pods_; }
 
@@ -94,6 +96,8 @@ class Ledger {
   std::uint64_t generation_;
   std::int64_t next_decision_;
   CpuSet pool_;
+  CpuSet free_reserved_;
+  CpuSet free_isolated_;
   std::map<placement::ContainerKey, Allocation> allocations_;
   /// The allocations as snapshots have them.
   std::map<placement::ContainerKey, std::shared_ptr<const placement::LedgerEntry>> entries_;
@@ -109,6 +113,9 @@ struct DedicatedCpus {
   void add(const Allocation& allocation);
   /// The reserved CPUs that nobody holds: a container keeps CPUs that became reserved after it had got them.
   CpuSet free_reserved_of(const CpuInventory& inventory) const;
+  CpuSet free_isolated_of(const CpuInventory& inventory) const;
+
+  friend bool operator==(const DedicatedCpus&, const DedicatedCpus&) = default;
 };
 
 /// For a plan: the ledger without the `released` allocations. `trial` stores the copy if one is needed.

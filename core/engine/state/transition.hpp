@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/audit_event.hpp"
 #include "core/placement/verdicts.hpp"
+#include "core/topology/topology.hpp"
 
 namespace topolet::engine {
 
@@ -31,6 +33,9 @@ struct AuditEntry {
   std::string reason;
   NodeSet nodes = {};  ///< of the candidate that won
   std::optional<placement::Verdicts> verdicts = {};
+  std::string reason_code = {};                ///< see core/placement/reason_codes.hpp
+  std::int64_t setup = 0;                      ///< with which it was decided; 0: the one in force
+  std::optional<std::int64_t> caused_by = {};  ///< the decision that made it necessary or possible
 };
 
 /// What the runtime answered, or what became of the container, as in the table `outcome`.
@@ -48,6 +53,20 @@ enum class ChangeKind : std::uint8_t {
   kResized,   ///< it asks for something else; its CPUs may have changed too
   kMoved,     ///< its mode, its CPUs, those withheld for it or its memory nodes are others
   kReleased,  ///< it has ended, or it failed and is kept for its next attempt
+};
+
+/// Why the free CPUs are others than before, as in the table `pool_version`.
+struct PoolCause {
+  std::string what;                      ///< "placed", "re-placed", "ended", "left", "machine", "started"
+  std::optional<std::int64_t> decision;  ///< none where no decision did it
+};
+
+/// What decisions are made with.
+struct Setup {
+  std::int64_t number = 0;  ///< as in Decision
+  std::string version;      ///< topoletd's
+  std::string config_text;  ///< a line for each value that was set, "daemon.listen = …"
+  std::string plugins;      ///< as in the table `setup`
 };
 
 /// What happens to one allocation.
@@ -87,13 +106,22 @@ struct Transition {
   std::vector<PodChange> pods;
   std::vector<RepeatedDenial> repeated;
   std::optional<CpuInventory> inventory;  ///< where the machine changed
+  /// To be recorded, with `topology_inventory`: a daemon has begun, or the machine changed.
+  std::shared_ptr<const topology::Topology> topology;
+  CpuInventory topology_inventory;
+  std::optional<Setup> setup;  ///< in force from then on
   CpuSet pool_before;
   CpuSet pool;
-  bool writes_pool = false;  ///< the pool is written though it is the same: a daemon has begun
+  CpuSet free_reserved;
+  CpuSet free_isolated;
+  PoolCause pool_cause = {};
+  bool writes_pool =
+      false;  ///< the pool is written though it is the same: a daemon has begun, or the other free CPUs changed
   bool is_rollback = false;  ///< what the pool gains by it was in the pool before
 
   bool is_nothing() const {
-    return changes.empty() && recorded_events.empty() && pods.empty() && repeated.empty() && !inventory && !writes_pool;
+    return changes.empty() && recorded_events.empty() && pods.empty() && repeated.empty() && !inventory &&
+           !writes_pool && !topology && !setup;
   }
 };
 

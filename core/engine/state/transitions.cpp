@@ -7,9 +7,12 @@
 
 #include "core/base/text.hpp"
 #include "core/engine/state/draft.hpp"
+#include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
 namespace {
+
+namespace reason_code = placement::reason_code;
 
 AuditEvent audit_event_of(const placement::Decision& decision) {
   if (decision.conflict) return AuditEvent::kConflict;
@@ -17,7 +20,13 @@ AuditEvent audit_event_of(const placement::Decision& decision) {
 }
 
 AuditEntry audit_of(const placement::Decision& decision, AuditEvent audit_event) {
-  return {audit_event, decision.reason, decision.nodes, decision.verdicts};
+  return {audit_event, decision.reason, decision.nodes, decision.verdicts, decision.reason_code, decision.setup};
+}
+
+AuditEntry audit_with_code(AuditEvent audit_event, std::string reason, const char* code) {
+  AuditEntry audit{audit_event, std::move(reason)};
+  audit.reason_code = code;
+  return audit;
 }
 
 /// One function an event, each of which writes down what it changes.
@@ -59,6 +68,7 @@ class Transitions {
   void operator()(const event::MachineChanged& event);
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
   void operator()(const event::Restarted& event);
+  void operator()(const event::SetupChanged& event) { draft_.record_setup(event.setup); }
   void operator()(const event::ClockSet& event);
   void operator()(const event::AuditOnly& event) { draft_.record_event({event.audit_event, event.reason}); }
 
@@ -112,6 +122,7 @@ void Transitions::apply_moves(const Plan& plan) {
 
 void Transitions::operator()(const event::CreateAdmitted& event) {
   const placement::ContainerKey& key = event.workload.key;
+  draft_.set_cause(key);
   for (const placement::ContainerKey& earlier : event.superseded) draft_.end(earlier, "superseded");
   apply_moves(event.plan);
   std::optional<std::int64_t> supersedes;
@@ -325,7 +336,7 @@ void Transitions::operator()(const event::DemandChanged& event) {
   if (before == nullptr || before->workload.demand == event.demand) return;
   Allocation after = *before;
   after.workload.demand = event.demand;
-  draft_.put(std::move(after), {AuditEvent::kResized, event.reason});
+  draft_.put(std::move(after), audit_with_code(AuditEvent::kResized, event.reason, reason_code::kDemandChanged));
 }
 
 /// Until the runtime has answered, the container runs where it was, and may have to stay there. So nobody gets its
@@ -333,6 +344,7 @@ void Transitions::operator()(const event::DemandChanged& event) {
 void Transitions::operator()(const event::Moved& event) {
   const Allocation* before = draft_.find(event.workload.key);
   if (before == nullptr) return;
+  draft_.set_cause(event.workload.key);
   apply_moves(event.plan);
   Allocation after = allocation_for(event.workload, event.plan);
   const bool stays_alone = after.is_exclusive();
@@ -369,8 +381,10 @@ void Transitions::operator()(const event::ChangeReverted& event) {
   if (!now->conflict) after.workload = before.workload;
   if (before.is_exclusive() && before.placement.cpus.intersects(taken)) {
     if (!now->preferred) after.preferred = Preferred{before.placement, before.within, {}, false};
-    return draft_.put(std::move(after), {now->conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
-                                         event.reason + "; by now other containers hold CPUs that it had exclusively"});
+    return draft_.put(std::move(after),
+                      audit_with_code(now->conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
+                                      event.reason + "; by now other containers hold CPUs that it had exclusively",
+                                      reason_code::kReverted));
   }
   after.workload = before.workload;
   after.placement = before.placement;
@@ -384,7 +398,8 @@ void Transitions::operator()(const event::ChangeReverted& event) {
   after.restricted = before.restricted;
   after.vacating |= before.vacating;
   after.vacating_alone = before.vacating_alone;
-  draft_.put(std::move(after), {before.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced, event.reason});
+  draft_.put(std::move(after), audit_with_code(before.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
+                                               event.reason, reason_code::kReverted));
 }
 
 void Transitions::operator()(const event::Converged& event) {
@@ -395,8 +410,9 @@ void Transitions::operator()(const event::Converged& event) {
   after.vacating_alone &= event.cpus;
   if (after.vacating == before->vacating) return;
   if (after.vacating_alone == before->vacating_alone) return draft_.put(std::move(after));
-  draft_.put(std::move(after), {before->conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
-                                before->reason + "; it has left the CPUs it had before"});
+  draft_.put(std::move(after),
+             audit_with_code(before->conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,
+                             before->reason + "; it has left the CPUs it had before", reason_code::kLeftCpus));
 }
 
 void Transitions::operator()(const event::Drifted& event) {
@@ -410,6 +426,7 @@ void Transitions::operator()(const event::Drifted& event) {
 }
 
 void Transitions::operator()(const event::Adopted& event) {
+  draft_.set_cause(event.workload.key);
   for (const placement::ContainerKey& key : event.overruled) draft_.end(key, "overruled");
   apply_moves(event.plan);
   Allocation after = allocation_for(event.workload, event.plan);
@@ -443,7 +460,7 @@ void Transitions::operator()(const event::MachineChanged& event) {
     Allocation after = *before;
     after.reason = fmt::format("it may use {} too, available again", named("CPU", within - before->within));
     after.within = within;
-    AuditEntry audit{AuditEvent::kReplaced, after.reason};
+    AuditEntry audit = audit_with_code(AuditEvent::kReplaced, after.reason, reason_code::kCpusAvailable);
     draft_.put(std::move(after), std::move(audit));
   }
   const CpuSet arrived = event.inventory.allowed - ledger_.inventory().allowed;
@@ -454,12 +471,15 @@ void Transitions::operator()(const event::MachineChanged& event) {
     draft_.put(std::move(after));
   }
   if (event.inventory != ledger_.inventory()) draft_.set_inventory(event.inventory);
+  draft_.record_topology(event.topology);
 }
 
 /// Whatever was under way when the daemon died is in doubt. A start may still be under way in the runtime, also one
 /// that the store does not know of any more.
 void Transitions::operator()(const event::Restarted& event) {
   draft_.record_pool();
+  draft_.record_topology(event.topology);
+  if (event.setup) draft_.record_setup(*event.setup);
   for (const auto& [key, allocation] : ledger_.allocations()) {
     Allocation after = allocation;
     if (after.phase == Phase::kPending) {

@@ -30,7 +30,7 @@ RunningPlugins::RunningPlugins(PolicyThread::Options options, Deps deps, std::sh
 
 RunningPlugins::~RunningPlugins() = default;
 
-Status RunningPlugins::replace(const LoadedConfig& setup, CrashHistory history) {
+Status RunningPlugins::replace(const LoadedConfig& setup, CrashHistory history, std::int64_t number) {
   MutexLock change(reload_mutex_);
   add_libraries(setup.plugins.libraries);
   Result<LoadedPlugins> made = make_plugins(setup, history);
@@ -45,6 +45,7 @@ Status RunningPlugins::replace(const LoadedConfig& setup, CrashHistory history) 
     }
     MutexLock lock(mutex_);
     made->swap(loaded_plugins_);
+    setup_ = number;
   }
   Status replaced = made ? Status() : Status(made.error());
   // A decision that is under way, or an abandoned call, keeps the old instances it needs.
@@ -141,8 +142,9 @@ RunningPlugins::LoadedPlugins RunningPlugins::loaded_plugins() const {
   return loaded_plugins_;
 }
 
-std::vector<PluginVote> RunningPlugins::votes() const {
+std::vector<PluginVote> RunningPlugins::votes(std::int64_t* setup) const {
   MutexLock lock(mutex_);
+  if (setup != nullptr) *setup = setup_;
   std::vector<PluginVote> votes;
   for (const LoadedPlugin& loaded_plugin : loaded_plugins_) {
     const config::PluginOptions& options = loaded_plugin.options;

@@ -50,13 +50,19 @@ class RunningPlugins {
   /// of the old ones between two decisions. An old instance is destroyed when no call is in it any more. If a create()
   /// or destroy() does not return, its instance is left behind; for a create() this is an error. With kApplied, plugins
   /// that crashed topoletd too often are quarantined; with kForgotten, only plugins that a call is still inside of.
+  /// `number`: of the setup in the audit, for decide().
   enum class CrashHistory : std::uint8_t { kApplied, kForgotten };
-  Status replace(const LoadedConfig& setup, CrashHistory history) TOPOLET_EXCLUDES(reload_mutex_);
+  Status replace(const LoadedConfig& setup, CrashHistory history, std::int64_t number = 0)
+      TOPOLET_EXCLUDES(reload_mutex_);
 
-  /// Runs one decision with the plugins as they are.
+  /// Runs one decision with the plugins as they are. `job` takes the votes, and the number of the setup that they are
+  /// of.
   template <class R, class TypedJob>
   R decide(TypedJob job) {
-    return policy_thread_.run_as<R>(votes(), std::move(job));
+    std::int64_t setup = 0;
+    const std::vector<PluginVote> voters = votes(&setup);
+    return policy_thread_.run_as<R>(voters,
+                                    [job = std::move(job), setup](const auto& votes) { return job(votes, setup); });
   }
 
   void report_invalid_reply(const std::string& plugin, const std::string& what) {
@@ -100,7 +106,7 @@ class RunningPlugins {
   };
   using LoadedPlugins = std::vector<LoadedPlugin>;
 
-  std::vector<PluginVote> votes() const TOPOLET_EXCLUDES(mutex_);
+  std::vector<PluginVote> votes(std::int64_t* setup = nullptr) const TOPOLET_EXCLUDES(mutex_);
   Result<LoadedPlugins> make_plugins(const LoadedConfig& setup, CrashHistory history) const;
   Result<LoadedPlugin> make_plugin(const PluginLibrary& library, const config::PluginOptions& options,
                                    const std::map<std::string, std::string>& others, CrashHistory history) const;
@@ -119,6 +125,7 @@ class RunningPlugins {
   Mutex reload_mutex_;
   mutable Mutex mutex_;
   LoadedPlugins loaded_plugins_ TOPOLET_GUARDED_BY(mutex_);
+  std::int64_t setup_ TOPOLET_GUARDED_BY(mutex_) = 0;  ///< the number of what they were loaded by
   std::vector<PluginLibrary> libraries_ TOPOLET_GUARDED_BY(mutex_);
 };
 

@@ -1,0 +1,164 @@
+#include "core/audit/history.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/placement/decide.hpp"
+
+namespace topolet::audit {
+namespace {
+
+constexpr const char* kPurpose = "read what was held";
+/// Lifetimes of more than 2^44 ms are longer than there have been computers.
+constexpr int kSpans = 45;
+
+// In the order in which read() takes them.
+constexpr const char* kDecision = R"sql(
+SELECT d.decision, d.at_ms, d.event, d.pod_uid, d.pod_namespace, d.pod_name, d.container, d.attempt,
+       coalesce((SELECT o.container_id FROM outcome o WHERE o.decision = d.decision AND o.container_id <> ''
+                 ORDER BY o.outcome DESC LIMIT 1), d.container_id),
+       d.qos, d.cpu_request_milli, d.memory_request_bytes, d.mode, d.cpus, d.within, d.withheld, d.mems,
+       d.kubelet_cpus <> '', coalesce(d.conflict, d.event = 'conflict'), d.nodes, d.reason, d.devices
+FROM decided d WHERE d.decision = ?1)sql";
+
+placement::Mode mode_from(const std::string& word) {
+  for (const placement::Mode mode :
+       {placement::Mode::kExclusive, placement::Mode::kReserved, placement::Mode::kForeign}) {
+    if (to_string(mode) == word) return mode;
+  }
+  return placement::Mode::kShared;
+}
+
+template <class Set>
+Status parse_into(const std::string& list, Set& set) {
+  auto parsed = Set::parse(list);
+  if (!parsed) return parsed.error();
+  set = *std::move(parsed);
+  return {};
+}
+
+Result<Record> read(const store::Statement& row) {
+  Record record;
+  int column = 0;
+  record.decision = row.integer(column++);
+  record.at_ms = row.integer(column++);
+  for (std::string* text :
+       {&record.event, &record.pod_uid, &record.pod_namespace, &record.pod_name, &record.container}) {
+    *text = row.text(column++);
+  }
+  record.attempt = row.integer(column++);
+  record.container_id = row.text(column++);
+  record.qos = row.text(column++);
+  record.cpu_request_milli = row.integer(column++);
+  record.memory_request_bytes = row.integer(column++);
+  record.mode = mode_from(row.text(column++));
+  for (CpuSet* set : {&record.cpus, &record.within, &record.withheld}) {
+    if (Status parsed = parse_into(row.text(column++), *set); !parsed) return parsed.error();
+  }
+  if (Status parsed = parse_into(row.text(column++), record.mems); !parsed) return parsed.error();
+  record.is_bounded = row.integer(column++) != 0;
+  record.conflict = row.integer(column++) != 0;
+  record.nodes = row.text(column++);
+  record.reason = row.text(column++);
+  record.devices = row.text(column++);
+  return record;
+}
+
+Result<Record> fetch(store::Statement& statement, std::int64_t decision) {
+  if (Status bound = statement.bind(decision); !bound) return bound.error();
+  const Result<bool> found = statement.next();
+  if (!found) return found.error();
+  if (!*found) return Error{Code::kNotFound, fmt::format("there is no decision {}", decision)};
+  auto record = read(statement);
+  statement.reset();
+  return record;
+}
+
+Status add_numbers(store::Statement& statement, std::set<std::int64_t>& numbers) {
+  while (true) {
+    const Result<bool> more = statement.next();
+    if (!more) return more.error();
+    if (!*more) return {};
+    numbers.insert(statement.integer(0));
+  }
+}
+
+}  // namespace
+
+CpuSet State::cpus_of(const Record& record) const {
+  if (!record.follows_pool() || !pool_) return record.cpus;
+  if (record.mode == placement::Mode::kReserved && !pool_->free_reserved) return record.cpus;
+  CpuSet cpus = placement::shared_cpus(record.mode, record.within, pool_->pool, pool_->free_reserved.value_or(CpuSet()),
+                                       record.is_bounded);
+  return cpus.empty() ? record.cpus : cpus;
+}
+
+CpuSet State::withheld_of(const Record& record) const {
+  CpuSet withheld = record.withheld;
+  if (withheld.empty() || !pool_) return withheld;
+  withheld -= pool_->all();
+  for (const auto& [decision, other] : held_) {
+    if (decision > record.decision && other.mode == placement::Mode::kExclusive) withheld -= other.cpus;
+  }
+  return withheld;
+}
+
+void State::add(Record record) {
+  const std::int64_t decision = record.decision;
+  held_.insert_or_assign(decision, std::move(record));
+}
+
+Result<std::vector<std::int64_t>> History::held_at(std::int64_t at_ms) const {
+  std::set<std::int64_t> numbers;
+  auto live = database_.prepare(
+      "SELECT decision FROM allocation CROSS JOIN decided USING (decision) WHERE decided.at_ms <= ?1", kPurpose);
+  if (!live) return live.error();
+  if (Status bound = live->bind(at_ms); !bound) return bound.error();
+  if (Status read = add_numbers(*live, numbers); !read) return read.error();
+  // A lifetime of span n is shorter than 2^(n+1) ms: what was held then has ended within that.
+  auto ended = database_.prepare(
+      "SELECT decision FROM lifetime WHERE span = ?1 AND until_ms > ?2 AND until_ms <= ?3 AND from_ms <= ?2", kPurpose);
+  if (!ended) return ended.error();
+  for (int span = 0; span < kSpans; ++span) {
+    if (Status bound = ended->bind(span, at_ms, at_ms + (std::int64_t{1} << (span + 1))); !bound) return bound.error();
+    if (Status read = add_numbers(*ended, numbers); !read) return read.error();
+  }
+  // What the lifetimes do not tell yet.
+  auto older = database_.prepare(
+      "SELECT e.decision FROM backfill b JOIN ended e ON e.at_ms > ?1 AND e.decision BETWEEN b.next AND b.last "
+      "JOIN decided d USING (decision) WHERE b.subject = 'decided' AND d.at_ms <= ?1",
+      kPurpose);
+  if (!older) return older.error();
+  if (Status bound = older->bind(at_ms); !bound) return bound.error();
+  if (Status read = add_numbers(*older, numbers); !read) return read.error();
+  return std::vector<std::int64_t>(numbers.begin(), numbers.end());
+}
+
+Result<Record> History::decision(std::int64_t number) const {
+  auto statement = database_.prepare(kDecision, kPurpose);
+  if (!statement) return statement.error();
+  return fetch(*statement, number);
+}
+
+Result<State> History::at(std::int64_t at_ms) const {
+  const auto numbers = held_at(at_ms);
+  if (!numbers) return numbers.error();
+  auto pool = pool_at(database_, at_ms);
+  if (!pool) return pool.error();
+  auto statement = database_.prepare(kDecision, kPurpose);
+  if (!statement) return statement.error();
+  std::map<std::int64_t, Record> held;
+  for (const std::int64_t number : *numbers) {
+    auto record = fetch(*statement, number);
+    if (!record) return record.error();
+    held.emplace(number, *std::move(record));
+  }
+  return State(std::move(held), *std::move(pool));
+}
+
+}  // namespace topolet::audit

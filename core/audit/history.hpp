@@ -1,0 +1,62 @@
+// What is and was held, exactly as it was at each moment.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "core/audit/pool_record.hpp"
+#include "core/audit/record.hpp"
+#include "core/base/index_set.hpp"
+#include "core/base/result.hpp"
+#include "store/database.hpp"
+
+namespace topolet::audit {
+
+/// All that is held at one moment. Where a container that follows the pool runs is told by the pool of that moment: it
+/// changes without a decision of its own.
+class State {
+ public:
+  State() = default;
+  State(std::map<std::int64_t, Record> held, std::optional<PoolRecord> pool)
+      : held_(std::move(held)), pool_(std::move(pool)) {}
+
+  /// By decision.
+  const std::map<std::int64_t, Record>& held() const { return held_; }
+  const std::optional<PoolRecord>& pool() const { return pool_; }
+
+  /// Where it runs.
+  CpuSet cpus_of(const Record& record) const;
+  /// What is kept idle for it: of what was withheld when it was decided, nobody has taken it and it is not free again.
+  CpuSet withheld_of(const Record& record) const;
+
+  void add(Record record);
+  void end(std::int64_t decision) { held_.erase(decision); }
+  void set_pool(PoolRecord pool) { pool_ = std::move(pool); }
+
+ private:
+  std::map<std::int64_t, Record> held_;
+  std::optional<PoolRecord> pool_;
+};
+
+/// Reads the audit. `database` must outlive it.
+class History {
+ public:
+  explicit History(const store::Database& database) : database_(database) {}
+
+  /// What was held at that time: all that was decided until then, and had not ended.
+  Result<State> at(std::int64_t at_ms) const;
+
+  /// A decision; NOT_FOUND if there is none with this number.
+  Result<Record> decision(std::int64_t number) const;
+
+  const store::Database& database() const { return database_; }
+
+ private:
+  Result<std::vector<std::int64_t>> held_at(std::int64_t at_ms) const;
+
+  const store::Database& database_;
+};
+
+}  // namespace topolet::audit

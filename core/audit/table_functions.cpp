@@ -1,0 +1,165 @@
+#include "core/audit/table_functions.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/audit/history.hpp"
+#include "core/audit/machine_record.hpp"
+#include "core/audit/moves.hpp"
+#include "core/audit/node_usage.hpp"
+#include "core/audit/time_text.hpp"
+#include "core/base/clock.hpp"
+#include "store/table_function.hpp"
+
+namespace topolet::audit {
+namespace {
+
+using store::Cell;
+using store::CellRow;
+using Rows = Result<std::vector<CellRow>>;
+
+std::int64_t count_of(const CpuSet& cpus) { return static_cast<std::int64_t>(cpus.size()); }
+
+/// What is left out is `otherwise`.
+Result<std::int64_t> time_of(const Cell& cell, std::int64_t otherwise) {
+  if (std::holds_alternative<std::monostate>(cell)) return otherwise;
+  if (const auto* const number = std::get_if<std::int64_t>(&cell)) return *number;
+  if (const auto* const text = std::get_if<std::string>(&cell)) return parse_time(*text, Clock().wall().count());
+  return Error{Code::kInvalidArgument, "a time is a text, or a whole number of milliseconds since 1970"};
+}
+
+std::int64_t now() { return Clock().wall().count(); }
+
+CellRow held_row(const State& state, const Record& record) {
+  return {record.decision,
+          record.pod_namespace,
+          record.pod_name,
+          record.container,
+          record.attempt,
+          record.container_id,
+          record.qos,
+          std::string(to_string(record.mode)),
+          state.cpus_of(record).to_string(),
+          state.withheld_of(record).to_string(),
+          record.mems.to_string(),
+          record.nodes,
+          record.cpu_request_milli,
+          record.memory_request_bytes,
+          format_time(record.at_ms),
+          record.reason,
+          record.pod_uid};
+}
+
+std::vector<std::string> held_columns() {
+  return {"decision", "namespace", "pod",      "container", "attempt", "container_id",      "qos",
+          "mode",     "cpus",      "withheld", "mems",      "nodes",   "cpu_request_milli", "memory_request_bytes",
+          "since",    "reason",    "pod_uid"};
+}
+
+Rows held_at(const store::Database& database, const CellRow& arguments) {
+  const auto at = time_of(arguments[0], now());
+  if (!at) return at.error();
+  const auto state = History(database).at(*at);
+  if (!state) return state.error();
+  std::vector<CellRow> rows;
+  for (const auto& [decision, record] : state->held()) rows.push_back(held_row(*state, record));
+  return rows;
+}
+
+Rows on_cpu(const store::Database& database, const CellRow& arguments) {
+  const auto* const cpu = std::get_if<std::int64_t>(&arguments[0]);
+  if (cpu == nullptr || *cpu < 0) return Error{Code::kInvalidArgument, "on_cpu(cpu, time) needs the number of a CPU"};
+  const auto at = time_of(arguments[1], now());
+  if (!at) return at.error();
+  const auto state = History(database).at(*at);
+  if (!state) return state.error();
+  std::vector<CellRow> rows;
+  for (const auto& [decision, record] : state->held()) {
+    const bool is_on = state->cpus_of(record).contains(static_cast<std::uint32_t>(*cpu));
+    if (!is_on && !state->withheld_of(record).contains(static_cast<std::uint32_t>(*cpu))) continue;
+    rows.push_back(held_row(*state, record));
+    rows.back().emplace_back(std::string(is_on ? "runs" : "keeps it idle"));
+  }
+  return rows;
+}
+
+Rows moves(const store::Database& database, const CellRow& arguments) {
+  const auto since = time_of(arguments[0], now() - 3'600'000);
+  if (!since) return since.error();
+  const auto until = time_of(arguments[1], now());
+  if (!until) return until.error();
+  const History history(database);
+  const auto moved = moves_between(history, *since, *until);
+  if (!moved) return moved.error();
+  std::vector<CellRow> rows;
+  for (const Moved& move : *moved) {
+    CellRow row{format_time(move.at_ms),
+                move.record.pod_namespace,
+                move.record.pod_name,
+                move.record.container,
+                move.from.to_string(),
+                move.to.to_string(),
+                std::string(move.with_pool ? "pool" : "decision"),
+                move.cause,
+                Cell(),
+                Cell(),
+                move.record.decision,
+                move.with_pool ? Cell() : Cell(move.record.reason)};
+    if (move.caused_by) {
+      row[8] = *move.caused_by;
+      if (const auto cause = history.decision(*move.caused_by)) {
+        row[9] = fmt::format("{}/{}/{}", cause->pod_namespace, cause->pod_name, cause->container);
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Rows node_usage_at(const store::Database& database, const CellRow& arguments) {
+  const auto at = time_of(arguments[0], now());
+  if (!at) return at.error();
+  const auto state = History(database).at(*at);
+  if (!state) return state.error();
+  const auto machine = machine_at(database, *at);
+  if (!machine) return machine.error();
+  std::vector<CellRow> rows;
+  if (!*machine) return rows;
+  for (const NodeUsage& usage : usage_by_node(**machine, *state, 0)) {
+    rows.push_back({std::int64_t{usage.node}, usage.cpus.to_string(), count_of(usage.exclusive),
+                    count_of(usage.withheld), count_of(usage.reserved), count_of(usage.pool), count_of(usage.isolated),
+                    usage.shared_request_milli, usage.memory_bytes, usage.memory_request_bytes,
+                    static_cast<std::int64_t>(usage.containers)});
+  }
+  return rows;
+}
+
+}  // namespace
+
+Status add_table_functions(store::Database& database) {
+  std::vector<std::string> on_cpu_columns = held_columns();
+  on_cpu_columns.emplace_back("how");
+  const store::TableFunction functions[] = {
+      {"held_at", held_columns(), {"time"}, held_at},
+      {"on_cpu", std::move(on_cpu_columns), {"cpu", "time"}, on_cpu},
+      {"moves",
+       {"at", "namespace", "pod", "container", "from_cpus", "to_cpus", "kind", "cause", "caused_by",
+        "caused_by_container", "decision", "reason"},
+       {"since", "until"},
+       moves},
+      {"node_usage_at",
+       {"node", "cpus", "exclusive", "withheld", "reserved", "pool", "isolated", "shared_request_milli", "memory_bytes",
+        "memory_request_bytes", "containers"},
+       {"time"},
+       node_usage_at},
+  };
+  for (const store::TableFunction& function : functions) {
+    if (Status added = add_table_function(database, function); !added) return added;
+  }
+  return {};
+}
+
+}  // namespace topolet::audit

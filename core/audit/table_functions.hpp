@@ -1,0 +1,13 @@
+// The history as functions of SQL.
+#pragma once
+
+#include "core/base/result.hpp"
+#include "store/database.hpp"
+
+namespace topolet::audit {
+
+/// Makes held_at(time), on_cpu(cpu, time), moves(since, until) and node_usage_at(time) tables of this connection.
+/// docs/audit.md documents them. `database` must outlive its statements that use them.
+Status add_table_functions(store::Database& database);
+
+}  // namespace topolet::audit

@@ -1,0 +1,40 @@
+// The codes that stand beside the reasons of decisions, for programs. They are a public interface: store/README.md
+// documents them.
+#pragma once
+
+namespace topolet::placement::reason_code {
+
+// Why a container was denied.
+inline constexpr const char* kTooFewFreeCpus = "too-few-free-cpus";
+inline constexpr const char* kTooFewIsolatedCpus = "too-few-isolated-cpus";
+inline constexpr const char* kNoSharedCpu = "no-shared-cpu";
+inline constexpr const char* kPluginRejected = "plugin-rejected";
+inline constexpr const char* kPluginVoteLost = "plugin-vote-lost";
+inline constexpr const char* kInvalidAnnotation = "invalid-annotation";
+inline constexpr const char* kNeighboursStranded = "neighbours-stranded";
+
+// Why a container is where it is.
+inline constexpr const char* kBestScore = "best-score";
+inline constexpr const char* kNoOpinion = "no-opinion";
+inline constexpr const char* kNoPluginAnswered = "no-plugin-answered";
+inline constexpr const char* kNodeFullShared = "node-full-shared";
+inline constexpr const char* kKubeletExclusive = "kubelet-exclusive";
+inline constexpr const char* kKubeletBound = "kubelet-bound";
+inline constexpr const char* kKubeletConflict = "kubelet-conflict";
+
+// Why a container is somewhere else than before.
+inline constexpr const char* kMadeRoom = "made-room";
+inline constexpr const char* kReturned = "returned";
+inline constexpr const char* kCpusUnavailable = "cpus-unavailable";
+inline constexpr const char* kCpusAvailable = "cpus-available";
+inline constexpr const char* kExclusiveAgain = "exclusive-again";
+inline constexpr const char* kRequestedByPlugin = "requested-by-plugin";
+inline constexpr const char* kLeftCpus = "left-cpus";
+inline constexpr const char* kReverted = "reverted";
+inline constexpr const char* kDemandChanged = "demand-changed";
+
+// Why a container that topolet did not create is known.
+inline constexpr const char* kFoundRunning = "found-running";
+inline constexpr const char* kHandlerNotPlaced = "handler-not-placed";
+
+}  // namespace topolet::placement::reason_code
