@@ -13,6 +13,9 @@ namespace {
 /// A writer waits only for another writer (a person's sqlite3 shell); long enough for one statement.
 constexpr int kBusyTimeoutMs = 1000;
 
+/// Of SQLite's virtual machine: some ten microseconds.
+constexpr int kStepsBetweenQuestions = 1000;
+
 Code code_of(int sqlite_code) {
   switch (sqlite_code & 0xff) {
     case SQLITE_NOTADB:
@@ -27,6 +30,8 @@ Code code_of(int sqlite_code) {
     case SQLITE_NOMEM:
     case SQLITE_TOOBIG:
       return Code::kResourceExhausted;
+    case SQLITE_INTERRUPT:
+      return Code::kDeadlineExceeded;
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -227,6 +232,13 @@ void Database::on_log_written(std::function<void(int pages)> on_written) {
 
 void Database::fold_log() {
   sqlite3_wal_checkpoint_v2(handle_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+}
+
+void Database::interrupt_once(std::function<bool()> passed) {
+  interrupt_once_ = std::make_unique<std::function<bool()>>(std::move(passed));
+  sqlite3_progress_handler(
+      handle_.get(), kStepsBetweenQuestions,
+      [](void* context) { return (*static_cast<std::function<bool()>*>(context))() ? 1 : 0; }, interrupt_once_.get());
 }
 
 void Database::leave_untouched_at_close(bool on) {

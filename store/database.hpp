@@ -145,6 +145,10 @@ class Database {
   /// For the other files of this room that use SQLite itself.
   sqlite3* handle() const { return handle_.get(); }
 
+  /// Ends what is being read or written with DEADLINE_EXCEEDED once `passed` is true. It is asked every few
+  /// microseconds of SQLite's work.
+  void interrupt_once(std::function<bool()> passed);
+
   /// While `on`, closing leaves the file and its -wal as they are instead of folding one into the other.
   void leave_untouched_at_close(bool on);
 
@@ -156,8 +160,9 @@ class Database {
   explicit Database(sqlite3* handle) : handle_(handle) {}
 
   std::unique_ptr<sqlite3, Close> handle_;
-  /// On the heap, as SQLite keeps its address.
+  // On the heap, as SQLite keeps their addresses.
   std::unique_ptr<std::function<void(int pages)>> on_log_written_;
+  std::unique_ptr<std::function<bool()>> interrupt_once_;
 };
 
 }  // namespace topolet::store

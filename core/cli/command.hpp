@@ -1,10 +1,13 @@
 // The commands of topolet: what each is called, takes and does.
 //
 // The room core/cli, namespace topolet::cli: the command `topolet`. main.cpp finds the command in commands(); each
-// command has a file named after it. It may include every room of the core except core/daemon, which it reaches through
-// the control socket only.
+// command has a file named after it, which declares its options and reads them. options.hpp has the options that
+// several commands share. It may include every room of the core except core/daemon, which it reaches through the
+// control socket only.
 #pragma once
 
+#include <boost/program_options/options_description.hpp>
+#include <boost/program_options/variables_map.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,14 +16,21 @@
 
 namespace topolet::cli {
 
+using Options = boost::program_options::options_description;
+
 /// What the command line asks for.
 struct Invocation {
-  std::string socket;
-  std::string state_dir;
-  bool json = false;
-  std::string pod = {};
-  int limit = 0;
-  std::vector<std::string> arguments = {};  ///< behind the command's words
+  boost::program_options::variables_map values = {};  ///< of the options that the command declares
+  std::vector<std::string> arguments = {};            ///< behind the command's words
+
+  /// Whether the option was given or has a default. A switch is given or not.
+  bool has(const char* option) const { return values.count(option) != 0; }
+  template <class T>
+  const T& value(const char* option) const {
+    return values[option].as<T>();
+  }
+  /// The value of an option that is a text; empty if there is none.
+  std::string text(const char* option) const { return has(option) ? value<std::string>(option) : std::string(); }
 };
 
 struct Command {
@@ -30,7 +40,9 @@ struct Command {
   std::string example;
   std::size_t min_arguments = 0;
   std::size_t max_arguments = 0;
-  bool filters = false;  ///< takes --pod and --limit
+  /// Adds the command's options; null if it has none, or parses them itself. An option that two commands have takes a
+  /// value in both or in neither, as the command is looked for before its options are known.
+  void (*declare)(Options& options) = nullptr;
   /// Writes its answer to stdout. INVALID_ARGUMENT is a usage error; any other error, a failure or no
   /// result.
   Status (*run)(const Invocation& invocation) = nullptr;
@@ -42,17 +54,26 @@ const std::vector<Command>& commands();
 int usage_error(std::string_view program, std::string_view why);
 
 // Each in the file that is named after it.
+void declare_status(Options& options);
 Status show_status(const Invocation& invocation);
+void declare_reload(Options& options);
 Status reload(const Invocation& invocation);
+void declare_plugin_list(Options& options);
 Status list_plugins(const Invocation& invocation);
+void declare_plugin_reset(Options& options);
 Status reset_plugin(const Invocation& invocation);
 Status new_plugin(const Invocation& invocation);
 Status check_plugin_file(const Invocation& invocation);
 Status simulate_workload(const Invocation& invocation);
+void declare_query(Options& options);
 Status run_query(const Invocation& invocation);
+void declare_ps(Options& options);
 Status show_placements(const Invocation& invocation);
+void declare_explain(Options& options);
 Status explain(const Invocation& invocation);
+void declare_audit(Options& options);
 Status show_audit(const Invocation& invocation);
+void declare_config_check(Options& options);
 Status check_config(const Invocation& invocation);
 
 }  // namespace topolet::cli

@@ -8,6 +8,7 @@
 
 #include "core/base/unique_fd.hpp"
 #include "core/base/unix_address.hpp"
+#include "core/cli/options.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -19,16 +20,18 @@ Status check_socket(const std::string& socket) {
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (::connect(probe.get(), as_sockaddr(*address), sizeof(sockaddr_un)) == 0) return {};
   const char* remedy = errno == EACCES ? "only the owner of the socket may connect; run this as root"
-                                       : "start it with `systemctl start topoletd`, or name its socket "
-                                         "(daemon.control of its configuration) with --socket";
+                                       : "start it with `systemctl start topoletd`, or name its configuration "
+                                         "with --config or its socket with --socket";
   return Error{Code::kUnavailable,
                fmt::format("topoletd does not answer on {}: {}; {}", socket, std::strerror(errno), remedy)};
 }
 
 }  // namespace
 
-Result<DaemonClient> DaemonClient::connect(const std::string& socket) {
-  const std::string path(without_unix_scheme(socket));
+Result<DaemonClient> DaemonClient::connect(const Invocation& invocation) {
+  const auto socket = control_socket(invocation);
+  if (!socket) return socket.error();
+  const std::string path(without_unix_scheme(*socket));
   if (Status there = check_socket(path); !there) return there.error();
   return DaemonClient(
       control::v1::Control::NewStub(grpc::CreateChannel("unix:" + path, grpc::InsecureChannelCredentials())));

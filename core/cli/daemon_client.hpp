@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/result.hpp"
+#include "core/cli/command.hpp"
 #include "core/control/control.grpc.pb.h"
 
 namespace topolet::cli {
@@ -15,8 +16,8 @@ namespace topolet::cli {
 /// Plain calls; each waits for its answer.
 class DaemonClient {
  public:
-  /// UNAVAILABLE if nobody answers on the socket; says why and how to start.
-  static Result<DaemonClient> connect(const std::string& socket);
+  /// On the socket that control_socket() finds. UNAVAILABLE if nobody answers on it; says why and how to start.
+  static Result<DaemonClient> connect(const Invocation& invocation);
 
   template <class Ask, class Answer>
   Result<Answer> call(grpc::Status (control::v1::Control::Stub::*method)(grpc::ClientContext*, const Ask&, Answer*),

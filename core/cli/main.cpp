@@ -3,15 +3,18 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <exception>
-#include <iostream>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/base/exit_status.hpp"
 #include "core/cli/command.hpp"
+#include "core/cli/output.hpp"
 #include "core/cli/simulate.hpp"
 #include "core/config/option_table.hpp"
 #include "core/plugin_checker/command.hpp"
@@ -22,25 +25,27 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr const char* kProgram = "topolet";
+/// The name that words have among the options.
+constexpr const char* kWord = "word";
 
-po::options_description general_options() {
+/// The command's own, and --help.
+po::options_description options_of(const Command& command) {
   po::options_description options("Options", 100, 50);
-  options.add_options()("socket",
-                        po::value<std::string>()->value_name("PATH")->default_value("/run/topolet/control.sock"),
-                        "topoletd's control socket.")(
-      "state-dir", po::value<std::string>()->value_name("DIR")->default_value("/var/lib/topolet"),
-      "topoletd's state directory, with the database.")("json", "Print JSON, for programs.")("help", "Show this help.");
+  if (command.declare != nullptr) command.declare(options);
+  options.add_options()("help", "Show this help.");
   return options;
 }
 
-po::options_description options_of(const Command& command) {
-  po::options_description options = general_options();
-  if (command.filters) {
-    options.add_options()("pod", po::value<std::string>()->value_name("NAME"), "Only this pod.")(
-        "limit", po::value<int>()->value_name("NUMBER")->default_value(50),
-        "How many entries to show, the newest ones.");
+/// What any command takes.
+po::options_description options_of_all() {
+  po::options_description all;
+  for (const Command& command : commands()) {
+    const po::options_description own = options_of(command);
+    for (const auto& option : own.options()) {
+      if (all.find_nothrow(option->long_name(), false) == nullptr) all.add(option);
+    }
   }
-  return options;
+  return all;
 }
 
 int print_help() {
@@ -51,12 +56,9 @@ int print_help() {
     fmt::print("  {:24} {}\n", command.words + (command.arguments.empty() ? "" : " " + command.arguments),
                command.help.substr(0, command.help.find_first_of(":.")) + ".");
   }
-  std::ostringstream options;
-  options << general_options();
   fmt::print(
-      "\n{}\n`topolet COMMAND --help` explains one command. Exit status: 0 success, 1 failure or no result, 2 usage "
-      "error.\n",
-      options.str());
+      "\n`topolet COMMAND --help` explains one command and its options. Exit status: 0 success, 1 failure or no "
+      "result, 2 usage error.\n");
   return kExitSuccess;
 }
 
@@ -101,45 +103,64 @@ int unknown_command(const std::vector<std::string>& words) {
   return usage_error(kProgram, fmt::format("there is no command '{}'; {}", wanted, config::suggestion(wanted, known)));
 }
 
+/// A word with white space before any '=' cannot be the name of an option: SQL may begin with "-- a comment".
+std::vector<po::option> parse_text(std::vector<std::string>& arguments) {
+  const std::string& first = arguments.front();
+  if (first.rfind("--", 0) != 0 || first.substr(0, first.find('=')).find_first_of(" \t\n\r") == std::string::npos) {
+    return {};
+  }
+  po::option word;
+  word.value = {first};
+  word.original_tokens = {first};
+  arguments.erase(arguments.begin());
+  return {word};
+}
+
 /// Words and options may stand in any order. Boost must not guess what an abbreviation means.
-po::variables_map parse(const std::vector<std::string>& arguments, const po::options_description& options) {
+po::variables_map parse(const std::vector<std::string>& arguments, const po::options_description& options,
+                        bool allow_unknown) {
   po::options_description all;
-  all.add(options).add_options()("word", po::value<std::vector<std::string>>());
+  all.add(options).add_options()(kWord, po::value<std::vector<std::string>>());
   po::positional_options_description positions;
-  positions.add("word", -1);
+  positions.add(kWord, -1);
+  po::command_line_parser parser(arguments);
+  parser.options(all).positional(positions).extra_style_parser(parse_text);
+  parser.style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing);
+  if (allow_unknown) parser.allow_unregistered();
   po::variables_map values;
-  po::store(po::command_line_parser(arguments)
-                .options(all)
-                .positional(positions)
-                .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
-                .run(),
-            values);
+  po::store(parser.run(), values);
   po::notify(values);
   return values;
 }
 
 std::vector<std::string> words_of(const po::variables_map& values) {
-  return values.count("word") != 0 ? values["word"].as<std::vector<std::string>>() : std::vector<std::string>();
+  return values.count(kWord) != 0 ? values[kWord].as<std::vector<std::string>>() : std::vector<std::string>();
 }
 
-int run(const Command& command, const po::variables_map& values, std::size_t word_count) {
-  if (values.count("help") != 0) return print_help(command);
-  Invocation invocation{.socket = values["socket"].as<std::string>(),
-                        .state_dir = values["state-dir"].as<std::string>(),
-                        .json = values.count("json") != 0};
-  const std::vector<std::string> words = words_of(values);
+int report(const Status& done) {
+  if (done) return kExitSuccess;
+  if (!done.error().message.empty()) {
+    fmt::print(stderr, "{}: {}\n", kProgram, done.error().message);
+  }
+  return done.error().code == Code::kInvalidArgument ? kExitUsage : kExitFailure;
+}
+
+int run(const Command& command, const std::vector<std::string>& arguments, std::size_t word_count) {
+  Invocation invocation;
+  try {
+    invocation.values = parse(arguments, options_of(command), false);
+  } catch (const po::error& error) {
+    return usage_error(fmt::format("{} {}", kProgram, command.words),
+                       fmt::format("{}; see `topolet {} --help`", error.what(), command.words));
+  }
+  if (invocation.has("help")) return print_help(command);
+  const std::vector<std::string> words = words_of(invocation.values);
   invocation.arguments.assign(words.begin() + static_cast<std::ptrdiff_t>(word_count), words.end());
-  if (values.count("pod") != 0) invocation.pod = values["pod"].as<std::string>();
-  if (values.count("limit") != 0) invocation.limit = values["limit"].as<int>();
-  if (command.filters && invocation.limit < 1) return usage_error(kProgram, "--limit must be 1 or more");
   if (invocation.arguments.size() < command.min_arguments || invocation.arguments.size() > command.max_arguments) {
     return usage_error(kProgram, fmt::format("usage: topolet {}{}{}; example: {}", command.words,
                                              command.arguments.empty() ? "" : " ", command.arguments, command.example));
   }
-  const Status done = command.run(invocation);
-  if (done) return kExitSuccess;
-  if (!done.error().message.empty()) fmt::print(stderr, "topolet: {}\n", done.error().message);
-  return done.error().code == Code::kInvalidArgument ? kExitUsage : kExitFailure;
+  return report(command.run(invocation));
 }
 
 int run(const std::vector<std::string>& arguments) {
@@ -149,10 +170,8 @@ int run(const std::vector<std::string>& arguments) {
   if (arguments.size() >= 2 && arguments[0] == "plugin" && arguments[1] == "check") {
     return plugin_checker::check_command("topolet plugin check", {arguments.begin() + 2, arguments.end()});
   }
-  // First with all options there are, to find the command; then with its own.
-  po::options_description any = general_options();
-  any.add_options()("pod", po::value<std::string>())("limit", po::value<int>());
-  const po::variables_map values = parse(arguments, any);
+  // First with the options of all commands, to tell the words from the values of options.
+  const po::variables_map values = parse(arguments, options_of_all(), true);
   const std::vector<std::string> words = words_of(values);
   if (words.empty()) {
     if (values.count("help") != 0) return print_help();
@@ -160,20 +179,36 @@ int run(const std::vector<std::string>& arguments) {
   }
   std::size_t count = 0;
   const Command* command = find_command(words, count);
-  if (command == nullptr) return unknown_command(words);
-  return run(*command, parse(arguments, options_of(*command)), count);
+  return command != nullptr ? run(*command, arguments, count) : unknown_command(words);
+}
+
+/// What stdio still has to write.
+int flush_output(int exit_status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_status;
+  const Error why = output_error(errno);
+  if (!why.message.empty()) fmt::print(stderr, "{}: {}\n", kProgram, why.message);
+  return kExitFailure;
+}
+
+/// Never throws.
+int run_reporting(const std::vector<std::string>& arguments) {
+  try {
+    return run(arguments);
+  } catch (const po::error& error) {
+    return usage_error(kProgram, std::string(error.what()) + "; see `topolet --help`");
+  } catch (const std::system_error& error) {
+    // As fmt throws it when stdout cannot be written to.
+    return report(error.code() == std::errc::broken_pipe ? output_error(EPIPE) : Error{Code::kUnknown, error.what()});
+  } catch (const std::exception& error) {
+    return report(Error{Code::kUnknown, error.what()});
+  }
 }
 
 }  // namespace
 }  // namespace topolet::cli
 
 int main(int argc, char** argv) {
-  try {
-    return topolet::cli::run({argv + 1, argv + argc});
-  } catch (const boost::program_options::error& error) {
-    return topolet::cli::usage_error(topolet::cli::kProgram, std::string(error.what()) + "; see `topolet --help`");
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "topolet: {}\n", error.what());
-    return topolet::kExitFailure;
-  }
+  // A reader that has closed its end of a pipe is then an error of the write, whatever this program was started with.
+  std::signal(SIGPIPE, SIG_IGN);
+  return topolet::cli::flush_output(topolet::cli::run_reporting({argv + 1, argv + argc}));
 }

@@ -2,6 +2,7 @@
 
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
+#include "core/cli/options.hpp"
 #include "core/cli/table.hpp"
 #include "core/plugin_checker/command.hpp"
 
@@ -97,12 +98,17 @@ ordered_json format_json(const ListPluginsResponse& list) {
 
 }  // namespace
 
+void declare_plugin_list(Options& options) {
+  declare_location(options);
+  declare_json(options);
+}
+
 Status list_plugins(const Invocation& invocation) {
-  auto daemon = DaemonClient::connect(invocation.socket);
+  auto daemon = DaemonClient::connect(invocation);
   if (!daemon) return daemon.error();
   const auto list = daemon->call(&control::v1::Control::Stub::ListPlugins, control::v1::ListPluginsRequest());
   if (!list) return list.error();
-  if (invocation.json) {
+  if (invocation.has("json")) {
     fmt::print("{}", to_text(format_json(*list)));
   } else if (list->plugins().empty()) {
     fmt::print(
@@ -120,14 +126,16 @@ Status check_plugin_file(const Invocation& invocation) {
   return Error{Code::kFailedPrecondition, {}};
 }
 
+void declare_plugin_reset(Options& options) { declare_plugin_list(options); }
+
 Status reset_plugin(const Invocation& invocation) {
-  auto daemon = DaemonClient::connect(invocation.socket);
+  auto daemon = DaemonClient::connect(invocation);
   if (!daemon) return daemon.error();
   control::v1::ResetPluginRequest ask;
   ask.set_id(invocation.arguments[0]);
   const auto done = daemon->call(&control::v1::Control::Stub::ResetPlugin, ask);
   if (!done) return done.error();
-  if (!invocation.json) fmt::print("plugin {} is asked again\n", invocation.arguments[0]);
+  if (!invocation.has("json")) fmt::print("plugin {} is asked again\n", invocation.arguments[0]);
   return {};
 }
 

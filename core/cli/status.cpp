@@ -2,6 +2,7 @@
 
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
+#include "core/cli/options.hpp"
 #include "core/cli/table.hpp"
 
 namespace topolet::cli {
@@ -68,23 +69,30 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
 
 }  // namespace
 
+void declare_status(Options& options) {
+  declare_location(options);
+  declare_json(options);
+}
+
 Status show_status(const Invocation& invocation) {
-  auto daemon = DaemonClient::connect(invocation.socket);
+  auto daemon = DaemonClient::connect(invocation);
   if (!daemon) return daemon.error();
   const auto status = daemon->call(&control::v1::Control::Stub::Status, control::v1::StatusRequest());
   if (!status) return status.error();
-  fmt::print("{}", invocation.json ? to_text(format_json(*status)) : format_text(*status));
+  fmt::print("{}", invocation.has("json") ? to_text(format_json(*status)) : format_text(*status));
   return {};
 }
 
+void declare_reload(Options& options) { declare_status(options); }
+
 Status reload(const Invocation& invocation) {
-  auto daemon = DaemonClient::connect(invocation.socket);
+  auto daemon = DaemonClient::connect(invocation);
   if (!daemon) return daemon.error();
   const auto done = daemon->call(&control::v1::Control::Stub::Reload, control::v1::ReloadRequest());
   if (!done) return Error{done.error().code, "the configuration was not changed: " + done.error().message};
   const std::vector<std::string> plugins(done->plugins().begin(), done->plugins().end());
   const std::vector<std::string> restart(done->restart_needed().begin(), done->restart_needed().end());
-  if (invocation.json) {
+  if (invocation.has("json")) {
     fmt::print("{}", to_text({{"plugins", plugins}, {"restart_needed", restart}}));
     return {};
   }

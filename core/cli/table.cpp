@@ -6,12 +6,18 @@
 namespace topolet::cli {
 namespace {
 
-std::string cell_text(const nlohmann::ordered_json& cell) {
+std::string cell_text(const Cell& cell) {
   std::string text = cell.is_string() ? cell.get<std::string>() : cell.is_null() ? std::string() : cell.dump();
   for (char& letter : text) {
     if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = ' ';
   }
   return text.empty() ? "-" : text;
+}
+
+std::vector<std::string> texts_of(const Row& row) {
+  std::vector<std::string> texts;
+  for (const Cell& cell : row) texts.push_back(cell_text(cell));
+  return texts;
 }
 
 /// Code points, which is what most terminals give one column each.
@@ -25,33 +31,43 @@ std::string upper(std::string text) {
   return text;
 }
 
+void widen(std::vector<std::size_t>& widths, const std::vector<std::string>& texts) {
+  for (std::size_t i = 0; i < texts.size(); ++i) widths[i] = std::max(widths[i], width_of(texts[i]));
+}
+
 }  // namespace
 
+TableLayout::TableLayout(const std::vector<std::string>& columns, const std::vector<Row>& rows)
+    : widths_(columns.size()) {
+  for (const std::string& column : columns) heading_.push_back(upper(column));
+  widen(widths_, heading_);
+  for (const Row& row : rows) widen(widths_, texts_of(row));
+}
+
+std::string TableLayout::heading() const { return aligned(heading_); }
+
+std::string TableLayout::line(const Row& row) const { return aligned(texts_of(row)); }
+
+std::string TableLayout::aligned(const std::vector<std::string>& texts) const {
+  std::string line;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    line += texts[i];
+    if (i + 1 == texts.size()) break;
+    line.append(widths_[i] - std::min(widths_[i], width_of(texts[i])) + 2, ' ');
+  }
+  return line + '\n';
+}
+
 std::string Table::format_text() const {
-  std::vector<std::vector<std::string>> lines(1);
-  for (const std::string& column : columns) lines[0].push_back(upper(column));
-  for (const auto& row : rows) {
-    std::vector<std::string>& line = lines.emplace_back();
-    for (const auto& cell : row) line.push_back(cell_text(cell));
-  }
-  std::vector<std::size_t> widths(columns.size());
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width_of(line[i]));
-  }
-  std::string text;
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      text += line[i];
-      if (i + 1 < line.size()) text += std::string(widths[i] - width_of(line[i]) + 2, ' ');
-    }
-    text += '\n';
-  }
+  const TableLayout layout(columns, rows);
+  std::string text = layout.heading();
+  for (const Row& row : rows) text += layout.line(row);
   return text;
 }
 
 nlohmann::ordered_json Table::format_json() const {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const auto& row : rows) {
+  for (const Row& row : rows) {
     nlohmann::ordered_json object = nlohmann::ordered_json::object();
     for (std::size_t i = 0; i < row.size(); ++i) object[columns[i]] = row[i];
     all.push_back(std::move(object));

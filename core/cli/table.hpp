@@ -1,21 +1,42 @@
 // Rows and columns, shown to people or to programs.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 namespace topolet::cli {
 
-/// A cell is null, a number or a text.
+/// Null, a number or a text.
+using Cell = nlohmann::ordered_json;
+using Row = std::vector<Cell>;
+
+/// A table that fits into memory. row_writer.hpp is for rows of any number.
 struct Table {
   std::vector<std::string> columns;
-  std::vector<std::vector<nlohmann::ordered_json>> rows;
+  std::vector<Row> rows;
 
   /// Aligned, a heading and a line for each row; '-' for what is empty, control characters as spaces.
   std::string format_text() const;
   /// An array with an object for each row.
   nlohmann::ordered_json format_json() const;
+};
+
+/// The lines of a table for people. Columns are as wide as the heading and `rows` need; a line of another row with a
+/// longer text in it is longer.
+class TableLayout {
+ public:
+  TableLayout(const std::vector<std::string>& columns, const std::vector<Row>& rows);
+
+  std::string heading() const;
+  std::string line(const Row& row) const;
+
+ private:
+  std::string aligned(const std::vector<std::string>& texts) const;
+
+  std::vector<std::string> heading_;
+  std::vector<std::size_t> widths_;
 };
 
 /// JSON as it is written to stdout. What is no UTF-8 is replaced.

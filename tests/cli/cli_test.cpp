@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "store/store.hpp"
+#include "tests/cli/run_topolet.hpp"
 #include "tests/control/daemon_rig.hpp"
 
 namespace topolet::testing {
@@ -18,23 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-struct Said {
-  int code = 0;
-  std::string text;  ///< stdout and stderr
-};
-
-/// Runs the command to its end, its words as they are.
-Said topolet(std::vector<std::string> words) {
-  const TempDir directory;
-  words.insert(words.begin(), TOPOLET_COMMAND);
-  Said said;
-  said.code = Process(words, directory.file("out")).wait();
-  std::ostringstream text;
-  text << std::ifstream(directory.file("out")).rdbuf();
-  said.text = text.str();
-  return said;
-}
 
 /// With a live topoletd behind it.
 class CliTest : public ::testing::Test {
@@ -139,12 +123,10 @@ TEST_F(CliTest, ExplainsAContainerByNameOrId) {
 }
 
 TEST(Cli, SaysWhatAnEndReleased) {
-  const TempDir directory;
-  const std::string state_dir = directory.file("state");
+  const StateDir state;
   {
-    const auto opened = store::Store::open({.directory = state_dir, .boot_id = "boot", .now_ms = 1});
-    ASSERT_TRUE(opened.has_value()) << opened.error().message;
-    store::Store& store = **opened;
+    const auto opened = state.open();
+    store::Store& store = *opened;
     store::DecidedRow row;
     row.at_ms = 1;
     row.event = "placed";
@@ -161,13 +143,13 @@ TEST(Cli, SaysWhatAnEndReleased) {
     ASSERT_TRUE(store.put_allocation(*decision, columns).has_value());
     ASSERT_TRUE(store.add(store::EndedRow{*decision, 2, 1, "pod-stopped"}).has_value());
   }
-  EXPECT_THAT(topolet({"audit", "--state-dir", state_dir}).text,
+  EXPECT_THAT(state.topolet({"audit"}).text,
               AllOf(HasSubstr("released CPUs 1 "), HasSubstr("  pod stopped"), HasSubstr("exclusive, CPUs 1")));
-  const auto audit = nlohmann::json::parse(topolet({"audit", "--json", "--state-dir", state_dir}).text);
+  const auto audit = nlohmann::json::parse(state.topolet({"audit", "--json"}).text);
   ASSERT_THAT(audit, SizeIs(2));
   EXPECT_EQ(audit[1]["what"], "");
   EXPECT_EQ(audit[1]["reason"], "pod-stopped");
-  EXPECT_THAT(topolet({"explain", "app", "--state-dir", state_dir}).text,
+  EXPECT_THAT(state.topolet({"explain", "app"}).text,
               AllOf(HasSubstr("released CPUs 1 (pod stopped) "), HasSubstr("reason when placed: fits one node\n")));
 }
 
@@ -210,7 +192,9 @@ TEST(Cli, RefusesWrongUse) {
   EXPECT_THAT(misuse({"plugin"}), HasSubstr("needs a second word: plugin list, plugin reset, plugin new"));
   EXPECT_THAT(misuse({"explain"}), HasSubstr("usage: topolet explain CONTAINER"));
   EXPECT_THAT(misuse({"ps", "web"}), HasSubstr("usage: topolet ps"));
-  EXPECT_THAT(misuse({"ps", "--pod", "web"}), HasSubstr("--pod"));
+  EXPECT_THAT(misuse({"ps", "--pod", "web"}),
+              AllOf(HasSubstr("topolet ps: "), HasSubstr("'--pod'"), HasSubstr("topolet ps --help")));
+  EXPECT_THAT(misuse({"--limit", "3", "ps"}), HasSubstr("topolet ps: "));
   EXPECT_THAT(misuse({"audit", "--limit", "0"}), HasSubstr("--limit"));
   EXPECT_THAT(misuse({"status", "--sock", "x"}), HasSubstr("--sock"));
   misuse({});

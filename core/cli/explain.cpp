@@ -1,60 +1,14 @@
-#include "store/database.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/base/file_exists.hpp"
 #include "core/cli/command.hpp"
-#include "core/cli/table.hpp"
+#include "core/cli/options.hpp"
+#include "core/cli/state_database.hpp"
 #include "core/placement/workload.hpp"
 
 namespace topolet::cli {
 namespace {
-
-Result<store::Database> open(const Invocation& invocation) {
-  const std::filesystem::path file = std::filesystem::path(invocation.state_dir) / "state.db";
-  if (!file_exists(file)) {
-    return Error{
-        Code::kNotFound,
-        fmt::format("there is no state database {}; topoletd creates it at its first start. If its state directory "
-                    "(daemon.state-dir of its configuration) is another one, name it with --state-dir",
-                    file.string())};
-  }
-  return store::Database::open(file, store::Database::Access::kReadOnly);
-}
-
-nlohmann::ordered_json cell_of(const store::Statement& statement, int column) {
-  if (statement.is_null(column)) return nullptr;
-  if (statement.is_integer(column)) return statement.integer(column);
-  if (statement.is_real(column)) return statement.real(column);
-  return statement.text(column);
-}
-
-/// All rows of a statement with its parameters.
-template <class... Values>
-Result<Table> rows_of(const store::Database& database, const std::string& sql, const Values&... values) {
-  auto statement = database.prepare(sql, "run the query");
-  if (!statement) return statement.error();
-  if (Status bound = statement->bind(values...); !bound) return bound.error();
-  Table table{statement->columns(), {}};
-  while (true) {
-    const Result<bool> more = statement->next();
-    if (!more) return more.error();
-    if (!*more) return table;
-    auto& row = table.rows.emplace_back();
-    for (int i = 0; i < static_cast<int>(table.columns.size()); ++i) row.push_back(cell_of(*statement, i));
-  }
-}
-
-/// An empty table is no result: `nothing` says so to people.
-Status show(const Invocation& invocation, const Result<Table>& table, const std::string& nothing) {
-  if (!table) return table.error();
-  if (invocation.json) fmt::print("{}", to_text(table->format_json()));
-  if (table->rows.empty()) return Error{Code::kNotFound, invocation.json ? "" : nothing};
-  if (!invocation.json) fmt::print("{}", table->format_text());
-  return {};
-}
 
 std::string text(const Table& table, std::size_t row, const char* column) {
   const auto found = std::find(table.columns.begin(), table.columns.end(), column);
@@ -84,18 +38,6 @@ WHERE d.decision = ?1 AND j.decision <= d.decision AND j.verdicts IS NOT NULL)sq
 constexpr const char* kDecision = R"sql(
 SELECT decision, time, event, namespace, pod, container, attempt, container_id, mode, cpus, withheld, mems, nodes,
        reason, outcome, ended_time, ended_cause, repeats FROM decision WHERE decision = ?1)sql";
-
-/// What comes first of the events of one decision in one millisecond.
-constexpr const char* kStep =
-    "CASE WHEN event = 'ended' THEN 2 WHEN event IN ('bound', 'refused', 'in_doubt', 'timed_out', 'crashed') THEN 1 "
-    "ELSE 0 END";
-
-/// What the audit shows people of the end of a decision; `newest` are rows of the view `audit`.
-constexpr const char* kWhatForPeople =
-    "CASE WHEN event = 'ended' AND reason <> 'superseded' THEN coalesce((SELECT 'released CPUs ' || d.cpus "
-    "FROM decided d WHERE d.decision = newest.decision AND d.mode = 'exclusive'), what) ELSE what END AS what";
-constexpr const char* kReasonForPeople =
-    "CASE WHEN event = 'ended' THEN replace(reason, '-', ' ') ELSE reason END AS reason";
 
 /// Which row of kMatches is meant.
 Result<std::size_t> choose(const Table& matches, const std::string& name) {
@@ -152,73 +94,42 @@ struct Explanation {
   Table notes;
 };
 
-Result<Explanation> explanation_of(const store::Database& database, const std::string& name) {
-  const Result<Table> matches = rows_of(database, kMatches, name);
+Result<Explanation> explanation_of(const StateDatabase& database, const std::string& name) {
+  const Result<Table> matches = database.table(kMatches, name);
   if (!matches) return matches.error();
   const Result<std::size_t> chosen = choose(*matches, name);
   if (!chosen) return chosen.error();
   const std::int64_t decision = std::stoll(text(*matches, *chosen, "decision"));
-  const Result<Table> judged = rows_of(database, kDecisionWithVerdicts, decision);
+  const Result<Table> judged = database.table(kDecisionWithVerdicts, decision);
   if (!judged) return judged.error();
   const std::string with_verdicts = text(*judged, 0, "decision");
   const std::int64_t judged_in = with_verdicts.empty() ? decision : std::stoll(with_verdicts);
-  Result<Table> decision_row = rows_of(database, kDecision, decision);
+  Result<Table> decision_row = database.table(kDecision, decision);
   if (!decision_row) return decision_row.error();
-  Result<Table> verdicts = rows_of(database,
-                                   "SELECT decision, rank, nodes, sum, rejected, policy, kind AS says, score, reason "
-                                   "FROM verdict WHERE decision = ?1 ORDER BY rank, policy",
-                                   judged_in);
+  Result<Table> verdicts = database.table(
+      "SELECT decision, rank, nodes, sum, rejected, policy, kind AS says, score, reason "
+      "FROM verdict WHERE decision = ?1 ORDER BY rank, policy",
+      judged_in);
   if (!verdicts) return verdicts.error();
   Result<Table> notes =
-      rows_of(database, "SELECT kind, note, candidates FROM verdict_note WHERE decision = ?1", judged_in);
+      database.table("SELECT kind, note, candidates FROM verdict_note WHERE decision = ?1", judged_in);
   if (!notes) return notes.error();
   return Explanation{*std::move(decision_row), *std::move(verdicts), *std::move(notes)};
 }
 
 }  // namespace
 
-Status run_query(const Invocation& invocation) {
-  const auto database = open(invocation);
-  if (!database) return database.error();
-  if (const auto prepared = database->prepare(invocation.arguments[0], "run the query"); !prepared) {
-    return Error{Code::kInvalidArgument, prepared.error().message};
-  }
-  return show(invocation, rows_of(*database, invocation.arguments[0]), "no rows");
-}
-
-Status show_placements(const Invocation& invocation) {
-  const auto database = open(invocation);
-  if (!database) return database.error();
-  return show(
-      invocation,
-      rows_of(*database,
-              fmt::format("SELECT namespace, pod, container, substr(container_id, 1, 12) AS id, state, mode, cpus, "
-                          "withheld, mems, since, reason AS \"{}\" FROM current_placements",
-                          invocation.json ? "reason" : "reason when placed")),
-      "no container is placed");
-}
-
-Status show_audit(const Invocation& invocation) {
-  const auto database = open(invocation);
-  if (!database) return database.error();
-  const std::string newest = fmt::format(
-      "SELECT time, event, namespace, pod, container, attempt, {}, {}, decision FROM (SELECT *, {} AS step FROM audit "
-      "{} "
-      "ORDER BY at_ms DESC, decision DESC, step DESC LIMIT ?1) AS newest ORDER BY at_ms, decision, step",
-      invocation.json ? "what" : kWhatForPeople, invocation.json ? "reason" : kReasonForPeople, kStep,
-      invocation.pod.empty() ? "" : "WHERE pod = ?2");
-  const auto limit = static_cast<std::int64_t>(invocation.limit);
-  if (invocation.pod.empty()) return show(invocation, rows_of(*database, newest, limit), "nothing is recorded yet");
-  return show(invocation, rows_of(*database, newest, limit, invocation.pod),
-              fmt::format("nothing is recorded about pod '{}'", invocation.pod));
+void declare_explain(Options& options) {
+  declare_database(options);
+  declare_json(options);
 }
 
 Status explain(const Invocation& invocation) {
-  const auto database = open(invocation);
+  const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
-  const auto explanation = explanation_of(*database, invocation.arguments[0]);
+  const auto explanation = explanation_of(**database, invocation.arguments[0]);
   if (!explanation) return explanation.error();
-  if (invocation.json) {
+  if (invocation.has("json")) {
     nlohmann::ordered_json json = explanation->decision.format_json()[0];
     json["verdicts"] = explanation->verdicts.format_json();
     json["notes"] = explanation->notes.format_json();

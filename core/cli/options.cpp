@@ -1,0 +1,101 @@
+#include "core/cli/options.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <boost/program_options.hpp>
+#include <utility>
+
+#include "core/config/options.hpp"
+
+namespace topolet::cli {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr std::array<std::pair<const char*, Format>, 4> kFormats = {
+    {{"table", Format::kTable}, {"json", Format::kJson}, {"ndjson", Format::kNdjson}, {"csv", Format::kCsv}}};
+
+/// Plugins are not loaded, so that what is said about their options is not looked at. `instead`: the option without
+/// which the file is needed.
+Result<config::DaemonOptions> daemon_options(const Invocation& invocation, const char* instead) {
+  std::vector<std::string> arguments;
+  if (invocation.has("config")) arguments = {"--config", invocation.text("config")};
+  const config::ValidatedConfig config = config::validate_config(config::read_raw(arguments), {});
+  if (config.mistakes.empty()) return config.options.daemon;
+  std::string list;
+  for (const config::ConfigMistake& mistake : config.mistakes) list += "\n" + mistake.to_string();
+  return Error{Code::kInvalidArgument,
+               fmt::format("topoletd's configuration has mistakes; correct them, name another file with --config, or "
+                           "give {}:{}",
+                           instead, list)};
+}
+
+}  // namespace
+
+void declare_location(Options& options) {
+  options.add_options()("config", po::value<std::string>()->value_name("FILE"),
+                        fmt::format("topoletd's configuration, which says where its socket and its database are; {} "
+                                    "unless given.",
+                                    config::kDefaultConfigFile)
+                            .c_str())("socket", po::value<std::string>()->value_name("PATH"),
+                                      "topoletd's control socket, instead of the one in the configuration.")(
+      "state-dir", po::value<std::string>()->value_name("DIR"),
+      "topoletd's state directory, instead of the one in the configuration.");
+}
+
+void declare_database(Options& options) {
+  declare_location(options);
+  options.add_options()("database", po::value<std::string>()->value_name("FILE"),
+                        "The state database itself, such as a copy that `topolet backup` made.")(
+      "timeout", po::value<int>()->value_name("SECONDS")->default_value(60),
+      "How long the database may be read, until the last row is written; 0: any time.");
+}
+
+void declare_format(Options& options) {
+  options.add_options()("format", po::value<std::string>()->value_name("FORMAT")->default_value("table"),
+                        "table, json (an array), ndjson (an object per line) or csv.");
+  declare_json(options);
+}
+
+void declare_json(Options& options) { options.add_options()("json", "Print JSON, for programs."); }
+
+Result<std::string> control_socket(const Invocation& invocation) {
+  if (invocation.has("socket")) return invocation.text("socket");
+  const auto daemon = daemon_options(invocation, "--socket");
+  if (!daemon) return daemon.error();
+  return daemon->control;
+}
+
+Result<std::filesystem::path> database_file(const Invocation& invocation) {
+  constexpr const char* kFile = "state.db";
+  if (invocation.has("database")) return std::filesystem::path(invocation.text("database"));
+  if (invocation.has("state-dir")) return std::filesystem::path(invocation.text("state-dir")) / kFile;
+  const auto daemon = daemon_options(invocation, "--state-dir");
+  if (!daemon) return daemon.error();
+  return daemon->state_dir / kFile;
+}
+
+Result<std::chrono::seconds> timeout_of(const Invocation& invocation) {
+  const auto seconds = number_of(invocation, "timeout", 0);
+  if (!seconds) return seconds.error();
+  return std::chrono::seconds(*seconds);
+}
+
+Result<Format> format_of(const Invocation& invocation) {
+  const std::string wanted =
+      invocation.has("json") && invocation.values["format"].defaulted() ? "json" : invocation.text("format");
+  for (const auto& [name, format] : kFormats) {
+    if (wanted == name && (!invocation.has("json") || format == Format::kJson)) return format;
+  }
+  if (invocation.has("json")) return Error{Code::kInvalidArgument, "--json and --format contradict each other"};
+  return Error{Code::kInvalidArgument, fmt::format("--format must be table, json, ndjson or csv, not '{}'", wanted)};
+}
+
+Result<int> number_of(const Invocation& invocation, const char* option, int minimum) {
+  const int number = invocation.value<int>(option);
+  if (number >= minimum) return number;
+  return Error{Code::kInvalidArgument, fmt::format("--{} must be {} or more", option, minimum)};
+}
+
+}  // namespace topolet::cli

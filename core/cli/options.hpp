@@ -1,0 +1,36 @@
+// Options that several commands have, and what they lead to.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "core/base/result.hpp"
+#include "core/cli/command.hpp"
+#include "core/cli/row_writer.hpp"
+
+namespace topolet::cli {
+
+/// --config, --socket and --state-dir. Every command that asks topoletd or its database takes all three, so that a
+/// script can give each of them the same.
+void declare_location(Options& options);
+/// The same, --database and --timeout: of commands that read the database.
+void declare_database(Options& options);
+/// --format and --json: of commands that print rows.
+void declare_format(Options& options);
+/// --json alone: of commands that print something else.
+void declare_json(Options& options);
+
+/// topoletd's control socket: --socket, or else daemon.control of its configuration. The configuration is read only if
+/// the option is missing. INVALID_ARGUMENT names the file and its mistakes.
+Result<std::string> control_socket(const Invocation& invocation);
+/// The state database: --database, state.db in --state-dir, or in daemon.state-dir of topoletd's configuration.
+Result<std::filesystem::path> database_file(const Invocation& invocation);
+
+/// What --timeout says; 0: no limit.
+Result<std::chrono::seconds> timeout_of(const Invocation& invocation);
+Result<Format> format_of(const Invocation& invocation);
+/// A whole number that has a default and must not be smaller than `minimum`.
+Result<int> number_of(const Invocation& invocation, const char* option, int minimum);
+
+}  // namespace topolet::cli

@@ -1,0 +1,41 @@
+#include "core/cli/output.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace topolet::cli {
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
+
+}  // namespace
+
+Error output_error(int error_number) {
+  if (error_number == EPIPE) return {Code::kCancelled, {}};
+  return {Code::kUnavailable, fmt::format("cannot write the output: {}", std::strerror(error_number))};
+}
+
+Status Output::write(std::string_view text) {
+  buffer_ += text;
+  return buffer_.size() < kBufferBytes ? Status() : flush();
+}
+
+Status Output::flush() {
+  std::string_view rest = buffer_;
+  while (!rest.empty()) {
+    if (deadline_.passed()) return deadline_.error();
+    const ssize_t written = ::write(fd_, rest.data(), rest.size());
+    if (written >= 0) {
+      rest.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {  // which is how the deadline ends a write that waits
+      return output_error(errno);
+    }
+  }
+  buffer_.clear();
+  return {};
+}
+
+}  // namespace topolet::cli

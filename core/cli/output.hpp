@@ -1,0 +1,33 @@
+// stdout, whose errors end a command.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.hpp"
+#include "core/cli/deadline.hpp"
+
+namespace topolet::cli {
+
+/// What failed when stdout was written to, from errno. Without a message if the reader has closed its end, as `head`
+/// does: that needs no words.
+Error output_error(int error_number);
+
+/// Gathers what is written and passes it on in large pieces. Not to be mixed with stdio before flush(). What was not
+/// flushed when it is destroyed is lost.
+class Output {
+ public:
+  /// A write that waits for its reader when `deadline` passes is an error. The deadline must outlive this.
+  Output(int fd, const Deadline& deadline) : fd_(fd), deadline_(deadline) {}
+
+  Status write(std::string_view text);
+  Status flush();
+
+ private:
+  int fd_;
+  const Deadline& deadline_;
+  std::string buffer_;
+};
+
+}  // namespace topolet::cli

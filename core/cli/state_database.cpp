@@ -1,0 +1,86 @@
+#include "core/cli/state_database.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "core/base/file_exists.hpp"
+#include "core/cli/options.hpp"
+
+namespace topolet::cli {
+namespace {
+
+Cell cell_of(const store::Statement& statement, int column) {
+  if (statement.is_null(column)) return nullptr;
+  if (statement.is_integer(column)) return statement.integer(column);
+  if (statement.is_real(column)) return statement.real(column);
+  return statement.text(column);
+}
+
+Row row_of(const store::Statement& statement, std::size_t columns) {
+  Row row;
+  row.reserve(columns);
+  for (std::size_t i = 0; i < columns; ++i) row.push_back(cell_of(statement, static_cast<int>(i)));
+  return row;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StateDatabase>> StateDatabase::open(const Invocation& invocation) {
+  const auto timeout = timeout_of(invocation);
+  if (!timeout) return timeout.error();
+  const auto file = database_file(invocation);
+  if (!file) return file.error();
+  if (!file_exists(*file)) {
+    return Error{Code::kNotFound,
+                 fmt::format("there is no state database {}; topoletd creates it at its first start. If it is "
+                             "elsewhere, name topoletd's configuration with --config, its state directory with "
+                             "--state-dir, or the file with --database",
+                             file->string())};
+  }
+  auto connection = store::Database::open(*file, store::Database::Access::kReadOnly);
+  if (!connection) return connection.error();
+  return std::unique_ptr<StateDatabase>(new StateDatabase(invocation, *timeout, *std::move(connection)));
+}
+
+StateDatabase::StateDatabase(const Invocation& invocation, std::chrono::seconds timeout, store::Database connection)
+    : invocation_(invocation), deadline_(timeout), connection_(std::move(connection)) {
+  connection_.interrupt_once([this] { return deadline_.passed(); });
+}
+
+Error StateDatabase::explained(const Error& error) const {
+  return error.code == Code::kDeadlineExceeded ? deadline_.error() : error;
+}
+
+Result<Table> StateDatabase::read(store::Statement& statement) const {
+  Table table{statement.columns(), {}};
+  while (true) {
+    const Result<bool> more = statement.next();
+    if (!more) return explained(more.error());
+    if (!*more) return table;
+    table.rows.push_back(row_of(statement, table.columns.size()));
+  }
+}
+
+Status StateDatabase::print(const std::string& nothing, store::Statement& statement) const {
+  const auto format = format_of(invocation_);
+  if (!format) return format.error();
+  const std::vector<std::string> columns = statement.columns();
+  Output output(STDOUT_FILENO, deadline_);
+  const auto writer = make_row_writer(*format, columns, output);
+  bool has_rows = false;
+  while (true) {
+    const Result<bool> more = statement.next();
+    if (!more) return explained(more.error());
+    if (!*more) break;
+    has_rows = true;
+    if (Status written = writer->write(row_of(statement, columns.size())); !written) return written;
+  }
+  if (!has_rows && *format == Format::kTable) return Error{Code::kNotFound, nothing};
+  if (Status written = writer->finish(); !written) return written;
+  if (!has_rows) return Error{Code::kNotFound, {}};
+  return {};
+}
+
+}  // namespace topolet::cli

@@ -1,0 +1,57 @@
+// The state database as a command reads it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/cli/command.hpp"
+#include "core/cli/deadline.hpp"
+#include "core/cli/row_writer.hpp"
+#include "core/cli/table.hpp"
+#include "store/database.hpp"
+
+namespace topolet::cli {
+
+/// Opened read-only for one command, whose options include those of declare_database(). Everything that reads it ends
+/// with an error when --timeout passes.
+class StateDatabase {
+ public:
+  /// NOT_FOUND says where topoletd puts its database and how to name another.
+  static Result<std::unique_ptr<StateDatabase>> open(const Invocation& invocation);
+
+  const store::Database& connection() const { return connection_; }
+
+  /// All rows of a statement with its parameters, for few of them.
+  template <class... Values>
+  Result<Table> table(const std::string& sql, const Values&... values) const {
+    auto statement = connection_.prepare(sql, kPurpose);
+    if (!statement) return statement.error();
+    if (Status bound = statement->bind(values...); !bound) return bound.error();
+    return read(*statement);
+  }
+
+  /// Writes any number of rows to stdout as --format of the command says. No row is no result: NOT_FOUND, with
+  /// `nothing` as its message where people read it.
+  template <class... Values>
+  Status print(const std::string& nothing, const std::string& sql, const Values&... values) const {
+    auto statement = connection_.prepare(sql, kPurpose);
+    if (!statement) return statement.error();
+    if (Status bound = statement->bind(values...); !bound) return bound;
+    return print(nothing, *statement);
+  }
+  Status print(const std::string& nothing, store::Statement& statement) const;
+
+  /// The purpose that errors name.
+  static constexpr const char* kPurpose = "run the query";
+
+ private:
+  StateDatabase(const Invocation& invocation, std::chrono::seconds timeout, store::Database connection);
+  Result<Table> read(store::Statement& statement) const;
+  Error explained(const Error& error) const;
+
+  const Invocation& invocation_;
+  Deadline deadline_;
+  store::Database connection_;
+};
+
+}  // namespace topolet::cli
