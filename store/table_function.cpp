@@ -125,11 +125,7 @@ int is_at_end(sqlite3_vtab_cursor* base) {
   return cursor->row >= cursor->rows.size() ? 1 : 0;
 }
 
-int column(sqlite3_vtab_cursor* base, sqlite3_context* context, int position) {
-  const auto* const cursor = static_cast<Cursor*>(base);
-  const CellRow& row = cursor->rows[cursor->row];
-  const auto index = static_cast<std::size_t>(position);
-  const Cell& cell = index < row.size() ? row[index] : cursor->arguments[index - row.size()];
+void set_result(sqlite3_context* context, const Cell& cell) {
   if (const auto* const number = std::get_if<std::int64_t>(&cell)) {
     sqlite3_result_int64(context, *number);
   } else if (const auto* const text = std::get_if<std::string>(&cell)) {
@@ -137,6 +133,14 @@ int column(sqlite3_vtab_cursor* base, sqlite3_context* context, int position) {
   } else {
     sqlite3_result_null(context);
   }
+}
+
+int column(sqlite3_vtab_cursor* base, sqlite3_context* context, int position) {
+  const auto* const cursor = static_cast<Cursor*>(base);
+  const CellRow& row = cursor->rows[cursor->row];
+  const auto index = static_cast<std::size_t>(position);
+  const Cell& cell = index < row.size() ? row[index] : cursor->arguments[index - row.size()];
+  set_result(context, cell);
   return SQLITE_OK;
 }
 
@@ -164,7 +168,29 @@ const sqlite3_module* module_of_functions() {
   return &kModule;
 }
 
+void call_scalar(sqlite3_context* context, int count, sqlite3_value** values) {
+  const auto* const function = static_cast<const ScalarFunction*>(sqlite3_user_data(context));
+  CellRow arguments;
+  for (int i = 0; i < count; ++i) arguments.push_back(cell_of(values[i]));
+  const Result<Cell> answer = function->call(arguments);
+  if (!answer) return sqlite3_result_error(context, answer.error().message.c_str(), -1);
+  set_result(context, *answer);
+}
+
 }  // namespace
+
+Status add_scalar_function(Database& database, ScalarFunction function) {
+  const std::string name = function.name;
+  const int arguments = function.arguments;
+  auto registration = std::make_unique<ScalarFunction>(std::move(function));
+  // SQLite destroys it, also if this fails.
+  const int code = sqlite3_create_function_v2(
+      database.handle(), name.c_str(), arguments, SQLITE_UTF8 | SQLITE_DETERMINISTIC, registration.release(),
+      call_scalar, nullptr, nullptr,
+      [](void* context) { const std::unique_ptr<ScalarFunction> owned(static_cast<ScalarFunction*>(context)); });
+  if (code == SQLITE_OK) return {};
+  return Error{Code::kInternal, fmt::format("cannot add the SQL function {}: {}", name, sqlite3_errstr(code))};
+}
 
 Status add_table_function(Database& database, TableFunction function) {
   const std::string name = function.name;

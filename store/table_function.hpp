@@ -1,4 +1,4 @@
-// Functions of SQL that give a table, on one connection.
+// Functions that one connection has in SQL.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,14 @@ struct TableFunction {
   std::vector<std::string> arguments;
   std::function<Result<std::vector<CellRow>>(const Database& database, const CellRow& arguments)> rows;
 };
+
+/// `SELECT name(argument, …)`, the same for the same arguments.
+struct ScalarFunction {
+  std::string name;
+  int arguments = 0;
+  std::function<Result<Cell>(const CellRow& arguments)> call;
+};
+Status add_scalar_function(Database& database, ScalarFunction function);
 
 /// `database` must stay where it is for as long as statements use the function.
 Status add_table_function(Database& database, TableFunction function);

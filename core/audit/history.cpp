@@ -19,7 +19,7 @@ constexpr int kSpans = 45;
 
 // In the order in which read() takes them.
 constexpr const char* kDecision = R"sql(
-SELECT d.decision, d.at_ms, d.event, d.pod_uid, d.pod_namespace, d.pod_name, d.container, d.attempt,
+SELECT d.decision, d.at_ms, d.generation, d.event, d.pod_uid, d.pod_namespace, d.pod_name, d.container, d.attempt,
        coalesce((SELECT o.container_id FROM outcome o WHERE o.decision = d.decision AND o.container_id <> ''
                  ORDER BY o.outcome DESC LIMIT 1), d.container_id),
        d.qos, d.cpu_request_milli, d.memory_request_bytes, d.mode, d.cpus, d.within, d.withheld, d.mems,
@@ -47,6 +47,7 @@ Result<Record> read(const store::Statement& row) {
   int column = 0;
   record.decision = row.integer(column++);
   record.at_ms = row.integer(column++);
+  record.generation = row.integer(column++);
   for (std::string* text :
        {&record.event, &record.pod_uid, &record.pod_namespace, &record.pod_name, &record.container}) {
     *text = row.text(column++);
@@ -88,14 +89,28 @@ Status add_numbers(store::Statement& statement, std::set<std::int64_t>& numbers)
   }
 }
 
+/// Where a container that follows the pool runs in this one; empty if it does not follow it, or the pool has no CPU for
+/// it: then it stays where it is.
+CpuSet cpus_in(const PoolRecord& pool, const Record& record) {
+  if (!record.follows_pool()) return {};
+  if (record.mode == placement::Mode::kReserved && !pool.free_reserved) return {};
+  return placement::shared_cpus(record.mode, record.within, pool.pool, pool.free_reserved.value_or(CpuSet()),
+                                record.is_bounded);
+}
+
 }  // namespace
 
 CpuSet State::cpus_of(const Record& record) const {
-  if (!record.follows_pool() || !pool_) return record.cpus;
-  if (record.mode == placement::Mode::kReserved && !pool_->free_reserved) return record.cpus;
-  CpuSet cpus = placement::shared_cpus(record.mode, record.within, pool_->pool, pool_->free_reserved.value_or(CpuSet()),
-                                       record.is_bounded);
+  if (!pool_) return record.cpus;
+  CpuSet cpus = cpus_in(*pool_, record);
   return cpus.empty() ? record.cpus : cpus;
+}
+
+void State::set_pool(PoolRecord pool) {
+  for (auto& [decision, record] : held_) {
+    if (record.follows_pool()) record.cpus = cpus_of(record);
+  }
+  pool_ = std::move(pool);
 }
 
 CpuSet State::withheld_of(const Record& record) const {
@@ -145,6 +160,21 @@ Result<Record> History::decision(std::int64_t number) const {
   return fetch(*statement, number);
 }
 
+/// Where it was while the pool had CPUs for it, which is in the newest of the pools before `generation` that has.
+Status History::find_last_cpus(std::int64_t generation, Record& record) const {
+  while (true) {
+    const auto pool = pool_before(database_, generation);
+    if (!pool) return pool.error();
+    if (!*pool || static_cast<std::int64_t>((*pool)->generation) <= record.generation) return {};
+    CpuSet cpus = cpus_in(**pool, record);
+    if (!cpus.empty()) {
+      record.cpus = std::move(cpus);
+      return {};
+    }
+    generation = static_cast<std::int64_t>((*pool)->generation);
+  }
+}
+
 Result<State> History::at(std::int64_t at_ms) const {
   const auto numbers = held_at(at_ms);
   if (!numbers) return numbers.error();
@@ -156,6 +186,10 @@ Result<State> History::at(std::int64_t at_ms) const {
   for (const std::int64_t number : *numbers) {
     auto record = fetch(*statement, number);
     if (!record) return record.error();
+    if (*pool && record->follows_pool() && cpus_in(**pool, *record).empty()) {
+      if (Status found = find_last_cpus(static_cast<std::int64_t>((*pool)->generation), *record); !found)
+        return found.error();
+    }
     held.emplace(number, *std::move(record));
   }
   return State(std::move(held), *std::move(pool));

@@ -33,7 +33,7 @@ class State {
 
   void add(Record record);
   void end(std::int64_t decision) { held_.erase(decision); }
-  void set_pool(PoolRecord pool) { pool_ = std::move(pool); }
+  void set_pool(PoolRecord pool);
 
  private:
   std::map<std::int64_t, Record> held_;
@@ -55,6 +55,7 @@ class History {
 
  private:
   Result<std::vector<std::int64_t>> held_at(std::int64_t at_ms) const;
+  Status find_last_cpus(std::int64_t generation, Record& record) const;
 
   const store::Database& database_;
 };

@@ -78,6 +78,14 @@ Result<std::optional<PoolRecord>> pool_at(const store::Database& database, std::
   return first_row(*row);
 }
 
+Result<std::optional<PoolRecord>> pool_before(const store::Database& database, std::int64_t generation) {
+  auto row =
+      database.prepare(std::string(kColumns) + "WHERE generation < ?1 ORDER BY generation DESC LIMIT 1", kPurpose);
+  if (!row) return row.error();
+  if (Status bound = row->bind(generation); !bound) return bound.error();
+  return first_row(*row);
+}
+
 Result<std::vector<PoolRecord>> pools_between(const store::Database& database, std::int64_t since_ms,
                                               std::int64_t until_ms) {
   const auto first = generation_at(database, since_ms);

@@ -26,6 +26,8 @@ struct PoolRecord {
 
 /// The newest that was recorded at that time; nothing if that was before the first.
 Result<std::optional<PoolRecord>> pool_at(const store::Database& database, std::int64_t at_ms);
+/// The newest of an earlier generation; nothing if there is none.
+Result<std::optional<PoolRecord>> pool_before(const store::Database& database, std::int64_t generation);
 /// Those that were recorded after `since_ms` up to `until_ms`, in their order.
 Result<std::vector<PoolRecord>> pools_between(const store::Database& database, std::int64_t since_ms,
                                               std::int64_t until_ms);

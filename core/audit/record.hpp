@@ -16,6 +16,7 @@ namespace topolet::audit {
 struct Record {
   std::int64_t decision = 0;
   std::int64_t at_ms = 0;  ///< when it was made
+  std::int64_t generation = 0;
   std::string event;
   std::string pod_uid;
   std::string pod_namespace;
@@ -27,7 +28,8 @@ struct Record {
   std::int64_t cpu_request_milli = 0;
   std::int64_t memory_request_bytes = 0;
   placement::Mode mode = placement::Mode::kShared;
-  CpuSet cpus;    ///< when it was decided; State::cpus_of() says where it is
+  /// When it was decided, or where it was last while the pool had CPUs for it. State::cpus_of() says where it is.
+  CpuSet cpus;
   CpuSet within;  ///< shared, reserved: the CPUs it may use when they are in the pool
   CpuSet withheld;
   NodeSet mems;

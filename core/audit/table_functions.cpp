@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,13 +129,28 @@ Rows node_usage_at(const store::Database& database, const CellRow& arguments) {
   if (!machine) return machine.error();
   std::vector<CellRow> rows;
   if (!*machine) return rows;
-  for (const NodeUsage& usage : usage_by_node(**machine, *state, 0)) {
+  const auto* const min_shared = std::get_if<std::int64_t>(&arguments[1]);
+  const std::size_t kept = min_shared == nullptr ? 0 : static_cast<std::size_t>(std::max<std::int64_t>(0, *min_shared));
+  for (const NodeUsage& usage : usage_by_node(**machine, *state, kept)) {
     rows.push_back({std::int64_t{usage.node}, usage.cpus.to_string(), count_of(usage.exclusive),
                     count_of(usage.withheld), count_of(usage.reserved), count_of(usage.pool), count_of(usage.isolated),
-                    usage.shared_request_milli, usage.memory_bytes, usage.memory_request_bytes,
-                    static_cast<std::int64_t>(usage.containers)});
+                    static_cast<std::int64_t>(usage.largest_exclusive), usage.shared_request_milli, usage.memory_bytes,
+                    usage.memory_request_bytes, static_cast<std::int64_t>(usage.containers)});
   }
   return rows;
+}
+
+/// Of two lists of CPUs or nodes: 1 if they have one in common.
+Result<store::Cell> cpus_overlap(const CellRow& arguments) {
+  CpuSet sets[2];
+  for (int i = 0; i < 2; ++i) {
+    const auto* const list = std::get_if<std::string>(&arguments[i]);
+    if (list == nullptr) return store::Cell(std::int64_t{0});
+    auto parsed = CpuSet::parse(*list);
+    if (!parsed) return parsed.error();
+    sets[i] = *std::move(parsed);
+  }
+  return store::Cell(std::int64_t{sets[0].intersects(sets[1])});
 }
 
 }  // namespace
@@ -151,11 +167,12 @@ Status add_table_functions(store::Database& database) {
        {"since", "until"},
        moves},
       {"node_usage_at",
-       {"node", "cpus", "exclusive", "withheld", "reserved", "pool", "isolated", "shared_request_milli", "memory_bytes",
-        "memory_request_bytes", "containers"},
-       {"time"},
+       {"node", "cpus", "exclusive", "withheld", "reserved", "pool", "isolated", "largest_exclusive",
+        "shared_request_milli", "memory_bytes", "memory_request_bytes", "containers"},
+       {"time", "min_shared_cpus"},
        node_usage_at},
   };
+  if (Status added = add_scalar_function(database, {"cpus_overlap", 2, cpus_overlap}); !added) return added;
   for (const store::TableFunction& function : functions) {
     if (Status added = add_table_function(database, function); !added) return added;
   }

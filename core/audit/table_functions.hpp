@@ -6,8 +6,9 @@
 
 namespace topolet::audit {
 
-/// Makes held_at(time), on_cpu(cpu, time), moves(since, until) and node_usage_at(time) tables of this connection.
-/// docs/audit.md documents them. `database` must outlive its statements that use them.
+/// Makes held_at(time), on_cpu(cpu, time), moves(since, until) and node_usage_at(time, min_shared_cpus) tables of this
+/// connection, and cpus_overlap(list, list) a function. docs/audit.md documents them. `database` must outlive its
+/// statements that use them.
 Status add_table_functions(store::Database& database);
 
 }  // namespace topolet::audit

@@ -6,6 +6,8 @@
 #include <boost/program_options.hpp>
 #include <utility>
 
+#include "core/audit/time_text.hpp"
+#include "core/base/clock.hpp"
 #include "core/config/options.hpp"
 
 namespace topolet::cli {
@@ -16,19 +18,17 @@ namespace po = boost::program_options;
 constexpr std::array<std::pair<const char*, Format>, 4> kFormats = {
     {{"table", Format::kTable}, {"json", Format::kJson}, {"ndjson", Format::kNdjson}, {"csv", Format::kCsv}}};
 
-/// Plugins are not loaded, so that what is said about their options is not looked at. `instead`: the option without
-/// which the file is needed.
-Result<config::DaemonOptions> daemon_options(const Invocation& invocation, const char* instead) {
+/// Plugins are not loaded, so that what is said about their options is not looked at. `instead`: the options with which
+/// the file is not needed.
+Result<config::Options> read_configuration(const Invocation& invocation, const char* instead) {
   std::vector<std::string> arguments;
   if (invocation.has("config")) arguments = {"--config", invocation.text("config")};
   const config::ValidatedConfig config = config::validate_config(config::read_raw(arguments), {});
-  if (config.mistakes.empty()) return config.options.daemon;
+  if (config.mistakes.empty()) return config.options;
   std::string list;
   for (const config::ConfigMistake& mistake : config.mistakes) list += "\n" + mistake.to_string();
   return Error{Code::kInvalidArgument,
-               fmt::format("topoletd's configuration has mistakes; correct them, name another file with --config, or "
-                           "give {}:{}",
-                           instead, list)};
+               fmt::format("topoletd's configuration has mistakes; correct them{}:{}", instead, list)};
 }
 
 }  // namespace
@@ -62,19 +62,25 @@ void declare_json(Options& options) { options.add_options()("json", "Print JSON,
 
 Result<std::string> control_socket(const Invocation& invocation) {
   if (invocation.has("socket")) return invocation.text("socket");
-  const auto daemon = daemon_options(invocation, "--socket");
-  if (!daemon) return daemon.error();
-  return daemon->control;
+  const auto options = read_configuration(invocation, ", name another file with --config, or give --socket");
+  if (!options) return options.error();
+  return options->daemon.control;
 }
 
 Result<std::filesystem::path> database_file(const Invocation& invocation) {
   constexpr const char* kFile = "state.db";
   if (invocation.has("database")) return std::filesystem::path(invocation.text("database"));
   if (invocation.has("state-dir")) return std::filesystem::path(invocation.text("state-dir")) / kFile;
-  const auto daemon = daemon_options(invocation, "--state-dir");
-  if (!daemon) return daemon.error();
-  return daemon->state_dir / kFile;
+  const auto options = read_configuration(invocation, ", name another file with --config, or give --state-dir");
+  if (!options) return options.error();
+  return options->daemon.state_dir / kFile;
 }
+
+Result<config::Options> configuration(const Invocation& invocation) {
+  return read_configuration(invocation, ", or name another file with --config");
+}
+
+Result<std::int64_t> moment(const std::string& text) { return audit::parse_time(text, Clock().wall().count()); }
 
 Result<std::chrono::seconds> timeout_of(const Invocation& invocation) {
   const auto seconds = number_of(invocation, "timeout", 0);

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
 #include "core/base/result.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/row_writer.hpp"
+#include "core/config/options.hpp"
 
 namespace topolet::cli {
 
@@ -26,6 +28,12 @@ void declare_json(Options& options);
 Result<std::string> control_socket(const Invocation& invocation);
 /// The state database: --database, state.db in --state-dir, or in daemon.state-dir of topoletd's configuration.
 Result<std::filesystem::path> database_file(const Invocation& invocation);
+
+/// topoletd's configuration: --config or the default file.
+Result<config::Options> configuration(const Invocation& invocation);
+
+/// The moment that an option or argument names, in milliseconds since 1970; INVALID_ARGUMENT says how to write one.
+Result<std::int64_t> moment(const std::string& text);
 
 /// What --timeout says; 0: no limit.
 Result<std::chrono::seconds> timeout_of(const Invocation& invocation);

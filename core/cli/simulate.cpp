@@ -36,6 +36,7 @@ struct SimulateOptions {
   std::string distances;
   std::string isolated;
   std::string config;
+  std::string state_dir;
   std::string workload;
   bool json = false;
   bool explain = false;
@@ -54,8 +55,11 @@ po::options_description described(SimulateOptions& options) {
       "workload", po::value(&options.workload)->value_name("FILE"),
       "What happens, as one JSON object per line; '-' reads standard input.")("json", po::bool_switch(&options.json),
                                                                               "Print one JSON object per line.")(
-      "explain", po::bool_switch(&options.explain),
-      "Also show each decision's candidates and what each plugin said about them.")("help", "Show this help.");
+      "state-dir", po::value(&options.state_dir)->value_name("DIR"),
+      "Keep the state database in this directory, for `topolet at`, `topolet query` and the others. Its time begins at "
+      "2026-01-01.")("explain", po::bool_switch(&options.explain),
+                     "Also show each decision's candidates and what each plugin said about them.")("help",
+                                                                                                   "Show this help.");
   return description;
 }
 
@@ -296,7 +300,7 @@ int run(const std::vector<std::string>& arguments) {
   }
   const auto machine = machine_of(options);
   if (!machine) return usage_error(kProgram, machine.error().message);
-  const auto simulation = simulate::Simulation::make(*machine, std::move(setup));
+  const auto simulation = simulate::Simulation::make(*machine, std::move(setup), options.state_dir);
   if (!simulation) return usage_error(kProgram, simulation.error().message);
   return run_lines(**simulation, options.workload == "-" ? std::cin : file, options);
 }

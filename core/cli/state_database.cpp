@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "core/audit/table_functions.hpp"
 #include "core/base/file_exists.hpp"
 #include "core/cli/options.hpp"
 
@@ -41,7 +42,20 @@ Result<std::unique_ptr<StateDatabase>> StateDatabase::open(const Invocation& inv
   }
   auto connection = store::Database::open(*file, store::Database::Access::kReadOnly);
   if (!connection) return connection.error();
-  return std::unique_ptr<StateDatabase>(new StateDatabase(invocation, *timeout, *std::move(connection)));
+  std::unique_ptr<StateDatabase> database(new StateDatabase(invocation, *timeout, *std::move(connection)));
+  if (Status added = audit::add_table_functions(database->connection_); !added) return added.error();
+  return database;
+}
+
+Status StateDatabase::require_history() const {
+  constexpr std::int64_t kVersion = 5;
+  const auto version = connection_.integer("PRAGMA user_version", "read the schema version");
+  if (!version) return version.error();
+  if (*version >= kVersion) return {};
+  return Error{Code::kFailedPrecondition,
+               fmt::format("'{}' has schema version {}, and this command needs {}; start this version of topoletd once "
+                           "with it",
+                           connection_.path(), *version, kVersion)};
 }
 
 StateDatabase::StateDatabase(const Invocation& invocation, std::chrono::seconds timeout, store::Database connection)
@@ -81,6 +95,19 @@ Status StateDatabase::print(const std::string& nothing, store::Statement& statem
   if (Status written = writer->finish(); !written) return written;
   if (!has_rows) return Error{Code::kNotFound, {}};
   return {};
+}
+
+Status StateDatabase::print(const std::string& nothing, const Table& table) const {
+  const auto format = format_of(invocation_);
+  if (!format) return format.error();
+  if (table.rows.empty() && *format == Format::kTable) return Error{Code::kNotFound, nothing};
+  Output output(STDOUT_FILENO, deadline_);
+  const auto writer = make_row_writer(*format, table.columns, output);
+  for (const Row& row : table.rows) {
+    if (Status written = writer->write(row); !written) return written;
+  }
+  if (Status written = writer->finish(); !written) return written;
+  return table.rows.empty() ? Status(Error{Code::kNotFound, {}}) : Status();
 }
 
 }  // namespace topolet::cli

@@ -21,6 +21,9 @@ class StateDatabase {
 
   const store::Database& connection() const { return connection_; }
 
+  /// FAILED_PRECONDITION if the schema is too old to tell what was held when.
+  Status require_history() const;
+
   /// All rows of a statement with its parameters, for few of them.
   template <class... Values>
   Result<Table> table(const std::string& sql, const Values&... values) const {
@@ -40,6 +43,7 @@ class StateDatabase {
     return print(nothing, *statement);
   }
   Status print(const std::string& nothing, store::Statement& statement) const;
+  Status print(const std::string& nothing, const Table& table) const;
 
   /// The purpose that errors name.
   static constexpr const char* kPurpose = "run the query";

@@ -13,6 +13,8 @@ namespace {
 constexpr std::chrono::minutes kDeadline{5};
 /// The kubelet's runtime-request-timeout.
 constexpr std::chrono::minutes kCallTimeout{2};
+/// When the time of a database begins: 2026-01-01.
+constexpr std::chrono::seconds kRecordedFrom{1'767'225'600};
 
 }  // namespace
 
@@ -51,8 +53,12 @@ SimulatedDaemon::SimulatedDaemon(const plugin::LoadedConfig& setup, SimulatedRun
 
 SimulatedDaemon::~SimulatedDaemon() = default;
 
-Status SimulatedDaemon::start(engine::Engine::Machine machine) {
-  auto store = store::Store::open_in_memory("simulated", time_.now().count());
+Status SimulatedDaemon::start(engine::Engine::Machine machine, const std::filesystem::path& state_dir) {
+  constexpr const char* kBootId = "simulated";
+  if (!state_dir.empty()) time_.set(kRecordedFrom);
+  const std::int64_t now_ms = time_.now().count();
+  auto store = state_dir.empty() ? store::Store::open_in_memory(kBootId, now_ms)
+                                 : store::Store::open({.directory = state_dir, .boot_id = kBootId, .now_ms = now_ms});
   if (!store) return store.error();
   store_ = *std::move(store);
   machine_ = std::move(machine);

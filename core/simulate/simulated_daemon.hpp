@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -32,8 +33,8 @@ class SimulatedDaemon {
   SimulatedDaemon(const SimulatedDaemon&) = delete;
   SimulatedDaemon& operator=(const SimulatedDaemon&) = delete;
 
-  /// For the first time. The error of a plugin's create(), or of the store.
-  Status start(engine::Engine::Machine machine);
+  /// For the first time. The error of a plugin's create(), or of the store, which is in memory without a `state_dir`.
+  Status start(engine::Engine::Machine machine, const std::filesystem::path& state_dir = {});
   /// As for engine::Engine::change_machine(), for the runs that follow too.
   void change_machine(engine::Engine::Machine machine);
 
@@ -55,6 +56,7 @@ class SimulatedDaemon {
   const std::vector<store::DecidedRow>& decisions() const { return decisions_; }
   void clear_recorded();
 
+  std::chrono::milliseconds now() const { return time_.now(); }
   std::int64_t memory_total_bytes() const { return memory_total_bytes_; }
 
  private:

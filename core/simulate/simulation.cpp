@@ -121,9 +121,10 @@ Simulation::Simulation(topology::DiscoverOptions machine, plugin::LoadedConfig s
 
 Simulation::~Simulation() = default;
 
-Result<std::unique_ptr<Simulation>> Simulation::make(topology::DiscoverOptions machine, plugin::LoadedConfig setup) {
+Result<std::unique_ptr<Simulation>> Simulation::make(topology::DiscoverOptions machine, plugin::LoadedConfig setup,
+                                                     const std::filesystem::path& state_dir) {
   std::unique_ptr<Simulation> simulation(new Simulation(std::move(machine), std::move(setup)));
-  if (Status started = simulation->start(); !started) return started.error();
+  if (Status started = simulation->start(state_dir); !started) return started.error();
   return simulation;
 }
 
@@ -146,11 +147,11 @@ Result<engine::Engine::Machine> Simulation::make_machine_now() const {
   return machine;
 }
 
-Status Simulation::start() {
+Status Simulation::start(const std::filesystem::path& state_dir) {
   Result<engine::Engine::Machine> machine = make_machine_now();
   if (!machine) return machine.error();
   topology_ = machine->topology;
-  return daemon_.start(*std::move(machine));
+  return daemon_.start(*std::move(machine), state_dir);
 }
 
 OperationResult Simulation::apply(const Operation& operation) {

@@ -5,7 +5,9 @@
 // daemon, control and cli.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -73,13 +75,17 @@ class Simulation {
  public:
   /// `setup` without mistakes. INVALID_ARGUMENT for a machine that cannot be read, an error of a plugin's create(), or
   /// of a configuration that leaves no CPU of this machine.
-  static Result<std::unique_ptr<Simulation>> make(topology::DiscoverOptions machine, plugin::LoadedConfig setup);
+  /// `state_dir`: where the state database is kept; in memory if it is empty.
+  static Result<std::unique_ptr<Simulation>> make(topology::DiscoverOptions machine, plugin::LoadedConfig setup,
+                                                  const std::filesystem::path& state_dir = {});
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
   OperationResult apply(const Operation& operation);
   Snapshot snapshot();
+  /// The simulated time, since 1970.
+  std::chrono::milliseconds now() const { return daemon_.now(); }
   SimulatedRuntime& runtime() { return runtime_; }
 
  private:
@@ -95,7 +101,7 @@ class Simulation {
   using HeldCpusByContainer = std::map<placement::ContainerKey, HeldCpus>;
 
   Simulation(topology::DiscoverOptions machine, plugin::LoadedConfig setup);
-  Status start();
+  Status start(const std::filesystem::path& state_dir);
   Result<engine::Engine::Machine> make_machine_now() const;
 
   void dispatch(const Operation& operation, OperationResult& result);

@@ -4,13 +4,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <map>
+#include <ostream>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/audit/history.hpp"
+#include "core/audit/moves.hpp"
 #include "core/placement/node_demand.hpp"
+#include "store/database.hpp"
 #include "tests/simulate/simulated_node.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -241,6 +250,106 @@ TEST(Invariants, HoldAfterEveryStepOnEveryMachine) {
       if (HasFailure()) FAIL() << text.substr(text.size() > 3000 ? text.size() - 3000 : 0);
     }
   }
+}
+
+/// Where each container is, and what is kept idle for it.
+struct Whereabouts {
+  CpuSet cpus;
+  CpuSet withheld;
+
+  friend bool operator==(const Whereabouts&, const Whereabouts&) = default;
+  friend void PrintTo(const Whereabouts& where, std::ostream* out) {
+    *out << where.cpus.to_string() << " ~" << where.withheld.to_string();
+  }
+};
+using Held = std::map<std::string, Whereabouts>;  // by pod, container, attempt and mode
+
+/// As the engine itself tells.
+Held held_now(SimulatedNode& node) {
+  Held held;
+  for (const placement::LedgerEntry& entry : node.snapshot().ledger.entries) {
+    const placement::Placement& placement = entry.placement;
+    held[fmt::format("{}/{}/{} {}", entry.key.pod_uid, entry.key.name, entry.key.attempt, to_string(placement.mode))] =
+        {placement.cpus, placement.withheld};
+  }
+  return held;
+}
+
+std::string name_of(const audit::Record& record) {
+  return fmt::format("{}/{}/{} {}", record.pod_uid, record.container, record.attempt, to_string(record.mode));
+}
+
+Held held_at(const audit::History& history, std::chrono::milliseconds at) {
+  Held held;
+  const auto state = history.at(at.count());
+  if (!state) throw std::runtime_error(state.error().message);
+  for (const auto& [decision, record] : state->held()) {
+    held[name_of(record)] = {state->cpus_of(record), state->withheld_of(record)};
+  }
+  return held;
+}
+
+/// Those that are on other CPUs than before, with where they are.
+std::map<std::string, CpuSet> moved(const Held& before, const Held& after) {
+  std::map<std::string, CpuSet> moved;
+  for (const auto& [name, where] : after) {
+    const auto was = before.find(name);
+    if (was != before.end() && was->second.cpus != where.cpus) moved[name] = where.cpus;
+  }
+  return moved;
+}
+
+/// The same as the audit tells: of one that was moved several times, where it began and ended.
+std::map<std::string, CpuSet> moved_between(const audit::History& history, std::chrono::milliseconds since,
+                                            std::chrono::milliseconds until, const Held& before, const Held& after) {
+  const auto moves = audit::moves_between(history, since.count(), until.count());
+  if (!moves) throw std::runtime_error(moves.error().message);
+  std::map<std::string, std::pair<CpuSet, CpuSet>> ways;
+  for (const audit::Moved& move : *moves)
+    ways.try_emplace(name_of(move.record), move.from, move.to).first->second.second = move.to;
+  std::map<std::string, CpuSet> moved;
+  for (const auto& [name, way] : ways) {
+    const bool is_in_both = before.count(name) != 0 && after.count(name) != 0;
+    if (is_in_both && way.first != way.second) moved[name] = way.second;
+  }
+  return moved;
+}
+
+TEST(Invariants, TheAuditTellsWhatWasHeldAtEveryMoment) {
+  std::size_t told = 0;
+  for (const Story& run : runs()) {
+    SCOPED_TRACE(run.machine);
+    const TempDir directory;
+    std::map<std::chrono::milliseconds, std::pair<std::string, Held>> recorded;
+    {
+      SimulatedNode node(run.machine, run.flags, directory.path() / "state");
+      HistoryGenerator chance(3, *node.snapshot().topology);
+      for (const std::string& line : chance.devices()) node.apply(line);
+      for (int step = 0; step < std::max(run.steps / kSlower, 10); ++step) {
+        for (const std::string& line : chance.next()) {
+          node.apply(line);
+          recorded[node.now()] = {line, held_now(node)};
+          node.apply(R"({"op":"clock","advance_s":1})");
+        }
+      }
+    }
+    const auto database =
+        store::Database::open(directory.path() / "state" / "state.db", store::Database::Access::kReadOnly);
+    ASSERT_TRUE(database.has_value());
+    const audit::History history(*database);
+    std::chrono::milliseconds last{};
+    Held before;
+    for (const auto& [at, moment] : recorded) {
+      const auto& [line, held] = moment;
+      SCOPED_TRACE(fmt::format("at {} after {}", at.count(), line));
+      ASSERT_EQ(held_at(history, at), held);
+      ASSERT_EQ(moved_between(history, last, at, before, held), moved(before, held));
+      told += held.size();
+      last = at;
+      before = held;
+    }
+  }
+  EXPECT_GT(told, 100U);
 }
 
 TEST(Invariants, TheSameSeedGivesTheSameBytes) {

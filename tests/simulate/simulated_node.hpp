@@ -1,6 +1,8 @@
 // A simulation for tests: made from a few words, asked in JSON lines.
 #pragma once
 
+#include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +17,9 @@ topology::DiscoverOptions machine_named(const std::string& name);
 class SimulatedNode {
  public:
   /// `flags`: as topoletd's, such as "--plugins.enable=numa". Throws if there is no such simulation.
-  explicit SimulatedNode(const std::string& machine, const std::vector<std::string>& flags = {});
+  /// `state_dir`: as for Simulation.
+  explicit SimulatedNode(const std::string& machine, const std::vector<std::string>& flags = {},
+                         const std::filesystem::path& state_dir = {});
 
   /// Throws for a line that is no operation.
   OperationResult apply(const std::string& line);
@@ -26,6 +30,7 @@ class SimulatedNode {
   OperationResult besteffort(const std::string& pod);
 
   Snapshot snapshot() { return simulation_->snapshot(); }
+  std::chrono::milliseconds now() const { return simulation_->now(); }
   SimulatedRuntime& runtime() { return simulation_->runtime(); }
 
  private:

@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <optional>
+
+#include "core/audit/machine_record.hpp"
+#include "core/cli/command.hpp"
+#include "core/cli/options.hpp"
+#include "core/cli/state_database.hpp"
+
+namespace topolet::cli {
+namespace {
+
+std::optional<std::uint32_t> parse_cpu(const std::string& text) {
+  std::uint32_t cpu = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cpu);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return cpu;
+}
+
+/// Nobody is on it: why that may be.
+Result<std::string> describe_unused(const store::Database& database, std::uint32_t cpu, std::int64_t at_ms) {
+  const auto machine = audit::machine_at(database, at_ms);
+  if (!machine) return machine.error();
+  if (!*machine) return fmt::format("nobody is on CPU {}", cpu);
+  bool is_online = false;
+  for (const audit::MachineRecord::Cpu& known : (*machine)->cpus) is_online = is_online || known.cpu == cpu;
+  if (!is_online) return fmt::format("the machine has no CPU {}, or it is offline", cpu);
+  if ((*machine)->reserved.contains(cpu))
+    return fmt::format("nobody is on CPU {}, which is reserved for the system", cpu);
+  if ((*machine)->isolated.contains(cpu)) return fmt::format("nobody is on CPU {}, which the kernel isolates", cpu);
+  if (!(*machine)->allowed.contains(cpu)) return fmt::format("topolet may not use CPU {}", cpu);
+  return fmt::format("nobody is on CPU {}", cpu);
+}
+
+}  // namespace
+
+void declare_cpu(Options& options) {
+  declare_database(options);
+  declare_format(options);
+  options.add_options()(
+      "at", boost::program_options::value<std::string>()->value_name("TIME")->default_value("now"),
+      "When: 2026-01-31T12:00:00Z, '2026-01-31 12:00', 12:00, 'yesterday 12:00', or how long ago: 2h.");
+}
+
+Status show_cpu(const Invocation& invocation) {
+  const auto cpu = parse_cpu(invocation.arguments[0]);
+  if (!cpu) {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("'{}' is no CPU; name one by its number", invocation.arguments[0])};
+  }
+  const auto at = moment(invocation.text("at"));
+  if (!at) return at.error();
+  const auto database = StateDatabase::open(invocation);
+  if (!database) return database.error();
+  if (Status ready = (*database)->require_history(); !ready) return ready;
+  const auto unused = describe_unused((*database)->connection(), *cpu, *at);
+  if (!unused) return unused.error();
+  return (*database)->print(
+      *unused,
+      "SELECT namespace, pod, container, attempt, how, mode, cpus, withheld, since, reason, decision "
+      "FROM on_cpu(?1, ?2) ORDER BY namespace, pod, container, attempt",
+      std::int64_t{*cpu}, *at);
+}
+
+}  // namespace topolet::cli

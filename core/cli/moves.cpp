@@ -1,0 +1,45 @@
+#include <fmt/format.h>
+
+#include <boost/program_options.hpp>
+
+#include "core/cli/command.hpp"
+#include "core/cli/options.hpp"
+#include "core/cli/state_database.hpp"
+
+namespace topolet::cli {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr const char* kMoves = R"sql(
+SELECT at AS time, namespace, pod, container, from_cpus AS "from", to_cpus AS "to",
+       CASE kind WHEN 'pool' THEN 'it follows the pool' ELSE reason END AS reason,
+       CASE cause
+         WHEN 'placed' THEN 'placed ' WHEN 'ended' THEN 'ended ' WHEN 'left' THEN 'has left CPUs: '
+         WHEN 'machine' THEN 'the machine changed' WHEN 'started' THEN 'topoletd started'
+         ELSE CASE WHEN caused_by IS NULL THEN '' ELSE cause || ' ' END
+       END || coalesce(caused_by_container, '') AS "because of", caused_by, decision
+FROM moves(?1, ?2))sql";
+
+}  // namespace
+
+void declare_moves(Options& options) {
+  declare_database(options);
+  declare_format(options);
+  options.add_options()("since", po::value<std::string>()->value_name("TIME")->default_value("1h"),
+                        "From when on: a time, or how long ago.")(
+      "until", po::value<std::string>()->value_name("TIME")->default_value("now"), "Until when.");
+}
+
+Status show_moves(const Invocation& invocation) {
+  const auto since = moment(invocation.text("since"));
+  if (!since) return since.error();
+  const auto until = moment(invocation.text("until"));
+  if (!until) return until.error();
+  const auto database = StateDatabase::open(invocation);
+  if (!database) return database.error();
+  if (Status ready = (*database)->require_history(); !ready) return ready;
+  return (*database)->print("nobody was moved in that time", kMoves, *since, *until);
+}
+
+}  // namespace topolet::cli
