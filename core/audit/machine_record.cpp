@@ -1,5 +1,7 @@
 #include "core/audit/machine_record.hpp"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 
@@ -68,6 +70,18 @@ Result<std::optional<MachineRecord>> machine_at(const store::Database& database,
   if (Status read = read_cpus(database, topology, machine); !read) return read.error();
   if (Status read = read_nodes(database, topology, machine); !read) return read.error();
   return std::optional(std::move(machine));
+}
+
+Result<std::string> cpus_of_node(const store::Database& database, std::uint32_t node, std::int64_t at_ms) {
+  const auto machine = machine_at(database, at_ms);
+  if (!machine) return machine.error();
+  if (*machine) {
+    for (const MachineRecord::Node& known : (*machine)->nodes) {
+      if (known.node == node) return known.cpus.to_string();
+    }
+  }
+  return Error{Code::kInvalidArgument,
+               fmt::format("the machine has no NUMA node {}; `topolet nodes` lists them", node)};
 }
 
 }  // namespace topolet::audit

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/base/index_set.hpp"
@@ -35,5 +36,8 @@ struct MachineRecord {
 
 /// The machine at that time; the first that was recorded where that is later; nothing if none is recorded.
 Result<std::optional<MachineRecord>> machine_at(const store::Database& database, std::int64_t at_ms);
+
+/// The CPUs of a NUMA node at that time as a list. INVALID_ARGUMENT if there is no such node.
+Result<std::string> cpus_of_node(const store::Database& database, std::uint32_t node, std::int64_t at_ms);
 
 }  // namespace topolet::audit

@@ -83,6 +83,8 @@ Result<config::Options> configuration(const Invocation& invocation) {
 Result<std::int64_t> moment(const std::string& text) { return audit::parse_time(text, Clock().wall().count()); }
 
 Result<std::chrono::seconds> timeout_of(const Invocation& invocation) {
+  // A command that goes on until it is stopped reads for a moment at a time.
+  if (invocation.has("follow") && invocation.values["timeout"].defaulted()) return std::chrono::seconds(0);
   const auto seconds = number_of(invocation, "timeout", 0);
   if (!seconds) return seconds.error();
   return std::chrono::seconds(*seconds);

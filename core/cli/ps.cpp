@@ -1,14 +1,34 @@
 #include <fmt/format.h>
 
+#include <boost/program_options.hpp>
+
+#include "core/audit/machine_record.hpp"
+#include "core/base/clock.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/state_database.hpp"
 
 namespace topolet::cli {
+namespace {
+
+/// The CPUs of a NUMA node as a list; empty if none is asked for.
+Result<std::string> cpus_of_node(const Invocation& invocation, const StateDatabase& database) {
+  if (!invocation.has("node")) return std::string();
+  if (Status ready = database.require_history(); !ready) return ready.error();
+  const auto node = number_of(invocation, "node", 0);
+  if (!node) return node.error();
+  return audit::cpus_of_node(database.connection(), static_cast<std::uint32_t>(*node), Clock().wall().count());
+}
+
+}  // namespace
 
 void declare_ps(Options& options) {
   declare_database(options);
   declare_format(options);
+  options.add_options()("node", boost::program_options::value<int>()->value_name("NODE"),
+                        "Only containers that run on CPUs of this NUMA node.")(
+      "namespace", boost::program_options::value<std::string>()->value_name("NAME"), "Only pods of this namespace.")(
+      "wide", "Also show what each asks for, its pod's uid and its decision.");
 }
 
 Status show_placements(const Invocation& invocation) {
@@ -16,11 +36,20 @@ Status show_placements(const Invocation& invocation) {
   if (!format) return format.error();
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
-  return (*database)->print(
-      "no container is placed",
-      fmt::format("SELECT namespace, pod, container, substr(container_id, 1, 12) AS id, state, mode, cpus, "
-                  "withheld, mems, since, reason AS \"{}\" FROM current_placements",
-                  *format == Format::kTable ? "reason when placed" : "reason"));
+  const auto cpus = cpus_of_node(invocation, **database);
+  if (!cpus) return cpus.error();
+  const std::string sql = fmt::format(
+      "SELECT p.namespace, p.pod, p.container, substr(p.container_id, 1, 12) AS id, p.state, p.mode, p.cpus, "
+      "p.withheld, p.mems, p.since, p.reason AS \"{}\"{} FROM current_placements p {} "
+      "WHERE (?1 = '' OR cpus_overlap(p.cpus, ?1) OR cpus_overlap(p.withheld, ?1)) AND (?2 = '' OR p.namespace = ?2)",
+      *format == Format::kTable ? "reason when placed" : "reason",
+      invocation.has("wide") ? ", p.attempt, a.qos, a.cpu_request_milli, a.cpu_limit_milli, a.memory_request_bytes, "
+                               "a.memory_limit_bytes, a.phase, a.pod_uid, p.container_id, p.decision"
+                             : "",
+      invocation.has("wide") ? "JOIN allocation a USING (decision)" : "");
+  const bool is_filtered = invocation.has("node") || invocation.has("namespace");
+  return (*database)->print(is_filtered ? "no container is placed there" : "no container is placed", sql, *cpus,
+                            invocation.text("namespace"));
 }
 
 }  // namespace topolet::cli
