@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
 #include <utility>
 
 #include "store/log_vfs.hpp"
@@ -67,6 +71,92 @@ Error error_of(sqlite3* handle, std::string_view purpose) {
   const int code = sqlite3_extended_errcode(handle);
   return {code_of(code), fmt::format("cannot {} in '{}': {} (SQLite {}){}", purpose, path_of(handle),
                                      sqlite3_errmsg(handle), code, remedy(code))};
+}
+
+/// Pragmas that describe the database. Those of the second list would set what they tell if they had a value.
+constexpr std::array<std::string_view, 15> kDescribingPragmas = {
+    "table_info",      "table_xinfo",      "table_list",    "index_list",        "index_info",
+    "index_xinfo",     "foreign_key_list", "database_list", "collation_list",    "function_list",
+    "compile_options", "integrity_check",  "quick_check",   "foreign_key_check", "pragma_list"};
+constexpr std::array<std::string_view, 7> kDescribingPragmasWithoutValue = {
+    "schema_version", "user_version", "application_id", "page_count", "page_size", "freelist_count", "encoding"};
+
+/// Some builds of SQLite have them.
+constexpr std::array<std::string_view, 5> kFunctionsThatReachFiles = {"load_extension", "readfile", "writefile", "edit",
+                                                                      "fts3_tokenizer"};
+
+template <class Names>
+bool has(const Names& names, const char* name) {
+  return std::any_of(names.begin(), names.end(), [name](std::string_view other) {
+    return other.size() == std::strlen(name) &&
+           sqlite3_strnicmp(other.data(), name, static_cast<int>(other.size())) == 0;
+  });
+}
+
+/// Empty if the statement may do it, or else its name.
+std::string refused_action(int action, const char* first, const char* second) {
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE:
+      return {};
+    case SQLITE_PRAGMA:
+      if (has(kDescribingPragmas, first) || (second == nullptr && has(kDescribingPragmasWithoutValue, first)))
+        return {};
+      return fmt::format("PRAGMA {}{}{}", first, second != nullptr ? " = " : "", second != nullptr ? second : "");
+    case SQLITE_FUNCTION:
+      return has(kFunctionsThatReachFiles, second) ? fmt::format("the function {}()", second) : std::string();
+    case SQLITE_DELETE:
+      return "DELETE";
+    case SQLITE_INSERT:
+      return "INSERT";
+    case SQLITE_UPDATE:
+      // Also how SQLite asks for a table-valued function's columns, which changes nothing. Statements that would
+      // change this table are noticed as not read-only.
+      return std::string_view(first) == "sqlite_master" ? "" : "UPDATE";
+    default:
+      return "a statement that does more than reading";
+  }
+}
+
+int authorize(void* refused, int action, const char* first, const char* second, const char* /*database*/,
+              const char* /*trigger*/) {
+  std::string what = refused_action(action, first, second);
+  if (what.empty()) return SQLITE_OK;
+  *static_cast<std::string*>(refused) = std::move(what);
+  return SQLITE_DENY;
+}
+
+/// Without the white space, comments and semicolons that it begins with.
+std::string_view skip_blank(std::string_view sql) {
+  while (!sql.empty()) {
+    const std::string_view start = sql.substr(0, 2);
+    std::size_t end = 1;
+    if (start == "--" || start == "/*") {
+      const std::string_view mark = start == "--" ? "\n" : "*/";
+      const std::size_t found = sql.find(mark, 2);
+      end = found == std::string_view::npos ? sql.size() : found + mark.size();
+    } else if (std::string_view(" \t\n\r\f;").find(sql.front()) == std::string_view::npos) {
+      break;
+    }
+    sql.remove_prefix(end);
+  }
+  return sql;
+}
+
+/// "DROP" of "drop table pod"
+std::string first_word(std::string_view sql) {
+  std::string word(sql.substr(0, sql.find_first_of(" \t\n\r\f;(")));
+  for (char& letter : word) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  return word;
+}
+
+/// What the statement does more than reading: `refused`, or the word it begins with if that says it better.
+Error not_only_reading(std::string_view statement, const std::string& refused) {
+  const std::string word = first_word(statement);
+  const bool names_it = word == "SELECT" || word == "WITH" || word == "EXPLAIN" || word == "VALUES" || word == "PRAGMA";
+  return {Code::kPermissionDenied,
+          fmt::format("{} is refused, as only reading is allowed", names_it && !refused.empty() ? refused : word)};
 }
 
 }  // namespace
@@ -188,6 +278,38 @@ Result<Statement> Database::prepare(std::string_view sql, std::string purpose) c
                                       SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
   if (code != SQLITE_OK) return error_of(handle_.get(), purpose);
   return Statement(statement, std::move(purpose));
+}
+
+void Database::refuse_all_but_reading() {
+  if (refused_ != nullptr) return;
+  refused_ = std::make_unique<std::string>();
+  sqlite3_set_authorizer(handle_.get(), &authorize, refused_.get());
+}
+
+Result<Statement> Database::prepare_reading(std::string_view sql, std::string purpose) {
+  refuse_all_but_reading();
+  refused_->clear();
+  if (sql.find('\0') != std::string_view::npos)
+    return Error{Code::kInvalidArgument, "the SQL has a NUL character in it"};
+  const std::string_view statement = skip_blank(sql);
+  if (statement.empty()) return Error{Code::kInvalidArgument, "there is no SQL statement"};
+  if (statement.front() == '.') {
+    return Error{Code::kPermissionDenied, fmt::format("'{}' is a command of the sqlite3 shell, not SQL",
+                                                      statement.substr(0, statement.find_first_of(" \t\n\r\f;")))};
+  }
+  sqlite3_stmt* handle = nullptr;
+  const char* tail = nullptr;
+  const int code =
+      sqlite3_prepare_v3(handle_.get(), statement.data(), static_cast<int>(statement.size()), 0, &handle, &tail);
+  Statement prepared(handle, std::move(purpose));
+  if (!refused_->empty()) return not_only_reading(statement, *refused_);
+  if (code != SQLITE_OK) return Error{Code::kInvalidArgument, error_of(handle_.get(), prepared.purpose_).message};
+  if (sqlite3_stmt_readonly(handle) == 0) return not_only_reading(statement, {});
+  const std::string_view second = skip_blank(statement.substr(static_cast<std::size_t>(tail - statement.data())));
+  if (second.empty()) return prepared;
+  return Error{Code::kInvalidArgument,
+               fmt::format("there is a second statement, which begins with {}; only one can be run at a time",
+                           first_word(second))};
 }
 
 Status Database::execute(const std::string& sql, std::string_view purpose) {

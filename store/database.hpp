@@ -121,6 +121,12 @@ class Database {
   /// `purpose` completes "cannot …" in errors: "add a decision".
   Result<Statement> prepare(std::string_view sql, std::string purpose) const;
 
+  /// For SQL that others wrote: one statement, with any comments and semicolons before and after it, that only reads.
+  /// From the first call on, this connection refuses everything else: statements that write, open other files or begin
+  /// transactions, pragmas but those that describe the database, and functions that reach files. PERMISSION_DENIED
+  /// names what was refused, INVALID_ARGUMENT says what is wrong with the SQL.
+  Result<Statement> prepare_reading(std::string_view sql, std::string purpose);
+
   /// Runs any number of statements, whatever rows they give.
   Status execute(const std::string& sql, std::string_view purpose);
 
@@ -157,10 +163,12 @@ class Database {
     void operator()(sqlite3* handle) const;
   };
   static Result<Database> open(const std::string& name, int flags);
+  void refuse_all_but_reading();
   explicit Database(sqlite3* handle) : handle_(handle) {}
 
   std::unique_ptr<sqlite3, Close> handle_;
   // On the heap, as SQLite keeps their addresses.
+  std::unique_ptr<std::string> refused_;  ///< what prepare_reading() met last that does more than reading
   std::unique_ptr<std::function<void(int pages)>> on_log_written_;
   std::unique_ptr<std::function<bool()>> interrupt_once_;
 };

@@ -30,8 +30,10 @@ const std::vector<Command>& commands() {
        "topolet explain web/main", 1, 1, &declare_explain, &explain},
       {"audit", "", "Lists what happened, oldest first.", "topolet audit --pod web --limit 20", 0, 0, &declare_audit,
        &show_audit},
-      {"query", "SQL", "Runs an SQL query on the state database, which is opened read-only.",
-       "topolet query \"SELECT pod, reason FROM denials\"", 1, 1, &declare_query, &run_query},
+      {"query", "SQL",
+       "Runs an SQL query on the state database, which is opened read-only: one statement that only reads. Instead of "
+       "SQL, '-' reads it from standard input, and --file from a file.",
+       "topolet query \"SELECT pod, reason FROM denials\"", 0, 1, &declare_query, &run_query},
       {"plugin list", "", "Lists the enabled plugins: version, capabilities, state, calls, lost votes, options.",
        "topolet plugin list", 0, 0, &declare_plugin_list, &list_plugins},
       {"plugin reset", "NAME", "Ends a plugin's quarantine, so that topoletd asks it again.",

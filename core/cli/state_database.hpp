@@ -19,7 +19,7 @@ class StateDatabase {
   /// NOT_FOUND says where topoletd puts its database and how to name another.
   static Result<std::unique_ptr<StateDatabase>> open(const Invocation& invocation);
 
-  const store::Database& connection() const { return connection_; }
+  store::Database& connection() { return connection_; }
 
   /// FAILED_PRECONDITION if the schema is too old to tell what was held when.
   Status require_history() const;
