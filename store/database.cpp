@@ -341,6 +341,30 @@ std::int64_t Database::changed_rows() const { return sqlite3_changes64(handle_.g
 
 bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
 
+Status Database::copy_to(const std::filesystem::path& path) const {
+  constexpr const char* kPurpose = "write the copy";
+  auto copy = open(path, Access::kReadWrite);
+  if (!copy) return copy.error();
+  // Nobody else opens the copy, and a copy that fails is thrown away.
+  if (Status set = copy->execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF",
+                                 kPurpose);
+      !set) {
+    return set;
+  }
+  sqlite3* const target = copy->handle_.get();
+  sqlite3_backup* const backup = sqlite3_backup_init(target, "main", handle_.get(), "main");
+  if (backup == nullptr) return error_of(target, kPurpose);
+  const int copied = sqlite3_backup_step(backup, -1);
+  sqlite3_backup_finish(backup);  // which leaves the error of the step in `target`
+  if (copied != SQLITE_DONE) return error_of(target, kPurpose);
+  // The original's journal mode was copied too. With its log, the copy would be more than one file.
+  const auto mode = copy->text("PRAGMA journal_mode = DELETE", kPurpose);
+  if (!mode) return mode.error();
+  if (*mode == "delete") return {};
+  return Error{Code::kInternal,
+               fmt::format("cannot {} in '{}': its journal mode stays {}", kPurpose, path.string(), *mode)};
+}
+
 void Database::on_log_written(std::function<void(int pages)> on_written) {
   on_log_written_ = std::make_unique<std::function<void(int pages)>>(std::move(on_written));
   sqlite3_wal_hook(

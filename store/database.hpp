@@ -141,6 +141,10 @@ class Database {
   /// False also after SQLite itself rolled back, as it does when the disk is full.
   bool in_transaction() const;
 
+  /// Copies the database as it is now over the empty file `path`, which ends up complete by itself: without a
+  /// write-ahead log, and not yet synced to the disk. What fails leaves files that begin with `path`.
+  Status copy_to(const std::filesystem::path& path) const;
+
   /// Runs after each commit with the length of the write-ahead log in pages, on the thread that commits. SQLite itself
   /// then no longer folds the log into the file when it has 1000 pages.
   void on_log_written(std::function<void(int pages)> on_written);

@@ -26,14 +26,17 @@ const std::vector<Command>& commands() {
        "topolet denials --since 1d --by reason", 0, 0, &declare_denials, &show_denials},
       {"explain", "CONTAINER",
        "Explains why a container is where it is: the candidates, what each plugin said about them, and which one won. "
-       "CONTAINER is a name, POD/NAME, NAMESPACE/POD/NAME or the beginning of a container id.",
-       "topolet explain web/main", 1, 1, &declare_explain, &explain},
+       "CONTAINER is a name, POD/NAME, NAMESPACE/POD/NAME or the beginning of a container id; POD or NAMESPACE/POD is "
+       "enough if the pod has one container.",
+       "topolet explain web/main", 0, 1, &declare_explain, &explain},
       {"audit", "", "Lists what happened, oldest first.", "topolet audit --pod web --limit 20", 0, 0, &declare_audit,
        &show_audit},
       {"query", "SQL",
        "Runs an SQL query on the state database, which is opened read-only: one statement that only reads. Instead of "
        "SQL, '-' reads it from standard input, and --file from a file.",
        "topolet query \"SELECT pod, reason FROM denials\"", 0, 1, &declare_query, &run_query},
+      {"backup", "FILE", "Writes a copy of the state database into a new file, also while topoletd runs.",
+       "topolet backup /var/backups/topolet.db", 1, 1, &declare_backup, &back_up},
       {"plugin list", "", "Lists the enabled plugins: version, capabilities, state, calls, lost votes, options.",
        "topolet plugin list", 0, 0, &declare_plugin_list, &list_plugins},
       {"plugin reset", "NAME", "Ends a plugin's quarantine, so that topoletd asks it again.",

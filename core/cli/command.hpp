@@ -83,6 +83,8 @@ void declare_explain(Options& options);
 Status explain(const Invocation& invocation);
 void declare_audit(Options& options);
 Status show_audit(const Invocation& invocation);
+void declare_backup(Options& options);
+Status back_up(const Invocation& invocation);
 void declare_config_check(Options& options);
 Status check_config(const Invocation& invocation);
 

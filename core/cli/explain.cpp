@@ -1,14 +1,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/program_options.hpp>
+#include <optional>
+#include <utility>
 
+#include "core/base/text.hpp"
 #include "core/cli/command.hpp"
+#include "core/cli/find_decision.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/state_database.hpp"
 #include "core/placement/workload.hpp"
 
 namespace topolet::cli {
 namespace {
+
+namespace po = boost::program_options;
 
 std::string text(const Table& table, std::size_t row, const char* column) {
   const auto found = std::find(table.columns.begin(), table.columns.end(), column);
@@ -20,40 +27,19 @@ std::string name_in(const Table& table, std::size_t row) {
   return placement::display_name(text(table, row, "namespace"), text(table, row, "pod"), text(table, row, "container"));
 }
 
-/// The newest decision of every container that `name` fits, those that hold something first.
-constexpr const char* kMatches = R"sql(
-SELECT d.namespace, d.pod, d.container, d.container_id, max(d.decision) AS decision,
-       max(d.decision IN (SELECT decision FROM live)) AS is_current
-FROM decision d
-WHERE d.container = ?1 OR d.pod || '/' || d.container = ?1 OR d.namespace || '/' || d.pod || '/' || d.container = ?1
-   OR (length(?1) >= 3 AND substr(d.container_id, 1, length(?1)) = ?1)
-GROUP BY d.pod_uid, d.container
-ORDER BY is_current DESC, decision DESC)sql";
-
 /// The newest decision of the same container up to this one that has verdicts: a resize or a drift has none.
 constexpr const char* kDecisionWithVerdicts = R"sql(
-SELECT max(j.decision) AS decision FROM decided d JOIN decided j USING (pod_uid, container)
-WHERE d.decision = ?1 AND j.decision <= d.decision AND j.verdicts IS NOT NULL)sql";
+SELECT j.decision FROM decided d CROSS JOIN decided j USING (pod_uid, container)
+WHERE d.decision = ?1 AND j.decision <= d.decision AND j.verdicts IS NOT NULL ORDER BY j.decision DESC LIMIT 1)sql";
+
+/// What the container of a decision has now, unless a later decision took the place of this one.
+constexpr const char* kCpusNow = R"sql(
+SELECT a.cpus FROM decided d CROSS JOIN allocation a USING (pod_uid, container)
+WHERE d.decision = ?1 AND a.decision <= d.decision AND NOT EXISTS (SELECT 1 FROM ended WHERE decision = d.decision))sql";
 
 constexpr const char* kDecision = R"sql(
 SELECT decision, time, event, namespace, pod, container, attempt, container_id, mode, cpus, withheld, mems, nodes,
        reason, outcome, ended_time, ended_cause, repeats FROM decision WHERE decision = ?1)sql";
-
-/// Which row of kMatches is meant.
-Result<std::size_t> choose(const Table& matches, const std::string& name) {
-  if (matches.rows.empty()) {
-    return Error{Code::kNotFound, fmt::format("no container '{}' is known; `topolet ps` lists the current ones", name)};
-  }
-  std::size_t current = 0;
-  while (current < matches.rows.size() && text(matches, current, "is_current") == "1") ++current;
-  if (current == 1 || (current == 0 && matches.rows.size() == 1)) return std::size_t{0};
-  std::string list;
-  for (std::size_t i = 0; i < (current > 0 ? current : matches.rows.size()); ++i) {
-    list += fmt::format("\n  {}  {}", name_in(matches, i), text(matches, i, "container_id"));
-  }
-  return Error{Code::kInvalidArgument,
-               fmt::format("'{}' matches several containers; name one of these:{}", name, list)};
-}
 
 /// The causes of an end are single words in the database: "pod-stopped".
 std::string in_words(std::string cause) {
@@ -69,7 +55,31 @@ std::string moment_of(const std::string& event) {
   return event == "denied" || event == "resized" ? "when " + event : "when recorded";
 }
 
-std::string describe_decision(const Table& decision) {
+struct Explanation {
+  FoundDecision found;
+  Table decision;
+  std::optional<std::string> cpus_now;  ///< if it holds something now
+  Table verdicts;
+  Table notes;
+};
+
+std::string describe_older(const std::vector<std::string>& uids) {
+  if (uids.empty()) return {};
+  const std::size_t listed = std::min<std::size_t>(uids.size(), 5);
+  const auto end = uids.begin() + static_cast<std::ptrdiff_t>(listed);
+  return fmt::format("{} with a container of this name: --uid {}{}\n", counted(uids.size(), "older pod"),
+                     fmt::join(uids.begin(), end, ", --uid "), listed < uids.size() ? ", …" : "");
+}
+
+/// "on CPUs 1 now (0-1 when decided)"
+std::string describe_cpus(const std::string& decided, const std::optional<std::string>& cpus_now) {
+  const auto or_dash = [](const std::string& cpus) { return cpus.empty() ? "-" : cpus; };
+  if (!cpus_now || *cpus_now == decided) return "on CPUs " + or_dash(decided);
+  return fmt::format("on CPUs {} now ({} when decided)", or_dash(*cpus_now), or_dash(decided));
+}
+
+std::string describe_decision(const Explanation& explanation) {
+  const Table& decision = explanation.decision;
   const auto of = [&](const char* column) { return text(decision, 0, column); };
   const auto or_dash = [&](const char* column) { return of(column).empty() ? "-" : of(column); };
   std::string description =
@@ -82,39 +92,50 @@ std::string describe_decision(const Table& decision) {
                                in_words(of("ended_cause")), of("ended_time"));
   }
   if (!of("mode").empty()) {
-    description += fmt::format("{} on CPUs {}, withheld {}, memory nodes {}; the winner was nodes {}\n", of("mode"),
-                               or_dash("cpus"), or_dash("withheld"), or_dash("mems"), or_dash("nodes"));
+    description += fmt::format("{} {}, withheld {}, memory nodes {}; the winner was nodes {}\n", of("mode"),
+                               describe_cpus(of("cpus"), explanation.cpus_now), or_dash("withheld"), or_dash("mems"),
+                               or_dash("nodes"));
   }
-  return description + fmt::format("reason {}: {}\n", moment_of(of("event")), of("reason"));
+  description += fmt::format("reason {}: {}\n", moment_of(of("event")), of("reason"));
+  return description + describe_older(explanation.found.older_uids);
 }
 
-struct Explanation {
-  Table decision;
-  Table verdicts;
-  Table notes;
-};
+Result<FoundDecision> decision_asked_for(const StateDatabase& database, const Invocation& invocation) {
+  const std::string name = invocation.arguments.empty() ? "" : invocation.arguments[0];
+  if (!invocation.has("decision")) return find_decision(database, name, invocation.text("uid"));
+  return FoundDecision{.decision = invocation.value<std::int64_t>("decision")};
+}
 
-Result<Explanation> explanation_of(const StateDatabase& database, const std::string& name) {
-  const Result<Table> matches = database.table(kMatches, name);
-  if (!matches) return matches.error();
-  const Result<std::size_t> chosen = choose(*matches, name);
-  if (!chosen) return chosen.error();
-  const std::int64_t decision = std::stoll(text(*matches, *chosen, "decision"));
-  const Result<Table> judged = database.table(kDecisionWithVerdicts, decision);
-  if (!judged) return judged.error();
-  const std::string with_verdicts = text(*judged, 0, "decision");
-  const std::int64_t judged_in = with_verdicts.empty() ? decision : std::stoll(with_verdicts);
-  Result<Table> decision_row = database.table(kDecision, decision);
-  if (!decision_row) return decision_row.error();
-  Result<Table> verdicts = database.table(
+Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision found) {
+  const std::int64_t number = found.decision;
+  const auto decision = database.table(kDecision, number);
+  if (!decision) return decision.error();
+  if (decision->rows.empty()) return Error{Code::kNotFound, fmt::format("there is no decision {}", number)};
+  const auto now = database.table(kCpusNow, number);
+  if (!now) return now.error();
+  const auto with_verdicts = database.table(kDecisionWithVerdicts, number);
+  if (!with_verdicts) return with_verdicts.error();
+  const auto judged_in = with_verdicts->rows.empty() ? number : with_verdicts->rows[0][0].get<std::int64_t>();
+  auto verdicts = database.table(
       "SELECT decision, rank, nodes, sum, rejected, policy, kind AS says, score, reason "
       "FROM verdict WHERE decision = ?1 ORDER BY rank, policy",
       judged_in);
   if (!verdicts) return verdicts.error();
-  Result<Table> notes =
-      database.table("SELECT kind, note, candidates FROM verdict_note WHERE decision = ?1", judged_in);
+  auto notes = database.table("SELECT kind, note, candidates FROM verdict_note WHERE decision = ?1", judged_in);
   if (!notes) return notes.error();
-  return Explanation{*std::move(decision_row), *std::move(verdicts), *std::move(notes)};
+  std::optional<std::string> cpus_now;
+  if (!now->rows.empty()) cpus_now = text(*now, 0, "cpus");
+  return Explanation{std::move(found), *decision, std::move(cpus_now), *std::move(verdicts), *std::move(notes)};
+}
+
+nlohmann::ordered_json format_json(const Explanation& explanation) {
+  nlohmann::ordered_json json = explanation.decision.format_json()[0];
+  json["cpus_now"] = nullptr;
+  if (explanation.cpus_now) json["cpus_now"] = *explanation.cpus_now;
+  json["older_uids"] = explanation.found.older_uids;
+  json["verdicts"] = explanation.verdicts.format_json();
+  json["notes"] = explanation.notes.format_json();
+  return json;
 }
 
 }  // namespace
@@ -122,21 +143,29 @@ Result<Explanation> explanation_of(const StateDatabase& database, const std::str
 void declare_explain(Options& options) {
   declare_database(options);
   declare_json(options);
+  options.add_options()("uid", po::value<std::string>()->value_name("UID"),
+                        "Only the pod with this UID, if several had the same name.")(
+      "decision", po::value<std::int64_t>()->value_name("NUMBER"), "This decision, instead of a container's newest.");
 }
 
 Status explain(const Invocation& invocation) {
+  if (invocation.has("decision") ? !invocation.arguments.empty() || invocation.has("uid")
+                                 : invocation.arguments.empty() && !invocation.has("uid")) {
+    return Error{Code::kInvalidArgument,
+                 "usage: topolet explain CONTAINER, or --uid UID for a pod's only container, or "
+                 "--decision NUMBER without a container; example: topolet explain web/main"};
+  }
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
-  const auto explanation = explanation_of(**database, invocation.arguments[0]);
+  const auto found = decision_asked_for(**database, invocation);
+  if (!found) return found.error();
+  const auto explanation = explanation_of(**database, *found);
   if (!explanation) return explanation.error();
   if (invocation.has("json")) {
-    nlohmann::ordered_json json = explanation->decision.format_json()[0];
-    json["verdicts"] = explanation->verdicts.format_json();
-    json["notes"] = explanation->notes.format_json();
-    fmt::print("{}", to_text(json));
+    fmt::print("{}", to_text(format_json(*explanation)));
     return {};
   }
-  fmt::print("{}", describe_decision(explanation->decision));
+  fmt::print("{}", describe_decision(*explanation));
   if (!explanation->verdicts.rows.empty()) {
     fmt::print("\nCandidates at that time, the {} first\n{}",
                text(explanation->decision, 0, "event") == "denied" ? "best" : "winner",

@@ -44,12 +44,16 @@ void declare_location(Options& options) {
       "topoletd's state directory, instead of the one in the configuration.");
 }
 
-void declare_database(Options& options) {
+void declare_database_file(Options& options) {
   declare_location(options);
   options.add_options()("database", po::value<std::string>()->value_name("FILE"),
-                        "The state database itself, such as a copy that `topolet backup` made.")(
-      "timeout", po::value<int>()->value_name("SECONDS")->default_value(60),
-      "How long the database may be read, until the last row is written; 0: any time.");
+                        "The state database itself, such as a copy that `topolet backup` made.");
+}
+
+void declare_database(Options& options) {
+  declare_database_file(options);
+  options.add_options()("timeout", po::value<int>()->value_name("SECONDS")->default_value(60),
+                        "How long the database may be read, until the last row is written; 0: any time.");
 }
 
 void declare_format(Options& options) {

@@ -16,7 +16,9 @@ namespace topolet::cli {
 /// --config, --socket and --state-dir. Every command that asks topoletd or its database takes all three, so that a
 /// script can give each of them the same.
 void declare_location(Options& options);
-/// The same, --database and --timeout: of commands that read the database.
+/// The same and --database.
+void declare_database_file(Options& options);
+/// The same and --timeout: of commands that read the database.
 void declare_database(Options& options);
 /// --format and --json: of commands that print rows.
 void declare_format(Options& options);

@@ -28,19 +28,21 @@ Row row_of(const store::Statement& statement, std::size_t columns) {
 
 }  // namespace
 
+Result<store::Database> open_read_only(const Invocation& invocation) {
+  const auto file = database_file(invocation);
+  if (!file) return file.error();
+  if (file_exists(*file)) return store::Database::open(*file, store::Database::Access::kReadOnly);
+  return Error{Code::kNotFound,
+               fmt::format("there is no state database {}; topoletd creates it at its first start. If it is elsewhere, "
+                           "name topoletd's configuration with --config, its state directory with --state-dir, or the "
+                           "file with --database",
+                           file->string())};
+}
+
 Result<std::unique_ptr<StateDatabase>> StateDatabase::open(const Invocation& invocation) {
   const auto timeout = timeout_of(invocation);
   if (!timeout) return timeout.error();
-  const auto file = database_file(invocation);
-  if (!file) return file.error();
-  if (!file_exists(*file)) {
-    return Error{Code::kNotFound,
-                 fmt::format("there is no state database {}; topoletd creates it at its first start. If it is "
-                             "elsewhere, name topoletd's configuration with --config, its state directory with "
-                             "--state-dir, or the file with --database",
-                             file->string())};
-  }
-  auto connection = store::Database::open(*file, store::Database::Access::kReadOnly);
+  auto connection = open_read_only(invocation);
   if (!connection) return connection.error();
   std::unique_ptr<StateDatabase> database(new StateDatabase(invocation, *timeout, *std::move(connection)));
   if (Status added = audit::add_table_functions(database->connection_); !added) return added.error();

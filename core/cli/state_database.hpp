@@ -12,11 +12,14 @@
 
 namespace topolet::cli {
 
+/// The file that database_file() names. NOT_FOUND says where topoletd puts its database and how to name another.
+Result<store::Database> open_read_only(const Invocation& invocation);
+
 /// Opened read-only for one command, whose options include those of declare_database(). Everything that reads it ends
 /// with an error when --timeout passes.
 class StateDatabase {
  public:
-  /// NOT_FOUND says where topoletd puts its database and how to name another.
+  /// As open_read_only() does it.
   static Result<std::unique_ptr<StateDatabase>> open(const Invocation& invocation);
 
   store::Database& connection() { return connection_; }

@@ -1,0 +1,254 @@
+#include "core/cli/find_decision.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/placement/workload.hpp"
+
+namespace topolet::cli {
+namespace {
+
+/// How many rows a query reads at most: the newest.
+constexpr int kMostRows = 10'000;
+constexpr std::size_t kMostListed = 20;
+constexpr std::size_t kShortestId = 3;
+
+struct Match {
+  std::int64_t decision = 0;
+  std::string uid;
+  std::string pod_namespace;
+  std::string pod;
+  std::string container;
+
+  auto name() const { return std::tie(pod_namespace, pod, container); }
+};
+using Matches = std::vector<Match>;
+
+std::vector<std::string> parts_of(const std::string& name) {
+  std::vector<std::string> parts(1);
+  for (const char letter : name) {
+    if (letter == '/') {
+      parts.emplace_back();
+    } else {
+      parts.back() += letter;
+    }
+  }
+  return parts;
+}
+
+bool fits(const Match& match, const std::vector<std::string>& parts) {
+  switch (parts.size()) {
+    case 1:
+      return parts[0].empty() || parts[0] == match.container || parts[0] == match.pod;
+    case 2:
+      return (parts[0] == match.pod && parts[1] == match.container) ||
+             (parts[0] == match.pod_namespace && parts[1] == match.pod);
+    default:
+      return parts.size() == 3 && std::tie(parts[0], parts[1], parts[2]) == match.name();
+  }
+}
+
+class Finder {
+ public:
+  explicit Finder(const StateDatabase& database) : database_(database) {}
+
+  /// `from`: what follows SELECT … FROM, and gives the columns of `decided` and, if it is another table, a decision.
+  template <class... Values>
+  Status add(Matches& matches, const std::string& from, const Values&... values) const {
+    const auto found = database_.table(
+        fmt::format("SELECT decision, pod_uid, pod_namespace, pod_name, container FROM {} LIMIT {}", from, kMostRows),
+        values...);
+    if (!found) return found.error();
+    for (const Row& row : found->rows) {
+      matches.push_back({row[0].get<std::int64_t>(), row[1].get<std::string>(), row[2].get<std::string>(),
+                         row[3].get<std::string>(), row[4].get<std::string>()});
+    }
+    return {};
+  }
+
+  /// The decisions of a pod, which is named by the conditions `pod`. It has few containers and any number of decisions:
+  /// the index leads from each container to the next and to its newest decisions.
+  template <class... Values>
+  Status add_containers(Matches& matches, const std::string& pod, const Values&... values) const {
+    const std::string next = fmt::format("SELECT min(container) FROM decided WHERE {}", pod);
+    const auto containers = database_.table(
+        fmt::format("WITH RECURSIVE one(container) AS ({0} UNION ALL SELECT ({0} AND container > one.container) FROM "
+                    "one WHERE container IS NOT NULL) SELECT container FROM one WHERE container IS NOT NULL",
+                    next),
+        values...);
+    if (!containers) return containers.error();
+    for (const Row& row : containers->rows) {
+      const std::string decisions =
+          fmt::format("decided WHERE {} AND container = ?{} ORDER BY decision DESC", pod, sizeof...(values) + 1);
+      if (Status added = add(matches, decisions, values..., row[0].get<std::string>()); !added) return added;
+    }
+    return {};
+  }
+
+  Status add_named(Matches& matches, const std::vector<std::string>& parts) const {
+    if (parts.size() == 3) {
+      return add(matches,
+                 "decided WHERE pod_namespace = ?1 AND pod_name = ?2 AND container = ?3 ORDER BY decision DESC",
+                 parts[0], parts[1], parts[2]);
+    }
+    if (parts.size() == 2) {
+      const Status added =
+          add(matches, "decided WHERE pod_name = ?1 AND container = ?2 ORDER BY decision DESC", parts[0], parts[1]);
+      return added ? add_containers(matches, "pod_namespace = ?1 AND pod_name = ?2", parts[0], parts[1]) : added;
+    }
+    if (parts.size() != 1) return {};
+    const Status added = add(matches, "decided WHERE container = ?1 ORDER BY decision DESC", parts[0]);
+    return added ? add_containers(matches, "pod_name = ?1", parts[0]) : added;
+  }
+
+  /// A create's container id is in its outcome, as it is not known yet when it is decided.
+  Status add_by_id(Matches& matches, const std::string& id) const {
+    if (id.size() < kShortestId) return {};
+    std::string end = id;
+    ++end.back();
+    const Status added = add(matches, "decided WHERE container_id >= ?1 AND container_id < ?2", id, end);
+    if (!added) return added;
+    return add(matches,
+               "(SELECT decision AS number FROM outcome WHERE container_id >= ?1 AND container_id < ?2) CROSS JOIN "
+               "decided ON decision = number",
+               id, end);
+  }
+
+  /// What is held now by a container of this pod, or of this name, or with this id.
+  Result<Matches> current(const std::vector<std::string>& parts, const std::string& uid) const {
+    Matches all;
+    const Status added = add(all, "allocation WHERE ?1 = '' OR pod_uid = ?1", uid);
+    if (!added) return added.error();
+    std::erase_if(all, [&](const Match& match) { return !fits(match, parts); });
+    return all;
+  }
+
+  /// All that are meant if no container of this name holds anything now.
+  Result<Matches> former(const std::string& name, const std::string& uid) const {
+    Matches matches;
+    const std::vector<std::string> parts = parts_of(name);
+    if (!uid.empty()) {
+      if (Status added = add_containers(matches, "pod_uid = ?1", uid); !added) return added.error();
+      std::erase_if(matches, [&](const Match& match) { return !fits(match, parts); });
+      return matches;
+    }
+    if (Status added = add_named(matches, parts); !added) return added.error();
+    return matches;
+  }
+
+  /// Those with this container id; if any of them holds something now, only these.
+  Result<Matches> with_id(const std::string& id, const std::string& uid) const {
+    Matches matches;
+    if (Status added = add_by_id(matches, id); !added) return added.error();
+    std::erase_if(matches, [&](const Match& match) { return !uid.empty() && match.uid != uid; });
+    const auto held = current({""}, uid);
+    if (!held) return held.error();
+    Matches current;
+    std::copy_if(matches.begin(), matches.end(), std::back_inserter(current), [&](const Match& match) {
+      return std::any_of(held->begin(), held->end(), [&](const Match& other) {
+        return other.uid == match.uid && other.container == match.container;
+      });
+    });
+    return current.empty() ? matches : current;
+  }
+
+  /// The newest decisions on containers of this very name, and for each older pod at least one.
+  Result<Matches> of_name(const Match& match, const std::string& uid) const {
+    Matches all;
+    const Status added = uid.empty() ? add_named(all, {match.pod_namespace, match.pod, match.container})
+                                     : add(all, "decided WHERE pod_uid = ?1 AND container = ?2 ORDER BY decision DESC",
+                                           uid, match.container);
+    if (!added) return added.error();
+    if (uid.empty() && all.size() == kMostRows) {
+      if (Status more = add_pods_before(all); !more) return more.error();
+    }
+    return all;
+  }
+
+  /// Pods of one name come one after the other, so that their older decisions can be skipped.
+  Status add_pods_before(Matches& matches) const {
+    for (std::size_t pods = 0; pods < kMostListed; ++pods) {
+      const Match oldest = matches.back();
+      const Status added =
+          add(matches,
+              "(SELECT * FROM decided WHERE pod_namespace = ?1 AND pod_name = ?2 AND container = ?3 AND "
+              "decision < (SELECT min(decision) FROM decided WHERE pod_uid = ?4 AND container = ?3) "
+              "ORDER BY decision DESC LIMIT 1)",
+              oldest.pod_namespace, oldest.pod, oldest.container, oldest.uid);
+      if (!added || matches.back().decision == oldest.decision) return added;
+    }
+    return {};
+  }
+
+  std::string container_id(std::int64_t decision) const {
+    const auto row = database_.table("SELECT container_id FROM decision WHERE decision = ?1", decision);
+    return row && !row->rows.empty() ? row->rows[0][0].get<std::string>() : std::string();
+  }
+
+ private:
+  const StateDatabase& database_;
+};
+
+void newest_first(Matches& matches) {
+  std::sort(matches.begin(), matches.end(), [](const Match& a, const Match& b) { return a.decision > b.decision; });
+}
+
+/// The newest match of each name.
+Matches one_per_name(const Matches& matches) {
+  Matches names;
+  for (const Match& match : matches) {
+    const bool is_known =
+        std::any_of(names.begin(), names.end(), [&](const Match& other) { return other.name() == match.name(); });
+    if (!is_known) names.push_back(match);
+    if (names.size() > kMostListed) break;
+  }
+  return names;
+}
+
+Error several(const Finder& finder, const std::string& name, const Matches& names) {
+  std::string list;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostListed); ++i) {
+    list += fmt::format("\n  {}  {}", placement::display_name(names[i].pod_namespace, names[i].pod, names[i].container),
+                        finder.container_id(names[i].decision));
+  }
+  if (names.size() > kMostListed) list += "\n  and more";
+  return {Code::kInvalidArgument, fmt::format("'{}' matches several containers; name one of these:{}", name, list)};
+}
+
+FoundDecision newest_of(const Matches& matches) {
+  FoundDecision found{.decision = matches.front().decision};
+  std::vector<std::string>& uids = found.older_uids;
+  for (const Match& match : matches) {
+    if (match.uid != matches.front().uid && std::find(uids.begin(), uids.end(), match.uid) == uids.end()) {
+      uids.push_back(match.uid);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<FoundDecision> find_decision(const StateDatabase& database, const std::string& name, const std::string& uid) {
+  const Finder finder(database);
+  auto matches = finder.current(parts_of(name), uid);
+  if (matches && matches->empty()) matches = finder.former(name, uid);
+  const bool is_by_id = matches && matches->empty();
+  if (is_by_id) matches = finder.with_id(name, uid);
+  if (!matches) return matches.error();
+  if (matches->empty()) {
+    return Error{Code::kNotFound, fmt::format("no container '{}' is known{}; `topolet ps` lists the current ones", name,
+                                              uid.empty() ? "" : fmt::format(" in a pod with UID '{}'", uid))};
+  }
+  newest_first(*matches);
+  const Matches names = one_per_name(*matches);
+  if (names.size() > 1) return several(finder, name.empty() ? uid : name, names);
+  if (!is_by_id) matches = finder.of_name(names.front(), uid);
+  if (!matches) return matches.error();
+  FoundDecision found = newest_of(*matches);
+  if (is_by_id) found.older_uids.clear();
+  return found;
+}
+
+}  // namespace topolet::cli
