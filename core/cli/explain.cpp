@@ -157,6 +157,7 @@ Status explain(const Invocation& invocation) {
   }
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
+  if (Status ready = (*database)->require_history(); !ready) return ready;
   const auto found = decision_asked_for(**database, invocation);
   if (!found) return found.error();
   const auto explanation = explanation_of(**database, *found);

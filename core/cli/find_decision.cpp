@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 
 #include "core/placement/workload.hpp"
@@ -14,6 +15,11 @@ namespace {
 constexpr int kMostRows = 10'000;
 constexpr std::size_t kMostListed = 20;
 constexpr std::size_t kShortestId = 3;
+/// Tables with an index that begins with what names a pod: its uid, or its name.
+constexpr std::string_view kDecided = "decided";
+constexpr std::string_view kHistory =
+    "(SELECT pod_name, container, pod_namespace FROM pod_history UNION ALL SELECT d.pod_name, d.container, "
+    "d.pod_namespace FROM backfill b JOIN decided d ON d.decision BETWEEN b.next AND b.last)";
 
 struct Match {
   std::int64_t decision = 0;
@@ -50,6 +56,16 @@ bool fits(const Match& match, const std::vector<std::string>& parts) {
   }
 }
 
+/// The newest decisions on containers whose names meet the condition, as what follows FROM. Of an older topolet's
+/// history, a part may have to be looked through.
+std::string named(const std::string& condition) {
+  return fmt::format(
+      "decided WHERE decision IN (SELECT decision FROM (SELECT decision FROM pod_history WHERE {0} "
+      "ORDER BY decision DESC LIMIT {1}) UNION SELECT decision FROM (SELECT d.decision FROM backfill b JOIN decided d "
+      "ON d.decision BETWEEN b.next AND b.last WHERE {0} ORDER BY d.decision DESC LIMIT {1})) ORDER BY decision DESC",
+      condition, kMostRows);
+}
+
 class Finder {
  public:
   explicit Finder(const StateDatabase& database) : database_(database) {}
@@ -68,11 +84,12 @@ class Finder {
     return {};
   }
 
-  /// The decisions of a pod, which is named by the conditions `pod`. It has few containers and any number of decisions:
-  /// the index leads from each container to the next and to its newest decisions.
+  /// The decisions of a pod, which is named by the conditions `pod` on `table`. It has few containers and any number of
+  /// decisions: the index leads from each container to the next and to its newest decisions.
   template <class... Values>
-  Status add_containers(Matches& matches, const std::string& pod, const Values&... values) const {
-    const std::string next = fmt::format("SELECT min(container) FROM decided WHERE {}", pod);
+  Status add_containers(Matches& matches, std::string_view table, const std::string& pod,
+                        const Values&... values) const {
+    const std::string next = fmt::format("SELECT min(container) FROM {} WHERE {}", table, pod);
     const auto containers = database_.table(
         fmt::format("WITH RECURSIVE one(container) AS ({0} UNION ALL SELECT ({0} AND container > one.container) FROM "
                     "one WHERE container IS NOT NULL) SELECT container FROM one WHERE container IS NOT NULL",
@@ -80,8 +97,9 @@ class Finder {
         values...);
     if (!containers) return containers.error();
     for (const Row& row : containers->rows) {
+      const std::string condition = fmt::format("{} AND container = ?{}", pod, sizeof...(values) + 1);
       const std::string decisions =
-          fmt::format("decided WHERE {} AND container = ?{} ORDER BY decision DESC", pod, sizeof...(values) + 1);
+          table == kDecided ? fmt::format("decided WHERE {} ORDER BY decision DESC", condition) : named(condition);
       if (Status added = add(matches, decisions, values..., row[0].get<std::string>()); !added) return added;
     }
     return {};
@@ -89,18 +107,17 @@ class Finder {
 
   Status add_named(Matches& matches, const std::vector<std::string>& parts) const {
     if (parts.size() == 3) {
-      return add(matches,
-                 "decided WHERE pod_namespace = ?1 AND pod_name = ?2 AND container = ?3 ORDER BY decision DESC",
-                 parts[0], parts[1], parts[2]);
+      return add(matches, named("pod_namespace = ?1 AND pod_name = ?2 AND container = ?3"), parts[0], parts[1],
+                 parts[2]);
     }
     if (parts.size() == 2) {
-      const Status added =
-          add(matches, "decided WHERE pod_name = ?1 AND container = ?2 ORDER BY decision DESC", parts[0], parts[1]);
-      return added ? add_containers(matches, "pod_namespace = ?1 AND pod_name = ?2", parts[0], parts[1]) : added;
+      const Status added = add(matches, named("pod_name = ?1 AND container = ?2"), parts[0], parts[1]);
+      return added ? add_containers(matches, kHistory, "pod_namespace = ?1 AND pod_name = ?2", parts[0], parts[1])
+                   : added;
     }
     if (parts.size() != 1) return {};
-    const Status added = add(matches, "decided WHERE container = ?1 ORDER BY decision DESC", parts[0]);
-    return added ? add_containers(matches, "pod_name = ?1", parts[0]) : added;
+    const Status added = add(matches, named("container = ?1"), parts[0]);
+    return added ? add_containers(matches, kHistory, "pod_name = ?1", parts[0]) : added;
   }
 
   /// A create's container id is in its outcome, as it is not known yet when it is decided.
@@ -130,7 +147,7 @@ class Finder {
     Matches matches;
     const std::vector<std::string> parts = parts_of(name);
     if (!uid.empty()) {
-      if (Status added = add_containers(matches, "pod_uid = ?1", uid); !added) return added.error();
+      if (Status added = add_containers(matches, kDecided, "pod_uid = ?1", uid); !added) return added.error();
       std::erase_if(matches, [&](const Match& match) { return !fits(match, parts); });
       return matches;
     }
@@ -173,9 +190,9 @@ class Finder {
       const Match oldest = matches.back();
       const Status added =
           add(matches,
-              "(SELECT * FROM decided WHERE pod_namespace = ?1 AND pod_name = ?2 AND container = ?3 AND "
-              "decision < (SELECT min(decision) FROM decided WHERE pod_uid = ?4 AND container = ?3) "
-              "ORDER BY decision DESC LIMIT 1)",
+              "decided WHERE decision = (SELECT max(decision) FROM pod_history WHERE pod_namespace = ?1 AND "
+              "pod_name = ?2 AND container = ?3 AND "
+              "decision < (SELECT min(decision) FROM decided WHERE pod_uid = ?4 AND container = ?3))",
               oldest.pod_namespace, oldest.pod, oldest.container, oldest.uid);
       if (!added || matches.back().decision == oldest.decision) return added;
     }

