@@ -38,8 +38,12 @@ struct ObservedMessage {
 /// A call that is dropped without either is answered UNAVAILABLE.
 class Call {
  public:
+  Call() : arrived_(std::chrono::steady_clock::now()) {}
   virtual ~Call() = default;
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
 
+  std::chrono::steady_clock::time_point arrived() const { return arrived_; }
   /// "/runtime.v1.RuntimeService/CreateContainer"
   virtual const std::string& path() const = 0;
   /// "CreateContainer"
@@ -57,6 +61,9 @@ class Call {
   virtual void finish() = 0;
   /// Answers the client with an error of our own.
   virtual void reject(const Error& error) = 0;
+
+ private:
+  const std::chrono::steady_clock::time_point arrived_;
 };
 
 /// A unary call for topoletd itself, which no runtime hears of. Any thread may call any function. It is answered once;

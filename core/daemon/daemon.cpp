@@ -241,6 +241,8 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
         [request, rules](const std::vector<placement::Vote>& votes, std::int64_t setup) {
           placement::Decision made = decide(*request, rules, votes);
           made.setup = setup;
+          for (const placement::Vote& vote : votes)
+            made.times.policies[vote.policy->name()] = vote.policy->time_spent();
           return made;
         });
     for (const placement::Decision::InvalidReply& bad : decision.invalid_replies)

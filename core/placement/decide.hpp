@@ -1,8 +1,10 @@
 // One placement decision, as a pure function: same request, rules and answers of the policies, same decision.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +17,13 @@
 
 namespace topolet::placement {
 
+/// What a decision has taken, as far as it is measured.
+struct DecisionTimes {
+  std::chrono::microseconds queued{};                              ///< from the request's arrival until it was taken up
+  std::chrono::microseconds decide{};                              ///< policies included
+  std::map<std::string, std::chrono::microseconds> policies = {};  ///< by name
+};
+
 struct Decision {
   bool denied = false;
   bool unpinned = false;             ///< decided without any policy's answer
@@ -25,7 +34,8 @@ struct Decision {
   NodeSet nodes;                     ///< of the candidate that won
   std::string reason;                ///< for people; of a denial: what was asked, what was free, the way out
   std::string reason_code;           ///< the same in a word, for programs: see reason_codes.hpp
-  std::int64_t setup = 0;            ///< the number of the configuration and plugins that made it; 0 = none is known
+  DecisionTimes times;
+  std::int64_t setup = 0;  ///< the number of the configuration and plugins that made it; 0 = none is known
   Verdicts verdicts;
   std::vector<std::string> lost_votes;  ///< names of the policies whose vote was lost
   struct InvalidReply {

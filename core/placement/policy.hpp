@@ -1,6 +1,7 @@
 // What decide() knows of a policy. The plugin room implements it for shared objects; tests implement it in line.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -226,6 +227,8 @@ class Policy {
                                    const CpuSet& chosen);
   /// After the pick of all policies. Setting nothing, as here, leaves all as it is.
   virtual Result<Adjustment> adjust(const PolicyRequest& request, const ChosenPlacement& chosen);
+  /// What the answers so far have taken; zero where that is not measured.
+  virtual std::chrono::microseconds time_spent() const { return {}; }
 };
 
 /// A policy, and how its vote counts.

@@ -101,7 +101,10 @@ void CreateContainer::decide() {
   const std::vector<placement::ContainerKey> superseded = this->superseded(in_sandbox);
   if (has_earlier_attempt(in_sandbox, superseded) && reconcile_first()) return;
   workload_.pod_nodes = deps_.ledger().nodes_of_pod(workload_.key.pod_uid, workload_.key.sandbox_id);
+  const Time began = now();
   Plan plan = this->plan(superseded);
+  plan.decision.times.queued = std::chrono::duration_cast<std::chrono::microseconds>(taken_up_ - call_->arrived());
+  plan.decision.times.decide = std::chrono::duration_cast<std::chrono::microseconds>(now() - began);
   if (plan.lacks_cpus() && reconcile_first()) return;
   plan.decision.reason += reason_suffix_;
   if (plan.decision.denied) return deny(Code::kResourceExhausted, plan.decision);
@@ -109,6 +112,7 @@ void CreateContainer::decide() {
   // was it chosen for the whole pod.
   const bool is_first_of_pod = workload_.pod_demand && workload_.pod_nodes.empty() && !plan.decision.nodes.empty();
   const bool keeps_pod_together = is_first_of_pod && !plan.decision.unpinned;
+  committed_ = now();
   deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together},
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
@@ -125,6 +129,7 @@ void CreateContainer::retry(const Allocation& allocation) {
   was_in_doubt_ = true;
   // The pod was resized meanwhile: what was decided is for another request.
   if (allocation.phase == Phase::kInDoubt && !is_same_request(allocation.workload, workload_)) return decide();
+  committed_ = now();
   deps_.committer.commit(event::CreateRetried{workload_.key},
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
@@ -177,6 +182,7 @@ void CreateContainer::deny(Code code, const placement::Decision& decision) {
 }
 
 void CreateContainer::wait_for_neighbours() {
+  durable_ = now();
   deps_.mover.await_neighbours(workload_.key, kNeighboursTimeout,
                                [self = shared_from_this()](const Status& neighbours_gone) {
                                  if (neighbours_gone) return self->forward_placed();
@@ -202,6 +208,7 @@ void CreateContainer::forward_placed() {
   }
   if (call_->cancelled() && !was_in_doubt_)
     return withdraw({Code::kCancelled, "the caller cancelled the call"}, "cancelled");
+  forwarded_ = now();
   sent_ = desired_cpuset_of(*allocation);
   changes_before_sent_ = deps_.committer.changes_of_pending();
   // The set may come from a later change than this create; that change must be durable before the set is sent.
@@ -214,10 +221,18 @@ void CreateContainer::forward_placed() {
 
 /// On the I/O thread. What the runtime has done goes to the client at once, unless the container must be moved first.
 void CreateContainer::receive(const cri::RuntimeResponse& answer) {
+  answered_ = now();
   is_answered_ =
       answer.code == Code::kOk && !was_in_doubt_ && deps_.committer.changes_of_pending() == changes_before_sent_;
   if (is_answered_) call_->finish();
   deps_.loop.post([self = shared_from_this(), answer] { self->on_response(answer); });
+}
+
+CreateTimes CreateContainer::times() const {
+  const auto between = [](Time from, Time to) {
+    return std::chrono::duration_cast<std::chrono::microseconds>(to - from);
+  };
+  return {between(committed_, durable_), between(durable_, forwarded_), between(forwarded_, answered_)};
 }
 
 void CreateContainer::finish() {
@@ -239,10 +254,10 @@ void CreateContainer::on_created(const cri::RuntimeResponse& answer) {
   const auto id = cri::read_create_container_response(answer.body);
   if (!id) {
     deps_.log.error("CreateContainer: {}", id.error().message);
-    return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, {answer.code, id.error().message}},
+    return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, {answer.code, id.error().message}, times()},
                                   [self = shared_from_this()] { self->finish(); });
   }
-  const event::CreateConfirmed confirmed{workload_.key, *id, sent_};
+  const event::CreateConfirmed confirmed{workload_.key, *id, sent_, times()};
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   const bool is_as_sent = allocation != nullptr && desired_cpuset_of(*allocation) == sent_;
   if (was_in_doubt_ || !is_as_sent) {
@@ -274,9 +289,9 @@ void CreateContainer::on_create_failed(const cri::RuntimeResponse& answer) {
   if (allocation == nullptr || allocation->phase != Phase::kPending) return deps_.committer.when_durable(finish);
   const CallError error{answer.code, answer.message};
   if (was_in_doubt_ || leaves_doubt(answer.code)) {
-    return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, error}, finish);
+    return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, error, times()}, finish);
   }
-  deps_.committer.commit(event::CreateRefused{workload_.key, error}, finish);
+  deps_.committer.commit(event::CreateRefused{workload_.key, error, times()}, finish);
 }
 
 }  // namespace topolet::engine

@@ -1,6 +1,7 @@
 // The way of one CreateContainer: from the request to the answer.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -50,6 +51,16 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   const HandlerDeps& deps_;
   const std::shared_ptr<cri::Call> call_;
   placement::Workload workload_;
+  using Time = std::chrono::steady_clock::time_point;
+  static Time now() { return std::chrono::steady_clock::now(); }
+  CreateTimes times() const;
+
+  // When each step began; what is asked again begins again.
+  Time taken_up_ = now();
+  Time committed_;
+  Time durable_;
+  Time forwarded_;
+  Time answered_;
   ContainerCpuset sent_;
   std::uint64_t changes_before_sent_ = 0;  ///< Committer::changes_of_pending() when `sent_` was read
   bool is_answered_ = false;               ///< set on the I/O thread before the loop hears of the answer

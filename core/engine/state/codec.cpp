@@ -103,6 +103,25 @@ void read(const Json& json, Denial& denial) {
   json.at("decision").get_to(denial.decision);
 }
 
+// JSON written by hand, as this is done for every create. Names of policies need no escapes.
+
+/// Empty where nothing was measured.
+std::string phases_of(const placement::DecisionTimes& times) {
+  if (times.decide.count() == 0) return {};
+  std::string policies;
+  for (const auto& [policy, time] : times.policies) {
+    policies += fmt::format("{}\"{}\":{}", policies.empty() ? ",\"plugins\":{" : ",", policy, time.count());
+  }
+  return fmt::format("{{\"queued_us\":{},\"decide_us\":{}{}{}}}", times.queued.count(), times.decide.count(), policies,
+                     policies.empty() ? "" : "}");
+}
+
+std::string phases_of(const std::optional<CreateTimes>& times) {
+  if (!times) return {};
+  return fmt::format("{{\"write_us\":{},\"neighbours_us\":{},\"runtime_us\":{}}}", times->write.count(),
+                     times->neighbours.count(), times->runtime.count());
+}
+
 /// JSON holds UTF-8 only: other bytes are replaced.
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -247,6 +266,7 @@ store::DecidedRow row_of(const Transition& transition, const AuditEntry& audit) 
   row.nodes = audit.nodes.to_string();
   row.reason_code = audit.reason_code;
   row.caused_by = audit.caused_by;
+  row.phases = phases_of(audit.times);
   if (audit.setup != 0) row.setup = audit.setup;
   if (audit.verdicts) row.verdicts = encode_verdicts(*audit.verdicts);
   return row;
@@ -299,6 +319,7 @@ Status write_outcome(store::Store& store, const Transition& transition, const Ch
   row.container_id = about.container_id;
   row.code = static_cast<int>(change.outcome->code);
   row.message = change.outcome->message;
+  row.phases = phases_of(change.outcome->times);
   return store.add(row);
 }
 

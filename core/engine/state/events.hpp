@@ -56,14 +56,17 @@ struct CreateConfirmed {
   placement::ContainerKey key;
   std::string container_id;
   ContainerCpuset sent;
+  std::optional<CreateTimes> times = {};
 };
 struct CreateRefused {
   placement::ContainerKey key;
   CallError error;
+  std::optional<CreateTimes> times = {};
 };
 struct CreateLeftInDoubt {
   placement::ContainerKey key;
   CallError error;
+  std::optional<CreateTimes> times = {};
 };
 /// Nothing has gone to the runtime. `cause` as in the table `ended`.
 struct CreateWithdrawn {

@@ -12,6 +12,7 @@
 #include "core/base/result.hpp"
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/audit_event.hpp"
+#include "core/placement/decide.hpp"
 #include "core/placement/verdicts.hpp"
 #include "core/topology/topology.hpp"
 
@@ -33,9 +34,17 @@ struct AuditEntry {
   std::string reason;
   NodeSet nodes = {};  ///< of the candidate that won
   std::optional<placement::Verdicts> verdicts = {};
-  std::string reason_code = {};                ///< see core/placement/reason_codes.hpp
+  std::string reason_code = {};  ///< see core/placement/reason_codes.hpp
+  placement::DecisionTimes times = {};
   std::int64_t setup = 0;                      ///< with which it was decided; 0: the one in force
   std::optional<std::int64_t> caused_by = {};  ///< the decision that made it necessary or possible
+};
+
+/// What the way of a create has taken behind its decision.
+struct CreateTimes {
+  std::chrono::microseconds write{};       ///< until the decision was durable
+  std::chrono::microseconds neighbours{};  ///< until other containers had left its CPUs
+  std::chrono::microseconds runtime{};     ///< until the runtime answered
 };
 
 /// What the runtime answered, or what became of the container, as in the table `outcome`.
@@ -43,6 +52,7 @@ struct Outcome {
   std::string state;  ///< bound, refused, in_doubt, timed_out, crashed
   Code code = Code::kOk;
   std::string message = {};
+  std::optional<CreateTimes> times = {};
 };
 
 /// What a change is to the container. Draft::finish() says so, when all that the event brings is known.

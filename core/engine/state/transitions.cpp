@@ -20,7 +20,8 @@ AuditEvent audit_event_of(const placement::Decision& decision) {
 }
 
 AuditEntry audit_of(const placement::Decision& decision, AuditEvent audit_event) {
-  return {audit_event, decision.reason, decision.nodes, decision.verdicts, decision.reason_code, decision.setup};
+  return {audit_event,          decision.reason, decision.nodes, decision.verdicts,
+          decision.reason_code, decision.times,  decision.setup};
 }
 
 AuditEntry audit_with_code(AuditEvent audit_event, std::string reason, const char* code) {
@@ -76,7 +77,7 @@ class Transitions {
   void enter_phase(const placement::ContainerKey& key, Phase phase);
   void set_stopping(const placement::ContainerKey& key, bool stopping);
   void bind(Allocation allocation, const cri::ContainerInfo& container, const std::optional<CpuSet>& observed_cpus,
-            bool may_be_starting = false);
+            bool may_be_starting = false, const std::optional<CreateTimes>& times = std::nullopt);
   Allocation allocation_for(const placement::Workload& workload, const Plan& plan) const;
   void apply_moves(const Plan& plan);
   void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
@@ -197,7 +198,8 @@ void Transitions::operator()(const event::CreateRetried& event) {
 
 /// `observed_cpus`: the CPUs that it may run on.
 void Transitions::bind(Allocation allocation, const cri::ContainerInfo& container,
-                       const std::optional<CpuSet>& observed_cpus, bool may_be_starting) {
+                       const std::optional<CpuSet>& observed_cpus, bool may_be_starting,
+                       const std::optional<CreateTimes>& times) {
   const placement::ContainerKey key = allocation.workload.key;
   allocation.container_id = container.id;
   const Phase created = may_be_starting ? Phase::kStarting : Phase::kCreated;
@@ -207,7 +209,7 @@ void Transitions::bind(Allocation allocation, const cri::ContainerInfo& containe
   allocation.placement.added = {};  // counted at its creation
   if (observed_cpus) allocation.vacating = *observed_cpus;
   draft_.put(std::move(allocation));
-  draft_.set_outcome(key, {"bound"});
+  draft_.set_outcome(key, {"bound", Code::kOk, {}, times});
 }
 
 void Transitions::operator()(const event::CreateConfirmed& event) {
@@ -218,12 +220,12 @@ void Transitions::operator()(const event::CreateConfirmed& event) {
   cri::ContainerInfo made;
   made.id = event.container_id;
   made.state = cri::ContainerState::kCreated;
-  bind(*before, made, event.sent.cpus);
+  bind(*before, made, event.sent.cpus, false, event.times);
 }
 
 void Transitions::operator()(const event::CreateRefused& event) {
   if (draft_.find(event.key) == nullptr) return;
-  draft_.set_outcome(event.key, {"refused", event.error.code, event.error.message});
+  draft_.set_outcome(event.key, {"refused", event.error.code, event.error.message, event.times});
   draft_.end(event.key, "refused");
 }
 
@@ -240,7 +242,7 @@ void Transitions::operator()(const event::CreateLeftInDoubt& event) {
   after.phase_since = now_;
   if (after.doubt_since.count() == 0) after.doubt_since = now_;
   draft_.put(std::move(after));
-  draft_.set_outcome(event.key, {"in_doubt", event.error.code, event.error.message});
+  draft_.set_outcome(event.key, {"in_doubt", event.error.code, event.error.message, event.times});
 }
 
 /// It stays where it was decided; of `observed_cpus` it leaves what is not that.

@@ -136,6 +136,8 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
     return ask<placement::Adjustment>("adjust", [&] { return plugin_->adjust(view(request), chosen); });
   }
 
+  std::chrono::microseconds time_spent() const override { return time_spent_; }
+
   Status notify(const ContainerEvent& container_event) {
     return ask<void>("notify",
                      [&] { return plugin_->notify(container_event, *topologies_->get(container_event.topology)); });
@@ -152,6 +154,7 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
     if (lost_) return *lost_;
     if (const auto refused = run_.enter(name_, plugin_.get())) return *refused;
     std::optional<CallResult<T>> answer;
+    const auto began = std::chrono::steady_clock::now();
     const auto thrown = thrown_by([&] {
       const CrashMark mark(name_.c_str(), call);
       if (plugin_ == nullptr) {
@@ -161,6 +164,7 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
       }
     });
     if (thrown) answer.emplace(CallFailure{CallFault::kThrew, fmt::format("{}: {}", name_, *thrown)});
+    time_spent_ += std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began);
     run_.leave(answer->has_value() ? std::nullopt : std::optional(answer->failure()));
     return *std::move(answer);
   }
@@ -179,6 +183,7 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
   const std::string name_;
   const std::shared_ptr<PluginPolicy> plugin_;  ///< null if it was not started
   const std::optional<Error> lost_;
+  std::chrono::microseconds time_spent_{};
 };
 
 PolicyThread::PolicyThread(Options options)
