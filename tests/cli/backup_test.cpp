@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,10 @@ TEST(Backup, CopiesTheDatabaseOfARunningDaemon) {
 TEST_F(BackupTest, IsOneFileForItsOwnerAlone) {
   EXPECT_EQ(back_up("a.db").code, 0);
   EXPECT_EQ(fs::status(copy("a.db")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  // Bytes 18 and 19 of SQLite's file format: 2 for a file that may have a write-ahead log.
+  std::string header(20, '\0');
+  std::ifstream(copy("a.db")).read(header.data(), 20);
+  EXPECT_EQ(header.substr(18), "\x01\x01");
   EXPECT_EQ(topolet({"query", "SELECT 1", "--database", copy("a.db")}).code, 0);
   EXPECT_THAT(copies(), ElementsAre("a.db"));
 }
