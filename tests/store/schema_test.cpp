@@ -1,5 +1,7 @@
 #include "store/schema.hpp"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -88,6 +90,47 @@ TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
   EXPECT_EQ(store->report().newest_lost_generation, 0U);
 }
 
+TEST_F(SchemaTest, CompletesTheHistoryOfAnEarlierVersionInSlices) {
+  {
+    Database database = connect_to_empty();
+    const std::vector<Migration> earlier(migrations().begin(), migrations().begin() + 4);
+    ASSERT_TRUE(migrate(database, earlier).has_value());
+    std::string sql = "INSERT INTO boot (boot, boot_id, first_seen_ms) VALUES (1, 'boot-1', 1);";
+    for (int i = 1; i <= 7; ++i) {
+      sql += fmt::format(
+          "INSERT INTO decided VALUES ({0}, 1, {0}000, {0}, '{1}', {2}, NULL, 'uid-{0}', 'shop', 'till-{0}', 'app', 0, "
+          "'s1', 'c1', '', 'guaranteed', 1000, 1000, 0, 0, 'exclusive', '1', '', '', '', '', '0', 'why', NULL, 0, '', "
+          "'', "
+          "'');",
+          i, i == 4 ? "denied" : "placed", i == 4 ? 0 : 1);
+      if (i != 4)
+        sql += fmt::format("INSERT INTO outcome VALUES ({0}, {0}, {0}001, '{1}', 'c{0}', 0, '');", i,
+                           i == 5 ? "crashed" : "bound");
+      if (i != 4 && i != 7) sql += fmt::format("INSERT INTO ended VALUES ({0}, {0}999, {0}, 'exited');", i);
+    }
+    sql +=
+        "INSERT INTO allocation (decision, state, container_id, cpus, pending_since_ms) VALUES (7, 'bound', 'c7', '1', "
+        "1)";
+    const Status written = database.execute(sql, "write as before");
+    ASSERT_TRUE(written.has_value()) << message(written);
+  }
+  const auto store = open("boot-1");
+  EXPECT_EQ(value("SELECT next || ' ' || last FROM backfill"), "1 7");
+  EXPECT_EQ(*store->last_generation(), 7U);
+  ASSERT_TRUE(store->add(EndedRow{7, 8999, 8, "exited"}).has_value()) << "what ends meanwhile is known at once";
+  int slices = 1;
+  while (*store->backfill(2)) ++slices;
+  EXPECT_EQ(slices, 4);
+  EXPECT_FALSE(*store->backfill(2));
+  EXPECT_EQ(value("SELECT count(*) FROM backfill"), "0");
+  EXPECT_EQ(column("SELECT decision FROM pod_history ORDER BY decision"), "1,2,3,4,5,6,7");
+  EXPECT_EQ(rows("SELECT event, at_ms, decision FROM event_history ORDER BY decision", 3),
+            (std::vector<std::vector<std::string>>{{"denied", "4000", "4"}, {"crashed", "5001", "5"}}));
+  EXPECT_EQ(
+      column("SELECT decision || ':' || from_ms || '-' || until_ms || '^' || span FROM lifetime ORDER BY decision"),
+      "1:1000-1999^9,2:2000-2999^9,3:3000-3999^9,5:5000-5999^9,6:6000-6999^9,7:7000-8999^10");
+}
+
 TEST_F(SchemaTest, StaysAtTheVersionBeforeAStepThatFails) {
   Database database = connect_to_empty();
   const std::vector<Migration> steps{{1, "CREATE TABLE one (x)"}, {2, "CREATE TABLE two (x); CREATE TABLE one (x)"}};
@@ -137,8 +180,9 @@ TEST_F(AppendOnlyTest, RefusesToChangeAudit) {
 TEST_F(AppendOnlyTest, RefusesToDeleteAudit) {
   for (const std::string table : {"decided", "outcome", "ended", "held_cpu", "pool_version"}) {
     const bool has_own_mark = table == "decided" || table == "pool_version";
-    const std::string kept = "rows of " + table + (has_own_mark ? " above the retention mark are never deleted"
-                                                                : " are never deleted before their decision");
+    const std::string kept =
+        "rows of " + table +
+        (has_own_mark ? " above the retention mark are never deleted" : " are never deleted before their decision");
     EXPECT_THAT(refusal("DELETE FROM " + table), HasSubstr(kept));
     EXPECT_THAT(refusal("DELETE FROM retention; DELETE FROM " + table), HasSubstr(kept));
   }
@@ -154,6 +198,19 @@ TEST_F(AppendOnlyTest, DeletesUpToTheRetentionMark) {
     EXPECT_EQ(value(std::string("SELECT count(*) FROM ") + table), "0") << table;
   }
   EXPECT_THAT(refusal("DELETE FROM decided"), HasSubstr("above the retention mark"));
+}
+
+TEST_F(AppendOnlyTest, DeletesWhatHasEndedBeforeTheMark) {
+  // Decision 1 ended at 1, denial 2 was last repeated at 2, and 3 is held.
+  EXPECT_EQ(refusal("UPDATE retention SET mark = 2 WHERE subject = 'ended_ms'"), "");
+  EXPECT_THAT(refusal("DELETE FROM decided WHERE decision = 2"), HasSubstr("above the retention mark"));
+  EXPECT_THAT(refusal("DELETE FROM ended WHERE decision = 1"), HasSubstr("never deleted before their decision"));
+  EXPECT_EQ(refusal("DELETE FROM decided WHERE decision = 1"), "");
+  EXPECT_EQ(column("SELECT decision FROM decided"), "2,3");
+  EXPECT_EQ(value("SELECT count(*) FROM ended"), "0") << "what belongs to a decision goes with it";
+  EXPECT_EQ(refusal("UPDATE retention SET mark = 1800000000000 WHERE subject = 'ended_ms'"), "");
+  EXPECT_EQ(refusal("DELETE FROM decided WHERE decision = 2"), "");
+  EXPECT_THAT(refusal("DELETE FROM decided WHERE decision = 3"), HasSubstr("above the retention mark"));
 }
 
 TEST_F(AppendOnlyTest, KeepsWhatIsStillHeldWhateverTheMark) {
@@ -218,7 +275,8 @@ TEST_F(SchemaTest, FindsWithoutReadingEverything) {
       "SELECT * FROM current_placements",
       "SELECT * FROM live WHERE container_id = 'c'",
       "SELECT * FROM decided WHERE decision IN (SELECT decision FROM pod_history WHERE pod_name = 'p')",
-      "SELECT * FROM decided WHERE decision IN (SELECT decision FROM event_history WHERE event = 'denied' AND at_ms > 5)",
+      "SELECT * FROM decided WHERE decision IN (SELECT decision FROM event_history WHERE event = 'denied' AND at_ms > "
+      "5)",
       "SELECT * FROM audit WHERE at_ms > 5",
       "SELECT * FROM decision WHERE pod_uid = 'u'",
       "SELECT * FROM verdict WHERE decision = 1",

@@ -12,6 +12,10 @@ namespace {
 
 /// The most writes in one transaction: if it fails, all are done again.
 constexpr std::size_t kLargestGroup = 256;
+/// How many decisions of an older topolet's history are completed at a time, a few milliseconds, and the pause after
+/// it.
+constexpr std::int64_t kBackfillDecisions = 100;
+constexpr std::chrono::milliseconds kBackfillPause{5};
 
 /// A write that can never succeed must not hold up the others.
 bool is_permanent(const Error& error) {
@@ -81,8 +85,24 @@ void Writer::write_on_loop() {
 }
 
 void Writer::run() {
-  while (wait_for_group()) {
+  while (true) {
+    backfill_while_idle();
+    if (!wait_for_group()) return;
     if (!write_group() && !wait_before_retry()) return;
+  }
+}
+
+void Writer::backfill_while_idle() {
+  while (may_have_backfill_ && group_.empty()) {
+    const Result<bool> more = store_.backfill(kBackfillDecisions);
+    // The next start goes on with it.
+    if (!more) log_.warn("the history of an older version is not completed now: {}", more.error().message);
+    may_have_backfill_ = more && *more;
+    const auto until = std::chrono::steady_clock::now() + kBackfillPause;
+    MutexLock lock(mutex_);
+    while (jobs_.empty() && !stopping_ && wake_up_.wait_until(mutex_, until)) {
+    }
+    if (!jobs_.empty() || stopping_) return;
   }
 }
 

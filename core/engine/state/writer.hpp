@@ -80,6 +80,7 @@ class Writer {
 
   void schedule_hurry() TOPOLET_EXCLUDES(mutex_);
   void run() TOPOLET_EXCLUDES(mutex_);
+  void backfill_while_idle() TOPOLET_EXCLUDES(mutex_);
   void write_on_loop() TOPOLET_EXCLUDES(mutex_);
   bool wait_for_group() TOPOLET_EXCLUDES(mutex_);
   bool wait_before_retry() TOPOLET_EXCLUDES(mutex_);
@@ -114,6 +115,7 @@ class Writer {
 
   /// What is written in one transaction, until it is. Of the thread that writes.
   std::vector<Job> group_;
+  bool may_have_backfill_ = true;  ///< see Store::backfill(); of the writer's own thread
 
   Mutex mutex_;
   CondVar wake_up_;
