@@ -202,6 +202,32 @@ TEST_F(ControlTest, AuditsAQuarantineAndItsEnd) {
   EXPECT_THAT(audited(4), ElementsAre(_, _, HasSubstr("quarantined: "), HasSubstr("quarantine-ended: ")));
 }
 
+TEST_F(ControlTest, AuditsWhatDecisionsAreMadeWith) {
+  rig_.configure("enable = throws");
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  ASSERT_TRUE(rig_.create("before").ok());
+  rig_.configure("");
+  ASSERT_TRUE(rig_.reload().ok());
+  ASSERT_TRUE(rig_.create("after").ok());
+  EXPECT_EQ(rig_.stop(), 0);
+  EXPECT_THAT(rig_.query("SELECT setup || ' ' || plugins FROM setup ORDER BY setup"),
+              ElementsAre(AllOf(HasSubstr("1 "), HasSubstr("\"name\":\"throws\"")), "2 []"));
+  EXPECT_THAT(rig_.query("SELECT text FROM config ORDER BY first_ms"),
+              ElementsAre(AllOf(HasSubstr("plugins.enable = throws\n"), HasSubstr("daemon.store-patience = 20s\n")),
+                          Not(HasSubstr("throws"))));
+  EXPECT_THAT(rig_.query("SELECT pod_name || ' ' || setup FROM decided WHERE event <> 'gap' ORDER BY decision"),
+              ElementsAre("before 1", "after 2"));
+  EXPECT_THAT(rig_.query("SELECT count(*) FROM decided WHERE json_extract(phases, '$.decide_us') > 0"),
+              ElementsAre("2"));
+  EXPECT_THAT(rig_.query("SELECT json_type(phases, '$.plugins.throws') FROM decided WHERE pod_name = 'before'"),
+              ElementsAre("integer"));
+  EXPECT_THAT(rig_.query("SELECT count(*) FROM outcome WHERE json_extract(phases, '$.runtime_us') > 0"),
+              ElementsAre("2"));
+  EXPECT_THAT(rig_.query("SELECT count(*) FROM topology"), ElementsAre("1"));
+  EXPECT_THAT(rig_.query("SELECT count(*) > 0 FROM topology_cpu JOIN topology_node USING (topology, node)"),
+              ElementsAre("1"));
+}
+
 TEST_F(ControlTest, SaysWhatIsWrongWithAReset) {
   rig_.configure("enable = throws");
   ASSERT_TRUE(rig_.start()) << rig_.log();

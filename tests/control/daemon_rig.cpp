@@ -131,19 +131,22 @@ bool DaemonRig::logs(const std::string& text) const {
   return eventually([&] { return log().find(text) != std::string::npos; });
 }
 
-std::vector<std::string> DaemonRig::audited() const {
-  std::vector<std::string> events;
+std::vector<std::string> DaemonRig::query(const std::string& sql) const {
+  std::vector<std::string> values;
   auto database = store::Database::open(state_dir() + "/state.db", store::Database::Access::kReadOnly);
-  if (!database) return events;
-  auto rows = database->prepare(
-      "SELECT event || ': ' || reason FROM audit WHERE container = '' ORDER BY at_ms, decision", "ask for a test");
+  if (!database) return values;
+  auto rows = database->prepare(sql, "ask for a test");
   EXPECT_TRUE(rows.has_value()) << rows.error().message;
   while (rows) {
     const auto more = rows->next();
     if (!more || !*more) break;
-    events.push_back(rows->text(0));
+    values.push_back(rows->text(0));
   }
-  return events;
+  return values;
+}
+
+std::vector<std::string> DaemonRig::audited() const {
+  return query("SELECT event || ': ' || reason FROM audit WHERE container = '' ORDER BY at_ms, decision");
 }
 
 bool DaemonRig::eventually(const std::function<bool()>& condition) {

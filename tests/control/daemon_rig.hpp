@@ -59,6 +59,8 @@ class DaemonRig {
   std::string log() const;
   /// Waits for `text` in the log, which topoletd writes on a thread of its own.
   bool logs(const std::string& text) const;
+  /// The first column of all rows of a query on the state database.
+  std::vector<std::string> query(const std::string& sql) const;
   /// The audited events that are of no container, as "event: reason", oldest first.
   std::vector<std::string> audited() const;
   /// Waits up to 20 s.
