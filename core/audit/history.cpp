@@ -8,14 +8,15 @@
 #include <string>
 #include <utility>
 
+#include "core/audit/rows.hpp"
 #include "core/placement/decide.hpp"
 
 namespace topolet::audit {
 namespace {
 
 constexpr const char* kPurpose = "read what was held";
-/// Lifetimes of more than 2^44 ms are longer than there have been computers.
-constexpr int kSpans = 45;
+/// Lifetimes of 2^45 ms are longer than there have been computers.
+constexpr int kLongestSpan = 44;
 
 // In the order in which read() takes them.
 constexpr const char* kDecision = R"sql(
@@ -32,14 +33,6 @@ placement::Mode mode_from(const std::string& word) {
     if (to_string(mode) == word) return mode;
   }
   return placement::Mode::kShared;
-}
-
-template <class Set>
-Status parse_into(const std::string& list, Set& set) {
-  auto parsed = Set::parse(list);
-  if (!parsed) return parsed.error();
-  set = *std::move(parsed);
-  return {};
 }
 
 Result<Record> read(const store::Statement& row) {
@@ -78,15 +71,6 @@ Result<Record> fetch(store::Statement& statement, std::int64_t decision) {
   auto record = read(statement);
   statement.reset();
   return record;
-}
-
-Status add_numbers(store::Statement& statement, std::set<std::int64_t>& numbers) {
-  while (true) {
-    const Result<bool> more = statement.next();
-    if (!more) return more.error();
-    if (!*more) return {};
-    numbers.insert(statement.integer(0));
-  }
 }
 
 /// Where a container that follows the pool runs in this one; empty if it does not follow it, or the pool has no CPU for
@@ -130,27 +114,28 @@ void State::add(Record record) {
 
 Result<std::vector<std::int64_t>> History::held_at(std::int64_t at_ms) const {
   std::set<std::int64_t> numbers;
-  auto live = database_.prepare(
-      "SELECT decision FROM allocation CROSS JOIN decided USING (decision) WHERE decided.at_ms <= ?1", kPurpose);
-  if (!live) return live.error();
-  if (Status bound = live->bind(at_ms); !bound) return bound.error();
-  if (Status read = add_numbers(*live, numbers); !read) return read.error();
+  const auto add = [&](const store::Statement& row) -> Status {
+    numbers.insert(row.integer(0));
+    return {};
+  };
+  Status read = for_each_row(
+      database_, "SELECT decision FROM allocation CROSS JOIN decided USING (decision) WHERE decided.at_ms <= ?1", add,
+      at_ms);
+  if (!read) return read.error();
   // A lifetime of span n is shorter than 2^(n+1) ms: what was held then has ended within that.
-  auto ended = database_.prepare(
-      "SELECT decision FROM lifetime WHERE span = ?1 AND until_ms > ?2 AND until_ms <= ?3 AND from_ms <= ?2", kPurpose);
-  if (!ended) return ended.error();
-  for (int span = 0; span < kSpans; ++span) {
-    if (Status bound = ended->bind(span, at_ms, at_ms + (std::int64_t{1} << (span + 1))); !bound) return bound.error();
-    if (Status read = add_numbers(*ended, numbers); !read) return read.error();
-  }
+  read = for_each_row(database_,
+                      "WITH RECURSIVE spans(span) AS (SELECT 0 UNION ALL SELECT span + 1 FROM spans WHERE span < ?2) "
+                      "SELECT decision FROM spans CROSS JOIN lifetime USING (span) "
+                      "WHERE until_ms > ?1 AND until_ms <= ?1 + (2 << span) AND from_ms <= ?1",
+                      add, at_ms, kLongestSpan);
+  if (!read) return read.error();
   // What the lifetimes do not tell yet.
-  auto older = database_.prepare(
-      "SELECT e.decision FROM backfill b JOIN ended e ON e.at_ms > ?1 AND e.decision BETWEEN b.next AND b.last "
-      "JOIN decided d USING (decision) WHERE b.subject = 'decided' AND d.at_ms <= ?1",
-      kPurpose);
-  if (!older) return older.error();
-  if (Status bound = older->bind(at_ms); !bound) return bound.error();
-  if (Status read = add_numbers(*older, numbers); !read) return read.error();
+  read =
+      for_each_row(database_,
+                   "SELECT e.decision FROM backfill b JOIN ended e ON e.at_ms > ?1 AND e.decision BETWEEN b.next AND "
+                   "b.last JOIN decided d USING (decision) WHERE b.subject = 'decided' AND d.at_ms <= ?1",
+                   add, at_ms);
+  if (!read) return read.error();
   return std::vector<std::int64_t>(numbers.begin(), numbers.end());
 }
 

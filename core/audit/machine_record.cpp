@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "core/audit/rows.hpp"
+
 namespace topolet::audit {
 namespace {
-
-constexpr const char* kPurpose = "read the machine";
 
 std::optional<std::uint32_t> index(const store::Statement& row, int column) {
   if (row.is_null(column)) return std::nullopt;
@@ -16,59 +16,49 @@ std::optional<std::uint32_t> index(const store::Statement& row, int column) {
 }
 
 Status read_cpus(const store::Database& database, std::int64_t topology, MachineRecord& machine) {
-  auto rows = database.prepare("SELECT cpu, node, core, l3, package FROM topology_cpu WHERE topology = ?1 ORDER BY cpu",
-                               kPurpose);
-  if (!rows) return rows.error();
-  if (Status bound = rows->bind(topology); !bound) return bound;
-  while (true) {
-    const Result<bool> more = rows->next();
-    if (!more) return more.error();
-    if (!*more) return {};
-    const auto cpu = static_cast<std::uint32_t>(rows->integer(0));
-    machine.cpus.push_back({cpu, index(*rows, 1), index(*rows, 2).value_or(cpu), index(*rows, 3), index(*rows, 4)});
-  }
+  return for_each_row(
+      database, "SELECT cpu, node, core, l3, package FROM topology_cpu WHERE topology = ?1 ORDER BY cpu",
+      [&](const store::Statement& row) -> Status {
+        const auto cpu = static_cast<std::uint32_t>(row.integer(0));
+        machine.cpus.push_back({cpu, index(row, 1), index(row, 2).value_or(cpu), index(row, 3), index(row, 4)});
+        return {};
+      },
+      topology);
 }
 
 Status read_nodes(const store::Database& database, std::int64_t topology, MachineRecord& machine) {
-  auto rows = database.prepare(
-      "SELECT node, cpus, memory_bytes, memory_only FROM topology_node WHERE topology = ?1 ORDER BY node", kPurpose);
-  if (!rows) return rows.error();
-  if (Status bound = rows->bind(topology); !bound) return bound;
-  while (true) {
-    const Result<bool> more = rows->next();
-    if (!more) return more.error();
-    if (!*more) return {};
-    auto cpus = CpuSet::parse(rows->text(1));
-    if (!cpus) return cpus.error();
-    machine.nodes.push_back(
-        {static_cast<std::uint32_t>(rows->integer(0)), *std::move(cpus), rows->integer(2), rows->integer(3) != 0});
-  }
+  return for_each_row(
+      database, "SELECT node, cpus, memory_bytes, memory_only FROM topology_node WHERE topology = ?1 ORDER BY node",
+      [&](const store::Statement& row) -> Status {
+        MachineRecord::Node node{static_cast<std::uint32_t>(row.integer(0)), {}, row.integer(2), row.integer(3) != 0};
+        if (Status parsed = parse_into(row.text(1), node.cpus); !parsed) return parsed;
+        machine.nodes.push_back(std::move(node));
+        return {};
+      },
+      topology);
 }
 
 }  // namespace
 
 Result<std::optional<MachineRecord>> machine_at(const store::Database& database, std::int64_t at_ms) {
-  auto row = database.prepare(
+  std::optional<std::int64_t> topology;
+  MachineRecord machine;
+  Status read = for_each_row(
+      database,
       "SELECT topology, at_ms, allowed, reserved, isolated FROM topology "
       "ORDER BY at_ms <= ?1 DESC, CASE WHEN at_ms <= ?1 THEN -topology ELSE topology END LIMIT 1",
-      kPurpose);
-  if (!row) return row.error();
-  if (Status bound = row->bind(at_ms); !bound) return bound.error();
-  const Result<bool> found = row->next();
-  if (!found) return found.error();
-  if (!*found) return std::optional<MachineRecord>();
-  MachineRecord machine;
-  const std::int64_t topology = row->integer(0);
-  machine.at_ms = row->integer(1);
-  int column = 2;
-  for (CpuSet* set : {&machine.allowed, &machine.reserved, &machine.isolated}) {
-    auto parsed = CpuSet::parse(row->text(column++));
-    if (!parsed) return parsed.error();
-    *set = *std::move(parsed);
-  }
-  row->reset();
-  if (Status read = read_cpus(database, topology, machine); !read) return read.error();
-  if (Status read = read_nodes(database, topology, machine); !read) return read.error();
+      [&](const store::Statement& row) -> Status {
+        topology = row.integer(0);
+        machine.at_ms = row.integer(1);
+        if (Status parsed = parse_into(row.text(2), machine.allowed); !parsed) return parsed;
+        if (Status parsed = parse_into(row.text(3), machine.reserved); !parsed) return parsed;
+        return parse_into(row.text(4), machine.isolated);
+      },
+      at_ms);
+  if (!read) return read.error();
+  if (!topology) return std::optional<MachineRecord>();
+  if (Status cpus = read_cpus(database, *topology, machine); !cpus) return cpus.error();
+  if (Status nodes = read_nodes(database, *topology, machine); !nodes) return nodes.error();
   return std::optional(std::move(machine));
 }
 

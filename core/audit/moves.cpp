@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "core/audit/pool_record.hpp"
+#include "core/audit/rows.hpp"
 
 namespace topolet::audit {
 namespace {
-
-constexpr const char* kPurpose = "read what was moved";
 
 /// What one change of the ledger did.
 struct Step {
@@ -24,20 +23,6 @@ struct Step {
 };
 using Steps = std::map<std::int64_t, Step>;  // by generation
 
-template <class Visit>
-Status for_each_row(const store::Database& database, const char* sql, std::int64_t since_ms, std::int64_t until_ms,
-                    Visit visit) {
-  auto rows = database.prepare(sql, kPurpose);
-  if (!rows) return rows.error();
-  if (Status bound = rows->bind(since_ms, until_ms); !bound) return bound;
-  while (true) {
-    const Result<bool> more = rows->next();
-    if (!more) return more.error();
-    if (!*more) return {};
-    visit(*rows);
-  }
-}
-
 Result<Steps> read_steps(const store::Database& database, std::int64_t since_ms, std::int64_t until_ms) {
   Steps steps;
   const auto step_of = [&](const store::Statement& row) -> Step& {
@@ -45,18 +30,25 @@ Result<Steps> read_steps(const store::Database& database, std::int64_t since_ms,
     step.at_ms = row.integer(1);
     return step;
   };
-  Status read = for_each_row(database,
-                             "SELECT generation, at_ms, decision, caused_by FROM decided "
-                             "WHERE at_ms > ?1 AND at_ms <= ?2 AND holds ORDER BY decision",
-                             since_ms, until_ms, [&](const store::Statement& row) {
-                               Step::Decided decided{row.integer(2), std::nullopt};
-                               if (!row.is_null(3)) decided.caused_by = row.integer(3);
-                               step_of(row).decided.push_back(decided);
-                             });
+  Status read = for_each_row(
+      database,
+      "SELECT generation, at_ms, decision, caused_by FROM decided "
+      "WHERE at_ms > ?1 AND at_ms <= ?2 AND holds ORDER BY decision",
+      [&](const store::Statement& row) -> Status {
+        Step::Decided decided{row.integer(2), std::nullopt};
+        if (!row.is_null(3)) decided.caused_by = row.integer(3);
+        step_of(row).decided.push_back(decided);
+        return {};
+      },
+      since_ms, until_ms);
   if (!read) return read.error();
-  read =
-      for_each_row(database, "SELECT generation, at_ms, decision FROM ended WHERE at_ms > ?1 AND at_ms <= ?2", since_ms,
-                   until_ms, [&](const store::Statement& row) { step_of(row).ended.push_back(row.integer(2)); });
+  read = for_each_row(
+      database, "SELECT generation, at_ms, decision FROM ended WHERE at_ms > ?1 AND at_ms <= ?2",
+      [&](const store::Statement& row) -> Status {
+        step_of(row).ended.push_back(row.integer(2));
+        return {};
+      },
+      since_ms, until_ms);
   if (!read) return read.error();
   auto pools = pools_between(database, since_ms, until_ms);
   if (!pools) return pools.error();

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/audit/rows.hpp"
+
 namespace topolet::audit {
 namespace {
 
@@ -11,33 +13,39 @@ Result<PoolRecord> read(const store::Statement& row) {
   PoolRecord record;
   record.generation = static_cast<std::uint64_t>(row.integer(0));
   record.at_ms = row.integer(1);
-  auto pool = CpuSet::parse(row.text(2));
-  if (!pool) return pool.error();
-  record.pool = *std::move(pool);
+  if (Status parsed = parse_into(row.text(2), record.pool); !parsed) return parsed.error();
   if (!row.is_null(3)) {
-    auto reserved = CpuSet::parse(row.text(3));
-    if (!reserved) return reserved.error();
-    record.free_reserved = *std::move(reserved);
+    if (Status parsed = parse_into(row.text(3), record.free_reserved.emplace()); !parsed) return parsed.error();
   }
-  auto isolated = CpuSet::parse(row.text(4));
-  if (!isolated) return isolated.error();
-  record.free_isolated = *std::move(isolated);
+  if (Status parsed = parse_into(row.text(4), record.free_isolated); !parsed) return parsed.error();
   if (!row.is_null(5)) record.caused_by = row.integer(5);
   record.cause = row.text(6);
   return record;
 }
 
-constexpr const char* kColumns =
+const std::string kColumns =
     "SELECT generation, at_ms, cpus, free_reserved, coalesce(free_isolated, ''), caused_by, cause FROM pool_version ";
 
-Result<std::optional<PoolRecord>> first_row(store::Statement& statement) {
-  const Result<bool> found = statement.next();
-  if (!found) return found.error();
-  if (!*found) return std::optional<PoolRecord>();
-  auto record = read(statement);
-  statement.reset();
-  if (!record) return record.error();
-  return std::optional(*std::move(record));
+template <class... Values>
+Result<std::vector<PoolRecord>> records(const store::Database& database, const std::string& condition,
+                                        const Values&... values) {
+  std::vector<PoolRecord> all;
+  Status visited = for_each_row(
+      database, kColumns + condition,
+      [&](const store::Statement& row) -> Status {
+        auto record = read(row);
+        if (!record) return record.error();
+        all.push_back(*std::move(record));
+        return {};
+      },
+      values...);
+  if (!visited) return visited.error();
+  return all;
+}
+
+Result<std::optional<PoolRecord>> first_of(Result<std::vector<PoolRecord>> records) {
+  if (!records) return records.error();
+  return records->empty() ? std::nullopt : std::optional(std::move(records->front()));
 }
 
 /// The generation of the newest record at that time, or 0. There is no index by time: the generations grow with it.
@@ -72,18 +80,11 @@ Result<std::int64_t> generation_at(const store::Database& database, std::int64_t
 Result<std::optional<PoolRecord>> pool_at(const store::Database& database, std::int64_t at_ms) {
   const auto generation = generation_at(database, at_ms);
   if (!generation) return generation.error();
-  auto row = database.prepare(std::string(kColumns) + "WHERE generation = ?1", kPurpose);
-  if (!row) return row.error();
-  if (Status bound = row->bind(*generation); !bound) return bound.error();
-  return first_row(*row);
+  return first_of(records(database, "WHERE generation = ?1", *generation));
 }
 
 Result<std::optional<PoolRecord>> pool_before(const store::Database& database, std::int64_t generation) {
-  auto row =
-      database.prepare(std::string(kColumns) + "WHERE generation < ?1 ORDER BY generation DESC LIMIT 1", kPurpose);
-  if (!row) return row.error();
-  if (Status bound = row->bind(generation); !bound) return bound.error();
-  return first_row(*row);
+  return first_of(records(database, "WHERE generation < ?1 ORDER BY generation DESC LIMIT 1", generation));
 }
 
 Result<std::vector<PoolRecord>> pools_between(const store::Database& database, std::int64_t since_ms,
@@ -92,19 +93,7 @@ Result<std::vector<PoolRecord>> pools_between(const store::Database& database, s
   if (!first) return first.error();
   const auto last = generation_at(database, until_ms);
   if (!last) return last.error();
-  auto rows = database.prepare(std::string(kColumns) + "WHERE generation > ?1 AND generation <= ?2 ORDER BY generation",
-                               kPurpose);
-  if (!rows) return rows.error();
-  if (Status bound = rows->bind(*first, *last); !bound) return bound.error();
-  std::vector<PoolRecord> records;
-  while (true) {
-    const Result<bool> more = rows->next();
-    if (!more) return more.error();
-    if (!*more) return records;
-    auto record = read(*rows);
-    if (!record) return record.error();
-    records.push_back(*std::move(record));
-  }
+  return records(database, "WHERE generation > ?1 AND generation <= ?2 ORDER BY generation", *first, *last);
 }
 
 }  // namespace topolet::audit

@@ -45,18 +45,14 @@ std::string time_of(const char* column) { return fmt::format(fmt::runtime(kTime)
 void declare_denials(Options& options) {
   declare_database(options);
   declare_format(options);
-  options.add_options()("since", po::value<std::string>()->value_name("TIME")->default_value("1d"),
-                        "From when on: a time, or how long ago.")(
-      "until", po::value<std::string>()->value_name("TIME")->default_value("now"), "Until when.")(
-      "by", po::value<std::string>()->value_name("WHAT"),
-      "Count them by reason, namespace, pod, or plugin (that rejected candidates).");
+  declare_time_range(options, "1d");
+  options.add_options()("by", po::value<std::string>()->value_name("WHAT"),
+                        "Count them by reason, namespace, pod, or plugin (that rejected candidates).");
 }
 
 Status show_denials(const Invocation& invocation) {
-  const auto since = moment(invocation.text("since"));
-  if (!since) return since.error();
-  const auto until = moment(invocation.text("until"));
-  if (!until) return until.error();
+  const auto range = time_range(invocation);
+  if (!range) return range.error();
   std::string sql = fmt::format(
       "{} SELECT {} AS first, {} AS last, times, pod_namespace AS namespace, pod_name AS pod, container, attempt, "
       "reason_code AS code, reason, decision FROM recent ORDER BY at_ms, decision",
@@ -78,7 +74,7 @@ Status show_denials(const Invocation& invocation) {
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
   if (Status ready = (*database)->require_history(); !ready) return ready;
-  return (*database)->print("nothing was denied in that time", sql, *since, *until);
+  return (*database)->print("nothing was denied in that time", sql, range->since_ms, range->until_ms);
 }
 
 }  // namespace topolet::cli

@@ -1,15 +1,9 @@
-#include <fmt/format.h>
-
-#include <boost/program_options.hpp>
-
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/state_database.hpp"
 
 namespace topolet::cli {
 namespace {
-
-namespace po = boost::program_options;
 
 constexpr const char* kMoves = R"sql(
 SELECT at AS time, namespace, pod, container, from_cpus AS "from", to_cpus AS "to",
@@ -26,20 +20,16 @@ FROM moves(?1, ?2))sql";
 void declare_moves(Options& options) {
   declare_database(options);
   declare_format(options);
-  options.add_options()("since", po::value<std::string>()->value_name("TIME")->default_value("1h"),
-                        "From when on: a time, or how long ago.")(
-      "until", po::value<std::string>()->value_name("TIME")->default_value("now"), "Until when.");
+  declare_time_range(options, "1h");
 }
 
 Status show_moves(const Invocation& invocation) {
-  const auto since = moment(invocation.text("since"));
-  if (!since) return since.error();
-  const auto until = moment(invocation.text("until"));
-  if (!until) return until.error();
+  const auto range = time_range(invocation);
+  if (!range) return range.error();
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
   if (Status ready = (*database)->require_history(); !ready) return ready;
-  return (*database)->print("nobody was moved in that time", kMoves, *since, *until);
+  return (*database)->print("nobody was moved in that time", kMoves, range->since_ms, range->until_ms);
 }
 
 }  // namespace topolet::cli

@@ -86,6 +86,20 @@ Result<config::Options> configuration(const Invocation& invocation) {
 
 Result<std::int64_t> moment(const std::string& text) { return audit::parse_time(text, Clock().wall().count()); }
 
+void declare_time_range(Options& options, const char* since) {
+  options.add_options()("since", po::value<std::string>()->value_name("TIME")->default_value(since),
+                        "From when on: a time, or how long ago.")(
+      "until", po::value<std::string>()->value_name("TIME")->default_value("now"), "Until when.");
+}
+
+Result<TimeRange> time_range(const Invocation& invocation) {
+  const auto since = moment(invocation.text("since"));
+  if (!since) return since.error();
+  const auto until = moment(invocation.text("until"));
+  if (!until) return until.error();
+  return TimeRange{*since, *until};
+}
+
 Result<std::chrono::seconds> timeout_of(const Invocation& invocation) {
   // A command that goes on until it is stopped reads for a moment at a time.
   if (invocation.has("follow") && invocation.values["timeout"].defaulted()) return std::chrono::seconds(0);

@@ -37,6 +37,14 @@ Result<config::Options> configuration(const Invocation& invocation);
 /// The moment that an option or argument names, in milliseconds since 1970; INVALID_ARGUMENT says how to write one.
 Result<std::int64_t> moment(const std::string& text);
 
+/// --since and --until. `since`: the default.
+void declare_time_range(Options& options, const char* since);
+struct TimeRange {
+  std::int64_t since_ms = 0;
+  std::int64_t until_ms = 0;
+};
+Result<TimeRange> time_range(const Invocation& invocation);
+
 /// What --timeout says; 0: no limit.
 Result<std::chrono::seconds> timeout_of(const Invocation& invocation);
 Result<Format> format_of(const Invocation& invocation);
