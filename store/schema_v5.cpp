@@ -5,12 +5,14 @@
 namespace topolet::store {
 namespace {
 
+/// A lifetime of 2^45 ms is longer than there have been computers.
+constexpr int kSpans = 45;
+
 constexpr const char* kColumns = R"sql(
 ALTER TABLE decided ADD COLUMN reason_code TEXT NOT NULL DEFAULT '';
 ALTER TABLE decided ADD COLUMN caused_by INTEGER;
 ALTER TABLE decided ADD COLUMN setup INTEGER;
 ALTER TABLE decided ADD COLUMN phases TEXT NOT NULL DEFAULT '';
-ALTER TABLE decided ADD COLUMN devices TEXT NOT NULL DEFAULT '';
 ALTER TABLE decided ADD COLUMN conflict INTEGER;
 ALTER TABLE outcome ADD COLUMN phases TEXT NOT NULL DEFAULT '';
 ALTER TABLE pool_version ADD COLUMN free_reserved TEXT;
@@ -113,6 +115,14 @@ END;
 CREATE TRIGGER outcome_is_found_by_event AFTER INSERT ON outcome WHEN NEW.state <> 'bound' BEGIN
   INSERT OR IGNORE INTO event_history VALUES (NEW.state, NEW.at_ms, NEW.decision);
 END;
+CREATE TRIGGER decided_is_found_no_more AFTER DELETE ON decided BEGIN
+  DELETE FROM pod_history WHERE pod_name = OLD.pod_name AND container = OLD.container
+    AND pod_namespace = OLD.pod_namespace AND decision = OLD.decision;
+  DELETE FROM event_history WHERE event = OLD.event AND at_ms = OLD.at_ms AND decision = OLD.decision;
+END;
+CREATE TRIGGER outcome_is_found_no_more AFTER DELETE ON outcome BEGIN
+  DELETE FROM event_history WHERE event = OLD.state AND at_ms = OLD.at_ms AND decision = OLD.decision;
+END;
 )sql";
 
 /// What is decided may be deleted when it has ended before the mark; what belongs to it only with it.
@@ -140,6 +150,18 @@ END;
                      fmt::arg("table", table));
 }
 
+/// The span of what has ended is not known any more: every one is looked up.
+std::string lifetime_trigger() {
+  std::string spans;
+  for (int span = 0; span < kSpans; ++span) spans += fmt::format("{}{}", span == 0 ? "" : ", ", span);
+  return fmt::format(R"sql(
+CREATE TRIGGER ended_is_found_no_more AFTER DELETE ON ended BEGIN
+  DELETE FROM lifetime WHERE span IN ({}) AND until_ms = OLD.at_ms AND decision = OLD.decision;
+END;
+)sql",
+                     spans);
+}
+
 std::string append_only(const char* table, const char* key) {
   return fmt::format(R"sql(
 CREATE TRIGGER {table}_is_never_changed BEFORE UPDATE ON {table} BEGIN
@@ -156,9 +178,9 @@ END;
 }  // namespace
 
 std::string schema_v5() {
-  return std::string(kColumns) + kTables + kIndexTriggers + kRetentionTriggers + kept_with_decision("outcome") +
-         kept_with_decision("ended") + kept_with_decision("held_cpu") + append_only("topology", "topology") +
-         append_only("config", "digest") + append_only("setup", "setup");
+  return std::string(kColumns) + kTables + kIndexTriggers + lifetime_trigger() + kRetentionTriggers +
+         kept_with_decision("outcome") + kept_with_decision("ended") + kept_with_decision("held_cpu") +
+         append_only("topology", "topology") + append_only("config", "digest") + append_only("setup", "setup");
 }
 
 std::string schema_v5_if_empty() {

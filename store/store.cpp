@@ -283,7 +283,7 @@ Result<std::int64_t> SqliteStore::insert(const DecidedRow& row) {
       row.cpus.to_string(), row.within.to_string(), row.withheld.to_string(), row.mems.to_string(),
       row.kubelet_cpus.to_string(), row.nodes, row.reason, row.verdicts, row.memory_request_estimated,
       encode_map(row.hugepage_limit_bytes), encode_map(row.settings), row.kubelet_mems.to_string(), row.reason_code,
-      row.caused_by, row.setup, row.phases, row.devices, row.conflict);
+      row.caused_by, row.setup, row.phases, row.conflict);
   if (!added) return added.error();
   return database_.last_row_number();
 }
@@ -432,6 +432,10 @@ Result<std::int64_t> SqliteStore::last_setup() {
 }
 
 Result<bool> SqliteStore::backfill(std::int64_t rows) {
+  // Nothing is locked where there is nothing to do.
+  const auto missing = database_.integer("SELECT count(*) FROM backfill", "read what is complete");
+  if (!missing) return missing.error();
+  if (*missing == 0) return false;
   return in_transaction([&] { return backfill_slice(database_, rows); });
 }
 

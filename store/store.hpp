@@ -61,7 +61,6 @@ struct DecidedRow {
   std::optional<std::int64_t> caused_by = {};  ///< the decision because of which this one was made
   std::optional<std::int64_t> setup = {};      ///< with which it was made; none: the one in force at that time
   std::string phases = {};                     ///< compact JSON; README.md gives its shape
-  std::string devices = {};                    ///< compact JSON; README.md gives its shape
   bool conflict = false;                       ///< the CPUs are the kubelet's, although the ledger contradicts that
 };
 

@@ -108,7 +108,7 @@ int filter(sqlite3_vtab_cursor* base, int given, const char*, int, sqlite3_value
   if (!rows) {
     sqlite3_free(base->pVtab->zErrMsg);
     base->pVtab->zErrMsg = copy_of(rows.error().message);
-    return SQLITE_ERROR;
+    return rows.error().code == Code::kDeadlineExceeded ? SQLITE_INTERRUPT : SQLITE_ERROR;
   }
   cursor->rows = *std::move(rows);
   cursor->row = 0;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <set>
 #include <string>
 #include <utility>
@@ -24,7 +22,7 @@ SELECT d.decision, d.at_ms, d.generation, d.event, d.pod_uid, d.pod_namespace, d
        coalesce((SELECT o.container_id FROM outcome o WHERE o.decision = d.decision AND o.container_id <> ''
                  ORDER BY o.outcome DESC LIMIT 1), d.container_id),
        d.qos, d.cpu_request_milli, d.memory_request_bytes, d.mode, d.cpus, d.within, d.withheld, d.mems,
-       d.kubelet_cpus <> '', coalesce(d.conflict, d.event = 'conflict'), d.nodes, d.reason, d.devices
+       d.kubelet_cpus <> '', coalesce(d.conflict, d.event = 'conflict'), d.nodes, d.reason
 FROM decided d WHERE d.decision = ?1)sql";
 
 placement::Mode mode_from(const std::string& word) {
@@ -59,7 +57,6 @@ Result<Record> read(const store::Statement& row) {
   record.conflict = row.integer(column++) != 0;
   record.nodes = row.text(column++);
   record.reason = row.text(column++);
-  record.devices = row.text(column++);
   return record;
 }
 

@@ -37,7 +37,6 @@ struct Record {
   bool conflict = false;    ///< it stays where the kubelet put it, although others hold these CPUs
   std::string nodes;
   std::string reason;
-  std::string devices;  ///< as in `decided`
 
   bool follows_pool() const { return placement::follows_pool(mode) && !conflict; }
 };

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <boost/make_shared.hpp>
 #include <boost/program_options.hpp>
+#include <functional>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -316,6 +318,9 @@ po::options_description command_line_options() {
   return general;
 }
 
+/// The plugins' own sections are reloadable too, and no core options.
+bool is_reloadable(const OptionSpec& spec) { return spec.section == "plugins" || spec.name() == "daemon.log-level"; }
+
 }  // namespace
 
 EnabledPlugins enabled_plugins(const RawConfig& raw) {
@@ -357,11 +362,23 @@ std::map<std::string, std::string> options_of_other_plugins(const Options& optio
   return others;
 }
 
+RawConfig in_force_after_reload(const RawConfig& before, const RawConfig& after) {
+  std::vector<OptionSpec> fixed = core_options({});
+  std::erase_if(fixed, is_reloadable);
+  const auto is_fixed = [&](const ConfigEntry& entry) {
+    return std::any_of(fixed.begin(), fixed.end(),
+                       [&](const OptionSpec& spec) { return spec.section == entry.section && spec.key == entry.key; });
+  };
+  RawConfig in_force;
+  std::copy_if(before.entries.begin(), before.entries.end(), std::back_inserter(in_force.entries), is_fixed);
+  std::copy_if(after.entries.begin(), after.entries.end(), std::back_inserter(in_force.entries), std::not_fn(is_fixed));
+  return in_force;
+}
+
 std::vector<std::string> keys_needing_restart(const RawConfig& before, const RawConfig& after) {
   std::vector<std::string> changed;
   for (const OptionSpec& spec : core_options({})) {
-    const bool reloadable = spec.section == "plugins" || spec.name() == "daemon.log-level";
-    if (!reloadable && values_of(spec, before) != values_of(spec, after)) changed.push_back(spec.name());
+    if (!is_reloadable(spec) && values_of(spec, before) != values_of(spec, after)) changed.push_back(spec.name());
   }
   return changed;
 }

@@ -86,6 +86,9 @@ struct ValidatedConfig {
 /// no entry is validated.
 ValidatedConfig validate_config(const RawConfig& raw, const std::vector<PluginSection>& sections);
 
+/// What a reload of `after` leaves in force where the daemon was started with `before`.
+RawConfig in_force_after_reload(const RawConfig& before, const RawConfig& after);
+
 /// The keys of [daemon] and [placement] whose values differ, but for log-level: what a reload does not apply.
 std::vector<std::string> keys_needing_restart(const RawConfig& before, const RawConfig& after);
 

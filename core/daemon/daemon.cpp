@@ -320,7 +320,7 @@ Result<Daemon::ReloadResult> Daemon::apply_config(const config::RawConfig& raw) 
   ++setup_;
   if (Status replaced = plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kForgotten, setup_); !replaced)
     return replaced.error();
-  engine_->change_setup(describe_setup(setup_, raw, plugins_->describe()));
+  engine_->change_setup(describe_setup(setup_, in_force_after_reload(raw_, raw), plugins_->describe()));
   // It was judged with the rest and cannot fail.
   static_cast<void>(set_level(*log_, setup.config.options.daemon.log_level));
   for (const config::PluginOptions& plugin : setup.config.options.plugins) reloaded.plugins.push_back(plugin.name);

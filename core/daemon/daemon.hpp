@@ -88,7 +88,7 @@ class Daemon {
   std::unique_ptr<machine::MachineWatch> watch_;
   std::unique_ptr<control::ControlServer> control_;
 
-  std::int64_t setup_ = 0;  ///< the number of what decisions are made with
+  std::int64_t setup_ = 0;  ///< the number of what decisions are made with; of start(), and then of reload()
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   Mutex reloading_;
   config::RawConfig raw_ TOPOLET_GUARDED_BY(reloading_);  ///< as it was read at the start

@@ -320,7 +320,9 @@ class DecisionRun {
 
   const char* code_for(const RankedCandidate& ranked) const {
     if (decision_.unpinned && !votes_.empty()) return reason_code::kNoPluginAnswered;
-    return opinions_text(ranked).empty() ? reason_code::kNoOpinion : reason_code::kBestScore;
+    const bool has_opinion = std::any_of(ranked.opinions.begin(), ranked.opinions.end(),
+                                         [](const auto& opinion) { return !opinion.reason.empty(); });
+    return has_opinion ? reason_code::kBestScore : reason_code::kNoOpinion;
   }
 
   std::string reason_for(const RankedCandidate& ranked) const {

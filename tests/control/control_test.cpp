@@ -206,7 +206,7 @@ TEST_F(ControlTest, AuditsWhatDecisionsAreMadeWith) {
   rig_.configure("enable = throws");
   ASSERT_TRUE(rig_.start()) << rig_.log();
   ASSERT_TRUE(rig_.create("before").ok());
-  rig_.configure("");
+  rig_.configure("", "exclusive = never");
   ASSERT_TRUE(rig_.reload().ok());
   ASSERT_TRUE(rig_.create("after").ok());
   EXPECT_EQ(rig_.stop(), 0);
@@ -214,7 +214,8 @@ TEST_F(ControlTest, AuditsWhatDecisionsAreMadeWith) {
               ElementsAre(AllOf(HasSubstr("1 "), HasSubstr("\"name\":\"throws\"")), "2 []"));
   EXPECT_THAT(rig_.query("SELECT text FROM config ORDER BY first_ms"),
               ElementsAre(AllOf(HasSubstr("plugins.enable = throws\n"), HasSubstr("daemon.store-patience = 20s\n")),
-                          Not(HasSubstr("throws"))));
+                          AllOf(Not(HasSubstr("throws")), Not(HasSubstr("exclusive = never")))))
+      << "what needs a restart is not in force";
   EXPECT_THAT(rig_.query("SELECT pod_name || ' ' || setup FROM decided WHERE event <> 'gap' ORDER BY decision"),
               ElementsAre("before 1", "after 2"));
   EXPECT_THAT(rig_.query("SELECT count(*) FROM decided WHERE json_extract(phases, '$.decide_us') > 0"),

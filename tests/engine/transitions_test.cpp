@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+#include <optional>
+#include <string>
+
 #include "tests/engine/ledgers.hpp"
 #include "tests/engine/transition_text.hpp"
 
@@ -87,6 +91,35 @@ TEST_F(TransitionsTest, AnEventAboutWhatIsUnknownChangesNothing) {
     const Transition made = compute_transition(ledger_, {}, now_, event);
     EXPECT_THAT(describe(made), IsEmpty()) << "event " << event.index();
     EXPECT_TRUE(made.is_nothing()) << "event " << event.index();
+  }
+}
+
+TEST_F(TransitionsTest, SayWhoseDecisionMadeOthersMove) {
+  happen(event::CreateAdmitted{besteffort("b"), shared_on(CpuSet::range(0, 3), CpuSet::range(0, 3))});
+  happen(event::CreateAdmitted{besteffort("c"), shared_on(CpuSet::range(0, 7), CpuSet::range(0, 7))});
+  Plan plan = exclusive_on(CpuSet::range(0, 3));
+  plan.moves.push_back({besteffort("b"), shared_on(CpuSet::range(4, 7), CpuSet::range(4, 7)).decision,
+                        Preferred{{}, CpuSet::range(0, 3), NodeSet{0}, false}});
+  const Transition made = compute_transition(ledger_, {}, now_, event::CreateAdmitted{guaranteed("a", 4), plan});
+  std::map<std::string, std::optional<std::int64_t>> caused_by;
+  std::int64_t decision = 0;
+  for (const Change& change : made.changes) {
+    const std::string& name = change.after->workload.key.name;
+    if (name == "a") decision = change.after->decision;
+    if (change.audit) caused_by[name] = change.audit->caused_by;
+  }
+  EXPECT_EQ(caused_by.size(), 2U) << "c follows the pool without a decision";
+  EXPECT_EQ(caused_by["a"], std::nullopt);
+  EXPECT_EQ(caused_by["b"], decision);
+  EXPECT_EQ(made.pool_cause.what, "placed");
+  EXPECT_EQ(made.pool_cause.decision, decision);
+  ledger_.apply(made);
+  const Transition ended = compute_transition(ledger_, {}, now_, event::Ended{guaranteed("a", 4).key, "removed"});
+  EXPECT_EQ(ended.pool_cause.what, "ended");
+  EXPECT_EQ(ended.pool_cause.decision, decision);
+  for (const Change& change : ended.changes) {
+    if (!change.audit) continue;
+    EXPECT_EQ(change.audit->caused_by, decision) << "b returns";
   }
 }
 

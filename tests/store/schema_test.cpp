@@ -201,15 +201,21 @@ TEST_F(AppendOnlyTest, DeletesUpToTheRetentionMark) {
 }
 
 TEST_F(AppendOnlyTest, DeletesWhatHasEndedBeforeTheMark) {
+  EXPECT_EQ(column("SELECT decision FROM pod_history ORDER BY decision"), "1,2,3");
+  EXPECT_EQ(column("SELECT decision FROM lifetime"), "1");
   // Decision 1 ended at 1, denial 2 was last repeated at 2, and 3 is held.
   EXPECT_EQ(refusal("UPDATE retention SET mark = 2 WHERE subject = 'ended_ms'"), "");
   EXPECT_THAT(refusal("DELETE FROM decided WHERE decision = 2"), HasSubstr("above the retention mark"));
   EXPECT_THAT(refusal("DELETE FROM ended WHERE decision = 1"), HasSubstr("never deleted before their decision"));
   EXPECT_EQ(refusal("DELETE FROM decided WHERE decision = 1"), "");
   EXPECT_EQ(column("SELECT decision FROM decided"), "2,3");
+  for (const char* index : {"pod_history", "event_history", "lifetime"}) {
+    EXPECT_EQ(value(std::string("SELECT count(*) FROM ") + index + " WHERE decision = 1"), "0") << index;
+  }
   EXPECT_EQ(value("SELECT count(*) FROM ended"), "0") << "what belongs to a decision goes with it";
   EXPECT_EQ(refusal("UPDATE retention SET mark = 1800000000000 WHERE subject = 'ended_ms'"), "");
   EXPECT_EQ(refusal("DELETE FROM decided WHERE decision = 2"), "");
+  EXPECT_EQ(column("SELECT decision FROM event_history"), "") << "it was a denial";
   EXPECT_THAT(refusal("DELETE FROM decided WHERE decision = 3"), HasSubstr("above the retention mark"));
 }
 
@@ -245,6 +251,18 @@ TEST_F(SchemaTest, IsDocumentedToTheLastColumn) {
       EXPECT_THAT(section, HasSubstr("`" + column[0] + "`")) << name[0];
     }
   }
+}
+
+TEST_F(SchemaTest, DocumentsEveryReasonCode) {
+  const std::string readme = text_of(TOPOLET_STORE_DIR "/README.md");
+  const std::string codes = text_of(TOPOLET_STORE_DIR "/../core/placement/reason_codes.hpp");
+  std::size_t documented = 0;
+  for (std::size_t begin = codes.find(" = \""); begin != std::string::npos; begin = codes.find(" = \"", begin + 1)) {
+    const std::string code = codes.substr(begin + 4, codes.find('"', begin + 4) - begin - 4);
+    EXPECT_THAT(readme, HasSubstr("`" + code + "`"));
+    ++documented;
+  }
+  EXPECT_GT(documented, 20U);
 }
 
 TEST_F(SchemaTest, HasExampleQueriesThatRun) {

@@ -241,6 +241,7 @@ void Draft::assign_decision_numbers() {
 
 /// Whose CPUs were taken or became free: what else changes follows from that.
 PoolCause Draft::find_cause() const {
+  if (pool_stays_) return {};
   if (transition_.inventory) return {"machine", std::nullopt};
   const auto cause_of = [](const Change& change) {
     if (!change.after) return PoolCause{"ended", change.before->decision};
