@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <link.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <system_error>
 #include <vector>
 
+#include "core/base/file_access.hpp"
 #include "core/base/unique_fd.hpp"
 
 namespace topolet::plugin {
@@ -34,31 +34,6 @@ std::string present_plugins(const fs::path& dir) {
   if (names.empty()) return "there are no plugins in that directory";
   std::sort(names.begin(), names.end());
   return fmt::format("there are: {}", fmt::join(names, ", "));
-}
-
-/// Where there is an access list, the group's bits are its mask: the most that anybody named in it may do.
-bool has_access_list(const fs::path& path) {
-  return ::getxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
-}
-
-bool writable_by_others(const fs::path& path, const struct stat& status) {
-  if ((status.st_mode & S_IWOTH) != 0) return true;
-  if ((status.st_mode & S_IWGRP) == 0) return false;
-  return (status.st_gid != 0 && status.st_gid != ::getegid()) || has_access_list(path);
-}
-
-Status check_writers(const fs::path& path, const struct stat& status) {
-  if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
-    return refused(Code::kPermissionDenied,
-                   fmt::format("{} is owned by user {}; it must be owned by root or by the user topoletd runs as",
-                               path.native(), status.st_uid));
-  }
-  if (writable_by_others(path, status)) {
-    return refused(Code::kPermissionDenied,
-                   fmt::format("{} is writable by others (mode {:04o}, group {}); chmod go-w it", path.native(),
-                               status.st_mode & 07777U, status.st_gid));
-  }
-  return {};
 }
 
 /// The directories from `dir` up to `top`, both included.
