@@ -100,6 +100,17 @@ TEST_F(CrashLogTest, DropsLinesItCannotRead) {
             "2000 numa SIGSEGV sc\n");
 }
 
+TEST_F(CrashLogTest, IsKeptInMemoryWhereNothingCanBeWritten) {
+  directory_.write("file", "");
+  const auto opened = CrashLog::open(directory_.file("file") + "/crashes", 3000);
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_THAT((*opened)->why_not_kept(), ::testing::HasSubstr(directory_.file("file") + "/crashes: Not a directory"));
+  EXPECT_GE((*opened)->fd(), 0);
+  EXPECT_TRUE((*opened)->clear_new_marks().has_value());
+  kept("", 3000);
+  EXPECT_THAT(log_->why_not_kept(), IsEmpty());
+}
+
 TEST_F(CrashLogTest, IsForItsOwnerAloneAndNoLink) {
   ASSERT_TRUE(CrashLog::open(directory_.file("made") + "/new", 0).has_value());
   ASSERT_TRUE(CrashLog::open(directory_.file("new"), 0).has_value());

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,7 +81,22 @@ Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& fi
   std::error_code ignored;  // opening tells what is wrong
   std::filesystem::create_directories(file.parent_path().parent_path(), ignored);
   ::mkdir(file.parent_path().c_str(), 0700);
-  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  constexpr int kOnlyThis = O_CLOEXEC | O_NOFOLLOW;
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | kOnlyThis, 0600));
+  std::string text;
+  std::string not_kept;
+  if (fd) {
+    text = read_all(fd.get());
+  } else if (const int error = errno; error != ELOOP && error != EISDIR) {
+    // A crash must not find the descriptor of something else.
+    fd = UniqueFd(::memfd_create("plugin-crashes", MFD_CLOEXEC));
+    if (fd) ::fcntl(fd.get(), F_SETFL, O_APPEND);
+    not_kept = fmt::format(
+        "crashes of plugins are not remembered over a restart: cannot open {}: {}; make daemon.state-dir writable, and "
+        "restart topoletd",
+        file.string(), std::strerror(error));
+    if (const UniqueFd old{::open(file.c_str(), O_RDONLY | kOnlyThis)}) text = read_all(old.get());
+  }
   if (!fd) {
     return Error{
         Code::kFailedPrecondition,
@@ -89,9 +105,10 @@ Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& fi
                     file.string(), std::strerror(errno))};
   }
   std::unique_ptr<CrashLog> log(new CrashLog(std::move(fd)));
+  log->not_kept_ = not_kept;
   std::vector<Crash> all;
-  std::istringstream text(read_all(log->fd()));
-  for (std::string words; std::getline(text, words);) {
+  std::istringstream lines(text);
+  for (std::string words; std::getline(lines, words);) {
     const auto line = read_line(words);
     if (!line) continue;
     all.push_back(line->crash);

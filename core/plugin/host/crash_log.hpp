@@ -27,8 +27,12 @@ struct Crash {
 /// forgotten after ten minutes. Safe from any thread.
 class CrashLog {
  public:
-  /// Opens the file or makes it (0600), and its directory (0700). Lines that cannot be read are dropped.
+  /// Opens the file or makes it (0600), and its directory (0700). Lines that cannot be read are dropped. While the file
+  /// system takes no writes, crashes are kept in memory only; see why_not_kept().
   static Result<std::unique_ptr<CrashLog>> open(const std::filesystem::path& file, std::int64_t now_ms);
+
+  /// Why new crashes are not kept over a restart; empty if they are.
+  const std::string& why_not_kept() const { return not_kept_; }
 
   /// Where the crash handler appends.
   int fd() const { return fd_.get(); }
@@ -55,6 +59,7 @@ class CrashLog {
   Status write() const TOPOLET_REQUIRES(mutex_);
 
   const UniqueFd fd_;
+  std::string not_kept_;
   std::vector<Crash> new_crashes_;
   mutable Mutex mutex_;
   std::vector<Crash> crashes_ TOPOLET_GUARDED_BY(mutex_);
