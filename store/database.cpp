@@ -51,7 +51,7 @@ const char* remedy(int sqlite_code) {
   switch (sqlite_code & 0xff) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-      return "; the file is damaged and will be set aside at the next start";
+      return "; the file is damaged";
     case SQLITE_FULL:
       return "; free space on that file system";
     case SQLITE_BUSY:
@@ -60,6 +60,18 @@ const char* remedy(int sqlite_code) {
     default:
       return "";
   }
+}
+
+std::string immutable_uri(const std::filesystem::path& path) {
+  std::string uri = "file:";
+  for (const char c : path.string()) {
+    if (c == '?' || c == '#' || c == '%') {
+      uri += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+    } else {
+      uri += c;
+    }
+  }
+  return uri + "?immutable=1";
 }
 
 std::string path_of(sqlite3* handle) {
@@ -187,9 +199,18 @@ bool Statement::is_null(int column) const { return sqlite3_column_type(handle_.g
 
 bool Statement::is_integer(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_INTEGER; }
 
+bool Statement::is_text(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_TEXT; }
+
 bool Statement::is_real(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_FLOAT; }
 
 double Statement::real(int column) const { return sqlite3_column_double(handle_.get(), column); }
+
+void Statement::read_columns() const {
+  for (int i = 0; i < sqlite3_data_count(handle_.get()); ++i) {
+    const int type = sqlite3_column_type(handle_.get(), i);
+    if (type == SQLITE_TEXT || type == SQLITE_BLOB) sqlite3_column_blob(handle_.get(), i);
+  }
+}
 
 std::vector<std::string> Statement::columns() const {
   std::vector<std::string> names;
@@ -249,6 +270,7 @@ bool Statement::bind_null(int position) { return sqlite3_bind_null(handle_.get()
 void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 
 Result<Database> Database::open(const std::filesystem::path& path, Access access) {
+  if (access == Access::kImmutable) return open(immutable_uri(path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
   return open(path.string(), access == Access::kReadWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
 }
 

@@ -52,6 +52,18 @@ class Statement {
     return finish();
   }
 
+  /// Begins anew with the first `count` values of `columns` as its parameters.
+  template <class Columns>
+  Status bind_columns(const Columns& columns, std::size_t count) {
+    reset();
+    bool bound = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      const int position = static_cast<int>(i) + 1;
+      bound = bound && std::visit([&](const auto& held) { return bind_one(position, held); }, columns[i].second);
+    }
+    return check_bound(bound);
+  }
+
   /// Binds `values` and gives the first column of the first row, if there is a row.
   template <class... Values>
   Result<std::optional<std::int64_t>> first_integer(const Values&... values) {
@@ -72,8 +84,12 @@ class Statement {
   std::string text(int column) const;
   bool is_null(int column) const;
   bool is_integer(int column) const;
+  bool is_text(int column) const;
   bool is_real(int column) const;
   double real(int column) const;
+
+  /// Loads all columns of the row at hand, also those that are kept on pages of their own.
+  void read_columns() const;
 
   /// The names of the columns.
   std::vector<std::string> columns() const;
@@ -108,7 +124,14 @@ class Statement {
 /// One connection to one file.
 class Database {
  public:
-  enum class Access : std::uint8_t { kReadWrite, kReadOnly };
+  enum class Access : std::uint8_t {
+    kReadWrite,
+    kReadOnly,
+    kImmutable,  ///< as a file that nobody changes: without locks, and whatever its log says
+  };
+
+  /// Connected to nothing; only good to be assigned to.
+  Database() = default;
 
   /// Opens a file that exists; an empty one is a database without tables.
   static Result<Database> open(const std::filesystem::path& path, Access access);

@@ -333,24 +333,57 @@ Status check_application_id(const Database& database, std::int64_t version) {
   const auto objects = database.integer("SELECT count(*) FROM sqlite_schema", "read the schema");
   if (!objects) return objects.error();
   if (*application == 0 && version == 0 && *objects == 0) return {};
+  const auto own_tables = database.integer(
+      "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('decided', 'outcome', 'ended', 'held_cpu', "
+      "'pool_version', 'boot', 'retention')",
+      "read the schema");
+  if (!own_tables) return own_tables.error();
+  if (*own_tables == 7) {
+    return Error{Code::kDataLoss,
+                 fmt::format("'{}' is damaged: it has topolet's tables, but not its application id", database.path())};
+  }
   return Error{
       Code::kFailedPrecondition,
       fmt::format("'{}' is a database of another program; move it away, or set another state-dir", database.path())};
 }
 
 Status check_version(const Database& database, std::int64_t version, std::int64_t known) {
-  if (version <= known) return {};
+  if (version >= 0 && version <= known) return {};
+  constexpr std::int64_t kNoTopoletHas = 10'000;
+  if (version < 0 || version > kNoTopoletHas) {
+    return Error{Code::kDataLoss, fmt::format("'{}' is damaged: its schema version is {}", database.path(), version)};
+  }
   return Error{Code::kFailedPrecondition,
                fmt::format("'{}' has schema version {}, but this topoletd knows only versions up to {}; run the "
                            "topoletd that wrote it or a later one, or move the file away to begin a new one",
                            database.path(), version, known)};
 }
 
-Status check_pages(const Database& database) {
-  const auto answer = database.text("PRAGMA quick_check(1)", "check the pages");
+Status quick_check(const Database& database, const std::string& what) {
+  const auto answer = database.text("PRAGMA quick_check" + what, "check the pages");
   if (!answer) return answer.error();
   if (*answer == "ok") return {};
   return Error{Code::kDataLoss, fmt::format("'{}' is damaged: {}", database.path(), *answer)};
+}
+
+/// To read all of a large file takes many seconds: of that only what a start needs is checked, which is never large.
+/// IntegrityCheck reads the rest.
+Status check_pages(const Database& database) {
+  constexpr std::int64_t kCheckedWholePages = 1024;
+  const auto pages = database.integer("PRAGMA page_count", "read its size");
+  if (!pages) return pages.error();
+  if (*pages <= kCheckedWholePages) return quick_check(database, "(1)");
+  auto tables = database.prepare(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('allocation', 'live', 'pod', 'boot', "
+      "'retention', 'sqlite_sequence')",
+      "read the schema");
+  if (!tables) return tables.error();
+  while (true) {
+    const auto more = tables->next();
+    if (!more) return more.error();
+    if (!*more) return {};
+    if (Status checked = quick_check(database, fmt::format("('{}')", tables->text(0))); !checked) return checked;
+  }
 }
 
 Status apply_migration(Database& database, const Migration& step) {
@@ -365,6 +398,10 @@ Status apply_migration(Database& database, const Migration& step) {
       fmt::format("BEGIN IMMEDIATE; {}; {}; PRAGMA user_version = {}; COMMIT;", step.sql, more, step.version);
   Status taken = database.execute(sql, purpose);
   if (!taken && database.in_transaction()) static_cast<void>(database.execute("ROLLBACK", purpose));
+  // The steps suit every database of the version before: this one is not what its version says.
+  const bool never_fits =
+      !taken && (taken.error().code == Code::kInternal || taken.error().code == Code::kFailedPrecondition);
+  if (never_fits) return Error{Code::kDataLoss, "damaged: " + taken.error().message};
   return taken;
 }
 

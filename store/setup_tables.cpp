@@ -80,7 +80,7 @@ Status add_setup(const Database& database, std::int64_t boot, const SetupRow& ro
   if (!added) return added;
   return run(database,
              "INSERT INTO setup (setup, boot, at_ms, generation, version, config, plugins) "
-             "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+             "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE NOT EXISTS (SELECT 1 FROM setup WHERE setup = ?1)",
              kPurpose, row.setup, boot, row.at_ms, row.generation, row.version, digest, row.plugins);
 }
 

@@ -5,11 +5,15 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 #include <string>
+
+#include "core/base/file_access.hpp"
 
 namespace topolet::store {
 namespace {
@@ -19,6 +23,8 @@ namespace fs = std::filesystem;
 /// SQLite's own names for the write-ahead log and its index.
 constexpr std::array<const char*, 2> kCompanions{"-wal", "-shm"};
 
+constexpr const char* kLockName = "state.db.lock";
+
 fs::path with_suffix(const fs::path& path, const std::string& suffix) { return path.string() + suffix; }
 
 /// Follows no link: one that leads nowhere is in the way as well.
@@ -27,23 +33,63 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
+fs::path mark_of(const fs::path& database) { return with_suffix(database, ".damaged"); }
+
+/// Names a file as no other that exists at the same time.
+std::optional<std::string> identity_of(const fs::path& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return std::nullopt;
+  return fmt::format("{} {}", status.st_dev, status.st_ino);
+}
+
+/// FAILED_PRECONDITION for what does not pass by itself.
+Code code_of(int error) {
+  if (error == ENOTDIR || error == EISDIR || error == ELOOP || error == ENXIO) return Code::kFailedPrecondition;
+  return error == EACCES || error == EPERM || error == EROFS ? Code::kPermissionDenied : Code::kUnavailable;
+}
+
 Error cannot_use(const fs::path& path, int error) {
-  return {error == EACCES || error == EPERM || error == EROFS ? Code::kPermissionDenied : Code::kUnavailable,
-          fmt::format("cannot use '{}': {}; state-dir must be a directory that topoletd can write to", path.string(),
-                      std::strerror(error))};
+  return {code_of(error), fmt::format("cannot use '{}': {}; state-dir must be a directory that topoletd can write to",
+                                      path.string(), std::strerror(error))};
 }
 
 Status make_directory(const fs::path& directory) {
-  std::error_code ignored;  // mkdir below tells what is wrong
-  fs::create_directories(directory.parent_path(), ignored);
+  std::error_code error;
+  fs::create_directories(directory.parent_path(), error);
+  if (error) return cannot_use(directory, error.value());
+  struct stat status {};
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return cannot_use(directory, errno);
+  if (::stat(directory.c_str(), &status) != 0) return cannot_use(directory, errno);
+  if (!S_ISDIR(status.st_mode)) {
+    return Error{Code::kFailedPrecondition,
+                 fmt::format("'{}' is a file; state-dir must be a directory", directory.string())};
+  }
+  const Status checked = check_writers(directory, status);
+  return checked ? checked : Error{Code::kFailedPrecondition, "state-dir " + checked.error().message};
+}
+
+/// What others may have put there, or can see elsewhere.
+Status check_file(const fs::path& path, const UniqueFd& file) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return cannot_use(path, errno);
+  const auto refused = [&path](const std::string& what) {
+    return Error{Code::kFailedPrecondition, fmt::format("'{}' {}; move it away", path.string(), what)};
+  };
+  if (!S_ISREG(status.st_mode)) return refused("is not a regular file");
+  if (status.st_nlink > 1) return refused(fmt::format("has {} names (hard links)", status.st_nlink));
+  if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
+    return refused(fmt::format("is owned by user {}, neither root nor the user topoletd runs as", status.st_uid));
+  }
   return {};
 }
 
-/// O_NOFOLLOW: a link planted in the directory must not lead a privileged daemon elsewhere.
+/// O_NOFOLLOW: a link planted in the directory must not lead a privileged daemon elsewhere. O_NONBLOCK: nor a FIFO hold
+/// it up.
 Result<UniqueFd> open_private(const fs::path& path, int flags) {
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600));
-  if (!file || ::fchmod(file.get(), 0600) != 0) return cannot_use(path, errno);
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600));
+  if (!file) return cannot_use(path, errno);
+  if (Status checked = check_file(path, file); !checked) return checked.error();
+  if (::fchmod(file.get(), 0600) != 0) return cannot_use(path, errno);
   return file;
 }
 
@@ -67,10 +113,21 @@ Status acquire_lock(const UniqueFd& lock, const fs::path& path) {
   return {};
 }
 
+/// The lock, also in a directory that cannot be written to.
+Result<UniqueFd> open_lock(const fs::path& path) {
+  auto lock = open_private(path, O_CREAT);
+  if (lock || lock.error().code == Code::kFailedPrecondition) return lock;
+  const UniqueFd readable(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!readable) return lock;
+  const Status taken = acquire_lock(readable, path);
+  if (!taken && taken.error().code == Code::kFailedPrecondition) return taken.error();
+  return lock;
+}
+
 Status rename_file(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return {};
-  return Error{Code::kUnavailable, fmt::format("cannot set the damaged '{}' aside as '{}': {}; move it away",
-                                               from.string(), to.string(), std::strerror(errno))};
+  return Error{Code::kUnavailable, fmt::format("cannot set '{}' aside as '{}': {}; move it away", from.string(),
+                                               to.string(), std::strerror(errno))};
 }
 
 }  // namespace
@@ -78,8 +135,8 @@ Status rename_file(const fs::path& from, const fs::path& to) {
 Result<StateDirectory> StateDirectory::claim(const fs::path& given) {
   const fs::path directory = given.has_filename() ? given : given.parent_path();
   if (Status made = make_directory(directory); !made) return made.error();
-  const fs::path path = directory / "state.db.lock";
-  auto lock = open_private(path, O_CREAT);
+  const fs::path path = directory / kLockName;
+  auto lock = open_lock(path);
   if (!lock) return lock.error();
   if (Status taken = acquire_lock(*lock, path); !taken) return taken.error();
   auto generation = open_private(directory / "state.db.generation", O_CREAT);
@@ -115,19 +172,74 @@ Status StateDirectory::prepare_database() const {
   return {};
 }
 
-Result<fs::path> StateDirectory::set_database_aside(std::int64_t now_ms) const {
+Status StateDirectory::check_size() const {
+  std::error_code no_log;
+  if (const auto log = fs::file_size(with_suffix(database(), "-wal"), no_log); !no_log && log > 0) return {};
+  const UniqueFd file(::open(database().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  // As SQLite's "Database File Format" has it: the page size at 16, at 28 the size in pages.
+  std::array<unsigned char, 32> header{};
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return {};
+  if (::pread(file.get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size())) return {};
+  const std::int64_t page = header[16] == 0 && header[17] == 1 ? 65536 : header[16] << 8 | header[17];
+  std::int64_t pages = 0;
+  for (std::size_t i = 28; i < 32; ++i) pages = pages << 8 | header[i];
+  if (status.st_size >= page * pages) return {};
+  return Error{Code::kDataLoss, fmt::format("'{}' is damaged: it has {} bytes of {}", database().string(),
+                                            status.st_size, page * pages)};
+}
+
+Status StateDirectory::mark_damaged(const std::string& why) const {
+  const auto marked = identity_of(database());
+  if (!marked) return {};
+  const fs::path path = mark_of(database());
+  auto file = open_private(path, O_CREAT | O_TRUNC);
+  if (!file) return file.error();
+  const std::string text = *marked + '\n' + why + '\n';
+  if (::pwrite(file->get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
+      ::fsync(file->get()) == 0) {
+    return {};
+  }
+  return cannot_use(path, errno);
+}
+
+std::optional<std::string> StateDirectory::damage_mark() const {
+  std::ifstream file(mark_of(database()));
+  std::string marked;
+  std::string why;
+  if (!std::getline(file, marked) || !std::getline(file, why)) return std::nullopt;
+  if (identity_of(database()) != marked) return std::nullopt;
+  return why;
+}
+
+bool StateDirectory::is_current() const {
+  struct stat held {};
+  struct stat there {};
+  return ::fstat(lock_.get(), &held) == 0 && ::lstat((directory_ / kLockName).c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+Result<fs::path> StateDirectory::set_database_aside(std::string_view kind, std::int64_t now_ms) const {
+  const auto free = [&](const fs::path& aside) {
+    return !is_there(aside) && std::none_of(kCompanions.begin(), kCompanions.end(), [&](const char* companion) {
+      return is_there(with_suffix(aside, companion));
+    });
+  };
   fs::path aside;
   do {
-    aside = with_suffix(database(), fmt::format(".damaged-{}", now_ms++));
-  } while (is_there(aside));
+    aside = with_suffix(database(), fmt::format(".{}-{}", kind, now_ms++));
+  } while (!free(aside));
+  bool was_there = false;
   // The database goes first: were the log to go first and this end here, an older state would pass for the newest.
-  if (Status renamed = rename_file(database(), aside); !renamed) return renamed.error();
-  for (const char* companion : kCompanions) {
-    const fs::path path = with_suffix(database(), companion);
+  for (const char* part : {"", "-wal", "-shm"}) {
+    const fs::path path = with_suffix(database(), part);
     if (!is_there(path)) continue;
-    if (Status renamed = rename_file(path, with_suffix(aside, companion)); !renamed) return renamed.error();
+    if (Status renamed = rename_file(path, with_suffix(aside, part)); !renamed) return renamed.error();
+    was_there = true;
   }
-  return aside;
+  std::error_code ignored;  // what stays is no mark of the next database
+  fs::remove(mark_of(database()), ignored);
+  return was_there ? aside : fs::path();
 }
 
 }  // namespace topolet::store

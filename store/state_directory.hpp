@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/base/result.hpp"
@@ -20,6 +21,9 @@ class StateDirectory {
 
   std::filesystem::path database() const { return directory_ / "state.db"; }
 
+  /// False once another directory is there, or none, or the lock was removed from it: then claim it again.
+  bool is_current() const;
+
   /// Makes an empty database file if there is none; it and what SQLite keeps beside it get mode 0600.
   Status prepare_database() const;
 
@@ -29,9 +33,18 @@ class StateDirectory {
   /// What that file says; none if it says nothing, or was written in another boot.
   std::optional<std::uint64_t> read_generation_file(const std::string& boot_id) const;
 
-  /// Renames the database and what SQLite keeps beside it to state.db.damaged-<now_ms>…, or the next number that is
-  /// free; returns the new name.
-  Result<std::filesystem::path> set_database_aside(std::int64_t now_ms) const;
+  /// DATA_LOSS if the database file ends before its header says, and no log holds the rest.
+  Status check_size() const;
+
+  /// Notes, in a file beside it, that the database is damaged: the next start sets it aside. Synced. The note is for
+  /// the very file that is there now, and says nothing of another one.
+  Status mark_damaged(const std::string& why) const;
+  /// Why the database was marked; none if it was not.
+  std::optional<std::string> damage_mark() const;
+
+  /// Renames the database and what SQLite keeps beside it, as far as they exist, to state.db.<kind>-<now_ms>…, or the
+  /// next number that is free; returns the new name, or an empty one if there was nothing.
+  Result<std::filesystem::path> set_database_aside(std::string_view kind, std::int64_t now_ms) const;
 
  private:
   StateDirectory(std::filesystem::path directory, UniqueFd lock, UniqueFd generation)

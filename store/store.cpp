@@ -6,15 +6,10 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/mutex.hpp"
 #include "store/backfill.hpp"
-#include "store/database.hpp"
 #include "store/json_maps.hpp"
-#include "store/log_folder.hpp"
-#include "store/schema.hpp"
 #include "store/setup_tables.hpp"
-#include "store/state_directory.hpp"
-#include "store/statements.hpp"
+#include "store/sqlite_store.hpp"
 
 namespace topolet::store {
 namespace {
@@ -91,104 +86,14 @@ Result<std::vector<Row>> read_all(Statement& statement, Result<Row> (*read)(cons
   }
 }
 
-class SqliteStore final : public Store {
- public:
-  /// `directory`: none where the database is in memory.
-  SqliteStore(std::optional<StateDirectory> directory, Database database, Statements statements)
-      : directory_(std::move(directory)), database_(std::move(database)), statements_(std::move(statements)) {}
-
-  const OpenReport& report() const override { return report_; }
-  void report_set_aside(std::filesystem::path path) { report_.set_aside = std::move(path); }
-  void fold_log_beside() { folder_ = LogFolder::start(database_); }
-
-  Status begin_boot(const std::string& boot_id, std::int64_t now_ms);
-  void detect_lost_generations(const std::string& boot_id);
-
-  Status begin() override;
-  Status commit() override;
-  void roll_back() override;
-  Status savepoint(const std::function<Status()>& work) override;
-
-  Result<std::int64_t> add(const DecidedRow& row) override;
-  Status add(const OutcomeRow& row) override;
-  Status add(const EndedRow& row) override;
-  Status put_allocation(std::int64_t decision, const Columns& columns) override;
-  Status update_allocation(std::int64_t decision, const Columns& columns) override;
-  Status count_repeat(std::int64_t decision, std::int64_t at_ms) override;
-  Status add(const PoolRow& row) override;
-  Status add(const TopologyRow& row) override;
-  Status add(const SetupRow& row) override;
-  Status set_generation(std::uint64_t generation) override;
-  Status put_pod(const Columns& columns) override;
-  Status remove_pod(const std::string& sandbox_id) override;
-
-  Result<std::vector<AllocationRow>> allocations() override;
-  Result<std::vector<PodRow>> pods() override;
-  Result<std::uint64_t> last_generation() override;
-  Result<std::int64_t> last_decision() override;
-  Result<std::int64_t> last_setup() override;
-  Result<bool> backfill(std::int64_t rows) override;
-  void write_generation_file(std::uint64_t generation) override;
-
- private:
-  template <class Work>
-  auto in_transaction(Work work) -> decltype(work());
-  void undo();
-  Error fail_transaction(const Error& error);
-
-  Status end_other_boots(std::int64_t now_ms);
-  Result<std::int64_t> insert(const DecidedRow& row);
-  Status add_held_cpus(std::int64_t decision, const DecidedRow& row);
-  Status add_cpu_intervals(std::int64_t decision, const char* kind, const CpuSet& cpus);
-  Status end(const EndedRow& row);
-  template <class MakeSql>
-  Result<Statement*> statement_for_columns(const char* head, const Columns& columns, const char* purpose,
-                                           MakeSql make_sql);
-
-  // The order matters: statements go before their connection, which folds what is left of the log as the last one, and
-  // the lock goes last.
-  std::optional<StateDirectory> directory_;
-  Database database_;
-  std::unique_ptr<LogFolder> folder_;
-  Statements statements_;
-
-  OpenReport report_;
-  std::int64_t boot_ = 0;
-  /// By what they do and the columns that they write.
-  std::map<std::string, Statement> statements_by_columns_;
-  std::string boot_id_;
-  Mutex generation_file_mutex_;
-  std::uint64_t generation_in_file_ TOPOLET_GUARDED_BY(generation_file_mutex_) = 0;
-  bool transaction_open_ = false;
-  bool in_savepoint_ = false;
-  std::optional<Error> transaction_failure_;
-};
-
-/// Runs `work` in the open transaction or else in a transaction of its own. What fails is rolled back whole; SQLite
-/// itself ends the transaction on some errors, so that what follows in an open one must not run either.
-template <class Work>
-auto SqliteStore::in_transaction(Work work) -> decltype(work()) {
-  if (transaction_failure_) return *transaction_failure_;
-  if (!transaction_open_) {
-    if (Status begun = statements_.begin.run(); !begun) return begun.error();
-  }
-  auto done = work();
-  if (done && !transaction_open_) {
-    if (Status committed = statements_.commit.run(); !committed) done = committed.error();
-  }
-  // What fails in a savepoint is undone with it, if its transaction is still there.
-  if (!done && !(in_savepoint_ && database_.in_transaction())) {
-    undo();
-    if (transaction_open_) transaction_failure_ = done.error();
-  }
-  return done;
-}
+}  // namespace
 
 void SqliteStore::undo() {
   if (database_.in_transaction()) static_cast<void>(statements_.roll_back.run());
 }
 
 Status SqliteStore::begin() {
+  if (detached_) return *detached_;
   if (transaction_open_) return Error{Code::kFailedPrecondition, "a transaction is open already; commit it first"};
   Status begun = statements_.begin.run();
   transaction_open_ = begun.has_value();
@@ -234,31 +139,30 @@ Error SqliteStore::fail_transaction(const Error& error) {
   return error;
 }
 
-Status SqliteStore::begin_boot(const std::string& boot_id, std::int64_t now_ms) {
+Status SqliteStore::skip_decisions(std::int64_t last) {
   return in_transaction([&]() -> Status {
-    if (Status added = statements_.add_boot.run(boot_id, now_ms); !added) return added;
-    const auto boot = statements_.find_boot.first_integer(boot_id);
-    if (!boot) return boot.error();
-    boot_ = boot->value_or(0);
-    boot_id_ = boot_id;
-    return end_other_boots(now_ms);
+    const std::string purpose = "set the number of the next decision";
+    auto update = database_.prepare("UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'decided'", purpose);
+    if (!update) return update.error();
+    if (Status updated = update->run(last); !updated || database_.changed_rows() > 0) return updated;
+    auto insert = database_.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('decided', ?1)", purpose);
+    return insert ? insert->run(last) : Status(insert.error());
   });
 }
 
-Status SqliteStore::end_other_boots(std::int64_t now_ms) {
-  const auto generation = last_generation();
-  if (!generation) return generation.error();
-  const auto others = read_all<std::int64_t>(
-      statements_.find_other_boots, [](const Statement& row) { return Result<std::int64_t>(row.integer(0)); }, boot_);
-  if (!others) return others.error();
-  for (const std::int64_t decision : *others) {
-    if (Status ended = end({decision, now_ms, *generation + 1, "reboot"}); !ended) return ended;
-  }
-  report_.ended_by_reboot = static_cast<std::uint32_t>(others->size());
-  if (!others->empty()) {
-    if (Status noted = statements_.set_generation.run(boot_, *generation + 1); !noted) return noted;
-  }
-  return statements_.forget_other_pods.run(boot_);
+void SqliteStore::use(OpenedDatabase opened) {
+  database_ = std::move(opened.database);
+  statements_ = std::move(opened.statements);
+}
+
+void SqliteStore::close_file() {
+  integrity_check_.reset();
+  folder_.reset();
+  statements_by_columns_.clear();
+  statements_ = {};
+  database_ = {};
+  transaction_open_ = false;
+  transaction_failure_.reset();
 }
 
 Result<std::int64_t> SqliteStore::add(const DecidedRow& row) {
@@ -315,6 +219,22 @@ Status SqliteStore::end(const EndedRow& row) {
   if (!from) return from.error();
   const std::int64_t from_ms = from->value_or(row.at_ms);
   return statements_.add_lifetime.run(span_of(from_ms, row.at_ms), row.at_ms, row.decision, from_ms);
+}
+
+Status SqliteStore::end_other_boots(std::int64_t now_ms) {
+  const auto generation = last_generation();
+  if (!generation) return generation.error();
+  const auto others = read_all<std::int64_t>(
+      statements_.find_other_boots, [](const Statement& row) { return Result<std::int64_t>(row.integer(0)); }, boot_);
+  if (!others) return others.error();
+  for (const std::int64_t decision : *others) {
+    if (Status ended = end({decision, now_ms, *generation + 1, "reboot"}); !ended) return ended;
+  }
+  report_.ended_by_reboot = static_cast<std::uint32_t>(others->size());
+  if (!others->empty()) {
+    if (Status noted = statements_.set_generation.run(boot_, *generation + 1); !noted) return noted;
+  }
+  return statements_.forget_other_pods.run(boot_);
 }
 
 Status SqliteStore::add(const EndedRow& row) {
@@ -408,15 +328,20 @@ Status SqliteStore::remove_pod(const std::string& sandbox_id) {
 }
 
 Result<std::vector<AllocationRow>> SqliteStore::allocations() {
+  if (is_of_another_boot_) return std::vector<AllocationRow>();
   return read_all<AllocationRow>(statements_.find_allocations, read_allocation);
 }
 
-Result<std::vector<PodRow>> SqliteStore::pods() { return read_all<PodRow>(statements_.find_pods, read_pod); }
+Result<std::vector<PodRow>> SqliteStore::pods() {
+  if (is_of_another_boot_) return std::vector<PodRow>();
+  return read_all<PodRow>(statements_.find_pods, read_pod);
+}
 
 Result<std::uint64_t> SqliteStore::last_generation() {
   const auto generation = statements_.find_last_generation.first_integer();
   if (!generation) return generation.error();
-  return static_cast<std::uint64_t>(generation->value_or(0));
+  // As if what the other boot held had ended.
+  return static_cast<std::uint64_t>(generation->value_or(0)) + (is_of_another_boot_ ? 1 : 0);
 }
 
 Result<std::int64_t> SqliteStore::last_decision() {
@@ -440,100 +365,10 @@ Result<bool> SqliteStore::backfill(std::int64_t rows) {
 }
 
 void SqliteStore::write_generation_file(std::uint64_t generation) {
-  if (!directory_) return;
   MutexLock lock(generation_file_mutex_);
-  if (generation <= generation_in_file_) return;
+  if (!directory_ || generation <= generation_in_file_) return;
   generation_in_file_ = generation;
-  directory_->write_generation_file(boot_id_, generation);
-}
-
-/// After a power cut the newest writes may be missing with good reason: only the same boot tells.
-void SqliteStore::detect_lost_generations(const std::string& boot_id) {
-  const auto written = directory_->read_generation_file(boot_id);
-  const auto there = last_generation();
-  if (written && there && *written > *there) report_.newest_lost_generation = *written;
-}
-
-Status set_up(Database& database, Durability durability) {
-  const std::string synchronous = durability == Durability::kFull ? "FULL" : "NORMAL";
-  const auto journal = database.text("PRAGMA journal_mode = WAL", "switch to a write-ahead log");
-  if (!journal) return journal.error();
-  if (*journal != "wal") {
-    return Error{Code::kUnavailable, fmt::format("'{}' cannot have a write-ahead log, as SQLite needs shared memory "
-                                                 "beside it; put state-dir on a local file system",
-                                                 database.path())};
-  }
-  // What a savepoint may have to undo would otherwise go to a file of its own when it is large. A log that grew long
-  // once is cut when it begins anew.
-  constexpr int kLogBytesKept = 8 << 20;
-  return database.execute(
-      fmt::format("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = "
-                  "{}; PRAGMA synchronous = {}",
-                  kLogBytesKept, synchronous),
-      "set the pragmas");
-}
-
-Result<Statements> prepare_statements(const Database& database) {
-  auto statements = Statements::prepare(database);
-  if (statements || statements.error().code != Code::kInternal) return statements;
-  return Error{Code::kDataLoss, "tables are missing: " + statements.error().message};
-}
-
-struct OpenedDatabase {
-  Database database;
-  Statements statements;
-};
-
-Result<OpenedDatabase> open_database(const StateDirectory& directory, Durability durability) {
-  if (Status prepared = directory.prepare_database(); !prepared) return prepared.error();
-  auto database = Database::open(directory.database(), Database::Access::kReadWrite);
-  if (!database) return database.error();
-  // A file that is refused or set aside stays as it was found.
-  database->leave_untouched_at_close(true);
-  if (Status writable = check_writable(*database); !writable) return writable.error();
-  if (Status set = set_up(*database, durability); !set) return set.error();
-  if (Status migrated = migrate(*database); !migrated) return migrated.error();
-  auto statements = prepare_statements(*database);
-  if (!statements) return statements.error();
-  database->leave_untouched_at_close(false);
-  // Lets `immutable` readers, who never look into the log, see what there is. Failing costs nothing.
-  database->fold_log();
-  return OpenedDatabase{*std::move(database), *std::move(statements)};
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Store>> Store::open(const StoreOptions& options) {
-  auto directory = StateDirectory::claim(options.directory);
-  if (!directory) return directory.error();
-  std::filesystem::path set_aside;
-  auto opened = open_database(*directory, options.durability);
-  if (!opened && opened.error().code == Code::kDataLoss) {
-    auto moved = directory->set_database_aside(options.now_ms);
-    if (!moved) return moved.error();
-    set_aside = *std::move(moved);
-    opened = open_database(*directory, options.durability);
-  }
-  if (!opened) return opened.error();
-  auto store =
-      std::make_unique<SqliteStore>(*std::move(directory), std::move(opened->database), std::move(opened->statements));
-  store->report_set_aside(std::move(set_aside));
-  store->detect_lost_generations(options.boot_id);
-  store->fold_log_beside();
-  if (Status begun = store->begin_boot(options.boot_id, options.now_ms); !begun) return begun.error();
-  return std::unique_ptr<Store>(std::move(store));
-}
-
-Result<std::unique_ptr<Store>> Store::open_in_memory(const std::string& boot_id, std::int64_t now_ms) {
-  auto database = Database::open_in_memory();
-  if (!database) return database.error();
-  if (Status set = database->execute("PRAGMA foreign_keys = ON", "set the pragmas"); !set) return set.error();
-  if (Status migrated = migrate(*database); !migrated) return migrated.error();
-  auto statements = prepare_statements(*database);
-  if (!statements) return statements.error();
-  auto store = std::make_unique<SqliteStore>(std::nullopt, *std::move(database), *std::move(statements));
-  if (Status begun = store->begin_boot(boot_id, now_ms); !begun) return begun.error();
-  return std::unique_ptr<Store>(std::move(store));
+  directory_->write_generation_file(options_.boot_id, generation);
 }
 
 }  // namespace topolet::store

@@ -6,6 +6,7 @@
 // else of this tree.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -149,19 +150,59 @@ using PodRow = std::map<std::string, Value>;
 
 enum class Durability : std::uint8_t { kNormal, kFull };
 
+/// When IntegrityCheck begins, for how long it reads at once, and how long it pauses then.
+struct IntegrityCheckPace {
+  std::chrono::milliseconds delay{0};
+  std::chrono::milliseconds slice{100};
+  std::chrono::milliseconds pause{200};
+};
+
+class Store;
+
 struct StoreOptions {
   std::filesystem::path directory;  ///< made with mode 0700 if absent; holds state.db, mode 0600
   std::string boot_id;              ///< of the running kernel; live rows of another boot are ended as "reboot" at open
   std::int64_t now_ms = 0;
   Durability durability = Durability::kNormal;
+  /// Whether what is held can be understood; DATA_LOSS: it cannot, and the file is as damaged as any.
+  std::function<Status(Store&)> check_rows = {};
+  IntegrityCheckPace integrity_check_pace = {};
 };
 
 /// What happened while the store was opened.
 struct OpenReport {
   std::filesystem::path set_aside;  ///< where a damaged file went; empty if there was none
+  std::string set_aside_because;    ///< what is wrong with it
   std::uint32_t ended_by_reboot = 0;
   /// The newest generation that was noted in this boot; 0 if none was, or the database has it.
   std::uint64_t newest_lost_generation = 0;
+};
+
+/// What becomes of a file that is there when the database is opened again.
+enum class Leftover : std::uint8_t {
+  kKept,      ///< it is the store's own, and written to again
+  kReplaced,  ///< it is somebody else's, or has other decisions: it is renamed to state.db.replaced-<ms>
+  kDamaged,   ///< it is renamed to state.db.damaged-<ms>
+};
+
+/// Why the store cannot write to its file any more, ever.
+struct FileLoss {
+  std::string what;
+  Leftover leftover = Leftover::kKept;
+};
+
+/// The newest numbers that were given so far.
+struct LastNumbers {
+  std::int64_t decision = 0;
+  std::uint64_t generation = 0;
+};
+
+/// What was found when the whole file was read.
+struct IntegrityReport {
+  std::string damage;         ///< what is damaged; empty: nothing is
+  std::uint32_t trees = 0;    ///< how many tables and indexes were read
+  std::uint64_t entries = 0;  ///< how many rows of tables and entries of indexes
+  std::chrono::milliseconds duration{};
 };
 
 /// One writer, one thread at a time; write_generation_file() on any. Every call is one transaction of its own unless
@@ -179,7 +220,22 @@ class Store {
   /// A database of the same schema in memory, which ends with the store: no directory, no lock, no other reader.
   static Result<std::unique_ptr<Store>> open_in_memory(const std::string& boot_id, std::int64_t now_ms);
 
+  /// A store whose directory cannot be used for now, and `why`: it holds what the file there holds, if that can be
+  /// read, takes no writes, and says in find_file_loss() that it has to be opened again.
+  static Result<std::unique_ptr<Store>> open_detached(const StoreOptions& options, const Error& why);
+
   virtual const OpenReport& report() const = 0;
+
+  /// Whether the file, or what SQLite keeps beside it, was removed, replaced or cut behind the store's back.
+  virtual std::optional<FileLoss> find_file_loss() { return std::nullopt; }
+  /// Opens the database in the directory again, or begins a new one. A file that knows greater numbers than `last` is
+  /// not gone on with either, as they would be given twice. Returns what a file that was there is called now; empty if
+  /// there was none or it is kept. After an error the store takes no writes until this succeeds.
+  virtual Result<std::filesystem::path> reopen(const FileLoss& loss, const LastNumbers& last, std::int64_t now_ms);
+  /// `reopened` runs after each reopen() that succeeds, on the same thread. To be set before the first.
+  virtual void on_reopened(std::function<void()> reopened) { static_cast<void>(reopened); }
+  /// Decisions get higher numbers than `last` from now on.
+  virtual Status skip_decisions(std::int64_t last) = 0;
 
   virtual Status begin() = 0;
   virtual Status commit() = 0;
@@ -205,6 +261,7 @@ class Store {
   virtual Status add(const PoolRow& row) = 0;
   /// Nothing is written if the machine is as it was recorded last in this boot.
   virtual Status add(const TopologyRow& row) = 0;
+  /// Nothing is written if that number was recorded before.
   virtual Status add(const SetupRow& row) = 0;
   /// The generation that the ledger has with what is written. Not every one has a row that tells of it.
   virtual Status set_generation(std::uint64_t generation) = 0;
@@ -227,6 +284,13 @@ class Store {
   /// Notes, outside of the database, that this generation was acted on, so that a database which lacks it is noticed
   /// when it is opened next. Not synced to the disk. Any thread; the highest counts.
   virtual void write_generation_file(std::uint64_t generation) = 0;
+  /// The same, but it is done soon, and by another thread: returns at once whatever the file system does. Any thread.
+  virtual void note_generation(std::uint64_t generation) = 0;
+
+  /// Reads the whole file for damage, slowly and beside whoever uses it, as a start reads only what it needs. A damaged
+  /// file is marked, so that the next start sets it aside. Begins again with each reopen(). `report` runs on a thread
+  /// of the check's own, when it is done. To be called before another thread uses the store.
+  virtual void check_integrity(std::function<void(const IntegrityReport&)> report) { static_cast<void>(report); }
 };
 
 }  // namespace topolet::store

@@ -30,6 +30,18 @@ std::string containers(const StatusResponse& status) {
   return text.empty() ? "none" : text;
 }
 
+std::string database(const StatusResponse& status) {
+  std::string text = "healthy";
+  if (status.store_degraded()) {
+    const std::string& why = status.store_degraded_because();
+    text = "DEGRADED: decisions are not written, " + (why.empty() ? "see the log" : "as the database " + why);
+  } else if (!status.store_damage().empty()) {
+    text = "DAMAGED: " + status.store_damage() + "; it is set aside when topoletd is started next";
+  }
+  if (!status.store_reopened_because().empty()) text += "; " + status.store_reopened_because();
+  return text;
+}
+
 std::string format_text(const StatusResponse& status) {
   return fmt::format(
       "topoletd     {}, up {}\n"
@@ -40,11 +52,10 @@ std::string format_text(const StatusResponse& status) {
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "generation   {}\n",
       status.version(), duration(status.uptime_s()), status.listen(), status.runtime(),
-      status.runtime_connected() ? "connected" : "NOT connected", status.state_dir(),
-      status.store_degraded() ? "DEGRADED: decisions are not written, see the log" : "healthy", containers(status),
-      status.reconciled() ? "" : " (not yet compared with the runtime)", or_none(status.allowed_cpus()),
-      or_none(status.pool_cpus()), or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()),
-      or_none(status.withheld_cpus()), status.generation());
+      status.runtime_connected() ? "connected" : "NOT connected", status.state_dir(), database(status),
+      containers(status), status.reconciled() ? "" : " (not yet compared with the runtime)",
+      or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
+      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), status.generation());
 }
 
 nlohmann::ordered_json format_json(const StatusResponse& status) {
@@ -58,6 +69,9 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"reconciled", status.reconciled()},
           {"state_dir", status.state_dir()},
           {"store_degraded", status.store_degraded()},
+          {"store_degraded_because", status.store_degraded_because()},
+          {"store_reopened_because", status.store_reopened_because()},
+          {"store_damage", status.store_damage()},
           {"containers", modes},
           {"generation", status.generation()},
           {"allowed_cpus", status.allowed_cpus()},

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "core/base/text.hpp"
@@ -28,6 +30,10 @@ namespace {
 constexpr std::chrono::seconds kUnreadAge{1};
 /// How long the operator waits for the engine.
 constexpr std::chrono::seconds kPatience{5};
+/// How long the end of topoletd waits for the file system.
+constexpr std::chrono::seconds kLongestClose{5};
+/// Pods that start with topoletd read from the same disk.
+constexpr std::chrono::seconds kCheckAfter{30};
 constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
 
 std::string read_boot_id() {
@@ -35,6 +41,18 @@ std::string read_boot_id() {
   std::string id;
   std::getline(in, id);
   return id;
+}
+
+/// Runs `work` on a thread of its own. False if it takes too long, as on a frozen file system: it is left behind.
+bool ends_in_time(std::function<void()> work) {
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> future = done->get_future();
+  std::thread([done, work = std::move(work)]() mutable {
+    work();
+    work = nullptr;
+    done->set_value();
+  }).detach();
+  return future.wait_for(kLongestClose) == std::future_status::ready;
 }
 
 /// A daemon in front of itself would call itself without end.
@@ -48,6 +66,11 @@ Status check_endpoints(const config::DaemonOptions& options) {
                              options.listen)};
   }
   return {};
+}
+
+/// The state directory is another program's, another topoletd's, or open to others.
+bool is_misconfigured(const Error& error) {
+  return error.code == Code::kFailedPrecondition || error.code == Code::kInvalidArgument;
 }
 
 Status make_parent(const std::string& socket_path, const char* option) {
@@ -87,8 +110,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   if (Status opened = daemon->open_listener(options.daemon); !opened) return opened.error();
   if (Status opened = daemon->open_control(options.daemon); !opened) return opened.error();
   if (Status opened = daemon->open_store(options); !opened) return opened.error();
+  daemon->check_store();
   // Not before the store has locked the directory.
-  if (Status settled = daemon->deps_.crashes.clear_new_marks(); !settled) return settled.error();
+  if (Status settled = daemon->deps_.crashes.clear_new_marks(); !settled)
+    daemon->log_->error("{}", settled.error().message);
   if (Status created = daemon->create_plugins(setup); !created) return created.error();
   daemon->make_proxy(options.daemon);
   if (Status made = daemon->make_engine(options, setup.raw); !made) return made.error();
@@ -144,16 +169,24 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
 
 Status Daemon::open_store(const config::Options& options) {
   const Clock clock;
-  auto opened = store::Store::open({.directory = options.daemon.state_dir,
-                                    .boot_id = read_boot_id(),
-                                    .now_ms = clock.wall().count(),
-                                    .durability = options.daemon.durability});
+  const store::StoreOptions store_options{.directory = options.daemon.state_dir,
+                                          .boot_id = read_boot_id(),
+                                          .now_ms = clock.wall().count(),
+                                          .durability = options.daemon.durability,
+                                          .check_rows = engine::Engine::check_stored,
+                                          .integrity_check_pace = {.delay = kCheckAfter}};
+  auto opened = store::Store::open(store_options);
+  // Pods do not wait for a full disk. What somebody has configured so is told before any pod comes.
+  if (!opened && !is_misconfigured(opened.error())) {
+    log_->error("{}; topoletd goes on without the state database until it can write it", opened.error().message);
+    opened = store::Store::open_detached(store_options, opened.error());
+  }
   if (!opened) return opened.error();
   store_ = *std::move(opened);
   const store::OpenReport& report = store_->report();
   if (!report.set_aside.empty()) {
-    log_->error("the state database was damaged; it was moved to {} and a new one was created",
-                report.set_aside.string());
+    log_->error("the state database was damaged; it was moved to {} and a new one was created: {}",
+                report.set_aside.string(), report.set_aside_because);
   }
   if (report.newest_lost_generation > 0) {
     log_->error(
@@ -168,16 +201,16 @@ Status Daemon::open_store(const config::Options& options) {
 }
 
 Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
-  auto state = store::PluginStateTable::open(setup.config.options.daemon.state_dir);
-  if (!state) return state.error();
+  const auto state = std::make_shared<store::PluginStateTable>(setup.config.options.daemon.state_dir);
+  store_->on_reopened([state] { state->reopen(); });
   plugins_ = std::make_unique<plugin::RunningPlugins>(
       plugin::PolicyThread::Options{
           .deadline = setup.config.options.placement.deadline,
           .clock = {},
           .log = log_,
-          .on_quarantine = [audit = quarantine_audit_](const auto& plugin,
-                                                       const auto& why) { audit->note(plugin, why); }},
-      plugin::RunningPlugins::Deps{deps_.crashes, deps_.control}, *std::move(state));
+          .on_quarantine = [audit = audit_outlet_](const auto& plugin,
+                                                   const auto& why) { audit->note_quarantine(plugin, why); }},
+      plugin::RunningPlugins::Deps{deps_.crashes, deps_.control}, state);
   const auto last_setup = store_->last_setup();
   if (!last_setup) return last_setup.error();
   setup_ = *last_setup + 1;
@@ -225,7 +258,7 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
                                              engine_deps(*topology, *std::move(machine), options.placement.rules));
   if (Status started = engine_->start(); !started) return started;
   watch_->start(*topology, [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); });
-  quarantine_audit_->open(
+  audit_outlet_->open(
       [this](engine::AuditEvent event, const std::string& reason) { engine_->record_event(event, reason); });
   return {};
 }
@@ -275,6 +308,28 @@ void Daemon::accept_clients() {
   control_->start([this](UniqueFd connection) { proxy_->accept_own(std::move(connection)); });
 }
 
+/// Beside all else: with a million decisions it takes minutes.
+void Daemon::check_store() {
+  store_->check_integrity([audit = audit_outlet_, log = log_,
+                           damage = store_damage_](const store::IntegrityReport& found) {
+    if (found.damage.empty()) {
+      const std::string read =
+          fmt::format("the whole state database was read without an error: {} in {} tables and indexes, in {} s",
+                      counted(found.entries, "row"), found.trees,
+                      std::chrono::duration_cast<std::chrono::seconds>(found.duration).count());
+      log->info("{}", read);
+      return audit->note(engine::AuditEvent::kStoreChecked, read);
+    }
+    const std::string damaged = fmt::format(
+        "the state database is damaged: {}; topoletd goes on with what it has in memory, and sets the file aside when "
+        "it is started next",
+        found.damage);
+    log->error("{}", damaged);
+    damage->set(found.damage);
+    audit->note(engine::AuditEvent::kStoreDamaged, damaged);
+  });
+}
+
 void Daemon::stop() {
   notify_stopping();
   if (control_) control_->stop();
@@ -282,13 +337,20 @@ void Daemon::stop() {
   if (proxy_) proxy_->drain();
   if (listener_) listener_->disconnect_all();
   if (proxy_) proxy_->stop();
-  quarantine_audit_->close();
+  audit_outlet_->close();
   if (watch_) watch_->stop();
-  if (engine_) engine_->stop();
+  const bool writer_ended = !engine_ || engine_->stop();
+  if (!writer_ended) {
+    // Its thread may come back to them at any time.
+    static_cast<void>(engine_.release());
+    static_cast<void>(store_.release());
+  }
   engine_.reset();
   proxy_.reset();
   control_.reset();
-  store_.reset();
+  const bool store_ended =
+      !store_ || ends_in_time([store = std::shared_ptr<store::Store>(std::move(store_))]() mutable { store.reset(); });
+  is_stuck_ = is_stuck_ || !writer_ended || !store_ended;
   listener_.reset();
 }
 
@@ -338,6 +400,9 @@ Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusR
   response.set_runtime_connected(proxy_->connected());
   response.set_state_dir(options.state_dir.string());
   response.set_store_degraded(engine->store_degraded);
+  response.set_store_degraded_because(engine->store_degraded_because);
+  response.set_store_reopened_because(engine->store_reopened_because);
+  response.set_store_damage(store_damage_->get());
   response.set_reconciled(engine->reconciled);
   for (const auto& [mode, count] : engine->containers) (*response.mutable_containers())[mode] = count;
   response.set_generation(engine->generation);

@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
 #include "core/config/options.hpp"
 #include "core/control/server.hpp"
 #include "core/cri/socket/listener.hpp"
 #include "core/cri/wire/proxy.hpp"
-#include "core/daemon/quarantine_audit.hpp"
+#include "core/daemon/audit_outlet.hpp"
 #include "core/engine/engine.hpp"
 #include "core/machine/machine_watch.hpp"
 #include "core/plugin/host/control_thread.hpp"
@@ -26,6 +27,23 @@
 #include "store/store.hpp"
 
 namespace topolet::daemon {
+
+/// A text that one thread sets and another one reads.
+class SharedText {
+ public:
+  void set(std::string text) TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    text_ = std::move(text);
+  }
+  std::string get() const TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::string text_ TOPOLET_GUARDED_BY(mutex_);
+};
 
 /// Runs from start() to stop(). Not for use by several threads, but for reload().
 class Daemon {
@@ -56,8 +74,9 @@ class Daemon {
   /// Ends serving, lets calls in flight end, and closes the store. Containers stay as they are.
   void stop();
 
-  /// True if a plugin is stuck in a call: the process must end by _exit, see PolicyThread.
-  bool must_exit_at_once() const { return plugins_->has_abandoned_calls(); }
+  /// True if a plugin is stuck in a call, or, once it is stopped, a thread in a file system that does not return: the
+  /// process must end by _exit, see PolicyThread and Writer::stop().
+  bool must_exit_at_once() const { return is_stuck_ || plugins_->has_abandoned_calls(); }
 
  private:
   explicit Daemon(Deps deps);
@@ -72,6 +91,7 @@ class Daemon {
   engine::Engine::Deps engine_deps(const std::shared_ptr<const topology::Topology>& topology,
                                    engine::Engine::Machine machine, const placement::PlacementRules& configured_rules);
   void accept_clients();
+  void check_store();
 
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
   Result<ReloadResult> apply_config(const config::RawConfig& raw) TOPOLET_REQUIRES(reloading_);
@@ -80,7 +100,9 @@ class Daemon {
   const std::shared_ptr<Log> log_;
   std::unique_ptr<store::Store> store_;
   /// Shared with abandoned calls.
-  const std::shared_ptr<QuarantineAudit> quarantine_audit_ = std::make_shared<QuarantineAudit>();
+  const std::shared_ptr<AuditOutlet> audit_outlet_ = std::make_shared<AuditOutlet>();
+  /// Shared with the check of the database.
+  const std::shared_ptr<SharedText> store_damage_ = std::make_shared<SharedText>();
   std::unique_ptr<plugin::RunningPlugins> plugins_;
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
@@ -89,6 +111,7 @@ class Daemon {
   std::unique_ptr<control::ControlServer> control_;
 
   std::int64_t setup_ = 0;  ///< the number of what decisions are made with; of start(), and then of reload()
+  bool is_stuck_ = false;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   Mutex reloading_;
   config::RawConfig raw_ TOPOLET_GUARDED_BY(reloading_);  ///< as it was read at the start

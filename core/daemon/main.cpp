@@ -75,6 +75,7 @@ int cannot_start(Log& log, const Error& why) {
 Result<std::unique_ptr<plugin::CrashLog>> open_crash_log(const std::filesystem::path& state_dir, Log& log) {
   auto opened = plugin::CrashLog::open(state_dir / "plugin-crashes", Clock().wall().count());
   if (!opened) return opened;
+  if (!(*opened)->why_not_kept().empty()) log.error("{}", (*opened)->why_not_kept());
   for (const std::string& line : (*opened)->describe_new_crashes()) log.error("{}", line);
   log.flush();  // they are told only once, and the plugins loaded next may crash
   plugin::record_crashes_to((*opened)->fd());

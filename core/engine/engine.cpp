@@ -107,10 +107,11 @@ void Engine::begin() {
   tick();
 }
 
-void Engine::stop() {
+bool Engine::stop() {
   loop_->stop();
-  committer_.stop();
+  const bool ended = committer_.stop();
   deferred_calls_.clear();
+  return ended;
 }
 
 Result<EngineSummary> Engine::summary(std::chrono::milliseconds patience) {
@@ -132,7 +133,9 @@ EngineSummary Engine::summarise() const {
                         .exclusive = view.exclusive,
                         .withheld = view.withheld,
                         .reconciled = reconciled_,
-                        .store_degraded = committer_.degraded()};
+                        .store_degraded = committer_.degraded(),
+                        .store_degraded_because = committer_.degraded_because(),
+                        .store_reopened_because = committer_.reopened_because()};
   for (const auto& [key, allocation] : ledger.allocations()) {
     if (allocation.phase == Phase::kCrashed) continue;
     ++summary.containers[std::string(to_string(allocation.placement.mode))];

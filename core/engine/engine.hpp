@@ -46,6 +46,8 @@ struct EngineSummary {
   CpuSet withheld;
   bool reconciled = false;      ///< with the runtime, since the start
   bool store_degraded = false;  ///< writes wait for a database that takes none
+  std::string store_degraded_because = {};
+  std::string store_reopened_because = {};  ///< when and why the database was begun anew; empty if it never was
 };
 
 /// The public functions but start() and stop() may be called from any thread; only summary() waits. Everything else
@@ -85,12 +87,16 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  /// Whether what the store holds can be understood; DATA_LOSS names what cannot.
+  static Status check_stored(store::Store& store) { return load(store, {}).status; }
+
   /// Begins with what the store knew when the engine was made, and compares it with the runtime. Calls that place,
   /// start or change containers wait for that; while the runtime does not answer they are rejected. An error if the
   /// store could not be read.
   Status start();
   /// Ends the loop, and writes what waits to be written. Calls still held are answered UNAVAILABLE by being dropped.
-  void stop();
+  /// False if the store does not return: then neither this nor the store may be destroyed, see Writer::stop().
+  bool stop();
 
   /// The engine's present state. Waits for the loop; UNAVAILABLE if that takes longer than `patience`.
   Result<EngineSummary> summary(std::chrono::milliseconds patience);

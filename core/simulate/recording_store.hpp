@@ -19,6 +19,7 @@ class RecordingStore final : public store::Store {
       : store_(store), decisions_(decisions), killed_(std::move(killed)) {}
 
   const store::OpenReport& report() const override { return store_.report(); }
+  Status skip_decisions(std::int64_t last) override { return store_.skip_decisions(last); }
   Status begin() override { return killed_() ? gone() : store_.begin(); }
   Status commit() override { return killed_() ? gone() : store_.commit(); }
   void roll_back() override { store_.roll_back(); }
@@ -55,6 +56,7 @@ class RecordingStore final : public store::Store {
   Result<std::int64_t> last_decision() override { return store_.last_decision(); }
   Result<std::int64_t> last_setup() override { return store_.last_setup(); }
   Result<bool> backfill(std::int64_t rows) override { return store_.backfill(rows); }
+  void note_generation(std::uint64_t generation) override { store_.note_generation(generation); }
   void write_generation_file(std::uint64_t generation) override { store_.write_generation_file(generation); }
 
  private:

@@ -80,6 +80,8 @@ class CoreRig {
   /// CPUs of a pod's container as the database has them; "" if it holds nothing.
   std::string held(const std::string& pod) const;
 
+  engine::EngineSummary summary() const { return engine_->summary(std::chrono::minutes(1)).value(); }
+
   /// What plugins would have heard: "placed POD CPUS" and the like, in order.
   std::vector<std::string> published_events() const TOPOLET_EXCLUDES(mutex_);
   /// A plugin wishes at the next tick that the pod's container be placed anew.

@@ -192,12 +192,75 @@ TEST_P(CommitterTest, WritesWhatIsLeftWhenItStopsAndTellsNobody) {
   EXPECT_THAT(store_.holders(), ElementsAre("a"));
 }
 
+class CommitterOfItsOwnThread : public CommitterTest {
+ protected:
+  /// The database is found damaged while what comes from here on waits to be written.
+  void lose_the_database() {
+    store_.hold();
+    store_.fail_with(Error{Code::kDataLoss, "malformed"});
+  }
+  void await_reopened() {
+    store_.release();
+    loop_.run_until([this] { return !committer_.reopened_because().empty(); });
+    bool written = false;
+    committer_.when_durable([&written] { written = true; });
+    loop_.run_until([&written] { return written; });
+  }
+  std::map<placement::ContainerKey, Allocation> in_store() {
+    std::map<placement::ContainerKey, Allocation> held;
+    const auto rows = store_.allocations();
+    for (const store::AllocationRow& row : *rows) {
+      Allocation allocation = *decode_allocation(row);
+      held.insert_or_assign(allocation.workload.key, std::move(allocation));
+    }
+    return held;
+  }
+};
+
+TEST_P(CommitterOfItsOwnThread, RecordsAgainWhatWasHeldBeforeWhatWaits) {
+  const placement::ContainerKey a = guaranteed("a", 1).key;
+  const placement::ContainerKey b = guaranteed("b", 1).key;
+  std::size_t told = 0;
+  const auto commit = [&](const Event& event) { committer_.commit(event, [&told] { ++told; }); };
+  // Written before the file is lost.
+  commit(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})});
+  commit(event::CreateConfirmed{a, "c-a", {CpuSet{0}, {}}});
+  commit(event::CreateAdmitted{guaranteed("b", 1), exclusive_on({1})});
+  loop_.run_until([&] { return told == 3; });
+  lose_the_database();
+  // What waits ends one of them, moves the other, makes two new ones, and ends one of these.
+  commit(event::CreateRefused{b, {Code::kUnknown, "no"}});
+  commit(event::Moved{guaranteed("a", 1), exclusive_on({2}), AuditEvent::kReplaced});
+  commit(event::CreateAdmitted{guaranteed("c", 1), exclusive_on({0})});
+  commit(event::CreateAdmitted{guaranteed("d", 1), exclusive_on({3})});
+  commit(event::CreateRefused{guaranteed("c", 1).key, {Code::kUnknown, "no"}});
+  await_reopened();
+  EXPECT_EQ(in_store(), committer_.ledger().allocations());
+  EXPECT_THAT(store_.decided(), ElementsAre("recorded-again a 0", "recorded-again b 1", "re-placed a 2", "placed c 0",
+                                            "placed d 3", "gap  "));
+  EXPECT_EQ(*store_.last_decision() + 1, committer_.ledger().next_decision());
+}
+
+TEST_P(CommitterOfItsOwnThread, RecordsTheSetupAgain) {
+  committer_.commit(event::Restarted{false, {}, engine::Setup{7, "1.2.3", "daemon.keep = 30d", "[]"}});
+  ask("a", record("a"));
+  await_recorded(1);
+  lose_the_database();
+  // It is the newest by now, and is written twice: among what is recorded again and in its turn.
+  committer_.commit(event::SetupChanged{engine::Setup{8, "1.2.3", "daemon.keep = 1d", "[]"}});
+  ask("b", record("b"));
+  await_reopened();
+  EXPECT_EQ(*store_.last_setup(), 8);
+  EXPECT_THAT(store_.holders(), ElementsAre("a", "b"));
+}
+
 std::string thread_name(const ::testing::TestParamInfo<Writer::Thread>& param) {
   return param.param == Writer::Thread::kOwn ? "OnItsOwnThread" : "OnTheLoop";
 }
 
 INSTANTIATE_TEST_SUITE_P(Committer, CommitterTest, ::testing::Values(Writer::Thread::kOwn, Writer::Thread::kLoop),
                          thread_name);
+INSTANTIATE_TEST_SUITE_P(Committer, CommitterOfItsOwnThread, ::testing::Values(Writer::Thread::kOwn), thread_name);
 
 }  // namespace
 }  // namespace topolet::engine

@@ -1,7 +1,9 @@
 // A store that fails, or stands still, when a test says so.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,7 +47,36 @@ class FaultyStore final : public store::Store {
     return holders;
   }
 
+  /// The decisions that the database has: "placed a 0-1", event, container and CPUs.
+  std::vector<std::string> decided() const { return decided_; }
+
   const store::OpenReport& report() const override { return store_->report(); }
+  /// What find_file_loss() says until the next reopen().
+  void lose(store::FileLoss loss) TOPOLET_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    loss_ = std::move(loss);
+  }
+  std::optional<store::FileLoss> find_file_loss() override TOPOLET_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return loss_;
+  }
+  /// Begins with an empty database, in which transactions succeed.
+  Result<std::filesystem::path> reopen(const store::FileLoss& loss, const store::LastNumbers& /*last*/,
+                                       std::int64_t /*now_ms*/) override TOPOLET_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    reopened_.push_back(loss);
+    loss_.reset();
+    error_.reset();
+    store_ = *store::Store::open_in_memory("boot", 0);
+    decided_.clear();
+    return std::filesystem::path();
+  }
+  std::vector<store::FileLoss> reopened() TOPOLET_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return reopened_;
+  }
+
+  Status skip_decisions(std::int64_t last) override { return store_->skip_decisions(last); }
   Status begin() override TOPOLET_EXCLUDES(mutex_) {
     {
       const MutexLock lock(mutex_);
@@ -59,11 +90,20 @@ class FaultyStore final : public store::Store {
   }
   Status commit() override TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    return error_ ? Status(*error_) : store_->commit();
+    const Status done = error_ ? Status(*error_) : store_->commit();
+    if (done) decided_.insert(decided_.end(), decided_in_transaction_.begin(), decided_in_transaction_.end());
+    decided_in_transaction_.clear();
+    return done;
   }
-  void roll_back() override { store_->roll_back(); }
+  void roll_back() override {
+    decided_in_transaction_.clear();
+    store_->roll_back();
+  }
   Status savepoint(const std::function<Status()>& work) override { return store_->savepoint(work); }
-  Result<std::int64_t> add(const store::DecidedRow& row) override { return store_->add(row); }
+  Result<std::int64_t> add(const store::DecidedRow& row) override {
+    decided_in_transaction_.push_back(row.event + " " + row.container + " " + row.cpus.to_string());
+    return store_->add(row);
+  }
   Status add(const store::OutcomeRow& row) override { return store_->add(row); }
   Status add(const store::EndedRow& row) override { return store_->add(row); }
   Status put_allocation(std::int64_t decision, const store::Columns& columns) override {
@@ -87,9 +127,10 @@ class FaultyStore final : public store::Store {
   Result<std::int64_t> last_decision() override { return store_->last_decision(); }
   Result<std::int64_t> last_setup() override { return store_->last_setup(); }
   Result<bool> backfill(std::int64_t rows) override { return store_->backfill(rows); }
+  void note_generation(std::uint64_t generation) override { write_generation_file(generation); }
   void write_generation_file(std::uint64_t generation) override TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    noted_ = generation;
+    noted_ = std::max(noted_, generation);
   }
   std::uint64_t noted() TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
@@ -103,10 +144,14 @@ class FaultyStore final : public store::Store {
     changed_.notify_all();
   }
 
-  const std::unique_ptr<store::Store> store_;
+  std::unique_ptr<store::Store> store_;
+  std::vector<std::string> decided_;
+  std::vector<std::string> decided_in_transaction_;
   Mutex mutex_;
   CondVar changed_;
   std::optional<Error> error_ TOPOLET_GUARDED_BY(mutex_);
+  std::optional<store::FileLoss> loss_ TOPOLET_GUARDED_BY(mutex_);
+  std::vector<store::FileLoss> reopened_ TOPOLET_GUARDED_BY(mutex_);
   bool held_ TOPOLET_GUARDED_BY(mutex_) = false;
   bool waits_ TOPOLET_GUARDED_BY(mutex_) = false;
   std::size_t begun_ TOPOLET_GUARDED_BY(mutex_) = 0;

@@ -31,8 +31,9 @@ Status put(store::Store& store, const std::string& name) {
 class WriterTest : public ::testing::TestWithParam<Writer::Thread> {
  protected:
   void begin(milliseconds retry = milliseconds(1)) {
-    writer_ = std::make_unique<Writer>(Writer::Options{GetParam(), milliseconds(50), retry}, store_, loop_,
-                                       loop_.clock(), *log_, [this](const Writer::Gap& gap) { gaps_.push_back(gap); });
+    writer_ = std::make_unique<Writer>(
+        Writer::Options{GetParam(), milliseconds(50), retry}, store_, loop_, loop_.clock(), *log_,
+        Writer::Callbacks{.recovered = [this](const Writer::Gap& gap) { gaps_.push_back(gap); }});
   }
 
   void submit(const std::string& name, Urgency urgency = Urgency::kNow) {
@@ -307,12 +308,103 @@ TEST_P(WriterOfItsOwnThread, IsPatientWithEachAgain) {
   EXPECT_FALSE(writer_->degraded());
 }
 
+/// What a new database begins with is a container "again".
+class LosingWriter : public WriterTest {
+ protected:
+  void begin() {
+    writer_ = std::make_unique<Writer>(
+        Writer::Options{GetParam(), milliseconds(50), milliseconds(1)}, store_, loop_, loop_.clock(), *log_,
+        Writer::Callbacks{
+            .recovered = [this](const Writer::Gap& gap) { gaps_.push_back(gap); },
+            .rewrite =
+                [this](const store::FileLoss&) {
+                  written_at_rewrite_ = writer_->written();
+                  return Writer::Rewrite{{}, {}, [](store::Store& store) { return put(store, "again"); }};
+                },
+            .reopened = [this](const Writer::Reopened& reopened) { reopened_.push_back(reopened.loss.what); }});
+  }
+  void await_reopened() {
+    loop_.run_until([this] { return !reopened_.empty(); });
+  }
+
+  std::uint64_t written_at_rewrite_ = 0;
+  std::vector<std::string> reopened_;
+};
+
+TEST_P(LosingWriter, BeginsAnewWhatIsGoneThoughNothingIsWritten) {
+  begin();
+  submit("a");
+  await_recorded(1);
+  store_.lose({"it was removed", store::Leftover::kReplaced});
+  await_reopened();
+  EXPECT_EQ(written_at_rewrite_, 1U);
+  EXPECT_THAT(reopened_, ElementsAre("it was removed"));
+  submit("b");
+  await_recorded(2);
+  EXPECT_THAT(store_.holders(), ElementsAre("again", "b"));
+  EXPECT_FALSE(writer_->degraded());
+}
+
+TEST_P(LosingWriter, BeginsAnewWhatAWriteFindsDamagedAndWritesItThere) {
+  begin();
+  submit("a");
+  await_recorded(1);
+  store_.fail_with(Error{Code::kDataLoss, "malformed"});
+  submit("b");
+  await_recorded(2);
+  await_reopened();
+  EXPECT_EQ(written_at_rewrite_, 1U);
+  EXPECT_EQ(store_.reopened().front().leftover, store::Leftover::kDamaged);
+  EXPECT_THAT(store_.holders(), ElementsAre("again", "b"));
+}
+
+TEST_P(LosingWriter, BeginsAnewWhatContradictsItselfAgainAndAgain) {
+  begin();
+  store_.fail_with(Error{Code::kFailedPrecondition, "rows are never replaced"});
+  submit("a");
+  await_recorded(1);
+  await_reopened();
+  loop_.run_until([this] { return !writer_->degraded(); });
+  EXPECT_THAT(store_.holders(), ElementsAre("again", "a"));
+}
+
+TEST_P(LosingWriter, KeepsAFileThatIsOnlyFull) {
+  begin();
+  store_.fail_with(Error{Code::kResourceExhausted, "the disk is full"});
+  submit("a");
+  loop_.run_until([this] { return store_.begun() > 10; });
+  EXPECT_THAT(store_.reopened(), IsEmpty());
+}
+
+TEST_P(LosingWriter, EndsWhileItsFileIsGone) {
+  begin();
+  store_.lose({"it was removed", store::Leftover::kReplaced});
+  submit("a");
+  EXPECT_TRUE(writer_->stop()) << "nobody answers it any more";
+}
+
+TEST_P(WriterOfItsOwnThread, LeavesAStoreBehindThatDoesNotReturn) {
+  // What its thread uses stays: it comes back to it when the test is over.
+  writer_ =
+      std::make_unique<Writer>(Writer::Options{GetParam(), milliseconds(50), milliseconds(1), milliseconds(10)}, store_,
+                               loop_, loop_.clock(), *log_, Writer::Callbacks{.recovered = [](const Writer::Gap&) {}});
+  store_.hold();
+  submit("a");
+  store_.wait_until_held();
+  EXPECT_FALSE(writer_->stop());
+  store_.release();
+  loop_.run_until([this] { return store_.noted() == 1; });
+  while (!writer_->stop()) {
+  }
+}
+
 std::string thread_name(const ::testing::TestParamInfo<Writer::Thread>& info) {
   return info.param == Writer::Thread::kOwn ? "OnItsOwnThread" : "OnTheLoop";
 }
 
 INSTANTIATE_TEST_SUITE_P(Writer, WriterTest, ::testing::Values(Writer::Thread::kOwn, Writer::Thread::kLoop),
                          thread_name);
+INSTANTIATE_TEST_SUITE_P(Writer, LosingWriter, ::testing::Values(Writer::Thread::kOwn), thread_name);
 INSTANTIATE_TEST_SUITE_P(Writer, WriterOfItsOwnThread, ::testing::Values(Writer::Thread::kOwn), thread_name);
 
 }  // namespace

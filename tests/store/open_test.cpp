@@ -117,6 +117,31 @@ TEST_F(OpenTest, SetsAsideADatabaseThatLacksTables) {
   expect_set_aside();
 }
 
+TEST_F(OpenTest, SetsAsideADatabaseWhoseHeaderIsDamaged) {
+  for (const char* pragma : {"PRAGMA application_id = 7", "PRAGMA user_version = -3", "PRAGMA user_version = 2",
+                             "PRAGMA user_version = 1000000"}) {
+    SCOPED_TRACE(pragma);
+    std::filesystem::remove_all(directory());
+    make_closed_database();
+    ASSERT_TRUE(connect(Database::Access::kReadWrite).execute(pragma, "damage").has_value());
+    expect_set_aside();
+  }
+}
+
+TEST_F(OpenTest, SetsAsideWhatCannotBeUnderstood) {
+  make_closed_database();
+  StoreOptions options{.directory = directory(), .boot_id = "boot-1", .now_ms = 1};
+  options.check_rows = [](Store& store) -> Status {
+    const auto last = store.last_decision();
+    if (!last || *last == 0) return {};
+    return Error{Code::kDataLoss, "decision 3: column mode: 'exclusivf' is not known"};
+  };
+  const auto store = Store::open(options);
+  ASSERT_TRUE(store.has_value()) << message(store);
+  EXPECT_EQ((*store)->report().set_aside, directory() / "state.db.damaged-1");
+  EXPECT_EQ((*store)->report().set_aside_because, "decision 3: column mode: 'exclusivf' is not known");
+}
+
 TEST_F(OpenTest, SetsTheLogAsideWithItsFile) {
   fs::create_directory(directory());
   write_bytes(file(), "no database");
@@ -198,12 +223,6 @@ TEST_F(OpenTest, SaysThatADirectoryCannotBeWritten) {
             "cannot use '" + (directory() / "state.db.lock").string() +
                 "': Permission denied; state-dir must be a directory that topoletd can write to");
   ::chmod(directory().c_str(), 0755);
-}
-
-TEST_F(OpenTest, SaysThatAPathIsNoDirectory) {
-  write_bytes(directory(), "a file");
-  EXPECT_EQ(message(try_open()), "cannot use '" + (directory() / "state.db.lock").string() +
-                                     "': Not a directory; state-dir must be a directory that topoletd can write to");
 }
 
 TEST_F(OpenTest, FollowsNoLinkOutOfTheDirectory) {

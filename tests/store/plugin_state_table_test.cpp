@@ -18,9 +18,7 @@ class PluginValuesTest : public ::testing::Test {
   }
   void open() {
     values_.reset();
-    auto values = PluginStateTable::open(directory_.path() / "state");
-    ASSERT_TRUE(values.has_value()) << values.error().message;
-    values_ = *std::move(values);
+    values_ = std::make_unique<PluginStateTable>(directory_.path() / "state");
   }
 
   TempDir directory_;

@@ -7,7 +7,7 @@
 namespace topolet::engine {
 namespace {
 
-constexpr std::array<std::pair<AuditEvent, std::string_view>, 12> kWords{{
+constexpr std::array<std::pair<AuditEvent, std::string_view>, 15> kWords{{
     {AuditEvent::kPlaced, "placed"},
     {AuditEvent::kUnpinned, "unpinned"},
     {AuditEvent::kDenied, "denied"},
@@ -20,6 +20,9 @@ constexpr std::array<std::pair<AuditEvent, std::string_view>, 12> kWords{{
     {AuditEvent::kGap, "gap"},
     {AuditEvent::kQuarantined, "quarantined"},
     {AuditEvent::kQuarantineEnded, "quarantine-ended"},
+    {AuditEvent::kRecordedAgain, "recorded-again"},
+    {AuditEvent::kStoreChecked, "store-checked"},
+    {AuditEvent::kStoreDamaged, "store-damaged"},
 }};
 
 }  // namespace

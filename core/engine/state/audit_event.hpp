@@ -20,6 +20,9 @@ enum class AuditEvent : std::uint8_t {
   kGap,
   kQuarantined,
   kQuarantineEnded,
+  kRecordedAgain,  ///< in a new database, as the one before was lost
+  kStoreChecked,
+  kStoreDamaged,
 };
 
 std::string_view to_string(AuditEvent event);  // "placed", "re-placed", "quarantine-ended"…

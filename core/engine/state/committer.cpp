@@ -1,5 +1,6 @@
 #include "core/engine/state/committer.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +20,11 @@ std::string in_words(std::string cause) {
   return cause;
 }
 
+std::string utc_time(std::chrono::milliseconds since_epoch) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(std::chrono::duration_cast<std::chrono::seconds>(since_epoch).count()));
+}
+
 bool changes_pending(const Change& change) {
   return change.before && change.before->phase == Phase::kPending &&
          !(change.after && desired_cpuset_of(*change.after) == desired_cpuset_of(*change.before));
@@ -30,13 +36,17 @@ Committer::Committer(Deps deps, Ledger ledger)
     : deps_(std::move(deps)),
       ledger_(std::move(ledger)),
       durable_generation_(ledger_.generation()),
-      writer_(deps_.writer_options, deps_.store, deps_.loop, deps_.clock, deps_.log, [this](const Writer::Gap& gap) {
-        commit(event::AuditOnly{
-            AuditEvent::kGap,
-            fmt::format(
-                "the state database was not written in time for {} ms; changes acted on before they were written: {}",
-                gap.duration.count(), gap.writes_late)});
-      }) {}
+      writer_(deps_.writer_options, deps_.store, deps_.loop, deps_.clock, deps_.log,
+              {.recovered =
+                   [this](const Writer::Gap& gap) {
+                     commit(event::AuditOnly{
+                         AuditEvent::kGap,
+                         fmt::format("the state database was not written in time for {} ms; changes acted on before "
+                                     "they were written: {}",
+                                     gap.duration.count(), gap.writes_late)});
+                   },
+               .rewrite = [this](const store::FileLoss& loss) { return rewrite(loss); },
+               .reopened = [this](const Writer::Reopened& reopened) { on_reopened(reopened); }}) {}
 
 void Committer::commit(const Event& event, Urgency urgency, std::function<void()> then) {
   assert_on_thread(deps_.loop, "the ledger");
@@ -45,11 +55,14 @@ void Committer::commit(const Event& event, Urgency urgency, std::function<void()
     if (then) when_durable(urgency, std::move(then));
     return;
   }
+  const std::int64_t first_decision = ledger_.next_decision();
   ledger_.apply(*next);
+  drop_written();
   if (std::any_of(next->changes.begin(), next->changes.end(), changes_pending)) ++changes_of_pending_;
-  writer_.submit(
+  const std::uint64_t number = writer_.submit(
       next->generation, [next](store::Store& store) { return write(store, *next); },
       [this, next, then = std::move(then)] { publish(*next, then); }, urgency);
+  unwritten_.push_back({number, first_decision, next});
   log(*next);
 }
 
@@ -69,6 +82,36 @@ void Committer::publish(const Transition& transition, const std::function<void()
   durable_generation_ = transition.generation;
   for (Observer* observer : observers_) observer->on_durable(transition);
   if (then) then();
+}
+
+void Committer::drop_written() {
+  while (!unwritten_.empty() && unwritten_.front().number <= writer_.written()) unwritten_.pop_front();
+}
+
+Writer::Rewrite Committer::rewrite(const store::FileLoss& loss) {
+  drop_written();
+  const auto now = deps_.clock.wall();
+  const auto again =
+      std::make_shared<const Transition>(record_again(ledger_, unwritten_, now, "recorded again: " + loss.what));
+  return {{again->next_decision - 1, again->generation}, now, [again](store::Store& store) {
+            return write_again(store, *again);
+          }};
+}
+
+void Committer::on_reopened(const Writer::Reopened& reopened) {
+  const std::string where = reopened.set_aside.empty()
+                                ? ""
+                                : fmt::format("; the file that was there is now '{}'", reopened.set_aside.string());
+  const bool is_kept = reopened.loss.leftover == store::Leftover::kKept && reopened.set_aside.empty();
+  const std::string what =
+      is_kept ? fmt::format("the state database was opened again: {}", reopened.loss.what)
+              : fmt::format(
+                    "a new state database was begun: {}{}; what is held was recorded again, and what the audit "
+                    "had before is not in it",
+                    reopened.loss.what, where);
+  reopened_because_ = fmt::format("{} {}: {}{}", is_kept ? "opened again" : "begun anew", utc_time(deps_.clock.wall()),
+                                  reopened.loss.what, where);
+  commit(event::AuditOnly{AuditEvent::kGap, what});
 }
 
 void Committer::log(const Transition& transition) const {

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "core/engine/loop.hpp"
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
+#include "core/engine/state/record_again.hpp"
 #include "core/engine/state/writer.hpp"
 #include "core/placement/placement_rules.hpp"
 
@@ -41,6 +44,10 @@ class Committer {
   const Ledger& ledger() const { return ledger_; }
   const placement::PlacementRules& rules() const { return deps_.rules; }
   bool degraded() const { return writer_.degraded(); }
+  /// Why; empty if it is not.
+  const std::string& degraded_because() const { return writer_.degraded_because(); }
+  /// When and why the database was begun anew, or else opened again, last; empty if it never was.
+  const std::string& reopened_because() const { return reopened_because_; }
 
   /// The ledger changes at once. `then` runs later, when this and all before it is written and the observers have heard
   /// of it, or the store takes too long for that: only then may anything leave the daemon because of it.
@@ -61,19 +68,24 @@ class Committer {
   /// `observer` must outlive the last transition.
   void subscribe(Observer& observer) { observers_.push_back(&observer); }
 
-  /// Writes what is left and ends; nobody is told any more.
-  void stop() { writer_.stop(); }
+  /// Writes what is left and ends; nobody is told any more. False as Writer::stop() returns it.
+  bool stop() { return writer_.stop(); }
 
  private:
   void when_durable(Urgency urgency, std::function<void()> then);
   void publish(const Transition& transition, const std::function<void()>& then);
   void log(const Transition& transition) const;
+  Writer::Rewrite rewrite(const store::FileLoss& loss);
+  void on_reopened(const Writer::Reopened& reopened);
+  void drop_written();
 
   const Deps deps_;
   Ledger ledger_;
   std::vector<Observer*> observers_;
   std::uint64_t durable_generation_;
   std::atomic<std::uint64_t> changes_of_pending_{0};
+  std::string reopened_because_;
+  std::deque<UnwrittenTransition> unwritten_;
   Writer writer_;
 };
 

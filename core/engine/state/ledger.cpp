@@ -186,6 +186,8 @@ void Ledger::apply(const Transition& transition) {
   free_reserved_ = transition.free_reserved;
   free_isolated_ = transition.free_isolated;
   if (transition.inventory) inventory_ = *transition.inventory;
+  if (transition.topology) topology_ = transition.topology;
+  if (transition.setup) setup_ = std::make_shared<const Setup>(*transition.setup);
   // Removals come first: the container of a removed key may belong to another key from now on.
   for (const Change& change : transition.changes) {
     if (!change.after) erase(change.before->workload.key);

@@ -32,6 +32,9 @@ class Ledger {
   const CpuSet& free_reserved() const { return free_reserved_; }
   /// The isolated CPUs that nobody holds alone.
   const CpuSet& free_isolated() const { return free_isolated_; }
+  /// The machine and what decisions are made with, as they were recorded last; null before that.
+  const std::shared_ptr<const topology::Topology>& topology() const { return topology_; }
+  const std::shared_ptr<const Setup>& setup() const { return setup_; }
   const std::map<placement::ContainerKey, Allocation>& allocations() const { return allocations_; }
   const std::map<std::string, Pod>& pods() const { return pods_; }
 
@@ -98,6 +101,8 @@ class Ledger {
   CpuSet pool_;
   CpuSet free_reserved_;
   CpuSet free_isolated_;
+  std::shared_ptr<const topology::Topology> topology_;
+  std::shared_ptr<const Setup> setup_;
   std::map<placement::ContainerKey, Allocation> allocations_;
   /// The allocations as snapshots have them.
   std::map<placement::ContainerKey, std::shared_ptr<const placement::LedgerEntry>> entries_;

@@ -22,16 +22,32 @@ bool is_permanent(const Error& error) {
   return error.code == Code::kNotFound || error.code == Code::kAlreadyExists || error.code == Code::kInvalidArgument;
 }
 
+/// How often the file is looked at.
+constexpr std::chrono::milliseconds kLookEvery{500};
+constexpr int kFailuresOfADamagedFile = 3;
+constexpr auto kNever = std::chrono::steady_clock::time_point::max();
+
+/// An error that passes by itself, or with what people do about the disk.
+bool may_pass(const Error& error) {
+  return error.code == Code::kUnavailable || error.code == Code::kResourceExhausted ||
+         error.code == Code::kPermissionDenied;
+}
+
+/// An error that neither a full disk nor a lock or the like explains, but a file that contradicts itself.
+bool shows_damage(const Error& error) {
+  return error.code == Code::kDataLoss || error.code == Code::kInternal || error.code == Code::kFailedPrecondition;
+}
+
 }  // namespace
 
-Writer::Writer(Options options, store::Store& store, Loop& loop, Clock clock, Log& log,
-               std::function<void(const Gap&)> recovered)
+Writer::Writer(Options options, store::Store& store, Loop& loop, Clock clock, Log& log, Callbacks callbacks)
     : options_(options),
       store_(store),
       loop_(loop),
       clock_(std::move(clock)),
       log_(log),
-      recovered_(std::move(recovered)) {
+      callbacks_(std::move(callbacks)),
+      next_look_(callbacks_.rewrite ? std::chrono::steady_clock::time_point() : kNever) {
   if (options_.thread != Thread::kOwn) return;
   thread_ = std::thread([this] { run(); });
   ::pthread_setname_np(thread_.native_handle(), "topolet-writer");
@@ -39,7 +55,7 @@ Writer::Writer(Options options, store::Store& store, Loop& loop, Clock clock, Lo
 
 Writer::~Writer() { stop(); }
 
-void Writer::submit(std::uint64_t generation, Write write, std::function<void()> done, Urgency urgency) {
+std::uint64_t Writer::submit(std::uint64_t generation, Write write, std::function<void()> done, Urgency urgency) {
   const std::uint64_t number = ++last_number_;
   waiters_.push_back({number, generation, clock_.steady(), std::move(done)});
   {
@@ -60,6 +76,7 @@ void Writer::submit(std::uint64_t generation, Write write, std::function<void()>
   } else {
     schedule_patience_check();
   }
+  return number;
 }
 
 void Writer::schedule_hurry() {
@@ -77,46 +94,71 @@ void Writer::schedule_hurry() {
 void Writer::write_on_loop() {
   do {
     MutexLock lock(mutex_);
-    if (group_.empty() && jobs_.empty()) return;
-  } while (wait_for_group() && write_group());
+    if (group_.empty()) take_group();
+    if (group_.empty()) return;
+  } while (write_group());
   loop_.after(options_.retry, [this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.lock()) write_on_loop();
   });
 }
 
 void Writer::run() {
-  while (true) {
-    backfill_while_idle();
-    if (!wait_for_group()) return;
-    if (!write_group() && !wait_before_retry()) return;
-  }
-}
-
-void Writer::backfill_while_idle() {
-  while (may_have_backfill_ && group_.empty()) {
-    const Result<bool> more = store_.backfill(kBackfillDecisions);
-    // The next start goes on with it.
-    if (!more) log_.warn("the history of an older version is not completed now: {}", more.error().message);
-    may_have_backfill_ = more && *more;
-    const auto until = std::chrono::steady_clock::now() + kBackfillPause;
-    MutexLock lock(mutex_);
-    while (jobs_.empty() && !stopping_ && wake_up_.wait_until(mutex_, until)) {
-    }
-    if (!jobs_.empty() || stopping_) return;
-  }
-}
-
-/// Takes what is waiting, unless a group is left that could not be written. False at the end, when nothing is left.
-bool Writer::wait_for_group() {
-  if (!group_.empty()) return true;
+  serve();
+  write_rest();
   MutexLock lock(mutex_);
-  const bool at_once = options_.thread == Thread::kLoop;
-  while ((jobs_.empty() || !(hurry_ || at_once)) && !stopping_) wake_up_.wait(mutex_);
+  ended_ = true;
+  wake_up_.notify_all();
+}
+
+void Writer::serve() {
+  for (Next next = wait_for_work(); next != Next::kEnd; next = wait_for_work()) {
+    if (next == Next::kBackfill) {
+      backfill();
+      continue;
+    }
+    const bool done = look_for_loss() && (next == Next::kLook || write_group());
+    // A lost file is opened again at once, and after a failure as everything else.
+    if (!done && !(loss_ && reopen()) && !wait_before_retry()) return;
+  }
+}
+
+void Writer::backfill() {
+  const Result<bool> more = store_.backfill(kBackfillDecisions);
+  // The next start goes on with it.
+  if (!more) log_.warn("the history of an older version is not completed now: {}", more.error().message);
+  next_backfill_ = more && *more ? std::chrono::steady_clock::now() + kBackfillPause : kNever;
+}
+
+/// What failed before may be taken now.
+void Writer::write_rest() {
+  while (!loss_) {
+    {
+      MutexLock lock(mutex_);
+      if (group_.empty()) take_group();
+    }
+    if (group_.empty() || !write_group()) return;
+  }
+}
+
+void Writer::take_group() {
   const auto end = jobs_.begin() + static_cast<std::ptrdiff_t>(std::min(jobs_.size(), kLargestGroup));
   group_.assign(std::make_move_iterator(jobs_.begin()), std::make_move_iterator(end));
   jobs_.erase(jobs_.begin(), end);
   hurry_ = !jobs_.empty();
-  return !group_.empty();
+}
+
+/// Takes what is waiting, unless a group is left that could not be written. The rest is for when nothing waits.
+Writer::Next Writer::wait_for_work() {
+  MutexLock lock(mutex_);
+  while (group_.empty() && (jobs_.empty() || !hurry_) && !stopping_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= next_look_) return Next::kLook;
+    if (now >= next_backfill_ && jobs_.empty() && !loss_) return Next::kBackfill;
+    wake_up_.wait_until(mutex_, std::min(next_look_, loss_ ? kNever : next_backfill_));
+  }
+  if (stopping_) return Next::kEnd;
+  if (group_.empty()) take_group();
+  return Next::kWrite;
 }
 
 /// After a failure. False if it is to end.
@@ -131,13 +173,24 @@ bool Writer::wait_before_retry() {
 bool Writer::write_group() {
   const Status written = write_all();
   if (!written) {
-    post([this, error = written.error()] { on_write_failed(error); });
+    judge_failure(written.error());
     return false;
   }
+  failures_of_a_damaged_file_ = 0;
   store_.write_generation_file(group_.back().generation);
   post([this, number = group_.back().number] { on_written(number); });
   group_.clear();
   return true;
+}
+
+void Writer::judge_failure(const Error& error) {
+  if (callbacks_.rewrite && shows_damage(error) &&
+      (error.code == Code::kDataLoss || ++failures_of_a_damaged_file_ >= kFailuresOfADamagedFile)) {
+    return note_loss({error.message, store::Leftover::kDamaged});
+  }
+  // Whatever becomes of topoletd before it is written, the next start sees that something is missing.
+  store_.write_generation_file(group_.back().generation);
+  post([this, error] { on_write_failed(error); });
 }
 
 Status Writer::write_all() {
@@ -169,6 +222,65 @@ Status Writer::write_each_whole() {
   return done;
 }
 
+/// False if the file is lost.
+bool Writer::look_for_loss() {
+  if (loss_ || !callbacks_.rewrite) return !loss_;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_look_) return true;
+  next_look_ = now + kLookEvery;
+  if (auto loss = store_.find_file_loss()) note_loss(*std::move(loss));
+  return !loss_;
+}
+
+void Writer::note_loss(store::FileLoss loss) {
+  loss_ = std::move(loss);
+  failures_of_a_damaged_file_ = 0;
+  post([this, loss = *loss_] { answer_rewrite(loss); });
+}
+
+/// What has been posted before was written to the file that is lost. Nothing is written until this is answered.
+void Writer::answer_rewrite(const store::FileLoss& loss) {
+  Rewrite rewrite = callbacks_.rewrite(loss);
+  {
+    MutexLock lock(mutex_);
+    rewrite_ = std::move(rewrite);
+  }
+  wake_up_.notify_one();
+}
+
+std::optional<Writer::Rewrite> Writer::wait_for_rewrite() {
+  MutexLock lock(mutex_);
+  while (!rewrite_ && !stopping_) wake_up_.wait(mutex_);
+  if (stopping_) return std::nullopt;
+  return rewrite_;
+}
+
+bool Writer::reopen() {
+  const std::optional<Rewrite> rewrite = wait_for_rewrite();
+  if (!rewrite) return false;
+  const auto set_aside = store_.reopen(*loss_, rewrite->last, rewrite->wall_time.count());
+  const Status written = set_aside ? write_anew(*rewrite) : Status(set_aside.error());
+  if (!written) {
+    // What is there now was begun just before.
+    if (set_aside) loss_->leftover = may_pass(written.error()) ? store::Leftover::kKept : store::Leftover::kDamaged;
+    post([this, error = written.error()] { on_write_failed(error); });
+    return false;
+  }
+  store_.write_generation_file(rewrite->last.generation);
+  post([this, reopened = Reopened{*std::exchange(loss_, std::nullopt), *set_aside}] { callbacks_.reopened(reopened); });
+  MutexLock lock(mutex_);
+  rewrite_.reset();
+  return true;
+}
+
+Status Writer::write_anew(const Rewrite& rewrite) {
+  if (Status begun = store_.begin(); !begun) return begun;
+  Status written = rewrite.write(store_);
+  if (written) written = store_.commit();
+  if (!written) store_.roll_back();
+  return written;
+}
+
 void Writer::post(std::function<void()> work) {
   loop_.post([alive = std::weak_ptr<bool>(alive_), work = std::move(work)] {
     if (alive.lock()) work();
@@ -180,9 +292,10 @@ void Writer::on_written(std::uint64_t number) {
   while (!waiters_.empty() && waiters_.front().number <= number) answer_first_waiter();
   if (!degraded_ || last_written_ != last_number_) return;
   degraded_ = false;
+  degraded_because_.clear();
   const Gap gap{clock_.wall() - degraded_since_, std::exchange(late_, 0)};
   log_.warn("the state database can be written again");
-  recovered_(gap);
+  callbacks_.recovered(gap);
 }
 
 void Writer::on_write_failed(const Error& error) {
@@ -198,12 +311,20 @@ void Writer::answer_first_waiter() {
 
 void Writer::schedule_patience_check() {
   if (std::exchange(patience_check_scheduled_, true)) return;
-  loop_.after(options_.patience, [this, alive = std::weak_ptr<bool>(alive_)] {
+  loop_.after(options_.patience / 2, [this, alive = std::weak_ptr<bool>(alive_)] {
     if (!alive.lock()) return;
     patience_check_scheduled_ = false;
+    note_late();
     check_patience();
     if (!waiters_.empty()) schedule_patience_check();
   });
+}
+
+/// Should all end before what somebody goes on with from memory is written, the next start sees that something is
+/// missing. So it is noted by the time that patience is over, which costs a wait of its own on a slow disk.
+void Writer::note_late() {
+  if (waiters_.empty() || clock_.steady() - waiters_.front().since < options_.patience / 2) return;
+  store_.note_generation(waiters_.front().generation);
 }
 
 void Writer::check_patience() {
@@ -213,30 +334,42 @@ void Writer::check_patience() {
     enter_degraded_mode(
         fmt::format("takes longer than {} ms to write (daemon.store-patience)", options_.patience.count()));
     ++late_;
-    // Should all end before it is written, the next start sees that something is missing.
-    store_.write_generation_file(waiters_.front().generation);
+    store_.note_generation(waiters_.front().generation);
     answer_first_waiter();
   }
 }
 
 void Writer::enter_degraded_mode(const std::string& why) {
   if (std::exchange(degraded_, true)) return;
+  degraded_because_ = why;
   degraded_since_ = clock_.wall();
   log_.error("the state database {}; topoletd keeps new decisions in memory until it can write them", why);
 }
 
-void Writer::stop() {
+bool Writer::stop() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_up_.notify_all();
+  if (thread_.joinable() && !wait_until_ended()) {
+    log_.error("the state database does not return; what was not written is lost");
+    return false;
+  }
   if (thread_.joinable()) thread_.join();
   // Until here the thread posts by it.
   alive_.reset();
-  // What failed before may be taken now.
-  while (wait_for_group() && write_group()) {
+  if (options_.thread == Thread::kLoop) write_rest();
+  return true;
+}
+
+bool Writer::wait_until_ended() {
+  const auto until = std::chrono::steady_clock::now() + options_.longest_end;
+  MutexLock lock(mutex_);
+  while (!ended_) {
+    if (!wake_up_.wait_until(mutex_, until)) return ended_;
   }
+  return true;
 }
 
 }  // namespace topolet::engine

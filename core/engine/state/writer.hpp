@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,6 +31,10 @@ enum class Urgency : std::uint8_t {
 /// at all. While the store fails, or takes longer than `patience`, those who wait go on from memory, and the writer is
 /// degraded until everything is written.
 ///
+/// Looks twice a second whether the database is still there. In the place of one that was removed, replaced or cut, or
+/// that SQLite finds damaged, a new one is begun. It starts with what the ledger was when all that is written was, and
+/// what still waits is written after that.
+///
 /// All functions are for the loop's thread.
 class Writer {
  public:
@@ -40,7 +46,8 @@ class Writer {
   struct Options {
     Thread thread = Thread::kOwn;
     std::chrono::milliseconds patience{50};
-    std::chrono::milliseconds retry{1000};  ///< after a failure
+    std::chrono::milliseconds retry{1000};        ///< after a failure
+    std::chrono::milliseconds longest_end{5000};  ///< how long stop() waits for the store
   };
   /// How long the store did not keep up, and how much was written late.
   struct Gap {
@@ -49,21 +56,49 @@ class Writer {
   };
   using Write = std::function<Status(store::Store&)>;
 
-  /// `store` and `loop` must outlive it. `recovered` runs on the loop when the writer is degraded no more.
-  Writer(Options options, store::Store& store, Loop& loop, Clock clock, Log& log,
-         std::function<void(const Gap&)> recovered);
+  /// What a database must say that is begun in the place of a lost one, before what still waits is written.
+  struct Rewrite {
+    store::LastNumbers last;
+    std::chrono::milliseconds wall_time{};
+    Write write;
+  };
+  /// A lost database is written to again.
+  struct Reopened {
+    store::FileLoss loss;
+    std::filesystem::path set_aside;  ///< where the file went that was there; empty if there was none or it was kept
+  };
+  /// All of them run on the loop.
+  struct Callbacks {
+    /// The writer is degraded no more.
+    std::function<void(const Gap&)> recovered;
+    /// As of what is written: written(). Without it, nobody looks whether the database is still there.
+    std::function<Rewrite(const store::FileLoss& loss)> rewrite = {};
+    std::function<void(const Reopened&)> reopened = {};
+  };
+
+  /// `store` and `loop` must outlive it.
+  Writer(Options options, store::Store& store, Loop& loop, Clock clock, Log& log, Callbacks callbacks);
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
   /// `write` runs on the writer's thread, perhaps more than once; only its last run counts. `done` runs on the loop, in
   /// the order of the submissions, once that is durable as configured or patience is over.
-  void submit(std::uint64_t generation, Write write, std::function<void()> done, Urgency urgency = Urgency::kNow);
+  /// Returns the number of the submission, ascending from 1.
+  std::uint64_t submit(std::uint64_t generation, Write write, std::function<void()> done,
+                       Urgency urgency = Urgency::kNow);
+  /// The newest submission that is written.
+  std::uint64_t written() const { return last_written_; }
   /// Nobody waits to be told.
   bool idle() const { return waiters_.empty(); }
   bool degraded() const { return degraded_; }
+  /// Why, for people; empty if it is not.
+  const std::string& degraded_because() const { return degraded_because_; }
   /// Writes what is left, as far as the store takes it now, and ends. Nobody is told any more. Idempotent.
-  void stop();
+  ///
+  /// False if the store does not return, as on a frozen file system. Until a later call returns true, neither this nor
+  /// the store or the loop may be destroyed, as its thread still uses them: the process has to end by _exit.
+  bool stop();
 
  private:
   struct Job {
@@ -78,13 +113,26 @@ class Writer {
     std::function<void()> done;
   };
 
+  enum class Next : std::uint8_t { kWrite, kLook, kBackfill, kEnd };
+
   void schedule_hurry() TOPOLET_EXCLUDES(mutex_);
   void run() TOPOLET_EXCLUDES(mutex_);
-  void backfill_while_idle() TOPOLET_EXCLUDES(mutex_);
+  void serve() TOPOLET_EXCLUDES(mutex_);
+  Next wait_for_work() TOPOLET_EXCLUDES(mutex_);
+  void backfill();
+  void take_group() TOPOLET_REQUIRES(mutex_);
+  void write_rest() TOPOLET_EXCLUDES(mutex_);
+  bool wait_until_ended() TOPOLET_EXCLUDES(mutex_);
+  bool look_for_loss();
+  void note_loss(store::FileLoss loss);
+  bool reopen() TOPOLET_EXCLUDES(mutex_);
+  std::optional<Rewrite> wait_for_rewrite() TOPOLET_EXCLUDES(mutex_);
+  Status write_anew(const Rewrite& rewrite);
+  void answer_rewrite(const store::FileLoss& loss) TOPOLET_EXCLUDES(mutex_);
   void write_on_loop() TOPOLET_EXCLUDES(mutex_);
-  bool wait_for_group() TOPOLET_EXCLUDES(mutex_);
   bool wait_before_retry() TOPOLET_EXCLUDES(mutex_);
   bool write_group() TOPOLET_EXCLUDES(mutex_);
+  void judge_failure(const Error& error);
   Status write_all();
   Status write_each_whole();
   void post(std::function<void()> work);
@@ -92,6 +140,7 @@ class Writer {
   void on_write_failed(const Error& error);
   void answer_first_waiter();
   void schedule_patience_check();
+  void note_late();
   void check_patience();
   void enter_degraded_mode(const std::string& why);
 
@@ -100,7 +149,7 @@ class Writer {
   Loop& loop_;
   const Clock clock_;
   Log& log_;
-  const std::function<void(const Gap&)> recovered_;
+  const Callbacks callbacks_;
   /// What was posted to the loop and comes after the writer has ended finds it gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
@@ -110,18 +159,26 @@ class Writer {
   bool patience_check_scheduled_ = false;
   bool hurry_scheduled_ = false;
   bool degraded_ = false;
+  std::string degraded_because_;
   std::chrono::milliseconds degraded_since_{};  ///< wall clock
   std::size_t late_ = 0;
 
   /// What is written in one transaction, until it is. Of the thread that writes.
   std::vector<Job> group_;
-  bool may_have_backfill_ = true;  ///< see Store::backfill(); of the writer's own thread
+  /// Of the thread that writes, too: why the store cannot write to its file any more; how often a group failed as no
+  /// file that is whole makes it fail; when the file is looked at next; when Store::backfill() goes on.
+  std::optional<store::FileLoss> loss_;
+  int failures_of_a_damaged_file_ = 0;
+  std::chrono::steady_clock::time_point next_look_;
+  std::chrono::steady_clock::time_point next_backfill_{};
 
   Mutex mutex_;
   CondVar wake_up_;
   std::deque<Job> jobs_ TOPOLET_GUARDED_BY(mutex_);
   bool hurry_ TOPOLET_GUARDED_BY(mutex_) = false;  ///< what is waiting is wanted now
+  std::optional<Rewrite> rewrite_ TOPOLET_GUARDED_BY(mutex_);
   bool stopping_ TOPOLET_GUARDED_BY(mutex_) = false;
+  bool ended_ TOPOLET_GUARDED_BY(mutex_) = false;  ///< the thread uses nothing of this any more
   std::thread thread_;
 };
 

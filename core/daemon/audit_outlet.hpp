@@ -1,4 +1,4 @@
-// Quarantines on their way into the audit.
+// Events of no container on their way into the audit.
 #pragma once
 
 #include <functional>
@@ -11,22 +11,27 @@
 
 namespace topolet::daemon {
 
-/// Plugins may be put into quarantine before there is an audit to write to, and an abandoned call may return after it
-/// is closed: early events wait, late ones are dropped. Safe from any thread.
-class QuarantineAudit {
+/// Plugins may be put into quarantine before there is an audit to write to, and an abandoned call or a check of the
+/// database may end after it is closed: early events wait, late ones are dropped. Safe from any thread.
+class AuditOutlet {
  public:
   using Write = std::function<void(engine::AuditEvent event, const std::string& reason)>;
 
   /// An empty `why`: the quarantine ended.
-  void note(const std::string& plugin, const std::string& why) TOPOLET_EXCLUDES(mutex_) {
+  void note_quarantine(const std::string& plugin, const std::string& why) TOPOLET_EXCLUDES(mutex_) {
+    if (why.empty()) {
+      note(engine::AuditEvent::kQuarantineEnded, "plugin " + plugin + " is asked again");
+    } else {
+      note(engine::AuditEvent::kQuarantined, "plugin " + plugin + " is not asked any more: " + why);
+    }
+  }
+
+  void note(engine::AuditEvent event, const std::string& reason) TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    Entry entry = why.empty()
-                      ? Entry{engine::AuditEvent::kQuarantineEnded, "plugin " + plugin + " is asked again"}
-                      : Entry{engine::AuditEvent::kQuarantined, "plugin " + plugin + " is not asked any more: " + why};
     if (write_) {
-      write_(entry.event, entry.reason);
+      write_(event, reason);
     } else if (!closed_) {
-      before_open_.push_back(std::move(entry));
+      before_open_.push_back({event, reason});
     }
   }
 

@@ -1,0 +1,146 @@
+// The store in a file, or in memory. store.cpp has its rows, store_file.cpp how its file is opened.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/mutex.hpp"
+#include "store/database.hpp"
+#include "store/file_watch.hpp"
+#include "store/generation_notes.hpp"
+#include "store/integrity_check.hpp"
+#include "store/log_folder.hpp"
+#include "store/open_database.hpp"
+#include "store/state_directory.hpp"
+#include "store/statements.hpp"
+#include "store/store.hpp"
+
+namespace topolet::store {
+
+class SqliteStore final : public Store {
+ public:
+  explicit SqliteStore(StoreOptions options) : options_(std::move(options)) {}
+
+  const OpenReport& report() const override { return report_; }
+
+  /// Each is to be called once, before anything else, and leaves nothing open if it fails.
+  Status open();
+  Status open_in_memory();
+  Status open_detached(const Error& why);
+
+  std::optional<FileLoss> find_file_loss() override;
+  Result<std::filesystem::path> reopen(const FileLoss& loss, const LastNumbers& last, std::int64_t now_ms) override;
+  void on_reopened(std::function<void()> reopened) override { on_reopened_ = std::move(reopened); }
+  Status skip_decisions(std::int64_t last) override;
+
+  Status begin() override;
+  Status commit() override;
+  void roll_back() override;
+  Status savepoint(const std::function<Status()>& work) override;
+
+  Result<std::int64_t> add(const DecidedRow& row) override;
+  Status add(const OutcomeRow& row) override;
+  Status add(const EndedRow& row) override;
+  Status put_allocation(std::int64_t decision, const Columns& columns) override;
+  Status update_allocation(std::int64_t decision, const Columns& columns) override;
+  Status count_repeat(std::int64_t decision, std::int64_t at_ms) override;
+  Status add(const PoolRow& row) override;
+  Status add(const TopologyRow& row) override;
+  Status add(const SetupRow& row) override;
+  Status set_generation(std::uint64_t generation) override;
+  Status put_pod(const Columns& columns) override;
+  Status remove_pod(const std::string& sandbox_id) override;
+
+  Result<std::vector<AllocationRow>> allocations() override;
+  Result<std::vector<PodRow>> pods() override;
+  Result<std::uint64_t> last_generation() override;
+  Result<std::int64_t> last_decision() override;
+  Result<std::int64_t> last_setup() override;
+  Result<bool> backfill(std::int64_t rows) override;
+  void write_generation_file(std::uint64_t generation) override;
+  void note_generation(std::uint64_t generation) override { notes_.note(generation); }
+  void check_integrity(std::function<void(const IntegrityReport&)> report) override;
+
+ private:
+  Status open_file(const LastNumbers* last, std::int64_t now_ms);
+  Status try_file(const LastNumbers* last, std::int64_t now_ms);
+  Status claim_again() TOPOLET_EXCLUDES(generation_file_mutex_);
+  Status check_numbers(const LastNumbers& last);
+  Status set_aside(const char* kind, const std::string& why, std::int64_t now_ms);
+  void use(OpenedDatabase opened);
+  void close_file();
+  void start_integrity_check();
+  Status begin_boot(std::int64_t now_ms);
+  void detect_lost_generations();
+
+  template <class Work>
+  auto in_transaction(Work work) -> decltype(work());
+  void undo();
+  Error fail_transaction(const Error& error);
+
+  Status end_other_boots(std::int64_t now_ms);
+  Result<std::int64_t> insert(const DecidedRow& row);
+  Status add_held_cpus(std::int64_t decision, const DecidedRow& row);
+  Status add_cpu_intervals(std::int64_t decision, const char* kind, const CpuSet& cpus);
+  Status end(const EndedRow& row);
+  template <class MakeSql>
+  Result<Statement*> statement_for_columns(const char* head, const Columns& columns, const char* purpose,
+                                           MakeSql make_sql);
+
+  const StoreOptions options_;
+  // The order matters: statements go before their connection, which folds what is left of the log as the last one, and
+  // the lock goes last.
+  /// None for a database in memory. Changed by the writer's thread, under generation_file_mutex_.
+  std::optional<StateDirectory> directory_;
+  Database database_;
+  std::unique_ptr<LogFolder> folder_;
+  std::unique_ptr<IntegrityCheck> integrity_check_;
+  Statements statements_;
+
+  /// Whether the file is still there; none where there is no file.
+  std::optional<FileWatch> watch_;
+  /// Why there is no file to write to.
+  std::optional<Error> detached_;
+  bool is_of_another_boot_ = false;  ///< detached: what the file holds was held before a reboot
+  std::function<void()> on_reopened_;
+  std::function<void(const IntegrityReport&)> report_integrity_;
+
+  OpenReport report_;
+  std::int64_t boot_ = 0;
+  /// By what they do and the columns that they write.
+  std::map<std::string, Statement> statements_by_columns_;
+  Mutex generation_file_mutex_;
+  std::uint64_t generation_in_file_ TOPOLET_GUARDED_BY(generation_file_mutex_) = 0;
+  GenerationNotes notes_{[this](std::uint64_t generation) { write_generation_file(generation); }};
+  bool transaction_open_ = false;
+  bool in_savepoint_ = false;
+  std::optional<Error> transaction_failure_;
+};
+
+/// Runs `work` in the open transaction or else in a transaction of its own. What fails is rolled back whole; SQLite
+/// itself ends the transaction on some errors, so that what follows in an open one must not run either.
+template <class Work>
+auto SqliteStore::in_transaction(Work work) -> decltype(work()) {
+  if (detached_) return *detached_;
+  if (transaction_failure_) return *transaction_failure_;
+  if (!transaction_open_) {
+    if (Status begun = statements_.begin.run(); !begun) return begun.error();
+  }
+  auto done = work();
+  if (done && !transaction_open_) {
+    if (Status committed = statements_.commit.run(); !committed) done = committed.error();
+  }
+  // What fails in a savepoint is undone with it, if its transaction is still there.
+  if (!done && !(in_savepoint_ && database_.in_transaction())) {
+    undo();
+    if (transaction_open_) transaction_failure_ = done.error();
+  }
+  return done;
+}
+
+}  // namespace topolet::store
