@@ -16,6 +16,7 @@
 #include "store/integrity_check.hpp"
 #include "store/log_folder.hpp"
 #include "store/open_database.hpp"
+#include "store/retention.hpp"
 #include "store/state_directory.hpp"
 #include "store/statements.hpp"
 #include "store/store.hpp"
@@ -61,7 +62,7 @@ class SqliteStore final : public Store {
   Result<std::uint64_t> last_generation() override;
   Result<std::int64_t> last_decision() override;
   Result<std::int64_t> last_setup() override;
-  Result<bool> backfill(std::int64_t rows) override;
+  Result<Upkeep> do_upkeep(std::int64_t now_ms, std::int64_t rows) override;
   void write_generation_file(std::uint64_t generation) override;
   void note_generation(std::uint64_t generation) override { notes_.note(generation); }
   void check_integrity(std::function<void(const IntegrityReport&)> report) override;
@@ -93,6 +94,7 @@ class SqliteStore final : public Store {
                                            MakeSql make_sql);
 
   const StoreOptions options_;
+  Retention retention_{options_.retention};
   // The order matters: statements go before their connection, which folds what is left of the log as the last one, and
   // the lock goes last.
   /// None for a database in memory. Changed by the writer's thread, under generation_file_mutex_.

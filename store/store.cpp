@@ -8,6 +8,7 @@
 
 #include "store/backfill.hpp"
 #include "store/json_maps.hpp"
+#include "store/retention.hpp"
 #include "store/setup_tables.hpp"
 #include "store/sqlite_store.hpp"
 
@@ -356,12 +357,27 @@ Result<std::int64_t> SqliteStore::last_setup() {
   return setup->value_or(0);
 }
 
-Result<bool> SqliteStore::backfill(std::int64_t rows) {
-  // Nothing is locked where there is nothing to do.
+// Nothing is locked where there is nothing to do.
+Result<Upkeep> SqliteStore::do_upkeep(std::int64_t now_ms, std::int64_t rows) {
+  if (detached_) return *detached_;
   const auto missing = database_.integer("SELECT count(*) FROM backfill", "read what is complete");
   if (!missing) return missing.error();
-  if (*missing == 0) return false;
-  return in_transaction([&] { return backfill_slice(database_, rows); });
+  if (*missing > 0) {
+    const auto more = in_transaction([&] { return backfill_slice(database_, rows); });
+    if (!more) return more.error();
+    return Upkeep{.has_more = true};
+  }
+  const auto mark = retention_.find_mark(database_, now_ms);
+  if (!mark) return mark.error();
+  if (*mark > 0) {
+    const auto deleted = in_transaction([&] { return prune_slice(database_, *mark, rows); });
+    if (!deleted) return deleted.error();
+    retention_.on_pruned(*deleted);
+    return Upkeep{.has_more = true, .deleted = *deleted, .deleted_until_ms = *deleted > 0 ? *mark : 0};
+  }
+  const auto shrunk = shrink_slice(database_);
+  if (!shrunk) return shrunk.error();
+  return Upkeep{.has_more = *shrunk};
 }
 
 void SqliteStore::write_generation_file(std::uint64_t generation) {

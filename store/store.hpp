@@ -157,6 +157,12 @@ struct IntegrityCheckPace {
   std::chrono::milliseconds pause{200};
 };
 
+/// How much of the history is kept. A decision is deleted only when its end is older than that.
+struct RetentionLimits {
+  std::chrono::milliseconds keep{0};  ///< since its end; 0: for ever
+  std::int64_t keep_bytes = 0;        ///< of the file and its log, as far as they are in use; 0: any number
+};
+
 class Store;
 
 struct StoreOptions {
@@ -167,6 +173,7 @@ struct StoreOptions {
   /// Whether what is held can be understood; DATA_LOSS: it cannot, and the file is as damaged as any.
   std::function<Status(Store&)> check_rows = {};
   IntegrityCheckPace integrity_check_pace = {};
+  RetentionLimits retention = {};
 };
 
 /// What happened while the store was opened.
@@ -203,6 +210,13 @@ struct IntegrityReport {
   std::uint32_t trees = 0;    ///< how many tables and indexes were read
   std::uint64_t entries = 0;  ///< how many rows of tables and entries of indexes
   std::chrono::milliseconds duration{};
+};
+
+/// What a slice of upkeep did.
+struct Upkeep {
+  bool has_more = false;
+  std::int64_t deleted = 0;           ///< decisions and pool versions
+  std::int64_t deleted_until_ms = 0;  ///< what had ended before then; 0 if nothing was deleted
 };
 
 /// One writer, one thread at a time; write_generation_file() on any. Every call is one transaction of its own unless
@@ -278,9 +292,9 @@ class Store {
   virtual Result<std::int64_t> last_decision() = 0;
   /// The highest number ever given to a setup; 0 for a new database.
   virtual Result<std::int64_t> last_setup() = 0;
-  /// Goes on with what a newer topolet does to the history of an older one, for about so many rows. False if there is
-  /// nothing more to do.
-  virtual Result<bool> backfill(std::int64_t rows) = 0;
+  /// A slice of what is to be done to the history while nobody waits, for about so many rows: completes that of an
+  /// older topolet, deletes what is older than it is kept, and shrinks the file.
+  virtual Result<Upkeep> do_upkeep(std::int64_t now_ms, std::int64_t rows) = 0;
   /// Notes, outside of the database, that this generation was acted on, so that a database which lacks it is noticed
   /// when it is opened next. Not synced to the disk. Any thread; the highest counts.
   virtual void write_generation_file(std::uint64_t generation) = 0;

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "core/audit/rows.hpp"
+#include "core/audit/time_text.hpp"
 #include "core/placement/decide.hpp"
+#include "store/retention.hpp"
 
 namespace topolet::audit {
 namespace {
@@ -158,6 +160,14 @@ Status History::find_last_cpus(std::int64_t generation, Record& record) const {
 }
 
 Result<State> History::at(std::int64_t at_ms) const {
+  const auto first = store::pruned_until(database_);
+  if (!first) return first.error();
+  if (at_ms < *first) {
+    return Error{Code::kOutOfRange,
+                 fmt::format("what was held at {} is not known any more: what had ended before {} was deleted "
+                             "(daemon.keep, daemon.keep-mib, topolet prune); ask for a later time",
+                             format_time(at_ms), format_time(*first))};
+  }
   const auto numbers = held_at(at_ms);
   if (!numbers) return numbers.error();
   auto pool = pool_at(database_, at_ms);

@@ -1,11 +1,13 @@
 #include "core/audit/moves.hpp"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "core/audit/pool_record.hpp"
 #include "core/audit/rows.hpp"
+#include "store/retention.hpp"
 
 namespace topolet::audit {
 namespace {
@@ -117,6 +119,9 @@ class Replay {
 }  // namespace
 
 Result<std::vector<Moved>> moves_between(const History& history, std::int64_t since_ms, std::int64_t until_ms) {
+  const auto first = store::pruned_until(history.database());
+  if (!first) return first.error();
+  since_ms = std::max(since_ms, *first);
   auto state = history.at(since_ms);
   if (!state) return state.error();
   const auto steps = read_steps(history.database(), since_ms, until_ms);

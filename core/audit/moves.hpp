@@ -22,7 +22,8 @@ struct Moved {
       caused_by;  ///< the decision that was made, changed or ended; none where no decision did it
 };
 
-/// After `since_ms` and up to `until_ms`, in their order. Reads as much as was decided in that time.
+/// After `since_ms` and up to `until_ms`, in their order; from when the history is kept, if that is later. Reads as
+/// much as was decided in that time.
 Result<std::vector<Moved>> moves_between(const History& history, std::int64_t since_ms, std::int64_t until_ms);
 
 }  // namespace topolet::audit

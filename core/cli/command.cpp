@@ -37,6 +37,8 @@ const std::vector<Command>& commands() {
        "topolet query \"SELECT pod, reason FROM denials\"", 0, 1, &declare_query, &run_query},
       {"backup", "FILE", "Writes a copy of the state database into a new file, also while topoletd runs.",
        "topolet backup /var/backups/topolet.db", 1, 1, &declare_backup, &back_up},
+      {"prune", "", "Deletes what had ended long ago from the state database, also while topoletd runs.",
+       "topolet prune --older-than 7d --dry-run", 0, 0, &declare_prune, &prune},
       {"plugin list", "", "Lists the enabled plugins: version, capabilities, state, calls, lost votes, options.",
        "topolet plugin list", 0, 0, &declare_plugin_list, &list_plugins},
       {"plugin reset", "NAME", "Ends a plugin's quarantine, so that topoletd asks it again.",

@@ -85,6 +85,8 @@ void declare_audit(Options& options);
 Status show_audit(const Invocation& invocation);
 void declare_backup(Options& options);
 Status back_up(const Invocation& invocation);
+void declare_prune(Options& options);
+Status prune(const Invocation& invocation);
 void declare_config_check(Options& options);
 Status check_config(const Invocation& invocation);
 

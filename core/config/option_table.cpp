@@ -57,6 +57,12 @@ std::vector<OptionSpec> daemon_options() {
           option("store-patience", OptionType::kDuration, {"50ms"},
                  "How long to wait until a decision is written to the state database before acting on it anyway."),
           1, 60000),
+      option("keep", OptionType::kDuration, "30d",
+             "How long the state database keeps a decision after its end, as in 30d; 0: for ever."),
+      number("keep-mib", "1024",
+             "How large the state database may become, with its log, in MiB: then the oldest decisions that have ended "
+             "are deleted before their time. 0: any size.",
+             0, 1 << 20),
       number("max-connections", "1024",
              "How many clients may be connected at once. When one more connects, the process with the most connections "
              "loses its newest one.",
@@ -262,8 +268,9 @@ Status check_value(const OptionSpec& spec, const std::string& value) {
 }
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
-  constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
-  const Error error = bad(std::string(text), "a duration such as 30s, 5m, 4m30s or 500ms");
+  constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
+      {"d", kMillisecondsPerDay}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+  const Error error = bad(std::string(text), "a duration such as 30s, 5m, 4m30s, 30d or 500ms");
   std::int64_t total = 0;
   std::size_t next_unit = 0;
   std::string_view rest = text;

@@ -15,7 +15,7 @@ enum class OptionType : std::uint8_t {
   kBool,      ///< true or false
   kInt,       ///< a whole number
   kString,    ///< any text, or one of the allowed values
-  kDuration,  ///< 30s, 5m, 4m30s, 500ms
+  kDuration,  ///< 30s, 5m, 4m30s, 30d, 500ms
   kCpus,      ///< a CPU list such as 0-3,8, or one of the allowed words
   kSocket,    ///< unix:///absolute/path, or the path alone
   kPath,      ///< an absolute path

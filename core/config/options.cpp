@@ -244,6 +244,8 @@ DaemonOptions daemon_options(const po::variables_map& values) {
       text(values, "daemon.durability") == "full" ? store::Durability::kFull : store::Durability::kNormal;
   daemon.store_patience = *parse_duration(text(values, "daemon.store-patience"));
   const auto number = [&values](const char* name) { return std::stoi(text(values, name)); };
+  daemon.retention.keep = *parse_duration(text(values, "daemon.keep"));
+  daemon.retention.keep_bytes = std::int64_t{number("daemon.keep-mib")} << 20;
   daemon.max_connections = static_cast<std::size_t>(number("daemon.max-connections"));
   daemon.max_memory_bytes = static_cast<std::size_t>(number("daemon.max-memory-mib")) << 20;
   daemon.max_message_bytes = number("daemon.max-message-mib") << 20;

@@ -174,7 +174,8 @@ Status Daemon::open_store(const config::Options& options) {
                                           .now_ms = clock.wall().count(),
                                           .durability = options.daemon.durability,
                                           .check_rows = engine::Engine::check_stored,
-                                          .integrity_check_pace = {.delay = kCheckAfter}};
+                                          .integrity_check_pace = {.delay = kCheckAfter},
+                                          .retention = options.daemon.retention};
   auto opened = store::Store::open(store_options);
   // Pods do not wait for a full disk. What somebody has configured so is told before any pod comes.
   if (!opened && !is_misconfigured(opened.error())) {

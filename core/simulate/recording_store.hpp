@@ -55,7 +55,9 @@ class RecordingStore final : public store::Store {
   Result<std::uint64_t> last_generation() override { return store_.last_generation(); }
   Result<std::int64_t> last_decision() override { return store_.last_decision(); }
   Result<std::int64_t> last_setup() override { return store_.last_setup(); }
-  Result<bool> backfill(std::int64_t rows) override { return store_.backfill(rows); }
+  Result<store::Upkeep> do_upkeep(std::int64_t now_ms, std::int64_t rows) override {
+    return store_.do_upkeep(now_ms, rows);
+  }
   void note_generation(std::uint64_t generation) override { store_.note_generation(generation); }
   void write_generation_file(std::uint64_t generation) override { store_.write_generation_file(generation); }
 

@@ -23,16 +23,17 @@ TEST(Duration, AddsItsUnits) {
   EXPECT_EQ(*parse_duration("4m30s"), milliseconds(270000));
   EXPECT_EQ(*parse_duration("500ms"), milliseconds(500));
   EXPECT_EQ(*parse_duration("1h1m1s1ms"), milliseconds(3661001));
+  EXPECT_EQ(*parse_duration("30d"), std::chrono::hours(30 * 24));
   EXPECT_EQ(*parse_duration("0s"), milliseconds(0));
   EXPECT_EQ(*parse_duration("0"), milliseconds(0));
 }
 
 TEST(Duration, IsRefusedOtherwise) {
-  for (const char* bad : {"", "5", "m", "5 m", "-5m", "5M", "5d", "30s4m", "5m5m", "1.5m", "5mm",
+  for (const char* bad : {"", "5", "m", "5 m", "-5m", "5M", "5w", "30s4m", "1h5d", "5m5m", "1.5m", "5mm",
                           "99999999999999999999s", "999999999999h"}) {
     EXPECT_FALSE(parse_duration(bad).has_value()) << bad;
   }
-  EXPECT_EQ(parse_duration("soon").error().message, "'soon' is not a duration such as 30s, 5m, 4m30s or 500ms");
+  EXPECT_EQ(parse_duration("soon").error().message, "'soon' is not a duration such as 30s, 5m, 4m30s, 30d or 500ms");
 }
 
 TEST(Socket, IsAnAbsolutePath) {

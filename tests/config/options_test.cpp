@@ -198,7 +198,7 @@ TEST(Mistakes, AreAllReportedAtOnceInTheOrderOfTheFile) {
           "t.conf:10: placement.reserved-cpus: '3-1' is not a CPU list such as 0-3,8, or none: cannot read '3-1' in "
           "the "
           "list '3-1': the range runs backwards",
-          "t.conf:11: placement.pending-timeout: 'soon' is not a duration such as 30s, 5m, 4m30s or 500ms",
+          "t.conf:11: placement.pending-timeout: 'soon' is not a duration such as 30s, 5m, 4m30s, 30d or 500ms",
           "t.conf:12: placement.min-shared-cpus: '-1' is out of range; it must be between 0 and 65535",
           "t.conf:14: placement.deadline-ms is already set in line 13",
           "t.conf:15: unknown key placement.policy; did you mean numa.policy?",

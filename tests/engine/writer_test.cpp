@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "tests/engine/faulty_store.hpp"
 #include "tests/engine/waiting_loop.hpp"
 
@@ -381,6 +384,19 @@ TEST_P(LosingWriter, EndsWhileItsFileIsGone) {
   store_.lose({"it was removed", store::Leftover::kReplaced});
   submit("a");
   EXPECT_TRUE(writer_->stop()) << "nobody answers it any more";
+}
+
+TEST_P(WriterOfItsOwnThread, TidiesTheHistoryUpInSlicesThatAreShort) {
+  store_.need_upkeep(12, milliseconds(5));
+  begin();
+  submit("a");
+  await_recorded(1);
+  while (store_.upkeep().size() < 12) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_THAT(store_.holders(), ElementsAre("a"));
+  const std::vector<std::int64_t> rows = store_.upkeep();
+  EXPECT_TRUE(std::is_sorted(rows.rbegin(), rows.rend())) << "what takes too long is made smaller";
+  EXPECT_LT(rows.back(), rows.front());
+  EXPECT_GT(rows.back(), 0);
 }
 
 TEST_P(WriterOfItsOwnThread, LeavesAStoreBehindThatDoesNotReturn) {

@@ -85,8 +85,9 @@ std::string summary(const Options& options) {
   std::ostringstream text;
   text << daemon.listen << ' ' << daemon.control << ' ' << daemon.runtime << ' ' << daemon.image << ' '
        << daemon.state_dir << ' ' << daemon.plugin_dir << ' ' << daemon.log_level << ' '
-       << static_cast<int>(daemon.durability) << ' ' << daemon.store_patience.count() << ' ' << daemon.max_connections
-       << ' ' << daemon.max_memory_bytes << ' ' << daemon.max_message_bytes << ' ' << daemon.max_metadata_bytes << ' '
+       << static_cast<int>(daemon.durability) << ' ' << daemon.store_patience.count() << ' '
+       << daemon.retention.keep.count() << ' ' << daemon.retention.keep_bytes << ' ' << daemon.max_connections << ' '
+       << daemon.max_memory_bytes << ' ' << daemon.max_message_bytes << ' ' << daemon.max_metadata_bytes << ' '
        << placement.reserved_cpus.to_string() << ' ' << placement.allowed_cpus.value_or(CpuSet()).to_string() << ' '
        << placement.rules.min_shared_cpus << ' ' << static_cast<int>(placement.rules.exclusive) << ' '
        << static_cast<int>(placement.rules.when_full) << ' ' << placement.rules.crash_hold.count() << ' '

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <ostream>
 #include <random>
@@ -18,6 +20,7 @@
 #include "core/audit/moves.hpp"
 #include "core/placement/node_demand.hpp"
 #include "store/database.hpp"
+#include "store/retention.hpp"
 #include "tests/simulate/simulated_node.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -315,12 +318,42 @@ std::map<std::string, CpuSet> moved_between(const audit::History& history, std::
   return moved;
 }
 
+using Moments = std::map<std::chrono::milliseconds, std::pair<std::string, Held>>;
+
+/// Returns how many containers were told of.
+std::size_t expect_told(const audit::History& history, const Moments& moments, Moments::const_iterator first) {
+  std::size_t told = 0;
+  for (auto moment = first; moment != moments.end(); ++moment) {
+    const auto& [line, held] = moment->second;
+    SCOPED_TRACE(fmt::format("at {} after {}", moment->first.count(), line));
+    EXPECT_EQ(held_at(history, moment->first), held);
+    if (moment != first) {
+      const auto& [at, before] = *std::prev(moment);
+      EXPECT_EQ(moved_between(history, at, moment->first, before.second, held), moved(before.second, held));
+    }
+    if (::testing::Test::HasFailure()) return told;
+    told += held.size();
+  }
+  return told;
+}
+
+std::int64_t delete_until(store::Database& database, std::int64_t mark_ms) {
+  std::int64_t all = 0;
+  while (true) {
+    const auto deleted = store::prune_slice(database, mark_ms, 7);
+    if (!deleted) throw std::runtime_error(deleted.error().message);
+    if (*deleted == 0) return all;
+    all += *deleted;
+  }
+}
+
 TEST(Invariants, TheAuditTellsWhatWasHeldAtEveryMoment) {
   std::size_t told = 0;
+  std::int64_t deleted = 0;
   for (const Story& run : runs()) {
     SCOPED_TRACE(run.machine);
     const TempDir directory;
-    std::map<std::chrono::milliseconds, std::pair<std::string, Held>> recorded;
+    Moments recorded;
     {
       SimulatedNode node(run.machine, run.flags, directory.path() / "state");
       HistoryGenerator chance(3, *node.snapshot().topology);
@@ -333,22 +366,21 @@ TEST(Invariants, TheAuditTellsWhatWasHeldAtEveryMoment) {
         }
       }
     }
-    const auto database =
-        store::Database::open(directory.path() / "state" / "state.db", store::Database::Access::kReadOnly);
+    auto database = store::Database::open(directory.path() / "state" / "state.db", store::Database::Access::kReadWrite);
     ASSERT_TRUE(database.has_value());
+    ASSERT_TRUE(database->execute("PRAGMA foreign_keys = ON", "delete").has_value());
     const audit::History history(*database);
-    std::chrono::milliseconds last{};
-    Held before;
-    for (const auto& [at, moment] : recorded) {
-      const auto& [line, held] = moment;
-      SCOPED_TRACE(fmt::format("at {} after {}", at.count(), line));
-      ASSERT_EQ(held_at(history, at), held);
-      ASSERT_EQ(moved_between(history, last, at, before, held), moved(before, held));
-      told += held.size();
-      last = at;
-      before = held;
+    told += expect_told(history, recorded, recorded.begin());
+    // What is deleted is not missed by who asks for later moments.
+    for (const std::size_t third : {1U, 2U}) {
+      const auto mark = std::next(recorded.begin(), static_cast<std::ptrdiff_t>(recorded.size() * third / 3));
+      SCOPED_TRACE(fmt::format("deleted until {}", mark->first.count()));
+      deleted += delete_until(*database, mark->first.count());
+      expect_told(history, recorded, mark);
     }
+    if (HasFailure()) return;
   }
+  EXPECT_GT(deleted, 100);
   EXPECT_GT(told, 100U);
 }
 

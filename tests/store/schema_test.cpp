@@ -119,9 +119,8 @@ TEST_F(SchemaTest, CompletesTheHistoryOfAnEarlierVersionInSlices) {
   EXPECT_EQ(*store->last_generation(), 7U);
   ASSERT_TRUE(store->add(EndedRow{7, 8999, 8, "exited"}).has_value()) << "what ends meanwhile is known at once";
   int slices = 1;
-  while (*store->backfill(2)) ++slices;
-  EXPECT_EQ(slices, 4);
-  EXPECT_FALSE(*store->backfill(2));
+  while (store->do_upkeep(0, 2)->has_more) ++slices;
+  EXPECT_EQ(slices, 5);
   EXPECT_EQ(value("SELECT count(*) FROM backfill"), "0");
   EXPECT_EQ(column("SELECT decision FROM pod_history ORDER BY decision"), "1,2,3,4,5,6,7");
   EXPECT_EQ(rows("SELECT event, at_ms, decision FROM event_history ORDER BY decision", 3),

@@ -1,9 +1,11 @@
 #include "core/engine/state/writer.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
+#include <ctime>
 #include <iterator>
 #include <utility>
 
@@ -12,10 +14,14 @@ namespace {
 
 /// The most writes in one transaction: if it fails, all are done again.
 constexpr std::size_t kLargestGroup = 256;
-/// How many decisions of an older topolet's history are completed at a time, a few milliseconds, and the pause after
-/// it.
-constexpr std::int64_t kBackfillDecisions = 100;
-constexpr std::chrono::milliseconds kBackfillPause{5};
+/// A slice of upkeep is made so short that whoever comes during it hardly notices, and is followed by a pause.
+constexpr std::chrono::milliseconds kLongestUpkeep{3};
+constexpr std::int64_t kFewestUpkeepRows = 4;
+constexpr std::int64_t kMostUpkeepRows = 400;
+constexpr std::chrono::milliseconds kUpkeepPause{5};
+/// How often it is looked for more.
+constexpr std::chrono::seconds kUpkeepEvery{5};
+constexpr std::chrono::minutes kUpkeepAfterFailure{1};
 
 /// A write that can never succeed must not hold up the others.
 bool is_permanent(const Error& error) {
@@ -112,8 +118,8 @@ void Writer::run() {
 
 void Writer::serve() {
   for (Next next = wait_for_work(); next != Next::kEnd; next = wait_for_work()) {
-    if (next == Next::kBackfill) {
-      backfill();
+    if (next == Next::kUpkeep) {
+      do_upkeep();
       continue;
     }
     const bool done = look_for_loss() && (next == Next::kLook || write_group());
@@ -122,11 +128,25 @@ void Writer::serve() {
   }
 }
 
-void Writer::backfill() {
-  const Result<bool> more = store_.backfill(kBackfillDecisions);
-  // The next start goes on with it.
-  if (!more) log_.warn("the history of an older version is not completed now: {}", more.error().message);
-  next_backfill_ = more && *more ? std::chrono::steady_clock::now() + kBackfillPause : kNever;
+void Writer::do_upkeep() {
+  const auto began = std::chrono::steady_clock::now();
+  // Not clock_, which is for the loop's thread.
+  const Result<store::Upkeep> done = store_.do_upkeep(Clock().wall().count(), upkeep_rows_);
+  const auto ended = std::chrono::steady_clock::now();
+  if (!done) {
+    log_.warn("the history cannot be tidied up now: {}", done.error().message);
+    next_upkeep_ = ended + kUpkeepAfterFailure;
+    return;
+  }
+  const auto took = ended - began;
+  if (took > kLongestUpkeep) upkeep_rows_ = std::max(kFewestUpkeepRows, upkeep_rows_ / 2);
+  if (took < kLongestUpkeep / 2) upkeep_rows_ = std::min(kMostUpkeepRows, upkeep_rows_ * 5 / 4);
+  deleted_ += done->deleted;
+  deleted_until_ms_ = std::max(deleted_until_ms_, done->deleted_until_ms);
+  next_upkeep_ = ended + (done->has_more ? kUpkeepPause : std::chrono::steady_clock::duration(kUpkeepEvery));
+  if (done->has_more || deleted_ == 0) return;
+  log_.info("deleted from the audit what had ended before {:%Y-%m-%dT%H:%M:%SZ}: {} decisions and pool versions",
+            fmt::gmtime(static_cast<std::time_t>(deleted_until_ms_ / 1000)), std::exchange(deleted_, 0));
 }
 
 /// What failed before may be taken now.
@@ -153,8 +173,8 @@ Writer::Next Writer::wait_for_work() {
   while (group_.empty() && (jobs_.empty() || !hurry_) && !stopping_) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= next_look_) return Next::kLook;
-    if (now >= next_backfill_ && jobs_.empty() && !loss_) return Next::kBackfill;
-    wake_up_.wait_until(mutex_, std::min(next_look_, loss_ ? kNever : next_backfill_));
+    if (now >= next_upkeep_ && jobs_.empty() && !loss_) return Next::kUpkeep;
+    wake_up_.wait_until(mutex_, std::min(next_look_, loss_ ? kNever : next_upkeep_));
   }
   if (stopping_) return Next::kEnd;
   if (group_.empty()) take_group();

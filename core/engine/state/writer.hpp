@@ -113,13 +113,13 @@ class Writer {
     std::function<void()> done;
   };
 
-  enum class Next : std::uint8_t { kWrite, kLook, kBackfill, kEnd };
+  enum class Next : std::uint8_t { kWrite, kLook, kUpkeep, kEnd };
 
   void schedule_hurry() TOPOLET_EXCLUDES(mutex_);
   void run() TOPOLET_EXCLUDES(mutex_);
   void serve() TOPOLET_EXCLUDES(mutex_);
   Next wait_for_work() TOPOLET_EXCLUDES(mutex_);
-  void backfill();
+  void do_upkeep();
   void take_group() TOPOLET_REQUIRES(mutex_);
   void write_rest() TOPOLET_EXCLUDES(mutex_);
   bool wait_until_ended() TOPOLET_EXCLUDES(mutex_);
@@ -166,11 +166,15 @@ class Writer {
   /// What is written in one transaction, until it is. Of the thread that writes.
   std::vector<Job> group_;
   /// Of the thread that writes, too: why the store cannot write to its file any more; how often a group failed as no
-  /// file that is whole makes it fail; when the file is looked at next; when Store::backfill() goes on.
+  /// file that is whole makes it fail; when the file is looked at next; when the history is tidied up next, how many
+  /// rows at a time, and what has been deleted since that was logged last.
   std::optional<store::FileLoss> loss_;
   int failures_of_a_damaged_file_ = 0;
   std::chrono::steady_clock::time_point next_look_;
-  std::chrono::steady_clock::time_point next_backfill_{};
+  std::chrono::steady_clock::time_point next_upkeep_{};
+  std::int64_t upkeep_rows_ = 16;
+  std::int64_t deleted_ = 0;
+  std::int64_t deleted_until_ms_ = 0;
 
   Mutex mutex_;
   CondVar wake_up_;

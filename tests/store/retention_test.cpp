@@ -1,0 +1,248 @@
+#include "store/retention.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <numeric>
+
+#include "tests/store/scratch.hpp"
+
+namespace topolet::store {
+namespace {
+
+using ::testing::IsEmpty;
+
+constexpr std::int64_t kDay = 24 * 60 * 60 * 1000;
+/// Day 0 of what is decided here.
+constexpr std::int64_t kStart = 1'700'000'000'000;
+
+class RetentionTest : public StoreTest {
+ protected:
+  std::unique_ptr<Store> open_with(RetentionLimits limits) const {
+    auto store = Store::open(
+        {.directory = directory(), .boot_id = "boot-1", .now_ms = kStart, .durability = {}, .retention = limits});
+    if (!store) throw std::runtime_error(store.error().message);
+    return *std::move(store);
+  }
+  static constexpr RetentionLimits kThirtyDays{.keep = std::chrono::hours(30 * 24)};
+
+  static DecidedRow at_day(std::int64_t day, const std::string& container, const std::string& event = "placed") {
+    DecidedRow row = exclusive_row(container, {1});
+    row.at_ms = kStart + day * kDay;
+    row.generation = static_cast<std::uint64_t>(day + 1);
+    row.event = event;
+    row.holds = event == "placed";
+    return row;
+  }
+  /// Returns the decision's number.
+  static std::int64_t place(Store& store, std::int64_t day, const std::string& container) {
+    const std::int64_t decision = *add_with_allocation(store, at_day(day, container));
+    EXPECT_TRUE(store.add(OutcomeRow{decision, kStart + day * kDay, "bound", "id-" + container, 0, ""}).has_value());
+    return decision;
+  }
+  static void end(Store& store, std::int64_t day, std::int64_t decision) {
+    const EndedRow row{decision, kStart + day * kDay, static_cast<std::uint64_t>(day + 1), "exited"};
+    EXPECT_TRUE(store.add(row).has_value());
+  }
+  static void set_pool(Store& store, std::int64_t day, const CpuSet& pool, const CpuSet& free_reserved = {}) {
+    const PoolRow row{static_cast<std::uint64_t>(day + 1), kStart + day * kDay, pool, free_reserved};
+    EXPECT_TRUE(store.add(row).has_value());
+  }
+
+  /// Returns how many decisions and pool versions it deleted.
+  static std::int64_t tidy_up(Store& store, std::int64_t day, std::int64_t rows = 2) {
+    std::int64_t deleted = 0;
+    while (true) {
+      const auto done = store.do_upkeep(kStart + day * kDay, rows);
+      if (!done) throw std::runtime_error(done.error().message);
+      EXPECT_LE(done->deleted, rows);
+      deleted += done->deleted;
+      if (!done->has_more) return deleted;
+    }
+  }
+  std::string days(const std::string& table) const {
+    return column(fmt::format("SELECT (at_ms - {}) / {} FROM {} ORDER BY 1, at_ms", kStart, kDay, table));
+  }
+  std::string containers() const { return column("SELECT container FROM decided ORDER BY decision"); }
+};
+
+TEST_F(RetentionTest, DeletesDecisionsWhoseEndIsOlderAndWhatBelongsToThem) {
+  const auto store = open_with(kThirtyDays);
+  const std::int64_t ended_early = place(*store, 0, "ended-early");
+  const std::int64_t ended_late = place(*store, 0, "ended-late");
+  place(*store, 0, "runs");
+  end(*store, 5, ended_early);
+  end(*store, 15, ended_late);
+  EXPECT_EQ(tidy_up(*store, 35), 0) << "its end is just as old as what is kept";
+  EXPECT_EQ(tidy_up(*store, 36), 1);
+  EXPECT_EQ(containers(), "ended-late,runs");
+  for (const char* table : {"outcome", "held_cpu", "pod_history"}) {
+    EXPECT_EQ(column(fmt::format("SELECT decision FROM {} ORDER BY decision", table)), "2,3") << table;
+  }
+  for (const char* table : {"ended", "lifetime"}) {
+    EXPECT_EQ(column(fmt::format("SELECT decision FROM {} ORDER BY decision", table)), "2") << table;
+  }
+  EXPECT_EQ(*pruned_until(connect()), kStart + 6 * kDay);
+  EXPECT_EQ(tidy_up(*store, 1000), 1);
+  EXPECT_EQ(containers(), "runs");
+}
+
+TEST_F(RetentionTest, DeletesWhatHeldNothingOnceItIsToldNoMore) {
+  const auto store = open_with(kThirtyDays);
+  ASSERT_TRUE(store->add(at_day(0, "denied", "denied")).has_value());
+  const std::int64_t again = *store->add(at_day(0, "denied-again", "denied"));
+  const std::int64_t counted = *store->add(at_day(0, "counted-on", "denied"));
+  ASSERT_TRUE(store->add(at_day(0, "", "gap")).has_value());
+  ASSERT_TRUE(store->count_repeat(again, kStart + 20 * kDay).has_value());
+  Columns pod = pod_columns("s1", "till");
+  pod.emplace_back("denied", fmt::format(R"({{"main":{{"decision":{},"reason":"full"}}}})", counted));
+  ASSERT_TRUE(store->put_pod(pod).has_value());
+  EXPECT_EQ(tidy_up(*store, 40), 2);
+  EXPECT_EQ(containers(), "denied-again,counted-on");
+  EXPECT_TRUE(store->count_repeat(counted, kStart + 40 * kDay).has_value());
+  ASSERT_TRUE(store->remove_pod("s1").has_value());
+  EXPECT_EQ(tidy_up(*store, 60), 1);
+  EXPECT_EQ(containers(), "counted-on") << "it was told again";
+  EXPECT_EQ(tidy_up(*store, 80), 1);
+  EXPECT_EQ(value("SELECT count(*) FROM event_history"), "0");
+}
+
+TEST_F(RetentionTest, KeepsThePoolsThatTellWhereSomebodyIs) {
+  const auto store = open_with(kThirtyDays);
+  for (int day = 0; day < 20; ++day) set_pool(*store, day, CpuSet::range(0, 3));
+  end(*store, 19, place(*store, 0, "gone"));
+  EXPECT_EQ(tidy_up(*store, 45), 0) << "versions are deleted behind decisions";
+  EXPECT_EQ(tidy_up(*store, 50), 20) << "the decision, and all versions but the newest";
+  EXPECT_EQ(days("pool_version"), "19");
+}
+
+TEST_F(RetentionTest, KeepsThePoolOfThoseForWhomALaterOneHasNothing) {
+  const auto store = open_with(kThirtyDays);
+  DecidedRow bounded = at_day(0, "bounded");
+  bounded.mode = "shared";
+  bounded.within = bounded.kubelet_cpus = CpuSet{2, 3};
+  ASSERT_TRUE(add_with_allocation(*store, bounded).has_value());
+  end(*store, 19, place(*store, 0, "gone"));
+  for (int day = 1; day < 6; ++day) set_pool(*store, day, CpuSet{1, 2});
+  for (int day = 6; day < 20; ++day) set_pool(*store, day, CpuSet{1});
+  EXPECT_EQ(tidy_up(*store, 60), 5);
+  EXPECT_EQ(days("pool_version"), "5,6,7,8,9,10,11,12,13,14,15,16,17,18,19");
+}
+
+TEST_F(RetentionTest, KeepsTheMachineAndTheSetupOfWhatRuns) {
+  const auto store = open_with(kThirtyDays);
+  for (int day = 0; day < 6; ++day) {
+    const auto generation = static_cast<std::uint64_t>(day + 1);
+    const std::int64_t at = kStart + day * kDay;
+    TopologyRow machine;
+    machine.generation = generation;
+    machine.at_ms = at;
+    machine.cpus.push_back({.cpu = static_cast<std::uint32_t>(day), .node = 0, .core = 0, .l3 = 0, .package = 0});
+    ASSERT_TRUE(store->add(machine).has_value());
+    ASSERT_TRUE(store->add(SetupRow{day + 1, generation, at, "1.0", fmt::format("day = {}", day), "[]"}).has_value());
+  }
+  const std::int64_t gone = place(*store, 0, "gone");
+  DecidedRow runs = at_day(3, "runs");
+  runs.setup = 3;
+  ASSERT_TRUE(add_with_allocation(*store, runs).has_value());
+  end(*store, 10, gone);
+  tidy_up(*store, 60);
+  EXPECT_EQ(days("topology"), "5") << "the machine at the mark";
+  EXPECT_EQ(column("SELECT cpu FROM topology_cpu"), "5");
+  EXPECT_EQ(column("SELECT setup FROM setup ORDER BY setup"), "3,4,5,6");
+  EXPECT_EQ(column("SELECT text FROM config ORDER BY first_ms"), "day = 2,day = 3,day = 4,day = 5");
+}
+
+TEST_F(RetentionTest, KeepsTheNewestThatFitIntoTheSize) {
+  constexpr std::int64_t kLimit = 4 << 20;
+  const auto store = open_with({.keep_bytes = kLimit});
+  const std::int64_t runs = place(*store, 0, "runs");
+  std::int64_t newest = 0;
+  for (int day = 1; day < 9; ++day) {
+    ASSERT_TRUE(store->begin().has_value());
+    for (int i = 0; i < 500; ++i) {
+      DecidedRow row = at_day(day, "main");
+      row.at_ms += i;
+      row.reason = std::string(2000, 'r');
+      newest = *add_with_allocation(*store, row);
+      const EndedRow ended{newest, row.at_ms + 1, row.generation, "exited"};
+      ASSERT_TRUE(store->add(ended).has_value());
+    }
+    ASSERT_TRUE(store->commit().has_value());
+    tidy_up(*store, 9, 20);
+    // What waits in the log is in the file, too.
+    connect(Database::Access::kReadWrite).fold_log();
+  }
+  tidy_up(*store, 9, 20);
+  const DatabaseSize size = *size_of(connect());
+  EXPECT_LE(size.used_bytes, kLimit);
+  EXPECT_GT(size.used_bytes, kLimit / 2) << "no more than needed is deleted";
+  EXPECT_EQ(value("SELECT min(decision) FROM decided"), std::to_string(runs)) << "what runs is kept";
+  EXPECT_EQ(value("SELECT max(decision) FROM ended"), std::to_string(newest));
+  const std::int64_t kept = std::stoll(value("SELECT count(*) FROM ended"));
+  EXPECT_EQ(value("SELECT min(decision) FROM ended"), std::to_string(newest - kept + 1)) << "the oldest go first";
+  EXPECT_LE(static_cast<std::int64_t>(std::filesystem::file_size(file())), kLimit * 11 / 10);
+}
+
+TEST_F(RetentionTest, ShrinksANewFileAndReusesThePagesOfAnOlderOne) {
+  for (const bool is_new : {true, false}) {
+    std::filesystem::remove_all(directory());
+    { open(); }
+    if (!is_new) {
+      Database database = connect(Database::Access::kReadWrite);
+      ASSERT_TRUE(database.execute("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM", "x").has_value());
+    }
+    const auto store = open_with(kThirtyDays);
+    ASSERT_TRUE(store->begin().has_value());
+    for (int i = 0; i < 2000; ++i) {
+      DecidedRow row = at_day(0, "main", "denied");
+      row.reason = std::string(2000, 'r');
+      ASSERT_TRUE(store->add(row).has_value());
+    }
+    ASSERT_TRUE(store->commit().has_value());
+    const std::int64_t before = std::stoll(value("PRAGMA page_count"));
+    EXPECT_EQ(tidy_up(*store, 40, 400), 2000);
+    const std::int64_t after = std::stoll(value("PRAGMA page_count"));
+    if (is_new) {
+      EXPECT_LT(after, before / 2);
+    } else {
+      EXPECT_EQ(after, before);
+      EXPECT_GT(std::stoll(value("PRAGMA freelist_count")), before / 2);
+    }
+  }
+}
+
+TEST_F(RetentionTest, GoesOnWhereAStopCameBetween) {
+  {
+    const auto store = open_with(kThirtyDays);
+    for (int day = 0; day < 20; ++day) set_pool(*store, day, CpuSet::range(0, 3));
+    end(*store, 19, place(*store, 0, "gone"));
+    while (store->do_upkeep(kStart + 60 * kDay, 5)->deleted == 0) {
+    }
+    EXPECT_EQ(containers(), "");
+  }
+  const auto store = open_with({});
+  EXPECT_EQ(tidy_up(*store, 60), 19) << "what was begun is ended, whatever the limits are";
+  EXPECT_EQ(days("pool_version"), "19");
+}
+
+TEST_F(RetentionTest, ForecastsWhatItDeletes) {
+  const auto store = open_with({});
+  for (int day = 0; day < 5; ++day) end(*store, day, place(*store, day, fmt::format("c{}", day)));
+  place(*store, 0, "runs");
+  ASSERT_TRUE(store->add(at_day(1, "denied", "denied")).has_value());
+  Database database = connect(Database::Access::kReadWrite);
+  EXPECT_FALSE(prune_slice(database, kStart + 3 * kDay, 100).has_value()) << "it would leave rows of no decision";
+  ASSERT_TRUE(database.execute("PRAGMA foreign_keys = ON", "prune").has_value());
+  const PruneForecast forecast = *forecast_prune(database, kStart + 3 * kDay);
+  EXPECT_EQ(forecast.decisions, 4);
+  EXPECT_EQ(forecast.decisions_left, 3);
+  EXPECT_EQ(tidy_up(*store, 60), 0) << "without a limit nothing is deleted";
+  EXPECT_EQ(*prune_slice(database, kStart + 3 * kDay, 100), 3);
+  EXPECT_EQ(*prune_slice(database, kStart + 3 * kDay, 100), 1);
+  EXPECT_EQ(*prune_slice(database, kStart + 3 * kDay, 100), 0);
+  EXPECT_EQ(containers(), "c3,c4,runs");
+}
+
+}  // namespace
+}  // namespace topolet::store
