@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 
 #include <boost/program_options.hpp>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <limits>
 #include <set>
 #include <string>
@@ -14,6 +12,7 @@
 #include "core/base/clock.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
+#include "core/cli/output.hpp"
 #include "core/cli/state_database.hpp"
 
 namespace topolet::cli {
@@ -229,8 +228,7 @@ class LivePrinter {
       for (std::size_t i = 0; i < row.size(); ++i) object[columns_[i]] = row[i];
       line = object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
     }
-    if (std::fputs(line.c_str(), stdout) == EOF || std::fflush(stdout) != 0) return output_error(errno);
-    return {};
+    return write_at_once(line);
   }
 
  private:

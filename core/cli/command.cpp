@@ -20,6 +20,10 @@ const std::vector<Command>& commands() {
        1, 1, &declare_at, &show_held},
       {"nodes", "", "Lists the NUMA nodes: what each has, what is in use, and what an exclusive container could get.",
        "topolet nodes", 0, 0, &declare_nodes, &show_nodes},
+      {"map", "",
+       "Draws the machine: the cores of each NUMA node, and for each CPU who has it exclusively, or whether it is "
+       "shared, reserved, isolated or kept idle.",
+       "topolet map --watch", 0, 0, &declare_map, &show_map},
       {"moves", "", "Lists who ran somewhere else than before, and because of whom.", "topolet moves --since 1h", 0, 0,
        &declare_moves, &show_moves},
       {"denials", "", "Lists the containers that were denied, or counts them by reason, pod or plugin.",

@@ -75,6 +75,8 @@ void declare_cpu(Options& options);
 Status show_cpu(const Invocation& invocation);
 void declare_nodes(Options& options);
 Status show_nodes(const Invocation& invocation);
+void declare_map(Options& options);
+Status show_map(const Invocation& invocation);
 void declare_moves(Options& options);
 Status show_moves(const Invocation& invocation);
 void declare_denials(Options& options);

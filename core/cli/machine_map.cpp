@@ -3,72 +3,94 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 namespace topolet::cli {
 namespace {
 
 constexpr std::size_t kColumns = 100;
+constexpr std::size_t kTitleColumns = 28;
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 constexpr char kManyMore = '*';
 
-/// A sign for every CPU.
-class CpuSymbols {
+enum class Use : std::uint8_t { kExclusive, kWithheld, kOccupied, kNotAllowed, kReserved, kIsolated, kPool, kOffline };
+/// In the order of Use. An exclusive CPU has the letter of its container, and an offline one is not drawn.
+constexpr std::array<char, 8> kSigns = {'A', '~', 'o', '-', 'r', 'i', '.', ' '};
+constexpr std::array<const char*, 8> kWords = {"exclusive", "withheld", "occupied", "not-allowed",
+                                               "reserved",  "isolated", "pool",     "offline"};
+
+/// What every CPU is used for.
+class CpuUses {
  public:
-  explicit CpuSymbols(const simulate::Snapshot& snapshot) : picture_(snapshot) {
-    for (const placement::LedgerEntry& entry : snapshot.ledger.entries) {
-      const placement::Placement& placement = entry.placement;
-      if (placement.mode != placement::Mode::kExclusive && placement.withheld.empty()) continue;
-      const char letter = holders_.size() < kLetters.size() ? kLetters[holders_.size()] : kManyMore;
-      holders_.emplace_back(letter, &entry);
-      if (placement.mode == placement::Mode::kExclusive) {
-        for (const std::uint32_t cpu : placement.cpus) held_[cpu] = letter;
-      }
+  explicit CpuUses(const MachineMap& map) : map_(map) {
+    for (const MachineMap::Holder& holder : map.holders) {
+      if (holder.is_exclusive) note(exclusive_, holder.cpus, holder);
+      note(withheld_, holder.withheld, holder);
     }
   }
 
-  char of(std::uint32_t cpu) const {
-    const engine::CpuInventory& rules = picture_.rules;
-    if (const auto held = held_.find(cpu); held != held_.end()) return held->second;
-    if (picture_.ledger.withheld.contains(cpu)) return '~';
-    if (rules.occupied.contains(cpu)) return 'o';
-    if (!rules.allowed.contains(cpu)) return '-';
-    if (rules.reserved.contains(cpu)) return 'r';
-    if (rules.isolated.contains(cpu)) return 'i';
-    return '.';
+  Use use_of(std::uint32_t cpu) const {
+    if (!map_.online.contains(cpu)) return Use::kOffline;
+    if (exclusive_.count(cpu) != 0) return Use::kExclusive;
+    if (withheld_.count(cpu) != 0) return Use::kWithheld;
+    if (map_.occupied.contains(cpu)) return Use::kOccupied;
+    if (!map_.allowed.contains(cpu)) return Use::kNotAllowed;
+    if (map_.reserved.contains(cpu)) return Use::kReserved;
+    return map_.isolated.contains(cpu) ? Use::kIsolated : Use::kPool;
   }
 
-  std::string legend() const {
-    std::string text = ". pool   r reserved   i isolated   o occupied   ~ withheld   - not allowed\n";
-    for (const auto& [letter, entry] : holders_) {
-      const placement::Placement& placement = entry->placement;
-      text += fmt::format("{} {}/{}: {}{}\n", letter, entry->key.pod_uid, entry->key.name, placement.cpus.to_string(),
-                          placement.withheld.empty() ? "" : ", withholds " + placement.withheld.to_string());
+  /// Null if it is nobody's.
+  const MachineMap::Holder* holder_of(std::uint32_t cpu) const {
+    for (const auto* by_cpu : {&exclusive_, &withheld_}) {
+      if (const auto found = by_cpu->find(cpu); found != by_cpu->end()) return found->second;
     }
-    if (!picture_.offline.empty()) text += fmt::format("offline: {}\n", picture_.offline.to_string());
-    return text;
+    return nullptr;
+  }
+
+  char sign_of(std::uint32_t cpu) const {
+    const Use use = use_of(cpu);
+    return use == Use::kExclusive ? letter_of(*holder_of(cpu)) : kSigns[static_cast<std::size_t>(use)];
+  }
+
+  char letter_of(const MachineMap::Holder& holder) const {
+    const auto position = static_cast<std::size_t>(&holder - map_.holders.data());
+    return position < kLetters.size() ? kLetters[position] : kManyMore;
   }
 
  private:
-  const simulate::Snapshot& picture_;
-  std::map<std::uint32_t, char> held_;
-  std::vector<std::pair<char, const placement::LedgerEntry*>> holders_;
+  using ByCpu = std::map<std::uint32_t, const MachineMap::Holder*>;
+  static void note(ByCpu& by_cpu, const CpuSet& cpus, const MachineMap::Holder& holder) {
+    for (const std::uint32_t cpu : cpus) by_cpu[cpu] = &holder;
+  }
+
+  const MachineMap& map_;
+  ByCpu exclusive_;
+  ByCpu withheld_;
 };
 
-void draw(std::string& text, const std::string& title, const CpuSet& cpus, const topology::Topology& topology,
-          const CpuSymbols& symbols) {
+std::map<std::uint32_t, CpuSet> cores_by_cpu(const MachineMap& map) {
+  std::map<std::uint32_t, CpuSet> by_cpu;
+  for (const CpuSet& core : map.cores) {
+    for (const std::uint32_t cpu : core) by_cpu[cpu] = core;
+  }
+  return by_cpu;
+}
+
+void draw_row(std::string& text, const std::string& title, const CpuSet& cpus,
+              const std::map<std::uint32_t, CpuSet>& cores, const CpuUses& uses) {
   std::string line = title;
   const std::string margin(title.size(), ' ');
   CpuSet drawn;
   for (const std::uint32_t cpu : cpus) {
-    const topology::Pu* pu = topology.pu(cpu);
-    if (pu == nullptr || drawn.contains(cpu)) continue;
-    const CpuSet core = pu->core == topology::kNoPosition ? CpuSet{cpu} : topology.cores[pu->core] & cpus;
+    if (uses.use_of(cpu) == Use::kOffline || drawn.contains(cpu)) continue;
+    const auto found = cores.find(cpu);
+    const CpuSet core = found == cores.end() ? CpuSet{cpu} : found->second & cpus;
     drawn |= core;
     std::string box = " [";
-    for (const std::uint32_t thread : core) box += symbols.of(thread);
+    for (const std::uint32_t thread : core) box += uses.sign_of(thread);
     box += ']';
     if (line.size() + box.size() > kColumns && line.size() > margin.size()) {
       text += line + '\n';
@@ -79,21 +101,56 @@ void draw(std::string& text, const std::string& title, const CpuSet& cpus, const
   text += line + '\n';
 }
 
+std::string legend(const MachineMap& map, const CpuUses& uses) {
+  std::string text = ". pool   r reserved   i isolated   o occupied   ~ withheld   - not allowed\n";
+  for (const MachineMap::Holder& holder : map.holders) {
+    text += fmt::format("{} {}: {}{}\n", uses.letter_of(holder), holder.name, holder.cpus.to_string(),
+                        holder.withheld.empty() ? "" : ", withholds " + holder.withheld.to_string());
+  }
+  if (!map.memory_only.empty()) text += fmt::format("nodes without CPUs: {}\n", map.memory_only.to_string());
+  if (!map.offline.empty()) text += fmt::format("offline: {}\n", map.offline.to_string());
+  return text;
+}
+
 }  // namespace
 
-std::string machine_map(const simulate::Snapshot& snapshot) {
-  const topology::Topology& topology = *snapshot.topology;
-  const CpuSymbols symbols(snapshot);
-  std::string text;
-  CpuSet without_node = topology.online;
-  for (const topology::Node& node : topology.nodes) {
-    if (node.memory_only) continue;
+std::string draw(const MachineMap& map) {
+  const CpuUses uses(map);
+  const auto cores = cores_by_cpu(map);
+  std::vector<std::pair<std::string, CpuSet>> rows;
+  CpuSet without_node = map.online;
+  for (const MachineMap::Node& node : map.nodes) {
     without_node -= node.cpus;
-    const std::string where = fmt::format("node {} (CPUs {})", node.os_index, node.cpus.to_string());
-    draw(text, fmt::format("{:<28}", where), node.cpus, topology, symbols);
+    rows.emplace_back(fmt::format("node {} (CPUs {})", node.os_index, node.cpus.to_string()), node.cpus);
   }
-  if (!without_node.empty()) draw(text, fmt::format("{:<28}", "no node"), without_node, topology, symbols);
-  return text + symbols.legend();
+  if (!without_node.empty()) rows.emplace_back("no node", without_node);
+  std::size_t width = kTitleColumns;
+  for (const auto& [title, cpus] : rows) width = std::max(width, std::min(title.size(), kColumns / 2));
+  std::string text;
+  for (const auto& [title, cpus] : rows) draw_row(text, fmt::format("{:<{}}", title, width), cpus, cores, uses);
+  return text + legend(map, uses);
+}
+
+nlohmann::ordered_json to_json(const MachineMap& map) {
+  const CpuUses uses(map);
+  const auto cores = cores_by_cpu(map);
+  std::map<std::uint32_t, std::uint32_t> nodes;
+  for (const MachineMap::Node& node : map.nodes) {
+    for (const std::uint32_t cpu : node.cpus) nodes[cpu] = node.os_index;
+  }
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const std::uint32_t cpu : map.online | map.offline) {
+    nlohmann::ordered_json& object = json.emplace_back();
+    object["cpu"] = cpu;
+    object["node"] = nullptr;
+    if (const auto node = nodes.find(cpu); node != nodes.end()) object["node"] = node->second;
+    object["core"] = nullptr;
+    if (const auto core = cores.find(cpu); core != cores.end()) object["core"] = *core->second.begin();
+    object["use"] = kWords[static_cast<std::size_t>(uses.use_of(cpu))];
+    object["by"] = nullptr;
+    if (const MachineMap::Holder* holder = uses.holder_of(cpu); holder != nullptr) object["by"] = holder->name;
+  }
+  return json;
 }
 
 }  // namespace topolet::cli

@@ -1,14 +1,46 @@
 // Who holds which CPU, drawn in letters.
 #pragma once
 
+#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
-#include "core/simulate/simulation.hpp"
+#include "core/base/index_set.hpp"
 
 namespace topolet::cli {
 
+/// What a map shows: the machine, and the containers that have CPUs for themselves or keep some idle.
+struct MachineMap {
+  struct Node {
+    std::uint32_t os_index = 0;
+    CpuSet cpus;
+  };
+  struct Holder {
+    std::string name;
+    bool is_exclusive = false;  ///< it has `cpus` for itself
+    CpuSet cpus;
+    CpuSet withheld;
+  };
+  std::vector<Node> nodes;    ///< that have CPUs
+  NodeSet memory_only;        ///< the other nodes
+  std::vector<CpuSet> cores;  ///< by their threads
+  CpuSet online;
+  CpuSet offline;
+  CpuSet allowed;   ///< those that topolet may use
+  CpuSet reserved;  ///< the system's
+  CpuSet isolated;
+  CpuSet occupied;  ///< used by what is no container
+  std::vector<Holder> holders;
+};
+
 /// A line for each NUMA node with its cores in brackets and a sign for each CPU by ascending OS index, at most 100
 /// columns wide, and what the signs mean.
-std::string machine_map(const simulate::Snapshot& snapshot);
+std::string draw(const MachineMap& map);
+
+/// An array with an object for each CPU: `cpu`, `node`, `core` (its lowest CPU), `use` (`pool`, `exclusive`,
+/// `withheld`, `reserved`, `isolated`, `occupied`, `not-allowed` or `offline`) and `by`, the container that has it
+/// exclusively or keeps it idle. What is not known is null.
+nlohmann::ordered_json to_json(const MachineMap& map);
 
 }  // namespace topolet::cli

@@ -102,7 +102,8 @@ Result<TimeRange> time_range(const Invocation& invocation) {
 
 Result<std::chrono::seconds> timeout_of(const Invocation& invocation) {
   // A command that goes on until it is stopped reads for a moment at a time.
-  if (invocation.has("follow") && invocation.values["timeout"].defaulted()) return std::chrono::seconds(0);
+  if ((invocation.has("follow") || invocation.has("watch")) && invocation.values["timeout"].defaulted())
+    return std::chrono::seconds(0);
   const auto seconds = number_of(invocation, "timeout", 0);
   if (!seconds) return seconds.error();
   return std::chrono::seconds(*seconds);

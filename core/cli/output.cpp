@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 namespace topolet::cli {
@@ -16,6 +17,13 @@ constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 Error output_error(int error_number) {
   if (error_number == EPIPE) return {Code::kCancelled, {}};
   return {Code::kUnavailable, fmt::format("cannot write the output: {}", std::strerror(error_number))};
+}
+
+Status write_at_once(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) != EOF && std::fflush(stdout) == 0) return {};
+  const Error why = output_error(errno);
+  std::clearerr(stdout);  // told once
+  return why;
 }
 
 Status Output::write(std::string_view text) {

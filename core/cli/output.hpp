@@ -14,6 +14,9 @@ namespace topolet::cli {
 /// does: that needs no words.
 Error output_error(int error_number);
 
+/// Writes to stdout at once, for a command that goes on for as long as it likes.
+Status write_at_once(const std::string& text);
+
 /// Gathers what is written and passes it on in large pieces. Not to be mixed with stdio before flush(). What was not
 /// flushed when it is destroyed is lost.
 class Output {

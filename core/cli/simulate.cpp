@@ -218,6 +218,32 @@ std::string format_text(const std::vector<Line>& lines, bool explain) {
   return text;
 }
 
+MachineMap map_of(const simulate::Snapshot& snapshot) {
+  const topology::Topology& topology = *snapshot.topology;
+  MachineMap map;
+  map.cores = topology.cores;
+  map.online = topology.online;
+  map.offline = snapshot.offline;
+  map.allowed = snapshot.rules.allowed;
+  map.reserved = snapshot.rules.reserved;
+  map.isolated = snapshot.rules.isolated;
+  map.occupied = snapshot.rules.occupied;
+  for (const topology::Node& node : topology.nodes) {
+    if (node.memory_only) {
+      map.memory_only.insert(node.os_index);
+    } else {
+      map.nodes.push_back({node.os_index, node.cpus});
+    }
+  }
+  for (const placement::LedgerEntry& entry : snapshot.ledger.entries) {
+    const placement::Placement& placement = entry.placement;
+    const bool is_exclusive = placement.mode == placement::Mode::kExclusive;
+    if (!is_exclusive && placement.withheld.empty()) continue;
+    map.holders.push_back({entry.key.pod_uid + "/" + entry.key.name, is_exclusive, placement.cpus, placement.withheld});
+  }
+  return map;
+}
+
 Line apply(simulate::Simulation& simulation, std::size_t number, const std::string& text) {
   Line line;
   line.number = number;
@@ -250,7 +276,7 @@ int run_lines(simulate::Simulation& simulation, std::istream& in, const Simulate
       lines.push_back(std::move(line));
     }
   }
-  if (!options.json) fmt::print("{}\n{}", format_text(lines, options.explain), machine_map(simulation.snapshot()));
+  if (!options.json) fmt::print("{}\n{}", format_text(lines, options.explain), draw(map_of(simulation.snapshot())));
   if (bad == 0) return kExitSuccess;
   fmt::print(stderr, "{}: {}\n", kProgram, counted(bad, "bad line"));
   return kExitUsage;

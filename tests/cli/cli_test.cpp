@@ -166,9 +166,8 @@ TEST(Cli, SaysHowToStartADaemonThatIsNotThere) {
 
 TEST(Cli, HelpsWithEveryCommand) {
   const std::vector<std::vector<std::string>> commands = {
-      {"status"},         {"ps"},     {"explain"},        {"audit"},           {"query"},
-      {"backup"},         {"reload"}, {"plugin", "list"}, {"plugin", "reset"}, {"plugin", "new"},
-      {"config", "check"}};
+      {"status"}, {"ps"},     {"explain"},        {"audit"},           {"query"},         {"map"},
+      {"backup"}, {"reload"}, {"plugin", "list"}, {"plugin", "reset"}, {"plugin", "new"}, {"config", "check"}};
   const Said all = topolet({"--help"});
   for (std::vector<std::string> command : commands) {
     const std::string words = command.size() == 1 ? command[0] : command[0] + " " + command[1];
