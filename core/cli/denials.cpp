@@ -34,8 +34,10 @@ constexpr std::array<Grouping, 4> kGroupings{{
     {"reason", "CASE reason_code WHEN '' THEN 'not recorded' ELSE reason_code END", "reason", "recent"},
     {"namespace", "pod_namespace", "namespace", "recent"},
     {"pod", "pod_namespace || '/' || pod_name", "pod", "recent"},
-    {"plugin", "substr(n.key, 1, instr(n.key, ': ') - 1)", "plugin",
-     "recent JOIN json_each(recent.verdicts, '$.rejected') n"},
+    // A plugin may have rejected the candidates of one container for several reasons.
+    {"plugin", "plugin", "plugin",
+     "(SELECT DISTINCT recent.decision, times, last_ms, substr(n.key, 1, instr(n.key, ': ') - 1) AS plugin "
+     "FROM recent JOIN json_each(recent.verdicts, '$.rejected') n)"},
 }};
 
 std::string time_of(const char* column) { return fmt::format(fmt::runtime(kTime), column); }

@@ -19,7 +19,7 @@ constexpr std::size_t kShortestId = 3;
 constexpr std::string_view kDecided = "decided";
 constexpr std::string_view kHistory =
     "(SELECT pod_name, container, pod_namespace FROM pod_history UNION ALL SELECT d.pod_name, d.container, "
-    "d.pod_namespace FROM backfill b JOIN decided d ON d.decision BETWEEN b.next AND b.last)";
+    "d.pod_namespace FROM backfill b CROSS JOIN decided d NOT INDEXED ON d.decision BETWEEN b.next AND b.last)";
 
 struct Match {
   std::int64_t decision = 0;
@@ -57,12 +57,14 @@ bool fits(const Match& match, const std::vector<std::string>& parts) {
 }
 
 /// The newest decisions on containers whose names meet the condition, as what follows FROM. Of an older topolet's
-/// history, a part may have to be looked through.
+/// history, a part may have to be looked through, by its numbers: without CROSS JOIN and NOT INDEXED, SQLite makes an
+/// index of all decisions for it, each time.
 std::string named(const std::string& condition) {
   return fmt::format(
       "decided WHERE decision IN (SELECT decision FROM (SELECT decision FROM pod_history WHERE {0} "
-      "ORDER BY decision DESC LIMIT {1}) UNION SELECT decision FROM (SELECT d.decision FROM backfill b JOIN decided d "
-      "ON d.decision BETWEEN b.next AND b.last WHERE {0} ORDER BY d.decision DESC LIMIT {1})) ORDER BY decision DESC",
+      "ORDER BY decision DESC LIMIT {1}) UNION SELECT decision FROM (SELECT d.decision FROM backfill b "
+      "CROSS JOIN decided d NOT INDEXED ON d.decision BETWEEN b.next AND b.last WHERE {0} "
+      "ORDER BY d.decision DESC LIMIT {1})) ORDER BY decision DESC",
       condition, kMostRows);
 }
 

@@ -8,10 +8,10 @@ namespace {
 constexpr const char* kMoves = R"sql(
 SELECT at AS time, namespace, pod, container, from_cpus AS "from", to_cpus AS "to",
        CASE kind WHEN 'pool' THEN 'it follows the pool' ELSE reason END AS reason,
-       CASE cause
-         WHEN 'placed' THEN 'placed ' WHEN 'ended' THEN 'ended ' WHEN 'left' THEN 'has left CPUs: '
-         WHEN 'machine' THEN 'the machine changed' WHEN 'started' THEN 'topoletd started'
-         ELSE CASE WHEN caused_by IS NULL THEN '' ELSE cause || ' ' END
+       CASE
+         WHEN kind = 'decision' THEN '' WHEN cause = 'left' THEN 'has left CPUs: '
+         WHEN cause = 'machine' THEN 'the machine changed' WHEN cause = 'started' THEN 'topoletd started'
+         WHEN caused_by IS NULL THEN '' ELSE cause || ' '
        END || coalesce(caused_by_container, '') AS "because of", caused_by, decision
 FROM moves(?1, ?2))sql";
 

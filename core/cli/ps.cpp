@@ -41,7 +41,8 @@ Status show_placements(const Invocation& invocation) {
   const std::string sql = fmt::format(
       "SELECT p.namespace, p.pod, p.container, substr(p.container_id, 1, 12) AS id, p.state, p.mode, p.cpus, "
       "p.withheld, p.mems, p.since, p.reason AS \"{}\"{} FROM current_placements p {} "
-      "WHERE (?1 = '' OR cpus_overlap(p.cpus, ?1) OR cpus_overlap(p.withheld, ?1)) AND (?2 = '' OR p.namespace = ?2)",
+      "WHERE (?1 = '' OR cpus_overlap(p.cpus, ?1) OR cpus_overlap(p.withheld, ?1)) AND (?2 = '' OR p.namespace = ?2) "
+      "ORDER BY p.namespace, p.pod, p.container, p.attempt",
       *format == Format::kTable ? "reason when placed" : "reason",
       invocation.has("wide") ? ", p.attempt, a.qos, a.cpu_request_milli, a.cpu_limit_milli, a.memory_request_bytes, "
                                "a.memory_limit_bytes, a.phase, a.pod_uid, p.container_id, p.decision"

@@ -118,6 +118,25 @@ TEST_F(HistoryTest, CountsDenials) {
   EXPECT_THAT(failure({"denials"}, 1), HasSubstr("nothing was denied in that time"));
 }
 
+TEST_F(HistoryTest, CountsAContainerOnceForEachPluginThatRejectedIt) {
+  {
+    const auto store = state_.open();
+    store::DecidedRow row;
+    row.at_ms = 1'767'225'900'000;
+    row.event = "denied";
+    row.holds = false;
+    row.verdicts =
+        R"({"candidates":3,"rejected":{"numa: node 0 is full":1,"numa: node 1 is full":1,"core: too few free CPUs":2}})";
+    ASSERT_TRUE(store->add(row).has_value());
+  }
+  const json plugins = rows({"denials", "--since", "2026-01-01", "--by", "plugin"});
+  ASSERT_EQ(plugins.size(), 2U);
+  EXPECT_EQ(plugins[0],
+            json({{"plugin", "core"}, {"containers", 1}, {"times", 1}, {"last", "2026-01-01T00:05:00.000Z"}}));
+  EXPECT_EQ(plugins[1],
+            json({{"plugin", "numa"}, {"containers", 1}, {"times", 1}, {"last", "2026-01-01T00:05:00.000Z"}}));
+}
+
 TEST_F(HistoryTest, FindsInTheAudit) {
   const auto events = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "audit");
