@@ -153,6 +153,23 @@ Result<store::Cell> cpus_overlap(const CellRow& arguments) {
   return store::Cell(std::int64_t{sets[0].intersects(sets[1])});
 }
 
+/// How many CPUs or nodes a list has.
+Result<store::Cell> cpu_count(const CellRow& arguments) {
+  const auto* const list = std::get_if<std::string>(&arguments[0]);
+  if (list == nullptr) return store::Cell();
+  const auto cpus = CpuSet::parse(*list);
+  if (!cpus) return cpus.error();
+  return store::Cell(count_of(*cpus));
+}
+
+/// A time as the columns `…_ms` have it.
+Result<store::Cell> moment(const CellRow& arguments) {
+  if (std::holds_alternative<std::monostate>(arguments[0])) return store::Cell();
+  const auto at = time_of(arguments[0], 0);
+  if (!at) return at.error();
+  return store::Cell(*at);
+}
+
 }  // namespace
 
 Status add_table_functions(store::Database& database) {
@@ -172,7 +189,11 @@ Status add_table_functions(store::Database& database) {
        {"time", "min_shared_cpus"},
        node_usage_at},
   };
-  if (Status added = add_scalar_function(database, {"cpus_overlap", 2, cpus_overlap}); !added) return added;
+  const store::ScalarFunction scalars[] = {
+      {"cpus_overlap", 2, cpus_overlap}, {"cpu_count", 1, cpu_count}, {"moment", 1, moment}};
+  for (const store::ScalarFunction& function : scalars) {
+    if (Status added = add_scalar_function(database, function); !added) return added;
+  }
   for (const store::TableFunction& function : functions) {
     if (Status added = add_table_function(database, function); !added) return added;
   }

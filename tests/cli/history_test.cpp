@@ -205,6 +205,14 @@ TEST_F(HistoryTest, HasFunctionsInSql) {
               HasSubstr("2"));
   EXPECT_THAT(failure({"query", "SELECT node, pool FROM node_usage_at('2026-01-01T00:01:30Z')", "--format", "csv"}, 0),
               HasSubstr("0,4\r\n1,8"));
+  EXPECT_THAT(failure({"query",
+                       "SELECT cpu_count('0-3,8') AS five, cpu_count('') AS none, cpu_count(NULL) AS null_, "
+                       "moment('2026-01-01T00:01:30Z') AS ms, moment(7) AS seven, moment(NULL) AS null_",
+                       "--format", "csv"},
+                      0),
+              HasSubstr("5,0,,1767225690000,7,\r\n"));
+  EXPECT_THAT(failure({"query", "SELECT cpu_count('1-')"}, 1), HasSubstr("1-"));
+  EXPECT_THAT(failure({"query", "SELECT moment('noon')"}, 1), HasSubstr("'noon' is no time"));
   EXPECT_THAT(failure({"query", "SELECT * FROM held_at('noon')"}, 1), HasSubstr("'noon' is no time"));
   EXPECT_THAT(failure({"query", "SELECT * FROM on_cpu()"}, 1), HasSubstr("needs the number of a CPU"));
 }
