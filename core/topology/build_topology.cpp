@@ -219,6 +219,11 @@ void add_devices(const MachineDescription& description, Topology& topology) {
   for (OsDevice& device : topology.os_devices) {
     if (device.pci_device != kNoPosition) device.pci_device = position[device.pci_device];
   }
+  for (const DeviceFile& file : description.device_files) {
+    if (topology.pci_device(file.address) != nullptr) topology.device_files.push_back(file);
+  }
+  std::sort(topology.device_files.begin(), topology.device_files.end(),
+            [](const DeviceFile& a, const DeviceFile& b) { return a.path < b.path; });
   restrict_locality(topology.pci_bridges, topology);
   restrict_locality(topology.pci_devices, topology);
   restrict_locality(topology.os_devices, topology);

@@ -34,7 +34,8 @@ struct MachineDescription {
   std::vector<Cache> caches;
   std::vector<PciBridge> pci_bridges;  ///< each one after the bridge above it
   std::vector<PciDevice> pci_devices;
-  std::vector<OsDevice> os_devices;  ///< their `pci_device` as a position in `pci_devices` as it is here
+  std::vector<OsDevice> os_devices;      ///< their `pci_device` as a position in `pci_devices` as it is here
+  std::vector<DeviceFile> device_files;  ///< some may belong to PCI devices that are not here
 };
 
 /// Tells CPU nodes from memory-only ones: of the nodes that share a locality one is its CPU node. Those whose subtype

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/topology/build_topology.hpp"
+#include "core/topology/device_files.hpp"
 #include "core/topology/kernel_state.hpp"
 
 namespace topolet::topology {
@@ -362,6 +363,7 @@ Result<std::shared_ptr<const Topology>> discover(const DiscoverOptions& options)
     if (!state) return state.error();
     if (state->online) description.online &= *state->online;
     description.isolated = state->isolated;
+    description.device_files = read_device_files(options.sysfs_root);
   }
   if (Status overridden = apply_overrides(options, description); !overridden) return overridden.error();
   return std::make_shared<const Topology>(build_topology(description));

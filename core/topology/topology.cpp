@@ -18,6 +18,13 @@ const Pu* Topology::pu(std::uint32_t os_index) const { return find_by_os_index(p
 
 const Node* Topology::node(std::uint32_t os_index) const { return find_by_os_index(nodes, os_index); }
 
+const PciDevice* Topology::pci_device(std::string_view address) const {
+  const auto found =
+      std::lower_bound(pci_devices.begin(), pci_devices.end(), address,
+                       [](const PciDevice& device, std::string_view wanted) { return device.address < wanted; });
+  return found != pci_devices.end() && found->address == address ? &*found : nullptr;
+}
+
 std::uint32_t Topology::distance(std::uint32_t from_os_index, std::uint32_t to_os_index) const {
   const auto from = static_cast<std::size_t>(node(from_os_index) - nodes.data());
   const auto to = static_cast<std::size_t>(node(to_os_index) - nodes.data());

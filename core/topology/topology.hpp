@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -104,6 +105,12 @@ struct OsDevice {
   DeviceInfo info;  ///< hwloc's, such as NVIDIAUUID
 };
 
+/// A device file by the name that the kernel gives it.
+struct DeviceFile {
+  std::string path;     ///< such as /dev/dri/renderD128
+  std::string address;  ///< of the PCI device that it belongs to
+};
+
 /// An immutable snapshot; shared between threads as shared_ptr<const Topology>.
 struct Topology {
   std::vector<Pu> pus;           ///< online PUs, by ascending OS index
@@ -124,12 +131,15 @@ struct Topology {
   std::vector<PciBridge> pci_bridges;  ///< each one after the bridge above it
   std::vector<PciDevice> pci_devices;  ///< by ascending address
   std::vector<OsDevice> os_devices;
+  std::vector<DeviceFile> device_files;  ///< those of `pci_devices`, by path; none of a machine that is not this one
   std::uint64_t generation = 1;
 
   /// The PU of an OS index; null if it is not online.
   const Pu* pu(std::uint32_t os_index) const;
   /// The node of an OS index; null if there is none.
   const Node* node(std::uint32_t os_index) const;
+  /// The PCI device at an address as it is written there; null if there is none.
+  const PciDevice* pci_device(std::string_view address) const;
   /// SLIT distance between two nodes by OS index; both must exist.
   std::uint32_t distance(std::uint32_t from_os_index, std::uint32_t to_os_index) const;
   /// CPU nodes whose CPUs `cpus` touches, by OS index.

@@ -1,0 +1,15 @@
+// Which device files belong to which PCI device, as the running kernel says.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "core/topology/topology.hpp"
+
+namespace topolet::topology {
+
+/// Reads dev/char and dev/block below `sysfs_root`: every device that a driver has registered with the kernel. Leaves
+/// out what belongs to no PCI device, and what cannot be read. In no order.
+std::vector<DeviceFile> read_device_files(const std::filesystem::path& sysfs_root);
+
+}  // namespace topolet::topology
