@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "store/schema_v5.hpp"
+#include "store/schema_v6.hpp"
 
 namespace topolet::store {
 namespace {
@@ -414,6 +415,7 @@ const std::vector<Migration>& migrations() {
       {3, kColumnsV3},
       {4, kColumnsV4},
       {5, schema_v5(), schema_v5_if_empty()},
+      {6, schema_v6()},
   };
   return kSteps;
 }

@@ -28,6 +28,9 @@ std::string describe(const TopologyRow& row) {
   for (const TopologyRow::Node& node : row.nodes) {
     text += fmt::format("{} {} {} {}\n", node.node, node.cpus.to_string(), node.memory_bytes, node.memory_only);
   }
+  for (const TopologyRow::Device& device : row.devices) {
+    text += fmt::format("{} {} {} {}\n", device.name, device.address, device.kind, device.nodes.to_string());
+  }
   return text;
 }
 
@@ -65,6 +68,12 @@ Status add_topology(const Database& database, std::int64_t boot, const TopologyR
     Status written =
         run(database, "INSERT INTO topology_node VALUES (?1, ?2, ?3, ?4, ?5)", kRecordMachine, topology,
             std::int64_t{node.node}, node.cpus.to_string(), node.memory_bytes, std::int64_t{node.memory_only});
+    if (!written) return written;
+  }
+  // hwloc may list a device twice.
+  for (const TopologyRow::Device& device : row.devices) {
+    Status written = run(database, "INSERT OR IGNORE INTO topology_device VALUES (?1, ?2, ?3, ?4, ?5)", kRecordMachine,
+                         topology, device.name, device.address, device.kind, device.nodes.to_string());
     if (!written) return written;
   }
   return {};

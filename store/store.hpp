@@ -63,6 +63,7 @@ struct DecidedRow {
   std::optional<std::int64_t> setup = {};      ///< with which it was made; none: the one in force at that time
   std::string phases = {};                     ///< compact JSON; README.md gives its shape
   bool conflict = false;                       ///< the CPUs are the kubelet's, although the ledger contradicts that
+  std::string devices = {};                    ///< compact JSON; README.md gives its shape
 };
 
 /// What became of a decision. `state`: the runtime's answer (bound, refused, in_doubt, timed_out); crashed: the
@@ -121,6 +122,13 @@ struct TopologyRow {
     bool memory_only = false;
   };
   std::vector<Node> nodes;
+  struct Device {
+    std::string name;
+    std::string address;  ///< of its PCI device; empty if it has none
+    std::string kind;     ///< README.md lists them
+    NodeSet nodes;        ///< those it is local to
+  };
+  std::vector<Device> devices = {};
 };
 
 /// What decisions are made with, from a generation on.

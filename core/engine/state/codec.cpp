@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/engine/state/device_rows.hpp"
 #include "core/engine/state/stored_fields.hpp"
 #include "core/engine/state/verdicts_json.hpp"
 
@@ -272,7 +273,7 @@ store::DecidedRow row_of(const Transition& transition, const AuditEntry& audit) 
   return row;
 }
 
-void describe(const placement::Workload& workload, store::DecidedRow& row) {
+void describe(const placement::Workload& workload, const Transition& transition, store::DecidedRow& row) {
   row.pod_uid = workload.key.pod_uid;
   row.pod_namespace = workload.pod_namespace;
   row.pod_name = workload.pod_name;
@@ -290,6 +291,7 @@ void describe(const placement::Workload& workload, store::DecidedRow& row) {
   row.settings = workload.settings;
   row.kubelet_cpus = workload.kubelet_cpus;
   row.kubelet_mems = workload.kubelet_mems;
+  row.devices = devices_json(workload, transition.machine.get());
 }
 
 Status write_decided(store::Store& store, const Transition& transition, const Change& change) {
@@ -297,7 +299,7 @@ Status write_decided(store::Store& store, const Transition& transition, const Ch
   store::DecidedRow row = row_of(transition, *change.audit);
   row.decision = after.decision;
   row.supersedes = change.supersedes;
-  describe(after.workload, row);
+  describe(after.workload, transition, row);
   row.container_id = change.before ? change.before->container_id : after.container_id;
   row.mode = to_string(after.placement.mode);
   row.cpus = after.placement.cpus;
@@ -343,7 +345,7 @@ Status write_recorded_event(store::Store& store, const Transition& transition, c
   row.decision = recorded.decision;
   row.holds = false;
   if (recorded.subject) {
-    describe(recorded.subject->workload, row);
+    describe(recorded.subject->workload, transition, row);
     row.container_id = recorded.subject->container_id;
     if (!row.container_id.empty()) {
       row.mode = to_string(recorded.subject->placement.mode);
@@ -381,6 +383,7 @@ store::TopologyRow topology_row(const Transition& transition) {
   for (const topology::Node& node : topology.nodes) {
     row.nodes.push_back({node.os_index, node.cpus, node.memory_bytes, node.memory_only});
   }
+  row.devices = device_rows(topology);
   return row;
 }
 

@@ -263,6 +263,7 @@ Transition Draft::finish() && {
   transition_.free_reserved = ledger_.free_reserved();
   transition_.free_isolated = ledger_.free_isolated();
   transition_.topology_inventory = inventory();
+  transition_.machine = transition_.topology ? transition_.topology : ledger_.topology();
   if (changes_.empty() && !transition_.inventory && !transition_.writes_pool) {
     assign_decision_numbers();
     return std::move(transition_);

@@ -72,6 +72,7 @@ Transition record_again(const Ledger& ledger, const std::deque<UnwrittenTransiti
   // As they are by now, too: nothing is written where they were recorded before.
   again.topology = ledger.topology();
   again.topology_inventory = ledger.inventory();
+  again.machine = ledger.topology();
   if (ledger.setup()) again.setup = *ledger.setup();
   again.changes = changes_to(held, why);
   for (const auto& [id, pod] : ledger.pods()) {

@@ -119,7 +119,8 @@ struct Transition {
   /// To be recorded, with `topology_inventory`: a daemon has begun, or the machine changed.
   std::shared_ptr<const topology::Topology> topology;
   CpuInventory topology_inventory;
-  std::optional<Setup> setup;  ///< in force from then on
+  std::shared_ptr<const topology::Topology> machine;  ///< where devices are, for the audit; none: it does not say
+  std::optional<Setup> setup;                         ///< in force from then on
   CpuSet pool_before;
   CpuSet pool;
   CpuSet free_reserved;
