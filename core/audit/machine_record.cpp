@@ -38,6 +38,23 @@ Status read_nodes(const store::Database& database, std::int64_t topology, Machin
       topology);
 }
 
+/// Before version 6 of the schema there were none.
+Status read_devices(const store::Database& database, std::int64_t topology, MachineRecord& machine) {
+  const auto has_table =
+      database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'topology_device'", "read the schema");
+  if (!has_table) return has_table.error();
+  if (*has_table == 0) return {};
+  return for_each_row(
+      database, "SELECT name, address, kind, nodes FROM topology_device WHERE topology = ?1 ORDER BY address, name",
+      [&](const store::Statement& row) -> Status {
+        MachineRecord::Device device{row.text(0), row.text(1), row.text(2), {}};
+        if (Status parsed = parse_into(row.text(3), device.nodes); !parsed) return parsed;
+        machine.devices.push_back(std::move(device));
+        return {};
+      },
+      topology);
+}
+
 }  // namespace
 
 Result<std::optional<MachineRecord>> machine_at(const store::Database& database, std::int64_t at_ms) {
@@ -59,6 +76,7 @@ Result<std::optional<MachineRecord>> machine_at(const store::Database& database,
   if (!topology) return std::optional<MachineRecord>();
   if (Status cpus = read_cpus(database, *topology, machine); !cpus) return cpus.error();
   if (Status nodes = read_nodes(database, *topology, machine); !nodes) return nodes.error();
+  if (Status devices = read_devices(database, *topology, machine); !devices) return devices.error();
   return std::optional(std::move(machine));
 }
 

@@ -26,12 +26,19 @@ struct MachineRecord {
     std::int64_t memory_bytes = 0;  ///< 0 = unknown
     bool memory_only = false;
   };
+  struct Device {
+    std::string name;
+    std::string address;  ///< of its PCI device; empty if it has none
+    std::string kind;
+    NodeSet nodes;
+  };
   std::int64_t at_ms = 0;  ///< since when
   CpuSet allowed;
   CpuSet reserved;
   CpuSet isolated;
   std::vector<Cpu> cpus;
   std::vector<Node> nodes;
+  std::vector<Device> devices;  ///< by address and name; none where a topoletd that did not record them has written
 };
 
 /// The machine at that time; the first that was recorded where that is later; nothing if none is recorded.

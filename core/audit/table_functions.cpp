@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/audit/device_usage.hpp"
 #include "core/audit/history.hpp"
 #include "core/audit/machine_record.hpp"
 #include "core/audit/moves.hpp"
@@ -140,6 +141,26 @@ Rows node_usage_at(const store::Database& database, const CellRow& arguments) {
   return rows;
 }
 
+/// A row for each device and container that names it, and one for each device that none names.
+Rows device_rows(const store::Database& database, const CellRow& arguments) {
+  const auto at = time_of(arguments[0], now());
+  if (!at) return at.error();
+  const auto devices = devices_at(database, *at);
+  if (!devices) return devices.error();
+  std::vector<CellRow> rows;
+  for (const auto& [device, containers] : *devices) {
+    const CellRow row{device.name, device.address, device.kind, device.nodes.to_string()};
+    for (const Record& record : containers) {
+      rows.push_back(row);
+      rows.back().insert(rows.back().end(), {record.decision, record.pod_namespace, record.pod_name, record.container});
+    }
+    if (!containers.empty()) continue;
+    rows.push_back(row);
+    rows.back().resize(row.size() + 4);
+  }
+  return rows;
+}
+
 /// Of two lists of CPUs or nodes: 1 if they have one in common.
 Result<store::Cell> cpus_overlap(const CellRow& arguments) {
   CpuSet sets[2];
@@ -188,6 +209,10 @@ Status add_table_functions(store::Database& database) {
         "shared_request_milli", "memory_bytes", "memory_request_bytes", "containers"},
        {"time", "min_shared_cpus"},
        node_usage_at},
+      {"devices_at",
+       {"name", "address", "kind", "nodes", "decision", "namespace", "pod", "container"},
+       {"time"},
+       device_rows},
   };
   const store::ScalarFunction scalars[] = {
       {"cpus_overlap", 2, cpus_overlap}, {"cpu_count", 1, cpu_count}, {"moment", 1, moment}};

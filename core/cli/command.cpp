@@ -18,7 +18,10 @@ const std::vector<Command>& commands() {
        "topolet cpu 5 --at 'yesterday 14:03'", 1, 1, &declare_cpu, &show_cpu},
       {"at", "TIME", "Lists what was held at a time, with the CPUs of that moment.", "topolet at 2026-01-31T12:00:00Z",
        1, 1, &declare_at, &show_held},
-      {"nodes", "", "Lists the NUMA nodes: what each has, what is in use, and what an exclusive container could get.",
+      {"nodes", "",
+       "Lists the NUMA nodes: what each has, what is in use, and what an exclusive container could get. Then lists "
+       "their "
+       "devices, and the containers whose requests name them.",
        "topolet nodes", 0, 0, &declare_nodes, &show_nodes},
       {"map", "",
        "Draws the machine: the cores of each NUMA node, and for each CPU who has it exclusively, or whether it is "

@@ -112,4 +112,10 @@ Status StateDatabase::print(const std::string& nothing, const Table& table) cons
   return table.rows.empty() ? Status(Error{Code::kNotFound, {}}) : Status();
 }
 
+Status StateDatabase::print_empty_line() const {
+  Output output(STDOUT_FILENO, deadline_);
+  if (Status written = output.write("\n"); !written) return written;
+  return output.flush();
+}
+
 }  // namespace topolet::cli

@@ -48,6 +48,8 @@ class StateDatabase {
   }
   Status print(const std::string& nothing, store::Statement& statement) const;
   Status print(const std::string& nothing, const Table& table) const;
+  /// Between two tables for people.
+  Status print_empty_line() const;
 
   /// The purpose that errors name.
   static constexpr const char* kPurpose = "run the query";
