@@ -41,12 +41,21 @@ LogFolder::~LogFolder() {
 
 void LogFolder::on_log_written(int pages) {
   if (pages < kFoldAtPages) return;
-  if (pages >= kFoldAtOncePages) writer_.fold_log();
+  const bool at_once = pages >= kFoldAtOncePages;
   {
     MutexLock lock(mutex_);
-    wanted_ = true;
+    // SQLite lets only one of them fold. The thread does not begin anew, so that a later commit finds nobody at it.
+    wanted_ = !at_once;
+    if (at_once && folding_) return;
+    folding_ = folding_ || at_once;
   }
-  wake_up_.notify_one();
+  if (at_once) {
+    writer_.fold_log();
+    MutexLock lock(mutex_);
+    folding_ = false;
+  } else {
+    wake_up_.notify_one();
+  }
 }
 
 /// What fails, on a full disk for example, is tried again at the next commit.
@@ -57,8 +66,11 @@ void LogFolder::run() {
       while (!wanted_ && !stopping_) wake_up_.wait(mutex_);
       if (stopping_) return;
       wanted_ = false;
+      folding_ = true;
     }
     own_.fold_log();
+    MutexLock lock(mutex_);
+    folding_ = false;
   }
 }
 

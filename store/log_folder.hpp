@@ -32,6 +32,7 @@ class LogFolder {
   Mutex mutex_;
   CondVar wake_up_;
   bool wanted_ TOPOLET_GUARDED_BY(mutex_) = false;
+  bool folding_ TOPOLET_GUARDED_BY(mutex_) = false;  ///< the thread, or the writer itself
   bool stopping_ TOPOLET_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -224,7 +224,7 @@ Status prune_machines_and_setups(Database& database, std::int64_t mark_ms) {
   };
   for (const char* sql :
        {"DELETE FROM topology_cpu WHERE topology < ?1", "DELETE FROM topology_node WHERE topology < ?1",
-        "DELETE FROM topology WHERE topology < ?1"}) {
+        "DELETE FROM topology_device WHERE topology < ?1", "DELETE FROM topology WHERE topology < ?1"}) {
     if (Status done = remove(sql, *topology); !done) return done;
   }
   if (Status done = remove("DELETE FROM setup WHERE setup < ?1", *setup); !done) return done;

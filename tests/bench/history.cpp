@@ -202,10 +202,11 @@ void forget_cached(const fs::path& file) {
 
 nlohmann::json measure_commands(const fs::path& directory, std::int64_t decisions, int rounds) {
   const auto begin = Clock::now();
-  record_month(directory, decisions);
   const fs::path file = directory / "state.db";
+  if (!fs::exists(file)) record_month(directory, decisions);
   fmt::print("{} decisions of 30 days, {} MiB, recorded in {:.0f} s\n", decisions, fs::file_size(file) >> 20,
              ms_since(begin) / 1000);
+  std::fflush(stdout);
   forget_cached(file);
   const auto opening = Clock::now();
   open_store(directory).reset();
@@ -247,6 +248,7 @@ nlohmann::json measure_commands(const fs::path& directory, std::int64_t decision
     }
     fmt::print("{:<58} {:>8.1f} {:>8.1f}{}\n", "topolet " + line, median(times), quantile(times, 1),
                failed ? "  failed" : "");
+    std::fflush(stdout);
     json["commands"][line] = times;
   }
   return json;
@@ -301,8 +303,9 @@ void measure(const std::vector<std::string>& arguments) {
       "retention-decisions", po::value<std::int64_t>()->default_value(720'000),
       "How many decisions come while the database is kept below its limit: an hour at 200 in a second.")(
       "keep-mib", po::value<std::int64_t>()->default_value(128), "That limit.")(
-      "directory", po::value<std::string>(), "Where the databases go, and stay; a temporary directory unless given.")(
-      "json", po::value<std::string>(), "Also write the figures into this file.");
+      "directory", po::value<std::string>(),
+      "Where the databases go, and stay, so that the next run finds the first of them; a temporary directory unless "
+      "given.")("json", po::value<std::string>(), "Also write the figures into this file.");
   po::variables_map values;
   po::store(po::command_line_parser(arguments).options(options).run(), values);
   if (values.count("help") != 0) return void(std::printf("%s\n", fmt::format("{}", fmt::streamed(options)).c_str()));

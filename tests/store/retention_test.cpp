@@ -138,6 +138,7 @@ TEST_F(RetentionTest, KeepsTheMachineAndTheSetupOfWhatRuns) {
     machine.generation = generation;
     machine.at_ms = at;
     machine.cpus.push_back({.cpu = static_cast<std::uint32_t>(day), .node = 0, .core = 0, .l3 = 0, .package = 0});
+    machine.devices.push_back({"nvme0n1", "0000:01:00.0", "storage", NodeSet{0}});
     ASSERT_TRUE(store->add(machine).has_value());
     ASSERT_TRUE(store->add(SetupRow{day + 1, generation, at, "1.0", fmt::format("day = {}", day), "[]"}).has_value());
   }
