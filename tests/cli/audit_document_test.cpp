@@ -1,5 +1,4 @@
 // Every command and statement of docs/audit.md, on a database that `topolet simulate` has kept.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,9 +17,6 @@ namespace topolet::testing {
 namespace {
 
 using nlohmann::ordered_json;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 const std::string kData = TOPOLET_TEST_DATA "/audit/";
 
 std::string text_of(const std::string& file) {
@@ -64,7 +60,7 @@ std::vector<Question> questions_of(const std::string& document) {
 
 /// The times of the document in the story's: all of it happens on 2026-01-01, its last hour begins at noon.
 std::string in_time_of_story(std::string text) {
-  const std::pair<const char*, const char*> kTimes[] = {
+  static constexpr std::pair<const char*, const char*> kTimes[] = {
       {"'yesterday 14:03'", "'2026-01-01T00:05:00Z'"},       {"'yesterday'", "'2026-01-01T00:00:00Z'"},
       {"--since yesterday", "--since 2026-01-01T00:00:00Z"}, {"'7d'", "'2026-01-01T00:00:00Z'"},
       {"--since 7d", "--since 2026-01-01T00:00:00Z"},        {"'1d'", "'2026-01-01T00:02:05Z'"},

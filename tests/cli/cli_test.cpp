@@ -94,6 +94,15 @@ TEST_F(CliTest, ShowsPlacementsAuditAndQueries) {
   EXPECT_EQ(rows[0], nlohmann::json({{"pod", "batch"}, {"n", 7}, {"r", 1.5}, {"x", nullptr}}));
 }
 
+TEST_F(CliTest, DrawsTheMachineOfALiveDaemon) {
+  start();
+  ASSERT_TRUE(rig_.create("web").ok());
+  const Said map = ask({"map"});
+  EXPECT_EQ(map.code, 0);
+  EXPECT_THAT(map.text, HasSubstr(". pool"));
+  EXPECT_FALSE(ask_json({"map"}).empty());
+}
+
 TEST_F(CliTest, QueriesCannotWriteAndMustBeSql) {
   start();
   ASSERT_TRUE(rig_.create("web").ok());
