@@ -20,8 +20,7 @@ const std::vector<Command>& commands() {
        1, 1, &declare_at, &show_held},
       {"nodes", "",
        "Lists the NUMA nodes: what each has, what is in use, and what an exclusive container could get. Then lists "
-       "their "
-       "devices, and the containers whose requests name them.",
+       "their devices, and the containers whose requests name them.",
        "topolet nodes", 0, 0, &declare_nodes, &show_nodes},
       {"map", "",
        "Draws the machine: the cores of each NUMA node, and for each CPU who has it exclusively, or whether it is "

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <boost/program_options.hpp>
+#include <utility>
 
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
@@ -53,8 +54,11 @@ Status show_to_programs(const StateDatabase& database, Format format, const std:
   auto nodes = database.table(kForPrograms, at, min_shared_cpus);
   if (!nodes) return nodes.error();
   for (Row& row : nodes->rows) {
-    // CSV has texts only.
-    if (format != Format::kCsv) row.back() = Cell::parse(row.back().get<std::string>());
+    if (format == Format::kCsv) continue;  // it has texts only
+    constexpr bool kThrows = false;
+    Cell devices = Cell::parse(row.back().get<std::string>(), nullptr, kThrows);
+    // Names of pods may be no UTF-8: then it stays a text, in which such bytes are replaced.
+    if (!devices.is_discarded()) row.back() = std::move(devices);
   }
   return database.print(nothing, *nodes);
 }

@@ -121,7 +121,7 @@ TEST_F(DeviceRowsTest, TellOfADeviceOnceThatIsListedTwice) {
   EXPECT_EQ(value("SELECT count(*) FROM topology_device"), "10");
 }
 
-TEST_F(DeviceRowsTest, AreTheOnlyPlaceOfADevice) {
+TEST_F(DeviceRowsTest, NeverHaveValuesOfTheEnvironment) {
   Transition transition = placed_on(recorded("24em64t-2n6c2t-pci.xml"), {"/dev/sda"}, {"vendor.com/gpu=0"});
   transition.changes[0].after->workload.env = {{"NVIDIA_VISIBLE_DEVICES", "GPU-0123-of-the-environment"},
                                                {"TOKEN", "known-to-nobody"}};

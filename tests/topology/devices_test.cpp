@@ -60,6 +60,17 @@ TEST_F(DeviceFiles, AreThoseOfPciDevices) {
 
 TEST_F(DeviceFiles, AreNoneWhereTheKernelDoesNotTell) { EXPECT_THAT(read_device_files(sysfs_.path()), IsEmpty()); }
 
+TEST_F(DeviceFiles, AreReadWithTheMachineWeRunOn) {
+  const auto machine = discover({});
+  ASSERT_TRUE(machine.has_value()) << machine.error().message;
+  if ((*machine)->pci_devices.empty()) GTEST_SKIP() << "this machine has no PCI device";
+  const std::string address = (*machine)->pci_devices.front().address;
+  add("char", "508:7", "devices/pci0000:00/" + address + "/accel/accel7", "DEVNAME=accel/accel7\n");
+  const auto with_file = discover({.sysfs_root = sysfs_.path()});
+  ASSERT_TRUE(with_file.has_value()) << with_file.error().message;
+  EXPECT_THAT((*with_file)->device_files, ElementsAre(FieldsAre("/dev/accel/accel7", address)));
+}
+
 TEST_F(DeviceFiles, StayWithThePciDevicesThatTheMachineHas) {
   MachineDescription description;
   description.online = {0};
