@@ -36,6 +36,10 @@ struct Filter {
   std::string plugin;
   bool for_people = false;
 
+  /// All rows of the event are asked for.
+  bool is_by_event_only() const {
+    return pod.empty() && pod_namespace.empty() && reason.empty() && cpus.empty() && plugin.empty();
+  }
   /// No index finds what is asked for, but the one by time.
   bool is_found_by_time_only() const {
     return pod.empty() && event.empty() && !(reason.empty() && cpus.empty() && plugin.empty());
@@ -103,9 +107,10 @@ std::string found_by_index(const Filter& filter, const Part& part) {
   const bool has_history = filter.event != "placed" && filter.event != "bound" && filter.event != "ended";
   if (!filter.event.empty() && has_history) {
     conditions += fmt::format(
-        " AND {} IN (SELECT decision FROM event_history WHERE event = ?6 AND at_ms >= ?1 AND at_ms <= ?2 UNION "
+        " AND {} IN (SELECT decision FROM (SELECT decision FROM event_history WHERE event = ?6 AND at_ms >= ?1 AND "
+        "at_ms <= ?2 {}) UNION "
         "SELECT f.decision FROM backfill b CROSS JOIN decided f NOT INDEXED ON f.decision BETWEEN b.next AND b.last)",
-        part.decision);
+        part.decision, filter.is_by_event_only() ? "ORDER BY at_ms DESC, decision DESC LIMIT ?3" : "");
   }
   return conditions;
 }

@@ -200,6 +200,11 @@ void forget_cached(const fs::path& file) {
   ::posix_fadvise(descriptor.get(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
+std::int64_t lines_of(const fs::path& file) {
+  std::ifstream stream(file);
+  return std::count(std::istreambuf_iterator<char>(stream), {}, '\n');
+}
+
 nlohmann::json measure_commands(const fs::path& directory, std::int64_t decisions, int rounds) {
   const auto begin = Clock::now();
   const fs::path file = directory / "state.db";
@@ -211,8 +216,9 @@ nlohmann::json measure_commands(const fs::path& directory, std::int64_t decision
   const auto opening = Clock::now();
   open_store(directory).reset();
   const double open_ms = ms_since(opening);
-  fmt::print("the store opens in {:.1f} ms, its file not cached\n\n{:<58} {:>8} {:>8}\n", open_ms, "warm; ms for",
-             "p50", "longest");
+  fmt::print("the store opens in {:.1f} ms, its file not cached\n\n{:<58} {:>8} {:>8} {:>7}\n", open_ms, "warm; ms for",
+             "p50", "longest", "lines");
+  const fs::path answer = directory / "answer";
   nlohmann::json json = {{"decisions", decisions}, {"open_cold_ms", open_ms}};
   for (const std::string& line :
        std::vector<std::string>{"cpu 5",
@@ -223,21 +229,24 @@ nlohmann::json measure_commands(const fs::path& directory, std::int64_t decision
                                 "ps",
                                 "ps --node 1",
                                 "ps --namespace team-3",
-                                "moves --since 1h",
+                                "moves --since 30m",
+                                "moves --since 1d",
                                 "denials",
                                 "denials --by reason",
                                 "audit --limit 3",
                                 "audit --since 1h",
                                 "audit --pod app-17 --limit 20",
                                 "audit --event denied --limit 20",
-                                "audit --namespace team-3 --since 1d",
-                                "audit --cpu 5 --since 1d",
-                                "audit --reason too-few-free-cpus --since 1d",
+                                "audit --namespace team-3 --limit 20",
+                                "audit --cpu 5 --limit 20",
+                                "audit --reason too-few-free-cpus --limit 20",
+                                "audit --plugin numa --limit 20",
+                                "audit --node 1 --since 1d",
                                 "explain --decision 500000",
                                 "query 'SELECT * FROM current_placements'",
                                 "query 'SELECT * FROM held_at(strftime(\"%s\", \"now\", \"-5 days\") * 1000)'"}) {
     const std::string command =
-        fmt::format("'{}' {} --state-dir '{}' > /dev/null 2>&1", TOPOLET_COMMAND, line, directory.string());
+        fmt::format("'{}' {} --state-dir '{}' > '{}' 2>&1", TOPOLET_COMMAND, line, directory.string(), answer.string());
     std::vector<double> times;
     bool failed = false;
     for (int round = 0; round <= rounds; ++round) {
@@ -246,8 +255,8 @@ nlohmann::json measure_commands(const fs::path& directory, std::int64_t decision
       failed = failed || WEXITSTATUS(code) > 1;
       if (round > 0) times.push_back(ms_since(start));
     }
-    fmt::print("{:<58} {:>8.1f} {:>8.1f}{}\n", "topolet " + line, median(times), quantile(times, 1),
-               failed ? "  failed" : "");
+    fmt::print("{:<58} {:>8.1f} {:>8.1f} {:>7}{}\n", "topolet " + line, median(times), quantile(times, 1),
+               lines_of(answer), failed ? "  failed" : "");
     std::fflush(stdout);
     json["commands"][line] = times;
   }
