@@ -139,9 +139,12 @@ Result<std::vector<std::int64_t>> History::held_at(std::int64_t at_ms) const {
 }
 
 Result<Record> History::decision(std::int64_t number) const {
-  auto statement = database_.prepare(kDecision, kPurpose);
-  if (!statement) return statement.error();
-  return fetch(*statement, number);
+  if (!find_decision_) {
+    auto statement = database_.prepare(kDecision, kPurpose);
+    if (!statement) return statement.error();
+    find_decision_ = *std::move(statement);
+  }
+  return fetch(*find_decision_, number);
 }
 
 /// Where it was while the pool had CPUs for it, which is in the newest of the pools before `generation` that has.
@@ -172,11 +175,9 @@ Result<State> History::at(std::int64_t at_ms) const {
   if (!numbers) return numbers.error();
   auto pool = pool_at(database_, at_ms);
   if (!pool) return pool.error();
-  auto statement = database_.prepare(kDecision, kPurpose);
-  if (!statement) return statement.error();
   std::map<std::int64_t, Record> held;
   for (const std::int64_t number : *numbers) {
-    auto record = fetch(*statement, number);
+    auto record = decision(number);
     if (!record) return record.error();
     if (*pool && record->follows_pool() && cpus_in(**pool, *record).empty()) {
       if (Status found = find_last_cpus(static_cast<std::int64_t>((*pool)->generation), *record); !found)

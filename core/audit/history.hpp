@@ -58,6 +58,7 @@ class History {
   Status find_last_cpus(std::int64_t generation, Record& record) const;
 
   const store::Database& database_;
+  mutable std::optional<store::Statement> find_decision_;  ///< prepared when it is needed first
 };
 
 }  // namespace topolet::audit

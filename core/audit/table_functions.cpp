@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,6 +89,13 @@ Rows on_cpu(const store::Database& database, const CellRow& arguments) {
   return rows;
 }
 
+/// The container of a decision; NULL if that is not there any more.
+Cell name_of(const History& history, std::int64_t decision) {
+  const auto record = history.decision(decision);
+  if (!record) return {};
+  return fmt::format("{}/{}/{}", record->pod_namespace, record->pod_name, record->container);
+}
+
 Rows moves(const store::Database& database, const CellRow& arguments) {
   const auto since = time_of(arguments[0], now() - 3'600'000);
   if (!since) return since.error();
@@ -97,6 +105,7 @@ Rows moves(const store::Database& database, const CellRow& arguments) {
   const auto moved = moves_between(history, *since, *until);
   if (!moved) return moved.error();
   std::vector<CellRow> rows;
+  std::map<std::int64_t, Cell> causes;
   for (const Moved& move : *moved) {
     CellRow row{format_time(move.at_ms),
                 move.record.pod_namespace,
@@ -112,9 +121,9 @@ Rows moves(const store::Database& database, const CellRow& arguments) {
                 move.with_pool ? Cell() : Cell(move.record.reason)};
     if (move.caused_by) {
       row[8] = *move.caused_by;
-      if (const auto cause = history.decision(*move.caused_by)) {
-        row[9] = fmt::format("{}/{}/{}", cause->pod_namespace, cause->pod_name, cause->container);
-      }
+      const auto [cause, is_new] = causes.try_emplace(*move.caused_by);
+      if (is_new) cause->second = name_of(history, *move.caused_by);
+      row[9] = cause->second;
     }
     rows.push_back(std::move(row));
   }

@@ -229,8 +229,8 @@ nlohmann::json measure_commands(const fs::path& directory, std::int64_t decision
                                 "ps",
                                 "ps --node 1",
                                 "ps --namespace team-3",
-                                "moves --since 30m",
-                                "moves --since 1d",
+                                "moves --since 2h",
+
                                 "denials",
                                 "denials --by reason",
                                 "audit --limit 3",

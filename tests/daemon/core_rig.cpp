@@ -35,7 +35,11 @@ void set_cpu(std::int64_t milli, api::LinuxContainerResources& resources) {
 }  // namespace
 
 void CoreRig::start() {
-  auto store = store::Store::open({.directory = directory_.path() / "state", .boot_id = "boot", .now_ms = 1});
+  auto store = store::Store::open({.directory = directory_.path() / "state",
+                                   .boot_id = "boot",
+                                   .now_ms = 1,
+                                   .durability = {},
+                                   .check_rows = engine::Engine::check_stored});
   ASSERT_TRUE(store.has_value()) << store.error().message;
   store_ = *std::move(store);
   auto listener = cri::Listener::open({.path = file("topolet.sock")}, *log_);
