@@ -59,6 +59,37 @@ std::vector<std::string> range(std::string_view item) {
   return numbers;
 }
 
+/// The items of a variable. The SR-IOV device plugin describes the devices of PCIDEVICE_X in JSON in PCIDEVICE_X_INFO:
+/// of JSON, these are the PCI addresses.
+std::vector<std::string> listed_items(std::string_view value) {
+  if (!trimmed(value).starts_with('{')) return split(value, ',');
+  std::vector<std::string> addresses;
+  std::set<std::string> known;
+  for (const std::string& text : split(value, '"')) {
+    if (parse_pci_address(text) && known.insert(text).second) addresses.push_back(text);
+  }
+  return addresses;
+}
+
+/// What reasons call a device that a container names. Values of variables are secrets: an item of one is called by its
+/// position and, once it is found, by the name that the machine has for it.
+struct Label {
+  std::string text;
+  bool hides_a_value = false;
+};
+
+/// Of a path or a CDI name in the request, which is no secret.
+Label label_of_name(std::string_view name) { return {.text = std::string(name)}; }
+
+Label label_of_item(std::size_t position, std::size_t count, const std::string& variable) {
+  return {count == 1 ? variable : "item " + std::to_string(position + 1) + " of " + variable, true};
+}
+
+/// Of a number in a range.
+Label label_in_range(std::size_t position, std::size_t count, const Label& range_label) {
+  return count == 1 ? range_label : Label{"device " + std::to_string(position + 1) + " of " + range_label.text, true};
+}
+
 class DeviceFinder {
  public:
   DeviceFinder(const DeviceCatalog& catalog, const std::vector<DeviceKind>& kinds)
@@ -66,11 +97,12 @@ class DeviceFinder {
 
   ContainerDevices find_all(const topolet_workload& workload) {
     for (std::size_t i = 0; i < workload.devices.count; ++i) add_path(sdk::text(workload.devices.items[i]));
-    for (std::size_t i = 0; i < workload.cdi_devices.count; ++i) add_cdi(sdk::text(workload.cdi_devices.items[i]));
+    for (std::size_t i = 0; i < workload.cdi_devices.count; ++i)
+      add_requested_cdi(sdk::text(workload.cdi_devices.items[i]));
     for (std::size_t i = 0; i < workload.annotations.count; ++i) {
       const topolet_kv& annotation = workload.annotations.items[i];
       if (!sdk::text(annotation.key).starts_with(kCdiAnnotation)) continue;
-      for (const std::string& name : split(sdk::text(annotation.value), ',')) add_cdi(name);
+      for (const std::string& name : split(sdk::text(annotation.value), ',')) add_requested_cdi(name);
     }
     // If a variable is set twice, the last value counts.
     std::map<std::string_view, std::size_t> last;
@@ -78,7 +110,7 @@ class DeviceFinder {
     for (std::size_t i = 0; i < workload.env.count; ++i) {
       const std::string_view name = sdk::text(workload.env.items[i].key);
       if (last.at(name) == i && !overridden_variables_.contains(name))
-        add_env(name, sdk::text(workload.env.items[i].value));
+        add_env(name, sdk::text(workload.env.items[i].value), std::string(name));
     }
     if (is_truncated_) {
       found_.unresolved.insert(found_.unresolved.begin(), "names after the first " + std::to_string(kMaxNames));
@@ -109,23 +141,26 @@ class DeviceFinder {
     tally = {tally_.resolved - before.resolved, tally_.unresolved - before.unresolved};
   }
 
-  bool add(std::string_view name, const std::optional<DeviceRef>& ref) { return add(name, ref, name); }
+  bool add(const Label& label, const std::optional<DeviceRef>& ref) { return add(label, ref, label.text); }
 
   /// `identity`: what distinguishes the device from others of which only the node is known.
-  bool add(std::string_view name, const std::optional<DeviceRef>& ref, std::string_view identity) {
+  bool add(const Label& label, const std::optional<DeviceRef>& ref, std::string_view identity) {
     if (!ref) return false;
     ++tally_.resolved;
     const bool has_own_identity = ref->pci_device != TOPOLET_NONE || ref->os_device != TOPOLET_NONE;
     const bool is_known = has_own_identity ? std::any_of(found_.devices.begin(), found_.devices.end(),
                                                          [&ref](const Device& device) { return device.ref == *ref; })
                                            : !identities_.emplace(identity).second;
-    if (!is_known) found_.devices.push_back({printable(name), *ref});
+    if (is_known) return true;
+    const std::string_view own_name = label.hides_a_value ? catalog_.name_of(*ref) : std::string_view();
+    const std::string prefix = own_name.empty() ? "" : printable(own_name) + " of ";
+    found_.devices.push_back({prefix + printable(label.text), *ref});
     return true;
   }
 
-  void add_unresolved(std::string_view name, const std::string& why) {
+  void add_unresolved(const Label& label, const std::string& why) {
     ++tally_.unresolved;
-    std::string text = printable(name) + ": " + why;
+    std::string text = printable(label.text) + ": " + why;
     const bool is_listed =
         std::find(found_.unresolved.begin(), found_.unresolved.end(), text) != found_.unresolved.end();
     if (!is_listed) found_.unresolved.push_back(std::move(text));
@@ -134,59 +169,62 @@ class DeviceFinder {
   void add_path(std::string_view path) {
     look_up_once(path, [&] {
       const ResolvedPath resolved = resolver_.resolve(path);
-      for (const DeviceRef& ref : resolved.refs) add(path, ref);
-      if (resolved.refs.empty() && !resolved.problem.empty()) add_unresolved(path, resolved.problem);
+      for (const DeviceRef& ref : resolved.refs) add(label_of_name(path), ref);
+      if (resolved.refs.empty() && !resolved.problem.empty()) add_unresolved(label_of_name(path), resolved.problem);
     });
   }
 
-  void add_env(std::string_view name, std::string_view value) {
-    if (name == kNvidiaVariable) return add_nvidia_items(value);
+  /// `shown`: what reasons call the variable.
+  void add_env(std::string_view name, std::string_view value, const std::string& shown) {
+    if (name == kNvidiaVariable) return add_nvidia_items(value, shown);
     for (const DeviceKind& kind : kinds_) {
-      if (!kind.env.empty() && match_pattern(kind.env, name)) add_items(kind, name, value);
+      if (!kind.env.empty() && match_pattern(kind.env, name)) add_items(kind, name, value, shown);
     }
   }
 
-  void add_nvidia_items(std::string_view value) {
-    for (const std::string& item : split(value, ',')) {
+  void add_nvidia_items(std::string_view value, const std::string& shown) {
+    const std::vector<std::string> items = split(value, ',');
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const std::string& item = items[i];
       if (names_no_device(item)) continue;
-      const std::string name = std::string(kNvidiaVariable) + '=' + item;
+      const Label label = label_of_item(i, items.size(), shown);
       if (item.find('=') != std::string::npos) {
-        add_cdi(item);
+        add_cdi(label, item);
       } else {
-        look_up_once(name, [&] { add_nvidia_item(name, item); });
+        look_up_once(std::string(kNvidiaVariable) + '=' + item, [&] { add_nvidia_item(label, item); });
       }
     }
   }
 
-  void add_nvidia_item(std::string_view name, std::string_view item) {
+  void add_nvidia_item(const Label& label, std::string_view item) {
     if (item == "all") {
       const std::vector<DeviceRef> all = nvidia_.all();
-      for (const DeviceRef& ref : all) add(name, ref);
-      if (all.empty()) add_unresolved(name, "no NVIDIA GPU was found");
+      for (const DeviceRef& ref : all) add(label, ref);
+      if (all.empty()) add_unresolved(label, "no NVIDIA GPU was found");
       return;
     }
     std::string why;
-    if (!add_nvidia_device(name, item, why)) add_unresolved(name, why);
+    if (!add_nvidia_device(label, item, why)) add_unresolved(label, why);
   }
 
   /// Kinds of the option `devices` for certain items override what the plugin knows; those for all items are its last
   /// resort.
-  bool add_nvidia_device(std::string_view name, std::string_view item, std::string& why) {
-    if (add_configured(name, item, true, why)) return true;
+  bool add_nvidia_device(const Label& label, std::string_view item, std::string& why) {
+    if (add_configured(label, item, true, why)) return true;
     std::string own_reason;
-    if (add(name, nvidia_.by_item(item, own_reason)) || add_configured(name, item, false, why)) return true;
+    if (add(label, nvidia_.by_item(item, own_reason)) || add_configured(label, item, false, why)) return true;
     if (why.empty()) why = own_reason;
     return false;
   }
 
-  bool add_configured(std::string_view name, std::string_view item, bool named_item_only, std::string& why) {
+  bool add_configured(const Label& label, std::string_view item, bool named_item_only, std::string& why) {
     for (const DeviceKind& kind : kinds_) {
       if (kind.env.empty() || !match_pattern(kind.env, kNvidiaVariable) || kind.item.empty() == named_item_only)
         continue;
       if (!applies_to(kind, item)) continue;
       std::string identity = std::string(kNvidiaVariable) + '=' + std::string(item);
       const auto ref = device_of_item(kind, item, identity);
-      if (add(name, ref, identity)) return true;
+      if (add(label, ref, identity)) return true;
       if (named_item_only) why = PathResolver::why_unresolved(kind);
     }
     return false;
@@ -207,41 +245,40 @@ class DeviceFinder {
   }
 
   /// `value`: a list of numbers, ranges, PCI addresses, device paths and "all".
-  void add_items(const DeviceKind& kind, std::string_view name, std::string_view value) {
+  void add_items(const DeviceKind& kind, std::string_view name, std::string_view value, const std::string& shown) {
     const std::string prefix = kind.name + ' ' + std::string(name) + '=';
-    // The SR-IOV device plugin describes the devices of PCIDEVICE_X in JSON in PCIDEVICE_X_INFO.
-    const bool is_json = trimmed(value).starts_with('{');
-    for (const std::string& item : split(value, is_json ? '"' : ',')) {
-      if (is_json && !parse_pci_address(item)) continue;
+    const std::vector<std::string> items = listed_items(value);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const std::string& item = items[i];
       if (names_no_device(item)) continue;
       look_up_once(prefix + item, [&] {
+        const Label label = label_of_item(i, items.size(), shown);
         const std::vector<std::string> numbers = range(item);
-        for (const std::string& n : numbers) look_up_once(prefix + n, [&] { add_item(kind, name, n); });
+        for (std::size_t n = 0; n < numbers.size(); ++n) {
+          look_up_once(prefix + numbers[n],
+                       [&] { add_item(kind, name, numbers[n], label_in_range(n, numbers.size(), label)); });
+        }
         if (item == "all") {
-          add_all(kind, name);
+          add_all(kind, label);
         } else if (numbers.empty()) {
-          add_item(kind, name, item);
+          add_item(kind, name, item, label);
         }
       });
     }
   }
 
-  void add_all(const DeviceKind& kind, std::string_view name) {
+  void add_all(const DeviceKind& kind, const Label& label) {
     const std::vector<DeviceRef> all = resolver_.all_of_kind(kind);
-    for (const DeviceRef& ref : all) add(name, ref);
-    if (all.empty()) add_unresolved(std::string(name) + "=all", "no device of this kind was found");
+    for (const DeviceRef& ref : all) add(label, ref);
+    if (all.empty()) add_unresolved(label, "no device of this kind was found");
   }
 
-  void add_item(const DeviceKind& kind, std::string_view name, const std::string& item) {
+  void add_item(const DeviceKind& kind, std::string_view name, const std::string& item, const Label& label) {
     if (!applies_to(kind, item)) return;
-    const auto address = parse_pci_address(item);
-    // A pattern may also match variables that nobody had in mind, whose values must be treated as secrets.
-    const bool is_safe_to_show = address || kind.env.find('*') == std::string::npos;
-    const std::string label = is_safe_to_show ? std::string(name) + '=' + item : std::string(name);
-    if (add(label, catalog_.by_address(address.value_or("")))) return;
+    if (add(label, catalog_.by_address(parse_pci_address(item).value_or("")))) return;
     if (item.front() == '/') {
       const std::vector<DeviceRef> refs = resolver_.resolve(item).refs;
-      for (const DeviceRef& ref : refs) add(label, ref);
+      for (const DeviceRef& ref : refs) add(label, ref, item);
       if (refs.empty()) add_unresolved(label, "no device was found at this path");
       return;
     }
@@ -251,7 +288,9 @@ class DeviceFinder {
       add_unresolved(label, looks_like_range(item) ? kNotARange : PathResolver::why_unresolved(kind));
   }
 
-  void add_cdi(std::string_view cdi_name) {
+  void add_requested_cdi(std::string_view cdi_name) { add_cdi(label_of_name(cdi_name), cdi_name); }
+
+  void add_cdi(const Label& label, std::string_view cdi_name) {
     // Looking it up once also ends the recursion where a spec sets a variable that names the same device.
     look_up_once(cdi_name, [&] {
       // Although the specs are files of this machine, they are used for any: they name devices as every machine does.
@@ -259,14 +298,14 @@ class DeviceFinder {
       const auto device = known.find(cdi_name);
       if (device == known.end()) {
         const std::vector<std::string>& errors = catalog_.inventory().cdi.errors;
-        add_cdi_by_name(cdi_name, "no CDI spec defines it" + (errors.empty() ? "" : "; " + errors.front()));
+        add_cdi_by_name(label, cdi_name, "no CDI spec defines it" + (errors.empty() ? "" : "; " + errors.front()));
       } else {
-        add_cdi_device(cdi_name, device->second);
+        add_cdi_device(label, cdi_name, device->second);
       }
     });
   }
 
-  void add_cdi_device(std::string_view cdi_name, const CdiDevice& device) {
+  void add_cdi_device(const Label& label, std::string_view cdi_name, const CdiDevice& device) {
     const Tally before = tally_;
     const auto is_display = [](const std::string& path) { return path.starts_with("/dev/dri/"); };
     for (const std::string& path : device.paths) {
@@ -279,9 +318,11 @@ class DeviceFinder {
     for (const std::string& path : device.paths) {
       if (is_display(path) && count_displays) add_path(path);
     }
-    for (const auto& [name, value] : device.env) add_env(name, value);
+    for (const auto& [name, value] : device.env) {
+      add_env(name, value, name + " as set by " + printable(label.text));
+    }
     const bool has_any = tally_.resolved + tally_.unresolved > before.resolved + before.unresolved;
-    if (!has_any) add_cdi_by_name(cdi_name, "none of the device nodes in its CDI spec could be located");
+    if (!has_any) add_cdi_by_name(label, cdi_name, "none of the device nodes in its CDI spec could be located");
     // NVIDIA's specs set NVIDIA_VISIBLE_DEVICES=void, so that the container gets these devices only.
     for (const auto& [name, value] : device.env) {
       if (tally_.resolved > before.resolved) overridden_variables_.insert(name);
@@ -290,7 +331,7 @@ class DeviceFinder {
 
   /// Without a usable spec the name itself may say which device it is: the names in NVIDIA's generated specs are made
   /// of index, UUID and type.
-  void add_cdi_by_name(std::string_view cdi_name, const std::string& why) {
+  void add_cdi_by_name(const Label& label, std::string_view cdi_name, const std::string& why) {
     const std::size_t equals = cdi_name.find('=');
     const std::string_view kind = cdi_name.substr(0, equals);
     std::string_view name = equals == std::string_view::npos ? std::string_view() : cdi_name.substr(equals + 1);
@@ -298,14 +339,13 @@ class DeviceFinder {
       for (const std::string_view type : {"gpu", "mig"}) {
         if (name.starts_with(type)) name.remove_prefix(type.size());
       }
-      if (name == "all") return add_nvidia_item(cdi_name, name);
+      if (name == "all") return add_nvidia_item(label, name);
       std::string ignored;
-      if (add_nvidia_device(cdi_name, name, ignored)) return;
+      if (add_nvidia_device(label, name, ignored)) return;
     }
-    if (add(cdi_name, catalog_.by_address(parse_pci_address(name).value_or(""))) ||
-        add(cdi_name, catalog_.by_name(name)))
+    if (add(label, catalog_.by_address(parse_pci_address(name).value_or(""))) || add(label, catalog_.by_name(name)))
       return;
-    add_unresolved(cdi_name, why);
+    add_unresolved(label, why);
   }
 
   const DeviceCatalog& catalog_;

@@ -12,7 +12,7 @@
 namespace topolet::gpu {
 
 struct Device {
-  std::string name;  ///< the first name by which the container refers to it
+  std::string name;  ///< for reasons, from the first name by which the container refers to it
   DeviceRef ref;
 };
 
@@ -25,7 +25,8 @@ struct ContainerDevices {
 };
 
 /// Resolves what a workload names: device nodes, CDI devices, annotations and environment variables. Device nodes that
-/// are not hardware, such as /dev/fuse, are ignored. Pure: reads nothing but its arguments.
+/// are not hardware, such as /dev/fuse, are ignored. The texts hold no part of a variable's value, which is a secret.
+/// Pure: reads nothing but its arguments.
 ContainerDevices find_container_devices(const topolet_workload& workload, const DeviceCatalog& catalog,
                                         const std::vector<DeviceKind>& kinds);
 

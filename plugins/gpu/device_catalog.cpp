@@ -37,6 +37,12 @@ std::optional<DeviceRef> DeviceCatalog::at(const DeviceLocation& location) const
   return std::nullopt;
 }
 
+std::string_view DeviceCatalog::name_of(const DeviceRef& ref) const {
+  if (ref.pci_device != TOPOLET_NONE) return sdk::text(sdk::pci_devices(topology_)[ref.pci_device].address);
+  if (ref.os_device != TOPOLET_NONE) return sdk::text(sdk::os_devices(topology_)[ref.os_device].name);
+  return {};
+}
+
 std::vector<DeviceRef> DeviceCatalog::pci_functions(const PciMatch& pci_match) const {
   std::vector<DeviceRef> found;
   const auto devices = sdk::pci_devices(topology_);

@@ -41,6 +41,9 @@ class DeviceCatalog {
   std::optional<DeviceRef> by_address(std::string_view pci_address) const;
   std::optional<DeviceRef> at(const DeviceLocation& location) const;
 
+  /// Its PCI address or, without one, the name of the OS device; empty for a node.
+  std::string_view name_of(const DeviceRef& ref) const;
+
   /// Ordered by PCI address.
   std::vector<DeviceRef> pci_functions(const PciMatch& pci_match) const;
 

@@ -85,7 +85,7 @@ TEST_F(GpuLocalCpus, AreTakenFirstWhereTheyArePartOfANode) {
   EXPECT_EQ(cpus_of(machine, "1", 2, {"--gpu.affinity=require", "--numa.full-pcpus-only=true"}), "4-5");
   SimulatedNode node = this->machine(machine.c_str());
   EXPECT_THAT(create(node, "p", env("NVIDIA_VISIBLE_DEVICES", "1")).reason,
-              HasSubstr("NVIDIA_VISIBLE_DEVICES=1: of its node only CPUs 4-7 are local"));
+              HasSubstr("0000:11:00.0 of NVIDIA_VISIBLE_DEVICES: of its node only CPUs 4-7 are local"));
 }
 
 TEST_F(GpuLocalCpus, AreTakenWhereTheyHaveNoNode) {
@@ -97,8 +97,10 @@ TEST_F(GpuLocalCpus, AreTakenWhereTheyHaveNoNode) {
   EXPECT_EQ(create(node, "a", env("NVIDIA_VISIBLE_DEVICES", "1"), 4000).cpus.to_string(), "4-7");
   const OperationResult denied = create(node, "b", env("NVIDIA_VISIBLE_DEVICES", "1"));
   EXPECT_EQ(denied.outcome, "denied");
-  EXPECT_THAT(denied.reason,
-              HasSubstr("no free CPU is local to NVIDIA_VISIBLE_DEVICES=1 (the local CPUs, 4-7, belong to no node)"));
+  EXPECT_THAT(
+      denied.reason,
+      HasSubstr(
+          "no free CPU is local to 0000:11:00.0 of NVIDIA_VISIBLE_DEVICES (the local CPUs, 4-7, belong to no node)"));
 }
 
 }  // namespace

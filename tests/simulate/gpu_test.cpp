@@ -62,13 +62,13 @@ TEST_F(GpuDecisions, HaveNoOpinionWithoutDevices) {
 
 TEST_F(GpuDecisions, SayWhyADeviceIsNotCounted) {
   EXPECT_THAT(reason(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "MIG-0f1b")),
-              HasSubstr("NVIDIA_VISIBLE_DEVICES=MIG-0f1b: it is not known which GPU this MIG device belongs to: option "
+              HasSubstr("NVIDIA_VISIBLE_DEVICES: it is not known which GPU this MIG device belongs to: option "
                         "nvml-library is empty"));
   EXPECT_THAT(reason(kDgx2, cdi("vendor.com/net=3")), HasSubstr("vendor.com/net=3: no CDI spec defines it"));
   EXPECT_THAT(reason(kDgx2, devices("/dev/nvidia77")), HasSubstr("/dev/nvidia77: its PCI device is not known"));
   EXPECT_THAT(reason(kDgx2, env("NVIDIA_VISIBLE_DEVICES", "8,77")),
               HasSubstr("node 1: 1 of 1 GPU is local; node 0: no GPU is local, distance 21; not counted: "
-                        "NVIDIA_VISIBLE_DEVICES=77: no such GPU was found"));
+                        "item 2 of NVIDIA_VISIBLE_DEVICES: no such GPU was found"));
 }
 
 TEST_F(GpuDecisions, FindMigDevicesThatNameTheirGpu) {

@@ -105,7 +105,8 @@ TEST_F(GpuPluginTest, HasNoOpinionOnDevicesNearEveryNode) {
   gpu(0, "0000:41:00.0", set_of({0, 1, 2, 3}));
   const Verdict verdict = this->verdict(with("0"), set_of({0}));
   EXPECT_EQ(verdict.kind, TOPOLET_VERDICT_ABSTAIN);
-  EXPECT_EQ(verdict.reason, "not counted: NVIDIA_VISIBLE_DEVICES=0: the machine does not say which node it is near");
+  EXPECT_EQ(verdict.reason,
+            "not counted: 0000:41:00.0 of NVIDIA_VISIBLE_DEVICES: the machine does not say which node it is near");
 }
 
 TEST_F(GpuPluginTest, LocatesADeviceWithItsOwnMemoryNodeByTheNearestCpus) {
@@ -140,7 +141,8 @@ TEST_F(GpuPluginTest, CountsTheNearestNodeAsLocalIfTheDevicesOwnHasNoCpus) {
   Plugin plugin(topolet_plugin_v1, host_, options({{"affinity", "require"}}));
   const auto of = [&](std::uint32_t node) { return plugin.score(request)[request.position(set_of({node}))]; };
   EXPECT_EQ(of(1).reason,
-            "node 1: 1 of 1 GPU is local; node 0: no GPU is local, distance 30; NVIDIA_VISIBLE_DEVICES=0: node 2 has "
+            "node 1: 1 of 1 GPU is local; node 0: no GPU is local, distance 30; 0000:41:00.0 of "
+            "NVIDIA_VISIBLE_DEVICES: node 2 has "
             "no CPUs, and the nearest CPUs are on node 1");
   EXPECT_EQ(of(1).score, 100);
   EXPECT_EQ(of(0).kind, TOPOLET_VERDICT_REJECT);
@@ -225,15 +227,6 @@ TEST_F(GpuPluginTest, AsksNvmlForMigDevices) {
               HasSubstr("it is not known which GPU this MIG device belongs to: libnone.so is not installed"));
 }
 
-TEST_F(GpuPluginTest, KeepsTheValueOfAVariableSecretThatOnlyAPatternMatches) {
-  const Plugin::Values table = {{"devices", "vf: env=P* pci=item; card: path=/dev/card* env=CARD"}};
-  const Container container{.env = {{"PASSWORD", "hunter2"}, {"CARD", "7"}, {"SECRET", "hunter2"}}};
-  const std::string reason = verdict(container, set_of({0}), table).reason;
-  EXPECT_THAT(reason, HasSubstr("PASSWORD: its PCI device is not known"));
-  EXPECT_THAT(reason, HasSubstr("CARD=7: its PCI device is not known"));
-  EXPECT_EQ(reason.find("hunter2"), std::string::npos);
-}
-
 TEST_F(GpuPluginTest, SurvivesSpecsThatReferToThemselves) {
   gpu(0, "0000:41:00.0", set_of({0}));
   files_.write("etc/cdi/x.json", R"({"kind":"nvidia.com/gpu","devices":[
@@ -242,7 +235,7 @@ TEST_F(GpuPluginTest, SurvivesSpecsThatReferToThemselves) {
       {"name":"b","containerEdits":{"env":["NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=a"]}}]})");
   EXPECT_EQ(verdict({.cdi_devices = {"nvidia.com/gpu=0"}}, set_of({0})).score, 100);
   EXPECT_THAT(verdict({.cdi_devices = {"nvidia.com/gpu=a"}}, set_of({0})).reason,
-              HasSubstr("gpu=b: none of the device nodes"));
+              HasSubstr("NVIDIA_VISIBLE_DEVICES as set by nvidia.com/gpu=a: none of the device nodes"));
 }
 
 TEST_F(GpuPluginTest, LooksUpEachNameOnceAndOnlySoMany) {
@@ -254,7 +247,7 @@ TEST_F(GpuPluginTest, LooksUpEachNameOnceAndOnlySoMany) {
     same += " 0 ,";
   }
   EXPECT_THAT(verdict(with(numbers), set_of({0})).reason,
-              HasSubstr("; not counted: names after the first 1024; not counted: NVIDIA_VISIBLE_DEVICES=1: "));
+              HasSubstr("; not counted: names after the first 1024; not counted: item 2 of NVIDIA_VISIBLE_DEVICES: "));
   EXPECT_THAT(verdict(with(same), set_of({0})).reason, Not(HasSubstr("after the first")));
   std::string ranges;
   for (int i = 0; i < 900; ++i) ranges += "0-" + std::to_string(1000 - i) + ',';
@@ -363,7 +356,7 @@ TEST_F(GpuPluginTest, SaysWhatConfiguredKindsNameInVain) {
   const Plugin::Values table = {{"devices", "n: path=/dev/n env=N pci=node:9; a: path=/dev/a pci=address:77:00.0"}};
   EXPECT_EQ(verdict({.devices = {"/dev/n", "/dev/a"}, .env = {{"N", "0"}}}, set_of({0}), table).reason,
             "not counted: /dev/n: the machine has no node 9; not counted: /dev/a: the machine has no PCI device "
-            "0000:77:00.0; not counted: N=0: the machine has no node 9");
+            "0000:77:00.0; not counted: N: the machine has no node 9");
 }
 
 TEST_F(GpuPluginTest, FindsAllDevicesOfAKindWhateverTheirNames) {
@@ -372,7 +365,7 @@ TEST_F(GpuPluginTest, FindsAllDevicesOfAKindWhateverTheirNames) {
   const Plugin::Values table = {{"devices", "acc: path=/dev/acc_* env=ACC"}};
   EXPECT_THAT(verdict({.env = {{"ACC", "all"}}}, set_of({1}), table).reason, StartsWith("node 1: 2 of 2 "));
   EXPECT_EQ(verdict({.env = {{"VA_VISIBLE_DEVICES", "all"}}}, set_of({1})).reason,
-            "not counted: VA_VISIBLE_DEVICES=all: no device of this kind was found");
+            "not counted: VA_VISIBLE_DEVICES: no device of this kind was found");
 }
 
 TEST_F(GpuPluginTest, RefusesKindsThatItCannotParse) {
