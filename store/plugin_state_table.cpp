@@ -165,11 +165,7 @@ class PluginStateTable::Values {
     const std::uint64_t number = ++last_number_;
     pending_[name] = {std::move(value), number};
     changed_.notify_all();
-    const auto waits = [&] {
-      const auto found = pending_.find(name);
-      return found != pending_.end() && found->second.number == number;
-    };
-    while (waits() && changed_.wait_until(mutex_, until)) {
+    while (is_pending(name, number) && changed_.wait_until(mutex_, until)) {
     }
     return {};
   }
@@ -230,6 +226,11 @@ class PluginStateTable::Values {
       if (it->second.value) return it->first.key;
     }
     return std::nullopt;
+  }
+
+  bool is_pending(const Name& name, std::uint64_t number) const TOPOLET_REQUIRES(mutex_) {
+    const auto found = pending_.find(name);
+    return found != pending_.end() && found->second.number == number;
   }
 
   bool wait_for_work() {
