@@ -146,7 +146,9 @@ std::vector<std::string> DaemonRig::query(const std::string& sql) const {
 }
 
 std::vector<std::string> DaemonRig::audited() const {
-  return query("SELECT event || ': ' || reason FROM audit WHERE container = '' ORDER BY at_ms, decision");
+  return query(
+      "SELECT event || ': ' || reason FROM audit WHERE container = '' AND event NOT LIKE 'store-%' ORDER BY at_ms, "
+      "decision");
 }
 
 bool DaemonRig::eventually(const std::function<bool()>& condition) {

@@ -61,7 +61,8 @@ class DaemonRig {
   bool logs(const std::string& text) const;
   /// The first column of all rows of a query on the state database.
   std::vector<std::string> query(const std::string& sql) const;
-  /// The audited events that are of no container, as "event: reason", oldest first.
+  /// The audited events that are of no container, as "event: reason", oldest first; without those of the check of the
+  /// database, which is half a minute after the start.
   std::vector<std::string> audited() const;
   /// Waits up to 20 s.
   static bool eventually(const std::function<bool()>& condition);
