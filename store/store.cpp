@@ -365,7 +365,7 @@ Result<Upkeep> SqliteStore::do_upkeep(std::int64_t now_ms, std::int64_t rows) {
   if (*missing > 0) {
     const auto more = in_transaction([&] { return backfill_slice(database_, rows); });
     if (!more) return more.error();
-    return Upkeep{.has_more = true};
+    return Upkeep{.has_more = true, .rows = rows};
   }
   const auto mark = retention_.find_mark(database_, now_ms);
   if (!mark) return mark.error();
@@ -373,7 +373,8 @@ Result<Upkeep> SqliteStore::do_upkeep(std::int64_t now_ms, std::int64_t rows) {
     const auto deleted = in_transaction([&] { return prune_slice(database_, *mark, rows); });
     if (!deleted) return deleted.error();
     retention_.on_pruned(*deleted);
-    return Upkeep{.has_more = true, .deleted = *deleted, .deleted_until_ms = *deleted > 0 ? *mark : 0};
+    return Upkeep{
+        .has_more = true, .rows = *deleted, .deleted = *deleted, .deleted_until_ms = *deleted > 0 ? *mark : 0};
   }
   const auto shrunk = shrink_slice(database_);
   if (!shrunk) return shrunk.error();

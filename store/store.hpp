@@ -223,7 +223,8 @@ struct IntegrityReport {
 /// What a slice of upkeep did.
 struct Upkeep {
   bool has_more = false;
-  std::int64_t deleted = 0;           ///< decisions and pool versions
+  std::int64_t rows = 0;              ///< how many it worked on
+  std::int64_t deleted = 0;           ///< of these: decisions and pool versions
   std::int64_t deleted_until_ms = 0;  ///< what had ended before then; 0 if nothing was deleted
 };
 

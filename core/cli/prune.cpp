@@ -12,15 +12,12 @@
 #include "store/retention.hpp"
 #include "store/schema.hpp"
 #include "store/state_directory.hpp"
+#include "store/upkeep_pace.hpp"
 
 namespace topolet::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A few milliseconds of work, and as long a pause for topoletd, which may be writing.
-constexpr std::int64_t kDecisionsAtOnce = 20;
-constexpr std::chrono::milliseconds kPause{5};
 
 Result<std::int64_t> mark_of(const Invocation& invocation) {
   const std::int64_t now_ms = Clock().wall().count();
@@ -55,20 +52,24 @@ Result<store::Database> open_to_write(const Invocation& invocation, const fs::pa
   return database;
 }
 
-Result<std::int64_t> prune_slice(store::Database& database, std::int64_t mark_ms) {
+Result<std::int64_t> prune_in_transaction(store::Database& database, std::int64_t mark_ms, std::int64_t decisions) {
   if (Status begun = database.execute("BEGIN IMMEDIATE", "prune"); !begun) return begun.error();
-  auto deleted = store::prune_slice(database, mark_ms, kDecisionsAtOnce);
+  auto deleted = store::prune_slice(database, mark_ms, decisions);
   const Status ended = database.execute(deleted ? "COMMIT" : "ROLLBACK", "prune");
   if (deleted && !ended) return ended.error();
   return deleted;
 }
 
+/// As topoletd does it, which may be writing.
 Status prune(store::Database& database, std::int64_t mark_ms) {
+  store::UpkeepPace pace;
   while (true) {
-    const auto deleted = prune_slice(database, mark_ms);
+    const auto began = std::chrono::steady_clock::now();
+    const auto deleted = prune_in_transaction(database, mark_ms, pace.rows());
     if (!deleted) return deleted.error();
     if (*deleted == 0) return {};
-    std::this_thread::sleep_for(kPause);
+    pace.note({.has_more = true, .rows = *deleted, .deleted = *deleted}, std::chrono::steady_clock::now() - began);
+    std::this_thread::sleep_for(store::UpkeepPace::kPause);
   }
 }
 

@@ -309,7 +309,7 @@ void Daemon::accept_clients() {
   control_->start([this](UniqueFd connection) { proxy_->accept_own(std::move(connection)); });
 }
 
-/// Beside all else: with a million decisions it takes minutes.
+/// Beside all else: with a million decisions it takes about a minute.
 void Daemon::check_store() {
   store_->check_integrity([audit = audit_outlet_, log = log_,
                            damage = store_damage_](const store::IntegrityReport& found) {

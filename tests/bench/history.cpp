@@ -23,6 +23,7 @@
 #include "core/base/unique_fd.hpp"
 #include "store/retention.hpp"
 #include "store/store.hpp"
+#include "store/upkeep_pace.hpp"
 #include "tests/bench/program.hpp"
 #include "tests/bench/statistics.hpp"
 
@@ -271,7 +272,7 @@ nlohmann::json measure_retention(const fs::path& directory, std::int64_t decisio
   const std::int64_t begin = now_ms();
   constexpr int kPerSecond = 200;
   Traffic traffic(*store);
-  std::int64_t rows = 16;
+  store::UpkeepPace pace;
   std::uintmax_t largest = 0;
   std::vector<double> slices;
   std::int64_t deleted = 0;
@@ -281,10 +282,10 @@ nlohmann::json measure_retention(const fs::path& directory, std::int64_t decisio
     traffic.step(at);
     checked(store->commit());
     const auto start = Clock::now();
-    const store::Upkeep done = checked(store->do_upkeep(at, rows));
-    slices.push_back(ms_since(start));
-    if (slices.back() > 3) rows = std::max<std::int64_t>(4, rows / 2);
-    if (slices.back() < 1.5) rows = std::min<std::int64_t>(400, rows * 5 / 4);
+    const store::Upkeep done = checked(store->do_upkeep(at, pace.rows()));
+    const auto took = Clock::now() - start;
+    pace.note(done, took);
+    slices.push_back(std::chrono::duration<double, std::milli>(took).count());
     deleted += done.deleted;
     if (i % 100 != 0) continue;
     std::error_code none;

@@ -129,10 +129,11 @@ class FaultyStore final : public store::Store {
   Result<std::uint64_t> last_generation() override { return store_->last_generation(); }
   Result<std::int64_t> last_decision() override { return store_->last_decision(); }
   Result<std::int64_t> last_setup() override { return store_->last_setup(); }
-  /// How many slices of upkeep are needed from now on; each of them takes that long.
-  void need_upkeep(std::size_t slices, std::chrono::milliseconds each) TOPOLET_EXCLUDES(mutex_) {
+  /// How many slices of upkeep are needed from now on; each of them takes that long, and works on all rows or none.
+  void need_upkeep(std::size_t slices, std::chrono::milliseconds each, bool has_rows = true) TOPOLET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     upkeep_left_ = slices;
+    upkeep_has_rows_ = has_rows;
     upkeep_time_ = each;
   }
   /// The rows that each slice was asked to do.
@@ -142,16 +143,17 @@ class FaultyStore final : public store::Store {
   }
   Result<store::Upkeep> do_upkeep(std::int64_t /*now_ms*/, std::int64_t rows) override TOPOLET_EXCLUDES(mutex_) {
     std::chrono::milliseconds time{};
-    bool has_more = false;
+    store::Upkeep done;
     {
       const MutexLock lock(mutex_);
       upkeep_.push_back(rows);
       if (upkeep_left_ > 0) --upkeep_left_;
-      has_more = upkeep_left_ > 0;
+      done.has_more = upkeep_left_ > 0;
+      done.rows = upkeep_has_rows_ ? rows : 0;
       time = upkeep_time_;
     }
     std::this_thread::sleep_for(time);
-    return store::Upkeep{.has_more = has_more};
+    return done;
   }
   void note_generation(std::uint64_t generation) override { write_generation_file(generation); }
   void write_generation_file(std::uint64_t generation) override TOPOLET_EXCLUDES(mutex_) {
@@ -178,6 +180,7 @@ class FaultyStore final : public store::Store {
   std::optional<Error> error_ TOPOLET_GUARDED_BY(mutex_);
   std::optional<store::FileLoss> loss_ TOPOLET_GUARDED_BY(mutex_);
   std::vector<store::FileLoss> reopened_ TOPOLET_GUARDED_BY(mutex_);
+  bool upkeep_has_rows_ TOPOLET_GUARDED_BY(mutex_) = false;
   std::size_t upkeep_left_ TOPOLET_GUARDED_BY(mutex_) = 0;
   std::chrono::milliseconds upkeep_time_ TOPOLET_GUARDED_BY(mutex_){};
   std::vector<std::int64_t> upkeep_ TOPOLET_GUARDED_BY(mutex_);

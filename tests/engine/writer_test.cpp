@@ -399,6 +399,13 @@ TEST_P(WriterOfItsOwnThread, TidiesTheHistoryUpInSlicesThatAreShort) {
   EXPECT_GT(rows.back(), 0);
 }
 
+TEST_P(WriterOfItsOwnThread, TakesSlicesWithoutWorkForNoReasonToMakeThemLonger) {
+  store_.need_upkeep(12, milliseconds(0), false);
+  begin();
+  while (store_.upkeep().size() < 12) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_EQ(store_.upkeep().back(), store_.upkeep().front());
+}
+
 TEST_P(WriterOfItsOwnThread, LeavesAStoreBehindThatDoesNotReturn) {
   // What its thread uses stays: it comes back to it when the test is over.
   writer_ =

@@ -14,12 +14,7 @@ namespace {
 
 /// The most writes in one transaction: if it fails, all are done again.
 constexpr std::size_t kLargestGroup = 256;
-/// A slice of upkeep is made so short that whoever comes during it hardly notices, and is followed by a pause.
-constexpr std::chrono::milliseconds kLongestUpkeep{3};
-constexpr std::int64_t kFewestUpkeepRows = 4;
-constexpr std::int64_t kMostUpkeepRows = 400;
-constexpr std::chrono::milliseconds kUpkeepPause{5};
-/// How often it is looked for more.
+/// How often it is looked for upkeep.
 constexpr std::chrono::seconds kUpkeepEvery{5};
 constexpr std::chrono::minutes kUpkeepAfterFailure{1};
 
@@ -131,19 +126,18 @@ void Writer::serve() {
 void Writer::do_upkeep() {
   const auto began = std::chrono::steady_clock::now();
   // Not clock_, which is for the loop's thread.
-  const Result<store::Upkeep> done = store_.do_upkeep(Clock().wall().count(), upkeep_rows_);
+  const Result<store::Upkeep> done = store_.do_upkeep(Clock().wall().count(), upkeep_pace_.rows());
   const auto ended = std::chrono::steady_clock::now();
   if (!done) {
     log_.warn("the history cannot be tidied up now: {}", done.error().message);
     next_upkeep_ = ended + kUpkeepAfterFailure;
     return;
   }
-  const auto took = ended - began;
-  if (took > kLongestUpkeep) upkeep_rows_ = std::max(kFewestUpkeepRows, upkeep_rows_ / 2);
-  if (took < kLongestUpkeep / 2) upkeep_rows_ = std::min(kMostUpkeepRows, upkeep_rows_ * 5 / 4);
+  upkeep_pace_.note(*done, ended - began);
   deleted_ += done->deleted;
   deleted_until_ms_ = std::max(deleted_until_ms_, done->deleted_until_ms);
-  next_upkeep_ = ended + (done->has_more ? kUpkeepPause : std::chrono::steady_clock::duration(kUpkeepEvery));
+  next_upkeep_ =
+      ended + (done->has_more ? store::UpkeepPace::kPause : std::chrono::steady_clock::duration(kUpkeepEvery));
   if (done->has_more || deleted_ == 0) return;
   log_.info("deleted from the audit what had ended before {:%Y-%m-%dT%H:%M:%SZ}: {} decisions and pool versions",
             fmt::gmtime(static_cast<std::time_t>(deleted_until_ms_ / 1000)), std::exchange(deleted_, 0));

@@ -18,6 +18,7 @@
 #include "core/base/result.hpp"
 #include "core/engine/loop.hpp"
 #include "store/store.hpp"
+#include "store/upkeep_pace.hpp"
 
 namespace topolet::engine {
 
@@ -166,13 +167,13 @@ class Writer {
   /// What is written in one transaction, until it is. Of the thread that writes.
   std::vector<Job> group_;
   /// Of the thread that writes, too: why the store cannot write to its file any more; how often a group failed as no
-  /// file that is whole makes it fail; when the file is looked at next; when the history is tidied up next, how many
-  /// rows at a time, and what has been deleted since that was logged last.
+  /// file that is whole makes it fail; when the file is looked at next; when the history is tidied up next, how much
+  /// at a time, and what has been deleted since that was logged last.
   std::optional<store::FileLoss> loss_;
   int failures_of_a_damaged_file_ = 0;
   std::chrono::steady_clock::time_point next_look_;
   std::chrono::steady_clock::time_point next_upkeep_{};
-  std::int64_t upkeep_rows_ = 16;
+  store::UpkeepPace upkeep_pace_;
   std::int64_t deleted_ = 0;
   std::int64_t deleted_until_ms_ = 0;
 
