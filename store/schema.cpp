@@ -321,6 +321,12 @@ CREATE INDEX allocation_by_container_id ON allocation (container_id);
 CREATE VIEW live AS SELECT decision, state, container_id, cpus, pending_since_ms FROM allocation;
 )sql";
 
+/// What a container that runs was squeezed into when CPUs went.
+constexpr const char* kColumnsV7 = R"sql(
+ALTER TABLE allocation ADD COLUMN nodes TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN squeezed TEXT NOT NULL DEFAULT '';
+)sql";
+
 std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }
 
 Result<std::int64_t> version_of(const Database& database) {
@@ -416,6 +422,7 @@ const std::vector<Migration>& migrations() {
       {4, kColumnsV4},
       {5, schema_v5(), schema_v5_if_empty()},
       {6, schema_v6()},
+      {7, kColumnsV7},
   };
   return kSteps;
 }

@@ -23,8 +23,8 @@
 
 namespace topolet::store {
 
-/// One audited event of one container. `event`: placed, unpinned, denied, re-placed, resized, adopted, foreign,
-/// conflict, drift, gap, quarantined, quarantine-ended… (an open set; a new event is no schema change).
+/// One audited event of one container. `event`: placed, unpinned, denied, re-placed, squeezed, resized, adopted,
+/// foreign, conflict, drift, gap, quarantined, quarantine-ended… (an open set; a new event is no schema change).
 struct DecidedRow {
   std::int64_t decision = 0;  ///< its number, never used before; 0: the next one
   std::int64_t at_ms = 0;     ///< Unix epoch

@@ -294,7 +294,8 @@ void declare_audit(Options& options) {
   options.add_options()("since", text("TIME"), "From when on: a time, or how long ago: 2h.")(
       "until", text("TIME")->default_value("now"), "Until when.")("pod", text("NAME"), "Only this pod.")(
       "namespace", text("NAME"), "Only pods of this namespace.")(
-      "event", text("EVENT"), "Only this event: placed, denied, re-placed, drift, gap, bound, refused, ended…")(
+      "event", text("EVENT"),
+      "Only this event: placed, denied, re-placed, squeezed, drift, gap, bound, refused, ended…")(
       "reason", text("CODE"), "Only this reason code, or cause of an end.")(
       "cpu", text("CPUS"), "Only what is about one of these CPUs.")("node", po::value<int>()->value_name("NODE"),
                                                                     "Only what is about CPUs of this NUMA node.")(

@@ -49,7 +49,7 @@ std::string in_words(std::string cause) {
 
 /// What a reason was true of: it is not looked at again, whatever happened since.
 std::string moment_of(const std::string& event) {
-  for (const char* placing : {"placed", "unpinned", "re-placed", "adopted", "foreign"}) {
+  for (const char* placing : {"placed", "unpinned", "re-placed", "squeezed", "adopted", "foreign"}) {
     if (event == placing) return "when placed";
   }
   return event == "denied" || event == "resized" ? "when " + event : "when recorded";

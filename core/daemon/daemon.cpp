@@ -240,9 +240,9 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   if (!topology) return topology.error();
   const Result<std::optional<CpuSet>> pods = machine::kubepods_cpus(kCgroupRoot);
   if (!pods) return pods.error();
-  Result<engine::Engine::Machine> machine = machine::make_machine(*topology, options.placement, *pods);
-  if (!machine) return machine.error();
-  const engine::CpuInventory& cpus = machine->cpus;
+  if (Status fits = machine::check_machine(**topology, options.placement, *pods); !fits) return fits;
+  engine::Engine::Machine machine = machine::make_machine(*topology, options.placement, *pods);
+  const engine::CpuInventory& cpus = machine.cpus;
   const std::size_t pool = (cpus.allowed - cpus.reserved - cpus.isolated).size();
   if (options.placement.rules.min_shared_cpus >= pool) {
     log_->warn("placement.min-shared-cpus = {} keeps all {} CPUs of the pool: no container can get exclusive CPUs",
@@ -256,9 +256,11 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   settings.writer_options.patience = options.daemon.store_patience;
   settings.setup = describe_setup(setup_, raw, plugins_->describe());
   engine_ = std::make_unique<engine::Engine>(std::move(settings),
-                                             engine_deps(*topology, *std::move(machine), options.placement.rules));
+                                             engine_deps(*topology, std::move(machine), options.placement.rules));
   if (Status started = engine_->start(); !started) return started;
-  watch_->start(*topology, [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); });
+  watch_->start(*topology,
+                {.on_change = [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); },
+                 .on_flicker = [this] { engine_->verify_cpusets(); }});
   audit_outlet_->open(
       [this](engine::AuditEvent event, const std::string& reason) { engine_->record_event(event, reason); });
   return {};
@@ -290,7 +292,7 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
                      .candidates = std::move(machine.candidates),
                      .rules = configured_rules,
                      .decide = decide_with_policies},
-          .kernel = engine::CgroupReader(),
+          .kernel = engine::ProcessCgroups(),
           .clock = {},
           .log = *log_,
           .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
@@ -318,7 +320,6 @@ void Daemon::check_store() {
           fmt::format("the whole state database was read without an error: {} in {} tables and indexes, in {} s",
                       counted(found.entries, "row"), found.trees,
                       std::chrono::duration_cast<std::chrono::seconds>(found.duration).count());
-      log->info("{}", read);
       return audit->note(engine::AuditEvent::kStoreChecked, read);
     }
     const std::string damaged = fmt::format(

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -138,6 +139,8 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace topolet::daemon
 
 int main(int argc, char** argv) {
+  // hwloc complains over many lines of stderr whenever CPUs that are offline make a machine look odd.
+  ::setenv("HWLOC_HIDE_ERRORS", "2", 0);
   try {
     return topolet::daemon::run({argv + 1, argv + argc});
   } catch (const std::exception& error) {

@@ -159,6 +159,10 @@ void Engine::change_machine(Machine machine) {
   loop_->post([this, machine = std::move(machine)]() mutable { rebalancer_.change_machine(std::move(machine)); });
 }
 
+void Engine::verify_cpusets() {
+  loop_->post([this] { mover_.verify_all_in_kernel(); });
+}
+
 void Engine::on_call(std::shared_ptr<cri::Call> call) {
   const cri::Interception* interception = cri::find_interception(call->method());
   // Its handler needs no hop to the loop: there is nothing to decide before the runtime is asked.

@@ -71,7 +71,7 @@ class Engine {
     store::Store& store;
     CpuInventory cpus;
     Placer::Deps placer;
-    CgroupReader kernel;
+    ProcessCgroups kernel;
     Clock clock;
     Log& log;
     /// Tells plugins of events, and collects the moves they request; see PolicyThread. All may be empty.
@@ -110,8 +110,11 @@ class Engine {
   /// For the audit: what decisions are made with from now on.
   void change_setup(Setup setup);
 
-  /// Containers that hold CPUs which are gone are placed anew; where nothing else is free they keep what is left.
+  /// Containers that hold CPUs which are gone are placed anew; where nothing else is free they are squeezed into what
+  /// is left.
   void change_machine(Machine machine);
+  /// The kernel may have changed the CPUs of containers: whoever has others than it should, or fewer, is repaired.
+  void verify_cpusets();
 
   void on_call(std::shared_ptr<cri::Call> call);
   /// Reads it at once, on the caller's thread.

@@ -1,6 +1,9 @@
 #include "core/machine/kubepods.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -36,7 +39,53 @@ std::vector<fs::path> candidate_paths(const fs::path& hierarchy) {
   return places;
 }
 
+bool is_v1(const fs::path& cgroup) { return fs::exists(cgroup / "cpuset.effective_cpus"); }
+
+bool has_processes(const fs::path& cgroup) {
+  std::ifstream in(cgroup / "cgroup.procs");
+  return in.peek() != std::ifstream::traits_type::eof();
+}
+
+Status add_cpus(const fs::path& cgroup, const CpuSet& cpus) {
+  const fs::path file = cgroup / "cpuset.cpus";
+  Result<std::optional<CpuSet>> now = topology::read_cpu_list(file);
+  if (!now) return now.error();
+  if (!now->has_value()) return {};
+  const CpuSet all = now->value() | cpus;
+  if (all == now->value()) return {};
+  std::ofstream out(file);
+  out << all.to_string() << std::flush;
+  if (!out) return Error{Code::kInternal, fmt::format("cannot write {} to '{}'", all.to_string(), file.string())};
+  return {};
+}
+
+/// The cgroups above come first, as none may have CPUs that the one above it lacks.
+Status add_cpus_below(const fs::path& cgroup, const CpuSet& cpus) {
+  for (const fs::path& child : subdirectories(cgroup)) {
+    // A container's: the engine sets it.
+    if (subdirectories(child).empty() && has_processes(child)) continue;
+    if (Status added = add_cpus(child, cpus); !added) return added;
+    if (Status added = add_cpus_below(child, cpus); !added) return added;
+  }
+  return {};
+}
+
 }  // namespace
+
+Status give_cpus_back_to_pods(const fs::path& cgroup_root, const CpuSet& cpus) {
+  for (const fs::path& hierarchy : {cgroup_root, cgroup_root / "cpuset"}) {
+    for (const fs::path& place : candidate_paths(hierarchy)) {
+      if (!is_v1(place)) continue;
+      fs::path cgroup = hierarchy;
+      for (const fs::path& part : place.lexically_relative(hierarchy)) {
+        cgroup /= part;
+        if (Status added = add_cpus(cgroup, cpus); !added) return added;
+      }
+      return add_cpus_below(place, cpus);
+    }
+  }
+  return {};
+}
 
 Result<std::optional<CpuSet>> kubepods_cpus(const fs::path& cgroup_root) {
   for (const fs::path& hierarchy : {cgroup_root, cgroup_root / "cpuset"}) {

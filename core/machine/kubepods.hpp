@@ -14,4 +14,9 @@ namespace topolet::machine {
 /// limit: there is no such cgroup, or no cpuset on it. `cgroup_root` is where cgroups are mounted, /sys/fs/cgroup.
 Result<std::optional<CpuSet>> kubepods_cpus(const std::filesystem::path& cgroup_root);
 
+/// Adds CPUs to the pods' cgroup, to those above it, and to those of QoS classes and pods below it, where cgroup v1 is
+/// used: it takes a CPU that goes offline out of all of them for good. Containers' own cgroups are left alone. With
+/// cgroup v2 this does nothing. The error names the file.
+Status give_cpus_back_to_pods(const std::filesystem::path& cgroup_root, const CpuSet& cpus);
+
 }  // namespace topolet::machine

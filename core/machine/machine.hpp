@@ -16,11 +16,15 @@
 
 namespace topolet::machine {
 
-/// Allowed CPUs = online ∩ `pods` (the CPUs of the pods' cgroup; absent = all) ∩ allowed-cpus. Never cut by the
-/// daemon's own cgroup. An error where nothing is left, or reserved-cpus names CPUs that are not online.
-Result<engine::Engine::Machine> make_machine(std::shared_ptr<const topology::Topology> topology,
-                                             const config::PlacementOptions& options,
-                                             const std::optional<CpuSet>& pods);
+/// Whether the options suit the machine: reserved-cpus names CPUs that it has, and some CPU is left for the shared
+/// pool. CPUs that are offline count, as they may come back. `pods`: the CPUs of the pods' cgroup; absent = all.
+Status check_machine(const topology::Topology& topology, const config::PlacementOptions& options,
+                     const std::optional<CpuSet>& pods);
+
+/// Allowed CPUs = online ∩ `pods` ∩ allowed-cpus. Never cut by the daemon's own cgroup. None may be left while CPUs are
+/// offline.
+engine::Engine::Machine make_machine(std::shared_ptr<const topology::Topology> topology,
+                                     const config::PlacementOptions& options, const std::optional<CpuSet>& pods);
 
 engine::Engine::Options engine_options(const config::PlacementOptions& options, const topology::Topology& topology);
 

@@ -1,50 +1,94 @@
 #include "core/machine/machine_watch.hpp"
 
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <utility>
 
+#include "core/base/text.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/topology/discover.hpp"
 
 namespace topolet::machine {
 namespace {
 
+/// When to look again after a uevent. The kernel adapts cgroups a little later than it tells.
+constexpr std::array kLooksAfterUevent{std::chrono::milliseconds(50), std::chrono::milliseconds(500)};
+/// Where no uevents are heard.
+constexpr std::chrono::milliseconds kIntervalWithoutUevents{1000};
+
 std::string text_of(const std::optional<CpuSet>& cpus) { return cpus ? cpus->to_string() : "all"; }
 
 }  // namespace
 
-MachineWatch::MachineWatch(Options options, Log& log) : options_(std::move(options)), log_(log) {
-  if (Result<MachineState> state = poll(); state) last_state_ = *std::move(state);
+MachineWatch::MachineWatch(Options options, Log& log)
+    : options_(std::move(options)),
+      log_(log),
+      looks_since_uevent_(kLooksAfterUevent.size()),
+      stop_request_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (options_.hear_uevents) {
+    Result<UeventSocket> socket = UeventSocket::open();
+    if (socket) {
+      uevents_.emplace(*std::move(socket));
+    } else {
+      log_.warn("{}; CPUs that go off- or online are noticed a second later", socket.error().message);
+    }
+  }
+  Result<MachineState> state = look();
+  if (!state) return;
+  // Pods that may use all that is online were not limited when the others went, before this began.
+  if (state->online && state->pods == state->online) lost_by_pods_ = state->present - *state->online;
+  last_state_ = *std::move(state);
 }
 
-void MachineWatch::start(std::shared_ptr<const topology::Topology> topology, OnChange on_change) {
+void MachineWatch::start(std::shared_ptr<const topology::Topology> topology, Callbacks callbacks) {
   topology_ = std::move(topology);
-  thread_ = std::thread([this, on_change = std::move(on_change)] {
-    while (wait()) check_for_change(on_change);
+  thread_ = std::thread([this, callbacks = std::move(callbacks)] {
+    for (Wake wake = wait(); !wake.stop; wake = wait()) check_for_change(callbacks, wake.heard);
   });
 }
 
 void MachineWatch::stop() {
-  {
-    MutexLock lock(mutex_);
-    stop_requested_ = true;
-  }
-  wake_up_.notify_all();
+  ::eventfd_write(stop_request_.get(), 1);
   if (thread_.joinable()) thread_.join();
 }
 
-bool MachineWatch::wait() {
-  const auto until = std::chrono::steady_clock::now() + options_.interval;
-  MutexLock lock(mutex_);
-  while (!stop_requested_ && std::chrono::steady_clock::now() < until) wake_up_.wait_until(mutex_, until);
-  return !stop_requested_;
+MachineWatch::Wake MachineWatch::wait() {
+  const bool hears = uevents_.has_value();
+  std::chrono::milliseconds timeout =
+      hears || !options_.hear_uevents ? options_.interval : std::min(options_.interval, kIntervalWithoutUevents);
+  if (looks_since_uevent_ < kLooksAfterUevent.size()) {
+    timeout = std::min(timeout, kLooksAfterUevent[looks_since_uevent_++]);
+  }
+  std::array<pollfd, 2> sources{{{stop_request_.get(), POLLIN, 0}, {hears ? uevents_->fd() : -1, POLLIN, 0}}};
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  Wake wake;
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return wake;
+    const auto most = std::min<std::int64_t>(left.count(), 3'600'000);
+    static_cast<void>(::poll(sources.data(), sources.size(), static_cast<int>(most)));
+    wake.stop = sources[0].revents != 0;
+    if (wake.stop) return wake;
+    if (sources[1].revents == 0) continue;
+    wake.heard = uevents_->read();
+    // Most are about other devices.
+    if (wake.heard.cpus.empty() && !wake.heard.lost_some) continue;
+    looks_since_uevent_ = 0;
+    return wake;
+  }
 }
 
-Result<MachineWatch::MachineState> MachineWatch::poll() const {
+Result<MachineWatch::MachineState> MachineWatch::look() const {
   Result<topology::KernelState> state = topology::read_kernel_state(options_.sysfs_root);
   if (!state) return state.error();
   Result<std::optional<CpuSet>> pods = kubepods_cpus(options_.cgroup_root);
   if (!pods) return pods.error();
-  return MachineState{std::move(state->online), std::move(state->isolated), *std::move(pods)};
+  return MachineState{std::move(state->online), std::move(state->present), std::move(state->isolated),
+                      *std::move(pods)};
 }
 
 Result<engine::Engine::Machine> MachineWatch::read(const MachineState& state) {
@@ -56,25 +100,47 @@ Result<engine::Engine::Machine> MachineWatch::read(const MachineState& state) {
     numbered->generation = topology_->generation + 1;
     topology_ = std::move(numbered);
   }
-  config::PlacementOptions placement = options_.placement;
-  // A reserved CPU that goes offline is missing, and no mistake of the configuration any more.
-  placement.reserved_cpus &= topology_->online;
-  return make_machine(topology_, placement, state.pods);
+  return make_machine(topology_, options_.placement, state.pods);
 }
 
-void MachineWatch::check_for_change(const OnChange& on_change) {
-  Result<MachineState> state = poll();
-  if (state && last_state_ == *state) return;
+/// cgroup v1 takes a CPU that goes offline out of every cgroup for good. `flickered`: CPUs that were offline meanwhile.
+void MachineWatch::give_back_to_pods(const MachineState& now, const CpuSet& flickered) {
+  if (!last_state_ || !last_state_->online || !now.online) return;
+  const CpuSet gone = (*last_state_->online - *now.online) | flickered;
+  if (last_state_->pods) lost_by_pods_ |= gone & *last_state_->pods;
+  const CpuSet back = lost_by_pods_ & *now.online;
+  if (back.empty()) return;
+  const Status given = give_cpus_back_to_pods(options_.cgroup_root, back);
+  if (given) {
+    lost_by_pods_ -= back;
+    last_give_back_error_.clear();
+  } else if (std::exchange(last_give_back_error_, given.error().message) != given.error().message) {
+    log_.warn("{} online again, but pods cannot use {}: {}", named("CPU", back) + (back.size() == 1 ? " is" : " are"),
+              back.size() == 1 ? "it" : "them", given.error().message);
+  }
+}
+
+void MachineWatch::check_for_change(const Callbacks& callbacks, const UeventSocket::Heard& heard) {
+  Result<MachineState> state = look();
+  if (state) {
+    give_back_to_pods(*state, heard.lost_some && state->online ? *state->online : heard.cpus);
+    state = look();
+  }
+  if (state && last_state_ == *state) {
+    if (!heard.cpus.empty() || heard.lost_some) callbacks.on_flicker();
+    return;
+  }
   Result<engine::Engine::Machine> machine = state ? read(*state) : Result<engine::Engine::Machine>(state.error());
   if (!machine) {
     if (std::exchange(last_error_, machine.error().message) == machine.error().message) return;
     return log_.error("the machine has changed, but containers stay as they are: {}", last_error_);
   }
   last_error_.clear();
+  const CpuSet& allowed = machine->cpus.allowed;
   log_.info("online CPUs are now {}, pods may use {}; placing containers on {}", text_of(state->online),
-            text_of(state->pods), machine->cpus.allowed.to_string());
+            text_of(state->pods), allowed.empty() ? "none" : allowed.to_string());
   last_state_ = *std::move(state);
-  on_change(*std::move(machine));
+  callbacks.on_change(*std::move(machine));
 }
 
 }  // namespace topolet::machine

@@ -9,57 +9,74 @@
 #include <thread>
 
 #include "core/base/log.hpp"
-#include "core/base/mutex.hpp"
+#include "core/base/unique_fd.hpp"
 #include "core/machine/machine.hpp"
+#include "core/machine/uevent_socket.hpp"
 #include "core/topology/kernel_state.hpp"
 
 namespace topolet::machine {
 
-/// Polls on a thread of its own, since the kernel sends no notification. A change that is undone between two polls is
-/// missed.
+/// On a thread of its own, which the kernel's uevents wake. It also looks now and then, as nothing tells of the pods'
+/// cgroup.
 class MachineWatch {
  public:
   struct Options {
     std::filesystem::path sysfs_root = "/sys";
     std::filesystem::path cgroup_root = "/sys/fs/cgroup";
-    std::chrono::milliseconds interval{1000};
+    std::chrono::milliseconds interval{5000};
+    bool hear_uevents = true;
     config::PlacementOptions placement;
   };
-  using OnChange = std::function<void(engine::Engine::Machine)>;
+  struct Callbacks {
+    std::function<void(engine::Engine::Machine)> on_change;
+    /// CPUs were offline and are back before anybody has looked: the kernel may have changed cgroups meanwhile.
+    std::function<void()> on_flicker = [] {};
+  };
 
-  /// Polls for the first time. Read the topology only after this, so that no change is missed.
+  /// Looks for the first time. Read the topology only after this, so that no change is missed.
   MachineWatch(Options options, Log& log);
   ~MachineWatch() { stop(); }
   MachineWatch(const MachineWatch&) = delete;
   MachineWatch& operator=(const MachineWatch&) = delete;
 
-  /// `topology`: as it was read. `on_change` is called on the thread of the watch.
-  void start(std::shared_ptr<const topology::Topology> topology, OnChange on_change) TOPOLET_EXCLUDES(mutex_);
+  /// `topology`: as it was read. The callbacks are called on the thread of the watch.
+  void start(std::shared_ptr<const topology::Topology> topology, Callbacks callbacks);
   /// No call is running when this returns, and none comes after it.
-  void stop() TOPOLET_EXCLUDES(mutex_);
+  void stop();
 
  private:
-  /// What the machine is made from: poll() looks for changes of it.
+  /// What the machine is made from: look() finds changes of it.
   struct MachineState {
     std::optional<CpuSet> online;
+    CpuSet present;
     CpuSet isolated;
     std::optional<CpuSet> pods;
 
     friend bool operator==(const MachineState&, const MachineState&) = default;
   };
-  Result<MachineState> poll() const;
+  /// How the thread was woken.
+  struct Wake {
+    bool stop = false;
+    UeventSocket::Heard heard = {};
+  };
+
+  Result<MachineState> look() const;
   Result<engine::Engine::Machine> read(const MachineState& state);
-  void check_for_change(const OnChange& on_change);
-  bool wait() TOPOLET_EXCLUDES(mutex_);
+  void check_for_change(const Callbacks& callbacks, const UeventSocket::Heard& heard);
+  void give_back_to_pods(const MachineState& now, const CpuSet& flickered);
+  Wake wait();
 
   const Options options_;
   Log& log_;
+  std::optional<UeventSocket> uevents_;
   std::optional<MachineState> last_state_;
-  std::string last_error_;  ///< said once
+  CpuSet lost_by_pods_;  ///< CPUs that pods could use when they went offline
+  /// What follows a uevent is not over when it comes: how often the thread has looked since.
+  std::size_t looks_since_uevent_;
+  std::string last_error_;            ///< said once
+  std::string last_give_back_error_;  ///< the same
   std::shared_ptr<const topology::Topology> topology_;
-  Mutex mutex_;
-  CondVar wake_up_;
-  bool stop_requested_ TOPOLET_GUARDED_BY(mutex_) = false;
+  UniqueFd stop_request_;  ///< an eventfd
   std::thread thread_;
 };
 

@@ -170,7 +170,7 @@ void PlacementBuilder::review_choice(const RankedCandidate& ranked, const CpuSet
         ask(vote, offered, [&] { return vote.policy->review_pick(request_, ranked.position, offered, chosen); });
     if (!pick) continue;
     if (!pick->unmet.empty()) drop_pick(vote, pick->unmet);
-    if (!pick->rejected.empty()) rejections_.emplace_back(&vote, pick->rejected);
+    if (!pick->rejected.empty()) reject(vote, pick->rejected);
     const CpuSet beside = pick->withhold - chosen;
     if (beside.empty() || !withhold(beside, vote) || pick->reason.empty()) continue;
     withholding_reasons_ += "; " + vote.policy->name() + ": " + pick->reason;
@@ -279,6 +279,14 @@ void PlacementBuilder::add(std::vector<std::pair<std::string, std::string>>& add
     drop(policy, fmt::format("{} {}: another plugin has set it", noun, field.first));
   } else {
     added.push_back(field);
+  }
+}
+
+void PlacementBuilder::reject(const Vote& vote, const std::string& why) {
+  if (request_.stay_near) {
+    drop(vote.policy->name(), why);
+  } else {
+    rejections_.emplace_back(&vote, why);
   }
 }
 

@@ -57,6 +57,7 @@ class PlacementBuilder {
   template <class Theirs>
   void add(std::vector<std::pair<std::string, std::string>>& added, const std::pair<std::string, std::string>& field,
            const Theirs& theirs, const std::string& policy, std::string_view noun);
+  void reject(const Vote& vote, const std::string& why);
   void drop(const std::string& policy, const std::string& what);
   void drop_pick(const Vote& vote, const std::string& what);
 

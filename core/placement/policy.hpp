@@ -146,6 +146,9 @@ struct PolicyRequest {
   CpuSet keep;
   CpuSet retained_withheld;  ///< what was withheld for it then
   bool must_retain = false;  ///< false: where `keep` does not fit, the decision is made without it
+  /// Set for a container that runs and must be somewhere: it gets the place that is nearest to these nodes, also where
+  /// policies reject it.
+  std::optional<NodeSet> stay_near = {};
 
   /// No CPUs of its own, whatever it asks for.
   void share(NotExclusive why);

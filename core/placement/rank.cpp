@@ -3,11 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 namespace topolet::placement {
 namespace {
+
+/// From the farthest of `nodes` to the nearest of `to`; 0 if there are none.
+std::uint32_t distance_between(const topology::Topology& topology, const NodeSet& nodes, const NodeSet& to) {
+  std::uint32_t farthest = 0;
+  for (const std::uint32_t node : nodes) {
+    std::optional<std::uint32_t> nearest;
+    for (const std::uint32_t other : to) {
+      if (topology.node(node) == nullptr || topology.node(other) == nullptr) continue;
+      const std::uint32_t distance = topology.distance(node, other);
+      nearest = nearest ? std::min(*nearest, distance) : distance;
+    }
+    farthest = std::max(farthest, nearest.value_or(0));
+  }
+  return farthest;
+}
 
 std::vector<RankedCandidate> start(const PolicyRequest& request) {
   const CpuSet usable = request.usable();
@@ -19,6 +35,9 @@ std::vector<RankedCandidate> start(const PolicyRequest& request) {
     ranked.usable = request.candidates[i].cpus & usable;
     ranked.node_count = request.candidates[i].nodes.size();
     ranked.usable_count = ranked.usable.size();
+    if (request.stay_near) {
+      ranked.distance_to_stay = distance_between(*request.topology, request.candidates[i].nodes, *request.stay_near);
+    }
     const char* lacks = shortage(request, ranked.usable);
     if (lacks == nullptr) continue;
     ranked.rejected = true;
@@ -27,14 +46,18 @@ std::vector<RankedCandidate> start(const PolicyRequest& request) {
   return ranking;
 }
 
-void add_opinion(RankedCandidate& ranked, const Vote& vote, Verdict& verdict) {
+void add_opinion(RankedCandidate& ranked, const Vote& vote, Verdict& verdict, bool may_reject) {
   switch (verdict.kind) {
     case Verdict::Kind::kAbstain:
       if (verdict.reason.empty()) return;
       ranked.opinions.push_back({vote.policy->name(), "abstain", 0, std::move(verdict.reason)});
       return;
     case Verdict::Kind::kReject:
-      ranked.rejected = true;
+      if (may_reject) {
+        ranked.rejected = true;
+      } else {
+        ++ranked.overruled;
+      }
       ranked.opinions.push_back({vote.policy->name(), "reject", 0, std::move(verdict.reason)});
       return;
     case Verdict::Kind::kScore:
@@ -53,7 +76,7 @@ void ask(const Vote& vote, const PolicyRequest& request, std::vector<RankedCandi
   }
   if (!verdicts) return tally.lose(vote, verdicts.error());
   tally.count_reply();
-  for (std::size_t i = 0; i < verdicts->size(); ++i) add_opinion(ranking[i], vote, (*verdicts)[i]);
+  for (std::size_t i = 0; i < verdicts->size(); ++i) add_opinion(ranking[i], vote, (*verdicts)[i], !request.stay_near);
 }
 
 bool better(const PolicyRequest& request, const RankedCandidate& a, const RankedCandidate& b) {
@@ -61,6 +84,8 @@ bool better(const PolicyRequest& request, const RankedCandidate& a, const Ranked
     return request.candidates[ranked.position].distance;
   };
   if (a.rejected != b.rejected) return b.rejected;
+  if (a.distance_to_stay != b.distance_to_stay) return a.distance_to_stay < b.distance_to_stay;
+  if (a.overruled != b.overruled) return a.overruled < b.overruled;
   if (a.sum != b.sum) return a.sum > b.sum;
   return std::tuple(a.node_count, distance(a), a.usable_count, a.position) <
          std::tuple(b.node_count, distance(b), b.usable_count, b.position);
@@ -97,7 +122,7 @@ std::vector<RankedCandidate> rank(const PolicyRequest& request, const std::vecto
   const bool any_score = std::any_of(ranking.begin(), ranking.end(), [](const RankedCandidate& r) { return r.scored; });
   const auto is_machine = [&request](const RankedCandidate& r) { return r.position + 1 == request.candidates.size(); };
   std::stable_sort(ranking.begin(), ranking.end(), [&](const RankedCandidate& a, const RankedCandidate& b) {
-    if (!any_score && is_machine(a) != is_machine(b)) return is_machine(a);
+    if (!any_score && !request.stay_near && is_machine(a) != is_machine(b)) return is_machine(a);
     return better(request, a, b);
   });
   audit(ranking, request, decision.verdicts);

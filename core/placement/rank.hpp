@@ -18,7 +18,9 @@ struct RankedCandidate {
   std::int64_t sum = 0;
   bool scored = false;
   bool rejected = false;
-  bool penalized = false;  ///< less what policies scored that cannot have their way there
+  std::uint32_t distance_to_stay = 0;  ///< of its farthest node, where PolicyRequest::stay_near is set
+  std::uint32_t overruled = 0;         ///< policies that reject it in vain
+  bool penalized = false;              ///< less what policies scored that cannot have their way there
   std::vector<CandidateOpinions::Opinion> opinions;
 };
 

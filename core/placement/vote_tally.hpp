@@ -26,8 +26,8 @@ class VoteTally {
   const std::optional<std::string>& denial() const { return denial_; }
 
  private:
-  /// Containers of the system are never denied because a plugin failed.
-  bool may_deny() const { return request_.shared_mode != Mode::kReserved; }
+  /// Containers of the system are never denied because a plugin failed, nor are those that run.
+  bool may_deny() const { return request_.shared_mode != Mode::kReserved && !request_.stay_near; }
 
   const PolicyRequest& request_;
   Decision& decision_;

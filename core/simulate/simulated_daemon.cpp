@@ -107,7 +107,7 @@ Status SimulatedDaemon::begin_run() {
                      .rules = placement.rules,
                      .decide = [&run](const auto& request,
                                       const placement::PlacementRules& rules) { return run.decide(request, rules); }},
-          .kernel = engine::CgroupReader({}, {}),
+          .kernel = engine::ProcessCgroups({}, {}),
           .clock = time_.clock(),
           .log = *log_,
           .any_plugin_handles_events = [] { return true; },

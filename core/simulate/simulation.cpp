@@ -137,13 +137,11 @@ Result<engine::Engine::Machine> Simulation::make_machine_now() const {
   if (!with_all) return with_all.error();
   auto numbered = std::make_shared<topology::Topology>(**with_all);
   numbered->generation = topology_generation_;
-  config::PlacementOptions placement = setup_.config.options.placement;
-  placement.reserved_cpus -= offline_;
-  auto machine = machine::make_machine(std::move(numbered), placement, std::nullopt);
-  if (machine) {
-    machine->cpus.occupied = occupied_;
-    machine->cpus.reserved -= occupied_;
-  }
+  const config::PlacementOptions& placement = setup_.config.options.placement;
+  if (Status fits = machine::check_machine(*numbered, placement, std::nullopt); !fits) return fits.error();
+  engine::Engine::Machine machine = machine::make_machine(std::move(numbered), placement, std::nullopt);
+  machine.cpus.occupied = occupied_;
+  machine.cpus.reserved -= occupied_;
   return machine;
 }
 
@@ -235,6 +233,10 @@ void Simulation::change_online(const Operation& operation, OperationResult& resu
     if (const CpuSet unknown = operation.cpus - topology_->online; !unknown.empty()) {
       return set_error(result, fmt::format("CPUs {} are not online; online are {}", unknown.to_string(),
                                            topology_->online.to_string()));
+    }
+    if (topology_->online.is_subset_of(operation.cpus)) {
+      return set_error(result, fmt::format("CPUs {} are all that are online; one stays, as on a real machine",
+                                           operation.cpus.to_string()));
     }
     offline_ |= operation.cpus;
   } else {
@@ -386,7 +388,8 @@ Simulation::HeldCpusByContainer Simulation::held_cpus() {
   daemon_.read_ledger([&held_cpus](const engine::Ledger& ledger) {
     for (const auto& [key, allocation] : ledger.allocations()) {
       const placement::Placement& placement = allocation.placement;
-      held_cpus[key] = {mode_of(allocation), placement.cpus, allocation.effective_withheld(), placement.mems};
+      held_cpus[key] = {mode_of(allocation), placement.cpus, allocation.effective_withheld(), placement.mems,
+                        allocation.squeeze};
     }
   });
   return held_cpus;

@@ -95,6 +95,7 @@ class Simulation {
     CpuSet cpus;
     CpuSet withheld;
     NodeSet mems;
+    engine::Squeeze squeeze = engine::Squeeze::kNone;
 
     friend bool operator==(const HeldCpus&, const HeldCpus&) = default;
   };

@@ -202,6 +202,20 @@ void restrict_locality(std::vector<Device>& devices, const Topology& topology) {
   }
 }
 
+/// Where hwloc has a device elsewhere than the kernel: on the kernel's node.
+template <class Device>
+void move_to_kernels_node(Device& device, const std::string& address, const MachineDescription& description) {
+  const auto named = description.device_nodes.find(address);
+  if (named == description.device_nodes.end()) return;
+  const auto node = std::find_if(description.nodes.begin(), description.nodes.end(),
+                                 [&](const NodeDescription& other) { return other.os_index == named->second; });
+  if (node == description.nodes.end()) return;
+  const CpuSet local = node->cpus & description.online;
+  if (!local.empty() && (device.cpus & description.online) == local) return;
+  device.cpus = local;
+  device.nodes = NodeSet{node->os_index};
+}
+
 /// Devices stay, even with no CPU of their locality online: a container may still use them.
 void add_devices(const MachineDescription& description, Topology& topology) {
   topology.pci_bridges = description.pci_bridges;
@@ -219,6 +233,12 @@ void add_devices(const MachineDescription& description, Topology& topology) {
   for (OsDevice& device : topology.os_devices) {
     if (device.pci_device != kNoPosition) device.pci_device = position[device.pci_device];
   }
+  for (PciBridge& bridge : topology.pci_bridges) move_to_kernels_node(bridge, bridge.address, description);
+  for (PciDevice& device : topology.pci_devices) move_to_kernels_node(device, device.address, description);
+  for (OsDevice& device : topology.os_devices) {
+    if (device.pci_device == kNoPosition) continue;
+    move_to_kernels_node(device, topology.pci_devices[device.pci_device].address, description);
+  }
   for (const DeviceFile& file : description.device_files) {
     if (topology.pci_device(file.address) != nullptr) topology.device_files.push_back(file);
   }
@@ -234,6 +254,7 @@ void add_devices(const MachineDescription& description, Topology& topology) {
 Topology build_topology(const MachineDescription& description) {
   Topology topology;
   topology.online = description.online;
+  topology.present = description.present | description.online;
   topology.allowed = description.allowed & description.online;
   topology.isolated = description.isolated & description.online;
   topology.cores = cores_of(description);

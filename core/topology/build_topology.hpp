@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct NodeDescription {
 /// Sets may name CPUs that are not online, and may come in any order.
 struct MachineDescription {
   CpuSet online;
+  CpuSet present;  ///< offline ones too; `online` need not be repeated
   CpuSet allowed;
   CpuSet isolated;
   std::vector<CpuSet> cores;
@@ -34,7 +36,10 @@ struct MachineDescription {
   std::vector<Cache> caches;
   std::vector<PciBridge> pci_bridges;  ///< each one after the bridge above it
   std::vector<PciDevice> pci_devices;
-  std::vector<OsDevice> os_devices;      ///< their `pci_device` as a position in `pci_devices` as it is here
+  std::vector<OsDevice> os_devices;  ///< their `pci_device` as a position in `pci_devices` as it is here
+  /// The nodes that the kernel names for PCI devices and bridges, by address. Where they are elsewhere, this counts: as
+  /// CPUs go offline, hwloc finds other places for devices.
+  std::map<std::string, std::uint32_t> device_nodes;
   std::vector<DeviceFile> device_files;  ///< some may belong to PCI devices that are not here
 };
 

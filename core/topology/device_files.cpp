@@ -49,4 +49,18 @@ std::vector<DeviceFile> read_device_files(const fs::path& sysfs_root) {
   return files;
 }
 
+std::map<std::string, std::uint32_t> read_device_nodes(const fs::path& sysfs_root) {
+  std::map<std::string, std::uint32_t> nodes;
+  std::error_code error;
+  fs::directory_iterator entry(sysfs_root / "bus/pci/devices", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::int64_t node = -1;
+    std::ifstream file(entry->path() / "numa_node");
+    if (file >> node && node >= 0 && node <= kMaxOsIndex) {
+      nodes[entry->path().filename()] = static_cast<std::uint32_t>(node);
+    }
+  }
+  return nodes;
+}
+
 }  // namespace topolet::topology

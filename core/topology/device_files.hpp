@@ -1,7 +1,10 @@
-// Which device files belong to which PCI device, as the running kernel says.
+// Which device files belong to which PCI device, and on which NUMA node each is, as the running kernel says.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "core/topology/topology.hpp"
@@ -11,5 +14,8 @@ namespace topolet::topology {
 /// Reads dev/char and dev/block below `sysfs_root`: every device that a driver has registered with the kernel. Leaves
 /// out what belongs to no PCI device, and what cannot be read. In no order.
 std::vector<DeviceFile> read_device_files(const std::filesystem::path& sysfs_root);
+
+/// The NUMA node of each PCI device and bridge that the kernel knows one for, by address.
+std::map<std::string, std::uint32_t> read_device_nodes(const std::filesystem::path& sysfs_root);
 
 }  // namespace topolet::topology

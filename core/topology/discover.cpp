@@ -279,6 +279,7 @@ bool is_live(const DiscoverOptions& options) { return options.xml_file.empty() &
 MachineDescription describe(const HwlocTopology& machine, bool live) {
   MachineDescription description;
   description.online = to_set<CpuSet>(hwloc_topology_get_topology_cpuset(machine.get()));
+  description.present = to_set<CpuSet>(hwloc_topology_get_complete_cpuset(machine.get()));
   description.allowed = live ? description.online : to_set<CpuSet>(hwloc_topology_get_allowed_cpuset(machine.get()));
   description.cores = cpus_of_each(machine, HWLOC_OBJ_CORE);
   description.l3s = cpus_of_each(machine, HWLOC_OBJ_L3CACHE);
@@ -336,6 +337,7 @@ Result<HwlocTopology> load(const DiscoverOptions& options) {
 
 /// What the caller knows better than the machine.
 Status apply_overrides(const DiscoverOptions& options, MachineDescription& description) {
+  description.present |= description.online;
   description.online -= options.offline;
   description.allowed -= options.offline;
   description.isolated |= options.isolated;
@@ -362,8 +364,10 @@ Result<std::shared_ptr<const Topology>> discover(const DiscoverOptions& options)
     const Result<KernelState> state = read_kernel_state(options.sysfs_root);
     if (!state) return state.error();
     if (state->online) description.online &= *state->online;
+    description.present |= state->present;
     description.isolated = state->isolated;
     description.device_files = read_device_files(options.sysfs_root);
+    description.device_nodes = read_device_nodes(options.sysfs_root);
   }
   if (Status overridden = apply_overrides(options, description); !overridden) return overridden.error();
   return std::make_shared<const Topology>(build_topology(description));

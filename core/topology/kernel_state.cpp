@@ -21,9 +21,11 @@ Result<KernelState> read_kernel_state(const std::filesystem::path& sysfs_root) {
   const std::filesystem::path cpu = sysfs_root / "devices/system/cpu";
   Result<std::optional<CpuSet>> online = read_cpu_list(cpu / "online");
   if (!online) return online.error();
+  Result<std::optional<CpuSet>> present = read_cpu_list(cpu / "present");
+  if (!present) return present.error();
   Result<std::optional<CpuSet>> isolated = read_cpu_list(cpu / "isolated");
   if (!isolated) return isolated.error();
-  return KernelState{*std::move(online), isolated->value_or(CpuSet())};
+  return KernelState{*std::move(online), present->value_or(CpuSet()), isolated->value_or(CpuSet())};
 }
 
 }  // namespace topolet::topology

@@ -11,10 +11,12 @@ namespace topolet::topology {
 
 struct KernelState {
   std::optional<CpuSet> online;  ///< absent where the kernel does not tell
+  CpuSet present;                ///< offline ones too; empty where the kernel does not tell
   CpuSet isolated;               ///< isolcpus
 };
 
-/// Reads devices/system/cpu/{online,isolated} below `sysfs_root`. A missing file is no error; an unreadable list is.
+/// Reads devices/system/cpu/{online,present,isolated} below `sysfs_root`. A missing file is no error; an unreadable
+/// list is.
 Result<KernelState> read_kernel_state(const std::filesystem::path& sysfs_root);
 
 /// A CPU list from a kernel file; absent if there is no such file. INTERNAL names the file that holds no list.

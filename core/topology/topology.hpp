@@ -124,6 +124,7 @@ struct Topology {
   std::vector<std::uint32_t> distances;  ///< SLIT, nodes × nodes row by row, by position in `nodes`
   bool distances_known = false;          ///< false: `distances` holds 10 on the diagonal and 20 elsewhere
   CpuSet online;                         ///< every PU the machine has online
+  CpuSet present;                        ///< the same, and those that are offline
   CpuSet allowed;                  ///< online, less what the recorded machine forbids (a live machine: all of `online`)
   CpuSet isolated;                 ///< the kernel's isolcpus
   std::vector<CpuKind> cpu_kinds;  ///< by ascending efficiency, unknown ones last

@@ -67,7 +67,7 @@ void CoreRig::start() {
                      .rules = rules,
                      .decide = [this](const std::shared_ptr<const placement::PolicyRequest>& request,
                                       const placement::PlacementRules& with) { return decide(*request, with, votes); }},
-          .kernel = engine::CgroupReader(),
+          .kernel = engine::ProcessCgroups(),
           .clock = {},
           .log = *log_,
           .any_plugin_handles_events = [] { return true; },

@@ -10,7 +10,7 @@
 #include "core/base/index_set.hpp"
 #include "core/base/log.hpp"
 #include "core/cri/call.hpp"
-#include "core/engine/converge/cgroup_reader.hpp"
+#include "core/engine/converge/process_cgroups.hpp"
 #include "core/engine/state/allocation.hpp"
 #include "core/topology/topology.hpp"
 #include "tests/support/virtual_time.hpp"
@@ -49,7 +49,7 @@ class EngineUnderTest {
     std::shared_ptr<const topology::Topology> machine;
     cri::Runtime& runtime;
     VirtualTime& time;
-    engine::CgroupReader kernel;
+    engine::ProcessCgroups kernel;
     bool pods_prefer_nodes = false;  ///< a policy keeps them where they would rather be; otherwise there is none
   };
   /// Throws if the engine cannot start.

@@ -81,7 +81,8 @@ inline Preferred full_preferred() {
 inline Allocation full_allocation(std::int64_t number) {
   Allocation allocation;
   auto& [workload, placement, within, vacating, vacating_alone, conflict, phase, phase_since, doubt_since, stopping,
-         container_id, generation, decision, reason, preferred, arrived_cpus, evaluated_cpus, restricted] = allocation;
+         container_id, generation, decision, reason, preferred, arrived_cpus, evaluated_cpus, restricted, nodes,
+         squeeze] = allocation;
   workload = full_workload();
   placement = full_placement(4);
   within = CpuSet::range(4, 9);
@@ -100,6 +101,8 @@ inline Allocation full_allocation(std::int64_t number) {
   arrived_cpus = CpuSet{12};
   evaluated_cpus = CpuSet{13};
   restricted = true;
+  nodes = NodeSet{5};
+  squeeze = Squeeze::kLeftToKernel;
   return allocation;
 }
 

@@ -44,7 +44,8 @@ Fields fields_of(const Allocation& allocation) {
           {"preferred", preferred(allocation.preferred)},
           {"arrived", allocation.arrived_cpus.to_string()},
           {"evaluated", allocation.evaluated_cpus.to_string()},
-          {"restricted", flag(allocation.restricted)}};
+          {"restricted", flag(allocation.restricted)},
+          {"squeezed", std::string(to_string(allocation.squeeze))}};
 }
 
 std::string differences(const Allocation& before, const Allocation& after) {

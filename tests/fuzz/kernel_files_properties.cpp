@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/index_set.hpp"
-#include "core/engine/converge/cgroup_reader.hpp"
+#include "core/engine/converge/process_cgroups.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/topology/kernel_state.hpp"
 #include "plugins/gpu/text.hpp"
@@ -146,7 +146,7 @@ std::string machine_violation(const Machine& machine, const KernelFiles& files) 
 
   // A path with ".." may lead to the files of this host.
   const bool leads_out = (files.mountinfo + files.cgroup).find("..") != std::string::npos;
-  const engine::CgroupReader reader(machine.path("proc"), machine.path("host"));
+  const engine::ProcessCgroups reader(machine.path("proc"), machine.path("host"));
   const auto process = reader.effective_cpus(kProcess);
   if (process && ended(files.stat)) return "a process that has ended is found on CPUs";
   if (process && !leads_out && !(expected && !expected->empty() && same(*process, *expected)))

@@ -31,18 +31,24 @@ class MachineWatchTest : public testing::Test {
     online(all_);
   }
 
-  void online(const CpuSet& cpus) { root_.write("sys/devices/system/cpu/online", cpus.to_string() + '\n'); }
+  /// All of it at once, as the kernel's file is never seen half written.
+  void online(const CpuSet& cpus) {
+    const auto written = root_.write("sys/devices/system/cpu/next", cpus.to_string() + '\n');
+    std::filesystem::rename(written, root_.file("sys/devices/system/cpu/online"));
+  }
 
   void watch(config::PlacementOptions placement = {}, milliseconds interval = milliseconds(5)) {
     watch_ = std::make_unique<MachineWatch>(MachineWatch::Options{.sysfs_root = root_.file("sys"),
                                                                   .cgroup_root = root_.file("cgroup"),
                                                                   .interval = interval,
+                                                                  .hear_uevents = false,
                                                                   .placement = std::move(placement)},
                                             *log_);
-    watch_->start(*topology::discover({.sysfs_root = root_.file("sys")}), [this](engine::Engine::Machine machine) {
-      MutexLock lock(mutex_);
-      machines_.push_back(std::move(machine));
-    });
+    watch_->start(*topology::discover({.sysfs_root = root_.file("sys")}),
+                  {.on_change = [this](engine::Engine::Machine machine) {
+                    MutexLock lock(mutex_);
+                    machines_.push_back(std::move(machine));
+                  }});
   }
 
   /// The newest machine, once there are so many.
@@ -116,15 +122,49 @@ TEST_F(MachineWatchTest, GoesOnWithoutAReservedCpuThatIsOffline) {
   EXPECT_TRUE(machine->cpus.reserved.empty());
 }
 
-TEST_F(MachineWatchTest, KeepsTheMachineWhereNoCpuIsLeftUntilOneIs) {
+TEST_F(MachineWatchTest, TellsThatNoCpuIsLeft) {
   config::PlacementOptions placement;
   placement.allowed_cpus = first_;
   watch(placement);
   online(all_ - first_);
+  const auto nothing = after(1);
+  ASSERT_TRUE(nothing);
+  EXPECT_TRUE(nothing->cpus.allowed.empty());
+  online(all_);
+  const auto back = after(2);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->cpus.allowed, first_);
+}
+
+TEST_F(MachineWatchTest, GivesPodsTheCpuBackThatTheKernelTookFromThem) {
+  const std::string pods = "cgroup/cpuset/kubepods/";
+  for (const std::string& group : {pods, pods + "pod1/", pods + "pod1/main/"}) {
+    root_.write(group + "cpuset.effective_cpus", all_.to_string() + '\n');
+    root_.write(group + "cpuset.cpus", all_.to_string() + '\n');
+    root_.write(group + "cgroup.procs", "");
+  }
+  root_.write(pods + "pod1/main/cgroup.procs", "77\n");
+  watch();
+  const std::string left = (all_ - first_).to_string();
+  for (const std::string& group : {pods, pods + "pod1/", pods + "pod1/main/"}) {
+    root_.write(group + "cpuset.cpus", left + '\n');
+  }
+  online(all_ - first_);
+  ASSERT_TRUE(after(1));
+  EXPECT_EQ(root_.read(pods + "cpuset.cpus"), left + '\n');
+  online(all_);
+  ASSERT_TRUE(after(2));
+  EXPECT_EQ(root_.read(pods + "cpuset.cpus"), all_.to_string());
+  EXPECT_EQ(root_.read(pods + "pod1/cpuset.cpus"), all_.to_string());
+  EXPECT_EQ(root_.read(pods + "pod1/main/cpuset.cpus"), left + '\n') << "a container's";
+}
+
+TEST_F(MachineWatchTest, KeepsTheMachineWhileTheKernelsListCannotBeRead) {
+  watch();
+  root_.write("sys/devices/system/cpu/online", "nonsense\n");
   EXPECT_TRUE(logs("containers stay as they are"));
   EXPECT_EQ(changes(), 0U);
-  root_.write("sys/devices/system/cpu/isolated", (all_ - first_).to_string() + '\n');
-  online(all_);
+  online(all_ - first_);
   ASSERT_TRUE(after(1));
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/index_set.hpp"
-#include "core/engine/converge/cgroup_reader.hpp"
+#include "core/engine/converge/process_cgroups.hpp"
 
 namespace topolet::testing {
 
@@ -16,7 +16,7 @@ class KernelTree {
   KernelTree(std::filesystem::path root, const CpuSet& all_cpus);
 
   /// What reads it. Valid as long as the directory is there.
-  engine::CgroupReader kernel() const { return engine::CgroupReader(root_ / "proc", root_); }
+  engine::ProcessCgroups kernel() const { return engine::ProcessCgroups(root_ / "proc", root_); }
 
   void run_on(std::int64_t pid, const CpuSet& cpus);
   /// It has died and nobody has reaped it: the kernel moves such processes to the root cgroup.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <system_error>
 
@@ -26,6 +27,12 @@ class TempDir {
 
   const std::filesystem::path& path() const { return path_; }
   std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+  /// What is in a file; empty if there is none.
+  std::string read(const std::string& relative) const {
+    std::ifstream in(path_ / relative);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
 
   /// Writes a file, making the directories above it.
   std::filesystem::path write(const std::string& relative, const std::string& text) const {

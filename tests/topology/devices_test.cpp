@@ -34,6 +34,51 @@ TEST(PciAddress, IsWrittenAsTheKernelWritesIt) {
   }
 }
 
+TEST(DeviceNodes, AreTheKernelsWhereHwlocHasThemElsewhere) {
+  MachineDescription description;
+  description.online = CpuSet::range(0, 5);
+  description.nodes.resize(3);
+  for (std::uint32_t node = 0; node < 3; ++node) {
+    description.nodes[node].os_index = node;
+    description.nodes[node].cpus = CpuSet::range(4 * node, 4 * node + 3);
+  }
+  const auto device = [](const char* address, const CpuSet& cpus, const NodeSet& nodes) {
+    PciDevice made;
+    made.address = address;
+    made.cpus = cpus;
+    made.nodes = nodes;
+    return made;
+  };
+  description.pci_devices = {
+      device("0000:01:00.0", CpuSet::range(0, 5), NodeSet{0, 1, 2}),  // hwloc knows it for the whole machine
+      device("0000:02:00.0", CpuSet::range(0, 5), NodeSet{0, 1, 2}),  // so does the kernel
+      device("0000:03:00.0", CpuSet{4, 5}, NodeSet{1, 3}),            // with memory that is no CPU node's
+      device("0000:04:00.0", CpuSet::range(0, 5), NodeSet{0, 1, 2}),
+  };
+  description.os_devices.resize(1);
+  description.os_devices[0].pci_device = 3;
+  description.os_devices[0].cpus = CpuSet::range(0, 5);
+  description.device_nodes = {{"0000:01:00.0", 1}, {"0000:03:00.0", 1}, {"0000:04:00.0", 2}, {"0000:09:00.0", 0}};
+  const Topology topology = build_topology(description);
+  EXPECT_EQ(topology.pci_devices[0].nodes, NodeSet{1});
+  EXPECT_EQ(topology.pci_devices[0].cpus, (CpuSet{4, 5}));
+  EXPECT_EQ(topology.pci_devices[1].nodes, (NodeSet{0, 1, 2}));
+  EXPECT_EQ(topology.pci_devices[2].cpus, (CpuSet{4, 5}));
+  EXPECT_EQ(topology.pci_devices[3].nodes, NodeSet{2}) << "none of whose CPUs are online";
+  EXPECT_TRUE(topology.pci_devices[3].cpus.empty());
+  EXPECT_EQ(topology.os_devices[0].nodes, NodeSet{2});
+  EXPECT_TRUE(topology.os_devices[0].cpus.empty());
+}
+
+TEST(DeviceNodes, AreReadForTheDevicesThatHaveOne) {
+  const TempDir sysfs;
+  sysfs.write("bus/pci/devices/0000:01:00.0/numa_node", "1\n");
+  sysfs.write("bus/pci/devices/0000:02:00.0/numa_node", "-1\n");
+  sysfs.write("bus/pci/devices/0000:03:00.0/class", "0x030000\n");
+  EXPECT_THAT(read_device_nodes(sysfs.path()), ElementsAre(testing::Pair("0000:01:00.0", 1)));
+  EXPECT_THAT(read_device_nodes(sysfs.file("nowhere")), IsEmpty());
+}
+
 /// Below /sys: a device, and the link to it that the kernel makes for its number.
 class DeviceFiles : public testing::Test {
  protected:

@@ -1,27 +1,17 @@
-// On the machine of tests/vm/run: two packages with a node each, cgroup v2, a disk on node 1.
+// On the machine of tests/vm/run: two packages with a node each, a disk on node 1.
 #include <gmock/gmock.h>
-#include <sys/statfs.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/integration/node_test.hpp"
+#include "tests/vm/offline_cpus.hpp"
 
 namespace topolet::integration {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr std::int64_t kCgroup2Magic = 0x63677270;  // <linux/magic.h>
-
-/// The first line of a file; empty where there is none.
-std::string line_of(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
-}
 
 CpuSet cpus_of_node(int node) {
   const auto cpus = CpuSet::parse(line_of("/sys/devices/system/node/node" + std::to_string(node) + "/cpulist"));
@@ -50,10 +40,10 @@ TEST(Machine, HasTwoThreadsInACore) {
   EXPECT_EQ(line_of("/sys/devices/system/cpu/cpu7/topology/thread_siblings_list"), "6-7");
 }
 
-TEST(Machine, HasCgroupV2) {
-  struct statfs found {};
-  ASSERT_EQ(statfs("/sys/fs/cgroup", &found), 0);
-  EXPECT_EQ(found.f_type, kCgroup2Magic);
+TEST(Machine, HasTheCgroupsThatItsCommandLineNames) {
+  const bool is_v1 = line_of("/proc/cmdline").find("cgroup=v1") != std::string::npos;
+  EXPECT_EQ(std::filesystem::exists("/sys/fs/cgroup/cpuset/cpuset.cpus"), is_v1);
+  EXPECT_EQ(std::filesystem::exists("/sys/fs/cgroup/cgroup.controllers"), !is_v1);
 }
 
 TEST(Machine, HasAnNvmeDiskOnNode1) {
@@ -74,22 +64,6 @@ class TwoNodesTest : public NodeTest {
       EXPECT_EQ(cgroup->cpus.to_string(), row->cpus.to_string()) << actor->pod.name << ", cpuset.cpus.effective";
     }
   }
-};
-
-/// Offline while this lives.
-class OfflineCpu {
- public:
-  explicit OfflineCpu(std::uint32_t cpu) : file_("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/online") {
-    std::ofstream(file_) << '0';
-  }
-  ~OfflineCpu() { std::ofstream(file_) << '1'; }
-  OfflineCpu(const OfflineCpu&) = delete;
-  OfflineCpu& operator=(const OfflineCpu&) = delete;
-
-  bool is_offline() const { return line_of(file_) == "0"; }
-
- private:
-  const std::filesystem::path file_;
 };
 
 TEST_F(TwoNodesTest, EachContainerStaysOnOneNodeThroughAKillAndACpuThatGoesOffline) {
@@ -129,8 +103,8 @@ TEST_F(TwoNodesTest, EachContainerStaysOnOneNodeThroughAKillAndACpuThatGoesOffli
   const auto cpus = std::vector<std::uint32_t>(of_third.begin(), of_third.end());
   const std::uint32_t gone = cpus.back();
   {
-    const OfflineCpu offline(gone);
-    ASSERT_TRUE(offline.is_offline()) << "the kernel keeps CPU " << gone << " online";
+    const OfflineCpus offline(CpuSet{gone});
+    ASSERT_TRUE(offline.are_offline()) << "the kernel keeps CPU " << gone << " online";
     EXPECT_TRUE(becomes([&] { return ledger(third)->cpus.size() == 2 && !ledger(third)->cpus.contains(gone); }));
     EXPECT_THAT(ledger(third)->reason, HasSubstr("CPU " + std::to_string(gone) + " is no longer available"));
     EXPECT_TRUE(becomes([&] { return kernel(third).cpus == ledger(third)->cpus; })) << kernel(third).cpus.to_string();

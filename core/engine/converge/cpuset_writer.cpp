@@ -30,7 +30,16 @@ void CpusetWriter::written(const std::string& container_id, const ContainerCpuse
 }
 
 WriteResult CpusetWriter::verify_written(const std::string& container_id, const ContainerCpuset& target) const {
-  const Status matches = check_kernel(container_id, target);
+  Status matches = check_kernel(container_id, target);
+  if (!matches) {
+    const Result<std::size_t> moved = deps_.kernel.bring_back(pids_.at(container_id));
+    if (!moved) return {WriteResult::Kind::kFailed, moved.error()};
+    if (*moved > 0) {
+      deps_.log.info("container {}: put {} of its processes back into their own cgroup, which had lost all its CPUs",
+                     container_id, *moved);
+      matches = check_kernel(container_id, target);
+    }
+  }
   if (matches) return {WriteResult::Kind::kVerified};
   return {WriteResult::Kind::kFailed, matches.error()};
 }

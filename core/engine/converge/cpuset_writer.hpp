@@ -12,7 +12,7 @@
 #include "core/base/result.hpp"
 #include "core/cri/messages/requests.hpp"
 #include "core/cri/messages/runtime_client.hpp"
-#include "core/engine/converge/cgroup_reader.hpp"
+#include "core/engine/converge/process_cgroups.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/state/events.hpp"
 
@@ -37,7 +37,7 @@ class CpusetWriter {
   struct Deps {
     Loop& loop;
     cri::RuntimeClient& client;
-    CgroupReader kernel;
+    ProcessCgroups kernel;
     Log& log;
   };
   explicit CpusetWriter(Deps deps) : deps_(std::move(deps)) {}

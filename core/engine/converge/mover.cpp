@@ -58,8 +58,20 @@ void Mover::on_durable(const Transition& transition) {
     if (!is) continue;
     desired_[change.after->container_id] = desired_cpuset_of(*change.after);
     queues_.set_desired(change.after->container_id, desired_cpuset_of(*change.after));
+    if (was && change.before->squeeze != change.after->squeeze) on_squeezed(*change.before, *change.after);
   }
   unblock_ready();
+}
+
+void Mover::on_squeezed(const Allocation& before, const Allocation& after) {
+  const std::string name = display_name(after.workload);
+  if (after.squeeze != Squeeze::kNone) {
+    deps_.log.warn("container {} is squeezed: {}", name, after.reason);
+  } else {
+    deps_.log.info("container {} is not squeezed any more: {}", name, after.reason);
+  }
+  // Meanwhile the kernel may have taken its CPUs out of its cgroup.
+  if (before.squeeze == Squeeze::kLeftToKernel) queues_.invalidate(after.container_id);
 }
 
 void Mover::drop_container(const Allocation& allocation) {
@@ -85,7 +97,8 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
                   std::function<void(ApplyResult)> done) {
   const Ledger& ledger = deps_.committer.ledger();
   const Allocation* allocation = ledger.find_by_container(container_id);
-  if (allocation == nullptr) return done({});
+  // None of the CPUs that it is to have may be used.
+  if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return done({});
   if (!ledger.neighbours_blocking_outside_cycles(allocation->workload.key).empty()) {
     blocked_.insert(container_id);
     return done({ApplyResult::Kind::kBlocked, {Code::kUnavailable, "other containers have not left its CPUs yet"}});
@@ -216,15 +229,15 @@ void Mover::begin_move(const placement::ContainerKey& key, const PlanMove& plan,
 void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
                         const ContainerQueues::OperationDone& done) {
   std::optional<Plan> plan = plan_move(before);
-  // With nowhere to go, where the kernel runs it is the kernel's choice.
   if (!plan || plan->decision.placement.cpus.empty()) return done(false);
   placement::Placement& placement = plan->decision.placement;
   retain_memory_nodes(before, deps_.committer.rules(), placement);
-  if (placement == before.placement && plan->decision.within == before.within) return done(false);
+  const bool stays = placement == before.placement && plan->decision.within == before.within;
+  if (stays && plan->squeeze == before.squeeze) return done(false);
   const placement::ContainerKey key = before.workload.key;
   const Allocation before_move = *deps_.committer.ledger().find(key);
-  deps_.committer.commit(event::Moved{before.workload, *std::move(plan), AuditEvent::kReplaced}, [this, key,
-                                                                                                  before_move, done] {
+  const AuditEvent audit_event = plan->audit_event;
+  deps_.committer.commit(event::Moved{before.workload, *std::move(plan), audit_event}, [this, key, before_move, done] {
     await_neighbours(key, kNeighboursTimeoutInTurn, [this, before_move, done](const Status& neighbours_gone) {
       if (neighbours_gone) return done(false);
       deps_.committer.commit(event::ChangeReverted{before_move, "other containers could not be moved off its CPUs: " +
@@ -256,6 +269,7 @@ void Mover::on_inspected(const std::string& container_id, const cri::ContainerDe
   if (detail.info.state == cri::ContainerState::kRunning) {
     deps_.committer.commit(event::StartConfirmed{key}, Urgency::kSoon);
   }
+  if (allocation->squeeze == Squeeze::kLeftToKernel) return;
   CpuSet observed;
   Status matches = deps_.cpusets.check_kernel(container_id, *applied);
   if (!matches) observed = deps_.cpusets.kernel_cpus(container_id).value_or(CpuSet());
@@ -273,7 +287,24 @@ void Mover::on_inspected(const std::string& container_id, const cri::ContainerDe
 
 void Mover::verify_in_kernel(const std::string& container_id) {
   const auto applied = queues_.applied(container_id);
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return;
   if (applied && !deps_.cpusets.check_kernel(container_id, *applied)) verify(container_id);
+}
+
+void Mover::verify_all_in_kernel() {
+  std::vector<std::string> ids;
+  for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
+    if (allocation.phase == Phase::kRunning && allocation.is_managed()) ids.push_back(allocation.container_id);
+  }
+  for (const std::string& id : ids) {
+    const auto applied = queues_.applied(id);
+    if (applied && deps_.cpusets.is_narrower(id, *applied)) {
+      queues_.invalidate(id);
+    } else {
+      verify_in_kernel(id);
+    }
+  }
 }
 
 void Mover::resolve_unfinished_starts() {

@@ -91,6 +91,9 @@ class Mover final : public Observer {
   /// The same without asking the runtime, where the kernel can be read and agrees.
   void verify_in_kernel(const std::string& container_id);
 
+  /// The same for all that run, and who has fewer CPUs than it should is told its CPUs anew.
+  void verify_all_in_kernel();
+
   /// Whether a start of it may still be under way without anybody waiting for it.
   bool may_still_be_starting(const Allocation& allocation) const;
   /// Asks the runtime about starts whose callers no longer wait.
@@ -109,6 +112,7 @@ class Mover final : public Observer {
   void commit_move(const Allocation& before, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void on_inspected(const std::string& container_id, const cri::ContainerDetail& detail);
   void resolve_unfinished_start(const std::string& container_id);
+  void on_squeezed(const Allocation& before, const Allocation& after);
   void drop_container(const Allocation& allocation);
   void unblock_ready();
 

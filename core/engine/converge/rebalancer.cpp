@@ -60,7 +60,8 @@ void Rebalancer::retry() {
   std::set<placement::ContainerKey> concerned;
   for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
     if (!may_be_moved(allocation)) continue;
-    if (planner_.holds_unavailable_cpus(allocation) || planner_.has_fewer_than_promised(allocation))
+    if (planner_.holds_unavailable_cpus(allocation) || planner_.has_fewer_than_promised(allocation) ||
+        allocation.squeeze == Squeeze::kPlaced)
       concerned.insert(key);
   }
   std::erase_if(retries_, [&](const auto& retry) { return concerned.count(retry.first) == 0; });
@@ -76,7 +77,7 @@ void Rebalancer::vacate_unavailable_cpus(const placement::ContainerKey& key) {
   if (allocation == nullptr || !may_be_moved(*allocation) || !planner_.holds_unavailable_cpus(*allocation)) return;
   // Not kConverged: a set of which no CPU is available never converges, because the kernel replaces it.
   deps_.mover.move(key, ContainerQueues::Needs::kTurn, [this](const Allocation& before) {
-    return planner_.holds_unavailable_cpus(before) ? planner_.plan_vacate(before) : std::nullopt;
+    return planner_.holds_unavailable_cpus(before) ? std::optional(planner_.plan_vacate(before)) : std::nullopt;
   });
 }
 

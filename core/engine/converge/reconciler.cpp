@@ -182,6 +182,7 @@ void Reconciler::open_known(const PassPtr& pass, const cri::ContainerDetail& det
     return adopt_exclusively(pass, detail, own.workload, runs_on);
   }
   if (runs) deps_.committer.commit(event::StartConfirmed{key});
+  if (own.squeeze == Squeeze::kLeftToKernel) return deps_.committer.when_durable(open_unverified);
   const CpuSet observed = runs_on | detail.spec_cpus;
   if (detail.spec_cpus == desired.cpus && deps_.cpusets.check_kernel(container_id, desired)) {
     // It may be back on CPUs that the ledger has it vacate, since an update or a start that the previous topoletd sent

@@ -54,6 +54,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
   const placement::ContainerKey* without = crashed != nullptr ? &crashed->workload.key : &workload.key;
   placement::PolicyRequest request = make_request(deps_.topology, ledger.snapshot(without), workload, deps_.candidates,
                                                   deps_.rules, ledger.kubelet_hands_out_cpusets());
+  request.stay_near = constraints.stay_near;
   if (constraints.only_shared) request.share(placement::NotExclusive::kOnlyAtCreation);
   if (request.exclusive) {
     if (constraints.exclusive_cpus > 0) request.exclusive_cpus = constraints.exclusive_cpus;
@@ -158,8 +159,13 @@ Preferred preferred_of(const Allocation& before, const topology::Topology& topol
     preferred.placement.cpus = before.placement.cpus;
     preferred.placement.withheld = before.placement.withheld;
   }
-  preferred.nodes = topology.nodes_of(before.is_exclusive() ? before.placement.cpus : before.within);
+  preferred.nodes = nodes_of(before, topology);
   return preferred;
+}
+
+NodeSet nodes_of(const Allocation& allocation, const topology::Topology& topology) {
+  if (!allocation.nodes.empty()) return allocation.nodes;
+  return topology.nodes_of(allocation.is_exclusive() ? allocation.placement.cpus : allocation.within);
 }
 
 std::string describe_withheld_change(const placement::Placement& before, const placement::Placement& now) {

@@ -42,7 +42,8 @@ class Placer {
     std::uint32_t exclusive_cpus = 0;     ///< how many of its own, if any; 0: as many as it asks for
     /// Its present or former exclusive CPUs, to be used again, with `keep.withheld` and the idle threads of the cores.
     placement::Placement keep = {};
-    bool must_retain = false;  ///< as in PolicyRequest
+    bool must_retain = false;               ///< as in PolicyRequest
+    std::optional<NodeSet> stay_near = {};  ///< as in PolicyRequest
   };
 
   /// Decides as if neither the workload nor a failed attempt of it had CPUs. Plans moves for containers that would be
@@ -84,6 +85,9 @@ std::string reason_not_placed(const placement::Workload& workload);
 
 /// Where it goes back to if it is placed anew because of others.
 Preferred preferred_of(const Allocation& before, const topology::Topology& topology);
+
+/// Where it was placed, also if all CPUs of a node are gone.
+NodeSet nodes_of(const Allocation& allocation, const topology::Topology& topology);
 
 /// For the reason in the audit: which CPUs are no longer withheld for a container, and which newly are. May be empty.
 std::string describe_withheld_change(const placement::Placement& before, const placement::Placement& now);

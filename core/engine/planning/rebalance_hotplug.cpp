@@ -48,42 +48,106 @@ CpuSet RebalancePlanner::within_after_change(const Allocation& allocation, const
   return placement::cpus_after_change(allocation.within, allowed_before, before, placer_.candidates(), anywhere);
 }
 
-/// An exclusive container that lost CPUs gets others; if that is impossible, it keeps those that are left; if none are
-/// left, it shares the pool. A shared container that lost all its CPUs gets others.
-std::optional<Plan> RebalancePlanner::plan_vacate(const Allocation& before) const {
-  const CpuSet& allowed = ledger_.inventory().allowed;
-  Placer::Constraints shared;
-  shared.only_shared = true;
-  Preferred preferred = preferred_of(before, *placer_.topology());
-  if (!before.preferred) preferred.waits_for_all = true;
-  if (before.placement.mode != placement::Mode::kExclusive) {
-    Plan plan = placer_.plan(ledger_, before.workload, shared);
-    if (plan.decision.denied) return std::nullopt;
-    plan.decision.reason = unavailable(before.within) + plan.decision.reason;
-    plan.decision.reason_code = placement::reason_code::kCpusUnavailable;
-    plan.preferred = std::move(preferred);
-    plan.arrived_cpus = before.arrived_cpus;
+/// What is left for a container depends on what it had; for whom nothing is left at all, the kernel chooses.
+Plan RebalancePlanner::plan_vacate(const Allocation& before) const {
+  Plan plan = before.is_exclusive() ? plan_other_exclusive_cpus(before) : plan_other_shared_cpus(before);
+  if (plan.squeeze != Squeeze::kNone) plan.audit_event = AuditEvent::kSqueezed;
+  plan.decision.reason_code = placement::reason_code::kCpusUnavailable;
+  plan.arrived_cpus = before.arrived_cpus;
+  if (plan.squeeze == Squeeze::kLeftToKernel) {
+    plan.preferred = before.preferred;
     return plan;
   }
-  const std::string gone = unavailable(before.placement.cpus - allowed);
+  plan.preferred = preferred_of(before, *placer_.topology());
+  // It would crowd into the first CPU that comes back, while all policies agree to where it is.
+  if (!before.preferred) plan.preferred->waits_for_all = plan.squeeze == Squeeze::kNone || before.is_exclusive();
+  return plan;
+}
+
+/// Others, if the policies agree; else those that are left; else the nearest others, whatever the policies say of them;
+/// else none of its own.
+Plan RebalancePlanner::plan_other_exclusive_cpus(const Allocation& before) const {
+  const CpuSet& allowed = ledger_.inventory().allowed;
+  const auto is_possible = [&](const Plan& plan) {
+    return !plan.decision.denied && plan.decision.placement.mode == placement::Mode::kExclusive &&
+           leaves_others_cpus(before, plan);
+  };
+  const auto finish = [&](Plan plan, const std::string& why, Squeeze squeeze) {
+    plan.squeeze = squeeze;
+    plan.decision.reason = unavailable(before.placement.cpus - allowed) + why + plan.decision.reason +
+                           describe_withheld_change(before.placement, plan.decision.placement);
+    return plan;
+  };
   Plan plan = placer_.plan(ledger_, before.workload);
-  const bool is_elsewhere = !plan.decision.denied && plan.decision.placement.mode == placement::Mode::kExclusive;
-  if (!is_elsewhere || !leaves_others_cpus(before, plan)) {
-    const std::string why =
-        is_elsewhere ? "while it moved, shared containers would have no CPUs" : plan.decision.reason;
+  if (is_possible(plan)) return finish(std::move(plan), "", Squeeze::kNone);
+  const std::string wanted =
+      wanted_text(before, plan.decision.denied ? plan.decision.reason : "while it moved, others would have no CPUs");
+  if (before.placement.cpus.intersects(allowed)) {
     plan = {};
     plan.decision.placement = before.placement;
     plan.decision.placement.cpus &= allowed;
     plan.decision.nodes = placer_.topology()->nodes_of(plan.decision.placement.cpus);
-    plan.decision.reason = "it keeps its other CPUs: " + why;
-    if (plan.decision.placement.cpus.empty()) plan = placer_.plan(ledger_, before.workload, shared);
+    plan.decision.reason = "it keeps its other CPUs";
+    return finish(std::move(plan), wanted, Squeeze::kPlaced);
   }
-  plan.decision.reason_code = placement::reason_code::kCpusUnavailable;
+  Placer::Constraints anywhere;
+  anywhere.stay_near = nodes_of(before, *placer_.topology());
+  plan = placer_.plan(ledger_, before.workload, anywhere);
+  if (is_possible(plan)) {
+    return finish(std::move(plan), wanted + "as it runs, it gets the nearest CPUs nevertheless: ", Squeeze::kPlaced);
+  }
+  plan = plan_shared_cpus(before);
+  const Squeeze squeeze = plan.squeeze == Squeeze::kLeftToKernel ? Squeeze::kLeftToKernel : Squeeze::kPlaced;
+  return finish(std::move(plan), wanted, squeeze);
+}
+
+Plan RebalancePlanner::plan_other_shared_cpus(const Allocation& before) const {
+  Plan plan = plan_shared_cpus(before);
+  const bool are_gone = !before.within.intersects(ledger_.inventory().allowed);
   plan.decision.reason =
-      gone + plan.decision.reason + describe_withheld_change(before.placement, plan.decision.placement);
-  plan.preferred = std::move(preferred);
-  plan.arrived_cpus = before.arrived_cpus;
+      (are_gone ? unavailable(before.within)
+                : fmt::format("none of {} is left in the shared pool; ", named("CPU", before.within))) +
+      plan.decision.reason;
   return plan;
+}
+
+/// Shared ones, if the policies agree; else the nearest shared ones; else it stays as it is, left to the kernel.
+Plan RebalancePlanner::plan_shared_cpus(const Allocation& before) const {
+  Placer::Constraints shared;
+  shared.only_shared = true;
+  const auto has_cpus = [](const Plan& plan) { return !plan.decision.denied && !plan.decision.placement.cpus.empty(); };
+  Plan plan = placer_.plan(ledger_, before.workload, shared);
+  if (has_cpus(plan)) return plan;
+  const std::string why = plan.decision.reason;
+  shared.stay_near = nodes_of(before, *placer_.topology());
+  plan = placer_.plan(ledger_, before.workload, shared);
+  const std::string wanted = before.is_exclusive() ? std::string() : wanted_text(before, why);
+  if (has_cpus(plan)) {
+    plan.squeeze = Squeeze::kPlaced;
+    plan.decision.reason =
+        fmt::format("{}as it runs, it gets the nearest shared CPUs nevertheless: {}", wanted, plan.decision.reason);
+    return plan;
+  }
+  plan.moves.clear();
+  plan.squeeze = Squeeze::kLeftToKernel;
+  plan.decision.denied = false;
+  plan.decision.placement = before.placement;
+  plan.decision.within = before.within;
+  plan.decision.nodes = before.nodes;
+  plan.decision.reason =
+      wanted +
+      "no CPU is left that it may use: until one is, it runs wherever the kernel lets it, also on the CPUs of "
+      "others";
+  return plan;
+}
+
+std::string RebalancePlanner::wanted_text(const Allocation& before, const std::string& why_not) const {
+  const NodeSet nodes = nodes_of(before, *placer_.topology());
+  const std::string where = nodes.empty() ? "" : " near " + named("node", nodes);
+  const std::string what = before.is_exclusive()
+                               ? counted(exclusive_cpus_for(before.workload, placer_.rules()), "exclusive CPU")
+                               : "shared CPUs of " + before.within.to_string();
+  return fmt::format("wanted: {}{} ({}); ", what, where, why_not);
 }
 
 }  // namespace topolet::engine

@@ -32,7 +32,7 @@ bool RebalancePlanner::has_fewer_than_promised(const Allocation& allocation) con
 }
 
 bool RebalancePlanner::may_regain(const Allocation& allocation) const {
-  if (was_exclusive(allocation)) return true;
+  if (was_exclusive(allocation) || allocation.squeeze == Squeeze::kPlaced) return true;
   const CpuSet& cpus = allocation.placement.cpus;
   if (allocation.is_exclusive()) {
     return has_fewer_than_promised(allocation) || has_arrived_siblings(allocation);
@@ -46,10 +46,32 @@ std::optional<Plan> RebalancePlanner::plan_regain(const Allocation& before) cons
   std::optional<Plan> plan = plan_return(before);
   if (!plan && before.is_exclusive()) plan = plan_missing_cpus(before);
   if (!plan && !before.is_exclusive() && was_exclusive(before)) plan = plan_exclusive_again(before);
-  if (plan) plan->decision.reason += describe_withheld_change(before.placement, plan->decision.placement);
-  if (plan || before.is_exclusive() || was_exclusive(before)) return plan;
+  if (!plan && before.squeeze == Squeeze::kPlaced) plan = plan_as_wanted(before);
+  if (plan) {
+    plan->decision.reason += describe_withheld_change(before.placement, plan->decision.placement);
+    const bool lacks = was_exclusive(before) &&
+                       exclusive_cpus_for(before.workload, placer_.rules()) > plan->decision.placement.cpus.size();
+    if (lacks) plan->squeeze = before.squeeze;
+    return plan;
+  }
+  if (before.is_exclusive() || was_exclusive(before)) return plan;
   const placement::Candidate* candidate = candidate_of(before.within);
   return candidate != nullptr ? plan_narrowing(before, *candidate) : std::nullopt;
+}
+
+/// For one that was squeezed: anywhere, if the policies agree to it.
+std::optional<Plan> RebalancePlanner::plan_as_wanted(const Allocation& before) const {
+  if (was_exclusive(before) && !before.is_exclusive()) return std::nullopt;
+  Placer::Constraints constraints;
+  constraints.only_shared = !before.is_exclusive();
+  Plan plan = placer_.plan(ledger_, before.workload, constraints);
+  if (plan.decision.denied || plan.decision.placement.mode != before.placement.mode) return std::nullopt;
+  if (plan.decision.placement.cpus.empty() || !leaves_others_cpus(before, plan)) return std::nullopt;
+  plan.decision.reason_code = placement::reason_code::kCpusAvailable;
+  plan.decision.reason = "a place that no policy rejects is available; " + plan.decision.reason;
+  plan.preferred = before.preferred;
+  plan.arrived_cpus = before.arrived_cpus;
+  return plan;
 }
 
 /// Back to just the CPUs that it was given: if it lacks some, or is worse off where it is.

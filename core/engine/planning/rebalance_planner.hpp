@@ -28,8 +28,9 @@ class RebalancePlanner {
 
   /// It is exclusive and has CPUs that may no longer be used, or it is shared and may use none of its CPUs.
   bool holds_unavailable_cpus(const Allocation& allocation) const;
-  /// Moves such a container to other CPUs; if that is impossible, to its remaining CPUs; else to the pool.
-  std::optional<Plan> plan_vacate(const Allocation& before) const;
+  /// Moves such a container to other CPUs. It runs, so that a policy's no only counts while there is another place: in
+  /// the end it is squeezed into what is left, or left to the kernel.
+  Plan plan_vacate(const Allocation& before) const;
   /// The new `within` of a container after the allowed CPUs and the candidates changed from `allowed_before` and
   /// `before`. Unchanged if it is exclusive or restricted.
   CpuSet within_after_change(const Allocation& allocation, const CpuSet& allowed_before,
@@ -46,6 +47,10 @@ class RebalancePlanner {
                                           const std::string& why) const;
 
  private:
+  Plan plan_other_exclusive_cpus(const Allocation& before) const;
+  Plan plan_other_shared_cpus(const Allocation& before) const;
+  Plan plan_shared_cpus(const Allocation& before) const;
+  std::string wanted_text(const Allocation& before, const std::string& why_not) const;
   const placement::Candidate* candidate_of(const CpuSet& within) const;
   std::optional<Plan> plan_return(const Allocation& before) const;
   std::optional<std::string> reason_to_return(const Allocation& before, const Plan& back) const;
@@ -53,6 +58,7 @@ class RebalancePlanner {
   std::optional<Plan> plan_extension(const Allocation& before, const placement::Placement& keep,
                                      std::uint32_t count) const;
   std::optional<Plan> plan_exclusive_again(const Allocation& before) const;
+  std::optional<Plan> plan_as_wanted(const Allocation& before) const;
   std::optional<Plan> plan_narrowing(const Allocation& before, const placement::Candidate& candidate) const;
 
   const Ledger& ledger_;

@@ -14,6 +14,18 @@ constexpr const char* kLastApplied = "kubectl.kubernetes.io/last-applied-configu
 
 }  // namespace
 
+std::string_view to_string(Squeeze squeeze) {
+  switch (squeeze) {
+    case Squeeze::kNone:
+      return "";
+    case Squeeze::kPlaced:
+      return "placed";
+    case Squeeze::kLeftToKernel:
+      return "left-to-kernel";
+  }
+  return "?";
+}
+
 std::string_view to_string(Phase phase) {
   switch (phase) {
     case Phase::kPending:

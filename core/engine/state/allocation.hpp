@@ -27,6 +27,15 @@ enum class Phase : std::uint8_t {
 std::string_view to_string(Phase phase);  // "pending", "in_doubt", "created", "starting", "running", "crashed"
 std::optional<Phase> phase_from(std::string_view name);
 
+/// What became of a container that runs, when CPUs went and it could not be placed as it should be.
+enum class Squeeze : std::uint8_t {
+  kNone,
+  kPlaced,        ///< where a policy rejects it, or on fewer CPUs of its own than it was given, or on none
+  kLeftToKernel,  ///< none of its CPUs may be used, and there are no others for it: it runs where the kernel lets it
+};
+
+std::string_view to_string(Squeeze squeeze);  // "", "placed", "left-to-kernel"
+
 /// The placement that a container had to leave, in whole or in part, and returns to when it can.
 struct Preferred {
   placement::Placement placement;  ///< mode, CPUs and what was withheld
@@ -58,6 +67,8 @@ struct Allocation {
   CpuSet arrived_cpus;      ///< exclusive: CPUs that came online or were allowed since it was placed
   CpuSet evaluated_cpus;    ///< shared: the CPUs it had when the policies were last asked about it
   bool restricted = false;  ///< shared: it was given less than a candidate, and does not grow with one
+  NodeSet nodes;            ///< of its CPUs when it got them; kept when all CPUs of a node go
+  Squeeze squeeze = Squeeze::kNone;
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   bool follows_pool() const { return placement::follows_pool(placement.mode); }

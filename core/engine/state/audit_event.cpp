@@ -7,11 +7,12 @@
 namespace topolet::engine {
 namespace {
 
-constexpr std::array<std::pair<AuditEvent, std::string_view>, 15> kWords{{
+constexpr std::array<std::pair<AuditEvent, std::string_view>, 16> kWords{{
     {AuditEvent::kPlaced, "placed"},
     {AuditEvent::kUnpinned, "unpinned"},
     {AuditEvent::kDenied, "denied"},
     {AuditEvent::kReplaced, "re-placed"},
+    {AuditEvent::kSqueezed, "squeezed"},
     {AuditEvent::kResized, "resized"},
     {AuditEvent::kAdopted, "adopted"},
     {AuditEvent::kForeign, "foreign"},

@@ -12,6 +12,7 @@ enum class AuditEvent : std::uint8_t {
   kUnpinned,  ///< placed without the policies' word
   kDenied,
   kReplaced,
+  kSqueezed,  ///< CPUs are gone, and it could not be placed as it should be
   kResized,
   kAdopted,
   kForeign,

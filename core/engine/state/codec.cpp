@@ -22,6 +22,7 @@ using Json = nlohmann::json;
 
 constexpr std::array kModes{placement::Mode::kExclusive, placement::Mode::kShared, placement::Mode::kReserved,
                             placement::Mode::kForeign};
+constexpr std::array kSqueezes{Squeeze::kNone, Squeeze::kPlaced, Squeeze::kLeftToKernel};
 constexpr std::array kQos{placement::Qos::kGuaranteed, placement::Qos::kBurstable, placement::Qos::kBestEffort};
 
 // What JSON is made of for values that are more than a number, a text or a set. Nothing is written for what is empty.
@@ -138,6 +139,7 @@ store::Value to_value(const CpuSet& set) { return set.to_string(); }
 store::Value to_value(const NodeSet& set) { return set.to_string(); }
 store::Value to_value(placement::Mode mode) { return std::string(to_string(mode)); }
 store::Value to_value(placement::Qos qos) { return std::string(to_string(qos)); }
+store::Value to_value(Squeeze squeeze) { return std::string(to_string(squeeze)); }
 store::Value to_value(Phase phase) { return std::string(to_string(phase)); }
 store::Value to_value(const placement::AddedFields& added) {
   return added == placement::AddedFields() ? std::string() : text_of(json_of(added));
@@ -191,6 +193,7 @@ void from_value(const store::Value& value, IndexSet<Tag>& into) {
 }
 void from_value(const store::Value& value, placement::Mode& into) { read_name(text(value), kModes, into); }
 void from_value(const store::Value& value, placement::Qos& into) { read_name(text(value), kQos, into); }
+void from_value(const store::Value& value, Squeeze& into) { read_name(text(value), kSqueezes, into); }
 void from_value(const store::Value& value, Phase& into) {
   const auto phase = phase_from(text(value));
   if (!phase) throw std::runtime_error("'" + text(value) + "' is not known");

@@ -14,6 +14,10 @@
 namespace topolet::engine {
 namespace {
 
+bool is_good_news(AuditEvent event) {
+  return event == AuditEvent::kStoreChecked || event == AuditEvent::kQuarantineEnded;
+}
+
 /// "pod-stopped" as people write it.
 std::string in_words(std::string cause) {
   std::replace(cause.begin(), cause.end(), '-', ' ');
@@ -130,8 +134,14 @@ void Committer::log(const Transition& transition) const {
     }
   }
   for (const RecordedEvent& recorded : transition.recorded_events) {
-    deps_.log.warn("{}{}: {}", recorded.subject ? display_name(recorded.subject->workload) + ": " : "",
-                   to_string(recorded.audit.event), recorded.audit.reason);
+    const std::string text =
+        fmt::format("{}{}: {}", recorded.subject ? display_name(recorded.subject->workload) + ": " : "",
+                    to_string(recorded.audit.event), recorded.audit.reason);
+    if (is_good_news(recorded.audit.event)) {
+      deps_.log.info("{}", text);
+    } else {
+      deps_.log.warn("{}", text);
+    }
   }
 }
 

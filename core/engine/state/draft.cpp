@@ -168,6 +168,8 @@ void Draft::return_displaced() {
     allocation.placement.cpus = allocation.within = allocation.evaluated_cpus = preferred.within;
     allocation.arrived_cpus = {};
     allocation.restricted = false;
+    allocation.squeeze = Squeeze::kNone;
+    if (!preferred.nodes.empty()) allocation.nodes = preferred.nodes;
     const std::string why = "CPUs that it had to leave are free again: it returns to " + named("CPU", preferred.within);
     allocation.reason = why;
     put(std::move(allocation),
@@ -187,6 +189,26 @@ void Draft::follow_pool() {
     moved.back().placement.cpus = std::move(cpus);
   });
   for (Allocation& allocation : moved) put(std::move(allocation));
+}
+
+/// Who was left to the kernel has its CPUs again as soon as it may use them.
+void Draft::end_squeezes() {
+  std::vector<Allocation> back;
+  for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
+    if (allocation.squeeze != Squeeze::kLeftToKernel) return;
+    const CpuSet open = pool_for(allocation.placement.mode, transition_.pool, transition_.free_reserved);
+    const bool has_cpus = allocation.is_exclusive() ? allocation.placement.cpus.is_subset_of(inventory().allowed)
+                                                    : allocation.within.intersects(open);
+    if (has_cpus) back.push_back(allocation);
+  });
+  for (Allocation& allocation : back) {
+    allocation.squeeze = allocation.preferred ? Squeeze::kPlaced : Squeeze::kNone;
+    allocation.reason =
+        fmt::format("CPUs that it may use are available again: it runs on {}", named("CPU", allocation.placement.cpus));
+    AuditEntry audit{AuditEvent::kReplaced, allocation.reason, allocation.nodes};
+    audit.reason_code = placement::reason_code::kCpusAvailable;
+    put(std::move(allocation), std::move(audit));
+  }
 }
 
 void Draft::drop_unchanged() {
@@ -272,6 +294,7 @@ Transition Draft::finish() && {
   compute_pool();
   return_displaced();
   follow_pool();
+  end_squeezes();
   update_vacating(true);
   drop_unchanged();
   record_kinds();

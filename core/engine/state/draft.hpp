@@ -67,6 +67,7 @@ class Draft {
   void compute_pool();
   void return_displaced();
   void follow_pool();
+  void end_squeezes();
   void drop_unchanged();
   void record_kinds();
   void update_vacating(bool pool_is_known);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/engine/state/allocation.hpp"
+#include "core/engine/state/audit_event.hpp"
 #include "core/placement/decide.hpp"
 
 namespace topolet::engine {
@@ -20,9 +21,11 @@ struct Move {
 struct Plan {
   placement::Decision decision;
   std::vector<Move> moves;
-  std::vector<placement::ContainerKey> yielding;  ///< failed containers that give up what is kept for them
-  std::optional<Preferred> preferred = {};        ///< as in Allocation
-  CpuSet arrived_cpus = {};                       ///< as in Allocation
+  std::vector<placement::ContainerKey> yielding;   ///< failed containers that give up what is kept for them
+  std::optional<Preferred> preferred = {};         ///< as in Allocation
+  CpuSet arrived_cpus = {};                        ///< as in Allocation
+  Squeeze squeeze = Squeeze::kNone;                ///< as in Allocation
+  AuditEvent audit_event = AuditEvent::kReplaced;  ///< what the audit calls it if the container runs already
 
   /// CPUs of its own were asked for and not there.
   bool lacks_cpus() const { return decision.denied || decision.shared_because_full; }

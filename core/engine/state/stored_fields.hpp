@@ -54,6 +54,8 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("arrived_cpus", allocation.arrived_cpus);
   field("evaluated_cpus", allocation.evaluated_cpus);
   field("restricted", allocation.restricted);
+  field("nodes", allocation.nodes);
+  field("squeezed", allocation.squeeze);
 }
 
 template <class Of, class Field>

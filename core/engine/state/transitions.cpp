@@ -79,6 +79,7 @@ class Transitions {
   void bind(Allocation allocation, const cri::ContainerInfo& container, const std::optional<CpuSet>& observed_cpus,
             bool may_be_starting = false, const std::optional<CreateTimes>& times = std::nullopt);
   Allocation allocation_for(const placement::Workload& workload, const Plan& plan) const;
+  NodeSet nodes_of(const placement::Decision& decision) const;
   void apply_moves(const Plan& plan);
   void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
   Pod pod_of(const placement::Workload& workload) const;
@@ -106,7 +107,17 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
   after.restricted = false;
   after.preferred = plan.preferred;
   after.arrived_cpus = plan.arrived_cpus;
+  after.squeeze = plan.squeeze;
+  if (plan.squeeze != Squeeze::kLeftToKernel) after.nodes = nodes_of(decision);
   return after;
+}
+
+/// Where its CPUs are. Of CPUs that are offline the machine does not know it.
+NodeSet Transitions::nodes_of(const placement::Decision& decision) const {
+  const auto& topology = ledger_.topology();
+  if (decision.placement.mode != placement::Mode::kExclusive || topology == nullptr) return decision.nodes;
+  NodeSet nodes = topology->nodes_of(decision.placement.cpus);
+  return nodes.empty() ? decision.nodes : nodes;
 }
 
 void Transitions::apply_moves(const Plan& plan) {
@@ -398,6 +409,8 @@ void Transitions::operator()(const event::ChangeReverted& event) {
   after.arrived_cpus = before.arrived_cpus;
   after.evaluated_cpus = before.evaluated_cpus;
   after.restricted = before.restricted;
+  after.nodes = before.nodes;
+  after.squeeze = before.squeeze;
   after.vacating |= before.vacating;
   after.vacating_alone = before.vacating_alone;
   draft_.put(std::move(after), audit_with_code(before.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced,

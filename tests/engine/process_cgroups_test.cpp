@@ -1,4 +1,4 @@
-#include "core/engine/converge/cgroup_reader.hpp"
+#include "core/engine/converge/process_cgroups.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -28,7 +28,7 @@ class KernelTest : public ::testing::Test {
     put(process + "/stat", std::to_string(pid) + " (sh) " + state + " 1 77 77 0 -1 4194560\n");
   }
 
-  CgroupReader kernel() const { return CgroupReader(directory_.path() / "proc", directory_.path() / "host"); }
+  ProcessCgroups kernel() const { return ProcessCgroups(directory_.path() / "proc", directory_.path() / "host"); }
 
   TempDir directory_;
 };
@@ -99,8 +99,8 @@ TEST_F(KernelTest, ALegacyProcessThatExitsShowsInTheRootAndCountsForNothing) {
   EXPECT_EQ(kernel().effective_cpus(77), std::nullopt);
 }
 
-TEST(CgroupReader, ReadsThisProcess) {
-  const auto cpus = CgroupReader().effective_cpus(getpid());
+TEST(ProcessCgroups, ReadsThisProcess) {
+  const auto cpus = ProcessCgroups().effective_cpus(getpid());
   if (!cpus) GTEST_SKIP() << "this process is in no cpuset cgroup that can be seen from here";
   cpu_set_t mask;
   ASSERT_EQ(sched_getaffinity(0, sizeof(mask), &mask), 0) << std::strerror(errno);

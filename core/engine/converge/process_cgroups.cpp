@@ -1,0 +1,175 @@
+#include "core/engine/converge/process_cgroups.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace topolet::engine {
+namespace {
+
+/// A line of /proc/PID/cgroup: ID:CONTROLLERS:PATH; that of the unified hierarchy is "0::PATH".
+struct CgroupLine {
+  std::string controllers;
+  std::string path;
+};
+
+std::vector<CgroupLine> cgroups_of(const std::filesystem::path& process) {
+  std::vector<CgroupLine> lines;
+  std::ifstream cgroups(process / "cgroup");
+  for (std::string line; std::getline(cgroups, line);) {
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    lines.push_back({line.substr(first + 1, second - first - 1), line.substr(second + 1)});
+  }
+  return lines;
+}
+
+/// Whether a cgroup is `parent` or below it.
+bool is_in(const std::string& cgroup, const std::string& parent) {
+  if (cgroup == parent || parent == "/") return true;
+  return cgroup.size() > parent.size() && cgroup.compare(0, parent.size(), parent) == 0 && cgroup[parent.size()] == '/';
+}
+
+bool list_contains(const std::string& list, const std::string& word) {
+  return ("," + list + ",").find("," + word + ",") != std::string::npos;
+}
+
+std::optional<CpuSet> read_list(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::string list;
+  if (!std::getline(in, list)) return std::nullopt;
+  auto cpus = CpuSet::parse(list);
+  if (!cpus || cpus->empty()) return std::nullopt;
+  return *std::move(cpus);
+}
+
+/// False too for a zombie, whose cgroup says nothing of what runs.
+bool is_alive(const std::filesystem::path& process) {
+  std::ifstream in(process / "stat");
+  std::string stat;
+  // PID (NAME) STATE …, where the name may hold any byte; see proc(5).
+  std::getline(in, stat, '\0');
+  const auto name_end = stat.rfind(") ");
+  if (name_end == std::string::npos || name_end + 2 == stat.size()) return false;
+  const char state = stat[name_end + 2];
+  return state != 'Z' && state != 'X';
+}
+
+/// A cgroup path as it shows under a mount of `root`; none if it lies outside, or is that of no cgroup in particular.
+std::optional<std::string> path_below(const std::string& cgroup, const std::string& root) {
+  if (cgroup == "/") return std::nullopt;
+  if (root == "/") return cgroup;
+  if (cgroup.compare(0, root.size(), root) != 0) return std::nullopt;
+  return cgroup.substr(root.size());
+}
+
+}  // namespace
+
+ProcessCgroups::ProcessCgroups(std::filesystem::path proc, std::filesystem::path host_root)
+    : proc_(std::move(proc)), host_root_(std::move(host_root)) {
+  // A line: ID PARENT MAJOR:MINOR ROOT MOUNTPOINT OPTIONS [TAGS…] - TYPE SOURCE SUPEROPTIONS; see proc(5).
+  std::ifstream mounts(proc_ / "self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    const auto dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    std::istringstream head(line.substr(0, dash));
+    std::istringstream tail(line.substr(dash + 3));
+    std::string skip;
+    std::string at;
+    Mount mount;
+    head >> skip >> skip >> skip >> mount.root >> at;
+    std::string type;
+    std::string super_options;
+    tail >> type >> skip >> super_options;
+    mount.mount_point = host_root_ / std::filesystem::path(at).relative_path();
+    if (type == "cgroup2" && !unified_) unified_ = mount;
+    if (type == "cgroup" && list_contains(super_options, "cpuset") && !cpuset_v1_) cpuset_v1_ = mount;
+  }
+}
+
+std::optional<CpuSet> ProcessCgroups::effective_cpus(std::int64_t pid) const {
+  const std::filesystem::path process = proc_ / std::to_string(pid);
+  if (!is_alive(process)) return std::nullopt;
+  std::optional<CpuSet> unified;
+  for (const CgroupLine& line : cgroups_of(process)) {
+    if (cpuset_v1_ && list_contains(line.controllers, "cpuset")) {
+      const auto directory = cpuset_directory(line.path);
+      return directory ? read_list(*directory / "cpuset.effective_cpus") : std::nullopt;
+    }
+    if (unified_ && line.controllers.empty()) {
+      const auto inside = path_below(line.path, unified_->root);
+      if (inside)
+        unified =
+            read_list(unified_->mount_point / std::filesystem::path(*inside).relative_path() / "cpuset.cpus.effective");
+    }
+  }
+  return unified;
+}
+
+std::optional<std::filesystem::path> ProcessCgroups::cpuset_directory(const std::string& cgroup) const {
+  const auto inside = path_below(cgroup, cpuset_v1_->root);
+  if (!inside) return std::nullopt;
+  return cpuset_v1_->mount_point / std::filesystem::path(*inside).relative_path();
+}
+
+std::optional<ProcessCgroups::Membership> ProcessCgroups::membership(std::int64_t pid) const {
+  Membership found;
+  const std::vector<CgroupLine> lines = cgroups_of(proc_ / std::to_string(pid));
+  for (const CgroupLine& line : lines) {
+    if (list_contains(line.controllers, "cpuset")) found.cpuset = line.path;
+  }
+  if (found.cpuset.empty()) return std::nullopt;
+  // Not every hierarchy need have a cgroup for the container.
+  for (const CgroupLine& line : lines) {
+    const bool is_deeper = line.path.size() > found.other.size() && is_in(line.path, found.cpuset);
+    if (!line.controllers.empty() && is_deeper) found.other = line.path;
+  }
+  return found;
+}
+
+Result<std::size_t> ProcessCgroups::bring_back(std::int64_t pid) const {
+  if (!cpuset_v1_ || !is_alive(proc_ / std::to_string(pid))) return std::size_t{0};
+  const auto where = membership(pid);
+  if (!where || where->cpuset == where->other) return std::size_t{0};
+  const auto from = cpuset_directory(where->cpuset);
+  const auto home = cpuset_directory(where->other);
+  // It takes no process while it has no CPU.
+  if (!from || !home || !read_list(*home / "cpuset.cpus")) return std::size_t{0};
+  // Some may be born meanwhile.
+  std::size_t moved = 0;
+  for (int round = 0; round < 3; ++round) {
+    const Result<std::size_t> now = move_processes(*from, where->other);
+    if (!now) return now;
+    if (*now == 0) break;
+    moved += *now;
+  }
+  return moved;
+}
+
+Result<std::size_t> ProcessCgroups::move_processes(const std::filesystem::path& from,
+                                                   const std::string& container) const {
+  std::size_t moved = 0;
+  std::ifstream processes(from / "cgroup.procs");
+  for (std::int64_t pid = 0; processes >> pid;) {
+    const auto where = membership(pid);
+    if (!where || !is_in(where->other, container)) continue;
+    // A container may have made cgroups of its own.
+    std::optional<std::filesystem::path> to = cpuset_directory(where->other);
+    if (to && !read_list(*to / "cpuset.cpus")) to = cpuset_directory(container);
+    if (!to) continue;
+    std::ofstream out(*to / "cgroup.procs");
+    out << pid << std::flush;
+    if (out) {
+      ++moved;
+    } else if (is_alive(proc_ / std::to_string(pid))) {
+      return Error{Code::kInternal,
+                   fmt::format("process {} cannot be put back into its cgroup '{}'", pid, to->string())};
+    }
+  }
+  return moved;
+}
+
+}  // namespace topolet::engine

@@ -1,0 +1,52 @@
+// What the kernel says a process may run on: the last word on whether a placement took effect.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/base/result.hpp"
+
+namespace topolet::engine {
+
+/// The cpusets of processes' cgroups, below injectable roots.
+class ProcessCgroups {
+ public:
+  explicit ProcessCgroups(std::filesystem::path proc = "/proc", std::filesystem::path host_root = "/");
+
+  /// The effective cpuset of the cgroup of a process: cpuset.cpus.effective (v2) or cpuset.effective_cpus (v1).
+  /// None where there is no such process, it has ended (the kernel shows a process that exits in the root cgroup), it
+  /// is in no cgroup but the root, or its cgroup cannot be seen from here.
+  std::optional<CpuSet> effective_cpus(std::int64_t pid) const;
+
+  /// cgroup v1: when the last CPU of a cgroup goes offline, the kernel moves its processes to the cpuset of a cgroup
+  /// above it, and leaves them there. Puts the process and those of the same container back, where its own cgroup has
+  /// CPUs again. Returns how many were moved; 0 where none was away.
+  Result<std::size_t> bring_back(std::int64_t pid) const;
+
+ private:
+  struct Mount {
+    std::string root;  ///< the part of the cgroup tree that is mounted
+    std::filesystem::path mount_point;
+  };
+  /// Where a process is in the cpuset hierarchy of v1, and where the other hierarchies have it, which stay as the
+  /// runtime made them.
+  struct Membership {
+    std::string cpuset;
+    std::string other;
+  };
+
+  std::optional<Membership> membership(std::int64_t pid) const;
+  std::optional<std::filesystem::path> cpuset_directory(const std::string& cgroup) const;
+  Result<std::size_t> move_processes(const std::filesystem::path& from, const std::string& container) const;
+
+  std::filesystem::path proc_;
+  std::filesystem::path host_root_;
+  std::optional<Mount> cpuset_v1_;
+  std::optional<Mount> unified_;
+};
+
+}  // namespace topolet::engine
