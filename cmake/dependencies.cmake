@@ -1,7 +1,14 @@
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
+option(TOPOLET_FEWER_LIBRARIES "Link Boost statically and compile spdlog into the programs" OFF)
+if(TOPOLET_FEWER_LIBRARIES)
+  # Each release of Debian and Ubuntu has another version of these two, under another package name.
+  set(Boost_USE_STATIC_LIBS ON)
+endif()
+
 find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
 find_package(spdlog REQUIRED)
+set(TOPOLET_SPDLOG spdlog::spdlog$<$<BOOL:${TOPOLET_FEWER_LIBRARIES}>:_header_only>)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(Protobuf REQUIRED)

@@ -3,6 +3,13 @@ option(TOPOLET_BENCH "With the tests, build the programs that measure (tests/ben
 set(TOPOLET_SANITIZE "" CACHE STRING "Sanitizers to build with: '', 'address;undefined' or 'thread'")
 option(TOPOLET_FUZZ "With the tests, build the fuzz targets; needs clang" OFF)
 
+set(TOPOLET_PACKAGE_REVISION 1 CACHE STRING "The Debian revision of the packages: what follows the version")
+set(maintainer "topolet maintainers <maintainers@topolet.example>")
+if(DEFINED ENV{DEBEMAIL})
+  set(maintainer "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+endif()
+set(TOPOLET_PACKAGE_MAINTAINER "${maintainer}" CACHE STRING "Name and address of who makes the packages")
+
 # Compiler flags for all of our own targets; generated code gets none of them.
 add_library(topolet_flags INTERFACE)
 target_compile_options(topolet_flags INTERFACE
@@ -18,6 +25,15 @@ if(TOPOLET_SANITIZE)
   # most of the same mistakes.
   add_compile_options(-fsanitize=${sanitizers} -fno-sanitize=null,alignment,object-size,vptr -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${sanitizers})
+endif()
+
+option(TOPOLET_HARDEN "Build programs that are safe to hand out: hardened, and without paths of the build" OFF)
+if(TOPOLET_HARDEN)
+  include(CheckPIESupported)
+  check_pie_supported()
+  add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-clash-protection -Wformat -Werror=format-security
+    $<$<STREQUAL:${CMAKE_SYSTEM_PROCESSOR},x86_64>:-fcf-protection> -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+  add_link_options(LINKER:-z,relro,-z,now,--as-needed)
 endif()
 
 if(TOPOLET_FUZZ)

@@ -61,6 +61,11 @@ const std::vector<Command>& commands() {
        "topolet reload", 0, 0, &declare_reload, &reload},
       {"config check", "[FILE]", "Reports every mistake in a configuration file.",
        "topolet config check /etc/topolet/topolet.conf", 0, 1, &declare_config_check, &check_config},
+      {"config kubelet", "",
+       "Prints what to set in the kubelet's configuration, so that it admits no pod that topolet must deny for lack of "
+       "CPUs or memory.",
+       "topolet config kubelet > /etc/kubernetes/kubelet.conf.d/90-topolet.conf", 0, 0, &declare_config_kubelet,
+       &print_kubelet_config},
   };
   return kAll;
 }

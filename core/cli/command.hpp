@@ -91,5 +91,7 @@ void declare_prune(Options& options);
 Status prune(const Invocation& invocation);
 void declare_config_check(Options& options);
 Status check_config(const Invocation& invocation);
+void declare_config_kubelet(Options& options);
+Status print_kubelet_config(const Invocation& invocation);
 
 }  // namespace topolet::cli

@@ -8,6 +8,9 @@ kBuildPackages=(
   libspdlog-dev libfmt-dev nlohmann-json3-dev libyaml-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 kCheckPackages=(clang libclang-rt-14-dev clang-format abigail-tools)
+# Of scripts/package and its test.
+kPackagingPackages=(dpkg-dev file gzip perl)
+kPackageCheckPackages=(lintian man-db mandoc shellcheck zsh)
 kTidyPackages=(clang-tidy)
 kMachinePackages=(qemu-system-x86 e2fsprogs)
 kTools=build/tools

@@ -33,6 +33,14 @@ install(FILES
   cmake/topolet_add_plugin.cmake cmake/plugin.map
   DESTINATION ${package_dir} COMPONENT sdk)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/topolet-sdk.pc DESTINATION ${pkgconfig_dir} COMPONENT sdk)
-install(FILES README.md ABI.md DESTINATION ${sdk_doc_dir} COMPONENT sdk)
+# Installed, the headers are elsewhere than in the tree, and so the links lead elsewhere.
+file(RELATIVE_PATH headers_from_doc /${sdk_doc_dir} /${CMAKE_INSTALL_INCLUDEDIR})
+foreach(document README.md ABI.md)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${document})
+  file(READ ${document} text)
+  string(REPLACE "](include/" "](${headers_from_doc}/" text "${text}")
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/documents/${document} "${text}")
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/documents/${document} DESTINATION ${sdk_doc_dir} COMPONENT sdk)
+endforeach()
 install(DIRECTORY example DESTINATION ${sdk_doc_dir} COMPONENT sdk
   PATTERN build.sh PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)

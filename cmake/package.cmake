@@ -1,0 +1,54 @@
+# Debian packages: `cpack -G DEB`, or scripts/package. Their files are those that `cmake --install` installs, with the
+# prefix that the build was configured for.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME topolet)
+set(CPACK_PACKAGE_CONTACT "${TOPOLET_PACKAGE_MAINTAINER}")
+set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
+set(CPACK_COMPONENTS_ALL topolet configuration topolet_package sdk sdk_package)
+foreach(component topolet configuration topolet_package)
+  string(TOUPPER ${component} upper)
+  set(CPACK_COMPONENT_${upper}_GROUP topolet)
+endforeach()
+foreach(component sdk sdk_package)
+  string(TOUPPER ${component} upper)
+  set(CPACK_COMPONENT_${upper}_GROUP topolet_dev)
+endforeach()
+
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE ${TOPOLET_PACKAGE_REVISION})
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+
+set(CPACK_DEBIAN_TOPOLET_PACKAGE_NAME topolet)
+set(CPACK_DEBIAN_TOPOLET_PACKAGE_SECTION admin)
+set(CPACK_DEBIAN_TOPOLET_PACKAGE_SUGGESTS "containerd, topolet-dev")
+set(CPACK_DEBIAN_TOPOLET_DESCRIPTION [[
+topology daemon between kubelet and container runtime
+topoletd decides on which CPUs, and with memory from which NUMA nodes, each
+Kubernetes container of a node runs. It passes every call between kubelet and
+container runtime through, and adds its decision to those that create
+containers.
+.
+The package has the daemon, its plugins numa, gpu and smt, and the command
+topolet, which shows and explains the decisions.]])
+set(CPACK_DEBIAN_TOPOLET_PACKAGE_CONTROL_EXTRA
+  ${PROJECT_SOURCE_DIR}/deploy/debian/postinst ${PROJECT_SOURCE_DIR}/deploy/debian/prerm
+  ${PROJECT_SOURCE_DIR}/deploy/debian/postrm ${PROJECT_SOURCE_DIR}/deploy/debian/conffiles)
+
+set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_NAME topolet-dev)
+set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_RECOMMENDS "g++ | c++-compiler, cmake, pkg-config, libhwloc-dev")
+set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_SUGGESTS topolet)
+set(CPACK_DEBIAN_TOPOLET_DEV_DESCRIPTION [[
+topology daemon for Kubernetes nodes - headers for plugins
+Plugins of topoletd decide where the containers of a Kubernetes node run. This
+package has what it takes to write one: the headers of the plugin interface,
+which need no library, their packages for CMake and pkg-config, a program that
+checks a plugin, and examples.]])
+include(CPack)
