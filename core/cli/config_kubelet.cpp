@@ -51,7 +51,7 @@ void reserve_cpus(Reservation& reservation, const topology::Topology& topology, 
   if (rules.min_shared_cpus == 0 || !may_deny_exclusive_cpus(rules)) return;
   reservation.cpus += rules.min_shared_cpus;
   reservation.cpu_parts.push_back(
-      fmt::format("{} more, which always stay shared (placement.min-shared-cpus)", rules.min_shared_cpus));
+      fmt::format("{} of the others, to stay shared (placement.min-shared-cpus)", rules.min_shared_cpus));
 }
 
 /// The values of section [numa], the last of each key; none if that plugin is not enabled.
@@ -154,7 +154,7 @@ Result<std::shared_ptr<const topology::Topology>> machine_of(const Invocation& i
 void print(const Reservation& reservation, std::size_t online, const config::Options& options,
            const std::string& file) {
   fmt::print(
-      "# For the kubelet: with this it admits the pods that topolet can place by {}.\n"
+      "# With this the kubelet admits no more than topolet can place with {}.\n"
       "# Print it again when that file or the machine changes.\n"
       "apiVersion: kubelet.config.k8s.io/v1beta1\n"
       "kind: KubeletConfiguration\n"

@@ -4,6 +4,7 @@
 kStoryProgram=build/dev/tests/integration/topolet-story
 kKillRunProgram=build/dev/tests/integration/kill_run_test
 kDaemonProgram=build/dev/core/topoletd
+kCommandProgram=build/dev/core/cli/topolet
 kPluginDir=build/dev/plugins
 
 # build_preset PRESET [TARGET…]
