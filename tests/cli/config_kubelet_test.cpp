@@ -32,7 +32,8 @@ TEST(ConfigKubelet, KeepsBackWhatAlwaysStaysShared) {
 TEST(ConfigKubelet, AddsUpReservedAndExcludedCpus) {
   EXPECT_THAT(kubelet_config("[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-13\nmin-shared-cpus = 3\n").text,
               AllOf(HasSubstr("\n  cpu: \"7\"\n"), HasSubstr("CPUs 14-15 (outside placement.allowed-cpus"),
-                    HasSubstr("CPUs 0-1 (placement.reserved-cpus)"), HasSubstr("3 of the others, to stay shared (placement.min-shared-cpus)")));
+                    HasSubstr("CPUs 0-1 (placement.reserved-cpus)"),
+                    HasSubstr("3 of the others, to stay shared (placement.min-shared-cpus)")));
 }
 
 TEST(ConfigKubelet, CountsAReservedCpuThatIsNotAllowedOnce) {
