@@ -27,7 +27,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(CPACK_DEBIAN_TOPOLET_PACKAGE_NAME topolet)
 set(CPACK_DEBIAN_TOPOLET_PACKAGE_SECTION admin)
-set(CPACK_DEBIAN_TOPOLET_PACKAGE_SUGGESTS "containerd, topolet-dev")
+set(CPACK_DEBIAN_TOPOLET_PACKAGE_SUGGESTS "containerd | cri-o, topolet-dev")
 set(CPACK_DEBIAN_TOPOLET_DESCRIPTION [[
 topology daemon between kubelet and container runtime
 topoletd decides on which CPUs, and with memory from which NUMA nodes, each
@@ -43,8 +43,7 @@ set(CPACK_DEBIAN_TOPOLET_PACKAGE_CONTROL_EXTRA
 
 set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_NAME topolet-dev)
 set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_SECTION devel)
-set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_RECOMMENDS "g++ | c++-compiler, cmake, pkg-config, libhwloc-dev")
-set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_SUGGESTS topolet)
+set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_RECOMMENDS "topolet, g++ | c++-compiler, cmake, pkg-config, libhwloc-dev")
 set(CPACK_DEBIAN_TOPOLET_DEV_DESCRIPTION [[
 topology daemon for Kubernetes nodes - headers for plugins
 Plugins of topoletd decide where the containers of a Kubernetes node run. This
