@@ -10,7 +10,7 @@ kBuildPackages=(
 kCheckPackages=(clang libclang-rt-14-dev clang-format abigail-tools)
 # Of scripts/package and its test.
 kPackagingPackages=(dpkg-dev file gzip perl)
-kPackageCheckPackages=(lintian man-db mandoc shellcheck zsh)
+kPackageCheckPackages=(man-db mandoc shellcheck zsh)
 kTidyPackages=(clang-tidy)
 kMachinePackages=(qemu-system-x86 e2fsprogs)
 kTools=build/tools
