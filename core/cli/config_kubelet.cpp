@@ -148,6 +148,11 @@ Result<std::shared_ptr<const topology::Topology>> machine_of(const Invocation& i
   } else {
     options.synthetic = machine;
   }
+  if (invocation.has("isolated-cpus")) {
+    const auto isolated = CpuSet::parse(invocation.text("isolated-cpus"));
+    if (!isolated) return Error{Code::kInvalidArgument, "--isolated-cpus: " + isolated.error().message};
+    options.isolated = *isolated;
+  }
   return topology::discover(options);
 }
 
@@ -186,7 +191,9 @@ void declare_config_kubelet(Options& options) {
   options.add_options()("config", po::value<std::string>()->value_name("FILE"),
                         fmt::format("topoletd's configuration; {} unless given.", config::kDefaultConfigFile).c_str())(
       "topology", po::value<std::string>()->value_name("MACHINE"),
-      "Another machine than this one: a file that `lstopo FILE.xml` wrote, or an hwloc synthetic description.");
+      "Another machine than this one: a file that `lstopo FILE.xml` wrote, or an hwloc synthetic description.")(
+      "isolated-cpus", po::value<std::string>()->value_name("CPUS"),
+      "CPUs to treat as isolated by the kernel (isolcpus).");
 }
 
 Status print_kubelet_config(const Invocation& invocation) {

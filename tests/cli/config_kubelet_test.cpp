@@ -41,6 +41,13 @@ TEST(ConfigKubelet, CountsAReservedCpuThatIsNotAllowedOnce) {
               HasSubstr("\n  cpu: \"3\"\n"));
 }
 
+TEST(ConfigKubelet, LeavesOutIsolatedCpus) {
+  const TempDir directory;
+  const std::string config = directory.write("topolet.conf", "[placement]\nreserved-cpus = 0-1\n");
+  EXPECT_THAT(topolet({"config", "kubelet", "--config", config, "--topology", kMachine, "--isolated-cpus", "1-5"}).text,
+              AllOf(HasSubstr("\n  cpu: \"7\"\n"), HasSubstr("CPUs 2-5 (isolated by the kernel)")));
+}
+
 TEST(ConfigKubelet, KeepsNothingBackForSharedContainersThatNobodyDisplaces) {
   for (const char* rule : {"exclusive = never", "when-full = share"}) {
     EXPECT_THAT(kubelet_config(std::string("[placement]\nmin-shared-cpus = 4\n") + rule + "\n").text,
