@@ -15,7 +15,7 @@ sub run_help {
   return $text;
 }
 
-# {paragraphs, usage, examples, sections => [{title, options => [{name, argument, default, text}]}], notes}
+# {paragraphs, usage, examples, sections => [{title, options => [{letter, name, argument, default, text}]}], notes}
 # notes: the paragraphs behind the options.
 sub parse_help {
   my ($text) = @_;
@@ -27,10 +27,10 @@ sub parse_help {
       push @{$help{sections}}, {title => $title, options => parse_options($block)};
     } elsif ($block =~ /\A(\S[^\n]*):?\n  \S/ && $block =~ /\ACommands/) {
       next;    # parse_commands() reads these
-    } elsif ($block =~ /^(?:Usage|Examples?): /) {
+    } elsif ($block =~ /^(?:Usage|Examples?):[ \n]/) {
       for my $line (split /\n/, $block) {
         if ($line =~ /^Usage: +(.*)/) { $help{usage} = $1 }
-        elsif ($line =~ /^(?:Examples?: +|  +)(.*)/) { push @{$help{examples}}, $1 }
+        elsif ($line =~ /^(?:Examples?: +|  +)(\S.*)/) { push @{$help{examples}}, $1 }
       }
     } else {
       $block =~ s/\s+/ /g;
@@ -44,8 +44,8 @@ sub parse_options {
   my ($block) = @_;
   my @options;
   for my $line (split /\n/, $block) {
-    if ($line =~ /^  (?:-\w \[ )?--([\w.-]+)(?: \])?(?: ([A-Z][A-Z_.-]*|arg)(?=\s|$))?(?: \(=(.*?)\)(?=\s|$))?(.*)$/) {
-      push @options, {name => $1, argument => $2, default => $3, text => $4};
+    if ($line =~ /^  (?:-(\w) \[ )?--([\w.-]+)(?: \])?(?: ([A-Z][A-Z_-]*(?:\.\w+)?|arg)(?=\s|$))?(?: \(=(.*?)\)(?=\s|$))?(.*)$/) {
+      push @options, {letter => $1, name => $2, argument => $3, default => $4, text => $5};
     } elsif (@options && $line =~ /^\s/) {
       $options[-1]{text} .= " $line";
     }
