@@ -16,7 +16,7 @@ sub run_help {
 }
 
 # {paragraphs, usage, examples, sections => [{title, options => [{letter, name, argument, default, text}]}], notes}
-# notes: the paragraphs behind the options.
+# notes: the paragraphs behind the options. Lines of paragraphs that are indented are examples or tables.
 sub parse_help {
   my ($text) = @_;
   my %help = (paragraphs => [], usage => '', examples => [], sections => [], notes => []);
@@ -33,7 +33,8 @@ sub parse_help {
         elsif ($line =~ /^(?:Examples?: +|  +)(\S.*)/) { push @{$help{examples}}, $1 }
       }
     } else {
-      $block =~ s/\s+/ /g;
+      # Indented lines stay lines of their own; others go on.
+      1 while $block =~ s/^([^ \n].*)\n(?! )/$1 /m;
       push @{@{$help{sections}} ? $help{notes} : $help{paragraphs}}, $block;
     }
   }
