@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <string>
 
 #include "core/base/file_access.hpp"
+#include "core/base/file_lock.hpp"
 
 namespace topolet::store {
 namespace {
@@ -23,7 +23,12 @@ namespace fs = std::filesystem;
 /// SQLite's own names for the write-ahead log and its index.
 constexpr std::array<const char*, 2> kCompanions{"-wal", "-shm"};
 
+constexpr const char* kDatabaseName = "state.db";
 constexpr const char* kLockName = "state.db.lock";
+constexpr const char* kGenerationName = "state.db.generation";
+
+/// As has_filename() and parent_path() have it, "/a/b/" is in /a/b.
+fs::path without_trailing_slash(const fs::path& given) { return given.has_filename() ? given : given.parent_path(); }
 
 fs::path with_suffix(const fs::path& path, const std::string& suffix) { return path.string() + suffix; }
 
@@ -53,19 +58,33 @@ Error cannot_use(const fs::path& path, int error) {
                                       path.string(), std::strerror(error))};
 }
 
-Status make_directory(const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory.parent_path(), error);
-  if (error) return cannot_use(directory, error.value());
-  struct stat status {};
-  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return cannot_use(directory, errno);
-  if (::stat(directory.c_str(), &status) != 0) return cannot_use(directory, errno);
+/// Nothing was ever kept there, and waiting makes no directory: somebody has named the wrong one. A full disk passes.
+Error cannot_make(const fs::path& directory, int error) {
+  const bool may_pass = error == ENOSPC || error == EDQUOT || error == EIO || error == ENOMEM;
+  return {may_pass ? Code::kUnavailable : Code::kFailedPrecondition,
+          fmt::format("cannot create '{}': {}; state-dir must be a directory that topoletd can create and write to",
+                      directory.string(), std::strerror(error))};
+}
+
+Status check_directory(const fs::path& directory, const struct stat& status) {
   if (!S_ISDIR(status.st_mode)) {
     return Error{Code::kFailedPrecondition,
                  fmt::format("'{}' is a file; state-dir must be a directory", directory.string())};
   }
   const Status checked = check_writers(directory, status);
   return checked ? checked : Error{Code::kFailedPrecondition, "state-dir " + checked.error().message};
+}
+
+Status make_directory(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory.parent_path(), error);
+  if (error) return cannot_make(directory, error.value());
+  struct stat status {};
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    if (const int why = errno; ::stat(directory.c_str(), &status) != 0) return cannot_make(directory, why);
+  }
+  if (::stat(directory.c_str(), &status) != 0) return cannot_make(directory, errno);
+  return check_directory(directory, status);
 }
 
 /// What others may have put there, or can see elsewhere.
@@ -85,11 +104,16 @@ Status check_file(const fs::path& path, const UniqueFd& file) {
 
 /// O_NOFOLLOW: a link planted in the directory must not lead a privileged daemon elsewhere. O_NONBLOCK: nor a FIFO hold
 /// it up.
-Result<UniqueFd> open_private(const fs::path& path, int flags) {
+Result<UniqueFd> open_checked(const fs::path& path, int flags) {
   UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600));
   if (!file) return cannot_use(path, errno);
   if (Status checked = check_file(path, file); !checked) return checked.error();
-  if (::fchmod(file.get(), 0600) != 0) return cannot_use(path, errno);
+  return file;
+}
+
+Result<UniqueFd> open_private(const fs::path& path, int flags) {
+  auto file = open_checked(path, flags);
+  if (file && ::fchmod(file->get(), 0600) != 0) return cannot_use(path, errno);
   return file;
 }
 
@@ -100,8 +124,8 @@ std::string holder_of(const UniqueFd& lock) {
 }
 
 Status acquire_lock(const UniqueFd& lock, const fs::path& path) {
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return cannot_use(path, errno);
+  if (const int error = lock_file(lock.get()); error != 0) {
+    if (error != EWOULDBLOCK) return cannot_use(path, error);
     return Error{Code::kFailedPrecondition,
                  fmt::format("'{}' is locked: another topoletd{} runs with this state directory; stop it, or set "
                              "another state-dir",
@@ -132,14 +156,44 @@ Status rename_file(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
+Result<StateDirectory::Use> StateDirectory::inspect(const fs::path& given) {
+  const fs::path directory = without_trailing_slash(given);
+  struct stat status {};
+  const bool exists = ::stat(directory.c_str(), &status) == 0;
+  if (exists) {
+    if (Status checked = check_directory(directory, status); !checked) return checked.error();
+  } else {
+    fs::path at;
+    if (const int error = cannot_create_in(directory, at); error != 0) return cannot_make(directory, error);
+  }
+  const fs::path database = directory / kDatabaseName;
+  for (const fs::path& path : {directory / kLockName, directory / kGenerationName, database}) {
+    if (!is_there(path)) {
+      fs::path at;
+      if (const int error = cannot_create_in(directory, at); error != 0) return cannot_use(path, error);
+      continue;
+    }
+    const auto file = open_checked(path, 0);
+    if (!file) return file.error();
+    if (path.filename() == kLockName && is_locked(file->get())) return Use::kLocked;
+  }
+  if (!is_there(database)) return Use::kNew;
+  for (const char* companion : kCompanions) {
+    const fs::path path = with_suffix(database, companion);
+    if (!is_there(path)) continue;
+    if (const auto file = open_checked(path, 0); !file) return file.error();
+  }
+  return Use::kHasDatabase;
+}
+
 Result<StateDirectory> StateDirectory::claim(const fs::path& given) {
-  const fs::path directory = given.has_filename() ? given : given.parent_path();
+  const fs::path directory = without_trailing_slash(given);
   if (Status made = make_directory(directory); !made) return made.error();
   const fs::path path = directory / kLockName;
   auto lock = open_lock(path);
   if (!lock) return lock.error();
   if (Status taken = acquire_lock(*lock, path); !taken) return taken.error();
-  auto generation = open_private(directory / "state.db.generation", O_CREAT);
+  auto generation = open_private(directory / kGenerationName, O_CREAT);
   if (!generation) return generation.error();
   return StateDirectory(directory, *std::move(lock), *std::move(generation));
 }

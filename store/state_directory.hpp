@@ -19,6 +19,14 @@ class StateDirectory {
   /// Makes the directory (0700) if absent and locks it. FAILED_PRECONDITION while another topoletd holds the lock.
   static Result<StateDirectory> claim(const std::filesystem::path& directory);
 
+  /// What claim() and prepare_database() would find, without changing anything; the errors are theirs.
+  enum class Use : std::uint8_t {
+    kNew,          ///< there is no database yet
+    kHasDatabase,  ///< there is one
+    kLocked,       ///< a topoletd runs with it
+  };
+  static Result<Use> inspect(const std::filesystem::path& directory);
+
   std::filesystem::path database() const { return directory_ / "state.db"; }
 
   /// False once another directory is there, or none, or the lock was removed from it: then claim it again.

@@ -1,8 +1,16 @@
 #include "core/base/file_access.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
 
 namespace topolet {
 namespace {
@@ -18,7 +26,32 @@ bool writable_by_others(const std::filesystem::path& path, const struct stat& st
   return (status.st_gid != 0 && status.st_gid != ::getegid()) || has_access_list(path);
 }
 
+/// The kernel's own file systems, in which even root can create no file.
+bool takes_no_files(const std::filesystem::path& directory) {
+  constexpr std::array<std::uint64_t, 9> kTakeNone = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,        CGROUP_SUPER_MAGIC,
+                                                      CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC, DEBUGFS_MAGIC,
+                                                      SECURITYFS_MAGIC,    TRACEFS_MAGIC,      NSFS_MAGIC};
+  struct statfs status {};
+  if (::statfs(directory.c_str(), &status) != 0) return false;
+  return std::find(kTakeNone.begin(), kTakeNone.end(), static_cast<std::uint64_t>(status.f_type)) != kTakeNone.end();
+}
+
 }  // namespace
+
+int cannot_create_in(const std::filesystem::path& directory, std::filesystem::path& at) {
+  at = directory;
+  struct stat status {};
+  while (::stat(at.c_str(), &status) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return errno;
+    // A link that leads nowhere is in the way of a directory.
+    if (::lstat(at.c_str(), &status) == 0) return ENOENT;
+    if (!at.has_relative_path()) return ENOENT;
+    at = at.parent_path();
+  }
+  if (!S_ISDIR(status.st_mode)) return ENOTDIR;
+  if (::faccessat(AT_FDCWD, at.c_str(), W_OK | X_OK, AT_EACCESS) != 0) return errno;
+  return takes_no_files(at) ? EPERM : 0;
+}
 
 Status check_writers(const std::filesystem::path& path, const struct stat& status) {
   if (status.st_uid != 0 && status.st_uid != ::geteuid()) {

@@ -3,22 +3,37 @@
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/table.hpp"
-#include "core/plugin/host/loaded_config.hpp"
+#include "core/preflight/preflight.hpp"
 
 namespace topolet::cli {
+
+namespace {
+
+std::vector<std::string> to_lines(const std::vector<config::ConfigMistake>& findings) {
+  std::vector<std::string> lines;
+  for (const config::ConfigMistake& finding : findings) lines.push_back(finding.to_string());
+  return lines;
+}
+
+}  // namespace
 
 void declare_config_check(Options& options) { declare_json(options); }
 
 Status check_config(const Invocation& invocation) {
   const std::string file = invocation.arguments.empty() ? config::kDefaultConfigFile : invocation.arguments[0];
-  const std::vector<std::string> mistakes = plugin::load_config(config::read_raw({"--config", file})).mistakes();
-  if (invocation.has("json")) fmt::print("{}", to_text({{"file", file}, {"mistakes", mistakes}}));
-  if (mistakes.empty()) {
-    if (!invocation.has("json")) fmt::print("{} is valid\n", file);
-    return {};
+  const preflight::Findings found = preflight::check(config::read_raw({"--config", file}));
+  const std::vector<std::string> mistakes = to_lines(found.mistakes);
+  const std::vector<std::string> warnings = to_lines(found.warnings);
+  if (invocation.has("json")) {
+    fmt::print("{}", to_text({{"file", file}, {"mistakes", mistakes}, {"warnings", warnings}}));
+    return mistakes.empty() ? Status() : Status(Error{Code::kFailedPrecondition, ""});
   }
-  return Error{Code::kFailedPrecondition,
-               invocation.has("json") ? "" : fmt::format("{} has mistakes:\n{}", file, fmt::join(mistakes, "\n"))};
+  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+  if (!mistakes.empty()) {
+    return Error{Code::kFailedPrecondition, fmt::format("{} has mistakes:\n{}", file, fmt::join(mistakes, "\n"))};
+  }
+  fmt::print("{} is valid\n", file);
+  return {};
 }
 
 }  // namespace topolet::cli

@@ -1,19 +1,24 @@
 #include "core/config/config_text.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <optional>
-#include <sstream>
-#include <system_error>
 #include <utility>
 
 #include "core/base/text.hpp"
+#include "core/base/unique_fd.hpp"
 
 namespace topolet::config {
 namespace {
 
 constexpr std::string_view kWhiteSpace = " \t\r";
+constexpr std::size_t kMaxConfigBytes = 1 << 20;
 
 /// The line without its comment and the white space around it.
 std::string_view without_comment(std::string_view line) {
@@ -56,6 +61,20 @@ bool* switch_of(RawConfig& raw, std::string_view name) {
   if (name == "version") return &raw.version;
   if (name == "check-config") return &raw.check_config;
   return nullptr;
+}
+
+Error too_large() {
+  return {Code::kInvalidArgument,
+          "it has more than " + std::to_string(kMaxConfigBytes >> 20) + " MiB, which no configuration needs"};
+}
+
+/// /dev/null, by which people say that there is no configuration.
+bool is_null_device(const struct stat& status) { return S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3); }
+
+Status check_regular(const struct stat& status) {
+  if (S_ISDIR(status.st_mode)) return Error{Code::kInvalidArgument, std::strerror(EISDIR)};
+  if (!S_ISREG(status.st_mode)) return Error{Code::kInvalidArgument, "it is not a regular file"};
+  return status.st_size > static_cast<off_t>(kMaxConfigBytes) ? Status(too_large()) : Status();
 }
 
 /// Reads the arguments into `raw`. True if they name a config file.
@@ -101,16 +120,26 @@ std::string ConfigMistake::to_string() const {
 }
 
 Result<std::string> read_text_file(const std::filesystem::path& file) {
-  std::error_code ignored;
-  // Opening a directory succeeds; reading it does not.
-  if (std::filesystem::is_directory(file, ignored)) return Error{Code::kInvalidArgument, std::strerror(EISDIR)};
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return Error{errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied, std::strerror(errno)};
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (in.bad()) return Error{Code::kDataLoss, "reading it failed"};
-  return std::move(text).str();
+  struct stat status {};
+  // Before it is opened, as opening a device may already do something.
+  if (::stat(file.c_str(), &status) != 0)
+    return Error{errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied, std::strerror(errno)};
+  if (is_null_device(status)) return std::string();
+  if (Status regular = check_regular(status); !regular) return regular.error();
+  const UniqueFd opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!opened || ::fstat(opened.get(), &status) != 0) return Error{Code::kPermissionDenied, std::strerror(errno)};
+  if (Status regular = check_regular(status); !regular) return regular.error();
+  std::string text;
+  std::array<char, 4096> buffer{};
+  ssize_t count = 0;
+  // Some files of the kernel have more in them than their size says.
+  while ((count = ::read(opened.get(), buffer.data(), buffer.size())) != 0) {
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Error{Code::kDataLoss, std::string("reading it failed: ") + std::strerror(errno)};
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+    if (text.size() > kMaxConfigBytes) return too_large();
+  }
+  return text;
 }
 
 RawConfig read_raw(const std::vector<std::string>& arguments, const ReadFile& read_file) {
@@ -137,6 +166,10 @@ void read_config_text(RawConfig& raw, const std::string& file, std::string_view 
     const std::string_view content = without_comment(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (content.empty()) continue;
+    if (content.find('\0') != std::string_view::npos) {
+      raw.mistakes.push_back({file, line, "the line has a NUL byte in it; write the file as UTF-8 text"});
+      continue;
+    }
     if (auto wrong = read_line(raw, file, line, content, section)) {
       raw.mistakes.push_back({file, line, *std::move(wrong)});
     }

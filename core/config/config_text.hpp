@@ -55,7 +55,8 @@ struct RawConfig {
 /// The text of a file; NOT_FOUND if there is none.
 using ReadFile = std::function<Result<std::string>(const std::filesystem::path&)>;
 
-/// Reads from the file system.
+/// Reads a regular file of at most 1 MiB; anything else is refused at once, a device or a FIFO as
+/// well, but /dev/null is empty.
 Result<std::string> read_text_file(const std::filesystem::path& file);
 
 /// Reads `arguments` (without the program's name) and the file that they or the default name. A missing default file is

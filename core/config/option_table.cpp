@@ -295,6 +295,10 @@ Result<std::string> parse_socket(std::string_view text) {
   if (path.empty() || path.front() != '/') {
     return bad(std::string(text), "the address of a unix socket; write unix:///absolute/path");
   }
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name.empty() || name == "." || name == "..") {
+    return bad(std::string(text), "the path of a socket: it ends like the path of a directory");
+  }
   if (path.size() > kMaxSocketPath) {
     return bad(std::string(text), "usable: the kernel accepts socket paths of at most 107 bytes");
   }

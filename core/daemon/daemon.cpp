@@ -20,7 +20,9 @@
 #include "core/daemon/service_manager.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/machine/machine.hpp"
+#include "core/preflight/preflight.hpp"
 #include "core/topology/discover.hpp"
+#include "store/inspect.hpp"
 #include "store/plugin_state_table.hpp"
 
 namespace topolet::daemon {
@@ -53,24 +55,6 @@ bool ends_in_time(std::function<void()> work) {
     done->set_value();
   }).detach();
   return future.wait_for(kLongestClose) == std::future_status::ready;
-}
-
-/// A daemon in front of itself would call itself without end.
-Status check_endpoints(const config::DaemonOptions& options) {
-  for (const std::string& endpoint : {options.runtime, options.image}) {
-    std::error_code ignored;
-    if (endpoint != options.listen && !std::filesystem::equivalent(endpoint, options.listen, ignored)) continue;
-    return Error{Code::kInvalidArgument,
-                 fmt::format("daemon.listen and the runtime's socket are the same, {}; topoletd "
-                             "needs a socket of its own",
-                             options.listen)};
-  }
-  return {};
-}
-
-/// The state directory is another program's, another topoletd's, or open to others.
-bool is_misconfigured(const Error& error) {
-  return error.code == Code::kFailedPrecondition || error.code == Code::kInvalidArgument;
 }
 
 Status make_parent(const std::string& socket_path, const char* option) {
@@ -124,7 +108,6 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
 }
 
 Status Daemon::open_listener(const config::DaemonOptions& options) {
-  if (Status apart = check_endpoints(options); !apart) return apart;
   if (Status ready = make_parent(options.listen, "daemon.listen"); !ready) return ready;
   const Result<int> inherited = take_inherited_socket(options.listen);
   if (!inherited) return inherited.error();
@@ -140,12 +123,6 @@ Status Daemon::open_listener(const config::DaemonOptions& options) {
 }
 
 Status Daemon::open_control(const config::DaemonOptions& options) {
-  if (options.control == options.listen) {
-    return Error{Code::kInvalidArgument,
-                 fmt::format("daemon.control and daemon.listen are the same, {}; the kubelet's clients must not reach "
-                             "the control socket",
-                             options.listen)};
-  }
   if (Status ready = make_parent(options.control, "daemon.control"); !ready) return ready;
   control::ControlHandlers handlers;
   handlers.status = [this, options](control::v1::StatusResponse& response) { return report(options, response); };
@@ -178,7 +155,7 @@ Status Daemon::open_store(const config::Options& options) {
                                           .retention = options.daemon.retention};
   auto opened = store::Store::open(store_options);
   // Pods do not wait for a full disk. What somebody has configured so is told before any pod comes.
-  if (!opened && !is_misconfigured(opened.error())) {
+  if (!opened && !store::is_misconfigured(opened.error())) {
     log_->error("{}; topoletd goes on without the state database until it can write it", opened.error().message);
     opened = store::Store::open_detached(store_options, opened.error());
   }
@@ -243,11 +220,8 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   if (Status fits = machine::check_machine(**topology, options.placement, *pods); !fits) return fits;
   engine::Engine::Machine machine = machine::make_machine(*topology, options.placement, *pods);
   const engine::CpuInventory& cpus = machine.cpus;
-  const std::size_t pool = (cpus.allowed - cpus.reserved - cpus.isolated).size();
-  if (options.placement.rules.min_shared_cpus >= pool) {
-    log_->warn("placement.min-shared-cpus = {} keeps all {} CPUs of the pool: no container can get exclusive CPUs",
-               options.placement.rules.min_shared_cpus, pool);
-  }
+  if (const auto all_shared = preflight::describe_shared_minimum(options.placement, cpus))
+    log_->warn("{}", *all_shared);
   log_->info("placing containers on CPUs {} (reserved: {}) of {}", cpus.allowed.to_string(),
              cpus.reserved.empty() ? "none" : cpus.reserved.to_string(),
              counted((*topology)->nodes.size(), "NUMA node"));

@@ -19,7 +19,9 @@
 #include "core/plugin/host/control_thread.hpp"
 #include "core/plugin/host/crash_log.hpp"
 #include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/host/inspect_plugins.hpp"
 #include "core/plugin/host/loaded_config.hpp"
+#include "core/preflight/preflight.hpp"
 
 namespace topolet::daemon {
 namespace {
@@ -34,15 +36,19 @@ bool report_mistakes(const plugin::LoadedConfig& setup) {
 }
 
 int print_help(const config::RawConfig& raw) {
-  plugin::record_crashes_to(kNoCrashLog);
-  fmt::print("{}", help_text(sections_of(plugin::load_config(raw).plugins)));
+  fmt::print("{}", help_text(plugin::inspect_options(raw)));
   return kExitSuccess;
 }
 
+/// True if nothing stands in the way of a start.
+bool report_findings(const preflight::Findings& found) {
+  for (const config::ConfigMistake& mistake : found.mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
+  for (const config::ConfigMistake& warning : found.warnings) fmt::print(stderr, "warning: {}\n", warning.to_string());
+  return found.mistakes.empty();
+}
+
 int check_config(const config::RawConfig& raw) {
-  plugin::record_crashes_to(kNoCrashLog);
-  const plugin::LoadedConfig setup = plugin::load_config(raw);
-  if (!report_mistakes(setup)) return kExitFailure;
+  if (!report_findings(preflight::check(raw))) return kExitUsage;
   fmt::print("the configuration is valid\n");
   return kExitSuccess;
 }
@@ -100,8 +106,10 @@ int serve_until_end(const plugin::LoadedConfig& setup, const sigset_t& signals, 
 
 int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arguments) {
   const config::ValidatedConfig core = validate_config(raw, {});
-  // Its mistakes are told together with those of the plugins.
-  if (!core.mistakes.empty()) return report_mistakes(plugin::load_config(raw)) ? kExitFailure : kExitUsage;
+  // All that is wrong is told at once, and no plugin runs in this process before.
+  if (!core.mistakes.empty() || !preflight::check_environment(raw, core).mistakes.empty()) {
+    return report_findings(preflight::check(raw)) ? kExitFailure : kExitUsage;
+  }
   const sigset_t signals = block_signals();
   const auto log = make_daemon_log();
   if (Status set = set_level(*log, core.options.daemon.log_level); !set) return cannot_start(*log, set.error());

@@ -209,7 +209,10 @@ TEST(Cli, RefusesWrongUse) {
 
 TEST(Cli, ChecksAConfiguration) {
   const TempDir directory;
-  const std::string good = directory.write("good.conf", "[daemon]\nlog-level = debug\n");
+  const std::string places = "[daemon]\nlisten = " + directory.file("l.sock") +
+                             "\ncontrol = " + directory.file("c.sock") + "\nstate-dir = " + directory.file("state") +
+                             "\n";
+  const std::string good = directory.write("good.conf", places + "log-level = debug\n");
   EXPECT_EQ(topolet({"config", "check", good}).code, 0);
   const std::string bad = directory.write("bad.conf", "[daemon]\nlog-levle = debug\n[plugins]\nenable = ghost\n");
   const Said said = topolet({"config", "check", bad});
@@ -237,8 +240,10 @@ TEST(Cli, WritesAPluginThatBuildsAndTests) {
   if (HasFailure()) std::puts(log.str().c_str());
 
   // And topoletd can run it.
-  const std::string config =
-      directory.write("topolet.conf", "[daemon]\nplugin-dir = " + build + "\n[plugins]\nenable = even-out\n");
+  const std::string config = directory.write(
+      "topolet.conf", "[daemon]\nlisten = " + directory.file("l.sock") + "\ncontrol = " + directory.file("c.sock") +
+                          "\nstate-dir = " + directory.file("state") + "\nplugin-dir = " + build +
+                          "\n[plugins]\nenable = even-out\n");
   const Said checked = topolet({"config", "check", config});
   EXPECT_EQ(checked.code, 0) << checked.text;
 }

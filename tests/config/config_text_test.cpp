@@ -107,6 +107,8 @@ TEST(TextFile, IsReadWhole) {
   EXPECT_EQ(*read_text_file(directory.write("empty", "")), "");
   EXPECT_EQ(read_text_file(directory.path() / "none").error().code, Code::kNotFound);
   EXPECT_EQ(read_text_file(directory.path()).error().message, "Is a directory");
+  EXPECT_EQ(*read_text_file("/dev/null"), "");
+  EXPECT_EQ(read_text_file("/dev/zero").error().message, "it is not a regular file");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <string>
 
 #include "core/base/result.hpp"
@@ -24,6 +25,16 @@ struct SocketAccess {
 };
 /// Those of the socket at `path`, or `fallback` if there is none.
 SocketAccess access_like(const std::string& path, const SocketAccess& fallback);
+
+/// Who has the path of a socket that topoletd is to listen on.
+enum class SocketUse : std::uint8_t {
+  kFree,       ///< nobody; a dead process may have left its file there
+  kTopoletds,  ///< a topoletd that runs
+  kSystemds,   ///< systemd, as for a socket unit
+};
+/// What would keep the functions here, and the creation of the path's directories, from getting to a listening socket,
+/// found without changing anything. The errors are theirs.
+Result<SocketUse> inspect_socket(const std::string& path, const SocketAccess& access);
 
 /// A non-blocking listening socket at `path`, which nobody but those that `access` lets in could ever connect to.
 Result<UniqueFd> listen_on(const std::string& path, const SocketAccess& access);

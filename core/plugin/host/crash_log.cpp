@@ -22,6 +22,7 @@
 namespace topolet::plugin {
 namespace {
 
+constexpr int kOnlyThis = O_CLOEXEC | O_NOFOLLOW;
 constexpr std::int64_t kWindowMs = std::chrono::milliseconds(kStrikeWindow).count();
 
 struct Line {
@@ -75,19 +76,29 @@ std::vector<Crash> still_relevant(const std::vector<Crash>& crashes, std::int64_
   return kept;
 }
 
+/// Something is there that stays what it is, unlike a file system that cannot be written to for now.
+bool is_no_file(int error) { return error == ELOOP || error == EISDIR; }
+
+Error cannot_open(const std::filesystem::path& file, int error) {
+  return {
+      Code::kFailedPrecondition,
+      fmt::format("cannot open {}, the record of plugin crashes: {}; make daemon.state-dir writable, and the file a "
+                  "regular one",
+                  file.string(), std::strerror(error))};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& file, std::int64_t now_ms) {
   std::error_code ignored;  // opening tells what is wrong
   std::filesystem::create_directories(file.parent_path().parent_path(), ignored);
   ::mkdir(file.parent_path().c_str(), 0700);
-  constexpr int kOnlyThis = O_CLOEXEC | O_NOFOLLOW;
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | kOnlyThis, 0600));
   std::string text;
   std::string not_kept;
   if (fd) {
     text = read_all(fd.get());
-  } else if (const int error = errno; error != ELOOP && error != EISDIR) {
+  } else if (const int error = errno; !is_no_file(error)) {
     // A crash must not find the descriptor of something else.
     fd = UniqueFd(::memfd_create("plugin-crashes", MFD_CLOEXEC));
     if (fd) ::fcntl(fd.get(), F_SETFL, O_APPEND);
@@ -97,27 +108,35 @@ Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& fi
         file.string(), std::strerror(error));
     if (const UniqueFd old{::open(file.c_str(), O_RDONLY | kOnlyThis)}) text = read_all(old.get());
   }
-  if (!fd) {
-    return Error{
-        Code::kFailedPrecondition,
-        fmt::format("cannot open {}, the record of plugin crashes: {}; make daemon.state-dir writable, and the file "
-                    "a regular one",
-                    file.string(), std::strerror(errno))};
-  }
+  if (!fd) return cannot_open(file, errno);
   std::unique_ptr<CrashLog> log(new CrashLog(std::move(fd)));
   log->not_kept_ = not_kept;
+  log->remember(text, now_ms);
+  return log;
+}
+
+Result<std::unique_ptr<CrashLog>> CrashLog::read(const std::filesystem::path& file, std::int64_t now_ms) {
+  // To write as well, as open() does: a directory can be opened to be read.
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_NONBLOCK | kOnlyThis));
+  if (const int error = errno; !fd && is_no_file(error)) return cannot_open(file, error);
+  if (!fd) fd = UniqueFd(::open(file.c_str(), O_RDONLY | O_NONBLOCK | kOnlyThis));
+  std::unique_ptr<CrashLog> log(new CrashLog({}));
+  if (fd) log->remember(read_all(fd.get()), now_ms);
+  return log;
+}
+
+void CrashLog::remember(const std::string& text, std::int64_t now_ms) {
   std::vector<Crash> all;
   std::istringstream lines(text);
   for (std::string words; std::getline(lines, words);) {
     const auto line = read_line(words);
     if (!line) continue;
     all.push_back(line->crash);
-    if (line->is_new) log->new_crashes_.push_back(line->crash);
+    if (line->is_new) new_crashes_.push_back(line->crash);
   }
   std::stable_sort(all.begin(), all.end(), [](const Crash& a, const Crash& b) { return a.at_ms < b.at_ms; });
-  MutexLock lock(log->mutex_);
-  log->crashes_ = still_relevant(all, now_ms);
-  return log;
+  MutexLock lock(mutex_);
+  crashes_ = still_relevant(all, now_ms);
 }
 
 Status CrashLog::clear_new_marks() const {

@@ -31,6 +31,9 @@ class CrashLog {
   /// system takes no writes, crashes are kept in memory only; see why_not_kept().
   static Result<std::unique_ptr<CrashLog>> open(const std::filesystem::path& file, std::int64_t now_ms);
 
+  /// What open() would return, without making or changing anything; it can only be asked.
+  static Result<std::unique_ptr<CrashLog>> read(const std::filesystem::path& file, std::int64_t now_ms);
+
   /// Why new crashes are not kept over a restart; empty if they are.
   const std::string& why_not_kept() const { return not_kept_; }
 
@@ -56,6 +59,7 @@ class CrashLog {
 
  private:
   explicit CrashLog(UniqueFd fd) : fd_(std::move(fd)) {}
+  void remember(const std::string& text, std::int64_t now_ms) TOPOLET_EXCLUDES(mutex_);
   Status write() const TOPOLET_REQUIRES(mutex_);
 
   const UniqueFd fd_;

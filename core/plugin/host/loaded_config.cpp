@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/plugin/host/inspect_plugins.hpp"
+
 namespace topolet::plugin {
 namespace {
 
@@ -60,12 +62,20 @@ void load_one(LoadedConfig& setup, const std::filesystem::path& plugin_dir, cons
   }
 }
 
+/// Every refusal names its plugin.
+std::string with_place(const config::RawConfig& raw, const std::string& refusal) {
+  for (const std::string& name : enabled_plugins(raw).enabled) {
+    if (refusal.starts_with(fmt::format("plugin {}: ", name))) return plugin_mistake(raw, name, refusal).to_string();
+  }
+  return refusal;
+}
+
 }  // namespace
 
 std::vector<std::string> LoadedConfig::mistakes() const {
   std::vector<std::string> lines;
   for (const config::ConfigMistake& mistake : config.mistakes) lines.push_back(mistake.to_string());
-  for (const Error& error : plugins.errors) lines.push_back(error.message);
+  for (const Error& error : plugins.errors) lines.push_back(with_place(raw, error.message));
   return lines;
 }
 

@@ -1,4 +1,4 @@
-/* Does what TOPOLET_TEST_AT_LOAD says while it is loaded: "abort" or "wait". */
+/* Does what TOPOLET_TEST_AT_LOAD says while it is loaded: "abort", "exit" or "wait". */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@ __attribute__((constructor)) static void at_load(void) {
   const char* what = getenv("TOPOLET_TEST_AT_LOAD");
   if (what == NULL) return;
   if (strcmp(what, "abort") == 0) abort();
+  if (strcmp(what, "exit") == 0) exit(0);
   while (strcmp(what, "wait") == 0) pause();
 }
 

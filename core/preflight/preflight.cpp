@@ -1,0 +1,106 @@
+#include "core/preflight/preflight.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "core/base/clock.hpp"
+#include "core/plugin/host/crash_log.hpp"
+#include "core/plugin/host/inspect_plugins.hpp"
+#include "core/preflight/findings.hpp"
+
+namespace topolet::preflight {
+namespace {
+
+using Mistakes = std::vector<config::ConfigMistake>;
+
+void sort_by_place(Mistakes& mistakes) {
+  std::stable_sort(mistakes.begin(), mistakes.end(), [](const auto& a, const auto& b) {
+    return std::make_pair(a.file.empty(), a.line) < std::make_pair(b.file.empty(), b.line);
+  });
+}
+
+void append(Mistakes& mistakes, Mistakes more) { std::move(more.begin(), more.end(), std::back_inserter(mistakes)); }
+
+/// Then nothing is known of what it says.
+bool is_unread(const config::RawConfig& raw) {
+  return std::any_of(raw.mistakes.begin(), raw.mistakes.end(),
+                     [](const config::ConfigMistake& mistake) { return !mistake.file.empty() && mistake.line == 0; });
+}
+
+void check_plugin_dir(Report& report) {
+  const config::Options& options = report.options();
+  std::error_code ignored;
+  // With plugins, each of them says so.
+  if (!options.plugins.empty() || !report.is_set("daemon.plugin-dir") || report.is_mistaken("daemon.plugin-dir") ||
+      std::filesystem::is_directory(options.daemon.plugin_dir, ignored))
+    return;
+  report.warning("daemon.plugin-dir", fmt::format("there is no directory {}", options.daemon.plugin_dir.string()));
+}
+
+}  // namespace
+
+const config::ConfigEntry* Report::entry_of(const std::string& option) const {
+  const config::ConfigEntry* found = nullptr;
+  for (const config::ConfigEntry& entry : raw_.entries) {
+    // The command line's, which come last, take the place of the file's.
+    if (entry.section + '.' + entry.key == option) found = &entry;
+  }
+  return found;
+}
+
+config::ConfigMistake Report::at(const std::string& option, const std::string& what) const {
+  std::string message = what.starts_with(option) ? what : option + ": " + what;
+  const config::ConfigEntry* entry = entry_of(option);
+  if (entry == nullptr) return {raw_.file.string(), 0, std::move(message) + " (the default)"};
+  return {entry->file, entry->line, std::move(message)};
+}
+
+void Report::warn_of_other_topoletd() {
+  const auto is_used = [](const auto& used) { return used.second; };
+  if (std::all_of(used_by_topoletd_.begin(), used_by_topoletd_.end(), is_used)) return;
+  for (const auto& [option, used] : used_by_topoletd_) {
+    if (!used) continue;
+    warning(option, "a topoletd that runs with another configuration has it; stop that one before you start another");
+  }
+}
+
+bool Report::is_mistaken(const std::string& option) const {
+  return std::any_of(config_.mistakes.begin(), config_.mistakes.end(), [&](const config::ConfigMistake& mistake) {
+    return mistake.message.starts_with(option + ": ") || mistake.message.starts_with(option + " is ");
+  });
+}
+
+Findings check_environment(const config::RawConfig& raw, const config::ValidatedConfig& config) {
+  Report report(raw, config);
+  if (is_unread(raw)) return report.take();
+  check_sockets(report);
+  check_state(report);
+  report.warn_of_other_topoletd();
+  check_plugin_dir(report);
+  check_machine(report);
+  return report.take();
+}
+
+Findings check(const config::RawConfig& raw) {
+  const config::ValidatedConfig core = validate_config(raw, {});
+  const auto crashes = plugin::CrashLog::read(core.options.daemon.state_dir / "plugin-crashes", Clock().wall().count());
+  plugin::PluginInspection plugins = plugin::inspect_plugins(raw, crashes ? crashes->get() : nullptr);
+  Findings found = check_environment(raw, plugins.config);
+  append(found.mistakes, std::move(plugins.config.mistakes));
+  append(found.mistakes, std::move(plugins.refused));
+  for (const std::string& name : plugins.not_started) {
+    const std::string why = fmt::format("plugin {}: it {}; topoletd starts without it, and it was not checked", name,
+                                        (*crashes)->why_quarantined(name));
+    found.warnings.push_back(plugin::plugin_mistake(raw, name, why));
+  }
+  sort_by_place(found.mistakes);
+  sort_by_place(found.warnings);
+  return found;
+}
+
+}  // namespace topolet::preflight

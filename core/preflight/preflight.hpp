@@ -1,0 +1,35 @@
+// Finds what stands in the way of a start of topoletd, without starting it: nothing is written, bound or locked, and a
+// topoletd that runs with the same configuration is not disturbed.
+//
+// The room core/preflight, namespace topolet::preflight: check() is what `topoletd --check-config` and `topolet config
+// check` do. topoletd itself does check_environment() before it starts, so that what stops the check stops the start.
+// What it then does is in the other rooms, whose functions are used here as far as they change nothing: what stops the
+// start must stop the check. It may include core/base, config, machine, topology, plugin and cri/socket, and the store.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/options.hpp"
+#include "core/engine/engine.hpp"
+
+namespace topolet::preflight {
+
+/// Both in the order of the file's lines, then the command line's.
+struct Findings {
+  std::vector<config::ConfigMistake> mistakes;  ///< with any of them topoletd does not start
+  std::vector<config::ConfigMistake> warnings;  ///< it starts, but not all is as it should be
+};
+
+/// Sockets, state directory and machine. Of an option that `config` has a mistake about nothing is said.
+Findings check_environment(const config::RawConfig& raw, const config::ValidatedConfig& config);
+
+/// All there is: the text, the plugins (see plugin::inspect_plugins()) and the environment.
+Findings check(const config::RawConfig& raw);
+
+/// That placement.min-shared-cpus leaves no CPU to be exclusive; none if it does.
+std::optional<std::string> describe_shared_minimum(const config::PlacementOptions& options,
+                                                   const engine::CpuInventory& cpus);
+
+}  // namespace topolet::preflight

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/unique_fd.hpp"
+#include "core/base/unix_address.hpp"
+#include "core/cri/socket/listener_socket.hpp"
+#include "core/preflight/findings.hpp"
+
+namespace topolet::preflight {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where the path leads, links and ".." resolved as far as they exist. A socket need not exist yet.
+fs::path resolved(fs::path path) {
+  constexpr int kMostLinks = 40;  // as the kernel has it
+  std::error_code ignored;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(path, ignored); ++i)
+    path = path.parent_path() / fs::read_symlink(path, ignored);
+  fs::path parent = fs::weakly_canonical(path.parent_path(), ignored);
+  return (parent.empty() ? path.parent_path() : parent) / path.filename();
+}
+
+/// A file that topoletd makes or uses.
+struct Place {
+  std::string option;
+  std::string what;  ///< with its path
+  fs::path path;     ///< resolved
+  bool is_ours = true;
+};
+
+bool is_same(const Place& a, const Place& b) {
+  std::error_code ignored;
+  if (a.path == b.path || fs::equivalent(a.path, b.path, ignored)) return true;
+  // The same directory may be mounted in two places.
+  return a.path.filename() == b.path.filename() && fs::equivalent(a.path.parent_path(), b.path.parent_path(), ignored);
+}
+
+/// That somebody has named a directory as a socket is told of by itself.
+bool is_below(const fs::path& path, const fs::path& above) {
+  std::error_code ignored;
+  if (fs::is_directory(above, ignored)) return false;
+  return path != above && std::mismatch(above.begin(), above.end(), path.begin(), path.end()).first == above.end();
+}
+
+std::vector<Place> places(const config::DaemonOptions& daemon) {
+  std::vector<Place> all;
+  const auto add_socket = [&all](const std::string& option, const std::string& path, bool is_ours) {
+    all.push_back({option, fmt::format("{} ({})", option, path), resolved(path), is_ours});
+    if (!is_ours) return;
+    all.push_back({option, fmt::format("the lock file of {} ({}.lock)", option, path), resolved(path + ".lock")});
+  };
+  add_socket("daemon.listen", daemon.listen, true);
+  add_socket("daemon.control", daemon.control, true);
+  add_socket("daemon.runtime", daemon.runtime, false);
+  if (daemon.image != daemon.runtime) add_socket("daemon.image", daemon.image, false);
+  for (const char* name : {"state.db", "state.db-wal", "state.db-shm", "state.db.lock", "state.db.generation",
+                           "state.db.damaged", "plugin-crashes"}) {
+    const fs::path path = daemon.state_dir / name;
+    all.push_back({"daemon.state-dir", fmt::format("the file {} of daemon.state-dir", path.string()), resolved(path)});
+  }
+  return all;
+}
+
+/// False, and a mistake, if topoletd would need the same path twice.
+bool check_apart(Report& report, const Place& a, const Place& b) {
+  // The image service is most often the runtime's.
+  if (a.option == b.option || (!a.is_ours && !b.is_ours)) return true;
+  if (is_same(a, b)) {
+    report.mistake(b.option, fmt::format("{} is the same as {}; each needs a path of its own", b.what, a.what));
+  } else if (is_below(b.path, a.path)) {
+    report.mistake(b.option, fmt::format("{} is below {}, which is no directory", b.what, a.what));
+  } else if (is_below(a.path, b.path)) {
+    report.mistake(a.option, fmt::format("{} is below {}, which is no directory", a.what, b.what));
+  } else {
+    return true;
+  }
+  return false;
+}
+
+/// The options whose paths are in each other's way.
+std::vector<std::string> check_all_apart(Report& report) {
+  std::vector<std::string> in_the_way;
+  const std::vector<Place> all = places(report.options().daemon);
+  for (auto a = all.begin(); a != all.end(); ++a) {
+    for (auto b = a + 1; b != all.end(); ++b) {
+      const std::array<std::string, 2> pair{a->option, b->option};
+      const auto is_told = [&](const std::string& option) {
+        return report.is_mistaken(option) ||
+               std::find(in_the_way.begin(), in_the_way.end(), option) != in_the_way.end();
+      };
+      if (is_told(pair[0]) && is_told(pair[1])) continue;
+      if (report.is_mistaken(pair[0]) || report.is_mistaken(pair[1]) || check_apart(report, *a, *b)) continue;
+      in_the_way.insert(in_the_way.end(), pair.begin(), pair.end());
+    }
+  }
+  return in_the_way;
+}
+
+/// systemd hands a socket over only to what it starts.
+bool is_handed_over() { return std::getenv("LISTEN_FDS") != nullptr; }
+
+void check_own(Report& report, const std::string& option, const std::string& path, const cri::SocketAccess& access) {
+  const bool is_listen = option == "daemon.listen";
+  if (is_listen && is_handed_over()) return;
+  const auto use = cri::inspect_socket(path, access);
+  if (!use) return report.mistake(option, use.error().message);
+  if (*use != cri::SocketUse::kSystemds) return report.note_use(option, *use == cri::SocketUse::kTopoletds);
+  if (is_listen) {
+    return report.warning(option, fmt::format("systemd listens on {}, as a socket unit says; only systemd can start "
+                                              "topoletd with it",
+                                              path));
+  }
+  report.mistake(option,
+                 fmt::format("systemd listens on {}; only daemon.listen can be the path of a socket unit", path));
+}
+
+/// It may be started later.
+void check_runtime(Report& report, const std::string& option, const std::string& path) {
+  struct stat file {};
+  if (::stat(path.c_str(), &file) == 0 && !S_ISSOCK(file.st_mode)) {
+    return report.mistake(option, fmt::format("{} exists and is not a socket; name the socket that the runtime listens "
+                                              "on",
+                                              path));
+  }
+  const auto address = unix_address(path);
+  if (!address) return report.mistake(option, address.error().message);
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (::connect(probe.get(), as_sockaddr(*address), sizeof(sockaddr_un)) == 0 || errno == EAGAIN) return;
+  report.warning(option,
+                 fmt::format("cannot connect to {}: {}; containers can be created once the runtime listens there", path,
+                             std::strerror(errno)));
+}
+
+}  // namespace
+
+void check_sockets(Report& report) {
+  const config::DaemonOptions& daemon = report.options().daemon;
+  const std::vector<std::string> in_the_way = check_all_apart(report);
+  const auto is_told = [&](const std::string& option) {
+    return report.is_mistaken(option) || std::find(in_the_way.begin(), in_the_way.end(), option) != in_the_way.end();
+  };
+  if (!is_told("daemon.listen"))
+    check_own(report, "daemon.listen", daemon.listen, cri::access_like(daemon.runtime, {.mode = 0660}));
+  if (!is_told("daemon.control")) check_own(report, "daemon.control", daemon.control, {.mode = 0600});
+  if (!is_told("daemon.runtime")) check_runtime(report, "daemon.runtime", daemon.runtime);
+  if (daemon.image != daemon.runtime && !is_told("daemon.image")) check_runtime(report, "daemon.image", daemon.image);
+}
+
+}  // namespace topolet::preflight
