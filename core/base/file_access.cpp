@@ -28,15 +28,23 @@ bool writable_by_others(const std::filesystem::path& path, const struct stat& st
 
 /// The kernel's own file systems, in which even root can create no file.
 bool takes_no_files(const std::filesystem::path& directory) {
-  constexpr std::array<std::uint64_t, 9> kTakeNone = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,        CGROUP_SUPER_MAGIC,
-                                                      CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC, DEBUGFS_MAGIC,
-                                                      SECURITYFS_MAGIC,    TRACEFS_MAGIC,      NSFS_MAGIC};
+  constexpr std::array<std::uint64_t, 14> kTakeNone = {
+      PROC_SUPER_MAGIC, SYSFS_MAGIC,      CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC,
+      DEBUGFS_MAGIC,    SECURITYFS_MAGIC, TRACEFS_MAGIC,      NSFS_MAGIC,          BINFMTFS_MAGIC,
+      BPF_FS_MAGIC,     EFIVARFS_MAGIC,   PSTOREFS_MAGIC,     SELINUX_MAGIC};
   struct statfs status {};
   if (::statfs(directory.c_str(), &status) != 0) return false;
   return std::find(kTakeNone.begin(), kTakeNone.end(), static_cast<std::uint64_t>(status.f_type)) != kTakeNone.end();
 }
 
 }  // namespace
+
+bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
+  struct stat first {};
+  struct stat second {};
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
 
 int cannot_create_in(const std::filesystem::path& directory, std::filesystem::path& at) {
   at = directory;

@@ -1,4 +1,4 @@
-// Who may have written a file that is to be trusted, and where files can be created.
+// Who may have written a file that is to be trusted, which file a path leads to, and where files can be created.
 #pragma once
 
 #include <sys/stat.h>
@@ -12,6 +12,9 @@ namespace topolet {
 /// PERMISSION_DENIED, with what to do, unless the file or directory is owned by root or us and not writable by others.
 /// "Others" is the world, or a group other than root's or ours. `status` is that of `path`.
 Status check_writers(const std::filesystem::path& path, const struct stat& status);
+
+/// Whether both paths lead to the same file. std::filesystem::equivalent() does not know of sockets.
+bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b);
 
 /// Whether a file can be created in the directory, and, if it does not exist, the directory itself with those above it.
 /// 0, or the errno with which that would fail. `at`: the file or directory in the way. Creates nothing.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file_access.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/base/unix_address.hpp"
 #include "core/cri/socket/listener_socket.hpp"
@@ -40,10 +41,9 @@ struct Place {
 };
 
 bool is_same(const Place& a, const Place& b) {
-  std::error_code ignored;
-  if (a.path == b.path || fs::equivalent(a.path, b.path, ignored)) return true;
+  if (a.path == b.path || is_same_file(a.path, b.path)) return true;
   // The same directory may be mounted in two places.
-  return a.path.filename() == b.path.filename() && fs::equivalent(a.path.parent_path(), b.path.parent_path(), ignored);
+  return a.path.filename() == b.path.filename() && is_same_file(a.path.parent_path(), b.path.parent_path());
 }
 
 /// That somebody has named a directory as a socket is told of by itself.

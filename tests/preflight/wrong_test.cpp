@@ -340,6 +340,18 @@ INSTANTIATE_TEST_SUITE_P(Plugins, WrongAtLoad,
                                            std::pair("exit", "ended the process with exit status 0"),
                                            std::pair("wait", "did not return within 500 ms")));
 
+TEST(WrongSocket, IsTheRuntimesUnderAnotherName) {
+  NodeFiles node;
+  node.configure({}, "");
+  const UniqueFd runtimes = listening_socket(node.expand("@/runtime.sock"));
+  fs::create_hard_link(node.expand("@/runtime.sock"), node.expand("@/topolet.sock"));
+  const ProgramEnd checked = node.check();
+  EXPECT_EQ(checked.code, kExitUsage);
+  EXPECT_THAT(checked.text, HasSubstr(node.expand("daemon.runtime (@/runtime.sock) is the same as daemon.listen")));
+  EXPECT_FALSE(node.start());
+  EXPECT_NE(node.end_of_start(), kExitSuccess);
+}
+
 TEST(WrongSocket, IsOneThatAnotherProgramServes) {
   for (const char* option : {"listen", "control"}) {
     NodeFiles node;

@@ -71,9 +71,8 @@ std::optional<std::string> listening_inode(const std::string& path) {
     words >> number >> references >> protocol >> std::hex >> flags >> type >> state >> inode >> std::ws;
     std::getline(words, bound);
     constexpr std::uint64_t kListens = 0x10000;
-    std::error_code ignored;
     if ((flags & kListens) == 0 || bound.empty() || bound.front() != '/') continue;
-    if (bound == path || std::filesystem::equivalent(bound, path, ignored)) return inode;
+    if (bound == path || is_same_file(bound, path)) return inode;
   }
   return std::nullopt;
 }
