@@ -308,7 +308,7 @@ TEST_P(WrongConfig, FailsTheChecksAndTheStart) {
   EXPECT_EQ(commanded.code, kExitFailure);
   expect_told(commanded.text);
   EXPECT_EQ(node_.listing(), before) << "a check has changed something";
-  EXPECT_FALSE(node_.start()) << node_.log();
+  ASSERT_FALSE(node_.start()) << node_.log();
   EXPECT_NE(node_.end_of_start(), kExitSuccess);
 }
 
@@ -331,7 +331,7 @@ TEST_P(WrongAtLoad, FailsTheChecksAndTheStart) {
   EXPECT_EQ(checked.code, kExitUsage);
   EXPECT_THAT(checked.text, HasSubstr(std::string("plugin at-load: load ") + GetParam().second));
   EXPECT_EQ(node.check_with_command().code, kExitFailure);
-  EXPECT_FALSE(node.start()) << node.log();
+  ASSERT_FALSE(node.start()) << node.log();
   EXPECT_NE(node.end_of_start(), kExitSuccess);
 }
 
@@ -348,7 +348,7 @@ TEST(WrongSocket, IsTheRuntimesUnderAnotherName) {
   const ProgramEnd checked = node.check();
   EXPECT_EQ(checked.code, kExitUsage);
   EXPECT_THAT(checked.text, HasSubstr(node.expand("daemon.runtime (@/runtime.sock) is the same as daemon.listen")));
-  EXPECT_FALSE(node.start());
+  ASSERT_FALSE(node.start());
   EXPECT_NE(node.end_of_start(), kExitSuccess);
 }
 
@@ -361,7 +361,7 @@ TEST(WrongSocket, IsOneThatAnotherProgramServes) {
     EXPECT_EQ(checked.code, kExitUsage);
     EXPECT_THAT(checked.text, HasSubstr(node.expand(std::string("daemon.") + option +
                                                     ": a running process listens on @/taken.sock")));
-    EXPECT_FALSE(node.start());
+    ASSERT_FALSE(node.start());
     EXPECT_NE(node.end_of_start(), kExitSuccess);
   }
 }
