@@ -2,16 +2,23 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <spdlog/details/log_msg.h>
 #include <spdlog/details/null_mutex.h>
+#include <spdlog/formatter.h>
 #include <spdlog/sinks/base_sink.h>
+#include <spdlog/sinks/sink.h>
 #include <spdlog/sinks/systemd_sink.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include "core/base/escape.hpp"
 #include "core/base/queued_sink.hpp"
 
 namespace topolet {
@@ -49,6 +56,27 @@ class StderrSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   void flush_() override {}
 };
 
+/// Makes one line of each record, whatever names it tells of; see escaped().
+class EscapingSink final : public spdlog::sinks::sink {
+ public:
+  explicit EscapingSink(std::shared_ptr<spdlog::sinks::sink> target) : target_(std::move(target)) {}
+
+  void log(const spdlog::details::log_msg& record) override {
+    const std::string text = escaped({record.payload.data(), record.payload.size()});
+    spdlog::details::log_msg line = record;
+    line.payload = text;
+    target_->log(line);
+  }
+  void flush() override { target_->flush(); }
+  void set_pattern(const std::string& pattern) override { target_->set_pattern(pattern); }
+  void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override {
+    target_->set_formatter(std::move(formatter));
+  }
+
+ private:
+  std::shared_ptr<spdlog::sinks::sink> target_;
+};
+
 /// Without locks of its own, as the queue's thread alone uses it.
 std::shared_ptr<spdlog::sinks::sink> make_sink() {
   if (stderr_leads_to_journal()) return std::make_shared<spdlog::sinks::systemd_sink_st>("topoletd");
@@ -60,7 +88,7 @@ std::shared_ptr<spdlog::sinks::sink> make_sink() {
 }  // namespace
 
 std::shared_ptr<Log> make_daemon_log() {
-  return std::make_shared<Log>("topolet", std::make_shared<QueuedSink>(make_sink()));
+  return std::make_shared<Log>("topolet", std::make_shared<QueuedSink>(std::make_shared<EscapingSink>(make_sink())));
 }
 
 }  // namespace topolet

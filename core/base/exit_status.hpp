@@ -4,7 +4,7 @@
 namespace topolet {
 
 inline constexpr int kExitSuccess = 0;
-inline constexpr int kExitFailure = 1;  ///< it failed, or there is no result
+inline constexpr int kExitFailure = 1;  ///< it failed, or what was named is not there
 inline constexpr int kExitUsage = 2;    ///< the command line or the configuration is wrong
 
 }  // namespace topolet

@@ -231,7 +231,7 @@ class LivePrinter {
     } else {
       nlohmann::ordered_json object = nlohmann::ordered_json::object();
       for (std::size_t i = 0; i < row.size(); ++i) object[columns_[i]] = row[i];
-      line = object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+      line = dump(object) + '\n';
     }
     return write_at_once(line);
   }

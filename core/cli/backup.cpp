@@ -13,6 +13,7 @@
 #include "core/base/unique_fd.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
+#include "core/cli/output.hpp"
 #include "core/cli/state_database.hpp"
 
 namespace topolet::cli {
@@ -89,8 +90,8 @@ Status back_up(const Invocation& invocation) {
   if (Status copied = database->copy_to(draft->name()); !copied) return copied;
   if (Status synced = draft->sync(); !synced) return synced;
   if (Status renamed = draft->rename_to(target); !renamed) return renamed;
-  fmt::print("wrote {}; read it with --database, for example: topolet ps --database {}\n", target.string(),
-             target.string());
+  print_line(
+      fmt::format("wrote {0}; read it with --database, for example: topolet ps --database {0}", target.string()));
   return {};
 }
 

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
+#include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
+#include "core/cli/simulate.hpp"
+#include "core/config/option_table.hpp"
 
 namespace topolet::cli {
 
@@ -53,10 +54,10 @@ const std::vector<Command>& commands() {
        "topolet plugin new spread", 1, 2, nullptr, &new_plugin},
       {"simulate", "--topology MACHINE --workload FILE",
        "Runs a workload through the daemon's own engine and plugins, for any machine and without a runtime.",
-       "topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --workload pods.jsonl", 0, 0, nullptr,
-       &simulate_workload},
+       "topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --workload pods.jsonl", 0, 0, nullptr, nullptr,
+       &simulate_command},
       {"plugin check", "FILE.so", "Tests a plugin file on made-up machines and requests, without a daemon.",
-       "topolet plugin check build/spread.so --seed 7", 1, 1, nullptr, &check_plugin_file},
+       "topolet plugin check build/spread.so --seed 7", 1, 1, nullptr, nullptr, &check_plugin_file},
       {"reload", "", "Makes topoletd read its configuration again, as SIGHUP does, and reports the result.",
        "topolet reload", 0, 0, &declare_reload, &reload},
       {"config check", "[FILE]", "Reports every mistake in a configuration file.",
@@ -71,8 +72,28 @@ const std::vector<Command>& commands() {
 }
 
 int usage_error(std::string_view program, std::string_view why) {
-  fmt::print(stderr, "{}: {}\n", program, why);
+  print_error_line(fmt::format("{}: {}", program, why));
   return kExitUsage;
+}
+
+std::string with_hint(const std::string& why, const std::string& hint) {
+  return why + (why.ends_with('?') ? " " : "; ") + hint;
+}
+
+std::string option_error(const boost::program_options::error& error, const Options& options) {
+  const auto* unknown = dynamic_cast<const boost::program_options::unknown_option*>(&error);
+  if (unknown == nullptr) return error.what();
+  std::vector<std::string> names;
+  for (const auto& option : options.options()) names.push_back(option->long_name());
+  std::string given = unknown->get_option_name();
+  given.erase(0, given.find_first_not_of('-'));
+  return error.what() + config::suggestion(given, names, "--");
+}
+
+Error listed_error(Code code, std::string_view why, const std::vector<std::string>& details) {
+  print_error_line(fmt::format("topolet: {}", why));
+  for (const std::string& detail : details) print_error_line("  " + detail);
+  return {code, {}};
 }
 
 }  // namespace topolet::cli

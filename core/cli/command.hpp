@@ -6,6 +6,7 @@
 // control socket only.
 #pragma once
 
+#include <boost/program_options/errors.hpp>
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/variables_map.hpp>
 #include <string>
@@ -43,15 +44,27 @@ struct Command {
   /// Adds the command's options; null if it has none, or parses them itself. An option that two commands have takes a
   /// value in both or in neither, as the command is looked for before its options are known.
   void (*declare)(Options& options) = nullptr;
-  /// Writes its answer to stdout. INVALID_ARGUMENT is a usage error; any other error, a failure or no
-  /// result.
+  /// Writes its answer to stdout. INVALID_ARGUMENT is a usage error; any other error, a failure.
   Status (*run)(const Invocation& invocation) = nullptr;
+  /// In place of `run`, for a command that parses what stands behind its words itself, --help too. Returns what the
+  /// program ends with.
+  int (*run_by_itself)(const std::vector<std::string>& arguments) = nullptr;
 };
 
 const std::vector<Command>& commands();
 
 /// Says on stderr what is wrong with the command line. Returns what the program ends with.
 int usage_error(std::string_view program, std::string_view why);
+
+/// "what is wrong; hint", or behind a question "did you mean X? hint".
+std::string with_hint(const std::string& why, const std::string& hint);
+
+/// What Boost.Program_options says of a command line, with the option that may have been meant.
+std::string option_error(const boost::program_options::error& error, const Options& options);
+
+/// Says on stderr what is wrong, in a line of its own for each of `details`. The error it returns has no message, as
+/// all is said.
+Error listed_error(Code code, std::string_view why, const std::vector<std::string>& details);
 
 // Each in the file that is named after it.
 void declare_status(Options& options);
@@ -63,8 +76,7 @@ Status list_plugins(const Invocation& invocation);
 void declare_plugin_reset(Options& options);
 Status reset_plugin(const Invocation& invocation);
 Status new_plugin(const Invocation& invocation);
-Status check_plugin_file(const Invocation& invocation);
-Status simulate_workload(const Invocation& invocation);
+int check_plugin_file(const std::vector<std::string>& arguments);
 void declare_query(Options& options);
 Status run_query(const Invocation& invocation);
 void declare_ps(Options& options);

@@ -2,6 +2,7 @@
 
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
+#include "core/cli/output.hpp"
 #include "core/cli/table.hpp"
 #include "core/preflight/preflight.hpp"
 
@@ -28,11 +29,9 @@ Status check_config(const Invocation& invocation) {
     fmt::print("{}", to_text({{"file", file}, {"mistakes", mistakes}, {"warnings", warnings}}));
     return mistakes.empty() ? Status() : Status(Error{Code::kFailedPrecondition, ""});
   }
-  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
-  if (!mistakes.empty()) {
-    return Error{Code::kFailedPrecondition, fmt::format("{} has mistakes:\n{}", file, fmt::join(mistakes, "\n"))};
-  }
-  fmt::print("{} is valid\n", file);
+  for (const std::string& warning : warnings) print_error_line("warning: " + warning);
+  if (!mistakes.empty()) return listed_error(Code::kFailedPrecondition, file + " has mistakes:", mistakes);
+  print_line(file + " is valid");
   return {};
 }
 

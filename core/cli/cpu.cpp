@@ -19,14 +19,14 @@ std::optional<std::uint32_t> parse_cpu(const std::string& text) {
   return cpu;
 }
 
-/// Nobody is on it: why that may be.
+/// Nobody is on it: why that may be. NOT_FOUND if the machine has no such CPU.
 Result<std::string> describe_unused(const store::Database& database, std::uint32_t cpu, std::int64_t at_ms) {
   const auto machine = audit::machine_at(database, at_ms);
   if (!machine) return machine.error();
   if (!*machine) return fmt::format("nobody is on CPU {}", cpu);
   bool is_online = false;
   for (const audit::MachineRecord::Cpu& known : (*machine)->cpus) is_online = is_online || known.cpu == cpu;
-  if (!is_online) return fmt::format("the machine has no CPU {}, or it is offline", cpu);
+  if (!is_online) return Error{Code::kNotFound, fmt::format("the machine has no CPU {}, or it is offline", cpu)};
   if ((*machine)->reserved.contains(cpu))
     return fmt::format("nobody is on CPU {}, which is reserved for the system", cpu);
   if ((*machine)->isolated.contains(cpu)) return fmt::format("nobody is on CPU {}, which the kernel isolates", cpu);
@@ -55,13 +55,14 @@ Status show_cpu(const Invocation& invocation) {
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
   if (Status ready = (*database)->require_history(); !ready) return ready;
-  const auto unused = describe_unused((*database)->connection(), *cpu, *at);
-  if (!unused) return unused.error();
-  return (*database)->print(
-      *unused,
+  const auto rows = (*database)->table(
       "SELECT namespace, pod, container, attempt, how, mode, cpus, withheld, since, reason, decision "
       "FROM on_cpu(?1, ?2) ORDER BY namespace, pod, container, attempt",
       std::int64_t{*cpu}, *at);
+  if (!rows) return rows.error();
+  if (!rows->rows.empty()) return (*database)->print({}, *rows);
+  const auto unused = describe_unused((*database)->connection(), *cpu, *at);
+  return unused ? (*database)->print(*unused, *rows) : unused.error();
 }
 
 }  // namespace topolet::cli

@@ -16,7 +16,8 @@ namespace topolet::cli {
 /// Plain calls; each waits for its answer.
 class DaemonClient {
  public:
-  /// On the socket that control_socket() finds. UNAVAILABLE if nobody answers on it; says why and how to start.
+  /// On the socket that control_socket() finds. UNAVAILABLE if nobody answers on it, PERMISSION_DENIED if we may not
+  /// ask; says why and what to do.
   static Result<DaemonClient> connect(const Invocation& invocation);
 
   template <class Ask, class Answer>
@@ -27,16 +28,16 @@ class DaemonClient {
     Answer answer;
     const grpc::Status status = (stub_.get()->*method)(&context, ask, &answer);
     if (status.ok()) return answer;
-    // What the daemon refuses is a failure, not a usage error of the command.
-    return Error{status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ? Code::kFailedPrecondition
-                                                                           : static_cast<Code>(status.error_code()),
-                 status.error_message()};
+    return explained(status);
   }
 
  private:
   static constexpr std::chrono::seconds kCallTimeout{30};
 
-  explicit DaemonClient(std::unique_ptr<control::v1::Control::Stub> stub) : stub_(std::move(stub)) {}
+  explicit DaemonClient(std::string socket);
+  Error explained(const grpc::Status& status) const;
+
+  std::string socket_;
   std::unique_ptr<control::v1::Control::Stub> stub_;
 };
 

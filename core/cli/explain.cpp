@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/text.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/find_decision.hpp"
 #include "core/cli/options.hpp"
+#include "core/cli/output.hpp"
 #include "core/cli/state_database.hpp"
 #include "core/placement/workload.hpp"
 
@@ -67,7 +70,7 @@ std::string describe_older(const std::vector<std::string>& uids) {
   if (uids.empty()) return {};
   const std::size_t listed = std::min<std::size_t>(uids.size(), 5);
   const auto end = uids.begin() + static_cast<std::ptrdiff_t>(listed);
-  return fmt::format("{} with a container of this name: --uid {}{}\n", counted(uids.size(), "older pod"),
+  return fmt::format("{} with a container of this name: --uid {}{}", counted(uids.size(), "older pod"),
                      fmt::join(uids.begin(), end, ", --uid "), listed < uids.size() ? ", …" : "");
 }
 
@@ -78,26 +81,30 @@ std::string describe_cpus(const std::string& decided, const std::optional<std::s
   return fmt::format("on CPUs {} now ({} when decided)", or_dash(*cpus_now), or_dash(decided));
 }
 
-std::string describe_decision(const Explanation& explanation) {
+/// In lines.
+std::vector<std::string> describe_decision(const Explanation& explanation) {
   const Table& decision = explanation.decision;
   const auto of = [&](const char* column) { return text(decision, 0, column); };
   const auto or_dash = [&](const char* column) { return of(column).empty() ? "-" : of(column); };
-  std::string description =
-      fmt::format("{}  attempt {}  {}\n", name_in(decision, 0), of("attempt"), of("container_id"));
-  description += fmt::format("{} {}, decision {}{}\n", of("event"), of("time"), of("decision"),
-                             of("outcome").empty() ? "" : ", " + of("outcome"));
+  std::vector<std::string> lines = {
+      fmt::format("{}  attempt {}  {}", name_in(decision, 0), of("attempt"), of("container_id")),
+      fmt::format("{} {}, decision {}{}", of("event"), of("time"), of("decision"),
+                  of("outcome").empty() ? "" : ", " + of("outcome"))};
   if (!of("ended_cause").empty()) {
     const bool released = of("mode") == "exclusive" && of("ended_cause") != "superseded";
-    description += fmt::format("{} ({}) {}\n", released ? "released CPUs " + of("cpus") : "ended",
-                               in_words(of("ended_cause")), of("ended_time"));
+    lines.push_back(fmt::format("{} ({}) {}", released ? "released CPUs " + of("cpus") : "ended",
+                                in_words(of("ended_cause")), of("ended_time")));
   }
   if (!of("mode").empty()) {
-    description += fmt::format("{} {}, withheld {}, memory nodes {}; the winner was nodes {}\n", of("mode"),
-                               describe_cpus(of("cpus"), explanation.cpus_now), or_dash("withheld"), or_dash("mems"),
-                               or_dash("nodes"));
+    lines.push_back(fmt::format("{} {}, withheld {}, memory nodes {}; the winner was nodes {}", of("mode"),
+                                describe_cpus(of("cpus"), explanation.cpus_now), or_dash("withheld"), or_dash("mems"),
+                                or_dash("nodes")));
   }
-  description += fmt::format("reason {}: {}\n", moment_of(of("event")), of("reason"));
-  return description + describe_older(explanation.found.older_uids);
+  lines.push_back(fmt::format("reason {}: {}", moment_of(of("event")), of("reason")));
+  if (std::string older = describe_older(explanation.found.older_uids); !older.empty()) {
+    lines.push_back(std::move(older));
+  }
+  return lines;
 }
 
 Result<FoundDecision> decision_asked_for(const StateDatabase& database, const Invocation& invocation) {
@@ -166,7 +173,7 @@ Status explain(const Invocation& invocation) {
     fmt::print("{}", to_text(format_json(*explanation)));
     return {};
   }
-  fmt::print("{}", describe_decision(*explanation));
+  for (const std::string& line : describe_decision(*explanation)) print_line(line);
   if (!explanation->verdicts.rows.empty()) {
     fmt::print("\nCandidates at that time, the {} first\n{}",
                text(explanation->decision, 0, "event") == "denied" ? "best" : "winner",

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "core/config/option_table.hpp"
 #include "core/placement/workload.hpp"
 
 namespace topolet::cli {
@@ -201,6 +202,24 @@ class Finder {
     return {};
   }
 
+  /// In as many parts as the name that was asked for.
+  std::vector<std::string> recent_names(std::size_t parts) const {
+    const auto rows = database_.table(
+        "SELECT DISTINCT pod_namespace, pod_name, container FROM (SELECT pod_namespace, pod_name, container FROM "
+        "decided "
+        "ORDER BY decision DESC LIMIT 1000)");
+    std::vector<std::string> names;
+    if (!rows) return names;
+    for (const Row& row : rows->rows) {
+      const auto [pod_namespace, pod, container] =
+          std::tuple(row[0].get<std::string>(), row[1].get<std::string>(), row[2].get<std::string>());
+      if (parts == 1) names.insert(names.end(), {pod, container});
+      if (parts == 2) names.insert(names.end(), {pod + '/' + container, pod_namespace + '/' + pod});
+      if (parts == 3) names.push_back(placement::display_name(pod_namespace, pod, container));
+    }
+    return names;
+  }
+
   std::string container_id(std::int64_t decision) const {
     const auto row = database_.table("SELECT container_id FROM decision WHERE decision = ?1", decision);
     return row && !row->rows.empty() ? row->rows[0][0].get<std::string>() : std::string();
@@ -227,13 +246,15 @@ Matches one_per_name(const Matches& matches) {
 }
 
 Error several(const Finder& finder, const std::string& name, const Matches& names) {
-  std::string list;
+  std::vector<std::string> list;
   for (std::size_t i = 0; i < std::min(names.size(), kMostListed); ++i) {
-    list += fmt::format("\n  {}  {}", placement::display_name(names[i].pod_namespace, names[i].pod, names[i].container),
-                        finder.container_id(names[i].decision));
+    list.push_back(fmt::format("{}  {}",
+                               placement::display_name(names[i].pod_namespace, names[i].pod, names[i].container),
+                               finder.container_id(names[i].decision)));
   }
-  if (names.size() > kMostListed) list += "\n  and more";
-  return {Code::kInvalidArgument, fmt::format("'{}' matches several containers; name one of these:{}", name, list)};
+  if (names.size() > kMostListed) list.emplace_back("and more");
+  return listed_error(Code::kInvalidArgument, fmt::format("'{}' matches several containers; name one of these:", name),
+                      list);
 }
 
 FoundDecision newest_of(const Matches& matches) {
@@ -257,8 +278,11 @@ Result<FoundDecision> find_decision(const StateDatabase& database, const std::st
   if (is_by_id) matches = finder.with_id(name, uid);
   if (!matches) return matches.error();
   if (matches->empty()) {
-    return Error{Code::kNotFound, fmt::format("no container '{}' is known{}; `topolet ps` lists the current ones", name,
-                                              uid.empty() ? "" : fmt::format(" in a pod with UID '{}'", uid))};
+    return Error{Code::kNotFound,
+                 with_hint(fmt::format("no container '{}' is known{}{}", name,
+                                       uid.empty() ? "" : fmt::format(" in a pod with UID '{}'", uid),
+                                       config::suggestion(name, finder.recent_names(parts_of(name).size()))),
+                           "`topolet ps` lists the current ones")};
   }
   newest_first(*matches);
   const Matches names = one_per_name(*matches);

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/escape.hpp"
+
 namespace topolet::cli {
 namespace {
 
@@ -104,7 +106,7 @@ void draw_row(std::string& text, const std::string& title, const CpuSet& cpus,
 std::string legend(const MachineMap& map, const CpuUses& uses) {
   std::string text = ". pool   r reserved   i isolated   o occupied   ~ withheld   - not allowed\n";
   for (const MachineMap::Holder& holder : map.holders) {
-    text += fmt::format("{} {}: {}{}\n", uses.letter_of(holder), holder.name, holder.cpus.to_string(),
+    text += fmt::format("{} {}: {}{}\n", uses.letter_of(holder), escaped(holder.name), holder.cpus.to_string(),
                         holder.withheld.empty() ? "" : ", withholds " + holder.withheld.to_string());
   }
   if (!map.memory_only.empty()) text += fmt::format("nodes without CPUs: {}\n", map.memory_only.to_string());

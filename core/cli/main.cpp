@@ -3,21 +3,18 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <sstream>
 #include <string>
-#include <system_error>
 #include <vector>
 
+#include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/cli/command.hpp"
-#include "core/cli/output.hpp"
-#include "core/cli/simulate.hpp"
 #include "core/config/option_table.hpp"
-#include "core/plugin_checker/command.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -32,13 +29,14 @@ constexpr const char* kWord = "word";
 po::options_description options_of(const Command& command) {
   po::options_description options("Options", 100, 50);
   if (command.declare != nullptr) command.declare(options);
-  options.add_options()("help", "Show this help.");
+  options.add_options()("help,h", "Show this help.");
   return options;
 }
 
 /// What any command takes.
 po::options_description options_of_all() {
   po::options_description all;
+  all.add_options()("version", "");  // of no command
   for (const Command& command : commands()) {
     const po::options_description own = options_of(command);
     for (const auto& option : own.options()) {
@@ -48,21 +46,49 @@ po::options_description options_of_all() {
   return all;
 }
 
-int print_help() {
-  fmt::print(
-      "Shows what topoletd does on this node and explains its decisions.\n\nUsage: topolet COMMAND "
-      "[OPTION]...\n\nCommands\n");
+void print_commands(const std::string& beginning) {
+  fmt::print("Commands\n");
   for (const Command& command : commands()) {
+    if (command.words.rfind(beginning, 0) != 0) continue;
     fmt::print("  {:24} {}\n", command.words + (command.arguments.empty() ? "" : " " + command.arguments),
                command.help.substr(0, command.help.find_first_of(":.")) + ".");
   }
+}
+
+constexpr const char* kHelpEnd =
+    "\n`topolet COMMAND --help` explains one command and its options. Exit status: 0 success, also where there is "
+    "nothing "
+    "to list; 1 failure, or what was named is not there; 2 usage error.\n";
+
+int print_version() {
+  fmt::print("topolet {}\n", TOPOLET_VERSION);
+  return kExitSuccess;
+}
+
+int print_help() {
   fmt::print(
-      "\n`topolet COMMAND --help` explains one command and its options. Exit status: 0 success, 1 failure or no "
-      "result, 2 usage error.\n");
+      "Shows what topoletd does on this node and explains its decisions.\n\nUsage: topolet COMMAND "
+      "[OPTION]...\n\n");
+  print_commands("");
+  po::options_description options("Options", 100, 50);
+  options.add_options()("help,h", "Show this help, or with a command, its own; the same as `topolet help [COMMAND]`.")(
+      "version", "Print the version.");
+  std::ostringstream text;
+  text << options;
+  fmt::print("\n{}{}", text.str(), kHelpEnd);
+  return kExitSuccess;
+}
+
+/// Of the commands that begin with the same word, such as "plugin".
+int print_group_help(const std::string& group) {
+  fmt::print("The commands of `topolet {0}`.\n\nUsage: topolet {0} COMMAND [OPTION]...\n\n", group);
+  print_commands(group + ' ');
+  fmt::print("{}", kHelpEnd);
   return kExitSuccess;
 }
 
 int print_help(const Command& command) {
+  if (command.run_by_itself != nullptr) return command.run_by_itself({"--help"});
   std::ostringstream options;
   options << options_of(command);
   fmt::print("{}\n\nUsage: topolet {}{}{} [OPTION]...\nExample: {}\n\n{}", command.help, command.words,
@@ -86,21 +112,44 @@ const Command* find_command(const std::vector<std::string>& words, std::size_t& 
   return nullptr;
 }
 
-int unknown_command(const std::vector<std::string>& words) {
-  std::vector<std::string> known;
-  std::vector<std::string> below;  // "plugin" alone, or with a wrong word behind it
+/// The second words of the commands that begin with this one.
+std::vector<std::string> second_words(const std::string& group) {
+  std::vector<std::string> seconds;
   for (const Command& command : commands()) {
-    known.push_back(command.words);
-    if (command.words.rfind(words[0] + ' ', 0) == 0) below.push_back(command.words);
+    if (command.words.rfind(group + ' ', 0) == 0) seconds.push_back(command.words.substr(group.size() + 1));
   }
-  if (!below.empty()) {
+  return seconds;
+}
+
+int unknown_command(const std::vector<std::string>& words) {
+  const std::vector<std::string> seconds = second_words(words[0]);
+  if (!seconds.empty()) {
+    const std::string help = fmt::format("`topolet {} --help` explains them", words[0]);
     if (words.size() == 1) {
-      return usage_error(kProgram, fmt::format("'{}' needs a second word: {}", words[0], fmt::join(below, ", ")));
+      return usage_error(kProgram,
+                         fmt::format("'{}' needs a second word: {}; {}", words[0], fmt::join(seconds, ", "), help));
     }
-    known = below;
+    const std::string near = config::suggestion(words[1], seconds, words[0] + ' ');
+    return usage_error(kProgram,
+                       with_hint(fmt::format("there is no command '{}'{}", first_words(words, 2), near), help));
   }
-  const std::string wanted = below.empty() ? words[0] : first_words(words, 2);
-  return usage_error(kProgram, fmt::format("there is no command '{}'; {}", wanted, config::suggestion(wanted, known)));
+  std::vector<std::string> known = {"help"};
+  for (const Command& command : commands()) known.push_back(command.words.substr(0, command.words.find(' ')));
+  const std::string near = config::suggestion(words[0], known);
+  return usage_error(
+      kProgram, with_hint(fmt::format("there is no command '{}'{}", words[0], near), "`topolet --help` lists them"));
+}
+
+/// `words`: what stands behind "help".
+int help_with(const std::vector<std::string>& words) {
+  if (words.empty()) return print_help();
+  std::size_t count = 0;
+  if (const Command* command = find_command(words, count); command != nullptr && count == words.size()) {
+    return print_help(*command);
+  }
+  if (words.size() == 1 && words[0] == "help") return print_help();
+  if (words.size() == 1 && !second_words(words[0]).empty()) return print_group_help(words[0]);
+  return unknown_command(words);
 }
 
 /// A word with white space before any '=' cannot be the name of an option: SQL may begin with "-- a comment".
@@ -139,55 +188,59 @@ std::vector<std::string> words_of(const po::variables_map& values) {
 
 int report(const Status& done) {
   if (done) return kExitSuccess;
-  if (!done.error().message.empty()) {
-    fmt::print(stderr, "{}: {}\n", kProgram, done.error().message);
-  }
+  if (!done.error().message.empty()) print_error_line(fmt::format("{}: {}", kProgram, done.error().message));
   return done.error().code == Code::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 
+std::string usage_of(const Command& command) {
+  return fmt::format("usage: topolet {}{}{}; example: {}; `topolet {} --help` explains it", command.words,
+                     command.arguments.empty() ? "" : " ", command.arguments, command.example, command.words);
+}
+
 int run(const Command& command, const std::vector<std::string>& arguments, std::size_t word_count) {
+  const std::string program = fmt::format("{} {}", kProgram, command.words);
   Invocation invocation;
+  const po::options_description options = options_of(command);
   try {
-    invocation.values = parse(arguments, options_of(command), false);
+    invocation.values = parse(arguments, options, false);
   } catch (const po::error& error) {
-    return usage_error(fmt::format("{} {}", kProgram, command.words),
-                       fmt::format("{}; see `topolet {} --help`", error.what(), command.words));
+    return usage_error(program, with_hint(option_error(error, options),
+                                          fmt::format("`topolet {} --help` lists the options", command.words)));
   }
   if (invocation.has("help")) return print_help(command);
   const std::vector<std::string> words = words_of(invocation.values);
   invocation.arguments.assign(words.begin() + static_cast<std::ptrdiff_t>(word_count), words.end());
   if (invocation.arguments.size() < command.min_arguments || invocation.arguments.size() > command.max_arguments) {
-    return usage_error(kProgram, fmt::format("usage: topolet {}{}{}; example: {}", command.words,
-                                             command.arguments.empty() ? "" : " ", command.arguments, command.example));
+    return usage_error(kProgram, usage_of(command));
   }
   return report(command.run(invocation));
 }
 
+/// The command that parses the rest of the command line itself; null if the command line does not begin with one.
+const Command* find_independent(const std::vector<std::string>& arguments, std::size_t& count) {
+  const Command* command = find_command(arguments, count);
+  return command != nullptr && command->run_by_itself != nullptr ? command : nullptr;
+}
+
 int run(const std::vector<std::string>& arguments) {
-  // They have options of their own.
-  if (!arguments.empty() && arguments[0] == "simulate")
-    return simulate_command({arguments.begin() + 1, arguments.end()});
-  if (arguments.size() >= 2 && arguments[0] == "plugin" && arguments[1] == "check") {
-    return plugin_checker::check_command("topolet plugin check", {arguments.begin() + 2, arguments.end()});
+  std::size_t count = 0;
+  if (const Command* command = find_independent(arguments, count); command != nullptr) {
+    return command->run_by_itself({arguments.begin() + static_cast<std::ptrdiff_t>(count), arguments.end()});
   }
   // First with the options of all commands, to tell the words from the values of options.
   const po::variables_map values = parse(arguments, options_of_all(), true);
   const std::vector<std::string> words = words_of(values);
+  const bool asks_for_help = values.count("help") != 0;
   if (words.empty()) {
-    if (values.count("help") != 0) return print_help();
+    if (asks_for_help) return print_help();
+    if (values.count("version") != 0) return print_version();
     return usage_error(kProgram, "no command given; `topolet --help` lists them");
   }
-  std::size_t count = 0;
+  if (words[0] == "help") return help_with({words.begin() + 1, words.end()});
   const Command* command = find_command(words, count);
-  return command != nullptr ? run(*command, arguments, count) : unknown_command(words);
-}
-
-/// What stdio still has to write.
-int flush_output(int exit_status) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_status;
-  const Error why = output_error(errno);
-  if (!why.message.empty()) fmt::print(stderr, "{}: {}\n", kProgram, why.message);
-  return kExitFailure;
+  if (command == nullptr) return asks_for_help ? help_with(words) : unknown_command(words);
+  if (command->run_by_itself == nullptr) return run(*command, arguments, count);
+  return asks_for_help ? print_help(*command) : usage_error(kProgram, usage_of(*command));
 }
 
 /// Never throws.
@@ -195,12 +248,10 @@ int run_reporting(const std::vector<std::string>& arguments) {
   try {
     return run(arguments);
   } catch (const po::error& error) {
-    return usage_error(kProgram, std::string(error.what()) + "; see `topolet --help`");
-  } catch (const std::system_error& error) {
-    // As fmt throws it when stdout cannot be written to.
-    return report(error.code() == std::errc::broken_pipe ? output_error(EPIPE) : Error{Code::kUnknown, error.what()});
+    return usage_error(kProgram, std::string(error.what()) + "; `topolet --help` lists the commands");
   } catch (const std::exception& error) {
-    return report(Error{Code::kUnknown, error.what()});
+    // As fmt throws it when stdout cannot be written to, which is told at the end.
+    return std::ferror(stdout) != 0 ? kExitFailure : report(Error{Code::kUnknown, error.what()});
   }
 }
 
@@ -208,7 +259,8 @@ int run_reporting(const std::vector<std::string>& arguments) {
 }  // namespace topolet::cli
 
 int main(int argc, char** argv) {
+  topolet::fill_closed_standard_streams();
   // A reader that has closed its end of a pipe is then an error of the write, whatever this program was started with.
   std::signal(SIGPIPE, SIG_IGN);
-  return topolet::cli::flush_output(topolet::cli::run_reporting({argv + 1, argv + argc}));
+  return topolet::finish_output("topolet", topolet::cli::run_reporting({argv + 1, argv + argc}));
 }

@@ -64,13 +64,11 @@ void add_holders(const audit::State& state, MachineMap& map) {
                    [](const auto& one, const auto& other) { return one.name < other.name; });
 }
 
-Result<MachineMap> read_now(const store::Database& database, std::int64_t at_ms) {
+/// Nothing if the database does not tell what machine it is.
+Result<std::optional<MachineMap>> read_now(const store::Database& database, std::int64_t at_ms) {
   const auto machine = audit::machine_at(database, at_ms);
   if (!machine) return machine.error();
-  if (!*machine) {
-    return Error{Code::kNotFound,
-                 "the database does not tell what machine this is; topoletd records it when it starts"};
-  }
+  if (!*machine) return std::optional<MachineMap>();
   const auto state = audit::History(database).at(at_ms);
   if (!state) return state.error();
   MachineMap map;
@@ -85,11 +83,11 @@ Result<MachineMap> read_now(const store::Database& database, std::int64_t at_ms)
       at_ms);
   if (!read) return read.error();
   map.offline -= map.online;
-  return map;
+  return std::optional(std::move(map));
 }
 
 /// All of it as it was in one moment of the database, which topoletd may be writing.
-Result<MachineMap> read_map(StateDatabase& database, std::int64_t at_ms) {
+Result<std::optional<MachineMap>> read_map(StateDatabase& database, std::int64_t at_ms) {
   store::Database& connection = database.connection();
   if (Status begun = connection.execute("BEGIN", kPurpose); !begun) return begun.error();
   auto map = read_now(connection, at_ms);
@@ -97,6 +95,10 @@ Result<MachineMap> read_map(StateDatabase& database, std::int64_t at_ms) {
   if (!map) return map.error();
   if (!ended) return ended.error();
   return map;
+}
+
+std::string draw_known(const std::optional<MachineMap>& map) {
+  return map ? draw(*map) : "the database does not tell what machine this is; topoletd records it when it starts\n";
 }
 
 /// Draws it anew whenever something has changed, until the program is stopped: on a terminal in the same place,
@@ -114,7 +116,7 @@ Status watch(StateDatabase& database) {
       known_version = *version;
       const auto map = read_map(database, Clock().wall().count());
       if (!map) return map.error();
-      std::string text = draw(*map);
+      std::string text = draw_known(*map);
       if (shown != text) {
         const std::string before = is_terminal ? kClear : shown ? "\n" : "";
         if (Status printed = write_at_once(before + text); !printed) return printed;
@@ -147,7 +149,8 @@ Status show_map(const Invocation& invocation) {
   if (invocation.has("watch")) return watch(**database);
   const auto map = read_map(**database, *at);
   if (!map) return map.error();
-  return write_at_once(invocation.has("json") ? to_text(to_json(*map)) : draw(*map));
+  if (!invocation.has("json")) return write_at_once(draw_known(*map));
+  return write_at_once(to_text(*map ? to_json(**map) : nlohmann::ordered_json::array()));
 }
 
 }  // namespace topolet::cli

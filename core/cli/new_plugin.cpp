@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "core/cli/command.hpp"
+#include "core/cli/output.hpp"
 #include "core/cli/templates.hpp"
 #include "core/config/option_table.hpp"
 
@@ -42,6 +44,13 @@ Status check_name(const std::string& name) {
   const config::OptionSpec spec{
       .section = "plugins", .key = "enable", .type = config::OptionType::kName, .defaults = {}};
   if (const Status fits = check_value(spec, name); !fits) return Error{Code::kInvalidArgument, fits.error().message};
+  const auto* const shipped = std::find(kShippedPlugins.begin(), kShippedPlugins.end(), name);
+  if (shipped != kShippedPlugins.end()) {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("'{0}' is the name of a plugin that comes with topolet, and both would be {0}.so; choose "
+                             "another",
+                             name)};
+  }
   if (name != kTakenByCmake && name != "policy-test" && name.size() <= 64) return {};
   return Error{Code::kInvalidArgument, fmt::format("'{}' cannot be the name of a CMake target; choose another", name)};
 }
@@ -76,10 +85,9 @@ Status new_plugin(const Invocation& invocation) {
   for (const Template& one : kTemplates) {
     if (Status written = write(directory / one.file, filled_in(one.text, name)); !written) return written;
   }
-  fmt::print(
-      "created {}; build and test it with\n  cmake -S {} -B {}/build && cmake --build {}/build && ctest --test-dir "
-      "{}/build\n",
-      directory.string(), directory.string(), directory.string(), directory.string(), directory.string());
+  print_line(fmt::format("created {}; build and test it with", directory.string()));
+  print_line(fmt::format("  cmake -S {0} -B {0}/build && cmake --build {0}/build && ctest --test-dir {0}/build",
+                         directory.string()));
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <boost/program_options.hpp>
 #include <utility>
+#include <vector>
 
 #include "core/audit/time_text.hpp"
 #include "core/base/clock.hpp"
@@ -25,10 +26,10 @@ Result<config::Options> read_configuration(const Invocation& invocation, const c
   if (invocation.has("config")) arguments = {"--config", invocation.text("config")};
   const config::ValidatedConfig config = config::validate_config(config::read_raw(arguments), {});
   if (config.mistakes.empty()) return config.options;
-  std::string list;
-  for (const config::ConfigMistake& mistake : config.mistakes) list += "\n" + mistake.to_string();
-  return Error{Code::kInvalidArgument,
-               fmt::format("topoletd's configuration has mistakes; correct them{}:{}", instead, list)};
+  std::vector<std::string> mistakes;
+  for (const config::ConfigMistake& mistake : config.mistakes) mistakes.push_back(mistake.to_string());
+  return listed_error(Code::kInvalidArgument,
+                      fmt::format("topoletd's configuration has mistakes; correct them{}:", instead), mistakes);
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 #include "core/cli/output.hpp"
 
 #include <fmt/format.h>
+#include <stdio_ext.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+
+#include "core/base/escape.hpp"
+#include "core/base/standard_streams.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -14,15 +17,16 @@ constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 
 }  // namespace
 
-Error output_error(int error_number) {
-  if (error_number == EPIPE) return {Code::kCancelled, {}};
-  return {Code::kUnavailable, fmt::format("cannot write the output: {}", std::strerror(error_number))};
-}
+Error output_error(int error_number) { return {Code::kUnavailable, output_failure(error_number)}; }
+
+void print_line(std::string_view text) { fmt::print("{}\n", escaped(text)); }
 
 Status write_at_once(const std::string& text) {
   if (std::fputs(text.c_str(), stdout) != EOF && std::fflush(stdout) == 0) return {};
   const Error why = output_error(errno);
-  std::clearerr(stdout);  // told once
+  // It is told once.
+  ::__fpurge(stdout);
+  std::clearerr(stdout);
   return why;
 }
 

@@ -10,9 +10,11 @@
 
 namespace topolet::cli {
 
-/// What failed when stdout was written to, from errno. Without a message if the reader has closed its end, as `head`
-/// does: that needs no words.
+/// What failed when stdout was written to, from errno.
 Error output_error(int error_number);
+
+/// Writes one line to stdout, escaped.
+void print_line(std::string_view text);
 
 /// Writes to stdout at once, for a command that goes on for as long as it likes.
 Status write_at_once(const std::string& text);

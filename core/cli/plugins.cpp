@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include "core/base/escape.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
 #include "core/cli/options.hpp"
+#include "core/cli/output.hpp"
 #include "core/cli/table.hpp"
 #include "core/plugin_checker/command.hpp"
 
@@ -44,11 +46,11 @@ std::string format_text(const ListPluginsResponse& list) {
   }
   std::string text = table.format_text();
   for (const Plugin& plugin : list.plugins()) {
-    if (!plugin.reason().empty()) text += fmt::format("\n{}: {}\n", plugin.id(), plugin.reason());
+    if (!plugin.reason().empty()) text += fmt::format("\n{}\n", escaped(plugin.id() + ": " + plugin.reason()));
     const Plugin::LostVotes& lost = plugin.lost_votes();
     if (total(lost) > 0) {
-      text += fmt::format("\n{} lost votes: {} late, {} failed, {} declined, {} not asked\n", plugin.id(), lost.late(),
-                          lost.failed(), lost.declined(), lost.not_asked());
+      text += fmt::format("\n{} lost votes: {} late, {} failed, {} declined, {} not asked\n", escaped(plugin.id()),
+                          lost.late(), lost.failed(), lost.declined(), lost.not_asked());
     }
   }
   Table options{{"option", "value", "default", "help"}, {}};
@@ -120,10 +122,8 @@ Status list_plugins(const Invocation& invocation) {
   return {};
 }
 
-/// What stands on the command line besides goes to the check itself, see main.cpp.
-Status check_plugin_file(const Invocation& invocation) {
-  if (plugin_checker::check_command("topolet plugin check", invocation.arguments) == 0) return {};
-  return Error{Code::kFailedPrecondition, {}};
+int check_plugin_file(const std::vector<std::string>& arguments) {
+  return plugin_checker::check_command("topolet plugin check", arguments);
 }
 
 void declare_plugin_reset(Options& options) { declare_plugin_list(options); }
@@ -135,7 +135,7 @@ Status reset_plugin(const Invocation& invocation) {
   ask.set_id(invocation.arguments[0]);
   const auto done = daemon->call(&control::v1::Control::Stub::ResetPlugin, ask);
   if (!done) return done.error();
-  if (!invocation.has("json")) fmt::print("plugin {} is asked again\n", invocation.arguments[0]);
+  if (!invocation.has("json")) print_line("plugin " + invocation.arguments[0] + " is asked again");
   return {};
 }
 

@@ -1,12 +1,17 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/program_options.hpp>
 #include <fstream>
 #include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/state_database.hpp"
+#include "core/config/option_table.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -43,6 +48,30 @@ Error refusal(const Error& error) {
                                       "and open the copy with sqlite3"};
 }
 
+/// SQLite's words for a name that it does not know, with the one that may have been meant.
+Error with_near_name(const StateDatabase& database, const Error& error) {
+  struct Kind {
+    std::string_view complaint;
+    const char* names;
+  };
+  constexpr std::array<Kind, 2> kKinds = {
+      {{"no such column: ",
+        "SELECT DISTINCT c.name FROM pragma_table_list t JOIN pragma_table_xinfo(t.name) c WHERE t.schema = 'main'"},
+       {"no such table: ", "SELECT name FROM pragma_table_list WHERE schema = 'main'"}}};
+  for (const Kind& kind : kKinds) {
+    const auto begin = error.message.find(kind.complaint);
+    if (begin == std::string::npos) continue;
+    std::string name = error.message.substr(begin + kind.complaint.size());
+    name.resize(name.rfind(" (SQLite"));
+    const auto rows = database.table(kind.names);
+    if (!rows) return error;
+    std::vector<std::string> known;
+    for (const Row& row : rows->rows) known.push_back(row[0].get<std::string>());
+    return {error.code, error.message + config::suggestion(name.substr(name.rfind('.') + 1), known)};
+  }
+  return error;
+}
+
 }  // namespace
 
 void declare_query(Options& options) {
@@ -57,7 +86,7 @@ Status run_query(const Invocation& invocation) {
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
   auto statement = (*database)->connection().prepare_reading(*sql, StateDatabase::kPurpose);
-  if (!statement) return refusal(statement.error());
+  if (!statement) return with_near_name(**database, refusal(statement.error()));
   return (*database)->print("no rows", *statement);
 }
 

@@ -12,8 +12,6 @@ namespace {
 constexpr std::size_t kRowsForWidths = 1000;
 constexpr std::size_t kBytesForWidths = std::size_t{1} << 20;
 
-std::string json_of(const Cell& cell) { return cell.dump(-1, ' ', false, Cell::error_handler_t::replace); }
-
 /// An object must not have a key twice.
 std::vector<std::string> json_keys(const std::vector<std::string>& columns) {
   std::map<std::string, int> seen;
@@ -25,7 +23,7 @@ std::vector<std::string> json_keys(const std::vector<std::string>& columns) {
       for (int number = seen[column]; seen.count(key) != 0; ++number) key = fmt::format("{}:{}", column, number);
       seen[key] = 1;
     }
-    keys.push_back(json_of(key));
+    keys.push_back(dump(key));
   }
   return keys;
 }
@@ -74,7 +72,7 @@ class JsonWriter final : public RowWriter {
   Status write(const Row& row) override {
     std::string text = std::exchange(is_first_, false) ? "[\n  {" : ",\n  {";
     for (std::size_t i = 0; i < row.size(); ++i) {
-      text += fmt::format("{}\n    {}: {}", i > 0 ? "," : "", keys_[i], json_of(row[i]));
+      text += fmt::format("{}\n    {}: {}", i > 0 ? "," : "", keys_[i], dump(row[i]));
     }
     return output_.write(text + "\n  }");
   }
@@ -97,7 +95,7 @@ class NdjsonWriter final : public RowWriter {
   Status write(const Row& row) override {
     std::string text = "{";
     for (std::size_t i = 0; i < row.size(); ++i) {
-      text += fmt::format("{}{}:{}", i > 0 ? "," : "", keys_[i], json_of(row[i]));
+      text += fmt::format("{}{}:{}", i > 0 ? "," : "", keys_[i], dump(row[i]));
     }
     return output_.write(text + "}\n");
   }

@@ -31,7 +31,7 @@ class RowWriter {
 
 /// `output` must outlive the writer. As a table, the first 1000 rows say how wide the columns are, or fewer if they are
 /// more than a mebibyte of text. As JSON, a column whose name another has too is called "name:2". In CSV an empty text
-/// is "" and NULL is nothing.
+/// is "" and NULL is nothing; texts are as they are, control characters too.
 std::unique_ptr<RowWriter> make_row_writer(Format format, std::vector<std::string> columns, Output& output);
 
 }  // namespace topolet::cli

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
 #include "core/base/file_exists.hpp"
 #include "core/base/text.hpp"
@@ -26,10 +27,25 @@ using simulate::OperationResult;
 constexpr const char* kProgram = "topolet simulate";
 
 constexpr const char* kUsage =
-    "Runs a workload through the daemon's own engine and plugins, for any machine and without a runtime.\n\n"
-    "Usage: topolet simulate --topology (FILE.xml | \"SYNTHETIC\") --workload FILE.jsonl [OPTION]...\n"
-    "Example: topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --config topolet.conf --workload pods.jsonl\n\n"
-    "Options of topoletd may be given too, such as --numa.policy=restricted; they override the configuration file.\n";
+    "Runs a workload through the daemon's own engine and plugins, for any machine and without a runtime. Options of "
+    "topoletd may be given too, such as --numa.policy=restricted; they override the configuration file.\n\n"
+    "Usage: topolet simulate --topology MACHINE --workload FILE [OPTION]...\n"
+    "Example: topolet simulate --topology \"pack:2 numa:1 core:4 pu:2\" --config topolet.conf --workload "
+    "pods.jsonl\n\n";
+
+/// Behind the options.
+constexpr const char* kLines =
+    "\nEach line of the workload is one JSON object, whose \"op\" says what happens; empty lines are skipped:\n"
+    "  {\"op\":\"run_pod\",\"pod\":\"web\",\"qos\":\"guaranteed\"}\n"
+    "  "
+    "{\"op\":\"create\",\"pod\":\"web\",\"container\":\"main\",\"cpu_limit_milli\":2000,\"memory_limit\":1073741824}\n"
+    "A line that is not valid is reported with its number, and the others are run. These are the operations,\n"
+    "the fields that each needs, and in brackets those that it may have:\n";
+
+constexpr const char* kEnd =
+    "\n" TOPOLET_DOC_DIR
+    "/simulate.md describes the operations, their fields and the output.\n\nExit status: 0 success; 1 failure; 2 usage "
+    "error, or some line of the workload is not valid.\n";
 
 struct SimulateOptions {
   std::string topology;
@@ -58,9 +74,41 @@ po::options_description described(SimulateOptions& options) {
       "state-dir", po::value(&options.state_dir)->value_name("DIR"),
       "Keep the state database in this directory, for `topolet at`, `topolet query` and the others. Its time begins at "
       "2026-01-01.")("explain", po::bool_switch(&options.explain),
-                     "Also show each decision's candidates and what each plugin said about them.")("help",
+                     "Also show each decision's candidates and what each plugin said about them.")("help,h",
                                                                                                    "Show this help.");
   return description;
+}
+
+/// "  create      pod container [annotations attempt …]", at most as wide as the options above it.
+std::string fields_text(const simulate::OperationFields& operation) {
+  constexpr std::size_t kIndent = 14;
+  constexpr std::size_t kColumns = 100;
+  std::vector<std::string> words = operation.required;
+  for (const std::string& field : operation.optional) words.push_back(field);
+  if (!operation.optional.empty()) {
+    words[operation.required.size()].insert(0, "[");
+    words.back() += ']';
+  }
+  std::string text;
+  std::string line = fmt::format("  {:{}}", operation.op, kIndent - 3);
+  for (const std::string& word : words) {
+    if (line.size() + 1 + word.size() > kColumns) {
+      text += line + '\n';
+      line.assign(kIndent - 1, ' ');
+    }
+    line += ' ' + word;
+  }
+  return text + line + '\n';
+}
+
+int print_help() {
+  SimulateOptions ignored;
+  std::ostringstream options;
+  options << described(ignored);
+  std::string operations;
+  for (const simulate::OperationFields& operation : simulate::operation_fields()) operations += fields_text(operation);
+  fmt::print("{}{}{}{}{}", kUsage, options.str(), kLines, operations, kEnd);
+  return kExitSuccess;
 }
 
 bool is_daemon_option(const std::string& argument) {
@@ -172,20 +220,20 @@ ordered_json to_json(const Line& line, bool explain) {
 }
 
 std::string explanation(const placement::Verdicts& verdicts) {
-  std::string text =
-      fmt::format("      {} candidate{}, the winner first\n", verdicts.candidates, verdicts.candidates == 1 ? "" : "s");
+  std::string text = fmt::format("      {}, the winner first\n", counted(verdicts.candidates, "candidate"));
   for (const placement::CandidateOpinions& candidate : verdicts.best) {
-    text += fmt::format("      nodes {:<8} {}\n", candidate.nodes.empty() ? "none" : candidate.nodes,
+    text += fmt::format("      nodes {:<8} {}\n", candidate.nodes.empty() ? "none" : escaped(candidate.nodes),
                         candidate.rejected ? "rejected" : fmt::format("{:+}", candidate.score));
     for (const placement::CandidateOpinions::Opinion& opinion : candidate.opinions) {
       text += fmt::format("        {} {}: {}\n", opinion.policy,
-                          opinion.kind == "score" ? fmt::format("{:+}", opinion.score) : opinion.kind, opinion.reason);
+                          opinion.kind == "score" ? fmt::format("{:+}", opinion.score) : opinion.kind,
+                          escaped(opinion.reason));
     }
   }
   for (const auto& [reason, count] : verdicts.rejected)
-    text += fmt::format("      rejected {} candidate{}: {}\n", count, count == 1 ? "" : "s", reason);
-  for (const std::string& lost : verdicts.lost_votes) text += fmt::format("      lost vote: {}\n", lost);
-  for (const std::string& dropped : verdicts.dropped) text += fmt::format("      dropped: {}\n", dropped);
+    text += fmt::format("      rejected {}: {}\n", counted(count, "candidate"), escaped(reason));
+  for (const std::string& lost : verdicts.lost_votes) text += fmt::format("      lost vote: {}\n", escaped(lost));
+  for (const std::string& dropped : verdicts.dropped) text += fmt::format("      dropped: {}\n", escaped(dropped));
   return text;
 }
 
@@ -269,16 +317,24 @@ int run_lines(simulate::Simulation& simulation, std::istream& in, const Simulate
   for (std::size_t number = 1; std::getline(in, text); ++number) {
     if (trimmed(text).empty()) continue;
     Line line = apply(simulation, number, text);
-    if (line.outcome.is_invalid_line) ++bad;
+    if (line.outcome.is_invalid_line) {
+      ++bad;
+      print_error_line(fmt::format("{}: line {}: {}", kProgram, number, line.outcome.reason));
+    }
     if (options.json) {
-      fmt::print("{}\n", to_json(line, options.explain).dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+      fmt::print("{}\n", dump(to_json(line, options.explain)));
     } else {
       lines.push_back(std::move(line));
     }
   }
   if (!options.json) fmt::print("{}\n{}", format_text(lines, options.explain), draw(map_of(simulation.snapshot())));
+  if (in.bad()) {
+    print_error_line(fmt::format("{}: cannot read all of {}", kProgram, options.workload));
+    return kExitFailure;
+  }
   if (bad == 0) return kExitSuccess;
-  fmt::print(stderr, "{}: {}\n", kProgram, counted(bad, "bad line"));
+  print_error_line(
+      fmt::format("{}: {} not valid", kProgram, bad == 1 ? "1 line was" : fmt::format("{} lines were", bad)));
   return kExitUsage;
 }
 
@@ -307,17 +363,15 @@ int run(const std::vector<std::string>& arguments) {
                 .run(),
             given);
   po::notify(given);
-  if (given.count("help") != 0) {
-    std::cout << kUsage << '\n' << description;
-    return kExitSuccess;
-  }
+  if (given.count("help") != 0) return print_help();
   if (options.topology.empty())
-    return usage_error(kProgram, "no machine given; name a file or a description with --topology");
+    return usage_error(kProgram, "no machine given; name a file or a description with --topology; see --help");
   if (options.workload.empty())
-    return usage_error(kProgram, "no workload given; name a file with --workload, or - for standard input");
+    return usage_error(kProgram, "no workload given; name a file with --workload, or - for standard input; see --help");
   plugin::LoadedConfig setup = setup_of(options, flags);
   if (const std::vector<std::string> mistakes = setup.mistakes(); !mistakes.empty()) {
-    return usage_error(kProgram, fmt::format("the configuration has mistakes:\n{}", fmt::join(mistakes, "\n")));
+    listed_error(Code::kInvalidArgument, "the configuration has mistakes:", mistakes);
+    return kExitUsage;
   }
   std::ifstream file;
   if (options.workload != "-") {
@@ -333,19 +387,13 @@ int run(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-Status simulate_workload(const Invocation& invocation) {
-  if (simulate_command(invocation.arguments) == kExitSuccess) return {};
-  return Error{Code::kFailedPrecondition, {}};
-}
-
 int simulate_command(const std::vector<std::string>& arguments) {
   try {
     return run(arguments);
   } catch (const po::error& error) {
-    return usage_error(kProgram, std::string(error.what()) + "; see `topolet simulate --help`");
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", kProgram, error.what());
-    return kExitFailure;
+    SimulateOptions ignored;
+    return usage_error(
+        kProgram, with_hint(option_error(error, described(ignored)), "`topolet simulate --help` lists the options"));
   }
 }
 

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "core/audit/table_functions.hpp"
+#include "core/base/escape.hpp"
 #include "core/base/file_exists.hpp"
 #include "core/cli/options.hpp"
 
@@ -26,11 +30,24 @@ Row row_of(const store::Statement& statement, std::size_t columns) {
   return row;
 }
 
+/// Of a file that is there, or may be there for all we are allowed to know. SQLite would say no more than that it
+/// cannot open it.
+Status check_readable(const std::filesystem::path& file) {
+  if (::access(file.c_str(), R_OK) == 0 || errno != EACCES) return {};
+  return Error{
+      Code::kPermissionDenied,
+      fmt::format("you may not read the state database {}: {}. It is for the user that topoletd runs as; run "
+                  "this command as root, for example with sudo, or read a copy that `sudo topolet backup FILE` "
+                  "made",
+                  file.string(), std::strerror(EACCES))};
+}
+
 }  // namespace
 
 Result<store::Database> open_read_only(const Invocation& invocation) {
   const auto file = database_file(invocation);
   if (!file) return file.error();
+  if (Status readable = check_readable(*file); !readable) return readable.error();
   if (file_exists(*file)) return store::Database::open(*file, store::Database::Access::kReadOnly);
   return Error{Code::kNotFound,
                fmt::format("there is no state database {}; topoletd creates it at its first start. If it is elsewhere, "
@@ -93,23 +110,20 @@ Status StateDatabase::print(const std::string& nothing, store::Statement& statem
     has_rows = true;
     if (Status written = writer->write(row_of(statement, columns.size())); !written) return written;
   }
-  if (!has_rows && *format == Format::kTable) return Error{Code::kNotFound, nothing};
-  if (Status written = writer->finish(); !written) return written;
-  if (!has_rows) return Error{Code::kNotFound, {}};
-  return {};
+  if (!has_rows && *format == Format::kTable) return write_at_once(escaped(nothing) + '\n');
+  return writer->finish();
 }
 
 Status StateDatabase::print(const std::string& nothing, const Table& table) const {
   const auto format = format_of(invocation_);
   if (!format) return format.error();
-  if (table.rows.empty() && *format == Format::kTable) return Error{Code::kNotFound, nothing};
+  if (table.rows.empty() && *format == Format::kTable) return write_at_once(escaped(nothing) + '\n');
   Output output(STDOUT_FILENO, deadline_);
   const auto writer = make_row_writer(*format, table.columns, output);
   for (const Row& row : table.rows) {
     if (Status written = writer->write(row); !written) return written;
   }
-  if (Status written = writer->finish(); !written) return written;
-  return table.rows.empty() ? Status(Error{Code::kNotFound, {}}) : Status();
+  return writer->finish();
 }
 
 Status StateDatabase::print_empty_line() const {

@@ -12,7 +12,8 @@
 
 namespace topolet::cli {
 
-/// The file that database_file() names. NOT_FOUND says where topoletd puts its database and how to name another.
+/// The file that database_file() names. NOT_FOUND says where topoletd puts its database and how to name another,
+/// PERMISSION_DENIED who may read it.
 Result<store::Database> open_read_only(const Invocation& invocation);
 
 /// Opened read-only for one command, whose options include those of declare_database(). Everything that reads it ends
@@ -37,8 +38,8 @@ class StateDatabase {
     return read(*statement);
   }
 
-  /// Writes any number of rows to stdout as --format of the command says. No row is no result: NOT_FOUND, with
-  /// `nothing` as its message where people read it.
+  /// Writes any number of rows to stdout as --format of the command says. Without rows, people read `nothing` instead
+  /// of a table.
   template <class... Values>
   Status print(const std::string& nothing, const std::string& sql, const Values&... values) const {
     auto statement = connection_.prepare(sql, kPurpose);

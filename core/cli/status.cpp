@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include "core/base/escape.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
 #include "core/cli/options.hpp"
+#include "core/cli/output.hpp"
 #include "core/cli/table.hpp"
 
 namespace topolet::cli {
@@ -51,11 +53,12 @@ std::string format_text(const StatusResponse& status) {
       "containers   {}{}\n"
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "generation   {}\n",
-      status.version(), duration(status.uptime_s()), status.listen(), status.runtime(),
-      status.runtime_connected() ? "connected" : "NOT connected", status.state_dir(), database(status),
-      containers(status), status.reconciled() ? "" : " (not yet compared with the runtime)",
-      or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
-      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), status.generation());
+      escaped(status.version()), duration(status.uptime_s()), escaped(status.listen()), escaped(status.runtime()),
+      status.runtime_connected() ? "connected" : "NOT connected", escaped(status.state_dir()),
+      escaped(database(status)), escaped(containers(status)),
+      status.reconciled() ? "" : " (not yet compared with the runtime)", or_none(status.allowed_cpus()),
+      or_none(status.pool_cpus()), or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()),
+      or_none(status.withheld_cpus()), status.generation());
 }
 
 nlohmann::ordered_json format_json(const StatusResponse& status) {
@@ -110,8 +113,9 @@ Status reload(const Invocation& invocation) {
     fmt::print("{}", to_text({{"plugins", plugins}, {"restart_needed", restart}}));
     return {};
   }
-  fmt::print("reloaded; plugins: {}\n", plugins.empty() ? "none" : fmt::format("{}", fmt::join(plugins, ", ")));
-  for (const std::string& key : restart) fmt::print("{} has changed; restart topoletd to apply it\n", key);
+  print_line(
+      fmt::format("reloaded; plugins: {}", plugins.empty() ? "none" : fmt::format("{}", fmt::join(plugins, ", "))));
+  for (const std::string& key : restart) print_line(key + " has changed; restart topoletd to apply it");
   return {};
 }
 

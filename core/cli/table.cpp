@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/base/escape.hpp"
+
 namespace topolet::cli {
 namespace {
 
 std::string cell_text(const Cell& cell) {
-  std::string text = cell.is_string() ? cell.get<std::string>() : cell.is_null() ? std::string() : cell.dump();
-  for (char& letter : text) {
-    if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) letter = ' ';
-  }
+  const std::string text = cell.is_string() ? escaped(cell.get_ref<const std::string&>())
+                           : cell.is_null() ? std::string()
+                                            : dump(cell);
   return text.empty() ? "-" : text;
 }
 
@@ -39,7 +40,7 @@ void widen(std::vector<std::size_t>& widths, const std::vector<std::string>& tex
 
 TableLayout::TableLayout(const std::vector<std::string>& columns, const std::vector<Row>& rows)
     : widths_(columns.size()) {
-  for (const std::string& column : columns) heading_.push_back(upper(column));
+  for (const std::string& column : columns) heading_.push_back(escaped(upper(column)));
   widen(widths_, heading_);
   for (const Row& row : rows) widen(widths_, texts_of(row));
 }
@@ -75,8 +76,10 @@ nlohmann::ordered_json Table::format_json() const {
   return all;
 }
 
-std::string to_text(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+std::string dump(const nlohmann::ordered_json& json, int indent) {
+  return escaped_json(json.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
+
+std::string to_text(const nlohmann::ordered_json& json) { return dump(json, 2) + '\n'; }
 
 }  // namespace topolet::cli

@@ -17,7 +17,7 @@ struct Table {
   std::vector<std::string> columns;
   std::vector<Row> rows;
 
-  /// Aligned, a heading and a line for each row; '-' for what is empty, control characters as spaces.
+  /// Aligned, a heading and a line for each row, escaped; '-' for what is empty.
   std::string format_text() const;
   /// An array with an object for each row.
   nlohmann::ordered_json format_json() const;
@@ -39,7 +39,10 @@ class TableLayout {
   std::vector<std::size_t> widths_;
 };
 
-/// JSON as it is written to stdout. What is no UTF-8 is replaced.
+/// JSON in one line, as it is written to stdout; with an indent, in several. What is no UTF-8 is replaced, and what a
+/// terminal would obey is written as \uXXXX.
+std::string dump(const nlohmann::ordered_json& json, int indent = -1);
+/// The same with an indent of 2, and an end of line.
 std::string to_text(const nlohmann::ordered_json& json);
 
 }  // namespace topolet::cli

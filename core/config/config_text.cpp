@@ -83,6 +83,10 @@ bool read_arguments(RawConfig& raw, const std::vector<std::string>& arguments) {
   const auto mistake = [&raw](std::string message) { raw.mistakes.push_back({"", 0, std::move(message)}); };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
+    if (argument == "-h") {
+      raw.help = true;
+      continue;
+    }
     if (argument.substr(0, 2) != "--" || argument.size() == 2) {
       mistake("unexpected argument '" + arguments[i] + "'; options are written --section.key=value");
       continue;

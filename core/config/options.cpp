@@ -150,7 +150,7 @@ class ConfigValidator {
     std::vector<std::string> known = {"daemon", "placement", "plugins"};
     known.insert(known.end(), enabled_.begin(), enabled_.end());
     mistakes_.push_back({raw_.file.string(), header.line,
-                         "unknown section [" + header.name + "]; " + suggestion(header.name, known) +
+                         "unknown section [" + header.name + "]" + suggestion(header.name, known) +
                              " (the section of a plugin is known once the plugin is enabled: enable = " + header.name +
                              " in [plugins])"});
   }
@@ -173,14 +173,14 @@ class ConfigValidator {
       std::vector<std::string> known = names_;
       known.insert(known.end(), {"config", "check-config", "help", "version"});
       if (!entry.section.empty() && !is_known_section(entry.section)) {
-        return add(entry, "unknown option --" + name + "; " + suggestion(name, known, "--") +
+        return add(entry, "unknown option --" + name + key_suggestion(name, known, "--") +
                               " (the options of a plugin are known once it is enabled: --plugins.enable=" +
                               entry.section + ")");
       }
-      return add(entry, "unknown option --" + name + "; " + suggestion(name, known, "--"));
+      return add(entry, "unknown option --" + name + key_suggestion(name, known, "--"));
     }
     if (entry.section.empty()) {
-      return add(entry, "'" + name + "' stands before any [section]; " + suggestion(name, names_));
+      return add(entry, "'" + name + "' stands before any [section]" + key_suggestion(name, names_));
     }
     if (!is_known_section(entry.section)) return;  // said of the section as a whole
     for (const std::string prefix : {"weight.", "on-failure.", "required."}) {
@@ -189,7 +189,7 @@ class ConfigValidator {
       return add(entry, name + ": the plugin '" + plugin + "' is not enabled; add enable = " + plugin +
                             " to [plugins], or remove this line");
     }
-    add(entry, "unknown key " + name + "; " + suggestion(name, names_));
+    add(entry, "unknown key " + name + key_suggestion(name, names_));
   }
 
   /// False, and a mistake, if the option was set before and may be set only once, or is repeated word for word.
@@ -316,7 +316,7 @@ po::options_description command_line_options() {
   general.add_options()("config", po::value<std::string>()->value_name("FILE")->default_value(kDefaultConfigFile),
                         "The configuration file. It must exist if it is given here.")(
       "check-config", "Report every mistake in the configuration, and exit.")(
-      "help", "Explain every option, and exit.")("version", "Print the version, and exit.");
+      "help,h", "Explain every option, and exit.")("version", "Print the version, and exit.");
   return general;
 }
 

@@ -352,7 +352,7 @@ Result<Daemon::ReloadResult> Daemon::apply_config(const config::RawConfig& raw) 
                                                  plugins_->libraries(), {.thread = &deps_.control});
   plugins_->add_libraries(setup.plugins.libraries);
   if (const std::vector<std::string> mistakes = setup.mistakes(); !mistakes.empty()) {
-    return Error{Code::kInvalidArgument, fmt::format("{}", fmt::join(mistakes, "\n"))};
+    return Error{Code::kInvalidArgument, fmt::format("{}", fmt::join(mistakes, "; "))};
   }
   // A number that no row tells of, where this fails, is of no decision.
   ++setup_;

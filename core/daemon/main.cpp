@@ -12,8 +12,10 @@
 
 #include "core/base/clock.hpp"
 #include "core/base/daemon_log.hpp"
+#include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
 #include "core/base/log.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/config/options.hpp"
 #include "core/daemon/daemon.hpp"
 #include "core/plugin/host/control_thread.hpp"
@@ -31,7 +33,7 @@ constexpr int kNoCrashLog = -1;
 /// True if nothing is wrong.
 bool report_mistakes(const plugin::LoadedConfig& setup) {
   const std::vector<std::string> mistakes = setup.mistakes();
-  for (const std::string& mistake : mistakes) fmt::print(stderr, "{}\n", mistake);
+  for (const std::string& mistake : mistakes) print_error_line(mistake);
   return mistakes.empty();
 }
 
@@ -55,7 +57,6 @@ int check_config(const config::RawConfig& raw) {
 
 /// Signals that end the daemon are waited for by one thread; all others have them blocked from the start.
 sigset_t block_signals() {
-  ::signal(SIGPIPE, SIG_IGN);
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
@@ -74,7 +75,7 @@ void handle_signals(const sigset_t& signals, Daemon& daemon) {
 
 int cannot_start(Log& log, const Error& why) {
   log.flush();  // so that the lines that led here come first
-  fmt::print(stderr, "topoletd cannot start: {}\n", why.message);
+  print_error_line("topoletd cannot start: " + why.message);
   return kExitFailure;
 }
 
@@ -147,12 +148,16 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace topolet::daemon
 
 int main(int argc, char** argv) {
+  topolet::fill_closed_standard_streams();
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error of the write
   // hwloc complains over many lines of stderr whenever CPUs that are offline make a machine look odd.
   ::setenv("HWLOC_HIDE_ERRORS", "2", 0);
   try {
-    return topolet::daemon::run({argv + 1, argv + argc});
+    return topolet::finish_output("topoletd", topolet::daemon::run({argv + 1, argv + argc}));
   } catch (const std::exception& error) {
-    fmt::print(stderr, "topoletd failed: {}\n", error.what());
+    // As fmt throws it when stdout cannot be written to.
+    if (std::ferror(stdout) != 0) return topolet::finish_output("topoletd", topolet::kExitFailure);
+    topolet::print_error_line(fmt::format("topoletd failed: {}", error.what()));
     return topolet::kExitFailure;
   }
 }

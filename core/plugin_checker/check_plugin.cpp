@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "core/base/escape.hpp"
+#include "core/base/exit_status.hpp"
 #include "core/base/file_exists.hpp"
 #include "core/plugin_checker/cases.hpp"
 
@@ -50,13 +52,13 @@ class CheckRun {
   CheckRun(const CheckOptions& options, std::ostream& out) : options_(options), out_(out) {}
 
   int run(const std::vector<Case>& cases) {
-    if (!options_.json) out_ << fmt::format("{}, seed {}\n", options_.file.native(), options_.seed);
+    if (!options_.json) out_ << fmt::format("{}, seed {}\n", escaped(options_.file.native()), options_.seed);
     for (const Case& each : cases) {
       if (!options_.only_case.empty() && each.name != options_.only_case) continue;
       report(each, run_case(each));
     }
     finish();
-    return count(Outcome::Kind::kFailed) + count(Outcome::Kind::kSkipped) > 0 ? 1 : 0;
+    return count(Outcome::Kind::kFailed) + count(Outcome::Kind::kSkipped) > 0 ? kExitFailure : kExitSuccess;
   }
 
  private:
@@ -93,11 +95,12 @@ class CheckRun {
       return;
     }
     const bool failed = outcome.kind == Outcome::Kind::kFailed;
-    out_ << fmt::format("{:<8} {:<26} {}\n", outcome_name(outcome.kind), each.name, failed ? each.what : outcome.note);
+    out_ << fmt::format("{:<8} {:<26} {}\n", outcome_name(outcome.kind), each.name,
+                        escaped(failed ? each.what : outcome.note));
     if (failed) {
       out_ << fmt::format(
           "         expected: {}\n         actual:   {}\n         seed:     {}\n         rerun:    {}\n",
-          outcome.expected, outcome.actual, options_.seed, outcome.arguments);
+          escaped(outcome.expected), escaped(outcome.actual), options_.seed, outcome.arguments);
     }
     out_.flush();
   }
@@ -116,7 +119,7 @@ class CheckRun {
                                      {"failed", failed},
                                      {"skipped", skipped},
                                      {"cases", results_}};
-    out_ << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    out_ << escaped_json(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) << '\n';
   }
 
   int count(Outcome::Kind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
@@ -141,12 +144,13 @@ int check_plugin(const CheckOptions& options, std::ostream& out) {
   const std::vector<Case> cases = all_cases();
   const auto is_wanted = [&](const Case& each) { return options.only_case.empty() || each.name == options.only_case; };
   if (std::none_of(cases.begin(), cases.end(), is_wanted)) {
-    out << fmt::format("there is no case '{}'; --list shows them all\n", options.only_case);
-    return 2;
+    print_error_line(
+        fmt::format("{}: there is no case '{}'; --list shows them all", options.command, options.only_case));
+    return kExitUsage;
   }
   if (!file_exists(options.file)) {
-    out << fmt::format("there is no file {}\n", options.file.native());
-    return 2;
+    print_error_line(fmt::format("{}: there is no file {}", options.command, options.file.native()));
+    return kExitUsage;
   }
   return CheckRun(options, out).run(cases);
 }

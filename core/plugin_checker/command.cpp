@@ -5,6 +5,8 @@
 #include <boost/program_options.hpp>
 #include <iostream>
 
+#include "core/base/escape.hpp"
+#include "core/base/exit_status.hpp"
 #include "core/plugin_checker/check_plugin.hpp"
 
 namespace topolet::plugin_checker {
@@ -12,9 +14,16 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr const char* kHelp =
+    "Tests a plugin file on made-up machines and requests, without a daemon.\n\n"
+    "Usage: {0} FILE.so [OPTION]...\n"
+    "Example: {0} build/spread.so --seed 7\n\n";
+constexpr const char* kHelpEnd =
+    "\nExit status: 0 all cases passed; 1 some case failed or could not be run; 2 usage error.\n";
+
 int list() {
   for (const auto& each : list_cases()) std::cout << fmt::format("{:<26} {}\n", each.name, each.what);
-  return 0;
+  return kExitSuccess;
 }
 
 int run(const std::string& command, const std::vector<std::string>& arguments) {
@@ -22,24 +31,27 @@ int run(const std::string& command, const std::vector<std::string>& arguments) {
   options.command = command;
   std::string file;
   std::uint32_t time_limit_s = 30;
-  po::options_description described(command + " FILE.so, with");
-  described.add_options()                                                                                  //
-      ("help", "Show this help.")                                                                          //
-      ("list", "List the cases.")                                                                          //
-      ("case", po::value(&options.only_case), "Run only this case.")                                       //
-      ("seed", po::value(&options.seed)->default_value(1), "The seed of the random requests.")             //
-      ("requests", po::value(&options.requests)->default_value(500), "How many random requests to make.")  //
-      ("time-limit", po::value(&time_limit_s)->default_value(30), "How many seconds each case may take.")  //
-      ("json", po::bool_switch(&options.json), "Write one JSON document.")                                 //
-      ("file", po::value(&file), "The plugin; the same as FILE.so alone.");
+  po::options_description described("Options", 100, 50);
+  described.add_options()("list", "List the cases.")("case", po::value(&options.only_case)->value_name("CASE"),
+                                                     "Run only this case.")(
+      "seed", po::value(&options.seed)->value_name("NUMBER")->default_value(1), "The seed of the random requests.")(
+      "requests", po::value(&options.requests)->value_name("NUMBER")->default_value(500),
+      "How many random requests to make.")(
+      "time-limit", po::value(&time_limit_s)->value_name("SECONDS")->default_value(30),
+      "How many seconds each case may take.")("json", po::bool_switch(&options.json), "Write one JSON document.")(
+      "file", po::value(&file)->value_name("FILE.so"), "The plugin; the same as FILE.so alone.")("help,h",
+                                                                                                 "Show this help.");
   po::positional_options_description positional;
   positional.add("file", 1);
   po::variables_map given;
-  po::store(po::command_line_parser(arguments).options(described).positional(positional).run(), given);
+  po::command_line_parser parser(arguments);
+  parser.options(described).positional(positional);
+  parser.style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing);
+  po::store(parser.run(), given);
   po::notify(given);
   if (given.count("help") > 0) {
-    std::cout << described;
-    return 0;
+    std::cout << fmt::format(fmt::runtime(kHelp), command) << described << kHelpEnd;
+    return kExitSuccess;
   }
   if (given.count("list") > 0) return list();
   if (file.empty()) throw po::error("name the plugin's file: " + command + " FILE.so");
@@ -55,8 +67,8 @@ int check_command(const std::string& command, const std::vector<std::string>& ar
   try {
     return run(command, arguments);
   } catch (const std::exception& exception) {
-    std::cerr << command << ": " << exception.what() << "; see --help\n";
-    return 2;
+    print_error_line(fmt::format("{}: {}; `{} --help` explains the options", command, exception.what(), command));
+    return kExitUsage;
   }
 }
 

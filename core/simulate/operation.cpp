@@ -1,6 +1,7 @@
 #include "core/simulate/operation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "core/base/text.hpp"
 #include "core/config/option_table.hpp"
 
 namespace topolet::simulate {
@@ -107,7 +109,9 @@ std::vector<std::pair<std::string, std::string>> env_of(const json& value, std::
 std::string one_of(const json& value, std::string_view key, const std::vector<std::string>& allowed) {
   const std::string text = text_of(value, key);
   if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
-    throw InvalidLine(fmt::format("{} is \"{}\"; {}", key, text, config::suggestion(text, allowed)));
+    const std::string near = config::suggestion(text, allowed);
+    throw InvalidLine(
+        fmt::format("{} is \"{}\"{}", key, text, near.empty() ? "; it must be " + or_list(allowed) : near));
   }
   return text;
 }
@@ -156,7 +160,9 @@ void read_fields(Operation& operation, const json& object, const Readers& reader
     }
     std::vector<std::string> known;
     for (const auto& [name, unused] : readers) known.push_back(name);
-    throw InvalidLine(fmt::format("{} has no field \"{}\"; {}", where, key, config::suggestion(key, known)));
+    const std::string near = config::suggestion(key, known);
+    throw InvalidLine(fmt::format("{} has no field \"{}\"{}", where, key,
+                                  near.empty() ? fmt::format("; it has {}", fmt::join(known, ", ")) : near));
   }
 }
 
@@ -346,6 +352,20 @@ Operation read(const json& object) {
 
 std::string_view to_string(OperationKind kind) {
   return std::find_if(kNames.begin(), kNames.end(), [&](const auto& entry) { return entry.first == kind; })->second;
+}
+
+std::vector<OperationFields> operation_fields() {
+  std::vector<OperationFields> all;
+  for (const auto& [kind, name] : kNames) {
+    OperationFields fields{.op = std::string(name), .required = needed_by(kind), .optional = {}};
+    for (const auto& [field, unused] : readers_of(kind)) {
+      const bool is_required =
+          std::find(fields.required.begin(), fields.required.end(), field) != fields.required.end();
+      if (!is_required) fields.optional.push_back(field);
+    }
+    all.push_back(std::move(fields));
+  }
+  return all;
 }
 
 Result<Operation> parse_operation(const std::string& line) {

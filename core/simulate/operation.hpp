@@ -96,6 +96,14 @@ struct Operation {
   bool repeat = true;
 };
 
+/// The fields that a line may have, by its "op".
+struct OperationFields {
+  std::string op;
+  std::vector<std::string> required;
+  std::vector<std::string> optional;
+};
+std::vector<OperationFields> operation_fields();
+
 /// INVALID_ARGUMENT says what is wrong with the line and what would be right.
 Result<Operation> parse_operation(const std::string& line);
 

@@ -14,10 +14,22 @@ namespace {
 
 constexpr std::int32_t kContainerStopped = 2;  // CRI: CONTAINER_STOPPED_EVENT
 
+/// The line makes no sense.
 void set_error(OperationResult& result, std::string reason) {
   result.outcome = "error";
   result.is_invalid_line = true;
   result.reason = std::move(reason);
+}
+
+std::string without_topolet_prefix(const std::string& message) {
+  constexpr std::string_view kName = "topolet: ";
+  return message.rfind(kName, 0) == 0 ? message.substr(kName.size()) : message;
+}
+
+/// The line makes sense, and the call that came of it failed.
+void set_failed(OperationResult& result, const std::string& message) {
+  result.outcome = "error";
+  result.reason = without_topolet_prefix(message);
 }
 
 /// The same machine with the devices that the topology does not name.
@@ -78,11 +90,6 @@ std::string displayed_phase(const engine::Allocation& allocation) {
       return "started";
   }
   return "";
-}
-
-std::string without_topolet_prefix(const std::string& message) {
-  constexpr std::string_view kName = "topolet: ";
-  return message.rfind(kName, 0) == 0 ? message.substr(kName.size()) : message;
 }
 
 /// The row with the decision about the operation's container, of one attempt if that is said. What follows it only
@@ -273,7 +280,7 @@ void Simulation::run_pod(const Operation& operation, OperationResult& result) {
   const cri::RuntimeResponse answer =
       daemon_.call("RunPodSandbox", run_pod_request(operation, daemon_.memory_total_bytes()));
   lens::Target target;
-  if (answer.code != Code::kOk || !target.ParseFromString(answer.body)) return set_error(result, answer.message);
+  if (answer.code != Code::kOk || !target.ParseFromString(answer.body)) return set_failed(result, answer.message);
   pods_[operation.pod] = {operation, target.id()};
 }
 
@@ -299,7 +306,7 @@ void Simulation::create(const Operation& operation, OperationResult& result) {
     result.outcome = is(decision, engine::AuditEvent::kUnpinned) ? "unpinned" : "placed";
     if (decision == nullptr) result.reason = "repeated create: the container stays where it was placed before";
     const cri::RuntimeResponse started = daemon_.call("StartContainer", id_request(target.id()));
-    if (started.code != Code::kOk) set_error(result, "it could not be started: " + started.message);
+    if (started.code != Code::kOk) set_failed(result, "it could not be started: " + started.message);
   } else if (decision == nullptr || is(decision, engine::AuditEvent::kDenied)) {
     const bool own = answer.message.rfind("topolet: ", 0) == 0;
     result.outcome = decision != nullptr || own ? "denied" : "error";
@@ -350,7 +357,7 @@ void Simulation::stop(const Operation& operation, OperationResult& result) {
   if (!id) return;
   fill_placement(operation, result);
   const cri::RuntimeResponse answer = daemon_.call("StopContainer", id_request(*id));
-  if (answer.code != Code::kOk) return set_error(result, answer.message);
+  if (answer.code != Code::kOk) return set_failed(result, answer.message);
   result.outcome = "released";
 }
 
@@ -361,7 +368,7 @@ void Simulation::remove_pod(const Operation& operation, OperationResult& result)
   const cri::RuntimeResponse stopped = daemon_.call("StopPodSandbox", request);
   const cri::RuntimeResponse removed = daemon_.call("RemovePodSandbox", request);
   if (stopped.code != Code::kOk || removed.code != Code::kOk) {
-    return set_error(result, stopped.code != Code::kOk ? stopped.message : removed.message);
+    return set_failed(result, stopped.code != Code::kOk ? stopped.message : removed.message);
   }
   result.outcome = "released";
   const auto is_its = [&](const auto& entry) { return entry.first.first == operation.pod; };

@@ -71,8 +71,8 @@ std::vector<std::string> listed_items(std::string_view value) {
   return addresses;
 }
 
-/// What reasons call a device that a container names. Values of variables are secrets: an item of one is called by its
-/// position and, once it is found, by the name that the machine has for it.
+/// What reasons call a device that a container names. Values of variables and annotations are secrets: an item of one
+/// is called by its position and, once it is found, by the name that the machine has for it.
 struct Label {
   std::string text;
   bool hides_a_value = false;
@@ -102,7 +102,7 @@ class DeviceFinder {
     for (std::size_t i = 0; i < workload.annotations.count; ++i) {
       const topolet_kv& annotation = workload.annotations.items[i];
       if (!sdk::text(annotation.key).starts_with(kCdiAnnotation)) continue;
-      for (const std::string& name : split(sdk::text(annotation.value), ',')) add_requested_cdi(name);
+      add_annotated_cdi(std::string(sdk::text(annotation.key)), sdk::text(annotation.value));
     }
     // If a variable is set twice, the last value counts.
     std::map<std::string_view, std::size_t> last;
@@ -289,6 +289,15 @@ class DeviceFinder {
   }
 
   void add_requested_cdi(std::string_view cdi_name) { add_cdi(label_of_name(cdi_name), cdi_name); }
+
+  /// Whatever stands in an annotation is quoted only if it names a device.
+  void add_annotated_cdi(const std::string& key, std::string_view value) {
+    const std::vector<std::string> names = split(value, ',');
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const bool is_known = catalog_.inventory().cdi.devices.contains(names[i]);
+      add_cdi(is_known ? label_of_name(names[i]) : label_of_item(i, names.size(), "annotation " + key), names[i]);
+    }
+  }
 
   void add_cdi(const Label& label, std::string_view cdi_name) {
     // Looking it up once also ends the recursion where a spec sets a variable that names the same device.

@@ -164,6 +164,16 @@ TEST_F(DaemonLogTest, WritesTimeAndLevelToStandardError) {
   EXPECT_EQ(exit_code(), 0);
 }
 
+TEST_F(DaemonLogTest, MakesOneLineOfEachRecord) {
+  run([] {
+    make_daemon_log()->info("pod a\n2026-01-01T00:00:00.000+00:00 error forged\x1b[2J\u202e\xff\\");
+    return 0;
+  });
+  EXPECT_THAT(levels_and_texts(said()),
+              ElementsAre(Pair("info", R"(pod a\n2026-01-01T00:00:00.000+00:00 error forged\x1b[2J\u{202e}\xff\\)")));
+  EXPECT_EQ(exit_code(), 0);
+}
+
 TEST_F(DaemonLogTest, FlushesBeforeAnEndAtOnce) {
   constexpr int kLines = 1000;
   run([&] {
@@ -296,6 +306,17 @@ TEST_F(JournalTest, GetsPrioritiesAndTheTextAlone) {
   EXPECT_EQ(code, 0);
   EXPECT_THAT(entries(), ElementsAre(entry("7", "one"), entry("6", "two"), entry("4", "three"), entry("3", "four")));
   EXPECT_EQ(said(), "");
+}
+
+TEST_F(JournalTest, GetsOneLineOfEachRecord) {
+  run_with_journal([] {
+    make_daemon_log()->info("pod a\nPRIORITY=0\x1b");
+    return 0;
+  });
+  const int code = exit_code();
+  SKIP_WITHOUT_JOURNAL(code);
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(entries(), ElementsAre(entry("6", R"(pod a\nPRIORITY=0\x1b)")));
 }
 
 TEST_F(JournalTest, GetsNothingIfStandardErrorLeadsElsewhere) {

@@ -49,10 +49,10 @@ class HistoryTest : public ::testing::Test {
     EXPECT_EQ(said.code, 0) << said.text;
     return said.code == 0 ? json::parse(said.text) : json::array();
   }
-  std::string failure(std::vector<std::string> words, int code) const {
-    const Said said = state_.topolet(std::move(words));
-    EXPECT_EQ(said.code, code) << said.text;
-    return said.text;
+  std::string said(std::vector<std::string> words, int code) const {
+    const Said answer = state_.topolet(std::move(words));
+    EXPECT_EQ(answer.code, code) << answer.text;
+    return answer.text;
   }
 
   StateDir state_;
@@ -69,8 +69,8 @@ TEST_F(HistoryTest, TellsTheCpusOfTheMoment) {
   EXPECT_EQ(both[1]["pod"], "web");
   EXPECT_EQ(both[1]["cpus"], "4-15");
   EXPECT_EQ(rows({"at", "now"})[0]["cpus"], "0-15");
-  EXPECT_THAT(failure({"at", "2025-12-31"}, 1), HasSubstr("nothing was held then"));
-  EXPECT_THAT(failure({"at", "noon"}, 2), HasSubstr("'noon' is no time; write 2026-01-31T12:00:00Z"));
+  EXPECT_THAT(said({"at", "2025-12-31"}, 0), HasSubstr("nothing was held then"));
+  EXPECT_THAT(said({"at", "noon"}, 2), HasSubstr("'noon' is no time; write 2026-01-31T12:00:00Z"));
 }
 
 TEST_F(HistoryTest, TellsWhoIsOnACpu) {
@@ -79,9 +79,9 @@ TEST_F(HistoryTest, TellsWhoIsOnACpu) {
   EXPECT_EQ(exclusive[0]["pod"], "db");
   EXPECT_EQ(exclusive[0]["how"], "runs");
   EXPECT_EQ(rows({"cpu", "3"})[0]["pod"], "web");
-  EXPECT_THAT(failure({"cpu", "99"}, 1), HasSubstr("the machine has no CPU 99, or it is offline"));
-  EXPECT_THAT(failure({"cpu", "two"}, 2), HasSubstr("'two' is no CPU"));
-  EXPECT_THAT(failure({"cpu", "3", "--at", "2025-01-01"}, 1), HasSubstr("nobody is on CPU 3"));
+  EXPECT_THAT(said({"cpu", "99"}, 1), HasSubstr("the machine has no CPU 99, or it is offline"));
+  EXPECT_THAT(said({"cpu", "two"}, 2), HasSubstr("'two' is no CPU"));
+  EXPECT_THAT(said({"cpu", "3", "--at", "2025-01-01"}, 0), HasSubstr("nobody is on CPU 3"));
 }
 
 TEST_F(HistoryTest, TellsWhatTheNodesHave) {
@@ -91,7 +91,7 @@ TEST_F(HistoryTest, TellsWhatTheNodesHave) {
   EXPECT_EQ(nodes[0]["pool"], 4);
   EXPECT_EQ(nodes[0]["largest_exclusive"], 4);
   EXPECT_EQ(nodes[1]["pool"], 8);
-  EXPECT_THAT(failure({"nodes"}, 0), AllOf(HasSubstr("EXCLUSIVE POSSIBLE"), HasSubstr("8-15")));
+  EXPECT_THAT(said({"nodes"}, 0), AllOf(HasSubstr("EXCLUSIVE POSSIBLE"), HasSubstr("8-15")));
 }
 
 TEST_F(HistoryTest, TellsWhoWasMovedBecauseOfWhom) {
@@ -103,7 +103,7 @@ TEST_F(HistoryTest, TellsWhoWasMovedBecauseOfWhom) {
   EXPECT_EQ(moves[0]["to"], "4-15");
   EXPECT_EQ(moves[0]["because of"], "placed default/db/main");
   EXPECT_EQ(moves[1]["because of"], "ended default/db/main");
-  EXPECT_THAT(failure({"moves"}, 1), HasSubstr("nobody was moved in that time"));
+  EXPECT_THAT(said({"moves"}, 0), HasSubstr("nobody was moved in that time"));
 }
 
 TEST_F(HistoryTest, CountsDenials) {
@@ -114,8 +114,8 @@ TEST_F(HistoryTest, CountsDenials) {
   ASSERT_EQ(reasons.size(), 1U);
   EXPECT_EQ(reasons[0]["reason"], "too-few-free-cpus");
   EXPECT_EQ(reasons[0]["times"], 1);
-  EXPECT_THAT(failure({"denials", "--by", "colour"}, 2), HasSubstr("--by must be reason, namespace, pod or plugin"));
-  EXPECT_THAT(failure({"denials"}, 1), HasSubstr("nothing was denied in that time"));
+  EXPECT_THAT(said({"denials", "--by", "colour"}, 2), HasSubstr("--by must be reason, namespace, pod or plugin"));
+  EXPECT_THAT(said({"denials"}, 0), HasSubstr("nothing was denied in that time"));
 }
 
 TEST_F(HistoryTest, CountsAContainerOnceForEachPluginThatRejectedIt) {
@@ -160,11 +160,11 @@ TEST_F(HistoryTest, FindsInTheAudit) {
   EXPECT_EQ(events({since, "--cpu", "15"}), "web unpinned, web bound, ");
   EXPECT_EQ(events({since, "--node", "1"}), "web unpinned, web bound, ");
   EXPECT_EQ(events({since, "--namespace", "default", "--pod", "big"}), "big denied, ");
-  EXPECT_THAT(failure({"audit", since, "--namespace", "other"}, 1), HasSubstr("nothing is recorded of that time"));
-  EXPECT_THAT(failure({"audit", "--pod", "nobody"}, 1), HasSubstr("nothing is recorded about pod 'nobody'"));
-  EXPECT_THAT(failure({"audit", "--node", "7"}, 2), HasSubstr("the machine has no NUMA node 7"));
-  EXPECT_THAT(failure({"audit", "--cpu", "1-", since}, 2), HasSubstr("--cpu"));
-  EXPECT_THAT(failure({"audit", "--cpu", "1", "--node", "1"}, 2), HasSubstr("cannot be given together"));
+  EXPECT_THAT(said({"audit", since, "--namespace", "other"}, 0), HasSubstr("nothing is recorded of that time"));
+  EXPECT_THAT(said({"audit", "--pod", "nobody"}, 0), HasSubstr("nothing is recorded about pod 'nobody'"));
+  EXPECT_THAT(said({"audit", "--node", "7"}, 2), HasSubstr("the machine has no NUMA node 7"));
+  EXPECT_THAT(said({"audit", "--cpu", "1-", since}, 2), HasSubstr("--cpu"));
+  EXPECT_THAT(said({"audit", "--cpu", "1", "--node", "1"}, 2), HasSubstr("cannot be given together"));
 }
 
 TEST_F(HistoryTest, FollowsWhatComes) {
@@ -193,34 +193,33 @@ TEST_F(HistoryTest, FollowsWhatComes) {
     ASSERT_TRUE(store->add(row).has_value());
   }
   EXPECT_EQ(wait_for(2), 2);
-  EXPECT_THAT(failure({"audit", "--follow", "--format", "csv"}, 2), HasSubstr("--follow prints a table"));
+  EXPECT_THAT(said({"audit", "--follow", "--format", "csv"}, 2), HasSubstr("--follow prints a table"));
 }
 
 TEST_F(HistoryTest, HasFunctionsInSql) {
   EXPECT_THAT(
-      failure({"query", "SELECT pod, cpus FROM held_at('2026-01-01T00:01:30Z') ORDER BY pod", "--format", "csv"}, 0),
+      said({"query", "SELECT pod, cpus FROM held_at('2026-01-01T00:01:30Z') ORDER BY pod", "--format", "csv"}, 0),
       HasSubstr("db,0-3\r\nweb,4-15"));
-  EXPECT_THAT(failure({"query", "SELECT pod FROM on_cpu(3, 1767225690000)"}, 0), HasSubstr("db"));
-  EXPECT_THAT(failure({"query", "SELECT count(*) AS n FROM moves('2026-01-01')", "--format", "csv"}, 0),
-              HasSubstr("2"));
-  EXPECT_THAT(failure({"query", "SELECT node, pool FROM node_usage_at('2026-01-01T00:01:30Z')", "--format", "csv"}, 0),
+  EXPECT_THAT(said({"query", "SELECT pod FROM on_cpu(3, 1767225690000)"}, 0), HasSubstr("db"));
+  EXPECT_THAT(said({"query", "SELECT count(*) AS n FROM moves('2026-01-01')", "--format", "csv"}, 0), HasSubstr("2"));
+  EXPECT_THAT(said({"query", "SELECT node, pool FROM node_usage_at('2026-01-01T00:01:30Z')", "--format", "csv"}, 0),
               HasSubstr("0,4\r\n1,8"));
-  EXPECT_THAT(failure({"query",
-                       "SELECT cpu_count('0-3,8') AS five, cpu_count('') AS none, cpu_count(NULL) AS null_, "
-                       "moment('2026-01-01T00:01:30Z') AS ms, moment(7) AS seven, moment(NULL) AS null_",
-                       "--format", "csv"},
-                      0),
+  EXPECT_THAT(said({"query",
+                    "SELECT cpu_count('0-3,8') AS five, cpu_count('') AS none, cpu_count(NULL) AS null_, "
+                    "moment('2026-01-01T00:01:30Z') AS ms, moment(7) AS seven, moment(NULL) AS null_",
+                    "--format", "csv"},
+                   0),
               HasSubstr("5,0,,1767225690000,7,\r\n"));
-  EXPECT_THAT(failure({"query", "SELECT cpu_count('1-')"}, 1), HasSubstr("1-"));
-  EXPECT_THAT(failure({"query", "SELECT moment('noon')"}, 1), HasSubstr("'noon' is no time"));
-  EXPECT_THAT(failure({"query", "SELECT * FROM held_at('noon')"}, 1), HasSubstr("'noon' is no time"));
-  EXPECT_THAT(failure({"query", "SELECT * FROM on_cpu()"}, 1), HasSubstr("needs the number of a CPU"));
+  EXPECT_THAT(said({"query", "SELECT cpu_count('1-')"}, 1), HasSubstr("1-"));
+  EXPECT_THAT(said({"query", "SELECT moment('noon')"}, 1), HasSubstr("'noon' is no time"));
+  EXPECT_THAT(said({"query", "SELECT * FROM held_at('noon')"}, 1), HasSubstr("'noon' is no time"));
+  EXPECT_THAT(said({"query", "SELECT * FROM on_cpu()"}, 1), HasSubstr("needs the number of a CPU"));
 }
 
 TEST_F(HistoryTest, PicksAmongThePlacedContainers) {
   EXPECT_EQ(rows({"ps", "--node", "1"}).size(), 1U);
   EXPECT_EQ(rows({"ps", "--wide"})[0]["pod_uid"], "u1");
-  EXPECT_THAT(failure({"ps", "--namespace", "other"}, 1), HasSubstr("no container is placed there"));
+  EXPECT_THAT(said({"ps", "--namespace", "other"}, 0), HasSubstr("no container is placed there"));
 }
 
 }  // namespace

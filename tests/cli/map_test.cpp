@@ -119,7 +119,7 @@ TEST_F(MapTest, DrawsACopyToo) {
 TEST_F(MapTest, SaysWhereTheMachineIsNotRecorded) {
   state_.open();
   const Said said = state_.topolet({"map"});
-  EXPECT_EQ(said.code, 1);
+  EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.text, HasSubstr("does not tell what machine this is"));
 }
 

@@ -41,8 +41,7 @@ std::vector<std::string> mistakes_of(const std::string& text, const std::vector<
 }
 
 TEST(Options, SayThatAPluginMustBeEnabledForItsFlags) {
-  EXPECT_THAT(mistakes_of("", {"--numa.width=1"}),
-              ElementsAre(HasSubstr("unknown option --numa.width; the nearest is --")));
+  EXPECT_THAT(mistakes_of("", {"--numa.width=1"}), ElementsAre(HasSubstr("unknown option --numa.width (the options")));
   EXPECT_THAT(mistakes_of("", {"--numa.width=1"}), ElementsAre(HasSubstr("--plugins.enable=numa")));
 }
 
@@ -216,9 +215,9 @@ TEST(Mistakes, AreAllReportedAtOnceInTheOrderOfTheFile) {
           "command line: daemon.image: 'x' is not the address of a unix socket; write unix:///absolute/path"));
 }
 
-TEST(Mistakes, NameTheNearestKeyHoweverFar) {
+TEST(Mistakes, NameNoKeyThatIsFar) {
   EXPECT_THAT(mistakes_of("[daemon]\nqqqqqqqqqqqqqqqq = 1\n"),
-              ElementsAre(HasSubstr("t.conf:2: unknown key daemon.qqqqqqqqqqqqqqqq; the nearest is ")));
+              ElementsAre("t.conf:2: unknown key daemon.qqqqqqqqqqqqqqqq"));
 }
 
 TEST(Mistakes, InASectionOfADisabledPluginAreOneMistake) {

@@ -197,15 +197,19 @@ TEST(CheckPlugin, FindsARandomRequestAgainByItsOwnSeed) {
 }
 
 TEST(CheckPlugin, RefusesAFileThatThereIsNot) {
-  const Checked checked = check({.file = misfit("nobody")});
+  testing::internal::CaptureStderr();
+  const Checked checked = check({.file = misfit("nobody"), .command = "check"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "check: there is no file " + misfit("nobody") + "\n");
   EXPECT_EQ(checked.status, 2);
-  EXPECT_EQ(checked.text, "there is no file " + misfit("nobody") + "\n");
+  EXPECT_EQ(checked.text, "");
 }
 
 TEST(CheckPlugin, RefusesACaseThatThereIsNot) {
+  testing::internal::CaptureStderr();
   const Checked checked = check({.file = misfit("widens"), .only_case = "never-flies"});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("there is no case 'never-flies'"));
   EXPECT_EQ(checked.status, 2);
-  EXPECT_THAT(checked.text, HasSubstr("there is no case 'never-flies'"));
+  EXPECT_EQ(checked.text, "");
 }
 
 }  // namespace

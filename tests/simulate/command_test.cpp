@@ -5,15 +5,18 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/simulate/operation.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::simulate {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -64,6 +67,8 @@ TEST_F(SimulateCommand, AnswersEachLineWithAnObjectAndEndsWith2WhereOneWasBad) {
   const std::string config = file("c.conf", "[plugins]\nenable = numa\n");
   const Ended ended = run(machine_ + "--json --explain --config " + config + " --workload " + workload);
   EXPECT_EQ(ended.code, 2) << ended.out;
+  EXPECT_THAT(ended.out, HasSubstr("topolet simulate: line 3: op is \"stat\"; "));
+  EXPECT_THAT(ended.out, HasSubstr("topolet simulate: 1 line was not valid\n"));
   const std::vector<json> all = lines(ended.out);
   ASSERT_THAT(all, SizeIs(3));
   EXPECT_EQ(all[1]["outcome"], "error");
@@ -72,6 +77,47 @@ TEST_F(SimulateCommand, AnswersEachLineWithAnObjectAndEndsWith2WhereOneWasBad) {
   EXPECT_EQ(all[2]["cpus"], "0-1");
   EXPECT_EQ(all[2]["changed"], json::array());
   EXPECT_EQ(all[2]["verdicts"]["candidates"], 3);
+}
+
+TEST_F(SimulateCommand, SaysWhichLinesAreNotValidAndRunsTheOthers) {
+  const std::string workload = file("w.jsonl", "nonsense\n[]\n{\"op\":\"run_pod\",\"pod\":\"p\"}\n{\"op\":\"stop\"}\n");
+  const Ended ended = run(machine_ + "--workload " + workload + " 2>&1 >/dev/null");
+  EXPECT_EQ(ended.code, 2);
+  for (const char* line : {"line 1: this is not JSON", "line 2: the line is not a JSON object", "line 4: stop needs"}) {
+    EXPECT_THAT(ended.out, HasSubstr(std::string("topolet simulate: ") + line));
+  }
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("3 lines were not valid"), Not(HasSubstr("line 3"))));
+  EXPECT_THAT(run(machine_ + "--workload " + workload).out, HasSubstr("run_pod"));
+}
+
+TEST_F(SimulateCommand, TakesNoFailureOfTheRuntimeForAnInvalidLine) {
+  const std::string workload = file("w.jsonl",
+                                    "{\"op\":\"restart\",\"at\":\"before-answer\",\"repeat\":false}\n"
+                                    "{\"op\":\"run_pod\",\"pod\":\"p\"}\n");
+  const Ended ended = run(machine_ + "--json --workload " + workload);
+  EXPECT_EQ(ended.code, 0) << ended.out;
+  const std::vector<json> all = lines(ended.out);
+  ASSERT_THAT(all, SizeIs(2));
+  EXPECT_EQ(all[1]["outcome"], "error");
+  EXPECT_FALSE(all[1].contains("line"));
+}
+
+TEST_F(SimulateCommand, HelpNamesEveryOperationAndField) {
+  const Ended help = run("--help");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(run("-h").out, help.out);
+  std::ifstream readme(std::string(TOPOLET_SOURCE_DIR) + "/core/simulate/README.md");
+  const std::string document((std::istreambuf_iterator<char>(readme)), {});
+  for (const OperationFields& operation : operation_fields()) {
+    EXPECT_THAT(help.out, HasSubstr("\n  " + operation.op + " "));
+    EXPECT_THAT(document, HasSubstr('`' + operation.op + '`'));
+    for (const auto* fields : {&operation.required, &operation.optional}) {
+      for (const std::string& field : *fields) {
+        EXPECT_THAT(help.out, HasSubstr(field));
+        EXPECT_THAT(document, HasSubstr('`' + field));
+      }
+    }
+  }
 }
 
 TEST_F(SimulateCommand, SaysWhyContainersMoved) {

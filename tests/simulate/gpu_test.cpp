@@ -234,6 +234,15 @@ TEST_F(GpuDecisions, RequireDeniesInFewWordsOnManyNodes) {
                 "CPU free on node 0"));
 }
 
+TEST_F(GpuDecisions, QuoteNoAnnotations) {
+  for (const std::string value : {"hunter2", "hunter2/x=0", "nvidia.com/gpu=hunter2", "=hunter2"}) {
+    const std::string words =
+        reason(kDgx2, R"("annotations":{"cdi.k8s.io/x":")" + value + R"(","other.io/y":"hunter2"})");
+    EXPECT_THAT(words, HasSubstr("annotation cdi.k8s.io/x: no CDI spec defines it"));
+    EXPECT_THAT(words, Not(HasSubstr("hunter2")));
+  }
+}
+
 TEST_F(GpuDecisions, PreferGoesElsewhereWhereTheNodeIsFull) {
   SimulatedNode node = machine(kDgx2, {"--placement.min-shared-cpus=0"});
   create(node, "a", env("NVIDIA_VISIBLE_DEVICES", "8"));

@@ -129,6 +129,20 @@ TEST(Simulation, RefusesToTakeTheLastCpuOffline) {
   EXPECT_EQ(node.besteffort("web").cpus.to_string(), "0-1");
 }
 
+TEST(Simulation, TakesAFailedCallForNoMistakeOfTheLine) {
+  SimulatedNode node(kTwoNodes);
+  for (const char* line : {R"({"op":"run_pod","pod":"p"})", R"({"op":"create","pod":"q","container":"c"})",
+                           R"({"op":"stop","pod":"q","container":"c"})", R"({"op":"remove_pod","pod":"q"})"}) {
+    if (std::string_view(line).find("create") != std::string_view::npos) node.apply(R"({"op":"run_pod","pod":"q"})");
+    node.apply(R"({"op":"restart","at":"before-answer","repeat":false})");
+    const OperationResult failed = node.apply(line);
+    EXPECT_EQ(failed.outcome, "error") << line;
+    EXPECT_FALSE(failed.is_invalid_line) << line << ": " << failed.reason;
+    EXPECT_THAT(failed.reason, HasSubstr("topoletd was killed at")) << line;
+    if (std::string_view(line).find("create") != std::string_view::npos) node.apply(line);
+  }
+}
+
 TEST(Simulation, HoldsWhatALostAnswerLeavesOpenAndGivesItToTheRetry) {
   SimulatedNode node(kTwoNodes);
   node.apply(R"({"op":"runtime","next":"lost"})");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/engine/handlers/hidden_values.hpp"
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
@@ -287,7 +288,7 @@ void CreateContainer::on_create_failed(const cri::RuntimeResponse& answer) {
   const auto finish = [self = shared_from_this()] { self->finish(); };
   const Allocation* allocation = deps_.ledger().find(workload_.key);
   if (allocation == nullptr || allocation->phase != Phase::kPending) return deps_.committer.when_durable(finish);
-  const CallError error{answer.code, answer.message};
+  const CallError error{answer.code, without_values(answer.message, workload_.env)};
   if (was_in_doubt_ || leaves_doubt(answer.code)) {
     return deps_.committer.commit(event::CreateLeftInDoubt{workload_.key, error, times()}, finish);
   }

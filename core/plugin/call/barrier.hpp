@@ -18,9 +18,6 @@ inline constexpr std::size_t kMaxPluginTextBytes = 1024;
 /// control characters become spaces, and what exceeds kMaxPluginTextBytes is cut off.
 std::string sanitize_text(topolet_str text);
 
-/// Whether all of it is UTF-8.
-bool is_utf8(std::string_view text);
-
 /// Calls into a plugin. Returns what it threw as a text, or nothing if it returned.
 template <class Call>
 std::optional<std::string> thrown_by(Call&& call) {

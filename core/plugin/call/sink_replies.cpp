@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/utf8.hpp"
 #include "core/plugin/call/barrier.hpp"
 
 namespace topolet::plugin {

@@ -1,0 +1,36 @@
+#include "core/base/standard_streams.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "core/base/escape.hpp"
+#include "core/base/exit_status.hpp"
+
+namespace topolet {
+
+void fill_closed_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest number that is free, which is this one.
+    static_cast<void>(::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+  }
+}
+
+std::string output_failure(int error_number) {
+  return fmt::format("cannot write the output: {}", std::strerror(error_number));
+}
+
+int finish_output(std::string_view program, int exit_status) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_status;
+  // An earlier failure has left no more than the mark that there was one.
+  print_error_line(fmt::format("{}: {}", program, output_failure(errno != 0 ? errno : EIO)));
+  return kExitFailure;
+}
+
+}  // namespace topolet

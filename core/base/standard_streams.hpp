@@ -1,0 +1,20 @@
+// What every program does with its standard streams.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace topolet {
+
+/// Puts something that refuses to be read or written in place of each that is closed, so that no file which is opened
+/// later takes its number and what is meant for the stream. For the beginning of main().
+void fill_closed_standard_streams();
+
+/// "cannot write the output: No space left on device", from errno.
+std::string output_failure(int error_number);
+
+/// Writes what stdio still has to write to stdout. Returns `exit_status`, or kExitFailure if something of the output is
+/// lost, which a line on stderr says.
+int finish_output(std::string_view program, int exit_status);
+
+}  // namespace topolet
