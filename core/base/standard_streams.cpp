@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdio_ext.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <system_error>
 
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
@@ -23,6 +25,16 @@ void fill_closed_standard_streams() {
 
 std::string output_failure(int error_number) {
   return fmt::format("cannot write the output: {}", std::strerror(error_number));
+}
+
+std::optional<int> report_lost_output(std::string_view program, const std::exception& thrown) {
+  const auto* error = dynamic_cast<const std::system_error*>(&thrown);
+  if (error == nullptr || std::ferror(stdout) == 0) return std::nullopt;
+  print_error_line(fmt::format("{}: {}", program, output_failure(error->code().value())));
+  // It is told once.
+  ::__fpurge(stdout);
+  std::clearerr(stdout);
+  return kExitFailure;
 }
 
 int finish_output(std::string_view program, int exit_status) {

@@ -1,6 +1,8 @@
 // What every program does with its standard streams.
 #pragma once
 
+#include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +14,9 @@ void fill_closed_standard_streams();
 
 /// "cannot write the output: No space left on device", from errno.
 std::string output_failure(int error_number);
+
+/// What fmt threw if it is that stdout could not be written to, told on stderr: kExitFailure. Nothing if it is not.
+std::optional<int> report_lost_output(std::string_view program, const std::exception& thrown);
 
 /// Writes what stdio still has to write to stdout. Returns `exit_status`, or kExitFailure if something of the output is
 /// lost, which a line on stderr says.

@@ -87,6 +87,9 @@ Error DaemonClient::explained(const grpc::Status& status) const {
                         "socket of the CRI ({}); {}",
                         socket_, status.error_message(), kNameAnother)};
   }
+  if (code == Code::kDeadlineExceeded) {
+    return {code, fmt::format("topoletd did not answer on {} within {} s; see its log", socket_, kCallTimeout.count())};
+  }
   // Of a topoletd that answers, this code comes with words of its own, and not from below.
   const bool is_connected = status.error_message().find("topoletd") != std::string::npos;
   if (code == Code::kUnavailable && !is_connected) {

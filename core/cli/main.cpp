@@ -250,8 +250,8 @@ int run_reporting(const std::vector<std::string>& arguments) {
   } catch (const po::error& error) {
     return usage_error(kProgram, std::string(error.what()) + "; `topolet --help` lists the commands");
   } catch (const std::exception& error) {
-    // As fmt throws it when stdout cannot be written to, which is told at the end.
-    return std::ferror(stdout) != 0 ? kExitFailure : report(Error{Code::kUnknown, error.what()});
+    if (const auto lost = report_lost_output(kProgram, error)) return *lost;
+    return report(Error{Code::kUnknown, error.what()});
   }
 }
 

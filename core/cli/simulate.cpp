@@ -380,7 +380,9 @@ int run(const std::vector<std::string>& arguments) {
   }
   const auto machine = machine_of(options);
   if (!machine) return usage_error(kProgram, machine.error().message);
-  const auto simulation = simulate::Simulation::make(*machine, std::move(setup), options.state_dir);
+  const auto simulation = simulate::Simulation::make(
+      *machine, std::move(setup),
+      options.state_dir.empty() ? std::filesystem::path() : std::filesystem::absolute(options.state_dir));
   if (!simulation) return usage_error(kProgram, simulation.error().message);
   return run_lines(**simulation, options.workload == "-" ? std::cin : file, options);
 }

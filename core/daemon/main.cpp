@@ -155,8 +155,7 @@ int main(int argc, char** argv) {
   try {
     return topolet::finish_output("topoletd", topolet::daemon::run({argv + 1, argv + argc}));
   } catch (const std::exception& error) {
-    // As fmt throws it when stdout cannot be written to.
-    if (std::ferror(stdout) != 0) return topolet::finish_output("topoletd", topolet::kExitFailure);
+    if (const auto lost = topolet::report_lost_output("topoletd", error)) return *lost;
     topolet::print_error_line(fmt::format("topoletd failed: {}", error.what()));
     return topolet::kExitFailure;
   }

@@ -1,5 +1,6 @@
 // How the programs deal with those who call them: help, wrong use, and what they cannot reach.
 #include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "core/base/unix_address.hpp"
 #include "tests/cli/run_topolet.hpp"
 #include "tests/daemon/small_runtime.hpp"
+#include "tests/support/cri.grpc.pb.h"
 
 namespace topolet::testing {
 namespace {
@@ -187,7 +189,11 @@ TEST_F(SocketManners, NameWhatIsWrongWithASocket) {
 }
 
 TEST_F(SocketManners, NameTheSocketOfAnotherProgram) {
-  const SmallRuntime runtime(file("cri.sock"));
+  ::runtime::v1::RuntimeService::Service cri;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + file("cri.sock"), grpc::InsecureServerCredentials());
+  builder.RegisterService(&cri);
+  const auto runtime = builder.BuildAndStart();
   EXPECT_THAT(status(file("cri.sock")).text, HasSubstr("not topoletd's control socket"));
   const UniqueFd closing = bound(file("closes"));
   ASSERT_EQ(::listen(closing.get(), 8), 0);

@@ -47,7 +47,7 @@ class NamesTest : public ::testing::Test {
       lines += json({{"op", "run_pod"}, {"pod", pod}, {"name", kHostile + uid}, {"namespace", kHostile}}).dump() + '\n';
       json create = {{"op", "create"}, {"pod", pod}, {"container", kHostile}, {"devices", {kHostile}}};
       if (uid != "a") create.update({{"cpu_limit_milli", 1000 * cpus}, {"memory_limit", 4096}});
-      lines += create.dump() + '\n';
+      lines += create.dump() + '\n' + R"({"op":"clock","advance_s":60})" + '\n';
     }
     state_.directory().write("workload", lines + json({{"op", kHostile}}).dump() + '\n');
   }
@@ -87,7 +87,8 @@ TEST_F(NamesTest, AreEscapedByEveryListing) {
     const Said said = state_.topolet(words);
     EXPECT_EQ(said.code, 0) << words[0] << ": " << said.text;
     EXPECT_TRUE(is_harmless(said.text)) << words[0];
-    if (words[0] != "nodes") EXPECT_THAT(said.text, HasSubstr(kShown)) << words[0];
+    if (words[0] == "nodes") continue;  // on a made-up machine, no device has a name
+    EXPECT_THAT(said.text, HasSubstr(kShown)) << words[0];
   }
 }
 
@@ -139,7 +140,7 @@ TEST_F(NamesTest, AreEscapedInEveryError) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{kHostile},
                                              {"plugin", kHostile},
-                                             {"ps", "--" + kHostile},
+                                             {"ps", "--x\x1b\u009b"},
                                              {"ps", "--format", kHostile},
                                              {"explain", kHostile},
                                              {"query", "SELECT \x1b"},

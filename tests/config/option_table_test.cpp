@@ -109,7 +109,7 @@ TEST(Suggestion, NamesNothingThatIsFar) {
   EXPECT_EQ(suggestion("sp", known), "; did you mean ps?");
   EXPECT_EQ(suggestion("stauts", known), "; did you mean status?");
   EXPECT_EQ(suggestion("explian", known, "--"), "; did you mean --explain?");
-  for (const char* far : {"", "x", "xy", "foo", "list", "database", "db.v1"})
+  for (const char* far : {"", "x", "xy", "foo", "list", "database", "db.v2-x"})
     EXPECT_EQ(suggestion(far, known), "") << far;
   EXPECT_EQ(suggestion("x", {}), "");
 }

@@ -35,7 +35,7 @@ class SecretsTest : public ::testing::Test {
   SecretsTest() {
     const std::string plugins = rig_.file("plugins");
     fs::create_directory(plugins);
-    for (const fs::path from : {fs::path(TOPOLET_BUILT_PLUGINS), fs::path(TOPOLET_BROKEN_DIR)}) {
+    for (const fs::path& from : {fs::path(TOPOLET_BUILT_PLUGINS), fs::path(TOPOLET_BROKEN_DIR)}) {
       for (const char* name : {"numa.so", "gpu.so", "smt.so", "throws.so", "nonsense.so"}) {
         if (fs::exists(from / name)) fs::copy_file(from / name, fs::path(plugins) / name);
       }
@@ -98,9 +98,9 @@ class SecretsTest : public ::testing::Test {
   /// Every way that a create can take.
   void create_all() {
     int number = 0;
-    for (const std::string value : {std::string(kValue), std::string("0,") + kValue, std::string(kValue) + "-3",
-                                    std::string("nvidia.com/gpu=") + kValue, std::string("/dev/") + kValue,
-                                    std::string("{\"0000:00:00.0\":{\"x\":\"") + kValue + "\"}}"}) {
+    for (const std::string& value : {std::string(kValue), std::string("0,") + kValue, std::string(kValue) + "-3",
+                                     std::string("nvidia.com/gpu=") + kValue, std::string("/dev/") + kValue,
+                                     std::string("{\"0000:00:00.0\":{\"x\":\"") + kValue + "\"}}"}) {
       for (const int cpus : {1, 9999})
         EXPECT_THAT(told(create("p" + std::to_string(++number), cpus, value)), Not(HasSubstr("hunter2")));
     }

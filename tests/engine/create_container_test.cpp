@@ -9,6 +9,14 @@ namespace topolet::engine {
 namespace {
 
 class CreateContainerTest : public HandlerTest {
+ public:
+  void on_durable(const Transition& transition) override {
+    for (const Change& change : transition.changes) {
+      if (change.outcome) outcomes_.push_back(change.outcome->message);
+    }
+    HandlerTest::on_durable(transition);
+  }
+
  protected:
   /// Of a container in the pod of the same name; `whole_cpus`: Guaranteed, 0 = BestEffort.
   std::shared_ptr<ScriptedCall> create(const std::string& name, std::int64_t whole_cpus = 0) {
@@ -20,6 +28,9 @@ class CreateContainerTest : public HandlerTest {
     metadata.set_name(name);
     metadata.set_uid(pod.sandbox.pod_uid);
     metadata.set_pod_namespace(pod.sandbox.pod_namespace);
+    lens::Entry& variable = *request.mutable_config()->add_envs();
+    variable.set_key("PASSWORD");
+    variable.set_value("hunter2");
     lens::Resources& resources = *request.mutable_config()->mutable_linux()->mutable_resources();
     if (whole_cpus > 0) {
       resources.set_cpu_shares(1024 * whole_cpus);
@@ -45,6 +56,8 @@ class CreateContainerTest : public HandlerTest {
         "c-" + name,
         {.sandbox_id = pod_of(name).sandbox.id, .name = name, .state = cri::ContainerState::kCreated, .cpus = cpus});
   }
+
+  std::vector<std::string> outcomes_;  ///< what the runtime said of creates, as it is stored
 };
 
 TEST_F(CreateContainerTest, AnswersAtOnceWhatTheRuntimeHasMade) {
@@ -58,6 +71,18 @@ TEST_F(CreateContainerTest, AnswersAtOnceWhatTheRuntimeHasMade) {
   EXPECT_EQ(find("a")->phase, Phase::kPending);
   loop_.run();
   EXPECT_EQ(find("a")->phase, Phase::kCreated);
+}
+
+TEST_F(CreateContainerTest, KeepsValuesOfVariablesOutOfWhatTheRuntimeSays) {
+  begin({}, {pod_of("a")});
+  const auto call = create("a");
+  ASSERT_TRUE(call->is_forwarded());
+  const std::string message = "device error: hunter2: unknown device";
+  call->answer({Code::kUnknown, message, {}});
+  loop_.run();
+  ASSERT_TRUE(call->kubelet_answer());
+  EXPECT_EQ(call->kubelet_answer()->message, message) << "the kubelet is told all";
+  EXPECT_THAT(outcomes_, ::testing::ElementsAre("device error: (value of PASSWORD): unknown device"));
 }
 
 TEST_F(CreateContainerTest, AnswersOnceItHasTheSetThatItGotMeanwhile) {
