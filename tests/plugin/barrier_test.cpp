@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "core/base/utf8.hpp"
+
 namespace topolet::plugin {
 namespace {
 
