@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "core/base/escape.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/output.hpp"

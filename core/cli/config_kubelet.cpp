@@ -207,11 +207,11 @@ Status print_kubelet_config(const Invocation& invocation) {
     if (!cpus) return cpus.error();
     pods = *std::move(cpus);
   }
-  const auto machine = machine::make_machine(*topology, options->placement, pods);
-  if (!machine) return machine.error();
+  if (Status fits = machine::check_machine(**topology, options->placement, pods); !fits) return fits;
+  const engine::Engine::Machine machine = machine::make_machine(*topology, options->placement, pods);
 
   Reservation reservation;
-  reserve_cpus(reservation, **topology, machine->cpus, options->placement.rules);
+  reserve_cpus(reservation, **topology, machine.cpus, options->placement.rules);
   if (const std::size_t online = (*topology)->online.size(); reservation.cpus >= online) {
     return Error{
         Code::kFailedPrecondition,

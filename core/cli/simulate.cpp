@@ -42,10 +42,10 @@ constexpr const char* kLines =
     "A line that is not valid is reported with its number, and the others are run. These are the operations,\n"
     "the fields that each needs, and in brackets those that it may have:\n";
 
-constexpr const char* kEnd =
-    "\n" TOPOLET_DOC_DIR
-    "/simulate.md describes the operations, their fields and the output.\n\nExit status: 0 success; 1 failure; 2 usage "
-    "error, or some line of the workload is not valid.\n";
+constexpr const char* kEnd = "\n" TOPOLET_DOC_DIR
+                             "/core/simulate/README.md describes the operations, their fields and the output.\n\nExit "
+                             "status: 0 success; 1 failure; 2 usage "
+                             "error, or some line of the workload is not valid.\n";
 
 struct SimulateOptions {
   std::string topology;

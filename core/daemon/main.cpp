@@ -44,8 +44,8 @@ int print_help(const config::RawConfig& raw) {
 
 /// True if nothing stands in the way of a start.
 bool report_findings(const preflight::Findings& found) {
-  for (const config::ConfigMistake& mistake : found.mistakes) fmt::print(stderr, "{}\n", mistake.to_string());
-  for (const config::ConfigMistake& warning : found.warnings) fmt::print(stderr, "warning: {}\n", warning.to_string());
+  for (const config::ConfigMistake& mistake : found.mistakes) print_error_line(mistake.to_string());
+  for (const config::ConfigMistake& warning : found.warnings) print_error_line("warning: " + warning.to_string());
   return found.mistakes.empty();
 }
 

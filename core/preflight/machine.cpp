@@ -44,9 +44,10 @@ void check_machine(Report& report) {
                                          (*options.allowed_cpus - (*topology)->online).to_string(),
                                          (*topology)->online.to_string()));
   }
-  const auto machine = machine::make_machine(*topology, options, *pods);
-  if (machine) {
-    if (const auto all_shared = describe_shared_minimum(options, machine->cpus)) {
+  const Status fits = machine::check_machine(**topology, options, *pods);
+  if (fits) {
+    const engine::Engine::Machine machine = machine::make_machine(*topology, options, *pods);
+    if (const auto all_shared = describe_shared_minimum(options, machine.cpus)) {
       report.warning("placement.min-shared-cpus", *all_shared);
     }
     return;
@@ -56,13 +57,13 @@ void check_machine(Report& report) {
   const auto refuse_without = [&](auto change) {
     config::PlacementOptions other = options;
     change(other);
-    const auto made = machine::make_machine(*topology, other, *pods);
+    const Status made = machine::check_machine(**topology, other, *pods);
     if (made || std::find(refusals.begin(), refusals.end(), made.error().message) != refusals.end()) return;
     refusals.push_back(made.error().message);
   };
   refuse_without([](config::PlacementOptions& other) { other.reserved_cpus = {}; });
   refuse_without([](config::PlacementOptions& other) { other.allowed_cpus.reset(); });
-  if (refusals.empty()) refusals.push_back(machine.error().message);
+  if (refusals.empty()) refusals.push_back(fits.error().message);
   for (const std::string& refusal : refusals) report.mistake(option_of(report, refusal), refusal);
 }
 
