@@ -27,10 +27,19 @@ std::string output_failure(int error_number) {
   return fmt::format("cannot write the output: {}", std::strerror(error_number));
 }
 
+namespace {
+
+/// A reader that has read enough, such as head, is no failure to tell of.
+void print_failure(std::string_view program, int error_number) {
+  if (error_number != EPIPE) print_error_line(fmt::format("{}: {}", program, output_failure(error_number)));
+}
+
+}  // namespace
+
 std::optional<int> report_lost_output(std::string_view program, const std::exception& thrown) {
   const auto* error = dynamic_cast<const std::system_error*>(&thrown);
   if (error == nullptr || std::ferror(stdout) == 0) return std::nullopt;
-  print_error_line(fmt::format("{}: {}", program, output_failure(error->code().value())));
+  print_failure(program, error->code().value());
   // It is told once.
   ::__fpurge(stdout);
   std::clearerr(stdout);
@@ -41,7 +50,7 @@ int finish_output(std::string_view program, int exit_status) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_status;
   // An earlier failure has left no more than the mark that there was one.
-  print_error_line(fmt::format("{}: {}", program, output_failure(errno != 0 ? errno : EIO)));
+  print_failure(program, errno != 0 ? errno : EIO);
   return kExitFailure;
 }
 

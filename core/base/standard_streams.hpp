@@ -15,11 +15,12 @@ void fill_closed_standard_streams();
 /// "cannot write the output: No space left on device", from errno.
 std::string output_failure(int error_number);
 
-/// What fmt threw if it is that stdout could not be written to, told on stderr: kExitFailure. Nothing if it is not.
+/// What fmt threw if it is that stdout could not be written to, told on stderr unless its reader has gone:
+/// kExitFailure. Nothing if it is not.
 std::optional<int> report_lost_output(std::string_view program, const std::exception& thrown);
 
 /// Writes what stdio still has to write to stdout. Returns `exit_status`, or kExitFailure if something of the output is
-/// lost, which a line on stderr says.
+/// lost, which a line on stderr says unless it is because the reader has gone.
 int finish_output(std::string_view program, int exit_status);
 
 }  // namespace topolet

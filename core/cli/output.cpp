@@ -17,7 +17,10 @@ constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 
 }  // namespace
 
-Error output_error(int error_number) { return {Code::kUnavailable, output_failure(error_number)}; }
+/// Without words where the reader has read enough, such as head.
+Error output_error(int error_number) {
+  return {Code::kUnavailable, error_number == EPIPE ? std::string() : output_failure(error_number)};
+}
 
 void print_line(std::string_view text) { fmt::print("{}\n", escaped(text)); }
 

@@ -133,10 +133,9 @@ TEST_F(OutputTest, SaysThatTheDiskIsFull) {
   }
 }
 
-TEST_F(OutputTest, SaysThatTheReaderHasGone) {
+TEST_F(OutputTest, EndsQuietlyWhenTheReaderHasGone) {
   const std::string many = "query '" + numbers("n", 1'000'000) + "' --state-dir " + state_.path();
-  EXPECT_EQ(shell("{ $topolet " + many + "; echo $? >&2; } | head -n 2 > /dev/null").text,
-            "topolet: cannot write the output: Broken pipe\n1\n");
+  EXPECT_EQ(shell("{ $topolet " + many + "; echo $? >&2; } | head -n 2 > /dev/null").text, "1\n");
 }
 
 }  // namespace

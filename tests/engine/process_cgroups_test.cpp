@@ -56,6 +56,54 @@ TEST_F(KernelTest, LooksBelowTheMountedPartOfTheTree) {
   EXPECT_EQ(kernel().effective_cpus(78), std::nullopt);
 }
 
+/// cgroup v1; the container's cgroup was left without CPUs, and so the kernel has moved 77 and 78 to the pod's.
+class DisplacedTest : public KernelTest {
+ protected:
+  void SetUp() override {
+    put("proc/self/mountinfo", "30 1 0:25 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n");
+    put_process(77, "9:name=systemd:/user\n5:cpuset:/pods/pod1\n4:memory:/pods/pod1/web\n");
+    put_process(78, "5:cpuset:/pods/pod1\n4:memory:/pods/pod1/web/its-own\n");
+    put_process(79, "5:cpuset:/pods/pod1\n4:memory:/pods/pod1/other\n");
+    put(kCpuset + "pods/pod1/cgroup.procs", "77\n78\n79\n");
+    put(kCpuset + "pods/pod1/web/cgroup.procs", "");
+    put(kCpuset + "pods/pod1/web/cpuset.cpus", "2-3\n");
+  }
+
+  /// How many were moved.
+  std::size_t bring_back() const {
+    const Result<std::size_t> moved = kernel().bring_back(77);
+    EXPECT_TRUE(moved.has_value());
+    return moved ? *moved : 0;
+  }
+
+  const std::string kCpuset = "host/sys/fs/cgroup/cpuset/";
+};
+
+TEST_F(DisplacedTest, BringsTheProcessesOfTheContainerBack) {
+  // A file takes what is written last, where the kernel takes each process.
+  EXPECT_EQ(bring_back(), 6U) << "two, three times over, since a file moves nobody";
+  EXPECT_EQ(directory_.read(kCpuset + "pods/pod1/web/cgroup.procs"), "78");
+}
+
+TEST_F(DisplacedTest, BringsThemBackToCgroupsOfTheirOwn) {
+  put(kCpuset + "pods/pod1/web/its-own/cpuset.cpus", "3\n");
+  EXPECT_GT(bring_back(), 0U);
+  EXPECT_EQ(directory_.read(kCpuset + "pods/pod1/web/cgroup.procs"), "77");
+  EXPECT_EQ(directory_.read(kCpuset + "pods/pod1/web/its-own/cgroup.procs"), "78");
+}
+
+TEST_F(DisplacedTest, LeavesThemWhereTheyAreWhileTheirCgroupHasNoCpu) {
+  put(kCpuset + "pods/pod1/web/cpuset.cpus", "\n");
+  EXPECT_EQ(bring_back(), 0U);
+}
+
+TEST_F(DisplacedTest, LeavesThoseAloneThatAreInTheirCgroup) {
+  put_process(77, "5:cpuset:/pods/pod1/web\n4:memory:/pods/pod1/web\n");
+  EXPECT_EQ(bring_back(), 0U);
+  put_process(77, "5:cpuset:/elsewhere\n4:memory:/pods/pod1/web\n");
+  EXPECT_EQ(bring_back(), 0U) << "nobody but the kernel puts it above its own";
+}
+
 TEST_F(KernelTest, SaysNothingOfWhatIsNotThere) {
   put("proc/self/mountinfo", kUnifiedMount);
   put_process(77, "0::/gone\n");

@@ -9,6 +9,10 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 class RebalancerTest : public ConvergeTest {
  protected:
@@ -99,6 +103,34 @@ TEST_F(RebalancerTest, TakesAnUndoneMoveForNoGain) {
   rebalancer_->begin();
   loop_.advance(seconds(60));
   EXPECT_EQ(count_moves(), 1);
+}
+
+TEST_F(RebalancerTest, LeavesWhoHasNoCpuLeftToTheKernelUntilOneIsBack) {
+  begin({exclusive("a", CpuSet::range(0, 6)), shared("b")});
+  start_converged("a");
+  start_converged("b");
+  rebalancer_->begin();
+  loop_.advance(seconds(1));
+  ASSERT_EQ(find("b")->placement.cpus, CpuSet{7});
+  runtime_.take_offline({7});
+  kernel_.run_on(container_of("b").pid, CpuSet::range(0, 6));
+  take_offline({7});
+  EXPECT_EQ(find("b")->squeeze, Squeeze::kLeftToKernel);
+  EXPECT_EQ(find("b")->placement.cpus, CpuSet{7}) << "it has it again when it is back";
+  EXPECT_THAT(take_transitions(), Contains(HasSubstr("[squeezed")));
+  runtime_.take_calls();
+  mover_->verify_in_kernel("c-b");
+  mover_->verify_all_in_kernel();
+  rebalancer_->retry();
+  loop_.advance(seconds(60));
+  EXPECT_THAT(runtime_.take_calls(), Not(Contains(HasSubstr("Update"))));
+  EXPECT_THAT(take_transitions(), IsEmpty()) << "said once, and no drift";
+  runtime_.take_offline({});
+  take_offline({});
+  EXPECT_EQ(find("b")->squeeze, Squeeze::kNone);
+  EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-b 7"))
+      << "cgroup v1 has taken it out of the container's cgroup";
+  EXPECT_THAT(take_transitions(), Contains(HasSubstr("[re-placed")));
 }
 
 TEST_F(RebalancerTest, LeavesOthersCpusWhileSomebodyMoves) {
