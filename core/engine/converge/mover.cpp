@@ -266,10 +266,11 @@ void Mover::on_inspected(const std::string& container_id, const cri::ContainerDe
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (!applied || allocation == nullptr) return;
   const placement::ContainerKey key = allocation->workload.key;
+  const bool is_left_to_kernel = allocation->squeeze == Squeeze::kLeftToKernel;
   if (detail.info.state == cri::ContainerState::kRunning) {
     deps_.committer.commit(event::StartConfirmed{key}, Urgency::kSoon);
   }
-  if (allocation->squeeze == Squeeze::kLeftToKernel) return;
+  if (is_left_to_kernel) return;
   CpuSet observed;
   Status matches = deps_.cpusets.check_kernel(container_id, *applied);
   if (!matches) observed = deps_.cpusets.kernel_cpus(container_id).value_or(CpuSet());
