@@ -51,7 +51,7 @@ std::optional<Plan> RebalancePlanner::plan_regain(const Allocation& before) cons
     plan->decision.reason += describe_withheld_change(before.placement, plan->decision.placement);
     const bool lacks = was_exclusive(before) &&
                        exclusive_cpus_for(before.workload, placer_.rules()) > plan->decision.placement.cpus.size();
-    if (lacks) plan->squeeze = before.squeeze;
+    if (lacks && before.squeeze != Squeeze::kNone) plan->squeeze = Squeeze::kPlaced;
     return plan;
   }
   if (before.is_exclusive() || was_exclusive(before)) return plan;
