@@ -104,12 +104,13 @@ Result<engine::Engine::Machine> MachineWatch::read(const MachineState& state) {
 }
 
 /// cgroup v1 takes a CPU that goes offline out of every cgroup for good. `flickered`: CPUs that were offline meanwhile.
-void MachineWatch::give_back_to_pods(const MachineState& now, const CpuSet& flickered) {
-  if (!last_state_ || !last_state_->online || !now.online) return;
+/// True if pods have some again.
+bool MachineWatch::give_back_to_pods(const MachineState& now, const CpuSet& flickered) {
+  if (!last_state_ || !last_state_->online || !now.online) return false;
   const CpuSet gone = (*last_state_->online - *now.online) | flickered;
   if (last_state_->pods) lost_by_pods_ |= gone & *last_state_->pods;
   const CpuSet back = lost_by_pods_ & *now.online;
-  if (back.empty()) return;
+  if (back.empty()) return false;
   const Status given = give_cpus_back_to_pods(options_.cgroup_root, back);
   if (given) {
     lost_by_pods_ -= back;
@@ -118,13 +119,14 @@ void MachineWatch::give_back_to_pods(const MachineState& now, const CpuSet& flic
     log_.warn("{} online again, but pods cannot use {}: {}", named("CPU", back) + (back.size() == 1 ? " is" : " are"),
               back.size() == 1 ? "it" : "them", given.error().message);
   }
+  return given.has_value();
 }
 
 void MachineWatch::check_for_change(const Callbacks& callbacks, const UeventSocket::Heard& heard) {
   Result<MachineState> state = look();
   if (state) {
-    give_back_to_pods(*state, heard.lost_some && state->online ? *state->online : heard.cpus);
-    state = look();
+    const CpuSet flickered = heard.lost_some && state->online ? *state->online : heard.cpus;
+    if (give_back_to_pods(*state, flickered)) state = look();
   }
   if (state && last_state_ == *state) {
     if (!heard.cpus.empty() || heard.lost_some) callbacks.on_flicker();

@@ -63,7 +63,7 @@ class MachineWatch {
   Result<MachineState> look() const;
   Result<engine::Engine::Machine> read(const MachineState& state);
   void check_for_change(const Callbacks& callbacks, const UeventSocket::Heard& heard);
-  void give_back_to_pods(const MachineState& now, const CpuSet& flickered);
+  bool give_back_to_pods(const MachineState& now, const CpuSet& flickered);
   Wake wait();
 
   const Options options_;

@@ -116,21 +116,19 @@ TEST_F(Squeeze, GivesASharedContainerTheNearestSharedCpusThoughAPolicyRejectsThe
 }
 
 TEST_F(Squeeze, ChoosesTheNearestOfManyNodes) {
-  SimulatedNode node = machine("64intel64-fakeKNL-SNC4-hybrid.xml", {"--gpu.affinity=require"});
-  const topology::Topology before = *node.snapshot().topology;
-  for (const topology::Node& home : before.nodes) {
-    if (home.memory_only) continue;
-    SimulatedNode fresh = machine("64intel64-fakeKNL-SNC4-hybrid.xml", {"--gpu.affinity=require"});
-    fresh.apply(fmt::format(R"({{"op":"device","path":"/dev/x0","kind":"gpu","nodes":"{}"}})", home.os_index));
-    ASSERT_EQ(create(fresh, "own", kWithDevice, 2000).outcome, "placed");
-    offline(fresh, home.cpus.to_string());
-    const auto topology = fresh.snapshot().topology;
-    const placement::LedgerSnapshot ledger = fresh.snapshot().ledger;
-    ASSERT_EQ(ledger.exclusive.size(), 2U);
-    const std::uint32_t got = *topology->nodes_of(ledger.exclusive).begin();
-    for (const topology::Node& other : topology->nodes) {
+  const char* const many_nodes = "192em64t-24n8c2t.xml";
+  for (const std::uint32_t home : {0U, 9U, 22U}) {
+    SCOPED_TRACE(home);
+    SimulatedNode node = machine(many_nodes, {"--gpu.affinity=require"});
+    node.apply(fmt::format(R"({{"op":"device","path":"/dev/x0","kind":"gpu","nodes":"{}"}})", home));
+    ASSERT_EQ(create(node, "own", kWithDevice, 2000).outcome, "placed");
+    offline(node, node.snapshot().topology->node(home)->cpus.to_string());
+    const Snapshot now = node.snapshot();
+    ASSERT_EQ(now.ledger.exclusive.size(), 2U);
+    const std::uint32_t got = *now.topology->nodes_of(now.ledger.exclusive).begin();
+    for (const topology::Node& other : now.topology->nodes) {
       if (other.memory_only) continue;
-      EXPECT_LE(topology->distance(got, home.os_index), topology->distance(other.os_index, home.os_index));
+      EXPECT_LE(now.topology->distance(got, home), now.topology->distance(other.os_index, home));
     }
   }
 }
