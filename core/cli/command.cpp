@@ -60,6 +60,10 @@ const std::vector<Command>& commands() {
        "topolet plugin check build/spread.so --seed 7", 1, 1, nullptr, nullptr, &check_plugin_file},
       {"reload", "", "Makes topoletd read its configuration again, as SIGHUP does, and reports the result.",
        "topolet reload", 0, 0, &declare_reload, &reload},
+      {"restart", "",
+       "Replaces topoletd by a new process of the version that is installed, which reads the whole configuration. No "
+       "call fails: the new process takes over the sockets, and the one before ends with the calls it has.",
+       "topolet restart", 0, 0, &declare_restart, &restart},
       {"config check", "[FILE]", "Reports every mistake in a configuration file.",
        "topolet config check /etc/topolet/topolet.conf", 0, 1, &declare_config_check, &check_config},
       {"config kubelet", "",

@@ -71,6 +71,8 @@ void declare_status(Options& options);
 Status show_status(const Invocation& invocation);
 void declare_reload(Options& options);
 Status reload(const Invocation& invocation);
+void declare_restart(Options& options);
+Status restart(const Invocation& invocation);
 void declare_plugin_list(Options& options);
 Status list_plugins(const Invocation& invocation);
 void declare_plugin_reset(Options& options);

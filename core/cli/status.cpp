@@ -46,16 +46,16 @@ std::string database(const StatusResponse& status) {
 
 std::string format_text(const StatusResponse& status) {
   return fmt::format(
-      "topoletd     {}, up {}\n"
+      "topoletd     {}, process {}, up {}\n"
       "listens on   {}\n"
       "runtime      {}, {}\n"
       "database     {}/state.db, {}\n"
       "containers   {}{}\n"
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "generation   {}\n",
-      escaped(status.version()), duration(status.uptime_s()), escaped(status.listen()), escaped(status.runtime()),
-      status.runtime_connected() ? "connected" : "NOT connected", escaped(status.state_dir()),
-      escaped(database(status)), escaped(containers(status)),
+      escaped(status.version()), status.process(), duration(status.uptime_s()), escaped(status.listen()),
+      escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
+      escaped(status.state_dir()), escaped(database(status)), escaped(containers(status)),
       status.reconciled() ? "" : " (not yet compared with the runtime)", or_none(status.allowed_cpus()),
       or_none(status.pool_cpus()), or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()),
       or_none(status.withheld_cpus()), status.generation());
@@ -65,6 +65,7 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
   nlohmann::ordered_json modes = nlohmann::ordered_json::object();
   for (const auto& [mode, count] : status.containers()) modes[mode] = count;
   return {{"version", status.version()},
+          {"process", status.process()},
           {"uptime_s", status.uptime_s()},
           {"listen", status.listen()},
           {"runtime", status.runtime()},

@@ -60,6 +60,7 @@ bool* switch_of(RawConfig& raw, std::string_view name) {
   if (name == "help") return &raw.help;
   if (name == "version") return &raw.version;
   if (name == "check-config") return &raw.check_config;
+  if (name == "take-over") return &raw.take_over;
   return nullptr;
 }
 

@@ -46,6 +46,7 @@ struct RawConfig {
   bool help = false;
   bool version = false;
   bool check_config = false;
+  bool take_over = false;
   std::filesystem::path file = kDefaultConfigFile;
   std::vector<SectionHeader> sections;
   std::vector<ConfigEntry> entries;  ///< the file's, then the command line's, each in their order

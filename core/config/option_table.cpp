@@ -57,6 +57,10 @@ std::vector<OptionSpec> daemon_options() {
           option("store-patience", OptionType::kDuration, {"50ms"},
                  "How long to wait until a decision is written to the state database before acting on it anyway."),
           1, 60000),
+      with_range(option("drain-timeout", OptionType::kDuration, {"10m"},
+                        "How long a topoletd whose place another one has taken goes on with the calls that are under "
+                        "way on its connections, such as the pull of an image."),
+                 0, kMillisecondsPerDay),
       option("keep", OptionType::kDuration, "30d",
              "How long the state database keeps a decision after its end, as in 30d; 0: for ever."),
       number("keep-mib", "1024",

@@ -171,7 +171,7 @@ class ConfigValidator {
     const std::string name = entry.section.empty() ? entry.key : name_of(entry);
     if (entry.is_flag()) {
       std::vector<std::string> known = names_;
-      known.insert(known.end(), {"config", "check-config", "help", "version"});
+      known.insert(known.end(), {"config", "check-config", "take-over", "help", "version"});
       if (!entry.section.empty() && !is_known_section(entry.section)) {
         return add(entry, "unknown option --" + name + key_suggestion(name, known, "--") +
                               " (the options of a plugin are known once it is enabled: --plugins.enable=" +
@@ -243,6 +243,7 @@ DaemonOptions daemon_options(const po::variables_map& values) {
   daemon.durability =
       text(values, "daemon.durability") == "full" ? store::Durability::kFull : store::Durability::kNormal;
   daemon.store_patience = *parse_duration(text(values, "daemon.store-patience"));
+  daemon.drain_timeout = *parse_duration(text(values, "daemon.drain-timeout"));
   const auto number = [&values](const char* name) { return std::stoi(text(values, name)); };
   daemon.retention.keep = *parse_duration(text(values, "daemon.keep"));
   daemon.retention.keep_bytes = std::int64_t{number("daemon.keep-mib")} << 20;
@@ -316,7 +317,10 @@ po::options_description command_line_options() {
   general.add_options()("config", po::value<std::string>()->value_name("FILE")->default_value(kDefaultConfigFile),
                         "The configuration file. It must exist if it is given here.")(
       "check-config", "Report every mistake in the configuration, and exit.")(
-      "help,h", "Explain every option, and exit.")("version", "Print the version, and exit.");
+      "take-over",
+      "Take the place of the topoletd that runs with the same sockets and state directory, without failing a call; if "
+      "none does, start as usual.")("help,h", "Explain every option, and exit.")("version",
+                                                                                 "Print the version, and exit.");
   return general;
 }
 

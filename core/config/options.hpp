@@ -35,6 +35,7 @@ struct DaemonOptions {
   std::string log_level;
   store::Durability durability = store::Durability::kNormal;
   std::chrono::milliseconds store_patience{};
+  std::chrono::milliseconds drain_timeout{};
   store::RetentionLimits retention = {};
   std::size_t max_connections = 0;
   std::size_t max_memory_bytes = 0;

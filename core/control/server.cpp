@@ -9,8 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "core/cri/socket/listener.hpp"
-
 namespace topolet::control {
 namespace {
 
@@ -70,6 +68,12 @@ struct ControlServer::Impl {
           answer<v1::ReloadRequest, v1::ReloadResponse>(
               call, [this](const auto&, auto& response) { return handlers.reload(response); });
         }}},
+      {"Restart",
+       {changes,
+        [this](cri::OwnCall& call) {
+          answer<v1::RestartRequest, v1::RestartResponse>(
+              call, [this](const auto&, auto& response) { return handlers.restart(response); });
+        }}},
   };
 };
 
@@ -86,9 +90,14 @@ ControlServer::ControlServer() = default;
 
 ControlServer::~ControlServer() { stop(); }
 
-Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& path, ControlHandlers handlers,
-                                                           Log& log) {
-  auto listener = cri::Listener::open({.path = path, .mode = 0600, .max_connections = kMaxConnections}, log);
+Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& path, cri::Listener::Sockets sockets,
+                                                           ControlHandlers handlers, Log& log) {
+  auto listener = cri::Listener::open({.path = path,
+                                       .mode = 0600,
+                                       .inherited_fd = sockets.socket.release(),
+                                       .inherited_lock_fd = sockets.lock.release(),
+                                       .max_connections = kMaxConnections},
+                                      log);
   if (!listener) return listener.error();
   std::unique_ptr<ControlServer> control(new ControlServer());
   control->impl_ = std::make_unique<Impl>(std::move(handlers));
@@ -117,6 +126,10 @@ void ControlServer::on_call(std::shared_ptr<cri::OwnCall> call) {
                       answer(*call);
                     });
 }
+
+cri::Listener::Sockets ControlServer::duplicate_sockets() const { return impl_->listener->duplicate_sockets(); }
+
+void ControlServer::disown_file() { impl_->listener->disown_file(); }
 
 void ControlServer::stop() {
   impl_->listener->stop();

@@ -14,6 +14,7 @@
 #include "core/base/unique_fd.hpp"
 #include "core/control/control.pb.h"
 #include "core/cri/call.hpp"
+#include "core/cri/socket/listener.hpp"
 
 namespace topolet::control {
 
@@ -24,6 +25,7 @@ struct ControlHandlers {
   std::function<Status(control::v1::ListPluginsResponse&)> list_plugins;
   std::function<Status(const std::string& id)> reset_plugin;
   std::function<Status(control::v1::ReloadResponse&)> reload;
+  std::function<Status(control::v1::RestartResponse&)> restart;
 };
 
 /// Listens from open() to stop(). Not for use by several threads, but for on_call().
@@ -31,7 +33,9 @@ class ControlServer {
  public:
   /// Binds `path` with mode 0600. FAILED_PRECONDITION if another topoletd, or any live process, serves it; a file left
   /// over by a dead one is replaced. The directory must exist. Clients wait until start().
-  static Result<std::unique_ptr<ControlServer>> open(const std::string& path, ControlHandlers handlers, Log& log);
+  /// Where there are `sockets`, of another topoletd that hands them over, they are used instead.
+  static Result<std::unique_ptr<ControlServer>> open(const std::string& path, cri::Listener::Sockets sockets,
+                                                     ControlHandlers handlers, Log& log);
 
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
@@ -41,6 +45,9 @@ class ControlServer {
   void start(std::function<void(UniqueFd)> on_connection);
   /// Has the call answered. Does not block. Any thread.
   void on_call(std::shared_ptr<cri::OwnCall> call);
+  /// As the listener's.
+  cri::Listener::Sockets duplicate_sockets() const;
+  void disown_file();
   /// Ends listening, and waits for the answers that are being made. Later calls are answered UNAVAILABLE.
   void stop();
 

@@ -69,6 +69,7 @@ Method parse_method(std::string_view path) {
   method.name = path.substr(slash + 1);
   method.runtime_service =
       method.service == "runtime.v1.RuntimeService" || method.service == "runtime.v1alpha2.RuntimeService";
+  method.endless = method.runtime_service && method.name == "GetContainerEvents";
   method.image_service = is_image_service(method.service);
   method.known_unary =
       (method.runtime_service && contains(kUnaryRuntimeMethods, method.name)) ||

@@ -12,6 +12,7 @@ struct Method {
   bool runtime_service = false;  ///< RuntimeService of v1 or v1alpha2: the one whose calls can be intercepted
   bool image_service = false;    ///< any version's ImageService: goes to the image endpoint
   bool known_unary = false;      ///< may take the unary path; everything else must be relayed as a stream
+  bool endless = false;          ///< a stream that ends only when one side goes
 };
 
 /// `path` is "/service/method"; anything else is a stream of an unknown service.

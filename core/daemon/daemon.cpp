@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <topolet/events.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -32,8 +33,6 @@ namespace {
 constexpr std::chrono::seconds kUnreadAge{1};
 /// How long the operator waits for the engine.
 constexpr std::chrono::seconds kPatience{5};
-/// How long the end of topoletd waits for the file system.
-constexpr std::chrono::seconds kLongestClose{5};
 /// Pods that start with topoletd read from the same disk.
 constexpr std::chrono::seconds kCheckAfter{30};
 constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
@@ -43,18 +42,6 @@ std::string read_boot_id() {
   std::string id;
   std::getline(in, id);
   return id;
-}
-
-/// Runs `work` on a thread of its own. False if it takes too long, as on a frozen file system: it is left behind.
-bool ends_in_time(std::function<void()> work) {
-  auto done = std::make_shared<std::promise<void>>();
-  std::future<void> future = done->get_future();
-  std::thread([done, work = std::move(work)]() mutable {
-    work();
-    work = nullptr;
-    done->set_value();
-  }).detach();
-  return future.wait_for(kLongestClose) == std::future_status::ready;
 }
 
 Status make_parent(const std::string& socket_path, const char* option) {
@@ -80,13 +67,14 @@ config::RawConfig with_plugin_dir(config::RawConfig raw, const std::filesystem::
 
 }  // namespace
 
-Daemon::Daemon(Deps deps) : deps_(std::move(deps)), log_(deps_.log) {}
+Daemon::Daemon(config::DaemonOptions options, Deps deps)
+    : deps_(std::move(deps)), log_(deps_.log), options_(std::move(options)) {}
 
 Daemon::~Daemon() { stop(); }
 
 Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup, Deps deps) {
   const config::Options& options = setup.config.options;
-  std::unique_ptr<Daemon> daemon(new Daemon(std::move(deps)));
+  std::unique_ptr<Daemon> daemon(new Daemon(options.daemon, std::move(deps)));
   {
     MutexLock lock(daemon->reloading_);
     daemon->raw_ = setup.raw;
@@ -102,6 +90,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   daemon->make_proxy(options.daemon);
   if (Status made = daemon->make_engine(options, setup.raw); !made) return made.error();
   daemon->accept_clients();
+  if (daemon->deps_.on_serving) daemon->deps_.on_serving();
   notify_ready();
   daemon->log_->info("topoletd ready on unix://{}", options.daemon.listen);
   return daemon;
@@ -109,11 +98,17 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
 
 Status Daemon::open_listener(const config::DaemonOptions& options) {
   if (Status ready = make_parent(options.listen, "daemon.listen"); !ready) return ready;
-  const Result<int> inherited = take_inherited_socket(options.listen);
+  Result<int> inherited = take_inherited_socket(options.listen);
   if (!inherited) return inherited.error();
+  int lock = -1;
+  if (deps_.sockets) {
+    inherited = deps_.sockets->listen.socket.release();
+    lock = deps_.sockets->listen.lock.release();
+  }
   auto listener = cri::Listener::open({.path = options.listen,
                                        .copy_access_from = options.runtime,
                                        .inherited_fd = *inherited,
+                                       .inherited_lock_fd = lock,
                                        .max_connections = cri::limit_connections(options.max_connections, *log_),
                                        .max_memory_bytes = options.max_memory_bytes},
                                       *log_);
@@ -138,7 +133,15 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
     for (const std::string& key : reloaded->restart_needed) response.add_restart_needed(key);
     return Status();
   };
-  auto opened = control::ControlServer::open(options.control, std::move(handlers), *log_);
+  handlers.restart = [this](control::v1::RestartResponse& response) -> Status {
+    const Result<pid_t> successor = deps_.start_successor();
+    if (!successor) return successor.error();
+    log_->info("process {} was started to take over", *successor);
+    response.set_process(*successor);
+    return {};
+  };
+  cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->control) : cri::Listener::Sockets();
+  auto opened = control::ControlServer::open(options.control, std::move(sockets), std::move(handlers), *log_);
   if (!opened) return opened.error();
   control_ = *std::move(opened);
   return {};
@@ -283,6 +286,7 @@ void Daemon::accept_clients() {
                      log_->warn("cancelled {} whose client did not read the response", counted(count, "call"));
                    });
   control_->start([this](UniqueFd connection) { proxy_->accept_own(std::move(connection)); });
+  is_serving_ = true;
 }
 
 /// Beside all else: with a million decisions it takes about a minute.
@@ -304,30 +308,6 @@ void Daemon::check_store() {
     damage->set(found.damage);
     audit->note(engine::AuditEvent::kStoreDamaged, damaged);
   });
-}
-
-void Daemon::stop() {
-  notify_stopping();
-  if (control_) control_->stop();
-  if (listener_) listener_->stop();
-  if (proxy_) proxy_->drain();
-  if (listener_) listener_->disconnect_all();
-  if (proxy_) proxy_->stop();
-  audit_outlet_->close();
-  if (watch_) watch_->stop();
-  const bool writer_ended = !engine_ || engine_->stop();
-  if (!writer_ended) {
-    // Its thread may come back to them at any time.
-    static_cast<void>(engine_.release());
-    static_cast<void>(store_.release());
-  }
-  engine_.reset();
-  proxy_.reset();
-  control_.reset();
-  const bool store_ended =
-      !store_ || ends_in_time([store = std::shared_ptr<store::Store>(std::move(store_))]() mutable { store.reset(); });
-  is_stuck_ = is_stuck_ || !writer_ended || !store_ended;
-  listener_.reset();
 }
 
 Result<Daemon::ReloadResult> Daemon::reload() {
@@ -369,6 +349,7 @@ Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusR
   const Result<engine::EngineSummary> engine = engine_->summary(kPatience);
   if (!engine) return engine.error();
   response.set_version(TOPOLET_VERSION);
+  response.set_process(::getpid());
   const auto uptime = std::chrono::steady_clock::now() - started_;
   response.set_uptime_s(std::chrono::duration_cast<std::chrono::seconds>(uptime).count());
   response.set_listen(options.listen);

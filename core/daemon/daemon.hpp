@@ -18,6 +18,7 @@
 #include "core/cri/socket/listener.hpp"
 #include "core/cri/wire/proxy.hpp"
 #include "core/daemon/audit_outlet.hpp"
+#include "core/daemon/take_over.hpp"
 #include "core/engine/engine.hpp"
 #include "core/machine/machine_watch.hpp"
 #include "core/plugin/host/control_thread.hpp"
@@ -54,6 +55,12 @@ class Daemon {
     std::shared_ptr<Log> log;
     plugin::ControlThread& control;
     plugin::CrashLog& crashes;
+    /// Of the process whose place this one takes; without any, it binds its own.
+    std::shared_ptr<HandedOver> sockets = nullptr;
+    /// When clients are served, before the service manager is told.
+    std::function<void()> on_serving = {};
+    /// Starts the process that is to take this one's place.
+    std::function<Result<pid_t>()> start_successor = {};
   };
   /// Puts everything together and serves. The error says what cannot be had and what to do about it.
   /// `setup` must be without mistakes.
@@ -71,15 +78,27 @@ class Daemon {
   /// all that is wrong, nothing has changed. Any thread.
   Result<ReloadResult> reload() TOPOLET_EXCLUDES(reloading_);
 
+  /// Lets the other process take this one's place: it gets the sockets once the calls that the core has are answered,
+  /// or five seconds have passed, and the store is closed. True if it serves then. This one goes on with what is
+  /// under way on the connections it has. False if it was refused, and all is as before, or if it ended before it
+  /// served: then must_start_again() is true.
+  /// `release_path` lets go of the path on which the other one is to be asked itself.
+  bool hand_over(Successor& successor, const std::function<void()>& release_path);
+  /// The sockets to start again with, by a process that has nothing else; see hand_over().
+  bool must_start_again() const { return must_start_again_; }
+  HandedOver take_sockets() { return std::move(sockets_); }
+  /// No client is connected any more, or none has called for a while.
+  bool is_deserted() const;
+
   /// Ends serving, lets calls in flight end, and closes the store. Containers stay as they are.
   void stop();
 
   /// True if a plugin is stuck in a call, or, once it is stopped, a thread in a file system that does not return: the
   /// process must end by _exit, see PolicyThread and Writer::stop().
-  bool must_exit_at_once() const { return is_stuck_ || plugins_->has_abandoned_calls(); }
+  bool must_exit_at_once() const { return is_stuck_ || (plugins_ && plugins_->has_abandoned_calls()); }
 
  private:
-  explicit Daemon(Deps deps);
+  Daemon(config::DaemonOptions options, Deps deps);
 
   // In the order in which start() calls them.
   Status open_listener(const config::DaemonOptions& options);
@@ -93,11 +112,16 @@ class Daemon {
   void accept_clients();
   void check_store();
 
+  void move_clients();
+  void end_core();
+  void close_store();
+
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
   Result<ReloadResult> apply_config(const config::RawConfig& raw) TOPOLET_REQUIRES(reloading_);
 
   const Deps deps_;
   const std::shared_ptr<Log> log_;
+  const config::DaemonOptions options_;
   std::unique_ptr<store::Store> store_;
   /// Shared with abandoned calls.
   const std::shared_ptr<AuditOutlet> audit_outlet_ = std::make_shared<AuditOutlet>();
@@ -112,6 +136,10 @@ class Daemon {
 
   std::int64_t setup_ = 0;  ///< the number of what decisions are made with; of start(), and then of reload()
   bool is_stuck_ = false;
+  bool is_serving_ = false;
+  bool writer_ended_ = true;
+  bool must_start_again_ = false;
+  HandedOver sockets_;  ///< as they were handed over, in case they come back
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   Mutex reloading_;
   config::RawConfig raw_ TOPOLET_GUARDED_BY(reloading_);  ///< as it was read at the start

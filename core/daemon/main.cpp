@@ -1,12 +1,17 @@
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +21,11 @@
 #include "core/base/exit_status.hpp"
 #include "core/base/log.hpp"
 #include "core/base/standard_streams.hpp"
+#include "core/base/unique_fd.hpp"
 #include "core/config/options.hpp"
 #include "core/daemon/daemon.hpp"
+#include "core/daemon/start_again.hpp"
+#include "core/daemon/take_over.hpp"
 #include "core/plugin/host/control_thread.hpp"
 #include "core/plugin/host/crash_log.hpp"
 #include "core/plugin/host/crash_mark.hpp"
@@ -55,7 +63,7 @@ int check_config(const config::RawConfig& raw) {
   return kExitSuccess;
 }
 
-/// Signals that end the daemon are waited for by one thread; all others have them blocked from the start.
+/// Signals are waited for by the main thread; all threads have them blocked from the start.
 sigset_t block_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -64,12 +72,43 @@ sigset_t block_signals() {
   return set;
 }
 
-void handle_signals(const sigset_t& signals, Daemon& daemon) {
+/// None where nobody can take over: then a restart fails calls, and that is all.
+std::unique_ptr<TakeOverSocket> open_take_over_socket(const config::DaemonOptions& options, Log& log) {
+  auto opened = TakeOverSocket::open(take_over_path(options));
+  if (opened) return *std::move(opened);
+  log.error("no other topoletd can take this one's place: {}", opened.error().message);
+  return nullptr;
+}
+
+enum class End : std::uint8_t { kAsked, kReplaced, kMustStartAgain };
+
+/// Until a signal ends this process, or another one has taken its place.
+End serve(const sigset_t& signals, Daemon& daemon, const config::DaemonOptions& options, Log& log) {
+  auto take_over = open_take_over_socket(options, log);
+  const UniqueFd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   while (true) {
-    int signal = 0;
-    if (sigwait(&signals, &signal) != 0) continue;
-    if (signal != SIGHUP) return;
-    static_cast<void>(daemon.reload());  // says itself how it went
+    std::array<pollfd, 2> waits{{{signal_fd.get(), POLLIN, 0}, {take_over ? take_over->fd() : -1, POLLIN, 0}}};
+    if (::poll(waits.data(), waits.size(), -1) < 0) continue;
+    for (signalfd_siginfo signal{}; ::read(signal_fd.get(), &signal, sizeof(signal)) == sizeof(signal);) {
+      if (signal.ssi_signo != SIGHUP) return End::kAsked;
+      static_cast<void>(daemon.reload());  // says itself how it went
+    }
+    std::optional<Successor> successor = waits[1].revents != 0 ? take_over->accept() : std::nullopt;
+    if (!successor) continue;
+    // So that the successor can bind it.
+    const auto release_path = [&take_over] { take_over.reset(); };
+    if (daemon.hand_over(*successor, release_path)) return End::kReplaced;
+    if (daemon.must_start_again()) return End::kMustStartAgain;
+  }
+}
+
+/// Until the calls under way have ended.
+void wait_until_deserted(const sigset_t& signals, const Daemon& daemon, std::chrono::milliseconds longest) {
+  constexpr timespec kLook{0, 100'000'000};
+  const auto until = std::chrono::steady_clock::now() + longest;
+  while (!daemon.is_deserted() && std::chrono::steady_clock::now() < until) {
+    const int signal = ::sigtimedwait(&signals, nullptr, &kLook);
+    if (signal == SIGINT || signal == SIGTERM) return;
   }
 }
 
@@ -95,14 +134,36 @@ Result<std::unique_ptr<plugin::CrashLog>> open_crash_log(const std::filesystem::
   ::_exit(code);
 }
 
-int serve_until_end(const plugin::LoadedConfig& setup, const sigset_t& signals, const Daemon::Deps& deps) {
+int serve_until_end(const plugin::LoadedConfig& setup, const sigset_t& signals, const Daemon::Deps& deps,
+                    const StartAgain& start_again) {
   auto daemon = Daemon::start(setup, deps);
   if (!daemon) return cannot_start(*deps.log, daemon.error());
-  handle_signals(signals, **daemon);
-  deps.log->info("stopping; containers keep running where they are");
+  const config::DaemonOptions& options = setup.config.options.daemon;
+  const End end = serve(signals, **daemon, options, *deps.log);
+  if (end == End::kMustStartAgain) return start_again.run(options, (*daemon)->take_sockets(), *deps.log);
+  if (end == End::kReplaced && (*daemon)->must_exit_at_once()) exit_at_once(*deps.log, kExitSuccess);
+  if (end == End::kReplaced) wait_until_deserted(signals, **daemon, options.drain_timeout);
+  deps.log->info(end == End::kReplaced ? "all calls of the process that was replaced have ended"
+                                       : "stopping; containers keep running where they are");
   (*daemon)->stop();
   if ((*daemon)->must_exit_at_once()) exit_at_once(*deps.log, kExitSuccess);
   return kExitSuccess;
+}
+
+/// The sockets to start with, if this process takes another one's place. An error names why it cannot.
+Result<std::shared_ptr<HandedOver>> take_over(const config::RawConfig& raw, const config::DaemonOptions& options,
+                                              std::optional<Predecessor>& predecessor, Log& log) {
+  if (std::optional<HandedOver> sockets = inherited_sockets()) return std::make_shared<HandedOver>(*std::move(sockets));
+  if (!raw.take_over) return std::shared_ptr<HandedOver>();
+  auto asked = Predecessor::ask(options);
+  if (!asked) return asked.error();
+  predecessor = *std::move(asked);
+  if (predecessor) {
+    log.info("taking the place of process {}", predecessor->process());
+    return std::make_shared<HandedOver>(predecessor->take_sockets());
+  }
+  log.info("there is no topoletd to take over from; starting as usual");
+  return std::shared_ptr<HandedOver>();
 }
 
 int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arguments) {
@@ -111,9 +172,15 @@ int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arg
   if (!core.mistakes.empty() || !preflight::check_environment(raw, core).mistakes.empty()) {
     return report_findings(preflight::check(raw)) ? kExitFailure : kExitUsage;
   }
+  // The one that runs goes on if this one could not start.
+  if (raw.take_over && !report_findings(preflight::check(raw))) return kExitUsage;
+  const StartAgain start_again(arguments);
   const sigset_t signals = block_signals();
   const auto log = make_daemon_log();
   if (Status set = set_level(*log, core.options.daemon.log_level); !set) return cannot_start(*log, set.error());
+  std::optional<Predecessor> predecessor;
+  const auto sockets = take_over(raw, core.options.daemon, predecessor, *log);
+  if (!sockets) return cannot_start(*log, sockets.error());
   const auto crashes = open_crash_log(core.options.daemon.state_dir, *log);
   if (!crashes) return cannot_start(*log, crashes.error());
 
@@ -125,7 +192,14 @@ int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arg
                                          {.read_config = [arguments] { return config::read_raw(arguments); },
                                           .log = log,
                                           .control = control,
-                                          .crashes = **crashes})
+                                          .crashes = **crashes,
+                                          .sockets = *sockets,
+                                          .on_serving =
+                                              [&predecessor] {
+                                                if (predecessor) predecessor->report_serving();
+                                              },
+                                          .start_successor = [&start_again] { return start_again.start_successor(); }},
+                                         start_again)
                        : kExitUsage;
   // What holds an instance is gone, so that all of them end now.
   control.drain();

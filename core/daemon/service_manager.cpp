@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <systemd/sd-daemon.h>
 
+#include <cstdint>
 #include <cstring>
 
 namespace topolet::daemon {
@@ -21,6 +22,13 @@ Result<int> take_inherited_socket(const std::string& path) {
                fmt::format("the service manager handed over {} socket{}, but none that listens on {}; let "
                            "ListenStream= of the socket unit and daemon.listen name the same path",
                            count, count == 1 ? "" : "s", path)};
+}
+
+void notify_replaced_by(pid_t process) {
+  if (sd_notifyf(0, "MAINPID=%d", static_cast<int>(process)) <= 0) return;
+  // The other one's messages count only once systemd has read this.
+  constexpr std::uint64_t kMicroseconds = 2'000'000;
+  sd_notify_barrier(0, kMicroseconds);
 }
 
 void notify_ready() { sd_notify(0, "READY=1"); }

@@ -62,6 +62,8 @@ std::vector<Place> places(const config::DaemonOptions& daemon) {
   };
   add_socket("daemon.listen", daemon.listen, true);
   add_socket("daemon.control", daemon.control, true);
+  all.push_back({"daemon.control", fmt::format("the socket for a successor ({}.take-over)", daemon.control),
+                 resolved(daemon.control + ".take-over")});
   add_socket("daemon.runtime", daemon.runtime, false);
   if (daemon.image != daemon.runtime) add_socket("daemon.image", daemon.image, false);
   for (const char* name : {"state.db", "state.db-wal", "state.db-shm", "state.db.lock", "state.db.generation",

@@ -39,6 +39,8 @@ class DaemonRig {
   Process& process() { return *process_; }
 
   std::string plugin_dir = TOPOLET_BROKEN_DIR;
+  /// What runs the command that follows it; none: nothing.
+  std::vector<std::string> launcher;
   /// What the configuration says beside the sockets: lines below [plugins] and of further sections.
   void configure(const std::string& plugins, const std::string& placement = "", const std::string& daemon = "");
 

@@ -1,5 +1,6 @@
 #include "core/cri/socket/connections.hpp"
 
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -17,6 +18,15 @@ void Connections::add(UniqueFd duplicate, pid_t process) {
 void Connections::disconnect_all_connections() {
   for (const auto& [fd, connection] : open_) ::shutdown(fd, SHUT_RDWR);
   open_.clear();
+}
+
+std::vector<UniqueFd> Connections::duplicates() const {
+  std::vector<UniqueFd> all;
+  for (const auto& [fd, connection] : open_) {
+    UniqueFd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (duplicate) all.push_back(std::move(duplicate));
+  }
+  return all;
 }
 
 Connections::ProcessConnections Connections::process_with_most() const {

@@ -22,6 +22,8 @@ class Connections {
   void add(UniqueFd duplicate, pid_t process);
   void remove(int fd) { open_.erase(fd); }
   void disconnect_all_connections();
+  /// Of the duplicates.
+  std::vector<UniqueFd> duplicates() const;
 
   /// Looks once at what waits in the sockets, unread by us or by the other side. True after every kSamples of those.
   bool sample_backlogs();

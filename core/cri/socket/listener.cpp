@@ -45,12 +45,15 @@ Status Listener::bind_socket() {
   auto socket = listen_on(options_.path, access_like(options_.copy_access_from, {.mode = options_.mode}));
   if (!socket) return socket.error();
   socket_ = std::move(*socket);
-  struct stat file {};
-  if (::lstat(options_.path.c_str(), &file) == 0) {
-    device_ = file.st_dev;
-    inode_ = file.st_ino;
-  }
+  read_inode();
   return {};
+}
+
+void Listener::read_inode() {
+  struct stat file {};
+  if (::lstat(options_.path.c_str(), &file) != 0) return;
+  device_ = file.st_dev;
+  inode_ = file.st_ino;
 }
 
 Status Listener::inherit_socket() {
@@ -63,6 +66,10 @@ Status Listener::inherit_socket() {
   }
   ::fcntl(socket_.get(), F_SETFD, FD_CLOEXEC);
   ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+  if (options_.inherited_lock_fd < 0) return {};
+  lock_.reset(options_.inherited_lock_fd);
+  ::fcntl(lock_.get(), F_SETFD, FD_CLOEXEC);
+  read_inode();
   return {};
 }
 
@@ -88,8 +95,28 @@ void Listener::start(std::function<void(UniqueFd)> on_connection, std::function<
   pthread_setname_np(thread_.native_handle(), "topolet-accept");
 }
 
+std::vector<UniqueFd> Listener::stop_accepting() {
+  ::eventfd_write(stop_event_.get(), 1);
+  return accepting_ended_.get_future().get();
+}
+
+std::vector<UniqueFd> Listener::end_accepting() {
+  eventfd_t ignored = 0;
+  ::eventfd_read(stop_event_.get(), &ignored);
+  if (!paused_) ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
+  is_accepting_ = false;
+  paused_ = false;
+  return connections_.duplicates();
+}
+
+Listener::Sockets Listener::duplicate_sockets() const {
+  const auto duplicate = [](const UniqueFd& fd) { return UniqueFd(fd ? ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0) : -1); };
+  return {duplicate(socket_), duplicate(lock_)};
+}
+
 void Listener::stop() {
   if (thread_.joinable()) {
+    stopping_ = true;
     ::eventfd_write(stop_event_.get(), 1);
     thread_.join();
   }
@@ -118,13 +145,16 @@ void Listener::run() {
     if (std::chrono::steady_clock::now() >= next_memory_check_) check_memory();
     for (int i = 0; i < count; ++i) {
       const int fd = events.at(static_cast<std::size_t>(i)).data.fd;
-      if (fd == stop_event_.get()) return;
-      if (fd == socket_.get()) {
-        accept_all();
+      if (fd == stop_event_.get()) {
+        if (stopping_) return;
+        if (is_accepting_) accepting_ended_.set_value(end_accepting());
+      } else if (fd == socket_.get()) {
+        if (is_accepting_) accept_all();
       } else {
         untrack(fd);
       }
     }
+    open_connections_ = connections_.size();
   }
 }
 

@@ -7,13 +7,16 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/base/log.hpp"
 #include "core/base/result.hpp"
@@ -28,8 +31,10 @@ struct ListenerOptions {
   mode_t mode = 0660;
   /// A socket whose mode and owner are copied if it exists: the runtime's, so that the same clients may connect.
   std::string copy_access_from = {};
-  /// A socket that somebody else (systemd) bound and listens on, taken over; −1: bind `path`. It is not unlinked.
+  /// A socket that somebody else (systemd, another topoletd) bound and listens on, taken over; −1: bind `path`.
   int inherited_fd = -1;
+  /// The other topoletd's descriptor with the lock on the path, so that the file is ours to unlink; −1: it is not.
+  int inherited_lock_fd = -1;
   /// Beyond it, the process with the most connections loses its newest one, which may be the one that just came.
   std::size_t max_connections = 1024;
   /// With more memory than this in use, connections that send without end or do not read are ended.
@@ -50,6 +55,23 @@ class Listener {
   /// `on_connection` gets each connected, non-blocking socket; `on_memory_full` runs a few times a second while there
   /// is more memory in use than allowed. Both on the listener's thread. Once.
   void start(std::function<void(UniqueFd)> on_connection, std::function<void()> on_memory_full = {});
+  /// Accepts no more: who connects waits for the next to accept on the socket. Returns duplicates of the connections
+  /// that are open. Once, between start() and stop().
+  std::vector<UniqueFd> stop_accepting();
+  /// Any thread.
+  std::size_t open_connections() const { return open_connections_; }
+
+  /// What another process needs to go on in this one's place: see the options of the same names.
+  struct Sockets {
+    UniqueFd socket;
+    UniqueFd lock;  ///< none where the file is not ours
+  };
+  Sockets duplicate_sockets() const;
+  /// False where somebody else, such as systemd, goes on listening when this process has ended.
+  bool owns_file() const { return inode_ != 0; }
+  /// The socket's file is another process's from here on.
+  void disown_file() { inode_ = 0; }
+
   /// Ends the thread and closes the socket; unlinks it if it is still ours. Connections handed out live on.
   void stop();
   /// Ends every connection that is left: their clients see UNAVAILABLE, not the CANCELLED of a gRPC server that stops.
@@ -66,6 +88,8 @@ class Listener {
   bool poll_for(int fd, std::uint32_t events) const;
   void run();
   void accept_all();
+  std::vector<UniqueFd> end_accepting();
+  void read_inode();
   void accept_connection(UniqueFd connection);
   bool evict_for(pid_t process);
   void untrack(int duplicate_fd);
@@ -86,9 +110,13 @@ class Listener {
   std::function<void(UniqueFd)> on_connection_;
   std::function<void()> on_memory_full_;
   std::thread thread_;
+  std::atomic<bool> stopping_ = false;
 
   // The accepting thread's.
   Connections connections_;
+  std::atomic<std::size_t> open_connections_ = 0;  ///< for the others
+  std::promise<std::vector<UniqueFd>> accepting_ended_;
+  bool is_accepting_ = true;
   bool paused_ = false;
   bool limit_warned_ = false;  ///< and has said so
   HeapTrimmer heap_trimmer_;

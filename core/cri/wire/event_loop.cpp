@@ -1,8 +1,32 @@
 #include "core/cri/wire/event_loop.hpp"
 
+#include <grpcpp/alarm.h>
 #include <pthread.h>
 
 namespace topolet::cri {
+namespace {
+
+/// Has the loop go round once.
+class Wakeup final : public CompletionTag {
+ public:
+  static void send(EventLoop& loop) {
+    auto* wakeup = new Wakeup(loop);
+    mark_handed_over(static_cast<CompletionTag*>(wakeup));
+    wakeup->alarm_.Set(loop.queue(), std::chrono::system_clock::now(), static_cast<CompletionTag*>(wakeup));
+  }
+  void on_event(bool) override {
+    loop_.end();
+    delete this;
+  }
+
+ private:
+  explicit Wakeup(EventLoop& loop) : loop_(loop) { loop_.begin(); }
+
+  EventLoop& loop_;
+  grpc::Alarm alarm_;
+};
+
+}  // namespace
 
 EventLoop::~EventLoop() { join(); }
 
@@ -17,7 +41,29 @@ void EventLoop::run() {
   while (queue_->Next(&tag, &ok)) {
     mark_taken(tag);
     static_cast<CompletionTag*>(tag)->on_event(ok);
+    if (has_waiting_work_.load(std::memory_order_relaxed) && writes_.load() == 0) run_waiting_work();
   }
+}
+
+void EventLoop::when_nothing_is_written(std::function<void()> work) {
+  if (!try_begin()) return;
+  {
+    MutexLock lock(mutex_);
+    waiting_work_ = std::move(work);
+    has_waiting_work_ = true;
+  }
+  Wakeup::send(*this);
+  end();
+}
+
+void EventLoop::run_waiting_work() {
+  std::function<void()> work;
+  {
+    MutexLock lock(mutex_);
+    work.swap(waiting_work_);
+    has_waiting_work_ = false;
+  }
+  if (work) work();
 }
 
 bool EventLoop::try_begin() {

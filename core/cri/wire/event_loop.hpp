@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -40,6 +41,13 @@ class EventLoop {
   bool try_begin();
   void end();
 
+  /// Around what puts bytes on a client's connection; see PendingOperation::arm_write().
+  void begin_write() { writes_.fetch_add(1); }
+  void end_write() { writes_.fetch_sub(1); }
+  /// Runs `work` once, on this loop's thread, at a moment in which no write is pending. One at a time; dropped if the
+  /// loop closes before.
+  void when_nothing_is_written(std::function<void()> work) TOPOLET_EXCLUDES(mutex_);
+
   /// From here on try_begin() says no.
   void close() { closed_.store(true); }
   /// Blocks until no operation is counted. After close(), none can start any more.
@@ -49,13 +57,17 @@ class EventLoop {
 
  private:
   void run();
+  void run_waiting_work() TOPOLET_EXCLUDES(mutex_);
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::thread thread_;
   std::atomic<std::size_t> operations_ = 0;
+  std::atomic<std::size_t> writes_ = 0;
   std::atomic<bool> closed_ = false;
   Mutex mutex_;
   CondVar idle_;
+  std::atomic<bool> has_waiting_work_ = false;
+  std::function<void()> waiting_work_ TOPOLET_GUARDED_BY(mutex_);
 };
 
 /// A step of `Owner` that can be pending on the queue, and keeps its owner alive while it is. Re-usable, but pending
@@ -72,6 +84,12 @@ class PendingOperation final : public CompletionTag {
     mark_handed_over(static_cast<CompletionTag*>(this));
     return static_cast<CompletionTag*>(this);
   }
+  /// The same for an operation that sends to the client.
+  void* arm_write(std::shared_ptr<Owner> owner) {
+    is_write_ = true;
+    loop_.begin_write();
+    return arm(std::move(owner));
+  }
   /// For an operation that will never report.
   void disarm() {
     owner_.reset();
@@ -79,6 +97,7 @@ class PendingOperation final : public CompletionTag {
   }
   void on_event(bool ok) override {
     EventLoop& loop = loop_;
+    if (std::exchange(is_write_, false)) loop.end_write();
     {
       const std::shared_ptr<Owner> owner = std::exchange(owner_, nullptr);
       (owner.get()->*Handler)(ok);
@@ -89,6 +108,7 @@ class PendingOperation final : public CompletionTag {
  private:
   EventLoop& loop_;
   std::shared_ptr<Owner> owner_;
+  bool is_write_ = false;
 };
 
 }  // namespace topolet::cri

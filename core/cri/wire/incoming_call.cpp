@@ -16,7 +16,7 @@ void IncomingCall::set_on_end(OnEnd on_end) {
 }
 
 void IncomingCall::reject(const grpc::Status& status) {
-  if (!ended_) stream.Finish(status, rejected_op_.arm(shared_from_this()));
+  if (!ended_) stream.Finish(status, rejected_op_.arm_write(shared_from_this()));
 }
 
 void IncomingCall::on_requested(bool ok) {

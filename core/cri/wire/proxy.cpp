@@ -7,12 +7,14 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/server_credentials.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "core/cri/methods.hpp"
+#include "core/cri/wire/goaway.hpp"
 #include "core/cri/wire/incoming_call.hpp"
 #include "core/cri/wire/outgoing_calls.hpp"
 #include "core/cri/wire/proxy_context.hpp"
@@ -23,6 +25,10 @@
 
 namespace topolet::cri {
 namespace {
+
+Upstream::Words runtime_named_by(const std::string& option) {
+  return {"the container runtime", "check that it is running and that '" + option + "' names its socket"};
+}
 
 MessageLimits limits_of(const ProxyOptions& options) {
   return {.message_bytes = options.max_message_bytes, .metadata_bytes = options.max_metadata_bytes};
@@ -78,6 +84,10 @@ class Proxy::Server {
   std::size_t cancel_unread_for(std::chrono::milliseconds age) {
     return proxy_->unread_responses.cancel_older_than(age);
   }
+  void ask_to_reconnect(std::vector<UniqueFd> connections);
+  void forward_to(const std::string& endpoint);
+  ProxyContext& context() { return *proxy_; }
+  bool is_quiet_for(std::chrono::milliseconds period) const;
   void drain();
   void stop();
 
@@ -91,7 +101,7 @@ class Proxy::Server {
 
   Log& log_;
   const std::chrono::milliseconds drain_timeout_;
-  const std::size_t max_metadata_bytes_;
+  const MessageLimits limits_;
   std::shared_ptr<ProxyContext> proxy_;
   std::shared_ptr<OutgoingCalls> outgoing_calls_;
   std::shared_ptr<grpc::Channel> channel_;  ///< the runtime's
@@ -101,26 +111,24 @@ class Proxy::Server {
   Acceptor own_acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::atomic<bool> draining_ = false;
+  std::atomic<std::chrono::steady_clock::time_point> last_call_{};
   std::once_flag drained_;
   std::once_flag stopped_;
 };
 
 Proxy::Server::Server(const ProxyOptions& options, ProxyHooks hooks, Log& log)
-    : log_(log),
-      drain_timeout_(options.drain_timeout),
-      max_metadata_bytes_(static_cast<std::size_t>(options.max_metadata_bytes)) {
+    : log_(log), drain_timeout_(options.drain_timeout), limits_(limits_of(options)) {
   // Debian builds abseil with its deadlock detector on, a tenth of the CPU time spent here.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  const MessageLimits limits = limits_of(options);
   grpc::ServerBuilder builder;
-  set_server_arguments(builder, limits);
+  set_server_arguments(builder, limits_);
   builder.RegisterAsyncGenericService(&service_);
   acceptor_ = add_acceptor(builder, grpc::InsecureServerCredentials());
   own_acceptor_ = add_acceptor(builder, grpc::experimental::LocalServerCredentials(UDS));
   proxy_ = std::make_shared<ProxyContext>(builder.AddCompletionQueue(), std::move(hooks));
-  proxy_->runtime = std::make_unique<Upstream>(options.runtime_endpoint, "runtime", limits);
+  proxy_->runtime = std::make_unique<Upstream>(options.runtime_endpoint, runtime_named_by("runtime"), limits_);
   if (!options.image_endpoint.empty() && options.image_endpoint != options.runtime_endpoint) {
-    proxy_->images = std::make_unique<Upstream>(options.image_endpoint, "image", limits);
+    proxy_->images = std::make_unique<Upstream>(options.image_endpoint, runtime_named_by("image"), limits_);
   }
   outgoing_calls_ = std::make_shared<OutgoingCalls>(proxy_->loop);
   channel_ = proxy_->runtime->channel();
@@ -149,16 +157,19 @@ void Proxy::Server::dispatch(const std::shared_ptr<IncomingCall>& incoming) {
   if (draining_) return incoming->reject({grpc::StatusCode::UNAVAILABLE, "topoletd is shutting down; try again"});
   // gRPC holds each frame of a header to its limit, but not all of them together.
   const std::size_t metadata = metadata_bytes(incoming->context.client_metadata());
-  if (metadata > max_metadata_bytes_) {
+  const auto max_metadata_bytes = static_cast<std::size_t>(limits_.metadata_bytes);
+  if (metadata > max_metadata_bytes) {
     return incoming->reject({grpc::StatusCode::RESOURCE_EXHAUSTED, "the call has " + std::to_string(metadata) +
                                                                        " bytes of metadata; topolet passes at most " +
-                                                                       std::to_string(max_metadata_bytes_) +
+                                                                       std::to_string(max_metadata_bytes) +
                                                                        " (daemon.max-metadata-mib)"});
   }
   if (is_of_own_client(incoming->context)) return PendingOwnCall::serve(proxy_, incoming);
+  last_call_ = std::chrono::steady_clock::now();
   const Method method = parse_method(incoming->context.method());
-  const MatchedHooks matched = match_hooks(method);
-  Upstream& upstream = upstream_of(method);
+  Upstream* successor = proxy_->successor.load();
+  const MatchedHooks matched = successor == nullptr ? match_hooks(method) : MatchedHooks();
+  Upstream& upstream = successor == nullptr ? upstream_of(method) : *successor;
   if (method.known_unary || matched.intercepted) {
     std::make_shared<UnaryCall>(proxy_, incoming, upstream)->serve(matched);
   } else {
@@ -170,6 +181,27 @@ MatchedHooks Proxy::Server::match_hooks(const Method& method) const {
   if (!method.runtime_service) return {};
   return {.intercepted = proxy_->hooks.intercepted.count(method.name) != 0,
           .observed = proxy_->hooks.observed.count(method.name) != 0};
+}
+
+void Proxy::Server::ask_to_reconnect(std::vector<UniqueFd> connections) {
+  const auto shared = std::make_shared<std::vector<UniqueFd>>(std::move(connections));
+  proxy_->loop.when_nothing_is_written([shared] {
+    for (const UniqueFd& connection : *shared) send_goaway(connection.get());
+  });
+}
+
+void Proxy::Server::forward_to(const std::string& endpoint) {
+  proxy_->successor_owner = std::make_unique<Upstream>(
+      endpoint, Upstream::Words{"the topoletd that took over", "see its log for why it does not answer"}, limits_);
+  proxy_->successor = proxy_->successor_owner.get();
+  proxy_->calls_at_core.close();
+}
+
+bool Proxy::Server::is_quiet_for(std::chrono::milliseconds period) const {
+  const std::vector<std::shared_ptr<StreamCall>> streams = proxy_->streams_of_runtime.all();
+  return proxy_->unary_calls_served.count() == 0 &&
+         std::all_of(streams.begin(), streams.end(), [](const auto& call) { return call->is_endless(); }) &&
+         std::chrono::steady_clock::now() - last_call_.load() > period;
 }
 
 void Proxy::Server::drain() {
@@ -191,6 +223,7 @@ void Proxy::Server::stop() {
     channel_.reset();
     proxy_->runtime->close();
     if (proxy_->images != nullptr) proxy_->images->close();
+    if (proxy_->successor_owner != nullptr) proxy_->successor_owner->close();
     proxy_->loop.join();
   });
 }
@@ -214,6 +247,26 @@ void Proxy::call(std::string path, std::string request, std::chrono::millisecond
 }
 
 std::size_t Proxy::cancel_unread_for(std::chrono::milliseconds age) { return server_->cancel_unread_for(age); }
+
+void Proxy::ask_to_reconnect(std::vector<UniqueFd> connections) { server_->ask_to_reconnect(std::move(connections)); }
+
+void Proxy::forward_to(const std::string& endpoint) { server_->forward_to(endpoint); }
+
+bool Proxy::wait_for_core(std::chrono::milliseconds patience) {
+  return server_->context().calls_at_core.wait_for_none(std::chrono::steady_clock::now() + patience);
+}
+
+void Proxy::take_calls_from_core() {
+  for (const auto& call : server_->context().calls_at_core.all()) call->take_from_core();
+}
+
+void Proxy::end_streams() {
+  for (const auto& call : server_->context().streams_of_runtime.all()) {
+    if (call->is_endless()) call->end_for_successor();
+  }
+}
+
+bool Proxy::is_quiet_for(std::chrono::milliseconds period) const { return server_->is_quiet_for(period); }
 
 void Proxy::drain() { server_->drain(); }
 

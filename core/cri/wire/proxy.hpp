@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/base/log.hpp"
 #include "core/base/unique_fd.hpp"
@@ -68,6 +69,23 @@ class Proxy final : public Runtime {
 
   /// Cancels the unary calls whose clients have not read their answers for so long; returns how many.
   std::size_t cancel_unread_for(std::chrono::milliseconds age);
+
+  // How another process takes this one's place without failing a call, in the order of its steps.
+
+  /// Has the clients of these connections, duplicates of ones that were accepted, make their next calls on new
+  /// connections. What is under way on the old ones goes on. Does not wait.
+  void ask_to_reconnect(std::vector<UniqueFd> connections);
+  /// From here on, new calls go to the topoletd that will listen on `endpoint`, and the core gets none. Once.
+  void forward_to(const std::string& endpoint);
+  /// Waits until the calls that the core has are answered. False if some are not after `patience`.
+  bool wait_for_core(std::chrono::milliseconds patience);
+  /// Once the core has ended: the calls that it had get the runtime's answer, or, if the runtime was not asked yet, the
+  /// successor's.
+  void take_calls_from_core();
+  /// Ends the streams that would never end with UNAVAILABLE, so that their clients begin them anew with the successor.
+  void end_streams();
+  /// No call is under way but those, and none came for so long.
+  bool is_quiet_for(std::chrono::milliseconds period) const;
 
   /// Refuses new calls and waits `drain_timeout` for unary ones.
   void drain();

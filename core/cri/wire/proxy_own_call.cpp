@@ -65,12 +65,12 @@ void PendingOwnCall::answer(const std::string& response) {
   MutexLock lock(mutex_);
   if (!claim_reply()) return;
   incoming_->stream.WriteAndFinish(make_buffer(response), grpc::WriteOptions(), grpc::Status(),
-                                   sent_op_.arm(shared_from_this()));
+                                   sent_op_.arm_write(shared_from_this()));
 }
 
 void PendingOwnCall::reject(const grpc::Status& status) {
   MutexLock lock(mutex_);
-  if (claim_reply()) incoming_->stream.Finish(status, sent_op_.arm(shared_from_this()));
+  if (claim_reply()) incoming_->stream.Finish(status, sent_op_.arm_write(shared_from_this()));
 }
 
 void PendingOwnCall::on_end() {

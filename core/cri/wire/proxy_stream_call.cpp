@@ -26,6 +26,7 @@ void StreamCall::serve(MatchedHooks matched) {
   copy_request_metadata(incoming_->context, upstream_context_);
   runtime_ = upstream_.stub().PrepareCall(&upstream_context_, incoming_->context.method(), proxy_->loop.queue());
   runtime_->StartCall(started_op_.arm(shared_from_this()));
+  if (&upstream_ != proxy_->successor.load()) proxy_->streams_of_runtime.add(shared_from_this());
   incoming_->set_on_end([self = shared_from_this()](bool cancelled) { self->on_end(cancelled); });
 }
 
@@ -58,7 +59,7 @@ void StreamCall::on_header(bool ok) {
   if (!ok) return fetch_status();
   if (ended_) return read_runtime();
   copy_initial_metadata(upstream_context_, incoming_->context);
-  incoming_->stream.SendInitialMetadata(header_sent_op_.arm(shared_from_this()));
+  incoming_->stream.SendInitialMetadata(header_sent_op_.arm_write(shared_from_this()));
 }
 
 void StreamCall::read_runtime() { runtime_->Read(&to_client_, runtime_message_op_.arm(shared_from_this())); }
@@ -66,7 +67,7 @@ void StreamCall::read_runtime() { runtime_->Read(&to_client_, runtime_message_op
 void StreamCall::on_runtime_message(bool ok) {
   if (!ok) return fetch_status();
   if (ended_) return read_runtime();
-  incoming_->stream.Write(to_client_, return_op_.arm(shared_from_this()));
+  incoming_->stream.Write(to_client_, return_op_.arm_write(shared_from_this()));
 }
 
 void StreamCall::on_message_returned(bool ok) {
@@ -83,11 +84,21 @@ void StreamCall::fetch_status() {
 void StreamCall::on_status(bool) {
   if (ended_) return;
   copy_trailers(upstream_context_, incoming_->context);
-  incoming_->stream.Finish(upstream_.describe_failure(status_, upstream_context_),
-                           status_sent_op_.arm(shared_from_this()));
+  const bool is_for_successor = ended_for_successor_ && !status_.ok();
+  incoming_->stream.Finish(
+      is_for_successor
+          ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "topoletd was replaced by a new process; make the call again")
+          : upstream_.describe_failure(status_, upstream_context_),
+      status_sent_op_.arm_write(shared_from_this()));
+}
+
+void StreamCall::end_for_successor() {
+  ended_for_successor_ = true;
+  upstream_context_.TryCancel();
 }
 
 void StreamCall::on_end(bool cancelled) {
+  proxy_->streams_of_runtime.remove(this);
   ended_ = true;
   if (cancelled) upstream_context_.TryCancel();
 }

@@ -4,9 +4,11 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
+#include "core/cri/methods.hpp"
 #include "core/cri/wire/event_loop.hpp"
 #include "core/cri/wire/incoming_call.hpp"
 #include "core/cri/wire/proxy_context.hpp"
@@ -20,6 +22,9 @@ class StreamCall : public std::enable_shared_from_this<StreamCall> {
   StreamCall(std::shared_ptr<ProxyContext> proxy, std::shared_ptr<IncomingCall> incoming, Upstream& upstream);
 
   void serve(MatchedHooks matched);
+  bool is_endless() const { return parse_method(incoming_->context.method()).endless; }
+  /// Ends the call: its client is told UNAVAILABLE, and to call again. Any thread.
+  void end_for_successor();
 
  private:
   void on_started(bool ok);
@@ -53,6 +58,7 @@ class StreamCall : public std::enable_shared_from_this<StreamCall> {
   grpc::Status status_;
   bool ended_ = false;            ///< gRPC let go of the client's side: nothing can be sent there
   bool fetching_status_ = false;  ///< nothing more can be sent to the runtime
+  std::atomic<bool> ended_for_successor_ = false;
 
   PendingOperation<StreamCall, &StreamCall::on_started> started_op_;
   PendingOperation<StreamCall, &StreamCall::on_client_message> client_message_op_;

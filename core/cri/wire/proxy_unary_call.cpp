@@ -12,7 +12,7 @@ namespace topolet::cri {
 UnaryCall::UnaryCall(std::shared_ptr<ProxyContext> proxy, std::shared_ptr<IncomingCall> incoming, Upstream& upstream)
     : proxy_(std::move(proxy)),
       incoming_(std::move(incoming)),
-      upstream_(upstream),
+      upstream_(&upstream),
       path_(incoming_->context.method()),
       request_op_(proxy_->loop),
       response_op_(proxy_->loop),
@@ -27,13 +27,21 @@ void UnaryCall::serve(MatchedHooks matched) {
 
 void UnaryCall::on_request(bool ok) {
   if (!ok) return relay_without_message();
-  if (matched_.intercepted) {
+  if (is_for_core()) {
     request_bytes_ = flatten(request_);
     proxy_->hooks.on_call(std::make_shared<InterceptedCall>(shared_from_this()));
     return;
   }
   MutexLock lock(mutex_);
   if (!ended_) start_upstream(request_);
+}
+
+bool UnaryCall::is_for_core() {
+  if (!matched_.intercepted || proxy_->calls_at_core.add(shared_from_this())) return matched_.intercepted;
+  // The successor came while the request was being read.
+  matched_ = {};
+  upstream_ = proxy_->successor.load();
+  return false;
 }
 
 /// What becomes of a call that brings no message is for the runtime to say; gRPC can send such a one as a stream only.
@@ -43,7 +51,7 @@ void UnaryCall::relay_without_message() {
     if (ended_) return;
   }
   proxy_->unary_calls_served.remove();
-  std::make_shared<StreamCall>(proxy_, incoming_, upstream_)->serve({});
+  std::make_shared<StreamCall>(proxy_, incoming_, *upstream_)->serve({});
 }
 
 bool UnaryCall::cancelled() const {
@@ -54,10 +62,10 @@ bool UnaryCall::cancelled() const {
 void UnaryCall::forward(const std::string& patch, OnResponse on_response) {
   {
     MutexLock lock(mutex_);
-    if (on_response_ != nullptr || has_response_) return;
+    if (on_response_ != nullptr || (has_response_ && !taken_from_core_)) return;
     // A call whose client is gone has cancelled its context already: the upstream call reports CANCELLED through the
     // queue without reaching the runtime.
-    if (proxy_->loop.try_begin()) {
+    if (!taken_from_core_ && proxy_->loop.try_begin()) {
       on_response_ = std::move(on_response);
       start_upstream(append(request_, patch));
       proxy_->loop.end();
@@ -69,7 +77,7 @@ void UnaryCall::forward(const std::string& patch, OnResponse on_response) {
 
 void UnaryCall::start_upstream(const grpc::ByteBuffer& request) {
   copy_request_metadata(incoming_->context, upstream_context_);
-  reader_ = upstream_.stub().PrepareUnaryCall(&upstream_context_, path_, request, proxy_->loop.queue());
+  reader_ = upstream_->stub().PrepareUnaryCall(&upstream_context_, path_, request, proxy_->loop.queue());
   reader_->StartCall();
   reader_->Finish(&response_, &status_, response_op_.arm(shared_from_this()));
 }
@@ -78,10 +86,10 @@ void UnaryCall::on_response(bool) {
   OnResponse on_response;
   {
     MutexLock lock(mutex_);
-    status_ = upstream_.describe_failure(status_, upstream_context_);
+    status_ = upstream_->describe_failure(status_, upstream_context_);
     has_response_ = true;
     on_response = std::exchange(on_response_, nullptr);
-    if (!matched_.intercepted) send_response();
+    if (!matched_.intercepted || taken_from_core_) send_response();
   }
   if (on_response) on_response(make_response(status_, response_));
   if (matched_.observed && !matched_.intercepted && status_.ok()) observe();
@@ -99,7 +107,7 @@ void UnaryCall::send_response() {
   grpc::ServerContext& context = incoming_->context;
   copy_initial_metadata(upstream_context_, context);
   copy_trailers(upstream_context_, context);
-  void* tag = sent_op_.arm(shared_from_this());
+  void* tag = sent_op_.arm_write(shared_from_this());
   if (status_.ok() && response_.Valid()) {
     if (response_.Length() >= UnreadResponses::kLeastBytes) proxy_->unread_responses.add(incoming_);
     incoming_->stream.WriteAndFinish(response_, grpc::WriteOptions(), status_, tag);
@@ -110,13 +118,30 @@ void UnaryCall::send_response() {
 
 void UnaryCall::reject(const grpc::Status& status) {
   MutexLock lock(mutex_);
-  if (claim_reply()) incoming_->stream.Finish(status, sent_op_.arm(shared_from_this()));
+  if (claim_reply()) incoming_->stream.Finish(status, sent_op_.arm_write(shared_from_this()));
+}
+
+void UnaryCall::let_go() {
+  if (proxy_->successor.load() != nullptr) return take_from_core();
+  reject({grpc::StatusCode::UNAVAILABLE, "topoletd dropped " + path_ + " unanswered; try again"});
+}
+
+void UnaryCall::take_from_core() {
+  MutexLock lock(mutex_);
+  if (ended_ || replied_) return;
+  taken_from_core_ = true;
+  if (has_response_) return send_response();
+  if (reader_ != nullptr || !proxy_->loop.try_begin()) return;
+  upstream_ = proxy_->successor.load();
+  start_upstream(request_);
+  proxy_->loop.end();
 }
 
 bool UnaryCall::claim_reply() { return !ended_ && !std::exchange(replied_, true); }
 
 void UnaryCall::on_end(bool cancelled) {
   proxy_->unary_calls_served.remove();
+  proxy_->calls_at_core.remove(this);
   MutexLock lock(mutex_);
   ended_ = true;
   cancelled_ = cancelled;
@@ -125,9 +150,7 @@ void UnaryCall::on_end(bool cancelled) {
 
 InterceptedCall::InterceptedCall(std::shared_ptr<UnaryCall> call) : call_(std::move(call)) {}
 
-InterceptedCall::~InterceptedCall() {
-  call_->reject({grpc::StatusCode::UNAVAILABLE, "topoletd dropped " + path() + " unanswered; try again"});
-}
+InterceptedCall::~InterceptedCall() { call_->let_go(); }
 
 std::string_view InterceptedCall::method() const { return parse_method(call_->path()).name; }
 

@@ -33,6 +33,11 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
   void forward(const std::string& patch, OnResponse on_response) TOPOLET_EXCLUDES(mutex_);
   void finish() TOPOLET_EXCLUDES(mutex_);
   void reject(const grpc::Status& status) TOPOLET_EXCLUDES(mutex_);
+  /// The core no longer holds the call.
+  void let_go() TOPOLET_EXCLUDES(mutex_);
+  /// For a core that has ended, where there is a successor: the client gets the runtime's answer, or, if the runtime
+  /// was not asked yet, the successor's.
+  void take_from_core() TOPOLET_EXCLUDES(mutex_);
 
  private:
   void on_request(bool ok);
@@ -41,6 +46,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
   void relay_without_message();
   void on_end(bool cancelled) TOPOLET_EXCLUDES(mutex_);
 
+  bool is_for_core();
   void start_upstream(const grpc::ByteBuffer& request) TOPOLET_REQUIRES(mutex_);
   void send_response() TOPOLET_REQUIRES(mutex_);
   bool claim_reply() TOPOLET_REQUIRES(mutex_);
@@ -48,7 +54,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
 
   const std::shared_ptr<ProxyContext> proxy_;
   const std::shared_ptr<IncomingCall> incoming_;
-  Upstream& upstream_;
+  Upstream* upstream_;
   const std::string path_;
   MatchedHooks matched_;
 
@@ -64,6 +70,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
   bool cancelled_ TOPOLET_GUARDED_BY(mutex_) = false;  ///< it ended without our answer
   bool replied_ TOPOLET_GUARDED_BY(mutex_) = false;    ///< the client got, or is getting, its answer
   bool has_response_ TOPOLET_GUARDED_BY(mutex_) = false;
+  bool taken_from_core_ TOPOLET_GUARDED_BY(mutex_) = false;
 
   // Written by gRPC while the upstream call is in flight; ours once `has_response_` is set.
   grpc::ByteBuffer response_;

@@ -49,9 +49,9 @@ bool came_from_runtime(const grpc::Status& status, const grpc::ClientContext& co
 
 }  // namespace
 
-Upstream::Upstream(std::string endpoint, std::string option, const MessageLimits& limits)
+Upstream::Upstream(std::string endpoint, Words words, const MessageLimits& limits)
     : endpoint_(std::move(endpoint)),
-      option_(std::move(option)),
+      words_(std::move(words)),
       channel_(grpc::CreateCustomChannel(endpoint_, grpc::InsecureChannelCredentials(), channel_arguments(limits))),
       stub_(std::make_unique<grpc::GenericStub>(channel_)) {}
 
@@ -67,10 +67,10 @@ grpc::Status Upstream::describe_failure(const grpc::Status& status, const grpc::
       status.error_code() == grpc::StatusCode::CANCELLED || status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
   if (stopped_by_client || came_from_runtime(status, context)) return {status.error_code(), message};
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-    return {status.error_code(), "no connection to the container runtime at " + endpoint_ + " (" + message +
-                                     "); check that it is running and that '" + option_ + "' names its socket"};
+    return {status.error_code(),
+            "no connection to " + words_.name + " at " + endpoint_ + " (" + message + "); " + words_.advice};
   }
-  return {status.error_code(), "call to the container runtime at " + endpoint_ + " failed: " + message};
+  return {status.error_code(), "call to " + words_.name + " at " + endpoint_ + " failed: " + message};
 }
 
 ConnectionWatch::ConnectionWatch(EventLoop& loop, std::shared_ptr<grpc::Channel> channel,

@@ -34,8 +34,12 @@ void set_common_arguments(const MessageLimits& limits, Arguments set) {
 /// Any thread may call any function; close() ends the use of all others but endpoint() and describe_failure().
 class Upstream {
  public:
-  /// `endpoint`: "unix:///path". `option` names the setting it came from, for error messages.
-  Upstream(std::string endpoint, std::string option, const MessageLimits& limits);
+  /// `endpoint`: "unix:///path". For error messages: what is there, and how to see to it that it answers.
+  struct Words {
+    std::string name;  ///< "the container runtime"
+    std::string advice;
+  };
+  Upstream(std::string endpoint, Words words, const MessageLimits& limits);
 
   const std::string& endpoint() const { return endpoint_; }
   grpc::GenericStub& stub() { return *stub_; }
@@ -48,7 +52,7 @@ class Upstream {
 
  private:
   const std::string endpoint_;
-  const std::string option_;
+  const Words words_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<grpc::GenericStub> stub_;
 };

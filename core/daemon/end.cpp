@@ -1,0 +1,149 @@
+// How a topoletd ends: by itself, or because another one takes its place.
+#include <future>
+#include <thread>
+#include <utility>
+
+#include "core/daemon/daemon.hpp"
+#include "core/daemon/service_manager.hpp"
+#include "core/plugin/host/crash_mark.hpp"
+
+namespace topolet::daemon {
+namespace {
+
+/// How long the end of topoletd waits for the file system.
+constexpr std::chrono::seconds kLongestClose{5};
+/// How long calls may take to end before what is under way falls in doubt.
+constexpr std::chrono::seconds kLongestEnd{5};
+/// Before a connection is spoken to beside gRPC, gRPC must have said its first words on it.
+constexpr std::chrono::milliseconds kGreeting{50};
+/// A successor has been checked by then; it opens the store and compares it with the runtime.
+constexpr std::chrono::seconds kLongestStart{60};
+/// Clients that do as they are asked have moved by then.
+constexpr std::chrono::milliseconds kLongestMove{200};
+/// Between two looks at whether clients have moved.
+constexpr std::chrono::milliseconds kLook{5};
+/// A client that has not called for so long makes its next call on a new connection.
+constexpr std::chrono::seconds kQuiet{10};
+
+/// Runs `work` on a thread of its own. False if it takes too long, as on a frozen file system: it is left behind.
+bool ends_in_time(std::function<void()> work) {
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> future = done->get_future();
+  std::thread([done, work = std::move(work)]() mutable {
+    work();
+    work = nullptr;
+    done->set_value();
+  }).detach();
+  return future.wait_for(kLongestClose) == std::future_status::ready;
+}
+
+}  // namespace
+
+/// Who connects from here on, and who is asked to connect anew, waits for the process that accepts next.
+void Daemon::move_clients() {
+  std::vector<UniqueFd> connections = listener_->stop_accepting();
+  std::this_thread::sleep_for(kGreeting);
+  proxy_->ask_to_reconnect(std::move(connections));
+  const auto until = std::chrono::steady_clock::now() + kLongestMove;
+  while (listener_->open_connections() != 0 && !proxy_->is_quiet_for(4 * kLook) &&
+         std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(kLook);
+}
+
+bool Daemon::hand_over(Successor& successor, const std::function<void()>& release_path) {
+  if (const Status wanted = successor.read_request(options_); !wanted) {
+    log_->error("process {} asked to take over, and was refused: {}", successor.process(), wanted.error().message);
+    successor.refuse(wanted.error().message);
+    return false;
+  }
+  log_->info("process {} takes over; calls that are under way are brought to an end", successor.process());
+  sockets_ = {listener_->duplicate_sockets(), control_->duplicate_sockets()};
+  is_serving_ = false;
+  move_clients();
+  proxy_->forward_to("unix://" + options_.listen);
+  if (!proxy_->wait_for_core(kLongestEnd)) {
+    log_->warn("some calls did not end within {} s; what they did is read from the runtime", kLongestEnd.count());
+  }
+  // What follows from the last answers is done when the engine comes to this.
+  static_cast<void>(engine_->summary(kLongestEnd));
+  listener_->disown_file();
+  control_->disown_file();
+  release_path();
+  end_core();
+  proxy_->take_calls_from_core();
+  plugins_.reset();
+  deps_.control.drain();
+  is_stuck_ = is_stuck_ || deps_.control.has_abandoned_calls();
+  plugin::record_crashes_to(-1);
+  close_store();
+  if (is_stuck_) {
+    log_->error(
+        "the state database or a plugin does not return; this process ends at once, so that process {} can go "
+        "on",
+        successor.process());
+    successor.hand_over(sockets_);
+    return true;
+  }
+  if (!successor.hand_over(sockets_) || !successor.wait_until_serving(kLongestStart)) {
+    log_->error("process {} ended before it served; starting again", successor.process());
+    must_start_again_ = true;
+    return false;
+  }
+  sockets_ = {};
+  notify_replaced_by(successor.process());
+  successor.let_go();
+  proxy_->end_streams();
+  log_->info("process {} serves; this one ends with the calls that are under way on its connections",
+             successor.process());
+  return true;
+}
+
+bool Daemon::is_deserted() const { return listener_->open_connections() == 0 || proxy_->is_quiet_for(kQuiet); }
+
+void Daemon::stop() {
+  notify_stopping();
+  // Somebody else, such as systemd, goes on listening: clients wait there for the next process.
+  if (std::exchange(is_serving_, false) && !listener_->owns_file()) {
+    move_clients();
+    proxy_->end_streams();
+    const auto until = std::chrono::steady_clock::now() + kLongestEnd;
+    while (listener_->open_connections() != 0 && !proxy_->is_quiet_for(4 * kLook) &&
+           std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(kLook);
+  }
+  if (control_) control_->stop();
+  if (listener_) listener_->stop();
+  if (proxy_) proxy_->drain();
+  if (listener_) listener_->disconnect_all();
+  if (proxy_) proxy_->stop();
+  end_core();
+  if (!writer_ended_) {
+    // Its thread may come back to them at any time.
+    static_cast<void>(engine_.release());
+    static_cast<void>(store_.release());
+  }
+  engine_.reset();
+  proxy_.reset();
+  control_.reset();
+  close_store();
+  listener_.reset();
+}
+
+/// What is left of it does nothing any more, but may still be called.
+void Daemon::end_core() {
+  if (control_) control_->stop();
+  audit_outlet_->close();
+  if (watch_) watch_->stop();
+  if (plugins_) is_stuck_ = is_stuck_ || plugins_->has_abandoned_calls();
+  if (!engine_) return;
+  writer_ended_ = engine_->stop();
+  is_stuck_ = is_stuck_ || !writer_ended_;
+}
+
+void Daemon::close_store() {
+  if (store_ && writer_ended_ &&
+      !ends_in_time([store = std::shared_ptr<store::Store>(std::move(store_))]() mutable { store.reset(); }))
+    is_stuck_ = true;
+}
+
+}  // namespace topolet::daemon

@@ -1,0 +1,37 @@
+// Starts the topoletd that is installed again, as this process was started.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/log.hpp"
+#include "core/base/result.hpp"
+#include "core/daemon/take_over.hpp"
+
+namespace topolet::daemon {
+
+/// Made before the program's file can be replaced by an upgrade: it remembers the path.
+class StartAgain {
+ public:
+  /// `arguments`: those of this process, without its name.
+  explicit StartAgain(const std::vector<std::string>& arguments);
+
+  /// Starts a process beside this one that is to take its place. It is nobody's child, so that the service manager may
+  /// watch it. Returns its number; UNAVAILABLE if it cannot be started.
+  Result<pid_t> start_successor() const;
+
+  /// This process becomes a new one, which starts with these sockets. Returns only if that fails.
+  int run(const config::DaemonOptions& options, HandedOver sockets, Log& log) const;
+
+ private:
+  std::string program_;
+  std::vector<std::string> arguments_;
+};
+
+/// What run() left to this process. Once.
+std::optional<HandedOver> inherited_sockets();
+
+}  // namespace topolet::daemon

@@ -1,0 +1,215 @@
+#include "core/daemon/take_over.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "core/base/unix_address.hpp"
+#include "core/cri/socket/listener_socket.hpp"
+
+namespace topolet::daemon {
+namespace {
+
+using nlohmann::json;
+
+/// Of what the two say to each other.
+constexpr int kProtocol = 1;
+constexpr std::size_t kMaxMessageBytes = 16 << 10;
+constexpr std::size_t kMaxDescriptors = 4;
+/// The other process has nothing to do before it answers.
+constexpr std::chrono::seconds kPrompt{5};
+/// It brings calls to an end and closes its database.
+constexpr std::chrono::seconds kHandOver{60};
+
+struct Message {
+  json content;
+  std::vector<UniqueFd> descriptors;
+};
+
+bool send_message(int connection, const json& content, const std::vector<int>& descriptors = {}) {
+  std::string line = content.dump() + "\n";
+  iovec bytes{line.data(), line.size()};
+  msghdr header{};
+  header.msg_iov = &bytes;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> control{};
+  if (!descriptors.empty()) {
+    const std::size_t size = descriptors.size() * sizeof(int);
+    header.msg_control = control.data();
+    header.msg_controllen = CMSG_SPACE(size);
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(size);
+    std::memcpy(CMSG_DATA(rights), descriptors.data(), size);
+  }
+  return ::sendmsg(connection, &header, MSG_NOSIGNAL) == static_cast<ssize_t>(line.size());
+}
+
+void take_descriptors(msghdr& header, std::vector<UniqueFd>& descriptors) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    std::vector<int> numbers((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    std::memcpy(numbers.data(), CMSG_DATA(part), numbers.size() * sizeof(int));
+    for (const int fd : numbers) descriptors.emplace_back(fd);
+  }
+}
+
+/// None if the other process ends, says something else, or nothing in time.
+std::optional<Message> receive_message(int connection, std::chrono::milliseconds patience) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  Message message;
+  std::string line;
+  while (line.empty() || line.back() != '\n') {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    pollfd wait{connection, POLLIN, 0};
+    if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) == 0) return std::nullopt;
+    std::array<char, 4096> buffer{};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> control{};
+    iovec bytes{buffer.data(), buffer.size()};
+    msghdr header{};
+    header.msg_iov = &bytes;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    const ssize_t count = ::recvmsg(connection, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count <= 0 || line.size() > kMaxMessageBytes) return std::nullopt;
+    take_descriptors(header, message.descriptors);
+    line.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  message.content = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!message.content.is_object()) return std::nullopt;
+  return message;
+}
+
+json describe(const config::DaemonOptions& options) {
+  return {{"daemon.listen", options.listen},
+          {"daemon.control", options.control},
+          {"daemon.state-dir", options.state_dir.string()}};
+}
+
+std::optional<ucred> peer_of(int connection) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
+}
+
+void add_sockets(const cri::Listener::Sockets& sockets, const std::string& name, json& content,
+                 std::vector<int>& descriptors) {
+  content[name] = sockets.lock ? 2 : 1;
+  descriptors.push_back(sockets.socket.get());
+  if (sockets.lock) descriptors.push_back(sockets.lock.get());
+}
+
+/// False if the descriptors are fewer than was said.
+bool extract_sockets(Message& message, std::size_t& next, const std::string& name, cri::Listener::Sockets& sockets) {
+  const int count = message.content.value(name, 0);
+  if (count < 1 || count > 2 || next + static_cast<std::size_t>(count) > message.descriptors.size()) return false;
+  sockets.socket = std::move(message.descriptors[next++]);
+  if (count == 2) sockets.lock = std::move(message.descriptors[next++]);
+  return true;
+}
+
+}  // namespace
+
+std::string take_over_path(const config::DaemonOptions& options) { return options.control + ".take-over"; }
+
+Result<std::optional<Predecessor>> Predecessor::ask(const config::DaemonOptions& options) {
+  const std::string path = take_over_path(options);
+  const auto address = unix_address(path);
+  if (!address) return address.error();
+  UniqueFd connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(connection.get(), as_sockaddr(*address), sizeof(sockaddr_un)) != 0) {
+    if (errno == ENOENT || errno == ECONNREFUSED) return std::optional<Predecessor>();
+    return Error{Code::kFailedPrecondition,
+                 fmt::format("cannot ask the topoletd that runs to hand over, on {}: {}", path, std::strerror(errno))};
+  }
+  const auto peer = peer_of(connection.get());
+  if (!peer || peer->uid != ::geteuid()) {
+    return Error{Code::kPermissionDenied,
+                 fmt::format("whoever listens on {} runs as another user; run as the same one", path)};
+  }
+  json request = describe(options);
+  request["take-over"] = kProtocol;
+  if (!send_message(connection.get(), request)) return std::optional<Predecessor>();
+  std::optional<Message> answer = receive_message(connection.get(), kHandOver);
+  if (answer && answer->content.contains("refused")) {
+    return Error{Code::kFailedPrecondition, fmt::format("the topoletd that runs (process {}) does not hand over: {}",
+                                                        peer->pid, answer->content.value("refused", ""))};
+  }
+  HandedOver sockets;
+  std::size_t next = 0;
+  if (!answer || !extract_sockets(*answer, next, "listen", sockets.listen) ||
+      !extract_sockets(*answer, next, "control", sockets.control)) {
+    return Error{Code::kUnavailable,
+                 fmt::format("the topoletd that runs (process {}) did not hand over; see its log", peer->pid)};
+  }
+  return std::optional<Predecessor>(Predecessor(std::move(connection), std::move(sockets), peer->pid));
+}
+
+void Predecessor::report_serving() {
+  if (send_message(connection_.get(), {{"serving", true}})) receive_message(connection_.get(), kPrompt);
+  connection_.reset();
+}
+
+Status Successor::read_request(const config::DaemonOptions& options) {
+  const std::optional<Message> request = receive_message(connection_.get(), kPrompt);
+  if (!request) return Error{Code::kUnavailable, "it did not say what it wants"};
+  if (request->content.value("take-over", 0) != kProtocol) {
+    return Error{Code::kFailedPrecondition, "it is of a version that takes over in another way; restart topoletd"};
+  }
+  const json ours = describe(options);
+  for (const auto& [option, value] : ours.items()) {
+    const std::string theirs = request->content.value(option, "");
+    if (theirs == value.get<std::string>()) continue;
+    return Error{Code::kFailedPrecondition, fmt::format("{} is {} there and {} here; a change of it needs a restart",
+                                                        option, theirs, value.get<std::string>())};
+  }
+  return {};
+}
+
+void Successor::refuse(const std::string& why) { send_message(connection_.get(), {{"refused", why}}); }
+
+bool Successor::hand_over(const HandedOver& sockets) {
+  json content;
+  std::vector<int> descriptors;
+  add_sockets(sockets.listen, "listen", content, descriptors);
+  add_sockets(sockets.control, "control", content, descriptors);
+  return send_message(connection_.get(), content, descriptors);
+}
+
+bool Successor::wait_until_serving(std::chrono::milliseconds patience) {
+  const std::optional<Message> message = receive_message(connection_.get(), patience);
+  return message && message->content.value("serving", false);
+}
+
+void Successor::let_go() { send_message(connection_.get(), {{"done", true}}); }
+
+Result<std::unique_ptr<TakeOverSocket>> TakeOverSocket::open(const std::string& path) {
+  if (const Status cleared = cri::clear_socket_path(path); !cleared) return cleared.error();
+  auto socket = cri::listen_on(path, {.mode = 0600});
+  if (!socket) return socket.error();
+  return std::unique_ptr<TakeOverSocket>(new TakeOverSocket(path, *std::move(socket)));
+}
+
+TakeOverSocket::~TakeOverSocket() { ::unlink(path_.c_str()); }
+
+std::optional<Successor> TakeOverSocket::accept() {
+  UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!connection) return std::nullopt;
+  const auto peer = peer_of(connection.get());
+  if (!peer || peer->uid != ::geteuid()) return std::nullopt;
+  return Successor(std::move(connection), peer->pid);
+}
+
+}  // namespace topolet::daemon

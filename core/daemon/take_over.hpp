@@ -1,0 +1,96 @@
+// How one topoletd takes another one's place: what the two say to each other, on a unix socket of their own.
+//
+// The new one connects to daemon.control with ".take-over" behind it and says what it is configured to serve. The old
+// one brings its calls to an end, closes its state, and answers with its listening sockets (SCM_RIGHTS). The new one
+// starts with them, says that it serves, and is let go. Each message is one line of JSON.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/result.hpp"
+#include "core/base/unique_fd.hpp"
+#include "core/config/options.hpp"
+#include "core/cri/socket/listener.hpp"
+
+namespace topolet::daemon {
+
+/// The sockets that go from one process to the next.
+struct HandedOver {
+  cri::Listener::Sockets listen;
+  cri::Listener::Sockets control;
+};
+
+/// "/run/topolet/control.sock.take-over"
+std::string take_over_path(const config::DaemonOptions& options);
+
+/// The topoletd whose place this process takes.
+class Predecessor {
+ public:
+  /// Asks whoever serves the same sockets to hand them over, and waits until it has. None if there is nobody.
+  /// FAILED_PRECONDITION if it refuses; UNAVAILABLE if it ends or does not answer: then it goes on as before, or
+  /// has ended.
+  static Result<std::optional<Predecessor>> ask(const config::DaemonOptions& options);
+
+  /// Once.
+  HandedOver take_sockets() { return std::move(sockets_); }
+  pid_t process() const { return process_; }
+  /// This process serves: the other one ends as soon as its calls have. Waits until it has told the service manager.
+  void report_serving();
+
+ private:
+  Predecessor(UniqueFd connection, HandedOver sockets, pid_t process)
+      : connection_(std::move(connection)), sockets_(std::move(sockets)), process_(process) {}
+
+  UniqueFd connection_;
+  HandedOver sockets_;
+  pid_t process_;
+};
+
+/// A process that asks for this one's place.
+class Successor {
+ public:
+  Successor(UniqueFd connection, pid_t process) : connection_(std::move(connection)), process_(process) {}
+
+  pid_t process() const { return process_; }
+  /// Reads what it asks for. FAILED_PRECONDITION if it is not to serve what `options` say.
+  Status read_request(const config::DaemonOptions& options);
+  void refuse(const std::string& why);
+  /// False if it has gone.
+  bool hand_over(const HandedOver& sockets);
+  /// False if it ends before, or takes too long.
+  bool wait_until_serving(std::chrono::milliseconds patience);
+  void let_go();
+
+ private:
+  UniqueFd connection_;
+  pid_t process_;
+};
+
+/// Where successors ask.
+class TakeOverSocket {
+ public:
+  /// Binds `path` with mode 0600.
+  static Result<std::unique_ptr<TakeOverSocket>> open(const std::string& path);
+  /// Unlinks it.
+  ~TakeOverSocket();
+  TakeOverSocket(const TakeOverSocket&) = delete;
+  TakeOverSocket& operator=(const TakeOverSocket&) = delete;
+
+  /// Readable when a successor waits.
+  int fd() const { return socket_.get(); }
+  /// None if nobody waits, or who does runs as another user.
+  std::optional<Successor> accept();
+
+ private:
+  TakeOverSocket(std::string path, UniqueFd socket) : path_(std::move(path)), socket_(std::move(socket)) {}
+
+  const std::string path_;
+  const UniqueFd socket_;
+};
+
+}  // namespace topolet::daemon
