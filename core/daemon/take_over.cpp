@@ -91,6 +91,11 @@ std::optional<Message> receive_message(int connection, std::chrono::milliseconds
   return message;
 }
 
+bool has_ended(int connection) {
+  char byte = 0;
+  return ::recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 json describe(const config::DaemonOptions& options) {
   return {{"daemon.listen", options.listen},
           {"daemon.control", options.control},
@@ -143,6 +148,7 @@ Result<std::optional<Predecessor>> Predecessor::ask(const config::DaemonOptions&
   request["take-over"] = kProtocol;
   if (!send_message(connection.get(), request)) return std::optional<Predecessor>();
   std::optional<Message> answer = receive_message(connection.get(), kHandOver);
+  if (!answer && has_ended(connection.get())) return std::optional<Predecessor>();
   if (answer && answer->content.contains("refused")) {
     return Error{Code::kFailedPrecondition, fmt::format("the topoletd that runs (process {}) does not hand over: {}",
                                                         peer->pid, answer->content.value("refused", ""))};

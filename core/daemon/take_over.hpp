@@ -31,9 +31,8 @@ std::string take_over_path(const config::DaemonOptions& options);
 /// The topoletd whose place this process takes.
 class Predecessor {
  public:
-  /// Asks whoever serves the same sockets to hand them over, and waits until it has. None if there is nobody.
-  /// FAILED_PRECONDITION if it refuses; UNAVAILABLE if it ends or does not answer: then it goes on as before, or
-  /// has ended.
+  /// Asks whoever serves the same sockets to hand them over, and waits until it has. None if there is nobody, or it has
+  /// ended meanwhile. FAILED_PRECONDITION if it refuses; UNAVAILABLE if it does not answer.
   static Result<std::optional<Predecessor>> ask(const config::DaemonOptions& options);
 
   /// Once.

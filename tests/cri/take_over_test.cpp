@@ -105,6 +105,29 @@ TEST_F(TakeOver, NoCallFailsAndAllClientsMoveToTheSuccessor) {
   for (auto& client : clients) EXPECT_EQ(client.get(), "");
 }
 
+TEST_F(TakeOver, AClientThatDoesNotReadHoldsUpNobody) {
+  runtime_.handle("GetContainerEvents", [](ServerCall& call) {
+    call.read();
+    const std::string event(1 << 20, 'e');
+    while (call.write(event)) {
+    }
+    return grpc::Status::OK;
+  });
+  ProxyRig old(directory_);
+  RawClient other("unix://" + directory_.file("topolet.sock"));
+  const auto events = other.open({.path = kEvents, .message = {}});
+  events->write("request");
+  events->half_close();
+  EXPECT_TRUE(events->read());
+  ASSERT_TRUE(old.client.call({.path = kVersion, .message = "request"}).status.ok());
+  begin(old);
+  const auto give_up = std::chrono::steady_clock::now() + kEnough;
+  while (old.listener->open_connections() != 1 && std::chrono::steady_clock::now() < give_up)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(old.listener->open_connections(), 1U) << "only the one that reads nothing stays";
+  old.proxy.stop();
+}
+
 TEST_F(TakeOver, ACallToTheOldProxyIsServedByTheSuccessor) {
   ProxyRig old(directory_);
   ASSERT_TRUE(old.client.call({.path = kVersion, .message = "request"}).status.ok());

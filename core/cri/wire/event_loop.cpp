@@ -6,23 +6,25 @@
 namespace topolet::cri {
 namespace {
 
-/// Has the loop go round once.
+/// Has the loop go round once, and sets `mark` then, if there is one.
 class Wakeup final : public CompletionTag {
  public:
-  static void send(EventLoop& loop) {
-    auto* wakeup = new Wakeup(loop);
+  static void send(EventLoop& loop, std::chrono::milliseconds delay, std::atomic<bool>* mark) {
+    auto* wakeup = new Wakeup(loop, mark);
     mark_handed_over(static_cast<CompletionTag*>(wakeup));
-    wakeup->alarm_.Set(loop.queue(), std::chrono::system_clock::now(), static_cast<CompletionTag*>(wakeup));
+    wakeup->alarm_.Set(loop.queue(), std::chrono::system_clock::now() + delay, static_cast<CompletionTag*>(wakeup));
   }
   void on_event(bool) override {
+    if (mark_ != nullptr) *mark_ = true;
     loop_.end();
     delete this;
   }
 
  private:
-  explicit Wakeup(EventLoop& loop) : loop_(loop) { loop_.begin(); }
+  Wakeup(EventLoop& loop, std::atomic<bool>* mark) : loop_(loop), mark_(mark) { loop_.begin(); }
 
   EventLoop& loop_;
+  std::atomic<bool>* const mark_;
   grpc::Alarm alarm_;
 };
 
@@ -41,29 +43,32 @@ void EventLoop::run() {
   while (queue_->Next(&tag, &ok)) {
     mark_taken(tag);
     static_cast<CompletionTag*>(tag)->on_event(ok);
-    if (has_waiting_work_.load(std::memory_order_relaxed) && writes_.load() == 0) run_waiting_work();
+    if (!has_waiting_work_.load(std::memory_order_relaxed)) continue;
+    const bool is_nothing_written = writes_.load() == 0;
+    if (is_nothing_written || is_patience_over_) run_waiting_work(is_nothing_written);
   }
 }
 
-void EventLoop::when_nothing_is_written(std::function<void()> work) {
+void EventLoop::when_nothing_is_written(std::function<void(bool)> work, std::chrono::milliseconds patience) {
   if (!try_begin()) return;
   {
     MutexLock lock(mutex_);
     waiting_work_ = std::move(work);
     has_waiting_work_ = true;
   }
-  Wakeup::send(*this);
+  Wakeup::send(*this, {}, nullptr);
+  Wakeup::send(*this, patience, &is_patience_over_);
   end();
 }
 
-void EventLoop::run_waiting_work() {
-  std::function<void()> work;
+void EventLoop::run_waiting_work(bool is_nothing_written) {
+  std::function<void(bool)> work;
   {
     MutexLock lock(mutex_);
     work.swap(waiting_work_);
     has_waiting_work_ = false;
   }
-  if (work) work();
+  if (work) work(is_nothing_written);
 }
 
 bool EventLoop::try_begin() {

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -44,9 +45,10 @@ class EventLoop {
   /// Around what puts bytes on a client's connection; see PendingOperation::arm_write().
   void begin_write() { writes_.fetch_add(1); }
   void end_write() { writes_.fetch_sub(1); }
-  /// Runs `work` once, on this loop's thread, at a moment in which no write is pending. One at a time; dropped if the
-  /// loop closes before.
-  void when_nothing_is_written(std::function<void()> work) TOPOLET_EXCLUDES(mutex_);
+  /// Runs `work` once, on this loop's thread, at a moment in which no write is pending; after `patience`, as a client
+  /// may not read what it is sent, at any moment, and tells it so. One at a time; dropped if the loop closes before.
+  void when_nothing_is_written(std::function<void(bool is_nothing_written)> work, std::chrono::milliseconds patience)
+      TOPOLET_EXCLUDES(mutex_);
 
   /// From here on try_begin() says no.
   void close() { closed_.store(true); }
@@ -57,7 +59,7 @@ class EventLoop {
 
  private:
   void run();
-  void run_waiting_work() TOPOLET_EXCLUDES(mutex_);
+  void run_waiting_work(bool is_nothing_written) TOPOLET_EXCLUDES(mutex_);
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::thread thread_;
@@ -67,7 +69,8 @@ class EventLoop {
   Mutex mutex_;
   CondVar idle_;
   std::atomic<bool> has_waiting_work_ = false;
-  std::function<void()> waiting_work_ TOPOLET_GUARDED_BY(mutex_);
+  std::atomic<bool> is_patience_over_ = false;
+  std::function<void(bool)> waiting_work_ TOPOLET_GUARDED_BY(mutex_);
 };
 
 /// A step of `Owner` that can be pending on the queue, and keeps its owner alive while it is. Re-usable, but pending

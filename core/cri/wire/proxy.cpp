@@ -185,9 +185,14 @@ MatchedHooks Proxy::Server::match_hooks(const Method& method) const {
 
 void Proxy::Server::ask_to_reconnect(std::vector<UniqueFd> connections) {
   const auto shared = std::make_shared<std::vector<UniqueFd>>(std::move(connections));
-  proxy_->loop.when_nothing_is_written([shared] {
-    for (const UniqueFd& connection : *shared) send_goaway(connection.get());
-  });
+  const auto send = [shared](bool is_nothing_written) {
+    for (const UniqueFd& connection : *shared) {
+      // What the client has not read may be half of a frame.
+      if (is_nothing_written || unread_by_peer(connection.get()) == 0) send_goaway(connection.get());
+    }
+  };
+  constexpr std::chrono::milliseconds kPatience{100};
+  proxy_->loop.when_nothing_is_written(send, kPatience);
 }
 
 void Proxy::Server::forward_to(const std::string& endpoint) {
