@@ -96,7 +96,8 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& pa
                                        .mode = 0600,
                                        .inherited_fd = sockets.socket.release(),
                                        .inherited_lock_fd = sockets.lock.release(),
-                                       .max_connections = kMaxConnections},
+                                       .max_connections = kMaxConnections,
+                                       .max_memory_bytes = 0},
                                       log);
   if (!listener) return listener.error();
   std::unique_ptr<ControlServer> control(new ControlServer());

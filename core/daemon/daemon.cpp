@@ -29,8 +29,6 @@
 namespace topolet::daemon {
 namespace {
 
-/// How long a large answer may go unread while there is too much memory in use.
-constexpr std::chrono::seconds kUnreadAge{1};
 /// How long the operator waits for the engine.
 constexpr std::chrono::seconds kPatience{5};
 /// Pods that start with topoletd read from the same disk.
@@ -280,8 +278,8 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
 void Daemon::accept_clients() {
   proxy_->start();
   listener_->start([this](UniqueFd connection) { proxy_->accept(std::move(connection)); },
-                   [this] {
-                     const std::size_t count = proxy_->cancel_unread_for(kUnreadAge);
+                   [this](std::chrono::milliseconds unread_for) {
+                     const std::size_t count = proxy_->cancel_unread_for(unread_for);
                      if (count == 0) return;
                      log_->warn("cancelled {} whose client did not read the response", counted(count, "call"));
                    });

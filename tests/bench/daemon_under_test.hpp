@@ -22,6 +22,8 @@ class DaemonUnderTest {
 
   LoadClient& client() { return *client_; }
   LoadClient& runtime() { return *to_runtime_; }
+  std::string socket() const { return options_.socket(); }
+  std::string log() const { return options_.log(); }
   Process process() const { return daemon_->process(); }
   /// Of the database with its write-ahead log.
   std::size_t database_bytes() const;

@@ -17,8 +17,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kConnectWithin(20);
-/// What the kubelet gives most of its calls.
-constexpr std::chrono::minutes kCallDeadline(2);
 
 std::shared_ptr<grpc::Channel> connect(const std::string& socket) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
@@ -84,7 +82,8 @@ std::string to_bytes(grpc::ByteBuffer& buffer) {
 
 class LoadClient::Connection {
  public:
-  explicit Connection(const std::string& socket) : socket_(socket), channel_(connect(socket)), stub_(channel_) {}
+  Connection(const std::string& socket, std::chrono::seconds deadline)
+      : socket_(socket), deadline_(deadline), channel_(connect(socket)), stub_(channel_) {}
   ~Connection();
 
   std::vector<std::vector<double>> run(const std::vector<std::unique_ptr<Script>>& scripts, std::size_t kinds);
@@ -96,6 +95,7 @@ class LoadClient::Connection {
   void* next();
 
   const std::string socket_;
+  const std::chrono::seconds deadline_;
   const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
   grpc::CompletionQueue queue_;
@@ -144,7 +144,7 @@ bool LoadClient::Connection::start_next(Flight& flight) {
   flight.started = Clock::now();
   flight.reader.reset();
   flight.context.emplace();
-  flight.context->set_deadline(std::chrono::system_clock::now() + kCallDeadline);
+  flight.context->set_deadline(std::chrono::system_clock::now() + deadline_);
   flight.reader = stub_.PrepareUnaryCall(&*flight.context, flight.step.path, flight.step.request, &queue_);
   flight.reader->StartCall();
   flight.reader->Finish(&flight.response, &flight.status, &flight);
@@ -173,7 +173,8 @@ void LoadClient::Connection::open_unread_stream(const std::string& path) {
   next();
 }
 
-LoadClient::LoadClient(const std::string& socket) : connection_(std::make_unique<Connection>(socket)) {}
+LoadClient::LoadClient(const std::string& socket, std::chrono::seconds deadline)
+    : connection_(std::make_unique<Connection>(socket, deadline)) {}
 
 LoadClient::~LoadClient() = default;
 

@@ -3,6 +3,7 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -41,8 +42,11 @@ class Script {
 /// One connection, one thread (the caller's), any number of calls under way at a time.
 class LoadClient {
  public:
-  /// Connects to the socket. Throws if that fails.
-  explicit LoadClient(const std::string& socket);
+  /// What the kubelet gives most of its calls.
+  static constexpr std::chrono::seconds kDeadline{120};
+
+  /// Connects to the socket. Throws if that fails. `deadline`: of each call.
+  explicit LoadClient(const std::string& socket, std::chrono::seconds deadline = kDeadline);
   ~LoadClient();
   LoadClient(const LoadClient&) = delete;
   LoadClient& operator=(const LoadClient&) = delete;

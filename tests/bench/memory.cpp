@@ -20,7 +20,7 @@ namespace {
 /// The runtime answers it with the request's bytes, and topoletd has no part in it.
 const std::string kEchoed = kServicePath + "PortForward";
 constexpr std::size_t kHeldBytes = 16 << 10;
-constexpr std::size_t kBigBytes = 15 << 20;
+constexpr std::size_t kBigMessageBytes = 15 << 20;
 constexpr std::size_t kBigAtOnce = 4;
 constexpr std::size_t kStreams = 10;
 constexpr std::size_t kCyclesAtOnce = 8;
@@ -100,7 +100,7 @@ void note_burst(const SectionOptions& options, Notes& notes) {
 void note_big_messages(const SectionOptions& options, Notes& notes) {
   DaemonUnderTest daemon(options.topoletd);
   daemon.client().run({.path = kEchoed,
-                       .request = std::string(kBigBytes, 'm'),
+                       .request = std::string(kBigMessageBytes, 'm'),
                        .calls = options.big_messages,
                        .concurrency = kBigAtOnce,
                        .is_echoed = true});

@@ -14,6 +14,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "tests/bench/bad_clients.hpp"
 #include "tests/bench/made_up_machine.hpp"
 
 namespace topolet::bench {
@@ -45,6 +46,7 @@ const std::map<std::string, Run>& roles() {
       {"runtime", [](const Arguments& a) { run_runtime(a.at(0), std::stoul(a.at(1))); }},
       {"relay", [](const Arguments& a) { run_relay(a.at(0), a.at(1)); }},
       {"bare", [](const Arguments& a) { run_bare_proxy(a.at(0), a.at(1)); }},
+      {"bad-clients", [](const Arguments& a) { run_bad_clients(a.at(0), a.at(1), std::stoul(a.at(2))); }},
       {"command",
        [](const Arguments& a) {
          run_command(a.at(0), a.at(1), {a.begin() + 2, a.end()});
@@ -64,6 +66,9 @@ std::vector<std::string> relay_role(const std::string& listen, const std::string
 }
 std::vector<std::string> bare_proxy_role(const std::string& listen, const std::string& runtime) {
   return {kMark, "bare", listen, runtime};
+}
+std::vector<std::string> bad_clients_role(const std::string& socket, const std::string& kind, std::size_t connections) {
+  return {kMark, "bad-clients", socket, kind, std::to_string(connections)};
 }
 std::vector<std::string> command_role(const std::string& log, const std::string& machine,
                                       const std::vector<std::string>& command) {

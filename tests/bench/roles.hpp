@@ -10,6 +10,9 @@ namespace topolet::bench {
 inline const std::string kServicePath = "/runtime.v1.RuntimeService/";
 /// The runtime answers the calls of this method once all that it was told to wait for have come.
 inline const std::string kHeldMethod = "ExecSync";
+/// The runtime answers this one with kBigBytes.
+inline const std::string kBigMethod = "ListContainerStats";
+inline constexpr std::size_t kBigBytes = 1 << 20;
 /// The runtime answers this one with kPushedMessages of kPushedBytes each, as fast as they are taken.
 inline const std::string kStreamMethod = "GetContainerEvents";
 inline constexpr std::size_t kPushedMessages = 100000;
@@ -19,6 +22,8 @@ inline constexpr std::size_t kPushedBytes = 4096;
 std::vector<std::string> runtime_role(const std::string& listen, std::size_t held_calls = 1);
 std::vector<std::string> relay_role(const std::string& listen, const std::string& runtime);
 std::vector<std::string> bare_proxy_role(const std::string& listen, const std::string& runtime);
+/// See bad_clients.hpp.
+std::vector<std::string> bad_clients_role(const std::string& socket, const std::string& kind, std::size_t connections);
 /// Runs `command` with its standard error in the file `log`, on a made-up machine if `machine` is not empty: see
 /// made_up_machine.hpp. The time of the exec, as steady_clock counts, is written to the file exec_time_file(log).
 std::vector<std::string> command_role(const std::string& log, const std::string& machine,

@@ -23,6 +23,7 @@ struct Desk {
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
   ContainerStore store;
   grpc::ByteBuffer pushed;
+  grpc::ByteBuffer big;
   std::size_t held_calls = 0;
   std::vector<class ServedCall*> held;
 };
@@ -98,6 +99,10 @@ void ServedCall::on_request() {
   const std::string_view named = method();
   if (named == kStreamMethod) return push();
   if (named == kHeldMethod) return hold();
+  if (named == kBigMethod) {
+    message_ = desk_.big;
+    return answer(grpc::Status());
+  }
   answer(desk_.store.serve(named, message_));
 }
 
@@ -131,6 +136,8 @@ void run_runtime(const std::string& listen, std::size_t held_calls) {
   desk.held_calls = held_calls;
   const grpc::Slice slice(std::string(kPushedBytes, 'p'));
   desk.pushed = grpc::ByteBuffer(&slice, 1);
+  const grpc::Slice big(std::string(kBigBytes, 'b'));
+  desk.big = grpc::ByteBuffer(&big, 1);
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);

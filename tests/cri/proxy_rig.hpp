@@ -29,7 +29,7 @@ struct ProxyRig {
         client("unix://" + directory.file("topolet.sock")) {
     proxy.start();
     listener->start([this](UniqueFd connection) { proxy.accept(std::move(connection)); },
-                    [this] { proxy.cancel_unread_for(kUnread); });
+                    [this](std::chrono::milliseconds unread_for) { proxy.cancel_unread_for(unread_for); });
   }
   ~ProxyRig() { listener->stop(); }
 
@@ -42,7 +42,6 @@ struct ProxyRig {
     return options;
   }
 
-  static constexpr std::chrono::milliseconds kUnread{100};
   std::shared_ptr<Log> log = make_silent_log();
   cri::Proxy proxy;
   std::unique_ptr<cri::Listener> listener;

@@ -6,13 +6,39 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 namespace topolet::cri {
+namespace {
 
-void Connections::add(UniqueFd duplicate, pid_t process) {
+/// A client whose requests were complete so far is worth more than one that has only begun some.
+double merit(const client_reads::Reads& reads) {
+  constexpr std::uint64_t kMost = 64;
+  return static_cast<double>(std::min(reads.complete_requests + 1, kMost));
+}
+
+/// What the other side has not read.
+int unsent_bytes(int fd) {
+  int bytes = 0;
+  ::ioctl(fd, SIOCOUTQ, &bytes);
+  return bytes;
+}
+
+}  // namespace
+
+void Connections::add(UniqueFd duplicate, pid_t process, const client_reads::Followed& followed) {
   const int fd = duplicate.get();
-  open_.insert_or_assign(fd, Connection{std::move(duplicate), process, ++last_order_});
+  Connection connection{.duplicate = std::move(duplicate), .process = process, .order = ++last_order_};
+  connection.followed = followed;
+  connection.seen_at = std::chrono::steady_clock::now();
+  open_.insert_or_assign(fd, std::move(connection));
+}
+
+void Connections::remove(int fd) {
+  stop_following(fd);
+  open_.erase(fd);
 }
 
 void Connections::disconnect_all_connections() {
@@ -56,27 +82,77 @@ std::optional<int> Connections::connection_to_evict(pid_t newcomer) const {
   return largest_process.newest_fd;
 }
 
-bool Connections::sample_backlogs() {
-  for (auto& [fd, connection] : open_) {
-    int unread = 0;
-    int unsent = 0;
-    ::ioctl(fd, SIOCINQ, &unread);
-    ::ioctl(fd, SIOCOUTQ, &unsent);
-    if (unread >= kBacklogBytes || unsent >= kBacklogBytes) ++connection.backlogs;
-  }
-  return ++samples_ >= kSamples;
+std::optional<client_reads::Reads> Connections::reads_of(int fd) const {
+  const auto found = open_.find(fd);
+  if (found == open_.end()) return std::nullopt;
+  return client_reads::look_at(found->second.followed);
 }
 
-std::vector<int> Connections::take_backlogged() {
-  // A flood may be sampled in the moment in which its socket was just emptied.
-  constexpr int kEnough = kSamples - 2;
-  std::vector<int> fds;
-  if (samples_ < kSamples) return fds;
-  samples_ = 0;
+void Connections::update_lately(Connection& connection, const client_reads::Reads& reads) {
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - connection.seen_at).count();
+  connection.lately = connection.lately * std::exp2(-seconds) + static_cast<double>(reads.work - connection.work_seen);
+  connection.work_seen = reads.work;
+  connection.seen_at = now;
+}
+
+Connections::Waiting Connections::least_served_waiting(std::uint64_t least_requests) {
+  Waiting waiting;
+  double least = std::numeric_limits<double>::infinity();
   for (auto& [fd, connection] : open_) {
-    if (std::exchange(connection.backlogs, 0) >= kEnough) fds.push_back(fd);
+    const client_reads::Reads reads = client_reads::look_at(connection.followed);
+    if (!reads.waits) continue;
+    waiting.any = true;
+    if (unsent_bytes(fd) >= kStalledBytes) continue;
+    if (reads.complete_requests < least_requests) continue;
+    update_lately(connection, reads);
+    const double served = (connection.lately + static_cast<double>(reads.unfinished_bytes)) / merit(reads);
+    if (served >= least) continue;
+    least = served;
+    waiting.next = fd;
   }
-  return fds;
+  return waiting;
+}
+
+void Connections::resume(int fd) {
+  if (const auto found = open_.find(fd); found != open_.end()) client_reads::resume(found->second.followed, fd);
+}
+
+void Connections::stop_following(int fd) {
+  const auto found = open_.find(fd);
+  if (found == open_.end()) return;
+  client_reads::stop(found->second.followed);
+  client_reads::resume(found->second.followed, fd);
+}
+
+void Connections::stop_following() {
+  for (const auto& [fd, connection] : open_) stop_following(fd);
+}
+
+std::optional<int> Connections::most_unfinished(std::size_t least) const {
+  std::optional<int> found;
+  double most = 0;
+  for (const auto& [fd, connection] : open_) {
+    const client_reads::Reads reads = client_reads::look_at(connection.followed);
+    const double weight = static_cast<double>(reads.unfinished_bytes) / merit(reads);
+    if (reads.unfinished_bytes < least || weight <= most) continue;
+    most = weight;
+    found = fd;
+  }
+  return found;
+}
+
+// A client that reads, however slowly, hardly leaves the same number of bytes each time.
+std::vector<int> Connections::sample_stalled() {
+  std::vector<int> stalled;
+  for (auto& [fd, connection] : open_) {
+    const int unsent = unsent_bytes(fd);
+    const bool same = unsent >= kStalledBytes && unsent == std::exchange(connection.unsent, unsent);
+    connection.stalled_samples = same ? connection.stalled_samples + 1 : 0;
+    if (connection.stalled_samples < kStalledSamples) continue;
+    stalled.push_back(fd);
+  }
+  return stalled;
 }
 
 pid_t Connections::process_of(int fd) const {

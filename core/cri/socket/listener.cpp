@@ -6,14 +6,13 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <utility>
 
-#include "core/base/resident_memory.hpp"
-#include "core/base/text.hpp"
+#include "core/cri/socket/client_reads.hpp"
 #include "core/cri/socket/listener_socket.hpp"
 
 namespace topolet::cri {
@@ -21,9 +20,6 @@ namespace {
 
 /// How long nothing is accepted after the process ran out of descriptors or memory.
 constexpr int kPauseMs = 100;
-/// How often the memory in use is looked at, and how often the connections are while it is too much.
-constexpr std::chrono::milliseconds kMemoryCheckPeriod{500};
-constexpr std::chrono::milliseconds kSamplePeriod{20};
 
 }  // namespace
 
@@ -88,9 +84,15 @@ bool Listener::poll_for(int fd, std::uint32_t events) const {
   return ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-void Listener::start(std::function<void(UniqueFd)> on_connection, std::function<void()> on_memory_full) {
+void Listener::start(std::function<void(UniqueFd)> on_connection, MemoryGuard::OnMemoryFull on_memory_full) {
   on_connection_ = std::move(on_connection);
-  on_memory_full_ = std::move(on_memory_full);
+  if (options_.max_memory_bytes > 0) {
+    guard_.emplace(options_.max_memory_bytes, connections_,
+                   MemoryGuard::Actions{.disconnect = [this](int fd) { disconnect(fd); },
+                                        .on_memory_full = std::move(on_memory_full)},
+                   log_);
+    poll_for(guard_->event_fd(), EPOLLIN);
+  }
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "topolet-accept");
 }
@@ -119,6 +121,8 @@ void Listener::stop() {
     stopping_ = true;
     ::eventfd_write(stop_event_.get(), 1);
     thread_.join();
+    // Nobody gives turns any more.
+    connections_.stop_following();
   }
   if (!socket_) return;
   unlink_own();
@@ -142,7 +146,7 @@ void Listener::run() {
   while (true) {
     const int count = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), wait_ms());
     if (paused_) resume();
-    if (std::chrono::steady_clock::now() >= next_memory_check_) check_memory();
+    if (guard_) guard_->run();
     for (int i = 0; i < count; ++i) {
       const int fd = events.at(static_cast<std::size_t>(i)).data.fd;
       if (fd == stop_event_.get()) {
@@ -150,7 +154,7 @@ void Listener::run() {
         if (is_accepting_) accepting_ended_.set_value(end_accepting());
       } else if (fd == socket_.get()) {
         if (is_accepting_) accept_all();
-      } else {
+      } else if (!guard_ || fd != guard_->event_fd()) {
         untrack(fd);
       }
     }
@@ -159,38 +163,10 @@ void Listener::run() {
 }
 
 int Listener::wait_ms() const {
-  if (paused_) return kPauseMs;
-  return static_cast<int>((over_memory_ ? kSamplePeriod : kMemoryCheckPeriod).count());
-}
-
-// gRPC bounds neither a header that never ends nor answers that nobody reads, and its quota makes no difference between
-// who fills the memory and who needs a little of it.
-void Listener::check_memory() {
-  const std::size_t bytes = resident_bytes();
-  const bool over = bytes > options_.max_memory_bytes;
-  if (!std::exchange(over_memory_, over) && over) {
-    log_.warn(
-        "topoletd uses {} MiB of memory, more than {} MiB (daemon.max-memory-mib); disconnecting clients that keep "
-        "sending or do not read their responses",
-        bytes >> 20, options_.max_memory_bytes >> 20);
-  }
-  heap_trimmer_.trim_if_worthwhile(bytes);
-  if (over && connections_.sample_backlogs()) disconnect_backlogged();
-  next_memory_check_ = std::chrono::steady_clock::now() + (over ? kSamplePeriod : kMemoryCheckPeriod);
-}
-
-void Listener::disconnect_backlogged() {
-  std::map<pid_t, int> ended;
-  for (const int fd : connections_.take_backlogged()) {
-    ++ended[connections_.process_of(fd)];
-    ::shutdown(fd, SHUT_RDWR);
-    untrack(fd);
-  }
-  for (const auto& [process, count] : ended) {
-    log_.warn("disconnected {} of process {}: it keeps sending, or does not read its responses",
-              counted(static_cast<std::size_t>(count), "connection"), process);
-  }
-  if (on_memory_full_) on_memory_full_();
+  const int pause_ms = paused_ ? kPauseMs : -1;
+  if (!guard_) return pause_ms;
+  const int guard_ms = guard_->wait_ms();
+  return paused_ ? std::min(pause_ms, guard_ms) : guard_ms;
 }
 
 void Listener::accept_all() {
@@ -214,7 +190,8 @@ void Listener::accept_connection(UniqueFd connection) {
   // descriptors, the connection is served but not counted.
   UniqueFd duplicate(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   if (duplicate && poll_for(duplicate.get(), EPOLLRDHUP)) {
-    connections_.add(std::move(duplicate), process);
+    const auto followed = guard_ ? client_reads::start(connection.get(), guard_->event_fd()) : client_reads::Followed();
+    connections_.add(std::move(duplicate), process, followed);
   }
   on_connection_(std::move(connection));
 }
@@ -231,10 +208,14 @@ bool Listener::evict_for(pid_t process) {
   if (!full) return true;
   const std::optional<int> fd = connections_.connection_to_evict(process);
   if (!fd) return false;
-  // gRPC, which owns the connection, sees this as its client's leaving.
-  ::shutdown(*fd, SHUT_RDWR);
-  untrack(*fd);
+  disconnect(*fd);
   return true;
+}
+
+void Listener::disconnect(int duplicate_fd) {
+  // gRPC, which owns the connection, sees this as its client's leaving.
+  ::shutdown(duplicate_fd, SHUT_RDWR);
+  untrack(duplicate_fd);
 }
 
 void Listener::untrack(int duplicate_fd) {

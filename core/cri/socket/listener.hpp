@@ -1,19 +1,19 @@
 // The socket that clients connect to. gRPC's own listener would bind over live sockets, unlink files that it does not
 // own, and die of a single EMFILE.
 //
-// The room core/cri/socket, namespace topolet::cri: accepts connections, and limits how many there are. Start at
-// Listener. It may include core/base and core/cri/wire; not core/cri/messages.
+// The room core/cri/socket, namespace topolet::cri: accepts connections, and limits how many there are and what they
+// may use (memory_guard.hpp). Start at Listener. It may include core/base and core/cri/wire; not core/cri/messages.
 #pragma once
 
 #include <sys/stat.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,7 +22,7 @@
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/cri/socket/connections.hpp"
-#include "core/cri/wire/heap_trimmer.hpp"
+#include "core/cri/socket/memory_guard.hpp"
 
 namespace topolet::cri {
 
@@ -37,7 +37,7 @@ struct ListenerOptions {
   int inherited_lock_fd = -1;
   /// Beyond it, the process with the most connections loses its newest one, which may be the one that just came.
   std::size_t max_connections = 1024;
-  /// With more memory than this in use, connections that send without end or do not read are ended.
+  /// With more memory than this in use, connections that send without end or do not read are ended; 0: never.
   std::size_t max_memory_bytes = 512 << 20;
 };
 
@@ -52,9 +52,9 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  /// `on_connection` gets each connected, non-blocking socket; `on_memory_full` runs a few times a second while there
-  /// is more memory in use than allowed. Both on the listener's thread. Once.
-  void start(std::function<void(UniqueFd)> on_connection, std::function<void()> on_memory_full = {});
+  /// `on_connection` gets each connected, non-blocking socket; `on_memory_full` runs again and again while there is
+  /// more memory in use than allowed, see MemoryGuard. Both on the listener's thread. Once.
+  void start(std::function<void(UniqueFd)> on_connection, MemoryGuard::OnMemoryFull on_memory_full = {});
   /// Accepts no more: who connects waits for the next to accept on the socket. Returns duplicates of the connections
   /// that are open. Once, between start() and stop().
   std::vector<UniqueFd> stop_accepting();
@@ -92,12 +92,11 @@ class Listener {
   void read_inode();
   void accept_connection(UniqueFd connection);
   bool evict_for(pid_t process);
+  void disconnect(int duplicate_fd);
   void untrack(int duplicate_fd);
   void pause(int error);
   void resume();
   int wait_ms() const;
-  void check_memory();
-  void disconnect_backlogged();
 
   const ListenerOptions options_;
   Log& log_;
@@ -108,7 +107,6 @@ class Listener {
   dev_t device_ = 0;
   ino_t inode_ = 0;  ///< 0: the file is not ours
   std::function<void(UniqueFd)> on_connection_;
-  std::function<void()> on_memory_full_;
   std::thread thread_;
   std::atomic<bool> stopping_ = false;
 
@@ -119,9 +117,7 @@ class Listener {
   bool is_accepting_ = true;
   bool paused_ = false;
   bool limit_warned_ = false;  ///< and has said so
-  HeapTrimmer heap_trimmer_;
-  bool over_memory_ = false;
-  std::chrono::steady_clock::time_point next_memory_check_{};
+  std::optional<MemoryGuard> guard_;
   bool accept_failure_logged_ = false;  ///< of a failing accept
 };
 

@@ -15,6 +15,7 @@ UnaryCall::UnaryCall(std::shared_ptr<ProxyContext> proxy, std::shared_ptr<Incomi
       upstream_(&upstream),
       path_(incoming_->context.method()),
       request_op_(proxy_->loop),
+      no_message_op_(proxy_->loop),
       response_op_(proxy_->loop),
       sent_op_(proxy_->loop) {}
 
@@ -26,7 +27,7 @@ void UnaryCall::serve(MatchedHooks matched) {
 }
 
 void UnaryCall::on_request(bool ok) {
-  if (!ok) return relay_without_message();
+  if (!ok) return await_end_without_message();
   if (is_for_core()) {
     request_bytes_ = flatten(request_);
     proxy_->hooks.on_call(std::make_shared<InterceptedCall>(shared_from_this()));
@@ -37,15 +38,29 @@ void UnaryCall::on_request(bool ok) {
 }
 
 bool UnaryCall::is_for_core() {
-  if (!matched_.intercepted || proxy_->calls_at_core.add(shared_from_this())) return matched_.intercepted;
+  if (!matched_.intercepted) return false;
+  {
+    // Nobody waits for it, but the core is told of it.
+    MutexLock lock(mutex_);
+    if (ended_) return true;
+  }
+  if (proxy_->calls_at_core.add(shared_from_this())) return true;
   // The successor came while the request was being read.
   matched_ = {};
   upstream_ = proxy_->successor.load();
   return false;
 }
 
+/// A call that was cancelled brings no message either, and the runtime should not see it. Which of the two it is, the
+/// next event on the queue tells: the alarm comes after it.
+void UnaryCall::await_end_without_message() {
+  no_message_alarm_ = std::make_unique<grpc::Alarm>();
+  no_message_alarm_->Set(proxy_->loop.queue(), std::chrono::system_clock::now(),
+                         no_message_op_.arm(shared_from_this()));
+}
+
 /// What becomes of a call that brings no message is for the runtime to say; gRPC can send such a one as a stream only.
-void UnaryCall::relay_without_message() {
+void UnaryCall::relay_without_message(bool) {
   {
     MutexLock lock(mutex_);
     if (ended_) return;

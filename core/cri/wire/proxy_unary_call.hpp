@@ -1,6 +1,7 @@
 // One unary call on its way through the proxy.
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
@@ -43,7 +44,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
   void on_request(bool ok);
   void on_response(bool ok);
   void on_sent(bool) { proxy_->unread_responses.remove(incoming_); }
-  void relay_without_message();
+  void await_end_without_message();
+  void relay_without_message(bool);
   void on_end(bool cancelled) TOPOLET_EXCLUDES(mutex_);
 
   bool is_for_core();
@@ -77,6 +79,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
   grpc::Status status_;
 
   PendingOperation<UnaryCall, &UnaryCall::on_request> request_op_;
+  PendingOperation<UnaryCall, &UnaryCall::relay_without_message> no_message_op_;
+  std::unique_ptr<grpc::Alarm> no_message_alarm_;
   PendingOperation<UnaryCall, &UnaryCall::on_response> response_op_;
   PendingOperation<UnaryCall, &UnaryCall::on_sent> sent_op_;
 };

@@ -1,0 +1,88 @@
+#include "core/cri/socket/client_frames.hpp"
+
+#include <algorithm>
+
+namespace topolet::cri {
+namespace {
+
+enum FrameType : std::uint8_t { kData = 0, kHeaders = 1, kResetStream = 3, kWindowUpdate = 8, kContinuation = 9 };
+constexpr std::uint8_t kEndStream = 1;
+constexpr std::uint8_t kEndHeaders = 4;
+/// A frame of a large message has at least so much.
+constexpr std::size_t kLargeFrameBytes = 4 << 10;
+
+}  // namespace
+
+std::size_t ClientFrames::take(const unsigned char* bytes, std::size_t size) {
+  std::size_t work = size;
+  while (size > 0) {
+    if (skip_ > 0) {
+      const std::size_t part = std::min(skip_, size);
+      if (in_frame_) charge(part);
+      skip_ -= part;
+      bytes += part;
+      size -= part;
+    } else {
+      header_.at(header_size_++) = *bytes++;
+      --size;
+      if (header_size_ == kFrameHeaderBytes) work += begin_frame();
+    }
+    if (skip_ == 0 && in_frame_) end_frame();
+  }
+  return work;
+}
+
+std::size_t ClientFrames::begin_frame() {
+  header_size_ = 0;
+  in_frame_ = true;
+  skip_ = std::size_t{header_[0]} << 16 | std::size_t{header_[1]} << 8 | header_[2];
+  type_ = header_[3];
+  flags_ = header_[4];
+  stream_ = std::uint32_t{header_[5]} << 24 | std::uint32_t{header_[6]} << 16 | std::uint32_t{header_[7]} << 8 |
+            std::uint32_t{header_[8]};
+  in_message_ = type_ == kData && skip_ >= kLargeFrameBytes;
+  std::size_t work = kFrameWorkBytes;
+  if (type_ == kHeaders) {
+    header_ends_request_ = (flags_ & kEndStream) != 0;
+    if (calls_.try_emplace(stream_, 0).second) {
+      charge(kCallMemoryBytes);
+      work += kCallWorkBytes;
+    }
+  }
+  charge(kFrameHeaderBytes);
+  return work;
+}
+
+void ClientFrames::end_frame() {
+  in_frame_ = false;
+  const bool ends_header = (type_ == kHeaders || type_ == kContinuation) && (flags_ & kEndHeaders) != 0;
+  if ((type_ == kData && (flags_ & kEndStream) != 0) || (ends_header && header_ends_request_)) {
+    forget_call(stream_, /*complete=*/true);
+  } else if (type_ == kResetStream) {
+    forget_call(stream_, /*complete=*/false);
+  }
+}
+
+void ClientFrames::charge(std::size_t bytes) {
+  // Whoever reads a long answer sends these, and nothing is kept of them.
+  if (type_ == kWindowUpdate) return;
+  if (type_ == kHeaders || type_ == kContinuation) bytes *= kHeaderFactor;
+  const auto call = calls_.find(stream_);
+  if (call == calls_.end()) {
+    other_bytes_ += bytes;
+    return;
+  }
+  call->second += bytes;
+  calls_bytes_ += bytes;
+}
+
+void ClientFrames::forget_call(std::uint32_t stream, bool complete) {
+  const auto call = calls_.find(stream);
+  if (call == calls_.end()) return;
+  if (complete) ++complete_requests_;
+  other_bytes_ = complete ? 0 : other_bytes_ + call->second;
+  calls_bytes_ -= call->second;
+  calls_.erase(call);
+}
+
+}  // namespace topolet::cri

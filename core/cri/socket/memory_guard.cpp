@@ -1,0 +1,173 @@
+#include "core/cri/socket/memory_guard.hpp"
+
+#include <malloc.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/resident_memory.hpp"
+#include "core/base/text.hpp"
+#include "core/cri/socket/client_reads.hpp"
+
+namespace topolet::cri {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Looked at so often whatever happens: memory is given back when all is quiet.
+constexpr milliseconds kIdlePeriod{500};
+constexpr milliseconds kBusyPeriod{5};
+/// So much may arrive before anybody looks: a few calls do not wake the thread.
+constexpr std::uint64_t kUnseenBytes = 64 << 10;
+/// gRPC frees what an ended connection had on its own thread, beside the other clients' calls.
+constexpr milliseconds kEffectWithin{60};
+/// With that much more than allowed, nothing is waited for.
+constexpr std::size_t kUrgentBytes = 48 << 20;
+/// Whoever sent less is not what fills the memory.
+constexpr std::size_t kLeastUnfinished = 64 << 10;
+/// Who has had fewer complete requests gets no turn while memory is short.
+constexpr std::uint64_t kKnown = 16;
+/// gRPC may have reasons of its own not to read. Until then nobody else is resumed: what the thread has not come to
+/// would queue up before the calls of those who wait for no turn.
+constexpr milliseconds kLongestTurn{200};
+constexpr milliseconds kTurnPollPeriod{1};
+constexpr milliseconds kLongestHold{100};
+constexpr milliseconds kTrimPeriod{20};
+/// And no sooner than after so many times what it took.
+constexpr int kTrimPause = 5;
+constexpr milliseconds kUnreadPeriod{20};
+constexpr milliseconds kUnread{1000};
+constexpr milliseconds kUnreadWhenUrgent{250};
+constexpr std::size_t kTrimBytes = 16 << 20;
+constexpr milliseconds kLogPeriod{1000};
+
+constexpr const char* kSentMost = "it had sent most since its last complete request";
+constexpr const char* kReadsNothing = "it does not read its responses";
+
+}  // namespace
+
+MemoryGuard::MemoryGuard(std::size_t max_bytes, Connections& connections, Actions actions, Log& log)
+    : max_bytes_(max_bytes),
+      connections_(connections),
+      actions_(std::move(actions)),
+      log_(log),
+      event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  client_reads::wake_after(event_.get(), kUnseenBytes);
+}
+
+MemoryGuard::~MemoryGuard() { client_reads::wake_after(-1, 0); }
+
+int MemoryGuard::wait_ms() const {
+  const auto now = Clock::now();
+  auto until = next_check_;
+  if (some_wait_) until = std::min(until, now + kTurnPollPeriod);
+  return static_cast<int>(std::max<std::int64_t>(0, std::chrono::ceil<milliseconds>(until - now).count()));
+}
+
+void MemoryGuard::run() {
+  eventfd_t count = 0;
+  const bool woken = ::eventfd_read(event_.get(), &count) == 0;
+  if (woken || some_wait_) give_turns();
+  if (woken || Clock::now() >= next_check_) check_memory();
+}
+
+// Least attained service: whoever had least goes first, so a large message of a client that sends few passes those that
+// send without end. One at a time, so that between two turns everyone is served who has little to say.
+void MemoryGuard::give_turns() {
+  const auto now = Clock::now();
+  if (in_turn_) {
+    const std::optional<client_reads::Reads> reads = connections_.reads_of(*in_turn_);
+    if (reads && reads->turns == turns_before_ && now - resumed_at_ < kLongestTurn) return;
+    in_turn_.reset();
+  }
+  // For a while: it may be other things that fill the memory.
+  const bool holds_back = over_ && now - resumed_at_ < kLongestHold;
+  const Connections::Waiting waiting = connections_.least_served_waiting(holds_back ? kKnown : 0);
+  some_wait_ = waiting.any;
+  if (!waiting.next) return;
+  in_turn_ = waiting.next;
+  turns_before_ = connections_.reads_of(*in_turn_)->turns;
+  resumed_at_ = now;
+  connections_.resume(*in_turn_);
+}
+
+void MemoryGuard::check_memory() {
+  const auto now = Clock::now();
+  std::size_t bytes = resident_bytes();
+  if (trim(bytes)) bytes = resident_bytes();
+  const bool over = bytes > max_bytes_;
+  note_limit(bytes, over);
+  if (bytes > max_bytes_ / 2) end_stalled(over);
+  if (over) {
+    end_heaviest(bytes);
+    if (actions_.on_memory_full && now >= next_unread_check_) {
+      actions_.on_memory_full(bytes > max_bytes_ + kUrgentBytes ? kUnreadWhenUrgent : kUnread);
+      next_unread_check_ = now + kUnreadPeriod;
+    }
+  }
+  log_ended();
+  const std::uint64_t total = client_reads::total_bytes();
+  const bool busy = over || std::exchange(seen_bytes_, total) != total;
+  if (!busy) client_reads::wake_after(event_.get(), kUnseenBytes);
+  next_check_ = now + (busy ? kBusyPeriod : kIdlePeriod);
+}
+
+void MemoryGuard::note_limit(std::size_t bytes, bool over) {
+  const auto now = Clock::now();
+  if (std::exchange(over_, over) || !over || now < next_warning_) return;
+  next_warning_ = now + std::chrono::minutes(1);
+  log_.warn(
+      "topoletd uses {} MiB of memory, more than {} MiB (daemon.max-memory-mib); disconnecting clients that send "
+      "without completing a request or do not read their responses",
+      bytes >> 20, max_bytes_ >> 20);
+}
+
+void MemoryGuard::end_heaviest(std::size_t bytes) {
+  const auto now = Clock::now();
+  if (now - ended_at_ < kEffectWithin && bytes < max_bytes_ + kUrgentBytes) return;
+  const std::optional<int> heaviest = connections_.most_unfinished(kLeastUnfinished);
+  if (!heaviest) return;
+  end(*heaviest, kSentMost);
+  ended_at_ = now;
+}
+
+void MemoryGuard::end_stalled(bool over) {
+  const std::vector<int> stalled = connections_.sample_stalled();
+  if (!over) return;
+  for (const int fd : stalled) end(fd, kReadsNothing);
+}
+
+void MemoryGuard::end(int fd, const char* because) {
+  ++ended_[{connections_.process_of(fd), because}];
+  actions_.disconnect(fd);
+}
+
+void MemoryGuard::log_ended() {
+  const auto now = Clock::now();
+  if (ended_.empty() || now < next_log_) return;
+  for (const auto& [ended, count] : ended_) {
+    log_.warn("disconnected {} of process {} to free memory: {}", counted(count, "connection"), ended.process,
+              ended.because);
+  }
+  ended_.clear();
+  next_log_ = now + kLogPeriod;
+}
+
+/// What was freed lies between what is in use, and is not given back on its own. True if it may have been.
+bool MemoryGuard::trim(std::size_t bytes) {
+  const auto now = Clock::now();
+  if (now < next_trim_ && (over_ || bytes <= max_bytes_)) return false;
+  if (bytes <= max_bytes_) {
+    next_trim_ = now + kIdlePeriod;
+    return heap_trimmer_.trim_if_worthwhile(bytes);
+  }
+  const bool worthwhile = ::mallinfo2().fordblks >= kTrimBytes;
+  if (worthwhile) ::malloc_trim(0);
+  // Nobody can allocate meanwhile.
+  const auto after = Clock::now();
+  next_trim_ = after + std::max<Clock::duration>(kTrimPeriod, kTrimPause * (after - now));
+  return worthwhile;
+}
+
+}  // namespace topolet::cri

@@ -1,0 +1,89 @@
+// Keeps clients from filling the memory, and from having the I/O thread for themselves.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "core/base/log.hpp"
+#include "core/base/unique_fd.hpp"
+#include "core/cri/socket/connections.hpp"
+#include "core/cri/wire/heap_trimmer.hpp"
+
+namespace topolet::cri {
+
+/// Looks at the memory every 5 ms while bytes arrive. While there is more in use than allowed, ends connections: the
+/// one that has sent most since its last complete request, or those whose clients do not read what they are sent. After
+/// each one it waits a moment for the effect. A connection that has sent nothing since its last complete request, and
+/// reads, is never ended.
+///
+/// Besides, it has the connections that send more than gRPC can work through take turns, see client_reads.hpp.
+///
+/// For one thread.
+class MemoryGuard {
+ public:
+  using OnMemoryFull = std::function<void(std::chrono::milliseconds unread_for)>;
+  struct Actions {
+    std::function<void(int duplicate_fd)> disconnect;  ///< and remove it from the connections
+    OnMemoryFull on_memory_full;                       ///< is told for how long a response may be unread
+  };
+
+  /// `connections` is the caller's, on the same thread.
+  MemoryGuard(std::size_t max_bytes, Connections& connections, Actions actions, Log& log);
+  ~MemoryGuard();
+  MemoryGuard(const MemoryGuard&) = delete;
+  MemoryGuard& operator=(const MemoryGuard&) = delete;
+
+  /// To be polled; readable when run() has something to do.
+  int event_fd() const { return event_.get(); }
+  /// To be called when event_fd() is readable, and after wait_ms() at the latest.
+  void run();
+  int wait_ms() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void give_turns();
+  void check_memory();
+  void note_limit(std::size_t bytes, bool over);
+  void end_heaviest(std::size_t bytes);
+  void end_stalled(bool over);
+  void end(int fd, const char* because);
+  void log_ended();
+  bool trim(std::size_t bytes);
+
+  const std::size_t max_bytes_;
+  Connections& connections_;
+  const Actions actions_;
+  Log& log_;
+  UniqueFd event_;
+  HeapTrimmer heap_trimmer_;
+
+  Clock::time_point next_check_{};
+  std::uint64_t seen_bytes_ = 0;  ///< all that was read when the memory was looked at
+  bool over_ = false;
+  Clock::time_point next_warning_{};
+  Clock::time_point ended_at_{};
+  Clock::time_point next_trim_{};
+  Clock::time_point next_unread_check_{};
+
+  std::optional<int> in_turn_;  ///< the connection that was resumed last
+  std::uint64_t turns_before_ = 0;
+  Clock::time_point resumed_at_{};
+  bool some_wait_ = false;
+
+  struct Ended {
+    pid_t process = 0;
+    const char* because = "";
+    auto operator<=>(const Ended&) const = default;
+  };
+  std::map<Ended, std::size_t> ended_;  ///< not logged yet
+  Clock::time_point next_log_{};
+};
+
+}  // namespace topolet::cri
