@@ -1,5 +1,5 @@
-// floods: what bad clients cost topoletd, and the good ones beside them. Never judges a figure. Exit status 0 if all
-// was measured, 1 if something went wrong, 2 for wrong use.
+// floods: what bad clients cost topoletd, and the good ones beside them. Judges no figure but, with --most-mib, the
+// memory. Exit status 0 if all was measured, 1 if something went wrong, 2 for wrong use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,6 +39,7 @@ struct FloodOptions {
   std::size_t connections = 0;
   std::size_t processes = 0;
   std::size_t max_memory_mib = 0;
+  double most_mib = 0;
   std::string json;
 };
 
@@ -208,6 +209,7 @@ po::options_description describe(FloodOptions& options) {
   add("connections", po::value(&options.connections)->default_value(60), "of bad clients at a time");
   add("processes", po::value(&options.processes)->default_value(4), "that hold them");
   add("max-memory-mib", po::value(&options.max_memory_mib)->default_value(512), "as in topoletd's configuration");
+  add("most-mib", po::value(&options.most_mib)->default_value(0), "more memory than that is an error; 0: none is");
   add("json", po::value(&options.json), "a file for the figures");
   add("topoletd", po::value(&options.topoletd.program)->default_value(TOPOLET_DAEMON), "the program to measure");
   add("plugin-dir", po::value(&options.topoletd.plugin_dir)->default_value(TOPOLET_PLUGIN_DIR), "its plugins");
@@ -229,7 +231,12 @@ void measure(const std::vector<std::string>& arguments) {
              "most MiB", "over ms", "calls", "fail", "p50 ms", "p99 ms", "max ms", "big", "fail", "p50 ms", "max ms",
              "CPU s", "log");
   nlohmann::json json = nlohmann::json::array();
-  for (const std::string& kind : options.kinds) print_row(json.emplace_back(measure_kind(options, kind)));
+  for (const std::string& kind : options.kinds) {
+    print_row(json.emplace_back(measure_kind(options, kind)));
+    if (options.most_mib > 0 && json.back()["most_mib"] > options.most_mib) {
+      throw std::runtime_error(fmt::format("topoletd had more than {} MiB with {}", options.most_mib, kind));
+    }
+  }
   if (!options.json.empty() && !(std::ofstream(options.json) << json.dump(2) << '\n')) {
     throw std::runtime_error("cannot write " + options.json);
   }
