@@ -327,6 +327,9 @@ ALTER TABLE allocation ADD COLUMN nodes TEXT NOT NULL DEFAULT '';
 ALTER TABLE allocation ADD COLUMN squeezed TEXT NOT NULL DEFAULT '';
 )sql";
 
+/// What was logged of a pod's annotations.
+constexpr const char* kColumnsV8 = "ALTER TABLE pod ADD COLUMN warned TEXT NOT NULL DEFAULT '';";
+
 std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }
 
 Result<std::int64_t> version_of(const Database& database) {
@@ -423,6 +426,7 @@ const std::vector<Migration>& migrations() {
       {5, schema_v5(), schema_v5_if_empty()},
       {6, schema_v6()},
       {7, kColumnsV7},
+      {8, kColumnsV8},
   };
   return kSteps;
 }

@@ -4,8 +4,8 @@
 
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
+#include "core/base/suggestion.hpp"
 #include "core/cli/simulate.hpp"
-#include "core/config/option_table.hpp"
 
 namespace topolet::cli {
 
@@ -91,7 +91,7 @@ std::string option_error(const boost::program_options::error& error, const Optio
   for (const auto& option : options.options()) names.push_back(option->long_name());
   std::string given = unknown->get_option_name();
   given.erase(0, given.find_first_not_of('-'));
-  return error.what() + config::suggestion(given, names, "--");
+  return error.what() + suggestion(given, names, "--");
 }
 
 Error listed_error(Code code, std::string_view why, const std::vector<std::string>& details) {

@@ -40,6 +40,11 @@ constexpr const char* kCpusNow = R"sql(
 SELECT a.cpus FROM decided d CROSS JOIN allocation a USING (pod_uid, container)
 WHERE d.decision = ?1 AND a.decision <= d.decision AND NOT EXISTS (SELECT 1 FROM ended WHERE decision = d.decision))sql";
 
+/// What was logged of the annotations of a decision's pod, as long as the pod exists.
+constexpr const char* kWarned = R"sql(
+SELECT DISTINCT w.value AS warning FROM decided d CROSS JOIN pod p USING (pod_uid) CROSS JOIN json_each(p.warned) w
+WHERE d.decision = ?1 AND json_valid(p.warned) ORDER BY 1)sql";
+
 constexpr const char* kDecision = R"sql(
 SELECT decision, time, event, namespace, pod, container, attempt, container_id, mode, cpus, withheld, mems, nodes,
        reason, outcome, ended_time, ended_cause, repeats FROM decision WHERE decision = ?1)sql";
@@ -62,6 +67,7 @@ struct Explanation {
   FoundDecision found;
   Table decision;
   std::optional<std::string> cpus_now;  ///< if it holds something now
+  std::vector<std::string> warnings;    ///< about the pod's annotations
   Table verdicts;
   Table notes;
 };
@@ -101,6 +107,10 @@ std::vector<std::string> describe_decision(const Explanation& explanation) {
                                 or_dash("nodes")));
   }
   lines.push_back(fmt::format("reason {}: {}", moment_of(of("event")), of("reason")));
+  for (const std::string& warning : explanation.warnings) {
+    // The decision at the create says it in its reason, too.
+    if (of("reason").find(warning) == std::string::npos) lines.push_back("of the pod's annotations: " + warning);
+  }
   if (std::string older = describe_older(explanation.found.older_uids); !older.empty()) {
     lines.push_back(std::move(older));
   }
@@ -111,6 +121,18 @@ Result<FoundDecision> decision_asked_for(const StateDatabase& database, const In
   const std::string name = invocation.arguments.empty() ? "" : invocation.arguments[0];
   if (!invocation.has("decision")) return find_decision(database, name, invocation.text("uid"));
   return FoundDecision{.decision = invocation.value<std::int64_t>("decision")};
+}
+
+/// Databases of older versions have none.
+Result<std::vector<std::string>> warnings_of(const StateDatabase& database, std::int64_t decision) {
+  const auto column = database.table("SELECT name FROM pragma_table_info('pod') WHERE name = ?1", "warned");
+  if (!column) return column.error();
+  std::vector<std::string> warnings;
+  if (column->rows.empty()) return warnings;
+  const auto found = database.table(kWarned, decision);
+  if (!found) return found.error();
+  for (std::size_t row = 0; row < found->rows.size(); ++row) warnings.push_back(text(*found, row, "warning"));
+  return warnings;
 }
 
 Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision found) {
@@ -130,15 +152,19 @@ Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision 
   if (!verdicts) return verdicts.error();
   auto notes = database.table("SELECT kind, note, candidates FROM verdict_note WHERE decision = ?1", judged_in);
   if (!notes) return notes.error();
+  auto warnings = warnings_of(database, number);
+  if (!warnings) return warnings.error();
   std::optional<std::string> cpus_now;
   if (!now->rows.empty()) cpus_now = text(*now, 0, "cpus");
-  return Explanation{std::move(found), *decision, std::move(cpus_now), *std::move(verdicts), *std::move(notes)};
+  return Explanation{std::move(found),     *decision,        std::move(cpus_now), *std::move(warnings),
+                     *std::move(verdicts), *std::move(notes)};
 }
 
 nlohmann::ordered_json format_json(const Explanation& explanation) {
   nlohmann::ordered_json json = explanation.decision.format_json()[0];
   json["cpus_now"] = nullptr;
   if (explanation.cpus_now) json["cpus_now"] = *explanation.cpus_now;
+  json["warnings"] = explanation.warnings;
   json["older_uids"] = explanation.found.older_uids;
   json["verdicts"] = explanation.verdicts.format_json();
   json["notes"] = explanation.notes.format_json();

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "core/config/option_table.hpp"
+#include "core/base/suggestion.hpp"
 #include "core/placement/workload.hpp"
 
 namespace topolet::cli {
@@ -278,11 +278,10 @@ Result<FoundDecision> find_decision(const StateDatabase& database, const std::st
   if (is_by_id) matches = finder.with_id(name, uid);
   if (!matches) return matches.error();
   if (matches->empty()) {
-    return Error{Code::kNotFound,
-                 with_hint(fmt::format("no container '{}' is known{}{}", name,
-                                       uid.empty() ? "" : fmt::format(" in a pod with UID '{}'", uid),
-                                       config::suggestion(name, finder.recent_names(parts_of(name).size()))),
-                           "`topolet ps` lists the current ones")};
+    return Error{Code::kNotFound, with_hint(fmt::format("no container '{}' is known{}{}", name,
+                                                        uid.empty() ? "" : fmt::format(" in a pod with UID '{}'", uid),
+                                                        suggestion(name, finder.recent_names(parts_of(name).size()))),
+                                            "`topolet ps` lists the current ones")};
   }
   newest_first(*matches);
   const Matches names = one_per_name(*matches);

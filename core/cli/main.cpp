@@ -13,8 +13,8 @@
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
 #include "core/base/standard_streams.hpp"
+#include "core/base/suggestion.hpp"
 #include "core/cli/command.hpp"
-#include "core/config/option_table.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -129,13 +129,13 @@ int unknown_command(const std::vector<std::string>& words) {
       return usage_error(kProgram,
                          fmt::format("'{}' needs a second word: {}; {}", words[0], fmt::join(seconds, ", "), help));
     }
-    const std::string near = config::suggestion(words[1], seconds, words[0] + ' ');
+    const std::string near = suggestion(words[1], seconds, words[0] + ' ');
     return usage_error(kProgram,
                        with_hint(fmt::format("there is no command '{}'{}", first_words(words, 2), near), help));
   }
   std::vector<std::string> known = {"help"};
   for (const Command& command : commands()) known.push_back(command.words.substr(0, command.words.find(' ')));
-  const std::string near = config::suggestion(words[0], known);
+  const std::string near = suggestion(words[0], known);
   return usage_error(
       kProgram, with_hint(fmt::format("there is no command '{}'{}", words[0], near), "`topolet --help` lists them"));
 }

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/suggestion.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/state_database.hpp"
-#include "core/config/option_table.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -67,7 +67,7 @@ Error with_near_name(const StateDatabase& database, const Error& error) {
     if (!rows) return error;
     std::vector<std::string> known;
     for (const Row& row : rows->rows) known.push_back(row[0].get<std::string>());
-    return {error.code, error.message + config::suggestion(name.substr(name.rfind('.') + 1), known)};
+    return {error.code, error.message + suggestion(name.substr(name.rfind('.') + 1), known)};
   }
   return error;
 }

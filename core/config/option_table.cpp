@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/index_set.hpp"
+#include "core/base/suggestion.hpp"
 #include "core/base/text.hpp"
 #include "core/base/unix_address.hpp"
 
@@ -309,62 +310,17 @@ Result<std::string> parse_socket(std::string_view text) {
   return std::string(path);
 }
 
-std::size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> before(to.size() + 1);
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::vector<std::size_t> next(to.size() + 1, i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t changed = row[j] + (from[i] == to[j] ? 0 : 1);
-      next[j + 1] = std::min({changed, row[j + 1] + 1, next[j] + 1});
-      const bool is_swapped = i > 0 && j > 0 && from[i] == to[j - 1] && from[i - 1] == to[j];
-      if (is_swapped) next[j + 1] = std::min(next[j + 1], before[j - 1] + 1);
-    }
-    before = std::exchange(row, std::move(next));
-  }
-  return row.back();
-}
-
-namespace {
-
-bool is_near(std::size_t distance, std::string_view wanted, std::string_view name) {
-  return distance <= std::max<std::size_t>(1, std::max(wanted.size(), name.size()) / 3) &&
-         distance < std::min(wanted.size(), name.size());
-}
-
-/// The nearest of the known names; nothing if `distance_of`, which is nothing for a name that is not near, knows none.
-template <class DistanceOf>
-std::string nearest(const std::vector<std::string>& known, const std::string& prefix, const DistanceOf& distance_of) {
-  const std::string* found = nullptr;
-  std::size_t least = 0;
-  for (const std::string& name : known) {
-    const std::optional<std::size_t> distance = distance_of(name);
-    if (!distance || (found != nullptr && *distance >= least)) continue;
-    found = &name;
-    least = *distance;
-  }
-  return found != nullptr ? "; did you mean " + prefix + *found + "?" : std::string();
-}
-
-}  // namespace
-
-std::string suggestion(std::string_view wanted, const std::vector<std::string>& known, const std::string& prefix) {
-  return nearest(known, prefix, [wanted](const std::string& name) -> std::optional<std::size_t> {
-    const std::size_t distance = edit_distance(wanted, name);
-    return is_near(distance, wanted, name) ? std::optional(distance) : std::nullopt;
-  });
-}
-
 std::string key_suggestion(std::string_view wanted, const std::vector<std::string>& known, const std::string& prefix) {
   const auto key = [](std::string_view name) { return name.substr(name.find('.') + 1); };
-  return nearest(known, prefix, [&](const std::string& name) -> std::optional<std::size_t> {
+  const auto distance_of = [&](const std::string& name) -> std::optional<std::size_t> {
     // The right key in the wrong section is nearer than another key of the same section.
     const std::size_t distance =
         std::min(edit_distance(wanted, name), edit_distance(key(wanted), key(name)) + (wanted == key(wanted) ? 0 : 1));
     // A section is long, so that what has nothing else in common would be near if it counted.
     return is_near(distance, key(wanted), key(name)) ? std::optional(distance) : std::nullopt;
-  });
+  };
+  const std::string* const found = nearest_of(known, distance_of);
+  return found != nullptr ? "; did you mean " + prefix + *found + "?" : std::string();
 }
 
 }  // namespace topolet::config

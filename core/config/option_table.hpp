@@ -66,14 +66,7 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text);
 /// The path of a unix socket from "unix:///path" or "/path".
 Result<std::string> parse_socket(std::string_view text);
 
-/// How many letters must be added, taken away, changed or swapped with the next one to make one text of the other.
-std::size_t edit_distance(std::string_view from, std::string_view to);
-
-/// "; did you mean X?" for the closest of `known` that differs in no more than a third of its letters, or one; empty if
-/// there is none. `prefix` is written before X.
-std::string suggestion(std::string_view wanted, const std::vector<std::string>& known, const std::string& prefix = "");
-
-/// The same for options that are written SECTION.KEY, of which the key counts.
+/// As suggestion(), for options that are written SECTION.KEY, of which the key counts.
 std::string key_suggestion(std::string_view wanted, const std::vector<std::string>& known,
                            const std::string& prefix = "");
 

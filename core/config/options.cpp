@@ -13,6 +13,7 @@
 #include <sstream>
 #include <utility>
 
+#include "core/base/suggestion.hpp"
 namespace topolet::config {
 namespace {
 

@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kContainers = "containers";
-
 struct KnownValues {
   std::string_view name;
   std::vector<std::string_view> values;
@@ -36,12 +34,6 @@ Error bad(const std::string& annotation, std::string_view value, const std::stri
                                               printable(value, kLongestQuoted), expected)};
 }
 
-/// Names inside topolet.io/containers may be written out as well.
-std::string_view without_prefix(std::string_view name) {
-  const std::string_view prefix = kAnnotationPrefix;
-  return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : name;
-}
-
 /// Puts the settings of one container together, source by source.
 class SettingsReader {
  public:
@@ -52,13 +44,13 @@ class SettingsReader {
     for (auto it = annotations.lower_bound(kAnnotationPrefix); it != annotations.end(); ++it) {
       if (it->first.compare(0, prefix.size(), prefix) != 0) return;
       const std::string name = it->first.substr(prefix.size());
-      if (name != kContainers) take(name, it->second);
+      if (name != kContainersAnnotation) take(name, it->second);
     }
   }
 
   /// What topolet.io/containers, a JSON object of objects of strings, says of `container`.
   Status read_containers_annotation(const std::string& json, const std::string& container) {
-    const std::string annotation(kContainers);
+    const std::string annotation(kContainersAnnotation);
     if (!permits(annotation)) return {};
     const std::string shape = R"(it must be JSON such as {"CONTAINER": {"cpus": "shared"}})";
     const Json all = Json::parse(json, nullptr, /*allow_exceptions=*/false);
@@ -73,7 +65,7 @@ class SettingsReader {
                      fmt::format("'{}' of '{}' is not a string; {}", printable(key, kLongestQuoted),
                                  printable(name, kLongestQuoted), shape));
         }
-        if (name == container) take(std::string(without_prefix(key)), value.get<std::string>());
+        if (name == container) take(std::string(without_annotation_prefix(key)), value.get<std::string>());
       }
     }
     return {};
@@ -114,10 +106,21 @@ std::string_view setting(const Workload& workload, const char* name) {
 
 }  // namespace
 
+std::vector<std::string> core_annotation_names() {
+  std::vector<std::string> names{std::string(kContainersAnnotation)};
+  for (const KnownValues& known : allowed_values()) names.emplace_back(known.name);
+  return names;
+}
+
+std::string_view without_annotation_prefix(std::string_view name) {
+  const std::string_view prefix = kAnnotationPrefix;
+  return name.substr(0, prefix.size()) == prefix ? name.substr(prefix.size()) : name;
+}
+
 Result<Settings> read_settings(const Workload& workload, const std::optional<std::vector<std::string>>& permitted) {
   SettingsReader reading(permitted);
   reading.read_all(workload.pod_annotations);
-  const auto named = workload.pod_annotations.find(kAnnotationPrefix + std::string(kContainers));
+  const auto named = workload.pod_annotations.find(kAnnotationPrefix + std::string(kContainersAnnotation));
   if (named != workload.pod_annotations.end()) {
     if (Status taken = reading.read_containers_annotation(named->second, workload.key.name); !taken)
       return taken.error();

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/result.hpp"
@@ -13,6 +14,13 @@
 namespace topolet::placement {
 
 inline constexpr const char* kAnnotationPrefix = "topolet.io/";
+/// The annotation of a pod that says something of its containers, by name.
+inline constexpr std::string_view kContainersAnnotation = "containers";
+
+/// The annotations that the core reads itself, without the prefix.
+std::vector<std::string> core_annotation_names();
+/// Names inside topolet.io/containers may be written out as well.
+std::string_view without_annotation_prefix(std::string_view name);
 
 struct Settings {
   std::map<std::string, std::string> values;  ///< as Workload::settings

@@ -91,16 +91,23 @@ Outcome is_fast_to_create(const CaseInput& input) {
                                      kCheapLoadMs, kCheapCreateMs));
 }
 
+std::string describe_annotations(const std::optional<std::vector<std::string>>& names) {
+  if (!names) return "does not say which annotations it reads";
+  return names->empty() ? "reads no annotations" : fmt::format("reads the annotations {}", fmt::join(*names, ", "));
+}
+
 Outcome creates_with_defaults(const CaseInput& input) {
   const auto plugin_under_test = PluginUnderTest::load(input.file);
   if (!plugin_under_test) return Outcome::failed({"a loadable file", plugin_under_test.error().message});
   input.progress("create with every option at its default");
   const auto plugin = plugin_under_test->create();
   if (!plugin) return Outcome::failed({"an instance with every option at its default", plugin.error().message});
-  const auto capabilities = (*plugin)->capabilities();
+  std::vector<std::string> capabilities = (*plugin)->capabilities();
+  std::erase(capabilities, TOPOLET_ANNOTATIONS_ID);
   if (capabilities.empty())
-    return Outcome::warned("it has no capability that this topolet knows, so it is never asked");
-  return Outcome::passed(fmt::format("{}", fmt::join(capabilities, ", ")));
+    return Outcome::warned("it has no capability that this topolet asks for anything, so it is never asked");
+  return Outcome::passed(
+      fmt::format("{}; {}", fmt::join(capabilities, ", "), describe_annotations((*plugin)->annotations())));
 }
 
 /// A value to try and whether it must be taken; others may be refused with a reason.
@@ -225,10 +232,9 @@ MaybeMismatch judge_capabilities(const topolet_instance& instance, const Progres
     }
   }
   MaybeMismatch mismatch;
-  plugin::for_each_capability(
-      [&]<class Struct, class Function>(const plugin::Capability<Struct, Function>& capability) {
-        if (!mismatch) mismatch = judge_capability(instance, capability.id, sizeof(Struct));
-      });
+  plugin::for_each_capability([&]<class Struct, class Member>(const plugin::Capability<Struct, Member>& capability) {
+    if (!mismatch) mismatch = judge_capability(instance, capability.id, sizeof(Struct));
+  });
   return mismatch;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/clock.hpp"
+#include "core/plugin/host/check_annotations.hpp"
 #include "core/plugin/host/crash_log.hpp"
 #include "core/plugin/host/inspect_plugins.hpp"
 #include "core/preflight/findings.hpp"
@@ -93,6 +94,10 @@ Findings check(const config::RawConfig& raw) {
   Findings found = check_environment(raw, plugins.config);
   append(found.mistakes, std::move(plugins.config.mistakes));
   append(found.mistakes, std::move(plugins.refused));
+  plugin::AnnotationFindings annotations =
+      plugin::check_permitted_annotations(raw, plugins.config.options, plugins.annotations);
+  append(found.mistakes, std::move(annotations.mistakes));
+  append(found.warnings, std::move(annotations.warnings));
   for (const std::string& name : plugins.not_started) {
     const std::string why = fmt::format("plugin {}: it {}; topoletd starts without it, and it was not checked", name,
                                         (*crashes)->why_quarantined(name));

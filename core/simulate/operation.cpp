@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "core/base/suggestion.hpp"
 #include "core/base/text.hpp"
-#include "core/config/option_table.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -109,7 +109,7 @@ std::vector<std::pair<std::string, std::string>> env_of(const json& value, std::
 std::string one_of(const json& value, std::string_view key, const std::vector<std::string>& allowed) {
   const std::string text = text_of(value, key);
   if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
-    const std::string near = config::suggestion(text, allowed);
+    const std::string near = suggestion(text, allowed);
     throw InvalidLine(
         fmt::format("{} is \"{}\"{}", key, text, near.empty() ? "; it must be " + or_list(allowed) : near));
   }
@@ -160,7 +160,7 @@ void read_fields(Operation& operation, const json& object, const Readers& reader
     }
     std::vector<std::string> known;
     for (const auto& [name, unused] : readers) known.push_back(name);
-    const std::string near = config::suggestion(key, known);
+    const std::string near = suggestion(key, known);
     throw InvalidLine(fmt::format("{} has no field \"{}\"{}", where, key,
                                   near.empty() ? fmt::format("; it has {}", fmt::join(known, ", ")) : near));
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/machine/machine.hpp"
+#include "core/plugin/host/check_annotations.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -43,6 +44,7 @@ struct SimulatedDaemon::Run {
   RuntimeConnection connection;
   RecordingStore store;
   std::vector<plugin::PluginVote> votes;
+  placement::KnownAnnotations annotations = placement::core_annotations();
   std::unique_ptr<plugin::PolicyThread> policies;
   SimulatedLoop* loop = nullptr;  ///< the engine's
   std::unique_ptr<engine::Engine> engine;
@@ -77,8 +79,11 @@ Status SimulatedDaemon::make_policies(Run& run) const {
     auto policy = library->create({plugin.values.begin(), plugin.values.end()}, log_, plugin_state_,
                                   options_of_other_plugins(options, plugin.name));
     if (!policy) return policy.error();
+    run.annotations.add_plugin(plugin.name, (*policy)->annotations());
     run.votes.push_back({plugin.name, *policy, plugin.weight, plugin.fail_closed, plugin.required});
   }
+  const auto annotations = plugin::check_permitted_annotations(setup_.raw, options, run.annotations);
+  if (Status read = annotations.status(); !read) return read;
   run.policies = std::make_unique<plugin::PolicyThread>(
       plugin::PolicyThread::Options{.deadline = kDeadline, .clock = time_.clock(), .log = log_});
   return {};
@@ -106,7 +111,8 @@ Status SimulatedDaemon::begin_run() {
                      .candidates = machine_.candidates,
                      .rules = placement.rules,
                      .decide = [&run](const auto& request,
-                                      const placement::PlacementRules& rules) { return run.decide(request, rules); }},
+                                      const placement::PlacementRules& rules) { return run.decide(request, rules); },
+                     .annotations = [&run] { return run.annotations; }},
           .kernel = engine::ProcessCgroups({}, {}),
           .clock = time_.clock(),
           .log = *log_,

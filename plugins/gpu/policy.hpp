@@ -3,6 +3,7 @@
 
 #include <topolet/policy.hpp>
 
+#include <array>
 #include <cstdint>
 #include <future>
 #include <optional>
@@ -35,6 +36,7 @@ class Policy {
 
   /// Devices count for more than tidy packing, and for less than having room at all.
   static constexpr std::uint32_t kDefaultWeight = 4;
+  static constexpr std::array<topolet_str, 0> kAnnotations = {};
 
   void propose(const topolet_request& request, sdk::Proposals& proposals) const;
   void score(const topolet_request& request, sdk::Scores& scores) const;

@@ -7,8 +7,6 @@
 namespace topolet::numa {
 namespace {
 
-constexpr std::string_view kAnnotation = "numa-policy";
-
 void add_pod_demand(const topolet_workload& workload, Demand& demand) {
   if (workload.pod_demand == nullptr) {
     demand.note = "the request of the whole pod is unknown, so the container is placed as with scope = container";
@@ -28,7 +26,7 @@ void add_pod_demand(const topolet_workload& workload, Demand& demand) {
 }  // namespace
 
 Alignment alignment_of(const topolet_workload& workload, const PolicyOptions& options) {
-  const auto value = sdk::find_value(workload.settings, kAnnotation);
+  const auto value = sdk::find_value(workload.settings, kPolicyAnnotation);
   return value ? alignment_named(*value).value_or(options.policy) : options.policy;
 }
 
@@ -36,8 +34,8 @@ Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
   const topolet_workload& workload = *request.workload;
   Demand demand;
   demand.alignment = alignment_of(workload, options);
-  demand.annotation_error =
-      sdk::setting_error(workload.settings, kAnnotation, {"none", "best-effort", "restricted", "single-numa-node"});
+  demand.annotation_error = sdk::setting_error(workload.settings, kPolicyAnnotation,
+                                               {"none", "best-effort", "restricted", "single-numa-node"});
   demand.exclusive = request.exclusive != 0 && request.exclusive_cpus > 0;
   demand.exclusive_cpus = demand.exclusive ? request.exclusive_cpus : 0;
   if (workload.demand != nullptr) {

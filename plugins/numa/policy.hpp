@@ -4,6 +4,7 @@
 
 #include <topolet/policy.hpp>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@
 #include "plugins/numa/memory.hpp"
 
 namespace topolet::numa {
+
+/// The annotation that overrides PolicyOptions::policy, without topolet.io/.
+inline constexpr std::string_view kPolicyAnnotation = "numa-policy";
 
 /// The policies of the Topology Manager.
 enum class Alignment : std::uint8_t { kNone, kBestEffort, kRestricted, kSingleNumaNode };
@@ -66,6 +70,8 @@ struct MemoryBinding {
 class Policy {
  public:
   explicit Policy(PolicyOptions options) : options_(std::move(options)) {}
+
+  static constexpr std::array<topolet_str, 1> kAnnotations = {{sdk::borrow(kPolicyAnnotation)}};
 
   /// One verdict per candidate; none at all for a container that requests nothing, or for a shared one under policy
   /// none. Candidates with as few nodes as could hold the demand on an empty machine get 100. Each further node costs

@@ -6,9 +6,6 @@
 namespace topolet::smt {
 namespace {
 
-constexpr std::string_view kSmt = "smt";
-constexpr std::string_view kCpuProfile = "cpu-profile";
-
 void set_isolation(std::string_view annotation, const PolicyOptions& options, Demand& demand) {
   const bool requested = annotation == "isolate";
   if (requested && demand.exclusive_cpus == 0) {
@@ -42,7 +39,7 @@ std::size_t rest_of_pod_cpus(const topolet_request& request, std::size_t own_cpu
 }  // namespace
 
 Profile profile_of(topolet_kvs settings) {
-  const std::string_view profile = sdk::value_of(settings, kCpuProfile);
+  const std::string_view profile = sdk::value_of(settings, kCpuProfileAnnotation);
   if (profile == "heavy") return Profile::kHeavy;
   return profile == "light" ? Profile::kLight : Profile::kUnknown;
 }
@@ -50,13 +47,13 @@ Profile profile_of(topolet_kvs settings) {
 Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
   const topolet_kvs settings = request.workload->settings;
   Demand demand;
-  demand.annotation_error = sdk::setting_error(settings, kSmt, {"isolate", "share"});
+  demand.annotation_error = sdk::setting_error(settings, kSmtAnnotation, {"isolate", "share"});
   if (demand.annotation_error.empty()) {
-    demand.annotation_error = sdk::setting_error(settings, kCpuProfile, {"heavy", "light"});
+    demand.annotation_error = sdk::setting_error(settings, kCpuProfileAnnotation, {"heavy", "light"});
   }
   if (!demand.annotation_error.empty()) return demand;
   demand.exclusive_cpus = request.exclusive != 0 ? request.exclusive_cpus : 0;
-  set_isolation(sdk::value_of(settings, kSmt), options, demand);
+  set_isolation(sdk::value_of(settings, kSmtAnnotation), options, demand);
   demand.whole_cores = options.whole_cores && demand.exclusive_cpus > 0;
   if (options.places_pods && demand.isolated) {
     demand.rest_of_pod_cpus = rest_of_pod_cpus(request, demand.exclusive_cpus);

@@ -5,8 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace topolet::smt {
+
+/// The annotations that are read, without topolet.io/.
+inline constexpr std::string_view kSmtAnnotation = "smt";
+inline constexpr std::string_view kCpuProfileAnnotation = "cpu-profile";
 
 /// Whose sibling threads nobody else may use.
 enum class IsolateSiblings : std::uint8_t {

@@ -3,6 +3,7 @@
 
 #include <topolet/policy.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ struct PickAnswer {
 class Policy {
  public:
   explicit Policy(const PolicyOptions& options) : options_(options) {}
+
+  static constexpr std::array<topolet_str, 2> kAnnotations = {
+      {sdk::borrow(kSmtAnnotation), sdk::borrow(kCpuProfileAnnotation)}};
 
   /// One verdict per candidate, or none at all. A candidate where an isolated container can be isolated gets 100, any
   /// other 0; heavy and light containers see README.md. Where all candidates get the same score it abstains on all.

@@ -4,6 +4,7 @@
 /* clang-format off */
 #include <topolet/abi.h>
 #include <topolet/adjust.h>
+#include <topolet/annotations.h>
 #include <topolet/events.h>
 #include <topolet/log.h>
 #include <topolet/pick.h>
@@ -364,6 +365,11 @@ FIELD(topolet_adjust, struct_size, 0, 4, uint32_t);
 FIELD(topolet_adjust, padding, 4, 4, uint32_t);
 FIELD(topolet_adjust, adjust, 8, 8, int32_t (*)(const topolet_instance* instance, const topolet_adjust_request* request, const topolet_adjust_sink* sink));
 
+SIZE(topolet_annotations, 24);
+FIELD(topolet_annotations, struct_size, 0, 4, uint32_t);
+FIELD(topolet_annotations, padding, 4, 4, uint32_t);
+FIELD(topolet_annotations, names, 8, 16, topolet_strs);
+
 SIZE(topolet_event_kind, 4);
 VALUE(TOPOLET_EVENT_PLACED, 0);
 VALUE(TOPOLET_EVENT_STARTED, 1);
@@ -494,6 +500,9 @@ FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, co
 #define TOPOLET_ADJUST_MAX_FIELDS 64
 #define TOPOLET_ADJUST_MAX_KEY 256
 #define TOPOLET_ADJUST_MAX_VALUE 32768
+#define TOPOLET_ANNOTATIONS_ID "topolet.annotations/1"
+#define TOPOLET_ANNOTATIONS_MAX_LENGTH 63u
+#define TOPOLET_ANNOTATIONS_MAX_NAMES 64u
 #define TOPOLET_AT(type,items,stride,i) ((const type*)(const void*)((const char*)(items) + (size_t)(stride) * (size_t)(i)))
 #define TOPOLET_ENTRY_SYMBOL "topolet_plugin_v1"
 #define TOPOLET_EVENTS_ID "topolet.events/1"

@@ -47,6 +47,13 @@ class ExplainTest : public ::testing::Test {
   }
   void end(std::int64_t decision) { EXPECT_TRUE(store_->add(store::EndedRow{decision, 3, 1, "removed"}).has_value()); }
 
+  /// What was logged of the annotations of the pod.
+  void warned(const std::string& uid, const std::string& json) {
+    const store::Columns pod = {{"sandbox_id", "sandbox-" + uid}, {"pod_uid", uid},
+                                {"pod_namespace", "prod"},        {"pod_name", "web"},
+                                {"runtime_handler", ""},          {"warned", json}};
+    EXPECT_TRUE(store_->put_pod(pod).has_value());
+  }
   std::string explained(std::vector<std::string> words) {
     words.insert(words.begin(), "explain");
     const Said said = state_.topolet(std::move(words));
@@ -122,6 +129,21 @@ TEST_F(ExplainTest, PrefersWhatHoldsSomethingNow) {
   placed("web", "main", "uid-2", "0-1", "c0ffee");
   denied("other", "main", "uid-3");
   EXPECT_THAT(explained({"main"}), HasSubstr("prod/web/main"));
+}
+
+TEST_F(ExplainTest, SaysWhatWasLoggedOfThePodsAnnotationsUnlessTheReasonDoes) {
+  denied("web", "main", "uid-1", "full; unknown annotation topolet.io/cpu");
+  denied("web", "side", "uid-1", "full");
+  denied("web", "late", "uid-2", "full");
+  warned("uid-1", R"(["unknown annotation topolet.io/cpu"])");
+  warned("uid-2", "");
+  const std::string line = "\nof the pod's annotations: unknown annotation topolet.io/cpu\n";
+  EXPECT_THAT(explained({"side"}), HasSubstr(line));
+  EXPECT_THAT(explained({"web/main"}), Not(HasSubstr("of the pod's annotations")));
+  EXPECT_THAT(explained({"late"}), Not(HasSubstr("of the pod's annotations")));
+  const nlohmann::json of_pod = {"unknown annotation topolet.io/cpu"};
+  EXPECT_EQ(nlohmann::json::parse(explained({"web/main", "--json"}))["warnings"], of_pod);
+  EXPECT_EQ(nlohmann::json::parse(explained({"late", "--json"}))["warnings"], nlohmann::json::array());
 }
 
 TEST_F(ExplainTest, FindsContainersByTheBeginningOfTheirIds) {

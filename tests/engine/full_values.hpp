@@ -108,7 +108,7 @@ inline Allocation full_allocation(std::int64_t number) {
 
 inline Pod full_pod() {
   Pod pod;
-  auto& [sandbox, nodes, former, denied] = pod;
+  auto& [sandbox, nodes, former, denied, warned] = pod;
   auto& [id, pod_uid, pod_namespace, pod_name, runtime_handler, ready, annotations] = sandbox;
   id = "sandbox";
   pod_uid = "uid";
@@ -125,6 +125,7 @@ inline Pod full_pod() {
   attempt = 2;
   reason = "full";
   decision = 9;
+  warned = {"unknown annotation"};
   return pod;
 }
 

@@ -138,6 +138,22 @@ TEST_F(TransitionsTest, CountTheSameDenialInsteadOfTellingItAgain) {
               ElementsAre("denied 3: a#1", "pod sandbox-a: nodes , denied a#1 3"));
 }
 
+TEST_F(TransitionsTest, KeepWhatWasLoggedOfAPodsAnnotationsOnceEach) {
+  placement::Decision full;
+  full.reason = "full";
+  happen(event::Denied{guaranteed("a", 1), full, {"one"}});
+  EXPECT_THAT(ledger_.find_pod("sandbox-a")->warned, ElementsAre("one"));
+  placement::Workload side = guaranteed("a", 1);
+  side.key.name = "side";
+  happen(event::CreateAdmitted{side, exclusive_on({2}), {}, false, {"one", "two"}});
+  EXPECT_THAT(ledger_.find_pod("sandbox-a")->warned, ElementsAre("one", "two"));
+  EXPECT_EQ(ledger_.find_pod("sandbox-a")->sandbox.pod_uid, side.key.pod_uid);
+  cri::Sandbox again = ledger_.find_pod("sandbox-a")->sandbox;
+  again.id = "sandbox-again";
+  happen(event::PodSeen{again});
+  EXPECT_THAT(ledger_.find_pod("sandbox-again")->warned, ElementsAre("one", "two")) << "it is the same pod";
+}
+
 TEST_F(TransitionsTest, KeepTheFirstDoubtOfACreateThroughItsRetries) {
   happen(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})});
   const placement::ContainerKey key = guaranteed("a", 1).key;

@@ -252,6 +252,25 @@ TEST(PluginLibrary, RefusesAPluginThatCannotBeCreated) {
             "unsized-score: its capability topolet.score/1 has a struct_size of 0; it must be at least 16");
 }
 
+TEST(PluginLibrary, RefusesAPluginWhoseAnnotationsHaveNoNames) {
+  const auto library = PluginLibrary::load(kBroken, "annotated");
+  ASSERT_TRUE(library) << library.error().message;
+  const std::map<std::string, std::string> faults = {
+      {"unsized", "has a struct_size of 0; it must be at least 24"},
+      {"prefixed", "gives the name 'topolet.io/tenant'; it must be the name of an annotation without topolet.io/"},
+      {"too-long", "it must be the name of an annotation without topolet.io/: 1 to 63 letters, digits"},
+      {"empty", "gives the name ''"},
+      {"nowhere", "gives the name ''"},
+      {"no-items", "gives names at no address"},
+      {"too-many", "gives 65 names; at most 64 are allowed"}};
+  for (const auto& [names, fault] : faults) {
+    const auto made = library->create({{"names", names}}, make_silent_log());
+    ASSERT_FALSE(made) << names;
+    EXPECT_THAT(made.error().message, HasSubstr("annotated: its capability topolet.annotations/1 ")) << names;
+    EXPECT_THAT(made.error().message, HasSubstr(fault)) << names;
+  }
+}
+
 TEST(PluginLibrary, RefusesUnknownOptionsAndBadValues) {
   const auto library = PluginLibrary::load(kPlugins, "numa");
   ASSERT_TRUE(library) << library.error().message;

@@ -13,6 +13,7 @@ namespace topolet::plugin {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Optional;
 using ::testing::SizeIs;
 
 std::shared_ptr<PluginPolicy> nonsense(const std::string& answer) {
@@ -34,7 +35,8 @@ Error pick_error(const std::string& answer) {
 TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
   ASSERT_NE(numa, nullptr);
-  EXPECT_THAT(numa->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1", "topolet.adjust/1"));
+  EXPECT_THAT(numa->capabilities(),
+              ElementsAre("topolet.score/1", "topolet.pick/1", "topolet.adjust/1", "topolet.annotations/1"));
   const auto request = two_node_request();
   request->ledger.pool.erase(0);
   const auto verdicts = numa->score(abi_view(*request));
@@ -46,13 +48,27 @@ TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
   EXPECT_EQ((*verdicts)[2].score, 70);
 }
 
+TEST(PluginPolicy, KnowsWhichAnnotationsAPluginReads) {
+  const auto read = [](const char* dir, const char* plugin, const OptionValues& options = {}) {
+    return start_plugin(dir, plugin, options)->annotations();
+  };
+  EXPECT_THAT(read(TOPOLET_BUILT_PLUGINS, "numa"), Optional(ElementsAre("numa-policy")));
+  EXPECT_THAT(read(TOPOLET_BUILT_PLUGINS, "smt"), Optional(ElementsAre("smt", "cpu-profile")));
+  EXPECT_THAT(read(TOPOLET_BUILT_PLUGINS, "gpu"), Optional(ElementsAre()));
+  EXPECT_THAT(read(TOPOLET_BROKEN_DIR, "annotated"), Optional(ElementsAre("tenant")));
+  EXPECT_THAT(read(TOPOLET_BROKEN_DIR, "annotated", {{"names", "longest"}}), Optional(SizeIs(2)));
+  EXPECT_THAT(read(TOPOLET_BROKEN_DIR, "annotated", {{"names", "none"}}), Optional(ElementsAre()));
+  EXPECT_EQ(read(TOPOLET_BROKEN_DIR, "annotated", {{"names", "unsaid"}}), std::nullopt);
+  EXPECT_EQ(read(TOPOLET_BROKEN_DIR, "throws"), std::nullopt);
+}
+
 TEST(PluginPolicy, LoadsThePluginsThatHaveNoOpinionOnMostContainers) {
   const auto gpu = start_plugin(TOPOLET_BUILT_PLUGINS, "gpu");
   const auto smt = start_plugin(TOPOLET_BUILT_PLUGINS, "smt");
   ASSERT_TRUE(gpu != nullptr && smt != nullptr);
-  EXPECT_THAT(gpu->capabilities(),
-              ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1", "topolet.tick/1"));
-  EXPECT_THAT(smt->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1"));
+  EXPECT_THAT(gpu->capabilities(), ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1",
+                                               "topolet.tick/1", "topolet.annotations/1"));
+  EXPECT_THAT(smt->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1", "topolet.annotations/1"));
   const auto request = two_node_request();
   for (const auto& plugin : {gpu, smt}) {
     const auto verdicts = plugin->score(abi_view(*request));

@@ -143,6 +143,15 @@ TEST(CheckPlugin, FailsACapabilityForAnUnknownId) {
   EXPECT_THAT(failure(misfit("knows-all"), "capabilities"), HasSubstr("a struct for 'topolet.score/2'"));
 }
 
+TEST(CheckPlugin, TellsWhichAnnotationsThePluginReads) {
+  const auto defaults = [](const std::string& file) {
+    return check({.file = file, .time_limit = kPatience, .only_case = "create-defaults"}).text;
+  };
+  EXPECT_THAT(defaults(TOPOLET_BUILT_PLUGINS "/smt.so"), HasSubstr("topolet.pick/1; reads the annotations smt, cpu-"));
+  EXPECT_THAT(defaults(TOPOLET_BUILT_PLUGINS "/gpu.so"), HasSubstr("; reads no annotations"));
+  EXPECT_THAT(defaults(broken("nonsense")), HasSubstr("; does not say which annotations it reads"));
+}
+
 TEST(CheckPlugin, FailsAStepBySizeof) {
   EXPECT_EQ(cases_that("FAILED", misfit("sizeof-step")), (std::set<std::string>{"larger-structs"}));
   EXPECT_THAT(failure(misfit("sizeof-step"), "larger-structs"),

@@ -134,6 +134,13 @@ TEST(SdkScores, GivesVerdictsByPositionAndSaysNothingOfEmptyOnes) {
   EXPECT_THAT(heard, ElementsAre("0 2 -7 near", "2 1 0 full", "3 0 0 no matter", "4 2 0 "));
 }
 
+struct ReadsNone {
+  static constexpr std::array<topolet_str, 0> kAnnotations = {};
+  explicit ReadsNone(const Options&) {}
+  void notify(const topolet_event&) const {}
+};
+static_assert(AnnotatedPolicy<ReadsNone>);
+
 struct Picky {
   explicit Picky(const Options& options) {
     if (options["mood"] == "bad") throw std::runtime_error("not in that mood");
@@ -188,6 +195,7 @@ TEST(SdkPlugin, AnswersThroughTheCInterfaceWhatTheClassSays) {
   ASSERT_EQ(detail::create<Picky>(&create, &errors, &instance), TOPOLET_OK);
   EXPECT_EQ(instance->get_capability(instance, borrow(TOPOLET_SCORE_ID)), nullptr);
   EXPECT_EQ(instance->get_capability(instance, borrow("topolet.fly/1")), nullptr);
+  EXPECT_EQ(instance->get_capability(instance, borrow(TOPOLET_ANNOTATIONS_ID)), nullptr) << "it does not say";
   const auto* pick = static_cast<const topolet_pick*>(instance->get_capability(instance, borrow(TOPOLET_PICK_ID)));
   ASSERT_NE(pick, nullptr);
 

@@ -70,6 +70,8 @@ TEST(SdkRequest, HasTheDomainsAsCandidates) {
 /// Does a little of everything.
 class Everything {
  public:
+  static constexpr std::array<topolet_str, 2> kAnnotations = {{TOPOLET_STR("mood"), TOPOLET_STR("taste")}};
+
   Everything(const Options& options, const Host& host) : host_(host) {
     host_.set("mood", options["mood"]);
     host_.log(TOPOLET_LOG_INFO, "here");
@@ -129,6 +131,7 @@ class SdkPluginAtWork : public ::testing::Test {
 TEST_F(SdkPluginAtWork, AnswersInPlainValues) {
   Plugin plugin(kEntry, host_);
   EXPECT_THAT(host_.log, ElementsAre("here"));
+  EXPECT_THAT(plugin.annotations(), ElementsAre("mood", "taste"));
   const Request request(machine_, ledger_, {}, 1);
   EXPECT_EQ(plugin.score(request)[0].score, 7);
   EXPECT_EQ(plugin.score(request)[1].kind, TOPOLET_VERDICT_ABSTAIN);

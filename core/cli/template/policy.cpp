@@ -7,6 +7,10 @@ using namespace topolet::sdk;
 
 class Policy___CLASS__ {
  public:
+  // The topolet.io annotations that it reads, without that prefix; in score(), find_value(request.workload->settings,
+  // "NAME") is what one of them says.
+  static constexpr std::array<topolet_str, 0> kAnnotations = {};
+
   explicit Policy___CLASS__(const Options& options) : most_(std::stoi(std::string(options["most"]))) {}
 
   void score(const topolet_request& request, Scores& scores) const {

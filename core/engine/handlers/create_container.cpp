@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "core/engine/handlers/hidden_values.hpp"
@@ -37,7 +39,7 @@ void CreateContainer::read() {
   if (const Status read = read_annotations(); !read) {
     placement::Decision bad;
     bad.denied = true;
-    bad.reason = read.error().message;
+    bad.reason = read.error().message + reason_suffix_;
     bad.reason_code = placement::reason_code::kInvalidAnnotation;
     return deny(read.error().code, bad);
   }
@@ -58,15 +60,40 @@ void CreateContainer::identify() {
   workload_.pod_namespace = sandbox.pod_namespace;
 }
 
+/// Of an annotation that nobody reads, what placement.annotations says does not matter.
 Status CreateContainer::read_annotations() {
+  const std::optional<placement::KnownAnnotations> known = deps_.placer.known_annotations();
+  if (known) find_misspelt_annotations(*known);
   Result<placement::Settings> settings = read_settings(workload_, deps_.placer.rules().annotations);
   if (!settings) return settings.error();
   workload_.settings = std::move(settings->values);
   for (const std::string& name : settings->not_permitted) {
+    if (known && !known->has(name)) continue;
     reason_suffix_ += fmt::format("; annotation {}{} is ignored: placement.annotations does not list it",
                                   placement::kAnnotationPrefix, name);
   }
   return {};
+}
+
+void CreateContainer::find_misspelt_annotations(const placement::KnownAnnotations& known) {
+  std::set<std::string> pod_containers;
+  for (const placement::ContainerKey& key : deps_.ledger().in_sandbox(workload_.key.sandbox_id)) {
+    pod_containers.insert(key.name);
+  }
+  if (const Pod* pod = deps_.ledger().find_pod(workload_.key.sandbox_id); pod != nullptr) {
+    for (const auto& [container, cpus] : pod->former) pod_containers.insert(container);
+  }
+  warnings_ = describe_misspelt_names(workload_, pod_containers, deps_.placer.rules().annotations, known);
+  for (const std::string& warning : warnings_) reason_suffix_ += "; " + warning;
+}
+
+/// Each once a pod.
+void CreateContainer::log_warnings() const {
+  const Pod* pod = deps_.ledger().find_pod(workload_.key.sandbox_id);
+  for (const std::string& warning : warnings_) {
+    if (pod != nullptr && std::find(pod->warned.begin(), pod->warned.end(), warning) != pod->warned.end()) continue;
+    deps_.log.warn("pod {}/{}: {}", workload_.pod_namespace, workload_.pod_name, warning);
+  }
 }
 
 void CreateContainer::forward_foreign() {
@@ -113,8 +140,9 @@ void CreateContainer::decide() {
   // was it chosen for the whole pod.
   const bool is_first_of_pod = workload_.pod_demand && workload_.pod_nodes.empty() && !plan.decision.nodes.empty();
   const bool keeps_pod_together = is_first_of_pod && !plan.decision.unpinned;
+  log_warnings();
   committed_ = now();
-  deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together},
+  deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together, warnings_},
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 
@@ -177,8 +205,9 @@ Plan CreateContainer::plan(const std::vector<placement::ContainerKey>& supersede
 }
 
 void CreateContainer::deny(Code code, const placement::Decision& decision) {
+  log_warnings();
   deps_.committer.commit(
-      event::Denied{workload_, decision},
+      event::Denied{workload_, decision, warnings_},
       [self = shared_from_this(), error = Error{code, "topolet: " + decision.reason}] { self->call_->reject(error); });
 }
 

@@ -24,6 +24,8 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   void read();
   void identify();
   Status read_annotations();
+  void find_misspelt_annotations(const placement::KnownAnnotations& known);
+  void log_warnings() const;
   void forward_foreign();
   void commit_foreign(const cri::RuntimeResponse& answer);
 
@@ -66,7 +68,8 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   bool is_answered_ = false;               ///< set on the I/O thread before the loop hears of the answer
   bool was_in_doubt_ = false;
   bool has_reconciled_ = false;
-  std::string reason_suffix_;  ///< for the decision's reason
+  std::string reason_suffix_;          ///< for the decision's reason
+  std::vector<std::string> warnings_;  ///< about the pod's annotations; they are in the suffix, too
 };
 
 }  // namespace topolet::engine

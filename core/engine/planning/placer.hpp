@@ -15,6 +15,7 @@
 
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/plan.hpp"
+#include "core/placement/annotation_names.hpp"
 #include "core/placement/decide.hpp"
 
 namespace topolet::engine {
@@ -31,6 +32,8 @@ class Placer {
     std::vector<placement::Candidate> candidates;
     placement::PlacementRules rules;
     Decide decide;
+    /// Which annotations are read at present; empty = not known, so that no name is called misspelt.
+    std::function<placement::KnownAnnotations()> annotations = {};
   };
   explicit Placer(Deps deps) : deps_(std::move(deps)) {}
 
@@ -56,6 +59,9 @@ class Placer {
   const std::shared_ptr<const topology::Topology>& topology() const { return deps_.topology; }
   const std::vector<placement::Candidate>& candidates() const { return deps_.candidates; }
   const placement::PlacementRules& rules() const { return deps_.rules; }
+  std::optional<placement::KnownAnnotations> known_annotations() const {
+    return deps_.annotations ? std::optional(deps_.annotations()) : std::nullopt;
+  }
 
   /// Places on another machine from now on, or on the same with other CPUs.
   void set_machine(std::shared_ptr<const topology::Topology> topology, std::vector<placement::Candidate> candidates) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/index_set.hpp"
 #include "core/cri/messages/requests.hpp"
@@ -110,6 +111,7 @@ struct Pod {
   NodeSet nodes;  ///< of the candidate that its first container was given; empty until decided
   std::map<std::string, FormerCpus> former;  ///< by container name
   std::map<std::string, Denial> denied;      ///< by container name
+  std::vector<std::string> warned;           ///< what was logged of its annotations, once each
 
   friend bool operator==(const Pod&, const Pod&) = default;
 };

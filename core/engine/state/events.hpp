@@ -41,11 +41,13 @@ struct CreateAdmitted {
   placement::Workload workload;
   Plan plan;
   std::vector<placement::ContainerKey> superseded = {};
-  bool keeps_pod_together = false;  ///< the nodes count for the pod's other containers
+  bool keeps_pod_together = false;         ///< the nodes count for the pod's other containers
+  std::vector<std::string> warnings = {};  ///< about the pod's annotations; they have been logged
 };
 struct Denied {
   placement::Workload workload;
   placement::Decision decision;
+  std::vector<std::string> warnings = {};  ///< as of CreateAdmitted
 };
 /// The same create again, after one that ended in doubt.
 struct CreateRetried {

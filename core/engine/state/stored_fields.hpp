@@ -70,6 +70,7 @@ void for_each_field_of_pod(Of& pod, Field field) {
   field("nodes", pod.nodes);
   field("former", pod.former);
   field("denied", pod.denied);
+  field("warned", pod.warned);
 }
 
 }  // namespace topolet::engine

@@ -30,6 +30,15 @@ AuditEntry audit_with_code(AuditEvent audit_event, std::string reason, const cha
   return audit;
 }
 
+/// True if there are new ones among them.
+bool add_warnings(const std::vector<std::string>& warnings, Pod& pod) {
+  const std::size_t before = pod.warned.size();
+  for (const std::string& warning : warnings) {
+    if (std::find(pod.warned.begin(), pod.warned.end(), warning) == pod.warned.end()) pod.warned.push_back(warning);
+  }
+  return pod.warned.size() > before;
+}
+
 /// One function an event, each of which writes down what it changes.
 class Transitions {
  public:
@@ -152,8 +161,9 @@ void Transitions::operator()(const event::CreateAdmitted& event) {
   }
   draft_.put(std::move(asked), audit_of(event.plan.decision, audit_event_of(event.plan.decision)), supersedes);
   if (event.keeps_pod_together) keep_pod_nodes(event.workload, event.plan.decision.nodes);
-  Pod pod = draft_.pod(key.sandbox_id);
-  if (pod.denied.erase(key.name) > 0) draft_.put_pod(std::move(pod));
+  Pod pod = pod_of(event.workload);
+  const bool was_denied = pod.denied.erase(key.name) > 0;
+  if (add_warnings(event.warnings, pod) || was_denied) draft_.put_pod(std::move(pod));
 }
 
 Pod Transitions::pod_of(const placement::Workload& workload) const {
@@ -187,6 +197,7 @@ void Transitions::operator()(const event::Denied& event) {
   const std::int64_t number = draft_.record_event(audit_of(decision, AuditEvent::kDenied), std::move(asked));
   Pod pod = pod_of(event.workload);
   pod.denied[key.name] = {key.attempt, decision.reason, number};
+  add_warnings(event.warnings, pod);
   draft_.put_pod(std::move(pod));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <topolet/adjust.h>
+#include <topolet/annotations.h>
 #include <topolet/events.h>
 #include <topolet/pick.h>
 #include <topolet/propose.h>
@@ -12,15 +13,16 @@
 
 namespace topolet::plugin {
 
-/// One capability: the struct that a plugin gives for `id`, and the function that it must have.
-template <class Struct, class Function>
+/// One capability: the struct that a plugin gives for `id`, and the function that it must have; in the one that is data
+/// only, that data.
+template <class Struct, class Member>
 struct Capability {
   const char* id;
-  const char* name;  ///< the function's, for messages
-  Function Struct::*function;
+  const char* name;  ///< the member's, for messages
+  Member Struct::*member;
 };
-template <class Struct, class Function>
-Capability(const char*, const char*, Function Struct::*) -> Capability<Struct, Function>;
+template <class Struct, class Member>
+Capability(const char*, const char*, Member Struct::*) -> Capability<Struct, Member>;
 
 inline constexpr Capability kScore{TOPOLET_SCORE_ID, "score", &topolet_score::score};
 inline constexpr Capability kPropose{TOPOLET_PROPOSE_ID, "propose", &topolet_propose::propose};
@@ -28,19 +30,21 @@ inline constexpr Capability kPick{TOPOLET_PICK_ID, "pick", &topolet_pick::pick};
 inline constexpr Capability kAdjust{TOPOLET_ADJUST_ID, "adjust", &topolet_adjust::adjust};
 inline constexpr Capability kEvents{TOPOLET_EVENTS_ID, "notify", &topolet_events::notify};
 inline constexpr Capability kTick{TOPOLET_TICK_ID, "tick", &topolet_tick::tick};
+inline constexpr Capability kAnnotations{TOPOLET_ANNOTATIONS_ID, "names", &topolet_annotations::names};
 
-inline constexpr std::tuple kCapabilities{kScore, kPropose, kPick, kAdjust, kEvents, kTick};
+inline constexpr std::tuple kCapabilities{kScore, kPropose, kPick, kAdjust, kEvents, kTick, kAnnotations};
 
 /// What one plugin gave for each; null for a capability that it does not have.
-using CapabilityStructs = std::tuple<const topolet_score*, const topolet_propose*, const topolet_pick*,
-                                     const topolet_adjust*, const topolet_events*, const topolet_tick*>;
+using CapabilityStructs =
+    std::tuple<const topolet_score*, const topolet_propose*, const topolet_pick*, const topolet_adjust*,
+               const topolet_events*, const topolet_tick*, const topolet_annotations*>;
 
-template <class Struct, class Function>
-const Struct*& struct_of(CapabilityStructs& structs, const Capability<Struct, Function>&) {
+template <class Struct, class Member>
+const Struct*& struct_of(CapabilityStructs& structs, const Capability<Struct, Member>&) {
   return std::get<const Struct*>(structs);
 }
-template <class Struct, class Function>
-const Struct* struct_of(const CapabilityStructs& structs, const Capability<Struct, Function>&) {
+template <class Struct, class Member>
+const Struct* struct_of(const CapabilityStructs& structs, const Capability<Struct, Member>&) {
   return std::get<const Struct*>(structs);
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -40,12 +42,47 @@ std::string too_small(std::uint32_t struct_size, std::size_t least) {
   return fmt::format("has a struct_size of {}; it must be at least {}", struct_size, least);
 }
 
+template <class Function>
+std::string fault_of_member(Function* function) {
+  return function == nullptr ? "has no function" : "";
+}
+
+bool is_letter_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+
+/// As Kubernetes has it of the part of an annotation's key behind the slash.
+bool is_annotation_name(std::string_view name) {
+  const auto is_allowed = [](char c) { return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.'; };
+  return !name.empty() && name.size() <= TOPOLET_ANNOTATIONS_MAX_LENGTH && is_letter_or_digit(name.front()) &&
+         is_letter_or_digit(name.back()) && std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+std::vector<std::string> strings_of(topolet_strs views) {
+  std::vector<std::string> strings;
+  for (std::size_t i = 0; i < views.count; ++i) strings.emplace_back(views.items[i].ptr, views.items[i].len);
+  return strings;
+}
+
+std::string fault_of_member(topolet_strs names) {
+  if (names.count > TOPOLET_ANNOTATIONS_MAX_NAMES)
+    return fmt::format("gives {} names; at most {} are allowed", names.count, TOPOLET_ANNOTATIONS_MAX_NAMES);
+  if (names.count > 0 && names.items == nullptr) return "gives names at no address";
+  for (std::size_t i = 0; i < names.count; ++i) {
+    const topolet_str name = names.items[i];
+    if (name.ptr != nullptr && is_annotation_name({name.ptr, name.len})) continue;
+    return fmt::format(
+        "gives the name '{}'; it must be the name of an annotation without topolet.io/: 1 to {} letters, digits, '-', "
+        "'_' and '.', with a letter or digit at both ends",
+        sanitize_text(name), TOPOLET_ANNOTATIONS_MAX_LENGTH);
+  }
+  return {};
+}
+
 /// What is wrong with the struct that a plugin gave for a capability; nothing also if it gave none.
-template <class Struct, class Function>
-std::string fault_of(const Struct* given, const Capability<Struct, Function>& capability) {
+template <class Struct, class Member>
+std::string fault_of(const Struct* given, const Capability<Struct, Member>& capability) {
   if (given == nullptr) return {};
   if (given->struct_size < sizeof(Struct)) return too_small(given->struct_size, sizeof(Struct));
-  return given->*capability.function == nullptr ? "has no function" : "";
+  return fault_of_member(given->*capability.member);
 }
 
 }  // namespace
@@ -89,6 +126,9 @@ Status PluginPolicy::read_capabilities() {
     first_fault = Error{Code::kInternal, fmt::format("{}: its capability {} {}", name_, capability.id, fault)};
   });
   if (!first_fault) return first_fault;
+  if (const topolet_annotations* const given = struct_of(capabilities_, kAnnotations); given != nullptr) {
+    annotations_ = strings_of(given->names);
+  }
   const std::chrono::milliseconds::rep interval = tick_interval().count();
   const bool ticks = struct_of(capabilities_, kTick) != nullptr;
   if (ticks && (interval < TOPOLET_TICK_MIN_MS || interval > TOPOLET_TICK_MAX_MS)) {
@@ -121,7 +161,7 @@ CallStatus PluginPolicy::call(const Capability<Struct, Function>& capability, co
   const Struct* const given = struct_of(capabilities_, capability);
   if (given == nullptr) return {};
   const auto sink = sink_into(reply);
-  return ask(name_, capability.name, reply, [&] { return (given->*capability.function)(instance_, &request, &sink); });
+  return ask(name_, capability.name, reply, [&] { return (given->*capability.member)(instance_, &request, &sink); });
 }
 
 CallResult<std::vector<placement::Verdict>> PluginPolicy::score(const AbiRequest& request) {

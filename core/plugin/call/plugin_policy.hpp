@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ class PluginPolicy final {
   /// From now until the call that is running has returned, its sink and its state answer TOPOLET_LATE.
   void abandon_call() { host_->call_abandoned() = true; }
 
+  /// The annotations that it says it reads; absent if it does not say.
+  const std::optional<std::vector<std::string>>& annotations() const { return annotations_; }
+
   /// The ids of the capabilities it has.
   std::vector<std::string> capabilities() const;
 
@@ -72,6 +76,7 @@ class PluginPolicy final {
   std::unique_ptr<PluginHost> host_;
   const topolet_instance* instance_;
   CapabilityStructs capabilities_{};
+  std::optional<std::vector<std::string>> annotations_;
 };
 
 }  // namespace topolet::plugin

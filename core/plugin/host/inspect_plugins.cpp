@@ -93,7 +93,7 @@ std::string say_options(const std::filesystem::path& plugin_dir, const std::stri
                                                                                 Json::error_handler_t::replace);
 }
 
-/// The child's work: whether an instance can be created.
+/// The child's work: whether an instance can be created, and which annotations it reads.
 std::string say_created(const std::filesystem::path& plugin_dir, const config::PluginOptions& options,
                         const std::map<std::string, std::string>& others, const Progress& progress) {
   progress("load");
@@ -104,9 +104,11 @@ std::string say_created(const std::filesystem::path& plugin_dir, const config::P
                                 std::make_shared<InMemoryPluginState>(), others);
   if (!policy) return failed(policy.error());
   static_cast<void>((*policy)->capabilities());
+  Json said = Json::object();
+  if ((*policy)->annotations()) said["annotations"] = *(*policy)->annotations();
   // A start does not destroy it either.
   static_cast<void>(new std::shared_ptr<PluginPolicy>(*std::move(policy)));
-  return "{}";
+  return said.dump();
 }
 
 Result<config::PluginSection> read_section(const std::filesystem::path& plugin_dir, const std::string& name,
@@ -145,6 +147,28 @@ std::size_t find_name(const std::string& message, const std::string& name) {
 
 milliseconds time_limit(const config::RawConfig& raw) {
   return validate_config(raw, {}).options.placement.plugin_timeout;
+}
+
+std::optional<std::vector<std::string>> annotations_in(const Json& said) {
+  if (!said.contains("annotations")) return std::nullopt;
+  return said["annotations"].get<std::vector<std::string>>();
+}
+
+/// What an instance says of itself, unless its own section has a mistake or it cannot be created, which is noted in
+/// `found`. `load_time`: how long loading took.
+std::optional<Json> create_in_child(const config::RawConfig& raw, const config::PluginOptions& options,
+                                    milliseconds load_time, PluginInspection& found) {
+  const auto is_its = [&](const config::ConfigMistake& mistake) { return is_of_section(raw, mistake, options.name); };
+  if (std::any_of(found.config.mistakes.begin(), found.config.mistakes.end(), is_its)) return std::nullopt;
+  const std::filesystem::path plugin_dir = enabled_plugins(raw).plugin_dir;
+  const auto others = options_of_other_plugins(found.config.options, options.name);
+  // It is loaded once more.
+  Allowance time{time_limit(raw) + 2 * load_time};
+  auto said = ask_child(options.name, time,
+                        [&](const Progress& progress) { return say_created(plugin_dir, options, others, progress); });
+  if (said) return *std::move(said);
+  found.refused.push_back(plugin_mistake(raw, options.name, said.error().message));
+  return std::nullopt;
 }
 
 }  // namespace
@@ -196,18 +220,12 @@ PluginInspection inspect_plugins(const config::RawConfig& raw, const CrashLog* c
     }
   }
   found.config = validate_config(raw, sections);
+  found.annotations = placement::core_annotations();
   for (const config::PluginOptions& options : found.config.options.plugins) {
     const auto loaded = loading.find(options.name);
-    if (loaded == loading.end()) continue;
-    const auto is_its = [&](const config::ConfigMistake& mistake) { return is_of_section(raw, mistake, options.name); };
-    if (std::any_of(found.config.mistakes.begin(), found.config.mistakes.end(), is_its)) continue;
-    const auto others = options_of_other_plugins(found.config.options, options.name);
-    // It is loaded once more.
-    Allowance time{time_limit(raw) + 2 * loaded->second};
-    const auto created = ask_child(options.name, time, [&](const Progress& progress) {
-      return say_created(choice.plugin_dir, options, others, progress);
-    });
-    if (!created) found.refused.push_back(plugin_mistake(raw, options.name, created.error().message));
+    std::optional<Json> said;
+    if (loaded != loading.end()) said = create_in_child(raw, options, loaded->second, found);
+    found.annotations.add_plugin(options.name, said ? annotations_in(*said) : std::nullopt);
   }
   return found;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/config/options.hpp"
+#include "core/placement/annotation_names.hpp"
 #include "core/plugin/host/crash_log.hpp"
 
 namespace topolet::plugin {
@@ -15,6 +16,8 @@ struct PluginInspection {
   std::vector<config::ConfigMistake> refused;  ///< plugins that cannot be loaded or created, in their own words
   /// Those that the daemon will not start, as they crashed it too often before. They were left alone here too.
   std::vector<std::string> not_started;
+  /// What is read with these plugins. One that could not be created does not say what it reads.
+  placement::KnownAnnotations annotations;
 };
 
 /// Validates `raw` and has every plugin that it enables loaded and created, each in child processes, which have as much

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/plugin/host/check_annotations.hpp"
+
 namespace topolet::plugin {
 namespace {
 
@@ -35,6 +37,9 @@ Status RunningPlugins::replace(const LoadedConfig& setup, CrashHistory history, 
   add_libraries(setup.plugins.libraries);
   Result<LoadedPlugins> made = make_plugins(setup, history);
   if (made) {
+    if (Status read = check_annotations(setup, annotations_of(*made)); !read) made = read.error();
+  }
+  if (made) {
     for (const LoadedPlugin& loaded_plugin : *made) {
       const std::string& id = loaded_plugin.id();
       if (history == CrashHistory::kApplied) {
@@ -52,6 +57,25 @@ Status RunningPlugins::replace(const LoadedConfig& setup, CrashHistory history, 
   made = LoadedPlugins();
   control_.drain();
   return replaced;
+}
+
+Status RunningPlugins::check_annotations(const LoadedConfig& setup, const placement::KnownAnnotations& known) const {
+  const AnnotationFindings found = check_permitted_annotations(setup.raw, setup.config.options, known);
+  for (const config::ConfigMistake& warning : found.warnings) log_->warn("{}", warning.to_string());
+  return found.status();
+}
+
+placement::KnownAnnotations RunningPlugins::annotations_of(const LoadedPlugins& plugins) {
+  placement::KnownAnnotations known = placement::core_annotations();
+  for (const LoadedPlugin& plugin : plugins) {
+    known.add_plugin(plugin.id(), plugin.policy != nullptr ? plugin.policy->annotations() : std::nullopt);
+  }
+  return known;
+}
+
+placement::KnownAnnotations RunningPlugins::annotations() const {
+  MutexLock lock(mutex_);
+  return annotations_of(loaded_plugins_);
 }
 
 void RunningPlugins::add_libraries(const std::vector<PluginLibrary>& libraries) {

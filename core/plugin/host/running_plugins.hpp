@@ -15,6 +15,7 @@
 #include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
+#include "core/placement/annotation_names.hpp"
 #include "core/plugin/call/policy_thread.hpp"
 #include "core/plugin/host/control_thread.hpp"
 #include "core/plugin/host/crash_log.hpp"
@@ -69,6 +70,9 @@ class RunningPlugins {
     policy_thread_.report_invalid_reply(plugin, what);
   }
 
+  /// What is read with these plugins. One that is not running does not say what it reads.
+  placement::KnownAnnotations annotations() const TOPOLET_EXCLUDES(mutex_);
+
   /// Whether an enabled plugin has this capability.
   bool has(std::string_view capability) const TOPOLET_EXCLUDES(mutex_);
   /// See PolicyThread.
@@ -106,6 +110,8 @@ class RunningPlugins {
   };
   using LoadedPlugins = std::vector<LoadedPlugin>;
 
+  static placement::KnownAnnotations annotations_of(const LoadedPlugins& plugins);
+  Status check_annotations(const LoadedConfig& setup, const placement::KnownAnnotations& known) const;
   std::vector<PluginVote> votes(std::int64_t* setup = nullptr) const TOPOLET_EXCLUDES(mutex_);
   Result<LoadedPlugins> make_plugins(const LoadedConfig& setup, CrashHistory history) const;
   Result<LoadedPlugin> make_plugin(const PluginLibrary& library, const config::PluginOptions& options,

@@ -10,6 +10,9 @@ using namespace topolet::sdk;
 
 class Apart {
  public:
+  // It reads no topolet.io annotation.
+  static constexpr std::array<topolet_str, 0> kAnnotations = {};
+
   explicit Apart(const Options& options) {
     const std::string_view points = options["points"];
     std::from_chars(points.data(), points.data() + points.size(), points_);

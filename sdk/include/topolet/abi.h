@@ -3,7 +3,8 @@
  *
  * A plugin is a shared object NAME.so that exports exactly one symbol, the constant topolet_plugin_v1. The host reads
  * its option table, creates an instance, and asks that instance for its capabilities by string id (score.h, pick.h,
- * adjust.h, events.h, tick.h). The plugin asks the host for capabilities in the same way (log.h, state.h).
+ * adjust.h, events.h, tick.h, annotations.h). The plugin asks the host for capabilities in the same way (log.h,
+ * state.h).
  *
  * Rules that hold for every function and struct of this ABI:
  *

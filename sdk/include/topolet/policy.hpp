@@ -4,6 +4,7 @@
 
 #include <topolet/abi.h>
 #include <topolet/adjust.h>
+#include <topolet/annotations.h>
 #include <topolet/events.h>
 #include <topolet/pick.h>
 #include <topolet/propose.h>
@@ -17,6 +18,7 @@
 
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <type_traits>
@@ -66,6 +68,15 @@ concept TickingPolicy = Policy<P> && requires(P& policy, const topolet_tick_requ
   policy.tick(request, wishes);
 };
 
+/// kAnnotations, a static constexpr std::array<topolet_str, N>, names the topolet.io/ annotations that the policy
+/// reads, without that prefix. Where a policy lacks it, the host cannot tell who misspells an annotation; so a policy
+/// that reads none has an empty one.
+template <class P>
+concept AnnotatedPolicy = Policy<P> && requires {
+  { P::kAnnotations.data() } -> std::convertible_to<const topolet_str*>;
+  { P::kAnnotations.size() } -> std::convertible_to<std::size_t>;
+};
+
 namespace detail {
 
 /// Runs `call`; if it throws, reports the exception's text to `sink`.
@@ -100,6 +111,7 @@ TOPOLET_DETAIL_NAMES(pick);
 TOPOLET_DETAIL_NAMES(adjust);
 TOPOLET_DETAIL_NAMES(notify);
 TOPOLET_DETAIL_NAMES(tick);
+TOPOLET_DETAIL_NAMES(kAnnotations);
 #undef TOPOLET_DETAIL_NAMES
 
 /// Fails to compile with a readable message if a method of the policy has the wrong signature. Only for classes that
@@ -118,6 +130,8 @@ constexpr bool check_methods() {
   static_assert(!names_tick<P> || TickingPolicy<P>,
                 "tick() must be callable as tick(const topolet_tick_request&, topolet::sdk::Wishes&), beside a method "
                 "interval_ms() that returns std::uint32_t");
+  static_assert(!names_kAnnotations<P> || AnnotatedPolicy<P>,
+                "kAnnotations must be a public static constexpr std::array<topolet_str, N>");
   return true;
 }
 
@@ -160,6 +174,11 @@ struct Instance {
     }
     if constexpr (TickingPolicy<P>) {
       if (text(id) == TOPOLET_TICK_ID) return &static_cast<Instance*>(instance->context)->ticks;
+    }
+    if constexpr (AnnotatedPolicy<P>) {
+      static constexpr topolet_annotations kNames = {
+          sizeof(topolet_annotations), 0, {P::kAnnotations.data(), P::kAnnotations.size()}};
+      if (text(id) == TOPOLET_ANNOTATIONS_ID) return &kNames;
     }
     return nullptr;
   }
@@ -256,7 +275,8 @@ std::int32_t create(const topolet_create_request* request, const topolet_error_s
 
 /// Makes a policy class a plugin. Use it once per plugin, outside any namespace. `id` and `version` are string
 /// literals, `table` is a constexpr std::array<topolet_option, N>. A `static constexpr std::uint32_t kDefaultWeight` in
-/// the class is the policy's weight where the configuration sets none; without it the weight is 1.
+/// the class is the policy's weight where the configuration sets none; without it the weight is 1. `kAnnotations` names
+/// the annotations that it reads (see AnnotatedPolicy).
 #define TOPOLET_PLUGIN(PolicyClass, id, version, table)                                                               \
   constinit const topolet_plugin_entry topolet_plugin_v1 = {sizeof(topolet_plugin_entry),                             \
                                                             TOPOLET_ABI_MINOR,                                        \

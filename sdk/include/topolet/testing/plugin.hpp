@@ -120,6 +120,14 @@ class Plugin {
 
   bool has(std::string_view id) const { return instance_->get_capability(instance_, borrow(id)) != nullptr; }
 
+  /// The annotations that the plugin says it reads.
+  std::vector<std::string> annotations() const {
+    const topolet_strs names = capability<topolet_annotations>(TOPOLET_ANNOTATIONS_ID).names;
+    std::vector<std::string> copies;
+    for (std::size_t i = 0; i < names.count; ++i) copies.emplace_back(text(names.items[i]));
+    return copies;
+  }
+
   /// One verdict for each candidate.
   std::vector<Verdict> score(const Request& request) {
     sinks::ScoreAnswer answer;

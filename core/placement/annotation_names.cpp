@@ -1,0 +1,188 @@
+#include "core/placement/annotation_names.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/suggestion.hpp"
+#include "core/base/text.hpp"
+#include "core/placement/settings.hpp"
+
+namespace topolet::placement {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kLongestQuoted = 100;
+/// Pods may have thousands of annotations.
+constexpr std::size_t kMostTold = 8;
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Names are in lower case nearly everywhere, so that one in another case is near.
+std::string in_lower_case(std::string_view name) {
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return lower;
+}
+
+/// Where and how two texts differ.
+struct Difference {
+  std::size_t begin = 0;    ///< how many characters they have in common before
+  std::size_t end = 0;      ///< and behind
+  std::string_view of_one;  ///< what is between, which may be empty
+  std::string_view of_other;
+};
+
+Difference difference_of(std::string_view one, std::string_view other) {
+  const std::size_t shorter = std::min(one.size(), other.size());
+  Difference found;
+  while (found.begin < shorter && one[found.begin] == other[found.begin]) ++found.begin;
+  while (found.end < shorter - found.begin && one[one.size() - 1 - found.end] == other[other.size() - 1 - found.end]) {
+    ++found.end;
+  }
+  found.of_one = one.substr(found.begin, one.size() - found.begin - found.end);
+  found.of_other = other.substr(found.begin, other.size() - found.begin - found.end);
+  return found;
+}
+
+bool is_number(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// worker-1 and worker-2, worker and worker2, shard-a and shard-b.
+bool are_in_a_row(std::string_view one, std::string_view other) {
+  const Difference difference = difference_of(one, other);
+  if (is_number(difference.of_one) && is_number(difference.of_other)) return true;
+  const bool stands_alone = (difference.begin == 0 || one[difference.begin - 1] == '-') &&
+                            (difference.end == 0 || one[one.size() - difference.end] == '-');
+  return stands_alone && difference.of_one.size() == 1 && difference.of_other.size() == 1;
+}
+
+std::string shown(std::string_view name) { return printable(name, kLongestQuoted); }
+
+/// `label`: the name and where it is. `prefix` is written before the name that may be meant.
+std::string describe_unknown(std::string_view name, const std::string& label, const KnownAnnotations& known,
+                             const std::string& prefix) {
+  const bool all_say = known.silent_plugins.empty();
+  std::string text = "unknown annotation " + label;
+  if (const std::string near = suggestion(in_lower_case(name), known.names, prefix); !near.empty()) {
+    text += near;
+  } else {
+    text += fmt::format(": neither topolet nor an enabled plugin {} it", all_say ? "reads" : "is known to read");
+  }
+  if (all_say) return text;
+  return fmt::format("{} (plugins that do not say what they read: {})", text, fmt::join(known.silent_plugins, ", "));
+}
+
+/// Collects what is to be told of one container.
+class Misspellings {
+ public:
+  Misspellings(const Workload& workload, const std::set<std::string>& pod_containers, const KnownAnnotations& known)
+      : workload_(workload), pod_containers_(pod_containers), known_(known) {}
+
+  void look_through(const std::map<std::string, std::string>& annotations) {
+    const std::string_view prefix = kAnnotationPrefix;
+    for (auto it = annotations.lower_bound(kAnnotationPrefix); it != annotations.end(); ++it) {
+      if (it->first.compare(0, prefix.size(), prefix) != 0) return;
+      const std::string_view name = std::string_view(it->first).substr(prefix.size());
+      if (!known_.has(name)) tell(describe_unknown_annotation(name, known_, kAnnotationPrefix));
+    }
+  }
+
+  /// The annotation of the pod that says something of its containers.
+  void look_into_containers(const std::string& json) {
+    const Json all = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+    if (!all.is_object()) return;
+    const auto own = all.find(workload_.key.name);
+    if (own == all.end()) return look_at_names_of_containers(all);
+    if (!own->is_object()) return;
+    KnownAnnotations inside = known_;
+    std::erase(inside.names, std::string(kContainersAnnotation));
+    for (const auto& [key, value] : own->items()) {
+      const std::string_view name = without_annotation_prefix(key);
+      if (inside.has(name)) continue;
+      const std::string where =
+          fmt::format(" in {}{} for container {}", kAnnotationPrefix, kContainersAnnotation, shown(workload_.key.name));
+      tell(describe_unknown(name, shown(name) + where, inside, ""));
+    }
+  }
+
+  /// Its place is on the pod.
+  void look_for_containers_on_container() {
+    const std::string name = kAnnotationPrefix + std::string(kContainersAnnotation);
+    if (workload_.annotations.find(name) == workload_.annotations.end()) return;
+    if (workload_.pod_annotations.find(name) != workload_.pod_annotations.end()) return;
+    tell(fmt::format("annotation {} has no effect on a container: write it on the pod", name));
+  }
+
+  std::vector<std::string> take() && {
+    if (count_ > kMostTold) told_.push_back(fmt::format("and {} more such names", count_ - kMostTold));
+    return std::move(told_);
+  }
+
+ private:
+  void look_at_names_of_containers(const Json& all) {
+    const std::string& container = workload_.key.name;
+    for (const auto& [name, settings] : all.items()) {
+      if (pod_containers_.count(name) > 0 || name.size() > kLongestQuoted || are_in_a_row(name, container)) continue;
+      const std::string near = suggestion(in_lower_case(name), {container});
+      if (near.empty()) continue;
+      tell(fmt::format("annotation {}{} names container '{}', which the pod does not have so far{}", kAnnotationPrefix,
+                       kContainersAnnotation, shown(name), near));
+    }
+  }
+
+  void tell(std::string what) {
+    if (contains(told_, what)) return;
+    if (++count_ <= kMostTold) told_.push_back(std::move(what));
+  }
+
+  const Workload& workload_;
+  const std::set<std::string>& pod_containers_;
+  const KnownAnnotations& known_;
+  std::vector<std::string> told_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+bool KnownAnnotations::has(std::string_view name) const { return contains(names, name); }
+
+void KnownAnnotations::add_plugin(const std::string& plugin, const std::optional<std::vector<std::string>>& read) {
+  if (!read) return silent_plugins.push_back(plugin);
+  for (const std::string& name : *read) {
+    if (!has(name)) names.push_back(name);
+  }
+}
+
+std::string describe_unknown_annotation(std::string_view name, const KnownAnnotations& known,
+                                        const std::string& prefix) {
+  return describe_unknown(name, prefix + shown(name), known, prefix);
+}
+
+KnownAnnotations core_annotations() { return {core_annotation_names(), {}}; }
+
+std::vector<std::string> describe_misspelt_names(const Workload& workload, const std::set<std::string>& pod_containers,
+                                                 const std::optional<std::vector<std::string>>& permitted,
+                                                 KnownAnnotations known) {
+  // Whoever lists a name by hand knows who reads it.
+  if (permitted && !known.silent_plugins.empty()) {
+    known.names.insert(known.names.end(), permitted->begin(), permitted->end());
+  }
+  Misspellings found(workload, pod_containers, known);
+  found.look_through(workload.pod_annotations);
+  const bool reads_containers = !permitted || contains(*permitted, kContainersAnnotation);
+  const auto containers = workload.pod_annotations.find(kAnnotationPrefix + std::string(kContainersAnnotation));
+  if (reads_containers && containers != workload.pod_annotations.end()) found.look_into_containers(containers->second);
+  found.look_through(workload.annotations);
+  found.look_for_containers_on_container();
+  return std::move(found).take();
+}
+
+}  // namespace topolet::placement

@@ -1,0 +1,47 @@
+// Which topolet.io annotations somebody reads, and which of a pod's nobody does. Names only: the values are not looked
+// at, but for the names inside topolet.io/containers.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/placement/workload.hpp"
+
+namespace topolet::placement {
+
+/// What is read, by name without topolet.io/.
+struct KnownAnnotations {
+  std::vector<std::string> names;
+  std::vector<std::string> silent_plugins;  ///< enabled plugins that do not say what they read
+
+  bool has(std::string_view name) const;
+  /// `read`: what the plugin says it reads; absent if it does not say.
+  void add_plugin(const std::string& plugin, const std::optional<std::vector<std::string>>& read);
+
+  friend bool operator==(const KnownAnnotations&, const KnownAnnotations&) = default;
+};
+
+/// What the core itself reads.
+KnownAnnotations core_annotations();
+
+/// One line about a name that `known` does not have, with the nearest that it has. `prefix` is written before both.
+std::string describe_unknown_annotation(std::string_view name, const KnownAnnotations& known,
+                                        const std::string& prefix = "");
+
+/// What the names in the annotations of a container's pod, and in its own, seem to be instead; a line each, a few at
+/// most. Names of annotations that are not topolet.io's are none of its business.
+///
+/// `pod_containers`: the containers that the pod has had so far. Of a name of a container in topolet.io/containers it
+/// is not certain that no such container comes later. So it is told only if it is near the name of this container,
+/// which the annotation does not name, unless the two are names in a row, such as worker-1 and worker-2.
+///
+/// `permitted`: as for read_settings(). While some plugin does not say what it reads, what is listed there counts as
+/// known.
+std::vector<std::string> describe_misspelt_names(const Workload& workload, const std::set<std::string>& pod_containers,
+                                                 const std::optional<std::vector<std::string>>& permitted,
+                                                 KnownAnnotations known);
+
+}  // namespace topolet::placement
