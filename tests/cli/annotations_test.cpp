@@ -146,6 +146,16 @@ TEST_F(AnnotationsTest, DenyNothingAndAreLoggedOnceWhereAContainerIsDenied) {
   EXPECT_EQ(count_of(log, "pod default/bad: " + told), 1U) << log;
 }
 
+TEST_F(AnnotationsTest, ThatAreUnknownAreNotSaidToWaitForPermission) {
+  start("enable = numa", "annotations = cpus");
+  run_pod("web", {{"topolet.io/isolatd", "prefer"}, {"topolet.io/isolated", "prefer"}});
+  ASSERT_TRUE(create("main").ok());
+  EXPECT_THAT(explained("web/main"),
+              AllOf(HasSubstr("unknown annotation topolet.io/isolatd; did you mean topolet.io/isolated?"),
+                    HasSubstr("annotation topolet.io/isolated is ignored: placement.annotations does not list it"),
+                    Not(HasSubstr("isolatd is ignored"))));
+}
+
 TEST_F(AnnotationsTest, OfPluginsAreKnownAsLongAsThosePluginsAreEnabled) {
   start("enable = annotated");
   run_pod("web", {{"topolet.io/tenant", "a"}, {"topolet.io/smt", "isolate"}});

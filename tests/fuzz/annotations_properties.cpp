@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/placement/annotation_names.hpp"
 #include "core/placement/settings.hpp"
 
 namespace topolet {
@@ -107,13 +108,29 @@ std::string permission_violation(const placement::Workload& workload, const std:
   return once.size() == read->not_permitted.size() ? "" : "an annotation is named twice";
 }
 
+/// Of what is told about names that nobody reads.
+std::string misspelling_violation(const placement::Workload& workload) {
+  constexpr std::size_t kMostLines = 9;
+  constexpr std::size_t kLongest = 400;
+  const auto lines = describe_misspelt_names(workload, {}, std::nullopt, placement::core_annotations());
+  if (lines.size() > kMostLines) return "more lines than anybody reads";
+  if (std::set<std::string>(lines.begin(), lines.end()).size() != lines.size()) return "the same is told twice";
+  const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
+  for (const std::string& line : lines) {
+    if (line.size() > kLongest) return "a line of more than 400 bytes";
+    if (!std::all_of(line.begin(), line.end(), is_printable)) return "a line that is not printable";
+  }
+  return "";
+}
+
 }  // namespace
 
 TextJudgement judge_annotations(const std::string& text) {
   placement::Workload workload = workload_of(text);
   const auto expected = expected_settings(workload);
   const auto read = placement::read_settings(workload, std::nullopt);
-  TextJudgement result{.accepted = read.has_value(), .violation = {}};
+  TextJudgement result{.accepted = read.has_value(), .violation = misspelling_violation(workload)};
+  if (!result.violation.empty()) return result;
   if (!read) result.violation = error_violation(read.error());
   if (read.has_value() != expected.has_value()) result.violation = "refused or accepted against the rules";
   if (!result.violation.empty()) return result;

@@ -1,4 +1,5 @@
 #include <topolet/adjust.h>
+#include <topolet/annotations.h>
 #include <topolet/events.h>
 #include <topolet/log.h>
 #include <topolet/pick.h>
