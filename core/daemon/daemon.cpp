@@ -18,6 +18,7 @@
 #include "core/cri/socket/descriptor_limit.hpp"
 #include "core/daemon/describe_plugins.hpp"
 #include "core/daemon/describe_setup.hpp"
+#include "core/daemon/describe_status.hpp"
 #include "core/daemon/service_manager.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/machine/machine.hpp"
@@ -33,6 +34,10 @@ namespace {
 constexpr std::chrono::seconds kPatience{5};
 /// Pods that start with topoletd read from the same disk.
 constexpr std::chrono::seconds kCheckAfter{30};
+/// How old the line in `systemctl status` may be.
+constexpr std::chrono::milliseconds kStatusAge{2000};
+/// How long the line waits for the engine, which has answered just before.
+constexpr std::chrono::seconds kStatusPatience{1};
 constexpr const char* kCgroupRoot = "/sys/fs/cgroup";
 
 std::string read_boot_id() {
@@ -79,17 +84,20 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   }
   if (Status opened = daemon->open_listener(options.daemon); !opened) return opened.error();
   if (Status opened = daemon->open_control(options.daemon); !opened) return opened.error();
+  notify_status(fmt::format("reading the state database in {}", options.daemon.state_dir.string()));
   if (Status opened = daemon->open_store(options); !opened) return opened.error();
   daemon->check_store();
   // Not before the store has locked the directory.
   if (Status settled = daemon->deps_.crashes.clear_new_marks(); !settled)
     daemon->log_->error("{}", settled.error().message);
+  notify_status("starting the plugins");
   if (Status created = daemon->create_plugins(setup); !created) return created.error();
   daemon->make_proxy(options.daemon);
   if (Status made = daemon->make_engine(options, setup.raw); !made) return made.error();
   daemon->accept_clients();
   if (daemon->deps_.on_serving) daemon->deps_.on_serving();
   notify_ready();
+  if (is_notified()) daemon->start_watchdog(options.daemon);
   daemon->log_->info("topoletd ready on unix://{}", options.daemon.listen);
   return daemon;
 }
@@ -288,6 +296,34 @@ void Daemon::accept_clients() {
   is_serving_ = true;
 }
 
+/// Tells the service manager every so often that the loops turn, and how things are.
+void Daemon::start_watchdog(const config::DaemonOptions& options) {
+  std::vector<Watchdog::Loop> loops;
+  loops.push_back({"the engine's loop", [this](std::function<void()> work) {
+                     engine_->read_ledger([work = std::move(work)](const engine::Ledger&) { work(); });
+                   }});
+  loops.push_back({"the proxy's loop", [this](std::function<void()> work) { proxy_->post(std::move(work)); }});
+  const auto period = watchdog_period();
+  watchdog_ = std::make_unique<Watchdog>(
+      Watchdog::Options{.every = period ? std::min(kStatusAge, *period / 3) : kStatusAge,
+                        .warn_after = period ? *period / 3 : Watchdog::Options().warn_after},
+      std::move(loops),
+      [this, listen = options.listen, runtime = options.runtime, told = std::string()]() mutable {
+        notify_alive();
+        const Result<engine::EngineSummary> engine = engine_->summary(kStatusPatience);
+        if (!engine) return;
+        std::string status = describe_status({.listen = listen,
+                                              .runtime = runtime,
+                                              .store_damage = store_damage_->get(),
+                                              .reload_error = reload_error_.get(),
+                                              .runtime_connected = proxy_->connected()},
+                                             *engine);
+        if (status != told) notify_status(status);
+        told = std::move(status);
+      },
+      *log_);
+}
+
 /// Beside all else: with a million decisions it takes about a minute.
 void Daemon::check_store() {
   store_->check_integrity([audit = audit_outlet_, log = log_,
@@ -311,7 +347,10 @@ void Daemon::check_store() {
 
 Result<Daemon::ReloadResult> Daemon::reload() {
   MutexLock lock(reloading_);
+  notify_reloading();
   Result<ReloadResult> reloaded = apply_config(deps_.read_config());
+  reload_error_.set(reloaded ? "" : reloaded.error().message);
+  notify_ready();
   if (!reloaded) {
     log_->error("the configuration was not changed: {}", reloaded.error().message);
     return reloaded;

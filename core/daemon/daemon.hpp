@@ -19,6 +19,7 @@
 #include "core/cri/wire/proxy.hpp"
 #include "core/daemon/audit_outlet.hpp"
 #include "core/daemon/take_over.hpp"
+#include "core/daemon/watchdog.hpp"
 #include "core/engine/engine.hpp"
 #include "core/machine/machine_watch.hpp"
 #include "core/plugin/host/control_thread.hpp"
@@ -110,6 +111,7 @@ class Daemon {
   engine::Engine::Deps engine_deps(const std::shared_ptr<const topology::Topology>& topology,
                                    engine::Engine::Machine machine, const placement::PlacementRules& configured_rules);
   void accept_clients();
+  void start_watchdog(const config::DaemonOptions& options);
   void check_store();
 
   void move_clients();
@@ -127,12 +129,14 @@ class Daemon {
   const std::shared_ptr<AuditOutlet> audit_outlet_ = std::make_shared<AuditOutlet>();
   /// Shared with the check of the database.
   const std::shared_ptr<SharedText> store_damage_ = std::make_shared<SharedText>();
+  SharedText reload_error_;  ///< of the last reload; empty if there was none, or it went well
   std::unique_ptr<plugin::RunningPlugins> plugins_;
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<machine::MachineWatch> watch_;
   std::unique_ptr<control::ControlServer> control_;
+  std::unique_ptr<Watchdog> watchdog_;
 
   std::int64_t setup_ = 0;  ///< the number of what decisions are made with; of start(), and then of reload()
   bool is_stuck_ = false;

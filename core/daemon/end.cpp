@@ -1,4 +1,6 @@
 // How a topoletd ends: by itself, or because another one takes its place.
+#include <fmt/format.h>
+
 #include <future>
 #include <thread>
 #include <utility>
@@ -17,7 +19,7 @@ constexpr std::chrono::seconds kLongestEnd{5};
 /// Before a connection is spoken to beside gRPC, gRPC must have said its first words on it.
 constexpr std::chrono::milliseconds kGreeting{50};
 /// A successor has been checked by then; it opens the store and compares it with the runtime.
-constexpr std::chrono::seconds kLongestStart{60};
+constexpr std::chrono::seconds kLongestStart{25};
 /// Clients that do as they are asked have moved by then.
 constexpr std::chrono::milliseconds kLongestMove{200};
 /// Between two looks at whether clients have moved.
@@ -59,6 +61,9 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
   log_->info("process {} takes over; calls that are under way are brought to an end", successor.process());
   sockets_ = {listener_->duplicate_sockets(), control_->duplicate_sockets()};
   is_serving_ = false;
+  watchdog_.reset();
+  notify_alive();
+  notify_status(fmt::format("process {} takes over", successor.process()));
   move_clients();
   proxy_->forward_to("unix://" + options_.listen);
   if (!proxy_->wait_for_core(kLongestEnd)) {
@@ -84,6 +89,7 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
     successor.hand_over(sockets_);
     return true;
   }
+  notify_alive();
   if (!successor.hand_over(sockets_) || !successor.wait_until_serving(kLongestStart)) {
     log_->error("process {} ended before it served; starting again", successor.process());
     must_start_again_ = true;
@@ -101,7 +107,9 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
 bool Daemon::is_deserted() const { return listener_->open_connections() == 0 || proxy_->is_quiet_for(kQuiet); }
 
 void Daemon::stop() {
+  watchdog_.reset();
   notify_stopping();
+  notify_status("stopping; containers keep running where they are");
   // Somebody else, such as systemd, goes on listening: clients wait there for the next process.
   if (std::exchange(is_serving_, false) && !listener_->owns_file()) {
     move_clients();

@@ -24,6 +24,7 @@
 #include "core/base/unique_fd.hpp"
 #include "core/config/options.hpp"
 #include "core/daemon/daemon.hpp"
+#include "core/daemon/service_manager.hpp"
 #include "core/daemon/start_again.hpp"
 #include "core/daemon/take_over.hpp"
 #include "core/plugin/host/control_thread.hpp"
@@ -115,6 +116,7 @@ void wait_until_deserted(const sigset_t& signals, const Daemon& daemon, std::chr
 int cannot_start(Log& log, const Error& why) {
   log.flush();  // so that the lines that led here come first
   print_error_line("topoletd cannot start: " + why.message);
+  notify_status("cannot start: " + why.message);
   return kExitFailure;
 }
 

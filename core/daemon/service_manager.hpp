@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
 
 #include "core/base/result.hpp"
@@ -17,8 +19,18 @@ Result<int> take_inherited_socket(const std::string& path);
 /// Another process of the same service is the one to watch from here on.
 void notify_replaced_by(pid_t process);
 
-/// The sockets are served.
+/// Whether somebody hears what the functions below tell.
+bool is_notified();
+/// How long the service manager waits for notify_alive() before it takes topoletd for hung; none if it does not.
+std::optional<std::chrono::milliseconds> watchdog_period();
+
+/// The sockets are served, and a reload, if one was told of, has ended.
 void notify_ready();
+/// The configuration is being read again. Ends with notify_ready().
+void notify_reloading();
 void notify_stopping();
+void notify_alive();
+/// What `systemctl status` shows as Status. Escaped here.
+void notify_status(const std::string& status);
 
 }  // namespace topolet::daemon

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <latch>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "tests/cri/proxy_rig.hpp"
@@ -93,6 +94,25 @@ TEST_F(ProxyLoad, HoldsAtMostTwoMebibytesForAReaderThatStalls) {
     pass_other_calls();
   }
   EXPECT_LE(written * kMessageBytes, std::size_t{2} << 20);
+}
+
+TEST_F(ProxyLoad, RunsPostedWorkOnTheThreadThatServesCallsUntilItIsStopped) {
+  std::latch ran(2);
+  const auto note = [&](std::thread::id* thread) {
+    *thread = std::this_thread::get_id();
+    ran.count_down();
+  };
+  std::thread::id first;
+  std::thread::id second;
+  rig_.proxy.post([&] { note(&first); });
+  rig_.proxy.post([&] { note(&second); });
+  ran.wait();
+  EXPECT_EQ(first, second);
+  EXPECT_NE(first, std::this_thread::get_id());
+  bool dropped = true;
+  rig_.proxy.stop();
+  rig_.proxy.post([&] { dropped = false; });
+  EXPECT_TRUE(dropped);
 }
 
 }  // namespace

@@ -7,9 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "core/base/unique_fd.hpp"
@@ -70,6 +73,53 @@ TEST_F(ServiceManager, IsToldWhenItsSocketIsOnAnotherPath) {
 }
 
 TEST_F(ServiceManager, MayBeAbsent) { EXPECT_EQ(*take_inherited_socket(path_), -1); }
+
+/// What is told to a service manager that listens, one message after the other.
+class Notifications : public ::testing::Test {
+ protected:
+  Notifications() : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    const std::string path = directory_.file("notify");
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    ::setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  }
+  ~Notifications() override { ::unsetenv("NOTIFY_SOCKET"); }
+
+  std::string next() {
+    std::array<char, 1024> message{};
+    const ssize_t size = ::recv(socket_.get(), message.data(), message.size(), MSG_DONTWAIT);
+    return size < 0 ? "nothing" : std::string(message.data(), static_cast<std::size_t>(size));
+  }
+
+  TempDir directory_;
+  UniqueFd socket_;
+};
+
+TEST_F(Notifications, TellWhatTheProtocolHasWordsFor) {
+  EXPECT_TRUE(is_notified());
+  notify_reloading();
+  EXPECT_THAT(next(), ::testing::MatchesRegex("RELOADING=1\nMONOTONIC_USEC=[0-9]+"));
+  notify_ready();
+  EXPECT_EQ(next(), "READY=1");
+  notify_alive();
+  EXPECT_EQ(next(), "WATCHDOG=1");
+  notify_stopping();
+  EXPECT_EQ(next(), "STOPPING=1");
+}
+
+TEST_F(Notifications, CannotBeForgedByAStatus) {
+  notify_status("damaged: no such page\nREADY=1");
+  EXPECT_EQ(next(), "STATUS=damaged: no such page\\nREADY=1");
+}
+
+TEST_F(Notifications, HaveAPeriodOnlyWhereThereIsAWatchdog) {
+  EXPECT_EQ(watchdog_period(), std::nullopt);
+  ::setenv("WATCHDOG_USEC", "30000000", 1);
+  EXPECT_EQ(watchdog_period(), std::chrono::seconds(30));
+  ::unsetenv("WATCHDOG_USEC");
+}
 
 }  // namespace
 }  // namespace topolet::daemon

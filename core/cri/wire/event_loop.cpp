@@ -6,25 +6,31 @@
 namespace topolet::cri {
 namespace {
 
-/// Has the loop go round once, and sets `mark` then, if there is one.
-class Wakeup final : public CompletionTag {
+/// Work that comes off the queue like any other event: an alarm puts it there. Deletes itself.
+class PostedWork final : public CompletionTag {
  public:
-  static void send(EventLoop& loop, std::chrono::milliseconds delay, std::atomic<bool>* mark) {
-    auto* wakeup = new Wakeup(loop, mark);
-    mark_handed_over(static_cast<CompletionTag*>(wakeup));
-    wakeup->alarm_.Set(loop.queue(), std::chrono::system_clock::now() + delay, static_cast<CompletionTag*>(wakeup));
+  /// As an operation of the loop that has begun.
+  static void put_on(EventLoop& loop, std::chrono::milliseconds delay, std::function<void()> work) {
+    auto* posted = new PostedWork(loop, std::move(work));
+    mark_handed_over(static_cast<CompletionTag*>(posted));
+    const gpr_timespec due =
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(delay.count(), GPR_TIMESPAN));
+    posted->alarm_.Set(loop.queue(), due, static_cast<CompletionTag*>(posted));
   }
-  void on_event(bool) override {
-    if (mark_ != nullptr) *mark_ = true;
-    loop_.end();
-    delete this;
+  void on_event(bool /*ok*/) override {
+    EventLoop& loop = loop_;
+    {
+      const std::unique_ptr<PostedWork> self(this);
+      work_();
+    }
+    loop.end();
   }
 
  private:
-  Wakeup(EventLoop& loop, std::atomic<bool>* mark) : loop_(loop), mark_(mark) { loop_.begin(); }
+  PostedWork(EventLoop& loop, std::function<void()> work) : loop_(loop), work_(std::move(work)) {}
 
   EventLoop& loop_;
-  std::atomic<bool>* const mark_;
+  const std::function<void()> work_;
   grpc::Alarm alarm_;
 };
 
@@ -56,9 +62,8 @@ void EventLoop::when_nothing_is_written(std::function<void(bool)> work, std::chr
     waiting_work_ = std::move(work);
     has_waiting_work_ = true;
   }
-  Wakeup::send(*this, {}, nullptr);
-  Wakeup::send(*this, patience, &is_patience_over_);
-  end();
+  post([] {});  // so that the loop comes round
+  PostedWork::put_on(*this, patience, [this] { is_patience_over_ = true; });
 }
 
 void EventLoop::run_waiting_work(bool is_nothing_written) {
@@ -76,6 +81,10 @@ bool EventLoop::try_begin() {
   if (!closed_.load()) return true;
   end();
   return false;
+}
+
+void EventLoop::post(std::function<void()> work) {
+  if (try_begin()) PostedWork::put_on(*this, {}, std::move(work));
 }
 
 void EventLoop::end() {

@@ -81,6 +81,7 @@ class Proxy::Server {
             OutgoingCalls::Done done) {
     outgoing_calls_->start(upstream_of(parse_method(path)), path, request, timeout, std::move(done));
   }
+  void post(std::function<void()> work) { proxy_->loop.post(std::move(work)); }
   std::size_t cancel_unread_for(std::chrono::milliseconds age) {
     return proxy_->unread_responses.cancel_older_than(age);
   }
@@ -250,6 +251,8 @@ void Proxy::call(std::string path, std::string request, std::chrono::millisecond
                  std::function<void(const RuntimeResponse&)> done) {
   server_->call(path, request, timeout, std::move(done));
 }
+
+void Proxy::post(std::function<void()> work) { server_->post(std::move(work)); }
 
 std::size_t Proxy::cancel_unread_for(std::chrono::milliseconds age) { return server_->cancel_unread_for(age); }
 

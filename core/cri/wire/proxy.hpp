@@ -67,6 +67,10 @@ class Proxy final : public Runtime {
   void call(std::string path, std::string request, std::chrono::milliseconds timeout,
             std::function<void(const RuntimeResponse&)> done) override;
 
+  /// Runs `work` on the thread that serves all calls, so that whoever posts it sees that the thread goes on. Dropped
+  /// after stop(). Any thread.
+  void post(std::function<void()> work);
+
   /// Cancels the unary calls whose clients have not read their answers for so long; returns how many.
   std::size_t cancel_unread_for(std::chrono::milliseconds age);
 
