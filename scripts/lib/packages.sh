@@ -13,6 +13,7 @@ kPackagingPackages=(dpkg-dev file gzip perl)
 kPackageCheckPackages=(man-db mandoc shellcheck zsh)
 kTidyPackages=(clang-tidy)
 kMachinePackages=(qemu-system-x86 e2fsprogs)
+kSystemdMachinePackages=(mmdebstrap)
 kTools=build/tools
 kMachineKernel=build/vm/vmlinuz
 
