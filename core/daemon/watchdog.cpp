@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include <cstdint>
 #include <utility>
 
 #include "core/base/mutex.hpp"

@@ -358,6 +358,8 @@ TEST_F(ServiceTest, TriesUntilItsStateDirectoryIsThere) {
 }
 
 TEST_F(ServiceTest, PutsProcessesBackThatCpusCameBackTo) {
+  // Takes CPU 0, which stays online.
+  run_container("first", guaranteed(2000, 16 * kMiB));
   const RunningContainer& web = run_container("web", guaranteed(2000, 16 * kMiB));
   {
     const OfflineCpus offline(web.cpus);
