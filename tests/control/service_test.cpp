@@ -15,6 +15,7 @@ namespace {
 
 using control::v1::Plugin;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -70,10 +71,10 @@ TEST_F(ServiceTest, APluginThatCrashesWhileItIsLoadedIsQuarantinedAndTheOthersSe
   EXPECT_TRUE(rig_.create("web").ok());
 }
 
-TEST_F(ServiceTest, IsStartedAgainHoweverItEndedAndReloadedByItsSignal) {
+TEST_F(ServiceTest, IsStartedAgainHoweverItEndedAndReloadedByTheCommand) {
   EXPECT_THAT(values_of("Restart"), ElementsAre("always"));
   EXPECT_THAT(values_of("StartLimitIntervalSec"), ElementsAre("0"));
-  EXPECT_THAT(values_of("ExecReload"), ElementsAre("/bin/kill -HUP $MAINPID"));
+  EXPECT_THAT(values_of("ExecReload"), ElementsAre(EndsWith("/bin/topolet reload")));
   EXPECT_THAT(values_of("ExecStartPre"), IsEmpty()) << "it would have to end well before topoletd counts a crash";
 }
 
