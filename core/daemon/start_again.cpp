@@ -62,10 +62,15 @@ StartAgain::StartAgain(const std::vector<std::string>& arguments) {
                [](const std::string& argument) { return argument != "--take-over"; });
 }
 
-Result<pid_t> StartAgain::start_successor() const {
+std::vector<std::string> StartAgain::arguments_of_successor() const {
   std::vector<std::string> arguments = arguments_;
   arguments.insert(arguments.begin(), program_);
   arguments.emplace_back("--take-over");
+  return arguments;
+}
+
+Result<pid_t> StartAgain::start_successor() const {
+  std::vector<std::string> arguments = arguments_of_successor();
   const std::vector<char*> argument_pointers = pointers_to(arguments);
   std::vector<std::string> environment = environment_of_successor();
   const std::vector<char*> environment_pointers = pointers_to(environment);
@@ -115,8 +120,7 @@ int StartAgain::run(const config::DaemonOptions& options, HandedOver sockets, Lo
   log.info("starting {} again on unix://{}", program_, options.listen);
   log.flush();
   ::setenv(kSocketsVariable, numbers.c_str(), 1);
-  std::vector<std::string> arguments = arguments_;
-  arguments.insert(arguments.begin(), program_);
+  std::vector<std::string> arguments = arguments_of_successor();
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -23,10 +23,12 @@ class StartAgain {
   /// watch it. Returns its number; UNAVAILABLE if it cannot be started.
   Result<pid_t> start_successor() const;
 
-  /// This process becomes a new one, which starts with these sockets. Returns only if that fails.
+  /// This process becomes a new one, which starts with these sockets. Does not return.
   int run(const config::DaemonOptions& options, HandedOver sockets, Log& log) const;
 
  private:
+  std::vector<std::string> arguments_of_successor() const;
+
   std::string program_;
   std::vector<std::string> arguments_;
 };

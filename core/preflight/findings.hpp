@@ -27,6 +27,9 @@ class Report {
   bool is_mistaken(const std::string& option) const;
   bool is_set(const std::string& option) const { return entry_of(option) != nullptr; }
 
+  /// Then its sockets are another process's until it has them.
+  bool is_take_over() const { return raw_.take_over; }
+
   const config::Options& options() const { return config_.options; }
   Findings take() { return std::move(findings_); }
 

@@ -114,7 +114,7 @@ bool is_handed_over() { return std::getenv("LISTEN_FDS") != nullptr; }
 
 void check_own(Report& report, const std::string& option, const std::string& path, const cri::SocketAccess& access) {
   const bool is_listen = option == "daemon.listen";
-  if (is_listen && is_handed_over()) return;
+  if (report.is_take_over() || (is_listen && is_handed_over())) return;
   const auto use = cri::inspect_socket(path, access);
   if (!use) return report.mistake(option, use.error().message);
   if (*use != cri::SocketUse::kSystemds) return report.note_use(option, *use == cri::SocketUse::kTopoletds);

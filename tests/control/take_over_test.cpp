@@ -192,6 +192,8 @@ TEST_F(TakeOverTest, NoCallFailsWhereSomebodyElseListensMeanwhile) {
     ASSERT_TRUE(rig_.start());
   }
   load.wait_for(50);
+  restart();
+  load.wait_for(50);
   load.stop();
   EXPECT_THAT(load.failures(), IsEmpty()) << "of " << load.calls() << " calls; " << rig_.log();
 }

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "tests/integration/cri_client.hpp"
@@ -21,6 +23,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr std::int64_t kMiB = 1 << 20;
@@ -377,6 +380,58 @@ TEST_F(ServiceTest, KeepsClientsWaitingWithASocketUnit) {
   EXPECT_TRUE(CriClient(kEndpoint).version().has_value());
   EXPECT_TRUE(comes_back(pid));
   expect_places("one");
+  remove_containers();
+  expect_success("systemctl stop topoletd.socket topoletd.service && systemctl start topoletd.service");
+}
+
+/// Calls without a pause, on one connection for as long as it is good.
+class CallLoop {
+ public:
+  CallLoop() : thread_([this] { run(); }) {}
+  ~CallLoop() { stop(); }
+  CallLoop(const CallLoop&) = delete;
+  CallLoop& operator=(const CallLoop&) = delete;
+  void stop() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  int calls() const { return calls_; }
+  /// Once it has stopped.
+  const std::vector<std::string>& failures() const { return failures_; }
+
+ private:
+  void run() {
+    CriClient client(kEndpoint);
+    for (; !stop_; ++calls_) {
+      const auto version = client.version();
+      if (!version) failures_.push_back(version.error().message);
+    }
+  }
+
+  std::atomic<bool> stop_ = false;
+  std::atomic<int> calls_ = 0;
+  std::vector<std::string> failures_;
+  std::thread thread_;
+};
+
+TEST_F(ServiceTest, IsReplacedWithoutAFailedCall) {
+  const RunningContainer& web = run_container("web", guaranteed(1000, 16 * kMiB));
+  const auto restart_by = [&](const std::string& command) {
+    const pid_t pid = service_pid();
+    CallLoop load;
+    expect_success(command);
+    EXPECT_NE(service_pid(), pid) << "systemd watches the new process after: " << command;
+    EXPECT_TRUE(wait_until([&, enough = load.calls() + 100] { return load.calls() > enough; }));
+    load.stop();
+    EXPECT_THAT(load.failures(), IsEmpty()) << "of " << load.calls() << " calls; " << command;
+    expect_untouched(web);
+  };
+  restart_by("topolet restart");
+  restart_by("topolet restart");
+  expect_success("systemctl stop topoletd.service && systemctl start topoletd.socket topoletd.service");
+  restart_by("topolet restart");
+  restart_by("systemctl restart topoletd.service");
+  EXPECT_EQ(property_of_service("NRestarts"), "0");
   remove_containers();
   expect_success("systemctl stop topoletd.socket topoletd.service && systemctl start topoletd.service");
 }
