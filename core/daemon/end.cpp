@@ -75,6 +75,7 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
   control_->disown_file();
   release_path();
   end_core();
+  notify_alive();
   proxy_->take_calls_from_core();
   plugins_.reset();
   deps_.control.drain();
@@ -86,6 +87,7 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
         "the state database or a plugin does not return; this process ends at once, so that process {} can go "
         "on",
         successor.process());
+    notify_replaced_by(successor.process());
     successor.hand_over(sockets_);
     return true;
   }

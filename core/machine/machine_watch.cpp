@@ -20,6 +20,10 @@ constexpr std::array kLooksAfterUevent{std::chrono::milliseconds(50), std::chron
 /// Where no uevents are heard.
 constexpr std::chrono::milliseconds kIntervalWithoutUevents{1000};
 
+/// How often the topology is read again because it has other CPUs than the kernel says: for good, perhaps, as hwloc
+/// sees some machines in another way.
+constexpr int kMostRereads = 10;
+
 std::string text_of(const std::optional<CpuSet>& cpus) { return cpus ? cpus->to_string() : "all"; }
 
 }  // namespace
@@ -46,6 +50,7 @@ MachineWatch::MachineWatch(Options options, Log& log)
 
 void MachineWatch::start(std::shared_ptr<const topology::Topology> topology, Callbacks callbacks) {
   topology_ = std::move(topology);
+  compare_with_topology();
   thread_ = std::thread([this, callbacks = std::move(callbacks)] {
     for (Wake wake = wait(); !wake.stop; wake = wait()) check_for_change(callbacks, wake.heard);
   });
@@ -122,6 +127,19 @@ bool MachineWatch::give_back_to_pods(const MachineState& now, const CpuSet& flic
   return given.has_value();
 }
 
+/// A CPU may come or go while the topology is read. What counts as seen is what the topology has, so that the next look
+/// finds a difference, and reads it again.
+void MachineWatch::compare_with_topology() {
+  if (!last_state_ || !last_state_->online || *last_state_->online == topology_->online) {
+    rereads_ = 0;
+    return;
+  }
+  if (rereads_ == kMostRereads) return;
+  ++rereads_;
+  last_state_->online = topology_->online;
+  looks_since_uevent_ = 0;
+}
+
 void MachineWatch::check_for_change(const Callbacks& callbacks, const UeventSocket::Heard& heard) {
   Result<MachineState> state = look();
   if (state) {
@@ -132,16 +150,26 @@ void MachineWatch::check_for_change(const Callbacks& callbacks, const UeventSock
     if (!heard.cpus.empty() || heard.lost_some) callbacks.on_flicker();
     return;
   }
+  const CpuSet known = topology_->online;
   Result<engine::Engine::Machine> machine = state ? read(*state) : Result<engine::Engine::Machine>(state.error());
   if (!machine) {
     if (std::exchange(last_error_, machine.error().message) == machine.error().message) return;
     return log_.error("the machine has changed, but containers stay as they are: {}", last_error_);
   }
   last_error_.clear();
+  const bool is_same = rereads_ > 0 && topology_->online == known && last_state_ && last_state_->pods == state->pods &&
+                       last_state_->isolated == state->isolated;
+  if (is_same) {
+    last_state_ = *std::move(state);
+    compare_with_topology();
+    if (!heard.cpus.empty() || heard.lost_some) callbacks.on_flicker();
+    return;
+  }
   const CpuSet& allowed = machine->cpus.allowed;
   log_.info("online CPUs are now {}, pods may use {}; placing containers on {}", text_of(state->online),
             text_of(state->pods), allowed.empty() ? "none" : allowed.to_string());
   last_state_ = *std::move(state);
+  compare_with_topology();
   callbacks.on_change(*std::move(machine));
 }
 

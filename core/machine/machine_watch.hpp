@@ -62,6 +62,7 @@ class MachineWatch {
 
   Result<MachineState> look() const;
   Result<engine::Engine::Machine> read(const MachineState& state);
+  void compare_with_topology();
   void check_for_change(const Callbacks& callbacks, const UeventSocket::Heard& heard);
   bool give_back_to_pods(const MachineState& now, const CpuSet& flickered);
   Wake wait();
@@ -73,6 +74,7 @@ class MachineWatch {
   CpuSet lost_by_pods_;  ///< CPUs that pods could use when they went offline
   /// What follows a uevent is not over when it comes: how often the thread has looked since.
   std::size_t looks_since_uevent_;
+  int rereads_ = 0;                   ///< of the topology, since it last had the CPUs that the kernel says are online
   std::string last_error_;            ///< said once
   std::string last_give_back_error_;  ///< the same
   std::shared_ptr<const topology::Topology> topology_;

@@ -44,8 +44,10 @@ class MachineWatchTest : public testing::Test {
                                                                   .hear_uevents = false,
                                                                   .placement = std::move(placement)},
                                             *log_);
-    watch_->start(*topology::discover({.sysfs_root = root_.file("sys")}),
-                  {.on_change = [this](engine::Engine::Machine machine) {
+    if (between_looks) between_looks();
+    const auto topology = *topology::discover({.sysfs_root = root_.file("sys")});
+    if (behind_topology) behind_topology();
+    watch_->start(topology, {.on_change = [this](engine::Engine::Machine machine) {
                     MutexLock lock(mutex_);
                     machines_.push_back(std::move(machine));
                   }});
@@ -78,6 +80,9 @@ class MachineWatchTest : public testing::Test {
     return machines_.size();
   }
 
+  /// What happens between the watch's first look and the reading of the topology, and after that.
+  std::function<void()> between_looks;
+  std::function<void()> behind_topology;
   TempDir root_;
   CpuSet all_;
   CpuSet first_;
@@ -101,6 +106,16 @@ TEST_F(MachineWatchTest, TellsWhatIsOnlineWhenThatChanges) {
   EXPECT_EQ(back->cpus.allowed, all_);
   EXPECT_GT(back->topology->generation, gone->topology->generation);
   EXPECT_EQ(changes(), 2U) << "only changes are told";
+}
+
+TEST_F(MachineWatchTest, NoticesThatACpuWasOfflineOnlyWhileTheTopologyWasRead) {
+  between_looks = [this] { online(first_); };
+  behind_topology = [this] { online(all_); };
+  watch();
+  const auto machine = after(1);
+  ASSERT_TRUE(machine);
+  EXPECT_EQ(machine->cpus.allowed, all_);
+  EXPECT_EQ(machine->topology->online, all_);
 }
 
 TEST_F(MachineWatchTest, TellsWhichCpusPodsMayUse) {
