@@ -170,12 +170,13 @@ Result<std::shared_ptr<HandedOver>> take_over(const config::RawConfig& raw, cons
 
 int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arguments) {
   const config::ValidatedConfig core = validate_config(raw, {});
-  // All that is wrong is told at once, and no plugin runs in this process before.
-  if (!core.mistakes.empty() || !preflight::check_environment(raw, core).mistakes.empty()) {
+  if (raw.take_over) {
+    // The one that runs goes on if this one could not start.
+    if (!report_findings(preflight::check(raw))) return kExitUsage;
+  } else if (!core.mistakes.empty() || !preflight::check_environment(raw, core).mistakes.empty()) {
+    // All that is wrong is told at once, and no plugin runs in this process before.
     return report_findings(preflight::check(raw)) ? kExitFailure : kExitUsage;
   }
-  // The one that runs goes on if this one could not start.
-  if (raw.take_over && !report_findings(preflight::check(raw))) return kExitUsage;
   const StartAgain start_again(arguments);
   const sigset_t signals = block_signals();
   const auto log = make_daemon_log();

@@ -106,11 +106,11 @@ TEST_F(TakeOver, NoCallFailsAndAllClientsMoveToTheSuccessor) {
 }
 
 TEST_F(TakeOver, AClientThatDoesNotReadHoldsUpNobody) {
-  runtime_.handle("GetContainerEvents", [](ServerCall& call) {
+  std::atomic<int> sent = 0;
+  runtime_.handle("GetContainerEvents", [&](ServerCall& call) {
     call.read();
     const std::string event(1 << 20, 'e');
-    while (call.write(event)) {
-    }
+    while (call.write(event)) ++sent;
     return grpc::Status::OK;
   });
   ProxyRig old(directory_);
@@ -119,6 +119,11 @@ TEST_F(TakeOver, AClientThatDoesNotReadHoldsUpNobody) {
   events->write("request");
   events->half_close();
   EXPECT_TRUE(events->read());
+  // Until all that is on the way is full, so that the proxy waits for the client.
+  for (int before = -1; before != sent;) {
+    before = sent;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
   ASSERT_TRUE(old.client.call({.path = kVersion, .message = "request"}).status.ok());
   begin(old);
   const auto give_up = std::chrono::steady_clock::now() + kEnough;

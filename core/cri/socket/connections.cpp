@@ -1,14 +1,14 @@
 #include "core/cri/socket/connections.hpp"
 
 #include <fcntl.h>
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
+
+#include "core/cri/wire/unread_by_peer.hpp"
 
 namespace topolet::cri {
 namespace {
@@ -17,13 +17,6 @@ namespace {
 double merit(const client_reads::Reads& reads) {
   constexpr std::uint64_t kMost = 64;
   return static_cast<double>(std::min(reads.complete_requests + 1, kMost));
-}
-
-/// What the other side has not read.
-int unsent_bytes(int fd) {
-  int bytes = 0;
-  ::ioctl(fd, SIOCOUTQ, &bytes);
-  return bytes;
 }
 
 }  // namespace
@@ -103,7 +96,7 @@ Connections::Waiting Connections::least_served_waiting(std::uint64_t least_reque
     const client_reads::Reads reads = client_reads::look_at(connection.followed);
     if (!reads.waits) continue;
     waiting.any = true;
-    if (unsent_bytes(fd) >= kStalledBytes) continue;
+    if (unread_by_peer(fd) >= kStalledBytes) continue;
     if (reads.complete_requests < least_requests) continue;
     update_lately(connection, reads);
     const double served = (connection.lately + static_cast<double>(reads.unfinished_bytes)) / merit(reads);
@@ -146,7 +139,7 @@ std::optional<int> Connections::most_unfinished(std::size_t least) const {
 std::vector<int> Connections::sample_stalled() {
   std::vector<int> stalled;
   for (auto& [fd, connection] : open_) {
-    const int unsent = unsent_bytes(fd);
+    const int unsent = unread_by_peer(fd);
     const bool same = unsent >= kStalledBytes && unsent == std::exchange(connection.unsent, unsent);
     connection.stalled_samples = same ? connection.stalled_samples + 1 : 0;
     if (connection.stalled_samples < kStalledSamples) continue;

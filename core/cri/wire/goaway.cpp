@@ -1,7 +1,5 @@
 #include "core/cri/wire/goaway.hpp"
 
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -22,12 +20,6 @@ void send_goaway(int connection_fd) {
       0,  // NO_ERROR
   };
   static_cast<void>(::send(connection_fd, kFrame.data(), kFrame.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
-}
-
-int unread_by_peer(int connection_fd) {
-  int bytes = 0;
-  ::ioctl(connection_fd, SIOCOUTQ, &bytes);
-  return bytes;
 }
 
 }  // namespace topolet::cri

@@ -12,7 +12,4 @@ namespace topolet::cri {
 /// Where the socket takes nothing, nothing is sent.
 void send_goaway(int connection_fd);
 
-/// The bytes in the socket that the other side has not read yet.
-int unread_by_peer(int connection_fd);
-
 }  // namespace topolet::cri

@@ -22,6 +22,7 @@
 #include "core/cri/wire/proxy_own_call.hpp"
 #include "core/cri/wire/proxy_stream_call.hpp"
 #include "core/cri/wire/proxy_unary_call.hpp"
+#include "core/cri/wire/unread_by_peer.hpp"
 
 namespace topolet::cri {
 namespace {
