@@ -73,8 +73,8 @@ std::vector<OptionSpec> daemon_options() {
              "loses its newest one.",
              8, 1 << 20),
       number("max-memory-mib", "512",
-             "How much memory topoletd may use, in MiB. Above it, clients that send without end or do not read are "
-             "disconnected.",
+             "How much memory topoletd may use, in MiB. Above it, clients that send or call without end or do not read "
+             "are disconnected.",
              128, 1 << 20),
       number("max-message-mib", "64", "The largest message that is passed on, in MiB. The kubelet accepts 16.", 16,
              1024),

@@ -107,7 +107,10 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& pa
 }
 
 void ControlServer::start(std::function<void(UniqueFd)> on_connection) {
-  impl_->listener->start(std::move(on_connection));
+  impl_->listener->start([on_connection = std::move(on_connection)](UniqueFd connection) {
+    on_connection(std::move(connection));
+    return nullptr;
+  });
 }
 
 void ControlServer::on_call(std::shared_ptr<cri::OwnCall> call) {

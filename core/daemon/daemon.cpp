@@ -286,12 +286,8 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
 
 void Daemon::accept_clients() {
   proxy_->start();
-  listener_->start([this](UniqueFd connection) { proxy_->accept(std::move(connection)); },
-                   [this](std::chrono::milliseconds unread_for) {
-                     const std::size_t count = proxy_->cancel_unread_for(unread_for);
-                     if (count == 0) return;
-                     log_->warn("cancelled {} whose client did not read the response", counted(count, "call"));
-                   });
+  listener_->start([this](UniqueFd connection) { return proxy_->accept(std::move(connection)); },
+                   [this](bool is_short) { proxy_->set_memory_short(is_short); });
   control_->start([this](UniqueFd connection) { proxy_->accept_own(std::move(connection)); });
   is_serving_ = true;
 }

@@ -88,6 +88,8 @@ struct Sent {
   bool reads = true;
   std::chrono::milliseconds pause{0};
   bool fills_windows = false;  ///< `more` is message bytes, as many as the window permits
+  std::uint32_t message_bytes = kMessageBytes;
+  bool completes_messages = false;
 };
 
 std::string message_of(const std::string& bytes) {
@@ -164,6 +166,27 @@ const std::map<std::string, Sent>& kinds() {
           return whole_header(kServicePath + kBigMethod, stream) + frame(kData, kEndStream, stream, message_of(""));
         }),
         .reads = false}},
+      {"calls", {.more = for_each_stream([](std::uint32_t stream) {
+                   return whole_header(version_path(), stream) + frame(kData, kEndStream, stream, message_of(""));
+                 })}},
+      {"creates", {.more = for_each_stream([](std::uint32_t stream) {
+                     return whole_header(kServicePath + "CreateContainer", stream) +
+                            frame(kData, kEndStream, stream, message_of(std::string(200, '\x01')));
+                   })}},
+      {"unknown-streams", {.more = for_each_stream([](std::uint32_t stream) {
+                             return whole_header("/runtime.v9.Unknown/Talk", stream) +
+                                    frame(kData, 0, stream, message_of("hello"));
+                           })}},
+      {"large-messages",
+       {.more =
+            [](std::uint32_t& stream) {
+              const std::string bytes = whole_header(version_path(), stream);
+              stream += 2;
+              return bytes;
+            },
+        .fills_windows = true,
+        .message_bytes = 4 << 20,
+        .completes_messages = true}},
       {"trickle",
        {.first = open_header(version_path()),
         .more = always(frame(kContinuation, 0, 1, field("slow", "e"))),
@@ -253,19 +276,21 @@ void BadConnection::make_bytes() {
   link_.unsent += sent_.more(link_.stream);
 }
 
-/// Message after message, each but for its last byte.
+/// Message after message, each but for its last byte where they are not completed.
 void BadConnection::make_message_bytes() {
   if (link_.message_left == 0) {
     link_.unsent += sent_.more(link_.stream);
-    link_.unsent += frame(kData, 0, link_.stream - 2, std::string(1, '\0') + big_endian(kMessageBytes));
-    link_.message_left = kMessageBytes - 1;
+    link_.unsent += frame(kData, 0, link_.stream - 2, std::string(1, '\0') + big_endian(sent_.message_bytes));
+    link_.message_left = sent_.message_bytes - (sent_.completes_messages ? 0 : 1);
     link_.stream_window = kFirstWindow - 5;
     link_.connection_window -= 5;
   }
   const std::int64_t size =
       std::min({link_.message_left, link_.stream_window, link_.connection_window, std::int64_t{kFrameBytes}});
   if (size <= 0) return;
-  link_.unsent += frame(kData, 0, link_.stream - 2, std::string(static_cast<std::size_t>(size), 'm'));
+  const bool is_last = sent_.completes_messages && size == link_.message_left;
+  link_.unsent +=
+      frame(kData, is_last ? kEndStream : 0, link_.stream - 2, std::string(static_cast<std::size_t>(size), 'm'));
   link_.message_left -= size;
   link_.stream_window -= size;
   link_.connection_window -= size;

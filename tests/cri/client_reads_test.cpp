@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "core/base/unique_fd.hpp"
 
@@ -103,6 +105,46 @@ TEST_F(ClientReads, HaveNoTurnsAfterStop) {
   std::size_t bytes = 0;
   for (ssize_t got = read(); got > 0; got = read()) bytes += static_cast<std::size_t>(got);
   EXPECT_GT(bytes, 0U);
+}
+
+TEST_F(ClientReads, DoNotWaitWhenThereIsNothingMore) {
+  // Away with what has been sent.
+  read(200000);
+  follow();
+  const std::string ping = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string("\0\0\x08\x06\0\0\0\0\0", 9) + "pingpong";
+  ASSERT_EQ(::send(client_.get(), ping.data(), ping.size(), 0), static_cast<ssize_t>(ping.size()));
+  EXPECT_EQ(read(), static_cast<ssize_t>(ping.size()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(read(), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_FALSE(client_reads::look_at(followed_).waits) << "its turn was long, but there is no more";
+}
+
+TEST_F(ClientReads, PutNoMoreIntoABufferThanTheFirstOfThemMay) {
+  follow();
+  buffer_.assign(65536, '\0');
+  std::size_t filled = 0;
+  // As gRPC does it: again and again into what is left of one buffer.
+  while (true) {
+    iovec piece{buffer_.data() + filled, buffer_.size() - filled};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    const ssize_t got = ::recvmsg(served_.get(), &message, 0);
+    if (got <= 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_LE(filled, 256U) << "nobody knows yet what the client will send";
+}
+
+TEST_F(ClientReads, EndWhateverTheClientHasSent) {
+  follow();
+  EXPECT_GT(read(), 0);
+  client_reads::end(followed_);
+  EXPECT_EQ(read(), 0);
+  client_reads::stop(followed_);
+  EXPECT_EQ(read(), 0);
 }
 
 TEST_F(ClientReads, OfAnotherSocketWithTheNumberAreItsOwn) {

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <list>
 #include <string>
-#include <vector>
+
+#include "tests/cri/loop_rig.hpp"
 
 namespace topolet::cri {
 namespace {
@@ -18,6 +20,33 @@ int add(Connections& connections, pid_t process) {
   connections.add(std::move(fd), process);
   return number;
 }
+
+/// Calls that are under way.
+class Calls {
+ public:
+  std::shared_ptr<ClientCalls> calls(std::size_t request_bytes, int answered = 0) {
+    const auto client = admission_.open(++connections_);
+    for (int i = 0; i < answered; ++i) CallTicket(admission_, client).end(/*answered=*/true);
+    tickets_.emplace_back(admission_, client).begin(request_bytes);
+    return client;
+  }
+  std::shared_ptr<ClientCalls> unread(std::size_t bytes) {
+    const auto client = calls(0);
+    tickets_.back().set_response(bytes);
+    return client;
+  }
+
+ private:
+  testing::LoopRig loop_;
+  CallAdmission admission_{loop_.loop};
+  ino_t connections_ = 0;
+  std::list<CallTicket> tickets_;
+};
+
+class HeavyConnections : public ::testing::Test {
+ protected:
+  Calls load_;
+};
 
 TEST(Connections, EndTheNewestOfTheProcessThatHoldsTheMost) {
   Connections connections;
@@ -45,29 +74,67 @@ TEST(Connections, EndNoneForWhoeverHoldsAsMany) {
   EXPECT_EQ(connections.connection_to_evict(8), std::nullopt) << "both would go on for ever, in turns";
 }
 
-TEST(Connections, AreStalledOnceTheirClientsReadNothingForLong) {
+TEST_F(HeavyConnections, AreStalledOnceTheirClientsReadNothingForLong) {
   Connections connections;
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
   const UniqueFd client(ends[1]);
   connections.add(UniqueFd(ends[0]), 7);
-  const auto sample = [&](int count) {
-    std::vector<int> stalled;
-    for (int i = 0; i < count; ++i) stalled = connections.sample_stalled();
-    return stalled;
+  const auto is_stalled_after = [&](int samples) {
+    for (int i = 0; i < samples; ++i) connections.sample_stalled();
+    return connections.is_stalled(ends[0]);
   };
   const std::string a_little(100, 'x');
   const std::string much(Connections::kStalledBytes, 'x');
   std::string read(a_little.size(), '\0');
   ASSERT_EQ(::write(ends[0], a_little.data(), a_little.size()), 100);
-  EXPECT_TRUE(sample(2 * Connections::kStalledSamples).empty()) << "an idle client may leave that";
+  EXPECT_FALSE(is_stalled_after(2 * Connections::kStalledSamples)) << "an idle client may leave that";
   ASSERT_GT(::write(ends[0], much.data(), much.size()), 0);
-  EXPECT_TRUE(sample(Connections::kStalledSamples).empty()) << "it may still come to it";
+  EXPECT_FALSE(is_stalled_after(Connections::kStalledSamples)) << "it may still come to it";
   ASSERT_EQ(::read(ends[1], read.data(), read.size()), 100);
   ASSERT_GT(::write(ends[0], much.data(), much.size()), 0);
-  EXPECT_TRUE(sample(Connections::kStalledSamples).empty()) << "it reads, if slowly";
-  EXPECT_EQ(sample(1), std::vector<int>{ends[0]});
+  EXPECT_FALSE(is_stalled_after(Connections::kStalledSamples)) << "it reads, if slowly";
+  const int other = add(connections, 8);
+  connections.set_calls(other, load_.calls(100 << 10));
+  EXPECT_EQ(connections.heaviest(1)->fd, other);
+  EXPECT_TRUE(is_stalled_after(1));
+  EXPECT_EQ(connections.heaviest(1)->fd, ends[0]) << "what it leaves unread is counted nowhere else";
+  EXPECT_TRUE(connections.heaviest(1)->is_unread);
   EXPECT_EQ(connections.process_of(ends[0]), 7);
+}
+
+TEST_F(HeavyConnections, AreThoseWhoseCallsTakeMost) {
+  Connections connections;
+  const int light = add(connections, 7);
+  const int heavy = add(connections, 7);
+  EXPECT_EQ(connections.heaviest(1), std::nullopt);
+  connections.set_calls(light, load_.calls(1 << 20));
+  connections.set_calls(heavy, load_.calls(2 << 20));
+  ASSERT_TRUE(connections.heaviest(1));
+  EXPECT_EQ(connections.heaviest(1)->fd, heavy);
+  EXPECT_GE(connections.heaviest(1)->bytes, std::size_t{2} << 20);
+  EXPECT_FALSE(connections.heaviest(1)->is_unread);
+  EXPECT_EQ(connections.heaviest(3 << 20), std::nullopt);
+}
+
+TEST_F(HeavyConnections, MayHaveMoreTheMoreCallsWereAnswered) {
+  Connections connections;
+  const int known = add(connections, 7);
+  const int unknown = add(connections, 7);
+  connections.set_calls(known, load_.calls(2 << 20, /*answered=*/5));
+  connections.set_calls(unknown, load_.calls(1 << 20));
+  EXPECT_EQ(connections.heaviest(1)->fd, unknown);
+}
+
+TEST_F(HeavyConnections, MayLeaveALargeAnswerUnreadForAMoment) {
+  Connections connections;
+  const int reads = add(connections, 7);
+  const int calls = add(connections, 7);
+  connections.set_calls(reads, load_.unread(4 << 20));
+  connections.set_calls(calls, load_.calls(3 << 20));
+  EXPECT_EQ(connections.heaviest(1)->fd, calls);
+  connections.remove(calls);
+  EXPECT_TRUE(connections.heaviest(1)->is_unread);
 }
 
 }  // namespace

@@ -108,10 +108,11 @@ class SignallingSink : public spdlog::sinks::base_sink<std::mutex> {
 /// Keeps what a listener hands out.
 class Served {
  public:
-  std::function<void(UniqueFd)> keep() {
+  cri::Listener::OnConnection keep() {
     return [this](UniqueFd connection) {
       connections_.push_back(std::move(connection));
       arrived_.add();
+      return nullptr;
     };
   }
   bool wait_for(std::size_t count) { return arrived_.wait_for(count); }
@@ -142,7 +143,7 @@ TEST_F(ListenerTest, HandsOutNonBlockingConnections) {
   (*listener)->start([&, keep = served_.keep()](UniqueFd connection) {
     EXPECT_NE(::fcntl(connection.get(), F_GETFL) & O_NONBLOCK, 0);
     EXPECT_NE(::fcntl(connection.get(), F_GETFD) & FD_CLOEXEC, 0);
-    keep(std::move(connection));
+    return keep(std::move(connection));
   });
   const UniqueFd first = connect_to(path_);
   const UniqueFd second = connect_to(path_);

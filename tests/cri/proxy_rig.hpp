@@ -28,8 +28,8 @@ struct ProxyRig {
         listener(std::move(cri::Listener::open(with_path(directory, std::move(listening)), *log).value())),
         client("unix://" + directory.file("topolet.sock")) {
     proxy.start();
-    listener->start([this](UniqueFd connection) { proxy.accept(std::move(connection)); },
-                    [this](std::chrono::milliseconds unread_for) { proxy.cancel_unread_for(unread_for); });
+    listener->start([this](UniqueFd connection) { return proxy.accept(std::move(connection)); },
+                    [this](bool is_short) { proxy.set_memory_short(is_short); });
   }
   ~ProxyRig() { listener->stop(); }
 

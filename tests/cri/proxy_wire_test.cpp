@@ -3,16 +3,19 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <chrono>
 #include <random>
 #include <vector>
 
 #include "core/base/resident_memory.hpp"
+#include "core/cri/wire/call_admission.hpp"
 #include "tests/cri/proxy_rig.hpp"
 #include "tests/support/wire_client.hpp"
 
 namespace topolet::testing {
 namespace {
 
+using cri::CallAdmission;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -167,19 +170,36 @@ TEST_F(BadClients, AreRefusedMetadataBeyondTheLimit) {
   expect_service();
 }
 
+TEST_F(BadClients, GetNoMoreAnswersThanTheyRead) {
+  runtime_.handle("ListImages", RecordingRuntime::answer(std::string(CallAdmission::kMostUnreadBytes, 'i')));
+  WireClient unread(socket_);
+  for (std::uint8_t call = 0; call < 100; ++call) {
+    const auto stream = static_cast<std::uint8_t>(2 * call + 1);
+    unread.call("/runtime.v1.ImageService/ListImages", {}, stream);
+    unread.message("", true, stream);
+    // So that these have their answers when the others have waited.
+    if (call + 1U == CallAdmission::kFirstCalls) runtime_.wait_for_ends("ListImages", CallAdmission::kFirstCalls);
+  }
+  // Others are served, for longer than calls wait where all is well.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+  while (std::chrono::steady_clock::now() < until) expect_service();
+  EXPECT_THAT(runtime_.calls("ListImages"), SizeIs(CallAdmission::kFirstCalls));
+  EXPECT_TRUE(unread.is_open());
+}
+
 TEST_F(FloodingClients, LoseTheAnswersThatTheyDoNotReadWhenThoseFillTheMemory) {
-  runtime_.handle("ListImages", RecordingRuntime::answer(std::string(1 << 20, 'i')));
+  runtime_.handle("ListImages", RecordingRuntime::answer(std::string(40 << 20, 'i')));
   // Both read no more than HTTP/2's first window, 64 KiB; the second at least takes that out of the socket.
   WireClient deaf(socket_);
   WireClient stalled(socket_);
-  for (std::uint8_t call = 0; call < 120; ++call) {
+  for (std::uint8_t call = 0; call < CallAdmission::kFirstCalls; ++call) {
     for (WireClient* one : {&deaf, &stalled}) {
       const auto stream = static_cast<std::uint8_t>(2 * call + 1);
       one->call("/runtime.v1.ImageService/ListImages", {}, stream);
       one->message("", true, stream);
     }
   }
-  EXPECT_TRUE(stalled.wait_for_reset());
+  EXPECT_TRUE(stalled.wait_for_hang_up());
   EXPECT_TRUE(deaf.wait_for_hang_up());
   expect_service();
 }

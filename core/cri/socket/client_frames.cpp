@@ -45,6 +45,7 @@ std::size_t ClientFrames::begin_frame() {
   if (type_ == kHeaders) {
     header_ends_request_ = (flags_ & kEndStream) != 0;
     if (calls_.try_emplace(stream_, 0).second) {
+      ++begun_requests_;
       charge(kCallMemoryBytes);
       work += kCallWorkBytes;
     }
@@ -79,7 +80,11 @@ void ClientFrames::charge(std::size_t bytes) {
 void ClientFrames::forget_call(std::uint32_t stream, bool complete) {
   const auto call = calls_.find(stream);
   if (call == calls_.end()) return;
-  if (complete) ++complete_requests_;
+  if (complete) {
+    ++complete_requests_;
+  } else {
+    --begun_requests_;
+  }
   other_bytes_ = complete ? 0 : other_bytes_ + call->second;
   calls_bytes_ -= call->second;
   calls_.erase(call);

@@ -15,7 +15,7 @@ class ClientFrames {
   /// What a call costs whose header has come, however short the header is: in memory while it lasts, and in the time
   /// that it takes to begin, as if so many bytes had been sent.
   static constexpr std::size_t kCallMemoryBytes = 16 << 10;
-  static constexpr std::size_t kCallWorkBytes = 8 << 10;
+  static constexpr std::size_t kCallWorkBytes = 256 << 10;
   /// A header is kept as fields with their names, which take about that much more than it has bytes.
   static constexpr std::size_t kHeaderFactor = 2;
   static constexpr std::size_t kFrameWorkBytes = 64;
@@ -26,6 +26,10 @@ class ClientFrames {
   /// What was sent of requests that are not complete, and all else since the last complete request: pings, settings,
   /// requests that were cancelled.
   std::size_t unfinished_bytes() const { return calls_bytes_ + other_bytes_; }
+  /// How many have begun and were not cancelled by the client before they were complete.
+  std::uint64_t begun_requests() const { return begun_requests_; }
+  /// How many requests are not.
+  std::size_t unfinished_requests() const { return calls_.size(); }
   /// How many requests were complete.
   std::uint64_t complete_requests() const { return complete_requests_; }
   /// The client is sending a large message, as opposed to many small frames.
@@ -53,6 +57,7 @@ class ClientFrames {
   std::size_t calls_bytes_ = 0;  ///< of all `calls_`
   std::size_t other_bytes_ = 0;
   std::uint64_t complete_requests_ = 0;
+  std::uint64_t begun_requests_ = 0;
 };
 
 }  // namespace topolet::cri

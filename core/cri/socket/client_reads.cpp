@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 
 #include "core/base/happens_before.hpp"
 #include "core/cri/socket/client_frames.hpp"
+#include "core/cri/wire/peer_names.hpp"
 
 namespace topolet::cri::client_reads {
 namespace {
@@ -28,14 +28,14 @@ constexpr std::size_t kMostDescriptors = std::size_t{1} << 17;
 constexpr std::size_t kPartDescriptors = 256;
 
 /// A turn ends when either is over and there is more to read.
-constexpr std::size_t kFirstTurnWork = 8 << 10;
-constexpr std::size_t kTurnWork = 64 << 10;
+constexpr std::size_t kFirstTurnWork = 256 << 10;
+constexpr std::size_t kTurnWork = 2 << 20;
 constexpr std::size_t kMessageTurnWork = 256 << 10;
 constexpr std::chrono::microseconds kTurnTime{500};
 /// How much is read at a time. gRPC works through all that it got before it asks for more, so it gets little of what
 /// may take long: a header of many fields, or many small frames.
 constexpr std::size_t kFirstReadBytes = 256;
-constexpr std::size_t kReadBytes = 16 << 10;
+constexpr std::size_t kReadBytes = 4 << 10;
 constexpr std::size_t kMessageReadBytes = 256 << 10;
 /// A client that has had so many calls is taken for one that has something to say.
 constexpr std::uint64_t kKnownAfterRequests = 16;
@@ -43,8 +43,11 @@ constexpr std::size_t kReadPieces = 64;
 
 struct Descriptor {
   std::atomic<int> wake_fd = -1;  ///< −1: not followed
+  std::atomic<bool> ended = false;
   std::atomic<bool> waits = false;
   std::atomic<std::size_t> unfinished_bytes = 0;
+  std::atomic<std::uint64_t> begun_requests = 0;
+  std::atomic<std::size_t> unfinished_requests = 0;
   std::atomic<std::uint64_t> complete_requests = 0;
   std::atomic<std::uint64_t> work = 0;
   std::atomic<std::uint64_t> turns = 0;
@@ -59,6 +62,7 @@ struct Descriptor {
   std::size_t buffer_left = 0;
   const void* buffer_next = nullptr;
   std::size_t buffer_read = 0;
+  std::size_t buffer_most = 0;  ///< that is read into it
 };
 
 using Part = std::array<Descriptor, kPartDescriptors>;
@@ -89,11 +93,6 @@ Descriptor* find_or_add(int fd) {
     part.release();
   }
   return find(fd);
-}
-
-ino_t inode_of(int fd) {
-  struct stat file {};
-  return ::fstat(fd, &file) == 0 ? file.st_ino : 0;
 }
 
 /// Wakes whoever waits for the socket: the kernel does that when the buffer for sending may have grown.
@@ -160,6 +159,8 @@ void follow(Descriptor& descriptor, const msghdr& message, std::size_t got) {
     break;
   }
   descriptor.unfinished_bytes.store(descriptor.frames.unfinished_bytes(), std::memory_order_relaxed);
+  descriptor.begun_requests.store(descriptor.frames.begun_requests(), std::memory_order_relaxed);
+  descriptor.unfinished_requests.store(descriptor.frames.unfinished_requests(), std::memory_order_relaxed);
   descriptor.complete_requests.store(descriptor.frames.complete_requests(), std::memory_order_relaxed);
 }
 
@@ -203,6 +204,11 @@ ssize_t say_nothing_there() {
 /// The number is another socket's by now: that gRPC closed this one is known only some time later.
 bool is_another(const Descriptor& descriptor, int fd) { return inode_of(fd) != descriptor.inode; }
 
+bool has_more(int fd) {
+  char byte = 0;
+  return ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+}
+
 ssize_t wait_for_resume(Descriptor& descriptor, int fd, int wake_fd) {
   end_turn(descriptor);
   mark_handed_over(&descriptor);
@@ -227,18 +233,18 @@ ssize_t receive_in_turns(Descriptor& descriptor, int fd, int wake_fd, msghdr* me
   if (descriptor.begins_turn) {
     descriptor.begins_turn = false;
     descriptor.turn_began = Clock::now();
-  } else if (!fills_buffer && is_over(descriptor) && !is_another(descriptor, fd)) {
+  } else if (!fills_buffer && is_over(descriptor) && !is_another(descriptor, fd) && has_more(fd)) {
     return wait_for_resume(descriptor, fd, wake_fd);
   }
-  const std::size_t most = most_bytes(descriptor);
-  if (descriptor.buffer_read >= most) {
+  if (descriptor.buffer_read == 0) descriptor.buffer_most = most_bytes(descriptor);
+  if (descriptor.buffer_read >= descriptor.buffer_most) {
     // It looks at what it has, and then comes for more. A gRPC that does not comes when it is woken.
     forget_buffer(descriptor);
     wake_waiters(fd);
     mark_handed_over(&descriptor);
     return say_nothing_there();
   }
-  const ssize_t got = receive_some(fd, message, flags, most - descriptor.buffer_read);
+  const ssize_t got = receive_some(fd, message, flags, descriptor.buffer_most - descriptor.buffer_read);
   const int error = errno;
   if (got > 0) {
     follow(descriptor, *message, static_cast<std::size_t>(got));
@@ -264,8 +270,11 @@ Followed start(int fd, int wake_fd) {
   forget_buffer(*descriptor);
   descriptor->inode = inode_of(fd);
   descriptor->begins_turn = true;
+  descriptor->ended = false;
   descriptor->waits = false;
   descriptor->unfinished_bytes = 0;
+  descriptor->begun_requests = 0;
+  descriptor->unfinished_requests = 0;
   descriptor->complete_requests = 0;
   descriptor->work = 0;
   descriptor->turns = 0;
@@ -278,10 +287,16 @@ void stop(const Followed& followed) {
   if (Descriptor* descriptor = find(followed); descriptor != nullptr) descriptor->wake_fd = -1;
 }
 
+void end(const Followed& followed) {
+  if (Descriptor* descriptor = find(followed); descriptor != nullptr) descriptor->ended = true;
+}
+
 Reads look_at(const Followed& followed) {
   const Descriptor* descriptor = find(followed);
   if (descriptor == nullptr) return {};
   return {.unfinished_bytes = descriptor->unfinished_bytes.load(std::memory_order_relaxed),
+          .begun_requests = descriptor->begun_requests.load(std::memory_order_relaxed),
+          .unfinished_requests = descriptor->unfinished_requests.load(std::memory_order_relaxed),
           .complete_requests = descriptor->complete_requests.load(std::memory_order_relaxed),
           .work = descriptor->work.load(std::memory_order_relaxed),
           .turns = descriptor->turns.load(),
@@ -306,6 +321,7 @@ void wake_after(int wake_fd, std::uint64_t bytes) {
 extern "C" __attribute__((visibility("default"))) ssize_t recvmsg(int fd, msghdr* message, int flags) {
   using namespace topolet::cri::client_reads;
   Descriptor* descriptor = find(fd);
+  if (descriptor != nullptr && descriptor->ended.load() && !is_another(*descriptor, fd)) return 0;
   const int wake_fd = descriptor == nullptr ? -1 : descriptor->wake_fd.load();
   if (wake_fd >= 0 && flags == 0 && !is_another(*descriptor, fd))
     return receive_in_turns(*descriptor, fd, wake_fd, message, flags);

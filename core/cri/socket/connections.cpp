@@ -13,10 +13,16 @@
 namespace topolet::cri {
 namespace {
 
-/// A client whose requests were complete so far is worth more than one that has only begun some.
-double merit(const client_reads::Reads& reads) {
-  constexpr std::uint64_t kMost = 64;
-  return static_cast<double>(std::min(reads.complete_requests + 1, kMost));
+/// A client whose calls were answered so far is worth more than one that has only begun some.
+double merit(std::uint64_t answered) {
+  constexpr std::uint64_t kMost = 16;
+  return static_cast<double>(std::min(answered + 1, kMost));
+}
+
+/// How much an answer counts that has not been read for so long: anyone takes a moment for a large one.
+double share_unread(std::chrono::milliseconds time) {
+  constexpr double kLeast = 0.05;
+  return std::clamp(std::chrono::duration<double>(time).count(), kLeast, 1.0);
 }
 
 }  // namespace
@@ -29,9 +35,21 @@ void Connections::add(UniqueFd duplicate, pid_t process, const client_reads::Fol
   open_.insert_or_assign(fd, std::move(connection));
 }
 
+void Connections::set_calls(int fd, std::shared_ptr<const ClientCalls> calls) {
+  if (const auto found = open_.find(fd); found != open_.end()) found->second.calls = std::move(calls);
+}
+
+ClientCalls::Load Connections::load_of(const Connection& connection) {
+  return connection.calls == nullptr ? ClientCalls::Load() : connection.calls->load();
+}
+
 void Connections::remove(int fd) {
   stop_following(fd);
   open_.erase(fd);
+}
+
+void Connections::end_reading(int fd) {
+  if (const auto found = open_.find(fd); found != open_.end()) client_reads::end(found->second.followed);
 }
 
 void Connections::disconnect_all_connections() {
@@ -89,7 +107,7 @@ void Connections::update_lately(Connection& connection, const client_reads::Read
   connection.seen_at = now;
 }
 
-Connections::Waiting Connections::least_served_waiting(std::uint64_t least_requests) {
+Connections::Waiting Connections::least_served_waiting(std::uint64_t least_answered) {
   Waiting waiting;
   double least = std::numeric_limits<double>::infinity();
   for (auto& [fd, connection] : open_) {
@@ -97,9 +115,10 @@ Connections::Waiting Connections::least_served_waiting(std::uint64_t least_reque
     if (!reads.waits) continue;
     waiting.any = true;
     if (unread_by_peer(fd) >= kStalledBytes) continue;
-    if (reads.complete_requests < least_requests) continue;
+    const std::uint64_t answered = load_of(connection).answered;
+    if (answered < least_answered) continue;
     update_lately(connection, reads);
-    const double served = (connection.lately + static_cast<double>(reads.unfinished_bytes)) / merit(reads);
+    const double served = (connection.lately + static_cast<double>(reads.unfinished_bytes)) / merit(answered);
     if (served >= least) continue;
     least = served;
     waiting.next = fd;
@@ -109,6 +128,19 @@ Connections::Waiting Connections::least_served_waiting(std::uint64_t least_reque
 
 void Connections::resume(int fd) {
   if (const auto found = open_.find(fd); found != open_.end()) client_reads::resume(found->second.followed, fd);
+}
+
+bool Connections::has_requests_on_the_way(int fd) const {
+  const auto found = open_.find(fd);
+  if (found == open_.end()) return false;
+  const std::uint64_t begun = client_reads::look_at(found->second.followed).begun_requests;
+  return begun > load_of(found->second).arrived + found->second.never_arrive;
+}
+
+void Connections::forget_requests_on_the_way(int fd) {
+  if (!has_requests_on_the_way(fd)) return;
+  Connection& connection = open_.at(fd);
+  connection.never_arrive = client_reads::look_at(connection.followed).begun_requests - load_of(connection).arrived;
 }
 
 void Connections::stop_following(int fd) {
@@ -122,30 +154,68 @@ void Connections::stop_following() {
   for (const auto& [fd, connection] : open_) stop_following(fd);
 }
 
-std::optional<int> Connections::most_unfinished(std::size_t least) const {
-  std::optional<int> found;
+std::size_t Connections::unfinished_requests(std::uint64_t known_after) const {
+  constexpr std::size_t kOfKnown = 4;
+  std::size_t requests = 0;
+  for (const auto& [fd, connection] : open_) {
+    const std::size_t unfinished = client_reads::look_at(connection.followed).unfinished_requests;
+    requests += load_of(connection).answered >= known_after ? unfinished / kOfKnown : unfinished;
+  }
+  return requests;
+}
+
+std::optional<Connections::Heaviest> Connections::most_unfinished() const {
+  std::optional<Heaviest> found;
   double most = 0;
   for (const auto& [fd, connection] : open_) {
     const client_reads::Reads reads = client_reads::look_at(connection.followed);
-    const double weight = static_cast<double>(reads.unfinished_bytes) / merit(reads);
-    if (reads.unfinished_bytes < least || weight <= most) continue;
+    const ClientCalls::Load load = load_of(connection);
+    const double weight = static_cast<double>(reads.unfinished_requests) / merit(load.answered);
+    if (weight <= most) continue;
     most = weight;
-    found = fd;
+    found = {.fd = fd,
+             .bytes = reads.unfinished_bytes + load.bytes,
+             .unfinished_requests = reads.unfinished_requests,
+             .calls = connection.calls};
+  }
+  return found;
+}
+
+std::optional<Connections::Heaviest> Connections::heaviest(std::size_t least) const {
+  std::optional<Heaviest> found;
+  double most = 0;
+  for (const auto& [fd, connection] : open_) {
+    const client_reads::Reads reads = client_reads::look_at(connection.followed);
+    const ClientCalls::Load load = load_of(connection);
+    const std::size_t bytes = reads.unfinished_bytes + load.bytes;
+    const auto unread = static_cast<double>(load.response_bytes);
+    const double counted = static_cast<double>(bytes) - unread * (1 - share_unread(load.unread_for));
+    const bool stalled = connection.stalled_samples >= kStalledSamples;
+    constexpr double kBeforeAllOthers = 1e6;
+    const double weight = stalled ? kBeforeAllOthers * static_cast<double>(bytes + 1) : counted / merit(load.answered);
+    if ((bytes < least && !stalled) || weight <= most) continue;
+    most = weight;
+    found = {.fd = fd,
+             .bytes = bytes,
+             .unfinished_requests = reads.unfinished_requests,
+             .is_unread = stalled || 2 * load.response_bytes > bytes,
+             .calls = connection.calls};
   }
   return found;
 }
 
 // A client that reads, however slowly, hardly leaves the same number of bytes each time.
-std::vector<int> Connections::sample_stalled() {
-  std::vector<int> stalled;
+void Connections::sample_stalled() {
   for (auto& [fd, connection] : open_) {
     const int unsent = unread_by_peer(fd);
     const bool same = unsent >= kStalledBytes && unsent == std::exchange(connection.unsent, unsent);
     connection.stalled_samples = same ? connection.stalled_samples + 1 : 0;
-    if (connection.stalled_samples < kStalledSamples) continue;
-    stalled.push_back(fd);
   }
-  return stalled;
+}
+
+bool Connections::is_stalled(int fd) const {
+  const auto found = open_.find(fd);
+  return found != open_.end() && found->second.stalled_samples >= kStalledSamples;
 }
 
 pid_t Connections::process_of(int fd) const {

@@ -6,12 +6,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "core/base/unique_fd.hpp"
 #include "core/cri/socket/client_reads.hpp"
+#include "core/cri/wire/call_admission.hpp"
 
 namespace topolet::cri {
 
@@ -22,7 +24,11 @@ class Connections {
 
   /// `process` is the one at the other end, as the kernel names it.
   void add(UniqueFd duplicate, pid_t process, const client_reads::Followed& followed = {});
+  /// What is known of its calls.
+  void set_calls(int fd, std::shared_ptr<const ClientCalls> calls);
   void remove(int fd);
+  /// Nothing more is read of it, as if its client had closed.
+  void end_reading(int fd);
   void disconnect_all_connections();
   /// Of the duplicates.
   std::vector<UniqueFd> duplicates() const;
@@ -33,19 +39,37 @@ class Connections {
     bool any = false;
     std::optional<int> next = std::nullopt;
   };
-  /// Of the connections that wait for their turn, read what they are sent, and have had so many complete requests: the
-  /// one of which least was read lately and is unfinished, compared with the number of those requests.
-  Waiting least_served_waiting(std::uint64_t least_requests);
+  /// Of the connections that wait for their turn, read what they are sent, and have had so many calls answered: the one
+  /// of which least was read lately and is unfinished, compared with the number of those calls.
+  Waiting least_served_waiting(std::uint64_t least_answered);
   void resume(int fd);
+  /// Whether gRPC has read requests of it that have not come to the proxy yet.
+  bool has_requests_on_the_way(int fd) const;
+  /// What has not come by now will not: gRPC has refused it, or the client has cancelled it.
+  void forget_requests_on_the_way(int fd);
   /// All are read without turns from here on.
   void stop_following();
 
-  /// The connection with most unfinished bytes, compared with how many requests of it were complete, and no fewer than
-  /// `least`.
-  std::optional<int> most_unfinished(std::size_t least) const;
-  /// Looks once at what waits in the sockets for the clients to read. Returns those that found the same, and much, in
-  /// each of the last kStalledSamples samples.
-  std::vector<int> sample_stalled();
+  /// Of all connections together, see ClientFrames. Of clients that have had so many calls answered, one in four
+  /// counts.
+  std::size_t unfinished_requests(std::uint64_t known_after) const;
+  struct Heaviest {
+    int fd = -1;
+    std::size_t bytes = 0;  ///< that go with it
+    std::size_t unfinished_requests = 0;
+    bool is_unread = false;  ///< most of them are answers that the client has not read
+    std::weak_ptr<const ClientCalls> calls = {};
+  };
+  /// The connection that takes up most memory, compared with how many of its calls were answered, and no less than
+  /// `least`: what it has sent of requests that are not complete, and its calls. What it has not read counts the more
+  /// the longer it has not been; a client that reads nothing at all goes before all others, whatever it has.
+  std::optional<Heaviest> heaviest(std::size_t least) const;
+  /// The one with most requests that are not complete, compared in the same way.
+  std::optional<Heaviest> most_unfinished() const;
+  /// Looks once at what waits in the sockets for the clients to read. Those that found the same, and much, in each of
+  /// the last kStalledSamples samples, read nothing.
+  void sample_stalled();
+  bool is_stalled(int fd) const;
   static constexpr int kStalledSamples = 10;
   /// Less is what any client may leave for a moment, and an idle one for ever.
   static constexpr int kStalledBytes = 16 << 10;
@@ -69,13 +93,16 @@ class Connections {
     pid_t process = 0;
     std::uint64_t order = 0;
     client_reads::Followed followed = {};
+    std::shared_ptr<const ClientCalls> calls = nullptr;
     int unsent = 0;  ///< in the last sample
     int stalled_samples = 0;
     double lately = 0;  ///< what was read of it, less the longer it is ago
     std::uint64_t work_seen = 0;
+    std::uint64_t never_arrive = 0;  ///< of the requests that were begun
     std::chrono::steady_clock::time_point seen_at{};
   };
   void stop_following(int fd);
+  static ClientCalls::Load load_of(const Connection& connection);
   static void update_lately(Connection& connection, const client_reads::Reads& reads);
 
   std::unordered_map<int, Connection> open_;

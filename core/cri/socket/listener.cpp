@@ -84,12 +84,12 @@ bool Listener::poll_for(int fd, std::uint32_t events) const {
   return ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-void Listener::start(std::function<void(UniqueFd)> on_connection, MemoryGuard::OnMemoryFull on_memory_full) {
+void Listener::start(OnConnection on_connection, MemoryGuard::OnMemoryShort on_memory_short) {
   on_connection_ = std::move(on_connection);
   if (options_.max_memory_bytes > 0) {
     guard_.emplace(options_.max_memory_bytes, connections_,
                    MemoryGuard::Actions{.disconnect = [this](int fd) { disconnect(fd); },
-                                        .on_memory_full = std::move(on_memory_full)},
+                                        .on_memory_short = std::move(on_memory_short)},
                    log_);
     poll_for(guard_->event_fd(), EPOLLIN);
   }
@@ -189,11 +189,12 @@ void Listener::accept_connection(UniqueFd connection) {
   // gRPC shuts a connection down when it is done with it, and that shows on the duplicate. Without one, for want of
   // descriptors, the connection is served but not counted.
   UniqueFd duplicate(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  const int duplicate_fd = duplicate.get();
   if (duplicate && poll_for(duplicate.get(), EPOLLRDHUP)) {
     const auto followed = guard_ ? client_reads::start(connection.get(), guard_->event_fd()) : client_reads::Followed();
     connections_.add(std::move(duplicate), process, followed);
   }
-  on_connection_(std::move(connection));
+  connections_.set_calls(duplicate_fd, on_connection_(std::move(connection)));
 }
 
 bool Listener::evict_for(pid_t process) {
@@ -213,6 +214,7 @@ bool Listener::evict_for(pid_t process) {
 }
 
 void Listener::disconnect(int duplicate_fd) {
+  connections_.end_reading(duplicate_fd);
   // gRPC, which owns the connection, sees this as its client's leaving.
   ::shutdown(duplicate_fd, SHUT_RDWR);
   untrack(duplicate_fd);

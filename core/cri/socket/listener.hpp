@@ -52,9 +52,11 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  /// `on_connection` gets each connected, non-blocking socket; `on_memory_full` runs again and again while there is
-  /// more memory in use than allowed, see MemoryGuard. Both on the listener's thread. Once.
-  void start(std::function<void(UniqueFd)> on_connection, MemoryGuard::OnMemoryFull on_memory_full = {});
+  /// Gets each connected, non-blocking socket; returns what there will be to know of its calls, or nothing.
+  using OnConnection = std::function<std::shared_ptr<ClientCalls>(UniqueFd)>;
+  /// `on_memory_short` is told when memory becomes short and when it no longer is, see MemoryGuard. Both on the
+  /// listener's thread. Once.
+  void start(OnConnection on_connection, MemoryGuard::OnMemoryShort on_memory_short = {});
   /// Accepts no more: who connects waits for the next to accept on the socket. Returns duplicates of the connections
   /// that are open. Once, between start() and stop().
   std::vector<UniqueFd> stop_accepting();
@@ -106,7 +108,7 @@ class Listener {
   UniqueFd poll_;
   dev_t device_ = 0;
   ino_t inode_ = 0;  ///< 0: the file is not ours
-  std::function<void(UniqueFd)> on_connection_;
+  OnConnection on_connection_;
   std::thread thread_;
   std::atomic<bool> stopping_ = false;
 

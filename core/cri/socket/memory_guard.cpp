@@ -20,29 +20,31 @@ constexpr milliseconds kIdlePeriod{500};
 constexpr milliseconds kBusyPeriod{5};
 /// So much may arrive before anybody looks: a few calls do not wake the thread.
 constexpr std::uint64_t kUnseenBytes = 64 << 10;
-/// gRPC frees what an ended connection had on its own thread, beside the other clients' calls.
+/// gRPC frees what an ended connection had on its own thread, beside the other clients' calls. It is done after so
+/// long, or if calls were under way, when the last of them has ended.
 constexpr milliseconds kEffectWithin{60};
-/// With that much more than allowed, nothing is waited for.
-constexpr std::size_t kUrgentBytes = 48 << 20;
-/// Whoever sent less is not what fills the memory.
-constexpr std::size_t kLeastUnfinished = 64 << 10;
-/// Who has had fewer complete requests gets no turn while memory is short.
+constexpr milliseconds kCallsEndWithin{1000};
+/// Whoever has less is not what fills the memory.
+constexpr std::size_t kLeastBytes = 256 << 10;
+/// All clients together may have begun so many requests that are not complete. Each of them makes all calls slower:
+/// gRPC looks through what is under way more than once a call.
+constexpr std::size_t kMostUnfinished = 1024;
+/// Who has had fewer calls answered gets no turn while there is more memory in use than allowed.
 constexpr std::uint64_t kKnown = 16;
 /// gRPC may have reasons of its own not to read. Until then nobody else is resumed: what the thread has not come to
 /// would queue up before the calls of those who wait for no turn.
 constexpr milliseconds kLongestTurn{200};
+constexpr milliseconds kLongestArrival{20};
 constexpr milliseconds kTurnPollPeriod{1};
 constexpr milliseconds kLongestHold{100};
 constexpr milliseconds kTrimPeriod{20};
 /// And no sooner than after so many times what it took.
 constexpr int kTrimPause = 5;
-constexpr milliseconds kUnreadPeriod{20};
-constexpr milliseconds kUnread{1000};
-constexpr milliseconds kUnreadWhenUrgent{250};
 constexpr std::size_t kTrimBytes = 16 << 20;
 constexpr milliseconds kLogPeriod{1000};
 
-constexpr const char* kSentMost = "it had sent most since its last complete request";
+constexpr const char* kTakesMost = "it took up most, with calls under way or requests that were not complete";
+constexpr const char* kBeginsMost = "it had begun most requests without completing them";
 constexpr const char* kReadsNothing = "it does not read its responses";
 
 }  // namespace
@@ -79,6 +81,9 @@ void MemoryGuard::give_turns() {
   if (in_turn_) {
     const std::optional<client_reads::Reads> reads = connections_.reads_of(*in_turn_);
     if (reads && reads->turns == turns_before_ && now - resumed_at_ < kLongestTurn) return;
+    // gRPC reads requests faster than it begins the calls.
+    if (connections_.has_requests_on_the_way(*in_turn_) && now - resumed_at_ < kLongestArrival) return;
+    connections_.forget_requests_on_the_way(*in_turn_);
     in_turn_.reset();
   }
   // For a while: it may be other things that fill the memory.
@@ -96,46 +101,59 @@ void MemoryGuard::check_memory() {
   const auto now = Clock::now();
   std::size_t bytes = resident_bytes();
   if (trim(bytes)) bytes = resident_bytes();
-  const bool over = bytes > max_bytes_;
-  note_limit(bytes, over);
-  if (bytes > max_bytes_ / 2) end_stalled(over);
-  if (over) {
-    end_heaviest(bytes);
-    if (actions_.on_memory_full && now >= next_unread_check_) {
-      actions_.on_memory_full(bytes > max_bytes_ + kUrgentBytes ? kUnreadWhenUrgent : kUnread);
-      next_unread_check_ = now + kUnreadPeriod;
-    }
-  }
+  const std::size_t unfinished = connections_.unfinished_requests(kKnown);
+  over_ = bytes > max_bytes_ || unfinished > kMostUnfinished;
+  note_limit(bytes);
+  tell_whether_short(bytes);
+  if (bytes > max_bytes_ / 2) connections_.sample_stalled();
+  if (over_) end_heaviest(bytes, unfinished);
   log_ended();
   const std::uint64_t total = client_reads::total_bytes();
-  const bool busy = over || std::exchange(seen_bytes_, total) != total;
+  const bool busy = over_ || std::exchange(seen_bytes_, total) != total;
   if (!busy) client_reads::wake_after(event_.get(), kUnseenBytes);
   next_check_ = now + (busy ? kBusyPeriod : kIdlePeriod);
 }
 
-void MemoryGuard::note_limit(std::size_t bytes, bool over) {
+void MemoryGuard::note_limit(std::size_t bytes) {
   const auto now = Clock::now();
-  if (std::exchange(over_, over) || !over || now < next_warning_) return;
+  if (bytes <= max_bytes_ || now < next_warning_) return;
   next_warning_ = now + std::chrono::minutes(1);
   log_.warn(
-      "topoletd uses {} MiB of memory, more than {} MiB (daemon.max-memory-mib); disconnecting clients that send "
-      "without completing a request or do not read their responses",
+      "topoletd uses {} MiB of memory, more than {} MiB (daemon.max-memory-mib); disconnecting the clients that take "
+      "up most: they send without completing a request, have many calls under way or do not read their responses",
       bytes >> 20, max_bytes_ >> 20);
 }
 
-void MemoryGuard::end_heaviest(std::size_t bytes) {
-  const auto now = Clock::now();
-  if (now - ended_at_ < kEffectWithin && bytes < max_bytes_ + kUrgentBytes) return;
-  const std::optional<int> heaviest = connections_.most_unfinished(kLeastUnfinished);
-  if (!heaviest) return;
-  end(*heaviest, kSentMost);
-  ended_at_ = now;
+void MemoryGuard::end_heaviest(std::size_t bytes, std::size_t unfinished) {
+  std::size_t being_freed = bytes_being_freed();
+  // Somewhat less, or as much as was freed would come in again at once.
+  const std::size_t goal = bytes > max_bytes_ ? max_bytes_ / 8 * 7 : bytes;
+  while (bytes > goal + being_freed || unfinished > kMostUnfinished) {
+    const bool too_many = unfinished > kMostUnfinished;
+    const std::optional<Connections::Heaviest> heaviest =
+        too_many ? connections_.most_unfinished() : connections_.heaviest(kLeastBytes);
+    if (!heaviest) return;
+    end(heaviest->fd, too_many ? kBeginsMost : heaviest->is_unread ? kReadsNothing : kTakesMost);
+    // What a client has not read may be other than answers, and not be counted.
+    const std::size_t freed = std::max(heaviest->bytes, kLeastBytes);
+    being_freed += freed;
+    unfinished -= std::min(unfinished, heaviest->unfinished_requests);
+    being_freed_.push_back({freed, heaviest->calls, Clock::now()});
+  }
 }
 
-void MemoryGuard::end_stalled(bool over) {
-  const std::vector<int> stalled = connections_.sample_stalled();
-  if (!over) return;
-  for (const int fd : stalled) end(fd, kReadsNothing);
+std::size_t MemoryGuard::bytes_being_freed() {
+  std::erase_if(being_freed_, [now = Clock::now()](const Freed& freed) {
+    return now - freed.since > (freed.calls.expired() ? kEffectWithin : kCallsEndWithin);
+  });
+  std::size_t bytes = 0;
+  for (const Freed& freed : being_freed_) bytes += freed.bytes;
+  return bytes;
+}
+
+void MemoryGuard::tell_whether_short(std::size_t bytes) {
+  const bool is_short = bytes > max_bytes_ / 4 * 3;
+  if (std::exchange(short_, is_short) != is_short && actions_.on_memory_short) actions_.on_memory_short(is_short);
 }
 
 void MemoryGuard::end(int fd, const char* because) {
@@ -147,8 +165,7 @@ void MemoryGuard::log_ended() {
   const auto now = Clock::now();
   if (ended_.empty() || now < next_log_) return;
   for (const auto& [ended, count] : ended_) {
-    log_.warn("disconnected {} of process {} to free memory: {}", counted(count, "connection"), ended.process,
-              ended.because);
+    log_.warn("disconnected {} of process {}: {}", counted(count, "connection"), ended.process, ended.because);
   }
   ended_.clear();
   next_log_ = now + kLogPeriod;

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/base/log.hpp"
 #include "core/base/unique_fd.hpp"
@@ -17,20 +19,20 @@
 
 namespace topolet::cri {
 
-/// Looks at the memory every 5 ms while bytes arrive. While there is more in use than allowed, ends connections: the
-/// one that has sent most since its last complete request, or those whose clients do not read what they are sent. After
-/// each one it waits a moment for the effect. A connection that has sent nothing since its last complete request, and
-/// reads, is never ended.
+/// Looks at the memory every 5 ms while bytes arrive. While there is more in use than allowed, ends connections: those
+/// that take up most, as their clients send requests that they do not complete, have many calls under way or do not
+/// read the answers. It ends as many as hold what is too much, and waits a moment for the effect. A connection that has
+/// sent nothing since its last complete request, and reads, is never ended.
 ///
 /// Besides, it has the connections that send more than gRPC can work through take turns, see client_reads.hpp.
 ///
 /// For one thread.
 class MemoryGuard {
  public:
-  using OnMemoryFull = std::function<void(std::chrono::milliseconds unread_for)>;
+  using OnMemoryShort = std::function<void(bool is_short)>;
   struct Actions {
     std::function<void(int duplicate_fd)> disconnect;  ///< and remove it from the connections
-    OnMemoryFull on_memory_full;                       ///< is told for how long a response may be unread
+    OnMemoryShort on_memory_short;  ///< is told when three quarters of the memory become used, and when not any more
   };
 
   /// `connections` is the caller's, on the same thread.
@@ -50,10 +52,11 @@ class MemoryGuard {
 
   void give_turns();
   void check_memory();
-  void note_limit(std::size_t bytes, bool over);
-  void end_heaviest(std::size_t bytes);
-  void end_stalled(bool over);
+  void note_limit(std::size_t bytes);
+  void end_heaviest(std::size_t bytes, std::size_t unfinished_requests);
   void end(int fd, const char* because);
+  void tell_whether_short(std::size_t bytes);
+  std::size_t bytes_being_freed();
   void log_ended();
   bool trim(std::size_t bytes);
 
@@ -68,9 +71,14 @@ class MemoryGuard {
   std::uint64_t seen_bytes_ = 0;  ///< all that was read when the memory was looked at
   bool over_ = false;
   Clock::time_point next_warning_{};
-  Clock::time_point ended_at_{};
+  bool short_ = false;
+  struct Freed {
+    std::size_t bytes = 0;
+    std::weak_ptr<const ClientCalls> calls = {};
+    Clock::time_point since{};
+  };
+  std::vector<Freed> being_freed_;  ///< what the connections had that were ended lately
   Clock::time_point next_trim_{};
-  Clock::time_point next_unread_check_{};
 
   std::optional<int> in_turn_;  ///< the connection that was resumed last
   std::uint64_t turns_before_ = 0;

@@ -83,8 +83,8 @@ bool EventLoop::try_begin() {
   return false;
 }
 
-void EventLoop::post(std::function<void()> work) {
-  if (try_begin()) PostedWork::put_on(*this, {}, std::move(work));
+void EventLoop::post(std::function<void()> work, std::chrono::milliseconds delay) {
+  if (try_begin()) PostedWork::put_on(*this, delay, std::move(work));
 }
 
 void EventLoop::end() {

@@ -49,8 +49,9 @@ class EventLoop {
   /// may not read what it is sent, at any moment, and tells it so. One at a time; dropped if the loop closes before.
   void when_nothing_is_written(std::function<void(bool is_nothing_written)> work, std::chrono::milliseconds patience)
       TOPOLET_EXCLUDES(mutex_);
-  /// Runs `work` on the loop's thread, up to a millisecond later; drops it once the loop is closed. Any thread.
-  void post(std::function<void()> work);
+  /// Runs `work` on the loop's thread after `delay` and up to a millisecond; drops it once the loop is closed. Any
+  /// thread.
+  void post(std::function<void()> work, std::chrono::milliseconds delay = {});
 
   /// From here on try_begin() says no.
   void close() { closed_.store(true); }

@@ -17,6 +17,7 @@
 #include "core/cri/wire/goaway.hpp"
 #include "core/cri/wire/incoming_call.hpp"
 #include "core/cri/wire/outgoing_calls.hpp"
+#include "core/cri/wire/peer_names.hpp"
 #include "core/cri/wire/proxy_context.hpp"
 #include "core/cri/wire/proxy_metadata.hpp"
 #include "core/cri/wire/proxy_own_call.hpp"
@@ -75,7 +76,11 @@ class Proxy::Server {
   Server(const ProxyOptions& options, ProxyHooks hooks, Log& log);
 
   void start();
-  void accept(UniqueFd connection) { hand_over(std::move(connection), *acceptor_); }
+  std::shared_ptr<ClientCalls> accept(UniqueFd connection) {
+    auto calls = proxy_->admission.open(inode_of(connection.get()));
+    hand_over(std::move(connection), *acceptor_);
+    return calls;
+  }
   void accept_own(UniqueFd connection) { hand_over(std::move(connection), *own_acceptor_); }
   bool connected() { return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY; }
   void call(const std::string& path, const std::string& request, std::chrono::milliseconds timeout,
@@ -83,9 +88,6 @@ class Proxy::Server {
     outgoing_calls_->start(upstream_of(parse_method(path)), path, request, timeout, std::move(done));
   }
   void post(std::function<void()> work) { proxy_->loop.post(std::move(work)); }
-  std::size_t cancel_unread_for(std::chrono::milliseconds age) {
-    return proxy_->unread_responses.cancel_older_than(age);
-  }
   void ask_to_reconnect(std::vector<UniqueFd> connections);
   void forward_to(const std::string& endpoint);
   ProxyContext& context() { return *proxy_; }
@@ -242,7 +244,9 @@ Proxy::~Proxy() { stop(); }
 
 void Proxy::start() { server_->start(); }
 
-void Proxy::accept(UniqueFd connection) { server_->accept(std::move(connection)); }
+std::shared_ptr<ClientCalls> Proxy::accept(UniqueFd connection) { return server_->accept(std::move(connection)); }
+
+void Proxy::set_memory_short(bool is_short) { server_->context().admission.set_memory_short(is_short); }
 
 void Proxy::accept_own(UniqueFd connection) { server_->accept_own(std::move(connection)); }
 
@@ -254,8 +258,6 @@ void Proxy::call(std::string path, std::string request, std::chrono::millisecond
 }
 
 void Proxy::post(std::function<void()> work) { server_->post(std::move(work)); }
-
-std::size_t Proxy::cancel_unread_for(std::chrono::milliseconds age) { return server_->cancel_unread_for(age); }
 
 void Proxy::ask_to_reconnect(std::vector<UniqueFd> connections) { server_->ask_to_reconnect(std::move(connections)); }
 

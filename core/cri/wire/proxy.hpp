@@ -17,6 +17,8 @@
 
 namespace topolet::cri {
 
+class ClientCalls;
+
 struct ProxyOptions {
   std::string runtime_endpoint;     ///< "unix:///path"
   std::string image_endpoint = {};  ///< where ImageService calls go; empty: the runtime's
@@ -53,8 +55,10 @@ class Proxy final : public Runtime {
 
   /// Takes calls and watches the connection to the runtime from here on. Once.
   void start();
-  /// Serves one client on its connected, non-blocking socket.
-  void accept(UniqueFd connection);
+  /// Serves one client on its connected, non-blocking socket. Its calls are known as such while the result lives.
+  std::shared_ptr<ClientCalls> accept(UniqueFd connection);
+  /// Whether there is little memory left: then each client has few calls at a time at the runtime.
+  void set_memory_short(bool is_short);
   /// The same for a client of topoletd itself: none of its calls goes to the runtime, all of them to `on_own_call`, and
   /// no call of the other clients does. (A second gRPC server would need a second thread that polls, and in one process
   /// such threads take each other's events.)
@@ -70,9 +74,6 @@ class Proxy final : public Runtime {
   /// Runs `work` on the thread that serves all calls, so that whoever posts it sees that the thread goes on. Dropped
   /// after stop(). Any thread.
   void post(std::function<void()> work);
-
-  /// Cancels the unary calls whose clients have not read their answers for so long; returns how many.
-  std::size_t cancel_unread_for(std::chrono::milliseconds age);
 
   // How another process takes this one's place without failing a call, in the order of its steps.
 

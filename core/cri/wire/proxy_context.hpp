@@ -10,6 +10,7 @@
 
 #include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
+#include "core/cri/wire/call_admission.hpp"
 #include "core/cri/wire/event_loop.hpp"
 #include "core/cri/wire/incoming_call.hpp"
 #include "core/cri/wire/proxy.hpp"
@@ -90,28 +91,6 @@ class CallsUnderWay {
   std::map<const Call*, std::weak_ptr<Call>> calls_ TOPOLET_GUARDED_BY(mutex_);
 };
 
-/// The large answers to unary calls that their clients have not read to the end. Any thread.
-class UnreadResponses {
- public:
-  /// Smaller ones are not worth the counting.
-  static constexpr std::size_t kLeastBytes = 16 << 10;
-
-  void add(const std::shared_ptr<IncomingCall>& call) TOPOLET_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    since_.emplace(call, std::chrono::steady_clock::now());
-  }
-  void remove(const std::shared_ptr<IncomingCall>& call) TOPOLET_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    since_.erase(call);
-  }
-  /// How many there were.
-  std::size_t cancel_older_than(std::chrono::milliseconds age) TOPOLET_EXCLUDES(mutex_);
-
- private:
-  Mutex mutex_;
-  std::map<std::shared_ptr<IncomingCall>, std::chrono::steady_clock::time_point> since_ TOPOLET_GUARDED_BY(mutex_);
-};
-
 /// What the core asked for of one call, by the hooks.
 struct MatchedHooks {
   bool intercepted = false;
@@ -134,7 +113,7 @@ struct ProxyContext {
   UnaryCallsServed unary_calls_served;
   CallsUnderWay<UnaryCall> calls_at_core;
   CallsUnderWay<StreamCall> streams_of_runtime;  ///< those that go to the runtime, not to a successor
-  UnreadResponses unread_responses;
+  CallAdmission admission{loop};
 };
 
 }  // namespace topolet::cri

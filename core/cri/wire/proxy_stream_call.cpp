@@ -9,6 +9,7 @@ namespace topolet::cri {
 StreamCall::StreamCall(std::shared_ptr<ProxyContext> proxy, std::shared_ptr<IncomingCall> incoming, Upstream& upstream)
     : proxy_(std::move(proxy)),
       incoming_(std::move(incoming)),
+      ticket_(proxy_->admission, proxy_->admission.find(incoming_->context.peer())),
       upstream_(upstream),
       started_op_(proxy_->loop),
       client_message_op_(proxy_->loop),
@@ -23,6 +24,10 @@ StreamCall::StreamCall(std::shared_ptr<ProxyContext> proxy, std::shared_ptr<Inco
 
 void StreamCall::serve(MatchedHooks matched) {
   matched_ = matched;
+  if (!ticket_.begin_stream()) {
+    return incoming_->reject({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                              "topoletd has too many streams of this connection; end some, or make no more"});
+  }
   copy_request_metadata(incoming_->context, upstream_context_);
   runtime_ = upstream_.stub().PrepareCall(&upstream_context_, incoming_->context.method(), proxy_->loop.queue());
   runtime_->StartCall(started_op_.arm(shared_from_this()));
@@ -67,10 +72,12 @@ void StreamCall::read_runtime() { runtime_->Read(&to_client_, runtime_message_op
 void StreamCall::on_runtime_message(bool ok) {
   if (!ok) return fetch_status();
   if (ended_) return read_runtime();
+  ticket_.set_response(to_client_.Length());
   incoming_->stream.Write(to_client_, return_op_.arm_write(shared_from_this()));
 }
 
 void StreamCall::on_message_returned(bool ok) {
+  ticket_.set_response(0);
   if (!ok) upstream_context_.TryCancel();
   if (ok && matched_.observed) show(incoming_->context.method(), to_client_, proxy_->hooks.on_observed);
   read_runtime();
@@ -101,6 +108,7 @@ void StreamCall::on_end(bool cancelled) {
   proxy_->streams_of_runtime.remove(this);
   ended_ = true;
   if (cancelled) upstream_context_.TryCancel();
+  ticket_.end(/*answered=*/!cancelled);
 }
 
 }  // namespace topolet::cri

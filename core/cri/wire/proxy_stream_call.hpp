@@ -49,6 +49,7 @@ class StreamCall : public std::enable_shared_from_this<StreamCall> {
 
   const std::shared_ptr<ProxyContext> proxy_;
   const std::shared_ptr<IncomingCall> incoming_;
+  CallTicket ticket_;
   Upstream& upstream_;
   MatchedHooks matched_;
   grpc::ClientContext upstream_context_;

@@ -12,6 +12,7 @@ namespace topolet::cri {
 UnaryCall::UnaryCall(std::shared_ptr<ProxyContext> proxy, std::shared_ptr<IncomingCall> incoming, Upstream& upstream)
     : proxy_(std::move(proxy)),
       incoming_(std::move(incoming)),
+      ticket_(proxy_->admission, proxy_->admission.find(incoming_->context.peer())),
       upstream_(&upstream),
       path_(incoming_->context.method()),
       request_op_(proxy_->loop),
@@ -28,6 +29,14 @@ void UnaryCall::serve(MatchedHooks matched) {
 
 void UnaryCall::on_request(bool ok) {
   if (!ok) return await_end_without_message();
+  ticket_.begin(request_.Length());
+  // Only while it waits does the ticket hold this.
+  if (ticket_.wait_for_turn([self = shared_from_this()] { self->hand_on(); })) return;
+  reject({grpc::StatusCode::RESOURCE_EXHAUSTED,
+          "topoletd has too many calls of this connection that wait for the container runtime; make fewer at a time"});
+}
+
+void UnaryCall::hand_on() {
   if (is_for_core()) {
     request_bytes_ = flatten(request_);
     proxy_->hooks.on_call(std::make_shared<InterceptedCall>(shared_from_this()));
@@ -98,6 +107,7 @@ void UnaryCall::start_upstream(const grpc::ByteBuffer& request) {
 }
 
 void UnaryCall::on_response(bool) {
+  ticket_.set_response(response_.Length());
   OnResponse on_response;
   {
     MutexLock lock(mutex_);
@@ -124,7 +134,6 @@ void UnaryCall::send_response() {
   copy_trailers(upstream_context_, context);
   void* tag = sent_op_.arm_write(shared_from_this());
   if (status_.ok() && response_.Valid()) {
-    if (response_.Length() >= UnreadResponses::kLeastBytes) proxy_->unread_responses.add(incoming_);
     incoming_->stream.WriteAndFinish(response_, grpc::WriteOptions(), status_, tag);
   } else {
     incoming_->stream.Finish(status_, tag);
@@ -157,10 +166,13 @@ bool UnaryCall::claim_reply() { return !ended_ && !std::exchange(replied_, true)
 void UnaryCall::on_end(bool cancelled) {
   proxy_->unary_calls_served.remove();
   proxy_->calls_at_core.remove(this);
-  MutexLock lock(mutex_);
-  ended_ = true;
-  cancelled_ = cancelled;
-  if (cancelled) upstream_context_.TryCancel();
+  {
+    MutexLock lock(mutex_);
+    ended_ = true;
+    cancelled_ = cancelled;
+    if (cancelled) upstream_context_.TryCancel();
+  }
+  ticket_.end(/*answered=*/!cancelled);
 }
 
 InterceptedCall::InterceptedCall(std::shared_ptr<UnaryCall> call) : call_(std::move(call)) {}

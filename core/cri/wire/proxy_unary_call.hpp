@@ -43,11 +43,12 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
  private:
   void on_request(bool ok);
   void on_response(bool ok);
-  void on_sent(bool) { proxy_->unread_responses.remove(incoming_); }
+  void on_sent(bool) {}
   void await_end_without_message();
   void relay_without_message(bool);
   void on_end(bool cancelled) TOPOLET_EXCLUDES(mutex_);
 
+  void hand_on() TOPOLET_EXCLUDES(mutex_);
   bool is_for_core();
   void start_upstream(const grpc::ByteBuffer& request) TOPOLET_REQUIRES(mutex_);
   void send_response() TOPOLET_REQUIRES(mutex_);
@@ -56,6 +57,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
 
   const std::shared_ptr<ProxyContext> proxy_;
   const std::shared_ptr<IncomingCall> incoming_;
+  CallTicket ticket_;  ///< the I/O thread's
   Upstream* upstream_;
   const std::string path_;
   MatchedHooks matched_;

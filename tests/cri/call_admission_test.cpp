@@ -1,0 +1,203 @@
+#include "core/cri/wire/call_admission.hpp"
+
+#include <gtest/gtest.h>
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/cri/loop_rig.hpp"
+
+namespace topolet::cri {
+namespace {
+
+/// All on the loop's thread.
+class CallAdmissionTest : public ::testing::Test {
+ protected:
+  using Client = std::shared_ptr<ClientCalls>;
+
+  void on_loop(const std::function<void()>& work) { loop_.run(work); }
+  Client connect() { return admission_.open(++connections_); }
+  CallTicket& arrive(const Client& client, std::size_t bytes = 0) {
+    CallTicket& ticket = tickets_.emplace_back(admission_, client);
+    ticket.begin(bytes);
+    return ticket;
+  }
+  /// So many calls that wait for their turn; returns how many of all have had it. Those that are refused are counted.
+  std::size_t call(const Client& client, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!arrive(client).wait_for_turn([this] { ++started_; })) ++refused_;
+    }
+    return started_;
+  }
+  void answer_first(std::size_t count = 1) {
+    for (std::size_t i = 0; i < count; ++i) {
+      tickets_.front().end(/*answered=*/true);
+      tickets_.pop_front();
+    }
+  }
+  /// The client is no longer a new one.
+  void make_known(const Client& client, int answered) {
+    for (int i = 0; i < answered; ++i) CallTicket(admission_, client).end(/*answered=*/true);
+  }
+
+  testing::LoopRig loop_;
+  CallAdmission admission_{loop_.loop};
+  ino_t connections_ = 0;
+  std::size_t started_ = 0;
+  std::size_t refused_ = 0;
+  std::list<CallTicket> tickets_;
+};
+
+TEST_F(CallAdmissionTest, GivesAClientOneMoreForEachAnswer) {
+  on_loop([this] {
+    const Client client = connect();
+    EXPECT_EQ(call(client, 20), CallAdmission::kFirstCalls);
+    answer_first();
+    EXPECT_EQ(started_, CallAdmission::kFirstCalls + 2);
+    answer_first();
+    EXPECT_EQ(started_, CallAdmission::kFirstCalls + 4);
+    tickets_.front().end(/*answered=*/false);
+    EXPECT_EQ(started_, CallAdmission::kFirstCalls + 5) << "another has its place";
+    EXPECT_EQ(refused_, 0U);
+    tickets_.clear();
+  });
+}
+
+TEST_F(CallAdmissionTest, LetsCallsGoThatHaveWaitedForAMoment) {
+  Client client;
+  on_loop([&] {
+    client = connect();
+    EXPECT_LT(call(client, 20), 20U);
+  });
+  for (std::size_t started = 0; started < 20;) on_loop([&] { started = started_; });
+  on_loop([this] { tickets_.clear(); });
+}
+
+TEST_F(CallAdmissionTest, GivesFewToEachWhileMemoryIsShort) {
+  const Client other = connect();
+  on_loop([&] {
+    admission_.set_memory_short(true);
+    const Client client = connect();
+    make_known(client, 1000);
+    EXPECT_EQ(call(client, 100), CallAdmission::kCallsWhenShort);
+    EXPECT_EQ(call(other, 1), CallAdmission::kCallsWhenShort + 1) << "who has none gets one";
+  });
+  // That time passes changes nothing now.
+  on_loop([&] { EXPECT_EQ(call(other, 1), CallAdmission::kCallsWhenShort + 2); });
+  on_loop([&] { admission_.set_memory_short(false); });
+  for (std::size_t started = 0; started < 102;) on_loop([&] { started = started_; });
+  on_loop([this] { tickets_.clear(); });
+}
+
+TEST_F(CallAdmissionTest, GivesNoMoreToWhoLeavesMuchUnread) {
+  on_loop([&] {
+    const Client client = connect();
+    make_known(client, 1000);
+    EXPECT_EQ(call(client, 1), 1U);
+    tickets_.back().set_response(CallAdmission::kMostUnreadBytes);
+    EXPECT_EQ(call(client, 5), 1U);
+    EXPECT_EQ(client->load().response_bytes, CallAdmission::kMostUnreadBytes);
+    answer_first();
+    EXPECT_EQ(started_, 6U);
+    EXPECT_EQ(client->load().response_bytes, 0U);
+    tickets_.clear();
+  });
+}
+
+TEST_F(CallAdmissionTest, RefusesWhatIsTooMuchToWait) {
+  on_loop([&] {
+    admission_.set_memory_short(true);
+    const Client client = connect();
+    const Client other = connect();
+    call(client, CallAdmission::kWaitingOfAll + CallAdmission::kFirstCalls);
+    EXPECT_EQ(refused_, 0U);
+    call(client, 10);
+    EXPECT_EQ(refused_, 10U);
+    EXPECT_EQ(client->load().answered, 0U) << "those were none";
+    call(other, CallAdmission::kWaitingOfAll / 2 + CallAdmission::kFirstCalls);
+    EXPECT_EQ(refused_, 10U) << "each has half of them";
+    call(other, 1);
+    EXPECT_EQ(refused_, 11U);
+    tickets_.clear();
+  });
+}
+
+TEST_F(CallAdmissionTest, DoesNotStartWhatHasEnded) {
+  on_loop([&] {
+    const Client client = connect();
+    call(client, CallAdmission::kFirstCalls);
+    call(client, 2);
+    tickets_.back().end(/*answered=*/false);
+    tickets_.pop_back();
+    answer_first(CallAdmission::kFirstCalls);
+    EXPECT_EQ(started_, CallAdmission::kFirstCalls + 1);
+    tickets_.clear();
+    EXPECT_EQ(client->load().bytes, 0U);
+  });
+}
+
+TEST_F(CallAdmissionTest, KnowsWhatCallsTakeUp) {
+  on_loop([&] {
+    const Client client = connect();
+    CallTicket& ticket = arrive(client, 1000);
+    EXPECT_EQ(client->load().bytes, CallAdmission::kWaitingBytes + 1000);
+    ticket.wait_for_turn([] {});
+    EXPECT_EQ(client->load().bytes, CallAdmission::kWaitingBytes + CallAdmission::kGoingBytes + 1000);
+    ticket.set_response(5000);
+    EXPECT_EQ(client->load().bytes, CallAdmission::kWaitingBytes + CallAdmission::kGoingBytes + 6000);
+    ticket.set_response(0);
+    ticket.set_response(300);
+    EXPECT_EQ(client->load().response_bytes, 300U);
+    ticket.end(/*answered=*/true);
+    ticket.end(/*answered=*/true);
+    EXPECT_EQ(client->load().bytes, 0U);
+    EXPECT_EQ(client->load().answered, 1U);
+    EXPECT_EQ(client->load().arrived, 1U);
+    tickets_.clear();
+  });
+}
+
+TEST_F(CallAdmissionTest, RefusesStreamsThatAreTooMany) {
+  on_loop([&] {
+    const Client client = connect();
+    for (std::size_t i = 0; i < CallAdmission::kStreamsOfAll; ++i) {
+      ASSERT_TRUE(tickets_.emplace_back(admission_, client).begin_stream());
+    }
+    EXPECT_FALSE(CallTicket(admission_, client).begin_stream());
+    EXPECT_TRUE(CallTicket(admission_, connect()).begin_stream()) << "others are not meant";
+    tickets_.front().end(/*answered=*/true);
+    EXPECT_TRUE(CallTicket(admission_, client).begin_stream());
+    tickets_.clear();
+    EXPECT_EQ(client->load().bytes, 0U);
+  });
+}
+
+TEST_F(CallAdmissionTest, FindsClientsByTheNameOfTheirConnection) {
+  Client client = admission_.open(17);
+  EXPECT_EQ(admission_.find("unix-abstract:topolet-client-17"), client);
+  EXPECT_EQ(admission_.find("unix-abstract:topolet-client-18"), nullptr);
+  EXPECT_EQ(admission_.find("unix:"), nullptr);
+  client.reset();
+  EXPECT_EQ(admission_.find("unix-abstract:topolet-client-17"), nullptr) << "nobody holds it";
+  // Those that are gone are forgotten some time.
+  for (ino_t i = 100; i < 1000; ++i) admission_.open(i);
+  const Client last = admission_.open(1000);
+  EXPECT_EQ(admission_.find("unix-abstract:topolet-client-1000"), last);
+}
+
+TEST_F(CallAdmissionTest, HasNoSayWithoutAClient) {
+  on_loop([this] {
+    CallTicket ticket(admission_, nullptr);
+    ticket.begin(100);
+    EXPECT_TRUE(ticket.wait_for_turn([this] { ++started_; }));
+    EXPECT_EQ(started_, 1U);
+    ticket.set_response(5);
+    ticket.end(/*answered=*/true);
+    EXPECT_TRUE(CallTicket(admission_, nullptr).begin_stream());
+  });
+}
+
+}  // namespace
+}  // namespace topolet::cri
