@@ -295,10 +295,13 @@ void Daemon::accept_clients() {
 /// Tells the service manager every so often that the loops turn, and how things are.
 void Daemon::start_watchdog(const config::DaemonOptions& options) {
   std::vector<Watchdog::Loop> loops;
-  loops.push_back({"the engine's loop", [this](std::function<void()> work) {
+  loops.push_back({"the engine's loop", "no container can be created", [this](std::function<void()> work) {
                      engine_->read_ledger([work = std::move(work)](const engine::Ledger&) { work(); });
                    }});
-  loops.push_back({"the proxy's loop", [this](std::function<void()> work) { proxy_->post(std::move(work)); }});
+  loops.push_back(
+      {"the proxy's loop", "no call goes on", [this](std::function<void()> work) { proxy_->post(std::move(work)); }});
+  loops.push_back({"the listener's loop", "nobody can connect",
+                   [this](std::function<void()> work) { listener_->post(std::move(work)); }});
   const auto period = watchdog_period();
   watchdog_ = std::make_unique<Watchdog>(
       Watchdog::Options{.every = period ? std::min(kStatusAge, *period / 3) : kStatusAge,

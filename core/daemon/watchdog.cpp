@@ -101,8 +101,9 @@ bool Watchdog::all_turn() {
   if (outcome == Round::Outcome::kTimeIsUp) {
     for (std::size_t i = 0; i < loops_.size(); ++i) {
       if (round_->has_turned(i)) continue;
-      log_.error("{} has not turned for {} s: no call goes on; a service manager with a watchdog will restart topoletd",
-                 loops_[i].name, std::chrono::duration_cast<std::chrono::seconds>(options_.warn_after).count());
+      log_.error("{} has not turned for {} s: {}; a service manager with a watchdog will restart topoletd",
+                 loops_[i].name, std::chrono::duration_cast<std::chrono::seconds>(options_.warn_after).count(),
+                 loops_[i].effect);
     }
     outcome = round_->wait_for_turns(SteadyTime::max());
   }

@@ -17,7 +17,8 @@ namespace topolet::daemon {
 class Watchdog {
  public:
   struct Loop {
-    std::string name;  ///< for the log
+    std::string name;    ///< for the log
+    std::string effect;  ///< the same: what does not go on while it stands still
     /// Queues the function on the loop and returns. A loop that has ended may drop it.
     std::function<void(std::function<void()> work)> post;
   };

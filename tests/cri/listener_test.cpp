@@ -150,6 +150,29 @@ TEST_F(ListenerTest, HandsOutNonBlockingConnections) {
   EXPECT_TRUE(served_.wait_for(2));
 }
 
+TEST_F(ListenerTest, RunsWhatIsPostedInItsOrderWhileItAccepts) {
+  auto listener = open();
+  ASSERT_TRUE(listener.has_value()) << listener.error().message;
+  std::string order;
+  Signal ran;
+  (*listener)->post([&] { order += 'a'; });
+  (*listener)->start(served_.keep());
+  (*listener)->post([&] {
+    order += 'b';
+    (*listener)->post([&] {
+      order += 'c';
+      ran.add();
+    });
+  });
+  const UniqueFd client = connect_to(path_);
+  EXPECT_TRUE(ran.wait_for(1));
+  EXPECT_TRUE(served_.wait_for(1));
+  (*listener)->stop();
+  EXPECT_EQ(order, "abc");
+  (*listener)->post([&] { order += 'd'; });
+  EXPECT_EQ(order, "abc") << "dropped";
+}
+
 TEST_F(ListenerTest, IsOpenToItsGroupOnlyWhateverTheUmask) {
   const mode_t before = ::umask(0);
   const auto listener = open();

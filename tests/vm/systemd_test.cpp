@@ -15,6 +15,7 @@
 #include "tests/integration/node.hpp"
 #include "tests/integration/process_cpuset.hpp"
 #include "tests/integration/state_db.hpp"
+#include "tests/support/held_thread.hpp"
 #include "tests/vm/offline_cpus.hpp"
 #include "tests/vm/service.hpp"
 
@@ -255,7 +256,8 @@ TEST_F(ServiceTest, ComesBackFromAStandstill) {
 TEST_F(ServiceTest, ComesBackWhereOneLoopStandsStill) {
   const RunningContainer& web = run_container("web", guaranteed(2000, 16 * kMiB));
   for (const auto& [thread, name] :
-       {std::pair("topolet-loop", "the engine's loop"), std::pair("topolet-io", "the proxy's loop")}) {
+       {std::pair("topolet-loop", "the engine's loop"), std::pair("topolet-io", "the proxy's loop"),
+        std::pair("topolet-accept", "the listener's loop")}) {
     const pid_t pid = service_pid();
     const HeldThread held(thread_of(pid, thread));
     ASSERT_TRUE(held.is_held()) << thread;

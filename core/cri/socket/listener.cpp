@@ -71,8 +71,10 @@ Status Listener::inherit_socket() {
 
 Status Listener::prepare_poll() {
   stop_event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  post_event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   poll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  if (poll_for(stop_event_.get(), EPOLLIN) && poll_for(socket_.get(), EPOLLIN)) return {};
+  if (poll_for(stop_event_.get(), EPOLLIN) && poll_for(post_event_.get(), EPOLLIN) && poll_for(socket_.get(), EPOLLIN))
+    return {};
   return Error{Code::kResourceExhausted,
                "cannot wait for connections on " + options_.path + ": " + std::strerror(errno)};
 }
@@ -95,6 +97,25 @@ void Listener::start(OnConnection on_connection, MemoryGuard::OnMemoryShort on_m
   }
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "topolet-accept");
+}
+
+void Listener::post(std::function<void()> work) {
+  {
+    MutexLock lock(posting_);
+    posted_.push_back(std::move(work));
+  }
+  ::eventfd_write(post_event_.get(), 1);
+}
+
+void Listener::run_posted() {
+  eventfd_t ignored = 0;
+  ::eventfd_read(post_event_.get(), &ignored);
+  std::vector<std::function<void()>> posted;
+  {
+    MutexLock lock(posting_);
+    posted.swap(posted_);
+  }
+  for (const std::function<void()>& work : posted) work();
 }
 
 std::vector<UniqueFd> Listener::stop_accepting() {
@@ -152,6 +173,8 @@ void Listener::run() {
       if (fd == stop_event_.get()) {
         if (stopping_) return;
         if (is_accepting_) accepting_ended_.set_value(end_accepting());
+      } else if (fd == post_event_.get()) {
+        run_posted();
       } else if (fd == socket_.get()) {
         if (is_accepting_) accept_all();
       } else if (!guard_ || fd != guard_->event_fd()) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/cri/socket/connections.hpp"
@@ -41,7 +42,7 @@ struct ListenerOptions {
   std::size_t max_memory_bytes = 512 << 20;
 };
 
-/// Owns the socket and the thread that accepts on it. Not for use by several threads.
+/// Owns the socket and the thread that accepts on it. Not for use by several threads, but where it says so.
 class Listener {
  public:
   /// Binds and listens; clients wait in the backlog until start(). FAILED_PRECONDITION if another topoletd, or any
@@ -60,6 +61,9 @@ class Listener {
   /// Accepts no more: who connects waits for the next to accept on the socket. Returns duplicates of the connections
   /// that are open. Once, between start() and stop().
   std::vector<UniqueFd> stop_accepting();
+  /// Runs `work` on the thread that accepts, so that whoever posts it sees that the thread goes on. Dropped after
+  /// stop(). Any thread.
+  void post(std::function<void()> work);
   /// Any thread.
   std::size_t open_connections() const { return open_connections_; }
 
@@ -89,6 +93,7 @@ class Listener {
 
   bool poll_for(int fd, std::uint32_t events) const;
   void run();
+  void run_posted();
   void accept_all();
   std::vector<UniqueFd> end_accepting();
   void read_inode();
@@ -105,12 +110,15 @@ class Listener {
   UniqueFd lock_;
   UniqueFd socket_;
   UniqueFd stop_event_;
+  UniqueFd post_event_;
   UniqueFd poll_;
   dev_t device_ = 0;
   ino_t inode_ = 0;  ///< 0: the file is not ours
   OnConnection on_connection_;
   std::thread thread_;
   std::atomic<bool> stopping_ = false;
+  Mutex posting_;
+  std::vector<std::function<void()>> posted_ TOPOLET_GUARDED_BY(posting_);
 
   // The accepting thread's.
   Connections connections_;
