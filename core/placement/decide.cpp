@@ -409,6 +409,10 @@ std::uint32_t exclusive_cpus_for(const Workload& workload, const PlacementRules&
   return exclusive_claim(workload, rules).cpus;
 }
 
+Mode shared_mode(const Workload& workload, const PlacementRules& rules) {
+  return in_reserved_namespace(workload, rules) ? Mode::kReserved : Mode::kShared;
+}
+
 PolicyRequest make_request(std::shared_ptr<const topology::Topology> topology, LedgerSnapshot ledger, Workload workload,
                            std::vector<Candidate> candidates, const PlacementRules& rules,
                            bool kubelet_hands_out_cpusets) {
@@ -422,7 +426,7 @@ PolicyRequest make_request(std::shared_ptr<const topology::Topology> topology, L
   request.exclusive_cpus = claim.cpus;
   request.why_not_exclusive = claim.why_not;
   if (kubelet_hands_out_cpusets || !workload.kubelet_cpus.empty()) request.share(NotExclusive::kKubeletHandsOutCpus);
-  if (in_reserved_namespace(workload, rules)) request.shared_mode = Mode::kReserved;
+  request.shared_mode = shared_mode(workload, rules);
   if (request.exclusive) request.from = cpu_source_annotation(workload);
   request.whole_pool = cpus_annotation(workload) == CpusAnnotation::kNone;
   request.workload = std::move(workload);

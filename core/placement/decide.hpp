@@ -89,6 +89,9 @@ struct ExclusiveClaim {
 ExclusiveClaim exclusive_claim(const Workload& workload, const PlacementRules& rules);
 std::uint32_t exclusive_cpus_for(const Workload& workload, const PlacementRules& rules);  ///< that claim's
 
+/// How a workload shares CPUs: in the pool, or on the reserved CPUs too if its namespace is a reserved one.
+Mode shared_mode(const Workload& workload, const PlacementRules& rules);
+
 /// How many CPUs of the pool may be taken out of it: the others are kept by min-shared-cpus.
 std::size_t spare_cpus(const CpuSet& pool, const PlacementRules& rules);
 

@@ -19,7 +19,7 @@ namespace topolet::placement {
 enum class Mode : std::uint8_t {
   kExclusive,  ///< CPUs of its own
   kShared,     ///< in the pool, with all others
-  kReserved,   ///< in the pool and on the reserved CPUs, for reserved namespaces
+  kReserved,   ///< in the pool and on the reserved CPUs: reserved namespaces, and who has no other CPU left
   kForeign,    ///< seen but not placed
 };
 

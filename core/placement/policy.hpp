@@ -136,7 +136,7 @@ struct PolicyRequest {
   bool exclusive = false;                         ///< CPUs of its own are asked for
   std::uint32_t exclusive_cpus = 0;               ///< how many; 0 unless `exclusive`
   std::optional<NotExclusive> why_not_exclusive;  ///< set unless `exclusive`
-  Mode shared_mode = Mode::kShared;        ///< without CPUs of its own; kReserved: its namespace is a reserved one
+  Mode shared_mode = Mode::kShared;        ///< without CPUs of its own; kReserved: the reserved CPUs are open to it
   bool kubelet_hands_out_cpusets = false;  ///< and so nobody else gives CPUs to one container alone
   std::vector<Candidate> candidates;
   std::vector<NodeSet> excluded_node_sets = {};  ///< no candidates, whoever proposes them

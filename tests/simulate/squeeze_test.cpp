@@ -133,7 +133,7 @@ TEST_F(Squeeze, ChoosesTheNearestOfManyNodes) {
   }
 }
 
-TEST_F(Squeeze, LeavesContainersToTheKernelWhereNoCpuIsLeftForThem) {
+TEST_F(Squeeze, GoesToReservedCpusWhereNoSharedOneIsLeft) {
   SimulatedNode node("numa:1 core:4 pu:1", {"--placement.reserved-cpus=0"});
   node.besteffort("any");
   node.guaranteed("own", 2);
@@ -142,18 +142,80 @@ TEST_F(Squeeze, LeavesContainersToTheKernelWhereNoCpuIsLeftForThem) {
   const OperationResult gone = offline(node, "3");
   ASSERT_NE(gone.outcome, "error") << gone.reason;
   EXPECT_EQ(held_by(node, "own"), "exclusive 1-2") << "what it has is its own";
+  EXPECT_EQ(held_by(node, "any"), "reserved 0");
   EXPECT_THAT(reason_of(gone, "any"),
               AllOf(HasSubstr("none of CPUs 0-3 is left in the shared pool; wanted: shared CPUs of 0-3"),
-                    HasSubstr("it runs wherever the kernel lets it")));
-  EXPECT_THAT(offline(node, "1-2").changed, SizeIs(1));
-  EXPECT_EQ(held_by(node, "own"), "exclusive 1-2") << "it has them when they are back";
+                    HasSubstr("it gets the nearest reserved CPUs (placement.reserved-cpus): ")));
+  const OperationResult all_gone = offline(node, "1-2");
+  EXPECT_EQ(held_by(node, "own"), "reserved 0");
+  EXPECT_THAT(reason_of(all_gone, "own"),
+              AllOf(HasSubstr("wanted: 2 exclusive CPUs"), HasSubstr("it gets the nearest reserved CPUs")));
+  EXPECT_EQ(node.besteffort("new").outcome, "denied") << "only those that run may go there";
   const OperationResult back = online(node, "3");
   EXPECT_EQ(held_by(node, "any"), "shared 3");
-  EXPECT_THAT(reason_of(back, "any"), HasSubstr("available again"));
+  EXPECT_THAT(reason_of(back, "any"), HasSubstr("it returns to CPUs 0-3"));
   EXPECT_EQ(held_by(node, "own"), "shared 3");
+  EXPECT_THAT(reason_of(back, "own"), HasSubstr("it leaves the reserved CPUs, as shared ones are available again; "));
   online(node, "1-2");
   EXPECT_EQ(held_by(node, "own"), "exclusive 1-2");
   EXPECT_EQ(held_by(node, "any"), "shared 3");
+}
+
+TEST_F(Squeeze, LeavesReservedCpusForSharedOnesThatAPolicyRejects) {
+  SimulatedNode node = two_nodes({"--placement.reserved-cpus=1"});
+  create(node, "some", kWithDevice, 500);
+  EXPECT_EQ(held_by(node, "some"), "shared 0,2-3");
+  offline(node, "0,2-7");
+  EXPECT_EQ(held_by(node, "some"), "reserved 1");
+  const OperationResult elsewhere = online(node, "5");
+  EXPECT_EQ(held_by(node, "some"), "shared 5");
+  EXPECT_THAT(reason_of(elsewhere, "some"), AllOf(HasSubstr("it leaves the reserved CPUs"), HasSubstr("near node 0 ("),
+                                                  HasSubstr("it gets the nearest shared CPUs nevertheless: ")));
+  online(node, "2");
+  EXPECT_EQ(held_by(node, "some"), "shared 2");
+}
+
+TEST_F(Squeeze, GoesToReservedCpusOnceThereAreSomeAndReturnsAfterARestart) {
+  SimulatedNode node("numa:1 core:4 pu:1", {"--placement.reserved-cpus=0"});
+  node.guaranteed("own", 2);
+  node.besteffort("any");
+  offline(node, "0,3");
+  EXPECT_EQ(held_by(node, "any"), "shared 3") << "left to the kernel";
+  online(node, "0");
+  EXPECT_EQ(held_by(node, "any"), "reserved 0");
+  node.apply(R"({"op":"restart"})");
+  EXPECT_EQ(held_by(node, "any"), "reserved 0");
+  offline(node, "0");
+  online(node, "0");
+  EXPECT_EQ(held_by(node, "any"), "reserved 0");
+  online(node, "3");
+  EXPECT_EQ(held_by(node, "any"), "shared 3");
+  EXPECT_EQ(held_by(node, "own"), "exclusive 1-2");
+}
+
+TEST_F(Squeeze, LeavesContainersToTheKernelWhereNoCpuIsLeftForThem) {
+  SimulatedNode node("numa:1 core:3 pu:1");
+  node.besteffort("any");
+  node.guaranteed("own", 1);
+  node.guaranteed("other", 1);
+  EXPECT_EQ(held_by(node, "own"), "exclusive 0");
+  EXPECT_EQ(held_by(node, "other"), "exclusive 1");
+  EXPECT_EQ(held_by(node, "any"), "shared 2");
+  const OperationResult gone = offline(node, "2");
+  ASSERT_NE(gone.outcome, "error") << gone.reason;
+  EXPECT_EQ(held_by(node, "own"), "exclusive 0") << "what it has is its own";
+  EXPECT_THAT(reason_of(gone, "any"),
+              AllOf(HasSubstr("none of CPUs 0-2 is left in the shared pool; wanted: shared CPUs of 0-2"),
+                    HasSubstr("it runs wherever the kernel lets it")));
+  EXPECT_THAT(offline(node, "0").changed, SizeIs(1));
+  EXPECT_EQ(held_by(node, "own"), "exclusive 0") << "it has it when it is back";
+  const OperationResult back = online(node, "2");
+  EXPECT_EQ(held_by(node, "any"), "shared 2");
+  EXPECT_THAT(reason_of(back, "any"), HasSubstr("available again"));
+  EXPECT_EQ(held_by(node, "own"), "shared 2");
+  online(node, "0");
+  EXPECT_EQ(held_by(node, "own"), "exclusive 0");
+  EXPECT_EQ(held_by(node, "any"), "shared 2");
 }
 
 TEST_F(Squeeze, IsUndoneAfterARestart) {

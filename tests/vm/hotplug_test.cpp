@@ -75,7 +75,7 @@ TEST_F(HotplugTest, APolicysNoYieldsForContainersThatRun) {
   EXPECT_THAT(daemon_->log_tail(), HasSubstr("is not squeezed any more"));
 }
 
-TEST_F(HotplugTest, WhoHasNoCpuLeftIsLeftToTheKernelUntilOneIsBack) {
+TEST_F(HotplugTest, ReservedCpusAreLentWhereNoSharedOneIsLeft) {
   restart_with({"--placement.reserved-cpus=0"});
   const TestPod own = running("own", guaranteed(6000, 64 * kMiB));
   const TestPod any = running("any", besteffort());
@@ -86,10 +86,32 @@ TEST_F(HotplugTest, WhoHasNoCpuLeftIsLeftToTheKernelUntilOneIsBack) {
   {
     const OfflineCpus offline(last);
     ASSERT_TRUE(offline.are_offline());
+    expect_soon_on(any, {0});
+    EXPECT_THAT(why_squeezed(any), HasSubstr("it gets the nearest reserved CPUs"));
+    expect_soon_on(own, alone);
+    restart_with({"--placement.reserved-cpus=0"}, SIGKILL);
+    expect_soon_on(any, {0});
+    expect_soon_on(own, alone);
+  }
+  expect_soon_on(any, last);
+  EXPECT_EQ(times(any, "squeezed"), 1U) << "said once";
+}
+
+TEST_F(HotplugTest, WhoHasNoCpuLeftIsLeftToTheKernelUntilOneIsBack) {
+  restart_with({});
+  const TestPod own = running("own", guaranteed(7000, 64 * kMiB));
+  const TestPod any = running("any", besteffort());
+  const CpuSet alone = kernel(own).cpus;
+  const CpuSet last = kernel(any).cpus;
+  ASSERT_EQ(alone.size(), 7U);
+  ASSERT_EQ(last.size(), 1U) << last.to_string();
+  {
+    const OfflineCpus offline(last);
+    ASSERT_TRUE(offline.are_offline());
     EXPECT_TRUE(becomes([&] { return times(any, "squeezed") == 1; }));
     EXPECT_THAT(why_squeezed(any), HasSubstr("it runs wherever the kernel lets it"));
     expect_soon_on(own, alone);
-    restart_with({"--placement.reserved-cpus=0"}, SIGKILL);
+    restart_with({}, SIGKILL);
     expect_soon_on(own, alone);
   }
   expect_soon_on(any, last);

@@ -87,9 +87,7 @@ void Rebalancer::regain() {
   std::vector<placement::ContainerKey> sharing;
   for (const auto& [key, allocation] : deps_.committer.ledger().allocations()) {
     if (!may_be_moved(allocation) || !planner_.may_regain(allocation)) continue;
-    const bool was_exclusive =
-        allocation.preferred && allocation.preferred->placement.mode == placement::Mode::kExclusive;
-    if (!allocation.is_exclusive() && !was_exclusive) {
+    if (!allocation.is_exclusive() && !allocation.was_exclusive()) {
       sharing.push_back(key);
       continue;
     }

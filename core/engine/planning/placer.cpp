@@ -56,6 +56,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
                                                   deps_.rules, ledger.kubelet_hands_out_cpusets());
   request.stay_near = constraints.stay_near;
   if (constraints.only_shared) request.share(placement::NotExclusive::kOnlyAtCreation);
+  if (constraints.on_reserved) request.shared_mode = placement::Mode::kReserved;
   if (request.exclusive) {
     if (constraints.exclusive_cpus > 0) request.exclusive_cpus = constraints.exclusive_cpus;
     request.keep = constraints.keep.cpus;

@@ -111,22 +111,29 @@ Plan RebalancePlanner::plan_other_shared_cpus(const Allocation& before) const {
   return plan;
 }
 
-/// Shared ones, if the policies agree; else the nearest shared ones; else it stays as it is, left to the kernel.
+/// Shared ones, if the policies agree; else the nearest shared ones; if there are none, the nearest reserved ones; else
+/// it stays as it is, left to the kernel.
 Plan RebalancePlanner::plan_shared_cpus(const Allocation& before) const {
   Placer::Constraints shared;
   shared.only_shared = true;
   const auto has_cpus = [](const Plan& plan) { return !plan.decision.denied && !plan.decision.placement.cpus.empty(); };
   Plan plan = placer_.plan(ledger_, before.workload, shared);
   if (has_cpus(plan)) return plan;
-  const std::string why = plan.decision.reason;
-  shared.stay_near = nodes_of(before, *placer_.topology());
+  const std::string wanted = before.is_exclusive() ? std::string() : wanted_text(before, plan.decision.reason);
+  const auto squeezed = [&wanted](Plan found, const char* into) {
+    found.squeeze = Squeeze::kPlaced;
+    found.decision.reason =
+        fmt::format("{}as it runs, it gets the nearest {}: {}", wanted, into, found.decision.reason);
+    return found;
+  };
+  shared.stay_near = preferred_nodes_of(before);
   plan = placer_.plan(ledger_, before.workload, shared);
-  const std::string wanted = before.is_exclusive() ? std::string() : wanted_text(before, why);
-  if (has_cpus(plan)) {
-    plan.squeeze = Squeeze::kPlaced;
-    plan.decision.reason =
-        fmt::format("{}as it runs, it gets the nearest shared CPUs nevertheless: {}", wanted, plan.decision.reason);
-    return plan;
+  if (has_cpus(plan)) return squeezed(std::move(plan), "shared CPUs nevertheless");
+  if (!ledger_.free_reserved().empty()) {
+    // They are the system's. But without any CPU, the container would run on those that others have for themselves.
+    shared.on_reserved = true;
+    plan = placer_.plan(ledger_, before.workload, shared);
+    if (has_cpus(plan)) return squeezed(std::move(plan), "reserved CPUs (placement.reserved-cpus)");
   }
   plan.moves.clear();
   plan.squeeze = Squeeze::kLeftToKernel;
@@ -141,12 +148,37 @@ Plan RebalancePlanner::plan_shared_cpus(const Allocation& before) const {
   return plan;
 }
 
+bool RebalancePlanner::borrows_reserved_cpus(const Allocation& allocation) const {
+  return allocation.placement.mode == placement::Mode::kReserved && allocation.squeeze == Squeeze::kPlaced &&
+         shared_mode(allocation.workload, placer_.rules()) == placement::Mode::kShared;
+}
+
+/// There are shared CPUs again, but none that the policies agree to, or it wants CPUs of its own.
+std::optional<Plan> RebalancePlanner::plan_leaving_reserved_cpus(const Allocation& before) const {
+  if (!borrows_reserved_cpus(before) || ledger_.pool().empty()) return std::nullopt;
+  Plan plan = plan_shared_cpus(before);
+  if (plan.decision.placement.mode != placement::Mode::kShared) return std::nullopt;
+  plan.squeeze = Squeeze::kPlaced;
+  plan.decision.reason_code = placement::reason_code::kCpusAvailable;
+  plan.decision.reason = "it leaves the reserved CPUs, as shared ones are available again; " + plan.decision.reason;
+  plan.preferred = before.preferred;
+  plan.arrived_cpus = before.arrived_cpus;
+  return plan;
+}
+
+NodeSet RebalancePlanner::preferred_nodes_of(const Allocation& allocation) const {
+  const bool is_known = allocation.preferred && !allocation.preferred->nodes.empty();
+  return is_known ? allocation.preferred->nodes : nodes_of(allocation, *placer_.topology());
+}
+
 std::string RebalancePlanner::wanted_text(const Allocation& before, const std::string& why_not) const {
-  const NodeSet nodes = nodes_of(before, *placer_.topology());
+  const NodeSet nodes = preferred_nodes_of(before);
   const std::string where = nodes.empty() ? "" : " near " + named("node", nodes);
-  const std::string what = before.is_exclusive()
+  const bool wants_exclusive = before.is_exclusive() || before.was_exclusive();
+  const CpuSet& within = before.preferred ? before.preferred->within : before.within;
+  const std::string what = wants_exclusive
                                ? counted(exclusive_cpus_for(before.workload, placer_.rules()), "exclusive CPU")
-                               : "shared CPUs of " + before.within.to_string();
+                               : "shared CPUs of " + within.to_string();
   return fmt::format("wanted: {}{} ({}); ", what, where, why_not);
 }
 

@@ -13,13 +13,6 @@
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
-namespace {
-
-bool was_exclusive(const Allocation& allocation) {
-  return allocation.preferred && allocation.preferred->placement.mode == placement::Mode::kExclusive;
-}
-
-}  // namespace
 
 bool RebalancePlanner::has_arrived_siblings(const Allocation& allocation) const {
   return !allocation.arrived_cpus.empty() &&
@@ -32,7 +25,7 @@ bool RebalancePlanner::has_fewer_than_promised(const Allocation& allocation) con
 }
 
 bool RebalancePlanner::may_regain(const Allocation& allocation) const {
-  if (was_exclusive(allocation) || allocation.squeeze == Squeeze::kPlaced) return true;
+  if (allocation.was_exclusive() || allocation.squeeze == Squeeze::kPlaced) return true;
   const CpuSet& cpus = allocation.placement.cpus;
   if (allocation.is_exclusive()) {
     return has_fewer_than_promised(allocation) || has_arrived_siblings(allocation);
@@ -45,27 +38,29 @@ bool RebalancePlanner::may_regain(const Allocation& allocation) const {
 std::optional<Plan> RebalancePlanner::plan_regain(const Allocation& before) const {
   std::optional<Plan> plan = plan_return(before);
   if (!plan && before.is_exclusive()) plan = plan_missing_cpus(before);
-  if (!plan && !before.is_exclusive() && was_exclusive(before)) plan = plan_exclusive_again(before);
+  if (!plan && !before.is_exclusive() && before.was_exclusive()) plan = plan_exclusive_again(before);
   if (!plan && before.squeeze == Squeeze::kPlaced) plan = plan_as_wanted(before);
+  if (!plan) plan = plan_leaving_reserved_cpus(before);
   if (plan) {
     plan->decision.reason += describe_withheld_change(before.placement, plan->decision.placement);
-    const bool lacks = was_exclusive(before) &&
+    const bool lacks = before.was_exclusive() &&
                        exclusive_cpus_for(before.workload, placer_.rules()) > plan->decision.placement.cpus.size();
     if (lacks && before.squeeze != Squeeze::kNone) plan->squeeze = Squeeze::kPlaced;
     return plan;
   }
-  if (before.is_exclusive() || was_exclusive(before)) return plan;
+  if (before.is_exclusive() || before.was_exclusive()) return plan;
   const placement::Candidate* candidate = candidate_of(before.within);
   return candidate != nullptr ? plan_narrowing(before, *candidate) : std::nullopt;
 }
 
 /// For one that was squeezed: anywhere, if the policies agree to it.
 std::optional<Plan> RebalancePlanner::plan_as_wanted(const Allocation& before) const {
-  if (was_exclusive(before) && !before.is_exclusive()) return std::nullopt;
+  if (before.was_exclusive() && !before.is_exclusive()) return std::nullopt;
   Placer::Constraints constraints;
   constraints.only_shared = !before.is_exclusive();
   Plan plan = placer_.plan(ledger_, before.workload, constraints);
-  if (plan.decision.denied || plan.decision.placement.mode != before.placement.mode) return std::nullopt;
+  const bool is_exclusive = plan.decision.placement.mode == placement::Mode::kExclusive;
+  if (plan.decision.denied || is_exclusive != before.is_exclusive()) return std::nullopt;
   if (plan.decision.placement.cpus.empty() || !leaves_others_cpus(before, plan)) return std::nullopt;
   plan.decision.reason_code = placement::reason_code::kCpusAvailable;
   plan.decision.reason = "a place that no policy rejects is available; " + plan.decision.reason;
@@ -76,7 +71,7 @@ std::optional<Plan> RebalancePlanner::plan_as_wanted(const Allocation& before) c
 
 /// Back to just the CPUs that it was given: if it lacks some, or is worse off where it is.
 std::optional<Plan> RebalancePlanner::plan_return(const Allocation& before) const {
-  if (!was_exclusive(before)) return std::nullopt;
+  if (!before.was_exclusive()) return std::nullopt;
   const placement::Placement& former = before.preferred->placement;
   const bool is_there = before.is_exclusive() && before.placement.cpus == former.cpus;
   if (is_there || former.cpus.size() != exclusive_cpus_for(before.workload, placer_.rules())) return std::nullopt;
@@ -157,7 +152,7 @@ std::optional<Plan> RebalancePlanner::plan_extension(const Allocation& before, c
   placement.withheld |= before.placement.withheld - ledger_.inventory().allowed;
   const CpuSet held = placement.cpus | placement.withheld;
   const CpuSet held_before = had | before.placement.withheld;
-  const bool may_take_any = has_fewer_than_promised(before) || was_exclusive(before);
+  const bool may_take_any = has_fewer_than_promised(before) || before.was_exclusive();
   const bool keeps_all = had.is_subset_of(placement.cpus) && held_before.is_subset_of(held);
   if (!keeps_all || !(may_take_any || held.is_subset_of(held_before | before.arrived_cpus))) return std::nullopt;
   if (placement.cpus == had && placement.withheld == before.placement.withheld) return std::nullopt;
@@ -169,7 +164,7 @@ std::optional<Plan> RebalancePlanner::plan_extension(const Allocation& before, c
   plan.decision.reason_code = placement::reason_code::kCpusAvailable;
   plan.decision.reason = what + "; " + plan.decision.reason;
   plan.arrived_cpus = before.arrived_cpus;
-  if (was_exclusive(before) && placement.cpus != before.preferred->placement.cpus) {
+  if (before.was_exclusive() && placement.cpus != before.preferred->placement.cpus) {
     plan.preferred = before.preferred;
   } else if (before.preferred) {
     plan.arrived_cpus |= before.preferred->placement.withheld - placement.withheld;

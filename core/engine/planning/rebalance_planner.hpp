@@ -50,6 +50,9 @@ class RebalancePlanner {
   Plan plan_other_exclusive_cpus(const Allocation& before) const;
   Plan plan_other_shared_cpus(const Allocation& before) const;
   Plan plan_shared_cpus(const Allocation& before) const;
+  bool borrows_reserved_cpus(const Allocation& allocation) const;
+  std::optional<Plan> plan_leaving_reserved_cpus(const Allocation& before) const;
+  NodeSet preferred_nodes_of(const Allocation& allocation) const;
   std::string wanted_text(const Allocation& before, const std::string& why_not) const;
   const placement::Candidate* candidate_of(const CpuSet& within) const;
   std::optional<Plan> plan_return(const Allocation& before) const;

@@ -72,6 +72,8 @@ struct Allocation {
   Squeeze squeeze = Squeeze::kNone;
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
+  /// It had to leave CPUs of its own, and returns to them when it can.
+  bool was_exclusive() const { return preferred && preferred->placement.mode == placement::Mode::kExclusive; }
   bool follows_pool() const { return placement::follows_pool(placement.mode); }
   /// It follows the pool, and topolet says where in the pool it runs, not the kubelet.
   bool is_movable_in_pool() const { return follows_pool() && !conflict && workload.kubelet_cpus.empty(); }

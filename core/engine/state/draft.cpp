@@ -157,14 +157,17 @@ void Draft::compute_pool() {
 void Draft::return_displaced() {
   std::vector<Allocation> back;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
-    if (!allocation.preferred || allocation.preferred->placement.mode == placement::Mode::kExclusive) return;
+    if (!allocation.preferred || allocation.was_exclusive()) return;
     const CpuSet& within = allocation.preferred->within;
-    const CpuSet open = pool_for(allocation.placement.mode, transition_.pool, transition_.free_reserved);
+    // One that had to go to the reserved CPUs returns to the pool only.
+    const placement::Mode mode = allocation.preferred->placement.mode;
+    const CpuSet open = pool_for(mode, transition_.pool, transition_.free_reserved);
     const bool is_there = !allocation.preferred->waits_for_all || within.is_subset_of(inventory().allowed);
     if (is_there && within.intersects(open)) back.push_back(allocation);
   });
   for (Allocation& allocation : back) {
     const Preferred preferred = *std::exchange(allocation.preferred, std::nullopt);
+    allocation.placement.mode = preferred.placement.mode;
     allocation.placement.cpus = allocation.within = allocation.evaluated_cpus = preferred.within;
     allocation.arrived_cpus = {};
     allocation.restricted = false;
