@@ -97,10 +97,11 @@ std::vector<OptionSpec> placement_options() {
     return spec;
   };
   return {
-      option("reserved-cpus", OptionType::kCpus, {"none"},
-             "CPUs reserved for the system: never in the shared pool, and never given to a container exclusively. Running "
-             "containers are moved there only when all shared CPUs are offline.",
-             {"none"}),
+      option(
+          "reserved-cpus", OptionType::kCpus, {"none"},
+          "CPUs reserved for the system: never in the shared pool, and never given to a container exclusively. Running "
+          "containers are moved there only when all shared CPUs are offline.",
+          {"none"}),
       option("allowed-cpus", OptionType::kCpus, {"all"}, "Containers are placed on these CPUs only.", {"all"}),
       with_range(option("min-shared-cpus", OptionType::kInt, {"1"},
                         "How many CPUs always stay in the shared pool, however many are requested exclusively."),
