@@ -13,8 +13,12 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> kAll = {
       {"status", "", "Shows the state of topoletd: sockets, runtime, database, containers and CPUs.", "topolet status",
        0, 0, &declare_status, &show_status},
-      {"ps", "", "Lists the placed containers: where each runs now, and the reason when it was placed.", "topolet ps",
-       0, 0, &declare_ps, &show_placements},
+      {"ps", "",
+       "Lists the placed containers: where each runs now, and the reason when it was placed. `squeezed` marks those "
+       "that do not have the CPUs they should, because CPUs are offline or must not be used any more: `topolet "
+       "explain` tells what they should have. Where it says 'no CPU left', the kernel runs the container elsewhere "
+       "than on CPUS.",
+       "topolet ps", 0, 0, &declare_ps, &show_placements},
       {"cpu", "NUMBER", "Tells who is on a CPU, or was at a time: who runs on it, and who keeps it idle.",
        "topolet cpu 5 --at 'yesterday 14:03'", 1, 1, &declare_cpu, &show_cpu},
       {"at", "TIME", "Lists what was held at a time, with the CPUs of that moment.", "topolet at 2026-01-31T12:00:00Z",

@@ -22,6 +22,7 @@ namespace po = boost::program_options;
 
 std::string text(const Table& table, std::size_t row, const char* column) {
   const auto found = std::find(table.columns.begin(), table.columns.end(), column);
+  if (found == table.columns.end()) return {};
   const auto& cell = table.rows[row][static_cast<std::size_t>(found - table.columns.begin())];
   return cell.is_string() ? cell.get<std::string>() : cell.is_null() ? std::string() : cell.dump();
 }
@@ -36,8 +37,8 @@ SELECT j.decision FROM decided d CROSS JOIN decided j USING (pod_uid, container)
 WHERE d.decision = ?1 AND j.decision <= d.decision AND j.verdicts IS NOT NULL ORDER BY j.decision DESC LIMIT 1)sql";
 
 /// What the container of a decision has now, unless a later decision took the place of this one.
-constexpr const char* kCpusNow = R"sql(
-SELECT a.cpus FROM decided d CROSS JOIN allocation a USING (pod_uid, container)
+constexpr const char* kNow = R"sql(
+SELECT a.* FROM decided d CROSS JOIN allocation a USING (pod_uid, container)
 WHERE d.decision = ?1 AND a.decision <= d.decision AND NOT EXISTS (SELECT 1 FROM ended WHERE decision = d.decision))sql";
 
 /// What was logged of the annotations of a decision's pod, as long as the pod exists.
@@ -57,16 +58,29 @@ std::string in_words(std::string cause) {
 
 /// What a reason was true of: it is not looked at again, whatever happened since.
 std::string moment_of(const std::string& event) {
-  for (const char* placing : {"placed", "unpinned", "re-placed", "squeezed", "adopted", "foreign"}) {
+  for (const char* placing : {"placed", "unpinned", "re-placed", "adopted", "foreign"}) {
     if (event == placing) return "when placed";
   }
-  return event == "denied" || event == "resized" ? "when " + event : "when recorded";
+  for (const char* happening : {"denied", "resized", "squeezed"}) {
+    if (event == happening) return "when " + event;
+  }
+  return "when recorded";
 }
+
+/// What a container that lost CPUs was squeezed into, and where it belongs.
+struct Squeezed {
+  std::string into;  ///< as allocation.squeezed says
+  std::string mode;  ///< which it should have
+  std::string cpus;  ///< the same; of a shared container, those it may use while they are in the pool
+
+  bool has_none() const { return into == "left-to-kernel"; }
+};
 
 struct Explanation {
   FoundDecision found;
   Table decision;
   std::optional<std::string> cpus_now;  ///< if it holds something now
+  std::optional<Squeezed> squeezed;     ///< if it is, now
   std::vector<std::string> warnings;    ///< about the pod's annotations
   Table verdicts;
   Table notes;
@@ -80,11 +94,32 @@ std::string describe_older(const std::vector<std::string>& uids) {
                      fmt::join(uids.begin(), end, ", --uid "), listed < uids.size() ? ", …" : "");
 }
 
+/// What it should have, in words.
+std::string describe_wanted(const Squeezed& squeezed) {
+  if (squeezed.mode == "exclusive") return "exclusive CPUs " + squeezed.cpus;
+  const char* const of = squeezed.mode == "shared" ? "in the shared pool" : "reserved or in the shared pool";
+  return fmt::format("those of CPUs {} that are {}", squeezed.cpus, of);
+}
+
+/// In lines: how it is, and the way out.
+std::vector<std::string> describe_squeezed(const Squeezed& squeezed) {
+  const char* const now =
+      squeezed.has_none() ? "squeezed now: no CPU is left that it may use, so it may run on the CPUs of others"
+                          : "squeezed now: CPUs are offline or must not be used, and no place as it should be is free";
+  return {now,
+          fmt::format("it should have {}; bring CPUs online, or stop a container that has some, and topoletd moves "
+                      "it by itself",
+                      describe_wanted(squeezed))};
+}
+
 /// "on CPUs 1 now (0-1 when decided)"
-std::string describe_cpus(const std::string& decided, const std::optional<std::string>& cpus_now) {
+std::string describe_cpus(const std::string& decided, const Explanation& explanation) {
   const auto or_dash = [](const std::string& cpus) { return cpus.empty() ? "-" : cpus; };
-  if (!cpus_now || *cpus_now == decided) return "on CPUs " + or_dash(decided);
-  return fmt::format("on CPUs {} now ({} when decided)", or_dash(*cpus_now), or_dash(decided));
+  const std::optional<std::string>& now = explanation.cpus_now;
+  if (explanation.squeezed && explanation.squeezed->has_none())
+    return "where the kernel lets it run, not on CPUs " + or_dash(now.value_or(""));
+  if (!now || *now == decided) return "on CPUs " + or_dash(decided);
+  return fmt::format("on CPUs {} now ({} when decided)", or_dash(*now), or_dash(decided));
 }
 
 /// In lines.
@@ -103,10 +138,13 @@ std::vector<std::string> describe_decision(const Explanation& explanation) {
   }
   if (!of("mode").empty()) {
     lines.push_back(fmt::format("{} {}, withheld {}, memory nodes {}; the winner was nodes {}", of("mode"),
-                                describe_cpus(of("cpus"), explanation.cpus_now), or_dash("withheld"), or_dash("mems"),
+                                describe_cpus(of("cpus"), explanation), or_dash("withheld"), or_dash("mems"),
                                 or_dash("nodes")));
   }
   lines.push_back(fmt::format("reason {}: {}", moment_of(of("event")), of("reason")));
+  if (explanation.squeezed) {
+    for (std::string& line : describe_squeezed(*explanation.squeezed)) lines.push_back(std::move(line));
+  }
   for (const std::string& warning : explanation.warnings) {
     // The decision at the create says it in its reason, too.
     if (of("reason").find(warning) == std::string::npos) lines.push_back("of the pod's annotations: " + warning);
@@ -125,14 +163,26 @@ Result<FoundDecision> decision_asked_for(const StateDatabase& database, const In
 
 /// Databases of older versions have none.
 Result<std::vector<std::string>> warnings_of(const StateDatabase& database, std::int64_t decision) {
-  const auto column = database.table("SELECT name FROM pragma_table_info('pod') WHERE name = ?1", "warned");
-  if (!column) return column.error();
+  const auto has_warned = database.has_column("pod", "warned");
+  if (!has_warned) return has_warned.error();
   std::vector<std::string> warnings;
-  if (column->rows.empty()) return warnings;
+  if (!*has_warned) return warnings;
   const auto found = database.table(kWarned, decision);
   if (!found) return found.error();
   for (std::size_t row = 0; row < found->rows.size(); ++row) warnings.push_back(text(*found, row, "warning"));
   return warnings;
+}
+
+/// `now`: the rest of its row in `allocation`. Databases of older versions do not tell.
+std::optional<Squeezed> squeezed_of(const Table& now) {
+  if (now.rows.empty() || text(now, 0, "squeezed").empty()) return std::nullopt;
+  const std::string mode = text(now, 0, "mode");
+  Squeezed squeezed{text(now, 0, "squeezed"), mode, text(now, 0, mode == "exclusive" ? "cpus" : "within")};
+  const auto preferred = nlohmann::json::parse(text(now, 0, "preferred"), nullptr, false);
+  if (!preferred.is_object()) return squeezed;
+  squeezed.mode = preferred.value("mode", "");
+  squeezed.cpus = preferred.value(squeezed.mode == "exclusive" ? "cpus" : "within", "");
+  return squeezed;
 }
 
 Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision found) {
@@ -140,7 +190,7 @@ Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision 
   const auto decision = database.table(kDecision, number);
   if (!decision) return decision.error();
   if (decision->rows.empty()) return Error{Code::kNotFound, fmt::format("there is no decision {}", number)};
-  const auto now = database.table(kCpusNow, number);
+  const auto now = database.table(kNow, number);
   if (!now) return now.error();
   const auto with_verdicts = database.table(kDecisionWithVerdicts, number);
   if (!with_verdicts) return with_verdicts.error();
@@ -156,14 +206,20 @@ Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision 
   if (!warnings) return warnings.error();
   std::optional<std::string> cpus_now;
   if (!now->rows.empty()) cpus_now = text(*now, 0, "cpus");
-  return Explanation{std::move(found),     *decision,        std::move(cpus_now), *std::move(warnings),
-                     *std::move(verdicts), *std::move(notes)};
+  return Explanation{
+      std::move(found),     *decision,        std::move(cpus_now), squeezed_of(*now), *std::move(warnings),
+      *std::move(verdicts), *std::move(notes)};
 }
 
 nlohmann::ordered_json format_json(const Explanation& explanation) {
   nlohmann::ordered_json json = explanation.decision.format_json()[0];
   json["cpus_now"] = nullptr;
   if (explanation.cpus_now) json["cpus_now"] = *explanation.cpus_now;
+  json["squeezed"] = explanation.squeezed ? explanation.squeezed->into : "";
+  json["should_have"] = nullptr;
+  if (explanation.squeezed) {
+    json["should_have"] = {{"mode", explanation.squeezed->mode}, {"cpus", explanation.squeezed->cpus}};
+  }
   json["warnings"] = explanation.warnings;
   json["older_uids"] = explanation.found.older_uids;
   json["verdicts"] = explanation.verdicts.format_json();

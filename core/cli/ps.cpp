@@ -20,6 +20,10 @@ Result<std::string> cpus_of_node(const Invocation& invocation, const StateDataba
   return audit::cpus_of_node(database.connection(), static_cast<std::uint32_t>(*node), Clock().wall().count());
 }
 
+/// For people, what allocation.squeezed says.
+constexpr const char* kSqueezedInWords =
+    "CASE a.squeezed WHEN 'placed' THEN 'yes' WHEN 'left-to-kernel' THEN 'no CPU left' ELSE a.squeezed END";
+
 }  // namespace
 
 void declare_ps(Options& options) {
@@ -38,16 +42,22 @@ Status show_placements(const Invocation& invocation) {
   if (!database) return database.error();
   const auto cpus = cpus_of_node(invocation, **database);
   if (!cpus) return cpus.error();
+  const bool is_table = *format == Format::kTable;
+  const auto knows_squeezed = (*database)->has_column("allocation", "squeezed");
+  if (!knows_squeezed) return knows_squeezed.error();
+  const char* const squeezed = !*knows_squeezed ? "''" : is_table ? kSqueezedInWords : "a.squeezed";
+  const bool needs_allocation = *knows_squeezed || invocation.has("wide");
   const std::string sql = fmt::format(
       "SELECT p.namespace, p.pod, p.container, substr(p.container_id, 1, 12) AS id, p.state, p.mode, p.cpus, "
-      "p.withheld, p.mems, p.since, p.reason AS \"{}\"{} FROM current_placements p {} "
+      "p.withheld, p.mems, {}p.since, p.reason AS \"{}\"{}{} FROM current_placements p {} "
       "WHERE (?1 = '' OR cpus_overlap(p.cpus, ?1) OR cpus_overlap(p.withheld, ?1)) AND (?2 = '' OR p.namespace = ?2) "
       "ORDER BY p.namespace, p.pod, p.container, p.attempt",
-      *format == Format::kTable ? "reason when placed" : "reason",
+      is_table ? fmt::format("{} AS squeezed, ", squeezed) : "", is_table ? "reason when placed" : "reason",
       invocation.has("wide") ? ", p.attempt, a.qos, a.cpu_request_milli, a.cpu_limit_milli, a.memory_request_bytes, "
                                "a.memory_limit_bytes, a.phase, a.pod_uid, p.container_id, p.decision"
                              : "",
-      invocation.has("wide") ? "JOIN allocation a USING (decision)" : "");
+      is_table ? "" : fmt::format(", {} AS squeezed", squeezed),
+      needs_allocation ? "JOIN allocation a USING (decision)" : "");
   const bool is_filtered = invocation.has("node") || invocation.has("namespace");
   return (*database)->print(is_filtered ? "no container is placed there" : "no container is placed", sql, *cpus,
                             invocation.text("namespace"));

@@ -77,6 +77,12 @@ Status StateDatabase::require_history() const {
                            connection_.path(), *version, kVersion)};
 }
 
+Result<bool> StateDatabase::has_column(const std::string& table, const std::string& column) const {
+  const auto found = this->table("SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2", table, column);
+  if (!found) return found.error();
+  return !found->rows.empty();
+}
+
 StateDatabase::StateDatabase(const Invocation& invocation, std::chrono::seconds timeout, store::Database connection)
     : invocation_(invocation), deadline_(timeout), connection_(std::move(connection)) {
   connection_.interrupt_once([this] { return deadline_.passed(); });

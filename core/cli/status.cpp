@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "core/base/escape.hpp"
+#include "core/base/text.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
 #include "core/cli/options.hpp"
@@ -32,6 +33,19 @@ std::string containers(const StatusResponse& status) {
   return text.empty() ? "none" : text;
 }
 
+/// A line and what to do about it; empty if all have the CPUs they should have.
+std::string squeezed(const StatusResponse& status) {
+  if (status.squeezed() == 0) return {};
+  std::string text =
+      fmt::format("squeezed     {}: CPUs are offline or must not be used, and no place as it should be is free\n",
+                  counted(status.squeezed(), "container"));
+  if (status.left_to_kernel() > 0) {
+    text += fmt::format("             {} of them without any CPU left: the kernel runs them on the CPUs of others\n",
+                        status.left_to_kernel());
+  }
+  return text + "             `topolet ps` marks them, `topolet explain CONTAINER` tells the way out\n";
+}
+
 std::string database(const StatusResponse& status) {
   std::string text = "healthy";
   if (status.store_degraded()) {
@@ -51,14 +65,15 @@ std::string format_text(const StatusResponse& status) {
       "runtime      {}, {}\n"
       "database     {}/state.db, {}\n"
       "containers   {}{}\n"
+      "{}"
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "generation   {}\n",
       escaped(status.version()), status.process(), duration(status.uptime_s()), escaped(status.listen()),
       escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
       escaped(status.state_dir()), escaped(database(status)), escaped(containers(status)),
-      status.reconciled() ? "" : " (not yet compared with the runtime)", or_none(status.allowed_cpus()),
-      or_none(status.pool_cpus()), or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()),
-      or_none(status.withheld_cpus()), status.generation());
+      status.reconciled() ? "" : " (not yet compared with the runtime)", squeezed(status),
+      or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
+      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), status.generation());
 }
 
 nlohmann::ordered_json format_json(const StatusResponse& status) {
@@ -77,6 +92,8 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"store_reopened_because", status.store_reopened_because()},
           {"store_damage", status.store_damage()},
           {"containers", modes},
+          {"squeezed", status.squeezed()},
+          {"left_to_kernel", status.left_to_kernel()},
           {"generation", status.generation()},
           {"allowed_cpus", status.allowed_cpus()},
           {"pool_cpus", status.pool_cpus()},

@@ -399,6 +399,8 @@ Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusR
   response.set_store_damage(store_damage_->get());
   response.set_reconciled(engine->reconciled);
   for (const auto& [mode, count] : engine->containers) (*response.mutable_containers())[mode] = count;
+  response.set_squeezed(engine->squeezed);
+  response.set_left_to_kernel(engine->left_to_kernel);
   response.set_generation(engine->generation);
   response.set_allowed_cpus(engine->allowed.to_string());
   response.set_pool_cpus(engine->pool.to_string());

@@ -139,6 +139,8 @@ EngineSummary Engine::summarise() const {
   for (const auto& [key, allocation] : ledger.allocations()) {
     if (allocation.phase == Phase::kCrashed) continue;
     ++summary.containers[std::string(to_string(allocation.placement.mode))];
+    if (allocation.squeeze != Squeeze::kNone) ++summary.squeezed;
+    if (allocation.squeeze == Squeeze::kLeftToKernel) ++summary.left_to_kernel;
   }
   return summary;
 }

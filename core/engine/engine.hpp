@@ -38,6 +38,8 @@ namespace topolet::engine {
 /// The engine at one moment.
 struct EngineSummary {
   std::map<std::string, std::uint32_t> containers;  ///< by mode
+  std::uint32_t squeezed = 0;                       ///< those that do not have the CPUs they should, as CPUs are gone
+  std::uint32_t left_to_kernel = 0;                 ///< those of them without any CPU
   std::uint64_t generation = 0;
   CpuSet allowed;
   CpuSet pool;
