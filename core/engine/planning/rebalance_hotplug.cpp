@@ -104,10 +104,11 @@ Plan RebalancePlanner::plan_other_exclusive_cpus(const Allocation& before) const
 Plan RebalancePlanner::plan_other_shared_cpus(const Allocation& before) const {
   Plan plan = plan_shared_cpus(before);
   const bool are_gone = !before.within.intersects(ledger_.inventory().allowed);
-  plan.decision.reason =
-      (are_gone ? unavailable(before.within)
-                : fmt::format("none of {} is left in the shared pool; ", named("CPU", before.within))) +
-      plan.decision.reason;
+  const bool may_use_reserved = before.placement.mode == placement::Mode::kReserved;
+  plan.decision.reason = (are_gone ? unavailable(before.within)
+                                   : fmt::format("none of {} is left in the shared pool{}; ",
+                                                 named("CPU", before.within), may_use_reserved ? " or reserved" : "")) +
+                         plan.decision.reason;
   return plan;
 }
 
@@ -171,7 +172,10 @@ NodeSet RebalancePlanner::preferred_nodes_of(const Allocation& allocation) const
   return is_known ? allocation.preferred->nodes : nodes_of(allocation, *placer_.topology());
 }
 
-std::string RebalancePlanner::wanted_text(const Allocation& before, const std::string& why_not) const {
+std::string RebalancePlanner::wanted_text(const Allocation& before, std::string why_not) const {
+  // A denial begins with the name, which whoever reads about one container knows.
+  const std::string name = display_name(before.workload) + ' ';
+  if (why_not.starts_with(name)) why_not.replace(0, name.size(), "it ");
   const NodeSet nodes = preferred_nodes_of(before);
   const std::string where = nodes.empty() ? "" : " near " + named("node", nodes);
   const bool wants_exclusive = before.is_exclusive() || before.was_exclusive();

@@ -53,7 +53,7 @@ class RebalancePlanner {
   bool borrows_reserved_cpus(const Allocation& allocation) const;
   std::optional<Plan> plan_leaving_reserved_cpus(const Allocation& before) const;
   NodeSet preferred_nodes_of(const Allocation& allocation) const;
-  std::string wanted_text(const Allocation& before, const std::string& why_not) const;
+  std::string wanted_text(const Allocation& before, std::string why_not) const;
   const placement::Candidate* candidate_of(const CpuSet& within) const;
   std::optional<Plan> plan_return(const Allocation& before) const;
   std::optional<std::string> reason_to_return(const Allocation& before, const Plan& back) const;
