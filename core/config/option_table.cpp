@@ -15,7 +15,10 @@ namespace topolet::config {
 namespace {
 
 constexpr std::size_t kMaxNameBytes = 64;
+constexpr std::size_t kMaxLabelBytes = 63;
 constexpr std::int64_t kMillisecondsPerDay = 24LL * 60 * 60 * 1000;
+constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
+    {"d", kMillisecondsPerDay}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
 
 OptionSpec with_range(OptionSpec spec, std::int64_t minimum, std::int64_t maximum) {
   spec.minimum = minimum;
@@ -96,6 +99,10 @@ std::vector<OptionSpec> placement_options() {
     spec.repeatable = true;
     return spec;
   };
+  const auto with_lone = [](OptionSpec spec, std::vector<std::string> values) {
+    spec.lone = std::move(values);
+    return spec;
+  };
   return {
       option(
           "reserved-cpus", OptionType::kCpus, {"none"},
@@ -110,12 +117,13 @@ std::vector<OptionSpec> placement_options() {
              "Which containers get exclusive CPUs: Guaranteed ones that request whole CPUs, and those with the "
              "annotation topolet.io/cpus: exclusive (guaranteed-integer); only the latter (annotated); none (never).",
              {"guaranteed-integer", "annotated", "never"}),
-      repeatable(option("reserved-namespaces", OptionType::kString, {"kube-system"},
+      repeatable(option("reserved-namespaces", OptionType::kNamespace, {"kube-system"},
                         "Kubernetes namespaces whose containers run on the reserved CPUs and the shared pool. They get "
                         "exclusive CPUs only with the annotation topolet.io/cpus: exclusive.")),
-      repeatable(option("annotations", OptionType::kString, {"all"},
-                        "The topolet.io annotations that pods may use: their names without that prefix, or all, or "
-                        "none. Others are ignored, and the reason of the placement says so.")),
+      with_lone(repeatable(option("annotations", OptionType::kString, {"all"},
+                                  "The topolet.io annotations that pods may use: their names without that prefix, or "
+                                  "all, or none. Others are ignored, and the reason of the placement says so.")),
+                {"all", "none"}),
       option("when-full", OptionType::kString, {"deny"},
              "What to do with a container that requests exclusive CPUs when there are not enough: deny it, or let it "
              "share the pool.",
@@ -191,22 +199,33 @@ std::optional<std::int64_t> parse_whole_number(std::string_view text) {
   return number;
 }
 
-Status check_range(const OptionSpec& spec, const std::string& value, std::int64_t number, const char* unit) {
+/// As it would be written in the file.
+std::string duration_text(std::int64_t milliseconds) {
+  std::string text;
+  for (const auto& [unit, length] : kUnits) {
+    if (milliseconds >= length) text += std::to_string(milliseconds / length) + std::string(unit);
+    milliseconds %= length;
+  }
+  return text.empty() ? "0" : text;
+}
+
+template <class Text>
+Status check_range(const OptionSpec& spec, const std::string& value, std::int64_t number, Text text_of) {
   if (number >= spec.minimum && number <= spec.maximum) return {};
-  return Error{Code::kOutOfRange, "'" + value + "' is out of range; it must be between " +
-                                      std::to_string(spec.minimum) + " and " + std::to_string(spec.maximum) + unit};
+  return Error{Code::kOutOfRange, "'" + value + "' is out of range; it must be between " + text_of(spec.minimum) +
+                                      " and " + text_of(spec.maximum)};
 }
 
 Status check_int(const OptionSpec& spec, const std::string& value) {
   const auto number = parse_whole_number(value);
   if (!number) return bad(value, "a whole number");
-  return check_range(spec, value, *number, "");
+  return check_range(spec, value, *number, [](std::int64_t bound) { return std::to_string(bound); });
 }
 
 Status check_duration(const OptionSpec& spec, const std::string& value) {
   const auto duration = parse_duration(value);
   if (!duration) return duration.error();
-  return check_range(spec, value, duration->count(), " ms");
+  return check_range(spec, value, duration->count(), duration_text);
 }
 
 Status check_cpus(const OptionSpec& spec, const std::string& value) {
@@ -214,6 +233,16 @@ Status check_cpus(const OptionSpec& spec, const std::string& value) {
   if (cpus && !cpus->empty()) return {};
   const std::string words = spec.allowed.empty() ? "" : ", or " + or_list(spec.allowed);
   return bad(value, "a CPU list such as 0-3,8" + words + (cpus.has_value() ? "" : ": " + cpus.error().message));
+}
+
+/// Another name would never be any pod's, whatever pattern or list was meant.
+Status check_namespace(const std::string& value) {
+  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  const bool is_label = !value.empty() && value.size() <= kMaxLabelBytes && value.front() != '-' &&
+                        value.back() != '-' && std::all_of(value.begin(), value.end(), fits);
+  if (is_label) return {};
+  return bad(value,
+             "the name of a namespace, which has lower-case letters, digits and dashes; write one line for each");
 }
 
 Status check_socket(const OptionSpec& spec, const std::string& value) {
@@ -265,6 +294,8 @@ Status check_value(const OptionSpec& spec, const std::string& value) {
       return !value.empty() && value.front() == '/' ? Status() : bad(value, "an absolute path");
     case OptionType::kName:
       return check_plugin_name(value);
+    case OptionType::kNamespace:
+      return check_namespace(value);
     case OptionType::kString:
       if (!spec.repeatable) return {};
       if (value.empty()) return bad(value, "a name; it is empty");
@@ -275,8 +306,6 @@ Status check_value(const OptionSpec& spec, const std::string& value) {
 }
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
-  constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
-      {"d", kMillisecondsPerDay}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
   const Error error = bad(std::string(text), "a duration such as 30s, 5m, 4m30s, 30d or 500ms");
   std::int64_t total = 0;
   std::size_t next_unit = 0;

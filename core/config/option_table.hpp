@@ -12,14 +12,15 @@
 namespace topolet::config {
 
 enum class OptionType : std::uint8_t {
-  kBool,      ///< true or false
-  kInt,       ///< a whole number
-  kString,    ///< any text, or one of the allowed values
-  kDuration,  ///< 30s, 5m, 4m30s, 30d, 500ms
-  kCpus,      ///< a CPU list such as 0-3,8, or one of the allowed words
-  kSocket,    ///< unix:///absolute/path, or the path alone
-  kPath,      ///< an absolute path
-  kName,      ///< a plugin's, see check_plugin_name()
+  kBool,       ///< true or false
+  kInt,        ///< a whole number
+  kString,     ///< any text, or one of the allowed values
+  kDuration,   ///< 30s, 5m, 4m30s, 30d, 500ms
+  kCpus,       ///< a CPU list such as 0-3,8, or one of the allowed words
+  kSocket,     ///< unix:///absolute/path, or the path alone
+  kPath,       ///< an absolute path
+  kName,       ///< a plugin's, see check_plugin_name()
+  kNamespace,  ///< of Kubernetes: a DNS label as in RFC 1123
 };
 
 /// One option: a key of the configuration file, and a flag. The core's are listed in core_options(), a plugin's in the
@@ -32,7 +33,8 @@ struct OptionSpec {
   /// The only values there are; empty = any of the type. For CPUs: words besides a list.
   std::vector<std::string> allowed = {};
   std::string help = {};
-  bool repeatable = false;  ///< one line each
+  bool repeatable = false;             ///< one line each
+  std::vector<std::string> lone = {};  ///< of a repeatable option: values that no other may stand beside
   std::int64_t minimum = INT64_MIN;
   std::int64_t maximum = INT64_MAX;  ///< whole numbers, and milliseconds of durations
 

@@ -57,6 +57,7 @@ const char* value_name(const OptionSpec& spec) {
     case OptionType::kPath:
       return "PATH";
     case OptionType::kName:
+    case OptionType::kNamespace:
       return "NAME";
     case OptionType::kString:
       return "WORD";
@@ -107,6 +108,7 @@ class ConfigValidator {
   po::variables_map validate() {
     for (const SectionHeader& header : raw_.sections) validate_section(header);
     for (const ConfigEntry& entry : raw_.entries) validate_entry(entry);
+    for (const OptionSpec& spec : specs_) validate_lone_values(spec);
     const po::options_description description = describe(specs_);
     po::parsed_options parsed(&description);
     for (const ConfigEntry* entry : accepted_) {
@@ -150,10 +152,12 @@ class ConfigValidator {
     if (is_known_section(header.name)) return;
     std::vector<std::string> known = {"daemon", "placement", "plugins"};
     known.insert(known.end(), enabled_.begin(), enabled_.end());
-    mistakes_.push_back({raw_.file.string(), header.line,
-                         "unknown section [" + header.name + "]" + suggestion(header.name, known) +
-                             " (the section of a plugin is known once the plugin is enabled: enable = " + header.name +
-                             " in [plugins])"});
+    std::string hint = suggestion(header.name, known);
+    if (check_plugin_name(header.name)) {
+      hint +=
+          " (the section of a plugin is known once the plugin is enabled: enable = " + header.name + " in [plugins])";
+    }
+    mistakes_.push_back({raw_.file.string(), header.line, "unknown section [" + header.name + "]" + hint});
   }
 
   void validate_entry(const ConfigEntry& entry) {
@@ -187,6 +191,8 @@ class ConfigValidator {
     for (const std::string prefix : {"weight.", "on-failure.", "required."}) {
       if (entry.section != "plugins" || entry.key.rfind(prefix, 0) != 0) continue;
       const std::string plugin = entry.key.substr(prefix.size());
+      if (const std::string near = suggestion(plugin, enabled_, "plugins." + prefix); !near.empty())
+        return add(entry, "unknown key " + name + near);
       return add(entry, name + ": the plugin '" + plugin + "' is not enabled; add enable = " + plugin +
                             " to [plugins], or remove this line");
     }
@@ -207,6 +213,21 @@ class ConfigValidator {
     add(entry,
         what + (entry.is_flag() ? " is given twice" : " is already set in line " + std::to_string((*before)->line)));
     return false;
+  }
+
+  /// Whoever writes "all" and a name below it may mean either.
+  void validate_lone_values(const OptionSpec& spec) {
+    if (spec.lone.empty()) return;
+    for (const bool is_flag : {false, true}) {
+      std::vector<const ConfigEntry*> all;
+      std::copy_if(accepted_.begin(), accepted_.end(), std::back_inserter(all), [&](const ConfigEntry* entry) {
+        return name_of(*entry) == spec.name() && entry->is_flag() == is_flag;
+      });
+      const auto lone =
+          std::find_if(all.begin(), all.end(), [&](const ConfigEntry* entry) { return has(spec.lone, entry->value); });
+      if (lone == all.end() || all.size() == 1) continue;
+      add(**lone, spec.name() + " = " + (*lone)->value + " contradicts the others; remove it, or all the others");
+    }
   }
 
   const RawConfig& raw_;

@@ -57,6 +57,12 @@ TEST(Value, MustFitItsType) {
   EXPECT_EQ(mistake(spec(OptionType::kCpus, {"none"}), "0-"),
             "'0-' is not a CPU list such as 0-3,8, or none: cannot read '0-' in the list '0-': expected a number or "
             "FIRST-LAST");
+  for (const std::string bad : {"", "*", "kube-*", "Default", "a,b", "-a", "a/b", "kube_system"}) {
+    EXPECT_EQ(mistake(spec(OptionType::kNamespace), bad),
+              "'" + bad +
+                  "' is not the name of a namespace, which has lower-case letters, digits and dashes; write one line "
+                  "for each");
+  }
   EXPECT_EQ(mistake(spec(OptionType::kCpus, {"none"}), ""), "'' is not a CPU list such as 0-3,8, or none");
 }
 
@@ -68,6 +74,7 @@ TEST(Value, PassesIfItFits) {
   EXPECT_EQ(mistake(spec(OptionType::kCpus), "0-3,8"), "");
   EXPECT_EQ(mistake(spec(OptionType::kPath), "/var"), "");
   EXPECT_EQ(mistake(spec(OptionType::kName), "my-policy2"), "");
+  EXPECT_EQ(mistake(spec(OptionType::kNamespace), "team-2"), "");
 }
 
 TEST(Value, MustBeInRange) {
@@ -77,6 +84,10 @@ TEST(Value, MustBeInRange) {
   EXPECT_EQ(mistake(option, "1001"), "'1001' is out of range; it must be between 0 and 1000");
   EXPECT_EQ(mistake(option, "-1"), "'-1' is out of range; it must be between 0 and 1000");
   EXPECT_EQ(mistake(option, "1000"), "");
+  option.type = OptionType::kDuration;
+  option.minimum = 1;
+  option.maximum = 90000;
+  EXPECT_EQ(mistake(option, "2m"), "'2m' is out of range; it must be between 1ms and 1m30s");
 }
 
 TEST(PluginName, IsNeverAPathNorASectionOfTheCore) {

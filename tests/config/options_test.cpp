@@ -220,6 +220,20 @@ TEST(Mistakes, NameNoKeyThatIsFar) {
               ElementsAre("t.conf:2: unknown key daemon.qqqqqqqqqqqqqqqq"));
 }
 
+TEST(Mistakes, NameThePluginThatIsMeant) {
+  EXPECT_THAT(mistakes_of("[plugins]\nenable = numa\nweight.nuam = 2\n", {}, kNuma),
+              ElementsAre("t.conf:3: unknown key plugins.weight.nuam; did you mean plugins.weight.numa?"));
+  EXPECT_THAT(mistakes_of("[Placement]\n"),
+              ElementsAre("t.conf:1: unknown section [Placement]; did you mean placement?"));
+}
+
+TEST(Mistakes, AreValuesThatContradictEachOther) {
+  const std::string text = "[placement]\nannotations = cpus\nannotations = none\n";
+  EXPECT_THAT(mistakes_of(text), ElementsAre("t.conf:3: placement.annotations = none contradicts the others; remove "
+                                             "it, or all the others"));
+  EXPECT_THAT(mistakes_of("[placement]\nannotations = all\n", {"--placement.annotations=cpus"}), IsEmpty());
+}
+
 TEST(Mistakes, InASectionOfADisabledPluginAreOneMistake) {
   EXPECT_THAT(mistakes_of("[gpu]\naffinity = require\nkeep-free = true\n"),
               ElementsAre(HasSubstr("t.conf:1: unknown section [gpu]")));
