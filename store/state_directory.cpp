@@ -177,13 +177,12 @@ Result<StateDirectory::Use> StateDirectory::inspect(const fs::path& given) {
     if (!file) return file.error();
     if (path.filename() == kLockName && is_locked(file->get())) return Use::kLocked;
   }
-  if (!is_there(database)) return Use::kNew;
   for (const char* companion : kCompanions) {
     const fs::path path = with_suffix(database, companion);
     if (!is_there(path)) continue;
     if (const auto file = open_checked(path, 0); !file) return file.error();
   }
-  return Use::kHasDatabase;
+  return is_there(database) ? Use::kHasDatabase : Use::kNew;
 }
 
 Result<StateDirectory> StateDirectory::claim(const fs::path& given) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/base/text.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/preflight/findings.hpp"
 #include "core/topology/discover.hpp"
@@ -29,8 +30,9 @@ std::optional<std::string> describe_shared_minimum(const config::PlacementOption
   const std::size_t pool = (cpus.allowed - cpus.reserved - cpus.isolated).size();
   if (options.rules.min_shared_cpus < pool) return std::nullopt;
   return fmt::format(
-      "placement.min-shared-cpus = {} keeps all {} CPUs of the pool: no container can get exclusive CPUs",
-      options.rules.min_shared_cpus, pool);
+      "placement.min-shared-cpus = {} keeps the whole pool of {} shared: no container can get exclusive CPUs; lower it "
+      "if some are to",
+      options.rules.min_shared_cpus, counted(pool, "CPU"));
 }
 
 void check_machine(Report& report) {

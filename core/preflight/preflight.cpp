@@ -43,6 +43,15 @@ void check_plugin_dir(Report& report) {
   report.warning("daemon.plugin-dir", fmt::format("there is no directory {}", options.daemon.plugin_dir.string()));
 }
 
+void check_limits(Report& report) {
+  const config::DaemonOptions& daemon = report.options().daemon;
+  if (static_cast<std::size_t>(daemon.max_message_bytes) <= daemon.max_memory_bytes) return;
+  report.warning("daemon.max-message-mib",
+                 fmt::format("{} is more than daemon.max-memory-mib = {}: whoever sends a message of that size is "
+                             "disconnected before it is complete; raise daemon.max-memory-mib, or lower this",
+                             daemon.max_message_bytes >> 20, daemon.max_memory_bytes >> 20));
+}
+
 }  // namespace
 
 const config::ConfigEntry* Report::entry_of(const std::string& option) const {
@@ -83,6 +92,7 @@ Findings check_environment(const config::RawConfig& raw, const config::Validated
   check_state(report);
   report.warn_of_other_topoletd();
   check_plugin_dir(report);
+  check_limits(report);
   check_machine(report);
   return report.take();
 }

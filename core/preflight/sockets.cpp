@@ -127,6 +127,23 @@ void check_own(Report& report, const std::string& option, const std::string& pat
                  fmt::format("systemd listens on {}; only daemon.listen can be the path of a socket unit", path));
 }
 
+/// Without it topoletd serves, and only its restart fails calls.
+void check_take_over(Report& report, const std::string& control) {
+  const std::string path = control + ".take-over";
+  const auto warn = [&](const std::string& why) {
+    report.warning(
+        "daemon.control",
+        fmt::format("no other topoletd could take this one's place, so that calls fail during a restart: {}", why));
+  };
+  struct stat file {};
+  if (path.size() > kMaxSocketPath) {
+    warn(fmt::format("the socket for that, {}, would have more than {} bytes; choose a path of at most {}", path,
+                     kMaxSocketPath, kMaxSocketPath - (path.size() - control.size())));
+  } else if (::lstat(path.c_str(), &file) == 0 && !S_ISSOCK(file.st_mode)) {
+    warn(fmt::format("{} exists and is not a socket; remove it", path));
+  }
+}
+
 /// It may be started later.
 void check_runtime(Report& report, const std::string& option, const std::string& path) {
   struct stat file {};
@@ -154,7 +171,10 @@ void check_sockets(Report& report) {
   };
   if (!is_told("daemon.listen"))
     check_own(report, "daemon.listen", daemon.listen, cri::access_like(daemon.runtime, {.mode = 0660}));
-  if (!is_told("daemon.control")) check_own(report, "daemon.control", daemon.control, {.mode = 0600});
+  if (!is_told("daemon.control")) {
+    check_own(report, "daemon.control", daemon.control, {.mode = 0600});
+    check_take_over(report, daemon.control);
+  }
   if (!is_told("daemon.runtime")) check_runtime(report, "daemon.runtime", daemon.runtime);
   if (daemon.image != daemon.runtime && !is_told("daemon.image")) check_runtime(report, "daemon.image", daemon.image);
 }

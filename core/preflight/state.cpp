@@ -1,4 +1,9 @@
 #include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <optional>
+#include <string>
+#include <system_error>
 
 #include "core/base/clock.hpp"
 #include "core/plugin/host/crash_log.hpp"
@@ -6,6 +11,27 @@
 #include "store/inspect.hpp"
 
 namespace topolet::preflight {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWithoutDatabase = "topoletd would run without the state database until it can write it";
+
+/// That the file system is full, on which the directory is or will be.
+std::optional<std::string> describe_full_disk(const fs::path& directory) {
+  // Less than a new database needs.
+  constexpr std::uintmax_t kLeast = 1 << 20;
+  fs::path there = directory;
+  std::error_code ignored;
+  while (!fs::exists(there, ignored) && there.has_relative_path()) there = there.parent_path();
+  struct statvfs disk {};
+  if (::statvfs(there.c_str(), &disk) != 0) return std::nullopt;
+  const bool has_no_inodes = disk.f_files > 0 && disk.f_favail == 0;
+  if (disk.f_bavail * disk.f_frsize >= kLeast && !has_no_inodes) return std::nullopt;
+  return fmt::format("the file system of {} is full; free space on it; {}", there.string(), kWithoutDatabase);
+}
+
+}  // namespace
 
 void check_state(Report& report) {
   const std::string option = "daemon.state-dir";
@@ -15,12 +41,15 @@ void check_state(Report& report) {
   if (!usable && store::is_misconfigured(usable.error())) return report.mistake(option, usable.error().message);
   const auto crashes = plugin::CrashLog::read(directory / "plugin-crashes", Clock().wall().count());
   if (!crashes) return report.mistake(option, crashes.error().message);
-  if (usable) return report.note_use(option, *usable);
+  if (usable) {
+    report.note_use(option, *usable);
+    if (const auto full = describe_full_disk(directory)) report.warning(option, *full);
+    return;
+  }
   const bool is_damaged = usable.error().code == Code::kDataLoss;
-  report.warning(option, fmt::format("{}; {}", usable.error().message,
-                                     is_damaged ? "topoletd would move it away and create a new one"
-                                                : "topoletd would run without the state database until it can write "
-                                                  "it"));
+  report.warning(option,
+                 fmt::format("{}; {}", usable.error().message,
+                             is_damaged ? "topoletd would move it away and create a new one" : kWithoutDatabase));
 }
 
 }  // namespace topolet::preflight

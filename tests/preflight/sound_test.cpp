@@ -1,7 +1,10 @@
 // Configurations with which topoletd starts: the checks let them pass.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -58,6 +61,27 @@ std::vector<Sound> sound_configs() {
        ""},
       {"AllCpusShared", {}, "[placement]\nmin-shared-cpus = 4000", "no container can get exclusive CPUs"},
       {"MoreCpusAllowedThanThereAre", {}, "[placement]\nallowed-cpus = 0-4000", "placement.allowed-cpus: CPUs "},
+      {"MessagesLargerThanTheMemory",
+       {{"max-message-mib", "256"}, {"max-memory-mib", "128"}},
+       "",
+       "daemon.max-message-mib: 256 is more than daemon.max-memory-mib = 128"},
+      {"NoRoomForASuccessorsName",
+       {{"control", "@/" + std::string(98 - NodeFiles().directory().size() - 1, 'c')}},
+       "",
+       "have more than 107 bytes; choose a path of at most 97"},
+      {"SuccessorsSocketIsAFolder",
+       {},
+       "",
+       "@/control.sock.take-over exists and is not a socket; remove it",
+       [](const NodeFiles& node) { fs::create_directory(node.expand("@/control.sock.take-over")); }},
+      {"CrashRecordIsHuge",
+       {{"state-dir", "@"}},
+       "",
+       "",
+       [](const NodeFiles& node) {
+         std::ofstream(node.expand("@/plugin-crashes")).flush();
+         fs::resize_file(node.expand("@/plugin-crashes"), std::uintmax_t{1} << 40);
+       }},
       {"NoPluginDirAndNoPlugin", {{"plugin-dir", "@/none"}}, "", "daemon.plugin-dir: there is no directory @/none"},
       {"DatabaseIsDamaged",
        {},
@@ -119,6 +143,23 @@ TEST(SoundStart, IsWarnedOfATopoletdThatRunsWithAnotherConfiguration) {
   const ProgramEnd checked = node.check();
   EXPECT_EQ(checked.code, kExitSuccess) << checked.text;
   EXPECT_THAT(checked.text, HasSubstr("daemon.control: a topoletd that runs with another configuration has it"));
+}
+
+TEST(SoundStart, IsWarnedOfAFullDisk) {
+  NodeFiles node;
+  node.configure({}, "");
+  fs::create_directory(node.expand("@/state"));
+  // In a mount namespace of its own, which ends with this process.
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", node.expand("@/state").c_str(), "tmpfs", 0, "size=64k,mode=700") != 0) {
+    GTEST_SKIP() << "only root can mount a small file system";
+  }
+  const ProgramEnd checked = node.check();
+  EXPECT_EQ(checked.code, kExitSuccess) << checked.text;
+  EXPECT_THAT(checked.text, HasSubstr(node.expand("daemon.state-dir: the file system of @/state is full")));
+  EXPECT_TRUE(node.start()) << node.log();
+  EXPECT_EQ(node.stop(), kExitSuccess);
+  ASSERT_EQ(::umount(node.expand("@/state").c_str()), 0);
 }
 
 TEST(SoundStart, ManyChecksAtOnceDoNotKeepTopoletdFromStarting) {

@@ -54,6 +54,10 @@ std::function<void(const NodeFiles&)> make_file(const std::string& name) {
   return [name](const NodeFiles& node) { std::ofstream(node.expand(name)) << "text\n"; };
 }
 
+std::function<void(const NodeFiles&)> make_fifo(const std::string& name) {
+  return [name](const NodeFiles& node) { ASSERT_EQ(::mkfifo(node.expand(name).c_str(), 0600), 0); };
+}
+
 std::function<void(const NodeFiles&)> make_link(const std::string& to, const std::string& name) {
   return [to, name](const NodeFiles& node) { fs::create_symlink(node.expand(to), node.expand(name)); };
 }
@@ -94,7 +98,15 @@ std::vector<Wrong> wrong_texts() {
       {"SocketIsADirectorysName", {{"listen", "@/sub/"}}, "", {"daemon.listen: '@/sub/' is not the path of a socket"}},
       {"SocketIsDotDot", {{"control", "@/sub/.."}}, "", {"daemon.control: '@/sub/..'"}},
       {"SocketPathTooLong", {{"listen", "@/" + std::string(120, 'x')}}, "", {"daemon.listen:", "107 bytes"}},
-      {"DurationOutOfRange", {}, "[placement]\nplugin-timeout = 1ms", {"placement.plugin-timeout: '1ms'"}},
+      {"DurationOutOfRange", {}, "[placement]\nplugin-timeout = 1ms", {"placement.plugin-timeout: '1ms'", "1d"}},
+      {"AllAnnotationsAndOne",
+       {},
+       "[placement]\nannotations = all\nannotations = cpus",
+       {"conf:8: placement.annotations = all contradicts the others"}},
+      {"NamespacePattern",
+       {},
+       "[placement]\nreserved-namespaces = kube-*",
+       {"'kube-*' is not the name of a namespace"}},
   };
 }
 
@@ -199,6 +211,21 @@ std::vector<Wrong> wrong_state() {
        "",
        {"daemon.state-dir", "@/plugin-crashes"},
        make_folder("@/plugin-crashes")},
+      {"CrashRecordIsAFifo",
+       {{"state-dir", "@"}},
+       "",
+       {"daemon.state-dir", "@/plugin-crashes, the record of plugin crashes, is not a regular file"},
+       make_fifo("@/plugin-crashes")},
+      {"LogOfNoDatabaseIsAFolder",
+       {{"state-dir", "@"}},
+       "",
+       {"daemon.state-dir", "@/state.db-wal"},
+       make_folder("@/state.db-wal")},
+      {"IndexOfNoDatabaseIsAFifo",
+       {{"state-dir", "@"}},
+       "",
+       {"daemon.state-dir", "'@/state.db-shm' is not a regular file"},
+       make_fifo("@/state.db-shm")},
       {"DatabaseIsOfANewerTopolet", {}, "", {"daemon.state-dir", "schema version 99"}, make_newer_database},
       {"DatabaseIsAnotherPrograms", {}, "", {"daemon.state-dir", "another program"}, make_foreign_database},
   };

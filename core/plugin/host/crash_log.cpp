@@ -22,7 +22,9 @@
 namespace topolet::plugin {
 namespace {
 
-constexpr int kOnlyThis = O_CLOEXEC | O_NOFOLLOW;
+constexpr int kOnlyThis = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+/// Far more than all crashes that count.
+constexpr std::size_t kMostBytes = 1 << 20;
 constexpr std::int64_t kWindowMs = std::chrono::milliseconds(kStrikeWindow).count();
 
 struct Line {
@@ -44,7 +46,8 @@ std::string read_all(int fd) {
   std::string text;
   std::array<char, 4096> buffer{};
   ssize_t count = 0;
-  while ((count = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(text.size()))) > 0) {
+  while (text.size() < kMostBytes &&
+         (count = ::pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(text.size()))) > 0) {
     text.append(buffer.data(), static_cast<std::size_t>(count));
   }
   return text;
@@ -87,6 +90,14 @@ Error cannot_open(const std::filesystem::path& file, int error) {
                   file.string(), std::strerror(error))};
 }
 
+/// Such as a FIFO, of which the crashes could not be read again.
+Status check_regular(const std::filesystem::path& file, const UniqueFd& fd) {
+  struct stat status {};
+  if (::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode)) return {};
+  return Error{Code::kFailedPrecondition,
+               fmt::format("{}, the record of plugin crashes, is not a regular file; move it away", file.string())};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& file, std::int64_t now_ms) {
@@ -97,6 +108,7 @@ Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& fi
   std::string text;
   std::string not_kept;
   if (fd) {
+    if (Status regular = check_regular(file, fd); !regular) return regular.error();
     text = read_all(fd.get());
   } else if (const int error = errno; !is_no_file(error)) {
     // A crash must not find the descriptor of something else.
@@ -117,9 +129,12 @@ Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& fi
 
 Result<std::unique_ptr<CrashLog>> CrashLog::read(const std::filesystem::path& file, std::int64_t now_ms) {
   // To write as well, as open() does: a directory can be opened to be read.
-  UniqueFd fd(::open(file.c_str(), O_RDWR | O_NONBLOCK | kOnlyThis));
+  UniqueFd fd(::open(file.c_str(), O_RDWR | kOnlyThis));
   if (const int error = errno; !fd && is_no_file(error)) return cannot_open(file, error);
-  if (!fd) fd = UniqueFd(::open(file.c_str(), O_RDONLY | O_NONBLOCK | kOnlyThis));
+  if (!fd) fd = UniqueFd(::open(file.c_str(), O_RDONLY | kOnlyThis));
+  if (fd) {
+    if (Status regular = check_regular(file, fd); !regular) return regular.error();
+  }
   std::unique_ptr<CrashLog> log(new CrashLog({}));
   if (fd) log->remember(read_all(fd.get()), now_ms);
   return log;
