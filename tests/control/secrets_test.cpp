@@ -23,6 +23,7 @@ using ::testing::Not;
 
 constexpr const char* kValue = "hunter2value";
 constexpr const char* kAnnotation = "hunter2annotation";
+constexpr const char* kElsewhere = "hunter2elsewhere";
 
 const std::vector<std::string> kVariables = {"PASSWORD",       "NVIDIA_VISIBLE_DEVICES",    "ASCEND_VISIBLE_DEVICES",
                                              "CARD",           "VA_VISIBLE_DEVICES",        "PCIDEVICE_X_INFO",
@@ -48,6 +49,24 @@ class SecretsTest : public ::testing::Test {
     ASSERT_TRUE(rig_.start()) << rig_.log();
     const auto channel = grpc::CreateChannel("unix://" + rig_.file("topolet.sock"), grpc::InsecureChannelCredentials());
     cri_ = api::RuntimeService::NewStub(channel);
+  }
+
+  /// Whatever else a request has that may hold a secret.
+  static void add_what_is_nobodys_business(api::CreateContainerRequest& request) {
+    api::ContainerConfig& config = *request.mutable_config();
+    config.mutable_image()->set_image(kElsewhere);
+    config.mutable_image()->set_user_specified_image(kElsewhere);
+    config.add_command(kElsewhere);
+    config.add_args(kElsewhere);
+    config.set_working_dir(kElsewhere);
+    config.set_log_path(kElsewhere);
+    (*config.mutable_labels())[kElsewhere] = kElsewhere;
+    config.add_mounts()->set_host_path(kElsewhere);
+    config.mutable_mounts(0)->set_container_path(kElsewhere);
+    config.mutable_linux()->mutable_security_context()->set_run_as_username(kElsewhere);
+    request.mutable_sandbox_config()->set_hostname(kElsewhere);
+    request.mutable_sandbox_config()->set_log_directory(kElsewhere);
+    (*request.mutable_sandbox_config()->mutable_linux()->mutable_sysctls())[kElsewhere] = kElsewhere;
   }
 
   /// What becomes of a create with that value in all variables, and others' annotations on the pod and the container.
@@ -77,6 +96,7 @@ class SecretsTest : public ::testing::Test {
       env.set_key(variable);
       env.set_value(value);
     }
+    add_what_is_nobodys_business(request);
     api::LinuxContainerResources& resources = *request.mutable_config()->mutable_linux()->mutable_resources();
     resources.set_cpu_shares(cpus * 1024);
     resources.set_oom_score_adj(-997);
@@ -143,6 +163,7 @@ class SecretsTest : public ::testing::Test {
       std::ifstream in(entry.path(), std::ios::binary);
       const std::string bytes((std::istreambuf_iterator<char>(in)), {});
       EXPECT_THAT(bytes, Not(HasSubstr(kValue))) << entry.path();
+      EXPECT_THAT(bytes, Not(HasSubstr(kElsewhere))) << entry.path();
     }
   }
 

@@ -19,6 +19,12 @@ TEST(HiddenValues, AreHiddenWholeBeforeTheirParts) {
   EXPECT_EQ(without_values("bad hunter2-hunter3", {{"A", "hunter2"}, {"B", "hunter2-hunter3"}}), "bad (value of B)");
 }
 
+TEST(HiddenValues, AreHiddenWhereTheRuntimeQuotesThem) {
+  EXPECT_EQ(without_values(R"~(invalid "A=hunt\"er-two\\three\u003cfour\nfive\tsixes")~",
+                           {{"A", "hunt\"er-two\\three<four\nfive\tsixes"}}),
+            R"~(invalid "A=(value of A)\"(value of A)\\(value of A)\u003c(value of A)\n(value of A)\t(value of A)")~");
+}
+
 TEST(HiddenValues, LeaveOtherTextsAlone) {
   EXPECT_EQ(without_values("cannot create container 1 on", {{"A", "1"}, {"B", "on"}, {"C", ""}, {"D", "secret"}}),
             "cannot create container 1 on");

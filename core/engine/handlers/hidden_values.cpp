@@ -7,6 +7,9 @@ namespace topolet::engine {
 namespace {
 
 constexpr std::size_t kShortest = 4;
+/// What separates the items of a list, and what is written otherwise in a text that is quoted: runtimes quote as Go
+/// does.
+constexpr std::string_view kSeparators = ",;: \t\n\r\"'\\<>&=";
 
 struct Secret {
   std::string_view value;
@@ -30,7 +33,7 @@ std::string without_values(std::string text, const std::vector<std::pair<std::st
   for (const auto& [name, value] : env) {
     add(value, name);
     for (std::string_view rest = value; !rest.empty();) {
-      const std::size_t end = std::min(rest.find_first_of(",;: \t\n"), rest.size());
+      const std::size_t end = std::min(rest.find_first_of(kSeparators), rest.size());
       add(rest.substr(0, end), name);
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
