@@ -188,6 +188,10 @@ Result<Filter> filter_of(const Invocation& invocation) {
   const auto since = moment(invocation.text("since"));
   if (!since) return since.error();
   filter.since_ms = *since;
+  if (*since > *until) {
+    return Error{Code::kInvalidArgument, fmt::format("--since ({}) is later than --until ({})",
+                                                     invocation.text("since"), invocation.text("until"))};
+  }
   // All of that time, unless less is asked for.
   if (invocation.values["limit"].defaulted()) filter.limit = kAnyNumber;
   return filter;
@@ -205,6 +209,8 @@ Status add_cpus(const Invocation& invocation, const store::Database& database, F
 
 std::string nothing_text(const Filter& filter) {
   if (!filter.pod.empty()) return fmt::format("nothing is recorded about pod '{}'", filter.pod);
+  if (!filter.event.empty() && filter.is_by_event_only())
+    return fmt::format("no event '{}' is recorded{}", filter.event, filter.since_ms == 0 ? "" : " of that time");
   if (filter.since_ms == 0) return "nothing is recorded yet";
   return filter.is_found_by_time_only()
              ? "nothing like that is recorded of that time; without --since, it is the last day"

@@ -81,6 +81,7 @@ void declare_backup(Options& options) { declare_database_file(options); }
 // meanwhile. But VACUUM builds every table and index anew, while the backup only copies pages, and so is done sooner.
 Status back_up(const Invocation& invocation) {
   const fs::path target = invocation.arguments[0];
+  if (!target.has_filename()) return Error{Code::kInvalidArgument, "name the file to write"};
   std::error_code ignored;
   if (fs::exists(fs::symlink_status(target, ignored))) return already_there(target);
   const auto database = open_read_only(invocation);

@@ -45,15 +45,22 @@ Error unreachable(const std::string& socket, int error_number) {
     return because(Code::kUnavailable,
                    fmt::format("another program's socket, as it is of another type; {}", kNameAnother));
   }
+  if (error_number == EAGAIN) {
+    return because(
+        Code::kUnavailable,
+        fmt::format("somebody listens, but accepts no connections: the queue of those that wait is full; see "
+                    "topoletd's log, or {}",
+                    kNameAnother));
+  }
   return because(Code::kUnavailable, fmt::format("{}; start it with `systemctl start topoletd`, or {}",
                                                  std::strerror(error_number), kNameAnother));
 }
 
-/// Asks the kernel, whose words are plainer than gRPC's.
+/// Asks the kernel, whose words are plainer than gRPC's. It would wait for ever where nobody accepts.
 Status check_socket(const std::string& socket) {
   const auto address = unix_address(socket);
   if (!address) return Error{Code::kInvalidArgument, address.error().message};
-  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (::connect(probe.get(), as_sockaddr(*address), sizeof(sockaddr_un)) == 0) return {};
   return unreachable(socket, errno);
 }

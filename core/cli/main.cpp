@@ -133,7 +133,7 @@ int unknown_command(const std::vector<std::string>& words) {
     return usage_error(kProgram,
                        with_hint(fmt::format("there is no command '{}'{}", first_words(words, 2), near), help));
   }
-  std::vector<std::string> known = {"help"};
+  std::vector<std::string> known = {"help", "--version"};
   for (const Command& command : commands()) known.push_back(command.words.substr(0, command.words.find(' ')));
   const std::string near = suggestion(words[0], known);
   return usage_error(
@@ -148,6 +148,10 @@ int help_with(const std::vector<std::string>& words) {
     return print_help(*command);
   }
   if (words.size() == 1 && words[0] == "help") return print_help();
+  if (const Command* command = find_command(words, count); command != nullptr) {
+    return usage_error(kProgram, with_hint(fmt::format("there is no command '{}'", fmt::join(words, " ")),
+                                           fmt::format("`topolet {0} --help` explains {0}", command->words)));
+  }
   if (words.size() == 1 && !second_words(words[0]).empty()) return print_group_help(words[0]);
   return unknown_command(words);
 }
@@ -222,19 +226,41 @@ const Command* find_independent(const std::vector<std::string>& arguments, std::
   return command != nullptr && command->run_by_itself != nullptr ? command : nullptr;
 }
 
+/// Only options are given, of which one may be meant to be something else.
+int no_command(const std::vector<std::string>& arguments, const po::options_description& options) {
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+    if (options.find_nothrow(name.rfind("--", 0) == 0 ? bare : '-' + bare, false) != nullptr) continue;
+    return usage_error(
+        kProgram, with_hint(fmt::format("unrecognised option '{}'{}", name, suggestion(name, {"--help", "--version"})),
+                            "`topolet --help` lists the commands"));
+  }
+  return usage_error(kProgram, "no command given; `topolet --help` lists them");
+}
+
 int run(const std::vector<std::string>& arguments) {
   std::size_t count = 0;
   if (const Command* command = find_independent(arguments, count); command != nullptr) {
     return command->run_by_itself({arguments.begin() + static_cast<std::ptrdiff_t>(count), arguments.end()});
   }
   // First with the options of all commands, to tell the words from the values of options.
-  const po::variables_map values = parse(arguments, options_of_all(), true);
+  const po::options_description all = options_of_all();
+  po::variables_map values;
+  try {
+    values = parse(arguments, all, true);
+  } catch (const po::error&) {
+    // The command says it with its own name.
+    if (const Command* command = find_command(arguments, count); command != nullptr)
+      return run(*command, arguments, count);
+    throw;
+  }
   const std::vector<std::string> words = words_of(values);
   const bool asks_for_help = values.count("help") != 0;
   if (words.empty()) {
     if (asks_for_help) return print_help();
     if (values.count("version") != 0) return print_version();
-    return usage_error(kProgram, "no command given; `topolet --help` lists them");
+    return no_command(arguments, all);
   }
   if (words[0] == "help") return help_with({words.begin() + 1, words.end()});
   const Command* command = find_command(words, count);

@@ -98,6 +98,10 @@ Result<TimeRange> time_range(const Invocation& invocation) {
   if (!since) return since.error();
   const auto until = moment(invocation.text("until"));
   if (!until) return until.error();
+  if (*since > *until) {
+    return Error{Code::kInvalidArgument, fmt::format("--since ({}) is later than --until ({})",
+                                                     invocation.text("since"), invocation.text("until"))};
+  }
   return TimeRange{*since, *until};
 }
 

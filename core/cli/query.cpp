@@ -2,6 +2,8 @@
 
 #include <array>
 #include <boost/program_options.hpp>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -38,6 +40,7 @@ Result<std::string> sql_of(const Invocation& invocation) {
   if (!invocation.has("file")) return read_all(std::cin, "standard input");
   const std::string name = invocation.text("file");
   std::ifstream file(name);
+  if (!file) return Error{Code::kInvalidArgument, fmt::format("cannot read {}: {}", name, std::strerror(errno))};
   return read_all(file, name);
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <boost/program_options.hpp>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -131,7 +133,9 @@ std::string plugin_dir(const config::RawConfig& raw) {
 
 Result<std::vector<std::uint32_t>> read_distances(const std::string& file) {
   std::ifstream in(file);
-  if (!in) return Error{Code::kInvalidArgument, fmt::format("--distances: cannot read {}", file)};
+  if (!in) {
+    return Error{Code::kInvalidArgument, fmt::format("--distances: cannot read {}: {}", file, std::strerror(errno))};
+  }
   std::vector<std::uint32_t> distances;
   std::string word;
   while (in >> word) {
@@ -376,7 +380,7 @@ int run(const std::vector<std::string>& arguments) {
   std::ifstream file;
   if (options.workload != "-") {
     file.open(options.workload);
-    if (!file) return usage_error(kProgram, fmt::format("cannot read {}", options.workload));
+    if (!file) return usage_error(kProgram, fmt::format("cannot read {}: {}", options.workload, std::strerror(errno)));
   }
   const auto machine = machine_of(options);
   if (!machine) return usage_error(kProgram, machine.error().message);

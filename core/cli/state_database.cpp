@@ -1,6 +1,7 @@
 #include "core/cli/state_database.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -33,6 +34,10 @@ Row row_of(const store::Statement& statement, std::size_t columns) {
 /// Of a file that is there, or may be there for all we are allowed to know. SQLite would say no more than that it
 /// cannot open it.
 Status check_readable(const std::filesystem::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    return Error{Code::kInvalidArgument, fmt::format("{} is no regular file, and so no state database", file.string())};
+  }
   if (::access(file.c_str(), R_OK) == 0 || errno != EACCES) return {};
   return Error{
       Code::kPermissionDenied,

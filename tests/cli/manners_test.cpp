@@ -133,6 +133,41 @@ TEST(Manners, SuggestColumnsAndContainers) {
   EXPECT_THAT(state.topolet({"explain", "db.1"}).text, Not(HasSubstr("did you mean")));
 }
 
+TEST(Manners, NameWhatIsWrongInACommandLine) {
+  const StateDir state;
+  state.open();
+  const auto misuse = [&state](Words words) {
+    words.insert(words.end(), {"--state-dir", state.path()});
+    const Said said = topolet(words);
+    EXPECT_EQ(said.code, 2) << said.text;
+    return said.text;
+  };
+  const auto alone = [](const Words& words) {
+    const Said said = topolet(words);
+    EXPECT_EQ(said.code, 2) << said.text;
+    return said.text;
+  };
+  EXPECT_THAT(alone({"-V"}), HasSubstr("unrecognised option '-V'"));
+  EXPECT_THAT(alone({"--versoin"}), HasSubstr("unrecognised option '--versoin'; did you mean --version?"));
+  EXPECT_THAT(alone({"--json"}), HasSubstr("no command given"));
+  EXPECT_THAT(alone({"version"}), HasSubstr("did you mean --version?"));
+  EXPECT_THAT(alone({"help", "ps", "x"}), HasSubstr("there is no command 'ps x'; `topolet ps --help` explains ps"));
+  EXPECT_THAT(alone({"ps", "--timeout", "x"}), AllOf(HasSubstr("topolet ps: "), HasSubstr("`topolet ps --help`")));
+  EXPECT_THAT(alone({"prune", "--older-than"}), HasSubstr("`topolet prune --help`"));
+  EXPECT_THAT(misuse({"query", "--file", "/none/at/all"}), HasSubstr("/none/at/all: No such file or directory"));
+  EXPECT_THAT(alone({"simulate", "--topology", "core:2 pu:1", "--workload", "/none/at/all"}),
+              HasSubstr("/none/at/all: No such file or directory"));
+  EXPECT_THAT(misuse({"backup", ""}), HasSubstr("name the file"));
+  for (const std::string command : {"audit", "moves", "denials"}) {
+    EXPECT_THAT(misuse({command, "--since", "1h", "--until", "2h"}),
+                HasSubstr("--since (1h) is later than --until (2h)"));
+  }
+  EXPECT_THAT(state.topolet({"audit", "--event", "deneid"}).text, HasSubstr("no event 'deneid' is recorded"));
+  for (const char* file : {"/dev/zero", "/etc"}) {
+    EXPECT_THAT(alone({"ps", "--database", file}), HasSubstr(std::string(file) + " is no regular file"));
+  }
+}
+
 TEST(Manners, ListNothingWithoutAComplaint) {
   const StateDir state;
   state.open();
@@ -186,6 +221,17 @@ TEST_F(SocketManners, NameWhatIsWrongWithASocket) {
   const UniqueFd datagram = bound(file("datagram"), SOCK_DGRAM);
   EXPECT_THAT(status(file("datagram")).text, HasSubstr("another program's socket"));
   EXPECT_EQ(topolet({"status", "--socket", std::string(200, 'x')}).code, 2);
+}
+
+TEST_F(SocketManners, WaitForNobodyWhoAcceptsNothing) {
+  const UniqueFd deaf = bound(file("deaf"));
+  ASSERT_EQ(::listen(deaf.get(), 0), 0);
+  const auto address = unix_address(file("deaf"));
+  std::vector<UniqueFd> waiting;
+  do {
+    waiting.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  } while (::connect(waiting.back().get(), as_sockaddr(*address), sizeof(sockaddr_un)) == 0);
+  EXPECT_THAT(status(file("deaf")).text, HasSubstr("accepts no connections"));
 }
 
 TEST_F(SocketManners, NameTheSocketOfAnotherProgram) {
