@@ -2,10 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 
 #include "tests/support/temp_dir.hpp"
 
@@ -67,6 +72,28 @@ TEST_F(CrashLogTest, ChangesNothingUntilItIsSettled) {
   const auto seen = CrashLog::open(directory_.file("crashes"), 3000);
   EXPECT_THAT((*seen)->new_crashes(), ElementsAre(Crash{2000, "gpu", "SIGSEGV", "load"}));
   EXPECT_EQ(std::filesystem::file_size(directory_.file("crashes")), text.size());
+}
+
+TEST_F(CrashLogTest, NotesCrashesWhileTheDiskIsFull) {
+  // In a mount namespace of its own, which ends with this process.
+  const std::string disk = directory_.file("disk");
+  std::filesystem::create_directory(disk);
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", disk.c_str(), "tmpfs", 0, "size=64k,mode=700") != 0) {
+    GTEST_SKIP() << "only root can mount a small file system";
+  }
+  const std::string file = disk + "/crashes";
+  log_ = *CrashLog::open(file, 3000);
+  ASSERT_TRUE(log_->clear_new_marks().has_value());
+  std::ofstream fill(disk + "/fill", std::ios::binary);
+  while (fill << std::string(4096, 'x') << std::flush) {
+  }
+  const std::string mark = "! 2000 gpu SIGSEGV load\n";
+  EXPECT_EQ(::write(log_->fd(), mark.data(), mark.size()), static_cast<ssize_t>(mark.size()));
+  log_ = *CrashLog::open(file, 3000);
+  EXPECT_THAT(log_->new_crashes(), ElementsAre(Crash{2000, "gpu", "SIGSEGV", "load"}));
+  log_.reset();
+  EXPECT_EQ(::umount2(disk.c_str(), MNT_DETACH), 0);
 }
 
 TEST_F(CrashLogTest, ForgetsAfterTenMinutes) {

@@ -147,7 +147,9 @@ void PluginRecords::lose_vote(PluginRecord& record, CallFault fault, const std::
 
 void PluginRecords::report_quarantine(const std::string& plugin, const PluginRecord& record, bool before) {
   if (before || !record.misbehaviour.quarantined()) return;
-  options_.log->error("plugin {} is in quarantine and no longer asked: {}", plugin, record.misbehaviour.why());
+  options_.log->error(
+      "plugin {} is in quarantine and no longer asked: {}; `topolet plugin reset {}` or a reload ends that", plugin,
+      record.misbehaviour.why(), plugin);
   if (options_.on_quarantine) options_.on_quarantine(plugin, record.misbehaviour.why());
 }
 

@@ -82,6 +82,13 @@ std::vector<Crash> still_relevant(const std::vector<Crash>& crashes, std::int64_
 /// Something is there that stays what it is, unlike a file system that cannot be written to for now.
 bool is_no_file(int error) { return error == ELOOP || error == EISDIR; }
 
+/// So that crashes can be noted while the disk is full: without, a plugin that crashes would never be quarantined. A
+/// file system that cannot reserve does without.
+void reserve_space(int fd) {
+  constexpr off_t kBytes = 4096;  // of some 60 crashes
+  static_cast<void>(::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, kBytes) == 0);
+}
+
 Error cannot_open(const std::filesystem::path& file, int error) {
   return {
       Code::kFailedPrecondition,
@@ -109,6 +116,7 @@ Result<std::unique_ptr<CrashLog>> CrashLog::open(const std::filesystem::path& fi
   std::string not_kept;
   if (fd) {
     if (Status regular = check_regular(file, fd); !regular) return regular.error();
+    reserve_space(fd.get());
     text = read_all(fd.get());
   } else if (const int error = errno; !is_no_file(error)) {
     // A crash must not find the descriptor of something else.
@@ -204,9 +212,11 @@ Status CrashLog::write() const {
   for (const Crash& crash : crashes_) {
     text += fmt::format("{} {} {} {}\n", crash.at_ms, crash.plugin, crash.signal, crash.call);
   }
-  if (::ftruncate(fd(), 0) == 0 && ::write(fd(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) {
-    return {};
-  }
+  const bool is_empty = ::ftruncate(fd(), 0) == 0;
+  const int error = errno;
+  reserve_space(fd());
+  errno = error;
+  if (is_empty && ::write(fd(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
   return Error{Code::kUnavailable,
                fmt::format("cannot write the record of plugin crashes: {}; check the file system of "
                            "daemon.state-dir",
