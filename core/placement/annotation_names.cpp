@@ -122,7 +122,9 @@ class Misspellings {
   }
 
   std::vector<std::string> take() && {
-    if (count_ > kMostTold) told_.push_back(fmt::format("and {} more such names", count_ - kMostTold));
+    if (count_ > kMostTold) {
+      told_.push_back(fmt::format("and {} more such {}", count_ - kMostTold, plural("name", count_ - kMostTold)));
+    }
     return std::move(told_);
   }
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <iterator>
+
 #include "tests/placement/machine.hpp"
 
 namespace topolet::placement {
@@ -147,6 +149,8 @@ TEST(AnnotationNames, AreFewAndPrintableWhateverThePodSays) {
   const Strings lines = Told{.pod = pod}.lines();
   ASSERT_THAT(lines, SizeIs(9));
   EXPECT_EQ(lines.back(), "and 994 more such names");
+  while (pod.size() > 9) pod.erase(std::prev(pod.end()));
+  EXPECT_EQ(Told{.pod = pod}.lines().back(), "and 1 more such name");
   EXPECT_THAT(lines[1], HasSubstr("topolet.io/a??"));
   for (const std::string& line : lines) {
     EXPECT_LT(line.size(), 300U);
