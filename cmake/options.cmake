@@ -17,6 +17,8 @@ target_compile_options(topolet_flags INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
   # gcc 12 at -O3 wrongly reports overlaps in std::string's operator+.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>
+  # Is meant for headers, and in a unity build gcc takes every file for one.
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wno-subobject-linkage>
   -fvisibility=hidden -fno-omit-frame-pointer -fstack-protector-strong)
 
 if(TOPOLET_SANITIZE)
@@ -44,10 +46,13 @@ if(TOPOLET_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# topolet_library(NAME [ALWAYS_OPTIMISED] SOURCES… LINK targets…): adds the static library of one room. ALWAYS_OPTIMISED
-# optimises it in sanitizer builds too; it is for libraries in which the tests spend most of their time.
+# topolet_library(NAME [ALWAYS_OPTIMISED] SOURCES… [ALONE files…] LINK targets…): adds the static library of one room.
+# ALWAYS_OPTIMISED optimises it in sanitizer builds too; it is for libraries in which the tests spend most of their time.
+# With CMAKE_UNITY_BUILD, the sources are compiled several at a time, except those that are also listed after ALONE: they
+# define names or macros that do not go together with the others.
 function(topolet_library name)
-  cmake_parse_arguments(arg "ALWAYS_OPTIMISED" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(arg "ALWAYS_OPTIMISED" "" "SOURCES;ALONE;LINK" ${ARGN})
+  set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE topolet_flags)

@@ -7,9 +7,9 @@
 namespace topolet::audit {
 namespace {
 
-constexpr const char* kPurpose = "read the pool";
+constexpr const char* kReadPool = "read the pool";
 
-Result<PoolRecord> read(const store::Statement& row) {
+Result<PoolRecord> pool_record_of(const store::Statement& row) {
   PoolRecord record;
   record.generation = static_cast<std::uint64_t>(row.integer(0));
   record.at_ms = row.integer(1);
@@ -33,7 +33,7 @@ Result<std::vector<PoolRecord>> records(const store::Database& database, const s
   Status visited = for_each_row(
       database, kColumns + condition,
       [&](const store::Statement& row) -> Status {
-        auto record = read(row);
+        auto record = pool_record_of(row);
         if (!record) return record.error();
         all.push_back(*std::move(record));
         return {};
@@ -51,9 +51,9 @@ Result<std::optional<PoolRecord>> first_of(Result<std::vector<PoolRecord>> recor
 /// The generation of the newest record at that time, or 0. There is no index by time: the generations grow with it.
 Result<std::int64_t> generation_at(const store::Database& database, std::int64_t at_ms) {
   auto next = database.prepare(
-      "SELECT generation, at_ms FROM pool_version WHERE generation >= ?1 ORDER BY generation LIMIT 1", kPurpose);
+      "SELECT generation, at_ms FROM pool_version WHERE generation >= ?1 ORDER BY generation LIMIT 1", kReadPool);
   if (!next) return next.error();
-  const auto newest = database.integer("SELECT coalesce(max(generation), 0) FROM pool_version", kPurpose);
+  const auto newest = database.integer("SELECT coalesce(max(generation), 0) FROM pool_version", kReadPool);
   if (!newest) return newest.error();
   std::int64_t known = 0;
   std::int64_t low = 1;

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kLongestQuoted = 100;
+constexpr std::size_t kLongestName = 100;
 /// Pods may have thousands of annotations.
 constexpr std::size_t kMostTold = 8;
 
@@ -64,7 +64,7 @@ bool are_in_a_row(std::string_view one, std::string_view other) {
   return stands_alone && difference.of_one.size() == 1 && difference.of_other.size() == 1;
 }
 
-std::string shown(std::string_view name) { return printable(name, kLongestQuoted); }
+std::string shown(std::string_view name) { return printable(name, kLongestName); }
 
 /// `label`: the name and where it is. `prefix` is written before the name that may be meant.
 std::string describe_unknown(std::string_view name, const std::string& label, const KnownAnnotations& known,
@@ -132,7 +132,7 @@ class Misspellings {
   void look_at_names_of_containers(const Json& all) {
     const std::string& container = workload_.key.name;
     for (const auto& [name, settings] : all.items()) {
-      if (pod_containers_.count(name) > 0 || name.size() > kLongestQuoted || are_in_a_row(name, container)) continue;
+      if (pod_containers_.count(name) > 0 || name.size() > kLongestName || are_in_a_row(name, container)) continue;
       const std::string near = suggestion(in_lower_case(name), {container});
       if (near.empty()) continue;
       tell(fmt::format("annotation {}{} names container '{}', which the pod does not have so far{}", kAnnotationPrefix,

@@ -17,9 +17,6 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-constexpr const char* kCreate = "/runtime.v1.RuntimeService/CreateContainer";
-constexpr const char* kVersion = "/runtime.v1.RuntimeService/Version";
-
 /// Values handed from the I/O thread to the test's.
 template <class T>
 class Mailbox {

@@ -17,9 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-constexpr const char* kVersion = "/runtime.v1.RuntimeService/Version";
-constexpr const char* kEvents = "/runtime.v1.RuntimeService/GetContainerEvents";
-
 class ProxyLoad : public ::testing::Test {
  protected:
   /// So many calls, each with its request written.

@@ -27,9 +27,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr const char* kVersion = "/runtime.v1.RuntimeService/Version";
-constexpr const char* kEvents = "/runtime.v1.RuntimeService/GetContainerEvents";
-
 grpc::Status wait_for_cancellation(ServerCall& exchange) {
   exchange.read();
   exchange.wait_for_cancellation();

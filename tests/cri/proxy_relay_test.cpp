@@ -313,7 +313,6 @@ TEST_P(ProxyRelay, ServesManyCallsAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-constexpr const char* kEvents = "/runtime.v1.RuntimeService/GetContainerEvents";
 constexpr const char* kInvented = "/runtime.v9.Unknown/Talk";
 
 class ProxyStream : public ::testing::Test {

@@ -16,6 +16,11 @@
 
 namespace topolet::testing {
 
+// Methods of the runtime.
+constexpr const char* kVersion = "/runtime.v1.RuntimeService/Version";
+constexpr const char* kCreate = "/runtime.v1.RuntimeService/CreateContainer";
+constexpr const char* kEvents = "/runtime.v1.RuntimeService/GetContainerEvents";
+
 /// A test's client, proxy and runtime share one process, whose memory (more so under sanitizers) tells nothing about
 /// the proxy's: only tests that mean it have the listener hang up for it.
 constexpr std::size_t kNoMemoryLimit = std::numeric_limits<std::size_t>::max();

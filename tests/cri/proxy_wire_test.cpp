@@ -25,7 +25,6 @@ using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-constexpr const char* kVersion = "/runtime.v1.RuntimeService/Version";
 constexpr std::size_t kPlentyBytes = std::size_t{2} << 30;
 constexpr const char* kTalk = "/runtime.v9.Unknown/Talk";
 

@@ -15,10 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-constexpr const char* kVersion = "/runtime.v1.RuntimeService/Version";
-constexpr const char* kEvents = "/runtime.v1.RuntimeService/GetContainerEvents";
 constexpr const char* kPull = "/runtime.v1.ImageService/PullImage";
-constexpr const char* kCreate = "/runtime.v1.RuntimeService/CreateContainer";
 constexpr std::chrono::milliseconds kEnough{20000};
 
 /// The core of a proxy: keeps what it is given.

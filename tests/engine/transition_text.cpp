@@ -60,13 +60,13 @@ std::string differences(const Allocation& before, const Allocation& after) {
 }
 
 /// The attempt shows where it is not the first.
-std::string name_of(const Allocation& allocation) {
+std::string id_of(const Allocation& allocation) {
   const placement::ContainerKey& key = allocation.workload.key;
   return key.attempt == 0 ? key.name : fmt::format("{}#{}", key.name, key.attempt);
 }
 
 std::string describe(const Change& change) {
-  std::string text = name_of(change.after ? *change.after : *change.before) + ":";
+  std::string text = id_of(change.after ? *change.after : *change.before) + ":";
   if (!change.after) {
     text += " over";
     if (!change.cause.empty()) text += ": " + change.cause;
@@ -90,7 +90,7 @@ std::string describe(const Change& change) {
 
 std::string describe(const RecordedEvent& recorded) {
   return fmt::format("{} {}: {}", to_string(recorded.audit.event), recorded.decision,
-                     recorded.subject ? name_of(*recorded.subject) : std::string("nobody"));
+                     recorded.subject ? id_of(*recorded.subject) : std::string("nobody"));
 }
 
 std::string describe(const PodChange& change) {

@@ -8,7 +8,7 @@
 namespace topolet::engine {
 namespace {
 
-constexpr std::chrono::minutes kLongestRetry{5};
+constexpr std::chrono::minutes kLongestRebalanceRetry{5};
 
 }  // namespace
 
@@ -51,7 +51,7 @@ bool Rebalancer::is_due(const placement::ContainerKey& key) {
   Retry& retry = retries_[key];
   if (now < retry.next) return false;
   retry.next = now + retry.delay;
-  retry.delay = std::min<std::chrono::seconds>(retry.delay * 2, kLongestRetry);
+  retry.delay = std::min<std::chrono::seconds>(retry.delay * 2, kLongestRebalanceRetry);
   return true;
 }
 

@@ -68,18 +68,18 @@ std::vector<store::TopologyRow::Device> device_rows(const topology::Topology& to
 }
 
 std::string devices_json(const placement::Workload& workload, const topology::Topology* topology) {
-  using Json = nlohmann::ordered_json;
-  Json devices = Json::array();
+  using OrderedJson = nlohmann::ordered_json;
+  OrderedJson devices = OrderedJson::array();
   for (const auto* names : {&workload.devices, &workload.cdi_devices}) {
     for (const std::string& name : *names) {
       const auto place = topology == nullptr ? topology::DevicePlace() : find_device(*topology, name);
-      Json device{{"name", name}};
+      OrderedJson device{{"name", name}};
       if (!place.address.empty()) device["address"] = place.address;
       device["nodes"] = place.nodes.to_string();
       devices.push_back(std::move(device));
     }
   }
-  return devices.empty() ? std::string() : devices.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return devices.empty() ? std::string() : devices.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace topolet::engine

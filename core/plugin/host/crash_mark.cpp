@@ -34,13 +34,13 @@ constexpr std::array<std::pair<int, const char*>, 5> kSignals = {
     {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGILL, "SIGILL"}, {SIGFPE, "SIGFPE"}, {SIGABRT, "SIGABRT"}}};
 
 /// A line of text that is put together without allocating, as a signal handler must.
-class Line {
+class SignalSafeLine {
  public:
-  Line& add(const char* text) {
+  SignalSafeLine& add(const char* text) {
     while (*text != '\0' && size_ < text_.size() - 1) text_[size_++] = *text++;
     return *this;
   }
-  Line& add(std::int64_t number) {
+  SignalSafeLine& add(std::int64_t number) {
     std::array<char, 21> digits{};
     std::size_t at = digits.size() - 1;
     do {
@@ -139,7 +139,7 @@ std::int64_t now_ms() {
 void write_crash_line(const PluginCall& inside, const char* how) {
   const int crash_fd = g_crash_fd.load();
   if (crash_fd >= 0) {
-    Line()
+    SignalSafeLine()
         .add("! ")
         .add(now_ms())
         .add(" ")
@@ -150,7 +150,7 @@ void write_crash_line(const PluginCall& inside, const char* how) {
         .add(inside.call)
         .write_to(crash_fd);
   }
-  Line()
+  SignalSafeLine()
       .add("topoletd crashes: ")
       .add(how)
       .add(" in ")
