@@ -7,15 +7,18 @@ kDaemonProgram=build/dev/core/topoletd
 kCommandProgram=build/dev/core/cli/topolet
 kPluginDir=build/dev/plugins
 
+# configure_preset PRESET [CMAKE_OPTION…]
+configure_preset() {
+  say "Configuring the $1 build"
+  cmake --preset "$@" >&2
+}
+
 # build_preset PRESET [TARGET…]
 build_preset() {
   local preset=$1 target args=()
   shift
   for target in "$@"; do args+=(--target "$target"); done
-  if [[ ! -f build/$preset/build.ninja ]]; then
-    say "Configuring the $preset build"
-    cmake --preset "$preset" >&2
-  fi
+  [[ -f build/$preset/build.ninja ]] || configure_preset "$preset"
   say "Building ($preset)"
   NINJA_STATUS='[%f/%t %es] ' cmake --build --preset "$preset" "${args[@]}" >&2
 }
