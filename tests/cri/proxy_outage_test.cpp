@@ -1,9 +1,9 @@
 // The runtime down, back, lost in the middle of a call; and the end of the proxy itself.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fcntl.h>
 #include <spawn.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -11,10 +11,12 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <future>
 #include <optional>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -197,6 +199,29 @@ TEST_F(ProxyOutage, TellsOfEveryReturnOfTheRuntimeButNotOfTheFirstConnection) {
     ASSERT_TRUE(returns_.wait_for(restart));
     EXPECT_TRUE(rig.client.call({.path = kVersion, .message = ""}).status.ok());
   }
+}
+
+TEST_F(ProxyOutage, IsLoggedOnceWhenItBeginsAndOnceWhenItEnds) {
+  std::optional<RecordingRuntime> runtime(socket_);
+  ProxyRig rig(directory_, hooks());
+  EXPECT_TRUE(rig.client.call({.path = kVersion, .message = ""}).status.ok());
+  std::ostringstream lines;
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(lines);
+  sink->set_pattern("%l %v");
+  rig.log->sinks() = {sink};
+  rig.log->set_level(spdlog::level::info);
+  runtime.reset();
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_FALSE(rig.client.call({.path = kVersion, .message = ""}).status.ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  runtime.emplace(socket_);
+  ASSERT_TRUE(returns_.wait_for(1));
+  rig.proxy.stop();
+  const std::string said = lines.str();
+  EXPECT_THAT(said,
+              ::testing::MatchesRegex("warning no connection to the container runtime at unix://.*'runtime'[^\n]*\n"
+                                      "info connected to the container runtime at unix://[^\n]* again\n"));
 }
 
 TEST_F(ProxyOutage, TellsOfAReturnThatWasTooQuickForAFailedAttempt) {

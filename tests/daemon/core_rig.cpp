@@ -75,7 +75,7 @@ void CoreRig::start() {
           .tick_plugins = [this](const auto&) { return take_wishes(); }});
   ASSERT_TRUE(engine_->start().has_value());
   proxy_->start();
-  listener_->start([this](UniqueFd connection) { proxy_->accept(std::move(connection)); });
+  listener_->start([this](UniqueFd connection) { return proxy_->accept(std::move(connection)); });
   client_ = api::RuntimeService::NewStub(
       grpc::CreateChannel("unix://" + file("topolet.sock"), grpc::InsecureChannelCredentials()));
 }

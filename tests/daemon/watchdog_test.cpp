@@ -112,6 +112,7 @@ TEST_F(WatchdogTest, NoticesAListenerThatStandsStill) {
   (*listener)->start([&](const UniqueFd&) {
     stands.set_value();
     may_go_on.get_future().wait();
+    return nullptr;
   });
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -136,10 +136,18 @@ Proxy::Server::Server(const ProxyOptions& options, ProxyHooks hooks, Log& log)
   }
   outgoing_calls_ = std::make_shared<OutgoingCalls>(proxy_->loop);
   channel_ = proxy_->runtime->channel();
-  watch_ = std::make_unique<ConnectionWatch>(proxy_->loop, channel_, [this] {
+  ConnectionWatch::Handlers handlers;
+  handlers.on_disconnected = [this] {
+    log_.warn(
+        "no connection to the container runtime at {}; calls fail until it can be reached again: check that it "
+        "is running and that 'runtime' names its socket",
+        proxy_->runtime->endpoint());
+  };
+  handlers.on_connected = [this] {
     log_.info("connected to the container runtime at {} again", proxy_->runtime->endpoint());
     if (proxy_->hooks.on_connected) proxy_->hooks.on_connected();
-  });
+  };
+  watch_ = std::make_unique<ConnectionWatch>(proxy_->loop, channel_, std::move(handlers));
   server_ = builder.BuildAndStart();
   proxy_->loop.start();
 }

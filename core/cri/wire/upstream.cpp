@@ -73,9 +73,8 @@ grpc::Status Upstream::describe_failure(const grpc::Status& status, const grpc::
   return {status.error_code(), "call to " + words_.name + " at " + endpoint_ + " failed: " + message};
 }
 
-ConnectionWatch::ConnectionWatch(EventLoop& loop, std::shared_ptr<grpc::Channel> channel,
-                                 std::function<void()> on_connected)
-    : loop_(loop), on_connected_(std::move(on_connected)), channel_(std::move(channel)) {}
+ConnectionWatch::ConnectionWatch(EventLoop& loop, std::shared_ptr<grpc::Channel> channel, Handlers handlers)
+    : loop_(loop), handlers_(std::move(handlers)), channel_(std::move(channel)) {}
 
 void ConnectionWatch::start() {
   MutexLock lock(mutex_);
@@ -105,13 +104,18 @@ void ConnectionWatch::wait() {
 }
 
 void ConnectionWatch::on_event(bool changed) {
+  const std::function<void()>* handler = nullptr;
   {
     MutexLock lock(mutex_);
     if (changed) read_state();
     wait();
-    if (!changed || state_ != GRPC_CHANNEL_READY || !std::exchange(was_down_, false)) return;
+    if (!changed || !was_down_) return;
+    const bool is_up = state_ == GRPC_CHANNEL_READY;
+    if (is_up) was_down_ = false;
+    if (std::exchange(told_down_, !is_up) && !is_up) return;
+    handler = is_up ? &handlers_.on_connected : &handlers_.on_disconnected;
   }
-  on_connected_();
+  (*handler)();
 }
 
 }  // namespace topolet::cri

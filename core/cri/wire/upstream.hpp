@@ -57,11 +57,15 @@ class Upstream {
   std::unique_ptr<grpc::GenericStub> stub_;
 };
 
-/// Keeps a channel connected and tells when it is connected again after it was down.
+/// Keeps a channel connected and tells when it goes down, and when it is connected again after that.
 class ConnectionWatch final : public CompletionTag {
  public:
-  /// `on_connected` runs on the I/O thread.
-  ConnectionWatch(EventLoop& loop, std::shared_ptr<grpc::Channel> channel, std::function<void()> on_connected);
+  /// Both run on the I/O thread. Of an outage that is over before anyone looks, only its end is told.
+  struct Handlers {
+    std::function<void()> on_disconnected;
+    std::function<void()> on_connected;
+  };
+  ConnectionWatch(EventLoop& loop, std::shared_ptr<grpc::Channel> channel, Handlers handlers);
 
   void start() TOPOLET_EXCLUDES(mutex_);
   /// Lets go of the channel. The last event comes soon after; the watch must outlive it, that is, the loop's join().
@@ -73,11 +77,12 @@ class ConnectionWatch final : public CompletionTag {
   void wait() TOPOLET_REQUIRES(mutex_);
 
   EventLoop& loop_;
-  const std::function<void()> on_connected_;
+  const Handlers handlers_;
   Mutex mutex_;
   std::shared_ptr<grpc::Channel> channel_ TOPOLET_GUARDED_BY(mutex_);
   grpc_connectivity_state state_ TOPOLET_GUARDED_BY(mutex_) = GRPC_CHANNEL_IDLE;
   bool was_down_ TOPOLET_GUARDED_BY(mutex_) = false;
+  bool told_down_ TOPOLET_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace topolet::cri
