@@ -11,9 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "core/base/mutex.hpp"
@@ -148,6 +152,30 @@ TEST_F(ListenerTest, HandsOutNonBlockingConnections) {
   const UniqueFd first = connect_to(path_);
   const UniqueFd second = connect_to(path_);
   EXPECT_TRUE(served_.wait_for(2));
+}
+
+TEST_F(ListenerTest, HasNothingReadOfClientsThatHaveClosed) {
+  auto listener = open({.max_memory_bytes = std::size_t{1} << 40});
+  ASSERT_TRUE(listener.has_value()) << listener.error().message;
+  std::atomic<int> connection_fd = -1;
+  (*listener)->start([&, keep = served_.keep()](UniqueFd connection) {
+    connection_fd = connection.get();
+    return keep(std::move(connection));
+  });
+  const auto wait_for_open = [&](std::size_t count) {
+    while ((*listener)->open_connections() != count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  UniqueFd client = connect_to(path_);
+  ASSERT_EQ(::write(client.get(), "calls", 5), 5);
+  wait_for_open(1);
+  client.reset();
+  wait_for_open(0);
+  std::array<char, 8> bytes{};
+  iovec piece{bytes.data(), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  EXPECT_EQ(::recvmsg(connection_fd, &message, 0), 0);
 }
 
 TEST_F(ListenerTest, RunsWhatIsPostedInItsOrderWhileItAccepts) {

@@ -58,6 +58,24 @@ TEST_F(PeerNames, OfSocketsThatHaveOneAreTheKernels) {
   EXPECT_EQ(connection_of(peer_of(connected.get())), 0U);
 }
 
+TEST_F(PeerNames, OfClientsThatTookOneAreOursAllTheSame) {
+  const UniqueFd listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // The kernel makes a name up.
+  ASSERT_EQ(::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(sa_family_t)), 0);
+  ASSERT_EQ(::listen(listening.get(), 1), 0);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::getsockname(listening.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const UniqueFd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un own{};
+  own.sun_family = AF_UNIX;
+  ASSERT_EQ(::bind(client.get(), reinterpret_cast<const sockaddr*>(&own), sizeof(sa_family_t)), 0);
+  ASSERT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  const UniqueFd served(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  EXPECT_EQ(connection_of(peer_of(served.get())), inode_of(served.get()));
+}
+
 TEST_F(PeerNames, AreCutOffWhereThereIsNoRoom) {
   std::array<char, 8> room{};
   room.fill('x');

@@ -178,6 +178,8 @@ void Listener::run() {
       } else if (fd == socket_.get()) {
         if (is_accepting_) accept_all();
       } else if (!guard_ || fd != guard_->event_fd()) {
+        // The client has closed, and cannot be answered. What it sent before is calls without end, perhaps.
+        connections_.end_reading(fd);
         untrack(fd);
       }
     }

@@ -37,6 +37,12 @@ void write_name(ino_t inode, sockaddr* address, socklen_t room, socklen_t* size)
   std::copy(bytes, bytes + std::min(room, *size), reinterpret_cast<char*>(address));
 }
 
+bool is_named(int fd) {
+  sockaddr_un address{};
+  socklen_t size = sizeof(address);
+  return ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 && size > sizeof(sa_family_t);
+}
+
 }  // namespace
 
 ino_t inode_of(int fd) {
@@ -60,9 +66,11 @@ namespace peer_names {
 int get(int fd, sockaddr* address, socklen_t* size) {
   const socklen_t room = *size;
   const int result = plain_getpeername(fd, address, size);
-  if (result != 0 || *size != sizeof(sa_family_t) || room < sizeof(sa_family_t) || address->sa_family != AF_UNIX) {
-    return result;
-  }
+  if (result != 0 || room < sizeof(sa_family_t) || address->sa_family != AF_UNIX) return result;
+  // A connection that was accepted has the listening socket's name. Its client may have taken one, too, even another
+  // client's.
+  const bool is_unnamed = *size == sizeof(sa_family_t);
+  if (!is_unnamed && !is_named(fd)) return result;
   if (const ino_t inode = inode_of(fd); inode != 0) write_name(inode, address, room, size);
   return result;
 }
