@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <list>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/cri/loop_rig.hpp"
@@ -83,11 +85,21 @@ TEST_F(CallAdmissionTest, GivesFewToEachWhileMemoryIsShort) {
     make_known(client, 1000);
     EXPECT_EQ(call(client, 100), CallAdmission::kCallsWhenShort);
     EXPECT_EQ(call(other, 1), CallAdmission::kCallsWhenShort + 1) << "who has none gets one";
+    EXPECT_EQ(call(other, 1), CallAdmission::kCallsWhenShort + 2);
   });
-  // That time passes changes nothing now.
-  on_loop([&] { EXPECT_EQ(call(other, 1), CallAdmission::kCallsWhenShort + 2); });
   on_loop([&] { admission_.set_memory_short(false); });
   for (std::size_t started = 0; started < 102;) on_loop([&] { started = started_; });
+  on_loop([this] { tickets_.clear(); });
+}
+
+TEST_F(CallAdmissionTest, LetsNoCallWaitForLongOnesForEverWhileMemoryIsShort) {
+  on_loop([&] {
+    admission_.set_memory_short(true);
+    const Client client = connect();
+    make_known(client, 1000);
+    EXPECT_EQ(call(client, CallAdmission::kCallsWhenShort + 1), CallAdmission::kCallsWhenShort);
+  });
+  for (std::size_t started = 0; started <= CallAdmission::kCallsWhenShort;) on_loop([&] { started = started_; });
   on_loop([this] { tickets_.clear(); });
 }
 
@@ -120,6 +132,39 @@ TEST_F(CallAdmissionTest, RefusesWhatIsTooMuchToWait) {
     EXPECT_EQ(refused_, 10U) << "each has half of them";
     call(other, 1);
     EXPECT_EQ(refused_, 11U);
+    tickets_.clear();
+  });
+}
+
+TEST_F(CallAdmissionTest, RefusesNothingWhileFewWaitInAll) {
+  on_loop([&] {
+    admission_.set_memory_short(true);
+    std::vector<Client> others;
+    for (int i = 0; i < 100; ++i) call(others.emplace_back(connect()), CallAdmission::kFirstCalls + 1);
+    const Client client = connect();
+    call(client, 5 * CallAdmission::kLeastWaiting);
+    EXPECT_EQ(refused_, 0U);
+    tickets_.clear();
+  });
+}
+
+TEST_F(CallAdmissionTest, KnowsForHowLongMostIsUnread) {
+  on_loop([&] {
+    const Client client = connect();
+    CallTicket& large = arrive(client);
+    large.set_response(1 << 20);
+    CallTicket& rest = arrive(client);
+    rest.set_response(1);
+    constexpr std::chrono::milliseconds kTime(20);
+    std::this_thread::sleep_for(kTime);
+    CallTicket& small = arrive(client);
+    small.set_response(100);
+    small.end(/*answered=*/true);
+    EXPECT_GE(client->load().unread_for, kTime / 2) << "the small answer does not make up for the large one";
+    const auto before = std::chrono::steady_clock::now();
+    large.end(/*answered=*/true);
+    const auto unread_for = client->load().unread_for;
+    EXPECT_LE(unread_for, std::chrono::steady_clock::now() - before + kTime / 2) << "most has been read now";
     tickets_.clear();
   });
 }

@@ -23,6 +23,14 @@ ClientCalls::Load ClientCalls::load() const {
   return load;
 }
 
+/// To be called when the bytes are counted no more. Who leaves a large answer does not make up for it with small ones.
+void ClientCalls::note_read(std::size_t response_bytes) {
+  if (response_bytes == 0) return;
+  const auto since = unread_since_.load();
+  const double read = static_cast<double>(response_bytes) / static_cast<double>(response_bytes + response_bytes_);
+  unread_since_ = since + std::chrono::duration_cast<Clock::duration>(read * (Clock::now() - since));
+}
+
 std::shared_ptr<ClientCalls> CallAdmission::open(ino_t connection) {
   auto client = std::make_shared<ClientCalls>();
   MutexLock lock(mutex_);
@@ -51,6 +59,7 @@ bool CallAdmission::may_have_more(const ClientCalls& client) const {
 }
 
 bool CallAdmission::may_wait(const ClientCalls& client) const {
+  if (waiting_ < kWaitingOfAll) return true;
   const std::size_t clients = std::max<std::size_t>(1, clients_waiting_.size());
   return client.waiting_.size() < std::max(kLeastWaiting, kWaitingOfAll / clients);
 }
@@ -68,6 +77,7 @@ void CallAdmission::end(ClientCalls& client) {
 
 void CallAdmission::wait(ClientCalls& client, std::uint64_t ticket, std::function<void()> start) {
   client.waiting_.emplace(ticket, ClientCalls::Waiting{std::move(start), Clock::now()});
+  ++waiting_;
   clients_waiting_.insert(&client);
   if (std::exchange(looks_again_, true)) return;
   loop_.post([this] { look_again(); }, kLookAgain);
@@ -77,9 +87,15 @@ void CallAdmission::start_oldest(ClientCalls& client) {
   const auto oldest = client.waiting_.begin();
   const std::function<void()> start = std::move(oldest->second.start);
   client.waiting_.erase(oldest);
-  if (client.waiting_.empty()) clients_waiting_.erase(&client);
+  forget_waiting(client);
   begin(client);
   start();
+}
+
+/// To be called when one of the client's is taken away.
+void CallAdmission::forget_waiting(ClientCalls& client) {
+  --waiting_;
+  if (client.waiting_.empty()) clients_waiting_.erase(&client);
 }
 
 void CallAdmission::start_waiting(ClientCalls& client) {
@@ -92,24 +108,32 @@ void CallAdmission::look_again() {
   const auto now = Clock::now();
   for (ClientCalls* client : clients) {
     start_waiting(*client);
-    while (!memory_short_ && !client->waiting_.empty() && client->response_bytes_ < kMostUnreadBytes) {
-      const auto waited = now - client->waiting_.begin()->second.since;
-      if (waited < (going_ < kFewOfAll ? kLookAgain : kLongestWait)) break;
-      start_oldest(*client);
-    }
+    hurry(*client, now);
   }
   looks_again_ = !clients_waiting_.empty();
   if (looks_again_) loop_.post([this] { look_again(); }, kLookAgain);
 }
 
+void CallAdmission::hurry(ClientCalls& client, Clock::time_point now) {
+  while (!client.waiting_.empty() && client.response_bytes_ < kMostUnreadBytes) {
+    const auto waited = now - client.waiting_.begin()->second.since;
+    if (waited < (going_ < kFewOfAll && !memory_short_ ? kLookAgain : kLongestWait)) return;
+    if (memory_short_ && now - client.hurried_at_ < kLongestWait) return;
+    client.hurried_at_ = now;
+    start_oldest(client);
+  }
+}
+
 bool CallAdmission::begin_stream(ClientCalls& client) {
   const std::size_t clients = clients_streaming_ + (client.streams_ == 0 ? 1 : 0);
-  if (client.streams_ >= std::max(kLeastStreams, kStreamsOfAll / clients)) return false;
+  if (streams_ >= kStreamsOfAll && client.streams_ >= std::max(kLeastStreams, kStreamsOfAll / clients)) return false;
+  ++streams_;
   if (client.streams_++ == 0) ++clients_streaming_;
   return true;
 }
 
 void CallAdmission::end_stream(ClientCalls& client) {
+  --streams_;
   if (--client.streams_ == 0) --clients_streaming_;
 }
 
@@ -162,26 +186,28 @@ void CallTicket::charge(std::size_t bytes) {
 
 void CallTicket::set_response(std::size_t bytes) {
   if (client_ == nullptr || bytes_ == 0) return;
-  if (bytes == 0 || client_->response_bytes_ == 0) client_->unread_since_ = ClientCalls::Clock::now();
+  if (client_->response_bytes_ == 0) client_->unread_since_ = ClientCalls::Clock::now();
+  const std::size_t before = response_bytes_;
   client_->response_bytes_ += bytes - response_bytes_;
   client_->bytes_ += bytes - response_bytes_;
   bytes_ += bytes - response_bytes_;
   response_bytes_ = bytes;
+  if (bytes == 0) client_->note_read(before);
 }
 
 void CallTicket::end(bool answered) {
   if (client_ == nullptr) return;
   const std::shared_ptr<ClientCalls> client = std::exchange(client_, nullptr);
+  client->response_bytes_ -= response_bytes_;
   if (answered) {
     ++client->answered_;
-    client->unread_since_ = ClientCalls::Clock::now();
+    client->note_read(response_bytes_);
   }
-  client->response_bytes_ -= response_bytes_;
   client->bytes_ -= bytes_;
   if (is_stream_) return admission_.end_stream(*client);
   if (is_going_) return admission_.end(*client);
   if (number_ == 0 || client->waiting_.erase(number_) == 0) return;
-  if (client->waiting_.empty()) admission_.clients_waiting_.erase(client.get());
+  admission_.forget_waiting(*client);
 }
 
 }  // namespace topolet::cri

@@ -7,7 +7,8 @@
 //  - A client begins with few at a time and gets one more for each that is answered, up to its share of all.
 //  - Calls may last long. One that has waited for a moment goes while the runtime has few, and in any case after a
 //    second.
-//  - While memory is short, and for a client that leaves much unread, neither holds.
+//  - While memory is short, one of a client goes so each second: what goes may last for minutes.
+//  - For a client that leaves much unread neither holds.
 //
 // Streams may be endless, and so never wait; of them, too, there are only so many.
 #pragma once
@@ -38,7 +39,7 @@ class ClientCalls {
   struct Load {
     std::size_t bytes = 0;           ///< that its calls take up in memory, roughly
     std::size_t response_bytes = 0;  ///< of these, answers that the client has not read to the end
-    /// Since when there are some, or since an answer was last read to the end.
+    /// For how long it has left those; the less, the more of them it has read since.
     std::chrono::milliseconds unread_for{0};
     std::uint64_t answered = 0;  ///< how many calls the client has got the whole answer of
     std::uint64_t arrived = 0;   ///< how many have come so far
@@ -56,6 +57,8 @@ class ClientCalls {
     Clock::time_point since;
   };
 
+  void note_read(std::size_t response_bytes);
+
   std::atomic<std::size_t> bytes_ = 0;
   std::atomic<std::size_t> response_bytes_ = 0;
   std::atomic<Clock::time_point> unread_since_{};
@@ -65,6 +68,7 @@ class ClientCalls {
   // The I/O thread's.
   std::size_t going_ = 0;                     ///< calls that have had their turn
   std::map<std::uint64_t, Waiting> waiting_;  ///< by the number of the ticket, the oldest first
+  Clock::time_point hurried_at_{};            ///< when one went last while memory was short, as it had waited for long
   std::size_t streams_ = 0;
 };
 
@@ -83,9 +87,10 @@ class CallAdmission {
   static constexpr std::size_t kFewOfAll = 256;
   /// Bytes of answers that a client may leave unread and have more calls.
   static constexpr std::size_t kMostUnreadBytes = 1 << 20;
-  /// The same for those that wait: each one more costs all others time. What is more is refused.
+  /// So many may wait, as each one more costs all others time. Beyond that, whoever has more than its share is refused
+  /// further ones; a kubelet may start all the pods of a machine at once.
   static constexpr std::size_t kWaitingOfAll = 4096;
-  static constexpr std::size_t kLeastWaiting = 64;
+  static constexpr std::size_t kLeastWaiting = 128;
   static constexpr std::size_t kStreamsOfAll = 1024;
   static constexpr std::size_t kLeastStreams = 16;
 
@@ -110,6 +115,8 @@ class CallAdmission {
   /// Starts what the client may have at the runtime by now.
   void start_waiting(ClientCalls& client);
   void start_oldest(ClientCalls& client);
+  void hurry(ClientCalls& client, Clock::time_point now);
+  void forget_waiting(ClientCalls& client);
   void look_again();
   void begin(ClientCalls& client);
   bool begin_stream(ClientCalls& client);
@@ -120,7 +127,9 @@ class CallAdmission {
   std::atomic<bool> memory_short_ = false;
   std::size_t going_ = 0;
   std::size_t clients_going_ = 0;
+  std::size_t streams_ = 0;
   std::size_t clients_streaming_ = 0;
+  std::size_t waiting_ = 0;
   std::uint64_t last_ticket_ = 0;
   std::unordered_set<ClientCalls*> clients_waiting_;
   bool looks_again_ = false;
