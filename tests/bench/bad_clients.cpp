@@ -25,11 +25,14 @@ namespace {
 enum Frame : std::uint8_t {
   kData = 0,
   kHeaders = 1,
+  kPriority = 2,
   kResetStream = 3,
   kSettings = 4,
   kPing = 6,
+  kGoAway = 7,
   kWindowUpdate = 8,
-  kContinuation = 9
+  kContinuation = 9,
+  kUnknown = 119
 };
 constexpr std::uint8_t kEndStream = 1;
 constexpr std::uint8_t kEndHeaders = 4;
@@ -90,6 +93,9 @@ struct Sent {
   bool fills_windows = false;  ///< `more` is message bytes, as many as the window permits
   std::uint32_t message_bytes = kMessageBytes;
   bool completes_messages = false;
+  std::size_t closes_after = 0;  ///< bytes; 0: never
+  bool has_name = false;         ///< of its own end, as the kernel makes one up
+  std::size_t behaves_for = 0;   ///< so many calls that are answered come first
 };
 
 std::string message_of(const std::string& bytes) {
@@ -107,6 +113,23 @@ std::function<std::string(std::uint32_t&)> for_each_stream(std::function<std::st
     return bytes;
   };
 }
+
+std::string whole_call(const std::string& path, std::uint32_t stream, const std::string& message) {
+  std::string bytes = frame(kHeaders, kEndHeaders, stream, request_fields(path));
+  const std::string sent = message_of(message);
+  for (std::size_t at = 0; at < sent.size(); at += kFrameBytes) {
+    bytes += frame(kData, at + kFrameBytes >= sent.size() ? kEndStream : 0, stream, sent.substr(at, kFrameBytes));
+  }
+  return bytes;
+}
+
+/// A field that goes into HPACK's dynamic table, and then a byte for each time that it comes again.
+std::string repeated_field(const std::string& name, const std::string& value, std::size_t times) {
+  return std::string(1, '\x40') + static_cast<char>(name.size()) + name + static_cast<char>(value.size()) + value +
+         std::string(times, '\xbe');
+}
+
+std::string reset(std::uint32_t stream) { return frame(kResetStream, 0, stream, big_endian(8)); }
 
 std::string open_header(const std::string& path) { return frame(kHeaders, 0, 1, request_fields(path)); }
 
@@ -191,6 +214,88 @@ const std::map<std::string, Sent>& kinds() {
        {.first = open_header(version_path()),
         .more = always(frame(kContinuation, 0, 1, field("slow", "e"))),
         .pause = std::chrono::milliseconds(5)}},
+      {"window-updates",
+       {.first = whole_header(version_path(), 1),
+        .more = always(repeat(frame(kWindowUpdate, 0, 0, big_endian(1)) + frame(kWindowUpdate, 0, 1, big_endian(1)),
+                              kFrameBytes))}},
+      {"priorities", {.more = always(repeat(frame(kPriority, 0, 1, std::string(5, '\x01')), kFrameBytes))}},
+      {"wide-settings",
+       {.more = always(frame(kSettings, 0, 0, repeat(std::string("\x00\x04\x00\x00\xff\xff", 6), 16380)))}},
+      {"goaways", {.more = always(frame(kGoAway, 0, 0, std::string(16000, '\0')))}},
+      {"unknown-frames", {.more = always(repeat(frame(kUnknown, 0, 0, std::string(4000, 'u')), kFrameBytes))}},
+      {"calls-without-message", {.more = for_each_stream([](std::uint32_t stream) {
+                                   return frame(kHeaders, kEndHeaders | kEndStream, stream,
+                                                request_fields(version_path()));
+                                 })}},
+      {"creates-reset", {.more = for_each_stream([](std::uint32_t stream) {
+                           return whole_call(kServicePath + "CreateContainer", stream, std::string(30000, '\x01')) +
+                                  reset(stream);
+                         })}},
+      {"creates-reset-later", {.more = for_each_stream([](std::uint32_t stream) {
+                                 return whole_call(kServicePath + "CreateContainer", stream, std::string(200, '\x01')) +
+                                        (stream > 200 ? reset(stream - 200) : "");
+                               })}},
+      {"large-creates",
+       {.more =
+            [](std::uint32_t& stream) {
+              const std::string bytes = whole_header(kServicePath + "CreateContainer", stream);
+              stream += 2;
+              return bytes;
+            },
+        .fills_windows = true,
+        .message_bytes = 4 << 20,
+        .completes_messages = true}},
+      {"large-resets", {.more = for_each_stream([](std::uint32_t stream) {
+                          return whole_header(version_path(), stream) +
+                                 frame(kData, 0, stream, message_of(std::string(16000, 'm'))) + reset(stream);
+                        })}},
+      {"repeated-fields", {.more = for_each_stream([](std::uint32_t stream) {
+                             return frame(kHeaders, kEndHeaders, stream,
+                                          request_fields(version_path()) + repeated_field("a", "b", 15000));
+                           })}},
+      {"repeated-fields-calls", {.more = for_each_stream([](std::uint32_t stream) {
+                                   return frame(kHeaders, kEndHeaders, stream,
+                                                request_fields(version_path()) + repeated_field("a", "b", 15000)) +
+                                          frame(kData, kEndStream, stream, message_of(""));
+                                 })}},
+      {"hit-and-run",
+       {.more = for_each_stream([](std::uint32_t stream) { return whole_call(version_path(), stream, ""); }),
+        .closes_after = 128 << 10}},
+      {"hit-and-run-creates",
+       {.more = for_each_stream([](std::uint32_t stream) {
+          return whole_call(kServicePath + "CreateContainer", stream, std::string(200, '\x01'));
+        }),
+        .closes_after = 128 << 10}},
+      {"connects", {.more = always(frame(kPing, 0, 0, "12345678")), .closes_after = 1}},
+      {"named-calls",
+       {.more = for_each_stream([](std::uint32_t stream) { return whole_call(version_path(), stream, ""); }),
+        .has_name = true}},
+      {"named-unread-wide",
+       {.first = frame(kSettings, 0, 0, std::string("\x00\x04\x7f\xff\xff\xff", 6)) +
+                 frame(kWindowUpdate, 0, 0, big_endian(0x7fffffff - 65535)),
+        .more = for_each_stream([](std::uint32_t stream) { return whole_call(kServicePath + kBigMethod, stream, ""); }),
+        .reads = false,
+        .has_name = true}},
+      // Reads what the window permits, which is all of the connection but little of each answer.
+      {"unread-streams",
+       {.first = frame(kWindowUpdate, 0, 0, big_endian(0x7fffffff - 65535)),
+        .more = for_each_stream([](std::uint32_t stream) {
+          return whole_call(kServicePath + (stream % 64 == 1 ? kBigMethod : "Version"), stream, "");
+        }),
+        .behaves_for = 100}},
+      {"trickles",
+       {.more =
+            [](std::uint32_t& stream) {
+              if (stream < 200) {
+                stream += 2;
+                return whole_header(version_path(), stream - 2) +
+                       frame(kData, 0, stream - 2, std::string(1, '\0') + big_endian(1 << 20));
+              }
+              std::string bytes;
+              for (std::uint32_t i = 1; i < 200; i += 2) bytes += frame(kData, 0, i, "x");
+              return bytes;
+            },
+        .pause = std::chrono::milliseconds(5)}},
       {"garbage", {.first = std::string(4096, 'x'), .more = always(std::string(kFrameBytes, 'y'))}},
   };
   return kKinds;
@@ -206,6 +311,8 @@ struct Link {
   std::int64_t stream_window = 0;
   std::int64_t message_left = 0;
   std::chrono::steady_clock::time_point next_send{};
+  std::size_t answered = 0;
+  std::size_t sent = 0;
 };
 
 /// A connection that is made anew whenever it has ended.
@@ -231,12 +338,17 @@ class BadConnection {
 
 bool BadConnection::connect() {
   link_ = Link{.socket = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0))};
+  if (sent_.has_name) {
+    const sockaddr_un any{AF_UNIX, {}};
+    ::bind(link_.socket.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(any.sun_family));
+  }
   if (::connect(link_.socket.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof(address_)) != 0) {
     link_.socket.reset();
     return false;
   }
   ::fcntl(link_.socket.get(), F_SETFL, O_NONBLOCK);
-  link_.unsent = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(kSettings, 0, 0, "") + sent_.first;
+  link_.unsent = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(kSettings, 0, 0, "");
+  if (sent_.behaves_for == 0) link_.unsent += sent_.first;
   return true;
 }
 
@@ -247,7 +359,7 @@ bool BadConnection::receive() {
     const ssize_t got = ::recv(link_.socket.get(), buffer.data(), buffer.size(), 0);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0) return false;
-    if (!sent_.fills_windows) continue;
+    if (!sent_.fills_windows && link_.answered >= sent_.behaves_for) continue;
     link_.received.append(buffer.data(), static_cast<std::size_t>(got));
     read_frames();
   }
@@ -267,11 +379,22 @@ void BadConnection::read_frames() {
       if (stream == 0) link_.connection_window += number(9);
       if (stream + 2 == link_.stream) link_.stream_window += number(9);
     }
+    if (byte(3) == kHeaders && (byte(4) & kEndStream) != 0 && ++link_.answered == sent_.behaves_for) {
+      link_.unsent += sent_.first;
+    }
     bytes.erase(0, kFrameHeaderBytes + size);
   }
 }
 
 void BadConnection::make_bytes() {
+  if (link_.answered < sent_.behaves_for) {
+    // One at a time, each when the one before is answered.
+    if (link_.stream > 2 * link_.answered + 1) return;
+    link_.unsent += whole_call(version_path(), link_.stream, "");
+    link_.connection_window -= 5;
+    link_.stream += 2;
+    return;
+  }
   if (sent_.fills_windows) return make_message_bytes();
   link_.unsent += sent_.more(link_.stream);
 }
@@ -301,12 +424,14 @@ bool BadConnection::send() {
   const ssize_t sent = ::send(link_.socket.get(), link_.unsent.data(), link_.unsent.size(), MSG_NOSIGNAL);
   if (sent < 0) return errno == EAGAIN || errno == EINTR;
   link_.unsent.erase(0, static_cast<std::size_t>(sent));
-  return true;
+  link_.sent += static_cast<std::size_t>(sent);
+  return sent_.closes_after == 0 || link_.sent < sent_.closes_after;
 }
 
 pollfd BadConnection::work() {
   if (!link_.socket && !connect()) return {-1, 0, 0};
-  bool open = !sent_.reads || receive();
+  const bool reads = sent_.reads || link_.answered < sent_.behaves_for;
+  bool open = !reads || receive();
   const auto now = std::chrono::steady_clock::now();
   if (open && link_.unsent.size() < kFrameBytes && now >= link_.next_send) {
     link_.next_send = now + sent_.pause;
@@ -319,7 +444,7 @@ pollfd BadConnection::work() {
   open = open && (link_.unsent.empty() || send());
   if (!open) link_.socket.reset();
   // Of a connection that reads nothing, the end shows when writing.
-  const int events = (sent_.reads ? POLLIN : 0) | (link_.unsent.empty() ? 0 : POLLOUT);
+  const int events = (reads ? POLLIN : 0) | (link_.unsent.empty() ? 0 : POLLOUT);
   return {link_.socket.get(), static_cast<short>(events), 0};
 }
 
@@ -331,14 +456,30 @@ std::vector<std::string> bad_client_kinds() {
   return names;
 }
 
+/// "known-KIND": after a hundred calls that are answered. "KIND+KIND": these in turn.
+std::vector<Sent> parse_kinds(const std::string& names) {
+  std::vector<Sent> parsed;
+  for (std::size_t at = 0; at <= names.size();) {
+    const std::size_t end = std::min(names.find('+', at), names.size());
+    std::string name = names.substr(at, end - at);
+    const bool known = name.starts_with("known-");
+    if (known) name.erase(0, 6);
+    const auto found = kinds().find(name);
+    if (found == kinds().end()) throw std::runtime_error("no bad client does " + name);
+    parsed.push_back(found->second);
+    if (known) parsed.back().behaves_for = 100;
+    at = end + 1;
+  }
+  return parsed;
+}
+
 void run_bad_clients(const std::string& socket, const std::string& kind, std::size_t connections) {
-  const auto found = kinds().find(kind);
-  if (found == kinds().end()) throw std::runtime_error("no bad client does " + kind);
+  const std::vector<Sent> mixture = parse_kinds(kind);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   socket.copy(address.sun_path, sizeof(address.sun_path) - 1);
   std::vector<BadConnection> bad;
-  for (std::size_t i = 0; i < connections; ++i) bad.emplace_back(address, found->second);
+  for (std::size_t i = 0; i < connections; ++i) bad.emplace_back(address, mixture[i % mixture.size()]);
   std::vector<pollfd> polled(connections);
   while (true) {
     for (std::size_t i = 0; i < connections; ++i) polled[i] = bad[i].work();

@@ -141,6 +141,8 @@ void run_runtime(const std::string& listen, std::size_t held_calls) {
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  // As much as containerd takes.
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 20);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);
   builder.RegisterAsyncGenericService(&desk.service);
   builder.AddListeningPort("unix://" + listen, grpc::InsecureServerCredentials());
