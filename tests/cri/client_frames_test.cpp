@@ -12,11 +12,15 @@ enum : std::uint8_t { kData = 0, kHeaders = 1, kReset = 3, kPing = 6, kWindowUpd
 constexpr std::uint8_t kEndStream = 1;
 constexpr std::uint8_t kEndHeaders = 4;
 
-std::string frame(std::uint8_t type, std::uint8_t flags, std::uint8_t stream, std::size_t size) {
+std::string frame_of(std::uint8_t type, std::uint8_t flags, std::uint8_t stream, const std::string& payload) {
   std::string bytes;
-  for (const int shift : {16, 8, 0}) bytes += static_cast<char>(size >> shift & 0xff);
+  for (const int shift : {16, 8, 0}) bytes += static_cast<char>(payload.size() >> shift & 0xff);
   return bytes + static_cast<char>(type) + static_cast<char>(flags) + std::string(3, '\0') + static_cast<char>(stream) +
-         std::string(size, 'p');
+         payload;
+}
+
+std::string frame(std::uint8_t type, std::uint8_t flags, std::uint8_t stream, std::size_t size) {
+  return frame_of(type, flags, stream, std::string(size, 'p'));
 }
 
 class ClientFramesTest : public ::testing::TestWithParam<std::size_t> {
@@ -78,6 +82,32 @@ TEST_P(ClientFramesTest, CountRequestsThatWereCancelledUntilOneIsComplete) {
   EXPECT_EQ(frames_.unfinished_requests(), 0U);
   take(frame(kHeaders, kEndHeaders | kEndStream, 41, 50));
   EXPECT_EQ(frames_.unfinished_bytes(), 0U);
+}
+
+TEST_P(ClientFramesTest, CountTheFieldsOfAHeader) {
+  constexpr std::uint8_t kPadded = 8;
+  constexpr std::uint8_t kPriority = 32;
+  const auto bytes_for = [this](std::uint8_t flags, const std::string& payload) {
+    const std::size_t before = frames_.unfinished_bytes();
+    take(frame_of(kHeaders, flags, 1, payload));
+    return frames_.unfinished_bytes() - before - 2 * (payload.size() + 9);
+  };
+  bytes_for(0, "");
+  const std::string text(300, '\xff');
+  const std::string long_text = std::string("\x7f\xad\x01") + text;  // 300 = 127 + 45 + 128 * 1
+  using namespace std::string_literals;
+  const std::size_t one = ClientFrames::kFieldMemoryBytes;
+  EXPECT_EQ(bytes_for(0, std::string(1000, '\xbe')), 1000 * one) << "each byte is a field that was sent before";
+  EXPECT_EQ(bytes_for(0, "\x40\x01x\x02yz\xbe\xbe"s), 3 * one);
+  EXPECT_EQ(bytes_for(0, "\x00\x01x\x02yz\x10\x01x\x02yz"s), 2 * one);
+  EXPECT_EQ(bytes_for(0, "\x04\x02yz\x44\x02yz"s), 2 * one) << "names that were sent before";
+  EXPECT_EQ(bytes_for(0, "\x0f\x81\x01\x01y\x7f\x81\x01\x01y\xff\x81\x01"s), 3 * one) << "long indexes";
+  EXPECT_EQ(bytes_for(0, "\x00"s + long_text + long_text + "\xbe"), 2 * one);
+  EXPECT_EQ(bytes_for(kPadded | kPriority, "\x00\xff\xff\xff\xff\xff\xbe"s), one);
+  bytes_for(0, "\x00\x05x"s);
+  const std::size_t before = frames_.unfinished_bytes();
+  take(frame_of(kContinuation, kEndHeaders, 1, "xxxx\x01y\xbe"));
+  EXPECT_EQ(frames_.unfinished_bytes() - before, one + std::size_t{2 * (7 + 9)}) << "a field may go over two frames";
 }
 
 TEST_P(ClientFramesTest, AreMoreWorkTheSmallerTheyAre) {

@@ -19,6 +19,9 @@ class ClientFrames {
   /// A header is kept as fields with their names, which take about that much more than it has bytes.
   static constexpr std::size_t kHeaderFactor = 2;
   static constexpr std::size_t kFrameWorkBytes = 64;
+  /// The same for a field of a header. It may be sent as a single byte, if it was sent before.
+  static constexpr std::size_t kFieldMemoryBytes = 128;
+  static constexpr std::size_t kFieldWorkBytes = 1 << 10;
 
   /// Takes the bytes that came next; returns what work they are, in bytes of a large message.
   std::size_t take(const unsigned char* bytes, std::size_t size);
@@ -41,7 +44,10 @@ class ClientFrames {
 
   std::size_t begin_frame();
   void end_frame();
+  std::size_t count_fields(const unsigned char* bytes, std::size_t size);
+  void begin_field(unsigned char first);
   void charge(std::size_t bytes);
+  void charge_plainly(std::size_t bytes);
   void forget_call(std::uint32_t stream, bool complete);
 
   std::size_t skip_ = kPrefaceBytes;  ///< bytes left of the frame's payload
@@ -53,6 +59,14 @@ class ClientFrames {
   std::uint8_t flags_ = 0;
   std::uint32_t stream_ = 0;
   bool header_ends_request_ = false;  ///< the header that is coming in says that nothing follows it
+  /// What comes next of a header's fields (HPACK, RFC 7541).
+  enum class Next : std::uint8_t { kField, kRestOfIndex, kName, kValue, kRestOfLength };
+  Next next_ = Next::kField;
+  Next after_number_ = Next::kField;
+  std::size_t text_left_ = 0;  ///< bytes of a name or value, or before the first field
+  std::size_t length_ = 0;     ///< of such a text, as far as it is known
+  unsigned length_shift_ = 0;
+
   std::unordered_map<std::uint32_t, std::size_t> calls_;
   std::size_t calls_bytes_ = 0;  ///< of all `calls_`
   std::size_t other_bytes_ = 0;

@@ -78,6 +78,8 @@ class CallAdmission {
   /// A call that the runtime has, with what gRPC keeps for both of its halves; and one that waits.
   static constexpr std::size_t kGoingBytes = 64 << 10;
   static constexpr std::size_t kWaitingBytes = 16 << 10;
+  /// A field of metadata, beside its bytes: each is kept more than once, in maps.
+  static constexpr std::size_t kFieldBytes = 256;
   static constexpr std::size_t kFirstCalls = 2;
   /// What clients have at the runtime at a time is shared out between those that have any; each has a few.
   static constexpr std::size_t kCallsOfAll = 1024;

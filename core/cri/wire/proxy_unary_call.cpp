@@ -29,7 +29,8 @@ void UnaryCall::serve(MatchedHooks matched) {
 
 void UnaryCall::on_request(bool ok) {
   if (!ok) return await_end_without_message();
-  ticket_.begin(request_.Length());
+  const auto& metadata = incoming_->context.client_metadata();
+  ticket_.begin(request_.Length() + metadata_bytes(metadata) + metadata.size() * CallAdmission::kFieldBytes);
   // Only while it waits does the ticket hold this.
   if (ticket_.wait_for_turn([self = shared_from_this()] { self->hand_on(); })) return;
   reject({grpc::StatusCode::RESOURCE_EXHAUSTED,
