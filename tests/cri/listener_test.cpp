@@ -201,6 +201,15 @@ TEST_F(ListenerTest, RunsWhatIsPostedInItsOrderWhileItAccepts) {
   EXPECT_EQ(order, "abc") << "dropped";
 }
 
+TEST_F(ListenerTest, SaysWhoMayUseTheDirectory) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user for a while";
+  ASSERT_EQ(::seteuid(65534), 0);
+  const auto listener = open();
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_FALSE(listener.has_value());
+  EXPECT_THAT(listener.error().message, HasSubstr("Permission denied; run as root, or choose another socket"));
+}
+
 TEST_F(ListenerTest, IsOpenToItsGroupOnlyWhateverTheUmask) {
   const mode_t before = ::umask(0);
   const auto listener = open();

@@ -26,14 +26,35 @@ std::string errno_text() { return std::strerror(errno); }
 
 std::string lock_of(const std::string& path) { return path + ".lock"; }
 
+/// What to do where a file could not be used; `error` is the errno.
+const char* way_out(int error) {
+  switch (error) {
+    case ENOENT:
+      return "create its directory, or choose another socket";
+    case EACCES:
+    case EPERM:
+      return "run as root, or choose another socket";
+    case EISDIR:
+    case ELOOP:
+      return "remove it, or choose another socket";
+    default:
+      return "choose another socket";
+  }
+}
+
+/// `what`: "cannot open FILE". The error is errno.
+Error failed(const std::string& what) {
+  const int error = errno;
+  return {Code::kFailedPrecondition, what + ": " + std::strerror(error) + "; " + way_out(error)};
+}
+
 UniqueFd unix_socket() { return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
 Result<UniqueFd> open_lock(const std::string& path, int flags) {
   const std::string lock_path = lock_of(path);
   UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0600));
   if (lock) return lock;
-  return Error{Code::kFailedPrecondition,
-               "cannot open " + lock_path + ": " + errno_text() + "; create its directory, or choose another socket"};
+  return failed("cannot open " + lock_path);
 }
 
 /// True if there is a socket file at `path`, which may be a left-over one.
@@ -41,7 +62,7 @@ Result<bool> is_socket_there(const std::string& path) {
   struct stat file {};
   if (::lstat(path.c_str(), &file) != 0) {
     if (errno == ENOENT) return false;
-    return Error{Code::kFailedPrecondition, "cannot inspect " + path + ": " + errno_text()};
+    return failed("cannot inspect " + path);
   }
   if (S_ISSOCK(file.st_mode)) return true;
   return Error{Code::kFailedPrecondition, path + " exists and is not a socket; remove it, or choose another path"};
@@ -128,9 +149,7 @@ Status clear_socket_path(const std::string& path) {
   if (!there) return there.error();
   if (!*there) return {};
   if (!is_dead(*address)) return somebody_listens(path);
-  if (::unlink(path.c_str()) != 0) {
-    return Error{Code::kFailedPrecondition, "cannot remove the left-over socket " + path + ": " + errno_text()};
-  }
+  if (::unlink(path.c_str()) != 0) return failed("cannot remove the left-over socket " + path);
   return {};
 }
 
@@ -146,7 +165,7 @@ Result<SocketUse> inspect_socket(const std::string& path, const SocketAccess& ac
   std::filesystem::path at;
   if (const int error = cannot_create_in(std::filesystem::path(path).parent_path(), at); error != 0) {
     return Error{Code::kFailedPrecondition, "cannot create " + path + ": " + at.string() + ": " + std::strerror(error) +
-                                                "; choose another socket"};
+                                                "; " + (error == EACCES ? way_out(error) : "choose another socket")};
   }
   if (!may_set_owner(access)) {
     return Error{Code::kPermissionDenied,
@@ -166,7 +185,7 @@ Result<UniqueFd> listen_on(const std::string& path, const SocketAccess& access) 
   if (!address) return address.error();
   UniqueFd socket = unix_socket();
   if (!socket || ::bind(socket.get(), as_sockaddr(*address), sizeof(sockaddr_un)) != 0) {
-    return Error{Code::kFailedPrecondition, "cannot bind " + path + ": " + errno_text()};
+    return failed("cannot bind " + path);
   }
   // Until listen() every connect is refused, so there is no moment in which the umask's mode counts.
   if (const Status status = set_access(path, access); !status.has_value()) return status.error();
