@@ -41,6 +41,7 @@ struct LedgerEntry {
   CpuSet within;                  ///< shared: the CPUs it may use when they are in the pool
   bool bound = false;             ///< shared: the kubelet said where; it cannot be moved out of `within`
   SharedStringMap settings = {};  ///< as in Workload
+  std::string name = {};          ///< how people name it, see display_name()
 };
 
 /// Containers in the order of their keys. Each is shared, not copied, by all who look at the ledger while it is as it

@@ -16,8 +16,7 @@ Status check_shared_stay(const Placement& placement, const LedgerSnapshot& view,
     const CpuSet left = shared_cpus(mode, entry.within, pool_after, view.free_reserved(), entry.bound);
     if (left.empty()) {
       return Error{Code::kResourceExhausted,
-                   fmt::format("taking {} would leave container {} of pod {} without CPUs",
-                               named("CPU", placement.cpus), entry.key.name, entry.key.pod_uid)};
+                   fmt::format("taking {} would leave {} without CPUs", named("CPU", placement.cpus), entry.name)};
     }
   }
   return {};

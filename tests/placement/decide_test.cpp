@@ -285,7 +285,10 @@ TEST(Decide, LeavesNoSharedContainerWithoutCpus) {
   TestNode node("pack:1 numa:1 core:2 pu:1");
   node.rules.min_shared_cpus = 0;
   node.run(besteffort("a"));
-  EXPECT_TRUE(node.run(guaranteed("b", 2)).denied);
+  const Decision denied = node.run(guaranteed("b", 2));
+  EXPECT_TRUE(denied.denied);
+  EXPECT_NE(denied.reason.find("taking CPUs 0-1 would leave default/a/a without CPUs"), std::string::npos)
+      << denied.reason;
   EXPECT_FALSE(node.run(guaranteed("c", 1)).denied);
 }
 
