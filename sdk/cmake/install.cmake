@@ -42,5 +42,7 @@ foreach(document README.md ABI.md)
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/documents/${document} "${text}")
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/documents/${document} DESTINATION ${sdk_doc_dir} COMPONENT sdk)
 endforeach()
+# The script that builds both examples begins with the source tree.
 install(DIRECTORY example DESTINATION ${sdk_doc_dir} COMPONENT sdk
+  PATTERN example/build.sh EXCLUDE
   PATTERN build.sh PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
