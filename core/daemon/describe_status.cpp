@@ -33,7 +33,8 @@ std::string describe_service(const StatusFacts& facts, bool reconciled) {
 
 std::string describe_status(const StatusFacts& facts, const engine::EngineSummary& engine) {
   std::string status = fmt::format("{}; {}", describe_service(facts, engine.reconciled), describe_containers(engine));
-  if (engine.squeezed > 0) status += fmt::format("; {} squeezed, as CPUs are offline", engine.squeezed);
+  if (engine.squeezed > 0)
+    status += fmt::format("; {} squeezed, as CPUs are offline or must not be used", engine.squeezed);
   if (engine.store_degraded)
     status += fmt::format("; goes on without the state database: {}", engine.store_degraded_because);
   if (!facts.store_damage.empty()) status += fmt::format("; the state database is damaged: {}", facts.store_damage);

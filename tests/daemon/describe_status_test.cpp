@@ -44,7 +44,8 @@ TEST(DescribeStatus, SaysWhatSomebodyShouldLookAt) {
   degraded.store_degraded_because = "the disk is full";
   EXPECT_EQ(
       describe_status(told, degraded),
-      "ready on unix:///run/topolet.sock; 0 containers placed; 2 squeezed, as CPUs are offline; goes on without the "
+      "ready on unix:///run/topolet.sock; 0 containers placed; 2 squeezed, as CPUs are offline or must not be used; "
+      "goes on without the "
       "state database: the disk is full; the state database is damaged: page 3 is not a page; the configuration was "
       "not changed: line 4: no "
       "such key");
