@@ -35,6 +35,10 @@ constexpr const char* kSqueezed = R"({"op":"offline","cpus":"1,4"}
 /// Nothing is left for any.
 constexpr const char* kLeftToKernel = R"({"op":"offline","cpus":"0"}
 )";
+/// All go to the reserved CPU, and from there to the one that is back.
+constexpr const char* kOneSharedIsBack = R"({"op":"offline","cpus":"1-4"}
+{"op":"online","cpus":"4"}
+)";
 constexpr const char* kBack = R"({"op":"online","cpus":"0-1,4"}
 )";
 
@@ -106,6 +110,13 @@ TEST_F(SqueezedTest, IsToldOfWhoHasNoCpuLeft) {
                     HasSubstr(" near node 0 (it cannot be placed: the shared pool has no CPU left; "),
                     HasSubstr("\nsqueezed now: no CPU is left that it may use"),
                     HasSubstr("it should have those of CPUs 0-4 that are in the shared pool; ")));
+}
+
+TEST_F(SqueezedTest, IsToldOfWhoSharesInsteadOfHavingCpusOfItsOwn) {
+  simulate(std::string(kBefore) + kOneSharedIsBack);
+  EXPECT_EQ(told("other", "mode"), "shared");
+  EXPECT_EQ(told("other", "squeezed"), "placed");
+  EXPECT_THAT(said({"explain", "other"}), HasSubstr("\nit should have exclusive CPUs 3; "));
 }
 
 TEST_F(SqueezedTest, IsNotToldOfAnybodyOnceCpusAreBack) {

@@ -106,7 +106,7 @@ TEST_F(Squeeze, GivesASharedContainerTheNearestSharedCpusThoughAPolicyRejectsThe
   EXPECT_EQ(held_by(node, "some"), "shared 0-3");
   const OperationResult gone = offline(node, "0-3");
   EXPECT_EQ(held_by(node, "some"), "shared 4-7");
-  EXPECT_THAT(reason_of(gone, "some"), AllOf(HasSubstr("wanted: shared CPUs of 0-3 near node 0 ("),
+  EXPECT_THAT(reason_of(gone, "some"), AllOf(HasSubstr("wanted: shared CPUs of 0-3 near node 0 (it cannot be placed: "),
                                              HasSubstr("it gets the nearest shared CPUs nevertheless: ")));
   const OperationResult back = online(node, "2");
   EXPECT_EQ(held_by(node, "some"), "shared 2");
@@ -162,17 +162,35 @@ TEST_F(Squeeze, GoesToReservedCpusWhereNoSharedOneIsLeft) {
 }
 
 TEST_F(Squeeze, LeavesReservedCpusForSharedOnesThatAPolicyRejects) {
-  SimulatedNode node = two_nodes({"--placement.reserved-cpus=1"});
+  SimulatedNode node = two_nodes({"--placement.reserved-cpus=4"});
   create(node, "some", kWithDevice, 500);
-  EXPECT_EQ(held_by(node, "some"), "shared 0,2-3");
-  offline(node, "0,2-7");
-  EXPECT_EQ(held_by(node, "some"), "reserved 1");
+  create(node, "own", kWithDevice, 2000);
+  EXPECT_EQ(held_by(node, "some"), "shared 2-3");
+  EXPECT_EQ(held_by(node, "own"), "exclusive 0-1");
+  offline(node, "0-3,5-7");
+  EXPECT_EQ(held_by(node, "some"), "reserved 4");
+  EXPECT_EQ(held_by(node, "own"), "reserved 4");
   const OperationResult elsewhere = online(node, "5");
   EXPECT_EQ(held_by(node, "some"), "shared 5");
-  EXPECT_THAT(reason_of(elsewhere, "some"), AllOf(HasSubstr("it leaves the reserved CPUs"), HasSubstr("near node 0 ("),
-                                                  HasSubstr("it gets the nearest shared CPUs nevertheless: ")));
+  EXPECT_THAT(reason_of(elsewhere, "some"),
+              AllOf(HasSubstr("it leaves the reserved CPUs"),
+                    HasSubstr("wanted: shared CPUs of 0-3 near node 0 (it cannot be placed: "),
+                    HasSubstr("it gets the nearest shared CPUs nevertheless: ")));
+  EXPECT_EQ(held_by(node, "own"), "shared 5");
+  EXPECT_THAT(reason_of(elsewhere, "own"), HasSubstr("wanted: 2 exclusive CPUs near node 0 ("));
   online(node, "2");
   EXPECT_EQ(held_by(node, "some"), "shared 2");
+}
+
+TEST_F(Squeeze, LeavesReservedCpusForAnyThatThePoliciesAgreeTo) {
+  SimulatedNode node = two_nodes({"--placement.reserved-cpus=3", "--numa.policy=single-numa-node"});
+  create(node, "some", "", 500);
+  EXPECT_EQ(held_by(node, "some"), "shared 0-2");
+  offline(node, "0-2,4-7");
+  EXPECT_EQ(held_by(node, "some"), "reserved 3");
+  const OperationResult elsewhere = online(node, "5");
+  EXPECT_EQ(held_by(node, "some"), "shared 5");
+  EXPECT_THAT(reason_of(elsewhere, "some"), HasSubstr("a place that no policy rejects is available; "));
 }
 
 TEST_F(Squeeze, GoesToReservedCpusOnceThereAreSomeAndReturnsAfterARestart) {
