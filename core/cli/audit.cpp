@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <chrono>
 #include <limits>
@@ -10,10 +11,12 @@
 
 #include "core/audit/machine_record.hpp"
 #include "core/base/clock.hpp"
+#include "core/base/suggestion.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/options.hpp"
 #include "core/cli/output.hpp"
 #include "core/cli/state_database.hpp"
+#include "core/engine/state/audit_event.hpp"
 
 namespace topolet::cli {
 namespace {
@@ -207,10 +210,19 @@ Status add_cpus(const Invocation& invocation, const store::Database& database, F
   return {};
 }
 
+/// Nothing of an event that there is, or that is like none.
+std::string suggested_event(const std::string& event) {
+  std::vector<std::string> known = engine::audit_event_words();
+  known.insert(known.end(), {"bound", "refused", "in_doubt", "timed_out", "crashed", "ended"});
+  return std::find(known.begin(), known.end(), event) == known.end() ? suggestion(event, known) : std::string();
+}
+
 std::string nothing_text(const Filter& filter) {
   if (!filter.pod.empty()) return fmt::format("nothing is recorded about pod '{}'", filter.pod);
-  if (!filter.event.empty() && filter.is_by_event_only())
-    return fmt::format("no event '{}' is recorded{}", filter.event, filter.since_ms == 0 ? "" : " of that time");
+  if (!filter.event.empty() && filter.is_by_event_only()) {
+    return fmt::format("no event '{}' is recorded{}{}", filter.event, filter.since_ms == 0 ? "" : " of that time",
+                       suggested_event(filter.event));
+  }
   if (filter.since_ms == 0) return "nothing is recorded yet";
   return filter.is_found_by_time_only()
              ? "nothing like that is recorded of that time; without --since, it is the last day"

@@ -231,6 +231,8 @@ int no_command(const std::vector<std::string>& arguments, const po::options_desc
   for (const std::string& argument : arguments) {
     const std::string name = argument.substr(0, argument.find('='));
     const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+    // Not the value of an option.
+    if (bare.empty() || bare == name) continue;
     if (options.find_nothrow(name.rfind("--", 0) == 0 ? bare : '-' + bare, false) != nullptr) continue;
     return usage_error(
         kProgram, with_hint(fmt::format("unrecognised option '{}'{}", name, suggestion(name, {"--help", "--version"})),

@@ -150,6 +150,7 @@ TEST(Manners, NameWhatIsWrongInACommandLine) {
   EXPECT_THAT(alone({"-V"}), HasSubstr("unrecognised option '-V'"));
   EXPECT_THAT(alone({"--versoin"}), HasSubstr("unrecognised option '--versoin'; did you mean --version?"));
   EXPECT_THAT(alone({"--json"}), HasSubstr("no command given"));
+  EXPECT_THAT(alone({"--timeout", "5"}), HasSubstr("no command given"));
   EXPECT_THAT(alone({"version"}), HasSubstr("did you mean --version?"));
   EXPECT_THAT(alone({"help", "ps", "x"}), HasSubstr("there is no command 'ps x'; `topolet ps --help` explains ps"));
   EXPECT_THAT(alone({"ps", "--timeout", "x"}), AllOf(HasSubstr("topolet ps: "), HasSubstr("`topolet ps --help`")));
@@ -162,7 +163,11 @@ TEST(Manners, NameWhatIsWrongInACommandLine) {
     EXPECT_THAT(misuse({command, "--since", "1h", "--until", "2h"}),
                 HasSubstr("--since (1h) is later than --until (2h)"));
   }
-  EXPECT_THAT(state.topolet({"audit", "--event", "deneid"}).text, HasSubstr("no event 'deneid' is recorded"));
+  EXPECT_THAT(state.topolet({"audit", "--event", "deneid"}).text,
+              HasSubstr("no event 'deneid' is recorded; did you mean denied?"));
+  EXPECT_THAT(state.topolet({"audit", "--event", "crashd", "--since", "1h"}).text,
+              HasSubstr("no event 'crashd' is recorded of that time; did you mean crashed?"));
+  EXPECT_THAT(state.topolet({"audit", "--event", "denied"}).text, Not(HasSubstr("did you mean")));
   for (const char* file : {"/dev/zero", "/etc"}) {
     EXPECT_THAT(alone({"ps", "--database", file}), HasSubstr(std::string(file) + " is no regular file"));
   }

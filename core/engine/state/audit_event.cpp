@@ -41,4 +41,10 @@ std::optional<AuditEvent> audit_event_from(std::string_view word) {
   return found->first;
 }
 
+std::vector<std::string> audit_event_words() {
+  std::vector<std::string> words;
+  for (const auto& entry : kWords) words.emplace_back(entry.second);
+  return words;
+}
+
 }  // namespace topolet::engine

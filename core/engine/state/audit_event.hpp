@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace topolet::engine {
 
@@ -28,5 +30,6 @@ enum class AuditEvent : std::uint8_t {
 
 std::string_view to_string(AuditEvent event);  // "placed", "re-placed", "quarantine-ended"…
 std::optional<AuditEvent> audit_event_from(std::string_view word);
+std::vector<std::string> audit_event_words();
 
 }  // namespace topolet::engine
