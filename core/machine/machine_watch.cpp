@@ -98,7 +98,8 @@ Result<MachineWatch::MachineState> MachineWatch::look() const {
 
 Result<engine::Engine::Machine> MachineWatch::read(const MachineState& state) {
   // If only the pods' CPUs have changed, the topology stays the same, so that plugins do not examine it again.
-  if (!last_state_ || last_state_->online != state.online || last_state_->isolated != state.isolated) {
+  if (must_read_again_ || !last_state_ || last_state_->online != state.online ||
+      last_state_->isolated != state.isolated) {
     Result<std::shared_ptr<const topology::Topology>> found = topology::discover({.sysfs_root = options_.sysfs_root});
     if (!found) return found.error();
     auto numbered = std::make_shared<topology::Topology>(**found);
@@ -127,16 +128,13 @@ bool MachineWatch::give_back_to_pods(const MachineState& now, const CpuSet& flic
   return given.has_value();
 }
 
-/// A CPU may come or go while the topology is read. What counts as seen is what the topology has, so that the next look
-/// finds a difference, and reads it again.
+/// A CPU may come or go while the topology is read: then it is read again at the next look.
 void MachineWatch::compare_with_topology() {
-  if (!last_state_ || !last_state_->online || *last_state_->online == topology_->online) {
-    rereads_ = 0;
-    return;
-  }
-  if (rereads_ == kMostRereads) return;
+  const bool is_as_known = !last_state_ || !last_state_->online || *last_state_->online == topology_->online;
+  if (is_as_known) rereads_ = 0;
+  must_read_again_ = !is_as_known && rereads_ < kMostRereads;
+  if (!must_read_again_) return;
   ++rereads_;
-  last_state_->online = topology_->online;
   looks_since_uevent_ = 0;
 }
 
@@ -146,7 +144,7 @@ void MachineWatch::check_for_change(const Callbacks& callbacks, const UeventSock
     const CpuSet flickered = heard.lost_some && state->online ? *state->online : heard.cpus;
     if (give_back_to_pods(*state, flickered)) state = look();
   }
-  if (state && last_state_ == *state) {
+  if (state && last_state_ == *state && !must_read_again_) {
     if (!heard.cpus.empty() || heard.lost_some) callbacks.on_flicker();
     return;
   }

@@ -75,6 +75,7 @@ class MachineWatch {
   /// What follows a uevent is not over when it comes: how often the thread has looked since.
   std::size_t looks_since_uevent_;
   int rereads_ = 0;                   ///< of the topology, since it last had the CPUs that the kernel says are online
+  bool must_read_again_ = false;      ///< the topology, as it has other CPUs than the kernel
   std::string last_error_;            ///< said once
   std::string last_give_back_error_;  ///< the same
   std::shared_ptr<const topology::Topology> topology_;

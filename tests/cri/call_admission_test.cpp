@@ -219,6 +219,24 @@ TEST_F(CallAdmissionTest, RefusesStreamsThatAreTooMany) {
   });
 }
 
+TEST_F(CallAdmissionTest, KnowsHowManyRequestsAreAwaited) {
+  on_loop([&] {
+    const Client client = connect();
+    CallTicket unary(admission_, client);
+    CallTicket stream(admission_, client);
+    CallTicket cancelled(admission_, client);
+    EXPECT_EQ(client->load().awaited_requests, 3U);
+    unary.begin(10);
+    unary.begin(10);
+    EXPECT_EQ(client->load().awaited_requests, 2U);
+    stream.begin_stream();
+    EXPECT_EQ(client->load().awaited_requests, 1U);
+    cancelled.end(/*answered=*/false);
+    stream.end(/*answered=*/true);
+    EXPECT_EQ(client->load().awaited_requests, 0U);
+  });
+}
+
 TEST_F(CallAdmissionTest, FindsClientsByTheNameOfTheirConnection) {
   Client client = admission_.open(17);
   EXPECT_EQ(admission_.find("unix-abstract:topolet-client-17"), client);

@@ -1,4 +1,8 @@
 // Where containers end up on a real runtime: the kernel read back, against the ledger.
+#include <csignal>
+#include <fstream>
+#include <string>
+
 #include "tests/integration/node_test.hpp"
 
 namespace topolet::integration {
@@ -7,6 +11,17 @@ namespace {
 using PlacementTest = NodeTest;
 using ExclusiveTest = TwoCpuNodeTest;
 using testing::HasSubstr;
+
+/// Whether a process has a handler of its own for SIGTERM.
+bool catches_sigterm(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string word; status >> word;) {
+    if (word != "SigCgt:") continue;
+    status >> word;
+    return (std::stoull(word, nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
+  }
+  return false;
+}
 
 TEST_F(PlacementTest, SharedContainersRunOnThePoolAndTheDatabaseSaysWhy) {
   const TestPod web = running("web", burstable(250, 64 * kMiB));
@@ -141,8 +156,10 @@ TEST_F(ExclusiveTest, StoppingThePodGivesItsCpuToTheNeighbours) {
 TEST_F(ExclusiveTest, AnExitGivesItsCpuToTheNeighbours) {
   const TestPod web = running("web", burstable(250, 64 * kMiB));
   const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
-  // Its shell, the first process of a PID namespace, ignores SIGTERM until it has got to its trap.
-  ASSERT_EQ(kill(direct_->inspect(trader.container_id)->pid, SIGKILL), 0);
+  const pid_t shell = direct_->inspect(trader.container_id)->pid;
+  // The first process of a PID namespace ignores SIGTERM until it has got to its trap.
+  ASSERT_TRUE(becomes([&] { return catches_sigterm(shell); }));
+  ASSERT_EQ(kill(shell, SIGTERM), 0);
   EXPECT_TRUE(becomes([&] { return !ledger(trader).has_value() && kernel(web).cpus == pool_; }));
 }
 

@@ -174,6 +174,23 @@ TEST_F(MachineWatchTest, GivesPodsTheCpuBackThatTheKernelTookFromThem) {
   EXPECT_EQ(root_.read(pods + "pod1/main/cpuset.cpus"), left + '\n') << "a container's";
 }
 
+TEST_F(MachineWatchTest, GivesPodsACpuBackThatWentWhileTheTopologyWasRead) {
+  const std::string pods = "cgroup/cpuset/kubepods/";
+  root_.write(pods + "cpuset.effective_cpus", all_.to_string() + '\n');
+  root_.write(pods + "cpuset.cpus", all_.to_string() + '\n');
+  root_.write(pods + "cgroup.procs", "");
+  const std::string left = (all_ - first_).to_string();
+  between_looks = [&] {
+    root_.write(pods + "cpuset.effective_cpus", left + '\n');
+    root_.write(pods + "cpuset.cpus", left + '\n');
+    online(all_ - first_);
+  };
+  watch();
+  ASSERT_TRUE(after(1));
+  online(all_);
+  EXPECT_TRUE(eventually([&] { return root_.read(pods + "cpuset.cpus") == all_.to_string(); }));
+}
+
 TEST_F(MachineWatchTest, KeepsTheMachineWhileTheKernelsListCannotBeRead) {
   watch();
   root_.write("sys/devices/system/cpu/online", "nonsense\n");

@@ -31,8 +31,6 @@ class ClientFrames {
   std::size_t unfinished_bytes() const { return calls_bytes_ + other_bytes_; }
   /// How many have begun and were not cancelled by the client before they were complete.
   std::uint64_t begun_requests() const { return begun_requests_; }
-  /// How many requests are not.
-  std::size_t unfinished_requests() const { return calls_.size(); }
   /// How many requests were complete.
   std::uint64_t complete_requests() const { return complete_requests_; }
   /// The client is sending a large message, as opposed to many small frames.

@@ -47,7 +47,6 @@ struct Descriptor {
   std::atomic<bool> waits = false;
   std::atomic<std::size_t> unfinished_bytes = 0;
   std::atomic<std::uint64_t> begun_requests = 0;
-  std::atomic<std::size_t> unfinished_requests = 0;
   std::atomic<std::uint64_t> complete_requests = 0;
   std::atomic<std::uint64_t> work = 0;
   std::atomic<std::uint64_t> turns = 0;
@@ -160,7 +159,6 @@ void follow(Descriptor& descriptor, const msghdr& message, std::size_t got) {
   }
   descriptor.unfinished_bytes.store(descriptor.frames.unfinished_bytes(), std::memory_order_relaxed);
   descriptor.begun_requests.store(descriptor.frames.begun_requests(), std::memory_order_relaxed);
-  descriptor.unfinished_requests.store(descriptor.frames.unfinished_requests(), std::memory_order_relaxed);
   descriptor.complete_requests.store(descriptor.frames.complete_requests(), std::memory_order_relaxed);
 }
 
@@ -274,7 +272,6 @@ Followed start(int fd, int wake_fd) {
   descriptor->waits = false;
   descriptor->unfinished_bytes = 0;
   descriptor->begun_requests = 0;
-  descriptor->unfinished_requests = 0;
   descriptor->complete_requests = 0;
   descriptor->work = 0;
   descriptor->turns = 0;
@@ -296,7 +293,6 @@ Reads look_at(const Followed& followed) {
   if (descriptor == nullptr) return {};
   return {.unfinished_bytes = descriptor->unfinished_bytes.load(std::memory_order_relaxed),
           .begun_requests = descriptor->begun_requests.load(std::memory_order_relaxed),
-          .unfinished_requests = descriptor->unfinished_requests.load(std::memory_order_relaxed),
           .complete_requests = descriptor->complete_requests.load(std::memory_order_relaxed),
           .work = descriptor->work.load(std::memory_order_relaxed),
           .turns = descriptor->turns.load(),

@@ -44,7 +44,6 @@ void end(const Followed& followed);
 struct Reads {
   std::size_t unfinished_bytes = 0;  ///< see ClientFrames
   std::uint64_t begun_requests = 0;
-  std::size_t unfinished_requests = 0;
   std::uint64_t complete_requests = 0;
   std::uint64_t work = 0;   ///< what all reads so far were, in bytes of a large message
   std::uint64_t turns = 0;  ///< how many have ended, by us or as there was nothing more to read

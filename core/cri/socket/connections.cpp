@@ -154,28 +154,28 @@ void Connections::stop_following() {
   for (const auto& [fd, connection] : open_) stop_following(fd);
 }
 
-std::size_t Connections::unfinished_requests(std::uint64_t known_after) const {
+std::size_t Connections::awaited_requests(std::uint64_t known_after) const {
   constexpr std::size_t kOfKnown = 4;
   std::size_t requests = 0;
   for (const auto& [fd, connection] : open_) {
-    const std::size_t unfinished = client_reads::look_at(connection.followed).unfinished_requests;
-    requests += load_of(connection).answered >= known_after ? unfinished / kOfKnown : unfinished;
+    const ClientCalls::Load load = load_of(connection);
+    requests += load.answered >= known_after ? load.awaited_requests / kOfKnown : load.awaited_requests;
   }
   return requests;
 }
 
-std::optional<Connections::Heaviest> Connections::most_unfinished() const {
+std::optional<Connections::Heaviest> Connections::most_awaited() const {
   std::optional<Heaviest> found;
   double most = 0;
   for (const auto& [fd, connection] : open_) {
     const client_reads::Reads reads = client_reads::look_at(connection.followed);
     const ClientCalls::Load load = load_of(connection);
-    const double weight = static_cast<double>(reads.unfinished_requests) / merit(load.answered);
+    const double weight = static_cast<double>(load.awaited_requests) / merit(load.answered);
     if (weight <= most) continue;
     most = weight;
     found = {.fd = fd,
              .bytes = reads.unfinished_bytes + load.bytes,
-             .unfinished_requests = reads.unfinished_requests,
+             .awaited_requests = load.awaited_requests,
              .calls = connection.calls};
   }
   return found;
@@ -197,7 +197,7 @@ std::optional<Connections::Heaviest> Connections::heaviest(std::size_t least) co
     most = weight;
     found = {.fd = fd,
              .bytes = bytes,
-             .unfinished_requests = reads.unfinished_requests,
+             .awaited_requests = load.awaited_requests,
              .is_unread = stalled || 2 * load.response_bytes > bytes,
              .calls = connection.calls};
   }

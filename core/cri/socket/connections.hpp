@@ -50,13 +50,13 @@ class Connections {
   /// All are read without turns from here on.
   void stop_following();
 
-  /// Of all connections together, see ClientFrames. Of clients that have had so many calls answered, one in four
+  /// Of all connections together, see ClientCalls. Of clients that have had so many calls answered, one in four
   /// counts.
-  std::size_t unfinished_requests(std::uint64_t known_after) const;
+  std::size_t awaited_requests(std::uint64_t known_after) const;
   struct Heaviest {
     int fd = -1;
     std::size_t bytes = 0;  ///< that go with it
-    std::size_t unfinished_requests = 0;
+    std::size_t awaited_requests = 0;
     bool is_unread = false;  ///< most of them are answers that the client has not read
     std::weak_ptr<const ClientCalls> calls = {};
   };
@@ -64,8 +64,8 @@ class Connections {
   /// `least`: what it has sent of requests that are not complete, and its calls. What it has not read counts the more
   /// the longer it has not been; a client that reads nothing at all goes before all others, whatever it has.
   std::optional<Heaviest> heaviest(std::size_t least) const;
-  /// The one with most requests that are not complete, compared in the same way.
-  std::optional<Heaviest> most_unfinished() const;
+  /// The one with most requests that have begun and not come yet, compared in the same way.
+  std::optional<Heaviest> most_awaited() const;
   /// Looks once at what waits in the sockets for the clients to read. Those that found the same, and much, in each of
   /// the last kStalledSamples samples, read nothing.
   void sample_stalled();

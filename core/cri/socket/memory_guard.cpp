@@ -28,7 +28,7 @@ constexpr milliseconds kCallsEndWithin{1000};
 constexpr std::size_t kLeastBytes = 256 << 10;
 /// All clients together may have begun so many requests that are not complete. Each of them makes all calls slower:
 /// gRPC looks through what is under way more than once a call.
-constexpr std::size_t kMostUnfinished = 1024;
+constexpr std::size_t kMostAwaited = 1024;
 /// Who has had fewer calls answered gets no turn while there is more memory in use than allowed.
 constexpr std::uint64_t kKnown = 16;
 /// gRPC may have reasons of its own not to read. Until then nobody else is resumed: what the thread has not come to
@@ -101,12 +101,12 @@ void MemoryGuard::check_memory() {
   const auto now = Clock::now();
   std::size_t bytes = resident_bytes();
   if (trim(bytes)) bytes = resident_bytes();
-  const std::size_t unfinished = connections_.unfinished_requests(kKnown);
-  over_ = bytes > max_bytes_ || unfinished > kMostUnfinished;
+  const std::size_t awaited = connections_.awaited_requests(kKnown);
+  over_ = bytes > max_bytes_ || awaited > kMostAwaited;
   note_limit(bytes);
   tell_whether_short(bytes);
   if (bytes > max_bytes_ / 2) connections_.sample_stalled();
-  if (over_) end_heaviest(bytes, unfinished);
+  if (over_) end_heaviest(bytes, awaited);
   log_ended();
   const std::uint64_t total = client_reads::total_bytes();
   const bool busy = over_ || std::exchange(seen_bytes_, total) != total;
@@ -124,20 +124,20 @@ void MemoryGuard::note_limit(std::size_t bytes) {
       bytes >> 20, max_bytes_ >> 20);
 }
 
-void MemoryGuard::end_heaviest(std::size_t bytes, std::size_t unfinished) {
+void MemoryGuard::end_heaviest(std::size_t bytes, std::size_t awaited) {
   std::size_t being_freed = bytes_being_freed();
   // Somewhat less, or as much as was freed would come in again at once.
   const std::size_t goal = bytes > max_bytes_ ? max_bytes_ / 8 * 7 : bytes;
-  while (bytes > goal + being_freed || unfinished > kMostUnfinished) {
-    const bool too_many = unfinished > kMostUnfinished;
+  while (bytes > goal + being_freed || awaited > kMostAwaited) {
+    const bool too_many = awaited > kMostAwaited;
     const std::optional<Connections::Heaviest> heaviest =
-        too_many ? connections_.most_unfinished() : connections_.heaviest(kLeastBytes);
+        too_many ? connections_.most_awaited() : connections_.heaviest(kLeastBytes);
     if (!heaviest) return;
     end(heaviest->fd, too_many ? kBeginsMost : heaviest->is_unread ? kReadsNothing : kTakesMost);
     // What a client has not read may be other than answers, and not be counted.
     const std::size_t freed = std::max(heaviest->bytes, kLeastBytes);
     being_freed += freed;
-    unfinished -= std::min(unfinished, heaviest->unfinished_requests);
+    awaited -= std::min(awaited, heaviest->awaited_requests);
     being_freed_.push_back({freed, heaviest->calls, Clock::now()});
   }
 }

@@ -53,7 +53,7 @@ class MemoryGuard {
   void give_turns();
   void check_memory();
   void note_limit(std::size_t bytes);
-  void end_heaviest(std::size_t bytes, std::size_t unfinished_requests);
+  void end_heaviest(std::size_t bytes, std::size_t awaited_requests);
   void end(int fd, const char* because);
   void tell_whether_short(std::size_t bytes);
   std::size_t bytes_being_freed();

@@ -16,7 +16,11 @@ constexpr std::chrono::milliseconds kLongestWait{1000};
 }  // namespace
 
 ClientCalls::Load ClientCalls::load() const {
-  Load load{.bytes = bytes_, .response_bytes = response_bytes_, .answered = answered_, .arrived = arrived_};
+  Load load{.bytes = bytes_,
+            .response_bytes = response_bytes_,
+            .answered = answered_,
+            .arrived = arrived_,
+            .awaited_requests = awaited_requests_};
   if (load.response_bytes != 0) {
     load.unread_for = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - unread_since_.load());
   }
@@ -139,11 +143,19 @@ void CallAdmission::end_stream(ClientCalls& client) {
 
 CallTicket::CallTicket(CallAdmission& admission, std::shared_ptr<ClientCalls> client)
     : admission_(admission), client_(std::move(client)) {
-  if (client_ != nullptr) ++client_->arrived_;
+  if (client_ == nullptr) return;
+  ++client_->arrived_;
+  ++client_->awaited_requests_;
+  awaits_request_ = true;
+}
+
+void CallTicket::note_request() {
+  if (std::exchange(awaits_request_, false)) --client_->awaited_requests_;
 }
 
 bool CallTicket::begin_stream() {
   if (client_ == nullptr) return true;
+  note_request();
   is_stream_ = admission_.begin_stream(*client_);
   if (is_stream_) charge(CallAdmission::kGoingBytes);
   return is_stream_;
@@ -151,6 +163,7 @@ bool CallTicket::begin_stream() {
 
 void CallTicket::begin(std::size_t request_bytes) {
   if (client_ == nullptr || bytes_ != 0) return;
+  note_request();
   charge(CallAdmission::kWaitingBytes + request_bytes);
 }
 
@@ -197,6 +210,7 @@ void CallTicket::set_response(std::size_t bytes) {
 
 void CallTicket::end(bool answered) {
   if (client_ == nullptr) return;
+  note_request();
   const std::shared_ptr<ClientCalls> client = std::exchange(client_, nullptr);
   client->response_bytes_ -= response_bytes_;
   if (answered) {

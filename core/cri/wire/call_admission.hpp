@@ -43,6 +43,8 @@ class ClientCalls {
     std::chrono::milliseconds unread_for{0};
     std::uint64_t answered = 0;  ///< how many calls the client has got the whole answer of
     std::uint64_t arrived = 0;   ///< how many have come so far
+    /// Of the calls that are under way, those whose header has come, but not the message.
+    std::size_t awaited_requests = 0;
   };
   /// Any thread.
   Load load() const;
@@ -64,6 +66,7 @@ class ClientCalls {
   std::atomic<Clock::time_point> unread_since_{};
   std::atomic<std::uint64_t> answered_ = 0;
   std::atomic<std::uint64_t> arrived_ = 0;
+  std::atomic<std::size_t> awaited_requests_ = 0;
 
   // The I/O thread's.
   std::size_t going_ = 0;                     ///< calls that have had their turn
@@ -164,10 +167,12 @@ class CallTicket {
 
  private:
   void charge(std::size_t bytes);
+  void note_request();
 
   CallAdmission& admission_;
   std::shared_ptr<ClientCalls> client_;
   std::uint64_t number_ = 0;  ///< 0: it has not waited
+  bool awaits_request_ = false;
   bool is_going_ = false;
   bool is_stream_ = false;
   std::size_t bytes_ = 0;
