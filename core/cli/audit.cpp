@@ -184,17 +184,16 @@ Result<Filter> filter_of(const Invocation& invocation) {
   filter.event = invocation.text("event");
   filter.reason = invocation.text("reason");
   filter.plugin = invocation.text("plugin");
-  const auto until = moment(invocation.text("until"));
-  if (!until) return until.error();
-  filter.until_ms = *until;
-  if (!invocation.has("since")) return filter;
-  const auto since = moment(invocation.text("since"));
-  if (!since) return since.error();
-  filter.since_ms = *since;
-  if (*since > *until) {
-    return Error{Code::kInvalidArgument, fmt::format("--since ({}) is later than --until ({})",
-                                                     invocation.text("since"), invocation.text("until"))};
+  if (!invocation.has("since")) {
+    const auto until = moment(invocation.text("until"));
+    if (!until) return until.error();
+    filter.until_ms = *until;
+    return filter;
   }
+  const auto range = time_range(invocation);
+  if (!range) return range.error();
+  filter.since_ms = range->since_ms;
+  filter.until_ms = range->until_ms;
   // All of that time, unless less is asked for.
   if (invocation.values["limit"].defaulted()) filter.limit = kAnyNumber;
   return filter;

@@ -164,36 +164,16 @@ std::size_t Connections::awaited_requests(std::uint64_t known_after) const {
   return requests;
 }
 
-std::optional<Connections::Heaviest> Connections::most_awaited() const {
+template <class Weigh>
+std::optional<Connections::Heaviest> Connections::heaviest_by(Weigh weigh) const {
   std::optional<Heaviest> found;
   double most = 0;
   for (const auto& [fd, connection] : open_) {
-    const client_reads::Reads reads = client_reads::look_at(connection.followed);
     const ClientCalls::Load load = load_of(connection);
-    const double weight = static_cast<double>(load.awaited_requests) / merit(load.answered);
-    if (weight <= most) continue;
-    most = weight;
-    found = {.fd = fd,
-             .bytes = reads.unfinished_bytes + load.bytes,
-             .awaited_requests = load.awaited_requests,
-             .calls = connection.calls};
-  }
-  return found;
-}
-
-std::optional<Connections::Heaviest> Connections::heaviest(std::size_t least) const {
-  std::optional<Heaviest> found;
-  double most = 0;
-  for (const auto& [fd, connection] : open_) {
-    const client_reads::Reads reads = client_reads::look_at(connection.followed);
-    const ClientCalls::Load load = load_of(connection);
-    const std::size_t bytes = reads.unfinished_bytes + load.bytes;
-    const auto unread = static_cast<double>(load.response_bytes);
-    const double counted = static_cast<double>(bytes) - unread * (1 - share_unread(load.unread_for));
     const bool stalled = connection.stalled_samples >= kStalledSamples;
-    constexpr double kBeforeAllOthers = 1e6;
-    const double weight = stalled ? kBeforeAllOthers * static_cast<double>(bytes + 1) : counted / merit(load.answered);
-    if ((bytes < least && !stalled) || weight <= most) continue;
+    const std::size_t bytes = client_reads::look_at(connection.followed).unfinished_bytes + load.bytes;
+    const double weight = weigh(load, bytes, stalled);
+    if (weight <= most) continue;
     most = weight;
     found = {.fd = fd,
              .bytes = bytes,
@@ -204,6 +184,22 @@ std::optional<Connections::Heaviest> Connections::heaviest(std::size_t least) co
   return found;
 }
 
+std::optional<Connections::Heaviest> Connections::most_awaited() const {
+  return heaviest_by([](const ClientCalls::Load& load, std::size_t /*bytes*/, bool /*stalled*/) {
+    return static_cast<double>(load.awaited_requests) / merit(load.answered);
+  });
+}
+
+std::optional<Connections::Heaviest> Connections::heaviest(std::size_t least) const {
+  return heaviest_by([least](const ClientCalls::Load& load, std::size_t bytes, bool stalled) {
+    constexpr double kBeforeAllOthers = 1e6;
+    if (stalled) return kBeforeAllOthers * static_cast<double>(bytes + 1);
+    if (bytes < least) return 0.0;
+    const auto unread = static_cast<double>(load.response_bytes);
+    return (static_cast<double>(bytes) - unread * (1 - share_unread(load.unread_for))) / merit(load.answered);
+  });
+}
+
 // A client that reads, however slowly, hardly leaves the same number of bytes each time.
 void Connections::sample_stalled() {
   for (auto& [fd, connection] : open_) {
@@ -211,11 +207,6 @@ void Connections::sample_stalled() {
     const bool same = unsent >= kStalledBytes && unsent == std::exchange(connection.unsent, unsent);
     connection.stalled_samples = same ? connection.stalled_samples + 1 : 0;
   }
-}
-
-bool Connections::is_stalled(int fd) const {
-  const auto found = open_.find(fd);
-  return found != open_.end() && found->second.stalled_samples >= kStalledSamples;
 }
 
 pid_t Connections::process_of(int fd) const {

@@ -69,7 +69,6 @@ class Connections {
   /// Looks once at what waits in the sockets for the clients to read. Those that found the same, and much, in each of
   /// the last kStalledSamples samples, read nothing.
   void sample_stalled();
-  bool is_stalled(int fd) const;
   static constexpr int kStalledSamples = 10;
   /// Less is what any client may leave for a moment, and an idle one for ever.
   static constexpr int kStalledBytes = 16 << 10;
@@ -103,6 +102,9 @@ class Connections {
   };
   void stop_following(int fd);
   static ClientCalls::Load load_of(const Connection& connection);
+  /// `weigh(load, bytes, stalled)`: 0 leaves the connection out.
+  template <class Weigh>
+  std::optional<Heaviest> heaviest_by(Weigh weigh) const;
   static void update_lately(Connection& connection, const client_reads::Reads& reads);
 
   std::unordered_map<int, Connection> open_;

@@ -9,8 +9,9 @@
 namespace topolet::cri {
 namespace {
 
+/// How long a call waits while the runtime has few, and how often that is looked at.
 constexpr std::chrono::milliseconds kLookAgain{20};
-/// Less than this a call waits only while the runtime has few.
+/// How long it waits at the most where memory is not short.
 constexpr std::chrono::milliseconds kLongestWait{1000};
 
 }  // namespace
@@ -57,15 +58,13 @@ std::shared_ptr<ClientCalls> CallAdmission::find(std::string_view peer) const {
 bool CallAdmission::may_have_more(const ClientCalls& client) const {
   if (client.going_ == 0) return true;
   if (client.response_bytes_ >= kMostUnreadBytes) return false;
-  const std::size_t share =
-      memory_short_ ? kCallsWhenShort : std::max(kLeastCalls, kCallsOfAll / std::max<std::size_t>(1, clients_going_));
+  const std::size_t share = memory_short_ ? kCallsWhenShort : std::max(kLeastCalls, kCallsOfAll / clients_going_);
   return client.going_ < std::min<std::uint64_t>(share, kFirstCalls + client.answered_);
 }
 
 bool CallAdmission::may_wait(const ClientCalls& client) const {
   if (waiting_ < kWaitingOfAll) return true;
-  const std::size_t clients = std::max<std::size_t>(1, clients_waiting_.size());
-  return client.waiting_.size() < std::max(kLeastWaiting, kWaitingOfAll / clients);
+  return client.waiting_.size() < std::max(kLeastWaiting, kWaitingOfAll / clients_waiting_.size());
 }
 
 void CallAdmission::begin(ClientCalls& client) {
