@@ -1,6 +1,7 @@
 #include "plugins/numa/candidate_resources.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace topolet::numa {
 namespace {
@@ -80,6 +81,20 @@ std::size_t count_packages(const std::vector<std::uint32_t>& positions, const No
   return packages.size() + unknown;
 }
 
+/// What CPUs outside any node, as a node of their own, add to the distances between `nodes` others.
+std::uint32_t distance_outside_nodes(std::size_t nodes) {
+  constexpr std::uint32_t kToItself = 10;
+  constexpr std::uint32_t kToOthers = 20;
+  return kToItself + 2 * kToOthers * static_cast<std::uint32_t>(nodes);
+}
+
+/// Nothing where no node has several caches.
+std::optional<FreeByCache> free_by_cache(const topolet_request& request) {
+  const CacheGroups groups(*request.topology);
+  if (!groups.divide_nodes()) return std::nullopt;
+  return FreeByCache(*request.topology, groups, sdk::union_of_candidates(request, &topolet_candidate::free).view());
+}
+
 }  // namespace
 
 std::string CandidateResources::name() const {
@@ -88,8 +103,9 @@ std::string CandidateResources::name() const {
 }
 
 std::vector<CandidateResources> candidate_resources(const topolet_request& request, const Demand& demand,
-                                                    const NodeMemory& memory) {
+                                                    const NodeMemory& memory, std::size_t cpus_in_caches) {
   const NodeTables tables(*request.topology, *request.ledger);
+  const std::optional<FreeByCache> caches = cpus_in_caches > 0 ? free_by_cache(request) : std::nullopt;
   const bool pod_is_placed = sdk::size_of(demand.pod_nodes) > 0;
   std::vector<CandidateResources> all;
   all.reserve(request.candidate_count);
@@ -107,7 +123,8 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
     resources.allowed_cpus = sdk::size_of(candidate.cpus);
     resources.free_cpus = sdk::size_of(candidate.free);
     for (const std::uint32_t node : positions) resources.shared_milli_requested += tables.shared_milli_requested[node];
-    resources.distance = candidate.distance;
+    resources.distance = candidate.distance + (has_others ? distance_outside_nodes(nodes) : 0);
+    if (caches) resources.caches = caches->fit(positions, has_others, cpus_in_caches);
     resources.memory = memory.amount(positions);
     for (const auto& [page_bytes, bytes] : demand.huge_pages) {
       const bool fits = memory.huge_pages(positions, page_bytes).fits(bytes);

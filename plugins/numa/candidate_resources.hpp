@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/numa/cache_groups.hpp"
 #include "plugins/numa/demand.hpp"
 #include "plugins/numa/memory.hpp"
 
@@ -28,6 +29,7 @@ struct CandidateResources {
   bool whole_cores_fit = true;           ///< free whole cores add up to the exclusive CPUs, or need not
   bool whole_cores_fit_if_empty = true;  ///< the same of all allowed cores
   bool needs_whole_cores = false;        ///< false: parts of cores will do if there is nothing better
+  CacheFit caches = {};                  ///< for the exclusive CPUs; none where caches do not matter
 
   /// Thousandths of its free CPUs that no shared container requests; negative if they request more than there is.
   std::int64_t uncommitted_milli() const {
@@ -37,8 +39,8 @@ struct CandidateResources {
   std::string name() const;
 };
 
-/// One for each candidate of the request.
+/// One for each candidate of the request. `cpus_in_caches`: for how many CPUs to count caches; 0 = none.
 std::vector<CandidateResources> candidate_resources(const topolet_request& request, const Demand& demand,
-                                                    const NodeMemory& memory);
+                                                    const NodeMemory& memory, std::size_t cpus_in_caches);
 
 }  // namespace topolet::numa

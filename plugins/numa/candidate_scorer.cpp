@@ -1,29 +1,38 @@
 #include "plugins/numa/candidate_scorer.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 
 #include "plugins/numa/quantities.hpp"
 
 namespace topolet::numa {
 namespace {
 
-// One more node outweighs any distance, and any distance outweighs the strategy.
+// One more node outweighs any distance, any distance outweighs the number of caches, and that outweighs the strategy.
 constexpr std::int32_t kBest = 100;
 constexpr std::int32_t kWorst = -100;
 constexpr std::int32_t kPerNode = 30;
 constexpr std::size_t kMostNodesCounted = 7;
 
-/// What the smallest and the largest difference cost.
+/// What the second best costs, and what the worst costs at most.
 struct Cost {
   std::int32_t least;
   std::int32_t most;
 };
 struct Costs {
   Cost distance;
+  Cost caches;
   Cost strategy;
 };
-constexpr Costs kCosts = {{11, 19}, {1, 10}};
-constexpr Costs kClosest = {{20, 26}, {1, 3}};  // with prefer-closest-numa-nodes
+constexpr Costs kCosts = {{14, 16}, {5, 9}, {1, 4}};
+constexpr Costs kClosest = {{20, 22}, {4, 5}, {1, 2}};  // with prefer-closest-numa-nodes
+
+constexpr bool are_layered(const Costs& costs) {
+  return costs.distance.most + costs.caches.most + costs.strategy.most < kPerNode &&
+         costs.distance.least > costs.caches.most + costs.strategy.most && costs.caches.least > costs.strategy.most;
+}
+static_assert(are_layered(kCosts) && are_layered(kClosest));
 
 const Costs& costs_of(const PolicyOptions& options) { return options.prefer_closest_numa_nodes ? kClosest : kCosts; }
 
@@ -34,12 +43,12 @@ constexpr std::size_t kMostNodesOfPackageCounted = 5;
 constexpr std::int32_t kWorstWithoutShortage = -50;
 constexpr std::int32_t kBestWithShortage = -60;
 
-/// 0 for the best value, else between the least and the most in proportion to the distance from the best.
-std::int32_t penalty(std::int64_t value, std::int64_t best, std::int64_t worst, const Cost& cost) {
-  if (value == best) return 0;
-  const double range = static_cast<double>(worst) - static_cast<double>(best);
-  const double far = (static_cast<double>(value) - static_cast<double>(best)) / range;
-  return cost.least + static_cast<std::int32_t>(far * (cost.most - cost.least));
+/// 0 for the best value, the least cost for the second best, and one more for each further one, up to the most.
+template <class Value>
+std::int32_t penalty(const Value& value, const std::set<Value>& best_first, const Cost& cost) {
+  const auto better = std::distance(best_first.begin(), best_first.lower_bound(value));
+  if (better == 0) return 0;
+  return static_cast<std::int32_t>(std::min<std::ptrdiff_t>(cost.least + better - 1, cost.most));
 }
 
 /// Thousandths of `wanted` that are missing; at least one if any are.
@@ -52,11 +61,6 @@ std::int64_t missing(std::int64_t wanted, std::int64_t available) {
 std::string requester(bool is_pod) { return is_pod ? "the pod" : "the container"; }
 
 }  // namespace
-
-void CandidateScorer::Range::include(std::int64_t value) {
-  low = std::min(low, value);
-  high = std::max(high, value);
-}
 
 CandidateScorer::CandidateScorer(const topolet_topology& topology, const std::vector<CandidateResources>& candidates,
                                  const Demand& demand, const PolicyOptions& options)
@@ -87,9 +91,10 @@ CandidateScorer::CandidateScorer(const topolet_topology& topology, const std::ve
       any_shortage_ = true;
       continue;
     }
-    distances_[width_of(candidate)].include(distance_of(candidate));
+    distances_[width_of(candidate)].insert(distance_of(candidate));
+    caches_[place_of(candidate)].insert(candidate.caches.caches);
     if (crowds_out_shared(candidate)) continue;
-    uncommitted_[{width_of(candidate), distance_of(candidate)}].include(uncommitted(candidate));
+    preferences_[{place_of(candidate), candidate.caches.caches}].insert(preference(candidate));
   }
 }
 
@@ -256,12 +261,21 @@ std::int32_t CandidateScorer::node_penalty(const CandidateResources& candidate) 
   return kPerNode * static_cast<std::int32_t>(std::min(more, kMostNodesCounted));
 }
 
+Strategy CandidateScorer::strategy() const { return demand_.exclusive ? options_.strategy : options_.shared_strategy; }
+
+CandidateScorer::Preference CandidateScorer::preference(const CandidateResources& candidate) const {
+  if (strategy() == Strategy::kSpread) return {0, -uncommitted(candidate)};
+  return {candidate.caches.rest, uncommitted(candidate)};
+}
+
+std::int32_t CandidateScorer::cache_penalty(const CandidateResources& candidate) const {
+  return penalty(candidate.caches.caches, caches_.at(place_of(candidate)), costs_of(options_).caches);
+}
+
 std::int32_t CandidateScorer::strategy_penalty(const CandidateResources& candidate) const {
   const Cost& cost = costs_of(options_).strategy;
   if (crowds_out_shared(candidate)) return cost.most;
-  const Range& range = uncommitted_.at({width_of(candidate), distance_of(candidate)});
-  const bool packed = options_.strategy == Strategy::kPacked;
-  return penalty(uncommitted(candidate), packed ? range.low : range.high, packed ? range.high : range.low, cost);
+  return penalty(preference(candidate), preferences_.at({place_of(candidate), candidate.caches.caches}), cost);
 }
 
 std::string CandidateScorer::strategy_text(const CandidateResources& candidate) const {
@@ -269,15 +283,25 @@ std::string CandidateScorer::strategy_text(const CandidateResources& candidate) 
     return "shared containers there request " + format_milli_cpus(candidate.shared_milli_requested) +
            ", more than would be left for them";
   }
-  return options_.strategy == Strategy::kPacked ? "strategy packed prefers fuller nodes"
-                                                : "strategy spread prefers emptier nodes";
+  const std::string option = demand_.exclusive ? "strategy" : "shared-strategy";
+  if (strategy() == Strategy::kSpread) return option + " spread prefers emptier nodes";
+  const auto least_rest = preferences_.at({place_of(candidate), candidate.caches.caches}).begin()->first;
+  return option + (candidate.caches.rest > least_rest ? " packed prefers caches of which less would be left over"
+                                                      : " packed prefers fuller nodes");
+}
+
+/// Where the caches matter.
+std::string CandidateScorer::cache_text(const CandidateResources& candidate) const {
+  if (candidate.caches.caches == 0) return "";
+  return candidate.caches.caches == 1 ? " in one cache" : " in " + std::to_string(candidate.caches.caches) + " caches";
 }
 
 std::string CandidateScorer::fit_text(const CandidateResources& candidate) const {
   if (demand_.exclusive) {
     const bool one = demand_.exclusive_cpus == 1;
     return std::string(one ? "the " : "all ") + sdk::counted(demand_.exclusive_cpus, "CPU") + " requested " +
-           (one ? "fits" : "fit") + " on " + candidate.name() + " (" + std::to_string(candidate.free_cpus) + " free)";
+           (one ? "fits" : "fit") + " on " + candidate.name() + cache_text(candidate) + " (" +
+           std::to_string(candidate.free_cpus) + " free)";
   }
   const bool is_one_node = candidate.node_count == 1 && sdk::size_of(candidate.nodes) == 1;
   const std::string subject = candidate.name() + (is_one_node ? " has " : " have ");
@@ -317,10 +341,10 @@ Verdict CandidateScorer::score(const CandidateResources& candidate) const {
     const auto worse = static_cast<std::int32_t>(lacking * (kBestWithShortage - kWorst) / 1000);
     return {TOPOLET_VERDICT_SCORE, kBestWithShortage - worse, reason + shortage_text(candidate)};
   }
-  const Range& distances = distances_.at(width_of(candidate));
   const std::int32_t nodes = node_penalty(candidate);
   const std::int32_t distance =
-      penalty(distance_of(candidate), distances.low, distances.high, costs_of(options_).distance);
+      penalty(distance_of(candidate), distances_.at(width_of(candidate)), costs_of(options_).distance);
+  const std::int32_t caches = cache_penalty(candidate);
   const std::int32_t strategy = strategy_penalty(candidate);
   if (nodes > 0) reason += "; " + sdk::counted(fewest_nodes_, "node") + " would be enough on an empty machine";
   if (widened_by_memory_ && candidate.node_count == fewest_nodes_) {
@@ -331,12 +355,13 @@ Verdict CandidateScorer::score(const CandidateResources& candidate) const {
     reason += std::string("; other sets of as many nodes ") +
               (distances_known_ ? "are closer together" : "span fewer packages");
   }
+  if (caches > 0) reason += "; other nodes have room in fewer caches";
   if (strategy > 0) reason += "; " + strategy_text(candidate);
   if (candidate.node_count > 1 && !distances_known_) {
     reason += "; the machine does not report node distances: 10 and 20 are assumed";
   }
   const std::int32_t least = any_shortage_ ? kWorstWithoutShortage : kWorst;
-  return {TOPOLET_VERDICT_SCORE, std::max(least, kBest - nodes - distance - strategy), std::move(reason)};
+  return {TOPOLET_VERDICT_SCORE, std::max(least, kBest - nodes - distance - caches - strategy), std::move(reason)};
 }
 
 Verdict CandidateScorer::verdict_on(const CandidateResources& candidate) const {

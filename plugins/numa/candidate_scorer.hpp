@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,13 +23,11 @@ class CandidateScorer {
   Verdict verdict_on(const CandidateResources& candidate) const;
 
  private:
-  /// Lowest and highest value among the candidates that compete with each other.
-  struct Range {
-    std::int64_t low = INT64_MAX;
-    std::int64_t high = INT64_MIN;
-    void include(std::int64_t value);
-  };
   using Width = std::pair<std::size_t, std::size_t>;  ///< packages, if they count (align-by-socket), and nodes
+  using Place = std::pair<Width, std::uint32_t>;      ///< width and distance
+  /// What the strategy compares, the best first: of packed CPUs those that leave the least of a shared cache over, then
+  /// those of the fullest nodes.
+  using Preference = std::pair<std::size_t, std::int64_t>;
 
   /// What a candidate should have beyond what it must have. Never more than some candidate has: a shortage that is the
   /// same everywhere is no reason to prefer one candidate to another.
@@ -55,8 +54,12 @@ class CandidateScorer {
   /// Where the machine does not report distances the number of packages, since nodes of one package are nearer.
   std::uint32_t distance_of(const CandidateResources& candidate) const;
   Width width_of(const CandidateResources& candidate) const;
+  Place place_of(const CandidateResources& candidate) const { return {width_of(candidate), distance_of(candidate)}; }
+  Strategy strategy() const;
+  Preference preference(const CandidateResources& candidate) const;
 
   std::int32_t node_penalty(const CandidateResources& candidate) const;
+  std::int32_t cache_penalty(const CandidateResources& candidate) const;
   std::int32_t strategy_penalty(const CandidateResources& candidate) const;
   Verdict score(const CandidateResources& candidate) const;
 
@@ -67,6 +70,7 @@ class CandidateScorer {
   std::string fit_text(const CandidateResources& candidate) const;
   std::string shortage_text(const CandidateResources& candidate) const;
   std::string strategy_text(const CandidateResources& candidate) const;
+  std::string cache_text(const CandidateResources& candidate) const;
 
   const Demand& demand_;
   const PolicyOptions& options_;
@@ -78,8 +82,10 @@ class CandidateScorer {
   std::size_t most_nodes_ = 0;              ///< of any candidate
   std::size_t fewest_nodes_ = SIZE_MAX;     ///< that could hold the demand on an empty machine
   std::size_t fewest_packages_ = SIZE_MAX;  ///< that have so many nodes
-  std::map<Width, Range> distances_;
-  std::map<std::pair<Width, std::uint32_t>, Range> uncommitted_;  ///< by width and distance
+  // The values that candidates have which compete with each other, the best first.
+  std::map<Width, std::set<std::uint32_t>> distances_;
+  std::map<Place, std::set<std::size_t>> caches_;
+  std::map<std::pair<Place, std::size_t>, std::set<Preference>> preferences_;  ///< by number of caches too
 };
 
 }  // namespace topolet::numa

@@ -1,8 +1,11 @@
 #include "plugins/numa/core_order.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
+
+#include "plugins/numa/cache_groups.hpp"
 
 namespace topolet::numa {
 namespace {
@@ -11,13 +14,14 @@ namespace {
 struct Core {
   std::vector<std::uint32_t> cpus;
   bool whole = false;
-  std::uint32_t l3 = TOPOLET_NONE;
   std::uint32_t node = TOPOLET_NONE;
+  std::uint32_t cache = 0;  ///< its group in CacheGroups, which is within the node
 };
 
 /// The cores of the usable CPUs, by lowest CPU.
 std::vector<Core> cores_of(const topolet_topology& topology, topolet_set usable) {
   const sdk::CoreMap map(topology);
+  const CacheGroups groups(topology);
   std::vector<Core> cores;
   std::vector<std::size_t> position(map.core_count(), SIZE_MAX);
   for (const topolet_pu& pu : sdk::pus(topology)) {
@@ -25,7 +29,7 @@ std::vector<Core> cores_of(const topolet_topology& topology, topolet_set usable)
     const std::uint32_t number = map.core_of(pu.os_index);
     if (position[number] == SIZE_MAX) {
       position[number] = cores.size();
-      cores.push_back({{}, false, pu.l3, pu.node});
+      cores.push_back({{}, false, pu.node, groups.group_of(pu.os_index)});
     }
     Core& core = cores[position[number]];
     core.cpus.push_back(pu.os_index);
@@ -34,63 +38,79 @@ std::vector<Core> cores_of(const topolet_topology& topology, topolet_set usable)
   return cores;
 }
 
-/// The whole cores of one last-level cache.
+using Cores = std::vector<const Core*>;
+
+/// The cores of one cache.
 struct Cache {
   std::uint32_t node = TOPOLET_NONE;
-  std::size_t threads = 0;
-  std::size_t threads_of_node = 0;
-  std::vector<const Core*> cores;
+  std::size_t threads = 0;           ///< of all its cores
+  std::size_t threads_of_whole = 0;  ///< of those that are whole
+  Cores cores;
 };
 
-std::vector<Cache> caches_of(const std::vector<Core>& cores) {
+/// By their lowest cores.
+std::vector<Cache> caches_of(const Cores& cores) {
   std::vector<Cache> caches;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> by_node_and_l3;
-  std::map<std::uint32_t, std::size_t> threads_of_node;
-  for (const Core& core : cores) {
-    if (!core.whole) continue;
-    const auto [found, is_new] = by_node_and_l3.try_emplace({core.node, core.l3}, caches.size());
-    if (is_new) caches.push_back({core.node, 0, 0, {}});
+  std::map<std::uint32_t, std::size_t> position;
+  for (const Core* core : cores) {
+    const auto [found, is_new] = position.try_emplace(core->cache, caches.size());
+    if (is_new) caches.push_back({core->node, 0, 0, {}});
     Cache& cache = caches[found->second];
-    cache.cores.push_back(&core);
-    cache.threads += core.cpus.size();
-    threads_of_node[core.node] += core.cpus.size();
+    cache.cores.push_back(core);
+    cache.threads += core->cpus.size();
+    if (core->whole) cache.threads_of_whole += core->cpus.size();
   }
-  for (Cache& cache : caches) cache.threads_of_node = threads_of_node[cache.node];
   return caches;
 }
 
-/// Whole cores, those of one cache together. First those of the best cache that can serve the whole request; then, so
-/// that few caches are used, node by node the caches with the most whole cores. Among equals the lowest come first.
-std::vector<const Core*> whole_cores(const std::vector<Core>& cores, std::size_t wanted, Strategy strategy) {
-  std::vector<Cache> caches = caches_of(cores);
-  std::stable_sort(caches.begin(), caches.end(), [](const Cache& a, const Cache& b) {
-    if (a.node == b.node) return a.threads > b.threads;
-    return a.threads_of_node != b.threads_of_node ? a.threads_of_node > b.threads_of_node : a.node < b.node;
-  });
+/// Of the caches that `suffice`, the one with the fewest or the most threads, as the strategy says, the lowest among
+/// equals; null if there is none.
+template <class Suffices>
+const Cache* best_cache(const std::vector<Cache>& caches, Strategy strategy, Suffices suffices) {
   const Cache* best = nullptr;
   for (const Cache& cache : caches) {
-    if (cache.threads < wanted) continue;
+    if (!suffices(cache)) continue;
     const bool better = best == nullptr ||
                         (strategy == Strategy::kPacked ? cache.threads < best->threads : cache.threads > best->threads);
-    const bool lower = best != nullptr && cache.threads == best->threads &&
-                       cache.cores.front()->cpus.front() < best->cores.front()->cpus.front();
-    if (better || lower) best = &cache;
+    if (better) best = &cache;
   }
-  std::vector<const Core*> whole;
-  if (best != nullptr) whole = best->cores;
-  for (const Cache& cache : caches) {
-    if (&cache != best) whole.insert(whole.end(), cache.cores.begin(), cache.cores.end());
+  return best;
+}
+
+/// Whole cores in the order in which to take `wanted` threads of them, so that few caches are used: from the node with
+/// the most, the caches with the most, until one has all that is still wanted.
+Cores in_few_caches(const Cores& whole, std::size_t wanted, Strategy strategy) {
+  std::vector<Cache> caches = caches_of(whole);
+  std::map<std::uint32_t, std::size_t> threads_of_node;
+  for (const Cache& cache : caches) threads_of_node[cache.node] += cache.threads;
+  std::stable_sort(caches.begin(), caches.end(), [&](const Cache& a, const Cache& b) {
+    if (a.node == b.node) return a.threads > b.threads;
+    const std::size_t of_a = threads_of_node[a.node];
+    const std::size_t of_b = threads_of_node[b.node];
+    return of_a != of_b ? of_a > of_b : a.node < b.node;
+  });
+  Cores order;
+  while (!caches.empty()) {
+    const Cache* next = best_cache(caches, strategy, [&](const Cache& cache) {
+      return wanted > 0 && cache.threads >= wanted && cache.node == caches.front().node;
+    });
+    if (next == nullptr) {
+      next =
+          best_cache(caches, strategy, [wanted](const Cache& cache) { return wanted > 0 && cache.threads >= wanted; });
+    }
+    const auto taken = next == nullptr ? caches.begin() : caches.begin() + (next - caches.data());
+    order.insert(order.end(), taken->cores.begin(), taken->cores.end());
+    wanted -= std::min(wanted, taken->threads);
+    caches.erase(taken);
   }
-  return whole;
+  return order;
 }
 
 /// Partly used cores in the order in which to take `wanted` threads of them: first the fullest that has enough, then
 /// those with the most usable threads.
-std::vector<const Core*> partly_used_cores(const std::vector<Core>& cores, std::size_t wanted) {
-  std::vector<const Core*> parts;
-  for (const Core& core : cores) {
-    if (!core.whole) parts.push_back(&core);
-  }
+Cores partly_used_cores(const Cores& cores, std::size_t wanted) {
+  Cores parts;
+  std::copy_if(cores.begin(), cores.end(), std::back_inserter(parts), [](const Core* core) { return !core->whole; });
   std::stable_sort(parts.begin(), parts.end(), [wanted](const Core* a, const Core* b) {
     const bool a_suffices = a->cpus.size() >= wanted;
     const bool b_suffices = b->cpus.size() >= wanted;
@@ -101,7 +121,7 @@ std::vector<const Core*> partly_used_cores(const std::vector<Core>& cores, std::
 }
 
 /// Whether to take each core, by position: those that do not exceed what is still wanted when their turn comes.
-std::vector<bool> first_fitting(const std::vector<const Core*>& cores, std::size_t wanted) {
+std::vector<bool> first_fitting(const Cores& cores, std::size_t wanted) {
   std::vector<bool> taken;
   for (const Core* core : cores) {
     taken.push_back(core->cpus.size() <= wanted);
@@ -110,9 +130,8 @@ std::vector<bool> first_fitting(const std::vector<const Core*>& cores, std::size
   return taken;
 }
 
-/// The same, but cores that add up to exactly `wanted` if there are any; of these the first possible ones.
-std::vector<bool> adding_up(const std::vector<const Core*>& cores, std::size_t wanted) {
-  // sums[i][n]: whether some of the cores from the i-th on have n threads together.
+/// sums[i][n]: whether some of the cores from the i-th on have n threads together.
+std::vector<std::vector<bool>> possible_sums(const Cores& cores, std::size_t wanted) {
   std::vector<std::vector<bool>> sums(cores.size() + 1, std::vector<bool>(wanted + 1));
   sums.back()[0] = true;
   for (std::size_t i = cores.size(); i-- > 0;) {
@@ -121,6 +140,12 @@ std::vector<bool> adding_up(const std::vector<const Core*>& cores, std::size_t w
       sums[i][sum] = sums[i + 1][sum] || (sum >= threads && sums[i + 1][sum - threads]);
     }
   }
+  return sums;
+}
+
+/// The same, but cores that add up to exactly `wanted` if there are any; of these the first possible ones.
+std::vector<bool> adding_up(const Cores& cores, std::size_t wanted) {
+  const std::vector<std::vector<bool>> sums = possible_sums(cores, wanted);
   if (!sums.front()[wanted]) return first_fitting(cores, wanted);
   std::vector<bool> taken;
   for (std::size_t i = 0; i < cores.size(); ++i) {
@@ -135,14 +160,14 @@ void append(std::vector<std::uint32_t>& cpus, const Core& core) {
   cpus.insert(cpus.end(), core.cpus.begin(), core.cpus.end());
 }
 
-CpuOrder order_of(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy,
-                  bool prefer_exact) {
-  const std::vector<Core> cores = cores_of(topology, usable);
-
+/// Takes `wanted` threads of these cores, from as few caches as possible.
+CpuOrder order_of_cores(const Cores& cores, std::size_t wanted, Strategy strategy, bool prefer_exact) {
   std::vector<std::uint32_t> cpus_of_whole_cores;
-  std::vector<const Core*> whole_cores_left;
+  Cores whole;
+  Cores whole_cores_left;
   std::size_t whole_cores_taken = 0;
-  const std::vector<const Core*> whole = whole_cores(cores, wanted, strategy);
+  std::copy_if(cores.begin(), cores.end(), std::back_inserter(whole), [](const Core* core) { return core->whole; });
+  whole = in_few_caches(whole, wanted, strategy);
   const std::vector<bool> taken = prefer_exact ? adding_up(whole, wanted) : first_fitting(whole, wanted);
   for (std::size_t i = 0; i < whole.size(); ++i) {
     if (taken[i]) {
@@ -173,6 +198,45 @@ CpuOrder order_of(const topolet_topology& topology, topolet_set usable, std::siz
     order.reason += (order.reason.empty() ? "" : " and ") + sdk::counted(threads_left, "thread") +
                     (from_partly_used ? " of partly used cores" : " of one more free core");
   }
+  return order;
+}
+
+/// The cache to take all `wanted` threads from; null if none has enough. Best is one where no core needs to be divided,
+/// then one that has whole cores for all but the threads that do not fill one.
+const Cache* cache_for_all(const std::vector<Cache>& caches, std::size_t wanted, Strategy strategy, bool prefer_exact) {
+  if (prefer_exact) {
+    return best_cache(caches, strategy, [wanted](const Cache& cache) -> bool {
+      return possible_sums(cache.cores, wanted).front()[wanted];
+    });
+  }
+  std::size_t per_core = 1;
+  for (const Cache& cache : caches) {
+    for (const Core* core : cache.cores) per_core = std::max(per_core, core->cpus.size());
+  }
+  const std::size_t in_whole_cores = wanted / per_core * per_core;
+  const auto has_whole_cores = [&](const Cache& cache) {
+    return cache.threads >= wanted && cache.threads_of_whole >= in_whole_cores;
+  };
+  const Cache* best = best_cache(caches, strategy, [&](const Cache& cache) {
+    return has_whole_cores(cache) && cache.threads - cache.threads_of_whole >= wanted - in_whole_cores;
+  });
+  if (best == nullptr) best = best_cache(caches, strategy, has_whole_cores);
+  if (best == nullptr) best = best_cache(caches, strategy, [&](const Cache& cache) { return cache.threads >= wanted; });
+  return best;
+}
+
+CpuOrder order_of(const topolet_topology& topology, topolet_set usable, std::size_t wanted, Strategy strategy,
+                  bool prefer_exact) {
+  const std::vector<Core> cores = cores_of(topology, usable);
+  Cores all;
+  for (const Core& core : cores) all.push_back(&core);
+  const std::vector<Cache> caches = caches_of(all);
+  const Cache* const one = caches.size() > 1 ? cache_for_all(caches, wanted, strategy, prefer_exact) : nullptr;
+  if (one == nullptr) return order_of_cores(all, wanted, strategy, prefer_exact);
+  CpuOrder order = order_of_cores(one->cores, wanted, strategy, prefer_exact);
+  std::erase_if(all, [one](const Core* core) { return core->cache == one->cores.front()->cache; });
+  const CpuOrder rest = order_of_cores(all, 0, strategy, false);
+  order.cpus.insert(order.cpus.end(), rest.cpus.begin(), rest.cpus.end());
   return order;
 }
 

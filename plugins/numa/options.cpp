@@ -42,6 +42,7 @@ PolicyOptions read_options(const sdk::Options& options) {
   read.policy = alignment_named(options["policy"]).value_or(Alignment::kBestEffort);
   read.scope = options["scope"] == "pod" ? Scope::kPod : Scope::kContainer;
   read.strategy = options["strategy"] == "spread" ? Strategy::kSpread : Strategy::kPacked;
+  read.shared_strategy = options["shared-strategy"] == "packed" ? Strategy::kPacked : Strategy::kSpread;
   read.bind_memory = options["memory"] == "bind";
   read.reserved_memory = ReservedMemory(options["reserved-memory"]);
   read.order = {.full_pcpus_only = is_set("full-pcpus-only"),

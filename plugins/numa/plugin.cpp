@@ -12,7 +12,7 @@ constexpr std::array<topolet_str, 2> kScopes = {{TOPOLET_STR("container"), TOPOL
 constexpr std::array<topolet_str, 2> kStrategies = {{TOPOLET_STR("packed"), TOPOLET_STR("spread")}};
 constexpr std::array<topolet_str, 2> kMemory = {{TOPOLET_STR("none"), TOPOLET_STR("bind")}};
 
-constexpr std::array<topolet_option, 11> kOptions = {{
+constexpr std::array<topolet_option, 12> kOptions = {{
     sdk::choice_option(
         "policy", "best-effort", kPolicies,
         "Which Topology Manager policy to follow; none only takes CPUs in the order of the kubelet's CPU manager."),
@@ -20,7 +20,10 @@ constexpr std::array<topolet_option, 11> kOptions = {{
         "scope", "container", kScopes,
         "What is placed together: each container on its own, or all containers of a pod on the same nodes."),
     sdk::choice_option("strategy", "packed", kStrategies,
-                       "Which of equally good nodes to use: packed takes the fullest, spread the emptiest."),
+                       "Which of equally good nodes to use for exclusive CPUs: packed takes the fullest, spread the "
+                       "emptiest."),
+    sdk::choice_option("shared-strategy", "spread", kStrategies,
+                       "The same for containers that share CPUs, whose requests are the least that they use."),
     sdk::choice_option("memory", "none", kMemory,
                        "bind restricts the memory of containers with a memory limit to the nodes that they run on."),
     sdk::string_option("reserved-memory", "",

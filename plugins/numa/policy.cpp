@@ -109,6 +109,15 @@ void add_whole_cores(const topolet_request& request, const CandidateCores& cores
   }
 }
 
+/// For how many CPUs it matters whether they share a cache; 0 = for none.
+std::size_t cpus_in_caches(const topolet_request& request, const Demand& demand, const PolicyOptions& options) {
+  const KubeletOrder& order = options.order;
+  if (order.distribute_cpus_across_numa || order.distribute_cpus_across_cores) return 0;
+  const bool in_whole_cores = order.full_pcpus_only && options.rounds_up;
+  return in_whole_cores ? rounded_up(demand.exclusive_cpus, sdk::threads_per_core(*request.topology))
+                        : demand.exclusive_cpus;
+}
+
 bool orders_cpus(const KubeletOrder& order) {
   return order.distribute_cpus_across_numa || order.distribute_cpus_across_cores ||
          order.prefer_align_cpus_by_uncorecache;
@@ -226,7 +235,8 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
 
   const NodeMemory memory(*request.topology, *request.ledger, options_.reserved_memory,
                           demand.memory_bytes > 0 || demand.pod_memory_bytes > 0, demand.huge_pages);
-  std::vector<CandidateResources> resources = candidate_resources(request, demand, memory);
+  std::vector<CandidateResources> resources =
+      candidate_resources(request, demand, memory, cpus_in_caches(request, demand, options_));
   if (cores) add_whole_cores(request, *cores, resources);
   const CandidateScorer scorer(*request.topology, resources, demand, options_);
   std::vector<Verdict> verdicts;

@@ -36,7 +36,8 @@ enum class Strategy : std::uint8_t {
 struct PolicyOptions {
   Alignment policy = Alignment::kBestEffort;
   Scope scope = Scope::kContainer;
-  Strategy strategy = Strategy::kPacked;
+  Strategy strategy = Strategy::kPacked;         ///< for containers with exclusive CPUs
+  Strategy shared_strategy = Strategy::kSpread;  ///< for all others
   bool bind_memory = false;
   ReservedMemory reserved_memory = {};
   KubeletOrder order = {};
@@ -75,8 +76,8 @@ class Policy {
 
   /// One verdict per candidate; none at all for a container that requests nothing, or for a shared one under policy
   /// none. Candidates with as few nodes as could hold the demand on an empty machine get 100. Each further node costs
-  /// 30, greater distance between as many nodes 11–19, and the strategy's preference among equals up to 10. A candidate
-  /// where the container can run but lacks something gets −60 or less.
+  /// 30, greater distance between as many nodes 14–16, more caches for exclusive CPUs 5–9, and the strategy's
+  /// preference among equals up to 4. A candidate where the container can run but lacks something gets −60 or less.
   std::vector<Verdict> score(const topolet_request& request) const;
 
   /// Which CPUs to take first: under policy none, and with one of the options that order CPUs, those that the kubelet

@@ -160,9 +160,9 @@ TEST_F(NumaAlignment, PrefersCloseNodesAndSaysWhenItDoesNotKnow) {
   machine_.distances({10, 32, 12, 32, 32, 10, 32, 12, 12, 32, 10, 32, 32, 12, 32, 10});
   EXPECT_EQ(best({}, {}, 6), "0,2");
   const auto plain = score({}, {}, 6);
-  EXPECT_EQ(plain[request_->position(set_of({0, 1}))].score, 81);
+  EXPECT_EQ(plain[request_->position(set_of({0, 1}))].score, 86);
   const auto closest = score({{"prefer-closest-numa-nodes", "true"}}, {}, 6);
-  EXPECT_EQ(closest[request_->position(set_of({0, 1}))].score, 74);
+  EXPECT_EQ(closest[request_->position(set_of({0, 1}))].score, 80);
 }
 
 TEST_F(NumaAlignment, PrefersFewNodesToCloseOnesInAnyCase) {

@@ -26,7 +26,7 @@ TEST_F(NumaPluginTest, PrefersTheFullerOrTheEmptierOfEqualNodesAsItsOptionSays) 
   const Request request(machine_, ledger_, {}, 2);
   EXPECT_EQ(Plugin(topolet_plugin_v1, host_).score(request)[0].score, 100);
   Plugin spread(topolet_plugin_v1, host_, {{"strategy", "spread"}});
-  EXPECT_EQ(spread.score(request)[0].score, 90);
+  EXPECT_EQ(spread.score(request)[0].score, 99);
   EXPECT_EQ(spread.score(request)[1].score, 100);
 }
 
@@ -69,7 +69,7 @@ TEST_F(NumaPluginTest, PrefersCloseNodesOfAsMany) {
   request.candidate(set_of({1, 2}));
   const auto verdicts = Plugin(topolet_plugin_v1, host_).score(request);
   EXPECT_EQ(verdicts[request.position(set_of({0, 1}))].score, 100);
-  EXPECT_EQ(verdicts[request.position(set_of({1, 2}))].score, 81);
+  EXPECT_EQ(verdicts[request.position(set_of({1, 2}))].score, 86);
 }
 
 TEST_F(NumaPluginTest, FillsPartlyUsedCoresWithOddThreads) {

@@ -79,22 +79,22 @@ TEST(NumaScore, PrefersCloserNodesAmongAsManyWhateverTheStrategy) {
     request.candidate({0, 1}, 16).candidate({2, 3}, 16).candidate({1, 2}, 32);
     const auto verdicts = policy.score(request.view());
     EXPECT_GT(std::min(verdicts[0].score, verdicts[1].score), verdicts[2].score);
-    EXPECT_EQ(verdicts[2].score, 100 - 19);
+    EXPECT_EQ(verdicts[2].score, 100 - 14);
     EXPECT_THAT(verdicts[2].reason, HasSubstr("other sets of as many nodes are closer together"));
   }
 }
 
-TEST(NumaScore, PacksOrSpreadsByAtMostTenPoints) {
+TEST(NumaScore, PacksOrSpreadsByFewPoints) {
   Request request(Machine({.nodes = 3}), 2, set_of({0, 1, 2, 3, 8}));
   request.candidate({0}).candidate({1}).candidate({2});
   const auto packed = kPacked.score(request.view());
   EXPECT_EQ(packed[0].score, 100);
   EXPECT_EQ(packed[0].reason, "all 2 CPUs requested fit on node 0 (4 free)");
   EXPECT_LT(packed[1].score, 100);
-  EXPECT_EQ(packed[2].score, 90);
+  EXPECT_EQ(packed[2].score, 98);
   EXPECT_EQ(packed[2].reason, "all 2 CPUs requested fit on node 2 (8 free); strategy packed prefers fuller nodes");
   const auto spread = kSpread.score(request.view());
-  EXPECT_EQ(spread[0].score, 90);
+  EXPECT_EQ(spread[0].score, 98);
   EXPECT_EQ(spread[0].reason, "all 2 CPUs requested fit on node 0 (4 free); strategy spread prefers emptier nodes");
   EXPECT_EQ(spread[2].score, 100);
 }
@@ -133,9 +133,11 @@ TEST(NumaScore, CountsCpusOutsideAnyNodeAsANodeOfTheirOwn) {
   Request request(machine, 2);
   request.candidate({0}).candidate({}, set_of({40, 41}), 0).candidate(set_of({0}), set_of({0, 1, 2, 3, 40, 41}), 10);
   const auto verdicts = kSpread.score(request.view());
-  EXPECT_EQ(verdicts[1].reason, "all 2 CPUs requested fit on the CPUs outside any node (2 free)");
-  EXPECT_EQ(verdicts[0].score, 100 - 11 - 8);
-  EXPECT_LT(verdicts[2].score, verdicts[0].score);
+  EXPECT_EQ(verdicts[1].reason,
+            "all 2 CPUs requested fit on the CPUs outside any node (2 free); strategy spread prefers emptier nodes");
+  EXPECT_EQ(verdicts[0].score, 100);
+  EXPECT_EQ(verdicts[1].score, 99) << "as far from its memory as any node from its own, and less empty";
+  EXPECT_LT(verdicts[2].score, verdicts[1].score);
   EXPECT_THAT(verdicts[2].reason, HasSubstr("fit on node 0 and the CPUs outside any node"));
 }
 

@@ -4,6 +4,7 @@
 #include <topolet/testing.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <random>
 #include <tuple>
@@ -78,6 +79,27 @@ std::size_t packages_of(const Machine& machine, topolet_set cpus) {
   return packages;
 }
 
+/// The fewest caches of the nodes that have as many free CPUs, and what is left in the last one; by trying all sets.
+std::pair<std::size_t, std::size_t> caches_for(const Machine& machine, topolet_set free, std::size_t wanted) {
+  std::vector<std::size_t> sizes;
+  for (std::size_t i = 0; i < machine.view().l3_count; ++i) {
+    sizes.push_back(sdk::size_of_both(machine.view().l3s[i], free));
+  }
+  if (sizes.size() <= machine.view().node_count) return {};
+  std::pair<std::size_t, std::size_t> fewest{SIZE_MAX, 0};
+  for (std::uint32_t choice = 1; choice < 1U << sizes.size(); ++choice) {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) sum += (choice >> i & 1U) != 0 ? sizes[i] : 0;
+    const auto caches = static_cast<std::size_t>(std::popcount(choice));
+    if (sum < wanted || caches > fewest.first) continue;
+    // Of as few caches as possible the largest are taken whole, so that little is left over.
+    const bool holds_all = caches == 1;
+    const std::size_t rest = sum - wanted;
+    if (caches < fewest.first || (holds_all && rest < fewest.second)) fewest = {caches, rest};
+  }
+  return fewest;
+}
+
 class NumaOnMachine : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(NumaOnMachine, AdmitsExactlyWhatThePolicySays) {
@@ -98,7 +120,7 @@ TEST_P(NumaOnMachine, AdmitsExactlyWhatThePolicySays) {
   }
 }
 
-TEST_P(NumaOnMachine, PrefersFewerNodesThenCloserOnesThenTheStrategys) {
+TEST_P(NumaOnMachine, PrefersFewerNodesThenCloserOnesThenFewerCachesThenTheStrategys) {
   for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
     Scene scene(GetParam(), seed);
     const auto verdicts = Plugin(topolet_plugin_v1, scene.host).score(*scene.request);
@@ -108,7 +130,9 @@ TEST_P(NumaOnMachine, PrefersFewerNodesThenCloserOnesThenTheStrategys) {
       const topolet_candidate& candidate = scene.request->view().candidates[i];
       if (verdicts[i].kind != TOPOLET_VERDICT_SCORE) continue;
       const auto key = [&scene](const topolet_candidate& c) {
-        return std::tuple(sdk::size_of(c.nodes), packages_of(scene.machine, c.cpus), sdk::size_of(c.free));
+        const auto [caches, rest] = caches_for(scene.machine, c.free, scene.wanted);
+        return std::tuple(sdk::size_of(c.nodes), packages_of(scene.machine, c.cpus), caches, caches == 1 ? rest : 0,
+                          sdk::size_of(c.free));
       };
       if (best != nullptr && score == verdicts[i].score) continue;
       if (best != nullptr) {
