@@ -330,6 +330,9 @@ ALTER TABLE allocation ADD COLUMN squeezed TEXT NOT NULL DEFAULT '';
 /// What was logged of a pod's annotations.
 constexpr const char* kColumnsV8 = "ALTER TABLE pod ADD COLUMN warned TEXT NOT NULL DEFAULT '';";
 
+/// What plugins said that a container uses.
+constexpr const char* kColumnsV9 = "ALTER TABLE allocation ADD COLUMN used_devices TEXT NOT NULL DEFAULT '';";
+
 std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }
 
 Result<std::int64_t> version_of(const Database& database) {
@@ -427,6 +430,7 @@ const std::vector<Migration>& migrations() {
       {6, schema_v6()},
       {7, kColumnsV7},
       {8, kColumnsV8},
+      {9, kColumnsV9},
   };
   return kSteps;
 }

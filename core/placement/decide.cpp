@@ -9,6 +9,7 @@
 
 #include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
+#include "core/placement/kept_cpus.hpp"
 #include "core/placement/placement_builder.hpp"
 #include "core/placement/rank.hpp"
 #include "core/placement/reason_codes.hpp"
@@ -34,7 +35,7 @@ std::string free_by_node(const PolicyRequest& request) {
 std::optional<PolicyRequest> relax(const PolicyRequest& request) {
   if (!request.exclusive) return std::nullopt;
   PolicyRequest relaxed = request;
-  if (!request.keep.empty() && !request.must_retain) {
+  if (request.may_go_elsewhere()) {
     relaxed.keep = relaxed.retained_withheld = {};
   } else if (request.from == CpuSource::kPreferIsolated) {
     relaxed.from = CpuSource::kPool;
@@ -439,9 +440,17 @@ Decision decide(const PolicyRequest& request, const PlacementRules& rules, const
   const PolicyRequest* asked = &request;
   if (std::optional<PolicyRequest> wider = with_proposals(request, votes))
     asked = &relaxed.emplace_back(*std::move(wider));
+  std::optional<Decision> again;
   while (true) {
     Decision decision = DecisionRun(*asked, rules, votes).run();
-    if (!decision.denied) return decision;
+    if (asked->may_go_elsewhere() && !decision.denied) {
+      again = std::move(decision);
+    } else if (again && is_as_good(*request.topology, *again, decision)) {
+      return *std::move(again);
+    } else if (!decision.denied) {
+      if (again) decision.reason += fmt::format("; {}, which it had, would suit it less", named("CPU", request.keep));
+      return decision;
+    }
     std::optional<PolicyRequest> less = relax(*asked);
     if (!less) return decision;
     asked = &relaxed.emplace_back(*std::move(less));

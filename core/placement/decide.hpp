@@ -26,14 +26,15 @@ struct DecisionTimes {
 
 struct Decision {
   bool denied = false;
-  bool unpinned = false;             ///< decided without any policy's answer
-  bool conflict = false;             ///< the kubelet's set overlaps what others hold; applied as it said
-  bool shared_because_full = false;  ///< it asked for CPUs of its own that were not there
-  Placement placement;               ///< of a denial: nothing
-  CpuSet within;                     ///< shared, reserved: the CPUs it may use when they are in the pool
-  NodeSet nodes;                     ///< of the candidate that won
-  std::string reason;                ///< for people; of a denial: what was asked, what was free, the way out
-  std::string reason_code;           ///< the same in a word, for programs: see reason_codes.hpp
+  bool unpinned = false;                  ///< decided without any policy's answer
+  bool conflict = false;                  ///< the kubelet's set overlaps what others hold; applied as it said
+  bool shared_because_full = false;       ///< it asked for CPUs of its own that were not there
+  Placement placement;                    ///< of a denial: nothing
+  CpuSet within;                          ///< shared, reserved: the CPUs it may use when they are in the pool
+  NodeSet nodes;                          ///< of the candidate that won
+  std::vector<std::string> used_devices;  ///< that policies say the container uses, each once, in order
+  std::string reason;                     ///< for people; of a denial: what was asked, what was free, the way out
+  std::string reason_code;                ///< the same in a word, for programs: see reason_codes.hpp
   DecisionTimes times;
   std::int64_t setup = 0;  ///< the number of the configuration and plugins that made it; 0 = none is known
   Verdicts verdicts;

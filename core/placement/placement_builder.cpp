@@ -77,6 +77,11 @@ Status PlacementBuilder::choose(const RankedCandidate& ranked, const Considered&
   choosing_votes_.clear();
   rejections_.clear();
   const CombinedPicks picked = ask_for_picks(ranked, considered);
+  if (request_.may_go_elsewhere()) {
+    const std::size_t again = std::min<std::size_t>(request_.keep.size(), request_.exclusive_cpus);
+    if ((request_.keep & picked.of_any_kind).size() < again)
+      return Error{Code::kResourceExhausted, "the policies choose other CPUs than those that it had"};
+  }
   Placement& placement = decision_.placement;
   placement = {};
   placement.mode = request_.exclusive ? Mode::kExclusive : request_.shared_mode;
@@ -232,6 +237,7 @@ bool PlacementBuilder::withhold(const CpuSet& cpus, const Vote& vote) {
 std::string PlacementBuilder::adjust(const RankedCandidate& ranked) {
   const ChosenPlacement chosen{ranked.position, decision_.placement, allowed_memory_nodes(request_)};
   std::string reasons;
+  std::set<std::string> used;
   for (const Vote& vote : votes_) {
     const std::string& name = vote.policy->name();
     if (tally_.has_lost(vote)) continue;
@@ -248,7 +254,9 @@ std::string PlacementBuilder::adjust(const RankedCandidate& ranked) {
     for (const auto& annotation : adjustment->added.annotations) {
       add(added.annotations, annotation, workload.annotations, name, "annotation");
     }
+    used.insert(adjustment->used_devices.begin(), adjustment->used_devices.end());
   }
+  decision_.used_devices.assign(used.begin(), used.end());
   return reasons;
 }
 

@@ -38,10 +38,11 @@ struct LedgerEntry {
   Qos qos = Qos::kBestEffort;
   Placement placement;
   Demand demand;
-  CpuSet within;                  ///< shared: the CPUs it may use when they are in the pool
-  bool bound = false;             ///< shared: the kubelet said where; it cannot be moved out of `within`
-  SharedStringMap settings = {};  ///< as in Workload
-  std::string name = {};          ///< how people name it, see display_name()
+  CpuSet within;                               ///< shared: the CPUs it may use when they are in the pool
+  bool bound = false;                          ///< shared: the kubelet said where; it cannot be moved out of `within`
+  SharedStringMap settings = {};               ///< as in Workload
+  std::string name = {};                       ///< how people name it, see display_name()
+  std::vector<std::string> used_devices = {};  ///< as in Workload
 };
 
 /// Containers in the order of their keys. Each is shared, not copied, by all who look at the ledger while it is as it
@@ -146,13 +147,15 @@ struct PolicyRequest {
   /// Exclusive CPUs that the container has or had. It gets all of them, or as many as it requests if they are more.
   CpuSet keep;
   CpuSet retained_withheld;  ///< what was withheld for it then
-  bool must_retain = false;  ///< false: where `keep` does not fit, the decision is made without it
+  bool must_retain = false;  ///< false: it gets `keep` only where that is as good as what it would get without
   /// Set for a container that runs and must be somewhere: it gets the place that is nearest to these nodes, also where
   /// policies reject it.
   std::optional<NodeSet> stay_near = {};
 
   /// No CPUs of its own, whatever it asks for.
   void share(NotExclusive why);
+  /// It has former CPUs to return to, if these are as good as others.
+  bool may_go_elsewhere() const { return exclusive && !keep.empty() && !must_retain; }
   /// What the container may run on without CPUs of its own.
   CpuSet shared_cpus() const { return pool_for(shared_mode, ledger.pool, ledger.free_reserved()); }
   /// The CPUs that are free for the container.
@@ -207,6 +210,7 @@ struct ChosenPlacement {
 struct Adjustment {
   std::optional<NodeSet> mems;  ///< bind the memory to these nodes
   AddedFields added;
+  std::vector<std::string> used_devices;  ///< that the container uses, as in Workload
   std::string reason;
 };
 

@@ -60,6 +60,9 @@ struct Workload {
   SharedStringMap settings;
   std::optional<Demand> pod_demand;  ///< of the whole pod; absent where the request does not tell
   NodeSet pod_nodes;                 ///< of the candidate that the pod's first container was given
+  /// Devices of the topology that policies said it uses when it was placed for the first time, by PCI address or,
+  /// without one, by the name of the OS device.
+  std::vector<std::string> used_devices;
 
   friend bool operator==(const Workload&, const Workload&) = default;
 };

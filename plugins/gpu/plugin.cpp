@@ -10,7 +10,7 @@ constexpr topolet_option text(topolet_str name, topolet_str value, topolet_str h
   return {name, TOPOLET_OPTION_STRING, 0, value, {nullptr, 0}, 0, 0, help};
 }
 
-constexpr std::array<topolet_option, 8> kOptions = {{
+constexpr std::array<topolet_option, 9> kOptions = {{
     {TOPOLET_STR("affinity"),
      TOPOLET_OPTION_CHOICE,
      0,
@@ -28,6 +28,10 @@ constexpr std::array<topolet_option, 8> kOptions = {{
      0,
      0,
      TOPOLET_STR("Whether to keep containers without devices off the nodes of GPUs while they fit elsewhere.")},
+    text(TOPOLET_STR("headroom"), TOPOLET_STR("auto"),
+         TOPOLET_STR(
+             "How many CPUs beside each unused GPU containers without devices leave free while there are others: "
+             "auto divides the allowed CPUs of a node by its GPUs; 0 for none.")),
     text(TOPOLET_STR("devices"), TOPOLET_STR(""),
          TOPOLET_STR("Further kinds of devices, separated by semicolons: NAME: path=PATTERN env=VARIABLE[=ITEM] "
                      "pci=HOW, where HOW "

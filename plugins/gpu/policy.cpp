@@ -1,6 +1,8 @@
 #include "plugins/gpu/policy.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "plugins/gpu/cpu_split.hpp"
@@ -15,12 +17,26 @@ namespace {
 
 constexpr std::string_view kDefaultNvmlLibrary = "libnvidia-ml.so.1";
 
+/// Of a container that is placed anew the environment is not known, but the devices are that it was found to use.
+void add_known_devices(const topolet_workload& workload, const DeviceCatalog& catalog, ContainerDevices& container) {
+  if (!TOPOLET_HAS(&workload, used_devices)) return;
+  for (std::size_t i = 0; i < workload.used_devices.count; ++i) {
+    const std::string_view name = sdk::text(workload.used_devices.items[i]);
+    std::optional<DeviceRef> ref = catalog.by_address(name);
+    if (!ref) ref = catalog.by_name(name);
+    const auto is_it = [&ref](const Device& device) { return device.ref == *ref; };
+    if (ref && std::none_of(container.devices.begin(), container.devices.end(), is_it))
+      container.devices.push_back({std::string(name), *ref});
+  }
+}
+
 }  // namespace
 
 PolicyOptions read_options(const sdk::Options& options) {
   PolicyOptions read;
   if (options["affinity"] == "require") read.rules.affinity = Affinity::kRequire;
   read.keep_free = options["keep-free"] == "true";
+  read.headroom = parse_headroom(trimmed(options["headroom"]));
   read.kinds = parse_device_kinds(options["devices"]);
   read.roots.sysfs = options["sysfs-root"];
   read.roots.proc = options["proc-root"];
@@ -74,6 +90,15 @@ void Policy::pick(const topolet_pick_request& picking, sdk::Picks& picks) const 
   }
 }
 
+void Policy::adjust(const topolet_adjust_request& adjusting, sdk::Adjustments& adjustments) const {
+  const topolet_request& request = *adjusting.request;
+  const DeviceCatalog catalog(*request.topology, inventory_);
+  std::set<std::string_view> names;
+  for (const Device& device : container_devices(request).devices) names.insert(catalog.name_of(device.ref));
+  names.erase("");
+  for (const std::string_view name : names) adjustments.uses(name);
+}
+
 /// Why the machine's files are not used.
 std::string Policy::foreign_files_text(const topolet_topology& topology) const {
   constexpr std::size_t kMaxLength = 256;
@@ -86,6 +111,7 @@ std::string Policy::foreign_files_text(const topolet_topology& topology) const {
 ContainerDevices Policy::container_devices(const topolet_request& request) const {
   const DeviceCatalog catalog(*request.topology, inventory_);
   ContainerDevices container = find_container_devices(*request.workload, catalog, options_.kinds);
+  add_known_devices(*request.workload, catalog, container);
   container.cpu_nodes = inventory_.cpu_nodes;
   // Files that somebody configured are expected to be of use. Of the defaults nobody expects that they describe a
   // machine that is simulated here.
@@ -103,7 +129,8 @@ std::vector<Verdict> Policy::verdicts(const topolet_request& request) const {
   if (std::vector<Verdict> by_cpus = local_cpu_verdicts(request, container, options_.rules); !by_cpus.empty())
     return by_cpus;
   if (!container.empty()) return locality_verdicts(request, container, options_.rules);
-  return options_.keep_free ? keep_free_verdicts(request, options_.rules) : std::vector<Verdict>();
+  return options_.keep_free ? keep_free_verdicts(request, options_.rules)
+                            : headroom_verdicts(request, options_.headroom);
 }
 
 void Policy::tick(const topolet_tick_request& request, sdk::Wishes& /*wishes*/) {

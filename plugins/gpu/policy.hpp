@@ -12,6 +12,7 @@
 
 #include "plugins/gpu/container_devices.hpp"
 #include "plugins/gpu/device_kinds.hpp"
+#include "plugins/gpu/headroom.hpp"
 #include "plugins/gpu/inventory.hpp"
 #include "plugins/gpu/verdicts.hpp"
 
@@ -20,6 +21,7 @@ namespace topolet::gpu {
 struct PolicyOptions {
   Rules rules;
   bool keep_free = false;
+  Headroom headroom;
   std::vector<DeviceKind> kinds;
   Roots roots;
   std::string nvml_library;
@@ -41,6 +43,8 @@ class Policy {
   void propose(const topolet_request& request, sdk::Proposals& proposals) const;
   void score(const topolet_request& request, sdk::Scores& scores) const;
   void pick(const topolet_pick_request& picking, sdk::Picks& picks) const;
+  /// Says which devices the container uses.
+  void adjust(const topolet_adjust_request& adjusting, sdk::Adjustments& adjustments) const;
 
   /// Short, because a CDI spec is written moments before the container that uses it is created.
   std::uint32_t interval_ms() const { return 1000; }

@@ -200,7 +200,7 @@ FIELD(topolet_demand, huge_page_limits, 40, 8, const topolet_huge_page_limit*);
 FIELD(topolet_demand, huge_page_limit_count, 48, 4, uint32_t);
 FIELD(topolet_demand, huge_page_limit_stride, 52, 4, uint32_t);
 
-SIZE(topolet_workload, 288);
+SIZE(topolet_workload, 304);
 FIELD(topolet_workload, struct_size, 0, 4, uint32_t);
 FIELD(topolet_workload, attempt, 4, 4, uint32_t);
 FIELD(topolet_workload, pod_uid, 8, 16, topolet_str);
@@ -223,6 +223,7 @@ FIELD(topolet_workload, annotations, 232, 16, topolet_kvs);
 FIELD(topolet_workload, settings, 248, 16, topolet_kvs);
 FIELD(topolet_workload, pod_demand, 264, 8, const topolet_demand*);
 FIELD(topolet_workload, pod_nodes, 272, 16, topolet_set);
+FIELD(topolet_workload, used_devices, 288, 16, topolet_strs);
 
 SIZE(topolet_mode, 4);
 VALUE(TOPOLET_MODE_EXCLUSIVE, 0);
@@ -230,7 +231,7 @@ VALUE(TOPOLET_MODE_SHARED, 1);
 VALUE(TOPOLET_MODE_RESERVED, 2);
 VALUE(TOPOLET_MODE_FOREIGN, 3);
 
-SIZE(topolet_ledger_entry, 120);
+SIZE(topolet_ledger_entry, 136);
 FIELD(topolet_ledger_entry, pod_uid, 0, 16, topolet_str);
 FIELD(topolet_ledger_entry, container_name, 16, 16, topolet_str);
 FIELD(topolet_ledger_entry, attempt, 32, 4, uint32_t);
@@ -242,6 +243,7 @@ FIELD(topolet_ledger_entry, withheld, 64, 16, topolet_set);
 FIELD(topolet_ledger_entry, mems, 80, 16, topolet_set);
 FIELD(topolet_ledger_entry, demand, 96, 8, const topolet_demand*);
 FIELD(topolet_ledger_entry, settings, 104, 16, topolet_kvs);
+FIELD(topolet_ledger_entry, used_devices, 120, 16, topolet_strs);
 
 SIZE(topolet_node_demand, 24);
 FIELD(topolet_node_demand, containers, 0, 4, uint32_t);
@@ -350,7 +352,7 @@ FIELD(topolet_adjust_request, cpus, 24, 16, topolet_set);
 FIELD(topolet_adjust_request, withheld, 40, 16, topolet_set);
 FIELD(topolet_adjust_request, memory, 56, 16, topolet_set);
 
-SIZE(topolet_adjust_sink, 56);
+SIZE(topolet_adjust_sink, 64);
 FIELD(topolet_adjust_sink, struct_size, 0, 4, uint32_t);
 FIELD(topolet_adjust_sink, padding, 4, 4, uint32_t);
 FIELD(topolet_adjust_sink, context, 8, 8, void*);
@@ -359,6 +361,7 @@ FIELD(topolet_adjust_sink, env, 24, 8, int32_t (*)(const topolet_adjust_sink* si
 FIELD(topolet_adjust_sink, annotation, 32, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str key, topolet_str value));
 FIELD(topolet_adjust_sink, reason, 40, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str reason));
 FIELD(topolet_adjust_sink, error, 48, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str message));
+FIELD(topolet_adjust_sink, uses, 56, 8, int32_t (*)(const topolet_adjust_sink* sink, topolet_str device));
 
 SIZE(topolet_adjust, 16);
 FIELD(topolet_adjust, struct_size, 0, 4, uint32_t);
@@ -497,6 +500,7 @@ FIELD(topolet_tick, tick, 8, 8, int32_t (*)(const topolet_instance* instance, co
 #define TOPOLET_ABI_DRAFT 2u
 #define TOPOLET_ABI_MINOR 0u
 #define TOPOLET_ADJUST_ID "topolet.adjust/1"
+#define TOPOLET_ADJUST_MAX_DEVICES 1024
 #define TOPOLET_ADJUST_MAX_FIELDS 64
 #define TOPOLET_ADJUST_MAX_KEY 256
 #define TOPOLET_ADJUST_MAX_VALUE 32768

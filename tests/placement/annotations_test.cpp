@@ -168,6 +168,26 @@ TEST(CpuKinds, ASlowKindIsTakenWhereTheFastOneIsFull) {
   EXPECT_EQ(node.on_node_0(1), CpuSet{0});
 }
 
+/// Scores one node, abstains on the others.
+class Preferring : public Policy {
+ public:
+  Preferring(const NodeSet& nodes, std::int32_t score) : nodes_(nodes), score_(score) {}
+  const std::string& name() const override { return name_; }
+  Result<std::vector<Verdict>> score(const PolicyRequest& request) override {
+    std::vector<Verdict> verdicts;
+    for (const Candidate& candidate : request.candidates) {
+      verdicts.push_back({Verdict::Kind::kScore, candidate.nodes == nodes_ ? score_ : 0, ""});
+    }
+    return verdicts;
+  }
+  Result<Pick> pick(const PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override { return Pick(); }
+
+ private:
+  const std::string name_ = "preferring";
+  const NodeSet nodes_;
+  const std::int32_t score_;
+};
+
 struct KeepingNode : TestNode {
   KeepingNode() : TestNode("pack:1 numa:2 core:4 pu:1") {}
   Decision ask_to_keep(std::int64_t cpus, const CpuSet& keep, bool must, const CpuSet& withheld = {}) const {
@@ -205,6 +225,35 @@ TEST(Keeping, GivesWayUnlessItMust) {
   const Decision denied = node.ask_to_keep(2, {0, 7}, true);
   EXPECT_TRUE(denied.denied);
   EXPECT_NE(denied.reason.find("0,7"), std::string::npos) << denied.reason;
+}
+
+TEST(Keeping, TakesFormerCpusOnlyWhereTheyAreAsNear) {
+  const KeepingNode node;
+  const Decision wide = node.ask_to_keep(2, {3, 4}, false);
+  EXPECT_EQ(wide.placement.cpus, CpuSet::range(0, 1)) << "it had CPUs of two nodes, and one has room by now";
+  EXPECT_NE(wide.reason.find("CPUs 3-4, which it had, would suit it less"), std::string::npos) << wide.reason;
+  EXPECT_EQ(node.ask_to_keep(6, CpuSet::range(1, 6), false).placement.cpus, CpuSet::range(1, 6)) << "it needs both";
+}
+
+TEST(Keeping, TakesFormerCpusOnlyIfTheyAreOfNoMoreCoresAndCaches) {
+  const auto again = [](const char* synthetic, const CpuSet& had) {
+    const TestNode node(synthetic);
+    PolicyRequest asked = node.request(guaranteed("a", 2));
+    asked.keep = had;
+    return decide(asked, node.rules, node.votes).placement.cpus;
+  };
+  EXPECT_EQ(again("numa:1 core:4 pu:2", {1, 3}), CpuSet::range(0, 1));
+  EXPECT_EQ(again("numa:1 core:4 pu:2", {4, 5}), CpuSet::range(4, 5));
+  EXPECT_EQ(again("numa:1 l3:2 core:2 pu:1", {1, 2}), CpuSet::range(0, 1));
+  EXPECT_EQ(again("numa:1 l3:2 core:2 pu:1", {2, 3}), CpuSet::range(2, 3));
+}
+
+TEST(Keeping, TakesFormerCpusAgainstAMildPreferenceOfAPolicyOnly) {
+  KeepingNode node;
+  for (const std::int32_t score : {10, 11}) {
+    node.votes = {{std::make_shared<Preferring>(NodeSet{0}, score), 1, false}};
+    EXPECT_EQ(node.ask_to_keep(2, {5, 7}, false).placement.cpus, score == 10 ? (CpuSet{5, 7}) : CpuSet::range(0, 1));
+  }
 }
 
 TEST(Keeping, SharesNotWhenItMustKeepItsOwn) {

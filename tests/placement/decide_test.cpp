@@ -359,7 +359,7 @@ class Adjuster : public TestPolicy {
 TEST(DecideAdjust, ShowsWhatWasChosenAndTakesWhatIsSaid) {
   TestNode node("numa:2 core:2 pu:1");
   const auto adjuster = std::make_shared<Adjuster>(
-      "a", Adjustment{NodeSet{1}, {{{"GPU", "0"}}, {{"seen", "yes"}}}, "memory beside the device"});
+      "a", Adjustment{NodeSet{1}, {{{"GPU", "0"}}, {{"seen", "yes"}}}, {}, "memory beside the device"});
   node.votes = {{adjuster, 1, false}};
   Workload workload = guaranteed("web", 1);
   workload.kubelet_mems = NodeSet{1};
@@ -374,7 +374,7 @@ TEST(DecideAdjust, ShowsWhatWasChosenAndTakesWhatIsSaid) {
 
 TEST(DecideAdjust, IntersectsMemoryAndDropsWhatCannotBe) {
   TestNode node("numa:3 core:2 pu:1");
-  const auto memory = [](const NodeSet& nodes) { return Adjustment{nodes, {}, ""}; };
+  const auto memory = [](const NodeSet& nodes) { return Adjustment{nodes, {}, {}, ""}; };
   node.votes = {{std::make_shared<Adjuster>("a", memory(NodeSet{0, 1})), 1, false},
                 {std::make_shared<Adjuster>("b", memory(NodeSet{1, 2})), 1, false},
                 {std::make_shared<Adjuster>("c", memory(NodeSet{2})), 1, false},
@@ -388,19 +388,30 @@ TEST(DecideAdjust, IntersectsMemoryAndDropsWhatCannotBe) {
                                       "e: binding memory to no node: it is bound to node 1 already"}));
 }
 
+TEST(DecideAdjust, TellsEachUsedDeviceOnce) {
+  TestNode node("numa:2 core:2 pu:1");
+  const auto using_devices = [](const std::string& name, std::vector<std::string> devices) {
+    Adjustment adjustment;
+    adjustment.used_devices = std::move(devices);
+    return Vote{std::make_shared<Adjuster>(name, std::move(adjustment)), 1, false};
+  };
+  node.votes = {using_devices("a", {"nvme1", "0000:41:00.0"}), using_devices("b", {"0000:41:00.0"})};
+  EXPECT_EQ(node.ask(besteffort("web")).used_devices, (std::vector<std::string>{"0000:41:00.0", "nvme1"}));
+}
+
 TEST(DecideAdjust, KeepsMemoryOffNodesThatHaveNone) {
   TestNode node("numa:2 core:2 pu:1");
   auto without = std::make_shared<topology::Topology>(*node.topology);
   without->nodes[1].has_memory = false;
   node.topology = without;
-  node.votes = {{std::make_shared<Adjuster>("a", Adjustment{NodeSet{1}, {}, ""}), 1, false}};
+  node.votes = {{std::make_shared<Adjuster>("a", Adjustment{NodeSet{1}, {}, {}, ""}), 1, false}};
   EXPECT_TRUE(node.ask(besteffort("web")).placement.mems.empty());
 }
 
 TEST(DecideAdjust, LetsThePodAndThenTheFirstPluginHaveTheLastWord) {
   TestNode node("numa:1 core:2 pu:1");
   const auto sets = [](const std::string& value) {
-    return Adjustment{std::nullopt, {{{"MINE", value}, {"NEW", value}}, {{"note", value}, {"kept", value}}}, ""};
+    return Adjustment{std::nullopt, {{{"MINE", value}, {"NEW", value}}, {{"note", value}, {"kept", value}}}, {}, ""};
   };
   node.votes = {{std::make_shared<Adjuster>("a", sets("a")), 1, false},
                 {std::make_shared<Adjuster>("b", sets("b")), 1, false}};

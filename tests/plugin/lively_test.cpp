@@ -80,6 +80,12 @@ TEST_F(Lively, SetsMemoryVariablesAndAnnotations) {
   EXPECT_EQ(adjustment->reason, "because");
 }
 
+TEST_F(Lively, TellsWhatAContainerUses) {
+  const auto adjustment = adjust("uses-a-device");
+  ASSERT_TRUE(adjustment) << adjustment.error().message;
+  EXPECT_THAT(adjustment->used_devices, ElementsAre("NAME"));
+}
+
 TEST_F(Lively, IsRefusedAdjustmentsThatMakeNoSense) {
   const std::string begin = "lively: adjust gave an invalid answer: ";
   EXPECT_EQ(adjust_error("mems-twice"), begin + "mems is set twice");
@@ -88,6 +94,8 @@ TEST_F(Lively, IsRefusedAdjustmentsThatMakeNoSense) {
   EXPECT_EQ(adjust_error("env-no-name"), begin + "variable has no name");
   EXPECT_EQ(adjust_error("too-long"), begin + "annotation has 4 and 32769 bytes; the limits are 256 and 32768");
   EXPECT_EQ(adjust_error("too-many"), begin + "more than 64 fields");
+  EXPECT_EQ(adjust_error("uses-it-twice"), begin + "device NAME is used twice");
+  EXPECT_EQ(adjust_error("uses-no-name"), begin + "a used device has no name");
   EXPECT_EQ(adjust_error("fails"), "lively: adjust failed: because");
 }
 

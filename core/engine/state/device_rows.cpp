@@ -1,6 +1,7 @@
 #include "core/engine/state/device_rows.hpp"
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "core/topology/find_device.hpp"
@@ -70,14 +71,20 @@ std::vector<store::TopologyRow::Device> device_rows(const topology::Topology& to
 std::string devices_json(const placement::Workload& workload, const topology::Topology* topology) {
   using OrderedJson = nlohmann::ordered_json;
   OrderedJson devices = OrderedJson::array();
+  std::set<std::string> known;
+  const auto add = [&](const std::string& name) {
+    const auto place = topology == nullptr ? topology::DevicePlace() : find_device(*topology, name);
+    known.insert({name, place.address});
+    OrderedJson device{{"name", name}};
+    if (!place.address.empty()) device["address"] = place.address;
+    device["nodes"] = place.nodes.to_string();
+    devices.push_back(std::move(device));
+  };
   for (const auto* names : {&workload.devices, &workload.cdi_devices}) {
-    for (const std::string& name : *names) {
-      const auto place = topology == nullptr ? topology::DevicePlace() : find_device(*topology, name);
-      OrderedJson device{{"name", name}};
-      if (!place.address.empty()) device["address"] = place.address;
-      device["nodes"] = place.nodes.to_string();
-      devices.push_back(std::move(device));
-    }
+    for (const std::string& name : *names) add(name);
+  }
+  for (const std::string& name : workload.used_devices) {
+    if (!known.contains(name)) add(name);
   }
   return devices.empty() ? std::string() : devices.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }

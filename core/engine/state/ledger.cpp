@@ -115,9 +115,10 @@ std::shared_ptr<const placement::LedgerEntry> Ledger::entry_of(const Allocation&
   placement::Placement placement = allocation.placement;
   placement.withheld = allocation.effective_withheld();
   const placement::Workload& workload = allocation.workload;
-  return std::make_shared<const placement::LedgerEntry>(placement::LedgerEntry{
-      workload.key, workload.qos, std::move(placement), workload.demand, allocation.within,
-      allocation.conflict || !workload.kubelet_cpus.empty(), workload.settings, display_name(workload)});
+  return std::make_shared<const placement::LedgerEntry>(
+      placement::LedgerEntry{workload.key, workload.qos, std::move(placement), workload.demand, allocation.within,
+                             allocation.conflict || !workload.kubelet_cpus.empty(), workload.settings,
+                             display_name(workload), workload.used_devices});
 }
 
 bool Ledger::kubelet_hands_out_cpusets() const {

@@ -34,6 +34,7 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("settings", workload.settings);
   field("pod_demand", workload.pod_demand);
   field("pod_nodes", workload.pod_nodes);
+  field("used_devices", workload.used_devices);
   field("mode", allocation.placement.mode);
   field("cpus", allocation.placement.cpus);
   field("withheld", allocation.placement.withheld);

@@ -108,6 +108,7 @@ Allocation Transitions::allocation_for(const placement::Workload& workload, cons
   if (const Allocation* before = draft_.find(workload.key); before != nullptr) after = *before;
   const placement::Decision& decision = plan.decision;
   after.workload = workload;
+  if (!decision.used_devices.empty()) after.workload.used_devices = decision.used_devices;
   after.placement = decision.placement;
   after.within = decision.within;
   after.conflict = decision.conflict;

@@ -44,7 +44,7 @@ std::vector<topolet_set> sets_of(const std::vector<CpuSet>& sets) {
   return views;
 }
 
-std::vector<topolet_str> strings_of(const std::vector<std::string>& strings) {
+std::vector<topolet_str> views_of(const std::vector<std::string>& strings) {
   std::vector<topolet_str> views;
   views.reserve(strings.size());
   for (const std::string& string : strings) views.push_back(view_of(string));
@@ -153,7 +153,7 @@ AbiLedger::AbiLedger(const placement::LedgerSnapshot& ledger, const topology::To
     entries_.push_back({view_of(entry.key.pod_uid), view_of(entry.key.name), entry.key.attempt,
                         static_cast<std::int32_t>(entry.qos), static_cast<std::int32_t>(entry.placement.mode), 0,
                         view_of(entry.placement.cpus), view_of(entry.placement.withheld), view_of(entry.placement.mems),
-                        demand, settings_of(entry.settings)});
+                        demand, settings_of(entry.settings), strings_of(entry.used_devices)});
   }
   for (const placement::NodeDemand& node : demand_by_node(topology, ledger.entries)) {
     node_demands_.push_back({node.containers, node.exclusive_cpus, node.cpu_request_milli, node.memory_request_bytes});
@@ -180,15 +180,22 @@ topolet_kvs AbiLedger::settings_of(const std::map<std::string, std::string>& set
   return {pairs.data(), pairs.size()};
 }
 
+topolet_strs AbiLedger::strings_of(const std::vector<std::string>& strings) {
+  if (strings.empty()) return {nullptr, 0};
+  const std::vector<topolet_str>& views = strings_.emplace_back(views_of(strings));
+  return {views.data(), views.size()};
+}
+
 AbiWorkload::AbiWorkload(const placement::Workload& workload)
     : demand_(workload.demand),
-      devices_(strings_of(workload.devices)),
-      cdi_devices_(strings_of(workload.cdi_devices)),
+      devices_(views_of(workload.devices)),
+      cdi_devices_(views_of(workload.cdi_devices)),
       env_(pairs_of(workload.env)),
       pod_labels_(pairs_of(workload.pod_labels)),
       pod_annotations_(pairs_of(workload.pod_annotations)),
       annotations_(pairs_of(workload.annotations)),
-      settings_(pairs_of(workload.settings)) {
+      settings_(pairs_of(workload.settings)),
+      used_devices_(views_of(workload.used_devices)) {
   if (workload.pod_demand) pod_demand_.emplace(*workload.pod_demand);
   view_ = {sizeof(topolet_workload),
            workload.key.attempt,
@@ -211,7 +218,8 @@ AbiWorkload::AbiWorkload(const placement::Workload& workload)
            {annotations_.data(), annotations_.size()},
            {settings_.data(), settings_.size()},
            pod_demand_ ? pod_demand_->view() : nullptr,
-           view_of(workload.pod_nodes)};
+           view_of(workload.pod_nodes),
+           {used_devices_.data(), used_devices_.size()}};
 }
 
 AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology)

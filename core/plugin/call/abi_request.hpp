@@ -76,9 +76,11 @@ class AbiLedger {
 
  private:
   topolet_kvs settings_of(const std::map<std::string, std::string>& settings);
+  topolet_strs strings_of(const std::vector<std::string>& strings);
 
   std::vector<AbiDemand> demands_;
   std::deque<std::vector<topolet_kv>> settings_;
+  std::deque<std::vector<topolet_str>> strings_;
   std::vector<topolet_ledger_entry> entries_;
   std::vector<topolet_node_demand> node_demands_;
   topolet_ledger view_{};
@@ -98,6 +100,7 @@ class AbiWorkload {
   std::optional<AbiDemand> pod_demand_;
   std::vector<topolet_str> devices_, cdi_devices_;
   std::vector<topolet_kv> env_, pod_labels_, pod_annotations_, annotations_, settings_;
+  std::vector<topolet_str> used_devices_;
   topolet_workload view_{};
 };
 

@@ -202,6 +202,22 @@ std::int32_t AdjustReply::set_reason(topolet_str reason) {
   return TOPOLET_OK;
 }
 
+std::int32_t AdjustReply::add_used_device(topolet_str device) {
+  if (call_abandoned) return TOPOLET_LATE;
+  if (device.ptr == nullptr || device.len == 0) return record_fault(TOPOLET_INVALID, "a used device has no name");
+  std::vector<std::string>& used = adjustment.used_devices;
+  if (device.len > TOPOLET_ADJUST_MAX_KEY || used.size() >= TOPOLET_ADJUST_MAX_DEVICES) {
+    return record_fault(TOPOLET_OUT_OF_RANGE,
+                        fmt::format("more than {} used devices, or one of {} bytes; at most {}",
+                                    TOPOLET_ADJUST_MAX_DEVICES, device.len, TOPOLET_ADJUST_MAX_KEY));
+  }
+  std::string name = sanitize_text(device);
+  if (std::find(used.begin(), used.end(), name) != used.end())
+    return record_fault(TOPOLET_DUPLICATE, fmt::format("device {} is used twice", name));
+  used.push_back(std::move(name));
+  return TOPOLET_OK;
+}
+
 std::int32_t TickReply::replace(std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason) {
   if (call_abandoned) return TOPOLET_LATE;
   if (entry >= ledger.entries.size()) {
@@ -300,6 +316,9 @@ topolet_adjust_sink sink_into(AdjustReply& reply) {
   };
   sink.error = [](const topolet_adjust_sink* to, topolet_str message) {
     return reply_of<AdjustReply>(to).set_error(message);
+  };
+  sink.uses = [](const topolet_adjust_sink* to, topolet_str device) {
+    return reply_of<AdjustReply>(to).add_used_device(device);
   };
   return sink;
 }

@@ -63,6 +63,7 @@ struct AdjustReply : SinkReply {
   std::int32_t add_env(topolet_str name, topolet_str value);
   std::int32_t add_annotation(topolet_str key, topolet_str value);
   std::int32_t set_reason(topolet_str reason);
+  std::int32_t add_used_device(topolet_str device);
 };
 
 struct TickReply : SinkReply {

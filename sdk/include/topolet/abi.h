@@ -330,6 +330,7 @@ typedef struct topolet_workload {
   topolet_kvs settings;
   const topolet_demand* pod_demand; /* of the whole pod; null if unknown */
   topolet_set pod_nodes;            /* of the candidate that the pod's first container was given; empty for the first */
+  topolet_strs used_devices;        /* as in its ledger entry; empty when it is placed for the first time */
 } topolet_workload;
 
 /* ---- Ledger ------------------------------------------------------------------------------------------------------ */
@@ -353,7 +354,8 @@ typedef struct topolet_ledger_entry {
   topolet_set withheld; /* kept idle for it */
   topolet_set mems;     /* empty: not bound */
   const topolet_demand* demand;
-  topolet_kvs settings; /* as in topolet_workload */
+  topolet_kvs settings;      /* as in topolet_workload */
+  topolet_strs used_devices; /* what plugins said that it uses: see topolet_adjust_sink */
 } topolet_ledger_entry;
 
 /* What the containers on one node request. A container on CPUs of several nodes counts on each of them: its CPU request

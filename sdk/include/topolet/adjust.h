@@ -15,6 +15,7 @@ extern "C" {
 #define TOPOLET_ADJUST_MAX_FIELDS 64   /* environment variables and annotations together */
 #define TOPOLET_ADJUST_MAX_KEY 256     /* bytes */
 #define TOPOLET_ADJUST_MAX_VALUE 32768 /* bytes */
+#define TOPOLET_ADJUST_MAX_DEVICES 1024
 
 typedef struct topolet_adjust_request {
   uint32_t struct_size;
@@ -57,6 +58,12 @@ struct topolet_adjust_sink {
   /* Says why adjust() is about to return TOPOLET_FAILED. Copies the message.
    * [decision] */
   int32_t (*error)(const topolet_adjust_sink* sink, topolet_str message);
+
+  /* Says that the container uses a device of the topology, by its PCI address or, without one, by the name of the OS
+   * device. Each once a call. Kept as long as the container, and shown to all plugins in its ledger entry and, when it
+   * is placed anew, in its workload: what its environment said is not known any more then.
+   * [decision] */
+  int32_t (*uses)(const topolet_adjust_sink* sink, topolet_str device);
 };
 
 typedef struct topolet_adjust {

@@ -45,6 +45,12 @@ static int32_t adjust(const topolet_instance* instance, const topolet_adjust_req
     memset(g_long, 'x', sizeof(g_long));
     return expect(sink->annotation(sink, kName, (topolet_str){g_long, sizeof(g_long)}) == TOPOLET_OUT_OF_RANGE);
   }
+  if (answers("uses-a-device")) return expect(sink->uses(sink, kName) == TOPOLET_OK);
+  if (answers("uses-it-twice")) {
+    sink->uses(sink, kName);
+    return expect(sink->uses(sink, kName) == TOPOLET_DUPLICATE);
+  }
+  if (answers("uses-no-name")) return expect(sink->uses(sink, (topolet_str){"", 0}) == TOPOLET_INVALID);
   if (answers("too-many")) {
     char name[3] = "AA";
     int i = 0;

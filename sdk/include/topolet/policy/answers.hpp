@@ -103,6 +103,10 @@ class Adjustments {
     sink_.annotation(&sink_, borrow(key), borrow(value));
   }
   void reason(std::string_view why) { sink_.reason(&sink_, borrow(why)); }
+  /// By PCI address or, without one, the name of the OS device. A host that does not know this function is not told.
+  void uses(std::string_view device) {
+    if (TOPOLET_HAS(&sink_, uses)) sink_.uses(&sink_, borrow(device));
+  }
 
  private:
   const topolet_adjust_sink& sink_;

@@ -36,6 +36,7 @@ struct Adjusted {
   Set mems;
   std::map<std::string, std::string> env, annotations;
   std::string reason;
+  std::vector<std::string> used_devices = {};
 };
 
 struct Wish {
@@ -186,6 +187,17 @@ struct AdjustAnswer : Answer<Adjusted> {
     const bool too_many = value.env.size() + value.annotations.size() > TOPOLET_ADJUST_MAX_FIELDS;
     return too_many ? refuse(TOPOLET_OUT_OF_RANGE, "too many fields") : std::int32_t{TOPOLET_OK};
   }
+  std::int32_t add_used_device(topolet_str device) {
+    std::string name(text(device));
+    if (name.empty()) return refuse(TOPOLET_INVALID, "a device without a name");
+    if (name.size() > TOPOLET_ADJUST_MAX_KEY || value.used_devices.size() >= TOPOLET_ADJUST_MAX_DEVICES)
+      return refuse(TOPOLET_OUT_OF_RANGE, "device " + name + " is too long or one too many");
+    const auto& known = value.used_devices;
+    if (std::find(known.begin(), known.end(), name) != known.end())
+      return refuse(TOPOLET_DUPLICATE, "device " + name + " said twice");
+    value.used_devices.push_back(std::move(name));
+    return TOPOLET_OK;
+  }
   std::int32_t add_env(topolet_str name, topolet_str said) {
     const auto has = [](topolet_str in, char byte) { return text(in).find(byte) != std::string_view::npos; };
     if (has(name, '=') || has(name, '\0') || has(said, '\0')) {
@@ -268,6 +280,9 @@ inline topolet_adjust_sink sink_into(AdjustAnswer& answer) {
     return said.add(said.value.annotations, "annotation", key, value);
   };
   sink.reason = &keep_reason<AdjustAnswer, topolet_adjust_sink>;
+  sink.uses = [](const topolet_adjust_sink* to, topolet_str device) {
+    return answer_of<AdjustAnswer>(to).add_used_device(device);
+  };
   return sink;
 }
 

@@ -31,6 +31,7 @@ struct Container {
   std::int64_t pod_cpu_request_milli = 0;  ///< of the whole pod; 0: unknown
   Set pod_nodes = {};
   std::vector<std::pair<std::string, std::int64_t>> huge_page_limits = {};  ///< by page size, such as "2MB"
+  std::vector<std::string> used_devices = {};
 };
 
 /// A Container as a plugin sees it.
@@ -64,6 +65,7 @@ class Workload {
     view_.settings = pairs(container_.settings);
     view_.pod_demand = container_.pod_cpu_request_milli > 0 ? &pod_demand_ : nullptr;
     view_.pod_nodes = container_.pod_nodes.view();
+    view_.used_devices = strings(container_.used_devices);
   }
   Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;
@@ -129,7 +131,7 @@ class Ledger {
     const topolet_workload& workload = workloads_.emplace_back(container).view();
     const auto keep = [this](const Set& set) { return sets_.emplace_back(set).view(); };
     entries_.push_back({workload.pod_uid, workload.container_name, workload.attempt, workload.qos, mode, 0, keep(cpus),
-                        keep(withheld), keep(mems), workload.demand, workload.settings});
+                        keep(withheld), keep(mems), workload.demand, workload.settings, workload.used_devices});
     refresh();
     return *this;
   }

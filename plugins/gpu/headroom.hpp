@@ -1,0 +1,34 @@
+// Containers without devices, under the option headroom: room for CPUs beside GPUs that nobody uses yet.
+#pragma once
+
+#include <topolet/policy.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "plugins/gpu/verdicts.hpp"
+
+namespace topolet::gpu {
+
+/// How many CPUs beside each unused GPU are not to be taken by containers without devices, while there are others.
+struct Headroom {
+  /// Absent: the allowed CPUs of the GPU's node, divided by its GPUs. 0: none.
+  std::optional<std::size_t> cpus_per_gpu;
+
+  bool is_off() const { return cpus_per_gpu == 0U; }
+};
+
+/// "auto", or a number of CPUs. Throws std::invalid_argument for anything else.
+Headroom parse_headroom(std::string_view text);
+
+/// For a container with exclusive CPUs and without devices: candidates are ranked among those of as many nodes by how
+/// much of the room beside unused GPUs they cost. The best get 0 points, the others -2 to -7, which with the plugin's
+/// default weight is less than numa subtracts for one more node. None if they cost all the same.
+///
+/// The room that taking CPUs of a node costs is how many of its unused GPUs a container with one GPU and n CPUs would
+/// find fewer of with n CPUs beside them, the mean over n from 1 to the headroom of a GPU.
+std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Headroom& headroom);
+
+}  // namespace topolet::gpu

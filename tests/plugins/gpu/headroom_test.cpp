@@ -1,0 +1,110 @@
+// Containers without devices keep away from CPUs that unused GPUs will want; and who uses which GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <stdexcept>
+
+#include "plugins/gpu/headroom.hpp"
+#include "tests/plugins/gpu/gpu_plugin.hpp"
+
+namespace topolet::gpu {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class GpuHeadroom : public GpuPluginTest {
+ protected:
+  /// Four nodes of eight CPUs, 0-7 and so on.
+  GpuHeadroom() : GpuPluginTest("pack:4 numa:1 core:8 pu:1") {}
+
+  /// By node.
+  std::map<std::uint32_t, Verdict> verdicts(std::uint32_t cpus, const Plugin::Values& more = {},
+                                            const Container& container = {}) {
+    const Request request(machine_, ledger_, container, cpus);
+    const auto all = Plugin(topolet_plugin_v1, host_, options(more)).score(request);
+    std::map<std::uint32_t, Verdict> of_nodes;
+    for (std::uint32_t node = 0; node < 4; ++node) of_nodes[node] = all[request.position(set_of({node}))];
+    return of_nodes;
+  }
+
+  std::vector<std::string> used(const Container& container) {
+    const Request request(machine_, ledger_, container, 2);
+    return Plugin(topolet_plugin_v1, host_, options()).adjust(request, 0, set_of({0, 1})).used_devices;
+  }
+};
+
+TEST_F(GpuHeadroom, PrefersNodesWithoutGpus) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:81:00.0", set_of({1}));
+  const auto of = verdicts(2);
+  EXPECT_EQ(of.at(2).score, 0);
+  EXPECT_EQ(of.at(2).kind, TOPOLET_VERDICT_SCORE);
+  EXPECT_EQ(of.at(3).score, 0);
+  EXPECT_LT(of.at(0).score, 0);
+  EXPECT_GE(of.at(0).score, -7);
+  EXPECT_THAT(of.at(0).reason, HasSubstr("node 0: takes room for CPUs beside unused GPUs"));
+}
+
+TEST_F(GpuHeadroom, LeavesTheNodeAloneWhereTheRoomIsTightest) {
+  for (std::uint32_t node = 0; node < 4; ++node)
+    gpu(node, "0000:" + std::to_string(4 + node) + "1:00.0", set_of({node}));
+  ledger_.place_exclusive({.name = "other"}, set_of({0, 1, 2, 3, 4}));
+  const auto of = verdicts(1, {{"headroom", "3"}});
+  EXPECT_LT(of.at(0).score, 0) << "three are left there, which its GPU may want";
+  EXPECT_EQ(of.at(1).score, 0);
+}
+
+TEST_F(GpuHeadroom, EndsWhenTheGpuIsUsed) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  EXPECT_LT(verdicts(2).at(0).score, 0);
+  ledger_.place_shared({.name = "trainer", .used_devices = {"0000:41:00.0"}}, set_of({0}));
+  EXPECT_EQ(verdicts(2).at(0).kind, TOPOLET_VERDICT_ABSTAIN);
+}
+
+TEST_F(GpuHeadroom, IsForExclusiveCpusOfContainersWithoutDevices) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  EXPECT_EQ(verdicts(0).at(0).kind, TOPOLET_VERDICT_ABSTAIN);
+  EXPECT_EQ(verdicts(2, {}, with("0")).at(0).score, 100);
+}
+
+TEST_F(GpuHeadroom, CanBeSwitchedOff) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  EXPECT_EQ(verdicts(2, {{"headroom", "0"}}).at(0).kind, TOPOLET_VERDICT_ABSTAIN);
+}
+
+TEST_F(GpuHeadroom, RejectsNothing) {
+  for (std::uint32_t node = 0; node < 4; ++node)
+    gpu(node, "0000:" + std::to_string(4 + node) + "1:00.0", set_of({node}));
+  for (const auto& [node, verdict] : verdicts(8)) EXPECT_NE(verdict.kind, TOPOLET_VERDICT_REJECT) << node;
+}
+
+TEST(GpuHeadroomOption, IsAutoOrANumber) {
+  EXPECT_FALSE(parse_headroom("auto").cpus_per_gpu.has_value());
+  EXPECT_EQ(parse_headroom("12").cpus_per_gpu, 12U);
+  EXPECT_TRUE(parse_headroom("0").is_off());
+  for (const char* const wrong : {"-1", "many", "3 CPUs", "99999"}) {
+    EXPECT_THROW(parse_headroom(wrong), std::invalid_argument) << wrong;
+  }
+}
+
+TEST_F(GpuHeadroom, TellsWhichDevicesAContainerUses) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  gpu(1, "0000:81:00.0", set_of({1}));
+  EXPECT_THAT(used(with("all")), ElementsAre("0000:41:00.0", "0000:81:00.0"));
+  EXPECT_THAT(used({.devices = {"/dev/nvidia1", "/dev/nvidia1", "/dev/fuse"}}), ElementsAre("0000:81:00.0"));
+  EXPECT_THAT(used({}), IsEmpty());
+}
+
+TEST_F(GpuHeadroom, KnowsTheDevicesOfAContainerThatIsPlacedAnew) {
+  gpu(0, "0000:41:00.0", set_of({1}));
+  const Container again{.used_devices = {"0000:41:00.0"}};
+  EXPECT_EQ(verdicts(2, {}, again).at(1).score, 100);
+  EXPECT_LT(verdicts(2, {}, again).at(0).score, 100);
+  EXPECT_THAT(used(again), ElementsAre("0000:41:00.0"));
+}
+
+}  // namespace
+}  // namespace topolet::gpu
