@@ -1,0 +1,53 @@
+// Pods that come and go on a machine that is kept full to a level, decided in advance.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.hpp"
+
+namespace topolet::bench {
+
+/// How many CPUs pods ask for, and how often. A whole number of CPUs is asked for exclusively.
+struct PodSize {
+  std::int64_t milli_cpus = 0;
+  std::uint32_t weight = 1;
+};
+
+/// Reads "1:4,2:3,0.5": CPUs, and the weight after a colon, which is 1 without it.
+Result<std::vector<PodSize>> parse_sizes(const std::string& list);
+
+struct ChurnOptions {
+  std::uint32_t cpus = 0;  ///< of the machine
+  std::uint32_t fill_percent = 95;
+  std::size_t pods = 1000;
+  std::vector<PodSize> sizes;
+  std::uint32_t gpus = 0;
+  std::uint32_t gpu_pods_percent = 0;  ///< how many of the pods want a GPU
+  std::vector<PodSize> gpu_sizes;
+  std::uint64_t seed = 1;
+};
+
+/// A pod, which is known by its place in the churn.
+struct Arrival {
+  std::vector<std::size_t> ended_before;  ///< pods that end just before this one arrives
+  std::int64_t milli_cpus = 0;
+  std::optional<std::uint32_t> gpu;
+  bool is_counted = false;  ///< the machine had been full before
+
+  bool is_exclusive() const { return milli_cpus % 1000 == 0; }
+  std::uint32_t cpus() const { return static_cast<std::uint32_t>(milli_cpus / 1000); }
+};
+
+using Churn = std::vector<Arrival>;
+
+/// What is asked for together never exceeds `fill_percent` of the CPUs: before a pod arrives that would exceed it, pods
+/// end that are drawn from all that are there. A pod that wants a GPU while none is free waits for one, which is to say
+/// that a pod drawn from those with a GPU ends before it arrives. It gets one drawn from the free ones. Depends on
+/// nothing but the options, and not on where pods are placed.
+Churn make_churn(const ChurnOptions& options);
+
+}  // namespace topolet::bench

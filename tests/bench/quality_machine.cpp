@@ -1,0 +1,140 @@
+#include "tests/bench/quality_machine.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "core/base/file_exists.hpp"
+#include "core/plugin/host/loaded_config.hpp"
+
+namespace topolet::bench {
+namespace {
+
+using simulate::Operation;
+using simulate::OperationKind;
+
+constexpr std::int64_t kMemoryBytes = 1 << 20;
+constexpr std::string_view kUidPrefix = "pod-";
+
+/// No vote is lost because the machine that measures is busy.
+constexpr const char* kDeadline = "--placement.deadline-ms=60000";
+
+plugin::LoadedConfig setup_of(const MachineOptions& options) {
+  std::vector<std::string> arguments = {"--config", "/dev/null", "--daemon.plugin-dir=" + options.plugin_dir,
+                                        kDeadline};
+  for (const std::string& name : options.plugins) arguments.push_back("--plugins.enable=" + name);
+  for (const std::string& setting : options.settings) arguments.push_back("--" + setting);
+  plugin::LoadedConfig setup = plugin::load_config(config::read_raw(arguments));
+  if (!setup.mistakes().empty()) throw std::runtime_error(fmt::format("{}", fmt::join(setup.mistakes(), "\n")));
+  return setup;
+}
+
+topology::DiscoverOptions machine_of(const std::string& name) {
+  if (file_exists(name)) return {.xml_file = name};
+  return {.synthetic = name};
+}
+
+std::string gpu_path(std::uint32_t gpu) { return fmt::format("/dev/nvidia{}", gpu); }
+std::string uid_of(std::size_t pod) { return fmt::format("{}{}", kUidPrefix, pod); }
+
+Operation about(OperationKind kind, std::size_t pod) {
+  Operation operation;
+  operation.kind = kind;
+  operation.pod = operation.name = uid_of(pod);
+  return operation;
+}
+
+/// Guaranteed, so that a whole number of CPUs is exclusive.
+Operation create_of(std::size_t pod, const Arrival& arrival) {
+  Operation create = about(OperationKind::kCreate, pod);
+  create.container = "main";
+  create.resources.cpu_request_milli = create.resources.cpu_limit_milli = arrival.milli_cpus;
+  create.resources.memory_request = create.resources.memory_limit = kMemoryBytes;
+  if (arrival.gpu) create.devices.push_back(gpu_path(*arrival.gpu));
+  return create;
+}
+
+void check(const simulate::OperationResult& result, const Operation& operation) {
+  if (result.outcome != "error") return;
+  throw std::runtime_error(
+      fmt::format("{} of {}: {}", simulate::to_string(operation.kind), operation.pod, result.reason));
+}
+
+}  // namespace
+
+QualityMachine::QualityMachine(const MachineOptions& options) {
+  auto made = simulate::Simulation::make(machine_of(options.topology), setup_of(options));
+  if (!made) throw std::runtime_error(made.error().message);
+  simulation_ = *std::move(made);
+  topology_ = simulation_->snapshot().topology;
+  add_gpus(options.gpus_per_node);
+  const simulate::Snapshot snapshot = simulation_->snapshot();
+  topology_ = snapshot.topology;
+  cpus_ = snapshot.rules.allowed - snapshot.rules.reserved - snapshot.rules.isolated;
+  free_ = cpus_;
+}
+
+void QualityMachine::add_gpus(std::uint32_t per_node) {
+  for (const topology::Node& node : topology_->nodes) {
+    for (std::uint32_t i = 0; i < per_node && !node.memory_only; ++i) gpu_nodes_.push_back(node.os_index);
+  }
+  for (std::uint32_t gpu = 0; gpu < gpus(); ++gpu) {
+    Operation device;
+    device.kind = OperationKind::kDevice;
+    device.path = gpu_path(gpu);
+    device.device_kind = "gpu";
+    device.nodes.insert(gpu_nodes_[gpu]);
+    check(simulation_->apply(device), device);
+  }
+}
+
+const CpuSet& QualityMachine::cpus_beside_gpu(std::uint32_t gpu) const {
+  return topology_->node(gpu_nodes_[gpu])->cpus;
+}
+
+/// A pod that was moved counts where it is now.
+void QualityMachine::read_ledger() {
+  free_ = cpus_;
+  const simulate::Snapshot snapshot = simulation_->snapshot();
+  for (const placement::LedgerEntry& entry : snapshot.ledger.entries) {
+    const placement::Placement& placement = entry.placement;
+    if (placement.mode == placement::Mode::kExclusive) free_ -= placement.cpus;
+    free_ -= placement.withheld;
+    pods_.at(std::stoul(entry.key.pod_uid.substr(kUidPrefix.size()))).cpus = placement.cpus;
+  }
+}
+
+Placed QualityMachine::admit(std::size_t pod, const Arrival& arrival) {
+  Operation run_pod = about(OperationKind::kRunPod, pod);
+  run_pod.qos = "guaranteed";
+  check(simulation_->apply(run_pod), run_pod);
+  const Operation create = create_of(pod, arrival);
+  const simulate::OperationResult result = simulation_->apply(create);
+  check(result, create);
+  const Placed placed{result.outcome == "denied", result.outcome == "unpinned", result.cpus};
+  pods_[pod] = placed;
+  if (placed.is_denied) end(pod);
+  read_ledger();
+  return placed;
+}
+
+void QualityMachine::end(std::size_t pod) {
+  if (pods_.erase(pod) == 0) return;
+  const Operation remove_pod = about(OperationKind::kRemovePod, pod);
+  check(simulation_->apply(remove_pod), remove_pod);
+  read_ledger();
+}
+
+void play(const Churn& churn, QualityMachine& machine, const std::function<void(const Admission&)>& look) {
+  for (std::size_t pod = 0; pod < churn.size(); ++pod) {
+    for (const std::size_t ended : churn[pod].ended_before) machine.end(ended);
+    const CpuSet free_before = machine.free();
+    const Placed placed = machine.admit(pod, churn[pod]);
+    look({pod, churn[pod], free_before, placed});
+  }
+}
+
+}  // namespace topolet::bench

@@ -1,0 +1,74 @@
+// A machine that need not exist, on which topolet's own engine and plugins place pods.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/simulate/simulation.hpp"
+#include "tests/bench/churn.hpp"
+
+namespace topolet::bench {
+
+struct MachineOptions {
+  std::string topology;  ///< a file that `lstopo FILE.xml` wrote, or a description in hwloc's synthetic format
+  std::string plugin_dir;
+  std::vector<std::string> plugins;   ///< enabled ones
+  std::vector<std::string> settings;  ///< SECTION.KEY=VALUE
+  std::uint32_t gpus_per_node = 0;
+};
+
+/// Where a pod of the churn is.
+struct Placed {
+  bool is_denied = false;
+  bool has_lost_votes = false;
+  CpuSet cpus;
+};
+
+/// Throws std::runtime_error, with all mistakes of the configuration, for a machine that cannot be had.
+class QualityMachine {
+ public:
+  explicit QualityMachine(const MachineOptions& options);
+
+  const std::shared_ptr<const topology::Topology>& topology() const { return topology_; }
+  /// CPUs that pods may have.
+  const CpuSet& cpus() const { return cpus_; }
+  /// CPUs that no pod has for itself, nor keeps from others.
+  const CpuSet& free() const { return free_; }
+  std::uint32_t gpus() const { return static_cast<std::uint32_t>(gpu_nodes_.size()); }
+  const CpuSet& cpus_beside_gpu(std::uint32_t gpu) const;
+  /// Pods that run, by place in the churn.
+  const std::map<std::size_t, Placed>& pods() const { return pods_; }
+
+  Placed admit(std::size_t pod, const Arrival& arrival);
+  /// One that was denied may end, too.
+  void end(std::size_t pod);
+
+ private:
+  void add_gpus(std::uint32_t per_node);
+  void read_ledger();
+
+  std::unique_ptr<simulate::Simulation> simulation_;
+  std::shared_ptr<const topology::Topology> topology_;
+  CpuSet cpus_;
+  CpuSet free_;
+  std::vector<std::uint32_t> gpu_nodes_;
+  std::map<std::size_t, Placed> pods_;
+};
+
+/// A pod of the churn and what was free when it came.
+struct Admission {
+  std::size_t pod = 0;
+  const Arrival& arrival;
+  const CpuSet& free_before;
+  const Placed& placed;
+};
+
+/// Lets the pods of `churn` come and go. `look` is called after each admission.
+void play(const Churn& churn, QualityMachine& machine, const std::function<void(const Admission&)>& look);
+
+}  // namespace topolet::bench

@@ -1,0 +1,258 @@
+#include "tests/bench/quality_sections.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "tests/bench/kubelet_model.hpp"
+#include "tests/bench/oracle.hpp"
+
+namespace topolet::bench {
+namespace {
+
+double share(std::uint32_t part, std::uint32_t whole) {
+  return whole == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(part) / whole;
+}
+
+/// What every section tells of the pods that it counts.
+struct Counts {
+  std::uint32_t counted = 0;
+  std::uint32_t denied = 0;
+  std::uint32_t lost_votes = 0;
+  std::uint32_t in_node = 0;
+
+  void add(const Admission& admission, const topology::Topology& topology) {
+    ++counted;
+    denied += admission.placed.is_denied ? 1 : 0;
+    lost_votes += admission.placed.has_lost_votes ? 1 : 0;
+    in_node += topology.nodes_of(admission.placed.cpus).size() == 1 ? 1 : 0;
+  }
+
+  Figures figures() const {
+    return {
+        {"pods", counted}, {"denied", denied}, {"lost votes", lost_votes}, {"in one node", share(in_node, counted)}};
+  }
+};
+
+Churn churn_on(const QualityMachine& machine, const Scene& scene, std::uint64_t seed) {
+  ChurnOptions options = scene.churn;
+  options.cpus = static_cast<std::uint32_t>(machine.cpus().size());
+  options.gpus = machine.gpus();
+  options.seed = seed;
+  return make_churn(options);
+}
+
+/// How many CPUs each node has that pods may have.
+std::vector<std::uint32_t> node_sizes(const QualityMachine& machine) {
+  std::vector<std::uint32_t> sizes;
+  for (const topology::Node& node : machine.topology()->nodes) {
+    const std::size_t size = (node.cpus & machine.cpus()).size();
+    if (size > 0) sizes.push_back(static_cast<std::uint32_t>(size));
+  }
+  return sizes;
+}
+
+/// Pods that want a part of a CPU, or that no node holds, can be judged in section shared only.
+void check_sizes(const std::vector<PodSize>& sizes, const QualityMachine& machine) {
+  const std::vector<std::uint32_t> nodes = node_sizes(machine);
+  for (const PodSize& size : sizes) {
+    const bool fits_node = std::any_of(nodes.begin(), nodes.end(), [&size](std::uint32_t node) {
+      return std::int64_t{node} * 1000 >= size.milli_cpus;
+    });
+    if (size.milli_cpus % 1000 == 0 && fits_node) continue;
+    throw std::runtime_error(
+        fmt::format("a pod of {} CPUs is not whole, or larger than every node", size.milli_cpus / 1e3));
+  }
+}
+
+void append(Figures& figures, const Figures& more) { figures.insert(figures.end(), more.begin(), more.end()); }
+
+/// The kubelet and the oracle, beside what topolet does with the same pods.
+class Beside {
+ public:
+  explicit Beside(const QualityMachine& machine)
+      : topology_(*machine.topology()), kubelet_(machine.topology()), nodes_(node_sizes(machine)) {}
+
+  /// Whether the pod is inside one node, in the model of the kubelet.
+  bool kubelet_in_node(std::size_t pod, const Arrival& arrival) {
+    for (const std::size_t ended : arrival.ended_before) kubelet_.end(ended);
+    const std::optional<CpuSet> cpus = kubelet_.admit(pod, arrival.cpus());
+    return cpus && topology_.nodes_of(*cpus).size() == 1;
+  }
+
+  /// Whether all that are there could be.
+  bool could_all(std::size_t pod, const Arrival& arrival) {
+    for (const std::size_t ended : arrival.ended_before) live_.erase(ended);
+    live_[pod] = arrival.cpus();
+    std::vector<std::uint32_t> sizes;
+    for (const auto& [unused, cpus] : live_) sizes.push_back(cpus);
+    return fits(nodes_, std::move(sizes));
+  }
+
+ private:
+  const topology::Topology& topology_;
+  KubeletModel kubelet_;
+  std::vector<std::uint32_t> nodes_;
+  std::map<std::size_t, std::uint32_t> live_;
+};
+
+}  // namespace
+
+Figures measure_nodes(const Scene& scene, std::uint64_t seed) {
+  QualityMachine machine(scene.machine);
+  check_sizes(scene.churn.sizes, machine);
+  Beside beside(machine);
+  Counts counts;
+  std::uint32_t kubelet = 0;
+  std::uint32_t possible = 0;
+  play(churn_on(machine, scene, seed), machine, [&](const Admission& admission) {
+    const bool in_kubelet = beside.kubelet_in_node(admission.pod, admission.arrival);
+    const bool could = beside.could_all(admission.pod, admission.arrival);
+    if (!admission.arrival.is_counted) return;
+    counts.add(admission, *machine.topology());
+    kubelet += in_kubelet ? 1 : 0;
+    possible += could ? 1 : 0;
+  });
+  Figures figures = counts.figures();
+  append(figures, {{"kubelet", share(kubelet, counts.counted)},
+                   {"oracle", share(possible, counts.counted)},
+                   {"/ kubelet", share(counts.in_node, kubelet)},
+                   {"/ oracle", share(counts.in_node, possible)}});
+  return figures;
+}
+
+Figures measure_caches(const Scene& scene, std::uint64_t seed) {
+  QualityMachine machine(scene.machine);
+  check_sizes(scene.churn.sizes, machine);
+  const std::vector<CpuSet>& caches = machine.topology()->l3s;
+  if (caches.empty()) throw std::runtime_error("the machine has no L3 cache");
+  Counts counts;
+  std::uint32_t inside = 0;
+  std::uint32_t had_room = 0;
+  play(churn_on(machine, scene, seed), machine, [&](const Admission& admission) {
+    const std::uint32_t cpus = admission.arrival.cpus();
+    const auto can_hold = [cpus](const CpuSet& some) { return some.size() >= cpus; };
+    if (!admission.arrival.is_counted || std::none_of(caches.begin(), caches.end(), can_hold)) return;
+    counts.add(admission, *machine.topology());
+    const CpuSet& placed = admission.placed.cpus;
+    inside += std::any_of(caches.begin(), caches.end(),
+                          [&](const CpuSet& cache) { return !placed.empty() && placed.is_subset_of(cache); })
+                  ? 1
+                  : 0;
+    had_room += std::any_of(caches.begin(), caches.end(),
+                            [&](const CpuSet& cache) { return can_hold(cache & admission.free_before); })
+                    ? 1
+                    : 0;
+  });
+  Figures figures = counts.figures();
+  append(figures, {{"in one L3", share(inside, counts.counted)},
+                   {"had room", share(had_room, counts.counted)},
+                   {"/ had room", share(inside, had_room)}});
+  return figures;
+}
+
+namespace {
+
+/// CPUs beside the GPU that neither the pod itself nor another one with a GPU has.
+std::size_t room_with_moves(const QualityMachine& machine, const Churn& churn, std::size_t pod) {
+  CpuSet room = machine.cpus_beside_gpu(*churn[pod].gpu) & machine.cpus();
+  for (const auto& [other, placed] : machine.pods()) {
+    if (other != pod && churn[other].gpu) room -= placed.cpus;
+  }
+  return room.size();
+}
+
+}  // namespace
+
+Figures measure_gpus(const Scene& scene, std::uint64_t seed) {
+  QualityMachine machine(scene.machine);
+  check_sizes(scene.churn.sizes, machine);
+  check_sizes(scene.churn.gpu_sizes, machine);
+  const Churn churn = churn_on(machine, scene, seed);
+  Counts all;
+  Counts with_gpu;
+  std::uint32_t local = 0;
+  std::uint32_t had_room = 0;
+  std::uint32_t could_have = 0;
+  play(churn, machine, [&](const Admission& admission) {
+    const Arrival& arrival = admission.arrival;
+    if (!arrival.is_counted) return;
+    all.add(admission, *machine.topology());
+    if (!arrival.gpu) return;
+    with_gpu.add(admission, *machine.topology());
+    const CpuSet& beside = machine.cpus_beside_gpu(*arrival.gpu);
+    const CpuSet& placed = admission.placed.cpus;
+    local += !placed.empty() && placed.is_subset_of(beside) ? 1 : 0;
+    had_room += (beside & admission.free_before).size() >= arrival.cpus() ? 1 : 0;
+    could_have += room_with_moves(machine, churn, admission.pod) >= arrival.cpus() ? 1 : 0;
+  });
+  Figures figures = all.figures();
+  append(figures, {{"GPU pods", with_gpu.counted},
+                   {"local", share(local, with_gpu.counted)},
+                   {"had room", share(had_room, with_gpu.counted)},
+                   {"with moves", share(could_have, with_gpu.counted)},
+                   {"/ had room", share(local, had_room)},
+                   {"/ with moves", share(local, could_have)}});
+  return figures;
+}
+
+namespace {
+
+/// What shared pods ask for on each node, in CPUs; one on several nodes counts on each by its CPUs there.
+std::vector<double> shared_by_node(const QualityMachine& machine, const Churn& churn) {
+  std::vector<double> by_node;
+  for (const topology::Node& node : machine.topology()->nodes) {
+    if (node.memory_only) continue;
+    double& sum = by_node.emplace_back(0);
+    for (const auto& [pod, placed] : machine.pods()) {
+      if (churn[pod].is_exclusive() || placed.cpus.empty()) continue;
+      const double part =
+          static_cast<double>((placed.cpus & node.cpus).size()) / static_cast<double>(placed.cpus.size());
+      sum += part * static_cast<double>(churn[pod].milli_cpus) / 1000;
+    }
+  }
+  return by_node;
+}
+
+/// The most loaded node's part of the shared requests, as a multiple of the mean.
+double imbalance(const std::vector<double>& by_node) {
+  double sum = 0;
+  for (const double node : by_node) sum += node;
+  return sum == 0 ? 1 : *std::max_element(by_node.begin(), by_node.end()) * static_cast<double>(by_node.size()) / sum;
+}
+
+}  // namespace
+
+Figures measure_shared(const Scene& scene, std::uint64_t seed) {
+  QualityMachine machine(scene.machine);
+  const Churn churn = churn_on(machine, scene, seed);
+  Counts exclusive;
+  Counts shared;
+  std::uint32_t squeezed = 0;
+  double sum = 0;
+  play(churn, machine, [&](const Admission& admission) {
+    (admission.arrival.is_exclusive() ? exclusive : shared).add(admission, *machine.topology());
+    const std::vector<double> by_node = shared_by_node(machine, churn);
+    sum += imbalance(by_node);
+    std::size_t place = 0;
+    bool over = false;
+    for (const topology::Node& node : machine.topology()->nodes) {
+      if (node.memory_only) continue;
+      over = over || by_node[place++] > static_cast<double>((node.cpus & machine.free()).size()) + 1e-6;
+    }
+    squeezed += over ? 1 : 0;
+  });
+  const auto steps = static_cast<std::uint32_t>(churn.size());
+  return {{"pods", steps},
+          {"denied", exclusive.denied + shared.denied},
+          {"lost votes", exclusive.lost_votes + shared.lost_votes},
+          {"max/mean, mean", sum / steps},
+          {"max/mean, end", imbalance(shared_by_node(machine, churn))},
+          {"squeezed", share(squeezed, steps)},
+          {"exclusive in one node", share(exclusive.in_node, exclusive.counted)}};
+}
+
+}  // namespace topolet::bench
