@@ -16,6 +16,7 @@ using sdk::Set;
 struct UsableNode {
   std::uint32_t position = 0;
   Set cpus;
+  std::size_t size = 0;      ///< of `cpus`
   std::size_t devices = 0;   ///< that this node serves
   std::size_t assigned = 0;  ///< CPUs
 };
@@ -26,7 +27,8 @@ std::vector<UsableNode> usable_nodes(const topolet_pick_request& picking, const 
   std::vector<UsableNode> nodes;
   for (const std::uint32_t position : model.nodes().positions()) {
     Set cpus = Set(sdk::nodes(topology)[position].cpus) & usable;
-    if (!cpus.empty()) nodes.push_back({position, std::move(cpus), 0, 0});
+    const std::size_t size = cpus.size();
+    if (size > 0) nodes.push_back({position, std::move(cpus), size, 0, 0});
   }
   return nodes;
 }
@@ -69,7 +71,7 @@ std::vector<UsableNode*> choose_serving(std::vector<UsableNode>& nodes, const Lo
       const LocalityGain gain = gain_of(node, model, reached);
       if (gain.nearness <= 0) continue;
       const auto rank = [](const LocalityGain& of, const UsableNode& at) {
-        return std::tuple(of.local, of.nearness, at.cpus.size());
+        return std::tuple(of.local, of.nearness, at.size);
       };
       if (best == nullptr || rank(gain, node) > rank(most, *best)) best = &node, most = gain;
     }
@@ -89,13 +91,13 @@ void apportion(const std::vector<UsableNode*>& serving, std::size_t count, std::
   std::size_t devices = 0;
   std::size_t assigned = 0;
   for (UsableNode* node : serving) {
-    node->assigned = std::min({step, node->cpus.size(), count - assigned});
+    node->assigned = std::min({step, node->size, count - assigned});
     assigned += node->assigned;
     devices += node->devices;
   }
   const auto shortage = [&](const UsableNode& node) {
     const double fair_share = static_cast<double>(count * node.devices) / static_cast<double>(devices);
-    const bool fits = node.assigned + step <= node.cpus.size();
+    const bool fits = node.assigned + step <= node.size;
     return fits ? fair_share - static_cast<double>(node.assigned + step) : -1;
   };
   while (assigned + step <= count) {

@@ -56,19 +56,19 @@ struct CandidateFit {
   bool is_away() const { return gpu_nodes == 0; }
 };
 
+/// `has_gpus`: by position of the node.
 CandidateFit fit_of(const topolet_request& request, const topolet_candidate& candidate, const LocalityModel& model,
-                    const Nodes& gpu_nodes) {
+                    const std::vector<bool>& has_gpus) {
   CandidateFit fit;
   const sdk::Set assignable = model.assignable(candidate.free);
   const Nodes usable = model.nodes().usable(candidate.nodes, assignable.view());
   fit.has_capacity = has_capacity(request, candidate, usable);
   fit.wanted = request.exclusive == 0 ? usable.size() : request.exclusive_cpus;
   for (const std::uint32_t node : usable) {
-    if (contains(gpu_nodes, node)) {
+    if (has_gpus[node]) {
       ++fit.gpu_nodes;
     } else {
-      const topolet_set cpus = sdk::nodes(*request.topology)[node].cpus;
-      fit.away += request.exclusive == 0 ? 1 : sdk::size_of_both(cpus, assignable.view());
+      fit.away += request.exclusive == 0 ? 1 : model.nodes().count_on(node, assignable.view());
     }
   }
   fit.away = std::min(fit.away, fit.wanted);
@@ -134,11 +134,13 @@ std::vector<Verdict> keep_free_verdicts(const topolet_request& request, const Ru
   if (gpu_nodes.empty() || gpu_nodes.size() == nodes.positions().size()) return {};
 
   const std::string gpus = "the GPUs of " + nodes_text(nodes.os_indices(gpu_nodes));
+  std::vector<bool> has_gpus(request.topology->node_count);
+  for (const std::uint32_t node : gpu_nodes) has_gpus[node] = true;
   std::vector<CandidateFit> fits;
   bool fits_away = false;
   bool fits_away_in_part = false;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
-    const CandidateFit& fit = fits.emplace_back(fit_of(request, candidate, model, gpu_nodes));
+    const CandidateFit& fit = fits.emplace_back(fit_of(request, candidate, model, has_gpus));
     fits_away = fits_away || (fit.has_capacity && fit.is_away());
     fits_away_in_part = fits_away_in_part || (fit.has_capacity && fit.away > 0);
   }

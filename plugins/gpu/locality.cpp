@@ -45,18 +45,19 @@ Nodes nodes_of_local_cpus(const topolet_topology& topology, const DeviceRef& ref
   const topolet_set cpus = cpus_of(topology, ref);
   const auto nodes = sdk::nodes(topology);
   Nodes local_nodes;
-  Nodes by_cpus;
   topolet_set memory_cpus{nullptr, 0};
-  for (const topolet_node& node : nodes) {
-    if (node.memory_only != 0 && local.has(node.os_index)) memory_cpus = node.cpus;
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    if (!local.has(nodes[i].os_index)) continue;
+    if (nodes[i].memory_only == 0) local_nodes.push_back(i);
+    if (nodes[i].memory_only != 0) memory_cpus = nodes[i].cpus;
   }
+  if (!local_nodes.empty()) return local_nodes;
+  Nodes by_cpus;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].memory_only != 0) continue;
-    if (local.has(nodes[i].os_index)) local_nodes.push_back(i);
     // A device on a memory-only node, such as that of its own memory, is where the CPUs of that node are.
     if (intersect(nodes[i].cpus, cpus) || intersect(nodes[i].cpus, memory_cpus)) by_cpus.push_back(i);
   }
-  if (!local_nodes.empty()) return local_nodes;
   // Memory that belongs to no CPUs is near all of them, according to hwloc.
   const auto cpu_nodes =
       std::count_if(nodes.begin(), nodes.end(), [](const topolet_node& node) { return node.memory_only == 0; });
@@ -195,10 +196,13 @@ std::string_view noun_of(const topolet_topology& topology, const DeviceRef& ref)
   return base == kDisplayClass || is_accelerator(topology, ref) ? "GPU" : "device";
 }
 
-std::string nodes_text(const sdk::Set& nodes) {
-  if (nodes.empty()) return "CPUs without a node";
-  return (nodes.size() == 1 ? "node " : "nodes ") + nodes.to_string();
+std::string nodes_text(topolet_set nodes) {
+  const std::size_t count = sdk::size_of(nodes);
+  if (count == 0) return "CPUs without a node";
+  return (count == 1 ? "node " : "nodes ") + sdk::to_list(nodes);
 }
+
+std::string nodes_text(const sdk::Set& nodes) { return nodes_text(nodes.view()); }
 
 std::size_t cpus_needed(const topolet_request& request) {
   return request.exclusive == 0 ? 1 : std::max<std::size_t>(1, request.exclusive_cpus);
@@ -209,27 +213,26 @@ bool contains(const Nodes& nodes, std::uint32_t node) {
 }
 
 CpuNodes::CpuNodes(const topolet_topology& topology)
-    : topology_(topology), packages_(topology.node_count, TOPOLET_NONE) {
+    : topology_(topology), cpus_(topology.node_count), packages_(topology.node_count, TOPOLET_NONE) {
   for (std::uint32_t i = 0; i < topology.node_count; ++i) {
     const topolet_node& node = sdk::nodes(topology)[i];
     if (node.memory_only != 0) continue;
     positions_.push_back(i);
+    cpus_[i] = sdk::NarrowSet(node.cpus);
     for (std::uint32_t package = 0; package < topology.package_count; ++package) {
-      if (intersect(node.cpus, topology.packages[package])) packages_[i] = package;
+      if (cpus_[i].intersects(topology.packages[package])) packages_[i] = package;
     }
   }
 }
 
 Nodes CpuNodes::usable(topolet_set nodes, topolet_set free) const {
-  Nodes all;
-  Nodes with_free;
+  const bool counts_all = sdk::set_words::is_empty(sdk::words_of(free));
+  Nodes usable;
   for (const std::uint32_t position : positions_) {
-    const topolet_node& node = sdk::nodes(topology_)[position];
-    if (topolet_set_has(nodes, node.os_index) == 0) continue;
-    all.push_back(position);
-    if (intersect(node.cpus, free)) with_free.push_back(position);
+    if (topolet_set_has(nodes, os_index(position)) == 0) continue;
+    if (counts_all || cpus_[position].intersects(free)) usable.push_back(position);
   }
-  return sdk::size_of(free) == 0 ? all : with_free;
+  return usable;
 }
 
 std::uint32_t CpuNodes::distance(std::uint32_t from, std::uint32_t to) const {

@@ -52,6 +52,7 @@ bool is_accelerator(const topolet_topology& topology, const DeviceRef& ref);
 std::string_view noun_of(const topolet_topology& topology, const DeviceRef& ref);
 
 /// "node 1", "nodes 0-1".
+std::string nodes_text(topolet_set nodes);
 std::string nodes_text(const sdk::Set& nodes);
 
 /// The CPUs that an exclusive container needs; 1 for one that shares its CPUs.
@@ -65,6 +66,8 @@ class CpuNodes {
   const Nodes& positions() const { return positions_; }
   /// Those of `nodes` that have CPUs in `free`; all of them if `free` is empty.
   Nodes usable(topolet_set nodes, topolet_set free) const;
+  /// How many of these CPUs the node has.
+  std::size_t count_on(std::uint32_t position, topolet_set cpus) const { return cpus_[position].count_in(cpus); }
   std::uint32_t distance(std::uint32_t from, std::uint32_t to) const;
   bool share_a_package(std::uint32_t a, std::uint32_t b) const;
   std::uint32_t os_index(std::uint32_t position) const { return sdk::nodes(topology_)[position].os_index; }
@@ -73,7 +76,9 @@ class CpuNodes {
  private:
   const topolet_topology& topology_;
   Nodes positions_;
-  std::vector<std::uint32_t> packages_;  ///< by position in the topology's nodes
+  // By position in the topology's nodes:
+  std::vector<sdk::NarrowSet> cpus_;
+  std::vector<std::uint32_t> packages_;
 };
 
 }  // namespace topolet::gpu

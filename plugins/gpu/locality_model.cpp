@@ -55,11 +55,12 @@ LocalityModel::LocalityModel(const topolet_request& request, const ContainerDevi
                                                      : ": " + cpus + " are local, which belong to no node"));
   }
   for (const DeviceLocality& one : devices_) {
-    add_proximities(one);
     for (const DeviceLocality& other : devices_) closeness_.push_back(closeness(topology_, nodes_, one, other));
   }
-  for (const std::string& why : not_counted) notes_.push_back("not counted: " + why);
-  notes_.insert(notes_.end(), remarks.begin(), remarks.end());
+  add_proximities();
+  for (std::string& why : not_counted) why.insert(0, "not counted: ");
+  not_counted.insert(not_counted.end(), remarks.begin(), remarks.end());
+  notes_ = notes_text(not_counted);
 }
 
 /// Of a device whose own node has no CPUs; empty for others.
@@ -71,17 +72,30 @@ std::string LocalityModel::remote_node_text(const DeviceLocality& device) const 
   return text + " no CPUs, and the nearest CPUs are on " + nodes_text(nodes_.os_indices(device.local_nodes));
 }
 
-void LocalityModel::add_proximities(const DeviceLocality& device) {
+LocalityModel::Proximity LocalityModel::proximity_of(const DeviceLocality& device, std::uint32_t node) const {
+  Proximity proximity;
+  for (const std::uint32_t node_of_device : device.measured_from) {
+    proximity.distance = std::min(proximity.distance, std::max(nodes_.distance(node, node_of_device), 1U));
+  }
+  for (const std::uint32_t local : device.local_nodes) {
+    proximity.same_package = proximity.same_package || nodes_.share_a_package(node, local);
+    proximity.is_local = proximity.is_local || node == local;
+  }
+  proximity.nearness = proximity.is_local ? 1 : nearness_at_distance(proximity.distance);
+  return proximity;
+}
+
+void LocalityModel::add_proximities() {
+  proximities_.reserve(topology_.node_count * devices_.size());
   for (std::uint32_t node = 0; node < topology_.node_count; ++node) {
-    Proximity proximity;
-    for (const std::uint32_t node_of_device : device.measured_from) {
-      proximity.distance = std::min(proximity.distance, std::max(nodes_.distance(node, node_of_device), 1U));
+    NodeLocality all;
+    for (const DeviceLocality& device : devices_) {
+      const Proximity& proximity = proximities_.emplace_back(proximity_of(device, node));
+      all.local_devices += proximity.is_local ? 1 : 0;
+      all.nearness += proximity.nearness;
     }
-    for (const std::uint32_t local : device.local_nodes) {
-      proximity.same_package = proximity.same_package || nodes_.share_a_package(node, local);
-      proximity.is_local = proximity.is_local || node == local;
-    }
-    proximities_.push_back(proximity);
+    if (!devices_.empty()) all.nearness /= static_cast<double>(devices_.size());
+    node_localities_.push_back(all);
   }
 }
 
@@ -96,8 +110,17 @@ sdk::Set LocalityModel::assignable(topolet_set free) const {
   return whole.size() < request_.exclusive_cpus ? sdk::Set(free) : whole;
 }
 
+CandidateLocality LocalityModel::locality_of(const topolet_candidate& candidate) const {
+  const sdk::Set free = assignable(candidate.free);
+  CandidateLocality locality{nodes_.usable(candidate.nodes, free.view()), free.size(), {}};
+  locality.score = score(locality.usable, free.view());
+  return locality;
+}
+
 LocalityScore LocalityModel::score(const Nodes& nodes, topolet_set free) const {
-  const Nodes reached = best_nodes(nodes);
+  const bool is_limited = nodes.size() > max_nodes();
+  const Nodes best = is_limited ? best_nodes(nodes) : Nodes();
+  const Nodes& reached = is_limited ? best : nodes;
   LocalityScore score;
   score.same_package = true;
   std::vector<std::size_t> local;
@@ -116,7 +139,7 @@ LocalityScore LocalityModel::score(const Nodes& nodes, topolet_set free) const {
     score.same_package = score.same_package && is_in_same_package(i, reached);
   }
   score.local = local.size();
-  score.is_limited = reached.size() < nodes.size();
+  score.is_limited = is_limited;
   const auto deviceless = std::count_if(nodes.begin(), nodes.end(), [&](std::uint32_t node) {
     return std::none_of(local.begin(), local.end(), [&](std::size_t i) { return is_local(i, node); });
   });
@@ -133,7 +156,7 @@ void LocalityModel::account_for_cpus(LocalityScore& score, const Nodes& nodes, t
   double elsewhere = 0;
   for (const std::uint32_t node : nodes) {
     if (is_local_to_any(node)) {
-      local += sdk::size_of_both(sdk::nodes(topology_)[node].cpus, free);
+      local += nodes_.count_on(node, free);
     } else {
       elsewhere = std::max(elsewhere, nearness_of(node));
     }
@@ -151,25 +174,11 @@ bool LocalityModel::misses_a_device(const Nodes& nodes) const {
   return false;
 }
 
-std::size_t LocalityModel::devices_local_to(std::uint32_t node) const {
-  std::size_t local = 0;
-  for (std::size_t i = 0; i < devices_.size(); ++i) local += is_local(i, node) ? 1 : 0;
-  return local;
-}
-
-double LocalityModel::nearness_of(std::uint32_t node) const {
-  double sum = 0;
-  for (std::size_t i = 0; i < devices_.size(); ++i) sum += nearness_to(i, node);
-  return devices_.empty() ? 0 : sum / static_cast<double>(devices_.size());
-}
-
 /// As many of the nodes as the container can be on, chosen one by one: next is the one local to most devices that have
 /// no local node yet and, among equals, the one that brings all devices nearest.
-Nodes LocalityModel::best_nodes(const Nodes& nodes) const {
-  if (nodes.size() <= max_nodes()) return nodes;
+Nodes LocalityModel::best_nodes(Nodes rest) const {
   std::vector<double> reached_nearness(devices_.size(), 0);
   Nodes reached;
-  Nodes rest = nodes;
   while (reached.size() < max_nodes()) {
     auto best = rest.begin();
     std::pair<std::size_t, double> most(0, -1);
@@ -188,10 +197,6 @@ Nodes LocalityModel::best_nodes(const Nodes& nodes) const {
     rest.erase(best);
   }
   return reached;
-}
-
-double LocalityModel::nearness_to(std::size_t device, std::uint32_t node) const {
-  return is_local(device, node) ? 1 : nearness_at_distance(proximity(device, node).distance);
 }
 
 /// 0 if it is local.
@@ -267,42 +272,39 @@ std::string LocalityModel::describe_remote(const LocalityScore& score) const {
   return text + (is_one ? " within its package" : " within their packages");
 }
 
-std::string LocalityModel::candidate_text(const topolet_candidate& candidate, const Nodes& usable,
-                                          const LocalityScore& score) const {
-  std::string text = describe(nodes_text(candidate.nodes), score, assignable(candidate.free).size());
-  const sdk::Set full = full_local_nodes(candidate, usable);
+std::string LocalityModel::candidate_text(const topolet_candidate& candidate, const CandidateLocality& locality) const {
+  std::string text = describe(nodes_text(candidate.nodes), locality.score, locality.assignable);
+  const sdk::Set full = full_local_nodes(candidate, locality.usable);
   if (!full.empty()) text += (whole_cores_ ? ", no core entirely free on " : ", no CPU free on ") + nodes_text(full);
-  if (score.is_limited) {
+  if (locality.score.is_limited) {
     text += ", counting one node for each of the container's " + std::string(whole_cores_ ? "cores" : "CPUs");
   }
   return text;
 }
 
-std::string LocalityModel::rejection(const topolet_candidate& candidate, const Nodes& usable,
-                                     const LocalityScore& score) const {
+std::string LocalityModel::rejection(const topolet_candidate& candidate, const CandidateLocality& locality) const {
   const std::size_t width = sdk::size_of(candidate.nodes);
   const bool is_widest = width >= nodes_.positions().size();
-  if (is_widest) return candidate_text(candidate, usable, score) + notes();
-  if (width <= 1) return candidate_text(candidate, usable, score);
-  return std::to_string(width) + " nodes together: " + local_text(score.local);
+  if (is_widest) return candidate_text(candidate, locality) + notes();
+  if (width <= 1) return candidate_text(candidate, locality);
+  return std::to_string(width) + " nodes together: " + local_text(locality.score.local);
 }
 
-std::string LocalityModel::reason(const topolet_candidate& candidate, const Nodes& usable,
-                                  const LocalityScore& score) const {
-  std::string reason = candidate_text(candidate, usable, score);
+std::string LocalityModel::reason(const topolet_candidate& candidate, const CandidateLocality& locality) const {
+  std::string reason = candidate_text(candidate, locality);
   std::size_t others = 0;
   for (const auto& [node, text] : node_texts_) {
     if (topolet_set_has(candidate.nodes, nodes_.os_index(node)) != 0) continue;
-    if (others++ < kMaxComparedNodes) reason += "; " + text;
+    if (others++ < kMaxComparedNodes) reason.append("; ").append(text);
   }
   if (others > kMaxComparedNodes) reason += "; and " + std::to_string(others - kMaxComparedNodes) + " more nodes";
-  return reason + notes();
+  return reason += notes();
 }
 
-std::string LocalityModel::notes() const {
+std::string LocalityModel::notes_text(const std::vector<std::string>& notes) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(notes_.size(), kMaxNotes); ++i) text += "; " + notes_[i];
-  if (notes_.size() > kMaxNotes) text += "; and " + std::to_string(notes_.size() - kMaxNotes) + " more notes";
+  for (std::size_t i = 0; i < std::min(notes.size(), kMaxNotes); ++i) text += "; " + notes[i];
+  if (notes.size() > kMaxNotes) text += "; and " + std::to_string(notes.size() - kMaxNotes) + " more notes";
   return text;
 }
 

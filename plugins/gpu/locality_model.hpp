@@ -30,7 +30,14 @@ struct LocalityScore {
   std::int32_t penalty() const;
 };
 
-/// Borrows the request.
+/// What a candidate offers to the devices.
+struct CandidateLocality {
+  Nodes usable;                ///< its nodes that have assignable CPUs
+  std::size_t assignable = 0;  ///< CPUs that may be assigned
+  LocalityScore score;
+};
+
+/// Borrows the request. What holds for all candidates is computed once, when it is made: there may be hundreds.
 class LocalityModel {
  public:
   /// `whole_cores`: exclusive CPUs are assigned as whole cores.
@@ -49,27 +56,29 @@ class LocalityModel {
   /// a whole, if they suffice; else all.
   sdk::Set assignable(topolet_set free) const;
 
+  /// Of a candidate, for reason() and rejection() as well.
+  CandidateLocality locality_of(const topolet_candidate& candidate) const;
   /// Of `nodes` with these free CPUs. A container that cannot be on all of them is taken to be on the best ones.
   LocalityScore score(const Nodes& nodes, topolet_set free) const;
   /// Whether one of the devices is not local to any of `nodes`, however many CPUs the container has.
   bool misses_a_device(const Nodes& nodes) const;
   bool is_local(std::size_t device, std::uint32_t node) const { return proximity(device, node).is_local; }
   bool is_local_to_any(std::uint32_t node) const { return devices_local_to(node) > 0; }
-  std::size_t devices_local_to(std::uint32_t node) const;
+  std::size_t devices_local_to(std::uint32_t node) const { return node_localities_[node].local_devices; }
   /// Of one device, 0 to 1; 1 is local.
-  double nearness_to(std::size_t device, std::uint32_t node) const;
+  double nearness_to(std::size_t device, std::uint32_t node) const { return proximity(device, node).nearness; }
   /// Mean over all devices, 0 to 1.
-  double nearness_of(std::uint32_t node) const;
+  double nearness_of(std::uint32_t node) const { return node_localities_[node].nearness; }
 
   /// "2 of 3 GPUs are local", or "no GPU is local".
   std::string local_text(std::size_t count) const;
   /// Why a candidate has its score: its own locality, that of other nodes, and what is not counted.
-  std::string reason(const topolet_candidate& candidate, const Nodes& usable, const LocalityScore& score) const;
+  std::string reason(const topolet_candidate& candidate, const CandidateLocality& locality) const;
   /// The same for a candidate that is rejected. Among sets that are neither one node nor all nodes, those of the same
   /// size and the same number of local devices get the same text, so that the core can fold them in a denial.
-  std::string rejection(const topolet_candidate& candidate, const Nodes& usable, const LocalityScore& score) const;
+  std::string rejection(const topolet_candidate& candidate, const CandidateLocality& locality) const;
   /// Each note is preceded by "; ".
-  std::string notes() const;
+  const std::string& notes() const { return notes_; }
   /// Describes each node alone, nearest first, for reason().
   void compare_nodes();
 
@@ -81,14 +90,22 @@ class LocalityModel {
     std::uint32_t distance = kUnknownDistance;
     bool same_package = false;
     bool is_local = false;
+    double nearness = 0;
+  };
+  /// Of a node to all devices.
+  struct NodeLocality {
+    std::size_t local_devices = 0;
+    double nearness = 0;
   };
 
   std::string remote_node_text(const DeviceLocality& device) const;
-  void add_proximities(const DeviceLocality& device);
+  static std::string notes_text(const std::vector<std::string>& notes);
+  Proximity proximity_of(const DeviceLocality& device, std::uint32_t node) const;
+  void add_proximities();
   const Proximity& proximity(std::size_t device, std::uint32_t node) const {
-    return proximities_[device * topology_.node_count + node];
+    return proximities_[node * devices_.size() + device];
   }
-  Nodes best_nodes(const Nodes& nodes) const;
+  Nodes best_nodes(Nodes nodes) const;
   /// Lowers the score where only a part of the container's CPUs can be local to a device.
   void account_for_cpus(LocalityScore& score, const Nodes& nodes, topolet_set free) const;
   std::uint32_t distance_to(std::size_t device, const Nodes& nodes) const;
@@ -99,7 +116,7 @@ class LocalityModel {
   /// `assignable`: how many CPUs the container could have there.
   std::string describe(const std::string& where, const LocalityScore& score, std::size_t assignable) const;
   std::string describe_remote(const LocalityScore& score) const;
-  std::string candidate_text(const topolet_candidate& candidate, const Nodes& usable, const LocalityScore& score) const;
+  std::string candidate_text(const topolet_candidate& candidate, const CandidateLocality& locality) const;
 
   const topolet_request& request_;
   const topolet_topology& topology_;
@@ -108,10 +125,11 @@ class LocalityModel {
   const std::size_t threads_per_core_;
   const bool whole_cores_;
   std::vector<DeviceLocality> devices_;
-  std::vector<Proximity> proximities_;  ///< of each device to each node
-  std::vector<Closeness> closeness_;    ///< of each pair of devices
+  std::vector<Proximity> proximities_;  ///< of each node to each device
+  std::vector<NodeLocality> node_localities_;
+  std::vector<Closeness> closeness_;  ///< of each pair of devices
   std::string_view noun_;
-  std::vector<std::string> notes_;
+  std::string notes_;
   std::vector<std::pair<std::uint32_t, std::string>> node_texts_;  ///< nearest node first
 };
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include "plugins/gpu/policy.hpp"
 
@@ -133,8 +134,24 @@ class Scorer {
 
 }  // namespace
 
+/// Only the best and the worst of candidates count, never how many there are. So each rank is looked at once: among
+/// hundreds of candidates there are a few dozen.
 std::vector<std::int32_t> scores_of(const std::vector<CandidateRank>& ranks) {
-  return ranks.empty() ? std::vector<std::int32_t>() : Scorer(ranks).scores();
+  if (ranks.empty()) return {};
+  using Key = std::tuple<std::size_t, double, std::int32_t, std::size_t, bool>;
+  std::map<Key, std::size_t> known;
+  std::vector<CandidateRank> different;
+  std::vector<std::size_t> positions;
+  for (const CandidateRank& rank : ranks) {
+    const Key key{rank.local, rank.nearness, rank.penalty, rank.width, rank.has_capacity};
+    const auto [position, is_new] = known.try_emplace(key, different.size());
+    if (is_new) different.push_back(rank);
+    positions.push_back(position->second);
+  }
+  const Scores of_different = Scorer(different).scores();
+  Scores scores;
+  for (const std::size_t position : positions) scores.push_back(of_different[position]);
+  return scores;
 }
 
 }  // namespace topolet::gpu

@@ -85,6 +85,7 @@ std::int64_t memory_of(const topolet_demand& demand) {
 NodeMemory::NodeMemory(const topolet_topology& topology, const topolet_ledger& ledger, const ReservedMemory& reserved,
                        bool with_memory, const HugePages& requested_pages)
     : topology_(topology), amounts_(topology.node_count, MemoryAmount{false, 0, 0}) {
+  for (const topolet_node& node : sdk::nodes(topology)) cpus_.emplace_back(node.cpus);
   find_local_memory_nodes();
   if (with_memory) count_memory(ledger, reserved);
   for (const auto& [page_bytes, bytes] : requested_pages) count_huge_pages(ledger, page_bytes);
@@ -115,13 +116,14 @@ void NodeMemory::divide_among_nodes(const topolet_ledger_entry& entry, std::int6
   const bool bound = sdk::size_of(entry.mems) > 0;
   const auto share_of = [&](std::size_t i) -> std::int64_t {
     if (bound) return topolet_set_has(entry.mems, nodes[i].os_index);
-    return nodes[i].memory_only != 0 ? 0 : static_cast<std::int64_t>(sdk::size_of_both(entry.cpus, nodes[i].cpus));
+    return nodes[i].memory_only != 0 ? 0 : static_cast<std::int64_t>(cpus_[i].count_in(entry.cpus));
   };
   std::int64_t all = 0;
-  for (std::size_t i = 0; i < nodes.size(); ++i) all += share_of(i);
-  for (std::size_t i = 0; i < nodes.size() && all > 0; ++i) {
-    const std::int64_t share = share_of(i);
-    if (share > 0) add(i, bytes / all * share + bytes % all * share / all);
+  std::vector<std::int64_t> shares;
+  shares.reserve(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) all += shares.emplace_back(share_of(i));
+  for (std::size_t i = 0; i < shares.size() && all > 0; ++i) {
+    if (shares[i] > 0) add(i, bytes / all * shares[i] + bytes % all * shares[i] / all);
   }
 }
 

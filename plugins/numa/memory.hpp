@@ -70,6 +70,7 @@ class NodeMemory {
   MemoryAmount sum(const std::vector<MemoryAmount>& amounts, const std::vector<std::uint32_t>& nodes) const;
 
   const topolet_topology& topology_;
+  std::vector<sdk::NarrowSet> cpus_;                              ///< by node
   std::vector<std::size_t> local_memory_nodes_;                   ///< by node
   bool every_node_has_memory_ = true;                             ///< every one with CPUs
   std::vector<MemoryAmount> amounts_;                             ///< by node

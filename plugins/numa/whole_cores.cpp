@@ -14,7 +14,12 @@ WholeCores::WholeCores(const topolet_topology& topology, topolet_set available) 
 }
 
 bool WholeCores::add_up_to(std::size_t wanted, topolet_set within) const {
-  if (wanted > cpus_.size()) return false;
+  std::size_t threads_here = 0;
+  for (const auto& [threads, cpus] : by_threads_) {
+    threads_here += sdk::size_of_both(cpus.view(), within) / threads * threads;
+  }
+  if (wanted > threads_here) return false;
+  if (by_threads_.size() == 1) return wanted % by_threads_.begin()->first == 0;
   // For each sum of threads the fewest cores of the current size that it needs besides smaller cores; kNever: no cores
   // looked at so far have this sum.
   constexpr std::size_t kNever = SIZE_MAX;

@@ -44,6 +44,10 @@ bool shares_cpus(const topolet_ledger_entry& entry) {
   return entry.mode == TOPOLET_MODE_SHARED || entry.mode == TOPOLET_MODE_RESERVED;
 }
 
+bool have_same_words(topolet_set a, topolet_set b) {
+  return a.count == b.count && std::equal(a.words, a.words + a.count, b.words);
+}
+
 std::int64_t milli_of(const topolet_demand* demand) {
   return demand == nullptr ? 0 : std::max<std::int64_t>(0, demand->cpu_request_milli);
 }
@@ -52,7 +56,6 @@ std::int64_t milli_of(const topolet_demand* demand) {
 
 Pairing::Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const Demand& demand)
     : cores_(cores),
-      ledger_(ledger),
       profile_(demand.profile),
       exclusive_(demand.exclusive_cpus > 0),
       heavy_containers_(cores.os_index_end(), 0),
@@ -60,6 +63,7 @@ Pairing::Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const 
       heavy_cpus_(cores.core_count(), 0) {
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
     const Profile profile = profile_of(entry.settings);
+    if (profile == profile_ && shares_cpus(entry)) add_sharer(entry);
     const bool heavy = profile == Profile::kHeavy;
     if (entry.mode == TOPOLET_MODE_FOREIGN || profile == Profile::kUnknown || (!heavy && !shares_cpus(entry))) continue;
     sdk::for_each_index(entry.cpus, [&](std::uint32_t cpu) {
@@ -68,6 +72,18 @@ Pairing::Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const 
       if (heavy && heavy_containers_[cpu]++ == 0) ++heavy_cpus_[core];
       if (!heavy) ++light_shared_containers_[cpu];
     });
+  }
+}
+
+void Pairing::add_sharer(const topolet_ledger_entry& entry) {
+  const std::int64_t milli = milli_of(entry.demand);
+  const auto same = std::find_if(sharers_.begin(), sharers_.end(), [&](const Sharers& known) {
+    return known.request_milli == milli && have_same_words(known.cpus, entry.cpus);
+  });
+  if (same != sharers_.end()) {
+    ++same->containers;
+  } else {
+    sharers_.push_back({entry.cpus, milli, 1});
   }
 }
 
@@ -158,11 +174,12 @@ Set Pairing::cpus_to_choose_from(topolet_set usable, std::size_t wanted) const {
 
 std::size_t Pairing::shared_cpus_requested(topolet_set usable, const topolet_demand* demand) const {
   std::int64_t milli = milli_of(demand);
-  for (const topolet_ledger_entry& entry : sdk::entries(ledger_)) {
-    if (!shares_cpus(entry) || profile_of(entry.settings) != profile_) continue;
-    const auto here = static_cast<std::int64_t>(sdk::size_of_both(entry.cpus, usable));
-    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): the entry has at least the CPUs that are here
-    if (here > 0) milli += milli_of(entry.demand) * here / static_cast<std::int64_t>(sdk::size_of(entry.cpus));
+  for (const Sharers& sharers : sharers_) {
+    const auto here = static_cast<std::int64_t>(sdk::size_of_both(sharers.cpus, usable));
+    if (here == 0) continue;
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): they have at least the CPUs that are here
+    const std::int64_t each = sharers.request_milli * here / static_cast<std::int64_t>(sdk::size_of(sharers.cpus));
+    milli += sharers.containers * each;
   }
   return static_cast<std::size_t>(std::max<std::int64_t>(1, (milli + 999) / 1000));
 }

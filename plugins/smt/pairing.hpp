@@ -47,6 +47,13 @@ class Pairing {
 
  private:
   struct CoreThreads;
+  /// Containers of the same profile that share the same CPUs and request equally much.
+  struct Sharers {
+    topolet_set cpus{};
+    std::int64_t request_milli = 0;
+    std::int64_t containers = 0;
+  };
+  void add_sharer(const topolet_ledger_entry& entry);
   void rank(const CoreThreads& core, std::vector<Level>& levels) const;
   void rank_for_heavy(CoreThreads core, std::vector<Level>& levels) const;
   void rank_for_light_exclusive(CoreThreads core, std::vector<Level>& levels) const;
@@ -54,12 +61,12 @@ class Pairing {
   bool suits_heavy_better(std::uint32_t a, std::uint32_t b) const;
 
   const sdk::CoreMap& cores_;
-  const topolet_ledger& ledger_;
   Profile profile_;
   bool exclusive_;
   std::vector<std::uint32_t> heavy_containers_;         ///< how many, by CPU
   std::vector<std::uint32_t> light_shared_containers_;  ///< how many, by CPU
   std::vector<std::uint32_t> heavy_cpus_;               ///< CPUs with a heavy container, by core
+  std::vector<Sharers> sharers_;
 };
 
 /// The neighbours of the best `wanted` CPUs that are `free`.

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace topolet::sdk {
@@ -37,6 +38,7 @@ class Set {
  public:
   Set() = default;
   Set(topolet_set set) : words_(set.words, set.words + set.count) {}  // NOLINT(google-explicit-constructor)
+  explicit Set(set_words::Words words) : words_(std::move(words)) {}
 
   /// Valid until the set changes or is destroyed.
   topolet_set view() const { return {words_.data(), words_.size()}; }
@@ -50,18 +52,21 @@ class Set {
   /// The kernel's list format, "0-3,8".
   std::string to_string() const { return set_words::to_list(words_); }
 
-  Set& operator&=(const Set& other) {
-    set_words::intersect(words_, other.words_);
+  Set& operator&=(topolet_set other) {
+    set_words::intersect(words_, words_of(other));
     return *this;
   }
-  Set& operator|=(const Set& other) {
-    set_words::unite(words_, other.words_);
+  Set& operator|=(topolet_set other) {
+    set_words::unite(words_, words_of(other));
     return *this;
   }
-  Set& operator-=(const Set& other) {
-    set_words::subtract(words_, other.words_);
+  Set& operator-=(topolet_set other) {
+    set_words::subtract(words_, words_of(other));
     return *this;
   }
+  Set& operator&=(const Set& other) { return *this &= other.view(); }
+  Set& operator|=(const Set& other) { return *this |= other.view(); }
+  Set& operator-=(const Set& other) { return *this -= other.view(); }
   friend Set operator&(Set a, const Set& b) { return a &= b; }
   friend Set operator|(Set a, const Set& b) { return a |= b; }
   friend Set operator-(Set a, const Set& b) { return a -= b; }
@@ -80,6 +85,29 @@ inline std::size_t size_of(topolet_set set) { return set_words::count(words_of(s
 inline std::size_t size_of_both(topolet_set a, topolet_set b) {
   return set_words::count_both(words_of(a), words_of(b));
 }
+
+/// A set of which only the words from the first to the last that is not zero are looked at: of all CPUs of a large
+/// machine, those of one node lie in a few words. Borrows the words.
+class NarrowSet {
+ public:
+  NarrowSet() = default;
+  explicit NarrowSet(topolet_set set) {
+    set_words::WordsView words = words_of(set);
+    while (!words.empty() && words.back() == 0) words = words.first(words.size() - 1);
+    while (first_ < words.size() && words[first_] == 0) ++first_;
+    words_ = words.subspan(first_);
+  }
+  std::size_t count_in(topolet_set other) const { return set_words::count_both(words_, at_same_place(other)); }
+  bool intersects(topolet_set other) const { return set_words::intersects(words_, at_same_place(other)); }
+
+ private:
+  set_words::WordsView at_same_place(topolet_set other) const {
+    return words_of(other).subspan(std::min(first_, other.count));
+  }
+
+  set_words::WordsView words_;
+  std::size_t first_ = 0;
+};
 
 /// An array of the ABI whose elements lie a stride apart, for range-based loops and indexing.
 template <class T>
@@ -158,7 +186,7 @@ inline Array<topolet_os_device> os_devices(const topolet_topology& topology) {
 /// &topolet_candidate::free for those that are in the pool.
 inline Set union_of_candidates(const topolet_request& request, topolet_set topolet_candidate::*set) {
   Set all;
-  for (const topolet_candidate& candidate : candidates(request)) all |= Set(candidate.*set);
+  for (const topolet_candidate& candidate : candidates(request)) all |= candidate.*set;
   return all;
 }
 
