@@ -91,6 +91,27 @@ Verdict verdict_without_capacity(const std::string& where, topolet_verdict_kind 
   return {kind, score, where + ": no GPUs, but the container does not fit"};
 }
 
+/// A container that requests nothing takes what it gets: it is kept to all nodes without GPUs, not to one of them.
+bool takes_what_it_gets(const topolet_request& request) {
+  return request.exclusive == 0 && request.workload->qos == TOPOLET_QOS_BESTEFFORT;
+}
+
+/// For such a container. Nodes whose CPUs all belong to others at present count too: they may come free.
+Verdict verdict_on_nodes(const topolet_candidate& candidate, const CpuNodes& nodes, const Nodes& gpu_nodes,
+                         const std::string& gpus) {
+  const std::string where = nodes_text(candidate.nodes);
+  std::size_t without_gpus = 0;
+  for (const std::uint32_t node : nodes.positions()) {
+    if (topolet_set_has(candidate.nodes, nodes.os_index(node)) == 0) continue;
+    if (contains(gpu_nodes, node)) return {TOPOLET_VERDICT_SCORE, -kPoints, where + ": keep-free avoids " + gpus};
+    ++without_gpus;
+  }
+  if (without_gpus == nodes.positions().size() - gpu_nodes.size()) {
+    return {TOPOLET_VERDICT_SCORE, kPoints, where + ": all nodes without GPUs"};
+  }
+  return {TOPOLET_VERDICT_SCORE, 0, where + ": no GPUs, but there are more nodes without them"};
+}
+
 /// If some candidate has room for the whole container away from GPUs.
 Verdict verdict_on(const CandidateFit& fit, const std::string& where, const std::string& gpus) {
   if (!fit.is_away()) return {TOPOLET_VERDICT_SCORE, score_of(fit), where + ": keep-free avoids " + gpus};
@@ -150,10 +171,26 @@ std::vector<Verdict> keep_free_verdicts(const topolet_request& request, const Ru
   std::vector<Verdict> verdicts;
   for (std::size_t i = 0; i < fits.size(); ++i) {
     const std::string where = nodes_text(sdk::candidates(request)[i].nodes);
+    if (fits_away && takes_what_it_gets(request)) {
+      verdicts.push_back(verdict_on_nodes(sdk::candidates(request)[i], nodes, gpu_nodes, gpus));
+      continue;
+    }
     verdicts.push_back(fits_away ? verdict_on(fits[i], where, gpus)
                                  : verdict_on_part(fits[i], request.exclusive != 0, where, gpus));
   }
   return verdicts;
+}
+
+std::optional<sdk::Set> nodes_kept_free_of_gpus(const topolet_request& request) {
+  if (!takes_what_it_gets(request)) return std::nullopt;
+  const CpuNodes nodes(*request.topology);
+  const Nodes gpu_nodes = nodes_with_accelerators(*request.topology, nodes);
+  sdk::Set others;
+  for (const std::uint32_t node : nodes.positions()) {
+    if (!contains(gpu_nodes, node)) others.insert(nodes.os_index(node));
+  }
+  if (gpu_nodes.empty() || others.size() < 2) return std::nullopt;
+  return others;
 }
 
 std::vector<CpuMinimum> split_keeping_free(const topolet_pick_request& picking, const Rules& rules) {

@@ -58,8 +58,10 @@ Policy::Policy(const sdk::Options& options, const sdk::Host& host) : options_(re
 }
 
 void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) const {
-  for (const sdk::Set& nodes : node_sets_near_devices(request, container_devices(request)))
-    proposals.nodes(nodes.view());
+  const ContainerDevices container = container_devices(request);
+  for (const sdk::Set& nodes : node_sets_near_devices(request, container)) proposals.nodes(nodes.view());
+  if (!options_.keep_free || !container.empty()) return;
+  if (const auto nodes = nodes_kept_free_of_gpus(request)) proposals.nodes(nodes->view());
 }
 
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(verdicts(request)); }

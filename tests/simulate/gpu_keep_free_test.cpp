@@ -57,6 +57,16 @@ TEST_F(NodesOfGpusKeptFree, AreNoReasonToSpreadWhatFitsOne) {
   EXPECT_THAT(one.reason, HasSubstr("gpu: node 0: nothing can be kept away from the GPUs of node 0"));
 }
 
+TEST_F(NodesOfGpusKeptFree, LeaveAllOthersToWhoRequestsNothing) {
+  for (const char* const machine : {"pack:4 numa:1 core:8 pu:1", "pack:12 numa:1 core:2 pu:1"}) {
+    SimulatedNode node = keeping(machine, {1});
+    node.apply(R"({"op":"run_pod","pod":"b","qos":"besteffort"})");
+    const OperationResult placed = node.apply(R"({"op":"create","pod":"b","container":"main"})");
+    EXPECT_EQ(nodes_of(node, placed).size(), node.snapshot().topology->nodes.size() - 1) << placed.reason;
+    EXPECT_FALSE(nodes_of(node, placed).contains(1));
+  }
+}
+
 TEST_F(NodesOfGpusKeptFree, GiveNoMoreThanTheyMustOnAnyMachine) {
   std::mt19937 dice(3);
   for (int times = 0; times < 40; ++times) {

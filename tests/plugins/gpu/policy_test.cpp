@@ -182,6 +182,18 @@ TEST_F(GpuPluginTest, KeepsNodesOfGpusFree) {
             "node 1: no GPUs, but the container does not fit");
 }
 
+TEST_F(GpuPluginTest, KeepsAContainerWithoutRequestsToAllOtherNodes) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  const Container besteffort{.qos = TOPOLET_QOS_BESTEFFORT};
+  const Plugin::Values keep = {{"keep-free", "true"}};
+  EXPECT_EQ(verdict(besteffort, set_of({1, 2, 3}), keep).score, 4);
+  EXPECT_EQ(verdict(besteffort, set_of({2, 3}), keep).score, 0);
+  EXPECT_EQ(verdict(besteffort, set_of({0, 1, 2, 3}), keep).score, -4);
+  ledger_.place_exclusive({.name = "other"}, machine_.cpus_of(set_of({2})));
+  EXPECT_EQ(verdict(besteffort, set_of({1, 2, 3}), keep).score, 4) << "what others hold now may come free";
+  EXPECT_EQ(verdict(besteffort, set_of({1, 3}), keep).score, 0);
+}
+
 TEST_F(GpuPluginTest, ReadsSpecsAndDevicesAgainWhenTheyChange) {
   gpu(8, "0000:41:00.0", set_of({2}));
   Plugin plugin(topolet_plugin_v1, host_, options());
