@@ -195,10 +195,7 @@ std::string_view noun_of(const topolet_topology& topology, const DeviceRef& ref)
   return base == kDisplayClass || is_accelerator(topology, ref) ? "GPU" : "device";
 }
 
-std::string nodes_text(const sdk::Set& nodes) {
-  if (nodes.empty()) return "CPUs without a node";
-  return (nodes.size() == 1 ? "node " : "nodes ") + nodes.to_string();
-}
+std::string nodes_text(const sdk::Set& nodes) { return sdk::node_names(nodes.view()); }
 
 std::size_t cpus_needed(const topolet_request& request) {
   return request.exclusive == 0 ? 1 : std::max<std::size_t>(1, request.exclusive_cpus);

@@ -1,5 +1,7 @@
 #include "plugins/gpu/verdicts.hpp"
 
+#include <algorithm>
+
 #include "plugins/gpu/locality_model.hpp"
 #include "plugins/gpu/ranking.hpp"
 
@@ -20,7 +22,8 @@ std::vector<Verdict> locality_verdicts(const topolet_request& request, const Con
     const sdk::Set assignable = model.assignable(candidate.free);
     usable.push_back(model.nodes().usable(candidate.nodes, assignable.view()));
     const LocalityScore& locality = localities.emplace_back(model.score(usable.back(), assignable.view()));
-    ranks.push_back({locality.local, locality.nearness, locality.penalty(), sdk::size_of(candidate.nodes),
+    ranks.push_back({locality.local, locality.nearness, locality.penalty(),
+                     std::max<std::size_t>(1, sdk::size_of(candidate.nodes)),
                      assignable.size() >= cpus_needed(request)});
   }
   const std::vector<std::int32_t> scores = scores_of(ranks);

@@ -131,10 +131,12 @@ TEST(NumaScore, CountsCpusOutsideAnyNodeAsANodeOfTheirOwn) {
   machine.add_core(40, TOPOLET_NONE, TOPOLET_NONE);
   machine.add_core(41, TOPOLET_NONE, TOPOLET_NONE);
   Request request(machine, 2);
-  request.candidate({0}).candidate({}, set_of({40, 41}), 0).candidate(set_of({0}), set_of({0, 1, 2, 3, 40, 41}), 10);
+  request.candidate({0}).candidate({}, set_of({40, 41}), 10).candidate(set_of({0}), set_of({0, 1, 2, 3, 40, 41}), 10);
   const auto verdicts = kSpread.score(request.view());
-  EXPECT_EQ(verdicts[1].reason, "all 2 CPUs requested fit on the CPUs outside any node (2 free)");
-  EXPECT_EQ(verdicts[0].score, 100 - 11 - 8);
+  EXPECT_EQ(verdicts[1].reason,
+            "all 2 CPUs requested fit on the CPUs outside any node (2 free); strategy spread prefers emptier nodes");
+  EXPECT_EQ(verdicts[0].score, 100);
+  EXPECT_EQ(verdicts[1].score, 90) << "strategy spread: the node has more CPUs free";
   EXPECT_LT(verdicts[2].score, verdicts[0].score);
   EXPECT_THAT(verdicts[2].reason, HasSubstr("fit on node 0 and the CPUs outside any node"));
 }
