@@ -23,6 +23,7 @@ constexpr std::int32_t kLightPaired = 20;
 // one more node.
 constexpr std::int32_t kFewOwnSiblings = 20;
 constexpr std::int32_t kAllOwnSiblings = 25;
+constexpr std::int32_t kBesideHeavy = 20;  // for one of which nothing is known
 
 std::vector<Verdict> same_for_all(const topolet_request& request, topolet_verdict_kind kind,
                                   const std::string& reason) {
@@ -97,7 +98,8 @@ std::vector<Verdict> score_whole_cores(const topolet_request& request, const Cor
 }
 
 /// Heavy: 100 without a conflict, less 20 to 25 for sibling threads of one core; with conflicts up to 50, the fewer the
-/// more. Light: up to 20 for CPUs beside heavy containers, less 20 to 25 for sibling threads of one core.
+/// more. Light: up to 20 for CPUs beside heavy containers, less 20 to 25 for sibling threads of one core. Unknown: less
+/// up to 20 for CPUs beside heavy containers.
 std::int32_t score_of(const NeighbourCounts& counts, Profile profile) {
   const auto count = [&counts](Neighbours neighbours) {
     return static_cast<std::int32_t>(counts[static_cast<std::size_t>(neighbours)]);
@@ -106,6 +108,7 @@ std::int32_t score_of(const NeighbourCounts& counts, Profile profile) {
   const std::int32_t conflicts = count(Neighbours::kConflict);
   const std::int32_t wanted = count(Neighbours::kPaired) + count(Neighbours::kAlone) + own + conflicts;
   if (wanted == 0) return 0;
+  if (profile == Profile::kUnknown) return -kBesideHeavy * conflicts / wanted;
   const std::int32_t more = (kAllOwnSiblings - kFewOwnSiblings) * own / wanted;
   const std::int32_t own_cost = own > 0 ? kFewOwnSiblings + more : 0;
   if (profile == Profile::kLight) return kLightPaired * count(Neighbours::kPaired) / wanted - own_cost;
@@ -149,25 +152,56 @@ std::vector<std::string> items_for_light(const NeighbourCounts& counts, bool sha
   return items;
 }
 
+/// The same for a container of which nothing is known.
+std::vector<std::string> items_for_unknown(const NeighbourCounts& counts) {
+  const auto count = [&counts](Neighbours neighbours) { return counts[static_cast<std::size_t>(neighbours)]; };
+  std::vector<std::string> items;
+  if (const std::size_t alone = count(Neighbours::kAlone); alone > 0) {
+    items.push_back(sdk::counted(alone, "CPU") + " on cores without a heavy container");
+  }
+  if (const std::size_t beside = count(Neighbours::kConflict); beside > 0) {
+    items.push_back(sdk::counted(beside, "CPU") + " beside heavy containers");
+  }
+  return items;
+}
+
 std::string reason_of(const topolet_candidate& candidate, const NeighbourCounts& counts, const Demand& demand) {
   const bool shares = demand.exclusive_cpus == 0;
-  const std::vector<std::string> items =
-      demand.profile == Profile::kHeavy ? items_for_heavy(counts, shares) : items_for_light(counts, shares);
+  const std::vector<std::string> items = demand.profile == Profile::kUnknown ? items_for_unknown(counts)
+                                         : demand.profile == Profile::kHeavy ? items_for_heavy(counts, shares)
+                                                                             : items_for_light(counts, shares);
   std::string reason = sdk::node_names(candidate.nodes) + ": ";
   for (std::size_t i = 0; i < items.size(); ++i) reason += (i > 0 ? ", " : "") + items[i];
   return items.empty() ? reason + "no free CPUs" : reason;
 }
 
-std::vector<Verdict> score_pairing(const topolet_request& request, const CoreMap& cores, const Demand& demand) {
+/// Of the best CPUs of each candidate, as many as the container requests.
+std::vector<NeighbourCounts> neighbours_by_candidate(const topolet_request& request, const CoreMap& cores,
+                                                     const Demand& demand) {
   const Pairing pairing(cores, *request.ledger, demand);
   const std::vector<Level> levels = pairing.levels(free_cpus(request).view());
-  std::vector<Verdict> verdicts;
+  std::vector<NeighbourCounts> counts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const std::size_t wanted = demand.exclusive_cpus > 0
                                    ? demand.exclusive_cpus
                                    : pairing.shared_cpus_requested(candidate.free, request.workload->demand);
-    const NeighbourCounts counts = count_neighbours(levels, candidate.free, wanted);
-    verdicts.push_back({TOPOLET_VERDICT_SCORE, score_of(counts, demand.profile), reason_of(candidate, counts, demand)});
+    counts.push_back(count_neighbours(levels, candidate.free, wanted));
+  }
+  return counts;
+}
+
+std::vector<Verdict> score_pairing(const topolet_request& request, const CoreMap& cores, const Demand& demand) {
+  const std::vector<NeighbourCounts> counts = neighbours_by_candidate(request, cores, demand);
+  const auto has_conflict = [](const NeighbourCounts& of) {
+    return of[static_cast<std::size_t>(Neighbours::kConflict)] > 0;
+  };
+  // Most containers have no profile, and heavy ones are no business of theirs as long as they do not meet.
+  const bool may_meet_heavy = std::any_of(counts.begin(), counts.end(), has_conflict);
+  if (demand.profile == Profile::kUnknown && !may_meet_heavy) return {};
+  std::vector<Verdict> verdicts;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    verdicts.push_back({TOPOLET_VERDICT_SCORE, score_of(counts[i], demand.profile),
+                        reason_of(sdk::candidates(request)[i], counts[i], demand)});
   }
   abstain_if_scores_are_equal(request, demand, verdicts);
   return verdicts;
@@ -217,14 +251,16 @@ PickAnswer withhold_siblings(const topolet_pick_request& picking, const CoreMap&
 std::vector<Verdict> Policy::score(const topolet_request& request) const {
   const Demand demand = demand_of(request, options_);
   if (!demand.annotation_error.empty()) return same_for_all(request, TOPOLET_VERDICT_REJECT, demand.annotation_error);
-  if (demand.is_empty()) {
-    if (demand.ineffective_annotation.empty()) return {};
-    return same_for_all(request, TOPOLET_VERDICT_ABSTAIN, demand.ineffective_annotation);
+  std::vector<Verdict> verdicts;
+  if (!demand.is_empty()) {
+    const CoreMap cores(*request.topology);
+    if (demand.whole_cores) return score_whole_cores(request, cores, demand, options_);
+    if (!demand.isolated && !has_siblings(cores)) return {};
+    verdicts =
+        demand.isolated ? score_isolation(request, cores, demand, options_) : score_pairing(request, cores, demand);
   }
-  const CoreMap cores(*request.topology);
-  if (demand.whole_cores) return score_whole_cores(request, cores, demand, options_);
-  if (!demand.isolated && !has_siblings(cores)) return {};
-  return demand.isolated ? score_isolation(request, cores, demand, options_) : score_pairing(request, cores, demand);
+  if (!verdicts.empty() || demand.ineffective_annotation.empty()) return verdicts;
+  return same_for_all(request, TOPOLET_VERDICT_ABSTAIN, demand.ineffective_annotation);
 }
 
 PickAnswer Policy::pick(const topolet_pick_request& picking) const {
