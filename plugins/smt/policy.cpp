@@ -8,6 +8,7 @@
 #include "plugins/smt/demand.hpp"
 #include "plugins/smt/isolation.hpp"
 #include "plugins/smt/pairing.hpp"
+#include "plugins/smt/proposals.hpp"
 #include "plugins/smt/reasons.hpp"
 
 namespace topolet::smt {
@@ -23,6 +24,9 @@ constexpr std::int32_t kLightPaired = 20;
 // one more node.
 constexpr std::int32_t kFewOwnSiblings = 20;
 constexpr std::int32_t kAllOwnSiblings = 25;
+// What numa subtracts for each further node, and at most for the distance between nodes and its strategy.
+constexpr std::int32_t kNodeCost = 30;
+constexpr std::int32_t kOtherCost = 30;
 constexpr std::int32_t kBesideHeavy = 20;  // for one of which nothing is known
 
 std::vector<Verdict> same_for_all(const topolet_request& request, topolet_verdict_kind kind,
@@ -53,6 +57,31 @@ void abstain_if_scores_are_equal(const topolet_request& request, const Demand& d
   }
 }
 
+std::int32_t width_of(const topolet_candidate& candidate) {
+  return static_cast<std::int32_t>(std::max<std::size_t>(1, sdk::size_of(candidate.nodes)));
+}
+
+/// Where isolation takes many more nodes than the CPUs alone would, what numa subtracts for these would outweigh it:
+/// candidates without isolation, which have 0 points, get as many less.
+void outweigh_nodes(const topolet_request& request, const Demand& demand, std::vector<Verdict>& verdicts) {
+  std::int32_t narrowest = INT32_MAX;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    const topolet_candidate& candidate = sdk::candidates(request)[i];
+    if (verdicts[i].score == 0 && has_enough_cpus(candidate, demand))
+      narrowest = std::min(narrowest, width_of(candidate));
+  }
+  std::int32_t highest = INT32_MIN;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    if (verdicts[i].score == 0 || narrowest == INT32_MAX) continue;
+    const std::int32_t more_nodes = width_of(sdk::candidates(request)[i]) - narrowest;
+    highest = std::max(highest, verdicts[i].score - kNodeCost * more_nodes - kOtherCost);
+  }
+  if (highest == INT32_MIN) return;  // nowhere, or wherever there are enough CPUs
+  for (Verdict& verdict : verdicts) {
+    if (verdict.score == 0) verdict.score = std::clamp(highest, TOPOLET_SCORE_MIN, 0);
+  }
+}
+
 std::vector<Verdict> score_isolation(const topolet_request& request, const CoreMap& cores, const Demand& demand,
                                      const PolicyOptions& options) {
   const Isolation isolation(cores, request, demand, options);
@@ -61,6 +90,7 @@ std::vector<Verdict> score_isolation(const topolet_request& request, const CoreM
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     verdicts.push_back(isolation.score(candidate, whole));
   }
+  outweigh_nodes(request, demand, verdicts);
   abstain_if_scores_are_equal(request, demand, verdicts);
   return verdicts;
 }
@@ -261,6 +291,14 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
   }
   if (!verdicts.empty() || demand.ineffective_annotation.empty()) return verdicts;
   return same_for_all(request, TOPOLET_VERDICT_ABSTAIN, demand.ineffective_annotation);
+}
+
+void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) const {
+  const Demand demand = demand_of(request, options_);
+  if (!demand.annotation_error.empty() || (!demand.isolated && !demand.whole_cores)) return;
+  for (const Set& nodes : node_sets_of_whole_cores(request, CoreMap(*request.topology), demand, options_)) {
+    proposals.nodes(nodes.view());
+  }
 }
 
 PickAnswer Policy::pick(const topolet_pick_request& picking) const {
