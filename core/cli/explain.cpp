@@ -137,9 +137,9 @@ std::vector<std::string> describe_decision(const Explanation& explanation) {
                                 in_words(of("ended_cause")), of("ended_time")));
   }
   if (!of("mode").empty()) {
-    lines.push_back(fmt::format("{} {}, withheld {}, memory nodes {}; the winner was nodes {}", of("mode"),
-                                describe_cpus(of("cpus"), explanation), or_dash("withheld"), or_dash("mems"),
-                                or_dash("nodes")));
+    const std::string winner = of("nodes").empty() ? "the CPUs outside any node" : "nodes " + of("nodes");
+    lines.push_back(fmt::format("{} {}, withheld {}, memory nodes {}; the winner was {}", of("mode"),
+                                describe_cpus(of("cpus"), explanation), or_dash("withheld"), or_dash("mems"), winner));
   }
   lines.push_back(fmt::format("reason {}: {}", moment_of(of("event")), of("reason")));
   if (explanation.squeezed) {

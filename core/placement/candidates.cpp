@@ -4,8 +4,13 @@
 #include <set>
 #include <utility>
 
+#include "core/base/text.hpp"
+
 namespace topolet::placement {
 namespace {
+
+/// Between CPUs outside any node: as within a node.
+constexpr std::uint32_t kDistanceWithoutNode = 10;
 
 /// Collects candidates, each node set once.
 class CandidateCollector {
@@ -21,6 +26,15 @@ class CandidateCollector {
     for (const std::uint32_t from : nodes) {
       for (const std::uint32_t to : nodes) candidate.distance += topology_.distance(from, to);
     }
+    match_domain(candidate);
+    found_.push_back(std::move(candidate));
+  }
+
+  /// They count as a node of their own.
+  void add_cpus_outside_nodes(const CpuSet& cpus) {
+    Candidate candidate;
+    candidate.cpus = cpus;
+    candidate.distance = kDistanceWithoutNode;
     match_domain(candidate);
     found_.push_back(std::move(candidate));
   }
@@ -119,6 +133,9 @@ std::vector<Candidate> make_candidates(const topology::Topology& topology, const
   } else {
     add_neighbourhoods(collector, topology, nodes);
   }
+  if (const CpuSet outside = topology.cpus_outside_nodes() & allowed; !outside.empty() && !nodes.empty()) {
+    collector.add_cpus_outside_nodes(outside);
+  }
 
   NodeSet all;
   for (const std::uint32_t node : nodes) all.insert(node);
@@ -174,6 +191,10 @@ void add_proposed(std::vector<Candidate>& candidates, const topology::Topology& 
   candidates.insert(candidates.end() - 1, std::move(proposed));
 }
 
+std::string node_names(const NodeSet& nodes) {
+  return nodes.empty() ? "the CPUs outside any node" : named("node", nodes);
+}
+
 CpuSet cpus_after_change(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
                          const std::vector<Candidate>& now, bool anywhere) {
   if (before.empty() || now.empty()) return within;
@@ -181,7 +202,10 @@ CpuSet cpus_after_change(const CpuSet& within, const CpuSet& allowed, const std:
   if (anywhere && before.back().cpus == was) return within | now.back().cpus;
   const auto own = std::find_if(before.begin(), before.end(), [&](const Candidate& c) { return c.cpus == was; });
   if (own == before.end()) return within;
-  const auto same = std::find_if(now.begin(), now.end(), [&](const Candidate& c) { return c.nodes == own->nodes; });
+  // A machine of one node and CPUs outside it has the same nodes as that node.
+  const auto has_its_nodes = [&own](const Candidate& candidate) { return candidate.nodes == own->nodes; };
+  if (std::any_of(before.begin(), own, has_its_nodes) && has_its_nodes(now.back())) return within | now.back().cpus;
+  const auto same = std::find_if(now.begin(), now.end(), has_its_nodes);
   return same == now.end() ? within : within | same->cpus;
 }
 

@@ -1,6 +1,7 @@
 // The node sets a workload could be placed on.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/base/index_set.hpp"
@@ -14,8 +15,9 @@ inline constexpr std::size_t kExactNodes = 8;
 
 /// Candidates for CPUs out of `allowed`: every domain; up to kExactNodes CPU nodes every combination of them, above
 /// that each node with its k nearest neighbours, for k up to 7 and then, for every few nodes, in growing steps. The
-/// machine, which also holds the allowed CPUs that no node covers, is the last. Nodes without allowed CPUs are in none.
-/// Empty only if `allowed` is. Does not depend on a workload: made once per topology.
+/// allowed CPUs outside any node are one more, without nodes. The machine, which also holds these, is the last; if it
+/// has one node only, its nodes are those of that node's candidate. Nodes without allowed CPUs are in none. Empty only
+/// if `allowed` is. Does not depend on a workload: made once per topology.
 std::vector<Candidate> make_candidates(const topology::Topology& topology, const CpuSet& allowed);
 
 /// Where not every combination is a candidate, adds the fewest nodes that together have `count` of the `free` CPUs, the
@@ -28,6 +30,9 @@ bool omits_node_sets(const std::vector<Candidate>& candidates);
 
 /// Adds a node set as a candidate, before the machine. Nothing if it is one already, or has nodes that are in none.
 void add_proposed(std::vector<Candidate>& candidates, const topology::Topology& topology, const NodeSet& nodes);
+
+/// What a candidate's nodes are called: "node 0", "nodes 0-1", or "the CPUs outside any node".
+std::string node_names(const NodeSet& nodes);
 
 /// The new value of `within` after the candidates changed from `before`, made out of `allowed`, to `now`. A container
 /// that had all of a candidate also gets the CPUs that this candidate has now. `anywhere`: one that had the whole

@@ -19,16 +19,20 @@
 namespace topolet::placement {
 namespace {
 
-/// Free CPUs node by node: "node 0: 1, node 1: 3".
+/// Free CPUs node by node: "node 0: 1, node 1: 3, CPUs outside any node: 2".
 std::string free_by_node(const PolicyRequest& request) {
   const CpuSet free = request.free();
   std::string text;
+  std::string outside;
+  NodeSet told;  // a machine of one node and CPUs outside it has that node again
   for (const Candidate& candidate : request.candidates) {
-    if (candidate.nodes.size() != 1) continue;
-    if (!text.empty()) text += ", ";
-    text += fmt::format("node {}: {}", candidate.nodes.to_string(), (candidate.cpus & free).size());
+    const std::size_t here = (candidate.cpus & free).size();
+    if (candidate.nodes.empty()) outside = fmt::format("CPUs outside any node: {}", here);
+    if (candidate.nodes.size() != 1 || candidate.nodes.is_subset_of(told)) continue;
+    told |= candidate.nodes;
+    text += fmt::format("{}node {}: {}", text.empty() ? "" : ", ", candidate.nodes.to_string(), here);
   }
-  return text;
+  return text + (text.empty() || outside.empty() ? "" : ", ") + outside;
 }
 
 /// The request without one thing that it can do without; nothing if there is no such thing.
@@ -283,6 +287,7 @@ class DecisionRun {
     if (tally_.denial()) return deny(reason_code::kPluginVoteLost, *tally_.denial());
     decision_.unpinned = tally_.has_no_reply();
     decision_.nodes = request_.candidates[ranked.position].nodes;
+    decision_.cpus_of_candidate = request_.candidates[ranked.position].cpus;
     decision_.reason_code = code_for(ranked);
     decision_.reason = reason_for(ranked) + builder_.withholding_reasons() + adjusted + dropped_text();
     auto& best = decision_.verdicts.best;

@@ -31,7 +31,8 @@ struct Decision {
   bool shared_because_full = false;       ///< it asked for CPUs of its own that were not there
   Placement placement;                    ///< of a denial: nothing
   CpuSet within;                          ///< shared, reserved: the CPUs it may use when they are in the pool
-  NodeSet nodes;                          ///< of the candidate that won
+  NodeSet nodes;                          ///< of the candidate that won; none: the CPUs outside any node
+  CpuSet cpus_of_candidate;               ///< with the nodes, these tell it from all others
   std::vector<std::string> used_devices;  ///< that policies say the container uses, each once, in order
   std::string reason;                     ///< for people; of a denial: what was asked, what was free, the way out
   std::string reason_code;                ///< the same in a word, for programs: see reason_codes.hpp

@@ -45,10 +45,10 @@ CpusPerNode one_per_node(const topology::Topology& topology, const NodeSet& node
   return shares;
 }
 
-/// Divides `amount` so that the parts add up to it.
-void divide(std::vector<NodeDemand>& demands, const CpusPerNode& shares, std::int64_t amount,
+/// Divides `amount` so that the parts add up to it, with the part of the `elsewhere` CPUs outside any node.
+void divide(std::vector<NodeDemand>& demands, const CpusPerNode& shares, std::int64_t elsewhere, std::int64_t amount,
             std::int64_t NodeDemand::*field) {
-  std::int64_t total = 0;
+  std::int64_t total = elsewhere;
   for (const std::int64_t share : shares) total += share;
   if (total == 0 || amount <= 0) return;
   // (amount / total) first: a machine's bytes times its CPUs may not fit.
@@ -70,6 +70,7 @@ void divide(std::vector<NodeDemand>& demands, const CpusPerNode& shares, std::in
 std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const LedgerEntries& entries) {
   std::vector<NodeDemand> demands(topology.nodes.size());
   const std::vector<LocalCpus> nodes = local_cpus_of(topology);
+  const CpuSet outside_nodes = topology.cpus_outside_nodes();
   const CpuSet* last = nullptr;  // shared containers mostly run on the same CPUs, one after the other
   CpusPerNode shares;
   for (const LedgerEntry& entry : entries) {
@@ -81,8 +82,11 @@ std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const
       ++demands[i].containers;
       if (holds_exclusively(placement.mode)) demands[i].exclusive_cpus += static_cast<std::uint32_t>(shares[i]);
     }
-    divide(demands, shares, entry.demand.cpu_request_milli, &NodeDemand::cpu_request_milli);
-    divide(demands, placement.mems.empty() ? shares : one_per_node(topology, placement.mems),
+    const std::size_t outside = outside_nodes.empty() ? 0 : (placement.cpus & outside_nodes).size();
+    divide(demands, shares, static_cast<std::int64_t>(outside), entry.demand.cpu_request_milli,
+           &NodeDemand::cpu_request_milli);
+    // All memory is on nodes.
+    divide(demands, placement.mems.empty() ? shares : one_per_node(topology, placement.mems), 0,
            entry.demand.memory_request_bytes, &NodeDemand::memory_request_bytes);
   }
   return demands;

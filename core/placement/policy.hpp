@@ -25,9 +25,9 @@ struct Candidate {
   topology::DomainKind kind =
       topology::DomainKind::kMachine;  ///< of the smallest hwloc domain with these nodes; kMachine otherwise
   bool is_domain = false;              ///< false: a combination of nodes that hwloc knows no object for
-  NodeSet nodes;
-  CpuSet cpus;                 ///< allowed CPUs of the nodes
-  std::uint32_t distance = 0;  ///< sum of SLIT distances over all ordered pairs of its nodes, itself included
+  NodeSet nodes;                       ///< none: the CPUs outside any node
+  CpuSet cpus;                         ///< allowed CPUs of the nodes
+  std::uint32_t distance = 0;  ///< sum of SLIT distances over all ordered pairs of its nodes, itself included; or 10
 
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };

@@ -10,8 +10,9 @@
 namespace topolet::placement {
 namespace {
 
-/// From the farthest of `nodes` to the nearest of `to`; 0 if there are none.
+/// From the farthest of `nodes` to the nearest of `to`. CPUs outside any node, which have none, are far from all nodes.
 std::uint32_t distance_between(const topology::Topology& topology, const NodeSet& nodes, const NodeSet& to) {
+  if (nodes.empty() != to.empty()) return UINT32_MAX;
   std::uint32_t farthest = 0;
   for (const std::uint32_t node : nodes) {
     std::optional<std::uint32_t> nearest;
@@ -33,7 +34,7 @@ std::vector<RankedCandidate> start(const PolicyRequest& request) {
     RankedCandidate& ranked = ranking.emplace_back();
     ranked.position = i;
     ranked.usable = request.candidates[i].cpus & usable;
-    ranked.node_count = request.candidates[i].nodes.size();
+    ranked.node_count = std::max<std::size_t>(1, request.candidates[i].nodes.size());
     ranked.usable_count = ranked.usable.size();
     if (request.stay_near) {
       ranked.distance_to_stay = distance_between(*request.topology, request.candidates[i].nodes, *request.stay_near);

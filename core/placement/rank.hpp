@@ -13,7 +13,7 @@ namespace topolet::placement {
 struct RankedCandidate {
   std::size_t position = 0;      ///< in PolicyRequest::candidates
   CpuSet usable;                 ///< what the workload could use of it
-  std::size_t node_count = 0;    ///< its nodes
+  std::size_t node_count = 0;    ///< its nodes; CPUs outside any node are one
   std::size_t usable_count = 0;  ///< CPUs in `usable`
   std::int64_t sum = 0;
   bool scored = false;

@@ -144,10 +144,7 @@ void add_domain(std::vector<Domain>& domains, DomainKind kind, const CpuSet& cpu
 
 std::vector<Domain> domains_of(const Topology& topology) {
   std::vector<Domain> domains;
-  CpuSet without_node = topology.online;
-  for (const Node& node : topology.nodes) {
-    if (!node.memory_only) without_node -= node.cpus;
-  }
+  const CpuSet without_node = topology.cpus_outside_nodes();
   if (!without_node.empty()) add_domain(domains, DomainKind::kNode, without_node, {});
   for (const Node& node : topology.nodes) {
     if (!node.memory_only) add_domain(domains, DomainKind::kNode, node.cpus, {node.os_index});

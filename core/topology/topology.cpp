@@ -39,4 +39,12 @@ NodeSet Topology::nodes_of(const CpuSet& cpus) const {
   return touched;
 }
 
+CpuSet Topology::cpus_outside_nodes() const {
+  CpuSet outside = online;
+  for (const Node& node : nodes) {
+    if (!node.memory_only) outside -= node.cpus;
+  }
+  return outside;
+}
+
 }  // namespace topolet::topology

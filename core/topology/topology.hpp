@@ -145,6 +145,8 @@ struct Topology {
   std::uint32_t distance(std::uint32_t from_os_index, std::uint32_t to_os_index) const;
   /// CPU nodes whose CPUs `cpus` touches, by OS index.
   NodeSet nodes_of(const CpuSet& cpus) const;
+  /// The online CPUs that no CPU node has.
+  CpuSet cpus_outside_nodes() const;
 };
 
 }  // namespace topolet::topology

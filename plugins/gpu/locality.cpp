@@ -196,11 +196,7 @@ std::string_view noun_of(const topolet_topology& topology, const DeviceRef& ref)
   return base == kDisplayClass || is_accelerator(topology, ref) ? "GPU" : "device";
 }
 
-std::string nodes_text(topolet_set nodes) {
-  const std::size_t count = sdk::size_of(nodes);
-  if (count == 0) return "CPUs without a node";
-  return (count == 1 ? "node " : "nodes ") + sdk::to_list(nodes);
-}
+std::string nodes_text(topolet_set nodes) { return sdk::node_names(nodes); }
 
 std::string nodes_text(const sdk::Set& nodes) { return nodes_text(nodes.view()); }
 

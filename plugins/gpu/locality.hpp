@@ -51,7 +51,7 @@ bool is_accelerator(const topolet_topology& topology, const DeviceRef& ref);
 /// What people call the device: "GPU", "NPU", "accelerator", "NIC", "disk" or "device".
 std::string_view noun_of(const topolet_topology& topology, const DeviceRef& ref);
 
-/// "node 1", "nodes 0-1".
+/// "node 1", "nodes 0-1", "the CPUs outside any node".
 std::string nodes_text(topolet_set nodes);
 std::string nodes_text(const sdk::Set& nodes);
 

@@ -1,5 +1,7 @@
 #include "plugins/gpu/verdicts.hpp"
 
+#include <algorithm>
+
 #include "plugins/gpu/locality_model.hpp"
 #include "plugins/gpu/ranking.hpp"
 
@@ -20,7 +22,8 @@ std::vector<Verdict> locality_verdicts(const topolet_request& request, const Con
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const CandidateLocality& locality = localities.emplace_back(model.locality_of(candidate));
     ranks.push_back({locality.score.local, locality.score.nearness, locality.score.penalty(),
-                     sdk::size_of(candidate.nodes), locality.assignable >= cpus_needed(request)});
+                     std::max<std::size_t>(1, sdk::size_of(candidate.nodes)),
+                     locality.assignable >= cpus_needed(request)});
   }
   const std::vector<std::int32_t> scores = scores_of(ranks);
   std::vector<Verdict> verdicts;

@@ -14,12 +14,22 @@ struct NodeTables {
   std::vector<std::uint32_t> package;                ///< by position; TOPOLET_NONE if unknown
   std::vector<std::int64_t> shared_milli_requested;  ///< by position
   Set cpus_outside_nodes;
+  std::int64_t shared_milli_requested_outside = 0;  ///< of the CPUs outside any node
 
   NodeTables(const topolet_topology& topology, const topolet_ledger& ledger);
 };
 
+bool shares_cpus(const topolet_ledger_entry& entry) {
+  return entry.mode == TOPOLET_MODE_SHARED || entry.mode == TOPOLET_MODE_RESERVED;
+}
+
+std::int64_t requested_milli(const topolet_ledger_entry& entry) {
+  if (entry.demand == nullptr) return 0;
+  return std::clamp<std::int64_t>(entry.demand->cpu_request_milli, 0, std::int64_t{1} << 40U);
+}
+
 /// Takes the requests of containers with CPUs of their own off: these do not compete for shared CPUs.
-void subtract_exclusive(const topolet_topology& topology, const topolet_ledger& ledger,
+void subtract_exclusive(const topolet_topology& topology, const topolet_ledger& ledger, const Set& cpus_outside_nodes,
                         std::vector<std::int64_t>& milli) {
   std::vector<std::uint32_t> node_of;
   for (const topolet_pu& pu : sdk::pus(topology)) {
@@ -28,17 +38,28 @@ void subtract_exclusive(const topolet_topology& topology, const topolet_ledger& 
   }
   std::vector<std::int64_t> cpus(milli.size(), 0);
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
-    if (entry.mode == TOPOLET_MODE_SHARED || entry.mode == TOPOLET_MODE_RESERVED || entry.demand == nullptr) continue;
+    if (shares_cpus(entry) || entry.demand == nullptr) continue;
     std::fill(cpus.begin(), cpus.end(), 0);
-    std::int64_t all = 0;
+    auto all = static_cast<std::int64_t>(sdk::size_of_both(entry.cpus, cpus_outside_nodes.view()));
     sdk::for_each_index(entry.cpus, [&](std::uint32_t cpu) {
       if (cpu >= node_of.size() || node_of[cpu] >= cpus.size()) return;
       ++cpus[node_of[cpu]];
       ++all;
     });
-    const std::int64_t requested = std::clamp<std::int64_t>(entry.demand->cpu_request_milli, 0, std::int64_t{1} << 40U);
+    const std::int64_t requested = requested_milli(entry);
     for (std::size_t i = 0; i < cpus.size() && all > 0; ++i) milli[i] -= requested * cpus[i] / all;
   }
+}
+
+/// What shared containers request of CPUs outside any node, each in proportion to its CPUs there.
+std::int64_t shared_milli_on(const Set& cpus, const topolet_ledger& ledger) {
+  std::int64_t milli = 0;
+  for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
+    const auto here = static_cast<std::int64_t>(sdk::size_of_both(entry.cpus, cpus.view()));
+    if (here == 0 || !shares_cpus(entry)) continue;
+    milli += requested_milli(entry) * here / static_cast<std::int64_t>(sdk::size_of(entry.cpus));
+  }
+  return milli;
 }
 
 NodeTables::NodeTables(const topolet_topology& topology, const topolet_ledger& ledger)
@@ -56,7 +77,8 @@ NodeTables::NodeTables(const topolet_topology& topology, const topolet_ledger& l
   for (std::size_t i = 0; i < std::min(demands.size(), shared_milli_requested.size()); ++i) {
     shared_milli_requested[i] = demands[i].cpu_request_milli;
   }
-  subtract_exclusive(topology, ledger, shared_milli_requested);
+  subtract_exclusive(topology, ledger, cpus_outside_nodes, shared_milli_requested);
+  if (!cpus_outside_nodes.empty()) shared_milli_requested_outside = shared_milli_on(cpus_outside_nodes, ledger);
   for (std::int64_t& milli : shared_milli_requested) milli = std::max<std::int64_t>(0, milli);
 }
 
@@ -95,6 +117,14 @@ std::optional<FreeByCache> free_by_cache(const topolet_request& request) {
   return FreeByCache(*request.topology, groups, sdk::union_of_candidates(request, &topolet_candidate::free).view());
 }
 
+std::size_t nodes_outside_pod(const topolet_candidate& candidate, bool has_cpus_outside_nodes, const Demand& demand) {
+  const std::size_t nodes = sdk::size_of(candidate.nodes);
+  if (nodes == 0) return sdk::size_of(demand.pod_nodes) == 0 ? 0 : 1;
+  // A machine of one node and other CPUs, which has the nodes of that node, is more than one place.
+  const bool adds_others = has_cpus_outside_nodes && demand.alignment == Alignment::kSingleNumaNode;
+  return nodes - sdk::size_of_both(candidate.nodes, demand.pod_nodes) + (adds_others ? 1 : 0);
+}
+
 }  // namespace
 
 std::string CandidateResources::name() const {
@@ -106,7 +136,6 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
                                                     const NodeMemory& memory, std::size_t cpus_in_caches) {
   const NodeTables tables(*request.topology, *request.ledger);
   const std::optional<FreeByCache> caches = cpus_in_caches > 0 ? free_by_cache(request) : std::nullopt;
-  const bool pod_is_placed = sdk::size_of(demand.pod_nodes) > 0;
   std::vector<CandidateResources> all;
   all.reserve(request.candidate_count);
   std::vector<std::uint32_t> positions;
@@ -123,16 +152,16 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
     resources.allowed_cpus = sdk::size_of(candidate.cpus);
     resources.free_cpus = sdk::size_of(candidate.free);
     for (const std::uint32_t node : positions) resources.shared_milli_requested += tables.shared_milli_requested[node];
-    resources.distance = candidate.distance + (has_others ? distance_outside_nodes(nodes) : 0);
+    if (has_others) resources.shared_milli_requested += tables.shared_milli_requested_outside;
+    // The distance of a candidate does not count them beside nodes.
+    resources.distance = candidate.distance + (has_others && nodes > 0 ? distance_outside_nodes(nodes) : 0);
     if (caches) resources.caches = caches->fit(positions, has_others, cpus_in_caches);
     resources.memory = memory.amount(positions);
     for (const auto& [page_bytes, bytes] : demand.huge_pages) {
       const bool fits = memory.huge_pages(positions, page_bytes).fits(bytes);
       resources.huge_pages_fit = resources.huge_pages_fit && fits;
     }
-    if (pod_is_placed) {
-      resources.nodes_outside_pod = nodes == 0 ? 1 : nodes - sdk::size_of_both(candidate.nodes, demand.pod_nodes);
-    }
+    if (demand.pod_is_placed) resources.nodes_outside_pod = nodes_outside_pod(candidate, has_others, demand);
     all.push_back(resources);
   }
   return all;

@@ -229,7 +229,7 @@ std::string CandidateScorer::memory_rejection(const CandidateResources& candidat
 /// Empty if the candidate may be used.
 std::string CandidateScorer::rejection(const CandidateResources& candidate) const {
   // Sets of too many nodes are rejected whatever they have.
-  if (demand_.is_strict() && sdk::size_of(demand_.pod_nodes) == 0 && !is_aligned(candidate) &&
+  if (demand_.is_strict() && !demand_.pod_is_placed && !is_aligned(candidate) &&
       (candidate.node_count > fewest_nodes_ || demand_.alignment == Alignment::kSingleNumaNode)) {
     const std::string policy = "policy " + std::string(name_of(demand_.alignment));
     if (demand_.alignment == Alignment::kSingleNumaNode) return policy + " allows one node only, not a set of several";

@@ -7,13 +7,28 @@
 namespace topolet::numa {
 namespace {
 
-void add_pod_demand(const topolet_workload& workload, Demand& demand) {
+/// The host tells the nodes of the pod, and there are none if its first container is outside any node.
+bool is_pod_outside_nodes(const topolet_request& request) {
+  for (const topolet_candidate& candidate : sdk::candidates(request)) {
+    if (sdk::size_of(candidate.nodes) > 0) continue;
+    for (const topolet_ledger_entry& entry : sdk::entries(*request.ledger)) {
+      if (sdk::text(entry.pod_uid) != sdk::text(request.workload->pod_uid)) continue;
+      const std::size_t cpus = sdk::size_of(entry.cpus);
+      if (cpus > 0 && sdk::size_of_both(entry.cpus, candidate.cpus) == cpus) return true;
+    }
+  }
+  return false;
+}
+
+void add_pod_demand(const topolet_request& request, Demand& demand) {
+  const topolet_workload& workload = *request.workload;
   if (workload.pod_demand == nullptr) {
     demand.note = "the request of the whole pod is unknown, so the container is placed as with scope = container";
     return;
   }
   demand.pod_nodes = workload.pod_nodes;
-  if (sdk::size_of(workload.pod_nodes) > 0) return;
+  demand.pod_is_placed = sdk::size_of(workload.pod_nodes) > 0 || is_pod_outside_nodes(request);
+  if (demand.pod_is_placed) return;
   const std::int64_t milli = non_negative(workload.pod_demand->cpu_request_milli);
   // Fractions of a CPU are requested by containers that share CPUs.
   const auto cpus = static_cast<std::size_t>(milli / 1000);
@@ -46,7 +61,7 @@ Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
     demand.binds_memory = options.bind_memory && requested.memory_limit_bytes > 0;
   }
   if (options.scope == Scope::kPod && demand.alignment != Alignment::kNone && !demand.is_empty()) {
-    add_pod_demand(workload, demand);
+    add_pod_demand(request, demand);
   }
   return demand;
 }

@@ -26,7 +26,8 @@ struct Demand {
       0;  ///< of the whole pod, where that is more than the container's; as are the next two
   std::int64_t pod_shared_milli = 0;
   std::int64_t pod_memory_bytes = 0;
-  topolet_set pod_nodes = {};  ///< where the pod was placed; empty if it was not yet, or with scope = container
+  bool pod_is_placed = false;  ///< never with scope = container
+  topolet_set pod_nodes = {};  ///< where it was placed; none: on the CPUs outside any node
   std::string note;            ///< added to each reason
 
   /// It requests nothing that can be counted, so any nodes will do.

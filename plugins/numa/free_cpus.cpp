@@ -84,11 +84,27 @@ Groups FreeCpus::cores() const {
   return inside(layout_.nodes, nodes(), layout_.cores, free_by_core_);
 }
 
-Groups FreeCpus::single_cpus(bool across_cores) const {
-  const Partition& partition = across_cores ? layout_.packages : layout_.cores;
+/// The kubelet goes by number here, which spreads over the cores only where siblings are numbered far apart.
+Groups FreeCpus::one_of_each_core_first() const {
   Groups order;
-  for (const std::uint32_t group : across_cores ? packages() : cores()) {
-    for (const std::uint32_t* pu = partition.begin(group); pu != partition.end(group); ++pu) {
+  Groups listed(layout_.cores.groups(), 0);  // how many, by core
+  for (const std::uint32_t package : packages()) {
+    std::vector<Groups> rounds;
+    for (const std::uint32_t* pu = layout_.packages.begin(package); pu != layout_.packages.end(package); ++pu) {
+      if (is_free_[*pu] == 0) continue;
+      const std::size_t round = listed[layout_.cores.group_of(*pu)]++;
+      if (rounds.size() <= round) rounds.resize(round + 1);
+      rounds[round].push_back(*pu);
+    }
+    for (const Groups& round : rounds) order.insert(order.end(), round.begin(), round.end());
+  }
+  return order;
+}
+
+Groups FreeCpus::core_by_core() const {
+  Groups order;
+  for (const std::uint32_t core : cores()) {
+    for (const std::uint32_t* pu = layout_.cores.begin(core); pu != layout_.cores.end(core); ++pu) {
       if (is_free_[*pu] != 0) order.push_back(*pu);
     }
   }
@@ -165,7 +181,7 @@ std::vector<std::uint32_t> FreeCpus::take_packed(std::size_t wanted, bool by_cac
   if (by_cache && selection.still_wanted > 0) take_by_cache(selection);
   if (!across_cores && selection.still_wanted > 0) take_whole(layout_.cores, free_by_core_, cores(), selection);
   if (selection.still_wanted == 0) return selection.cpus;
-  for (const std::uint32_t pu : single_cpus(across_cores)) {
+  for (const std::uint32_t pu : across_cores ? one_of_each_core_first() : core_by_core()) {
     if (selection.still_wanted == 0) break;
     take(pu, selection);
   }

@@ -23,7 +23,7 @@ class FreeCpus {
   std::vector<std::uint32_t> nodes() const;
 
   /// Takes `wanted` CPUs, or all if there are fewer: whole nodes and packages, whole caches if `by_cache`, whole cores
-  /// unless `across_cores`, then single CPUs.
+  /// unless `across_cores`, then single CPUs; with it, first one of each core.
   std::vector<std::uint32_t> take_packed(std::size_t wanted, bool by_cache, bool across_cores);
   /// Takes whole nodes and packages only, as many as fit into `wanted`.
   std::vector<std::uint32_t> take_whole_nodes(std::size_t wanted);
@@ -41,7 +41,9 @@ class FreeCpus {
   Groups packages() const;
   Groups caches() const;
   Groups cores() const;
-  Groups single_cpus(bool across_cores) const;
+  /// All free CPUs, package by package: the lowest of each core, then the second of each, and so on.
+  Groups one_of_each_core_first() const;
+  Groups core_by_core() const;
   /// The groups of `inner` with free CPUs, each once, in the order of the `outer` groups that they are in. `counts`:
   /// free CPUs by group of `inner`.
   Groups inside(const Partition& outer, const Groups& outer_order, const Partition& inner, const Groups& counts) const;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "plugins/numa/quantities.hpp"
@@ -211,6 +212,19 @@ MemoryAmount NodeMemory::huge_pages(const std::vector<std::uint32_t>& nodes, std
   return found == huge_pages_.end() ? MemoryAmount{false, 0, 0} : sum(found->second, nodes);
 }
 
+namespace {
+
+/// Whether a package has CPUs of the node and some of `cpus`.
+bool share_a_package(const topolet_topology& topology, const topolet_node& node, topolet_set cpus) {
+  for (std::size_t i = 0; i < topology.package_count; ++i) {
+    const topolet_set package = topology.packages[i];
+    if (sdk::size_of_both(package, node.cpus) > 0 && sdk::size_of_both(package, cpus) > 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::optional<Set> choose_memory_nodes(const topolet_topology& topology, const NodeMemory& memory,
                                        const BindingRequest& request) {
   const auto nodes = sdk::nodes(topology);
@@ -223,7 +237,6 @@ std::optional<Set> choose_memory_nodes(const topolet_topology& topology, const N
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].memory_only == 0 && sdk::size_of_both(nodes[i].cpus, request.cpus) > 0) cpu_nodes.push_back(i);
   }
-  if (cpu_nodes.empty()) return std::nullopt;
   std::vector<std::size_t> chosen;
   for (const std::size_t cpu_node : cpu_nodes) {
     std::optional<std::size_t> nearest;
@@ -236,13 +249,16 @@ std::optional<Set> choose_memory_nodes(const topolet_topology& topology, const N
     if (nearest && std::find(chosen.begin(), chosen.end(), *nearest) == chosen.end()) chosen.push_back(*nearest);
   }
 
-  std::vector<std::pair<std::uint64_t, std::size_t>> others;  // by distance from all CPU nodes, preferred nodes first
+  // By distance from all CPU nodes, preferred nodes first. From CPUs outside any node no distance is known: the nodes
+  // of their package first, and the emptiest of these.
+  std::vector<std::tuple<std::uint64_t, std::int64_t, std::size_t>> others;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const bool is_chosen = std::find(chosen.begin(), chosen.end(), i) != chosen.end();
     if (!is_usable(i) || memory.local_memory_node(i) != i || is_chosen) continue;
     std::uint64_t far = topolet_set_has(request.preferred, nodes[i].os_index) != 0 ? 0 : std::uint64_t{1} << 40U;
     for (const std::size_t cpu_node : cpu_nodes) far += distance(topology, cpu_node, i);
-    others.emplace_back(far, i);
+    if (cpu_nodes.empty()) far += share_a_package(topology, nodes[i], request.cpus) ? 0 : 1;
+    others.emplace_back(far, cpu_nodes.empty() ? -memory.amount_on(i).free_bytes : 0, i);
   }
   std::sort(others.begin(), others.end());
 
@@ -254,9 +270,10 @@ std::optional<Set> choose_memory_nodes(const topolet_topology& topology, const N
     total.free_bytes = saturating_add(total.free_bytes, more.free_bytes);
     memory_nodes.insert(nodes[i].os_index);
   };
+  const auto holds = [&](std::int64_t bytes) { return !memory_nodes.empty() && total.fits(bytes); };
   for (const std::size_t i : chosen) add(i);
-  for (auto other = others.begin(); !total.fits(request.bytes) && other != others.end(); ++other) add(other->second);
-  if (memory_nodes.empty() || !total.fits(request.bytes)) return std::nullopt;
+  for (auto other = others.begin(); !holds(request.bytes) && other != others.end(); ++other) add(std::get<2>(*other));
+  if (!holds(request.bytes)) return std::nullopt;
   return memory_nodes;
 }
 

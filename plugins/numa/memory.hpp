@@ -85,7 +85,8 @@ struct BindingRequest {
 };
 
 /// The memory nodes to bind a container to: those local to its CPUs; if these have too little free, the `preferred`
-/// ones, then the others of the machine, nearest first, until there is enough. Nothing if all together have too little.
+/// ones, then the others of the machine, nearest first, until there is enough. For CPUs outside any node the nodes of
+/// their packages are the nearest, and of these the emptiest. Nothing if all together have too little.
 /// Memory-only nodes are used only where all allowed nodes are.
 std::optional<sdk::Set> choose_memory_nodes(const topolet_topology& topology, const NodeMemory& memory,
                                             const BindingRequest& request);

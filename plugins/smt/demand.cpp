@@ -36,6 +36,19 @@ std::size_t rest_of_pod_cpus(const topolet_request& request, std::size_t own_cpu
   return requested > placed ? requested - placed : 0;
 }
 
+bool requests_cpus(const topolet_request& request) {
+  if (request.exclusive != 0) return request.exclusive_cpus > 0;
+  const topolet_demand* const demand = request.workload->demand;
+  return demand != nullptr && demand->cpu_request_milli > 0;
+}
+
+bool has_heavy_container(const topolet_ledger& ledger) {
+  const auto entries = sdk::entries(ledger);
+  return std::any_of(entries.begin(), entries.end(), [](const topolet_ledger_entry& entry) {
+    return entry.mode != TOPOLET_MODE_FOREIGN && profile_of(entry.settings) == Profile::kHeavy;
+  });
+}
+
 }  // namespace
 
 Profile profile_of(topolet_kvs settings) {
@@ -61,6 +74,8 @@ Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
   const Profile profile = profile_of(settings);
   if (options.pair) {
     demand.profile = profile;
+    demand.avoids_heavy =
+        profile == Profile::kUnknown && requests_cpus(request) && has_heavy_container(*request.ledger);
   } else if (profile != Profile::kUnknown && demand.ineffective_annotation.empty()) {
     demand.ineffective_annotation = "topolet.io/cpu-profile has no effect: pair = false";
   }

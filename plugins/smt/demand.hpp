@@ -25,8 +25,9 @@ struct Demand {
   bool whole_cores = false;
   std::size_t rest_of_pod_cpus = 0;     ///< requested by the containers of its pod that are placed after it
   Profile profile = Profile::kUnknown;  ///< unknown, too, with pair = false
+  bool avoids_heavy = false;            ///< it requests CPUs without a profile, and there are heavy containers
 
-  bool is_empty() const { return !isolated && !whole_cores && profile == Profile::kUnknown; }
+  bool is_empty() const { return !isolated && !whole_cores && profile == Profile::kUnknown && !avoids_heavy; }
 };
 
 Demand demand_of(const topolet_request& request, const PolicyOptions& options);

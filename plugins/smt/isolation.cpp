@@ -109,6 +109,12 @@ Set Isolation::cpus_to_choose_from(topolet_set usable) const {
   return {};
 }
 
+bool Isolation::fits(topolet_set free, const Set& whole) const {
+  if (whole.size() < demand_.exclusive_cpus) return false;
+  const bool is_easy = allowed_idle(free) >= demand_.exclusive_cpus * (cores_.most_threads() - 1);
+  return is_easy || !cpus_to_choose_from(free).empty();
+}
+
 Verdict Isolation::score(const topolet_candidate& candidate, const Set& whole) const {
   const Set free = whole & Set(candidate.free);
   const std::string text = free_whole_cores(candidate, free.size());
@@ -117,8 +123,7 @@ Verdict Isolation::score(const topolet_candidate& candidate, const Set& whole) c
     return {TOPOLET_VERDICT_SCORE, 0, text + ", too few" + to_isolate};
   }
   const std::string enough = text + ", enough" + to_isolate;
-  const bool is_easy = allowed_idle(candidate.free) >= demand_.exclusive_cpus * (cores_.most_threads() - 1);
-  if (!is_easy && cpus_to_choose_from(candidate.free).empty()) {
+  if (!fits(candidate.free, free)) {
     const bool for_pod = surplus(sdk::size_of(candidate.free), fewest_cpus(free).size()) < demand_.rest_of_pod_cpus;
     const std::string pod = other_containers_of_pod(demand_.rest_of_pod_cpus) + ", would find too few";
     const std::string pool =

@@ -22,6 +22,9 @@ class Isolation {
   /// which is placed together with it; else 0. `whole`: the CPUs on free whole cores.
   sdk::Verdict score(const topolet_candidate& candidate, const sdk::Set& whole) const;
 
+  /// Whether the container can be isolated on `free` CPUs; `whole`: those of them that are on free whole cores.
+  bool fits(topolet_set free, const sdk::Set& whole) const;
+
   /// The part of `usable` to take CPUs from: whole cores. All of them, which leaves the choice to other policies,
   /// unless a bad choice could make too many siblings idle; then only some. Empty if isolation is impossible.
   sdk::Set cpus_to_choose_from(topolet_set usable) const;

@@ -40,6 +40,11 @@ void add_cpu(std::vector<Level>& levels, std::size_t at, std::uint32_t cpu) {
   levels[at].cpus.insert(cpu);
 }
 
+/// For a container of which nothing is known.
+void rank_for_unknown(const std::vector<std::uint32_t>& cpus, bool has_heavy, std::vector<Level>& levels) {
+  for (const std::uint32_t cpu : cpus) add_cpu(levels, has_heavy ? conflict_level(0) : kAloneLevel, cpu);
+}
+
 bool shares_cpus(const topolet_ledger_entry& entry) {
   return entry.mode == TOPOLET_MODE_SHARED || entry.mode == TOPOLET_MODE_RESERVED;
 }
@@ -63,7 +68,7 @@ Pairing::Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const 
       heavy_cpus_(cores.core_count(), 0) {
   for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
     const Profile profile = profile_of(entry.settings);
-    if (profile == profile_ && shares_cpus(entry)) add_sharer(entry);
+    if (competes_with(entry)) add_sharer(entry);
     const bool heavy = profile == Profile::kHeavy;
     if (entry.mode == TOPOLET_MODE_FOREIGN || profile == Profile::kUnknown || (!heavy && !shares_cpus(entry))) continue;
     sdk::for_each_index(entry.cpus, [&](std::uint32_t cpu) {
@@ -129,6 +134,7 @@ void Pairing::rank_for_light_shared(CoreThreads core, std::vector<Level>& levels
 }
 
 void Pairing::rank(const CoreThreads& core, std::vector<Level>& levels) const {
+  if (profile_ == Profile::kUnknown) return rank_for_unknown(core.cpus, core.has_heavy, levels);
   if (profile_ == Profile::kHeavy) return rank_for_heavy(core, levels);
   return exclusive_ ? rank_for_light_exclusive(core, levels) : rank_for_light_shared(core, levels);
 }
@@ -170,6 +176,11 @@ Set Pairing::cpus_to_choose_from(topolet_set usable, std::size_t wanted) const {
     if (count >= wanted) break;
   }
   return chosen;
+}
+
+bool Pairing::competes_with(const topolet_ledger_entry& entry) const {
+  const Profile profile = profile_of(entry.settings);
+  return shares_cpus(entry) && (profile_ == Profile::kUnknown ? profile != Profile::kHeavy : profile == profile_);
 }
 
 std::size_t Pairing::shared_cpus_requested(topolet_set usable, const topolet_demand* demand) const {

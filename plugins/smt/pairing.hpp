@@ -1,4 +1,5 @@
-// Which CPUs suit a heavy or a light container: one heavy container on each core, light ones on the sibling threads.
+// Which CPUs suit a heavy or a light container: one heavy container on each core, light ones on the sibling threads,
+// and containers of which nothing is known on other cores.
 #pragma once
 
 #include <topolet/policy.hpp>
@@ -15,9 +16,10 @@ namespace topolet::smt {
 /// Who else runs on the core of a CPU, as it matters to the container that is to be placed there; the best first.
 enum class Neighbours : std::uint8_t {
   kPaired,      ///< heavy: no other heavy container; light: a heavy one, or, if it shares CPUs, room for one
-  kAlone,       ///< light: no heavy container
+  kAlone,       ///< light, or nothing is known: no heavy container
   kOwnSibling,  ///< the container itself, on a sibling thread
-  kConflict,    ///< heavy: another heavy container; light: a heavy container that shares the very same CPU
+  kConflict,    ///< heavy: another heavy container; light: one that shares the very same CPU; nothing is known: a heavy
+                ///< one
 };
 
 /// CPUs that suit the container equally well.
@@ -33,16 +35,18 @@ using NeighbourCounts = std::array<std::size_t, 4>;
 /// to the same thread of each core, where they take turns instead of running on sibling threads at the same time.
 class Pairing {
  public:
-  /// `demand` must be that of a heavy or light container. Borrows the cores and the ledger.
+  /// `demand` must be that of a heavy or light container, or of one that avoids heavy ones. Borrows the cores and the
+  /// ledger.
   Pairing(const sdk::CoreMap& cores, const topolet_ledger& ledger, const Demand& demand);
 
-  /// All `usable` CPUs, the best level first. For an exclusive container a level has at most one CPU of each core.
+  /// All `usable` CPUs, the best level first. For a heavy or light exclusive container a level has at most one CPU of
+  /// each core.
   std::vector<Level> levels(topolet_set usable) const;
   /// The part of `usable` to choose `wanted` CPUs from: the best level, and while these are too few the next; of
   /// further levels an exclusive container gets only as many CPUs as it still needs.
   sdk::Set cpus_to_choose_from(topolet_set usable, std::size_t wanted) const;
-  /// How many of the `usable` CPUs this container and all others of its profile that share CPUs request together; at
-  /// least 1.
+  /// How many of the `usable` CPUs this container and all others of its profile that share CPUs request together; if
+  /// its profile is unknown, all that are not heavy. At least 1.
   std::size_t shared_cpus_requested(topolet_set usable, const topolet_demand* demand) const;
 
  private:
@@ -55,6 +59,7 @@ class Pairing {
   };
   void add_sharer(const topolet_ledger_entry& entry);
   void rank(const CoreThreads& core, std::vector<Level>& levels) const;
+  bool competes_with(const topolet_ledger_entry& entry) const;
   void rank_for_heavy(CoreThreads core, std::vector<Level>& levels) const;
   void rank_for_light_exclusive(CoreThreads core, std::vector<Level>& levels) const;
   void rank_for_light_shared(CoreThreads core, std::vector<Level>& levels) const;

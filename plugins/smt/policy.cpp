@@ -8,6 +8,7 @@
 #include "plugins/smt/demand.hpp"
 #include "plugins/smt/isolation.hpp"
 #include "plugins/smt/pairing.hpp"
+#include "plugins/smt/proposals.hpp"
 #include "plugins/smt/reasons.hpp"
 
 namespace topolet::smt {
@@ -23,6 +24,10 @@ constexpr std::int32_t kLightPaired = 20;
 // one more node.
 constexpr std::int32_t kFewOwnSiblings = 20;
 constexpr std::int32_t kAllOwnSiblings = 25;
+// What numa subtracts for each further node, and at most for the distance between nodes and its strategy.
+constexpr std::int32_t kNodeCost = 30;
+constexpr std::int32_t kOtherCost = 30;
+constexpr std::int32_t kBesideHeavy = 20;  // for one of which nothing is known
 
 std::vector<Verdict> same_for_all(const topolet_request& request, topolet_verdict_kind kind,
                                   const std::string& reason) {
@@ -52,6 +57,31 @@ void abstain_if_scores_are_equal(const topolet_request& request, const Demand& d
   }
 }
 
+std::int32_t width_of(const topolet_candidate& candidate) {
+  return static_cast<std::int32_t>(std::max<std::size_t>(1, sdk::size_of(candidate.nodes)));
+}
+
+/// Where isolation takes many more nodes than the CPUs alone would, what numa subtracts for these would outweigh it:
+/// candidates without isolation, which have 0 points, get as many less.
+void outweigh_nodes(const topolet_request& request, const Demand& demand, std::vector<Verdict>& verdicts) {
+  std::int32_t narrowest = INT32_MAX;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    const topolet_candidate& candidate = sdk::candidates(request)[i];
+    if (verdicts[i].score == 0 && has_enough_cpus(candidate, demand))
+      narrowest = std::min(narrowest, width_of(candidate));
+  }
+  std::int32_t highest = INT32_MIN;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    if (verdicts[i].score == 0 || narrowest == INT32_MAX) continue;
+    const std::int32_t more_nodes = width_of(sdk::candidates(request)[i]) - narrowest;
+    highest = std::max(highest, verdicts[i].score - kNodeCost * more_nodes - kOtherCost);
+  }
+  if (highest == INT32_MIN) return;  // nowhere, or wherever there are enough CPUs
+  for (Verdict& verdict : verdicts) {
+    if (verdict.score == 0) verdict.score = std::clamp(highest, TOPOLET_SCORE_MIN, 0);
+  }
+}
+
 std::vector<Verdict> score_isolation(const topolet_request& request, const CoreMap& cores, const Demand& demand,
                                      const PolicyOptions& options) {
   const Isolation isolation(cores, request, demand, options);
@@ -60,6 +90,7 @@ std::vector<Verdict> score_isolation(const topolet_request& request, const CoreM
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     verdicts.push_back(isolation.score(candidate, whole));
   }
+  outweigh_nodes(request, demand, verdicts);
   abstain_if_scores_are_equal(request, demand, verdicts);
   return verdicts;
 }
@@ -97,7 +128,8 @@ std::vector<Verdict> score_whole_cores(const topolet_request& request, const Cor
 }
 
 /// Heavy: 100 without a conflict, less 20 to 25 for sibling threads of one core; with conflicts up to 50, the fewer the
-/// more. Light: up to 20 for CPUs beside heavy containers, less 20 to 25 for sibling threads of one core.
+/// more. Light: up to 20 for CPUs beside heavy containers, less 20 to 25 for sibling threads of one core. Unknown: less
+/// up to 20 for CPUs beside heavy containers.
 std::int32_t score_of(const NeighbourCounts& counts, Profile profile) {
   const auto count = [&counts](Neighbours neighbours) {
     return static_cast<std::int32_t>(counts[static_cast<std::size_t>(neighbours)]);
@@ -106,6 +138,7 @@ std::int32_t score_of(const NeighbourCounts& counts, Profile profile) {
   const std::int32_t conflicts = count(Neighbours::kConflict);
   const std::int32_t wanted = count(Neighbours::kPaired) + count(Neighbours::kAlone) + own + conflicts;
   if (wanted == 0) return 0;
+  if (profile == Profile::kUnknown) return -kBesideHeavy * conflicts / wanted;
   const std::int32_t more = (kAllOwnSiblings - kFewOwnSiblings) * own / wanted;
   const std::int32_t own_cost = own > 0 ? kFewOwnSiblings + more : 0;
   if (profile == Profile::kLight) return kLightPaired * count(Neighbours::kPaired) / wanted - own_cost;
@@ -149,25 +182,56 @@ std::vector<std::string> items_for_light(const NeighbourCounts& counts, bool sha
   return items;
 }
 
+/// The same for a container of which nothing is known.
+std::vector<std::string> items_for_unknown(const NeighbourCounts& counts) {
+  const auto count = [&counts](Neighbours neighbours) { return counts[static_cast<std::size_t>(neighbours)]; };
+  std::vector<std::string> items;
+  if (const std::size_t alone = count(Neighbours::kAlone); alone > 0) {
+    items.push_back(sdk::counted(alone, "CPU") + " on cores without a heavy container");
+  }
+  if (const std::size_t beside = count(Neighbours::kConflict); beside > 0) {
+    items.push_back(sdk::counted(beside, "CPU") + " beside heavy containers");
+  }
+  return items;
+}
+
 std::string reason_of(const topolet_candidate& candidate, const NeighbourCounts& counts, const Demand& demand) {
   const bool shares = demand.exclusive_cpus == 0;
-  const std::vector<std::string> items =
-      demand.profile == Profile::kHeavy ? items_for_heavy(counts, shares) : items_for_light(counts, shares);
+  const std::vector<std::string> items = demand.profile == Profile::kUnknown ? items_for_unknown(counts)
+                                         : demand.profile == Profile::kHeavy ? items_for_heavy(counts, shares)
+                                                                             : items_for_light(counts, shares);
   std::string reason = sdk::node_names(candidate.nodes) + ": ";
   for (std::size_t i = 0; i < items.size(); ++i) reason += (i > 0 ? ", " : "") + items[i];
   return items.empty() ? reason + "no free CPUs" : reason;
 }
 
-std::vector<Verdict> score_pairing(const topolet_request& request, const CoreMap& cores, const Demand& demand) {
+/// Of the best CPUs of each candidate, as many as the container requests.
+std::vector<NeighbourCounts> neighbours_by_candidate(const topolet_request& request, const CoreMap& cores,
+                                                     const Demand& demand) {
   const Pairing pairing(cores, *request.ledger, demand);
   const std::vector<Level> levels = pairing.levels(free_cpus(request).view());
-  std::vector<Verdict> verdicts;
+  std::vector<NeighbourCounts> counts;
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     const std::size_t wanted = demand.exclusive_cpus > 0
                                    ? demand.exclusive_cpus
                                    : pairing.shared_cpus_requested(candidate.free, request.workload->demand);
-    const NeighbourCounts counts = count_neighbours(levels, candidate.free, wanted);
-    verdicts.push_back({TOPOLET_VERDICT_SCORE, score_of(counts, demand.profile), reason_of(candidate, counts, demand)});
+    counts.push_back(count_neighbours(levels, candidate.free, wanted));
+  }
+  return counts;
+}
+
+std::vector<Verdict> score_pairing(const topolet_request& request, const CoreMap& cores, const Demand& demand) {
+  const std::vector<NeighbourCounts> counts = neighbours_by_candidate(request, cores, demand);
+  const auto has_conflict = [](const NeighbourCounts& of) {
+    return of[static_cast<std::size_t>(Neighbours::kConflict)] > 0;
+  };
+  // Most containers have no profile, and heavy ones are no business of theirs as long as they do not meet.
+  const bool may_meet_heavy = std::any_of(counts.begin(), counts.end(), has_conflict);
+  if (demand.profile == Profile::kUnknown && !may_meet_heavy) return {};
+  std::vector<Verdict> verdicts;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    verdicts.push_back({TOPOLET_VERDICT_SCORE, score_of(counts[i], demand.profile),
+                        reason_of(sdk::candidates(request)[i], counts[i], demand)});
   }
   abstain_if_scores_are_equal(request, demand, verdicts);
   return verdicts;
@@ -217,14 +281,24 @@ PickAnswer withhold_siblings(const topolet_pick_request& picking, const CoreMap&
 std::vector<Verdict> Policy::score(const topolet_request& request) const {
   const Demand demand = demand_of(request, options_);
   if (!demand.annotation_error.empty()) return same_for_all(request, TOPOLET_VERDICT_REJECT, demand.annotation_error);
-  if (demand.is_empty()) {
-    if (demand.ineffective_annotation.empty()) return {};
-    return same_for_all(request, TOPOLET_VERDICT_ABSTAIN, demand.ineffective_annotation);
+  std::vector<Verdict> verdicts;
+  if (!demand.is_empty()) {
+    const CoreMap cores(*request.topology);
+    if (demand.whole_cores) return score_whole_cores(request, cores, demand, options_);
+    if (!demand.isolated && !has_siblings(cores)) return {};
+    verdicts =
+        demand.isolated ? score_isolation(request, cores, demand, options_) : score_pairing(request, cores, demand);
   }
-  const CoreMap cores(*request.topology);
-  if (demand.whole_cores) return score_whole_cores(request, cores, demand, options_);
-  if (!demand.isolated && !has_siblings(cores)) return {};
-  return demand.isolated ? score_isolation(request, cores, demand, options_) : score_pairing(request, cores, demand);
+  if (!verdicts.empty() || demand.ineffective_annotation.empty()) return verdicts;
+  return same_for_all(request, TOPOLET_VERDICT_ABSTAIN, demand.ineffective_annotation);
+}
+
+void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) const {
+  const Demand demand = demand_of(request, options_);
+  if (!demand.annotation_error.empty() || (!demand.isolated && !demand.whole_cores)) return;
+  for (const Set& nodes : node_sets_of_whole_cores(request, CoreMap(*request.topology), demand, options_)) {
+    proposals.nodes(nodes.view());
+  }
 }
 
 PickAnswer Policy::pick(const topolet_pick_request& picking) const {

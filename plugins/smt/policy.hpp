@@ -35,6 +35,10 @@ class Policy {
   /// them are if the request would have to be rounded up.
   std::vector<Verdict> score(const topolet_request& request) const;
 
+  /// On machines with many nodes, node sets where a container can be isolated, or its request be rounded up, if that
+  /// takes several nodes.
+  void propose(const topolet_request& request, sdk::Proposals& proposals) const;
+
   /// Which CPUs to use; in the second call, with the chosen CPUs, which siblings stay idle.
   PickAnswer pick(const topolet_pick_request& picking) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/topology/build_topology.hpp"
 #include "tests/placement/machine.hpp"
 
 namespace topolet::placement {
@@ -60,14 +61,49 @@ TEST(Candidates, LeaveOutNodesWithoutAllowedCpus) {
   EXPECT_TRUE(make_candidates(*topology, {}).empty());
 }
 
-TEST(Candidates, GiveCpusOfNoNodeToTheMachine) {
-  topology::Topology topology = *machine("pack:1 numa:1 core:4 pu:1");
-  topology.nodes[0].cpus = CpuSet{0, 1};
-  topology.pus[2].node = topology::kNoPosition;
-  topology.pus[3].node = topology::kNoPosition;
-  const auto candidates = make_candidates(topology, topology.allowed);
-  EXPECT_EQ(candidates.front().cpus, (CpuSet{0, 1}));
-  EXPECT_EQ(candidates.back().cpus, CpuSet::range(0, 3));
+/// Nodes of two CPUs, and three more CPUs.
+std::shared_ptr<const topology::Topology> machine_with_cpus_outside_nodes(std::uint32_t nodes) {
+  topology::MachineDescription description;
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    description.nodes.push_back({node, CpuSet{2 * node, 2 * node + 1}, "", 1 << 30, {}});
+  }
+  description.online = description.allowed = CpuSet::range(0, 2 * nodes + 2);
+  return std::make_shared<const topology::Topology>(build_topology(description));
+}
+
+TEST(Candidates, AreTheCpusOutsideAnyNodeToo) {
+  for (const std::uint32_t nodes : {1U, 2U, 8U, 12U}) {
+    const auto topology = machine_with_cpus_outside_nodes(nodes);
+    const auto candidates = make_candidates(*topology, topology->allowed);
+    const auto without_nodes = [](const Candidate& candidate) { return candidate.nodes.empty(); };
+    ASSERT_EQ(std::count_if(candidates.begin(), candidates.end(), without_nodes), 1) << nodes;
+    const auto outside = std::find_if(candidates.begin(), candidates.end(), without_nodes);
+    EXPECT_EQ(outside->cpus, CpuSet::range(2 * nodes, 2 * nodes + 2));
+    EXPECT_TRUE(outside->is_domain);
+    EXPECT_EQ(outside->kind, topology::DomainKind::kNode);
+    EXPECT_EQ(candidates.back().cpus, topology->allowed);
+    EXPECT_EQ(candidates.back().nodes.size(), nodes);
+    EXPECT_EQ(omits_node_sets(candidates), nodes > 8);
+  }
+}
+
+TEST(Candidates, KnowTheCpusOutsideAnyNodeByTheAllowedOnes) {
+  const auto topology = machine_with_cpus_outside_nodes(2);
+  EXPECT_EQ(make_candidates(*topology, CpuSet::range(0, 3)).size(), 3U) << "none are allowed";
+  const auto only_outside = make_candidates(*topology, CpuSet{4, 5});
+  ASSERT_EQ(only_outside.size(), 1U) << "they are the machine";
+  EXPECT_EQ(only_outside[0].kind, topology::DomainKind::kMachine);
+}
+
+TEST(Candidates, StayThePlaceOfWhoHadAllOfThem) {
+  const auto topology = machine_with_cpus_outside_nodes(1);
+  const CpuSet fewer = topology->allowed - CpuSet{1, 4};
+  const auto before = make_candidates(*topology, fewer);
+  const auto now = make_candidates(*topology, topology->allowed);
+  const auto grown = [&](const CpuSet& within) { return cpus_after_change(within, fewer, before, now, false); };
+  EXPECT_EQ(grown(CpuSet{0}), (CpuSet{0, 1})) << "the node's";
+  EXPECT_EQ(grown(CpuSet{2, 3}), CpuSet::range(2, 4)) << "those outside any node";
+  EXPECT_EQ(grown(fewer), topology->allowed) << "the machine's, which has the same node";
 }
 
 }  // namespace

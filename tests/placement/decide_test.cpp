@@ -3,6 +3,7 @@
 #include <functional>
 #include <random>
 
+#include "core/topology/build_topology.hpp"
 #include "tests/placement/machine.hpp"
 
 namespace topolet::placement {
@@ -83,6 +84,36 @@ TEST(Decide, DeniesByNameWhatWasAskedAndWhatIsFree) {
   EXPECT_NE(decision.reason.find("requested=4, available=3"), std::string::npos) << decision.reason;
   EXPECT_NE(decision.reason.find("node 0: 4"), std::string::npos) << decision.reason;
   EXPECT_TRUE(decision.placement.cpus.empty());
+}
+
+/// A node of two CPUs, another of one, and three more CPUs.
+TestNode node_with_cpus_outside_nodes() {
+  topology::MachineDescription description;
+  description.nodes = {{0, CpuSet{0, 1}, "", 1 << 30, {}}, {1, CpuSet{2}, "", 1 << 30, {}}};
+  description.online = description.allowed = CpuSet::range(0, 5);
+  TestNode node("pack:1 numa:1 core:6 pu:1");
+  node.topology = std::make_shared<const topology::Topology>(build_topology(description));
+  node.candidates = make_candidates(*node.topology, node.topology->allowed);
+  return node;
+}
+
+TEST(Decide, TellsEachNodeOnceAndTheCpusOutsideAnyNode) {
+  TestNode node = node_with_cpus_outside_nodes();
+  EXPECT_NE(node.ask(guaranteed("big", 6)).reason.find("(node 0: 2, node 1: 1, CPUs outside any node: 3)"),
+            std::string::npos);
+  node.candidates = make_candidates(*node.topology, CpuSet{0, 1, 3, 4});
+  EXPECT_NE(node.ask(guaranteed("big", 6)).reason.find("(node 0: 2, CPUs outside any node: 2)"), std::string::npos);
+}
+
+TEST(Decide, MovesOffTheCpusOutsideAnyNodeOnlyWhereItMust) {
+  const TestNode node = node_with_cpus_outside_nodes();
+  const auto nearest_to = [&node](const NodeSet& nodes, std::int64_t cpus) {
+    PolicyRequest request = node.request(guaranteed("moved", cpus));
+    request.stay_near = nodes;
+    return decide(request, node.rules, node.votes).placement.cpus;
+  };
+  EXPECT_EQ(nearest_to({}, 2), (CpuSet{3, 4})) << "no nodes are those CPUs";
+  EXPECT_EQ(nearest_to({1}, 2), (CpuSet{0, 1})) << "another node is nearer";
 }
 
 TEST(Decide, SharesWhenFullIfToldTo) {

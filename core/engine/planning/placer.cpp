@@ -68,12 +68,16 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
   }
   if (constraints.within_nodes) {
     std::erase_if(request.candidates, [&](const placement::Candidate& candidate) {
-      return !candidate.nodes.is_subset_of(*constraints.within_nodes);
+      const bool is_outside_nodes = candidate.nodes.empty();
+      return is_outside_nodes != constraints.within_nodes->empty() ||
+             !candidate.nodes.is_subset_of(*constraints.within_nodes);
     });
   }
-  if (constraints.exact_nodes) {
-    std::erase_if(request.candidates,
-                  [&](const placement::Candidate& candidate) { return candidate.nodes != *constraints.exact_nodes; });
+  if (constraints.exact_candidate) {
+    std::erase_if(request.candidates, [&](const placement::Candidate& candidate) {
+      return candidate.nodes != constraints.exact_candidate->nodes ||
+             candidate.cpus != constraints.exact_candidate->cpus;
+    });
   }
   return request;
 }
@@ -98,8 +102,9 @@ Plan Placer::plan(const Ledger& ledger, const placement::Workload& workload, con
     if (!workload.kubelet_cpus.empty()) return plan;
     if (first_obstacle.empty()) first_obstacle = "; " + moves.error().message;
     placement::PolicyRequest next = *policy_request;
-    std::erase_if(next.candidates,
-                  [&](const placement::Candidate& candidate) { return candidate.nodes == plan.decision.nodes; });
+    std::erase_if(next.candidates, [&](const placement::Candidate& candidate) {
+      return candidate.nodes == plan.decision.nodes && candidate.cpus == plan.decision.cpus_of_candidate;
+    });
     next.excluded_node_sets.push_back(plan.decision.nodes);
     policy_request = std::make_shared<const placement::PolicyRequest>(std::move(next));
   }
@@ -118,7 +123,7 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placemen
     if (!next) {
       return Error{Code::kResourceExhausted,
                    fmt::format("{}, which shares CPUs, would have none left on {}",
-                               display_name(ledger.find(key)->workload), named("node", decision.nodes))};
+                               display_name(ledger.find(key)->workload), placement::node_names(decision.nodes))};
     }
     after.assume(allocation_of(next->workload, next->decision));
     moves.push_back(*std::move(next));

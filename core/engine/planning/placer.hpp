@@ -39,11 +39,11 @@ class Placer {
 
   /// How a decision differs from that on a container which is new.
   struct Constraints {
-    std::optional<NodeSet> within_nodes;  ///< only candidates inside these nodes
-    std::optional<NodeSet> exact_nodes;   ///< only the candidate of just these nodes
-    bool only_shared = false;             ///< no CPUs of its own, whatever it asks for
-    bool on_reserved = false;             ///< shared: the reserved CPUs too, whatever its namespace
-    std::uint32_t exclusive_cpus = 0;     ///< how many of its own, if any; 0: as many as it asks for
+    std::optional<NodeSet> within_nodes;                  ///< only candidates inside these nodes
+    std::optional<placement::Candidate> exact_candidate;  ///< only this one
+    bool only_shared = false;                             ///< no CPUs of its own, whatever it asks for
+    bool on_reserved = false;                             ///< shared: the reserved CPUs too, whatever its namespace
+    std::uint32_t exclusive_cpus = 0;                     ///< how many of its own, if any; 0: as many as it asks for
     /// Its present or former exclusive CPUs, to be used again, with `keep.withheld` and the idle threads of the cores.
     placement::Placement keep = {};
     bool must_retain = false;               ///< as in PolicyRequest

@@ -168,8 +168,10 @@ std::optional<Plan> RebalancePlanner::plan_leaving_reserved_cpus(const Allocatio
 }
 
 NodeSet RebalancePlanner::preferred_nodes_of(const Allocation& allocation) const {
-  const bool is_known = allocation.preferred && !allocation.preferred->nodes.empty();
-  return is_known ? allocation.preferred->nodes : nodes_of(allocation, *placer_.topology());
+  if (!allocation.preferred) return nodes_of(allocation, *placer_.topology());
+  const Preferred& preferred = *allocation.preferred;
+  if (!preferred.nodes.empty()) return preferred.nodes;
+  return placer_.topology()->nodes_of(preferred.placement.cpus | preferred.within);
 }
 
 std::string RebalancePlanner::wanted_text(const Allocation& before, std::string why_not) const {

@@ -30,7 +30,8 @@ bool RebalancePlanner::may_regain(const Allocation& allocation) const {
   if (allocation.is_exclusive()) {
     return has_fewer_than_promised(allocation) || has_arrived_siblings(allocation);
   }
-  // Policies narrow a shared container by its annotations only: without any, more CPUs in the pool make no difference.
+  // Policies narrow a shared container by its annotations, as a rule: to ask them again about each other one whenever
+  // there are more CPUs in the pool would cost more than it brings.
   const bool has_more = !allocation.workload.settings.empty() && !cpus.is_subset_of(allocation.evaluated_cpus);
   return has_more && !allocation.restricted && candidate_of(allocation.within) != nullptr;
 }
@@ -107,8 +108,11 @@ std::optional<std::string> RebalancePlanner::reason_to_return(const Allocation& 
     return stays_idle ? std::optional<std::string>("") : std::nullopt;
   }
   const topology::Topology& topology = *placer_.topology();
-  const NodeSet elsewhere = topology.nodes_of(now.cpus) - topology.nodes_of(before.preferred->placement.cpus);
+  const CpuSet& former = before.preferred->placement.cpus;
+  const NodeSet elsewhere = topology.nodes_of(now.cpus) - topology.nodes_of(former);
   if (!elsewhere.empty()) return ", and leaves " + named("node", elsewhere);
+  const CpuSet outside = topology.cpus_outside_nodes();
+  if (now.cpus.intersects(outside) && !former.intersects(outside)) return ", and leaves the CPUs outside any node";
   Placer::Constraints constraints;
   constraints.keep = now;
   constraints.must_retain = true;
@@ -198,7 +202,7 @@ std::optional<Plan> RebalancePlanner::plan_narrowing(const Allocation& before,
                                                      const placement::Candidate& candidate) const {
   Placer::Constraints constraints;
   constraints.only_shared = true;
-  constraints.exact_nodes = candidate.nodes;
+  constraints.exact_candidate = candidate;
   Plan plan = placer_.plan(ledger_, before.workload, constraints);
   const CpuSet& within = plan.decision.within;
   if (plan.decision.denied || within == candidate.cpus || !within.is_subset_of(candidate.cpus)) return std::nullopt;

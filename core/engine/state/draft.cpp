@@ -172,7 +172,7 @@ void Draft::return_displaced() {
     allocation.arrived_cpus = {};
     allocation.restricted = false;
     allocation.squeeze = Squeeze::kNone;
-    if (!preferred.nodes.empty()) allocation.nodes = preferred.nodes;
+    allocation.nodes = preferred.nodes;
     const std::string why = "CPUs that it had to leave are free again: it returns to " + named("CPU", preferred.within);
     allocation.reason = why;
     put(std::move(allocation),

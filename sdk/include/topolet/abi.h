@@ -359,7 +359,8 @@ typedef struct topolet_ledger_entry {
 } topolet_ledger_entry;
 
 /* What the containers on one node request. A container on CPUs of several nodes counts on each of them: its CPU request
- * is divided as its CPUs are, its memory equally among its `mems`, or without these as its CPUs are. */
+ * is divided as its CPUs are, its memory equally among its `mems`, or without these as its CPUs are. CPUs outside any
+ * node take their part of the CPU request, none of the memory. */
 typedef struct topolet_node_demand {
   uint32_t containers;
   uint32_t exclusive_cpus; /* held by one container each, foreign ones included */
@@ -397,7 +398,7 @@ typedef struct topolet_candidate {
    * container that asks for isolated CPUs: those that are isolated and free. For one that gives some of its own back:
    * those that it has, and what is withheld beside them. */
   topolet_set free;
-  uint32_t distance; /* sum of SLIT distances over all ordered pairs of its nodes, itself included */
+  uint32_t distance; /* sum of SLIT distances over all ordered pairs of its nodes, itself included; 10 without nodes */
   uint32_t padding;
 } topolet_candidate;
 

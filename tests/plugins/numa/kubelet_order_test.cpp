@@ -83,6 +83,27 @@ TEST(KubeletOrder, TakesCpusAcrossCores) {
   EXPECT_EQ(taken("pack:2 numa:1 core:2 pu:2(indexes=0,4,1,5,2,6,3,7)", "0", 2, kAcrossCores), "1,4");
 }
 
+TEST(KubeletOrder, TakesCpusAcrossCoresWhoseSiblingsAreNumberedSideBySide) {
+  EXPECT_EQ(taken("numa:1 core:4 pu:2", "", 4, kAcrossCores), "0,2,4,6");
+  EXPECT_EQ(taken("numa:1 core:4 pu:2", "", 5, kAcrossCores), "0-2,4,6") << "then a second one of the lowest";
+  EXPECT_EQ(taken("numa:1 core:4 pu:2", "2,6", 4, kAcrossCores), "0,3-4,7") << "also beside CPUs in use";
+  EXPECT_EQ(taken("numa:1 core:2 pu:4", "1", 5, kAcrossCores), "0,2-5") << "the second of each before the third";
+  EXPECT_EQ(taken("pack:2 numa:1 core:2 pu:2", "0", 3, kAcrossCores), "1-3") << "all of the fuller package first";
+  EXPECT_EQ(taken("pack:2 numa:1 core:2 pu:2", "0,4", 5, kAcrossCores), "1-3,5-6");
+}
+
+TEST(KubeletOrder, TakesCpusAcrossCoresOfDifferentSizes) {
+  const Machine machine("numa:1 core:4 pu:2");
+  topolet_topology view = machine.view();
+  std::vector<topolet_pu> pus(view.pus, view.pus + view.pu_count);
+  for (std::size_t i = 4; i < 8; ++i) pus[i].core = TOPOLET_NONE;  // four cores of one thread
+  for (std::size_t i = 0; i < 8; ++i) pus[i].os_index = static_cast<std::uint32_t>(10 + 3 * i);
+  view.pus = pus.data();
+  const Set usable = set_of({10, 13, 16, 19, 25, 28});
+  EXPECT_EQ(set_of(kubelet_order(Layout(view), usable.view(), 4, kAcrossCores)).to_string(), "10,16,25,28");
+  EXPECT_EQ(set_of(kubelet_order(Layout(view), usable.view(), 5, kAcrossCores)).to_string(), "10,13,16,25,28");
+}
+
 TEST(KubeletOrder, AlignsByCache) {
   const char* const machine = "numa:1 l3:2 core:4 pu:2";
   EXPECT_EQ(taken(machine, "0-1", 8, kByCache), "8-15") << "a whole one";

@@ -49,6 +49,27 @@ class NumaMemory : public ::testing::Test {
   std::unique_ptr<Request> request_;
 };
 
+TEST(NumaMemoryOutsideNodes, IsOnTheEmptiestNodeOfThePackage) {
+  const Machine machine("pack:2 numa:2(memory=4294967296) core:2 pu:1");
+  topolet_topology view = machine.view();
+  std::vector<topolet_node> nodes(view.nodes, view.nodes + view.node_count);
+  nodes[3].cpus = {nullptr, 0};  // CPUs 6 and 7 are outside any node
+  view.nodes = nodes.data();
+  Ledger ledger(machine);
+  const Set outside = set_of({6, 7});
+  const Set all = set_of({0, 1, 2});
+  const auto bound = [&](std::int64_t bytes) {
+    const NodeMemory memory(view, ledger.view(), {}, true, {});
+    const auto chosen = choose_memory_nodes(
+        view, memory, {.bytes = bytes, .cpus = outside.view(), .preferred = {}, .allowed = all.view()});
+    return chosen ? chosen->to_string() : "";
+  };
+  EXPECT_EQ(bound(kGiB), "2") << "of the same package";
+  ledger.place_exclusive(asking(kGiB), set_of({0}), {}, set_of({0}));
+  EXPECT_EQ(bound(6 * kGiB), "1-2") << "node 0 has less left";
+  EXPECT_EQ(bound(12 * kGiB), "") << "3 GiB of node 0 are free";
+}
+
 TEST_F(NumaMemory, RejectsANodeWithTooLittleMemoryAndSaysWhatItHas) {
   ledger_.place_exclusive(asking(kGiB * 5 / 2), set_of({0}), {}, set_of({0}));
   const auto verdicts = score(asking(2 * kGiB), 2);

@@ -131,7 +131,7 @@ TEST(NumaScore, CountsCpusOutsideAnyNodeAsANodeOfTheirOwn) {
   machine.add_core(40, TOPOLET_NONE, TOPOLET_NONE);
   machine.add_core(41, TOPOLET_NONE, TOPOLET_NONE);
   Request request(machine, 2);
-  request.candidate({0}).candidate({}, set_of({40, 41}), 0).candidate(set_of({0}), set_of({0, 1, 2, 3, 40, 41}), 10);
+  request.candidate({0}).candidate({}, set_of({40, 41}), 10).candidate(set_of({0}), set_of({0, 1, 2, 3, 40, 41}), 10);
   const auto verdicts = kSpread.score(request.view());
   EXPECT_EQ(verdicts[1].reason,
             "all 2 CPUs requested fit on the CPUs outside any node (2 free); strategy spread prefers emptier nodes");

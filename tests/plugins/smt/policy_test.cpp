@@ -228,10 +228,36 @@ TEST_F(PairTest, IsolatesHeavyContainersOnOneThreadOfACoreIfThereAreEnough) {
   EXPECT_FALSE(pick(both, 5, pair_).narrowed);
 }
 
-TEST_F(PairTest, LeavesOtherContainersAlone) {
+TEST_F(PairTest, KeepsOthersOffTheCoresOfHeavyContainersWhileThereAreEnoughElse) {
+  EXPECT_FALSE(pick({}, 2, pair_).narrowed) << "there is no heavy one";
   ledger_.place_exclusive(kHeavy, set_of({0}));
-  EXPECT_FALSE(pick({}, 2, pair_).narrowed);
-  EXPECT_FALSE(pick({}, 0, pair_).narrowed);
+  EXPECT_EQ(pick({}, 2, pair_).narrow.to_string(), "2-7");
+  EXPECT_EQ(pick({}, 6, pair_).narrow.to_string(), "2-7");
+  EXPECT_FALSE(pick({}, 7, pair_).narrowed);
+  EXPECT_FALSE(pick({}, 2).narrowed) << "pair = false";
+}
+
+TEST_F(PairTest, KeepsOthersThatShareCpusOffTheCoresOfHeavyContainers) {
+  ledger_.place_exclusive(kHeavy, set_of({0}));
+  EXPECT_FALSE(pick({}, 0, pair_).narrowed) << "it requests nothing";
+  const Container asks = {.cpu_request_milli = 1500};
+  EXPECT_EQ(pick(asks, 0, pair_).narrow.to_string(), "2-7");
+  ledger_.place_shared({.cpu_request_milli = 3500}, set_of({2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(pick(asks, 0, pair_).narrow.to_string(), "2-7");
+  ledger_.place_shared({.cpu_request_milli = 1100, .settings = kLight.settings}, set_of({1, 2}));
+  EXPECT_FALSE(pick(asks, 0, pair_).narrowed) << "they request 6.1 CPUs together";
+}
+
+TEST_F(PairTest, PrefersPlacesWithoutHeavyContainersForOthers) {
+  ledger_.place_exclusive(kHeavy, set_of({0}));
+  const auto verdicts = score({}, 3, pair_);
+  EXPECT_EQ(verdicts[0].score, -6);
+  EXPECT_EQ(verdicts[0].reason, "node 0: 2 CPUs on cores without a heavy container, 1 CPU beside heavy containers");
+  EXPECT_EQ(verdicts[1].score, 0);
+  EXPECT_EQ(verdicts[2].score, 0);
+  EXPECT_THAT(score({}, 2, pair_), Each(Field(&PluginVerdict::reason, ""))) << "each has room";
+  ledger_.place_exclusive(kHeavy, set_of({3, 4, 7}));
+  EXPECT_THAT(score({}, 1, pair_), Each(Field(&PluginVerdict::kind, TOPOLET_VERDICT_ABSTAIN))) << "all are alike";
 }
 
 TEST(SmtOff, KeepsSharedContainersTogether) {

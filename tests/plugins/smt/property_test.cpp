@@ -187,6 +187,21 @@ TEST(SmtProperties, LightContainersFillTheSiblingsOfHeavyOnes) {
   }
 }
 
+TEST(SmtProperties, OthersAreBesideHeavyContainersAsLittleAsCanBe) {
+  const Policy policy({.pair = true});
+  for (std::uint64_t seed = 0; seed < kScenes && !testing::Test::HasFailure(); ++seed) {
+    Scene scene(seed);
+    SCOPED_TRACE(scene.words());
+    for (std::uint32_t wanted = 1; wanted <= scene.free().size(); ++wanted) {
+      const Set narrow = narrow_of(policy, scene.ask("other", "", wanted));
+      expect_best(scene, narrow, wanted, [&](const Set& cpus) { return Cost{scene.beside_heavy(cpus), 0}; });
+      const Set shared = narrow_of(policy, scene.ask("other", "", 0, std::int64_t{1000} * wanted));
+      EXPECT_TRUE(scene.beside_heavy(shared) == 0 || shared == scene.free()) << shared.to_string();
+      EXPECT_GE(shared.size(), wanted);
+    }
+  }
+}
+
 TEST(SmtProperties, SharedContainersGetWhatTheyAskForAndNoMoreThreadsOfACoreThanThatTakes) {
   const Policy policy({.pair = true});
   for (std::uint64_t seed = 0; seed < kScenes && !testing::Test::HasFailure(); ++seed) {

@@ -1,0 +1,53 @@
+// Machines in hwloc's XML, object by object, for tests.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace topolet::simulate {
+
+/// The CPUs of each core, which are below 32.
+using XmlCores = std::vector<std::vector<unsigned>>;
+
+class HwlocXml {
+ public:
+  std::string object(const char* type, unsigned os_index, unsigned cpus, unsigned nodes, const std::string& inside) {
+    return fmt::format(
+        "<object type=\"{}\" os_index=\"{}\" cpuset=\"{:#x}\" complete_cpuset=\"{:#x}\" nodeset=\"{:#x}\" "
+        "complete_nodeset=\"{:#x}\" gp_index=\"{}\">\n{}</object>\n",
+        type, os_index, cpus, cpus, nodes, nodes, ++objects_, inside);
+  }
+
+  /// A package that is the node, or whose CPUs are outside any node.
+  std::string package(unsigned os_index, std::optional<unsigned> node, const XmlCores& cores) {
+    const unsigned nodes = node ? 1U << *node : 0;
+    unsigned all = 0;
+    std::string inside;
+    for (const std::vector<unsigned>& core : cores) {
+      unsigned cpus = 0;
+      std::string pus;
+      for (const unsigned pu : core) {
+        cpus |= 1U << pu;
+        pus += object("PU", pu, 1U << pu, nodes, "");
+      }
+      inside += object("Core", core[0], cpus, nodes, pus);
+      all |= cpus;
+    }
+    return object("Package", os_index, all, nodes, (node ? object("NUMANode", *node, all, nodes, "") : "") + inside);
+  }
+
+  /// `more`: elements that follow the machine.
+  std::string machine(unsigned cpus, unsigned nodes, const std::string& packages, const std::string& more = "") {
+    return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+           "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n" +
+           object("Machine", 0, cpus, nodes, packages) + more + "</topology>\n";
+  }
+
+ private:
+  int objects_ = 0;
+};
+
+}  // namespace topolet::simulate
