@@ -71,6 +71,11 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
       return !candidate.nodes.is_subset_of(*constraints.within_nodes);
     });
   }
+  if (!constraints.among.empty()) {
+    std::erase_if(request.candidates, [&among = constraints.among](const placement::Candidate& candidate) {
+      return std::find(among.begin(), among.end(), candidate.nodes) == among.end();
+    });
+  }
   if (constraints.exact_nodes) {
     std::erase_if(request.candidates,
                   [&](const placement::Candidate& candidate) { return candidate.nodes != *constraints.exact_nodes; });
