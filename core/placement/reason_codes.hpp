@@ -24,6 +24,7 @@ inline constexpr const char* kKubeletConflict = "kubelet-conflict";
 
 // Why a container is somewhere else than before.
 inline constexpr const char* kMadeRoom = "made-room";
+inline constexpr const char* kCrowded = "crowded";
 inline constexpr const char* kReturned = "returned";
 inline constexpr const char* kCpusUnavailable = "cpus-unavailable";
 inline constexpr const char* kCpusAvailable = "cpus-available";

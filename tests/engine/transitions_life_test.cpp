@@ -214,6 +214,35 @@ INSTANTIATE_TEST_SUITE_P(
              "b: cpus 4-7>0-3, within 4-7>0-3, vacating >4-7, preferred shared   0-3 0>, evaluated 4-7>0-3 [re-placed "
              "instead of 2] (bound)",
              "pool 4-7>0-7"}},
+        Row{"ended, who had to leave and has room goes back",
+            {exclusive("a", {0, 1}), exclusive("c", {2, 3}), displaced_asking(2000)},
+            event::Ended{key_of("a"), "gone"},
+            {"a: over: gone",
+             "b: cpus 4-7>0-1, within 4-7>0-3, vacating >4-7, preferred shared   0-3 0>, evaluated 4-7>0-3 [re-placed "
+             "instead of 3] (bound)",
+             "pool 4-7>0-1,4-7"}},
+        Row{"ended, who had to leave and asks for more than is there stays",
+            {exclusive("a", {0, 1}), exclusive("c", {2, 3}), displaced_asking(2500)},
+            event::Ended{key_of("a"), "gone"},
+            {"a: over: gone", "pool 4-7>0-1,4-7"}},
+        Row{"ended, who had to leave goes back to a crowd that is no larger",
+            {exclusive("a", {0, 1}), exclusive("c", {2, 3}), displaced_asking(2500),
+             changed(displaced_asking(8000),
+                     [](Allocation& d) {
+                       d.workload = besteffort("d");
+                       d.workload.demand.cpu_request_milli = 8000;
+                       d.container_id = "c-d";
+                       d.preferred.reset();
+                     })},
+            event::Ended{key_of("a"), "gone"},
+            {"a: over: gone",
+             "b: cpus 4-7>0-1, within 4-7>0-3, vacating >4-7, preferred shared   0-3 0>, evaluated 4-7>0-3 [re-placed "
+             "instead of 3] (bound)",
+             "pool 4-7>0-1,4-7"}},
+        Row{"ended, who had to leave and stayed does not go back for CPUs elsewhere",
+            {exclusive("a", {5}), displaced_asking(1000)},
+            event::Ended{key_of("a"), "gone"},
+            {"a: over: gone", "b: cpus 4,6-7>4-7", "pool 0-4,6-7>0-7"}},
         Row{"pod stopped",
             {exclusive("a", {0}), changed(shared("b"), [](Allocation& b) { b.workload.key.sandbox_id = "sandbox-a"; }),
              shared("c")},

@@ -72,6 +72,13 @@ inline Allocation displaced(bool waits_for_all = false) {
   return allocation;
 }
 
+/// The same, and it asks for so much.
+inline Allocation displaced_asking(std::int64_t milli) {
+  Allocation allocation = displaced();
+  allocation.workload.demand.cpu_request_milli = milli;
+  return allocation;
+}
+
 inline Plan with(Plan plan, const std::function<void(Plan&)>& change) {
   change(plan);
   return plan;

@@ -12,7 +12,10 @@ constexpr std::chrono::minutes kLongestRebalanceRetry{5};
 
 }  // namespace
 
-Rebalancer::Rebalancer(Deps deps) : deps_(deps), planner_(deps_.committer.ledger(), deps_.placer) {
+Rebalancer::Rebalancer(Deps deps)
+    : deps_(deps),
+      planner_(deps_.committer.ledger(), deps_.placer),
+      crowd_relief_({deps_.loop, deps_.committer, deps_.placer, deps_.mover, deps_.clock}) {
   deps_.committer.subscribe(*this);
 }
 
@@ -21,11 +24,13 @@ void Rebalancer::begin() {
   // CPUs may have gone offline while nobody looked.
   vacate_unavailable_cpus();
   regain();
+  crowd_relief_.schedule();
 }
 
 void Rebalancer::on_durable(const Transition& transition) {
   const bool gains = !transition.inventory && !transition.pool.is_subset_of(transition.pool_before);
   if (gains && !transition.is_rollback) schedule_regain();
+  if (has_begun_ && (!transition.changes.empty() || transition.inventory)) crowd_relief_.schedule();
 }
 
 /// Once for all that is given back at a time.
@@ -70,6 +75,7 @@ void Rebalancer::retry() {
     if (allocation == nullptr || deps_.mover.is_busy(allocation->container_id) || !is_due(key)) continue;
     catch_up(key);
   }
+  crowd_relief_.schedule();
 }
 
 void Rebalancer::vacate_unavailable_cpus(const placement::ContainerKey& key) {

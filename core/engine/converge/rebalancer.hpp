@@ -1,5 +1,5 @@
-// Moves running containers: when CPUs go offline or come online, when a container releases some, or when a plugin
-// requests it.
+// Moves running containers: when CPUs go offline or come online, when a container releases some, when they are crowded,
+// or when a plugin requests it.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "core/base/clock.hpp"
+#include "core/engine/converge/crowd_relief.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/planning/rebalance_planner.hpp"
 #include "core/plugin/host/container_event.hpp"
@@ -65,6 +66,7 @@ class Rebalancer final : public Observer {
 
   const Deps deps_;
   const RebalancePlanner planner_;
+  CrowdRelief crowd_relief_;
   bool has_begun_ = false;
   bool regain_scheduled_ = false;
   std::map<placement::ContainerKey, Retry> retries_;

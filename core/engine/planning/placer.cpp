@@ -73,6 +73,11 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
              !candidate.nodes.is_subset_of(*constraints.within_nodes);
     });
   }
+  if (!constraints.among.empty()) {
+    std::erase_if(request.candidates, [&among = constraints.among](const placement::Candidate& candidate) {
+      return std::find(among.begin(), among.end(), candidate.nodes) == among.end();
+    });
+  }
   if (constraints.exact_candidate) {
     std::erase_if(request.candidates, [&](const placement::Candidate& candidate) {
       return candidate.nodes != constraints.exact_candidate->nodes ||

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/text.hpp"
+#include "core/engine/state/shared_load.hpp"
 #include "core/placement/decide.hpp"
 #include "core/placement/reason_codes.hpp"
 
@@ -165,6 +166,7 @@ void Draft::return_displaced() {
     const bool is_there = !allocation.preferred->waits_for_all || within.is_subset_of(inventory().allowed);
     if (is_there && within.intersects(open)) back.push_back(allocation);
   });
+  keep_from_crowding(back);
   for (Allocation& allocation : back) {
     const Preferred preferred = *std::exchange(allocation.preferred, std::nullopt);
     allocation.placement.mode = preferred.placement.mode;
@@ -180,12 +182,56 @@ void Draft::return_displaced() {
   }
 }
 
+/// What a container that follows the pool has of it.
+CpuSet Draft::shared_cpus_of(const Allocation& allocation) const {
+  if (allocation.conflict) return allocation.placement.cpus;
+  return shared_cpus(allocation.placement.mode, allocation.within, transition_.pool, transition_.free_reserved,
+                     !allocation.workload.kubelet_cpus.empty());
+}
+
+/// Whether it need not go back: it is where the policies agree to, and has CPUs there.
+bool Draft::may_stay_displaced(const Allocation& allocation) const {
+  const placement::Mode mode = allocation.placement.mode;
+  return allocation.squeeze == Squeeze::kNone && shared_request_milli(allocation) > 0 &&
+         mode == allocation.preferred->placement.mode &&
+         allocation.within.intersects(pool_for(mode, transition_.pool, transition_.free_reserved));
+}
+
+/// Such a container goes back only when CPUs that it had to leave become free, and if there is room: where too much
+/// would be requested, it would have to move once more.
+void Draft::keep_from_crowding(std::vector<Allocation>& back) const {
+  const CpuSet gained = (transition_.pool - ledger_.pool()) | (transition_.free_reserved - ledger_.free_reserved());
+  std::erase_if(back, [&](const Allocation& allocation) {
+    return may_stay_displaced(allocation) && !transition_.inventory && !allocation.preferred->within.intersects(gained);
+  });
+  if (std::none_of(back.begin(), back.end(), [this](const auto& a) { return may_stay_displaced(a); })) return;
+  SharedLoadSum sum;
+  for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
+    if (allocation.follows_pool()) sum.add(shared_cpus_of(allocation), shared_request_milli(allocation));
+  });
+  SharedLoad load = sum.load();
+  std::erase_if(back, [&](const Allocation& allocation) {
+    Allocation returned = allocation;
+    returned.placement.mode = allocation.preferred->placement.mode;
+    returned.within = allocation.preferred->within;
+    const CpuSet now = shared_cpus_of(allocation);
+    const CpuSet home = shared_cpus_of(returned);
+    const std::int64_t milli = shared_request_milli(allocation);
+    const SharedLoad::Load mean = load.mean(now);
+    load.remove(now, milli);
+    load.add(home, milli);
+    if (!may_stay_displaced(allocation) || load.mean(home) <= std::max(mean, SharedLoad::kWholeCpu)) return false;
+    load.remove(home, milli);
+    load.add(now, milli);
+    return true;
+  });
+}
+
 void Draft::follow_pool() {
   std::vector<Allocation> moved;
   for_each([&](const placement::ContainerKey&, const Allocation& allocation) {
     if (!allocation.follows_pool() || allocation.conflict) return;
-    CpuSet cpus = shared_cpus(allocation.placement.mode, allocation.within, transition_.pool, transition_.free_reserved,
-                              !allocation.workload.kubelet_cpus.empty());
+    CpuSet cpus = shared_cpus_of(allocation);
     // Decisions never leave a shared container without CPUs; should one slip through, it stays where it is.
     if (cpus.empty() || cpus == allocation.placement.cpus) return;
     moved.push_back(allocation);

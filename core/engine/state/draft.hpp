@@ -66,6 +66,9 @@ class Draft {
   bool keeps_pool() const;
   void compute_pool();
   void return_displaced();
+  CpuSet shared_cpus_of(const Allocation& allocation) const;
+  bool may_stay_displaced(const Allocation& allocation) const;
+  void keep_from_crowding(std::vector<Allocation>& back) const;
   void follow_pool();
   void end_squeezes();
   void drop_unchanged();

@@ -1,0 +1,204 @@
+#include "core/engine/planning/crowd_planner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "core/base/text.hpp"
+#include "core/placement/reason_codes.hpp"
+#include "core/placement/settings.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using Load = SharedLoad::Load;
+
+/// What a policy may say less of the new place: a mild preference, see TOPOLET_VERDICT_SCORE.
+constexpr std::int32_t kMildPreference = 10;
+
+bool may_be_relieved(const Allocation& allocation) {
+  const bool is_at_rest = (allocation.phase == Phase::kCreated || allocation.phase == Phase::kRunning) &&
+                          !allocation.stopping && allocation.vacating.empty();
+  return is_at_rest && allocation.is_movable_in_pool() && allocation.squeeze == Squeeze::kNone &&
+         shared_request_milli(allocation) > 0 &&
+         cpus_annotation(allocation.workload) != placement::CpusAnnotation::kNone;
+}
+
+bool is_crowded(const SharedLoad& load, const CpuSet& cpus) { return load.mean(cpus) > SharedLoad::kWholeCpu; }
+
+/// Room for all that is requested, or at least a fifth less to share with.
+bool is_clearly_less(Load mean, Load mean_before) {
+  return mean < mean_before && (mean <= SharedLoad::kWholeCpu || mean <= mean_before / 5 * 4);
+}
+
+/// To leave memory or devices behind costs more than the others' move.
+bool is_tied_to_place(const Allocation& allocation) {
+  const placement::Workload& workload = allocation.workload;
+  return !allocation.placement.mems.empty() || !workload.devices.empty() || !workload.cdi_devices.empty();
+}
+
+std::string cpus_text(Load load) {
+  const Load milli = (load + SharedLoad::kPerMilli / 2) / SharedLoad::kPerMilli;
+  return fmt::format("{:g}", static_cast<double>(milli) / 1000);
+}
+
+const placement::CandidateOpinions* opinions_on(const placement::Decision& decision, const NodeSet& nodes) {
+  const auto& best = decision.verdicts.best;
+  const std::string name = nodes.to_string();
+  const auto found = std::find_if(best.begin(), best.end(), [&](const auto& row) { return row.nodes == name; });
+  return found == best.end() ? nullptr : &*found;
+}
+
+/// One of them scores `now` clearly above `then`.
+bool prefers(const placement::CandidateOpinions& now, const placement::CandidateOpinions& then) {
+  return std::any_of(now.opinions.begin(), now.opinions.end(), [&](const auto& opinion) {
+    return std::any_of(then.opinions.begin(), then.opinions.end(), [&](const auto& other) {
+      return opinion.policy == other.policy && opinion.kind == "score" && other.kind == "score" &&
+             opinion.score - other.score > kMildPreference;
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<CrowdPlanner::Place> CrowdPlanner::places(placement::Mode mode, const SharedLoad& load) const {
+  CpuSet left = pool_for(mode, ledger_.pool(), ledger_.free_reserved());
+  std::vector<Place> places;
+  const auto add = [&](CpuSet cpus) {
+    if (cpus.empty()) return;
+    const Load total = load.total(cpus);
+    places.push_back({std::move(cpus), total});
+  };
+  for (const topology::Node& node : placer_.topology()->nodes) {
+    if (node.memory_only) continue;
+    add(left & node.cpus);
+    left -= node.cpus;
+  }
+  add(std::move(left));  // of no node
+  return places;
+}
+
+/// No union of places has less for each of its CPUs than those have together in which least is asked of one.
+Load CrowdPlanner::least_load(const std::vector<Place>& places, const Allocation& allocation) {
+  const CpuSet& cpus = allocation.placement.cpus;
+  const std::int64_t milli = shared_request_milli(allocation);
+  const Load part = SharedLoad::part(cpus, milli);
+  std::vector<std::tuple<Load, Load, Load>> without;  // for each CPU, of all, how many CPUs
+  for (const Place& place : places) {
+    const auto count = static_cast<Load>(place.cpus.size());
+    const Load total = place.total - part * static_cast<Load>((place.cpus & cpus).size());
+    without.emplace_back(total / count, total, count);
+  }
+  std::sort(without.begin(), without.end());
+  std::optional<Load> least;
+  Load sum = SharedLoad::kPerMilli * milli;
+  Load count = 0;
+  for (const auto& [each, total, more] : without) {
+    sum += total;
+    count += more;
+    least = std::min(least.value_or(sum / count), sum / count);
+  }
+  return least.value_or(0);
+}
+
+std::vector<placement::ContainerKey> CrowdPlanner::crowded(const SharedLoad& load) const {
+  struct Crowded {
+    bool is_tied;
+    Load relief;
+    placement::ContainerKey key;
+  };
+  std::vector<Crowded> found;
+  std::map<placement::Mode, std::vector<Place>> places_of;
+  const CpuSet* last = nullptr;  // most containers share the same CPUs
+  bool are_crowded = false;
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    if (shared_request_milli(allocation) <= 0) continue;
+    const CpuSet& cpus = allocation.placement.cpus;
+    if (last == nullptr || *last != cpus) are_crowded = is_crowded(load, cpus);
+    last = &cpus;
+    if (!are_crowded || !may_be_relieved(allocation)) continue;
+    const placement::Mode mode = allocation.placement.mode;
+    if (places_of.count(mode) == 0) places_of[mode] = places(mode, load);
+    const Load mean = load.mean(cpus);
+    const Load elsewhere = least_load(places_of[mode], allocation);
+    if (!is_clearly_less(elsewhere, mean)) continue;
+    const Load left = mean - SharedLoad::part(cpus, shared_request_milli(allocation));
+    found.push_back({is_tied_to_place(allocation), mean - std::max(left, elsewhere), key});
+  }
+  std::sort(found.begin(), found.end(), [](const Crowded& a, const Crowded& b) {
+    return std::tie(a.is_tied, b.relief, a.key) < std::tie(b.is_tied, a.relief, b.key);
+  });
+  std::vector<placement::ContainerKey> keys;
+  keys.reserve(found.size());
+  for (Crowded& crowded : found) keys.push_back(std::move(crowded.key));
+  return keys;
+}
+
+bool CrowdPlanner::helps(const SharedLoad& load, const Allocation& before, const CpuSet& cpus) {
+  const std::int64_t milli = shared_request_milli(before);
+  SharedLoad after = load;
+  after.remove(before.placement.cpus, milli);
+  after.add(cpus, milli);
+  const CpuSet touched = before.placement.cpus | cpus;
+  return after.highest(touched) < load.highest(touched) &&
+         is_clearly_less(after.mean(cpus), load.mean(before.placement.cpus));
+}
+
+/// Only that it is crowded may speak against where it is now. Its devices, for instance, are to be no farther away.
+bool CrowdPlanner::do_policies_mind(const Allocation& before, const placement::Workload& workload,
+                                    const Plan& plan) const {
+  const NodeSet now = nodes_of(before, *placer_.topology());
+  const placement::Decision& decision = plan.decision;
+  Placer::Constraints shared;
+  shared.only_shared = true;
+  if (!decision.verdicts.dropped.empty()) {
+    shared.exact_nodes = now;
+    const placement::Decision stays = placer_.plan(ledger_, workload, shared).decision;
+    if (!stays.denied && stays.verdicts.dropped.size() < decision.verdicts.dropped.size()) return true;
+    shared.exact_nodes.reset();
+  }
+  if (now == decision.nodes) return false;
+  const placement::CandidateOpinions* of_now = opinions_on(decision, now);
+  if (of_now != nullptr) return !of_now->rejected && prefers(*of_now, *opinions_on(decision, decision.nodes));
+  // It is not among the best, which are all that a decision tells of.
+  shared.among = {now, decision.nodes};
+  const placement::Decision pair = placer_.plan(ledger_, workload, shared).decision;
+  of_now = opinions_on(pair, now);
+  const placement::CandidateOpinions* const of_then = opinions_on(pair, decision.nodes);
+  return of_now != nullptr && of_then != nullptr && !of_now->rejected && prefers(*of_now, *of_then);
+}
+
+std::optional<Plan> CrowdPlanner::plan_relief(const Allocation& before) const {
+  const SharedLoad load = shared_load_of(ledger_);
+  const CpuSet& from = before.placement.cpus;
+  if (!may_be_relieved(before) || !is_crowded(load, from)) return std::nullopt;
+  placement::Workload workload = before.workload;
+  workload.pod_nodes = ledger_.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
+  Placer::Constraints shared;
+  shared.only_shared = true;
+  Plan plan = placer_.plan(ledger_, workload, shared);
+  placement::Decision& decision = plan.decision;
+  const CpuSet& to = decision.placement.cpus;
+  if (decision.denied || decision.placement.mode != before.placement.mode || to.empty()) return std::nullopt;
+  // Whoever gave no answer might have been against it.
+  if (!decision.lost_votes.empty() || !plan.moves.empty()) return std::nullopt;
+  if (!helps(load, before, to) || do_policies_mind(before, workload, plan)) return std::nullopt;
+  SharedLoad others = load;
+  others.remove(from, shared_request_milli(before));
+  const std::string where = decision.nodes.empty() ? named("CPU", to) : named("node", decision.nodes);
+  decision.reason_code = placement::reason_code::kCrowded;
+  decision.reason = fmt::format(
+      "its {} {} shared by containers that request {} CPUs; it moves to {}, where {} {} {} requested; {}",
+      named("CPU", from), from.size() == 1 ? "is" : "are", cpus_text(load.total(from)), where,
+      counted(to.size(), "CPU"), to.size() == 1 ? "has" : "have", cpus_text(others.total(to)), decision.reason);
+  plan.preferred = before.preferred;
+  if (plan.preferred && plan.preferred->within == decision.within) plan.preferred.reset();
+  plan.arrived_cpus = before.arrived_cpus;
+  return plan;
+}
+
+}  // namespace topolet::engine

@@ -1,0 +1,169 @@
+#include "core/engine/converge/crowd_relief.hpp"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "tests/engine/converge_test.hpp"
+#include "tests/engine/crowds.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+const CpuSet kNode0 = CpuSet::range(0, 3);
+const CpuSet kNode1 = CpuSet::range(4, 7);
+
+class CrowdReliefTest : public ConvergeTest {
+ protected:
+  CrowdReliefTest() {
+    placer_ = Placer({topology_,
+                      placement::make_candidates(*topology_, topology_->allowed),
+                      {},
+                      [least = least_](const auto& request, const placement::PlacementRules& rules) {
+                        return decide(*request, rules, {{.policy = least}});
+                      }});
+  }
+
+  /// Node 0 has two CPUs to share, on which all of them are; the four of node 1 idle.
+  void crowd(const std::vector<std::string>& names, std::int64_t milli = 2000) {
+    std::vector<Allocation> allocations = {exclusive("x", {2, 3})};
+    for (const std::string& name : names) allocations.push_back(asking(name, milli, kNode0));
+    begin(allocations);
+    start_converged("x");
+    for (const std::string& name : names) start_converged(name);
+    rebalancer_->begin();
+    loop_.run();
+  }
+  std::vector<std::string> on_node_1() const {
+    std::vector<std::string> names;
+    for (const auto& [key, allocation] : committer_->ledger().allocations()) {
+      if (allocation.placement.cpus == kNode1) names.push_back(key.name);
+    }
+    return names;
+  }
+
+  const std::shared_ptr<LeastAskedPolicy> least_ = std::make_shared<LeastAskedPolicy>();
+};
+
+TEST_F(CrowdReliefTest, MovesOneASecondUntilNobodyIsCrowded) {
+  crowd({"a", "b", "c"});
+  loop_.advance(milliseconds(999));
+  EXPECT_THAT(on_node_1(), IsEmpty());
+  loop_.advance(milliseconds(1));
+  EXPECT_THAT(on_node_1(), SizeIs(1));
+  EXPECT_EQ(runtime_.container("c-a").cpus, kNode1);
+  loop_.advance(milliseconds(999));
+  EXPECT_THAT(on_node_1(), SizeIs(1));
+  loop_.advance(milliseconds(1));
+  EXPECT_THAT(on_node_1(), SizeIs(2));
+  EXPECT_EQ(runtime_.container("c-b").cpus, kNode1);
+  EXPECT_EQ(find("b")->vacating, CpuSet());
+  take_transitions();
+  loop_.advance(seconds(600));
+  EXPECT_THAT(take_transitions(), IsEmpty());
+}
+
+TEST_F(CrowdReliefTest, AsksNoPolicyWhereNobodyIsCrowded) {
+  crowd({"a", "b"}, 1000);
+  loop_.advance(seconds(5));
+  commit(event::DemandChanged{besteffort("a").key, asking("a", 900).workload.demand, "resized"});
+  loop_.advance(seconds(5));
+  rebalancer_->retry();
+  loop_.advance(seconds(5));
+  EXPECT_EQ(least_->take_asked(), 0);
+}
+
+TEST_F(CrowdReliefTest, SeesThatMoreIsRequested) {
+  crowd({"a", "b"}, 1000);
+  loop_.advance(seconds(5));
+  commit(event::DemandChanged{besteffort("a").key, asking("a", 3000).workload.demand, "resized"});
+  loop_.advance(seconds(1));
+  EXPECT_EQ(find("a")->placement.cpus, kNode1);
+}
+
+TEST_F(CrowdReliefTest, SeesThatCpusBecomeFreeElsewhere) {
+  begin({exclusive("x", {2, 3}), exclusive("y", kNode1), asking("a", 2000, kNode0), asking("b", 2000, kNode0)});
+  for (const char* name : {"x", "y", "a", "b"}) start_converged(name);
+  rebalancer_->begin();
+  loop_.advance(seconds(5));
+  EXPECT_THAT(take_transitions(), IsEmpty());
+  commit(event::Exited{exclusive("y", {}).workload.key, 0});
+  EXPECT_THAT(on_node_1(), IsEmpty());
+  loop_.advance(seconds(1));
+  EXPECT_THAT(on_node_1(), SizeIs(1));
+}
+
+TEST_F(CrowdReliefTest, DoesNotAskAgainWhileAllIsAsItWas) {
+  // The policies would have each of them on node 0, whatever is asked of it.
+  const auto fixed = std::make_shared<FixedPolicy>(std::vector<std::pair<NodeSet, std::int32_t>>{{{0}, 100}});
+  int asked = 0;
+  placer_ = Placer({topology_,
+                    placement::make_candidates(*topology_, topology_->allowed),
+                    {},
+                    [fixed, &asked](const auto& request, const placement::PlacementRules& rules) {
+                      ++asked;
+                      return decide(*request, rules, {{.policy = fixed}});
+                    }});
+  std::vector<std::string> names;
+  for (char name = 'a'; name < 'a' + 12; ++name) names.emplace_back(1, name);
+  crowd(names, 1000);
+  loop_.advance(seconds(1));
+  EXPECT_EQ(asked, 8) << "the loop waits for the policies";
+  loop_.advance(seconds(1));
+  EXPECT_EQ(asked, 12);
+  rebalancer_->retry();
+  loop_.advance(seconds(60));
+  EXPECT_EQ(asked, 12);
+  commit(event::DemandChanged{besteffort("a").key, asking("a", 900).workload.demand, "resized"});
+  loop_.advance(seconds(10));
+  EXPECT_EQ(asked, 24);
+}
+
+TEST_F(CrowdReliefTest, LeavesItToTheQueueToRepeatWhatTheRuntimeRefused) {
+  crowd({"a", "b"});
+  runtime_.container("c-a").ignores_updates = true;
+  loop_.advance(seconds(10));
+  EXPECT_EQ(find("a")->placement.cpus, kNode1);
+  EXPECT_NE(find("a")->vacating, CpuSet());
+  EXPECT_EQ(find("b")->placement.cpus, (CpuSet{0, 1}));
+  runtime_.container("c-a").ignores_updates = false;
+  loop_.advance(seconds(60));
+  EXPECT_EQ(runtime_.container("c-a").cpus, kNode1);
+  EXPECT_EQ(find("a")->vacating, CpuSet());
+}
+
+TEST_F(CrowdReliefTest, GivesTheCpusThatItLeftToNobodyBeforeThat) {
+  crowd({"a", "b"});
+  runtime_.container("c-a").ignores_updates = true;
+  loop_.advance(seconds(1));
+  ASSERT_EQ(find("a")->placement.cpus, kNode1);
+  Plan plan = exclusive_on({1});
+  commit(event::CreateAdmitted{guaranteed("new", 1), plan});
+  bool may_run = false;
+  mover_->await_neighbours(guaranteed("new", 1).key, seconds(20),
+                           [&](const Status& gone) { may_run = gone.has_value(); });
+  loop_.advance(seconds(5));
+  EXPECT_FALSE(may_run);
+  runtime_.container("c-a").ignores_updates = false;
+  loop_.advance(seconds(10));
+  EXPECT_TRUE(may_run);
+}
+
+TEST_F(CrowdReliefTest, WaitsUntilItIsKnownWhatRuns) {
+  begin({exclusive("x", {2, 3}), asking("a", 2000, kNode0), asking("b", 2000, kNode0)});
+  for (const char* name : {"x", "a", "b"}) start_converged(name);
+  commit(event::DemandChanged{besteffort("a").key, asking("a", 3000).workload.demand, "resized"});
+  loop_.advance(seconds(5));
+  EXPECT_THAT(on_node_1(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace topolet::engine
