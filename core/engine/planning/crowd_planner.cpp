@@ -38,7 +38,8 @@ bool is_clearly_less(Load mean, Load mean_before) {
 /// To leave memory or devices behind costs more than the others' move.
 bool is_tied_to_place(const Allocation& allocation) {
   const placement::Workload& workload = allocation.workload;
-  return !allocation.placement.mems.empty() || !workload.devices.empty() || !workload.cdi_devices.empty();
+  return !allocation.placement.mems.empty() || !workload.devices.empty() || !workload.cdi_devices.empty() ||
+         !workload.used_devices.empty();
 }
 
 std::string cpus_text(Load load) {
@@ -156,10 +157,9 @@ bool CrowdPlanner::do_policies_mind(const Allocation& before, const placement::W
   Placer::Constraints shared;
   shared.only_shared = true;
   if (!decision.verdicts.dropped.empty()) {
-    shared.exact_nodes = now;
+    shared.among = {now};
     const placement::Decision stays = placer_.plan(ledger_, workload, shared).decision;
     if (!stays.denied && stays.verdicts.dropped.size() < decision.verdicts.dropped.size()) return true;
-    shared.exact_nodes.reset();
   }
   if (now == decision.nodes) return false;
   const placement::CandidateOpinions* of_now = opinions_on(decision, now);
