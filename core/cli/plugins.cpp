@@ -29,7 +29,7 @@ const char* state_of(const Plugin& plugin) {
 }
 
 std::uint64_t total(const Plugin::LostVotes& lost) {
-  return lost.late() + lost.failed() + lost.declined() + lost.not_asked();
+  return lost.late() + lost.failed() + lost.declined() + lost.not_asked() + lost.out_of_time();
 }
 
 std::string abi_of(const Plugin& plugin) {
@@ -49,8 +49,9 @@ std::string format_text(const ListPluginsResponse& list) {
     if (!plugin.reason().empty()) text += fmt::format("\n{}\n", escaped(plugin.id() + ": " + plugin.reason()));
     const Plugin::LostVotes& lost = plugin.lost_votes();
     if (total(lost) > 0) {
-      text += fmt::format("\n{} lost votes: {} late, {} failed, {} declined, {} not asked\n", escaped(plugin.id()),
-                          lost.late(), lost.failed(), lost.declined(), lost.not_asked());
+      text += fmt::format("\n{} lost votes: {} late, {} failed, {} declined, {} not asked, {} out of time\n",
+                          escaped(plugin.id()), lost.late(), lost.failed(), lost.declined(), lost.not_asked(),
+                          lost.out_of_time());
     }
   }
   Table options{{"option", "value", "default", "help"}, {}};
@@ -92,7 +93,8 @@ ordered_json format_json(const ListPluginsResponse& list) {
           {{"late", lost.late()},
            {"failed", lost.failed()},
            {"declined", lost.declined()},
-           {"not_asked", lost.not_asked()}}},
+           {"not_asked", lost.not_asked()},
+           {"out_of_time", lost.out_of_time()}}},
          {"p99_us", plugin.p99_us()}});
   }
   return all;

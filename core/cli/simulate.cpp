@@ -1,6 +1,7 @@
 #include "core/cli/simulate.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <boost/program_options.hpp>
 #include <cerrno>
@@ -13,6 +14,7 @@
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
 #include "core/base/file_exists.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/base/text.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/machine_map.hpp"
@@ -218,6 +220,7 @@ ordered_json to_json(const Line& line, bool explain) {
                                {"mems", moved.mems.to_string()},
                                {"reason", moved.reason}});
   }
+  if (!outcome.lost_votes.empty()) json["lost_votes"] = outcome.lost_votes;
   if (outcome.is_invalid_line) json["line"] = line.number;
   if (explain && outcome.verdicts) json["verdicts"] = verdicts_json(*outcome.verdicts);
   return json;
@@ -342,6 +345,32 @@ int run_lines(simulate::Simulation& simulation, std::istream& in, const Simulate
   return kExitUsage;
 }
 
+/// Whoever reads the output may have gone; the simulation is to end properly nevertheless.
+int run_lines_reporting(simulate::Simulation& simulation, std::istream& in, const SimulateOptions& options) {
+  try {
+    return run_lines(simulation, in, options);
+  } catch (const std::exception& error) {
+    if (const auto lost = report_lost_output(kProgram, error)) return *lost;
+    throw;
+  }
+}
+
+/// What depends on how fast this machine is, so that nobody takes it for what another would do.
+void report_slow_plugins(const simulate::Simulation& simulation, const config::PlacementOptions& placement) {
+  std::string slow;
+  for (const auto& [plugin, lost] : simulation.lost_votes()) {
+    if (lost.late + lost.out_of_time == 0) continue;
+    slow += fmt::format("{}{} ({} late, {} not asked)", slow.empty() ? "" : ", ", plugin, lost.late,
+                        lost.not_asked + lost.out_of_time);
+  }
+  if (slow.empty()) return;
+  print_error_line(fmt::format(
+      "{}: votes were lost because plugins took too long: {}; on another machine, or when this one has less to do, "
+      "containers may be placed differently; raise placement.deadline-ms ({}) and placement.decision-ms ({}) to wait "
+      "longer",
+      kProgram, slow, placement.deadline.count(), placement.decision_time.count()));
+}
+
 plugin::LoadedConfig setup_of(const SimulateOptions& options, std::vector<std::string> flags) {
   std::vector<std::string> arguments = {"--config", options.config.empty() ? "/dev/null" : options.config};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
@@ -384,11 +413,18 @@ int run(const std::vector<std::string>& arguments) {
   }
   const auto machine = machine_of(options);
   if (!machine) return usage_error(kProgram, machine.error().message);
-  const auto simulation = simulate::Simulation::make(
+  const config::PlacementOptions placement = setup.config.options.placement;
+  auto simulation = simulate::Simulation::make(
       *machine, std::move(setup),
       options.state_dir.empty() ? std::filesystem::path() : std::filesystem::absolute(options.state_dir));
   if (!simulation) return usage_error(kProgram, simulation.error().message);
-  return run_lines(**simulation, options.workload == "-" ? std::cin : file, options);
+  const int status = run_lines_reporting(**simulation, options.workload == "-" ? std::cin : file, options);
+  report_slow_plugins(**simulation, placement);
+  const bool is_stuck = (*simulation)->has_abandoned_calls();
+  simulation->reset();
+  // What a library does at the end of the process must not happen under a call that is inside it.
+  if (is_stuck) ::_exit(finish_output(kProgram, status));
+  return status;
 }
 
 }  // namespace

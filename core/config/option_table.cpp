@@ -146,6 +146,12 @@ std::vector<OptionSpec> placement_options() {
       with_range(option("deadline-ms", OptionType::kInt, {"50"},
                         "How long a plugin may take to answer one call, in milliseconds, before it loses its vote."),
                  1, 60000),
+      with_range(
+          option("decision-ms", OptionType::kInt, {"200"},
+                 "How long plugins may be asked in one decision, in milliseconds. Who has not been asked by then "
+                 "loses its vote, through no fault of its own. Unless it is set, it is four times deadline-ms "
+                 "where that is more."),
+          1, 600000),
       with_range(option("plugin-timeout", OptionType::kDuration, {"10s"},
                         "How long a plugin may take to be loaded, created or destroyed before it is abandoned."),
                  100, kMillisecondsPerDay),

@@ -20,6 +20,8 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr unsigned kHelpColumns = 100;
+/// How many calls that take as long as they may fit into a decision by default.
+constexpr int kCallsOfDecision = 4;
 
 template <class List>
 bool has(const List& list, const std::string& item) {
@@ -304,6 +306,10 @@ PlacementOptions placement_options(const po::variables_map& values) {
   placement.pending_timeout = *parse_duration(text(values, "placement.pending-timeout"));
   placement.start_grace = *parse_duration(text(values, "placement.start-grace"));
   placement.deadline = std::chrono::milliseconds(std::stol(text(values, "placement.deadline-ms")));
+  placement.decision_time = std::chrono::milliseconds(std::stol(text(values, "placement.decision-ms")));
+  // Whoever gives each call more time means to give it to a decision.
+  if (values["placement.decision-ms"].defaulted())
+    placement.decision_time = std::max(placement.decision_time, kCallsOfDecision * placement.deadline);
   placement.plugin_timeout = *parse_duration(text(values, "placement.plugin-timeout"));
   placement.handlers = list(values, "placement.handlers");
   std::replace(placement.handlers.begin(), placement.handlers.end(), std::string("default"), std::string());

@@ -49,7 +49,8 @@ struct PlacementOptions {
   placement::PlacementRules rules;
   std::chrono::milliseconds pending_timeout{};
   std::chrono::milliseconds start_grace{};
-  std::chrono::milliseconds deadline{};
+  std::chrono::milliseconds deadline{};       ///< for each call of a plugin
+  std::chrono::milliseconds decision_time{};  ///< for all calls of a decision
   std::chrono::milliseconds plugin_timeout{};
   std::vector<std::string> handlers;  ///< "" is the runtime's default
 };

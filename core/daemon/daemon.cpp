@@ -193,6 +193,7 @@ Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
   plugins_ = std::make_unique<plugin::RunningPlugins>(
       plugin::PolicyThread::Options{
           .deadline = setup.config.options.placement.deadline,
+          .decision_time = setup.config.options.placement.decision_time,
           .clock = {},
           .log = log_,
           .on_quarantine = [audit = audit_outlet_](const auto& plugin,
@@ -263,7 +264,8 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
           for (const placement::Vote& vote : votes)
             made.times.policies[vote.policy->name()] = vote.policy->time_spent();
           return made;
-        });
+        },
+        request->plan_began);
     for (const placement::Decision::InvalidReply& bad : decision.invalid_replies)
       plugins_->report_invalid_reply(bad.policy, bad.what);
     return decision;

@@ -25,6 +25,7 @@ void add_statistics(Plugin& plugin, const plugin::PluginStatistics& statistics) 
   lost.set_failed(statistics.lost.failed);
   lost.set_declined(statistics.lost.declined);
   lost.set_not_asked(statistics.lost.not_asked);
+  lost.set_out_of_time(statistics.lost.out_of_time);
 }
 
 void add_library(Plugin& plugin, const plugin::PluginLibrary& library, const config::PluginOptions& options) {

@@ -290,6 +290,7 @@ class DecisionRun {
     decision_.cpus_of_candidate = request_.candidates[ranked.position].cpus;
     decision_.reason_code = code_for(ranked);
     decision_.reason = reason_for(ranked) + builder_.withholding_reasons() + adjusted + dropped_text();
+    decision_.reason += tally_.lost_votes_text();
     auto& best = decision_.verdicts.best;
     const std::string nodes = decision_.nodes.to_string();
     const auto won = std::find_if(best.begin(), best.end(),

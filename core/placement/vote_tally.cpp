@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace topolet::placement {
 
 void VoteTally::lose(const Vote& vote, const Error& error) {
   const std::string& name = vote.policy->name();
   decision_.lost_votes.push_back(name);
-  decision_.verdicts.lost_votes.push_back(name + ": " + error.message);
+  const std::string prefix = name + ": ";
+  decision_.verdicts.lost_votes.push_back(error.message.starts_with(prefix) ? error.message : prefix + error.message);
   if (!may_deny() || !(vote.fail_closed || is_required(vote))) return;
   denial_ = fmt::format("plugin {} lost its vote ({}), and {}; see `topolet plugin list`", name, error.message,
                         vote.fail_closed ? fmt::format("plugins.on-failure.{} = closed", name)
@@ -21,6 +23,14 @@ bool VoteTally::is_required(const Vote& vote) const { return vote.required && ma
 void VoteTally::lose_for_invalid_reply(const Vote& vote, const std::string& bad_answer) {
   decision_.invalid_replies.push_back({vote.policy->name(), bad_answer});
   lose(vote, {Code::kInternal, bad_answer});
+}
+
+std::string VoteTally::lost_votes_text() const {
+  // By name, whatever the order in which the plugins are enabled.
+  std::string text;
+  for (const std::string& name : std::set<std::string>(decision_.lost_votes.begin(), decision_.lost_votes.end()))
+    text += "; " + name + " lost its vote";
+  return text;
 }
 
 bool VoteTally::has_lost(const Vote& vote) const {

@@ -18,6 +18,8 @@ class VoteTally {
   /// For what only the core could detect.
   void lose_for_invalid_reply(const Vote& vote, const std::string& bad_answer);
   bool has_lost(const Vote& vote) const;
+  /// "; gpu lost its vote" for each that has, for the end of the decision's reason.
+  std::string lost_votes_text() const;
   /// Whether what it picks must be carried out.
   bool is_required(const Vote& vote) const;
 

@@ -43,6 +43,16 @@ void check_plugin_dir(Report& report) {
   report.warning("daemon.plugin-dir", fmt::format("there is no directory {}", options.daemon.plugin_dir.string()));
 }
 
+void check_times(Report& report) {
+  const config::PlacementOptions& placement = report.options().placement;
+  if (placement.decision_time >= placement.deadline) return;
+  report.warning(
+      "placement.decision-ms",
+      fmt::format("{} is less than placement.deadline-ms = {}: after a call that takes as long as it may, no "
+                  "plugin is asked any more; raise this, or lower placement.deadline-ms",
+                  placement.decision_time.count(), placement.deadline.count()));
+}
+
 void check_limits(Report& report) {
   const config::DaemonOptions& daemon = report.options().daemon;
   if (static_cast<std::size_t>(daemon.max_message_bytes) <= daemon.max_memory_bytes) return;
@@ -93,6 +103,7 @@ Findings check_environment(const config::RawConfig& raw, const config::Validated
   report.warn_of_other_topoletd();
   check_plugin_dir(report);
   check_limits(report);
+  check_times(report);
   check_machine(report);
   return report.take();
 }

@@ -10,12 +10,16 @@
 namespace topolet::simulate {
 namespace {
 
-/// No vote is lost because this machine is busy.
-constexpr std::chrono::minutes kDeadline{5};
 /// The kubelet's runtime-request-timeout.
 constexpr std::chrono::minutes kCallTimeout{2};
 /// When the time of a database begins: 2026-01-01.
 constexpr std::chrono::seconds kRecordedFrom{1'767'225'600};
+
+void add_lost_votes(const plugin::PolicyThread& policies, std::map<std::string, plugin::LostVotes>& to) {
+  for (const plugin::PluginStatistics& plugin : policies.states()) {
+    if (plugin.lost.total() > 0) to[plugin.name] += plugin.lost;
+  }
+}
 
 }  // namespace
 
@@ -32,10 +36,12 @@ struct SimulatedDaemon::Run {
 
   placement::Decision decide(const std::shared_ptr<const placement::PolicyRequest>& request,
                              const placement::PlacementRules& rules) {
-    placement::Decision decision =
-        policies->run_as<placement::Decision>(votes, [request, rules](const std::vector<placement::Vote>& asked) {
+    placement::Decision decision = policies->run_as<placement::Decision>(
+        votes,
+        [request, rules](const std::vector<placement::Vote>& asked) {
           return placement::decide(*request, rules, asked);
-        });
+        },
+        request->plan_began);
     for (const placement::Decision::InvalidReply& bad : decision.invalid_replies)
       policies->report_invalid_reply(bad.policy, bad.what);
     return decision;
@@ -45,7 +51,7 @@ struct SimulatedDaemon::Run {
   RecordingStore store;
   std::vector<plugin::PluginVote> votes;
   placement::KnownAnnotations annotations = placement::core_annotations();
-  std::unique_ptr<plugin::PolicyThread> policies;
+  std::shared_ptr<plugin::PolicyThread> policies;
   SimulatedLoop* loop = nullptr;  ///< the engine's
   std::unique_ptr<engine::Engine> engine;
 };
@@ -85,7 +91,17 @@ Status SimulatedDaemon::make_policies(Run& run) const {
   const auto annotations = plugin::check_permitted_annotations(setup_.raw, options, run.annotations);
   if (Status read = annotations.status(); !read) return read;
   run.policies = std::make_unique<plugin::PolicyThread>(
-      plugin::PolicyThread::Options{.deadline = kDeadline, .clock = time_.clock(), .log = log_});
+      plugin::PolicyThread::Options{.deadline = options.placement.deadline,
+                                    .decision_time = options.placement.decision_time,
+                                    .clock = time_.clock(),
+                                    .log = log_});
+  // It is the same library, whatever the daemon.
+  for (const auto& left : left_policies_) {
+    for (const plugin::PluginStatistics& plugin : left->states()) {
+      if (plugin.has_abandoned_call)
+        run.policies->quarantine(plugin.name, "a call from before the restart has not returned");
+    }
+  }
   return {};
 }
 
@@ -123,11 +139,18 @@ Status SimulatedDaemon::begin_run() {
   return run.engine->start();
 }
 
+void SimulatedDaemon::end_run() {
+  const std::shared_ptr<plugin::PolicyThread> policies = run_->policies;
+  run_.reset();
+  add_lost_votes(*policies, lost_before_);
+  if (policies->has_abandoned_calls()) left_policies_.push_back(policies);
+}
+
 /// A daemon that cannot start again leaves nothing to simulate.
 void SimulatedDaemon::restart_after_kill() {
   const std::optional<RuntimeCall> in_flight = run_->connection.in_flight();
   if (!run_->connection.killed_during().empty()) killed_during_.push_back(run_->connection.killed_during());
-  run_.reset();
+  end_run();
   // What was written but not committed was never there.
   store_->roll_back();
   if (Status begun = begin_run(); !begun) throw std::runtime_error("topoletd does not start: " + begun.error().message);
@@ -197,6 +220,17 @@ void SimulatedDaemon::restart() {
 void SimulatedDaemon::kill_at(KillPoint kill) {
   kill_ = kill;
   kubelet_retries_ = kill.repeat;
+}
+
+std::map<std::string, plugin::LostVotes> SimulatedDaemon::lost_votes() const {
+  std::map<std::string, plugin::LostVotes> all = lost_before_;
+  add_lost_votes(*run_->policies, all);
+  return all;
+}
+
+bool SimulatedDaemon::has_abandoned_calls() const {
+  const auto has = [](const auto& policies) { return policies->has_abandoned_calls(); };
+  return has(run_->policies) || std::any_of(left_policies_.begin(), left_policies_.end(), has);
 }
 
 void SimulatedDaemon::clear_recorded() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,11 @@ class SimulatedDaemon {
   const std::vector<store::DecidedRow>& decisions() const { return decisions_; }
   void clear_recorded();
 
+  /// Of each plugin that lost a vote, in all runs.
+  std::map<std::string, plugin::LostVotes> lost_votes() const;
+  /// As for PolicyThread, of all runs.
+  bool has_abandoned_calls() const;
+
   std::chrono::milliseconds now() const { return time_.now(); }
   std::int64_t memory_total_bytes() const { return memory_total_bytes_; }
 
@@ -63,6 +69,7 @@ class SimulatedDaemon {
   struct Run;
 
   Status begin_run();
+  void end_run();
   Status make_policies(Run& run) const;
   void restart_after_kill();
   void run_until_idle();
@@ -82,6 +89,8 @@ class SimulatedDaemon {
   std::vector<std::string> killed_during_;
   std::uint64_t runs_ = 0;
   std::unique_ptr<Run> run_;
+  std::map<std::string, plugin::LostVotes> lost_before_;              ///< in the runs before this one
+  std::vector<std::shared_ptr<plugin::PolicyThread>> left_policies_;  ///< of runs before, with a call inside
 };
 
 }  // namespace topolet::simulate

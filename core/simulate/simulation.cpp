@@ -109,6 +109,19 @@ std::optional<placement::Verdicts> verdicts_of(const store::DecidedRow& row) {
   return verdicts ? std::optional(*std::move(verdicts)) : std::nullopt;
 }
 
+/// Each once, in the order of the decisions.
+std::vector<std::string> lost_votes_in(const std::vector<store::DecidedRow>& rows) {
+  std::vector<std::string> lost_votes;
+  for (const store::DecidedRow& row : rows) {
+    const auto verdicts = verdicts_of(row);
+    if (!verdicts) continue;
+    for (const std::string& lost : verdicts->lost_votes) {
+      if (std::find(lost_votes.begin(), lost_votes.end(), lost) == lost_votes.end()) lost_votes.push_back(lost);
+    }
+  }
+  return lost_votes;
+}
+
 bool is(const store::DecidedRow* decision, engine::AuditEvent event) {
   return decision != nullptr && engine::audit_event_from(decision->event) == event;
 }
@@ -172,6 +185,7 @@ OperationResult Simulation::apply(const Operation& operation) {
     result.changed.push_back(
         {key.pod_uid, key.name, now.mode, now.cpus, now.withheld, now.mems, why_changed(daemon_.decisions(), key)});
   }
+  result.lost_votes = lost_votes_in(daemon_.decisions());
   for (const std::string& method : daemon_.killed_during()) {
     result.reason +=
         fmt::format("{}topoletd was killed at {} and restarted", result.reason.empty() ? "" : "; ", method);

@@ -49,6 +49,7 @@ struct OperationResult {
   bool is_invalid_line = false;  ///< an error because the line makes no sense, rather than one of the runtime's
   std::vector<MovedContainer> changed;
   std::optional<placement::Verdicts> verdicts;  ///< of a decision
+  std::vector<std::string> lost_votes;          ///< "plugin: why", in any of the decisions that it led to
 };
 
 /// What the daemon keeps for one container.
@@ -70,7 +71,7 @@ struct Snapshot {
   std::vector<ContainerSnapshot> containers;  ///< failed ones too
 };
 
-/// One thread. The same operations have the same outcomes.
+/// One thread. The same operations have the same outcomes, as long as no plugin takes longer than it may.
 class Simulation {
  public:
   /// `setup` without mistakes. INVALID_ARGUMENT for a machine that cannot be read, an error of a plugin's create(), or
@@ -84,6 +85,10 @@ class Simulation {
 
   OperationResult apply(const Operation& operation);
   Snapshot snapshot();
+  /// Of each plugin that lost a vote so far.
+  std::map<std::string, plugin::LostVotes> lost_votes() const { return daemon_.lost_votes(); }
+  /// True while a call that came late has not returned: such a process must end by _exit.
+  bool has_abandoned_calls() const { return daemon_.has_abandoned_calls(); }
   /// The simulated time, since 1970.
   std::chrono::milliseconds now() const { return daemon_.now(); }
   SimulatedRuntime& runtime() { return runtime_; }

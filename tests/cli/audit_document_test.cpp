@@ -123,9 +123,9 @@ store::DecidedRow recorded(const std::string& event, std::int64_t at_ms, const s
 class AuditDocument : public ::testing::Test {
  protected:
   AuditDocument() {
-    const Said said = testing::topolet({"simulate", "--topology", "pack:2 numa:1(memory=64GB) l3:2 core:2 pu:2",
-                                        "--config", kData + "topolet.conf", "--workload", kData + "workload.jsonl",
-                                        "--state-dir", state_.path()});
+    const Said said = testing::simulate({"--topology", "pack:2 numa:1(memory=64GB) l3:2 core:2 pu:2", "--config",
+                                         kData + "topolet.conf", "--workload", kData + "workload.jsonl", "--state-dir",
+                                         state_.path()});
     EXPECT_EQ(said.code, 0) << said.text;
     add_what_no_simulation_has();
   }
@@ -171,7 +171,7 @@ class AuditDocument : public ::testing::Test {
     late.pod_name = "late";
     late.container = "main";
     late.reason_code = "plugin-vote-lost";
-    late.verdicts = R"({"candidates":3,"lost_votes":["slow: slow: no answer within 50 ms"]})";
+    late.verdicts = R"({"candidates":3,"lost_votes":["slow: no answer within 50 ms"]})";
     late.phases = R"({"queued_us":10,"decide_us":50100,"plugins":{"numa":80,"slow":50000}})";
     for (const store::DecidedRow& row :
          {drift, late, recorded("quarantined", noon + 53 * minute, "plugin slow is not asked any more: late 3 times"),

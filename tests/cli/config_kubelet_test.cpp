@@ -67,8 +67,8 @@ TEST(ConfigKubelet, IsWhatCanBeGranted) {
         "{\"op\":\"run_pod\"," + pod + ",\"qos\":\"guaranteed\"}\n{\"op\":\"create\"," + pod +
         ",\"container\":\"main\",\"cpu_request_milli\":1000,\"cpu_limit_milli\":1000,\"memory_limit\":1048576}\n";
   }
-  const Said simulated = topolet({"simulate", "--topology", kMachine, "--config", config, "--workload",
-                                  directory.write("pods.jsonl", workload), "--json"});
+  const Said simulated = simulate(
+      {"--topology", kMachine, "--config", config, "--workload", directory.write("pods.jsonl", workload), "--json"});
   std::size_t granted = 0;
   const std::string exclusive = "\"mode\":\"exclusive\"";
   for (std::size_t at = simulated.text.find(exclusive); at != std::string::npos;

@@ -38,8 +38,8 @@ class HistoryTest : public ::testing::Test {
  protected:
   HistoryTest() {
     state_.directory().write("story.jsonl", kStory);
-    const Said said = testing::topolet({"simulate", "--topology", "pack:2 numa:1 core:4 pu:2", "--workload",
-                                        state_.file("story.jsonl"), "--state-dir", state_.path()});
+    const Said said = testing::simulate({"--topology", "pack:2 numa:1 core:4 pu:2", "--workload",
+                                         state_.file("story.jsonl"), "--state-dir", state_.path()});
     EXPECT_EQ(said.code, 0) << said.text;
   }
 

@@ -41,11 +41,11 @@ class MapTest : public ::testing::Test {
  protected:
   /// What `topolet simulate` draws, with names as `topolet map` has them.
   std::string simulate(const std::string& machine, const std::string& story, std::vector<std::string> more = {}) {
-    std::vector<std::string> words = {
-        "simulate",    "--topology", machine, "--workload", state_.directory().write("story.jsonl", story),
-        "--state-dir", state_.path()};
+    std::vector<std::string> words = {"--topology",  machine,
+                                      "--workload",  state_.directory().write("story.jsonl", story),
+                                      "--state-dir", state_.path()};
     words.insert(words.end(), more.begin(), more.end());
-    const Said said = testing::topolet(words);
+    const Said said = testing::simulate(words);
     EXPECT_EQ(said.code, 0) << said.text;
     const std::size_t blank = said.text.find("\n\n");
     return blank == std::string::npos ? said.text : said.text.substr(blank + 2);

@@ -53,11 +53,7 @@ class NamesTest : public ::testing::Test {
   }
 
   std::vector<std::string> simulation(const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {"simulate",
-                                      "--topology",
-                                      "pack:2 numa:1 core:4 pu:2",
-                                      "--workload",
-                                      state_.file("workload"),
+    std::vector<std::string> words = {"--topology", "pack:2 numa:1 core:4 pu:2", "--workload", state_.file("workload"),
                                       "--plugins.enable=numa"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
@@ -67,7 +63,7 @@ class NamesTest : public ::testing::Test {
 };
 
 TEST_F(NamesTest, AreEscapedByEveryListing) {
-  const Said simulated = testing::topolet(simulation({"--explain", "--state-dir", state_.path()}));
+  const Said simulated = testing::simulate(simulation({"--explain", "--state-dir", state_.path()}));
   EXPECT_TRUE(is_harmless(simulated.text));
   EXPECT_THAT(simulated.text, HasSubstr(kShown));
   const std::string since = "--since=2026-01-01T00:00:00Z";
@@ -93,7 +89,7 @@ TEST_F(NamesTest, AreEscapedByEveryListing) {
 }
 
 TEST_F(NamesTest, StayWhatTheyAreInJson) {
-  const Said simulated = testing::topolet(simulation({"--json", "--state-dir", state_.path()}));
+  const Said simulated = testing::simulate(simulation({"--json", "--state-dir", state_.path()}));
   EXPECT_TRUE(is_harmless(simulated.text));
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"ps", "--json"}, {"audit", "--json"}, {"query", "SELECT pod FROM audit", "--json"}}) {

@@ -32,8 +32,8 @@ class NodesTest : public ::testing::Test {
  protected:
   void simulate(const std::string& machine) const {
     state_.directory().write("story.jsonl", kTwoContainers);
-    const Said said = testing::topolet(
-        {"simulate", "--topology", machine, "--workload", state_.file("story.jsonl"), "--state-dir", state_.path()});
+    const Said said = testing::simulate(
+        {"--topology", machine, "--workload", state_.file("story.jsonl"), "--state-dir", state_.path()});
     ASSERT_EQ(said.code, 0) << said.text;
   }
 

@@ -47,9 +47,8 @@ class SqueezedTest : public ::testing::Test {
   void simulate(const std::string& story) {
     state_.directory().write("topolet.conf", "[placement]\nreserved-cpus = 0\n");
     state_.directory().write("story.jsonl", story);
-    const Said said =
-        testing::topolet({"simulate", "--topology", "numa:1 core:5 pu:1", "--config", state_.file("topolet.conf"),
-                          "--workload", state_.file("story.jsonl"), "--state-dir", state_.path()});
+    const Said said = testing::simulate({"--topology", "numa:1 core:5 pu:1", "--config", state_.file("topolet.conf"),
+                                         "--workload", state_.file("story.jsonl"), "--state-dir", state_.path()});
     ASSERT_EQ(said.code, 0) << said.text;
   }
   std::string said(const std::vector<std::string>& words) const {

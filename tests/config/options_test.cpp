@@ -74,6 +74,7 @@ TEST(Options, HaveDefaults) {
   EXPECT_FALSE(options.placement.rules.memory_migrate);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(240000));
   EXPECT_EQ(options.placement.deadline, milliseconds(50));
+  EXPECT_EQ(options.placement.decision_time, milliseconds(200));
   EXPECT_EQ(options.placement.plugin_timeout, milliseconds(10000));
   EXPECT_THAT(options.placement.handlers, ElementsAre("", "runc", "crun", "nvidia"));
   EXPECT_THAT(options.plugins, IsEmpty());
@@ -87,6 +88,7 @@ TEST(Options, AreReadFromTheFile) {
       "[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-7\nmin-shared-cpus = 2\nexclusive = never\n"
       "annotations = cpus\nannotations = smt\ncrash-hold = 0\nmemory-migrate = true\n"
       "reserved-namespaces = a\nreserved-namespaces = b\nwhen-full = share\npending-timeout = 1m30s\ndeadline-ms = 7\n"
+      "decision-ms = 600000\n"
       "plugin-timeout = 3s\n"
       "handlers = youki\n"
       "[plugins]\nenable = numa\nweight.numa = 3\non-failure.numa = closed\nrequired.numa = true\n"
@@ -114,6 +116,7 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_TRUE(options.placement.rules.memory_migrate);
   EXPECT_EQ(options.placement.pending_timeout, milliseconds(90000));
   EXPECT_EQ(options.placement.deadline, milliseconds(7));
+  EXPECT_EQ(options.placement.decision_time, milliseconds(600000));
   EXPECT_EQ(options.placement.plugin_timeout, milliseconds(3000));
   EXPECT_THAT(options.placement.handlers, ElementsAre("youki"));
   ASSERT_EQ(options.plugins.size(), 1U);
@@ -123,6 +126,17 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_TRUE(options.plugins[0].required);
   EXPECT_EQ(options.plugins[0].values,
             (std::map<std::string, std::string>{{"policy", "restricted"}, {"strict", "false"}, {"width", "2"}}));
+}
+
+TEST(Options, GiveADecisionFourTimesTheTimeOfACallUnlessItIsSet) {
+  const auto decision_time = [](const std::string& placement) {
+    return options_of("[placement]\n" + placement).placement.decision_time;
+  };
+  EXPECT_EQ(decision_time("deadline-ms = 5000\n"), milliseconds(20000));
+  EXPECT_EQ(decision_time("deadline-ms = 5\n"), milliseconds(200));
+  EXPECT_EQ(decision_time("deadline-ms = 5000\ndecision-ms = 200\n"), milliseconds(200));
+  EXPECT_THAT(mistakes_of("[placement]\ndecision-ms = 0\n"),
+              ElementsAre("t.conf:2: placement.decision-ms: '0' is out of range; it must be between 1 and 600000"));
 }
 
 TEST(Options, ShowEveryPluginWhatTheOthersAreMadeWith) {

@@ -75,6 +75,32 @@ TEST_F(PlacerTest, PlacesAnewWhomItWouldLeaveWithoutCpus) {
   EXPECT_EQ(plan.moves.front().preferred.within, CpuSet::range(0, 3));
 }
 
+/// Of which each decision knows when its plan began.
+TEST_F(PlacerTest, CountsTheTimeOfAllDecisionsFromTheBeginningOfThePlan) {
+  std::vector<std::optional<std::chrono::steady_clock::time_point>> began;
+  const Placer placer({topology_,
+                       placement::make_candidates(*topology_, topology_->allowed),
+                       {},
+                       [&began](const auto& request, const placement::PlacementRules& rules) {
+                         began.push_back(request->plan_began);
+                         return decide(*request, rules, {});
+                       }});
+  const Ledger with_move =
+      ledger_of({shared("b", Phase::kRunning, CpuSet::range(0, 3)), exclusive("c", CpuSet::range(4, 6))});
+  EXPECT_EQ(placer.plan(with_move, guaranteed("a", 4)).moves.size(), 1U);
+  ASSERT_EQ(began.size(), 2U);
+  ASSERT_TRUE(began[0].has_value());
+  EXPECT_EQ(began[1], began[0]);
+
+  const auto first_plan = *began[0];
+  began.clear();
+  const Ledger with_failed = ledger_of({failed("a", {0, 1}, 30), failed("b", {2, 3}, 10), failed("c", {4, 5}, 20)});
+  EXPECT_EQ(reclaim_and_plan(placer, with_failed, guaranteed("new", 4), {}).yielding.size(), 2U);
+  EXPECT_GT(began.size(), 3U);
+  EXPECT_GT(*began.front(), first_plan);
+  EXPECT_EQ(std::count(began.begin(), began.end(), began.front()), static_cast<std::ptrdiff_t>(began.size()));
+}
+
 TEST_F(PlacerTest, PlacesNobodyOnWhatIsStillBeingLeft) {
   Allocation leaving = exclusive("a", {0});
   leaving.vacating = leaving.vacating_alone = CpuSet::range(1, 3);

@@ -193,6 +193,15 @@ TEST(Decide, GoesOnWithoutALostVote) {
   EXPECT_EQ(decision.nodes, NodeSet{1});
   EXPECT_EQ(decision.lost_votes, (std::vector<std::string>{"broken", "short"}));
   EXPECT_EQ(decision.verdicts.lost_votes.front(), "broken: threw");
+  EXPECT_TRUE(decision.reason.ends_with("; broken lost its vote; short lost its vote")) << decision.reason;
+}
+
+TEST(Decide, NamesWhoLostItsVoteOnce) {
+  TestNode node("pack:1 numa:1 core:4 pu:1");
+  node.votes = {vote("slow", [](const PolicyRequest&) -> Result<std::vector<Verdict>> {
+    return Error{Code::kDeadlineExceeded, "slow: no answer within 50 ms"};
+  })};
+  EXPECT_EQ(node.run(guaranteed("a", 1)).verdicts.lost_votes, std::vector<std::string>{"slow: no answer within 50 ms"});
 }
 
 TEST(Decide, DeniesWhenAVoteThatMustNotBeLostIsLost) {

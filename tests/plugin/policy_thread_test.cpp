@@ -26,6 +26,7 @@ using ::testing::SizeIs;
 
 /// Long enough that a call that does nothing is never late, even on a machine that does other things.
 constexpr milliseconds kDeadline{250};
+constexpr milliseconds kDecisionTime{minutes(1)};
 
 template <class Condition>
 void wait_until(Condition condition) {
@@ -133,6 +134,11 @@ class PolicyThreadTest : public ::testing::Test {
   Answers ask(const std::vector<PluginVote>& votes) {
     return thread_.run_as<Answers>(votes, ask_all(two_node_request()));
   }
+  /// In a decision that has taken a day already.
+  std::string ask_at_last(const Scripted& one) {
+    const auto yesterday = std::chrono::steady_clock::now() - std::chrono::hours(24);
+    return thread_.run_as<Answers>({vote(one)}, ask_all(two_node_request()), yesterday)[0];
+  }
   std::string ask(const PluginVote& one) { return ask(std::vector<PluginVote>{one})[0]; }
   std::string ask(const Scripted& one) { return ask(vote(one)); }
 
@@ -154,9 +160,10 @@ class PolicyThreadTest : public ::testing::Test {
   }
 
   std::atomic<std::int64_t> now_ = 0;  // ms
-  PolicyThread thread_{{.deadline = kDeadline, .clock = {.steady = [this] {
-                                                 return std::chrono::steady_clock::time_point(milliseconds(now_));
-                                               }}}};
+  PolicyThread thread_{
+      {.deadline = kDeadline,
+       .decision_time = kDecisionTime,
+       .clock = {.steady = [this] { return std::chrono::steady_clock::time_point(milliseconds(now_)); }}}};
 };
 
 TEST_F(PolicyThreadTest, RunsAWholeDecisionOnOneThreadThatIsNotTheCallers) {
@@ -291,6 +298,64 @@ TEST_F(PolicyThreadTest, QuarantinesThreeBadAnswersInTenMinutes) {
   ask(throws);
   EXPECT_EQ(state_of("wild").quarantine, "failed 3 times in 10 minutes, last: wild: score threw: boom");
   EXPECT_EQ(state_of("wild").lost.total(), 4U);
+}
+
+TEST_F(PolicyThreadTest, AsksNobodyOnceTheDecisionHasTakenTooLong) {
+  const auto calm = willing("calm");
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(ask_at_last(calm),
+              "calm: was not asked to score the candidates: the decision had taken 60000 ms already "
+              "(placement.decision-ms)");
+  }
+  EXPECT_EQ(*calm.calls, 0);
+  EXPECT_EQ(state_of("calm").calls, 0U);
+  EXPECT_EQ(state_of("calm").lost.out_of_time, 5U);
+  EXPECT_EQ(state_of("calm").lost.total(), 5U);
+  EXPECT_THAT(state_of("calm").quarantine, IsEmpty()) << "it is not the plugin's fault";
+  EXPECT_EQ(ask(calm), "calm");
+}
+
+TEST_F(PolicyThreadTest, CountsWhoMustNotBeAskedAnywayAsBefore) {
+  thread_.quarantine("wild", "it was told to");
+  EXPECT_EQ(ask_at_last(willing("wild")), "wild: in quarantine: it was told to");
+  EXPECT_EQ(state_of("wild").lost.not_asked, 1U);
+  EXPECT_EQ(state_of("wild").lost.out_of_time, 0U);
+}
+
+TEST_F(PolicyThreadTest, CountsADecisionWithoutTimeOnce) {
+  const auto request = two_node_request();
+  const auto job = [request](const std::vector<placement::Vote>& votes) {
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(votes[0].policy->score(*request));
+    return votes[0].policy->pick(*request, 0, CpuSet{0, 1}, 2).error().message;
+  };
+  const auto yesterday = std::chrono::steady_clock::now() - std::chrono::hours(24);
+  EXPECT_THAT(thread_.run_as<std::string>({vote(willing("calm"))}, job, yesterday),
+              HasSubstr("was not asked to score the candidates"));
+  EXPECT_EQ(state_of("calm").lost.out_of_time, 1U);
+}
+
+TEST_F(PolicyThreadTest, MissesNothingThatThePluginCannotDo) {
+  const auto request = two_node_request();
+  const auto job = [request](const std::vector<placement::Vote>& votes) {
+    const placement::ChosenPlacement chosen{0, {}, {}};
+    return votes[0].policy->pick(*request, 0, CpuSet{0, 1}, 2).has_value() &&
+           votes[0].policy->review_pick(*request, 0, CpuSet{0, 1}, CpuSet{0, 1}).has_value() &&
+           votes[0].policy->propose(*request).has_value() && votes[0].policy->adjust(*request, chosen).has_value();
+  };
+  const auto yesterday = std::chrono::steady_clock::now() - std::chrono::hours(24);
+  EXPECT_TRUE(thread_.run_as<bool>({vote(willing("scores-only"))}, job, yesterday));
+  EXPECT_EQ(state_of("scores-only").lost.total(), 0U);
+}
+
+TEST(PolicyThread, CountsTheTimeOfADecisionOverAllItsAttempts) {
+  PolicyThread thread({.deadline = milliseconds(1), .decision_time = milliseconds(1), .clock = {}});
+  auto gate = std::make_shared<Gate>();
+  const auto after = willing("after");
+  const Answers answers = thread.run_as<Answers>({vote(held_at(gate)), vote(after)}, ask_all(two_node_request()));
+  EXPECT_THAT(answers[1], HasSubstr("after: was not asked to score the candidates"));
+  EXPECT_EQ(*after.calls, 0);
+  gate->open();
+  wait_until([&thread] { return !thread.has_abandoned_calls(); });
 }
 
 TEST_F(PolicyThreadTest, DoesNotHoldAVoteGivenUpAgainstAPlugin) {

@@ -53,7 +53,8 @@ class SimulateCommand : public testing::Test {
     return all;
   }
 
-  const std::string machine_ = "--topology 'pack:2 numa:1 core:4 pu:2' ";
+  /// No vote is to be lost because this machine is busy.
+  const std::string machine_ = "--topology 'pack:2 numa:1 core:4 pu:2' --placement.deadline-ms=60000 ";
   topolet::TempDir directory_;
 };
 

@@ -12,7 +12,8 @@ namespace {
 const std::filesystem::path kRecorded = std::filesystem::path(TOPOLET_TEST_DATA) / "topologies";
 
 plugin::LoadedConfig setup_of(const std::vector<std::string>& flags) {
-  std::vector<std::string> arguments = {"--config", "/dev/null",
+  // No vote is to be lost because this machine is busy.
+  std::vector<std::string> arguments = {"--config", "/dev/null", "--placement.deadline-ms=60000",
                                         std::string("--daemon.plugin-dir=") + TOPOLET_BUILT_PLUGINS};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   plugin::LoadedConfig setup = plugin::load_config(config::read_raw(arguments));

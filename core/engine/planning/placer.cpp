@@ -55,6 +55,7 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
   placement::PolicyRequest request = make_request(deps_.topology, ledger.snapshot(without), workload, deps_.candidates,
                                                   deps_.rules, ledger.kubelet_hands_out_cpusets());
   request.stay_near = constraints.stay_near;
+  request.plan_began = constraints.plan_began;
   if (constraints.only_shared) request.share(placement::NotExclusive::kOnlyAtCreation);
   if (constraints.on_reserved) request.shared_mode = placement::Mode::kReserved;
   if (request.exclusive) {
@@ -98,7 +99,7 @@ Plan Placer::plan(const Ledger& ledger, const placement::Workload& workload, con
       plan.decision.reason_code = placement::reason_code::kNeighboursStranded;
     }
     if (plan.decision.denied || plan.decision.conflict) return plan;
-    Result<std::vector<Move>> moves = moves_for(ledger, workload, plan.decision);
+    Result<std::vector<Move>> moves = moves_for(ledger, *policy_request, plan.decision);
     if (moves) {
       plan.moves = *std::move(moves);
       return plan;
@@ -116,15 +117,15 @@ Plan Placer::plan(const Ledger& ledger, const placement::Workload& workload, con
 }
 
 /// The error names somebody who has nowhere to go.
-Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placement::Workload& workload,
+Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placement::PolicyRequest& request,
                                             const placement::Decision& decision) const {
   std::vector<Move> moves;
-  const std::vector<placement::ContainerKey> stranded = stranded_by(ledger, workload.key, decision.placement);
+  const std::vector<placement::ContainerKey> stranded = stranded_by(ledger, request.workload.key, decision.placement);
   if (stranded.empty()) return moves;
   Ledger after = ledger;
-  after.assume(allocation_of(workload, decision));
+  after.assume(allocation_of(request.workload, decision));
   for (const placement::ContainerKey& key : stranded) {
-    std::optional<Move> next = plan_move(after, *ledger.find(key), workload);
+    std::optional<Move> next = plan_move(after, *ledger.find(key), request);
     if (!next) {
       return Error{Code::kResourceExhausted,
                    fmt::format("{}, which shares CPUs, would have none left on {}",
@@ -137,16 +138,17 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placemen
 }
 
 std::optional<Move> Placer::plan_move(const Ledger& after, const Allocation& allocation,
-                                      const placement::Workload& beneficiary) const {
+                                      const placement::PolicyRequest& beneficiary) const {
   Constraints constraints;
   constraints.only_shared = true;
+  constraints.plan_began = *beneficiary.plan_began;
   const auto policy_request =
       std::make_shared<const placement::PolicyRequest>(request(after, allocation.workload, constraints));
   Move move{allocation.workload, deps_.decide(policy_request, deps_.rules), preferred_of(allocation, *deps_.topology)};
   if (move.decision.denied || move.decision.placement.cpus.empty()) return std::nullopt;
   retain_memory_nodes(allocation, deps_.rules, move.decision.placement);
   move.decision.reason_code = placement::reason_code::kMadeRoom;
-  move.decision.reason = fmt::format("its CPUs go to {}; {}", display_name(beneficiary), move.decision.reason);
+  move.decision.reason = fmt::format("its CPUs go to {}; {}", display_name(beneficiary.workload), move.decision.reason);
   return move;
 }
 

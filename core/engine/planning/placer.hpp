@@ -5,6 +5,7 @@
 // not converge or handlers.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,6 +50,8 @@ class Placer {
     placement::Placement keep = {};
     bool must_retain = false;               ///< as in PolicyRequest
     std::optional<NodeSet> stay_near = {};  ///< as in PolicyRequest
+    /// As in PolicyRequest: all decisions of plans that share it have one time together.
+    std::chrono::steady_clock::time_point plan_began = std::chrono::steady_clock::now();
   };
 
   /// Decides as if neither the workload nor a failed attempt of it had CPUs. Plans moves for containers that would be
@@ -77,10 +80,10 @@ class Placer {
  private:
   placement::PolicyRequest request(const Ledger& ledger, const placement::Workload& workload,
                                    const Constraints& constraints) const;
-  Result<std::vector<Move>> moves_for(const Ledger& ledger, const placement::Workload& workload,
+  Result<std::vector<Move>> moves_for(const Ledger& ledger, const placement::PolicyRequest& request,
                                       const placement::Decision& decision) const;
   std::optional<Move> plan_move(const Ledger& after, const Allocation& allocation,
-                                const placement::Workload& beneficiary) const;
+                                const placement::PolicyRequest& beneficiary) const;
 
   Deps deps_;
 };

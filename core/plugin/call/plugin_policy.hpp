@@ -44,8 +44,11 @@ class PluginPolicy final {
                                    std::size_t count, const CpuSet& chosen = {});
   CallResult<placement::Adjustment> adjust(const AbiRequest& request, const placement::ChosenPlacement& chosen);
 
-  bool proposes() const { return struct_of(capabilities_, kPropose) != nullptr; }
-  bool handles_events() const { return struct_of(capabilities_, kEvents) != nullptr; }
+  template <class Struct, class Member>
+  bool has(const Capability<Struct, Member>& capability) const {
+    return struct_of(capabilities_, capability) != nullptr;
+  }
+  bool handles_events() const { return has(kEvents); }
   /// OK if it handles no events.
   CallStatus notify(const ContainerEvent& container_event, const AbiTopology& topology);
 

@@ -4,7 +4,7 @@
 
 namespace topolet::plugin {
 
-std::optional<Error> PluginRecords::enter(const std::string& plugin) {
+std::optional<Error> PluginRecords::enter(const std::string& plugin, const char* missed) {
   MutexLock lock(mutex_);
   PluginRecord& record = records_[plugin];
   quarantine_if_overlong(plugin, record);
@@ -15,6 +15,15 @@ std::optional<Error> PluginRecords::enter(const std::string& plugin) {
   if (record.seen.has_abandoned_call) {
     ++record.seen.lost.not_asked;
     return Error{Code::kFailedPrecondition, fmt::format("{}: an earlier call has not returned", plugin)};
+  }
+  if (missed != nullptr) {
+    ++record.seen.lost.out_of_time;
+    // The same words each time: a denial that is repeated is known by them.
+    Error error{Code::kDeadlineExceeded,
+                fmt::format("{}: was not asked to {}: the decision had taken {} ms already (placement.decision-ms)",
+                            plugin, missed, options_.decision_time.count())};
+    log_lost_vote(error.message);
+    return error;
   }
   ++record.seen.calls;
   return std::nullopt;
@@ -142,7 +151,7 @@ void PluginRecords::lose_vote(PluginRecord& record, CallFault fault, const std::
       ++lost.failed;
       break;
   }
-  options_.log->warn("plugin {}; its vote is lost", what);
+  log_lost_vote(what);
 }
 
 void PluginRecords::report_quarantine(const std::string& plugin, const PluginRecord& record, bool before) {

@@ -30,8 +30,9 @@ class PluginRecords {
   /// By the injected clock.
   Time now() const { return options_.clock.steady(); }
 
-  /// Counts a call that is about to begin, or says why the plugin must not be asked.
-  std::optional<Error> enter(const std::string& plugin) TOPOLET_EXCLUDES(mutex_);
+  /// Counts a call that is about to begin, or says why the plugin must not be asked. `missed`: what it would have been
+  /// asked to do, where its decision has no time left for that; null where there is time.
+  std::optional<Error> enter(const std::string& plugin, const char* missed) TOPOLET_EXCLUDES(mutex_);
   /// A call returned in time; without a failure it answered.
   void record_return(const std::string& plugin, std::chrono::nanoseconds took,
                      const std::optional<CallFailure>& failure) TOPOLET_EXCLUDES(mutex_);
@@ -64,6 +65,7 @@ class PluginRecords {
       TOPOLET_REQUIRES(mutex_);
   /// Counts and logs it. `what` begins with the plugin's name.
   void lose_vote(PluginRecord& record, CallFault fault, const std::string& what) TOPOLET_REQUIRES(mutex_);
+  void log_lost_vote(const std::string& what) const { options_.log->warn("plugin {}; its vote is lost", what); }
   void report_quarantine(const std::string& plugin, const PluginRecord& record, bool before) TOPOLET_REQUIRES(mutex_);
 
   const PolicyThread::Options options_;

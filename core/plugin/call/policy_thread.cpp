@@ -40,7 +40,7 @@ struct PolicyThread::Run : AbandonableTask {
     std::string plugin;
     PluginPolicy* policy;  ///< null if it was not started
     PluginRecords::Time began;
-    std::chrono::steady_clock::time_point began_real_time;
+    RealTime began_real_time;
   };
 
   Run(std::shared_ptr<PluginRecords> its_records, AbandonableThread<Run>& its_thread)
@@ -67,11 +67,13 @@ struct PolicyThread::Run : AbandonableTask {
     exception = nullptr;
   }
 
-  /// Says that a call begins, or why it must not.
-  std::optional<Error> enter(const std::string& plugin, PluginPolicy* policy) {
+  /// Says that a call begins, or why it must not. `purpose`: what the plugin is asked to do, if it can.
+  std::optional<Error> enter(const std::string& plugin, PluginPolicy* policy, const char* purpose) {
     if (left_behind) return Error{Code::kCancelled, "the decision was abandoned"};
-    if (auto refused = records->enter(plugin)) return refused;
-    call = Call{plugin, policy, records->now(), std::chrono::steady_clock::now()};
+    const RealTime now = std::chrono::steady_clock::now();
+    const bool is_over = decision_began && now - *decision_began >= records->options().decision_time;
+    if (auto refused = records->enter(plugin, is_over ? purpose : nullptr)) return refused;
+    call = Call{plugin, policy, records->now(), now};
     thread.begin_call(*this);
     return std::nullopt;
   }
@@ -88,7 +90,8 @@ struct PolicyThread::Run : AbandonableTask {
   }
 
   const std::shared_ptr<PluginRecords> records;
-  AbandonableThread<Run>& thread;  ///< which lives as long as it runs this
+  AbandonableThread<Run>& thread;          ///< which lives as long as it runs this
+  std::optional<RealTime> decision_began;  ///< nothing: it is no decision, and may take as long as its calls
   Work work;
   std::vector<std::shared_ptr<GuardedPolicy>> policies;
   std::vector<placement::Vote> votes;  ///< the same, as the job sees them
@@ -111,52 +114,60 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
   const std::string& name() const override { return name_; }
 
   Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
-    return ask<std::vector<placement::Verdict>>("score", [&] { return plugin_->score(view(request)); });
+    return ask<std::vector<placement::Verdict>>(kScore, "score the candidates",
+                                                [&] { return plugin_->score(view(request)); });
   }
 
   Result<std::vector<NodeSet>> propose(const placement::PolicyRequest& request) override {
     // Most plugins propose nothing, and are not entered for it.
-    if (plugin_ != nullptr && !plugin_->proposes()) return std::vector<NodeSet>();
-    return ask<std::vector<NodeSet>>("propose", [&] { return plugin_->propose(view(request)); });
+    if (plugin_ != nullptr && !plugin_->has(kPropose)) return std::vector<NodeSet>();
+    return ask<std::vector<NodeSet>>(kPropose, "propose nodes", [&] { return plugin_->propose(view(request)); });
   }
 
   Result<placement::Pick> pick(const placement::PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                                std::size_t count) override {
-    return ask<placement::Pick>("pick", [&] { return plugin_->pick(view(request), candidate, usable, count); });
+    return ask<placement::Pick>(kPick, "pick CPUs",
+                                [&] { return plugin_->pick(view(request), candidate, usable, count); });
   }
 
   Result<placement::Pick> review_pick(const placement::PolicyRequest& request, std::size_t candidate,
                                       const CpuSet& usable, const CpuSet& chosen) override {
-    return ask<placement::Pick>(
-        "pick", [&] { return plugin_->pick(view(request), candidate, usable, request.exclusive_cpus, chosen); });
+    return ask<placement::Pick>(kPick, "review the CPUs", [&] {
+      return plugin_->pick(view(request), candidate, usable, request.exclusive_cpus, chosen);
+    });
   }
 
   Result<placement::Adjustment> adjust(const placement::PolicyRequest& request,
                                        const placement::ChosenPlacement& chosen) override {
-    return ask<placement::Adjustment>("adjust", [&] { return plugin_->adjust(view(request), chosen); });
+    return ask<placement::Adjustment>(kAdjust, "adjust the container",
+                                      [&] { return plugin_->adjust(view(request), chosen); });
   }
 
   std::chrono::microseconds time_spent() const override { return time_spent_; }
 
   Status notify(const ContainerEvent& container_event) {
-    return ask<void>("notify",
+    return ask<void>(kEvents, "hear of an event",
                      [&] { return plugin_->notify(container_event, *topologies_->get(container_event.topology)); });
   }
 
   Result<std::vector<MoveRequest>> tick(const TickSnapshot& tick, std::chrono::milliseconds now) {
-    return ask<std::vector<MoveRequest>>("tick",
+    return ask<std::vector<MoveRequest>>(kTick, "look at the containers",
                                          [&] { return plugin_->tick(tick, *topologies_->get(tick.topology), now); });
   }
 
  private:
-  template <class T, class Asking>
-  Result<T> ask(const char* call, Asking asking) {
+  /// Once it must not be asked, it is not asked again in this run. Where it has nothing to say anyway, it does not
+  /// matter that it is late.
+  template <class T, class Capability, class Asking>
+  Result<T> ask(const Capability& capability, const char* purpose, Asking asking) {
     if (lost_) return *lost_;
-    if (const auto refused = run_.enter(name_, plugin_.get())) return *refused;
+    const bool can = plugin_ != nullptr && plugin_->has(capability);
+    lost_ = run_.enter(name_, plugin_.get(), can ? purpose : nullptr);
+    if (lost_) return *lost_;
     std::optional<CallResult<T>> answer;
     const auto began = std::chrono::steady_clock::now();
     const auto thrown = thrown_by([&] {
-      const CrashMark mark(name_.c_str(), call);
+      const CrashMark mark(name_.c_str(), capability.name);
       if (plugin_ == nullptr) {
         answer.emplace(CallFailure{CallFault::kDeclined, name_ + ": was not started"});
       } else {
@@ -182,7 +193,7 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
   const std::shared_ptr<AbiTopologyCache> topologies_;
   const std::string name_;
   const std::shared_ptr<PluginPolicy> plugin_;  ///< null if it was not started
-  const std::optional<Error> lost_;
+  std::optional<Error> lost_;                   ///< why it is not asked
   std::chrono::microseconds time_spent_{};
 };
 
@@ -199,12 +210,14 @@ PolicyThread::~PolicyThread() {
   thread_->stop();
 }
 
-void PolicyThread::run(const std::vector<PluginVote>& plugins, const std::function<Work()>& make_work) {
+void PolicyThread::run(const std::vector<PluginVote>& plugins, const std::function<Work()>& make_work,
+                       std::optional<RealTime> decision_began) {
   using Ending = AbandonableThread<Run>::Ending;
   MutexLock lock(run_mutex_);
   std::vector<LostVote> lost;
   while (true) {
     const std::shared_ptr<Run> attempt = prepare(plugins, make_work(), lost);
+    attempt->decision_began = decision_began;
     const Result<Ending> ending = thread_->run(attempt);
     if (!ending) return run_without_plugins(plugins, make_work(), ending.error().message);
     if (*ending == Ending::kAbandoned) {

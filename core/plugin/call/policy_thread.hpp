@@ -23,11 +23,20 @@ namespace topolet::plugin {
 /// Votes that were lost, by what became of the call.
 struct LostVotes {
   std::uint64_t late = 0;
-  std::uint64_t failed = 0;     ///< threw, or gave an invalid reply
-  std::uint64_t declined = 0;   ///< the plugin gave up its vote itself
-  std::uint64_t not_asked = 0;  ///< in quarantine, or an earlier call was still inside
+  std::uint64_t failed = 0;       ///< threw, or gave an invalid reply
+  std::uint64_t declined = 0;     ///< the plugin gave up its vote itself
+  std::uint64_t not_asked = 0;    ///< in quarantine, or an earlier call was still inside
+  std::uint64_t out_of_time = 0;  ///< not asked because the decision had taken too long; not the plugin's fault
 
-  std::uint64_t total() const { return late + failed + declined + not_asked; }
+  std::uint64_t total() const { return late + failed + declined + not_asked + out_of_time; }
+  LostVotes& operator+=(const LostVotes& other) {
+    late += other.late;
+    failed += other.failed;
+    declined += other.declined;
+    not_asked += other.not_asked;
+    out_of_time += other.out_of_time;
+    return *this;
+  }
 };
 
 /// What is known of one plugin since the start.
@@ -61,12 +70,18 @@ class PluginRecords;
 /// failed ones (it threw, or its status or reply was invalid), or one call of ten times the deadline put it into
 /// quarantine: it is not asked until reset.
 ///
+/// Once a decision has taken Options::decision_time, attempts that were abandoned included, no call of it begins any
+/// more: those that are left answer DEADLINE_EXCEEDED, a lost vote that is not held against the plugin.
+///
 /// All functions are safe from any thread, but not from inside a job. Runs go one at a time.
 class PolicyThread {
  public:
+  using RealTime = std::chrono::steady_clock::time_point;
+
   struct Options {
-    std::chrono::milliseconds deadline{50};  ///< for each call
-    Clock clock;                             ///< for the quarantine rules; waiting goes by the real clock
+    std::chrono::milliseconds deadline{50};        ///< for each call
+    std::chrono::milliseconds decision_time{200};  ///< for all calls of a decision: the last must begin by then
+    Clock clock;                                   ///< for the quarantine rules; waiting goes by the real clock
     std::shared_ptr<Log> log = make_silent_log();
     /// Told when a plugin is put into quarantine and, with an empty `why`, when that ends. On any thread; must not call
     /// back.
@@ -84,10 +99,12 @@ class PolicyThread {
   ///
   /// A job is a pure function of the votes. It must own all that it reads (by shared pointers to constants) and write
   /// nothing: it may be run again while an abandoned run of it has not ended. The requests it passes to the policies
-  /// stay unchanged until it returns.
+  /// stay unchanged until it returns. `began`: since when Options::decision_time counts, where that is before now.
   template <class R, class Job>
-  R run_as(const std::vector<PluginVote>& plugins, Job job) {
-    return run_typed<R>(plugins, [job = std::move(job)](Run& attempt) -> R { return job(votes_of(attempt)); });
+  R run_as(const std::vector<PluginVote>& plugins, Job job, std::optional<RealTime> began = std::nullopt) {
+    return run_typed<R>(
+        plugins, [job = std::move(job)](Run& attempt) -> R { return job(votes_of(attempt)); },
+        began.value_or(std::chrono::steady_clock::now()));
   }
 
   /// Tells each plugin that handles events, in their order. Between decisions; calls that are late or fail are treated
@@ -131,16 +148,19 @@ class PolicyThread {
   };
   using Work = std::function<void(Run& attempt)>;
 
-  /// Runs what `make_work` makes, once for each attempt.
-  void run(const std::vector<PluginVote>& plugins, const std::function<Work()>& make_work) TOPOLET_EXCLUDES(run_mutex_);
+  /// Runs what `make_work` makes, once for each attempt. `decision_began`: of a decision only.
+  void run(const std::vector<PluginVote>& plugins, const std::function<Work()>& make_work,
+           std::optional<RealTime> decision_began) TOPOLET_EXCLUDES(run_mutex_);
   template <class R, class TypedWork>
-  R run_typed(const std::vector<PluginVote>& plugins, TypedWork work) {
+  R run_typed(const std::vector<PluginVote>& plugins, TypedWork work,
+              std::optional<RealTime> decision_began = std::nullopt) {
     std::shared_ptr<std::optional<R>> result;
-    run(plugins, [&]() -> Work {
+    const auto make_work = [&]() -> Work {
       // Each attempt has its own: an abandoned one may still write it.
       result = std::make_shared<std::optional<R>>();
       return [work, result](Run& attempt) { result->emplace(work(attempt)); };
-    });
+    };
+    run(plugins, make_work, decision_began);
     return std::move(**result);
   }
   static const std::vector<placement::Vote>& votes_of(const Run& run);

@@ -57,13 +57,13 @@ class RunningPlugins {
       TOPOLET_EXCLUDES(reload_mutex_);
 
   /// Runs one decision with the plugins as they are. `job` takes the votes, and the number of the setup that they are
-  /// of.
+  /// of. `began`: as for PolicyThread::run_as().
   template <class R, class TypedJob>
-  R decide(TypedJob job) {
+  R decide(TypedJob job, std::optional<PolicyThread::RealTime> began = std::nullopt) {
     std::int64_t setup = 0;
     const std::vector<PluginVote> voters = votes(&setup);
-    return policy_thread_.run_as<R>(voters,
-                                    [job = std::move(job), setup](const auto& votes) { return job(votes, setup); });
+    return policy_thread_.run_as<R>(
+        voters, [job = std::move(job), setup](const auto& votes) { return job(votes, setup); }, began);
   }
 
   void report_invalid_reply(const std::string& plugin, const std::string& what) {
