@@ -76,7 +76,8 @@ class ChurnMaker {
   }
 
   std::uint32_t take_gpu() {
-    const auto gpu = std::next(free_gpus_.begin(), static_cast<std::ptrdiff_t>(draw_.below(free_gpus_.size())));
+    const std::uint64_t place = options_.takes_lowest_gpu ? 0 : draw_.below(free_gpus_.size());
+    const auto gpu = std::next(free_gpus_.begin(), static_cast<std::ptrdiff_t>(place));
     const std::uint32_t taken = *gpu;
     free_gpus_.erase(gpu);
     return taken;

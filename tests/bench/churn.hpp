@@ -28,6 +28,7 @@ struct ChurnOptions {
   std::uint32_t gpus = 0;
   std::uint32_t gpu_pods_percent = 0;  ///< how many of the pods want a GPU
   std::vector<PodSize> gpu_sizes;
+  bool takes_lowest_gpu = true;  ///< of those that are free; otherwise one is drawn
   std::uint64_t seed = 1;
 };
 
@@ -46,8 +47,8 @@ using Churn = std::vector<Arrival>;
 
 /// What is asked for together never exceeds `fill_percent` of the CPUs: before a pod arrives that would exceed it, pods
 /// end that are drawn from all that are there. A pod that wants a GPU while none is free waits for one, which is to say
-/// that a pod drawn from those with a GPU ends before it arrives. It gets one drawn from the free ones. Depends on
-/// nothing but the options, and not on where pods are placed.
+/// that a pod drawn from those with a GPU ends before it arrives. Depends on nothing but the options, and not on where
+/// pods are placed.
 Churn make_churn(const ChurnOptions& options);
 
 }  // namespace topolet::bench

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct Options {
   std::string gpu_sizes;
   int gpu_pods_percent = -1;
   int gpus_per_node = -1;
+  std::string gpu_choice;
   std::string plugin_dir;
   std::vector<std::string> plugins;
   std::vector<std::string> settings;
@@ -52,6 +54,8 @@ po::options_description described(Options& options) {
       "gpu-sizes", po::value(&options.gpu_sizes), "The same of pods with a GPU.")(
       "gpu-pods", po::value(&options.gpu_pods_percent), "How many pods want a GPU, in percent, in section gpus.")(
       "gpus-per-node", po::value(&options.gpus_per_node), "In section gpus.")(
+      "gpu-choice", po::value(&options.gpu_choice)->default_value("lowest"),
+      "Which free GPU a pod gets: the lowest, or one drawn at random.")(
       "plugin-dir", po::value(&options.plugin_dir)->default_value(TOPOLET_BUILT_PLUGINS), "Where plugins are.")(
       "plugins", po::value(&options.plugins)->multitoken(),
       "Which plugins; otherwise numa, and in section gpus gpu too.")(
@@ -89,6 +93,7 @@ void apply(const Options& options, Scene& scene, bool has_gpus) {
     scene.churn.gpu_sizes = read_sizes("gpu-sizes", options.gpu_sizes);
     scene.pods_name += " gpu " + options.gpu_sizes;
   }
+  scene.churn.takes_lowest_gpu = options.gpu_choice == "lowest";
   if (options.gpu_pods_percent >= 0)
     scene.churn.gpu_pods_percent = static_cast<std::uint32_t>(options.gpu_pods_percent);
   if (options.gpus_per_node >= 0) scene.machine.gpus_per_node = static_cast<std::uint32_t>(options.gpus_per_node);
@@ -136,6 +141,9 @@ Options read_options(const std::vector<std::string>& arguments, bool& is_help) {
   is_help = values.count("help") != 0;
   if (is_help) std::cout << description;
   options.sections = split(values["sections"].as<std::string>());
+  if (options.gpu_choice != "lowest" && options.gpu_choice != "random") {
+    throw po::error("--gpu-choice: lowest or random");
+  }
   if (options.seeds == 0) throw po::error("--seeds: at least one");
   return options;
 }

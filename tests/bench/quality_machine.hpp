@@ -40,6 +40,8 @@ class QualityMachine {
   /// CPUs that no pod has for itself, nor keeps from others.
   const CpuSet& free() const { return free_; }
   std::uint32_t gpus() const { return static_cast<std::uint32_t>(gpu_nodes_.size()); }
+  /// OS index of the NUMA node.
+  std::uint32_t node_of_gpu(std::uint32_t gpu) const { return gpu_nodes_[gpu]; }
   const CpuSet& cpus_beside_gpu(std::uint32_t gpu) const;
   /// Pods that run, by place in the churn.
   const std::map<std::size_t, Placed>& pods() const { return pods_; }

@@ -9,8 +9,8 @@ namespace {
 
 const std::vector<std::uint32_t> kFills = {70, 85, 95};
 
-/// What small services ask for, skewed to few CPUs.
-constexpr const char* kMixed = "1:4,2:6,3:3,4:5,6:3,8:2,10:1,12:1";
+/// Skewed to few CPUs, as services are.
+constexpr const char* kMixed = "1:4,2:4,3:2,4:3,6:2,8:2,10:1,12:2";
 
 std::vector<PodSize> sizes(const char* list) {
   auto read = parse_sizes(list);
@@ -37,7 +37,8 @@ std::vector<Scene> node_scenes() {
 
 std::vector<Scene> cache_scenes() {
   std::vector<Scene> scenes;
-  for (const auto& [pods_name, pod_sizes] : {std::pair("6 CPUs", "6"), std::pair("2-8 CPUs", "2:3,3,4:3,6:2,8:2")}) {
+  for (const auto& [pods_name, pod_sizes] :
+       {std::pair("6 CPUs", "6"), std::pair("1, 2, 6 CPUs", "1,2,6:4"), std::pair("2-8 CPUs", "2:3,3,4:3,6:2,8:2")}) {
     for (const auto& [name, topology] : {std::pair("2 x 8 L3 x 8", "pack:2 numa:1 l3:8 core:8 pu:1"),
                                          std::pair("2 x 8 L3 x 8 x 2", "pack:2 numa:1 l3:8 core:8 pu:2")}) {
       for (const std::uint32_t fill : kFills) scenes.push_back(scene(name, topology, pods_name, pod_sizes, fill));
@@ -48,13 +49,16 @@ std::vector<Scene> cache_scenes() {
 
 std::vector<Scene> gpu_scenes() {
   std::vector<Scene> scenes;
-  for (const std::uint32_t fill : kFills) {
-    Scene& added = scenes.emplace_back(
-        scene("4 x 32, 8 GPUs", "pack:2 numa:2 core:16 pu:2", "8-16 CPUs + GPU, 1-12", kMixed, fill));
-    added.machine.plugins.push_back("gpu");
-    added.machine.gpus_per_node = 2;
-    added.churn.gpu_pods_percent = 25;
-    added.churn.gpu_sizes = sizes("8,10,12,14,16");
+  for (const auto& [pods_name, gpu_sizes] : {std::pair("with GPU 4, 8; others 2, 4, 8", "4,8"),
+                                             std::pair("with GPU 8-16; others 2, 4, 8", "8,10,12,14,16")}) {
+    for (const std::uint32_t fill : kFills) {
+      Scene& added =
+          scenes.emplace_back(scene("4 x 32, 8 GPUs", "pack:2 numa:2 core:16 pu:2", pods_name, "2,4,8", fill));
+      added.machine.plugins.push_back("gpu");
+      added.machine.gpus_per_node = 2;
+      added.churn.gpu_pods_percent = 30;
+      added.churn.gpu_sizes = sizes(gpu_sizes);
+    }
   }
   return scenes;
 }
@@ -62,7 +66,7 @@ std::vector<Scene> gpu_scenes() {
 std::vector<Scene> shared_scenes() {
   Scene alone = scene("2 x 32", "pack:2 numa:1 core:16 pu:2", "160 x 0.2 CPU", "0.2", 100);
   alone.churn.pods = 160;
-  return {alone, scene("2 x 32", "pack:2 numa:1 core:16 pu:2", "shared 0.1-1.5, exclusive 1-8",
+  return {alone, scene("2 x 32", "pack:2 numa:1 core:16 pu:2", "0.1-1.5 shared; 1-8 exclusive",
                        "0.1:6,0.2:8,0.5:6,1.5:2,1:1,2:3,4:3,8", 85)};
 }
 
@@ -72,7 +76,7 @@ std::vector<Section> sections() {
   return {{"nodes", "Exclusive pods inside one NUMA node at admission", measure_nodes, node_scenes()},
           {"caches", "Exclusive pods inside one L3 cache at admission", measure_caches, cache_scenes()},
           {"gpus", "Pods with one GPU and all CPUs beside it at admission", measure_gpus, gpu_scenes()},
-          {"shared", "Shared pods on two nodes", measure_shared, shared_scenes()}};
+          {"shared", "Shared pods, and exclusive ones beside them", measure_shared, shared_scenes()}};
 }
 
 }  // namespace topolet::bench

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
 #include <stdexcept>
 
+#include "tests/bench/headroom_model.hpp"
 #include "tests/bench/kubelet_model.hpp"
 #include "tests/bench/oracle.hpp"
 
@@ -16,6 +19,8 @@ namespace {
 double share(std::uint32_t part, std::uint32_t whole) {
   return whole == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(part) / whole;
 }
+
+Figure count(const char* name, std::uint32_t value) { return {name, static_cast<double>(value), true}; }
 
 /// What every section tells of the pods that it counts.
 struct Counts {
@@ -32,8 +37,10 @@ struct Counts {
   }
 
   Figures figures() const {
-    return {
-        {"pods", counted}, {"denied", denied}, {"lost votes", lost_votes}, {"in one node", share(in_node, counted)}};
+    return {count("pods", counted),
+            count("denied", denied),
+            count("lost votes", lost_votes),
+            {"in one node", share(in_node, counted)}};
   }
 };
 
@@ -124,6 +131,19 @@ Figures measure_nodes(const Scene& scene, std::uint64_t seed) {
   return figures;
 }
 
+namespace {
+
+bool is_inside_one(const CpuSet& placed, const std::vector<CpuSet>& groups) {
+  return !placed.empty() &&
+         std::any_of(groups.begin(), groups.end(), [&](const CpuSet& group) { return placed.is_subset_of(group); });
+}
+
+bool one_has(std::size_t cpus, const CpuSet& free, const std::vector<CpuSet>& groups) {
+  return std::any_of(groups.begin(), groups.end(), [&](const CpuSet& group) { return (group & free).size() >= cpus; });
+}
+
+}  // namespace
+
 Figures measure_caches(const Scene& scene, std::uint64_t seed) {
   QualityMachine machine(scene.machine);
   check_sizes(scene.churn.sizes, machine);
@@ -134,18 +154,10 @@ Figures measure_caches(const Scene& scene, std::uint64_t seed) {
   std::uint32_t had_room = 0;
   play(churn_on(machine, scene, seed), machine, [&](const Admission& admission) {
     const std::uint32_t cpus = admission.arrival.cpus();
-    const auto can_hold = [cpus](const CpuSet& some) { return some.size() >= cpus; };
-    if (!admission.arrival.is_counted || std::none_of(caches.begin(), caches.end(), can_hold)) return;
+    if (!admission.arrival.is_counted || !one_has(cpus, machine.cpus(), caches)) return;
     counts.add(admission, *machine.topology());
-    const CpuSet& placed = admission.placed.cpus;
-    inside += std::any_of(caches.begin(), caches.end(),
-                          [&](const CpuSet& cache) { return !placed.empty() && placed.is_subset_of(cache); })
-                  ? 1
-                  : 0;
-    had_room += std::any_of(caches.begin(), caches.end(),
-                            [&](const CpuSet& cache) { return can_hold(cache & admission.free_before); })
-                    ? 1
-                    : 0;
+    inside += is_inside_one(admission.placed.cpus, caches) ? 1 : 0;
+    had_room += one_has(cpus, admission.free_before, caches) ? 1 : 0;
   });
   Figures figures = counts.figures();
   append(figures, {{"in one L3", share(inside, counts.counted)},
@@ -165,6 +177,38 @@ std::size_t room_with_moves(const QualityMachine& machine, const Churn& churn, s
   return room.size();
 }
 
+HeadroomModel headroom_model_of(const QualityMachine& machine) {
+  std::vector<std::uint32_t> cpus;
+  std::map<std::uint32_t, std::size_t> places;  // by OS index
+  for (const topology::Node& node : machine.topology()->nodes) {
+    places[node.os_index] = cpus.size();
+    cpus.push_back(node.memory_only ? 0 : static_cast<std::uint32_t>((node.cpus & machine.cpus()).size()));
+  }
+  std::vector<std::size_t> node_of_gpu;
+  for (std::uint32_t gpu = 0; gpu < machine.gpus(); ++gpu) node_of_gpu.push_back(places[machine.node_of_gpu(gpu)]);
+  return {std::move(cpus), std::move(node_of_gpu)};
+}
+
+/// Of the pods with a GPU that are counted.
+struct GpuCounts {
+  std::uint32_t counted = 0;
+  std::uint32_t local = 0;
+  std::uint32_t rule = 0;
+  std::uint32_t had_room = 0;
+  std::uint32_t could_have = 0;
+
+  Figures figures() const {
+    return {count("GPU pods", counted),
+            {"local", share(local, counted)},
+            {"simple rule", share(rule, counted)},
+            {"had room", share(had_room, counted)},
+            {"with moves", share(could_have, counted)},
+            {"/ simple rule", share(local, rule)},
+            {"/ had room", share(local, had_room)},
+            {"/ with moves", share(local, could_have)}};
+  }
+};
+
 }  // namespace
 
 Figures measure_gpus(const Scene& scene, std::uint64_t seed) {
@@ -172,30 +216,25 @@ Figures measure_gpus(const Scene& scene, std::uint64_t seed) {
   check_sizes(scene.churn.sizes, machine);
   check_sizes(scene.churn.gpu_sizes, machine);
   const Churn churn = churn_on(machine, scene, seed);
+  HeadroomModel rule = headroom_model_of(machine);
   Counts all;
-  Counts with_gpu;
-  std::uint32_t local = 0;
-  std::uint32_t had_room = 0;
-  std::uint32_t could_have = 0;
+  GpuCounts gpus;
   play(churn, machine, [&](const Admission& admission) {
     const Arrival& arrival = admission.arrival;
+    for (const std::size_t ended : arrival.ended_before) rule.end(ended);
+    const bool is_local_by_rule = rule.admit(admission.pod, arrival);
     if (!arrival.is_counted) return;
     all.add(admission, *machine.topology());
     if (!arrival.gpu) return;
-    with_gpu.add(admission, *machine.topology());
     const CpuSet& beside = machine.cpus_beside_gpu(*arrival.gpu);
-    const CpuSet& placed = admission.placed.cpus;
-    local += !placed.empty() && placed.is_subset_of(beside) ? 1 : 0;
-    had_room += (beside & admission.free_before).size() >= arrival.cpus() ? 1 : 0;
-    could_have += room_with_moves(machine, churn, admission.pod) >= arrival.cpus() ? 1 : 0;
+    ++gpus.counted;
+    gpus.local += is_inside_one(admission.placed.cpus, {beside}) ? 1 : 0;
+    gpus.rule += is_local_by_rule ? 1 : 0;
+    gpus.had_room += one_has(arrival.cpus(), admission.free_before, {beside}) ? 1 : 0;
+    gpus.could_have += room_with_moves(machine, churn, admission.pod) >= arrival.cpus() ? 1 : 0;
   });
   Figures figures = all.figures();
-  append(figures, {{"GPU pods", with_gpu.counted},
-                   {"local", share(local, with_gpu.counted)},
-                   {"had room", share(had_room, with_gpu.counted)},
-                   {"with moves", share(could_have, with_gpu.counted)},
-                   {"/ had room", share(local, had_room)},
-                   {"/ with moves", share(local, could_have)}});
+  append(figures, gpus.figures());
   return figures;
 }
 
@@ -246,9 +285,9 @@ Figures measure_shared(const Scene& scene, std::uint64_t seed) {
     squeezed += over ? 1 : 0;
   });
   const auto steps = static_cast<std::uint32_t>(churn.size());
-  return {{"pods", steps},
-          {"denied", exclusive.denied + shared.denied},
-          {"lost votes", exclusive.lost_votes + shared.lost_votes},
+  return {count("pods", steps),
+          count("denied", exclusive.denied + shared.denied),
+          count("lost votes", exclusive.lost_votes + shared.lost_votes),
           {"max/mean, mean", sum / steps},
           {"max/mean, end", imbalance(shared_by_node(machine, churn))},
           {"squeezed", share(squeezed, steps)},

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/bench/churn.hpp"
@@ -11,8 +10,14 @@
 
 namespace topolet::bench {
 
-/// Figures of one churn, in the order of the table. A share of nothing is NaN.
-using Figures = std::vector<std::pair<std::string, double>>;
+struct Figure {
+  std::string name;
+  double value = 0;  ///< NaN: a share of nothing
+  bool is_count = false;
+};
+
+/// Of one churn, in the order of the table.
+using Figures = std::vector<Figure>;
 
 /// One line of a table.
 struct Scene {

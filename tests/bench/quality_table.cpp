@@ -7,33 +7,34 @@
 #include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace topolet::bench {
 namespace {
 
-constexpr std::size_t kMachineWidth = 18;
-constexpr std::size_t kPodsWidth = 30;
-constexpr std::size_t kLeastWidth = 12;
+constexpr std::size_t kMachineWidth = 16;
+constexpr std::size_t kPodsWidth = 29;
+constexpr std::size_t kShareWidth = 12;
+
+/// Named only where there are any, as there should be none.
+constexpr const char* kLostVotes = "lost votes";
 
 std::vector<double> values_of(const std::vector<Figures>& by_seed, std::size_t place) {
   std::vector<double> values;
-  for (const Figures& figures : by_seed) values.push_back(figures[place].second);
+  for (const Figures& figures : by_seed) values.push_back(figures[place].value);
   return values;
 }
 
-bool is_count(double value) { return value == std::floor(value) && value > 1; }
-
-std::string cell(const std::vector<double>& values) {
-  const MeanAndSpread figure = mean_and_spread(values);
+std::string cell(const std::vector<Figures>& by_seed, std::size_t place) {
+  const MeanAndSpread figure = mean_and_spread(values_of(by_seed, place));
   if (std::isnan(figure.mean)) return "-";
-  if (is_count(figure.mean) || std::all_of(values.begin(), values.end(), is_count)) {
-    return fmt::format("{:.0f}", figure.mean);
-  }
-  if (figure.mean == 0) return "0";
+  if (by_seed.front()[place].is_count) return fmt::format("{:.{}f}", figure.mean, figure.mean < 100 ? 1 : 0);
   return fmt::format("{:.3f} ±{:.3f}", figure.mean, figure.spread);
 }
 
-std::size_t width_of(const std::string& name) { return std::max(name.size(), kLeastWidth); }
+std::size_t width_of(const Figure& figure) {
+  return std::max(figure.name.size(), figure.is_count ? std::size_t{0} : kShareWidth);
+}
 
 }  // namespace
 
@@ -61,16 +62,25 @@ void TablePrinter::print(const Scene& scene, const std::vector<Figures>& by_seed
   const Figures& first = by_seed.front();
   if (!has_head_) {
     fmt::print("{:{}}  {:{}}  {:>4}", "machine", kMachineWidth, "pods", kPodsWidth, "fill");
-    for (const auto& [name, unused] : first) fmt::print("  {:>{}}", name, width_of(name));
+    for (const Figure& figure : first) {
+      if (figure.name != kLostVotes) fmt::print("  {:>{}}", figure.name, width_of(figure));
+    }
     fmt::print("\n");
     has_head_ = true;
   }
   fmt::print("{:{}}  {:{}}  {:>3}%", scene.machine_name, kMachineWidth, scene.pods_name, kPodsWidth,
              scene.churn.fill_percent);
+  std::string lost_votes;
   for (std::size_t place = 0; place < first.size(); ++place) {
-    fmt::print("  {:>{}}", cell(values_of(by_seed, place)), width_of(first[place].first));
+    std::string text = cell(by_seed, place);
+    if (first[place].name != kLostVotes) {
+      fmt::print("  {:>{}}", text, width_of(first[place]));
+    } else if (mean_and_spread(values_of(by_seed, place)).mean > 0) {
+      lost_votes = std::move(text);
+    }
   }
   fmt::print("\n");
+  if (!lost_votes.empty()) fmt::print("  {} pods were placed without the vote of a plugin\n", lost_votes);
   std::fflush(stdout);
 }
 
@@ -82,7 +92,7 @@ nlohmann::ordered_json to_json(const Scene& scene, const std::vector<Figures>& b
   for (std::size_t place = 0; place < by_seed.front().size(); ++place) {
     const std::vector<double> values = values_of(by_seed, place);
     const MeanAndSpread figure = mean_and_spread(values);
-    json["figures"][by_seed.front()[place].first] = {
+    json["figures"][by_seed.front()[place].name] = {
         {"mean", figure.mean}, {"spread", figure.spread}, {"churns", values}};
   }
   return json;
