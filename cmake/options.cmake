@@ -17,6 +17,8 @@ target_compile_options(topolet_flags INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
   # gcc 12 at -O3 wrongly reports overlaps in std::string's operator+.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>
+  # Where gcc 12 has vectorised the loop over the words of a set, it wrongly says that a pointer into them is freed.
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-free-nonheap-object>
   # Is meant for headers, and in a unity build gcc takes every file for one.
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wno-subobject-linkage>
   -fvisibility=hidden -fno-omit-frame-pointer -fstack-protector-strong)
