@@ -63,17 +63,18 @@ CacheGroups::CacheGroups(const topolet_topology& topology) {
 void CacheGroups::group_by_node_and(const topolet_topology& topology, const std::vector<std::uint32_t>& cache_by_cpu) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> groups;
   group_by_cpu_.assign(cache_by_cpu.size(), 0);
-  divide_nodes_ = false;
+  auto last = groups.end();  // CPUs that follow each other are mostly in one group
   for (const topolet_pu& pu : sdk::pus(topology)) {
     const std::pair<std::uint32_t, std::uint32_t> key{pu.node, cache_by_cpu[pu.os_index]};
-    const auto [found, is_new] = groups.try_emplace(key, static_cast<std::uint32_t>(groups.size()));
-    group_by_cpu_[pu.os_index] = found->second;
-    if (!is_new) continue;
-    const bool other_before = found != groups.begin() && std::prev(found)->first.first == pu.node;
-    const bool other_after = std::next(found) != groups.end() && std::next(found)->first.first == pu.node;
-    divide_nodes_ = divide_nodes_ || other_before || other_after;
+    if (last == groups.end() || last->first != key) {
+      last = groups.try_emplace(key, static_cast<std::uint32_t>(groups.size())).first;
+    }
+    group_by_cpu_[pu.os_index] = last->second;
   }
   group_count_ = groups.size();
+  divide_nodes_ = std::adjacent_find(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+                    return a.first.first == b.first.first;
+                  }) != groups.end();
 }
 
 FreeByCache::FreeByCache(const topolet_topology& topology, const CacheGroups& groups, topolet_set free)
