@@ -44,7 +44,7 @@ TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
   ASSERT_THAT(*verdicts, SizeIs(3));
   EXPECT_EQ((*verdicts)[0],
             (placement::Verdict{placement::Verdict::Kind::kScore, 100, "all 2 CPUs requested fit on node 0 (3 free)"}));
-  EXPECT_EQ((*verdicts)[1].score, 90);
+  EXPECT_EQ((*verdicts)[1].score, 99);
   EXPECT_EQ((*verdicts)[2].score, 70);
 }
 
@@ -67,8 +67,9 @@ TEST(PluginPolicy, LoadsThePluginsThatHaveNoOpinionOnMostContainers) {
   const auto smt = start_plugin(TOPOLET_BUILT_PLUGINS, "smt");
   ASSERT_TRUE(gpu != nullptr && smt != nullptr);
   EXPECT_THAT(gpu->capabilities(), ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1",
-                                               "topolet.tick/1", "topolet.annotations/1"));
-  EXPECT_THAT(smt->capabilities(), ElementsAre("topolet.score/1", "topolet.pick/1", "topolet.annotations/1"));
+                                               "topolet.adjust/1", "topolet.tick/1", "topolet.annotations/1"));
+  EXPECT_THAT(smt->capabilities(),
+              ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1", "topolet.annotations/1"));
   const auto request = two_node_request();
   for (const auto& plugin : {gpu, smt}) {
     const auto verdicts = plugin->score(abi_view(*request));
@@ -105,7 +106,7 @@ TEST(PluginPolicy, HandsOptionsToThePlugin) {
   request->ledger.pool.erase(0);
   const auto verdicts = numa->score(abi_view(*request));
   ASSERT_TRUE(verdicts);
-  EXPECT_EQ((*verdicts)[0].score, 90);
+  EXPECT_EQ((*verdicts)[0].score, 99);
   EXPECT_EQ((*verdicts)[1].score, 100);
 }
 
