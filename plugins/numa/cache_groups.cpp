@@ -12,13 +12,6 @@ std::size_t os_index_end(const topolet_topology& topology) {
   return topology.pu_count == 0 ? 0 : sdk::pus(topology)[topology.pu_count - 1].os_index + std::size_t{1};
 }
 
-/// The last-level cache of each CPU, by OS index.
-std::vector<std::uint32_t> last_level_caches(const topolet_topology& topology) {
-  std::vector<std::uint32_t> caches(os_index_end(topology), TOPOLET_NONE);
-  for (const topolet_pu& pu : sdk::pus(topology)) caches[pu.os_index] = pu.l3;
-  return caches;
-}
-
 bool has_several_cores(topolet_set cpus, const sdk::CoreMap& cores) {
   std::uint32_t first = TOPOLET_NONE;
   bool several = false;
@@ -45,6 +38,22 @@ std::vector<std::uint32_t> clusters_of_level(const topolet_topology& topology, s
     });
   }
   return any ? caches : std::vector<std::uint32_t>();
+}
+
+/// For each CPU its last-level cache, by OS index; none where no core shares one with another.
+std::vector<std::uint32_t> last_level_caches(const topolet_topology& topology) {
+  const sdk::CoreMap cores(topology);
+  std::vector<std::uint32_t> caches(os_index_end(topology), TOPOLET_NONE);
+  std::map<std::uint32_t, std::uint32_t> core_of_cache;
+  bool any_shared = false;
+  for (const topolet_pu& pu : sdk::pus(topology)) {
+    caches[pu.os_index] = pu.l3;
+    if (pu.l3 == TOPOLET_NONE || any_shared) continue;
+    const std::uint32_t core = cores.core_of(pu.os_index);
+    any_shared = core_of_cache.try_emplace(pu.l3, core).first->second != core;
+  }
+  if (!any_shared) std::fill(caches.begin(), caches.end(), TOPOLET_NONE);
+  return caches;
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ class DeviceRowsTest : public store::StoreTest {
  protected:
   /// One container of full_workload() on that machine.
   static Transition placed_on(std::shared_ptr<const topology::Topology> machine, std::vector<std::string> devices,
-                              std::vector<std::string> cdi_devices) {
+                              std::vector<std::string> cdi_devices, std::vector<std::string> used_devices = {}) {
     Transition transition;
     transition.generation = 1;
     transition.topology = machine;
@@ -34,6 +34,7 @@ class DeviceRowsTest : public store::StoreTest {
     change.after = full_allocation(1);
     change.after->workload.devices = std::move(devices);
     change.after->workload.cdi_devices = std::move(cdi_devices);
+    change.after->workload.used_devices = std::move(used_devices);
     change.audit.emplace();
     return transition;
   }
@@ -84,6 +85,13 @@ TEST_F(DeviceRowsTest, TellWhichDevicesAContainerWasGiven) {
             (Rows{{"1", "placed", "default", "shop-0", "web", "/dev/sda", "0000:00:1f.2", "0", "4,74", "4"},
                   {"1", "placed", "default", "shop-0", "web", "vendor.com/gpu=0000:14:00.0", "0000:14:00.0", "1",
                    "4,74", "4"}}));
+}
+
+TEST_F(DeviceRowsTest, TellAlsoWhichDevicesPluginsSayThatItUses) {
+  write(placed_on(recorded("24em64t-2n6c2t-pci.xml"), {"/dev/sda"}, {}, {"0000:00:1f.2", "0000:14:00.0"}));
+  EXPECT_EQ(value("SELECT devices FROM decided"), R"([{"name":"/dev/sda","address":"0000:00:1f.2","nodes":"0"},)"
+                                                  R"({"name":"0000:14:00.0","address":"0000:14:00.0","nodes":"1"}])")
+      << "each once";
 }
 
 TEST_F(DeviceRowsTest, AreEmptyWhereNothingWasAskedFor) {

@@ -85,7 +85,7 @@ TEST_F(CpusOutsideNodes, KeepAPodTogether) {
 }
 
 TEST_F(CpusOutsideNodes, AreSharedUntilTheyAreOvercommitted) {
-  SimulatedNode machine = node();
+  SimulatedNode machine = node({"--numa.shared-strategy=packed"});
   EXPECT_EQ(run(machine, "first", "burstable", 5000).cpus, outside_);
   const OperationResult second = run(machine, "second", "burstable", 2000);
   EXPECT_EQ(machine.snapshot().topology->nodes_of(second.cpus).size(), 1U) << second.reason;

@@ -183,7 +183,8 @@ TEST_F(Squeeze, LeavesReservedCpusForSharedOnesThatAPolicyRejects) {
 }
 
 TEST_F(Squeeze, LeavesReservedCpusForAnyThatThePoliciesAgreeTo) {
-  SimulatedNode node = two_nodes({"--placement.reserved-cpus=3", "--numa.policy=single-numa-node"});
+  SimulatedNode node =
+      two_nodes({"--placement.reserved-cpus=3", "--numa.policy=single-numa-node", "--numa.shared-strategy=packed"});
   create(node, "some", "", 500);
   EXPECT_EQ(held_by(node, "some"), "shared 0-2");
   offline(node, "0-2,4-7");

@@ -7,6 +7,7 @@
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/audit_event.hpp"
 #include "core/placement/decide.hpp"
+#include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
 
@@ -27,8 +28,11 @@ struct Plan {
   Squeeze squeeze = Squeeze::kNone;                ///< as in Allocation
   AuditEvent audit_event = AuditEvent::kReplaced;  ///< what the audit calls it if the container runs already
 
-  /// CPUs of its own were asked for and not there.
-  bool lacks_cpus() const { return decision.denied || decision.shared_because_full; }
+  /// CPUs of its own were asked for and not there. A denial for a lost vote would be the same with more CPUs.
+  bool lacks_cpus() const {
+    const bool is_for_lost_vote = decision.reason_code == placement::reason_code::kPluginVoteLost;
+    return (decision.denied && !is_for_lost_vote) || decision.shared_because_full;
+  }
 };
 
 }  // namespace topolet::engine

@@ -134,7 +134,8 @@ TEST(NumaCacheGroups, AreTheLastCachesWhereANodeHasSeveral) {
 }
 
 TEST(NumaCacheGroups, SayNoMoreThanNodesWhereOnlyCoresHaveCachesOfTheirOwn) {
-  for (const char* const synthetic : {"pack:2 numa:1 l3:1 l2:4 core:1 pu:2", "pack:2 numa:1 core:4 pu:2"}) {
+  for (const char* const synthetic :
+       {"pack:2 numa:1 l3:1 l2:4 core:1 pu:2", "pack:2 numa:1 core:4 pu:2", "pack:2 numa:1 l3:4 core:1 pu:2"}) {
     EXPECT_FALSE(CacheGroups(Machine(synthetic).view()).divide_nodes()) << synthetic;
   }
 }
