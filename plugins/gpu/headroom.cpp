@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <compare>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -21,20 +23,24 @@ constexpr std::int32_t kWorst = 7;
 struct NodeRoom {
   std::uint32_t os_index = 0;
   std::size_t free = 0;
-  std::size_t unused_gpus = 0;
-  std::size_t headroom = 0;  ///< CPUs for each GPU
+  bool has_gpus = false;
+  std::size_t wanted = 0;  ///< CPUs that its unused GPUs will want
 
-  /// How many GPUs find `cpus` CPUs each if `free` are free.
-  std::size_t served(std::size_t cpus, std::size_t free_cpus) const { return std::min(unused_gpus, free_cpus / cpus); }
-
-  /// What taking `count` CPUs costs, in thousandths of a GPU.
+  /// How many of those taking `count` CPUs costs.
   std::size_t cost_of(std::size_t count) const {
-    std::size_t lost = 0;
-    for (std::size_t cpus = 1; cpus <= headroom && unused_gpus > 0; ++cpus) {
-      lost += served(cpus, free) - served(cpus, free - count);
-    }
-    return headroom == 0 ? 0 : 1000 * lost / headroom;
+    const auto missing = [this](std::size_t left) { return wanted > left ? wanted - left : 0; };
+    return missing(free - count) - missing(free);
   }
+};
+
+/// What it costs to take a container's CPUs from a candidate. Compared as it stands, the least first.
+struct Cost {
+  std::size_t headroom = 0;  ///< CPUs that unused GPUs will want
+  /// At nodes with GPUs: by how much fewer CPUs are left free than the emptiest node has. Who fills one node after the
+  /// other bars all GPUs of the full ones, also those that come free later.
+  std::size_t fullness = 0;
+
+  friend auto operator<=>(const Cost&, const Cost&) = default;
 };
 
 std::set<std::string_view> used_devices(const topolet_ledger& ledger) {
@@ -84,10 +90,11 @@ std::vector<NodeRoom> node_rooms(const topolet_request& request, const GpuCounts
   std::vector<NodeRoom> rooms;
   for (std::uint32_t i = 0; i < request.topology->node_count; ++i) {
     const topolet_node& node = sdk::nodes(*request.topology)[i];
-    NodeRoom room{node.os_index, sdk::size_of_both(node.cpus, free.view()), gpus.unused[i], 0};
+    NodeRoom room{node.os_index, sdk::size_of_both(node.cpus, free.view()), gpus.all[i] > 0, 0};
     if (node.memory_only != 0 || room.free == 0) continue;
-    if (gpus.all[i] > 0) {
-      room.headroom = headroom.cpus_per_gpu.value_or(sdk::size_of_both(node.cpus, allowed.view()) / gpus.all[i]);
+    if (room.has_gpus) {
+      const std::size_t share = sdk::size_of_both(node.cpus, allowed.view()) / gpus.all[i];
+      room.wanted = gpus.unused[i] * headroom.cpus_per_gpu.value_or(share);
     }
     rooms.push_back(room);
   }
@@ -95,29 +102,29 @@ std::vector<NodeRoom> node_rooms(const topolet_request& request, const GpuCounts
   return rooms;
 }
 
-/// What it costs to take the container's CPUs from these nodes, from those with the most free CPUs first; nothing if
-/// they have too few.
-std::optional<std::size_t> cost_of(const topolet_candidate& candidate, const std::vector<NodeRoom>& rooms,
-                                   std::size_t wanted) {
+/// CPUs are taken from those nodes of the candidate first that have the most free. Nothing if there are too few.
+std::optional<Cost> cost_of(const topolet_candidate& candidate, const std::vector<NodeRoom>& rooms,
+                            std::size_t wanted) {
   if (sdk::size_of(candidate.free) < wanted) return std::nullopt;
-  std::size_t cost = 0;
+  Cost cost;
   for (const NodeRoom& room : rooms) {
     if (wanted == 0) break;
     if (topolet_set_has(candidate.nodes, room.os_index) == 0) continue;
     const std::size_t taken = std::min(wanted, room.free);
-    cost += room.cost_of(taken);
+    cost.headroom += room.cost_of(taken);
+    if (room.has_gpus) cost.fullness = std::max(cost.fullness, rooms.front().free - (room.free - taken));
     wanted -= taken;
   }
   return cost;
 }
 
-std::string reason_of(const topolet_candidate& candidate, std::size_t cost, bool is_best) {
+std::string reason_of(const topolet_candidate& candidate, const Cost& cost, bool is_best) {
   const std::string where = nodes_text(candidate.nodes);
-  if (cost == 0) return where + ": leaves room for CPUs beside unused GPUs";
-  std::string part = std::to_string(cost / 1000) + '.' + std::to_string(cost % 1000 / 100);
-  if (cost < 100) part = "hardly any";
-  return where + ": takes room for CPUs beside unused GPUs (" + part + " of them)" +
-         (is_best ? "" : ", more than elsewhere");
+  if (cost.headroom == 0) {
+    return where + ": leaves the CPUs that unused GPUs will want" + (is_best ? "" : ", but others are emptier");
+  }
+  return where + ": takes " + sdk::counted(cost.headroom, "CPU") + " that unused GPUs will want" +
+         (is_best ? "" : ", while others have more room");
 }
 
 }  // namespace
@@ -139,8 +146,8 @@ std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Hea
   const GpuCounts gpus(request);
   if (!gpus.any_unused()) return {};
   const std::vector<NodeRoom> rooms = node_rooms(request, gpus, headroom);
-  std::vector<std::optional<std::size_t>> costs;
-  std::map<std::size_t, std::set<std::size_t>> by_width;  // the costs of candidates of as many nodes
+  std::vector<std::optional<Cost>> costs;
+  std::map<std::size_t, std::set<Cost>> by_width;  // the costs of candidates of as many nodes
   for (const topolet_candidate& candidate : sdk::candidates(request)) {
     costs.push_back(cost_of(candidate, rooms, request.exclusive_cpus));
     if (costs.back()) by_width[sdk::size_of(candidate.nodes)].insert(*costs.back());
@@ -152,7 +159,7 @@ std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Hea
   for (std::size_t i = 0; i < costs.size(); ++i) {
     if (!costs[i]) continue;
     const topolet_candidate& candidate = sdk::candidates(request)[i];
-    const std::set<std::size_t>& all = by_width[sdk::size_of(candidate.nodes)];
+    const std::set<Cost>& all = by_width[sdk::size_of(candidate.nodes)];
     const auto better = static_cast<std::int32_t>(std::distance(all.begin(), all.find(*costs[i])));
     const std::int32_t penalty = better == 0 ? 0 : std::min(kSecondBest + better - 1, kWorst);
     verdicts[i] = {TOPOLET_VERDICT_SCORE, -penalty, reason_of(candidate, *costs[i], better == 0)};

@@ -24,11 +24,9 @@ struct Headroom {
 Headroom parse_headroom(std::string_view text);
 
 /// For a container with exclusive CPUs and without devices: candidates are ranked among those of as many nodes by how
-/// much of the room beside unused GPUs they cost. The best get 0 points, the others -2 to -7, which with the plugin's
-/// default weight is less than numa subtracts for one more node. None if they cost all the same.
-///
-/// The room that taking CPUs of a node costs is how many of its unused GPUs a container with one GPU and n CPUs would
-/// find fewer of with n CPUs beside them, the mean over n from 1 to the headroom of a GPU.
+/// many of the CPUs they cost that unused GPUs will want; then, at nodes with GPUs, the emptier first. The best get 0
+/// points, the others -2 to -7, which with the plugin's default weight is less than numa subtracts for one more node.
+/// None if they cost all the same, and where no GPU is unused.
 std::vector<Verdict> headroom_verdicts(const topolet_request& request, const Headroom& headroom);
 
 }  // namespace topolet::gpu

@@ -32,7 +32,7 @@ TEST_F(RoomBesideGpus, IsLeftWhereAGpuIsUnused) {
   EXPECT_EQ(create(made, "trainer", devices("/dev/vacc0"), 2000).cpus, CpuSet::range(0, 1));
   const OperationResult placed = create(made, "web", "", 2000);
   EXPECT_EQ(placed.cpus, CpuSet::range(2, 3)) << placed.reason;
-  EXPECT_THAT(placed.reason, HasSubstr("gpu: node 0: leaves room for CPUs beside unused GPUs"));
+  EXPECT_THAT(placed.reason, HasSubstr("gpu: node 0: leaves the CPUs that unused GPUs will want"));
 }
 
 TEST_F(RoomBesideGpus, IsKnownAlsoForDevicesThatOnlyTheEnvironmentNamesAndAfterARestart) {

@@ -45,7 +45,8 @@ TEST_F(GpuHeadroom, PrefersNodesWithoutGpus) {
   EXPECT_EQ(of.at(3).score, 0);
   EXPECT_LT(of.at(0).score, 0);
   EXPECT_GE(of.at(0).score, -7);
-  EXPECT_THAT(of.at(0).reason, HasSubstr("node 0: takes room for CPUs beside unused GPUs"));
+  EXPECT_THAT(of.at(0).reason,
+              HasSubstr("node 0: takes 2 CPUs that unused GPUs will want, while others have more room"));
 }
 
 TEST_F(GpuHeadroom, LeavesTheNodeAloneWhereTheRoomIsTightest) {
@@ -55,6 +56,24 @@ TEST_F(GpuHeadroom, LeavesTheNodeAloneWhereTheRoomIsTightest) {
   const auto of = verdicts(1, {{"headroom", "3"}});
   EXPECT_LT(of.at(0).score, 0) << "three are left there, which its GPU may want";
   EXPECT_EQ(of.at(1).score, 0);
+}
+
+TEST_F(GpuHeadroom, TakesTheEmptierOfNodesWithGpus) {
+  for (std::uint32_t node = 0; node < 4; ++node)
+    gpu(node, "0000:" + std::to_string(4 + node) + "1:00.0", set_of({node}));
+  ledger_.place_exclusive({.name = "other"}, set_of({0, 8, 9}));
+  const auto of = verdicts(1, {{"headroom", "2"}});
+  EXPECT_EQ(of.at(2).score, 0);
+  EXPECT_EQ(of.at(3).score, 0);
+  EXPECT_EQ(of.at(0).score, -2);
+  EXPECT_EQ(of.at(1).score, -3);
+  EXPECT_THAT(of.at(1).reason, HasSubstr("node 1: leaves the CPUs that unused GPUs will want, but others are emptier"));
+}
+
+TEST_F(GpuHeadroom, LeavesNodesWithoutGpusToTheStrategy) {
+  gpu(0, "0000:41:00.0", set_of({0}));
+  ledger_.place_exclusive({.name = "other"}, set_of({8}));
+  EXPECT_EQ(verdicts(1).at(1).score, verdicts(1).at(2).score);
 }
 
 TEST_F(GpuHeadroom, EndsWhenTheGpuIsUsed) {
