@@ -17,8 +17,12 @@ namespace {
 
 using Load = SharedLoad::Load;
 
-/// What a policy may say less of the new place: a mild preference, see TOPOLET_VERDICT_SCORE.
+/// How much less a policy may score the new place: a mild preference, see TOPOLET_VERDICT_SCORE.
 constexpr std::int32_t kMildPreference = 10;
+
+bool has_devices(const placement::Workload& workload) {
+  return !workload.devices.empty() || !workload.cdi_devices.empty() || !workload.used_devices.empty();
+}
 
 bool may_be_relieved(const Allocation& allocation) {
   const bool is_at_rest = (allocation.phase == Phase::kCreated || allocation.phase == Phase::kRunning) &&
@@ -28,8 +32,6 @@ bool may_be_relieved(const Allocation& allocation) {
          cpus_annotation(allocation.workload) != placement::CpusAnnotation::kNone;
 }
 
-bool is_crowded(const SharedLoad& load, const CpuSet& cpus) { return load.mean(cpus) > SharedLoad::kWholeCpu; }
-
 /// Room for all that is requested, or at least a fifth less to share with.
 bool is_clearly_less(Load mean, Load mean_before) {
   return mean < mean_before && (mean <= SharedLoad::kWholeCpu || mean <= mean_before / 5 * 4);
@@ -37,9 +39,7 @@ bool is_clearly_less(Load mean, Load mean_before) {
 
 /// To leave memory or devices behind costs more than the others' move.
 bool is_tied_to_place(const Allocation& allocation) {
-  const placement::Workload& workload = allocation.workload;
-  return !allocation.placement.mems.empty() || !workload.devices.empty() || !workload.cdi_devices.empty() ||
-         !workload.used_devices.empty();
+  return !allocation.placement.mems.empty() || has_devices(allocation.workload);
 }
 
 std::string cpus_text(Load load) {
@@ -54,12 +54,14 @@ const placement::CandidateOpinions* opinions_on(const placement::Decision& decis
   return found == best.end() ? nullptr : &*found;
 }
 
-/// One of them scores `now` clearly above `then`.
-bool prefers(const placement::CandidateOpinions& now, const placement::CandidateOpinions& then) {
-  return std::any_of(now.opinions.begin(), now.opinions.end(), [&](const auto& opinion) {
-    return std::any_of(then.opinions.begin(), then.opinions.end(), [&](const auto& other) {
+/// One of them scores `then` by more than `tolerance` below `now`.
+bool does_one_mind(const placement::CandidateOpinions* now, const placement::CandidateOpinions* then,
+                   std::int32_t tolerance) {
+  if (now == nullptr || then == nullptr || now->rejected) return false;
+  return std::any_of(now->opinions.begin(), now->opinions.end(), [&](const auto& opinion) {
+    return std::any_of(then->opinions.begin(), then->opinions.end(), [&](const auto& other) {
       return opinion.policy == other.policy && opinion.kind == "score" && other.kind == "score" &&
-             opinion.score - other.score > kMildPreference;
+             opinion.score - other.score > tolerance;
     });
   });
 }
@@ -83,15 +85,16 @@ std::vector<CrowdPlanner::Place> CrowdPlanner::places(placement::Mode mode, cons
   return places;
 }
 
-/// No union of places has less for each of its CPUs than those have together in which least is asked of one.
-Load CrowdPlanner::least_load(const std::vector<Place>& places, const Allocation& allocation) {
-  const CpuSet& cpus = allocation.placement.cpus;
-  const std::int64_t milli = shared_request_milli(allocation);
-  const Load part = SharedLoad::part(cpus, milli);
+/// Of each CPU of the set of places in which least would be asked of one, by a container that leaves `from` included:
+/// of those in which least is asked of one, so and so many.
+Load CrowdPlanner::least_load(const std::vector<Place>& places, const CpuSet& from, std::int64_t milli) {
+  const Load part = SharedLoad::part(from, milli);
   std::vector<std::tuple<Load, Load, Load>> without;  // for each CPU, of all, how many CPUs
+  without.reserve(places.size());
   for (const Place& place : places) {
     const auto count = static_cast<Load>(place.cpus.size());
-    const Load total = place.total - part * static_cast<Load>((place.cpus & cpus).size());
+    const auto left = static_cast<Load>(set_words::count_both(place.cpus.words(), from.words()));
+    const Load total = place.total - part * left;
     without.emplace_back(total / count, total, count);
   }
   std::sort(without.begin(), without.end());
@@ -107,6 +110,7 @@ Load CrowdPlanner::least_load(const std::vector<Place>& places, const Allocation
 }
 
 std::vector<placement::ContainerKey> CrowdPlanner::crowded(const SharedLoad& load) const {
+  if (load.highest(ledger_.inventory().allowed) <= SharedLoad::kWholeCpu) return {};
   struct Crowded {
     bool is_tied;
     Load relief;
@@ -114,21 +118,20 @@ std::vector<placement::ContainerKey> CrowdPlanner::crowded(const SharedLoad& loa
   };
   std::vector<Crowded> found;
   std::map<placement::Mode, std::vector<Place>> places_of;
-  const CpuSet* last = nullptr;  // most containers share the same CPUs
-  bool are_crowded = false;
+  std::map<std::tuple<placement::Mode, std::int64_t, set_words::Words>, Load> elsewhere_of;  // many are alike
   for (const auto& [key, allocation] : ledger_.allocations()) {
-    if (shared_request_milli(allocation) <= 0) continue;
-    const CpuSet& cpus = allocation.placement.cpus;
-    if (last == nullptr || *last != cpus) are_crowded = is_crowded(load, cpus);
-    last = &cpus;
-    if (!are_crowded || !may_be_relieved(allocation)) continue;
+    if (!may_be_relieved(allocation)) continue;
     const placement::Mode mode = allocation.placement.mode;
-    if (places_of.count(mode) == 0) places_of[mode] = places(mode, load);
+    const CpuSet& cpus = allocation.placement.cpus;
+    const std::int64_t milli = shared_request_milli(allocation);
     const Load mean = load.mean(cpus);
-    const Load elsewhere = least_load(places_of[mode], allocation);
-    if (!is_clearly_less(elsewhere, mean)) continue;
-    const Load left = mean - SharedLoad::part(cpus, shared_request_milli(allocation));
-    found.push_back({is_tied_to_place(allocation), mean - std::max(left, elsewhere), key});
+    if (mean <= SharedLoad::kWholeCpu) continue;
+    if (places_of.count(mode) == 0) places_of[mode] = places(mode, load);
+    const auto [elsewhere, is_new] = elsewhere_of.try_emplace({mode, milli, cpus.words()}, 0);
+    if (is_new) elsewhere->second = least_load(places_of[mode], cpus, milli);
+    if (!is_clearly_less(elsewhere->second, mean)) continue;
+    const Load left = mean - SharedLoad::part(cpus, milli);
+    found.push_back({is_tied_to_place(allocation), mean - std::max(left, elsewhere->second), key});
   }
   std::sort(found.begin(), found.end(), [](const Crowded& a, const Crowded& b) {
     return std::tie(a.is_tied, b.relief, a.key) < std::tie(b.is_tied, a.relief, b.key);
@@ -162,20 +165,21 @@ bool CrowdPlanner::do_policies_mind(const Allocation& before, const placement::W
     if (!stays.denied && stays.verdicts.dropped.size() < decision.verdicts.dropped.size()) return true;
   }
   if (now == decision.nodes) return false;
-  const placement::CandidateOpinions* of_now = opinions_on(decision, now);
-  if (of_now != nullptr) return !of_now->rejected && prefers(*of_now, *opinions_on(decision, decision.nodes));
+  // Who is beside its devices stays with them, also where only some of the new CPUs are farther away.
+  const std::int32_t tolerance = has_devices(workload) ? 0 : kMildPreference;
+  if (const auto* of_now = opinions_on(decision, now); of_now != nullptr) {
+    return does_one_mind(of_now, opinions_on(decision, decision.nodes), tolerance);
+  }
   // It is not among the best, which are all that a decision tells of.
   shared.among = {now, decision.nodes};
   const placement::Decision pair = placer_.plan(ledger_, workload, shared).decision;
-  of_now = opinions_on(pair, now);
-  const placement::CandidateOpinions* const of_then = opinions_on(pair, decision.nodes);
-  return of_now != nullptr && of_then != nullptr && !of_now->rejected && prefers(*of_now, *of_then);
+  return does_one_mind(opinions_on(pair, now), opinions_on(pair, decision.nodes), tolerance);
 }
 
 std::optional<Plan> CrowdPlanner::plan_relief(const Allocation& before) const {
   const SharedLoad load = shared_load_of(ledger_);
   const CpuSet& from = before.placement.cpus;
-  if (!may_be_relieved(before) || !is_crowded(load, from)) return std::nullopt;
+  if (!may_be_relieved(before) || load.mean(from) <= SharedLoad::kWholeCpu) return std::nullopt;
   placement::Workload workload = before.workload;
   workload.pod_nodes = ledger_.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
   Placer::Constraints shared;

@@ -36,7 +36,7 @@ class CrowdPlanner {
   };
 
   std::vector<Place> places(placement::Mode mode, const SharedLoad& load) const;
-  static SharedLoad::Load least_load(const std::vector<Place>& places, const Allocation& allocation);
+  static SharedLoad::Load least_load(const std::vector<Place>& places, const CpuSet& from, std::int64_t milli);
   static bool helps(const SharedLoad& load, const Allocation& before, const CpuSet& cpus);
   bool do_policies_mind(const Allocation& before, const placement::Workload& workload, const Plan& plan) const;
 
