@@ -292,7 +292,7 @@ std::string CandidateScorer::strategy_text(const CandidateResources& candidate) 
 
 /// Where the caches matter.
 std::string CandidateScorer::cache_text(const CandidateResources& candidate) const {
-  if (candidate.caches.caches == 0) return "";
+  if (candidate.caches.caches == 0 || demand_.exclusive_cpus < 2) return "";
   return candidate.caches.caches == 1 ? " in one cache" : " in " + std::to_string(candidate.caches.caches) + " caches";
 }
 
