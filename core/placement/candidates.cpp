@@ -12,19 +12,43 @@ namespace {
 /// Between CPUs outside any node: as within a node.
 constexpr std::uint32_t kDistanceWithoutNode = 10;
 
+/// What is asked of nodes again and again. They are named by OS index, and must exist.
+class NodeTable {
+ public:
+  NodeTable(const topology::Topology& topology, const CpuSet& allowed) : distances_(topology.distances) {
+    for (const topology::Node& node : topology.nodes) {
+      if (position_.size() <= node.os_index) position_.resize(node.os_index + std::size_t{1});
+      position_[node.os_index] = allowed_cpus_.size();
+      allowed_cpus_.push_back(node.cpus & allowed);
+    }
+  }
+
+  const CpuSet& allowed_cpus(std::uint32_t node) const { return allowed_cpus_[position_[node]]; }
+  std::uint32_t distance(std::uint32_t from, std::uint32_t to) const {
+    return distances_[position_[from] * allowed_cpus_.size() + position_[to]];
+  }
+
+ private:
+  const std::vector<std::uint32_t>& distances_;
+  std::vector<std::size_t> position_;  ///< in the topology's nodes, by OS index
+  std::vector<CpuSet> allowed_cpus_;
+};
+
 /// Collects candidates, each node set once.
 class CandidateCollector {
  public:
-  CandidateCollector(const topology::Topology& topology, const CpuSet& allowed)
-      : topology_(topology), allowed_(allowed) {}
+  CandidateCollector(const topology::Topology& topology, const NodeTable& nodes, const CpuSet& allowed)
+      : nodes_(nodes) {
+    for (const topology::Domain& domain : topology.domains) domains_.emplace_back(domain.kind, domain.cpus & allowed);
+  }
 
   void add(const NodeSet& nodes) {
     if (nodes.empty() || !seen_.insert(nodes.words()).second) return;
     Candidate candidate;
     candidate.nodes = nodes;
-    for (const std::uint32_t node : nodes) candidate.cpus |= topology_.node(node)->cpus & allowed_;
+    for (const std::uint32_t node : nodes) candidate.cpus |= nodes_.allowed_cpus(node);
     for (const std::uint32_t from : nodes) {
-      for (const std::uint32_t to : nodes) candidate.distance += topology_.distance(from, to);
+      for (const std::uint32_t to : nodes) candidate.distance += nodes_.distance(from, to);
     }
     match_domain(candidate);
     found_.push_back(std::move(candidate));
@@ -43,16 +67,16 @@ class CandidateCollector {
 
  private:
   void match_domain(Candidate& candidate) const {
-    for (const topology::Domain& domain : topology_.domains) {
-      if ((domain.cpus & allowed_) != candidate.cpus) continue;
+    for (const auto& [kind, cpus] : domains_) {
+      if (cpus != candidate.cpus) continue;
       candidate.is_domain = true;
-      candidate.kind = domain.kind;
+      candidate.kind = kind;
       return;
     }
   }
 
-  const topology::Topology& topology_;
-  const CpuSet& allowed_;
+  const NodeTable& nodes_;
+  std::vector<std::pair<topology::DomainKind, CpuSet>> domains_;  ///< with their allowed CPUs
   std::set<NodeSet::Words> seen_;
   std::vector<Candidate> found_;
 };
@@ -82,7 +106,7 @@ std::vector<std::size_t> neighbourhood_sizes(std::size_t nodes) {
   return sizes;
 }
 
-void add_neighbourhoods(CandidateCollector& collector, const topology::Topology& topology,
+void add_neighbourhoods(CandidateCollector& collector, const NodeTable& table,
                         const std::vector<std::uint32_t>& nodes) {
   for (auto place = nodes.begin(); place != nodes.end(); ++place) {
     const std::uint32_t center = *place;
@@ -93,7 +117,7 @@ void add_neighbourhoods(CandidateCollector& collector, const topology::Topology&
     std::stable_sort(nearest.begin(), nearest.end(), [&](std::uint32_t a, std::uint32_t b) {
       // A broken table may call another node nearer than the node itself.
       if ((a == center) != (b == center)) return a == center;
-      return topology.distance(center, a) < topology.distance(center, b);
+      return table.distance(center, a) < table.distance(center, b);
     });
     for (const std::size_t size : neighbourhood_sizes(nodes.size())) {
       // Wide ones overlap: those of every few nodes will do.
@@ -119,7 +143,8 @@ std::vector<const Candidate*> single_nodes(const std::vector<Candidate>& candida
 std::vector<Candidate> make_candidates(const topology::Topology& topology, const CpuSet& allowed) {
   if (allowed.empty()) return {};
   const std::vector<std::uint32_t> nodes = cpu_nodes(topology, allowed);
-  CandidateCollector collector(topology, allowed);
+  const NodeTable table(topology, allowed);
+  CandidateCollector collector(topology, table, allowed);
   for (const std::uint32_t node : nodes) collector.add(NodeSet{node});
   for (const topology::Domain& domain : topology.domains) {
     NodeSet with_cpus;
@@ -131,7 +156,7 @@ std::vector<Candidate> make_candidates(const topology::Topology& topology, const
   if (nodes.size() <= kExactNodes) {
     add_every_combination(collector, nodes);
   } else {
-    add_neighbourhoods(collector, topology, nodes);
+    add_neighbourhoods(collector, table, nodes);
   }
   if (const CpuSet outside = topology.cpus_outside_nodes() & allowed; !outside.empty() && !nodes.empty()) {
     collector.add_cpus_outside_nodes(outside);

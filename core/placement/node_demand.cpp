@@ -6,8 +6,13 @@
 namespace topolet::placement {
 namespace {
 
-/// How many CPUs of a set each node has.
-using CpusPerNode = std::vector<std::int64_t>;
+/// How many CPUs of a set a node has, by position in the topology's nodes.
+struct CpusOfNode {
+  std::size_t node = 0;
+  std::int64_t cpus = 0;
+};
+/// Of the nodes that have some: a container runs on a few of the many that a large machine has.
+using CpusPerNode = std::vector<CpusOfNode>;
 
 /// The words of a set that the CPUs of a node lie in: a few of the many that a large machine has.
 struct LocalCpus {
@@ -29,19 +34,20 @@ std::vector<LocalCpus> local_cpus_of(const topology::Topology& topology) {
 
 CpusPerNode cpus_per_node(const std::vector<LocalCpus>& nodes, const CpuSet& cpus) {
   CpusPerNode shares;
-  shares.reserve(nodes.size());
   const set_words::WordsView words = cpus.words();
-  for (const LocalCpus& node : nodes) {
-    const auto here = words.subspan(std::min(node.first, words.size()));
-    shares.push_back(static_cast<std::int64_t>(set_words::count_both(node.words, here)));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const auto here = words.subspan(std::min(nodes[i].first, words.size()));
+    const auto count = static_cast<std::int64_t>(set_words::count_both(nodes[i].words, here));
+    if (count > 0) shares.push_back({i, count});
   }
   return shares;
 }
 
 CpusPerNode one_per_node(const topology::Topology& topology, const NodeSet& nodes) {
   CpusPerNode shares;
-  shares.reserve(topology.nodes.size());
-  for (const topology::Node& node : topology.nodes) shares.push_back(nodes.contains(node.os_index) ? 1 : 0);
+  for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
+    if (nodes.contains(topology.nodes[i].os_index)) shares.push_back({i, 1});
+  }
   return shares;
 }
 
@@ -49,18 +55,17 @@ CpusPerNode one_per_node(const topology::Topology& topology, const NodeSet& node
 void divide(std::vector<NodeDemand>& demands, const CpusPerNode& shares, std::int64_t elsewhere, std::int64_t amount,
             std::int64_t NodeDemand::*field) {
   std::int64_t total = elsewhere;
-  for (const std::int64_t share : shares) total += share;
+  for (const CpusOfNode& share : shares) total += share.cpus;
   if (total == 0 || amount <= 0) return;
   // (amount / total) first: a machine's bytes times its CPUs may not fit.
   const std::int64_t whole = amount / total;
   const std::int64_t rest = amount % total;
   std::int64_t passed = 0;
   std::int64_t given = 0;
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    if (shares[i] == 0) continue;
-    passed += shares[i];
+  for (const CpusOfNode& share : shares) {
+    passed += share.cpus;
     const std::int64_t up_to = whole * passed + rest * passed / total;
-    demands[i].*field += up_to - given;
+    demands[share.node].*field += up_to - given;
     given = up_to;
   }
 }
@@ -77,10 +82,10 @@ std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const
     const Placement& placement = entry.placement;
     if (last == nullptr || *last != placement.cpus) shares = cpus_per_node(nodes, placement.cpus);
     last = &placement.cpus;
-    for (std::size_t i = 0; i < demands.size(); ++i) {
-      if (shares[i] == 0) continue;
-      ++demands[i].containers;
-      if (holds_exclusively(placement.mode)) demands[i].exclusive_cpus += static_cast<std::uint32_t>(shares[i]);
+    for (const CpusOfNode& share : shares) {
+      NodeDemand& demand = demands[share.node];
+      ++demand.containers;
+      if (holds_exclusively(placement.mode)) demand.exclusive_cpus += static_cast<std::uint32_t>(share.cpus);
     }
     const std::size_t outside = outside_nodes.empty() ? 0 : (placement.cpus & outside_nodes).size();
     divide(demands, shares, static_cast<std::int64_t>(outside), entry.demand.cpu_request_milli,

@@ -15,8 +15,8 @@ std::vector<FreeCore> free_cores(const topology::Topology& topology, const CpuSe
   std::vector<FreeCore> cores;
   CpuSet rest = usable;
   for (const CpuSet& core : topology.cores) {
+    if (!core.intersects(usable)) continue;
     CpuSet free = core & usable;
-    if (free.empty()) continue;
     rest -= free;
     const bool whole = free == (core & topology.online);
     cores.push_back({std::move(free), whole});
@@ -32,11 +32,14 @@ std::vector<FreeCore> free_cores(const topology::Topology& topology, const CpuSe
 CpuSet take_cpus(const topology::Topology& topology, const CpuSet& usable, std::size_t count,
                  const std::vector<std::uint32_t>& order) {
   CpuSet taken;
+  std::size_t wanted = count;
   for (const std::uint32_t cpu : order) {
-    if (taken.size() == count) return taken;
-    if (usable.contains(cpu)) taken.insert(cpu);
+    if (wanted == 0) break;
+    if (!usable.contains(cpu) || taken.contains(cpu)) continue;
+    taken.insert(cpu);
+    --wanted;
   }
-  std::size_t wanted = count - taken.size();
+  if (wanted == 0) return taken;
   std::vector<FreeCore> cores = free_cores(topology, usable - taken);
   for (FreeCore& core : cores) {
     if (!core.whole || core.free.size() > wanted) continue;

@@ -12,6 +12,7 @@ namespace {
 Status check_shared_stay(const Placement& placement, const LedgerSnapshot& view, const CpuSet& pool_after) {
   for (const LedgerEntry& entry : view.entries) {
     const Mode mode = entry.placement.mode;
+    if (entry.within.intersects(pool_after)) continue;
     if (!follows_pool(mode) || !entry.placement.cpus.intersects(view.pool)) continue;
     const CpuSet left = shared_cpus(mode, entry.within, pool_after, view.free_reserved(), entry.bound);
     if (left.empty()) {

@@ -127,15 +127,9 @@ void Rebalancer::change_machine(Machine machine) {
   const std::vector<placement::Candidate> candidates_before = deps_.placer.candidates();
   std::vector<placement::ContainerKey> restricted = planner_.restricted(allowed_before, candidates_before);
   deps_.placer.set_machine(std::move(machine.topology), std::move(machine.candidates));
-  event::MachineChanged changed{std::move(machine.cpus), std::move(restricted), {}, deps_.placer.topology()};
-  for (const auto& [key, allocation] : ledger.allocations()) {
-    if (!allocation.is_movable_in_pool()) continue;
-    const auto& held_back = changed.restricted;
-    if (std::find(held_back.begin(), held_back.end(), key) != held_back.end()) continue;
-    CpuSet within = planner_.within_after_change(allocation, allowed_before, candidates_before);
-    if (within != allocation.within) changed.widened.emplace_back(key, std::move(within));
-  }
-  deps_.committer.commit(std::move(changed));
+  auto widened = planner_.widened(allowed_before, candidates_before, restricted);
+  deps_.committer.commit(event::MachineChanged{std::move(machine.cpus), std::move(restricted), std::move(widened),
+                                               deps_.placer.topology()});
   vacate_unavailable_cpus();
   regain();
 }

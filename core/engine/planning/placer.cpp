@@ -23,7 +23,7 @@ std::vector<placement::ContainerKey> stranded_by(const Ledger& ledger, const pla
   const CpuSet free_reserved = ledger.free_reserved();
   for (const auto& [other, allocation] : ledger.allocations()) {
     if (other == key || !allocation.is_movable_in_pool()) continue;
-    if (!allocation.within.intersects(gone)) continue;
+    if (!allocation.within.intersects(gone) || allocation.within.intersects(pool_after)) continue;
     const CpuSet open = pool_for(allocation.placement.mode, pool_after, free_reserved);
     if (!allocation.within.intersects(open)) stranded.push_back(other);
   }

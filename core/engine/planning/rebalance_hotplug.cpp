@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -30,22 +31,38 @@ bool RebalancePlanner::holds_unavailable_cpus(const Allocation& allocation) cons
 std::vector<placement::ContainerKey> RebalancePlanner::restricted(
     const CpuSet& allowed, const std::vector<placement::Candidate>& candidates) const {
   std::vector<placement::ContainerKey> keys;
+  std::map<CpuSet::Words, bool> are_candidates;  // many containers have the same CPUs
   for (const auto& [key, allocation] : ledger_.allocations()) {
     const CpuSet within = allocation.within & allowed;
     if (within.empty() || allocation.restricted) continue;
-    const bool has_all =
-        std::any_of(candidates.begin(), candidates.end(),
-                    [&within](const placement::Candidate& candidate) { return candidate.cpus == within; });
-    if (!has_all) keys.push_back(key);
+    const auto [has_all, is_new] = are_candidates.try_emplace(within.words());
+    if (is_new) {
+      has_all->second =
+          std::any_of(candidates.begin(), candidates.end(),
+                      [&within](const placement::Candidate& candidate) { return candidate.cpus == within; });
+    }
+    if (!has_all->second) keys.push_back(key);
   }
   return keys;
 }
 
-CpuSet RebalancePlanner::within_after_change(const Allocation& allocation, const CpuSet& allowed_before,
-                                             const std::vector<placement::Candidate>& before) const {
-  if (allocation.is_exclusive() || allocation.restricted) return allocation.within;
-  const bool anywhere = allocation.workload.demand.cpu_request_milli == 0;
-  return placement::cpus_after_change(allocation.within, allowed_before, before, placer_.candidates(), anywhere);
+std::vector<std::pair<placement::ContainerKey, CpuSet>> RebalancePlanner::widened(
+    const CpuSet& allowed_before, const std::vector<placement::Candidate>& before,
+    const std::vector<placement::ContainerKey>& restricted) const {
+  std::vector<std::pair<placement::ContainerKey, CpuSet>> changed;
+  std::map<std::pair<CpuSet::Words, bool>, CpuSet> after_change;  // many containers have the same CPUs
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    if (!allocation.is_movable_in_pool() || allocation.restricted) continue;
+    if (std::binary_search(restricted.begin(), restricted.end(), key)) continue;
+    const CpuSet& within = allocation.within;
+    const bool anywhere = allocation.workload.demand.cpu_request_milli == 0;
+    const auto [known, is_new] = after_change.try_emplace({within.words(), anywhere});
+    if (is_new) {
+      known->second = placement::cpus_after_change(within, allowed_before, before, placer_.candidates(), anywhere);
+    }
+    if (known->second != within) changed.emplace_back(key, known->second);
+  }
+  return changed;
 }
 
 /// What is left for a container depends on what it had; for whom nothing is left at all, the kernel chooses.

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/engine/planning/placer.hpp"
@@ -31,11 +32,12 @@ class RebalancePlanner {
   /// Moves such a container to other CPUs. It runs, so that a policy's no only counts while there is another place: in
   /// the end it is squeezed into what is left, or left to the kernel.
   Plan plan_vacate(const Allocation& before) const;
-  /// The new `within` of a container after the allowed CPUs and the candidates changed from `allowed_before` and
-  /// `before`. Unchanged if it is exclusive or restricted.
-  CpuSet within_after_change(const Allocation& allocation, const CpuSet& allowed_before,
-                             const std::vector<placement::Candidate>& before) const;
-  /// Shared containers that were given less than a whole candidate. They do not grow with it.
+  /// The containers in the pool, but for those of `restricted`, that may use other CPUs since the allowed CPUs and the
+  /// candidates changed from `allowed_before` and `before`: each with its new `within`.
+  std::vector<std::pair<placement::ContainerKey, CpuSet>> widened(
+      const CpuSet& allowed_before, const std::vector<placement::Candidate>& before,
+      const std::vector<placement::ContainerKey>& restricted) const;
+  /// Shared containers that were given less than a whole candidate. They do not grow with it. By key.
   std::vector<placement::ContainerKey> restricted(const CpuSet& allowed,
                                                   const std::vector<placement::Candidate>& candidates) const;
 
