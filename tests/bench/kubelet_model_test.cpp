@@ -38,6 +38,11 @@ TEST(KubeletModel, TakesNothingWhereTooLittleIsAvailable) {
   EXPECT_TRUE(take_by_topology(*machine("pack:1 numa:1 core:4 pu:1"), CpuSet{0, 1}, 3).empty());
 }
 
+TEST(KubeletModel, TakesWholeNodesBeforeTheirPackages) {
+  const auto topology = machine("numa:2 pack:2 core:4 pu:1");
+  EXPECT_EQ(take_by_topology(*topology, topology->allowed - CpuSet{0}, 8).to_string(), "8-15");
+}
+
 TEST(KubeletModel, PrefersTheLowestOfTheNarrowestSetsOfNodes) {
   KubeletModel kubelet(machine("pack:4 numa:1 core:4 pu:1"));
   EXPECT_EQ(kubelet.admit(0, 3)->to_string(), "0-2");
