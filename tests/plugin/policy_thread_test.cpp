@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "core/base/unique_fd.hpp"
+#include "core/placement/decide.hpp"
 #include "tests/plugin/plugins.hpp"
 
 namespace topolet::plugin {
@@ -136,9 +137,9 @@ class PolicyThreadTest : public ::testing::Test {
   }
   /// In a decision that has taken a day already.
   std::string ask_at_last(const Scripted& one) {
-    const auto yesterday = std::chrono::steady_clock::now() - std::chrono::hours(24);
-    return thread_.run_as<Answers>({vote(one)}, ask_all(two_node_request()), yesterday)[0];
+    return thread_.run_as<Answers>({vote(one)}, ask_all(two_node_request()), yesterday())[0];
   }
+  static PolicyThread::RealTime yesterday() { return std::chrono::steady_clock::now() - std::chrono::hours(24); }
   std::string ask(const PluginVote& one) { return ask(std::vector<PluginVote>{one})[0]; }
   std::string ask(const Scripted& one) { return ask(vote(one)); }
 
@@ -315,6 +316,24 @@ TEST_F(PolicyThreadTest, AsksNobodyOnceTheDecisionHasTakenTooLong) {
   EXPECT_EQ(ask(calm), "calm");
 }
 
+TEST_F(PolicyThreadTest, DeniesOnlyWhereAVoteThatThereIsNoTimeForMustNotBeLost) {
+  const auto decide_at_last = [this](PluginVote vote) {
+    const auto request = two_node_request();
+    const auto job = [request](const auto& votes) { return placement::decide(*request, {}, votes); };
+    return thread_.run_as<placement::Decision>({std::move(vote)}, job, yesterday());
+  };
+  PluginVote calm = vote(willing("calm"));
+  const placement::Decision open = decide_at_last(calm);
+  EXPECT_FALSE(open.denied);
+  EXPECT_TRUE(open.reason.ends_with("; calm lost its vote")) << open.reason;
+  EXPECT_THAT(open.verdicts.lost_votes, ElementsAre(HasSubstr("calm: was not asked to score the candidates: ")));
+  calm.fail_closed = true;
+  EXPECT_TRUE(decide_at_last(calm).denied);
+  calm.fail_closed = false;
+  calm.required = true;
+  EXPECT_THAT(decide_at_last(calm).reason, HasSubstr("plugin calm lost its vote (calm: was not asked to score"));
+}
+
 TEST_F(PolicyThreadTest, CountsWhoMustNotBeAskedAnywayAsBefore) {
   thread_.quarantine("wild", "it was told to");
   EXPECT_EQ(ask_at_last(willing("wild")), "wild: in quarantine: it was told to");
@@ -328,8 +347,7 @@ TEST_F(PolicyThreadTest, CountsADecisionWithoutTimeOnce) {
     for (int i = 0; i < 3; ++i) EXPECT_FALSE(votes[0].policy->score(*request));
     return votes[0].policy->pick(*request, 0, CpuSet{0, 1}, 2).error().message;
   };
-  const auto yesterday = std::chrono::steady_clock::now() - std::chrono::hours(24);
-  EXPECT_THAT(thread_.run_as<std::string>({vote(willing("calm"))}, job, yesterday),
+  EXPECT_THAT(thread_.run_as<std::string>({vote(willing("calm"))}, job, yesterday()),
               HasSubstr("was not asked to score the candidates"));
   EXPECT_EQ(state_of("calm").lost.out_of_time, 1U);
 }
@@ -342,8 +360,7 @@ TEST_F(PolicyThreadTest, MissesNothingThatThePluginCannotDo) {
            votes[0].policy->review_pick(*request, 0, CpuSet{0, 1}, CpuSet{0, 1}).has_value() &&
            votes[0].policy->propose(*request).has_value() && votes[0].policy->adjust(*request, chosen).has_value();
   };
-  const auto yesterday = std::chrono::steady_clock::now() - std::chrono::hours(24);
-  EXPECT_TRUE(thread_.run_as<bool>({vote(willing("scores-only"))}, job, yesterday));
+  EXPECT_TRUE(thread_.run_as<bool>({vote(willing("scores-only"))}, job, yesterday()));
   EXPECT_EQ(state_of("scores-only").lost.total(), 0U);
 }
 

@@ -112,16 +112,6 @@ TEST_F(SlowPlugins, LeaveOthersNoTimeToBeAsked) {
   EXPECT_THAT(text, HasSubstr("nonsense (0 late, 1 not asked)"));
 }
 
-TEST_F(SlowPlugins, DenyAContainerWhereTheOthersVoteMustNotBeLost) {
-  for (const char* rule : {"--plugins.required.nonsense=true", "--plugins.on-failure.nonsense=closed"}) {
-    const std::vector<json> all = lines(run(guaranteed("a"), without_time_for_nonsense({"--json", rule})));
-    ASSERT_THAT(all, SizeIs(2));
-    EXPECT_EQ(all[1]["outcome"], "denied") << rule;
-    EXPECT_THAT(all[1]["reason"].get<std::string>(),
-                HasSubstr("plugin nonsense lost its vote (nonsense: was not asked to score the candidates: "));
-  }
-}
-
 TEST_F(SlowPlugins, AreNotAskedByTheNextDaemonEither) {
   const std::string text = run(guaranteed("a") + "{\"op\":\"restart\"}\n" + guaranteed("b"), hanging({"--json"}));
   const std::vector<json> all = lines(text);
