@@ -20,29 +20,25 @@ const CpuSet kNode0 = CpuSet::range(0, 3);
 const CpuSet kNode1 = CpuSet::range(4, 7);
 
 class CrowdPlannerTest : public ::testing::Test {
-protected:
+ protected:
   Placer placer_with(std::vector<placement::Vote> votes) const {
-    return Placer(
-        {topology_,
-         placement::make_candidates(*topology_, topology_->allowed),
-         {},
-         [votes](const auto &request, const placement::PlacementRules &rules) {
-           return decide(*request, rules, votes);
-         }});
+    return Placer({topology_,
+                   placement::make_candidates(*topology_, topology_->allowed),
+                   {},
+                   [votes](const auto& request, const placement::PlacementRules& rules) {
+                     return decide(*request, rules, votes);
+                   }});
   }
-  std::vector<std::string> crowded(const Ledger &ledger) const {
+  std::vector<std::string> crowded(const Ledger& ledger) const {
     std::vector<std::string> names;
     const CrowdPlanner planner(ledger, placer_);
-    for (const placement::ContainerKey &key :
-         planner.crowded(shared_load_of(ledger)))
-      names.push_back(key.name);
+    for (const placement::ContainerKey& key : planner.crowded(shared_load_of(ledger))) names.push_back(key.name);
     return names;
   }
-  static const Allocation &of(const Ledger &ledger, const std::string &name) {
+  static const Allocation& of(const Ledger& ledger, const std::string& name) {
     return *ledger.find(besteffort(name).key);
   }
-  std::optional<Plan> relief(const Ledger &ledger,
-                             const std::string &name) const {
+  std::optional<Plan> relief(const Ledger& ledger, const std::string& name) const {
     return CrowdPlanner(ledger, placer_).plan_relief(of(ledger, name));
   }
   /// Node 0 has two CPUs to share, which these containers have; the four of
@@ -52,74 +48,59 @@ protected:
     return ledger_of(std::move(allocations));
   }
 
-  const std::shared_ptr<const topology::Topology> topology_ =
-      testing::machine("node:2 core:4 pu:1");
-  const std::shared_ptr<LeastAskedPolicy> least_ =
-      std::make_shared<LeastAskedPolicy>();
+  const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
+  const std::shared_ptr<LeastAskedPolicy> least_ = std::make_shared<LeastAskedPolicy>();
   const Placer placer_ = placer_with({{.policy = least_}});
 };
 
 TEST_F(CrowdPlannerTest, FindsWhoSharesTooFewCpus) {
-  EXPECT_THAT(crowded(on_two_cpus({asking("a", 2000, kNode0),
-                                   asking("b", 2000, kNode0), shared("c")})),
+  EXPECT_THAT(crowded(on_two_cpus({asking("a", 2000, kNode0), asking("b", 2000, kNode0), shared("c")})),
               ElementsAre("a", "b"));
-  EXPECT_THAT(crowded(on_two_cpus(
-                  {asking("a", 1000, kNode0), asking("b", 1000, kNode0)})),
-              IsEmpty());
+  EXPECT_THAT(crowded(on_two_cpus({asking("a", 1000, kNode0), asking("b", 1000, kNode0)})), IsEmpty());
   EXPECT_EQ(least_->take_asked(), 0);
 }
 
 TEST_F(CrowdPlannerTest, CountsWhoeverSharesTheCpus) {
   const Allocation on_all_six = asking("c", 3000);
   EXPECT_THAT(crowded(on_two_cpus({asking("a", 1500, kNode0)})), IsEmpty());
-  EXPECT_THAT(crowded(on_two_cpus({asking("a", 1500, kNode0), on_all_six})),
-              ElementsAre("a"));
+  EXPECT_THAT(crowded(on_two_cpus({asking("a", 1500, kNode0), on_all_six})), ElementsAre("a"));
 }
 
 TEST_F(CrowdPlannerTest, LeavesOutWhoHasNowhereBetterToGo) {
-  EXPECT_THAT(
-      crowded(on_two_cpus({asking("a", 2000, kNode0), asking("b", 2000, kNode0),
-                           asking("c", 7000, kNode1)})),
-      IsEmpty());
-  EXPECT_THAT(crowded(ledger_of({asking("a", 5000), asking("b", 5000)})),
+  EXPECT_THAT(crowded(on_two_cpus({asking("a", 2000, kNode0), asking("b", 2000, kNode0), asking("c", 7000, kNode1)})),
               IsEmpty());
+  EXPECT_THAT(crowded(ledger_of({asking("a", 5000), asking("b", 5000)})), IsEmpty());
 }
 
 TEST_F(CrowdPlannerTest, TakesFirstWhoseMoveRelievesMost) {
-  EXPECT_THAT(
-      crowded(on_two_cpus({asking("a", 1000, kNode0), asking("b", 3000, kNode0),
-                           asking("c", 1000, kNode0)})),
-      ElementsAre("b", "a", "c"));
+  EXPECT_THAT(crowded(on_two_cpus({asking("a", 1000, kNode0), asking("b", 3000, kNode0), asking("c", 1000, kNode0)})),
+              ElementsAre("b", "a", "c"));
   Allocation bound = asking("b", 3000, kNode0);
   bound.placement.mems = NodeSet{0};
-  EXPECT_THAT(crowded(on_two_cpus({asking("a", 1000, kNode0), bound,
-                                   asking("c", 1000, kNode0)})),
+  EXPECT_THAT(crowded(on_two_cpus({asking("a", 1000, kNode0), bound, asking("c", 1000, kNode0)})),
               ElementsAre("a", "c", "b"))
       << "its memory stays";
   Allocation device = asking("b", 3000, kNode0);
   device.workload.devices = {"/dev/x"};
-  EXPECT_THAT(crowded(on_two_cpus({asking("a", 1000, kNode0), device,
-                                   asking("c", 1000, kNode0)})),
+  EXPECT_THAT(crowded(on_two_cpus({asking("a", 1000, kNode0), device, asking("c", 1000, kNode0)})),
               ElementsAre("a", "c", "b"));
 }
 
 TEST_F(CrowdPlannerTest, LeavesOutWhoMayNotBeMovedNow) {
-  const std::vector<std::function<void(Allocation &)>> changes = {
-      [](Allocation &a) { a.workload.kubelet_cpus = kNode0; },
-      [](Allocation &a) { a.conflict = true; },
-      [](Allocation &a) { a.stopping = true; },
-      [](Allocation &a) { a.vacating = {5}; },
-      [](Allocation &a) { a.squeeze = Squeeze::kPlaced; },
-      [](Allocation &a) { a.phase = Phase::kStarting; },
-      [](Allocation &a) { a.phase = Phase::kInDoubt; },
-      [](Allocation &a) {
-        a.workload.settings =
-            std::map<std::string, std::string>{{"cpus", "none"}};
+  const std::vector<std::function<void(Allocation&)>> changes = {
+      [](Allocation& a) { a.workload.kubelet_cpus = kNode0; },
+      [](Allocation& a) { a.conflict = true; },
+      [](Allocation& a) { a.stopping = true; },
+      [](Allocation& a) { a.vacating = {5}; },
+      [](Allocation& a) { a.squeeze = Squeeze::kPlaced; },
+      [](Allocation& a) { a.phase = Phase::kStarting; },
+      [](Allocation& a) { a.phase = Phase::kInDoubt; },
+      [](Allocation& a) {
+        a.workload.settings = std::map<std::string, std::string>{{"cpus", "none"}};
       },
-      [](Allocation &a) { a.workload.demand.cpu_request_milli = 0; },
+      [](Allocation& a) { a.workload.demand.cpu_request_milli = 0; },
   };
-  EXPECT_THAT(crowded(on_two_cpus({asking("a", 3000, kNode0)})),
-              ElementsAre("a"));
+  EXPECT_THAT(crowded(on_two_cpus({asking("a", 3000, kNode0)})), ElementsAre("a"));
   for (std::size_t i = 0; i < changes.size(); ++i) {
     SCOPED_TRACE(i);
     Allocation allocation = asking("a", 3000, kNode0);
@@ -131,9 +112,8 @@ TEST_F(CrowdPlannerTest, LeavesOutWhoMayNotBeMovedNow) {
 }
 
 TEST_F(CrowdPlannerTest, PlansThePlaceThatThePoliciesGive) {
-  const Ledger ledger =
-      on_two_cpus({asking("a", 2000, kNode0), asking("b", 2000, kNode0),
-                   asking("c", 2000, kNode0), asking("d", 500, kNode1)});
+  const Ledger ledger = on_two_cpus(
+      {asking("a", 2000, kNode0), asking("b", 2000, kNode0), asking("c", 2000, kNode0), asking("d", 500, kNode1)});
   const std::optional<Plan> plan = relief(ledger, "a");
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->decision.placement.cpus, kNode1);
@@ -141,47 +121,31 @@ TEST_F(CrowdPlannerTest, PlansThePlaceThatThePoliciesGive) {
   EXPECT_EQ(plan->decision.reason_code, "crowded");
   EXPECT_EQ(plan->audit_event, AuditEvent::kReplaced);
   EXPECT_FALSE(plan->preferred.has_value());
-  EXPECT_THAT(plan->decision.reason,
-              StartsWith("its CPUs 0-1 are shared by containers that request 6 "
-                         "CPUs; it moves to node 1, where 4 CPUs "
-                         "have 0.5 requested; least: "));
+  EXPECT_THAT(plan->decision.reason, StartsWith("its CPUs 0-1 are shared by containers that request 6 "
+                                                "CPUs; it moves to node 1, where 4 CPUs "
+                                                "have 0.5 requested; least: "));
 }
 
 TEST_F(CrowdPlannerTest, PlansNothingThatGainsTooLittle) {
   // From 2.5 on each CPU to (3 + 2 · 4.5) / 4 and less.
-  EXPECT_FALSE(relief(on_two_cpus({asking("a", 3000, kNode0),
-                                   asking("d", 4000, kNode1)}),
-                      "a")
-                   .has_value());
-  EXPECT_TRUE(relief(on_two_cpus({asking("a", 3000, kNode0),
-                                  asking("d", 1000, kNode1)}),
-                     "a")
-                  .has_value());
+  EXPECT_FALSE(relief(on_two_cpus({asking("a", 3000, kNode0), asking("d", 4000, kNode1)}), "a").has_value());
+  EXPECT_TRUE(relief(on_two_cpus({asking("a", 3000, kNode0), asking("d", 1000, kNode1)}), "a").has_value());
   EXPECT_TRUE(
-      relief(on_two_cpus({asking("a", 2000, kNode0), asking("b", 2000, kNode0),
-                          asking("d", 4000, kNode1)}),
-             "a")
+      relief(on_two_cpus({asking("a", 2000, kNode0), asking("b", 2000, kNode0), asking("d", 4000, kNode1)}), "a")
           .has_value())
       << "1.5 instead of 2";
 }
 
 TEST_F(CrowdPlannerTest, TakesNobodyAwayFromWhereAPolicyWantsIt) {
-  const Ledger ledger =
-      on_two_cpus({asking("a", 2000, kNode0), asking("b", 2000, kNode0)});
-  for (const auto &[preference, moves] : {std::pair{10, true}, {11, false}}) {
-    const auto beside_device = std::make_shared<FixedPolicy>(
-        std::vector<std::pair<NodeSet, std::int32_t>>{{{0}, preference},
-                                                      {{1}, 0}});
-    const Placer placer = placer_with(
-        {{.policy = least_, .weight = 100}, {.policy = beside_device}});
-    EXPECT_EQ(
-        CrowdPlanner(ledger, placer).plan_relief(of(ledger, "a")).has_value(),
-        moves)
-        << preference;
+  const Ledger ledger = on_two_cpus({asking("a", 2000, kNode0), asking("b", 2000, kNode0)});
+  for (const auto& [preference, moves] : {std::pair{10, true}, {11, false}}) {
+    const auto beside_device =
+        std::make_shared<FixedPolicy>(std::vector<std::pair<NodeSet, std::int32_t>>{{{0}, preference}, {{1}, 0}});
+    const Placer placer = placer_with({{.policy = least_, .weight = 100}, {.policy = beside_device}});
+    EXPECT_EQ(CrowdPlanner(ledger, placer).plan_relief(of(ledger, "a")).has_value(), moves) << preference;
     Allocation with_device = of(ledger, "a");
     with_device.workload.devices = {"/dev/x"};
-    EXPECT_FALSE(
-        CrowdPlanner(ledger, placer).plan_relief(with_device).has_value());
+    EXPECT_FALSE(CrowdPlanner(ledger, placer).plan_relief(with_device).has_value());
   }
 }
 
@@ -191,63 +155,51 @@ TEST_F(CrowdPlannerTest, KeepsInMindWhereSomebodyGoesBackTo) {
   const Ledger ledger = on_two_cpus({displaced, asking("b", 2000, kNode0)});
   EXPECT_EQ(relief(ledger, "a")->preferred, displaced.preferred);
   displaced.preferred->within = kNode1;
-  EXPECT_FALSE(relief(on_two_cpus({displaced, asking("b", 2000, kNode0)}), "a")
-                   ->preferred.has_value())
+  EXPECT_FALSE(relief(on_two_cpus({displaced, asking("b", 2000, kNode0)}), "a")->preferred.has_value())
       << "it is there";
 }
 
 /// The loads of all CPUs, the highest first.
-std::vector<SharedLoad::Load> profile_of(const Ledger &ledger) {
+std::vector<SharedLoad::Load> profile_of(const Ledger& ledger) {
   const SharedLoad load = shared_load_of(ledger);
   std::vector<SharedLoad::Load> profile;
-  for (const std::uint32_t cpu : ledger.inventory().allowed)
-    profile.push_back(load.total({cpu}));
+  for (const std::uint32_t cpu : ledger.inventory().allowed) profile.push_back(load.total({cpu}));
   std::sort(profile.begin(), profile.end(), std::greater<>());
   return profile;
 }
 
 TEST_F(CrowdPlannerTest, NeverMovesBackAndForth) {
   const auto four_nodes = testing::machine("node:4 core:4 pu:1");
-  const std::vector<placement::Candidate> candidates =
-      placement::make_candidates(*four_nodes, four_nodes->allowed);
+  const std::vector<placement::Candidate> candidates = placement::make_candidates(*four_nodes, four_nodes->allowed);
   std::size_t moves = 0;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     testing::Dice dice(seed);
     // What a policy says of a place may be anything.
     std::vector<std::pair<NodeSet, std::int32_t>> scores;
-    for (const placement::Candidate &candidate : candidates) {
-      scores.emplace_back(candidate.nodes,
-                          static_cast<std::int32_t>(dice.below(40)));
+    for (const placement::Candidate& candidate : candidates) {
+      scores.emplace_back(candidate.nodes, static_cast<std::int32_t>(dice.below(40)));
     }
-    std::vector<placement::Vote> votes = {
-        {.policy = std::make_shared<FixedPolicy>(scores)}};
-    if (dice.permille(500))
-      votes.push_back({.policy = least_});
-    const Placer placer({four_nodes,
-                         candidates,
-                         {},
-                         [votes](const auto &request, const auto &rules) {
+    std::vector<placement::Vote> votes = {{.policy = std::make_shared<FixedPolicy>(scores)}};
+    if (dice.permille(500)) votes.push_back({.policy = least_});
+    const Placer placer({four_nodes, candidates, {}, [votes](const auto& request, const auto& rules) {
                            return decide(*request, rules, votes);
                          }});
-    std::vector<Allocation> allocations = {exclusive(
-        "x", CpuSet::range(0, static_cast<std::uint32_t>(dice.below(12))))};
+    std::vector<Allocation> allocations = {
+        exclusive("x", CpuSet::range(0, static_cast<std::uint32_t>(dice.below(12))))};
     const std::uint64_t containers = 3 + dice.below(10);
     for (std::uint64_t i = 0; i < containers; ++i) {
       const auto name = std::string(1, static_cast<char>('a' + i));
       allocations.push_back(
-          asking(name, static_cast<std::int64_t>(250 * dice.below(20)),
-                 dice.one_of(candidates).cpus));
+          asking(name, static_cast<std::int64_t>(250 * dice.below(20)), dice.one_of(candidates).cpus));
     }
     Ledger ledger = ledger_of(allocations, {}, {four_nodes->allowed, {}, {}});
     std::set<std::vector<SharedLoad::Load>> seen = {profile_of(ledger)};
     const auto move_one = [&] {
       const CrowdPlanner planner(ledger, placer);
-      for (const placement::ContainerKey &key :
-           planner.crowded(shared_load_of(ledger))) {
+      for (const placement::ContainerKey& key : planner.crowded(shared_load_of(ledger))) {
         const std::optional<Plan> plan = planner.plan_relief(*ledger.find(key));
-        if (!plan)
-          continue;
+        if (!plan) continue;
         Allocation moved = *ledger.find(key);
         moved.placement = plan->decision.placement;
         moved.within = plan->decision.within;
@@ -261,12 +213,11 @@ TEST_F(CrowdPlannerTest, NeverMovesBackAndForth) {
       return false;
     };
     std::size_t count = 0;
-    while (move_one())
-      ASSERT_LE(++count, 100U);
+    while (move_one()) ASSERT_LE(++count, 100U);
     moves += count;
   }
   EXPECT_GT(moves, 100U);
 }
 
-} // namespace
-} // namespace topolet::engine
+}  // namespace
+}  // namespace topolet::engine

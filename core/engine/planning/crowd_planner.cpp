@@ -85,8 +85,8 @@ std::vector<CrowdPlanner::Place> CrowdPlanner::places(placement::Mode mode, cons
   return places;
 }
 
-/// Of each CPU of the set of places in which least would be asked of one, by a container that leaves `from` included:
-/// of those in which least is asked of one, so and so many.
+/// The lowest mean load that a container which leaves `from` could find, itself included. The best set of places is
+/// made of those with the lowest loads; only how many of them is open.
 Load CrowdPlanner::least_load(const std::vector<Place>& places, const CpuSet& from, std::int64_t milli) {
   const Load part = SharedLoad::part(from, milli);
   std::vector<std::tuple<Load, Load, Load>> without;  // for each CPU, of all, how many CPUs
