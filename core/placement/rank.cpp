@@ -122,12 +122,17 @@ std::vector<RankedCandidate> rank(const PolicyRequest& request, const std::vecto
   for (const Vote& vote : votes) ask(vote, request, ranking, tally);
   const bool any_score = std::any_of(ranking.begin(), ranking.end(), [](const RankedCandidate& r) { return r.scored; });
   const auto is_machine = [&request](const RankedCandidate& r) { return r.position + 1 == request.candidates.size(); };
-  std::stable_sort(ranking.begin(), ranking.end(), [&](const RankedCandidate& a, const RankedCandidate& b) {
-    if (!any_score && !request.stay_near && is_machine(a) != is_machine(b)) return is_machine(a);
-    return better(request, a, b);
+  std::vector<RankedCandidate*> order;
+  for (RankedCandidate& ranked : ranking) order.push_back(&ranked);
+  std::stable_sort(order.begin(), order.end(), [&](const RankedCandidate* a, const RankedCandidate* b) {
+    if (!any_score && !request.stay_near && is_machine(*a) != is_machine(*b)) return is_machine(*a);
+    return better(request, *a, *b);
   });
-  audit(ranking, request, decision.verdicts);
-  return ranking;
+  std::vector<RankedCandidate> sorted;
+  sorted.reserve(order.size());
+  for (RankedCandidate* ranked : order) sorted.push_back(std::move(*ranked));
+  audit(sorted, request, decision.verdicts);
+  return sorted;
 }
 
 bool apply_penalty(const PolicyRequest& request, std::vector<RankedCandidate>& ranking, std::size_t place,

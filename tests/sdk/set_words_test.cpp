@@ -58,6 +58,19 @@ TEST(SetWords, ReadsAndAddsWordsAtAnyIndex) {
   }
 }
 
+TEST(SetWords, ListsRangesAlsoBeyondAWord) {
+  const auto list_of = [](const std::vector<std::size_t>& indices) {
+    Words words = {0, 0};
+    for (const std::size_t index : indices) set_words::insert(words, index);
+    return set_words::to_list(words);
+  };
+  EXPECT_EQ(list_of({}), "");
+  EXPECT_EQ(list_of({0}), "0");
+  EXPECT_EQ(list_of({0, 1}), "0-1");
+  EXPECT_EQ(list_of({1, 3, 5, 6}), "1,3,5-6");
+  EXPECT_EQ(list_of({62, 63, 64, 65, 127, 128, 300}), "62-65,127-128,300");
+}
+
 TEST(SdkNarrowSet, CountsAsTheWholeSetDoes) {
   std::mt19937_64 random(3);
   const std::vector<Words> sets = {{}, {0, 0}, {0, 6, 0}, {1}, {0, 0, 1U}, random_words(random, 300)};

@@ -55,6 +55,7 @@ inline void subtract(Words& set, WordsView other) {
 /// all that a plugin is compiled for, and sets are counted often. This is the count by parallel sums of Warren,
 /// Hacker's Delight, chapter 5; compilers know it and use an instruction where there is one.
 constexpr std::size_t count_bits(std::uint64_t word) {
+  if (word == 0) return 0;  // as most words of a small set of CPUs on a large machine
   word -= (word >> 1U) & 0x5555'5555'5555'5555U;
   word = (word & 0x3333'3333'3333'3333U) + ((word >> 2U) & 0x3333'3333'3333'3333U);
   word = (word + (word >> 4U)) & 0x0f0f'0f0f'0f0f'0f0fU;
@@ -184,19 +185,19 @@ inline std::string to_list(WordsView set) {
     std::array<char, 20> digits;
     list.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), index).ptr);
   };
-  for (std::size_t first = 0; first < set.size() * 64; ++first) {
-    if (set[first / 64] >> (first % 64) == 0) {
-      first |= 63U;
-      continue;
-    }
-    if (!contains(set, first)) continue;
-    std::size_t last = first;
-    while (contains(set, last + 1)) ++last;
+  std::size_t first = 0;
+  std::size_t next = 0;  // behind the last of those that follow each other from `first` on; 0: there are none yet
+  const auto append_range = [&] {
+    if (next == 0) return;
     if (!list.empty()) list += ',';
     append(first);
-    if (last > first) list += '-', append(last);
-    first = last;
-  }
+    if (next > first + 1) list += '-', append(next - 1);
+  };
+  for_each(set, [&](std::size_t index) {
+    if (next == 0 || index != next) append_range(), first = index;
+    next = index + 1;
+  });
+  append_range();
   return list;
 }
 
