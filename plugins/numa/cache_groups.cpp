@@ -12,11 +12,13 @@ std::size_t os_index_end(const topolet_topology& topology) {
   return topology.pu_count == 0 ? 0 : sdk::pus(topology)[topology.pu_count - 1].os_index + std::size_t{1};
 }
 
+/// Whether online CPUs of several cores share a cache; it may have offline ones, too.
 bool has_several_cores(topolet_set cpus, const sdk::CoreMap& cores) {
   std::uint32_t first = TOPOLET_NONE;
   bool several = false;
   sdk::for_each_index(cpus, [&](std::uint32_t cpu) {
     const std::uint32_t core = cores.core_of(cpu);
+    if (core == TOPOLET_NONE) return;
     several = several || (first != TOPOLET_NONE && core != first);
     first = core;
   });

@@ -161,6 +161,19 @@ TEST_F(Squeeze, GoesToReservedCpusWhereNoSharedOneIsLeft) {
   EXPECT_EQ(held_by(node, "any"), "shared 3");
 }
 
+TEST_F(Squeeze, IsNotNecessaryWhereACpuCanBeAddedToThoseThatAreLeft) {
+  // Two others of one cache are what numa chooses first. But until it has left its CPU, nobody else would have any.
+  SimulatedNode node("numa:1 l3:2 core:2 pu:1", {"--plugins.enable=numa"});
+  node.guaranteed("own", 2);
+  node.besteffort("any");
+  EXPECT_EQ(held_by(node, "own"), "exclusive 0-1");
+  const OperationResult gone = offline(node, "1");
+  EXPECT_EQ(held_by(node, "own"), "exclusive 0,2");
+  EXPECT_EQ(held_by(node, "any"), "shared 3");
+  EXPECT_THAT(reason_of(gone, "own"),
+              AllOf(HasSubstr("CPU 1 is no longer available; numa: "), Not(HasSubstr("wanted"))));
+}
+
 TEST_F(Squeeze, LeavesReservedCpusForSharedOnesThatAPolicyRejects) {
   SimulatedNode node = two_nodes({"--placement.reserved-cpus=4"});
   create(node, "some", kWithDevice, 500);

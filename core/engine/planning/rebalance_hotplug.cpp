@@ -81,8 +81,8 @@ Plan RebalancePlanner::plan_vacate(const Allocation& before) const {
   return plan;
 }
 
-/// Others, if the policies agree; else those that are left; else the nearest others, whatever the policies say of them;
-/// else none of its own.
+/// Others, if the policies agree; else some around those that are left; else these alone; else the nearest others,
+/// whatever the policies say of them; else none of its own.
 Plan RebalancePlanner::plan_other_exclusive_cpus(const Allocation& before) const {
   const CpuSet& allowed = ledger_.inventory().allowed;
   const auto is_possible = [&](const Plan& plan) {
@@ -97,8 +97,17 @@ Plan RebalancePlanner::plan_other_exclusive_cpus(const Allocation& before) const
   };
   Plan plan = placer_.plan(ledger_, before.workload);
   if (is_possible(plan)) return finish(std::move(plan), "", Squeeze::kNone);
-  const std::string wanted =
-      wanted_text(before, plan.decision.denied ? plan.decision.reason : "while it moved, others would have no CPUs");
+  const std::string why_not = plan.decision.denied ? plan.decision.reason : "while it moved, others would have no CPUs";
+  if (before.placement.cpus.intersects(allowed)) {
+    // What it keeps it does not have to leave first.
+    Placer::Constraints around;
+    around.keep = before.placement;
+    around.keep.cpus &= allowed;
+    around.must_retain = true;
+    plan = placer_.plan(ledger_, before.workload, around);
+    if (is_possible(plan)) return finish(std::move(plan), "", Squeeze::kNone);
+  }
+  const std::string wanted = wanted_text(before, why_not);
   if (before.placement.cpus.intersects(allowed)) {
     plan = {};
     plan.decision.placement = before.placement;
