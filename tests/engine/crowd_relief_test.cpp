@@ -14,8 +14,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const CpuSet kNode0 = CpuSet::range(0, 3);
-const CpuSet kNode1 = CpuSet::range(4, 7);
+const CpuSet kFirstNode = CpuSet::range(0, 3);
+const CpuSet kSecondNode = CpuSet::range(4, 7);
 
 class CrowdReliefTest : public ConvergeTest {
  protected:
@@ -31,7 +31,7 @@ class CrowdReliefTest : public ConvergeTest {
   /// Node 0 has two CPUs to share, on which all of them are; the four of node 1 idle.
   void crowd(const std::vector<std::string>& names, std::int64_t milli = 2000) {
     std::vector<Allocation> allocations = {exclusive("x", {2, 3})};
-    for (const std::string& name : names) allocations.push_back(asking(name, milli, kNode0));
+    for (const std::string& name : names) allocations.push_back(asking(name, milli, kFirstNode));
     begin(allocations);
     start_converged("x");
     for (const std::string& name : names) start_converged(name);
@@ -41,7 +41,7 @@ class CrowdReliefTest : public ConvergeTest {
   std::vector<std::string> on_node_1() const {
     std::vector<std::string> names;
     for (const auto& [key, allocation] : committer_->ledger().allocations()) {
-      if (allocation.placement.cpus == kNode1) names.push_back(key.name);
+      if (allocation.placement.cpus == kSecondNode) names.push_back(key.name);
     }
     return names;
   }
@@ -55,12 +55,12 @@ TEST_F(CrowdReliefTest, MovesOneASecondUntilNobodyIsCrowded) {
   EXPECT_THAT(on_node_1(), IsEmpty());
   loop_.advance(milliseconds(1));
   EXPECT_THAT(on_node_1(), SizeIs(1));
-  EXPECT_EQ(runtime_.container("c-a").cpus, kNode1);
+  EXPECT_EQ(runtime_.container("c-a").cpus, kSecondNode);
   loop_.advance(milliseconds(999));
   EXPECT_THAT(on_node_1(), SizeIs(1));
   loop_.advance(milliseconds(1));
   EXPECT_THAT(on_node_1(), SizeIs(2));
-  EXPECT_EQ(runtime_.container("c-b").cpus, kNode1);
+  EXPECT_EQ(runtime_.container("c-b").cpus, kSecondNode);
   EXPECT_EQ(find("b")->vacating, CpuSet());
   take_transitions();
   loop_.advance(seconds(600));
@@ -82,11 +82,12 @@ TEST_F(CrowdReliefTest, SeesThatMoreIsRequested) {
   loop_.advance(seconds(5));
   commit(event::DemandChanged{besteffort("a").key, asking("a", 3000).workload.demand, "resized"});
   loop_.advance(seconds(1));
-  EXPECT_EQ(find("a")->placement.cpus, kNode1);
+  EXPECT_EQ(find("a")->placement.cpus, kSecondNode);
 }
 
 TEST_F(CrowdReliefTest, SeesThatCpusBecomeFreeElsewhere) {
-  begin({exclusive("x", {2, 3}), exclusive("y", kNode1), asking("a", 2000, kNode0), asking("b", 2000, kNode0)});
+  begin({exclusive("x", {2, 3}), exclusive("y", kSecondNode), asking("a", 2000, kFirstNode),
+         asking("b", 2000, kFirstNode)});
   for (const char* name : {"x", "y", "a", "b"}) start_converged(name);
   rebalancer_->begin();
   loop_.advance(seconds(5));
@@ -127,12 +128,12 @@ TEST_F(CrowdReliefTest, LeavesItToTheQueueToRepeatWhatTheRuntimeRefused) {
   crowd({"a", "b"});
   runtime_.container("c-a").ignores_updates = true;
   loop_.advance(seconds(10));
-  EXPECT_EQ(find("a")->placement.cpus, kNode1);
+  EXPECT_EQ(find("a")->placement.cpus, kSecondNode);
   EXPECT_NE(find("a")->vacating, CpuSet());
   EXPECT_EQ(find("b")->placement.cpus, (CpuSet{0, 1}));
   runtime_.container("c-a").ignores_updates = false;
   loop_.advance(seconds(60));
-  EXPECT_EQ(runtime_.container("c-a").cpus, kNode1);
+  EXPECT_EQ(runtime_.container("c-a").cpus, kSecondNode);
   EXPECT_EQ(find("a")->vacating, CpuSet());
 }
 
@@ -140,7 +141,7 @@ TEST_F(CrowdReliefTest, GivesTheCpusThatItLeftToNobodyBeforeThat) {
   crowd({"a", "b"});
   runtime_.container("c-a").ignores_updates = true;
   loop_.advance(seconds(1));
-  ASSERT_EQ(find("a")->placement.cpus, kNode1);
+  ASSERT_EQ(find("a")->placement.cpus, kSecondNode);
   commit(event::CreateAdmitted{guaranteed("new", 1), exclusive_on({1})});
   loop_.advance(seconds(5));
   const Ledger& ledger = committer_->ledger();
@@ -151,7 +152,7 @@ TEST_F(CrowdReliefTest, GivesTheCpusThatItLeftToNobodyBeforeThat) {
 }
 
 TEST_F(CrowdReliefTest, WaitsUntilItIsKnownWhatRuns) {
-  begin({exclusive("x", {2, 3}), asking("a", 2000, kNode0), asking("b", 2000, kNode0)});
+  begin({exclusive("x", {2, 3}), asking("a", 2000, kFirstNode), asking("b", 2000, kFirstNode)});
   for (const char* name : {"x", "a", "b"}) start_converged(name);
   commit(event::DemandChanged{besteffort("a").key, asking("a", 3000).workload.demand, "resized"});
   loop_.advance(seconds(5));
