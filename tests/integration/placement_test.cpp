@@ -1,6 +1,5 @@
 // Where containers end up on a real runtime: the kernel read back, against the ledger.
 #include <csignal>
-#include <fstream>
 #include <string>
 
 #include "tests/integration/node_test.hpp"
@@ -11,17 +10,6 @@ namespace {
 using PlacementTest = NodeTest;
 using ExclusiveTest = TwoCpuNodeTest;
 using testing::HasSubstr;
-
-/// Whether a process has a handler of its own for SIGTERM.
-bool catches_sigterm(pid_t process) {
-  std::ifstream status("/proc/" + std::to_string(process) + "/status");
-  for (std::string word; status >> word;) {
-    if (word != "SigCgt:") continue;
-    status >> word;
-    return (std::stoull(word, nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
-  }
-  return false;
-}
 
 TEST_F(PlacementTest, SharedContainersRunOnThePoolAndTheDatabaseSaysWhy) {
   const TestPod web = running("web", burstable(250, 64 * kMiB));
@@ -157,9 +145,9 @@ TEST_F(ExclusiveTest, AnExitGivesItsCpuToTheNeighbours) {
   const TestPod web = running("web", burstable(250, 64 * kMiB));
   const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
   const pid_t shell = direct_->inspect(trader.container_id)->pid;
-  // The first process of a PID namespace ignores SIGTERM until it has got to its trap.
-  ASSERT_TRUE(becomes([&] { return catches_sigterm(shell); }));
-  ASSERT_EQ(kill(shell, SIGTERM), 0);
+  // Asked until it is gone: the first process of a PID namespace misses SIGTERM until the shell has set its trap. The
+  // trap makes it end with 0; the CPU of a container that was killed is kept for its restart.
+  ASSERT_TRUE(becomes([&] { return kill(shell, SIGTERM) != 0; }));
   EXPECT_TRUE(becomes([&] { return !ledger(trader).has_value() && kernel(web).cpus == pool_; }));
 }
 
