@@ -210,9 +210,7 @@ void add_proposed(std::vector<Candidate>& candidates, const topology::Topology& 
   }
   const auto is_known = [&nodes](const Candidate& candidate) { return candidate.nodes == nodes; };
   if (proposed.nodes != nodes || std::any_of(candidates.begin(), candidates.end(), is_known)) return;
-  for (const std::uint32_t from : nodes) {
-    for (const std::uint32_t to : nodes) proposed.distance += topology.distance(from, to);
-  }
+  proposed.distance = topology.total_distance(nodes);
   candidates.insert(candidates.end() - 1, std::move(proposed));
 }
 

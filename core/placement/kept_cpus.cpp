@@ -9,9 +9,6 @@
 namespace topolet::placement {
 namespace {
 
-/// What the SDK calls a mild preference (Verdict::score).
-constexpr std::int64_t kMildPreference = 10;
-
 std::size_t count_touched(const std::vector<CpuSet>& groups, const CpuSet& cpus) {
   return static_cast<std::size_t>(
       std::count_if(groups.begin(), groups.end(), [&cpus](const CpuSet& group) { return group.intersects(cpus); }));
@@ -19,19 +16,7 @@ std::size_t count_touched(const std::vector<CpuSet>& groups, const CpuSet& cpus)
 
 /// CPUs that belong to no node count as those of one more.
 std::size_t count_nodes(const topology::Topology& topology, const CpuSet& cpus) {
-  CpuSet outside = cpus;
-  for (const topology::Node& node : topology.nodes) {
-    if (!node.memory_only) outside -= node.cpus;
-  }
-  return topology.nodes_of(cpus).size() + (outside.empty() ? 0 : 1);
-}
-
-std::uint64_t total_distance(const topology::Topology& topology, const NodeSet& nodes) {
-  std::uint64_t sum = 0;
-  for (const std::uint32_t from : nodes) {
-    for (const std::uint32_t to : nodes) sum += topology.distance(from, to);
-  }
-  return sum;
+  return topology.nodes_of(cpus).size() + (cpus.intersects(topology.cpus_outside_nodes()) ? 1 : 0);
 }
 
 /// The sum over the CPUs of the position of their kind, the slowest kind first.
@@ -53,7 +38,7 @@ std::int64_t score_of_winner(const Decision& decision) {
 
 bool are_as_near(const topology::Topology& topology, const CpuSet& had, const CpuSet& instead) {
   const auto apart = [&topology](const CpuSet& cpus) {
-    return std::tuple(count_nodes(topology, cpus), total_distance(topology, topology.nodes_of(cpus)),
+    return std::tuple(count_nodes(topology, cpus), topology.total_distance(topology.nodes_of(cpus)),
                       count_touched(topology.l3s, cpus), count_touched(topology.cores, cpus));
   };
   return apart(had) <= apart(instead) && total_speed(topology, had) >= total_speed(topology, instead);

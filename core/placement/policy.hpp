@@ -175,6 +175,9 @@ struct PolicyRequest {
   CpuSet usable() const { return exclusive ? offered() : shared_cpus(); }
 };
 
+/// A difference between scores that is a mild preference only, see Verdict::score.
+inline constexpr std::int32_t kMildPreference = 10;
+
 /// One policy's answer on one candidate.
 struct Verdict {
   enum class Kind : std::uint8_t { kAbstain, kReject, kScore };

@@ -31,6 +31,14 @@ std::uint32_t Topology::distance(std::uint32_t from_os_index, std::uint32_t to_o
   return distances[from * nodes.size() + to];
 }
 
+std::uint32_t Topology::total_distance(const NodeSet& among) const {
+  std::uint32_t sum = 0;
+  for (const std::uint32_t from : among) {
+    for (const std::uint32_t to : among) sum += distance(from, to);
+  }
+  return sum;
+}
+
 NodeSet Topology::nodes_of(const CpuSet& cpus) const {
   NodeSet touched;
   for (const Node& node : nodes) {

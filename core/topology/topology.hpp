@@ -143,6 +143,8 @@ struct Topology {
   const PciDevice* pci_device(std::string_view address) const;
   /// SLIT distance between two nodes by OS index; both must exist.
   std::uint32_t distance(std::uint32_t from_os_index, std::uint32_t to_os_index) const;
+  /// The sum over all ordered pairs of these nodes, each with itself included.
+  std::uint32_t total_distance(const NodeSet& among) const;
   /// CPU nodes whose CPUs `cpus` touches, by OS index.
   NodeSet nodes_of(const CpuSet& cpus) const;
   /// The online CPUs that no CPU node has.

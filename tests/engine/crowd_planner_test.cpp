@@ -39,7 +39,7 @@ class CrowdPlannerTest : public ::testing::Test {
     return *ledger.find(besteffort(name).key);
   }
   std::optional<Plan> relief(const Ledger& ledger, const std::string& name) const {
-    return CrowdPlanner(ledger, placer_).plan_relief(of(ledger, name));
+    return CrowdPlanner(ledger, placer_).plan_relief(of(ledger, name)).plan;
   }
   /// Node 0 has two CPUs to share, which these containers have; the four of
   /// node 1 idle.
@@ -142,10 +142,39 @@ TEST_F(CrowdPlannerTest, TakesNobodyAwayFromWhereAPolicyWantsIt) {
     const auto beside_device =
         std::make_shared<FixedPolicy>(std::vector<std::pair<NodeSet, std::int32_t>>{{{0}, preference}, {{1}, 0}});
     const Placer placer = placer_with({{.policy = least_, .weight = 100}, {.policy = beside_device}});
-    EXPECT_EQ(CrowdPlanner(ledger, placer).plan_relief(of(ledger, "a")).has_value(), moves) << preference;
+    EXPECT_EQ(CrowdPlanner(ledger, placer).plan_relief(of(ledger, "a")).plan.has_value(), moves) << preference;
     Allocation with_device = of(ledger, "a");
     with_device.workload.devices = {"/dev/x"};
-    EXPECT_FALSE(CrowdPlanner(ledger, placer).plan_relief(with_device).has_value());
+    EXPECT_FALSE(CrowdPlanner(ledger, placer).plan_relief(with_device).plan.has_value());
+  }
+}
+
+TEST_F(CrowdPlannerTest, MovesNobodyWhileItIsNotKnownWhatAPolicyThinks) {
+  const Ledger ledger = on_two_cpus({asking("a", 2000, kNode0), asking("b", 2000, kNode0)});
+  // Each decision but the last goes well; the others compare the new place with the present one.
+  enum class Asks { kOnce, kAlsoOfPresentPlace, kAlsoOfBothPlaces };
+  for (const Asks asks : {Asks::kOnce, Asks::kAlsoOfPresentPlace, Asks::kAlsoOfBothPlaces}) {
+    for (const bool loses_vote : {false, true}) {
+      SCOPED_TRACE(static_cast<int>(asks) * 10 + (loses_vote ? 1 : 0));
+      std::size_t asked = 0;
+      const std::size_t last = asks == Asks::kOnce ? 1 : 2;
+      const Placer placer({topology_,
+                           placement::make_candidates(*topology_, topology_->allowed),
+                           {},
+                           [&, least = least_](const auto& request, const placement::PlacementRules& rules) {
+                             placement::Decision decision = decide(*request, rules, {{.policy = least}});
+                             if (asks == Asks::kAlsoOfPresentPlace) decision.verdicts.dropped = {"least: a wish"};
+                             if (asks == Asks::kAlsoOfBothPlaces && asked == 0) {
+                               std::erase_if(decision.verdicts.best, [](const auto& row) { return row.nodes == "0"; });
+                             }
+                             if (++asked == last && loses_vote) decision.lost_votes = {"least"};
+                             return decision;
+                           }});
+      const CrowdPlanner::Relief relief = CrowdPlanner(ledger, placer).plan_relief(of(ledger, "a"));
+      EXPECT_EQ(asked, last);
+      EXPECT_EQ(relief.plan.has_value(), !loses_vote);
+      EXPECT_EQ(relief.lacks_votes, loses_vote);
+    }
   }
 }
 
@@ -198,7 +227,7 @@ TEST_F(CrowdPlannerTest, NeverMovesBackAndForth) {
     const auto move_one = [&] {
       const CrowdPlanner planner(ledger, placer);
       for (const placement::ContainerKey& key : planner.crowded(shared_load_of(ledger))) {
-        const std::optional<Plan> plan = planner.plan_relief(*ledger.find(key));
+        const std::optional<Plan> plan = planner.plan_relief(*ledger.find(key)).plan;
         if (!plan) continue;
         Allocation moved = *ledger.find(key);
         moved.placement = plan->decision.placement;

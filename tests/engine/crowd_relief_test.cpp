@@ -124,6 +124,29 @@ TEST_F(CrowdReliefTest, DoesNotAskAgainWhileAllIsAsItWas) {
   EXPECT_EQ(asked, 24);
 }
 
+TEST_F(CrowdReliefTest, AsksAgainWhereAPolicyLostItsVote) {
+  bool is_late = true;
+  int asked = 0;
+  placer_ = Placer({topology_,
+                    placement::make_candidates(*topology_, topology_->allowed),
+                    {},
+                    [this, &is_late, &asked](const auto& request, const placement::PlacementRules& rules) {
+                      ++asked;
+                      placement::Decision decision = decide(*request, rules, {{.policy = least_}});
+                      if (is_late) decision.lost_votes = {"least"};
+                      return decision;
+                    }});
+  crowd({"a", "b"});
+  loop_.advance(seconds(5));
+  is_late = false;
+  loop_.advance(seconds(5));
+  EXPECT_EQ(asked, 2);
+  EXPECT_THAT(on_node_1(), IsEmpty());
+  rebalancer_->retry();
+  loop_.advance(seconds(1));
+  EXPECT_THAT(on_node_1(), SizeIs(1));
+}
+
 TEST_F(CrowdReliefTest, LeavesItToTheQueueToRepeatWhatTheRuntimeRefused) {
   crowd({"a", "b"});
   runtime_.container("c-a").ignores_updates = true;

@@ -33,6 +33,12 @@ void CrowdRelief::schedule() {
   });
 }
 
+void CrowdRelief::retry() {
+  for (const placement::ContainerKey& key : undecided_) asked_.erase(key);
+  undecided_.clear();
+  schedule();
+}
+
 void CrowdRelief::look() {
   if (is_too_soon()) return schedule();
   const Ledger& ledger = deps_.committer.ledger();
@@ -73,9 +79,10 @@ std::optional<Plan> CrowdRelief::plan(const Allocation& before) {
     asked_.erase(before.workload.key);
     return std::nullopt;
   }
-  std::optional<Plan> plan = planner_.plan_relief(before);
-  if (plan) last_move_ = deps_.clock.steady();
-  return plan;
+  CrowdPlanner::Relief relief = planner_.plan_relief(before);
+  if (relief.plan) last_move_ = deps_.clock.steady();
+  if (relief.lacks_votes) undecided_.insert(before.workload.key);
+  return std::move(relief.plan);
 }
 
 bool CrowdRelief::is_too_soon() const { return last_move_ && deps_.clock.steady() - *last_move_ < kBetweenMoves; }

@@ -29,6 +29,8 @@ class CrowdRelief {
 
   /// Somebody may be crowded now, or may have elsewhere to go: that is looked at when the next second begins.
   void schedule();
+  /// The same; also for those of whom it could not be said, as a policy lost its vote.
+  void retry();
 
  private:
   /// What a plan depends on.
@@ -52,6 +54,8 @@ class CrowdRelief {
   std::optional<std::chrono::steady_clock::time_point> last_move_;
   /// Who was asked about in vain, as things are in `picture_`.
   std::set<placement::ContainerKey> asked_;
+  /// Those of them whose votes were lost.
+  std::set<placement::ContainerKey> undecided_;
   Picture picture_;
 };
 

@@ -75,7 +75,7 @@ void Rebalancer::retry() {
     if (allocation == nullptr || deps_.mover.is_busy(allocation->container_id) || !is_due(key)) continue;
     catch_up(key);
   }
-  crowd_relief_.schedule();
+  crowd_relief_.retry();
 }
 
 void Rebalancer::vacate_unavailable_cpus(const placement::ContainerKey& key) {

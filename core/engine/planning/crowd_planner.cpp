@@ -17,9 +17,6 @@ namespace {
 
 using Load = SharedLoad::Load;
 
-/// How much less a policy may score the new place: a mild preference, see TOPOLET_VERDICT_SCORE.
-constexpr std::int32_t kMildPreference = 10;
-
 bool has_devices(const placement::Workload& workload) {
   return !workload.devices.empty() || !workload.cdi_devices.empty() || !workload.used_devices.empty();
 }
@@ -153,44 +150,46 @@ bool CrowdPlanner::helps(const SharedLoad& load, const Allocation& before, const
 }
 
 /// Only that it is crowded may speak against where it is now. Its devices, for instance, are to be no farther away.
-bool CrowdPlanner::do_policies_mind(const Allocation& before, const placement::Workload& workload,
-                                    const Plan& plan) const {
+/// `constraints`: of `plan`. Nothing if a policy lost its vote.
+std::optional<bool> CrowdPlanner::do_policies_mind(const Allocation& before, const placement::Workload& workload,
+                                                   const Plan& plan, Placer::Constraints constraints) const {
   const NodeSet now = nodes_of(before, *placer_.topology());
   const placement::Decision& decision = plan.decision;
-  Placer::Constraints shared;
-  shared.only_shared = true;
   if (!decision.verdicts.dropped.empty()) {
-    shared.among = {now};
-    const placement::Decision stays = placer_.plan(ledger_, workload, shared).decision;
+    constraints.among = {now};
+    const placement::Decision stays = placer_.plan(ledger_, workload, constraints).decision;
+    if (!stays.lost_votes.empty()) return std::nullopt;
     if (!stays.denied && stays.verdicts.dropped.size() < decision.verdicts.dropped.size()) return true;
   }
   if (now == decision.nodes) return false;
   // Who is beside its devices stays with them, also where only some of the new CPUs are farther away.
-  const std::int32_t tolerance = has_devices(workload) ? 0 : kMildPreference;
+  const std::int32_t tolerance = has_devices(workload) ? 0 : placement::kMildPreference;
   if (const auto* of_now = opinions_on(decision, now); of_now != nullptr) {
     return does_one_mind(of_now, opinions_on(decision, decision.nodes), tolerance);
   }
   // It is not among the best, which are all that a decision tells of.
-  shared.among = {now, decision.nodes};
-  const placement::Decision pair = placer_.plan(ledger_, workload, shared).decision;
+  constraints.among = {now, decision.nodes};
+  const placement::Decision pair = placer_.plan(ledger_, workload, constraints).decision;
+  if (!pair.lost_votes.empty()) return std::nullopt;
   return does_one_mind(opinions_on(pair, now), opinions_on(pair, decision.nodes), tolerance);
 }
 
-std::optional<Plan> CrowdPlanner::plan_relief(const Allocation& before) const {
+CrowdPlanner::Relief CrowdPlanner::plan_relief(const Allocation& before) const {
   const SharedLoad load = shared_load_of(ledger_);
   const CpuSet& from = before.placement.cpus;
-  if (!may_be_relieved(before) || load.mean(from) <= SharedLoad::kWholeCpu) return std::nullopt;
+  if (!may_be_relieved(before) || load.mean(from) <= SharedLoad::kWholeCpu) return {};
   placement::Workload workload = before.workload;
   workload.pod_nodes = ledger_.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
   Placer::Constraints shared;
   shared.only_shared = true;
   Plan plan = placer_.plan(ledger_, workload, shared);
   placement::Decision& decision = plan.decision;
+  if (!decision.lost_votes.empty()) return {.plan = {}, .lacks_votes = true};
   const CpuSet& to = decision.placement.cpus;
-  if (decision.denied || decision.placement.mode != before.placement.mode || to.empty()) return std::nullopt;
-  // Whoever gave no answer might have been against it.
-  if (!decision.lost_votes.empty() || !plan.moves.empty()) return std::nullopt;
-  if (!helps(load, before, to) || do_policies_mind(before, workload, plan)) return std::nullopt;
+  if (decision.denied || decision.placement.mode != before.placement.mode || to.empty()) return {};
+  if (!plan.moves.empty() || !helps(load, before, to)) return {};
+  const std::optional<bool> mind = do_policies_mind(before, workload, plan, shared);
+  if (!mind || *mind) return {.plan = {}, .lacks_votes = !mind};
   SharedLoad others = load;
   others.remove(from, shared_request_milli(before));
   const std::string where = decision.nodes.empty() ? named("CPU", to) : named("node", decision.nodes);
@@ -202,7 +201,7 @@ std::optional<Plan> CrowdPlanner::plan_relief(const Allocation& before) const {
   plan.preferred = before.preferred;
   if (plan.preferred && plan.preferred->within == decision.within) plan.preferred.reset();
   plan.arrived_cpus = before.arrived_cpus;
-  return plan;
+  return {.plan = std::move(plan)};
 }
 
 }  // namespace topolet::engine

@@ -25,8 +25,12 @@ class CrowdPlanner {
   /// `load`: of the ledger.
   std::vector<placement::ContainerKey> crowded(const SharedLoad& load) const;
 
-  /// The place that the policies give such a container now, if it is clearly better off there; nothing otherwise.
-  std::optional<Plan> plan_relief(const Allocation& before) const;
+  /// What the policies say of such a container now.
+  struct Relief {
+    std::optional<Plan> plan;  ///< to where it is clearly better off, if there is such a place
+    bool lacks_votes = false;  ///< there is no plan because a policy lost its vote, and might have been against it
+  };
+  Relief plan_relief(const Allocation& before) const;
 
  private:
   /// CPUs that containers may share, and what is asked of all of them together.
@@ -38,7 +42,8 @@ class CrowdPlanner {
   std::vector<Place> places(placement::Mode mode, const SharedLoad& load) const;
   static SharedLoad::Load least_load(const std::vector<Place>& places, const CpuSet& from, std::int64_t milli);
   static bool helps(const SharedLoad& load, const Allocation& before, const CpuSet& cpus);
-  bool do_policies_mind(const Allocation& before, const placement::Workload& workload, const Plan& plan) const;
+  std::optional<bool> do_policies_mind(const Allocation& before, const placement::Workload& workload, const Plan& plan,
+                                       Placer::Constraints constraints) const;
 
   const Ledger& ledger_;
   const Placer& placer_;
