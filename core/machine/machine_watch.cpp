@@ -20,6 +20,9 @@ constexpr std::array kLooksAfterUevent{std::chrono::milliseconds(50), std::chron
 /// Where no uevents are heard.
 constexpr std::chrono::milliseconds kIntervalWithoutUevents{1000};
 
+/// How long a CPU may take from when pods lose it until it is said to be offline.
+constexpr std::chrono::seconds kLongestGoing{10};
+
 /// How often the topology is read again because it has other CPUs than the kernel says: for good, perhaps, as hwloc
 /// sees some machines in another way.
 constexpr int kMostRereads = 10;
@@ -109,17 +112,27 @@ Result<engine::Engine::Machine> MachineWatch::read(const MachineState& state) {
   return make_machine(topology_, options_.placement, state.pods);
 }
 
-/// cgroup v1 takes a CPU that goes offline out of every cgroup for good. `flickered`: CPUs that were offline meanwhile.
-/// True if pods have some again.
-bool MachineWatch::give_back_to_pods(const MachineState& now, const CpuSet& flickered) {
-  if (!last_state_ || !last_state_->online || !now.online) return false;
+/// The kernel may take a CPU from pods some time before it says that the CPU is offline.
+void MachineWatch::note_what_pods_lose(const MachineState& now, const CpuSet& flickered) {
+  if (!last_state_ || !last_state_->online || !now.online || !last_state_->pods) return;
+  const auto time = std::chrono::steady_clock::now();
+  if (time - taken_from_pods_at_ > kLongestGoing) taken_from_pods_ = {};
   const CpuSet gone = (*last_state_->online - *now.online) | flickered;
-  if (last_state_->pods) lost_by_pods_ |= gone & *last_state_->pods;
+  lost_by_pods_ |= gone & (*last_state_->pods | taken_from_pods_);
+  if (!now.pods) return;
+  const CpuSet taken = (*last_state_->pods - *now.pods) & *now.online;
+  if (taken.empty()) return;
+  taken_from_pods_ |= taken;
+  taken_from_pods_at_ = time;
+}
+
+/// cgroup v1 takes a CPU that goes offline out of every cgroup for good. True if pods have some again.
+bool MachineWatch::give_back_to_pods(const MachineState& now) {
+  if (!now.online) return false;
   const CpuSet back = lost_by_pods_ & *now.online;
   if (back.empty()) return false;
   const Status given = give_cpus_back_to_pods(options_.cgroup_root, back);
   if (given) {
-    lost_by_pods_ -= back;
     last_give_back_error_.clear();
   } else if (std::exchange(last_give_back_error_, given.error().message) != given.error().message) {
     log_.warn("{} online again, but pods cannot use {}: {}", named("CPU", back) + (back.size() == 1 ? " is" : " are"),
@@ -142,7 +155,12 @@ void MachineWatch::check_for_change(const Callbacks& callbacks, const UeventSock
   Result<MachineState> state = look();
   if (state) {
     const CpuSet flickered = heard.lost_some && state->online ? *state->online : heard.cpus;
-    if (give_back_to_pods(*state, flickered)) state = look();
+    note_what_pods_lose(*state, flickered);
+    if (give_back_to_pods(*state)) {
+      state = look();
+      // One that went offline again while it was given back is still lost.
+      if (state && state->online && state->pods) lost_by_pods_ -= *state->online & *state->pods;
+    }
   }
   if (state && last_state_ == *state && !must_read_again_) {
     if (!heard.cpus.empty() || heard.lost_some) callbacks.on_flicker();

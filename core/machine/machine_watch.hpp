@@ -64,14 +64,18 @@ class MachineWatch {
   Result<engine::Engine::Machine> read(const MachineState& state);
   void compare_with_topology();
   void check_for_change(const Callbacks& callbacks, const UeventSocket::Heard& heard);
-  bool give_back_to_pods(const MachineState& now, const CpuSet& flickered);
+  /// `flickered`: CPUs that were offline since the last look.
+  void note_what_pods_lose(const MachineState& now, const CpuSet& flickered);
+  bool give_back_to_pods(const MachineState& now);
   Wake wait();
 
   const Options options_;
   Log& log_;
   std::optional<UeventSocket> uevents_;
   std::optional<MachineState> last_state_;
-  CpuSet lost_by_pods_;  ///< CPUs that pods could use when they went offline
+  CpuSet lost_by_pods_;     ///< CPUs that pods could use when they went offline, and have not got back
+  CpuSet taken_from_pods_;  ///< CPUs that pods could use a moment ago, and that were still online without them
+  std::chrono::steady_clock::time_point taken_from_pods_at_;  ///< the last of these
   /// What follows a uevent is not over when it comes: how often the thread has looked since.
   std::size_t looks_since_uevent_;
   int rereads_ = 0;                   ///< of the topology, since it last had the CPUs that the kernel says are online

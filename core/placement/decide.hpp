@@ -24,6 +24,15 @@ struct DecisionTimes {
   std::map<std::string, std::chrono::microseconds> policies = {};  ///< by name
 };
 
+/// How many of the best candidates a decision tells the nodes of.
+inline constexpr std::size_t kBestNodes = 33;
+
+/// The nodes of a candidate, and its score: the weighted sum over all policies.
+struct RankedNodes {
+  NodeSet nodes;
+  std::int64_t sum = 0;
+};
+
 struct Decision {
   bool denied = false;
   bool unpinned = false;                  ///< decided without any policy's answer
@@ -39,6 +48,7 @@ struct Decision {
   DecisionTimes times;
   std::int64_t setup = 0;  ///< the number of the configuration and plugins that made it; 0 = none is known
   Verdicts verdicts;
+  std::vector<RankedNodes> best_nodes;  ///< of candidates that no policy rejected, the best first: kBestNodes at most
   std::vector<std::string> lost_votes;  ///< names of the policies whose vote was lost
   struct InvalidReply {
     std::string policy;

@@ -132,6 +132,10 @@ std::vector<RankedCandidate> rank(const PolicyRequest& request, const std::vecto
   sorted.reserve(order.size());
   for (RankedCandidate* ranked : order) sorted.push_back(std::move(*ranked));
   audit(sorted, request, decision.verdicts);
+  decision.best_nodes.clear();
+  for (auto ranked = sorted.begin(); ranked != sorted.end() && decision.best_nodes.size() < kBestNodes; ++ranked) {
+    if (!ranked->rejected) decision.best_nodes.push_back({request.candidates[ranked->position].nodes, ranked->sum});
+  }
   return sorted;
 }
 

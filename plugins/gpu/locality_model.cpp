@@ -128,8 +128,9 @@ LocalityScore LocalityModel::score(const Nodes& nodes, topolet_set free) const {
     const std::uint32_t distance = distance_to(i, reached);
     score.nearness += nearness_at_distance(distance) / static_cast<double>(devices_.size());
     if (distance == 0) {
-      for (const std::size_t other : local) {
-        score.closeness = std::max(score.closeness, closeness_[i * devices_.size() + other]);
+      for (auto other = local.begin(); other != local.end() && score.closeness < Closeness::kDifferentPackages;
+           ++other) {
+        score.closeness = std::max(score.closeness, closeness_[i * devices_.size() + *other]);
       }
       local.push_back(i);
       continue;
@@ -141,6 +142,7 @@ LocalityScore LocalityModel::score(const Nodes& nodes, topolet_set free) const {
   score.local = local.size();
   score.is_limited = is_limited;
   const auto deviceless = std::count_if(nodes.begin(), nodes.end(), [&](std::uint32_t node) {
+    if (!is_limited) return !is_local_to_any(node);  // otherwise perhaps to one that it does not reach
     return std::none_of(local.begin(), local.end(), [&](std::size_t i) { return is_local(i, node); });
   });
   score.deviceless_share = nodes.empty() ? 1 : static_cast<double>(deviceless) / static_cast<double>(nodes.size());
@@ -184,9 +186,10 @@ Nodes LocalityModel::best_nodes(Nodes rest) const {
     std::pair<std::size_t, double> most(0, -1);
     for (auto node = rest.begin(); node != rest.end(); ++node) {
       std::pair<std::size_t, double> gain;
-      for (std::size_t i = 0; i < devices_.size(); ++i) {
-        gain.first += reached_nearness[i] < 1 && is_local(i, *node) ? 1 : 0;
-        gain.second += std::max(reached_nearness[i], nearness_to(i, *node));
+      const Proximity* of_node = proximities_.data() + *node * devices_.size();
+      for (std::size_t i = 0; i < reached_nearness.size(); ++i) {
+        gain.first += static_cast<std::size_t>(reached_nearness[i] < 1 && of_node[i].is_local);
+        gain.second += std::max(reached_nearness[i], of_node[i].nearness);
       }
       if (gain > most) best = node, most = gain;
     }

@@ -1,8 +1,13 @@
 #include "core/engine/planning/placer.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <map>
+
 #include "core/engine/planning/crash_hold.hpp"
+#include "tests/engine/crowds.hpp"
 #include "tests/engine/ledgers.hpp"
 
 namespace topolet::engine {
@@ -99,6 +104,66 @@ TEST_F(PlacerTest, CountsTheTimeOfAllDecisionsFromTheBeginningOfThePlan) {
   EXPECT_GT(began.size(), 3U);
   EXPECT_GT(*began.front(), first_plan);
   EXPECT_EQ(std::count(began.begin(), began.end(), began.front()), static_cast<std::ptrdiff_t>(began.size()));
+}
+
+/// 90 containers that are alike must leave node 0 for 47 others.
+class ShortListTest : public ::testing::Test {
+ protected:
+  ShortListTest() {
+    std::vector<Allocation> allocations;
+    for (int i = 0; i < 90; ++i) allocations.push_back(asking(fmt::format("s{}", i), 1000, CpuSet::range(0, 3)));
+    ledger_ = ledger_of(std::move(allocations), {}, {topology_->allowed, {}, {}});
+  }
+
+  Plan plan() {
+    const Placer placer(
+        {topology_, candidates_, {}, [this](const auto& request, const placement::PlacementRules& rules) {
+           asked_about_.push_back(request->candidates.size());
+           placement::Decision decision = decide(*request, rules, {{least_asked_}});
+           if (loses_votes_) decision.lost_votes = {"least"};
+           return decision;
+         }});
+    Placer::Constraints on_node_0;
+    on_node_0.within_nodes = NodeSet{0};
+    return placer.plan(ledger_, guaranteed("a", 4), on_node_0);
+  }
+
+  const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:48 core:4 pu:1");
+  const std::vector<placement::Candidate> candidates_ = placement::make_candidates(*topology_, topology_->allowed);
+  const std::shared_ptr<LeastAskedPolicy> least_asked_ = std::make_shared<LeastAskedPolicy>();
+  Ledger ledger_{kEightCpus, 0};
+  std::vector<std::size_t> asked_about_;  ///< how many candidates
+  bool loses_votes_ = false;
+};
+
+TEST_F(ShortListTest, AsksAboutAllCandidatesOnlyOnceInAWhile) {
+  ASSERT_EQ(plan().moves.size(), 90U);
+  const auto all = std::count(asked_about_.begin(), asked_about_.end(), candidates_.size());
+  const auto few =
+      std::count_if(asked_about_.begin(), asked_about_.end(), [](std::size_t count) { return count <= 32; });
+  EXPECT_THAT(all, ::testing::AllOf(::testing::Ge(3), ::testing::Le(6)));
+  EXPECT_GE(few, 86);
+}
+
+TEST_F(ShortListTest, SpreadsThemAsIfItAskedAboutAllEachTime) {
+  std::map<NodeSet::Words, int> containers;
+  for (const Move& move : plan().moves) ++containers[move.decision.nodes.words()];
+  EXPECT_EQ(containers.size(), 47U);
+  for (const auto& [nodes, count] : containers) EXPECT_LE(count, 2) << NodeSet::from_words(nodes).to_string();
+}
+
+TEST_F(ShortListTest, KeepsNoListOfWhatWasDecidedWithoutAVote) {
+  loses_votes_ = true;
+  ASSERT_EQ(plan().moves.size(), 90U);
+  EXPECT_EQ(std::count(asked_about_.begin(), asked_about_.end(), candidates_.size()), 90);
+}
+
+TEST_F(ShortListTest, AsksAgainForWhoAsksForSomethingElse) {
+  std::vector<Allocation> allocations;
+  for (int i = 0; i < 9; ++i) allocations.push_back(asking(fmt::format("s{}", i), 100 + i, CpuSet::range(0, 3)));
+  ledger_ = ledger_of(std::move(allocations), {}, {topology_->allowed, {}, {}});
+  ASSERT_EQ(plan().moves.size(), 9U);
+  EXPECT_EQ(std::count(asked_about_.begin(), asked_about_.end(), candidates_.size()), 9);
 }
 
 TEST_F(PlacerTest, PlacesNobodyOnWhatIsStillBeingLeft) {

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ringbuffer_sink.h>
+#include <sys/stat.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -187,6 +190,52 @@ TEST_F(MachineWatchTest, GivesPodsACpuBackThatWentWhileTheTopologyWasRead) {
   };
   watch();
   ASSERT_TRUE(after(1));
+  online(all_);
+  EXPECT_TRUE(eventually([&] { return root_.read(pods + "cpuset.cpus") == all_.to_string(); }));
+}
+
+TEST_F(MachineWatchTest, GivesPodsACpuBackThatTheyLostBeforeItWasSaidToBeOffline) {
+  const std::string pods = "cgroup/cpuset/kubepods/";
+  root_.write(pods + "cpuset.effective_cpus", all_.to_string() + '\n');
+  root_.write(pods + "cpuset.cpus", all_.to_string() + '\n');
+  root_.write(pods + "cgroup.procs", "");
+  watch();
+  const std::string left = (all_ - first_).to_string();
+  root_.write(pods + "cpuset.cpus", left + '\n');
+  root_.write(pods + "cpuset.effective_cpus", left + '\n');
+  ASSERT_TRUE(after(1));
+  online(all_ - first_);
+  ASSERT_TRUE(after(2));
+  online(all_);
+  EXPECT_TRUE(eventually([&] { return root_.read(pods + "cpuset.cpus") == all_.to_string(); }));
+}
+
+TEST_F(MachineWatchTest, GivesPodsACpuBackThatWentAgainWhileItWasGivenBack) {
+  const std::string pods = "cgroup/cpuset/kubepods/";
+  const std::string left = (all_ - first_).to_string();
+  const auto kernel_takes_it = [&] {
+    root_.write(pods + "cpuset.effective_cpus", left + '\n');
+    root_.write(pods + "cpuset.cpus", left + '\n');
+    online(all_ - first_);
+  };
+  root_.write(pods + "cpuset.effective_cpus", all_.to_string() + '\n');
+  root_.write(pods + "cpuset.cpus", all_.to_string() + '\n');
+  root_.write(pods + "cgroup.procs", "");
+  watch();
+  kernel_takes_it();
+  ASSERT_TRUE(after(1));
+  // Whoever opens a pipe waits for the other end: so the watch is held up at the pod, the last that it writes.
+  const std::string of_pod = root_.write(pods + "pod1/of_pod", left + '\n');
+  const std::string pipe = root_.file(pods + "pod1/cpuset.cpus");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  online(all_);
+  std::ofstream(pipe) << left << std::endl;
+  std::ifstream written(pipe);
+  kernel_takes_it();
+  std::filesystem::rename(of_pod, pipe);
+  std::string line;
+  std::getline(written, line);
+  EXPECT_EQ(line, all_.to_string());
   online(all_);
   EXPECT_TRUE(eventually([&] { return root_.read(pods + "cpuset.cpus") == all_.to_string(); }));
 }

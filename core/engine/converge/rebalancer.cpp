@@ -124,9 +124,9 @@ void Rebalancer::change_machine(Machine machine) {
   retries_.clear();
   const Ledger& ledger = deps_.committer.ledger();
   const CpuSet allowed_before = ledger.inventory().allowed;
-  const std::vector<placement::Candidate> candidates_before = deps_.placer.candidates();
-  std::vector<placement::ContainerKey> restricted = planner_.restricted(allowed_before, candidates_before);
-  deps_.placer.set_machine(std::move(machine.topology), std::move(machine.candidates));
+  std::vector<placement::ContainerKey> restricted = planner_.restricted(allowed_before, deps_.placer.candidates());
+  const std::vector<placement::Candidate> candidates_before =
+      deps_.placer.set_machine(std::move(machine.topology), std::move(machine.candidates));
   auto widened = planner_.widened(allowed_before, candidates_before, restricted);
   deps_.committer.commit(event::MachineChanged{std::move(machine.cpus), std::move(restricted), std::move(widened),
                                                deps_.placer.topology()});

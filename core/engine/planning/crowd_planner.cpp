@@ -156,7 +156,7 @@ std::optional<bool> CrowdPlanner::do_policies_mind(const Allocation& before, con
   const NodeSet now = nodes_of(before, *placer_.topology());
   const placement::Decision& decision = plan.decision;
   if (!decision.verdicts.dropped.empty()) {
-    constraints.among = {now};
+    constraints.among = {now.words()};
     const placement::Decision stays = placer_.plan(ledger_, workload, constraints).decision;
     if (!stays.lost_votes.empty()) return std::nullopt;
     if (!stays.denied && stays.verdicts.dropped.size() < decision.verdicts.dropped.size()) return true;
@@ -168,7 +168,7 @@ std::optional<bool> CrowdPlanner::do_policies_mind(const Allocation& before, con
     return does_one_mind(of_now, opinions_on(decision, decision.nodes), tolerance);
   }
   // It is not among the best, which are all that a decision tells of.
-  constraints.among = {now, decision.nodes};
+  constraints.among = {now.words(), decision.nodes.words()};
   const placement::Decision pair = placer_.plan(ledger_, workload, constraints).decision;
   if (!pair.lost_votes.empty()) return std::nullopt;
   return does_one_mind(opinions_on(pair, now), opinions_on(pair, decision.nodes), tolerance);

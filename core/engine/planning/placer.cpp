@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
 #include "core/base/text.hpp"
 #include "core/placement/candidates.hpp"
@@ -40,6 +42,15 @@ Allocation allocation_of(const placement::Workload& workload, const placement::D
 
 }  // namespace
 
+bool Placer::Constraints::admits(const placement::Candidate& candidate) const {
+  if (within_nodes) {
+    const bool is_outside_nodes = candidate.nodes.empty();
+    if (is_outside_nodes != within_nodes->empty() || !candidate.nodes.is_subset_of(*within_nodes)) return false;
+  }
+  if (!among.empty() && !among.contains(candidate.nodes.words())) return false;
+  return !exact_candidate || (candidate.nodes == exact_candidate->nodes && candidate.cpus == exact_candidate->cpus);
+}
+
 CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus) {
   CpuSet cores;
   for (const CpuSet& core : topology.cores) {
@@ -52,8 +63,8 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
                                          const Constraints& constraints) const {
   const Allocation* crashed = ledger.find_crashed(workload.key);
   const placement::ContainerKey* without = crashed != nullptr ? &crashed->workload.key : &workload.key;
-  placement::PolicyRequest request = make_request(deps_.topology, ledger.snapshot(without), workload, deps_.candidates,
-                                                  deps_.rules, ledger.kubelet_hands_out_cpusets());
+  placement::PolicyRequest request = make_request(deps_.topology, ledger.snapshot(without), workload, {}, deps_.rules,
+                                                  ledger.kubelet_hands_out_cpusets());
   request.stay_near = constraints.stay_near;
   request.plan_began = constraints.plan_began;
   if (constraints.only_shared) request.share(placement::NotExclusive::kOnlyAtCreation);
@@ -64,26 +75,13 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
     request.retained_withheld = constraints.keep.withheld | core_siblings_of(*deps_.topology, constraints.keep.cpus);
     request.must_retain = constraints.must_retain;
   }
+  const auto admits = [&constraints](const placement::Candidate& candidate) { return constraints.admits(candidate); };
   if (request.exclusive) {
+    request.candidates = deps_.candidates;
     add_emptiest_nodes(request.candidates, *request.topology, request.free(), request.exclusive_cpus);
-  }
-  if (constraints.within_nodes) {
-    std::erase_if(request.candidates, [&](const placement::Candidate& candidate) {
-      const bool is_outside_nodes = candidate.nodes.empty();
-      return is_outside_nodes != constraints.within_nodes->empty() ||
-             !candidate.nodes.is_subset_of(*constraints.within_nodes);
-    });
-  }
-  if (!constraints.among.empty()) {
-    std::erase_if(request.candidates, [&among = constraints.among](const placement::Candidate& candidate) {
-      return std::find(among.begin(), among.end(), candidate.nodes) == among.end();
-    });
-  }
-  if (constraints.exact_candidate) {
-    std::erase_if(request.candidates, [&](const placement::Candidate& candidate) {
-      return candidate.nodes != constraints.exact_candidate->nodes ||
-             candidate.cpus != constraints.exact_candidate->cpus;
-    });
+    std::erase_if(request.candidates, std::not_fn(admits));
+  } else {
+    std::copy_if(deps_.candidates.begin(), deps_.candidates.end(), std::back_inserter(request.candidates), admits);
   }
   return request;
 }
@@ -124,8 +122,9 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placemen
   if (stranded.empty()) return moves;
   Ledger after = ledger;
   after.assume(allocation_of(request.workload, decision));
+  ShortLists short_lists;
   for (const placement::ContainerKey& key : stranded) {
-    std::optional<Move> next = plan_move(after, *ledger.find(key), request);
+    std::optional<Move> next = plan_move(after, *ledger.find(key), request, short_lists);
     if (!next) {
       return Error{Code::kResourceExhausted,
                    fmt::format("{}, which shares CPUs, would have none left on {}",
@@ -137,14 +136,30 @@ Result<std::vector<Move>> Placer::moves_for(const Ledger& ledger, const placemen
   return moves;
 }
 
-std::optional<Move> Placer::plan_move(const Ledger& after, const Allocation& allocation,
-                                      const placement::PolicyRequest& beneficiary) const {
-  Constraints constraints;
+placement::Decision Placer::decide_shared(const Ledger& ledger, const placement::Workload& workload,
+                                          Constraints constraints, ShortLists& short_lists) const {
+  const auto decide = [&] {
+    return deps_.decide(std::make_shared<const placement::PolicyRequest>(request(ledger, workload, constraints)),
+                        deps_.rules);
+  };
   constraints.only_shared = true;
+  if (const ShortLists::List* list = short_lists.take(workload)) {
+    constraints.among = list->nodes;
+    placement::Decision decision = decide();
+    if (list->suffices(decision)) return decision;
+    constraints.among.clear();
+  }
+  placement::Decision decision = decide();
+  short_lists.keep(workload, decision);
+  return decision;
+}
+
+std::optional<Move> Placer::plan_move(const Ledger& after, const Allocation& allocation,
+                                      const placement::PolicyRequest& beneficiary, ShortLists& short_lists) const {
+  Constraints constraints;
   constraints.plan_began = *beneficiary.plan_began;
-  const auto policy_request =
-      std::make_shared<const placement::PolicyRequest>(request(after, allocation.workload, constraints));
-  Move move{allocation.workload, deps_.decide(policy_request, deps_.rules), preferred_of(allocation, *deps_.topology)};
+  Move move{allocation.workload, decide_shared(after, allocation.workload, constraints, short_lists),
+            preferred_of(allocation, *deps_.topology)};
   if (move.decision.denied || move.decision.placement.cpus.empty()) return std::nullopt;
   retain_memory_nodes(allocation, deps_.rules, move.decision.placement);
   move.decision.reason_code = placement::reason_code::kMadeRoom;

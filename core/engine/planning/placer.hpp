@@ -10,10 +10,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/engine/planning/short_lists.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/plan.hpp"
 #include "core/placement/annotation_names.hpp"
@@ -42,7 +44,7 @@ class Placer {
   struct Constraints {
     std::optional<NodeSet> within_nodes;                  ///< only candidates inside these nodes
     std::optional<placement::Candidate> exact_candidate;  ///< only this one
-    std::vector<NodeSet> among = {};                      ///< only the candidates of these node sets; of all if none
+    std::set<NodeSet::Words> among = {};                  ///< only the candidates of these node sets; of all if none
     bool only_shared = false;                             ///< no CPUs of its own, whatever it asks for
     bool on_reserved = false;                             ///< shared: the reserved CPUs too, whatever its namespace
     std::uint32_t exclusive_cpus = 0;                     ///< how many of its own, if any; 0: as many as it asks for
@@ -52,6 +54,8 @@ class Placer {
     std::optional<NodeSet> stay_near = {};  ///< as in PolicyRequest
     /// As in PolicyRequest: all decisions of plans that share it have one time together.
     std::chrono::steady_clock::time_point plan_began = std::chrono::steady_clock::now();
+
+    bool admits(const placement::Candidate& candidate) const;
   };
 
   /// Decides as if neither the workload nor a failed attempt of it had CPUs. Plans moves for containers that would be
@@ -68,10 +72,11 @@ class Placer {
     return deps_.annotations ? std::optional(deps_.annotations()) : std::nullopt;
   }
 
-  /// Places on another machine from now on, or on the same with other CPUs.
-  void set_machine(std::shared_ptr<const topology::Topology> topology, std::vector<placement::Candidate> candidates) {
+  /// Places on another machine from now on, or on the same with other CPUs. Returns the candidates until now.
+  std::vector<placement::Candidate> set_machine(std::shared_ptr<const topology::Topology> topology,
+                                                std::vector<placement::Candidate> candidates) {
     deps_.topology = std::move(topology);
-    deps_.candidates = std::move(candidates);
+    return std::exchange(deps_.candidates, std::move(candidates));
   }
 
   /// Whether a container found on `cpus` would have got as many CPUs exclusively, and may keep these.
@@ -83,7 +88,10 @@ class Placer {
   Result<std::vector<Move>> moves_for(const Ledger& ledger, const placement::PolicyRequest& request,
                                       const placement::Decision& decision) const;
   std::optional<Move> plan_move(const Ledger& after, const Allocation& allocation,
-                                const placement::PolicyRequest& beneficiary) const;
+                                const placement::PolicyRequest& beneficiary, ShortLists& short_lists) const;
+  /// Decides on a container that gets no CPUs of its own, among a short list where there is one.
+  placement::Decision decide_shared(const Ledger& ledger, const placement::Workload& workload, Constraints constraints,
+                                    ShortLists& short_lists) const;
 
   Deps deps_;
 };

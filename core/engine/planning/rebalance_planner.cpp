@@ -15,8 +15,11 @@
 namespace topolet::engine {
 
 bool RebalancePlanner::has_arrived_siblings(const Allocation& allocation) const {
-  return !allocation.arrived_cpus.empty() &&
-         core_siblings_of(*placer_.topology(), allocation.placement.cpus).intersects(allocation.arrived_cpus);
+  const CpuSet arrived = allocation.arrived_cpus - allocation.placement.cpus;
+  const std::vector<CpuSet>& cores = placer_.topology()->cores;
+  return !arrived.empty() && std::any_of(cores.begin(), cores.end(), [&](const CpuSet& core) {
+    return core.intersects(arrived) && core.intersects(allocation.placement.cpus);
+  });
 }
 
 bool RebalancePlanner::has_fewer_than_promised(const Allocation& allocation) const {
