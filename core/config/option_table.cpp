@@ -45,6 +45,13 @@ std::vector<OptionSpec> daemon_options() {
              "The socket that the kubelet connects to; set the kubelet's --container-runtime-endpoint to it."),
       option("control", OptionType::kSocket, "unix:///run/topolet/control.sock",
              "The socket that the command topolet connects to; only its owner may connect."),
+      option(
+          "watch", OptionType::kSocket, "none",
+          "The socket that shows what topoletd decides, and changes nothing; topolet-agent connects to it. none: there "
+          "is no such socket.",
+          {"none"}),
+      option("watch-group", OptionType::kString, "",
+             "The group, by name or number, whose members may connect to watch; empty means topoletd's own."),
       option("runtime", OptionType::kSocket, "unix:///run/containerd/containerd.sock",
              "The container runtime's CRI socket."),
       option("image", OptionType::kSocket, "", "The CRI socket of the image service; empty means the same as runtime."),
@@ -284,7 +291,8 @@ Status check_plugin_name(const std::string& name) {
 Status check_value(const OptionSpec& spec, const std::string& value) {
   const bool among_allowed = std::find(spec.allowed.begin(), spec.allowed.end(), value) != spec.allowed.end();
   if (among_allowed) return {};
-  if (!spec.allowed.empty() && spec.type != OptionType::kCpus) return bad(value, or_list(spec.allowed));
+  const bool are_words_besides = spec.type == OptionType::kCpus || spec.type == OptionType::kSocket;
+  if (!spec.allowed.empty() && !are_words_besides) return bad(value, or_list(spec.allowed));
   switch (spec.type) {
     case OptionType::kBool:
       return value == "true" || value == "false" ? Status() : bad(value, "true or false");

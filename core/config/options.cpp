@@ -259,6 +259,8 @@ DaemonOptions daemon_options(const po::variables_map& values) {
   DaemonOptions daemon;
   daemon.listen = socket("daemon.listen");
   daemon.control = socket("daemon.control");
+  if (text(values, "daemon.watch") != "none") daemon.watch = socket("daemon.watch");
+  daemon.watch_group = text(values, "daemon.watch-group");
   daemon.runtime = socket("daemon.runtime");
   daemon.image = text(values, "daemon.image").empty() ? daemon.runtime : socket("daemon.image");
   daemon.state_dir = text(values, "daemon.state-dir");

@@ -26,10 +26,12 @@
 namespace topolet::config {
 
 struct DaemonOptions {
-  std::string listen;  ///< path of a unix socket, as are the next three
+  std::string listen;  ///< path of a unix socket, as are the next four
   std::string control;
+  std::string watch;  ///< empty: none
   std::string runtime;
-  std::string image;  ///< the runtime's, unless set
+  std::string image;        ///< the runtime's, unless set
+  std::string watch_group;  ///< name or number; empty: the process's own
   std::filesystem::path state_dir;
   std::filesystem::path plugin_dir;
   std::string log_level;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/control/answer.hpp"
+
 namespace topolet::control {
 namespace {
 
@@ -16,20 +18,6 @@ constexpr std::size_t kMaxConnections = 32;
 constexpr std::string_view kServicePath = "/topolet.control.v1.Control/";
 
 using boost::asio::thread_pool;
-
-/// Answers `call`, whose request is a `Request`, with what `handle(request, response)` puts into the response.
-template <class Request, class Response, class Handle>
-void answer(cri::OwnCall& call, Handle handle) {
-  Request request;
-  if (!request.ParseFromString(call.request())) {
-    return call.reject({Code::kInvalidArgument, fmt::format("the request of {} cannot be read", call.path())});
-  }
-  Response response;
-  if (const Status handled = handle(request, response); !handled) return call.reject(handled.error());
-  call.answer(response.SerializeAsString());
-}
-
-void reject_at_end(cri::OwnCall& call) { call.reject({Code::kUnavailable, "topoletd is shutting down; try again"}); }
 
 }  // namespace
 
@@ -106,11 +94,8 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& pa
   return control;
 }
 
-void ControlServer::start(std::function<void(UniqueFd)> on_connection) {
-  impl_->listener->start([on_connection = std::move(on_connection)](UniqueFd connection) {
-    on_connection(std::move(connection));
-    return nullptr;
-  });
+void ControlServer::start(cri::Listener::OnConnection on_connection) {
+  impl_->listener->start(std::move(on_connection));
 }
 
 void ControlServer::on_call(std::shared_ptr<cri::OwnCall> call) {

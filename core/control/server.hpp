@@ -42,7 +42,7 @@ class ControlServer {
   ControlServer& operator=(const ControlServer&) = delete;
 
   /// `on_connection` gets each client's socket, on the listener's thread, and brings its calls to on_call().
-  void start(std::function<void(UniqueFd)> on_connection);
+  void start(cri::Listener::OnConnection on_connection);
   /// Has the call answered. Does not block. Any thread.
   void on_call(std::shared_ptr<cri::OwnCall> call);
   /// As the listener's.

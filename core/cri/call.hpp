@@ -7,7 +7,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,17 +69,32 @@ class Call {
   const std::chrono::steady_clock::time_point arrived_;
 };
 
-/// A unary call for topoletd itself, which no runtime hears of. Any thread may call any function. It is answered once;
-/// a call that is dropped without an answer is answered UNAVAILABLE.
+/// The sockets of topoletd on which it is asked itself.
+enum class OwnSocket : std::uint8_t { kControl, kWatch };
+
+/// A call for topoletd itself, which no runtime hears of. Any thread may call any function. It is answered once, or
+/// with a stream: send() for each message, then reject() with why it ends. A call that is dropped without an answer is
+/// answered UNAVAILABLE.
 class OwnCall {
  public:
   virtual ~OwnCall() = default;
 
+  /// On which it came.
+  virtual OwnSocket socket() const = 0;
   /// "/topolet.control.v1.Control/Status"
   virtual const std::string& path() const = 0;
   virtual const std::string& request() const = 0;
   virtual void answer(const std::string& response) = 0;
   virtual void reject(const Error& error) = 0;
+
+  /// Sends one more message of a stream, when those before it are on their way. Not copied.
+  virtual void send(std::shared_ptr<const std::string> message) = 0;
+  /// How many bytes were given to send() and wait for the client to read what was before them.
+  virtual std::size_t unsent_bytes() const = 0;
+  /// Ends a stream whose client does not read, and that cannot be told why: it sees CANCELLED.
+  virtual void cut_off() = 0;
+  /// It was answered to the end, or the client has gone: whatever is sent leads nowhere.
+  virtual bool has_ended() const = 0;
 };
 
 /// Unary calls of our own to the runtime, on the channel that the proxy uses.

@@ -16,6 +16,7 @@
 #include "core/base/text.hpp"
 #include "core/cri/messages/intercepted_methods.hpp"
 #include "core/cri/socket/descriptor_limit.hpp"
+#include "core/cri/socket/listener_socket.hpp"
 #include "core/daemon/describe_plugins.hpp"
 #include "core/daemon/describe_setup.hpp"
 #include "core/daemon/describe_status.hpp"
@@ -84,6 +85,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const plugin::LoadedConfig& setup,
   }
   if (Status opened = daemon->open_listener(options.daemon); !opened) return opened.error();
   if (Status opened = daemon->open_control(options.daemon); !opened) return opened.error();
+  daemon->open_watch(options.daemon);
   notify_status(fmt::format("reading the state database in {}", options.daemon.state_dir.string()));
   if (Status opened = daemon->open_store(options); !opened) return opened.error();
   daemon->check_store();
@@ -153,6 +155,52 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
   return {};
 }
 
+/// Containers are placed whether somebody can watch or not.
+void Daemon::open_watch(const config::DaemonOptions& options) {
+  if (options.watch.empty()) return;
+  const auto fail = [&](const Error& error) {
+    feed_.reset();
+    log_->error("nobody can watch topoletd on {} (daemon.watch): {}", options.watch, error.message);
+  };
+  if (const Status ready = make_parent(options.watch, "daemon.watch"); !ready) return fail(ready.error());
+  watch::WatchServer::Options settings{
+      .path = options.watch, .group = {}, .max_memory_bytes = options.max_memory_bytes};
+  if (!options.watch_group.empty()) {
+    const Result<gid_t> group = cri::find_group(options.watch_group);
+    if (!group) return fail(group.error());
+    settings.group = *group;
+  }
+  watch::WatchHandlers handlers;
+  handlers.fits = [](const watch::v1::FitsRequest&, watch::v1::FitsResponse&) -> Status {
+    return Error{Code::kUnimplemented, "not yet"};
+  };
+  handlers.metrics = [](watch::v1::MetricsResponse&) -> Status { return Error{Code::kUnimplemented, "not yet"}; };
+  feed_ = std::make_unique<watch::Feed>(watch::Feed::Options{.version = TOPOLET_VERSION});
+  cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->watch) : cri::Listener::Sockets();
+  auto opened = watch::WatchServer::open(std::move(settings), std::move(sockets), std::move(handlers), *feed_, *log_);
+  if (!opened) return fail(opened.error());
+  watch_server_ = *std::move(opened);
+}
+
+/// Of options only those that cannot hold a secret: numbers, and words that the plugin has a list of.
+watch::v1::PluginList Daemon::list_plugins() const {
+  watch::v1::PluginList list;
+  for (const plugin::PluginDescription& described : plugins_->describe()) {
+    watch::v1::Plugin& plugin = *list.add_plugins();
+    plugin.set_id(described.options.name);
+    plugin.set_required(described.options.required);
+    if (!described.library) continue;
+    plugin.set_version(described.library->version());
+    for (const config::OptionSpec& declared : described.library->options()) {
+      const bool is_any_text = declared.type == config::OptionType::kString && declared.allowed.empty();
+      const auto value = described.options.values.find(declared.key);
+      if (is_any_text || value == described.options.values.end()) continue;
+      (*plugin.mutable_options())[declared.key] = value->second;
+    }
+  }
+  return list;
+}
+
 Status Daemon::open_store(const config::Options& options) {
   const Clock clock;
   const store::StoreOptions store_options{.directory = options.daemon.state_dir,
@@ -202,7 +250,10 @@ Status Daemon::create_plugins(const plugin::LoadedConfig& setup) {
   const auto last_setup = store_->last_setup();
   if (!last_setup) return last_setup.error();
   setup_ = *last_setup + 1;
-  return plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kApplied, setup_);
+  if (Status replaced = plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kApplied, setup_); !replaced)
+    return replaced;
+  if (feed_) feed_->set_plugins(list_plugins());
+  return {};
 }
 
 void Daemon::make_proxy(const config::DaemonOptions& options) {
@@ -211,7 +262,13 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
   hooks.observed = cri::observed_names();
   hooks.on_call = [this](std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); };
   hooks.on_observed = [this](const cri::ObservedMessage& seen) { engine_->on_observed(seen); };
-  hooks.on_own_call = [this](std::shared_ptr<cri::OwnCall> call) { control_->on_call(std::move(call)); };
+  hooks.on_own_call = [this](std::shared_ptr<cri::OwnCall> call) {
+    if (call->socket() == cri::OwnSocket::kWatch) {
+      watch_server_->on_call(std::move(call));
+    } else {
+      control_->on_call(std::move(call));
+    }
+  };
   hooks.on_connected = [this] { engine_->on_connected(); };
   proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = "unix://" + options.runtime,
                                                           .image_endpoint = "unix://" + options.image,
@@ -283,14 +340,20 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
           .log = *log_,
           .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
           .publish_event = [this](auto event) { plugins_->publish(std::move(event)); },
-          .tick_plugins = [this](const auto& view) { return plugins_->tick(view); }};
+          .tick_plugins = [this](const auto& view) { return plugins_->tick(view); },
+          .observers = feed_ ? std::vector<engine::Observer*>{feed_.get()} : std::vector<engine::Observer*>()};
 }
 
 void Daemon::accept_clients() {
   proxy_->start();
   listener_->start([this](UniqueFd connection) { return proxy_->accept(std::move(connection)); },
                    [this](bool is_short) { proxy_->set_memory_short(is_short); });
-  control_->start([this](UniqueFd connection) { proxy_->accept_own(std::move(connection)); });
+  control_->start(
+      [this](UniqueFd connection) { return proxy_->accept_own(std::move(connection), cri::OwnSocket::kControl); });
+  if (watch_server_) {
+    watch_server_->start(
+        [this](UniqueFd connection) { return proxy_->accept_own(std::move(connection), cri::OwnSocket::kWatch); });
+  }
   is_serving_ = true;
 }
 
@@ -378,6 +441,7 @@ Result<Daemon::ReloadResult> Daemon::apply_config(const config::RawConfig& raw) 
   if (Status replaced = plugins_->replace(setup, plugin::RunningPlugins::CrashHistory::kForgotten, setup_); !replaced)
     return replaced.error();
   engine_->change_setup(describe_setup(setup_, in_force_after_reload(raw_, raw), plugins_->describe()));
+  if (feed_) feed_->set_plugins(list_plugins());
   // It was judged with the rest and cannot fail.
   static_cast<void>(set_level(*log_, setup.config.options.daemon.log_level));
   for (const config::PluginOptions& plugin : setup.config.options.plugins) reloaded.plugins.push_back(plugin.name);

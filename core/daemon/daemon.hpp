@@ -26,6 +26,8 @@
 #include "core/plugin/host/crash_log.hpp"
 #include "core/plugin/host/loaded_config.hpp"
 #include "core/plugin/host/running_plugins.hpp"
+#include "core/watch/feed.hpp"
+#include "core/watch/server.hpp"
 #include "store/store.hpp"
 
 namespace topolet::daemon {
@@ -104,6 +106,7 @@ class Daemon {
   // In the order in which start() calls them.
   Status open_listener(const config::DaemonOptions& options);
   Status open_control(const config::DaemonOptions& options);
+  void open_watch(const config::DaemonOptions& options);
   Status open_store(const config::Options& options);
   Status create_plugins(const plugin::LoadedConfig& setup);
   void make_proxy(const config::DaemonOptions& options);
@@ -119,6 +122,7 @@ class Daemon {
   void close_store();
 
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
+  watch::v1::PluginList list_plugins() const;
   Result<ReloadResult> apply_config(const config::RawConfig& raw) TOPOLET_REQUIRES(reloading_);
 
   const Deps deps_;
@@ -131,11 +135,13 @@ class Daemon {
   const std::shared_ptr<SharedText> store_damage_ = std::make_shared<SharedText>();
   SharedText reload_error_;  ///< of the last reload; empty if there was none, or it went well
   std::unique_ptr<plugin::RunningPlugins> plugins_;
+  std::unique_ptr<watch::Feed> feed_;  ///< null: nobody can watch
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<machine::MachineWatch> watch_;
   std::unique_ptr<control::ControlServer> control_;
+  std::unique_ptr<watch::WatchServer> watch_server_;  ///< null: nobody can watch
   std::unique_ptr<Watchdog> watchdog_;
 
   std::int64_t setup_ = 0;  ///< the number of what decisions are made with; of start(), and then of reload()

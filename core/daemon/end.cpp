@@ -59,7 +59,9 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
     return false;
   }
   log_->info("process {} takes over; calls that are under way are brought to an end", successor.process());
-  sockets_ = {listener_->duplicate_sockets(), control_->duplicate_sockets()};
+  const bool hands_watch_over = watch_server_ && successor.wants_watch();
+  sockets_ = {listener_->duplicate_sockets(), control_->duplicate_sockets(),
+              hands_watch_over ? watch_server_->duplicate_sockets() : cri::Listener::Sockets()};
   is_serving_ = false;
   watchdog_.reset();
   notify_alive();
@@ -73,6 +75,7 @@ bool Daemon::hand_over(Successor& successor, const std::function<void()>& releas
   static_cast<void>(engine_->summary(kLongestEnd));
   listener_->disown_file();
   control_->disown_file();
+  if (hands_watch_over) watch_server_->disown_file();
   release_path();
   end_core();
   notify_alive();
@@ -121,6 +124,7 @@ void Daemon::stop() {
            std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(kLook);
   }
+  if (watch_server_) watch_server_->stop();
   if (control_) control_->stop();
   if (listener_) listener_->stop();
   if (proxy_) proxy_->drain();
@@ -134,6 +138,7 @@ void Daemon::stop() {
   }
   engine_.reset();
   proxy_.reset();
+  watch_server_.reset();
   control_.reset();
   close_store();
   listener_.reset();
@@ -141,6 +146,7 @@ void Daemon::stop() {
 
 /// What is left of it does nothing any more, but may still be called.
 void Daemon::end_core() {
+  if (watch_server_) watch_server_->stop();
   if (control_) control_->stop();
   audit_outlet_->close();
   if (watch_) watch_->stop();

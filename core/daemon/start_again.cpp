@@ -115,8 +115,10 @@ Result<pid_t> StartAgain::start_successor() const {
 }
 
 int StartAgain::run(const config::DaemonOptions& options, HandedOver sockets, Log& log) const {
-  const std::string numbers = fmt::format("{} {} {} {}", inherit(sockets.listen.socket), inherit(sockets.listen.lock),
-                                          inherit(sockets.control.socket), inherit(sockets.control.lock));
+  const std::string numbers =
+      fmt::format("{} {} {} {} {} {}", inherit(sockets.listen.socket), inherit(sockets.listen.lock),
+                  inherit(sockets.control.socket), inherit(sockets.control.lock), inherit(sockets.watch.socket),
+                  inherit(sockets.watch.lock));
   log.info("starting {} again on unix://{}", program_, options.listen);
   log.flush();
   ::setenv(kSocketsVariable, numbers.c_str(), 1);
@@ -140,6 +142,8 @@ std::optional<HandedOver> inherited_sockets() {
   sockets.listen.lock = next_descriptor(text);
   sockets.control.socket = next_descriptor(text);
   sockets.control.lock = next_descriptor(text);
+  sockets.watch.socket = next_descriptor(text);
+  sockets.watch.lock = next_descriptor(text);
   if (!sockets.listen.socket || !sockets.control.socket) return std::nullopt;
   return sockets;
 }

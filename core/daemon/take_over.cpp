@@ -23,7 +23,7 @@ using nlohmann::json;
 /// Of what the two say to each other.
 constexpr int kProtocol = 1;
 constexpr std::size_t kMaxMessageBytes = 16 << 10;
-constexpr std::size_t kMaxDescriptors = 4;
+constexpr std::size_t kMaxDescriptors = 6;
 /// The other process has nothing to do before it answers.
 constexpr std::chrono::seconds kPrompt{5};
 /// It brings calls to an end and closes its database.
@@ -96,6 +96,9 @@ bool has_ended(int connection) {
   return ::recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/// The two may differ in it: nothing that is under way depends on the watch socket.
+constexpr const char* kWatchOption = "daemon.watch";
+
 json describe(const config::DaemonOptions& options) {
   return {{"daemon.listen", options.listen},
           {"daemon.control", options.control},
@@ -146,6 +149,7 @@ Result<std::optional<Predecessor>> Predecessor::ask(const config::DaemonOptions&
   }
   json request = describe(options);
   request["take-over"] = kProtocol;
+  if (!options.watch.empty()) request[kWatchOption] = options.watch;
   if (!send_message(connection.get(), request)) return std::optional<Predecessor>();
   std::optional<Message> answer = receive_message(connection.get(), kHandOver);
   if (!answer && has_ended(connection.get())) return std::optional<Predecessor>();
@@ -160,6 +164,7 @@ Result<std::optional<Predecessor>> Predecessor::ask(const config::DaemonOptions&
     return Error{Code::kUnavailable,
                  fmt::format("the topoletd that runs (process {}) did not hand over; see its log", peer->pid)};
   }
+  extract_sockets(*answer, next, "watch", sockets.watch);
   return std::optional<Predecessor>(Predecessor(std::move(connection), std::move(sockets), peer->pid));
 }
 
@@ -174,6 +179,7 @@ Status Successor::read_request(const config::DaemonOptions& options) {
   if (request->content.value("take-over", 0) != kProtocol) {
     return Error{Code::kFailedPrecondition, "it is of a version that takes over in another way; restart topoletd"};
   }
+  wants_watch_ = !options.watch.empty() && request->content.value(kWatchOption, "") == options.watch;
   const json ours = describe(options);
   for (const auto& [option, value] : ours.items()) {
     const std::string theirs = request->content.value(option, "");
@@ -191,6 +197,7 @@ bool Successor::hand_over(const HandedOver& sockets) {
   std::vector<int> descriptors;
   add_sockets(sockets.listen, "listen", content, descriptors);
   add_sockets(sockets.control, "control", content, descriptors);
+  if (sockets.watch.socket) add_sockets(sockets.watch, "watch", content, descriptors);
   return send_message(connection_.get(), content, descriptors);
 }
 

@@ -23,6 +23,7 @@ namespace topolet::daemon {
 struct HandedOver {
   cri::Listener::Sockets listen;
   cri::Listener::Sockets control;
+  cri::Listener::Sockets watch;  ///< none where one of the two has none, or another one
 };
 
 /// "/run/topolet/control.sock.take-over"
@@ -59,6 +60,8 @@ class Successor {
   /// Reads what it asks for. FAILED_PRECONDITION if it is not to serve what `options` say.
   Status read_request(const config::DaemonOptions& options);
   void refuse(const std::string& why);
+  /// After read_request(): whether it is to serve the same watch socket.
+  bool wants_watch() const { return wants_watch_; }
   /// False if it has gone.
   bool hand_over(const HandedOver& sockets);
   /// False if it ends before, or takes too long.
@@ -68,6 +71,7 @@ class Successor {
  private:
   UniqueFd connection_;
   pid_t process_;
+  bool wants_watch_ = false;
 };
 
 /// Where successors ask.

@@ -59,6 +59,7 @@ Engine::Engine(Options&& options, Deps&& deps, Loaded loaded)
       tick_plugins_(std::move(deps.tick_plugins)),
       load_status_(std::move(loaded.status)),
       newest_lost_generation_(deps.store.report().newest_lost_generation),
+      observers_(std::move(deps.observers)),
       loop_(std::move(deps.loop)),
       client_(deps.runtime, options_.demand_rules),
       placer_(std::move(deps.placer)),
@@ -94,6 +95,10 @@ Status Engine::start() {
 }
 
 void Engine::begin() {
+  for (Observer* observer : observers_) {
+    observer->on_loaded(committer_.ledger());
+    committer_.subscribe(*observer);
+  }
   if (newest_lost_generation_ > 0) {
     committer_.commit(event::AuditOnly{
         AuditEvent::kGap,
@@ -242,7 +247,12 @@ void Engine::reconcile_at_start() {
 
 void Engine::release_deferred(const Status& reconciled) {
   reconciled_ = reconciled.has_value();
-  if (reconciled_) rebalancer_.begin();
+  if (reconciled_) {
+    rebalancer_.begin();
+    committer_.when_durable([this] {
+      for (Observer* observer : observers_) observer->on_reconciled();
+    });
+  }
   std::vector<std::shared_ptr<cri::Call>> held;
   held.swap(deferred_calls_);
   for (const std::shared_ptr<cri::Call>& call : held) {

@@ -82,6 +82,8 @@ class Engine {
     std::function<std::vector<plugin::MoveRequest>(
         const std::function<std::shared_ptr<const plugin::TickSnapshot>()>& view)>
         tick_plugins = {};
+    /// Who else hears of all transitions, on the loop's thread. They must outlive the engine.
+    std::vector<Observer*> observers = {};
     std::unique_ptr<Loop> loop = std::make_unique<ThreadLoop>();
   };
   Engine(Options options, Deps deps);
@@ -148,6 +150,7 @@ class Engine {
   const decltype(Deps::tick_plugins) tick_plugins_;
   const Status load_status_;
   const std::uint64_t newest_lost_generation_;
+  const std::vector<Observer*> observers_;
   std::unique_ptr<Loop> loop_;
   cri::RuntimeClient client_;
   Placer placer_;

@@ -64,6 +64,7 @@ std::vector<Place> places(const config::DaemonOptions& daemon) {
   add_socket("daemon.control", daemon.control, true);
   all.push_back({"daemon.control", fmt::format("the socket for a successor ({}.take-over)", daemon.control),
                  resolved(daemon.control + ".take-over")});
+  if (!daemon.watch.empty()) add_socket("daemon.watch", daemon.watch, true);
   add_socket("daemon.runtime", daemon.runtime, false);
   if (daemon.image != daemon.runtime) add_socket("daemon.image", daemon.image, false);
   for (const char* name : {"state.db", "state.db-wal", "state.db-shm", "state.db.lock", "state.db.generation",
@@ -174,6 +175,12 @@ void check_sockets(Report& report) {
   if (!is_told("daemon.control")) {
     check_own(report, "daemon.control", daemon.control, {.mode = 0600});
     check_take_over(report, daemon.control);
+  }
+  if (!daemon.watch.empty() && !is_told("daemon.watch"))
+    check_own(report, "daemon.watch", daemon.watch, {.mode = 0660});
+  if (!daemon.watch_group.empty()) {
+    if (const auto group = cri::find_group(daemon.watch_group); !group)
+      report.warning("daemon.watch-group", "nobody could watch: " + group.error().message);
   }
   if (!is_told("daemon.runtime")) check_runtime(report, "daemon.runtime", daemon.runtime);
   if (daemon.image != daemon.runtime && !is_told("daemon.image")) check_runtime(report, "daemon.image", daemon.image);

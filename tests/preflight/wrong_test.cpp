@@ -113,6 +113,8 @@ std::vector<Wrong> wrong_texts() {
 std::vector<Wrong> wrong_sockets() {
   return {
       {"ControlIsListen", {{"control", "@/topolet.sock"}}, "", {"daemon.control (@/topolet.sock)", "daemon.listen"}},
+      {"WatchIsControl", {{"watch", "@/control.sock"}}, "", {"daemon.watch (@/control.sock)", "daemon.control"}},
+      {"WatchIsDotDot", {{"watch", "@/sub/.."}}, "", {"daemon.watch: '@/sub/..'"}},
       {"ControlIsListenAsAnAddress", {{"control", "unix://@/topolet.sock"}}, "", {"daemon.control", "daemon.listen"}},
       {"ControlIsListenByDots", {{"control", "@/x/../topolet.sock"}}, "", {"daemon.control", "daemon.listen"}},
       {"RuntimeIsListen", {{"runtime", "@/topolet.sock"}}, "", {"daemon.runtime", "daemon.listen"}},

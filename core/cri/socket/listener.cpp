@@ -38,7 +38,9 @@ Status Listener::bind_socket() {
   if (!lock) return lock.error();
   lock_ = std::move(*lock);
   if (Status status = clear_socket_path(options_.path); !status.has_value()) return status;
-  auto socket = listen_on(options_.path, access_like(options_.copy_access_from, {.mode = options_.mode}));
+  SocketAccess access{.mode = options_.mode};
+  if (options_.group) access.group = *options_.group;
+  auto socket = listen_on(options_.path, access_like(options_.copy_access_from, access));
   if (!socket) return socket.error();
   socket_ = std::move(*socket);
   read_inode();

@@ -30,6 +30,7 @@ namespace topolet::cri {
 struct ListenerOptions {
   std::string path = {};  ///< of the unix socket
   mode_t mode = 0660;
+  std::optional<gid_t> group = {};  ///< of the socket's file; none: the process's
   /// A socket whose mode and owner are copied if it exists: the runtime's, so that the same clients may connect.
   std::string copy_access_from = {};
   /// A socket that somebody else (systemd, another topoletd) bound and listens on, taken over; −1: bind `path`.

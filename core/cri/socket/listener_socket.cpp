@@ -1,17 +1,21 @@
 #include "core/cri/socket/listener_socket.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/base/file_access.hpp"
 #include "core/base/file_lock.hpp"
@@ -178,6 +182,21 @@ SocketAccess access_like(const std::string& path, const SocketAccess& fallback) 
   struct stat file {};
   if (path.empty() || ::stat(path.c_str(), &file) != 0 || !S_ISSOCK(file.st_mode)) return fallback;
   return {.mode = file.st_mode & 0777, .owner = file.st_uid, .group = file.st_gid};
+}
+
+Result<gid_t> find_group(const std::string& name_or_number) {
+  gid_t number = 0;
+  const char* const end = name_or_number.data() + name_or_number.size();
+  const auto [rest, error] = std::from_chars(name_or_number.data(), end, number);
+  if (error == std::errc() && rest == end) return number;
+  std::vector<char> buffer(std::size_t{1} << 16);
+  group found{};
+  group* result = nullptr;
+  if (::getgrnam_r(name_or_number.c_str(), &found, buffer.data(), buffer.size(), &result) == 0 && result != nullptr)
+    return found.gr_gid;
+  return Error{Code::kInvalidArgument, "there is no group '" + name_or_number +
+                                           "' on this machine; create it (groupadd --system " + name_or_number +
+                                           "), or write another group's name or number"};
 }
 
 Result<UniqueFd> listen_on(const std::string& path, const SocketAccess& access) {

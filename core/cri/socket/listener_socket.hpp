@@ -26,6 +26,9 @@ struct SocketAccess {
 /// Those of the socket at `path`, or `fallback` if there is none.
 SocketAccess access_like(const std::string& path, const SocketAccess& fallback);
 
+/// The group of that name or number. INVALID_ARGUMENT if there is none.
+Result<gid_t> find_group(const std::string& name_or_number);
+
 /// Who has the path of a socket that topoletd is to listen on.
 enum class SocketUse : std::uint8_t {
   kFree,       ///< nobody; a dead process may have left its file there

@@ -36,8 +36,8 @@ void ClientCalls::note_read(std::size_t response_bytes) {
   unread_since_ = since + std::chrono::duration_cast<Clock::duration>(read * (Clock::now() - since));
 }
 
-std::shared_ptr<ClientCalls> CallAdmission::open(ino_t connection) {
-  auto client = std::make_shared<ClientCalls>();
+std::shared_ptr<ClientCalls> CallAdmission::open(ino_t connection, std::optional<OwnSocket> own_socket) {
+  auto client = std::make_shared<ClientCalls>(own_socket);
   MutexLock lock(mutex_);
   if (clients_.size() >= purge_at_) {
     std::erase_if(clients_, [](const auto& entry) { return entry.second.expired(); });

@@ -22,11 +22,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "core/base/mutex.hpp"
+#include "core/cri/call.hpp"
 #include "core/cri/wire/event_loop.hpp"
 
 namespace topolet::cri {
@@ -46,6 +48,10 @@ class ClientCalls {
     /// Of the calls that are under way, those whose header has come, but not the message.
     std::size_t awaited_requests = 0;
   };
+  /// Of a client of topoletd itself: the socket that it connected to. None of those of the kubelet's.
+  explicit ClientCalls(std::optional<OwnSocket> own_socket = std::nullopt) : own_socket_(own_socket) {}
+
+  std::optional<OwnSocket> own_socket() const { return own_socket_; }
   /// Any thread.
   Load load() const;
 
@@ -61,6 +67,7 @@ class ClientCalls {
 
   void note_read(std::size_t response_bytes);
 
+  const std::optional<OwnSocket> own_socket_;
   std::atomic<std::size_t> bytes_ = 0;
   std::atomic<std::size_t> response_bytes_ = 0;
   std::atomic<Clock::time_point> unread_since_{};
@@ -103,7 +110,8 @@ class CallAdmission {
 
   /// For the client whose socket has that inode number. Its calls are found as long as somebody holds the result. Any
   /// thread.
-  std::shared_ptr<ClientCalls> open(ino_t connection) TOPOLET_EXCLUDES(mutex_);
+  std::shared_ptr<ClientCalls> open(ino_t connection, std::optional<OwnSocket> own_socket = std::nullopt)
+      TOPOLET_EXCLUDES(mutex_);
   /// Null if nobody has opened it. `peer`: as gRPC tells it. Any thread.
   std::shared_ptr<ClientCalls> find(std::string_view peer) const TOPOLET_EXCLUDES(mutex_);
 

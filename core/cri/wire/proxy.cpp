@@ -81,7 +81,11 @@ class Proxy::Server {
     hand_over(std::move(connection), *acceptor_);
     return calls;
   }
-  void accept_own(UniqueFd connection) { hand_over(std::move(connection), *own_acceptor_); }
+  std::shared_ptr<ClientCalls> accept_own(UniqueFd connection, OwnSocket socket) {
+    auto calls = proxy_->admission.open(inode_of(connection.get()), socket);
+    hand_over(std::move(connection), *own_acceptor_);
+    return calls;
+  }
   bool connected() { return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY; }
   void call(const std::string& path, const std::string& request, std::chrono::milliseconds timeout,
             OutgoingCalls::Done done) {
@@ -256,7 +260,9 @@ std::shared_ptr<ClientCalls> Proxy::accept(UniqueFd connection) { return server_
 
 void Proxy::set_memory_short(bool is_short) { server_->context().admission.set_memory_short(is_short); }
 
-void Proxy::accept_own(UniqueFd connection) { server_->accept_own(std::move(connection)); }
+std::shared_ptr<ClientCalls> Proxy::accept_own(UniqueFd connection, OwnSocket socket) {
+  return server_->accept_own(std::move(connection), socket);
+}
 
 bool Proxy::connected() const { return server_->connected(); }
 

@@ -61,8 +61,8 @@ class Proxy final : public Runtime {
   void set_memory_short(bool is_short);
   /// The same for a client of topoletd itself: none of its calls goes to the runtime, all of them to `on_own_call`, and
   /// no call of the other clients does. (A second gRPC server would need a second thread that polls, and in one process
-  /// such threads take each other's events.)
-  void accept_own(UniqueFd connection);
+  /// such threads take each other's events.) Its calls are refused once the result is let go.
+  std::shared_ptr<ClientCalls> accept_own(UniqueFd connection, OwnSocket socket);
 
   /// Whether the channel to the runtime is up.
   bool connected() const;

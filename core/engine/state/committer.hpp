@@ -24,7 +24,11 @@ namespace topolet::engine {
 class Observer {
  public:
   virtual ~Observer() = default;
+  /// What the store knew, once, before the first transition.
+  virtual void on_loaded(const Ledger& /*ledger*/) {}
   virtual void on_durable(const Transition& transition) = 0;
+  /// The ledger was compared with the runtime for the first time, and all that follows from it was heard.
+  virtual void on_reconciled() {}
 };
 
 /// Lives on the loop's thread, and asserts it, but for what says otherwise.

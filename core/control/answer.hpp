@@ -1,0 +1,27 @@
+// How a call for topoletd itself is answered with a message.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "core/base/result.hpp"
+#include "core/cri/call.hpp"
+
+namespace topolet::control {
+
+/// Answers `call`, whose request is a `Request`, with what `handle(request, response)` puts into the response.
+template <class Request, class Response, class Handle>
+void answer(cri::OwnCall& call, Handle handle) {
+  Request request;
+  if (!request.ParseFromString(call.request())) {
+    return call.reject({Code::kInvalidArgument, fmt::format("the request of {} cannot be read", call.path())});
+  }
+  Response response;
+  if (const Status handled = handle(request, response); !handled) return call.reject(handled.error());
+  call.answer(response.SerializeAsString());
+}
+
+inline void reject_at_end(cri::OwnCall& call) {
+  call.reject({Code::kUnavailable, "topoletd is shutting down; try again"});
+}
+
+}  // namespace topolet::control

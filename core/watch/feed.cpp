@@ -1,0 +1,157 @@
+#include "core/watch/feed.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <fstream>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include "core/watch/messages.hpp"
+
+namespace topolet::watch {
+namespace {
+
+/// How long clients may take to be told that the stream ends.
+constexpr std::chrono::milliseconds kFarewell{100};
+
+/// No two starts have the same one.
+std::string new_instance() {
+  std::ifstream in("/proc/sys/kernel/random/uuid");
+  std::string uuid;
+  std::getline(in, uuid);
+  return uuid;
+}
+
+std::shared_ptr<const std::string> bytes_of(const v1::WatchResponse& response) {
+  return std::make_shared<const std::string>(response.SerializeAsString());
+}
+
+}  // namespace
+
+Feed::Feed(Options options) : options_(std::move(options)), instance_(new_instance()) {
+  state_.set_instance(instance_);
+  state_.set_version(options_.version);
+}
+
+Feed::~Feed() { stop(); }
+
+void Feed::on_loaded(const engine::Ledger& ledger) {
+  inventory_ = ledger.inventory();
+  v1::Delta all;
+  all.set_generation(ledger.generation());
+  *all.mutable_cpus() = cpus_of(inventory_, ledger.pool(), ledger.free_isolated());
+  for (const auto& [key, allocation] : ledger.allocations()) *all.add_changed() = container_of(allocation);
+  boost::asio::post(thread_, [this, all = std::move(all)] { apply_to_state(all); });
+}
+
+void Feed::on_durable(const engine::Transition& transition) {
+  if (transition.inventory) inventory_ = *transition.inventory;
+  boost::asio::post(thread_, [this, delta = delta_of(transition, inventory_)]() mutable { apply(std::move(delta)); });
+}
+
+void Feed::on_reconciled() {
+  boost::asio::post(thread_, [this] {
+    v1::Delta delta;
+    delta.set_generation(state_.generation());
+    delta.set_reconciled(true);
+    apply(std::move(delta));
+  });
+}
+
+void Feed::set_plugins(v1::PluginList plugins) {
+  boost::asio::post(thread_, [this, plugins = std::move(plugins)]() mutable {
+    v1::Delta delta;
+    delta.set_generation(state_.generation());
+    *delta.mutable_plugins() = std::move(plugins);
+    apply(std::move(delta));
+  });
+}
+
+void Feed::subscribe(std::shared_ptr<cri::OwnCall> call) {
+  boost::asio::post(thread_, [this, call = std::move(call)] { begin(call); });
+}
+
+void Feed::apply(v1::Delta delta) {
+  apply_to_state(delta);
+  if (readers_.empty() || stopped_) return;
+  const bool is_first = gathered_.deltas().empty();
+  *gathered_.add_deltas() = std::move(delta);
+  if (!is_first) return;
+  const auto timer = std::make_shared<boost::asio::steady_timer>(thread_, options_.gather);
+  timer->async_wait([this, timer](const boost::system::error_code&) { flush(); });
+}
+
+void Feed::apply_to_state(const v1::Delta& delta) {
+  state_.set_generation(delta.generation());
+  for (const v1::Container& container : delta.changed()) {
+    containers_[container.key().SerializeAsString()] = container;
+  }
+  for (const v1::ContainerKey& key : delta.ended()) containers_.erase(key.SerializeAsString());
+  if (delta.has_cpus()) *state_.mutable_cpus() = delta.cpus();
+  if (delta.has_machine()) *state_.mutable_machine() = delta.machine();
+  if (delta.has_reconciled()) state_.set_reconciled(delta.reconciled());
+  if (delta.has_plugins()) *state_.mutable_plugins() = delta.plugins().plugins();
+}
+
+void Feed::flush() {
+  if (gathered_.deltas().empty()) return;
+  v1::WatchResponse response;
+  *response.mutable_deltas() = std::exchange(gathered_, {});
+  const std::shared_ptr<const std::string> bytes = bytes_of(response);
+  for (const std::shared_ptr<cri::OwnCall>& reader : readers_) {
+    if (reader->unsent_bytes() > options_.max_unread_bytes) {
+      reader->cut_off();
+    } else {
+      reader->send(bytes);
+    }
+  }
+  forget_ended();
+}
+
+/// What was gathered is in the snapshot: the other readers must have had it before this one comes to them.
+void Feed::begin(const std::shared_ptr<cri::OwnCall>& call) {
+  if (stopped_) return call->reject({Code::kUnavailable, "topoletd is shutting down; connect again"});
+  flush();
+  forget_ended();
+  if (readers_.size() >= options_.max_readers) {
+    return call->reject(
+        {Code::kResourceExhausted, fmt::format("{} watch already; end one of them", options_.max_readers)});
+  }
+  v1::WatchResponse response;
+  v1::Snapshot& snapshot = *response.mutable_snapshot();
+  snapshot = state_;
+  for (const auto& [key, container] : containers_) *snapshot.add_containers() = container;
+  call->send(bytes_of(response));
+  readers_.push_back(call);
+}
+
+void Feed::forget_ended() {
+  std::erase_if(readers_, [](const std::shared_ptr<cri::OwnCall>& reader) { return reader->has_ended(); });
+}
+
+void Feed::stop() {
+  if (is_stopping_.exchange(true)) return;
+  std::promise<std::vector<std::shared_ptr<cri::OwnCall>>> ended;
+  boost::asio::post(thread_, [this, &ended] {
+    stopped_ = true;
+    flush();
+    for (const std::shared_ptr<cri::OwnCall>& reader : readers_) {
+      reader->reject({Code::kUnavailable, "topoletd ends, or another one takes its place; connect again"});
+    }
+    ended.set_value(std::exchange(readers_, {}));
+  });
+  const std::vector<std::shared_ptr<cri::OwnCall>> told = ended.get_future().get();
+  const auto until = std::chrono::steady_clock::now() + kFarewell;
+  while (std::chrono::steady_clock::now() < until &&
+         !std::all_of(told.begin(), told.end(), [](const auto& reader) { return reader->has_ended(); })) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  thread_.stop();
+  thread_.join();
+}
+
+}  // namespace topolet::watch

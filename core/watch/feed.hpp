@@ -1,0 +1,75 @@
+// The stream of what the engine commits, to all who watch.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cri/call.hpp"
+#include "core/engine/state/committer.hpp"
+#include "core/watch/watch.pb.h"
+
+namespace topolet::watch {
+
+/// Keeps what the committed transitions add up to, on a thread of its own, so that a new reader gets just that, and
+/// nothing that may still be lost. The engine's loop only turns each transition into a message.
+class Feed final : public engine::Observer {
+ public:
+  struct Options {
+    std::string version;  ///< topoletd's
+    /// What a reader may leave unread. One that leaves more is cut off.
+    std::size_t max_unread_bytes = 8 << 20;
+    std::size_t max_readers = 64;
+    /// How long changes wait for others, so that readers are sent fewer messages.
+    std::chrono::milliseconds gather{10};
+  };
+  explicit Feed(Options options);
+  ~Feed() override;
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  // The engine's loop.
+  void on_loaded(const engine::Ledger& ledger) override;
+  void on_durable(const engine::Transition& transition) override;
+  void on_reconciled() override;
+
+  // Any thread.
+  /// The enabled plugins from now on.
+  void set_plugins(v1::PluginList plugins);
+  /// Answers with the stream.
+  void subscribe(std::shared_ptr<cri::OwnCall> call);
+  const std::string& instance() const { return instance_; }
+  /// Ends all streams, and waits until their clients have been told, or a moment has passed. Later ones are refused.
+  void stop();
+
+ private:
+  using Key = std::string;  ///< a serialized v1::ContainerKey
+
+  void apply(v1::Delta delta);
+  void apply_to_state(const v1::Delta& delta);
+  void flush();
+  void begin(const std::shared_ptr<cri::OwnCall>& call);
+  void forget_ended();
+
+  const Options options_;
+  const std::string instance_;
+  std::atomic<bool> is_stopping_ = false;
+  engine::CpuInventory inventory_;  ///< the loop's: after the newest transition
+
+  // The thread's.
+  bool stopped_ = false;
+  v1::Snapshot state_;  ///< without containers
+  std::map<Key, v1::Container> containers_;
+  v1::Deltas gathered_;  ///< that no reader was sent yet
+  std::vector<std::shared_ptr<cri::OwnCall>> readers_;
+
+  boost::asio::thread_pool thread_{1};
+};
+
+}  // namespace topolet::watch

@@ -1,0 +1,211 @@
+#include "core/watch/messages.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "core/engine/state/audit_event.hpp"
+#include "core/placement/settings.hpp"
+
+namespace topolet::watch {
+namespace {
+
+const char* kind_of(topology::OsDeviceKind kind) {
+  switch (kind) {
+    case topology::OsDeviceKind::kBlock:
+      return "block";
+    case topology::OsDeviceKind::kGpu:
+      return "gpu";
+    case topology::OsDeviceKind::kNetwork:
+      return "network";
+    case topology::OsDeviceKind::kOpenFabrics:
+      return "openfabrics";
+    case topology::OsDeviceKind::kDma:
+      return "dma";
+    case topology::OsDeviceKind::kCoprocessor:
+      return "coprocessor";
+    case topology::OsDeviceKind::kOther:
+      break;
+  }
+  return "other";
+}
+
+void add_devices(const topology::Topology& topology, v1::Machine& machine) {
+  for (const topology::OsDevice& device : topology.os_devices) {
+    v1::Device& told = *machine.add_devices();
+    told.set_name(device.name);
+    if (device.pci_device != topology::kNoPosition) told.set_address(topology.pci_devices[device.pci_device].address);
+    told.set_kind(kind_of(device.kind));
+    told.set_nodes(device.nodes.to_string());
+    told.set_cpus(device.cpus.to_string());
+  }
+}
+
+v1::Event event_of(const engine::AuditEntry& audit, std::int64_t decision, const placement::Workload* subject) {
+  v1::Event event;
+  event.set_event(std::string(to_string(audit.event)));
+  event.set_decision(decision);
+  event.set_reason(audit.reason);
+  event.set_reason_code(audit.reason_code);
+  event.set_nodes(audit.nodes.to_string());
+  if (subject != nullptr) {
+    *event.mutable_key() = key_of(subject->key);
+    event.set_pod_name(subject->pod_name);
+    event.set_pod_namespace(subject->pod_namespace);
+    event.set_qos(std::string(to_string(subject->qos)));
+  }
+  if (!audit.verdicts) return event;
+  for (const placement::CandidateOpinions& row : audit.verdicts->best) {
+    v1::Candidate& candidate = *event.add_candidates();
+    candidate.set_nodes(row.nodes);
+    candidate.set_score(row.score);
+    candidate.set_rejected(row.rejected);
+    for (const placement::CandidateOpinions::Opinion& said : row.opinions) {
+      v1::Opinion& opinion = *candidate.add_opinions();
+      opinion.set_policy(said.policy);
+      opinion.set_kind(said.kind);
+      opinion.set_score(said.score);
+      opinion.set_reason(said.reason);
+    }
+  }
+  return event;
+}
+
+Result<placement::Qos> qos_from(const v1::PendingContainer& pending) {
+  for (const placement::Qos qos :
+       {placement::Qos::kGuaranteed, placement::Qos::kBurstable, placement::Qos::kBestEffort}) {
+    if (to_string(qos) == pending.qos()) return qos;
+  }
+  return Error{Code::kInvalidArgument,
+               fmt::format("the pending container {} of pod {} has the QoS class '{}'; it is one of guaranteed, "
+                           "burstable, besteffort",
+                           pending.name(), pending.pod_uid(), pending.qos())};
+}
+
+}  // namespace
+
+v1::ContainerKey key_of(const placement::ContainerKey& key) {
+  v1::ContainerKey told;
+  told.set_pod_uid(key.pod_uid);
+  told.set_name(key.name);
+  told.set_attempt(key.attempt);
+  told.set_sandbox_id(key.sandbox_id);
+  return told;
+}
+
+v1::Container container_of(const engine::Allocation& allocation) {
+  const placement::Workload& workload = allocation.workload;
+  const placement::Demand& demand = workload.demand;
+  v1::Container told;
+  *told.mutable_key() = key_of(workload.key);
+  told.set_pod_name(workload.pod_name);
+  told.set_pod_namespace(workload.pod_namespace);
+  told.set_container_id(allocation.container_id);
+  told.set_qos(std::string(to_string(workload.qos)));
+  told.set_phase(std::string(to_string(allocation.phase)));
+  told.set_phase_since_ms(allocation.phase_since.count());
+  told.set_mode(std::string(to_string(allocation.placement.mode)));
+  told.set_cpus(allocation.placement.cpus.to_string());
+  told.set_withheld(allocation.effective_withheld().to_string());
+  told.set_mems(allocation.placement.mems.to_string());
+  told.set_nodes(allocation.nodes.to_string());
+  told.set_conflict(allocation.conflict);
+  told.set_squeeze(std::string(to_string(allocation.squeeze)));
+  told.set_cpu_request_milli(demand.cpu_request_milli);
+  told.set_cpu_limit_milli(demand.cpu_limit_milli);
+  told.set_memory_request_bytes(demand.memory_request_bytes);
+  told.set_memory_request_estimated(demand.memory_request_estimated);
+  told.set_memory_limit_bytes(demand.memory_limit_bytes);
+  for (const auto& [page, bytes] : demand.hugepage_limit_bytes) (*told.mutable_hugepage_limit_bytes())[page] = bytes;
+  for (const std::string& device : workload.used_devices) told.add_used_devices(device);
+  told.set_generation(allocation.generation);
+  told.set_decision(allocation.decision);
+  told.set_reason(allocation.reason);
+  return told;
+}
+
+v1::Machine machine_of(const topology::Topology& topology) {
+  v1::Machine machine;
+  machine.set_generation(topology.generation);
+  for (const CpuSet& package : topology.packages) machine.add_packages(package.to_string());
+  for (const CpuSet& l3 : topology.l3s) machine.add_l3s(l3.to_string());
+  for (const CpuSet& core : topology.cores) machine.add_cores(core.to_string());
+  for (const topology::Node& node : topology.nodes) {
+    v1::Node& told = *machine.add_nodes();
+    told.set_os_index(node.os_index);
+    told.set_cpus(node.cpus.to_string());
+    told.set_memory_only(node.memory_only);
+    told.set_memory_bytes(node.memory_bytes);
+    for (const topology::HugePages& pages : node.huge_pages)
+      (*told.mutable_huge_pages())[pages.page_bytes] = pages.count;
+    told.set_subtype(node.subtype);
+  }
+  for (const std::uint32_t distance : topology.distances) machine.add_distances(distance);
+  machine.set_distances_known(topology.distances_known);
+  add_devices(topology, machine);
+  machine.set_online(topology.online.to_string());
+  machine.set_present(topology.present.to_string());
+  return machine;
+}
+
+v1::Cpus cpus_of(const engine::CpuInventory& inventory, const CpuSet& pool, const CpuSet& free_isolated) {
+  v1::Cpus cpus;
+  cpus.set_allowed(inventory.allowed.to_string());
+  cpus.set_reserved(inventory.reserved.to_string());
+  cpus.set_isolated(free_isolated.to_string());
+  cpus.set_pool(pool.to_string());
+  return cpus;
+}
+
+v1::Delta delta_of(const engine::Transition& transition, const engine::CpuInventory& inventory) {
+  v1::Delta delta;
+  delta.set_generation(transition.generation);
+  delta.set_time_ms(transition.wall_time.count());
+  for (const engine::Change& change : transition.changes) {
+    if (change.after) {
+      *delta.add_changed() = container_of(*change.after);
+    } else if (change.before) {
+      *delta.add_ended() = key_of(change.before->workload.key);
+    }
+    if (!change.audit) continue;
+    const engine::Allocation* subject = change.after ? &*change.after : change.before ? &*change.before : nullptr;
+    if (subject != nullptr) *delta.add_events() = event_of(*change.audit, subject->decision, &subject->workload);
+  }
+  for (const engine::RecordedEvent& recorded : transition.recorded_events) {
+    *delta.add_events() =
+        event_of(recorded.audit, recorded.decision, recorded.subject ? &recorded.subject->workload : nullptr);
+  }
+  if (transition.inventory || transition.writes_pool || transition.pool != transition.pool_before) {
+    *delta.mutable_cpus() = cpus_of(inventory, transition.pool, transition.free_isolated);
+  }
+  if (transition.topology) *delta.mutable_machine() = machine_of(*transition.topology);
+  return delta;
+}
+
+Result<placement::Workload> workload_of(const v1::PendingContainer& pending,
+                                        const std::optional<std::vector<std::string>>& permitted) {
+  if (pending.pod_uid().empty() || pending.name().empty()) {
+    return Error{Code::kInvalidArgument, "a pending container needs pod_uid and name"};
+  }
+  const Result<placement::Qos> qos = qos_from(pending);
+  if (!qos) return qos.error();
+  placement::Workload workload;
+  workload.key.pod_uid = pending.pod_uid();
+  workload.key.name = pending.name();
+  workload.pod_name = pending.pod_name();
+  workload.pod_namespace = pending.pod_namespace();
+  workload.qos = *qos;
+  workload.demand.cpu_request_milli = pending.cpu_request_milli();
+  workload.demand.cpu_limit_milli = pending.cpu_limit_milli();
+  workload.demand.memory_request_bytes = pending.memory_request_bytes();
+  workload.demand.memory_limit_bytes = pending.memory_limit_bytes();
+  for (const auto& [page, bytes] : pending.hugepage_limit_bytes()) workload.demand.hugepage_limit_bytes[page] = bytes;
+  workload.pod_annotations = SharedStringMap::Map(pending.annotations().begin(), pending.annotations().end());
+  Result<placement::Settings> settings = read_settings(workload, permitted);
+  if (!settings) return settings.error();
+  workload.settings = std::move(settings->values);
+  return workload;
+}
+
+}  // namespace topolet::watch

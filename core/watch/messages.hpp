@@ -1,0 +1,28 @@
+// What the watch socket tells, made of what the engine has.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/state/ledger.hpp"
+#include "core/engine/state/transition.hpp"
+#include "core/topology/topology.hpp"
+#include "core/watch/watch.pb.h"
+
+namespace topolet::watch {
+
+v1::Container container_of(const engine::Allocation& allocation);
+v1::ContainerKey key_of(const placement::ContainerKey& key);
+v1::Machine machine_of(const topology::Topology& topology);
+v1::Cpus cpus_of(const engine::CpuInventory& inventory, const CpuSet& pool, const CpuSet& free_isolated);
+
+/// What a transition changed. `inventory`: what is in force after it.
+v1::Delta delta_of(const engine::Transition& transition, const engine::CpuInventory& inventory);
+
+/// A container that the kubelet will ask for, as far as `pending` tells. `permitted`: as for read_settings().
+/// INVALID_ARGUMENT names what cannot be.
+Result<placement::Workload> workload_of(const v1::PendingContainer& pending,
+                                        const std::optional<std::vector<std::string>>& permitted);
+
+}  // namespace topolet::watch

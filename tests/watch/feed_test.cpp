@@ -1,0 +1,234 @@
+// The stream of a ledger, to readers that note what they are sent.
+#include "core/watch/feed.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "core/base/mutex.hpp"
+#include "core/engine/state/transitions.hpp"
+#include "core/watch/messages.hpp"
+#include "tests/engine/ledgers.hpp"
+
+namespace topolet::watch {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+/// A reader; it reads nothing while `reads` is false.
+class Reader final : public cri::OwnCall {
+ public:
+  explicit Reader(bool reads = true) : reads_(reads) {}
+
+  cri::OwnSocket socket() const override { return cri::OwnSocket::kWatch; }
+  const std::string& path() const override { return path_; }
+  const std::string& request() const override { return request_; }
+  void answer(const std::string&) override {}
+  void reject(const Error& error) override {
+    MutexLock lock(mutex_);
+    end_ = error;
+  }
+  void send(std::shared_ptr<const std::string> message) override {
+    MutexLock lock(mutex_);
+    if (!reads_) unsent_ += message->size();
+    v1::WatchResponse& response = received_.emplace_back();
+    EXPECT_TRUE(response.ParseFromString(*message));
+  }
+  std::size_t unsent_bytes() const override {
+    MutexLock lock(mutex_);
+    return unsent_;
+  }
+  void cut_off() override {
+    MutexLock lock(mutex_);
+    is_cut_off_ = true;
+  }
+  bool has_ended() const override {
+    MutexLock lock(mutex_);
+    return is_cut_off_ || end_.has_value();
+  }
+
+  std::vector<v1::WatchResponse> received() const {
+    MutexLock lock(mutex_);
+    return received_;
+  }
+  std::optional<Error> end() const {
+    MutexLock lock(mutex_);
+    return end_;
+  }
+  bool is_cut_off() const {
+    MutexLock lock(mutex_);
+    return is_cut_off_;
+  }
+
+ private:
+  const std::string path_ = "/topolet.watch.v1.Watch/Watch";
+  const std::string request_;
+  const bool reads_;
+  mutable Mutex mutex_;
+  std::vector<v1::WatchResponse> received_ TOPOLET_GUARDED_BY(mutex_);
+  std::size_t unsent_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  bool is_cut_off_ TOPOLET_GUARDED_BY(mutex_) = false;
+  std::optional<Error> end_ TOPOLET_GUARDED_BY(mutex_);
+};
+
+class FeedTest : public ::testing::Test {
+ protected:
+  static Feed::Options options(std::size_t max_unread_bytes) {
+    Feed::Options options;
+    options.version = "1";
+    options.max_unread_bytes = max_unread_bytes;
+    return options;
+  }
+
+  std::shared_ptr<Reader> subscribe(bool reads = true) {
+    auto reader = std::make_shared<Reader>(reads);
+    feed_.subscribe(reader);
+    EXPECT_TRUE(eventually([&] { return !reader->received().empty() || reader->end(); }));
+    return reader;
+  }
+  /// Commits what the event changes.
+  void commit(const engine::Event& event) {
+    const engine::Transition transition = compute_transition(ledger_, {}, std::chrono::milliseconds(1), event);
+    ledger_.apply(transition);
+    feed_.on_durable(transition);
+  }
+  void place(const std::string& name, const CpuSet& cpus) {
+    commit(engine::event::CreateAdmitted{engine::guaranteed(name, static_cast<std::int64_t>(cpus.size())),
+                                         engine::exclusive_on(cpus)});
+  }
+  static bool eventually(const std::function<bool()>& condition) {
+    for (int i = 0; i < 2000; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
+  /// How many deltas a reader has been sent.
+  static std::size_t deltas(const Reader& reader) {
+    std::size_t count = 0;
+    for (const v1::WatchResponse& response : reader.received())
+      count += static_cast<std::size_t>(response.deltas().deltas_size());
+    return count;
+  }
+
+  engine::Ledger ledger_ = engine::ledger_of({engine::shared("s")});
+  Feed feed_{options(2000)};
+};
+
+TEST_F(FeedTest, BeginsWithWhatIsDurableThen) {
+  feed_.on_loaded(ledger_);
+  place("a", {0, 1});
+  const auto reader = subscribe();
+  ASSERT_THAT(reader->received(), SizeIs(1));
+  const v1::Snapshot snapshot = reader->received()[0].snapshot();
+  EXPECT_EQ(snapshot.generation(), ledger_.generation());
+  EXPECT_EQ(snapshot.cpus().pool(), "2-7");
+  EXPECT_FALSE(snapshot.reconciled());
+  ASSERT_EQ(snapshot.containers_size(), 2);
+  const engine::Ledger& ledger = ledger_;
+  for (const v1::Container& container : snapshot.containers()) {
+    const bool is_there = std::any_of(ledger.allocations().begin(), ledger.allocations().end(), [&](const auto& entry) {
+      return container_of(entry.second).SerializeAsString() == container.SerializeAsString();
+    });
+    EXPECT_TRUE(is_there) << container.key().name();
+  }
+}
+
+TEST_F(FeedTest, SendsEachChangeOnceInOrderWhoeverComesInBetween) {
+  feed_.on_loaded(ledger_);
+  std::vector<std::shared_ptr<Reader>> readers;
+  std::vector<std::uint64_t> began;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    place("c" + std::to_string(i), {i});
+    readers.push_back(subscribe());
+    began.push_back(readers.back()->received()[0].snapshot().generation());
+  }
+  const std::uint64_t last = ledger_.generation();
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    const Reader& reader = *readers[i];
+    EXPECT_TRUE(eventually([&] { return deltas(reader) == last - began[i]; })) << i << ": " << deltas(reader);
+    std::uint64_t expected = began[i];
+    for (const v1::WatchResponse& response : reader.received()) {
+      for (const v1::Delta& delta : response.deltas().deltas()) EXPECT_EQ(delta.generation(), ++expected);
+    }
+    EXPECT_EQ(expected, last);
+  }
+}
+
+TEST_F(FeedTest, TellsWhoHasEnded) {
+  feed_.on_loaded(ledger_);
+  place("a", {0});
+  const auto reader = subscribe();
+  commit(engine::event::CreateWithdrawn{engine::guaranteed("a", 1).key, "cancelled"});
+  ASSERT_TRUE(eventually([&] { return deltas(*reader) > 0; }));
+  const v1::Delta delta = reader->received().back().deltas().deltas(0);
+  ASSERT_EQ(delta.ended_size(), 1);
+  EXPECT_EQ(delta.ended(0).name(), "a");
+  EXPECT_EQ(delta.cpus().pool(), "0-7");
+  EXPECT_EQ(subscribe()->received()[0].snapshot().containers_size(), 1);
+}
+
+TEST_F(FeedTest, CutsOffWhoDoesNotReadAndNobodyElse) {
+  feed_.on_loaded(ledger_);
+  const auto lazy = subscribe(false);
+  const auto eager = subscribe();
+  for (std::uint32_t i = 0; i < 60 && !lazy->is_cut_off(); ++i) {
+    place("a" + std::to_string(i), {i % 4});
+    commit(engine::event::CreateWithdrawn{engine::guaranteed("a" + std::to_string(i), 1).key, "cancelled"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(15));
+  }
+  EXPECT_TRUE(lazy->is_cut_off());
+  EXPECT_GT(lazy->unsent_bytes(), 2000U);
+  EXPECT_LT(lazy->unsent_bytes(), 6000U);
+  EXPECT_FALSE(eager->is_cut_off());
+}
+
+TEST_F(FeedTest, TellsThatTheLedgerIsReconciledAndWhichPluginsThereAre) {
+  feed_.on_loaded(ledger_);
+  const auto reader = subscribe();
+  feed_.on_reconciled();
+  v1::PluginList plugins;
+  plugins.add_plugins()->set_id("numa");
+  feed_.set_plugins(plugins);
+  ASSERT_TRUE(eventually([&] { return deltas(*reader) == 2; }));
+  const v1::Snapshot now = subscribe()->received()[0].snapshot();
+  EXPECT_TRUE(now.reconciled());
+  ASSERT_EQ(now.plugins_size(), 1);
+  EXPECT_EQ(now.plugins(0).id(), "numa");
+}
+
+TEST_F(FeedTest, EndsItsStreamsAndTakesNoMore) {
+  feed_.on_loaded(ledger_);
+  const auto reader = subscribe();
+  feed_.stop();
+  ASSERT_TRUE(reader->end());
+  EXPECT_EQ(reader->end()->code, Code::kUnavailable);
+  place("a", {0});
+  EXPECT_EQ(deltas(*reader), 0U);
+}
+
+TEST(PendingContainerTest, IsReadWithItsSettings) {
+  v1::PendingContainer pending;
+  pending.set_pod_uid("u");
+  pending.set_name("main");
+  pending.set_qos("guaranteed");
+  pending.set_cpu_request_milli(2000);
+  (*pending.mutable_annotations())["topolet.io/cpus"] = "shared";
+  (*pending.mutable_annotations())["example.com/x"] = "y";
+  const auto workload = workload_of(pending, std::nullopt);
+  ASSERT_TRUE(workload.has_value());
+  EXPECT_EQ(workload->demand.cpu_request_milli, 2000);
+  EXPECT_EQ(workload->settings.at("cpus"), "shared");
+  pending.set_qos("Guaranteed");
+  EXPECT_THAT(workload_of(pending, std::nullopt).error().message, HasSubstr("has the QoS class 'Guaranteed'"));
+  pending.set_qos("guaranteed");
+  pending.clear_name();
+  EXPECT_THAT(workload_of(pending, std::nullopt).error().message, HasSubstr("needs pod_uid and name"));
+}
+
+}  // namespace
+}  // namespace topolet::watch
