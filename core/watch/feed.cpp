@@ -55,8 +55,7 @@ void Feed::on_durable(const engine::Transition& transition) {
 
 void Feed::on_reconciled() {
   boost::asio::post(thread_, [this] {
-    v1::Delta delta;
-    delta.set_generation(state_.generation());
+    v1::Delta delta = begin_delta();
     delta.set_reconciled(true);
     apply(std::move(delta));
   });
@@ -64,8 +63,7 @@ void Feed::on_reconciled() {
 
 void Feed::set_plugins(v1::PluginList plugins) {
   boost::asio::post(thread_, [this, plugins = std::move(plugins)]() mutable {
-    v1::Delta delta;
-    delta.set_generation(state_.generation());
+    v1::Delta delta = begin_delta();
     *delta.mutable_plugins() = std::move(plugins);
     apply(std::move(delta));
   });
@@ -73,6 +71,15 @@ void Feed::set_plugins(v1::PluginList plugins) {
 
 void Feed::subscribe(std::shared_ptr<cri::OwnCall> call) {
   boost::asio::post(thread_, [this, call = std::move(call)] { begin(call); });
+}
+
+/// Of something that is no transition.
+v1::Delta Feed::begin_delta() const {
+  v1::Delta delta;
+  delta.set_generation(state_.generation());
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  delta.set_time_ms(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+  return delta;
 }
 
 void Feed::apply(v1::Delta delta) {

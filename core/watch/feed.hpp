@@ -51,6 +51,7 @@ class Feed final : public engine::Observer {
  private:
   using Key = std::string;  ///< a serialized v1::ContainerKey
 
+  v1::Delta begin_delta() const;
   void apply(v1::Delta delta);
   void apply_to_state(const v1::Delta& delta);
   void flush();

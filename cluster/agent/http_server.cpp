@@ -1,0 +1,303 @@
+#include "cluster/agent/http_server.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <charconv>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace topolet::agent {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::uint32_t kMaxHeaderBytes = 16 << 10;
+/// How long nothing is accepted after the process ran out of descriptors.
+constexpr std::chrono::milliseconds kPause{100};
+
+/// As an event stream has it: a line break would begin another field.
+std::string event_text(const std::string& event, std::string_view data) {
+  std::string text = "event: " + event + '\n';
+  while (true) {
+    const std::size_t end = data.find('\n');
+    text.append("data: ").append(data.substr(0, end)).append("\n");
+    if (end == std::string_view::npos) break;
+    data.remove_prefix(end + 1);
+  }
+  return text + '\n';
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  class Session;
+
+  Impl(Options server_options, Handlers server_handlers, Log& server_log)
+      : options(std::move(server_options)), handlers(std::move(server_handlers)), log(server_log) {}
+
+  void accept();
+  void on_accepted(tcp::socket socket);
+  void add_headers(http::fields& fields) const {
+    for (const auto& [name, value] : options.headers) fields.set(name, value);
+    fields.set(http::field::cache_control, "no-store");
+    fields.set("X-Content-Type-Options", "nosniff");
+  }
+
+  const Options options;
+  const Handlers handlers;
+  Log& log;
+  asio::io_context context{1};
+  tcp::acceptor acceptor{context};
+  asio::steady_timer pause{context};
+  std::set<std::shared_ptr<Session>> sessions;  ///< the server's thread's
+  asio::thread_pool worker{1};
+  std::thread thread;
+};
+
+/// One connection. On the server's thread.
+class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(Impl& server, tcp::socket socket) : server_(server), stream_(std::move(socket)), heartbeat_(server.context) {}
+
+  void read() {
+    parser_.emplace();
+    parser_->header_limit(kMaxHeaderBytes);
+    parser_->body_limit(0);
+    stream_.expires_after(server_.options.request_timeout);
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = shared_from_this()](error_code error, std::size_t) { self->on_request(error); });
+  }
+
+  void push(std::string text) {
+    if (!is_open_) return;
+    unsent_bytes_ += text.size();
+    if (unsent_bytes_ > server_.options.max_unsent_bytes) return close();
+    unsent_.push_back(std::move(text));
+    if (unsent_.size() == 1) write_next();
+  }
+
+  void close() {
+    if (!std::exchange(is_open_, false)) return;
+    heartbeat_.cancel();
+    error_code ignored;
+    stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
+    stream_.close();
+    if (stream_number_) server_.handlers.end_stream(*stream_number_);
+    server_.sessions.erase(shared_from_this());
+  }
+
+ private:
+  /// What a follower of the node holds; it may outlive the connection.
+  class Events final : public EventStream {
+   public:
+    Events(asio::io_context& context, std::weak_ptr<Session> session)
+        : context_(context), session_(std::move(session)) {}
+    void send(const std::string& event, const std::string& data) override {
+      asio::post(context_, [session = session_, text = event_text(event, data)]() mutable {
+        if (const auto open = session.lock()) open->push(std::move(text));
+      });
+    }
+
+   private:
+    asio::io_context& context_;
+    const std::weak_ptr<Session> session_;
+  };
+
+  void on_request(error_code error) {
+    if (error == http::error::header_limit) return refuse(http::status::request_header_fields_too_large);
+    if (error == http::error::body_limit) return refuse(http::status::payload_too_large);
+    if (error) return close();
+    const auto& message = parser_->get();
+    if (message.method() != http::verb::get && message.method() != http::verb::head) {
+      return refuse(http::status::method_not_allowed);
+    }
+    const std::string target(message.target());
+    HttpRequest request{target.substr(0, target.find('?')), std::string(message[http::field::host])};
+    if (message.method() == http::verb::get && server_.handlers.is_stream(request)) return begin_events();
+    asio::post(server_.worker, [self = shared_from_this(), request = std::move(request)] {
+      HttpResponse response = self->server_.handlers.answer(request);
+      asio::post(self->server_.context, [self, response = std::move(response)]() mutable {
+        if (self->is_open_) self->answer(std::move(response));
+      });
+    });
+  }
+
+  void refuse(http::status status) {
+    parser_.reset();
+    answer({static_cast<unsigned>(status), "text/plain; charset=utf-8",
+            std::string(http::obsolete_reason(status)) + '\n'});
+  }
+
+  /// Of a request that could not be read, nothing that follows can be.
+  void answer(HttpResponse made) {
+    const bool is_read = parser_.has_value();
+    const bool is_head = is_read && parser_->get().method() == http::verb::head;
+    response_ = {};
+    response_.version(is_read ? parser_->get().version() : 11);
+    response_.result(made.status);
+    response_.set(http::field::content_type, made.content_type);
+    server_.add_headers(response_);
+    response_.keep_alive(is_read && parser_->get().keep_alive());
+    response_.content_length(made.body.size());
+    if (!is_head) response_.body() = std::move(made.body);
+    stream_.expires_after(server_.options.request_timeout);
+    http::async_write(stream_, response_, [self = shared_from_this()](error_code error, std::size_t) {
+      if (error || !self->response_.keep_alive()) return self->close();
+      self->read();
+    });
+  }
+
+  void begin_events() {
+    stream_.expires_never();
+    http::fields headers;
+    headers.set(http::field::content_type, "text/event-stream");
+    server_.add_headers(headers);
+    headers.set(http::field::connection, "close");
+    std::string head = "HTTP/1.1 200 OK\r\n";
+    for (const auto& field : headers) {
+      head += std::string(field.name_string()) + ": " + std::string(field.value()) + "\r\n";
+    }
+    push(head + "\r\n");
+    stream_number_ = server_.handlers.begin_stream(std::make_shared<Events>(server_.context, weak_from_this()));
+    beat();
+    wait_for_end();
+  }
+
+  void beat() {
+    heartbeat_.expires_after(server_.options.heartbeat);
+    heartbeat_.async_wait([self = shared_from_this()](error_code error) {
+      if (error || !self->is_open_) return;
+      self->push(":\n\n");
+      self->beat();
+    });
+  }
+
+  /// The client says nothing more: whatever comes is its end.
+  void wait_for_end() {
+    stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code) { self->close(); });
+  }
+
+  void write_next() {
+    asio::async_write(stream_.socket(), asio::buffer(unsent_.front()),
+                      [self = shared_from_this()](error_code error, std::size_t) {
+                        if (error) return self->close();
+                        self->unsent_bytes_ -= self->unsent_.front().size();
+                        self->unsent_.pop_front();
+                        if (self->is_open_ && !self->unsent_.empty()) self->write_next();
+                      });
+  }
+
+  Impl& server_;
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::empty_body>> parser_;
+  http::response<http::string_body> response_;
+  asio::steady_timer heartbeat_;
+  std::optional<std::uint64_t> stream_number_;
+  std::deque<std::string> unsent_;  ///< the first is being written
+  std::size_t unsent_bytes_ = 0;
+  bool is_open_ = true;
+};
+
+void HttpServer::Impl::accept() {
+  acceptor.async_accept([this](error_code error, tcp::socket socket) {
+    if (error == asio::error::operation_aborted) return;
+    if (!error) {
+      on_accepted(std::move(socket));
+      return accept();
+    }
+    pause.expires_after(kPause);
+    pause.async_wait([this](error_code aborted) {
+      if (!aborted) accept();
+    });
+  });
+}
+
+void HttpServer::Impl::on_accepted(tcp::socket socket) {
+  if (sessions.size() >= options.max_connections) return;
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  const auto session = std::make_shared<Session>(*this, std::move(socket));
+  sessions.insert(session);
+  session->read();
+}
+
+HttpServer::HttpServer() = default;
+
+HttpServer::~HttpServer() { stop(); }
+
+Result<std::unique_ptr<HttpServer>> HttpServer::open(Options options, Handlers handlers, Log& log) {
+  const Result<ListenAddress> address = parse_listen_address(options.address);
+  if (!address) return address.error();
+  std::unique_ptr<HttpServer> server(new HttpServer());
+  server->impl_ = std::make_unique<Impl>(std::move(options), std::move(handlers), log);
+  Impl& impl = *server->impl_;
+  const tcp::endpoint endpoint(asio::ip::make_address(address->host), address->port);
+  error_code error;
+  impl.acceptor.open(endpoint.protocol(), error);
+  if (!error) impl.acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) impl.acceptor.bind(endpoint, error);
+  if (!error) impl.acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) {
+    return Error{Code::kUnavailable, fmt::format("cannot listen on {}: {}; choose another address or port",
+                                                 impl.options.address, error.message())};
+  }
+  impl.accept();
+  impl.thread = std::thread([&impl] { impl.context.run(); });
+  return server;
+}
+
+std::string HttpServer::address() const {
+  const tcp::endpoint endpoint = impl_->acceptor.local_endpoint();
+  const std::string host = endpoint.address().to_string();
+  return fmt::format("{}:{}", endpoint.address().is_v6() ? '[' + host + ']' : host, endpoint.port());
+}
+
+void HttpServer::stop() {
+  if (!impl_->thread.joinable()) return;
+  asio::post(impl_->context, [impl = impl_.get()] {
+    impl->acceptor.close();
+    impl->pause.cancel();
+    for (const auto& session : std::set(impl->sessions)) session->close();
+    impl->context.stop();
+  });
+  impl_->thread.join();
+  impl_->worker.join();
+}
+
+Result<ListenAddress> parse_listen_address(const std::string& text) {
+  const Error bad{Code::kInvalidArgument,
+                  "'" + text +
+                      "' is not an address to listen on; write ADDRESS:PORT, such as 127.0.0.1:9470, "
+                      "[::1]:9470 or 0.0.0.0:9470"};
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return bad;
+  std::string host = text.substr(0, colon);
+  const bool has_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (has_brackets) host = host.substr(1, host.size() - 2);
+  unsigned short port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, failed] = std::from_chars(text.data() + colon + 1, end, port);
+  error_code error;
+  const asio::ip::address address = asio::ip::make_address(host, error);
+  if (failed != std::errc() || rest != end || error || address.is_v6() != has_brackets) return bad;
+  return ListenAddress{host, port, address.is_loopback()};
+}
+
+}  // namespace topolet::agent

@@ -1,0 +1,83 @@
+// A small HTTP server: answers of one piece, and streams of server-sent events.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/log.hpp"
+#include "core/base/result.hpp"
+
+namespace topolet::agent {
+
+struct HttpRequest {
+  std::string path;  ///< without the query
+  std::string host;  ///< of the header of that name
+};
+
+struct HttpResponse {
+  unsigned status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+/// Where a stream of server-sent events is written to. Any thread may call any function.
+class EventStream {
+ public:
+  virtual ~EventStream() = default;
+  /// `event`: one line without a line break; of `data`, each line becomes one.
+  virtual void send(const std::string& event, const std::string& data) = 0;
+};
+
+/// Serves from open() to stop(), on a thread of its own, and what `answer` does on another one.
+class HttpServer {
+ public:
+  struct Options {
+    std::string address = {};  ///< "127.0.0.1:9470", "[::1]:9470", "0.0.0.0:0"
+    std::size_t max_connections = 64;
+    std::size_t max_unsent_bytes = 4 << 20;  ///< a browser that does not read its stream is disconnected
+    std::chrono::seconds request_timeout{10};
+    std::chrono::seconds heartbeat{15};  ///< of streams, so that a dead one is noticed
+    /// Sent with every answer, as "Name: value".
+    std::vector<std::pair<std::string, std::string>> headers = {};
+  };
+  struct Handlers {
+    /// Of a GET. One at a time, on a thread of the server; it may take its time.
+    std::function<HttpResponse(const HttpRequest&)> answer;
+    /// Whether a GET is answered with a stream; then begin_stream() is called, and end_stream() with its result when it
+    /// has ended. All on the server's own thread, which must not wait.
+    std::function<bool(const HttpRequest&)> is_stream = [](const HttpRequest&) { return false; };
+    std::function<std::uint64_t(std::shared_ptr<EventStream>)> begin_stream = {};
+    std::function<void(std::uint64_t)> end_stream = {};
+  };
+  /// INVALID_ARGUMENT if the address cannot be read; UNAVAILABLE if it cannot be listened on.
+  static Result<std::unique_ptr<HttpServer>> open(Options options, Handlers handlers, Log& log);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// Where it listens: with the port that the kernel has chosen for port 0.
+  std::string address() const;
+  void stop();
+
+ private:
+  HttpServer();
+
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// An address and a port. INVALID_ARGUMENT says how to write them.
+struct ListenAddress {
+  std::string host;  ///< a numeric address, without brackets
+  unsigned short port = 0;
+  bool is_loopback = false;
+};
+Result<ListenAddress> parse_listen_address(const std::string& text);
+
+}  // namespace topolet::agent

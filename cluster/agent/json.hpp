@@ -1,0 +1,21 @@
+// What topoletd tells on its watch socket, as JSON for the page: the fields have the names that they have in
+// core/watch/watch.proto.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "core/watch/watch.pb.h"
+
+namespace topolet::agent {
+
+nlohmann::json to_json(const watch::v1::Container& container);
+nlohmann::json to_json(const watch::v1::ContainerKey& key);
+nlohmann::json to_json(const watch::v1::Event& event);
+/// With the containers that are in it.
+nlohmann::json to_json(const watch::v1::Snapshot& snapshot);
+nlohmann::json to_json(const watch::v1::Delta& delta);
+
+/// As text for a browser. Bytes that are no UTF-8 become U+FFFD.
+std::string text_of(const nlohmann::json& value);
+
+}  // namespace topolet::agent

@@ -1,0 +1,82 @@
+// The node as the agent knows it now, the last hour of it, and who follows it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cluster/agent/node_state.hpp"
+#include "core/base/mutex.hpp"
+
+namespace topolet::agent {
+
+/// Any thread may call any function. Followers are told with the lock held: they must only pass it on.
+class Node {
+ public:
+  using WallTime = std::chrono::milliseconds;  ///< since 1970
+  struct Options {
+    std::chrono::milliseconds history{std::chrono::hours(1)};
+    std::size_t max_history_bytes = 8 << 20;  ///< of serialized deltas: the oldest are dropped before their time
+  };
+  /// One event of the stream for browsers: its name and its data.
+  struct Update {
+    std::string event;
+    std::string data;
+  };
+  using Follower = std::function<void(const std::shared_ptr<const Update>&)>;
+
+  Node() : Node(Options{}) {}
+  explicit Node(Options options) : options_(options) {}
+
+  // What the watch socket tells.
+  void begin(const watch::v1::Snapshot& snapshot, WallTime now) TOPOLET_EXCLUDES(mutex_);
+  void apply(const watch::v1::Delta& delta, WallTime now) TOPOLET_EXCLUDES(mutex_);
+  void set_connected(bool connected) TOPOLET_EXCLUDES(mutex_);
+
+  struct Summary {
+    bool connected = false;
+    bool reconciled = false;
+    bool known = false;  ///< it was connected at some time
+    std::uint64_t generation = 0;
+    std::size_t containers = 0;
+    std::string version;
+  };
+  Summary summary() const TOPOLET_EXCLUDES(mutex_);
+  /// {"base": the state an hour ago or later, "base_time_ms": …, "deltas": [all since]}
+  std::string history(WallTime now) TOPOLET_EXCLUDES(mutex_);
+
+  /// Tells the follower how things are, and then each change, until unfollow().
+  std::uint64_t follow(Follower follower) TOPOLET_EXCLUDES(mutex_);
+  void unfollow(std::uint64_t number) TOPOLET_EXCLUDES(mutex_);
+  std::size_t followers() const TOPOLET_EXCLUDES(mutex_);
+
+ private:
+  struct Past {
+    WallTime time;
+    watch::v1::Delta delta;
+    std::size_t bytes;
+  };
+
+  void tell(std::string event, std::string data) TOPOLET_REQUIRES(mutex_);
+  void forget_old(WallTime now) TOPOLET_REQUIRES(mutex_);
+
+  const Options options_;
+  mutable Mutex mutex_;
+  bool connected_ TOPOLET_GUARDED_BY(mutex_) = false;
+  bool known_ TOPOLET_GUARDED_BY(mutex_) = false;
+  NodeState state_ TOPOLET_GUARDED_BY(mutex_);
+  NodeState base_ TOPOLET_GUARDED_BY(mutex_);  ///< before the oldest of `past_`
+  WallTime base_time_ TOPOLET_GUARDED_BY(mutex_){};
+  std::deque<Past> past_ TOPOLET_GUARDED_BY(mutex_);
+  std::size_t past_bytes_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, Follower> followers_ TOPOLET_GUARDED_BY(mutex_);
+  std::uint64_t last_follower_ TOPOLET_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace topolet::agent

@@ -1,0 +1,32 @@
+#include "cluster/agent/node_state.hpp"
+
+namespace topolet::agent {
+
+void NodeState::begin(const watch::v1::Snapshot& snapshot) {
+  containers_.clear();
+  for (const watch::v1::Container& container : snapshot.containers()) put(container);
+  head_ = snapshot;
+  head_.clear_containers();
+}
+
+void NodeState::apply(const watch::v1::Delta& delta) {
+  head_.set_generation(delta.generation());
+  for (const watch::v1::Container& container : delta.changed()) put(container);
+  for (const watch::v1::ContainerKey& key : delta.ended()) containers_.erase(key.SerializeAsString());
+  if (delta.has_cpus()) *head_.mutable_cpus() = delta.cpus();
+  if (delta.has_machine()) *head_.mutable_machine() = delta.machine();
+  if (delta.has_reconciled()) head_.set_reconciled(delta.reconciled());
+  if (delta.has_plugins()) *head_.mutable_plugins() = delta.plugins().plugins();
+}
+
+watch::v1::Snapshot NodeState::whole() const {
+  watch::v1::Snapshot snapshot = head_;
+  for (const auto& [key, container] : containers_) *snapshot.add_containers() = container;
+  return snapshot;
+}
+
+void NodeState::put(const watch::v1::Container& container) {
+  containers_[container.key().SerializeAsString()] = container;
+}
+
+}  // namespace topolet::agent

@@ -1,0 +1,96 @@
+#include "cluster/agent/routes.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string_view>
+
+#include "cluster/agent/metrics.hpp"
+#include "cluster/agent/page_files.hpp"
+
+namespace topolet::agent {
+namespace {
+
+/// Prometheus gives up after ten seconds by default.
+constexpr std::chrono::seconds kMetricsPatience{3};
+constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+
+Node::WallTime wall_time() {
+  return std::chrono::duration_cast<Node::WallTime>(std::chrono::system_clock::now().time_since_epoch());
+}
+
+HttpResponse not_found(const std::string& paths) {
+  return {404, "text/plain; charset=utf-8", "there is: " + paths + '\n'};
+}
+
+/// Those of topoletd follow; without them, what the agent itself knows still counts.
+HttpResponse metrics(const Node& node, const WatchClient& client) {
+  std::string text = agent_metrics(node, client);
+  const Result<std::string> of_daemon = client.metrics(kMetricsPatience);
+  if (of_daemon) text += *of_daemon;
+  return {200, kMetricsType, std::move(text)};
+}
+
+HttpResponse readiness(const Node& node) {
+  const Node::Summary now = node.summary();
+  if (!now.connected) return {503, "text/plain; charset=utf-8", "not connected to topoletd\n"};
+  if (!now.reconciled) return {503, "text/plain; charset=utf-8", "topoletd does not know yet what runs\n"};
+  return {200, "text/plain; charset=utf-8", "ready\n"};
+}
+
+/// Without the port.
+std::string_view name_of(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
+  return host.substr(0, host.find(':'));
+}
+
+bool is_local(std::string_view host) {
+  const std::string_view name = name_of(host);
+  return name == "localhost" || name == "127.0.0.1" || name == "[::1]";
+}
+
+}  // namespace
+
+HttpServer::Handlers metrics_routes(const Node& node, const WatchClient& client) {
+  HttpServer::Handlers handlers;
+  handlers.answer = [&node, &client](const HttpRequest& request) -> HttpResponse {
+    if (request.path == "/metrics") return metrics(node, client);
+    if (request.path == "/healthz") return {200, "text/plain; charset=utf-8", "alive\n"};
+    if (request.path == "/readyz") return readiness(node);
+    return not_found("/metrics, /healthz, /readyz");
+  };
+  return handlers;
+}
+
+HttpServer::Handlers page_routes(Node& node) {
+  HttpServer::Handlers handlers;
+  handlers.answer = [&node](const HttpRequest& request) -> HttpResponse {
+    if (!is_local(request.host)) {
+      return {403, "text/plain; charset=utf-8",
+              "the page is for this host: ask for it by localhost or 127.0.0.1, through a port-forward for example\n"};
+    }
+    if (request.path == "/api/history") return {200, "application/json", node.history(wall_time())};
+    const PageFile* file = find_page_file(request.path);
+    if (file == nullptr) return not_found("/, /api/changes, /api/history");
+    return {200, fmt::format("{}; charset=utf-8", file->content_type), std::string(file->content)};
+  };
+  handlers.is_stream = [](const HttpRequest& request) {
+    return request.path == "/api/changes" && is_local(request.host);
+  };
+  handlers.begin_stream = [&node](std::shared_ptr<EventStream> stream) {
+    return node.follow([stream = std::move(stream)](const std::shared_ptr<const Node::Update>& update) {
+      stream->send(update->event, update->data);
+    });
+  };
+  handlers.end_stream = [&node](std::uint64_t number) { node.unfollow(number); };
+  return handlers;
+}
+
+std::vector<std::pair<std::string, std::string>> page_headers() {
+  return {{"Content-Security-Policy",
+           "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri "
+           "'none'; form-action 'none'; frame-ancestors 'none'"},
+          {"Referrer-Policy", "no-referrer"}};
+}
+
+}  // namespace topolet::agent

@@ -1,0 +1,21 @@
+// What is behind each path of the agent's two HTTP addresses.
+#pragma once
+
+#include <string>
+
+#include "cluster/agent/http_server.hpp"
+#include "cluster/agent/node.hpp"
+#include "cluster/agent/watch_client.hpp"
+
+namespace topolet::agent {
+
+/// /metrics, /healthz and /readyz. Both must outlive the server.
+HttpServer::Handlers metrics_routes(const Node& node, const WatchClient& client);
+
+/// The page and what it asks for. Only requests for a loopback address or localhost by name are answered: another name
+/// that leads here would be somebody else's page, asking in a browser's name. `node` must outlive the server.
+HttpServer::Handlers page_routes(Node& node);
+/// To be sent with every answer to the page: it may load nothing from elsewhere, and nobody may frame it.
+std::vector<std::pair<std::string, std::string>> page_headers();
+
+}  // namespace topolet::agent

@@ -1,0 +1,140 @@
+#include "cluster/agent/watch_client.hpp"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace topolet::agent {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{100};
+constexpr std::chrono::milliseconds kConnecting{500};
+/// A machine of thousands of CPUs and containers has a snapshot of a few MiB.
+constexpr int kMaxMessageBytes = 64 << 20;
+
+std::chrono::milliseconds wall_time() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+}
+
+std::shared_ptr<grpc::Channel> connect(const std::string& socket) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  return grpc::CreateCustomChannel("unix://" + socket, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+WatchClient::WatchClient(Options options, Node& node, Log& log)
+    : options_(std::move(options)),
+      node_(node),
+      log_(log),
+      channel_(connect(options_.socket)),
+      stub_(watch::v1::Watch::NewStub(channel_)) {}
+
+WatchClient::~WatchClient() { stop(); }
+
+void WatchClient::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void WatchClient::stop() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    if (context_ != nullptr) context_->TryCancel();
+    ending_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void WatchClient::run() {
+  auto next = kFirstPause;
+  do {
+    got_snapshot_ = false;
+    follow();
+    next = got_snapshot_ ? kFirstPause : std::min(2 * next, options_.longest_pause);
+  } while (pause(next));
+}
+
+void WatchClient::follow() {
+  grpc::ClientContext context;
+  {
+    MutexLock lock(mutex_);
+    if (stopping_) return;
+    context_ = &context;
+  }
+  // Without it, a call fails at once for as long as the channel rests between two attempts.
+  channel_->WaitForConnected(std::chrono::system_clock::now() + kConnecting);
+  const auto stream = stub_->Watch(&context, {});
+  watch::v1::WatchResponse response;
+  while (stream->Read(&response)) take(response);
+  const grpc::Status status = stream->Finish();
+  bool is_ending = false;
+  {
+    MutexLock lock(mutex_);
+    context_ = nullptr;
+    is_ending = stopping_;
+    if (got_snapshot_) ++counts_.lost_connections;
+  }
+  node_.set_connected(false);
+  if (!is_ending) note_loss(status.error_message());
+}
+
+void WatchClient::take(const watch::v1::WatchResponse& response) {
+  const std::chrono::milliseconds now = wall_time();
+  if (response.has_snapshot()) {
+    node_.begin(response.snapshot(), now);
+    got_snapshot_ = true;
+    log_.info("connected to topoletd {} on {}", response.snapshot().version(), options_.socket);
+    is_told_ = false;
+  }
+  for (const watch::v1::Delta& delta : response.deltas().deltas()) node_.apply(delta, now);
+  MutexLock lock(mutex_);
+  if (response.has_snapshot()) ++counts_.snapshots;
+  const auto& deltas = response.deltas().deltas();
+  counts_.deltas += static_cast<std::uint64_t>(deltas.size());
+  // The clock may have been set meanwhile.
+  if (!deltas.empty()) {
+    counts_.last_lag =
+        std::max(std::chrono::milliseconds(0), now - std::chrono::milliseconds(deltas.rbegin()->time_ms()));
+  }
+}
+
+/// Once for as long as it lasts.
+void WatchClient::note_loss(const std::string& why) {
+  if (std::exchange(is_told_, true)) return;
+  log_.warn(
+      "no connection to topoletd on {}: {}; it is tried again every few seconds: check that topoletd runs, and that "
+      "daemon.watch names this socket and daemon.watch-group a group of this process",
+      options_.socket, why);
+}
+
+bool WatchClient::pause(std::chrono::milliseconds duration) {
+  const auto until = std::chrono::steady_clock::now() + duration;
+  MutexLock lock(mutex_);
+  while (!stopping_ && ending_.wait_until(mutex_, until)) {
+  }
+  return !stopping_;
+}
+
+Result<std::string> WatchClient::metrics(std::chrono::milliseconds patience) const {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + patience);
+  watch::v1::MetricsResponse response;
+  const grpc::Status status = stub_->Metrics(&context, {}, &response);
+  if (!status.ok()) return Error{static_cast<Code>(status.error_code()), status.error_message()};
+  return std::move(*response.mutable_text());
+}
+
+WatchCounts WatchClient::counts() const {
+  MutexLock lock(mutex_);
+  return counts_;
+}
+
+}  // namespace topolet::agent

@@ -1,0 +1,198 @@
+#include "cluster/agent/http_server.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <list>
+#include <thread>
+
+#include "cluster/agent/node.hpp"
+#include "cluster/agent/routes.hpp"
+#include "core/base/mutex.hpp"
+#include "tests/agent/http_client.hpp"
+
+namespace topolet::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::http_get;
+using testing::HttpConnection;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+bool eventually(const std::function<bool()>& condition) {
+  for (int i = 0; i < 2000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  void open(HttpServer::Options options = {}) {
+    options.address = "127.0.0.1:0";
+    HttpServer::Handlers handlers;
+    handlers.answer = [](const HttpRequest& request) -> HttpResponse {
+      if (request.path == "/none") return {404, "text/plain", "nothing\n"};
+      return {200, "text/plain", "path " + request.path + ", host " + request.host + '\n'};
+    };
+    handlers.is_stream = [](const HttpRequest& request) { return request.path == "/stream"; };
+    handlers.begin_stream = [this](std::shared_ptr<EventStream> stream) {
+      MutexLock lock(mutex_);
+      streams_.push_back(std::move(stream));
+      return static_cast<std::uint64_t>(streams_.size());
+    };
+    handlers.end_stream = [this](std::uint64_t) {
+      MutexLock lock(mutex_);
+      ++ended_;
+    };
+    auto opened = HttpServer::open(std::move(options), std::move(handlers), *log_);
+    ASSERT_TRUE(opened.has_value()) << opened.error().message;
+    server_ = *std::move(opened);
+  }
+  std::shared_ptr<EventStream> stream(std::size_t number) {
+    EXPECT_TRUE(eventually([&] {
+      MutexLock lock(mutex_);
+      return streams_.size() > number;
+    }));
+    MutexLock lock(mutex_);
+    return streams_.at(number);
+  }
+  int ended() {
+    MutexLock lock(mutex_);
+    return ended_;
+  }
+  static std::string request(const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n"; }
+
+  std::shared_ptr<Log> log_ = make_silent_log();
+  Mutex mutex_;
+  std::vector<std::shared_ptr<EventStream>> streams_ TOPOLET_GUARDED_BY(mutex_);
+  int ended_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, AnswersOneRequestAfterTheOther) {
+  open({.headers = {{"X-Mine", "yes"}}});
+  HttpConnection connection(server_->address());
+  for (const char* path : {"/a", "/b?x=/c"}) {
+    ASSERT_TRUE(connection.send(request(path)));
+    const std::string answer = connection.read_until(", host h\n");
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+    EXPECT_THAT(answer, HasSubstr("\r\nX-Mine: yes\r\n"));
+    EXPECT_THAT(answer, HasSubstr(path == std::string("/a") ? "path /a," : "path /b,"));
+  }
+  EXPECT_THAT(http_get(server_->address(), "/none"), StartsWith("HTTP/1.1 404 Not Found"));
+  const std::string head = http_get(server_->address(), "/a", "h", "HEAD");
+  EXPECT_THAT(head, HasSubstr("Content-Length: 16\r\n"));
+  EXPECT_THAT(head, ::testing::EndsWith("\r\n\r\n"));
+}
+
+TEST_F(HttpServerTest, RefusesWhatItDoesNotTake) {
+  open();
+  EXPECT_THAT(http_get(server_->address(), "/a", "h", "POST"), StartsWith("HTTP/1.1 405"));
+  HttpConnection body(server_->address());
+  body.send("GET /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nabcde");
+  EXPECT_THAT(body.read_all(), StartsWith("HTTP/1.1 413"));
+  HttpConnection large(server_->address());
+  large.send("GET /a HTTP/1.1\r\nX: " + std::string(20000, 'x') + "\r\n\r\n");
+  EXPECT_THAT(large.read_all(), StartsWith("HTTP/1.1 431"));
+  HttpConnection nonsense(server_->address());
+  nonsense.send("nonsense\r\n\r\n");
+  EXPECT_EQ(nonsense.read_all(), "");
+  EXPECT_THAT(http_get(server_->address(), "/a"), HasSubstr("path /a")) << "it goes on";
+}
+
+TEST_F(HttpServerTest, LetsGoOfWhoSaysNothing) {
+  open({.request_timeout = std::chrono::seconds(1)});
+  HttpConnection slow(server_->address());
+  slow.send("GET /a HTTP/1.1\r\n");
+  EXPECT_EQ(slow.read_all(), "");
+}
+
+TEST_F(HttpServerTest, ServesSoManyConnectionsAndNoMore) {
+  open({.max_connections = 3});
+  std::list<HttpConnection> idle;
+  for (int i = 0; i < 3; ++i) {
+    idle.emplace_back(server_->address());
+    idle.back().send(request("/a"));
+    idle.back().read_until("host h\n");
+  }
+  HttpConnection fourth(server_->address());
+  fourth.send(request("/a"));
+  EXPECT_EQ(fourth.read_all(), "");
+  idle.pop_back();
+  EXPECT_TRUE(eventually([&] { return http_get(server_->address(), "/a").find("path /a") != std::string::npos; }));
+}
+
+TEST_F(HttpServerTest, StreamsEventsUntilTheClientGoes) {
+  open();
+  {
+    HttpConnection connection(server_->address());
+    connection.send(request("/stream"));
+    const auto events = stream(0);
+    EXPECT_THAT(connection.read_until("\r\n\r\n"), HasSubstr("Content-Type: text/event-stream\r\n"));
+    events->send("state", "{\"a\":1}");
+    events->send("delta", "two\nlines");
+    EXPECT_EQ(connection.read_until("lines\n\n"),
+              "event: state\ndata: {\"a\":1}\n\nevent: delta\ndata: two\ndata: lines\n\n");
+    EXPECT_EQ(ended(), 0);
+  }
+  EXPECT_TRUE(eventually([&] { return ended() == 1; }));
+  stream(0)->send("late", "to nobody");
+}
+
+TEST_F(HttpServerTest, KeepsAStreamAliveWhereNothingHappens) {
+  open({.request_timeout = std::chrono::seconds(1), .heartbeat = std::chrono::seconds(1)});
+  HttpConnection connection(server_->address());
+  connection.send(request("/stream"));
+  connection.read_until("\r\n\r\n");
+  EXPECT_EQ(connection.read_until(":\n\n:\n\n"), ":\n\n:\n\n");
+}
+
+TEST_F(HttpServerTest, DisconnectsWhoDoesNotReadAStream) {
+  open({.max_unsent_bytes = 1 << 20});
+  HttpConnection lazy(server_->address());
+  lazy.send(request("/stream"));
+  const auto events = stream(0);
+  for (int i = 0; i < 200 && ended() == 0; ++i) {
+    events->send("delta", std::string(100000, 'x'));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(eventually([&] { return ended() == 1; }));
+}
+
+TEST_F(HttpServerTest, EndsThoughClientsAreConnected) {
+  open();
+  HttpConnection idle(server_->address());
+  HttpConnection streaming(server_->address());
+  streaming.send(request("/stream"));
+  stream(0);
+  server_.reset();
+  EXPECT_EQ(ended(), 1);
+  streaming.read_all();
+  EXPECT_EQ(idle.read_all(), "");
+}
+
+TEST(ListenAddressTest, IsReadOrExplained) {
+  EXPECT_TRUE(parse_listen_address("127.0.0.1:80")->is_loopback);
+  EXPECT_TRUE(parse_listen_address("[::1]:80")->is_loopback);
+  EXPECT_FALSE(parse_listen_address("0.0.0.0:80")->is_loopback);
+  EXPECT_EQ(parse_listen_address("[::]:9470")->port, 9470);
+  for (const char* wrong : {"", "80", ":80", "localhost:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "::1:80",
+                            "[127.0.0.1]:80", "127.0.0.1:65536", "127.0.0.1:80 "}) {
+    const auto parsed = parse_listen_address(wrong);
+    ASSERT_FALSE(parsed.has_value()) << wrong;
+    EXPECT_THAT(parsed.error().message, HasSubstr("write ADDRESS:PORT"));
+  }
+}
+
+TEST_F(HttpServerTest, TellsThatTheAddressIsTaken) {
+  open();
+  const auto second = HttpServer::open({.address = server_->address()}, {}, *log_);
+  ASSERT_FALSE(second.has_value());
+  EXPECT_THAT(second.error().message, HasSubstr("cannot listen on " + server_->address()));
+}
+
+}  // namespace
+}  // namespace topolet::agent
