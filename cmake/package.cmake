@@ -10,10 +10,14 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
-set(CPACK_COMPONENTS_ALL topolet configuration topolet_package sdk sdk_package)
+set(CPACK_COMPONENTS_ALL topolet configuration topolet_package agent agent_package sdk sdk_package)
 foreach(component topolet configuration topolet_package)
   string(TOUPPER ${component} upper)
   set(CPACK_COMPONENT_${upper}_GROUP topolet)
+endforeach()
+foreach(component agent agent_package)
+  string(TOUPPER ${component} upper)
+  set(CPACK_COMPONENT_${upper}_GROUP topolet_agent)
 endforeach()
 foreach(component sdk sdk_package)
   string(TOUPPER ${component} upper)
@@ -40,6 +44,15 @@ topolet, which shows and explains the decisions.]])
 set(CPACK_DEBIAN_TOPOLET_PACKAGE_CONTROL_EXTRA
   ${PROJECT_SOURCE_DIR}/deploy/debian/postinst ${PROJECT_SOURCE_DIR}/deploy/debian/prerm
   ${PROJECT_SOURCE_DIR}/deploy/debian/postrm ${PROJECT_SOURCE_DIR}/deploy/debian/conffiles)
+
+set(CPACK_DEBIAN_TOPOLET_AGENT_PACKAGE_NAME topolet-agent)
+set(CPACK_DEBIAN_TOPOLET_AGENT_PACKAGE_SECTION admin)
+set(CPACK_DEBIAN_TOPOLET_AGENT_PACKAGE_RECOMMENDS topolet)
+set(CPACK_DEBIAN_TOPOLET_AGENT_DESCRIPTION [[
+topology daemon for Kubernetes nodes - metrics and live page
+topoletd decides where the containers of a Kubernetes node run. This package
+has the program that shows it: metrics for Prometheus, and a live page of the
+machine with all containers. It decides nothing by itself.]])
 
 set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_NAME topolet-dev)
 set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_SECTION devel)
