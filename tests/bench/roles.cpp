@@ -47,6 +47,7 @@ const std::map<std::string, Run>& roles() {
       {"relay", [](const Arguments& a) { run_relay(a.at(0), a.at(1)); }},
       {"bare", [](const Arguments& a) { run_bare_proxy(a.at(0), a.at(1)); }},
       {"bad-clients", [](const Arguments& a) { run_bad_clients(a.at(0), a.at(1), std::stoul(a.at(2))); }},
+      {"watchers", [](const Arguments& a) { run_watchers(a.at(0), std::stoul(a.at(1))); }},
       {"command",
        [](const Arguments& a) {
          run_command(a.at(0), a.at(1), {a.begin() + 2, a.end()});
@@ -69,6 +70,9 @@ std::vector<std::string> bare_proxy_role(const std::string& listen, const std::s
 }
 std::vector<std::string> bad_clients_role(const std::string& socket, const std::string& kind, std::size_t connections) {
   return {kMark, "bad-clients", socket, kind, std::to_string(connections)};
+}
+std::vector<std::string> watchers_role(const std::string& socket, std::size_t count) {
+  return {kMark, "watchers", socket, std::to_string(count)};
 }
 std::vector<std::string> command_role(const std::string& log, const std::string& machine,
                                       const std::vector<std::string>& command) {

@@ -24,6 +24,7 @@ std::vector<std::string> relay_role(const std::string& listen, const std::string
 std::vector<std::string> bare_proxy_role(const std::string& listen, const std::string& runtime);
 /// See bad_clients.hpp.
 std::vector<std::string> bad_clients_role(const std::string& socket, const std::string& kind, std::size_t connections);
+std::vector<std::string> watchers_role(const std::string& socket, std::size_t count);
 /// Runs `command` with its standard error in the file `log`, on a made-up machine if `machine` is not empty: see
 /// made_up_machine.hpp. The time of the exec, as steady_clock counts, is written to the file exec_time_file(log).
 std::vector<std::string> command_role(const std::string& log, const std::string& machine,
@@ -35,6 +36,8 @@ inline std::string exec_time_file(const std::string& log) { return log + ".exec-
 /// else of the program.
 bool run_role(const std::vector<std::string>& arguments);
 
+/// Follows all changes on a watch socket, so many times.
+void run_watchers(const std::string& socket, std::size_t count);
 /// A container runtime in memory, in the foreground: answers as containerd does what the benchmarks and topoletd call,
 /// and every other unary call with the request's bytes.
 void run_runtime(const std::string& listen, std::size_t held_calls);

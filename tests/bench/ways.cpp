@@ -38,8 +38,13 @@ Ways::Ways(const WayOptions& options) {
   add_direct();
   add_proxy(kRelay, &relay_role);
   add_proxy(kBare, &bare_proxy_role);
-  add_topoletd(kTopolet, options, "normal");
-  if (options.with_full_durability) add_topoletd(kTopoletFull, options, "full");
+  ways_.push_back(make_topoletd(kTopolet, options, "normal"));
+  if (options.with_full_durability) ways_.push_back(make_topoletd(kTopoletFull, options, "full"));
+  if (options.with_watchers) {
+    const std::string watch = file(kTopoletWatched, "watch.sock");
+    ways_.push_back(make_topoletd(kTopoletWatched, options, "normal", watch));
+    ways_.back().watchers = std::make_unique<Child>(watchers_role(watch, kWatchers), watch);
+  }
   for (const Peer& peer : options.peers) add_peer(peer);
 }
 
@@ -70,17 +75,20 @@ void Ways::add_proxy(const std::string& name,
   ways_.push_back(std::move(way));
 }
 
-void Ways::add_topoletd(const std::string& name, const WayOptions& options, const std::string& durability) {
+Way Ways::make_topoletd(const std::string& name, const WayOptions& options, const std::string& durability,
+                        const std::string& watch) {
   Way way{.name = name};
+  std::vector<std::string> flags = options.topoletd_flags;
+  flags.push_back("--daemon.watch=" + watch);
   const DaemonOptions daemon{.topoletd = options.topoletd,
                              .directory = file(name, "daemon"),
                              .runtime = start_runtime(way),
                              .durability = durability,
-                             .more_flags = options.topoletd_flags};
+                             .more_flags = std::move(flags)};
   way.proxy = start_topoletd(daemon);
   way.between = way.proxy->process();
   way.client = std::make_unique<LoadClient>(daemon.socket());
-  ways_.push_back(std::move(way));
+  return way;
 }
 
 void Ways::add_peer(const Peer& peer) {

@@ -17,6 +17,9 @@ inline const std::string kRelay = "relay";
 inline const std::string kBare = "bare";
 inline const std::string kTopolet = "topolet";
 inline const std::string kTopoletFull = "topolet-full";
+/// With kWatchers programs that follow all changes on its watch socket.
+inline const std::string kTopoletWatched = "topolet-watched";
+inline constexpr std::size_t kWatchers = 10;
 
 /// A proxy that the user has started, with a runtime of `--serve-runtime` behind it.
 struct Peer {
@@ -52,6 +55,7 @@ struct Way {
   std::string name;
   std::unique_ptr<Child> runtime = nullptr;  ///< of its own; null for a peer
   std::unique_ptr<Child> proxy = nullptr;    ///< null for a peer, and where nothing is in between
+  std::unique_ptr<Child> watchers = nullptr;
   std::optional<Process> between = std::nullopt;
   std::unique_ptr<LoadClient> client = nullptr;
 };
@@ -60,6 +64,7 @@ struct WayOptions {
   Topoletd topoletd;
   std::vector<Peer> peers;
   bool with_full_durability = false;
+  bool with_watchers = false;
   std::vector<std::string> topoletd_flags = {};
 };
 
@@ -75,7 +80,8 @@ class Ways {
   std::string start_runtime(Way& way);
   void add_direct();
   void add_proxy(const std::string& name, std::vector<std::string> (*role)(const std::string&, const std::string&));
-  void add_topoletd(const std::string& name, const WayOptions& options, const std::string& durability);
+  Way make_topoletd(const std::string& name, const WayOptions& options, const std::string& durability,
+                    const std::string& watch = "none");
   void add_peer(const Peer& peer);
 
   TempDir directory_;
