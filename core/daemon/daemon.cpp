@@ -16,7 +16,6 @@
 #include "core/base/text.hpp"
 #include "core/cri/messages/intercepted_methods.hpp"
 #include "core/cri/socket/descriptor_limit.hpp"
-#include "core/cri/socket/listener_socket.hpp"
 #include "core/daemon/describe_plugins.hpp"
 #include "core/daemon/describe_setup.hpp"
 #include "core/daemon/describe_status.hpp"
@@ -48,15 +47,6 @@ std::string read_boot_id() {
   return id;
 }
 
-Status make_parent(const std::string& socket_path, const char* option) {
-  const std::filesystem::path parent = std::filesystem::path(socket_path).parent_path();
-  std::error_code error;
-  std::filesystem::create_directories(parent, error);
-  if (!error) return {};
-  return Error{Code::kFailedPrecondition,
-               fmt::format("cannot create the directory {} for {}: {}", parent.string(), option, error.message())};
-}
-
 /// The directory that plugins are loaded from changes with a restart only.
 config::RawConfig with_plugin_dir(config::RawConfig raw, const std::filesystem::path& plugin_dir) {
   bool is_set = false;
@@ -70,6 +60,15 @@ config::RawConfig with_plugin_dir(config::RawConfig raw, const std::filesystem::
 }
 
 }  // namespace
+
+Status make_parent(const std::string& socket_path, const char* option) {
+  const std::filesystem::path parent = std::filesystem::path(socket_path).parent_path();
+  std::error_code error;
+  std::filesystem::create_directories(parent, error);
+  if (!error) return {};
+  return Error{Code::kFailedPrecondition,
+               fmt::format("cannot create the directory {} for {}: {}", parent.string(), option, error.message())};
+}
 
 Daemon::Daemon(config::DaemonOptions options, Deps deps)
     : deps_(std::move(deps)), log_(deps_.log), options_(std::move(options)) {}
@@ -153,52 +152,6 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
   if (!opened) return opened.error();
   control_ = *std::move(opened);
   return {};
-}
-
-/// Containers are placed whether somebody can watch or not.
-void Daemon::open_watch(const config::DaemonOptions& options) {
-  if (options.watch.empty()) return;
-  const auto fail = [&](const Error& error) {
-    feed_.reset();
-    log_->error("nobody can watch topoletd on {} (daemon.watch): {}", options.watch, error.message);
-  };
-  if (const Status ready = make_parent(options.watch, "daemon.watch"); !ready) return fail(ready.error());
-  watch::WatchServer::Options settings{
-      .path = options.watch, .group = {}, .max_memory_bytes = options.max_memory_bytes};
-  if (!options.watch_group.empty()) {
-    const Result<gid_t> group = cri::find_group(options.watch_group);
-    if (!group) return fail(group.error());
-    settings.group = *group;
-  }
-  watch::WatchHandlers handlers;
-  handlers.fits = [](const watch::v1::FitsRequest&, watch::v1::FitsResponse&) -> Status {
-    return Error{Code::kUnimplemented, "not yet"};
-  };
-  handlers.metrics = [](watch::v1::MetricsResponse&) -> Status { return Error{Code::kUnimplemented, "not yet"}; };
-  feed_ = std::make_unique<watch::Feed>(watch::Feed::Options{.version = TOPOLET_VERSION});
-  cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->watch) : cri::Listener::Sockets();
-  auto opened = watch::WatchServer::open(std::move(settings), std::move(sockets), std::move(handlers), *feed_, *log_);
-  if (!opened) return fail(opened.error());
-  watch_server_ = *std::move(opened);
-}
-
-/// Of options only those that cannot hold a secret: numbers, and words that the plugin has a list of.
-watch::v1::PluginList Daemon::list_plugins() const {
-  watch::v1::PluginList list;
-  for (const plugin::PluginDescription& described : plugins_->describe()) {
-    watch::v1::Plugin& plugin = *list.add_plugins();
-    plugin.set_id(described.options.name);
-    plugin.set_required(described.options.required);
-    if (!described.library) continue;
-    plugin.set_version(described.library->version());
-    for (const config::OptionSpec& declared : described.library->options()) {
-      const bool is_any_text = declared.type == config::OptionType::kString && declared.allowed.empty();
-      const auto value = described.options.values.find(declared.key);
-      if (is_any_text || value == described.options.values.end()) continue;
-      (*plugin.mutable_options())[declared.key] = value->second;
-    }
-  }
-  return list;
 }
 
 Status Daemon::open_store(const config::Options& options) {
@@ -293,6 +246,7 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
              cpus.reserved.empty() ? "none" : cpus.reserved.to_string(),
              counted((*topology)->nodes.size(), "NUMA node"));
 
+  permitted_annotations_ = options.placement.rules.annotations;
   engine::Engine::Options settings = machine::engine_options(options.placement, **topology);
   settings.writer_options.patience = options.daemon.store_patience;
   settings.setup = describe_setup(setup_, raw, plugins_->describe());

@@ -49,6 +49,9 @@ class SharedText {
   std::string text_ TOPOLET_GUARDED_BY(mutex_);
 };
 
+/// Makes the directory of a socket that `option` names.
+Status make_parent(const std::string& socket_path, const char* option);
+
 /// Runs from start() to stop(). Not for use by several threads, but for reload().
 class Daemon {
  public:
@@ -122,6 +125,7 @@ class Daemon {
   void close_store();
 
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
+  Status report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response);
   watch::v1::PluginList list_plugins() const;
   Result<ReloadResult> apply_config(const config::RawConfig& raw) TOPOLET_REQUIRES(reloading_);
 
@@ -135,7 +139,8 @@ class Daemon {
   const std::shared_ptr<SharedText> store_damage_ = std::make_shared<SharedText>();
   SharedText reload_error_;  ///< of the last reload; empty if there was none, or it went well
   std::unique_ptr<plugin::RunningPlugins> plugins_;
-  std::unique_ptr<watch::Feed> feed_;  ///< null: nobody can watch
+  std::optional<std::vector<std::string>> permitted_annotations_;  ///< as in PlacementRules
+  std::unique_ptr<watch::Feed> feed_;                              ///< null: nobody can watch
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
   std::unique_ptr<engine::Engine> engine_;

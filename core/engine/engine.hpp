@@ -27,6 +27,7 @@
 #include "core/engine/converge/reconciler.hpp"
 #include "core/engine/handlers/handler_deps.hpp"
 #include "core/engine/loop.hpp"
+#include "core/engine/planning/fits.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/plugin_events.hpp"
 #include "core/engine/state/committer.hpp"
@@ -105,6 +106,14 @@ class Engine {
   /// The engine's present state. Waits for the loop; UNAVAILABLE if that takes longer than `patience`.
   Result<EngineSummary> summary(std::chrono::milliseconds patience);
 
+  struct NodeFits {
+    Fits fits;
+    bool reconciled = false;  ///< as in EngineSummary
+  };
+  /// What compute_fits() says of the present state. Computed on the caller's thread, so that no container waits for it
+  /// but for single decisions; UNAVAILABLE if the loop does not answer within `patience`.
+  Result<NodeFits> fits(const std::vector<placement::Workload>& pending, std::chrono::milliseconds patience);
+
   /// Runs `read_ledger` on the loop's thread.
   void read_ledger(std::function<void(const Ledger& ledger)> read_ledger);
 
@@ -133,6 +142,8 @@ class Engine {
   static Loaded load(store::Store& store, CpuInventory cpus);
   Engine(Options&& options, Deps&& deps, Loaded loaded);
 
+  template <class Read>
+  auto ask_loop(Read read, std::chrono::milliseconds patience) -> Result<decltype(read())>;
   EngineSummary summarise() const;
   void begin();
   void handle(const std::shared_ptr<cri::Call>& call);

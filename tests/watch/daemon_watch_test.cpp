@@ -188,6 +188,41 @@ TEST_F(DaemonWatchTest, EndsStreamsForASuccessorWhoServesTheSameSocket) {
   ::kill(restarted.process(), SIGKILL);
 }
 
+TEST_F(DaemonWatchTest, SaysWhatWouldFit) {
+  start();
+  const auto stub = watch_stub(socket());
+  const auto ask = [&](const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response) {
+    grpc::ClientContext context;
+    response.Clear();
+    return stub->Fits(&context, request, &response);
+  };
+  watch::v1::FitsRequest request;
+  watch::v1::FitsResponse response;
+  ASSERT_TRUE(ask(request, response).ok());
+  EXPECT_TRUE(response.reconciled());
+  EXPECT_FALSE(response.instance().empty());
+  ASSERT_GE(response.nodes_size(), 1);
+  const std::uint32_t free = response.nodes(0).exclusive_cpus();
+  ASSERT_GT(free, 0U);
+  ASSERT_TRUE(rig_.create("own", 1).ok());
+  ASSERT_TRUE(ask(request, response).ok());
+  EXPECT_EQ(response.nodes(0).exclusive_cpus(), free - 1);
+  watch::v1::PendingContainer& pending = *request.add_pending();
+  pending.set_pod_uid("uid-later");
+  pending.set_name("main");
+  pending.set_qos("guaranteed");
+  pending.set_cpu_request_milli(100000000);
+  pending.set_cpu_limit_milli(100000000);
+  ASSERT_TRUE(ask(request, response).ok());
+  EXPECT_EQ(response.nodes(0).exclusive_cpus(), free - 1) << "who is denied takes nothing";
+  ASSERT_EQ(response.unplaced_size(), 1);
+  EXPECT_EQ(response.unplaced(0).pod_uid(), "uid-later");
+  pending.set_qos("best");
+  const grpc::Status refused = ask(request, response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), HasSubstr("it is one of guaranteed, burstable, besteffort"));
+}
+
 TEST_F(DaemonWatchTest, ServesNobodyMoreThanItCan) {
   start();
   std::list<WatchReader> readers;

@@ -32,6 +32,8 @@ std::vector<placement::ContainerKey> stranded_by(const Ledger& ledger, const pla
   return stranded;
 }
 
+}  // namespace
+
 Allocation allocation_of(const placement::Workload& workload, const placement::Decision& decision) {
   Allocation allocation;
   allocation.workload = workload;
@@ -39,8 +41,6 @@ Allocation allocation_of(const placement::Workload& workload, const placement::D
   allocation.within = decision.within;
   return allocation;
 }
-
-}  // namespace
 
 bool Placer::Constraints::admits(const placement::Candidate& candidate) const {
   if (within_nodes) {

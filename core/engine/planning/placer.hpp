@@ -99,6 +99,9 @@ class Placer {
 /// The rest of the cores of some CPUs.
 CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus);
 
+/// For a plan's ledger: what the workload would hold.
+Allocation allocation_of(const placement::Workload& workload, const placement::Decision& decision);
+
 /// Why a container is foreign.
 std::string reason_not_placed(const placement::Workload& workload);
 

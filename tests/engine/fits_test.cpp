@@ -1,0 +1,180 @@
+#include "core/engine/planning/fits.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "tests/engine/ledgers.hpp"
+
+namespace topolet::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+/// Grants multiples of `step` CPUs only, and none on `closed_node`.
+class StepPolicy final : public placement::Policy {
+ public:
+  const std::string& name() const override { return name_; }
+  Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
+    if (is_silent) return Error{Code::kDeadlineExceeded, "late"};
+    std::vector<placement::Verdict> verdicts(request.candidates.size());
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+      const bool is_closed = closed_node && request.candidates[i].nodes.contains(*closed_node);
+      const bool is_odd = request.exclusive && request.exclusive_cpus % step != 0;
+      if (is_closed || is_odd) verdicts[i] = {placement::Verdict::Kind::kReject, 0, "not here"};
+    }
+    return verdicts;
+  }
+  Result<placement::Pick> pick(const placement::PolicyRequest&, std::size_t, const CpuSet&, std::size_t) override {
+    return placement::Pick();
+  }
+
+  std::uint32_t step = 1;
+  std::optional<std::uint32_t> closed_node;
+  bool is_silent = false;
+
+ private:
+  std::string name_ = "step";
+};
+
+class FitsTest : public ::testing::Test {
+ protected:
+  void use(const std::string& synthetic) { topology_ = testing::machine(synthetic); }
+  Placer placer() const {
+    return Placer({topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
+                   [policy = policy_, asked = asked_](const auto& request, const placement::PlacementRules& rules) {
+                     ++*asked;
+                     return decide(*request, rules, {{policy}});
+                   }});
+  }
+  Ledger ledger(std::vector<Allocation> allocations = {}) const {
+    return ledger_of(std::move(allocations), {}, {topology_->allowed, reserved_, {}});
+  }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> fits(const Ledger& ledger,
+                                                            const std::vector<placement::Workload>& pending = {}) {
+    last_ = compute_fits(placer(), ledger, pending);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> found;
+    for (const NodeFit& node : last_.nodes) found.emplace_back(node.node, node.exclusive_cpus);
+    return found;
+  }
+
+  std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:2");
+  CpuSet reserved_;
+  placement::PlacementRules rules_;
+  std::shared_ptr<StepPolicy> policy_ = std::make_shared<StepPolicy>();
+  std::shared_ptr<int> asked_ = std::make_shared<int>(0);
+  Fits last_;
+};
+
+using Node = std::pair<std::uint32_t, std::uint32_t>;
+
+TEST_F(FitsTest, IsWhatIsFreeWherePoliciesAgree) {
+  rules_.min_shared_cpus = 0;
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 8), Node(1, 8)));
+  EXPECT_THAT(fits(ledger({exclusive("a", {0, 1, 2})})), ElementsAre(Node(0, 5), Node(1, 8)));
+  EXPECT_THAT(fits(ledger({exclusive("a", CpuSet::range(0, 7))})), ElementsAre(Node(0, 0), Node(1, 8)));
+  EXPECT_EQ(last_.generation, 10U);
+  EXPECT_FALSE(last_.lost_votes);
+}
+
+TEST_F(FitsTest, LeavesWhatMustStayShared) {
+  rules_.min_shared_cpus = 10;
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 6), Node(1, 6)));
+  rules_.min_shared_cpus = 0;
+  reserved_ = {0, 1};
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 6), Node(1, 8)));
+  rules_.exclusive = placement::ExclusiveRule::kNever;
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 0), Node(1, 0)));
+}
+
+TEST_F(FitsTest, HeedsAPolicyThatGrantsWholeCoresOnlyOrNothing) {
+  rules_.min_shared_cpus = 0;
+  policy_->step = 2;
+  EXPECT_THAT(fits(ledger({exclusive("a", {0})})), ElementsAre(Node(0, 6), Node(1, 8)));
+  policy_->closed_node = 1;
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 8), Node(1, 0)));
+}
+
+TEST_F(FitsTest, AsksAFewTimesOnlyWhereItIsRefused) {
+  use("node:2 core:32 pu:2");
+  policy_->closed_node = 1;
+  fits(ledger());
+  EXPECT_LE(*asked_, 10);
+}
+
+TEST_F(FitsTest, PlacesPendingContainersFirst) {
+  rules_.min_shared_cpus = 0;
+  EXPECT_THAT(fits(ledger(), {guaranteed("p", 8)}), ElementsAre(Node(0, 0), Node(1, 8)));
+  EXPECT_THAT(fits(ledger(), {guaranteed("p", 8), guaranteed("q", 6), besteffort("r")}),
+              ElementsAre(Node(0, 0), Node(1, 1)))
+      << "the BestEffort one needs a CPU";
+  EXPECT_THAT(last_.unplaced, IsEmpty());
+  EXPECT_THAT(fits(ledger(), {guaranteed("p", 17), guaranteed("q", 2)}), ElementsAre(Node(0, 6), Node(1, 8)));
+  ASSERT_THAT(last_.unplaced, SizeIs(1));
+  EXPECT_EQ(last_.unplaced.front().key.name, "p");
+  EXPECT_THAT(last_.unplaced.front().reason, HasSubstr("requested=17"));
+}
+
+TEST_F(FitsTest, CountsNobodyTwice) {
+  rules_.min_shared_cpus = 0;
+  placement::Workload booked = guaranteed("a", 2);
+  booked.key.sandbox_id = "";  // the scheduler does not know it
+  EXPECT_THAT(fits(ledger({exclusive("a", {0, 1})}), {booked}), ElementsAre(Node(0, 6), Node(1, 8)));
+}
+
+TEST_F(FitsTest, LeavesNobodyWithoutCpus) {
+  rules_.min_shared_cpus = 0;
+  Allocation pinned = shared("s", Phase::kRunning, CpuSet::range(0, 7));
+  EXPECT_THAT(fits(ledger({pinned})), ElementsAre(Node(0, 8), Node(1, 8))) << "it can move to the other node";
+  EXPECT_THAT(fits(ledger({pinned, exclusive("a", CpuSet::range(8, 15))})), ElementsAre(Node(0, 7), Node(1, 0)));
+}
+
+TEST_F(FitsTest, SaysThatAPolicyWasNotHeard) {
+  policy_->is_silent = true;
+  fits(ledger());
+  EXPECT_TRUE(last_.lost_votes);
+}
+
+/// What it says is granted, and nothing more is; whatever is held, and whatever a policy grants.
+TEST_F(FitsTest, IsTheMostThatIsGranted) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 60; ++round) {
+    use(round % 2 == 0 ? "node:3 core:3 pu:2" : "node:2 core:4 pu:1");
+    policy_->step = topology_->cores.front().size() == 2 ? 1 + random() % 2 : 1;
+    policy_->closed_node = random() % 4 == 0 ? std::optional<std::uint32_t>(0) : std::nullopt;
+    rules_.min_shared_cpus = static_cast<std::uint32_t>(random() % 4);
+    std::vector<Allocation> allocations;
+    CpuSet left = topology_->allowed;
+    for (int i = 0; i < 4; ++i) {
+      CpuSet cpus;
+      for (const std::uint32_t cpu : left) {
+        if (random() % 6 == 0) cpus.insert(cpu);
+      }
+      if (cpus.empty() || left.size() - cpus.size() < 2) continue;
+      left -= cpus;
+      allocations.push_back(exclusive(fmt::format("e{}", i), cpus));
+    }
+    for (const topology::Node& node : topology_->nodes) {
+      if (random() % 2 == 0 && node.cpus.intersects(left))
+        allocations.push_back(shared(fmt::format("s{}", node.os_index), Phase::kRunning, node.cpus));
+    }
+    const Ledger held = ledger(std::move(allocations));
+    const Placer placer = this->placer();
+    for (const auto& [node, found] : fits(held)) {
+      std::uint32_t most = 0;
+      for (std::uint32_t cpus = 1; cpus <= topology_->node(node)->cpus.size(); ++cpus) {
+        Placer::Constraints here;
+        here.within_nodes = NodeSet{node};
+        if (!placer.plan(held, guaranteed("new", cpus), here).decision.denied) most = cpus;
+      }
+      EXPECT_EQ(found, most) << "round " << round << ", node " << node;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace topolet::engine
