@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,15 @@ using MessagePieces = std::vector<std::string_view>;
 struct ObservedMessage {
   std::string_view path;  ///< as in Call::path()
   MessagePieces response;
+};
+
+/// A call that is over, for whoever counts.
+struct FinishedCall {
+  std::string_view path;  ///< as in Call::path(); there as long as the function that is shown it runs
+  Code code = Code::kOk;  ///< as the client saw it; kCancelled if it went before its answer
+  bool is_unary = true;
+  std::chrono::nanoseconds total{};                    ///< since it came; of unary ones only
+  std::optional<std::chrono::nanoseconds> at_runtime;  ///< of these; none if the runtime did not answer
 };
 
 /// An intercepted unary call, held until somebody says how it goes on. Any thread may call any function.

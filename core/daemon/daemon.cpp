@@ -223,6 +223,7 @@ void Daemon::make_proxy(const config::DaemonOptions& options) {
     }
   };
   hooks.on_connected = [this] { engine_->on_connected(); };
+  if (metrics_) hooks.on_finished = [this](const cri::FinishedCall& call) { metrics_->on_call(call); };
   proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = "unix://" + options.runtime,
                                                           .image_endpoint = "unix://" + options.image,
                                                           .max_message_bytes = options.max_message_bytes,
@@ -295,7 +296,8 @@ engine::Engine::Deps Daemon::engine_deps(const std::shared_ptr<const topology::T
           .any_plugin_handles_events = [this] { return plugins_->has(TOPOLET_EVENTS_ID); },
           .publish_event = [this](auto event) { plugins_->publish(std::move(event)); },
           .tick_plugins = [this](const auto& view) { return plugins_->tick(view); },
-          .observers = feed_ ? std::vector<engine::Observer*>{feed_.get()} : std::vector<engine::Observer*>()};
+          .observers =
+              feed_ ? std::vector<engine::Observer*>{feed_.get(), metrics_.get()} : std::vector<engine::Observer*>()};
 }
 
 void Daemon::accept_clients() {

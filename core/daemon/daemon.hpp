@@ -22,6 +22,7 @@
 #include "core/daemon/watchdog.hpp"
 #include "core/engine/engine.hpp"
 #include "core/machine/machine_watch.hpp"
+#include "core/metrics/metrics.hpp"
 #include "core/plugin/host/control_thread.hpp"
 #include "core/plugin/host/crash_log.hpp"
 #include "core/plugin/host/loaded_config.hpp"
@@ -126,6 +127,7 @@ class Daemon {
 
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
   Status report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response);
+  std::string metrics_text() const;
   watch::v1::PluginList list_plugins() const;
   Result<ReloadResult> apply_config(const config::RawConfig& raw) TOPOLET_REQUIRES(reloading_);
 
@@ -140,6 +142,7 @@ class Daemon {
   SharedText reload_error_;  ///< of the last reload; empty if there was none, or it went well
   std::unique_ptr<plugin::RunningPlugins> plugins_;
   std::optional<std::vector<std::string>> permitted_annotations_;  ///< as in PlacementRules
+  std::unique_ptr<metrics::Metrics> metrics_;                      ///< null: nobody can ask for them
   std::unique_ptr<watch::Feed> feed_;                              ///< null: nobody can watch
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;

@@ -1,5 +1,7 @@
 // What topoletd shows on the watch socket.
 #include <chrono>
+#include <future>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,8 @@ namespace {
 
 /// How long who asks waits for the engine.
 constexpr std::chrono::seconds kPatience{5};
+/// Prometheus asks again; what is counted is told in any case.
+constexpr std::chrono::seconds kMetricsPatience{1};
 
 }  // namespace
 
@@ -21,6 +25,7 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
   if (options.watch.empty()) return;
   const auto fail = [&](const Error& error) {
     feed_.reset();
+    metrics_.reset();
     log_->error("nobody can watch topoletd on {} (daemon.watch): {}", options.watch, error.message);
   };
   if (const Status ready = make_parent(options.watch, "daemon.watch"); !ready) return fail(ready.error());
@@ -35,7 +40,11 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
   handlers.fits = [this](const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response) {
     return report_fits(request, response);
   };
-  handlers.metrics = [](watch::v1::MetricsResponse&) -> Status { return Error{Code::kUnimplemented, "not yet"}; };
+  handlers.metrics = [this](watch::v1::MetricsResponse& response) {
+    response.set_text(metrics_text());
+    return Status();
+  };
+  metrics_ = std::make_unique<metrics::Metrics>(TOPOLET_VERSION);
   feed_ = std::make_unique<watch::Feed>(watch::Feed::Options{.version = TOPOLET_VERSION});
   cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->watch) : cri::Listener::Sockets();
   auto opened = watch::WatchServer::open(std::move(settings), std::move(sockets), std::move(handlers), *feed_, *log_);
@@ -71,6 +80,36 @@ Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::Fit
     told.set_reason(container.reason);
   }
   return {};
+}
+
+std::string Daemon::metrics_text() const {
+  metrics::Moment moment;
+  moment.runtime_connected = proxy_->connected();
+  const auto promise = std::make_shared<std::promise<metrics::EngineState>>();
+  std::future<metrics::EngineState> state = promise->get_future();
+  engine_->read_ledger([promise](const engine::Ledger& ledger) {
+    promise->set_value(ledger.topology() ? metrics::engine_state_of(ledger, *ledger.topology())
+                                         : metrics::EngineState());
+  });
+  const Result<engine::EngineSummary> summary = engine_->summary(kMetricsPatience);
+  // The loop comes to the one after the other.
+  if (summary && state.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+    moment.engine = state.get();
+    moment.engine->reconciled = summary->reconciled;
+    moment.engine->store_degraded = summary->store_degraded;
+  }
+  for (const plugin::PluginDescription& described : plugins_->describe()) {
+    const plugin::LostVotes& lost = described.statistics.lost;
+    moment.plugins.push_back({described.options.name,
+                              described.statistics.calls,
+                              {{"late", lost.late},
+                               {"failed", lost.failed},
+                               {"declined", lost.declined},
+                               {"not_asked", lost.not_asked},
+                               {"out_of_time", lost.out_of_time}},
+                              !described.statistics.quarantine.empty()});
+  }
+  return metrics_->text(moment);
 }
 
 /// Of options only those that cannot hold a secret: numbers, and words that the plugin has a list of.

@@ -223,6 +223,30 @@ TEST_F(DaemonWatchTest, SaysWhatWouldFit) {
   EXPECT_THAT(refused.error_message(), HasSubstr("it is one of guaranteed, burstable, besteffort"));
 }
 
+TEST_F(DaemonWatchTest, TellsItsMetrics) {
+  start();
+  ASSERT_TRUE(rig_.create("web").ok());
+  ASSERT_TRUE(rig_.create("own", 1).ok());
+  EXPECT_FALSE(rig_.create("huge", 100000).ok());
+  const auto stub = watch_stub(socket());
+  watch::v1::MetricsResponse response;
+  const auto has = [&](const std::string& line) {
+    grpc::ClientContext context;
+    EXPECT_TRUE(stub->Metrics(&context, {}, &response).ok());
+    return response.text().find('\n' + line + '\n') != std::string::npos;
+  };
+  // A call counts when gRPC has let go of it, a moment after its answer.
+  EXPECT_TRUE(DaemonRig::eventually([&] {
+    return has("topolet_cri_calls_total{code=\"OK\",method=\"CreateContainer\"} 2") &&
+           has("topolet_cri_calls_total{code=\"RESOURCE_EXHAUSTED\",method=\"CreateContainer\"} 1");
+  })) << response.text();
+  EXPECT_TRUE(has("topolet_exclusive_cpus{node=\"0\"} 1"));
+  EXPECT_TRUE(has("topolet_containers{mode=\"shared\"} 1"));
+  EXPECT_TRUE(has("topolet_audit_events_total{event=\"denied\"} 1"));
+  EXPECT_TRUE(has("topolet_reconciled 1"));
+  EXPECT_THAT(response.text(), Not(HasSubstr("huge")));
+}
+
 TEST_F(DaemonWatchTest, ServesNobodyMoreThanItCan) {
   start();
   std::list<WatchReader> readers;

@@ -37,6 +37,8 @@ struct ProxyHooks {
   std::set<std::string, std::less<>> observed;
   std::function<void(const ObservedMessage&)> on_observed;  ///< after the answer went on to the client
 
+  std::function<void(const FinishedCall&)> on_finished = {};  ///< of every call but those of topoletd's own
+
   /// A call on a socket of topoletd's own, see Proxy::accept_own().
   std::function<void(std::shared_ptr<OwnCall>)> on_own_call = {};
 

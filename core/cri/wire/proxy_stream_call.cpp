@@ -109,6 +109,10 @@ void StreamCall::on_end(bool cancelled) {
   ended_ = true;
   if (cancelled) upstream_context_.TryCancel();
   ticket_.end(/*answered=*/!cancelled);
+  if (!proxy_->hooks.on_finished) return;
+  const std::string path = incoming_->context.method();
+  const grpc::StatusCode code = cancelled ? grpc::StatusCode::CANCELLED : status_.error_code();
+  proxy_->hooks.on_finished({.path = path, .code = static_cast<Code>(code), .is_unary = false, .at_runtime = {}});
 }
 
 }  // namespace topolet::cri

@@ -102,6 +102,7 @@ void UnaryCall::forward(const std::string& patch, OnResponse on_response) {
 
 void UnaryCall::start_upstream(const grpc::ByteBuffer& request) {
   copy_request_metadata(incoming_->context, upstream_context_);
+  upstream_began_ = Clock::now();
   reader_ = upstream_->stub().PrepareUnaryCall(&upstream_context_, path_, request, proxy_->loop.queue());
   reader_->StartCall();
   reader_->Finish(&response_, &status_, response_op_.arm(shared_from_this()));
@@ -113,6 +114,7 @@ void UnaryCall::on_response(bool) {
   {
     MutexLock lock(mutex_);
     status_ = upstream_->describe_failure(status_, upstream_context_);
+    at_runtime_ = Clock::now() - upstream_began_;
     has_response_ = true;
     on_response = std::exchange(on_response_, nullptr);
     if (!matched_.intercepted || taken_from_core_) send_response();
@@ -130,6 +132,7 @@ void UnaryCall::finish() {
 
 void UnaryCall::send_response() {
   if (!claim_reply()) return;
+  reply_ = status_.error_code();
   grpc::ServerContext& context = incoming_->context;
   copy_initial_metadata(upstream_context_, context);
   copy_trailers(upstream_context_, context);
@@ -143,7 +146,9 @@ void UnaryCall::send_response() {
 
 void UnaryCall::reject(const grpc::Status& status) {
   MutexLock lock(mutex_);
-  if (claim_reply()) incoming_->stream.Finish(status, sent_op_.arm_write(shared_from_this()));
+  if (!claim_reply()) return;
+  reply_ = status.error_code();
+  incoming_->stream.Finish(status, sent_op_.arm_write(shared_from_this()));
 }
 
 void UnaryCall::let_go() {
@@ -167,13 +172,18 @@ bool UnaryCall::claim_reply() { return !ended_ && !std::exchange(replied_, true)
 void UnaryCall::on_end(bool cancelled) {
   proxy_->unary_calls_served.remove();
   proxy_->calls_at_core.remove(this);
+  grpc::StatusCode code = grpc::StatusCode::OK;
   {
     MutexLock lock(mutex_);
     ended_ = true;
     cancelled_ = cancelled;
     if (cancelled) upstream_context_.TryCancel();
+    code = cancelled ? grpc::StatusCode::CANCELLED : reply_;
   }
   ticket_.end(/*answered=*/!cancelled);
+  if (!proxy_->hooks.on_finished) return;
+  proxy_->hooks.on_finished(
+      {.path = path_, .code = static_cast<Code>(code), .total = Clock::now() - began_, .at_runtime = at_runtime_});
 }
 
 InterceptedCall::InterceptedCall(std::shared_ptr<UnaryCall> call) : call_(std::move(call)) {}

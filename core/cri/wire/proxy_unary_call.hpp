@@ -5,8 +5,10 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/base/mutex.hpp"
@@ -55,6 +57,10 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
   bool claim_reply() TOPOLET_REQUIRES(mutex_);
   void observe() const;
 
+  using Clock = std::chrono::steady_clock;
+
+  const Clock::time_point began_ = Clock::now();
+  std::optional<Clock::duration> at_runtime_;  ///< the I/O thread's
   const std::shared_ptr<ProxyContext> proxy_;
   const std::shared_ptr<IncomingCall> incoming_;
   CallTicket ticket_;  ///< the I/O thread's
@@ -74,6 +80,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
   bool cancelled_ TOPOLET_GUARDED_BY(mutex_) = false;  ///< it ended without our answer
   bool replied_ TOPOLET_GUARDED_BY(mutex_) = false;    ///< the client got, or is getting, its answer
   bool has_response_ TOPOLET_GUARDED_BY(mutex_) = false;
+  Clock::time_point upstream_began_ TOPOLET_GUARDED_BY(mutex_);
+  grpc::StatusCode reply_ TOPOLET_GUARDED_BY(mutex_) = grpc::StatusCode::CANCELLED;  ///< what the client is told
   bool taken_from_core_ TOPOLET_GUARDED_BY(mutex_) = false;
 
   // Written by gRPC while the upstream call is in flight; ours once `has_response_` is set.

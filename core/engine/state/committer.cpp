@@ -54,11 +54,13 @@ Committer::Committer(Deps deps, Ledger ledger)
 
 void Committer::commit(const Event& event, Urgency urgency, std::function<void()> then) {
   assert_on_thread(deps_.loop, "the ledger");
-  auto next = std::make_shared<const Transition>(compute_transition(ledger_, deps_.rules, deps_.clock.wall(), event));
-  if (next->is_nothing()) {
+  auto computed = std::make_shared<Transition>(compute_transition(ledger_, deps_.rules, deps_.clock.wall(), event));
+  if (computed->is_nothing()) {
     if (then) when_durable(urgency, std::move(then));
     return;
   }
+  computed->committed_at = deps_.clock.steady();
+  const std::shared_ptr<const Transition> next = std::move(computed);
   const std::int64_t first_decision = ledger_.next_decision();
   ledger_.apply(*next);
   drop_written();

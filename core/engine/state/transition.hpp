@@ -109,9 +109,10 @@ struct RepeatedDenial {
 
 struct Transition {
   std::chrono::milliseconds wall_time{};
-  std::uint64_t generation = 0;    ///< the ledger's from then on
-  std::int64_t next_decision = 0;  ///< the number of the next decision
-  std::vector<Change> changes;     ///< in the order in which the audit tells them
+  std::chrono::steady_clock::time_point committed_at{};  ///< by the Committer
+  std::uint64_t generation = 0;                          ///< the ledger's from then on
+  std::int64_t next_decision = 0;                        ///< the number of the next decision
+  std::vector<Change> changes;                           ///< in the order in which the audit tells them
   std::vector<RecordedEvent> recorded_events;
   std::vector<PodChange> pods;
   std::vector<RepeatedDenial> repeated;

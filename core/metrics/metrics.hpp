@@ -1,0 +1,77 @@
+// What topoletd counts and measures, in the text format of Prometheus.
+//
+// The room core/metrics, namespace topolet::metrics: hears of calls from the proxy and of transitions from the engine,
+// and puts numbers together when it is asked. It listens nowhere: the watch socket carries the text. No label has a
+// value that a pod or a client chooses. The room may include core/base, core/cri/call.hpp and methods.hpp,
+// core/placement, core/topology and core/engine/state.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cri/call.hpp"
+#include "core/engine/state/committer.hpp"
+
+namespace topolet::metrics {
+
+/// CPUs and requests of one NUMA node, or of the CPUs outside any.
+struct NodeUsage {
+  std::string node;  ///< OS index, or "none"
+  std::size_t pool_cpus = 0;
+  std::size_t exclusive_cpus = 0;
+  std::size_t withheld_cpus = 0;
+  std::size_t reserved_cpus = 0;
+  std::int64_t requested_milli = 0;
+};
+
+/// The engine at one moment.
+struct EngineState {
+  std::uint64_t generation = 0;
+  bool reconciled = false;
+  bool store_degraded = false;
+  std::map<std::string, std::uint32_t> containers;  ///< by mode
+  std::uint32_t squeezed = 0;
+  std::vector<NodeUsage> nodes;
+};
+EngineState engine_state_of(const engine::Ledger& ledger, const topology::Topology& topology);
+
+/// Of one plugin, since the start.
+struct PluginCounts {
+  std::string id;
+  std::uint64_t calls = 0;
+  std::map<std::string, std::uint64_t> lost_votes;  ///< by why
+  bool quarantined = false;
+};
+
+/// What is not counted but looked at.
+struct Moment {
+  std::optional<EngineState> engine;  ///< none: it did not answer in time
+  std::vector<PluginCounts> plugins;
+  bool runtime_connected = false;
+};
+
+/// on_call() is for the proxy's thread, the engine's functions for its loop, text() for any.
+class Metrics final : public engine::Observer {
+ public:
+  /// `version`: topoletd's.
+  explicit Metrics(const std::string& version);
+  ~Metrics() override;
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  void on_call(const cri::FinishedCall& call);
+  void on_durable(const engine::Transition& transition) override;
+
+  std::string text(const Moment& moment) const;
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace topolet::metrics

@@ -1,0 +1,152 @@
+#include "core/metrics/metrics.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "core/engine/state/transitions.hpp"
+#include "tests/engine/ledgers.hpp"
+
+namespace topolet::metrics {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// Reads the text as Prometheus does: each family has its type before its samples, and each series is there once.
+std::map<std::string, double> samples_in(const std::string& text) {
+  std::map<std::string, double> samples;
+  std::set<std::string> typed;
+  const std::regex sample(R"(([a-z_]+)(\{([a-z_]+="[^"]*",?)*\})? (\S+))");
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# TYPE ")) {
+      const std::string name = line.substr(7, line.find(' ', 7) - 7);
+      EXPECT_TRUE(typed.insert(name).second) << name << " has two types";
+    }
+    if (line.starts_with("#")) continue;
+    std::smatch match;
+    EXPECT_TRUE(std::regex_match(line, match, sample)) << line;
+    std::string family = match[1];
+    for (const char* suffix : {"_bucket", "_sum", "_count"}) {
+      const std::size_t at = family.size() - std::min(family.size(), std::string(suffix).size());
+      if (typed.count(family) == 0 && family.ends_with(suffix)) family.resize(at);
+    }
+    EXPECT_EQ(typed.count(family), 1U) << line << " has no type";
+    EXPECT_TRUE(samples.emplace(match[1].str() + match[2].str(), std::stod(match[4])).second) << line << " twice";
+  }
+  return samples;
+}
+
+cri::FinishedCall call(const std::string& path, Code code = Code::kOk) {
+  return {.path = path, .code = code, .total = milliseconds(7), .at_runtime = milliseconds(5)};
+}
+
+class MetricsTest : public ::testing::Test {
+ protected:
+  std::map<std::string, double> samples(const Moment& moment = {}) const { return samples_in(metrics_.text(moment)); }
+  void commit(const engine::Event& event) {
+    engine::Transition transition = compute_transition(ledger_, {}, milliseconds(1), event);
+    transition.committed_at = std::chrono::steady_clock::now();
+    ledger_.apply(transition);
+    metrics_.on_durable(transition);
+  }
+
+  Metrics metrics_{"1.2"};
+  engine::Ledger ledger_ = engine::ledger_of({engine::shared("s")});
+};
+
+TEST_F(MetricsTest, CountsCallsByMethodAndCode) {
+  const std::string create = "/runtime.v1.RuntimeService/CreateContainer";
+  metrics_.on_call(call(create));
+  metrics_.on_call(call(create));
+  metrics_.on_call(call(create, Code::kResourceExhausted));
+  metrics_.on_call({.path = "/runtime.v1.RuntimeService/GetContainerEvents", .is_unary = false, .at_runtime = {}});
+  const auto now = samples();
+  EXPECT_EQ(now.at(R"(topolet_cri_calls_total{code="OK",method="CreateContainer"})"), 2);
+  EXPECT_EQ(now.at(R"(topolet_cri_calls_total{code="RESOURCE_EXHAUSTED",method="CreateContainer"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_cri_calls_total{code="OK",method="GetContainerEvents"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_cri_call_seconds_count{method="CreateContainer"})"), 3);
+  EXPECT_NEAR(now.at(R"(topolet_cri_call_seconds_sum{method="CreateContainer"})"), 0.021, 1e-6);
+  EXPECT_NEAR(now.at(R"(topolet_cri_added_seconds_sum{method="CreateContainer"})"), 0.006, 1e-6);
+  EXPECT_EQ(now.at(R"(topolet_cri_added_seconds_bucket{method="CreateContainer",le="0.001"})"), 0);
+  EXPECT_EQ(now.at(R"(topolet_cri_added_seconds_bucket{method="CreateContainer",le="0.0025"})"), 3);
+  EXPECT_EQ(now.count(R"(topolet_cri_call_seconds_count{method="GetContainerEvents"})"), 0U) << "it is endless";
+}
+
+TEST_F(MetricsTest, HasNoLabelsThatOthersChoose) {
+  for (int i = 0; i < 10000; ++i) {
+    const std::string odd = "/runtime.v1.RuntimeService/Odd" + std::to_string(i) + "\"\n{}";
+    metrics_.on_call(call(odd));
+  }
+  const std::size_t before = samples().size();
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = "evil\"\n" + std::to_string(i);
+    placement::Workload workload = engine::guaranteed(name, 1);
+    commit(engine::event::CreateAdmitted{workload, engine::exclusive_on({1})});
+    commit(engine::event::CreateWithdrawn{workload.key, "cancelled"});
+  }
+  const auto now = samples();
+  EXPECT_EQ(now.at(R"(topolet_cri_calls_total{code="OK",method="other"})"), 10000);
+  EXPECT_EQ(now.at(R"(topolet_audit_events_total{event="placed"})"), 300);
+  EXPECT_LE(now.size(), before + 20);
+  EXPECT_THAT(metrics_.text({}), Not(HasSubstr("evil")));
+}
+
+TEST_F(MetricsTest, CountsDecisionsMovesAndHowLongTheyTake) {
+  engine::Plan plan = engine::exclusive_on({0, 1});
+  plan.decision.reason_code = "best-score";
+  plan.decision.times.decide = std::chrono::microseconds(700);
+  plan.decision.times.policies["numa"] = std::chrono::microseconds(300);
+  commit(engine::event::CreateAdmitted{engine::guaranteed("a", 2), plan});
+  placement::Decision denied;
+  denied.denied = true;
+  denied.reason = "no";
+  denied.reason_code = "too-few-free-cpus";
+  commit(engine::event::Denied{engine::guaranteed("b", 99), denied});
+  const auto now = samples();
+  EXPECT_EQ(now.at(R"(topolet_decisions_total{outcome="placed",reason_code="best-score"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_decisions_total{outcome="denied",reason_code="too-few-free-cpus"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_audit_events_total{event="denied"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_audit_events_total{event="drift"})"), 0) << "so that an alert sees the first one";
+  EXPECT_EQ(now.at("topolet_decision_seconds_count"), 1);
+  EXPECT_NEAR(now.at(R"(topolet_policy_seconds_sum{plugin="numa"})"), 0.0003, 1e-9);
+  EXPECT_EQ(now.at("topolet_moves_total"), 1) << "the shared one left two CPUs";
+  EXPECT_EQ(now.at("topolet_store_commit_seconds_count"), 2);
+}
+
+TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
+  const auto topology = testing::machine("node:2 core:4 pu:1");
+  const engine::Ledger ledger =
+      engine::ledger_of({engine::exclusive("a", {0, 1}, engine::Phase::kRunning, {2}), engine::shared("s")}, {},
+                        {CpuSet::range(0, 7), {7}, {}});
+  Moment moment;
+  moment.engine = engine_state_of(ledger, *topology);
+  moment.engine->reconciled = true;
+  moment.runtime_connected = true;
+  moment.plugins = {{"numa", 12, {{"late", 3}}, true}};
+  const auto now = samples(moment);
+  EXPECT_EQ(now.at(R"(topolet_pool_cpus{node="0"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_pool_cpus{node="1"})"), 3);
+  EXPECT_EQ(now.at(R"(topolet_exclusive_cpus{node="0"})"), 2);
+  EXPECT_EQ(now.at(R"(topolet_withheld_cpus{node="0"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_reserved_cpus{node="1"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_requested_cpus{node="0"})"), 2);
+  EXPECT_EQ(now.at(R"(topolet_containers{mode="exclusive"})"), 1);
+  EXPECT_EQ(now.at("topolet_reconciled"), 1);
+  EXPECT_EQ(now.at("topolet_runtime_connected"), 1);
+  EXPECT_EQ(now.at(R"(topolet_plugin_lost_votes_total{plugin="numa",why="late"})"), 3);
+  EXPECT_EQ(now.at(R"(topolet_plugin_quarantined{plugin="numa"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_build_info{version="1.2"})"), 1);
+  EXPECT_EQ(now.at("topolet_engine_busy"), 0);
+  const auto busy = samples();
+  EXPECT_EQ(busy.at("topolet_engine_busy"), 1);
+  EXPECT_EQ(busy.count("topolet_generation"), 0U);
+}
+
+}  // namespace
+}  // namespace topolet::metrics
