@@ -1,0 +1,55 @@
+// The node as the agent tells of it; nothing here knows of the page.
+
+/** The numbers of a list as the kernel writes it, "0-3,8". */
+export function parseSet(text) {
+  const numbers = [];
+  for (const part of (text || "").split(",")) {
+    if (part === "") continue;
+    const [first, last] = part.split("-").map(Number);
+    for (let number = first; number <= (last ?? first); ++number) numbers.push(number);
+  }
+  return numbers;
+}
+
+export const keyOf = (key) => [key.pod_uid, key.name, key.attempt ?? 0, key.sandbox_id].join("\n");
+
+/** A state that deltas can be applied to; it shares nothing that changes with the message. */
+export function begin(state) {
+  return { ...state, containers: new Map((state.containers ?? []).map((one) => [keyOf(one.key), one])) };
+}
+
+export function apply(node, delta) {
+  node.generation = delta.generation;
+  for (const one of delta.changed ?? []) node.containers.set(keyOf(one.key), one);
+  for (const key of delta.ended ?? []) node.containers.delete(keyOf(key));
+  for (const field of ["cpus", "machine", "plugins", "reconciled"]) {
+    if (field in delta) node[field] = delta[field];
+  }
+}
+
+/** Of each CPU that the machine has: who has it, and how. */
+export function cpuTable(node) {
+  const table = new Map();
+  const online = new Set(parseSet(node.machine.online));
+  for (const cpu of parseSet(node.machine.present || node.machine.online)) {
+    table.set(cpu, { kind: online.has(cpu) ? "unknown" : "offline", owner: null });
+  }
+  const set = (text, kind, owner) => {
+    for (const cpu of parseSet(text)) {
+      if (table.has(cpu) && table.get(cpu).kind !== "offline") table.set(cpu, { kind, owner });
+    }
+  };
+  set(node.cpus.pool, "shared", null);
+  set(node.cpus.reserved, "reserved", null);
+  for (const one of node.containers.values()) set(one.withheld, "withheld", one);
+  for (const one of node.containers.values()) if (one.mode === "exclusive") set(one.cpus, "exclusive", one);
+  for (const entry of table.values()) if (entry.kind === "unknown") entry.kind = "offline";
+  return table;
+}
+
+/** The same for the same pod, whatever else there is: a hue that black text can be read on. */
+export function colourOf(uid) {
+  let hash = 2166136261;
+  for (const letter of uid) hash = Math.imul(hash ^ letter.codePointAt(0), 16777619) >>> 0;
+  return `hsl(${hash % 360} 65% ${62 + (hash >>> 9) % 16}%)`;
+}
