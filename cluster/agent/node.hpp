@@ -79,4 +79,6 @@ class Node {
   std::uint64_t last_follower_ TOPOLET_GUARDED_BY(mutex_) = 0;
 };
 
+Node::WallTime wall_time();
+
 }  // namespace topolet::agent

@@ -15,10 +15,6 @@ namespace {
 constexpr std::chrono::seconds kMetricsPatience{3};
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
-Node::WallTime wall_time() {
-  return std::chrono::duration_cast<Node::WallTime>(std::chrono::system_clock::now().time_since_epoch());
-}
-
 HttpResponse not_found(const std::string& paths) {
   return {404, "text/plain; charset=utf-8", "there is: " + paths + '\n'};
 }

@@ -13,10 +13,6 @@ constexpr std::chrono::milliseconds kConnecting{500};
 /// A machine of thousands of CPUs and containers has a snapshot of a few MiB.
 constexpr int kMaxMessageBytes = 64 << 20;
 
-std::chrono::milliseconds wall_time() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch());
-}
-
 std::shared_ptr<grpc::Channel> connect(const std::string& socket) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -14,7 +14,7 @@ namespace topolet::daemon {
 namespace {
 
 /// How long who asks waits for the engine.
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kFitsPatience{5};
 /// Prometheus asks again; what is counted is told in any case.
 constexpr std::chrono::seconds kMetricsPatience{1};
 
@@ -59,7 +59,7 @@ Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::Fit
     if (!workload) return workload.error();
     pending.push_back(*std::move(workload));
   }
-  const Result<engine::Engine::NodeFits> found = engine_->fits(pending, kPatience);
+  const Result<engine::Engine::NodeFits> found = engine_->fits(pending, kFitsPatience);
   if (!found) return found.error();
   const engine::Fits& fits = found->fits;
   if (fits.lost_votes) {
