@@ -27,6 +27,9 @@ export function apply(node, delta) {
   }
 }
 
+/** Its CPUs are nobody else's: topolet gave them to it alone, or somebody else did. */
+export const holdsAlone = (one) => one.mode === "exclusive" || one.mode === "foreign";
+
 /** Of each CPU that the machine has: who has it, and how. */
 export function cpuTable(node) {
   const table = new Map();
@@ -41,8 +44,9 @@ export function cpuTable(node) {
   };
   set(node.cpus.pool, "shared", null);
   set(node.cpus.reserved, "reserved", null);
+  set(node.cpus.isolated, "isolated", null);
   for (const one of node.containers.values()) set(one.withheld, "withheld", one);
-  for (const one of node.containers.values()) if (one.mode === "exclusive") set(one.cpus, "exclusive", one);
+  for (const one of node.containers.values()) if (holdsAlone(one)) set(one.cpus, "exclusive", one);
   for (const entry of table.values()) if (entry.kind === "unknown") entry.kind = "offline";
   return table;
 }

@@ -1,4 +1,4 @@
-import { apply, begin, colourOf, cpuTable, keyOf, parseSet } from "./node.js";
+import { apply, begin, colourOf, cpuTable, holdsAlone, keyOf, parseSet } from "./node.js";
 
 const find = (id) => document.getElementById(id);
 const kMostEvents = 50;
@@ -6,12 +6,20 @@ const kLoudEvents = new Set(["denied", "re-placed", "squeezed", "drift", "gap", 
 
 let live = null;       // the node as it is now
 let shown = null;      // as it is drawn: live, or a moment of the past
-let past = null;       // { states at times } while the slider is away from now
-let connected = false;
+let timeline = null;   // { base, base_time_ms, deltas }: the last hour
+let past = null;       // { events } while the slider is away from now
+let connected = null;  // to topoletd; null: not told yet
 let streaming = false;
 let chosen = null;     // the key of the container whose details are shown
 let drawing = false;
 const lastEvents = new Map();  // by key: the newest decision that was told of it
+const rows = new Map();        // of the table, by key
+const kTablePauseMs = 200;
+const kReconnectMs = 2000;
+const kManyCpus = 512;
+let tableDrawnAt = 0;
+let tableTimer = null;
+let detailsOf = [];            // what the details were made of
 const cpuButtons = new Map();
 let drawnMachine = null;
 
@@ -34,6 +42,12 @@ function drawMachine(machine) {
   const caches = (machine.l3s ?? []).map(parseSet);
   const packages = (machine.packages ?? []).map(parseSet);
   const drawn = new Set();
+  const devicesBy = new Map();
+  for (const device of machine.devices ?? []) {
+    const place = /^\d+$/.test(device.nodes) ? device.nodes : "elsewhere";
+    devicesBy.set(place, [...(devicesBy.get(place) ?? []), device]);
+  }
+  root.classList.toggle("many", parseSet(machine.present).length > kManyCpus);
   const cpuButton = (cpu) => {
     const button = element("button", { type: "button", className: "cpu", textContent: cpu, tabIndex: -1 });
     button.dataset.cpu = cpu;
@@ -60,7 +74,7 @@ function drawMachine(machine) {
     }
     const rest = cpus.filter((cpu) => !drawn.has(cpu));
     if (rest.length > 0) box.append(element("span", { className: "cache" }, ...coresOf(rest)));
-    const devices = (machine.devices ?? []).filter((one) => title.startsWith(`node ${one.nodes}:`));
+    const devices = devicesBy.get(title.match(/^node (\d+):/)?.[1]) ?? [];
     if (devices.length > 0) {
       box.append(element("p", { className: "name", textContent: devices.map((one) => one.name).join(", ") }));
     }
@@ -74,18 +88,22 @@ function drawMachine(machine) {
     const place = places.find((one) => cpus.some((cpu) => one.cpus.has(cpu)));
     (place ? place.box : root).append(nodeBox(titleOf(node), cpus));
   }
-  for (const place of places) root.prepend(place.box);
   root.prepend(...places.map((place) => place.box));
   const outside = [...online].filter((cpu) => !drawn.has(cpu));
   if (outside.length > 0) root.append(nodeBox("CPUs outside any node", outside));
   const offline = parseSet(machine.present).filter((cpu) => !online.has(cpu) && !drawn.has(cpu));
   if (offline.length > 0) root.append(nodeBox("offline", offline));
+  const elsewhere = devicesBy.get("elsewhere") ?? [];
+  if (elsewhere.length > 0) {
+    root.append(element("p", { className: "name",
+      textContent: `devices of several nodes or none: ${elsewhere.map((one) => one.name).join(", ")}` }));
+  }
   const first = cpuButtons.values().next().value;
   if (first) first.tabIndex = 0;
   drawnMachine = machine;
 }
 
-const kKinds = { shared: "shared", reserved: "reserved for the system", offline: "offline or not allowed" };
+const kKinds = { shared: "shared", reserved: "reserved for the system", isolated: "isolated by the kernel", offline: "offline or not allowed" };
 
 function describeCpu(cpu, { kind, owner }) {
   if (kind === "exclusive") return `CPU ${cpu}: ${nameOf(owner)} alone`;
@@ -110,30 +128,65 @@ function drawCpus() {
 
 // Table and details
 
+function makeRow(key) {
+  const swatch = element("span", { className: "swatch" });
+  const button = element("button", { type: "button" });
+  button.dataset.key = key;
+  const cells = [element("td", {}, swatch, button), ...Array.from({ length: 6 }, () => element("td"))];
+  return { row: element("tr", {}, ...cells), swatch, button, cells, of: null, isChosen: false };
+}
+
+/** Rows stay the same elements, so that whoever is about to press one does. */
+function fillRow(made, one, isChosen) {
+  if (made.of === one && made.isChosen === isChosen) return;
+  made.of = one;
+  made.isChosen = isChosen;
+  made.row.className = isChosen ? "marked" : "";
+  made.swatch.style.backgroundColor = holdsAlone(one) ? colourOf(one.key.pod_uid) : "";
+  const texts = [one.key.name, one.qos, one.mode, one.cpus || "–", one.mems || "–", one.phase];
+  const name = `${one.pod_namespace}/${one.pod_name}`;
+  if (made.button.textContent !== name) made.button.textContent = name;
+  texts.forEach((text, i) => { if (made.cells[i + 1].textContent !== text) made.cells[i + 1].textContent = text; });
+}
+
 function drawTable() {
+  tableDrawnAt = performance.now();
   const wanted = find("filter").value.toLowerCase();
-  const rows = [...shown.containers.values()].filter((one) => nameOf(one).toLowerCase().includes(wanted));
-  rows.sort((a, b) => nameOf(a).localeCompare(nameOf(b)));
   const body = find("containers");
-  const focused = document.activeElement?.dataset?.key;
-  body.replaceChildren(...rows.map((one) => {
-    const key = keyOf(one.key);
-    const swatch = element("span", { className: "swatch" });
-    swatch.style.backgroundColor = one.mode === "exclusive" ? colourOf(one.key.pod_uid) : "";
-    const button = element("button", { type: "button", textContent: `${one.pod_namespace}/${one.pod_name}` });
-    button.dataset.key = key;
-    const row = element("tr", { className: key === chosen ? "marked" : "" }, element("td", {}, swatch, button));
-    for (const text of [one.key.name, one.qos, one.mode, one.cpus || "–", one.mems || "–", one.phase]) {
-      row.append(element("td", { textContent: text }));
+  for (const [key, made] of rows) {
+    if (shown.containers.has(key)) continue;
+    made.row.remove();
+    rows.delete(key);
+  }
+  for (const [key, one] of shown.containers) {
+    if (!rows.has(key)) {
+      const made = makeRow(key);
+      const name = nameOf(one);
+      const after = [...body.children].find((row) => row.name.localeCompare(name) > 0) ?? null;
+      made.row.name = name;
+      body.insertBefore(made.row, after);
+      rows.set(key, made);
     }
-    return row;
-  }));
-  if (focused) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+    const made = rows.get(key);
+    fillRow(made, one, key === chosen);
+    const hidden = !made.row.name.toLowerCase().includes(wanted);
+    if (made.row.hidden !== hidden) made.row.hidden = hidden;
+  }
+}
+
+/** A table of hundreds of rows is not drawn for each of many changes. */
+function drawTableSoon() {
+  if (tableTimer !== null) return;
+  const pause = Math.max(0, kTablePauseMs - (performance.now() - tableDrawnAt));
+  tableTimer = setTimeout(() => { tableTimer = null; if (shown) drawTable(); }, pause);
 }
 
 function drawDetails() {
   const root = find("details");
   const one = chosen ? shown.containers.get(chosen) : null;
+  const event = chosen ? (past?.events ?? lastEvents).get(chosen) : null;
+  if (detailsOf[0] === chosen && detailsOf[1] === one && detailsOf[2] === event) return;
+  detailsOf = [chosen, one, event];
   if (!one) {
     if (chosen) root.replaceChildren(element("p", { textContent: "This container is not there at this moment." }));
     return;
@@ -148,7 +201,6 @@ function drawDetails() {
   add("Devices", (one.used_devices ?? []).join(", "));
   add("Squeezed", one.squeeze);
   add("Conflict", one.conflict ? "the kubelet's CPUs overlap those of others" : "");
-  const event = lastEvents.get(chosen);
   if (event) {
     add("Decision", `${event.decision}: ${event.event}${event.reason_code ? ` (${event.reason_code})` : ""}`);
     for (const candidate of event.candidates ?? []) {
@@ -178,7 +230,8 @@ function noteEvents(delta, show) {
 function drawStatus() {
   const status = find("status");
   let text = "";
-  if (!streaming) text = "no connection to topolet-agent; trying again";
+  if (connected === null) text = "connecting…";
+  else if (!streaming) text = "no connection to topolet-agent; trying again";
   else if (!live) text = "topolet-agent is not connected to topoletd";
   else if (!connected) text = "topolet-agent has lost topoletd; this is what was known last";
   else if (!live.reconciled) text = "topoletd does not know yet what runs";
@@ -199,34 +252,57 @@ function draw() {
     if (!shown) return;
     if (drawnMachine !== shown.machine) drawMachine(shown.machine);
     drawCpus();
-    drawTable();
+    drawTableSoon();
     drawDetails();
   });
 }
 
-async function showPast(position) {
-  if (!past) {
-    const answer = await fetch("/api/history");
-    past = await answer.json();
-    find("moment").max = past.deltas.length;
-    for (const delta of past.deltas) noteEvents(delta, false);
+/** In seconds; the slider begins where the hour does, and ends now. */
+function setRange() {
+  const moment = find("moment");
+  moment.disabled = timeline === null;
+  if (timeline === null || past) return;
+  moment.min = Math.floor(timeline.base_time_ms / 1000);
+  moment.max = Math.floor(Date.now() / 1000);
+  moment.value = moment.max;
+}
+
+async function loadTimeline() {
+  timeline = null;
+  setRange();
+  try {
+    const loaded = await (await fetch("/api/history")).json();
+    // What the stream tells meanwhile is in it, or comes after.
+    timeline = loaded;
+    for (const delta of loaded.deltas) noteEvents(delta, false);
+  } catch {
+    // The page goes on without a past.
   }
-  const count = Math.min(position, past.deltas.length);
-  if (count === past.deltas.length) return showNow();
-  shown = begin(past.base);
-  for (const delta of past.deltas.slice(0, count)) apply(shown, delta);
-  const time = new Date(count === 0 ? past.base_time_ms : past.deltas[count - 1].time_ms).toLocaleString();
+  setRange();
+  draw();
+}
+
+function showPast(seconds) {
+  const moment = find("moment");
+  if (!timeline || seconds >= Number(moment.max)) return showNow();
+  past = { events: new Map() };
+  shown = begin(timeline.base);
+  for (const delta of timeline.deltas) {
+    if (delta.time_ms > seconds * 1000) break;
+    apply(shown, delta);
+    for (const event of delta.events ?? []) if (event.key) past.events.set(keyOf(event.key), event);
+  }
+  const time = new Date(seconds * 1000).toLocaleString();
   find("moment-text").textContent = time;
-  find("moment").setAttribute("aria-valuetext", time);
+  moment.setAttribute("aria-valuetext", time);
   find("now").hidden = false;
   draw();
 }
 
 function showNow() {
   past = null;
-  const moment = find("moment");
-  moment.value = moment.max;
-  moment.setAttribute("aria-valuetext", "now");
+  setRange();
+  find("moment").setAttribute("aria-valuetext", "now");
   find("moment-text").textContent = "now";
   find("now").hidden = true;
   draw();
@@ -261,20 +337,30 @@ find("filter").addEventListener("input", draw);
 find("moment").addEventListener("input", (event) => showPast(Number(event.target.value)));
 find("now").addEventListener("click", () => { showNow(); find("moment").focus(); });
 
-const stream = new EventSource("/api/changes");
-stream.addEventListener("open", () => { streaming = true; draw(); });
-stream.addEventListener("error", () => { streaming = false; draw(); });
-stream.addEventListener("connection", (event) => { connected = JSON.parse(event.data).connected; draw(); });
-stream.addEventListener("state", (event) => {
-  live = begin(JSON.parse(event.data));
-  const moment = find("moment");
-  moment.disabled = false;
-  if (!past) { moment.max = 1; moment.value = 1; }
-  draw();
-});
-stream.addEventListener("delta", (event) => {
-  const delta = JSON.parse(event.data);
-  apply(live, delta);
-  noteEvents(delta, true);
-  draw();
-});
+function follow() {
+  const stream = new EventSource("/api/changes");
+  stream.addEventListener("open", () => { streaming = true; draw(); });
+  stream.addEventListener("error", () => {
+    streaming = false;
+    draw();
+    // A browser tries again by itself only where the connection broke, not where it was refused.
+    if (stream.readyState === EventSource.CLOSED) setTimeout(follow, kReconnectMs);
+  });
+  stream.addEventListener("connection", (event) => { connected = JSON.parse(event.data).connected; draw(); });
+  stream.addEventListener("state", (event) => {
+    live = begin(JSON.parse(event.data));
+    loadTimeline();
+    draw();
+  });
+  stream.addEventListener("delta", (event) => {
+    const delta = JSON.parse(event.data);
+    apply(live, delta);
+    const known = timeline?.deltas.at(-1)?.generation ?? timeline?.base.generation ?? 0;
+    if (timeline && delta.generation >= known) timeline.deltas.push(delta);
+    noteEvents(delta, true);
+    draw();
+  });
+}
+
+follow();
+setInterval(setRange, 5000);

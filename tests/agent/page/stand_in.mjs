@@ -13,7 +13,7 @@ function container(pod, mode, cpus, more = {}) {
     withheld: "", mems: "", nodes: "", cpu_request_milli: 1000, reason: `numa: ${pod} fits`, used_devices: [], ...more };
 }
 
-const machine = { packages: [], l3s: [], cores: [], nodes: [], devices: [{ name: "nvidia0", nodes: "0", cpus: "" }] };
+const machine = { packages: [], l3s: [], cores: [], nodes: [], devices: [{ name: "nvidia0", nodes: "0", cpus: "" }, { name: "nvme", nodes: "0-1", cpus: "" }] };
 for (let node = 0; node < nodes; ++node) {
   machine.nodes.push({ os_index: node, cpus: range(node * perNode, perNode), memory_bytes: 64 * 2 ** 30, memory_only: false });
   for (let half = 0; half < 2; ++half) machine.l3s.push(range(node * perNode + half * cores, cores));
