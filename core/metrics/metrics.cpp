@@ -130,6 +130,7 @@ struct Metrics::Impl {
   void note(const engine::AuditEntry& audit) {
     const std::string event(to_string(audit.event));
     events.at(event)->Increment();
+    if (audit.event == engine::AuditEvent::kDenied) denials.Increment();
     if (audit.reason_code.empty()) return;
     prometheus::Counter*& decision = decisions[{event, audit.reason_code}];
     if (decision == nullptr) {
@@ -190,6 +191,12 @@ struct Metrics::Impl {
                                    .Register(registry)
                                    .Add({});
 
+  prometheus::Counter& denials = prometheus::BuildCounter()
+                                     .Name("topolet_denials_total")
+                                     .Help("Containers denied, each time that the kubelet asked for one.")
+                                     .Register(registry)
+                                     .Add({});
+
   std::map<std::string, OfMethod, std::less<>> methods;  ///< the proxy's thread's
   // The loop's.
   std::map<std::string, prometheus::Counter*> events;
@@ -215,11 +222,11 @@ void Metrics::on_call(const cri::FinishedCall& call) {
   }
   counter->Increment();
   if (!call.is_unary) return;
-  const Labels labels = {{"method", std::string(name)}};
-  if (of_method.all == nullptr) of_method.all = &impl_->call_seconds.Add(labels, kCallBuckets);
+  const auto labels = [name] { return Labels{{"method", std::string(name)}}; };
+  if (of_method.all == nullptr) of_method.all = &impl_->call_seconds.Add(labels(), kCallBuckets);
   of_method.all->Observe(seconds(call.total));
   if (!call.at_runtime) return;
-  if (of_method.added == nullptr) of_method.added = &impl_->added_seconds.Add(labels, kOwnBuckets);
+  if (of_method.added == nullptr) of_method.added = &impl_->added_seconds.Add(labels(), kOwnBuckets);
   of_method.added->Observe(seconds(call.total - *call.at_runtime));
 }
 
@@ -229,6 +236,7 @@ void Metrics::on_durable(const engine::Transition& transition) {
     if (change.audit) impl_->note(*change.audit);
   }
   for (const engine::RecordedEvent& recorded : transition.recorded_events) impl_->note(recorded.audit);
+  impl_->denials.Increment(static_cast<double>(transition.repeated.size()));
   impl_->commit_seconds.Observe(seconds(std::chrono::steady_clock::now() - transition.committed_at));
 }
 
@@ -260,11 +268,14 @@ EngineState engine_state_of(const engine::Ledger& ledger, const topology::Topolo
     state.nodes.push_back({std::move(name), (view.pool & cpus).size(), (view.exclusive & cpus).size(),
                            (view.withheld & cpus).size(), (view.reserved & cpus).size(), requested_milli});
   };
+  std::int64_t outside_milli = 0;
+  for (const placement::LedgerEntry& entry : view.entries) outside_milli += entry.demand.cpu_request_milli;
   for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
     const topology::Node& node = topology.nodes[i];
+    outside_milli -= demands[i].cpu_request_milli;
     if (!node.memory_only) add(std::to_string(node.os_index), node.cpus, demands[i].cpu_request_milli);
   }
-  if (const CpuSet outside = topology.cpus_outside_nodes(); !outside.empty()) add("none", outside, 0);
+  if (const CpuSet outside = topology.cpus_outside_nodes(); !outside.empty()) add("none", outside, outside_milli);
   return state;
 }
 

@@ -119,6 +119,25 @@ TEST_F(MetricsTest, CountsDecisionsMovesAndHowLongTheyTake) {
   EXPECT_EQ(now.at("topolet_store_commit_seconds_count"), 2);
 }
 
+TEST_F(MetricsTest, CountsADenialEachTime) {
+  placement::Decision denied;
+  denied.denied = true;
+  denied.reason = "no";
+  denied.reason_code = "too-few-free-cpus";
+  for (int i = 0; i < 5; ++i) commit(engine::event::Denied{engine::guaranteed("b", 99), denied});
+  EXPECT_EQ(samples().at("topolet_denials_total"), 5);
+}
+
+TEST_F(MetricsTest, CountsWhatIsRequestedOnCpusOutsideNodes) {
+  topology::Topology topology = *testing::machine("node:2 core:4 pu:1");
+  topology.nodes.pop_back();
+  const EngineState state = engine_state_of(engine::ledger_of({engine::exclusive("a", {0, 5})}), topology);
+  ASSERT_EQ(state.nodes.size(), 2U);
+  EXPECT_EQ(state.nodes[0].requested_milli, 1000);
+  EXPECT_EQ(state.nodes[1].node, "none");
+  EXPECT_EQ(state.nodes[1].requested_milli, 1000);
+}
+
 TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
   const auto topology = testing::machine("node:2 core:4 pu:1");
   const engine::Ledger ledger =
