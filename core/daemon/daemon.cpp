@@ -247,7 +247,6 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
              cpus.reserved.empty() ? "none" : cpus.reserved.to_string(),
              counted((*topology)->nodes.size(), "NUMA node"));
 
-  permitted_annotations_ = options.placement.rules.annotations;
   engine::Engine::Options settings = machine::engine_options(options.placement, **topology);
   settings.writer_options.patience = options.daemon.store_patience;
   settings.setup = describe_setup(setup_, raw, plugins_->describe());

@@ -141,9 +141,8 @@ class Daemon {
   const std::shared_ptr<SharedText> store_damage_ = std::make_shared<SharedText>();
   SharedText reload_error_;  ///< of the last reload; empty if there was none, or it went well
   std::unique_ptr<plugin::RunningPlugins> plugins_;
-  std::optional<std::vector<std::string>> permitted_annotations_;  ///< as in PlacementRules
-  std::unique_ptr<metrics::Metrics> metrics_;                      ///< null: nobody can ask for them
-  std::unique_ptr<watch::Feed> feed_;                              ///< null: nobody can watch
+  std::unique_ptr<metrics::Metrics> metrics_;  ///< null: nobody can ask for them
+  std::unique_ptr<watch::Feed> feed_;          ///< null: nobody can watch
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
   std::unique_ptr<engine::Engine> engine_;

@@ -55,7 +55,7 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
 Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response) {
   std::vector<placement::Workload> pending;
   for (const watch::v1::PendingContainer& container : request.pending()) {
-    Result<placement::Workload> workload = watch::workload_of(container, permitted_annotations_);
+    Result<placement::Workload> workload = watch::workload_of(container);
     if (!workload) return workload.error();
     pending.push_back(*std::move(workload));
   }

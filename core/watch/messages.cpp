@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/engine/state/audit_event.hpp"
-#include "core/placement/settings.hpp"
 
 namespace topolet::watch {
 namespace {
@@ -183,8 +182,7 @@ v1::Delta delta_of(const engine::Transition& transition, const engine::CpuInvent
   return delta;
 }
 
-Result<placement::Workload> workload_of(const v1::PendingContainer& pending,
-                                        const std::optional<std::vector<std::string>>& permitted) {
+Result<placement::Workload> workload_of(const v1::PendingContainer& pending) {
   if (pending.pod_uid().empty() || pending.name().empty()) {
     return Error{Code::kInvalidArgument, "a pending container needs pod_uid and name"};
   }
@@ -202,9 +200,6 @@ Result<placement::Workload> workload_of(const v1::PendingContainer& pending,
   workload.demand.memory_limit_bytes = pending.memory_limit_bytes();
   for (const auto& [page, bytes] : pending.hugepage_limit_bytes()) workload.demand.hugepage_limit_bytes[page] = bytes;
   workload.pod_annotations = SharedStringMap::Map(pending.annotations().begin(), pending.annotations().end());
-  Result<placement::Settings> settings = read_settings(workload, permitted);
-  if (!settings) return settings.error();
-  workload.settings = std::move(settings->values);
   return workload;
 }
 

@@ -1,9 +1,7 @@
 // What the watch socket tells, made of what the engine has.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/transition.hpp"
@@ -20,9 +18,8 @@ v1::Cpus cpus_of(const engine::CpuInventory& inventory, const CpuSet& pool, cons
 /// What a transition changed. `inventory`: what is in force after it.
 v1::Delta delta_of(const engine::Transition& transition, const engine::CpuInventory& inventory);
 
-/// A container that the kubelet will ask for, as far as `pending` tells. `permitted`: as for read_settings().
+/// A container that the kubelet will ask for, as far as `pending` tells; what its annotations say is not read.
 /// INVALID_ARGUMENT names what cannot be.
-Result<placement::Workload> workload_of(const v1::PendingContainer& pending,
-                                        const std::optional<std::vector<std::string>>& permitted);
+Result<placement::Workload> workload_of(const v1::PendingContainer& pending);
 
 }  // namespace topolet::watch

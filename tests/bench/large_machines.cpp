@@ -1,5 +1,6 @@
 // What decisions cost on machines with many nodes and devices, with 500 containers and the options that take longest:
-// each call of each plugin, one decision, a create and a change of the machine as the engine sees them.
+// each call of each plugin, one decision, what fits on all nodes, a create and a change of the machine as the engine
+// sees them.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "core/cri/messages/lens.pb.h"
+#include "core/engine/planning/fits.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/transitions.hpp"
 #include "core/machine/machine.hpp"
@@ -204,28 +206,32 @@ void repeat(const Limits& limits, const std::function<void()>& round) {
   }
 }
 
-/// The decisions on one workload as Placer makes them, without threads.
+/// Without threads. `samples` points to where the times of each decision go.
+engine::Placer placer_for(const std::shared_ptr<const topology::Topology>& machine, const plugin::LoadedConfig& setup,
+                          Samples* const& samples) {
+  const auto shown = std::make_shared<const plugin::AbiTopology>(machine);
+  const auto decide = [&samples, shown, plugins = plugins_of(setup)](const auto& request, const auto& rules) {
+    Views views(shown, *samples);
+    std::vector<placement::Vote> votes;
+    for (const Asked& of_plugin : plugins) {
+      votes.push_back({std::make_shared<TimedPolicy>(of_plugin.plugin, views, *samples), of_plugin.weight});
+    }
+    return samples->time("decide()", [&] { return placement::decide(*request, rules, votes); });
+  };
+  return engine::Placer({.topology = machine,
+                         .candidates = placement::make_candidates(*machine, machine->allowed),
+                         .rules = setup.config.options.placement.rules,
+                         .decide = decide});
+}
+
+/// The decisions on one workload as Placer makes them.
 void measure_decisions(const MachineShape& shape, const plugin::LoadedConfig& setup, const NamedWorkload& asked,
                        const Limits& limits, Samples& samples) {
   const std::shared_ptr<const topology::Topology> machine = machine_with_gpus(shape);
-  const auto shown = std::make_shared<const plugin::AbiTopology>(machine);
   const engine::Ledger ledger = ledger_with_containers(*machine);
-  const std::vector<Asked> plugins = plugins_of(setup);
   Samples warm_up;
   Samples* samples_of_round = &warm_up;
-  const engine::Placer placer(
-      {.topology = machine,
-       .candidates = placement::make_candidates(*machine, machine->allowed),
-       .rules = setup.config.options.placement.rules,
-       .decide = [&](const auto& request, const auto& rules) {
-         Views views(shown, *samples_of_round);
-         std::vector<placement::Vote> votes;
-         for (const Asked& of_plugin : plugins) {
-           votes.push_back(
-               {std::make_shared<TimedPolicy>(of_plugin.plugin, views, *samples_of_round), of_plugin.weight});
-         }
-         return samples_of_round->time("decide()", [&] { return placement::decide(*request, rules, votes); });
-       }});
+  const engine::Placer placer = placer_for(machine, setup, samples_of_round);
   repeat(limits, [&] {
     const engine::Plan plan = samples_of_round->time("plan", [&] { return placer.plan(ledger, asked.workload); });
     engine::Event event = engine::event::CreateAdmitted{asked.workload, plan};
@@ -234,6 +240,18 @@ void measure_decisions(const MachineShape& shape, const plugin::LoadedConfig& se
         "transition", [&] { return compute_transition(ledger, placer.rules(), std::chrono::milliseconds(0), event); });
     samples_of_round = &samples;
   });
+}
+
+/// What one more container would get on each of the nodes.
+void measure_fits(const MachineShape& shape, const plugin::LoadedConfig& setup, const Limits& limits,
+                  Samples& samples) {
+  const std::shared_ptr<const topology::Topology> machine = machine_with_gpus(shape);
+  const engine::Ledger ledger = ledger_with_containers(*machine);
+  Samples of_decisions;
+  Samples* const samples_of_decisions = &of_decisions;
+  const engine::Placer placer = placer_for(machine, setup, samples_of_decisions);
+  compute_fits(placer, ledger, {});
+  repeat(limits, [&] { samples.time("fits on all nodes", [&] { return compute_fits(placer, ledger, {}); }); });
 }
 
 simulate::Operation operation_for(const placement::Workload& workload) {
@@ -357,7 +375,7 @@ std::optional<Arguments> read_arguments(int argc, char** argv) {
       "nodes/CPUs: 2/64, 24/384, 32/1024, 64/2048");
   add("options", po::value(&arguments.options), "only sets of options with this in their names");
   add("workloads", po::value(&arguments.workloads),
-      "only workloads with this in their names; machine: only CPUs that go and come back");
+      "only workloads with this in their names; machine: only CPUs that go and come back; fits: only what fits");
   add("rounds", po::value(&arguments.limits.rounds)->default_value(200), "of each measurement, at most");
   add("seconds", po::value(&arguments.limits.seconds)->default_value(0.5), "of CPU time for each measurement");
   add("each", po::bool_switch(&arguments.each), "a table for each set of options and workload, not only the worst");
@@ -413,6 +431,12 @@ void measure_machine(const MachineShape& shape, const Arguments& arguments) {
   for (const OptionSet& options : option_sets()) {
     if (!is_wanted(options.name, arguments.options)) continue;
     const plugin::LoadedConfig setup = load(options);
+    if (arguments.decisions && is_wanted("fits", arguments.workloads)) {
+      Samples samples;
+      measure_fits(shape, setup, arguments.limits, samples);
+      worst.take(samples, options.name);
+      if (arguments.each) print_each(samples, options.name);
+    }
     for (const NamedWorkload& asked : workloads_for(shape)) {
       if (!arguments.decisions || !is_wanted(asked.name, arguments.workloads)) continue;
       Samples samples;

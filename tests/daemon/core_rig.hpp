@@ -81,6 +81,14 @@ class CoreRig {
   std::string held(const std::string& pod) const;
 
   engine::EngineSummary summary() const { return engine_->summary(std::chrono::minutes(1)).value(); }
+  /// On the calling thread.
+  Result<engine::Engine::NodeFits> fits(std::chrono::milliseconds patience) const {
+    return engine_->fits({}, patience);
+  }
+  /// Runs it on the engine's loop.
+  void on_loop(const std::function<void()>& work) const {
+    engine_->read_ledger([work](const engine::Ledger&) { work(); });
+  }
 
   /// What plugins would have heard: "placed POD CPUS" and the like, in order.
   std::vector<std::string> published_events() const TOPOLET_EXCLUDES(mutex_);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "tests/daemon/core_rig.hpp"
 #include "tests/daemon/test_policy.hpp"
@@ -306,6 +309,41 @@ TEST(Engine, ShowsPoliciesTheEnvironmentOfAContainerThatIsMovedOrResized) {
     EXPECT_TRUE(CoreRig::eventually([&] { return rig.runtime().row(second).cpus == "2"; }))
         << "it stays on its node: " << rig.runtime().row(second).cpus;
   }
+}
+
+TEST(Engine, PlacesContainersWhileSomebodyAsksWhatFits) {
+  CoreRig rig;
+  std::promise<void> asked;
+  std::promise<void> placed;
+  const auto wait_where_fits_is_computed = [&, waits = true](const placement::PolicyRequest& request) mutable {
+    if (request.workload.pod_name == "fits" && std::exchange(waits, false)) {
+      asked.set_value();
+      placed.get_future().wait();
+    }
+    return NodeSet();
+  };
+  rig.votes = {{std::make_shared<testing::NodePolicy>(wait_where_fits_is_computed)}};
+  auto fits = std::async(std::launch::async, [&rig] { return rig.fits(std::chrono::minutes(1)); });
+  asked.get_future().wait();
+  rig.run({.pod = "own", .cpus = 2});
+  placed.set_value();
+  const auto before = fits.get();
+  ASSERT_TRUE(before.has_value());
+  EXPECT_EQ(before->fits.nodes, (std::vector<engine::NodeFit>{{0, 2}, {1, 2}})) << "as it was when it was asked";
+  const auto now = rig.fits(std::chrono::minutes(1));
+  ASSERT_TRUE(now.has_value());
+  EXPECT_EQ(now->fits.nodes, (std::vector<engine::NodeFit>{{0, 0}, {1, 1}}));
+  EXPECT_GT(now->fits.generation, before->fits.generation);
+}
+
+TEST(Engine, DoesNotKeepWaitingWhoAsksWhatFits) {
+  CoreRig rig;
+  std::promise<void> answered;
+  rig.on_loop([future = answered.get_future().share()] { future.wait(); });
+  const auto fits = rig.fits(std::chrono::milliseconds(1));
+  answered.set_value();
+  ASSERT_FALSE(fits.has_value());
+  EXPECT_EQ(fits.error().code, Code::kUnavailable);
 }
 
 TEST(Engine, MovesAContainerThatAPluginWishesToBePlacedAnew) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <random>
+#include <set>
 
 #include "tests/engine/ledgers.hpp"
 
@@ -15,16 +17,17 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-/// Grants multiples of `step` CPUs only, and none on `closed_node`.
+/// Grants multiples of `step` CPUs only, what `may_have` says, and none on `closed_node`.
 class StepPolicy final : public placement::Policy {
  public:
   const std::string& name() const override { return name_; }
   Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
-    if (is_silent) return Error{Code::kDeadlineExceeded, "late"};
+    if (is_silent || (is_silent_of_shared && !request.exclusive)) return Error{Code::kDeadlineExceeded, "late"};
     std::vector<placement::Verdict> verdicts(request.candidates.size());
     for (std::size_t i = 0; i < verdicts.size(); ++i) {
       const bool is_closed = closed_node && request.candidates[i].nodes.contains(*closed_node);
-      const bool is_odd = request.exclusive && request.exclusive_cpus % step != 0;
+      const std::uint32_t asked = request.exclusive_cpus;
+      const bool is_odd = request.exclusive && (asked % step != 0 || (may_have && !may_have(asked)));
       if (is_closed || is_odd) verdicts[i] = {placement::Verdict::Kind::kReject, 0, "not here"};
     }
     return verdicts;
@@ -35,7 +38,9 @@ class StepPolicy final : public placement::Policy {
 
   std::uint32_t step = 1;
   std::optional<std::uint32_t> closed_node;
+  std::function<bool(std::uint32_t cpus)> may_have;
   bool is_silent = false;
+  bool is_silent_of_shared = false;
 
  private:
   std::string name_ = "step";
@@ -48,11 +53,17 @@ class FitsTest : public ::testing::Test {
     return Placer({topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
                    [policy = policy_, asked = asked_](const auto& request, const placement::PlacementRules& rules) {
                      ++*asked;
-                     return decide(*request, rules, {{policy}});
+                     return decide(*request, rules, {{policy, 1, true}});
                    }});
   }
-  Ledger ledger(std::vector<Allocation> allocations = {}) const {
-    return ledger_of(std::move(allocations), {}, {topology_->allowed, reserved_, {}});
+  Ledger ledger(std::vector<Allocation> allocations = {}, std::vector<Pod> pods = {}) const {
+    return ledger_of(std::move(allocations), std::move(pods), {topology_->allowed, reserved_, isolated_});
+  }
+  /// As if hwloc had found it like this.
+  void change_machine(const std::function<void(topology::Topology&)>& change) {
+    topology::Topology changed = *topology_;
+    change(changed);
+    topology_ = std::make_shared<const topology::Topology>(std::move(changed));
   }
   std::vector<std::pair<std::uint32_t, std::uint32_t>> fits(const Ledger& ledger,
                                                             const std::vector<placement::Workload>& pending = {}) {
@@ -64,6 +75,7 @@ class FitsTest : public ::testing::Test {
 
   std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:2");
   CpuSet reserved_;
+  CpuSet isolated_;
   placement::PlacementRules rules_;
   std::shared_ptr<StepPolicy> policy_ = std::make_shared<StepPolicy>();
   std::shared_ptr<int> asked_ = std::make_shared<int>(0);
@@ -137,6 +149,146 @@ TEST_F(FitsTest, SaysThatAPolicyWasNotHeard) {
   policy_->is_silent = true;
   fits(ledger());
   EXPECT_TRUE(last_.lost_votes);
+}
+
+TEST_F(FitsTest, SaysThatAPolicyWasNotHeardAboutAContainerThatWouldHaveToMove) {
+  rules_.min_shared_cpus = 0;
+  policy_->is_silent_of_shared = true;
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 8), Node(1, 8)));
+  EXPECT_FALSE(last_.lost_votes);
+  EXPECT_THAT(fits(ledger({shared("s", Phase::kRunning, CpuSet::range(0, 7))})), ElementsAre(Node(0, 7), Node(1, 8)));
+  EXPECT_TRUE(last_.lost_votes) << "it stays only because nobody said where to";
+}
+
+TEST_F(FitsTest, LeavesOutIsolatedCpus) {
+  isolated_ = {2, 3, 9};
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 6), Node(1, 7)));
+}
+
+TEST_F(FitsTest, GivesNothingWhileTheKubeletHandsOutCpus) {
+  Allocation bound = exclusive("a", {0, 1});
+  bound.workload.kubelet_cpus = {0, 1};
+  EXPECT_THAT(fits(ledger({bound})), ElementsAre(Node(0, 0), Node(1, 0)));
+  EXPECT_EQ(*asked_, 0);
+}
+
+TEST_F(FitsTest, CountsTheCpusOfANodeOnlyWhereOthersAreOutsideAnyNode) {
+  rules_.min_shared_cpus = 0;
+  use("node:1 core:8 pu:1");
+  change_machine([](topology::Topology& machine) {
+    machine.nodes[0].cpus = CpuSet::range(4, 7);
+    for (topology::Domain& domain : machine.domains) {
+      if (domain.kind == topology::DomainKind::kNode) domain.cpus = machine.nodes[0].cpus;
+    }
+  });
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 4))) << "the lowest CPUs of the machine are 0-3";
+}
+
+TEST_F(FitsTest, DoesNotNameNodesWithoutCpusAndGivesNothingOfThoseThatMayNotBeUsed) {
+  rules_.min_shared_cpus = 0;
+  change_machine([](topology::Topology& machine) {
+    topology::Node memory;
+    memory.os_index = 5;
+    memory.memory_only = true;
+    machine.nodes.push_back(memory);
+    machine.distances = {10, 20, 30, 20, 10, 30, 30, 30, 10};
+    machine.allowed = {0, 3, 7};
+  });
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 3), Node(1, 0)));
+}
+
+/// Sizes that are granted, up to 32 CPUs in cores of four threads.
+TEST_F(FitsTest, FindsTheLargestSizeThatIsGrantedWhereverItIs) {
+  use("node:1 core:8 pu:4");
+  rules_.min_shared_cpus = 0;
+  const std::vector<std::function<bool(std::uint32_t)>> rules = {
+      [](std::uint32_t n) { return n <= 5; },
+      [](std::uint32_t n) { return n % 4 == 0 && n <= 21; },
+      [](std::uint32_t n) { return n % 4 == 3 && n <= 24; },
+      [](std::uint32_t n) { return n % 3 == 0 && n < 12; },  // of cores that miss a thread
+      [](std::uint32_t n) { return n >= 6 && n <= 23; },     // none for who asks for little
+      [](std::uint32_t n) { return n == 1; },
+      [](std::uint32_t n) { return n == 32; },
+      [](std::uint32_t n) { return n == 29 || n <= 3; },
+  };
+  for (const auto& rule : rules) {
+    policy_->may_have = rule;
+    std::uint32_t most = 0;
+    for (std::uint32_t n = 1; n <= 32; ++n) {
+      if (rule(n)) most = n;
+    }
+    *asked_ = 0;
+    EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, most)));
+    EXPECT_LE(*asked_, 16);
+  }
+}
+
+TEST_F(FitsTest, PlacesPendingContainersWithCpusThatAreKeptForFailedOnes) {
+  rules_.min_shared_cpus = 0;
+  const Ledger held =
+      ledger({exclusive("failed", {0, 1, 2, 3}, Phase::kCrashed), exclusive("a", CpuSet::range(8, 15))});
+  EXPECT_THAT(fits(held), ElementsAre(Node(0, 4), Node(1, 0)));
+  EXPECT_THAT(fits(held, {guaranteed("p", 6)}), ElementsAre(Node(0, 2), Node(1, 0)));
+  EXPECT_THAT(last_.unplaced, IsEmpty());
+  EXPECT_THAT(fits(held, {guaranteed("p", 2)}), ElementsAre(Node(0, 2), Node(1, 0))) << "it needs none of them";
+}
+
+TEST_F(FitsTest, PlacesAPendingContainerWhereItWasBefore) {
+  rules_.min_shared_cpus = 0;
+  Pod pod = pod_of("p");
+  pod.former["p"] = {CpuSet::range(8, 11), {}};
+  placement::Workload again = guaranteed("p", 4);
+  again.key.sandbox_id = "";
+  EXPECT_THAT(fits(ledger({}, {pod}), {again}), ElementsAre(Node(0, 8), Node(1, 4)));
+}
+
+TEST_F(FitsTest, KeepsPendingPodsTogetherAsCreatesDo) {
+  std::vector<NodeSet> seen;
+  const Placer placer({topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
+                       [&seen, policy = policy_](const auto& request, const placement::PlacementRules& rules) {
+                         if (request->workload.pod_name == "p") seen.push_back(request->workload.pod_nodes);
+                         return decide(*request, rules, {{policy}});
+                       }});
+  placement::Workload first = guaranteed("p", 2);
+  first.key = {"uid", "first", 0, ""};
+  placement::Workload second = first;
+  second.key.name = "second";
+  compute_fits(placer, ledger(), {first, second});
+  EXPECT_THAT(seen, ElementsAre(NodeSet(), NodeSet())) << "what the pod needs as a whole is not known";
+  seen.clear();
+  first.pod_demand = first.demand;
+  first.pod_demand->cpu_request_milli = 4000;
+  second.pod_demand = first.pod_demand;
+  placement::Workload of_another_pod = first;
+  of_another_pod.key = {"another", "first", 0, ""};
+  const Fits fits = compute_fits(placer, ledger(), {first, of_another_pod, second, second});
+  ASSERT_THAT(seen, SizeIs(3)) << "nobody is placed twice";
+  EXPECT_EQ(seen[0], NodeSet());
+  EXPECT_EQ(seen[1], NodeSet());
+  EXPECT_FALSE(seen[2].empty());
+}
+
+TEST_F(FitsTest, TellsOfAPendingContainerWhoseAnnotationsCannotBeRead) {
+  placement::Workload bad = guaranteed("p", 8);
+  bad.pod_annotations = {{"topolet.io/cpus", "many"}};
+  placement::Workload sharing = guaranteed("q", 8);
+  sharing.pod_annotations = {{"topolet.io/cpus", "shared"}};
+  EXPECT_THAT(fits(ledger(), {bad, sharing}), ElementsAre(Node(0, 8), Node(1, 8)));
+  ASSERT_THAT(last_.unplaced, SizeIs(1));
+  EXPECT_EQ(last_.unplaced.front().key, bad.key);
+  EXPECT_THAT(last_.unplaced.front().reason, HasSubstr("topolet.io/cpus"));
+}
+
+/// Each plan may take as long as a decision does.
+TEST_F(FitsTest, GivesEachPlanTimeOfItsOwn) {
+  std::set<std::chrono::steady_clock::time_point> began;
+  const Placer placer({topology_, placement::make_candidates(*topology_, topology_->allowed), rules_,
+                       [&began](const auto& request, const placement::PlacementRules& rules) {
+                         began.insert(*request->plan_began);
+                         return decide(*request, rules, {});
+                       }});
+  compute_fits(placer, ledger(), {guaranteed("p", 2)});
+  EXPECT_THAT(began, SizeIs(3));
 }
 
 /// What it says is granted, and nothing more is; whatever is held, and whatever a policy grants.

@@ -217,6 +217,10 @@ TEST_F(DaemonWatchTest, SaysWhatWouldFit) {
   EXPECT_EQ(response.nodes(0).exclusive_cpus(), free - 1) << "who is denied takes nothing";
   ASSERT_EQ(response.unplaced_size(), 1);
   EXPECT_EQ(response.unplaced(0).pod_uid(), "uid-later");
+  (*pending.mutable_annotations())["topolet.io/cpus"] = "many";
+  ASSERT_TRUE(ask(request, response).ok()) << "one pod's mistake leaves the others an answer";
+  ASSERT_EQ(response.unplaced_size(), 1);
+  EXPECT_THAT(response.unplaced(0).reason(), HasSubstr("topolet.io/cpus"));
   pending.set_qos("best");
   const grpc::Status refused = ask(request, response);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);

@@ -211,7 +211,7 @@ TEST_F(FeedTest, EndsItsStreamsAndTakesNoMore) {
   EXPECT_EQ(deltas(*reader), 0U);
 }
 
-TEST(PendingContainerTest, IsReadWithItsSettings) {
+TEST(PendingContainerTest, IsReadWithItsAnnotations) {
   v1::PendingContainer pending;
   pending.set_pod_uid("u");
   pending.set_name("main");
@@ -219,15 +219,15 @@ TEST(PendingContainerTest, IsReadWithItsSettings) {
   pending.set_cpu_request_milli(2000);
   (*pending.mutable_annotations())["topolet.io/cpus"] = "shared";
   (*pending.mutable_annotations())["example.com/x"] = "y";
-  const auto workload = workload_of(pending, std::nullopt);
+  const auto workload = workload_of(pending);
   ASSERT_TRUE(workload.has_value());
   EXPECT_EQ(workload->demand.cpu_request_milli, 2000);
-  EXPECT_EQ(workload->settings.at("cpus"), "shared");
+  EXPECT_EQ(workload->pod_annotations.at("topolet.io/cpus"), "shared");
   pending.set_qos("Guaranteed");
-  EXPECT_THAT(workload_of(pending, std::nullopt).error().message, HasSubstr("has the QoS class 'Guaranteed'"));
+  EXPECT_THAT(workload_of(pending).error().message, HasSubstr("has the QoS class 'Guaranteed'"));
   pending.set_qos("guaranteed");
   pending.clear_name();
-  EXPECT_THAT(workload_of(pending, std::nullopt).error().message, HasSubstr("needs pod_uid and name"));
+  EXPECT_THAT(workload_of(pending).error().message, HasSubstr("needs pod_uid and name"));
 }
 
 }  // namespace

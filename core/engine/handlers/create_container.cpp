@@ -136,13 +136,10 @@ void CreateContainer::decide() {
   if (plan.lacks_cpus() && reconcile_first()) return;
   plan.decision.reason += reason_suffix_;
   if (plan.decision.denied) return deny(Code::kResourceExhausted, plan.decision);
-  // What the policies gave the pod's first container counts for the others, if the pod's resources are known: only then
-  // was it chosen for the whole pod.
-  const bool is_first_of_pod = workload_.pod_demand && workload_.pod_nodes.empty() && !plan.decision.nodes.empty();
-  const bool keeps_pod_together = is_first_of_pod && !plan.decision.unpinned;
+  const bool keeps_together = keeps_pod_together(workload_, plan.decision);
   log_warnings();
   committed_ = now();
-  deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_pod_together, warnings_},
+  deps_.committer.commit(event::CreateAdmitted{workload_, std::move(plan), superseded, keeps_together, warnings_},
                          [self = shared_from_this()] { self->wait_for_neighbours(); });
 }
 

@@ -1,11 +1,95 @@
 #include "core/engine/planning/fits.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <map>
 #include <utility>
 
+#include "core/engine/planning/crash_hold.hpp"
+#include "core/engine/state/events.hpp"
+#include "core/engine/state/transitions.hpp"
+#include "core/placement/settings.hpp"
+
 namespace topolet::engine {
 namespace {
+
+using IsGranted = std::function<bool(std::uint32_t cpus)>;
+
+/// Finds the largest of the sizes 1 to `most` that is granted.
+///
+/// Not all sizes up to the largest need be granted. With numa.full-pcpus-only three CPUs may be denied where four are
+/// granted; on cores of three and of four threads seven are, and five are not. What can be relied on is that whoever
+/// gets n CPUs could do with a core less: one of the next `step` smaller sizes, a core's worth, is granted as well. So
+/// where a core's worth of sizes is denied, nothing larger is granted, and the largest size is found by bisection over
+/// such windows. The first window is the one that ends with `most`: most nodes give out all they have, or all but a
+/// thread. What is found there is the largest, whatever the policies are like.
+///
+/// Where everything is denied, that takes the windows at both ends, and one size each time that is half as large in
+/// between: the lowest window is not enough, since a policy may deny whoever asks for too few. Policies of yet another
+/// kind make the result too small. It is never too large: it was granted.
+class LargestGranted {
+ public:
+  LargestGranted(std::uint32_t most, std::uint32_t step, IsGranted is_granted)
+      : most_(most), step_(step), is_granted_(std::move(is_granted)) {}
+
+  /// 0 if none is granted.
+  std::uint32_t find() {
+    if (const std::uint32_t top = largest_of(below_window(most_), most_); top > 0) return top;
+    std::uint32_t denied_above = below_window(most_);
+    std::uint32_t best = find_any(denied_above);
+    while (best > 0 && best < denied_above) {
+      const std::uint32_t middle = best + (denied_above - best) / 2;
+      const std::uint32_t high = std::min(denied_above, std::max(middle, best + step_));
+      const std::uint32_t low = std::max(best, below_window(high));
+      if (const std::uint32_t larger = largest_of(low, high); larger > 0) {
+        best = larger;
+      } else {
+        denied_above = low;
+      }
+    }
+    return best;
+  }
+
+ private:
+  std::uint32_t below_window(std::uint32_t high) const { return high - std::min(high, step_); }
+
+  bool is_granted(std::uint32_t cpus) {
+    const auto [known, is_new] = answers_.try_emplace(cpus, false);
+    if (is_new) known->second = is_granted_(cpus);
+    return known->second;
+  }
+
+  /// Of the sizes above `low` up to `high`.
+  std::uint32_t largest_of(std::uint32_t low, std::uint32_t high) {
+    for (std::uint32_t cpus = high; cpus > low; --cpus) {
+      if (is_granted(cpus)) return cpus;
+    }
+    return 0;
+  }
+
+  std::uint32_t find_any(std::uint32_t high) {
+    if (const std::uint32_t small = largest_of(0, std::min(high, step_)); small > 0) return small;
+    for (std::uint32_t half = high / 2; half > step_; half /= 2) {
+      const std::uint32_t whole_cores = half / step_ * step_;
+      if (is_granted(whole_cores)) return whole_cores;
+    }
+    return 0;
+  }
+
+  const std::uint32_t most_;
+  const std::uint32_t step_;
+  const IsGranted is_granted_;
+  std::map<std::uint32_t, bool> answers_;
+};
+
+std::uint32_t threads_of_largest_core(const topology::Topology& topology, const CpuSet& cpus) {
+  std::size_t most = 1;
+  for (const CpuSet& core : topology.cores) {
+    if (core.intersects(cpus)) most = std::max(most, core.size());
+  }
+  return static_cast<std::uint32_t>(most);
+}
 
 /// In no reserved namespace, and nobody's key.
 placement::Workload new_container(std::uint32_t cpus) {
@@ -20,89 +104,84 @@ placement::Workload new_container(std::uint32_t cpus) {
 
 class Computation {
  public:
-  Computation(const Placer& placer, const Ledger& ledger) : placer_(placer), ledger_(ledger), after_(ledger) {
+  Computation(const Placer& placer, const Ledger& ledger) : placer_(listening(placer)), ledger_(ledger) {
     fits_.generation = ledger.generation();
   }
+  Computation(const Computation&) = delete;
+  Computation& operator=(const Computation&) = delete;
 
   void place(placement::Workload workload) {
-    if (is_booked(workload.key)) return;
-    NodeSet& nodes_of_pod = nodes_of_pod_[workload.key.pod_uid];
-    if (nodes_of_pod.empty()) nodes_of_pod = ledger_.nodes_of_pod(workload.key.pod_uid, workload.key.sandbox_id);
-    workload.pod_nodes = nodes_of_pod;
-    const Plan plan = plan_of(workload, {});
-    if (plan.decision.denied) return fits_.unplaced.push_back({workload.key, plan.decision.reason});
-    if (nodes_of_pod.empty()) nodes_of_pod = plan.decision.nodes;
-    after_.assume(allocation_of(workload, plan.decision));
-    for (const Move& move : plan.moves) after_.assume(allocation_of(move.workload, move.decision));
+    const placement::ContainerKey key = workload.key;
+    if (is_booked(key)) return;
+    if (workload.settings.empty()) {
+      Result<placement::Settings> settings = read_settings(workload, placer_.rules().annotations);
+      if (!settings) return fits_.unplaced.push_back({key, settings.error().message});
+      workload.settings = std::move(settings->values);
+    }
+    // The ledger knows pods by their sandboxes, and this one may have none yet.
+    if (workload.key.sandbox_id.empty()) workload.key.sandbox_id = "topolet fits " + key.pod_uid;
+    workload.pod_nodes = ledger_.nodes_of_pod(key.pod_uid, workload.key.sandbox_id);
+    Placer::Constraints constraints;
+    constraints.keep = ledger_.former_placement(workload.key);
+    Plan plan = reclaim_and_plan(placer_, ledger_, workload, constraints);
+    if (plan.decision.denied) return fits_.unplaced.push_back({key, plan.decision.reason});
+    event::CreateAdmitted admitted{.workload = std::move(workload), .plan = std::move(plan)};
+    admitted.keeps_pod_together = keeps_pod_together(admitted.workload, admitted.plan.decision);
+    ledger_.apply(compute_transition(ledger_, placer_.rules(), std::chrono::milliseconds(0), admitted));
   }
 
-  Fits finish() {
+  Fits finish() && {
     for (const topology::Node& node : placer_.topology()->nodes) {
-      if (node.memory_only) continue;
-      fits_.nodes.push_back({node.os_index, most_on(node)});
+      if (!node.memory_only) fits_.nodes.push_back({node.os_index, most_on(node)});
     }
     return std::move(fits_);
   }
 
  private:
+  /// A plan does not show all the decisions that it took.
+  Placer listening(const Placer& placer) {
+    Placer::Deps deps = placer.deps();
+    deps.decide = [this, decide = placer.deps().decide](const auto& request, const placement::PlacementRules& rules) {
+      placement::Decision decision = decide(request, rules);
+      fits_.lost_votes = fits_.lost_votes || !decision.lost_votes.empty();
+      return decision;
+    };
+    return Placer(std::move(deps));
+  }
+
   bool is_booked(const placement::ContainerKey& key) const {
     const auto& allocations = ledger_.allocations();
-    return std::any_of(allocations.begin(), allocations.end(), [&](const auto& entry) {
-      return entry.first.pod_uid == key.pod_uid && entry.first.name == key.name;
-    });
+    const auto first = allocations.lower_bound({key.pod_uid, key.name, 0, ""});
+    return first != allocations.end() && first->first.pod_uid == key.pod_uid && first->first.name == key.name;
   }
 
-  Plan plan_of(const placement::Workload& workload, const Placer::Constraints& constraints) {
-    Plan plan = placer_.plan(after_, workload, constraints);
-    fits_.lost_votes = fits_.lost_votes || !plan.decision.lost_votes.empty() ||
-                       std::any_of(plan.moves.begin(), plan.moves.end(),
-                                   [](const Move& move) { return !move.decision.lost_votes.empty(); });
-    return plan;
-  }
-
-  bool gets(const topology::Node& node, std::uint32_t cpus) {
-    Placer::Constraints here;
-    here.within_nodes = NodeSet{node.os_index};
-    const placement::Decision decision = plan_of(new_container(cpus), here).decision;
-    const placement::Placement& placement = decision.placement;
-    return !decision.denied && !decision.conflict && placement.mode == placement::Mode::kExclusive &&
-           placement.cpus.size() == cpus && placement.cpus.is_subset_of(node.cpus);
-  }
-
-  /// Most often it gets all that are free. Else policies look at whole cores: they may grant only multiples of a core's
-  /// threads, or need the rest of a core too. So it is searched among multiples, of which it gets each that is less
-  /// than one that it gets, and then in the gap above the largest.
   std::uint32_t most_on(const topology::Node& node) {
-    const CpuSet& pool = after_.pool();
-    const auto limit =
-        static_cast<std::uint32_t>(std::min((pool & node.cpus).size(), spare_cpus(pool, placer_.rules())));
-    if (limit == 0 || gets(node, limit)) return limit;
-    const std::uint32_t step = threads_of_a_core(node);
-    std::uint32_t got = 0;  // in steps
-    std::uint32_t too_many = (limit - 1) / step + 1;
-    while (too_many - got > 1) {
-      const std::uint32_t middle = got + (too_many - got) / 2;
-      (gets(node, middle * step) ? got : too_many) = middle;
-    }
-    for (std::uint32_t more = std::min(limit, (got + 1) * step) - 1; more > got * step; --more) {
-      if (gets(node, more)) return more;
-    }
-    return got * step;
+    const placement::PlacementRules& rules = placer_.rules();
+    if (placement::exclusive_cpus_for(new_container(1), rules) == 0 || ledger_.kubelet_hands_out_cpusets()) return 0;
+    // On a machine of one node and CPUs outside it, the machine has the same nodes and comes after the node.
+    const auto& candidates = placer_.candidates();
+    const auto here = std::find_if(candidates.begin(), candidates.end(),
+                                   [&node](const auto& other) { return other.nodes == NodeSet{node.os_index}; });
+    if (here == candidates.end()) return 0;
+    const CpuSet& pool = ledger_.pool();
+    const std::size_t most = std::min((pool & node.cpus).size(), placement::spare_cpus(pool, rules));
+    return LargestGranted(static_cast<std::uint32_t>(most), threads_of_largest_core(*placer_.topology(), node.cpus),
+                          [&](std::uint32_t cpus) { return gets(node, *here, cpus); })
+        .find();
   }
 
-  std::uint32_t threads_of_a_core(const topology::Node& node) const {
-    std::size_t most = 1;
-    for (const CpuSet& core : placer_.topology()->cores) {
-      if (core.intersects(node.cpus)) most = std::max(most, core.size());
-    }
-    return static_cast<std::uint32_t>(most);
+  bool gets(const topology::Node& node, const placement::Candidate& here, std::uint32_t cpus) const {
+    Placer::Constraints constraints;
+    constraints.exact_candidate = here;
+    const placement::Decision decision = placer_.plan(ledger_, new_container(cpus), constraints).decision;
+    const placement::Placement& placement = decision.placement;
+    return !decision.denied && placement.mode == placement::Mode::kExclusive && placement.cpus.size() == cpus &&
+           placement.cpus.is_subset_of(node.cpus);
   }
 
-  const Placer& placer_;
-  const Ledger& ledger_;
-  Ledger after_;  ///< with the pending containers
-  std::map<std::string, NodeSet> nodes_of_pod_;
   Fits fits_;
+  const Placer placer_;
+  Ledger ledger_;  ///< with the pending containers
 };
 
 }  // namespace
@@ -110,7 +189,7 @@ class Computation {
 Fits compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<placement::Workload>& pending) {
   Computation computation(placer, ledger);
   for (const placement::Workload& workload : pending) computation.place(workload);
-  return computation.finish();
+  return std::move(computation).finish();
 }
 
 }  // namespace topolet::engine

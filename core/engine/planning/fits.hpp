@@ -27,15 +27,23 @@ struct Fits {
   std::uint64_t generation = 0;  ///< of the ledger that this is true of
   std::vector<NodeFit> nodes;    ///< by OS index
   std::vector<UnplacedContainer> unplaced;
-  bool lost_votes = false;  ///< a policy was not heard: the numbers may be wrong
+  bool lost_votes = false;  ///< in some decision a policy was not heard: all this may be wrong
 };
 
-/// What a Guaranteed container that asks for n whole CPUs and nothing else would be given on each node alone: the
-/// largest n that it would get there, by the same decisions as when it is created. CPUs that are kept for failed
-/// containers are theirs.
+/// What one new container, Guaranteed and without devices and annotations, would be given at most on each node with
+/// CPUs if it had to be there: as many as it asked for, by a plan of `placer`. The policies are shown the node as the
+/// only candidate. CPUs that are kept for failed containers are theirs. All 0 where no such container gets CPUs of its
+/// own, as while the kubelet hands them out.
 ///
 /// `pending`: containers that are bound to this machine and not in the ledger yet. They are placed first, in this
-/// order. One that the ledger has is not placed again, and one that is denied takes nothing.
+/// order, as if they were created now: where they must, with CPUs that are kept for failed containers. One that the
+/// ledger has, by the pod's uid and its name, is not placed again, and one that is denied takes nothing. Annotations
+/// are read here unless `settings` has some.
+///
+/// A number is never too large. It is the largest possible unless policies deny smaller containers and grant larger
+/// ones with more CPUs in between than the largest core of the node has threads; see LargestGranted in fits.cpp.
+///
+/// Every plan has the whole time of a decision. Same arguments, same answer, as far as the policies' are the same.
 Fits compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<placement::Workload>& pending);
 
 }  // namespace topolet::engine

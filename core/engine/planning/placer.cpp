@@ -32,8 +32,6 @@ std::vector<placement::ContainerKey> stranded_by(const Ledger& ledger, const pla
   return stranded;
 }
 
-}  // namespace
-
 Allocation allocation_of(const placement::Workload& workload, const placement::Decision& decision) {
   Allocation allocation;
   allocation.workload = workload;
@@ -42,6 +40,8 @@ Allocation allocation_of(const placement::Workload& workload, const placement::D
   return allocation;
 }
 
+}  // namespace
+
 bool Placer::Constraints::admits(const placement::Candidate& candidate) const {
   if (within_nodes) {
     const bool is_outside_nodes = candidate.nodes.empty();
@@ -49,6 +49,10 @@ bool Placer::Constraints::admits(const placement::Candidate& candidate) const {
   }
   if (!among.empty() && !among.contains(candidate.nodes.words())) return false;
   return !exact_candidate || (candidate.nodes == exact_candidate->nodes && candidate.cpus == exact_candidate->cpus);
+}
+
+bool keeps_pod_together(const placement::Workload& workload, const placement::Decision& decision) {
+  return workload.pod_demand && workload.pod_nodes.empty() && !decision.nodes.empty() && !decision.unpinned;
 }
 
 CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus) {

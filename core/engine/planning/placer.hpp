@@ -65,6 +65,8 @@ class Placer {
     return plan(ledger, workload, Constraints{});
   }
 
+  /// What it plans with at present.
+  const Deps& deps() const { return deps_; }
   const std::shared_ptr<const topology::Topology>& topology() const { return deps_.topology; }
   const std::vector<placement::Candidate>& candidates() const { return deps_.candidates; }
   const placement::PlacementRules& rules() const { return deps_.rules; }
@@ -96,11 +98,12 @@ class Placer {
   Deps deps_;
 };
 
+/// Whether the nodes that a new container is given count for the other containers of its pod: if it is the first, and
+/// was placed for the whole pod, whose resources must be known for that.
+bool keeps_pod_together(const placement::Workload& workload, const placement::Decision& decision);
+
 /// The rest of the cores of some CPUs.
 CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus);
-
-/// For a plan's ledger: what the workload would hold.
-Allocation allocation_of(const placement::Workload& workload, const placement::Decision& decision);
 
 /// Why a container is foreign.
 std::string reason_not_placed(const placement::Workload& workload);
