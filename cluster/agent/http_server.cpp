@@ -48,8 +48,8 @@ std::string event_text(const std::string& event, std::string_view data) {
 struct HttpServer::Impl {
   class Session;
 
-  Impl(Options server_options, Handlers server_handlers, Log& server_log)
-      : options(std::move(server_options)), handlers(std::move(server_handlers)), log(server_log) {}
+  Impl(Options server_options, Handlers server_handlers)
+      : options(std::move(server_options)), handlers(std::move(server_handlers)) {}
 
   void accept();
   void on_accepted(tcp::socket socket);
@@ -61,7 +61,6 @@ struct HttpServer::Impl {
 
   const Options options;
   const Handlers handlers;
-  Log& log;
   asio::io_context context{1};
   tcp::acceptor acceptor{context};
   asio::steady_timer pause{context};
@@ -242,11 +241,11 @@ HttpServer::HttpServer() = default;
 
 HttpServer::~HttpServer() { stop(); }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::open(Options options, Handlers handlers, Log& log) {
+Result<std::unique_ptr<HttpServer>> HttpServer::open(Options options, Handlers handlers) {
   const Result<ListenAddress> address = parse_listen_address(options.address);
   if (!address) return address.error();
   std::unique_ptr<HttpServer> server(new HttpServer());
-  server->impl_ = std::make_unique<Impl>(std::move(options), std::move(handlers), log);
+  server->impl_ = std::make_unique<Impl>(std::move(options), std::move(handlers));
   Impl& impl = *server->impl_;
   const tcp::endpoint endpoint(asio::ip::make_address(address->host), address->port);
   error_code error;

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/log.hpp"
 #include "core/base/result.hpp"
 
 namespace topolet::agent {
@@ -56,7 +55,7 @@ class HttpServer {
     std::function<void(std::uint64_t)> end_stream = {};
   };
   /// INVALID_ARGUMENT if the address cannot be read; UNAVAILABLE if it cannot be listened on.
-  static Result<std::unique_ptr<HttpServer>> open(Options options, Handlers handlers, Log& log);
+  static Result<std::unique_ptr<HttpServer>> open(Options options, Handlers handlers);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -90,12 +90,12 @@ std::optional<std::string> mistake_in(const Options& options) {
 }
 
 Result<std::unique_ptr<HttpServer>> serve(const std::string& address, HttpServer::Handlers handlers,
-                                          std::vector<std::pair<std::string, std::string>> headers, Log& log) {
+                                          std::vector<std::pair<std::string, std::string>> headers) {
   if (address == kNone) return std::unique_ptr<HttpServer>();
   HttpServer::Options options;
   options.address = address;
   options.headers = std::move(headers);
-  return HttpServer::open(std::move(options), std::move(handlers), log);
+  return HttpServer::open(std::move(options), std::move(handlers));
 }
 
 int run_agent(const Options& options) {
@@ -105,8 +105,8 @@ int run_agent(const Options& options) {
     return usage_error("--log-level: " + set.error().message);
   Node node;
   WatchClient client({.socket = path_of(options.watch)}, node, *log);
-  auto metrics = serve(options.metrics_address, metrics_routes(node, client), {}, *log);
-  auto page = metrics ? serve(options.page_address, page_routes(node), page_headers(), *log)
+  auto metrics = serve(options.metrics_address, metrics_routes(node, client), {});
+  auto page = metrics ? serve(options.page_address, page_routes(node), page_headers())
                       : Result<std::unique_ptr<HttpServer>>(metrics.error());
   if (!page) {
     log->error("cannot start: {}", page.error().message);

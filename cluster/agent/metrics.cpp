@@ -1,42 +1,39 @@
 #include "cluster/agent/metrics.hpp"
 
-#include <fmt/format.h>
+#include <prometheus/text_serializer.h>
 
-#include <string_view>
+#include <vector>
+
+#include "core/metrics/table.hpp"
 
 namespace topolet::agent {
-namespace {
-
-template <class Value>
-void add(std::string& text, std::string_view name, std::string_view type, std::string_view help, Value value,
-         std::string_view labels = "") {
-  text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0}{3} {4}\n", name, help, type, labels, value);
-}
-
-}  // namespace
 
 std::string agent_metrics(const Node& node, const WatchClient& client) {
+  using metrics::Table;
+  constexpr auto kCounter = prometheus::MetricType::Counter;
   const Node::Summary now = node.summary();
   const WatchCounts counts = client.counts();
-  std::string text;
-  add(text, "topolet_agent_build_info", "gauge", "The version of topolet-agent.", 1,
-      "{version=\"" TOPOLET_VERSION "\"}");
-  add(text, "topolet_agent_connected", "gauge", "Whether the agent is connected to topoletd.", now.connected ? 1 : 0);
-  add(text, "topolet_agent_reconciled", "gauge",
-      "Whether topoletd has compared its containers with the runtime since its start.", now.reconciled ? 1 : 0);
-  add(text, "topolet_agent_generation", "gauge", "The newest generation of topoletd's ledger that has come.",
-      now.generation);
-  add(text, "topolet_agent_containers", "gauge", "Containers that topoletd knows.", now.containers);
-  add(text, "topolet_agent_watch_lag_seconds", "gauge",
-      "From the commit of the newest change until it came to the agent.",
+  std::vector<prometheus::MetricFamily> families;
+  const auto add = [&families](Table table, double value, const metrics::Labels& labels = {}) {
+    families.push_back(table.add(value, labels).family());
+  };
+  add({"topolet_agent_build_info", "The version of topolet-agent."}, 1, {{"version", TOPOLET_VERSION}});
+  add({"topolet_agent_connected", "Whether the agent is connected to topoletd."}, now.connected ? 1 : 0);
+  add({"topolet_agent_reconciled", "Whether topoletd has compared its containers with the runtime since its start."},
+      now.reconciled ? 1 : 0);
+  add({"topolet_agent_generation", "The newest generation of topoletd's ledger that has come."},
+      static_cast<double>(now.generation));
+  add({"topolet_agent_containers", "Containers that topoletd knows."}, static_cast<double>(now.containers));
+  add({"topolet_agent_watch_lag_seconds", "From the commit of the newest change until it came to the agent."},
       static_cast<double>(counts.last_lag.count()) / 1000);
-  add(text, "topolet_agent_deltas_total", "counter", "Changes that topoletd has told of.", counts.deltas);
-  add(text, "topolet_agent_snapshots_total", "counter", "Times that topoletd has told all of its state.",
-      counts.snapshots);
-  add(text, "topolet_agent_lost_connections_total", "counter", "Connections to topoletd that have ended.",
-      counts.lost_connections);
-  add(text, "topolet_agent_page_viewers", "gauge", "Browsers that follow the page.", node.followers());
-  return text;
+  add({"topolet_agent_deltas_total", "Changes that topoletd has told of.", kCounter},
+      static_cast<double>(counts.deltas));
+  add({"topolet_agent_snapshots_total", "Times that topoletd has told all of its state.", kCounter},
+      static_cast<double>(counts.snapshots));
+  add({"topolet_agent_lost_connections_total", "Connections to topoletd that have ended.", kCounter},
+      static_cast<double>(counts.lost_connections));
+  add({"topolet_agent_page_viewers", "Browsers that follow the page."}, static_cast<double>(node.followers()));
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 }  // namespace topolet::agent

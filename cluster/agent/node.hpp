@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "cluster/agent/node_state.hpp"
 #include "core/base/mutex.hpp"
+#include "core/watch/node_state.hpp"
 
 namespace topolet::agent {
 
@@ -70,8 +70,8 @@ class Node {
   mutable Mutex mutex_;
   bool connected_ TOPOLET_GUARDED_BY(mutex_) = false;
   bool known_ TOPOLET_GUARDED_BY(mutex_) = false;
-  NodeState state_ TOPOLET_GUARDED_BY(mutex_);
-  NodeState base_ TOPOLET_GUARDED_BY(mutex_);  ///< before the oldest of `past_`
+  watch::NodeState state_ TOPOLET_GUARDED_BY(mutex_);
+  watch::NodeState base_ TOPOLET_GUARDED_BY(mutex_);  ///< before the oldest of `past_`
   WallTime base_time_ TOPOLET_GUARDED_BY(mutex_){};
   std::deque<Past> past_ TOPOLET_GUARDED_BY(mutex_);
   std::size_t past_bytes_ TOPOLET_GUARDED_BY(mutex_) = 0;

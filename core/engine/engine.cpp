@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <future>
 #include <utility>
 
 #include "core/cri/messages/ended_containers.hpp"
@@ -119,18 +118,8 @@ bool Engine::stop() {
   return ended;
 }
 
-/// What `read` returns on the loop. UNAVAILABLE if that takes too long.
-template <class Read>
-auto Engine::ask_loop(Read read, std::chrono::milliseconds patience) -> Result<decltype(read())> {
-  const auto promise = std::make_shared<std::promise<decltype(read())>>();
-  auto future = promise->get_future();
-  loop_->post([promise, read = std::move(read)] { promise->set_value(read()); });
-  if (future.wait_for(patience) == std::future_status::ready) return future.get();
-  return Error{Code::kUnavailable, "topoletd is busy placing containers; try again"};
-}
-
 Result<EngineSummary> Engine::summary(std::chrono::milliseconds patience) {
-  return ask_loop([this] { return summarise(); }, patience);
+  return ask([this](const Ledger&) { return summarise(); }, patience);
 }
 
 Result<Engine::NodeFits> Engine::fits(const std::vector<placement::Workload>& pending,
@@ -140,7 +129,7 @@ Result<Engine::NodeFits> Engine::fits(const std::vector<placement::Workload>& pe
     Placer placer;
     bool reconciled;
   };
-  const auto state = ask_loop([this] { return State{committer_.ledger(), placer_, reconciled_}; }, patience);
+  const auto state = ask([this](const Ledger& ledger) { return State{ledger, placer_, reconciled_}; }, patience);
   if (!state) return state.error();
   return NodeFits{compute_fits(state->placer, state->ledger, pending), state->reconciled};
 }

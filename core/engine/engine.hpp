@@ -9,10 +9,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/clock.hpp"
@@ -103,7 +105,17 @@ class Engine {
   /// False if the store does not return: then neither this nor the store may be destroyed, see Writer::stop().
   bool stop();
 
-  /// The engine's present state. Waits for the loop; UNAVAILABLE if that takes longer than `patience`.
+  /// What `read(ledger)` returns, on the loop's thread. Waits for that; UNAVAILABLE if it takes longer than `patience`.
+  template <class Read>
+  auto ask(Read read, std::chrono::milliseconds patience) -> Result<decltype(read(std::declval<const Ledger&>()))> {
+    using Answer = decltype(read(std::declval<const Ledger&>()));
+    const auto promise = std::make_shared<std::promise<Answer>>();
+    std::future<Answer> answer = promise->get_future();
+    read_ledger([promise, read = std::move(read)](const Ledger& ledger) { promise->set_value(read(ledger)); });
+    if (answer.wait_for(patience) == std::future_status::ready) return answer.get();
+    return Error{Code::kUnavailable, "topoletd is busy placing containers; try again"};
+  }
+  /// The engine's present state, as ask() does it.
   Result<EngineSummary> summary(std::chrono::milliseconds patience);
 
   struct NodeFits {
@@ -142,8 +154,6 @@ class Engine {
   static Loaded load(store::Store& store, CpuInventory cpus);
   Engine(Options&& options, Deps&& deps, Loaded loaded);
 
-  template <class Read>
-  auto ask_loop(Read read, std::chrono::milliseconds patience) -> Result<decltype(read())>;
   EngineSummary summarise() const;
   void begin();
   void handle(const std::shared_ptr<cri::Call>& call);

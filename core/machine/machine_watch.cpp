@@ -20,8 +20,8 @@ constexpr std::array kLooksAfterUevent{std::chrono::milliseconds(50), std::chron
 /// Where no uevents are heard.
 constexpr std::chrono::milliseconds kIntervalWithoutUevents{1000};
 
-/// How long a CPU may take from when pods lose it until it is said to be offline.
-constexpr std::chrono::seconds kLongestGoing{10};
+/// A CPU that pods have lost is said to be offline by then, if that is why.
+constexpr std::chrono::seconds kOfflineWithin{10};
 
 /// How often the topology is read again because it has other CPUs than the kernel says: for good, perhaps, as hwloc
 /// sees some machines in another way.
@@ -116,7 +116,7 @@ Result<engine::Engine::Machine> MachineWatch::read(const MachineState& state) {
 void MachineWatch::note_what_pods_lose(const MachineState& now, const CpuSet& flickered) {
   if (!last_state_ || !last_state_->online || !now.online || !last_state_->pods) return;
   const auto time = std::chrono::steady_clock::now();
-  if (time - taken_from_pods_at_ > kLongestGoing) taken_from_pods_ = {};
+  if (time - taken_from_pods_at_ > kOfflineWithin) taken_from_pods_ = {};
   const CpuSet gone = (*last_state_->online - *now.online) | flickered;
   lost_by_pods_ |= gone & (*last_state_->pods | taken_from_pods_);
   if (!now.pods) return;

@@ -12,16 +12,15 @@
 #include <utility>
 
 #include "core/cri/methods.hpp"
+#include "core/metrics/table.hpp"
 #include "core/placement/node_demand.hpp"
 
 namespace topolet::metrics {
 namespace {
 
-using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Buckets = prometheus::Histogram::BucketBoundaries;
-using Labels = std::map<std::string, std::string>;
 
 /// Seconds. Calls to a runtime take from a fraction of a millisecond to the minutes of a pull.
 const Buckets kCallBuckets = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
@@ -39,24 +38,6 @@ constexpr std::array<std::string_view, 17> kCodes = {
 constexpr std::size_t kMostReasonCodes = 64;
 
 double seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
-
-/// A family of numbers that are looked at when somebody asks.
-class Table {
- public:
-  Table(std::string name, std::string help, MetricType type = MetricType::Gauge)
-      : family_{std::move(name), std::move(help), type, {}} {}
-  Table& add(double value, const Labels& labels = {}) {
-    ClientMetric metric;
-    for (const auto& [label, text] : labels) metric.label.push_back({label, text});
-    (family_.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
-    family_.metric.push_back(std::move(metric));
-    return *this;
-  }
-  const MetricFamily& family() const { return family_; }
-
- private:
-  MetricFamily family_;
-};
 
 void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) {
   const auto put = [&families](const Table& table) { families.push_back(table.family()); };
@@ -254,19 +235,15 @@ std::string Metrics::text(const Moment& moment) const {
   return prometheus::TextSerializer().Serialize(families);
 }
 
-EngineState engine_state_of(const engine::Ledger& ledger, const topology::Topology& topology) {
+std::vector<NodeUsage> node_usage_of(const engine::Ledger& ledger) {
+  std::vector<NodeUsage> nodes;
+  if (ledger.topology() == nullptr) return nodes;
+  const topology::Topology& topology = *ledger.topology();
   const placement::LedgerSnapshot view = ledger.snapshot();
-  EngineState state;
-  state.generation = ledger.generation();
-  for (const auto& [key, allocation] : ledger.allocations()) {
-    if (allocation.phase == engine::Phase::kCrashed) continue;
-    ++state.containers[std::string(to_string(allocation.placement.mode))];
-    if (allocation.squeeze != engine::Squeeze::kNone) ++state.squeezed;
-  }
   const std::vector<placement::NodeDemand> demands = placement::demand_by_node(topology, view.entries);
   const auto add = [&](std::string name, const CpuSet& cpus, std::int64_t requested_milli) {
-    state.nodes.push_back({std::move(name), (view.pool & cpus).size(), (view.exclusive & cpus).size(),
-                           (view.withheld & cpus).size(), (view.reserved & cpus).size(), requested_milli});
+    nodes.push_back({std::move(name), (view.pool & cpus).size(), (view.exclusive & cpus).size(),
+                     (view.withheld & cpus).size(), (view.reserved & cpus).size(), requested_milli});
   };
   std::int64_t outside_milli = 0;
   for (const placement::LedgerEntry& entry : view.entries) outside_milli += entry.demand.cpu_request_milli;
@@ -276,7 +253,7 @@ EngineState engine_state_of(const engine::Ledger& ledger, const topology::Topolo
     if (!node.memory_only) add(std::to_string(node.os_index), node.cpus, demands[i].cpu_request_milli);
   }
   if (const CpuSet outside = topology.cpus_outside_nodes(); !outside.empty()) add("none", outside, outside_milli);
-  return state;
+  return nodes;
 }
 
 }  // namespace topolet::metrics

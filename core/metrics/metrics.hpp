@@ -29,6 +29,9 @@ struct NodeUsage {
   std::int64_t requested_milli = 0;
 };
 
+/// Of every node with CPUs, as the ledger's topology has them.
+std::vector<NodeUsage> node_usage_of(const engine::Ledger& ledger);
+
 /// The engine at one moment.
 struct EngineState {
   std::uint64_t generation = 0;
@@ -38,7 +41,6 @@ struct EngineState {
   std::uint32_t squeezed = 0;
   std::vector<NodeUsage> nodes;
 };
-EngineState engine_state_of(const engine::Ledger& ledger, const topology::Topology& topology);
 
 /// Of one plugin, since the start.
 struct PluginCounts {

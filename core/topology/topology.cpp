@@ -14,6 +14,26 @@ const Item* find_by_os_index(const std::vector<Item>& items, std::uint32_t os_in
 
 }  // namespace
 
+std::string_view to_string(OsDeviceKind kind) {
+  switch (kind) {
+    case OsDeviceKind::kBlock:
+      return "block";
+    case OsDeviceKind::kGpu:
+      return "gpu";
+    case OsDeviceKind::kNetwork:
+      return "network";
+    case OsDeviceKind::kOpenFabrics:
+      return "openfabrics";
+    case OsDeviceKind::kDma:
+      return "dma";
+    case OsDeviceKind::kCoprocessor:
+      return "coprocessor";
+    case OsDeviceKind::kOther:
+      break;
+  }
+  return "other";
+}
+
 const Pu* Topology::pu(std::uint32_t os_index) const { return find_by_os_index(pus, os_index); }
 
 const Node* Topology::node(std::uint32_t os_index) const { return find_by_os_index(nodes, os_index); }

@@ -94,6 +94,8 @@ struct PciDevice {
 
 enum class OsDeviceKind : std::uint8_t { kBlock, kGpu, kNetwork, kOpenFabrics, kDma, kCoprocessor, kOther };
 
+std::string_view to_string(OsDeviceKind kind);  // "block", "gpu", "network", "openfabrics", …
+
 /// A device by the name that the operating system or its vendor's library gives it.
 struct OsDevice {
   std::string name;     ///< such as nvml0, nvme0n1, mlx5_0

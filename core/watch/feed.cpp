@@ -33,8 +33,10 @@ std::shared_ptr<const std::string> bytes_of(const v1::WatchResponse& response) {
 }  // namespace
 
 Feed::Feed(Options options) : options_(std::move(options)), instance_(new_instance()) {
-  state_.set_instance(instance_);
-  state_.set_version(options_.version);
+  v1::Snapshot nothing;
+  nothing.set_instance(instance_);
+  nothing.set_version(options_.version);
+  state_.begin(nothing);
 }
 
 Feed::~Feed() { stop(); }
@@ -45,7 +47,7 @@ void Feed::on_loaded(const engine::Ledger& ledger) {
   all.set_generation(ledger.generation());
   *all.mutable_cpus() = cpus_of(inventory_, ledger.pool(), ledger.free_isolated());
   for (const auto& [key, allocation] : ledger.allocations()) *all.add_changed() = container_of(allocation);
-  boost::asio::post(thread_, [this, all = std::move(all)] { apply_to_state(all); });
+  boost::asio::post(thread_, [this, all = std::move(all)] { state_.apply(all); });
 }
 
 void Feed::on_durable(const engine::Transition& transition) {
@@ -76,32 +78,20 @@ void Feed::subscribe(std::shared_ptr<cri::OwnCall> call) {
 /// Of something that is no transition.
 v1::Delta Feed::begin_delta() const {
   v1::Delta delta;
-  delta.set_generation(state_.generation());
+  delta.set_generation(state_.head().generation());
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   delta.set_time_ms(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
   return delta;
 }
 
 void Feed::apply(v1::Delta delta) {
-  apply_to_state(delta);
+  state_.apply(delta);
   if (readers_.empty() || stopped_) return;
   const bool is_first = gathered_.deltas().empty();
   *gathered_.add_deltas() = std::move(delta);
   if (!is_first) return;
   const auto timer = std::make_shared<boost::asio::steady_timer>(thread_, options_.gather);
   timer->async_wait([this, timer](const boost::system::error_code&) { flush(); });
-}
-
-void Feed::apply_to_state(const v1::Delta& delta) {
-  state_.set_generation(delta.generation());
-  for (const v1::Container& container : delta.changed()) {
-    containers_[container.key().SerializeAsString()] = container;
-  }
-  for (const v1::ContainerKey& key : delta.ended()) containers_.erase(key.SerializeAsString());
-  if (delta.has_cpus()) *state_.mutable_cpus() = delta.cpus();
-  if (delta.has_machine()) *state_.mutable_machine() = delta.machine();
-  if (delta.has_reconciled()) state_.set_reconciled(delta.reconciled());
-  if (delta.has_plugins()) *state_.mutable_plugins() = delta.plugins().plugins();
 }
 
 void Feed::flush() {
@@ -129,9 +119,7 @@ void Feed::begin(const std::shared_ptr<cri::OwnCall>& call) {
         {Code::kResourceExhausted, fmt::format("{} watch already; end one of them", options_.max_readers)});
   }
   v1::WatchResponse response;
-  v1::Snapshot& snapshot = *response.mutable_snapshot();
-  snapshot = state_;
-  for (const auto& [key, container] : containers_) *snapshot.add_containers() = container;
+  *response.mutable_snapshot() = state_.whole();
   call->send(bytes_of(response));
   readers_.push_back(call);
 }

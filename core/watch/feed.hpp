@@ -6,13 +6,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/cri/call.hpp"
 #include "core/engine/state/committer.hpp"
+#include "core/watch/node_state.hpp"
 #include "core/watch/watch.pb.h"
 
 namespace topolet::watch {
@@ -49,11 +49,8 @@ class Feed final : public engine::Observer {
   void stop();
 
  private:
-  using Key = std::string;  ///< a serialized v1::ContainerKey
-
   v1::Delta begin_delta() const;
   void apply(v1::Delta delta);
-  void apply_to_state(const v1::Delta& delta);
   void flush();
   void begin(const std::shared_ptr<cri::OwnCall>& call);
   void forget_ended();
@@ -65,8 +62,7 @@ class Feed final : public engine::Observer {
 
   // The thread's.
   bool stopped_ = false;
-  v1::Snapshot state_;  ///< without containers
-  std::map<Key, v1::Container> containers_;
+  NodeState state_;
   v1::Deltas gathered_;  ///< that no reader was sent yet
   std::vector<std::shared_ptr<cri::OwnCall>> readers_;
 

@@ -10,32 +10,12 @@
 namespace topolet::watch {
 namespace {
 
-const char* kind_of(topology::OsDeviceKind kind) {
-  switch (kind) {
-    case topology::OsDeviceKind::kBlock:
-      return "block";
-    case topology::OsDeviceKind::kGpu:
-      return "gpu";
-    case topology::OsDeviceKind::kNetwork:
-      return "network";
-    case topology::OsDeviceKind::kOpenFabrics:
-      return "openfabrics";
-    case topology::OsDeviceKind::kDma:
-      return "dma";
-    case topology::OsDeviceKind::kCoprocessor:
-      return "coprocessor";
-    case topology::OsDeviceKind::kOther:
-      break;
-  }
-  return "other";
-}
-
 void add_devices(const topology::Topology& topology, v1::Machine& machine) {
   for (const topology::OsDevice& device : topology.os_devices) {
     v1::Device& told = *machine.add_devices();
     told.set_name(device.name);
     if (device.pci_device != topology::kNoPosition) told.set_address(topology.pci_devices[device.pci_device].address);
-    told.set_kind(kind_of(device.kind));
+    told.set_kind(std::string(to_string(device.kind)));
     told.set_nodes(device.nodes.to_string());
     told.set_cpus(device.cpus.to_string());
   }

@@ -47,7 +47,7 @@ class HttpServerTest : public ::testing::Test {
       MutexLock lock(mutex_);
       ++ended_;
     };
-    auto opened = HttpServer::open(std::move(options), std::move(handlers), *log_);
+    auto opened = HttpServer::open(std::move(options), std::move(handlers));
     ASSERT_TRUE(opened.has_value()) << opened.error().message;
     server_ = *std::move(opened);
   }
@@ -65,7 +65,6 @@ class HttpServerTest : public ::testing::Test {
   }
   static std::string request(const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n"; }
 
-  std::shared_ptr<Log> log_ = make_silent_log();
   Mutex mutex_;
   std::vector<std::shared_ptr<EventStream>> streams_ TOPOLET_GUARDED_BY(mutex_);
   int ended_ TOPOLET_GUARDED_BY(mutex_) = 0;
@@ -189,7 +188,7 @@ TEST(ListenAddressTest, IsReadOrExplained) {
 
 TEST_F(HttpServerTest, TellsThatTheAddressIsTaken) {
   open();
-  const auto second = HttpServer::open({.address = server_->address()}, {}, *log_);
+  const auto second = HttpServer::open({.address = server_->address()}, {});
   ASSERT_FALSE(second.has_value());
   EXPECT_THAT(second.error().message, HasSubstr("cannot listen on " + server_->address()));
 }

@@ -15,6 +15,7 @@ std::unique_ptr<Child> start_topoletd(const DaemonOptions& options) {
                                       "--config=/dev/null",
                                       "--daemon.listen=unix://" + options.socket(),
                                       "--daemon.control=" + options.directory + "/control.sock",
+                                      "--daemon.watch=" + options.watch(),
                                       "--daemon.runtime=unix://" + options.runtime,
                                       "--daemon.state-dir=" + options.directory + "/state",
                                       "--daemon.plugin-dir=" + options.topoletd.plugin_dir,
@@ -38,13 +39,9 @@ Ways::Ways(const WayOptions& options) {
   add_direct();
   add_proxy(kRelay, &relay_role);
   add_proxy(kBare, &bare_proxy_role);
-  ways_.push_back(make_topoletd(kTopolet, options, "normal"));
-  if (options.with_full_durability) ways_.push_back(make_topoletd(kTopoletFull, options, "full"));
-  if (options.with_watchers) {
-    const std::string watch = file(kTopoletWatched, "watch.sock");
-    ways_.push_back(make_topoletd(kTopoletWatched, options, "normal", watch));
-    ways_.back().watchers = std::make_unique<Child>(watchers_role(watch, kWatchers), watch);
-  }
+  add_topoletd(kTopolet, options, "normal");
+  if (options.with_full_durability) add_topoletd(kTopoletFull, options, "full");
+  if (options.with_watchers) add_topoletd(kTopoletWatched, options, "normal", kWatchers);
   for (const Peer& peer : options.peers) add_peer(peer);
 }
 
@@ -75,20 +72,19 @@ void Ways::add_proxy(const std::string& name,
   ways_.push_back(std::move(way));
 }
 
-Way Ways::make_topoletd(const std::string& name, const WayOptions& options, const std::string& durability,
-                        const std::string& watch) {
+void Ways::add_topoletd(const std::string& name, const WayOptions& options, const std::string& durability,
+                        std::size_t watchers) {
   Way way{.name = name};
-  std::vector<std::string> flags = options.topoletd_flags;
-  flags.push_back("--daemon.watch=" + watch);
   const DaemonOptions daemon{.topoletd = options.topoletd,
                              .directory = file(name, "daemon"),
                              .runtime = start_runtime(way),
                              .durability = durability,
-                             .more_flags = std::move(flags)};
+                             .more_flags = options.topoletd_flags};
   way.proxy = start_topoletd(daemon);
+  if (watchers > 0) way.watchers = std::make_unique<Child>(watchers_role(daemon.watch(), watchers), daemon.watch());
   way.between = way.proxy->process();
   way.client = std::make_unique<LoadClient>(daemon.socket());
-  return way;
+  ways_.push_back(std::move(way));
 }
 
 void Ways::add_peer(const Peer& peer) {

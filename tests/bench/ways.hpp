@@ -44,11 +44,13 @@ struct DaemonOptions {
   std::vector<std::string> more_flags = {};
 
   std::string socket() const { return directory + "/topolet.sock"; }
+  std::string watch() const { return directory + "/watch.sock"; }
   std::string log() const { return directory + "/topoletd.log"; }
   std::string state_db() const { return directory + "/state/state.db"; }
 };
 
-/// Starts it as it is shipped: the plugins numa, gpu and smt, the control socket, audit and store. It logs into a file.
+/// Starts it as it is shipped: the plugins numa, gpu and smt, the control and the watch socket, audit and store. It
+/// logs into a file.
 std::unique_ptr<Child> start_topoletd(const DaemonOptions& options);
 
 struct Way {
@@ -80,8 +82,9 @@ class Ways {
   std::string start_runtime(Way& way);
   void add_direct();
   void add_proxy(const std::string& name, std::vector<std::string> (*role)(const std::string&, const std::string&));
-  Way make_topoletd(const std::string& name, const WayOptions& options, const std::string& durability,
-                    const std::string& watch = "none");
+  /// With so many programs that watch it.
+  void add_topoletd(const std::string& name, const WayOptions& options, const std::string& durability,
+                    std::size_t watchers = 0);
   void add_peer(const Peer& peer);
 
   TempDir directory_;

@@ -42,6 +42,15 @@ std::map<std::string, double> samples_in(const std::string& text) {
   return samples;
 }
 
+/// With the topology recorded, as after a start.
+engine::Ledger on_machine(engine::Ledger ledger, const topology::Topology& topology) {
+  engine::Transition transition =
+      compute_transition(ledger, {}, milliseconds(1),
+                         engine::event::Restarted{false, std::make_shared<const topology::Topology>(topology), {}});
+  ledger.apply(transition);
+  return ledger;
+}
+
 cri::FinishedCall call(const std::string& path, Code code = Code::kOk) {
   return {.path = path, .code = code, .total = milliseconds(7), .at_runtime = milliseconds(5)};
 }
@@ -131,21 +140,23 @@ TEST_F(MetricsTest, CountsADenialEachTime) {
 TEST_F(MetricsTest, CountsWhatIsRequestedOnCpusOutsideNodes) {
   topology::Topology topology = *testing::machine("node:2 core:4 pu:1");
   topology.nodes.pop_back();
-  const EngineState state = engine_state_of(engine::ledger_of({engine::exclusive("a", {0, 5})}), topology);
-  ASSERT_EQ(state.nodes.size(), 2U);
-  EXPECT_EQ(state.nodes[0].requested_milli, 1000);
-  EXPECT_EQ(state.nodes[1].node, "none");
-  EXPECT_EQ(state.nodes[1].requested_milli, 1000);
+  const std::vector<NodeUsage> nodes =
+      node_usage_of(on_machine(engine::ledger_of({engine::exclusive("a", {0, 5})}), topology));
+  ASSERT_EQ(nodes.size(), 2U);
+  EXPECT_EQ(nodes[0].requested_milli, 1000);
+  EXPECT_EQ(nodes[1].node, "none");
+  EXPECT_EQ(nodes[1].requested_milli, 1000);
 }
 
 TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
-  const auto topology = testing::machine("node:2 core:4 pu:1");
   const engine::Ledger ledger =
       engine::ledger_of({engine::exclusive("a", {0, 1}, engine::Phase::kRunning, {2}), engine::shared("s")}, {},
                         {CpuSet::range(0, 7), {7}, {}});
   Moment moment;
-  moment.engine = engine_state_of(ledger, *topology);
-  moment.engine->reconciled = true;
+  moment.engine = EngineState{.generation = 10,
+                              .reconciled = true,
+                              .containers = {{"exclusive", 1}},
+                              .nodes = node_usage_of(on_machine(ledger, *testing::machine("node:2 core:4 pu:1")))};
   moment.runtime_connected = true;
   moment.plugins = {{"numa", 12, {{"late", 3}}, true}};
   const auto now = samples(moment);

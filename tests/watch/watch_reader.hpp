@@ -5,12 +5,12 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/watch/node_state.hpp"
 #include "core/watch/watch.grpc.pb.h"
 
 namespace topolet::testing {
@@ -38,11 +38,14 @@ class WatchReader {
     bytes_ += response.SerializeAsString();
     if (response.has_snapshot()) {
       ++snapshots_;
-      state_ = response.snapshot();
-      for (const watch::v1::Container& container : state_.containers()) put(container);
-      state_.clear_containers();
+      state_.begin(response.snapshot());
     }
-    for (const watch::v1::Delta& delta : response.deltas().deltas()) take(delta);
+    for (const watch::v1::Delta& delta : response.deltas().deltas()) {
+      generations_.push_back(delta.generation());
+      state_.apply(delta);
+      for (const watch::v1::Event& event : delta.events()) events_.push_back(event);
+    }
+    whole_ = state_.whole();
     return true;
   }
   /// Reads until it is so. False if the stream ends before.
@@ -57,15 +60,15 @@ class WatchReader {
 
   int snapshots() const { return snapshots_; }
   /// Without containers.
-  const watch::v1::Snapshot& state() const { return state_; }
+  const watch::v1::Snapshot& state() const { return state_.head(); }
   const std::vector<watch::v1::Event>& events() const { return events_; }
   const std::vector<std::uint64_t>& generations() const { return generations_; }
   /// All that came.
   const std::string& bytes() const { return bytes_; }
-  std::size_t containers() const { return containers_.size(); }
-  /// Null if there is none in a pod of that name.
+  std::size_t containers() const { return state_.containers(); }
+  /// Null if there is none in a pod of that name. Until the next read().
   const watch::v1::Container* in_pod(const std::string& pod) const {
-    for (const auto& [key, container] : containers_) {
+    for (const watch::v1::Container& container : whole_.containers()) {
       if (container.pod_name() == pod) return &container;
     }
     return nullptr;
@@ -73,30 +76,17 @@ class WatchReader {
   /// All containers, in one text that is the same for the same ones.
   std::string all() const {
     std::string text;
-    for (const auto& [key, container] : containers_) text += container.SerializeAsString();
+    for (const watch::v1::Container& container : whole_.containers()) text += container.SerializeAsString();
     return text;
   }
 
  private:
-  void put(const watch::v1::Container& container) { containers_[container.key().SerializeAsString()] = container; }
-  void take(const watch::v1::Delta& delta) {
-    generations_.push_back(delta.generation());
-    state_.set_generation(delta.generation());
-    for (const watch::v1::Container& container : delta.changed()) put(container);
-    for (const watch::v1::ContainerKey& key : delta.ended()) containers_.erase(key.SerializeAsString());
-    if (delta.has_cpus()) *state_.mutable_cpus() = delta.cpus();
-    if (delta.has_machine()) *state_.mutable_machine() = delta.machine();
-    if (delta.has_reconciled()) state_.set_reconciled(delta.reconciled());
-    if (delta.has_plugins()) *state_.mutable_plugins() = delta.plugins().plugins();
-    for (const watch::v1::Event& event : delta.events()) events_.push_back(event);
-  }
-
   std::unique_ptr<watch::v1::Watch::Stub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReader<watch::v1::WatchResponse>> stream_;
   int snapshots_ = 0;
-  watch::v1::Snapshot state_;
-  std::map<std::string, watch::v1::Container> containers_;
+  watch::NodeState state_;
+  watch::v1::Snapshot whole_;
   std::vector<watch::v1::Event> events_;
   std::vector<std::uint64_t> generations_;
   std::string bytes_;

@@ -170,17 +170,20 @@ void Proxy::Server::wait_for_call() {
 }
 
 void Proxy::Server::dispatch(const std::shared_ptr<IncomingCall>& incoming) {
-  if (draining_) return incoming->reject({grpc::StatusCode::UNAVAILABLE, "topoletd is shutting down; try again"});
+  const bool is_own = is_of_own_client(incoming->context);
+  const auto refuse = [&](const grpc::Status& status) {
+    is_own ? incoming->reject(status) : proxy_->refuse(*incoming, status);
+  };
+  if (draining_) return refuse({grpc::StatusCode::UNAVAILABLE, "topoletd is shutting down; try again"});
   // gRPC holds each frame of a header to its limit, but not all of them together.
   const std::size_t metadata = metadata_bytes(incoming->context.client_metadata());
   const auto max_metadata_bytes = static_cast<std::size_t>(limits_.metadata_bytes);
   if (metadata > max_metadata_bytes) {
-    return incoming->reject({grpc::StatusCode::RESOURCE_EXHAUSTED, "the call has " + std::to_string(metadata) +
-                                                                       " bytes of metadata; topolet passes at most " +
-                                                                       std::to_string(max_metadata_bytes) +
-                                                                       " (daemon.max-metadata-mib)"});
+    return refuse({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                   "the call has " + std::to_string(metadata) + " bytes of metadata; topolet passes at most " +
+                       std::to_string(max_metadata_bytes) + " (daemon.max-metadata-mib)"});
   }
-  if (is_of_own_client(incoming->context)) return PendingOwnCall::serve(proxy_, incoming);
+  if (is_own) return PendingOwnCall::serve(proxy_, incoming);
   last_call_ = std::chrono::steady_clock::now();
   const Method method = parse_method(incoming->context.method());
   Upstream* successor = proxy_->successor.load();

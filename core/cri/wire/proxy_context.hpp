@@ -114,6 +114,16 @@ struct ProxyContext {
   CallsUnderWay<UnaryCall> calls_at_core;
   CallsUnderWay<StreamCall> streams_of_runtime;  ///< those that go to the runtime, not to a successor
   CallAdmission admission{loop};
+
+  /// Answers a call of the kubelet's socket that goes to nobody.
+  void refuse(IncomingCall& incoming, const grpc::Status& status) const {
+    incoming.reject(status);
+    if (!hooks.on_finished) return;
+    hooks.on_finished({.path = incoming.context.method(),
+                       .code = static_cast<Code>(status.error_code()),
+                       .is_unary = false,
+                       .at_runtime = {}});
+  }
 };
 
 }  // namespace topolet::cri

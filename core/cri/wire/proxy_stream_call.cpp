@@ -25,8 +25,8 @@ StreamCall::StreamCall(std::shared_ptr<ProxyContext> proxy, std::shared_ptr<Inco
 void StreamCall::serve(MatchedHooks matched) {
   matched_ = matched;
   if (!ticket_.begin_stream()) {
-    return incoming_->reject({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                              "topoletd has too many streams of this connection; end some, or make no more"});
+    return proxy_->refuse(*incoming_, {grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                       "topoletd has too many streams of this connection; end some, or make no more"});
   }
   copy_request_metadata(incoming_->context, upstream_context_);
   runtime_ = upstream_.stub().PrepareCall(&upstream_context_, incoming_->context.method(), proxy_->loop.queue());
@@ -92,11 +92,12 @@ void StreamCall::on_status(bool) {
   if (ended_) return;
   copy_trailers(upstream_context_, incoming_->context);
   const bool is_for_successor = ended_for_successor_ && !status_.ok();
-  incoming_->stream.Finish(
+  const grpc::Status reply =
       is_for_successor
           ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "topoletd was replaced by a new process; make the call again")
-          : upstream_.describe_failure(status_, upstream_context_),
-      status_sent_op_.arm_write(shared_from_this()));
+          : upstream_.describe_failure(status_, upstream_context_);
+  reply_ = reply.error_code();
+  incoming_->stream.Finish(reply, status_sent_op_.arm_write(shared_from_this()));
 }
 
 void StreamCall::end_for_successor() {
@@ -110,9 +111,10 @@ void StreamCall::on_end(bool cancelled) {
   if (cancelled) upstream_context_.TryCancel();
   ticket_.end(/*answered=*/!cancelled);
   if (!proxy_->hooks.on_finished) return;
-  const std::string path = incoming_->context.method();
-  const grpc::StatusCode code = cancelled ? grpc::StatusCode::CANCELLED : status_.error_code();
-  proxy_->hooks.on_finished({.path = path, .code = static_cast<Code>(code), .is_unary = false, .at_runtime = {}});
+  proxy_->hooks.on_finished({.path = incoming_->context.method(),
+                             .code = static_cast<Code>(cancelled ? grpc::StatusCode::CANCELLED : reply_),
+                             .is_unary = false,
+                             .at_runtime = {}});
 }
 
 }  // namespace topolet::cri

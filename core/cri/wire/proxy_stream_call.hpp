@@ -57,6 +57,7 @@ class StreamCall : public std::enable_shared_from_this<StreamCall> {
   grpc::ByteBuffer to_runtime_;
   grpc::ByteBuffer to_client_;
   grpc::Status status_;
+  grpc::StatusCode reply_ = grpc::StatusCode::CANCELLED;  ///< what the client is told
   bool ended_ = false;            ///< gRPC let go of the client's side: nothing can be sent there
   bool fetching_status_ = false;  ///< nothing more can be sent to the runtime
   std::atomic<bool> ended_for_successor_ = false;

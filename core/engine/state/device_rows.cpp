@@ -9,28 +9,7 @@
 namespace topolet::engine {
 namespace {
 
-using topology::OsDeviceKind;
 using topology::PciDevice;
-
-const char* to_text(OsDeviceKind kind) {
-  switch (kind) {
-    case OsDeviceKind::kBlock:
-      return "block";
-    case OsDeviceKind::kGpu:
-      return "gpu";
-    case OsDeviceKind::kNetwork:
-      return "network";
-    case OsDeviceKind::kOpenFabrics:
-      return "openfabrics";
-    case OsDeviceKind::kDma:
-      return "dma";
-    case OsDeviceKind::kCoprocessor:
-      return "coprocessor";
-    case OsDeviceKind::kOther:
-      break;
-  }
-  return "other";
-}
 
 /// By the class codes of the PCI Code and ID Assignment Specification; null for other classes.
 const char* kind_of(const PciDevice& device) {
@@ -58,7 +37,7 @@ std::vector<store::TopologyRow::Device> device_rows(const topology::Topology& to
     const bool has_pci_device = device.pci_device != topology::kNoPosition;
     if (has_pci_device) has_os_device[device.pci_device] = true;
     rows.push_back({device.name, has_pci_device ? topology.pci_devices[device.pci_device].address : "",
-                    to_text(device.kind), device.nodes});
+                    std::string(to_string(device.kind)), device.nodes});
   }
   for (std::size_t i = 0; i < topology.pci_devices.size(); ++i) {
     const PciDevice& device = topology.pci_devices[i];

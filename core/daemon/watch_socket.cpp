@@ -1,6 +1,5 @@
 // What topoletd shows on the watch socket.
 #include <chrono>
-#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +16,19 @@ namespace {
 constexpr std::chrono::seconds kFitsPatience{5};
 /// Prometheus asks again; what is counted is told in any case.
 constexpr std::chrono::seconds kMetricsPatience{1};
+
+/// Numbers, and words that the plugin has a list of.
+bool cannot_hold_a_secret(const config::OptionSpec& option) {
+  switch (option.type) {
+    case config::OptionType::kBool:
+    case config::OptionType::kInt:
+    case config::OptionType::kDuration:
+    case config::OptionType::kCpus:
+      return true;
+    default:
+      return !option.allowed.empty();
+  }
+}
 
 }  // namespace
 
@@ -85,18 +97,15 @@ Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::Fit
 std::string Daemon::metrics_text() const {
   metrics::Moment moment;
   moment.runtime_connected = proxy_->connected();
-  const auto promise = std::make_shared<std::promise<metrics::EngineState>>();
-  std::future<metrics::EngineState> state = promise->get_future();
-  engine_->read_ledger([promise](const engine::Ledger& ledger) {
-    promise->set_value(ledger.topology() ? metrics::engine_state_of(ledger, *ledger.topology())
-                                         : metrics::EngineState());
-  });
-  const Result<engine::EngineSummary> summary = engine_->summary(kMetricsPatience);
-  // The loop comes to the one after the other.
-  if (summary && state.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
-    moment.engine = state.get();
-    moment.engine->reconciled = summary->reconciled;
-    moment.engine->store_degraded = summary->store_degraded;
+  const auto summary = engine_->summary(kMetricsPatience);
+  const auto nodes = engine_->ask(metrics::node_usage_of, kMetricsPatience);
+  if (summary && nodes) {
+    moment.engine = metrics::EngineState{.generation = summary->generation,
+                                         .reconciled = summary->reconciled,
+                                         .store_degraded = summary->store_degraded,
+                                         .containers = summary->containers,
+                                         .squeezed = summary->squeezed,
+                                         .nodes = *nodes};
   }
   for (const plugin::PluginDescription& described : plugins_->describe()) {
     const plugin::LostVotes& lost = described.statistics.lost;
@@ -112,7 +121,6 @@ std::string Daemon::metrics_text() const {
   return metrics_->text(moment);
 }
 
-/// Of options only those that cannot hold a secret: numbers, and words that the plugin has a list of.
 watch::v1::PluginList Daemon::list_plugins() const {
   watch::v1::PluginList list;
   for (const plugin::PluginDescription& described : plugins_->describe()) {
@@ -122,9 +130,8 @@ watch::v1::PluginList Daemon::list_plugins() const {
     if (!described.library) continue;
     plugin.set_version(described.library->version());
     for (const config::OptionSpec& declared : described.library->options()) {
-      const bool is_any_text = declared.type == config::OptionType::kString && declared.allowed.empty();
       const auto value = described.options.values.find(declared.key);
-      if (is_any_text || value == described.options.values.end()) continue;
+      if (!cannot_hold_a_secret(declared) || value == described.options.values.end()) continue;
       (*plugin.mutable_options())[declared.key] = value->second;
     }
   }

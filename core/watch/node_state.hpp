@@ -1,0 +1,31 @@
+// A node as the messages of the watch socket add up, for whoever tells it and whoever is told.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+
+#include "core/watch/watch.pb.h"
+
+namespace topolet::watch {
+
+/// A plain value.
+class NodeState {
+ public:
+  void begin(const v1::Snapshot& snapshot);
+  void apply(const v1::Delta& delta);
+
+  /// Without containers.
+  const v1::Snapshot& head() const { return head_; }
+  std::size_t containers() const { return containers_.size(); }
+  /// With all containers.
+  v1::Snapshot whole() const;
+
+ private:
+  void put(const v1::Container& container);
+
+  v1::Snapshot head_;
+  std::map<std::string, v1::Container> containers_;  ///< by their serialized keys
+};
+
+}  // namespace topolet::watch
