@@ -84,6 +84,9 @@ Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::Fit
     watch::v1::NodeFit& told = *response.add_nodes();
     told.set_os_index(node.node);
     told.set_exclusive_cpus(node.exclusive_cpus);
+    told.set_booked_memory_bytes(node.booked_memory_bytes);
+    for (const auto& [size, bytes] : node.booked_huge_page_bytes)
+      (*told.mutable_booked_huge_page_bytes())[size] = bytes;
   }
   for (const engine::UnplacedContainer& container : fits.unplaced) {
     watch::v1::Unplaced& told = *response.add_unplaced();

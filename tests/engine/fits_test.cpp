@@ -184,7 +184,7 @@ TEST_F(FitsTest, CountsTheCpusOfANodeOnlyWhereOthersAreOutsideAnyNode) {
   EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 4))) << "the lowest CPUs of the machine are 0-3";
 }
 
-TEST_F(FitsTest, DoesNotNameNodesWithoutCpusAndGivesNothingOfThoseThatMayNotBeUsed) {
+TEST_F(FitsTest, GivesNothingOfMemoryOnlyNodesAndOfCpusThatMayNotBeUsed) {
   rules_.min_shared_cpus = 0;
   change_machine([](topology::Topology& machine) {
     topology::Node memory;
@@ -194,7 +194,30 @@ TEST_F(FitsTest, DoesNotNameNodesWithoutCpusAndGivesNothingOfThoseThatMayNotBeUs
     machine.distances = {10, 20, 30, 20, 10, 30, 30, 30, 10};
     machine.allowed = {0, 3, 7};
   });
-  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 3), Node(1, 0)));
+  EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 3), Node(1, 0), Node(5, 0)));
+}
+
+TEST_F(FitsTest, AddsUpTheMemoryOfWhoIsThereAndWhoIsPending) {
+  const auto with_memory = [](Allocation allocation, std::int64_t request, std::int64_t limit, const NodeSet& mems) {
+    allocation.workload.demand.memory_request_bytes = request;
+    allocation.workload.demand.memory_limit_bytes = limit;
+    allocation.placement.mems = mems;
+    return allocation;
+  };
+  Allocation with_pages = exclusive("pages", {2, 3});
+  with_pages.workload.demand.hugepage_limit_bytes["2MB"] = 4 << 20;
+  const Ledger booked = ledger({with_memory(exclusive("both", {0, 1}), 1001, 5000, {0, 1}),
+                                with_memory(exclusive("by-cpus", {6, 7, 8}), 300, 5000, {}),
+                                with_memory(exclusive("limit", {9}), 0, 10, {1}),
+                                with_memory(exclusive("unknown", {10}), 0, 10, {}), with_pages});
+  placement::Workload pending = guaranteed("pending", 4);
+  pending.demand.memory_request_bytes = 10000;
+  pending.demand.hugepage_limit_bytes["1GB"] = 1 << 30;
+  fits(booked, {pending});  // on node 1: node 0 has two CPUs left
+  EXPECT_EQ(last_.nodes[0].booked_memory_bytes, 501 + 200);
+  EXPECT_EQ(last_.nodes[1].booked_memory_bytes, 501 + 100 + 10 + 10000);
+  EXPECT_THAT(last_.nodes[0].booked_huge_page_bytes, ElementsAre(std::pair("2MB", 4 << 20)));
+  EXPECT_THAT(last_.nodes[1].booked_huge_page_bytes, ElementsAre(std::pair("1GB", 1 << 30)));
 }
 
 /// Sizes that are granted, up to 32 CPUs in cores of four threads.

@@ -132,8 +132,9 @@ class Computation {
 
   Fits finish() && {
     for (const topology::Node& node : placer_.topology()->nodes) {
-      if (!node.memory_only) fits_.nodes.push_back({node.os_index, most_on(node)});
+      fits_.nodes.push_back({node.os_index, node.memory_only ? 0 : most_on(node)});
     }
+    for (const auto& [key, allocation] : ledger_.allocations()) book_memory(allocation);
     return std::move(fits_);
   }
 
@@ -168,6 +169,36 @@ class Computation {
     return LargestGranted(static_cast<std::uint32_t>(most), threads_of_largest_core(*placer_.topology(), node.cpus),
                           [&](std::uint32_t cpus) { return gets(node, *here, cpus); })
         .find();
+  }
+
+  /// Adds what the container needs to the nodes that it is on.
+  void book_memory(const Allocation& allocation) {
+    const placement::Demand& demand = allocation.workload.demand;
+    const NodeSet& mems = allocation.placement.mems;
+    const auto& nodes = placer_.topology()->nodes;
+    std::vector<std::int64_t> shares;
+    std::int64_t all_shares = 0;
+    for (const topology::Node& node : nodes) {
+      const bool is_unbound_there = mems.empty() && !node.memory_only;
+      const std::size_t share = is_unbound_there ? (allocation.placement.cpus & node.cpus).size()
+                                                 : static_cast<std::size_t>(mems.contains(node.os_index));
+      all_shares += shares.emplace_back(static_cast<std::int64_t>(share));
+    }
+    if (all_shares == 0) return;
+    const auto book = [&](std::int64_t bytes, const std::function<std::int64_t&(NodeFit&)>& booked) {
+      for (std::size_t i = 0; i < nodes.size() && bytes > 0; ++i) {
+        if (shares[i] == 0) continue;
+        // (bytes / all_shares) first: a machine's bytes times its CPUs may not fit.
+        const std::int64_t rest = bytes % all_shares * shares[i];
+        booked(fits_.nodes[i]) += bytes / all_shares * shares[i] + (rest + all_shares - 1) / all_shares;
+      }
+    };
+    const bool is_known = demand.memory_request_bytes > 0 || mems.empty();
+    book(is_known ? demand.memory_request_bytes : demand.memory_limit_bytes,
+         [](NodeFit& fit) -> std::int64_t& { return fit.booked_memory_bytes; });
+    for (const auto& [size, bytes] : demand.hugepage_limit_bytes) {
+      book(bytes, [&size = size](NodeFit& fit) -> std::int64_t& { return fit.booked_huge_page_bytes[size]; });
+    }
   }
 
   bool gets(const topology::Node& node, const placement::Candidate& here, std::uint32_t cpus) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,14 @@
 
 namespace topolet::engine {
 
-/// What one container could have for itself on a node with CPUs.
+/// What one container could have for itself on a node, and what is booked there.
 struct NodeFit {
-  std::uint32_t node = 0;  ///< OS index
-  std::uint32_t exclusive_cpus = 0;
+  std::uint32_t node = 0;            ///< OS index
+  std::uint32_t exclusive_cpus = 0;  ///< 0 on a memory-only node
+  /// Requested by containers whose memory is here: in equal parts over the nodes that it is bound to, else the way of
+  /// the container's CPUs. Of a bound one whose request is not known, its limit counts. Rounded up.
+  std::int64_t booked_memory_bytes = 0;
+  std::map<std::string, std::int64_t> booked_huge_page_bytes = {};  ///< the same by page size, "2MB"
 
   friend bool operator==(const NodeFit&, const NodeFit&) = default;
 };
@@ -25,7 +30,7 @@ struct UnplacedContainer {
 
 struct Fits {
   std::uint64_t generation = 0;  ///< of the ledger that this is true of
-  std::vector<NodeFit> nodes;    ///< by OS index
+  std::vector<NodeFit> nodes;    ///< all nodes of the machine, in its order
   std::vector<UnplacedContainer> unplaced;
   bool lost_votes = false;  ///< in some decision a policy was not heard: all this may be wrong
 };
