@@ -1,0 +1,71 @@
+// A collection of objects on the API server, followed: listed once, and then watched.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/api/api_client.hpp"
+#include "cluster/api/trouble_log.hpp"
+#include "core/base/log.hpp"
+
+namespace topolet::api {
+
+/// On the loop's thread. Lists again where the server does not know the version any more (410), and tries again after
+/// each failure, each time after a longer pause.
+class Reflector {
+ public:
+  struct Options {
+    std::string name;            ///< for the log: "the pods of node n1"
+    std::string path;            ///< "/api/v1/pods"
+    std::string field_selector;  ///< "spec.nodeName=n1"; empty: all
+    std::chrono::seconds watch_duration{300};
+    std::chrono::milliseconds first_pause{200};
+    std::chrono::milliseconds longest_pause{30'000};
+  };
+  struct Handlers {
+    /// All there is: what was known before and is not in it is gone.
+    std::function<void(const std::vector<nlohmann::json>& objects)> on_list;
+    /// `type`: ADDED, MODIFIED or DELETED.
+    std::function<void(std::string_view type, const nlohmann::json& object)> on_change;
+  };
+  /// `client` must outlive it.
+  Reflector(ApiClient& client, Options options, Handlers handlers, Log& log);
+  ~Reflector();
+  Reflector(const Reflector&) = delete;
+  Reflector& operator=(const Reflector&) = delete;
+
+  void start() { list({}); }
+  /// What is there was listed, at some time.
+  bool has_synced() const { return has_synced_; }
+
+ private:
+  void list(const std::string& continue_token);
+  void take_page(ApiAnswer answer);
+  void watch();
+  void take_line(std::string_view line);
+  void end_watch(const ApiAnswer& answer);
+  void fail(const std::string& why);
+  void list_again();
+
+  ApiClient& client_;
+  const Options options_;
+  const Handlers handlers_;
+  TroubleLog trouble_;
+  std::minstd_rand random_{std::random_device{}()};
+  std::vector<nlohmann::json> pages_;
+  std::string version_;  ///< resourceVersion of the newest that was seen; empty: it has to be listed
+  std::string watch_problem_;
+  bool has_synced_ = false;
+  bool got_something_ = false;  ///< on the watch that is open
+  std::chrono::milliseconds pause_{0};
+  std::uint64_t watch_number_ = 0;
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace topolet::api
