@@ -12,7 +12,7 @@ set(TOPOLET_SPDLOG spdlog::spdlog$<$<BOOL:${TOPOLET_FEWER_LIBRARIES}>:_header_on
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(Protobuf REQUIRED)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 find_package(prometheus-cpp REQUIRED)
 pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET grpc++)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
