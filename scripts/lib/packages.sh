@@ -45,6 +45,25 @@ unpack_static_busybox() {
   (cd "$kTools" && run_apt download busybox-static && dpkg-deb -x busybox-static_*.deb .)
 }
 
+find_promtool() {
+  command -v promtool || { [[ -x $kTools/bin/promtool ]] && echo "$PWD/$kTools/bin/promtool"; }
+}
+
+# Unpacks promtool for tests/monitoring. Its package, installed, would make this host run a Prometheus.
+unpack_promtool() {
+  if find_promtool >/dev/null; then return 0; fi
+  command -v apt-get >/dev/null || return 1
+  local work code=0
+  say "Unpacking promtool into $kTools/bin"
+  mkdir -p "$kTools/bin"
+  work=$(mktemp -d "$kTools/promtool.XXXXXX")
+  (cd "$work" && run_apt -o APT::Sandbox::User=root download prometheus &&
+    dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool) &&
+    mv "$work/usr/bin/promtool" "$kTools/bin/promtool" || code=1
+  rm -rf "$work"
+  return "$code"
+}
+
 # Unpacks the kernel for tests/vm without installing it. Debian's cloud kernel has NVMe, ext4 and NUMA built in.
 unpack_machine_kernel() {
   [[ ! -s $kMachineKernel ]] || return 0
