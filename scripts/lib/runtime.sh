@@ -5,7 +5,7 @@
 # WORKDIR/            that directory, made by make_workdir; a short path, since a unix socket's path has at most 108 bytes
 #   owner          "PID STARTTIME" of the process that owns the directory
 #   containerd.sock, topolet.sock
-#   kubelet.pid, registry.pid, topoletd.pid, qemu-system-x86_64.pid, containerd.pid   the processes to end
+#   PROGRAM.pid, PROGRAM-NAME.pid   the processes to end
 #   other-runtime  if the pods run in an existing runtime: its endpoint
 # The pods' cgroups belong below /$(basename WORKDIR).
 
@@ -237,9 +237,11 @@ leave_runtime() {
 remove_workdir() {
   local workdir=$1
   [[ $workdir == */topolet.?????? && -d $workdir ]] || return 0
-  local program
-  for program in kubelet registry topoletd qemu-system-x86_64; do
-    if [[ -f $workdir/$program.pid ]]; then end_process "$(<"$workdir/$program.pid")" "$program"; fi
+  local program pid_file
+  for program in kubelet registry topoletd qemu-system-x86_64 kube-scheduler kube-apiserver etcd; do
+    for pid_file in "$workdir/$program"{,-*}.pid; do
+      if [[ -f $pid_file ]]; then end_process "$(<"$pid_file")" "$program"; fi
+    done
   done
   if [[ -f $workdir/other-runtime ]]; then leave_runtime "$workdir" "$(<"$workdir/other-runtime")"; fi
   if [[ -f $workdir/containerd.pid ]]; then end_process "$(<"$workdir/containerd.pid")" containerd; fi
