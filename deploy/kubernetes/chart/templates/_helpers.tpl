@@ -1,0 +1,104 @@
+{{- define "topolet.labels" -}}
+app.kubernetes.io/name: topolet
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+
+{{- define "topolet.agent.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:topolet-agent
+{{- end }}
+
+{{- define "topolet.zoneWriters" -}}
+{{- $extender := printf "system:serviceaccount:%s:topolet-extender" .Release.Namespace -}}
+{{- $writers := default (list $extender) .Values.policies.zoneWriters -}}
+[{{ range $i, $writer := $writers }}{{ if $i }}, {{ end }}'{{ $writer }}'{{ end }}]
+{{- end }}
+
+{{- define "topolet.metricsPort" -}}
+{{- $port := regexFind "[0-9]+$" .Values.agent.metricsAddress -}}
+{{- required "agent.metricsAddress: write ADDRESS:PORT, such as 0.0.0.0:9470" $port -}}
+{{- end }}
+
+{{- /* What the policies of the agent have in common. */ -}}
+{{- define "topolet.agentPolicy" -}}
+failurePolicy: Fail
+matchConditions:
+- name: is-the-agent
+  expression: request.userInfo.username == '{{ include "topolet.agent.user" . }}'
+variables:
+# The node of the pod that the token was made for. Only tokens of running pods name one.
+- name: tokenNode
+  expression: request.userInfo.?extra['authentication.kubernetes.io/node-name'][0].orValue('')
+{{- end }}
+
+{{- define "topolet.binding" -}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ . }}
+  labels:
+    {{- include "topolet.labels" "policies" | nindent 4 }}
+spec:
+  policyName: {{ . }}
+  validationActions: [Deny]
+{{- end }}
+
+{{- define "topolet.crd.nameAndValue" -}}
+type: array
+items:
+  type: object
+  required: [name, value]
+  properties:
+    name: {type: string}
+    value: {{ . }}
+{{- end }}
+
+{{- define "topolet.crd.quantity" -}}
+x-kubernetes-int-or-string: true
+anyOf: [{type: integer}, {type: string}]
+pattern: ^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+))?$
+{{- end }}
+
+{{- /* No list names its kind, so each is replaced as a whole. */ -}}
+{{- define "topolet.crd.properties" -}}
+apiVersion: {type: string}
+kind: {type: string}
+metadata: {type: object}
+topologyPolicies:
+  description: Deprecated; the attributes say it.
+  type: array
+  items: {type: string}
+zones:
+  description: Where resources are; zones of the type Node are NUMA nodes.
+  type: array
+  items:
+    type: object
+    required: [name, type]
+    properties:
+      name: {type: string}
+      type: {type: string}
+      parent:
+        description: The name of the zone that this one is part of.
+        type: string
+      costs:
+        description: The distance to other zones.
+        {{- include "topolet.crd.nameAndValue" "{type: integer, format: int64}" | nindent 8 }}
+      attributes:
+        {{- include "topolet.crd.nameAndValue" "{type: string}" | nindent 8 }}
+      resources:
+        type: array
+        items:
+          type: object
+          required: [name, capacity, allocatable, available]
+          properties:
+            name: {type: string}
+            capacity:
+              description: All that the zone has.
+              {{- include "topolet.crd.quantity" . | nindent 14 }}
+            allocatable:
+              description: What pods may have of it.
+              {{- include "topolet.crd.quantity" . | nindent 14 }}
+            available:
+              description: What another pod could still get.
+              {{- include "topolet.crd.quantity" . | nindent 14 }}
+{{- end }}
