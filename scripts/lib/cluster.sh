@@ -59,9 +59,9 @@ build_cluster() {
   for program in "${@:2}"; do
     [[ ! -x $bin/$program ]] || continue
     say "Building $program"
-    build_in "$kClusterModule" build -ldflags "$(cluster_link_flags)" -o "$bin/$program.new" \
+    build_in "$kClusterModule" build -ldflags "$(cluster_link_flags)" -o "$bin/$program.$$" \
       "${kClusterPrograms[$program]}"
-    mv "$bin/$program.new" "$bin/$program"
+    mv "$bin/$program.$$" "$bin/$program"
   done
   # Those of other checkouts may be in use.
   touch "$bin"
