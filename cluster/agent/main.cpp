@@ -2,15 +2,20 @@
 // placement.
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <array>
 #include <boost/program_options.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cluster/agent/http_server.hpp"
+#include "cluster/agent/kubernetes/metrics.hpp"
+#include "cluster/agent/kubernetes/reporter.hpp"
 #include "cluster/agent/node.hpp"
 #include "cluster/agent/routes.hpp"
 #include "cluster/agent/watch_client.hpp"
@@ -18,6 +23,7 @@
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
 #include "core/base/standard_streams.hpp"
+#include "core/base/text.hpp"
 
 namespace topolet::agent {
 namespace {
@@ -25,13 +31,28 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr const char* kNone = "none";
+constexpr const char* kInCluster = "in-cluster";
 
 struct Options {
   std::string watch;
   std::string metrics_address;
   std::string page_address;
+  std::string kubernetes;
+  std::string node_name;
+  std::string pod_resources;
+  unsigned scheduler_resync_s = 5;
   std::string log_level;
 };
+
+/// A Node is named as its host, but for capital letters.
+std::string default_node_name() {
+  if (const char* given = std::getenv("NODE_NAME"); given != nullptr && *given != '\0') return given;
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
+  std::string lower = name.data();
+  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return lower;
+}
 
 po::options_description table(Options& options) {
   po::options_description table("Options");
@@ -43,6 +64,20 @@ po::options_description table(Options& options) {
       "where /metrics, /healthz and /readyz are served; none: nowhere");
   add("page-address", po::value(&options.page_address)->default_value("127.0.0.1:9471")->value_name("ADDRESS:PORT"),
       "where the page is served; a loopback address, as it names all containers of the node; none: nowhere");
+  add("kubernetes", po::value(&options.kubernetes)->default_value(kNone)->value_name("in-cluster|KUBECONFIG"),
+      "publish this node's NodeResourceTopology, and events on its pods: in-cluster with the service account of the "
+      "pod "
+      "that this runs in, or with a kubeconfig; none: talk to no API server");
+  add("node-name",
+      po::value(&options.node_name)->default_value(default_node_name(), "$NODE_NAME or the host's")->value_name("NAME"),
+      "the name of this node's Node object");
+  add("pod-resources",
+      po::value(&options.pod_resources)
+          ->default_value("unix:///var/lib/kubelet/pod-resources/kubelet.sock")
+          ->value_name("SOCKET"),
+      "the kubelet's socket that tells which devices there are; none: publish none");
+  add("scheduler-resync", po::value(&options.scheduler_resync_s)->default_value(5)->value_name("SECONDS"),
+      "cacheResyncPeriodSeconds of the scheduler's NodeResourceTopologyMatch, 1 to 600");
   add("log-level", po::value(&options.log_level)->default_value("info")->value_name("LEVEL"),
       "trace, debug, info, warn, error or off");
   add("help", "print this text and exit");
@@ -70,10 +105,28 @@ std::string path_of(const std::string& socket) {
   return socket.starts_with(kScheme) ? socket.substr(kScheme.size()) : socket;
 }
 
+/// It becomes part of paths.
+bool is_node_name(const std::string& name) {
+  return !name.empty() && name.size() <= 253 &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string::npos && name.front() != '.';
+}
+
 /// What is wrong with the options; nothing if they are right.
 std::optional<std::string> mistake_in(const Options& options) {
   if (!path_of(options.watch).starts_with('/'))
     return fmt::format("--watch={}: write unix:///absolute/path", options.watch);
+  if (options.kubernetes != kNone) {
+    if (options.kubernetes != kInCluster && !options.kubernetes.starts_with('/'))
+      return fmt::format("--kubernetes={}: write none, in-cluster, or the absolute path of a kubeconfig",
+                         options.kubernetes);
+    if (!is_node_name(options.node_name))
+      return fmt::format("--node-name={}: a Node's name has small letters, digits, '-' and '.' only",
+                         printable(options.node_name, 300));
+  }
+  if (options.pod_resources != kNone && !path_of(options.pod_resources).starts_with('/'))
+    return fmt::format("--pod-resources={}: write unix:///absolute/path or none", options.pod_resources);
+  if (options.scheduler_resync_s < 1 || options.scheduler_resync_s > 600)
+    return fmt::format("--scheduler-resync={}: write a number of seconds from 1 to 600", options.scheduler_resync_s);
   for (const auto& [name, address] :
        {std::pair("metrics-address", options.metrics_address), std::pair("page-address", options.page_address)}) {
     if (address == kNone) continue;
@@ -87,6 +140,24 @@ std::optional<std::string> mistake_in(const Options& options) {
     }
   }
   return std::nullopt;
+}
+
+/// Null if it is to talk to no API server.
+Result<std::unique_ptr<Reporter>> make_reporter(const Options& options, Node& node, WatchClient& client, Log& log) {
+  if (options.kubernetes == kNone) return std::unique_ptr<Reporter>();
+  const auto variable = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+  const Result<api::ApiServer> server = options.kubernetes == kInCluster
+                                            ? api::server_of_this_cluster({.variable = variable})
+                                            : api::read_kubeconfig(options.kubernetes);
+  if (!server) return server.error();
+  Reporter::Options reporting;
+  reporting.node_name = options.node_name;
+  reporting.scheduler_resync = std::chrono::seconds(options.scheduler_resync_s);
+  if (options.pod_resources != kNone) reporting.pod_resources = path_of(options.pod_resources);
+  return std::make_unique<Reporter>(std::move(reporting), *server, node, client, log);
 }
 
 Result<std::unique_ptr<HttpServer>> serve(const std::string& address, HttpServer::Handlers handlers,
@@ -105,7 +176,14 @@ int run_agent(const Options& options) {
     return usage_error("--log-level: " + set.error().message);
   Node node;
   WatchClient client({.socket = path_of(options.watch)}, node, *log);
-  auto metrics = serve(options.metrics_address, metrics_routes(node, client), {});
+  const auto reporter = make_reporter(options, node, client, *log);
+  if (!reporter) {
+    log->error("cannot start: {}", reporter.error().message);
+    log->flush();
+    return kExitFailure;
+  }
+  const auto more_metrics = [&reporter] { return *reporter ? reporter_metrics((*reporter)->counts()) : std::string(); };
+  auto metrics = serve(options.metrics_address, metrics_routes(node, client, more_metrics), {});
   auto page = metrics ? serve(options.page_address, page_routes(node), page_headers())
                       : Result<std::unique_ptr<HttpServer>>(metrics.error());
   if (!page) {
@@ -113,12 +191,14 @@ int run_agent(const Options& options) {
     log->flush();
     return kExitFailure;
   }
+  if (*reporter) (*reporter)->start();
   client.start();
   if (*metrics) log->info("metrics on http://{}/metrics", (*metrics)->address());
   if (*page) log->info("the page is on http://{}/", (*page)->address());
   int received = 0;
   ::sigwait(&signals, &received);
   log->info("ending");
+  if (*reporter) (*reporter)->stop();
   client.stop();
   page->reset();
   metrics->reset();

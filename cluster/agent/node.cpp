@@ -30,6 +30,7 @@ void Node::begin(const watch::v1::Snapshot& snapshot, WallTime now) {
   known_ = connected_ = true;
   tell("connection", connection_text(true));
   tell("state", text_of(to_json(snapshot)));
+  if (listener_) listener_(nullptr);
 }
 
 void Node::apply(const watch::v1::Delta& delta, WallTime now) {
@@ -39,11 +40,14 @@ void Node::apply(const watch::v1::Delta& delta, WallTime now) {
   past_bytes_ += past_.back().bytes;
   forget_old(now);
   if (!followers_.empty()) tell("delta", text_of(to_json(delta)));
+  if (listener_) listener_(&delta);
 }
 
 void Node::set_connected(bool connected) {
   MutexLock lock(mutex_);
-  if (std::exchange(connected_, connected) != connected) tell("connection", connection_text(connected));
+  if (std::exchange(connected_, connected) == connected) return;
+  tell("connection", connection_text(connected));
+  if (listener_) listener_(nullptr);
 }
 
 void Node::forget_old(WallTime now) {
@@ -59,6 +63,12 @@ Node::Summary Node::summary() const {
   MutexLock lock(mutex_);
   const watch::v1::Snapshot& head = state_.head();
   return {connected_, head.reconciled(), known_, head.generation(), state_.containers(), head.version()};
+}
+
+std::optional<watch::v1::Snapshot> Node::reconciled_state() const {
+  MutexLock lock(mutex_);
+  if (!connected_ || !state_.head().reconciled()) return std::nullopt;
+  return state_.whole();
 }
 
 std::string Node::history(WallTime now) {
@@ -85,6 +95,11 @@ void Node::unfollow(std::uint64_t number) {
 std::size_t Node::followers() const {
   MutexLock lock(mutex_);
   return followers_.size();
+}
+
+void Node::set_listener(Listener listener) {
+  MutexLock lock(mutex_);
+  listener_ = std::move(listener);
 }
 
 void Node::tell(std::string event, std::string data) {

@@ -30,6 +30,8 @@ class Node {
     std::string data;
   };
   using Follower = std::function<void(const std::shared_ptr<const Update>&)>;
+  /// Called with each delta, and with null when all that was known is replaced or the connection has begun or ended.
+  using Listener = std::function<void(const watch::v1::Delta* delta)>;
 
   Node() : Node(Options{}) {}
   explicit Node(Options options) : options_(options) {}
@@ -48,6 +50,8 @@ class Node {
     std::string version;
   };
   Summary summary() const TOPOLET_EXCLUDES(mutex_);
+  /// With all containers. Nothing while there is no connection, or topoletd does not know yet what runs.
+  std::optional<watch::v1::Snapshot> reconciled_state() const TOPOLET_EXCLUDES(mutex_);
   /// {"base": the state an hour ago or later, "base_time_ms": …, "deltas": [all since]}
   std::string history(WallTime now) TOPOLET_EXCLUDES(mutex_);
 
@@ -55,6 +59,8 @@ class Node {
   std::uint64_t follow(Follower follower) TOPOLET_EXCLUDES(mutex_);
   void unfollow(std::uint64_t number) TOPOLET_EXCLUDES(mutex_);
   std::size_t followers() const TOPOLET_EXCLUDES(mutex_);
+  /// At most one; an empty one hears nothing.
+  void set_listener(Listener listener) TOPOLET_EXCLUDES(mutex_);
 
  private:
   struct Past {
@@ -77,6 +83,7 @@ class Node {
   std::size_t past_bytes_ TOPOLET_GUARDED_BY(mutex_) = 0;
   std::map<std::uint64_t, Follower> followers_ TOPOLET_GUARDED_BY(mutex_);
   std::uint64_t last_follower_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  Listener listener_ TOPOLET_GUARDED_BY(mutex_);
 };
 
 Node::WallTime wall_time();

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string_view>
+#include <utility>
 
 #include "cluster/agent/metrics.hpp"
 #include "cluster/agent/page_files.hpp"
@@ -20,8 +21,8 @@ HttpResponse not_found(const std::string& paths) {
 }
 
 /// Those of topoletd follow; without them, what the agent itself knows still counts.
-HttpResponse metrics(const Node& node, const WatchClient& client) {
-  std::string text = agent_metrics(node, client);
+HttpResponse metrics(const Node& node, const WatchClient& client, const std::string& more) {
+  std::string text = agent_metrics(node, client) + more;
   const Result<std::string> of_daemon = client.metrics(kMetricsPatience);
   if (of_daemon) text += *of_daemon;
   return {200, kMetricsType, std::move(text)};
@@ -47,10 +48,10 @@ bool is_local(std::string_view host) {
 
 }  // namespace
 
-HttpServer::Handlers metrics_routes(const Node& node, const WatchClient& client) {
+HttpServer::Handlers metrics_routes(const Node& node, const WatchClient& client, std::function<std::string()> more) {
   HttpServer::Handlers handlers;
-  handlers.answer = [&node, &client](const HttpRequest& request) -> HttpResponse {
-    if (request.path == "/metrics") return metrics(node, client);
+  handlers.answer = [&node, &client, more = std::move(more)](const HttpRequest& request) -> HttpResponse {
+    if (request.path == "/metrics") return metrics(node, client, more());
     if (request.path == "/healthz") return {200, "text/plain; charset=utf-8", "alive\n"};
     if (request.path == "/readyz") return readiness(node);
     return not_found("/metrics, /healthz, /readyz");

@@ -1,6 +1,7 @@
 // What is behind each path of the agent's two HTTP addresses.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cluster/agent/http_server.hpp"
@@ -9,8 +10,9 @@
 
 namespace topolet::agent {
 
-/// /metrics, /healthz and /readyz. Both must outlive the server.
-HttpServer::Handlers metrics_routes(const Node& node, const WatchClient& client);
+/// /metrics, /healthz and /readyz. `more`: further metrics in the text format. All must outlive the server.
+HttpServer::Handlers metrics_routes(
+    const Node& node, const WatchClient& client, std::function<std::string()> more = [] { return std::string(); });
 
 /// The page and what it asks for. Only requests for a loopback address or localhost by name are answered: another name
 /// that leads here would be somebody else's page, asking in a browser's name. `node` must outlive the server.

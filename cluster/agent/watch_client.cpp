@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kConnecting{500};
+/// topoletd itself waits five seconds for what it decides with.
+constexpr std::chrono::seconds kFitsPatience{8};
 /// A machine of thousands of CPUs and containers has a snapshot of a few MiB.
 constexpr int kMaxMessageBytes = 64 << 20;
 
@@ -47,6 +49,7 @@ void WatchClient::stop() {
     ending_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  calls_.end();
 }
 
 void WatchClient::run() {
@@ -126,6 +129,12 @@ Result<std::string> WatchClient::metrics(std::chrono::milliseconds patience) con
   const grpc::Status status = stub_->Metrics(&context, {}, &response);
   if (!status.ok()) return Error{static_cast<Code>(status.error_code()), status.error_message()};
   return std::move(*response.mutable_text());
+}
+
+void WatchClient::ask_what_fits(watch::v1::FitsRequest request, OnFits on_answer) {
+  calls_.call<watch::v1::FitsResponse>(
+      kFitsPatience, std::move(request), [this](auto... arguments) { stub_->async()->Fits(std::move(arguments)...); },
+      std::move(on_answer));
 }
 
 WatchCounts WatchClient::counts() const {

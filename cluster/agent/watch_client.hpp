@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "cluster/agent/async_calls.hpp"
 #include "cluster/agent/node.hpp"
 #include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
@@ -49,6 +51,9 @@ class WatchClient {
   /// topoletd's metrics, in the text format. UNAVAILABLE if it does not answer in time.
   Result<std::string> metrics(std::chrono::milliseconds patience) const;
   WatchCounts counts() const TOPOLET_EXCLUDES(mutex_);
+  /// How much fits on each node. `on_answer` is called on another thread, and before the client is gone.
+  using OnFits = std::function<void(Result<watch::v1::FitsResponse>)>;
+  void ask_what_fits(watch::v1::FitsRequest request, OnFits on_answer);
 
  private:
   void run();
@@ -71,6 +76,7 @@ class WatchClient {
   bool stopping_ TOPOLET_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* context_ TOPOLET_GUARDED_BY(mutex_) = nullptr;  ///< of the stream that is open
   WatchCounts counts_ TOPOLET_GUARDED_BY(mutex_);
+  AsyncCalls calls_;
 };
 
 }  // namespace topolet::agent

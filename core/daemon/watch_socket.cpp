@@ -1,6 +1,7 @@
 // What topoletd shows on the watch socket.
 #include <chrono>
 #include <memory>
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +18,14 @@ constexpr std::chrono::seconds kFitsPatience{5};
 /// Prometheus asks again; what is counted is told in any case.
 constexpr std::chrono::seconds kMetricsPatience{1};
 
-/// Numbers, and words that the plugin has a list of.
-bool cannot_hold_a_secret(const config::OptionSpec& option) {
+/// "1Gi", or "0:1Gi,1:512Mi": amounts, each for a number.
+bool is_list_of_amounts(const std::string& value) {
+  static const std::regex kAmounts("([0-9]{1,4}:)?[0-9]{1,15}([KMGTPE]i?|k)?(,[0-9]{1,4}:[0-9]{1,15}([KMGTPE]i?|k)?)*");
+  return value.size() < 1000 && std::regex_match(value, kAmounts);
+}
+
+/// Numbers and amounts, and words that the plugin has a list of.
+bool cannot_hold_a_secret(const config::OptionSpec& option, const std::string& value) {
   switch (option.type) {
     case config::OptionType::kBool:
     case config::OptionType::kInt:
@@ -26,7 +33,7 @@ bool cannot_hold_a_secret(const config::OptionSpec& option) {
     case config::OptionType::kCpus:
       return true;
     default:
-      return !option.allowed.empty();
+      return !option.allowed.empty() || is_list_of_amounts(value);
   }
 }
 
@@ -134,7 +141,7 @@ watch::v1::PluginList Daemon::list_plugins() const {
     plugin.set_version(described.library->version());
     for (const config::OptionSpec& declared : described.library->options()) {
       const auto value = described.options.values.find(declared.key);
-      if (!cannot_hold_a_secret(declared) || value == described.options.values.end()) continue;
+      if (value == described.options.values.end() || !cannot_hold_a_secret(declared, value->second)) continue;
       (*plugin.mutable_options())[declared.key] = value->second;
     }
   }

@@ -1,0 +1,113 @@
+#include "cluster/agent/kubernetes/device_inventory.hpp"
+
+#include <algorithm>
+
+namespace topolet::agent {
+namespace {
+
+/// At most this many nodes have Linux kernels.
+constexpr std::int64_t kMaxNodes = 1024;
+
+std::shared_ptr<grpc::Channel> kubelet_channel(const std::string& socket) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetMaxReceiveMessageSize(16 << 20);
+  return grpc::CreateCustomChannel("unix://" + socket, grpc::InsecureChannelCredentials(), arguments);
+}
+
+void add_to_nodes(const v1::ContainerDevices& devices, std::int64_t DeviceCount::*field, DeviceCounts& counts) {
+  for (const v1::NUMANode& node : devices.topology().nodes()) {
+    if (node.id() < 0 || node.id() >= kMaxNodes) continue;
+    counts[devices.resource_name()][static_cast<std::uint32_t>(node.id())].*field += devices.device_ids_size();
+  }
+}
+
+}  // namespace
+
+DeviceInventory::State count_devices(const v1::AllocatableResourcesResponse& allocatable,
+                                     const v1::ListPodResourcesResponse& list) {
+  DeviceInventory::State state;
+  for (const v1::ContainerDevices& devices : allocatable.devices())
+    add_to_nodes(devices, &DeviceCount::allocatable, state.counts);
+  for (const v1::PodResources& pod : list.pod_resources()) {
+    for (const v1::ContainerResources& container : pod.containers()) {
+      for (const v1::ContainerDevices& devices : container.devices()) {
+        state.given[{pod.namespace_(), pod.name()}][devices.resource_name()] += devices.device_ids_size();
+        // One that is no longer given out takes nothing from what is.
+        if (state.counts.contains(devices.resource_name())) add_to_nodes(devices, &DeviceCount::used, state.counts);
+      }
+    }
+  }
+  return state;
+}
+
+DeviceInventory::DeviceInventory(api::HttpLoop& loop, Options options, std::function<void()> on_change, Log& log)
+    : loop_(loop),
+      options_(std::move(options)),
+      on_change_(std::move(on_change)),
+      trouble_("the kubelet does not tell which devices it gives out (" + options_.socket + ")", log),
+      stub_(v1::PodResourcesLister::NewStub(kubelet_channel(options_.socket))) {}
+
+void DeviceInventory::refresh() {
+  is_stale_ = true;
+  if (!is_asking_) ask_again(options_.delay);
+}
+
+void DeviceInventory::ask_again(std::chrono::milliseconds delay) {
+  if (timer_) loop_.cancel(*timer_);
+  timer_ = loop_.after(delay, [this] {
+    timer_.reset();
+    ask();
+  });
+}
+
+void DeviceInventory::ask() {
+  is_asking_ = true;
+  is_stale_ = false;
+  calls_.call<v1::AllocatableResourcesResponse>(
+      options_.patience, v1::AllocatableResourcesRequest(),
+      [this](auto... arguments) { stub_->async()->GetAllocatableResources(std::move(arguments)...); },
+      [this](Result<v1::AllocatableResourcesResponse> answer) {
+        loop_.post([this, answer = std::move(answer)]() mutable { take_allocatable(std::move(answer)); });
+      });
+}
+
+void DeviceInventory::take_allocatable(Result<v1::AllocatableResourcesResponse> answer) {
+  if (!answer) return fail(answer.error());
+  calls_.call<v1::ListPodResourcesResponse>(
+      options_.patience, v1::ListPodResourcesRequest(),
+      [this](auto... arguments) { stub_->async()->List(std::move(arguments)...); },
+      [this, allocatable = *std::move(answer)](Result<v1::ListPodResourcesResponse> list) {
+        loop_.post([this, allocatable, list = std::move(list)]() mutable { take_list(allocatable, std::move(list)); });
+      });
+}
+
+void DeviceInventory::take_list(const v1::AllocatableResourcesResponse& allocatable,
+                                Result<v1::ListPodResourcesResponse> answer) {
+  if (!answer) return fail(answer.error());
+  trouble_.works();
+  settle(true, count_devices(allocatable, *answer));
+}
+
+void DeviceInventory::fail(const Error& error) {
+  const bool is_old = error.code == Code::kUnimplemented;
+  trouble_.failed(is_old ? "this kubelet is too old for it (GetAllocatableResources is unknown); zones are published "
+                           "without devices"
+                         : error.message);
+  settle(false, state_);
+}
+
+void DeviceInventory::settle(bool works, State state) {
+  is_asking_ = false;
+  works_ = works;
+  ask_again(is_stale_ ? options_.delay : options_.period);
+  const bool is_first = !std::exchange(is_settled_, true);
+  if (!is_first && state == state_) return;
+  state_ = std::move(state);
+  on_change_();
+}
+
+}  // namespace topolet::agent

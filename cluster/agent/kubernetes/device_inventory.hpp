@@ -1,0 +1,81 @@
+// Which devices the kubelet gives out, and which it has given.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cluster/agent/async_calls.hpp"
+#include "cluster/agent/kubernetes/podresources.grpc.pb.h"
+#include "cluster/agent/kubernetes/zones.hpp"
+#include "cluster/api/http_loop.hpp"
+#include "cluster/api/trouble_log.hpp"
+#include "core/base/log.hpp"
+
+namespace topolet::agent {
+
+/// Asks the kubelet's PodResources socket, which tells of no changes by itself: each minute, and soon after refresh().
+/// What was known before stays known while the kubelet does not answer. On the loop's thread, but for its end.
+class DeviceInventory {
+ public:
+  struct Options {
+    std::string socket;  ///< a path
+    std::chrono::milliseconds period{60'000};
+    /// From refresh() until the kubelet is asked: devices are given out after the container's CPUs are.
+    std::chrono::milliseconds delay{1000};
+    std::chrono::milliseconds patience{5000};
+  };
+  /// Devices of a pod, by resource.
+  using Given = std::map<std::string, std::int64_t>;
+  struct State {
+    DeviceCounts counts;
+    std::map<std::pair<std::string, std::string>, Given> given;  ///< by the pod's namespace and name
+
+    friend bool operator==(const State&, const State&) = default;
+  };
+
+  /// `on_change` is called when what is known has changed, and once when the first answer came or failed to. `loop`
+  /// must outlive it.
+  DeviceInventory(api::HttpLoop& loop, Options options, std::function<void()> on_change, Log& log);
+  DeviceInventory(const DeviceInventory&) = delete;
+  DeviceInventory& operator=(const DeviceInventory&) = delete;
+
+  void start() { ask(); }
+  void refresh();
+  /// The kubelet has answered, or is known not to: what state() says is all there is.
+  bool is_settled() const { return is_settled_; }
+  const State& state() const { return state_; }
+  bool works() const { return works_; }
+
+ private:
+  void ask();
+  void ask_again(std::chrono::milliseconds delay);
+  void take_allocatable(Result<v1::AllocatableResourcesResponse> answer);
+  void take_list(const v1::AllocatableResourcesResponse& allocatable, Result<v1::ListPodResourcesResponse> answer);
+  void fail(const Error& error);
+  void settle(bool works, State state);
+
+  api::HttpLoop& loop_;
+  const Options options_;
+  const std::function<void()> on_change_;
+  api::TroubleLog trouble_;
+  std::unique_ptr<v1::PodResourcesLister::Stub> stub_;
+  State state_;
+  bool is_settled_ = false;
+  bool works_ = false;
+  bool is_asking_ = false;
+  bool is_stale_ = false;  ///< something may have changed since it was asked
+  std::optional<std::uint64_t> timer_;
+  AsyncCalls calls_;  // the last member: it waits for calls that use the others
+};
+
+/// Devices by resource and node. One that is local to several nodes counts in each of them, and one without a node in
+/// none.
+DeviceInventory::State count_devices(const v1::AllocatableResourcesResponse& allocatable,
+                                     const v1::ListPodResourcesResponse& list);
+
+}  // namespace topolet::agent

@@ -1,0 +1,13 @@
+// What the agent does in the cluster, for Prometheus.
+#pragma once
+
+#include <string>
+
+#include "cluster/agent/kubernetes/reporter.hpp"
+
+namespace topolet::agent {
+
+/// In the text format.
+std::string reporter_metrics(const Reporter::Counts& counts);
+
+}  // namespace topolet::agent

@@ -1,0 +1,300 @@
+#include "cluster/agent/kubernetes/publisher.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "cluster/agent/kubernetes/pending.hpp"
+#include "cluster/agent/kubernetes/zones.hpp"
+#include "cluster/api/json_fields.hpp"
+
+namespace topolet::agent {
+namespace {
+
+using api::list_field;
+using api::text_field;
+using nlohmann::json;
+
+/// After so many conflicts in a row somebody writes all the time, and waiting is better than racing.
+constexpr int kMaxConflicts = 3;
+constexpr std::size_t kRememberedVersions = 16;
+/// A change of the node's object is what makes schedulers look again at pods that did not fit.
+constexpr const char* kGrownAnnotation = "topolet.io/grown";
+constexpr std::chrono::seconds kWakeUpPeriod{1};
+
+std::string time_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+/// Who changed an object last, as far as it says so.
+std::string last_writer(const json& object) {
+  std::string writer;
+  std::string newest;
+  for (const json& entry : list_field(object, "metadata", "managedFields")) {
+    const std::string time = text_field(entry, "time");
+    if (time < newest) continue;
+    newest = time;
+    writer = text_field(entry, "manager");
+  }
+  return writer.empty() ? "another program" : writer;
+}
+
+bool waits_rejected(const json& pod) {
+  const auto& conditions = list_field(pod, "status", "conditions");
+  return std::any_of(conditions.begin(), conditions.end(), [](const json& condition) {
+    return text_field(condition, "type") == "PodScheduled" && text_field(condition, "status") == "False" &&
+           text_field(condition, "reason") == "Unschedulable";
+  });
+}
+
+}  // namespace
+
+std::map<std::string, std::int64_t> pending_devices(const BoundPods& pods, const DeviceInventory::State& devices) {
+  std::map<std::string, std::int64_t> pending;
+  for (const Pod* pod : pods.in_order()) {
+    if (pod->is_terminal()) continue;
+    Amounts left = pod->effective_requests();
+    if (left.devices.empty()) continue;
+    if (const auto given = devices.given.find({pod->name_space, pod->name}); given != devices.given.end())
+      left.subtract({.devices = given->second});
+    for (const auto& [resource, count] : left.devices) pending[resource] += count;
+  }
+  return pending;
+}
+
+Publisher::Publisher(Options options, Deps deps)
+    : options_(std::move(options)),
+      deps_(std::move(deps)),
+      trouble_(fmt::format("the NodeResourceTopology {} cannot be written", options_.node_name), deps_.log),
+      wake_trouble_("schedulers cannot be told that there is room again", deps_.log) {}
+
+std::string Publisher::object_path() const { return fmt::format("{}/{}", kTopologyPath, options_.node_name); }
+
+std::chrono::milliseconds Publisher::jittered(std::chrono::milliseconds duration) {
+  return duration +
+         std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(0, duration.count() / 10)(random_));
+}
+
+/// Not later than was asked for before, and not before another write is allowed.
+void Publisher::schedule(std::chrono::milliseconds delay) {
+  if (is_busy_) {
+    is_changed_ = true;
+    return;
+  }
+  const auto due = std::max(Clock::now() + delay, next_write_);
+  if (timer_ && due_ <= due) return;
+  if (timer_) deps_.client.loop().cancel(*timer_);
+  due_ = due;
+  const auto wait =
+      std::max(std::chrono::milliseconds(0), std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()));
+  timer_ = deps_.client.loop().after(wait, [this] {
+    timer_.reset();
+    attempt();
+  });
+}
+
+/// Where something is not known, nothing is done: what makes it known is a change, after which this is called again.
+void Publisher::attempt() {
+  const std::optional<watch::v1::Snapshot> node = deps_.node_state();
+  const BoundPods* pods = deps_.pods();
+  const DeviceInventory::State* devices = deps_.devices();
+  if (!node || pods == nullptr || devices == nullptr || !is_object_known_) return;
+  is_busy_ = true;
+  is_changed_ = false;
+  if (!std::exchange(is_node_asked_, true)) return learn_node_uid();
+  Attempt attempt{node->instance(), pods->fingerprint(), pods->acknowledged(), *devices,
+                  pending_devices(*pods, *devices)};
+  const BookedContainers booked = booked_containers(*node);
+  watch::v1::FitsRequest request;
+  for (const Pod* pod : pods->in_order()) {
+    for (watch::v1::PendingContainer& container : pending_containers(*pod, booked))
+      *request.add_pending() = std::move(container);
+  }
+  deps_.ask_what_fits(std::move(request),
+                      [this, attempt = std::move(attempt)](const auto& fits) { take_fits(attempt, fits); });
+}
+
+/// The object then belongs to the Node, and goes with it. Without, it is published all the same.
+void Publisher::learn_node_uid() {
+  deps_.client.request({.verb = "get", .path = "/api/v1/nodes/" + options_.node_name},
+                       [this](const api::ApiAnswer& answer) {
+                         node_uid_ = text_field(answer.body, "metadata", "uid");
+                         if (!answer.ok())
+                           deps_.log.warn("the Node {} cannot be read, so that its topology will not go with it: {}",
+                                          options_.node_name, answer.error);
+                         is_busy_ = false;
+                         attempt();
+                       });
+}
+
+void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsResponse>& fits) {
+  if (!fits) return failed("topoletd does not tell what fits: " + fits.error().message);
+  const std::optional<watch::v1::Snapshot> node = deps_.node_state();
+  // Another topoletd, or one that is not sure any more: it will be said when that has changed.
+  const bool is_one =
+      node && fits->reconciled() && fits->instance() == attempt.instance && node->instance() == attempt.instance;
+  if (!is_one) {
+    end_attempt();
+    return schedule(options_.first_retry);
+  }
+  counts_.unplaced_containers = static_cast<std::uint64_t>(fits->unplaced_size());
+  const TopologyFacts facts{.node_name = options_.node_name,
+                            .node_uid = node_uid_,
+                            .node = *node,
+                            .fits = *fits,
+                            .devices = attempt.devices.counts,
+                            .pending_devices = attempt.pending_devices,
+                            .fingerprint = attempt.fingerprint,
+                            .acknowledged = attempt.acknowledged};
+  const json ours = make_topology_object(facts);
+  const bool is_new = !tell_the_same(ours, current_);
+  if (!is_new && !is_touch_due_) {
+    trouble_.works();
+    retry_ = {};
+    return end_attempt();
+  }
+  json object = with_what_others_wrote(ours, current_);
+  if (!is_new) touch(object, time_text());
+  write(std::move(object));
+}
+
+void Publisher::write(json object) {
+  const bool is_there = current_.is_object();
+  last_sent_ = object;
+  next_write_ = Clock::now() + jittered(options_.shortest_period);
+  api::ApiRequest request{.verb = is_there ? "update" : "create",
+                          .method = is_there ? "PUT" : "POST",
+                          .path = is_there ? object_path() : kTopologyPath,
+                          .body = object};
+  deps_.client.request(std::move(request), [this, before = current_, object = std::move(object)](const auto& answer) {
+    take_write(before, object, answer);
+  });
+}
+
+void Publisher::take_write(const json& before, const json& object, const api::ApiAnswer& answer) {
+  const bool was_there = before.is_object();
+  if (answer.ok()) return written(before, answer.body.is_object() ? answer.body : object);
+  ++counts_.failed_writes;
+  // Changed or made by somebody else, or deleted, since it was seen.
+  if (answer.status == 409 || (answer.status == 404 && was_there)) return resolve_conflict();
+  if (answer.status == 404)
+    return failed(answer.error + "; the kind NodeResourceTopology comes from deploy/kubernetes/crd.yaml");
+  failed(answer.error);
+}
+
+void Publisher::resolve_conflict() {
+  if (++conflicts_ > kMaxConflicts) return failed("somebody else writes it all the time");
+  deps_.client.request({.verb = "get", .path = object_path()}, [this](const api::ApiAnswer& answer) {
+    if (!answer.ok() && answer.status != 404) return failed(answer.error);
+    seen_meanwhile_.reset();
+    const bool is_contested = judge(answer.ok() ? answer.body : json());
+    is_changed_ = true;
+    if (conflicts_ == 1 && !is_contested) next_write_ = std::min(next_write_, Clock::now());
+    end_attempt();
+  });
+}
+
+void Publisher::written(const json& before, json object) {
+  ++counts_.writes;
+  conflicts_ = 0;
+  retry_ = {};
+  trouble_.works();
+  own_versions_.push_back(text_field(object, "metadata", "resourceVersion"));
+  if (own_versions_.size() > kRememberedVersions) own_versions_.pop_front();
+  for (const json& attribute : list_field(object, "attributes")) {
+    if (text_field(attribute, "name") == "topolet.io/generation")
+      counts_.generation = std::strtoull(text_field(attribute, "value").c_str(), nullptr, 10);
+  }
+  const bool was_touch = tell_the_same(before, object);
+  last_written_ = current_ = std::move(object);
+  is_touch_due_ = false;
+  deps_.client.loop().cancel(std::exchange(touch_timer_, 0));
+  if (was_touch) {
+    ++counts_.touches;
+  } else {
+    touch_timer_ = deps_.client.loop().after(options_.scheduler_resync + options_.touch_margin, [this] {
+      is_touch_due_ = true;
+      schedule(std::chrono::milliseconds(0));
+    });
+    if (before.is_object() && has_grown(before, current_)) wake_schedulers();
+  }
+  if (seen_meanwhile_) judge(*std::exchange(seen_meanwhile_, std::nullopt));
+  end_attempt();
+}
+
+void Publisher::failed(const std::string& why) {
+  trouble_.failed(why);
+  retry_ = std::clamp(2 * retry_, options_.first_retry, options_.longest_retry);
+  next_write_ = std::max(next_write_, Clock::now() + jittered(retry_));
+  is_changed_ = true;
+  if (seen_meanwhile_) judge(*std::exchange(seen_meanwhile_, std::nullopt));
+  end_attempt();
+}
+
+void Publisher::end_attempt() {
+  is_busy_ = false;
+  if (is_changed_) schedule(options_.coalesce);
+}
+
+void Publisher::take_object(const json& object) {
+  is_object_known_ = true;
+  // The watch may tell of a write before the write is answered.
+  if (is_busy_) {
+    seen_meanwhile_ = object;
+    is_changed_ = true;
+    return;
+  }
+  judge(object);
+  schedule(options_.coalesce);
+}
+
+/// Takes the object as it is now. If somebody else has changed what is ours, that is said, and it is written again, but
+/// not as fast as the other one might do the same. True in that case.
+bool Publisher::judge(const json& object) {
+  const std::string version = text_field(object, "metadata", "resourceVersion");
+  const bool is_own = std::find(own_versions_.begin(), own_versions_.end(), version) != own_versions_.end();
+  // The watch may still tell of one that was written before the newest.
+  if (is_own) return false;
+  current_ = object;
+  if (!object.is_object()) return false;
+  // A write whose answer was lost.
+  if (tell_the_same(last_sent_, object)) last_written_ = object;
+  if (!last_written_.is_object() || tell_the_same(last_written_, object)) return false;
+  ++counts_.other_writers;
+  next_write_ = std::max(next_write_, Clock::now() + options_.contested_period);
+  deps_.log.warn(
+      "the NodeResourceTopology {} was changed by {}: two programs write it, and schedulers cannot rely on it; stop "
+      "the "
+      "other one, such as nfd-topology-updater or koordlet's, on this node",
+      options_.node_name, last_writer(object));
+  return true;
+}
+
+/// For schedulers that look at waiting pods again only when a Node has changed.
+void Publisher::wake_schedulers() {
+  if (Clock::now() < next_wake_up_) return;
+  next_wake_up_ = Clock::now() + kWakeUpPeriod;
+  constexpr const char* kWaiting =
+      "/api/v1/pods?limit=50&resourceVersion=0&fieldSelector=spec.nodeName%3D%2Cstatus.phase%3DPending";
+  deps_.client.request({.verb = "list", .path = kWaiting}, [this](const api::ApiAnswer& answer) {
+    if (!answer.ok()) return wake_trouble_.failed(answer.error);
+    const auto& pods = list_field(answer.body, "items");
+    if (std::any_of(pods.begin(), pods.end(), waits_rejected)) annotate_node();
+  });
+}
+
+void Publisher::annotate_node() {
+  api::ApiRequest request{.verb = "patch",
+                          .method = "PATCH",
+                          .path = "/api/v1/nodes/" + options_.node_name,
+                          .body = {{"metadata", {{"annotations", {{kGrownAnnotation, time_text()}}}}}},
+                          .content_type = "application/merge-patch+json"};
+  deps_.client.request(std::move(request), [this](const api::ApiAnswer& answer) {
+    if (!answer.ok()) return wake_trouble_.failed(answer.error);
+    ++counts_.wake_ups;
+    wake_trouble_.works();
+  });
+}
+
+}  // namespace topolet::agent

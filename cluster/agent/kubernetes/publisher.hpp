@@ -1,0 +1,131 @@
+// Writes this node's NodeResourceTopology: when something has changed, once, and never what is only half known.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "cluster/agent/kubernetes/bound_pods.hpp"
+#include "cluster/agent/kubernetes/device_inventory.hpp"
+#include "cluster/api/api_client.hpp"
+#include "cluster/api/trouble_log.hpp"
+#include "core/base/log.hpp"
+#include "core/base/result.hpp"
+#include "core/watch/watch.pb.h"
+
+namespace topolet::agent {
+
+/// On the loop's thread. What it is told of are hints: at each attempt it looks at everything anew.
+class Publisher {
+ public:
+  struct Options {
+    std::string node_name = {};
+    std::chrono::milliseconds coalesce{250};          ///< from a hint until it is acted upon, for more to come
+    std::chrono::milliseconds shortest_period{1000};  ///< between two writes, and a tenth of it at random
+    /// How often schedulers look for changes (cacheResyncPeriodSeconds of NodeResourceTopologyMatch). One that looked
+    /// at a change too early looks again only when the object changes once more; so that it does, it is touched this
+    /// long and 2 s after a change.
+    std::chrono::milliseconds scheduler_resync{5000};
+    std::chrono::milliseconds touch_margin{2000};
+    std::chrono::milliseconds first_retry{1000};
+    std::chrono::milliseconds longest_retry{60'000};
+    /// Between two writes while another program writes the same object.
+    std::chrono::milliseconds contested_period{10'000};
+  };
+  struct Deps {
+    api::ApiClient& client;
+    /// Nothing while it is not known for certain.
+    std::function<std::optional<watch::v1::Snapshot>()> node_state;
+    /// Answers later, on the loop's thread.
+    std::function<void(watch::v1::FitsRequest, std::function<void(Result<watch::v1::FitsResponse>)>)> ask_what_fits;
+    /// Null while it is not known.
+    std::function<const BoundPods*()> pods;
+    /// Null while it is not known.
+    std::function<const DeviceInventory::State*()> devices;
+    Log& log;
+  };
+  /// For metrics.
+  struct Counts {
+    std::uint64_t writes = 0;
+    std::uint64_t failed_writes = 0;
+    std::uint64_t touches = 0;
+    std::uint64_t other_writers = 0;  ///< versions that somebody else wrote over ours
+    std::uint64_t wake_ups = 0;       ///< events made for schedulers
+    std::uint64_t generation = 0;     ///< of the newest object written
+    std::uint64_t unplaced_containers = 0;
+  };
+
+  Publisher(Options options, Deps deps);
+  Publisher(const Publisher&) = delete;
+  Publisher& operator=(const Publisher&) = delete;
+
+  /// Something that the object depends on may have changed.
+  void something_changed() { schedule(options_.coalesce); }
+  /// The object as the API server has it; null: there is none. The first call lets publishing begin.
+  void take_object(const nlohmann::json& object);
+  const Counts& counts() const { return counts_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// What one attempt is made of: known at its beginning, and held to its end.
+  struct Attempt {
+    std::string instance;
+    std::string fingerprint;
+    std::string acknowledged;
+    DeviceInventory::State devices;
+    std::map<std::string, std::int64_t> pending_devices;
+  };
+
+  void schedule(std::chrono::milliseconds delay);
+  void attempt();
+  void take_fits(const Attempt& attempt, const Result<watch::v1::FitsResponse>& fits);
+  void write(nlohmann::json object);
+  void take_write(const nlohmann::json& before, const nlohmann::json& object, const api::ApiAnswer& answer);
+  void resolve_conflict();
+  void written(const nlohmann::json& before, nlohmann::json object);
+  void failed(const std::string& why);
+  void end_attempt();
+  bool judge(const nlohmann::json& object);
+  void learn_node_uid();
+  void wake_schedulers();
+  void annotate_node();
+  std::string object_path() const;
+  std::chrono::milliseconds jittered(std::chrono::milliseconds duration);
+
+  const Options options_;
+  const Deps deps_;
+  api::TroubleLog trouble_;
+  api::TroubleLog wake_trouble_;
+  std::minstd_rand random_{std::random_device{}()};
+  Counts counts_;
+
+  bool is_object_known_ = false;
+  nlohmann::json current_;                        ///< as the API server has it; null: there is none
+  nlohmann::json last_written_;                   ///< by this process; null: nothing yet
+  nlohmann::json last_sent_;                      ///< whether it was written or not
+  std::deque<std::string> own_versions_;          ///< resourceVersions of the newest writes
+  std::optional<nlohmann::json> seen_meanwhile_;  ///< while a write was under way
+  std::string node_uid_;
+  bool is_node_asked_ = false;
+
+  bool is_busy_ = false;       ///< an attempt is under way
+  bool is_changed_ = false;    ///< since it began
+  bool is_touch_due_ = false;  ///< the next write is the second touch
+  int conflicts_ = 0;          ///< one after the other
+  std::chrono::milliseconds retry_{0};
+  std::optional<std::uint64_t> timer_;
+  std::uint64_t touch_timer_ = 0;
+  Clock::time_point due_{};         ///< of timer_
+  Clock::time_point next_write_{};  ///< not before
+  Clock::time_point next_wake_up_{};
+};
+
+/// The devices of pods that are bound and have not been given out yet, by resource.
+std::map<std::string, std::int64_t> pending_devices(const BoundPods& pods, const DeviceInventory::State& devices);
+
+}  // namespace topolet::agent

@@ -1,0 +1,21 @@
+// Amounts as Kubernetes writes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace topolet::agent {
+
+/// "1500m", "2", "1.5Gi", "1e3": in thousandths, rounded up. Nothing if the text is no quantity or is negative; the
+/// largest number there is for what is larger.
+/// Source: the serialization format of the Kubernetes API's type Quantity.
+std::optional<std::int64_t> parse_milli(std::string_view text);
+/// The same in whole units, rounded up.
+std::optional<std::int64_t> parse_units(std::string_view text);
+
+/// Of a size of pages in bytes, what stands after "hugepages-": "2Mi", "1Gi", "64Ki".
+std::string page_size_text(std::int64_t bytes);
+
+}  // namespace topolet::agent

@@ -1,0 +1,156 @@
+#include "cluster/agent/kubernetes/reporter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cluster/agent/kubernetes/zones.hpp"
+
+namespace topolet::agent {
+namespace {
+
+using nlohmann::json;
+
+/// Metrics are looked at less often.
+constexpr std::chrono::milliseconds kCountsPeriod{2000};
+
+api::Reflector::Options following(const std::string& name, const std::string& path, const std::string& selector,
+                                  std::chrono::seconds duration) {
+  return {.name = name, .path = path, .field_selector = selector, .watch_duration = duration};
+}
+
+}  // namespace
+
+Reporter::Reporter(Options options, api::ApiServer server, Node& node, WatchClient& watch, Log& log)
+    : options_(std::move(options)),
+      node_(node),
+      watch_(watch),
+      log_(log),
+      client_(loop_, std::move(server)),
+      events_(
+          {.node_name = options_.node_name}, client_, [this] { return pod_reflector_.has_synced() ? &pods_ : nullptr; },
+          log),
+      publisher_({.node_name = options_.node_name, .scheduler_resync = options_.scheduler_resync},
+                 {.client = client_,
+                  .node_state = [this] { return node_.reconciled_state(); },
+                  .ask_what_fits =
+                      [this](watch::v1::FitsRequest request, auto on_answer) {
+                        watch_.ask_what_fits(std::move(request), [this, on_answer](const auto& fits) {
+                          loop_.post([fits, on_answer] { on_answer(fits); });
+                        });
+                      },
+                  .pods = [this]() -> const BoundPods* { return pod_reflector_.has_synced() ? &pods_ : nullptr; },
+                  .devices = [this]() -> const DeviceInventory::State* {
+                    if (!devices_) return &no_devices_;
+                    return devices_->is_settled() ? &devices_->state() : nullptr;
+                  },
+                  .log = log}),
+      pod_reflector_(client_,
+                     following("the pods of node " + options_.node_name, "/api/v1/pods",
+                               "spec.nodeName=" + options_.node_name, options_.watch_duration),
+                     {.on_list =
+                          [this](const std::vector<json>& objects) {
+                            pods_.begin(objects);
+                            take_pods_changed();
+                          },
+                      .on_change =
+                          [this](std::string_view type, const json& object) {
+                            pods_.apply(type, object);
+                            take_pods_changed();
+                          }},
+                     log),
+      object_reflector_(
+          client_,
+          following("the NodeResourceTopology " + options_.node_name, kTopologyPath,
+                    "metadata.name=" + options_.node_name, options_.watch_duration),
+          {.on_list =
+               [this](const std::vector<json>& objects) {
+                 publisher_.take_object(objects.empty() ? json() : objects.front());
+               },
+           .on_change = [this](std::string_view type,
+                               const json& object) { publisher_.take_object(type == "DELETED" ? json() : object); }},
+          log) {
+  if (!options_.pod_resources.empty()) {
+    devices_.emplace(
+        loop_, DeviceInventory::Options{.socket = options_.pod_resources, .period = options_.device_period},
+        [this] { publisher_.something_changed(); }, log);
+  }
+}
+
+Reporter::~Reporter() { stop(); }
+
+void Reporter::start() {
+  node_.set_listener([this](const watch::v1::Delta* delta) { hear(delta); });
+  loop_.post([this] {
+    if (devices_) devices_->start();
+    pod_reflector_.start();
+    object_reflector_.start();
+    copy_counts();
+  });
+  log_.info("publishing the topology of node {} at {}", options_.node_name, client_.url());
+  loop_.start();
+}
+
+void Reporter::stop() {
+  node_.set_listener({});
+  loop_.stop();
+}
+
+/// With the node's lock held: what is to be done is passed on to the loop's thread.
+void Reporter::hear(const watch::v1::Delta* delta) {
+  auto heard = std::make_shared<watch::v1::Delta>();
+  if (delta != nullptr) *heard = *delta;
+  loop_.post([this, heard] {
+    for (const watch::v1::Event& event : heard->events()) events_.take(event, is_remote(*heard, event));
+    if (devices_ && pods_want_devices()) devices_->refresh();
+    publisher_.something_changed();
+  });
+}
+
+bool Reporter::is_remote(const watch::v1::Delta& delta, const watch::v1::Event& event) const {
+  const auto& changed = delta.changed();
+  const auto container = std::find_if(changed.begin(), changed.end(), [&event](const watch::v1::Container& other) {
+    return other.key().SerializeAsString() == event.key().SerializeAsString();
+  });
+  if (container == changed.end() || container->used_devices().empty()) return false;
+  const std::optional<watch::v1::Snapshot> node = node_.reconciled_state();
+  return node && uses_remote_device(node->machine(), *container);
+}
+
+void Reporter::take_pods_changed() {
+  if (devices_ && pods_want_devices()) devices_->refresh();
+  publisher_.something_changed();
+}
+
+bool Reporter::pods_want_devices() const {
+  const std::vector<const Pod*> pods = pods_.in_order();
+  return std::any_of(pods.begin(), pods.end(), [](const Pod* pod) {
+    return std::any_of(pod->containers.begin(), pod->containers.end(),
+                       [](const PodContainer& container) { return !container.requests.devices.empty(); });
+  });
+}
+
+void Reporter::copy_counts() {
+  {
+    MutexLock lock(mutex_);
+    counts_.topology = publisher_.counts();
+    counts_.events = events_.counts();
+    counts_.bound_pods = pods_.size();
+    counts_.knows_pods = pod_reflector_.has_synced();
+    counts_.knows_devices = devices_ && devices_->works();
+  }
+  loop_.after(kCountsPeriod, [this] { copy_counts(); });
+}
+
+Reporter::Counts Reporter::counts() const {
+  Counts counts;
+  {
+    MutexLock lock(mutex_);
+    counts = counts_;
+  }
+  counts.requests = client_.counts();
+  return counts;
+}
+
+}  // namespace topolet::agent

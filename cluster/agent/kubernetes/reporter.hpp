@@ -1,0 +1,78 @@
+// All that the agent does in the cluster: follows the pods of this node, and publishes its topology.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/agent/kubernetes/bound_pods.hpp"
+#include "cluster/agent/kubernetes/device_inventory.hpp"
+#include "cluster/agent/kubernetes/pod_events.hpp"
+#include "cluster/agent/kubernetes/publisher.hpp"
+#include "cluster/agent/node.hpp"
+#include "cluster/agent/watch_client.hpp"
+#include "cluster/api/api_client.hpp"
+#include "cluster/api/reflector.hpp"
+#include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
+
+namespace topolet::agent {
+
+/// Works from start() to stop() on a thread of its own.
+class Reporter {
+ public:
+  struct Options {
+    std::string node_name = {};
+    std::string pod_resources;  ///< the path of the kubelet's socket; empty: no devices
+    std::chrono::milliseconds scheduler_resync{5000};
+    std::chrono::seconds watch_duration{300};
+    std::chrono::milliseconds device_period{60'000};
+  };
+  /// For metrics.
+  struct Counts {
+    api::ApiClient::Counts requests;
+    Publisher::Counts topology;
+    PodEvents::Counts events;
+    std::size_t bound_pods = 0;
+    bool knows_pods = false;
+    bool knows_devices = false;
+  };
+
+  /// `node` and `watch` must outlive it.
+  Reporter(Options options, api::ApiServer server, Node& node, WatchClient& watch, Log& log);
+  ~Reporter();
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
+
+  void start();
+  void stop();
+  Counts counts() const TOPOLET_EXCLUDES(mutex_);
+
+ private:
+  void hear(const watch::v1::Delta* delta);
+  bool is_remote(const watch::v1::Delta& delta, const watch::v1::Event& event) const;
+  void take_pods_changed();
+  void copy_counts() TOPOLET_EXCLUDES(mutex_);
+  bool pods_want_devices() const;
+
+  const Options options_;
+  Node& node_;
+  WatchClient& watch_;
+  Log& log_;
+  api::HttpLoop loop_;
+  api::ApiClient client_;
+  BoundPods pods_;
+  std::optional<DeviceInventory> devices_;
+  const DeviceInventory::State no_devices_;
+  PodEvents events_;
+  Publisher publisher_;
+  api::Reflector pod_reflector_;
+  api::Reflector object_reflector_;
+  mutable Mutex mutex_;
+  Counts counts_ TOPOLET_GUARDED_BY(mutex_);
+};
+
+}  // namespace topolet::agent

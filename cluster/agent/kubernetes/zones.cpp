@@ -1,0 +1,320 @@
+#include "cluster/agent/kubernetes/zones.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cluster/agent/kubernetes/quantity.hpp"
+#include "cluster/api/json_fields.hpp"
+#include "core/base/index_set.hpp"
+
+namespace topolet::agent {
+namespace {
+
+using api::field;
+using api::list_field;
+using api::text_field;
+using nlohmann::json;
+
+constexpr const char* kGeneration = "topolet.io/generation";
+constexpr const char* kTouched = "topolet.io/touched";
+constexpr std::array<const char*, 8> kOurAttributes = {"topologyManagerPolicy",
+                                                       "topologyManagerScope",
+                                                       "topologyManagerMaxNUMANodes",
+                                                       "nodeTopologyPodsFingerprint",
+                                                       "nodeTopologyPodsFingerprintMethod",
+                                                       "topolet.io/acked",
+                                                       kGeneration,
+                                                       kTouched};
+constexpr std::array<const char*, 1> kOurZoneAttributes = {"topolet.io/cpus"};
+/// The kubelet's own limit, which schedulers take where nothing is said.
+constexpr int kUsualMaxNodes = 8;
+
+json attribute(const std::string& name, const std::string& value) { return {{"name", name}, {"value", value}}; }
+
+json resource(const std::string& name, std::int64_t capacity, std::int64_t allocatable, std::int64_t available) {
+  allocatable = std::clamp<std::int64_t>(allocatable, 0, std::max<std::int64_t>(0, capacity));
+  return {{"name", name},
+          {"capacity", std::to_string(capacity)},
+          {"allocatable", std::to_string(allocatable)},
+          {"available", std::to_string(std::clamp<std::int64_t>(available, 0, allocatable))}};
+}
+
+std::string zone_name(std::uint32_t os_index) { return fmt::format("node-{}", os_index); }
+
+/// A set of CPUs as topoletd writes it.
+CpuSet cpus_in(const std::string& list) { return CpuSet::parse(list).value_or(CpuSet()); }
+
+/// What topoletd enforces: a policy that may be overruled by others enforces nothing.
+struct EnforcedPolicy {
+  std::string policy = "none";
+  std::string scope = "container";
+};
+
+const watch::v1::Plugin* numa_plugin(const watch::v1::Snapshot& node) {
+  for (const watch::v1::Plugin& plugin : node.plugins()) {
+    if (plugin.id() == "numa") return &plugin;
+  }
+  return nullptr;
+}
+
+std::string option_of(const watch::v1::Plugin* plugin, const std::string& name, const std::string& otherwise) {
+  if (plugin == nullptr) return otherwise;
+  const auto found = plugin->options().find(name);
+  return found == plugin->options().end() ? otherwise : found->second;
+}
+
+EnforcedPolicy enforced_policy(const watch::v1::Snapshot& node) {
+  const watch::v1::Plugin* numa = numa_plugin(node);
+  if (numa == nullptr || !numa->required()) return {};
+  return {option_of(numa, "policy", "best-effort"), option_of(numa, "scope", "container")};
+}
+
+class ZonesBuilder {
+ public:
+  explicit ZonesBuilder(const TopologyFacts& facts)
+      : facts_(facts),
+        machine_(facts.node.machine()),
+        allowed_(cpus_in(facts.node.cpus().allowed())),
+        reserved_(cpus_in(facts.node.cpus().reserved())),
+        reserved_memory_(option_of(numa_plugin(facts.node), "reserved-memory", "")) {
+    for (const watch::v1::NodeFit& fit : facts.fits.nodes()) fits_[fit.os_index()] = &fit;
+    for (int i = 0; i < machine_.nodes_size(); ++i) booked_memory_.push_back(0);
+    for (int i = 0; i < machine_.nodes_size(); ++i) {
+      if (const watch::v1::NodeFit* fit = fit_of(i)) booked_memory_[memory_node_of(i)] += fit->booked_memory_bytes();
+    }
+  }
+
+  json zones() const {
+    json zones = json::array();
+    for (int i = 0; i < machine_.nodes_size(); ++i) zones.push_back(zone(i));
+    return zones;
+  }
+
+ private:
+  const watch::v1::Node& node(int position) const { return machine_.nodes(position); }
+  const watch::v1::NodeFit* fit_of(int position) const {
+    const auto found = fits_.find(node(position).os_index());
+    return found == fits_.end() ? nullptr : found->second;
+  }
+
+  json zone(int position) const {
+    const watch::v1::Node& here = node(position);
+    json zone = {{"name", zone_name(here.os_index())}, {"type", "Node"}, {"resources", resources(position)}};
+    zone["attributes"] = json::array({attribute("topolet.io/cpus", here.cpus())});
+    if (machine_.distances_known()) {
+      for (int to = 0; to < machine_.nodes_size(); ++to) {
+        const int index = position * machine_.nodes_size() + to;
+        if (index >= machine_.distances_size()) break;
+        zone["costs"].push_back({{"name", zone_name(node(to).os_index())}, {"value", machine_.distances(index)}});
+      }
+    }
+    return zone;
+  }
+
+  json resources(int position) const {
+    const watch::v1::Node& here = node(position);
+    json list = json::array();
+    const watch::v1::NodeFit* fit = fit_of(position);
+    if (!here.memory_only()) {
+      const CpuSet cpus = cpus_in(here.cpus());
+      list.push_back(resource("cpu", static_cast<std::int64_t>(cpus.size()),
+                              static_cast<std::int64_t>(((cpus & allowed_) - reserved_).size()),
+                              fit == nullptr ? 0 : fit->exclusive_cpus()));
+    }
+    add_memory(position, list);
+    for (const auto& [resource_name, by_node] : facts_.devices) {
+      const auto found = by_node.find(here.os_index());
+      if (found == by_node.end()) continue;
+      const DeviceCount& count = found->second;
+      const auto pending = facts_.pending_devices.find(resource_name);
+      const std::int64_t promised = pending == facts_.pending_devices.end() ? 0 : pending->second;
+      list.push_back(
+          resource(resource_name, count.allocatable, count.allocatable, count.allocatable - count.used - promised));
+    }
+    return list;
+  }
+
+  void add_memory(int position, json& list) const {
+    const std::size_t from = memory_node_of(position);
+    const watch::v1::Node& has = node(static_cast<int>(from));
+    if (has.memory_bytes() <= 0) return;
+    std::int64_t allocatable = has.memory_bytes() - reserved_memory_of(reserved_memory_, has.os_index());
+    // protobuf's maps have no order.
+    const std::map<std::int64_t, std::int64_t> pages(has.huge_pages().begin(), has.huge_pages().end());
+    for (const auto& [page_bytes, count] : pages) allocatable -= page_bytes * count;
+    list.push_back(resource("memory", has.memory_bytes(), allocatable, allocatable - booked_memory_[from]));
+    for (const auto& [page_bytes, count] : pages) {
+      const std::string size = page_size_text(page_bytes);
+      const std::int64_t all = page_bytes * count;
+      list.push_back(resource("hugepages-" + size, all, all, all - booked_huge_pages(from, size)));
+    }
+  }
+
+  std::int64_t booked_huge_pages(std::size_t position, const std::string& size) const {
+    std::int64_t booked = 0;
+    for (int i = 0; i < machine_.nodes_size(); ++i) {
+      const watch::v1::NodeFit* fit = fit_of(i);
+      if (fit == nullptr || memory_node_of(i) != position) continue;
+      for (const auto& [runtime_size, bytes] : fit->booked_huge_page_bytes()) {
+        const auto page = parse_units(std::string(runtime_size.substr(0, runtime_size.size() - 1)) + 'i');
+        if (page && page_size_text(*page) == size) booked += bytes;
+      }
+    }
+    return booked;
+  }
+
+  /// The node whose memory the CPUs of a node use: itself, or the nearest one with memory.
+  std::size_t memory_node_of(int position) const {
+    if (node(position).memory_only() || node(position).memory_bytes() > 0) return static_cast<std::size_t>(position);
+    std::optional<std::pair<std::uint32_t, int>> nearest;
+    for (int other = 0; other < machine_.nodes_size(); ++other) {
+      if (node(other).memory_only() || node(other).memory_bytes() <= 0) continue;
+      const int index = position * machine_.nodes_size() + other;
+      const std::uint32_t distance = index < machine_.distances_size() ? machine_.distances(index) : 0;
+      if (!nearest || distance < nearest->first) nearest = {distance, other};
+    }
+    return static_cast<std::size_t>(nearest ? nearest->second : position);
+  }
+
+  const TopologyFacts& facts_;
+  const watch::v1::Machine& machine_;
+  const CpuSet allowed_;
+  const CpuSet reserved_;
+  const std::string reserved_memory_;
+  std::map<std::uint32_t, const watch::v1::NodeFit*> fits_;
+  std::vector<std::int64_t> booked_memory_;  ///< by position
+};
+
+template <std::size_t count>
+bool is_among(const std::string& name, const std::array<const char*, count>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+template <std::size_t count>
+void add_attributes_of_others(json& attributes, const json& current, const std::array<const char*, count>& ours) {
+  for (const json& other : list_field(current, "attributes")) {
+    if (!is_among(text_field(other, "name"), ours)) attributes.push_back(other);
+  }
+}
+
+const json* zone_in(const json& object, const std::string& name) {
+  for (const json& zone : list_field(object, "zones")) {
+    if (text_field(zone, "name") == name) return &zone;
+  }
+  return nullptr;
+}
+
+/// What is ours in an object, but for what changes without meaning.
+json essence(const json& object) {
+  json essence = {{"attributes", json::array()}, {"zones", json::array()}};
+  for (const json& attribute : list_field(object, "attributes")) {
+    const std::string name = text_field(attribute, "name");
+    if (is_among(name, kOurAttributes) && name != kGeneration && name != kTouched)
+      essence["attributes"].push_back(attribute);
+  }
+  for (const json& zone : list_field(object, "zones")) {
+    if (text_field(zone, "type") != "Node") continue;
+    json ours = zone;
+    ours["attributes"] = json::array();
+    for (const json& attribute : list_field(zone, "attributes")) {
+      if (is_among(text_field(attribute, "name"), kOurZoneAttributes)) ours["attributes"].push_back(attribute);
+    }
+    essence["zones"].push_back(std::move(ours));
+  }
+  essence["owners"] = field(object, "metadata", "ownerReferences");
+  return essence;
+}
+
+}  // namespace
+
+std::int64_t reserved_memory_of(const std::string& option, std::uint32_t os_index) {
+  if (option.find(':') == std::string::npos) return parse_units(option).value_or(0);
+  std::string_view rest = option;
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::size_t colon = part.find(':');
+    std::uint32_t node = 0;
+    if (colon == std::string_view::npos) continue;
+    if (std::from_chars(part.data(), part.data() + colon, node).ec != std::errc() || node != os_index) continue;
+    return parse_units(part.substr(colon + 1)).value_or(0);
+  }
+  return 0;
+}
+
+json make_topology_object(const TopologyFacts& facts) {
+  const EnforcedPolicy enforced = enforced_policy(facts.node);
+  const int nodes = facts.node.machine().nodes_size();
+  json object = {{"apiVersion", kTopologyApi},
+                 {"kind", "NodeResourceTopology"},
+                 {"metadata", {{"name", facts.node_name}}},
+                 {"zones", ZonesBuilder(facts).zones()}};
+  if (!facts.node_uid.empty()) {
+    object["metadata"]["ownerReferences"] =
+        json::array({{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", facts.node_name}, {"uid", facts.node_uid}}});
+  }
+  object["attributes"] = json::array(
+      {attribute("topologyManagerPolicy", enforced.policy), attribute("topologyManagerScope", enforced.scope),
+       attribute("topologyManagerMaxNUMANodes", std::to_string(std::max(nodes, kUsualMaxNodes))),
+       attribute("nodeTopologyPodsFingerprint", facts.fingerprint),
+       attribute("nodeTopologyPodsFingerprintMethod", "all"),
+       attribute(kGeneration, std::to_string(facts.fits.generation())),
+       attribute("topolet.io/acked", facts.acknowledged)});
+  return object;
+}
+
+json with_what_others_wrote(json ours, const json& current) {
+  if (!current.is_object()) return ours;
+  json metadata = field(current, "metadata");
+  if (ours["metadata"].contains("ownerReferences")) metadata["ownerReferences"] = ours["metadata"]["ownerReferences"];
+  metadata.erase("managedFields");
+  ours["metadata"] = std::move(metadata);
+  add_attributes_of_others(ours["attributes"], current, kOurAttributes);
+  for (json& zone : ours["zones"]) {
+    if (const json* old = zone_in(current, text_field(zone, "name")))
+      add_attributes_of_others(zone["attributes"], *old, kOurZoneAttributes);
+  }
+  for (const json& zone : list_field(current, "zones")) {
+    if (text_field(zone, "type") != "Node") ours["zones"].push_back(zone);
+  }
+  return ours;
+}
+
+bool tell_the_same(const json& a, const json& b) {
+  if (!a.is_object() || !b.is_object()) return false;
+  return essence(a) == essence(b);
+}
+
+bool has_grown(const json& before, const json& now) {
+  for (const json& zone : list_field(now, "zones")) {
+    const json* old = zone_in(before, text_field(zone, "name"));
+    if (old == nullptr) return true;
+    std::map<std::string, std::int64_t> had;
+    for (const json& resource : list_field(*old, "resources"))
+      had[text_field(resource, "name")] = parse_units(text_field(resource, "available")).value_or(0);
+    for (const json& resource : list_field(zone, "resources")) {
+      if (parse_units(text_field(resource, "available")).value_or(0) > had[text_field(resource, "name")]) return true;
+    }
+  }
+  return false;
+}
+
+void touch(json& object, const std::string& time) {
+  json& attributes = object["attributes"];
+  for (json& attribute : attributes) {
+    if (text_field(attribute, "name") == kTouched) {
+      attribute["value"] = time;
+      return;
+    }
+  }
+  attributes.push_back(attribute(kTouched, time));
+}
+
+}  // namespace topolet::agent

@@ -1,0 +1,58 @@
+// The NodeResourceTopology object of this node.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/watch/watch.pb.h"
+
+namespace topolet::agent {
+
+inline constexpr const char* kTopologyApi = "topology.node.k8s.io/v1alpha2";
+inline constexpr const char* kTopologyPath = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies";
+
+/// Devices of one kind on one NUMA node.
+struct DeviceCount {
+  std::int64_t allocatable = 0;
+  std::int64_t used = 0;
+
+  friend bool operator==(const DeviceCount&, const DeviceCount&) = default;
+};
+/// By resource, "vendor.com/gpu", and then by OS index of the node.
+using DeviceCounts = std::map<std::string, std::map<std::uint32_t, DeviceCount>>;
+
+struct TopologyFacts {
+  std::string node_name;
+  std::string node_uid;                                 ///< of the Node object; empty: not known
+  const watch::v1::Snapshot& node;                      ///< its containers are not read
+  const watch::v1::FitsResponse& fits;                  ///< with the pending containers placed
+  const DeviceCounts& devices;                          ///< what is bound and not given out yet is told as pending
+  std::map<std::string, std::int64_t> pending_devices;  ///< by resource; on which nodes they will be is not known
+  std::string fingerprint;
+  std::string acknowledged;
+};
+
+/// A zone for each NUMA node. Amounts of memory are what containers may have: less what is reserved, and what is in
+/// huge pages. A node with CPUs and without memory has the memory of the nearest one. Of a device that is local to
+/// several nodes each counts it.
+nlohmann::json make_topology_object(const TopologyFacts& facts);
+
+/// `ours` with what others have written into `current`: attributes that are not ours, of the object and of its zones,
+/// zones of other types, and the metadata. `current` may be null.
+nlohmann::json with_what_others_wrote(nlohmann::json ours, const nlohmann::json& current);
+
+/// Whether two objects tell the same, but for the generation, the touch and what others write.
+bool tell_the_same(const nlohmann::json& a, const nlohmann::json& b);
+
+/// Whether some resource of a zone has more available in `now` than in `before`.
+bool has_grown(const nlohmann::json& before, const nlohmann::json& now);
+
+/// Sets the time of the second touch, which makes an object differ that says the same.
+void touch(nlohmann::json& object, const std::string& time);
+
+/// What `numa.reserved-memory` leaves to the system on a node, in bytes: "1Gi" on every node, or "0:1Gi,1:512Mi".
+std::int64_t reserved_memory_of(const std::string& option, std::uint32_t os_index);
+
+}  // namespace topolet::agent

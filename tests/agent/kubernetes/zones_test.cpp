@@ -1,0 +1,221 @@
+// The NodeResourceTopology object.
+#include "cluster/agent/kubernetes/zones.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cluster/agent/kubernetes/device_inventory.hpp"
+#include "cluster/agent/kubernetes/pod_events.hpp"
+
+namespace topolet::agent {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+
+constexpr std::int64_t kGi = std::int64_t{1} << 30U;
+
+class ZonesTest : public ::testing::Test {
+ protected:
+  /// Nodes 0 and 3 with 4 CPUs and 8 GiB each, of which 1 GiB of node 0 in huge pages.
+  ZonesTest() {
+    add_node(0, "0-3", 8 * kGi).mutable_huge_pages()->insert({2 << 20, 512});
+    add_node(3, "8-11", 8 * kGi);
+    for (const std::uint32_t distance : {10, 21, 21, 10}) node_.mutable_machine()->add_distances(distance);
+    node_.mutable_machine()->set_distances_known(true);
+    node_.mutable_cpus()->set_allowed("0-3,8-11");
+    node_.mutable_cpus()->set_reserved("0");
+    fits_.set_generation(17);
+    add_fit(0, 2, kGi).mutable_booked_huge_page_bytes()->insert({"2MB", 256 << 20});
+    add_fit(3, 4, 0);
+  }
+  watch::v1::Node& add_node(std::uint32_t os_index, const std::string& cpus, std::int64_t memory) {
+    watch::v1::Node& node = *node_.mutable_machine()->add_nodes();
+    node.set_os_index(os_index);
+    node.set_cpus(cpus);
+    node.set_memory_only(cpus.empty());
+    node.set_memory_bytes(memory);
+    return node;
+  }
+  watch::v1::NodeFit& add_fit(std::uint32_t os_index, std::uint32_t cpus, std::int64_t memory) {
+    watch::v1::NodeFit& fit = *fits_.add_nodes();
+    fit.set_os_index(os_index);
+    fit.set_exclusive_cpus(cpus);
+    fit.set_booked_memory_bytes(memory);
+    return fit;
+  }
+  void enable_numa(bool required, const std::map<std::string, std::string>& options) {
+    watch::v1::Plugin& numa = *node_.add_plugins();
+    numa.set_id("numa");
+    numa.set_required(required);
+    for (const auto& [key, value] : options) (*numa.mutable_options())[key] = value;
+  }
+  json make() const {
+    return make_topology_object({.node_name = "n1",
+                                 .node_uid = "node-uid",
+                                 .node = node_,
+                                 .fits = fits_,
+                                 .devices = devices_,
+                                 .pending_devices = pending_devices_,
+                                 .fingerprint = "pfp0v001",
+                                 .acknowledged = "0123"});
+  }
+  static std::string attribute(const json& object, const std::string& name) {
+    for (const json& attribute : object["attributes"]) {
+      if (attribute["name"] == name) return attribute["value"];
+    }
+    return "(none)";
+  }
+  /// "CAPACITY/ALLOCATABLE/AVAILABLE".
+  static std::string resource(const json& object, std::size_t zone, const std::string& name) {
+    for (const json& resource : object["zones"][zone]["resources"]) {
+      if (resource["name"] != name) continue;
+      return resource["capacity"].get<std::string>() + '/' + resource["allocatable"].get<std::string>() + '/' +
+             resource["available"].get<std::string>();
+    }
+    return "(none)";
+  }
+  static std::string amounts(std::int64_t capacity, std::int64_t allocatable, std::int64_t available) {
+    return std::to_string(capacity) + '/' + std::to_string(allocatable) + '/' + std::to_string(available);
+  }
+
+  watch::v1::Snapshot node_;
+  watch::v1::FitsResponse fits_;
+  DeviceCounts devices_;
+  std::map<std::string, std::int64_t> pending_devices_;
+};
+
+TEST_F(ZonesTest, HaveWhatFitsAndTheirDistances) {
+  const json object = make();
+  EXPECT_EQ(object["apiVersion"], "topology.node.k8s.io/v1alpha2");
+  EXPECT_EQ(object["metadata"]["name"], "n1");
+  EXPECT_EQ(object["metadata"]["ownerReferences"][0]["uid"], "node-uid");
+  ASSERT_EQ(object["zones"].size(), 2U);
+  EXPECT_EQ(object["zones"][0]["name"], "node-0");
+  EXPECT_EQ(object["zones"][1]["name"], "node-3");
+  EXPECT_EQ(object["zones"][1]["type"], "Node");
+  EXPECT_EQ(object["zones"][1]["costs"],
+            json({{{"name", "node-0"}, {"value", 21}}, {{"name", "node-3"}, {"value", 10}}}));
+  EXPECT_EQ(attribute(object["zones"][1], "topolet.io/cpus"), "8-11");
+  EXPECT_EQ(resource(object, 0, "cpu"), "4/3/2");
+  EXPECT_EQ(resource(object, 1, "cpu"), "4/4/4");
+  EXPECT_EQ(resource(object, 0, "memory"), amounts(8 * kGi, 7 * kGi, 6 * kGi));
+  EXPECT_EQ(resource(object, 0, "hugepages-2Mi"), amounts(kGi, kGi, kGi * 3 / 4));
+  EXPECT_EQ(resource(object, 1, "hugepages-2Mi"), "(none)");
+  EXPECT_EQ(attribute(object, "nodeTopologyPodsFingerprint"), "pfp0v001");
+  EXPECT_EQ(attribute(object, "nodeTopologyPodsFingerprintMethod"), "all");
+  EXPECT_EQ(attribute(object, "topolet.io/generation"), "17");
+  EXPECT_EQ(attribute(object, "topolet.io/acked"), "0123");
+}
+
+TEST_F(ZonesTest, SayWhichPolicyIsEnforced) {
+  EXPECT_EQ(attribute(make(), "topologyManagerPolicy"), "none");
+  EXPECT_EQ(attribute(make(), "topologyManagerMaxNUMANodes"), "8");
+  enable_numa(false, {{"policy", "single-numa-node"}});
+  EXPECT_EQ(attribute(make(), "topologyManagerPolicy"), "none") << "others may overrule it";
+  node_.clear_plugins();
+  enable_numa(true, {{"policy", "single-numa-node"}, {"scope", "pod"}, {"reserved-memory", "0:512Mi,3:2Gi"}});
+  EXPECT_EQ(attribute(make(), "topologyManagerPolicy"), "single-numa-node");
+  EXPECT_EQ(attribute(make(), "topologyManagerScope"), "pod");
+  EXPECT_EQ(resource(make(), 0, "memory"), amounts(8 * kGi, 7 * kGi - kGi / 2, 6 * kGi - kGi / 2));
+  EXPECT_EQ(resource(make(), 1, "memory"), amounts(8 * kGi, 6 * kGi, 6 * kGi));
+}
+
+TEST_F(ZonesTest, OfCpusWithoutMemoryHaveThatOfTheNearestNode) {
+  node_.mutable_machine()->mutable_nodes(0)->set_memory_bytes(0);
+  node_.mutable_machine()->mutable_nodes(0)->clear_huge_pages();
+  add_node(5, "", 32 * kGi);
+  add_fit(5, 0, 2 * kGi);
+  node_.mutable_machine()->clear_distances();
+  for (const std::uint32_t distance : {10, 21, 17, 21, 10, 28, 17, 28, 10})
+    node_.mutable_machine()->add_distances(distance);
+  const json object = make();
+  EXPECT_EQ(resource(object, 0, "memory"), amounts(8 * kGi, 8 * kGi, 7 * kGi)) << "of node 3, where 1 GiB is booked";
+  EXPECT_EQ(resource(object, 1, "memory"), amounts(8 * kGi, 8 * kGi, 7 * kGi));
+  EXPECT_EQ(resource(object, 2, "memory"), amounts(32 * kGi, 32 * kGi, 30 * kGi));
+  EXPECT_EQ(resource(object, 2, "cpu"), "(none)");
+}
+
+TEST_F(ZonesTest, CountDevicesThatAreGivenOutAndThoseThatWillBe) {
+  v1::AllocatableResourcesResponse allocatable;
+  const auto devices = [](v1::ContainerDevices& made, const std::string& resource, std::vector<std::string> ids,
+                          std::vector<int> nodes) {
+    made.set_resource_name(resource);
+    for (const std::string& id : ids) made.add_device_ids(id);
+    for (const int node : nodes) made.mutable_topology()->add_nodes()->set_id(node);
+  };
+  devices(*allocatable.add_devices(), "vendor.com/gpu", {"a", "b"}, {0});
+  devices(*allocatable.add_devices(), "vendor.com/gpu", {"c"}, {3});
+  devices(*allocatable.add_devices(), "vendor.com/nic", {"x"}, {0, 3});
+  devices(*allocatable.add_devices(), "vendor.com/key", {"k"}, {});
+  v1::ListPodResourcesResponse list;
+  v1::PodResources& pod = *list.add_pod_resources();
+  pod.set_name("p");
+  pod.set_namespace_("default");
+  devices(*pod.add_containers()->add_devices(), "vendor.com/gpu", {"b"}, {0});
+  const DeviceInventory::State state = count_devices(allocatable, list);
+  EXPECT_THAT(state.given.at({"default", "p"}), ElementsAre(std::pair("vendor.com/gpu", 1)));
+  devices_ = state.counts;
+  EXPECT_EQ(resource(make(), 0, "vendor.com/gpu"), "2/2/1");
+  EXPECT_EQ(resource(make(), 1, "vendor.com/gpu"), "1/1/1");
+  EXPECT_EQ(resource(make(), 1, "vendor.com/nic"), "1/1/1");
+  EXPECT_EQ(resource(make(), 1, "vendor.com/key"), "(none)");
+  pending_devices_["vendor.com/gpu"] = 1;
+  EXPECT_EQ(resource(make(), 0, "vendor.com/gpu"), "2/2/0") << "it may be given out on either node";
+  EXPECT_EQ(resource(make(), 1, "vendor.com/gpu"), "1/1/0");
+}
+
+TEST_F(ZonesTest, KeepWhatOthersWrote) {
+  json current = make();
+  current["metadata"]["resourceVersion"] = "5";
+  current["metadata"]["labels"]["a"] = "b";
+  current["attributes"].push_back({{"name", "foreign"}, {"value", "1"}});
+  current["zones"][1]["attributes"].push_back({{"name", "offline-capacity-milli"}, {"value", "2000"}});
+  current["zones"].push_back({{"name", "cache-0"}, {"type", "Cache"}});
+  current["zones"].push_back({{"name", "node-9"}, {"type", "Node"}});
+  fits_.mutable_nodes(1)->set_exclusive_cpus(1);
+  const json merged = with_what_others_wrote(make(), current);
+  EXPECT_EQ(merged["metadata"]["resourceVersion"], "5");
+  EXPECT_EQ(merged["metadata"]["labels"]["a"], "b");
+  EXPECT_EQ(attribute(merged, "foreign"), "1");
+  EXPECT_EQ(attribute(merged["zones"][1], "offline-capacity-milli"), "2000");
+  EXPECT_EQ(resource(merged, 1, "cpu"), "4/4/1");
+  ASSERT_EQ(merged["zones"].size(), 3U) << "a node that the machine does not have is gone";
+  EXPECT_EQ(merged["zones"][2]["name"], "cache-0");
+}
+
+TEST_F(ZonesTest, TellWhetherAnythingOfMeaningHasChanged) {
+  const json before = make();
+  fits_.set_generation(18);
+  json after = with_what_others_wrote(make(), before);
+  touch(after, "2026-01-01T00:00:00Z");
+  touch(after, "2026-01-01T00:00:07Z");
+  EXPECT_EQ(attribute(after, "topolet.io/touched"), "2026-01-01T00:00:07Z");
+  after["zones"][0]["attributes"].push_back({{"name", "foreign"}, {"value", "1"}});
+  EXPECT_TRUE(tell_the_same(before, after));
+  EXPECT_FALSE(tell_the_same(before, json()));
+  fits_.mutable_nodes(0)->set_exclusive_cpus(1);
+  const json less = make();
+  EXPECT_FALSE(tell_the_same(before, less));
+  EXPECT_FALSE(has_grown(before, less));
+  EXPECT_TRUE(has_grown(less, before));
+  EXPECT_TRUE(has_grown(json::object(), before));
+}
+
+TEST(RemoteDevice, IsOneOnNoneOfTheContainersNodes) {
+  watch::v1::Machine machine;
+  watch::v1::Device& gpu = *machine.add_devices();
+  gpu.set_name("card0");
+  gpu.set_address("0000:3b:00.0");
+  gpu.set_nodes("1");
+  watch::v1::Container container;
+  container.set_nodes("0");
+  EXPECT_FALSE(uses_remote_device(machine, container));
+  container.add_used_devices("0000:3b:00.0");
+  EXPECT_TRUE(uses_remote_device(machine, container));
+  container.set_nodes("0-1");
+  EXPECT_FALSE(uses_remote_device(machine, container));
+}
+
+}  // namespace
+}  // namespace topolet::agent

@@ -1,0 +1,329 @@
+// The client of the Kubernetes API against a server that misbehaves.
+#include "cluster/api/api_client.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+
+#include "cluster/api/reflector.hpp"
+#include "tests/cluster_api/apiserver.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet::api {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using StandIn = topolet::testing::ApiServer;
+
+const std::string kPods = "/api/v1/pods";
+const std::string kNodes = "/api/v1/nodes";
+
+json pod(const std::string& name, const std::string& node = "n1") {
+  return {{"metadata", {{"namespace", "default"}, {"name", name}}}, {"spec", {{"nodeName", node}}}};
+}
+
+class ApiClientTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_token("secret");
+    server_.set_tokens({"secret"});
+  }
+  void write_token(const std::string& token) { std::ofstream(token_file()) << token << '\n'; }
+  std::string token_file() const { return directory_.file("token"); }
+  api::ApiServer settings() const {
+    api::ApiServer settings;
+    settings.url = server_.url();
+    settings.ca.text = server_.ca_pem();
+    settings.token_file = token_file();
+    return settings;
+  }
+  void start(const api::ApiServer& settings) {
+    client_ = std::make_unique<ApiClient>(loop_, settings);
+    loop_.start();
+  }
+  ApiAnswer ask(ApiRequest request) {
+    std::optional<ApiAnswer> answer;
+    loop_.post([&, request] {
+      client_->request(request, [&](const ApiAnswer& came) {
+        std::lock_guard lock(mutex_);
+        answer = came;
+        changed_.notify_all();
+      });
+    });
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(30), [&] { return answer.has_value(); }));
+    return answer.value_or(ApiAnswer());
+  }
+  ApiAnswer get_node() { return ask({.verb = "get", .path = kNodes + "/n1"}); }
+
+  /// What a reflector has told, as "list a,b" and "ADDED c".
+  void follow(std::chrono::seconds duration = std::chrono::seconds(300)) {
+    Reflector::Handlers handlers;
+    handlers.on_list = [this](const std::vector<json>& objects) {
+      std::string names;
+      for (const json& object : objects) names += ' ' + object["metadata"]["name"].get<std::string>();
+      tell("list" + names);
+    };
+    handlers.on_change = [this](std::string_view type, const json& object) {
+      tell(std::string(type) + ' ' + object["metadata"]["name"].get<std::string>());
+    };
+    Reflector::Options options{.name = "the pods", .path = kPods, .field_selector = "spec.nodeName=n1"};
+    options.watch_duration = duration;
+    options.longest_pause = std::chrono::milliseconds(300);
+    reflector_ = std::make_unique<Reflector>(*client_, options, handlers, *log_);
+    loop_.post([this] { reflector_->start(); });
+  }
+  void tell(const std::string& text) {
+    std::lock_guard lock(mutex_);
+    told_.push_back(text);
+    changed_.notify_all();
+  }
+  std::vector<std::string> told(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(20), [&] { return told_.size() >= count; });
+    return told_;
+  }
+  void wait_for_watches(std::size_t count) {
+    EXPECT_TRUE(server_.wait_for([&] { return server_.open_watches(kPods) == count; }));
+  }
+  void TearDown() override {
+    loop_.stop();
+    reflector_.reset();
+  }
+
+  TempDir directory_;
+  StandIn server_;
+  std::shared_ptr<Log> log_ = make_silent_log();
+  HttpLoop loop_;
+  std::unique_ptr<ApiClient> client_;
+  std::unique_ptr<Reflector> reflector_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> told_;
+};
+
+TEST_F(ApiClientTest, GetsWhatIsThereAndSaysWhatIsNot) {
+  server_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
+  start(settings());
+  const ApiAnswer answer = get_node();
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body["metadata"]["name"], "n1");
+  EXPECT_THAT(answer.error, IsEmpty());
+  const ApiAnswer missing = ask({.verb = "get", .path = kNodes + "/n2"});
+  EXPECT_EQ(missing.status, 404);
+  EXPECT_TRUE(missing.body.is_null());
+  EXPECT_THAT(missing.error, HasSubstr("the API server answered 404: "));
+  EXPECT_EQ(client_->counts(), (ApiClient::Counts{{{"get", 200}, 1}, {{"get", 404}, 1}}));
+}
+
+TEST_F(ApiClientTest, ReadsATokenAnewThatIsNotKnownAnyMore) {
+  server_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
+  start(settings());
+  EXPECT_EQ(get_node().status, 200);
+  write_token("newer");
+  server_.set_tokens({"newer"});
+  EXPECT_EQ(get_node().status, 200) << "once with the old token, and then with the new one";
+  server_.set_tokens({"none"});
+  const ApiAnswer refused = get_node();
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_THAT(refused.error, HasSubstr("the token or the client certificate is not known"));
+  EXPECT_THAT(server_.requests("GET"), SizeIs(5)) << "a second try each time, and no more";
+}
+
+TEST_F(ApiClientTest, TakesAClientCertificateInPlaceOfAToken) {
+  server_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
+  const topolet::testing::Certificate mine = server_.ca().client_certificate("agent");
+  api::ApiServer settings = this->settings();
+  settings.token_file.clear();
+  settings.client_certificate.text = mine.certificate_pem;
+  settings.client_key.text = mine.key_pem;
+  start(settings);
+  EXPECT_EQ(get_node().status, 200);
+}
+
+TEST_F(ApiClientTest, TrustsNoOtherAuthority) {
+  api::ApiServer settings = this->settings();
+  settings.ca.text = topolet::testing::Ca().pem();
+  start(settings);
+  const ApiAnswer answer = get_node();
+  EXPECT_EQ(answer.status, 0);
+  EXPECT_THAT(answer.error, HasSubstr("no answer from " + server_.url()));
+  EXPECT_THAT(answer.error, HasSubstr("certificate"));
+  EXPECT_THAT(server_.requests(), IsEmpty()) << "and no token was sent";
+}
+
+TEST_F(ApiClientTest, HoldsWhatIsAskedUntilTheServerWantsToBeAskedAgain) {
+  server_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
+  server_.misbehave({.action = StandIn::AnswerStatus{.code = 429, .headers = {{"Retry-After", "1"}}}});
+  start(settings());
+  const ApiAnswer busy = get_node();
+  EXPECT_EQ(busy.status, 429);
+  EXPECT_EQ(busy.retry_after, std::chrono::seconds(1));
+  EXPECT_EQ(get_node().status, 200);
+  const auto requests = server_.requests();
+  ASSERT_THAT(requests, SizeIs(2));
+  EXPECT_GE(requests[1].time - requests[0].time, std::chrono::milliseconds(990));
+}
+
+TEST_F(ApiClientTest, TakesNothingHalfForAnAnswer) {
+  server_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
+  server_.misbehave({.action = StandIn::HalfBody{}});
+  server_.misbehave({.action = StandIn::AnswerText{}});
+  server_.misbehave({.action = StandIn::Silence{}});
+  start(settings());
+  const ApiAnswer half = get_node();
+  EXPECT_EQ(half.status, 0);
+  EXPECT_TRUE(half.body.is_null());
+  EXPECT_THAT(get_node().error, HasSubstr("is not JSON"));
+  ApiRequest impatient{.verb = "get", .path = kNodes + "/n1"};
+  impatient.timeout = std::chrono::milliseconds(300);
+  EXPECT_THAT(ask(impatient).error, HasSubstr("timed out"));
+  EXPECT_EQ(get_node().status, 200);
+}
+
+TEST_F(ApiClientTest, FollowsACollectionThroughPagesCutLinesAndEnds) {
+  for (int i = 0; i < 501; ++i) server_.put(kPods, pod("p" + std::to_string(1000 + i)));
+  server_.put(kPods, pod("elsewhere", "n2"));
+  server_.misbehave({.method = "WATCH", .action = StandIn::SplitWatch{.time = std::chrono::milliseconds(50)}});
+  start(settings());
+  follow();
+  ASSERT_THAT(told(1), SizeIs(1));
+  EXPECT_EQ(std::count(told_[0].begin(), told_[0].end(), ' '), 501);
+  wait_for_watches(1);
+  server_.put(kPods, pod("a"));
+  EXPECT_EQ(told(2).back(), "ADDED a");
+  server_.misbehave({.method = "WATCH", .action = StandIn::CutWatch{}});
+  server_.end_watches();
+  wait_for_watches(1);
+  server_.put(kPods, pod("b"));  // the line is cut, and comes again on the next watch
+  EXPECT_EQ(told(3).back(), "ADDED b");
+  server_.close_connections();
+  server_.remove(kPods, "a", "default");
+  EXPECT_EQ(told(4).back(), "DELETED a");
+  EXPECT_THAT(told_, SizeIs(4)) << "nothing was told twice, and nothing listed again";
+}
+
+TEST_F(ApiClientTest, ListsAgainWhereTheVersionHasExpired) {
+  for (const bool as_event : {true, false}) {
+    StandIn::Options options;
+    options.expired_watch_gets_event = as_event;
+    StandIn server(options);
+    api::ApiServer settings;
+    settings.url = server.url();
+    settings.ca.text = server.ca_pem();
+    server.set_tokens({"t"});
+    settings.token = "t";
+    HttpLoop loop;
+    ApiClient client(loop, settings);
+    int lists = 0;
+    Reflector reflector(
+        client, {.name = "the pods", .path = kPods, .field_selector = ""},
+        {.on_list = [&](const std::vector<json>& objects) { tell("list " + std::to_string(objects.size())), ++lists; },
+         .on_change = [](std::string_view, const json&) {}},
+        *log_);
+    loop.post([&] { reflector.start(); });
+    loop.start();
+    told_.clear();
+    EXPECT_THAT(told(1), ElementsAre("list 0"));
+    EXPECT_TRUE(server.wait_for([&] { return server.open_watches() == 1; }));
+    server.stop();
+    server.put(kPods, pod("missed"));
+    server.compact();
+    server.start();
+    EXPECT_EQ(told(2).back(), "list 1") << "as an event: " << as_event;
+    loop.stop();
+  }
+}
+
+TEST_F(ApiClientTest, GoesOnTryingWhereItIsRefused) {
+  start(settings());
+  server_.set_tokens({"other"});
+  follow();
+  EXPECT_TRUE(server_.wait_for([&] { return server_.requests("GET", kPods).size() >= 6; }));
+  server_.set_tokens({"secret"});
+  EXPECT_THAT(told(1), ElementsAre("list"));
+  wait_for_watches(1);
+}
+
+TEST_F(ApiClientTest, EndsAWatchThatTheServerHasForgotten) {
+  server_.misbehave({.method = "WATCH", .action = StandIn::SilentWatch{}});
+  start(settings());
+  follow(std::chrono::seconds(0));  // ten seconds are given beyond
+  told(1);
+  EXPECT_TRUE(server_.wait_for([&] { return server_.requests("WATCH", kPods).size() >= 2; }));
+}
+
+TEST(ApiServerSettings, AreReadFromAKubeconfig) {
+  const TempDir directory;
+  std::ofstream(directory.file("config")) << R"(apiVersion: v1
+kind: Config
+current-context: second
+clusters:
+- name: a
+  cluster: {server: "https://10.0.0.1:6443/", certificate-authority-data: Q0E=, tls-server-name: kubernetes}
+- {name: b, cluster: {server: https://10.0.0.2, certificate-authority: ca.crt, proxy-url: "http://proxy:3128"}}
+contexts:
+- {name: first, context: {cluster: a, user: token}}
+- {name: second, context: {cluster: b, user: certificate}}
+- {name: third, context: {cluster: a, user: plugin}}
+users:
+- {name: token, user: {token: secret}}
+- {name: certificate, user: {client-certificate: /etc/agent.crt, client-key: keys/agent.key}}
+- {name: plugin, user: {exec: {command: get-token}}}
+)";
+  const auto with_context = [&](const std::string& name) {
+    std::ifstream file(directory.file("config"));
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    text.replace(text.find("second"), 6, name);
+    std::ofstream(directory.file("changed")) << text;
+    return read_kubeconfig(directory.file("changed"));
+  };
+  const auto second = read_kubeconfig(directory.file("config"));
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->url, "https://10.0.0.2");
+  EXPECT_EQ(second->ca.file, directory.file("ca.crt"));
+  EXPECT_EQ(second->client_certificate.file, "/etc/agent.crt");
+  EXPECT_EQ(second->client_key.file, directory.file("keys/agent.key"));
+  EXPECT_EQ(second->proxy_url, "http://proxy:3128");
+  const auto first = with_context("first");
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->url, "https://10.0.0.1:6443");
+  EXPECT_EQ(first->ca.text, "CA");
+  EXPECT_EQ(first->tls_server_name, "kubernetes");
+  EXPECT_EQ(first->token, "secret");
+  EXPECT_THAT(with_context("third").error().message, HasSubstr("'exec', which topolet does not use: give it a token"));
+  EXPECT_THAT(with_context("fourth").error().message, HasSubstr("it has no 'fourth' among its contexts"));
+  EXPECT_THAT(read_kubeconfig(directory.file("none")).error().message, HasSubstr("No such file"));
+  std::ofstream(directory.file("broken")) << "a: [";
+  EXPECT_THAT(read_kubeconfig(directory.file("broken")).error().message, HasSubstr("is not YAML"));
+  std::ofstream(directory.file("loop")) << "a: &a [*a]";
+  EXPECT_THAT(read_kubeconfig(directory.file("loop")).error().message, HasSubstr("too deep"));
+}
+
+TEST(ApiServerSettings, AreThoseOfThePodInACluster) {
+  const TempDir directory;
+  std::map<std::string, std::string> variables;
+  const PodEnvironment environment{[&](const std::string& name) -> std::optional<std::string> {
+                                     const auto found = variables.find(name);
+                                     return found == variables.end() ? std::nullopt : std::optional(found->second);
+                                   },
+                                   directory.file("")};
+  EXPECT_THAT(server_of_this_cluster(environment).error().message, HasSubstr("give it a kubeconfig"));
+  variables = {{"KUBERNETES_SERVICE_HOST", "fd00::1"}, {"KUBERNETES_SERVICE_PORT", "443"}};
+  EXPECT_THAT(server_of_this_cluster(environment).error().message, HasSubstr("automountServiceAccountToken"));
+  std::ofstream(directory.file("ca.crt")) << "CA";
+  std::ofstream(directory.file("token")) << "T";
+  const auto found = server_of_this_cluster(environment);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->url, "https://[fd00::1]:443");
+}
+
+}  // namespace
+}  // namespace topolet::api
