@@ -17,7 +17,7 @@ class TroubleLog {
     if (std::exchange(told_, why) != why) log_.warn("{}: {}; it is tried again", subject_, why);
   }
   void works() {
-    if (!std::exchange(told_, {}).empty()) log_.info("no longer: {}", subject_);
+    if (!std::exchange(told_, {}).empty()) log_.info("this is over: {}", subject_);
   }
   bool is_in_trouble() const { return !told_.empty(); }
 
