@@ -213,7 +213,8 @@ TEST_F(FitsTest, AddsUpTheMemoryOfWhoIsThereAndWhoIsPending) {
   placement::Workload pending = guaranteed("pending", 4);
   pending.demand.memory_request_bytes = 10000;
   pending.demand.hugepage_limit_bytes["1GB"] = 1 << 30;
-  fits(booked, {pending});  // on node 1: node 0 has two CPUs left
+  policy_->closed_node = 0;
+  fits(booked, {pending});
   EXPECT_EQ(last_.nodes[0].booked_memory_bytes, 501 + 200);
   EXPECT_EQ(last_.nodes[1].booked_memory_bytes, 501 + 100 + 10 + 10000);
   EXPECT_THAT(last_.nodes[0].booked_huge_page_bytes, ElementsAre(std::pair("2MB", 4 << 20)));

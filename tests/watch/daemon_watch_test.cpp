@@ -145,7 +145,8 @@ TEST_F(DaemonWatchTest, TellsThatPluginsAreOthers) {
   WatchReader reader(socket());
   ASSERT_TRUE(reader.read());
   EXPECT_EQ(reader.state().plugins_size(), 0);
-  rig_.configure("enable = numa\n[numa]\npolicy = restricted\nreserved-memory = 0:1Gi,1:512Mi", "", "watch = unix://" + socket());
+  rig_.configure("enable = numa\n[numa]\npolicy = restricted\nreserved-memory = 0:1Gi,1:512Mi", "",
+                 "watch = unix://" + socket());
   ASSERT_TRUE(rig_.reload().ok()) << rig_.log();
   ASSERT_TRUE(reader.read_until([&] { return reader.state().plugins_size() == 1; }));
   EXPECT_EQ(reader.state().plugins(0).id(), "numa");
