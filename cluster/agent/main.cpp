@@ -57,7 +57,7 @@ std::string default_node_name() {
 po::options_description table(Options& options) {
   po::options_description table("Options");
   po::options_description_easy_init add = table.add_options();
-  add("watch", po::value(&options.watch)->default_value("unix:///run/topolet/watch.sock")->value_name("SOCKET"),
+  add("watch", po::value(&options.watch)->default_value("unix:///run/topolet/watch/watch.sock")->value_name("SOCKET"),
       "topoletd's watch socket, as its option daemon.watch says");
   add("metrics-address",
       po::value(&options.metrics_address)->default_value("127.0.0.1:9470")->value_name("ADDRESS:PORT"),
