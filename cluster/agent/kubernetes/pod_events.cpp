@@ -1,13 +1,12 @@
 #include "cluster/agent/kubernetes/pod_events.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cluster/api/time_text.hpp"
 #include "core/base/index_set.hpp"
 
 namespace topolet::agent {
@@ -19,8 +18,6 @@ using nlohmann::json;
 constexpr std::size_t kLongestMessage = 1024;
 constexpr std::size_t kLongestPodName = 220;
 constexpr std::size_t kMostTold = 2000;
-
-std::string time_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 struct Reason {
   const char* word;
@@ -102,7 +99,7 @@ void PodEvents::create(const Key& key, const watch::v1::Event& event, const std:
   const std::string name =
       fmt::format("{}.{:x}{:02x}", event.pod_name().substr(0, kLongestPodName),
                   std::chrono::duration_cast<std::chrono::microseconds>(wall).count(), ++last_number_ & 0xffU);
-  const std::string now = time_text();
+  const std::string now = api::time_text();
   const json object = {{"apiVersion", "v1"},
                        {"kind", "Event"},
                        {"metadata", {{"name", name}, {"namespace", event.pod_namespace()}}},
@@ -164,7 +161,7 @@ void PodEvents::update(const Key& key) {
   client_.request({.verb = "patch",
                    .method = "PATCH",
                    .path = fmt::format("/api/v1/namespaces/{}/events/{}", told.name_space, told.name),
-                   .body = {{"count", told.count}, {"lastTimestamp", time_text()}},
+                   .body = {{"count", told.count}, {"lastTimestamp", api::time_text()}},
                    .content_type = "application/merge-patch+json"},
                   [this, key](const api::ApiAnswer& answer) {
                     if (answer.ok()) {

@@ -1,15 +1,14 @@
 #include "cluster/agent/kubernetes/publisher.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
 #include "cluster/agent/kubernetes/pending.hpp"
 #include "cluster/agent/kubernetes/zones.hpp"
 #include "cluster/api/json_fields.hpp"
+#include "cluster/api/time_text.hpp"
 
 namespace topolet::agent {
 namespace {
@@ -24,8 +23,6 @@ constexpr std::size_t kRememberedVersions = 16;
 /// A change of the node's object is what makes schedulers look again at pods that did not fit.
 constexpr const char* kGrownAnnotation = "topolet.io/grown";
 constexpr std::chrono::seconds kWakeUpPeriod{1};
-
-std::string time_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 /// Who changed an object last, as far as it says so.
 std::string last_writer(const json& object) {
@@ -67,7 +64,8 @@ Publisher::Publisher(Options options, Deps deps)
     : options_(std::move(options)),
       deps_(std::move(deps)),
       trouble_(fmt::format("the NodeResourceTopology {} cannot be written", options_.node_name), deps_.log),
-      wake_trouble_("schedulers cannot be told that there is room again", deps_.log) {}
+      wake_trouble_("schedulers cannot be told that there is room again", deps_.log),
+      urgent_writes_(options_.urgent_burst) {}
 
 std::string Publisher::object_path() const { return fmt::format("{}/{}", kTopologyPath, options_.node_name); }
 
@@ -76,22 +74,34 @@ std::chrono::milliseconds Publisher::jittered(std::chrono::milliseconds duration
          std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(0, duration.count() / 10)(random_));
 }
 
-/// Not later than was asked for before, and not before another write is allowed.
-void Publisher::schedule(std::chrono::milliseconds delay) {
+void Publisher::schedule(Urgency urgency) {
   if (is_busy_) {
     is_changed_ = true;
-    return;
+    is_urgent_ = is_urgent_ || urgency == Urgency::kUrgent;
+  } else if (urgency == Urgency::kUrgent) {
+    schedule_at(std::max({Clock::now() + options_.urgent_coalesce, next_urgent_write(), not_before_}));
+  } else {
+    schedule_at(std::max({Clock::now() + options_.coalesce, next_write_, not_before_}));
   }
-  const auto due = std::max(Clock::now() + delay, next_write_);
+}
+
+/// Not later than was asked for before.
+void Publisher::schedule_at(Clock::time_point due) {
   if (timer_ && due_ <= due) return;
   if (timer_) deps_.client.loop().cancel(*timer_);
   due_ = due;
-  const auto wait =
-      std::max(std::chrono::milliseconds(0), std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()));
-  timer_ = deps_.client.loop().after(wait, [this] {
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now());
+  timer_ = deps_.client.loop().after(std::max(std::chrono::milliseconds(0), wait), [this] {
     timer_.reset();
     attempt();
   });
+}
+
+Publisher::Clock::time_point Publisher::next_urgent_write() {
+  const auto now = Clock::now();
+  const std::chrono::duration<double, std::milli> passed = now - std::exchange(urgent_counted_, now);
+  urgent_writes_ = std::min<double>(options_.urgent_burst, urgent_writes_ + passed / options_.shortest_period);
+  return urgent_writes_ >= 1 ? now : std::max(now, next_write_);
 }
 
 /// Where something is not known, nothing is done: what makes it known is a change, after which this is called again.
@@ -101,7 +111,7 @@ void Publisher::attempt() {
   const DeviceInventory::State* devices = deps_.devices();
   if (!node || pods == nullptr || devices == nullptr || !is_object_known_) return;
   is_busy_ = true;
-  is_changed_ = false;
+  is_changed_ = is_urgent_ = false;
   if (!std::exchange(is_node_asked_, true)) return learn_node_uid();
   Attempt attempt{node->instance(), pods->fingerprint(), pods->acknowledged(), *devices,
                   pending_devices(*pods, *devices)};
@@ -135,8 +145,9 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
   const bool is_one =
       node && fits->reconciled() && fits->instance() == attempt.instance && node->instance() == attempt.instance;
   if (!is_one) {
-    end_attempt();
-    return schedule(options_.first_retry);
+    not_before_ = Clock::now() + options_.first_retry;
+    is_changed_ = true;
+    return end_attempt();
   }
   counts_.unplaced_containers = static_cast<std::uint64_t>(fits->unplaced_size());
   const TopologyFacts facts{.node_name = options_.node_name,
@@ -155,7 +166,7 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
     return end_attempt();
   }
   json object = with_what_others_wrote(ours, current_);
-  if (!is_new) touch(object, time_text());
+  if (!is_new) touch(object, api::time_text());
   write(std::move(object));
 }
 
@@ -163,6 +174,8 @@ void Publisher::write(json object) {
   const bool is_there = current_.is_object();
   last_sent_ = object;
   next_write_ = Clock::now() + jittered(options_.shortest_period);
+  next_urgent_write();
+  urgent_writes_ = std::max<double>(0, urgent_writes_ - 1);
   api::ApiRequest request{.verb = is_there ? "update" : "create",
                           .method = is_there ? "PUT" : "POST",
                           .path = is_there ? object_path() : kTopologyPath,
@@ -190,7 +203,8 @@ void Publisher::resolve_conflict() {
     seen_meanwhile_.reset();
     const bool is_contested = judge(answer.ok() ? answer.body : json());
     is_changed_ = true;
-    if (conflicts_ == 1 && !is_contested) next_write_ = std::min(next_write_, Clock::now());
+    // Once at once: what was to be written is not there yet.
+    if (conflicts_ == 1 && !is_contested) is_urgent_ = true;
     end_attempt();
   });
 }
@@ -215,7 +229,7 @@ void Publisher::written(const json& before, json object) {
   } else {
     touch_timer_ = deps_.client.loop().after(options_.scheduler_resync + options_.touch_margin, [this] {
       is_touch_due_ = true;
-      schedule(std::chrono::milliseconds(0));
+      schedule(Urgency::kUsual);
     });
     if (before.is_object() && has_grown(before, current_)) wake_schedulers();
   }
@@ -226,7 +240,7 @@ void Publisher::written(const json& before, json object) {
 void Publisher::failed(const std::string& why) {
   trouble_.failed(why);
   retry_ = std::clamp(2 * retry_, options_.first_retry, options_.longest_retry);
-  next_write_ = std::max(next_write_, Clock::now() + jittered(retry_));
+  not_before_ = std::max(not_before_, Clock::now() + jittered(retry_));
   is_changed_ = true;
   if (seen_meanwhile_) judge(*std::exchange(seen_meanwhile_, std::nullopt));
   end_attempt();
@@ -234,7 +248,7 @@ void Publisher::failed(const std::string& why) {
 
 void Publisher::end_attempt() {
   is_busy_ = false;
-  if (is_changed_) schedule(options_.coalesce);
+  if (is_changed_) schedule(is_urgent_ ? Urgency::kUrgent : Urgency::kUsual);
 }
 
 void Publisher::take_object(const json& object) {
@@ -246,7 +260,7 @@ void Publisher::take_object(const json& object) {
     return;
   }
   judge(object);
-  schedule(options_.coalesce);
+  schedule(Urgency::kUsual);
 }
 
 /// Takes the object as it is now. If somebody else has changed what is ours, that is said, and it is written again, but
@@ -262,7 +276,7 @@ bool Publisher::judge(const json& object) {
   if (tell_the_same(last_sent_, object)) last_written_ = object;
   if (!last_written_.is_object() || tell_the_same(last_written_, object)) return false;
   ++counts_.other_writers;
-  next_write_ = std::max(next_write_, Clock::now() + options_.contested_period);
+  not_before_ = std::max(not_before_, Clock::now() + options_.contested_period);
   deps_.log.warn(
       "the NodeResourceTopology {} was changed by {}: two programs write it, and schedulers cannot rely on it; stop "
       "the "
@@ -288,7 +302,7 @@ void Publisher::annotate_node() {
   api::ApiRequest request{.verb = "patch",
                           .method = "PATCH",
                           .path = "/api/v1/nodes/" + options_.node_name,
-                          .body = {{"metadata", {{"annotations", {{kGrownAnnotation, time_text()}}}}}},
+                          .body = {{"metadata", {{"annotations", {{kGrownAnnotation, api::time_text()}}}}}},
                           .content_type = "application/merge-patch+json"};
   deps_.client.request(std::move(request), [this](const api::ApiAnswer& answer) {
     if (!answer.ok()) return wake_trouble_.failed(answer.error);

@@ -27,6 +27,10 @@ class Publisher {
     std::string node_name = {};
     std::chrono::milliseconds coalesce{250};          ///< from a hint until it is acted upon, for more to come
     std::chrono::milliseconds shortest_period{1000};  ///< between two writes, and a tenth of it at random
+    /// The same for a pod that was just bound. Until it is published, a scheduler that reads the object anew forgets
+    /// that it has given the room away, and gives it to another pod as well: so some writes may follow at once.
+    std::chrono::milliseconds urgent_coalesce{10};
+    int urgent_burst = 4;  ///< and one more each `shortest_period`
     /// How often schedulers look for changes (cacheResyncPeriodSeconds of NodeResourceTopologyMatch). One that looked
     /// at a change too early looks again only when the object changes once more; so that it does, it is touched this
     /// long and 2 s after a change.
@@ -65,7 +69,8 @@ class Publisher {
   Publisher& operator=(const Publisher&) = delete;
 
   /// Something that the object depends on may have changed.
-  void something_changed() { schedule(options_.coalesce); }
+  void something_changed() { schedule(Urgency::kUsual); }
+  void pod_was_bound() { schedule(Urgency::kUrgent); }
   /// The object as the API server has it; null: there is none. The first call lets publishing begin.
   void take_object(const nlohmann::json& object);
   const Counts& counts() const { return counts_; }
@@ -81,7 +86,11 @@ class Publisher {
     std::map<std::string, std::int64_t> pending_devices;
   };
 
-  void schedule(std::chrono::milliseconds delay);
+  enum class Urgency { kUsual, kUrgent };
+
+  void schedule(Urgency urgency);
+  void schedule_at(Clock::time_point due);
+  Clock::time_point next_urgent_write();
   void attempt();
   void take_fits(const Attempt& attempt, const Result<watch::v1::FitsResponse>& fits);
   void write(nlohmann::json object);
@@ -115,13 +124,17 @@ class Publisher {
 
   bool is_busy_ = false;       ///< an attempt is under way
   bool is_changed_ = false;    ///< since it began
+  bool is_urgent_ = false;     ///< the same, by a pod that was bound
   bool is_touch_due_ = false;  ///< the next write is the second touch
   int conflicts_ = 0;          ///< one after the other
   std::chrono::milliseconds retry_{0};
   std::optional<std::uint64_t> timer_;
   std::uint64_t touch_timer_ = 0;
   Clock::time_point due_{};         ///< of timer_
-  Clock::time_point next_write_{};  ///< not before
+  Clock::time_point next_write_{};  ///< not before, unless it is urgent
+  Clock::time_point not_before_{};  ///< after failures, and while another program writes
+  double urgent_writes_;            ///< that may be made now
+  Clock::time_point urgent_counted_ = Clock::now();
   Clock::time_point next_wake_up_{};
 };
 

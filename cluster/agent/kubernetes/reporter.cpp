@@ -58,6 +58,7 @@ Reporter::Reporter(Options options, api::ApiServer server, Node& node, WatchClie
                           [this](std::string_view type, const json& object) {
                             pods_.apply(type, object);
                             take_pods_changed();
+                            if (type == "ADDED") publisher_.pod_was_bound();
                           }},
                      log),
       object_reflector_(

@@ -13,20 +13,20 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 
-constexpr std::int64_t kGi = std::int64_t{1} << 30U;
+constexpr std::int64_t kGibibyte = std::int64_t{1} << 30U;
 
 class ZonesTest : public ::testing::Test {
  protected:
   /// Nodes 0 and 3 with 4 CPUs and 8 GiB each, of which 1 GiB of node 0 in huge pages.
   ZonesTest() {
-    add_node(0, "0-3", 8 * kGi).mutable_huge_pages()->insert({2 << 20, 512});
-    add_node(3, "8-11", 8 * kGi);
+    add_node(0, "0-3", 8 * kGibibyte).mutable_huge_pages()->insert({2 << 20, 512});
+    add_node(3, "8-11", 8 * kGibibyte);
     for (const std::uint32_t distance : {10, 21, 21, 10}) node_.mutable_machine()->add_distances(distance);
     node_.mutable_machine()->set_distances_known(true);
     node_.mutable_cpus()->set_allowed("0-3,8-11");
     node_.mutable_cpus()->set_reserved("0");
     fits_.set_generation(17);
-    add_fit(0, 2, kGi).mutable_booked_huge_page_bytes()->insert({"2MB", 256 << 20});
+    add_fit(0, 2, kGibibyte).mutable_booked_huge_page_bytes()->insert({"2MB", 256 << 20});
     add_fit(3, 4, 0);
   }
   watch::v1::Node& add_node(std::uint32_t os_index, const std::string& cpus, std::int64_t memory) {
@@ -99,8 +99,8 @@ TEST_F(ZonesTest, HaveWhatFitsAndTheirDistances) {
   EXPECT_EQ(attribute(object["zones"][1], "topolet.io/cpus"), "8-11");
   EXPECT_EQ(resource(object, 0, "cpu"), "4/3/2");
   EXPECT_EQ(resource(object, 1, "cpu"), "4/4/4");
-  EXPECT_EQ(resource(object, 0, "memory"), amounts(8 * kGi, 7 * kGi, 6 * kGi));
-  EXPECT_EQ(resource(object, 0, "hugepages-2Mi"), amounts(kGi, kGi, kGi * 3 / 4));
+  EXPECT_EQ(resource(object, 0, "memory"), amounts(8 * kGibibyte, 7 * kGibibyte, 6 * kGibibyte));
+  EXPECT_EQ(resource(object, 0, "hugepages-2Mi"), amounts(kGibibyte, kGibibyte, kGibibyte * 3 / 4));
   EXPECT_EQ(resource(object, 1, "hugepages-2Mi"), "(none)");
   EXPECT_EQ(attribute(object, "nodeTopologyPodsFingerprint"), "pfp0v001");
   EXPECT_EQ(attribute(object, "nodeTopologyPodsFingerprintMethod"), "all");
@@ -117,22 +117,24 @@ TEST_F(ZonesTest, SayWhichPolicyIsEnforced) {
   enable_numa(true, {{"policy", "single-numa-node"}, {"scope", "pod"}, {"reserved-memory", "0:512Mi,3:2Gi"}});
   EXPECT_EQ(attribute(make(), "topologyManagerPolicy"), "single-numa-node");
   EXPECT_EQ(attribute(make(), "topologyManagerScope"), "pod");
-  EXPECT_EQ(resource(make(), 0, "memory"), amounts(8 * kGi, 7 * kGi - kGi / 2, 6 * kGi - kGi / 2));
-  EXPECT_EQ(resource(make(), 1, "memory"), amounts(8 * kGi, 6 * kGi, 6 * kGi));
+  EXPECT_EQ(resource(make(), 0, "memory"),
+            amounts(8 * kGibibyte, 7 * kGibibyte - kGibibyte / 2, 6 * kGibibyte - kGibibyte / 2));
+  EXPECT_EQ(resource(make(), 1, "memory"), amounts(8 * kGibibyte, 6 * kGibibyte, 6 * kGibibyte));
 }
 
 TEST_F(ZonesTest, OfCpusWithoutMemoryHaveThatOfTheNearestNode) {
   node_.mutable_machine()->mutable_nodes(0)->set_memory_bytes(0);
   node_.mutable_machine()->mutable_nodes(0)->clear_huge_pages();
-  add_node(5, "", 32 * kGi);
-  add_fit(5, 0, 2 * kGi);
+  add_node(5, "", 32 * kGibibyte);
+  add_fit(5, 0, 2 * kGibibyte);
   node_.mutable_machine()->clear_distances();
   for (const std::uint32_t distance : {10, 21, 17, 21, 10, 28, 17, 28, 10})
     node_.mutable_machine()->add_distances(distance);
   const json object = make();
-  EXPECT_EQ(resource(object, 0, "memory"), amounts(8 * kGi, 8 * kGi, 7 * kGi)) << "of node 3, where 1 GiB is booked";
-  EXPECT_EQ(resource(object, 1, "memory"), amounts(8 * kGi, 8 * kGi, 7 * kGi));
-  EXPECT_EQ(resource(object, 2, "memory"), amounts(32 * kGi, 32 * kGi, 30 * kGi));
+  EXPECT_EQ(resource(object, 0, "memory"), amounts(8 * kGibibyte, 8 * kGibibyte, 7 * kGibibyte))
+      << "of node 3, where 1 GiB is booked";
+  EXPECT_EQ(resource(object, 1, "memory"), amounts(8 * kGibibyte, 8 * kGibibyte, 7 * kGibibyte));
+  EXPECT_EQ(resource(object, 2, "memory"), amounts(32 * kGibibyte, 32 * kGibibyte, 30 * kGibibyte));
   EXPECT_EQ(resource(object, 2, "cpu"), "(none)");
 }
 
