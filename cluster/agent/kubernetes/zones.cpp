@@ -273,6 +273,7 @@ json make_topology_object(const TopologyFacts& facts) {
 json with_what_others_wrote(json ours, const json& current) {
   if (!current.is_object()) return ours;
   json metadata = field(current, "metadata");
+  if (!metadata.is_object()) metadata = ours["metadata"];
   if (ours["metadata"].contains("ownerReferences")) metadata["ownerReferences"] = ours["metadata"]["ownerReferences"];
   metadata.erase("managedFields");
   ours["metadata"] = std::move(metadata);

@@ -184,6 +184,8 @@ TEST_F(ZonesTest, KeepWhatOthersWrote) {
   EXPECT_EQ(resource(merged, 1, "cpu"), "4/4/1");
   ASSERT_EQ(merged["zones"].size(), 3U) << "a node that the machine does not have is gone";
   EXPECT_EQ(merged["zones"][2]["name"], "cache-0");
+  for (const char* strange : {"[]", "{}", R"({"metadata": 1, "zones": {}, "attributes": [1]})", "null"})
+    EXPECT_EQ(with_what_others_wrote(make(), json::parse(strange))["metadata"]["name"], "n1") << strange;
 }
 
 TEST_F(ZonesTest, TellWhetherAnythingOfMeaningHasChanged) {
