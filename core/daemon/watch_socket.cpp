@@ -87,6 +87,7 @@ Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::Fit
   response.set_generation(fits.generation);
   response.set_instance(feed_->instance());
   response.set_reconciled(found->reconciled);
+  response.set_gives_exclusive_cpus(fits.gives_exclusive_cpus);
   for (const engine::NodeFit& node : fits.nodes) {
     watch::v1::NodeFit& told = *response.add_nodes();
     told.set_os_index(node.node);

@@ -99,8 +99,10 @@ TEST_F(FitsTest, LeavesWhatMustStayShared) {
   rules_.min_shared_cpus = 0;
   reserved_ = {0, 1};
   EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 6), Node(1, 8)));
+  EXPECT_TRUE(last_.gives_exclusive_cpus);
   rules_.exclusive = placement::ExclusiveRule::kNever;
   EXPECT_THAT(fits(ledger()), ElementsAre(Node(0, 0), Node(1, 0)));
+  EXPECT_FALSE(last_.gives_exclusive_cpus);
 }
 
 TEST_F(FitsTest, HeedsAPolicyThatGrantsWholeCoresOnlyOrNothing) {

@@ -70,9 +70,9 @@ std::string option_of(const watch::v1::Plugin* plugin, const std::string& name, 
   return found == plugin->options().end() ? otherwise : found->second;
 }
 
-EnforcedPolicy enforced_policy(const watch::v1::Snapshot& node) {
+EnforcedPolicy enforced_policy(const watch::v1::Snapshot& node, const watch::v1::FitsResponse& fits) {
   const watch::v1::Plugin* numa = numa_plugin(node);
-  if (numa == nullptr || !numa->required()) return {};
+  if (numa == nullptr || !numa->required() || !fits.gives_exclusive_cpus()) return {};
   return {option_of(numa, "policy", "best-effort"), option_of(numa, "scope", "container")};
 }
 
@@ -124,9 +124,11 @@ class ZonesBuilder {
     const watch::v1::NodeFit* fit = fit_of(position);
     if (!here.memory_only()) {
       const CpuSet cpus = cpus_in(here.cpus());
-      list.push_back(resource("cpu", static_cast<std::int64_t>(cpus.size()),
-                              static_cast<std::int64_t>(((cpus & allowed_) - reserved_).size()),
-                              fit == nullptr ? 0 : fit->exclusive_cpus()));
+      const auto allocatable = static_cast<std::int64_t>(((cpus & allowed_) - reserved_).size());
+      // Where nobody has CPUs alone, nobody takes them from others.
+      std::int64_t available = facts_.fits.gives_exclusive_cpus() ? 0 : allocatable;
+      if (fit != nullptr && facts_.fits.gives_exclusive_cpus()) available = fit->exclusive_cpus();
+      list.push_back(resource("cpu", static_cast<std::int64_t>(cpus.size()), allocatable, available));
     }
     add_memory(position, list);
     for (const auto& [resource_name, by_node] : facts_.devices) {
@@ -250,7 +252,7 @@ std::int64_t reserved_memory_of(const std::string& option, std::uint32_t os_inde
 }
 
 json make_topology_object(const TopologyFacts& facts) {
-  const EnforcedPolicy enforced = enforced_policy(facts.node);
+  const EnforcedPolicy enforced = enforced_policy(facts.node, facts.fits);
   const int nodes = facts.node.machine().nodes_size();
   json object = {{"apiVersion", kTopologyApi},
                  {"kind", "NodeResourceTopology"},

@@ -131,8 +131,11 @@ class Computation {
   }
 
   Fits finish() && {
+    fits_.gives_exclusive_cpus =
+        placement::exclusive_cpus_for(new_container(1), placer_.rules()) > 0 && !ledger_.kubelet_hands_out_cpusets();
     for (const topology::Node& node : placer_.topology()->nodes) {
-      fits_.nodes.push_back({node.os_index, node.memory_only ? 0 : most_on(node)});
+      const bool has_some = fits_.gives_exclusive_cpus && !node.memory_only;
+      fits_.nodes.push_back({node.os_index, has_some ? most_on(node) : 0});
     }
     for (const auto& [key, allocation] : ledger_.allocations()) book_memory(allocation);
     return std::move(fits_);
@@ -158,7 +161,6 @@ class Computation {
 
   std::uint32_t most_on(const topology::Node& node) {
     const placement::PlacementRules& rules = placer_.rules();
-    if (placement::exclusive_cpus_for(new_container(1), rules) == 0 || ledger_.kubelet_hands_out_cpusets()) return 0;
     // On a machine of one node and CPUs outside it, the machine has the same nodes and comes after the node.
     const auto& candidates = placer_.candidates();
     const auto here = std::find_if(candidates.begin(), candidates.end(),

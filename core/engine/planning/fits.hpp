@@ -32,6 +32,8 @@ struct Fits {
   std::uint64_t generation = 0;  ///< of the ledger that this is true of
   std::vector<NodeFit> nodes;    ///< all nodes of the machine, in its order
   std::vector<UnplacedContainer> unplaced;
+  /// False where no container gets CPUs of its own, and so none is denied for want of them.
+  bool gives_exclusive_cpus = true;
   bool lost_votes = false;  ///< in some decision a policy was not heard: all this may be wrong
 };
 

@@ -26,6 +26,7 @@ class ZonesTest : public ::testing::Test {
     node_.mutable_cpus()->set_allowed("0-3,8-11");
     node_.mutable_cpus()->set_reserved("0");
     fits_.set_generation(17);
+    fits_.set_gives_exclusive_cpus(true);
     add_fit(0, 2, kGibibyte).mutable_booked_huge_page_bytes()->insert({"2MB", 256 << 20});
     add_fit(3, 4, 0);
   }
@@ -120,6 +121,14 @@ TEST_F(ZonesTest, SayWhichPolicyIsEnforced) {
   EXPECT_EQ(resource(make(), 0, "memory"),
             amounts(8 * kGibibyte, 7 * kGibibyte - kGibibyte / 2, 6 * kGibibyte - kGibibyte / 2));
   EXPECT_EQ(resource(make(), 1, "memory"), amounts(8 * kGibibyte, 6 * kGibibyte, 6 * kGibibyte));
+}
+
+TEST_F(ZonesTest, AreOpenToAllWhereNobodyGetsCpusAlone) {
+  enable_numa(true, {{"policy", "single-numa-node"}});
+  fits_.set_gives_exclusive_cpus(false);
+  fits_.mutable_nodes(1)->set_exclusive_cpus(0);
+  EXPECT_EQ(attribute(make(), "topologyManagerPolicy"), "none") << "nobody is denied";
+  EXPECT_EQ(resource(make(), 1, "cpu"), "4/4/4");
 }
 
 TEST_F(ZonesTest, OfCpusWithoutMemoryHaveThatOfTheNearestNode) {
