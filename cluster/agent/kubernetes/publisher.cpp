@@ -110,6 +110,8 @@ void Publisher::attempt() {
   const BoundPods* pods = deps_.pods();
   const DeviceInventory::State* devices = deps_.devices();
   if (!node || pods == nullptr || devices == nullptr || !is_object_known_) return;
+  // Since this was scheduled, somebody else has written the object.
+  if (Clock::now() < not_before_) return schedule_at(not_before_);
   is_busy_ = true;
   is_changed_ = is_urgent_ = false;
   if (!std::exchange(is_node_asked_, true)) return learn_node_uid();
@@ -233,7 +235,6 @@ void Publisher::written(const json& before, json object) {
     });
     if (before.is_object() && has_grown(before, current_)) wake_schedulers();
   }
-  if (seen_meanwhile_) judge(*std::exchange(seen_meanwhile_, std::nullopt));
   end_attempt();
 }
 
@@ -242,12 +243,12 @@ void Publisher::failed(const std::string& why) {
   retry_ = std::clamp(2 * retry_, options_.first_retry, options_.longest_retry);
   not_before_ = std::max(not_before_, Clock::now() + jittered(retry_));
   is_changed_ = true;
-  if (seen_meanwhile_) judge(*std::exchange(seen_meanwhile_, std::nullopt));
   end_attempt();
 }
 
 void Publisher::end_attempt() {
   is_busy_ = false;
+  if (seen_meanwhile_) judge(*std::exchange(seen_meanwhile_, std::nullopt));
   if (is_changed_) schedule(is_urgent_ ? Urgency::kUrgent : Urgency::kUsual);
 }
 

@@ -243,9 +243,27 @@ TEST_F(ReporterTest, KeepsAttributesOfOthersAndNoticesASecondWriter) {
   EXPECT_EQ(reporter_->counts().topology.other_writers, 0U);
 
   changed = object();
-  changed["zones"][0]["resources"] = {{{"name", "cpu"}, {"capacity", "1"}, {"allocatable", "1"}, {"available", "1"}}};
+  changed["zones"][0]["resources"] =
+      json::array({{{"name", "cpu"}, {"capacity", "1"}, {"allocatable", "1"}, {"available", "1"}}});
   server_.put(kTopologies, changed);
   EXPECT_TRUE(topolet::testing::DaemonRig::eventually([&] { return reporter_->counts().topology.other_writers == 1; }));
+  EXPECT_TRUE(published([](const json& now) { return now["zones"][0]["resources"].size() > 1; })) << "ours again";
+}
+
+TEST_F(ReporterTest, NoticesASecondWriterWhileItAsksWhatFits) {
+  start();
+  ASSERT_TRUE(published([](const json& now) { return !attribute(now, "topolet.io/touched").empty(); }));
+  rig_.process().signal(SIGSTOP);
+  json changed = object();
+  changed["attributes"].push_back({{"name", "foreign"}, {"value", "1"}});
+  server_.put(kTopologies, changed);
+  // The agent looks whether that changes anything, for which topoletd does not answer yet.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1600));
+  changed["zones"][0]["resources"] =
+      json::array({{{"name", "cpu"}, {"capacity", "1"}, {"allocatable", "1"}, {"available", "1"}}});
+  server_.put(kTopologies, changed);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  rig_.process().signal(SIGCONT);
   EXPECT_TRUE(published([](const json& now) { return now["zones"][0]["resources"].size() > 1; })) << "ours again";
 }
 
