@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cluster/agent/socket_channel.hpp"
+
 namespace topolet::agent {
 namespace {
 
@@ -15,24 +17,13 @@ constexpr std::chrono::seconds kFitsPatience{8};
 /// A machine of thousands of CPUs and containers has a snapshot of a few MiB.
 constexpr int kMaxMessageBytes = 64 << 20;
 
-std::shared_ptr<grpc::Channel> connect(const std::string& socket) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  return grpc::CreateCustomChannel("unix://" + socket, grpc::InsecureChannelCredentials(), arguments);
-}
-
 }  // namespace
 
 WatchClient::WatchClient(Options options, Node& node, Log& log)
     : options_(std::move(options)),
       node_(node),
       log_(log),
-      channel_(connect(options_.socket)),
+      channel_(connect_to_socket(options_.socket, kMaxMessageBytes)),
       stub_(watch::v1::Watch::NewStub(channel_)) {}
 
 WatchClient::~WatchClient() { stop(); }

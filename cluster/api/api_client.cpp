@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cluster/api/json_fields.hpp"
-#include "cluster/api/text_file.hpp"
+#include "core/base/read_file.hpp"
 #include "core/base/text.hpp"
 
 namespace topolet::api {
@@ -17,6 +17,7 @@ using nlohmann::json;
 constexpr std::chrono::minutes kTokenLife{1};
 /// A server that asks for more is asked again all the same.
 constexpr std::chrono::seconds kLongestPause{120};
+constexpr std::size_t kMaxTokenBytes = 1 << 20;
 constexpr std::size_t kLongestMessage = 300;
 constexpr std::size_t kLongestLine = 16 << 20;
 
@@ -121,7 +122,7 @@ const std::string& ApiClient::token(bool read_again) {
   if (!read_again && !token_.empty() && now - token_read_ < kTokenLife) return token_;
   token_read_ = now;
   // The one that is known serves for as long as the file is being replaced.
-  if (const Result<std::string> text = read_text_file(server_.token_file)) token_ = trimmed(*text);
+  if (const Result<std::string> text = read_file(server_.token_file, kMaxTokenBytes)) token_ = trimmed(*text);
   return token_;
 }
 

@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "cluster/api/json_fields.hpp"
-#include "cluster/api/text_file.hpp"
 #include "cluster/api/yaml.hpp"
+#include "core/base/read_file.hpp"
 
 namespace topolet::api {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kMaxFileBytes = 4 << 20;
 
 /// Thrown and caught in this file.
 struct Mistake {
@@ -106,7 +108,7 @@ Result<ApiServer> read_kubeconfig(const std::string& path) {
   const auto fail = [&path](const std::string& why) {
     return Error{Code::kInvalidArgument, fmt::format("the kubeconfig {}: {}", path, why)};
   };
-  const Result<std::string> text = read_text_file(path);
+  const Result<std::string> text = read_file(path, kMaxFileBytes);
   if (!text) return fail(text.error().message);
   const Result<json> config = parse_yaml(*text);
   if (!config) return fail(config.error().message);
@@ -131,10 +133,11 @@ Result<ApiServer> server_of_this_cluster(const PodEnvironment& environment) {
   server.ca.file = environment.service_account_folder + "/ca.crt";
   server.token_file = environment.service_account_folder + "/token";
   for (const std::string& file : {server.ca.file, server.token_file}) {
-    if (const auto found = read_text_file(file); !found) {
-      return Error{Code::kFailedPrecondition,
-                   fmt::format("the pod's service account: {}; does the pod have automountServiceAccountToken: false?",
-                               found.error().message)};
+    if (const auto found = read_file(file, kMaxFileBytes); !found) {
+      return Error{
+          Code::kFailedPrecondition,
+          fmt::format("the pod's service account has no {}: {}; does the pod have automountServiceAccountToken: false?",
+                      file, found.error().message)};
     }
   }
   return server;

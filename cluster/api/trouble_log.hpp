@@ -19,7 +19,6 @@ class TroubleLog {
   void works() {
     if (!std::exchange(told_, {}).empty()) log_.info("this is over: {}", subject_);
   }
-  bool is_in_trouble() const { return !told_.empty(); }
 
  private:
   const std::string subject_;

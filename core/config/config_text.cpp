@@ -1,18 +1,10 @@
 #include "core/config/config_text.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <utility>
 
+#include "core/base/read_file.hpp"
 #include "core/base/text.hpp"
-#include "core/base/unique_fd.hpp"
 
 namespace topolet::config {
 namespace {
@@ -64,20 +56,6 @@ bool* switch_of(RawConfig& raw, std::string_view name) {
   return nullptr;
 }
 
-Error too_large() {
-  return {Code::kInvalidArgument,
-          "it has more than " + std::to_string(kMaxConfigBytes >> 20) + " MiB, which no configuration needs"};
-}
-
-/// /dev/null, by which people say that there is no configuration.
-bool is_null_device(const struct stat& status) { return S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3); }
-
-Status check_regular(const struct stat& status) {
-  if (S_ISDIR(status.st_mode)) return Error{Code::kInvalidArgument, std::strerror(EISDIR)};
-  if (!S_ISREG(status.st_mode)) return Error{Code::kInvalidArgument, "it is not a regular file"};
-  return status.st_size > static_cast<off_t>(kMaxConfigBytes) ? Status(too_large()) : Status();
-}
-
 /// Reads the arguments into `raw`. True if they name a config file.
 bool read_arguments(RawConfig& raw, const std::vector<std::string>& arguments) {
   bool names_file = false;
@@ -125,26 +103,9 @@ std::string ConfigMistake::to_string() const {
 }
 
 Result<std::string> read_text_file(const std::filesystem::path& file) {
-  struct stat status {};
-  // Before it is opened, as opening a device may already do something.
-  if (::stat(file.c_str(), &status) != 0)
-    return Error{errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied, std::strerror(errno)};
-  if (is_null_device(status)) return std::string();
-  if (Status regular = check_regular(status); !regular) return regular.error();
-  const UniqueFd opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!opened || ::fstat(opened.get(), &status) != 0) return Error{Code::kPermissionDenied, std::strerror(errno)};
-  if (Status regular = check_regular(status); !regular) return regular.error();
-  std::string text;
-  std::array<char, 4096> buffer{};
-  ssize_t count = 0;
-  // Some files of the kernel have more in them than their size says.
-  while ((count = ::read(opened.get(), buffer.data(), buffer.size())) != 0) {
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Error{Code::kDataLoss, std::string("reading it failed: ") + std::strerror(errno)};
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-    if (text.size() > kMaxConfigBytes) return too_large();
-  }
-  return text;
+  Result<std::string> text = read_file(file, kMaxConfigBytes);
+  if (text || text.error().code != Code::kResourceExhausted) return text;
+  return Error{Code::kInvalidArgument, text.error().message + ", which no configuration needs"};
 }
 
 RawConfig read_raw(const std::vector<std::string>& arguments, const ReadFile& read_file) {

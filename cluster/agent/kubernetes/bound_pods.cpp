@@ -43,6 +43,14 @@ const Pod* BoundPods::find(const std::string& runtime_uid) const {
   return nullptr;
 }
 
+bool BoundPods::want_devices() const {
+  return std::any_of(pods_.begin(), pods_.end(), [](const auto& entry) {
+    const auto& containers = entry.second.containers;
+    return std::any_of(containers.begin(), containers.end(),
+                       [](const PodContainer& container) { return !container.requests.devices.empty(); });
+  });
+}
+
 std::string BoundPods::fingerprint() const {
   std::vector<std::pair<std::string, std::string>> names;
   for (const auto& [uid, pod] : pods_) {

@@ -22,6 +22,8 @@ class BoundPods {
   std::vector<const Pod*> in_order() const;
   /// By the uid that the container runtime knows; null if there is none.
   const Pod* find(const std::string& runtime_uid) const;
+  /// Whether some container requests devices.
+  bool want_devices() const;
   std::size_t size() const { return pods_.size(); }
 
   /// Of all pods that are not Pending, whether they have ended or not, in the form that a scheduler with

@@ -1,6 +1,8 @@
 #include "cluster/agent/kubernetes/device_inventory.hpp"
 
-#include <algorithm>
+#include <utility>
+
+#include "cluster/agent/socket_channel.hpp"
 
 namespace topolet::agent {
 namespace {
@@ -8,15 +10,13 @@ namespace {
 /// At most this many nodes have Linux kernels.
 constexpr std::int64_t kMaxNodes = 1024;
 
-std::shared_ptr<grpc::Channel> kubelet_channel(const std::string& socket) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetMaxReceiveMessageSize(16 << 20);
-  return grpc::CreateCustomChannel("unix://" + socket, grpc::InsecureChannelCredentials(), arguments);
-}
+/// What the kubelet's own clients take.
+constexpr int kMaxMessageBytes = 16 << 20;
+/// It tells of no changes by itself.
+constexpr std::chrono::milliseconds kPeriod{60'000};
+/// From refresh() until the kubelet is asked: devices are given out after the container's CPUs are.
+constexpr std::chrono::milliseconds kDelay{1000};
+constexpr std::chrono::milliseconds kPatience{5000};
 
 void add_to_nodes(const v1::ContainerDevices& devices, std::int64_t DeviceCount::*field, DeviceCounts& counts) {
   for (const v1::NUMANode& node : devices.topology().nodes()) {
@@ -44,16 +44,16 @@ DeviceInventory::State count_devices(const v1::AllocatableResourcesResponse& all
   return state;
 }
 
-DeviceInventory::DeviceInventory(api::HttpLoop& loop, Options options, std::function<void()> on_change, Log& log)
+DeviceInventory::DeviceInventory(api::HttpLoop& loop, const std::string& socket, std::function<void()> on_change,
+                                 Log& log)
     : loop_(loop),
-      options_(std::move(options)),
       on_change_(std::move(on_change)),
-      trouble_("the kubelet does not tell which devices it gives out (" + options_.socket + ")", log),
-      stub_(v1::PodResourcesLister::NewStub(kubelet_channel(options_.socket))) {}
+      trouble_("the kubelet does not tell which devices it gives out (" + socket + ")", log),
+      stub_(v1::PodResourcesLister::NewStub(connect_to_socket(socket, kMaxMessageBytes))) {}
 
 void DeviceInventory::refresh() {
   is_stale_ = true;
-  if (!is_asking_) ask_again(options_.delay);
+  if (!is_asking_) ask_again(kDelay);
 }
 
 void DeviceInventory::ask_again(std::chrono::milliseconds delay) {
@@ -68,7 +68,7 @@ void DeviceInventory::ask() {
   is_asking_ = true;
   is_stale_ = false;
   calls_.call<v1::AllocatableResourcesResponse>(
-      options_.patience, v1::AllocatableResourcesRequest(),
+      kPatience, v1::AllocatableResourcesRequest(),
       [this](auto... arguments) { stub_->async()->GetAllocatableResources(std::move(arguments)...); },
       [this](Result<v1::AllocatableResourcesResponse> answer) {
         loop_.post([this, answer = std::move(answer)]() mutable { take_allocatable(std::move(answer)); });
@@ -78,7 +78,7 @@ void DeviceInventory::ask() {
 void DeviceInventory::take_allocatable(Result<v1::AllocatableResourcesResponse> answer) {
   if (!answer) return fail(answer.error());
   calls_.call<v1::ListPodResourcesResponse>(
-      options_.patience, v1::ListPodResourcesRequest(),
+      kPatience, v1::ListPodResourcesRequest(),
       [this](auto... arguments) { stub_->async()->List(std::move(arguments)...); },
       [this, allocatable = *std::move(answer)](Result<v1::ListPodResourcesResponse> list) {
         loop_.post([this, allocatable, list = std::move(list)]() mutable { take_list(allocatable, std::move(list)); });
@@ -103,7 +103,7 @@ void DeviceInventory::fail(const Error& error) {
 void DeviceInventory::settle(bool works, State state) {
   is_asking_ = false;
   works_ = works;
-  ask_again(is_stale_ ? options_.delay : options_.period);
+  ask_again(is_stale_ ? kDelay : kPeriod);
   const bool is_first = !std::exchange(is_settled_, true);
   if (!is_first && state == state_) return;
   state_ = std::move(state);

@@ -22,13 +22,6 @@ namespace topolet::agent {
 /// What was known before stays known while the kubelet does not answer. On the loop's thread, but for its end.
 class DeviceInventory {
  public:
-  struct Options {
-    std::string socket;  ///< a path
-    std::chrono::milliseconds period{60'000};
-    /// From refresh() until the kubelet is asked: devices are given out after the container's CPUs are.
-    std::chrono::milliseconds delay{1000};
-    std::chrono::milliseconds patience{5000};
-  };
   /// Devices of a pod, by resource.
   using Given = std::map<std::string, std::int64_t>;
   struct State {
@@ -38,9 +31,9 @@ class DeviceInventory {
     friend bool operator==(const State&, const State&) = default;
   };
 
-  /// `on_change` is called when what is known has changed, and once when the first answer came or failed to. `loop`
-  /// must outlive it.
-  DeviceInventory(api::HttpLoop& loop, Options options, std::function<void()> on_change, Log& log);
+  /// `socket`: its path. `on_change` is called when what is known has changed, and once when the first answer came or
+  /// failed to. `loop` must outlive it.
+  DeviceInventory(api::HttpLoop& loop, const std::string& socket, std::function<void()> on_change, Log& log);
   DeviceInventory(const DeviceInventory&) = delete;
   DeviceInventory& operator=(const DeviceInventory&) = delete;
 
@@ -60,7 +53,6 @@ class DeviceInventory {
   void settle(bool works, State state);
 
   api::HttpLoop& loop_;
-  const Options options_;
   const std::function<void()> on_change_;
   api::TroubleLog trouble_;
   std::unique_ptr<v1::PodResourcesLister::Stub> stub_;

@@ -17,6 +17,22 @@ using api::list_field;
 using api::text_field;
 using nlohmann::json;
 
+/// From a hint until it is acted upon, for more to come.
+constexpr std::chrono::milliseconds kCoalesce{250};
+/// Between two writes, and a tenth of it at random.
+constexpr std::chrono::milliseconds kShortestPeriod{1000};
+/// The same for a pod that was just bound. Until it is published, a scheduler that reads the object anew forgets that
+/// it has given the room away, and gives it to another pod as well: so a few writes may follow each other at once, and
+/// one more each kShortestPeriod.
+constexpr std::chrono::milliseconds kUrgentCoalesce{10};
+constexpr int kUrgentBurst = 4;
+/// A scheduler that looked at a change too early looks again only when the object changes once more. So that it does,
+/// the object is touched one of the scheduler's periods and this long after a change.
+constexpr std::chrono::milliseconds kTouchMargin{2000};
+constexpr std::chrono::milliseconds kFirstRetry{1000};
+constexpr std::chrono::milliseconds kLongestRetry{60'000};
+/// Between two writes while another program writes the same object.
+constexpr std::chrono::milliseconds kContestedPeriod{10'000};
 /// After so many conflicts in a row somebody writes all the time, and waiting is better than racing.
 constexpr int kMaxConflicts = 3;
 constexpr std::size_t kRememberedVersions = 16;
@@ -65,7 +81,7 @@ Publisher::Publisher(Options options, Deps deps)
       deps_(std::move(deps)),
       trouble_(fmt::format("the NodeResourceTopology {} cannot be written", options_.node_name), deps_.log),
       wake_trouble_("schedulers cannot be told that there is room again", deps_.log),
-      urgent_writes_(options_.urgent_burst) {}
+      urgent_writes_(kUrgentBurst) {}
 
 std::string Publisher::object_path() const { return fmt::format("{}/{}", kTopologyPath, options_.node_name); }
 
@@ -79,9 +95,9 @@ void Publisher::schedule(Urgency urgency) {
     is_changed_ = true;
     is_urgent_ = is_urgent_ || urgency == Urgency::kUrgent;
   } else if (urgency == Urgency::kUrgent) {
-    schedule_at(std::max({Clock::now() + options_.urgent_coalesce, next_urgent_write(), not_before_}));
+    schedule_at(std::max({Clock::now() + kUrgentCoalesce, next_urgent_write(), not_before_}));
   } else {
-    schedule_at(std::max({Clock::now() + options_.coalesce, next_write_, not_before_}));
+    schedule_at(std::max({Clock::now() + kCoalesce, next_write_, not_before_}));
   }
 }
 
@@ -100,7 +116,7 @@ void Publisher::schedule_at(Clock::time_point due) {
 Publisher::Clock::time_point Publisher::next_urgent_write() {
   const auto now = Clock::now();
   const std::chrono::duration<double, std::milli> passed = now - std::exchange(urgent_counted_, now);
-  urgent_writes_ = std::min<double>(options_.urgent_burst, urgent_writes_ + passed / options_.shortest_period);
+  urgent_writes_ = std::min<double>(kUrgentBurst, urgent_writes_ + passed / kShortestPeriod);
   return urgent_writes_ >= 1 ? now : std::max(now, next_write_);
 }
 
@@ -147,7 +163,7 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
   const bool is_one =
       node && fits->reconciled() && fits->instance() == attempt.instance && node->instance() == attempt.instance;
   if (!is_one) {
-    not_before_ = Clock::now() + options_.first_retry;
+    not_before_ = Clock::now() + kFirstRetry;
     is_changed_ = true;
     return end_attempt();
   }
@@ -175,7 +191,7 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
 void Publisher::write(json object) {
   const bool is_there = current_.is_object();
   last_sent_ = object;
-  next_write_ = Clock::now() + jittered(options_.shortest_period);
+  next_write_ = Clock::now() + jittered(kShortestPeriod);
   next_urgent_write();
   urgent_writes_ = std::max<double>(0, urgent_writes_ - 1);
   api::ApiRequest request{.verb = is_there ? "update" : "create",
@@ -199,7 +215,10 @@ void Publisher::take_write(const json& before, const json& object, const api::Ap
 }
 
 void Publisher::resolve_conflict() {
-  if (++conflicts_ > kMaxConflicts) return failed("somebody else writes it all the time");
+  if (++conflicts_ > kMaxConflicts) {
+    conflicts_ = 0;  // the next time, the object is read again
+    return failed("somebody else writes it all the time");
+  }
   deps_.client.request({.verb = "get", .path = object_path()}, [this](const api::ApiAnswer& answer) {
     if (!answer.ok() && answer.status != 404) return failed(answer.error);
     seen_meanwhile_.reset();
@@ -229,7 +248,7 @@ void Publisher::written(const json& before, json object) {
   if (was_touch) {
     ++counts_.touches;
   } else {
-    touch_timer_ = deps_.client.loop().after(options_.scheduler_resync + options_.touch_margin, [this] {
+    touch_timer_ = deps_.client.loop().after(options_.scheduler_resync + kTouchMargin, [this] {
       is_touch_due_ = true;
       schedule(Urgency::kUsual);
     });
@@ -240,7 +259,7 @@ void Publisher::written(const json& before, json object) {
 
 void Publisher::failed(const std::string& why) {
   trouble_.failed(why);
-  retry_ = std::clamp(2 * retry_, options_.first_retry, options_.longest_retry);
+  retry_ = std::clamp(2 * retry_, kFirstRetry, kLongestRetry);
   not_before_ = std::max(not_before_, Clock::now() + jittered(retry_));
   is_changed_ = true;
   end_attempt();
@@ -277,11 +296,10 @@ bool Publisher::judge(const json& object) {
   if (tell_the_same(last_sent_, object)) last_written_ = object;
   if (!last_written_.is_object() || tell_the_same(last_written_, object)) return false;
   ++counts_.other_writers;
-  not_before_ = std::max(not_before_, Clock::now() + options_.contested_period);
+  not_before_ = std::max(not_before_, Clock::now() + kContestedPeriod);
   deps_.log.warn(
-      "the NodeResourceTopology {} was changed by {}: two programs write it, and schedulers cannot rely on it; stop "
-      "the "
-      "other one, such as nfd-topology-updater or koordlet's, on this node",
+      "the NodeResourceTopology {} was changed by {}: two programs write it, and schedulers cannot rely on it; on this "
+      "node, stop the other one, such as nfd-topology-updater or koordlet's",
       options_.node_name, last_writer(object));
   return true;
 }

@@ -25,21 +25,8 @@ class Publisher {
  public:
   struct Options {
     std::string node_name = {};
-    std::chrono::milliseconds coalesce{250};          ///< from a hint until it is acted upon, for more to come
-    std::chrono::milliseconds shortest_period{1000};  ///< between two writes, and a tenth of it at random
-    /// The same for a pod that was just bound. Until it is published, a scheduler that reads the object anew forgets
-    /// that it has given the room away, and gives it to another pod as well: so some writes may follow at once.
-    std::chrono::milliseconds urgent_coalesce{10};
-    int urgent_burst = 4;  ///< and one more each `shortest_period`
-    /// How often schedulers look for changes (cacheResyncPeriodSeconds of NodeResourceTopologyMatch). One that looked
-    /// at a change too early looks again only when the object changes once more; so that it does, it is touched this
-    /// long and 2 s after a change.
+    /// How often schedulers look for changes (cacheResyncPeriodSeconds of NodeResourceTopologyMatch).
     std::chrono::milliseconds scheduler_resync{5000};
-    std::chrono::milliseconds touch_margin{2000};
-    std::chrono::milliseconds first_retry{1000};
-    std::chrono::milliseconds longest_retry{60'000};
-    /// Between two writes while another program writes the same object.
-    std::chrono::milliseconds contested_period{10'000};
   };
   struct Deps {
     api::ApiClient& client;

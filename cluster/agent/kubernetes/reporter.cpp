@@ -15,9 +15,8 @@ using nlohmann::json;
 /// Metrics are looked at less often.
 constexpr std::chrono::milliseconds kCountsPeriod{2000};
 
-api::Reflector::Options following(const std::string& name, const std::string& path, const std::string& selector,
-                                  std::chrono::seconds duration) {
-  return {.name = name, .path = path, .field_selector = selector, .watch_duration = duration};
+api::Reflector::Options following(const std::string& name, const std::string& path, const std::string& selector) {
+  return {.name = name, .path = path, .field_selector = selector};
 }
 
 }  // namespace
@@ -46,25 +45,25 @@ Reporter::Reporter(Options options, api::ApiServer server, Node& node, WatchClie
                     return devices_->is_settled() ? &devices_->state() : nullptr;
                   },
                   .log = log}),
-      pod_reflector_(client_,
-                     following("the pods of node " + options_.node_name, "/api/v1/pods",
-                               "spec.nodeName=" + options_.node_name, options_.watch_duration),
-                     {.on_list =
-                          [this](const std::vector<json>& objects) {
-                            pods_.begin(objects);
-                            take_pods_changed();
-                          },
-                      .on_change =
-                          [this](std::string_view type, const json& object) {
-                            pods_.apply(type, object);
-                            take_pods_changed();
-                            if (type == "ADDED") publisher_.pod_was_bound();
-                          }},
-                     log),
+      pod_reflector_(
+          client_,
+          following("the pods of node " + options_.node_name, "/api/v1/pods", "spec.nodeName=" + options_.node_name),
+          {.on_list =
+               [this](const std::vector<json>& objects) {
+                 pods_.begin(objects);
+                 take_pods_changed();
+               },
+           .on_change =
+               [this](std::string_view type, const json& object) {
+                 pods_.apply(type, object);
+                 take_pods_changed();
+                 if (type == "ADDED") publisher_.pod_was_bound();
+               }},
+          log),
       object_reflector_(
           client_,
           following("the NodeResourceTopology " + options_.node_name, kTopologyPath,
-                    "metadata.name=" + options_.node_name, options_.watch_duration),
+                    "metadata.name=" + options_.node_name),
           {.on_list =
                [this](const std::vector<json>& objects) {
                  publisher_.take_object(objects.empty() ? json() : objects.front());
@@ -74,8 +73,7 @@ Reporter::Reporter(Options options, api::ApiServer server, Node& node, WatchClie
           log) {
   if (!options_.pod_resources.empty()) {
     devices_.emplace(
-        loop_, DeviceInventory::Options{.socket = options_.pod_resources, .period = options_.device_period},
-        [this] { publisher_.something_changed(); }, log);
+        loop_, options_.pod_resources, [this] { publisher_.something_changed(); }, log);
   }
 }
 
@@ -104,7 +102,7 @@ void Reporter::hear(const watch::v1::Delta* delta) {
   if (delta != nullptr) *heard = *delta;
   loop_.post([this, heard] {
     for (const watch::v1::Event& event : heard->events()) events_.take(event, is_remote(*heard, event));
-    if (devices_ && pods_want_devices()) devices_->refresh();
+    if (devices_ && pods_.want_devices()) devices_->refresh();
     publisher_.something_changed();
   });
 }
@@ -120,16 +118,8 @@ bool Reporter::is_remote(const watch::v1::Delta& delta, const watch::v1::Event& 
 }
 
 void Reporter::take_pods_changed() {
-  if (devices_ && pods_want_devices()) devices_->refresh();
+  if (devices_ && pods_.want_devices()) devices_->refresh();
   publisher_.something_changed();
-}
-
-bool Reporter::pods_want_devices() const {
-  const std::vector<const Pod*> pods = pods_.in_order();
-  return std::any_of(pods.begin(), pods.end(), [](const Pod* pod) {
-    return std::any_of(pod->containers.begin(), pod->containers.end(),
-                       [](const PodContainer& container) { return !container.requests.devices.empty(); });
-  });
 }
 
 void Reporter::copy_counts() {

@@ -28,8 +28,6 @@ class Reporter {
     std::string node_name = {};
     std::string pod_resources;  ///< the path of the kubelet's socket; empty: no devices
     std::chrono::milliseconds scheduler_resync{5000};
-    std::chrono::seconds watch_duration{300};
-    std::chrono::milliseconds device_period{60'000};
   };
   /// For metrics.
   struct Counts {
@@ -56,7 +54,6 @@ class Reporter {
   bool is_remote(const watch::v1::Delta& delta, const watch::v1::Event& event) const;
   void take_pods_changed();
   void copy_counts() TOPOLET_EXCLUDES(mutex_);
-  bool pods_want_devices() const;
 
   const Options options_;
   Node& node_;
