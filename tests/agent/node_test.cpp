@@ -133,6 +133,27 @@ TEST(NodeTest, RemembersLessWhereMuchHappens) {
   EXPECT_EQ(past["base"]["containers"].size() + past["deltas"].size(), 1001U) << "nothing is lost of how it is";
 }
 
+TEST(NodeTest, IsKnownForCertainOnlyWhileConnectedAndReconciled) {
+  Node node;
+  EXPECT_FALSE(node.reconciled_state().has_value());
+  watch::v1::Snapshot unsure = snapshot();
+  unsure.set_reconciled(false);
+  node.begin(unsure, milliseconds(0));
+  EXPECT_FALSE(node.reconciled_state().has_value());
+  watch::v1::Delta reconciled;
+  reconciled.set_generation(11);
+  reconciled.set_reconciled(true);
+  int heard = 0;
+  node.set_listener([&heard](const watch::v1::Delta*) { ++heard; });
+  node.apply(reconciled, milliseconds(1));
+  ASSERT_TRUE(node.reconciled_state().has_value());
+  EXPECT_EQ(node.reconciled_state()->containers_size(), 1);
+  node.set_connected(false);
+  EXPECT_FALSE(node.reconciled_state().has_value());
+  node.set_connected(false);
+  EXPECT_EQ(heard, 2) << "what changes nothing is not told";
+}
+
 TEST(NodeTest, ForgetsWhatAnotherTopoletdToldBefore) {
   Node node;
   node.begin(snapshot(), milliseconds(1));

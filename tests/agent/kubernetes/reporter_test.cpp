@@ -165,6 +165,23 @@ TEST_F(ReporterTest, SubtractsPodsThatAreBoundAndCountsThemOnce) {
   EXPECT_TRUE(published([&](const json& now) { return attribute(now, "topolet.io/acked") == "uid-else"; }));
 }
 
+/// A machine that is busy may be late at some time, but nothing else is ever written within a second after another.
+TEST_F(ReporterTest, PublishesAPodThatWasJustBoundAtOnce) {
+  start();
+  const auto is_quick = [&](const std::string& name) {
+    json next = pod(name, "1");
+    next["metadata"]["uid"] = name;
+    const auto before = server_.history(kTopologies).back();
+    server_.put(kPods, next);
+    EXPECT_TRUE(
+        published([&](const json& now) { return attribute(now, "topolet.io/acked").find(name) != std::string::npos; }));
+    return server_.history(kTopologies).back().time - before.time < std::chrono::milliseconds(900);
+  };
+  bool was_quick = false;
+  for (int i = 0; i < 10 && !was_quick; ++i) was_quick = is_quick(std::to_string(10000000 + i));
+  EXPECT_TRUE(was_quick);
+}
+
 TEST_F(ReporterTest, TouchesAChangeOnceSoThatSchedulersLookAgain) {
   start();
   ASSERT_TRUE(published([](const json& now) { return !attribute(now, "topolet.io/touched").empty(); }));
@@ -265,6 +282,8 @@ TEST_F(ReporterTest, NoticesASecondWriterWhileItAsksWhatFits) {
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   rig_.process().signal(SIGCONT);
   EXPECT_TRUE(published([](const json& now) { return now["zones"][0]["resources"].size() > 1; })) << "ours again";
+  const auto history = server_.history(kTopologies);
+  EXPECT_GE(history.back().time - history[history.size() - 2].time, std::chrono::milliseconds(8500)) << "in no hurry";
 }
 
 TEST_F(ReporterTest, WakesSchedulersWhenThereIsRoomAgainAndPodsWait) {
@@ -366,6 +385,7 @@ class PodEventsTest : public ::testing::Test {
   std::shared_ptr<Log> log_ = make_silent_log();
   api::HttpLoop loop_;
   std::unique_ptr<api::ApiClient> client_;
+  BoundPods pods_;
   std::unique_ptr<PodEvents> events_;
 };
 
@@ -391,6 +411,17 @@ TEST_F(PodEventsTest, AreOfMovesAndOfWideOrRemotePlacesOnly) {
   EXPECT_EQ(written(2).back().object["involvedObject"]["name"], "remote");
   take("re-placed", "web", "it makes room");
   EXPECT_EQ(written(3).back().object["reason"], "Moved");
+}
+
+TEST_F(PodEventsTest, OfAStaticPodAreOnItsMirror) {
+  pods_.apply("ADDED", {{"metadata",
+                         {{"name", "static"},
+                          {"namespace", "default"},
+                          {"uid", "uid-of-the-mirror"},
+                          {"annotations", {{"kubernetes.io/config.mirror", "uid-static"}}}}}});
+  start({});
+  take("denied", "static", "too few");
+  EXPECT_EQ(written(1)[0].object["involvedObject"]["uid"], "uid-of-the-mirror");
 }
 
 TEST_F(PodEventsTest, AreLimited) {
