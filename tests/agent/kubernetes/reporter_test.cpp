@@ -414,11 +414,11 @@ TEST_F(PodEventsTest, AreOfMovesAndOfWideOrRemotePlacesOnly) {
 }
 
 TEST_F(PodEventsTest, OfAStaticPodAreOnItsMirror) {
-  pods_.apply("ADDED", {{"metadata",
-                         {{"name", "static"},
-                          {"namespace", "default"},
-                          {"uid", "uid-of-the-mirror"},
-                          {"annotations", {{"kubernetes.io/config.mirror", "uid-static"}}}}}});
+  json mirror;
+  mirror["metadata"]["name"] = "static";
+  mirror["metadata"]["uid"] = "uid-of-the-mirror";
+  mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "uid-static";
+  pods_.apply("ADDED", mirror);
   start({});
   take("denied", "static", "too few");
   EXPECT_EQ(written(1)[0].object["involvedObject"]["uid"], "uid-of-the-mirror");
