@@ -352,7 +352,7 @@ class PodEventsTest : public ::testing::Test {
   void start(PodEvents::Options options) {
     options.node_name = "n1";
     events_ = std::make_unique<PodEvents>(
-        options, *client_, [] { return nullptr; }, *log_);
+        options, *client_, [this] { return &pods_; }, *log_);
     loop_.start();
   }
   void take(const std::string& event, const std::string& pod, const std::string& reason, const std::string& nodes = "0",
