@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <future>
 #include <mutex>
@@ -428,7 +429,10 @@ TEST_F(PodEventsTest, AreLimited) {
   start({.most_of_pod = 3, .most_at_once = 5, .period = std::chrono::hours(1)});
   for (int i = 0; i < 10; ++i) take("denied", "loud", std::to_string(i));
   for (int i = 0; i < 10; ++i) take("denied", "pod" + std::to_string(i), "too few");
-  written(5);
+  const auto versions = written(5);
+  EXPECT_EQ(std::count_if(versions.begin(), versions.end(),
+                          [](const auto& version) { return version.object["involvedObject"]["name"] == "loud"; }),
+            3);
   EXPECT_EQ(counts().dropped, 15U);
   EXPECT_EQ(server_.history(kEvents).size(), 5U);
 }
