@@ -1,6 +1,7 @@
 #include "core/cli/simulate.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <boost/program_options.hpp>
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 #include "core/base/escape.hpp"
@@ -57,6 +59,7 @@ struct SimulateOptions {
   std::string isolated;
   std::string config;
   std::string state_dir;
+  std::string watch;
   std::string workload;
   bool json = false;
   bool explain = false;
@@ -77,9 +80,13 @@ po::options_description described(SimulateOptions& options) {
                                                                               "Print one JSON object per line.")(
       "state-dir", po::value(&options.state_dir)->value_name("DIR"),
       "Keep the state database in this directory, for `topolet at`, `topolet query` and the others. Its time begins at "
-      "2026-01-01.")("explain", po::bool_switch(&options.explain),
-                     "Also show each decision's candidates and what each plugin said about them.")("help,h",
-                                                                                                   "Show this help.");
+      "2026-01-01.")(
+      "watch", po::value(&options.watch)->value_name("SOCKET"),
+      "Serve topoletd's watch socket here, for topolet-agent. The simulated time begins at the present, and "
+      "topolet ends when it is told to (SIGTERM, Ctrl-C), or at the end of standard input if the workload is "
+      "read from there.")("explain", po::bool_switch(&options.explain),
+                          "Also show each decision's candidates and what each plugin said about them.")(
+      "help,h", "Show this help.");
   return description;
 }
 
@@ -329,7 +336,11 @@ int run_lines(simulate::Simulation& simulation, std::istream& in, const Simulate
       print_error_line(fmt::format("{}: line {}: {}", kProgram, number, line.outcome.reason));
     }
     if (options.json) {
-      fmt::print("{}\n", dump(to_json(line, options.explain)));
+      ordered_json json = to_json(line, options.explain);
+      if (!options.watch.empty()) json["generation"] = simulation.generation();
+      fmt::print("{}\n", dump(json));
+      // Whoever writes the lines one by one waits for the answers.
+      if (options.workload == "-") std::fflush(stdout);
     } else {
       lines.push_back(std::move(line));
     }
@@ -370,6 +381,25 @@ void report_slow_plugins(const simulate::Simulation& simulation, const config::P
       "longer",
       kProgram, slow, placement.deadline.count(), placement.decision_time.count()));
 }
+
+/// Whoever watches what a file led to may do so until the program is told to end. Made before there are threads, so
+/// that none of them gets the signal.
+class EndSignal {
+ public:
+  EndSignal() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  }
+  void wait() const {
+    int received = 0;
+    ::sigwait(&signals_, &received);
+  }
+
+ private:
+  sigset_t signals_{};
+};
 
 plugin::LoadedConfig setup_of(const SimulateOptions& options, std::vector<std::string> flags) {
   std::vector<std::string> arguments = {"--config", options.config.empty() ? "/dev/null" : options.config};
@@ -413,13 +443,25 @@ int run(const std::vector<std::string>& arguments) {
   }
   const auto machine = machine_of(options);
   if (!machine) return usage_error(kProgram, machine.error().message);
+  simulate::SimulationOptions serving;
+  if (!options.state_dir.empty()) serving.state_dir = std::filesystem::absolute(options.state_dir);
+  if (!options.watch.empty()) {
+    const Result<std::string> socket = config::parse_socket(options.watch);
+    if (!socket) return usage_error(kProgram, "--watch: " + socket.error().message);
+    serving.watch_socket = *socket;
+  }
+  std::optional<EndSignal> end;
+  if (!options.watch.empty() && options.workload != "-") end.emplace();
   const config::PlacementOptions placement = setup.config.options.placement;
-  auto simulation = simulate::Simulation::make(
-      *machine, std::move(setup),
-      options.state_dir.empty() ? std::filesystem::path() : std::filesystem::absolute(options.state_dir));
+  auto simulation = simulate::Simulation::make(*machine, std::move(setup), serving);
   if (!simulation) return usage_error(kProgram, simulation.error().message);
   const int status = run_lines_reporting(**simulation, options.workload == "-" ? std::cin : file, options);
   report_slow_plugins(**simulation, placement);
+  if (end && status == kExitSuccess) {
+    std::fflush(stdout);
+    print_error_line(fmt::format("{}: serving the watch socket {}; Ctrl-C ends it", kProgram, serving.watch_socket));
+    end->wait();
+  }
   const bool is_stuck = (*simulation)->has_abandoned_calls();
   simulation->reset();
   // What a library does at the end of the process must not happen under a call that is inside it.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <numeric>
 #include <optional>
+#include <regex>
 #include <utility>
 
 #include "core/base/index_set.hpp"
@@ -264,6 +265,24 @@ Status check_socket(const OptionSpec& spec, const std::string& value) {
   return path ? Status() : Status(path.error());
 }
 
+/// "1Gi", or "0:1Gi,1:512Mi": amounts, each for a number.
+bool is_list_of_amounts(const std::string& value) {
+  static const std::regex kAmounts("([0-9]{1,4}:)?[0-9]{1,15}([KMGTPE]i?|k)?(,[0-9]{1,4}:[0-9]{1,15}([KMGTPE]i?|k)?)*");
+  return value.size() < 1000 && std::regex_match(value, kAmounts);
+}
+
+bool cannot_hold_a_secret(const OptionSpec& option, const std::string& value) {
+  switch (option.type) {
+    case OptionType::kBool:
+    case OptionType::kInt:
+    case OptionType::kDuration:
+    case OptionType::kCpus:
+      return true;
+    default:
+      return !option.allowed.empty() || is_list_of_amounts(value);
+  }
+}
+
 }  // namespace
 
 std::vector<OptionSpec> core_options(const std::vector<std::string>& plugins) {
@@ -317,6 +336,16 @@ Status check_value(const OptionSpec& spec, const std::string& value) {
                                                               : bad(value, "one name; write one line for each");
   }
   return {};
+}
+
+std::map<std::string, std::string> values_without_secrets(const std::vector<OptionSpec>& options,
+                                                          const std::map<std::string, std::string>& values) {
+  std::map<std::string, std::string> shown;
+  for (const OptionSpec& option : options) {
+    const auto value = values.find(option.key);
+    if (value != values.end() && cannot_hold_a_secret(option, value->second)) shown.insert(*value);
+  }
+  return shown;
 }
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view text) {

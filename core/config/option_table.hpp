@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,10 @@ Status check_plugin_name(const std::string& name);
 
 /// INVALID_ARGUMENT or OUT_OF_RANGE says what is wrong with the value and what would be right.
 Status check_value(const OptionSpec& spec, const std::string& value);
+
+/// Those of `values`, by key, that may be shown to anybody: numbers, amounts, and words that the option has a list of.
+std::map<std::string, std::string> values_without_secrets(const std::vector<OptionSpec>& options,
+                                                          const std::map<std::string, std::string>& values);
 
 /// Reads "4m30s": hours (h), minutes (m), seconds (s) and milliseconds (ms), each at most once, largest first.
 Result<std::chrono::milliseconds> parse_duration(std::string_view text);

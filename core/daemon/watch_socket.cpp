@@ -1,7 +1,6 @@
 // What topoletd shows on the watch socket.
 #include <chrono>
 #include <memory>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,25 +16,6 @@ namespace {
 constexpr std::chrono::seconds kFitsPatience{5};
 /// Prometheus asks again; what is counted is told in any case.
 constexpr std::chrono::seconds kMetricsPatience{1};
-
-/// "1Gi", or "0:1Gi,1:512Mi": amounts, each for a number.
-bool is_list_of_amounts(const std::string& value) {
-  static const std::regex kAmounts("([0-9]{1,4}:)?[0-9]{1,15}([KMGTPE]i?|k)?(,[0-9]{1,4}:[0-9]{1,15}([KMGTPE]i?|k)?)*");
-  return value.size() < 1000 && std::regex_match(value, kAmounts);
-}
-
-/// Numbers and amounts, and words that the plugin has a list of.
-bool cannot_hold_a_secret(const config::OptionSpec& option, const std::string& value) {
-  switch (option.type) {
-    case config::OptionType::kBool:
-    case config::OptionType::kInt:
-    case config::OptionType::kDuration:
-    case config::OptionType::kCpus:
-      return true;
-    default:
-      return !option.allowed.empty() || is_list_of_amounts(value);
-  }
-}
 
 }  // namespace
 
@@ -84,24 +64,9 @@ Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::Fit
   if (fits.lost_votes) {
     return Error{Code::kUnavailable, "a policy did not answer, so that it is not known what fits; try again"};
   }
-  response.set_generation(fits.generation);
+  response = watch::answer_of(fits);
   response.set_instance(feed_->instance());
   response.set_reconciled(found->reconciled);
-  response.set_gives_exclusive_cpus(fits.gives_exclusive_cpus);
-  for (const engine::NodeFit& node : fits.nodes) {
-    watch::v1::NodeFit& told = *response.add_nodes();
-    told.set_os_index(node.node);
-    told.set_exclusive_cpus(node.exclusive_cpus);
-    told.set_booked_memory_bytes(node.booked_memory_bytes);
-    for (const auto& [size, bytes] : node.booked_huge_page_bytes)
-      (*told.mutable_booked_huge_page_bytes())[size] = bytes;
-  }
-  for (const engine::UnplacedContainer& container : fits.unplaced) {
-    watch::v1::Unplaced& told = *response.add_unplaced();
-    told.set_pod_uid(container.key.pod_uid);
-    told.set_name(container.key.name);
-    told.set_reason(container.reason);
-  }
   return {};
 }
 
@@ -140,11 +105,8 @@ watch::v1::PluginList Daemon::list_plugins() const {
     plugin.set_required(described.options.required);
     if (!described.library) continue;
     plugin.set_version(described.library->version());
-    for (const config::OptionSpec& declared : described.library->options()) {
-      const auto value = described.options.values.find(declared.key);
-      if (value == described.options.values.end() || !cannot_hold_a_secret(declared, value->second)) continue;
-      (*plugin.mutable_options())[declared.key] = value->second;
-    }
+    for (auto& [key, value] : config::values_without_secrets(described.library->options(), described.options.values))
+      (*plugin.mutable_options())[key] = value;
   }
   return list;
 }

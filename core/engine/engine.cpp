@@ -134,6 +134,10 @@ Result<Engine::NodeFits> Engine::fits(const std::vector<placement::Workload>& pe
   return NodeFits{compute_fits(state->placer, state->ledger, pending), state->reconciled};
 }
 
+Engine::NodeFits Engine::fits(const std::vector<placement::Workload>& pending) const {
+  return NodeFits{compute_fits(placer_, committer_.ledger(), pending), reconciled_};
+}
+
 EngineSummary Engine::summarise() const {
   const Ledger& ledger = committer_.ledger();
   const placement::LedgerSnapshot view = ledger.snapshot();

@@ -125,6 +125,8 @@ class Engine {
   /// What compute_fits() says of the present state. Computed on the caller's thread, so that no container waits for it
   /// but for single decisions; UNAVAILABLE if the loop does not answer within `patience`.
   Result<NodeFits> fits(const std::vector<placement::Workload>& pending, std::chrono::milliseconds patience);
+  /// The same at once, on the loop's thread.
+  NodeFits fits(const std::vector<placement::Workload>& pending) const;
 
   /// Runs `read_ledger` on the loop's thread.
   void read_ledger(std::function<void(const Ledger& ledger)> read_ledger);

@@ -6,6 +6,7 @@
 
 #include "core/machine/machine.hpp"
 #include "core/plugin/host/check_annotations.hpp"
+#include "core/simulate/watch_socket.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -29,6 +30,7 @@ struct SimulatedDaemon::Run {
       std::vector<store::DecidedRow>& decisions)
       : connection(runtime, kill), store(kept, decisions, [this] { return connection.killed(); }) {}
   ~Run() {
+    if (watch) watch->stop();
     if (engine) engine->stop();
   }
   Run(const Run&) = delete;
@@ -52,18 +54,26 @@ struct SimulatedDaemon::Run {
   std::vector<plugin::PluginVote> votes;
   placement::KnownAnnotations annotations = placement::core_annotations();
   std::shared_ptr<plugin::PolicyThread> policies;
+  std::unique_ptr<WatchSocket> watch;
   SimulatedLoop* loop = nullptr;  ///< the engine's
   std::unique_ptr<engine::Engine> engine;
 };
 
-SimulatedDaemon::SimulatedDaemon(const plugin::LoadedConfig& setup, SimulatedRuntime& runtime)
-    : setup_(setup), runtime_(runtime) {}
+SimulatedDaemon::SimulatedDaemon(const plugin::LoadedConfig& setup, SimulatedRuntime& runtime, std::timed_mutex& busy)
+    : setup_(setup), runtime_(runtime), busy_(busy) {}
 
 SimulatedDaemon::~SimulatedDaemon() = default;
 
-Status SimulatedDaemon::start(engine::Engine::Machine machine, const std::filesystem::path& state_dir) {
+Status SimulatedDaemon::start(engine::Engine::Machine machine, const SimulationOptions& options) {
   constexpr const char* kBootId = "simulated";
-  if (!state_dir.empty()) time_.set(kRecordedFrom);
+  const std::filesystem::path& state_dir = options.state_dir;
+  watch_socket_ = options.watch_socket;
+  // Who watches compares times with its own.
+  if (!watch_socket_.empty())
+    time_.set(
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()));
+  else if (!state_dir.empty())
+    time_.set(kRecordedFrom);
   const std::int64_t now_ms = time_.now().count();
   auto store = state_dir.empty() ? store::Store::open_in_memory(kBootId, now_ms)
                                  : store::Store::open({.directory = state_dir, .boot_id = kBootId, .now_ms = now_ms});
@@ -105,11 +115,35 @@ Status SimulatedDaemon::make_policies(Run& run) const {
   return {};
 }
 
+Status SimulatedDaemon::open_watch_socket(Run& run) {
+  if (watch_socket_.empty()) return {};
+  const config::Options& options = setup_.config.options;
+  WatchSocket::Options settings{
+      .path = watch_socket_, .max_memory_bytes = options.daemon.max_memory_bytes, .plugins = {}};
+  for (const config::PluginOptions& enabled : options.plugins) {
+    watch::v1::Plugin& plugin = *settings.plugins.add_plugins();
+    plugin.set_id(enabled.name);
+    plugin.set_required(enabled.required);
+    for (const plugin::PluginLibrary& library : setup_.plugins.libraries) {
+      if (library.id() != enabled.name) continue;
+      plugin.set_version(library.version());
+      for (auto& [key, value] : config::values_without_secrets(library.options(), enabled.values))
+        (*plugin.mutable_options())[key] = value;
+    }
+  }
+  auto opened = WatchSocket::open(
+      std::move(settings), [&run](const auto& pending) { return run.engine->fits(pending); }, busy_, *log_);
+  if (!opened) return opened.error();
+  run.watch = *std::move(opened);
+  return {};
+}
+
 Status SimulatedDaemon::begin_run() {
   ++runs_;
   run_ = std::make_unique<Run>(runtime_, kill_, *store_, decisions_);
   Run& run = *run_;
   if (Status made = make_policies(run); !made) return made;
+  if (Status opened = open_watch_socket(run); !opened) return opened;
   auto loop = std::make_unique<SimulatedLoop>(time_);
   run.loop = loop.get();
   run.connection.on_killed = [&run] { run.loop->stop(); };
@@ -135,6 +169,8 @@ Status SimulatedDaemon::begin_run() {
           .any_plugin_handles_events = [] { return true; },
           .publish_event = [&run](auto event) { run.policies->publish(run.votes, std::move(event)); },
           .tick_plugins = [&run](const auto& view) { return run.policies->tick(run.votes, view); },
+          .observers =
+              run.watch ? std::vector<engine::Observer*>{&run.watch->observer()} : std::vector<engine::Observer*>(),
           .loop = std::move(loop)});
   return run.engine->start();
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,18 +25,24 @@
 
 namespace topolet::simulate {
 
+struct SimulationOptions {
+  std::filesystem::path state_dir = {};  ///< where the state database is kept; in memory if it is empty
+  std::string watch_socket = {};         ///< the path of a watch socket to serve; none if it is empty
+};
+
 /// The database and the time go on from one run of the daemon to the next. When a function returns, the daemon is
 /// running and has nothing to do before its next timer. One thread.
 class SimulatedDaemon {
  public:
-  /// Both must outlive this.
-  SimulatedDaemon(const plugin::LoadedConfig& setup, SimulatedRuntime& runtime);
+  /// All must outlive this. Whoever calls a function, but for lost_votes() and what is const, holds `busy` if there is
+  /// a watch socket.
+  SimulatedDaemon(const plugin::LoadedConfig& setup, SimulatedRuntime& runtime, std::timed_mutex& busy);
   ~SimulatedDaemon();
   SimulatedDaemon(const SimulatedDaemon&) = delete;
   SimulatedDaemon& operator=(const SimulatedDaemon&) = delete;
 
-  /// For the first time. The error of a plugin's create(), or of the store, which is in memory without a `state_dir`.
-  Status start(engine::Engine::Machine machine, const std::filesystem::path& state_dir = {});
+  /// For the first time. The error of a plugin's create(), of the store, or of the watch socket.
+  Status start(engine::Engine::Machine machine, const SimulationOptions& options = {});
   /// As for engine::Engine::change_machine(), for the runs that follow too.
   void change_machine(engine::Engine::Machine machine);
 
@@ -71,12 +78,15 @@ class SimulatedDaemon {
   Status begin_run();
   void end_run();
   Status make_policies(Run& run) const;
+  Status open_watch_socket(Run& run);
   void restart_after_kill();
   void run_until_idle();
   std::optional<cri::RuntimeResponse> call_once(const std::string& method, const std::string& request);
 
   const plugin::LoadedConfig& setup_;
   SimulatedRuntime& runtime_;
+  std::timed_mutex& busy_;
+  std::string watch_socket_;
   const std::shared_ptr<Log> log_ = make_silent_log();
   const std::shared_ptr<store::PluginStateStore> plugin_state_ = std::make_shared<plugin::InMemoryPluginState>();
   SimulatedTime time_;

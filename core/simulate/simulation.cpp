@@ -137,14 +137,14 @@ std::string why_changed(const std::vector<store::DecidedRow>& rows, const placem
 }  // namespace
 
 Simulation::Simulation(topology::DiscoverOptions machine, plugin::LoadedConfig setup)
-    : machine_options_(std::move(machine)), setup_(std::move(setup)), daemon_(setup_, runtime_) {}
+    : machine_options_(std::move(machine)), setup_(std::move(setup)), daemon_(setup_, runtime_, busy_) {}
 
 Simulation::~Simulation() = default;
 
 Result<std::unique_ptr<Simulation>> Simulation::make(topology::DiscoverOptions machine, plugin::LoadedConfig setup,
-                                                     const std::filesystem::path& state_dir) {
+                                                     const SimulationOptions& options) {
   std::unique_ptr<Simulation> simulation(new Simulation(std::move(machine), std::move(setup)));
-  if (Status started = simulation->start(state_dir); !started) return started.error();
+  if (Status started = simulation->start(options); !started) return started.error();
   return simulation;
 }
 
@@ -165,14 +165,16 @@ Result<engine::Engine::Machine> Simulation::make_machine_now() const {
   return machine;
 }
 
-Status Simulation::start(const std::filesystem::path& state_dir) {
+Status Simulation::start(const SimulationOptions& options) {
+  const std::lock_guard lock(busy_);
   Result<engine::Engine::Machine> machine = make_machine_now();
   if (!machine) return machine.error();
   topology_ = machine->topology;
-  return daemon_.start(*std::move(machine), state_dir);
+  return daemon_.start(*std::move(machine), options);
 }
 
 OperationResult Simulation::apply(const Operation& operation) {
+  const std::lock_guard lock(busy_);
   const HeldCpusByContainer before = held_cpus();
   daemon_.clear_recorded();
   OperationResult result;
@@ -450,7 +452,15 @@ void Simulation::fill_placement(const Operation& operation, OperationResult& res
   result.mems = allocation->placement.mems;
 }
 
+std::uint64_t Simulation::generation() {
+  const std::lock_guard lock(busy_);
+  std::uint64_t generation = 0;
+  daemon_.read_ledger([&generation](const engine::Ledger& ledger) { generation = ledger.generation(); });
+  return generation;
+}
+
 Snapshot Simulation::snapshot() {
+  const std::lock_guard lock(busy_);
   Snapshot snapshot{topology_, {}, offline_, {}, {}};
   daemon_.read_ledger([&snapshot](const engine::Ledger& ledger) {
     snapshot.rules = ledger.inventory();

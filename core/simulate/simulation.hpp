@@ -7,9 +7,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,14 +76,15 @@ class Simulation {
  public:
   /// `setup` without mistakes. INVALID_ARGUMENT for a machine that cannot be read, an error of a plugin's create(), or
   /// of a configuration that leaves no CPU of this machine.
-  /// `state_dir`: where the state database is kept; in memory if it is empty.
   static Result<std::unique_ptr<Simulation>> make(topology::DiscoverOptions machine, plugin::LoadedConfig setup,
-                                                  const std::filesystem::path& state_dir = {});
+                                                  const SimulationOptions& options = {});
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
   OperationResult apply(const Operation& operation);
+  /// Of the ledger.
+  std::uint64_t generation();
   Snapshot snapshot();
   /// Of each plugin that lost a vote so far.
   std::map<std::string, plugin::LostVotes> lost_votes() const { return daemon_.lost_votes(); }
@@ -107,7 +108,7 @@ class Simulation {
   using HeldCpusByContainer = std::map<placement::ContainerKey, HeldCpus>;
 
   Simulation(topology::DiscoverOptions machine, plugin::LoadedConfig setup);
-  Status start(const std::filesystem::path& state_dir);
+  Status start(const SimulationOptions& options);
   Result<engine::Engine::Machine> make_machine_now() const;
 
   void dispatch(const Operation& operation, OperationResult& result);
@@ -137,6 +138,7 @@ class Simulation {
   std::uint64_t topology_generation_ = 1;
   std::shared_ptr<const topology::Topology> topology_;
 
+  std::timed_mutex busy_;  ///< held while an operation is applied, and while a reader of the watch socket is answered
   SimulatedRuntime runtime_;
   SimulatedDaemon daemon_;
 

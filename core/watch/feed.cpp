@@ -90,7 +90,8 @@ void Feed::apply(v1::Delta delta) {
   const bool is_first = gathered_.deltas().empty();
   *gathered_.add_deltas() = std::move(delta);
   if (!is_first) return;
-  const auto timer = std::make_shared<boost::asio::steady_timer>(thread_, options_.gather);
+  const auto timer = std::make_shared<boost::asio::steady_timer>(
+      thread_, std::max(std::chrono::steady_clock::now() + options_.gather, last_sent_ + options_.pace));
   timer->async_wait([this, timer](const boost::system::error_code&) { flush(); });
 }
 
@@ -98,6 +99,7 @@ void Feed::flush() {
   if (gathered_.deltas().empty()) return;
   v1::WatchResponse response;
   *response.mutable_deltas() = std::exchange(gathered_, {});
+  last_sent_ = std::chrono::steady_clock::now();
   const std::shared_ptr<const std::string> bytes = bytes_of(response);
   for (const std::shared_ptr<cri::OwnCall>& reader : readers_) {
     if (reader->unsent_bytes() > options_.max_unread_bytes) {

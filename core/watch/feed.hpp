@@ -26,8 +26,10 @@ class Feed final : public engine::Observer {
     /// What a reader may leave unread. One that leaves more is cut off.
     std::size_t max_unread_bytes = 8 << 20;
     std::size_t max_readers = 64;
-    /// How long changes wait for others, so that readers are sent fewer messages.
+    /// How long a change waits for others, so that readers are sent fewer messages.
     std::chrono::milliseconds gather{10};
+    /// At least so long apart are messages while changes keep coming: each wakes up every reader.
+    std::chrono::milliseconds pace{100};
   };
   explicit Feed(Options options);
   ~Feed() override;
@@ -64,6 +66,7 @@ class Feed final : public engine::Observer {
   bool stopped_ = false;
   NodeState state_;
   v1::Deltas gathered_;  ///< that no reader was sent yet
+  std::chrono::steady_clock::time_point last_sent_ = std::chrono::steady_clock::time_point::min();
   std::vector<std::shared_ptr<cri::OwnCall>> readers_;
 
   boost::asio::thread_pool thread_{1};

@@ -183,4 +183,25 @@ Result<placement::Workload> workload_of(const v1::PendingContainer& pending) {
   return workload;
 }
 
+v1::FitsResponse answer_of(const engine::Fits& fits) {
+  v1::FitsResponse response;
+  response.set_generation(fits.generation);
+  response.set_gives_exclusive_cpus(fits.gives_exclusive_cpus);
+  for (const engine::NodeFit& node : fits.nodes) {
+    v1::NodeFit& told = *response.add_nodes();
+    told.set_os_index(node.node);
+    told.set_exclusive_cpus(node.exclusive_cpus);
+    told.set_booked_memory_bytes(node.booked_memory_bytes);
+    for (const auto& [size, bytes] : node.booked_huge_page_bytes)
+      (*told.mutable_booked_huge_page_bytes())[size] = bytes;
+  }
+  for (const engine::UnplacedContainer& container : fits.unplaced) {
+    v1::Unplaced& told = *response.add_unplaced();
+    told.set_pod_uid(container.key.pod_uid);
+    told.set_name(container.key.name);
+    told.set_reason(container.reason);
+  }
+  return response;
+}
+
 }  // namespace topolet::watch

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/engine/planning/fits.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/transition.hpp"
 #include "core/topology/topology.hpp"
@@ -21,5 +22,8 @@ v1::Delta delta_of(const engine::Transition& transition, const engine::CpuInvent
 /// A container that the kubelet will ask for, as far as `pending` tells; what its annotations say is not read.
 /// INVALID_ARGUMENT names what cannot be.
 Result<placement::Workload> workload_of(const v1::PendingContainer& pending);
+
+/// But for the instance, and whether topoletd has compared itself with the runtime.
+v1::FitsResponse answer_of(const engine::Fits& fits);
 
 }  // namespace topolet::watch

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -275,7 +276,7 @@ simulate::Operation operation_for(const placement::Workload& workload) {
 class EngineUnderTest {
  public:
   EngineUnderTest(const MachineShape& shape, const plugin::LoadedConfig& setup)
-      : shape_(shape), setup_(setup), daemon_(setup_, runtime_) {
+      : shape_(shape), setup_(setup), daemon_(setup_, runtime_, busy_) {
     if (const Status started = daemon_.start(machine({})); !started) throw std::runtime_error(started.error().message);
     const engine::Ledger wanted = ledger_with_containers(*machine_with_gpus(shape_));
     for (const auto& [key, allocation] : wanted.allocations()) create(allocation.workload);
@@ -344,6 +345,7 @@ class EngineUnderTest {
   const MachineShape shape_;
   const plugin::LoadedConfig& setup_;
   simulate::SimulatedRuntime runtime_;
+  std::timed_mutex busy_;
   simulate::SimulatedDaemon daemon_;
   std::string last_sandbox_;
 };

@@ -355,7 +355,7 @@ TEST(Invariants, TheAuditTellsWhatWasHeldAtEveryMoment) {
     const TempDir directory;
     Moments recorded;
     {
-      SimulatedNode node(run.machine, run.flags, directory.path() / "state");
+      SimulatedNode node(run.machine, run.flags, {.state_dir = directory.path() / "state"});
       HistoryGenerator chance(3, *node.snapshot().topology);
       for (const std::string& line : chance.devices()) node.apply(line);
       for (int step = 0; step < std::max(run.steps / kSlower, 10); ++step) {

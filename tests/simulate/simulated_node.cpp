@@ -29,8 +29,8 @@ topology::DiscoverOptions machine_named(const std::string& name) {
 }
 
 SimulatedNode::SimulatedNode(const std::string& machine, const std::vector<std::string>& flags,
-                             const std::filesystem::path& state_dir) {
-  auto made = Simulation::make(machine_named(machine), setup_of(flags), state_dir);
+                             const SimulationOptions& options) {
+  auto made = Simulation::make(machine_named(machine), setup_of(flags), options);
   if (!made) throw std::logic_error(made.error().message);
   simulation_ = *std::move(made);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,9 +17,8 @@ topology::DiscoverOptions machine_named(const std::string& name);
 class SimulatedNode {
  public:
   /// `flags`: as topoletd's, such as "--plugins.enable=numa". Throws if there is no such simulation.
-  /// `state_dir`: as for Simulation.
   explicit SimulatedNode(const std::string& machine, const std::vector<std::string>& flags = {},
-                         const std::filesystem::path& state_dir = {});
+                         const SimulationOptions& options = {});
 
   /// Throws for a line that is no operation.
   OperationResult apply(const std::string& line);
@@ -29,6 +28,7 @@ class SimulatedNode {
   OperationResult burstable(const std::string& pod, int cpu_request_milli);
   OperationResult besteffort(const std::string& pod);
 
+  std::uint64_t generation() { return simulation_->generation(); }
   Snapshot snapshot() { return simulation_->snapshot(); }
   std::chrono::milliseconds now() const { return simulation_->now(); }
   SimulatedRuntime& runtime() { return simulation_->runtime(); }

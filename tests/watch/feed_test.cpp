@@ -77,10 +77,13 @@ class Reader final : public cri::OwnCall {
 
 class FeedTest : public ::testing::Test {
  protected:
-  static Feed::Options options(std::size_t max_unread_bytes) {
+  explicit FeedTest(std::chrono::milliseconds pace = Feed::Options().pace) : feed_(options(2000, pace)) {}
+
+  static Feed::Options options(std::size_t max_unread_bytes, std::chrono::milliseconds pace) {
     Feed::Options options;
     options.version = "1";
     options.max_unread_bytes = max_unread_bytes;
+    options.pace = pace;
     return options;
   }
 
@@ -116,8 +119,25 @@ class FeedTest : public ::testing::Test {
   }
 
   engine::Ledger ledger_ = engine::ledger_of({engine::shared("s")});
-  Feed feed_{options(2000)};
+  Feed feed_;
 };
+
+/// Nothing waits so long for others.
+class FeedOfGreatPace : public FeedTest {
+ protected:
+  FeedOfGreatPace() : FeedTest(std::chrono::hours(1)) {}
+};
+
+TEST_F(FeedOfGreatPace, SendsTheFirstChangeSoonAndThoseThatFollowTogether) {
+  feed_.on_loaded(ledger_);
+  const auto reader = subscribe();
+  place("a", {0});
+  ASSERT_TRUE(eventually([&] { return deltas(*reader) == 1; }));
+  for (std::uint32_t cpu = 1; cpu < 7; ++cpu) place(std::string(1, static_cast<char>('a' + cpu)), {cpu});
+  feed_.stop();
+  EXPECT_EQ(deltas(*reader), 7U);
+  EXPECT_THAT(reader->received(), SizeIs(3)) << "the snapshot, the first change, and all others";
+}
 
 TEST_F(FeedTest, BeginsWithWhatIsDurableThen) {
   feed_.on_loaded(ledger_);

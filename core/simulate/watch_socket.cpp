@@ -1,0 +1,91 @@
+#include "core/simulate/watch_socket.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "core/cri/wire/proxy.hpp"
+#include "core/watch/feed.hpp"
+#include "core/watch/messages.hpp"
+#include "core/watch/server.hpp"
+
+namespace topolet::simulate {
+namespace {
+
+/// How soon who waits for the simulation sees that the socket ends.
+constexpr std::chrono::milliseconds kLookAgain{10};
+/// The gRPC server asks for one; nothing of a watch socket is sent there.
+constexpr const char* kNoRuntime = "unix:///nonexistent";
+
+}  // namespace
+
+struct WatchSocket::Impl {
+  Impl(ComputeFits compute, std::timed_mutex& simulation, Log& silent)
+      : compute_fits(std::move(compute)), busy(simulation), feed({.version = TOPOLET_VERSION}), log(silent) {}
+
+  Status answer_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response) {
+    std::vector<placement::Workload> pending;
+    for (const watch::v1::PendingContainer& container : request.pending()) {
+      Result<placement::Workload> workload = watch::workload_of(container);
+      if (!workload) return workload.error();
+      pending.push_back(*std::move(workload));
+    }
+    std::unique_lock lock(busy, std::defer_lock);
+    while (!lock.try_lock_for(kLookAgain)) {
+      if (ending) return Error{Code::kUnavailable, "the simulated topoletd ends"};
+    }
+    const engine::Engine::NodeFits found = compute_fits(pending);
+    if (found.fits.lost_votes) return Error{Code::kUnavailable, "a plugin did not answer in time; try again"};
+    response = watch::answer_of(found.fits);
+    response.set_instance(feed.instance());
+    response.set_reconciled(found.reconciled);
+    return {};
+  }
+
+  const ComputeFits compute_fits;
+  std::timed_mutex& busy;
+  std::atomic<bool> ending = false;
+  watch::Feed feed;
+  Log& log;
+  std::unique_ptr<watch::WatchServer> server;
+  std::unique_ptr<cri::Proxy> proxy;
+};
+
+WatchSocket::WatchSocket(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+WatchSocket::~WatchSocket() { stop(); }
+
+Result<std::unique_ptr<WatchSocket>> WatchSocket::open(Options options, ComputeFits compute_fits,
+                                                       std::timed_mutex& busy, Log& log) {
+  auto impl = std::make_unique<Impl>(std::move(compute_fits), busy, log);
+  impl->feed.set_plugins(std::move(options.plugins));
+  watch::WatchHandlers handlers;
+  handlers.fits = [it = impl.get()](const auto& request, auto& response) { return it->answer_fits(request, response); };
+  handlers.metrics = [](watch::v1::MetricsResponse& response) {
+    response.set_text("# A simulated topoletd measures nothing.\n");
+    return Status();
+  };
+  auto server = watch::WatchServer::open(
+      {.path = std::move(options.path), .group = {}, .max_memory_bytes = options.max_memory_bytes}, {},
+      std::move(handlers), impl->feed, log);
+  if (!server) return server.error();
+  impl->server = *std::move(server);
+  cri::ProxyHooks hooks;
+  hooks.on_own_call = [it = impl.get()](std::shared_ptr<cri::OwnCall> call) { it->server->on_call(std::move(call)); };
+  impl->proxy = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = kNoRuntime}, std::move(hooks), log);
+  impl->proxy->start();
+  impl->server->start([it = impl.get()](UniqueFd connection) {
+    return it->proxy->accept_own(std::move(connection), cri::OwnSocket::kWatch);
+  });
+  return std::unique_ptr<WatchSocket>(new WatchSocket(std::move(impl)));
+}
+
+engine::Observer& WatchSocket::observer() { return impl_->feed; }
+
+void WatchSocket::stop() {
+  if (impl_->ending.exchange(true)) return;
+  impl_->server->stop();
+  impl_->proxy->stop();
+}
+
+}  // namespace topolet::simulate
