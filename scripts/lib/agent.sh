@@ -45,15 +45,20 @@ start_strict_topoletd() {
   wait_until 20 topolet_answers || die "topoletd did not start; see $workdir/topoletd.log"
 }
 
-# A node with more CPUs than topoletd gives out, so that it is the topology that counts.
-make_node() {
-  local resources='{"cpu": "1000", "memory": "1000Gi", "pods": "110"}'
-  put node <<<'{apiVersion: v1, kind: Node, metadata: {name: here}}'
+# Which a controller makes otherwise.
+make_default_accounts() {
   put accounts <<YAML
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}
 ---
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: kube-system}}
 YAML
+  logged kube "$workdir" admin create -f "$(object accounts)"
+}
+
+# A node with more CPUs than topoletd gives out, so that it is the topology that counts.
+make_node() {
+  local resources='{"cpu": "1000", "memory": "1000Gi", "pods": "110"}'
+  put node <<<'{apiVersion: v1, kind: Node, metadata: {name: here}}'
   # NodeResourceTopologyMatch passes over nodes without any pod that runs.
   put bystander <<'YAML'
 apiVersion: v1
@@ -62,7 +67,8 @@ metadata: {name: bystander, namespace: kube-system}
 spec: {nodeName: here, containers: [{name: main, image: none}]}
 YAML
   logged kube "$workdir" admin apply -f "$kManifests/crd.yaml"
-  logged kube "$workdir" admin create -f "$(object node)" -f "$(object accounts)"
+  make_default_accounts
+  logged kube "$workdir" admin create -f "$(object node)"
   logged kube "$workdir" admin patch node here --type merge -p '{"spec": {"taints": []}}'
   logged kube "$workdir" admin patch node here --subresource=status \
     -p "{\"status\": {\"capacity\": $resources, \"allocatable\": $resources}}"
@@ -72,9 +78,10 @@ YAML
   check through "agent: the kind NodeResourceTopology is there" 20 logged kube "$workdir" admin get "$kTopology"
 }
 
+# start_agent [NODE]
 start_agent() {
   kAgentMetrics=127.0.0.1:$(free_port)
-  run_program "$workdir" topolet-agent "$kAgentProgram" --watch "unix://$workdir/watch.sock" --node-name here \
+  run_program "$workdir" topolet-agent "$kAgentProgram" --watch "unix://$workdir/watch.sock" --node-name "${1-here}" \
     --kubernetes "$workdir/admin.kubeconfig" --pod-resources none --metrics-address "$kAgentMetrics" --page-address none
 }
 

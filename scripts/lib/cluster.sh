@@ -35,7 +35,7 @@ cluster_link_flags() {
 cluster_programs() {
   local sum
   sum=$({
-    cat "$kClusterModule"/go.{mod,sum} "$kClusterModule"/*/*.go
+    cat "$kClusterModule"/go.{mod,sum} "$kClusterModule"/kube-scheduler/*.go
     cluster_link_flags
     go env GOVERSION
   } | sha256sum)

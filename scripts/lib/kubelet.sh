@@ -24,7 +24,7 @@ note_kubelet_places() {
   done
 }
 
-# start_kubelet SOCKET EVENTED POLICY LOG
+# start_kubelet SOCKET EVENTED POLICY LOG [OPTION…]: also with the lines of kKubeletConfiguration, if there are any.
 start_kubelet() {
   local socket=$1 evented=$2 policy=$3 log=$4
   note_kubelet_places
@@ -55,9 +55,10 @@ featureGates: {EventedPLEG: $evented}
 YAML
   # The static policy requires that some CPU is reserved, and rounds it up to a whole one.
   if [[ $policy == static ]]; then echo 'kubeReserved: {cpu: 500m}' >>"$workdir/kubelet.yaml"; fi
+  echo "${kKubeletConfiguration-}" >>"$workdir/kubelet.yaml"
   : >"$log"
   setsid kubelet --config "$workdir/kubelet.yaml" --root-dir "$workdir/kubelet" --cert-dir "$workdir/kubelet/pki" \
-    --hostname-override topolet-node -v=2 >>"$log" 2>&1 </dev/null &
+    --hostname-override topolet-node -v=2 "${@:5}" >>"$log" 2>&1 </dev/null &
   echo "$!" >"$workdir/kubelet.pid"
   disown
   wait_until 60 grep -q 'Started kubelet' "$log" || die "the kubelet did not start; see its log, $log"
