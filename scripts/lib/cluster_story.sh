@@ -28,7 +28,7 @@ play_cluster_story() {
   if [[ $scheduler == overreserve ]]; then options=(--must-fit); fi
   build_cluster_story
   cluster-story --kubeconfig "$workdir/admin.kubeconfig" --topolet "$PWD/$kCommandProgram" --agent "$PWD/$kAgentProgram" \
-    --plugins "$plugins" --directory "$workdir/story" --image "$kBusyboxImage" --real-node topolet-node --nodes $((kStoryNodes - 1)) \
+    --plugins "$plugins" --directory "$workdir/story" --image "$kStoryImage" --real-node topolet-node --nodes $((kStoryNodes - 1)) \
     --scheduler "$workdir/story/scheduler" "${options[@]}" >"$logs/story-$scheduler.json" 2>>"$logs/story.log" &
   local story=$! code=0
   wait_until 120 all_are_published || say "not all nodes are published"

@@ -26,7 +26,10 @@ type PlannedPod struct {
 	ResizeTo  int64         // thousandths, half of its life long; 0: never
 }
 
-// plan makes pods of mixed sizes. Those of the last burst stay, so that in the end there are more than fit.
+// So many bursts stay until the end.
+const stayingBursts = 3
+
+// plan makes pods of mixed sizes. Those of the last bursts stay, so that in the end there are more than fit.
 func plan(options Options) []PlannedPod {
 	random := rand.New(rand.NewSource(options.Seed))
 	sizes := []int64{1, 1, 2, 2, 2, 3, 4, 4, 6, 8}
@@ -42,7 +45,7 @@ func plan(options Options) []PlannedPod {
 			pod.Exclusive = true
 			pod.Milli = sizes[random.Intn(len(sizes))] * 1000
 		}
-		if i < options.Pods-options.Burst {
+		if i < options.Pods-stayingBursts*options.Burst {
 			pod.Lifetime = time.Duration(15+random.Intn(45)) * time.Second
 		}
 		pods = append(pods, pod)
