@@ -1,13 +1,26 @@
 // The node as the agent tells of it; nothing here knows of the page.
 
-/** The numbers of a list as the kernel writes it, "0-3,8". */
-export function parseSet(text) {
+const kMostParsed = 4096;
+const parsed = new Map();
+
+function parse(text) {
   const numbers = [];
-  for (const part of (text || "").split(",")) {
+  for (const part of text.split(",")) {
     if (part === "") continue;
     const [first, last] = part.split("-").map(Number);
     for (let number = first; number <= (last ?? first); ++number) numbers.push(number);
   }
+  return numbers;
+}
+
+/** The numbers of a list as the kernel writes it, "0-3,8". Not to be changed: the same list is given out again. */
+export function parseSet(text) {
+  const key = text || "";
+  let numbers = parsed.get(key);
+  if (numbers) return numbers;
+  numbers = parse(key);
+  if (parsed.size >= kMostParsed) parsed.clear();
+  parsed.set(key, numbers);
   return numbers;
 }
 
@@ -17,6 +30,8 @@ export const keyOf = (key) => [key.pod_uid, key.name, key.attempt ?? 0, key.sand
 export function begin(state) {
   return { ...state, containers: new Map((state.containers ?? []).map((one) => [keyOf(one.key), one])) };
 }
+
+export const copyOf = (node) => ({ ...node, containers: new Map(node.containers) });
 
 export function apply(node, delta) {
   node.generation = delta.generation;
@@ -39,7 +54,10 @@ export function cpuTable(node) {
   }
   const set = (text, kind, owner) => {
     for (const cpu of parseSet(text)) {
-      if (table.has(cpu) && table.get(cpu).kind !== "offline") table.set(cpu, { kind, owner });
+      const entry = table.get(cpu);
+      if (!entry || entry.kind === "offline") continue;
+      entry.kind = kind;
+      entry.owner = owner;
     }
   };
   set(node.cpus.pool, "shared", null);
@@ -55,5 +73,5 @@ export function cpuTable(node) {
 export function colourOf(uid) {
   let hash = 2166136261;
   for (const letter of uid) hash = Math.imul(hash ^ letter.codePointAt(0), 16777619) >>> 0;
-  return `hsl(${hash % 360} 65% ${62 + (hash >>> 9) % 16}%)`;
+  return `hsl(${hash % 360} 65% ${68 + (hash >>> 9) % 12}%)`;
 }
