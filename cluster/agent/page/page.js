@@ -15,6 +15,7 @@ const kRangePauseMs = 5000;
 let live = null;       // the node as it is now
 let timeline = null;   // null until it was loaded, or if it cannot be
 let past = null;       // {node, decisions} while the slider is away from now
+let sliderEndMs = 0;   // the time at which the slider ends
 let connected = null;  // the agent to topoletd; null: not told yet
 let streaming = false;
 let chosen = null;     // {container: key} or {cpu: number}, and who has the focus again after it
@@ -103,15 +104,15 @@ function drawAllSoon() {
 
 // Time
 
-/** In seconds; the slider begins where the hour does, and ends now. */
+/** In seconds; the slider begins where the hour does, and ends at 0, which is now. */
 function setRange() {
   const moment = find("moment");
   moment.disabled = timeline === null;
   if (timeline === null || past) return;
-  timeline.forgetBefore(Date.now());
-  moment.min = Math.floor(timeline.baseTimeMs / 1000);
-  moment.max = Math.floor(Date.now() / 1000);
-  moment.value = moment.max;
+  sliderEndMs = Date.now();
+  timeline.forgetBefore(sliderEndMs);
+  moment.min = Math.min(0, Math.ceil((timeline.baseTimeMs - sliderEndMs) / 1000));
+  moment.value = 0;
 }
 
 async function loadTimeline() {
@@ -128,12 +129,12 @@ async function loadTimeline() {
 }
 
 function showPast(seconds) {
-  const moment = find("moment");
-  if (!timeline || seconds >= Number(moment.max)) return showNow();
-  past = timeline.at(seconds * 1000);
-  const time = new Date(seconds * 1000).toLocaleString();
+  if (!timeline || seconds >= 0) return showNow();
+  const timeMs = sliderEndMs + seconds * 1000;
+  past = timeline.at(timeMs);
+  const time = new Date(timeMs).toLocaleString();
   setText(find("moment-text"), time);
-  moment.setAttribute("aria-valuetext", time);
+  find("moment").setAttribute("aria-valuetext", time);
   find("now").hidden = false;
   drawAllSoon();
 }

@@ -62,18 +62,19 @@ export class StandIn {
   }
 
   async answer(request, response) {
-    if (request.url === "/api/history") {
+    const [path] = request.url.split("?");
+    if (path === "/api/history") {
       const base = this.history.length > 0 ? { ...this.state, generation: this.history[0].generation - 1 } : this.state;
       const time = (this.history[0]?.time_ms ?? Date.now()) - 60000;
       response.end(JSON.stringify({ base, base_time_ms: time, deltas: this.history }));
-    } else if (request.url === "/api/changes") {
+    } else if (path === "/api/changes") {
       response.writeHead(200, { "Content-Type": "text/event-stream" });
       this.streams.add(response);
       request.on("close", () => this.streams.delete(response));
       this.write(response, "connection", { connected: true });
       this.write(response, "state", this.state);
     } else {
-      await this.sendFile(request.url === "/" ? "/index.html" : request.url, response);
+      await this.sendFile(path === "/" ? "/index.html" : path, response);
     }
   }
 
