@@ -10,6 +10,11 @@ function wordsOf(opinion) {
   return `${opinion.policy}: ${opinion.kind}${score}, ${opinion.reason}`;
 }
 
+function requestOf({ cpu_request_milli: milli }) {
+  if (!milli) return "no CPU";
+  return `${milli / 1000} CPU${milli === 1000 ? "" : "s"}`;
+}
+
 function containerDetails(one, decision) {
   const list = element("dl");
   const add = (term, text) => {
@@ -18,7 +23,7 @@ function containerDetails(one, decision) {
   add("Container", nameOf(one));
   add("Where", `${one.mode} on CPUs ${one.cpus || "none"}${one.nodes ? `, node ${one.nodes}` : ""}${one.mems ? `, memory of node ${one.mems}` : ""}`);
   add("Why", one.reason);
-  add("Requests", one.cpu_request_milli ? `${one.cpu_request_milli / 1000} CPUs` : "no CPU");
+  add("Requests", requestOf(one));
   add("Kept idle for it", one.withheld);
   add("Devices", (one.used_devices ?? []).join(", "));
   add("Squeezed", one.squeeze);

@@ -78,7 +78,7 @@ export class Browser {
     const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
     const page = new Page(this, sessionId, targetId);
     this.pages.set(sessionId, page);
-    for (const domain of ["Page", "Network", "Runtime", "Log", "DOM", "Accessibility"]) await page.send(`${domain}.enable`);
+    for (const domain of ["Page", "Network", "Runtime", "Log"]) await page.send(`${domain}.enable`);
     await page.send("Emulation.setFocusEmulationEnabled", { enabled: true });
     if (url) await page.visit(url);
     return page;
@@ -139,7 +139,9 @@ class Page {
 
   /** All that a screen reader is told: [{role, name, …properties}] */
   async accessibleThings() {
+    await this.send("Accessibility.enable");
     const { nodes } = await this.send("Accessibility.getFullAXTree");
+    await this.send("Accessibility.disable");
     return nodes.filter((node) => !node.ignored).map((node) => ({ role: node.role?.value, name: node.name?.value ?? "",
       value: node.value?.value,
       ...Object.fromEntries((node.properties ?? []).map(({ name, value }) => [name, value.value])) }));

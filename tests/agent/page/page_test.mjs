@@ -462,7 +462,7 @@ pageTest("moves nothing where that is not wanted", {}, async (page, standIn) => 
   assert.equal(await page.run(() => [...document.querySelectorAll("*")].filter((one) =>
     getComputedStyle(one).transitionDuration !== "0s" || getComputedStyle(one).animationName !== "none").length), 0);
   await page.emulate({ "prefers-reduced-motion": "no-preference" });
-  assert.equal(await page.run(() => getComputedStyle(document.querySelector("#events .new")).animationName), "appear");
+  assert.equal(await page.run(() => getComputedStyle(document.querySelector("#events .denied")).animationName), "appear");
 });
 
 /** How each kind of CPU in the legend looks but for its colours. */
