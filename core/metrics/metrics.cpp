@@ -27,6 +27,9 @@ const Buckets kCallBuckets = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0
                               0.5,    1,     2.5,    5,     10,   30,    60,   120};
 /// What topoletd takes itself.
 const Buckets kOwnBuckets = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5};
+/// A disk may be full, or a file system frozen, for minutes.
+const Buckets kCommitBuckets = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                0.1,    0.25,    0.5,    1,     2.5,    10,    60,   600};
 
 constexpr std::array<std::string_view, 17> kCodes = {
     "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
@@ -163,9 +166,9 @@ struct Metrics::Impl {
           .Register(registry);
   prometheus::Histogram& commit_seconds = prometheus::BuildHistogram()
                                               .Name("topolet_store_commit_seconds")
-                                              .Help("From a change until it is written or no longer waited for.")
+                                              .Help("From a change until it is in the state database.")
                                               .Register(registry)
-                                              .Add({}, kOwnBuckets);
+                                              .Add({}, kCommitBuckets);
   prometheus::Counter& moves = prometheus::BuildCounter()
                                    .Name("topolet_moves_total")
                                    .Help("Containers that got other CPUs or memory nodes while they existed.")
@@ -218,6 +221,9 @@ void Metrics::on_durable(const engine::Transition& transition) {
   }
   for (const engine::RecordedEvent& recorded : transition.recorded_events) impl_->note(recorded.audit);
   impl_->denials.Increment(static_cast<double>(transition.repeated.size()));
+}
+
+void Metrics::on_written(const engine::Transition& transition) {
   impl_->commit_seconds.Observe(seconds(std::chrono::steady_clock::now() - transition.committed_at));
 }
 

@@ -68,6 +68,7 @@ class Metrics final : public engine::Observer {
 
   void on_call(const cri::FinishedCall& call);
   void on_durable(const engine::Transition& transition) override;
+  void on_written(const engine::Transition& transition) override;
 
   std::string text(const Moment& moment) const;
 

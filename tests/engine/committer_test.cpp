@@ -165,6 +165,41 @@ TEST_P(CommitterTest, TellsOfAGapOnceTheStoreIsBack) {
   EXPECT_EQ(*store_.last_decision(), 3) << "two creates and the gap";
 }
 
+/// Writes down what was written.
+class WriteWatch final : public Observer {
+ public:
+  void on_durable(const Transition& transition) override {
+    heard.push_back("durable " + std::to_string(transition.generation));
+  }
+  void on_written(const Transition& transition) override {
+    heard.push_back("written " + std::to_string(transition.generation));
+  }
+  std::vector<std::string> heard;
+};
+
+TEST_P(CommitterTest, TellsWhatIsWrittenInTimeBeforeWhoeverWaits) {
+  WriteWatch watch;
+  committer_.subscribe(watch);
+  ask("a", record("a"));
+  await_recorded(1);
+  EXPECT_THAT(watch.heard, ElementsAre("written 1", "durable 1"));
+}
+
+TEST_P(CommitterTest, TellsWhatIsWrittenLateOnceItIs) {
+  WriteWatch watch;
+  committer_.subscribe(watch);
+  store_.fail_with(Error{Code::kUnavailable, "the disk is full"});
+  ask("a", record("a"));
+  ask("b", record("b"));
+  await_recorded(2);
+  EXPECT_THAT(watch.heard, ElementsAre("durable 1", "durable 2"));
+  store_.fail_with(std::nullopt);
+  loop_.advance(milliseconds(1));
+  loop_.run_until([&] { return watch.heard.size() == 6; });
+  EXPECT_THAT(watch.heard, ElementsAre("durable 1", "durable 2", "written 1", "written 2", "written 3", "durable 3"))
+      << "the last is the gap";
+}
+
 TEST_P(CommitterTest, CountsOtherSetsForThoseWhoseCreateMayBeUnderWay) {
   const placement::ContainerKey key = besteffort("s").key;
   const auto counted = [this](const Event& event) {

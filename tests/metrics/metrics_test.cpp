@@ -3,18 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <sstream>
 
 #include "core/engine/state/transitions.hpp"
 #include "tests/engine/ledgers.hpp"
+#include "tests/support/cri.pb.h"
 
 namespace topolet::metrics {
 namespace {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 /// Reads the text as Prometheus does: each family has its type before its samples, and each series is there once.
@@ -62,6 +66,7 @@ class MetricsTest : public ::testing::Test {
     engine::Transition transition = compute_transition(ledger_, {}, milliseconds(1), event);
     transition.committed_at = std::chrono::steady_clock::now();
     ledger_.apply(transition);
+    metrics_.on_written(transition);
     metrics_.on_durable(transition);
   }
 
@@ -85,6 +90,39 @@ TEST_F(MetricsTest, CountsCallsByMethodAndCode) {
   EXPECT_EQ(now.at(R"(topolet_cri_added_seconds_bucket{method="CreateContainer",le="0.001"})"), 0);
   EXPECT_EQ(now.at(R"(topolet_cri_added_seconds_bucket{method="CreateContainer",le="0.0025"})"), 3);
   EXPECT_EQ(now.count(R"(topolet_cri_call_seconds_count{method="GetContainerEvents"})"), 0U) << "it is endless";
+}
+
+std::set<std::string> methods_of(const google::protobuf::ServiceDescriptor& service) {
+  std::set<std::string> names;
+  for (int i = 0; i < service.method_count(); ++i) names.insert(service.method(i)->name());
+  return names;
+}
+
+/// Both services of the CRI, in both of its versions.
+TEST_F(MetricsTest, KnowsTheServiceByTheMethod) {
+  const google::protobuf::FileDescriptor& cri = *runtime::v1::VersionRequest::descriptor()->file();
+  ASSERT_EQ(cri.service_count(), 2);
+  const std::set<std::string> of_runtime = methods_of(*cri.FindServiceByName("RuntimeService"));
+  const std::set<std::string> of_images = methods_of(*cri.FindServiceByName("ImageService"));
+  std::vector<std::string> of_both;
+  std::set_intersection(of_runtime.begin(), of_runtime.end(), of_images.begin(), of_images.end(),
+                        std::back_inserter(of_both));
+  EXPECT_THAT(of_both, IsEmpty()) << "then a label has to tell the services apart";
+  for (const std::string& name : of_runtime) metrics_.on_call(call("/runtime.v1.ImageService/" + name));
+  for (const std::string& name : of_images) metrics_.on_call(call("/runtime.v1.RuntimeService/" + name));
+  metrics_.on_call(call("/somebody.elses.Service/Version"));
+  const auto now = samples();
+  EXPECT_EQ(now.at(R"(topolet_cri_calls_total{code="OK",method="other"})"), of_runtime.size() + of_images.size() + 1);
+  EXPECT_THAT(metrics_.text({}), Not(HasSubstr(R"(method="Version")"))) << "of the runtime's service only";
+}
+
+TEST_F(MetricsTest, CountsBothVersionsOfTheCriTogether) {
+  metrics_.on_call(call("/runtime.v1.RuntimeService/CreateContainer"));
+  metrics_.on_call(call("/runtime.v1alpha2.RuntimeService/CreateContainer"));
+  metrics_.on_call(call("/runtime.v1alpha2.ImageService/PullImage"));
+  const auto now = samples();
+  EXPECT_EQ(now.at(R"(topolet_cri_calls_total{code="OK",method="CreateContainer"})"), 2);
+  EXPECT_EQ(now.at(R"(topolet_cri_calls_total{code="OK",method="PullImage"})"), 1);
 }
 
 TEST_F(MetricsTest, HasNoLabelsThatOthersChoose) {
@@ -126,6 +164,19 @@ TEST_F(MetricsTest, CountsDecisionsMovesAndHowLongTheyTake) {
   EXPECT_NEAR(now.at(R"(topolet_policy_seconds_sum{plugin="numa"})"), 0.0003, 1e-9);
   EXPECT_EQ(now.at("topolet_moves_total"), 1) << "the shared one left two CPUs";
   EXPECT_EQ(now.at("topolet_store_commit_seconds_count"), 2);
+}
+
+TEST_F(MetricsTest, TakesTheTimeOfACommitUntilItIsWritten) {
+  engine::Transition transition = compute_transition(
+      ledger_, {}, milliseconds(1), engine::event::CreateAdmitted{engine::guaranteed("a", 1), engine::exclusive_on({1})});
+  transition.committed_at = std::chrono::steady_clock::now() - std::chrono::seconds(90);
+  metrics_.on_durable(transition);
+  EXPECT_EQ(samples().at("topolet_store_commit_seconds_count"), 0) << "nobody waits for it any more";
+  metrics_.on_written(transition);
+  const auto now = samples();
+  EXPECT_EQ(now.at("topolet_store_commit_seconds_count"), 1);
+  EXPECT_GE(now.at("topolet_store_commit_seconds_sum"), 90);
+  EXPECT_EQ(now.at(R"(topolet_store_commit_seconds_bucket{le="60"})"), 0);
 }
 
 TEST_F(MetricsTest, CountsADenialEachTime) {

@@ -50,7 +50,8 @@ Committer::Committer(Deps deps, Ledger ledger)
                                      gap.duration.count(), gap.writes_late)});
                    },
                .rewrite = [this](const store::FileLoss& loss) { return rewrite(loss); },
-               .reopened = [this](const Writer::Reopened& reopened) { on_reopened(reopened); }}) {}
+               .reopened = [this](const Writer::Reopened& reopened) { on_reopened(reopened); },
+               .written = [this](std::uint64_t number) { note_written(number); }}) {}
 
 void Committer::commit(const Event& event, Urgency urgency, std::function<void()> then) {
   assert_on_thread(deps_.loop, "the ledger");
@@ -63,7 +64,6 @@ void Committer::commit(const Event& event, Urgency urgency, std::function<void()
   const std::shared_ptr<const Transition> next = std::move(computed);
   const std::int64_t first_decision = ledger_.next_decision();
   ledger_.apply(*next);
-  drop_written();
   if (std::any_of(next->changes.begin(), next->changes.end(), changes_pending)) ++changes_of_pending_;
   const std::uint64_t number = writer_.submit(
       next->generation, [next](store::Store& store) { return write(store, *next); },
@@ -90,12 +90,15 @@ void Committer::publish(const Transition& transition, const std::function<void()
   if (then) then();
 }
 
-void Committer::drop_written() {
-  while (!unwritten_.empty() && unwritten_.front().number <= writer_.written()) unwritten_.pop_front();
+void Committer::note_written(std::uint64_t number) {
+  while (!unwritten_.empty() && unwritten_.front().number <= number) {
+    const std::shared_ptr<const Transition> transition = unwritten_.front().transition;
+    unwritten_.pop_front();
+    for (Observer* observer : observers_) observer->on_written(*transition);
+  }
 }
 
 Writer::Rewrite Committer::rewrite(const store::FileLoss& loss) {
-  drop_written();
   const auto now = deps_.clock.wall();
   const auto again =
       std::make_shared<const Transition>(record_again(ledger_, unwritten_, now, "recorded again: " + loss.what));

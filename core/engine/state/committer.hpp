@@ -27,6 +27,9 @@ class Observer {
   /// What the store knew, once, before the first transition.
   virtual void on_loaded(const Ledger& /*ledger*/) {}
   virtual void on_durable(const Transition& transition) = 0;
+  /// It is in the database: just before on_durable() of it, or any time later where the store took longer than those
+  /// who wait for it do.
+  virtual void on_written(const Transition& /*transition*/) {}
   /// The ledger was compared with the runtime for the first time, and all that follows from it was heard.
   virtual void on_reconciled() {}
 };
@@ -81,7 +84,7 @@ class Committer {
   void log(const Transition& transition) const;
   Writer::Rewrite rewrite(const store::FileLoss& loss);
   void on_reopened(const Writer::Reopened& reopened);
-  void drop_written();
+  void note_written(std::uint64_t number);
 
   const Deps deps_;
   Ledger ledger_;

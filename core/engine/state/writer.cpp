@@ -303,6 +303,7 @@ void Writer::post(std::function<void()> work) {
 
 void Writer::on_written(std::uint64_t number) {
   last_written_ = number;
+  if (callbacks_.written) callbacks_.written(number);
   while (!waiters_.empty() && waiters_.front().number <= number) answer_first_waiter();
   if (!degraded_ || last_written_ != last_number_) return;
   degraded_ = false;
