@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { colourOf, parseSet } from "../../../cluster/agent/page/node.js";
 import { Browser, eventually } from "./browser.mjs";
 import { StandIn, container, event, kHostileName, stateOf } from "./stand_in.mjs";
@@ -276,7 +277,10 @@ pageTest("tells a screen reader of a storm in few sentences", {}, async (page, s
     new MutationObserver(() => globalThis.said.push([performance.now(), announcer.textContent]))
       .observe(announcer, { childList: true });
   });
-  for (let i = 0; i < 100; ++i) standIn.change({ events: [event("placed", `pod-${i}`), event("denied", `big-${i}`)] });
+  for (let i = 0; i < 100; ++i) {
+    standIn.change({ events: [event("placed", `pod-${i}`), event("denied", `big-${i}`)] });
+    await pause(5);
+  }
   const count = () => globalThis.said.reduce((sum, [, text]) => sum + Number(text.match(/^(\d+) events/)?.[1] ?? 1), 0);
   await page.eventually("all are told", `() => (${count})() === 200`);
   const said = await page.run(() => globalThis.said);
