@@ -84,12 +84,13 @@ HttpServer::Handlers page_routes(Node& node) {
 }
 
 std::vector<std::pair<std::string, std::string>> page_headers() {
-  return {{"Content-Security-Policy",
-           "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri "
-           "'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
-          {"Cross-Origin-Opener-Policy", "same-origin"},
-          {"Cross-Origin-Resource-Policy", "same-origin"},
-          {"Referrer-Policy", "no-referrer"}};
+  return {
+      {"Content-Security-Policy",
+       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri "
+       "'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
+      {"Cross-Origin-Opener-Policy", "same-origin"},
+      {"Cross-Origin-Resource-Policy", "same-origin"},
+      {"Referrer-Policy", "no-referrer"}};
 }
 
 }  // namespace topolet::agent

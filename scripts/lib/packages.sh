@@ -25,6 +25,14 @@ runtime_packages() {
   image_packages
 }
 
+# Prints what the test of the agent's page needs, if this distribution has it: some have Chromium in another form.
+page_packages() {
+  local package
+  for package in chromium nodejs; do
+    if apt-cache show "$package" >/dev/null 2>&1; then echo "$package"; fi
+  done
+}
+
 image_packages() {
   static_busybox >/dev/null || is_installed busybox || echo busybox-static
 }

@@ -167,8 +167,9 @@ TEST_F(MetricsTest, CountsDecisionsMovesAndHowLongTheyTake) {
 }
 
 TEST_F(MetricsTest, TakesTheTimeOfACommitUntilItIsWritten) {
-  engine::Transition transition = compute_transition(
-      ledger_, {}, milliseconds(1), engine::event::CreateAdmitted{engine::guaranteed("a", 1), engine::exclusive_on({1})});
+  engine::Transition transition =
+      compute_transition(ledger_, {}, milliseconds(1),
+                         engine::event::CreateAdmitted{engine::guaranteed("a", 1), engine::exclusive_on({1})});
   transition.committed_at = std::chrono::steady_clock::now() - std::chrono::seconds(90);
   metrics_.on_durable(transition);
   EXPECT_EQ(samples().at("topolet_store_commit_seconds_count"), 0) << "nobody waits for it any more";

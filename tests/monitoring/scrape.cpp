@@ -1,7 +1,7 @@
 // Prints what Prometheus gets from topolet-agent beside a topoletd that has placed, moved and denied containers, and
 // with an API server, so that every metric there is has a sample.
-// Usage: monitoring_scrape [FOLDER COUNT]   Afterwards, creates containers without pause and writes COUNT further scrapes
-// into FOLDER, as 1.prom and so on.
+// Usage: monitoring_scrape [FOLDER COUNT]   Afterwards, creates containers without pause and writes COUNT further
+// scrapes into FOLDER, as 1.prom and so on.
 #include <fmt/format.h>
 
 #include <atomic>

@@ -39,6 +39,7 @@ function pageTest(name, { nodes = 2, cores = 8, history = [] }, work) {
     const standIn = await StandIn.serve(folder, stateOf(nodes, cores), { headers, history });
     const page = await browser.open(standIn.url);
     try {
+      await page.eventually("the machine is there", () => document.querySelector("#machine .cpu.shared") !== null);
       await page.eventually("the table is there", () => document.querySelector("#containers tr") !== null);
       await page.eventually("the past is there", () => !document.getElementById("moment").disabled);
       await work(page, standIn);
@@ -127,6 +128,7 @@ pageTest("shows names and reasons as text, whatever is in them", {}, async (page
     events: [event("denied", evil, { pod_namespace: evil, reason: evil, reason_code: evil })] });
   await page.eventually("the event is there", () => document.querySelector("#events .denied") !== null);
   await page.eventually("the row is there", (name) => document.getElementById("containers").textContent.includes(name), evil);
+  await page.eventually("the map has it", (name) => document.querySelector('[data-cpu="12"]').title.includes(name), evil);
   await page.run(() => document.querySelector('[data-cpu="12"]').click());
   assert.ok((await page.run(() => document.getElementById("details").textContent)).includes(evil));
   assert.ok((await page.run(() => document.getElementById("events").textContent)).includes(evil));
