@@ -15,11 +15,16 @@ function compareSets(a, b) {
   return left.length - right.length;
 }
 
+/** With what is not as it should be. */
+function modeOf(one) {
+  return `${one.mode}${one.squeeze ? ", squeezed" : ""}${one.conflict ? ", in conflict" : ""}`;
+}
+
 const kColumns = [
   { title: "Pod", of: (one) => `${one.pod_namespace}/${one.pod_name}`, compare: compareText },
   { title: "Container", of: (one) => one.key.name, compare: compareText },
   { title: "Class", of: (one) => one.qos, compare: compareText },
-  { title: "Mode", of: (one) => one.mode, compare: compareText },
+  { title: "Mode", of: modeOf, compare: compareText },
   { title: "CPUs", of: (one) => one.cpus, compare: compareSets },
   { title: "Memory nodes", of: (one) => one.mems, compare: compareSets },
   { title: "Phase", of: (one) => one.phase, compare: compareText },

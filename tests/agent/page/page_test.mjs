@@ -204,6 +204,10 @@ pageTest("filters the containers by what is in their rows", {}, async (page, sta
   await page.eventually("the new one is there", () => document.getElementById("rows-shown").textContent === "2 of 11");
   assert.deepEqual(await rowNames(page), ["default/trader", "default/trader-2"]);
   await page.press("Escape");
+  await page.type("squeezed");
+  standIn.change({ changed: [container("other", "shared", "8-9", { squeeze: "placed" })] });
+  await page.eventually("what is squeezed says so", () => document.getElementById("rows-shown").textContent === "1 of 11");
+  await page.press("Escape");
   await page.eventually("all are there", () => document.querySelectorAll("#containers tr:not([hidden])").length === 11);
 });
 
