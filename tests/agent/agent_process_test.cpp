@@ -99,7 +99,10 @@ TEST_F(AgentTest, ServesItsPageToThisHostOnly) {
   start_agent();
   const std::string answer = http_get(page(), "/");
   EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("Content-Type: text/html; charset=utf-8\r\n"),
-                            HasSubstr("Content-Security-Policy: default-src 'none'"), HasSubstr("<html")));
+                            HasSubstr("Content-Security-Policy: default-src 'none'"),
+                            HasSubstr("require-trusted-types-for 'script'"), HasSubstr("frame-ancestors 'none'"),
+                            HasSubstr("Cross-Origin-Resource-Policy: same-origin\r\n"), HasSubstr("<html")));
+  EXPECT_THAT(http_get(page(), "/icon.svg"), HasSubstr("Content-Type: image/svg+xml"));
   for (const char* host : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", ""}) {
     EXPECT_THAT(http_get(page(), "/", host), StartsWith("HTTP/1.1 403")) << host;
     EXPECT_THAT(http_get(page(), "/api/history", host), StartsWith("HTTP/1.1 403")) << host;

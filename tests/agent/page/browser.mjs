@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
-const kPatienceMs = Number(process.env.TOPOLET_PATIENCE_MS ?? 60000);
+const kPatienceMs = 60000;
 // Windows' numbers of keys, which pages still get to see.
 const kKeyCodes = { Tab: 9, Enter: 13, Escape: 27, " ": 32, PageUp: 33, PageDown: 34, End: 35, Home: 36, ArrowLeft: 37,
   ArrowUp: 38, ArrowRight: 39, ArrowDown: 40 };
