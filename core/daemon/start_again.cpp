@@ -46,6 +46,19 @@ int inherit(const UniqueFd& fd) {
   return fd.get();
 }
 
+/// The path by which this process was started, if it is one of its file: a symbolic link in it may lead to another
+/// version by the time that it is used. Otherwise that of the file.
+std::string path_of_program() {
+  constexpr const char* kFile = "/proc/self/exe";
+  std::error_code ignored;
+  const std::string_view started_as = program_invocation_name;
+  if (started_as.starts_with('/') && !started_as.starts_with("/proc/") && !started_as.starts_with("/dev/") &&
+      std::filesystem::equivalent(started_as, kFile, ignored)) {
+    return std::string(started_as);
+  }
+  return std::filesystem::read_symlink(kFile, ignored).string();
+}
+
 UniqueFd next_descriptor(std::istream& numbers) {
   int fd = -1;
   numbers >> fd;
@@ -55,9 +68,7 @@ UniqueFd next_descriptor(std::istream& numbers) {
 
 }  // namespace
 
-StartAgain::StartAgain(const std::vector<std::string>& arguments) {
-  std::error_code ignored;
-  program_ = std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+StartAgain::StartAgain(const std::vector<std::string>& arguments) : program_(path_of_program()) {
   std::copy_if(arguments.begin(), arguments.end(), std::back_inserter(arguments_),
                [](const std::string& argument) { return argument != "--take-over"; });
 }

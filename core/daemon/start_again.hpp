@@ -13,7 +13,7 @@
 
 namespace topolet::daemon {
 
-/// Made before the program's file can be replaced by an upgrade: it remembers the path.
+/// Made before the program's file, or a link to it, can be replaced by an upgrade: it remembers the path.
 class StartAgain {
  public:
   /// `arguments`: those of this process, without its name.
