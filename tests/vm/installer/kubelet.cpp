@@ -97,12 +97,15 @@ Status keep_pod(CriClient& runtime) {
   const auto pods = runtime.pods({{"stand-in", "kubelet"}});
   if (!pods) return pods.error();
   if (!pods->empty()) {
-    const auto containers = runtime.containers(pods->front().id());
+    const std::string sandbox = pods->front().id();
+    const auto containers = runtime.containers(sandbox);
     if (!containers) return containers.error();
     for (const cri::Container& container : *containers) {
       if (container.state() == cri::CONTAINER_RUNNING) return {};
     }
-    return Error{Code::kInternal, "the container does not run any more"};
+    // What was begun before the images were there is begun anew.
+    if (Status stopped = runtime.stop_sandbox(sandbox); !stopped) return stopped;
+    if (Status removed = runtime.remove_sandbox(sandbox); !removed) return removed;
   }
   Pod pod{"web", "uid-web", burstable(100, 16 << 20), {"/", true}, {{"stand-in", "kubelet"}}, {}};
   if (Status ran = runtime.run(pod); !ran) return ran;

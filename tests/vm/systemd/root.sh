@@ -30,35 +30,42 @@ apt_sources() {
   done
 }
 
-# systemd_root PACKAGE: prints the archive of a root in which PACKAGE can be installed; makes it if there is none.
-systemd_root() {
-  local include codename sources archive
-  include=$(IFS=, && echo "${kSystemdRootPackages[*]}"),$(dependencies_of "$1")
+own_codename() {
   # shellcheck source=/dev/null
-  codename=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
-  archive=build/vm/systemd-root-$(printf '%s' "$codename $include" | sha256sum | cut -c 1-12).tar
+  (. /etc/os-release && echo "${VERSION_CODENAME-}")
+}
+
+# sources_of CODENAME: what mmdebstrap takes as its sources. Another release is where this one is from.
+sources_of() {
+  if [[ $1 == "$(own_codename)" ]]; then apt_sources "$1"; else
+    apt-get indextargets --format '$(CODENAME) $(REPO_URI)' | sed -n "s/^$(own_codename) //p" | sort -u | head -n 1
+  fi
+}
+
+# systemd_root CODENAME PACKAGES: prints the archive of a root with systemd and these packages, separated by commas; makes
+# it if there is none.
+systemd_root() {
+  local codename=$1 include sources archive
+  include=$(IFS=, && echo "${kSystemdRootPackages[*]}"),$2
+  archive=build/vm/systemd-root-$codename-$(printf '%s' "$codename $include" | sha256sum | cut -c 1-12).tar
   if [[ ! -s $archive ]]; then
-    mapfile -t sources < <(apt_sources "$codename")
+    mapfile -t sources < <(sources_of "$codename")
     say "Making a root with systemd in $archive"
     mkdir -p build/vm
-    rm -f build/vm/systemd-root-*.tar
+    rm -f "build/vm/systemd-root-$codename"-*.tar
     mmdebstrap --quiet --format=tar --variant=minbase --include="$include" "$codename" "$archive.new" "${sources[@]}" >&2 || return 1
     mv "$archive.new" "$archive"
   fi
   echo "$archive"
 }
 
-# fill_systemd ROOT: all files of a machine with systemd. The package is not installed yet: that is for the test.
-fill_systemd() {
-  local root=$1 archive unit
-  pack_topolet
-  archive=$(systemd_root "$deb") || skip "no root with systemd: mmdebstrap cannot make one from the packages that apt knows"
+# furnish_systemd_root ROOT ARCHIVE: unpacks it, and makes it a machine that runs the programs of the test.
+furnish_systemd_root() {
+  local root=$1 unit
   mkdir -p "$root"
-  tar -C "$root" --numeric-owner -xf "$archive"
+  tar -C "$root" --numeric-owner -xf "$2"
   mkdir -p "$root/vm" "$root/etc/containerd" "$root/etc/systemd/system/multi-user.target.wants"
   cp tests/vm/systemd/run-programs "$root/vm/"
-  cp "$deb" "$root/vm/topolet.deb"
-  cp "$next_deb" "$root/vm/next.deb"
   make_image "$root/vm/images.tar" "$kPauseImage" "$kStoryImage"
   cp tests/vm/systemd/containerd.toml "$root/etc/containerd/config.toml"
   cp tests/vm/systemd/vm.service "$root/etc/systemd/system/"
@@ -73,4 +80,15 @@ fill_systemd() {
   rm -f "$root/etc/resolv.conf"
   : >"$root/etc/resolv.conf"
   echo topolet-vm >"$root/etc/hostname"
+}
+
+# fill_systemd ROOT: all files of a machine with systemd. The package is not installed yet: that is for the test.
+fill_systemd() {
+  local root=$1 archive
+  pack_topolet
+  archive=$(systemd_root "$(own_codename)" "$(dependencies_of "$deb")") ||
+    skip "no root with systemd: mmdebstrap cannot make one from the packages that apt knows"
+  furnish_systemd_root "$root" "$archive"
+  cp "$deb" "$root/vm/topolet.deb"
+  cp "$next_deb" "$root/vm/next.deb"
 }
