@@ -4,7 +4,7 @@
 kManifests=deploy/kubernetes
 kChart=$kManifests/chart
 # In the order in which they are applied.
-kManifestNames=(crd rbac policies flowschema agent)
+kManifestNames=(crd rbac policies flowschema agent installer)
 kNamespace=topolet-system
 kAgentUser=system:serviceaccount:$kNamespace:topolet-agent
 kExtenderUser=system:serviceaccount:$kNamespace:topolet-extender
@@ -13,7 +13,7 @@ kExtenderUser=system:serviceaccount:$kNamespace:topolet-extender
 render_manifest() {
   printf '# Made by scripts/manifests from chart/templates/%s.yaml; change that instead.\n' "$1"
   helm template topolet "$kChart" --namespace "$kNamespace" --set namespace.create=true --set crd.keep=false \
-    --show-only "templates/$1.yaml" | sed '1{/^---$/d}; /^# Source: /d'
+    --set installer.enabled=true --show-only "templates/$1.yaml" | sed '1{/^---$/d}; /^# Source: /d'
 }
 
 write_manifests() {
@@ -448,7 +448,7 @@ try_chart() {
   local namespace=topolet-by-chart resource=noderesourcetopologies.topology.node.k8s.io
   allows "the chart is installed" run_helm install topolet "$kChart" --namespace "$namespace" --create-namespace \
     --set image.tag=1 --set agent.nodeSelector.pool=topolet
-  says "its values are used" "topolet-agent:1 topolet" \
+  says "its values are used" "topolet:1 topolet" \
     kube "$workdir" admin get daemonset topolet-agent --namespace "$namespace" \
     -o 'jsonpath={.spec.template.spec.containers[0].image} {.spec.template.spec.nodeSelector.pool}'
   refuses "its policies are in force" "$(by_policy topolet-zone-annotation)" \

@@ -27,15 +27,21 @@ bind_to_libraries() {
   for file in "${@:3}"; do patchelf --set-interpreter "$1/$2" --force-rpath --set-rpath "$1" "$file"; done
 }
 
-# copy_licences DIRECTORY LIBRARY…: of the Debian packages that the files are from. Where /lib is a link, a package may
-# have its files below either of the two.
-copy_licences() {
-  local directory=$1 file paths=() packages package
-  shift
+# packages_of FILE…: the Debian packages that they are from. Where /lib is a link, a package may have its files below
+# either of the two.
+packages_of() {
+  local file paths=()
   for file in "$@"; do
     paths+=("$file" "/usr$file" "${file#/usr}" "$(realpath "$file")")
   done
-  mapfile -t packages < <({ dpkg -S "${paths[@]}" 2>/dev/null || true; } | sed 's/[:,].*//' | sort -u)
+  { dpkg -S "${paths[@]}" 2>/dev/null || true; } | sed 's/[:,].*//' | sort -u
+}
+
+# copy_licences DIRECTORY FILE…: of the packages that they are from.
+copy_licences() {
+  local directory=$1 packages package
+  shift
+  mapfile -t packages < <(packages_of "$@")
   ((${#packages[@]} > 0)) || die "the libraries belong to no Debian packages, so their licences are not known"
   for package in "${packages[@]}"; do
     mkdir -p "$directory/$package"

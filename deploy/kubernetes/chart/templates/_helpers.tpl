@@ -7,6 +7,14 @@ app.kubernetes.io/component: {{ . }}
 system:serviceaccount:{{ .Release.Namespace }}:topolet-agent
 {{- end }}
 
+{{- define "topolet.image" -}}
+{{ printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag | toString) }}
+{{- end }}
+
+{{- define "topolet.installer.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:topolet-installer
+{{- end }}
+
 {{- define "topolet.zoneWriters" -}}
 {{- $extender := printf "system:serviceaccount:%s:topolet-extender" .Release.Namespace -}}
 {{- $writers := default (list $extender) .Values.policies.zoneWriters -}}
@@ -25,6 +33,10 @@ matchConditions:
 - name: is-the-agent
   expression: request.userInfo.username == '{{ include "topolet.agent.user" . }}'
 variables:
+{{ include "topolet.tokenNode" . }}
+{{- end }}
+
+{{- define "topolet.tokenNode" -}}
 # The node of the pod that the token was made for. Only tokens of running pods name one.
 - name: tokenNode
   expression: request.userInfo.?extra['authentication.kubernetes.io/node-name'][0].orValue('')
