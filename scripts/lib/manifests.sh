@@ -46,6 +46,7 @@ run_cluster() {
   try_agent_topology
   try_agent_node
   try_agent_events
+  try_installer
   try_flow_schema
   try_zone_annotation
   try_qos_class
@@ -136,23 +137,29 @@ YAML
 
 # Two nodes and the DaemonSet's pod on the first, whose token the user agent has.
 try_agents() {
-  local node uid
+  local node
   for node in n1 n2; do
     put "$node" <<YAML
 {apiVersion: v1, kind: Node, metadata: {name: $node, annotations: {example.com/kept: "1"}}}
 YAML
     logged kube "$workdir" admin create -f "$(object "$node")"
   done
-  {
-    printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: agent-n1, namespace: %s}\nspec: ' "$kNamespace"
-    kube "$workdir" admin get daemonset topolet-agent --namespace "$kNamespace" -o 'jsonpath={.spec.template.spec}' |
-      sed 's/^{/{"nodeName": "n1", /'
-  } | put agent-n1
-  allows "the DaemonSet's pod is created" kube "$workdir" admin create --validate=strict -f "$(object agent-n1)"
-  uid=$(kube "$workdir" admin get pod agent-n1 --namespace "$kNamespace" -o 'jsonpath={.metadata.uid}')
-  write_token "$workdir" agent "$(kube "$workdir" admin create token topolet-agent --namespace "$kNamespace" \
-    --bound-object-kind Pod --bound-object-name agent-n1 --bound-object-uid "$uid")"
+  make_daemon_pod agent topolet-agent topolet-agent
   write_token "$workdir" no-node "$(kube "$workdir" admin create token topolet-agent --namespace "$kNamespace")"
+}
+
+# make_daemon_pod NAME DAEMONSET SERVICE_ACCOUNT: the DaemonSet's pod NAME-n1 on n1, whose token the user NAME has.
+make_daemon_pod() {
+  local name=$1-n1 uid
+  {
+    printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s}\nspec: ' "$name" "$kNamespace"
+    kube "$workdir" admin get daemonset "$2" --namespace "$kNamespace" -o 'jsonpath={.spec.template.spec}' |
+      sed 's/^{/{"nodeName": "n1", /'
+  } | put "$name"
+  allows "the pod of $2 is created" kube "$workdir" admin create --validate=strict -f "$(object "$name")"
+  uid=$(kube "$workdir" admin get pod "$name" --namespace "$kNamespace" -o 'jsonpath={.metadata.uid}')
+  write_token "$workdir" "$1" "$(kube "$workdir" admin create token "$3" --namespace "$kNamespace" \
+    --bound-object-kind Pod --bound-object-name "$name" --bound-object-uid "$uid")"
 }
 
 # with_token NAME PATH ARGUMENT…: curl, with the token of the user NAME
@@ -307,6 +314,33 @@ YAML
   refuses "nor one of the group events.k8s.io" "$policy" kube "$workdir" agent create -f "$(object newer)"
 }
 
+try_installer() {
+  local policy
+  policy=$(by_policy topolet-installer-node)
+  make_daemon_pod installer topolet-install topolet-installer
+  write_token "$workdir" no-node-installer "$(kube "$workdir" admin create token topolet-installer --namespace "$kNamespace")"
+  allows "an installer reads its node" kube "$workdir" installer get node n1
+  allows "an installer tells what is installed" kube "$workdir" installer label node n1 topolet.io/installed=0.1.0
+  allows "an installer tells what failed" kube "$workdir" installer annotate node n1 topolet.io/install-failed=why
+  allows "an installer takes both away, as its script does" patch_as installer nodes/n1 \
+    '{"metadata":{"labels":{"topolet.io/installed":null},"annotations":{"topolet.io/install-failed":null}}}'
+  refuses "an installer does not tell it of another node" "$policy" \
+    kube "$workdir" installer label node n2 topolet.io/installed=0.1.0
+  refuses "an installer does not choose nodes" "$policy" kube "$workdir" installer label node n1 topolet.io/node=install
+  refuses "an installer changes no other label" "$policy" kube "$workdir" installer label node n1 example.com/new=1
+  refuses "an installer writes no other annotation" "$policy" \
+    kube "$workdir" installer annotate node n1 topolet.io/grown=1
+  refuses "an installer removes no other annotation" "$policy" \
+    kube "$workdir" installer annotate node n1 example.com/kept-
+  refuses "an installer does not cordon its node" "$policy" \
+    kube "$workdir" installer patch node n1 -p '{"spec": {"unschedulable": true}}'
+  refuses "an installer does not change the status of its node" 'cannot patch resource \"nodes/status\"' \
+    patch_as installer nodes/n1/status '{"status": {"capacity": {"cpu": "99"}}}'
+  refuses "an installer's token without a node labels none" "the token names no node" \
+    kube "$workdir" no-node-installer label node n1 topolet.io/installed=0.1.0
+  refuses "an installer lists no pods" 'cannot list resource "pods"' kube "$workdir" installer get pods --all-namespaces
+}
+
 # level_of NAME: the UID of the FlowSchema that served a request
 level_of() {
   with_token "$1" 'pods?limit=1' --output /dev/null --dump-header - |
@@ -438,7 +472,7 @@ YAML
 
 try_removal() {
   local name files=()
-  for name in agent flowschema policies crd; do files+=(-f "$kManifests/$name.yaml"); done
+  for name in installer agent flowschema policies crd; do files+=(-f "$kManifests/$name.yaml"); done
   allows "all but rbac.yaml is removed" kube "$workdir" admin delete "${files[@]}"
   # There is no controller that empties the namespace.
   allows "rbac.yaml is removed" kube "$workdir" admin delete --wait=false -f "$kManifests/rbac.yaml"
