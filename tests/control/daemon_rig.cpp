@@ -51,7 +51,7 @@ void DaemonRig::configure(const std::string& plugins, const std::string& placeme
 
 bool DaemonRig::start(const std::vector<std::string>& more_flags) {
   std::vector<std::string> command = launcher;
-  command.insert(command.end(), {TOPOLET_DAEMON, "--config", config()});
+  command.insert(command.end(), {program, "--config", config()});
   command.insert(command.end(), more_flags.begin(), more_flags.end());
   process_ = std::make_unique<Process>(std::move(command), file("log"));
   const auto version = [this] {

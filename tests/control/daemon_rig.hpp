@@ -38,6 +38,7 @@ class DaemonRig {
   SmallRuntime& runtime() { return *runtime_; }
   Process& process() { return *process_; }
 
+  std::string program = TOPOLET_DAEMON;
   std::string plugin_dir = TOPOLET_BROKEN_DIR;
   /// What runs the command that follows it; none: nothing.
   std::vector<std::string> launcher;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <future>
 #include <thread>
 
@@ -144,6 +145,23 @@ TEST_F(TakeOverTest, NoCallFailsOverManyRestarts) {
   EXPECT_THAT(load.failures(), IsEmpty()) << "of " << load.calls() << " calls; " << rig_.log();
   EXPECT_THAT(rig_.query("SELECT pod_name FROM allocation WHERE pod_name = 'web'"), ElementsAre("web"));
   EXPECT_EQ(status().containers().at("shared"), 1U);
+}
+
+TEST_F(TakeOverTest, FollowsTheLinkThatItWasStartedBy) {
+  for (const char* version : {"old", "new"}) {
+    std::filesystem::create_directory(rig_.file(version));
+    std::filesystem::copy_file(rig_.program, rig_.file(version) + "/topoletd");
+  }
+  const std::string installed = rig_.file("new") + "/topoletd";
+  std::filesystem::create_symlink("old", rig_.file("current"));
+  rig_.program = rig_.file("current") + "/topoletd";
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  std::filesystem::remove(rig_.file("current"));
+  std::filesystem::create_symlink("new", rig_.file("current"));
+  // The second time, it is the successor that was started by the link.
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(std::filesystem::read_symlink("/proc/" + std::to_string(restart()) + "/exe"), installed);
+  }
 }
 
 TEST_F(TakeOverTest, ACallThatOutlastsTheChangeIsAnswered) {

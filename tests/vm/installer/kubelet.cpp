@@ -137,7 +137,7 @@ void report(bool ready) {
     const bool ready = kept.has_value() && line_of("breaks-with") != endpoint;
     if (reported != ready) report(ready);
     reported = ready;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
 }
 

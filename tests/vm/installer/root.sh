@@ -55,7 +55,7 @@ replace_runtime() {
 
 # fill_installer ROOT: all files of the machine.
 fill_installer() {
-  local root=$1 archive unit version
+  local root=$1 archive unit version filter=${programs[0]#installer_test}
   archive=$(systemd_root "$release" dpkg) || skip "no root of $release: mmdebstrap cannot make one from where this release is from"
   furnish_systemd_root "$root" "$archive"
   say "Making two trees"
@@ -75,5 +75,5 @@ fill_installer() {
     ln -s "../$unit.service" "$root/etc/systemd/system/multi-user.target.wants/"
   done
   cp tests/vm/installer/installer_test "$root/vm/"
-  printf '/vm/installer_test\t*\n' >"$root/programs"
+  printf '/vm/installer_test\t%s\n' "${filter#=}" | sed 's/\t$/\t*/' >"$root/programs"
 }
