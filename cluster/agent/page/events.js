@@ -3,7 +3,7 @@ import { atMostOncePer, element, find } from "./dom.js";
 
 const kTrouble = new Set(["denied", "squeezed", "drift", "gap", "conflict", "quarantined", "unpinned", "store-damaged"]);
 const kMostOfAKind = 50;  // of those that may need somebody, and of the others
-const kDrawPauseMs = 200;
+const kMostUndrawn = 1000;
 const kAnnouncePauseMs = 10000;
 const kAnnounceDelayMs = 1000;  // what comes at once is one sentence
 
@@ -25,16 +25,16 @@ export class EventList {
     this.shown = [];   // of the list, the newest first: {item, isTrouble}
     this.undrawn = [];
     this.unannounced = [];
-    this.drawSoon = atMostOncePer(kDrawPauseMs, () => this.draw());
     this.announceSoon = atMostOncePer(kAnnouncePauseMs, () => this.announce(), kAnnounceDelayMs);
     find("trouble-only").addEventListener("change", ({ target }) =>
       this.list.classList.toggle("trouble-only", target.checked));
   }
 
-  /** `isNew`: it is to be announced. */
+  /** Until draw(), it is not in the list. `isNew`: it is to be announced. */
   add(timeMs, event, isNew) {
     this.undrawn.push({ timeMs, event, isNew });
-    this.drawSoon();
+    // Nothing is drawn while nobody looks, for hours perhaps.
+    if (this.undrawn.length > kMostUndrawn) this.undrawn = this.newestOf(this.undrawn);
     if (!isNew) return;
     this.unannounced.push(event);
     this.announceSoon();
@@ -48,6 +48,7 @@ export class EventList {
   }
 
   draw() {
+    if (this.undrawn.length === 0) return;
     for (const { timeMs, event, isNew } of this.newestOf(this.undrawn)) {
       const isTrouble = kTrouble.has(event.event);
       const item = this.itemOf(timeMs, event, isTrouble, isNew);

@@ -7,8 +7,7 @@ import { apply, begin, keyOf, parseSet } from "./node.js";
 import { ContainerTable } from "./table.js";
 import { Timeline } from "./timeline.js";
 
-const kDrawPauseMs = 100;
-const kTablePauseMs = 250;
+const kDrawPauseMs = 250;
 const kReconnectMs = 2000;
 const kRangePauseMs = 5000;
 
@@ -28,7 +27,7 @@ const shown = () => past?.node ?? live;
 /** Those who choose by keys are led to what they get, and back by Escape. */
 function choose(what, goBack, byKeyboard) {
   chosen = { ...what, goBack: chosen && !goBack ? chosen.goBack : goBack };
-  drawAll();
+  draw();
   if (byKeyboard) find("details-title").focus();
 }
 
@@ -39,7 +38,7 @@ function close() {
   const { goBack } = chosen;
   const isInside = find("what").contains(document.activeElement) || document.activeElement === document.body;
   chosen = null;
-  drawAll();
+  draw();
   if (isInside) goBack?.();
 }
 
@@ -81,26 +80,22 @@ function markedCpus(node) {
 
 function draw() {
   drawStatus();
+  events.draw();
   const node = shown();
   if (!node) return;
   map.show(node, markedCpus(node));
+  table.show(node.containers, chosen?.container);
   details.show(node, chosen, past?.decisions ?? decisions);
 }
 
-const drawTable = () => { if (shown()) table.show(shown().containers, chosen?.container); };
-const drawSoon = atMostOncePer(kDrawPauseMs, () => requestAnimationFrame(draw));
-/** A table of hundreds of rows is not drawn for each of many changes. */
-const drawTableSoon = atMostOncePer(kTablePauseMs, drawTable);
-
-function drawAll() {
-  draw();
-  drawTable();
-}
-
-function drawAllSoon() {
-  drawSoon();
-  drawTableSoon();
-}
+let frame = null;
+/** All in one frame, as each one costs; and none while nobody looks. */
+const drawSoon = atMostOncePer(kDrawPauseMs, () => {
+  frame ??= requestAnimationFrame(() => {
+    frame = null;
+    draw();
+  });
+});
 
 // Time
 
@@ -125,7 +120,7 @@ async function loadTimeline() {
   } catch {
     // The page goes on without a past.
   }
-  if (past) drawAllSoon(); else showNow();
+  if (past) drawSoon(); else showNow();
 }
 
 function showPast(seconds) {
@@ -136,7 +131,7 @@ function showPast(seconds) {
   setText(find("moment-text"), time);
   find("moment").setAttribute("aria-valuetext", time);
   find("now").hidden = false;
-  drawAllSoon();
+  drawSoon();
 }
 
 function showNow() {
@@ -145,7 +140,7 @@ function showNow() {
   find("moment").setAttribute("aria-valuetext", "now");
   setText(find("moment-text"), "now");
   find("now").hidden = true;
-  drawAllSoon();
+  drawSoon();
 }
 
 find("moment").addEventListener("input", (event) => showPast(Number(event.target.value)));
@@ -167,7 +162,7 @@ function take(delta) {
     timeline?.add(delta);
     noteEvents(delta, true);
   }
-  drawAllSoon();
+  drawSoon();
 }
 
 function follow() {

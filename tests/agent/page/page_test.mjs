@@ -392,7 +392,7 @@ const kPast = [1, 2, 3].map((step) => ({ generation: 10 + step, time_ms: Date.no
 
 pageTest("goes through the last hour by keys", { history: kPast }, async (page, standIn) => {
   standIn.change({ changed: [container("trader", "exclusive", "12-13")] });
-  assert.equal(await page.run(() => document.querySelectorAll("#events li").length), 3);
+  await page.eventually("what happened is listed", () => document.querySelectorAll("#events li").length === 3);
   await page.run(() => document.querySelector('button[data-key^="uid-trader"]').click());
   await tabTo(page, (at) => at.id === "moment", kShift);
   const told = () => page.run(() => document.getElementById("moment").getAttribute("aria-valuetext"));
