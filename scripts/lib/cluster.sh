@@ -196,7 +196,8 @@ start_scheduler() {
   port=$(free_port)
   {
     cat "$configuration"
-    printf 'clientConnection: {kubeconfig: %s}\n' "$directory/admin.kubeconfig"
+    # Its own limit, 50 requests a second, would be what Passthrough waits for: it asks for each node of each pod.
+    printf 'clientConnection: {kubeconfig: %s, qps: 1000, burst: 2000}\n' "$directory/admin.kubeconfig"
   } >"$directory/$name.yaml"
   run_program "$directory" "$name" kube-scheduler --config "$directory/$name.yaml" --leader-elect=false \
     --bind-address 127.0.0.1 --secure-port "$port" --authentication-kubeconfig "$directory/admin.kubeconfig" \
