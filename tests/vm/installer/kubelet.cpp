@@ -1,9 +1,10 @@
 // Stands in for a kubelet on the machine of `tests/vm/run --installer`: uses the runtime that its options name, keeps
 // one pod, and says how it is. What it understands of a kubelet's command line is what topolet-node looks at.
 //
-// Below /run/stand-in: it writes `node-status`, the Node's condition Ready ("True 2026-01-01T00:00:00Z"), when it starts
-// and when it changes, as a kubelet does; `failed-calls`, a line for each call that failed after one had succeeded;
-// and reads `breaks-with`, an endpoint with which it does not become Ready, and `dies-with`, one with which it ends.
+// Below /run/stand-in: it writes `node-status`, the Node's condition Ready ("True 2026-01-01T00:00:00Z"), when it
+// starts and when it changes, as a kubelet does; `failed-calls`, a line for each call that failed after one had
+// succeeded; and reads `breaks-with`, an endpoint with which it does not become Ready, and `dies-with`, one with which
+// it ends.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
