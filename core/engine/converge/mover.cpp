@@ -105,12 +105,12 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
   }
   deps_.cpusets.write(container_id, target,
                       [this, container_id, target, done = std::move(done)](const WriteResult& result) {
-                        on_written(container_id, target, result, done);
+                        on_cpuset_written(container_id, target, result, done);
                       });
 }
 
-void Mover::on_written(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result,
-                       const std::function<void(ApplyResult)>& done) {
+void Mover::on_cpuset_written(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result,
+                              const std::function<void(ApplyResult)>& done) {
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || !allocation->is_bound()) return done({});
   const placement::ContainerKey key = allocation->workload.key;

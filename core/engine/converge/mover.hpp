@@ -103,8 +103,8 @@ class Mover final : public Observer {
 
  private:
   void apply(const std::string& container_id, const ContainerCpuset& target, std::function<void(ApplyResult)> done);
-  void on_written(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result,
-                  const std::function<void(ApplyResult)>& done);
+  void on_cpuset_written(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result,
+                         const std::function<void(ApplyResult)>& done);
   void on_converged(const std::string& container_id, const ContainerCpuset& applied);
   void await_neighbours_until(const placement::ContainerKey& key, std::chrono::steady_clock::time_point deadline,
                               Done done);
