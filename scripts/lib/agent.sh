@@ -17,6 +17,9 @@ run_agent() {
   check through "agent: publishes the topology of its node" 20 publishes 1
   check through "agent: writes the object once more, for schedulers that looked too early" 20 is_touched
   start_scheduler "$workdir" overreserve "$kManifests/scheduler-overreserve.yaml"
+  # Until it has looked at the objects once more, it takes no pod to a node with pods that it has not placed itself; and
+  # what it has rejected for that it tries again only when something changes.
+  sleep 7
   for pod in one two three four; do make_pod "$pod"; done
   check through "agent: the scheduler places what fits" 30 are_bound 1
   check through "agent: what is bound is published as taken" 10 publishes 0
