@@ -13,7 +13,7 @@ run_agent() {
   start_strict_topoletd
   start_control_plane "$workdir" 2>>"$logs/agent.log"
   make_node
-  start_agent
+  start_agent here
   check through "agent: publishes the topology of its node" 20 publishes 1
   check through "agent: writes the object once more, for schedulers that looked too early" 20 is_touched
   start_scheduler "$workdir" overreserve "$kManifests/scheduler-overreserve.yaml"
@@ -28,7 +28,7 @@ run_agent() {
   check through "agent: the next pod is bound when one has left" 30 are_bound 1
   check through "agent: only one" 1 stay_bound 1
   end_program "$workdir" topolet-agent
-  start_agent
+  start_agent here
   logged kube "$workdir" admin delete pods --all --grace-period=0 --force
   check through "agent: goes on after a kill" 20 publishes 1
   check through "agent: its metrics say so" 10 measures 'topolet_agent_topology_failed_writes_total 0'
@@ -81,10 +81,10 @@ YAML
   check through "agent: the kind NodeResourceTopology is there" 20 logged kube "$workdir" admin get "$kTopology"
 }
 
-# start_agent [NODE]
+# start_agent NODE
 start_agent() {
   kAgentMetrics=127.0.0.1:$(free_port)
-  run_program "$workdir" topolet-agent "$kAgentProgram" --watch "unix://$workdir/watch.sock" --node-name "${1-here}" \
+  run_program "$workdir" topolet-agent "$kAgentProgram" --watch "unix://$workdir/watch.sock" --node-name "$1" \
     --kubernetes "$workdir/admin.kubeconfig" --pod-resources none --metrics-address "$kAgentMetrics" --page-address none
 }
 
