@@ -443,23 +443,23 @@ int run(const std::vector<std::string>& arguments) {
   }
   const auto machine = machine_of(options);
   if (!machine) return usage_error(kProgram, machine.error().message);
-  simulate::SimulationOptions serving;
-  if (!options.state_dir.empty()) serving.state_dir = std::filesystem::absolute(options.state_dir);
+  simulate::SimulationOptions simulated;
+  if (!options.state_dir.empty()) simulated.state_dir = std::filesystem::absolute(options.state_dir);
   if (!options.watch.empty()) {
     const Result<std::string> socket = config::parse_socket(options.watch);
     if (!socket) return usage_error(kProgram, "--watch: " + socket.error().message);
-    serving.watch_socket = *socket;
+    simulated.watch_socket = *socket;
   }
   std::optional<EndSignal> end;
   if (!options.watch.empty() && options.workload != "-") end.emplace();
   const config::PlacementOptions placement = setup.config.options.placement;
-  auto simulation = simulate::Simulation::make(*machine, std::move(setup), serving);
+  auto simulation = simulate::Simulation::make(*machine, std::move(setup), simulated);
   if (!simulation) return usage_error(kProgram, simulation.error().message);
   const int status = run_lines_reporting(**simulation, options.workload == "-" ? std::cin : file, options);
   report_slow_plugins(**simulation, placement);
   if (end && status == kExitSuccess) {
     std::fflush(stdout);
-    print_error_line(fmt::format("{}: serving the watch socket {}; Ctrl-C ends it", kProgram, serving.watch_socket));
+    print_error_line(fmt::format("{}: serving the watch socket {}; Ctrl-C ends it", kProgram, simulated.watch_socket));
     end->wait();
   }
   const bool is_stuck = (*simulation)->has_abandoned_calls();

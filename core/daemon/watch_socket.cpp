@@ -52,19 +52,13 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
 }
 
 Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response) {
-  std::vector<placement::Workload> pending;
-  for (const watch::v1::PendingContainer& container : request.pending()) {
-    Result<placement::Workload> workload = watch::workload_of(container);
-    if (!workload) return workload.error();
-    pending.push_back(*std::move(workload));
-  }
-  const Result<engine::Engine::NodeFits> found = engine_->fits(pending, kFitsPatience);
+  const Result<std::vector<placement::Workload>> pending = watch::workloads_of(request);
+  if (!pending) return pending.error();
+  const Result<engine::Engine::NodeFits> found = engine_->fits(*pending, kFitsPatience);
   if (!found) return found.error();
-  const engine::Fits& fits = found->fits;
-  if (fits.lost_votes) {
-    return Error{Code::kUnavailable, "a policy did not answer, so that it is not known what fits; try again"};
-  }
-  response = watch::answer_of(fits);
+  Result<watch::v1::FitsResponse> answer = watch::answer_of(found->fits);
+  if (!answer) return answer.error();
+  response = *std::move(answer);
   response.set_instance(feed_->instance());
   response.set_reconciled(found->reconciled);
   return {};

@@ -20,23 +20,20 @@ constexpr const char* kNoRuntime = "unix:///nonexistent";
 }  // namespace
 
 struct WatchSocket::Impl {
-  Impl(ComputeFits compute, std::timed_mutex& simulation, Log& silent)
-      : compute_fits(std::move(compute)), busy(simulation), feed({.version = TOPOLET_VERSION}), log(silent) {}
+  Impl(ComputeFits compute, std::timed_mutex& simulation)
+      : compute_fits(std::move(compute)), busy(simulation), feed({.version = TOPOLET_VERSION}) {}
 
   Status answer_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response) {
-    std::vector<placement::Workload> pending;
-    for (const watch::v1::PendingContainer& container : request.pending()) {
-      Result<placement::Workload> workload = watch::workload_of(container);
-      if (!workload) return workload.error();
-      pending.push_back(*std::move(workload));
-    }
+    const Result<std::vector<placement::Workload>> pending = watch::workloads_of(request);
+    if (!pending) return pending.error();
     std::unique_lock lock(busy, std::defer_lock);
     while (!lock.try_lock_for(kLookAgain)) {
       if (ending) return Error{Code::kUnavailable, "the simulated topoletd ends"};
     }
-    const engine::Engine::NodeFits found = compute_fits(pending);
-    if (found.fits.lost_votes) return Error{Code::kUnavailable, "a plugin did not answer in time; try again"};
-    response = watch::answer_of(found.fits);
+    const engine::Engine::NodeFits found = compute_fits(*pending);
+    Result<watch::v1::FitsResponse> answer = watch::answer_of(found.fits);
+    if (!answer) return answer.error();
+    response = *std::move(answer);
     response.set_instance(feed.instance());
     response.set_reconciled(found.reconciled);
     return {};
@@ -46,7 +43,6 @@ struct WatchSocket::Impl {
   std::timed_mutex& busy;
   std::atomic<bool> ending = false;
   watch::Feed feed;
-  Log& log;
   std::unique_ptr<watch::WatchServer> server;
   std::unique_ptr<cri::Proxy> proxy;
 };
@@ -57,7 +53,7 @@ WatchSocket::~WatchSocket() { stop(); }
 
 Result<std::unique_ptr<WatchSocket>> WatchSocket::open(Options options, ComputeFits compute_fits,
                                                        std::timed_mutex& busy, Log& log) {
-  auto impl = std::make_unique<Impl>(std::move(compute_fits), busy, log);
+  auto impl = std::make_unique<Impl>(std::move(compute_fits), busy);
   impl->feed.set_plugins(std::move(options.plugins));
   watch::WatchHandlers handlers;
   handlers.fits = [it = impl.get()](const auto& request, auto& response) { return it->answer_fits(request, response); };

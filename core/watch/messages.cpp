@@ -183,7 +183,20 @@ Result<placement::Workload> workload_of(const v1::PendingContainer& pending) {
   return workload;
 }
 
-v1::FitsResponse answer_of(const engine::Fits& fits) {
+Result<std::vector<placement::Workload>> workloads_of(const v1::FitsRequest& request) {
+  std::vector<placement::Workload> workloads;
+  for (const v1::PendingContainer& container : request.pending()) {
+    Result<placement::Workload> workload = workload_of(container);
+    if (!workload) return workload.error();
+    workloads.push_back(*std::move(workload));
+  }
+  return workloads;
+}
+
+Result<v1::FitsResponse> answer_of(const engine::Fits& fits) {
+  if (fits.lost_votes) {
+    return Error{Code::kUnavailable, "a policy did not answer, so that it is not known what fits; try again"};
+  }
   v1::FitsResponse response;
   response.set_generation(fits.generation);
   response.set_gives_exclusive_cpus(fits.gives_exclusive_cpus);

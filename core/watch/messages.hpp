@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/engine/planning/fits.hpp"
 #include "core/engine/state/ledger.hpp"
@@ -23,7 +24,11 @@ v1::Delta delta_of(const engine::Transition& transition, const engine::CpuInvent
 /// INVALID_ARGUMENT names what cannot be.
 Result<placement::Workload> workload_of(const v1::PendingContainer& pending);
 
-/// But for the instance, and whether topoletd has compared itself with the runtime.
-v1::FitsResponse answer_of(const engine::Fits& fits);
+/// As workload_of(), in their order.
+Result<std::vector<placement::Workload>> workloads_of(const v1::FitsRequest& request);
+
+/// But for the instance, and whether topoletd has compared itself with the runtime. UNAVAILABLE where a policy was not
+/// heard, as the numbers may be wrong then.
+Result<v1::FitsResponse> answer_of(const engine::Fits& fits);
 
 }  // namespace topolet::watch

@@ -15,9 +15,8 @@ import (
 
 // Line is one operation of a node, and what came of it.
 type Line struct {
-	Text       string
-	Answer     Answer
-	Generation uint64 // of the ledger after it
+	Text   string
+	Answer Answer
 }
 
 // Answer is what `topolet simulate --json` says to one line.
@@ -27,7 +26,7 @@ type Answer struct {
 	CPUs       string  `json:"cpus"`
 	Withheld   string  `json:"withheld"`
 	Reason     string  `json:"reason"`
-	Generation uint64  `json:"generation"`
+	Generation uint64  `json:"generation"` // of the ledger after the line
 	Changed    []Moved `json:"changed"`
 }
 
@@ -115,7 +114,6 @@ func (n *Node) apply(operation map[string]any) (Answer, error) {
 	if err := json.Unmarshal(n.output.Bytes(), &line.Answer); err != nil {
 		return Answer{}, err
 	}
-	line.Generation = line.Answer.Generation
 	n.mutex.Lock()
 	n.lines = append(n.lines, line)
 	n.mutex.Unlock()

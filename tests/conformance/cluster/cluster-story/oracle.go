@@ -274,7 +274,7 @@ func (s *Story) pendingAt(published Published, lines []Line, withEnded bool) []*
 func (s *Story) check(published Published) error {
 	node := s.nodes[published.Node]
 	lines := node.history()
-	before := sort.Search(len(lines), func(i int) bool { return lines[i].Generation > published.Generation })
+	before := sort.Search(len(lines), func(i int) bool { return lines[i].Answer.Generation > published.Generation })
 	var said []int
 	for _, zone := range published.Zones {
 		said = append(said, zone.Available)

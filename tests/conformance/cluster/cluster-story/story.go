@@ -194,8 +194,8 @@ func (s *Story) play(ctx context.Context) error {
 	killed := make(chan struct{})
 	go s.killAgents(killing, killed)
 	planned := plan(s.options)
-	for i, pod := range planned {
-		s.planned[pod.Name] = planned[i]
+	for _, pod := range planned {
+		s.planned[pod.Name] = pod
 	}
 	for i, pod := range planned {
 		if i > 0 && i%s.options.Burst == 0 {
