@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "cluster/agent/http_server.hpp"
 #include "cluster/agent/kubernetes/metrics.hpp"
 #include "cluster/agent/kubernetes/reporter.hpp"
 #include "cluster/agent/node.hpp"
 #include "cluster/agent/routes.hpp"
 #include "cluster/agent/watch_client.hpp"
+#include "cluster/http/http_server.hpp"
 #include "core/base/daemon_log.hpp"
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
@@ -130,7 +130,7 @@ std::optional<std::string> mistake_in(const Options& options) {
   for (const auto& [name, address] :
        {std::pair("metrics-address", options.metrics_address), std::pair("page-address", options.page_address)}) {
     if (address == kNone) continue;
-    const Result<ListenAddress> parsed = parse_listen_address(address);
+    const Result<http::ListenAddress> parsed = http::parse_listen_address(address);
     if (!parsed) return fmt::format("--{}: {}", name, parsed.error().message);
     if (name == std::string_view("page-address") && !parsed->is_loopback) {
       return fmt::format(
@@ -160,13 +160,13 @@ Result<std::unique_ptr<Reporter>> make_reporter(const Options& options, Node& no
   return std::make_unique<Reporter>(std::move(reporting), *server, node, client, log);
 }
 
-Result<std::unique_ptr<HttpServer>> serve(const std::string& address, HttpServer::Handlers handlers,
-                                          std::vector<std::pair<std::string, std::string>> headers) {
-  if (address == kNone) return std::unique_ptr<HttpServer>();
-  HttpServer::Options options;
+Result<std::unique_ptr<http::HttpServer>> serve(const std::string& address, http::HttpServer::Handlers handlers,
+                                                std::vector<std::pair<std::string, std::string>> headers) {
+  if (address == kNone) return std::unique_ptr<http::HttpServer>();
+  http::HttpServer::Options options;
   options.address = address;
   options.headers = std::move(headers);
-  return HttpServer::open(std::move(options), std::move(handlers));
+  return http::HttpServer::open(std::move(options), std::move(handlers));
 }
 
 int run_agent(const Options& options) {
@@ -185,7 +185,7 @@ int run_agent(const Options& options) {
   const auto more_metrics = [&reporter] { return *reporter ? reporter_metrics((*reporter)->counts()) : std::string(); };
   auto metrics = serve(options.metrics_address, metrics_routes(node, client, more_metrics), {});
   auto page = metrics ? serve(options.page_address, page_routes(node), page_headers())
-                      : Result<std::unique_ptr<HttpServer>>(metrics.error());
+                      : Result<std::unique_ptr<http::HttpServer>>(metrics.error());
   if (!page) {
     log->error("cannot start: {}", page.error().message);
     log->flush();

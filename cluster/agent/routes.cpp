@@ -16,19 +16,19 @@ namespace {
 constexpr std::chrono::seconds kMetricsPatience{3};
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
-HttpResponse not_found(const std::string& paths) {
+http::HttpResponse not_found(const std::string& paths) {
   return {404, "text/plain; charset=utf-8", "there is: " + paths + '\n'};
 }
 
 /// Those of topoletd follow; without them, what the agent itself knows still counts.
-HttpResponse metrics(const Node& node, const WatchClient& client, const std::string& more) {
+http::HttpResponse metrics(const Node& node, const WatchClient& client, const std::string& more) {
   std::string text = agent_metrics(node, client) + more;
   const Result<std::string> of_daemon = client.metrics(kMetricsPatience);
   if (of_daemon) text += *of_daemon;
   return {200, kMetricsType, std::move(text)};
 }
 
-HttpResponse readiness(const Node& node) {
+http::HttpResponse readiness(const Node& node) {
   const Node::Summary now = node.summary();
   if (!now.connected) return {503, "text/plain; charset=utf-8", "not connected to topoletd\n"};
   if (!now.reconciled) return {503, "text/plain; charset=utf-8", "topoletd does not know yet what runs\n"};
@@ -48,9 +48,10 @@ bool is_local(std::string_view host) {
 
 }  // namespace
 
-HttpServer::Handlers metrics_routes(const Node& node, const WatchClient& client, std::function<std::string()> more) {
-  HttpServer::Handlers handlers;
-  handlers.answer = [&node, &client, more = std::move(more)](const HttpRequest& request) -> HttpResponse {
+http::HttpServer::Handlers metrics_routes(const Node& node, const WatchClient& client,
+                                          std::function<std::string()> more) {
+  http::HttpServer::Handlers handlers;
+  handlers.answer = [&node, &client, more = std::move(more)](const http::HttpRequest& request) -> http::HttpResponse {
     if (request.path == "/metrics") return metrics(node, client, more());
     if (request.path == "/healthz") return {200, "text/plain; charset=utf-8", "alive\n"};
     if (request.path == "/readyz") return readiness(node);
@@ -59,9 +60,9 @@ HttpServer::Handlers metrics_routes(const Node& node, const WatchClient& client,
   return handlers;
 }
 
-HttpServer::Handlers page_routes(Node& node) {
-  HttpServer::Handlers handlers;
-  handlers.answer = [&node](const HttpRequest& request) -> HttpResponse {
+http::HttpServer::Handlers page_routes(Node& node) {
+  http::HttpServer::Handlers handlers;
+  handlers.answer = [&node](const http::HttpRequest& request) -> http::HttpResponse {
     if (!is_local(request.host)) {
       return {403, "text/plain; charset=utf-8",
               "the page is for this host: ask for it by localhost or 127.0.0.1, through a port-forward for example\n"};
@@ -71,10 +72,10 @@ HttpServer::Handlers page_routes(Node& node) {
     if (file == nullptr) return not_found("/, /api/changes, /api/history");
     return {200, fmt::format("{}; charset=utf-8", file->content_type), std::string(file->content)};
   };
-  handlers.is_stream = [](const HttpRequest& request) {
+  handlers.is_stream = [](const http::HttpRequest& request) {
     return request.path == "/api/changes" && is_local(request.host);
   };
-  handlers.begin_stream = [&node](std::shared_ptr<EventStream> stream) {
+  handlers.begin_stream = [&node](std::shared_ptr<http::EventStream> stream) {
     return node.follow([stream = std::move(stream)](const std::shared_ptr<const Node::Update>& update) {
       stream->send(update->event, update->data);
     });

@@ -74,6 +74,12 @@ void ApiClient::send(ApiRequest request, OnAnswer on_answer, bool is_retry) {
                 });
     return;
   }
+  if (request.is_still_wanted && !request.is_still_wanted()) {
+    ApiAnswer answer;
+    answer.error = "it was not sent, as it is too late for it";
+    answer.was_sent = false;
+    return on_answer(std::move(answer));
+  }
   const HttpRequest http = http_request(request);
   loop_.send(
       server_, http,
@@ -134,6 +140,7 @@ ApiAnswer ApiClient::finish(const std::string& verb, HttpAnswer answer) {
   ApiAnswer read;
   read.status = answer.status;
   read.retry_after = answer.retry_after;
+  read.was_sent = answer.was_sent;
   const bool asks_to_wait = answer.status == 429 || answer.status == 503;
   if (asks_to_wait && answer.retry_after) paused_until_ = Clock::now() + std::min(*answer.retry_after, kLongestPause);
   if (answer.status == 0) {

@@ -107,6 +107,11 @@ struct HttpLoop::Transfer {
     if (result != CURLE_OK) {
       answer.status = 0;
       answer.error = message[0] != '\0' ? message.data() : curl_easy_strerror(result);
+      curl_off_t until_sending = 0;
+      long sent_bytes = 0;
+      curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &until_sending);
+      curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent_bytes);
+      answer.was_sent = until_sending > 0 || sent_bytes > 0;
     }
     return answer;
   }

@@ -31,6 +31,7 @@ struct HttpAnswer {
   std::string error;  ///< one line
   std::string body;   ///< of a stream only where the status is not 200
   std::optional<std::chrono::seconds> retry_after;
+  bool was_sent = true;  ///< false: the server cannot have got any of the request
 };
 
 /// Runs from start() to stop(); what has not ended by then is dropped without a word. Follows no redirects.

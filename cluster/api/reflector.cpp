@@ -13,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kPageSize = 500;
-
 std::string version_of(const json& object) { return text_field(object, "metadata", "resourceVersion"); }
 
 int code_of(const json& status) {
@@ -37,7 +35,7 @@ Reflector::~Reflector() {
 
 void Reflector::list(const std::string& continue_token) {
   if (continue_token.empty()) pages_.clear();
-  ApiRequest request{.verb = "list", .path = fmt::format("{}?limit={}", options_.path, kPageSize)};
+  ApiRequest request{.verb = "list", .path = fmt::format("{}?limit={}", options_.path, options_.page_size)};
   request.timeout = std::chrono::seconds(30);
   if (!options_.field_selector.empty()) request.path += "&fieldSelector=" + query_escaped(options_.field_selector);
   if (!continue_token.empty()) request.path += "&continue=" + query_escaped(continue_token);
@@ -50,7 +48,13 @@ void Reflector::take_page(ApiAnswer answer) {
   if (!answer.ok()) return fail(answer.error);
   const std::string version = version_of(answer.body);
   if (version.empty()) return fail("the answer is no list");
-  for (const json& item : list_field(answer.body, "items")) pages_.push_back(item);
+  for (const json& item : list_field(answer.body, "items")) {
+    if (handlers_.on_listed) {
+      handlers_.on_listed(item);
+    } else {
+      pages_.push_back(item);
+    }
+  }
   const std::string next = text_field(answer.body, "metadata", "continue");
   if (!next.empty()) return list(next);
   version_ = version;

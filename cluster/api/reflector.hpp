@@ -27,10 +27,14 @@ class Reflector {
     std::chrono::seconds watch_duration{300};
     std::chrono::milliseconds first_pause{200};
     std::chrono::milliseconds longest_pause{30'000};
+    int page_size = 500;  ///< objects in one answer to a list
   };
   struct Handlers {
     /// All there is: what was known before and is not in it is gone.
     std::function<void(const std::vector<nlohmann::json>& objects)> on_list;
+    /// Where it is given, on_list gets nothing, and this gets each object of a list as soon as it has come, for those
+    /// who do not want all of them in memory at once. A list that fails begins again, from its first object.
+    std::function<void(const nlohmann::json& object)> on_listed = {};
     /// `type`: ADDED, MODIFIED or DELETED.
     std::function<void(std::string_view type, const nlohmann::json& object)> on_change;
   };

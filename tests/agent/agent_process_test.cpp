@@ -8,8 +8,8 @@
 #include <regex>
 #include <sstream>
 
-#include "tests/agent/http_client.hpp"
 #include "tests/control/daemon_rig.hpp"
+#include "tests/http/http_client.hpp"
 
 namespace topolet::testing {
 namespace {

@@ -10,7 +10,8 @@
 //
 // What it speaks: HTTP/1.1 with keep-alive, over TLS 1.2 or 1.3, without ALPN; JSON only, never compressed. GET, POST,
 // PUT, PATCH (merge patch), DELETE, and GET with watch=1 or watch=true. Errors are objects of kind Status, except that
-// an unknown path is 404 with plain text. `labelSelector` is refused with 400, subresources are unknown paths.
+// an unknown path is 404 with plain text. `labelSelector` is refused with 400. Of subresources there is only the
+// binding of a pod; others are unknown paths.
 #pragma once
 
 #include <chrono>

@@ -168,6 +168,7 @@ class ApiServer::Connection {
   bool wait_silently(const Call& call, const std::optional<std::chrono::milliseconds>& time);
 
   Answer do_call(const Call& call);
+  Answer bind_in_store(const Call& call, const ObjectStore::Location& location) TOPOLET_REQUIRES(server_.mutex);
   Answer do_in_store(const Call& call, const ObjectStore::Location& location) TOPOLET_REQUIRES(server_.mutex);
   std::variant<Answer, WatchState> begin_watch(const Call& call, std::vector<std::string>& lines)
       TOPOLET_REQUIRES(server_.mutex);

@@ -144,6 +144,10 @@ Certificate Ca::server_certificate() const {
 
 Certificate Ca::server_certificate(const Subject& subject) const { return impl_->issue(subject, "serverAuth"); }
 
+Certificate Ca::replica_certificate(const Subject& subject) const {
+  return impl_->issue(subject, "serverAuth,clientAuth");
+}
+
 Certificate Ca::client_certificate(const std::string& user, const std::vector<std::string>& groups) const {
   return impl_->issue({.common_name = user, .organizations = groups}, "clientAuth");
 }

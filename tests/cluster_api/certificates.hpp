@@ -38,6 +38,8 @@ class Ca {
   Certificate server_certificate() const;
   /// For a server with the names and times given, such as one that has expired.
   Certificate server_certificate(const Subject& subject) const;
+  /// For a server that is a client as well, as one of several replicas that call each other.
+  Certificate replica_certificate(const Subject& subject) const;
   Certificate client_certificate(const std::string& user, const std::vector<std::string>& groups = {}) const;
 
  private:

@@ -13,6 +13,7 @@ namespace http = boost::beast::http;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kMaxBodyBytes = 64 << 20;
+constexpr std::string_view kBinding = "/binding";
 
 template <typename... Functions>
 struct Overloaded : Functions... {
@@ -211,11 +212,22 @@ bool ApiServer::Connection::write(const std::string& text) {
 Answer ApiServer::Connection::do_call(const Call& call) {
   if (!call.is_authorized) return {401, status_object(401, "Unauthorized")};
   MutexLock lock(server_.mutex);
-  const auto location = server_.store.locate(call.target.path);
-  if (!location) return {404, Json("404 page not found\n")};
-  Answer made = do_in_store(call, *location);
+  std::string path = call.target.path;
+  const bool is_binding = path.ends_with(kBinding);
+  if (is_binding) path.resize(path.size() - kBinding.size());
+  const auto location = server_.store.locate(path);
+  const bool has_bindings = location && location->collection().kind == "Pod" && !location->name.empty();
+  if (!location || (is_binding && !has_bindings)) return {404, Json("404 page not found\n")};
+  Answer made = is_binding ? bind_in_store(call, *location) : do_in_store(call, *location);
   server_.note_change();
   return made;
+}
+
+Answer ApiServer::Connection::bind_in_store(const Call& call, const ObjectStore::Location& location) {
+  if (call.method != "POST") return {405, status_object(405, call.method + " is not for this path")};
+  const Json body = Json::parse(call.body, nullptr, false);
+  if (body.is_discarded()) return {400, status_object(400, "the body is not JSON")};
+  return server_.store.bind(location, body);
 }
 
 Answer ApiServer::Connection::do_in_store(const Call& call, const ObjectStore::Location& location) {

@@ -391,6 +391,26 @@ Answer ObjectStore::update(const Location& location, const Json& current, Json o
   return {200, store(location, std::move(object))};
 }
 
+Answer ObjectStore::bind(const Location& location, const Json& binding) {
+  const Answer current = read(location);
+  if (current.code != 200) return current;
+  const std::string node = field_text(binding, "target.name");
+  if (node.empty()) return invalid(location, "target.name: Required value");
+  const std::string uid = metadata_text(binding, "uid");
+  if (!uid.empty() && uid != metadata_text(current.body, "uid"))
+    return conflict(location, "Precondition failed: another uid");
+  if (!metadata_text(current.body, "deletionTimestamp").empty())
+    return conflict(location, "it is being deleted, cannot be assigned to a host");
+  if (const std::string has = field_text(current.body, "spec.nodeName"); !has.empty())
+    return conflict(location, "it is already assigned to node \"" + has + '"');
+  Json pod = current.body;
+  pod["spec"]["nodeName"] = node;
+  if (binding["metadata"].contains("annotations"))
+    pod["metadata"]["annotations"].update(binding["metadata"]["annotations"]);
+  store(location, std::move(pod));
+  return {201, {{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Success"}, {"code", 201}}};
+}
+
 Answer ObjectStore::erase(const Location& location, const Json& options) {
   const Answer current = read(location);
   if (current.code != 200) return current;

@@ -109,6 +109,9 @@ class ObjectStore {
   Answer create(const Location& location, Json object);
   Answer replace(const Location& location, Json object);
   Answer merge_patch(const Location& location, const Json& patch);
+  /// A pod's subresource binding: sets spec.nodeName, and adds the annotations, in one write. 409 if the pod has a node
+  /// already, is being deleted, or has another uid than the binding says.
+  Answer bind(const Location& location, const Json& binding);
   /// Honours the preconditions uid and resourceVersion of the body, if there is one.
   Answer erase(const Location& location, const Json& options);
 

@@ -16,7 +16,7 @@ void BoundPods::begin(const std::vector<nlohmann::json>& objects) {
 }
 
 void BoundPods::apply(std::string_view type, const nlohmann::json& object) {
-  Pod pod = read_pod(object);
+  api::Pod pod = api::read_pod(object);
   if (pod.uid.empty()) return;
   if (type == "DELETED") {
     pods_.erase(pod.uid);
@@ -25,17 +25,17 @@ void BoundPods::apply(std::string_view type, const nlohmann::json& object) {
   }
 }
 
-std::vector<const Pod*> BoundPods::in_order() const {
-  std::vector<const Pod*> order;
+std::vector<const api::Pod*> BoundPods::in_order() const {
+  std::vector<const api::Pod*> order;
   order.reserve(pods_.size());
   for (const auto& [uid, pod] : pods_) order.push_back(&pod);
-  std::sort(order.begin(), order.end(), [](const Pod* a, const Pod* b) {
+  std::sort(order.begin(), order.end(), [](const api::Pod* a, const api::Pod* b) {
     return std::tie(a->created_at, a->uid) < std::tie(b->created_at, b->uid);
   });
   return order;
 }
 
-const Pod* BoundPods::find(const std::string& runtime_uid) const {
+const api::Pod* BoundPods::find(const std::string& runtime_uid) const {
   if (const auto found = pods_.find(runtime_uid); found != pods_.end()) return &found->second;
   for (const auto& [uid, pod] : pods_) {
     if (pod.runtime_uid == runtime_uid) return &pod;
@@ -47,7 +47,7 @@ bool BoundPods::want_devices() const {
   return std::any_of(pods_.begin(), pods_.end(), [](const auto& entry) {
     const auto& containers = entry.second.containers;
     return std::any_of(containers.begin(), containers.end(),
-                       [](const PodContainer& container) { return !container.requests.devices.empty(); });
+                       [](const api::PodContainer& container) { return !container.requests.devices.empty(); });
   });
 }
 

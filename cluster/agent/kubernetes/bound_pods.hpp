@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/agent/kubernetes/pod.hpp"
+#include "cluster/api/pod.hpp"
 
 namespace topolet::agent {
 
@@ -19,9 +19,9 @@ class BoundPods {
   void apply(std::string_view type, const nlohmann::json& object);
 
   /// In the order in which they were made.
-  std::vector<const Pod*> in_order() const;
+  std::vector<const api::Pod*> in_order() const;
   /// By the uid that the container runtime knows; null if there is none.
-  const Pod* find(const std::string& runtime_uid) const;
+  const api::Pod* find(const std::string& runtime_uid) const;
   /// Whether some container requests devices.
   bool want_devices() const;
   std::size_t size() const { return pods_.size(); }
@@ -33,7 +33,7 @@ class BoundPods {
   std::string acknowledged() const;
 
  private:
-  std::map<std::string, Pod> pods_;  ///< by uid
+  std::map<std::string, api::Pod> pods_;  ///< by uid
 };
 
 /// Of pods by namespace and name, in any order.

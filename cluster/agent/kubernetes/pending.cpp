@@ -27,8 +27,8 @@ std::string kubernetes_page_size(std::string size) {
   return size;
 }
 
-Amounts amounts_of(const watch::v1::Container& container) {
-  Amounts amounts;
+api::Amounts amounts_of(const watch::v1::Container& container) {
+  api::Amounts amounts;
   amounts.cpu_milli = container.cpu_request_milli();
   amounts.memory_bytes =
       container.memory_request_bytes() > 0 ? container.memory_request_bytes() : container.memory_limit_bytes();
@@ -41,16 +41,16 @@ Amounts amounts_of(const watch::v1::Container& container) {
 }
 
 /// Of each resource the smaller one.
-Amounts at_most(const Amounts& wanted, const Amounts& limit) {
-  Amounts beyond = wanted;
+api::Amounts at_most(const api::Amounts& wanted, const api::Amounts& limit) {
+  api::Amounts beyond = wanted;
   beyond.subtract(limit);
-  Amounts result = wanted;
+  api::Amounts result = wanted;
   result.subtract(beyond);
   return result;
 }
 
-watch::v1::PendingContainer message_of(const Pod& pod, const std::string& name, const Amounts& requests,
-                                       const Amounts& limits) {
+watch::v1::PendingContainer message_of(const api::Pod& pod, const std::string& name, const api::Amounts& requests,
+                                       const api::Amounts& limits) {
   watch::v1::PendingContainer message;
   message.set_pod_uid(pod.runtime_uid);
   message.set_pod_name(pod.name);
@@ -69,7 +69,7 @@ watch::v1::PendingContainer message_of(const Pod& pod, const std::string& name, 
   return message;
 }
 
-bool is_anything(const Amounts& amounts) {
+bool is_anything(const api::Amounts& amounts) {
   return amounts.cpu_milli > 0 || amounts.memory_bytes > 0 ||
          std::any_of(amounts.huge_page_bytes.begin(), amounts.huge_page_bytes.end(),
                      [](const auto& pages) { return pages.second > 0; });
@@ -86,22 +86,23 @@ BookedContainers booked_containers(const watch::v1::Snapshot& node) {
   return booked;
 }
 
-std::vector<watch::v1::PendingContainer> pending_containers(const Pod& pod, const BookedContainers& booked) {
+std::vector<watch::v1::PendingContainer> pending_containers(const api::Pod& pod, const BookedContainers& booked) {
   std::vector<watch::v1::PendingContainer> pending;
   if (pod.is_terminal()) return pending;
   static const BookedContainers::mapped_type kNone;
   const auto found = booked.find(pod.runtime_uid);
   const auto& mine = found == booked.end() ? kNone : found->second;
-  Amounts left = pod.effective_requests();
+  api::Amounts left = pod.effective_requests();
   bool memory_is_known = true;
   for (const auto& [name, amounts] : mine) {
     left.subtract(amounts);
     // Of Burstable containers the runtime is told no memory request.
     memory_is_known = pod.qos == "guaranteed";
   }
-  for (const PodContainer& container : pod.containers) {
-    if (container.has_ended || container.kind == PodContainer::Kind::kInit || mine.contains(container.name)) continue;
-    const Amounts requests = at_most(container.requests, left);
+  for (const api::PodContainer& container : pod.containers) {
+    if (container.has_ended || container.kind == api::PodContainer::Kind::kInit || mine.contains(container.name))
+      continue;
+    const api::Amounts requests = at_most(container.requests, left);
     // Its pod has all that it will ask for, by an init container for example.
     if (is_anything(container.requests) && !is_anything(requests)) continue;
     left.subtract(requests);

@@ -92,7 +92,7 @@ bool PodEvents::may_begin(const std::string& pod_uid) {
 
 void PodEvents::create(const Key& key, const watch::v1::Event& event, const std::string& type) {
   const BoundPods* pods = pods_();
-  const Pod* pod = pods == nullptr ? nullptr : pods->find(event.key().pod_uid());
+  const api::Pod* pod = pods == nullptr ? nullptr : pods->find(event.key().pod_uid());
   // The mirror of a static pod has another uid.
   const std::string uid = pod == nullptr ? event.key().pod_uid() : pod->uid;
   const auto wall = std::chrono::system_clock::now().time_since_epoch();

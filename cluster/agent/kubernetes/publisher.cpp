@@ -65,9 +65,9 @@ bool waits_rejected(const json& pod) {
 
 std::map<std::string, std::int64_t> pending_devices(const BoundPods& pods, const DeviceInventory::State& devices) {
   std::map<std::string, std::int64_t> pending;
-  for (const Pod* pod : pods.in_order()) {
+  for (const api::Pod* pod : pods.in_order()) {
     if (pod->is_terminal()) continue;
-    Amounts left = pod->effective_requests();
+    api::Amounts left = pod->effective_requests();
     if (left.devices.empty()) continue;
     if (const auto given = devices.given.find({pod->name_space, pod->name}); given != devices.given.end())
       left.subtract({.devices = given->second});
@@ -135,7 +135,7 @@ void Publisher::attempt() {
                   pending_devices(*pods, *devices)};
   const BookedContainers booked = booked_containers(*node);
   watch::v1::FitsRequest request;
-  for (const Pod* pod : pods->in_order()) {
+  for (const api::Pod* pod : pods->in_order()) {
     for (watch::v1::PendingContainer& container : pending_containers(*pod, booked))
       *request.add_pending() = std::move(container);
   }

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/agent/kubernetes/quantity.hpp"
 #include "cluster/api/json_fields.hpp"
+#include "cluster/api/quantity.hpp"
 #include "core/base/index_set.hpp"
 
 namespace topolet::agent {
@@ -19,6 +19,8 @@ namespace {
 
 using api::field;
 using api::list_field;
+using api::page_size_text;
+using api::parse_units;
 using api::text_field;
 using nlohmann::json;
 

@@ -6,11 +6,15 @@
 
 #include "cluster/agent/kubernetes/bound_pods.hpp"
 #include "cluster/agent/kubernetes/pending.hpp"
-#include "cluster/agent/kubernetes/quantity.hpp"
+#include "cluster/api/quantity.hpp"
 
 namespace topolet::agent {
 namespace {
 
+using api::page_size_text;
+using api::parse_milli;
+using api::parse_units;
+using api::read_pod;
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;

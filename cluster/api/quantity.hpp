@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace topolet::agent {
+namespace topolet::api {
 
 /// "1500m", "2", "1.5Gi", "1e3": in thousandths, rounded up. Nothing if the text is no quantity or is negative; the
 /// largest number there is for what is larger.
@@ -18,4 +18,4 @@ std::optional<std::int64_t> parse_units(std::string_view text);
 /// Of a size of pages in bytes, what stands after "hugepages-": "2Mi", "1Gi", "64Ki".
 std::string page_size_text(std::int64_t bytes);
 
-}  // namespace topolet::agent
+}  // namespace topolet::api

@@ -1,4 +1,4 @@
-#include "cluster/agent/http_server.hpp"
+#include "cluster/http/http_server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,12 +6,10 @@
 #include <list>
 #include <thread>
 
-#include "cluster/agent/node.hpp"
-#include "cluster/agent/routes.hpp"
 #include "core/base/mutex.hpp"
-#include "tests/agent/http_client.hpp"
+#include "tests/http/http_client.hpp"
 
-namespace topolet::agent {
+namespace topolet::http {
 namespace {
 
 using ::testing::HasSubstr;
@@ -103,7 +101,7 @@ TEST_F(HttpServerTest, RefusesWhatItDoesNotTake) {
 }
 
 TEST_F(HttpServerTest, LetsGoOfWhoSaysNothing) {
-  open({.request_timeout = std::chrono::seconds(1)});
+  open({.idle_timeout = std::chrono::seconds(1)});
   HttpConnection slow(server_->address());
   slow.send("GET /a HTTP/1.1\r\n");
   EXPECT_EQ(slow.read_all(), "");
@@ -194,4 +192,4 @@ TEST_F(HttpServerTest, TellsThatTheAddressIsTaken) {
 }
 
 }  // namespace
-}  // namespace topolet::agent
+}  // namespace topolet::http

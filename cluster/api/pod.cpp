@@ -1,18 +1,14 @@
-#include "cluster/agent/kubernetes/pod.hpp"
+#include "cluster/api/pod.hpp"
 
 #include <algorithm>
 #include <string_view>
 
-#include "cluster/agent/kubernetes/quantity.hpp"
 #include "cluster/api/json_fields.hpp"
+#include "cluster/api/quantity.hpp"
 
-namespace topolet::agent {
+namespace topolet::api {
 namespace {
 
-using api::field;
-using api::list_field;
-using api::map_field;
-using api::text_field;
 using nlohmann::json;
 
 constexpr std::string_view kHugePages = "hugepages-";
@@ -204,4 +200,4 @@ Amounts Pod::effective_requests() const {
 
 Pod read_pod(const json& object) { return PodReader(object).read(); }
 
-}  // namespace topolet::agent
+}  // namespace topolet::api

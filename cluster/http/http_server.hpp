@@ -1,4 +1,7 @@
-// A small HTTP server: answers of one piece, and streams of server-sent events.
+// A small HTTP server: answers of one piece, and streams of server-sent events, over TLS where it is given
+// certificates.
+//
+// The folder cluster/http: what the programs beside topoletd serve with. Namespace topolet::http.
 #pragma once
 
 #include <chrono>
@@ -10,13 +13,16 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/http/tls_files.hpp"
 #include "core/base/result.hpp"
 
-namespace topolet::agent {
+namespace topolet::http {
 
 struct HttpRequest {
-  std::string path;  ///< without the query
-  std::string host;  ///< of the header of that name
+  std::string path;         ///< without the query
+  std::string host;         ///< of the header of that name
+  std::string body;         ///< of a POST
+  std::string client_name;  ///< the common name in the client's certificate; empty without TLS
 };
 
 struct HttpResponse {
@@ -39,8 +45,12 @@ class HttpServer {
   struct Options {
     std::string address = {};  ///< "127.0.0.1:9470", "[::1]:9470", "0.0.0.0:0"
     std::size_t max_connections = 64;
-    std::size_t max_unsent_bytes = 4 << 20;  ///< a browser that does not read its stream is disconnected
-    std::chrono::seconds request_timeout{10};
+    std::size_t max_unsent_bytes = 4 << 20;    ///< a browser that does not read its stream is disconnected
+    std::chrono::seconds request_timeout{10};  ///< of the TLS handshake, the body and the answer, each
+    std::chrono::seconds idle_timeout{10};     ///< until a request has begun and its headers have come
+    std::uint64_t max_body_bytes = 0;
+    /// Only clients with a certificate are served then. Null: no TLS. Must outlive the server.
+    TlsFiles* tls = nullptr;
     std::chrono::seconds heartbeat{15};  ///< of streams, so that a dead one is noticed
     /// Sent with every answer, as "Name: value".
     std::vector<std::pair<std::string, std::string>> headers = {};
@@ -48,6 +58,10 @@ class HttpServer {
   struct Handlers {
     /// Of a GET. One at a time, on a thread of the server; it may take its time.
     std::function<HttpResponse(const HttpRequest&)> answer;
+    /// Of a POST, on the server's own thread, which must not wait; `respond` may be called later, once, on any thread.
+    /// Without it a POST is 405.
+    using Respond = std::function<void(HttpResponse)>;
+    std::function<void(HttpRequest, Respond)> answer_post = {};
     /// Whether a GET is answered with a stream; then begin_stream() is called, and end_stream() with its result when it
     /// has ended. All on the server's own thread, which must not wait.
     std::function<bool(const HttpRequest&)> is_stream = [](const HttpRequest&) { return false; };
@@ -79,4 +93,4 @@ struct ListenAddress {
 };
 Result<ListenAddress> parse_listen_address(const std::string& text);
 
-}  // namespace topolet::agent
+}  // namespace topolet::http

@@ -1,11 +1,15 @@
-#include "cluster/agent/http_server.hpp"
+#include "cluster/http/http_server.hpp"
 
 #include <fmt/format.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core.hpp>
@@ -16,14 +20,15 @@
 #include <set>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
-namespace topolet::agent {
+namespace topolet::http {
 namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
-namespace http = boost::beast::http;
+namespace beast_http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
@@ -43,9 +48,33 @@ std::string event_text(const std::string& event, std::string_view data) {
   return text + '\n';
 }
 
+/// The common name in the certificate of the other end; empty if it has none.
+std::string common_name(SSL* ssl) {
+  const std::unique_ptr<X509, void (*)(X509*)> certificate(SSL_get1_peer_certificate(ssl), X509_free);
+  if (!certificate) return {};
+  std::array<char, 256> name{};
+  const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate.get()), NID_commonName, name.data(),
+                                               static_cast<int>(name.size()));
+  return length > 0 ? std::string(name.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+using PlainStream = beast::tcp_stream;
+using TlsStream = asio::ssl::stream<beast::tcp_stream>;
+
+PlainStream& lowest(PlainStream& stream) { return stream; }
+PlainStream& lowest(TlsStream& stream) { return stream.next_layer(); }
+
 }  // namespace
 
 struct HttpServer::Impl {
+  class Connection {
+   public:
+    virtual ~Connection() = default;
+    virtual void begin() = 0;
+    virtual void push(std::string text) = 0;
+    virtual void close() = 0;
+  };
+  template <class Stream>
   class Session;
 
   Impl(Options server_options, Handlers server_handlers)
@@ -53,9 +82,9 @@ struct HttpServer::Impl {
 
   void accept();
   void on_accepted(tcp::socket socket);
-  void add_headers(http::fields& fields) const {
+  void add_headers(beast_http::fields& fields) const {
     for (const auto& [name, value] : options.headers) fields.set(name, value);
-    fields.set(http::field::cache_control, "no-store");
+    fields.set(beast_http::field::cache_control, "no-store");
     fields.set("X-Content-Type-Options", "nosniff");
   }
 
@@ -64,26 +93,45 @@ struct HttpServer::Impl {
   asio::io_context context{1};
   tcp::acceptor acceptor{context};
   asio::steady_timer pause{context};
-  std::set<std::shared_ptr<Session>> sessions;  ///< the server's thread's
+  std::set<std::shared_ptr<Connection>> connections;  ///< the server's thread's
   asio::thread_pool worker{1};
   std::thread thread;
 };
 
-/// One connection. On the server's thread.
-class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
+/// On the server's thread.
+template <class Stream>
+class HttpServer::Impl::Session final : public Connection, public std::enable_shared_from_this<Session<Stream>> {
  public:
-  Session(Impl& server, tcp::socket socket) : server_(server), stream_(std::move(socket)), heartbeat_(server.context) {}
+  /// `tls`: what the stream needs as long as it lives.
+  Session(Impl& server, Stream stream, std::shared_ptr<asio::ssl::context> tls)
+      : server_(server), tls_(std::move(tls)), stream_(std::move(stream)), heartbeat_(server.context) {}
+
+  void begin() override {
+    if constexpr (std::is_same_v<Stream, TlsStream>) {
+      lowest(stream_).expires_after(server_.options.request_timeout);
+      stream_.async_handshake(asio::ssl::stream_base::server, [self = this->shared_from_this()](error_code error) {
+        if (error) return self->close();
+        self->client_name_ = common_name(self->stream_.native_handle());
+        self->read();
+      });
+    } else {
+      read();
+    }
+  }
 
   void read() {
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
-    parser_->body_limit(0);
-    stream_.expires_after(server_.options.request_timeout);
-    http::async_read(stream_, buffer_, *parser_,
-                     [self = shared_from_this()](error_code error, std::size_t) { self->on_request(error); });
+    parser_->body_limit(server_.options.max_body_bytes);
+    lowest(stream_).expires_after(server_.options.idle_timeout);
+    beast_http::async_read_header(stream_, buffer_, *parser_,
+                                  [self = this->shared_from_this()](error_code error, std::size_t) {
+                                    if (error) return self->on_request(error);
+                                    self->read_body();
+                                  });
   }
 
-  void push(std::string text) {
+  void push(std::string text) override {
     if (!is_open_) return;
     unsent_bytes_ += text.size();
     if (unsent_bytes_ > server_.options.max_unsent_bytes) return close();
@@ -91,21 +139,21 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
     if (unsent_.size() == 1) write_next();
   }
 
-  void close() {
+  void close() override {
     if (!std::exchange(is_open_, false)) return;
     heartbeat_.cancel();
     error_code ignored;
-    stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
-    stream_.close();
+    lowest(stream_).socket().shutdown(tcp::socket::shutdown_both, ignored);
+    lowest(stream_).close();
     if (stream_number_) server_.handlers.end_stream(*stream_number_);
-    server_.sessions.erase(shared_from_this());
+    server_.connections.erase(this->shared_from_this());
   }
 
  private:
   /// What a follower of the node holds; it may outlive the connection.
   class Events final : public EventStream {
    public:
-    Events(asio::io_context& context, std::weak_ptr<Session> session)
+    Events(asio::io_context& context, std::weak_ptr<Connection> session)
         : context_(context), session_(std::move(session)) {}
     void send(const std::string& event, const std::string& data) override {
       asio::post(context_, [session = session_, text = event_text(event, data)]() mutable {
@@ -115,72 +163,89 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
 
    private:
     asio::io_context& context_;
-    const std::weak_ptr<Session> session_;
+    const std::weak_ptr<Connection> session_;
   };
 
+  void read_body() {
+    lowest(stream_).expires_after(server_.options.request_timeout);
+    beast_http::async_read(
+        stream_, buffer_, *parser_,
+        [self = this->shared_from_this()](error_code error, std::size_t) { self->on_request(error); });
+  }
+
   void on_request(error_code error) {
-    if (error == http::error::header_limit) return refuse(http::status::request_header_fields_too_large);
-    if (error == http::error::body_limit) return refuse(http::status::payload_too_large);
+    if (error == beast_http::error::header_limit) return refuse(beast_http::status::request_header_fields_too_large);
+    if (error == beast_http::error::body_limit) return refuse(beast_http::status::payload_too_large);
     if (error) return close();
-    const auto& message = parser_->get();
-    if (message.method() != http::verb::get && message.method() != http::verb::head) {
-      return refuse(http::status::method_not_allowed);
-    }
+    auto& message = parser_->get();
     const std::string target(message.target());
-    HttpRequest request{target.substr(0, target.find('?')), std::string(message[http::field::host])};
-    if (message.method() == http::verb::get && server_.handlers.is_stream(request)) return begin_events();
-    asio::post(server_.worker, [self = shared_from_this(), request = std::move(request)] {
-      HttpResponse response = self->server_.handlers.answer(request);
-      asio::post(self->server_.context, [self, response = std::move(response)]() mutable {
-        if (self->is_open_) self->answer(std::move(response));
-      });
+    HttpRequest request{
+        target.substr(0, target.find('?')), std::string(message[beast_http::field::host]), {}, client_name_};
+    if (message.method() == beast_http::verb::post && server_.handlers.answer_post) {
+      request.body = std::move(message.body());
+      return server_.handlers.answer_post(std::move(request), responder());
+    }
+    const bool is_get = message.method() == beast_http::verb::get || message.method() == beast_http::verb::head;
+    if (!is_get || !server_.handlers.answer) return refuse(beast_http::status::method_not_allowed);
+    if (message.method() == beast_http::verb::get && server_.handlers.is_stream(request)) return begin_events();
+    asio::post(server_.worker, [self = this->shared_from_this(), request = std::move(request)] {
+      self->responder()(self->server_.handlers.answer(request));
     });
   }
 
-  void refuse(http::status status) {
+  /// May be called on any thread, also when the connection is over.
+  Handlers::Respond responder() {
+    return [self = this->shared_from_this()](HttpResponse response) {
+      asio::post(self->server_.context, [self, response = std::move(response)]() mutable {
+        if (self->is_open_) self->answer(std::move(response));
+      });
+    };
+  }
+
+  void refuse(beast_http::status status) {
     parser_.reset();
     answer({static_cast<unsigned>(status), "text/plain; charset=utf-8",
-            std::string(http::obsolete_reason(status)) + '\n'});
+            std::string(beast_http::obsolete_reason(status)) + '\n'});
   }
 
   /// Of a request that could not be read, nothing that follows can be.
   void answer(HttpResponse made) {
     const bool is_read = parser_.has_value();
-    const bool is_head = is_read && parser_->get().method() == http::verb::head;
+    const bool is_head = is_read && parser_->get().method() == beast_http::verb::head;
     response_ = {};
     response_.version(is_read ? parser_->get().version() : 11);
     response_.result(made.status);
-    response_.set(http::field::content_type, made.content_type);
+    response_.set(beast_http::field::content_type, made.content_type);
     server_.add_headers(response_);
     response_.keep_alive(is_read && parser_->get().keep_alive());
     response_.content_length(made.body.size());
     if (!is_head) response_.body() = std::move(made.body);
-    stream_.expires_after(server_.options.request_timeout);
-    http::async_write(stream_, response_, [self = shared_from_this()](error_code error, std::size_t) {
+    lowest(stream_).expires_after(server_.options.request_timeout);
+    beast_http::async_write(stream_, response_, [self = this->shared_from_this()](error_code error, std::size_t) {
       if (error || !self->response_.keep_alive()) return self->close();
       self->read();
     });
   }
 
   void begin_events() {
-    stream_.expires_never();
-    http::fields headers;
-    headers.set(http::field::content_type, "text/event-stream");
+    lowest(stream_).expires_never();
+    beast_http::fields headers;
+    headers.set(beast_http::field::content_type, "text/event-stream");
     server_.add_headers(headers);
-    headers.set(http::field::connection, "close");
+    headers.set(beast_http::field::connection, "close");
     std::string head = "HTTP/1.1 200 OK\r\n";
     for (const auto& field : headers) {
       head += std::string(field.name_string()) + ": " + std::string(field.value()) + "\r\n";
     }
     push(head + "\r\n");
-    stream_number_ = server_.handlers.begin_stream(std::make_shared<Events>(server_.context, weak_from_this()));
+    stream_number_ = server_.handlers.begin_stream(std::make_shared<Events>(server_.context, this->weak_from_this()));
     beat();
     wait_for_end();
   }
 
   void beat() {
     heartbeat_.expires_after(server_.options.heartbeat);
-    heartbeat_.async_wait([self = shared_from_this()](error_code error) {
+    heartbeat_.async_wait([self = this->shared_from_this()](error_code error) {
       if (error || !self->is_open_) return;
       self->push(":\n\n");
       self->beat();
@@ -189,12 +254,13 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
 
   /// The client says nothing more: whatever comes is its end.
   void wait_for_end() {
-    stream_.socket().async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code) { self->close(); });
+    lowest(stream_).socket().async_wait(tcp::socket::wait_read,
+                                        [self = this->shared_from_this()](error_code) { self->close(); });
   }
 
   void write_next() {
-    asio::async_write(stream_.socket(), asio::buffer(unsent_.front()),
-                      [self = shared_from_this()](error_code error, std::size_t) {
+    asio::async_write(stream_, asio::buffer(unsent_.front()),
+                      [self = this->shared_from_this()](error_code error, std::size_t) {
                         if (error) return self->close();
                         self->unsent_bytes_ -= self->unsent_.front().size();
                         self->unsent_.pop_front();
@@ -203,10 +269,12 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
   }
 
   Impl& server_;
-  beast::tcp_stream stream_;
+  const std::shared_ptr<asio::ssl::context> tls_;
+  Stream stream_;
+  std::string client_name_;
   beast::flat_buffer buffer_;
-  std::optional<http::request_parser<http::empty_body>> parser_;
-  http::response<http::string_body> response_;
+  std::optional<beast_http::request_parser<beast_http::string_body>> parser_;
+  beast_http::response<beast_http::string_body> response_;
   asio::steady_timer heartbeat_;
   std::optional<std::uint64_t> stream_number_;
   std::deque<std::string> unsent_;  ///< the first is being written
@@ -229,12 +297,19 @@ void HttpServer::Impl::accept() {
 }
 
 void HttpServer::Impl::on_accepted(tcp::socket socket) {
-  if (sessions.size() >= options.max_connections) return;
+  if (connections.size() >= options.max_connections) return;
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
-  const auto session = std::make_shared<Session>(*this, std::move(socket));
-  sessions.insert(session);
-  session->read();
+  std::shared_ptr<Connection> connection;
+  if (options.tls != nullptr) {
+    const auto tls = options.tls->current();
+    connection =
+        std::make_shared<Session<TlsStream>>(*this, TlsStream(beast::tcp_stream(std::move(socket)), *tls), tls);
+  } else {
+    connection = std::make_shared<Session<PlainStream>>(*this, PlainStream(std::move(socket)), nullptr);
+  }
+  connections.insert(connection);
+  connection->begin();
 }
 
 HttpServer::HttpServer() = default;
@@ -273,7 +348,7 @@ void HttpServer::stop() {
   asio::post(impl_->context, [impl = impl_.get()] {
     impl->acceptor.close();
     impl->pause.cancel();
-    for (const auto& session : std::set(impl->sessions)) session->close();
+    for (const auto& connection : std::set(impl->connections)) connection->close();
     impl->context.stop();
   });
   impl_->thread.join();
@@ -299,4 +374,4 @@ Result<ListenAddress> parse_listen_address(const std::string& text) {
   return ListenAddress{host, port, address.is_loopback()};
 }
 
-}  // namespace topolet::agent
+}  // namespace topolet::http

@@ -1,4 +1,4 @@
-#include "cluster/agent/kubernetes/quantity.hpp"
+#include "cluster/api/quantity.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-namespace topolet::agent {
+namespace topolet::api {
 namespace {
 
 __extension__ using Wide = __int128;
@@ -117,4 +117,4 @@ std::string page_size_text(std::int64_t bytes) {
   return std::to_string(bytes);
 }
 
-}  // namespace topolet::agent
+}  // namespace topolet::api

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace topolet::agent {
+namespace topolet::api {
 
 /// What a container requests, or may use at most.
 struct Amounts {
@@ -60,4 +60,4 @@ struct Pod {
 /// What is missing or is not understood is empty.
 Pod read_pod(const nlohmann::json& object);
 
-}  // namespace topolet::agent
+}  // namespace topolet::api

@@ -1,0 +1,54 @@
+// The certificates that a server shows, and those that it takes from clients, as files that are replaced while it runs.
+#pragma once
+
+#include <boost/asio/ssl/context.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
+#include "core/base/result.hpp"
+
+namespace topolet::http {
+
+/// All functions may be called on any thread.
+class TlsFiles {
+ public:
+  struct Paths {
+    std::string certificate;  ///< PEM, the server's own first and what leads to its authority after it
+    std::string key;
+    std::string client_ca;  ///< the authorities whose client certificates are taken
+  };
+  /// What the certificate says of its owner.
+  struct Names {
+    std::string common_name;
+    std::string dns_name;         ///< the first of the alternative names that is one of DNS; empty: there is none
+    bool is_for_clients = false;  ///< whether a server may take it as a client's certificate
+  };
+
+  /// INVALID_ARGUMENT names the file that cannot be used, and why.
+  static Result<std::unique_ptr<TlsFiles>> load(Paths paths, Log& log);
+
+  /// For a connection that begins now. The files are looked at once a second at most, and read again where one has
+  /// changed; what cannot be used is told in the log, and the old ones stay.
+  std::shared_ptr<boost::asio::ssl::context> current() TOPOLET_EXCLUDES(mutex_);
+  Names names() const TOPOLET_EXCLUDES(mutex_);
+  const Paths& paths() const { return paths_; }
+
+ private:
+  TlsFiles(Paths paths, Log& log) : paths_(std::move(paths)), log_(log) {}
+
+  Status read() TOPOLET_REQUIRES(mutex_);
+  std::string marks() const;
+
+  const Paths paths_;
+  Log& log_;
+  mutable Mutex mutex_;
+  std::shared_ptr<boost::asio::ssl::context> context_ TOPOLET_GUARDED_BY(mutex_);
+  Names names_ TOPOLET_GUARDED_BY(mutex_);
+  std::string read_marks_ TOPOLET_GUARDED_BY(mutex_);  ///< of the files that were tried last
+  std::chrono::steady_clock::time_point looked_ TOPOLET_GUARDED_BY(mutex_){};
+};
+
+}  // namespace topolet::http

@@ -1,0 +1,115 @@
+// A server with certificates: whom it serves, and what becomes of files that are replaced.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "cluster/http/http_server.hpp"
+#include "core/base/log.hpp"
+#include "tests/cluster_api/certificates.hpp"
+#include "tests/http/http_client.hpp"
+#include "tests/http/tls_client.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace topolet::http {
+namespace {
+
+using testing::Ca;
+using testing::Certificate;
+using ::testing::HasSubstr;
+
+class TlsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write(ca_, "server");
+    auto files = TlsFiles::load(paths(), *log_);
+    ASSERT_TRUE(files.has_value()) << files.error().message;
+    files_ = *std::move(files);
+    HttpServer::Options options;
+    options.address = "127.0.0.1:0";
+    options.tls = files_.get();
+    options.max_body_bytes = 1000;
+    options.request_timeout = std::chrono::seconds(2);
+    HttpServer::Handlers handlers;
+    handlers.answer_post = [](const HttpRequest& request, const HttpServer::Handlers::Respond& respond) {
+      std::thread([request, respond] {
+        respond({200, "text/plain", request.client_name + " said " + request.body});
+      }).detach();
+    };
+    auto opened = HttpServer::open(std::move(options), std::move(handlers));
+    ASSERT_TRUE(opened.has_value()) << opened.error().message;
+    server_ = *std::move(opened);
+  }
+  TlsFiles::Paths paths() const {
+    const std::string folder = folder_.path().string();
+    return {folder + "/tls.crt", folder + "/tls.key", folder + "/ca.crt"};
+  }
+  void write_text(const std::string& path, const std::string& text) {
+    std::ofstream(path + ".new") << text;
+    std::filesystem::rename(path + ".new", path);
+  }
+  void write(const Ca& ca, const std::string& name) {
+    const Certificate own =
+        ca.server_certificate({.common_name = name, .alternative_names = "IP:127.0.0.1,DNS:" + name + ".example"});
+    write_text(paths().certificate, own.certificate_pem);
+    write_text(paths().key, own.key_pem);
+    write_text(paths().client_ca, ca.pem());
+  }
+  testing::TlsReply post(const Ca& ca, const std::optional<Certificate>& client, const std::string& body) {
+    return testing::post_tls("https://" + server_->address() + "/filter", ca, client, body);
+  }
+
+  const std::shared_ptr<Log> log_ = make_silent_log();
+  TempDir folder_;
+  Ca ca_;
+  std::unique_ptr<TlsFiles> files_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(TlsTest, ServesClientsWithACertificateAndKnowsTheirName) {
+  EXPECT_EQ(files_->names().common_name, "server");
+  EXPECT_EQ(files_->names().dns_name, "server.example");
+  const testing::TlsReply reply = post(ca_, ca_.client_certificate("system:kube-scheduler"), "hello");
+  EXPECT_EQ(reply.status, 200) << curl_easy_strerror(reply.result);
+  EXPECT_EQ(reply.body, "system:kube-scheduler said hello");
+  EXPECT_EQ(post(ca_, ca_.client_certificate("c"), std::string(1001, 'x')).status, 413);
+}
+
+TEST_F(TlsTest, ServesNobodyElse) {
+  EXPECT_EQ(post(ca_, std::nullopt, "hello").status, 0);
+  const Ca other;
+  EXPECT_EQ(post(ca_, other.client_certificate("system:kube-scheduler"), "hello").status, 0);
+  testing::HttpConnection plain(server_->address());
+  plain.send("POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_THAT(plain.read_all(), ::testing::Not(HasSubstr("200")));
+  testing::HttpConnection silent(server_->address());
+  EXPECT_EQ(silent.read_all(), "") << "a handshake that is never begun ends after the timeout";
+  EXPECT_EQ(post(ca_, ca_.client_certificate("c"), "x").status, 200) << "it goes on";
+}
+
+TEST_F(TlsTest, TakesNewFilesAndKeepsTheOldOnesWhereTheNewCannotBeUsed) {
+  const Ca second;
+  write(second, "second");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  EXPECT_EQ(post(second, second.client_certificate("c"), "x").status, 200);
+  EXPECT_EQ(files_->names().common_name, "second");
+  EXPECT_EQ(post(second, ca_.client_certificate("c"), "x").status, 0) << "the old authority is not taken any more";
+  write_text(paths().key, "no key");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  EXPECT_EQ(post(second, second.client_certificate("c"), "x").status, 200);
+}
+
+TEST_F(TlsTest, NamesTheFileThatCannotBeUsed) {
+  write_text(paths().client_ca, "");
+  const auto empty = TlsFiles::load(paths(), *log_);
+  ASSERT_FALSE(empty.has_value());
+  EXPECT_THAT(empty.error().message, HasSubstr("/ca.crt: "));
+  const auto missing = TlsFiles::load({"/nowhere/tls.crt", "", ""}, *log_);
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_THAT(missing.error().message, HasSubstr("/nowhere/tls.crt: "));
+}
+
+}  // namespace
+}  // namespace topolet::http
