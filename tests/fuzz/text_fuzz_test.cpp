@@ -16,6 +16,7 @@
 #include "tests/fuzz/cdi_properties.hpp"
 #include "tests/fuzz/config_properties.hpp"
 #include "tests/fuzz/damage.hpp"
+#include "tests/fuzz/extender_request_properties.hpp"
 #include "tests/fuzz/kernel_files_properties.hpp"
 #include "tests/fuzz/store_file_properties.hpp"
 #include "tests/fuzz/store_rows_properties.hpp"
@@ -77,6 +78,10 @@ TEST_F(TextFuzz, ConfigurationIsReadOrItsMistakesAreNamed) { expect_holds("confi
 
 TEST_F(TextFuzz, AnnotationsAreReadAsAPlainerReaderReadsThem) {
   expect_holds("annotations", judge_annotations, rounds_);
+}
+
+TEST_F(TextFuzz, RequestsToTheExtenderAreAnsweredOrRefused) {
+  expect_holds("extender_request", judge_extender_request, rounds_);
 }
 
 TEST_F(TextFuzz, KernelFilesAreReadAsAPlainerReaderReadsThem) {

@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include "tests/agent/http_client.hpp"
 #include "tests/cluster_api/apiserver.hpp"
 #include "tests/control/daemon_rig.hpp"
+#include "tests/http/http_client.hpp"
 
 namespace topolet::testing {
 namespace {

@@ -1,0 +1,87 @@
+// Binds pods to nodes, with the zones that they are promised written into the binding itself.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cluster/api/api.hpp"
+#include "cluster/api/trouble_log.hpp"
+#include "cluster/extender/shared_book.hpp"
+#include "cluster/extender/wire.hpp"
+#include "core/base/log.hpp"
+
+namespace topolet::extender {
+
+/// On the loop's thread.
+class Binder {
+ public:
+  struct Options {
+    ZoneDefaults defaults;
+    std::chrono::milliseconds bind_timeout{4000};      ///< below the scheduler's own, which is 5 s by default
+    std::chrono::milliseconds look_after_every{5000};  ///< at promises that were not kept
+    std::chrono::milliseconds retry{1000};
+  };
+  /// `time_to_bind`: asked right before each request that binds, how long it may take; 0: it may not be sent.
+  Binder(api::Api& api, SharedBook& shared, RecentDemands& recent, Options options,
+         std::function<std::chrono::milliseconds()> time_to_bind, Log& log);
+  ~Binder() { *is_alive_ = false; }
+  Binder(const Binder&) = delete;
+  Binder& operator=(const Binder&) = delete;
+
+  /// This replica binds from now on: reads what others have bound. Binds that come meanwhile wait.
+  void begin();
+  void end();
+
+  /// Null: it is bound. Else one line for the scheduler, which shows it to whoever made the pod.
+  using OnBound = std::function<void(const std::string& error)>;
+  void bind(BindingArgs args, OnBound on_bound);
+
+  /// What others have bound was read.
+  bool has_begun() const { return has_begun_; }
+
+ private:
+  struct Call;
+  using Shared = std::shared_ptr<Call>;
+  using OnPod = std::function<void(const nlohmann::json& pod)>;
+
+  void list_pending(const std::string& continue_token);
+  void list_pods_of(const std::string& node, const std::string& continue_token, std::function<void(bool)> then);
+  /// `selector`: of fields. Calls `on_pod` for each, and then `then` with the next page or the error.
+  void list_pods(const std::string& selector, const std::string& continue_token,
+                 std::function<void(const api::ApiAnswer& answer)> then);
+  void remember(const nlohmann::json& pod);
+
+  void bind_known(const Shared& call);
+  void reserve(const Shared& call);
+  void send(const Shared& call);
+  void take_answer(const Shared& call, const api::ApiAnswer& answer);
+  void find_out(const Shared& call, const std::string& why);
+  void take_pod(const Shared& call, const api::ApiAnswer& answer, const std::string& why);
+  void finish_bound(const Shared& call, const nlohmann::json& pod);
+  /// Gives back what was promised, unless the pod may be bound all the same.
+  void finish(const Shared& call, const std::string& error);
+
+  void get_pod(const std::string& name_space, const std::string& name, api::Api::OnAnswer on_answer);
+  void look_after_promises();
+  void look_after(const Promise& promise);
+
+  api::Api& api_;
+  SharedBook& shared_;
+  RecentDemands& recent_;
+  const Options options_;
+  const std::function<std::chrono::milliseconds()> time_to_bind_;
+  api::TroubleLog trouble_;
+  bool is_binding_ = false;  ///< from begin() to end()
+  bool has_begun_ = false;
+  std::uint64_t term_ = 0;
+  std::vector<Shared> waiting_;
+  std::set<std::string> looked_at_;  ///< nodes whose pods were read in this term
+  std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace topolet::extender

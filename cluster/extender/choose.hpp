@@ -1,0 +1,49 @@
+// Which zones of a node a pod gets: a pure function of what is free there and of what the pod asks.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cluster/extender/demand.hpp"
+#include "cluster/extender/node_zones.hpp"
+#include "core/base/result.hpp"
+
+namespace topolet::extender {
+
+/// A node's zones, and what is left in each of them after all that is promised.
+struct FreeZones {
+  const NodeZones& node;
+  const std::vector<Amounts>& free;  ///< by position in node.zones
+  /// By position: zones where something is promised that the node does not count yet.
+  const std::vector<bool>& has_promises;
+  /// What was promised there has not shown up for too long: what is published is not to be relied on.
+  bool is_stale = false;
+};
+
+/// In NodeZones::zones, ascending.
+using ZonePositions = boost::container::small_vector<std::size_t, 8>;
+
+struct ContainerZones {
+  std::string container;
+  ZonePositions zones;
+};
+
+struct Choice {
+  std::vector<ContainerZones> containers;  ///< in the demand's order
+  /// What to keep free for it, by position in node.zones. Of a container on several zones it is not known how much it
+  /// takes from each, and more may be free there when it comes: of each, all that it may.
+  std::vector<Amounts> taken;
+  std::size_t most_zones = 0;     ///< of the container with the most
+  std::int64_t preference = 0;    ///< by the strategy: more is better
+  std::int64_t effective = 1000;  ///< permille of the CPUs of its zones that can be had at present
+};
+
+/// FAILED_PRECONDITION says in a few words why there is none: "no zone has 8 free CPUs, the best has 4".
+Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand);
+
+/// What may be taken on the zones that a container was given before, by os_index: as in Choice::taken.
+std::vector<Amounts> taken_by(const NodeZones& node, const Amounts& asks, const std::vector<std::uint32_t>& os_indices);
+
+}  // namespace topolet::extender

@@ -1,0 +1,117 @@
+#include "cluster/extender/demand.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cluster/api/json_fields.hpp"
+#include "core/base/text.hpp"
+
+namespace topolet::extender {
+namespace {
+
+constexpr std::int64_t kMilli = 1000;
+constexpr std::size_t kLongestValue = 60;
+
+template <class Word, std::size_t count>
+Result<Word> find_word(std::string_view text, const std::array<std::pair<std::string_view, Word>, count>& words) {
+  std::string known;
+  for (const auto& [name, word] : words) {
+    if (name == text) return word;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
+  }
+  return Error{Code::kInvalidArgument, fmt::format("'{}' is none of {}", printable(text, kLongestValue), known)};
+}
+
+/// Sets `word` from an annotation, if the pod has it.
+template <class Word>
+Status read_annotation(const api::Pod& pod, const char* name, Result<Word> (*parse)(std::string_view), Word& word) {
+  const auto found = pod.annotations.find(name);
+  if (found == pod.annotations.end()) return {};
+  const Result<Word> parsed = parse(found->second);
+  if (!parsed) return Error{Code::kInvalidArgument, fmt::format("annotation {}: {}", name, parsed.error().message)};
+  word = *parsed;
+  return {};
+}
+
+/// What the pod says of a container's CPUs: exclusive, shared or none; empty where it says nothing.
+class CpusAnnotations {
+ public:
+  explicit CpusAnnotations(const api::Pod& pod) {
+    if (const auto found = pod.annotations.find("topolet.io/cpus"); found != pod.annotations.end())
+      of_pod_ = found->second;
+    if (const auto found = pod.annotations.find("topolet.io/containers"); found != pod.annotations.end())
+      of_containers_ = nlohmann::json::parse(found->second, nullptr, false);
+  }
+  std::string of(const std::string& container) const {
+    for (const char* name : {"cpus", "topolet.io/cpus"}) {
+      std::string own = api::text_field(of_containers_, container, name);
+      if (!own.empty()) return own;
+    }
+    return of_pod_;
+  }
+
+ private:
+  std::string of_pod_;
+  nlohmann::json of_containers_;
+};
+
+ContainerDemand::Kind kind_of(api::PodContainer::Kind kind) {
+  if (kind == api::PodContainer::Kind::kInit) return ContainerDemand::Kind::kInit;
+  return kind == api::PodContainer::Kind::kSidecar ? ContainerDemand::Kind::kSidecar : ContainerDemand::Kind::kMain;
+}
+
+Amounts asks_of(const api::Amounts& requests, ResourceNames& names) {
+  Amounts asks;
+  const auto ask = [&asks](ResourceId resource, std::int64_t amount) {
+    if (amount > 0) asks.set(resource, std::min(amount, kMostOfAnything));
+  };
+  ask(kCpu, (std::min(requests.cpu_milli, kMostOfAnything) + kMilli - 1) / kMilli * kMilli);
+  ask(kMemory, requests.memory_bytes);
+  for (const auto& [size, bytes] : requests.huge_page_bytes) ask(names.id("hugepages-" + size), bytes);
+  for (const auto& [device, count] : requests.devices) ask(names.id(device), count);
+  return asks;
+}
+
+}  // namespace
+
+Result<ZonePolicy> parse_zone_policy(std::string_view text) {
+  return find_word<ZonePolicy, 3>(
+      text, {{{"single", ZonePolicy::kSingle}, {"fewest", ZonePolicy::kFewest}, {"any", ZonePolicy::kAny}}});
+}
+
+Result<ZoneStrategy> parse_zone_strategy(std::string_view text) {
+  return find_word<ZoneStrategy, 3>(
+      text,
+      {{{"packed", ZoneStrategy::kPacked}, {"spread", ZoneStrategy::kSpread}, {"balanced", ZoneStrategy::kBalanced}}});
+}
+
+Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, ResourceNames& names) {
+  Demand demand;
+  demand.uid = pod.uid;
+  demand.name = pod.name;
+  demand.name_space = pod.name_space;
+  demand.policy = defaults.policy;
+  demand.strategy = defaults.strategy;
+  if (const Status read = read_annotation(pod, "topolet.io/zone-policy", &parse_zone_policy, demand.policy); !read)
+    return read.error();
+  if (const Status read = read_annotation(pod, "topolet.io/zone-strategy", &parse_zone_strategy, demand.strategy);
+      !read)
+    return read.error();
+  const CpusAnnotations annotations(pod);
+  for (const api::PodContainer& container : pod.containers) {
+    const std::int64_t cpu = container.requests.cpu_milli;
+    if (container.has_ended || cpu <= 0) continue;
+    const std::string told = annotations.of(container.name);
+    const bool by_default =
+        pod.qos == "guaranteed" && pod.name_space != "kube-system" && cpu % kMilli == 0 && told.empty();
+    if (!by_default && told != "exclusive") continue;
+    demand.containers.push_back({container.name, kind_of(container.kind), asks_of(container.requests, names)});
+  }
+  return demand;
+}
+
+}  // namespace topolet::extender

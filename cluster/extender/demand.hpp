@@ -1,0 +1,66 @@
+// What a pod asks of the zones of a node: the containers that will have CPUs of their own, and how they want them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/api/pod.hpp"
+#include "cluster/extender/resources.hpp"
+#include "core/base/result.hpp"
+
+namespace topolet::extender {
+
+/// How many zones a container may be spread over: the pod's annotation topolet.io/zone-policy.
+enum class ZonePolicy : std::uint8_t {
+  kSingle,  ///< one, or the pod is not placed at all
+  kFewest,  ///< as few as can be
+  kAny,     ///< as many as it takes, and no node is better for having few
+};
+/// Which zones are taken first: the pod's annotation topolet.io/zone-strategy.
+enum class ZoneStrategy : std::uint8_t {
+  kPacked,    ///< those that are fullest
+  kSpread,    ///< those that are emptiest
+  kBalanced,  ///< those whose CPUs and memory are then left in like parts
+};
+
+/// INVALID_ARGUMENT names the words there are.
+Result<ZonePolicy> parse_zone_policy(std::string_view text);
+Result<ZoneStrategy> parse_zone_strategy(std::string_view text);
+
+struct ZoneDefaults {
+  ZonePolicy policy = ZonePolicy::kFewest;
+  ZoneStrategy strategy = ZoneStrategy::kPacked;
+};
+
+/// A container with CPUs of its own.
+struct ContainerDemand {
+  enum class Kind : std::uint8_t {
+    kMain,
+    kSidecar,  ///< runs beside all that come after it
+    kInit,     ///< has ended before a main one begins
+  };
+  std::string name;
+  Kind kind = Kind::kMain;
+  Amounts asks;
+};
+
+struct Demand {
+  std::string uid;
+  std::string name;
+  std::string name_space;
+  ZonePolicy policy = ZonePolicy::kFewest;
+  ZoneStrategy strategy = ZoneStrategy::kPacked;
+  std::vector<ContainerDemand> containers;  ///< empty: nothing of it belongs to zones
+
+  bool is_for_zones() const { return !containers.empty(); }
+};
+
+/// CPUs of their own have, as on the nodes by default, the containers of a Guaranteed pod that request whole CPUs, but
+/// not in kube-system; and those whose pod says so by the annotations topolet.io/cpus or topolet.io/containers.
+/// INVALID_ARGUMENT, for whoever made the pod, if an annotation has a value that is none.
+Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, ResourceNames& names);
+
+}  // namespace topolet::extender

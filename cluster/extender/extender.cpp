@@ -1,0 +1,330 @@
+#include "cluster/extender/extender.hpp"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "cluster/api/json_fields.hpp"
+#include "cluster/extender/rank.hpp"
+
+namespace topolet::extender {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kTopologyPath = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies";
+/// Objects are some kilobytes each, and ten times that while they are read.
+constexpr int kPageSize = 50;
+constexpr std::string_view kForwarded = "/forwarded";
+constexpr const char* kJson = "application/json";
+
+bool is_call(std::string_view path) { return path == "/filter" || path == "/prioritize" || path == "/bind"; }
+
+const char* state_text(Promise::State state) {
+  switch (state) {
+    case Promise::State::kBinding:
+      return "binding";
+    case Promise::State::kInDoubt:
+      return "in doubt";
+    case Promise::State::kBound:
+      return "bound";
+  }
+  return "";
+}
+
+json amounts_json(const Amounts& amounts, const ResourceNames& names) {
+  json object = json::object();
+  for (const Ask& ask : amounts.asks())
+    object[names.name(ask.resource) + (ask.resource == kCpu ? "-milli" : "")] = ask.amount;
+  return object;
+}
+
+}  // namespace
+
+/// One call, until it is answered.
+struct Extender::Incoming {
+  std::string path;
+  std::string body;
+  Respond respond;
+  bool is_forwarded = false;
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+
+  std::string name() const { return path.substr(1); }
+};
+
+Extender::Extender(Options options, api::ApiServer server, http::TlsFiles& tls, Log& log)
+    : options_(std::move(options)), tls_(tls), log_(log), client_(loop_, std::move(server)) {}
+
+Extender::~Extender() { stop(); }
+
+void Extender::start() {
+  loop_.start();
+  loop_.post([this] { begin_on_loop(); });
+}
+
+void Extender::stop() {
+  // Whoever waits for the Lease need not wait for its end.
+  auto given_up = std::make_shared<std::promise<void>>();
+  auto done = given_up->get_future();
+  loop_.post([this, given_up] {
+    if (!election_) return given_up->set_value();
+    election_->give_up([given_up] { given_up->set_value(); });
+  });
+  done.wait_for(std::chrono::seconds(5));
+  loop_.stop();
+  binder_.reset();
+  election_.reset();
+  reflector_.reset();
+}
+
+void Extender::begin_on_loop() {
+  const auto time_to_bind = [this] { return election_ ? election_->time_left() : options_.binding.bind_timeout; };
+  binder_ = std::make_unique<Binder>(client_, shared_, recent_, options_.binding, time_to_bind, log_);
+  api::Reflector::Options following;
+  following.name = "the NodeResourceTopologies";
+  following.path = kTopologyPath;
+  following.page_size = kPageSize;
+  api::Reflector::Handlers handlers;
+  handlers.on_listed = [this](const json& object) {
+    listed_.push_back(api::text_field(object, "metadata", "name"));
+    take_object("ADDED", object);
+  };
+  handlers.on_list = [this](const std::vector<json>&) {
+    {
+      MutexLock lock(shared_.mutex);
+      shared_.book.keep_only(std::exchange(listed_, {}));
+      shared_.is_synced = true;
+      log_.info("{} nodes publish their zones", shared_.book.node_count());
+    }
+    ::malloc_trim(0);
+  };
+  handlers.on_change = [this](std::string_view type, const json& object) { take_object(type, object); };
+  reflector_ = std::make_unique<api::Reflector>(client_, std::move(following), std::move(handlers), log_);
+  reflector_->start();
+  if (!options_.lease) return begin_leading();
+  election_ = std::make_unique<api::LeaderElection>(
+      client_, *options_.lease, api::LeaderElection::Handlers{[this] { begin_leading(); }, [this] { end_leading(); }},
+      log_);
+  election_->start();
+}
+
+void Extender::begin_leading() {
+  leads_ = true;
+  binder_->begin();
+}
+
+void Extender::end_leading() {
+  leads_ = false;
+  binder_->end();
+}
+
+void Extender::take_object(std::string_view type, const json& object) {
+  MutexLock lock(shared_.mutex);
+  if (type == "DELETED") {
+    shared_.book.remove_node(api::text_field(object, "metadata", "name"));
+    return;
+  }
+  NodeZones node = read_node_zones(object, shared_.book.names());
+  if (!node.name.empty()) shared_.book.set_node(std::move(node));
+}
+
+void Extender::answer(http::HttpRequest request, Respond respond) {
+  auto call = std::make_shared<Incoming>();
+  call->path = request.path;
+  call->body = std::move(request.body);
+  call->respond = std::move(respond);
+  if (call->path.starts_with(kForwarded)) {
+    call->is_forwarded = true;
+    call->path.erase(0, kForwarded.size());
+  }
+  if (!is_call(call->path)) {
+    call->path = "/other";
+    call->respond({404, "text/plain; charset=utf-8", "there is: POST /filter, /prioritize, /bind\n"});
+    return metrics_.add_call("other", "unknown", {});
+  }
+  const auto& names = options_.client_names;
+  const bool may_call = std::find(names.begin(), names.end(), request.client_name) != names.end() ||
+                        (!request.client_name.empty() && request.client_name == tls_.names().common_name);
+  if (!may_call) {
+    metrics_.add_refused_client();
+    call->respond({403, "text/plain; charset=utf-8",
+                   fmt::format("the name '{}' in the client's certificate may not call; see --client-name\n",
+                               request.client_name)});
+    return;
+  }
+  if (leads_ || call->is_forwarded || !options_.lease) return answer_here(call);
+  loop_.post([this, call] {
+    const auto leader = election_ ? election_->other_leader() : std::nullopt;
+    if (!leader || leader->address.empty()) return answer_here(call);
+    forward(call, *leader);
+  });
+}
+
+void Extender::answer_here(const std::shared_ptr<Incoming>& call) {
+  if (call->path == "/bind") return bind(call);
+  {
+    MutexLock lock(shared_.mutex);
+    if (!shared_.is_synced) return refuse(*call, "topolet-extender has not read the nodes' zones yet");
+  }
+  if (call->path == "/filter") {
+    filter(*call);
+  } else {
+    prioritize(*call);
+  }
+}
+
+void Extender::refuse(const Incoming& call, const std::string& why) {
+  if (call.path == "/filter") return finish(call, filter_error_text(why), "error");
+  if (call.path == "/bind") return finish(call, binding_result_text(why), "error");
+  metrics_.add_call(call.name(), "error", std::chrono::steady_clock::now() - call.begun);
+  call.respond({503, "text/plain; charset=utf-8", why + '\n'});
+}
+
+void Extender::finish(const Incoming& call, std::string body, const char* outcome) {
+  metrics_.add_call(call.name(), outcome, std::chrono::steady_clock::now() - call.begun);
+  call.respond({200, kJson, std::move(body)});
+}
+
+RecentDemands::Read Extender::demand_of(const ExtenderArgs& args) {
+  if (RecentDemands::Read known = recent_.find(args.pod_version)) return known;
+  const json pod = json::parse(args.pod_json, nullptr, false);
+  RecentDemands::Read demand = read_demand_of(pod, options_.defaults, shared_);
+  recent_.add(args.pod_version, api::text_field(pod, "metadata", "uid"), demand);
+  return demand;
+}
+
+void Extender::filter(const Incoming& call) {
+  const Result<ExtenderArgs> args = read_extender_args(call.body);
+  if (!args) return refuse(call, args.error().message);
+  const RecentDemands::Read demand = demand_of(*args);
+  FilterResult result;
+  if (!*demand) {
+    // Only a change of the pod helps, and who has made it is told.
+    for (const std::string_view name : args->node_names)
+      result.unresolvable.emplace_back(name, "topolet: " + demand->error().message);
+  } else if (!(*demand)->is_for_zones()) {
+    result.node_names = args->node_names;
+  } else {
+    MutexLock lock(shared_.mutex);
+    result = filter_nodes(shared_.book, **demand, args->node_names);
+  }
+  finish(call, filter_result_text(result), result.node_names.empty() ? "none fits" : "ok");
+}
+
+void Extender::prioritize(const Incoming& call) {
+  const Result<ExtenderArgs> args = read_extender_args(call.body);
+  if (!args) {
+    metrics_.add_call(call.name(), "error", std::chrono::steady_clock::now() - call.begun);
+    return call.respond({400, "text/plain; charset=utf-8", args.error().message + '\n'});
+  }
+  const RecentDemands::Read demand = demand_of(*args);
+  std::vector<std::pair<std::string_view, int>> scores;
+  if (*demand && (*demand)->is_for_zones()) {
+    MutexLock lock(shared_.mutex);
+    scores = score_nodes(shared_.book, **demand, args->node_names);
+  } else {
+    for (const std::string_view name : args->node_names) scores.emplace_back(name, 0);
+  }
+  finish(call, priorities_text(scores), "ok");
+}
+
+void Extender::bind(const std::shared_ptr<Incoming>& call) {
+  Result<BindingArgs> args = read_binding_args(call->body);
+  if (!args) return refuse(*call, args.error().message);
+  loop_.post([this, call, args = *std::move(args)]() mutable {
+    if (!binder_) return refuse(*call, "topolet-extender is starting");
+    binder_->bind(std::move(args), [this, call](const std::string& error) {
+      if (!error.empty()) return refuse(*call, "topolet: " + error);
+      finish(*call, binding_result_text({}), "ok");
+    });
+  });
+}
+
+/// On the loop's thread. Where the leader does not answer, filter and prioritize are answered from what is known here:
+/// whether a zone is promised already is decided at the binding, which only a leader does.
+void Extender::forward(const std::shared_ptr<Incoming>& call, const api::LeaderElection::Leader& leader) {
+  const http::TlsFiles::Paths& paths = tls_.paths();
+  api::ApiServer server;
+  server.url = "https://" + leader.address;
+  server.ca.file = paths.client_ca;
+  server.tls_server_name = tls_.names().dns_name;
+  server.client_certificate.file = paths.certificate;
+  server.client_key.file = paths.key;
+  api::HttpRequest request;
+  request.method = "POST";
+  request.path = std::string(kForwarded) + call->path;
+  // Without it libcurl would wait to be asked for large bodies.
+  request.headers = {"Content-Type: application/json", "Expect:"};
+  request.body = call->body;
+  request.timeout = options_.forward_timeout;
+  loop_.send(server, request, [this, call, leader](api::HttpAnswer answer) {
+    if (answer.status == 200) {
+      metrics_.add_call(call->name(), "forwarded", std::chrono::steady_clock::now() - call->begun);
+      return call->respond({200, kJson, std::move(answer.body)});
+    }
+    const std::string why = answer.status == 0 ? answer.error : fmt::format("it answered {}", answer.status);
+    log_.warn("{} cannot be reached at {}: {}", leader.identity, leader.address, why);
+    if (call->path != "/bind") return answer_here(call);
+    refuse(*call, fmt::format("topolet: the leader {} cannot be reached: {}", leader.identity, why));
+  });
+}
+
+std::string Extender::not_ready() const {
+  MutexLock lock(shared_.mutex);
+  return shared_.is_synced ? "" : "the NodeResourceTopologies were not read yet";
+}
+
+std::string Extender::metrics() const {
+  Numbers now;
+  now.leads = leads_;
+  now.requests = client_.counts();
+  {
+    MutexLock lock(shared_.mutex);
+    now.nodes = shared_.book.node_count();
+    now.stale_nodes = shared_.book.stale_nodes();
+    now.promises = shared_.book.promise_count();
+  }
+  return metrics_.text(now);
+}
+
+std::string Extender::zones_json() const {
+  json nodes = json::array();
+  json promises = json::array();
+  MutexLock lock(shared_.mutex);
+  const ResourceNames& names = shared_.book.names();
+  for (const std::string& name : shared_.book.node_names()) {
+    const auto view = shared_.book.view(name);
+    json zones = json::array();
+    for (std::size_t i = 0; i < view->zones.zones.size(); ++i) {
+      const Zone& zone = view->zones.zones[i];
+      json entry = {{"zone", zone.os_index},
+                    {"allocatable", amounts_json(zone.allocatable, names)},
+                    {"available", amounts_json(zone.available, names)},
+                    {"free", amounts_json(view->free[i], names)}};
+      if (zone.effective_cpu_milli) entry["effective-cpu-milli"] = *zone.effective_cpu_milli;
+      zones.push_back(std::move(entry));
+    }
+    nodes.push_back({{"node", name},
+                     {"generation", view->zones.generation},
+                     {"stale", view->is_stale},
+                     {"zones", std::move(zones)}});
+  }
+  const auto now = std::chrono::steady_clock::now();
+  for (const Promise& promise : shared_.book.promises()) {
+    json taken = json::object();
+    for (const auto& [zone, amounts] : promise.taken) taken[std::to_string(zone)] = amounts_json(amounts, names);
+    promises.push_back({{"pod", promise.name_space + '/' + promise.name},
+                        {"uid", promise.uid},
+                        {"node", promise.node},
+                        {"state", state_text(promise.state)},
+                        {"seconds", std::chrono::duration_cast<std::chrono::seconds>(now - promise.since).count()},
+                        {"zones", std::move(taken)}});
+  }
+  const json all = {{"leads", leads_.load()}, {"nodes", std::move(nodes)}, {"promises", std::move(promises)}};
+  return all.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace topolet::extender

@@ -1,0 +1,97 @@
+// topolet-extender without its sockets: answers what a kube-scheduler asks, follows the nodes' zones, and leads or
+// forwards to the replica that does.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cluster/api/api_client.hpp"
+#include "cluster/api/http_loop.hpp"
+#include "cluster/api/leader_election.hpp"
+#include "cluster/api/reflector.hpp"
+#include "cluster/extender/binder.hpp"
+#include "cluster/extender/metrics.hpp"
+#include "cluster/extender/shared_book.hpp"
+#include "cluster/http/http_server.hpp"
+#include "cluster/http/tls_files.hpp"
+#include "core/base/log.hpp"
+
+namespace topolet::extender {
+
+/// Works from start() to stop() on a thread of its own.
+class Extender {
+ public:
+  struct Options {
+    ZoneDefaults defaults;
+    /// Absent: this is the only replica.
+    std::optional<api::LeaderElection::Options> lease;
+    Binder::Options binding;
+    /// Common names of clients that may call, beside the own one.
+    std::vector<std::string> client_names;
+    std::chrono::milliseconds forward_timeout{4500};
+  };
+  /// `tls`: whose certificate this is, to forward with. It must outlive this.
+  Extender(Options options, api::ApiServer server, http::TlsFiles& tls, Log& log);
+  ~Extender();
+  Extender(const Extender&) = delete;
+  Extender& operator=(const Extender&) = delete;
+
+  void start();
+  /// Gives the Lease up first.
+  void stop();
+
+  // Any thread.
+
+  /// POST /filter, /prioritize, /bind, of the scheduler, and the same below /forwarded, of another replica.
+  void answer(http::HttpRequest request, http::HttpServer::Handlers::Respond respond);
+  /// Empty: it is ready. Else what is missing.
+  std::string not_ready() const;
+  bool is_leader() const { return leads_; }
+  /// In the text format of Prometheus.
+  std::string metrics() const;
+  /// What is known of each node and what is promised, for people, as JSON.
+  std::string zones_json() const;
+
+ private:
+  using Respond = http::HttpServer::Handlers::Respond;
+  struct Incoming;
+
+  void begin_on_loop();
+  void begin_leading();
+  void end_leading();
+  void take_object(std::string_view type, const nlohmann::json& object);
+
+  void answer_here(const std::shared_ptr<Incoming>& call);
+  void filter(const Incoming& call);
+  void prioritize(const Incoming& call);
+  void bind(const std::shared_ptr<Incoming>& call);
+  void forward(const std::shared_ptr<Incoming>& call, const api::LeaderElection::Leader& leader);
+  /// What a pod asks, from what was read of it before where that is known.
+  RecentDemands::Read demand_of(const ExtenderArgs& args);
+  /// An error that makes the scheduler try the pod again.
+  void refuse(const Incoming& call, const std::string& why);
+  void finish(const Incoming& call, std::string body, const char* outcome);
+
+  const Options options_;
+  http::TlsFiles& tls_;
+  Log& log_;
+  api::HttpLoop loop_;
+  api::ApiClient client_;
+  mutable SharedBook shared_;
+  RecentDemands recent_;
+  Metrics metrics_;
+  std::atomic<bool> leads_{false};
+  // The loop's thread.
+  std::vector<std::string> listed_;
+  std::unique_ptr<api::Reflector> reflector_;
+  std::unique_ptr<api::LeaderElection> election_;
+  std::unique_ptr<Binder> binder_;
+};
+
+}  // namespace topolet::extender

@@ -1,0 +1,44 @@
+// What the extender tells of itself to Prometheus.
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "cluster/api/api_client.hpp"
+
+namespace topolet::extender {
+
+/// What is looked at when somebody asks.
+struct Numbers {
+  bool leads = false;
+  std::size_t nodes = 0;
+  std::size_t stale_nodes = 0;
+  std::size_t promises = 0;
+  api::ApiClient::Counts requests;
+};
+
+/// Any thread.
+class Metrics {
+ public:
+  Metrics();
+
+  /// `call`: filter, prioritize, bind, other. `outcome`: one of a few words that this program chooses.
+  void add_call(const std::string& call, const std::string& outcome, std::chrono::nanoseconds duration);
+  void add_refused_client() { refused_clients_.Increment(); }
+  /// In the text format.
+  std::string text(const Numbers& now) const;
+
+ private:
+  prometheus::Registry registry_;
+  prometheus::Family<prometheus::Counter>& calls_;
+  prometheus::Family<prometheus::Histogram>& seconds_;
+  prometheus::Counter& refused_clients_;
+};
+
+}  // namespace topolet::extender

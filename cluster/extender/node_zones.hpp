@@ -1,0 +1,46 @@
+// What a node publishes of its NUMA nodes, as the object NodeResourceTopology tells it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/extender/resources.hpp"
+
+namespace topolet::extender {
+
+struct Zone {
+  std::uint32_t os_index = 0;
+  Amounts available;
+  Amounts allocatable;
+  std::optional<std::int64_t> effective_cpu_milli;  ///< what it can do at present, where somebody has told
+};
+
+/// What a node enforces, in the words of the kubelet's topology manager.
+enum class NodePolicy : std::uint8_t { kNone, kBestEffort, kRestricted, kSingleNumaNode };
+
+struct NodeZones {
+  std::string name;
+  /// Of the object: of two with a number each, the larger one is newer. 0: it is no number.
+  std::uint64_t version = 0;
+  std::uint64_t generation = 0;  ///< of topoletd's ledger; 0: another program has written it
+  NodePolicy policy = NodePolicy::kNone;
+  bool is_pod_scope = false;  ///< a pod's containers share their zones
+  std::vector<Zone> zones;    ///< by os_index
+  /// SLIT distances, zone by zone in the order of `zones`; empty: not known.
+  std::vector<std::uint16_t> distances;
+  /// The beginnings of the uids of the pods that `available` counts, in order.
+  std::vector<std::string> acknowledged;
+
+  bool acknowledges(const std::string& uid) const;
+  std::uint16_t distance(std::size_t from, std::size_t to) const;
+  /// Whether any zone publishes it.
+  bool publishes(ResourceId resource) const;
+};
+
+/// Zones of another type than Node, or of another name than node-N, are left out, and so are amounts that are none.
+NodeZones read_node_zones(const nlohmann::json& object, ResourceNames& names);
+
+}  // namespace topolet::extender

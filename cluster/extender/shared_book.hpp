@@ -1,0 +1,49 @@
+// The zone book, and what was read of pods lately, for the threads that need them.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cluster/extender/demand.hpp"
+#include "cluster/extender/zone_book.hpp"
+#include "core/base/mutex.hpp"
+
+namespace topolet::extender {
+
+struct SharedBook {
+  Mutex mutex;
+  ZoneBook book TOPOLET_GUARDED_BY(mutex);
+  bool is_synced TOPOLET_GUARDED_BY(mutex) = false;  ///< all nodes' objects were read once
+};
+
+/// What pods ask for, as it was read when a scheduler filtered nodes for them: the same pod is ranked and bound right
+/// after that. Keeps the last ones only. Any thread.
+class RecentDemands {
+ public:
+  explicit RecentDemands(std::size_t most = 4096) : most_(most) {}
+
+  using Read = std::shared_ptr<const Result<Demand>>;
+  /// Null if it is not known. `version`: as in ExtenderArgs.
+  Read find(const std::string& version) const TOPOLET_EXCLUDES(mutex_);
+  Read find_by_uid(const std::string& uid) const TOPOLET_EXCLUDES(mutex_);
+  void add(const std::string& version, const std::string& uid, Read demand) TOPOLET_EXCLUDES(mutex_);
+
+ private:
+  struct Entry {
+    std::string version;
+    Read demand;
+  };
+  const std::size_t most_;
+  mutable Mutex mutex_;
+  std::map<std::string, Entry> by_uid_ TOPOLET_GUARDED_BY(mutex_);
+  std::deque<std::string> order_ TOPOLET_GUARDED_BY(mutex_);  ///< uids, the oldest first
+};
+
+/// Of a Pod object.
+RecentDemands::Read read_demand_of(const nlohmann::json& pod, const ZoneDefaults& defaults, SharedBook& shared);
+
+}  // namespace topolet::extender

@@ -1,0 +1,308 @@
+#include "cluster/extender/zone_book.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include "cluster/api/json_fields.hpp"
+
+namespace topolet::extender {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kAnnotationVersion = 1;
+
+std::vector<std::uint32_t> indices_in(const json& list) {
+  std::vector<std::uint32_t> indices;
+  if (!list.is_array()) return indices;
+  for (const json& index : list) {
+    if (index.is_number_unsigned()) indices.push_back(index.get<std::uint32_t>());
+  }
+  return indices;
+}
+
+std::vector<std::pair<std::uint32_t, Amounts>> by_index(const NodeZones& node, const std::vector<Amounts>& taken) {
+  std::vector<std::pair<std::uint32_t, Amounts>> amounts;
+  for (std::size_t zone = 0; zone < taken.size(); ++zone) {
+    if (!taken[zone].empty()) amounts.emplace_back(node.zones[zone].os_index, taken[zone]);
+  }
+  return amounts;
+}
+
+/// With the zones of its annotation: of one container after the other.
+std::vector<std::pair<std::uint32_t, Amounts>> taken_by_pod(const NodeZones* node, const Demand& demand,
+                                                            const ZoneAnnotation& annotation) {
+  std::vector<std::pair<std::uint32_t, Amounts>> taken;
+  for (const ContainerDemand& container : demand.containers) {
+    const auto told = std::find_if(annotation.containers.begin(), annotation.containers.end(),
+                                   [&](const auto& entry) { return entry.first == container.name; });
+    if (told == annotation.containers.end()) continue;
+    for (const std::uint32_t index : told->second) {
+      Amounts part = container.asks;
+      if (node != nullptr && told->second.size() > 1) {
+        const std::vector<Amounts> parts = taken_by(*node, container.asks, {index});
+        for (std::size_t zone = 0; zone < parts.size(); ++zone) {
+          if (node->zones[zone].os_index == index) part = parts[zone];
+        }
+      }
+      auto here = std::find_if(taken.begin(), taken.end(), [index](const auto& entry) { return entry.first == index; });
+      if (here == taken.end()) here = taken.insert(taken.end(), {index, {}});
+      // What an init container has is free before a main one begins.
+      if (container.kind == ContainerDemand::Kind::kInit) {
+        here->second.raise_to(part);
+      } else {
+        here->second.add(part);
+      }
+    }
+  }
+  return taken;
+}
+
+}  // namespace
+
+std::optional<ZoneAnnotation> read_zone_annotation(const std::string& text) {
+  const json object = json::parse(text, nullptr, false);
+  if (object.is_discarded() || api::field(object, "v") != kAnnotationVersion) return std::nullopt;
+  ZoneAnnotation annotation;
+  annotation.text = text;
+  annotation.node = api::text_field(object, "node");
+  for (const auto& [container, zones] : api::map_field(object, "containers"))
+    annotation.containers.emplace_back(container, indices_in(zones));
+  if (annotation.node.empty() || annotation.containers.empty()) return std::nullopt;
+  return annotation;
+}
+
+std::string zone_annotation_text(const NodeZones& node, const Choice& choice) {
+  std::set<std::uint32_t> all;
+  json containers = json::object();
+  for (const ContainerZones& container : choice.containers) {
+    json& zones = containers[container.container] = json::array();
+    for (const std::size_t zone : container.zones) {
+      zones.push_back(node.zones[zone].os_index);
+      all.insert(node.zones[zone].os_index);
+    }
+  }
+  const json annotation = {{"v", kAnnotationVersion},  {"node", node.name},        {"zones", all},
+                           {"containers", containers}, {"by", "topolet-extender"}, {"gen", node.generation}};
+  return annotation.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+const ZoneBook::Node* ZoneBook::find(std::string_view name) const {
+  const auto found = nodes_.find(name);
+  return found == nodes_.end() ? nullptr : found->second.get();
+}
+
+void ZoneBook::set_node(NodeZones zones) {
+  std::unique_ptr<Node>& node = nodes_[zones.name];
+  if (!node) node = std::make_unique<Node>();
+  const bool is_older = node->is_published && zones.version != 0 && zones.version < node->zones.version;
+  if (is_older) return;
+  node->zones = std::move(zones);
+  node->is_published = true;
+  for (const std::uint64_t number : std::vector(node->promises)) {
+    if (node->zones.acknowledges(promises_.at(number).uid)) remove(number);
+  }
+  recount(*node);
+}
+
+void ZoneBook::drop_if_empty(const std::string& name) {
+  const auto found = nodes_.find(name);
+  if (found != nodes_.end() && !found->second->is_published && found->second->promises.empty()) nodes_.erase(found);
+}
+
+void ZoneBook::remove_node(const std::string& name) {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) return;
+  Node& node = *found->second;
+  node.is_published = false;
+  node.zones = {};
+  node.zones.name = name;
+  recount(node);
+  drop_if_empty(name);
+}
+
+void ZoneBook::keep_only(const std::vector<std::string>& names) {
+  const std::unordered_set<std::string> kept(names.begin(), names.end());
+  for (const std::string& name : node_names()) {
+    if (!kept.contains(name)) remove_node(name);
+  }
+}
+
+void ZoneBook::recount(Node& node) const {
+  node.free.clear();
+  for (const Zone& zone : node.zones.zones) node.free.push_back(zone.available);
+  node.has_promises.assign(node.free.size(), false);
+  node.is_stale = false;
+  for (const std::uint64_t number : node.promises) {
+    const Promise& promise = promises_.at(number);
+    node.is_stale = node.is_stale || promise.is_overdue;
+    for (const auto& [index, amounts] : promise.taken) {
+      for (std::size_t zone = 0; zone < node.free.size(); ++zone) {
+        if (node.zones.zones[zone].os_index != index) continue;
+        node.has_promises[zone] = true;
+        for (const Ask& ask : amounts.asks()) node.free[zone].add(ask.resource, -ask.amount);
+      }
+    }
+  }
+}
+
+Result<Choice> ZoneBook::choose(std::string_view name, const Demand& demand) const {
+  const Node* node = find(name);
+  if (node == nullptr || !node->is_published) return Error{Code::kNotFound, "publishes no NodeResourceTopology"};
+  return choose_zones({node->zones, node->free, node->has_promises, node->is_stale}, demand);
+}
+
+std::uint64_t ZoneBook::add(Promise promise) {
+  std::unique_ptr<Node>& node = nodes_[promise.node];
+  if (!node) {
+    node = std::make_unique<Node>();
+    node->zones.name = promise.node;
+  }
+  node->promises.push_back(++last_promise_);
+  promises_[last_promise_] = std::move(promise);
+  recount(*node);
+  return last_promise_;
+}
+
+std::uint64_t ZoneBook::find_promise(const std::string& uid, const std::string& name) const {
+  const Node* node = find(name);
+  if (node == nullptr) return 0;
+  const auto found = std::find_if(node->promises.begin(), node->promises.end(),
+                                  [&](std::uint64_t number) { return promises_.at(number).uid == uid; });
+  return found == node->promises.end() ? 0 : *found;
+}
+
+void ZoneBook::remove(std::uint64_t number) {
+  const auto found = promises_.find(number);
+  if (found == promises_.end()) return;
+  const std::string name = found->second.node;
+  promises_.erase(found);
+  Node& node = *nodes_.find(name)->second;
+  std::erase(node.promises, number);
+  recount(node);
+}
+
+Result<ZoneBook::Reserved> ZoneBook::reserve(const std::string& name, const Demand& demand, Time now) {
+  if (const std::uint64_t number = find_promise(demand.uid, name); number != 0) {
+    Promise& before = promises_.at(number);
+    if (before.state == Promise::State::kBinding)
+      return Error{Code::kAborted, "the pod is being bound to this node already"};
+    before.state = Promise::State::kBinding;
+    before.since = now;
+    return Reserved{number, before.annotation, true};
+  }
+  const Result<Choice> choice = choose(name, demand);
+  if (!choice) return choice.error();
+  const NodeZones& zones = find(name)->zones;
+  Promise promise{demand.uid, demand.name, demand.name_space, name, Promise::State::kBinding, now, false, {}, {}};
+  promise.taken = by_index(zones, choice->taken);
+  promise.annotation = zone_annotation_text(zones, *choice);
+  std::string annotation = promise.annotation;
+  return Reserved{add(std::move(promise)), std::move(annotation), false};
+}
+
+void ZoneBook::confirm(std::uint64_t number, Time now) {
+  const auto found = promises_.find(number);
+  if (found == promises_.end()) return;
+  found->second.state = Promise::State::kBound;
+  found->second.since = now;
+  std::vector<std::uint64_t> void_ones;
+  for (const auto& [other, promise] : promises_) {
+    if (other != number && promise.uid == found->second.uid) void_ones.push_back(other);
+  }
+  const Node* node = find(found->second.node);
+  if (node->is_published && node->zones.acknowledges(found->second.uid)) void_ones.push_back(number);
+  for (const std::uint64_t other : void_ones) release(other);
+}
+
+void ZoneBook::doubt(std::uint64_t number, Time now) {
+  const auto found = promises_.find(number);
+  if (found == promises_.end()) return;
+  found->second.state = Promise::State::kInDoubt;
+  found->second.since = now;
+}
+
+void ZoneBook::release(std::uint64_t number) {
+  const auto found = promises_.find(number);
+  if (found == promises_.end()) return;
+  const std::string node = found->second.node;
+  remove(number);
+  drop_if_empty(node);
+}
+
+void ZoneBook::remember(const Demand& demand, const ZoneAnnotation& annotation, Time now) {
+  const Node* node = find(annotation.node);
+  const bool is_published = node != nullptr && node->is_published;
+  if (is_published && node->zones.acknowledges(demand.uid)) return;
+  if (find_promise(demand.uid, annotation.node) != 0) return;
+  Promise promise{demand.uid, demand.name, demand.name_space, annotation.node, Promise::State::kBound, now,
+                  false,      {},          annotation.text};
+  promise.taken = taken_by_pod(is_published ? &node->zones : nullptr, demand, annotation);
+  add(std::move(promise));
+}
+
+void ZoneBook::forget_promises() {
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [number, promise] : promises_) {
+    if (promise.state == Promise::State::kBound) numbers.push_back(number);
+  }
+  for (const std::uint64_t number : numbers) release(number);
+}
+
+std::vector<Promise> ZoneBook::due(Time now) const {
+  std::vector<Promise> due;
+  for (const auto& [number, promise] : promises_) {
+    if (promise.state != Promise::State::kBinding && now - promise.since >= kPatience) due.push_back(promise);
+  }
+  return due;
+}
+
+void ZoneBook::keep_waiting(const std::string& uid, const std::string& node, Time now) {
+  for (auto& [number, promise] : promises_) {
+    if (promise.uid != uid || promise.node != node) continue;
+    promise.state = Promise::State::kBound;
+    promise.is_overdue = true;
+    promise.since = now;
+  }
+  if (const auto found = nodes_.find(node); found != nodes_.end()) recount(*found->second);
+}
+
+void ZoneBook::drop(const std::string& uid, const std::string& node) {
+  std::vector<std::uint64_t> numbers;
+  for (const auto& [number, promise] : promises_) {
+    if (promise.uid == uid && promise.node == node && promise.state != Promise::State::kBinding)
+      numbers.push_back(number);
+  }
+  for (const std::uint64_t number : numbers) release(number);
+}
+
+std::optional<ZoneBook::NodeView> ZoneBook::view(std::string_view name) const {
+  const Node* node = find(name);
+  if (node == nullptr) return std::nullopt;
+  return NodeView{node->zones, node->free, node->is_stale};
+}
+
+std::vector<std::string> ZoneBook::node_names() const {
+  std::vector<std::string> names;
+  names.reserve(nodes_.size());
+  for (const auto& [name, node] : nodes_) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<Promise> ZoneBook::promises() const {
+  std::vector<Promise> all;
+  all.reserve(promises_.size());
+  for (const auto& [number, promise] : promises_) all.push_back(promise);
+  return all;
+}
+
+std::size_t ZoneBook::stale_nodes() const {
+  return static_cast<std::size_t>(
+      std::count_if(nodes_.begin(), nodes_.end(), [](const auto& entry) { return entry.second->is_stale; }));
+}
+
+}  // namespace topolet::extender

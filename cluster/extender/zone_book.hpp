@@ -1,0 +1,137 @@
+// The zones of all nodes, less what was promised to pods that their nodes do not count yet.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster/extender/choose.hpp"
+#include "cluster/extender/demand.hpp"
+#include "cluster/extender/node_zones.hpp"
+#include "core/base/result.hpp"
+
+namespace topolet::extender {
+
+/// Of a pod on a node: kept from before it is bound until the node's object counts it.
+struct Promise {
+  enum class State : std::uint8_t {
+    kBinding,  ///< the API server was asked, and has not answered
+    kInDoubt,  ///< it was asked and did not answer: the pod may be bound here, now or soon
+    kBound,
+  };
+  std::string uid;
+  std::string name;
+  std::string name_space;
+  std::string node;
+  State state = State::kBinding;
+  std::chrono::steady_clock::time_point since{};         ///< the beginning of this state
+  bool is_overdue = false;                               ///< bound for long, and not counted by its node
+  std::vector<std::pair<std::uint32_t, Amounts>> taken;  ///< by zone's os_index
+  std::string annotation;                                ///< what is written to the pod
+};
+
+/// What the annotation topolet.io/zone of a pod says.
+struct ZoneAnnotation {
+  std::string text;
+  std::string node;
+  std::vector<std::pair<std::string, std::vector<std::uint32_t>>> containers;
+};
+/// Nothing if it is of another version or of another shape.
+std::optional<ZoneAnnotation> read_zone_annotation(const std::string& text);
+std::string zone_annotation_text(const NodeZones& node, const Choice& choice);
+
+/// Values in memory, changed by what happens; knows no clock, no thread and no network. Not thread-safe.
+class ZoneBook {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// After which a promise is asked after.
+  static constexpr std::chrono::seconds kPatience{60};
+
+  /// A node's object as it is now. One that is older than what is known of the node is left out. What it acknowledges
+  /// is promised no more.
+  void set_node(NodeZones node);
+  void remove_node(const std::string& name);
+  /// All there are: others are gone.
+  void keep_only(const std::vector<std::string>& names);
+  ResourceNames& names() { return names_; }
+  std::size_t node_count() const { return nodes_.size(); }
+
+  /// NOT_FOUND where nothing is known of the node; FAILED_PRECONDITION where it does not fit.
+  Result<Choice> choose(std::string_view node, const Demand& demand) const;
+  bool knows(std::string_view node) const { return find(node) != nullptr; }
+
+  /// What is written to the pod, and is promised from now on.
+  struct Reserved {
+    std::uint64_t promise = 0;
+    std::string annotation;
+    bool is_again = false;  ///< it was promised before, so that an earlier attempt may have bound the pod
+  };
+  /// As choose(), and keeps it free for the pod. What the pod was promised on this node before, and may have, it is
+  /// promised again. ABORTED while it is being bound there.
+  Result<Reserved> reserve(const std::string& node, const Demand& demand, Time now);
+  /// The pod is bound to the node: its promises on other nodes are void.
+  void confirm(std::uint64_t promise, Time now);
+  /// The pod may be bound there, or may be soon, by this attempt or an earlier one.
+  void doubt(std::uint64_t promise, Time now);
+  void release(std::uint64_t promise);
+  /// A pod that was found bound, with the zones that its annotation gives it; nothing changes if its node counts it
+  /// already, or if there is a promise for it.
+  void remember(const Demand& demand, const ZoneAnnotation& annotation, Time now);
+  /// Forgets what another replica may have changed since: all but what this one has asked for and has no answer to.
+  void forget_promises();
+
+  /// Those that are not bound after kPatience, or not counted.
+  std::vector<Promise> due(Time now) const;
+  /// The pod is alive and bound there: asked after again after kPatience.
+  void keep_waiting(const std::string& uid, const std::string& node, Time now);
+  /// The pod is not there any more.
+  void drop(const std::string& uid, const std::string& node);
+
+  struct NodeView {
+    const NodeZones& zones;
+    const std::vector<Amounts>& free;
+    bool is_stale = false;
+  };
+  std::optional<NodeView> view(std::string_view node) const;
+  std::vector<std::string> node_names() const;
+  std::vector<Promise> promises() const;
+  std::size_t promise_count() const { return promises_.size(); }
+  std::size_t stale_nodes() const;
+
+ private:
+  struct Node {
+    NodeZones zones;
+    bool is_published = false;  ///< false: only promised on
+    std::vector<Amounts> free;
+    std::vector<bool> has_promises;  ///< by zone
+    bool is_stale = false;
+    std::vector<std::uint64_t> promises;
+  };
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  using Nodes = std::unordered_map<std::string, std::unique_ptr<Node>, TextHash, std::equal_to<>>;
+
+  const Node* find(std::string_view node) const;
+  std::uint64_t add(Promise promise);
+  /// 0: there is none.
+  std::uint64_t find_promise(const std::string& uid, const std::string& node) const;
+  void remove(std::uint64_t number);
+  void recount(Node& node) const;
+  void drop_if_empty(const std::string& name);
+
+  ResourceNames names_;
+  Nodes nodes_;
+  std::map<std::uint64_t, Promise> promises_;  ///< by number, the oldest first
+  std::uint64_t last_promise_ = 0;
+};
+
+}  // namespace topolet::extender

@@ -1,0 +1,135 @@
+// A cluster in virtual time: an API server that is slow, loses answers and does things twice; nodes whose objects come
+// late, in another order, several times or never; schedulers; and replicas of the extender that are killed, or stopped
+// and woken later. What binds is the program's own code. The same seed gives the same history.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <queue>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cluster/api/api.hpp"
+#include "cluster/api/leader_election.hpp"
+#include "cluster/extender/binder.hpp"
+#include "cluster/extender/rank.hpp"
+#include "cluster/extender/shared_book.hpp"
+#include "core/base/log.hpp"
+
+namespace topolet::extender {
+
+using Milliseconds = std::chrono::milliseconds;
+
+class VirtualClock {
+ public:
+  using Time = api::Api::Clock::time_point;
+
+  Time now() const { return now_; }
+  void at(Time time, std::function<void()> task) { tasks_.push({std::max(time, now_), ++last_, std::move(task)}); }
+  void after(Milliseconds delay, std::function<void()> task) { at(now_ + delay, std::move(task)); }
+  /// False when there is nothing left to do.
+  bool step() {
+    if (tasks_.empty()) return false;
+    Task task = std::move(const_cast<Task&>(tasks_.top()));  // it is taken out before anybody compares it
+    tasks_.pop();
+    now_ = task.time;
+    task.run();
+    return true;
+  }
+
+ private:
+  struct Task {
+    Time time;
+    std::uint64_t number = 0;
+    std::function<void()> run;
+
+    bool operator<(const Task& other) const { return std::pair(other.time, other.number) < std::pair(time, number); }
+  };
+  Time now_{std::chrono::hours(1)};
+  std::uint64_t last_ = 0;
+  std::priority_queue<Task> tasks_;
+};
+
+class SimulatedCluster {
+ public:
+  struct Options {
+    std::uint32_t seed = 1;
+    std::size_t nodes = 24;
+    std::size_t pods = 1000;   ///< to be bound
+    std::size_t at_once = 40;  ///< pods that wait or are being scheduled
+    bool kills = true;
+    bool loses_objects = true;
+  };
+  struct Result {
+    std::size_t bound = 0;
+    std::size_t double_promises = 0;
+    std::size_t without_zone = 0;  ///< bound and without an annotation, though it is for zones
+    std::size_t refused_binds = 0;
+    std::size_t kills = 0;
+    std::size_t pauses = 0;
+    std::size_t terms = 0;
+    std::size_t lost_answers = 0;
+    std::size_t repeated = 0;
+    std::size_t left_promises = 0;  ///< of the leader, long after the last pod has gone
+    std::string first_double = {};
+  };
+
+  explicit SimulatedCluster(Options options);
+  ~SimulatedCluster();
+  Result run();
+
+ private:
+  struct Pod;
+  struct Node;
+  class Replica;
+  class ReplicaApi;
+  using Json = nlohmann::json;
+
+  // The API server.
+  api::ApiAnswer serve(const api::ApiRequest& request);
+  api::ApiAnswer serve_binding(Pod& pod, const Json& body);
+  api::ApiAnswer serve_lease(const api::ApiRequest& request);
+  Json pod_json(const Pod& pod) const;
+
+  // Nodes.
+  void note_bound(Pod& pod);
+  void publish(Node& node);
+  void write(Node& node, std::shared_ptr<NodeZones> object);
+  void deliver(const std::shared_ptr<const NodeZones>& object);
+  void end_pod(const std::string& name);
+
+  // The scheduler.
+  void make_pods();
+  void schedule(const std::string& name);
+  void retry(const std::string& name);
+
+  // Faults.
+  void disturb();
+
+  int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+  bool happens(double probability) { return std::bernoulli_distribution(probability)(random_); }
+  Milliseconds delay(int least, int most) { return Milliseconds(pick(least, most)); }
+  bool is_over() const { return result_.bound >= options_.pods; }
+
+  const Options options_;
+  std::mt19937 random_;
+  VirtualClock clock_;
+  std::shared_ptr<Log> log_ = make_silent_log();
+  std::map<std::string, std::unique_ptr<Pod>> pods_;  ///< by name
+  std::map<std::string, std::unique_ptr<Node>> nodes_;
+  Json lease_;
+  std::uint64_t version_ = 1;
+  std::uint64_t made_pods_ = 0;
+  std::vector<std::unique_ptr<Replica>> replicas_;
+  std::vector<std::unique_ptr<Replica>> graveyard_;  ///< killed ones, whose calls are still somewhere
+  Result result_;
+};
+
+}  // namespace topolet::extender

@@ -1,0 +1,157 @@
+// What is promised to pods until their nodes count them.
+#include "cluster/extender/zone_book.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/extender/support.hpp"
+
+namespace topolet::extender {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ZoneBookTest : public ::testing::Test {
+ protected:
+  Demand demand(const std::string& uid, const std::string& cpu, ZonePolicy policy = ZonePolicy::kFewest) {
+    json pod = pod_object("pod-" + uid, {{.cpu = cpu}});
+    pod["metadata"]["uid"] = uid;
+    return *read_demand(api::read_pod(pod), {policy, ZoneStrategy::kPacked}, book_.names());
+  }
+  void publish(const NodeSpec& node) { book_.set_node(read_node_zones(topology_object(node), book_.names())); }
+  std::int64_t free_milli(std::size_t zone, const std::string& node = "n1") {
+    return book_.view(node)->free.at(zone).get(kCpu);
+  }
+  std::uint64_t reserve(const std::string& uid, const std::string& cpu) {
+    const auto reserved = book_.reserve("n1", demand(uid, cpu), now_);
+    EXPECT_TRUE(reserved.has_value()) << reserved.error().message;
+    return reserved ? reserved->promise : 0;
+  }
+
+  ZoneBook book_;
+  ZoneBook::Time now_{std::chrono::hours(1)};
+};
+
+TEST_F(ZoneBookTest, AZoneIsPromisedOnce) {
+  publish({.zones = {{4}, {4}}});
+  const auto first = book_.reserve("n1", demand("aaaaaaaa-1", "4"), now_);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(json::parse(first->annotation), json::parse(R"({"v": 1, "node": "n1", "zones": [0],
+    "containers": {"main": [0]}, "by": "topolet-extender", "gen": 7})"));
+  const auto second = book_.reserve("n1", demand("bbbbbbbb-1", "4"), now_);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_THAT(second->annotation, HasSubstr("\"zones\":[1]"));
+  EXPECT_EQ(book_.reserve("n1", demand("cccccccc-1", "4"), now_).error().message,
+            "its zones have no 4 free CPUs, but 0");
+  book_.release(first->promise);
+  EXPECT_THAT(book_.reserve("n1", demand("cccccccc-1", "4"), now_)->annotation, HasSubstr("\"zones\":[0]"));
+  EXPECT_EQ(book_.reserve("n2", demand("cccccccc-1", "4"), now_).error().code, Code::kNotFound);
+}
+
+TEST_F(ZoneBookTest, APromiseEndsWhenTheNodeCountsThePodAndNotBefore) {
+  publish({.zones = {{4}}, .version = 10});
+  const std::uint64_t promise = reserve("aaaaaaaa-1", "4");
+  book_.confirm(promise, now_);
+  publish({.zones = {{4}}, .version = 11});
+  EXPECT_EQ(free_milli(0), 0) << "its node has not seen it yet";
+  publish({.zones = {{.available = 0, .allocatable = 4}}, .acknowledged = "0000aaaa,aaaaaaaa", .version = 12});
+  EXPECT_EQ(book_.promise_count(), 0U);
+  publish({.zones = {{4}}, .version = 11});
+  EXPECT_EQ(free_milli(0), 0) << "an older object tells nothing";
+  publish({.zones = {{4}}, .version = 13});
+  EXPECT_EQ(free_milli(0), 4000);
+}
+
+TEST_F(ZoneBookTest, OfAContainerOnSeveralZonesEachKeepsAllThatItMayTake) {
+  publish({.zones = {{4}, {4}, {2}}});
+  reserve("aaaaaaaa-1", "6");
+  EXPECT_EQ(free_milli(0), 0);
+  EXPECT_EQ(free_milli(2), 0) << "2 and 4, as those are the fullest that are enough";
+  EXPECT_EQ(free_milli(1), 4000);
+}
+
+TEST_F(ZoneBookTest, ANodeThatDoesNotCountItsPodsIsStale) {
+  publish({.zones = {{8}}});
+  book_.confirm(reserve("aaaaaaaa-1", "2"), now_);
+  const auto later = now_ + ZoneBook::kPatience;
+  EXPECT_TRUE(book_.due(later - std::chrono::seconds(1)).empty());
+  ASSERT_EQ(book_.due(later).size(), 1U);
+  book_.keep_waiting("aaaaaaaa-1", "n1", later);
+  EXPECT_TRUE(book_.due(later).empty()) << "asked after again after a while";
+  EXPECT_EQ(book_.stale_nodes(), 1U);
+  EXPECT_THAT(book_.choose("n1", demand("bbbbbbbb-1", "2", ZonePolicy::kSingle)).error().message,
+              HasSubstr("has not shown up"));
+  EXPECT_TRUE(book_.choose("n1", demand("bbbbbbbb-1", "2")).has_value());
+  EXPECT_FALSE(book_.choose("n1", demand("bbbbbbbb-1", "7")).has_value()) << "what was promised is kept";
+  publish({.zones = {{.available = 6, .allocatable = 8}}, .acknowledged = "aaaaaaaa"});
+  EXPECT_TRUE(book_.choose("n1", demand("bbbbbbbb-1", "6", ZonePolicy::kSingle)).has_value());
+}
+
+TEST_F(ZoneBookTest, AGonePodGivesItsZonesBack) {
+  publish({.zones = {{4}}});
+  book_.confirm(reserve("aaaaaaaa-1", "4"), now_);
+  book_.drop("aaaaaaaa-1", "n1");
+  EXPECT_EQ(free_milli(0), 4000);
+}
+
+TEST_F(ZoneBookTest, WhoeverAsksAgainForTheSameNodeGetsTheSame) {
+  publish({.zones = {{4}, {4}}});
+  const Demand pod = demand("aaaaaaaa-1", "4");
+  const auto first = book_.reserve("n1", pod, now_);
+  EXPECT_EQ(book_.reserve("n1", pod, now_).error().code, Code::kAborted) << "two at once would bind it twice";
+  book_.doubt(first->promise, now_);
+  const auto again = book_.reserve("n1", pod, now_);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->annotation, first->annotation);
+  EXPECT_EQ(book_.promise_count(), 1U);
+}
+
+TEST_F(ZoneBookTest, OnceBoundItsPromisesElsewhereAreVoid) {
+  publish({.zones = {{4}}});
+  publish({.name = "n2", .zones = {{4}}});
+  book_.doubt(book_.reserve("n1", demand("aaaaaaaa-1", "4"), now_)->promise, now_);
+  EXPECT_EQ(free_milli(0), 0);
+  book_.confirm(book_.reserve("n2", demand("aaaaaaaa-1", "4"), now_)->promise, now_);
+  EXPECT_EQ(free_milli(0), 4000);
+  EXPECT_EQ(free_milli(0, "n2"), 0);
+}
+
+TEST_F(ZoneBookTest, ABoundPodIsRememberedByItsAnnotation) {
+  publish({.zones = {{4}, {4}}, .acknowledged = "bbbbbbbb"});
+  const auto annotation = read_zone_annotation(
+      R"({"v":1,"node":"n1","zones":[1],"containers":{"main":[1]},"by":"topolet-extender","gen":1})");
+  ASSERT_TRUE(annotation.has_value());
+  book_.remember(demand("aaaaaaaa-1", "3"), *annotation, now_);
+  book_.remember(demand("aaaaaaaa-1", "3"), *annotation, now_);
+  book_.remember(demand("bbbbbbbb-1", "3"), *annotation, now_);
+  EXPECT_EQ(free_milli(0), 4000);
+  EXPECT_EQ(free_milli(1), 1000) << "once, and not the one that its node counts";
+  for (const char* wrong : {"", "x", "{}", "[1]", R"({"v":2,"node":"n1","containers":{"main":[1]}})",
+                            R"({"v":1,"node":"n1","zones":[1]})", R"({"v":1,"node":1,"containers":{"main":[1]}})"})
+    EXPECT_FALSE(read_zone_annotation(wrong).has_value()) << wrong;
+}
+
+TEST_F(ZoneBookTest, APromiseOutlivesTheObjectOfItsNode) {
+  publish({.zones = {{4}}});
+  const std::uint64_t promise = reserve("aaaaaaaa-1", "4");
+  book_.remove_node("n1");
+  EXPECT_FALSE(book_.choose("n1", demand("bbbbbbbb-1", "1")).has_value());
+  publish({.zones = {{4}}});
+  EXPECT_EQ(free_milli(0), 0);
+  book_.keep_only({});
+  book_.release(promise);
+  EXPECT_EQ(book_.node_count(), 0U);
+}
+
+TEST_F(ZoneBookTest, ANewTermForgetsWhatWasBoundAndKeepsWhatIsUnderway) {
+  publish({.zones = {{8}}});
+  book_.confirm(reserve("aaaaaaaa-1", "2"), now_);
+  book_.doubt(reserve("bbbbbbbb-1", "2"), now_);
+  reserve("cccccccc-1", "2");
+  book_.forget_promises();
+  EXPECT_EQ(book_.promise_count(), 2U);
+  EXPECT_EQ(free_milli(0), 4000);
+}
+
+}  // namespace
+}  // namespace topolet::extender
