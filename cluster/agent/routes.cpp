@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <string_view>
 #include <utility>
 
 #include "cluster/agent/metrics.hpp"
@@ -35,17 +34,6 @@ http::HttpResponse readiness(const Node& node) {
   return {200, "text/plain; charset=utf-8", "ready\n"};
 }
 
-/// Without the port.
-std::string_view name_of(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
-}
-
-bool is_local(std::string_view host) {
-  const std::string_view name = name_of(host);
-  return name == "localhost" || name == "127.0.0.1" || name == "[::1]";
-}
-
 }  // namespace
 
 http::HttpServer::Handlers metrics_routes(const Node& node, const WatchClient& client,
@@ -63,7 +51,7 @@ http::HttpServer::Handlers metrics_routes(const Node& node, const WatchClient& c
 http::HttpServer::Handlers page_routes(Node& node) {
   http::HttpServer::Handlers handlers;
   handlers.answer = [&node](const http::HttpRequest& request) -> http::HttpResponse {
-    if (!is_local(request.host)) {
+    if (!http::is_loopback_host(request.host)) {
       return {403, "text/plain; charset=utf-8",
               "the page is for this host: ask for it by localhost or 127.0.0.1, through a port-forward for example\n"};
     }
@@ -73,7 +61,7 @@ http::HttpServer::Handlers page_routes(Node& node) {
     return {200, fmt::format("{}; charset=utf-8", file->content_type), std::string(file->content)};
   };
   handlers.is_stream = [](const http::HttpRequest& request) {
-    return request.path == "/api/changes" && is_local(request.host);
+    return request.path == "/api/changes" && http::is_loopback_host(request.host);
   };
   handlers.begin_stream = [&node](std::shared_ptr<http::EventStream> stream) {
     return node.follow([stream = std::move(stream)](const std::shared_ptr<const Node::Update>& update) {

@@ -63,7 +63,7 @@ void Binder::begin() {
   looked_at_.clear();
   {
     MutexLock lock(shared_.mutex);
-    shared_.book.forget_promises();
+    shared_.book.begin_term();
   }
   list_pending({});
 }

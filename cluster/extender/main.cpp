@@ -215,6 +215,8 @@ http::HttpServer::Handlers metrics_routes(const Extender& extender) {
 http::HttpServer::Handlers debug_routes(const Extender& extender) {
   http::HttpServer::Handlers handlers;
   handlers.answer = [&extender](const http::HttpRequest& request) -> http::HttpResponse {
+    if (!http::is_loopback_host(request.host))
+      return {403, kPlain, "this is for this host: ask for it by localhost or 127.0.0.1, through a port-forward for example\n"};
     if (request.path == "/debug/zones") return {200, "application/json", extender.zones_json()};
     return {404, kPlain, "there is: /debug/zones\n"};
   };

@@ -161,6 +161,7 @@ std::uint64_t ZoneBook::add(Promise promise) {
     node = std::make_unique<Node>();
     node->zones.name = promise.node;
   }
+  promise.term = term_;
   node->promises.push_back(++last_promise_);
   promises_[last_promise_] = std::move(promise);
   recount(*node);
@@ -170,8 +171,10 @@ std::uint64_t ZoneBook::add(Promise promise) {
 std::uint64_t ZoneBook::find_promise(const std::string& uid, const std::string& name) const {
   const Node* node = find(name);
   if (node == nullptr) return 0;
-  const auto found = std::find_if(node->promises.begin(), node->promises.end(),
-                                  [&](std::uint64_t number) { return promises_.at(number).uid == uid; });
+  const auto found = std::find_if(node->promises.begin(), node->promises.end(), [&](std::uint64_t number) {
+    const Promise& promise = promises_.at(number);
+    return promise.uid == uid && promise.term == term_;
+  });
   return found == node->promises.end() ? 0 : *found;
 }
 
@@ -197,7 +200,7 @@ Result<ZoneBook::Reserved> ZoneBook::reserve(const std::string& name, const Dema
   const Result<Choice> choice = choose(name, demand);
   if (!choice) return choice.error();
   const NodeZones& zones = find(name)->zones;
-  Promise promise{demand.uid, demand.name, demand.name_space, name, Promise::State::kBinding, now, false, {}, {}};
+  Promise promise{demand.uid, demand.name, demand.name_space, name, Promise::State::kBinding, now, false, {}, {}, 0};
   promise.taken = by_index(zones, choice->taken);
   promise.annotation = zone_annotation_text(zones, *choice);
   std::string annotation = promise.annotation;
@@ -209,13 +212,18 @@ void ZoneBook::confirm(std::uint64_t number, Time now) {
   if (found == promises_.end()) return;
   found->second.state = Promise::State::kBound;
   found->second.since = now;
-  std::vector<std::uint64_t> void_ones;
-  for (const auto& [other, promise] : promises_) {
-    if (other != number && promise.uid == found->second.uid) void_ones.push_back(other);
-  }
+  const std::string uid = found->second.uid;
+  release_others(uid, number);
   const Node* node = find(found->second.node);
-  if (node->is_published && node->zones.acknowledges(found->second.uid)) void_ones.push_back(number);
-  for (const std::uint64_t other : void_ones) release(other);
+  if (node->is_published && node->zones.acknowledges(uid)) release(number);
+}
+
+void ZoneBook::release_others(const std::string& uid, std::uint64_t but) {
+  std::vector<std::uint64_t> others;
+  for (const auto& [number, promise] : promises_) {
+    if (number != but && promise.uid == uid) others.push_back(number);
+  }
+  for (const std::uint64_t number : others) release(number);
 }
 
 void ZoneBook::doubt(std::uint64_t number, Time now) {
@@ -238,13 +246,15 @@ void ZoneBook::remember(const Demand& demand, const ZoneAnnotation& annotation, 
   const bool is_published = node != nullptr && node->is_published;
   if (is_published && node->zones.acknowledges(demand.uid)) return;
   if (find_promise(demand.uid, annotation.node) != 0) return;
+  release_others(demand.uid, 0);
   Promise promise{demand.uid, demand.name, demand.name_space, annotation.node, Promise::State::kBound, now,
-                  false,      {},          annotation.text};
+                  false,      {},          annotation.text, 0};
   promise.taken = taken_by_pod(is_published ? &node->zones : nullptr, demand, annotation);
   add(std::move(promise));
 }
 
-void ZoneBook::forget_promises() {
+void ZoneBook::begin_term() {
+  ++term_;
   std::vector<std::uint64_t> numbers;
   for (const auto& [number, promise] : promises_) {
     if (promise.state == Promise::State::kBound) numbers.push_back(number);

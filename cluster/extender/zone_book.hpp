@@ -34,6 +34,7 @@ struct Promise {
   bool is_overdue = false;                               ///< bound for long, and not counted by its node
   std::vector<std::pair<std::uint32_t, Amounts>> taken;  ///< by zone's os_index
   std::string annotation;                                ///< what is written to the pod
+  std::uint64_t term = 0;                                ///< in which it was made
 };
 
 /// What the annotation topolet.io/zone of a pod says.
@@ -73,7 +74,7 @@ class ZoneBook {
     std::string annotation;
     bool is_again = false;  ///< it was promised before, so that an earlier attempt may have bound the pod
   };
-  /// As choose(), and keeps it free for the pod. What the pod was promised on this node before, and may have, it is
+  /// As choose(), and keeps it free for the pod. What the pod was promised on this node before, in this term, it is
   /// promised again. ABORTED while it is being bound there.
   Result<Reserved> reserve(const std::string& node, const Demand& demand, Time now);
   /// The pod is bound to the node: its promises on other nodes are void.
@@ -84,8 +85,9 @@ class ZoneBook {
   /// A pod that was found bound, with the zones that its annotation gives it; nothing changes if its node counts it
   /// already, or if there is a promise for it.
   void remember(const Demand& demand, const ZoneAnnotation& annotation, Time now);
-  /// Forgets what another replica may have changed since: all but what this one has asked for and has no answer to.
-  void forget_promises();
+  /// Another replica may have promised zones since: forgets all but what this one has asked for and has no answer to.
+  /// That stays promised, too, as it may still come true, but is no reason any more to ask for it again.
+  void begin_term();
 
   /// Those that are not bound after kPatience, or not counted.
   std::vector<Promise> due(Time now) const;
@@ -122,7 +124,9 @@ class ZoneBook {
 
   const Node* find(std::string_view node) const;
   std::uint64_t add(Promise promise);
-  /// 0: there is none.
+  /// Other promises of the pod, wherever they are.
+  void release_others(const std::string& uid, std::uint64_t but);
+  /// Of this term. 0: there is none.
   std::uint64_t find_promise(const std::string& uid, const std::string& node) const;
   void remove(std::uint64_t number);
   void recount(Node& node) const;
@@ -132,6 +136,7 @@ class ZoneBook {
   Nodes nodes_;
   std::map<std::uint64_t, Promise> promises_;  ///< by number, the oldest first
   std::uint64_t last_promise_ = 0;
+  std::uint64_t term_ = 0;
 };
 
 }  // namespace topolet::extender

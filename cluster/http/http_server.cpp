@@ -355,6 +355,12 @@ void HttpServer::stop() {
   impl_->worker.join();
 }
 
+bool is_loopback_host(std::string_view host) {
+  const bool has_brackets = host.starts_with('[');
+  const std::string_view name = has_brackets ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
+  return name == "localhost" || name == "127.0.0.1" || name == "[::1]";
+}
+
 Result<ListenAddress> parse_listen_address(const std::string& text) {
   const Error bad{Code::kInvalidArgument,
                   "'" + text +

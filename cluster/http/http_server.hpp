@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -84,6 +85,10 @@ class HttpServer {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Whether a Host header names this host by its loopback address or localhost. Another name that leads here is somebody
+/// else's page, asking in a browser's name.
+bool is_loopback_host(std::string_view host);
 
 /// An address and a port. INVALID_ARGUMENT says how to write them.
 struct ListenAddress {

@@ -148,9 +148,23 @@ TEST_F(ZoneBookTest, ANewTermForgetsWhatWasBoundAndKeepsWhatIsUnderway) {
   book_.confirm(reserve("aaaaaaaa-1", "2"), now_);
   book_.doubt(reserve("bbbbbbbb-1", "2"), now_);
   reserve("cccccccc-1", "2");
-  book_.forget_promises();
+  book_.begin_term();
   EXPECT_EQ(book_.promise_count(), 2U);
   EXPECT_EQ(free_milli(0), 4000);
+}
+
+TEST_F(ZoneBookTest, WhatWasInDoubtInAnEarlierTermIsNotAskedForAgain) {
+  publish({.zones = {{4}, {4}}});
+  const Demand pod = demand("aaaaaaaa-1", "4");
+  book_.doubt(book_.reserve("n1", pod, now_)->promise, now_);
+  book_.begin_term();
+  // Meanwhile another replica may have promised that zone. It is kept all the same, as the pod may be bound there.
+  const auto again = book_.reserve("n1", pod, now_);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_THAT(again->annotation, HasSubstr("\"zones\":[1]"));
+  EXPECT_EQ(book_.promise_count(), 2U);
+  book_.confirm(again->promise, now_);
+  EXPECT_EQ(book_.promise_count(), 1U);
 }
 
 }  // namespace

@@ -63,6 +63,8 @@ std::string judge_promises(const json& object) {
   extender::ZoneBook book;
   extender::NodeZones node = extender::read_node_zones(object, book.names());
   const std::string name = node.name;
+  // Every object of the API server has one.
+  if (name.empty()) return "";
   std::vector<std::int64_t> available;
   for (const extender::Zone& zone : node.zones) available.push_back(zone.available.get(extender::kCpu));
   book.set_node(std::move(node));
