@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 namespace topolet::extender {
@@ -32,6 +34,80 @@ std::string cpus_text(std::int64_t milli) {
   return fmt::format("{} free CPU{}", milli / kPermille, milli == kPermille ? "" : "s");
 }
 
+/// What is left of some zones, and all there is.
+struct Left {
+  std::int64_t cpu = 0;
+  std::int64_t all_cpu = 0;
+  std::int64_t memory_mib = 0;
+  std::int64_t all_memory_mib = 0;
+
+  void add_zone(const Amounts& left, const Amounts& allocatable) {
+    cpu += left.get(kCpu);
+    all_cpu += allocatable.get(kCpu);
+    memory_mib += left.get(kMemory) >> 20U;
+    all_memory_mib += allocatable.get(kMemory) >> 20U;
+  }
+  void subtract(const Amounts& asks) {
+    cpu -= asks.get(kCpu);
+    memory_mib -= asks.get(kMemory) >> 20U;
+  }
+};
+
+/// More is better.
+std::int64_t preference_of(const Left& left, ZoneStrategy strategy) {
+  const std::int64_t cpu = std::max<std::int64_t>(0, left.cpu);
+  const std::int64_t memory = std::max<std::int64_t>(0, left.memory_mib);
+  if (strategy == ZoneStrategy::kPacked) return -cpu;
+  if (strategy == ZoneStrategy::kSpread) return cpu;
+  const std::int64_t cpu_share = left.all_cpu > 0 ? cpu * kPermille / left.all_cpu : 0;
+  return left.all_memory_mib > 0 ? -std::abs(cpu_share - memory * kPermille / left.all_memory_mib) : -cpu_share;
+}
+
+/// What a zone's CPUs can do at present.
+std::int64_t usable_cpu(const Zone& zone) {
+  const std::int64_t nominal = zone.allocatable.get(kCpu);
+  return std::clamp<std::int64_t>(zone.effective_cpu_milli.value_or(nominal), 0, nominal);
+}
+
+/// The same as permille of all.
+std::int64_t share_of_cpu(const Zone& zone) {
+  const std::int64_t nominal = zone.allocatable.get(kCpu);
+  return nominal > 0 ? usable_cpu(zone) * kPermille / nominal : kPermille;
+}
+
+bool must_be_one(const NodeZones& node, const Demand& demand) {
+  return demand.policy == ZonePolicy::kSingle || node.policy == NodePolicy::kSingleNumaNode;
+}
+
+Error refused(std::string why) { return {Code::kFailedPrecondition, std::move(why)}; }
+
+Status check_usable(const FreeZones& zones, const Demand& demand) {
+  if (!zones.has_cpus) return refused("publishes no NUMA zones with CPUs");
+  if (zones.is_stale && demand.policy == ZonePolicy::kSingle)
+    return refused("what was promised here before has not shown up, so its zones are not relied on");
+  return {};
+}
+
+Error no_place_for(const NodeZones& node, const Demand& demand, const std::vector<Amounts>& left, std::int64_t cpu) {
+  const bool one = must_be_one(node, demand);
+  std::int64_t best = 0;
+  std::int64_t sum = 0;
+  for (const Amounts& zone : left) {
+    const std::int64_t free = std::max<std::int64_t>(0, zone.get(kCpu));
+    best = std::max(best, free);
+    sum += free;
+  }
+  const std::int64_t most = one ? best : sum;
+  if (most < cpu) {
+    return refused(one ? fmt::format("no zone has {}, the best has {}", cpus_text(cpu), best / kPermille)
+                       : fmt::format("its zones have no {}, but {}", cpus_text(cpu), sum / kPermille));
+  }
+  if (!one && node.policy == NodePolicy::kRestricted)
+    return refused(fmt::format("restricted: {} would be on more zones than on an empty node", cpus_text(cpu)));
+  return refused(
+      fmt::format("no {} with {} and the memory and devices asked for", one ? "zone" : "zones", cpus_text(cpu)));
+}
+
 /// The zones of one node while containers of a pod are placed there.
 class ZoneChooser {
  public:
@@ -44,12 +120,11 @@ class ZoneChooser {
         taken_(zones.free.size()) {}
 
   Result<Choice> choose() {
-    if (const Status usable = is_usable(); !usable) return usable.error();
     if (node_.is_pod_scope) {
       if (const Status placed = place_as_one(); !placed) return placed.error();
     } else if (!place_each_in_one(running())) {
       for (const ContainerDemand* container : largest_first(running())) {
-        const auto zones = find_zones(container->asks, must_be_one());
+        const auto zones = find_zones(container->asks, one_only());
         if (!zones) return no_place(*container);
         take(*container, *zones);
       }
@@ -62,19 +137,9 @@ class ZoneChooser {
   }
 
  private:
-  using Containers = std::vector<const ContainerDemand*>;
+  using Containers = boost::container::small_vector<const ContainerDemand*, 8>;
 
-  Status is_usable() const {
-    if (node_.zones.empty() || !node_.publishes(kCpu)) return refused("publishes no NUMA zones with CPUs");
-    if (is_stale_ && demand_.policy == ZonePolicy::kSingle)
-      return refused("what was promised here before has not shown up, so its zones are not relied on");
-    return {};
-  }
-  static Error refused(std::string why) { return {Code::kFailedPrecondition, std::move(why)}; }
-
-  bool must_be_one() const {
-    return demand_.policy == ZonePolicy::kSingle || node_.policy == NodePolicy::kSingleNumaNode;
-  }
+  bool one_only() const { return must_be_one(node_, demand_); }
 
   Containers running() const {
     Containers all;
@@ -90,7 +155,6 @@ class ZoneChooser {
     return containers;
   }
 
-  /// What no zone publishes is none of the zones' business.
   bool counts(ResourceId resource) const { return node_.publishes(resource); }
 
   bool fits(const Amounts& asks, const Positions& zones, const std::vector<Amounts>& room) const {
@@ -101,53 +165,50 @@ class ZoneChooser {
     });
   }
 
-  /// More is better.
   std::int64_t preference(const Amounts& asks, const Positions& zones) const {
-    std::int64_t left = 0;
-    std::int64_t all = 0;
-    std::int64_t left_memory = 0;
-    std::int64_t all_memory = 0;
-    for (const std::size_t zone : zones) {
-      left += left_[zone].get(kCpu);
-      all += node_.zones[zone].allocatable.get(kCpu);
-      left_memory += left_[zone].get(kMemory) >> 20U;
-      all_memory += node_.zones[zone].allocatable.get(kMemory) >> 20U;
-    }
-    left = std::max<std::int64_t>(0, left - asks.get(kCpu));
-    left_memory = std::max<std::int64_t>(0, left_memory - (asks.get(kMemory) >> 20U));
-    const std::int64_t cpu_share = all > 0 ? left * kPermille / all : 0;
-    switch (demand_.strategy) {
-      case ZoneStrategy::kPacked:
-        return -left;
-      case ZoneStrategy::kSpread:
-        return left;
-      case ZoneStrategy::kBalanced:
-        return all_memory > 0 ? -std::abs(cpu_share - left_memory * kPermille / all_memory) : -cpu_share;
-    }
-    return 0;
+    Left left;
+    for (const std::size_t zone : zones) left.add_zone(left_[zone], node_.zones[zone].allocatable);
+    left.subtract(asks);
+    return preference_of(left, demand_.strategy);
   }
 
   std::int64_t effective(const Positions& zones) const {
     std::int64_t can = 0;
     std::int64_t all = 0;
     for (const std::size_t zone : zones) {
-      const std::int64_t nominal = node_.zones[zone].allocatable.get(kCpu);
-      all += nominal;
-      can += std::clamp<std::int64_t>(node_.zones[zone].effective_cpu_milli.value_or(nominal), 0, nominal);
+      all += node_.zones[zone].allocatable.get(kCpu);
+      can += usable_cpu(node_.zones[zone]);
     }
     return all > 0 ? can * kPermille / all : kPermille;
   }
 
+  bool fits_one(const Amounts& asks, std::size_t zone, const std::vector<Amounts>& room) const {
+    return std::all_of(asks.asks().begin(), asks.asks().end(), [&](const Ask& ask) {
+      return std::max<std::int64_t>(0, room[zone].get(ask.resource)) >= ask.amount || !counts(ask.resource);
+    });
+  }
+
   /// One zone each, the best first.
   Positions fitting_zones(const Amounts& asks) const {
-    Positions fitting;
+    struct Candidate {
+      std::int64_t preference = 0;
+      std::int64_t effective = 0;
+      std::size_t zone = 0;
+    };
+    boost::container::small_vector<Candidate, 8> candidates;
     for (std::size_t zone = 0; zone < node_.zones.size(); ++zone) {
-      if (fits(asks, {zone}, left_)) fitting.push_back(zone);
+      if (!fits_one(asks, zone, left_)) continue;
+      const Zone& here = node_.zones[zone];
+      Left left;
+      left.add_zone(left_[zone], here.allocatable);
+      left.subtract(asks);
+      candidates.push_back({preference_of(left, demand_.strategy), share_of_cpu(here), zone});
     }
-    std::stable_sort(fitting.begin(), fitting.end(), [&](std::size_t a, std::size_t b) {
-      const auto key = [&](std::size_t zone) { return std::pair(preference(asks, {zone}), effective({zone})); };
-      return key(a) > key(b);
+    std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tuple(b.preference, b.effective, a.zone) < std::tuple(a.preference, a.effective, b.zone);
     });
+    Positions fitting;
+    for (const Candidate& candidate : candidates) fitting.push_back(candidate.zone);
     return fitting;
   }
 
@@ -211,7 +272,13 @@ class ZoneChooser {
   /// As few zones as can be; empty: not even all are enough.
   Positions fewest_zones(const Amounts& asks, const std::vector<Amounts>& room) const {
     const std::size_t count = node_.zones.size();
+    boost::container::small_vector<std::int64_t, 32> largest;
+    for (const Amounts& zone : room) largest.push_back(std::max<std::int64_t>(0, zone.get(kCpu)));
+    std::sort(largest.begin(), largest.end(), std::greater<>());
+    std::int64_t most = 0;
     for (std::size_t size = 1; size <= count; ++size) {
+      most += largest[size - 1];
+      if (most < asks.get(kCpu)) continue;
       if (sets_of(size, count) > kMostSets) return best_grown(asks, room);
       if (Positions zones = best_of_size(asks, size, room); !zones.empty()) return zones;
     }
@@ -222,7 +289,7 @@ class ZoneChooser {
   /// something there: where that would take from them, it has no room.
   std::vector<Amounts> room_for_parts(const Amounts& asks, std::vector<Amounts> room) const {
     for (std::size_t zone = 0; zone < room.size(); ++zone) {
-      if (spoken_for_[zone] && !fits(asks, {zone}, room)) room[zone] = {};
+      if (spoken_for_[zone] && !fits_one(asks, zone, room)) room[zone] = {};
     }
     return room;
   }
@@ -300,7 +367,7 @@ class ZoneChooser {
       if (container.kind == ContainerDemand::Kind::kSidecar) sidecars.add(container.asks);
     }
     all.asks.raise_to(peak);
-    const auto zones = find_zones(all.asks, must_be_one());
+    const auto zones = find_zones(all.asks, one_only());
     if (!zones) return no_place(all);
     take(all, *zones);
     placed_.clear();
@@ -319,13 +386,13 @@ class ZoneChooser {
     Positions best;
     std::int64_t least = 0;
     for (std::size_t zone = 0; zone < node_.zones.size(); ++zone) {
-      if (!fits(container.asks, {zone}, room_with_reusable)) continue;
+      if (!fits_one(container.asks, zone, room_with_reusable)) continue;
       const std::int64_t more = std::max<std::int64_t>(0, container.asks.get(kCpu) - reusable_[zone].get(kCpu));
       if (!best.empty() && more >= least) continue;
       best = {zone};
       least = more;
     }
-    if (best.empty() && !must_be_one())
+    if (best.empty() && !one_only())
       best = fewest_zones(container.asks, room_for_parts(container.asks, room_with_reusable));
     if (best.empty()) return false;
     for (const std::size_t zone : best) {
@@ -342,24 +409,7 @@ class ZoneChooser {
   }
 
   Error no_place(const ContainerDemand& container) const {
-    const std::int64_t cpu = container.asks.get(kCpu);
-    const bool one = must_be_one();
-    std::int64_t best = 0;
-    std::int64_t sum = 0;
-    for (std::size_t zone = 0; zone < node_.zones.size(); ++zone) {
-      const std::int64_t free = std::max<std::int64_t>(0, left_[zone].get(kCpu));
-      best = std::max(best, free);
-      sum += free;
-    }
-    const std::int64_t most = one ? best : sum;
-    if (most < cpu) {
-      return refused(one ? fmt::format("no zone has {}, the best has {}", cpus_text(cpu), best / kPermille)
-                         : fmt::format("its zones have no {}, but {}", cpus_text(cpu), sum / kPermille));
-    }
-    if (!one && node_.policy == NodePolicy::kRestricted)
-      return refused(fmt::format("restricted: {} would be on more zones than on an empty node", cpus_text(cpu)));
-    return refused(
-        fmt::format("no {} with {} and the memory and devices asked for", one ? "zone" : "zones", cpus_text(cpu)));
+    return no_place_for(node_, demand_, left_, container.asks.get(kCpu));
   }
 
   Choice finish() {
@@ -392,10 +442,60 @@ class ZoneChooser {
   std::vector<ContainerZones> placed_;
 };
 
+/// The best zone for a single container.
+std::optional<Fit> fit_in_one(const FreeZones& zones, const Amounts& asks, ZoneStrategy strategy) {
+  const auto fits = [&](std::size_t zone) {
+    return std::all_of(asks.asks().begin(), asks.asks().end(), [&](const Ask& ask) {
+      const bool is_enough = std::max<std::int64_t>(0, zones.free[zone].get(ask.resource)) >= ask.amount;
+      // What no zone publishes is none of the zones' business.
+      return is_enough || !zones.node.publishes(ask.resource);
+    });
+  };
+  const std::int64_t cpu = asks.get(kCpu);
+  std::optional<Fit> best;
+  for (std::size_t zone = 0; zone < zones.free_cpu.size(); ++zone) {
+    Left left;
+    left.cpu = zones.free_cpu[zone] - cpu;
+    if (left.cpu < 0) continue;
+    const bool is_by_cpu_alone = strategy != ZoneStrategy::kBalanced;
+    if (is_by_cpu_alone && best && preference_of(left, strategy) < best->preference) continue;
+    if (!fits(zone)) continue;
+    const Zone& here = zones.node.zones[zone];
+    if (!is_by_cpu_alone) {
+      left = {};
+      left.add_zone(zones.free[zone], here.allocatable);
+      left.subtract(asks);
+    }
+    const Fit fit{1, preference_of(left, strategy), share_of_cpu(here)};
+    if (!best || std::pair(fit.preference, fit.effective) > std::pair(best->preference, best->effective)) best = fit;
+  }
+  return best;
+}
+
 }  // namespace
 
 Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand) {
+  if (const Status usable = check_usable(zones, demand); !usable) return usable.error();
   return ZoneChooser(zones, demand).choose();
+}
+
+Result<Fit> fit_zones(const FreeZones& zones, const Demand& demand) {
+  if (const Status usable = check_usable(zones, demand); !usable) return usable.error();
+  if (demand.containers.size() == 1) {
+    const Amounts& asks = demand.containers.front().asks;
+    if (const auto fit = fit_in_one(zones, asks, demand.strategy)) return *fit;
+    // Others than CPUs may be what is missing, which takes a closer look.
+    const std::int64_t cpu = asks.get(kCpu);
+    std::int64_t most = 0;
+    for (const std::int64_t zone : zones.free_cpu) {
+      const std::int64_t free = std::max<std::int64_t>(0, zone);
+      most = must_be_one(zones.node, demand) ? std::max(most, free) : most + free;
+    }
+    if (most < cpu || must_be_one(zones.node, demand)) return no_place_for(zones.node, demand, zones.free, cpu);
+  }
+  const Result<Choice> choice = ZoneChooser(zones, demand).choose();
+  if (!choice) return choice.error();
+  return Fit{choice->most_zones, choice->preference, choice->effective};
 }
 
 std::vector<Amounts> taken_by(const NodeZones& node, const Amounts& asks,

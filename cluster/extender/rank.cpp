@@ -49,13 +49,13 @@ FilterResult filter_nodes(const ZoneBook& book, const Demand& demand, const std:
   FilterResult result;
   result.node_names.reserve(names.size());
   for (const std::string_view name : names) {
-    const Result<Choice> choice = book.choose(name, demand);
+    const Result<Fit> fit = book.fit(name, demand);
     const bool passes =
-        choice.has_value() || (choice.error().code == Code::kNotFound && demand.policy != ZonePolicy::kSingle);
+        fit.has_value() || (fit.error().code == Code::kNotFound && demand.policy != ZonePolicy::kSingle);
     if (passes) {
       result.node_names.push_back(name);
     } else {
-      result.unresolvable.emplace_back(name, "topolet: " + choice.error().message);
+      result.unresolvable.emplace_back(name, "topolet: " + fit.error().message);
     }
   }
   return result;
@@ -69,10 +69,10 @@ std::vector<std::pair<std::string_view, int>> score_nodes(const ZoneBook& book, 
   const bool any = demand.policy == ZonePolicy::kAny;
   for (const std::string_view name : names) {
     scores.emplace_back(name, 0);
-    const Result<Choice> choice = book.choose(name, demand);
-    if (!choice) continue;
-    const std::size_t zones = any ? 1 : std::min(choice->most_zones, kByZones.size());
-    by_zones[zones - 1].push_back({scores.size() - 1, choice->preference, choice->effective});
+    const Result<Fit> fit = book.fit(name, demand);
+    if (!fit) continue;
+    const std::size_t zones = any ? 1 : std::min(fit->most_zones, kByZones.size());
+    by_zones[zones - 1].push_back({scores.size() - 1, fit->preference, fit->effective});
   }
   for (std::size_t i = 0; i < by_zones.size(); ++i) {
     const Range range = any ? Range{kBest, 1} : kByZones[i];

@@ -61,6 +61,8 @@ std::vector<std::pair<std::uint32_t, Amounts>> taken_by_pod(const NodeZones* nod
   return taken;
 }
 
+Error unknown_node() { return {Code::kNotFound, "publishes no NodeResourceTopology"}; }
+
 }  // namespace
 
 std::optional<ZoneAnnotation> read_zone_annotation(const std::string& text) {
@@ -147,12 +149,21 @@ void ZoneBook::recount(Node& node) const {
       }
     }
   }
+  node.has_cpus = node.zones.publishes(kCpu);
+  node.free_cpu.clear();
+  for (const Amounts& free : node.free) node.free_cpu.push_back(free.get(kCpu));
+}
+
+Result<Fit> ZoneBook::fit(std::string_view name, const Demand& demand) const {
+  const Node* node = find(name);
+  if (node == nullptr || !node->is_published) return unknown_node();
+  return fit_zones(free_zones(*node), demand);
 }
 
 Result<Choice> ZoneBook::choose(std::string_view name, const Demand& demand) const {
   const Node* node = find(name);
-  if (node == nullptr || !node->is_published) return Error{Code::kNotFound, "publishes no NodeResourceTopology"};
-  return choose_zones({node->zones, node->free, node->has_promises, node->is_stale}, demand);
+  if (node == nullptr || !node->is_published) return unknown_node();
+  return choose_zones(free_zones(*node), demand);
 }
 
 std::uint64_t ZoneBook::add(Promise promise) {
@@ -247,8 +258,16 @@ void ZoneBook::remember(const Demand& demand, const ZoneAnnotation& annotation, 
   if (is_published && node->zones.acknowledges(demand.uid)) return;
   if (find_promise(demand.uid, annotation.node) != 0) return;
   release_others(demand.uid, 0);
-  Promise promise{demand.uid, demand.name, demand.name_space, annotation.node, Promise::State::kBound, now,
-                  false,      {},          annotation.text, 0};
+  Promise promise{demand.uid,
+                  demand.name,
+                  demand.name_space,
+                  annotation.node,
+                  Promise::State::kBound,
+                  now,
+                  false,
+                  {},
+                  annotation.text,
+                  0};
   promise.taken = taken_by_pod(is_published ? &node->zones : nullptr, demand, annotation);
   add(std::move(promise));
 }

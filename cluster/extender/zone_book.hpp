@@ -66,6 +66,8 @@ class ZoneBook {
 
   /// NOT_FOUND where nothing is known of the node; FAILED_PRECONDITION where it does not fit.
   Result<Choice> choose(std::string_view node, const Demand& demand) const;
+  /// How good choose() would be.
+  Result<Fit> fit(std::string_view node, const Demand& demand) const;
   bool knows(std::string_view node) const { return find(node) != nullptr; }
 
   /// What is written to the pod, and is promised from now on.
@@ -112,7 +114,9 @@ class ZoneBook {
     NodeZones zones;
     bool is_published = false;  ///< false: only promised on
     std::vector<Amounts> free;
-    std::vector<bool> has_promises;  ///< by zone
+    std::vector<std::int64_t> free_cpu;  ///< by zone, as the next
+    std::vector<bool> has_promises;
+    bool has_cpus = false;
     bool is_stale = false;
     std::vector<std::uint64_t> promises;
   };
@@ -122,6 +126,9 @@ class ZoneBook {
   };
   using Nodes = std::unordered_map<std::string, std::unique_ptr<Node>, TextHash, std::equal_to<>>;
 
+  static FreeZones free_zones(const Node& node) {
+    return {node.zones, node.free, node.free_cpu, node.has_promises, node.has_cpus, node.is_stale};
+  }
   const Node* find(std::string_view node) const;
   std::uint64_t add(Promise promise);
   /// Other promises of the pod, wherever they are.

@@ -32,7 +32,16 @@ class ChooseTest : public ::testing::Test {
   /// "main:0,1 side:0", or why there is none.
   std::string zones(const Demand& wanted, const std::string& node = "n1") {
     const Result<Choice> choice = book_.choose(node, wanted);
-    if (!choice) return choice.error().message;
+    // The faster way must come to the same.
+    const Result<Fit> fit = book_.fit(node, wanted);
+    EXPECT_EQ(fit.has_value(), choice.has_value());
+    if (!choice) {
+      EXPECT_EQ(fit.error().message, choice.error().message);
+      return choice.error().message;
+    }
+    EXPECT_EQ(fit->most_zones, choice->most_zones);
+    EXPECT_EQ(fit->preference, choice->preference);
+    EXPECT_EQ(fit->effective, choice->effective);
     std::string text;
     for (const ContainerZones& container : choice->containers)
       text += fmt::format("{}{}:{}", text.empty() ? "" : " ", container.container, fmt::join(container.zones, ","));
