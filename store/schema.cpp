@@ -333,6 +333,18 @@ constexpr const char* kColumnsV8 = "ALTER TABLE pod ADD COLUMN warned TEXT NOT N
 /// What plugins said that a container uses.
 constexpr const char* kColumnsV9 = "ALTER TABLE allocation ADD COLUMN used_devices TEXT NOT NULL DEFAULT '';";
 
+/// What was told of the capacity of NUMA nodes.
+constexpr const char* kTablesV10 = R"sql(
+CREATE TABLE told_capacity (
+  node INTEGER PRIMARY KEY,
+  milli INTEGER NOT NULL,
+  until_ms INTEGER NOT NULL,
+  source TEXT NOT NULL,
+  below_since_ms INTEGER NOT NULL DEFAULT 0,
+  lowers INTEGER NOT NULL DEFAULT 0
+) STRICT;
+)sql";
+
 std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }
 
 Result<std::int64_t> version_of(const Database& database) {
@@ -387,8 +399,8 @@ Status check_pages(const Database& database) {
   if (!pages) return pages.error();
   if (*pages <= kCheckedWholePages) return quick_check(database, "(1)");
   auto tables = database.prepare(
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('allocation', 'live', 'pod', 'boot', "
-      "'retention', 'sqlite_sequence')",
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('allocation', 'live', 'pod', "
+      "'told_capacity', 'boot', 'retention', 'sqlite_sequence')",
       "read the schema");
   if (!tables) return tables.error();
   while (true) {
@@ -431,6 +443,7 @@ const std::vector<Migration>& migrations() {
       {7, kColumnsV7},
       {8, kColumnsV8},
       {9, kColumnsV9},
+      {10, kTablesV10},
   };
   return kSteps;
 }

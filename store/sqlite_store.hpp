@@ -56,9 +56,12 @@ class SqliteStore final : public Store {
   Status set_generation(std::uint64_t generation) override;
   Status put_pod(const Columns& columns) override;
   Status remove_pod(const std::string& sandbox_id) override;
+  Status put_capacity(std::uint32_t node, const Columns& columns) override;
+  Status remove_capacity(std::uint32_t node) override;
 
   Result<std::vector<AllocationRow>> allocations() override;
   Result<std::vector<PodRow>> pods() override;
+  Result<std::vector<CapacityRow>> capacities() override;
   Result<std::uint64_t> last_generation() override;
   Result<std::int64_t> last_decision() override;
   Result<std::int64_t> last_setup() override;

@@ -48,6 +48,13 @@ Result<AllocationRow> read_allocation(const Statement& row) {
 
 Result<PodRow> read_pod(const Statement& row) { return columns_of(row, "boot"); }
 
+/// The node is the first column.
+Result<CapacityRow> read_capacity(const Statement& row) {
+  if (!std::in_range<std::uint32_t>(row.integer(0)))
+    return Error{Code::kDataLoss, fmt::format("told_capacity: {} is no NUMA node", row.integer(0))};
+  return CapacityRow{static_cast<std::uint32_t>(row.integer(0)), columns_of(row, "node")};
+}
+
 std::string names_of(const Columns& columns) {
   std::string names;
   for (const auto& [name, value] : columns) names += ", " + name;
@@ -328,6 +335,19 @@ Status SqliteStore::remove_pod(const std::string& sandbox_id) {
   return in_transaction([&] { return statements_.remove_pod.run(sandbox_id); });
 }
 
+Status SqliteStore::put_capacity(std::uint32_t node, const Columns& columns) {
+  return in_transaction([&]() -> Status {
+    const auto statement = statement_for_columns("put capacity", columns, "record a told capacity",
+                                                 [&] { return insert_or_replace("told_capacity", "node", columns); });
+    if (!statement) return statement.error();
+    return (*statement)->run_columns(node, columns);
+  });
+}
+
+Status SqliteStore::remove_capacity(std::uint32_t node) {
+  return in_transaction([&] { return statements_.remove_capacity.run(node); });
+}
+
 Result<std::vector<AllocationRow>> SqliteStore::allocations() {
   if (is_of_another_boot_) return std::vector<AllocationRow>();
   return read_all<AllocationRow>(statements_.find_allocations, read_allocation);
@@ -336,6 +356,10 @@ Result<std::vector<AllocationRow>> SqliteStore::allocations() {
 Result<std::vector<PodRow>> SqliteStore::pods() {
   if (is_of_another_boot_) return std::vector<PodRow>();
   return read_all<PodRow>(statements_.find_pods, read_pod);
+}
+
+Result<std::vector<CapacityRow>> SqliteStore::capacities() {
+  return read_all<CapacityRow>(statements_.find_capacities, read_capacity);
 }
 
 Result<std::uint64_t> SqliteStore::last_generation() {

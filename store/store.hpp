@@ -156,6 +156,12 @@ struct AllocationRow {
 /// A pod sandbox: all columns of the table `pod` but the boot, by name.
 using PodRow = std::map<std::string, Value>;
 
+/// What was told of a NUMA node's capacity: all columns of the table `told_capacity` but the node, by name.
+struct CapacityRow {
+  std::uint32_t node = 0;  ///< OS index
+  std::map<std::string, Value> columns;
+};
+
 enum class Durability : std::uint8_t { kNormal, kFull };
 
 /// When IntegrityCheck begins, for how long it reads at once, and how long it pauses then.
@@ -293,8 +299,13 @@ class Store {
   virtual Status put_pod(const Columns& columns) = 0;
   virtual Status remove_pod(const std::string& sandbox_id) = 0;
 
+  /// In the place of what was told of that NUMA node. It outlives a reboot.
+  virtual Status put_capacity(std::uint32_t node, const Columns& columns) = 0;
+  virtual Status remove_capacity(std::uint32_t node) = 0;
+
   virtual Result<std::vector<AllocationRow>> allocations() = 0;
   virtual Result<std::vector<PodRow>> pods() = 0;
+  virtual Result<std::vector<CapacityRow>> capacities() = 0;
   /// The highest generation ever written; 0 for a new database.
   virtual Result<std::uint64_t> last_generation() = 0;
   /// The highest number ever given to a decision; 0 for a new database.

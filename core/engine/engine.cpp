@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/text.hpp"
 #include "core/cri/messages/ended_containers.hpp"
 #include "core/cri/messages/intercepted_methods.hpp"
 #include "core/engine/handlers/create_container.hpp"
@@ -18,6 +19,49 @@ namespace topolet::engine {
 namespace {
 
 constexpr std::chrono::seconds kTick{1};
+constexpr std::size_t kLongestSource = 64;
+
+bool is_source(const std::string& text) {
+  return !text.empty() && text.size() <= kLongestSource && text == printable(text, kLongestSource);
+}
+
+/// The node's nominal capacity, if that can be told of it.
+Result<std::int64_t> check_capacity(const Engine::CapacityRequest& request, const topology::Topology& topology,
+                                    std::chrono::milliseconds now) {
+  const topology::Node* node = topology.node(request.node);
+  if (node == nullptr) {
+    return Error{Code::kNotFound, fmt::format("there is no NUMA node {}; `topolet nodes` lists them", request.node)};
+  }
+  if (!is_source(request.source)) {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("the source of a capacity must be 1 to {} printable ASCII characters; it says who told it",
+                             kLongestSource)};
+  }
+  if (!request.milli) return nominal_milli(&topology, request.node);
+  if (node->memory_only) {
+    return Error{
+        Code::kFailedPrecondition,
+        fmt::format("NUMA node {} has no CPUs, and so no capacity of them; `topolet nodes` lists those that do",
+                    request.node)};
+  }
+  if (*request.milli < 0) {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("the capacity of NUMA node {} cannot be {} milli-CPUs; it is 0 to {}", request.node,
+                             *request.milli, nominal_milli(&topology, request.node))};
+  }
+  if (request.until <= now) {
+    return Error{
+        Code::kInvalidArgument,
+        fmt::format("the capacity of NUMA node {} would have ended already; it must end in the future", request.node)};
+  }
+  if (request.until > now + kLongestTold) {
+    return Error{Code::kInvalidArgument,
+                 fmt::format("the capacity of NUMA node {} would be told for more than {} days; tell it for less, and "
+                             "again while it lasts",
+                             request.node, kLongestTold.count() / 24)};
+  }
+  return nominal_milli(&topology, request.node);
+}
 
 }  // namespace
 
@@ -27,6 +71,8 @@ Engine::Loaded Engine::load(store::Store& store, CpuInventory cpus) {
   if (!rows) return {ledger, rows.error()};
   const auto pods = store.pods();
   if (!pods) return {ledger, pods.error()};
+  const auto capacities = store.capacities();
+  if (!capacities) return {ledger, capacities.error()};
   const auto generation = store.last_generation();
   if (!generation) return {ledger, generation.error()};
   const auto decision = store.last_decision();
@@ -43,8 +89,14 @@ Engine::Loaded Engine::load(store::Store& store, CpuInventory cpus) {
     if (!pod) return {ledger, pod.error()};
     known.push_back(*std::move(pod));
   }
+  std::vector<ToldCapacity> told;
+  for (const store::CapacityRow& row : *capacities) {
+    Result<ToldCapacity> capacity = decode_capacity(row);
+    if (!capacity) return {ledger, capacity.error()};
+    told.push_back(*std::move(capacity));
+  }
   ledger = Ledger(ledger.inventory(), std::max(*generation, store.report().newest_lost_generation), *decision + 1);
-  ledger.load(std::move(allocations), std::move(known));
+  ledger.load(std::move(allocations), std::move(known), std::move(told));
   return {std::move(ledger), {}};
 }
 
@@ -158,7 +210,32 @@ EngineSummary Engine::summarise() const {
     if (allocation.squeeze != Squeeze::kNone) ++summary.squeezed;
     if (allocation.squeeze == Squeeze::kLeftToKernel) ++summary.left_to_kernel;
   }
+  for (const auto& [node, told] : ledger.told_capacities())
+    summary.capacities.push_back({told, nominal_milli(placer_.topology().get(), node)});
   return summary;
+}
+
+void Engine::set_capacity(CapacityRequest request, OnCapacity then) {
+  loop_->post([this, request = std::move(request), then = std::move(then)] { change_capacity(request, then); });
+}
+
+Result<Engine::CapacityAnswer> Engine::set_capacity(CapacityRequest request, std::chrono::milliseconds patience) {
+  const auto promise = std::make_shared<std::promise<Result<CapacityAnswer>>>();
+  std::future<Result<CapacityAnswer>> answer = promise->get_future();
+  set_capacity(std::move(request), [promise](const Result<CapacityAnswer>& answered) { promise->set_value(answered); });
+  if (answer.wait_for(patience) == std::future_status::ready) return answer.get();
+  return Error{Code::kUnavailable, "topoletd is busy, and may set the capacity later; `topolet capacity` shows it"};
+}
+
+void Engine::change_capacity(const CapacityRequest& request, const OnCapacity& then) {
+  const Result<std::int64_t> nominal = check_capacity(request, *placer_.topology(), clock_.clock().wall());
+  if (!nominal) return then(nominal.error());
+  const auto& told = committer_.ledger().told_capacities();
+  const std::int64_t milli = std::min(request.milli.value_or(*nominal), *nominal);
+  const CapacityAnswer answer{milli, *nominal, told.count(request.node) != 0};
+  const auto when_done = [then, answer] { then(answer); };
+  if (!request.milli) return committer_.commit(event::CapacityCleared{request.node, request.source}, when_done);
+  committer_.commit(event::CapacityTold{request.node, milli, request.until, request.source}, when_done);
 }
 
 void Engine::read_ledger(std::function<void(const Ledger& ledger)> read_ledger) {
@@ -288,6 +365,7 @@ void Engine::tick_plugins() {
 void Engine::tick() {
   loop_->after(kTick, [this] { tick(); });
   follow_clock();
+  if (!committer_.ledger().told_capacities().empty()) committer_.commit(event::CapacityTimePassed{});
   if (!reconciled_) return;
   reconciler_.expire();
   mover_.resolve_unfinished_starts();

@@ -38,6 +38,12 @@
 
 namespace topolet::engine {
 
+/// A told capacity with what it is compared to.
+struct NodeCapacity {
+  ToldCapacity told;
+  std::int64_t nominal_milli = 0;
+};
+
 /// The engine at one moment.
 struct EngineSummary {
   std::map<std::string, std::uint32_t> containers;  ///< by mode
@@ -52,7 +58,8 @@ struct EngineSummary {
   bool reconciled = false;      ///< with the runtime, since the start
   bool store_degraded = false;  ///< writes wait for a database that takes none
   std::string store_degraded_because = {};
-  std::string store_reopened_because = {};  ///< when and why the database was begun anew; empty if it never was
+  std::vector<NodeCapacity> capacities = {};  ///< of the nodes that something is told of, by OS index
+  std::string store_reopened_because = {};    ///< when and why the database was begun anew; empty if it never was
 };
 
 /// The public functions but start() and stop() may be called from any thread; only summary() waits. Everything else
@@ -128,6 +135,26 @@ class Engine {
   /// The same at once, on the loop's thread.
   NodeFits fits(const std::vector<placement::Workload>& pending) const;
 
+  /// What somebody says of a NUMA node's capacity; without `milli`, what was said counts no more.
+  struct CapacityRequest {
+    std::uint32_t node = 0;  ///< OS index
+    std::optional<std::int64_t> milli = {};
+    std::chrono::milliseconds until{};  ///< wall clock; with `milli`
+    std::string source = {};
+  };
+  /// What counts from now on.
+  struct CapacityAnswer {
+    std::int64_t milli = 0;  ///< as asked, but for what is more than nominal
+    std::int64_t nominal_milli = 0;
+    bool was_told = false;  ///< of the node, before
+  };
+  using OnCapacity = std::function<void(const Result<CapacityAnswer>&)>;
+  /// `then` runs on the loop's thread, once it is durable. NOT_FOUND, FAILED_PRECONDITION and INVALID_ARGUMENT name
+  /// what cannot be.
+  void set_capacity(CapacityRequest request, OnCapacity then);
+  /// The same, and waits for it; UNAVAILABLE if it takes longer than `patience`.
+  Result<CapacityAnswer> set_capacity(CapacityRequest request, std::chrono::milliseconds patience);
+
   /// Runs `read_ledger` on the loop's thread.
   void read_ledger(std::function<void(const Ledger& ledger)> read_ledger);
 
@@ -164,6 +191,7 @@ class Engine {
   void release_deferred(const Status& reconciled);
   void tick();
   void follow_clock();
+  void change_capacity(const CapacityRequest& request, const OnCapacity& then);
   void tick_plugins();
 
   // In the order in which they need each other.

@@ -50,8 +50,13 @@ class RecordingStore final : public store::Store {
   Status remove_pod(const std::string& sandbox_id) override {
     return killed_() ? gone() : store_.remove_pod(sandbox_id);
   }
+  Status put_capacity(std::uint32_t node, const store::Columns& columns) override {
+    return killed_() ? gone() : store_.put_capacity(node, columns);
+  }
+  Status remove_capacity(std::uint32_t node) override { return killed_() ? gone() : store_.remove_capacity(node); }
   Result<std::vector<store::AllocationRow>> allocations() override { return store_.allocations(); }
   Result<std::vector<store::PodRow>> pods() override { return store_.pods(); }
+  Result<std::vector<store::CapacityRow>> capacities() override { return store_.capacities(); }
   Result<std::uint64_t> last_generation() override { return store_.last_generation(); }
   Result<std::int64_t> last_decision() override { return store_.last_decision(); }
   Result<std::int64_t> last_setup() override { return store_.last_setup(); }

@@ -124,6 +124,11 @@ class FaultyStore final : public store::Store {
   Status set_generation(std::uint64_t generation) override { return store_->set_generation(generation); }
   Status put_pod(const store::Columns& columns) override { return store_->put_pod(columns); }
   Status remove_pod(const std::string& sandbox_id) override { return store_->remove_pod(sandbox_id); }
+  Status put_capacity(std::uint32_t node, const store::Columns& columns) override {
+    return store_->put_capacity(node, columns);
+  }
+  Status remove_capacity(std::uint32_t node) override { return store_->remove_capacity(node); }
+  Result<std::vector<store::CapacityRow>> capacities() override { return store_->capacities(); }
   Result<std::vector<store::AllocationRow>> allocations() override { return store_->allocations(); }
   Result<std::vector<store::PodRow>> pods() override { return store_->pods(); }
   Result<std::uint64_t> last_generation() override { return store_->last_generation(); }

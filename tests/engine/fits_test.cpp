@@ -105,6 +105,23 @@ TEST_F(FitsTest, LeavesWhatMustStayShared) {
   EXPECT_FALSE(last_.gives_exclusive_cpus);
 }
 
+TEST_F(FitsTest, PromisesFewerCpusOfANodeWhoseToldCapacityIsLow) {
+  rules_.min_shared_cpus = 0;
+  const auto with_a = [&](ToldCapacity told) {
+    Ledger with_it = ledger();
+    with_it.load({exclusive("a", {8, 9, 10})}, {}, {std::move(told)});
+    return with_it;
+  };
+  EXPECT_THAT(fits(with_a({.node = 1, .milli = 6000, .source = "host", .lowers = true})),
+              ElementsAre(Node(0, 8), Node(1, 3)));
+  EXPECT_THAT(fits(with_a({.node = 1, .milli = 2000, .source = "host", .lowers = true})),
+              ElementsAre(Node(0, 8), Node(1, 0)));
+  EXPECT_THAT(fits(with_a({.node = 1, .milli = 6000, .source = "host", .lowers = false})),
+              ElementsAre(Node(0, 8), Node(1, 5)));
+  EXPECT_THAT(fits(with_a({.node = 7, .milli = 0, .source = "host", .lowers = true})),
+              ElementsAre(Node(0, 8), Node(1, 5)));
+}
+
 TEST_F(FitsTest, HeedsAPolicyThatGrantsWholeCoresOnlyOrNothing) {
   rules_.min_shared_cpus = 0;
   policy_->step = 2;

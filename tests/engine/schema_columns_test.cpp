@@ -41,5 +41,12 @@ TEST_F(SchemaColumnsTest, AreThoseOfAPod) {
   EXPECT_EQ(declared("pod"), expected);
 }
 
+TEST_F(SchemaColumnsTest, AreThoseOfAToldCapacity) {
+  const auto store = open();
+  Types expected = types_of(encode(ToldCapacity()));
+  expected["node"] = "INTEGER";
+  EXPECT_EQ(declared("told_capacity"), expected);
+}
+
 }  // namespace
 }  // namespace topolet::engine

@@ -51,7 +51,7 @@ TEST_F(TransitionsTest, AChangeSaysWhatItIsToTheContainer) {
 }
 
 TEST(AuditEvents, AreReadAsTheyAreWritten) {
-  for (int number = 0; number <= static_cast<int>(AuditEvent::kQuarantineEnded); ++number) {
+  for (int number = 0; number <= static_cast<int>(AuditEvent::kCapacity); ++number) {
     const auto event = static_cast<AuditEvent>(number);
     EXPECT_EQ(audit_event_from(to_string(event)), event) << number;
   }

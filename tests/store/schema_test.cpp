@@ -55,7 +55,7 @@ TEST_F(SchemaTest, TakesOnlyTheStepsItHasNotSeen) {
   ASSERT_TRUE(migrated.has_value()) << message(migrated);
   EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), next);
   EXPECT_EQ(*database.integer("SELECT count(colour) FROM decided", "read"), 0);
-  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 9"));
+  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 10"));
 }
 
 TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
@@ -88,6 +88,34 @@ TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
   EXPECT_EQ(shown(store->pods()->front(), "nodes"), "");
   EXPECT_EQ(*store->last_generation(), 5U);
   EXPECT_EQ(store->report().newest_lost_generation, 0U);
+}
+
+TEST_F(SchemaTest, TellsNothingOfCapacitiesAtFirstAndKeepsThemOverAReboot) {
+  {
+    Database database = connect_to_empty();
+    const std::vector<Migration> earlier(migrations().begin(), migrations().begin() + 9);
+    ASSERT_TRUE(migrate(database, earlier).has_value());
+  }
+  {
+    const auto store = open("boot-1");
+    EXPECT_TRUE(store->capacities()->empty());
+    ASSERT_TRUE(store->put_capacity(1, {{"milli", std::int64_t{5}}, {"until_ms", std::int64_t{7}}, {"source", "host"}})
+                    .has_value());
+    ASSERT_TRUE(store->put_capacity(0, {{"milli", std::int64_t{9}}, {"until_ms", std::int64_t{8}}, {"source", "host"}})
+                    .has_value());
+    ASSERT_TRUE(
+        store->put_capacity(1, {{"milli", std::int64_t{6}}, {"until_ms", std::int64_t{8}}, {"source", "operator"}})
+            .has_value());
+    ASSERT_TRUE(store->remove_capacity(0).has_value());
+  }
+  const auto store = open("boot-2");
+  const auto capacities = store->capacities();
+  ASSERT_TRUE(capacities.has_value()) << message(capacities);
+  ASSERT_EQ(capacities->size(), 1U);
+  EXPECT_EQ(capacities->front().node, 1U);
+  EXPECT_EQ(shown(capacities->front().columns, "milli"), "6");
+  EXPECT_EQ(shown(capacities->front().columns, "source"), "operator");
+  EXPECT_EQ(shown(capacities->front().columns, "below_since_ms"), "0");
 }
 
 TEST_F(SchemaTest, CompletesTheHistoryOfAnEarlierVersionInSlices) {

@@ -135,7 +135,7 @@ class Computation {
         placement::exclusive_cpus_for(new_container(1), placer_.rules()) > 0 && !ledger_.kubelet_hands_out_cpusets();
     for (const topology::Node& node : placer_.topology()->nodes) {
       const bool has_some = fits_.gives_exclusive_cpus && !node.memory_only;
-      fits_.nodes.push_back({node.os_index, has_some ? most_on(node) : 0});
+      fits_.nodes.push_back({node.os_index, has_some ? lowered(node, most_on(node)) : 0});
     }
     for (const auto& [key, allocation] : ledger_.allocations()) book_memory(allocation);
     return std::move(fits_);
@@ -157,6 +157,13 @@ class Computation {
     const auto& allocations = ledger_.allocations();
     const auto first = allocations.lower_bound({key.pod_uid, key.name, 0, ""});
     return first != allocations.end() && first->first.pod_uid == key.pod_uid && first->first.name == key.name;
+  }
+
+  /// By what is told of the node's capacity.
+  std::uint32_t lowered(const topology::Node& node, std::uint32_t cpus) const {
+    const auto told = ledger_.told_capacities().find(node.os_index);
+    if (told == ledger_.told_capacities().end()) return cpus;
+    return cpus - std::min(cpus, missing_cpus(told->second, nominal_milli(placer_.topology().get(), node.os_index)));
   }
 
   std::uint32_t most_on(const topology::Node& node) {

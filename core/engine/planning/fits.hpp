@@ -14,7 +14,7 @@ namespace topolet::engine {
 /// What one container could have for itself on a node, and what is booked there.
 struct NodeFit {
   std::uint32_t node = 0;            ///< OS index
-  std::uint32_t exclusive_cpus = 0;  ///< 0 on a memory-only node
+  std::uint32_t exclusive_cpus = 0;  ///< 0 on a memory-only node; fewer where the node's told capacity lowers it
   /// Requested by containers whose memory is here: in equal parts over the nodes that it is bound to, else the way of
   /// the container's CPUs. Of a bound one whose request is not known, its limit counts. Rounded up.
   std::int64_t booked_memory_bytes = 0;
@@ -49,6 +49,9 @@ struct Fits {
 ///
 /// A number is never too large. It is the largest possible unless policies deny smaller containers and grant larger
 /// ones with more CPUs in between than the largest core of the node has threads; see LargestGranted in fits.cpp.
+///
+/// Where a told capacity `lowers` (ToldCapacity), so many CPUs fewer as are missing. No decision reads that: it is for
+/// whoever chooses between machines.
 ///
 /// Every plan has the whole time of a decision. Same arguments, same answer, as far as the policies' are the same.
 Fits compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<placement::Workload>& pending);

@@ -7,7 +7,7 @@
 namespace topolet::engine {
 namespace {
 
-constexpr std::array<std::pair<AuditEvent, std::string_view>, 16> kWords{{
+constexpr std::array<std::pair<AuditEvent, std::string_view>, 17> kWords{{
     {AuditEvent::kPlaced, "placed"},
     {AuditEvent::kUnpinned, "unpinned"},
     {AuditEvent::kDenied, "denied"},
@@ -24,6 +24,7 @@ constexpr std::array<std::pair<AuditEvent, std::string_view>, 16> kWords{{
     {AuditEvent::kRecordedAgain, "recorded-again"},
     {AuditEvent::kStoreChecked, "store-checked"},
     {AuditEvent::kStoreDamaged, "store-damaged"},
+    {AuditEvent::kCapacity, "capacity"},
 }};
 
 }  // namespace

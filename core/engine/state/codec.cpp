@@ -435,6 +435,21 @@ Result<Pod> decode_pod(const store::PodRow& row) {
   return decode_all<Pod>(row, [](Pod& into, auto field) { for_each_field_of_pod(into, field); });
 }
 
+store::Columns encode(const ToldCapacity& told) {
+  store::Columns columns;
+  for_each_field_of_capacity(
+      told, [&](const char* column, const auto& field) { columns.emplace_back(column, to_value(field)); });
+  return columns;
+}
+
+Result<ToldCapacity> decode_capacity(const store::CapacityRow& row) {
+  auto told = decode_all<ToldCapacity>(row.columns,
+                                       [](ToldCapacity& into, auto field) { for_each_field_of_capacity(into, field); });
+  if (!told) return Error{Code::kDataLoss, fmt::format("told capacity of node {}: {}", row.node, told.error().message)};
+  told->node = row.node;
+  return told;
+}
+
 Status write(store::Store& store, const Transition& transition) {
   for (const RecordedEvent& recorded : transition.recorded_events) {
     if (Status written = write_recorded_event(store, transition, recorded); !written) return written;
@@ -459,6 +474,11 @@ Status write(store::Store& store, const Transition& transition) {
   }
   for (const PodChange& change : transition.pods) {
     Status written = change.after ? store.put_pod(encode(*change.after)) : store.remove_pod(change.sandbox_id);
+    if (!written) return written;
+  }
+  for (const CapacityChange& change : transition.capacities) {
+    Status written =
+        change.after ? store.put_capacity(change.node, encode(*change.after)) : store.remove_capacity(change.node);
     if (!written) return written;
   }
   for (const RepeatedDenial& repeated : transition.repeated) {

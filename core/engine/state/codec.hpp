@@ -1,4 +1,4 @@
-// Allocations, pods and transitions as the store keeps them.
+// Allocations, pods, told capacities and transitions as the store keeps them.
 #pragma once
 
 #include "core/base/result.hpp"
@@ -17,6 +17,9 @@ Result<Allocation> decode_allocation(const store::AllocationRow& row);
 
 store::Columns encode(const Pod& pod);
 Result<Pod> decode_pod(const store::PodRow& row);
+
+store::Columns encode(const ToldCapacity& told);
+Result<ToldCapacity> decode_capacity(const store::CapacityRow& row);
 
 /// Writes a transition's rows: all or, with an error, none if `store` is in a savepoint of its own.
 Status write(store::Store& store, const Transition& transition);

@@ -1,6 +1,5 @@
 #include "core/engine/state/committer.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,25 +7,21 @@
 #include <string>
 #include <utility>
 
+#include "core/base/utc_time.hpp"
 #include "core/engine/state/codec.hpp"
 #include "core/engine/state/transitions.hpp"
 
 namespace topolet::engine {
 namespace {
 
-bool is_good_news(AuditEvent event) {
-  return event == AuditEvent::kStoreChecked || event == AuditEvent::kQuarantineEnded;
+bool is_trouble(AuditEvent event) {
+  return event != AuditEvent::kStoreChecked && event != AuditEvent::kQuarantineEnded && event != AuditEvent::kCapacity;
 }
 
 /// "pod-stopped" as people write it.
 std::string in_words(std::string cause) {
   std::replace(cause.begin(), cause.end(), '-', ' ');
   return cause;
-}
-
-std::string utc_time(std::chrono::milliseconds since_epoch) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                     fmt::gmtime(std::chrono::duration_cast<std::chrono::seconds>(since_epoch).count()));
 }
 
 bool changes_pending(const Change& change) {
@@ -142,10 +137,10 @@ void Committer::log(const Transition& transition) const {
     const std::string text =
         fmt::format("{}{}: {}", recorded.subject ? display_name(recorded.subject->workload) + ": " : "",
                     to_string(recorded.audit.event), recorded.audit.reason);
-    if (is_good_news(recorded.audit.event)) {
-      deps_.log.info("{}", text);
-    } else {
+    if (is_trouble(recorded.audit.event)) {
       deps_.log.warn("{}", text);
+    } else {
+      deps_.log.info("{}", text);
     }
   }
 }

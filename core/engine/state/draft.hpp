@@ -54,6 +54,12 @@ class Draft {
   void put_pod(Pod pod);
   void forget_pod(const std::string& sandbox_id);
 
+  void put_capacity(ToldCapacity told) {
+    const std::uint32_t node = told.node;
+    transition_.capacities.push_back({node, std::move(told)});
+  }
+  void forget_capacity(std::uint32_t node) { transition_.capacities.push_back({node, std::nullopt}); }
+
   /// To be called once.
   Transition finish() &&;
 

@@ -201,6 +201,20 @@ struct SetupChanged {
 struct ClockSet {
   std::chrono::milliseconds by{};
 };
+/// Somebody outside says what a NUMA node with CPUs can do until then.
+struct CapacityTold {
+  std::uint32_t node = 0;  ///< OS index
+  std::int64_t milli = 0;
+  std::chrono::milliseconds until{};  ///< wall clock
+  std::string source;
+};
+/// What was told of it counts no more.
+struct CapacityCleared {
+  std::uint32_t node = 0;  ///< OS index
+  std::string source;      ///< who says so
+};
+/// Some capacities that were told may have ended, or been low for long enough.
+struct CapacityTimePassed {};
 /// Something to be audited that changes nothing.
 struct AuditOnly {
   AuditEvent audit_event;
@@ -209,14 +223,13 @@ struct AuditOnly {
 
 }  // namespace event
 
-using Event =
-    std::variant<event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed,
-                 event::CreateRefused, event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered,
-                 event::DoubtExpired, event::StartRequested, event::StartConfirmed, event::StartRefused,
-                 event::StartLeftInDoubt, event::StopRequested, event::StopRefused, event::Exited, event::Ended,
-                 event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
-                 event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::Adopted,
-                 event::Evaluated, event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet,
-                 event::AuditOnly, event::SetupChanged>;
+using Event = std::variant<
+    event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed, event::CreateRefused,
+    event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered, event::DoubtExpired,
+    event::StartRequested, event::StartConfirmed, event::StartRefused, event::StartLeftInDoubt, event::StopRequested,
+    event::StopRefused, event::Exited, event::Ended, event::PodStopped, event::PodRemoved, event::PodSeen,
+    event::PodForgotten, event::DemandChanged, event::Moved, event::ChangeReverted, event::Converged, event::Drifted,
+    event::Adopted, event::Evaluated, event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet,
+    event::AuditOnly, event::SetupChanged, event::CapacityTold, event::CapacityCleared, event::CapacityTimePassed>;
 
 }  // namespace topolet::engine

@@ -203,6 +203,13 @@ void Ledger::apply(const Transition& transition) {
       pods_.erase(change.sandbox_id);
     }
   }
+  for (const CapacityChange& change : transition.capacities) {
+    if (change.after) {
+      told_capacities_[change.node] = *change.after;
+    } else {
+      told_capacities_.erase(change.node);
+    }
+  }
 }
 
 void Ledger::assume(Allocation allocation) {
@@ -217,13 +224,14 @@ void Ledger::assume_released(const placement::ContainerKey& key) {
   apply(std::move(draft).finish());
 }
 
-void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods) {
+void Ledger::load(std::vector<Allocation> allocations, std::vector<Pod> pods, std::vector<ToldCapacity> capacities) {
   DedicatedCpus held;
   for (Allocation& allocation : allocations) {
     held.add(allocation);
     put(std::move(allocation));
   }
   for (Pod& pod : pods) pods_[pod.sandbox.id] = std::move(pod);
+  for (ToldCapacity& told : capacities) told_capacities_[told.node] = std::move(told);
   pool_ = Ledger::pool_of(inventory_, held.exclusive, held.withheld);
   free_reserved_ = held.free_reserved_of(inventory_);
   free_isolated_ = held.free_isolated_of(inventory_);

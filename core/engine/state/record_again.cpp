@@ -82,6 +82,7 @@ Transition record_again(const Ledger& ledger, const std::deque<UnwrittenTransiti
       if (denial.decision < again.next_decision) again.recorded_events.push_back(denial_of(pod, container, denial));
     }
   }
+  for (const auto& [node, told] : ledger.told_capacities()) again.capacities.push_back({node, told});
   return again;
 }
 
@@ -90,6 +91,8 @@ Status write_again(store::Store& store, Transition transition) {
   if (!rows) return rows.error();
   const auto pods = store.pods();
   if (!pods) return pods.error();
+  const auto capacities = store.capacities();
+  if (!capacities) return capacities.error();
   const auto last = store.last_decision();
   if (!last) return last.error();
   std::set<std::int64_t> written;
@@ -110,6 +113,9 @@ Status write_again(store::Store& store, Transition transition) {
                                    [&](const PodChange& pod) { return pod.sandbox_id == id; });
     if (known) continue;
     if (Status removed = store.remove_pod(id); !removed) return removed;
+  }
+  for (const store::CapacityRow& row : *capacities) {
+    if (Status removed = store.remove_capacity(row.node); !removed) return removed;
   }
   if (*last > 0) {
     // Its own history has them.

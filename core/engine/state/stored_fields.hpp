@@ -1,8 +1,9 @@
-// What is stored of an allocation and of a pod: one line for each column and its field. A field that is added here is
-// stored and read back; the schema of the store must have its column.
+// What is stored of an allocation, of a pod and of a told capacity: one line for each column and its field. A field
+// that is added here is stored and read back; the schema of the store must have its column.
 #pragma once
 
 #include "core/engine/state/allocation.hpp"
+#include "core/engine/state/told_capacity.hpp"
 
 namespace topolet::engine {
 
@@ -72,6 +73,16 @@ void for_each_field_of_pod(Of& pod, Field field) {
   field("former", pod.former);
   field("denied", pod.denied);
   field("warned", pod.warned);
+}
+
+/// But for the node, which is the row's key.
+template <class Of, class Field>
+void for_each_field_of_capacity(Of& told, Field field) {
+  field("milli", told.milli);
+  field("until_ms", told.until);
+  field("source", told.source);
+  field("below_since_ms", told.below_since);
+  field("lowers", told.lowers);
 }
 
 }  // namespace topolet::engine

@@ -12,6 +12,7 @@
 #include "core/base/result.hpp"
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/audit_event.hpp"
+#include "core/engine/state/told_capacity.hpp"
 #include "core/placement/decide.hpp"
 #include "core/placement/verdicts.hpp"
 #include "core/topology/topology.hpp"
@@ -102,6 +103,11 @@ struct PodChange {
   std::optional<Pod> after;  ///< none: forgotten
 };
 
+struct CapacityChange {
+  std::uint32_t node = 0;             ///< OS index
+  std::optional<ToldCapacity> after;  ///< none: nominal again
+};
+
 /// One more of a denial that was audited before.
 struct RepeatedDenial {
   std::int64_t decision = 0;
@@ -115,6 +121,7 @@ struct Transition {
   std::vector<Change> changes;                           ///< in the order in which the audit tells them
   std::vector<RecordedEvent> recorded_events;
   std::vector<PodChange> pods;
+  std::vector<CapacityChange> capacities;
   std::vector<RepeatedDenial> repeated;
   std::optional<CpuInventory> inventory;  ///< where the machine changed
   /// To be recorded, with `topology_inventory`: a daemon has begun, or the machine changed.
@@ -132,8 +139,8 @@ struct Transition {
   bool is_rollback = false;  ///< what the pool gains by it was in the pool before
 
   bool is_nothing() const {
-    return changes.empty() && recorded_events.empty() && pods.empty() && repeated.empty() && !inventory &&
-           !writes_pool && !topology && !setup;
+    return changes.empty() && recorded_events.empty() && pods.empty() && capacities.empty() && repeated.empty() &&
+           !inventory && !writes_pool && !topology && !setup;
   }
 };
 
