@@ -12,6 +12,7 @@ static json to_json(const v1::Candidate& candidate);
 static json to_json(const v1::Plugin& plugin);
 static json to_json(const v1::Device& device);
 static json to_json(const v1::Node& node);
+static json to_json(const v1::Capacity& capacity);
 
 template <class Messages>
 static json list_of(const Messages& messages) {
@@ -75,6 +76,15 @@ static json to_json(const v1::Machine& machine) {
           {"present", machine.present()}};
 }
 
+static json to_json(const v1::Capacity& capacity) {
+  return {{"node", capacity.node()},
+          {"effective_cpu_milli", capacity.effective_cpu_milli()},
+          {"until_ms", capacity.until_ms()},
+          {"source", capacity.source()},
+          {"below_since_ms", capacity.below_since_ms()},
+          {"lowers", capacity.lowers()}};
+}
+
 json to_json(const v1::ContainerKey& key) {
   return {
       {"pod_uid", key.pod_uid()}, {"name", key.name()}, {"attempt", key.attempt()}, {"sandbox_id", key.sandbox_id()}};
@@ -131,7 +141,8 @@ json to_json(const v1::Snapshot& snapshot) {
           {"machine", to_json(snapshot.machine())},
           {"cpus", to_json(snapshot.cpus())},
           {"containers", list_of(snapshot.containers())},
-          {"plugins", list_of(snapshot.plugins())}};
+          {"plugins", list_of(snapshot.plugins())},
+          {"capacities", list_of(snapshot.capacities())}};
 }
 
 json to_json(const v1::Delta& delta) {
@@ -143,6 +154,8 @@ json to_json(const v1::Delta& delta) {
   if (delta.has_machine()) told["machine"] = to_json(delta.machine());
   if (delta.has_reconciled()) told["reconciled"] = delta.reconciled();
   if (delta.has_plugins()) told["plugins"] = list_of(delta.plugins().plugins());
+  if (!delta.capacities().empty()) told["capacities"] = list_of(delta.capacities());
+  if (!delta.capacities_ended().empty()) told["capacities_ended"] = delta.capacities_ended();
   return told;
 }
 

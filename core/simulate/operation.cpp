@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::pair<OperationKind, std::string_view>, 14> kNames = {{
+constexpr std::array<std::pair<OperationKind, std::string_view>, 15> kNames = {{
     {OperationKind::kOccupy, "occupy"},
     {OperationKind::kVacate, "vacate"},
     {OperationKind::kRunPod, "run_pod"},
@@ -34,6 +34,7 @@ constexpr std::array<std::pair<OperationKind, std::string_view>, 14> kNames = {{
     {OperationKind::kClock, "clock"},
     {OperationKind::kRuntime, "runtime"},
     {OperationKind::kRestart, "restart"},
+    {OperationKind::kCapacity, "capacity"},
 }};
 
 /// Of what is wrong with a line; ends in parse_operation().
@@ -240,6 +241,18 @@ Readers run_pod_readers() {
            }}};
 }
 
+Readers capacity_readers() {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return {{"node",
+           [](Operation& o, const json& v, std::string_view k) {
+             o.node = static_cast<std::uint32_t>(number_of(v, k, 0, std::numeric_limits<std::uint32_t>::max()));
+           }},
+          {"milli", [](Operation& o, const json& v, std::string_view k) { o.milli = number_of(v, k, -kMost, kMost); }},
+          {"for_s", [](Operation& o, const json& v,
+                       std::string_view k) { o.lasts = std::chrono::seconds(number_of(v, k, 0, 366L * 24 * 3600)); }},
+          {"source", text(&Operation::source)}};
+}
+
 Readers readers_of(OperationKind kind) {
   const Readers container = {{"pod", text(&Operation::pod)}, {"container", text(&Operation::container)}};
   switch (kind) {
@@ -282,6 +295,8 @@ Readers readers_of(OperationKind kind) {
                  o.calls = static_cast<std::uint32_t>(number_of(v, k, 1, std::numeric_limits<std::uint32_t>::max()));
                }},
               {"repeat", [](Operation& o, const json& v, std::string_view k) { o.repeat = flag_of(v, k); }}};
+    case OperationKind::kCapacity:
+      return capacity_readers();
   }
   return {};
 }
@@ -309,6 +324,8 @@ std::vector<std::string> needed_by(OperationKind kind) {
       return {"next"};
     case OperationKind::kRestart:
       return {};
+    case OperationKind::kCapacity:
+      return {"node"};
   }
   return {};
 }
@@ -343,6 +360,11 @@ Operation read(const json& object) {
       throw InvalidLine(fmt::format(
           "\"{}\" of restart is about a call: \"at\" must be before-answer, after-answer or in-flight", field));
     }
+  }
+  if (operation.kind == OperationKind::kCapacity && object.contains("milli") != object.contains("for_s")) {
+    throw InvalidLine(
+        "capacity needs \"milli\" and \"for_s\": how much, and for how long; with neither the node's nominal "
+        "capacity counts again");
   }
   if (operation.name.empty()) operation.name = operation.pod;
   return operation;

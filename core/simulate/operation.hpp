@@ -48,6 +48,7 @@ enum class OperationKind : std::uint8_t {
   kClock,
   kRuntime,
   kRestart,
+  kCapacity,
 };
 
 /// Which of the runtime's answers `runtime` is about.
@@ -86,6 +87,11 @@ struct Operation {
   std::string device_kind;
   std::string pci;
   NodeSet nodes;
+
+  std::uint32_t node = 0;             ///< capacity
+  std::optional<std::int64_t> milli;  ///< none: nominal again
+  std::chrono::milliseconds lasts{0};
+  std::string source = "operator";
 
   std::chrono::milliseconds advance{0};
   NextResponse next = NextResponse::kSucceed;

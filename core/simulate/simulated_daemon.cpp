@@ -238,6 +238,14 @@ void SimulatedDaemon::read_ledger(const std::function<void(const engine::Ledger&
   run_until_idle();
 }
 
+Result<engine::Engine::CapacityAnswer> SimulatedDaemon::set_capacity(engine::Engine::CapacityRequest request) {
+  const auto answered = std::make_shared<Result<engine::Engine::CapacityAnswer>>(
+      Error{Code::kUnavailable, "topoletd was killed before it answered"});
+  run_->engine->set_capacity(std::move(request), [answered](const auto& answer) { *answered = answer; });
+  run_until_idle();
+  return *answered;
+}
+
 void SimulatedDaemon::advance(std::chrono::milliseconds time) {
   const std::chrono::milliseconds end = time_.now() + time;
   run_->loop->advance(time);

@@ -51,6 +51,7 @@ class SimulatedDaemon {
   cri::RuntimeResponse call(const std::string& method, const std::string& request);
   void observe(const cri::ObservedMessage& observation);
   void read_ledger(const std::function<void(const engine::Ledger& ledger)>& read_ledger);
+  Result<engine::Engine::CapacityAnswer> set_capacity(engine::Engine::CapacityRequest request);
   void advance(std::chrono::milliseconds time);
 
   /// Kills the daemon and starts it again. Cancels a kill_at() that is still to come.

@@ -223,6 +223,8 @@ void Simulation::dispatch(const Operation& operation, OperationResult& result) {
       return set_next_answer(operation);
     case OperationKind::kRestart:
       return restart(operation);
+    case OperationKind::kCapacity:
+      return set_capacity(operation, result);
   }
 }
 
@@ -404,6 +406,14 @@ void Simulation::set_next_answer(const Operation& operation) {
 void Simulation::restart(const Operation& operation) {
   if (!operation.kill_at) return daemon_.restart();
   daemon_.kill_at({*operation.kill_at, operation.calls, operation.repeat});
+}
+
+void Simulation::set_capacity(const Operation& operation, OperationResult& result) {
+  engine::Engine::CapacityRequest request{.node = operation.node, .milli = operation.milli, .source = operation.source};
+  if (operation.milli) request.until = daemon_.now() + operation.lasts;
+  const Result<engine::Engine::CapacityAnswer> set = daemon_.set_capacity(std::move(request));
+  if (!set) return set_error(result, set.error().message);
+  result.reason = fmt::format("{} of {} milli-CPUs", set->milli, set->nominal_milli);
 }
 
 Simulation::HeldCpusByContainer Simulation::held_cpus() {

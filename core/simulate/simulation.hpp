@@ -124,6 +124,7 @@ class Simulation {
   void remove_pod(const Operation& operation, OperationResult& result);
   void set_next_answer(const Operation& operation);
   void restart(const Operation& operation);
+  void set_capacity(const Operation& operation, OperationResult& result);
 
   HeldCpusByContainer held_cpus();
   std::optional<engine::Allocation> allocation_of(const Operation& operation);

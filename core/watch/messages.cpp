@@ -137,6 +137,17 @@ v1::Cpus cpus_of(const engine::CpuInventory& inventory, const CpuSet& pool, cons
   return cpus;
 }
 
+v1::Capacity capacity_of(const engine::ToldCapacity& told) {
+  v1::Capacity capacity;
+  capacity.set_node(told.node);
+  capacity.set_effective_cpu_milli(told.milli);
+  capacity.set_until_ms(told.until.count());
+  capacity.set_source(told.source);
+  capacity.set_below_since_ms(told.below_since.count());
+  capacity.set_lowers(told.lowers);
+  return capacity;
+}
+
 v1::Delta delta_of(const engine::Transition& transition, const engine::CpuInventory& inventory) {
   v1::Delta delta;
   delta.set_generation(transition.generation);
@@ -159,6 +170,13 @@ v1::Delta delta_of(const engine::Transition& transition, const engine::CpuInvent
     *delta.mutable_cpus() = cpus_of(inventory, transition.pool, transition.free_isolated);
   }
   if (transition.topology) *delta.mutable_machine() = machine_of(*transition.topology);
+  for (const engine::CapacityChange& change : transition.capacities) {
+    if (change.after) {
+      *delta.add_capacities() = capacity_of(*change.after);
+    } else {
+      delta.add_capacities_ended(change.node);
+    }
+  }
   return delta;
 }
 

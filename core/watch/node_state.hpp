@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -15,17 +16,18 @@ class NodeState {
   void begin(const v1::Snapshot& snapshot);
   void apply(const v1::Delta& delta);
 
-  /// Without containers.
+  /// Without containers and capacities.
   const v1::Snapshot& head() const { return head_; }
   std::size_t containers() const { return containers_.size(); }
-  /// With all containers.
+  /// With all of them.
   v1::Snapshot whole() const;
 
  private:
   void put(const v1::Container& container);
 
   v1::Snapshot head_;
-  std::map<std::string, v1::Container> containers_;  ///< by their serialized keys
+  std::map<std::string, v1::Container> containers_;   ///< by their serialized keys
+  std::map<std::uint32_t, v1::Capacity> capacities_;  ///< by OS index of the node
 };
 
 }  // namespace topolet::watch

@@ -37,6 +37,7 @@ TEST(JsonTest, HasEveryFieldOfEachMessage) {
   watch::v1::Container& container = *snapshot.add_containers();
   container.mutable_key()->set_name("main");
   snapshot.add_plugins()->set_id("numa");
+  snapshot.add_capacities();
   snapshot.mutable_machine()->add_nodes();
   snapshot.mutable_machine()->add_devices();
   const nlohmann::json state = to_json(snapshot);
@@ -44,12 +45,15 @@ TEST(JsonTest, HasEveryFieldOfEachMessage) {
   EXPECT_EQ(names_of(state["containers"][0]), fields.at("Container"));
   EXPECT_EQ(names_of(state["containers"][0]["key"]), fields.at("ContainerKey"));
   EXPECT_EQ(names_of(state["plugins"][0]), fields.at("Plugin"));
+  EXPECT_EQ(names_of(state["capacities"][0]), fields.at("Capacity"));
   EXPECT_EQ(names_of(state["cpus"]), fields.at("Cpus"));
   EXPECT_EQ(names_of(state["machine"]), fields.at("Machine"));
   EXPECT_EQ(names_of(state["machine"]["nodes"][0]), fields.at("Node"));
   EXPECT_EQ(names_of(state["machine"]["devices"][0]), fields.at("Device"));
   watch::v1::Delta delta;
   delta.add_changed();
+  delta.add_capacities();
+  delta.add_capacities_ended(0);
   delta.add_ended();
   watch::v1::Event& event = *delta.add_events();
   event.mutable_key();

@@ -87,6 +87,57 @@ TEST_F(WatchedSimulation, TellsWhatFitsNowAndBehindWhatIsBound) {
   EXPECT_EQ(node_.guaranteed("db", 5).outcome, "denied") << "what is asked changes nothing, and this never fits";
 }
 
+TEST_F(WatchedSimulation, PromisesFewerCpusOfANodeThatIsLowForAMinute) {
+  WatchReader reader(socket_);
+  ASSERT_TRUE(reader.read());
+  EXPECT_TRUE(reader.capacities().empty());
+  const std::int64_t now = node_.now().count();
+  EXPECT_EQ(node_.apply(R"({"op":"capacity","node":1,"milli":2600,"for_s":300,"source":"host"})").reason,
+            "2600 of 4000 milli-CPUs");
+  ASSERT_TRUE(reader.read_until([&] { return !reader.capacities().empty(); }));
+  const watch::v1::Capacity told = reader.capacities()[0];
+  EXPECT_EQ(told.node(), 1U);
+  EXPECT_EQ(told.effective_cpu_milli(), 2600);
+  EXPECT_EQ(told.until_ms(), now + 300'000);
+  EXPECT_EQ(told.source(), "host");
+  EXPECT_EQ(told.below_since_ms(), now);
+  EXPECT_FALSE(told.lowers());
+  node_.apply(R"({"op":"clock","advance_s":59})");
+  EXPECT_THAT(exclusive_cpus(), ElementsAre(4, 4));
+  node_.apply(R"({"op":"restart"})");
+  node_.apply(R"({"op":"clock","advance_s":2})");
+  EXPECT_THAT(exclusive_cpus(), ElementsAre(4, 3)) << "1.4 CPUs are missing";
+  WatchReader after(socket_);
+  ASSERT_TRUE(after.read());
+  ASSERT_EQ(after.capacities().size(), 1);
+  EXPECT_TRUE(after.capacities()[0].lowers());
+  EXPECT_EQ(after.capacities()[0].below_since_ms(), now);
+  EXPECT_EQ(node_.guaranteed("web", 3).outcome, "placed");
+  EXPECT_EQ(node_.guaranteed("db", 4).outcome, "placed") << "the node itself gives all it has";
+  node_.apply(R"({"op":"remove_pod","pod":"web"})");
+  node_.apply(R"({"op":"remove_pod","pod":"db"})");
+  node_.apply(R"({"op":"clock","advance_s":240})");
+  ASSERT_TRUE(after.read_until([&] { return after.capacities().empty(); }));
+  EXPECT_THAT(exclusive_cpus(), ElementsAre(4, 4));
+}
+
+TEST_F(WatchedSimulation, SaysWhichCapacityCannotBe) {
+  const auto refused = [&](const std::string& fields) {
+    const OperationResult result = node_.apply(R"({"op":"capacity",)" + fields + "}");
+    EXPECT_TRUE(result.is_invalid_line) << fields;
+    return result.reason;
+  };
+  EXPECT_THAT(refused(R"("node":7,"milli":1,"for_s":1)"), HasSubstr("there is no NUMA node 7"));
+  EXPECT_THAT(refused(R"("node":0,"milli":-1,"for_s":1)"), HasSubstr("cannot be -1"));
+  EXPECT_THAT(refused(R"("node":0,"milli":1,"for_s":0)"), HasSubstr("in the future"));
+  EXPECT_THROW(node_.apply(R"({"op":"capacity","node":0,"milli":1})"), std::exception);
+  EXPECT_EQ(node_.apply(R"({"op":"capacity","node":0,"milli":9000,"for_s":60})").reason, "4000 of 4000 milli-CPUs");
+  EXPECT_EQ(node_.apply(R"({"op":"capacity","node":0})").outcome, "ok");
+  WatchReader reader(socket_);
+  ASSERT_TRUE(reader.read());
+  EXPECT_TRUE(reader.capacities().empty());
+}
+
 TEST_F(WatchedSimulation, EndsItsReadersWhenItIsRestartedAndServesThemAnew) {
   node_.guaranteed("web", 2);
   WatchReader before(socket_);

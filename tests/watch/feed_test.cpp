@@ -142,6 +142,28 @@ TEST_F(FeedOfGreatPace, SendsTheFirstChangeSoonAndThoseThatFollowTogether) {
   EXPECT_THAT(reader->received(), SizeIs(3)) << "the snapshot, the first change, and all others";
 }
 
+TEST_F(FeedTest, TellsCapacitiesAsTheyAreAndAsTheyChange) {
+  const std::chrono::milliseconds until = std::chrono::minutes(1);
+  ledger_.load({}, {}, {{.node = 0, .milli = 500, .until = until, .source = "operator"}});
+  feed_.on_loaded(ledger_);
+  commit(engine::event::CapacityTold{1, 1500, until, "nrt"});
+  const auto reader = subscribe();
+  ASSERT_THAT(reader->received(), SizeIs(1));
+  const v1::Snapshot snapshot = reader->received()[0].snapshot();
+  ASSERT_THAT(snapshot.capacities(), SizeIs(2));
+  EXPECT_EQ(snapshot.capacities(0).source(), "operator");
+  EXPECT_EQ(snapshot.capacities(1).effective_cpu_milli(), 1500);
+  commit(engine::event::CapacityCleared{0, "operator"});
+  ASSERT_TRUE(eventually([&] { return deltas(*reader) == 1; }));
+  const v1::Delta delta = reader->received()[1].deltas().deltas(0);
+  ASSERT_THAT(delta.capacities_ended(), SizeIs(1));
+  EXPECT_EQ(delta.capacities_ended(0), 0U);
+  EXPECT_THAT(delta.capacities(), IsEmpty());
+  const auto next = subscribe();
+  ASSERT_THAT(next->received()[0].snapshot().capacities(), SizeIs(1));
+  EXPECT_EQ(next->received()[0].snapshot().capacities(0).node(), 1U);
+}
+
 TEST_F(FeedTest, BeginsWithWhatIsDurableThen) {
   feed_.on_loaded(ledger_);
   place("a", {0, 1});

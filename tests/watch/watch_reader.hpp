@@ -59,12 +59,14 @@ class WatchReader {
   void cancel() { context_.TryCancel(); }
 
   int snapshots() const { return snapshots_; }
-  /// Without containers.
+  /// Without containers and capacities.
   const watch::v1::Snapshot& state() const { return state_.head(); }
   const std::vector<watch::v1::Event>& events() const { return events_; }
   const std::vector<std::uint64_t>& generations() const { return generations_; }
   /// All that came.
   const std::string& bytes() const { return bytes_; }
+  /// Until the next read().
+  const auto& capacities() const { return whole_.capacities(); }
   std::size_t containers() const { return state_.containers(); }
   /// Null if there is none in a pod of that name. Until the next read().
   const watch::v1::Container* in_pod(const std::string& pod) const {
