@@ -51,12 +51,10 @@ Result<Statements> Statements::prepare(const Database& database) {
 
       {all.remove_allocation, "remove an allocation", "DELETE FROM allocation WHERE decision = ?1"},
       {all.remove_pod, "forget a pod", "DELETE FROM pod WHERE sandbox_id = ?1"},
-      {all.remove_capacity, "forget a told capacity", "DELETE FROM told_capacity WHERE node = ?1"},
 
       {all.find_pool, "read the pool", "SELECT cpus FROM pool_version WHERE generation = ?1"},
       {all.find_allocations, "read the allocations", "SELECT * FROM allocation ORDER BY decision"},
       {all.find_pods, "read the pods", "SELECT * FROM pod ORDER BY sandbox_id"},
-      {all.find_capacities, "read the told capacities", "SELECT * FROM told_capacity ORDER BY node"},
       {all.find_last_generation, "read the last generation", "SELECT coalesce(max(generation), 0) FROM boot"},
       {all.find_last_decision, "read the last decision",
        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'decided'), 0)"},

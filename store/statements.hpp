@@ -31,12 +31,10 @@ struct Statements {
 
   Statement remove_allocation;
   Statement remove_pod;
-  Statement remove_capacity;
 
   Statement find_pool;
   Statement find_allocations;
   Statement find_pods;
-  Statement find_capacities;
   Statement find_last_generation;
   Statement find_last_decision;
   Statement find_last_setup;

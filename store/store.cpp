@@ -345,7 +345,10 @@ Status SqliteStore::put_capacity(std::uint32_t node, const Columns& columns) {
 }
 
 Status SqliteStore::remove_capacity(std::uint32_t node) {
-  return in_transaction([&] { return statements_.remove_capacity.run(node); });
+  return in_transaction([&]() -> Status {
+    auto statement = database_.prepare("DELETE FROM told_capacity WHERE node = ?1", "forget a told capacity");
+    return statement ? statement->run(node) : Status(statement.error());
+  });
 }
 
 Result<std::vector<AllocationRow>> SqliteStore::allocations() {
@@ -358,8 +361,16 @@ Result<std::vector<PodRow>> SqliteStore::pods() {
   return read_all<PodRow>(statements_.find_pods, read_pod);
 }
 
+/// A file of an older version that cannot be brought forward now, as its disk is full, has no such table.
 Result<std::vector<CapacityRow>> SqliteStore::capacities() {
-  return read_all<CapacityRow>(statements_.find_capacities, read_capacity);
+  constexpr const char* kPurpose = "read the told capacities";
+  const auto has_table =
+      database_.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'told_capacity'", kPurpose);
+  if (!has_table) return has_table.error();
+  if (*has_table == 0) return std::vector<CapacityRow>();
+  auto statement = database_.prepare("SELECT * FROM told_capacity ORDER BY node", kPurpose);
+  if (!statement) return statement.error();
+  return read_all<CapacityRow>(*statement, read_capacity);
 }
 
 Result<std::uint64_t> SqliteStore::last_generation() {

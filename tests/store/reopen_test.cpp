@@ -190,6 +190,18 @@ TEST_F(DetachedTest, KnowsWhatTheFileHoldsAndTakesNoWrites) {
   EXPECT_EQ(store->find_file_loss()->what, "the directory is read-only");
 }
 
+TEST_F(DetachedTest, HoldsWhatAnOlderVersionWroteThatKnewNoCapacities) {
+  make_database();
+  ASSERT_TRUE(connect(Database::Access::kReadWrite)
+                  .execute("DROP TABLE told_capacity; PRAGMA user_version = 9", "age")
+                  .has_value());
+  const auto store = open_detached();
+  EXPECT_EQ(store->allocations()->size(), 1U);
+  EXPECT_TRUE(store->capacities()->empty());
+  ASSERT_TRUE(store->reopen(*store->find_file_loss(), {1, 5}, kNow).has_value());
+  EXPECT_EQ(value("PRAGMA user_version"), "10");
+}
+
 TEST_F(DetachedTest, GoesOnWithTheFileOnceItCanBeWritten) {
   make_database();
   const auto store = open_detached();
