@@ -62,6 +62,12 @@ struct ControlServer::Impl {
           answer<v1::RestartRequest, v1::RestartResponse>(
               call, [this](const auto&, auto& response) { return handlers.restart(response); });
         }}},
+      {"SetCapacity",
+       {changes,
+        [this](cri::OwnCall& call) {
+          answer<v1::SetCapacityRequest, v1::SetCapacityResponse>(
+              call, [this](const auto& request, auto& response) { return handlers.set_capacity(request, response); });
+        }}},
   };
 };
 

@@ -26,6 +26,7 @@ struct ControlHandlers {
   std::function<Status(const std::string& id)> reset_plugin;
   std::function<Status(control::v1::ReloadResponse&)> reload;
   std::function<Status(control::v1::RestartResponse&)> restart;
+  std::function<Status(const control::v1::SetCapacityRequest&, control::v1::SetCapacityResponse&)> set_capacity;
 };
 
 /// Listens from open() to stop(). Not for use by several threads, but for on_call().

@@ -147,6 +147,7 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
     response.set_process(*successor);
     return {};
   };
+  handlers.set_capacity = [this](const auto& request, auto& response) { return set_capacity(request, response); };
   cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->control) : cri::Listener::Sockets();
   auto opened = control::ControlServer::open(options.control, std::move(sockets), std::move(handlers), *log_);
   if (!opened) return opened.error();
@@ -428,6 +429,29 @@ Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusR
   response.set_reserved_cpus(engine->reserved.to_string());
   response.set_exclusive_cpus(engine->exclusive.to_string());
   response.set_withheld_cpus(engine->withheld.to_string());
+  for (const auto& [told, nominal_milli] : engine->capacities) {
+    control::v1::Capacity& capacity = *response.add_capacities();
+    capacity.set_node(told.node);
+    capacity.set_milli(told.milli);
+    capacity.set_nominal_milli(nominal_milli);
+    capacity.set_until_ms(told.until.count());
+    capacity.set_source(told.source);
+    capacity.set_below_since_ms(told.below_since.count());
+    capacity.set_missing_cpus(engine::missing_cpus(told, nominal_milli));
+  }
+  return {};
+}
+
+Status Daemon::set_capacity(const control::v1::SetCapacityRequest& request,
+                            control::v1::SetCapacityResponse& response) {
+  engine::Engine::CapacityRequest asked{.node = request.node(), .source = request.source()};
+  if (request.has_milli()) asked.milli = request.milli();
+  asked.until = std::chrono::milliseconds(request.until_ms());
+  const auto set = engine_->set_capacity(std::move(asked), kPatience);
+  if (!set) return set.error();
+  response.set_milli(set->milli);
+  response.set_nominal_milli(set->nominal_milli);
+  response.set_was_told(set->was_told);
   return {};
 }
 

@@ -126,6 +126,7 @@ class Daemon {
   void close_store();
 
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
+  Status set_capacity(const control::v1::SetCapacityRequest& request, control::v1::SetCapacityResponse& response);
   Status report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response);
   std::string metrics_text() const;
   watch::v1::PluginList list_plugins() const;
