@@ -38,6 +38,7 @@ struct Options {
   std::string metrics_address;
   std::string page_address;
   std::string kubernetes;
+  std::string control;
   std::string node_name;
   std::string pod_resources;
   unsigned scheduler_resync_s = 5;
@@ -76,6 +77,10 @@ po::options_description table(Options& options) {
           ->default_value("unix:///var/lib/kubelet/pod-resources/kubelet.sock")
           ->value_name("SOCKET"),
       "the kubelet's socket that tells which devices there are; none: publish none");
+  add("control", po::value(&options.control)->default_value(kNone)->value_name("SOCKET"),
+      "topoletd's control socket, to tell it what other programs write about the capacity of this node's zones "
+      "(offline-capacity-milli and offline-capacity-until in the NodeResourceTopology); who has this socket can change "
+      "topoletd; none: leave that unread");
   add("scheduler-resync", po::value(&options.scheduler_resync_s)->default_value(5)->value_name("SECONDS"),
       "cacheResyncPeriodSeconds of the scheduler's NodeResourceTopologyMatch, 1 to 600");
   add("log-level", po::value(&options.log_level)->default_value("info")->value_name("LEVEL"),
@@ -125,6 +130,12 @@ std::optional<std::string> mistake_in(const Options& options) {
   }
   if (options.pod_resources != kNone && !path_of(options.pod_resources).starts_with('/'))
     return fmt::format("--pod-resources={}: write unix:///absolute/path or none", options.pod_resources);
+  if (options.control != kNone) {
+    if (!path_of(options.control).starts_with('/'))
+      return fmt::format("--control={}: write unix:///absolute/path or none", options.control);
+    if (options.kubernetes == kNone)
+      return fmt::format("--control={}: there is nothing to tell without --kubernetes", options.control);
+  }
   if (options.scheduler_resync_s < 1 || options.scheduler_resync_s > 600)
     return fmt::format("--scheduler-resync={}: write a number of seconds from 1 to 600", options.scheduler_resync_s);
   for (const auto& [name, address] :
@@ -157,6 +168,7 @@ Result<std::unique_ptr<Reporter>> make_reporter(const Options& options, Node& no
   reporting.node_name = options.node_name;
   reporting.scheduler_resync = std::chrono::seconds(options.scheduler_resync_s);
   if (options.pod_resources != kNone) reporting.pod_resources = path_of(options.pod_resources);
+  if (options.control != kNone) reporting.control_socket = path_of(options.control);
   return std::make_unique<Reporter>(std::move(reporting), *server, node, client, log);
 }
 

@@ -45,6 +45,13 @@ std::string reporter_metrics(const Reporter::Counts& counts) {
       static_cast<double>(topology.generation));
   add({"topolet_agent_unplaced_containers", "Containers of bound pods that topoletd would deny."},
       static_cast<double>(topology.unplaced_containers));
+  if (counts.capacity) {
+    Table told("topolet_agent_capacity_hand_downs_total",
+               "Times that topoletd was told what others say of this node's capacity, by result.", kCounter);
+    told.add(static_cast<double>(counts.capacity->handed_down), {{"result", "ok"}});
+    told.add(static_cast<double>(counts.capacity->failed), {{"result", "failed"}});
+    families.push_back(told.family());
+  }
   return prometheus::TextSerializer().Serialize(families);
 }
 

@@ -65,12 +65,14 @@ Reporter::Reporter(Options options, api::ApiServer server, Node& node, WatchClie
           following("the NodeResourceTopology " + options_.node_name, kTopologyPath,
                     "metadata.name=" + options_.node_name),
           {.on_list =
-               [this](const std::vector<json>& objects) {
-                 publisher_.take_object(objects.empty() ? json() : objects.front());
-               },
+               [this](const std::vector<json>& objects) { take_object(objects.empty() ? json() : objects.front()); },
            .on_change = [this](std::string_view type,
-                               const json& object) { publisher_.take_object(type == "DELETED" ? json() : object); }},
+                               const json& object) { take_object(type == "DELETED" ? json() : object); }},
           log) {
+  if (!options_.control_socket.empty()) {
+    capacity_.emplace(
+        loop_, options_.control_socket, [this] { return node_.reconciled_state(); }, log);
+  }
   if (!options_.pod_resources.empty()) {
     devices_.emplace(
         loop_, options_.pod_resources, [this] { publisher_.something_changed(); }, log);
@@ -103,8 +105,14 @@ void Reporter::hear(const watch::v1::Delta* delta) {
   loop_.post([this, heard] {
     for (const watch::v1::Event& event : heard->events()) events_.take(event, is_remote(*heard, event));
     if (devices_ && pods_.want_devices()) devices_->refresh();
+    if (capacity_) capacity_->node_changed();
     publisher_.something_changed();
   });
+}
+
+void Reporter::take_object(const json& object) {
+  if (capacity_) capacity_->take_object(object);
+  publisher_.take_object(object);
 }
 
 bool Reporter::is_remote(const watch::v1::Delta& delta, const watch::v1::Event& event) const {
@@ -127,6 +135,7 @@ void Reporter::copy_counts() {
     MutexLock lock(mutex_);
     counts_.topology = publisher_.counts();
     counts_.events = events_.counts();
+    if (capacity_) counts_.capacity = capacity_->counts();
     counts_.bound_pods = pods_.size();
     counts_.knows_pods = pod_reflector_.has_synced();
     counts_.knows_devices = devices_ && devices_->works();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cluster/agent/kubernetes/bound_pods.hpp"
+#include "cluster/agent/kubernetes/capacity_relay.hpp"
 #include "cluster/agent/kubernetes/device_inventory.hpp"
 #include "cluster/agent/kubernetes/pod_events.hpp"
 #include "cluster/agent/kubernetes/publisher.hpp"
@@ -28,12 +29,14 @@ class Reporter {
     std::string node_name = {};
     std::string pod_resources;  ///< the path of the kubelet's socket; empty: no devices
     std::chrono::milliseconds scheduler_resync{5000};
+    std::string control_socket = {};  ///< topoletd's: a path; empty: what others say of the capacity stays unread
   };
   /// For metrics.
   struct Counts {
     api::ApiClient::Counts requests;
     Publisher::Counts topology;
     PodEvents::Counts events;
+    std::optional<CapacityRelay::Counts> capacity = {};  ///< none without a control socket
     std::size_t bound_pods = 0;
     bool knows_pods = false;
     bool knows_devices = false;
@@ -53,6 +56,7 @@ class Reporter {
   void hear(const watch::v1::Delta* delta);
   bool is_remote(const watch::v1::Delta& delta, const watch::v1::Event& event) const;
   void take_pods_changed();
+  void take_object(const nlohmann::json& object);
   void copy_counts() TOPOLET_EXCLUDES(mutex_);
 
   const Options options_;
@@ -66,6 +70,7 @@ class Reporter {
   const DeviceInventory::State no_devices_;
   PodEvents events_;
   Publisher publisher_;
+  std::optional<CapacityRelay> capacity_;
   api::Reflector pod_reflector_;
   api::Reflector object_reflector_;
   mutable Mutex mutex_;

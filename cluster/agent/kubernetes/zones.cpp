@@ -34,7 +34,9 @@ constexpr std::array<const char*, 8> kOurAttributes = {"topologyManagerPolicy",
                                                        "topolet.io/acked",
                                                        kGeneration,
                                                        kTouched};
-constexpr std::array<const char*, 1> kOurZoneAttributes = {"topolet.io/cpus"};
+constexpr const char* kCpus = "topolet.io/cpus";
+constexpr const char* kEffectiveCapacity = "topolet.io/effective-cpu-milli";
+constexpr std::array<const char*, 2> kOurZoneAttributes = {kCpus, kEffectiveCapacity};
 /// The kubelet's own limit, which schedulers take where nothing is said.
 constexpr int kUsualMaxNodes = 8;
 
@@ -109,7 +111,11 @@ class ZonesBuilder {
   json zone(int position) const {
     const watch::v1::Node& here = node(position);
     json zone = {{"name", zone_name(here.os_index())}, {"type", "Node"}, {"resources", resources(position)}};
-    zone["attributes"] = json::array({attribute("topolet.io/cpus", here.cpus())});
+    zone["attributes"] = json::array({attribute(kCpus, here.cpus())});
+    for (const watch::v1::Capacity& told : facts_.node.capacities()) {
+      if (told.node() == here.os_index())
+        zone["attributes"].push_back(attribute(kEffectiveCapacity, std::to_string(told.effective_cpu_milli())));
+    }
     if (machine_.distances_known()) {
       for (int to = 0; to < machine_.nodes_size(); ++to) {
         const int index = position * machine_.nodes_size() + to;

@@ -1,6 +1,7 @@
 // What the agent writes to the API server: a real topoletd, and a server that can be told to misbehave.
 #include "cluster/agent/kubernetes/reporter.hpp"
 
+#include <fmt/chrono.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +18,7 @@ namespace topolet::agent {
 namespace {
 
 using nlohmann::json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -89,6 +91,7 @@ class ReporterTest : public ::testing::Test {
     options.node_name = "n1";
     options.pod_resources = pod_resources;
     options.scheduler_resync = std::chrono::milliseconds(1000);
+    if (has_control_) options.control_socket = rig_.control_socket();
     reporter_ = std::make_unique<Reporter>(options, settings, *node_, *watch_, *log_);
     reporter_->start();
     watch_->start();
@@ -129,7 +132,30 @@ class ReporterTest : public ::testing::Test {
               {"containers", {{{"name", "main"}, {"resources", {{"requests", amounts}, {"limits", amounts}}}}}}}},
             {"status", {{"phase", phase}, {"qosClass", "Guaranteed"}}}};
   }
+  /// Of node 0, as topoletd has it: "500 until UNTIL_MS by nrt"; empty if nothing is told.
+  std::string told() {
+    grpc::ClientContext context;
+    control::v1::StatusResponse status;
+    EXPECT_TRUE(rig_.control().Status(&context, {}, &status).ok());
+    if (status.capacities().empty()) return "";
+    const control::v1::Capacity& told = status.capacities(0);
+    return fmt::format("{} until {} by {}", told.milli(), told.until_ms(), told.source());
+  }
+  /// Writes into zone 0 what a central master would; without `milli` it takes that back.
+  void offer(const std::string& milli, const std::string& until) {
+    json changed = object();
+    json& attributes = changed["zones"][0]["attributes"];
+    attributes.erase(std::remove_if(attributes.begin(), attributes.end(),
+                                    [](const json& a) { return a["name"].get<std::string>().starts_with("offline-"); }),
+                     attributes.end());
+    if (!milli.empty()) {
+      attributes.push_back({{"name", "offline-capacity-milli"}, {"value", milli}});
+      attributes.push_back({{"name", "offline-capacity-until"}, {"value", until}});
+    }
+    server_.put(kTopologies, changed);
+  }
   topolet::testing::DaemonRig rig_;
+  bool has_control_ = false;
   StandIn server_;
   std::shared_ptr<Log> log_ = make_silent_log();
   std::unique_ptr<Node> node_;
@@ -266,6 +292,39 @@ TEST_F(ReporterTest, KeepsAttributesOfOthersAndNoticesASecondWriter) {
   server_.put(kTopologies, changed);
   EXPECT_TRUE(topolet::testing::DaemonRig::eventually([&] { return reporter_->counts().topology.other_writers == 1; }));
   EXPECT_TRUE(published([](const json& now) { return now["zones"][0]["resources"].size() > 1; })) << "ours again";
+}
+
+TEST_F(ReporterTest, HandsDownWhatOthersSayOfTheCapacity) {
+  using topolet::testing::DaemonRig;
+  has_control_ = true;
+  start();
+  const auto effective = [](const json& now) { return attribute(now["zones"][0], "topolet.io/effective-cpu-milli"); };
+  const std::chrono::seconds in_an_hour =
+      std::chrono::duration_cast<std::chrono::seconds>(wall_time()) + std::chrono::hours(1);
+  offer("500", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(in_an_hour.count())));
+  const std::string expected = fmt::format("500 until {}000 by nrt", in_an_hour.count());
+  EXPECT_TRUE(DaemonRig::eventually([&] { return told() == expected; })) << told();
+  ASSERT_TRUE(published([&](const json& now) { return effective(now) == "500"; }));
+  EXPECT_EQ(attribute(object()["zones"][0], "offline-capacity-milli"), "500") << "it is somebody else's";
+  offer("", "");
+  EXPECT_TRUE(DaemonRig::eventually([&] { return told().empty(); })) << told();
+  EXPECT_TRUE(published([&](const json& now) { return effective(now).empty(); }));
+  offer("500", "2026-01-01T00:00:00Z");
+  server_.put(kPods, pod("own", "1"));
+  ASSERT_TRUE(published([](const json& now) { return attribute(now, "topolet.io/acked") == "uid-own"; }));
+  EXPECT_EQ(told(), "") << "it was over before it came";
+  EXPECT_EQ(rig_.stop(), 0);
+  EXPECT_THAT(rig_.query("SELECT reason FROM decided WHERE event = 'capacity' ORDER BY decision"),
+              ElementsAre(HasSubstr("told by nrt"), HasSubstr("was cleared by nrt")));
+}
+
+TEST_F(ReporterTest, LeavesTheCapacityUnreadWithoutAControlSocket) {
+  start();
+  offer("500", "2090-01-01T00:00:00Z");
+  server_.put(kPods, pod("own", "1"));
+  ASSERT_TRUE(published([](const json& now) { return attribute(now, "topolet.io/acked") == "uid-own"; }));
+  EXPECT_EQ(told(), "");
+  EXPECT_FALSE(reporter_->counts().capacity.has_value());
 }
 
 TEST_F(ReporterTest, NoticesASecondWriterWhileItAsksWhatFits) {

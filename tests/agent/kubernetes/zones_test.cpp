@@ -176,6 +176,20 @@ TEST_F(ZonesTest, CountDevicesThatAreGivenOutAndThoseThatWillBe) {
   EXPECT_EQ(resource(make(), 1, "vendor.com/gpu"), "1/1/0");
 }
 
+TEST_F(ZonesTest, TellTheEffectiveCapacityWhereItIsKnown) {
+  const json before = make();
+  watch::v1::Capacity& told = *node_.add_capacities();
+  told.set_node(3);
+  told.set_effective_cpu_milli(2600);
+  const json now = make();
+  EXPECT_EQ(attribute(now["zones"][0], "topolet.io/effective-cpu-milli"), "(none)");
+  EXPECT_EQ(attribute(now["zones"][1], "topolet.io/effective-cpu-milli"), "2600");
+  EXPECT_EQ(resource(now, 1, "cpu"), "4/4/4") << "what is available is for topoletd to say";
+  EXPECT_FALSE(tell_the_same(before, now));
+  EXPECT_EQ(attribute(with_what_others_wrote(before, now)["zones"][1], "topolet.io/effective-cpu-milli"), "(none)")
+      << "it is ours, and goes when it has ended";
+}
+
 TEST_F(ZonesTest, KeepWhatOthersWrote) {
   json current = make();
   current["metadata"]["resourceVersion"] = "5";
