@@ -485,6 +485,13 @@ try_chart() {
   says "its values are used" "topolet:1 topolet" \
     kube "$workdir" admin get daemonset topolet-agent --namespace "$namespace" \
     -o 'jsonpath={.spec.template.spec.containers[0].image} {.spec.template.spec.nodeSelector.pool}'
+  says "the agent has no control socket" "" kube "$workdir" admin get daemonset topolet-agent --namespace "$namespace" \
+    -o 'jsonpath={.spec.template.spec.volumes[?(@.name=="control")].hostPath.path}'
+  allows "the chart is upgraded" run_helm upgrade topolet "$kChart" --namespace "$namespace" --reuse-values \
+    --set capacity.enabled=true
+  says "the agent has it where capacities are handed down" /run/topolet \
+    kube "$workdir" admin get daemonset topolet-agent --namespace "$namespace" \
+    -o 'jsonpath={.spec.template.spec.volumes[?(@.name=="control")].hostPath.path}'
   refuses "its policies are in force" "$(by_policy topolet-zone-annotation)" \
     kube "$workdir" tenant create --dry-run=server -f "$(object zoned)"
   allows "objects can be written" kube "$workdir" admin create -f "$(object topology-n1)"
