@@ -68,6 +68,17 @@ const std::vector<Command>& commands() {
        "Replaces topoletd by a new process of the version that is installed, which reads the whole configuration. No "
        "call fails: the new process takes over the sockets, and the one before ends with the calls it has.",
        "topolet restart", 0, 0, &declare_restart, &restart},
+      {"capacity show", "",
+       "Lists what is told of the capacity of NUMA nodes: how much of their CPUs can be had, until when, and who says "
+       "so.",
+       "topolet capacity show", 0, 0, &declare_capacity_show, &show_capacity},
+      {"capacity set", "--node NODE --milli NUMBER --for DURATION",
+       "Tells topoletd how much of a NUMA node's CPUs can be had for a while, as the host of a virtual machine knows "
+       "it. No container moves: who chooses between machines reads it, and of a node below 90 % of nominal for 60 s so "
+       "many exclusive CPUs fewer are offered as are missing. The newest word counts, until it expires.",
+       "topolet capacity set --node 1 --milli 12000 --for 10m", 0, 0, &declare_capacity_set, &set_capacity},
+      {"capacity clear", "--node NODE", "Makes the nominal capacity of a NUMA node count again.",
+       "topolet capacity clear --node 1", 0, 0, &declare_capacity_clear, &clear_capacity},
       {"config check", "[FILE]", "Reports every mistake in a configuration file.",
        "topolet config check /etc/topolet/topolet.conf", 0, 1, &declare_config_check, &check_config},
       {"config kubelet", "",

@@ -14,9 +14,19 @@ namespace {
 constexpr const char* kForPeople = R"sql(
 SELECT node, cpus, exclusive, withheld, reserved, pool, isolated AS "free isolated",
        largest_exclusive AS "exclusive possible", printf('%.2f', shared_request_milli / 1000.0) AS "shared requests",
-       containers, CASE memory_bytes WHEN 0 THEN '' ELSE printf('%.1f GiB', memory_bytes / 1073741824.0) END AS memory,
+       containers{}, CASE memory_bytes WHEN 0 THEN '' ELSE printf('%.1f GiB', memory_bytes / 1073741824.0) END AS memory,
        printf('%.1f GiB', memory_request_bytes / 1073741824.0) AS "memory requests"
-FROM node_usage_at(?1, ?2) ORDER BY node)sql";
+FROM node_usage_at(?1, ?2) LEFT JOIN {} ON told_node = node ORDER BY node)sql";
+
+/// What is told of a node's capacity now; of the past, the audit tells it.
+constexpr const char* kTold =
+    "(SELECT node AS told_node, milli AS told_milli, until_ms AS told_until_ms, source AS told_source "
+    "FROM told_capacity WHERE until_ms > ?1)";
+constexpr const char* kNothingTold =
+    "(SELECT NULL AS told_node, NULL AS told_milli, NULL AS told_until_ms, NULL AS told_source)";
+constexpr const char* kToldForPeople =
+    R"sql(, told_milli / 1000.0 AS "CPUs told",
+       strftime('%Y-%m-%dT%H:%M:%SZ', told_until_ms / 1000.0, 'unixepoch') AS "told until")sql";
 
 /// Its last column is JSON.
 constexpr const char* kForPrograms = R"sql(
@@ -25,11 +35,11 @@ WITH device AS MATERIALIZED (
          json_group_array(namespace || '/' || pod || '/' || container) FILTER (WHERE decision IS NOT NULL) AS containers
   FROM devices_at(?1) GROUP BY address, name)
 SELECT node, cpus, exclusive, withheld, reserved, pool, isolated, largest_exclusive, shared_request_milli, containers,
-       memory_bytes, memory_request_bytes,
+       memory_bytes, memory_request_bytes, told_milli, told_until_ms, told_source,
        (SELECT json_group_array(json_object('name', name, 'address', address, 'kind', kind, 'nodes', nodes,
                                             'containers', json(device.containers)))
         FROM device WHERE cpus_overlap(nodes, CAST(node AS TEXT))) AS devices
-FROM node_usage_at(?1, ?2) ORDER BY node)sql";
+FROM node_usage_at(?1, ?2) LEFT JOIN {} ON told_node = node ORDER BY node)sql";
 
 /// What is one PCI device may have several names.
 constexpr const char* kDevicesForPeople = R"sql(
@@ -39,9 +49,19 @@ SELECT nodes AS node, address AS "PCI address", replace(group_concat(DISTINCT ki
 FROM devices_at(?1) GROUP BY CASE address WHEN '' THEN name ELSE address END
 ORDER BY CAST(nodes AS INTEGER), nodes, address, name)sql";
 
-Status show_to_people(const StateDatabase& database, const std::string& nothing, std::int64_t at,
+/// The table to join with. A database of an older version tells nothing.
+Result<const char*> told_capacities(const StateDatabase& database, bool is_now) {
+  const auto has_told = database.has_column("told_capacity", "milli");
+  if (!has_told) return has_told.error();
+  return *has_told && is_now ? kTold : kNothingTold;
+}
+
+Status show_to_people(const StateDatabase& database, const char* told, const std::string& nothing, std::int64_t at,
                       std::int64_t min_shared_cpus) {
-  if (Status shown = database.print(nothing, kForPeople, at, min_shared_cpus); !shown) return shown;
+  const auto some = database.table(fmt::format("SELECT ?1 FROM {} WHERE told_node IS NOT NULL LIMIT 1", told), at);
+  if (!some) return some.error();
+  const std::string nodes = fmt::format(kForPeople, some->rows.empty() ? "" : kToldForPeople, told);
+  if (Status shown = database.print(nothing, nodes, at, min_shared_cpus); !shown) return shown;
   const auto devices = database.table(kDevicesForPeople, at);
   if (!devices) return devices.error();
   if (devices->rows.empty()) return {};
@@ -49,9 +69,9 @@ Status show_to_people(const StateDatabase& database, const std::string& nothing,
   return database.print(nothing, *devices);
 }
 
-Status show_to_programs(const StateDatabase& database, Format format, const std::string& nothing, std::int64_t at,
-                        std::int64_t min_shared_cpus) {
-  auto nodes = database.table(kForPrograms, at, min_shared_cpus);
+Status show_to_programs(const StateDatabase& database, const char* told, Format format, const std::string& nothing,
+                        std::int64_t at, std::int64_t min_shared_cpus) {
+  auto nodes = database.table(fmt::format(kForPrograms, told), at, min_shared_cpus);
   if (!nodes) return nodes.error();
   for (Row& row : nodes->rows) {
     if (format == Format::kCsv) continue;  // it has texts only
@@ -84,8 +104,10 @@ Status show_nodes(const Invocation& invocation) {
   if (Status ready = (*database)->require_history(); !ready) return ready;
   const std::string nothing = "the database does not tell what machine this is; topoletd records it when it starts";
   const std::int64_t min_shared_cpus{config->placement.rules.min_shared_cpus};
-  return *format == Format::kTable ? show_to_people(**database, nothing, *at, min_shared_cpus)
-                                   : show_to_programs(**database, *format, nothing, *at, min_shared_cpus);
+  const auto told = told_capacities(**database, invocation.text("at") == "now");
+  if (!told) return told.error();
+  return *format == Format::kTable ? show_to_people(**database, *told, nothing, *at, min_shared_cpus)
+                                   : show_to_programs(**database, *told, *format, nothing, *at, min_shared_cpus);
 }
 
 }  // namespace topolet::cli

@@ -2,6 +2,7 @@
 
 #include "core/base/escape.hpp"
 #include "core/base/text.hpp"
+#include "core/cli/capacity.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"
 #include "core/cli/options.hpp"
@@ -46,6 +47,16 @@ std::string squeezed(const StatusResponse& status) {
   return text + "             `topolet ps` marks them, `topolet explain CONTAINER` tells the way out\n";
 }
 
+/// A line for each node that something is told of.
+std::string capacities(const StatusResponse& status) {
+  std::string text;
+  for (const control::v1::Capacity& capacity : status.capacities()) {
+    text += fmt::format("{:12} node {}: {}\n", text.empty() ? "capacity" : "", capacity.node(),
+                        escaped(describe(capacity)));
+  }
+  return text;
+}
+
 std::string database(const StatusResponse& status) {
   std::string text = "healthy";
   if (status.store_degraded()) {
@@ -67,13 +78,14 @@ std::string format_text(const StatusResponse& status) {
       "containers   {}{}\n"
       "{}"
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
+      "{}"
       "generation   {}\n",
       escaped(status.version()), status.process(), duration(status.uptime_s()), escaped(status.listen()),
       escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
       escaped(status.state_dir()), escaped(database(status)), escaped(containers(status)),
       status.reconciled() ? "" : " (not yet compared with the runtime)", squeezed(status),
       or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
-      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), status.generation());
+      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), status.generation());
 }
 
 nlohmann::ordered_json format_json(const StatusResponse& status) {
@@ -99,7 +111,8 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"pool_cpus", status.pool_cpus()},
           {"reserved_cpus", status.reserved_cpus()},
           {"exclusive_cpus", status.exclusive_cpus()},
-          {"withheld_cpus", status.withheld_cpus()}};
+          {"withheld_cpus", status.withheld_cpus()},
+          {"capacities", capacities_json(status)}};
 }
 
 }  // namespace

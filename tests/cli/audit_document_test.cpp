@@ -120,6 +120,12 @@ store::DecidedRow recorded(const std::string& event, std::int64_t at_ms, const s
   return row;
 }
 
+store::DecidedRow capacity(std::int64_t at_ms, const std::string& reason) {
+  store::DecidedRow row = recorded("capacity", at_ms, reason);
+  row.nodes = "1";
+  return row;
+}
+
 class AuditDocument : public ::testing::Test {
  protected:
   AuditDocument() {
@@ -177,9 +183,20 @@ class AuditDocument : public ::testing::Test {
          {drift, late, recorded("quarantined", noon + 53 * minute, "plugin slow is not asked any more: late 3 times"),
           recorded("gap", noon + 54 * minute,
                    "the state database was not written in time for 150000 ms; changes acted on before they were "
-                   "written: 2")}) {
+                   "written: 2"),
+          capacity(noon + 55 * minute, "node 1: 6000 of 8000 milli-CPUs (told by operator) until 2026-01-02T00:00:00Z"),
+          capacity(noon + 56 * minute,
+                   "node 1: 6000 of 8000 milli-CPUs (told by operator) for 60 s: 2 CPUs fewer can "
+                   "be had for exclusive use")}) {
       ASSERT_TRUE((*store)->add(row).has_value());
     }
+    ASSERT_TRUE((*store)
+                    ->put_capacity(1, {{"milli", std::int64_t{6000}},
+                                       {"until_ms", kMidnightMs + 24 * kHourMs},
+                                       {"source", "operator"},
+                                       {"below_since_ms", noon + 55 * minute},
+                                       {"lowers", std::int64_t{1}}})
+                    .has_value());
   }
 };
 

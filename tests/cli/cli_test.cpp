@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 /// With a live topoletd behind it.
@@ -77,6 +78,58 @@ TEST_F(CliTest, ReloadsAndSaysWhatARestartNeeds) {
   const Said refused = ask({"reload"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.text, AllOf(HasSubstr("the configuration was not changed"), HasSubstr("weight.throws")));
+}
+
+TEST_F(CliTest, SetsShowsAndClearsACapacity) {
+  start();
+  EXPECT_THAT(ask({"capacity", "show"}).text, HasSubstr("nothing is told of any NUMA node"));
+  const Said set = ask({"capacity", "set", "--node", "0", "--milli", "1", "--for", "10m"});
+  EXPECT_EQ(set.code, 0) << set.text;
+  EXPECT_THAT(set.text, AllOf(HasSubstr("node 0: 1 of "), HasSubstr("000 milli-CPUs until 20")));
+  const nlohmann::json shown = ask_json({"capacity", "show"});
+  ASSERT_THAT(shown, SizeIs(1));
+  EXPECT_EQ(shown[0]["milli"], 1);
+  EXPECT_EQ(shown[0]["source"], "operator");
+  EXPECT_TRUE(shown[0]["below_since"].is_string());
+  EXPECT_EQ(shown[0]["missing_cpus"], 0) << "not yet";
+  EXPECT_EQ(ask_json({"status"})["capacities"], shown);
+  EXPECT_THAT(ask({"status"}).text, HasSubstr("\ncapacity     node 0: 1 of "));
+  EXPECT_THAT(ask({"capacity", "show"}).text, HasSubstr("BELOW 90% SINCE"));
+  EXPECT_EQ(ask_json({"nodes"})[0]["told_milli"], 1);
+  EXPECT_THAT(ask({"nodes"}).text, AllOf(HasSubstr("CPUS TOLD"), HasSubstr("0.001")));
+  EXPECT_TRUE(ask_json({"nodes", "--at", "1s"})[0]["told_milli"].is_null()) << "the database has the present only";
+  EXPECT_THAT(ask({"audit"}).text, HasSubstr("told by operator"));
+
+  const Said cut = ask({"capacity", "set", "--node", "0", "--milli", "999999999", "--for", "1h", "--source", "me"});
+  EXPECT_EQ(cut.code, 0);
+  EXPECT_THAT(cut.text, HasSubstr(", as node 0 has no more"));
+  EXPECT_EQ(ask_json({"capacity", "show"})[0]["source"], "me");
+  EXPECT_EQ(ask({"capacity", "clear", "--node", "0"}).text, "node 0: its nominal capacity counts again\n");
+  EXPECT_EQ(ask({"capacity", "clear", "--node", "0"}).text, "node 0: nothing was told of it\n");
+  EXPECT_THAT(ask({"nodes"}).text, Not(HasSubstr("CPUS TOLD")));
+}
+
+TEST_F(CliTest, SaysWhatIsWrongWithACapacity) {
+  const auto misuse = [](std::vector<std::string> words, const std::string& why) {
+    words.insert(words.begin(), {"capacity", "set"});
+    const Said said = topolet(words);
+    EXPECT_EQ(said.code, 2) << said.text;
+    EXPECT_THAT(said.text, HasSubstr(why));
+  };
+  misuse({"--milli", "1", "--for", "1m"}, "--node is missing");
+  misuse({"--node", "0", "--for", "1m"}, "--milli is missing");
+  misuse({"--node", "0", "--milli", "1"}, "--for is missing: say for how long, as in --for 10m");
+  misuse({"--node", "-1", "--milli", "1", "--for", "1m"}, "--node must be 0 or more");
+  misuse({"--node", "0", "--milli", "-1", "--for", "1m"}, "--milli must be 0 or more, not -1");
+  misuse({"--node", "0", "--milli", "1.5", "--for", "1m"}, "milli");
+  misuse({"--node", "0", "--milli", "1", "--for", "0s"}, "--for must be more than 0 and at most 31 days, not 0s");
+  misuse({"--node", "0", "--milli", "1", "--for", "999999999d"}, "at most 31 days");
+  misuse({"--node", "0", "--milli", "1", "--for", "soon"}, "--for: 'soon' is no duration; write 90s");
+  start();
+  const Said nowhere = ask({"capacity", "set", "--node", "4711", "--milli", "1", "--for", "1m"});
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_EQ(nowhere.text, "topolet: there is no NUMA node 4711; `topolet nodes` lists them\n");
+  EXPECT_EQ(ask({"capacity", "clear", "--node", "4711"}).code, 1);
 }
 
 TEST_F(CliTest, ShowsPlacementsAuditAndQueries) {

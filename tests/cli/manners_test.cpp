@@ -46,7 +46,10 @@ const std::vector<Words> kCommands = {{"status"},
                                       {"plugin", "reset"},
                                       {"plugin", "new"},
                                       {"plugin", "check"},
-                                      {"config", "check"}};
+                                      {"config", "check"},
+                                      {"capacity", "show"},
+                                      {"capacity", "set"},
+                                      {"capacity", "clear"}};
 
 Words with(Words words, const std::string& last) {
   words.push_back(last);
