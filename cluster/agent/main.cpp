@@ -2,9 +2,7 @@
 // placement.
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <array>
 #include <boost/program_options.hpp>
 #include <csignal>
 #include <cstdlib>
@@ -22,6 +20,7 @@
 #include "core/base/daemon_log.hpp"
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
+#include "core/base/host_name.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/base/text.hpp"
 
@@ -48,11 +47,7 @@ struct Options {
 /// A Node is named as its host, but for capital letters.
 std::string default_node_name() {
   if (const char* given = std::getenv("NODE_NAME"); given != nullptr && *given != '\0') return given;
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
-  std::string lower = name.data();
-  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return lower;
+  return host_name_in_lower_case();
 }
 
 po::options_description table(Options& options) {

@@ -56,6 +56,9 @@ std::vector<OptionSpec> daemon_options() {
       option("runtime", OptionType::kSocket, "unix:///run/containerd/containerd.sock",
              "The container runtime's CRI socket."),
       option("image", OptionType::kSocket, "", "The CRI socket of the image service; empty means the same as runtime."),
+      option("node-name", OptionType::kString, "",
+             "The name of this node in Kubernetes, which the annotation topolet.io/zone must name to count here; empty "
+             "means the host's name in lower case."),
       option("state-dir", OptionType::kPath, "/var/lib/topolet",
              "The directory of the state database; created with mode 0700 if it does not exist."),
       option("plugin-dir", OptionType::kPath, TOPOLET_PLUGIN_DIR, "The directory that plugins are loaded from."),

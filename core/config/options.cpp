@@ -302,6 +302,7 @@ PlacementOptions placement_options(const po::variables_map& values) {
   placement.rules.reserved_namespaces = list(values, "placement.reserved-namespaces");
   placement.rules.when_full =
       text(values, "placement.when-full") == "share" ? placement::WhenFull::kShare : placement::WhenFull::kDeny;
+  placement.rules.node_name = text(values, "daemon.node-name");
   placement.rules.annotations = permitted_annotations(list(values, "placement.annotations"));
   placement.rules.crash_hold = *parse_duration(text(values, "placement.crash-hold"));
   placement.rules.memory_migrate = text(values, "placement.memory-migrate") == "true";

@@ -251,8 +251,8 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   engine::Engine::Options settings = machine::engine_options(options.placement, **topology);
   settings.writer_options.patience = options.daemon.store_patience;
   settings.setup = describe_setup(setup_, raw, plugins_->describe());
-  engine_ = std::make_unique<engine::Engine>(std::move(settings),
-                                             engine_deps(*topology, std::move(machine), options.placement.rules));
+  engine_ = std::make_unique<engine::Engine>(
+      std::move(settings), engine_deps(*topology, std::move(machine), machine::placement_rules(options.placement)));
   if (Status started = engine_->start(); !started) return started;
   watch_->start(*topology,
                 {.on_change = [this](engine::Engine::Machine now) { engine_->change_machine(std::move(now)); },

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/host_name.hpp"
 #include "core/placement/candidates.hpp"
 
 namespace topolet::machine {
@@ -57,6 +58,12 @@ engine::Engine::Machine make_machine(std::shared_ptr<const topology::Topology> t
   cpus.reserved = options.reserved_cpus & cpus.allowed;
   std::vector<placement::Candidate> candidates = placement::make_candidates(*topology, cpus.allowed);
   return {std::move(topology), std::move(candidates), std::move(cpus)};
+}
+
+placement::PlacementRules placement_rules(const config::PlacementOptions& options) {
+  placement::PlacementRules rules = options.rules;
+  if (rules.node_name.empty()) rules.node_name = host_name_in_lower_case();
+  return rules;
 }
 
 engine::Engine::Options engine_options(const config::PlacementOptions& options, const topology::Topology& topology) {

@@ -26,6 +26,9 @@ Status check_machine(const topology::Topology& topology, const config::Placement
 engine::Engine::Machine make_machine(std::shared_ptr<const topology::Topology> topology,
                                      const config::PlacementOptions& options, const std::optional<CpuSet>& pods);
 
+/// The rules that are configured; where no name of this node is, it is the host's.
+placement::PlacementRules placement_rules(const config::PlacementOptions& options);
+
 engine::Engine::Options engine_options(const config::PlacementOptions& options, const topology::Topology& topology);
 
 }  // namespace topolet::machine

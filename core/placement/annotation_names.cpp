@@ -103,7 +103,7 @@ class Misspellings {
     if (own == all.end()) return look_at_names_of_containers(all);
     if (!own->is_object()) return;
     KnownAnnotations inside = known_;
-    std::erase(inside.names, std::string(kContainersAnnotation));
+    std::erase_if(inside.names, counts_on_pods_only);
     for (const auto& [key, value] : own->items()) {
       const std::string_view name = without_annotation_prefix(key);
       if (inside.has(name)) continue;
@@ -113,12 +113,14 @@ class Misspellings {
     }
   }
 
-  /// Its place is on the pod.
-  void look_for_containers_on_container() {
-    const std::string name = kAnnotationPrefix + std::string(kContainersAnnotation);
-    if (workload_.annotations.find(name) == workload_.annotations.end()) return;
-    if (workload_.pod_annotations.find(name) != workload_.pod_annotations.end()) return;
-    tell(fmt::format("annotation {} has no effect on a container: write it on the pod", name));
+  /// Some have their place on the pod.
+  void look_for_names_out_of_place() {
+    for (const auto& [name, value] : workload_.annotations) {
+      const std::string_view bare = without_annotation_prefix(name);
+      if (bare.size() == name.size() || !counts_on_pods_only(bare)) continue;
+      if (workload_.pod_annotations.find(name) != workload_.pod_annotations.end()) continue;
+      tell(fmt::format("annotation {} has no effect on a container: write it on the pod", name));
+    }
   }
 
   std::vector<std::string> take() && {
@@ -183,7 +185,7 @@ std::vector<std::string> describe_misspelt_names(const Workload& workload, const
   const auto containers = workload.pod_annotations.find(kAnnotationPrefix + std::string(kContainersAnnotation));
   if (reads_containers && containers != workload.pod_annotations.end()) found.look_into_containers(containers->second);
   found.look_through(workload.annotations);
-  found.look_for_containers_on_container();
+  found.look_for_names_out_of_place();
   return std::move(found).take();
 }
 

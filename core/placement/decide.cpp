@@ -15,6 +15,7 @@
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
 #include "core/placement/vote_tally.hpp"
+#include "core/placement/zone.hpp"
 
 namespace topolet::placement {
 namespace {
@@ -290,6 +291,10 @@ class DecisionRun {
     decision_.cpus_of_candidate = request_.candidates[ranked.position].cpus;
     decision_.reason_code = code_for(ranked);
     decision_.reason = reason_for(ranked) + builder_.withholding_reasons() + adjusted + dropped_text();
+    if (const std::string missed = missed_zone(); !missed.empty()) {
+      decision_.reason_code = reason_code::kZoneMissed;
+      decision_.reason += missed;
+    }
     decision_.reason += tally_.lost_votes_text();
     auto& best = decision_.verdicts.best;
     const std::string nodes = decision_.nodes.to_string();
@@ -302,6 +307,15 @@ class DecisionRun {
       if (best.size() > kAuditedCandidates) best.pop_back();
     }
     return std::move(decision_);
+  }
+
+  /// Of a container that a scheduler has reserved room for, if it is placed elsewhere; empty for all others.
+  std::string missed_zone() const {
+    const std::optional<NodeSet> zone = zone_of(request_.workload);
+    if (!zone || request_.whole_pool) return "";
+    if (!decision_.nodes.empty() && decision_.nodes.is_subset_of(*zone)) return "";
+    return fmt::format("; outside the zone that the scheduler has chosen for it, {} ({}{})", node_names(*zone),
+                       kAnnotationPrefix, kZoneAnnotation);
   }
 
   /// What the policies wished for the place that won and could not have.

@@ -21,6 +21,7 @@ struct PlacementRules {
   std::vector<std::string> reserved_namespaces = {"kube-system"};
   /// The topolet.io annotations that count, without that prefix; absent = all.
   std::optional<std::vector<std::string>> annotations;
+  std::string node_name;  ///< of this node in Kubernetes, which zones are written for
   /// How long the CPUs of a container that failed are kept for its next attempt; 0 = not at all.
   std::chrono::milliseconds crash_hold = std::chrono::minutes(5);
   /// The memory nodes of a running container may be changed at will, not only added to.

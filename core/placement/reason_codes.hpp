@@ -16,6 +16,7 @@ inline constexpr const char* kNeighboursStranded = "neighbours-stranded";
 // Why a container is where it is.
 inline constexpr const char* kBestScore = "best-score";
 inline constexpr const char* kNoOpinion = "no-opinion";
+inline constexpr const char* kZoneMissed = "zone-missed";
 inline constexpr const char* kNoPluginAnswered = "no-plugin-answered";
 inline constexpr const char* kNodeFullShared = "node-full-shared";
 inline constexpr const char* kKubeletExclusive = "kubelet-exclusive";

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "core/base/text.hpp"
+#include "core/placement/zone.hpp"
 
 namespace topolet::placement {
 namespace {
@@ -27,12 +29,11 @@ const std::vector<KnownValues>& allowed_values() {
   return kKnown;
 }
 
-constexpr std::size_t kLongestQuoted = 100;
+/// Of these the scheduler extender reads the last two, and the daemon none.
+constexpr std::array<std::string_view, 4> kOnPodsOnly = {kContainersAnnotation, kZoneAnnotation, "zone-policy",
+                                                         "zone-strategy"};
 
-Error bad(const std::string& annotation, std::string_view value, const std::string& expected) {
-  return {Code::kInvalidArgument, fmt::format("annotation {}{} = '{}': {}", kAnnotationPrefix, annotation,
-                                              printable(value, kLongestQuoted), expected)};
-}
+constexpr std::size_t kLongestQuoted = 100;
 
 /// Puts the settings of one container together, source by source.
 class SettingsReader {
@@ -43,8 +44,7 @@ class SettingsReader {
     const std::string_view prefix = kAnnotationPrefix;
     for (auto it = annotations.lower_bound(kAnnotationPrefix); it != annotations.end(); ++it) {
       if (it->first.compare(0, prefix.size(), prefix) != 0) return;
-      const std::string name = it->first.substr(prefix.size());
-      if (name != kContainersAnnotation) take(name, it->second);
+      take(it->first.substr(prefix.size()), it->second);
     }
   }
 
@@ -54,16 +54,16 @@ class SettingsReader {
     if (!permits(annotation)) return {};
     const std::string shape = R"(it must be JSON such as {"CONTAINER": {"cpus": "shared"}})";
     const Json all = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-    if (all.is_discarded()) return bad(annotation, json, "it is not valid JSON; " + shape);
-    if (!all.is_object()) return bad(annotation, json, shape);
+    if (all.is_discarded()) return invalid_annotation(annotation, json, "it is not valid JSON; " + shape);
+    if (!all.is_object()) return invalid_annotation(annotation, json, shape);
     for (const auto& [name, settings] : all.items()) {
       if (!settings.is_object())
-        return bad(annotation, json, fmt::format("'{}': {}", printable(name, kLongestQuoted), shape));
+        return invalid_annotation(annotation, json, fmt::format("'{}': {}", printable(name, kLongestQuoted), shape));
       for (const auto& [key, value] : settings.items()) {
         if (!value.is_string()) {
-          return bad(annotation, json,
-                     fmt::format("'{}' of '{}' is not a string; {}", printable(key, kLongestQuoted),
-                                 printable(name, kLongestQuoted), shape));
+          return invalid_annotation(annotation, json,
+                                    fmt::format("'{}' of '{}' is not a string; {}", printable(key, kLongestQuoted),
+                                                printable(name, kLongestQuoted), shape));
         }
         if (name == container) take(std::string(without_annotation_prefix(key)), value.get<std::string>());
       }
@@ -76,7 +76,8 @@ class SettingsReader {
       const auto set = settings_.values.find(std::string(known.name));
       if (set == settings_.values.end()) continue;
       if (std::find(known.values.begin(), known.values.end(), set->second) != known.values.end()) continue;
-      return bad(set->first, set->second, fmt::format("it must be one of '{}'", fmt::join(known.values, "', '")));
+      return invalid_annotation(set->first, set->second,
+                                fmt::format("it must be one of '{}'", fmt::join(known.values, "', '")));
     }
     return {};
   }
@@ -92,7 +93,7 @@ class SettingsReader {
   }
 
   void take(const std::string& name, const std::string& value) {
-    if (permits(name)) settings_.values[name] = value;
+    if (!counts_on_pods_only(name) && permits(name)) settings_.values[name] = value;
   }
 
   const std::optional<std::vector<std::string>>& permitted_;
@@ -107,9 +108,18 @@ std::string_view setting(const Workload& workload, const char* name) {
 }  // namespace
 
 std::vector<std::string> core_annotation_names() {
-  std::vector<std::string> names{std::string(kContainersAnnotation)};
+  std::vector<std::string> names(kOnPodsOnly.begin(), kOnPodsOnly.end());
   for (const KnownValues& known : allowed_values()) names.emplace_back(known.name);
   return names;
+}
+
+bool counts_on_pods_only(std::string_view name) {
+  return std::find(kOnPodsOnly.begin(), kOnPodsOnly.end(), name) != kOnPodsOnly.end();
+}
+
+Error invalid_annotation(const std::string& annotation, std::string_view value, const std::string& expected) {
+  return {Code::kInvalidArgument, fmt::format("annotation {}{} = '{}': {}", kAnnotationPrefix, annotation,
+                                              printable(value, kLongestQuoted), expected)};
 }
 
 std::string_view without_annotation_prefix(std::string_view name) {

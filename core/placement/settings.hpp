@@ -17,8 +17,11 @@ inline constexpr const char* kAnnotationPrefix = "topolet.io/";
 /// The annotation of a pod that says something of its containers, by name.
 inline constexpr std::string_view kContainersAnnotation = "containers";
 
-/// The annotations that the core reads itself, without the prefix.
+/// The annotations that topolet itself reads, without the prefix: the core, and of pods its scheduler extender.
 std::vector<std::string> core_annotation_names();
+/// Whether an annotation, without the prefix, counts on a pod only, and neither for a container in
+/// topolet.io/containers nor on the container itself.
+bool counts_on_pods_only(std::string_view name);
 /// Names inside topolet.io/containers may be written out as well.
 std::string_view without_annotation_prefix(std::string_view name);
 
@@ -29,10 +32,13 @@ struct Settings {
 
 /// The annotations that count for a container: the pod's topolet.io/NAME, over them what the pod's
 /// topolet.io/containers says of this container ({"CONTAINER": {"NAME": "VALUE"}}), over them the container's own.
-/// `permitted`: the names that may be used, absent = all; others are left out. INVALID_ARGUMENT, with annotation, value
-/// and what is allowed, for a bad value of an annotation that the core reads itself; those of plugins are theirs to
-/// judge.
+/// Those that count on pods only are no settings. `permitted`: the names that may be used, absent = all; others are
+/// left out. INVALID_ARGUMENT, with annotation, value and what is allowed, for a bad value of an annotation that the
+/// core reads itself; those of plugins are theirs to judge.
 Result<Settings> read_settings(const Workload& workload, const std::optional<std::vector<std::string>>& permitted);
+
+/// INVALID_ARGUMENT that quotes an annotation, without the prefix, and says what is right.
+Error invalid_annotation(const std::string& annotation, std::string_view value, const std::string& expected);
 
 /// topolet.io/cpus.
 enum class CpusAnnotation : std::uint8_t {

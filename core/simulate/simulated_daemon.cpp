@@ -159,7 +159,7 @@ Status SimulatedDaemon::begin_run() {
           .cpus = machine_.cpus,
           .placer = {.topology = machine_.topology,
                      .candidates = machine_.candidates,
-                     .rules = placement.rules,
+                     .rules = machine::placement_rules(placement),
                      .decide = [&run](const auto& request,
                                       const placement::PlacementRules& rules) { return run.decide(request, rules); },
                      .annotations = [&run] { return run.annotations; }},

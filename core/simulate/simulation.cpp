@@ -315,6 +315,7 @@ void Simulation::create(const Operation& operation, OperationResult& result) {
   const store::DecidedRow* decision = decision_of(rows, operation, attempt);
   if (decision != nullptr) {
     result.reason = decision->reason;
+    result.reason_code = decision->reason_code;
     result.verdicts = verdicts_of(*decision);
   }
   lens::Target target;
@@ -344,6 +345,7 @@ void Simulation::update(const Operation& operation, OperationResult& result) {
   const std::vector<store::DecidedRow> rows = daemon_.decisions();
   if (const store::DecidedRow* decision = decision_of(rows, operation); decision != nullptr) {
     result.reason = decision->reason;
+    result.reason_code = decision->reason_code;
     result.verdicts = verdicts_of(*decision);
   }
   if (answer.code != Code::kOk) {

@@ -46,6 +46,7 @@ struct OperationResult {
   CpuSet withheld;
   NodeSet mems;
   std::string reason;
+  std::string reason_code;       ///< as in placement::Decision, of a decision
   bool is_invalid_line = false;  ///< an error because the line makes no sense, rather than one of the runtime's
   std::vector<MovedContainer> changed;
   std::optional<placement::Verdicts> verdicts;  ///< of a decision

@@ -82,7 +82,8 @@ TEST(Options, HaveDefaults) {
 
 TEST(Options, AreReadFromTheFile) {
   const Options options = options_of(
-      "[daemon]\nlisten = /l.sock\nruntime = unix:///r.sock\nimage = /i.sock\nstate-dir = /s\nplugin-dir = /p\n"
+      "[daemon]\nlisten = /l.sock\nruntime = unix:///r.sock\nimage = /i.sock\nnode-name = n1\nstate-dir = "
+      "/s\nplugin-dir = /p\n"
       "log-level = debug\ndurability = full\nmax-connections = 9\nmax-memory-mib = 200\nmax-message-mib = "
       "17\nmax-metadata-mib = 2\n"
       "[placement]\nreserved-cpus = 0-1\nallowed-cpus = 0-7\nmin-shared-cpus = 2\nexclusive = never\n"
@@ -97,6 +98,7 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.daemon.listen, "/l.sock");
   EXPECT_EQ(options.daemon.runtime, "/r.sock");
   EXPECT_EQ(options.daemon.image, "/i.sock");
+  EXPECT_EQ(options.placement.rules.node_name, "n1");
   EXPECT_EQ(options.daemon.state_dir, "/s");
   EXPECT_EQ(options.daemon.plugin_dir, "/p");
   EXPECT_EQ(options.daemon.log_level, "debug");

@@ -11,6 +11,7 @@
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
+#include "core/placement/zone.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -72,6 +73,10 @@ Status CreateContainer::read_annotations() {
     reason_suffix_ += fmt::format("; annotation {}{} is ignored: placement.annotations does not list it",
                                   placement::kAnnotationPrefix, name);
   }
+  Result<placement::ZoneOfContainer> zone = read_zone(workload_, deps_.placer.rules());
+  if (!zone) return zone.error();
+  zone_ = std::move(zone->nodes);
+  if (!zone->ignored.empty()) reason_suffix_ += "; " + zone->ignored;
   return {};
 }
 
@@ -195,6 +200,7 @@ bool CreateContainer::reconcile_first() {
 Plan CreateContainer::plan(const std::vector<placement::ContainerKey>& superseded) const {
   Placer::Constraints constraints;
   constraints.keep = deps_.ledger().former_placement(workload_.key);
+  constraints.zone = zone_;
   std::optional<Ledger> trial;
   const Ledger& ledger = ledger_without(deps_.ledger(), superseded, trial);
   return has_reconciled_ ? reclaim_and_plan(deps_.placer, ledger, workload_, constraints)

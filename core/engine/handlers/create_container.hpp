@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   bool was_in_doubt_ = false;
   bool has_reconciled_ = false;
   std::string reason_suffix_;          ///< for the decision's reason
+  std::optional<NodeSet> zone_;        ///< where a scheduler has reserved room for it
   std::vector<std::string> warnings_;  ///< about the pod's annotations; they are in the suffix, too
 };
 

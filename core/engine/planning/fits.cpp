@@ -10,6 +10,7 @@
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/transitions.hpp"
 #include "core/placement/settings.hpp"
+#include "core/placement/zone.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -118,10 +119,13 @@ class Computation {
       if (!settings) return fits_.unplaced.push_back({key, settings.error().message});
       workload.settings = std::move(settings->values);
     }
+    Result<placement::ZoneOfContainer> zone = read_zone(workload, placer_.rules());
+    if (!zone) return fits_.unplaced.push_back({key, zone.error().message});
     // The ledger knows pods by their sandboxes, and this one may have none yet.
     if (workload.key.sandbox_id.empty()) workload.key.sandbox_id = "topolet fits " + key.pod_uid;
     workload.pod_nodes = ledger_.nodes_of_pod(key.pod_uid, workload.key.sandbox_id);
     Placer::Constraints constraints;
+    constraints.zone = std::move(zone->nodes);
     constraints.keep = ledger_.former_placement(workload.key);
     Plan plan = reclaim_and_plan(placer_, ledger_, workload, constraints);
     if (plan.decision.denied) return fits_.unplaced.push_back({key, plan.decision.reason});

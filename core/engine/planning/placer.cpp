@@ -10,6 +10,7 @@
 #include "core/placement/candidates.hpp"
 #include "core/placement/memory_nodes.hpp"
 #include "core/placement/reason_codes.hpp"
+#include "core/placement/zone.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -67,8 +68,10 @@ placement::PolicyRequest Placer::request(const Ledger& ledger, const placement::
                                          const Constraints& constraints) const {
   const Allocation* crashed = ledger.find_crashed(workload.key);
   const placement::ContainerKey* without = crashed != nullptr ? &crashed->workload.key : &workload.key;
-  placement::PolicyRequest request = make_request(deps_.topology, ledger.snapshot(without), workload, {}, deps_.rules,
-                                                  ledger.kubelet_hands_out_cpusets());
+  placement::PolicyRequest request =
+      make_request(deps_.topology, ledger.snapshot(without),
+                   constraints.zone ? placement::with_zone(workload, *constraints.zone) : workload, {}, deps_.rules,
+                   ledger.kubelet_hands_out_cpusets());
   request.stay_near = constraints.stay_near;
   request.plan_began = constraints.plan_began;
   if (constraints.only_shared) request.share(placement::NotExclusive::kOnlyAtCreation);

@@ -52,6 +52,7 @@ class Placer {
     placement::Placement keep = {};
     bool must_retain = false;               ///< as in PolicyRequest
     std::optional<NodeSet> stay_near = {};  ///< as in PolicyRequest
+    std::optional<NodeSet> zone = {};       ///< where a scheduler has reserved room for it
     /// As in PolicyRequest: all decisions of plans that share it have one time together.
     std::chrono::steady_clock::time_point plan_began = std::chrono::steady_clock::now();
 

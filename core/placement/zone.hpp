@@ -1,0 +1,40 @@
+// The annotation topolet.io/zone: on which NUMA nodes a scheduler has reserved room for the containers of a pod.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/index_set.hpp"
+#include "core/base/result.hpp"
+#include "core/placement/placement_rules.hpp"
+#include "core/placement/workload.hpp"
+
+namespace topolet::placement {
+
+/// The annotation without its prefix, and the setting that policies see: a list of nodes, "0-1".
+inline constexpr const char* kZoneAnnotation = "zone";
+
+/// What the annotation of a pod says of one of its containers.
+struct ZoneOfContainer {
+  std::optional<NodeSet> nodes;  ///< never an empty set; absent: the scheduler has chosen none for it
+  std::string ignored;           ///< why the annotation does not count, for the reason of the decision; empty: it does
+};
+
+/// Reads {"v":1,"node":"n1","zones":[1],"containers":{"main":[1]}}. What `containers` says of the container counts; one
+/// that is not named there has no zone. Without `containers`, `zones` is that of every container. Other members are
+/// left to those who write them.
+///
+/// Ignored is what is meant for somebody else: another version, the name of another node (pods are copied with their
+/// annotations), and an annotation that `rules` do not permit. INVALID_ARGUMENT for any other shape.
+///
+/// It counts at the container's first attempt, and is history then: the ledger knows better where the container is.
+Result<ZoneOfContainer> read_zone(const Workload& workload, const PlacementRules& rules);
+
+/// The workload with a wish for these nodes.
+Workload with_zone(Workload workload, const NodeSet& nodes);
+
+/// Where the workload is wished; absent without a wish.
+std::optional<NodeSet> zone_of(const Workload& workload);
+
+}  // namespace topolet::placement
