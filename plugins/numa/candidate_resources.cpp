@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "plugins/numa/zone.hpp"
+
 namespace topolet::numa {
 namespace {
 
@@ -162,6 +164,7 @@ std::vector<CandidateResources> candidate_resources(const topolet_request& reque
       resources.huge_pages_fit = resources.huge_pages_fit && fits;
     }
     if (demand.pod_is_placed) resources.nodes_outside_pod = nodes_outside_pod(candidate, has_others, demand);
+    resources.in_zone = demand.zone.empty() || is_in_zone(candidate, demand.zone);
     all.push_back(resources);
   }
   return all;

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "plugins/numa/quantities.hpp"
+#include "plugins/numa/zone.hpp"
 
 namespace topolet::numa {
 namespace {
@@ -96,6 +97,21 @@ CandidateScorer::CandidateScorer(const topolet_topology& topology, const std::ve
     if (crowds_out_shared(candidate)) continue;
     preferences_[{place_of(candidate), candidate.caches.caches}].insert(preference(candidate));
   }
+  if (!demand_.zone.empty()) look_into_zone(candidates);
+}
+
+/// A zone that lacks something which other nodes have is not what the scheduler took it for.
+void CandidateScorer::look_into_zone(const std::vector<CandidateResources>& candidates) {
+  bool zone_fits = false;
+  bool zone_is_usable = false;
+  for (const CandidateResources& candidate : candidates) {
+    if (!rejection(candidate).empty()) continue;
+    const bool fits = shortage(candidate) == 0;
+    any_fit_ = any_fit_ || fits;
+    zone_fits = zone_fits || (fits && candidate.in_zone);
+    zone_is_usable = zone_is_usable || candidate.in_zone;
+  }
+  zone_counts_ = any_fit_ ? zone_fits : zone_is_usable;
 }
 
 void CandidateScorer::set_target(const std::vector<CandidateResources>& candidates) {
@@ -228,6 +244,7 @@ std::string CandidateScorer::memory_rejection(const CandidateResources& candidat
 
 /// Empty if the candidate may be used.
 std::string CandidateScorer::rejection(const CandidateResources& candidate) const {
+  if (options_.requires_zone && !candidate.in_zone) return rejection_outside(demand_.zone);
   // Sets of too many nodes are rejected whatever they have.
   if (demand_.is_strict() && !demand_.pod_is_placed && !is_aligned(candidate) &&
       (candidate.node_count > fewest_nodes_ || demand_.alignment == Alignment::kSingleNumaNode)) {
@@ -335,11 +352,25 @@ std::string CandidateScorer::shortage_text(const CandidateResources& candidate) 
   return text;
 }
 
+/// Candidates in the zone stay as they are, but above all others. Those lose 100 points; where they would fall below
+/// the candidates with a shortage, they come closer together instead.
+std::int32_t CandidateScorer::score_by_zone(const CandidateResources& candidate, std::int32_t score) const {
+  if (!zone_counts_) return score;
+  if (candidate.in_zone) return std::max(score, 1);
+  constexpr std::int32_t kLowestApart = 60;
+  const std::int32_t apart = std::max(score, kLowestApart) - kBest;
+  const std::int32_t crowded =
+      std::max(kLowestApart - score, 0) * (kLowestApart - kBest - kWorstWithoutShortage) / (kLowestApart - kWorst);
+  return apart - crowded;
+}
+
 Verdict CandidateScorer::score(const CandidateResources& candidate) const {
   std::string reason = fit_text(candidate);
+  if (zone_counts_) reason += candidate.in_zone ? kInZone : kNotInZone;
   if (const std::int64_t lacking = shortage(candidate); lacking > 0) {
     const auto worse = static_cast<std::int32_t>(lacking * (kBestWithShortage - kWorst) / 1000);
-    return {TOPOLET_VERDICT_SCORE, kBestWithShortage - worse, reason + shortage_text(candidate)};
+    const std::int32_t for_zone = zone_counts_ && !any_fit_ && candidate.in_zone ? kBest : 0;
+    return {TOPOLET_VERDICT_SCORE, kBestWithShortage - worse + for_zone, reason + shortage_text(candidate)};
   }
   const std::int32_t nodes = node_penalty(candidate);
   const std::int32_t distance =
@@ -361,7 +392,8 @@ Verdict CandidateScorer::score(const CandidateResources& candidate) const {
     reason += "; the machine does not report node distances: 10 and 20 are assumed";
   }
   const std::int32_t least = any_shortage_ ? kWorstWithoutShortage : kWorst;
-  return {TOPOLET_VERDICT_SCORE, std::max(least, kBest - nodes - distance - caches - strategy), std::move(reason)};
+  const std::int32_t score = std::max(least, kBest - nodes - distance - caches - strategy);
+  return {TOPOLET_VERDICT_SCORE, score_by_zone(candidate, score), std::move(reason)};
 }
 
 Verdict CandidateScorer::verdict_on(const CandidateResources& candidate) const {

@@ -39,6 +39,7 @@ class CandidateScorer {
     bool whole_cores = false;
   };
 
+  void look_into_zone(const std::vector<CandidateResources>& candidates);
   void set_target(const std::vector<CandidateResources>& candidates);
   bool has_cpus_if_empty(const CandidateResources& candidate) const;
   bool fits_if_empty(const CandidateResources& candidate) const;
@@ -61,6 +62,8 @@ class CandidateScorer {
   std::int32_t node_penalty(const CandidateResources& candidate) const;
   std::int32_t cache_penalty(const CandidateResources& candidate) const;
   std::int32_t strategy_penalty(const CandidateResources& candidate) const;
+  /// The score of a candidate that lacks nothing, with regard to the zone.
+  std::int32_t score_by_zone(const CandidateResources& candidate, std::int32_t score) const;
   Verdict score(const CandidateResources& candidate) const;
 
   bool is_named(const CandidateResources& candidate) const;
@@ -77,6 +80,8 @@ class CandidateScorer {
   bool by_package_ = false;  ///< nodes of one package are as aligned as one node
   bool distances_known_ = false;
   bool any_shortage_ = false;
+  bool any_fit_ = false;            ///< some candidate may be used and lacks nothing; known where there is a zone
+  bool zone_counts_ = false;        ///< no candidate outside the zone is as good
   bool widened_by_memory_ = false;  ///< the CPUs alone would have fitted into fewer nodes
   Target target_;
   std::size_t most_nodes_ = 0;              ///< of any candidate

@@ -1,5 +1,7 @@
 #include "plugins/numa/demand.hpp"
 
+#include <topolet/policy/lists.hpp>
+
 #include <algorithm>
 
 #include "plugins/numa/quantities.hpp"
@@ -45,12 +47,17 @@ Alignment alignment_of(const topolet_workload& workload, const PolicyOptions& op
   return value ? alignment_named(*value).value_or(options.policy) : options.policy;
 }
 
+sdk::Set zone_of(const topolet_workload& workload) {
+  return sdk::parse_list(sdk::value_of(workload.settings, kZoneSetting)).value_or(sdk::Set());
+}
+
 Demand demand_of(const topolet_request& request, const PolicyOptions& options) {
   const topolet_workload& workload = *request.workload;
   Demand demand;
   demand.alignment = alignment_of(workload, options);
   demand.annotation_error = sdk::setting_error(workload.settings, kPolicyAnnotation,
                                                {"none", "best-effort", "restricted", "single-numa-node"});
+  demand.zone = zone_of(workload);
   demand.exclusive = request.exclusive != 0 && request.exclusive_cpus > 0;
   demand.exclusive_cpus = demand.exclusive ? request.exclusive_cpus : 0;
   if (workload.demand != nullptr) {

@@ -28,6 +28,7 @@ struct Demand {
   std::int64_t pod_memory_bytes = 0;
   bool pod_is_placed = false;  ///< never with scope = container
   topolet_set pod_nodes = {};  ///< where it was placed; none: on the CPUs outside any node
+  sdk::Set zone = {};          ///< the nodes that a scheduler has chosen; empty: none
   std::string note;            ///< added to each reason
 
   /// It requests nothing that can be counted, so any nodes will do.
@@ -41,6 +42,9 @@ struct Demand {
   }
   std::int64_t required_memory() const { return is_strict() ? std::max(memory_bytes, pod_memory_bytes) : memory_bytes; }
 };
+
+/// The nodes that a scheduler has chosen for the container; none if it has not.
+sdk::Set zone_of(const topolet_workload& workload);
 
 Demand demand_of(const topolet_request& request, const PolicyOptions& options);
 

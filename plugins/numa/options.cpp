@@ -44,6 +44,7 @@ PolicyOptions read_options(const sdk::Options& options) {
   read.strategy = options["strategy"] == "spread" ? Strategy::kSpread : Strategy::kPacked;
   read.shared_strategy = options["shared-strategy"] == "packed" ? Strategy::kPacked : Strategy::kSpread;
   read.bind_memory = options["memory"] == "bind";
+  read.requires_zone = options["zone"] == "require";
   read.reserved_memory = ReservedMemory(options["reserved-memory"]);
   read.order = {.full_pcpus_only = is_set("full-pcpus-only"),
                 .distribute_cpus_across_numa = is_set("distribute-cpus-across-numa"),

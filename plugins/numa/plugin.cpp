@@ -11,8 +11,9 @@ constexpr std::array<topolet_str, 4> kPolicies = {
 constexpr std::array<topolet_str, 2> kScopes = {{TOPOLET_STR("container"), TOPOLET_STR("pod")}};
 constexpr std::array<topolet_str, 2> kStrategies = {{TOPOLET_STR("packed"), TOPOLET_STR("spread")}};
 constexpr std::array<topolet_str, 2> kMemory = {{TOPOLET_STR("none"), TOPOLET_STR("bind")}};
+constexpr std::array<topolet_str, 2> kZone = {{TOPOLET_STR("prefer"), TOPOLET_STR("require")}};
 
-constexpr std::array<topolet_option, 12> kOptions = {{
+constexpr std::array<topolet_option, 13> kOptions = {{
     sdk::choice_option(
         "policy", "best-effort", kPolicies,
         "Which Topology Manager policy to follow; none only takes CPUs in the order of the kubelet's CPU manager."),
@@ -28,6 +29,9 @@ constexpr std::array<topolet_option, 12> kOptions = {{
                        "bind restricts the memory of containers with a memory limit to the nodes that they run on."),
     sdk::string_option("reserved-memory", "",
                        "Memory that containers may not use: 1Gi for every node, or 0:1Gi,1:512Mi node by node."),
+    sdk::choice_option("zone", "prefer", kZone,
+                       "What to do if the nodes that a scheduler has chosen for a container (topolet.io/zone) have no "
+                       "room: use others, or deny it."),
     sdk::bool_option("full-pcpus-only",
                      "Deny requests for exclusive CPUs that are not a multiple of the threads of a core."),
     sdk::bool_option("distribute-cpus-across-numa", "Take the CPUs evenly from the nodes if one node is not enough."),

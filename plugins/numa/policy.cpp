@@ -9,6 +9,7 @@
 #include "plugins/numa/demand.hpp"
 #include "plugins/numa/quantities.hpp"
 #include "plugins/numa/whole_cores.hpp"
+#include "plugins/numa/zone.hpp"
 
 namespace topolet::numa {
 namespace {
@@ -230,8 +231,11 @@ std::vector<Verdict> Policy::score(const topolet_request& request) const {
   if (options_.whole_cores_only() && demand.exclusive) cores.emplace(request);
   if (rejection.empty()) rejection = smt_alignment_error(request, demand, cores, options_);
   if (!rejection.empty()) return {request.candidate_count, Verdict{TOPOLET_VERDICT_REJECT, 0, std::move(rejection)}};
-  if (demand.alignment == Alignment::kNone && demand.exclusive) return verdicts_of_policy_none(request, cores);
-  if (demand.alignment == Alignment::kNone || demand.is_empty()) return {};
+  if (demand.alignment == Alignment::kNone || demand.is_empty()) {
+    const bool orders_cpus = demand.alignment == Alignment::kNone && demand.exclusive;
+    return with_verdicts_on_zone(request, demand, options_.requires_zone,
+                                 orders_cpus ? verdicts_of_policy_none(request, cores) : std::vector<Verdict>());
+  }
 
   const NodeMemory memory(*request.topology, *request.ledger, options_.reserved_memory,
                           demand.memory_bytes > 0 || demand.pod_memory_bytes > 0, demand.huge_pages);
@@ -284,7 +288,17 @@ MemoryBinding Policy::adjust(const topolet_adjust_request& adjusting) const {
   return {std::move(nodes), std::move(reason)};
 }
 
+sdk::Set Policy::propose(const topolet_request& request) const {
+  sdk::Set zone = zone_of(*request.workload);
+  zone &= sdk::union_of_candidates(request, &topolet_candidate::nodes);
+  return zone.size() > 1 ? zone : sdk::Set();
+}
+
 void Policy::score(const topolet_request& request, sdk::Scores& scores) const { scores.give(score(request)); }
+
+void Policy::propose(const topolet_request& request, sdk::Proposals& proposals) const {
+  if (const Set zone = propose(request); !zone.empty()) proposals.nodes(zone.view());
+}
 
 void Policy::pick(const topolet_pick_request& request, sdk::Picks& picks) const {
   const CpuOrder order = pick(request);

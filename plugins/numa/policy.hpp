@@ -18,6 +18,8 @@ namespace topolet::numa {
 
 /// The annotation that overrides PolicyOptions::policy, without topolet.io/.
 inline constexpr std::string_view kPolicyAnnotation = "numa-policy";
+/// The setting with the nodes that a scheduler has chosen; the host makes it from an annotation.
+inline constexpr std::string_view kZoneSetting = "zone";
 
 /// The policies of the Topology Manager.
 enum class Alignment : std::uint8_t { kNone, kBestEffort, kRestricted, kSingleNumaNode };
@@ -39,6 +41,7 @@ struct PolicyOptions {
   Strategy strategy = Strategy::kPacked;         ///< for containers with exclusive CPUs
   Strategy shared_strategy = Strategy::kSpread;  ///< for all others
   bool bind_memory = false;
+  bool requires_zone = false;  ///< a container that a scheduler has chosen nodes for may be on no others
   ReservedMemory reserved_memory = {};
   KubeletOrder order = {};
   bool rounds_up = false;  ///< smt.round = idle-sibling: a request is rounded up to whole cores, the rest stays idle
@@ -78,6 +81,8 @@ class Policy {
   /// none. Candidates with as few nodes as could hold the demand on an empty machine get 100. Each further node costs
   /// 30, greater distance between as many nodes 14–16, more caches for exclusive CPUs 5–9, and the strategy's
   /// preference among equals up to 4. A candidate where the container can run but lacks something gets −60 or less.
+  /// Where a scheduler has chosen nodes, and these have room, candidates outside them get 100 less, and no less than
+  /// −50 where they lack nothing.
   std::vector<Verdict> score(const topolet_request& request) const;
 
   /// Which CPUs to take first: under policy none, and with one of the options that order CPUs, those that the kubelet
@@ -88,7 +93,11 @@ class Policy {
   /// The memory nodes to bind a container to, if it has a memory limit and memory = bind.
   MemoryBinding adjust(const topolet_adjust_request& request) const;
 
+  /// The nodes that a scheduler has chosen, if they are more than one; else none.
+  sdk::Set propose(const topolet_request& request) const;
+
   void score(const topolet_request& request, sdk::Scores& scores) const;
+  void propose(const topolet_request& request, sdk::Proposals& proposals) const;
   void pick(const topolet_pick_request& request, sdk::Picks& picks) const;
   void adjust(const topolet_adjust_request& request, sdk::Adjustments& adjustments) const;
 
