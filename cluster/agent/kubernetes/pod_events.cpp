@@ -29,7 +29,8 @@ std::optional<Reason> reason_of(const watch::v1::Event& event, bool is_remote) {
   if (event.event() == "denied") return Reason{"TopologyDenied", "Warning"};
   if (event.event() == "re-placed") return Reason{"Moved", "Normal"};
   const bool is_wide = NodeSet::parse(event.nodes()).value_or(NodeSet()).size() > 1;
-  if (event.event() == "placed" && (is_wide || is_remote)) return Reason{"Placed", "Normal"};
+  const bool has_missed_zone = event.reason_code() == "zone-missed";
+  if (event.event() == "placed" && (is_wide || is_remote || has_missed_zone)) return Reason{"Placed", "Normal"};
   return std::nullopt;
 }
 

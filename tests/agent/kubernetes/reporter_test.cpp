@@ -416,9 +416,10 @@ class PodEventsTest : public ::testing::Test {
     loop_.start();
   }
   void take(const std::string& event, const std::string& pod, const std::string& reason, const std::string& nodes = "0",
-            bool is_remote = false, int times = 1) {
+            bool is_remote = false, int times = 1, const std::string& reason_code = "best-score") {
     watch::v1::Event message;
     message.set_event(event);
+    message.set_reason_code(reason_code);
     message.set_pod_name(pod);
     message.set_pod_namespace("default");
     message.mutable_key()->set_pod_uid("uid-" + pod);
@@ -461,7 +462,7 @@ TEST_F(PodEventsTest, CountTheSameInOne) {
   EXPECT_EQ(written(3).back().object["count"], 1);
 }
 
-TEST_F(PodEventsTest, AreOfMovesAndOfWideOrRemotePlacesOnly) {
+TEST_F(PodEventsTest, AreOfMovesAndOfWideOrRemoteOrUnwantedPlacesOnly) {
   start({});
   take("placed", "narrow", "fits");
   take("drift", "web", "repaired");
@@ -471,6 +472,8 @@ TEST_F(PodEventsTest, AreOfMovesAndOfWideOrRemotePlacesOnly) {
   EXPECT_EQ(written(2).back().object["involvedObject"]["name"], "remote");
   take("re-placed", "web", "it makes room");
   EXPECT_EQ(written(3).back().object["reason"], "Moved");
+  take("placed", "missed", "outside the zone", "0", false, 1, "zone-missed");
+  EXPECT_EQ(written(4).back().object["reason"], "Placed");
 }
 
 TEST_F(PodEventsTest, OfAStaticPodAreOnItsMirror) {
