@@ -39,8 +39,8 @@ Kubernetes container of a node runs. It passes every call between kubelet and
 container runtime through, and adds its decision to those that create
 containers.
 .
-The package has the daemon, its plugins numa, gpu and smt, and the command
-topolet, which shows and explains the decisions.]])
+The package has the daemon, its plugins numa, gpu, smt and foreign-zone, and the
+command topolet, which shows and explains the decisions.]])
 set(CPACK_DEBIAN_TOPOLET_PACKAGE_CONTROL_EXTRA
   ${PROJECT_SOURCE_DIR}/deploy/debian/postinst ${PROJECT_SOURCE_DIR}/deploy/debian/prerm
   ${PROJECT_SOURCE_DIR}/deploy/debian/postrm ${PROJECT_SOURCE_DIR}/deploy/debian/conffiles)

@@ -56,7 +56,7 @@ TEST_P(OurPlugins, PassEveryCase) {
   EXPECT_THAT(checked.text, HasSubstr(" 0 failed, 0 skipped"));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OurPlugins, testing::Values("numa", "gpu", "smt"));
+INSTANTIATE_TEST_SUITE_P(All, OurPlugins, testing::Values("numa", "gpu", "smt", "foreign-zone"));
 
 TEST(CheckPlugin, FailsAWideningPickInItsCaseOnly) {
   EXPECT_EQ(cases_that("FAILED", misfit("widens")), (std::set<std::string>{"never-widens", "random"}));
