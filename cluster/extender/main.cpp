@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <array>
 #include <boost/program_options.hpp>
 #include <csignal>
 #include <cstdlib>
@@ -21,6 +19,7 @@
 #include "core/base/daemon_log.hpp"
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
+#include "core/base/host_name.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/base/text.hpp"
 
@@ -57,11 +56,6 @@ std::string environment(const char* variable) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-std::string own_host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string("topolet-extender");
-}
-
 po::options_description table(ProgramOptions& options) {
   po::options_description table("Options");
   po::options_description_easy_init add = table.add_options();
@@ -94,7 +88,7 @@ po::options_description table(ProgramOptions& options) {
   add("lease-duration", po::value(&options.lease_duration_s)->default_value(6)->value_name("SECONDS"),
       "how long others wait for a leader that is gone, 3 to 600");
   const std::string pod_name = environment("POD_NAME");
-  add("identity", text(options.identity, pod_name.empty() ? own_host_name() : pod_name, "NAME"),
+  add("identity", text(options.identity, pod_name.empty() ? host_name() : pod_name, "NAME"),
       "in the Lease; a few random digits are added to it");
   add("advertise", text(options.advertise, "", "ADDRESS:PORT"),
       "where the other replicas reach this one; $POD_IP and the port of --listen, where nothing is given");
