@@ -88,7 +88,7 @@ po::options_description table(ProgramOptions& options) {
   add("lease-duration", po::value(&options.lease_duration_s)->default_value(6)->value_name("SECONDS"),
       "how long others wait for a leader that is gone, 3 to 600");
   const std::string pod_name = environment("POD_NAME");
-  add("identity", text(options.identity, pod_name.empty() ? host_name() : pod_name, "NAME"),
+  add("identity", text(options.identity, pod_name.empty() ? host_name_in_lower_case() : pod_name, "NAME"),
       "in the Lease; a few random digits are added to it");
   add("advertise", text(options.advertise, "", "ADDRESS:PORT"),
       "where the other replicas reach this one; $POD_IP and the port of --listen, where nothing is given");
@@ -210,7 +210,8 @@ http::HttpServer::Handlers debug_routes(const Extender& extender) {
   http::HttpServer::Handlers handlers;
   handlers.answer = [&extender](const http::HttpRequest& request) -> http::HttpResponse {
     if (!http::is_loopback_host(request.host))
-      return {403, kPlain, "this is for this host: ask for it by localhost or 127.0.0.1, through a port-forward for example\n"};
+      return {403, kPlain,
+              "this is for this host: ask for it by localhost or 127.0.0.1, through a port-forward for example\n"};
     if (request.path == "/debug/zones") return {200, "application/json", extender.zones_json()};
     return {404, kPlain, "there is: /debug/zones\n"};
   };
