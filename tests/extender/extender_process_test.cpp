@@ -164,7 +164,8 @@ TEST_F(ExtenderTest, BindsPodsToTheZonesThatTheyArePromised) {
   EXPECT_EQ(filter("c", {"large"})["NodeNames"], json::array());
   EXPECT_EQ(bind("c", "large"), "topolet: large: no zone has 20 free CPUs, the best has 0");
   EXPECT_EQ(pod("c")["spec"].value("nodeName", ""), "");
-  EXPECT_THAT(http_get(replica_->address("what is promised:"), "/debug/zones", "evil.example"), StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(http_get(replica_->address("what is promised:"), "/debug/zones", "evil.example"),
+              StartsWith("HTTP/1.1 403"));
   const json promises = replica_->zones()["promises"];
   ASSERT_EQ(promises.size(), 2U);
   EXPECT_EQ(promises[0]["zones"]["0"]["cpu-milli"], 20000);
