@@ -4,7 +4,7 @@
 kManifests=deploy/kubernetes
 kChart=$kManifests/chart
 # In the order in which they are applied.
-kManifestNames=(crd rbac policies flowschema agent installer)
+kManifestNames=(crd rbac policies flowschema agent installer extender scheduler-extender)
 kNamespace=topolet-system
 kAgentUser=system:serviceaccount:$kNamespace:topolet-agent
 kExtenderUser=system:serviceaccount:$kNamespace:topolet-extender
@@ -13,7 +13,8 @@ kExtenderUser=system:serviceaccount:$kNamespace:topolet-extender
 render_manifest() {
   printf '# Made by scripts/manifests from chart/templates/%s.yaml; change that instead.\n' "$1"
   helm template topolet "$kChart" --namespace "$kNamespace" --set namespace.create=true --set crd.keep=false \
-    --set installer.enabled=true --show-only "templates/$1.yaml" | sed '1{/^---$/d}; /^# Source: /d'
+    --set installer.enabled=true --set extender.enabled=true --set scheduler.enabled=true \
+    --set scheduler.image="registry.k8s.io/kube-scheduler:$kClusterVersion" --show-only "templates/$1.yaml" | sed '1{/^---$/d}; /^# Source: /d'
 }
 
 write_manifests() {
@@ -47,6 +48,8 @@ run_cluster() {
   try_agent_node
   try_agent_events
   try_installer
+  try_extender
+  try_extender_pods
   try_flow_schema
   try_zone_annotation
   try_qos_class
@@ -341,6 +344,103 @@ try_installer() {
   refuses "an installer lists no pods" 'cannot list resource "pods"' kube "$workdir" installer get pods --all-namespaces
 }
 
+# put_lease NAME NAMESPACE
+put_lease() {
+  put "lease-$1" <<YAML
+{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "$1", "namespace": "$2"},
+ "spec": {"holderIdentity": "one"}}
+YAML
+}
+
+# renew_lease USER NAME: as whoever holds it does, who has read it
+renew_lease() {
+  local lease=/apis/coordination.k8s.io/v1/namespaces/$kNamespace/leases/$2
+  kube "$workdir" "$1" get --raw "$lease" | put "renewed-$2"
+  kube "$workdir" "$1" replace --raw "$lease" -f "$(object "renewed-$2")"
+}
+
+# The extender may do what it does, and nothing else. That it binds with a zone is tried with the policy.
+try_extender() {
+  local resource=noderesourcetopologies.topology.node.k8s.io leases=/apis/coordination.k8s.io/v1/namespaces
+  write_token "$workdir" extender "$(kube "$workdir" admin create token topolet-extender --namespace "$kNamespace")"
+  allows "an extender lists the objects" kube "$workdir" extender get "$resource"
+  allows "an extender watches the objects" kube "$workdir" extender get --raw \
+    '/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies?watch=1&timeoutSeconds=1'
+  refuses "an extender writes no object" 'cannot update resource "noderesourcetopologies"' \
+    kube "$workdir" extender replace --raw "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies/n1" \
+    -f "$(object topology-n1)"
+  refuses "an extender deletes no object" 'cannot delete resource "noderesourcetopologies"' \
+    kube "$workdir" extender delete "$resource" n1
+  allows "an extender lists pods" kube "$workdir" extender get pods --all-namespaces \
+    --field-selector 'spec.nodeName!=,status.phase=Pending'
+  allows "an extender reads a pod" kube "$workdir" extender get pod agent-n1 --namespace "$kNamespace"
+  refuses "an extender does not watch pods" 'cannot watch resource "pods"' \
+    kube "$workdir" extender get --raw '/api/v1/pods?watch=1&timeoutSeconds=1'
+  refuses "an extender makes no pods" 'cannot create resource "pods"' \
+    kube "$workdir" extender create -f "$(object agent-n1)"
+  refuses "an extender changes no pods" 'cannot patch resource \"pods\"' \
+    patch_as extender "namespaces/$kNamespace/pods/agent-n1" '{"metadata": {"labels": {"a": "b"}}}'
+  refuses "an extender deletes no pods" 'cannot delete resource "pods"' \
+    kube "$workdir" extender delete pod agent-n1 --namespace "$kNamespace"
+  refuses "an extender reads no nodes" 'cannot get resource "nodes"' kube "$workdir" extender get node n1
+  refuses "an extender reads no secrets" 'cannot list resource "secrets"' \
+    kube "$workdir" extender get secrets --namespace "$kNamespace"
+  refuses "an extender writes no events" 'cannot create resource "events"' \
+    kube "$workdir" extender create -f "$(object on-pod)" --validate=false
+  put_lease topolet-extender "$kNamespace"
+  put_lease another "$kNamespace"
+  allows "an extender makes its Lease" \
+    kube "$workdir" extender create --raw "$leases/$kNamespace/leases" -f "$(object lease-topolet-extender)"
+  allows "an extender reads its Lease" kube "$workdir" extender get lease topolet-extender --namespace "$kNamespace"
+  allows "an extender renews its Lease" renew_lease extender topolet-extender
+  refuses "an extender gives up no Lease" 'cannot delete resource "leases"' \
+    kube "$workdir" extender delete lease topolet-extender --namespace "$kNamespace"
+  logged kube "$workdir" admin create -f "$(object lease-another)"
+  refuses "an extender reads no other Lease" 'cannot get resource "leases"' \
+    kube "$workdir" extender get lease another --namespace "$kNamespace"
+  refuses "an extender takes no other Lease" 'cannot update resource "leases"' kube "$workdir" extender replace --raw \
+    "$leases/$kNamespace/leases/another" -f "$(object lease-another)"
+  put_lease topolet-extender kube-system
+  refuses "an extender makes no Lease elsewhere" 'cannot create resource' \
+    kube "$workdir" extender create --raw "$leases/kube-system/leases" -f "$(object lease-topolet-extender)"
+  write_token "$workdir" scheduler "$(kube "$workdir" admin create token topolet-scheduler --namespace "$kNamespace")"
+  put_lease topolet-scheduler "$kNamespace"
+  allows "the scheduler makes its Lease" \
+    kube "$workdir" scheduler create --raw "$leases/$kNamespace/leases" -f "$(object lease-topolet-scheduler)"
+  allows "the scheduler renews its Lease" renew_lease scheduler topolet-scheduler
+  allows "the scheduler lists nodes" kube "$workdir" scheduler get nodes
+}
+
+# Their pods need nothing that the strictest level of Pod Security refuses, which the agent's does.
+try_extender_pods() {
+  local name
+  put restricted <<'YAML'
+apiVersion: v1
+kind: Namespace
+metadata: {name: restricted, labels: {pod-security.kubernetes.io/enforce: restricted}}
+YAML
+  logged kube "$workdir" admin create -f "$(object restricted)"
+  for name in topolet-extender topolet-scheduler topolet-agent; do
+    logged kube "$workdir" admin create serviceaccount "$name" --namespace restricted
+  done
+  for name in topolet-extender topolet-scheduler; do
+    put_pod_of deployment "$name"
+    allows "the pod of $name is allowed in a restricted namespace" \
+      kube "$workdir" admin create --dry-run=server --validate=strict -f "$(object "$name")"
+  done
+  put_pod_of daemonset topolet-agent
+  refuses "that of the agent is not" 'violates PodSecurity' \
+    kube "$workdir" admin create --dry-run=server -f "$(object topolet-agent)"
+}
+
+# put_pod_of KIND NAME: the pod that it would make, in the namespace restricted
+put_pod_of() {
+  {
+    printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: restricted}\nspec: ' "$2"
+    kube "$workdir" admin get "$1" "$2" --namespace "$kNamespace" -o 'jsonpath={.spec.template.spec}'
+  } | put "$2"
+}
+
 # level_of NAME: the UID of the FlowSchema that served a request
 level_of() {
   with_token "$1" 'pods?limit=1' --output /dev/null --dump-header - |
@@ -350,7 +450,9 @@ level_of() {
 try_flow_schema() {
   says "requests of agents have their own priority level" \
     "$(kube "$workdir" admin get flowschema topolet-agents -o 'jsonpath={.metadata.uid}')" level_of agent
-  says "that level exists" False kube "$workdir" admin get flowschema topolet-agents \
+  says "those of the extender have that of kube-scheduler" \
+    "$(kube "$workdir" admin get flowschema topolet-extender -o 'jsonpath={.metadata.uid}')" level_of extender
+  says "the level of agents exists" False kube "$workdir" admin get flowschema topolet-agents \
     -o 'jsonpath={.status.conditions[?(@.type=="Dangling")].status}'
 }
 
@@ -391,9 +493,6 @@ try_zone_annotation() {
     --subresource=status -p '{"metadata": {"annotations": {"topolet.io/zone": "{}"}}}'
   put_binding plain tenant '{"topolet.io/zone": "{\"v\":1}"}'
   refuses "another scheduler binds with no zone" "$policy" bind plain tenant
-  logged kube "$workdir" admin create clusterrole binder --verb=create --resource=pods/binding
-  logged kube "$workdir" admin create clusterrolebinding binder --clusterrole binder \
-    --serviceaccount "$kNamespace:topolet-extender"
   allows "the extender binds with a zone" bind plain tenant --as "$kExtenderUser"
   says "which the pod has then" 'n1 {"v":1}' kube "$workdir" tenant get pod plain --namespace tenant \
     -o 'jsonpath={.spec.nodeName} {.metadata.annotations.topolet\.io/zone}'
@@ -472,7 +571,7 @@ YAML
 
 try_removal() {
   local name files=()
-  for name in installer agent flowschema policies crd; do files+=(-f "$kManifests/$name.yaml"); done
+  for name in scheduler-extender extender installer agent flowschema policies crd; do files+=(-f "$kManifests/$name.yaml"); done
   allows "all but rbac.yaml is removed" kube "$workdir" admin delete "${files[@]}"
   # There is no controller that empties the namespace.
   allows "rbac.yaml is removed" kube "$workdir" admin delete --wait=false -f "$kManifests/rbac.yaml"
@@ -481,7 +580,8 @@ try_removal() {
 try_chart() {
   local namespace=topolet-by-chart resource=noderesourcetopologies.topology.node.k8s.io
   allows "the chart is installed" run_helm install topolet "$kChart" --namespace "$namespace" --create-namespace \
-    --set image.tag=1 --set agent.nodeSelector.pool=topolet
+    --set image.tag=1 --set agent.nodeSelector.pool=topolet --set extender.enabled=true --set extender.zonePolicy=single \
+    --set scheduler.enabled=true --set scheduler.image=scheduler:1
   says "its values are used" "topolet:1 topolet" \
     kube "$workdir" admin get daemonset topolet-agent --namespace "$namespace" \
     -o 'jsonpath={.spec.template.spec.containers[0].image} {.spec.template.spec.nodeSelector.pool}'
@@ -492,6 +592,11 @@ try_chart() {
   says "the agent has it where capacities are handed down" /run/topolet \
     kube "$workdir" admin get daemonset topolet-agent --namespace "$namespace" \
     -o 'jsonpath={.spec.template.spec.volumes[?(@.name=="control")].hostPath.path}'
+  says "those of the extender too" "topolet:1 --zone-policy=single" \
+    kube "$workdir" admin get deployment topolet-extender --namespace "$namespace" \
+    -o 'jsonpath={.spec.template.spec.containers[0].image} {.spec.template.spec.containers[0].args[7]}'
+  refuses "a scheduler needs an image" "scheduler.image" \
+    run_helm template topolet "$kChart" --set scheduler.enabled=true
   refuses "its policies are in force" "$(by_policy topolet-zone-annotation)" \
     kube "$workdir" tenant create --dry-run=server -f "$(object zoned)"
   allows "objects can be written" kube "$workdir" admin create -f "$(object topology-n1)"

@@ -26,6 +26,52 @@ system:serviceaccount:{{ .Release.Namespace }}:topolet-installer
 {{- required "agent.metricsAddress: write ADDRESS:PORT, such as 0.0.0.0:9470" $port -}}
 {{- end }}
 
+{{- define "topolet.extender.metricsPort" -}}
+{{- $port := regexFind "[0-9]+$" .Values.extender.metricsAddress -}}
+{{- required "extender.metricsAddress: write ADDRESS:PORT, such as 0.0.0.0:9474" $port -}}
+{{- end }}
+
+{{- define "topolet.scheduler.image" -}}
+{{- required "scheduler.image: write the image of kube-scheduler, of the same release as the cluster" .Values.scheduler.image -}}
+{{- end }}
+
+{{- define "topolet.scheduler.configuration" -}}
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaderElect: true
+  resourceNamespace: {{ .Release.Namespace }}
+  resourceName: topolet-scheduler
+profiles:
+- schedulerName: topolet
+  pluginConfig:
+  # Two schedulers must not fill the same nodes, as none knows what the other is about to bind: its pods go to nodes with
+  # this label only, and a taint keeps others away from them.
+  - name: NodeAffinity
+    args:
+      addedAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms:
+          - matchExpressions:
+            - {key: topolet.io/pool, operator: In, values: [topolet]}
+extenders:
+- urlPrefix: https://topolet-extender.{{ .Release.Namespace }}.svc:9473
+  filterVerb: filter
+  prioritizeVerb: prioritize
+  bindVerb: bind
+  # Beside 1 to 3 for each plugin of the scheduler.
+  weight: 10
+  nodeCacheCapable: true
+  # A pod that the extender did not bind would have no zone.
+  ignorable: false
+  httpTimeout: 5s
+  enableHTTPS: true
+  tlsConfig:
+    certFile: /etc/topolet/scheduler-certificates/tls.crt
+    keyFile: /etc/topolet/scheduler-certificates/tls.key
+    caFile: /etc/topolet/scheduler-certificates/ca.crt
+{{- end }}
+
 {{- /* What the policies of the agent have in common. */ -}}
 {{- define "topolet.agentPolicy" -}}
 failurePolicy: Fail
