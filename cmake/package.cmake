@@ -10,7 +10,7 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
-set(CPACK_COMPONENTS_ALL topolet configuration topolet_package agent agent_package sdk sdk_package)
+set(CPACK_COMPONENTS_ALL topolet configuration topolet_package agent agent_package extender extender_package sdk sdk_package)
 foreach(component topolet configuration topolet_package)
   string(TOUPPER ${component} upper)
   set(CPACK_COMPONENT_${upper}_GROUP topolet)
@@ -18,6 +18,10 @@ endforeach()
 foreach(component agent agent_package)
   string(TOUPPER ${component} upper)
   set(CPACK_COMPONENT_${upper}_GROUP topolet_agent)
+endforeach()
+foreach(component extender extender_package)
+  string(TOUPPER ${component} upper)
+  set(CPACK_COMPONENT_${upper}_GROUP topolet_extender)
 endforeach()
 foreach(component sdk sdk_package)
   string(TOUPPER ${component} upper)
@@ -53,6 +57,15 @@ topology daemon for Kubernetes nodes - metrics and live page
 topoletd decides where the containers of a Kubernetes node run. This package
 has the program that shows it: metrics for Prometheus, and a live page of the
 machine with all containers. It decides nothing by itself.]])
+
+set(CPACK_DEBIAN_TOPOLET_EXTENDER_PACKAGE_NAME topolet-extender)
+set(CPACK_DEBIAN_TOPOLET_EXTENDER_PACKAGE_SECTION admin)
+set(CPACK_DEBIAN_TOPOLET_EXTENDER_DESCRIPTION [[
+topology daemon for Kubernetes nodes - scheduler extender
+topoletd decides where the containers of a Kubernetes node run. This package
+has the program that lets kube-scheduler choose a NUMA zone along with the
+node: a scheduler extender, of which a cluster needs one or two, usually as
+pods. Nodes need it not.]])
 
 set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_NAME topolet-dev)
 set(CPACK_DEBIAN_TOPOLET_DEV_PACKAGE_SECTION devel)

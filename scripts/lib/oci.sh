@@ -2,15 +2,15 @@
 # Container images from directories, without a base image.
 
 kImagePackages=(mmdebstrap gzip)
-# Besides the libraries of the agent: what the pod of the installer runs, and what names things.
+# Besides the libraries of the programs: what the pod of the installer runs, and what names things.
 kImageRootPackages=(base-files netbase busybox-static)
 
-# make_root DIRECTORY PROGRAM: Debian's packages that the program needs, unpacked and not installed.
+# make_root DIRECTORY PROGRAM…: Debian's packages that the programs need, unpacked and not installed.
 make_root() {
   local root=$1 codename libraries packages include
   # shellcheck source=/dev/null
   codename=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
-  mapfile -t libraries < <(libraries_of "$2")
+  mapfile -t libraries < <(libraries_of "${@:2}")
   mapfile -t packages < <(packages_of "${libraries[@]}")
   include=$(IFS=, && echo "${kImageRootPackages[*]},${packages[*]}")
   mmdebstrap --quiet --mode=root --variant=extract --include="$include" "$codename" "$root" >&2 ||
