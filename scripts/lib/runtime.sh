@@ -238,7 +238,7 @@ remove_workdir() {
   local workdir=$1
   [[ $workdir == */topolet.?????? && -d $workdir ]] || return 0
   local program pid_file
-  for program in kubelet registry topolet-agent topoletd qemu-system-x86_64 kube-scheduler kube-apiserver etcd; do
+  for program in kubelet registry topolet-extender topolet-agent topoletd qemu-system-x86_64 kube-scheduler kube-apiserver etcd; do
     for pid_file in "$workdir/$program"{,-*}.pid; do
       if [[ -f $pid_file ]]; then end_process "$(<"$pid_file")" "$program"; fi
     done

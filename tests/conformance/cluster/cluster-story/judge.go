@@ -27,6 +27,14 @@ type Result struct {
 	AgentsKilled    int      `json:"agents_killed"`
 	Published       int      `json:"published"` // versions of objects that were seen
 	Compared        int      `json:"compared"`
+	RightZone       int      `json:"right_zone"` // pods whose CPUs are in the zone that was chosen for them
+	WrongZone       int      `json:"wrong_zone"` // and those whose are not
+	Rejected        int      `json:"rejected"`   // pods that their scheduler found no node for at first
+	OnPlain         int      `json:"on_plain"`   // pods bound to nodes without topoletd
+	FirstTry        int      `json:"first_try"`  // of the case field
+	ExtendersKilled int      `json:"extenders_killed"`
+	ExtenderCPU     float64  `json:"extender_cpu_s"`    // of all replicas
+	ExtenderPeak    int      `json:"extender_peak_kib"` // of one
 	PlacedMedian    float64  `json:"placed_s_p50"`
 	Placed95        float64  `json:"placed_s_p95"`
 	SchedulerCPU    float64  `json:"scheduler_cpu_s"`
@@ -36,6 +44,7 @@ type Result struct {
 
 func (s *Story) judge(ctx context.Context) (*Result, error) {
 	s.result.SchedulerCPU = cpuSecondsOf(s.schedulerPID)
+	s.countExtenders()
 	s.countPods()
 	s.compareObjects(ctx)
 	if s.options.MustFit {
@@ -45,6 +54,16 @@ func (s *Story) judge(ctx context.Context) (*Result, error) {
 		s.result.Faults = []string{}
 	}
 	return &s.result, nil
+}
+
+func (s *Story) countExtenders() {
+	if s.extenders == nil {
+		return
+	}
+	s.extenders.stop()
+	s.result.ExtendersKilled = s.extenders.kills
+	s.result.ExtenderCPU = s.extenders.cpu
+	s.result.ExtenderPeak = s.extenders.peak
 }
 
 func (s *Story) countPods() {
@@ -63,6 +82,12 @@ func (s *Story) countPods() {
 		}
 		if record.Denials > 0 {
 			s.result.DeniedPods++
+		}
+		if record.IsRejected {
+			s.result.Rejected++
+		}
+		if node := s.nodes[record.Node]; node != nil && node.IsPlain {
+			s.result.OnPlain++
 		}
 		if !record.PlacedAt.IsZero() {
 			s.result.Placed++
@@ -119,6 +144,9 @@ func (s *Story) lookForRoom() {
 	}
 	s.mutex.Unlock()
 	for name, node := range s.nodes {
+		if node.IsPlain {
+			continue
+		}
 		zones := s.lastZones(name)
 		found, err := s.replay(node, node.history(), nil, zones)
 		if err != nil {
@@ -130,9 +158,8 @@ func (s *Story) lookForRoom() {
 			if int64(node.Machine.Allocatable)*1000-bound[name] < milli {
 				continue
 			}
-			isExclusive := len(pod.Spec.Containers[0].Resources.Limits) > 0
 			for i, available := range found {
-				if !isExclusive || int64(available)*1000 >= milli {
+				if !isExclusive(pod) || int64(available)*1000 >= milli {
 					s.fault("pod %s (%d m) waits, and %s has room for it: %d CPUs in %s", pod.Name, milli, name, available, zones[i].Name)
 					break
 				}
@@ -141,15 +168,24 @@ func (s *Story) lookForRoom() {
 	}
 }
 
-func (s *Story) lastZones(node string) []Zone {
+func (s *Story) lastPublished(node string) *Published {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for i := len(s.published) - 1; i >= 0; i-- {
 		if s.published[i].Node == node {
-			return s.published[i].Zones
+			last := s.published[i]
+			return &last
 		}
 	}
 	return nil
+}
+
+func (s *Story) lastZones(node string) []Zone {
+	last := s.lastPublished(node)
+	if last == nil {
+		return nil
+	}
+	return last.Zones
 }
 
 // cpuSecondsOf is the CPU time of a process, user and system; see proc(5).

@@ -48,12 +48,18 @@ func (s *Story) later(delay time.Duration, node *Node, work func()) {
 	time.AfterFunc(delay, func() { node.work <- work })
 }
 
+func isExclusive(pod *corev1.Pod) bool { return len(pod.Spec.Containers[0].Resources.Limits) > 0 }
+
 func runPod(pod *corev1.Pod) map[string]any {
 	qos := "burstable"
-	if len(pod.Spec.Containers[0].Resources.Limits) > 0 {
+	if isExclusive(pod) {
 		qos = "guaranteed"
 	}
-	return map[string]any{"op": "run_pod", "pod": string(pod.UID), "name": pod.Name, "namespace": pod.Namespace, "qos": qos}
+	operation := map[string]any{"op": "run_pod", "pod": string(pod.UID), "name": pod.Name, "namespace": pod.Namespace, "qos": qos}
+	if len(pod.Annotations) > 0 {
+		operation["annotations"] = pod.Annotations
+	}
+	return operation
 }
 
 func createContainer(pod *corev1.Pod) map[string]any {
@@ -72,6 +78,9 @@ func createContainer(pod *corev1.Pod) map[string]any {
 
 // place creates the pod's container on its node. Denied, it tries again, as a kubelet does.
 func (s *Story) place(ctx context.Context, node *Node, pod *corev1.Pod, isFirst bool) {
+	if s.hasEnded(pod.Name) {
+		return
+	}
 	if isFirst {
 		s.must(node.apply(runPod(pod)))
 	}
@@ -87,6 +96,11 @@ func (s *Story) place(ctx context.Context, node *Node, pod *corev1.Pod, isFirst 
 		})
 		s.later(createBackOff, node, func() { s.place(ctx, node, pod, false) })
 		return
+	}
+	if !node.IsPlain {
+		s.checkZone(node, pod, answer)
+	} else if isExclusive(pod) && pod.Annotations[policyAnnotation] != "any" && s.hasExtender() {
+		s.wrongZone("pod %s, which wants one zone, was bound to %s, which publishes none", pod.Name, node.Name)
 	}
 	s.patchStatus(ctx, pod, s.runningStatus(pod.Spec.Containers[0].Resources))
 	s.placed(pod.Name)

@@ -9,6 +9,29 @@ type Machine struct {
 	Allocatable int
 }
 
+// A node of 2 x 10 CPUs, and one of 2 x 20. A scheduler that knows of no zones takes the first, which seems to have
+// more left.
+func fieldMachines() []Machine {
+	return []Machine{
+		{Topology: "pack:2 numa:1(memory=64GB) core:10 pu:1", CPUs: 20, Allocatable: 80},
+		{Topology: "pack:2 numa:1(memory=64GB) core:20 pu:1", CPUs: 40, Allocatable: 40},
+	}
+}
+
+// What a node without topoletd has.
+var plainMachine = Machine{CPUs: 64, Allocatable: 64}
+
+func (o Options) machines() []Machine {
+	if o.Case == "field" {
+		return fieldMachines()
+	}
+	var machines []Machine
+	for i := 0; i < o.Nodes; i++ {
+		machines = append(machines, machineOf(i))
+	}
+	return machines
+}
+
 // One CPU of each node is left to whoever shares: placement.min-shared-cpus.
 const minSharedCPUs = 1
 

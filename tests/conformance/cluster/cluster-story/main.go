@@ -1,6 +1,7 @@
 // Plays a cluster on a real control plane: pods arrive in bursts, end and are resized, while topolet-agent publishes
-// what each node has left and a scheduler reads it. Nodes are simulated by `topolet simulate`; a real kubelet may have
-// one beside them. Prints one JSON object, and what is wrong on standard error.
+// what each node has left and a scheduler reads it, by itself or with topolet-extender. Nodes are simulated by
+// `topolet simulate`; a real kubelet may have one beside them. Prints one JSON object, and what is wrong on standard
+// error.
 //
 // Exit status: 0 if nothing is wrong, 1 if something is or the run failed.
 package main
@@ -20,22 +21,31 @@ import (
 
 // Options are the flags.
 type Options struct {
-	Kubeconfig    string
-	Topolet       string
-	Agent         string
-	Plugins       string
-	Directory     string
-	Image         string
-	RealNode      string
-	SchedulerFile string
-	Nodes         int
-	Pods          int
-	Burst         int
-	Between       time.Duration
-	Settle        time.Duration
-	Samples       int
-	Seed          int64
-	MustFit       bool
+	Kubeconfig         string
+	Topolet            string
+	Agent              string
+	Plugins            string
+	Directory          string
+	Image              string
+	RealNode           string
+	SchedulerFile      string
+	SchedulerName      string
+	Extender           string
+	ExtenderKubeconfig string
+	Certificates       string
+	Service            string
+	ZonePolicy         string
+	KillExtender       time.Duration
+	Case               string
+	Nodes              int
+	PlainNodes         int
+	Pods               int
+	Burst              int
+	Between            time.Duration
+	Settle             time.Duration
+	Samples            int
+	Seed               int64
+	MustFit            bool
 }
 
 func parseOptions() Options {
@@ -48,7 +58,16 @@ func parseOptions() Options {
 	flag.StringVar(&o.Image, "image", "", "an image with a shell, which the real node has")
 	flag.StringVar(&o.RealNode, "real-node", "", "a node with a kubelet of its own")
 	flag.StringVar(&o.SchedulerFile, "scheduler", "", "a file that will have the scheduler's PID, once it runs")
+	flag.StringVar(&o.SchedulerName, "scheduler-name", "topology-aware", "whose pods the scheduler takes")
+	flag.StringVar(&o.Extender, "extender", "", "the program topolet-extender, for a scheduler that asks it")
+	flag.StringVar(&o.ExtenderKubeconfig, "extender-kubeconfig", "", "of the account that topolet-extender has")
+	flag.StringVar(&o.Certificates, "certificates", "", "what extender-certificates made, for 127.0.0.1 as well")
+	flag.StringVar(&o.Service, "service", "", "the address where the scheduler reaches the replicas of topolet-extender")
+	flag.StringVar(&o.ZonePolicy, "zone-policy", "single", "that of pods that name none")
+	flag.DurationVar(&o.KillExtender, "kill-extender", 20*time.Second, "how often the leading replica is killed")
+	flag.StringVar(&o.Case, "case", "", "field: a pod of 20 CPUs, 20 times, and two nodes of which one has a zone for it")
 	flag.IntVar(&o.Nodes, "nodes", 19, "how many nodes are simulated")
+	flag.IntVar(&o.PlainNodes, "plain-nodes", 0, "how many nodes beside them have neither topoletd nor an agent")
 	flag.IntVar(&o.Pods, "pods", 500, "how many pods arrive")
 	flag.IntVar(&o.Burst, "burst", 50, "how many of them at once")
 	flag.DurationVar(&o.Between, "between", 12*time.Second, "from one burst to the next")
@@ -86,6 +105,9 @@ func run(ctx context.Context, options Options) (*Result, error) {
 		return nil, err
 	}
 	defer story.end()
+	if options.Case == "field" {
+		return story.playField(ctx)
+	}
 	if err := story.play(ctx); err != nil {
 		return nil, err
 	}

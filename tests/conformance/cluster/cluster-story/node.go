@@ -47,10 +47,12 @@ func simulatorArguments(options Options, machine Machine) []string {
 		"--placement.deadline-ms=60000"}
 }
 
-// Node is simulated: its topoletd is `topolet simulate`, its kubelet is kubelet.go, its agent is a real one.
+// Node is simulated: its topoletd is `topolet simulate`, its kubelet is kubelet.go, its agent is a real one. A plain one
+// has the kubelet only.
 type Node struct {
 	Name    string
 	Machine Machine
+	IsPlain bool
 
 	options   Options
 	directory string
@@ -65,10 +67,14 @@ type Node struct {
 	work chan func()
 }
 
-func startNode(options Options, index int) (*Node, error) {
+func plainNode(index int) *Node {
+	return &Node{Name: fmt.Sprintf("plain-%02d", index), Machine: plainMachine, IsPlain: true, work: make(chan func(), 10000)}
+}
+
+func startNode(options Options, index int, machine Machine) (*Node, error) {
 	node := &Node{
 		Name:      fmt.Sprintf("node-%02d", index),
-		Machine:   machineOf(index),
+		Machine:   machine,
 		options:   options,
 		directory: options.Directory,
 		work:      make(chan func(), 10000),
@@ -100,6 +106,9 @@ func (n *Node) socket() string { return filepath.Join(n.directory, n.Name+".sock
 
 // apply has topoletd do one operation. Only the node's own worker calls it.
 func (n *Node) apply(operation map[string]any) (Answer, error) {
+	if n.IsPlain {
+		return Answer{Outcome: "placed", Mode: "none"}, nil
+	}
 	text, err := json.Marshal(operation)
 	if err != nil {
 		return Answer{}, err
@@ -149,6 +158,9 @@ func (n *Node) killAgent() error {
 }
 
 func (n *Node) end() {
+	if n.IsPlain {
+		return
+	}
 	n.mutex.Lock()
 	if n.agent != nil {
 		_ = n.agent.Process.Signal(syscall.SIGTERM)

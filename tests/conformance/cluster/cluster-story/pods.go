@@ -11,10 +11,16 @@ import (
 )
 
 const (
-	schedulerName = "topology-aware"
 	podNamespace  = "default"
 	containerName = "main"
 	memoryBytes   = int64(64 << 20)
+)
+
+// The nodes are a pool, as deploy/kubernetes/README.md makes one.
+var (
+	poolLabels     = map[string]string{"topolet.io/pool": "topolet"}
+	poolTaint      = corev1.Taint{Key: "topolet.io/pool", Value: "topolet", Effect: corev1.TaintEffectNoSchedule}
+	poolToleration = corev1.Toleration{Key: poolTaint.Key, Value: poolTaint.Value, Effect: poolTaint.Effect}
 )
 
 // PlannedPod is one of the pods that arrive.
@@ -24,6 +30,7 @@ type PlannedPod struct {
 	Exclusive bool          // whole CPUs and limits equal to the requests
 	Lifetime  time.Duration // once it runs; 0: until the end
 	ResizeTo  int64         // thousandths, half of its life long; 0: never
+	Policy    string        // its annotation topolet.io/zone-policy
 }
 
 // So many bursts stay until the end.
@@ -44,6 +51,10 @@ func plan(options Options) []PlannedPod {
 		} else {
 			pod.Exclusive = true
 			pod.Milli = sizes[random.Intn(len(sizes))] * 1000
+			// Somebody has to be allowed on nodes that publish nothing.
+			if options.PlainNodes > 0 && i%3 == 0 {
+				pod.Policy = "any"
+			}
 		}
 		if i < options.Pods-stayingBursts*options.Burst {
 			pod.Lifetime = time.Duration(15+random.Intn(45)) * time.Second
@@ -66,12 +77,13 @@ func (p PlannedPod) resources(milli int64) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: requests, Limits: requests.DeepCopy()}
 }
 
-func (p PlannedPod) object(image string) *corev1.Pod {
+func (p PlannedPod) object(options Options) *corev1.Pod {
 	no, grace := false, int64(1)
-	return &corev1.Pod{
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: podNamespace},
 		Spec: corev1.PodSpec{
-			SchedulerName:                 schedulerName,
+			SchedulerName:                 options.SchedulerName,
+			Tolerations:                   []corev1.Toleration{poolToleration},
 			AutomountServiceAccountToken:  &no,
 			EnableServiceLinks:            &no,
 			HostNetwork:                   true,
@@ -79,11 +91,15 @@ func (p PlannedPod) object(image string) *corev1.Pod {
 			TerminationGracePeriodSeconds: &grace,
 			Containers: []corev1.Container{{
 				Name:            containerName,
-				Image:           image,
+				Image:           options.Image,
 				ImagePullPolicy: corev1.PullNever,
 				Command:         []string{"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"},
 				Resources:       p.resources(p.Milli),
 			}},
 		},
 	}
+	if p.Policy != "" {
+		pod.Annotations = map[string]string{policyAnnotation: p.Policy}
+	}
+	return pod
 }

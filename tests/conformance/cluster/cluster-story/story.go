@@ -30,12 +30,13 @@ var topologies = schema.GroupVersionResource{
 
 // PodRecord is what became of one pod.
 type PodRecord struct {
-	Object    *corev1.Pod // as it was first seen bound, else as it was created
-	CreatedAt time.Time
-	Node      string
-	PlacedAt  time.Time
-	Denials   int
-	HasEnded  bool
+	Object     *corev1.Pod // as it was first seen bound, else as it was created
+	CreatedAt  time.Time
+	Node       string
+	PlacedAt   time.Time
+	Denials    int
+	HasEnded   bool
+	IsRejected bool // its scheduler found no node at first
 }
 
 // Story is one run.
@@ -48,6 +49,7 @@ type Story struct {
 	workers      sync.WaitGroup // one for each node
 	stop         context.CancelFunc
 	schedulerPID int
+	extenders    *Extenders // or null
 
 	mutex     sync.Mutex // of what follows
 	pods      map[string]*PodRecord
@@ -81,31 +83,48 @@ func newStory(ctx context.Context, config *rest.Config, options Options) (*Story
 	if err := s.follow(ctx); err != nil {
 		return nil, err
 	}
-	for i := 0; i < options.Nodes; i++ {
-		node, err := startNode(options, i)
+	if s.hasExtender() {
+		if s.extenders, err = startExtenders(ctx, s.client, options); err != nil {
+			return nil, err
+		}
+	}
+	for i, machine := range options.machines() {
+		node, err := startNode(options, i, machine)
 		if err != nil {
 			return nil, err
 		}
-		s.nodes[node.Name] = node
-		if err := s.register(ctx, node); err != nil {
+		if err := s.addNode(ctx, node); err != nil {
 			return nil, err
 		}
-		s.workers.Add(1)
-		go s.serveNode(ctx, node)
+	}
+	for i := 0; i < options.PlainNodes; i++ {
+		if err := s.addNode(ctx, plainNode(i)); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
+}
+
+func (s *Story) addNode(ctx context.Context, node *Node) error {
+	s.nodes[node.Name] = node
+	if err := s.register(ctx, node); err != nil {
+		return err
+	}
+	s.workers.Add(1)
+	go s.serveNode(ctx, node)
+	return nil
 }
 
 // register makes the node's Node, and a pod on it: NodeResourceTopologyMatch passes over nodes without any that runs.
 func (s *Story) register(ctx context.Context, node *Node) error {
 	nodes := s.client.CoreV1().Nodes()
-	if _, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}},
+	if _, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: poolLabels}},
 		metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	// Without a controller of nodes nobody else takes away that it is not ready yet.
-	if _, err := nodes.Patch(ctx, node.Name, types.MergePatchType, []byte(`{"spec": {"taints": []}}`),
-		metav1.PatchOptions{}); err != nil {
+	taints := map[string]any{"spec": map[string]any{"taints": []corev1.Taint{poolTaint}}}
+	if _, err := nodes.Patch(ctx, node.Name, types.MergePatchType, encode(taints), metav1.PatchOptions{}); err != nil {
 		return err
 	}
 	amounts := corev1.ResourceList{
@@ -159,6 +178,9 @@ func (s *Story) follow(ctx context.Context) error {
 }
 
 func (s *Story) onPod(ctx context.Context, pod *corev1.Pod) {
+	if pod.Spec.NodeName == "" {
+		s.noteRejection(pod)
+	}
 	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil && s.nodes[pod.Spec.NodeName] != nil {
 		return
 	}
@@ -182,6 +204,17 @@ func (s *Story) onPod(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
+func (s *Story) noteRejection(pod *corev1.Pod) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, condition := range pod.Status.Conditions {
+		if record := s.pods[pod.Name]; record != nil && condition.Type == corev1.PodScheduled &&
+			condition.Status == corev1.ConditionFalse {
+			record.IsRejected = true
+		}
+	}
+}
+
 func (s *Story) play(ctx context.Context) error {
 	if err := s.waitForTopologies(ctx); err != nil {
 		return err
@@ -193,6 +226,7 @@ func (s *Story) play(ctx context.Context) error {
 	defer stopKilling()
 	killed := make(chan struct{})
 	go s.killAgents(killing, killed)
+	s.killExtenders(killing)
 	planned := plan(s.options)
 	for _, pod := range planned {
 		s.planned[pod.Name] = pod
@@ -201,16 +235,9 @@ func (s *Story) play(ctx context.Context) error {
 		if i > 0 && i%s.options.Burst == 0 {
 			pause(ctx, s.options.Between)
 		}
-		created, err := s.client.CoreV1().Pods(podNamespace).Create(ctx, pod.object(s.options.Image), metav1.CreateOptions{})
-		if err != nil {
+		if err := s.create(ctx, pod); err != nil {
 			return err
 		}
-		s.mutex.Lock()
-		if s.pods[pod.Name] == nil {
-			s.pods[pod.Name] = &PodRecord{Object: created, CreatedAt: time.Now()}
-		}
-		s.lastEvent = time.Now()
-		s.mutex.Unlock()
 	}
 	for s.sinceLastEvent() < s.options.Settle {
 		if s.sinceLastEvent() > s.options.Settle/4 {
@@ -223,6 +250,33 @@ func (s *Story) play(ctx context.Context) error {
 	}
 	<-killed
 	return nil
+}
+
+func (s *Story) create(ctx context.Context, pod PlannedPod) error {
+	created, err := s.client.CoreV1().Pods(podNamespace).Create(ctx, pod.object(s.options), metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.pods[pod.Name] == nil {
+		s.pods[pod.Name] = &PodRecord{Object: created, CreatedAt: time.Now()}
+	}
+	s.lastEvent = time.Now()
+	return nil
+}
+
+func (s *Story) killExtenders(ctx context.Context) {
+	if s.extenders == nil {
+		return
+	}
+	s.workers.Add(1)
+	go func() {
+		defer s.workers.Done()
+		if err := s.extenders.killLeaders(ctx); err != nil {
+			s.fault("topolet-extender did not start again: %v", err)
+		}
+	}()
 }
 
 func pause(ctx context.Context, delay time.Duration) {
@@ -239,7 +293,7 @@ func (s *Story) sinceLastEvent() time.Duration {
 }
 
 func (s *Story) waitForTopologies(ctx context.Context) error {
-	wanted := len(s.nodes)
+	wanted := len(s.nodes) - s.options.PlainNodes
 	if s.options.RealNode != "" {
 		wanted++
 	}
@@ -277,7 +331,7 @@ func (s *Story) killAgents(ctx context.Context, done chan<- struct{}) {
 		if ctx.Err() != nil {
 			return
 		}
-		node := s.nodes[fmt.Sprintf("node-%02d", random.Intn(len(s.nodes)))]
+		node := s.nodes[fmt.Sprintf("node-%02d", random.Intn(len(s.nodes)-s.options.PlainNodes))]
 		if err := node.killAgent(); err != nil {
 			s.fault("the agent of %s did not start again: %v", node.Name, err)
 		}
@@ -290,6 +344,9 @@ func (s *Story) killAgents(ctx context.Context, done chan<- struct{}) {
 func (s *Story) end() {
 	s.stop()
 	s.workers.Wait()
+	if s.extenders != nil {
+		s.extenders.stop()
+	}
 	var all sync.WaitGroup
 	for _, node := range s.nodes {
 		all.Add(1)
@@ -323,6 +380,12 @@ func (s *Story) ended(pod string) {
 	s.pods[pod].HasEnded = true
 	s.mutex.Unlock()
 	s.count(&s.result.Ended)
+}
+
+func (s *Story) hasEnded(pod string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.pods[pod].HasEnded
 }
 
 func (s *Story) denied(pod, reason string) {
