@@ -1,0 +1,3 @@
+module topolet.io/bench/extender
+
+go 1.26.0
