@@ -54,7 +54,7 @@ users: [{name: bench, user: {token: bench}}]
 		process := exec.Command(file, "--kubernetes", kubeconfig, "--listen", p.Address,
 			"--certificate", filepath.Join(own, "tls.crt"), "--key", filepath.Join(own, "tls.key"),
 			"--client-ca", filepath.Join(own, "ca.crt"), "--metrics-address", p.metrics, "--debug-address", "none",
-			"--lease", "kube-system/topolet-extender", "--advertise", p.Address, "--identity", "bench")
+			"--lease", "none")
 		process.Stdout, process.Stderr = log, log
 		process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := process.Start(); err != nil {

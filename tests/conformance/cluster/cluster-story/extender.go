@@ -84,7 +84,7 @@ func (e *Extenders) start(r *replica) error {
 	process := exec.Command(e.options.Extender, "--kubernetes", e.options.ExtenderKubeconfig, "--listen", r.address,
 		"--advertise", r.address, "--certificate", filepath.Join(own, "tls.crt"), "--key", filepath.Join(own, "tls.key"),
 		"--client-ca", filepath.Join(own, "ca.crt"), "--lease", extenderNamespace+"/"+extenderLease, "--identity", r.name,
-		"--zone-policy", e.options.ZonePolicy, "--metrics-address", "none", "--debug-address", "none")
+		"--metrics-address", "none", "--debug-address", "none")
 	process.Stdout, process.Stderr = log, log
 	if err := process.Start(); err != nil {
 		return err
@@ -125,7 +125,8 @@ func (e *Extenders) killLeaders(ctx context.Context) error {
 		}
 		leader := e.leader(ctx)
 		for _, r := range e.replicas {
-			if r.name != leader {
+			// It adds digits to its name, for each time that it runs.
+			if !strings.HasPrefix(leader, r.name+"_") {
 				continue
 			}
 			e.end(r, syscall.SIGKILL)

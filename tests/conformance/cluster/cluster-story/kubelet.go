@@ -99,7 +99,7 @@ func (s *Story) place(ctx context.Context, node *Node, pod *corev1.Pod, isFirst 
 	}
 	if !node.IsPlain {
 		s.checkZone(node, pod, answer)
-	} else if isExclusive(pod) && pod.Annotations[policyAnnotation] != "any" && s.hasExtender() {
+	} else if isExclusive(pod) && pod.Annotations[policyAnnotation] == "single" && s.hasExtender() {
 		s.wrongZone("pod %s, which wants one zone, was bound to %s, which publishes none", pod.Name, node.Name)
 	}
 	s.patchStatus(ctx, pod, s.runningStatus(pod.Spec.Containers[0].Resources))

@@ -34,7 +34,6 @@ type Options struct {
 	ExtenderKubeconfig string
 	Certificates       string
 	Service            string
-	ZonePolicy         string
 	KillExtender       time.Duration
 	Case               string
 	Nodes              int
@@ -63,7 +62,6 @@ func parseOptions() Options {
 	flag.StringVar(&o.ExtenderKubeconfig, "extender-kubeconfig", "", "of the account that topolet-extender has")
 	flag.StringVar(&o.Certificates, "certificates", "", "what extender-certificates made, for 127.0.0.1 as well")
 	flag.StringVar(&o.Service, "service", "", "the address where the scheduler reaches the replicas of topolet-extender")
-	flag.StringVar(&o.ZonePolicy, "zone-policy", "single", "that of pods that name none")
 	flag.DurationVar(&o.KillExtender, "kill-extender", 20*time.Second, "how often the leading replica is killed")
 	flag.StringVar(&o.Case, "case", "", "field: a pod of 20 CPUs, 20 times, and two nodes of which one has a zone for it")
 	flag.IntVar(&o.Nodes, "nodes", 19, "how many nodes are simulated")

@@ -51,9 +51,8 @@ func plan(options Options) []PlannedPod {
 		} else {
 			pod.Exclusive = true
 			pod.Milli = sizes[random.Intn(len(sizes))] * 1000
-			// Somebody has to be allowed on nodes that publish nothing.
-			if options.PlainNodes > 0 && i%3 == 0 {
-				pod.Policy = "any"
+			if options.PlainNodes > 0 {
+				pod.Policy = []string{"any", "single", "single"}[i%3]
 			}
 		}
 		if i < options.Pods-stayingBursts*options.Burst {

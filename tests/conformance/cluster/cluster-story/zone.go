@@ -27,9 +27,7 @@ func (s *Story) checkZone(node *Node, pod *corev1.Pod, answer Answer) {
 	}
 	text, isThere := pod.Annotations[zoneAnnotation]
 	if !isThere {
-		if pod.Annotations[policyAnnotation] != "any" {
-			s.wrongZone("pod %s was bound to %s without a zone", pod.Name, node.Name)
-		}
+		s.wrongZone("pod %s was bound to %s without a zone", pod.Name, node.Name)
 		return
 	}
 	var chosen ChosenZone
