@@ -116,6 +116,16 @@ func (p *Program) memory() float64 {
 	return 0
 }
 
+// cpuSeconds is its CPU time, user and system; see proc(5).
+func (p *Program) cpuSeconds() float64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.process.Process.Pid))
+	fields := strings.Fields(string(text)[strings.LastIndex(string(text), ")")+1:])
+	const ticks = 100 // USER_HZ
+	user, _ := strconv.ParseFloat(fields[11], 64)
+	system, _ := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / ticks
+}
+
 // Histogram is one series of a histogram of its metrics: how many values were at most so many seconds.
 type Histogram map[float64]float64
 
