@@ -59,6 +59,10 @@ std::vector<OptionSpec> daemon_options() {
       option("node-name", OptionType::kString, "",
              "The name of this node in Kubernetes, which the annotation topolet.io/zone must name to count here; empty "
              "means the host's name in lower case."),
+      option(
+          "cpu-manager-state", OptionType::kPath, "/var/lib/kubelet/cpu_manager_state",
+          "Where the kubelet keeps which CPUs its CPU manager (policy static) has given to containers: those that run "
+          "when topoletd first starts keep them exclusively. The file need not exist."),
       option("state-dir", OptionType::kPath, "/var/lib/topolet",
              "The directory of the state database; created with mode 0700 if it does not exist."),
       option("plugin-dir", OptionType::kPath, TOPOLET_PLUGIN_DIR, "The directory that plugins are loaded from."),

@@ -263,6 +263,7 @@ DaemonOptions daemon_options(const po::variables_map& values) {
   daemon.watch_group = text(values, "daemon.watch-group");
   daemon.runtime = socket("daemon.runtime");
   daemon.image = text(values, "daemon.image").empty() ? daemon.runtime : socket("daemon.image");
+  daemon.cpu_manager_state = text(values, "daemon.cpu-manager-state");
   daemon.state_dir = text(values, "daemon.state-dir");
   daemon.plugin_dir = text(values, "daemon.plugin-dir");
   daemon.log_level = text(values, "daemon.log-level");

@@ -30,8 +30,9 @@ struct DaemonOptions {
   std::string control;
   std::string watch;  ///< empty: none
   std::string runtime;
-  std::string image;        ///< the runtime's, unless set
-  std::string watch_group;  ///< name or number; empty: the process's own
+  std::string image;                        ///< the runtime's, unless set
+  std::string watch_group;                  ///< name or number; empty: the process's own
+  std::filesystem::path cpu_manager_state;  ///< of the kubelet; it need not exist
   std::filesystem::path state_dir;
   std::filesystem::path plugin_dir;
   std::string log_level;

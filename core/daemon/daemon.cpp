@@ -20,6 +20,7 @@
 #include "core/daemon/describe_setup.hpp"
 #include "core/daemon/describe_status.hpp"
 #include "core/daemon/service_manager.hpp"
+#include "core/machine/cpu_manager_state.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/machine/machine.hpp"
 #include "core/preflight/preflight.hpp"
@@ -250,6 +251,7 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
 
   engine::Engine::Options settings = machine::engine_options(options.placement, **topology);
   settings.writer_options.patience = options.daemon.store_patience;
+  settings.kubelet_cpus = machine::read_cpu_manager_state(options.daemon.cpu_manager_state, *log_);
   settings.setup = describe_setup(setup_, raw, plugins_->describe());
   engine_ = std::make_unique<engine::Engine>(
       std::move(settings), engine_deps(*topology, std::move(machine), machine::placement_rules(options.placement)));

@@ -75,6 +75,7 @@ class Engine {
     std::chrono::milliseconds start_grace = std::chrono::seconds(10);
     Writer::Options writer_options = {};
     cri::DemandRules demand_rules = {};
+    KubeletCpus kubelet_cpus = {};    ///< that containers had from a kubelet before the start
     std::optional<Setup> setup = {};  ///< what the first decisions are made with, for the audit
   };
   using Machine = Rebalancer::Machine;

@@ -82,7 +82,8 @@ TEST(Options, HaveDefaults) {
 
 TEST(Options, AreReadFromTheFile) {
   const Options options = options_of(
-      "[daemon]\nlisten = /l.sock\nruntime = unix:///r.sock\nimage = /i.sock\nnode-name = n1\nstate-dir = "
+      "[daemon]\nlisten = /l.sock\nruntime = unix:///r.sock\nimage = /i.sock\nnode-name = n1\ncpu-manager-state = "
+      "/c\nstate-dir = "
       "/s\nplugin-dir = /p\n"
       "log-level = debug\ndurability = full\nmax-connections = 9\nmax-memory-mib = 200\nmax-message-mib = "
       "17\nmax-metadata-mib = 2\n"
@@ -99,6 +100,7 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.daemon.runtime, "/r.sock");
   EXPECT_EQ(options.daemon.image, "/i.sock");
   EXPECT_EQ(options.placement.rules.node_name, "n1");
+  EXPECT_EQ(options.daemon.cpu_manager_state, "/c");
   EXPECT_EQ(options.daemon.state_dir, "/s");
   EXPECT_EQ(options.daemon.plugin_dir, "/p");
   EXPECT_EQ(options.daemon.log_level, "debug");

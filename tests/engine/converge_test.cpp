@@ -37,7 +37,8 @@ void ConvergeTest::begin(const std::vector<Allocation>& allocations, const std::
                                                               std::chrono::minutes(4),
                                                               {},
                                                               clock,
-                                                              *log_});
+                                                              *log_,
+                                                              kubelet_cpus_});
   committer_->subscribe(*this);
 }
 

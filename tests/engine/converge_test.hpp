@@ -48,6 +48,7 @@ class ConvergeTest : public ::testing::Test, public Observer {
   const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
   const std::vector<std::string> placed_runtime_handlers_{"", "runc"};
   bool store_regressed_ = false;
+  KubeletCpus kubelet_cpus_;
 
   cri::RuntimeClient client_{runtime_, {}};
   Placer placer_{

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "core/placement/zone.hpp"
 #include "tests/engine/ledgers.hpp"
 
 namespace topolet::engine {
@@ -17,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-/// Grants multiples of `step` CPUs only, what `may_have` says, and none on `closed_node`.
+/// Grants multiples of `step` CPUs only, what `may_have` says, and none on `closed_node`; the zone is best.
 class StepPolicy final : public placement::Policy {
  public:
   const std::string& name() const override { return name_; }
@@ -29,6 +30,8 @@ class StepPolicy final : public placement::Policy {
       const std::uint32_t asked = request.exclusive_cpus;
       const bool is_odd = request.exclusive && (asked % step != 0 || (may_have && !may_have(asked)));
       if (is_closed || is_odd) verdicts[i] = {placement::Verdict::Kind::kReject, 0, "not here"};
+      const auto zone = zone_of(request.workload);
+      if (zone && request.candidates[i].nodes == *zone) verdicts[i] = {placement::Verdict::Kind::kScore, 100, "zone"};
     }
     return verdicts;
   }
@@ -320,6 +323,19 @@ TEST_F(FitsTest, TellsOfAPendingContainerWhoseAnnotationsCannotBeRead) {
   ASSERT_THAT(last_.unplaced, SizeIs(1));
   EXPECT_EQ(last_.unplaced.front().key, bad.key);
   EXPECT_THAT(last_.unplaced.front().reason, HasSubstr("topolet.io/cpus"));
+}
+
+TEST_F(FitsTest, PlacesPendingContainersInTheirZones) {
+  rules_.node_name = "n1";
+  placement::Workload pending = guaranteed("p", 2);
+  pending.pod_annotations = {{"topolet.io/zone", R"({"v":1,"node":"n1","zones":[1]})"}};
+  EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, 8), Node(1, 6)));
+  rules_.node_name = "n2";
+  EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, 6), Node(1, 8))) << "it is of another node";
+  pending.pod_annotations = {{"topolet.io/zone", "1"}};
+  EXPECT_THAT(fits(ledger(), {pending}), ElementsAre(Node(0, 8), Node(1, 8)));
+  ASSERT_THAT(last_.unplaced, SizeIs(1));
+  EXPECT_THAT(last_.unplaced.front().reason, HasSubstr("topolet.io/zone"));
 }
 
 /// Each plan may take as long as a decision does.

@@ -44,6 +44,66 @@ TEST_F(ReconcilerTest, AdoptsWhatWasMadePastTopolet) {
   EXPECT_EQ(sharing->vacating, CpuSet());
 }
 
+TEST_F(ReconcilerTest, LeavesContainersTheCpusThatTheKubeletGaveThem) {
+  kubelet_cpus_ = {{{"uid-a", "main"}, {2, 3}}, {{"uid-a", "moved"}, {4}}, {{"uid-a", "taken"}, {7}}};
+  begin({exclusive("e", {7})});
+  start_converged("e");
+  cri::Sandbox sandbox = pod_of("a").sandbox;
+  sandbox.pod_namespace = "kube-system";
+  runtime_.put(sandbox);
+  runtime_.put("c1", {.name = "main", .pid = 1, .cpus = {2, 3}});
+  runtime_.put("c2", {.name = "moved", .pid = 2, .cpus = {5}});
+  runtime_.put("c3", {.name = "taken", .pid = 3, .cpus = {7}});
+  runtime_.put("c4", {.name = "other", .pid = 4, .cpus = {6}});
+  EXPECT_TRUE(reconcile().has_value());
+  const Allocation* given = committer_->ledger().find_by_container("c1");
+  ASSERT_NE(given, nullptr);
+  EXPECT_EQ(given->placement.mode, placement::Mode::kExclusive);
+  EXPECT_EQ(given->placement.cpus, (CpuSet{2, 3}));
+  EXPECT_EQ(committer_->ledger().pool(), (CpuSet{0, 1, 4, 5, 6}));
+  EXPECT_FALSE(committer_->ledger().kubelet_hands_out_cpusets()) << "that was before";
+  for (const char* id : {"c2", "c3", "c4"}) {
+    ASSERT_NE(committer_->ledger().find_by_container(id), nullptr);
+    EXPECT_FALSE(committer_->ledger().find_by_container(id)->is_exclusive()) << id;
+  }
+}
+
+TEST_F(ReconcilerTest, AdoptsThoseWithCpusOfTheirOwnFirst) {
+  kubelet_cpus_ = {{{"uid-a", "z"}, {2, 3}}};
+  begin({});
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c1", {.name = "a", .pid = 1});
+  runtime_.put("c2", {.name = "z", .pid = 2, .cpus = {2, 3}});
+  EXPECT_TRUE(reconcile().has_value());
+  ASSERT_NE(committer_->ledger().find_by_container("c1"), nullptr);
+  EXPECT_LT(committer_->ledger().find_by_container("c2")->decision,
+            committer_->ledger().find_by_container("c1")->decision);
+}
+
+TEST_F(ReconcilerTest, LeavesNobodyCpusOfItsOwnWhereNobodyIsToHaveAny) {
+  kubelet_cpus_ = {{{"uid-a", "main"}, {2, 3}}};
+  Placer::Deps deps = placer_.deps();
+  deps.rules.exclusive = placement::ExclusiveRule::kNever;
+  placer_ = Placer(std::move(deps));
+  begin({});
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c1", {.name = "main", .pid = 1, .cpus = {2, 3}});
+  EXPECT_TRUE(reconcile().has_value());
+  EXPECT_EQ(committer_->ledger().find_by_container("c1")->placement.mode, placement::Mode::kShared);
+}
+
+TEST_F(ReconcilerTest, BooksWhatTheKubeletGaveToContainersOfOtherHandlers) {
+  kubelet_cpus_ = {{{"uid-a", "main"}, {2, 3}}};
+  begin({});
+  cri::Sandbox sandbox = pod_of("a").sandbox;
+  sandbox.runtime_handler = "kata";
+  runtime_.put(sandbox);
+  runtime_.put("c1", {.name = "main", .pid = 1, .cpus = {2, 3}});
+  EXPECT_TRUE(reconcile().has_value());
+  EXPECT_EQ(committer_->ledger().find_by_container("c1")->placement.mode, placement::Mode::kForeign);
+  EXPECT_EQ(committer_->ledger().pool(), (CpuSet{0, 1, 4, 5, 6, 7}));
+}
+
 TEST_F(ReconcilerTest, AsksOnceMoreWhatAContainerIs) {
   begin({});
   runtime_.put(pod_of("a").sandbox);

@@ -2,6 +2,8 @@
 // created without topolet.
 #include "core/engine/converge/reconciler.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -54,9 +56,11 @@ placement::Workload Reconciler::workload_of(const cri::ContainerDetail& detail) 
 void Reconciler::adopt_all(const PassPtr& pass) {
   // Containers for exclusive CPUs come first, so that shared ones find the pool as it will be; of each kind the running
   // ones, because what runs wins over what was only decided.
-  const auto rank = [](const cri::ContainerDetail& detail) {
+  const auto rank = [this](const cri::ContainerDetail& detail) {
     const bool running = detail.info.state == cri::ContainerState::kRunning;
-    return (detail.workload && whole_cpus(*detail.workload) > 0 ? 2 : 0) + (running ? 1 : 0);
+    const bool is_for_exclusive_cpus =
+        (detail.workload && whole_cpus(*detail.workload) > 0) || is_known_from_kubelet(identify(detail.info).key);
+    return (is_for_exclusive_cpus ? 2 : 0) + (running ? 1 : 0);
   };
   std::stable_sort(pass->found.begin(), pass->found.end(),
                    [&rank](const cri::ContainerDetail& a, const cri::ContainerDetail& b) { return rank(a) > rank(b); });
@@ -99,6 +103,23 @@ bool Reconciler::may_keep_exclusively(const PassPtr& pass, const placement::Work
   return deps_.placer.may_keep_exclusively(ledger, workload, cpus);
 }
 
+/// The CPUs that the kubelet gave to the container alone before topolet came, if it runs there and can have them alone;
+/// none otherwise. They are its own whatever the container would get here: the kubelet also knows what the runtime does
+/// not tell, and may have left fewer shared CPUs, or given some to the system's pods. But where nobody is to have any
+/// (placement.exclusive = never), it has none either.
+CpuSet Reconciler::cpus_from_kubelet(const PassPtr& pass, const placement::Workload& workload,
+                                     const CpuSet& runs_on) const {
+  if (!is_known_from_kubelet(workload.key)) return {};
+  if (deps_.kubelet_cpus.at({workload.key.pod_uid, workload.key.name}) != runs_on) return {};
+  placement::PlacementRules rules = deps_.placer.rules();
+  if (rules.exclusive == placement::ExclusiveRule::kNever) return {};
+  rules.min_shared_cpus = 0;
+  std::optional<Ledger> trial;
+  const Ledger& ledger = ledger_without(deps_.committer.ledger(), overruled_by(pass, workload.key, runs_on), trial);
+  const placement::Placement alone{placement::Mode::kExclusive, runs_on, {}, {}};
+  return validate(alone, ledger.snapshot(&workload.key), rules) ? runs_on : CpuSet();
+}
+
 /// A create in doubt was made. It stays where it was decided, unless it runs alone elsewhere.
 void Reconciler::bind_discovered(const PassPtr& pass, const cri::ContainerDetail& detail) {
   const Ledger& ledger = deps_.committer.ledger();
@@ -123,10 +144,14 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
   placement::Decision& decision = adopted.plan.decision;
   if (!is_placed(deps_.placed_runtime_handlers, workload.runtime_handler)) {
     decision.placement.mode = placement::Mode::kForeign;
+    decision.placement.cpus = cpus_from_kubelet(pass, workload, adopted.observed_cpus);
     decision.reason = reason_not_placed(workload);
     decision.reason_code = placement::reason_code::kHandlerNotPlaced;
     adopted.audit_event = AuditEvent::kForeign;
     return deps_.committer.commit(std::move(adopted));
+  }
+  if (const CpuSet given = cpus_from_kubelet(pass, workload, adopted.observed_cpus); !given.empty()) {
+    return adopt_exclusively(pass, detail, workload, given, "the kubelet had given to it");
   }
   // If it has exactly as many CPUs as it would get exclusively, they count as exclusive, whoever set them.
   if (may_keep_exclusively(pass, workload, adopted.observed_cpus))
@@ -144,13 +169,13 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
 }
 
 void Reconciler::adopt_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail,
-                                   const placement::Workload& workload, const CpuSet& cpus) {
+                                   const placement::Workload& workload, const CpuSet& cpus, const char* which) {
   event::Adopted adopted{workload, {}, detail.info, AuditEvent::kAdopted, cpus, overruled_by(pass, workload.key, cpus)};
   placement::Decision& decision = adopted.plan.decision;
   decision.placement = {placement::Mode::kExclusive, cpus, {}, {}};
   decision.nodes = deps_.placer.topology()->nodes_of(cpus);
   decision.reason_code = placement::reason_code::kFoundRunning;
-  decision.reason = "found in the runtime; it keeps the CPUs that it runs on exclusively";
+  decision.reason = fmt::format("found in the runtime; it keeps the CPUs that {} exclusively", which);
   commit_adopted(std::move(adopted), detail);
 }
 

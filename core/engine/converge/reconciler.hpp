@@ -11,6 +11,7 @@
 
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"
+#include "core/engine/converge/kubelet_cpus.hpp"
 #include "core/engine/converge/mover.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/planning/placer.hpp"
@@ -34,6 +35,7 @@ class Reconciler {
     std::chrono::milliseconds startup_window;  ///< from the start: how long the runtime is asked where containers are
     Clock clock;
     Log& log;
+    const KubeletCpus& kubelet_cpus;  ///< given before the start
   };
   using Done = std::function<void(const Status&)>;
 
@@ -77,7 +79,7 @@ class Reconciler {
   void adopt_all(const PassPtr& pass);
   void adopt(const PassPtr& pass, const cri::ContainerDetail& detail);
   void adopt_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail, const placement::Workload& workload,
-                         const CpuSet& cpus);
+                         const CpuSet& cpus, const char* which = "it runs on");
   void bind_discovered(const PassPtr& pass, const cri::ContainerDetail& detail);
   placement::Workload workload_of(const cri::ContainerDetail& detail) const;
   placement::Workload identify(const cri::ContainerInfo& container) const;
@@ -86,6 +88,10 @@ class Reconciler {
   bool may_be_starting(const cri::ContainerDetail& detail) const;
   std::vector<placement::ContainerKey> overruled_by(const PassPtr& pass, const placement::ContainerKey& key,
                                                     const CpuSet& cpus) const;
+  bool is_known_from_kubelet(const placement::ContainerKey& key) const {
+    return deps_.kubelet_cpus.contains({key.pod_uid, key.name});
+  }
+  CpuSet cpus_from_kubelet(const PassPtr& pass, const placement::Workload& workload, const CpuSet& runs_on) const;
   bool may_keep_exclusively(const PassPtr& pass, const placement::Workload& workload, const CpuSet& cpus) const;
   void commit_adopted(event::Adopted adopted, const cri::ContainerDetail& detail);
   void end(const Status& status);
