@@ -147,11 +147,11 @@ void SimulatedCluster::ReplicaApi::request(ApiRequest request, OnAnswer on_answe
   const auto on_way = cluster.delay(1, cluster.happens(0.05) ? 200 : 20);
   const bool is_bounded = request.path.find("?timeout=") != std::string::npos;
   for (int i = 0; i < times; ++i) {
-    const auto in_queue = cluster.delay(0, cluster.happens(0.02) ? 8000 : 20);
+    const auto in_queue = cluster.delay(0, cluster.happens(cluster.is_slow() ? 0.3 : 0.02) ? 8000 : 20);
     if (is_bounded && in_queue >= request.timeout) continue;
     cluster.clock_.after(on_way + in_queue, [&cluster, give, request] {
       const ApiAnswer answer = cluster.serve(request);
-      const bool is_lost = cluster.happens(0.01);
+      const bool is_lost = cluster.happens(cluster.is_slow() ? 0.2 : 0.01);
       if (is_lost) ++cluster.result_.lost_answers;
       cluster.clock_.after(cluster.delay(1, 20),
                            [give, answer, is_lost] { give(is_lost ? unanswered(true) : answer); });
@@ -407,6 +407,8 @@ void SimulatedCluster::schedule(const std::string& name) {
 void SimulatedCluster::disturb() {
   clock_.after(delay(10'000, 30'000), [this] { disturb(); });
   if (is_over()) return;
+  // Troubles come together: replicas lose the Lease because the API server is slow.
+  slow_until_ = clock_.now() + delay(0, 15'000);
   auto& chosen = replicas_[static_cast<std::size_t>(pick(0, static_cast<int>(replicas_.size()) - 1))];
   if (chosen->is_dead || chosen->is_stopped) return;
   if (happens(0.4)) {

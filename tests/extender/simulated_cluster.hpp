@@ -116,6 +116,7 @@ class SimulatedCluster {
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
   bool happens(double probability) { return std::bernoulli_distribution(probability)(random_); }
   Milliseconds delay(int least, int most) { return Milliseconds(pick(least, most)); }
+  bool is_slow() const { return clock_.now() < slow_until_; }
   bool is_over() const { return result_.bound >= options_.pods; }
 
   const Options options_;
@@ -125,6 +126,7 @@ class SimulatedCluster {
   std::map<std::string, std::unique_ptr<Pod>> pods_;  ///< by name
   std::map<std::string, std::unique_ptr<Node>> nodes_;
   Json lease_;
+  VirtualClock::Time slow_until_{};
   std::uint64_t version_ = 1;
   std::uint64_t made_pods_ = 0;
   std::vector<std::unique_ptr<Replica>> replicas_;
