@@ -11,7 +11,7 @@ namespace {
 /// TOPOLET_SIMULATED_PODS: how many, where another number is wanted.
 std::size_t pods_to_bind() {
   const char* given = std::getenv("TOPOLET_SIMULATED_PODS");
-  return given == nullptr ? 5000 : std::strtoul(given, nullptr, 10);
+  return given == nullptr ? 2000 : std::strtoul(given, nullptr, 10);
 }
 
 TEST(SimulatedClusterTest, NoZoneIsPromisedTwice) {
