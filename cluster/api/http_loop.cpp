@@ -152,8 +152,6 @@ HttpLoop::HttpLoop() : multi_(make_multi()) {}
 
 HttpLoop::~HttpLoop() {
   stop();
-  for (const auto& [number, transfer] : transfers_) curl_multi_remove_handle(multi_, transfer->easy);
-  transfers_.clear();
   curl_multi_cleanup(multi_);
 }
 
@@ -168,6 +166,11 @@ void HttpLoop::stop() {
   }
   curl_multi_wakeup(multi_);
   if (thread_.joinable()) thread_.join();
+  // What waits for answers may hold what ends before this does.
+  for (const auto& [number, transfer] : transfers_) curl_multi_remove_handle(multi_, transfer->easy);
+  transfers_.clear();
+  timers_.clear();
+  take_tasks();
 }
 
 void HttpLoop::post(Task task) {

@@ -154,10 +154,17 @@ void Binder::bind_known(const Shared& call) {
   });
 }
 
+bool Binder::is_synced() const {
+  MutexLock lock(shared_.mutex);
+  return shared_.is_synced;
+}
+
 void Binder::reserve(const Shared& call) {
   const Result<Demand>& demand = *call->demand;
   if (!demand) return finish(call, demand.error().message);
   if (!demand->is_for_zones()) return send(call);
+  // Without the nodes' objects it would be bound to no zone.
+  if (!is_synced()) return finish(call, "the nodes' zones were not read yet");
   const std::string& node = call->args.node;
   if (!looked_at_.contains(node)) {
     return list_pods_of(node, {}, [this, call](bool is_read) {
@@ -284,9 +291,9 @@ void Binder::look_after(const Promise& promise) {
     const bool is_there = is_it && text_field(answer.body, "spec", "nodeName") == promise.node && !is_over(answer.body);
     MutexLock lock(shared_.mutex);
     if (is_there) {
-      shared_.book.keep_waiting(promise.uid, promise.node, api_.now());
+      shared_.book.keep_waiting(promise, api_.now());
     } else {
-      shared_.book.drop(promise.uid, promise.node);
+      shared_.book.drop(promise);
     }
   });
 }

@@ -57,6 +57,7 @@ class Binder {
   void remember(const nlohmann::json& pod);
 
   void bind_known(const Shared& call);
+  bool is_synced() const;
   void reserve(const Shared& call);
   void send(const Shared& call);
   void take_answer(const Shared& call, const api::ApiAnswer& answer);

@@ -17,7 +17,7 @@ constexpr std::int64_t kPermille = 1000;
 /// Sets of zones that are looked at one by one; where there are more, sets are grown from each zone.
 constexpr std::size_t kMostSets = 2000;
 /// Steps in the search for a zone for each of several containers.
-constexpr int kMostSteps = 2000;
+constexpr int kMostSteps = 200;
 
 using Positions = ZonePositions;
 
@@ -117,6 +117,7 @@ class ZoneChooser {
         is_stale_(zones.is_stale),
         left_(zones.free),
         spoken_for_(zones.has_promises),
+        lasting_(zones.has_promises),
         taken_(zones.free.size()) {}
 
   Result<Choice> choose() {
@@ -287,9 +288,10 @@ class ZoneChooser {
 
   /// A container on several zones may take all it asks for from one of them, before those come that are promised
   /// something there: where that would take from them, it has no room.
-  std::vector<Amounts> room_for_parts(const Amounts& asks, std::vector<Amounts> room) const {
+  std::vector<Amounts> room_for_parts(const Amounts& asks, std::vector<Amounts> room,
+                                      const std::vector<bool>& spoken_for) const {
     for (std::size_t zone = 0; zone < room.size(); ++zone) {
-      if (spoken_for_[zone] && !fits_one(asks, zone, room)) room[zone] = {};
+      if (spoken_for[zone] && !fits_one(asks, zone, room)) room[zone] = {};
     }
     return room;
   }
@@ -297,7 +299,7 @@ class ZoneChooser {
   std::optional<Positions> find_zones(const Amounts& asks, bool one) const {
     if (const Positions fitting = fitting_zones(asks); !fitting.empty()) return Positions{fitting.front()};
     if (one) return std::nullopt;
-    Positions zones = fewest_zones(asks, room_for_parts(asks, left_));
+    Positions zones = fewest_zones(asks, room_for_parts(asks, left_, spoken_for_));
     if (zones.empty()) return std::nullopt;
     // "restricted" admits what could not be had on fewer zones of the empty machine.
     if (node_.policy == NodePolicy::kRestricted) {
@@ -321,6 +323,8 @@ class ZoneChooser {
       const Amounts taken = part(container.asks, zone, zones);
       taken_[zone].add(taken);
       spoken_for_[zone] = true;
+      // Main containers are not there yet while init ones run.
+      if (container.kind != ContainerDemand::Kind::kMain) lasting_[zone] = true;
       for (const Ask& ask : taken.asks()) left_[zone].add(ask.resource, -ask.amount);
       if (container.kind == ContainerDemand::Kind::kMain) reusable_.resize(node_.zones.size());
       if (container.kind == ContainerDemand::Kind::kMain) reusable_[zone].add(taken);
@@ -341,7 +345,10 @@ class ZoneChooser {
     if (next == order.size()) return true;
     if (++steps > kMostSteps) return false;
     const Amounts& asks = order[next]->asks;
+    // Of equal containers it does not matter which has which zone.
+    const bool is_like_last = next > 0 && order[next - 1]->asks == asks;
     for (const std::size_t zone : fitting_zones(asks)) {
+      if (is_like_last && zone < zones[next - 1]) continue;
       for (const Ask& ask : asks.asks()) left_[zone].add(ask.resource, -ask.amount);
       zones[next] = zone;
       const bool found = search(order, next + 1, zones, steps);
@@ -393,7 +400,7 @@ class ZoneChooser {
       least = more;
     }
     if (best.empty() && !one_only())
-      best = fewest_zones(container.asks, room_for_parts(container.asks, room_with_reusable));
+      best = fewest_zones(container.asks, room_for_parts(container.asks, room_with_reusable, lasting_));
     if (best.empty()) return false;
     for (const std::size_t zone : best) {
       for (const Ask& ask : container.asks.asks()) {
@@ -437,6 +444,7 @@ class ZoneChooser {
   const bool is_stale_;
   std::vector<Amounts> left_;
   std::vector<bool> spoken_for_;  ///< zones where others, or other containers, are promised something
+  std::vector<bool> lasting_;     ///< those of them that are so while init containers run
   std::vector<Amounts> taken_;
   std::vector<Amounts> reusable_;  ///< what main containers have of it, by zone
   std::vector<ContainerZones> placed_;

@@ -64,15 +64,20 @@ ContainerDemand::Kind kind_of(api::PodContainer::Kind kind) {
   return kind == api::PodContainer::Kind::kSidecar ? ContainerDemand::Kind::kSidecar : ContainerDemand::Kind::kMain;
 }
 
-Amounts asks_of(const api::Amounts& requests, ResourceNames& names) {
+Amounts asks_of(const api::Amounts& requests, const ResourceNames& names) {
   Amounts asks;
-  const auto ask = [&asks](ResourceId resource, std::int64_t amount) {
-    if (amount > 0) asks.set(resource, std::min(amount, kMostOfAnything));
+  // What no node tells of is none of the zones' business.
+  const auto ask = [&asks](std::optional<ResourceId> resource, std::int64_t amount) {
+    if (resource) asks.set(*resource, std::min(amount, kMostOfAnything));
   };
   ask(kCpu, (std::min(requests.cpu_milli, kMostOfAnything) + kMilli - 1) / kMilli * kMilli);
-  ask(kMemory, requests.memory_bytes);
-  for (const auto& [size, bytes] : requests.huge_page_bytes) ask(names.id("hugepages-" + size), bytes);
-  for (const auto& [device, count] : requests.devices) ask(names.id(device), count);
+  if (requests.memory_bytes > 0) ask(kMemory, requests.memory_bytes);
+  for (const auto& [size, bytes] : requests.huge_page_bytes) {
+    if (bytes > 0) ask(names.find("hugepages-" + size), bytes);
+  }
+  for (const auto& [device, count] : requests.devices) {
+    if (count > 0) ask(names.find(device), count);
+  }
   return asks;
 }
 
@@ -89,7 +94,7 @@ Result<ZoneStrategy> parse_zone_strategy(std::string_view text) {
       {{{"packed", ZoneStrategy::kPacked}, {"spread", ZoneStrategy::kSpread}, {"balanced", ZoneStrategy::kBalanced}}});
 }
 
-Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, ResourceNames& names) {
+Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, const ResourceNames& names) {
   Demand demand;
   demand.uid = pod.uid;
   demand.name = pod.name;

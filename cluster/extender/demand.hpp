@@ -61,6 +61,6 @@ struct Demand {
 /// CPUs of their own have, as on the nodes by default, the containers of a Guaranteed pod that request whole CPUs, but
 /// not in kube-system; and those whose pod says so by the annotations topolet.io/cpus or topolet.io/containers.
 /// INVALID_ARGUMENT, for whoever made the pod, if an annotation has a value that is none.
-Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, ResourceNames& names);
+Result<Demand> read_demand(const api::Pod& pod, const ZoneDefaults& defaults, const ResourceNames& names);
 
 }  // namespace topolet::extender

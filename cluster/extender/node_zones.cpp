@@ -18,6 +18,7 @@ using nlohmann::json;
 
 /// How the uids of acknowledged pods are cut off.
 constexpr std::size_t kAcknowledgedDigits = 8;
+constexpr std::size_t kMostZones = 256;
 constexpr std::uint16_t kLocal = 10;
 constexpr std::uint16_t kRemote = 20;
 constexpr std::int64_t kFarthest = 1000;
@@ -49,11 +50,12 @@ Zone read_zone(const json& object, std::uint32_t os_index, ResourceNames& names)
   for (const json& resource : list_field(object, "resources")) {
     const std::string name = text_field(resource, "name");
     if (name.empty()) continue;
-    const ResourceId id = names.id(name);
-    const auto available = amount_of(resource, "available", id == kCpu);
+    const std::optional<ResourceId> id = names.add(name);
+    if (!id) continue;
+    const auto available = amount_of(resource, "available", *id == kCpu);
     if (!available) continue;
-    zone.available.set(id, *available);
-    zone.allocatable.set(id, amount_of(resource, "allocatable", id == kCpu).value_or(*available));
+    zone.available.set(*id, *available);
+    zone.allocatable.set(*id, amount_of(resource, "allocatable", *id == kCpu).value_or(*available));
   }
   for (const json& attribute : list_field(object, "attributes")) {
     if (text_field(attribute, "name") == "topolet.io/effective-cpu-milli")
@@ -101,6 +103,7 @@ void read_attributes(const json& object, NodeZones& node) {
     } else if (name == "topolet.io/generation") {
       node.generation = number_in<std::uint64_t>(value).value_or(0);
     } else if (name == "topolet.io/acked") {
+      node.has_acknowledgements = true;
       node.acknowledged = beginnings(value);
     }
   }
@@ -158,6 +161,8 @@ NodeZones read_node_zones(const json& object, ResourceNames& names) {
   std::stable_sort(zones.begin(), zones.end(), by_index);
   zones.erase(std::unique(zones.begin(), zones.end(), [](const auto& a, const auto& b) { return a.first == b.first; }),
               zones.end());
+  // More are no machine's, and what is done for each pair of them would take long.
+  if (zones.size() > kMostZones) zones.resize(kMostZones);
   for (const auto& [os_index, zone] : zones) node.zones.push_back(read_zone(*zone, os_index, names));
   read_distances(zones, node);
   return node;

@@ -33,6 +33,7 @@ struct NodeZones {
   std::vector<std::uint16_t> distances;
   /// The beginnings of the uids of the pods that `available` counts, in order.
   std::vector<std::string> acknowledged;
+  bool has_acknowledgements = false;  ///< it tells of them at all, as topolet-agent does
 
   bool acknowledges(const std::string& uid) const;
   std::uint16_t distance(std::size_t from, std::size_t to) const;

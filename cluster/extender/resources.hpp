@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,10 +20,19 @@ inline constexpr ResourceId kMemory = 1;  ///< in bytes
 /// "cpu", "memory", "hugepages-2Mi", "vendor.com/gpu". A cluster has a few of them, so that they are only ever added.
 class ResourceNames {
  public:
-  ResourceId id(std::string_view name) {
+  static constexpr std::size_t kMostNames = 256;
+
+  /// Nothing if no node has told of it.
+  std::optional<ResourceId> find(std::string_view name) const {
     for (std::size_t i = 0; i < names_.size(); ++i) {
       if (names_[i] == name) return static_cast<ResourceId>(i);
     }
+    return std::nullopt;
+  }
+  /// Nothing if there are kMostNames already: somebody makes them up.
+  std::optional<ResourceId> add(std::string_view name) {
+    if (const auto known = find(name)) return known;
+    if (names_.size() >= kMostNames) return std::nullopt;
     names_.emplace_back(name);
     return static_cast<ResourceId>(names_.size() - 1);
   }

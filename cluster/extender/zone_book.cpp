@@ -1,6 +1,7 @@
 #include "cluster/extender/zone_book.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_set>
@@ -14,13 +15,19 @@ namespace {
 using nlohmann::json;
 
 constexpr int kAnnotationVersion = 1;
+/// More are no machine's; somebody else has written them.
+constexpr std::size_t kMostZones = 256;
 
 std::vector<std::uint32_t> indices_in(const json& list) {
   std::vector<std::uint32_t> indices;
   if (!list.is_array()) return indices;
   for (const json& index : list) {
-    if (index.is_number_unsigned()) indices.push_back(index.get<std::uint32_t>());
+    if (!index.is_number_unsigned() || index.get<std::uint64_t>() > std::numeric_limits<std::uint32_t>::max()) continue;
+    indices.push_back(index.get<std::uint32_t>());
+    if (indices.size() == kMostZones) break;
   }
+  std::sort(indices.begin(), indices.end());
+  indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
   return indices;
 }
 
@@ -32,32 +39,47 @@ std::vector<std::pair<std::uint32_t, Amounts>> by_index(const NodeZones& node, c
   return amounts;
 }
 
-/// With the zones of its annotation: of one container after the other.
+/// Of a container that its annotation gives those zones, what it may take in one of them.
+Amounts part_in(const NodeZones* node, const Amounts& asks, std::uint32_t index, std::size_t zones) {
+  if (node == nullptr || zones < 2) return asks;
+  const std::vector<Amounts> parts = taken_by(*node, asks, {index});
+  for (std::size_t zone = 0; zone < parts.size(); ++zone) {
+    if (node->zones[zone].os_index == index) return parts[zone];
+  }
+  return asks;
+}
+
+/// As choose_zones() counts it: what runs at one time, where an init container has what main ones will have.
 std::vector<std::pair<std::uint32_t, Amounts>> taken_by_pod(const NodeZones* node, const Demand& demand,
                                                             const ZoneAnnotation& annotation) {
-  std::vector<std::pair<std::uint32_t, Amounts>> taken;
-  for (const ContainerDemand& container : demand.containers) {
-    const auto told = std::find_if(annotation.containers.begin(), annotation.containers.end(),
-                                   [&](const auto& entry) { return entry.first == container.name; });
-    if (told == annotation.containers.end()) continue;
-    for (const std::uint32_t index : told->second) {
-      Amounts part = container.asks;
-      if (node != nullptr && told->second.size() > 1) {
-        const std::vector<Amounts> parts = taken_by(*node, container.asks, {index});
-        for (std::size_t zone = 0; zone < parts.size(); ++zone) {
-          if (node->zones[zone].os_index == index) part = parts[zone];
-        }
-      }
-      auto here = std::find_if(taken.begin(), taken.end(), [index](const auto& entry) { return entry.first == index; });
-      if (here == taken.end()) here = taken.insert(taken.end(), {index, {}});
-      // What an init container has is free before a main one begins.
-      if (container.kind == ContainerDemand::Kind::kInit) {
-        here->second.raise_to(part);
-      } else {
-        here->second.add(part);
-      }
+  struct InZone {
+    Amounts taken;
+    Amounts reusable;
+  };
+  std::map<std::uint32_t, InZone> zones;
+  const auto each = [&](bool are_init, auto count) {
+    for (const ContainerDemand& container : demand.containers) {
+      if ((container.kind == ContainerDemand::Kind::kInit) != are_init) continue;
+      const auto told = std::find_if(annotation.containers.begin(), annotation.containers.end(),
+                                     [&](const auto& entry) { return entry.first == container.name; });
+      if (told == annotation.containers.end()) continue;
+      for (const std::uint32_t index : told->second)
+        count(container, zones[index], part_in(node, container.asks, index, told->second.size()));
     }
-  }
+  };
+  each(false, [](const ContainerDemand& container, InZone& zone, const Amounts& part) {
+    zone.taken.add(part);
+    if (container.kind == ContainerDemand::Kind::kMain) zone.reusable.add(part);
+  });
+  each(true, [](const ContainerDemand&, InZone& zone, const Amounts& part) {
+    for (const Ask& ask : part.asks()) {
+      const std::int64_t more = std::max<std::int64_t>(0, ask.amount - zone.reusable.get(ask.resource));
+      zone.taken.add(ask.resource, more);
+      zone.reusable.add(ask.resource, more);
+    }
+  });
+  std::vector<std::pair<std::uint32_t, Amounts>> taken;
+  for (auto& [index, zone] : zones) taken.emplace_back(index, std::move(zone.taken));
   return taken;
 }
 
@@ -137,7 +159,7 @@ void ZoneBook::recount(Node& node) const {
   node.free.clear();
   for (const Zone& zone : node.zones.zones) node.free.push_back(zone.available);
   node.has_promises.assign(node.free.size(), false);
-  node.is_stale = false;
+  node.is_stale = node.never_acknowledges && !node.zones.has_acknowledgements;
   for (const std::uint64_t number : node.promises) {
     const Promise& promise = promises_.at(number);
     node.is_stale = node.is_stale || promise.is_overdue;
@@ -173,6 +195,7 @@ std::uint64_t ZoneBook::add(Promise promise) {
     node->zones.name = promise.node;
   }
   promise.term = term_;
+  promise.number = last_promise_ + 1;
   node->promises.push_back(++last_promise_);
   promises_[last_promise_] = std::move(promise);
   recount(*node);
@@ -211,7 +234,7 @@ Result<ZoneBook::Reserved> ZoneBook::reserve(const std::string& name, const Dema
   const Result<Choice> choice = choose(name, demand);
   if (!choice) return choice.error();
   const NodeZones& zones = find(name)->zones;
-  Promise promise{demand.uid, demand.name, demand.name_space, name, Promise::State::kBinding, now, false, {}, {}, 0};
+  Promise promise{0, demand.uid, demand.name, demand.name_space, name, Promise::State::kBinding, now, false, {}, {}, 0};
   promise.taken = by_index(zones, choice->taken);
   promise.annotation = zone_annotation_text(zones, *choice);
   std::string annotation = promise.annotation;
@@ -289,23 +312,26 @@ std::vector<Promise> ZoneBook::due(Time now) const {
   return due;
 }
 
-void ZoneBook::keep_waiting(const std::string& uid, const std::string& node, Time now) {
-  for (auto& [number, promise] : promises_) {
-    if (promise.uid != uid || promise.node != node) continue;
-    promise.state = Promise::State::kBound;
-    promise.is_overdue = true;
-    promise.since = now;
-  }
-  if (const auto found = nodes_.find(node); found != nodes_.end()) recount(*found->second);
+Promise* ZoneBook::find_due(const Promise& due) {
+  const auto found = promises_.find(due.number);
+  if (found == promises_.end() || found->second.state != due.state || found->second.since != due.since) return nullptr;
+  return &found->second;
 }
 
-void ZoneBook::drop(const std::string& uid, const std::string& node) {
-  std::vector<std::uint64_t> numbers;
-  for (const auto& [number, promise] : promises_) {
-    if (promise.uid == uid && promise.node == node && promise.state != Promise::State::kBinding)
-      numbers.push_back(number);
-  }
-  for (const std::uint64_t number : numbers) release(number);
+void ZoneBook::keep_waiting(const Promise& due, Time now) {
+  Promise* promise = find_due(due);
+  if (promise == nullptr) return;
+  promise->state = Promise::State::kBound;
+  promise->is_overdue = true;
+  promise->since = now;
+  Node& node = *nodes_.find(due.node)->second;
+  if (!node.is_published || node.zones.has_acknowledgements) return recount(node);
+  node.never_acknowledges = true;
+  remove(due.number);
+}
+
+void ZoneBook::drop(const Promise& due) {
+  if (find_due(due) != nullptr) release(due.number);
 }
 
 std::optional<ZoneBook::NodeView> ZoneBook::view(std::string_view name) const {

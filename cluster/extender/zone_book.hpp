@@ -20,6 +20,7 @@ namespace topolet::extender {
 
 /// Of a pod on a node: kept from before it is bound until the node's object counts it.
 struct Promise {
+  std::uint64_t number = 0;
   enum class State : std::uint8_t {
     kBinding,  ///< the API server was asked, and has not answered
     kInDoubt,  ///< it was asked and did not answer: the pod may be bound here, now or soon
@@ -93,10 +94,11 @@ class ZoneBook {
 
   /// Those that are not bound after kPatience, or not counted.
   std::vector<Promise> due(Time now) const;
-  /// The pod is alive and bound there: asked after again after kPatience.
-  void keep_waiting(const std::string& uid, const std::string& node, Time now);
-  /// The pod is not there any more.
-  void drop(const std::string& uid, const std::string& node);
+  /// The pod is alive and bound there: asked after again after kPatience. A node whose object never tells of the pods
+  /// that it counts is stale from then on, and is taken to have counted this one.
+  void keep_waiting(const Promise& due, Time now);
+  /// The pod is not there any more. Nothing is dropped that has changed since it was due.
+  void drop(const Promise& due);
 
   struct NodeView {
     const NodeZones& zones;
@@ -118,6 +120,7 @@ class ZoneBook {
     std::vector<bool> has_promises;
     bool has_cpus = false;
     bool is_stale = false;
+    bool never_acknowledges = false;  ///< pods that were bound to it, as it turned out
     std::vector<std::uint64_t> promises;
   };
   struct TextHash {
@@ -131,6 +134,8 @@ class ZoneBook {
   }
   const Node* find(std::string_view node) const;
   std::uint64_t add(Promise promise);
+  /// As it was when it was due; null if it has changed.
+  Promise* find_due(const Promise& due);
   /// Other promises of the pod, wherever they are.
   void release_others(const std::string& uid, std::uint64_t but);
   /// Of this term. 0: there is none.

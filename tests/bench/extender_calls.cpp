@@ -27,7 +27,7 @@ std::string node_name(std::int64_t number) { return fmt::format("node-{:05}.exam
 /// Half of the CPUs are in use, more in some zones than in others.
 void fill(ZoneBook& book, std::int64_t nodes, std::int64_t zones) {
   std::minstd_rand random(1);
-  const ResourceId huge_pages = book.names().id("hugepages-2Mi");
+  const ResourceId huge_pages = *book.names().add("hugepages-2Mi");
   for (std::int64_t i = 0; i < nodes; ++i) {
     NodeZones node;
     node.name = node_name(i);

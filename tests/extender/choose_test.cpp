@@ -146,6 +146,21 @@ TEST_F(ChooseTest, AnInitContainerHasWhatAMainOneWillHave) {
       HasSubstr("no zone has 5"));
 }
 
+TEST_F(ChooseTest, AnInitContainerMayBeAsLargeAsTheNode) {
+  publish({.zones = {{4}, {4}}});
+  EXPECT_EQ(zones(demand({{.name = "main", .cpu = "8"}, {.name = "init", .cpu = "8", .kind = "init"}})),
+            "init:0,1 main:0,1");
+}
+
+TEST_F(ChooseTest, ManyEqualContainersDoNotTakeLong) {
+  publish({.zones = {{10}, {10}, {10}, {10}, {10}, {10}, {10}, {10}}});
+  std::vector<ContainerSpec> containers;
+  for (int i = 0; i < 24; ++i) containers.push_back({.name = fmt::format("c{}", i), .cpu = "3"});
+  EXPECT_TRUE(book_.choose("n1", demand(containers)).has_value()) << "three in each zone";
+  containers.push_back({.name = "one more", .cpu = "3"});
+  EXPECT_FALSE(book_.choose("n1", demand(containers, {{"topolet.io/zone-policy", "single"}})).has_value());
+}
+
 TEST_F(ChooseTest, OnlyWholeCpusOfGuaranteedPodsAreForZones) {
   EXPECT_TRUE(demand("4").is_for_zones());
   EXPECT_FALSE(demand("1500m").is_for_zones());
@@ -217,6 +232,9 @@ TEST_F(ChooseTest, ZonesAreReadAsOthersWriteThemToo) {
   EXPECT_TRUE(read.is_pod_scope);
   ASSERT_EQ(read.zones.size(), 2U);
   EXPECT_EQ(read.zones[1].os_index, 8U);
+  json many = topology_object({});
+  for (int i = 0; i < 5000; ++i) many["zones"].push_back({{"name", fmt::format("node-{}", i)}, {"type", "Node"}});
+  EXPECT_EQ(read_node_zones(many, book_.names()).zones.size(), 256U);
   EXPECT_EQ(read_node_zones(json::array({1, 2}), book_.names()).name, "");
 }
 

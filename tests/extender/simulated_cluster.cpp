@@ -427,6 +427,7 @@ void SimulatedCluster::disturb() {
     {
       MutexLock lock(replica->shared.mutex);
       for (const auto& [name, node] : nodes_) replica->shared.book.set_node(*node->published);
+      replica->shared.is_synced = true;
     }
     replica->begin();
     replica->wake();
@@ -436,8 +437,10 @@ void SimulatedCluster::disturb() {
 SimulatedCluster::Result SimulatedCluster::run() {
   for (int i = 0; i < 2; ++i) {
     replicas_.push_back(std::make_unique<Replica>(*this, fmt::format("first{}", i)));
-    replicas_.back()->begin();
+    MutexLock lock(replicas_.back()->shared.mutex);
+    replicas_.back()->shared.is_synced = true;
   }
+  for (const auto& replica : replicas_) replica->begin();
   for (const auto& [name, node] : nodes_) publish(*node);
   make_pods();
   if (options_.kills) disturb();

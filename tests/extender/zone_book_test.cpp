@@ -76,7 +76,7 @@ TEST_F(ZoneBookTest, ANodeThatDoesNotCountItsPodsIsStale) {
   const auto later = now_ + ZoneBook::kPatience;
   EXPECT_TRUE(book_.due(later - std::chrono::seconds(1)).empty());
   ASSERT_EQ(book_.due(later).size(), 1U);
-  book_.keep_waiting("aaaaaaaa-1", "n1", later);
+  book_.keep_waiting(book_.due(later).at(0), later);
   EXPECT_TRUE(book_.due(later).empty()) << "asked after again after a while";
   EXPECT_EQ(book_.stale_nodes(), 1U);
   EXPECT_THAT(book_.choose("n1", demand("bbbbbbbb-1", "2", ZonePolicy::kSingle)).error().message,
@@ -90,7 +90,8 @@ TEST_F(ZoneBookTest, ANodeThatDoesNotCountItsPodsIsStale) {
 TEST_F(ZoneBookTest, AGonePodGivesItsZonesBack) {
   publish({.zones = {{4}}});
   book_.confirm(reserve("aaaaaaaa-1", "4"), now_);
-  book_.drop("aaaaaaaa-1", "n1");
+  const auto later = now_ + ZoneBook::kPatience;
+  book_.drop(book_.due(later).at(0));
   EXPECT_EQ(free_milli(0), 4000);
 }
 
@@ -165,6 +166,52 @@ TEST_F(ZoneBookTest, WhatWasInDoubtInAnEarlierTermIsNotAskedForAgain) {
   EXPECT_EQ(book_.promise_count(), 2U);
   book_.confirm(again->promise, now_);
   EXPECT_EQ(book_.promise_count(), 1U);
+}
+
+TEST_F(ZoneBookTest, WhatHasChangedSinceItWasDueIsNotDropped) {
+  publish({.zones = {{4}}});
+  const std::uint64_t promise = reserve("aaaaaaaa-1", "4");
+  book_.doubt(promise, now_);
+  const auto later = now_ + ZoneBook::kPatience;
+  const Promise due = book_.due(later).at(0);
+  book_.confirm(promise, later);
+  book_.drop(due);
+  EXPECT_EQ(free_milli(0), 0);
+}
+
+TEST_F(ZoneBookTest, ANodeThatTellsOfNoPodsIsStaleAndCountsEachPodOnce) {
+  json object = topology_object({.zones = {{8}}});
+  object.erase("attributes");
+  book_.set_node(read_node_zones(object, book_.names()));
+  book_.confirm(reserve("aaaaaaaa-1", "4"), now_);
+  const auto later = now_ + ZoneBook::kPatience;
+  book_.keep_waiting(book_.due(later).at(0), later);
+  object["zones"][0]["resources"][0]["available"] = "4";
+  book_.set_node(read_node_zones(object, book_.names()));
+  EXPECT_EQ(free_milli(0), 4000);
+  EXPECT_THAT(book_.choose("n1", demand("bbbbbbbb-1", "2", ZonePolicy::kSingle)).error().message,
+              HasSubstr("has not shown up"));
+  EXPECT_TRUE(book_.choose("n1", demand("bbbbbbbb-1", "4")).has_value());
+}
+
+TEST_F(ZoneBookTest, WhatIsRememberedOfAPodIsWhatWasChosenForIt) {
+  publish({.zones = {{12}, {4}}});
+  const std::vector<std::vector<ContainerSpec>> pods = {
+      {{.name = "side", .cpu = "4", .kind = "sidecar"}, {.name = "init", .cpu = "8", .kind = "init"}, {.cpu = "2"}},
+      {{.name = "init", .cpu = "4", .kind = "init"}, {.cpu = "4"}},
+      {{.name = "init", .cpu = "16", .kind = "init"}, {.cpu = "14"}}};
+  for (const auto& containers : pods) {
+    json object = pod_object("pod", containers);
+    object["metadata"]["uid"] = "aaaaaaaa-1";
+    const Demand pod = *read_demand(api::read_pod(object), {}, book_.names());
+    const auto reserved = book_.reserve("n1", pod, now_);
+    ASSERT_TRUE(reserved.has_value()) << reserved.error().message;
+    const std::vector<std::int64_t> chosen = {free_milli(0), free_milli(1)};
+    book_.release(reserved->promise);
+    book_.remember(pod, *read_zone_annotation(reserved->annotation), now_);
+    EXPECT_EQ(chosen, (std::vector<std::int64_t>{free_milli(0), free_milli(1)})) << reserved->annotation;
+    book_.release(book_.promises().at(0).number);
+  }
 }
 
 }  // namespace
