@@ -19,6 +19,8 @@ struct ApiRequest {
   std::chrono::milliseconds timeout{10'000};
   /// Asked right before it is sent, which may be later than it was asked for: false, and it is not sent.
   std::function<bool()> is_still_wanted = {};
+  /// Whether it is held back while the server has asked to wait (Retry-After).
+  bool waits_when_asked_to = true;
 };
 
 struct ApiAnswer {

@@ -67,7 +67,7 @@ void ApiClient::request(ApiRequest request, OnAnswer on_answer) {
 
 void ApiClient::send(ApiRequest request, OnAnswer on_answer, bool is_retry) {
   const auto now = Clock::now();
-  if (paused_until_ > now) {
+  if (paused_until_ > now && request.waits_when_asked_to) {
     loop_.after(std::chrono::ceil<std::chrono::milliseconds>(paused_until_ - now),
                 [this, request = std::move(request), on_answer = std::move(on_answer), is_retry]() mutable {
                   send(std::move(request), std::move(on_answer), is_retry);

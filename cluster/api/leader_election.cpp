@@ -58,6 +58,7 @@ void LeaderElection::look() {
   if (is_leading_ && lease_.is_object()) return write(lease_of_ours(lease_), false, asked);
   ApiRequest request{.verb = "get", .path = path() + '/' + options_.name};
   request.timeout = options_.renew_deadline;
+  request.waits_when_asked_to = false;
   api_.request(std::move(request), [this, alive = is_alive_, asked](const ApiAnswer& answer) {
     if (*alive && !has_given_up_) take_lease(answer, asked);
   });
@@ -65,6 +66,8 @@ void LeaderElection::look() {
 
 void LeaderElection::take_lease(const ApiAnswer& answer, Clock::time_point asked) {
   if (answer.status == 404) {
+    // Somebody has deleted it; whoever held it does not know yet.
+    if (other_leader()) return look_again();
     const json lease = {{"apiVersion", "coordination.k8s.io/v1"},
                         {"kind", "Lease"},
                         {"metadata", {{"name", options_.name}, {"namespace", options_.name_space}}}};
@@ -124,6 +127,7 @@ void LeaderElection::write(json lease, bool is_new, Clock::time_point asked) {
   if (!is_new) request.path += '/' + options_.name;
   request.body = std::move(lease);
   request.timeout = options_.renew_deadline;
+  request.waits_when_asked_to = false;
   api_.request(std::move(request), [this, alive = is_alive_, asked](const ApiAnswer& answer) {
     if (!*alive || has_given_up_) return;
     if (answer.ok()) {
@@ -174,11 +178,15 @@ void LeaderElection::look_again() {
   });
 }
 
+void LeaderElection::stand_down() {
+  if (std::exchange(has_given_up_, true)) return;
+  holds_lease_ = is_leading_;
+  if (is_leading_) stop_leading("it ends");
+}
+
 void LeaderElection::give_up(std::function<void()> then) {
-  has_given_up_ = true;
-  const bool was_leading = is_leading_;
-  if (was_leading) stop_leading("it ends");
-  if (!was_leading || holder_.identity != options_.identity) return then();
+  stand_down();
+  if (!holds_lease_ || holder_.identity != options_.identity) return then();
   // Only if nobody else has taken it: read first, and written with that version.
   ApiRequest read{.verb = "get", .path = path() + '/' + options_.name};
   read.timeout = std::chrono::seconds(2);

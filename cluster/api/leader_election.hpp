@@ -47,7 +47,10 @@ class LeaderElection {
   LeaderElection& operator=(const LeaderElection&) = delete;
 
   void start() { look(); }
-  /// Leads no more, and tells the others, so that they need not wait. Calls `then` when that is done, or cannot be.
+  /// Leads no more, and never again.
+  void stand_down();
+  /// The same, and tells the others, so that they need not wait: only where nothing is underway any more that only a
+  /// leader may do. Calls `then` when that is done, or cannot be.
   void give_up(std::function<void()> then);
 
   /// Also true only until the deadline, whatever timers are late.
@@ -78,6 +81,7 @@ class LeaderElection {
   TroubleLog trouble_;
   bool is_leading_ = false;
   bool has_given_up_ = false;
+  bool holds_lease_ = false;  ///< when it stood down
   Clock::time_point deadline_{};
   std::uint64_t terms_ = 0;
   nlohmann::json lease_;  ///< as we wrote it

@@ -40,7 +40,10 @@ struct Binder::Call {
   RecentDemands::Read demand;
   std::uint64_t promise = 0;  ///< 0: none
   std::string annotation;     ///< empty: none
+  bool has_begun = false;
   bool may_be_bound = false;  ///< by this attempt or an earlier one, now or soon
+  /// The scheduler waits no longer, and may have given the node's room to others: nothing is begun after it.
+  api::Api::Clock::time_point deadline{};
 };
 
 Binder::Binder(api::Api& api, SharedBook& shared, RecentDemands& recent, Options options,
@@ -136,13 +139,19 @@ void Binder::remember(const json& pod) {
 }
 
 void Binder::bind(BindingArgs args, OnBound on_bound) {
-  const auto call = std::make_shared<Call>(Call{std::move(args), std::move(on_bound), {}, 0, {}, false});
+  const auto call = std::make_shared<Call>(Call{std::move(args), std::move(on_bound), {}, 0, {}, false, false, api_.now() + options_.patience});
   if (!is_binding_ || time_to_bind_() <= time_to_bind_().zero()) return finish(call, kNoLeader);
-  if (!has_begun_) return waiting_.push_back(call);
-  bind_known(call);
+  if (has_begun_) return bind_known(call);
+  waiting_.push_back(call);
+  api_.after(options_.patience, [this, alive = is_alive_, call] {
+    if (!*alive || std::erase(waiting_, call) == 0) return;
+    finish(call, "what is bound already could not be read in time");
+  });
 }
 
 void Binder::bind_known(const Shared& call) {
+  ++underway_;
+  call->has_begun = true;
   call->demand = recent_.find_by_uid(call->args.uid);
   if (call->demand) return reserve(call);
   get_pod(call->args.name_space, call->args.name, [this, call](const ApiAnswer& answer) {
@@ -162,6 +171,7 @@ bool Binder::is_synced() const {
 void Binder::reserve(const Shared& call) {
   const Result<Demand>& demand = *call->demand;
   if (!demand) return finish(call, demand.error().message);
+  if (api_.now() >= call->deadline) return finish(call, "the API server is too slow, and the scheduler waits no longer");
   if (!demand->is_for_zones()) return send(call);
   // Without the nodes' objects it would be bound to no zone.
   if (!is_synced()) return finish(call, "the nodes' zones were not read yet");
@@ -199,7 +209,8 @@ void Binder::send(const Shared& call) {
                   {"metadata", std::move(metadata)},
                   {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", args.node}}}};
   // The server gives it up by itself, too: what comes late could be of a leader that is none any more.
-  request.timeout = std::min(options_.bind_timeout, time_to_bind_());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(call->deadline - api_.now());
+  request.timeout = std::min({options_.bind_timeout, time_to_bind_(), left});
   request.path += fmt::format("?timeout={}ms", request.timeout.count());
   request.is_still_wanted = [this, timeout = request.timeout] {
     return is_binding_ && timeout > timeout.zero() && time_to_bind_() + kPunctuality >= timeout;
@@ -260,6 +271,8 @@ void Binder::finish(const Shared& call, const std::string& error) {
     }
     call->promise = 0;
   }
+  // Those that wait have not begun.
+  if (call->has_begun) --underway_;
   call->on_bound(error);
 }
 

@@ -4,7 +4,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <future>
 #include <nlohmann/json.hpp>
 
 #include "cluster/api/json_fields.hpp"
@@ -18,6 +17,9 @@ using nlohmann::json;
 constexpr const char* kTopologyPath = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies";
 /// Objects are some kilobytes each, and ten times that while they are read.
 constexpr int kPageSize = 50;
+/// A pod has 15 seconds to end in.
+constexpr std::chrono::seconds kLongestEnd{8};
+constexpr std::chrono::milliseconds kLookAgain{50};
 constexpr std::string_view kForwarded = "/forwarded";
 constexpr const char* kJson = "application/json";
 
@@ -61,23 +63,32 @@ Extender::Extender(Options options, api::ApiServer server, http::TlsFiles& tls, 
 Extender::~Extender() { stop(); }
 
 void Extender::start() {
+  is_running_ = true;
   loop_.start();
   loop_.post([this] { begin_on_loop(); });
 }
 
 void Extender::stop() {
+  if (!std::exchange(is_running_, false)) return;
   // Whoever waits for the Lease need not wait for its end.
   auto given_up = std::make_shared<std::promise<void>>();
   auto done = given_up->get_future();
   loop_.post([this, given_up] {
     if (!election_) return given_up->set_value();
-    election_->give_up([given_up] { given_up->set_value(); });
+    election_->stand_down();
+    give_up_when_idle(given_up);
   });
-  done.wait_for(std::chrono::seconds(5));
+  done.wait_for(kLongestEnd);
   loop_.stop();
   binder_.reset();
   election_.reset();
   reflector_.reset();
+}
+
+/// What was asked of the API server in the name of the leader ends before another one leads.
+void Extender::give_up_when_idle(const std::shared_ptr<std::promise<void>>& given_up) {
+  if (!binder_->has_binds_underway()) return election_->give_up([given_up] { given_up->set_value(); });
+  loop_.after(kLookAgain, [this, given_up] { give_up_when_idle(given_up); });
 }
 
 void Extender::begin_on_loop() {
@@ -131,6 +142,16 @@ void Extender::take_object(std::string_view type, const json& object) {
   if (!node.name.empty()) shared_.book.set_node(std::move(node));
 }
 
+std::optional<http::HttpResponse> Extender::refusal_of(const std::string& client_name) {
+  const auto& names = options_.client_names;
+  const bool is_own = !client_name.empty() && client_name == tls_.names().common_name;
+  if (is_own || std::find(names.begin(), names.end(), client_name) != names.end()) return std::nullopt;
+  metrics_.add_refused_client();
+  return http::HttpResponse{
+      403, "text/plain; charset=utf-8",
+      fmt::format("the name '{}' in the client's certificate may not call; see --client-name\n", client_name)};
+}
+
 void Extender::answer(http::HttpRequest request, Respond respond) {
   auto call = std::make_shared<Incoming>();
   call->path = request.path;
@@ -144,16 +165,6 @@ void Extender::answer(http::HttpRequest request, Respond respond) {
     call->path = "/other";
     call->respond({404, "text/plain; charset=utf-8", "there is: POST /filter, /prioritize, /bind\n"});
     return metrics_.add_call("other", "unknown", {});
-  }
-  const auto& names = options_.client_names;
-  const bool may_call = std::find(names.begin(), names.end(), request.client_name) != names.end() ||
-                        (!request.client_name.empty() && request.client_name == tls_.names().common_name);
-  if (!may_call) {
-    metrics_.add_refused_client();
-    call->respond({403, "text/plain; charset=utf-8",
-                   fmt::format("the name '{}' in the client's certificate may not call; see --client-name\n",
-                               request.client_name)});
-    return;
   }
   if (leads_ || call->is_forwarded || !options_.lease) return answer_here(call);
   loop_.post([this, call] {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,6 +49,8 @@ class Extender {
 
   // Any thread.
 
+  /// Nothing if a client with that name in its certificate may call.
+  std::optional<http::HttpResponse> refusal_of(const std::string& client_name);
   /// POST /filter, /prioritize, /bind, of the scheduler, and the same below /forwarded, of another replica.
   void answer(http::HttpRequest request, http::HttpServer::Handlers::Respond respond);
   /// Empty: it is ready. Else what is missing.
@@ -63,6 +66,7 @@ class Extender {
   struct Incoming;
 
   void begin_on_loop();
+  void give_up_when_idle(const std::shared_ptr<std::promise<void>>& given_up);
   void begin_leading();
   void end_leading();
   void take_object(std::string_view type, const nlohmann::json& object);
@@ -87,6 +91,7 @@ class Extender {
   RecentDemands recent_;
   Metrics metrics_;
   std::atomic<bool> leads_{false};
+  bool is_running_ = false;
   // The loop's thread.
   std::vector<std::string> listed_;
   std::unique_ptr<api::Reflector> reflector_;

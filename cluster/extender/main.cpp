@@ -33,7 +33,7 @@ constexpr const char* kInCluster = "in-cluster";
 constexpr const char* kPlain = "text/plain; charset=utf-8";
 /// A scheduler's requests with 5,000 whole names are a tenth of it.
 constexpr std::uint64_t kMaxBodyBytes = 16 << 20;
-constexpr std::size_t kMaxConnections = 4000;
+constexpr std::size_t kMaxConnections = 1000;
 
 struct ProgramOptions {
   std::string kubernetes;
@@ -190,6 +190,7 @@ Result<std::unique_ptr<http::HttpServer>> serve_get(const std::string& address, 
   if (address == kNone) return std::unique_ptr<http::HttpServer>();
   http::HttpServer::Options options;
   options.address = address;
+  options.max_connections = 256;
   return http::HttpServer::open(std::move(options), std::move(handlers));
 }
 
@@ -234,6 +235,7 @@ Result<Servers> open_servers(const ProgramOptions& options, Extender& extender, 
   calls.idle_timeout = std::chrono::seconds(120);
   calls.tls = &tls;
   http::HttpServer::Handlers handlers;
+  handlers.refuse_client = [&extender](const std::string& name) { return extender.refusal_of(name); };
   handlers.answer_post = [&extender](http::HttpRequest request, http::HttpServer::Handlers::Respond respond) {
     extender.answer(std::move(request), std::move(respond));
   };

@@ -16,8 +16,8 @@
 #include <boost/beast/http.hpp>
 #include <charconv>
 #include <deque>
+#include <map>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <thread>
 #include <type_traits>
@@ -33,6 +33,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::uint32_t kMaxHeaderBytes = 16 << 10;
+constexpr std::uint64_t kRefusedBodyBytes = 64 << 10;
 /// How long nothing is accepted after the process ran out of descriptors.
 constexpr std::chrono::milliseconds kPause{100};
 
@@ -73,6 +74,8 @@ struct HttpServer::Impl {
     virtual void begin() = 0;
     virtual void push(std::string text) = 0;
     virtual void close() = 0;
+    /// Nothing was asked that is not answered.
+    virtual bool is_idle() const = 0;
   };
   template <class Stream>
   class Session;
@@ -82,6 +85,7 @@ struct HttpServer::Impl {
 
   void accept();
   void on_accepted(tcp::socket socket);
+  bool close_oldest_idle();
   void add_headers(beast_http::fields& fields) const {
     for (const auto& [name, value] : options.headers) fields.set(name, value);
     fields.set(beast_http::field::cache_control, "no-store");
@@ -93,7 +97,8 @@ struct HttpServer::Impl {
   asio::io_context context{1};
   tcp::acceptor acceptor{context};
   asio::steady_timer pause{context};
-  std::set<std::shared_ptr<Connection>> connections;  ///< the server's thread's
+  std::map<std::uint64_t, std::shared_ptr<Connection>> connections;  ///< the server's thread's; the oldest first
+  std::uint64_t last_connection = 0;
   asio::thread_pool worker{1};
   std::thread thread;
 };
@@ -103,8 +108,8 @@ template <class Stream>
 class HttpServer::Impl::Session final : public Connection, public std::enable_shared_from_this<Session<Stream>> {
  public:
   /// `tls`: what the stream needs as long as it lives.
-  Session(Impl& server, Stream stream, std::shared_ptr<asio::ssl::context> tls)
-      : server_(server), tls_(std::move(tls)), stream_(std::move(stream)), heartbeat_(server.context) {}
+  Session(Impl& server, std::uint64_t number, Stream stream, std::shared_ptr<asio::ssl::context> tls)
+      : server_(server), number_(number), tls_(std::move(tls)), stream_(std::move(stream)), heartbeat_(server.context) {}
 
   void begin() override {
     if constexpr (std::is_same_v<Stream, TlsStream>) {
@@ -120,12 +125,14 @@ class HttpServer::Impl::Session final : public Connection, public std::enable_sh
   }
 
   void read() {
+    is_waiting_ = true;
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
     parser_->body_limit(server_.options.max_body_bytes);
     lowest(stream_).expires_after(server_.options.idle_timeout);
     beast_http::async_read_header(stream_, buffer_, *parser_,
                                   [self = this->shared_from_this()](error_code error, std::size_t) {
+                                    self->is_waiting_ = false;
                                     if (error) return self->on_request(error);
                                     self->read_body();
                                   });
@@ -139,6 +146,8 @@ class HttpServer::Impl::Session final : public Connection, public std::enable_sh
     if (unsent_.size() == 1) write_next();
   }
 
+  bool is_idle() const override { return is_waiting_; }
+
   void close() override {
     if (!std::exchange(is_open_, false)) return;
     heartbeat_.cancel();
@@ -146,7 +155,7 @@ class HttpServer::Impl::Session final : public Connection, public std::enable_sh
     lowest(stream_).socket().shutdown(tcp::socket::shutdown_both, ignored);
     lowest(stream_).close();
     if (stream_number_) server_.handlers.end_stream(*stream_number_);
-    server_.connections.erase(this->shared_from_this());
+    server_.connections.erase(number_);
   }
 
  private:
@@ -167,6 +176,11 @@ class HttpServer::Impl::Session final : public Connection, public std::enable_sh
   };
 
   void read_body() {
+    refusal_.reset();
+    const bool has_tls = std::is_same_v<Stream, TlsStream>;
+    if (has_tls && server_.handlers.refuse_client) refusal_ = server_.handlers.refuse_client(client_name_);
+    // Whoever is refused is read as far as an answer reaches him, and no memory is spent on more.
+    if (refusal_) parser_->body_limit(std::min(kRefusedBodyBytes, server_.options.max_body_bytes));
     lowest(stream_).expires_after(server_.options.request_timeout);
     beast_http::async_read(
         stream_, buffer_, *parser_,
@@ -177,6 +191,7 @@ class HttpServer::Impl::Session final : public Connection, public std::enable_sh
     if (error == beast_http::error::header_limit) return refuse(beast_http::status::request_header_fields_too_large);
     if (error == beast_http::error::body_limit) return refuse(beast_http::status::payload_too_large);
     if (error) return close();
+    if (refusal_) return answer(std::move(*refusal_));
     auto& message = parser_->get();
     const std::string target(message.target());
     HttpRequest request{
@@ -269,9 +284,11 @@ class HttpServer::Impl::Session final : public Connection, public std::enable_sh
   }
 
   Impl& server_;
+  const std::uint64_t number_;
   const std::shared_ptr<asio::ssl::context> tls_;
   Stream stream_;
   std::string client_name_;
+  std::optional<HttpResponse> refusal_;
   beast::flat_buffer buffer_;
   std::optional<beast_http::request_parser<beast_http::string_body>> parser_;
   beast_http::response<beast_http::string_body> response_;
@@ -280,6 +297,7 @@ class HttpServer::Impl::Session final : public Connection, public std::enable_sh
   std::deque<std::string> unsent_;  ///< the first is being written
   std::size_t unsent_bytes_ = 0;
   bool is_open_ = true;
+  bool is_waiting_ = true;  ///< for a handshake or a request
 };
 
 void HttpServer::Impl::accept() {
@@ -296,19 +314,30 @@ void HttpServer::Impl::accept() {
   });
 }
 
+/// Connections that are only held must not keep out those who want something.
+bool HttpServer::Impl::close_oldest_idle() {
+  const auto idle = std::find_if(connections.begin(), connections.end(),
+                                 [](const auto& entry) { return entry.second->is_idle(); });
+  if (idle == connections.end()) return false;
+  const std::shared_ptr<Connection> connection = idle->second;
+  connection->close();
+  return true;
+}
+
 void HttpServer::Impl::on_accepted(tcp::socket socket) {
-  if (connections.size() >= options.max_connections) return;
+  if (connections.size() >= options.max_connections && !close_oldest_idle()) return;
+  const std::uint64_t number = ++last_connection;
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   std::shared_ptr<Connection> connection;
   if (options.tls != nullptr) {
     const auto tls = options.tls->current();
     connection =
-        std::make_shared<Session<TlsStream>>(*this, TlsStream(beast::tcp_stream(std::move(socket)), *tls), tls);
+        std::make_shared<Session<TlsStream>>(*this, number, TlsStream(beast::tcp_stream(std::move(socket)), *tls), tls);
   } else {
-    connection = std::make_shared<Session<PlainStream>>(*this, PlainStream(std::move(socket)), nullptr);
+    connection = std::make_shared<Session<PlainStream>>(*this, number, PlainStream(std::move(socket)), nullptr);
   }
-  connections.insert(connection);
+  connections[number] = connection;
   connection->begin();
 }
 
@@ -348,7 +377,7 @@ void HttpServer::stop() {
   asio::post(impl_->context, [impl = impl_.get()] {
     impl->acceptor.close();
     impl->pause.cancel();
-    for (const auto& connection : std::set(impl->connections)) connection->close();
+    for (const auto& [number, connection] : std::map(impl->connections)) connection->close();
     impl->context.stop();
   });
   impl_->thread.join();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,6 +46,7 @@ class HttpServer {
  public:
   struct Options {
     std::string address = {};  ///< "127.0.0.1:9470", "[::1]:9470", "0.0.0.0:0"
+    /// Where there are so many, the oldest one that nothing is being done for is closed for a new one.
     std::size_t max_connections = 64;
     std::size_t max_unsent_bytes = 4 << 20;    ///< a browser that does not read its stream is disconnected
     std::chrono::seconds request_timeout{10};  ///< of the TLS handshake, the body and the answer, each
@@ -63,6 +65,8 @@ class HttpServer {
     /// Without it a POST is 405.
     using Respond = std::function<void(HttpResponse)>;
     std::function<void(HttpRequest, Respond)> answer_post = {};
+    /// Of a client with TLS, by its name, before its first body is read: what it is answered instead of being served.
+    std::function<std::optional<HttpResponse>(const std::string& client_name)> refuse_client = {};
     /// Whether a GET is answered with a stream; then begin_stream() is called, and end_stream() with its result when it
     /// has ended. All on the server's own thread, which must not wait.
     std::function<bool(const HttpRequest&)> is_stream = [](const HttpRequest&) { return false; };
