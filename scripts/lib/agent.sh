@@ -10,7 +10,7 @@ run_agent() {
   workdir=$(make_workdir "$$")
   mkdir "$workdir/objects"
   start_runtime "$workdir"
-  start_strict_topoletd
+  start_strict_topoletd here
   start_control_plane "$workdir" 2>>"$logs/agent.log"
   make_node
   start_agent here
@@ -38,12 +38,12 @@ run_agent() {
   close_workdir
 }
 
-# Denies what does not fit on one NUMA node. One CPU is left to whoever shares.
+# start_strict_topoletd NODE: denies what does not fit on one NUMA node. One CPU is left to whoever shares.
 start_strict_topoletd() {
   run_program "$workdir" topoletd "$daemon" --config /dev/null --daemon.listen="unix://$workdir/topolet.sock" \
     --daemon.control="$workdir/control.sock" --daemon.watch="unix://$workdir/watch.sock" \
     --daemon.runtime="unix://$workdir/containerd.sock" --daemon.state-dir="$workdir/state-of-topolet" \
-    --daemon.plugin-dir="$plugins" --plugins.enable=numa --plugins.required.numa=true --numa.policy=single-numa-node \
+    --daemon.node-name="$1" --daemon.plugin-dir="$plugins" --plugins.enable=numa --plugins.required.numa=true --numa.policy=single-numa-node \
     --placement.min-shared-cpus="$(($(nproc) - 1))"
   wait_until 20 topolet_answers || die "topoletd did not start; see $workdir/topoletd.log"
 }

@@ -24,7 +24,7 @@ play_cluster_story() {
   open_story "$name"
   if [[ $nodes == real ]]; then
     start_runtime "$workdir"
-    start_strict_topoletd
+    start_strict_topoletd topolet-node
     start_cluster_kubelet
     start_agent topolet-node
     options=(--nodes $((kStoryNodes - 1)) --real-node topolet-node)

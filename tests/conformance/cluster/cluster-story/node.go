@@ -39,10 +39,10 @@ type Moved struct {
 	Withheld  string `json:"withheld"`
 }
 
-// simulatorArguments are those of topoletd on every node.
-func simulatorArguments(options Options, machine Machine) []string {
-	return []string{"simulate", "--topology", machine.Topology, "--workload", "-", "--json",
-		"--daemon.plugin-dir=" + options.Plugins, "--plugins.enable=numa", "--plugins.required.numa=true",
+// simulatorArguments are those of topoletd on a node, or on one that is replayed.
+func simulatorArguments(options Options, node *Node) []string {
+	return []string{"simulate", "--topology", node.Machine.Topology, "--workload", "-", "--json",
+		"--daemon.node-name=" + node.Name, "--daemon.plugin-dir=" + options.Plugins, "--plugins.enable=numa", "--plugins.required.numa=true",
 		"--numa.policy=single-numa-node", fmt.Sprintf("--placement.min-shared-cpus=%d", minSharedCPUs),
 		"--placement.deadline-ms=60000"}
 }
@@ -79,7 +79,7 @@ func startNode(options Options, index int, machine Machine) (*Node, error) {
 		directory: options.Directory,
 		work:      make(chan func(), 10000),
 	}
-	arguments := append(simulatorArguments(options, node.Machine), "--watch", node.socket())
+	arguments := append(simulatorArguments(options, node), "--watch", node.socket())
 	node.simulator = exec.Command(options.Topolet, arguments...)
 	node.simulator.Stderr = os.Stderr
 	var err error

@@ -214,7 +214,7 @@ type answeredLine struct {
 }
 
 func (s *Story) simulate(node *Node, input []byte) ([]answeredLine, error) {
-	program := exec.Command(s.options.Topolet, simulatorArguments(s.options, node.Machine)...)
+	program := exec.Command(s.options.Topolet, simulatorArguments(s.options, node)...)
 	program.Stdin = bytes.NewReader(input)
 	output, err := program.Output()
 	if err != nil {
