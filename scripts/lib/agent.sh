@@ -43,7 +43,8 @@ start_strict_topoletd() {
   run_program "$workdir" topoletd "$daemon" --config /dev/null --daemon.listen="unix://$workdir/topolet.sock" \
     --daemon.control="$workdir/control.sock" --daemon.watch="unix://$workdir/watch.sock" \
     --daemon.runtime="unix://$workdir/containerd.sock" --daemon.state-dir="$workdir/state-of-topolet" \
-    --daemon.node-name="$1" --daemon.plugin-dir="$plugins" --plugins.enable=numa --plugins.required.numa=true --numa.policy=single-numa-node \
+    --daemon.node-name="$1" --daemon.plugin-dir="$plugins" --plugins.enable=numa --plugins.required.numa=true \
+    --numa.policy=single-numa-node \
     --placement.min-shared-cpus="$(($(nproc) - 1))"
   wait_until 20 topolet_answers || die "topoletd did not start; see $workdir/topoletd.log"
 }

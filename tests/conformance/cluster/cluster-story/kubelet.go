@@ -55,7 +55,8 @@ func runPod(pod *corev1.Pod) map[string]any {
 	if isExclusive(pod) {
 		qos = "guaranteed"
 	}
-	operation := map[string]any{"op": "run_pod", "pod": string(pod.UID), "name": pod.Name, "namespace": pod.Namespace, "qos": qos}
+	operation := map[string]any{"op": "run_pod", "pod": string(pod.UID), "name": pod.Name, "namespace": pod.Namespace,
+		"qos": qos}
 	if len(pod.Annotations) > 0 {
 		operation["annotations"] = pod.Annotations
 	}

@@ -42,7 +42,8 @@ type Moved struct {
 // simulatorArguments are those of topoletd on a node, or on one that is replayed.
 func simulatorArguments(options Options, node *Node) []string {
 	return []string{"simulate", "--topology", node.Machine.Topology, "--workload", "-", "--json",
-		"--daemon.node-name=" + node.Name, "--daemon.plugin-dir=" + options.Plugins, "--plugins.enable=numa", "--plugins.required.numa=true",
+		"--daemon.node-name=" + node.Name, "--daemon.plugin-dir=" + options.Plugins, "--plugins.enable=numa",
+		"--plugins.required.numa=true",
 		"--numa.policy=single-numa-node", fmt.Sprintf("--placement.min-shared-cpus=%d", minSharedCPUs),
 		"--placement.deadline-ms=60000"}
 }

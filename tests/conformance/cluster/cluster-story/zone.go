@@ -46,8 +46,8 @@ func (s *Story) checkZone(node *Node, pod *corev1.Pod, answer Answer) {
 	allowed := s.cpusOf(node.Name, zones)
 	for _, cpu := range cpusIn(answer.CPUs) {
 		if !slices.Contains(allowed, cpu) {
-			s.wrongZone("pod %s has the CPUs %s of %s, which are not in the zones %v of its annotation: %s", pod.Name, answer.CPUs,
-				node.Name, zones, answer.Reason)
+			s.wrongZone("pod %s has the CPUs %s of %s, which are not in the zones %v of its annotation: %s", pod.Name,
+				answer.CPUs, node.Name, zones, answer.Reason)
 			return
 		}
 	}
