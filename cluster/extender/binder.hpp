@@ -22,7 +22,8 @@ class Binder {
  public:
   struct Options {
     ZoneDefaults defaults;
-    std::chrono::milliseconds bind_timeout{4000};      ///< below the scheduler's own, which is 5 s by default
+    std::chrono::milliseconds bind_timeout{4000};
+    std::chrono::milliseconds patience{4700};  ///< for all of a bind: below the scheduler's, which is 5 s by default
     std::chrono::milliseconds look_after_every{5000};  ///< at promises that were not kept
     std::chrono::milliseconds retry{1000};
   };
@@ -41,6 +42,8 @@ class Binder {
   using OnBound = std::function<void(const std::string& error)>;
   void bind(BindingArgs args, OnBound on_bound);
 
+  /// Some bind was begun and is not answered.
+  bool has_binds_underway() const { return underway_ > 0; }
   /// What others have bound was read.
   bool has_begun() const { return has_begun_; }
 
@@ -81,6 +84,7 @@ class Binder {
   bool has_begun_ = false;
   std::uint64_t term_ = 0;
   std::vector<Shared> waiting_;
+  std::size_t underway_ = 0;
   std::set<std::string> looked_at_;  ///< nodes whose pods were read in this term
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };

@@ -281,7 +281,8 @@ void ZoneBook::remember(const Demand& demand, const ZoneAnnotation& annotation, 
   if (is_published && node->zones.acknowledges(demand.uid)) return;
   if (find_promise(demand.uid, annotation.node) != 0) return;
   release_others(demand.uid, 0);
-  Promise promise{demand.uid,
+  Promise promise{0,
+                  demand.uid,
                   demand.name,
                   demand.name_space,
                   annotation.node,

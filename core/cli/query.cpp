@@ -23,7 +23,7 @@ namespace po = boost::program_options;
 /// SQLite itself takes no longer statements.
 constexpr std::size_t kLongestSql = 1'000'000;
 
-constexpr const char* kUsage = "give one SQL statement: as an argument, in --file FILE, or - for standard input";
+constexpr const char* kQueryUsage = "give one SQL statement: as an argument, in --file FILE, or - for standard input";
 
 Result<std::string> read_all(std::istream& in, const std::string& name) {
   std::string text(kLongestSql + 1, '\0');
@@ -35,7 +35,7 @@ Result<std::string> read_all(std::istream& in, const std::string& name) {
 }
 
 Result<std::string> sql_of(const Invocation& invocation) {
-  if (invocation.has("file") == !invocation.arguments.empty()) return Error{Code::kInvalidArgument, kUsage};
+  if (invocation.has("file") == !invocation.arguments.empty()) return Error{Code::kInvalidArgument, kQueryUsage};
   if (!invocation.has("file") && invocation.arguments[0] != "-") return invocation.arguments[0];
   if (!invocation.has("file")) return read_all(std::cin, "standard input");
   const std::string name = invocation.text("file");

@@ -32,7 +32,7 @@ using simulate::OperationResult;
 
 constexpr const char* kProgram = "topolet simulate";
 
-constexpr const char* kUsage =
+constexpr const char* kSimulateUsage =
     "Runs a workload through the daemon's own engine and plugins, for any machine and without a runtime. Options of "
     "topoletd may be given too, such as --numa.policy=restricted; they override the configuration file.\n\n"
     "Usage: topolet simulate --topology MACHINE --workload FILE [OPTION]...\n"
@@ -118,7 +118,7 @@ int print_help() {
   options << described(ignored);
   std::string operations;
   for (const simulate::OperationFields& operation : simulate::operation_fields()) operations += fields_text(operation);
-  fmt::print("{}{}{}{}{}", kUsage, options.str(), kLines, operations, kEnd);
+  fmt::print("{}{}{}{}{}", kSimulateUsage, options.str(), kLines, operations, kEnd);
   return kExitSuccess;
 }
 

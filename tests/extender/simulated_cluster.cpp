@@ -418,6 +418,29 @@ void SimulatedCluster::disturb() {
     return;
   }
   ++result_.kills;
+  // Some end in order, and give the Lease up when nothing is underway any more.
+  if (happens(0.3)) {
+    chosen->election->stand_down();
+    return end_in_order(chosen.get());
+  }
+  replace(chosen.get());
+}
+
+void SimulatedCluster::end_in_order(Replica* replica) {
+  if (replica->is_dead) return;
+  if (replica->binder->has_binds_underway()) {
+    clock_.after(Milliseconds(50), [this, replica] { end_in_order(replica); });
+    return;
+  }
+  replica->election->give_up([this, replica] { clock_.after(Milliseconds(1), [this, replica] { replace(replica); }); });
+}
+
+/// By a new one, which starts a little later.
+void SimulatedCluster::replace(Replica* ended) {
+  const auto found =
+      std::find_if(replicas_.begin(), replicas_.end(), [ended](const auto& replica) { return replica.get() == ended; });
+  if (ended->is_dead || found == replicas_.end()) return;
+  std::unique_ptr<Replica>& chosen = *found;
   chosen->is_dead = true;
   result_.terms += chosen->terms;
   const std::string identity = fmt::format("r{}", version_++);

@@ -112,6 +112,8 @@ class SimulatedCluster {
 
   // Faults.
   void disturb();
+  void end_in_order(Replica* replica);
+  void replace(Replica* ended);
 
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
   bool happens(double probability) { return std::bernoulli_distribution(probability)(random_); }

@@ -107,7 +107,7 @@ TEST_F(HttpServerTest, LetsGoOfWhoSaysNothing) {
   EXPECT_EQ(slow.read_all(), "");
 }
 
-TEST_F(HttpServerTest, ServesSoManyConnectionsAndNoMore) {
+TEST_F(HttpServerTest, ServesSoManyConnectionsAndClosesIdleOnesForNewOnes) {
   open({.max_connections = 3});
   std::list<HttpConnection> idle;
   for (int i = 0; i < 3; ++i) {
@@ -117,9 +117,24 @@ TEST_F(HttpServerTest, ServesSoManyConnectionsAndNoMore) {
   }
   HttpConnection fourth(server_->address());
   fourth.send(request("/a"));
-  EXPECT_EQ(fourth.read_all(), "");
-  idle.pop_back();
-  EXPECT_TRUE(eventually([&] { return http_get(server_->address(), "/a").find("path /a") != std::string::npos; }));
+  EXPECT_THAT(fourth.read_until("host h\n"), HasSubstr("path /a"));
+  EXPECT_EQ(idle.front().read_all(), "") << "the oldest";
+  idle.back().send(request("/b"));
+  EXPECT_THAT(idle.back().read_until("host h\n"), HasSubstr("path /b")) << "the others stay";
+}
+
+TEST_F(HttpServerTest, ClosesNoneThatSomethingIsDoneFor) {
+  open({.max_connections = 2});
+  std::list<HttpConnection> streams;
+  for (std::size_t i = 0; i < 2; ++i) {
+    streams.emplace_back(server_->address());
+    streams.back().send(request("/stream"));
+    stream(i);
+  }
+  HttpConnection third(server_->address());
+  third.send(request("/a"));
+  EXPECT_EQ(third.read_all(), "");
+  EXPECT_EQ(ended(), 0);
 }
 
 TEST_F(HttpServerTest, StreamsEventsUntilTheClientGoes) {

@@ -38,6 +38,9 @@ class TlsTest : public ::testing::Test {
         respond({200, "text/plain", request.client_name + " said " + request.body});
       }).detach();
     };
+    handlers.refuse_client = [](const std::string& name) {
+      return name == "stranger" ? std::optional(HttpResponse{403, "text/plain", "no\n"}) : std::nullopt;
+    };
     auto opened = HttpServer::open(std::move(options), std::move(handlers));
     ASSERT_TRUE(opened.has_value()) << opened.error().message;
     server_ = *std::move(opened);
@@ -79,6 +82,7 @@ TEST_F(TlsTest, ServesClientsWithACertificateAndKnowsTheirName) {
 
 TEST_F(TlsTest, ServesNobodyElse) {
   EXPECT_EQ(post(ca_, std::nullopt, "hello").status, 0);
+  EXPECT_EQ(post(ca_, ca_.client_certificate("stranger"), "hello").status, 403);
   const Ca other;
   EXPECT_EQ(post(ca_, other.client_certificate("system:kube-scheduler"), "hello").status, 0);
   testing::HttpConnection plain(server_->address());
