@@ -33,6 +33,8 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::uint32_t kMaxHeaderBytes = 16 << 10;
+/// In all, whoever goes on sending.
+constexpr std::chrono::seconds kDrainTime{2};
 constexpr std::uint64_t kRefusedBodyBytes = 64 << 10;
 /// How long nothing is accepted after the process ran out of descriptors.
 constexpr std::chrono::milliseconds kPause{100};
@@ -109,7 +111,11 @@ class HttpServer::Impl::Session final : public Connection, public std::enable_sh
  public:
   /// `tls`: what the stream needs as long as it lives.
   Session(Impl& server, std::uint64_t number, Stream stream, std::shared_ptr<asio::ssl::context> tls)
-      : server_(server), number_(number), tls_(std::move(tls)), stream_(std::move(stream)), heartbeat_(server.context) {}
+      : server_(server),
+        number_(number),
+        tls_(std::move(tls)),
+        stream_(std::move(stream)),
+        heartbeat_(server.context) {}
 
   void begin() override {
     if constexpr (std::is_same_v<Stream, TlsStream>) {
@@ -217,7 +223,23 @@ class HttpServer::Impl::Session final : public Connection, public std::enable_sh
     };
   }
 
+  /// Takes what the client still sends: if it were told that the connection is closed, it might not see the answer.
+  void drain() {
+    error_code ignored;
+    lowest(stream_).socket().shutdown(tcp::socket::shutdown_send, ignored);
+    lowest(stream_).expires_after(kDrainTime);
+    drain_more();
+  }
+  void drain_more() {
+    lowest(stream_).async_read_some(asio::buffer(drained_),
+                                    [self = this->shared_from_this()](error_code error, std::size_t) {
+                                      if (error) return self->close();
+                                      self->drain_more();
+                                    });
+  }
+
   void refuse(beast_http::status status) {
+    is_unread_ = true;
     parser_.reset();
     answer({static_cast<unsigned>(status), "text/plain; charset=utf-8",
             std::string(beast_http::obsolete_reason(status)) + '\n'});
@@ -237,6 +259,7 @@ class HttpServer::Impl::Session final : public Connection, public std::enable_sh
     if (!is_head) response_.body() = std::move(made.body);
     lowest(stream_).expires_after(server_.options.request_timeout);
     beast_http::async_write(stream_, response_, [self = this->shared_from_this()](error_code error, std::size_t) {
+      if (!error && self->is_unread_) return self->drain();
       if (error || !self->response_.keep_alive()) return self->close();
       self->read();
     });
@@ -289,6 +312,8 @@ class HttpServer::Impl::Session final : public Connection, public std::enable_sh
   Stream stream_;
   std::string client_name_;
   std::optional<HttpResponse> refusal_;
+  bool is_unread_ = false;  ///< something of the request that is answered
+  std::array<char, 4096> drained_{};
   beast::flat_buffer buffer_;
   std::optional<beast_http::request_parser<beast_http::string_body>> parser_;
   beast_http::response<beast_http::string_body> response_;
@@ -316,8 +341,8 @@ void HttpServer::Impl::accept() {
 
 /// Connections that are only held must not keep out those who want something.
 bool HttpServer::Impl::close_oldest_idle() {
-  const auto idle = std::find_if(connections.begin(), connections.end(),
-                                 [](const auto& entry) { return entry.second->is_idle(); });
+  const auto idle =
+      std::find_if(connections.begin(), connections.end(), [](const auto& entry) { return entry.second->is_idle(); });
   if (idle == connections.end()) return false;
   const std::shared_ptr<Connection> connection = idle->second;
   connection->close();
