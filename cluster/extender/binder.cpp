@@ -139,7 +139,8 @@ void Binder::remember(const json& pod) {
 }
 
 void Binder::bind(BindingArgs args, OnBound on_bound) {
-  const auto call = std::make_shared<Call>(Call{std::move(args), std::move(on_bound), {}, 0, {}, false, false, api_.now() + options_.patience});
+  const auto call = std::make_shared<Call>(
+      Call{std::move(args), std::move(on_bound), {}, 0, {}, false, false, api_.now() + options_.patience});
   if (!is_binding_ || time_to_bind_() <= time_to_bind_().zero()) return finish(call, kNoLeader);
   if (has_begun_) return bind_known(call);
   waiting_.push_back(call);
@@ -171,7 +172,8 @@ bool Binder::is_synced() const {
 void Binder::reserve(const Shared& call) {
   const Result<Demand>& demand = *call->demand;
   if (!demand) return finish(call, demand.error().message);
-  if (api_.now() >= call->deadline) return finish(call, "the API server is too slow, and the scheduler waits no longer");
+  if (api_.now() >= call->deadline)
+    return finish(call, "the API server is too slow, and the scheduler waits no longer");
   if (!demand->is_for_zones()) return send(call);
   // Without the nodes' objects it would be bound to no zone.
   if (!is_synced()) return finish(call, "the nodes' zones were not read yet");

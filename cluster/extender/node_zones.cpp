@@ -18,7 +18,6 @@ using nlohmann::json;
 
 /// How the uids of acknowledged pods are cut off.
 constexpr std::size_t kAcknowledgedDigits = 8;
-constexpr std::size_t kMostZones = 256;
 constexpr std::uint16_t kLocal = 10;
 constexpr std::uint16_t kRemote = 20;
 constexpr std::int64_t kFarthest = 1000;

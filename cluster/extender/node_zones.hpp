@@ -1,6 +1,7 @@
 // What a node publishes of its NUMA nodes, as the object NodeResourceTopology tells it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -20,6 +21,9 @@ struct Zone {
 
 /// What a node enforces, in the words of the kubelet's topology manager.
 enum class NodePolicy : std::uint8_t { kNone, kBestEffort, kRestricted, kSingleNumaNode };
+
+/// More are no machine's.
+inline constexpr std::size_t kMostZones = 256;
 
 struct NodeZones {
   std::string name;

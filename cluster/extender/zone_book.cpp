@@ -15,8 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int kAnnotationVersion = 1;
-/// More are no machine's; somebody else has written them.
-constexpr std::size_t kMostZones = 256;
 
 std::vector<std::uint32_t> indices_in(const json& list) {
   std::vector<std::uint32_t> indices;
