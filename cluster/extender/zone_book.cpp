@@ -226,13 +226,14 @@ Result<ZoneBook::Reserved> ZoneBook::reserve(const std::string& name, const Dema
     if (before.state == Promise::State::kBinding)
       return Error{Code::kAborted, "the pod is being bound to this node already"};
     before.state = Promise::State::kBinding;
-    before.since = now;
+    before.since = before.looked = now;
     return Reserved{number, before.annotation, true};
   }
   const Result<Choice> choice = choose(name, demand);
   if (!choice) return choice.error();
   const NodeZones& zones = find(name)->zones;
-  Promise promise{0, demand.uid, demand.name, demand.name_space, name, Promise::State::kBinding, now, false, {}, {}, 0};
+  Promise promise{0,  demand.uid, demand.name, demand.name_space, name, Promise::State::kBinding, now, now, false, {},
+                  {}, 0};
   promise.taken = by_index(zones, choice->taken);
   promise.annotation = zone_annotation_text(zones, *choice);
   std::string annotation = promise.annotation;
@@ -243,7 +244,7 @@ void ZoneBook::confirm(std::uint64_t number, Time now) {
   const auto found = promises_.find(number);
   if (found == promises_.end()) return;
   found->second.state = Promise::State::kBound;
-  found->second.since = now;
+  found->second.since = found->second.looked = now;
   const std::string uid = found->second.uid;
   release_others(uid, number);
   const Node* node = find(found->second.node);
@@ -262,7 +263,7 @@ void ZoneBook::doubt(std::uint64_t number, Time now) {
   const auto found = promises_.find(number);
   if (found == promises_.end()) return;
   found->second.state = Promise::State::kInDoubt;
-  found->second.since = now;
+  found->second.since = found->second.looked = now;
 }
 
 void ZoneBook::release(std::uint64_t number) {
@@ -286,6 +287,7 @@ void ZoneBook::remember(const Demand& demand, const ZoneAnnotation& annotation, 
                   annotation.node,
                   Promise::State::kBound,
                   now,
+                  now,
                   false,
                   {},
                   annotation.text,
@@ -306,14 +308,15 @@ void ZoneBook::begin_term() {
 std::vector<Promise> ZoneBook::due(Time now) const {
   std::vector<Promise> due;
   for (const auto& [number, promise] : promises_) {
-    if (promise.state != Promise::State::kBinding && now - promise.since >= kPatience) due.push_back(promise);
+    if (promise.state != Promise::State::kBinding && now - promise.looked >= kLookEvery) due.push_back(promise);
   }
   return due;
 }
 
 Promise* ZoneBook::find_due(const Promise& due) {
   const auto found = promises_.find(due.number);
-  if (found == promises_.end() || found->second.state != due.state || found->second.since != due.since) return nullptr;
+  if (found == promises_.end() || found->second.state != due.state || found->second.looked != due.looked)
+    return nullptr;
   return &found->second;
 }
 
@@ -321,8 +324,9 @@ void ZoneBook::keep_waiting(const Promise& due, Time now) {
   Promise* promise = find_due(due);
   if (promise == nullptr) return;
   promise->state = Promise::State::kBound;
+  promise->looked = now;
+  if (now - promise->since < kPatience) return;
   promise->is_overdue = true;
-  promise->since = now;
   Node& node = *nodes_.find(due.node)->second;
   if (!node.is_published || node.zones.has_acknowledgements) return recount(node);
   node.never_acknowledges = true;

@@ -32,6 +32,7 @@ struct Promise {
   std::string node;
   State state = State::kBinding;
   std::chrono::steady_clock::time_point since{};         ///< the beginning of this state
+  std::chrono::steady_clock::time_point looked{};        ///< when it was asked after, or this state began
   bool is_overdue = false;                               ///< bound for long, and not counted by its node
   std::vector<std::pair<std::uint32_t, Amounts>> taken;  ///< by zone's os_index
   std::string annotation;                                ///< what is written to the pod
@@ -53,7 +54,10 @@ class ZoneBook {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// After which a promise is asked after.
+  /// How often a promise is asked after that its node does not count: its pod may be gone already. What was asked of
+  /// the API server before that is over by then.
+  static constexpr std::chrono::seconds kLookEvery{10};
+  /// After which its node is not relied on any more.
   static constexpr std::chrono::seconds kPatience{60};
 
   /// A node's object as it is now. One that is older than what is known of the node is left out. What it acknowledges
@@ -92,10 +96,10 @@ class ZoneBook {
   /// That stays promised, too, as it may still come true, but is no reason any more to ask for it again.
   void begin_term();
 
-  /// Those that are not bound after kPatience, or not counted.
+  /// Those to be asked after.
   std::vector<Promise> due(Time now) const;
-  /// The pod is alive and bound there: asked after again after kPatience. A node whose object never tells of the pods
-  /// that it counts is stale from then on, and is taken to have counted this one.
+  /// The pod is alive and bound there: asked after again. After kPatience its node is stale. One whose object never
+  /// tells of the pods that it counts is stale from then on, and is taken to have counted this one.
   void keep_waiting(const Promise& due, Time now);
   /// The pod is not there any more. Nothing is dropped that has changed since it was due.
   void drop(const Promise& due);

@@ -69,7 +69,7 @@ TEST_F(PluginDir, LoadsAPluginAndReadsWhatItSaysOfItself) {
   EXPECT_EQ(library->id(), "numa");
   EXPECT_EQ(library->version(), "0.1.0");
   EXPECT_EQ(library->path(), file);
-  ASSERT_THAT(library->options(), SizeIs(12));
+  ASSERT_THAT(library->options(), SizeIs(13));
   EXPECT_EQ(library->options()[2].name(), "numa.strategy");
   EXPECT_THAT(library->options()[2].defaults, ElementsAre("packed"));
   EXPECT_THAT(library->options()[2].allowed, ElementsAre("packed", "spread"));
