@@ -35,8 +35,8 @@ Error pick_error(const std::string& answer) {
 TEST(PluginPolicy, GivesNumasVerdictsOnEveryCandidate) {
   const auto numa = start_plugin(TOPOLET_BUILT_PLUGINS, "numa");
   ASSERT_NE(numa, nullptr);
-  EXPECT_THAT(numa->capabilities(),
-              ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1", "topolet.adjust/1", "topolet.annotations/1"));
+  EXPECT_THAT(numa->capabilities(), ElementsAre("topolet.score/1", "topolet.propose/1", "topolet.pick/1",
+                                                "topolet.adjust/1", "topolet.annotations/1"));
   const auto request = two_node_request();
   request->ledger.pool.erase(0);
   const auto verdicts = numa->score(abi_view(*request));
