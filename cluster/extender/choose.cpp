@@ -450,35 +450,85 @@ class ZoneChooser {
   std::vector<ContainerZones> placed_;
 };
 
-/// The best zone for a single container.
-std::optional<Fit> fit_in_one(const FreeZones& zones, const Amounts& asks, ZoneStrategy strategy) {
-  const auto fits = [&](std::size_t zone) {
-    return std::all_of(asks.asks().begin(), asks.asks().end(), [&](const Ask& ask) {
-      const bool is_enough = std::max<std::int64_t>(0, zones.free[zone].get(ask.resource)) >= ask.amount;
-      // What no zone publishes is none of the zones' business.
-      return is_enough || !zones.node.publishes(ask.resource);
+/// Containers on one zone each, the largest first and each on the best one that is left for it, as ZoneChooser tries
+/// it first. Only what CPUs alone rank: nothing of a zone is looked at that has too few.
+class QuickFit {
+ public:
+  QuickFit(const FreeZones& zones, const Demand& demand)
+      : zones_(zones), strategy_(demand.strategy), left_(zones.free_cpu.begin(), zones.free_cpu.end()) {
+    for (const ContainerDemand& container : demand.containers) order_.push_back(&container);
+    if (order_.size() < 2) return;
+    std::stable_sort(order_.begin(), order_.end(), [](const ContainerDemand* a, const ContainerDemand* b) {
+      return a->asks.get(kCpu) > b->asks.get(kCpu);
     });
-  };
-  const std::int64_t cpu = asks.get(kCpu);
-  std::optional<Fit> best;
-  for (std::size_t zone = 0; zone < zones.free_cpu.size(); ++zone) {
-    Left left;
-    left.cpu = zones.free_cpu[zone] - cpu;
-    if (left.cpu < 0) continue;
-    const bool is_by_cpu_alone = strategy != ZoneStrategy::kBalanced;
-    if (is_by_cpu_alone && best && preference_of(left, strategy) < best->preference) continue;
-    if (!fits(zone)) continue;
-    const Zone& here = zones.node.zones[zone];
-    if (!is_by_cpu_alone) {
-      left = {};
-      left.add_zone(zones.free[zone], here.allocatable);
-      left.subtract(asks);
-    }
-    const Fit fit{1, preference_of(left, strategy), share_of_cpu(here)};
-    if (!best || std::pair(fit.preference, fit.effective) > std::pair(best->preference, best->effective)) best = fit;
   }
-  return best;
-}
+
+  static bool is_for(const Demand& demand) {
+    return demand.strategy != ZoneStrategy::kBalanced &&
+           std::all_of(demand.containers.begin(), demand.containers.end(),
+                       [](const ContainerDemand& container) { return container.kind != ContainerDemand::Kind::kInit; });
+  }
+
+  std::optional<Fit> fit() {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const auto zone = best_zone(order_[i]->asks);
+      if (!zone) return std::nullopt;
+      left_[*zone] -= order_[i]->asks.get(kCpu);
+      used_.push_back(*zone);
+    }
+    return total();
+  }
+
+ private:
+  std::optional<std::size_t> best_zone(const Amounts& asks) const {
+    const std::int64_t cpu = asks.get(kCpu);
+    std::optional<std::size_t> best;
+    std::pair<std::int64_t, std::int64_t> best_key;
+    for (std::size_t zone = 0; zone < left_.size(); ++zone) {
+      if (left_[zone] < cpu) continue;
+      const std::int64_t preference = preference_of({.cpu = left_[zone] - cpu}, strategy_);
+      if ((best && preference < best_key.first) || !fits(asks, zone)) continue;
+      const std::pair key(preference, share_of_cpu(zones_.node.zones[zone]));
+      if (best && key <= best_key) continue;
+      best = zone;
+      best_key = key;
+    }
+    return best;
+  }
+
+  /// Besides CPUs, and with what others of the pod have there.
+  bool fits(const Amounts& asks, std::size_t zone) const {
+    return std::all_of(asks.asks().begin(), asks.asks().end(), [&](const Ask& ask) {
+      if (ask.resource == kCpu) return true;
+      std::int64_t left = zones_.free[zone].get(ask.resource);
+      for (std::size_t i = 0; i < used_.size(); ++i) {
+        if (used_[i] == zone) left -= order_[i]->asks.get(ask.resource);
+      }
+      // What no zone publishes is none of the zones' business.
+      return std::max<std::int64_t>(0, left) >= ask.amount || !zones_.node.publishes(ask.resource);
+    });
+  }
+
+  Fit total() {
+    std::sort(used_.begin(), used_.end());
+    used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
+    Left left;
+    std::int64_t can = 0;
+    std::int64_t all = 0;
+    for (const std::size_t zone : used_) {
+      left.cpu += left_[zone];
+      can += usable_cpu(zones_.node.zones[zone]);
+      all += zones_.node.zones[zone].allocatable.get(kCpu);
+    }
+    return Fit{1, preference_of(left, strategy_), all > 0 ? can * kPermille / all : kPermille};
+  }
+
+  const FreeZones& zones_;
+  const ZoneStrategy strategy_;
+  boost::container::small_vector<std::int64_t, 8> left_;
+  boost::container::small_vector<const ContainerDemand*, 8> order_;
+  ZonePositions used_;
+};
 
 }  // namespace
 
@@ -489,17 +539,20 @@ Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand) {
 
 Result<Fit> fit_zones(const FreeZones& zones, const Demand& demand) {
   if (const Status usable = check_usable(zones, demand); !usable) return usable.error();
+  // In pod scope all containers are as one, which is the same for one.
+  if (QuickFit::is_for(demand) && (!zones.node.is_pod_scope || demand.containers.size() == 1)) {
+    if (const auto fit = QuickFit(zones, demand).fit()) return *fit;
+  }
   if (demand.containers.size() == 1) {
-    const Amounts& asks = demand.containers.front().asks;
-    if (const auto fit = fit_in_one(zones, asks, demand.strategy)) return *fit;
     // Others than CPUs may be what is missing, which takes a closer look.
-    const std::int64_t cpu = asks.get(kCpu);
+    const std::int64_t cpu = demand.containers.front().asks.get(kCpu);
+    const bool one = must_be_one(zones.node, demand);
     std::int64_t most = 0;
     for (const std::int64_t zone : zones.free_cpu) {
       const std::int64_t free = std::max<std::int64_t>(0, zone);
-      most = must_be_one(zones.node, demand) ? std::max(most, free) : most + free;
+      most = one ? std::max(most, free) : most + free;
     }
-    if (most < cpu || must_be_one(zones.node, demand)) return no_place_for(zones.node, demand, zones.free, cpu);
+    if (most < cpu) return no_place_for(zones.node, demand, zones.free, cpu);
   }
   const Result<Choice> choice = ZoneChooser(zones, demand).choose();
   if (!choice) return choice.error();
