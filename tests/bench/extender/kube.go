@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 )
 
 // Kube is a real API server, and a user who may do everything.
@@ -77,9 +78,10 @@ type podEvent struct {
 	Type   string
 	Object struct {
 		Metadata struct {
-			Name        string
-			UID         string
-			Annotations map[string]string
+			Name            string
+			UID             string
+			ResourceVersion string
+			Annotations     map[string]string
 		}
 		Spec struct {
 			NodeName string
@@ -87,27 +89,55 @@ type podEvent struct {
 	}
 }
 
-// watchPods tells of all that happens to pods of the namespace default, from now on.
+// watchPods tells of all that happens to pods of the namespace default, from now on. Begins again where the server ends it.
 func (k *Kube) watchPods(ctx context.Context, handle func(podEvent)) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.server+"/api/v1/namespaces/default/pods?watch=1", nil)
-	if err != nil {
-		return err
-	}
-	response, err := k.client.Do(request)
+	body, err := k.openWatch(ctx, "")
 	if err != nil {
 		return err
 	}
 	go func() {
-		defer response.Body.Close()
-		for events := json.NewDecoder(response.Body); ; {
-			var event podEvent
-			if events.Decode(&event) != nil {
+		version := ""
+		for {
+			for events := json.NewDecoder(body); ; {
+				var event podEvent
+				if events.Decode(&event) != nil {
+					break
+				}
+				if event.Object.Metadata.ResourceVersion != "" {
+					version = event.Object.Metadata.ResourceVersion
+				}
+				handle(event)
+			}
+			_ = body.Close()
+			if body, err = k.openWatch(ctx, version); err != nil {
 				return
 			}
-			handle(event)
 		}
 	}()
 	return nil
+}
+
+// openWatch tries until it is let in: a server to which a kind of objects was added refuses for a while.
+func (k *Kube) openWatch(ctx context.Context, version string) (io.ReadCloser, error) {
+	for {
+		path := "/api/v1/namespaces/default/pods?watch=1&resourceVersion=" + version
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.server+path, nil)
+		if err != nil {
+			return nil, err
+		}
+		response, err := k.client.Do(request)
+		if err == nil && response.StatusCode == http.StatusOK {
+			return response.Body, nil
+		}
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
 // inParallel calls the function for 0 to count - 1. Returns an error of one of them.
