@@ -77,12 +77,8 @@ void Binder::end() {
   for (const Shared& call : std::exchange(waiting_, {})) finish(call, kNoLeader);
 }
 
-void Binder::list_pods(const std::string& selector, const std::string& continue_token,
-                       std::function<void(const ApiAnswer& answer)> then) {
-  ApiRequest request{
-      .verb = "list",
-      .path = fmt::format("/api/v1/pods?limit={}&fieldSelector={}", kPageSize, api::query_escaped(selector))};
-  if (!continue_token.empty()) request.path += "&continue=" + api::query_escaped(continue_token);
+void Binder::list_pods(const std::string& query, std::function<void(const ApiAnswer& answer)> then) {
+  ApiRequest request{.verb = "list", .path = "/api/v1/pods?" + query};
   api_.request(std::move(request),
                [this, alive = is_alive_, term = term_, then = std::move(then)](const ApiAnswer& answer) {
                  if (!*alive) return;
@@ -100,7 +96,10 @@ void Binder::list_pods(const std::string& selector, const std::string& continue_
 }
 
 void Binder::list_pending(const std::string& continue_token) {
-  list_pods("spec.nodeName!=,status.phase=Pending", continue_token, [this, term = term_](const ApiAnswer& answer) {
+  std::string query = fmt::format("limit={}&fieldSelector=", kPageSize);
+  query += api::query_escaped("spec.nodeName!=,status.phase=Pending");
+  if (!continue_token.empty()) query += "&continue=" + api::query_escaped(continue_token);
+  list_pods(query, [this, term = term_](const ApiAnswer& answer) {
     if (term != term_ || !is_binding_) return;
     if (!answer.ok()) {
       trouble_.failed(answer.error);
@@ -117,16 +116,15 @@ void Binder::list_pending(const std::string& continue_token) {
   });
 }
 
-/// A pod that runs already is not Pending, and may be on a node whose object does not tell of it yet.
-void Binder::list_pods_of(const std::string& node, const std::string& continue_token, std::function<void(bool)> then) {
+/// A pod that runs already is not Pending, and may be on a node whose object does not tell of it yet. Without a limit,
+/// as the API server answers from its memory then, where it knows the pods by their nodes.
+void Binder::list_pods_of(const std::string& node, std::function<void(bool)> then) {
   const std::string selector = fmt::format("spec.nodeName={},status.phase!=Succeeded,status.phase!=Failed", node);
-  list_pods(selector, continue_token, [this, node, then = std::move(then)](const ApiAnswer& answer) {
-    if (!answer.ok()) return then(false);
-    const std::string next = text_field(answer.body, "metadata", "continue");
-    if (!next.empty()) return list_pods_of(node, next, then);
-    looked_at_.insert(node);
-    then(true);
-  });
+  list_pods("fieldSelector=" + api::query_escaped(selector),
+            [this, node, then = std::move(then)](const ApiAnswer& answer) {
+              if (answer.ok()) looked_at_.insert(node);
+              then(answer.ok());
+            });
 }
 
 void Binder::remember(const json& pod) {
@@ -179,7 +177,7 @@ void Binder::reserve(const Shared& call) {
   if (!is_synced()) return finish(call, "the nodes' zones were not read yet");
   const std::string& node = call->args.node;
   if (!looked_at_.contains(node)) {
-    return list_pods_of(node, {}, [this, call](bool is_read) {
+    return list_pods_of(node, [this, call](bool is_read) {
       if (!is_read) return finish(call, fmt::format("the pods of {} cannot be listed", call->args.node));
       reserve(call);
     });

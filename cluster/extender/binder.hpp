@@ -53,10 +53,9 @@ class Binder {
   using OnPod = std::function<void(const nlohmann::json& pod)>;
 
   void list_pending(const std::string& continue_token);
-  void list_pods_of(const std::string& node, const std::string& continue_token, std::function<void(bool)> then);
-  /// `selector`: of fields. Calls `on_pod` for each, and then `then` with the next page or the error.
-  void list_pods(const std::string& selector, const std::string& continue_token,
-                 std::function<void(const api::ApiAnswer& answer)> then);
+  void list_pods_of(const std::string& node, std::function<void(bool)> then);
+  /// Remembers what is bound, and then calls `then` with the answer or the error.
+  void list_pods(const std::string& query, std::function<void(const api::ApiAnswer& answer)> then);
   void remember(const nlohmann::json& pod);
 
   void bind_known(const Shared& call);
