@@ -12,6 +12,7 @@
 #include "core/base/unique_fd.hpp"
 #include "core/base/unix_address.hpp"
 #include "tests/control/daemon_rig.hpp"
+#include "tests/support/unsent_call.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -101,11 +102,9 @@ class Load {
   }
 
  private:
-  /// gRPC's C++ client may give up a call that it has not sent yet where the other end says at that moment that the
-  /// connection ends. The kubelet's client sends such a call over the next one.
   void call(api::RuntimeService::Stub& stub, const std::string& name) {
     grpc::Status status = try_call(stub, name);
-    if (status.error_message() == "GOAWAY received") status = try_call(stub, name);
+    if (testing::was_given_up_unsent(status)) status = try_call(stub, name);
     if (status.ok()) return;
     MutexLock lock(mutex_);
     failures_.push_back(status.error_message());
