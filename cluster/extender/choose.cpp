@@ -1,19 +1,17 @@
 #include "cluster/extender/choose.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "cluster/extender/room.hpp"
+
 namespace topolet::extender {
 namespace {
 
-constexpr std::int64_t kPermille = 1000;
 /// Sets of zones that are looked at one by one; where there are more, sets are grown from each zone.
 constexpr std::size_t kMostSets = 2000;
 /// Steps in the search for a zone for each of several containers.
@@ -30,91 +28,12 @@ std::size_t sets_of(std::size_t size, std::size_t count) {
   return sets;
 }
 
-std::string cpus_text(std::int64_t milli) {
-  return fmt::format("{} free CPU{}", milli / kPermille, milli == kPermille ? "" : "s");
-}
-
-/// What is left of some zones, and all there is.
-struct Left {
-  std::int64_t cpu = 0;
-  std::int64_t all_cpu = 0;
-  std::int64_t memory_mib = 0;
-  std::int64_t all_memory_mib = 0;
-
-  void add_zone(const Amounts& left, const Amounts& allocatable) {
-    cpu += left.get(kCpu);
-    all_cpu += allocatable.get(kCpu);
-    memory_mib += left.get(kMemory) >> 20U;
-    all_memory_mib += allocatable.get(kMemory) >> 20U;
-  }
-  void subtract(const Amounts& asks) {
-    cpu -= asks.get(kCpu);
-    memory_mib -= asks.get(kMemory) >> 20U;
-  }
-};
-
-/// More is better.
-std::int64_t preference_of(const Left& left, ZoneStrategy strategy) {
-  const std::int64_t cpu = std::max<std::int64_t>(0, left.cpu);
-  const std::int64_t memory = std::max<std::int64_t>(0, left.memory_mib);
-  if (strategy == ZoneStrategy::kPacked) return -cpu;
-  if (strategy == ZoneStrategy::kSpread) return cpu;
-  const std::int64_t cpu_share = left.all_cpu > 0 ? cpu * kPermille / left.all_cpu : 0;
-  return left.all_memory_mib > 0 ? -std::abs(cpu_share - memory * kPermille / left.all_memory_mib) : -cpu_share;
-}
-
-/// What a zone's CPUs can do at present.
-std::int64_t usable_cpu(const Zone& zone) {
-  const std::int64_t nominal = zone.allocatable.get(kCpu);
-  return std::clamp<std::int64_t>(zone.effective_cpu_milli.value_or(nominal), 0, nominal);
-}
-
-/// The same as permille of all.
-std::int64_t share_of_cpu(const Zone& zone) {
-  const std::int64_t nominal = zone.allocatable.get(kCpu);
-  return nominal > 0 ? usable_cpu(zone) * kPermille / nominal : kPermille;
-}
-
-bool must_be_one(const NodeZones& node, const Demand& demand) {
-  return demand.policy == ZonePolicy::kSingle || node.policy == NodePolicy::kSingleNumaNode;
-}
-
-Error refused(std::string why) { return {Code::kFailedPrecondition, std::move(why)}; }
-
-Status check_usable(const FreeZones& zones, const Demand& demand) {
-  if (!zones.has_cpus) return refused("publishes no NUMA zones with CPUs");
-  if (zones.is_stale && demand.policy == ZonePolicy::kSingle)
-    return refused("what was promised here before has not shown up, so its zones are not relied on");
-  return {};
-}
-
-Error no_place_for(const NodeZones& node, const Demand& demand, const std::vector<Amounts>& left, std::int64_t cpu) {
-  const bool one = must_be_one(node, demand);
-  std::int64_t best = 0;
-  std::int64_t sum = 0;
-  for (const Amounts& zone : left) {
-    const std::int64_t free = std::max<std::int64_t>(0, zone.get(kCpu));
-    best = std::max(best, free);
-    sum += free;
-  }
-  const std::int64_t most = one ? best : sum;
-  if (most < cpu) {
-    return refused(one ? fmt::format("no zone has {}, the best has {}", cpus_text(cpu), best / kPermille)
-                       : fmt::format("its zones have no {}, but {}", cpus_text(cpu), sum / kPermille));
-  }
-  if (!one && node.policy == NodePolicy::kRestricted)
-    return refused(fmt::format("restricted: {} would be on more zones than on an empty node", cpus_text(cpu)));
-  return refused(
-      fmt::format("no {} with {} and the memory and devices asked for", one ? "zone" : "zones", cpus_text(cpu)));
-}
-
 /// The zones of one node while containers of a pod are placed there.
 class ZoneChooser {
  public:
   ZoneChooser(const FreeZones& zones, const Demand& demand)
       : node_(zones.node),
         demand_(demand),
-        is_stale_(zones.is_stale),
         left_(zones.free),
         spoken_for_(zones.has_promises),
         lasting_(zones.has_promises),
@@ -156,13 +75,11 @@ class ZoneChooser {
     return containers;
   }
 
-  bool counts(ResourceId resource) const { return node_.publishes(resource); }
-
   bool fits(const Amounts& asks, const Positions& zones, const std::vector<Amounts>& room) const {
     return std::all_of(asks.asks().begin(), asks.asks().end(), [&](const Ask& ask) {
       std::int64_t sum = 0;
       for (const std::size_t zone : zones) sum += std::max<std::int64_t>(0, room[zone].get(ask.resource));
-      return sum >= ask.amount || !counts(ask.resource);
+      return sum >= ask.amount || !node_.publishes(ask.resource);
     });
   }
 
@@ -185,7 +102,7 @@ class ZoneChooser {
 
   bool fits_one(const Amounts& asks, std::size_t zone, const std::vector<Amounts>& room) const {
     return std::all_of(asks.asks().begin(), asks.asks().end(), [&](const Ask& ask) {
-      return std::max<std::int64_t>(0, room[zone].get(ask.resource)) >= ask.amount || !counts(ask.resource);
+      return std::max<std::int64_t>(0, room[zone].get(ask.resource)) >= ask.amount || !node_.publishes(ask.resource);
     });
   }
 
@@ -441,7 +358,6 @@ class ZoneChooser {
 
   const NodeZones& node_;
   const Demand& demand_;
-  const bool is_stale_;
   std::vector<Amounts> left_;
   std::vector<bool> spoken_for_;  ///< zones where others, or other containers, are promised something
   std::vector<bool> lasting_;     ///< those of them that are so while init containers run
@@ -450,113 +366,11 @@ class ZoneChooser {
   std::vector<ContainerZones> placed_;
 };
 
-/// Containers on one zone each, the largest first and each on the best one that is left for it, as ZoneChooser tries
-/// it first. Only what CPUs alone rank: nothing of a zone is looked at that has too few.
-class QuickFit {
- public:
-  QuickFit(const FreeZones& zones, const Demand& demand)
-      : zones_(zones), strategy_(demand.strategy), left_(zones.free_cpu.begin(), zones.free_cpu.end()) {
-    for (const ContainerDemand& container : demand.containers) order_.push_back(&container);
-    if (order_.size() < 2) return;
-    std::stable_sort(order_.begin(), order_.end(), [](const ContainerDemand* a, const ContainerDemand* b) {
-      return a->asks.get(kCpu) > b->asks.get(kCpu);
-    });
-  }
-
-  static bool is_for(const Demand& demand) {
-    return demand.strategy != ZoneStrategy::kBalanced &&
-           std::all_of(demand.containers.begin(), demand.containers.end(),
-                       [](const ContainerDemand& container) { return container.kind != ContainerDemand::Kind::kInit; });
-  }
-
-  std::optional<Fit> fit() {
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      const auto zone = best_zone(order_[i]->asks);
-      if (!zone) return std::nullopt;
-      left_[*zone] -= order_[i]->asks.get(kCpu);
-      used_.push_back(*zone);
-    }
-    return total();
-  }
-
- private:
-  std::optional<std::size_t> best_zone(const Amounts& asks) const {
-    const std::int64_t cpu = asks.get(kCpu);
-    std::optional<std::size_t> best;
-    std::pair<std::int64_t, std::int64_t> best_key;
-    for (std::size_t zone = 0; zone < left_.size(); ++zone) {
-      if (left_[zone] < cpu) continue;
-      const std::int64_t preference = preference_of({.cpu = left_[zone] - cpu}, strategy_);
-      if ((best && preference < best_key.first) || !fits(asks, zone)) continue;
-      const std::pair key(preference, share_of_cpu(zones_.node.zones[zone]));
-      if (best && key <= best_key) continue;
-      best = zone;
-      best_key = key;
-    }
-    return best;
-  }
-
-  /// Besides CPUs, and with what others of the pod have there.
-  bool fits(const Amounts& asks, std::size_t zone) const {
-    return std::all_of(asks.asks().begin(), asks.asks().end(), [&](const Ask& ask) {
-      if (ask.resource == kCpu) return true;
-      std::int64_t left = zones_.free[zone].get(ask.resource);
-      for (std::size_t i = 0; i < used_.size(); ++i) {
-        if (used_[i] == zone) left -= order_[i]->asks.get(ask.resource);
-      }
-      // What no zone publishes is none of the zones' business.
-      return std::max<std::int64_t>(0, left) >= ask.amount || !zones_.node.publishes(ask.resource);
-    });
-  }
-
-  Fit total() {
-    std::sort(used_.begin(), used_.end());
-    used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
-    Left left;
-    std::int64_t can = 0;
-    std::int64_t all = 0;
-    for (const std::size_t zone : used_) {
-      left.cpu += left_[zone];
-      can += usable_cpu(zones_.node.zones[zone]);
-      all += zones_.node.zones[zone].allocatable.get(kCpu);
-    }
-    return Fit{1, preference_of(left, strategy_), all > 0 ? can * kPermille / all : kPermille};
-  }
-
-  const FreeZones& zones_;
-  const ZoneStrategy strategy_;
-  boost::container::small_vector<std::int64_t, 8> left_;
-  boost::container::small_vector<const ContainerDemand*, 8> order_;
-  ZonePositions used_;
-};
-
 }  // namespace
 
 Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand) {
   if (const Status usable = check_usable(zones, demand); !usable) return usable.error();
   return ZoneChooser(zones, demand).choose();
-}
-
-Result<Fit> fit_zones(const FreeZones& zones, const Demand& demand) {
-  if (const Status usable = check_usable(zones, demand); !usable) return usable.error();
-  // In pod scope all containers are as one, which is the same for one.
-  if (QuickFit::is_for(demand) && (!zones.node.is_pod_scope || demand.containers.size() == 1)) {
-    if (const auto fit = QuickFit(zones, demand).fit()) return *fit;
-  }
-  if (demand.containers.size() == 1) {
-    // Others than CPUs may be what is missing, which takes a closer look.
-    const std::int64_t cpu = demand.containers.front().asks.get(kCpu);
-    const bool one = must_be_one(zones.node, demand);
-    std::int64_t most = 0;
-    for (const std::int64_t zone : zones.free_cpu) {
-      const std::int64_t free = std::max<std::int64_t>(0, zone);
-      most = one ? std::max(most, free) : most + free;
-    }
-    if (most < cpu) return no_place_for(zones.node, demand, zones.free, cpu);
-  }
-  const Result<Choice> choice = ZoneChooser(zones, demand).choose();
-  if (!choice) return choice.error();
-  return Fit{choice->most_zones, choice->preference, choice->effective};
 }
 
 std::vector<Amounts> taken_by(const NodeZones& node, const Amounts& asks,

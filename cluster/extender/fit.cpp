@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cluster/extender/choose.hpp"
+#include "cluster/extender/room.hpp"
+
+namespace topolet::extender {
+namespace {
+
+/// Containers on one zone each, the largest first and each on the best one that is left for it, as ZoneChooser tries
+/// it first. Only what CPUs alone rank: nothing of a zone is looked at that has too few.
+class QuickFit {
+ public:
+  QuickFit(const FreeZones& zones, const Demand& demand)
+      : zones_(zones), strategy_(demand.strategy), left_(zones.free_cpu.begin(), zones.free_cpu.end()) {
+    for (const ContainerDemand& container : demand.containers) order_.push_back(&container);
+    if (order_.size() < 2) return;
+    std::stable_sort(order_.begin(), order_.end(), [](const ContainerDemand* a, const ContainerDemand* b) {
+      return a->asks.get(kCpu) > b->asks.get(kCpu);
+    });
+  }
+
+  static bool is_for(const Demand& demand) {
+    return demand.strategy != ZoneStrategy::kBalanced &&
+           std::all_of(demand.containers.begin(), demand.containers.end(),
+                       [](const ContainerDemand& container) { return container.kind != ContainerDemand::Kind::kInit; });
+  }
+
+  std::optional<Fit> fit() {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const auto zone = best_zone(order_[i]->asks);
+      if (!zone) return std::nullopt;
+      left_[*zone] -= order_[i]->asks.get(kCpu);
+      used_.push_back(*zone);
+    }
+    return total();
+  }
+
+ private:
+  std::optional<std::size_t> best_zone(const Amounts& asks) const {
+    const std::int64_t cpu = asks.get(kCpu);
+    std::optional<std::size_t> best;
+    std::pair<std::int64_t, std::int64_t> best_key;
+    for (std::size_t zone = 0; zone < left_.size(); ++zone) {
+      if (left_[zone] < cpu) continue;
+      const std::int64_t preference = preference_of({.cpu = left_[zone] - cpu}, strategy_);
+      if ((best && preference < best_key.first) || !fits(asks, zone)) continue;
+      const std::pair key(preference, share_of_cpu(zones_.node.zones[zone]));
+      if (best && key <= best_key) continue;
+      best = zone;
+      best_key = key;
+    }
+    return best;
+  }
+
+  /// Besides CPUs, and with what others of the pod have there.
+  bool fits(const Amounts& asks, std::size_t zone) const {
+    return std::all_of(asks.asks().begin(), asks.asks().end(), [&](const Ask& ask) {
+      if (ask.resource == kCpu) return true;
+      std::int64_t left = zones_.free[zone].get(ask.resource);
+      for (std::size_t i = 0; i < used_.size(); ++i) {
+        if (used_[i] == zone) left -= order_[i]->asks.get(ask.resource);
+      }
+      // What no zone publishes is none of the zones' business.
+      return std::max<std::int64_t>(0, left) >= ask.amount || !zones_.node.publishes(ask.resource);
+    });
+  }
+
+  Fit total() {
+    std::sort(used_.begin(), used_.end());
+    used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
+    Left left;
+    std::int64_t can = 0;
+    std::int64_t all = 0;
+    for (const std::size_t zone : used_) {
+      left.cpu += left_[zone];
+      can += usable_cpu(zones_.node.zones[zone]);
+      all += zones_.node.zones[zone].allocatable.get(kCpu);
+    }
+    return Fit{1, preference_of(left, strategy_), all > 0 ? can * kPermille / all : kPermille};
+  }
+
+  const FreeZones& zones_;
+  const ZoneStrategy strategy_;
+  boost::container::small_vector<std::int64_t, 8> left_;
+  boost::container::small_vector<const ContainerDemand*, 8> order_;
+  ZonePositions used_;
+};
+
+}  // namespace
+
+Result<Fit> fit_zones(const FreeZones& zones, const Demand& demand) {
+  if (const Status usable = check_usable(zones, demand); !usable) return usable.error();
+  // In pod scope all containers are as one, which is the same for one.
+  if (QuickFit::is_for(demand) && (!zones.node.is_pod_scope || demand.containers.size() == 1)) {
+    if (const auto fit = QuickFit(zones, demand).fit()) return *fit;
+  }
+  if (demand.containers.size() == 1) {
+    // Others than CPUs may be what is missing, which takes a closer look.
+    const std::int64_t cpu = demand.containers.front().asks.get(kCpu);
+    const bool one = must_be_one(zones.node, demand);
+    std::int64_t most = 0;
+    for (const std::int64_t zone : zones.free_cpu) {
+      const std::int64_t free = std::max<std::int64_t>(0, zone);
+      most = one ? std::max(most, free) : most + free;
+    }
+    if (most < cpu) return no_place_for(zones.node, demand, zones.free, cpu);
+  }
+  const Result<Choice> choice = choose_zones(zones, demand);
+  if (!choice) return choice.error();
+  return Fit{choice->most_zones, choice->preference, choice->effective};
+}
+
+}  // namespace topolet::extender

@@ -1,0 +1,49 @@
+// What is left of a node's zones as choices are judged by it: by those that are made, and by those that are only
+// ranked.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cluster/extender/choose.hpp"
+#include "cluster/extender/demand.hpp"
+#include "cluster/extender/node_zones.hpp"
+#include "core/base/result.hpp"
+
+namespace topolet::extender {
+
+inline constexpr std::int64_t kPermille = 1000;
+
+/// What is left of some zones, and all there is.
+struct Left {
+  std::int64_t cpu = 0;
+  std::int64_t all_cpu = 0;
+  std::int64_t memory_mib = 0;
+  std::int64_t all_memory_mib = 0;
+
+  void add_zone(const Amounts& left, const Amounts& allocatable) {
+    cpu += left.get(kCpu);
+    all_cpu += allocatable.get(kCpu);
+    memory_mib += left.get(kMemory) >> 20U;
+    all_memory_mib += allocatable.get(kMemory) >> 20U;
+  }
+  void subtract(const Amounts& asks) {
+    cpu -= asks.get(kCpu);
+    memory_mib -= asks.get(kMemory) >> 20U;
+  }
+};
+
+/// More is better.
+std::int64_t preference_of(const Left& left, ZoneStrategy strategy);
+/// What a zone's CPUs can do at present.
+std::int64_t usable_cpu(const Zone& zone);
+/// The same as permille of all.
+std::int64_t share_of_cpu(const Zone& zone);
+/// Whether a container may be on one zone only.
+bool must_be_one(const NodeZones& node, const Demand& demand);
+/// FAILED_PRECONDITION where nothing can be placed by zones at all.
+Status check_usable(const FreeZones& zones, const Demand& demand);
+/// Why a container that asks for so many CPUs finds no place in what is left: FAILED_PRECONDITION.
+Error no_place_for(const NodeZones& node, const Demand& demand, const std::vector<Amounts>& left, std::int64_t cpu);
+
+}  // namespace topolet::extender
