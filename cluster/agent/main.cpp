@@ -1,12 +1,9 @@
 // topolet-agent: shows what topoletd decides on this node, and tells others. It decides nothing, and its end costs no
 // placement.
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <boost/program_options.hpp>
-#include <csignal>
 #include <cstdlib>
-#include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,11 +14,10 @@
 #include "cluster/agent/routes.hpp"
 #include "cluster/agent/watch_client.hpp"
 #include "cluster/http/http_server.hpp"
+#include "cluster/program/program.hpp"
 #include "core/base/daemon_log.hpp"
-#include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
 #include "core/base/host_name.hpp"
-#include "core/base/standard_streams.hpp"
 #include "core/base/text.hpp"
 
 namespace topolet::agent {
@@ -31,6 +27,8 @@ namespace po = boost::program_options;
 
 constexpr const char* kNone = "none";
 constexpr const char* kInCluster = "in-cluster";
+const program::About kAbout = {"topolet-agent",
+                               "Shows what topoletd decides on this node: metrics for Prometheus, and a live page."};
 
 struct Options {
   std::string watch;
@@ -85,21 +83,6 @@ po::options_description table(Options& options) {
   return table;
 }
 
-int usage_error(const std::string& what) {
-  print_error_line("topolet-agent: " + what + "; topolet-agent --help lists the options");
-  return kExitUsage;
-}
-
-/// Blocked before any thread begins, so that all of them leave the signals to the main one.
-sigset_t block_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
 std::string path_of(const std::string& socket) {
   constexpr std::string_view kScheme = "unix://";
   return socket.starts_with(kScheme) ? socket.substr(kScheme.size()) : socket;
@@ -151,13 +134,7 @@ std::optional<std::string> mistake_in(const Options& options) {
 /// Null if it is to talk to no API server.
 Result<std::unique_ptr<Reporter>> make_reporter(const Options& options, Node& node, WatchClient& client, Log& log) {
   if (options.kubernetes == kNone) return std::unique_ptr<Reporter>();
-  const auto variable = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
-  const Result<api::ApiServer> server = options.kubernetes == kInCluster
-                                            ? api::server_of_this_cluster({.variable = variable})
-                                            : api::read_kubeconfig(options.kubernetes);
+  const Result<api::ApiServer> server = program::find_api_server(options.kubernetes);
   if (!server) return server.error();
   Reporter::Options reporting;
   reporting.node_name = options.node_name;
@@ -177,34 +154,24 @@ Result<std::unique_ptr<http::HttpServer>> serve(const std::string& address, http
 }
 
 int run_agent(const Options& options) {
-  const sigset_t signals = block_signals();
+  const sigset_t signals = program::block_ending_signals();
   const auto log = make_daemon_log();
   if (const Status set = set_level(*log, options.log_level); !set)
-    return usage_error("--log-level: " + set.error().message);
+    return program::usage_error(kAbout, "--log-level: " + set.error().message);
   Node node;
   WatchClient client({.socket = path_of(options.watch)}, node, *log);
   const auto reporter = make_reporter(options, node, client, *log);
-  if (!reporter) {
-    log->error("cannot start: {}", reporter.error().message);
-    log->flush();
-    return kExitFailure;
-  }
+  if (!reporter) return program::start_failed(*log, reporter.error());
   const auto more_metrics = [&reporter] { return *reporter ? reporter_metrics((*reporter)->counts()) : std::string(); };
   auto metrics = serve(options.metrics_address, metrics_routes(node, client, more_metrics), {});
   auto page = metrics ? serve(options.page_address, page_routes(node), page_headers())
                       : Result<std::unique_ptr<http::HttpServer>>(metrics.error());
-  if (!page) {
-    log->error("cannot start: {}", page.error().message);
-    log->flush();
-    return kExitFailure;
-  }
+  if (!page) return program::start_failed(*log, page.error());
   if (*reporter) (*reporter)->start();
   client.start();
   if (*metrics) log->info("metrics on http://{}/metrics", (*metrics)->address());
   if (*page) log->info("the page is on http://{}/", (*page)->address());
-  int received = 0;
-  ::sigwait(&signals, &received);
-  log->info("ending");
+  program::wait_for_end(signals, *log);
   if (*reporter) (*reporter)->stop();
   client.stop();
   page->reset();
@@ -214,31 +181,8 @@ int run_agent(const Options& options) {
 
 int run(const std::vector<std::string>& arguments) {
   Options options;
-  const po::options_description known = table(options);
-  po::variables_map given;
-  try {
-    po::store(po::command_line_parser(arguments)
-                  .options(known)
-                  .positional({})
-                  .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
-                  .run(),
-              given);
-    po::notify(given);
-  } catch (const po::error& error) {
-    return usage_error(error.what());
-  }
-  if (given.count("help") != 0) {
-    std::cout
-        << "usage: topolet-agent [OPTION…]\n\nShows what topoletd decides on this node: metrics for Prometheus, and a "
-           "live page.\n\n"
-        << known;
-    return kExitSuccess;
-  }
-  if (given.count("version") != 0) {
-    std::cout << "topolet-agent " TOPOLET_VERSION "\n";
-    return kExitSuccess;
-  }
-  if (const auto mistake = mistake_in(options)) return usage_error(*mistake);
+  if (const auto status = program::read_command_line(kAbout, arguments, table(options))) return *status;
+  if (const auto mistake = mistake_in(options)) return program::usage_error(kAbout, *mistake);
   return run_agent(options);
 }
 
@@ -246,13 +190,5 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace topolet::agent
 
 int main(int argc, char** argv) {
-  topolet::fill_closed_standard_streams();
-  ::signal(SIGPIPE, SIG_IGN);
-  try {
-    return topolet::finish_output("topolet-agent", topolet::agent::run({argv + 1, argv + argc}));
-  } catch (const std::exception& error) {
-    if (const auto lost = topolet::report_lost_output("topolet-agent", error)) return *lost;
-    topolet::print_error_line(fmt::format("topolet-agent failed: {}", error.what()));
-    return topolet::kExitFailure;
-  }
+  return topolet::program::run_main(topolet::agent::kAbout, argc, argv, topolet::agent::run);
 }

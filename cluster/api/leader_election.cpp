@@ -149,7 +149,6 @@ void LeaderElection::lead_until(Clock::time_point deadline) {
   deadline_ = deadline;
   if (is_leading_ || api_.now() >= deadline_) return;
   is_leading_ = true;
-  ++terms_;
   log_.info("this replica leads now");
   watch_deadline();
   handlers_.on_begin();

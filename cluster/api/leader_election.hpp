@@ -60,7 +60,6 @@ class LeaderElection {
   std::chrono::milliseconds time_left() const;
   /// Another one that holds the Lease, as far as is known.
   std::optional<Leader> other_leader() const;
-  std::uint64_t terms() const { return terms_; }
 
  private:
   void look();
@@ -83,7 +82,6 @@ class LeaderElection {
   bool has_given_up_ = false;
   bool holds_lease_ = false;  ///< when it stood down
   Clock::time_point deadline_{};
-  std::uint64_t terms_ = 0;
   nlohmann::json lease_;  ///< as we wrote it
   // Of another holder, as it was seen.
   Leader holder_;

@@ -44,8 +44,6 @@ class Binder {
 
   /// Some bind was begun and is not answered.
   bool has_binds_underway() const { return underway_ > 0; }
-  /// What others have bound was read.
-  bool has_begun() const { return has_begun_; }
 
  private:
   struct Call;
@@ -80,7 +78,7 @@ class Binder {
   const std::function<std::chrono::milliseconds()> time_to_bind_;
   api::TroubleLog trouble_;
   bool is_binding_ = false;  ///< from begin() to end()
-  bool has_begun_ = false;
+  bool has_begun_ = false;   ///< what others have bound was read
   std::uint64_t term_ = 0;
   std::vector<Shared> waiting_;
   std::size_t underway_ = 0;

@@ -344,15 +344,15 @@ class ZoneChooser {
       const auto placed = std::find_if(placed_.begin(), placed_.end(),
                                        [&](const ContainerZones& zones) { return zones.container == container.name; });
       choice.containers.push_back(*placed);
-      choice.most_zones = std::max(choice.most_zones, placed->zones.size());
+      choice.fit.most_zones = std::max(choice.fit.most_zones, placed->zones.size());
       for (const std::size_t zone : placed->zones) is_used[zone] = true;
     }
     Positions used;
     for (std::size_t zone = 0; zone < is_used.size(); ++zone) {
       if (is_used[zone]) used.push_back(zone);
     }
-    choice.preference = preference({}, used);
-    choice.effective = effective(used);
+    choice.fit.preference = preference({}, used);
+    choice.fit.effective = effective(used);
     return choice;
   }
 

@@ -32,25 +32,24 @@ struct ContainerZones {
   ZonePositions zones;
 };
 
-struct Choice {
-  std::vector<ContainerZones> containers;  ///< in the demand's order
-  /// What to keep free for it, by position in node.zones. Of a container on several zones it is not known how much it
-  /// takes from each, and more may be free there when it comes: of each, all that it may.
-  std::vector<Amounts> taken;
+/// How good a choice is.
+struct Fit {
   std::size_t most_zones = 0;     ///< of the container with the most
   std::int64_t preference = 0;    ///< by the strategy: more is better
   std::int64_t effective = 1000;  ///< permille of the CPUs of its zones that can be had at present
 };
 
+struct Choice {
+  std::vector<ContainerZones> containers;  ///< in the demand's order
+  /// What to keep free for it, by position in node.zones. Of a container on several zones it is not known how much it
+  /// takes from each, and more may be free there when it comes: of each, all that it may.
+  std::vector<Amounts> taken;
+  Fit fit;
+};
+
 /// FAILED_PRECONDITION says in a few words why there is none: "no zone has 8 free CPUs, the best has 4".
 Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand);
 
-/// How good a choice is, without the choice.
-struct Fit {
-  std::size_t most_zones = 0;
-  std::int64_t preference = 0;
-  std::int64_t effective = 1000;
-};
 /// What choose_zones() would come to, faster: for thousands of nodes.
 Result<Fit> fit_zones(const FreeZones& zones, const Demand& demand);
 

@@ -109,7 +109,7 @@ Result<Fit> fit_zones(const FreeZones& zones, const Demand& demand) {
   }
   const Result<Choice> choice = choose_zones(zones, demand);
   if (!choice) return choice.error();
-  return Fit{choice->most_zones, choice->preference, choice->effective};
+  return choice->fit;
 }
 
 }  // namespace topolet::extender

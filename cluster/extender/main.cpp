@@ -1,12 +1,9 @@
 // topolet-extender: chooses the NUMA zones of pods for a kube-scheduler that knows nothing of them.
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/resource.h>
 
 #include <boost/program_options.hpp>
-#include <csignal>
 #include <cstdlib>
-#include <iostream>
 #include <optional>
 #include <random>
 #include <string>
@@ -16,11 +13,10 @@
 #include "cluster/extender/extender.hpp"
 #include "cluster/http/http_server.hpp"
 #include "cluster/http/tls_files.hpp"
+#include "cluster/program/program.hpp"
 #include "core/base/daemon_log.hpp"
-#include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
 #include "core/base/host_name.hpp"
-#include "core/base/standard_streams.hpp"
 #include "core/base/text.hpp"
 
 namespace topolet::extender {
@@ -30,6 +26,9 @@ namespace po = boost::program_options;
 
 constexpr const char* kNone = "none";
 constexpr const char* kInCluster = "in-cluster";
+const program::About kAbout = {"topolet-extender",
+                               "Chooses the NUMA zones of pods for a kube-scheduler, as its extender: filter, "
+                               "prioritize and bind."};
 constexpr const char* kPlain = "text/plain; charset=utf-8";
 /// A scheduler's requests with 5,000 whole names are a tenth of it.
 constexpr std::uint64_t kMaxBodyBytes = 16 << 20;
@@ -102,11 +101,6 @@ po::options_description table(ProgramOptions& options) {
   return table;
 }
 
-int usage_error(const std::string& what) {
-  print_error_line("topolet-extender: " + what + "; topolet-extender --help lists the options");
-  return kExitUsage;
-}
-
 /// Of --lease; nothing for none.
 Result<std::optional<api::LeaderElection::Options>> lease_options(const ProgramOptions& options,
                                                                   unsigned short listen_port) {
@@ -177,15 +171,6 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-sigset_t block_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
 Result<std::unique_ptr<http::HttpServer>> serve_get(const std::string& address, http::HttpServer::Handlers handlers) {
   if (address == kNone) return std::unique_ptr<http::HttpServer>();
   http::HttpServer::Options options;
@@ -251,44 +236,31 @@ Result<Servers> open_servers(const ProgramOptions& options, Extender& extender, 
   return servers;
 }
 
-int fail(Log& log, const Error& error) {
-  log.error("cannot start: {}", error.message);
-  log.flush();
-  return kExitFailure;
-}
-
 int run_extender(const ProgramOptions& options, Extender::Options extending) {
-  const sigset_t signals = block_signals();
+  const sigset_t signals = program::block_ending_signals();
   raise_descriptor_limit();
   const auto log = make_daemon_log();
   if (const Status set = set_level(*log, options.log_level); !set)
-    return usage_error("--log-level: " + set.error().message);
+    return program::usage_error(kAbout, "--log-level: " + set.error().message);
   const auto tls = http::TlsFiles::load(options.tls, *log);
-  if (!tls) return fail(*log, tls.error());
+  if (!tls) return program::start_failed(*log, tls.error());
   if (extending.lease && !(*tls)->names().is_for_clients) {
-    return fail(*log, {Code::kInvalidArgument,
-                       fmt::format("{}: it is not for clients, and replicas forward calls to the leader with it: add "
-                                   "clientAuth to its extended key usage, or use --lease=none for a single replica",
-                                   options.tls.certificate)});
+    return program::start_failed(
+        *log, {Code::kInvalidArgument,
+               fmt::format("{}: it is not for clients, and replicas forward calls to the leader with it: add "
+                           "clientAuth to its extended key usage, or use --lease=none for a single replica",
+                           options.tls.certificate)});
   }
-  const auto variable = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
-  const Result<api::ApiServer> server = options.kubernetes == kInCluster
-                                            ? api::server_of_this_cluster({.variable = variable})
-                                            : api::read_kubeconfig(options.kubernetes);
-  if (!server) return fail(*log, server.error());
+  const Result<api::ApiServer> server = program::find_api_server(options.kubernetes);
+  if (!server) return program::start_failed(*log, server.error());
   Extender extender(std::move(extending), *server, **tls, *log);
   auto servers = open_servers(options, extender, **tls);
-  if (!servers) return fail(*log, servers.error());
+  if (!servers) return program::start_failed(*log, servers.error());
   extender.start();
   log->info("schedulers may call https://{}/", servers->calls->address());
   if (servers->metrics) log->info("metrics on http://{}/metrics", servers->metrics->address());
   if (servers->debug) log->info("what is promised: http://{}/debug/zones", servers->debug->address());
-  int received = 0;
-  ::sigwait(&signals, &received);
-  log->info("ending");
+  program::wait_for_end(signals, *log);
   extender.stop();
   *servers = {};
   return kExitSuccess;
@@ -296,34 +268,12 @@ int run_extender(const ProgramOptions& options, Extender::Options extending) {
 
 int run(const std::vector<std::string>& arguments) {
   ProgramOptions options;
-  const po::options_description known = table(options);
-  po::variables_map given;
-  try {
-    po::store(po::command_line_parser(arguments)
-                  .options(known)
-                  .positional({})
-                  .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
-                  .run(),
-              given);
-    po::notify(given);
-  } catch (const po::error& error) {
-    return usage_error(error.what());
-  }
-  if (given.count("help") != 0) {
-    std::cout << "usage: topolet-extender [OPTION…]\n\nChooses the NUMA zones of pods for a kube-scheduler, as its "
-                 "extender: filter, prioritize and bind.\n\n"
-              << known;
-    return kExitSuccess;
-  }
-  if (given.count("version") != 0) {
-    std::cout << "topolet-extender " TOPOLET_VERSION "\n";
-    return kExitSuccess;
-  }
-  if (const auto mistake = mistake_in(options)) return usage_error(*mistake);
+  if (const auto status = program::read_command_line(kAbout, arguments, table(options))) return *status;
+  if (const auto mistake = mistake_in(options)) return program::usage_error(kAbout, *mistake);
   const Result<ZoneDefaults> defaults = zone_defaults(options);
-  if (!defaults) return usage_error(defaults.error().message);
+  if (!defaults) return program::usage_error(kAbout, defaults.error().message);
   auto lease = lease_options(options, http::parse_listen_address(options.listen)->port);
-  if (!lease) return usage_error(lease.error().message);
+  if (!lease) return program::usage_error(kAbout, lease.error().message);
   Extender::Options extending;
   extending.defaults = *defaults;
   extending.lease = *std::move(lease);
@@ -336,13 +286,5 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace topolet::extender
 
 int main(int argc, char** argv) {
-  topolet::fill_closed_standard_streams();
-  ::signal(SIGPIPE, SIG_IGN);
-  try {
-    return topolet::finish_output("topolet-extender", topolet::extender::run({argv + 1, argv + argc}));
-  } catch (const std::exception& error) {
-    if (const auto lost = topolet::report_lost_output("topolet-extender", error)) return *lost;
-    topolet::print_error_line(fmt::format("topolet-extender failed: {}", error.what()));
-    return topolet::kExitFailure;
-  }
+  return topolet::program::run_main(topolet::extender::kAbout, argc, argv, topolet::extender::run);
 }

@@ -39,9 +39,9 @@ class ChooseTest : public ::testing::Test {
       EXPECT_EQ(fit.error().message, choice.error().message);
       return choice.error().message;
     }
-    EXPECT_EQ(fit->most_zones, choice->most_zones);
-    EXPECT_EQ(fit->preference, choice->preference);
-    EXPECT_EQ(fit->effective, choice->effective);
+    EXPECT_EQ(fit->most_zones, choice->fit.most_zones);
+    EXPECT_EQ(fit->preference, choice->fit.preference);
+    EXPECT_EQ(fit->effective, choice->fit.effective);
     std::string text;
     for (const ContainerZones& container : choice->containers)
       text += fmt::format("{}{}:{}", text.empty() ? "" : " ", container.container, fmt::join(container.zones, ","));
