@@ -39,6 +39,16 @@ TlsFiles::Names names_in(X509* certificate) {
   return names;
 }
 
+/// HTTP/2 if the client speaks it, and HTTP/1.1 otherwise.
+int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* chosen_size, const unsigned char* offered,
+                    unsigned int offered_size, void*) {
+  static constexpr std::array<unsigned char, 12> kServed{2, 'h', '2', 8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+  unsigned char* match = nullptr;
+  const int found = SSL_select_next_proto(&match, chosen_size, kServed.data(), kServed.size(), offered, offered_size);
+  *chosen = match;
+  return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TlsFiles>> TlsFiles::load(Paths paths, Log& log) {
@@ -80,6 +90,7 @@ Status TlsFiles::read() {
   // Connections that are resumed would keep a client whose authority was taken away.
   SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(native, SSL_OP_NO_TICKET);
+  SSL_CTX_set_alpn_select_cb(native, &choose_protocol, nullptr);
   names_ = names_in(SSL_CTX_get0_certificate(native));
   context_ = context;
   return {};

@@ -5,7 +5,7 @@ kBuildPackages=(
   g++ cmake ninja-build pkg-config
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libboost-dev libboost-program-options-dev libhwloc-dev libsqlite3-dev libssl-dev libsystemd-dev
-  libspdlog-dev libfmt-dev nlohmann-json3-dev libyaml-dev libcurl4-openssl-dev libxxhash-dev libsimdjson-dev
+  libspdlog-dev libfmt-dev nlohmann-json3-dev libyaml-dev libcurl4-openssl-dev libxxhash-dev libsimdjson-dev libnghttp2-dev
   prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 kCheckPackages=(clang libclang-rt-14-dev clang-format abigail-tools)

@@ -20,7 +20,10 @@ using testing::Ca;
 using testing::Certificate;
 using ::testing::HasSubstr;
 
-class TlsTest : public ::testing::Test {
+using testing::TlsClient;
+
+/// With HTTP/1.1 and with HTTP/2.
+class TlsTest : public ::testing::TestWithParam<long> {
  protected:
   void SetUp() override {
     write(ca_, "server");
@@ -60,8 +63,9 @@ class TlsTest : public ::testing::Test {
     write_text(paths().key, own.key_pem);
     write_text(paths().client_ca, ca.pem());
   }
+  std::string url() const { return "https://" + server_->address() + "/filter"; }
   testing::TlsReply post(const Ca& ca, const std::optional<Certificate>& client, const std::string& body) {
-    return testing::post_tls("https://" + server_->address() + "/filter", ca, client, body);
+    return testing::post_tls(url(), ca, client, body, GetParam());
   }
 
   const std::shared_ptr<Log> log_ = make_silent_log();
@@ -71,16 +75,17 @@ class TlsTest : public ::testing::Test {
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(TlsTest, ServesClientsWithACertificateAndKnowsTheirName) {
+TEST_P(TlsTest, ServesClientsWithACertificateAndKnowsTheirName) {
   EXPECT_EQ(files_->names().common_name, "server");
   EXPECT_EQ(files_->names().dns_name, "server.example");
   const testing::TlsReply reply = post(ca_, ca_.client_certificate("system:kube-scheduler"), "hello");
   EXPECT_EQ(reply.status, 200) << curl_easy_strerror(reply.result);
   EXPECT_EQ(reply.body, "system:kube-scheduler said hello");
+  EXPECT_EQ(reply.version, GetParam() == CURL_HTTP_VERSION_1_1 ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2_0);
   EXPECT_EQ(post(ca_, ca_.client_certificate("c"), std::string(1001, 'x')).status, 413);
 }
 
-TEST_F(TlsTest, ServesNobodyElse) {
+TEST_P(TlsTest, ServesNobodyElse) {
   EXPECT_EQ(post(ca_, std::nullopt, "hello").status, 0);
   EXPECT_EQ(post(ca_, ca_.client_certificate("stranger"), "hello").status, 403);
   const Ca other;
@@ -93,7 +98,7 @@ TEST_F(TlsTest, ServesNobodyElse) {
   EXPECT_EQ(post(ca_, ca_.client_certificate("c"), "x").status, 200) << "it goes on";
 }
 
-TEST_F(TlsTest, TakesNewFilesAndKeepsTheOldOnesWhereTheNewCannotBeUsed) {
+TEST_P(TlsTest, TakesNewFilesAndKeepsTheOldOnesWhereTheNewCannotBeUsed) {
   const Ca second;
   write(second, "second");
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
@@ -105,7 +110,20 @@ TEST_F(TlsTest, TakesNewFilesAndKeepsTheOldOnesWhereTheNewCannotBeUsed) {
   EXPECT_EQ(post(second, second.client_certificate("c"), "x").status, 200);
 }
 
-TEST_F(TlsTest, NamesTheFileThatCannotBeUsed) {
+TEST_P(TlsTest, LooksAnewAtAClientThatWasThereBeforeTheFilesChanged) {
+  TlsClient client(ca_, ca_.client_certificate("c"), GetParam());
+  EXPECT_EQ(client.post(url(), "x").status, 200);
+  EXPECT_EQ(client.post(url(), "x").status, 200);
+  EXPECT_EQ(client.connections(), 1);
+  // The same certificate of the server, and another authority of clients.
+  write_text(paths().client_ca, Ca().pem());
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  EXPECT_EQ(client.post(url(), "x").status, 200) << "it is answered, and told to begin anew";
+  EXPECT_EQ(client.post(url(), "x").status, 0);
+  EXPECT_EQ(client.connections(), 2);
+}
+
+TEST_P(TlsTest, NamesTheFileThatCannotBeUsed) {
   write_text(paths().client_ca, "");
   const auto empty = TlsFiles::load(paths(), *log_);
   ASSERT_FALSE(empty.has_value());
@@ -114,6 +132,11 @@ TEST_F(TlsTest, NamesTheFileThatCannotBeUsed) {
   ASSERT_FALSE(missing.has_value());
   EXPECT_THAT(missing.error().message, HasSubstr("/nowhere/tls.crt: "));
 }
+
+INSTANTIATE_TEST_SUITE_P(Versions, TlsTest, ::testing::Values(CURL_HTTP_VERSION_1_1, CURL_HTTP_VERSION_2TLS),
+                         [](const auto& version) {
+                           return version.param == CURL_HTTP_VERSION_1_1 ? "Http1" : "Http2";
+                         });
 
 }  // namespace
 }  // namespace topolet::http

@@ -1,0 +1,244 @@
+// A connection that speaks HTTP/1.1: one request after the other, and streams of server-sent events.
+#pragma once
+
+#include <array>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <deque>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+#include "cluster/http/server_core.hpp"
+
+namespace topolet::http {
+
+inline PlainStream& lowest(PlainStream& stream) { return stream; }
+inline PlainStream& lowest(TlsStream& stream) { return stream.next_layer(); }
+
+/// As an event stream has it: a line break would begin another field.
+inline std::string event_text(const std::string& event, std::string_view data) {
+  std::string text = "event: " + event + '\n';
+  while (true) {
+    const std::size_t end = data.find('\n');
+    text.append("data: ").append(data.substr(0, end)).append("\n");
+    if (end == std::string_view::npos) break;
+    data.remove_prefix(end + 1);
+  }
+  return text + '\n';
+}
+
+/// On the server's thread. `Stream`: PlainStream or TlsStream.
+template <class Stream>
+class Http1Connection final : public Connection, public std::enable_shared_from_this<Http1Connection<Stream>> {
+ public:
+  /// `tls`: what the stream needs as long as it lives; null without TLS.
+  Http1Connection(ServerCore& server, std::uint64_t number, Stream stream, TlsContext tls, std::string client_name)
+      : server_(server),
+        number_(number),
+        tls_(std::move(tls)),
+        stream_(std::move(stream)),
+        client_name_(std::move(client_name)),
+        heartbeat_(server.context) {}
+
+  void begin() override { read(); }
+  bool is_idle() const override { return is_waiting_; }
+
+  void close() override {
+    if (!std::exchange(is_open_, false)) return;
+    heartbeat_.cancel();
+    error_code ignored;
+    lowest(stream_).socket().shutdown(tcp::socket::shutdown_both, ignored);
+    lowest(stream_).close();
+    if (stream_number_) server_.handlers.end_stream(*stream_number_);
+    server_.connections.erase(number_);
+  }
+
+ private:
+  using error_code = boost::system::error_code;
+  using tcp = boost::asio::ip::tcp;
+  using status = boost::beast::http::status;
+  using field = boost::beast::http::field;
+  using verb = boost::beast::http::verb;
+  using error = boost::beast::http::error;
+
+  /// In all, whoever goes on sending.
+  static constexpr std::chrono::seconds kDrainTime{2};
+  static constexpr std::uint64_t kRefusedBodyBytes = 64 << 10;
+
+  /// What a follower of the node holds; it may outlive the connection.
+  class Events final : public EventStream {
+   public:
+    Events(boost::asio::io_context& context, std::weak_ptr<Http1Connection> connection)
+        : context_(context), connection_(std::move(connection)) {}
+    void send(const std::string& event, const std::string& data) override {
+      boost::asio::post(context_, [connection = connection_, text = event_text(event, data)]() mutable {
+        if (const auto open = connection.lock()) open->push(std::move(text));
+      });
+    }
+
+   private:
+    boost::asio::io_context& context_;
+    const std::weak_ptr<Http1Connection> connection_;
+  };
+
+  void read() {
+    is_waiting_ = true;
+    parser_.emplace();
+    parser_->header_limit(kMaxHeaderBytes);
+    parser_->body_limit(server_.options.max_body_bytes);
+    lowest(stream_).expires_after(server_.options.idle_timeout);
+    boost::beast::http::async_read_header(stream_, buffer_, *parser_,
+                                          [self = this->shared_from_this()](error_code failed, std::size_t) {
+                                            self->is_waiting_ = false;
+                                            if (failed) return self->on_request(failed);
+                                            self->read_body();
+                                          });
+  }
+
+  void read_body() {
+    refusal_.reset();
+    const bool has_tls = std::is_same_v<Stream, TlsStream>;
+    if (has_tls && server_.handlers.refuse_client) refusal_ = server_.handlers.refuse_client(client_name_);
+    // Whoever is refused is read as far as an answer reaches him, and no memory is spent on more.
+    if (refusal_) parser_->body_limit(std::min(kRefusedBodyBytes, server_.options.max_body_bytes));
+    lowest(stream_).expires_after(server_.options.request_timeout);
+    boost::beast::http::async_read(
+        stream_, buffer_, *parser_,
+        [self = this->shared_from_this()](error_code failed, std::size_t) { self->on_request(failed); });
+  }
+
+  void on_request(error_code failed) {
+    if (failed == error::header_limit) return refuse(status::request_header_fields_too_large);
+    if (failed == error::body_limit) return refuse(status::payload_too_large);
+    if (failed) return close();
+    if (refusal_) return answer(std::move(*refusal_));
+    auto& message = parser_->get();
+    const std::string target(message.target());
+    HttpRequest request{target.substr(0, target.find('?')), std::string(message[field::host]),
+                        std::move(message.body()), client_name_};
+    const bool is_stream =
+        message.method() == verb::get && server_.handlers.answer && server_.handlers.is_stream(request);
+    if (is_stream) return begin_events();
+    if (!server_.dispatch(std::string(message.method_string()), std::move(request), responder()))
+      refuse(status::method_not_allowed);
+  }
+
+  /// May be called on any thread, also when the connection is over.
+  HttpServer::Handlers::Respond responder() {
+    return [self = this->shared_from_this()](HttpResponse response) {
+      boost::asio::post(self->server_.context, [self, response = std::move(response)]() mutable {
+        if (self->is_open_) self->answer(std::move(response));
+      });
+    };
+  }
+
+  /// Takes what the client still sends: if it were told that the connection is closed, it might not see the answer.
+  void drain() {
+    error_code ignored;
+    lowest(stream_).socket().shutdown(tcp::socket::shutdown_send, ignored);
+    lowest(stream_).expires_after(kDrainTime);
+    drain_more();
+  }
+  void drain_more() {
+    lowest(stream_).async_read_some(boost::asio::buffer(drained_),
+                                    [self = this->shared_from_this()](error_code failed, std::size_t) {
+                                      if (failed) return self->close();
+                                      self->drain_more();
+                                    });
+  }
+
+  void refuse(status code) {
+    is_unread_ = true;
+    parser_.reset();
+    answer({static_cast<unsigned>(code), "text/plain; charset=utf-8",
+            std::string(boost::beast::http::obsolete_reason(code)) + '\n'});
+  }
+
+  /// Of a request that could not be read, nothing that follows can be.
+  void answer(HttpResponse made) {
+    const bool is_read = parser_.has_value();
+    const bool is_head = is_read && parser_->get().method() == verb::head;
+    response_ = {};
+    response_.version(is_read ? parser_->get().version() : 11);
+    response_.result(made.status);
+    response_.set(field::content_type, made.content_type);
+    for (const auto& [name, value] : server_.headers()) response_.set(name, value);
+    response_.keep_alive(is_read && parser_->get().keep_alive() && !server_.has_changed(tls_));
+    response_.content_length(made.body.size());
+    if (!is_head) response_.body() = std::move(made.body);
+    lowest(stream_).expires_after(server_.options.request_timeout);
+    boost::beast::http::async_write(stream_, response_,
+                                    [self = this->shared_from_this()](error_code failed, std::size_t) {
+                                      if (!failed && self->is_unread_) return self->drain();
+                                      if (failed || !self->response_.keep_alive()) return self->close();
+                                      self->read();
+                                    });
+  }
+
+  void begin_events() {
+    lowest(stream_).expires_never();
+    std::string head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n";
+    for (const auto& [name, value] : server_.headers()) head += name + ": " + value + "\r\n";
+    push(head + "\r\n");
+    stream_number_ = server_.handlers.begin_stream(std::make_shared<Events>(server_.context, this->weak_from_this()));
+    beat();
+    wait_for_end();
+  }
+
+  void beat() {
+    heartbeat_.expires_after(server_.options.heartbeat);
+    heartbeat_.async_wait([self = this->shared_from_this()](error_code failed) {
+      if (failed || !self->is_open_) return;
+      self->push(":\n\n");
+      self->beat();
+    });
+  }
+
+  /// The client says nothing more: whatever comes is its end.
+  void wait_for_end() {
+    lowest(stream_).socket().async_wait(tcp::socket::wait_read,
+                                        [self = this->shared_from_this()](error_code) { self->close(); });
+  }
+
+  void push(std::string text) {
+    if (!is_open_) return;
+    unsent_bytes_ += text.size();
+    if (unsent_bytes_ > server_.options.max_unsent_bytes) return close();
+    unsent_.push_back(std::move(text));
+    if (unsent_.size() == 1) write_next();
+  }
+
+  void write_next() {
+    boost::asio::async_write(stream_, boost::asio::buffer(unsent_.front()),
+                             [self = this->shared_from_this()](error_code failed, std::size_t) {
+                               if (failed) return self->close();
+                               self->unsent_bytes_ -= self->unsent_.front().size();
+                               self->unsent_.pop_front();
+                               if (self->is_open_ && !self->unsent_.empty()) self->write_next();
+                             });
+  }
+
+  ServerCore& server_;
+  const std::uint64_t number_;
+  const TlsContext tls_;
+  Stream stream_;
+  const std::string client_name_;
+  std::optional<HttpResponse> refusal_;
+  bool is_unread_ = false;  ///< something of the request that is answered
+  std::array<char, 4096> drained_{};
+  boost::beast::flat_buffer buffer_;
+  std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
+  boost::beast::http::response<boost::beast::http::string_body> response_;
+  boost::asio::steady_timer heartbeat_;
+  std::optional<std::uint64_t> stream_number_;
+  std::deque<std::string> unsent_;  ///< the first is being written
+  std::size_t unsent_bytes_ = 0;
+  bool is_open_ = true;
+  bool is_waiting_ = true;  ///< for a request
+};
+
+}  // namespace topolet::http

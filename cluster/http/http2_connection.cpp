@@ -1,0 +1,385 @@
+#include "cluster/http/http2_connection.hpp"
+
+#include <nghttp2/nghttp2.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/status.hpp>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+namespace topolet::http {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
+using StreamId = std::int32_t;
+using http_status = boost::beast::http::status;
+
+constexpr std::uint32_t kMaxStreams = 250;
+constexpr std::int32_t kStreamWindowBytes = 1 << 20;
+constexpr std::int32_t kConnectionWindowBytes = 4 << 20;
+/// What was received for requests that are not complete yet, in all, in bodies of the largest size.
+constexpr std::uint64_t kMaxBodiesUnderway = 2;
+constexpr std::size_t kReadBytes = 16 << 10;
+constexpr std::size_t kWriteBytes = 64 << 10;
+constexpr std::chrono::milliseconds kShortestLook{100};
+/// For what follows a refusal.
+constexpr std::chrono::seconds kDrainTime{2};
+/// As RFC 9113 counts a header, beside its name and value.
+constexpr std::size_t kHeaderOverheadBytes = 32;
+
+HttpResponse refusal_of(http_status status) {
+  return {static_cast<unsigned>(status), "text/plain; charset=utf-8",
+          std::string(boost::beast::http::obsolete_reason(status)) + '\n'};
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return text;
+}
+
+/// On the server's thread. What nghttp2 tells is noted only, and acted upon when it has returned.
+class Http2Connection final : public Connection, public std::enable_shared_from_this<Http2Connection> {
+ public:
+  Http2Connection(ServerCore& server, std::uint64_t number, SecureStream secure)
+      : server_(server), number_(number), secure_(std::move(secure)), look_(server.context) {
+    secure_.stream.next_layer().expires_never();
+  }
+
+  void begin() override {
+    if (!begin_session()) return close();
+    send();
+    read();
+    look_later();
+  }
+
+  void close() override {
+    if (!std::exchange(is_open_, false)) return;
+    look_.cancel();
+    auto& socket = secure_.stream.next_layer().socket();
+    error_code ignored;
+    socket.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+    secure_.stream.next_layer().close();
+    server_.connections.erase(number_);
+  }
+
+  bool is_idle() const override { return streams_.empty(); }
+
+ private:
+  /// One request and its answer.
+  struct Stream {
+    std::string method;
+    HttpRequest request;
+    std::size_t header_bytes = 0;
+    std::optional<HttpResponse> refusal;
+    bool is_handed_over = false;  ///< to whoever answers it
+    bool is_answered = false;
+    std::string body;  ///< of the answer
+    std::size_t sent_bytes = 0;
+    Clock::time_point due{};  ///< by then the request has been received; or the answer, if there is one
+  };
+
+  bool begin_session();
+  void on_headers_begin(StreamId id);
+  void on_header(StreamId id, std::string_view name, std::string_view value);
+  void on_headers_end(StreamId id);
+  void on_data(StreamId id, std::string_view data);
+  void on_request_end(StreamId id);
+  void on_stream_end(StreamId id);
+  Stream* find(StreamId id) {
+    const auto found = streams_.find(id);
+    return found == streams_.end() ? nullptr : &found->second;
+  }
+  void refuse(StreamId id, Stream& stream, HttpResponse response);
+  void forget_body(Stream& stream);
+
+  void read();
+  void send();
+  void hand_over();
+  void hand_over(StreamId id, Stream& stream);
+  HttpServer::Handlers::Respond responder(StreamId id);
+  void answer(StreamId id, HttpResponse response);
+  void look_later();
+  void look();
+  std::size_t read_body(StreamId id, std::uint8_t* to, std::size_t size, std::uint32_t* flags);
+
+  static Http2Connection& self(void* user) { return *static_cast<Http2Connection*>(user); }
+
+  ServerCore& server_;
+  const std::uint64_t number_;
+  SecureStream secure_;
+  std::unique_ptr<nghttp2_session, void (*)(nghttp2_session*)> session_{nullptr, nghttp2_session_del};
+  std::map<StreamId, Stream> streams_;
+  std::vector<StreamId> ready_;            ///< received or refused, and not answered
+  std::uint64_t received_body_bytes_ = 0;  ///< of requests that are not handed over yet
+  std::vector<std::uint8_t> in_ = std::vector<std::uint8_t>(kReadBytes);
+  std::string out_;  ///< what is being written
+  bool is_writing_ = false;
+  bool is_open_ = true;
+  asio::steady_timer look_;
+  Clock::time_point last_heard_ = Clock::now();
+  Clock::time_point writing_since_{};
+};
+
+bool Http2Connection::begin_session() {
+  nghttp2_session_callbacks* made = nullptr;
+  if (nghttp2_session_callbacks_new(&made) != 0) return false;
+  const std::unique_ptr<nghttp2_session_callbacks, void (*)(nghttp2_session_callbacks*)> callbacks(
+      made, nghttp2_session_callbacks_del);
+  nghttp2_session_callbacks_set_on_begin_headers_callback(made,
+                                                          [](nghttp2_session*, const nghttp2_frame* frame, void* user) {
+                                                            if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+                                                              self(user).on_headers_begin(frame->hd.stream_id);
+                                                            return 0;
+                                                          });
+  nghttp2_session_callbacks_set_on_header_callback(
+      made, [](nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name, std::size_t name_size,
+               const std::uint8_t* value, std::size_t value_size, std::uint8_t, void* user) {
+        self(user).on_header(frame->hd.stream_id, {reinterpret_cast<const char*>(name), name_size},
+                             {reinterpret_cast<const char*>(value), value_size});
+        return 0;
+      });
+  nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
+      made, [](nghttp2_session*, std::uint8_t, StreamId id, const std::uint8_t* data, std::size_t size, void* user) {
+        self(user).on_data(id, {reinterpret_cast<const char*>(data), size});
+        return 0;
+      });
+  nghttp2_session_callbacks_set_on_frame_recv_callback(
+      made, [](nghttp2_session*, const nghttp2_frame* frame, void* user) {
+        const StreamId id = frame->hd.stream_id;
+        if (frame->hd.type == NGHTTP2_HEADERS) self(user).on_headers_end(id);
+        const bool has_end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+        if (has_end && (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA))
+          self(user).on_request_end(id);
+        return 0;
+      });
+  nghttp2_session_callbacks_set_on_stream_close_callback(made,
+                                                         [](nghttp2_session*, StreamId id, std::uint32_t, void* user) {
+                                                           self(user).on_stream_end(id);
+                                                           return 0;
+                                                         });
+  nghttp2_session* session = nullptr;
+  if (nghttp2_session_server_new(&session, made, this) != 0) return false;
+  session_.reset(session);
+  const std::array<nghttp2_settings_entry, 3> settings{{{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, kMaxStreams},
+                                                        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, kStreamWindowBytes},
+                                                        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, kMaxHeaderBytes}}};
+  return nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) == 0 &&
+         nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, kConnectionWindowBytes) == 0;
+}
+
+void Http2Connection::on_headers_begin(StreamId id) {
+  Stream& stream = streams_[id];
+  stream.request.client_name = secure_.client_name;
+  stream.due = Clock::now() + server_.options.request_timeout;
+}
+
+void Http2Connection::on_header(StreamId id, std::string_view name, std::string_view value) {
+  Stream* const stream = find(id);
+  if (stream == nullptr) return;
+  stream->header_bytes += name.size() + value.size() + kHeaderOverheadBytes;
+  if (stream->header_bytes > kMaxHeaderBytes) return;
+  if (name == ":method") {
+    stream->method = value;
+  } else if (name == ":path") {
+    stream->request.path = value.substr(0, value.find('?'));
+  } else if (name == ":authority" || name == "host") {
+    stream->request.host = value;
+  }
+}
+
+/// A client that may not call, or that sends too much, is answered without its body.
+void Http2Connection::on_headers_end(StreamId id) {
+  Stream* const stream = find(id);
+  if (stream == nullptr) return;
+  if (stream->header_bytes > kMaxHeaderBytes)
+    return refuse(id, *stream, refusal_of(http_status::request_header_fields_too_large));
+  if (!server_.handlers.refuse_client) return;
+  if (auto refusal = server_.handlers.refuse_client(secure_.client_name)) refuse(id, *stream, *std::move(refusal));
+}
+
+void Http2Connection::on_data(StreamId id, std::string_view data) {
+  Stream* const stream = find(id);
+  if (stream == nullptr || stream->refusal || stream->is_answered) return;
+  const std::uint64_t most = server_.options.max_body_bytes;
+  if (stream->request.body.size() + data.size() > most)
+    return refuse(id, *stream, refusal_of(http_status::payload_too_large));
+  if (received_body_bytes_ + data.size() > kMaxBodiesUnderway * most)
+    return refuse(id, *stream, refusal_of(http_status::service_unavailable));
+  stream->request.body += data;
+  received_body_bytes_ += data.size();
+}
+
+void Http2Connection::on_request_end(StreamId id) {
+  const Stream* const stream = find(id);
+  if (stream != nullptr && !stream->refusal) ready_.push_back(id);
+}
+
+void Http2Connection::on_stream_end(StreamId id) {
+  const auto found = streams_.find(id);
+  if (found == streams_.end()) return;
+  forget_body(found->second);
+  streams_.erase(found);
+}
+
+void Http2Connection::refuse(StreamId id, Stream& stream, HttpResponse response) {
+  if (stream.refusal || stream.is_answered) return;
+  forget_body(stream);
+  stream.refusal = std::move(response);
+  ready_.push_back(id);
+}
+
+void Http2Connection::forget_body(Stream& stream) {
+  if (stream.is_handed_over) return;
+  received_body_bytes_ -= stream.request.body.size();
+  stream.request.body.clear();
+  stream.request.body.shrink_to_fit();
+}
+
+void Http2Connection::read() {
+  secure_.stream.async_read_some(
+      asio::buffer(in_), [connection = shared_from_this()](error_code error, std::size_t size) {
+        if (!connection->is_open_) return;
+        if (error) return connection->close();
+        connection->last_heard_ = Clock::now();
+        if (nghttp2_session_mem_recv(connection->session_.get(), connection->in_.data(), size) < 0)
+          return connection->close();
+        connection->hand_over();
+        connection->send();
+        if (connection->is_open_) connection->read();
+      });
+}
+
+/// All that is to be sent now, in one piece.
+void Http2Connection::send() {
+  if (is_writing_ || !is_open_) return;
+  nghttp2_session* const session = session_.get();
+  out_.clear();
+  while (out_.size() < kWriteBytes) {
+    const std::uint8_t* data = nullptr;
+    const ssize_t size = nghttp2_session_mem_send(session, &data);
+    if (size < 0) return close();
+    if (size == 0) break;
+    out_.append(reinterpret_cast<const char*>(data), static_cast<std::size_t>(size));
+  }
+  if (out_.empty()) {
+    if (nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0) close();
+    return;
+  }
+  is_writing_ = true;
+  writing_since_ = Clock::now();
+  asio::async_write(secure_.stream, asio::buffer(out_),
+                    [connection = shared_from_this()](error_code error, std::size_t) {
+                      connection->is_writing_ = false;
+                      if (error) return connection->close();
+                      connection->send();
+                    });
+}
+
+void Http2Connection::hand_over() {
+  for (const StreamId id : std::exchange(ready_, {})) {
+    if (Stream* const stream = find(id); stream != nullptr) hand_over(id, *stream);
+  }
+}
+
+void Http2Connection::hand_over(StreamId id, Stream& stream) {
+  if (stream.is_handed_over) return;
+  if (stream.refusal) return answer(id, *std::move(stream.refusal));
+  received_body_bytes_ -= stream.request.body.size();
+  stream.is_handed_over = true;
+  if (stream.method == "GET" && server_.handlers.answer && server_.handlers.is_stream(stream.request)) {
+    nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, NGHTTP2_HTTP_1_1_REQUIRED);
+    return;
+  }
+  if (!server_.dispatch(stream.method, std::move(stream.request), responder(id)))
+    answer(id, refusal_of(http_status::method_not_allowed));
+}
+
+/// May be called on any thread, also when the connection or the stream is over.
+HttpServer::Handlers::Respond Http2Connection::responder(StreamId id) {
+  return [connection = shared_from_this(), id](HttpResponse response) {
+    asio::post(connection->server_.context, [connection, id, response = std::move(response)]() mutable {
+      if (!connection->is_open_) return;
+      connection->answer(id, std::move(response));
+      connection->send();
+    });
+  };
+}
+
+void Http2Connection::answer(StreamId id, HttpResponse response) {
+  Stream* const stream = find(id);
+  if (stream == nullptr || std::exchange(stream->is_answered, true)) return;
+  std::vector<std::pair<std::string, std::string>> headers{{":status", std::to_string(response.status)},
+                                                           {"content-type", std::move(response.content_type)},
+                                                           {"content-length", std::to_string(response.body.size())}};
+  for (auto& [name, value] : server_.headers()) headers.emplace_back(lower(name), value);
+  std::vector<nghttp2_nv> fields;
+  for (auto& [name, value] : headers) {
+    fields.push_back({reinterpret_cast<std::uint8_t*>(name.data()), reinterpret_cast<std::uint8_t*>(value.data()),
+                      name.size(), value.size(), NGHTTP2_NV_FLAG_NONE});
+  }
+  if (stream->method != "HEAD") stream->body = std::move(response.body);
+  // A client that is answered before it has sent everything may go on for a while: cut off, it might not see the
+  // answer.
+  stream->due = Clock::now() + (stream->is_handed_over ? server_.options.request_timeout : kDrainTime);
+  nghttp2_data_provider body{};
+  body.read_callback = [](nghttp2_session*, StreamId stream_id, std::uint8_t* to, std::size_t size,
+                          std::uint32_t* flags, nghttp2_data_source*, void* user) {
+    return static_cast<ssize_t>(self(user).read_body(stream_id, to, size, flags));
+  };
+  nghttp2_submit_response(session_.get(), id, fields.data(), fields.size(), stream->body.empty() ? nullptr : &body);
+  if (server_.has_changed(secure_.context)) {
+    const StreamId last = nghttp2_session_get_last_proc_stream_id(session_.get());
+    nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, nullptr, 0);
+  }
+}
+
+std::size_t Http2Connection::read_body(StreamId id, std::uint8_t* to, std::size_t size, std::uint32_t* flags) {
+  Stream* const stream = find(id);
+  const std::size_t left = stream == nullptr ? 0 : stream->body.size() - stream->sent_bytes;
+  const std::size_t taken = std::min(left, size);
+  if (taken > 0) std::memcpy(to, stream->body.data() + stream->sent_bytes, taken);
+  if (stream != nullptr) stream->sent_bytes += taken;
+  if (taken == left) *flags |= NGHTTP2_DATA_FLAG_EOF;
+  return taken;
+}
+
+void Http2Connection::look_later() {
+  using std::chrono::milliseconds;
+  const milliseconds shortest = std::min<milliseconds>(server_.options.request_timeout, server_.options.idle_timeout);
+  look_.expires_after(std::max(shortest / 4, kShortestLook));
+  look_.async_wait([connection = shared_from_this()](error_code error) {
+    if (!error && connection->is_open_) connection->look();
+  });
+}
+
+/// Lets go of what takes too long: a request, an answer that is not read, a connection that nothing is asked on.
+void Http2Connection::look() {
+  const Clock::time_point now = Clock::now();
+  if (is_writing_ && now - writing_since_ > server_.options.request_timeout) return close();
+  if (streams_.empty() && now - last_heard_ > server_.options.idle_timeout)
+    nghttp2_session_terminate_session(session_.get(), NGHTTP2_NO_ERROR);
+  for (const auto& [id, stream] : streams_) {
+    const bool is_worked_on = stream.is_handed_over && !stream.is_answered;
+    if (!is_worked_on && now > stream.due)
+      nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+  }
+  send();
+  if (is_open_) look_later();
+}
+
+}  // namespace
+
+std::shared_ptr<Connection> make_http2_connection(ServerCore& server, std::uint64_t number, SecureStream secure) {
+  return std::make_shared<Http2Connection>(server, number, std::move(secure));
+}
+
+}  // namespace topolet::http

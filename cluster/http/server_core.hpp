@@ -1,0 +1,62 @@
+// What the connections of one HttpServer share, whichever version of HTTP they speak.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/http/http_server.hpp"
+
+namespace topolet::http {
+
+/// All that the client tells before the body.
+constexpr std::uint32_t kMaxHeaderBytes = 16 << 10;
+
+using PlainStream = boost::beast::tcp_stream;
+using TlsStream = boost::asio::ssl::stream<boost::beast::tcp_stream>;
+using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
+
+/// All functions are called on the server's thread.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  virtual void begin() = 0;
+  virtual void close() = 0;
+  /// Nothing was asked that is not answered.
+  virtual bool is_idle() const = 0;
+};
+
+/// What a TLS handshake has made.
+struct SecureStream {
+  TlsStream stream;
+  TlsContext context;  ///< the stream needs it as long as it lives
+  std::string client_name;
+};
+
+struct ServerCore {
+  ServerCore(HttpServer::Options server_options, HttpServer::Handlers server_handlers)
+      : options(std::move(server_options)), handlers(std::move(server_handlers)) {}
+
+  /// Hands a request on to what answers it, which calls `respond` once, on any thread. False: the method is not served.
+  bool dispatch(const std::string& method, HttpRequest request, HttpServer::Handlers::Respond respond);
+  /// What every answer has, beside its content.
+  std::vector<std::pair<std::string, std::string>> headers() const;
+  /// Whether there are other certificates by now: a client begins anew then, and is looked at anew.
+  bool has_changed(const TlsContext& tls) const { return options.tls != nullptr && options.tls->current() != tls; }
+
+  const HttpServer::Options options;
+  const HttpServer::Handlers handlers;
+  boost::asio::io_context context{1};
+  std::map<std::uint64_t, std::shared_ptr<Connection>> connections;  ///< the server's thread's; the oldest first
+  boost::asio::thread_pool worker{1};
+};
+
+}  // namespace topolet::http
