@@ -63,6 +63,7 @@ void Binder::begin() {
   is_binding_ = true;
   has_begun_ = false;
   ++term_;
+  pods_version_.clear();
   looked_at_.clear();
   {
     MutexLock lock(shared_.mutex);
@@ -109,22 +110,25 @@ void Binder::list_pending(const std::string& continue_token) {
       return;
     }
     trouble_.works();
+    pods_version_ = text_field(answer.body, "metadata", "resourceVersion");
     const std::string next = text_field(answer.body, "metadata", "continue");
     if (!next.empty()) return list_pending(next);
     has_begun_ = true;
-    for (const Shared& call : std::exchange(waiting_, {})) bind_known(call);
+    begin_waiting();
   });
 }
 
-/// A pod that runs already is not Pending, and may be on a node whose object does not tell of it yet. Without a limit,
-/// as the API server answers from its memory then, where it knows the pods by their nodes.
+/// A pod that runs already is not Pending, and may be on a node whose object does not tell of it yet. The API server
+/// answers from its memory, where it knows the pods by their nodes, if that is not older than the term.
 void Binder::list_pods_of(const std::string& node, std::function<void(bool)> then) {
   const std::string selector = fmt::format("spec.nodeName={},status.phase!=Succeeded,status.phase!=Failed", node);
-  list_pods("fieldSelector=" + api::query_escaped(selector),
-            [this, node, then = std::move(then)](const ApiAnswer& answer) {
-              if (answer.ok()) looked_at_.insert(node);
-              then(answer.ok());
-            });
+  std::string query = "fieldSelector=" + api::query_escaped(selector);
+  if (!pods_version_.empty())
+    query += "&resourceVersionMatch=NotOlderThan&resourceVersion=" + api::query_escaped(pods_version_);
+  list_pods(query, [this, node, then = std::move(then)](const ApiAnswer& answer) {
+    if (answer.ok()) looked_at_.insert(node);
+    then(answer.ok());
+  });
 }
 
 void Binder::remember(const json& pod) {
@@ -140,11 +144,43 @@ void Binder::bind(BindingArgs args, OnBound on_bound) {
   const auto call = std::make_shared<Call>(
       Call{std::move(args), std::move(on_bound), {}, 0, {}, false, false, api_.now() + options_.patience});
   if (!is_binding_ || time_to_bind_() <= time_to_bind_().zero()) return finish(call, kNoLeader);
-  if (has_begun_) return bind_known(call);
   waiting_.push_back(call);
+  begin_waiting();
+  if (call->has_begun) return;
   api_.after(options_.patience, [this, alive = is_alive_, call] {
     if (!*alive || std::erase(waiting_, call) == 0) return;
-    finish(call, "what is bound already could not be read in time");
+    note_waiting();
+    finish(call, has_begun_ ? "more pods are bound at once than the API server is fast enough for"
+                            : "what is bound already could not be read in time");
+  });
+}
+
+/// As many as may be underway at once.
+void Binder::begin_waiting() {
+  // What ends at once would begin the next one, and that one the next.
+  if (std::exchange(is_beginning_, true)) return;
+  while (has_begun_ && underway_ < options_.most_underway && !waiting_.empty()) {
+    const Shared call = waiting_.front();
+    waiting_.pop_front();
+    bind_known(call);
+  }
+  is_beginning_ = false;
+  note_waiting();
+}
+
+void Binder::note_waiting() {
+  is_busy_ = has_begun_ && !waiting_.empty();
+  if (is_busy_) return;
+  for (const auto& held : std::exchange(held_, {})) std::exchange(*held, nullptr)();
+}
+
+void Binder::when_not_busy(std::function<void()> go_on) {
+  if (!is_busy_) return go_on();
+  held_.push_back(std::make_shared<std::function<void()>>(std::move(go_on)));
+  api_.after(options_.longest_hold, [this, alive = is_alive_, held = held_.back()] {
+    if (!*alive || !*held) return;
+    std::erase(held_, held);
+    std::exchange(*held, nullptr)();
   });
 }
 
@@ -274,6 +310,7 @@ void Binder::finish(const Shared& call, const std::string& error) {
   // Those that wait have not begun.
   if (call->has_begun) --underway_;
   call->on_bound(error);
+  begin_waiting();
 }
 
 void Binder::get_pod(const std::string& name_space, const std::string& name, api::Api::OnAnswer on_answer) {

@@ -1,7 +1,9 @@
 // Binds pods to nodes, with the zones that they are promised written into the binding itself.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,6 +28,11 @@ class Binder {
     std::chrono::milliseconds patience{4700};  ///< for all of a bind: below the scheduler's, which is 5 s by default
     std::chrono::milliseconds look_after_every{5000};  ///< at promises that were not kept
     std::chrono::milliseconds retry{1000};
+    /// Binds that the API server is busy with. Others wait for their turn: where it is slow, more at once would make it
+    /// slower still, also for the Lease.
+    std::size_t most_underway = 32;
+    /// The longest that a scheduler is held up for them, so that it chooses no nodes faster than pods can be bound.
+    std::chrono::milliseconds longest_hold{1000};
   };
   /// `time_to_bind`: asked right before each request that binds, how long it may take; 0: it may not be sent.
   Binder(api::Api& api, SharedBook& shared, RecentDemands& recent, Options options,
@@ -44,6 +51,10 @@ class Binder {
 
   /// Some bind was begun and is not answered.
   bool has_binds_underway() const { return underway_ > 0; }
+  /// Whether binds wait for their turn. On any thread.
+  bool is_busy() const { return is_busy_; }
+  /// Calls `go_on` when that is over, or has taken long enough.
+  void when_not_busy(std::function<void()> go_on);
 
  private:
   struct Call;
@@ -56,6 +67,8 @@ class Binder {
   void list_pods(const std::string& query, std::function<void(const api::ApiAnswer& answer)> then);
   void remember(const nlohmann::json& pod);
 
+  void begin_waiting();
+  void note_waiting();
   void bind_known(const Shared& call);
   bool is_synced() const;
   void reserve(const Shared& call);
@@ -80,9 +93,13 @@ class Binder {
   bool is_binding_ = false;  ///< from begin() to end()
   bool has_begun_ = false;   ///< what others have bound was read
   std::uint64_t term_ = 0;
-  std::vector<Shared> waiting_;
+  std::deque<Shared> waiting_;  ///< the oldest first
+  bool is_beginning_ = false;   ///< those that wait
   std::size_t underway_ = 0;
-  std::set<std::string> looked_at_;  ///< nodes whose pods were read in this term
+  std::atomic<bool> is_busy_ = false;
+  std::deque<std::shared_ptr<std::function<void()>>> held_;  ///< until it is not busy
+  std::string pods_version_;                                 ///< of the API server when this term began
+  std::set<std::string> looked_at_;                          ///< nodes whose pods were read in this term
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);
 };
 

@@ -46,6 +46,7 @@ struct SimulatedCluster::Pod {
   int cpus = 1;
   json annotations = json::object();
   std::string node;
+  std::uint64_t bound_version = 0;
   bool is_pending = true;
   VirtualClock::Time made{};
   std::vector<std::pair<std::size_t, int>> holds;  ///< zone and CPUs, in truth
@@ -180,6 +181,13 @@ json SimulatedCluster::pod_json(const Pod& pod) const {
   return object;
 }
 
+/// What a list shows may be as old as its reader allows.
+std::uint64_t SimulatedCluster::shown_version(const std::string& path) {
+  const std::string not_older = "&resourceVersionMatch=NotOlderThan&resourceVersion=";
+  const std::size_t at = path.find(not_older);
+  return at == std::string::npos || happens(0.5) ? version_ : std::stoull(path.substr(at + not_older.size()));
+}
+
 ApiAnswer SimulatedCluster::serve(const ApiRequest& request) {
   const std::string path = request.path.substr(0, request.path.find('?'));
   if (path.starts_with("/apis/coordination.k8s.io/")) return serve_lease(request);
@@ -188,12 +196,14 @@ ApiAnswer SimulatedCluster::serve(const ApiRequest& request) {
     const std::size_t at = request.path.find(of_node);
     const std::string rest = at == std::string::npos ? "" : request.path.substr(at + of_node.size());
     const std::string node = rest.substr(0, rest.find('%'));
+    const std::uint64_t shown = shown_version(request.path);
     json items = json::array();
     for (const auto& [name, pod] : pods_) {
       const bool matches = at == std::string::npos ? !pod->node.empty() && pod->is_pending : pod->node == node;
-      if (matches) items.push_back(pod_json(*pod));
+      if (matches && pod->bound_version <= shown) items.push_back(pod_json(*pod));
     }
-    return answered(200, {{"metadata", json::object()}, {"items", std::move(items)}});
+    const json metadata = {{"resourceVersion", std::to_string(version_)}};
+    return answered(200, {{"metadata", metadata}, {"items", std::move(items)}});
   }
   std::string name = path.substr(std::string("/api/v1/namespaces/default/pods/").size());
   const bool is_binding = name.ends_with("/binding");
@@ -206,6 +216,7 @@ ApiAnswer SimulatedCluster::serve(const ApiRequest& request) {
 ApiAnswer SimulatedCluster::serve_binding(Pod& pod, const Json& body) {
   if (text_field(body, "metadata", "uid") != pod.uid || !pod.node.empty()) return answered(409);
   pod.node = text_field(body, "target", "name");
+  pod.bound_version = ++version_;
   pod.annotations[kZone] = text_field(body, "metadata", "annotations", kZone);
   note_bound(pod);
   return answered(201, json::object());
@@ -447,24 +458,28 @@ void SimulatedCluster::replace(Replica* ended) {
   graveyard_.push_back(std::exchange(chosen, std::make_unique<Replica>(*this, identity)));
   chosen->is_stopped = true;  // until it has started
   clock_.after(delay(200, 5000), [this, replica = chosen.get()] {
-    {
-      MutexLock lock(replica->shared.mutex);
-      for (const auto& [name, node] : nodes_) replica->shared.book.set_node(*node->published);
-      replica->shared.is_synced = true;
-    }
+    list_nodes(*replica);
     replica->begin();
     replica->wake();
   });
 }
 
+void SimulatedCluster::list_nodes(Replica& replica) {
+  MutexLock lock(replica.shared.mutex);
+  for (const auto& [name, node] : nodes_) replica.shared.book.set_node(*node->published);
+  replica.shared.is_synced = true;
+}
+
 SimulatedCluster::Result SimulatedCluster::run() {
+  // Each node has an object before a pod may be bound there without one.
+  for (const auto& [name, node] : nodes_) publish(*node);
+  const auto is_published = [](const auto& entry) { return entry.second->published != nullptr; };
+  while (!std::all_of(nodes_.begin(), nodes_.end(), is_published)) clock_.step();
   for (int i = 0; i < 2; ++i) {
     replicas_.push_back(std::make_unique<Replica>(*this, fmt::format("first{}", i)));
-    MutexLock lock(replicas_.back()->shared.mutex);
-    replicas_.back()->shared.is_synced = true;
+    list_nodes(*replicas_.back());
+    replicas_.back()->begin();
   }
-  for (const auto& replica : replicas_) replica->begin();
-  for (const auto& [name, node] : nodes_) publish(*node);
   make_pods();
   if (options_.kills) disturb();
   while (!is_over() && clock_.step()) {

@@ -10,7 +10,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <queue>
 #include <random>
 #include <set>
 #include <string>
@@ -22,40 +21,9 @@
 #include "cluster/extender/rank.hpp"
 #include "cluster/extender/shared_book.hpp"
 #include "core/base/log.hpp"
+#include "tests/extender/virtual_clock.hpp"
 
 namespace topolet::extender {
-
-using Milliseconds = std::chrono::milliseconds;
-
-class VirtualClock {
- public:
-  using Time = api::Api::Clock::time_point;
-
-  Time now() const { return now_; }
-  void at(Time time, std::function<void()> task) { tasks_.push({std::max(time, now_), ++last_, std::move(task)}); }
-  void after(Milliseconds delay, std::function<void()> task) { at(now_ + delay, std::move(task)); }
-  /// False when there is nothing left to do.
-  bool step() {
-    if (tasks_.empty()) return false;
-    Task task = std::move(const_cast<Task&>(tasks_.top()));  // it is taken out before anybody compares it
-    tasks_.pop();
-    now_ = task.time;
-    task.run();
-    return true;
-  }
-
- private:
-  struct Task {
-    Time time;
-    std::uint64_t number = 0;
-    std::function<void()> run;
-
-    bool operator<(const Task& other) const { return std::pair(other.time, other.number) < std::pair(time, number); }
-  };
-  Time now_{std::chrono::hours(1)};
-  std::uint64_t last_ = 0;
-  std::priority_queue<Task> tasks_;
-};
 
 class SimulatedCluster {
  public:
@@ -93,6 +61,7 @@ class SimulatedCluster {
   using Json = nlohmann::json;
 
   // The API server.
+  std::uint64_t shown_version(const std::string& path);
   api::ApiAnswer serve(const api::ApiRequest& request);
   api::ApiAnswer serve_binding(Pod& pod, const Json& body);
   api::ApiAnswer serve_lease(const api::ApiRequest& request);
@@ -114,6 +83,7 @@ class SimulatedCluster {
   void disturb();
   void end_in_order(Replica* replica);
   void replace(Replica* ended);
+  void list_nodes(Replica& replica);
 
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
   bool happens(double probability) { return std::bernoulli_distribution(probability)(random_); }
