@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/escape.hpp"
 #include "core/base/text.hpp"
-#include "core/base/utc_time.hpp"
+#include "core/engine/state/capacity_transitions.hpp"
 #include "core/engine/state/draft.hpp"
 #include "core/placement/reason_codes.hpp"
 
@@ -82,9 +81,9 @@ class Transitions {
   void operator()(const event::Restarted& event);
   void operator()(const event::SetupChanged& event) { draft_.record_setup(event.setup); }
   void operator()(const event::ClockSet& event);
-  void operator()(const event::CapacityTold& event);
-  void operator()(const event::CapacityCleared& event);
-  void operator()(const event::CapacityTimePassed& event);
+  void operator()(const event::CapacityTold& event) { capacities_.tell(event); }
+  void operator()(const event::CapacityCleared& event) { capacities_.clear(event); }
+  void operator()(const event::CapacityTimePassed& /*event*/) { capacities_.pass_time(); }
   void operator()(const event::AuditOnly& event) { draft_.record_event({event.audit_event, event.reason}); }
 
  private:
@@ -99,15 +98,12 @@ class Transitions {
   Pod pod_of(const placement::Workload& workload) const;
   void end_sandbox(const std::string& sandbox_id, const char* cause);
   CpuSet dedicated_to_others(const placement::ContainerKey& key) const;
-  void judge_capacities(const topology::Topology& topology);
-  void record_capacity(std::uint32_t node, std::string reason) {
-    draft_.record_event({AuditEvent::kCapacity, std::move(reason), NodeSet{node}});
-  }
 
   const Ledger& ledger_;
   const placement::PlacementRules& rules_;
   const std::chrono::milliseconds now_;
   Draft draft_;
+  CapacityTransitions capacities_{ledger_, now_, draft_};
 };
 
 /// A decision's allocation: what the container is, from the one before; where it is, from the plan.
@@ -508,58 +504,7 @@ void Transitions::operator()(const event::MachineChanged& event) {
   }
   if (event.inventory != ledger_.inventory()) draft_.set_inventory(event.inventory);
   draft_.record_topology(event.topology);
-  if (event.topology) judge_capacities(*event.topology);
-}
-
-void Transitions::operator()(const event::CapacityTold& event) {
-  const auto known = ledger_.told_capacities().find(event.node);
-  const std::optional<ToldCapacity> before =
-      known == ledger_.told_capacities().end() ? std::nullopt : std::optional(known->second);
-  const std::int64_t nominal = nominal_milli(ledger_.topology().get(), event.node);
-  const ToldCapacity after = judged({event.node, event.milli, event.until, event.source}, before, nominal, now_);
-  if (before == after) return;
-  draft_.put_capacity(after);
-  // Told for longer only: that is no news.
-  if (before && before->milli == after.milli && before->source == after.source) return;
-  record_capacity(event.node,
-                  fmt::format("node {}: {} until {}", event.node, describe(after, nominal), utc_time(after.until)));
-}
-
-void Transitions::operator()(const event::CapacityCleared& event) {
-  const auto known = ledger_.told_capacities().find(event.node);
-  if (known == ledger_.told_capacities().end()) return;
-  draft_.forget_capacity(event.node);
-  const std::int64_t nominal = nominal_milli(ledger_.topology().get(), event.node);
-  record_capacity(event.node, fmt::format("node {}: {} was cleared by {}; its nominal capacity counts again",
-                                          event.node, describe(known->second, nominal), escaped(event.source)));
-}
-
-void Transitions::operator()(const event::CapacityTimePassed& /*event*/) {
-  for (const auto& [node, told] : ledger_.told_capacities()) {
-    const std::int64_t nominal = nominal_milli(ledger_.topology().get(), node);
-    if (told.until <= now_) {
-      draft_.forget_capacity(node);
-      record_capacity(node, fmt::format("node {}: {} has expired; its nominal capacity counts again", node,
-                                        describe(told, nominal)));
-    } else if (!told.lowers && told.below_since.count() != 0 && now_ - told.below_since >= kLowAfter) {
-      ToldCapacity after = told;
-      after.lowers = true;
-      record_capacity(
-          node, fmt::format("node {}: {} for {} s: {} fewer can be had for exclusive use", node,
-                            describe(told, nominal), kLowAfter.count(), counted(missing_cpus(after, nominal), "CPU")));
-      draft_.put_capacity(std::move(after));
-    }
-  }
-}
-
-/// Of a node that has more or fewer CPUs than before, the same capacity may be low or not.
-void Transitions::judge_capacities(const topology::Topology& topology) {
-  for (const auto& [node, told] : ledger_.told_capacities()) {
-    ToldCapacity after = judged(told, told, nominal_milli(&topology, node), now_);
-    // The wall clock may have been set back while no daemon ran.
-    after.below_since = std::min(after.below_since, now_);
-    if (after != told) draft_.put_capacity(std::move(after));
-  }
+  if (event.topology) capacities_.judge(*event.topology);
 }
 
 /// Whatever was under way when the daemon died is in doubt. A start may still be under way in the runtime, also one
@@ -581,16 +526,11 @@ void Transitions::operator()(const event::Restarted& event) {
     after.doubt_since = std::min(after.doubt_since, now_);
     if (after != allocation) draft_.put(std::move(after));
   }
-  if (event.topology) judge_capacities(*event.topology);
+  if (event.topology) capacities_.judge(*event.topology);
 }
 
 void Transitions::operator()(const event::ClockSet& event) {
-  for (const auto& [node, told] : ledger_.told_capacities()) {
-    ToldCapacity after = told;
-    after.until += event.by;
-    if (after.below_since.count() != 0) after.below_since += event.by;
-    draft_.put_capacity(std::move(after));
-  }
+  capacities_.set_clock(event.by);
   for (const auto& [key, allocation] : ledger_.allocations()) {
     Allocation after = allocation;
     if (after.phase != Phase::kRunning) after.phase_since += event.by;
