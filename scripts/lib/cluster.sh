@@ -191,17 +191,19 @@ write_token() { write_kubeconfig "$1" "$2" "token: $3"; }
 kube() { kubectl --kubeconfig "$1/$2.kubeconfig" --cache-dir "$1/kubectl" --request-timeout 60s "${@:3}"; }
 
 # start_scheduler: CONFIGURATION must not name a kubeconfig. NAME tells several schedulers apart.
+# $scheduler_qps are its requests in a second, $scheduler_user is the name of a kubeconfig.
 start_scheduler() {
-  local directory=$1 name=kube-scheduler-$2 configuration=$3 port
+  local directory=$1 name=kube-scheduler-$2 configuration=$3 user=$1/${scheduler_user:-admin}.kubeconfig port
   port=$(free_port)
   {
     cat "$configuration"
     # Its own limit, 50 requests a second, would be what Passthrough waits for: it asks for each node of each pod.
-    printf 'clientConnection: {kubeconfig: %s, qps: 1000, burst: 2000}\n' "$directory/admin.kubeconfig"
+    printf 'clientConnection: {kubeconfig: %s, qps: %d, burst: %d}\n' "$user" \
+      "${scheduler_qps:-1000}" "$((2 * ${scheduler_qps:-1000}))"
   } >"$directory/$name.yaml"
   run_program "$directory" "$name" kube-scheduler --config "$directory/$name.yaml" --leader-elect=false \
-    --bind-address 127.0.0.1 --secure-port "$port" --authentication-kubeconfig "$directory/admin.kubeconfig" \
-    --authorization-kubeconfig "$directory/admin.kubeconfig" "${@:4}"
+    --bind-address 127.0.0.1 --secure-port "$port" --authentication-kubeconfig "$user" \
+    --authorization-kubeconfig "$user" "${@:4}"
   wait_for_program "$directory" "$name" curl --fail --silent --insecure "https://127.0.0.1:$port/readyz"
 }
 
