@@ -65,9 +65,10 @@ func emptyTopology(shape Shape, i int) *Topology {
 
 // Throughput is one round: pods that wait, and a scheduler that is started then.
 type Throughput struct {
-	kube  *Kube
-	shape Shape
-	count int
+	kube   *Kube
+	agents *Kube // the user who publishes
+	shape  Shape
+	count  int
 
 	mutex   sync.Mutex // of what follows
 	cpus    map[string]int
@@ -83,7 +84,7 @@ func runThroughput(ctx context.Context, arguments []string) error {
 	var k Kube
 	t := &Throughput{kube: &k, cpus: map[string]int{}, nodes: map[string]*Topology{}, changed: map[string]bool{},
 		bound: map[string]bool{}, done: make(chan struct{})}
-	var schedulerName, start string
+	var schedulerName, start, agentsCertificate, agentsKey string
 	var patience time.Duration
 	var seed int64
 	flags := flag.NewFlagSet("throughput", flag.ExitOnError)
@@ -91,6 +92,8 @@ func runThroughput(ctx context.Context, arguments []string) error {
 	t.shape.flags(flags)
 	flags.IntVar(&t.count, "pods", 2000, "how many pods wait")
 	flags.StringVar(&schedulerName, "scheduler-name", "", "whose pods they are")
+	flags.StringVar(&agentsCertificate, "agents-certificate", "", "the file of the certificate of who publishes what nodes have")
+	flags.StringVar(&agentsKey, "agents-key", "", "and of its key")
 	flags.StringVar(&start, "start", "", "a command that starts this scheduler, once they wait")
 	flags.DurationVar(&patience, "patience", 5*time.Minute, "how long it may take until all are bound")
 	flags.Int64Var(&seed, "seed", 1, "of all that is random")
@@ -100,6 +103,11 @@ func runThroughput(ctx context.Context, arguments []string) error {
 	if err := k.connect(); err != nil {
 		return err
 	}
+	agents := Kube{server: k.server, authority: k.authority, certificate: agentsCertificate, key: agentsKey}
+	if err := agents.connect(); err != nil {
+		return err
+	}
+	t.agents = &agents
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	for i := range t.shape.Nodes {
@@ -199,14 +207,14 @@ func (t *Throughput) publish(ctx context.Context) {
 		}
 		clear(t.changed)
 		t.mutex.Unlock()
-		_ = t.write(ctx, objects)
+		_ = t.write(ctx, t.agents, objects)
 	}
 }
 
-func (t *Throughput) write(ctx context.Context, objects []map[string]any) error {
+func (t *Throughput) write(ctx context.Context, kube *Kube, objects []map[string]any) error {
 	return inParallel(len(objects), func(i int) error {
 		name := objects[i]["metadata"].(map[string]any)["name"].(string)
-		_, err := t.kube.do(ctx, http.MethodPatch, topologyPath+"/"+name, objects[i])
+		_, err := kube.do(ctx, http.MethodPatch, topologyPath+"/"+name, objects[i])
 		return err
 	})
 }
@@ -225,5 +233,5 @@ func (t *Throughput) clear(ctx context.Context) error {
 			objects = append(objects, empty.object(""))
 		}
 	}
-	return t.write(ctx, objects)
+	return t.write(ctx, t.kube, objects)
 }
