@@ -53,6 +53,9 @@ Result<Choice> choose_zones(const FreeZones& zones, const Demand& demand);
 /// What choose_zones() would come to, faster: for thousands of nodes.
 Result<Fit> fit_zones(const FreeZones& zones, const Demand& demand);
 
+/// Whether choose_zones() would find a place, and if not why, faster still.
+Status check_zones(const FreeZones& zones, const Demand& demand);
+
 /// What may be taken on the zones that a container was given before, by os_index: as in Choice::taken.
 std::vector<Amounts> taken_by(const NodeZones& node, const Amounts& asks, const std::vector<std::uint32_t>& os_indices);
 

@@ -88,28 +88,56 @@ class QuickFit {
   ZonePositions used_;
 };
 
-}  // namespace
-
-Result<Fit> fit_zones(const FreeZones& zones, const Demand& demand) {
+/// What is known without a closer look; nothing where it takes one.
+std::optional<Result<Fit>> look_quickly(const FreeZones& zones, const Demand& demand) {
   if (const Status usable = check_usable(zones, demand); !usable) return usable.error();
   // In pod scope all containers are as one, which is the same for one.
   if (QuickFit::is_for(demand) && (!zones.node.is_pod_scope || demand.containers.size() == 1)) {
     if (const auto fit = QuickFit(zones, demand).fit()) return *fit;
   }
-  if (demand.containers.size() == 1) {
-    // Others than CPUs may be what is missing, which takes a closer look.
-    const std::int64_t cpu = demand.containers.front().asks.get(kCpu);
-    const bool one = must_be_one(zones.node, demand);
-    std::int64_t most = 0;
-    for (const std::int64_t zone : zones.free_cpu) {
-      const std::int64_t free = std::max<std::int64_t>(0, zone);
-      most = one ? std::max(most, free) : most + free;
-    }
-    if (most < cpu) return no_place_for(zones.node, demand, zones.free, cpu);
+  if (demand.containers.size() != 1) return std::nullopt;
+  const std::int64_t cpu = demand.containers.front().asks.get(kCpu);
+  const bool one = must_be_one(zones.node, demand);
+  std::int64_t most = 0;
+  for (const std::int64_t zone : zones.free_cpu) {
+    const std::int64_t free = std::max<std::int64_t>(0, zone);
+    most = one ? std::max(most, free) : most + free;
   }
+  // Others than CPUs may be what is missing.
+  if (most < cpu) return no_place_for(zones.node, demand, zones.free, cpu);
+  return std::nullopt;
+}
+
+/// Whether several zones are certain to have room for the only container: all that have CPUs and that nothing is
+/// promised in have enough together.
+bool has_room_on_several(const FreeZones& zones, const Demand& demand) {
+  if (demand.containers.size() != 1 || must_be_one(zones.node, demand)) return false;
+  const ContainerDemand& container = demand.containers.front();
+  if (container.kind == ContainerDemand::Kind::kInit || zones.node.policy == NodePolicy::kRestricted) return false;
+  return std::all_of(container.asks.asks().begin(), container.asks.asks().end(), [&](const Ask& ask) {
+    std::int64_t sum = 0;
+    for (std::size_t zone = 0; zone < zones.free.size(); ++zone) {
+      const bool counts = zones.free_cpu[zone] > 0 && !zones.has_promises[zone];
+      if (counts) sum += std::max<std::int64_t>(0, zones.free[zone].get(ask.resource));
+    }
+    return sum >= ask.amount || !zones.node.publishes(ask.resource);
+  });
+}
+
+}  // namespace
+
+Result<Fit> fit_zones(const FreeZones& zones, const Demand& demand) {
+  if (auto known = look_quickly(zones, demand)) return *std::move(known);
   const Result<Choice> choice = choose_zones(zones, demand);
   if (!choice) return choice.error();
   return choice->fit;
+}
+
+Status check_zones(const FreeZones& zones, const Demand& demand) {
+  if (const auto known = look_quickly(zones, demand)) return *known ? Status() : known->error();
+  if (has_room_on_several(zones, demand)) return {};
+  const Result<Choice> choice = choose_zones(zones, demand);
+  return choice ? Status() : choice.error();
 }
 
 }  // namespace topolet::extender

@@ -49,13 +49,13 @@ FilterResult filter_nodes(const ZoneBook& book, const Demand& demand, const std:
   FilterResult result;
   result.node_names.reserve(names.size());
   for (const std::string_view name : names) {
-    const Result<Fit> fit = book.fit(name, demand);
+    const Status fits = book.check(name, demand);
     const bool passes =
-        fit.has_value() || (fit.error().code == Code::kNotFound && demand.policy != ZonePolicy::kSingle);
+        fits.has_value() || (fits.error().code == Code::kNotFound && demand.policy != ZonePolicy::kSingle);
     if (passes) {
       result.node_names.push_back(name);
     } else {
-      result.unresolvable.emplace_back(name, "topolet: " + fit.error().message);
+      result.unresolvable.emplace_back(name, "topolet: " + fits.error().message);
     }
   }
   return result;

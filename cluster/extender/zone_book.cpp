@@ -180,6 +180,12 @@ Result<Fit> ZoneBook::fit(std::string_view name, const Demand& demand) const {
   return fit_zones(free_zones(*node), demand);
 }
 
+Status ZoneBook::check(std::string_view name, const Demand& demand) const {
+  const Node* node = find(name);
+  if (node == nullptr || !node->is_published) return unknown_node();
+  return check_zones(free_zones(*node), demand);
+}
+
 Result<Choice> ZoneBook::choose(std::string_view name, const Demand& demand) const {
   const Node* node = find(name);
   if (node == nullptr || !node->is_published) return unknown_node();

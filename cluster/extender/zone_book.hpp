@@ -73,6 +73,8 @@ class ZoneBook {
   Result<Choice> choose(std::string_view node, const Demand& demand) const;
   /// How good choose() would be.
   Result<Fit> fit(std::string_view node, const Demand& demand) const;
+  /// The same without how good it is.
+  Status check(std::string_view node, const Demand& demand) const;
   bool knows(std::string_view node) const { return find(node) != nullptr; }
 
   /// What is written to the pod, and is promised from now on.

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+
 #include "tests/extender/support.hpp"
 
 namespace topolet::extender {
@@ -215,6 +218,60 @@ TEST_F(ZoneBookTest, WhatIsRememberedOfAPodIsWhatWasChosenForIt) {
     EXPECT_EQ(chosen, (std::vector<std::int64_t>{free_milli(0), free_milli(1)})) << reserved->annotation;
     book_.release(book_.promises().at(0).number);
   }
+}
+
+/// What nodes are ranked and filtered by is what a Binding would come to.
+TEST_F(ZoneBookTest, FilterAndRankAgreeWithWhatIsChosen) {
+  std::mt19937 random(1);
+  const auto pick = [&random](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  const std::vector<std::string> policies{"none", "best-effort", "restricted", "single-numa-node"};
+  const std::vector<std::string> kinds{"main", "main", "main", "sidecar", "init"};
+  std::map<std::size_t, int> chosen;  // by the most zones of a container; 0: there are none
+  for (int round = 0; round < 4000; ++round) {
+    ZoneBook book;
+    NodeSpec node{.policy = policies[static_cast<std::size_t>(pick(0, 3))],
+                  .scope = pick(0, 3) == 0 ? "pod" : "container"};
+    for (int zone = pick(1, 8); zone > 0; --zone) {
+      const int allocatable = pick(0, 12);
+      ZoneSpec spec{
+          .available = pick(0, allocatable), .allocatable = allocatable, .memory = pick(0, 4) == 0 ? "1Gi" : "64Gi"};
+      if (pick(0, 2) == 0) spec.devices = {{"example.com/gpu", pick(0, 2)}};
+      node.zones.push_back(std::move(spec));
+    }
+    book.set_node(read_node_zones(topology_object(node), book.names()));
+    const auto demand_of = [&](const std::string& uid) {
+      std::vector<ContainerSpec> containers;
+      for (int i = pick(0, 3) == 0 ? pick(2, 3) : 1; i > 0; --i) {
+        ContainerSpec container{.name = fmt::format("c{}", i),
+                                .cpu = std::to_string(pick(1, 12)),
+                                .memory = fmt::format("{}Gi", pick(1, 40))};
+        container.kind = i == 1 ? "main" : kinds[static_cast<std::size_t>(pick(0, 4))];
+        if (pick(0, 5) == 0) container.devices = {{"example.com/gpu", 1}};
+        containers.push_back(std::move(container));
+      }
+      json pod = pod_object("pod-" + uid, containers);
+      pod["metadata"]["uid"] = uid;
+      return *read_demand(api::read_pod(pod),
+                          {static_cast<ZonePolicy>(pick(0, 2)), static_cast<ZoneStrategy>(pick(0, 2))}, book.names());
+    };
+    for (int i = pick(0, 2); i > 0; --i) (void)book.reserve("n1", demand_of(fmt::format("before-{}", i)), now_);
+    const Demand demand = demand_of("asked");
+    const auto choice = book.choose("n1", demand);
+    const auto fit = book.fit("n1", demand);
+    const auto check = book.check("n1", demand);
+    ++chosen[choice ? choice->fit.most_zones : 0];
+    ASSERT_EQ(fit.has_value(), choice.has_value()) << round;
+    ASSERT_EQ(check.has_value(), choice.has_value()) << round;
+    if (!choice) {
+      EXPECT_EQ(fit.error().message, choice.error().message) << round;
+      EXPECT_EQ(check.error().message, choice.error().message) << round;
+      continue;
+    }
+    EXPECT_EQ(fit->most_zones, choice->fit.most_zones) << round;
+    EXPECT_EQ(fit->preference, choice->fit.preference) << round;
+    EXPECT_EQ(fit->effective, choice->fit.effective) << round;
+  }
+  for (const std::size_t zones : {0, 1, 2, 3}) EXPECT_GT(chosen[zones], 20) << zones;
 }
 
 }  // namespace
