@@ -22,6 +22,14 @@ constexpr int kPageSize = 200;
 constexpr std::size_t kMostAtOnce = 100;
 /// How much later than it was made a request that binds may be sent.
 constexpr std::chrono::milliseconds kPunctuality{50};
+/// The same beyond its call's deadline: the scheduler still waits then.
+constexpr std::chrono::milliseconds kLateness{200};
+/// Schedulers that are held up at a time.
+constexpr std::size_t kMostHeld = 16;
+/// A Binding whose answer is missing is over on the server so long after it is here.
+constexpr std::chrono::milliseconds kAfterDoubt{1000};
+constexpr std::chrono::milliseconds kListTimeout{10'000};
+constexpr const char* kTooMany = "more pods are bound at once than the API server is fast enough for";
 constexpr const char* kNoLeader = "this replica of topolet-extender does not lead (any more)";
 
 bool is_over(const json& pod) {
@@ -78,8 +86,9 @@ void Binder::end() {
   for (const Shared& call : std::exchange(waiting_, {})) finish(call, kNoLeader);
 }
 
-void Binder::list_pods(const std::string& query, std::function<void(const ApiAnswer& answer)> then) {
-  ApiRequest request{.verb = "list", .path = "/api/v1/pods?" + query};
+void Binder::list_pods(const std::string& query, std::chrono::milliseconds timeout,
+                       std::function<void(const ApiAnswer& answer)> then) {
+  ApiRequest request{.verb = "list", .path = "/api/v1/pods?" + query, .timeout = timeout};
   api_.request(std::move(request),
                [this, alive = is_alive_, term = term_, then = std::move(then)](const ApiAnswer& answer) {
                  if (!*alive) return;
@@ -100,7 +109,7 @@ void Binder::list_pending(const std::string& continue_token) {
   std::string query = fmt::format("limit={}&fieldSelector=", kPageSize);
   query += api::query_escaped("spec.nodeName!=,status.phase=Pending");
   if (!continue_token.empty()) query += "&continue=" + api::query_escaped(continue_token);
-  list_pods(query, [this, term = term_](const ApiAnswer& answer) {
+  list_pods(query, kListTimeout, [this, term = term_](const ApiAnswer& answer) {
     if (term != term_ || !is_binding_) return;
     if (!answer.ok()) {
       trouble_.failed(answer.error);
@@ -120,14 +129,21 @@ void Binder::list_pending(const std::string& continue_token) {
 
 /// A pod that runs already is not Pending, and may be on a node whose object does not tell of it yet. The API server
 /// answers from its memory, where it knows the pods by their nodes, if that is not older than the term.
-void Binder::list_pods_of(const std::string& node, std::function<void(bool)> then) {
+void Binder::list_pods_of_node(const Shared& call, bool from_memory) {
+  const std::string& node = call->args.node;
   const std::string selector = fmt::format("spec.nodeName={},status.phase!=Succeeded,status.phase!=Failed", node);
   std::string query = "fieldSelector=" + api::query_escaped(selector);
-  if (!pods_version_.empty())
-    query += "&resourceVersionMatch=NotOlderThan&resourceVersion=" + api::query_escaped(pods_version_);
-  list_pods(query, [this, node, then = std::move(then)](const ApiAnswer& answer) {
-    if (answer.ok()) looked_at_.insert(node);
-    then(answer.ok());
+  if (from_memory) query += "&resourceVersionMatch=NotOlderThan&resourceVersion=" + api::query_escaped(pods_version_);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(call->deadline - api_.now());
+  list_pods(query, left, [this, call, from_memory](const ApiAnswer& answer) {
+    if (answer.ok()) {
+      looked_at_.insert(call->args.node);
+      return reserve(call);
+    }
+    // Its memory may be older where nothing has changed since.
+    const bool is_too_old = from_memory && answer.status == 504 && api_.now() < call->deadline;
+    if (is_too_old) return list_pods_of_node(call, false);
+    finish(call, fmt::format("the pods of {} cannot be listed", call->args.node));
   });
 }
 
@@ -150,8 +166,7 @@ void Binder::bind(BindingArgs args, OnBound on_bound) {
   api_.after(options_.patience, [this, alive = is_alive_, call] {
     if (!*alive || std::erase(waiting_, call) == 0) return;
     note_waiting();
-    finish(call, has_begun_ ? "more pods are bound at once than the API server is fast enough for"
-                            : "what is bound already could not be read in time");
+    finish(call, has_begun_ ? kTooMany : "what is bound already could not be read in time");
   });
 }
 
@@ -162,20 +177,24 @@ void Binder::begin_waiting() {
   while (has_begun_ && underway_ < options_.most_underway && !waiting_.empty()) {
     const Shared call = waiting_.front();
     waiting_.pop_front();
-    bind_known(call);
+    if (call->deadline - api_.now() < options_.least_time) {
+      finish(call, kTooMany);
+    } else {
+      bind_known(call);
+    }
   }
   is_beginning_ = false;
   note_waiting();
 }
 
 void Binder::note_waiting() {
-  is_busy_ = has_begun_ && !waiting_.empty();
-  if (is_busy_) return;
+  shared_.has_waiting_binds = has_begun_ && !waiting_.empty();
+  if (shared_.has_waiting_binds) return;
   for (const auto& held : std::exchange(held_, {})) std::exchange(*held, nullptr)();
 }
 
-void Binder::when_not_busy(std::function<void()> go_on) {
-  if (!is_busy_) return go_on();
+void Binder::when_none_waits(std::function<void()> go_on) {
+  if (!shared_.has_waiting_binds || held_.size() >= kMostHeld) return go_on();
   held_.push_back(std::make_shared<std::function<void()>>(std::move(go_on)));
   api_.after(options_.longest_hold, [this, alive = is_alive_, held = held_.back()] {
     if (!*alive || !*held) return;
@@ -212,12 +231,7 @@ void Binder::reserve(const Shared& call) {
   // Without the nodes' objects it would be bound to no zone.
   if (!is_synced()) return finish(call, "the nodes' zones were not read yet");
   const std::string& node = call->args.node;
-  if (!looked_at_.contains(node)) {
-    return list_pods_of(node, [this, call](bool is_read) {
-      if (!is_read) return finish(call, fmt::format("the pods of {} cannot be listed", call->args.node));
-      reserve(call);
-    });
-  }
+  if (!looked_at_.contains(node)) return list_pods_of_node(call, !pods_version_.empty());
   Result<ZoneBook::Reserved> reserved = [&] {
     MutexLock lock(shared_.mutex);
     return shared_.book.reserve(node, *demand, api_.now());
@@ -248,8 +262,9 @@ void Binder::send(const Shared& call) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(call->deadline - api_.now());
   request.timeout = std::min({options_.bind_timeout, time_to_bind_(), left});
   request.path += fmt::format("?timeout={}ms", request.timeout.count());
-  request.is_still_wanted = [this, timeout = request.timeout] {
-    return is_binding_ && timeout > timeout.zero() && time_to_bind_() + kPunctuality >= timeout;
+  request.is_still_wanted = [this, deadline = call->deadline, timeout = request.timeout] {
+    const bool is_in_time = api_.now() + timeout <= deadline + kLateness;
+    return is_binding_ && is_in_time && timeout > timeout.zero() && time_to_bind_() + kPunctuality >= timeout;
   };
   api_.request(std::move(request), [this, alive = is_alive_, call](const ApiAnswer& answer) {
     if (*alive) take_answer(call, answer);
@@ -302,6 +317,7 @@ void Binder::finish(const Shared& call, const std::string& error) {
     MutexLock lock(shared_.mutex);
     if (call->may_be_bound) {
       shared_.book.doubt(call->promise, api_.now());
+      unsure_until_ = api_.now() + kAfterDoubt;
     } else {
       shared_.book.release(call->promise);
     }

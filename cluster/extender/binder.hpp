@@ -1,7 +1,6 @@
 // Binds pods to nodes, with the zones that they are promised written into the binding itself.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -33,6 +32,8 @@ class Binder {
     std::size_t most_underway = 32;
     /// The longest that a scheduler is held up for them, so that it chooses no nodes faster than pods can be bound.
     std::chrono::milliseconds longest_hold{1000};
+    /// A bind that has less left is not begun.
+    std::chrono::milliseconds least_time{1000};
   };
   /// `time_to_bind`: asked right before each request that binds, how long it may take; 0: it may not be sent.
   Binder(api::Api& api, SharedBook& shared, RecentDemands& recent, Options options,
@@ -49,12 +50,10 @@ class Binder {
   using OnBound = std::function<void(const std::string& error)>;
   void bind(BindingArgs args, OnBound on_bound);
 
-  /// Some bind was begun and is not answered.
-  bool has_binds_underway() const { return underway_ > 0; }
-  /// Whether binds wait for their turn. On any thread.
-  bool is_busy() const { return is_busy_; }
-  /// Calls `go_on` when that is over, or has taken long enough.
-  void when_not_busy(std::function<void()> go_on);
+  /// Some bind was begun and is not answered, or may still be carried out.
+  bool has_binds_underway() const { return underway_ > 0 || api_.now() < unsure_until_; }
+  /// Calls `go_on` when no binds wait for their turn, or when that has taken long enough.
+  void when_none_waits(std::function<void()> go_on);
 
  private:
   struct Call;
@@ -62,9 +61,11 @@ class Binder {
   using OnPod = std::function<void(const nlohmann::json& pod)>;
 
   void list_pending(const std::string& continue_token);
-  void list_pods_of(const std::string& node, std::function<void(bool)> then);
+  /// And then goes on with the call.
+  void list_pods_of_node(const Shared& call, bool from_memory);
   /// Remembers what is bound, and then calls `then` with the answer or the error.
-  void list_pods(const std::string& query, std::function<void(const api::ApiAnswer& answer)> then);
+  void list_pods(const std::string& query, std::chrono::milliseconds timeout,
+                 std::function<void(const api::ApiAnswer& answer)> then);
   void remember(const nlohmann::json& pod);
 
   void begin_waiting();
@@ -96,8 +97,8 @@ class Binder {
   std::deque<Shared> waiting_;  ///< the oldest first
   bool is_beginning_ = false;   ///< those that wait
   std::size_t underway_ = 0;
-  std::atomic<bool> is_busy_ = false;
-  std::deque<std::shared_ptr<std::function<void()>>> held_;  ///< until it is not busy
+  api::Api::Clock::time_point unsure_until_{};
+  std::deque<std::shared_ptr<std::function<void()>>> held_;  ///< until none waits
   std::string pods_version_;                                 ///< of the API server when this term began
   std::set<std::string> looked_at_;                          ///< nodes whose pods were read in this term
   std::shared_ptr<bool> is_alive_ = std::make_shared<bool>(true);

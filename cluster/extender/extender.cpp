@@ -181,8 +181,8 @@ void Extender::answer_here(const std::shared_ptr<Incoming>& call) {
     if (!shared_.is_synced) return refuse(*call, "topolet-extender has not read the nodes' zones yet");
   }
   if (call->path == "/prioritize") return prioritize(*call);
-  if (!leads_ || !binder_->is_busy()) return filter(*call);
-  loop_.post([this, call] { binder_->when_not_busy([this, call] { filter(*call); }); });
+  if (!shared_.has_waiting_binds) return filter(*call);
+  loop_.post([this, call] { binder_->when_none_waits([this, call] { filter(*call); }); });
 }
 
 void Extender::refuse(const Incoming& call, const std::string& why) {

@@ -224,15 +224,16 @@ Result<Servers> open_servers(const ProgramOptions& options, Extender& extender, 
   handlers.answer_post = [&extender](http::HttpRequest request, http::HttpServer::Handlers::Respond respond) {
     extender.answer(std::move(request), std::move(respond));
   };
-  auto opened = http::HttpServer::open(std::move(calls), std::move(handlers));
-  if (!opened) return opened.error();
-  servers.calls = *std::move(opened);
-  opened = serve_get(options.metrics_address, metrics_routes(extender));
+  auto opened = serve_get(options.metrics_address, metrics_routes(extender));
   if (!opened) return opened.error();
   servers.metrics = *std::move(opened);
   opened = serve_get(options.debug_address, debug_routes(extender));
   if (!opened) return opened.error();
   servers.debug = *std::move(opened);
+  // Last, as calls begin at once.
+  opened = http::HttpServer::open(std::move(calls), std::move(handlers));
+  if (!opened) return opened.error();
+  servers.calls = *std::move(opened);
   return servers;
 }
 

@@ -1,6 +1,7 @@
 // The zone book, and what was read of pods lately, for the threads that need them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <map>
@@ -18,6 +19,7 @@ struct SharedBook {
   Mutex mutex;
   ZoneBook book TOPOLET_GUARDED_BY(mutex);
   bool is_synced TOPOLET_GUARDED_BY(mutex) = false;  ///< all nodes' objects were read once
+  std::atomic<bool> has_waiting_binds = false;       ///< more than the API server is given at once
 };
 
 /// What pods ask for, as it was read when a scheduler filtered nodes for them: the same pod is ranked and bound right

@@ -25,12 +25,13 @@ using http_status = boost::beast::http::status;
 constexpr std::uint32_t kMaxStreams = 250;
 constexpr std::int32_t kStreamWindowBytes = 1 << 20;
 constexpr std::int32_t kConnectionWindowBytes = 4 << 20;
-/// What was received for requests that are not complete yet, in all, in bodies of the largest size.
+/// What was received for requests that are not answered yet, in all, in bodies of the largest size.
 constexpr std::uint64_t kMaxBodiesUnderway = 2;
 constexpr std::size_t kReadBytes = 16 << 10;
 constexpr std::size_t kWriteBytes = 64 << 10;
+constexpr std::size_t kLongestMethod = 16;
 constexpr std::chrono::milliseconds kShortestLook{100};
-/// For what follows a refusal.
+/// For what a client still sends after a refusal, or after the last answer.
 constexpr std::chrono::seconds kDrainTime{2};
 /// As RFC 9113 counts a header, beside its name and value.
 constexpr std::size_t kHeaderOverheadBytes = 32;
@@ -71,7 +72,15 @@ class Http2Connection final : public Connection, public std::enable_shared_from_
     server_.connections.erase(number_);
   }
 
-  bool is_idle() const override { return streams_.empty(); }
+  void end() override {
+    is_ending_ = true;
+    send();
+  }
+
+  bool is_idle() const override {
+    return !is_writing_ &&
+           std::none_of(streams_.begin(), streams_.end(), [](const auto& entry) { return entry.second.is_admitted; });
+  }
 
  private:
   /// One request and its answer.
@@ -79,7 +88,9 @@ class Http2Connection final : public Connection, public std::enable_shared_from_
     std::string method;
     HttpRequest request;
     std::size_t header_bytes = 0;
+    std::size_t body_bytes = 0;  ///< that were received, and are not answered yet
     std::optional<HttpResponse> refusal;
+    bool is_admitted = false;     ///< its headers are complete, and it is not refused
     bool is_handed_over = false;  ///< to whoever answers it
     bool is_answered = false;
     std::string body;  ///< of the answer
@@ -103,6 +114,7 @@ class Http2Connection final : public Connection, public std::enable_shared_from_
 
   void read();
   void send();
+  void drain();
   void hand_over();
   void hand_over(StreamId id, Stream& stream);
   HttpServer::Handlers::Respond responder(StreamId id);
@@ -119,10 +131,13 @@ class Http2Connection final : public Connection, public std::enable_shared_from_
   std::unique_ptr<nghttp2_session, void (*)(nghttp2_session*)> session_{nullptr, nghttp2_session_del};
   std::map<StreamId, Stream> streams_;
   std::vector<StreamId> ready_;            ///< received or refused, and not answered
-  std::uint64_t received_body_bytes_ = 0;  ///< of requests that are not handed over yet
+  std::uint64_t received_body_bytes_ = 0;  ///< of requests that are not answered yet
   std::vector<std::uint8_t> in_ = std::vector<std::uint8_t>(kReadBytes);
   std::string out_;  ///< what is being written
   bool is_writing_ = false;
+  bool is_ending_ = false;  ///< the client is to begin anew on another connection
+  bool has_told_end_ = false;
+  bool is_draining_ = false;  ///< all is said; the client may not have read it yet
   bool is_open_ = true;
   asio::steady_timer look_;
   Clock::time_point last_heard_ = Clock::now();
@@ -188,7 +203,7 @@ void Http2Connection::on_header(StreamId id, std::string_view name, std::string_
   stream->header_bytes += name.size() + value.size() + kHeaderOverheadBytes;
   if (stream->header_bytes > kMaxHeaderBytes) return;
   if (name == ":method") {
-    stream->method = value;
+    stream->method = value.substr(0, kLongestMethod);
   } else if (name == ":path") {
     stream->request.path = value.substr(0, value.find('?'));
   } else if (name == ":authority" || name == "host") {
@@ -202,6 +217,7 @@ void Http2Connection::on_headers_end(StreamId id) {
   if (stream == nullptr) return;
   if (stream->header_bytes > kMaxHeaderBytes)
     return refuse(id, *stream, refusal_of(http_status::request_header_fields_too_large));
+  stream->is_admitted = true;
   if (!server_.handlers.refuse_client) return;
   if (auto refusal = server_.handlers.refuse_client(secure_.client_name)) refuse(id, *stream, *std::move(refusal));
 }
@@ -215,6 +231,7 @@ void Http2Connection::on_data(StreamId id, std::string_view data) {
   if (received_body_bytes_ + data.size() > kMaxBodiesUnderway * most)
     return refuse(id, *stream, refusal_of(http_status::service_unavailable));
   stream->request.body += data;
+  stream->body_bytes += data.size();
   received_body_bytes_ += data.size();
 }
 
@@ -228,27 +245,26 @@ void Http2Connection::on_stream_end(StreamId id) {
   if (found == streams_.end()) return;
   forget_body(found->second);
   streams_.erase(found);
+  last_heard_ = Clock::now();
 }
 
 void Http2Connection::refuse(StreamId id, Stream& stream, HttpResponse response) {
   if (stream.refusal || stream.is_answered) return;
   forget_body(stream);
+  stream.request = {};
+  stream.is_admitted = false;
   stream.refusal = std::move(response);
   ready_.push_back(id);
 }
 
-void Http2Connection::forget_body(Stream& stream) {
-  if (stream.is_handed_over) return;
-  received_body_bytes_ -= stream.request.body.size();
-  stream.request.body.clear();
-  stream.request.body.shrink_to_fit();
-}
+void Http2Connection::forget_body(Stream& stream) { received_body_bytes_ -= std::exchange(stream.body_bytes, 0); }
 
 void Http2Connection::read() {
   secure_.stream.async_read_some(
       asio::buffer(in_), [connection = shared_from_this()](error_code error, std::size_t size) {
         if (!connection->is_open_) return;
         if (error) return connection->close();
+        if (connection->is_draining_) return connection->read();
         connection->last_heard_ = Clock::now();
         if (nghttp2_session_mem_recv(connection->session_.get(), connection->in_.data(), size) < 0)
           return connection->close();
@@ -260,8 +276,12 @@ void Http2Connection::read() {
 
 /// All that is to be sent now, in one piece.
 void Http2Connection::send() {
-  if (is_writing_ || !is_open_) return;
+  if (is_writing_ || !is_open_ || is_draining_) return;
   nghttp2_session* const session = session_.get();
+  if (is_ending_ && !std::exchange(has_told_end_, true)) {
+    const StreamId last = nghttp2_session_get_last_proc_stream_id(session);
+    nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, nullptr, 0);
+  }
   out_.clear();
   while (out_.size() < kWriteBytes) {
     const std::uint8_t* data = nullptr;
@@ -271,7 +291,7 @@ void Http2Connection::send() {
     out_.append(reinterpret_cast<const char*>(data), static_cast<std::size_t>(size));
   }
   if (out_.empty()) {
-    if (nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0) close();
+    if (nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0) drain();
     return;
   }
   is_writing_ = true;
@@ -284,6 +304,17 @@ void Http2Connection::send() {
                     });
 }
 
+/// Takes what the client still sends: if it were told that the connection is closed, it might not see the last answer.
+void Http2Connection::drain() {
+  is_draining_ = true;
+  error_code ignored;
+  secure_.stream.next_layer().socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  look_.expires_after(kDrainTime);
+  look_.async_wait([connection = shared_from_this()](error_code error) {
+    if (!error) connection->close();
+  });
+}
+
 void Http2Connection::hand_over() {
   for (const StreamId id : std::exchange(ready_, {})) {
     if (Stream* const stream = find(id); stream != nullptr) hand_over(id, *stream);
@@ -293,7 +324,6 @@ void Http2Connection::hand_over() {
 void Http2Connection::hand_over(StreamId id, Stream& stream) {
   if (stream.is_handed_over) return;
   if (stream.refusal) return answer(id, *std::move(stream.refusal));
-  received_body_bytes_ -= stream.request.body.size();
   stream.is_handed_over = true;
   if (stream.method == "GET" && server_.handlers.answer && server_.handlers.is_stream(stream.request)) {
     nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, NGHTTP2_HTTP_1_1_REQUIRED);
@@ -336,10 +366,8 @@ void Http2Connection::answer(StreamId id, HttpResponse response) {
     return static_cast<ssize_t>(self(user).read_body(stream_id, to, size, flags));
   };
   nghttp2_submit_response(session_.get(), id, fields.data(), fields.size(), stream->body.empty() ? nullptr : &body);
-  if (server_.has_changed(secure_.context)) {
-    const StreamId last = nghttp2_session_get_last_proc_stream_id(session_.get());
-    nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, nullptr, 0);
-  }
+  forget_body(*stream);
+  is_ending_ = is_ending_ || server_.has_changed(secure_.context);
 }
 
 std::size_t Http2Connection::read_body(StreamId id, std::uint8_t* to, std::size_t size, std::uint32_t* flags) {
@@ -369,11 +397,12 @@ void Http2Connection::look() {
     nghttp2_session_terminate_session(session_.get(), NGHTTP2_NO_ERROR);
   for (const auto& [id, stream] : streams_) {
     const bool is_worked_on = stream.is_handed_over && !stream.is_answered;
-    if (!is_worked_on && now > stream.due)
-      nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+    if (is_worked_on || now <= stream.due) continue;
+    const bool is_complete = stream.is_answered && stream.sent_bytes == stream.body.size();
+    nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, is_complete ? NGHTTP2_NO_ERROR : NGHTTP2_CANCEL);
   }
   send();
-  if (is_open_) look_later();
+  if (is_open_ && !is_draining_) look_later();
 }
 
 }  // namespace

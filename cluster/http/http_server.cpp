@@ -23,6 +23,9 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+/// For clients that were told that the server ends, to have their last answers.
+constexpr std::chrono::milliseconds kLongestEnd{300};
+constexpr std::chrono::milliseconds kLookAgain{10};
 /// How long nothing is accepted after the process ran out of descriptors.
 constexpr std::chrono::milliseconds kPause{100};
 
@@ -115,6 +118,7 @@ struct HttpServer::Impl : ServerCore {
   void accept();
   void on_accepted(tcp::socket socket);
   bool close_oldest_idle();
+  void stop_when_ended(std::chrono::steady_clock::time_point latest);
 
   tcp::acceptor acceptor{context};
   asio::steady_timer pause{context};
@@ -144,6 +148,16 @@ bool HttpServer::Impl::close_oldest_idle() {
   const std::shared_ptr<Connection> connection = idle->second;
   connection->close();
   return true;
+}
+
+void HttpServer::Impl::stop_when_ended(std::chrono::steady_clock::time_point latest) {
+  const bool is_due = std::chrono::steady_clock::now() >= latest;
+  if (is_due) {
+    for (const auto& [number, connection] : std::map(connections)) connection->close();
+  }
+  if (connections.empty()) return context.stop();
+  pause.expires_after(kLookAgain);
+  pause.async_wait([this, latest](error_code) { stop_when_ended(latest); });
 }
 
 void HttpServer::Impl::on_accepted(tcp::socket socket) {
@@ -198,8 +212,8 @@ void HttpServer::stop() {
   asio::post(impl_->context, [impl = impl_.get()] {
     impl->acceptor.close();
     impl->pause.cancel();
-    for (const auto& [number, connection] : std::map(impl->connections)) connection->close();
-    impl->context.stop();
+    for (const auto& [number, connection] : std::map(impl->connections)) connection->end();
+    impl->stop_when_ended(std::chrono::steady_clock::now() + kLongestEnd);
   });
   impl_->thread.join();
   impl_->worker.join();

@@ -30,6 +30,8 @@ class Connection {
   virtual ~Connection() = default;
   virtual void begin() = 0;
   virtual void close() = 0;
+  /// Takes nothing new, and closes when all that was asked is answered; at once where a client cannot be told.
+  virtual void end() { close(); }
   /// Nothing was asked that is not answered.
   virtual bool is_idle() const = 0;
 };
