@@ -299,40 +299,54 @@ std::string Extender::metrics() const {
   return metrics_.text(now);
 }
 
-std::string Extender::zones_json() const {
-  json nodes = json::array();
-  json promises = json::array();
+json Extender::node_json(const std::string& name) const {
+  MutexLock lock(shared_.mutex);
+  const auto view = shared_.book.view(name);
+  if (!view) return nullptr;
+  const ResourceNames& names = shared_.book.names();
+  json zones = json::array();
+  for (std::size_t i = 0; i < view->zones.zones.size(); ++i) {
+    const Zone& zone = view->zones.zones[i];
+    json entry = {{"zone", zone.os_index},
+                  {"allocatable", amounts_json(zone.allocatable, names)},
+                  {"available", amounts_json(zone.available, names)},
+                  {"free", amounts_json(view->free[i], names)}};
+    if (zone.effective_cpu_milli) entry["effective-cpu-milli"] = *zone.effective_cpu_milli;
+    zones.push_back(std::move(entry));
+  }
+  return {
+      {"node", name}, {"generation", view->zones.generation}, {"stale", view->is_stale}, {"zones", std::move(zones)}};
+}
+
+json Extender::promises_json() const {
+  json all = json::array();
+  const auto now = std::chrono::steady_clock::now();
   MutexLock lock(shared_.mutex);
   const ResourceNames& names = shared_.book.names();
-  for (const std::string& name : shared_.book.node_names()) {
-    const auto view = shared_.book.view(name);
-    json zones = json::array();
-    for (std::size_t i = 0; i < view->zones.zones.size(); ++i) {
-      const Zone& zone = view->zones.zones[i];
-      json entry = {{"zone", zone.os_index},
-                    {"allocatable", amounts_json(zone.allocatable, names)},
-                    {"available", amounts_json(zone.available, names)},
-                    {"free", amounts_json(view->free[i], names)}};
-      if (zone.effective_cpu_milli) entry["effective-cpu-milli"] = *zone.effective_cpu_milli;
-      zones.push_back(std::move(entry));
-    }
-    nodes.push_back({{"node", name},
-                     {"generation", view->zones.generation},
-                     {"stale", view->is_stale},
-                     {"zones", std::move(zones)}});
-  }
-  const auto now = std::chrono::steady_clock::now();
   for (const Promise& promise : shared_.book.promises()) {
     json taken = json::object();
     for (const auto& [zone, amounts] : promise.taken) taken[std::to_string(zone)] = amounts_json(amounts, names);
-    promises.push_back({{"pod", promise.name_space + '/' + promise.name},
-                        {"uid", promise.uid},
-                        {"node", promise.node},
-                        {"state", state_text(promise.state)},
-                        {"seconds", std::chrono::duration_cast<std::chrono::seconds>(now - promise.since).count()},
-                        {"zones", std::move(taken)}});
+    all.push_back({{"pod", promise.name_space + '/' + promise.name},
+                   {"uid", promise.uid},
+                   {"node", promise.node},
+                   {"state", state_text(promise.state)},
+                   {"seconds", std::chrono::duration_cast<std::chrono::seconds>(now - promise.since).count()},
+                   {"zones", std::move(taken)}});
   }
-  const json all = {{"leads", leads_.load()}, {"nodes", std::move(nodes)}, {"promises", std::move(promises)}};
+  return all;
+}
+
+/// Node by node: calls that come meanwhile do not wait for thousands of them.
+std::string Extender::zones_json() const {
+  const std::vector<std::string> names = [this] {
+    MutexLock lock(shared_.mutex);
+    return shared_.book.node_names();
+  }();
+  json nodes = json::array();
+  for (const std::string& name : names) {
+    if (json node = node_json(name); !node.is_null()) nodes.push_back(std::move(node));
+  }
+  const json all = {{"leads", leads_.load()}, {"nodes", std::move(nodes)}, {"promises", promises_json()}};
   return all.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
 }
 

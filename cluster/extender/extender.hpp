@@ -70,6 +70,9 @@ class Extender {
   void begin_leading();
   void end_leading();
   void take_object(std::string_view type, const nlohmann::json& object);
+  /// Null where it is not known any more.
+  nlohmann::json node_json(const std::string& name) const;
+  nlohmann::json promises_json() const;
 
   void answer_here(const std::shared_ptr<Incoming>& call);
   void filter(const Incoming& call);

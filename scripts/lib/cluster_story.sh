@@ -134,7 +134,7 @@ check_extender_story() {
   check through "story ($name): the leading replica was killed" 0 test "$(story_number "$name" extenders_killed)" -gt 0
   if [[ $2 == real ]]; then
     check through "story ($name): nor did the real node miss a zone" 0 test 0 = \
-      "$(sqlite3 -readonly "$workdir/state-of-topolet/state.db" "SELECT count(*) FROM audit WHERE reason_code = 'zone-missed'")"
+      "$(sqlite3 -readonly "$workdir/state-of-topolet/state.db" "SELECT count(*) FROM decided WHERE reason_code = 'zone-missed'")"
   fi
   if [[ $name == extender-plain ]]; then
     check through "story ($name): pods that take any zones are on nodes without" 0 test "$(story_number "$name" on_plain)" -gt 0
