@@ -98,6 +98,8 @@ void Extender::begin_on_loop() {
   following.name = "the NodeResourceTopologies";
   following.path = kTopologyPath;
   following.page_size = kPageSize;
+  // There are two replicas, and what they do not see they choose wrongly by.
+  following.longest_pause = std::chrono::seconds(5);
   api::Reflector::Handlers handlers;
   handlers.on_listed = [this](const json& object) {
     listed_.push_back(api::text_field(object, "metadata", "name"));

@@ -148,8 +148,17 @@ std::optional<std::string> mistake_in(const ProgramOptions& options) {
   }
   if (!options.advertise.empty()) {
     const Result<http::ListenAddress> parsed = http::parse_listen_address(options.advertise);
-    if (!parsed) return fmt::format("--advertise: {}", parsed.error().message);
+    const bool is_reachable = parsed && parsed->port != 0 && parsed->host != "0.0.0.0" && parsed->host != "::";
+    if (!is_reachable)
+      return fmt::format(
+          "--advertise={}: write the IP address and the port at which the other replicas reach this one, "
+          "such as 192.0.2.7:9473 or [2001:db8::7]:9473",
+          printable(options.advertise, 300));
   }
+  const auto& names = options.client_names;
+  if (std::find(names.begin(), names.end(), "") != names.end())
+    return "--client-name: it is empty, which would be any certificate without a common name; write the name of a "
+           "scheduler";
   if (options.kubernetes != kInCluster && !options.kubernetes.starts_with('/'))
     return fmt::format("--kubernetes={}: write in-cluster, or the absolute path of a kubeconfig", options.kubernetes);
   return std::nullopt;

@@ -4,9 +4,12 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace topolet::http {
@@ -75,6 +78,10 @@ Status TlsFiles::read() {
   const auto unusable = [](const std::string& path, const error_code& error) {
     return Error{Code::kInvalidArgument, fmt::format("{}: {}", path, error.message())};
   };
+  for (const std::string& path : {paths_.certificate, paths_.key, paths_.client_ca}) {
+    if (::access(path.c_str(), R_OK) == 0) continue;
+    return Error{Code::kInvalidArgument, fmt::format("{}: {}", path, std::generic_category().message(errno))};
+  }
   error_code error;
   // OpenSSL would ask for one on the terminal.
   context->set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); }, error);

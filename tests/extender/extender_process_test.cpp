@@ -342,6 +342,12 @@ TEST(ExtenderOptionsTest, AreRefusedByName) {
   EXPECT_THAT(output_of({"--zone-policy=one"}), StartsWith("2: topolet-extender: --zone-policy: 'one' is none of"));
   EXPECT_THAT(output_of({"--lease=x"}), StartsWith("2: topolet-extender: --lease=x: write NAMESPACE/NAME, or none"));
   EXPECT_THAT(output_of({"--lease=a/b"}), HasSubstr("give --advertise ADDRESS:PORT or set $POD_IP"));
+  for (const char* unreachable : {"0.0.0.0:9473", "[::]:9473", "192.0.2.7:0", "extender.example:9473", "192.0.2.7"}) {
+    EXPECT_THAT(output_of({fmt::format("--advertise={}", unreachable)}),
+                HasSubstr("at which the other replicas reach this one"))
+        << unreachable;
+  }
+  EXPECT_THAT(output_of({"--client-name", ""}), HasSubstr("--client-name: it is empty"));
   EXPECT_THAT(output_of({"--debug-address=0.0.0.0:1"}), HasSubstr("use a loopback address"));
   EXPECT_THAT(output_of({"--lease=none", "--certificate=/nowhere/c"}),
               AllOf(StartsWith("1: "), HasSubstr("/nowhere/c: ")));
