@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -69,6 +70,7 @@ class DaemonRig {
   std::vector<std::string> audited() const;
   /// Waits up to 20 s.
   static bool eventually(const std::function<bool()>& condition);
+  static bool eventually(const std::function<bool()>& condition, std::chrono::seconds patience);
 
  private:
   TempDir directory_;
