@@ -19,14 +19,10 @@ namespace api = ::runtime::v1;
 namespace {
 
 constexpr std::chrono::seconds kPatience{20};
-/// On a busy machine, a first connection by gRPC was not served once in some hundred starts. It gives one up after 20
-/// s.
-constexpr std::chrono::seconds kPatienceOfATry{5};
-constexpr std::chrono::seconds kPatienceWithStart{60};
 
-std::unique_ptr<grpc::ClientContext> in_time(std::chrono::seconds patience = kPatience) {
+std::unique_ptr<grpc::ClientContext> in_time() {
   auto context = std::make_unique<grpc::ClientContext>();
-  context->set_deadline(std::chrono::system_clock::now() + patience);
+  context->set_deadline(std::chrono::system_clock::now() + kPatience);
   return context;
 }
 
@@ -63,11 +59,11 @@ bool DaemonRig::start(const std::vector<std::string>& more_flags) {
     control_ = control::v1::Control::NewStub(connect(control_socket()));
     api::VersionResponse answer;
     control::v1::StatusResponse status;
-    return cri_->Version(in_time(kPatienceOfATry).get(), {}, &answer).ok() &&
-           control_->Status(in_time(kPatienceOfATry).get(), {}, &status).ok() && status.reconciled();
+    return cri_->Version(in_time().get(), {}, &answer).ok() && control_->Status(in_time().get(), {}, &status).ok() &&
+           status.reconciled();
   };
   bool serves = false;
-  EXPECT_TRUE(eventually([&] { return process_->has_ended() || (serves = version()); }, kPatienceWithStart))
+  EXPECT_TRUE(eventually([&] { return process_->has_ended() || (serves = version()); }))
       << (std::filesystem::is_regular_file(file("log")) ? log() : "");
   return serves;
 }
@@ -156,10 +152,8 @@ std::vector<std::string> DaemonRig::audited() const {
       "decision");
 }
 
-bool DaemonRig::eventually(const std::function<bool()>& condition) { return eventually(condition, kPatience); }
-
-bool DaemonRig::eventually(const std::function<bool()>& condition, std::chrono::seconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
+bool DaemonRig::eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -3,7 +3,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -70,7 +69,6 @@ class DaemonRig {
   std::vector<std::string> audited() const;
   /// Waits up to 20 s.
   static bool eventually(const std::function<bool()>& condition);
-  static bool eventually(const std::function<bool()>& condition, std::chrono::seconds patience);
 
  private:
   TempDir directory_;
