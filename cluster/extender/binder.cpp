@@ -165,7 +165,6 @@ void Binder::bind(BindingArgs args, OnBound on_bound) {
   if (call->has_begun) return;
   api_.after(options_.patience, [this, alive = is_alive_, call] {
     if (!*alive || std::erase(waiting_, call) == 0) return;
-    note_waiting();
     finish(call, has_begun_ ? kTooMany : "what is bound already could not be read in time");
   });
 }

@@ -58,7 +58,6 @@ class Binder {
  private:
   struct Call;
   using Shared = std::shared_ptr<Call>;
-  using OnPod = std::function<void(const nlohmann::json& pod)>;
 
   void list_pending(const std::string& continue_token);
   /// And then goes on with the call.

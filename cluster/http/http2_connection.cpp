@@ -214,7 +214,8 @@ void Http2Connection::on_header(StreamId id, std::string_view name, std::string_
 /// A client that may not call, or that sends too much, is answered without its body.
 void Http2Connection::on_headers_end(StreamId id) {
   Stream* const stream = find(id);
-  if (stream == nullptr) return;
+  // Trailers, too, are headers.
+  if (stream == nullptr || stream->refusal) return;
   if (stream->header_bytes > kMaxHeaderBytes)
     return refuse(id, *stream, refusal_of(http_status::request_header_fields_too_large));
   stream->is_admitted = true;

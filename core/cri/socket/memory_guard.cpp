@@ -55,8 +55,8 @@ MemoryGuard::MemoryGuard(std::size_t max_bytes, Connections& connections, Action
       actions_(std::move(actions)),
       log_(log),
       event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  // Where a sanitizer allocates, this is the first that glibc's own allocator is asked for, and it crashes if two
-  // guards' threads begin at once.
+  // Sets up glibc's allocator before there are threads of guards. Under a sanitizer, which allocates by itself, nothing
+  // else has done so, and mallinfo2() crashes where two threads do it at once.
   (void)::mallinfo2();
   client_reads::wake_after(event_.get(), kUnseenBytes);
 }
