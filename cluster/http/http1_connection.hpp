@@ -65,8 +65,6 @@ class Http1Connection final : public Connection, public std::enable_shared_from_
   using verb = boost::beast::http::verb;
   using error = boost::beast::http::error;
 
-  /// In all, whoever goes on sending.
-  static constexpr std::chrono::seconds kDrainTime{2};
   static constexpr std::uint64_t kRefusedBodyBytes = 64 << 10;
 
   /// What a follower of the node holds; it may outlive the connection.
@@ -154,8 +152,7 @@ class Http1Connection final : public Connection, public std::enable_shared_from_
   void refuse(status code) {
     is_unread_ = true;
     parser_.reset();
-    answer({static_cast<unsigned>(code), "text/plain; charset=utf-8",
-            std::string(boost::beast::http::obsolete_reason(code)) + '\n'});
+    answer(refusal_of(code));
   }
 
   /// Of a request that could not be read, nothing that follows can be.

@@ -7,7 +7,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/http/status.hpp>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -31,15 +30,8 @@ constexpr std::size_t kReadBytes = 16 << 10;
 constexpr std::size_t kWriteBytes = 64 << 10;
 constexpr std::size_t kLongestMethod = 16;
 constexpr std::chrono::milliseconds kShortestLook{100};
-/// For what a client still sends after a refusal, or after the last answer.
-constexpr std::chrono::seconds kDrainTime{2};
 /// As RFC 9113 counts a header, beside its name and value.
 constexpr std::size_t kHeaderOverheadBytes = 32;
-
-HttpResponse refusal_of(http_status status) {
-  return {static_cast<unsigned>(status), "text/plain; charset=utf-8",
-          std::string(boost::beast::http::obsolete_reason(status)) + '\n'};
-}
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),

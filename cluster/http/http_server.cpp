@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <charconv>
@@ -29,14 +27,10 @@ constexpr std::chrono::milliseconds kLookAgain{10};
 /// How long nothing is accepted after the process ran out of descriptors.
 constexpr std::chrono::milliseconds kPause{100};
 
-/// The common name in the certificate of the other end; empty if it has none.
-std::string common_name(SSL* ssl) {
+/// In the certificate of the other end; empty if it has none.
+std::string client_name_of(SSL* ssl) {
   const std::unique_ptr<X509, void (*)(X509*)> certificate(SSL_get1_peer_certificate(ssl), X509_free);
-  if (!certificate) return {};
-  std::array<char, 256> name{};
-  const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate.get()), NID_commonName, name.data(),
-                                               static_cast<int>(name.size()));
-  return length > 0 ? std::string(name.data(), static_cast<std::size_t>(length)) : std::string();
+  return certificate ? common_name(certificate.get()) : std::string();
 }
 
 bool has_chosen_http2(SSL* ssl) {
@@ -75,7 +69,7 @@ class TlsHandshake final : public Connection, public std::enable_shared_from_thi
   void go_on() {
     is_open_ = false;
     SSL* const ssl = secure_.stream.native_handle();
-    secure_.client_name = common_name(ssl);
+    secure_.client_name = client_name_of(ssl);
     std::shared_ptr<Connection>& connection = server_.connections[number_];
     if (has_chosen_http2(ssl)) {
       connection = make_http2_connection(server_, number_, std::move(secure_));
@@ -93,6 +87,11 @@ class TlsHandshake final : public Connection, public std::enable_shared_from_thi
 };
 
 }  // namespace
+
+HttpResponse refusal_of(boost::beast::http::status status) {
+  return {static_cast<unsigned>(status), "text/plain; charset=utf-8",
+          std::string(boost::beast::http::obsolete_reason(status)) + '\n'};
+}
 
 bool ServerCore::dispatch(const std::string& method, HttpRequest request, HttpServer::Handlers::Respond respond) {
   if (method == "POST" && handlers.answer_post) {

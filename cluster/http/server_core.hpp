@@ -6,6 +6,8 @@
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/status.hpp>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,10 +21,15 @@ namespace topolet::http {
 
 /// All that the client tells before the body.
 constexpr std::uint32_t kMaxHeaderBytes = 16 << 10;
+/// For what a client still sends after a refusal, or after the last answer.
+constexpr std::chrono::seconds kDrainTime{2};
 
 using PlainStream = boost::beast::tcp_stream;
 using TlsStream = boost::asio::ssl::stream<boost::beast::tcp_stream>;
 using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
+
+/// "Payload Too Large" and the like.
+HttpResponse refusal_of(boost::beast::http::status status);
 
 /// All functions are called on the server's thread.
 class Connection {

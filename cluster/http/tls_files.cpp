@@ -23,10 +23,7 @@ constexpr std::chrono::seconds kLookEvery{1};
 
 TlsFiles::Names names_in(X509* certificate) {
   TlsFiles::Names names;
-  std::array<char, 256> name{};
-  const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name.data(),
-                                               static_cast<int>(name.size()));
-  if (length > 0) names.common_name.assign(name.data(), static_cast<std::size_t>(length));
+  names.common_name = common_name(certificate);
   const std::unique_ptr<GENERAL_NAMES, void (*)(GENERAL_NAMES*)> alternatives(
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)),
       GENERAL_NAMES_free);
@@ -53,6 +50,13 @@ int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* chosen_si
 }
 
 }  // namespace
+
+std::string common_name(X509* certificate) {
+  std::array<char, 256> name{};
+  const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name.data(),
+                                               static_cast<int>(name.size()));
+  return length > 0 ? std::string(name.data(), static_cast<std::size_t>(length)) : std::string();
+}
 
 Result<std::unique_ptr<TlsFiles>> TlsFiles::load(Paths paths, Log& log) {
   std::unique_ptr<TlsFiles> files(new TlsFiles(std::move(paths), log));

@@ -1,6 +1,8 @@
 // The certificates that a server shows, and those that it takes from clients, as files that are replaced while it runs.
 #pragma once
 
+#include <openssl/x509.h>
+
 #include <boost/asio/ssl/context.hpp>
 #include <chrono>
 #include <memory>
@@ -11,6 +13,9 @@
 #include "core/base/result.hpp"
 
 namespace topolet::http {
+
+/// The common name in a certificate; empty if it has none.
+std::string common_name(X509* certificate);
 
 /// All functions may be called on any thread.
 class TlsFiles {
