@@ -69,6 +69,9 @@ class RawClient {
   RawClient(const std::string& address, const Ca& ca, const Certificate& certificate)
       : tls_(make_context(ca, certificate)) {
     const std::size_t colon = address.rfind(':');
+    // A small one, so that much of a large answer is still with the server when it has written it.
+    stream_.next_layer().open(boost::asio::ip::tcp::v4());
+    stream_.next_layer().set_option(boost::asio::socket_base::receive_buffer_size(32 << 10));
     stream_.next_layer().connect({boost::asio::ip::make_address(address.substr(0, colon)),
                                   static_cast<unsigned short>(std::stoi(address.substr(colon + 1)))});
     static constexpr unsigned char kOffered[] = {2, 'h', '2'};
@@ -330,6 +333,23 @@ TEST_F(Http2Test, GivesTheWholeAnswerToAClientThatIsToBeginAnew) {
   EXPECT_EQ(one.connections(), 1);
   EXPECT_EQ(one.post(url(), "x").status, 200);
   EXPECT_EQ(one.connections(), 2);
+}
+
+TEST_F(Http2Test, IsThereUntilSuchAClientHasReadItsAnswer) {
+  RawClient one = raw_client();
+  const std::uint32_t window = 16 << 20;
+  one.begin(number(4, 2) + number(window, 4));
+  one.send(frame(kWindow, 0, 0, number(window, 4)));
+  std::ofstream(folder_.path().string() + "/ca.crt", std::ios::app) << Ca().pem();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  one.send(post_headers(1) + frame(kData, kEndStream, 1, "large"));
+  std::size_t read = 0;
+  while (const auto next = one.next_frame()) {
+    if (next->first == kData) read += next->second.size();
+    // It says something meanwhile, as clients do that tell how much they have read.
+    if (next->first == kData) one.send(frame(kPing, 0, 0, "pingping"));
+  }
+  EXPECT_EQ(read, std::size_t{8} << 20);
 }
 
 TEST_F(Http2Test, ClosesConnectionsOfRefusedClientsForNewOnes) {
