@@ -203,6 +203,7 @@ EngineSummary Engine::summarise() const {
                         .reconciled = reconciled_,
                         .store_degraded = committer_.degraded(),
                         .store_degraded_because = committer_.degraded_because(),
+                        .overlaps = mover_.overlaps(),
                         .store_reopened_because = committer_.reopened_because()};
   for (const auto& [key, allocation] : ledger.allocations()) {
     if (allocation.phase == Phase::kCrashed) continue;

@@ -59,6 +59,7 @@ struct EngineSummary {
   bool store_degraded = false;  ///< writes wait for a database that takes none
   std::string store_degraded_because = {};
   std::vector<NodeCapacity> capacities = {};  ///< of the nodes that something is told of, by OS index
+  std::vector<Overlap> overlaps = {};         ///< containers on CPUs that another one has alone
   std::string store_reopened_because = {};    ///< when and why the database was begun anew; empty if it never was
 };
 

@@ -35,6 +35,10 @@ inline constexpr const char* kLeftCpus = "left-cpus";
 inline constexpr const char* kReverted = "reverted";
 inline constexpr const char* kDemandChanged = "demand-changed";
 
+// What is said of a container on CPUs that another one has alone.
+inline constexpr const char* kOverlapBegan = "overlap-began";
+inline constexpr const char* kOverlapEnded = "overlap-ended";
+
 // Why a container that topolet did not create is known.
 inline constexpr const char* kFoundRunning = "found-running";
 inline constexpr const char* kHandlerNotPlaced = "handler-not-placed";

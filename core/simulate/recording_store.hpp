@@ -63,8 +63,12 @@ class RecordingStore final : public store::Store {
   Result<store::Upkeep> do_upkeep(std::int64_t now_ms, std::int64_t rows) override {
     return store_.do_upkeep(now_ms, rows);
   }
-  void note_generation(std::uint64_t generation) override { store_.note_generation(generation); }
-  void write_generation_file(std::uint64_t generation) override { store_.write_generation_file(generation); }
+  void note_generation(std::uint64_t generation) override {
+    if (!killed_()) store_.note_generation(generation);
+  }
+  void write_generation_file(std::uint64_t generation) override {
+    if (!killed_()) store_.write_generation_file(generation);
+  }
 
  private:
   static Status gone() { return Error{Code::kUnavailable, "the simulated daemon was killed"}; }

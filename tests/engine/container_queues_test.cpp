@@ -24,7 +24,9 @@ class ContainerQueuesTest : public ::testing::Test {
              [this](const std::string& id, const ContainerCpuset& target, std::function<void(ApplyResult)> done) {
                applies_.push_back({id, target, std::move(done)});
              },
+         .sendable = [this](const std::string&, const ContainerCpuset& desired) { return bound_.value_or(desired); },
          .converged = [this](const std::string& id, const ContainerCpuset& applied) { converged_[id] = applied; },
+         .ended = [this](const std::string& id) { ended_.push_back(id); },
          .after = [this](milliseconds delay,
                          std::function<void()> then) { timers_.emplace(now_ + delay, std::move(then)); },
          .max_in_flight = max_in_flight});
@@ -50,6 +52,9 @@ class ContainerQueuesTest : public ::testing::Test {
 
   std::deque<Apply> applies_;
   std::map<std::string, ContainerCpuset> converged_;
+  std::vector<std::string> ended_;
+  /// What of any desired set may be sent; none: all of it.
+  std::optional<std::optional<ContainerCpuset>> bound_;
   std::multimap<milliseconds, std::function<void()>> timers_;
   milliseconds now_{0};
 };

@@ -1,6 +1,7 @@
 #include "tests/engine/engine_under_test.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/sinks/base_sink.h>
 
 #include <stdexcept>
 #include <utility>
@@ -8,7 +9,7 @@
 #include "core/engine/engine.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/decide.hpp"
-#include "store/store.hpp"
+#include "core/simulate/recording_store.hpp"
 #include "tests/daemon/test_policy.hpp"
 #include "tests/engine/preferences.hpp"
 
@@ -22,6 +23,20 @@ T or_throw(Result<T> result) {
   if (!result) throw std::runtime_error(result.error().message);
   return *std::move(result);
 }
+
+/// Keeps the errors that are logged.
+class ErrorSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  explicit ErrorSink(std::vector<std::string>& errors) : errors_(errors) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (message.level >= spdlog::level::err) errors_.emplace_back(message.payload.data(), message.payload.size());
+  }
+  void flush_() override {}
+
+  std::vector<std::string>& errors_;
+};
 
 ObservedLedger seen(const engine::Ledger& ledger) {
   ObservedLedger seen{ledger.pool(), {}};
@@ -39,10 +54,12 @@ ObservedLedger seen(const engine::Ledger& ledger) {
 
 }  // namespace
 
-EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_silent_log()) {
+EngineUnderTest::EngineUnderTest(Deps deps)
+    : log_(std::make_shared<Log>("engine", std::make_shared<ErrorSink>(errors_))) {
   const Clock clock = deps.time.clock();
   store_ = or_throw(
       store::Store::open({.directory = deps.state_directory, .boot_id = "boot", .now_ms = clock.wall().count()}));
+  store_until_killed_ = std::make_unique<simulate::RecordingStore>(*store_, decisions_, [this] { return killed_; });
   const std::shared_ptr<const topology::Topology>& machine = deps.machine;
   const placement::PlacementRules rules;
   std::vector<placement::Vote> votes;
@@ -54,10 +71,11 @@ EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_silent_log()) {
   engine_ = std::make_unique<engine::Engine>(
       engine::Engine::Options{.placed_runtime_handlers = {""},
                               .doubt_timeout = kPendingTimeout,
-                              .writer_options = {.thread = engine::Writer::Thread::kLoop}},
+                              .writer_options = {.thread = engine::Writer::Thread::kLoop,
+                                                 .transaction_time = std::move(deps.transaction_time)}},
       engine::Engine::Deps{
           .runtime = deps.runtime,
-          .store = *store_,
+          .store = *store_until_killed_,
           .cpus = {machine->allowed, {}, {}},
           .placer = {.topology = machine,
                      .candidates = placement::make_candidates(*machine, machine->allowed),
@@ -75,7 +93,20 @@ EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_silent_log()) {
 
 EngineUnderTest::~EngineUnderTest() { stop(); }
 
-void EngineUnderTest::stop() { engine_->stop(); }
+void EngineUnderTest::stop() {
+  killed_ = true;
+  engine_->stop();
+}
+
+std::optional<std::string> EngineUnderTest::find_own_fault() const {
+  for (const std::string& error : errors_) {
+    if (error.rfind("fault in topoletd", 0) == 0) return error;
+  }
+  for (const store::DecidedRow& row : decisions_) {
+    if (row.event == "overlap") return fmt::format("audited: {}/{}: {}", row.pod_name, row.container, row.reason);
+  }
+  return std::nullopt;
+}
 
 void EngineUnderTest::on_call(std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); }
 

@@ -1,9 +1,11 @@
 // The one place of these tests that knows how the engine is put together and what its ledger looks like.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,11 +15,8 @@
 #include "core/engine/converge/process_cgroups.hpp"
 #include "core/engine/state/allocation.hpp"
 #include "core/topology/topology.hpp"
+#include "store/store.hpp"
 #include "tests/support/virtual_time.hpp"
-
-namespace topolet::store {
-class Store;
-}  // namespace topolet::store
 
 namespace topolet::engine {
 class Engine;
@@ -40,7 +39,7 @@ struct ObservedLedger {
   std::vector<ObservedAllocation> allocations;
 };
 
-/// One life of the engine, with the real store in a directory that outlives it. Destroying it writes nothing and calls
+/// One life of the engine, with the real store in a directory that outlives it. Stopping it writes nothing and calls
 /// nobody: this is how it is killed.
 class EngineUnderTest {
  public:
@@ -51,6 +50,8 @@ class EngineUnderTest {
     VirtualTime& time;
     engine::ProcessCgroups kernel;
     bool pods_prefer_nodes = false;  ///< a policy keeps them where they would rather be; otherwise there is none
+    /// Returns how long the store's next transaction takes; without it all is written at once. See engine::Writer.
+    std::function<std::chrono::milliseconds()> transaction_time = {};
   };
   /// Throws if the engine cannot start.
   explicit EngineUnderTest(Deps deps);
@@ -66,9 +67,17 @@ class EngineUnderTest {
   void on_connected();
   void read_ledger(std::function<void(const ObservedLedger&)> read_ledger);
 
+  /// What it has noticed itself and must never happen here: that it lost track of where a container may run, or that
+  /// one runs on CPUs that another has alone.
+  std::optional<std::string> find_own_fault() const;
+
  private:
+  std::vector<std::string> errors_;  ///< that it logged
   std::shared_ptr<Log> log_;
   std::unique_ptr<store::Store> store_;
+  std::vector<store::DecidedRow> decisions_;
+  bool killed_ = false;
+  std::unique_ptr<store::Store> store_until_killed_;
   std::unique_ptr<engine::Engine> engine_;
 };
 

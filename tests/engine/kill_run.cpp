@@ -18,6 +18,11 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr std::size_t kEventsBetweenComparisons = 60;
+constexpr std::size_t kDenseEventsBetweenComparisons = 400;
+constexpr milliseconds kLongestPause{700};
+constexpr milliseconds kLongestDensePause{3};
+/// Many containers come and go beside others that share.
+constexpr RandomKubelet::Habits kDenseHabits = {.most_pods = 12, .resizes_percent = 8, .stops_percent = 40};
 constexpr milliseconds kLongestDowntime{1500};
 /// After it nothing is in doubt any more, and every retry of topolet's has had its time.
 constexpr seconds kQuiet{60};
@@ -36,10 +41,34 @@ constexpr VerifyingRuntime::Faults kFaults = {.refused = 10,
                                               .slowest = milliseconds(1000),
                                               .slowest_start = seconds(6)};
 
-std::shared_ptr<const topology::Topology> machine_for(std::uint64_t seed) {
-  auto machine =
-      topology::discover({.synthetic = seed % 2 == 0 ? "pack:1 numa:2 core:4 pu:1" : "pack:1 numa:2 core:2 pu:2"});
-  return *std::move(machine);
+bool is_dense(const KillRun::Options& options) { return options.pace == KillRun::Pace::kDense; }
+
+/// Most answers come within the time that a slow store takes.
+constexpr VerifyingRuntime::Faults kDenseFaults = {.refused = 3,
+                                                   .request_lost = 3,
+                                                   .answer_lost = 6,
+                                                   .answered_early = 6,
+                                                   .hung = 1,
+                                                   .start_failed = 10,
+                                                   .slowest = milliseconds(3),
+                                                   .slowest_start = milliseconds(6)};
+
+VerifyingRuntime::Faults faults_for(const KillRun::Options& options) {
+  if (!is_dense(options)) return kFaults;
+  static const std::vector<milliseconds> kSlowestUpdates = {milliseconds(0), milliseconds(2), milliseconds(15),
+                                                            milliseconds(60)};
+  VerifyingRuntime::Faults faults = kDenseFaults;
+  faults.slowest_update = kSlowestUpdates[options.seed / 2 % kSlowestUpdates.size()];
+  return faults;
+}
+
+std::shared_ptr<const topology::Topology> machine_for(const KillRun::Options& options) {
+  const bool has_threads = options.seed % 2 == 1;
+  const char* const synthetic = is_dense(options)
+                                    ? has_threads ? "pack:1 numa:2 core:4 pu:2" : "pack:1 numa:1 core:12 pu:1"
+                                : has_threads ? "pack:1 numa:2 core:2 pu:2"
+                                              : "pack:1 numa:2 core:4 pu:1";
+  return *topology::discover({.synthetic = synthetic});
 }
 
 }  // namespace
@@ -48,9 +77,9 @@ KillRun::KillRun(Options options)
     : options_(options),
       dice_(options.seed),
       trace_(time_, {.to_stderr = options.trace_to_stderr}),
-      machine_(machine_for(options.seed)),
+      machine_(machine_for(options)),
       kernel_(directory_.path() / "host", machine_->allowed),
-      faults_(kFaults),
+      faults_(faults_for(options)),
       pods_prefer_nodes_(options.seed / 2 % 2 == 1) {
   runtime_ = std::make_unique<VerifyingRuntime>(
       VerifyingRuntime::Options{.create_again_gives_same_id = options.seed % 3 == 0, .faults = faults_},
@@ -63,9 +92,11 @@ KillRun::KillRun(Options options)
     observe(milliseconds(300), "GetContainerEvents", event.SerializeAsString());
   };
   kubelet_ = std::make_unique<RandomKubelet>(
-      RandomKubelet::Deps{dice_, *runtime_, [this](std::string method, std::string request, auto answered) {
+      RandomKubelet::Deps{dice_, *runtime_,
+                          [this](std::string method, std::string request, auto answered) {
                             send(std::move(method), std::move(request), std::move(answered));
-                          }});
+                          },
+                          is_dense(options_) ? kDenseHabits : RandomKubelet::Habits()});
 }
 
 KillRun::~KillRun() {
@@ -76,10 +107,11 @@ KillRun::~KillRun() {
 std::optional<std::string> KillRun::run() {
   start_daemon();
   while (events_ < options_.events && !failed()) {
-    const std::size_t until = events_ + kEventsBetweenComparisons;
+    const bool dense = is_dense(options_);
+    const std::size_t until = events_ + (dense ? kDenseEventsBetweenComparisons : kEventsBetweenComparisons);
     while (events_ < until && !failed()) {
       act();
-      advance(dice_.up_to(milliseconds(700)));
+      advance(dice_.up_to(dense ? kLongestDensePause : kLongestPause));
     }
     run_until_settled([this] { return kubelet_->finish_resizes(); });
     compare();
@@ -130,17 +162,37 @@ void KillRun::observe(milliseconds slowest, const std::string& method, std::stri
   });
 }
 
+/// Of the writer's next transaction: mostly that of a disk which has something else to do, sometimes that of a database
+/// which is locked, and seldom longer than those who wait for it do.
+KillRun::Milliseconds KillRun::transaction_time() {
+  if (faults_off_) return {};
+  const std::size_t kind = dice_.below(100);
+  if (kind < 2) return dice_.up_to(milliseconds(300));
+  return dice_.up_to(kind < 15 ? milliseconds(45) : milliseconds(6));
+}
+
 void KillRun::start_daemon() {
   trace_.add("the daemon starts");
   auto wire = std::make_shared<Wire>(dice_);
-  if (faults_off_) wire->set_reliable();
+  if (faults_off_ || !options_.kills) wire->set_reliable();
   life_.emplace(DaemonLife{time_, trace_, *runtime_, std::move(wire)});
   daemon_runtime_ = std::make_unique<DaemonRuntime>(*life_);
-  engine_ = std::make_unique<EngineUnderTest>(EngineUnderTest::Deps{
-      directory_.path() / "state", machine_, *daemon_runtime_, time_, kernel_.kernel(), pods_prefer_nodes_});
+  EngineUnderTest::Deps deps{.state_directory = directory_.path() / "state",
+                             .machine = machine_,
+                             .runtime = *daemon_runtime_,
+                             .time = time_,
+                             .kernel = kernel_.kernel(),
+                             .pods_prefer_nodes = pods_prefer_nodes_};
+  if (is_dense(options_)) deps.transaction_time = [this] { return transaction_time(); };
+  engine_ = std::make_unique<EngineUnderTest>(std::move(deps));
+}
+
+void KillRun::note_own_fault() {
+  if (!fault_ && engine_) fault_ = engine_->find_own_fault();
 }
 
 void KillRun::kill() {
+  note_own_fault();
   trace_.add("the daemon is killed");
   ++events_;
   ++kills_;
@@ -155,7 +207,7 @@ void KillRun::kill() {
 bool KillRun::should_be_killed() {
   if (!engine_) return false;
   if (life_->wire->is_cut()) return true;
-  if (faults_off_) return false;
+  if (faults_off_ || !options_.kills) return false;
   const auto& containers = runtime_->containers();
   const bool matters = std::any_of(containers.begin(), containers.end(), [this](const auto& entry) {
     return entry.second.starting || entry.second.updates_until > time_.now();
@@ -166,8 +218,9 @@ bool KillRun::should_be_killed() {
 void KillRun::advance(milliseconds time) {
   const milliseconds end = time_.now() + time;
   while (time_.step(end)) {
+    note_own_fault();
     if (should_be_killed()) kill();
-    if (runtime_->violation()) return;
+    if (failed()) return;
   }
 }
 
@@ -195,15 +248,18 @@ void KillRun::read_ledger_now(std::function<void(const ObservedLedger&)> see) {
 }
 
 void KillRun::compare() {
+  note_own_fault();
   if (failed()) return;
   read_ledger_now([this](const ObservedLedger& ledger) {
-    const auto difference = find_inconsistency(ledger, *runtime_, {*machine_, pods_prefer_nodes_});
+    // Where many share, it may be too crowded there where a container would rather be.
+    const bool has_room = !is_dense(options_);
+    const auto difference = find_inconsistency(ledger, *runtime_, {*machine_, pods_prefer_nodes_ && has_room});
     if (difference) fault_ = "at a quiet moment: " + *difference;
     const auto narrower = find_unexpected_narrowing(ledger, *runtime_);
     if (narrower && !minor_fault_) minor_fault_ = "at a quiet moment: " + *narrower;
   });
   faults_off_ = false;
-  life_->wire->set_reliable(false);
+  life_->wire->set_reliable(!options_.kills);
 }
 
 void KillRun::check_nothing_is_left() {

@@ -21,9 +21,16 @@ namespace topolet::testing {
 /// One run. Everything that happens follows from the seed.
 class KillRun {
  public:
+  /// How much goes on at a time.
+  enum class Pace : std::uint8_t {
+    kCalm,   ///< now and then something, which is written to the store at once
+    kDense,  ///< many pods at a time; the runtime answers before the store has written what led to the call before
+  };
   struct Options {
     std::uint64_t seed = 1;
     std::size_t events = 500;  ///< calls of the kubelet, exits and kills
+    Pace pace = Pace::kCalm;
+    bool kills = true;
     bool trace_to_stderr = false;
   };
   explicit KillRun(Options options);
@@ -40,6 +47,8 @@ class KillRun {
   using Milliseconds = std::chrono::milliseconds;
 
   void start_daemon();
+  Milliseconds transaction_time();
+  void note_own_fault();
   void kill();
   bool should_be_killed();
   void act();
@@ -55,7 +64,7 @@ class KillRun {
   void check_nothing_is_left();
   bool failed() const { return fault_.has_value() || runtime_->violation().has_value(); }
 
-  Options options_;
+  const Options options_;
   Dice dice_;
   VirtualTime time_;
   Trace trace_;

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -14,37 +16,58 @@ using testing::KillRun;
 
 constexpr std::size_t kEventsPerSeed = 500;
 constexpr std::uint64_t kSeeds = 24;
+constexpr std::size_t kDenseEventsPerSeed = 4200;
 
-/// TOPOLET_KILL_RUN_EVENTS: how many events a run has.
-std::size_t events_per_run() {
-  const char* asked = std::getenv("TOPOLET_KILL_RUN_EVENTS");
-  if (asked == nullptr) return kEventsPerSeed;
-  const std::int64_t events = std::strtoll(asked, nullptr, 10);
-  if (events <= 0) {
-    throw std::invalid_argument(std::string("TOPOLET_KILL_RUN_EVENTS=") + asked + " is no number above 0");
-  }
-  return static_cast<std::size_t>(events);
+/// What an environment variable says; none if it is not set.
+std::optional<std::uint64_t> number_from_environment(const char* variable) {
+  const char* asked = std::getenv(variable);
+  if (asked == nullptr) return std::nullopt;
+  const std::int64_t number = std::strtoll(asked, nullptr, 10);
+  if (number <= 0) throw std::invalid_argument(std::string(variable) + "=" + asked + " is no number above 0");
+  return static_cast<std::uint64_t>(number);
 }
 
-void expect_no_fault(KillRun::Options options) {
+/// Every other dense run without kills: what happens there needs none.
+KillRun::Options options_of(std::uint64_t seed, KillRun::Pace pace) {
+  const bool dense = pace == KillRun::Pace::kDense;
+  const char* const variable = dense ? "TOPOLET_DENSE_RUN_EVENTS" : "TOPOLET_KILL_RUN_EVENTS";
+  return {.seed = seed,
+          .events = number_from_environment(variable).value_or(dense ? kDenseEventsPerSeed : kEventsPerSeed),
+          .pace = pace,
+          .kills = !dense || seed % 2 == 0};
+}
+
+void expect_no_fault(const KillRun::Options& options) {
   KillRun run(options);
   const std::optional<std::string> fault = run.run();
-  EXPECT_FALSE(fault.has_value()) << "TOPOLET_KILL_RUN_SEED=" << options.seed
-                                  << " TOPOLET_KILL_RUN_EVENTS=" << options.events << " plays it again: " << *fault;
+  const char* const which = options.pace == KillRun::Pace::kDense ? "DENSE" : "KILL";
+  EXPECT_FALSE(fault.has_value()) << "TOPOLET_" << which << "_RUN_SEED=" << options.seed << " TOPOLET_" << which
+                                  << "_RUN_EVENTS=" << options.events << " plays it again: " << *fault;
 }
 
 class KillRunOfSeed : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(KillRunOfSeed, LeavesCpusWithWhoHasThem) { expect_no_fault({.seed = GetParam(), .events = events_per_run()}); }
+TEST_P(KillRunOfSeed, LeavesCpusWithWhoHasThem) { expect_no_fault(options_of(GetParam(), KillRun::Pace::kCalm)); }
 
 INSTANTIATE_TEST_SUITE_P(Engine, KillRunOfSeed, ::testing::Range<std::uint64_t>(1, kSeeds + 1));
 
-/// With every event on standard error.
-TEST(KillRun, PlaysASeedAgain) {
-  const char* seed = std::getenv("TOPOLET_KILL_RUN_SEED");
-  if (seed == nullptr) GTEST_SKIP() << "TOPOLET_KILL_RUN_SEED names no seed";
-  expect_no_fault({.seed = std::strtoull(seed, nullptr, 10), .events = events_per_run(), .trace_to_stderr = true});
+class DenseRunOfSeed : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(DenseRunOfSeed, LeavesCpusWithWhoHasThem) { expect_no_fault(options_of(GetParam(), KillRun::Pace::kDense)); }
+
+INSTANTIATE_TEST_SUITE_P(Engine, DenseRunOfSeed, ::testing::Range<std::uint64_t>(1, kSeeds + 1));
+
+void play_again(const char* variable, KillRun::Pace pace) {
+  const std::optional<std::uint64_t> seed = number_from_environment(variable);
+  if (!seed) GTEST_SKIP() << variable << " names no seed";
+  KillRun::Options options = options_of(*seed, pace);
+  options.trace_to_stderr = true;
+  expect_no_fault(options);
 }
+
+/// With every event on standard error.
+TEST(KillRun, PlaysASeedAgain) { play_again("TOPOLET_KILL_RUN_SEED", KillRun::Pace::kCalm); }
+TEST(DenseRun, PlaysASeedAgain) { play_again("TOPOLET_DENSE_RUN_SEED", KillRun::Pace::kDense); }
 
 }  // namespace
 }  // namespace topolet

@@ -49,7 +49,7 @@ TEST_F(MoverTest, KnowsOfADaemonBeforeItWhereContainersAreToBe) {
   begin({shared("b")});
   runtime_.put("c-b", container_of("b"));
   commit(event::Restarted{});
-  EXPECT_EQ(mover_->desired("c-b"), desired_cpuset_of(*find("b")));
+  EXPECT_EQ(mover_->sendable("c-b"), desired_cpuset_of(*find("b")));
   mover_->open_queue("c-b", std::nullopt);
   loop_.run();
   EXPECT_TRUE(mover_->has_queue("c-b"));

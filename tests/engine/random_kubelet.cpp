@@ -8,7 +8,6 @@
 namespace topolet::testing {
 namespace {
 
-constexpr std::size_t kMostPods = 6;
 constexpr std::int64_t kMemoryTotal = std::int64_t{64} << 30;
 constexpr std::int64_t kMemoryLimit = std::int64_t{64} << 20;
 
@@ -35,7 +34,7 @@ bool RandomKubelet::waits_for_answers() const {
 }
 
 bool RandomKubelet::act() {
-  if (pods_.size() < kMostPods && deps_.dice.permille(150)) add_pod();
+  if (pods_.size() < deps_.habits.most_pods && deps_.dice.permille(150)) add_pod();
   std::vector<Pod*> free;
   for (auto& [uid, pod] : pods_) {
     if (!pod.waits) free.push_back(&pod);
@@ -221,13 +220,14 @@ bool RandomKubelet::act_on_created(Pod& pod, PlannedContainer& wanted, const Lis
 bool RandomKubelet::act_on_running(Pod& pod, PlannedContainer& wanted, const Listed& newest) {
   const std::size_t choice = deps_.dice.below(100);
   const bool guaranteed = is_guaranteed(pod.spec);
-  if (choice < 30 && guaranteed) {
+  const std::size_t resizes = deps_.habits.resizes_percent;
+  if (choice < resizes && guaranteed) {
     wanted.milli = any_size(true);
     wanted.resizing = newest.first;
     resize(pod, wanted);
     return true;
   }
-  if (choice >= 40) return false;
+  if (choice >= resizes + deps_.habits.stops_percent) return false;
   send(pod, "StopContainer", simulate::id_request(newest.first), [](const cri::RuntimeResponse&) {});
   return true;
 }

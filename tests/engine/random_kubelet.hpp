@@ -2,6 +2,7 @@
 // again. Each call of a pod waits for the answer to the one before.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -23,10 +24,16 @@ class RandomKubelet {
   using Answered = std::function<void(const cri::RuntimeResponse&)>;
   using Send = std::function<void(std::string method, std::string request, Answered answered)>;
 
+  struct Habits {
+    std::size_t most_pods = 6;         ///< at a time
+    std::size_t resizes_percent = 30;  ///< of what is done to a running Guaranteed container
+    std::size_t stops_percent = 10;    ///< of what is done to a running container
+  };
   struct Deps {
     Dice& dice;
     VerifyingRuntime& runtime;  ///< what lists and events tell it
     Send send;
+    Habits habits;
   };
   explicit RandomKubelet(Deps deps) : deps_(std::move(deps)) {}
 

@@ -32,13 +32,14 @@ class VerifyingRuntime final : public cri::Runtime {
  public:
   /// Of a thousand calls, how many go wrong in which way; at most 1000 in all.
   struct Faults {
-    std::size_t refused = 0;                      ///< nothing is done
-    std::size_t request_lost = 0;                 ///< nothing is done, and the caller does not learn that
-    std::size_t answer_lost = 0;                  ///< done, but the caller does not learn that
-    std::size_t answered_early = 0;               ///< the caller loses touch with it while it is being done
-    std::size_t hung = 0;                         ///< nothing is done, and the caller waits until its time is out
-    std::size_t start_failed = 0;                 ///< of a thousand starts: no process comes of it
-    std::chrono::milliseconds slowest{20};        ///< of the steps that a call takes
+    std::size_t refused = 0;                ///< nothing is done
+    std::size_t request_lost = 0;           ///< nothing is done, and the caller does not learn that
+    std::size_t answer_lost = 0;            ///< done, but the caller does not learn that
+    std::size_t answered_early = 0;         ///< the caller loses touch with it while it is being done
+    std::size_t hung = 0;                   ///< nothing is done, and the caller waits until its time is out
+    std::size_t start_failed = 0;           ///< of a thousand starts: no process comes of it
+    std::chrono::milliseconds slowest{20};  ///< of the steps that a call takes
+    std::optional<std::chrono::milliseconds> slowest_update = {};  ///< of an update's; none: as of other calls
     std::chrono::milliseconds slowest_start{20};  ///< from the beginning of a start until there is a process
   };
   struct Options {

@@ -236,7 +236,8 @@ void VerifyingRuntime::update(const RequestPtr& request) {
   Container* container = find(asked.container_id());
   if (container == nullptr) return end(request, no_such(asked.container_id()));
   const milliseconds now = deps_.time.now();
-  container->updates_until = std::max(now + deps_.dice.up_to(options_.faults.slowest), container->updates_until);
+  const milliseconds slowest = options_.faults.slowest_update.value_or(options_.faults.slowest);
+  container->updates_until = std::max(now + deps_.dice.up_to(slowest), container->updates_until);
   deps_.time.after(container->updates_until - now, [this, request, asked] {
     if (!request->dies) end(request, apply(asked));
   });

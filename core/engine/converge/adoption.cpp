@@ -130,7 +130,8 @@ void Reconciler::bind_discovered(const PassPtr& pass, const cri::ContainerDetail
   if (runs && runs_on != allocation.placement.cpus && may_keep_exclusively(pass, workload, runs_on)) {
     return adopt_exclusively(pass, detail, workload, runs_on);
   }
-  deps_.committer.commit(event::CreateDiscovered{workload.key, detail.info, runs_on, may_be_starting(detail)},
+  const CpuSet may_use = runs_on | deps_.mover.footprint(detail.info.id);
+  deps_.committer.commit(event::CreateDiscovered{workload.key, detail.info, may_use, may_be_starting(detail)},
                          [this, id = detail.info.id, key = workload.key] {
                            deps_.mover.open_queue(id, std::nullopt);
                            deps_.rebalancer.catch_up(key);
@@ -181,6 +182,8 @@ void Reconciler::adopt_exclusively(const PassPtr& pass, const cri::ContainerDeta
 
 void Reconciler::commit_adopted(event::Adopted adopted, const cri::ContainerDetail& detail) {
   const placement::ContainerKey key = adopted.workload.key;
+  // topolet may have known it before, and a set that it was told then may still come into effect.
+  adopted.observed_cpus |= deps_.mover.footprint(detail.info.id);
   deps_.committer.commit(std::move(adopted), [this, key, id = detail.info.id, spec_cpus = detail.spec_cpus] {
     const Allocation* now = deps_.committer.ledger().find(key);
     if (now == nullptr) return;

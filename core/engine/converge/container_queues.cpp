@@ -177,21 +177,27 @@ void ContainerQueues::give_up_operation(const QueuePtr& queue, std::uint64_t num
   advance(queue);
 }
 
-bool ContainerQueues::is_ready_for(const Queue& queue, Needs needs) {
+/// Whether that is what the container should have. What of it was given away meanwhile it is told to leave once that is
+/// durable; who has left that already need not be told now.
+bool ContainerQueues::is_desired(const Queue& queue, const std::optional<ContainerCpuset>& set) const {
+  return set && (*set == queue.desired || set == options_.sendable(queue.container_id, queue.desired));
+}
+
+bool ContainerQueues::is_ready_for(const Queue& queue, Needs needs) const {
   switch (needs) {
     case Needs::kTurn:
       return true;
     case Needs::kSent:
-      return queue.applied == queue.desired || queue.sent == queue.desired;
+      return is_desired(queue, queue.applied) || is_desired(queue, queue.sent);
     case Needs::kConverged:
-      return queue.applied == queue.desired;
+      return is_desired(queue, queue.applied);
   }
   return false;
 }
 
 void ContainerQueues::advance(const QueuePtr& queue) {
   if (queue->busy || queue->closed) return;
-  const bool converged = queue->applied == queue->desired;
+  const bool converged = is_desired(*queue, queue->applied);
   if (!queue->operations.empty() && is_ready_for(*queue, queue->operations.front().needs)) {
     run_operation(queue, {});
   } else if (converged) {
@@ -210,7 +216,7 @@ void ContainerQueues::start_queued() {
     run_queue_.pop_front();
     queue->queued = false;
     if (queue->busy || queue->closed) continue;
-    if (queue->applied == queue->desired) {
+    if (is_desired(*queue, queue->applied)) {
       advance(queue);
     } else {
       apply(queue);
@@ -219,9 +225,11 @@ void ContainerQueues::start_queued() {
 }
 
 void ContainerQueues::apply(const QueuePtr& queue) {
+  const std::optional<ContainerCpuset> agreed = options_.sendable(queue->container_id, queue->desired);
+  if (!agreed) return;
+  const ContainerCpuset target = *agreed;
   queue->busy = true;
   ++in_flight_;
-  const ContainerCpuset target = queue->desired;
   // Until the runtime has answered, the container may have either set.
   queue->applied.reset();
   queue->sent.reset();
@@ -236,7 +244,8 @@ void ContainerQueues::finish_work(const QueuePtr& queue) {
   if (predecessor == closing_.end() || predecessor->second != queue) return;
   closing_.erase(predecessor);
   const QueuePtr next = find(queue->container_id);
-  if (!next || !std::exchange(next->waits_for_predecessor, false)) return;
+  if (!next) return options_.ended(queue->container_id);
+  if (!std::exchange(next->waits_for_predecessor, false)) return;
   next->busy = false;
   advance(next);
 }

@@ -36,8 +36,14 @@ struct QueueOptions {
   std::function<void(const std::string& container_id, const ContainerCpuset& target,
                      std::function<void(ApplyResult)> done)>
       apply;
-  /// Nothing is under way for the container, and what it should have is applied.
+  /// Returns what of `desired` the container may be told now: some of it may have been given away since. None: nothing;
+  /// then set_desired() follows.
+  std::function<std::optional<ContainerCpuset>(const std::string& container_id, const ContainerCpuset& desired)>
+      sendable;
+  /// Nothing is under way for the container, and what it should have is applied, as far as it may have it.
   std::function<void(const std::string& container_id, const ContainerCpuset& applied)> converged;
+  /// What a closed queue had under way is over, and no other queue of the container has taken its place.
+  std::function<void(const std::string& container_id)> ended;
   /// Runs something later, on the queues' thread.
   std::function<void(std::chrono::milliseconds delay, std::function<void()> then)> after;
   std::size_t max_in_flight = 16;  ///< applies under way over all queues
@@ -55,7 +61,7 @@ class ContainerQueues {
   enum class Needs : std::uint8_t {
     kTurn,       ///< only its turn; until it ends the cpuset counts as unknown, unless it calls set_applied()
     kSent,       ///< its turn, after the newest desired set was sent to the runtime, whether or not it has taken effect
-    kConverged,  ///< its turn, with the newest desired set applied
+    kConverged,  ///< its turn, with the newest desired set applied; for both, what of it is sendable is enough
   };
 
   explicit ContainerQueues(QueueOptions options);
@@ -83,8 +89,8 @@ class ContainerQueues {
   /// Who was blocked may try again.
   void unblock(const std::string& container_id);
 
-  /// Calls back once the queue is idle with its newest desired set applied: at once if it is. An error after a few
-  /// failures in a row or after `timeout`. OK for a container without a queue.
+  /// Calls back once the queue is idle with its newest desired set applied, or what of that is sendable: at once if it
+  /// is. An error after a few failures in a row or after `timeout`. OK for a container without a queue.
   void when_converged(const std::string& container_id, std::chrono::milliseconds timeout, ConvergedCallback converged);
   /// The same for all of several; the first error ends the wait.
   void when_all_converged(const std::vector<std::string>& container_ids, std::chrono::milliseconds timeout,
@@ -109,7 +115,7 @@ class ContainerQueues {
     std::optional<ContainerCpuset> sent;  ///< what the runtime has taken last
     /// What was applied before the operation that is under way, if that is true again when it is over.
     std::optional<ContainerCpuset> before_operation;
-    ContainerCpuset desired;
+    ContainerCpuset desired;  ///< as is durable
     bool busy = false;
     bool closed = false;
     bool waits_for_predecessor =
@@ -126,7 +132,8 @@ class ContainerQueues {
   using QueuePtr = std::shared_ptr<Queue>;
 
   QueuePtr find(const std::string& container_id) const;
-  static bool is_ready_for(const Queue& queue, Needs needs);
+  bool is_desired(const Queue& queue, const std::optional<ContainerCpuset>& set) const;
+  bool is_ready_for(const Queue& queue, Needs needs) const;
   void advance(const QueuePtr& queue);
   void apply(const QueuePtr& queue);
   void finish_apply(const QueuePtr& queue, const ContainerCpuset& target, const ApplyResult& applied);

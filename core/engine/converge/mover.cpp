@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "core/base/text.hpp"
+
 namespace topolet::engine {
 namespace {
 
@@ -17,7 +19,9 @@ Mover::Mover(Deps deps)
       queues_(
           {.apply = [this](const std::string& id, const ContainerCpuset& target,
                            std::function<void(ApplyResult)> done) { apply(id, target, std::move(done)); },
+           .sendable = [this](const std::string& id, const ContainerCpuset& desired) { return sendable(id, desired); },
            .converged = [this](const std::string& id, const ContainerCpuset& applied) { on_converged(id, applied); },
+           .ended = [this](const std::string& id) { footprints_.forget(id); },
            .after = [loop = &deps_.loop](std::chrono::milliseconds delay,
                                          std::function<void()> then) { loop->after(delay, std::move(then)); }}) {
   deps_.committer.subscribe(*this);
@@ -33,6 +37,10 @@ void Mover::open_queue(const std::string& container_id, std::optional<ContainerC
   const ContainerCpuset desired = wanted->second;
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (queues_.is_closing(container_id)) applied.reset();
+  if (applied) footprints_.set(container_id, applied->cpus);
+  if (!applied && allocation != nullptr) {
+    footprints_.add(container_id, allocation->placement.cpus | allocation->vacating);
+  }
   if (!applied || allocation == nullptr) return queues_.open(container_id, std::move(applied), desired);
   deps_.committer.commit(event::Converged{allocation->workload.key, applied->cpus}, Urgency::kSoon);
   queues_.open(container_id, std::move(applied), desired);
@@ -44,10 +52,14 @@ void Mover::open_created(const std::string& container_id, const ContainerCpuset&
   open_queue(container_id, sent);
 }
 
-std::optional<ContainerCpuset> Mover::desired(const std::string& container_id) const {
+std::optional<ContainerCpuset> Mover::sendable(const std::string& container_id) const {
   const auto wanted = desired_.find(container_id);
-  if (wanted == desired_.end()) return std::nullopt;
-  return wanted->second;
+  return wanted == desired_.end() ? std::nullopt : sendable(container_id, wanted->second);
+}
+
+std::optional<ContainerCpuset> Mover::sendable(const std::string& container_id, const ContainerCpuset& durable) const {
+  const Allocation* now = deps_.committer.ledger().find_by_container(container_id);
+  return now == nullptr ? std::nullopt : agreed_cpuset(durable, *now);
 }
 
 void Mover::on_durable(const Transition& transition) {
@@ -77,20 +89,51 @@ void Mover::on_squeezed(const Allocation& before, const Allocation& after) {
 void Mover::drop_container(const Allocation& allocation) {
   desired_.erase(allocation.container_id);
   blocked_.erase(allocation.container_id);
+  overlap_watch_.forget(allocation.container_id);
   deps_.cpusets.forget(allocation.container_id);
   queues_.close(allocation.container_id);
+  // A set that was sent may come into effect where the container is found once more.
+  if (!queues_.is_closing(allocation.container_id)) footprints_.forget(allocation.container_id);
 }
 
 void Mover::unblock_ready() {
   const std::set<std::string> blocked = blocked_;
   for (const std::string& id : blocked) {
     const Allocation* allocation = deps_.committer.ledger().find_by_container(id);
-    if (allocation != nullptr &&
-        !deps_.committer.ledger().neighbours_blocking_outside_cycles(allocation->workload.key).empty())
-      continue;
+    if (allocation != nullptr && is_blocked(placement::ContainerKey(allocation->workload.key))) continue;
     blocked_.erase(id);
     queues_.unblock(id);
   }
+}
+
+/// Holds Footprints against the ledger before somebody is given CPUs alone: where the ledger has overlooked that
+/// another one may still be there, that one is told its CPUs once more, and waited for.
+void Mover::note_unnoticed(const placement::ContainerKey& key) {
+  const Ledger& ledger = deps_.committer.ledger();
+  for (const placement::ContainerKey& other : footprints_.unnoticed_on_cpus_of(key, ledger)) {
+    const Allocation& overlooked = *ledger.find(other);
+    const std::string id = overlooked.container_id;
+    const CpuSet cpus = footprints_.of(id);
+    deps_.log.error(
+        "fault in topoletd, please report it: container {} may still run on {}, of which {} is to have some alone; it "
+        "is made to leave them first",
+        display_name(overlooked.workload), named("CPU", cpus), display_name(ledger.find(key)->workload));
+    deps_.committer.commit(event::Drifted{other, cpus, ""});
+    queues_.invalidate(id);
+  }
+}
+
+bool Mover::is_blocked(const placement::ContainerKey& key) {
+  note_unnoticed(key);
+  return !deps_.committer.ledger().neighbours_blocking_outside_cycles(key).empty();
+}
+
+void Mover::look_for_overlap(const std::string& container_id, const CpuSet& observed) {
+  const bool overlaps = overlap_watch_.look(container_id, observed);
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  if (!overlaps || allocation == nullptr) return;
+  footprints_.add(container_id, observed);
+  deps_.committer.commit(event::Drifted{allocation->workload.key, observed, ""});
 }
 
 void Mover::apply(const std::string& container_id, const ContainerCpuset& target,
@@ -99,10 +142,11 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
   const Allocation* allocation = ledger.find_by_container(container_id);
   // None of the CPUs that it is to have may be used.
   if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return done({});
-  if (!ledger.neighbours_blocking_outside_cycles(allocation->workload.key).empty()) {
+  if (is_blocked(placement::ContainerKey(allocation->workload.key))) {
     blocked_.insert(container_id);
     return done({ApplyResult::Kind::kBlocked, {Code::kUnavailable, "other containers have not left its CPUs yet"}});
   }
+  footprints_.add(container_id, target.cpus);
   deps_.cpusets.write(container_id, target,
                       [this, container_id, target, done = std::move(done)](const WriteResult& result) {
                         on_cpuset_written(container_id, target, result, done);
@@ -116,6 +160,7 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
   const placement::ContainerKey key = allocation->workload.key;
   switch (result.kind) {
     case WriteResult::Kind::kFailed: {
+      if (const auto observed = deps_.cpusets.kernel_cpus(container_id)) look_for_overlap(container_id, *observed);
       // NOT_FOUND is what operations are told of a container that is no more; this one is there.
       const Code code = result.error.code == Code::kNotFound ? Code::kUnavailable : result.error.code;
       return done({ApplyResult::Kind::kFailed, {code, result.error.message}});
@@ -143,15 +188,24 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
       break;
     }
   }
-  deps_.committer.commit(event::Converged{key, target.cpus}, Urgency::kSoon);
+  confirm_cpus(container_id, key, target.cpus);
   done({});
+  look_for_overlap(container_id, deps_.cpusets.kernel_cpus(container_id).value_or(target.cpus));
+}
+
+/// The container has these CPUs, as was read back, and nothing that was sent to it is under way. What it will be sent
+/// is bounded by the ledger of then: so it cannot come back to any other CPU that it was to vacate.
+void Mover::confirm_cpus(const std::string& container_id, const placement::ContainerKey& key, const CpuSet& cpus) {
+  footprints_.set(container_id, cpus);
+  deps_.committer.commit(event::Converged{key, cpus}, Urgency::kSoon);
 }
 
 /// A set that was desired for a while but never sent to the runtime need not be vacated.
 void Mover::on_converged(const std::string& container_id, const ContainerCpuset& applied) {
+  footprints_.set(container_id, applied.cpus);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || allocation->vacating.is_subset_of(applied.cpus)) return;
-  deps_.committer.commit(event::Converged{allocation->workload.key, applied.cpus}, Urgency::kSoon);
+  confirm_cpus(container_id, placement::ContainerKey(allocation->workload.key), applied.cpus);
 }
 
 bool Mover::may_still_be_starting(const Allocation& allocation) const {
@@ -160,6 +214,7 @@ bool Mover::may_still_be_starting(const Allocation& allocation) const {
 
 void Mover::report_applied(const std::string& container_id, const ContainerCpuset& now, std::function<void()> then) {
   queues_.set_applied(container_id, now);
+  footprints_.set(container_id, now.cpus);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr) return then();
   deps_.committer.commit(event::Converged{allocation->workload.key, now.cpus}, std::move(then));
@@ -171,6 +226,7 @@ void Mover::await_neighbours(const placement::ContainerKey& key, std::chrono::mi
 
 void Mover::await_neighbours_until(const placement::ContainerKey& key, std::chrono::steady_clock::time_point deadline,
                                    Done done) {
+  note_unnoticed(key);
   const Ledger& ledger = deps_.committer.ledger();
   std::vector<std::string> ids;
   for (const placement::ContainerKey& other : ledger.neighbours_blocking(key))
@@ -182,6 +238,7 @@ void Mover::await_neighbours_until(const placement::ContainerKey& key, std::chro
   }
   queues_.when_all_converged(ids, left, [this, key, deadline, done = std::move(done)](const Status& status) {
     if (!status) return done(status);
+    note_unnoticed(key);
     const bool clear = deps_.committer.ledger().neighbours_blocking(key).empty();
     if (clear) return done({});
     deps_.loop.after(kRecheckDelay, [this, key, deadline, done] { await_neighbours_until(key, deadline, done); });
@@ -252,16 +309,18 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
 }
 
 void Mover::verify(const std::string& container_id) {
-  deps_.cpusets.inspect(container_id, [this, container_id](const Result<cri::ContainerDetail>& detail) {
+  const auto asked_with = queues_.applied(container_id);
+  deps_.cpusets.inspect(container_id, [this, container_id, asked_with](const Result<cri::ContainerDetail>& detail) {
     if (!detail) return;
     if (detail->info.state == cri::ContainerState::kExited) {
       return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
     }
-    on_inspected(container_id, *detail);
+    on_inspected(container_id, *detail, asked_with == queues_.applied(container_id));
   });
 }
 
-void Mover::on_inspected(const std::string& container_id, const cri::ContainerDetail& detail) {
+/// `is_newest`: the container has not been set to other CPUs since the runtime was asked.
+void Mover::on_inspected(const std::string& container_id, const cri::ContainerDetail& detail, bool is_newest) {
   const auto applied = queues_.applied(container_id);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (!applied || allocation == nullptr) return;
@@ -274,15 +333,17 @@ void Mover::on_inspected(const std::string& container_id, const cri::ContainerDe
   CpuSet observed;
   Status matches = deps_.cpusets.check_kernel(container_id, *applied);
   if (!matches) observed = deps_.cpusets.kernel_cpus(container_id).value_or(CpuSet());
-  if (matches && !detail.spec_cpus.empty() && detail.spec_cpus != applied->cpus) {
+  if (matches && is_newest && !detail.spec_cpus.empty() && detail.spec_cpus != applied->cpus) {
     matches = Error{Code::kInternal, fmt::format("the runtime reports CPUs {} instead of {}",
                                                  detail.spec_cpus.to_string(), applied->cpus.to_string())};
     observed = detail.spec_cpus;
   }
   // An update that came during a start may be lost.
   if (matches && deps_.cpusets.is_narrower(container_id, *applied)) return queues_.invalidate(container_id);
-  if (matches) return;
+  if (matches) return look_for_overlap(container_id, applied->cpus);
+  footprints_.add(container_id, observed);
   deps_.committer.commit(event::Drifted{key, observed, matches.error().message});
+  look_for_overlap(container_id, observed);
   queues_.invalidate(container_id);
 }
 
@@ -325,7 +386,7 @@ void Mover::resolve_unfinished_start(const std::string& container_id) {
   deps_.cpusets.inspect(container_id, [this, container_id](const Result<cri::ContainerDetail>& detail) {
     const Allocation* now = deps_.committer.ledger().find_by_container(container_id);
     if (!detail || now == nullptr || now->phase != Phase::kStarting) return;
-    if (detail->info.state == cri::ContainerState::kRunning) return on_inspected(container_id, *detail);
+    if (detail->info.state == cri::ContainerState::kRunning) return on_inspected(container_id, *detail, true);
     if (detail->info.state == cri::ContainerState::kExited) {
       return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
     }

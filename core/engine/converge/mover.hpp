@@ -12,12 +12,15 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/base/clock.hpp"
 #include "core/base/log.hpp"
 #include "core/engine/converge/container_queues.hpp"
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"
+#include "core/engine/converge/footprints.hpp"
+#include "core/engine/converge/overlap_watch.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/committer.hpp"
@@ -58,8 +61,14 @@ class Mover final : public Observer {
   /// may not be durable yet that it was created.
   void open_created(const std::string& container_id, const ContainerCpuset& sent);
   bool has_queue(const std::string& container_id) const { return queues_.has(container_id); }
-  /// Where a container should run, by the last durable transition.
-  std::optional<ContainerCpuset> desired(const std::string& container_id) const;
+  /// What the container may be told now, by the last durable transition and the ledger of now: see agreed_cpuset().
+  std::optional<ContainerCpuset> sendable(const std::string& container_id) const;
+  /// What the container may be using, as far as it was told: empty if it has been told nothing.
+  CpuSet footprint(const std::string& container_id) const { return footprints_.of(container_id); }
+  /// Somebody else's operation sends the container a set, which sendable() has returned just now.
+  void note_sent(const std::string& container_id, const ContainerCpuset& set) {
+    footprints_.add(container_id, set.cpus);
+  }
 
   /// Runs somebody else's operation in the container's turn; see ContainerQueues. False if it is not known.
   bool run_in_turn(const std::string& container_id, ContainerQueues::Needs needs,
@@ -94,6 +103,9 @@ class Mover final : public Observer {
   /// The same for all that run, and who has fewer CPUs than it should is told its CPUs anew.
   void verify_all_in_kernel();
 
+  /// Containers that were seen on CPUs which another one has alone, and have not left them yet.
+  std::vector<Overlap> overlaps() const { return overlap_watch_.overlaps(); }
+
   /// Whether a start of it may still be under way without anybody waiting for it.
   bool may_still_be_starting(const Allocation& allocation) const;
   /// Asks the runtime about starts whose callers no longer wait.
@@ -106,11 +118,16 @@ class Mover final : public Observer {
   void on_cpuset_written(const std::string& container_id, const ContainerCpuset& target, const WriteResult& result,
                          const std::function<void(ApplyResult)>& done);
   void on_converged(const std::string& container_id, const ContainerCpuset& applied);
+  std::optional<ContainerCpuset> sendable(const std::string& container_id, const ContainerCpuset& durable) const;
+  void note_unnoticed(const placement::ContainerKey& key);
+  bool is_blocked(const placement::ContainerKey& key);
+  void confirm_cpus(const std::string& container_id, const placement::ContainerKey& key, const CpuSet& cpus);
+  void look_for_overlap(const std::string& container_id, const CpuSet& observed);
   void await_neighbours_until(const placement::ContainerKey& key, std::chrono::steady_clock::time_point deadline,
                               Done done);
   void begin_move(const placement::ContainerKey& key, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void commit_move(const Allocation& before, const PlanMove& plan, const ContainerQueues::OperationDone& done);
-  void on_inspected(const std::string& container_id, const cri::ContainerDetail& detail);
+  void on_inspected(const std::string& container_id, const cri::ContainerDetail& detail, bool is_newest);
   void resolve_unfinished_start(const std::string& container_id);
   void on_squeezed(const Allocation& before, const Allocation& after);
   void drop_container(const Allocation& allocation);
@@ -119,6 +136,8 @@ class Mover final : public Observer {
   const Deps deps_;
   std::map<std::string, ContainerCpuset> desired_;  ///< by container, as durable
   std::set<std::string> blocked_;                   ///< containers whose CPUs others have not left
+  Footprints footprints_;
+  OverlapWatch overlap_watch_{{deps_.committer, footprints_, deps_.clock}};
   ContainerQueues queues_;
 };
 

@@ -242,21 +242,29 @@ void CreateContainer::forward_placed() {
   if (call_->cancelled() && !was_in_doubt_)
     return withdraw({Code::kCancelled, "the caller cancelled the call"}, "cancelled");
   forwarded_ = now();
-  sent_ = desired_cpuset_of(*allocation);
-  changes_before_sent_ = deps_.committer.changes_of_pending();
   // The set may come from a later change than this create; that change must be durable before the set is sent.
   deps_.committer.when_durable(
-      allocation->generation, [self = shared_from_this(), added = allocation->placement.added] {
-        self->call_->forward(cri::patch_create_container(self->sent_.cpus, self->sent_.mems, added),
-                             [self](const cri::RuntimeResponse& answer) { self->receive(answer); });
-      });
+      allocation->generation,
+      [self = shared_from_this(), durable = desired_cpuset_of(*allocation)] { self->send(durable); });
+}
+
+/// Of `durable`, only what it is to have by now: another one may be about to have the rest alone.
+void CreateContainer::send(const ContainerCpuset& durable) {
+  const Allocation* allocation = deps_.ledger().find(workload_.key);
+  const auto agreed = allocation == nullptr ? std::nullopt : agreed_cpuset(durable, *allocation);
+  if (!agreed) return forward_placed();
+  sent_ = *agreed;
+  is_sent_as_decided_ = sent_ == desired_cpuset_of(*allocation);
+  changes_before_sent_ = deps_.committer.changes_of_pending();
+  call_->forward(cri::patch_create_container(sent_.cpus, sent_.mems, allocation->placement.added),
+                 [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->receive(answer); });
 }
 
 /// On the I/O thread. What the runtime has done goes to the client at once, unless the container must be moved first.
 void CreateContainer::receive(const cri::RuntimeResponse& answer) {
   answered_ = now();
-  is_answered_ =
-      answer.code == Code::kOk && !was_in_doubt_ && deps_.committer.changes_of_pending() == changes_before_sent_;
+  is_answered_ = answer.code == Code::kOk && !was_in_doubt_ && is_sent_as_decided_ &&
+                 deps_.committer.changes_of_pending() == changes_before_sent_;
   if (is_answered_) call_->finish();
   deps_.loop.post([self = shared_from_this(), answer] { self->on_response(answer); });
 }

@@ -43,6 +43,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   void wait_for_neighbours();
   void neighbours_timed_out(const Error& error);
   void forward_placed();
+  void send(const ContainerCpuset& durable);
   void receive(const cri::RuntimeResponse& answer);
   void finish();
   void withdraw(const Error& error, const char* cause);
@@ -65,6 +66,7 @@ class CreateContainer : public std::enable_shared_from_this<CreateContainer> {
   Time forwarded_;
   Time answered_;
   ContainerCpuset sent_;
+  bool is_sent_as_decided_ = false;        ///< `sent_` was all that it was to have just then
   std::uint64_t changes_before_sent_ = 0;  ///< Committer::changes_of_pending() when `sent_` was read
   bool is_answered_ = false;               ///< set on the I/O thread before the loop hears of the answer
   bool was_in_doubt_ = false;

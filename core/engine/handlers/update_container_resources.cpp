@@ -155,7 +155,16 @@ void UpdateContainerResources::revert(const std::string& why, std::function<void
 
 /// The kubelet's update goes out with the ledger's CPUs appended, so that it never widens what was narrowed.
 void UpdateContainerResources::forward_update() {
-  sent_ = deps_.mover.desired(container_id_).value_or(desired_cpuset_of(before_));
+  const Allocation* now = deps_.ledger().find_by_container(container_id_);
+  if (now == nullptr || !now->is_managed()) {
+    // It has ended meanwhile: the runtime says so in its own words.
+    pass_through(call_);
+    return operation_done_(false);
+  }
+  const std::optional<ContainerCpuset> sendable = deps_.mover.sendable(container_id_);
+  if (!sendable) return deps_.committer.when_durable([self = shared_from_this()] { self->forward_update(); });
+  sent_ = *sendable;
+  deps_.mover.note_sent(container_id_, sent_);
   forward(deps_, call_, cri::patch_update_container_resources(sent_.cpus, sent_.mems),
           [self = shared_from_this()](const cri::RuntimeResponse& answer) { self->on_response(answer); });
 }

@@ -20,6 +20,7 @@ enum class AuditEvent : std::uint8_t {
   kForeign,
   kConflict,
   kDrift,
+  kOverlap,  ///< it runs on CPUs that another container has alone, or does not any more
   kGap,
   kQuarantined,
   kQuarantineEnded,

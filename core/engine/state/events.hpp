@@ -11,22 +11,11 @@
 #include "core/base/result.hpp"
 #include "core/cri/messages/requests.hpp"
 #include "core/engine/state/allocation.hpp"
+#include "core/engine/state/container_cpuset.hpp"
 #include "core/engine/state/plan.hpp"
 #include "core/engine/state/transition.hpp"
 
 namespace topolet::engine {
-
-/// What a container's cpuset is to be, or is.
-struct ContainerCpuset {
-  CpuSet cpus;
-  NodeSet mems;  ///< empty = left alone
-
-  friend bool operator==(const ContainerCpuset&, const ContainerCpuset&) = default;
-};
-
-inline ContainerCpuset desired_cpuset_of(const Allocation& allocation) {
-  return {allocation.placement.cpus, allocation.placement.mems};
-}
 
 /// Why a call failed: the runtime's answer, or topolet's own.
 struct CallError {
@@ -161,6 +150,13 @@ struct Drifted {
   std::string reason;
 };
 
+/// It runs on CPUs that another container has alone, or does not any more. It changes nothing.
+struct Overlapped {
+  Allocation subject;                     ///< who runs there
+  std::optional<std::int64_t> caused_by;  ///< while it lasts: the decision of who has the CPUs alone
+  std::string reason;
+};
+
 /// A container that was created without topolet is found. `audit_event`: kAdopted or kForeign. `overruled`: creates in
 /// doubt and failed containers that hold CPUs on which it runs.
 struct Adopted {
@@ -223,13 +219,15 @@ struct AuditOnly {
 
 }  // namespace event
 
-using Event = std::variant<
-    event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed, event::CreateRefused,
-    event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered, event::DoubtExpired,
-    event::StartRequested, event::StartConfirmed, event::StartRefused, event::StartLeftInDoubt, event::StopRequested,
-    event::StopRefused, event::Exited, event::Ended, event::PodStopped, event::PodRemoved, event::PodSeen,
-    event::PodForgotten, event::DemandChanged, event::Moved, event::ChangeReverted, event::Converged, event::Drifted,
-    event::Adopted, event::Evaluated, event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet,
-    event::AuditOnly, event::SetupChanged, event::CapacityTold, event::CapacityCleared, event::CapacityTimePassed>;
+using Event =
+    std::variant<event::CreateAdmitted, event::Denied, event::CreateRetried, event::CreateConfirmed,
+                 event::CreateRefused, event::CreateLeftInDoubt, event::CreateWithdrawn, event::CreateDiscovered,
+                 event::DoubtExpired, event::StartRequested, event::StartConfirmed, event::StartRefused,
+                 event::StartLeftInDoubt, event::StopRequested, event::StopRefused, event::Exited, event::Ended,
+                 event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
+                 event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::Overlapped,
+                 event::Adopted, event::Evaluated, event::MachineChanged, event::CrashHoldExpired, event::Restarted,
+                 event::ClockSet, event::AuditOnly, event::SetupChanged, event::CapacityTold, event::CapacityCleared,
+                 event::CapacityTimePassed>;
 
 }  // namespace topolet::engine

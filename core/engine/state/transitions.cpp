@@ -74,6 +74,7 @@ class Transitions {
   void operator()(const event::ChangeReverted& event);
   void operator()(const event::Converged& event);
   void operator()(const event::Drifted& event);
+  void operator()(const event::Overlapped& event);
   void operator()(const event::Adopted& event);
   void operator()(const event::Evaluated& event);
   void operator()(const event::MachineChanged& event);
@@ -455,6 +456,13 @@ void Transitions::operator()(const event::Drifted& event) {
   Allocation after = *before;
   after.vacating |= event.observed;
   draft_.put(std::move(after));
+}
+
+void Transitions::operator()(const event::Overlapped& event) {
+  AuditEntry audit = audit_with_code(AuditEvent::kOverlap, event.reason,
+                                     event.caused_by ? reason_code::kOverlapBegan : reason_code::kOverlapEnded);
+  audit.caused_by = event.caused_by;
+  draft_.record_event(std::move(audit), event.subject);
 }
 
 void Transitions::operator()(const event::Adopted& event) {

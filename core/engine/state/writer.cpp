@@ -64,10 +64,8 @@ std::uint64_t Writer::submit(std::uint64_t generation, Write write, std::functio
     jobs_.push_back({number, generation, std::move(write)});
     if (urgency == Urgency::kNow) hurry_ = true;
   }
-  if (options_.thread == Thread::kLoop) {
-    write_on_loop();
-  } else if (urgency == Urgency::kNow) {
-    wake_up_.notify_one();
+  if (urgency == Urgency::kNow || (options_.thread == Thread::kLoop && !options_.transaction_time)) {
+    wake_writer();
   } else {
     schedule_hurry();
   }
@@ -88,19 +86,37 @@ void Writer::schedule_hurry() {
       MutexLock lock(mutex_);
       hurry_ = !jobs_.empty();
     }
-    wake_up_.notify_one();
+    wake_writer();
   });
 }
 
+void Writer::wake_writer() {
+  if (options_.thread == Thread::kLoop) return write_on_loop();
+  wake_up_.notify_one();
+}
+
 void Writer::write_on_loop() {
-  do {
+  if (writing_on_loop_) return;
+  {
     MutexLock lock(mutex_);
     if (group_.empty()) take_group();
     if (group_.empty()) return;
-  } while (write_group());
-  loop_.after(options_.retry, [this, alive = std::weak_ptr<bool>(alive_)] {
-    if (alive.lock()) write_on_loop();
-  });
+  }
+  writing_on_loop_ = true;
+  if (!options_.transaction_time) return finish_on_loop();
+  after(options_.transaction_time(), [this] { finish_on_loop(); });
+}
+
+void Writer::finish_on_loop() {
+  const bool written = write_group();
+  if (!written) return after(options_.retry, [this] { finish_on_loop(); });
+  writing_on_loop_ = false;
+  bool goes_on = false;
+  {
+    MutexLock lock(mutex_);
+    goes_on = hurry_;
+  }
+  if (goes_on) write_on_loop();
 }
 
 void Writer::run() {
@@ -301,6 +317,12 @@ void Writer::post(std::function<void()> work) {
   });
 }
 
+void Writer::after(std::chrono::milliseconds delay, std::function<void()> work) {
+  loop_.after(delay, [alive = std::weak_ptr<bool>(alive_), work = std::move(work)] {
+    if (alive.lock()) work();
+  });
+}
+
 void Writer::on_written(std::uint64_t number) {
   last_written_ = number;
   if (callbacks_.written) callbacks_.written(number);
@@ -326,8 +348,7 @@ void Writer::answer_first_waiter() {
 
 void Writer::schedule_patience_check() {
   if (std::exchange(patience_check_scheduled_, true)) return;
-  loop_.after(options_.patience / 2, [this, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.lock()) return;
+  after(options_.patience / 2, [this] {
     patience_check_scheduled_ = false;
     note_late();
     check_patience();

@@ -42,13 +42,16 @@ class Writer {
   /// On whose thread the store is written.
   enum class Thread : std::uint8_t {
     kOwn,
-    kLoop,  ///< for a simulated loop: written at once, on the loop's thread; `done` still runs later
+    kLoop,  ///< for a simulated loop: written on the loop's thread; `done` still runs later
   };
   struct Options {
     Thread thread = Thread::kOwn;
     std::chrono::milliseconds patience{50};
     std::chrono::milliseconds retry{1000};        ///< after a failure
     std::chrono::milliseconds longest_end{5000};  ///< how long stop() waits for the store
+    /// With Thread::kLoop, returns how long the next transaction takes, from when it is wanted until it is written.
+    /// What comes meanwhile is written in one transaction after it. Without it each submission is written at once.
+    std::function<std::chrono::milliseconds()> transaction_time = {};
   };
   /// How long the store did not keep up, and how much was written late.
   struct Gap {
@@ -119,6 +122,7 @@ class Writer {
   enum class Next : std::uint8_t { kWrite, kLook, kUpkeep, kEnd };
 
   void schedule_hurry() TOPOLET_EXCLUDES(mutex_);
+  void wake_writer() TOPOLET_EXCLUDES(mutex_);
   void run() TOPOLET_EXCLUDES(mutex_);
   void serve() TOPOLET_EXCLUDES(mutex_);
   Next wait_for_work() TOPOLET_EXCLUDES(mutex_);
@@ -133,6 +137,8 @@ class Writer {
   Status write_anew(const Rewrite& rewrite);
   void answer_rewrite(const store::FileLoss& loss) TOPOLET_EXCLUDES(mutex_);
   void write_on_loop() TOPOLET_EXCLUDES(mutex_);
+  void finish_on_loop() TOPOLET_EXCLUDES(mutex_);
+  void after(std::chrono::milliseconds delay, std::function<void()> work);
   bool wait_before_retry() TOPOLET_EXCLUDES(mutex_);
   bool write_group() TOPOLET_EXCLUDES(mutex_);
   void judge_failure(const Error& error);
@@ -161,6 +167,7 @@ class Writer {
   std::uint64_t last_written_ = 0;
   bool patience_check_scheduled_ = false;
   bool hurry_scheduled_ = false;
+  bool writing_on_loop_ = false;  ///< with Thread::kLoop: a transaction, or the wait before it is tried again
   bool degraded_ = false;
   std::string degraded_because_;
   std::chrono::milliseconds degraded_since_{};  ///< wall clock

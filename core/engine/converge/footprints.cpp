@@ -1,0 +1,27 @@
+#include "core/engine/converge/footprints.hpp"
+
+namespace topolet::engine {
+
+CpuSet Footprints::of(const std::string& container_id) const {
+  const auto known = cpus_.find(container_id);
+  return known == cpus_.end() ? CpuSet() : known->second;
+}
+
+std::vector<placement::ContainerKey> Footprints::unnoticed_on_cpus_of(const placement::ContainerKey& key,
+                                                                      const Ledger& ledger) const {
+  std::vector<placement::ContainerKey> keys;
+  const Allocation* newcomer = ledger.find(key);
+  if (newcomer == nullptr) return keys;
+  const CpuSet alone = newcomer->dedicated_cpus();
+  for (const auto& [id, cpus] : cpus_) {
+    if (!cpus.intersects(alone)) continue;
+    const Allocation* other = ledger.find_by_container(id);
+    // One in conflict stays where the kubelet put it, and one without any CPU left where the kernel puts it.
+    if (other == nullptr || other == newcomer || !other->is_managed() || other->conflict) continue;
+    if (other->squeeze == Squeeze::kLeftToKernel) continue;
+    if (!(cpus & alone).is_subset_of(other->vacating)) keys.push_back(other->workload.key);
+  }
+  return keys;
+}
+
+}  // namespace topolet::engine

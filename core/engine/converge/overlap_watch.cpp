@@ -1,0 +1,91 @@
+#include "core/engine/converge/overlap_watch.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/text.hpp"
+
+namespace topolet::engine {
+namespace {
+
+/// Whom an overlap is told of: conflicts with the kubelet and containers without any CPU left are told as such.
+bool is_watched(const Allocation& allocation) {
+  return allocation.is_managed() && allocation.may_run() && !allocation.conflict &&
+         allocation.squeeze != Squeeze::kLeftToKernel;
+}
+
+}  // namespace
+
+/// By the id of who has the CPUs alone. One that has not moved there yet does not have them.
+std::map<std::string, CpuSet> OverlapWatch::overlaps_of(const std::string& container_id, const CpuSet& cpus) const {
+  std::map<std::string, CpuSet> found;
+  const Ledger& ledger = deps_.committer.ledger();
+  const Allocation* seen = ledger.find_by_container(container_id);
+  if (seen == nullptr || !is_watched(*seen) || cpus.is_subset_of(seen->placement.cpus)) return found;
+  for (const auto& [key, owner] : ledger.allocations()) {
+    if (!owner.is_exclusive() || &owner == seen || !is_watched(owner)) continue;
+    const CpuSet has = (owner.placement.cpus & deps_.footprints.of(owner.container_id)) | owner.placement.withheld;
+    if (has.intersects(cpus)) found[owner.container_id] = has & cpus;
+  }
+  return found;
+}
+
+bool OverlapWatch::look(const std::string& container_id, const CpuSet& cpus) {
+  const std::map<std::string, CpuSet> found = overlaps_of(container_id, cpus);
+  for (auto seen = seen_.lower_bound({container_id, ""}); seen != seen_.end() && seen->first.first == container_id;) {
+    const auto next = std::next(seen);
+    if (found.count(seen->first.second) == 0) end(seen, "it has left");
+    seen = next;
+  }
+  const Ledger& ledger = deps_.committer.ledger();
+  for (const auto& [owner_id, shared] : found) {
+    const auto known = seen_.find({container_id, owner_id});
+    if (known != seen_.end()) {
+      known->second.cpus |= shared;
+    } else {
+      begin(*ledger.find_by_container(container_id), *ledger.find_by_container(owner_id), shared);
+    }
+  }
+  return !found.empty();
+}
+
+void OverlapWatch::forget(const std::string& container_id) {
+  for (auto seen = seen_.begin(); seen != seen_.end();) {
+    const auto next = std::next(seen);
+    if (seen->first.first == container_id) {
+      end(seen, "it has ended on");
+    } else if (seen->first.second == container_id) {
+      end(seen, "the other has ended on");
+    }
+    seen = next;
+  }
+}
+
+void OverlapWatch::begin(const Allocation& seen, const Allocation& owner, const CpuSet& cpus) {
+  const std::string name = display_name(owner.workload);
+  seen_[{seen.container_id, owner.container_id}] = {seen, name, cpus, deps_.clock.steady()};
+  deps_.committer.commit(
+      event::Overlapped{seen, owner.decision,
+                        fmt::format("runs on {}, which {} has exclusively; its CPUs are set to {} again",
+                                    named("CPU", cpus), name, seen.placement.cpus.to_string())});
+}
+
+void OverlapWatch::end(std::map<Pair, Seen>::iterator over, const std::string& how) {
+  const Seen seen = std::move(over->second);
+  seen_.erase(over);
+  deps_.committer.commit(event::Overlapped{seen.subject, std::nullopt,
+                                           fmt::format("over: {} {}, which {} had exclusively; seen for {} ms", how,
+                                                       named("CPU", seen.cpus), seen.owner, age(seen).count())});
+}
+
+std::chrono::milliseconds OverlapWatch::age(const Seen& seen) const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(deps_.clock.steady() - seen.since);
+}
+
+std::vector<Overlap> OverlapWatch::overlaps() const {
+  std::vector<Overlap> overlaps;
+  for (const auto& [pair, seen] : seen_)
+    overlaps.push_back({display_name(seen.subject.workload), seen.owner, seen.cpus, age(seen)});
+  return overlaps;
+}
+
+}  // namespace topolet::engine

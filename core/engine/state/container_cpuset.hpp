@@ -1,0 +1,39 @@
+// The CPUs and memory nodes that a container is told, and which of them it may be told when. Plain values.
+#pragma once
+
+#include <optional>
+
+#include "core/base/index_set.hpp"
+#include "core/engine/state/allocation.hpp"
+
+namespace topolet::engine {
+
+/// What a container's cpuset is to be, or is.
+struct ContainerCpuset {
+  CpuSet cpus;
+  NodeSet mems;  ///< empty = left alone
+
+  friend bool operator==(const ContainerCpuset&, const ContainerCpuset&) = default;
+};
+
+inline ContainerCpuset desired_cpuset_of(const Allocation& allocation) {
+  return {allocation.placement.cpus, allocation.placement.mems};
+}
+
+/// What a container may be told whose newest durable set is `durable`, and which is to have by now what `now` says;
+/// none if it can be told nothing before that is durable too.
+///
+/// No CPU that is not durable: a daemon that starts again would not know that the container may be there. And no CPU
+/// that the container is not to have any more: another one may be about to have it alone. One that shares is told what
+/// is left, since it can run there and others may be waiting for it to leave the rest; one that has CPUs of its own is
+/// not told fewer than it was given.
+inline std::optional<ContainerCpuset> agreed_cpuset(const ContainerCpuset& durable, const Allocation& now) {
+  const ContainerCpuset newest = desired_cpuset_of(now);
+  if (durable == newest) return newest;
+  const CpuSet cpus = durable.cpus & newest.cpus;
+  const bool is_enough = now.follows_pool() ? !cpus.empty() : cpus == durable.cpus;
+  if (!is_enough) return std::nullopt;
+  return ContainerCpuset{cpus, durable.mems & newest.mems};
+}
+
+}  // namespace topolet::engine
