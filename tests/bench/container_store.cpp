@@ -14,6 +14,8 @@ namespace cri = runtime::v1;
 
 /// Above every PID that a kernel gives: nobody finds a process there.
 constexpr std::int64_t kFirstPid = 1 << 23;
+/// That the kubelet gives the containers of Guaranteed pods, and no others.
+constexpr std::int64_t kGuaranteedOomScoreAdj = -997;
 constexpr char kImageId[] = "sha256:5d0da3dc976460b72c77d94c8a1ad043720b0416bfc16c52c45d4847e53fadb6";
 
 template <class Message>
@@ -64,6 +66,20 @@ void merge(const cri::LinuxContainerResources& update, cri::LinuxContainerResour
   if (!update.cpuset_mems().empty()) resources.set_cpuset_mems(update.cpuset_mems());
 }
 
+/// How many whole CPUs a Guaranteed container asks for; 0 for any other.
+std::size_t whole_cpus(const cri::LinuxContainerResources& resources) {
+  const std::int64_t period = resources.cpu_period();
+  const std::int64_t quota = resources.cpu_quota();
+  const bool is_guaranteed = resources.oom_score_adj() == kGuaranteedOomScoreAdj;
+  if (!is_guaranteed || period <= 0 || quota <= 0 || quota % period != 0) return 0;
+  return static_cast<std::size_t>(quota / period);
+}
+
+ObservedContainer::State observed_state(cri::ContainerState state) {
+  if (state == cri::CONTAINER_RUNNING) return ObservedContainer::State::kRunning;
+  return state == cri::CONTAINER_CREATED ? ObservedContainer::State::kCreated : ObservedContainer::State::kExited;
+}
+
 nlohmann::json config_json(const cri::ContainerConfig& config) {
   const cri::LinuxContainerResources& asked = config.linux().resources();
   nlohmann::json envs = nlohmann::json::array();
@@ -102,8 +118,9 @@ std::string info_json(const cri::Container& container, const cri::ContainerConfi
 
 }  // namespace
 
-ContainerStore::ContainerStore()
-    : handlers_({{"Version", &ContainerStore::version},
+ContainerStore::ContainerStore(Judge* judge)
+    : judge_(judge),
+      handlers_({{"Version", &ContainerStore::version},
                  {"Status", &ContainerStore::status},
                  {"RunPodSandbox", &ContainerStore::run_sandbox},
                  {"StopPodSandbox", &ContainerStore::stop_sandbox},
@@ -172,8 +189,7 @@ grpc::Status ContainerStore::stop_sandbox(grpc::ByteBuffer& message) {
 
 grpc::Status ContainerStore::remove_sandbox(grpc::ByteBuffer& message) {
   const auto request = parse<cri::RemovePodSandboxRequest>(message);
-  std::erase_if(containers_,
-                [&](const auto& entry) { return entry.second.listed.pod_sandbox_id() == request.pod_sandbox_id(); });
+  remove_all_in(request.pod_sandbox_id());
   sandboxes_.erase(request.pod_sandbox_id());
   forget_lists();
   return answer(message, cri::RemovePodSandboxResponse());
@@ -224,6 +240,7 @@ grpc::Status ContainerStore::create(grpc::ByteBuffer& message) {
   container.cgroup_parent = request.sandbox_config().linux().cgroup_parent();
   container.config = std::move(*request.mutable_config());
   container.pid = kFirstPid + static_cast<std::int64_t>(last_number_);
+  tell_judge("created", container);
   containers_.emplace(id, std::move(container));
   forget_lists();
   cri::CreateContainerResponse response;
@@ -247,7 +264,12 @@ grpc::Status ContainerStore::stop(grpc::ByteBuffer& message) {
 }
 
 grpc::Status ContainerStore::remove(grpc::ByteBuffer& message) {
-  containers_.erase(parse<cri::RemoveContainerRequest>(message).container_id());
+  const auto request = parse<cri::RemoveContainerRequest>(message);
+  const auto found = containers_.find(request.container_id());
+  if (found != containers_.end()) {
+    tell_judge("removed", found->second, ObservedContainer::State::kRemoved);
+    containers_.erase(found);
+  }
   forget_lists();
   return answer(message, cri::RemoveContainerResponse());
 }
@@ -257,6 +279,7 @@ grpc::Status ContainerStore::update(grpc::ByteBuffer& message) {
   const auto found = containers_.find(request.container_id());
   if (found == containers_.end()) return no_such("container", request.container_id());
   merge(request.linux(), found->second.resources);
+  tell_judge("updated", found->second);
   ++updates_;
   return answer(message, cri::UpdateContainerResourcesResponse());
 }
@@ -311,12 +334,35 @@ grpc::Status ContainerStore::count_updates(grpc::ByteBuffer& message) {
 
 void ContainerStore::set_state(Container& container, cri::ContainerState state) {
   container.listed.set_state(state);
+  tell_judge(state == cri::CONTAINER_RUNNING ? "started" : "stopped", container);
   forget_lists();
+}
+
+void ContainerStore::remove_all_in(const std::string& sandbox_id) {
+  std::erase_if(containers_, [&](const auto& entry) {
+    if (entry.second.listed.pod_sandbox_id() != sandbox_id) return false;
+    tell_judge("removed with its sandbox", entry.second, ObservedContainer::State::kRemoved);
+    return true;
+  });
 }
 
 void ContainerStore::forget_lists() {
   container_list_.Clear();
   sandbox_list_.Clear();
+}
+
+void ContainerStore::tell_judge(std::string_view event, const Container& container) {
+  tell_judge(event, container, observed_state(container.listed.state()));
+}
+
+void ContainerStore::tell_judge(std::string_view event, const Container& container, ObservedContainer::State state) {
+  if (judge_ == nullptr) return;
+  const cri::PodSandbox& sandbox = sandboxes_.at(container.listed.pod_sandbox_id());
+  judge_->observe(event, {.id = container.listed.id(),
+                          .name = sandbox.metadata().name() + "/" + container.listed.metadata().name(),
+                          .state = state,
+                          .cpus = CpuSet::parse(container.resources.cpuset_cpus()).value_or({}),
+                          .whole_cpus = whole_cpus(container.resources)});
 }
 
 }  // namespace topolet::bench

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "tests/bench/judge.hpp"
 #include "tests/support/cri.pb.h"
 
 namespace topolet::bench {
@@ -21,7 +22,8 @@ inline constexpr std::string_view kCountUpdates = "CountUpdates";
 /// Not synchronised. Lists are kept as bytes until a container or sandbox changes.
 class ContainerStore {
  public:
-  ContainerStore();
+  /// `judge` is told of every change, and may be null.
+  explicit ContainerStore(Judge* judge = nullptr);
 
   /// `message` holds the request, and then the answer. A method that is not known leaves it as it is.
   grpc::Status serve(std::string_view method, grpc::ByteBuffer& message);
@@ -53,8 +55,12 @@ class ContainerStore {
   grpc::Status count_updates(grpc::ByteBuffer& message);
 
   void set_state(Container& container, runtime::v1::ContainerState state);
+  void remove_all_in(const std::string& sandbox_id);
   void forget_lists();
+  void tell_judge(std::string_view event, const Container& container);
+  void tell_judge(std::string_view event, const Container& container, ObservedContainer::State state);
 
+  Judge* const judge_;
   const std::unordered_map<std::string_view, Handler> handlers_;
   std::map<std::string, runtime::v1::PodSandbox> sandboxes_;
   std::map<std::string, Container> containers_;

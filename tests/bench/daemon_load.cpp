@@ -141,7 +141,7 @@ nlohmann::json measure_sections(const ProgramOptions& options) {
 void measure(const std::vector<std::string>& arguments) {
   ProgramOptions options;
   if (!read_options(arguments, options)) return;
-  if (!options.serve_runtime.empty()) return run_runtime(options.serve_runtime, 1);
+  if (!options.serve_runtime.empty()) return run_runtime(options.serve_runtime, {});
   if (options.section.containerd.empty() && can_enter_machine(kMachine)) options.section.topoletd.machine = kMachine;
   const nlohmann::json json = measure_sections(options);
   if (!options.json.empty() && !(std::ofstream(options.json) << json.dump(2) << '\n')) {

@@ -4,16 +4,15 @@
 #include <fstream>
 #include <utility>
 
-#include "tests/bench/roles.hpp"
-
 namespace topolet::bench {
 
-DaemonUnderTest::DaemonUnderTest(const Topoletd& topoletd, std::size_t held_calls, std::vector<std::string> flags)
+DaemonUnderTest::DaemonUnderTest(const Topoletd& topoletd, const RuntimeOptions& runtime,
+                                 std::vector<std::string> flags)
     : options_({.topoletd = topoletd,
                 .directory = directory_.file("daemon"),
                 .runtime = directory_.file("runtime.sock"),
                 .more_flags = std::move(flags)}),
-      runtime_(runtime_role(options_.runtime, held_calls), options_.runtime),
+      runtime_(runtime_role(options_.runtime, runtime), options_.runtime),
       to_runtime_(std::make_unique<LoadClient>(options_.runtime)) {
   start_daemon();
 }

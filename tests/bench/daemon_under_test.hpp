@@ -9,6 +9,7 @@
 
 #include "tests/bench/child.hpp"
 #include "tests/bench/load_client.hpp"
+#include "tests/bench/roles.hpp"
 #include "tests/bench/ways.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -16,14 +17,15 @@ namespace topolet::bench {
 
 class DaemonUnderTest {
  public:
-  /// Runtime, topoletd and client are started in this order. The runtime answers held calls once `held_calls` are
-  /// there.
-  explicit DaemonUnderTest(const Topoletd& topoletd, std::size_t held_calls = 1, std::vector<std::string> flags = {});
+  /// Runtime, topoletd and client are started in this order.
+  explicit DaemonUnderTest(const Topoletd& topoletd, const RuntimeOptions& runtime = {},
+                           std::vector<std::string> flags = {});
 
   LoadClient& client() { return *client_; }
   LoadClient& runtime() { return *to_runtime_; }
   std::string socket() const { return options_.socket(); }
   std::string log() const { return options_.log(); }
+  std::string state_db() const { return options_.state_db(); }
   Process process() const { return daemon_->process(); }
   /// Of the database with its write-ahead log.
   std::size_t database_bytes() const;

@@ -158,7 +158,7 @@ std::size_t lines_of(const std::string& file) {
 }
 
 nlohmann::json measure_kind(const FloodOptions& options, const std::string& kind) {
-  DaemonUnderTest daemon(options.topoletd, 1, {fmt::format("--daemon.max-memory-mib={}", options.max_memory_mib)});
+  DaemonUnderTest daemon(options.topoletd, {}, {fmt::format("--daemon.max-memory-mib={}", options.max_memory_mib)});
   MemoryWatch memory(daemon.process().pid(), options.max_memory_mib << 10);
   GoodClient good(daemon.socket(), "Version", 0, kCallEvery);
   GoodClient big(daemon.socket(), "PortForward", kBigCallBytes, kBigCallEvery);

@@ -87,10 +87,12 @@ class LoadClient::Connection {
   ~Connection();
 
   std::vector<std::vector<double>> run(const std::vector<std::unique_ptr<Script>>& scripts, std::size_t kinds);
+  Result<std::string> call_once(const std::string& path, const std::string& request);
   void open_unread_stream(const std::string& path);
 
  private:
   bool start_next(Flight& flight);
+  void start(Flight& flight);
   std::string failure_of(const Flight& flight) const;
   void* next();
 
@@ -141,6 +143,11 @@ std::vector<std::vector<double>> LoadClient::Connection::run(const std::vector<s
 
 bool LoadClient::Connection::start_next(Flight& flight) {
   if (!flight.script->next(flight.response, flight.step)) return false;
+  start(flight);
+  return true;
+}
+
+void LoadClient::Connection::start(Flight& flight) {
   flight.started = Clock::now();
   flight.reader.reset();
   flight.context.emplace();
@@ -148,7 +155,15 @@ bool LoadClient::Connection::start_next(Flight& flight) {
   flight.reader = stub_.PrepareUnaryCall(&*flight.context, flight.step.path, flight.step.request, &queue_);
   flight.reader->StartCall();
   flight.reader->Finish(&flight.response, &flight.status, &flight);
-  return true;
+}
+
+Result<std::string> LoadClient::Connection::call_once(const std::string& path, const std::string& request) {
+  Flight flight;
+  flight.step = {.path = path, .request = to_buffer(request)};
+  start(flight);
+  next();
+  if (!flight.status.ok()) return Error{static_cast<Code>(flight.status.error_code()), failure_of(flight)};
+  return to_bytes(flight.response);
 }
 
 /// Empty if it went well.
@@ -193,25 +208,14 @@ std::vector<std::vector<double>> LoadClient::run(const std::vector<std::unique_p
   return connection_->run(scripts, kinds);
 }
 
-std::string LoadClient::call(const std::string& path, const std::string& request) {
-  class Once final : public Script {
-   public:
-    Once(const std::string& path, const std::string& request) : step_{path, to_buffer(request)} {}
-    bool next(grpc::ByteBuffer& response, Step& step) override {
-      if (is_made_) answer = to_bytes(response);
-      step = step_;
-      return !std::exchange(is_made_, true);
-    }
-    std::string answer;
+Result<std::string> LoadClient::try_call(const std::string& path, const std::string& request) {
+  return connection_->call_once(path, request);
+}
 
-   private:
-    Step step_;
-    bool is_made_ = false;
-  };
-  std::vector<std::unique_ptr<Script>> scripts;
-  scripts.push_back(std::make_unique<Once>(path, request));
-  connection_->run(scripts, 1);
-  return static_cast<Once&>(*scripts.front()).answer;
+std::string LoadClient::call(const std::string& path, const std::string& request) {
+  Result<std::string> answer = try_call(path, request);
+  if (!answer) throw std::runtime_error(answer.error().message);
+  return *std::move(answer);
 }
 
 void LoadClient::open_unread_streams(const std::string& path, std::size_t count) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/result.hpp"
+
 namespace topolet::bench {
 
 /// One request, again and again.
@@ -58,7 +60,9 @@ class LoadClient {
   /// Plays all scripts at once. The microseconds of the calls of each kind. Throws if a call fails.
   std::vector<std::vector<double>> run(const std::vector<std::unique_ptr<Script>>& scripts, std::size_t kinds);
 
-  /// One call; the answer's bytes. Throws if it fails.
+  /// Makes one call. Returns the answer's bytes, or how it failed.
+  Result<std::string> try_call(const std::string& path, const std::string& request);
+  /// The same for a call that must not fail: throws if it does.
   std::string call(const std::string& path, const std::string& request);
 
   /// Opens streams and reads nothing of them, as long as the client lives.

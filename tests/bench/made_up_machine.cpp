@@ -26,15 +26,6 @@ void require(bool fine, const std::string& what) {
   if (!fine) throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
-int number_of_cpus(const std::string& synthetic) {
-  static const std::regex kLevel("[a-z]+:([0-9]+)");
-  int cpus = 1;
-  for (std::sregex_iterator level(synthetic.begin(), synthetic.end(), kLevel), end; level != end; ++level) {
-    cpus *= std::stoi((*level)[1]);
-  }
-  return cpus;
-}
-
 void map_to_root(uid_t uid, gid_t gid) {
   std::ofstream("/proc/self/setgroups") << "deny";
   std::ofstream("/proc/self/uid_map") << fmt::format("0 {} 1", uid);
@@ -65,6 +56,15 @@ void mount_text_over(const std::string& file, const std::string& text) {
 }
 
 }  // namespace
+
+int number_of_cpus(const std::string& synthetic) {
+  static const std::regex kLevel("[a-z]+:([0-9]+)");
+  int cpus = 1;
+  for (std::sregex_iterator level(synthetic.begin(), synthetic.end(), kLevel), end; level != end; ++level) {
+    cpus *= std::stoi((*level)[1]);
+  }
+  return cpus;
+}
 
 void enter_machine(const std::string& synthetic) {
   enter_mount_namespace();

@@ -10,6 +10,9 @@ namespace topolet::bench {
 /// them are. The mount is in a namespace of this process. Throws if the kernel permits no such namespace.
 void enter_machine(const std::string& synthetic);
 
+/// How many CPUs a machine has that is described so.
+int number_of_cpus(const std::string& synthetic);
+
 /// True if enter_machine() works here; tries it in another process.
 bool can_enter_machine(const std::string& synthetic);
 

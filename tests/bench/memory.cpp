@@ -80,7 +80,7 @@ std::size_t settled_kib(const Process& process) {
 }
 
 void note_burst(const SectionOptions& options, Notes& notes) {
-  DaemonUnderTest daemon(options.topoletd, options.calls_at_once);
+  DaemonUnderTest daemon(options.topoletd, {.held_calls = options.calls_at_once});
   idle(options);
   notes.note("at rest", daemon);
   Population population(daemon.client());

@@ -62,7 +62,7 @@ class Scene {
 };
 
 Scene::Scene(const Topoletd& topoletd, std::size_t moving)
-    : daemon_(topoletd, 1, {"--numa.strategy=packed"}), settled_(daemon_.client()), moving_(daemon_.client()) {
+    : daemon_(topoletd, {}, {"--numa.strategy=packed"}), settled_(daemon_.client()), moving_(daemon_.client()) {
   const PodSpec halves{.name = "halves", .kind = Kind::kExclusive, .cpu_milli = kHalfNodeMilli};
   const std::string sandbox_id = run_pod(halves);
   std::string half;

@@ -21,6 +21,8 @@ namespace topolet::bench {
 namespace {
 
 const std::string kMark = "role";
+const std::string kJudges = "judges";
+const std::string kDoesNotJudge = "does-not-judge";
 
 void die_with_the_parent() { ::prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
@@ -41,9 +43,17 @@ void run_command(const std::string& log, const std::string& machine, std::vector
 using Arguments = std::vector<std::string>;
 using Run = std::function<void(const Arguments&)>;
 
+/// What runtime_role() wrote.
+RuntimeOptions runtime_options(const Arguments& arguments) {
+  return {.held_calls = std::stoul(arguments.at(1)),
+          .update_time = std::chrono::milliseconds(std::stol(arguments.at(2))),
+          .judges = arguments.at(3) == kJudges,
+          .seed = std::stoull(arguments.at(4))};
+}
+
 const std::map<std::string, Run>& roles() {
   static const std::map<std::string, Run> kRoles = {
-      {"runtime", [](const Arguments& a) { run_runtime(a.at(0), std::stoul(a.at(1))); }},
+      {"runtime", [](const Arguments& a) { run_runtime(a.at(0), runtime_options(a)); }},
       {"relay", [](const Arguments& a) { run_relay(a.at(0), a.at(1)); }},
       {"bare", [](const Arguments& a) { run_bare_proxy(a.at(0), a.at(1)); }},
       {"bad-clients", [](const Arguments& a) { run_bad_clients(a.at(0), a.at(1), std::stoul(a.at(2))); }},
@@ -59,8 +69,14 @@ const std::map<std::string, Run>& roles() {
 
 }  // namespace
 
-std::vector<std::string> runtime_role(const std::string& listen, std::size_t held_calls) {
-  return {kMark, "runtime", listen, std::to_string(held_calls)};
+std::vector<std::string> runtime_role(const std::string& listen, const RuntimeOptions& options) {
+  return {kMark,
+          "runtime",
+          listen,
+          std::to_string(options.held_calls),
+          std::to_string(options.update_time.count()),
+          options.judges ? kJudges : kDoesNotJudge,
+          std::to_string(options.seed)};
 }
 std::vector<std::string> relay_role(const std::string& listen, const std::string& runtime) {
   return {kMark, "relay", listen, runtime};

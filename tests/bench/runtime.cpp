@@ -1,32 +1,54 @@
 #include <absl/synchronization/mutex.h>
+#include <grpcpp/alarm.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
+#include <deque>
+#include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/bench/container_store.hpp"
+#include "tests/bench/judge.hpp"
+#include "tests/bench/load_client.hpp"
 #include "tests/bench/roles.hpp"
+#include "tests/support/cri.pb.h"
+#include "tests/support/dice.hpp"
 
 namespace topolet::bench {
 namespace {
 
+constexpr std::string_view kUpdateMethod = "UpdateContainerResources";
 /// So many calls are waited for at a time; gRPC queues those above it.
 constexpr int kWaiting = 128;
 
 /// What the calls share.
 struct Desk {
+  explicit Desk(const RuntimeOptions& asked) : options(asked) {}
+
+  const RuntimeOptions options;
   grpc::AsyncGenericService service;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
-  ContainerStore store;
+  Judge judge;
+  ContainerStore store{options.judges ? &judge : nullptr};
+  testing::Dice dice{options.seed};
   grpc::ByteBuffer pushed;
   grpc::ByteBuffer big;
-  std::size_t held_calls = 0;
   std::vector<class ServedCall*> held;
+  /// By the container's id, the one that is carried out first. None of the queues is empty.
+  std::map<std::string, std::deque<class ServedCall*>> updates;
 };
+
+std::string verdict(const Judge& judge) {
+  return nlohmann::json{
+      {"alone", judge.alone_count()}, {"overlaps", judge.overlap_count()}, {"first", judge.first_report()}}
+      .dump();
+}
 
 /// What gRPC needs for one call.
 struct Exchange {
@@ -42,13 +64,18 @@ class ServedCall {
   void answer(const grpc::Status& status);
 
  private:
-  enum class Step { kArriving, kReading, kPushing, kLeaving };
+  enum class Step { kArriving, kReading, kPushing, kUpdating, kUpdated, kLeaving };
 
   void wait();
   void on_arrived();
   void on_request();
   void push();
   void hold();
+  void queue_update();
+  void begin_update();
+  void carry_out_update();
+  void answer_update();
+  void wait_until(std::chrono::system_clock::time_point moment);
   void end() {
     step_ = Step::kLeaving;
     exchange_->stream.Finish(grpc::Status(), this);
@@ -60,6 +87,11 @@ class ServedCall {
   grpc::ByteBuffer message_;
   Step step_ = Step::kArriving;
   std::size_t pushed_ = 0;
+  // Of an update:
+  std::optional<grpc::Alarm> alarm_;
+  std::string container_id_;
+  std::chrono::system_clock::time_point answered_at_;
+  grpc::Status updated_;
 };
 
 void ServedCall::wait() {
@@ -78,6 +110,10 @@ void ServedCall::on_event(bool ok) {
     on_arrived();
   } else if (step_ == Step::kReading) {
     on_request();
+  } else if (step_ == Step::kUpdating) {
+    carry_out_update();
+  } else if (step_ == Step::kUpdated) {
+    answer_update();
   } else {
     push();
   }
@@ -103,6 +139,11 @@ void ServedCall::on_request() {
     message_ = desk_.big;
     return answer(grpc::Status());
   }
+  if (named == kVerdictMethod) {
+    message_ = to_buffer(verdict(desk_.judge));
+    return answer(grpc::Status());
+  }
+  if (named == kUpdateMethod && desk_.options.update_time.count() > 0) return queue_update();
   answer(desk_.store.serve(named, message_));
 }
 
@@ -123,21 +164,58 @@ void ServedCall::push() {
 
 void ServedCall::hold() {
   desk_.held.push_back(this);
-  if (desk_.held.size() < desk_.held_calls) return;
+  if (desk_.held.size() < desk_.options.held_calls) return;
   for (ServedCall* call : desk_.held) call->answer(grpc::Status());
   desk_.held.clear();
 }
 
+void ServedCall::queue_update() {
+  runtime::v1::UpdateContainerResourcesRequest request;
+  request.ParseFromString(to_bytes(message_));
+  container_id_ = request.container_id();
+  desk_.judge.note(container_id_, "update to CPUs " + request.linux().cpuset_cpus() + " arrived");
+  std::deque<ServedCall*>& queue = desk_.updates[container_id_];
+  queue.push_back(this);
+  if (queue.size() == 1) begin_update();
+}
+
+void ServedCall::begin_update() {
+  step_ = Step::kUpdating;
+  const auto now = std::chrono::system_clock::now();
+  answered_at_ = now + desk_.options.update_time;
+  wait_until(now + desk_.dice.up_to(desk_.options.update_time));
+}
+
+void ServedCall::carry_out_update() {
+  step_ = Step::kUpdated;
+  updated_ = desk_.store.serve(kUpdateMethod, message_);
+  wait_until(answered_at_);
+}
+
+void ServedCall::answer_update() {
+  desk_.judge.note(container_id_, "update answered");
+  const auto queue = desk_.updates.find(container_id_);
+  queue->second.pop_front();
+  if (queue->second.empty()) {
+    desk_.updates.erase(queue);
+  } else {
+    queue->second.front()->begin_update();
+  }
+  answer(updated_);
+}
+
+void ServedCall::wait_until(std::chrono::system_clock::time_point moment) {
+  alarm_.emplace();
+  alarm_->Set(desk_.queue.get(), moment, this);
+}
+
 }  // namespace
 
-void run_runtime(const std::string& listen, std::size_t held_calls) {
+void run_runtime(const std::string& listen, const RuntimeOptions& options) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  Desk desk;
-  desk.held_calls = held_calls;
-  const grpc::Slice slice(std::string(kPushedBytes, 'p'));
-  desk.pushed = grpc::ByteBuffer(&slice, 1);
-  const grpc::Slice big(std::string(kBigBytes, 'b'));
-  desk.big = grpc::ByteBuffer(&big, 1);
+  Desk desk(options);
+  desk.pushed = to_buffer(std::string(kPushedBytes, 'p'));
+  desk.big = to_buffer(std::string(kBigBytes, 'b'));
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -150,7 +228,7 @@ void run_runtime(const std::string& listen, std::size_t held_calls) {
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   std::vector<std::unique_ptr<ServedCall>> calls;
   // At least as many as are held at a time, or the last of them would never come.
-  for (std::size_t i = 0; i < kWaiting + held_calls; ++i) calls.push_back(std::make_unique<ServedCall>(desk));
+  for (std::size_t i = 0; i < kWaiting + options.held_calls; ++i) calls.push_back(std::make_unique<ServedCall>(desk));
   void* tag = nullptr;
   for (bool ok = false; desk.queue->Next(&tag, &ok);) static_cast<ServedCall*>(tag)->on_event(ok);
 }

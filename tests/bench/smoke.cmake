@@ -60,7 +60,7 @@ function(check_calls)
 endfunction()
 
 function(check_creates)
-  set(ways direct relay bare topolet topolet-full)
+  set(ways direct relay bare topolet topolet-full topolet-watched)
   string(JSON count LENGTH "${json}" creates)
   if(count LESS 2)
     message(FATAL_ERROR "${count} loads in creates in ${JSON}")
