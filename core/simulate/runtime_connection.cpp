@@ -6,7 +6,12 @@ namespace topolet::simulate {
 
 void RuntimeConnection::call(std::string path, std::string request, std::chrono::milliseconds,
                              std::function<void(const cri::RuntimeResponse&)> done) {
-  send(cri::parse_method(path).name, request, Caller::kDaemon, done);
+  const std::string method(cri::parse_method(path).name);
+  auto work = [this, method, request = std::move(request), done = std::move(done)] {
+    send(method, request, Caller::kDaemon, done);
+  };
+  if (delay_update && method == "UpdateContainerResources") return delay_update(std::move(work));
+  work();
 }
 
 void RuntimeConnection::send(std::string_view method, const std::string& request, Caller caller,

@@ -50,6 +50,8 @@ class RuntimeConnection final : public cri::Runtime {
   /// The call that the runtime is still at, if there is one.
   const std::optional<RuntimeCall>& in_flight() const { return in_flight_; }
   void kill();
+  /// Runs an update that the daemon makes by itself some time later. Without it, updates arrive at once.
+  std::function<void(std::function<void()> update)> delay_update;
   /// Runs when the daemon is killed, and must end its work.
   std::function<void()> on_killed;
 

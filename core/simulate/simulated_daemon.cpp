@@ -66,10 +66,10 @@ SimulatedDaemon::~SimulatedDaemon() = default;
 
 Status SimulatedDaemon::start(engine::Engine::Machine machine, const SimulationOptions& options) {
   constexpr const char* kBootId = "simulated";
-  const std::filesystem::path& state_dir = options.state_dir;
-  watch_socket_ = options.watch_socket;
+  options_ = options;
+  const std::filesystem::path& state_dir = options_.state_dir;
   // Who watches compares times with its own.
-  if (!watch_socket_.empty())
+  if (!options_.watch_socket.empty())
     time_.set(
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()));
   else if (!state_dir.empty())
@@ -116,10 +116,10 @@ Status SimulatedDaemon::make_policies(Run& run) const {
 }
 
 Status SimulatedDaemon::open_watch_socket(Run& run) {
-  if (watch_socket_.empty()) return {};
+  if (options_.watch_socket.empty()) return {};
   const config::Options& options = setup_.config.options;
   WatchSocket::Options settings{
-      .path = watch_socket_, .max_memory_bytes = options.daemon.max_memory_bytes, .plugins = {}};
+      .path = options_.watch_socket, .max_memory_bytes = options.daemon.max_memory_bytes, .plugins = {}};
   for (const config::PluginOptions& enabled : options.plugins) {
     watch::v1::Plugin& plugin = *settings.plugins.add_plugins();
     plugin.set_id(enabled.name);
@@ -147,9 +147,15 @@ Status SimulatedDaemon::begin_run() {
   auto loop = std::make_unique<SimulatedLoop>(time_);
   run.loop = loop.get();
   run.connection.on_killed = [&run] { run.loop->stop(); };
+  if (options_.update_time) {
+    run.connection.delay_update = [this, &run](std::function<void()> update) {
+      run.loop->after(options_.update_time(), std::move(update));
+    };
+  }
   const config::PlacementOptions& placement = setup_.config.options.placement;
   engine::Engine::Options options = machine::engine_options(placement, *machine_.topology);
   options.writer_options.thread = engine::Writer::Thread::kLoop;
+  options.writer_options.transaction_time = options_.transaction_time;
   memory_total_bytes_ = options.demand_rules.memory_total_bytes;
   run.engine = std::make_unique<engine::Engine>(
       options,

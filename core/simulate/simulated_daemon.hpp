@@ -28,6 +28,10 @@ namespace topolet::simulate {
 struct SimulationOptions {
   std::filesystem::path state_dir = {};  ///< where the state database is kept; in memory if it is empty
   std::string watch_socket = {};         ///< the path of a watch socket to serve; none if it is empty
+  /// Return how long the store's next transaction takes, and until an update that the daemon makes by itself arrives.
+  /// Without them neither takes any time. An operation does not wait for what takes longer than its answer.
+  std::function<std::chrono::milliseconds()> transaction_time = {};
+  std::function<std::chrono::milliseconds()> update_time = {};
 };
 
 /// The database and the time go on from one run of the daemon to the next. When a function returns, the daemon is
@@ -87,7 +91,7 @@ class SimulatedDaemon {
   const plugin::LoadedConfig& setup_;
   SimulatedRuntime& runtime_;
   std::timed_mutex& busy_;
-  std::string watch_socket_;
+  SimulationOptions options_;
   const std::shared_ptr<Log> log_ = make_silent_log();
   const std::shared_ptr<store::PluginStateStore> plugin_state_ = std::make_shared<plugin::InMemoryPluginState>();
   SimulatedTime time_;

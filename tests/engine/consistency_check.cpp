@@ -23,7 +23,7 @@ bool is_right(const ObservedAllocation& allocation, const CpuSet& kernel) {
 }
 
 Difference check_container(const std::string& id, const VerifyingRuntime::Container& container,
-                           const ObservedLedger& ledger) {
+                           const ObservedLedger& ledger, bool cpus_were_gone) {
   const ObservedAllocation* allocation = find(ledger, id);
   if (allocation == nullptr) {
     if (!container.process) return std::nullopt;  // should it be started after all, it is placed then
@@ -36,7 +36,7 @@ Difference check_container(const std::string& id, const VerifyingRuntime::Contai
   if (container.process && !is_right(*allocation, container.process->cpus)) {
     return fmt::format("{}: the ledger has it on {}, the kernel on {}", id, cpus, container.process->cpus.to_string());
   }
-  if (allocation->exclusive && allocation->cpus.size() != container.whole_cpus()) {
+  if (allocation->exclusive && !cpus_were_gone && allocation->cpus.size() != container.whole_cpus()) {
     return fmt::format("{} has {} for itself and asks for {} CPUs", id, cpus, container.whole_cpus());
   }
   return std::nullopt;
@@ -85,7 +85,7 @@ Difference check_is_on_preferred(const ObservedAllocation& allocation, const Cpu
 Difference find_inconsistency(const ObservedLedger& ledger, const VerifyingRuntime& runtime, const Expected& expected) {
   for (const auto& [id, container] : runtime.containers()) {
     if (container.state == RunState::kExited) continue;
-    if (Difference difference = check_container(id, container, ledger)) return difference;
+    if (Difference difference = check_container(id, container, ledger, expected.cpus_were_gone)) return difference;
     const ObservedAllocation* allocation = expected.pods_prefer_nodes ? find(ledger, id) : nullptr;
     if (allocation == nullptr || !container.process) continue;
     const CpuSet preferred_cpus = preferred_cpus_of(container, runtime, expected.machine);

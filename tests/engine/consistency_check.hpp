@@ -13,6 +13,7 @@ namespace topolet::testing {
 struct Expected {
   const topology::Topology& machine;
   bool pods_prefer_nodes = false;
+  bool cpus_were_gone = false;  ///< who had to do with fewer CPUs may still have to, as others have taken their place
 };
 
 /// Ledger, runtime and kernel say the same of every container, nothing is held for containers that are gone, every CPU

@@ -88,6 +88,49 @@ TEST_F(ContainerQueuesTest, ApplyOneAtATimeAndTheNewestWins) {
   EXPECT_TRUE(applies_.empty());
 }
 
+TEST_F(ContainerQueuesTest, SendOnlyWhatIsSendable) {
+  ContainerQueues queues = make();
+  bound_ = kOne;
+  queues.open("c", kThree, ContainerCpuset{CpuSet{1, 2}, {}});
+  ASSERT_EQ(applies_.size(), 1U);
+  EXPECT_EQ(applies_.front().target, kOne);
+  bool converged = false;
+  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { converged = status.has_value(); });
+  answer();
+  EXPECT_TRUE(converged) << "it is as it may be by now";
+  EXPECT_TRUE(applies_.empty());
+}
+
+TEST_F(ContainerQueuesTest, SendNothingUntilSomethingIsSendable) {
+  ContainerQueues queues = make();
+  bound_ = std::optional<ContainerCpuset>();
+  queues.open("c", kOne, kTwo);
+  EXPECT_TRUE(applies_.empty());
+  bool converged = false;
+  queues.when_converged("c", milliseconds(1000), [&](const Status& status) { converged = status.has_value(); });
+  bound_.reset();
+  queues.set_desired("c", kThree);
+  ASSERT_EQ(applies_.size(), 1U);
+  EXPECT_EQ(applies_.front().target, kThree);
+  EXPECT_FALSE(converged);
+  answer();
+  EXPECT_TRUE(converged);
+}
+
+TEST_F(ContainerQueuesTest, SayWhenAClosedQueueHasNothingUnderWayAnyMore) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  queues.close("c");
+  EXPECT_TRUE(ended_.empty());
+  answer();
+  EXPECT_EQ(ended_, std::vector<std::string>{"c"});
+  queues.open("d", kOne, kTwo);
+  queues.close("d");
+  queues.open("d", std::nullopt, kThree);
+  answer();
+  EXPECT_EQ(ended_, std::vector<std::string>{"c"}) << "another queue has taken its place";
+}
+
 TEST_F(ContainerQueuesTest, TellWaitersOnlyWhenTheNewestTargetIsApplied) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);

@@ -18,8 +18,10 @@ void ConvergeTest::begin(const std::vector<Allocation>& allocations, const std::
     EXPECT_TRUE(store_->put_allocation(decision, columns).has_value());
   }
   const Clock clock = loop_.clock();
-  committer_ = std::make_unique<Committer>(
-      Committer::Deps{loop_, *store_, {Writer::Thread::kLoop}, placer_.rules(), clock, *log_}, std::move(ledger));
+  Writer::Options options{.thread = Writer::Thread::kLoop};
+  if (transaction_time_) options.transaction_time = [time = *transaction_time_] { return time; };
+  committer_ = std::make_unique<Committer>(Committer::Deps{loop_, *store_, options, placer_.rules(), clock, *log_},
+                                           std::move(ledger));
   cpusets_ = std::make_unique<CpusetWriter>(CpusetWriter::Deps{loop_, client_, kernel_.kernel(), *log_});
   exits_ = std::make_unique<Exits>(*committer_, *cpusets_);
   mover_ = std::make_unique<Mover>(

@@ -13,6 +13,7 @@
 #include "tests/engine/ledgers.hpp"
 #include "tests/engine/scripted_runtime.hpp"
 #include "tests/engine/transition_text.hpp"
+#include "tests/support/error_log.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::engine {
@@ -43,11 +44,14 @@ class ConvergeTest : public ::testing::Test, public Observer {
   testing::KernelTree kernel_{directory_.path(), CpuSet::range(0, 7)};
   ScriptedRuntime runtime_{kernel_};
   simulate::SimulatedLoop loop_;
-  const std::shared_ptr<Log> log_ = make_silent_log();
+  std::vector<std::string> errors_;  ///< that were logged
+  const std::shared_ptr<Log> log_ = testing::make_error_log(errors_);
   const std::unique_ptr<store::Store> store_ = *store::Store::open_in_memory("boot", 0);
   const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
   const std::vector<std::string> placed_runtime_handlers_{"", "runc"};
   bool store_regressed_ = false;
+  /// How long each transaction of the store takes; none: no time.
+  std::optional<std::chrono::milliseconds> transaction_time_;
   KubeletCpus kubelet_cpus_;
 
   cri::RuntimeClient client_{runtime_, {}};

@@ -1,7 +1,6 @@
 #include "tests/engine/engine_under_test.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/sinks/base_sink.h>
 
 #include <stdexcept>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "core/simulate/recording_store.hpp"
 #include "tests/daemon/test_policy.hpp"
 #include "tests/engine/preferences.hpp"
+#include "tests/support/error_log.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -23,20 +23,6 @@ T or_throw(Result<T> result) {
   if (!result) throw std::runtime_error(result.error().message);
   return *std::move(result);
 }
-
-/// Keeps the errors that are logged.
-class ErrorSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
- public:
-  explicit ErrorSink(std::vector<std::string>& errors) : errors_(errors) {}
-
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    if (message.level >= spdlog::level::err) errors_.emplace_back(message.payload.data(), message.payload.size());
-  }
-  void flush_() override {}
-
-  std::vector<std::string>& errors_;
-};
 
 ObservedLedger seen(const engine::Ledger& ledger) {
   ObservedLedger seen{ledger.pool(), {}};
@@ -52,15 +38,18 @@ ObservedLedger seen(const engine::Ledger& ledger) {
   return seen;
 }
 
+engine::Engine::Machine machine_of(const std::shared_ptr<const topology::Topology>& topology) {
+  return {topology, placement::make_candidates(*topology, topology->allowed), {topology->allowed, {}, {}}};
+}
+
 }  // namespace
 
-EngineUnderTest::EngineUnderTest(Deps deps)
-    : log_(std::make_shared<Log>("engine", std::make_shared<ErrorSink>(errors_))) {
+EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_error_log(errors_)) {
   const Clock clock = deps.time.clock();
   store_ = or_throw(
       store::Store::open({.directory = deps.state_directory, .boot_id = "boot", .now_ms = clock.wall().count()}));
   store_until_killed_ = std::make_unique<simulate::RecordingStore>(*store_, decisions_, [this] { return killed_; });
-  const std::shared_ptr<const topology::Topology>& machine = deps.machine;
+  engine::Engine::Machine machine = machine_of(deps.machine);
   const placement::PlacementRules rules;
   std::vector<placement::Vote> votes;
   if (deps.pods_prefer_nodes) {
@@ -76,9 +65,9 @@ EngineUnderTest::EngineUnderTest(Deps deps)
       engine::Engine::Deps{
           .runtime = deps.runtime,
           .store = *store_until_killed_,
-          .cpus = {machine->allowed, {}, {}},
-          .placer = {.topology = machine,
-                     .candidates = placement::make_candidates(*machine, machine->allowed),
+          .cpus = std::move(machine.cpus),
+          .placer = {.topology = deps.machine,
+                     .candidates = std::move(machine.candidates),
                      .rules = rules,
                      .decide = [votes](
                                    const std::shared_ptr<const placement::PolicyRequest>& request,
@@ -98,12 +87,19 @@ void EngineUnderTest::stop() {
   engine_->stop();
 }
 
-std::optional<std::string> EngineUnderTest::find_own_fault() const {
+void EngineUnderTest::change_machine(const std::shared_ptr<const topology::Topology>& machine) {
+  engine_->change_machine(machine_of(machine));
+}
+
+void EngineUnderTest::verify_cpusets() { engine_->verify_cpusets(); }
+
+std::optional<std::string> EngineUnderTest::find_own_fault(bool overlaps_too) const {
   for (const std::string& error : errors_) {
     if (error.rfind("fault in topoletd", 0) == 0) return error;
   }
   for (const store::DecidedRow& row : decisions_) {
-    if (row.event == "overlap") return fmt::format("audited: {}/{}: {}", row.pod_name, row.container, row.reason);
+    if (overlaps_too && row.event == "overlap")
+      return fmt::format("audited: {}/{}: {}", row.pod_name, row.container, row.reason);
   }
   return std::nullopt;
 }

@@ -45,7 +45,7 @@ class EngineUnderTest {
  public:
   struct Deps {
     std::filesystem::path state_directory;
-    std::shared_ptr<const topology::Topology> machine;
+    std::shared_ptr<const topology::Topology> machine;  ///< with the CPUs that are online
     cri::Runtime& runtime;
     VirtualTime& time;
     engine::ProcessCgroups kernel;
@@ -65,11 +65,15 @@ class EngineUnderTest {
   void on_call(std::shared_ptr<cri::Call> call);
   void on_observed(const cri::ObservedMessage& observation);
   void on_connected();
+  /// CPUs went offline or came back.
+  void change_machine(const std::shared_ptr<const topology::Topology>& machine);
+  /// The same, so quickly that nobody saw it.
+  void verify_cpusets();
   void read_ledger(std::function<void(const ObservedLedger&)> read_ledger);
 
-  /// What it has noticed itself and must never happen here: that it lost track of where a container may run, or that
-  /// one runs on CPUs that another has alone.
-  std::optional<std::string> find_own_fault() const;
+  /// What it has noticed itself and must never happen: that it lost track of where a container may run; and, with
+  /// `overlaps_too`, that one runs on CPUs that another has alone.
+  std::optional<std::string> find_own_fault(bool overlaps_too) const;
 
  private:
   std::vector<std::string> errors_;  ///< that it logged

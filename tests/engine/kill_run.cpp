@@ -62,13 +62,13 @@ VerifyingRuntime::Faults faults_for(const KillRun::Options& options) {
   return faults;
 }
 
-std::shared_ptr<const topology::Topology> machine_for(const KillRun::Options& options) {
+std::string machine_for(const KillRun::Options& options) {
   const bool has_threads = options.seed % 2 == 1;
   const char* const synthetic = is_dense(options)
                                     ? has_threads ? "pack:1 numa:2 core:4 pu:2" : "pack:1 numa:1 core:12 pu:1"
                                 : has_threads ? "pack:1 numa:2 core:2 pu:2"
                                               : "pack:1 numa:2 core:4 pu:1";
-  return *topology::discover({.synthetic = synthetic});
+  return synthetic;
 }
 
 }  // namespace
@@ -77,7 +77,9 @@ KillRun::KillRun(Options options)
     : options_(options),
       dice_(options.seed),
       trace_(time_, {.to_stderr = options.trace_to_stderr}),
-      machine_(machine_for(options)),
+      synthetic_(machine_for(options)),
+      whole_machine_(*topology::discover({.synthetic = synthetic_})),
+      machine_(whole_machine_),
       kernel_(directory_.path() / "host", machine_->allowed),
       faults_(faults_for(options)),
       pods_prefer_nodes_(options.seed / 2 % 2 == 1) {
@@ -126,7 +128,9 @@ std::optional<std::string> KillRun::run() {
 }
 
 void KillRun::act() {
-  const bool acted = dice_.permille(70) ? exit_some() : kubelet_->act();
+  const bool acted = options_.hotplug && dice_.permille(10) ? change_cpus()
+                     : dice_.permille(70)                   ? exit_some()
+                                                            : kubelet_->act();
   if (acted) ++events_;
   if (dice_.permille(100)) {
     observe(milliseconds(200), "ListContainers", runtime_->list_containers());
@@ -142,6 +146,31 @@ bool KillRun::exit_some() {
   if (running.empty()) return false;
   runtime_->exit(dice_.one_of(running), dice_.permille(500) ? 0 : 1);
   return true;
+}
+
+/// Of the CPUs, at most as many are offline as leave half of them.
+bool KillRun::change_cpus() {
+  const CpuSet& all = whole_machine_->allowed;
+  CpuSet offline = all - machine_->allowed;
+  const std::vector<std::uint32_t> cpus(all.begin(), all.end());
+  const std::uint32_t cpu = dice_.one_of(cpus);
+  if (offline.contains(cpu)) {
+    offline = dice_.permille(500) ? CpuSet() : offline - CpuSet{cpu};
+  } else if (2 * (offline.size() + 1) <= all.size()) {
+    offline.insert(cpu);
+  }
+  set_offline(offline);
+  return true;
+}
+
+void KillRun::set_offline(const CpuSet& offline) {
+  if (whole_machine_->allowed - offline == machine_->allowed) return;
+  machine_ = *topology::discover({.synthetic = synthetic_, .offline = offline});
+  runtime_->set_online(machine_->allowed);
+  const auto notice = [this, life = kills_] {
+    if (engine_ && kills_ == life) engine_->change_machine(machine_);
+  };
+  time_.after(dice_.up_to(milliseconds(20)), notice);
 }
 
 void KillRun::send(std::string method, std::string request, RandomKubelet::Answered answered) {
@@ -188,7 +217,8 @@ void KillRun::start_daemon() {
 }
 
 void KillRun::note_own_fault() {
-  if (!fault_ && engine_) fault_ = engine_->find_own_fault();
+  // The kernel lets a container whose CPUs have all gone run beside others until it is repaired.
+  if (!fault_ && engine_) fault_ = engine_->find_own_fault(!options_.hotplug);
 }
 
 void KillRun::kill() {
@@ -228,6 +258,7 @@ void KillRun::run_until_settled(const std::function<bool()>& unfinished) {
   faults_off_ = true;
   runtime_->set_faults({});
   if (life_) life_->wire->set_reliable();
+  set_offline({});
   constexpr int kMostRounds = 1000;
   for (int round = 0; !failed() && (kubelet_->waits_for_answers() || unfinished()); ++round) {
     if (round == kMostRounds) fault_ = "the kubelet is never done, though nothing fails any more";
@@ -253,7 +284,10 @@ void KillRun::compare() {
   read_ledger_now([this](const ObservedLedger& ledger) {
     // Where many share, it may be too crowded there where a container would rather be.
     const bool has_room = !is_dense(options_);
-    const auto difference = find_inconsistency(ledger, *runtime_, {*machine_, pods_prefer_nodes_ && has_room});
+    const auto difference = find_inconsistency(ledger, *runtime_,
+                                               {.machine = *machine_,
+                                                .pods_prefer_nodes = pods_prefer_nodes_ && has_room,
+                                                .cpus_were_gone = options_.hotplug});
     if (difference) fault_ = "at a quiet moment: " + *difference;
     const auto narrower = find_unexpected_narrowing(ledger, *runtime_);
     if (narrower && !minor_fault_) minor_fault_ = "at a quiet moment: " + *narrower;

@@ -31,6 +31,7 @@ class KillRun {
     std::size_t events = 500;  ///< calls of the kubelet, exits and kills
     Pace pace = Pace::kCalm;
     bool kills = true;
+    bool hotplug = false;  ///< CPUs go offline and come back
     bool trace_to_stderr = false;
   };
   explicit KillRun(Options options);
@@ -48,6 +49,8 @@ class KillRun {
 
   void start_daemon();
   Milliseconds transaction_time();
+  bool change_cpus();
+  void set_offline(const CpuSet& offline);
   void note_own_fault();
   void kill();
   bool should_be_killed();
@@ -69,7 +72,9 @@ class KillRun {
   VirtualTime time_;
   Trace trace_;
   TempDir directory_;
-  std::shared_ptr<const topology::Topology> machine_;
+  const std::string synthetic_;
+  const std::shared_ptr<const topology::Topology> whole_machine_;
+  std::shared_ptr<const topology::Topology> machine_;  ///< with the CPUs that are online
   KernelTree kernel_;
   std::unique_ptr<VerifyingRuntime> runtime_;
   std::unique_ptr<RandomKubelet> kubelet_;

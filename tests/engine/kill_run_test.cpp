@@ -34,7 +34,8 @@ KillRun::Options options_of(std::uint64_t seed, KillRun::Pace pace) {
   return {.seed = seed,
           .events = number_from_environment(variable).value_or(dense ? kDenseEventsPerSeed : kEventsPerSeed),
           .pace = pace,
-          .kills = !dense || seed % 2 == 0};
+          .kills = !dense || seed % 2 == 0,
+          .hotplug = dense && seed % 3 == 0};
 }
 
 void expect_no_fault(const KillRun::Options& options) {
@@ -55,7 +56,9 @@ class DenseRunOfSeed : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(DenseRunOfSeed, LeavesCpusWithWhoHasThem) { expect_no_fault(options_of(GetParam(), KillRun::Pace::kDense)); }
 
-INSTANTIATE_TEST_SUITE_P(Engine, DenseRunOfSeed, ::testing::Range<std::uint64_t>(1, kSeeds + 1));
+INSTANTIATE_TEST_SUITE_P(
+    Engine, DenseRunOfSeed,
+    ::testing::Range<std::uint64_t>(1, number_from_environment("TOPOLET_DENSE_RUN_SEEDS").value_or(kSeeds) + 1));
 
 void play_again(const char* variable, KillRun::Pace pace) {
   const std::optional<std::uint64_t> seed = number_from_environment(variable);

@@ -277,5 +277,100 @@ TEST_F(MoverTest, SettlesStartsThatNobodyWaitsFor) {
   EXPECT_EQ(find("d")->phase, Phase::kStarting) << "somebody waits for its answer";
 }
 
+/// CPU 0 is `b`'s again, and given away before `b` was told.
+TEST_F(MoverTest, TellsNobodyOfACpuThatAnotherIsToHaveByNow) {
+  transaction_time_ = milliseconds(10);
+  begin({exclusive("a", {0}), shared("b")});
+  start_converged("a");
+  start_converged("b");
+  commit(event::Ended{find("a")->workload.key, "exited"});
+  loop_.advance(milliseconds(5));
+  commit(event::CreateAdmitted{guaranteed("c", 1), exclusive_on({0})});
+  EXPECT_EQ(find("b")->vacating, CpuSet{0});
+  loop_.advance(milliseconds(100));
+  EXPECT_THAT(runtime_.take_calls(), IsEmpty());
+  EXPECT_EQ(find("b")->vacating, CpuSet());
+  EXPECT_THAT(errors_, IsEmpty());
+}
+
+/// An update of `b` is under way when it could have CPU 0 again, and answered when it is not to have it any more.
+TEST_F(MoverTest, ForgetsNoCpuForTheAnswerToAnOlderUpdate) {
+  transaction_time_ = milliseconds(10);
+  begin({exclusive("a", {0}), exclusive("d", {1, 2}), shared("b")});
+  for (const char* name : {"a", "d", "b"}) start_converged(name);
+  runtime_.hold();
+  commit(event::Ended{find("d")->workload.key, "exited"});
+  loop_.advance(milliseconds(15));
+  EXPECT_EQ(mover_->footprint("c-b"), CpuSet::range(1, 7)) << "it was told these, and has not answered";
+  commit(event::Ended{find("a")->workload.key, "exited"});
+  loop_.advance(milliseconds(15));  // 0-7 is durable
+  commit(event::CreateAdmitted{guaranteed("c", 1), exclusive_on({0})});
+  runtime_.release();
+  loop_.run();
+  loop_.advance(milliseconds(100));
+  for (const std::string& call : runtime_.take_calls()) EXPECT_THAT(call, Not(HasSubstr(" 0"))) << "it is c's";
+  EXPECT_EQ(runtime_.container("c-b").cpus, CpuSet::range(1, 7));
+  await(find("c")->workload.key, seconds(1));
+  EXPECT_TRUE(clear_ && clear_->has_value());
+  EXPECT_THAT(errors_, IsEmpty());
+}
+
+/// What is left of a durable set is told, so that others need not wait for the next one.
+TEST_F(MoverTest, TellsWhoSharesWhatIsLeft) {
+  transaction_time_ = milliseconds(10);
+  begin({exclusive("a", {0, 1}), shared("b")});
+  start_converged("a");
+  start_converged("b");
+  commit(event::Ended{find("a")->workload.key, "exited"});
+  loop_.advance(milliseconds(5));
+  commit(event::CreateAdmitted{guaranteed("c", 1), exclusive_on({0})});
+  loop_.advance(milliseconds(100));
+  EXPECT_THAT(runtime_.take_calls(), ElementsAre("UpdateContainerResources c-b 1-7", "ContainerStatus"));
+}
+
+TEST_F(MoverTest, MakesWhoeverTheLedgerHasOverlookedLeaveFirst) {
+  begin({exclusive("a", {0}, Phase::kCreated), shared("b")});
+  start_converged("a", cri::ContainerState::kCreated);
+  start_converged("b");
+  mover_->note_sent("c-b", {CpuSet{0}, {}});
+  runtime_.hold();
+  EXPECT_FALSE(await(find("a")->workload.key, seconds(1)).has_value());
+  EXPECT_THAT(errors_, ElementsAre(HasSubstr("fault in topoletd")));
+  runtime_.release();
+  loop_.advance(seconds(1));
+  EXPECT_TRUE(clear_ && clear_->has_value());
+  EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-b 1-7"));
+}
+
+TEST_F(MoverTest, AuditsWhoRunsOnCpusThatAnotherHasAloneAndThatItIsOver) {
+  begin({exclusive("a", {0}), shared("b")});
+  start_converged("a");
+  start_converged("b");
+  kernel_.run_on(container_of("b").pid, CpuSet::range(0, 7));
+  mover_->verify("c-b");
+  loop_.run();
+  ASSERT_EQ(mover_->overlaps().size(), 0U) << "it was repaired at once";
+  EXPECT_THAT(take_transitions(), ::testing::IsSupersetOf({std::string("overlap 4: b"), std::string("overlap 5: b")}));
+  EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-b 1-7"));
+}
+
+TEST_F(MoverTest, KnowsOfAnOverlapUntilItIsOver) {
+  begin({exclusive("a", {0}), shared("b")});
+  start_converged("a");
+  start_converged("b");
+  kernel_.run_on(container_of("b").pid, CpuSet::range(0, 7));
+  mover_->verify("c-b");
+  runtime_.fail("UpdateContainerResources", cri::RuntimeResponse{Code::kUnavailable, "busy", {}});
+  loop_.advance(milliseconds(32));
+  const std::vector<Overlap> overlaps = mover_->overlaps();
+  ASSERT_EQ(overlaps.size(), 1U);
+  EXPECT_EQ(overlaps[0].cpus, CpuSet{0});
+  EXPECT_EQ(overlaps[0].container, display_name(find("b")->workload));
+  EXPECT_EQ(overlaps[0].owner, display_name(find("a")->workload));
+  EXPECT_EQ(overlaps[0].seen_for, milliseconds(32));
+  commit(event::Ended{find("a")->workload.key, "exited"});
+  EXPECT_THAT(mover_->overlaps(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace topolet::engine

@@ -21,6 +21,7 @@
 #include "core/placement/node_demand.hpp"
 #include "store/database.hpp"
 #include "store/retention.hpp"
+#include "tests/simulate/late_writes.hpp"
 #include "tests/simulate/simulated_node.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -194,8 +195,8 @@ std::string written(const OperationResult& outcome) {
 }
 
 /// All that came of a run.
-std::string transcript(const Story& run, std::uint64_t seed, bool judge) {
-  SimulatedNode node(run.machine, run.flags);
+std::string transcript(const Story& run, std::uint64_t seed, bool judge, const SimulationOptions& options = {}) {
+  SimulatedNode node(run.machine, run.flags, options);
   HistoryGenerator chance(seed, *node.snapshot().topology);
   for (const std::string& line : chance.devices()) node.apply(line);
   std::string text;
@@ -213,7 +214,7 @@ std::string transcript(const Story& run, std::uint64_t seed, bool judge) {
       if (took) {
         EXPECT_GE(snapshot.ledger.pool.size(), 1U);
       }
-      if (testing::Test::HasFailure()) return text;
+      if (::testing::Test::HasFailure()) return text;
     }
   }
   return text;
@@ -252,6 +253,14 @@ TEST(Invariants, HoldAfterEveryStepOnEveryMachine) {
       const std::string text = transcript(run, seed, true);
       if (HasFailure()) FAIL() << text.substr(text.size() > 3000 ? text.size() - 3000 : 0);
     }
+  }
+}
+
+TEST(Invariants, HoldThoughWhatIsCommittedIsDurableLate) {
+  for (const Story& run : runs()) {
+    SCOPED_TRACE(run.machine);
+    const std::string text = transcript(run, 3, true, with_late_writes(3));
+    if (HasFailure()) FAIL() << text.substr(text.size() > 3000 ? text.size() - 3000 : 0);
   }
 }
 

@@ -17,6 +17,7 @@ constexpr std::string_view kRestart = R"({"op":"restart")";
 constexpr const char* kRestartNow = R"({"op":"restart"})";
 constexpr std::string_view kAnswer = R"({"op":"runtime")";
 constexpr std::string_view kCreate = R"({"op":"create")";
+constexpr std::string_view kClock = R"({"op":"clock")";
 constexpr std::string_view kOffline = R"({"op":"offline")";
 /// Longer than it takes until a container whose create was lost is found.
 constexpr const char* kSoon = R"({"op":"clock","advance_s":3})";
@@ -170,40 +171,47 @@ std::string name_of(const placement::ContainerKey& key) {
   return fmt::format("{}/{}#{}", key.pod_uid, key.name, key.attempt);
 }
 
-/// Says whether a container has its CPUs for itself, all through one operation.
+/// Says which CPUs a container has for itself, all through one operation: those before it and those after it. One that
+/// also runs on others has not been told yet, and shares them still.
 class ExclusiveThroughout {
  public:
-  ExclusiveThroughout(const Snapshot& before, const Snapshot& after) : before_(modes(before)), after_(modes(after)) {}
-  bool is(const std::string& name) const {
+  ExclusiveThroughout(const Snapshot& before, const Snapshot& after) : before_(read(before)), after_(read(after)) {}
+  CpuSet of(const std::string& name) const {
     const auto before = before_.find(name);
     const auto after = after_.find(name);
-    const bool known = before != before_.end() || after != after_.end();
-    return known && (before == before_.end() || before->second == "exclusive") &&
-           (after == after_.end() || after->second == "exclusive");
+    CpuSet cpus;
+    for (const auto& [known, end] : {std::pair(before, before_.end()), std::pair(after, after_.end())}) {
+      if (known == end) continue;
+      if (known->second.mode != "exclusive") return {};
+      cpus |= known->second.cpus;
+    }
+    return cpus;
   }
 
  private:
-  static std::map<std::string, std::string> modes(const Snapshot& snapshot) {
-    std::map<std::string, std::string> modes;
-    for (const ContainerSnapshot& kept : snapshot.containers) modes[name_of(kept.key)] = kept.mode;
-    return modes;
+  struct Held {
+    std::string mode;
+    CpuSet cpus;
+  };
+  static std::map<std::string, Held> read(const Snapshot& snapshot) {
+    std::map<std::string, Held> held;
+    for (const ContainerSnapshot& kept : snapshot.containers) held[name_of(kept.key)] = {kept.mode, kept.cpus};
+    return held;
   }
 
-  std::map<std::string, std::string> before_;
-  std::map<std::string, std::string> after_;
+  std::map<std::string, Held> before_;
+  std::map<std::string, Held> after_;
 };
 
 /// The first who ran, at one of these moments between the pictures, on a CPU that another had for itself.
 std::string overlaps(const Snapshot& before, const Snapshot& after,
                      const std::vector<std::vector<RunningContainer>>& moments) {
-  // With no CPU left for those who share there is none that they could go to.
-  if (before.ledger.pool.empty() || after.ledger.pool.empty()) return {};
   const ExclusiveThroughout alone(before, after);
   for (const std::vector<RunningContainer>& running : moments) {
     for (const RunningContainer& one : running) {
-      if (!alone.is(name_of(one))) continue;
+      if (one.cpus.empty() || !one.cpus.is_subset_of(alone.of(name_of(one)))) continue;
       for (const RunningContainer& other : running) {
-        const bool apart = !other.cpus.empty() && !one.cpus.empty() && !one.cpus.intersects(other.cpus);
+        const bool apart = !other.cpus.empty() && !one.cpus.intersects(other.cpus);
         if (apart || name_of(one) == name_of(other)) continue;
         return fmt::format("{} runs on CPUs {} beside {}, which has {} for itself", name_of(other),
                            other.cpus.to_string(), name_of(one), one.cpus.to_string());
@@ -243,8 +251,8 @@ History make_history(const RestartNode& node, std::uint64_t seed, int steps) {
   return history;
 }
 
-HistoryResult run_history(const RestartNode& node, const History& history) {
-  SimulatedNode simulated(node.machine, node.flags);
+HistoryResult run_history(const RestartNode& node, const History& history, const SimulationOptions& options) {
+  SimulatedNode simulated(node.machine, node.flags, options);
   std::vector<std::vector<RunningContainer>> moments;
   SimulatedRuntime& runtime = simulated.runtime();
   runtime.watch([&] { moments.push_back(runtime.running()); });
@@ -252,6 +260,7 @@ HistoryResult run_history(const RestartNode& node, const History& history) {
   Snapshot before = simulated.snapshot();
   bool is_told = false;  // what to answer to the next create
   bool is_armed = false;
+  bool is_stranded = false;  // some may still have to be told where they can go again
   for (const std::string& line : lines_of(history)) {
     moments.clear();
     const bool was_killed = simulated.apply(line).reason.find("topoletd was killed") != std::string::npos;
@@ -259,8 +268,11 @@ HistoryResult run_history(const RestartNode& node, const History& history) {
     is_armed = is_restart(line) && line != kRestartNow;
     const std::size_t calls = moments.size();
     const Snapshot after = simulated.snapshot();
-    const std::string on_the_way = overlaps(before, after, moments);
-    const std::string in_the_end = overlaps(after, after, {runtime.running()});
+    // With no CPU left for those who share there is none that they could go to.
+    const bool has_none = before.ledger.pool.empty() || after.ledger.pool.empty();
+    if (has_none || line.rfind(kClock, 0) == 0) is_stranded = has_none;
+    const std::string on_the_way = is_stranded ? "" : overlaps(before, after, moments);
+    const std::string in_the_end = is_stranded ? "" : overlaps(after, after, {runtime.running()});
     if (!in_the_end.empty()) seen.overlaps[seen.calls.size()] = in_the_end + " after " + line;
     if (!on_the_way.empty()) seen.overlaps[seen.calls.size()] = on_the_way + " during " + line;
     if (is_restart(line)) continue;

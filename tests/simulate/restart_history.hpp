@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/simulate/simulated_daemon.hpp"
+
 namespace topolet::simulate {
 
 struct RestartNode {
@@ -36,7 +38,7 @@ struct HistoryResult {
   /// The daemon was killed where it was to be, and the runtime answers the kubelet's repeat as it would the call.
   bool is_comparable = true;
 };
-HistoryResult run_history(const RestartNode& node, const History& history);
+HistoryResult run_history(const RestartNode& node, const History& history, const SimulationOptions& options = {});
 
 /// The history with a restart in it, chosen by chance out of all moments there are.
 History with_restart(const History& history, const HistoryResult& without, std::uint64_t chance);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/simulate/late_writes.hpp"
 #include "tests/simulate/restart_history.hpp"
 #include "tests/simulate/simulated_node.hpp"
 
@@ -288,6 +289,23 @@ TEST(RestartProperty, ThereIsNoTellingThatTheDaemonWasKilled) {
         ASSERT_TRUE(seen.is_comparable) << fmt::format("{}", fmt::join(lines_of(with), "\n"));
         ASSERT_TRUE(difference(seen, without).empty()) << told(node, seed, with);
       }
+    }
+  }
+}
+
+/// Killed or not, nobody runs beside one who has CPUs alone, though operations come before what the ones before them
+/// have led to is durable, and before those who must move have moved.
+TEST(RestartProperty, LateWritesLeaveCpusWithWhoHasThem) {
+  for (const RestartNode& node : nodes()) {
+    for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(4 * histories()); ++seed) {
+      const History history = make_history(node, seed, 2 * kSteps);
+      const HistoryResult seen = run_history(node, history, with_late_writes(seed));
+      ASSERT_EQ(seen.first_violation, "") << fmt::format("{} {} seed {}\n{}", node.machine, fmt::join(node.flags, " "),
+                                                         seed, fmt::join(lines_of(history), "\n"));
+      std::mt19937_64 random(seed);
+      const History with = with_restart(history, seen, random());
+      ASSERT_EQ(run_history(node, with, with_late_writes(seed)).first_violation, "") << fmt::format(
+          "{} {} seed {}\n{}", node.machine, fmt::join(node.flags, " "), seed, fmt::join(lines_of(with), "\n"));
     }
   }
 }

@@ -186,12 +186,29 @@ void VerifyingRuntime::erase(const std::string& id) {
   deps_.trace.add(fmt::format("runtime: {} is removed", id));
 }
 
+void VerifyingRuntime::put_on_online(Process& process, const CpuSet& cpuset) {
+  process.cpus = online_ ? cpuset & *online_ : cpuset;
+  process.lost_all = process.cpus.empty();
+  if (process.lost_all) process.cpus = *online_;
+  deps_.kernel.run_on(process.pid, process.cpus);
+}
+
+void VerifyingRuntime::set_online(const CpuSet& online) {
+  online_ = online;
+  deps_.trace.add("machine: online are " + online.to_string());
+  for (auto& [id, container] : containers_) {
+    if (container.process) put_on_online(*container.process, container.process->cpuset);
+  }
+  judge();
+}
+
 void VerifyingRuntime::judge() {
   if (violation_) return;
   for (const auto& [id, owner] : containers_) {
-    if (!owner.process || !owner.process->alone) continue;
+    if (!owner.process || !owner.process->alone || owner.process->lost_all) continue;
     for (const auto& [other_id, other] : containers_) {
-      if (other_id == id || !other.process || !other.process->cpus.intersects(owner.process->cpus)) continue;
+      if (other_id == id || !other.process || other.process->lost_all) continue;
+      if (!other.process->cpus.intersects(owner.process->cpus)) continue;
       violation_ = fmt::format("{} ({}) runs on {}, of which {} ({}) has {} for itself", other_id, other.name(),
                                other.process->cpus.to_string(), id, owner.name(), owner.process->cpus.to_string());
       deps_.trace.add("judge: " + *violation_);

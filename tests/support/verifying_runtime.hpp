@@ -56,8 +56,11 @@ class VerifyingRuntime final : public cri::Runtime {
 
   struct Process {
     std::int64_t pid = 0;
-    CpuSet cpus;         ///< where the kernel lets it run
+    CpuSet cpuset;       ///< that it was given
+    CpuSet cpus = {};    ///< where the kernel lets it run
     bool alone = false;  ///< all of them were given to it alone
+    /// None of those that it was given is online, so the kernel lets it run on all that are.
+    bool lost_all = false;
   };
   struct Container {
     std::string sandbox_id;
@@ -95,6 +98,10 @@ class VerifyingRuntime final : public cri::Runtime {
   void expect_resize(const std::string& container_id, std::int64_t milli);
   /// The kubelet asks for the next attempt: topolet may have given up this one, whether or not that create arrives.
   void may_be_superseded(const std::string& container_id) { containers_.at(container_id).superseded = true; }
+
+  /// CPUs go offline, or come back. A process has those of its cpuset that are online, as in a cgroup of version 2; one
+  /// that has lost all of them runs on those of its parent, and is in nobody's way.
+  void set_online(const CpuSet& online);
 
   /// The container's process ends by itself.
   void exit(const std::string& container_id, std::int32_t exit_code);
@@ -155,10 +162,12 @@ class VerifyingRuntime final : public cri::Runtime {
   void erase(const std::string& id);
   bool is_ready(const std::string& sandbox_id) const;
   Container* find(const std::string& id);
+  void put_on_online(Process& process, const CpuSet& cpuset);
   void judge();
 
   Options options_;
   Deps deps_;
+  std::optional<CpuSet> online_;  ///< none: all are
   std::map<std::string, lens::PodSandbox> sandboxes_;
   std::map<std::string, Container> containers_;
   std::map<std::string, std::string> names_;  ///< reserved from the beginning of a create; the id, once there is one

@@ -189,8 +189,8 @@ void VerifyingRuntime::begin_process(const RequestPtr& request, const std::strin
     die(id, kCouldNotStart);
     return end(request, no("failed to create containerd task"));
   }
-  container->process = Process{++last_pid_, cpus, alone};
-  deps_.kernel.run_on(last_pid_, cpus);
+  container->process = Process{.pid = ++last_pid_, .cpuset = cpus, .alone = alone};
+  put_on_online(*container->process, cpus);
   deps_.trace.add(fmt::format("runtime: {} has process {} on {}", id, last_pid_, cpus.to_string()));
   judge();
   later([this, request, id] { is_running(request, id); });
@@ -259,9 +259,9 @@ cri::RuntimeResponse VerifyingRuntime::apply(const lens::UpdateContainerResource
                               runs ? "" : ", in its spec only"));
   if (!runs) return ok_answer();
   Process& process = *container->process;
-  process.cpus = now;
+  process.cpuset = now;
   process.alone = container->placed_alone;
-  deps_.kernel.run_on(process.pid, process.cpus);
+  put_on_online(process, now);
   judge();
   return ok_answer();
 }

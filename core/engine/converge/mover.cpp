@@ -202,9 +202,11 @@ void Mover::confirm_cpus(const std::string& container_id, const placement::Conta
 
 /// A set that was desired for a while but never sent to the runtime need not be vacated.
 void Mover::on_converged(const std::string& container_id, const ContainerCpuset& applied) {
-  footprints_.set(container_id, applied.cpus);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
-  if (allocation == nullptr || allocation->vacating.is_subset_of(applied.cpus)) return;
+  // One that is left to the kernel was not told.
+  if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return;
+  footprints_.set(container_id, applied.cpus);
+  if (allocation->vacating.is_subset_of(applied.cpus)) return;
   confirm_cpus(container_id, placement::ContainerKey(allocation->workload.key), applied.cpus);
 }
 

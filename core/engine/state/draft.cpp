@@ -280,6 +280,8 @@ void Draft::update_vacating(bool pool_is_known) {
       continue;
     }
     if (change.before && change.before->is_managed()) after.vacating |= change.before->placement.cpus;
+    // Wherever the kernel has put it.
+    if (change.before && change.before->squeeze == Squeeze::kLeftToKernel) after.vacating |= inventory().allowed;
     const bool stays = pool_is_known || !after.follows_pool() || after.conflict;
     if (stays) after.vacating -= after.placement.cpus;
     after.vacating_alone &= after.vacating;

@@ -134,8 +134,9 @@ std::vector<placement::ContainerKey> Ledger::neighbours_blocking(const placement
   const CpuSet alone = allocation->dedicated_cpus();
   if (alone.empty()) return keys;
   for (const auto& [other_key, other] : allocations_) {
-    // One in conflict stays where the kubelet put it.
+    // One in conflict stays where the kubelet put it, and one without any CPU left where the kernel puts it.
     if (other_key == key || !other.is_managed() || other.conflict) continue;
+    if (other.squeeze == Squeeze::kLeftToKernel) continue;
     if (other.vacating.intersects(alone)) keys.push_back(other_key);
   }
   return keys;

@@ -504,10 +504,17 @@ void Transitions::operator()(const event::MachineChanged& event) {
     draft_.put(std::move(after), std::move(audit));
   }
   const CpuSet arrived = event.inventory.allowed - ledger_.inventory().allowed;
+  CpuSet not_left_by_others;
   for (const auto& [key, allocation] : ledger_.allocations()) {
-    if (!allocation.is_exclusive() || arrived.is_subset_of(allocation.arrived_cpus)) continue;
+    if (!allocation.is_exclusive()) continue;
+    // Where a CPU comes back before its container has left it, that one runs on it again: it is nobody else's yet.
+    CpuSet not_left = allocation.vacating & arrived;
+    if (!not_left.empty()) not_left -= dedicated_to_others(key) | not_left_by_others;
+    not_left_by_others |= not_left;
+    if (arrived.is_subset_of(allocation.arrived_cpus) && not_left.is_subset_of(allocation.vacating_alone)) continue;
     Allocation after = *draft_.find(key);
     after.arrived_cpus |= arrived;
+    after.vacating_alone |= not_left;
     draft_.put(std::move(after));
   }
   if (event.inventory != ledger_.inventory()) draft_.set_inventory(event.inventory);
