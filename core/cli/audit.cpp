@@ -312,7 +312,7 @@ void declare_audit(Options& options) {
       "until", text("TIME")->default_value("now"), "Until when.")("pod", text("NAME"), "Only this pod.")(
       "namespace", text("NAME"), "Only pods of this namespace.")(
       "event", text("EVENT"),
-      "Only this event: placed, denied, re-placed, squeezed, drift, gap, bound, refused, ended…")(
+      "Only this event: placed, denied, re-placed, squeezed, drift, overlap, gap, bound, refused, ended…")(
       "reason", text("CODE"), "Only this reason code, or cause of an end.")(
       "cpu", text("CPUS"), "Only what is about one of these CPUs.")("node", po::value<int>()->value_name("NODE"),
                                                                     "Only what is about CPUs of this NUMA node.")(

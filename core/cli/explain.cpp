@@ -41,6 +41,13 @@ constexpr const char* kNow = R"sql(
 SELECT a.* FROM decided d CROSS JOIN allocation a USING (pod_uid, container)
 WHERE d.decision = ?1 AND a.decision <= d.decision AND NOT EXISTS (SELECT 1 FROM ended WHERE decision = d.decision))sql";
 
+/// The events that were only recorded of the container since a decision, the newest first.
+constexpr const char* kRecordedSince = R"sql(
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', j.at_ms / 1000.0, 'unixepoch') AS time, j.event, j.reason, j.decision
+FROM decided d CROSS JOIN decided j USING (pod_uid, container)
+WHERE d.decision = ?1 AND j.decision > d.decision AND j.attempt = d.attempt AND NOT j.holds AND j.event <> 'denied'
+ORDER BY j.decision DESC LIMIT ?2)sql";
+
 /// What was logged of the annotations of a decision's pod, as long as the pod exists.
 constexpr const char* kWarned = R"sql(
 SELECT DISTINCT w.value AS warning FROM decided d CROSS JOIN pod p USING (pod_uid) CROSS JOIN json_each(p.warned) w
@@ -56,6 +63,11 @@ std::string in_words(std::string cause) {
   return cause;
 }
 
+/// Of events that place nothing, such as a drift or an overlap.
+constexpr const char* kWhenRecorded = "when recorded";
+/// How many of the events that were recorded since a decision are shown.
+constexpr std::size_t kMostRecorded = 5;
+
 /// What a reason was true of: it is not looked at again, whatever happened since.
 std::string moment_of(const std::string& event) {
   for (const char* placing : {"placed", "unpinned", "re-placed", "adopted", "foreign"}) {
@@ -64,7 +76,7 @@ std::string moment_of(const std::string& event) {
   for (const char* happening : {"denied", "resized", "squeezed"}) {
     if (event == happening) return "when " + event;
   }
-  return "when recorded";
+  return kWhenRecorded;
 }
 
 /// What a container that lost CPUs was squeezed into, and where it belongs.
@@ -82,6 +94,7 @@ struct Explanation {
   std::optional<std::string> cpus_now;  ///< if it holds something now
   std::optional<Squeezed> squeezed;     ///< if it is, now
   std::vector<std::string> warnings;    ///< about the pod's annotations
+  Table recorded_since;                 ///< the newest first
   Table verdicts;
   Table notes;
 };
@@ -122,6 +135,24 @@ std::string describe_cpus(const std::string& decided, const Explanation& explana
   return fmt::format("on CPUs {} now ({} when decided)", or_dash(*now), or_dash(decided));
 }
 
+/// Returns nothing for an event that has no winner.
+std::string describe_winner(const std::string& event, const std::string& nodes) {
+  if (!nodes.empty()) return "; the winner was nodes " + nodes;
+  return moment_of(event) == kWhenRecorded ? "" : "; the winner was the CPUs outside any node";
+}
+
+/// Writes a line for each, the oldest first.
+std::vector<std::string> describe_recorded(const Table& recorded, const std::string& pod) {
+  std::vector<std::string> lines;
+  for (std::size_t row = std::min(recorded.rows.size(), kMostRecorded); row > 0; --row) {
+    const auto of = [&](const char* column) { return text(recorded, row - 1, column); };
+    lines.push_back(fmt::format("since then: {} {}: {}", of("event"), of("time"), of("reason")));
+  }
+  if (recorded.rows.size() > kMostRecorded)
+    lines.insert(lines.begin(), fmt::format("since then: more than is listed here, see `topolet audit --pod {}`", pod));
+  return lines;
+}
+
 /// In lines.
 std::vector<std::string> describe_decision(const Explanation& explanation) {
   const Table& decision = explanation.decision;
@@ -137,14 +168,15 @@ std::vector<std::string> describe_decision(const Explanation& explanation) {
                                 in_words(of("ended_cause")), of("ended_time")));
   }
   if (!of("mode").empty()) {
-    const std::string winner = of("nodes").empty() ? "the CPUs outside any node" : "nodes " + of("nodes");
-    lines.push_back(fmt::format("{} {}, withheld {}, memory nodes {}; the winner was {}", of("mode"),
-                                describe_cpus(of("cpus"), explanation), or_dash("withheld"), or_dash("mems"), winner));
+    lines.push_back(fmt::format("{} {}, withheld {}, memory nodes {}{}", of("mode"),
+                                describe_cpus(of("cpus"), explanation), or_dash("withheld"), or_dash("mems"),
+                                describe_winner(of("event"), of("nodes"))));
   }
   lines.push_back(fmt::format("reason {}: {}", moment_of(of("event")), of("reason")));
   if (explanation.squeezed) {
     for (std::string& line : describe_squeezed(*explanation.squeezed)) lines.push_back(std::move(line));
   }
+  for (std::string& line : describe_recorded(explanation.recorded_since, of("pod"))) lines.push_back(std::move(line));
   for (const std::string& warning : explanation.warnings) {
     // The decision at the create says it in its reason, too.
     if (of("reason").find(warning) == std::string::npos) lines.push_back("of the pod's annotations: " + warning);
@@ -204,11 +236,14 @@ Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision 
   if (!notes) return notes.error();
   auto warnings = warnings_of(database, number);
   if (!warnings) return warnings.error();
+  auto recorded_since = database.table(kRecordedSince, number, static_cast<std::int64_t>(kMostRecorded) + 1);
+  if (!recorded_since) return recorded_since.error();
   std::optional<std::string> cpus_now;
   if (!now->rows.empty()) cpus_now = text(*now, 0, "cpus");
-  return Explanation{
-      std::move(found),     *decision,        std::move(cpus_now), squeezed_of(*now), *std::move(warnings),
-      *std::move(verdicts), *std::move(notes)};
+  return Explanation{std::move(found),     *decision,
+                     std::move(cpus_now),  squeezed_of(*now),
+                     *std::move(warnings), *std::move(recorded_since),
+                     *std::move(verdicts), *std::move(notes)};
 }
 
 nlohmann::ordered_json format_json(const Explanation& explanation) {
@@ -220,6 +255,7 @@ nlohmann::ordered_json format_json(const Explanation& explanation) {
   if (explanation.squeezed) {
     json["should_have"] = {{"mode", explanation.squeezed->mode}, {"cpus", explanation.squeezed->cpus}};
   }
+  json["recorded_since"] = explanation.recorded_since.format_json();
   json["warnings"] = explanation.warnings;
   json["older_uids"] = explanation.found.older_uids;
   json["verdicts"] = explanation.verdicts.format_json();

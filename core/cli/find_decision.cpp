@@ -28,6 +28,7 @@ struct Match {
   std::string pod_namespace;
   std::string pod;
   std::string container;
+  bool decides = false;  ///< false for what was only recorded of the container: a drift, an overlap
 
   auto name() const { return std::tie(pod_namespace, pod, container); }
 };
@@ -77,12 +78,14 @@ class Finder {
   template <class... Values>
   Status add(Matches& matches, const std::string& from, const Values&... values) const {
     const auto found = database_.table(
-        fmt::format("SELECT decision, pod_uid, pod_namespace, pod_name, container FROM {} LIMIT {}", from, kMostRows),
+        fmt::format("SELECT decision, pod_uid, pod_namespace, pod_name, container, holds OR event = 'denied' "
+                    "FROM {} LIMIT {}",
+                    from, kMostRows),
         values...);
     if (!found) return found.error();
     for (const Row& row : found->rows) {
       matches.push_back({row[0].get<std::int64_t>(), row[1].get<std::string>(), row[2].get<std::string>(),
-                         row[3].get<std::string>(), row[4].get<std::string>()});
+                         row[3].get<std::string>(), row[4].get<std::string>(), row[5].get<int>() != 0});
     }
     return {};
   }
@@ -139,7 +142,8 @@ class Finder {
   /// What is held now by a container of this pod, or of this name, or with this id.
   Result<Matches> current(const std::vector<std::string>& parts, const std::string& uid) const {
     Matches all;
-    const Status added = add(all, "allocation WHERE ?1 = '' OR pod_uid = ?1", uid);
+    const Status added =
+        add(all, "(SELECT *, 1 AS holds, '' AS event FROM allocation WHERE ?1 = '' OR pod_uid = ?1)", uid);
     if (!added) return added.error();
     std::erase_if(all, [&](const Match& match) { return !fits(match, parts); });
     return all;
@@ -257,11 +261,14 @@ Error several(const Finder& finder, const std::string& name, const Matches& name
                       list);
 }
 
+/// Takes what was only recorded of the container where its decisions are deleted already.
 FoundDecision newest_of(const Matches& matches) {
-  FoundDecision found{.decision = matches.front().decision};
+  const auto decided = std::find_if(matches.begin(), matches.end(), [](const Match& match) { return match.decides; });
+  const Match& newest = decided == matches.end() ? matches.front() : *decided;
+  FoundDecision found{.decision = newest.decision};
   std::vector<std::string>& uids = found.older_uids;
   for (const Match& match : matches) {
-    if (match.uid != matches.front().uid && std::find(uids.begin(), uids.end(), match.uid) == uids.end()) {
+    if (match.uid != newest.uid && std::find(uids.begin(), uids.end(), match.uid) == uids.end()) {
       uids.push_back(match.uid);
     }
   }

@@ -16,7 +16,8 @@ struct FoundDecision {
   std::vector<std::string> older_uids = {};
 };
 
-/// The newest decision on the container that `name` fits: CONTAINER, POD, POD/CONTAINER, NAMESPACE/POD,
+/// The newest decision on the container that `name` fits, but for rows that only record what was seen of it, a drift or
+/// an overlap, unless there are no others. `name` is CONTAINER, POD, POD/CONTAINER, NAMESPACE/POD,
 /// NAMESPACE/POD/CONTAINER, or the beginning of a container id of at least three characters. Containers that hold
 /// something now go before those that did, and names before ids. With a `uid`, only of the pod with that UID, and then
 /// `name` may be empty. NOT_FOUND if there is none; INVALID_ARGUMENT lists the containers if there are several.

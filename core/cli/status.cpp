@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/escape.hpp"
+#include "core/base/index_set.hpp"
 #include "core/base/text.hpp"
 #include "core/cli/capacity.hpp"
 #include "core/cli/command.hpp"
@@ -47,6 +50,32 @@ std::string squeezed(const StatusResponse& status) {
   return text + "             `topolet ps` marks them, `topolet explain CONTAINER` tells the way out\n";
 }
 
+/// Formats it as "3 s" or, as most overlaps are repaired before a second has passed, as "40 ms".
+std::string duration_of(const control::v1::Overlap& overlap) {
+  const std::int64_t ms = overlap.seen_for_ms();
+  return ms < 1000 ? fmt::format("{} ms", ms) : duration(ms / 1000);
+}
+
+std::string describe_overlap(const control::v1::Overlap& overlap) {
+  const Result<CpuSet> cpus = CpuSet::parse(overlap.cpus());
+  return fmt::format("{} has been running for {} on {}, which {} has exclusively; its CPUs are being set again",
+                     overlap.container(), duration_of(overlap), cpus ? named("CPU", *cpus) : "CPUs " + overlap.cpus(),
+                     overlap.owner());
+}
+
+/// Writes a line for each, and what to do about it; nothing if no container runs on the CPUs of another.
+std::string overlaps(const StatusResponse& status) {
+  constexpr int kMostShown = 10;
+  if (status.overlapping_containers() == 0) return {};
+  std::string text;
+  const int shown = std::min(status.overlaps_size(), kMostShown);
+  for (int i = 0; i < shown; ++i)
+    text += fmt::format("{:12} {}\n", i == 0 ? "overlap" : "", escaped(describe_overlap(status.overlaps(i))));
+  if (status.overlaps_size() > shown)
+    text += fmt::format("             and more: {} in all\n", counted(status.overlapping_containers(), "container"));
+  return text + "             `topolet audit --event overlap` lists when each began and ended\n";
+}
+
 /// A line for each node that something is told of.
 std::string capacities(const StatusResponse& status) {
   std::string text;
@@ -77,15 +106,27 @@ std::string format_text(const StatusResponse& status) {
       "database     {}/state.db, {}\n"
       "containers   {}{}\n"
       "{}"
+      "{}"
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "{}"
       "generation   {}\n",
       escaped(status.version()), status.process(), duration(status.uptime_s()), escaped(status.listen()),
       escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
       escaped(status.state_dir()), escaped(database(status)), escaped(containers(status)),
-      status.reconciled() ? "" : " (not yet compared with the runtime)", squeezed(status),
+      status.reconciled() ? "" : " (not yet compared with the runtime)", overlaps(status), squeezed(status),
       or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
       or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), status.generation());
+}
+
+nlohmann::ordered_json overlaps_json(const StatusResponse& status) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const control::v1::Overlap& overlap : status.overlaps()) {
+    all.push_back({{"container", overlap.container()},
+                   {"owner", overlap.owner()},
+                   {"cpus", overlap.cpus()},
+                   {"seen_for_ms", overlap.seen_for_ms()}});
+  }
+  return all;
 }
 
 nlohmann::ordered_json format_json(const StatusResponse& status) {
@@ -104,6 +145,8 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"store_reopened_because", status.store_reopened_because()},
           {"store_damage", status.store_damage()},
           {"containers", modes},
+          {"overlapping_containers", status.overlapping_containers()},
+          {"overlaps", overlaps_json(status)},
           {"squeezed", status.squeezed()},
           {"left_to_kernel", status.left_to_kernel()},
           {"generation", status.generation()},

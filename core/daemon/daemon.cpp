@@ -19,6 +19,7 @@
 #include "core/daemon/describe_plugins.hpp"
 #include "core/daemon/describe_setup.hpp"
 #include "core/daemon/describe_status.hpp"
+#include "core/daemon/overlaps.hpp"
 #include "core/daemon/service_manager.hpp"
 #include "core/machine/cpu_manager_state.hpp"
 #include "core/machine/kubepods.hpp"
@@ -425,6 +426,7 @@ Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusR
   for (const auto& [mode, count] : engine->containers) (*response.mutable_containers())[mode] = count;
   response.set_squeezed(engine->squeezed);
   response.set_left_to_kernel(engine->left_to_kernel);
+  tell_overlaps(engine->overlaps, response);
   response.set_generation(engine->generation);
   response.set_allowed_cpus(engine->allowed.to_string());
   response.set_pool_cpus(engine->pool.to_string());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/text.hpp"
+#include "core/daemon/overlaps.hpp"
 
 namespace topolet::daemon {
 namespace {
@@ -33,6 +34,8 @@ std::string describe_service(const StatusFacts& facts, bool reconciled) {
 
 std::string describe_status(const StatusFacts& facts, const engine::EngineSummary& engine) {
   std::string status = fmt::format("{}; {}", describe_service(facts, engine.reconciled), describe_containers(engine));
+  if (const std::uint32_t overlapping = count_overlapping(engine.overlaps); overlapping > 0)
+    status += fmt::format("; {} on CPUs that others have exclusively", counted(overlapping, "container"));
   if (engine.squeezed > 0)
     status += fmt::format("; {} squeezed, as CPUs are offline or must not be used", engine.squeezed);
   if (engine.store_degraded)

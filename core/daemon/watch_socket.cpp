@@ -7,6 +7,7 @@
 
 #include "core/cri/socket/listener_socket.hpp"
 #include "core/daemon/daemon.hpp"
+#include "core/daemon/overlaps.hpp"
 #include "core/watch/messages.hpp"
 
 namespace topolet::daemon {
@@ -75,6 +76,7 @@ std::string Daemon::metrics_text() const {
                                          .store_degraded = summary->store_degraded,
                                          .containers = summary->containers,
                                          .squeezed = summary->squeezed,
+                                         .overlapping = count_overlapping(summary->overlaps),
                                          .nodes = *nodes};
   }
   for (const plugin::PluginDescription& described : plugins_->describe()) {

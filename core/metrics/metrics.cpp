@@ -51,6 +51,8 @@ void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) 
           .add(engine.store_degraded ? 1 : 0));
   put(Table("topolet_squeezed_containers", "Containers that do not have the CPUs they should, as CPUs are gone.")
           .add(engine.squeezed));
+  put(Table("topolet_overlapping_containers", "Containers that run on CPUs which another one has exclusively.")
+          .add(engine.overlapping));
   Table containers("topolet_containers", "Containers by how they have CPUs.");
   for (const auto& [mode, count] : engine.containers) containers.add(count, {{"mode", mode}});
   put(containers);

@@ -39,6 +39,7 @@ struct EngineState {
   bool store_degraded = false;
   std::map<std::string, std::uint32_t> containers;  ///< by mode
   std::uint32_t squeezed = 0;
+  std::uint32_t overlapping = 0;  ///< containers that run on CPUs which another one has exclusively
   std::vector<NodeUsage> nodes;
 };
 

@@ -152,7 +152,8 @@ class AuditDocument : public ::testing::Test {
   StateDir state_;
 
  private:
-  /// Drift, a plugin that is late, a database that could not be written, and what decisions are made with.
+  /// Adds drift with an overlap, a plugin that is late, a database that could not be written, and what decisions are
+  /// made with.
   void add_what_no_simulation_has() {
     auto store = store::Store::open({.directory = state_.path(), .boot_id = "simulated", .now_ms = kMidnightMs});
     ASSERT_TRUE(store.has_value()) << store.error().message;
@@ -171,6 +172,16 @@ class AuditDocument : public ::testing::Test {
     drift.pod_namespace = "shop";
     drift.pod_name = "web";
     drift.container = "main";
+    store::DecidedRow began = drift;
+    began.event = "overlap";
+    began.reason = "runs on CPU 1, which shop/cache/main has exclusively; its CPUs are set to 14-15 again";
+    began.reason_code = "overlap-began";
+    began.caused_by = 10;  // the newest decision on shop/cache/main
+    store::DecidedRow over = began;
+    over.at_ms += 40;
+    over.reason = "over: it has left CPU 1, which shop/cache/main had exclusively; seen for 40 ms";
+    over.reason_code = "overlap-ended";
+    over.caused_by.reset();
     store::DecidedRow late = recorded("denied", noon + 52 * minute, "plugin slow gave no answer");
     late.pod_uid = "uid-late";
     late.pod_namespace = "lab";
@@ -187,7 +198,8 @@ class AuditDocument : public ::testing::Test {
           capacity(noon + 55 * minute, "node 1: 6000 of 8000 milli-CPUs (told by operator) until 2026-01-02T00:00:00Z"),
           capacity(noon + 56 * minute,
                    "node 1: 6000 of 8000 milli-CPUs (told by operator) for 60 s: 2 CPUs fewer can "
-                   "be had for exclusive use")}) {
+                   "be had for exclusive use"),
+          began, over}) {
       ASSERT_TRUE((*store)->add(row).has_value());
     }
     ASSERT_TRUE((*store)

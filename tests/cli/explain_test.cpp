@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,6 +45,18 @@ class ExplainTest : public ::testing::Test {
     EXPECT_TRUE(store_->put_allocation(decision, columns).has_value());
     EXPECT_TRUE(store_->add(store::OutcomeRow{decision, 2, "bound", container_id, 0, ""}).has_value());
     return decision;
+  }
+  /// What was seen of a container, which decides nothing.
+  std::int64_t recorded(const std::string& event, const std::string& pod, const std::string& uid,
+                        const std::string& reason, const std::string& container_id = "") {
+    store::DecidedRow row = row_of(pod, "main", uid);
+    row.event = event;
+    row.mode = "shared";
+    row.cpus = {0, 1};
+    row.reason = reason;
+    row.container_id = container_id;
+    row.holds = false;
+    return add(row);
   }
   void end(std::int64_t decision) { EXPECT_TRUE(store_->add(store::EndedRow{decision, 3, 1, "removed"}).has_value()); }
 
@@ -129,6 +142,48 @@ TEST_F(ExplainTest, PrefersWhatHoldsSomethingNow) {
   placed("web", "main", "uid-2", "0-1", "c0ffee");
   denied("other", "main", "uid-3");
   EXPECT_THAT(explained({"main"}), HasSubstr("prod/web/main"));
+}
+
+TEST_F(ExplainTest, ExplainsTheDecisionAndListsWhatWasOnlyRecordedSince) {
+  end(placed("web", "main", "uid-0", "0-1", "facade"));
+  const std::int64_t decision = placed("web", "main", "uid-1", "0-1", "c0ffee");
+  recorded("overlap", "web", "uid-1", "runs on CPU 7, which prod/db/main has exclusively", "c0ffee");
+  const std::int64_t over = recorded("overlap", "web", "uid-1", "over: it has left CPU 7", "c0ffee");
+  for (const char* name : {"prod/web/main", "web", "main", "c0ffee"}) {
+    EXPECT_THAT(
+        explained({name}),
+        AllOf(HasSubstr(fmt::format("\nplaced 1970-01-01T00:00:00.001Z, decision {}, bound\n", decision)),
+              HasSubstr("\nsince then: overlap 1970-01-01T00:00:00.001Z: runs on CPU 7, which prod/db/main has "
+                        "exclusively\nsince then: overlap 1970-01-01T00:00:00.001Z: over: it has left CPU 7\n")))
+        << name;
+  }
+  const auto json = nlohmann::json::parse(explained({"web", "--json"}));
+  EXPECT_EQ(json["event"], "placed");
+  ASSERT_EQ(json["recorded_since"].size(), 2U);
+  EXPECT_EQ(json["recorded_since"][0]["decision"], over) << "the newest first";
+  EXPECT_EQ(json["older_uids"], nlohmann::json({"uid-0"}));
+  EXPECT_THAT(explained({"--decision", std::to_string(over)}),
+              AllOf(HasSubstr("\noverlap 1970-"), HasSubstr("\nreason when recorded: over: it has left CPU 7\n"),
+                    Not(HasSubstr("winner")), Not(HasSubstr("since then"))));
+}
+
+TEST_F(ExplainTest, ExplainsWhatHasEndedThoughAnOverlapWasRecordedLast) {
+  end(placed("web", "main", "uid-1", "0-1", "c0ffee"));
+  recorded("overlap", "web", "uid-1", "over: it has ended on CPU 7", "c0ffee");
+  for (const char* name : {"web", "c0ffee"}) {
+    EXPECT_THAT(explained({name}), AllOf(HasSubstr("\nended (removed) "), HasSubstr("over: it has ended on CPU 7")))
+        << name;
+  }
+  recorded("overlap", "gone", "uid-2", "its decision is deleted");
+  EXPECT_THAT(explained({"gone"}), HasSubstr("reason when recorded: its decision is deleted"));
+}
+
+TEST_F(ExplainTest, ListsTheNewestOfMuchThatWasRecorded) {
+  placed("web", "main", "uid-1", "0-1", "c0ffee");
+  for (int i = 0; i < 7; ++i) recorded("drift", "web", "uid-1", fmt::format("number {}", i));
+  EXPECT_THAT(explained({"web"}),
+              AllOf(HasSubstr("\nsince then: more than is listed here, see `topolet audit --pod web`\n"),
+                    HasSubstr("number 2\n"), HasSubstr("number 6\n"), Not(HasSubstr("number 1\n"))));
 }
 
 TEST_F(ExplainTest, SaysWhatWasLoggedOfThePodsAnnotationsUnlessTheReasonDoes) {

@@ -1,15 +1,14 @@
 // How the commands tell of containers that do not have the CPUs they should, because CPUs are offline.
 #include <gmock/gmock.h>
-#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "core/control/control.grpc.pb.h"
 #include "store/database.hpp"
+#include "tests/cli/made_up_status.hpp"
 #include "tests/cli/run_topolet.hpp"
 
 namespace topolet::testing {
@@ -147,35 +146,11 @@ TEST_F(SqueezedTest, IsNotKnownToOlderDatabases) {
   EXPECT_THAT(said({"explain", "own"}), Not(HasSubstr("squeezed now")));
 }
 
-/// Answers as a topoletd does that has so many squeezed containers.
-class MadeUpStatus final : public control::v1::Control::Service {
- public:
-  MadeUpStatus(const std::string& socket, std::uint32_t squeezed, std::uint32_t left_to_kernel) {
-    status_.set_squeezed(squeezed);
-    status_.set_left_to_kernel(left_to_kernel);
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-  }
-  grpc::Status Status(grpc::ServerContext* /*context*/, const control::v1::StatusRequest* /*request*/,
-                      control::v1::StatusResponse* response) override {
-    *response = status_;
-    return grpc::Status::OK;
-  }
-
- private:
-  control::v1::StatusResponse status_;
-  std::unique_ptr<grpc::Server> server_;
-};
-
 std::string status_with(std::uint32_t squeezed, std::uint32_t left_to_kernel, std::vector<std::string> more = {}) {
-  const TempDir directory;
-  const MadeUpStatus daemon(directory.file("control.sock"), squeezed, left_to_kernel);
-  more.insert(more.begin(), {"status", "--socket", directory.file("control.sock")});
-  const Said said = topolet(more);
-  EXPECT_EQ(said.code, 0) << said.text;
-  return said.text;
+  control::v1::StatusResponse status;
+  status.set_squeezed(squeezed);
+  status.set_left_to_kernel(left_to_kernel);
+  return said_of_status(status, std::move(more));
 }
 
 TEST(SqueezedStatus, CountsThemAndSaysWhatToDo) {

@@ -95,7 +95,7 @@ grpc::Status DaemonRig::reload(control::v1::ReloadResponse* response) {
   return control_->Reload(in_time().get(), {}, response != nullptr ? response : &ignored);
 }
 
-grpc::Status DaemonRig::create(const std::string& pod, int cpus) {
+grpc::Status DaemonRig::create(const std::string& pod, int cpus, std::string* container_id) {
   api::RunPodSandboxRequest sandbox;
   api::PodSandboxMetadata& metadata = *sandbox.mutable_config()->mutable_metadata();
   metadata.set_name(pod);
@@ -119,7 +119,17 @@ grpc::Status DaemonRig::create(const std::string& pod, int cpus) {
     resources.set_cpu_quota(std::int64_t{cpus} * 100000);
   }
   api::CreateContainerResponse response;
-  return cri_->CreateContainer(in_time().get(), request, &response);
+  grpc::Status created = cri_->CreateContainer(in_time().get(), request, &response);
+  if (container_id != nullptr) *container_id = response.container_id();
+  return created;
+}
+
+grpc::Status DaemonRig::run(const std::string& pod, int cpus) {
+  api::StartContainerRequest request;
+  const grpc::Status created = create(pod, cpus, request.mutable_container_id());
+  if (!created.ok()) return created;
+  api::StartContainerResponse response;
+  return cri_->StartContainer(in_time().get(), request, &response);
 }
 
 std::string DaemonRig::log() const {

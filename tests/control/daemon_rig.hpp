@@ -57,7 +57,9 @@ class DaemonRig {
   grpc::Status reload(control::v1::ReloadResponse* response = nullptr);
 
   /// Creates a container of a new pod; it asks for `cpus` CPUs of its own, or none.
-  grpc::Status create(const std::string& pod, int cpus = 0);
+  grpc::Status create(const std::string& pod, int cpus = 0) { return create(pod, cpus, nullptr); }
+  /// Creates and starts one.
+  grpc::Status run(const std::string& pod, int cpus = 0);
 
   std::string log() const;
   /// Waits for `text` in the log, which topoletd writes on a thread of its own.
@@ -71,6 +73,8 @@ class DaemonRig {
   static bool eventually(const std::function<bool()>& condition);
 
  private:
+  grpc::Status create(const std::string& pod, int cpus, std::string* container_id);
+
   TempDir directory_;
   std::unique_ptr<SmallRuntime> runtime_;
   std::unique_ptr<Process> process_;

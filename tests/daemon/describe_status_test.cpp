@@ -39,12 +39,15 @@ TEST(DescribeStatus, SaysWhatSomebodyShouldLookAt) {
   told.reload_error = "line 4: no such key";
   engine::EngineSummary degraded = engine();
   degraded.containers.clear();
+  degraded.overlaps = {{.container = "fin/a/main", .owner = "fin/b/main", .cpus = {0}},
+                       {.container = "fin/a/main", .owner = "fin/c/main", .cpus = {1}}};
   degraded.squeezed = 2;
   degraded.store_degraded = true;
   degraded.store_degraded_because = "the disk is full";
   EXPECT_EQ(
       describe_status(told, degraded),
-      "ready on unix:///run/topolet.sock; 0 containers placed; 2 squeezed, as CPUs are offline or must not be used; "
+      "ready on unix:///run/topolet.sock; 0 containers placed; 1 container on CPUs that others have exclusively; "
+      "2 squeezed, as CPUs are offline or must not be used; "
       "goes on without the "
       "state database: the disk is full; the state database is damaged: page 3 is not a page; the configuration was "
       "not changed: line 4: no "

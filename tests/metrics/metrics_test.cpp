@@ -1,5 +1,6 @@
 #include "core/metrics/metrics.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -159,7 +160,10 @@ TEST_F(MetricsTest, CountsDecisionsMovesAndHowLongTheyTake) {
   EXPECT_EQ(now.at(R"(topolet_decisions_total{outcome="placed",reason_code="best-score"})"), 1);
   EXPECT_EQ(now.at(R"(topolet_decisions_total{outcome="denied",reason_code="too-few-free-cpus"})"), 1);
   EXPECT_EQ(now.at(R"(topolet_audit_events_total{event="denied"})"), 1);
-  EXPECT_EQ(now.at(R"(topolet_audit_events_total{event="drift"})"), 0) << "so that an alert sees the first one";
+  for (const char* word : {"drift", "overlap"}) {
+    EXPECT_EQ(now.at(fmt::format(R"(topolet_audit_events_total{{event="{}"}})", word)), 0)
+        << "so that an alert sees the first one";
+  }
   EXPECT_EQ(now.at("topolet_decision_seconds_count"), 1);
   EXPECT_NEAR(now.at(R"(topolet_policy_seconds_sum{plugin="numa"})"), 0.0003, 1e-9);
   EXPECT_EQ(now.at("topolet_moves_total"), 1) << "the shared one left two CPUs";
@@ -208,6 +212,7 @@ TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
   moment.engine = EngineState{.generation = 10,
                               .reconciled = true,
                               .containers = {{"exclusive", 1}},
+                              .overlapping = 2,
                               .nodes = node_usage_of(on_machine(ledger, *testing::machine("node:2 core:4 pu:1")))};
   moment.runtime_connected = true;
   moment.plugins = {{"numa", 12, {{"late", 3}}, true}};
@@ -219,6 +224,7 @@ TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
   EXPECT_EQ(now.at(R"(topolet_reserved_cpus{node="1"})"), 1);
   EXPECT_EQ(now.at(R"(topolet_requested_cpus{node="0"})"), 2);
   EXPECT_EQ(now.at(R"(topolet_containers{mode="exclusive"})"), 1);
+  EXPECT_EQ(now.at("topolet_overlapping_containers"), 2);
   EXPECT_EQ(now.at("topolet_reconciled"), 1);
   EXPECT_EQ(now.at("topolet_runtime_connected"), 1);
   EXPECT_EQ(now.at(R"(topolet_plugin_lost_votes_total{plugin="numa",why="late"})"), 3);

@@ -311,6 +311,18 @@ TEST_F(SchemaTest, IsDocumentedToTheLastColumn) {
   }
 }
 
+TEST_F(SchemaTest, DocumentsEveryEventOfTheAudit) {
+  const std::string section = section_of(text_of(TOPOLET_STORE_DIR "/README.md"), "decided");
+  const std::string words = text_of(TOPOLET_STORE_DIR "/../core/engine/state/audit_event.cpp");
+  std::size_t documented = 0;
+  for (std::size_t begin = words.find(", \""); begin != std::string::npos; begin = words.find(", \"", begin + 1)) {
+    const std::string word = words.substr(begin + 3, words.find('"', begin + 3) - begin - 3);
+    EXPECT_THAT(section, HasSubstr("`" + word + "`"));
+    ++documented;
+  }
+  EXPECT_GT(documented, 15U);
+}
+
 TEST_F(SchemaTest, DocumentsEveryReasonCode) {
   const std::string readme = text_of(TOPOLET_STORE_DIR "/README.md");
   const std::string codes = text_of(TOPOLET_STORE_DIR "/../core/placement/reason_codes.hpp");

@@ -15,6 +15,7 @@
 namespace topolet::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -251,6 +252,59 @@ TEST_F(DaemonWatchTest, TellsItsMetrics) {
   EXPECT_TRUE(has("topolet_audit_events_total{event=\"denied\"} 1"));
   EXPECT_TRUE(has("topolet_reconciled 1"));
   EXPECT_THAT(response.text(), Not(HasSubstr("huge")));
+}
+
+TEST_F(DaemonWatchTest, TellsOfAnOverlapWhileItLasts) {
+  start();
+  ASSERT_TRUE(rig_.run("web").ok());
+  const std::string web = rig_.runtime().ids().at(0);
+  ASSERT_TRUE(rig_.run("own", 1).ok());
+  WatchReader reader(socket());
+  const auto runs = [&](const char* pod) {
+    return reader.in_pod(pod) != nullptr && reader.in_pod(pod)->phase() == "running";
+  };
+  ASSERT_TRUE(reader.read_until([&] { return runs("own") && runs("web"); }));
+  const std::string own_cpus = reader.in_pod("own")->cpus();
+  const std::string web_cpus = reader.in_pod("web")->cpus();
+  control::v1::StatusResponse status;
+  const auto overlapping = [&] {
+    grpc::ClientContext context;
+    EXPECT_TRUE(rig_.control().Status(&context, {}, &status).ok());
+    return status.overlapping_containers();
+  };
+  EXPECT_EQ(overlapping(), 0U);
+
+  rig_.runtime().hold("UpdateContainerResources");
+  rig_.runtime().set_cpus(web, own_cpus);
+  ASSERT_TRUE(DaemonRig::eventually([&] { return overlapping() == 1; }));
+  ASSERT_EQ(status.overlaps_size(), 1);
+  EXPECT_EQ(status.overlaps(0).container(), "default/web/main");
+  EXPECT_EQ(status.overlaps(0).owner(), "default/own/main");
+  EXPECT_EQ(status.overlaps(0).cpus(), own_cpus);
+  EXPECT_TRUE(DaemonRig::eventually([&] { return overlapping() == 1 && status.overlaps(0).seen_for_ms() > 0; }));
+  const auto is_in_metrics = [this](const std::string& line) {
+    grpc::ClientContext context;
+    watch::v1::MetricsResponse response;
+    EXPECT_TRUE(watch_stub(socket())->Metrics(&context, {}, &response).ok());
+    return response.text().find('\n' + line + '\n') != std::string::npos;
+  };
+  EXPECT_TRUE(is_in_metrics("topolet_overlapping_containers 1"));
+  EXPECT_TRUE(DaemonRig::eventually([&] { return is_in_metrics("topolet_audit_events_total{event=\"overlap\"} 1"); }));
+
+  rig_.runtime().release();
+  ASSERT_TRUE(DaemonRig::eventually([&] { return overlapping() == 0; }));
+  EXPECT_EQ(status.overlaps_size(), 0);
+  EXPECT_EQ(rig_.runtime().row(web).cpus, web_cpus);
+  EXPECT_TRUE(is_in_metrics("topolet_overlapping_containers 0"));
+  const auto codes_told = [&] {
+    std::vector<std::string> codes;
+    for (const watch::v1::Event& event : reader.events()) {
+      if (event.event() == "overlap" && event.pod_name() == "web") codes.push_back(event.reason_code());
+    }
+    return codes;
+  };
+  EXPECT_TRUE(reader.read_until([&] { return codes_told().size() == 2; }));
+  EXPECT_THAT(codes_told(), ElementsAre("overlap-began", "overlap-ended"));
 }
 
 TEST_F(DaemonWatchTest, ServesNobodyMoreThanItCan) {

@@ -245,11 +245,12 @@ pageTest("has a theme where nothing may be kept, too", {}, async (page, standIn)
 
 pageTest("lists what happened with its time, and denials stand out without colours", {}, async (page, standIn) => {
   standIn.change({ events: [event("placed", "web")] });
-  standIn.change({ events: [event("denied", "big"), event("re-placed", "web"), event("drift", "web")] });
-  await page.eventually("they are there", () => document.querySelectorAll("#events li").length === 4);
+  standIn.change({ events: [event("denied", "big"), event("re-placed", "web"), event("drift", "web"),
+    event("overlap", "web")] });
+  await page.eventually("they are there", () => document.querySelectorAll("#events li").length === 5);
   const lines = await page.run(() => [...document.querySelectorAll("#events li")].map((one) => one.textContent.replace(/^.*[AP]M /, "")));
-  assert.deepEqual(lines, ["drift default/web: why web", "re-placed default/web: why web", "denied default/big: why big",
-    "placed default/web: why web"]);
+  assert.deepEqual(lines, ["overlap default/web: why web", "drift default/web: why web", "re-placed default/web: why web",
+    "denied default/big: why big", "placed default/web: why web"]);
   const denied = await page.run(() => {
     const line = document.querySelector("#events .denied");
     const what = line.querySelector("strong.what");
@@ -263,7 +264,7 @@ pageTest("lists what happened with its time, and denials stand out without colou
   assert.ok(denied.sinceMs >= 0 && denied.sinceMs < 3600e3);
   await page.run(() => document.getElementById("trouble-only").click());
   assert.deepEqual(await page.run(() => [...document.querySelectorAll("#events li")].filter((one) => one.checkVisibility())
-    .map((one) => one.querySelector(".what").textContent)), ["drift", "denied"]);
+    .map((one) => one.querySelector(".what").textContent)), ["overlap", "drift", "denied"]);
 });
 
 pageTest("a storm of placements drives no denial out of the list", {}, async (page, standIn) => {

@@ -1,0 +1,18 @@
+// What the daemon says of containers that run on CPUs which another one has exclusively.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/control/control.pb.h"
+#include "core/engine/engine.hpp"
+
+namespace topolet::daemon {
+
+/// Counts the containers, not the CPUs or the owners: one that runs on CPUs of two others counts once.
+std::uint32_t count_overlapping(const std::vector<engine::Overlap>& overlaps);
+
+/// Fills in what `topolet status` shows. The longest ones come first, and only so many that the answer stays small.
+void tell_overlaps(const std::vector<engine::Overlap>& overlaps, control::v1::StatusResponse& response);
+
+}  // namespace topolet::daemon
