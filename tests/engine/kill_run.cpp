@@ -192,11 +192,12 @@ void KillRun::observe(milliseconds slowest, const std::string& method, std::stri
 }
 
 /// Of the writer's next transaction: mostly that of a disk which has something else to do, sometimes that of a database
-/// which is locked, and seldom longer than those who wait for it do.
+/// which is locked, and seldom longer than those who wait for it do. On a slow store that is often, so that the daemon
+/// may be killed when what it acted on was never written.
 KillRun::Milliseconds KillRun::transaction_time() {
   if (faults_off_) return {};
   const std::size_t kind = dice_.below(100);
-  if (kind < 2) return dice_.up_to(milliseconds(300));
+  if (kind < (options_.slow_store ? 40U : 2U)) return dice_.up_to(milliseconds(300));
   return dice_.up_to(kind < 15 ? milliseconds(45) : milliseconds(6));
 }
 

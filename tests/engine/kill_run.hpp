@@ -31,7 +31,8 @@ class KillRun {
     std::size_t events = 500;  ///< calls of the kubelet, exits and kills
     Pace pace = Pace::kCalm;
     bool kills = true;
-    bool hotplug = false;  ///< CPUs go offline and come back
+    bool hotplug = false;     ///< CPUs go offline and come back
+    bool slow_store = false;  ///< with Pace::kDense: transactions often take longer than those wait who act on them
     bool trace_to_stderr = false;
   };
   explicit KillRun(Options options);

@@ -35,7 +35,8 @@ KillRun::Options options_of(std::uint64_t seed, KillRun::Pace pace) {
           .events = number_from_environment(variable).value_or(dense ? kDenseEventsPerSeed : kEventsPerSeed),
           .pace = pace,
           .kills = !dense || seed % 2 == 0,
-          .hotplug = dense && seed % 3 == 0};
+          .hotplug = dense && seed % 3 == 0,
+          .slow_store = dense && seed % 4 == 2};
 }
 
 void expect_no_fault(const KillRun::Options& options) {

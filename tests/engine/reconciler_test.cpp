@@ -12,6 +12,7 @@ using std::chrono::seconds;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class ReconcilerTest : public ConvergeTest {
@@ -228,6 +229,28 @@ TEST_F(ReconcilerTest, RepairsWhatIsElsewhereAfterARestart) {
   EXPECT_EQ(runtime_.container("c-a").cpus, CpuSet{0});
   EXPECT_EQ(runtime_.container("c-b").cpus, CpuSet::range(1, 7));
   EXPECT_EQ(find("b")->vacating, CpuSet());
+}
+
+/// The database has lost that `a` was made, for which `b` had to leave CPU 0.
+TEST_F(ReconcilerTest, TellsNobodyOldCpusBeforeItIsKnownWhatElseRuns) {
+  store_regressed_ = true;
+  begin({shared("b")}, {});
+  ScriptedRuntime::Container b = container_of("b");
+  b.cpus = CpuSet::range(1, 7);
+  runtime_.put("c-b", b);
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c-a", {.pid = 300, .cpus = {0}, .whole_cpus = 1});
+  runtime_.fail("ContainerStatus", cri::RuntimeResponse{Code::kUnavailable, "busy", {}});
+  reconciler_->run([](const Status&) {});
+  loop_.run();
+  EXPECT_THAT(runtime_.take_calls(), Not(Contains(StartsWith("UpdateContainerResources"))));
+  runtime_.fail("ContainerStatus", std::nullopt);
+  loop_.advance(std::chrono::seconds(2));
+  for (const std::string& call : runtime_.take_calls()) EXPECT_NE(call, "UpdateContainerResources c-b 0-7");
+  const Allocation* a = committer_->ledger().find_by_container("c-a");
+  ASSERT_NE(a, nullptr);
+  EXPECT_TRUE(a->is_exclusive());
+  EXPECT_EQ(runtime_.container("c-b").cpus, CpuSet::range(1, 7));
 }
 
 TEST_F(ReconcilerTest, TakesOverWhatIsInPlaceAfterARestart) {

@@ -74,7 +74,10 @@ void Reconciler::adopt_all(const PassPtr& pass) {
       bind_discovered(pass, detail);
     }
   }
-  deps_.committer.when_durable([this] { end({}); });
+  deps_.committer.when_durable([this, pass] {
+    for (const auto& open_queue : pass->open_queues) open_queue();
+    end({});
+  });
 }
 
 /// Who holds some of `cpus` and runs nowhere: creates in doubt, and containers that failed.

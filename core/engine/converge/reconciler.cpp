@@ -166,8 +166,8 @@ void Reconciler::on_known_inspected(const PassPtr& pass, const cri::ContainerInf
   // It may be anywhere.
   deps_.committer.commit(
       event::Drifted{key, deps_.committer.ledger().inventory().allowed,
-                     "after a restart of topoletd its CPUs cannot be read: " + detail.error().message},
-      [this, id = container.id] { deps_.mover.open_queue(id, std::nullopt); });
+                     "after a restart of topoletd its CPUs cannot be read: " + detail.error().message});
+  pass->open_queues.emplace_back([this, id = container.id] { deps_.mover.open_queue(id, std::nullopt); });
 }
 
 // By value: the ledger's own changes with the first commit.
@@ -182,25 +182,25 @@ void Reconciler::open_known(const PassPtr& pass, const cri::ContainerDetail& det
     return adopt_exclusively(pass, detail, own.workload, runs_on);
   }
   if (runs) deps_.committer.commit(event::StartConfirmed{key});
-  if (own.squeeze == Squeeze::kLeftToKernel) return deps_.committer.when_durable(open_unverified);
+  if (own.squeeze == Squeeze::kLeftToKernel) return pass->open_queues.push_back(open_unverified);
   const CpuSet observed = runs_on | detail.spec_cpus;
   if (detail.spec_cpus == desired.cpus && deps_.cpusets.check_kernel(container_id, desired)) {
     // It may be back on CPUs that the ledger has it vacate, since an update or a start that the previous topoletd sent
     // may still be under way. In that case one more update is sent.
     const bool applied = own.vacating.empty() && !deps_.cpusets.is_narrower(container_id, desired);
-    return deps_.committer.when_durable([this, id = container_id, applied, desired] {
+    return pass->open_queues.push_back([this, id = container_id, applied, desired] {
       deps_.mover.open_queue(id, applied ? std::optional(desired) : std::nullopt);
     });
   }
   // A move of it was under way.
   if (observed.intersects(own.vacating) && observed.is_subset_of(desired.cpus | own.vacating)) {
-    return deps_.committer.when_durable(open_unverified);
+    return pass->open_queues.push_back(open_unverified);
   }
   deps_.committer.commit(
       event::Drifted{key, observed.empty() ? deps_.committer.ledger().inventory().allowed : observed,
                      fmt::format("after a restart of topoletd the runtime reports CPUs '{}', and the ledger says '{}'",
-                                 detail.spec_cpus.to_string(), desired.cpus.to_string())},
-      open_unverified);
+                                 detail.spec_cpus.to_string(), desired.cpus.to_string())});
+  pass->open_queues.push_back(open_unverified);
 }
 
 /// A start that went out before the store lost its newest changes.

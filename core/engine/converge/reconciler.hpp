@@ -58,6 +58,9 @@ class Reconciler {
     std::vector<cri::Sandbox> listed_sandboxes;
     std::vector<cri::ContainerInfo> listed;
     std::vector<cri::ContainerDetail> found;  ///< containers that no allocation is bound to
+    /// Opens the queues of containers of an earlier run of the daemon, once it is known what else runs: what they are
+    /// told may be old, and another container may have been given some of it.
+    std::vector<std::function<void()>> open_queues;
     std::size_t waiting = 0;
   };
   using PassPtr = std::shared_ptr<ReconcilePass>;
