@@ -11,8 +11,8 @@ std::vector<placement::ContainerKey> Footprints::unnoticed_on_cpus_of(const plac
                                                                       const Ledger& ledger) const {
   std::vector<placement::ContainerKey> keys;
   const Allocation* newcomer = ledger.find(key);
-  if (newcomer == nullptr) return keys;
-  const CpuSet alone = newcomer->dedicated_cpus();
+  const CpuSet alone = newcomer == nullptr ? CpuSet() : newcomer->dedicated_cpus();
+  if (alone.empty()) return keys;
   for (const auto& [id, cpus] : cpus_) {
     if (!cpus.intersects(alone)) continue;
     const Allocation* other = ledger.find_by_container(id);

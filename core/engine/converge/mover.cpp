@@ -100,13 +100,13 @@ void Mover::unblock_ready() {
   const std::set<std::string> blocked = blocked_;
   for (const std::string& id : blocked) {
     const Allocation* allocation = deps_.committer.ledger().find_by_container(id);
-    if (allocation != nullptr && is_blocked(placement::ContainerKey(allocation->workload.key))) continue;
+    if (allocation != nullptr && is_blocked(allocation->workload.key)) continue;
     blocked_.erase(id);
     queues_.unblock(id);
   }
 }
 
-/// Holds Footprints against the ledger before somebody is given CPUs alone: where the ledger has overlooked that
+/// Compares Footprints with the ledger before somebody is given CPUs alone: where the ledger has overlooked that
 /// another one may still be there, that one is told its CPUs once more, and waited for.
 void Mover::note_unnoticed(const placement::ContainerKey& key) {
   const Ledger& ledger = deps_.committer.ledger();
@@ -123,7 +123,7 @@ void Mover::note_unnoticed(const placement::ContainerKey& key) {
   }
 }
 
-bool Mover::is_blocked(const placement::ContainerKey& key) {
+bool Mover::is_blocked(placement::ContainerKey key) {
   note_unnoticed(key);
   return !deps_.committer.ledger().neighbours_blocking_outside_cycles(key).empty();
 }
@@ -142,7 +142,7 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
   const Allocation* allocation = ledger.find_by_container(container_id);
   // None of the CPUs that it is to have may be used.
   if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return done({});
-  if (is_blocked(placement::ContainerKey(allocation->workload.key))) {
+  if (is_blocked(allocation->workload.key)) {
     blocked_.insert(container_id);
     return done({ApplyResult::Kind::kBlocked, {Code::kUnavailable, "other containers have not left its CPUs yet"}});
   }
@@ -226,7 +226,8 @@ void Mover::await_neighbours(const placement::ContainerKey& key, std::chrono::mi
   await_neighbours_until(key, deps_.clock.steady() + timeout, std::move(done));
 }
 
-void Mover::await_neighbours_until(const placement::ContainerKey& key, std::chrono::steady_clock::time_point deadline,
+/// `key` is a value, as that of an allocation may not last as long as this.
+void Mover::await_neighbours_until(placement::ContainerKey key, std::chrono::steady_clock::time_point deadline,
                                    Done done) {
   note_unnoticed(key);
   const Ledger& ledger = deps_.committer.ledger();

@@ -120,11 +120,10 @@ class Mover final : public Observer {
   void on_converged(const std::string& container_id, const ContainerCpuset& applied);
   std::optional<ContainerCpuset> sendable(const std::string& container_id, const ContainerCpuset& durable) const;
   void note_unnoticed(const placement::ContainerKey& key);
-  bool is_blocked(const placement::ContainerKey& key);
+  bool is_blocked(placement::ContainerKey key);
   void confirm_cpus(const std::string& container_id, const placement::ContainerKey& key, const CpuSet& cpus);
   void look_for_overlap(const std::string& container_id, const CpuSet& observed);
-  void await_neighbours_until(const placement::ContainerKey& key, std::chrono::steady_clock::time_point deadline,
-                              Done done);
+  void await_neighbours_until(placement::ContainerKey key, std::chrono::steady_clock::time_point deadline, Done done);
   void begin_move(const placement::ContainerKey& key, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void commit_move(const Allocation& before, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void on_inspected(const std::string& container_id, const cri::ContainerDetail& detail, bool is_newest);
