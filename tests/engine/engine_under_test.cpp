@@ -93,11 +93,13 @@ void EngineUnderTest::change_machine(const std::shared_ptr<const topology::Topol
 
 void EngineUnderTest::verify_cpusets() { engine_->verify_cpusets(); }
 
-std::optional<std::string> EngineUnderTest::find_own_fault(bool overlaps_too) const {
-  for (const std::string& error : errors_) {
+std::optional<std::string> EngineUnderTest::take_own_fault(bool overlaps_too) {
+  const std::vector<std::string> errors = std::exchange(errors_, {});
+  const std::vector<store::DecidedRow> decisions = std::exchange(decisions_, {});
+  for (const std::string& error : errors) {
     if (error.rfind("fault in topoletd", 0) == 0) return error;
   }
-  for (const store::DecidedRow& row : decisions_) {
+  for (const store::DecidedRow& row : decisions) {
     if (overlaps_too && row.event == "overlap")
       return fmt::format("audited: {}/{}: {}", row.pod_name, row.container, row.reason);
   }

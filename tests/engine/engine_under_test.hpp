@@ -71,15 +71,15 @@ class EngineUnderTest {
   void verify_cpusets();
   void read_ledger(std::function<void(const ObservedLedger&)> read_ledger);
 
-  /// What it has noticed itself and must never happen: that it lost track of where a container may run; and, with
-  /// `overlaps_too`, that one runs on CPUs that another has alone.
-  std::optional<std::string> find_own_fault(bool overlaps_too) const;
+  /// What it has noticed itself since the last call and must never happen: that it lost track of where a container may
+  /// run; and, with `overlaps_too`, that one runs on CPUs that another has alone.
+  std::optional<std::string> take_own_fault(bool overlaps_too);
 
  private:
   std::vector<std::string> errors_;  ///< that it logged
   std::shared_ptr<Log> log_;
   std::unique_ptr<store::Store> store_;
-  std::vector<store::DecidedRow> decisions_;
+  std::vector<store::DecidedRow> decisions_;  ///< those since take_own_fault()
   bool killed_ = false;
   std::unique_ptr<store::Store> store_until_killed_;
   std::unique_ptr<engine::Engine> engine_;

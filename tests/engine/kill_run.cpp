@@ -219,7 +219,7 @@ void KillRun::start_daemon() {
 
 void KillRun::note_own_fault() {
   // The kernel lets a container whose CPUs have all gone run beside others until it is repaired.
-  if (!fault_ && engine_) fault_ = engine_->find_own_fault(!options_.hotplug);
+  if (!fault_ && engine_) fault_ = engine_->take_own_fault(!options_.hotplug);
 }
 
 void KillRun::kill() {
