@@ -1,5 +1,6 @@
 option(TOPOLET_TESTS "Build the tests" ON)
-option(TOPOLET_BENCH "With the tests, build the programs that measure (tests/bench)" ON)
+set(TOPOLET_BENCH ON CACHE STRING
+  "With the tests, build the programs that measure (tests/bench): ON, OFF, or COMPILE, which links only what judges")
 set(TOPOLET_SANITIZE "" CACHE STRING "Sanitizers to build with: '', 'address;undefined' or 'thread'")
 option(TOPOLET_FUZZ "With the tests, build the fuzz targets; needs clang" OFF)
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # workdir, daemon, plugins and logs are shared between the files
 # A real topolet-agent between a real topoletd and a real control plane, whose scheduler reads what it publishes.
 
-kAgentProgram=build/dev/cluster/agent/topolet-agent
+kAgentProgram=build/quick/cluster/agent/topolet-agent
 kTopology=noderesourcetopologies.topology.node.k8s.io
 kAgentMetrics=''
 

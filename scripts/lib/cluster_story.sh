@@ -4,7 +4,7 @@
 
 kStorySchedulers=(none passthrough overreserve extender)
 kStoryNodes=20
-kExtenderProgram=build/dev/cluster/extender/topolet-extender
+kExtenderProgram=build/quick/cluster/extender/topolet-extender
 
 run_story() {
   local scheduler

@@ -2,7 +2,7 @@
 # Installs the Debian packages that are missing, and only those.
 
 kBuildPackages=(
-  g++ cmake ninja-build pkg-config
+  g++ cmake ninja-build pkg-config ccache mold
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libboost-dev libboost-program-options-dev libhwloc-dev libsqlite3-dev libssl-dev libsystemd-dev
   libspdlog-dev libfmt-dev nlohmann-json3-dev libyaml-dev libcurl4-openssl-dev libxxhash-dev libsimdjson-dev libnghttp2-dev

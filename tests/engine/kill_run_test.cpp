@@ -17,6 +17,11 @@ using testing::KillRun;
 constexpr std::size_t kEventsPerSeed = 500;
 constexpr std::uint64_t kSeeds = 24;
 constexpr std::size_t kDenseEventsPerSeed = 4200;
+#ifdef TOPOLET_SANITIZED
+constexpr std::uint64_t kDenseSeeds = 6;  // one of each kind: with and without kills, hotplug and a slow store
+#else
+constexpr std::uint64_t kDenseSeeds = 24;
+#endif
 
 /// What an environment variable says; none if it is not set.
 std::optional<std::uint64_t> number_from_environment(const char* variable) {
@@ -59,7 +64,7 @@ TEST_P(DenseRunOfSeed, LeavesCpusWithWhoHasThem) { expect_no_fault(options_of(Ge
 
 INSTANTIATE_TEST_SUITE_P(
     Engine, DenseRunOfSeed,
-    ::testing::Range<std::uint64_t>(1, number_from_environment("TOPOLET_DENSE_RUN_SEEDS").value_or(kSeeds) + 1));
+    ::testing::Range<std::uint64_t>(1, number_from_environment("TOPOLET_DENSE_RUN_SEEDS").value_or(kDenseSeeds) + 1));
 
 void play_again(const char* variable, KillRun::Pace pace) {
   const std::optional<std::uint64_t> seed = number_from_environment(variable);

@@ -1,0 +1,65 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # failed, summaries and flaky_file belong to the script that runs tests
+# Runs tests with ctest, and those that failed once more, alone. The script declares these:
+#
+#   summaries=()   what is printed at the end
+#   failed=no      yes once a test has failed for good
+#   flaky_tests=() those that failed and then passed
+#   flaky_file=    is written with their names
+
+kMostFlakyTests=2
+# So many at once are no accident, and running each of them again would only take long.
+kMostRunAgain=10
+
+# run_ctest PRESET [CTEST_OPTION…]: prints all output as it comes, and keeps what failed and the totals for the end.
+run_ctest() {
+  local preset=$1 log names name
+  shift
+  log=$(mktemp)
+  say "Running the tests ($preset)"
+  if ctest --preset "$preset" "$@" 2>&1 | tee "$log"; then
+    summaries+=("$preset: $(sed -n '/tests passed/,$p' "$log")")
+  else
+    summaries+=("$preset: $(sed -n '/tests passed/,$p' "$log")")
+    mapfile -t names < <(failed_tests "$preset")
+    if ((${#names[@]} == 0 || ${#names[@]} > kMostRunAgain)); then
+      failed=yes
+    else
+      for name in "${names[@]}"; do run_again "$preset" "$name"; done
+    fi
+  fi
+  rm -f "$log"
+}
+
+# failed_tests PRESET: prints the names of those that failed in the last run, one in a line.
+failed_tests() {
+  local log=build/$1/Testing/Temporary/LastTestsFailed.log
+  [[ ! -f $log ]] || sed 's/^[0-9]*://' "$log"
+}
+
+# run_again PRESET NAME: a test that passes alone, at the first or second try, is noted as flaky, and fails otherwise.
+run_again() {
+  local preset=$1 name=$2 try
+  for try in first second; do
+    say "Running $name again, alone ($try of two times)"
+    # The pattern is the whole name; what has a meaning in patterns is taken literally.
+    if ctest --preset "$preset" --tests-regex "^$(sed 's/[][\.*^$+?(){}|/]/\\&/g' <<<"$name")\$"; then
+      flaky_tests+=("$preset $name")
+      return
+    fi
+  done
+  summaries+=("$preset: FAILED three times: $name")
+  failed=yes
+}
+
+# report_flaky_tests: names them, and fails the run if there are too many.
+report_flaky_tests() {
+  rm -f "$flaky_file"
+  ((${#flaky_tests[@]} > 0)) || return 0
+  mkdir -p "${flaky_file%/*}"
+  printf '%s\n' "${flaky_tests[@]}" >"$flaky_file"
+  summaries+=("${flaky_tests[@]/#/FLAKY }")
+  if ((${#flaky_tests[@]} > kMostFlakyTests)); then
+    summaries+=("More than $kMostFlakyTests tests failed and then passed alone, which fails the run. Their names are in $flaky_file")
+    failed=yes
+  fi
+}
