@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/base/text.hpp"
 #include "core/cri/messages/ended_containers.hpp"
 #include "core/cri/messages/intercepted_methods.hpp"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "core/base/clock.hpp"
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/cri/call.hpp"
 #include "core/cri/messages/intercepted_methods.hpp"
 #include "core/cri/messages/runtime_client.hpp"

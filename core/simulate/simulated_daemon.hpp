@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/engine/engine.hpp"
 #include "core/plugin/call/policy_thread.hpp"

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/log.hpp"
 #include "core/topology/discover.hpp"
 #include "tests/support/temp_dir.hpp"
 

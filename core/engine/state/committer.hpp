@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/clock.hpp"
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
