@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/engine/state/ledger.hpp"
+#include "core/engine/state/transition.hpp"
 #include "core/watch/messages.hpp"
 
 namespace topolet::watch {

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "core/cri/call.hpp"
-#include "core/engine/state/committer.hpp"
+#include "core/engine/state/cpu_inventory.hpp"
+#include "core/engine/state/observer.hpp"
 #include "core/watch/node_state.hpp"
 #include "core/watch/watch.pb.h"
 
