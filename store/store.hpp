@@ -20,6 +20,7 @@
 
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
+#include "store/limits.hpp"
 
 namespace topolet::store {
 
@@ -162,19 +163,11 @@ struct CapacityRow {
   std::map<std::string, Value> columns;
 };
 
-enum class Durability : std::uint8_t { kNormal, kFull };
-
 /// When IntegrityCheck begins, for how long it reads at once, and how long it pauses then.
 struct IntegrityCheckPace {
   std::chrono::milliseconds delay{0};
   std::chrono::milliseconds slice{100};
   std::chrono::milliseconds pause{200};
-};
-
-/// How much of the history is kept. A decision is deleted only when its end is older than that.
-struct RetentionLimits {
-  std::chrono::milliseconds keep{0};  ///< since its end; 0: for ever
-  std::int64_t keep_bytes = 0;        ///< of the file and its log, as far as they are in use; 0: any number
 };
 
 class Store;

@@ -1,5 +1,6 @@
 #include "cluster/agent/json.hpp"
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace topolet::agent {

@@ -2,7 +2,7 @@
 // core/watch/watch.proto.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "core/watch/watch.pb.h"
 

@@ -1,5 +1,6 @@
 #include "cluster/agent/node.hpp"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cluster/agent/json.hpp"

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "core/base/escape.hpp"
+#include "core/base/log.hpp"
 #include "core/base/queued_sink.hpp"
 
 namespace topolet {

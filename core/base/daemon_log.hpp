@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 
 namespace topolet {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/program_options.hpp>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/audit/time_text.hpp"

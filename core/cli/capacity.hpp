@@ -1,7 +1,7 @@
 // How told capacities are written.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "core/control/control.pb.h"

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/escape.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/daemon_client.hpp"

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/cli/command.hpp"

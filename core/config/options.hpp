@@ -6,7 +6,7 @@
 //
 // The room core/config, namespace topolet::config: turns the configuration file and the command line into checked
 // options, and names every mistake. It may include core/base and, for the values that options end up in,
-// core/placement/placement_rules.hpp and store/store.hpp.
+// core/placement/placement_rules.hpp and store/limits.hpp.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 #include "core/config/config_text.hpp"
 #include "core/config/option_table.hpp"
 #include "core/placement/placement_rules.hpp"
-#include "store/store.hpp"
+#include "store/limits.hpp"
 
 namespace topolet::config {
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/control/control.pb.h"

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/base/text.hpp"
 #include "core/cri/messages/intercepted_methods.hpp"
 #include "core/cri/socket/descriptor_limit.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
 #include "core/config/options.hpp"

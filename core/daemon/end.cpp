@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/daemon/daemon.hpp"
 #include "core/daemon/service_manager.hpp"
 #include "core/plugin/host/crash_mark.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/control/control.pb.h"
-#include "core/engine/engine.hpp"
+#include "core/engine/converge/overlap.hpp"
 
 namespace topolet::daemon {
 

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "core/base/exit_status.hpp"
+#include "core/base/log.hpp"
 
 namespace topolet::daemon {
 namespace {

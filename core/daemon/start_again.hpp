@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/daemon/take_over.hpp"
 

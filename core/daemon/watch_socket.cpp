@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/log.hpp"
 #include "core/cri/socket/listener_socket.hpp"
 #include "core/daemon/daemon.hpp"
 #include "core/daemon/overlaps.hpp"

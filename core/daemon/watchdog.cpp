@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 
 namespace topolet::daemon {

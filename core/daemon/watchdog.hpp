@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 
 namespace topolet::daemon {
 

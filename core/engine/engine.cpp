@@ -5,15 +5,29 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/base/text.hpp"
 #include "core/cri/messages/ended_containers.hpp"
 #include "core/cri/messages/intercepted_methods.hpp"
+#include "core/cri/messages/runtime_client.hpp"
+#include "core/engine/converge/cpuset_writer.hpp"
+#include "core/engine/converge/exits.hpp"
+#include "core/engine/converge/mover.hpp"
+#include "core/engine/converge/rebalancer.hpp"
+#include "core/engine/converge/reconciler.hpp"
 #include "core/engine/handlers/create_container.hpp"
+#include "core/engine/handlers/handler_deps.hpp"
 #include "core/engine/handlers/pod_sandboxes.hpp"
 #include "core/engine/handlers/start_container.hpp"
 #include "core/engine/handlers/stop_container.hpp"
 #include "core/engine/handlers/update_container_resources.hpp"
+#include "core/engine/planning/placer.hpp"
+#include "core/engine/plugin_events.hpp"
 #include "core/engine/state/codec.hpp"
+#include "core/engine/state/committer.hpp"
+#include "core/engine/state/ledger.hpp"
+#include "core/engine/steady_wall_clock.hpp"
+#include "store/store.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -63,9 +77,12 @@ Result<std::int64_t> check_capacity(const Engine::CapacityRequest& request, cons
   return nominal_milli(&topology, request.node);
 }
 
-}  // namespace
+struct Loaded {
+  Ledger ledger;
+  Status status;
+};
 
-Engine::Loaded Engine::load(store::Store& store, CpuInventory cpus) {
+Loaded load(store::Store& store, CpuInventory cpus) {
   Ledger ledger(std::move(cpus), 0);
   const auto rows = store.allocations();
   if (!rows) return {ledger, rows.error()};
@@ -100,78 +117,263 @@ Engine::Loaded Engine::load(store::Store& store, CpuInventory cpus) {
   return {std::move(ledger), {}};
 }
 
-Engine::Engine(Options options, Deps deps) : Engine(std::move(options), std::move(deps), load(deps.store, deps.cpus)) {}
+}  // namespace
 
-// By reference, as `deps` is read for `loaded` too, in whatever order.
-Engine::Engine(Options&& options, Deps&& deps, Loaded loaded)
-    : options_(std::move(options)),
-      log_(deps.log),
-      clock_(std::move(deps.clock)),
-      tick_plugins_(std::move(deps.tick_plugins)),
-      load_status_(std::move(loaded.status)),
-      newest_lost_generation_(deps.store.report().newest_lost_generation),
-      observers_(std::move(deps.observers)),
-      loop_(std::move(deps.loop)),
-      client_(deps.runtime, options_.demand_rules),
-      placer_(std::move(deps.placer)),
-      committer_({*loop_, deps.store, options_.writer_options, placer_.rules(), clock_.clock(), deps.log},
-                 std::move(loaded.ledger)),
-      cpusets_({*loop_, client_, std::move(deps.kernel), deps.log}),
-      exits_(committer_, cpusets_),
-      mover_({*loop_, committer_, cpusets_, exits_, options_.start_grace, clock_.clock(), deps.log}),
-      rebalancer_({*loop_, committer_, placer_, mover_, clock_.clock(), deps.log}),
-      plugin_events_(committer_,
-                     {*loop_, placer_, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
-      reconciler_({*loop_, committer_, placer_, cpusets_, mover_, exits_, rebalancer_, options_.placed_runtime_handlers,
-                   newest_lost_generation_ > 0, options_.doubt_timeout, options_.start_grace, clock_.clock(), deps.log,
-                   options_.kubelet_cpus}),
-      handler_deps_{*loop_,
-                    committer_,
-                    placer_,
-                    cpusets_,
-                    mover_,
-                    exits_,
-                    rebalancer_,
-                    reconciler_,
-                    options_.placed_runtime_handlers,
-                    options_.demand_rules,
-                    log_} {}
+/// What is done on the loop's thread, and what it is done with.
+struct Engine::Impl {
+  // By reference, as `deps` is read for `loaded` too, in whatever order.
+  Impl(Options&& options, Deps&& deps, Loaded loaded);
 
-Engine::~Engine() { stop(); }
+  void begin();
+  bool stop();
+  void handle(const std::shared_ptr<cri::Call>& call);
+  void dispatch(const cri::Interception& interception, const std::shared_ptr<cri::Call>& call);
+  void reconcile_at_start();
+  void release_deferred(const Status& status);
+  void tick();
+  void follow_clock();
+  void change_capacity(const CapacityRequest& request, const OnCapacity& then);
+  void tick_plugins();
+  EngineSummary summarise() const;
 
-Status Engine::start() {
-  if (!load_status_) return load_status_;
-  loop_->post([this] { begin(); });
-  return {};
-}
+  // In the order in which they need each other.
+  const Options options;
+  Log& log;
+  SteadyWallClock clock;
+  const decltype(Deps::tick_plugins) ask_plugins;
+  const Status load_status;
+  const std::uint64_t newest_lost_generation;
+  const std::vector<Observer*> observers;
+  std::unique_ptr<Loop> loop;
+  cri::RuntimeClient client;
+  Placer placer;
+  Committer committer;
+  CpusetWriter cpusets;
+  Exits exits;
+  Mover mover;
+  Rebalancer rebalancer;
+  PluginEvents plugin_events;
+  Reconciler reconciler;
+  const HandlerDeps handler_deps;
 
-void Engine::begin() {
-  for (Observer* observer : observers_) {
-    observer->on_loaded(committer_.ledger());
-    committer_.subscribe(*observer);
+  bool reconciled = false;
+  bool warned_unreachable = false;  ///< that the runtime cannot be asked
+  std::chrono::steady_clock::time_point last_reconcile{};
+  std::vector<std::shared_ptr<cri::Call>> deferred_calls;
+};
+
+Engine::Impl::Impl(Options&& given, Deps&& deps, Loaded loaded)
+    : options(std::move(given)),
+      log(deps.log),
+      clock(std::move(deps.clock)),
+      ask_plugins(std::move(deps.tick_plugins)),
+      load_status(std::move(loaded.status)),
+      newest_lost_generation(deps.store.report().newest_lost_generation),
+      observers(std::move(deps.observers)),
+      loop(std::move(deps.loop)),
+      client(deps.runtime, options.demand_rules),
+      placer(std::move(deps.placer)),
+      committer({*loop, deps.store, options.writer_options, placer.rules(), clock.clock(), deps.log},
+                std::move(loaded.ledger)),
+      cpusets({*loop, client, std::move(deps.kernel), deps.log}),
+      exits(committer, cpusets),
+      mover({*loop, committer, cpusets, exits, options.start_grace, clock.clock(), deps.log}),
+      rebalancer({*loop, committer, placer, mover, clock.clock(), deps.log}),
+      plugin_events(committer,
+                    {*loop, placer, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
+      reconciler({*loop, committer, placer, cpusets, mover, exits, rebalancer, options.placed_runtime_handlers,
+                  newest_lost_generation > 0, options.doubt_timeout, options.start_grace, clock.clock(), deps.log,
+                  options.kubelet_cpus}),
+      handler_deps{*loop,
+                   committer,
+                   placer,
+                   cpusets,
+                   mover,
+                   exits,
+                   rebalancer,
+                   reconciler,
+                   options.placed_runtime_handlers,
+                   options.demand_rules,
+                   log} {}
+
+void Engine::Impl::begin() {
+  for (Observer* observer : observers) {
+    observer->on_loaded(committer.ledger());
+    committer.subscribe(*observer);
   }
-  if (newest_lost_generation_ > 0) {
-    committer_.commit(event::AuditOnly{
+  if (newest_lost_generation > 0) {
+    committer.commit(event::AuditOnly{
         AuditEvent::kGap,
         fmt::format("the state database lost its newest changes: it ends before generation {}, which topoletd acted on "
                     "in this boot; which containers run is read from the runtime",
-                    newest_lost_generation_)});
+                    newest_lost_generation)});
   }
-  plugin_events_.publish_known(committer_.ledger());
-  committer_.commit(event::Restarted{newest_lost_generation_ > 0, placer_.topology(), options_.setup});
+  plugin_events.publish_known(committer.ledger());
+  committer.commit(event::Restarted{newest_lost_generation > 0, placer.topology(), options.setup});
   reconcile_at_start();
   tick();
 }
 
-bool Engine::stop() {
-  loop_->stop();
-  const bool ended = committer_.stop();
-  deferred_calls_.clear();
+bool Engine::Impl::stop() {
+  loop->stop();
+  const bool ended = committer.stop();
+  deferred_calls.clear();
   return ended;
 }
 
+EngineSummary Engine::Impl::summarise() const {
+  const Ledger& ledger = committer.ledger();
+  const placement::LedgerSnapshot view = ledger.snapshot();
+  EngineSummary summary{.containers = {},
+                        .generation = view.generation,
+                        .allowed = view.allowed,
+                        .pool = view.pool,
+                        .reserved = view.reserved,
+                        .exclusive = view.exclusive,
+                        .withheld = view.withheld,
+                        .reconciled = reconciled,
+                        .store_degraded = committer.degraded(),
+                        .store_degraded_because = committer.degraded_because(),
+                        .overlaps = mover.overlaps(),
+                        .store_reopened_because = committer.reopened_because()};
+  for (const auto& [key, allocation] : ledger.allocations()) {
+    if (allocation.phase == Phase::kCrashed) continue;
+    ++summary.containers[std::string(to_string(allocation.placement.mode))];
+    if (allocation.squeeze != Squeeze::kNone) ++summary.squeezed;
+    if (allocation.squeeze == Squeeze::kLeftToKernel) ++summary.left_to_kernel;
+  }
+  for (const auto& [node, told] : ledger.told_capacities())
+    summary.capacities.push_back({told, nominal_milli(placer.topology().get(), node)});
+  return summary;
+}
+
+void Engine::Impl::change_capacity(const CapacityRequest& request, const OnCapacity& then) {
+  const Result<std::int64_t> nominal = check_capacity(request, *placer.topology(), clock.clock().wall());
+  if (!nominal) return then(nominal.error());
+  const auto& told = committer.ledger().told_capacities();
+  const std::int64_t milli = std::min(request.milli.value_or(*nominal), *nominal);
+  const CapacityAnswer answer{milli, *nominal, told.count(request.node) != 0};
+  const auto when_done = [then, answer] { then(answer); };
+  if (!request.milli) return committer.commit(event::CapacityCleared{request.node, request.source}, when_done);
+  committer.commit(event::CapacityTold{request.node, milli, request.until, request.source}, when_done);
+}
+
+void Engine::Impl::handle(const std::shared_ptr<cri::Call>& call) {
+  const cri::Interception* interception = cri::find_interception(call->method());
+  if (interception == nullptr) return pass_through(call);
+  if (!reconciled && interception->needs_ledger) {
+    deferred_calls.push_back(call);
+  } else {
+    dispatch(*interception, call);
+  }
+}
+
+void Engine::Impl::dispatch(const cri::Interception& interception, const std::shared_ptr<cri::Call>& call) {
+  switch (interception.method) {
+    case cri::InterceptedMethod::kRunPodSandbox:
+      return handle_run_pod_sandbox(handler_deps, call);
+    case cri::InterceptedMethod::kStopPodSandbox:
+      return handle_stop_pod_sandbox(handler_deps, call);
+    case cri::InterceptedMethod::kRemovePodSandbox:
+      return handle_remove_pod_sandbox(handler_deps, call);
+    case cri::InterceptedMethod::kCreateContainer:
+      return CreateContainer::handle(handler_deps, call);
+    case cri::InterceptedMethod::kStartContainer:
+      return StartContainer::handle(handler_deps, call);
+    case cri::InterceptedMethod::kStopContainer:
+      return StopContainer::handle(handler_deps, call);
+    case cri::InterceptedMethod::kRemoveContainer:
+      return handle_remove_container(handler_deps, call);
+    case cri::InterceptedMethod::kUpdateContainerResources:
+      return UpdateContainerResources::handle(handler_deps, call);
+  }
+}
+
+void Engine::Impl::reconcile_at_start() {
+  reconciler.run([this](const Status& status) {
+    // Before the first decision, so that plugins know the machine as it is before anything changes.
+    if (status) tick_plugins();
+    release_deferred(status);
+    if (status) {
+      if (std::exchange(warned_unreachable, false)) log.info("the runtime answers; containers are placed from now on");
+      return;
+    }
+    if (!std::exchange(warned_unreachable, true)) {
+      log.warn("the runtime cannot be asked what it runs: {}; containers are placed once it can",
+               status.error().message);
+    }
+    loop->after(options.first_reconcile_retry, [this] { reconcile_at_start(); });
+  });
+}
+
+void Engine::Impl::release_deferred(const Status& status) {
+  reconciled = status.has_value();
+  if (reconciled) {
+    rebalancer.begin();
+    committer.when_durable([this] {
+      for (Observer* observer : observers) observer->on_reconciled();
+    });
+  }
+  std::vector<std::shared_ptr<cri::Call>> held;
+  held.swap(deferred_calls);
+  for (const std::shared_ptr<cri::Call>& call : held) {
+    if (reconciled) {
+      dispatch(*cri::find_interception(call->method()), call);
+    } else {
+      call->reject(
+          {Code::kUnavailable, "topolet places no container before it knows what runs: " + status.error().message});
+    }
+  }
+}
+
+void Engine::Impl::tick_plugins() {
+  if (!ask_plugins) return;
+  const std::vector<plugin::MoveRequest> requests = ask_plugins([this] {
+    return std::make_shared<const plugin::TickSnapshot>(
+        plugin::TickSnapshot{placer.topology(), committer.ledger().snapshot()});
+  });
+  for (const plugin::MoveRequest& request : requests) rebalancer.move_as_requested(request);
+}
+
+void Engine::Impl::tick() {
+  loop->after(kTick, [this] { tick(); });
+  follow_clock();
+  if (!committer.ledger().told_capacities().empty()) committer.commit(event::CapacityTimePassed{});
+  if (!reconciled) return;
+  reconciler.expire();
+  mover.resolve_unfinished_starts();
+  tick_plugins();
+  const auto now = clock.clock().steady();
+  if (now - last_reconcile < options.reconcile_every && !reconciler.has_creates_in_doubt()) return;
+  last_reconcile = now;
+  reconciler.run([this](const Status& status) {
+    if (!status) return log.debug("could not reconcile: {}", status.error().message);
+    rebalancer.retry();
+  });
+}
+
+/// What counts from a moment of the wall clock goes on counting when the clock is set.
+void Engine::Impl::follow_clock() {
+  if (const auto set_by = clock.follow()) committer.commit(event::ClockSet{*set_by});
+}
+
+Engine::Engine(Options options, Deps deps)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(deps), load(deps.store, deps.cpus))) {}
+
+Engine::~Engine() { stop(); }
+
+Status Engine::check_stored(store::Store& store) { return load(store, {}).status; }
+
+Status Engine::start() {
+  if (!impl_->load_status) return impl_->load_status;
+  impl_->loop->post([this] { impl_->begin(); });
+  return {};
+}
+
+bool Engine::stop() { return impl_->stop(); }
+
 Result<EngineSummary> Engine::summary(std::chrono::milliseconds patience) {
-  return ask([this](const Ledger&) { return summarise(); }, patience);
+  return ask([this](const Ledger&) { return impl_->summarise(); }, patience);
 }
 
 Result<Engine::NodeFits> Engine::fits(const std::vector<placement::Workload>& pending,
@@ -181,43 +383,22 @@ Result<Engine::NodeFits> Engine::fits(const std::vector<placement::Workload>& pe
     Placer placer;
     bool reconciled;
   };
-  const auto state = ask([this](const Ledger& ledger) { return State{ledger, placer_, reconciled_}; }, patience);
+  const auto state = ask(
+      [this](const Ledger& ledger) {
+        return State{ledger, impl_->placer, impl_->reconciled};
+      },
+      patience);
   if (!state) return state.error();
   return NodeFits{compute_fits(state->placer, state->ledger, pending), state->reconciled};
 }
 
 Engine::NodeFits Engine::fits(const std::vector<placement::Workload>& pending) const {
-  return NodeFits{compute_fits(placer_, committer_.ledger(), pending), reconciled_};
-}
-
-EngineSummary Engine::summarise() const {
-  const Ledger& ledger = committer_.ledger();
-  const placement::LedgerSnapshot view = ledger.snapshot();
-  EngineSummary summary{.containers = {},
-                        .generation = view.generation,
-                        .allowed = view.allowed,
-                        .pool = view.pool,
-                        .reserved = view.reserved,
-                        .exclusive = view.exclusive,
-                        .withheld = view.withheld,
-                        .reconciled = reconciled_,
-                        .store_degraded = committer_.degraded(),
-                        .store_degraded_because = committer_.degraded_because(),
-                        .overlaps = mover_.overlaps(),
-                        .store_reopened_because = committer_.reopened_because()};
-  for (const auto& [key, allocation] : ledger.allocations()) {
-    if (allocation.phase == Phase::kCrashed) continue;
-    ++summary.containers[std::string(to_string(allocation.placement.mode))];
-    if (allocation.squeeze != Squeeze::kNone) ++summary.squeezed;
-    if (allocation.squeeze == Squeeze::kLeftToKernel) ++summary.left_to_kernel;
-  }
-  for (const auto& [node, told] : ledger.told_capacities())
-    summary.capacities.push_back({told, nominal_milli(placer_.topology().get(), node)});
-  return summary;
+  return NodeFits{compute_fits(impl_->placer, impl_->committer.ledger(), pending), impl_->reconciled};
 }
 
 void Engine::set_capacity(CapacityRequest request, OnCapacity then) {
-  loop_->post([this, request = std::move(request), then = std::move(then)] { change_capacity(request, then); });
+  impl_->loop->post(
+      [this, request = std::move(request), then = std::move(then)] { impl_->change_capacity(request, then); });
 }
 
 Result<Engine::CapacityAnswer> Engine::set_capacity(CapacityRequest request, std::chrono::milliseconds patience) {
@@ -228,161 +409,51 @@ Result<Engine::CapacityAnswer> Engine::set_capacity(CapacityRequest request, std
   return Error{Code::kUnavailable, "topoletd is busy, and may set the capacity later; `topolet capacity` shows it"};
 }
 
-void Engine::change_capacity(const CapacityRequest& request, const OnCapacity& then) {
-  const Result<std::int64_t> nominal = check_capacity(request, *placer_.topology(), clock_.clock().wall());
-  if (!nominal) return then(nominal.error());
-  const auto& told = committer_.ledger().told_capacities();
-  const std::int64_t milli = std::min(request.milli.value_or(*nominal), *nominal);
-  const CapacityAnswer answer{milli, *nominal, told.count(request.node) != 0};
-  const auto when_done = [then, answer] { then(answer); };
-  if (!request.milli) return committer_.commit(event::CapacityCleared{request.node, request.source}, when_done);
-  committer_.commit(event::CapacityTold{request.node, milli, request.until, request.source}, when_done);
-}
-
 void Engine::read_ledger(std::function<void(const Ledger& ledger)> read_ledger) {
-  loop_->post([this, read_ledger = std::move(read_ledger)] { read_ledger(committer_.ledger()); });
+  impl_->loop->post([this, read_ledger = std::move(read_ledger)] { read_ledger(impl_->committer.ledger()); });
 }
 
 void Engine::record_event(AuditEvent event, const std::string& reason) {
-  loop_->post([this, event, reason] { committer_.commit(event::AuditOnly{event, reason}); });
+  impl_->loop->post([this, event, reason] { impl_->committer.commit(event::AuditOnly{event, reason}); });
 }
 
 void Engine::change_setup(Setup setup) {
-  loop_->post([this, setup = std::move(setup)] { committer_.commit(event::SetupChanged{setup}); });
+  impl_->loop->post([this, setup = std::move(setup)] { impl_->committer.commit(event::SetupChanged{setup}); });
 }
 
 void Engine::change_machine(Machine machine) {
-  loop_->post([this, machine = std::move(machine)]() mutable { rebalancer_.change_machine(std::move(machine)); });
+  impl_->loop->post(
+      [this, machine = std::move(machine)]() mutable { impl_->rebalancer.change_machine(std::move(machine)); });
 }
 
 void Engine::verify_cpusets() {
-  loop_->post([this] { mover_.verify_all_in_kernel(); });
+  impl_->loop->post([this] { impl_->mover.verify_all_in_kernel(); });
 }
 
 void Engine::on_call(std::shared_ptr<cri::Call> call) {
   const cri::Interception* interception = cri::find_interception(call->method());
   // Its handler needs no hop to the loop: there is nothing to decide before the runtime is asked.
   if (interception != nullptr && interception->method == cri::InterceptedMethod::kRemoveContainer) {
-    return dispatch(*interception, call);
+    return impl_->dispatch(*interception, call);
   }
-  loop_->post([this, call = std::move(call)] { handle(call); });
+  impl_->loop->post([this, call = std::move(call)] { impl_->handle(call); });
 }
 
 void Engine::on_connected() {
-  loop_->post([this] {
-    log_.info("the runtime is reachable again; reconciling");
-    if (reconciled_) reconciler_.run([](const Status&) {});
+  impl_->loop->post([this] {
+    impl_->log.info("the runtime is reachable again; reconciling");
+    if (impl_->reconciled) impl_->reconciler.run([](const Status&) {});
   });
-}
-
-void Engine::handle(const std::shared_ptr<cri::Call>& call) {
-  const cri::Interception* interception = cri::find_interception(call->method());
-  if (interception == nullptr) return pass_through(call);
-  if (!reconciled_ && interception->needs_ledger) {
-    deferred_calls_.push_back(call);
-  } else {
-    dispatch(*interception, call);
-  }
-}
-
-void Engine::dispatch(const cri::Interception& interception, const std::shared_ptr<cri::Call>& call) {
-  switch (interception.method) {
-    case cri::InterceptedMethod::kRunPodSandbox:
-      return handle_run_pod_sandbox(handler_deps_, call);
-    case cri::InterceptedMethod::kStopPodSandbox:
-      return handle_stop_pod_sandbox(handler_deps_, call);
-    case cri::InterceptedMethod::kRemovePodSandbox:
-      return handle_remove_pod_sandbox(handler_deps_, call);
-    case cri::InterceptedMethod::kCreateContainer:
-      return CreateContainer::handle(handler_deps_, call);
-    case cri::InterceptedMethod::kStartContainer:
-      return StartContainer::handle(handler_deps_, call);
-    case cri::InterceptedMethod::kStopContainer:
-      return StopContainer::handle(handler_deps_, call);
-    case cri::InterceptedMethod::kRemoveContainer:
-      return handle_remove_container(handler_deps_, call);
-    case cri::InterceptedMethod::kUpdateContainerResources:
-      return UpdateContainerResources::handle(handler_deps_, call);
-  }
 }
 
 void Engine::on_observed(const cri::ObservedMessage& observation) {
   std::vector<cri::EndedContainer> ended = cri::read_ended_containers(observation);
   if (ended.empty()) return;
-  loop_->post([this, ended = std::move(ended)] {
+  impl_->loop->post([this, ended = std::move(ended)] {
     for (const cri::EndedContainer& container : ended) {
-      exits_.report(container.id, {Exit::Kind::kExited, container.exit_code});
+      impl_->exits.report(container.id, {Exit::Kind::kExited, container.exit_code});
     }
   });
-}
-
-void Engine::reconcile_at_start() {
-  reconciler_.run([this](const Status& status) {
-    // Before the first decision, so that plugins know the machine as it is before anything changes.
-    if (status) tick_plugins();
-    release_deferred(status);
-    if (status) {
-      if (std::exchange(warned_unreachable_, false))
-        log_.info("the runtime answers; containers are placed from now on");
-      return;
-    }
-    if (!std::exchange(warned_unreachable_, true)) {
-      log_.warn("the runtime cannot be asked what it runs: {}; containers are placed once it can",
-                status.error().message);
-    }
-    loop_->after(options_.first_reconcile_retry, [this] { reconcile_at_start(); });
-  });
-}
-
-void Engine::release_deferred(const Status& reconciled) {
-  reconciled_ = reconciled.has_value();
-  if (reconciled_) {
-    rebalancer_.begin();
-    committer_.when_durable([this] {
-      for (Observer* observer : observers_) observer->on_reconciled();
-    });
-  }
-  std::vector<std::shared_ptr<cri::Call>> held;
-  held.swap(deferred_calls_);
-  for (const std::shared_ptr<cri::Call>& call : held) {
-    if (reconciled_) {
-      dispatch(*cri::find_interception(call->method()), call);
-    } else {
-      call->reject(
-          {Code::kUnavailable, "topolet places no container before it knows what runs: " + reconciled.error().message});
-    }
-  }
-}
-
-void Engine::tick_plugins() {
-  if (!tick_plugins_) return;
-  const std::vector<plugin::MoveRequest> requests = tick_plugins_([this] {
-    return std::make_shared<const plugin::TickSnapshot>(
-        plugin::TickSnapshot{placer_.topology(), committer_.ledger().snapshot()});
-  });
-  for (const plugin::MoveRequest& request : requests) rebalancer_.move_as_requested(request);
-}
-
-void Engine::tick() {
-  loop_->after(kTick, [this] { tick(); });
-  follow_clock();
-  if (!committer_.ledger().told_capacities().empty()) committer_.commit(event::CapacityTimePassed{});
-  if (!reconciled_) return;
-  reconciler_.expire();
-  mover_.resolve_unfinished_starts();
-  tick_plugins();
-  const auto now = clock_.clock().steady();
-  if (now - last_reconcile_ < options_.reconcile_every && !reconciler_.has_creates_in_doubt()) return;
-  last_reconcile_ = now;
-  reconciler_.run([this](const Status& status) {
-    if (!status) return log_.debug("could not reconcile: {}", status.error().message);
-    rebalancer_.retry();
-  });
-}
-
-/// What counts from a moment of the wall clock goes on counting when the clock is set.
-void Engine::follow_clock() {
-  if (const auto set_by = clock_.follow()) committer_.commit(event::ClockSet{*set_by});
 }
 
 }  // namespace topolet::engine

@@ -18,23 +18,28 @@
 #include <vector>
 
 #include "core/base/clock.hpp"
-#include "core/base/log.hpp"
+#include "core/base/index_set.hpp"
+#include "core/base/log_fwd.hpp"
+#include "core/base/result.hpp"
 #include "core/cri/call.hpp"
-#include "core/cri/messages/intercepted_methods.hpp"
-#include "core/cri/messages/runtime_client.hpp"
-#include "core/engine/converge/cpuset_writer.hpp"
-#include "core/engine/converge/exits.hpp"
-#include "core/engine/converge/mover.hpp"
-#include "core/engine/converge/rebalancer.hpp"
-#include "core/engine/converge/reconciler.hpp"
-#include "core/engine/handlers/handler_deps.hpp"
+#include "core/cri/messages/requests.hpp"
+#include "core/engine/converge/kubelet_cpus.hpp"
+#include "core/engine/converge/overlap.hpp"
+#include "core/engine/converge/process_cgroups.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/fits.hpp"
-#include "core/engine/planning/placer.hpp"
-#include "core/engine/plugin_events.hpp"
-#include "core/engine/state/committer.hpp"
-#include "core/engine/steady_wall_clock.hpp"
-#include "store/store.hpp"
+#include "core/engine/planning/placer_deps.hpp"
+#include "core/engine/state/audit_event.hpp"
+#include "core/engine/state/cpu_inventory.hpp"
+#include "core/engine/state/observer.hpp"
+#include "core/engine/state/setup.hpp"
+#include "core/engine/state/told_capacity.hpp"
+#include "core/engine/state/writer_options.hpp"
+#include "core/plugin/host/container_event.hpp"
+
+namespace topolet::store {
+class Store;
+}
 
 namespace topolet::engine {
 
@@ -74,17 +79,17 @@ class Engine {
     std::chrono::milliseconds reconcile_every = std::chrono::seconds(5);
     std::chrono::milliseconds first_reconcile_retry{500};
     std::chrono::milliseconds start_grace = std::chrono::seconds(10);
-    Writer::Options writer_options = {};
+    WriterOptions writer_options = {};
     cri::DemandRules demand_rules = {};
     KubeletCpus kubelet_cpus = {};    ///< that containers had from a kubelet before the start
     std::optional<Setup> setup = {};  ///< what the first decisions are made with, for the audit
   };
-  using Machine = Rebalancer::Machine;
+  using Machine = engine::Machine;
   struct Deps {
     cri::Runtime& runtime;
     store::Store& store;
     CpuInventory cpus;
-    Placer::Deps placer;
+    PlacerDeps placer;
     ProcessCgroups kernel;
     Clock clock;
     Log& log;
@@ -104,7 +109,7 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// Whether what the store holds can be understood; DATA_LOSS names what cannot.
-  static Status check_stored(store::Store& store) { return load(store, {}).status; }
+  static Status check_stored(store::Store& store);
 
   /// Begins with what the store knew when the engine was made, and compares it with the runtime. Calls that place,
   /// start or change containers wait for that; while the runtime does not answer they are rejected. An error if the
@@ -178,48 +183,8 @@ class Engine {
   void on_connected();
 
  private:
-  struct Loaded {
-    Ledger ledger;
-    Status status;
-  };
-  static Loaded load(store::Store& store, CpuInventory cpus);
-  Engine(Options&& options, Deps&& deps, Loaded loaded);
-
-  EngineSummary summarise() const;
-  void begin();
-  void handle(const std::shared_ptr<cri::Call>& call);
-  void dispatch(const cri::Interception& interception, const std::shared_ptr<cri::Call>& call);
-  void reconcile_at_start();
-  void release_deferred(const Status& reconciled);
-  void tick();
-  void follow_clock();
-  void change_capacity(const CapacityRequest& request, const OnCapacity& then);
-  void tick_plugins();
-
-  // In the order in which they need each other.
-  const Options options_;
-  Log& log_;
-  SteadyWallClock clock_;
-  const decltype(Deps::tick_plugins) tick_plugins_;
-  const Status load_status_;
-  const std::uint64_t newest_lost_generation_;
-  const std::vector<Observer*> observers_;
-  std::unique_ptr<Loop> loop_;
-  cri::RuntimeClient client_;
-  Placer placer_;
-  Committer committer_;
-  CpusetWriter cpusets_;
-  Exits exits_;
-  Mover mover_;
-  Rebalancer rebalancer_;
-  PluginEvents plugin_events_;
-  Reconciler reconciler_;
-  const HandlerDeps handler_deps_;
-
-  bool reconciled_ = false;
-  bool warned_unreachable_ = false;  ///< that the runtime cannot be asked
-  std::chrono::steady_clock::time_point last_reconcile_{};
-  std::vector<std::shared_ptr<cri::Call>> deferred_calls_;
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace topolet::engine

@@ -1,11 +1,9 @@
 // The engine's event loop: runs queued work and timers one after the other.
 #pragma once
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
-#include <thread>
+#include <memory>
 
 namespace topolet::engine {
 
@@ -33,17 +31,14 @@ class ThreadLoop final : public Loop {
   ThreadLoop(const ThreadLoop&) = delete;
   ThreadLoop& operator=(const ThreadLoop&) = delete;
 
-  bool is_on_thread() const override { return std::this_thread::get_id() == thread_.get_id(); }
+  bool is_on_thread() const override;
   void post(std::function<void()> work) override;
   void after(std::chrono::milliseconds delay, std::function<void()> work) override;
   void stop() override;
 
  private:
-  void end();
-
-  boost::asio::io_context context_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
-  std::thread thread_;
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace topolet::engine

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/index_set.hpp"
+#include "core/base/log.hpp"
 #include "core/base/read_file.hpp"
 #include "core/base/text.hpp"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/engine/converge/kubelet_cpus.hpp"
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/base/text.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/topology/discover.hpp"

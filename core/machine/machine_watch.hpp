@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/machine/machine.hpp"
 #include "core/machine/uevent_socket.hpp"

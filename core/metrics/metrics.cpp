@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "core/cri/methods.hpp"
+#include "core/engine/state/ledger.hpp"
+#include "core/engine/state/transition.hpp"
 #include "core/metrics/table.hpp"
 #include "core/placement/node_demand.hpp"
 

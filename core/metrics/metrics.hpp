@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/cri/call.hpp"
-#include "core/engine/state/committer.hpp"
+#include "core/engine/state/observer.hpp"
 
 namespace topolet::metrics {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/config/options.hpp"
-#include "core/engine/engine.hpp"
+#include "core/engine/state/cpu_inventory.hpp"
 
 namespace topolet::preflight {
 

@@ -6,7 +6,9 @@
 
 #include "core/machine/machine.hpp"
 #include "core/plugin/host/check_annotations.hpp"
+#include "core/simulate/recording_store.hpp"
 #include "core/simulate/watch_socket.hpp"
+#include "store/store.hpp"
 
 namespace topolet::simulate {
 namespace {
@@ -154,7 +156,7 @@ Status SimulatedDaemon::begin_run() {
   }
   const config::PlacementOptions& placement = setup_.config.options.placement;
   engine::Engine::Options options = machine::engine_options(placement, *machine_.topology);
-  options.writer_options.thread = engine::Writer::Thread::kLoop;
+  options.writer_options.thread = engine::WriterThread::kLoop;
   options.writer_options.transaction_time = options_.transaction_time;
   memory_total_bytes_ = options.demand_rules.memory_total_bytes;
   run.engine = std::make_unique<engine::Engine>(

@@ -12,16 +12,19 @@
 #include <string>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/engine/engine.hpp"
 #include "core/plugin/call/policy_thread.hpp"
 #include "core/plugin/host/in_memory_plugin_state.hpp"
 #include "core/plugin/host/loaded_config.hpp"
-#include "core/simulate/recording_store.hpp"
 #include "core/simulate/runtime_connection.hpp"
 #include "core/simulate/simulated_loop.hpp"
-#include "store/store.hpp"
+
+namespace topolet::store {
+class Store;
+struct DecidedRow;
+}  // namespace topolet::store
 
 namespace topolet::simulate {
 

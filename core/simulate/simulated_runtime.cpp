@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/cri/messages/intercepted_methods.hpp"
+#include "core/cri/messages/lens.pb.h"
 #include "core/simulate/runtime_messages.hpp"
 
 namespace topolet::simulate {
@@ -56,6 +58,25 @@ Set set_of(const std::string& list) {
 
 }  // namespace
 
+struct SimulatedRuntime::Container {
+  std::string sandbox_id;
+  lens::ContainerConfig config;  ///< as it was created
+  std::string cgroup;
+  lens::Resources resources;  ///< as updates have left them
+  std::int32_t state = 0;
+  std::int32_t exit_code = 0;
+};
+
+/// By id.
+struct SimulatedRuntime::Records {
+  std::map<std::string, lens::PodSandbox> sandboxes;
+  std::map<std::string, Container> containers;
+};
+
+SimulatedRuntime::SimulatedRuntime() : records_(std::make_unique<Records>()) {}
+
+SimulatedRuntime::~SimulatedRuntime() = default;
+
 /// topolet intercepts just those.
 bool changes_something(std::string_view method) { return cri::find_interception(method) != nullptr; }
 
@@ -66,8 +87,8 @@ cri::RuntimeResponse SimulatedRuntime::answer(std::string_view method, const std
 }
 
 void SimulatedRuntime::exit(const std::string& container_id, std::int32_t exit_code) {
-  const auto found = containers_.find(container_id);
-  if (found == containers_.end()) return;
+  const auto found = records_->containers.find(container_id);
+  if (found == records_->containers.end()) return;
   found->second.state = kExited;
   found->second.exit_code = exit_code;
 }
@@ -76,20 +97,20 @@ cri::RuntimeResponse SimulatedRuntime::do_call(std::string_view method, const st
   if (method == "RunPodSandbox") return run_pod(request);
   if (method == "StopPodSandbox") return stop_pod(request);
   if (method == "RemovePodSandbox") return remove_pod(request);
-  if (method == "ListPodSandbox") return answer_with_sandboxes(sandboxes_);
+  if (method == "ListPodSandbox") return answer_with_sandboxes(records_->sandboxes);
   if (method == "CreateContainer") return create(request);
   if (method == "StartContainer") return start(request);
   if (method == "StopContainer") return stop(request);
   if (method == "RemoveContainer") return remove(request);
   if (method == "UpdateContainerResources") return update(request, caller);
   if (method == "ContainerStatus") return status(request);
-  if (method == "ListContainers") return answer_with_containers(containers_);
+  if (method == "ListContainers") return answer_with_containers(records_->containers);
   return {Code::kUnimplemented, fmt::format("the simulated runtime does not implement {}", method), {}};
 }
 
 cri::RuntimeResponse SimulatedRuntime::run_pod(const std::string& bytes) {
   const auto request = read_request<lens::RunPodSandboxRequest>(bytes);
-  for (const auto& [id, known] : sandboxes_) {
+  for (const auto& [id, known] : records_->sandboxes) {
     // The same call again, by one who never heard of its answer.
     const bool is_ready = known.state() != kSandboxNotReady;
     if (is_ready && known.metadata().uid() == request.config().metadata().uid()) return ok_answer_with_id(id);
@@ -98,7 +119,7 @@ cri::RuntimeResponse SimulatedRuntime::run_pod(const std::string& bytes) {
   sandbox.set_id(fmt::format("sandbox-{:08}", ++last_number_));
   *sandbox.mutable_metadata() = request.config().metadata();
   sandbox.set_runtime_handler(request.runtime_handler());
-  sandboxes_[sandbox.id()] = sandbox;
+  records_->sandboxes[sandbox.id()] = sandbox;
   return ok_answer_with_id(sandbox.id());
 }
 
@@ -110,10 +131,10 @@ cri::RuntimeResponse SimulatedRuntime::create(const std::string& bytes) {
   if (id.empty()) {
     id = fmt::format("container-{:08}", ++last_number_);
     const lens::ContainerConfig& config = request.config();
-    containers_[id] = {.sandbox_id = request.sandbox_id(),
-                       .config = config,
-                       .cgroup = request.sandbox_config().linux().cgroup_parent() + '/' + id,
-                       .resources = config.linux().resources()};
+    records_->containers[id] = {.sandbox_id = request.sandbox_id(),
+                                .config = config,
+                                .cgroup = request.sandbox_config().linux().cgroup_parent() + '/' + id,
+                                .resources = config.linux().resources()};
   }
   return next == NextResponse::kResponseLost ? lost_answer() : ok_answer_with_id(id);
 }
@@ -122,7 +143,7 @@ cri::RuntimeResponse SimulatedRuntime::create(const std::string& bytes) {
 /// was made, as with CRI-O.
 std::string SimulatedRuntime::find_unstarted(const lens::CreateContainerRequest& request) const {
   const lens::ContainerMetadata& wanted = request.config().metadata();
-  for (const auto& [id, container] : containers_) {
+  for (const auto& [id, container] : records_->containers) {
     const lens::ContainerMetadata& metadata = container.config.metadata();
     if (container.sandbox_id == request.sandbox_id() && container.state == kCreated &&
         metadata.name() == wanted.name() && metadata.attempt() == wanted.attempt()) {
@@ -134,40 +155,40 @@ std::string SimulatedRuntime::find_unstarted(const lens::CreateContainerRequest&
 
 cri::RuntimeResponse SimulatedRuntime::start(const std::string& bytes) {
   const std::string id = read_request<lens::Target>(bytes).id();
-  const auto found = containers_.find(id);
-  if (found == containers_.end()) return no_such("container", id);
+  const auto found = records_->containers.find(id);
+  if (found == records_->containers.end()) return no_such("container", id);
   found->second.state = kRunning;
   return ok_answer();
 }
 
 cri::RuntimeResponse SimulatedRuntime::stop(const std::string& bytes) {
   const std::string id = read_request<lens::Target>(bytes).id();
-  const auto found = containers_.find(id);
-  if (found == containers_.end()) return no_such("container", id);
+  const auto found = records_->containers.find(id);
+  if (found == records_->containers.end()) return no_such("container", id);
   if (std::exchange(found->second.state, kExited) == kRunning) found->second.exit_code = kTerminated;
   return ok_answer();
 }
 
 cri::RuntimeResponse SimulatedRuntime::remove(const std::string& bytes) {
-  containers_.erase(read_request<lens::Target>(bytes).id());
+  records_->containers.erase(read_request<lens::Target>(bytes).id());
   return ok_answer();
 }
 
 cri::RuntimeResponse SimulatedRuntime::stop_pod(const std::string& bytes) {
   const std::string id = read_request<lens::Target>(bytes).id();
-  for (auto& [container_id, container] : containers_) {
+  for (auto& [container_id, container] : records_->containers) {
     if (container.sandbox_id != id) continue;
     if (std::exchange(container.state, kExited) == kRunning) container.exit_code = kTerminated;
   }
-  if (const auto sandbox = sandboxes_.find(id); sandbox != sandboxes_.end())
+  if (const auto sandbox = records_->sandboxes.find(id); sandbox != records_->sandboxes.end())
     sandbox->second.set_state(kSandboxNotReady);
   return ok_answer();
 }
 
 cri::RuntimeResponse SimulatedRuntime::remove_pod(const std::string& bytes) {
   const std::string id = read_request<lens::Target>(bytes).id();
-  std::erase_if(containers_, [&id](const auto& entry) { return entry.second.sandbox_id == id; });
-  sandboxes_.erase(id);
+  std::erase_if(records_->containers, [&id](const auto& entry) { return entry.second.sandbox_id == id; });
+  records_->sandboxes.erase(id);
   return ok_answer();
 }
 
@@ -176,16 +197,16 @@ cri::RuntimeResponse SimulatedRuntime::update(const std::string& bytes, Caller c
   const bool own = caller == Caller::kDaemon;
   const NextResponse next = own ? std::exchange(next_own_update_, NextResponse::kSucceed) : NextResponse::kSucceed;
   if (next == NextResponse::kRefuse) return refused();
-  const auto found = containers_.find(request.container_id());
-  if (found == containers_.end()) return no_such("container", request.container_id());
+  const auto found = records_->containers.find(request.container_id());
+  if (found == records_->containers.end()) return no_such("container", request.container_id());
   update_resources(found->second.resources, request.linux());
   return next == NextResponse::kResponseLost ? lost_answer() : ok_answer();
 }
 
 cri::RuntimeResponse SimulatedRuntime::status(const std::string& bytes) const {
   const std::string id = read_request<lens::ContainerStatusRequest>(bytes).container_id();
-  const auto found = containers_.find(id);
-  if (found == containers_.end()) return no_such("container", id);
+  const auto found = records_->containers.find(id);
+  if (found == records_->containers.end()) return no_such("container", id);
   lens::ContainerStatusResponse response;
   lens::ContainerStatus& status = *response.mutable_status();
   status.set_id(id);
@@ -216,9 +237,9 @@ std::string SimulatedRuntime::verbose_info(const Container& container) {
 
 std::vector<RunningContainer> SimulatedRuntime::running() const {
   std::vector<RunningContainer> running;
-  for (const auto& [id, container] : containers_) {
-    const auto sandbox = sandboxes_.find(container.sandbox_id);
-    if (container.state != kRunning || sandbox == sandboxes_.end()) continue;
+  for (const auto& [id, container] : records_->containers) {
+    const auto sandbox = records_->sandboxes.find(container.sandbox_id);
+    if (container.state != kRunning || sandbox == records_->sandboxes.end()) continue;
     running.push_back({.pod = sandbox->second.metadata().uid(),
                        .container = container.config.metadata().name(),
                        .attempt = container.config.metadata().attempt(),

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,7 +12,10 @@
 #include "core/base/index_set.hpp"
 #include "core/base/result.hpp"
 #include "core/cri/call.hpp"
-#include "core/cri/messages/lens.pb.h"
+
+namespace topolet::lens {
+class CreateContainerRequest;
+}
 
 namespace topolet::simulate {
 
@@ -41,6 +44,11 @@ struct RunningContainer {
 /// Answers at once, on the caller's thread. Containers have no process, so nothing can be read back from a kernel.
 class SimulatedRuntime {
  public:
+  SimulatedRuntime();
+  ~SimulatedRuntime();
+  SimulatedRuntime(const SimulatedRuntime&) = delete;
+  SimulatedRuntime& operator=(const SimulatedRuntime&) = delete;
+
   cri::RuntimeResponse answer(std::string_view method, const std::string& request, Caller caller);
 
   /// The answer to the next CreateContainer; later ones succeed.
@@ -54,14 +62,8 @@ class SimulatedRuntime {
   void watch(std::function<void()> changed) { changed_ = std::move(changed); }
 
  private:
-  struct Container {
-    std::string sandbox_id;
-    lens::ContainerConfig config;  ///< as it was created
-    std::string cgroup;
-    lens::Resources resources;  ///< as updates have left them
-    std::int32_t state = 0;
-    std::int32_t exit_code = 0;
-  };
+  struct Container;
+  struct Records;
 
   cri::RuntimeResponse do_call(std::string_view method, const std::string& request, Caller caller);
   cri::RuntimeResponse run_pod(const std::string& request);
@@ -76,8 +78,7 @@ class SimulatedRuntime {
   cri::RuntimeResponse stop_pod(const std::string& request);
   cri::RuntimeResponse remove_pod(const std::string& request);
 
-  std::map<std::string, lens::PodSandbox> sandboxes_;
-  std::map<std::string, Container> containers_;
+  const std::unique_ptr<Records> records_;
   std::uint64_t last_number_ = 0;
   NextResponse next_create_ = NextResponse::kSucceed;
   NextResponse next_own_update_ = NextResponse::kSucceed;

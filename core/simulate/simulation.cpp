@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "core/cri/messages/lens.pb.h"
+#include "core/engine/state/ledger.hpp"
 #include "core/engine/state/verdicts_json.hpp"
 #include "core/machine/machine.hpp"
+#include "store/store.hpp"
 
 namespace topolet::simulate {
 namespace {

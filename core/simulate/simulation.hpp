@@ -17,6 +17,7 @@
 
 #include "core/base/result.hpp"
 #include "core/engine/engine.hpp"
+#include "core/engine/state/allocation.hpp"
 #include "core/placement/verdicts.hpp"
 #include "core/plugin/host/loaded_config.hpp"
 #include "core/simulate/kubelet.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/engine/engine.hpp"
 #include "core/watch/watch.pb.h"

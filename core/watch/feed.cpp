@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <fstream>
 #include <future>
 #include <thread>
 #include <utility>
 
+#include "core/engine/state/ledger.hpp"
+#include "core/engine/state/transition.hpp"
 #include "core/watch/messages.hpp"
 
 namespace topolet::watch {
@@ -32,7 +35,8 @@ std::shared_ptr<const std::string> bytes_of(const v1::WatchResponse& response) {
 
 }  // namespace
 
-Feed::Feed(Options options) : options_(std::move(options)), instance_(new_instance()) {
+Feed::Feed(Options options)
+    : options_(std::move(options)), instance_(new_instance()), thread_(std::make_unique<boost::asio::thread_pool>(1)) {
   v1::Snapshot nothing;
   nothing.set_instance(instance_);
   nothing.set_version(options_.version);
@@ -48,16 +52,16 @@ void Feed::on_loaded(const engine::Ledger& ledger) {
   *all.mutable_cpus() = cpus_of(inventory_, ledger.pool(), ledger.free_isolated());
   for (const auto& [key, allocation] : ledger.allocations()) *all.add_changed() = container_of(allocation);
   for (const auto& [node, told] : ledger.told_capacities()) *all.add_capacities() = capacity_of(told);
-  boost::asio::post(thread_, [this, all = std::move(all)] { state_.apply(all); });
+  boost::asio::post(*thread_, [this, all = std::move(all)] { state_.apply(all); });
 }
 
 void Feed::on_durable(const engine::Transition& transition) {
   if (transition.inventory) inventory_ = *transition.inventory;
-  boost::asio::post(thread_, [this, delta = delta_of(transition, inventory_)]() mutable { apply(std::move(delta)); });
+  boost::asio::post(*thread_, [this, delta = delta_of(transition, inventory_)]() mutable { apply(std::move(delta)); });
 }
 
 void Feed::on_reconciled() {
-  boost::asio::post(thread_, [this] {
+  boost::asio::post(*thread_, [this] {
     v1::Delta delta = begin_delta();
     delta.set_reconciled(true);
     apply(std::move(delta));
@@ -65,7 +69,7 @@ void Feed::on_reconciled() {
 }
 
 void Feed::set_plugins(v1::PluginList plugins) {
-  boost::asio::post(thread_, [this, plugins = std::move(plugins)]() mutable {
+  boost::asio::post(*thread_, [this, plugins = std::move(plugins)]() mutable {
     v1::Delta delta = begin_delta();
     *delta.mutable_plugins() = std::move(plugins);
     apply(std::move(delta));
@@ -73,7 +77,7 @@ void Feed::set_plugins(v1::PluginList plugins) {
 }
 
 void Feed::subscribe(std::shared_ptr<cri::OwnCall> call) {
-  boost::asio::post(thread_, [this, call = std::move(call)] { begin(call); });
+  boost::asio::post(*thread_, [this, call = std::move(call)] { begin(call); });
 }
 
 /// Of something that is no transition.
@@ -92,7 +96,7 @@ void Feed::apply(v1::Delta delta) {
   *gathered_.add_deltas() = std::move(delta);
   if (!is_first) return;
   const auto timer = std::make_shared<boost::asio::steady_timer>(
-      thread_, std::max(std::chrono::steady_clock::now() + options_.gather, last_sent_ + options_.pace));
+      *thread_, std::max(std::chrono::steady_clock::now() + options_.gather, last_sent_ + options_.pace));
   timer->async_wait([this, timer](const boost::system::error_code&) { flush(); });
 }
 
@@ -134,7 +138,7 @@ void Feed::forget_ended() {
 void Feed::stop() {
   if (is_stopping_.exchange(true)) return;
   std::promise<std::vector<std::shared_ptr<cri::OwnCall>>> ended;
-  boost::asio::post(thread_, [this, &ended] {
+  boost::asio::post(*thread_, [this, &ended] {
     stopped_ = true;
     flush();
     for (const std::shared_ptr<cri::OwnCall>& reader : readers_) {
@@ -148,8 +152,8 @@ void Feed::stop() {
          !std::all_of(told.begin(), told.end(), [](const auto& reader) { return reader->has_ended(); })) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  thread_.stop();
-  thread_.join();
+  thread_->stop();
+  thread_->join();
 }
 
 }  // namespace topolet::watch

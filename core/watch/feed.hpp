@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,9 +10,14 @@
 #include <vector>
 
 #include "core/cri/call.hpp"
-#include "core/engine/state/committer.hpp"
+#include "core/engine/state/cpu_inventory.hpp"
+#include "core/engine/state/observer.hpp"
 #include "core/watch/node_state.hpp"
 #include "core/watch/watch.pb.h"
+
+namespace boost::asio {
+class thread_pool;
+}
 
 namespace topolet::watch {
 
@@ -69,7 +73,7 @@ class Feed final : public engine::Observer {
   std::chrono::steady_clock::time_point last_sent_ = std::chrono::steady_clock::time_point::min();
   std::vector<std::shared_ptr<cri::OwnCall>> readers_;
 
-  boost::asio::thread_pool thread_{1};
+  const std::unique_ptr<boost::asio::thread_pool> thread_;
 };
 
 }  // namespace topolet::watch

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/cri/call.hpp"
 #include "core/cri/socket/listener.hpp"

@@ -1,7 +1,7 @@
 // Reads the YAML in which CDI specs may be written, through libyaml.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 namespace topolet::gpu {

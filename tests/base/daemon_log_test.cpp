@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/log.hpp"
 #include "core/base/queued_sink.hpp"
 #include "core/base/unique_fd.hpp"
 

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 #include "tests/cri/proxy_rig.hpp"
 

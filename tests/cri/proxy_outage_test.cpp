@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/log.hpp"
 #include "tests/cri/proxy_rig.hpp"
 
 namespace topolet::testing {

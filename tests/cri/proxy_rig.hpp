@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/cri/socket/listener.hpp"
 #include "core/cri/wire/proxy.hpp"
 #include "tests/support/raw_client.hpp"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/cri/socket/listener.hpp"
 #include "core/cri/wire/proxy.hpp"
 #include "core/engine/engine.hpp"

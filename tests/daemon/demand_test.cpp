@@ -3,6 +3,8 @@
 #include <future>
 
 #include "core/engine/engine.hpp"
+#include "core/engine/planning/placer.hpp"
+#include "core/engine/state/allocation.hpp"
 #include "tests/daemon/core_rig.hpp"
 #include "tests/daemon/test_policy.hpp"
 

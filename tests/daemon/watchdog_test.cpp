@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/cri/socket/listener.hpp"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/engine/engine.hpp"
+#include "core/engine/state/ledger.hpp"
 #include "core/placement/candidates.hpp"
 #include "core/placement/decide.hpp"
 #include "core/simulate/recording_store.hpp"
@@ -60,7 +61,7 @@ EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_error_log(errors_)) {
   engine_ = std::make_unique<engine::Engine>(
       engine::Engine::Options{.placed_runtime_handlers = {""},
                               .doubt_timeout = kPendingTimeout,
-                              .writer_options = {.thread = engine::Writer::Thread::kLoop,
+                              .writer_options = {.thread = engine::WriterThread::kLoop,
                                                  .transaction_time = std::move(deps.transaction_time)}},
       engine::Engine::Deps{
           .runtime = deps.runtime,

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/index_set.hpp"
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/cri/call.hpp"
 #include "core/engine/converge/process_cgroups.hpp"
 #include "core/engine/state/allocation.hpp"

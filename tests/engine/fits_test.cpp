@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "core/engine/planning/placer.hpp"
 #include "core/placement/zone.hpp"
 #include "tests/engine/ledgers.hpp"
 

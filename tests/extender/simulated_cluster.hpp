@@ -20,7 +20,7 @@
 #include "cluster/extender/binder.hpp"
 #include "cluster/extender/rank.hpp"
 #include "cluster/extender/shared_book.hpp"
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "tests/extender/virtual_clock.hpp"
 
 namespace topolet::extender {

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/log.hpp"
+#include "core/base/mutex.hpp"
 #include "core/topology/discover.hpp"
 #include "tests/support/temp_dir.hpp"
 

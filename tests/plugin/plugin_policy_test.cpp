@@ -6,6 +6,7 @@
 
 #include <sstream>
 
+#include "core/base/log.hpp"
 #include "core/plugin/call/barrier.hpp"
 #include "tests/plugin/plugins.hpp"
 

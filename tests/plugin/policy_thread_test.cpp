@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "core/base/log.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/placement/decide.hpp"
 #include "tests/plugin/plugins.hpp"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/engine/planning/fits.hpp"
+#include "core/engine/planning/placer.hpp"
 #include "core/plugin/call/policy_thread.hpp"
 #include "core/plugin/host/in_memory_plugin_state.hpp"
 #include "core/plugin/host/loaded_config.hpp"

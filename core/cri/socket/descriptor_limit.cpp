@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/log.hpp"
+
 namespace topolet::cri {
 namespace {
 

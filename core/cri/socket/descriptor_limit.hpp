@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 
 namespace topolet::cri {
 

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/cri/socket/client_reads.hpp"
 #include "core/cri/socket/listener_socket.hpp"
 

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
 #include "core/base/unique_fd.hpp"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/base/resident_memory.hpp"
 #include "core/base/text.hpp"
 #include "core/cri/socket/client_reads.hpp"

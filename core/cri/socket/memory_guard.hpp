@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/cri/socket/connections.hpp"
 #include "core/cri/wire/heap_trimmer.hpp"

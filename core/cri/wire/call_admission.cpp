@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cri/wire/event_loop.hpp"
 #include "core/cri/wire/peer_names.hpp"
 
 namespace topolet::cri {

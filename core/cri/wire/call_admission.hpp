@@ -29,11 +29,11 @@
 
 #include "core/base/mutex.hpp"
 #include "core/cri/call.hpp"
-#include "core/cri/wire/event_loop.hpp"
 
 namespace topolet::cri {
 
 class CallAdmission;
+class EventLoop;
 
 /// The calls of one connection that are under way. CallAdmission makes it.
 class ClientCalls {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/cri/methods.hpp"
 #include "core/cri/wire/goaway.hpp"
 #include "core/cri/wire/incoming_call.hpp"

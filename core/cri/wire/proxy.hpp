@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/cri/call.hpp"
 

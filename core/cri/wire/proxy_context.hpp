@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
 #include "core/cri/wire/call_admission.hpp"
 #include "core/cri/wire/event_loop.hpp"

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/placement/reason_codes.hpp"
 #include "core/placement/settings.hpp"
 

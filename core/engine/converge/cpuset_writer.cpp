@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "core/base/log.hpp"
+
 namespace topolet::engine {
 
 void CpusetWriter::write(const std::string& container_id, const ContainerCpuset& target,

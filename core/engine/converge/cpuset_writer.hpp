@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/cri/messages/requests.hpp"
 #include "core/cri/messages/runtime_client.hpp"

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/base/text.hpp"
 
 namespace topolet::engine {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/base/clock.hpp"
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/engine/converge/container_queues.hpp"
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"

@@ -10,17 +10,10 @@
 #include "core/base/clock.hpp"
 #include "core/base/index_set.hpp"
 #include "core/engine/converge/footprints.hpp"
+#include "core/engine/converge/overlap.hpp"
 #include "core/engine/state/committer.hpp"
 
 namespace topolet::engine {
-
-/// A container runs on CPUs that another one has alone.
-struct Overlap {
-  std::string container;  ///< as display_name() says it
-  std::string owner;      ///< who has the CPUs alone
-  CpuSet cpus;
-  std::chrono::milliseconds seen_for{};
-};
 
 /// Audits each overlap when it is seen, and when it is over. Not those that are audited as a conflict with the kubelet,
 /// or of a container that no CPU is left for. Lives on the loop's thread.

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/log.hpp"
+
 namespace topolet::engine {
 namespace {
 

@@ -26,12 +26,6 @@ class Rebalancer final : public Observer {
     Clock clock;
     Log& log;
   };
-  /// What changes when CPUs go off- or online.
-  struct Machine {
-    std::shared_ptr<const topology::Topology> topology;
-    std::vector<placement::Candidate> candidates;
-    CpuInventory cpus;
-  };
 
   /// Subscribes itself.
   explicit Rebalancer(Deps deps);

@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/base/log.hpp"
+
 namespace topolet::engine {
 namespace {
 

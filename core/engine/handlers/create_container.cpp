@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/engine/handlers/hidden_values.hpp"
 #include "core/engine/planning/crash_hold.hpp"
 #include "core/placement/reason_codes.hpp"

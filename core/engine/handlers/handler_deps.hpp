@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/cri/call.hpp"
 #include "core/cri/messages/requests.hpp"
 #include "core/engine/converge/cpuset_writer.hpp"

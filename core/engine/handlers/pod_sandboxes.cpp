@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/base/log.hpp"
+
 namespace topolet::engine {
 namespace {
 

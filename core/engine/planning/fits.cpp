@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "core/engine/planning/crash_hold.hpp"
+#include "core/engine/planning/placer.hpp"
 #include "core/engine/state/events.hpp"
+#include "core/engine/state/ledger.hpp"
 #include "core/engine/state/transitions.hpp"
 #include "core/placement/settings.hpp"
 #include "core/placement/zone.hpp"

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/planning/placer.hpp"
-#include "core/engine/state/ledger.hpp"
+#include "core/placement/workload.hpp"
 
 namespace topolet::engine {
+
+class Ledger;
+class Placer;
 
 /// What one container could have for itself on a node, and what is booked there.
 struct NodeFit {

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/engine/planning/placer_deps.hpp"
 #include "core/engine/planning/short_lists.hpp"
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/plan.hpp"
@@ -26,18 +26,7 @@ namespace topolet::engine {
 /// One thread.
 class Placer {
  public:
-  /// Runs decide() with the policies; see PolicyThread.
-  using Decide = std::function<placement::Decision(const std::shared_ptr<const placement::PolicyRequest>&,
-                                                   const placement::PlacementRules&)>;
-
-  struct Deps {
-    std::shared_ptr<const topology::Topology> topology;
-    std::vector<placement::Candidate> candidates;
-    placement::PlacementRules rules;
-    Decide decide;
-    /// Which annotations are read at present; empty = not known, so that no name is called misspelt.
-    std::function<placement::KnownAnnotations()> annotations = {};
-  };
+  using Deps = PlacerDeps;
   explicit Placer(Deps deps) : deps_(std::move(deps)) {}
 
   /// How a decision differs from that on a container which is new.

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/base/utc_time.hpp"
 #include "core/engine/state/codec.hpp"
 #include "core/engine/state/transitions.hpp"

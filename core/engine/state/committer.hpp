@@ -10,29 +10,16 @@
 #include <vector>
 
 #include "core/base/clock.hpp"
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
+#include "core/engine/state/observer.hpp"
 #include "core/engine/state/record_again.hpp"
 #include "core/engine/state/writer.hpp"
 #include "core/placement/placement_rules.hpp"
 
 namespace topolet::engine {
-
-/// Hears of every transition once it is durable, in their order, before whoever caused it goes on.
-class Observer {
- public:
-  virtual ~Observer() = default;
-  /// What the store knew, once, before the first transition.
-  virtual void on_loaded(const Ledger& /*ledger*/) {}
-  virtual void on_durable(const Transition& transition) = 0;
-  /// It is in the database: just before on_durable() of it, or any time later where the store took longer than those
-  /// who wait for it do.
-  virtual void on_written(const Transition& /*transition*/) {}
-  /// The ledger was compared with the runtime for the first time, and all that follows from it was heard.
-  virtual void on_reconciled() {}
-};
 
 /// Lives on the loop's thread, and asserts it, but for what says otherwise.
 class Committer {

@@ -12,22 +12,14 @@
 #include "core/base/result.hpp"
 #include "core/engine/state/allocation.hpp"
 #include "core/engine/state/audit_event.hpp"
+#include "core/engine/state/cpu_inventory.hpp"
+#include "core/engine/state/setup.hpp"
 #include "core/engine/state/told_capacity.hpp"
 #include "core/placement/decide.hpp"
 #include "core/placement/verdicts.hpp"
 #include "core/topology/topology.hpp"
 
 namespace topolet::engine {
-
-/// The CPUs that topolet may use; the sets mean what they do in LedgerSnapshot.
-struct CpuInventory {
-  CpuSet allowed;
-  CpuSet reserved;
-  CpuSet isolated;
-  CpuSet occupied = {};  ///< taken by what is no container; only `occupy` of core/simulate sets it
-
-  friend bool operator==(const CpuInventory&, const CpuInventory&) = default;
-};
 
 /// What the audit says of a decision, beside the allocation that it made.
 struct AuditEntry {
@@ -70,14 +62,6 @@ enum class ChangeKind : std::uint8_t {
 struct PoolCause {
   std::string what;                      ///< "placed", "re-placed", "ended", "left", "machine", "started"
   std::optional<std::int64_t> decision;  ///< none where no decision did it
-};
-
-/// What decisions are made with.
-struct Setup {
-  std::int64_t number = 0;  ///< as in Decision
-  std::string version;      ///< topoletd's
-  std::string config_text;  ///< a line for each value that was set, "daemon.listen = …"
-  std::string plugins;      ///< as in the table `setup`
 };
 
 /// What happens to one allocation.

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <utility>
 
+#include "core/base/log.hpp"
+
 namespace topolet::engine {
 namespace {
 

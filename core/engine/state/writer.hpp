@@ -13,10 +13,11 @@
 #include <vector>
 
 #include "core/base/clock.hpp"
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
 #include "core/engine/loop.hpp"
+#include "core/engine/state/writer_options.hpp"
 #include "store/store.hpp"
 #include "store/upkeep_pace.hpp"
 
@@ -39,20 +40,8 @@ enum class Urgency : std::uint8_t {
 /// All functions are for the loop's thread.
 class Writer {
  public:
-  /// On whose thread the store is written.
-  enum class Thread : std::uint8_t {
-    kOwn,
-    kLoop,  ///< for a simulated loop: written on the loop's thread; `done` still runs later
-  };
-  struct Options {
-    Thread thread = Thread::kOwn;
-    std::chrono::milliseconds patience{50};
-    std::chrono::milliseconds retry{1000};        ///< after a failure
-    std::chrono::milliseconds longest_end{5000};  ///< how long stop() waits for the store
-    /// With Thread::kLoop, returns how long the next transaction takes, from when it is wanted until it is written.
-    /// What comes meanwhile is written in one transaction after it. Without it each submission is written at once.
-    std::function<std::chrono::milliseconds()> transaction_time = {};
-  };
+  using Thread = WriterThread;
+  using Options = WriterOptions;
   /// How long the store did not keep up, and how much was written late.
   struct Gap {
     std::chrono::milliseconds duration{};

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
 #include "core/plugin/call/call_result.hpp"

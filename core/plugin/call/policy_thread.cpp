@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/plugin/call/abandonable_thread.hpp"
 #include "core/plugin/call/abi_request.hpp"
 #include "core/plugin/call/barrier.hpp"

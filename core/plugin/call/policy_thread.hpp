@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/clock.hpp"
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
 #include "core/placement/policy.hpp"

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/log.hpp"
 #include "core/plugin/call/abandonable_thread.hpp"
 #include "core/plugin/call/barrier.hpp"
 #include "core/plugin/host/crash_mark.hpp"

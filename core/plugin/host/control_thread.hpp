@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 
 namespace topolet::plugin {

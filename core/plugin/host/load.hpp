@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
 #include "core/plugin/host/file_identity.hpp"

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/plugin/call/barrier.hpp"
 
 namespace topolet::plugin {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "core/base/log.hpp"
+#include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
 #include "store/plugin_state_store.hpp"
 

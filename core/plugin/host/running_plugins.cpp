@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/log.hpp"
 #include "core/plugin/host/check_annotations.hpp"
 
 namespace topolet::plugin {

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "cluster/agent/node.hpp"
+#include "core/base/log.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::agent {

@@ -1,0 +1,33 @@
+// What a Placer plans with. Plain values.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/engine/state/cpu_inventory.hpp"
+#include "core/placement/annotation_names.hpp"
+#include "core/placement/decide.hpp"
+
+namespace topolet::engine {
+
+/// What changes when CPUs go off- or online.
+struct Machine {
+  std::shared_ptr<const topology::Topology> topology;
+  std::vector<placement::Candidate> candidates;
+  CpuInventory cpus;
+};
+
+struct PlacerDeps {
+  std::shared_ptr<const topology::Topology> topology;
+  std::vector<placement::Candidate> candidates;
+  placement::PlacementRules rules;
+  /// Runs decide() with the policies; see PolicyThread.
+  std::function<placement::Decision(const std::shared_ptr<const placement::PolicyRequest>&,
+                                    const placement::PlacementRules&)>
+      decide;
+  /// Which annotations are read at present; empty = not known, so that no name is called misspelt.
+  std::function<placement::KnownAnnotations()> annotations = {};
+};
+
+}  // namespace topolet::engine

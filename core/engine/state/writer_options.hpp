@@ -1,0 +1,26 @@
+// How the Writer writes. Plain values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+namespace topolet::engine {
+
+/// On whose thread the store is written.
+enum class WriterThread : std::uint8_t {
+  kOwn,
+  kLoop,  ///< for a simulated loop: written on the loop's thread; `done` of Writer::submit() still runs later
+};
+
+struct WriterOptions {
+  WriterThread thread = WriterThread::kOwn;
+  std::chrono::milliseconds patience{50};
+  std::chrono::milliseconds retry{1000};        ///< after a failure
+  std::chrono::milliseconds longest_end{5000};  ///< how long Writer::stop() waits for the store
+  /// With WriterThread::kLoop, returns how long the next transaction takes, from when it is wanted until it is written.
+  /// What comes meanwhile is written in one transaction after it. Without it each submission is written at once.
+  std::function<std::chrono::milliseconds()> transaction_time = {};
+};
+
+}  // namespace topolet::engine
