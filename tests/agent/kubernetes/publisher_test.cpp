@@ -154,6 +154,19 @@ TEST_F(PublisherTest, WritesAPodThatWasJustBoundAtOnceUnlessManyAre) {
   EXPECT_EQ(count_writes(), before + 1);
 }
 
+TEST_F(PublisherTest, WritesTheNextChangeNoSoonerForOneThatAPodHasHurried) {
+  settle();
+  const milliseconds begin = passed();
+  fit(1);
+  bind("1");
+  pass(milliseconds(10));
+  ASSERT_THAT(writes(), SizeIs(3));
+  fit(2);
+  pass(seconds(2));
+  ASSERT_THAT(writes(), SizeIs(4));
+  EXPECT_THAT(writes()[3], is_within(begin + milliseconds(1010), begin + milliseconds(1110)));
+}
+
 TEST_F(PublisherTest, TouchesAChangeOnceSoThatSchedulersLookAgain) {
   publisher_.take_object(json());
   pass(milliseconds(2000));
