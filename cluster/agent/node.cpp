@@ -16,10 +16,6 @@ std::shared_ptr<const Node::Update> update_of(std::string event, std::string dat
 
 }  // namespace
 
-Node::WallTime wall_time() {
-  return std::chrono::duration_cast<Node::WallTime>(std::chrono::system_clock::now().time_since_epoch());
-}
-
 /// What another instance of topoletd told before is no past of this one.
 void Node::begin(const watch::v1::Snapshot& snapshot, WallTime now) {
   MutexLock lock(mutex_);

@@ -86,6 +86,4 @@ class Node {
   Listener listener_ TOPOLET_GUARDED_BY(mutex_);
 };
 
-Node::WallTime wall_time();
-
 }  // namespace topolet::agent

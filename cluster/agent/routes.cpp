@@ -48,14 +48,14 @@ http::HttpServer::Handlers metrics_routes(const Node& node, const WatchClient& c
   return handlers;
 }
 
-http::HttpServer::Handlers page_routes(Node& node) {
+http::HttpServer::Handlers page_routes(Node& node, Clock clock) {
   http::HttpServer::Handlers handlers;
-  handlers.answer = [&node](const http::HttpRequest& request) -> http::HttpResponse {
+  handlers.answer = [&node, clock = std::move(clock)](const http::HttpRequest& request) -> http::HttpResponse {
     if (!http::is_loopback_host(request.host)) {
       return {403, "text/plain; charset=utf-8",
               "the page is for this host: ask for it by localhost or 127.0.0.1, through a port-forward for example\n"};
     }
-    if (request.path == "/api/history") return {200, "application/json", node.history(wall_time())};
+    if (request.path == "/api/history") return {200, "application/json", node.history(clock.wall())};
     const PageFile* file = find_page_file(request.path);
     if (file == nullptr) return not_found("/, /api/changes, /api/history");
     return {200, fmt::format("{}; charset=utf-8", file->content_type), std::string(file->content)};

@@ -77,7 +77,7 @@ void WatchClient::follow() {
 }
 
 void WatchClient::take(const watch::v1::WatchResponse& response) {
-  const std::chrono::milliseconds now = wall_time();
+  const std::chrono::milliseconds now = options_.clock.wall();
   if (response.has_snapshot()) {
     node_.begin(response.snapshot(), now);
     got_snapshot_ = true;
@@ -106,11 +106,20 @@ void WatchClient::note_loss(const std::string& why) {
 }
 
 bool WatchClient::pause(std::chrono::milliseconds duration) {
+  if (options_.pause) {
+    options_.pause(duration);
+  } else {
+    wait_for_stop(duration);
+  }
+  MutexLock lock(mutex_);
+  return !stopping_;
+}
+
+void WatchClient::wait_for_stop(std::chrono::milliseconds duration) {
   const auto until = std::chrono::steady_clock::now() + duration;
   MutexLock lock(mutex_);
   while (!stopping_ && ending_.wait_until(mutex_, until)) {
   }
-  return !stopping_;
 }
 
 Result<std::string> WatchClient::metrics(std::chrono::milliseconds patience) const {

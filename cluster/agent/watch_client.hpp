@@ -10,6 +10,7 @@
 
 #include "cluster/agent/async_calls.hpp"
 #include "cluster/agent/node.hpp"
+#include "core/base/clock.hpp"
 #include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
@@ -37,6 +38,9 @@ class WatchClient {
   struct Options {
     std::string socket;  ///< a path
     std::chrono::milliseconds longest_pause{1000};
+    Clock clock = {};  ///< for the time at which something was told
+    /// Waits before the next attempt, on the thread; empty: by the real clock, and until stop() at the longest.
+    std::function<void(std::chrono::milliseconds)> pause = {};
   };
   /// `node` must outlive it.
   WatchClient(Options options, Node& node, Log& log);
@@ -62,6 +66,7 @@ class WatchClient {
   void note_loss(const std::string& why);
   /// False if it is to end.
   bool pause(std::chrono::milliseconds duration) TOPOLET_EXCLUDES(mutex_);
+  void wait_for_stop(std::chrono::milliseconds duration) TOPOLET_EXCLUDES(mutex_);
 
   const Options options_;
   Node& node_;

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/clock.hpp"
+
 namespace topolet::api {
 
 struct ApiRequest {
@@ -45,6 +47,8 @@ class Api {
   virtual void request(ApiRequest request, OnAnswer on_answer) = 0;
   virtual void after(std::chrono::milliseconds delay, std::function<void()> task) = 0;
   virtual Clock::time_point now() const = 0;
+  /// Milliseconds since the Unix epoch; for what others read.
+  virtual std::chrono::milliseconds wall_time() const { return topolet::Clock().wall(); }
 };
 
 /// "a=b,c" as it stands in a query.

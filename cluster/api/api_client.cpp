@@ -66,7 +66,7 @@ void ApiClient::request(ApiRequest request, OnAnswer on_answer) {
 }
 
 void ApiClient::send(ApiRequest request, OnAnswer on_answer, bool is_retry) {
-  const auto now = Clock::now();
+  const auto now = this->now();
   if (paused_until_ > now && request.waits_when_asked_to) {
     loop_.after(std::chrono::ceil<std::chrono::milliseconds>(paused_until_ - now),
                 [this, request = std::move(request), on_answer = std::move(on_answer), is_retry]() mutable {
@@ -124,7 +124,7 @@ HttpRequest ApiClient::http_request(const ApiRequest& request) {
 
 const std::string& ApiClient::token(bool read_again) {
   if (server_.token_file.empty()) return server_.token;
-  const auto now = Clock::now();
+  const auto now = this->now();
   if (!read_again && !token_.empty() && now - token_read_ < kTokenLife) return token_;
   token_read_ = now;
   // The one that is known serves for as long as the file is being replaced.
@@ -142,7 +142,7 @@ ApiAnswer ApiClient::finish(const std::string& verb, HttpAnswer answer) {
   read.retry_after = answer.retry_after;
   read.was_sent = answer.was_sent;
   const bool asks_to_wait = answer.status == 429 || answer.status == 503;
-  if (asks_to_wait && answer.retry_after) paused_until_ = Clock::now() + std::min(*answer.retry_after, kLongestPause);
+  if (asks_to_wait && answer.retry_after) paused_until_ = now() + std::min(*answer.retry_after, kLongestPause);
   if (answer.status == 0) {
     read.error = fmt::format("no answer from {}: {}", server_.url, printable(answer.error, kLongestMessage));
   } else if (!read.ok()) {

@@ -30,7 +30,8 @@ class ApiClient final : public Api {
   void after(std::chrono::milliseconds delay, std::function<void()> task) override {
     loop_.after(delay, std::move(task));
   }
-  Clock::time_point now() const override { return Clock::now(); }
+  Clock::time_point now() const override { return loop_.now(); }
+  std::chrono::milliseconds wall_time() const override { return loop_.wall_time(); }
   /// Calls `on_line` with each line of a watch, without its end, until the watch ends. Its number is for abort().
   using OnLine = std::function<void(std::string_view)>;
   std::uint64_t watch(const std::string& path, std::chrono::seconds duration, OnLine on_line, OnAnswer on_end);

@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <stdexcept>
+#include <utility>
 
 namespace topolet::api {
 namespace {
@@ -93,6 +94,15 @@ struct HttpLoop::Transfer {
     }
     return data.size();
   }
+  /// As libcurl itself would say it.
+  void note_time_out() {
+    curl_off_t received_bytes = 0;
+    curl_easy_getinfo(easy, CURLINFO_SIZE_DOWNLOAD_T, &received_bytes);
+    const auto end = fmt::format_to_n(message.data(), message.size() - 1,
+                                      "Operation timed out after {} milliseconds with {} bytes received",
+                                      timeout.count(), received_bytes);
+    *end.out = '\0';
+  }
   static std::size_t write(char* data, std::size_t size, std::size_t count, void* self) {
     return static_cast<Transfer*>(self)->take({data, size * count});
   }
@@ -121,6 +131,8 @@ struct HttpLoop::Transfer {
   curl_slist* connect_to = nullptr;
   std::array<char, CURL_ERROR_SIZE> message{};
   bool is_aborted = false;
+  std::chrono::milliseconds timeout{0};
+  std::pair<Time, std::uint64_t> time_out_timer;
   std::string sent_body;
   std::string body;
   OnDone on_done;
@@ -148,7 +160,7 @@ void HttpLoop::Transfer::set_server(const ApiServer& server, const std::string& 
   if (!server.proxy_url.empty()) set(CURLOPT_PROXY, server.proxy_url.c_str());
 }
 
-HttpLoop::HttpLoop() : multi_(make_multi()) {}
+HttpLoop::HttpLoop(Clock clock) : clock_(std::move(clock)), multi_(make_multi()) {}
 
 HttpLoop::~HttpLoop() {
   stop();
@@ -183,7 +195,7 @@ void HttpLoop::post(Task task) {
 }
 
 std::uint64_t HttpLoop::after(std::chrono::milliseconds delay, Task task) {
-  timers_[{Clock::now() + delay, ++last_number_}] = std::move(task);
+  timers_[{now() + delay, ++last_number_}] = std::move(task);
   return last_number_;
 }
 
@@ -214,17 +226,20 @@ std::uint64_t HttpLoop::send(const ApiServer& server, const HttpRequest& request
   transfer->set(CURLOPT_ACCEPT_ENCODING, "");
   transfer->set(CURLOPT_NOSIGNAL, 1L);
   transfer->set(CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
-  transfer->set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
   transfer->set(CURLOPT_TCP_KEEPALIVE, 1L);
   transfer->set(CURLOPT_TCP_KEEPIDLE, 30L);
   transfer->set(CURLOPT_TCP_KEEPINTVL, 10L);
   transfer->set(CURLOPT_SOCKOPTFUNCTION, &set_socket_options);
   transfer->set(CURLOPT_WRITEFUNCTION, &Transfer::write);
   transfer->set(CURLOPT_WRITEDATA, transfer.get());
-  transfer->set(CURLOPT_PRIVATE, reinterpret_cast<char*>(++last_number_));
+  const std::uint64_t number = ++last_number_;
+  transfer->set(CURLOPT_PRIVATE, reinterpret_cast<char*>(number));
+  transfer->timeout = request.timeout;
+  transfer->time_out_timer = {now() + request.timeout, number};
+  timers_[transfer->time_out_timer] = [this, number] { time_out(number); };
   curl_multi_add_handle(multi_, transfer->easy);
-  transfers_[last_number_] = std::move(transfer);
-  return last_number_;
+  transfers_[number] = std::move(transfer);
+  return number;
 }
 
 void HttpLoop::abort(std::uint64_t transfer) {
@@ -233,8 +248,7 @@ void HttpLoop::abort(std::uint64_t transfer) {
   found->second->is_aborted = true;
   // libcurl allows no removal from within its callbacks.
   post([this, transfer] {
-    const auto ended = transfers_.extract(transfer);
-    if (!ended.empty()) curl_multi_remove_handle(multi_, ended.mapped()->easy);
+    if (transfers_.contains(transfer)) take_transfer(transfer);
   });
 }
 
@@ -251,12 +265,12 @@ bool HttpLoop::is_stopping() const {
 std::chrono::milliseconds HttpLoop::until_next_timer() const {
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(1);
   if (timers_.empty()) return kLongest;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(timers_.begin()->first.first - Clock::now());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(timers_.begin()->first.first - now());
   return std::clamp(left, std::chrono::milliseconds(0), kLongest);
 }
 
 void HttpLoop::run_timers() {
-  const auto now = Clock::now();
+  const Time now = this->now();
   while (!timers_.empty() && timers_.begin()->first.first <= now) {
     const auto due = timers_.extract(timers_.begin());
     due.mapped()();
@@ -270,11 +284,27 @@ void HttpLoop::end_transfers() {
     const CURLcode result = message->data.result;
     char* number = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &number);
-    const auto ended = transfers_.extract(reinterpret_cast<std::uint64_t>(number));
-    curl_multi_remove_handle(multi_, message->easy_handle);
-    if (ended.mapped()->is_aborted) continue;
-    ended.mapped()->on_done(ended.mapped()->answer(result));
+    end_transfer(reinterpret_cast<std::uint64_t>(number), result);
   }
+}
+
+void HttpLoop::time_out(std::uint64_t number) {
+  transfers_.at(number)->note_time_out();
+  end_transfer(number, CURLE_OPERATION_TIMEDOUT);
+}
+
+void HttpLoop::end_transfer(std::uint64_t number, int curl_code) {
+  const std::unique_ptr<Transfer> ended = take_transfer(number);
+  if (ended->is_aborted) return;
+  ended->on_done(ended->answer(static_cast<CURLcode>(curl_code)));
+}
+
+/// One that has not ended.
+std::unique_ptr<HttpLoop::Transfer> HttpLoop::take_transfer(std::uint64_t number) {
+  std::unique_ptr<Transfer> taken = std::move(transfers_.extract(number).mapped());
+  timers_.erase(taken->time_out_timer);
+  curl_multi_remove_handle(multi_, taken->easy);
+  return taken;
 }
 
 void HttpLoop::run() {

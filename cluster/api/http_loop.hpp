@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cluster/api/api_server.hpp"
+#include "core/base/clock.hpp"
 #include "core/base/mutex.hpp"
 
 namespace topolet::api {
@@ -34,13 +35,16 @@ struct HttpAnswer {
   bool was_sent = true;  ///< false: the server cannot have got any of the request
 };
 
-/// Runs from start() to stop(); what has not ended by then is dropped without a word. Follows no redirects.
+/// Runs from start() to stop(); what has not ended by then is dropped without a word. Follows no redirects. Timers and
+/// the time-outs of requests go by the clock that it is given; after that clock was set forward, a post() makes the
+/// thread look at it. How long a connection may take to be made is measured by libcurl.
 class HttpLoop {
  public:
   using Task = std::function<void()>;
+  using Time = std::chrono::steady_clock::time_point;
 
   /// Throws std::runtime_error if libcurl cannot be had.
-  HttpLoop();
+  explicit HttpLoop(Clock clock = {});
   ~HttpLoop();
   HttpLoop(const HttpLoop&) = delete;
   HttpLoop& operator=(const HttpLoop&) = delete;
@@ -50,6 +54,9 @@ class HttpLoop {
 
   /// Any thread; also before start() and, without effect, after stop().
   void post(Task task) TOPOLET_EXCLUDES(mutex_);
+  Time now() const { return clock_.steady(); }
+  /// Milliseconds since the Unix epoch; for what others read.
+  std::chrono::milliseconds wall_time() const { return clock_.wall(); }
 
   // On the loop's thread.
 
@@ -66,15 +73,18 @@ class HttpLoop {
 
  private:
   struct Transfer;
-  using Clock = std::chrono::steady_clock;
 
   void run();
   std::vector<Task> take_tasks() TOPOLET_EXCLUDES(mutex_);
   void run_timers();
   void end_transfers();
+  void time_out(std::uint64_t number);
+  void end_transfer(std::uint64_t number, int curl_code);
+  std::unique_ptr<Transfer> take_transfer(std::uint64_t number);
   std::chrono::milliseconds until_next_timer() const;
   bool is_stopping() const TOPOLET_EXCLUDES(mutex_);
 
+  const Clock clock_;
   void* const multi_;  ///< CURLM
   std::thread thread_;
   mutable Mutex mutex_;
@@ -82,7 +92,7 @@ class HttpLoop {
   bool stopping_ TOPOLET_GUARDED_BY(mutex_) = false;
   // The thread's.
   std::uint64_t last_number_ = 0;
-  std::map<std::pair<Clock::time_point, std::uint64_t>, Task> timers_;
+  std::map<std::pair<Time, std::uint64_t>, Task> timers_;
   std::map<std::uint64_t, std::unique_ptr<Transfer>> transfers_;
 };
 

@@ -139,7 +139,7 @@ void Reflector::list_again() {
   const auto pause = pause_;
   pause_ = std::clamp(2 * pause_, options_.first_pause, options_.longest_pause);
   std::uniform_real_distribution<double> jitter(0.8, 1.2);
-  client_.loop().after(
+  client_.after(
       std::chrono::milliseconds(static_cast<std::int64_t>(static_cast<double>(pause.count()) * jitter(random_))),
       [this, alive = is_alive_] {
         if (!*alive) return;

@@ -4,12 +4,16 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <ctime>
 #include <string>
 
 namespace topolet::api {
 
-/// Now: "2026-01-31T12:00:00Z".
-inline std::string time_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+/// "2026-01-31T12:00:00Z". `wall_time`: since the Unix epoch.
+inline std::string time_text(std::chrono::milliseconds wall_time) {
+  const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(wall_time).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(seconds));
+}
 
 }  // namespace topolet::api

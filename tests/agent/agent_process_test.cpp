@@ -10,6 +10,7 @@
 
 #include "tests/control/daemon_rig.hpp"
 #include "tests/http/http_client.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -31,7 +32,7 @@ class AgentTest : public ::testing::Test {
         std::vector<std::string>{TOPOLET_AGENT, "--watch", "unix://" + watch_socket(), "--metrics-address",
                                  "127.0.0.1:0", "--page-address", "127.0.0.1:0"},
         rig_.file("agent.log"));
-    ASSERT_TRUE(DaemonRig::eventually([&] { return !page().empty(); })) << log();
+    ASSERT_TRUE(eventually([&] { return !page().empty(); })) << log();
   }
   std::string log() const {
     std::ostringstream text;
@@ -55,15 +56,15 @@ TEST_F(AgentTest, IsReadyWhileItKnowsTheNodeAndComesBackByItself) {
   start_agent();
   EXPECT_THAT(http_get(metrics(), "/healthz"), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("alive")));
   EXPECT_THAT(http_get(metrics(), "/readyz"), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("not connected")));
-  EXPECT_TRUE(DaemonRig::eventually(
-      [&] { return log().find("no connection to topoletd on " + watch_socket()) != std::string::npos; }));
+  EXPECT_TRUE(
+      eventually([&] { return log().find("no connection to topoletd on " + watch_socket()) != std::string::npos; }));
   start_daemon();
-  EXPECT_TRUE(DaemonRig::eventually([&] { return is_ready(); }));
+  EXPECT_TRUE(eventually([&] { return is_ready(); }));
   rig_.process().signal(SIGKILL);
   rig_.wait_for_end();
-  EXPECT_TRUE(DaemonRig::eventually([&] { return !is_ready(); }));
+  EXPECT_TRUE(eventually([&] { return !is_ready(); }));
   ASSERT_TRUE(rig_.start()) << rig_.log();
-  EXPECT_TRUE(DaemonRig::eventually([&] { return is_ready(); }));
+  EXPECT_TRUE(eventually([&] { return is_ready(); }));
   EXPECT_THAT(http_get(metrics(), "/metrics"), AllOf(HasSubstr("\ntopolet_agent_lost_connections_total 1\n"),
                                                      HasSubstr("\ntopolet_agent_snapshots_total 2\n")));
   agent_->signal(SIGTERM);
@@ -74,7 +75,7 @@ TEST_F(AgentTest, ShowsTheNodeToABrowserAsItChanges) {
   start_daemon();
   ASSERT_TRUE(rig_.create("web").ok());
   start_agent();
-  ASSERT_TRUE(DaemonRig::eventually([&] { return is_ready(); }));
+  ASSERT_TRUE(eventually([&] { return is_ready(); }));
   HttpConnection browser(page());
   browser.send("GET /api/changes HTTP/1.1\r\nHost: localhost\r\n\r\n");
   browser.read_until("event: state\ndata: ");

@@ -4,22 +4,29 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <fstream>
+#include <future>
 #include <mutex>
 
 #include "cluster/api/reflector.hpp"
 #include "tests/cluster_api/apiserver.hpp"
+#include "tests/cluster_api/loop_time.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::api {
 namespace {
 
 using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using topolet::testing::eventually;
+using topolet::testing::ManualClock;
+using topolet::testing::pass_time_until;
 using StandIn = topolet::testing::ApiServer;
 
 const std::string kPods = "/api/v1/pods";
@@ -48,23 +55,27 @@ class ApiClientTest : public ::testing::Test {
     client_ = std::make_unique<ApiClient>(loop_, settings);
     loop_.start();
   }
-  ApiAnswer ask(ApiRequest request) {
-    std::optional<ApiAnswer> answer;
-    loop_.post([&, request] {
-      client_->request(request, [&](const ApiAnswer& came) {
-        std::lock_guard lock(mutex_);
-        answer = came;
-        changed_.notify_all();
-      });
+  std::future<ApiAnswer> begin(const ApiRequest& request) {
+    const auto answer = std::make_shared<std::promise<ApiAnswer>>();
+    loop_.post([this, request, answer] {
+      client_->request(request, [answer](ApiAnswer came) { answer->set_value(std::move(came)); });
     });
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(30), [&] { return answer.has_value(); }));
-    return answer.value_or(ApiAnswer());
+    return answer->get_future();
   }
+  static bool is_answered(const std::future<ApiAnswer>& answer, std::chrono::milliseconds patience = {}) {
+    return answer.wait_for(patience) == std::future_status::ready;
+  }
+  static ApiAnswer wait_for(std::future<ApiAnswer> answer) {
+    const bool has_come = is_answered(answer, std::chrono::minutes(1));
+    EXPECT_TRUE(has_come);
+    return has_come ? answer.get() : ApiAnswer();
+  }
+  ApiAnswer ask(const ApiRequest& request) { return wait_for(begin(request)); }
   ApiAnswer get_node() { return ask({.verb = "get", .path = kNodes + "/n1"}); }
+  void advance(milliseconds time) { topolet::testing::advance(loop_, clock_, time); }
 
   /// What a reflector has told, as "list a,b" and "ADDED c".
-  void follow(std::chrono::seconds duration = std::chrono::seconds(300)) {
+  void follow(seconds duration = seconds(300)) {
     Reflector::Handlers handlers;
     handlers.on_list = [this](const std::vector<json>& objects) {
       std::string names;
@@ -76,22 +87,34 @@ class ApiClientTest : public ::testing::Test {
     };
     Reflector::Options options{.name = "the pods", .path = kPods, .field_selector = "spec.nodeName=n1"};
     options.watch_duration = duration;
-    options.longest_pause = std::chrono::milliseconds(300);
+    options.first_pause = milliseconds(200);
+    options.longest_pause = milliseconds(1000);
     reflector_ = std::make_unique<Reflector>(*client_, options, handlers, *log_);
     loop_.post([this] { reflector_->start(); });
   }
   void tell(const std::string& text) {
     std::lock_guard lock(mutex_);
     told_.push_back(text);
-    changed_.notify_all();
   }
-  std::vector<std::string> told(std::size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(20), [&] { return told_.size() >= count; });
+  std::vector<std::string> told() const {
+    std::lock_guard lock(mutex_);
     return told_;
   }
-  void wait_for_watches(std::size_t count) {
-    EXPECT_TRUE(server_.wait_for([&] { return server_.open_watches(kPods) == count; }));
+  /// Lets time pass until so much was told.
+  std::vector<std::string> told(std::size_t count, HttpLoop& loop) {
+    EXPECT_TRUE(pass_time_until(loop, clock_, [&] { return told().size() >= count; }));
+    return told();
+  }
+  std::vector<std::string> told(std::size_t count) { return told(count, loop_); }
+  /// Until the watch is open that is the client's so-and-so-many.
+  void wait_for_watch(std::size_t number) {
+    EXPECT_TRUE(server_.wait_for(
+        [&] { return server_.requests("WATCH", kPods).size() == number && server_.open_watches(kPods) == 1; }));
+  }
+  /// How often the pods were listed or watched, when all that was sent until now has come to the server.
+  std::size_t asked(const std::string& method) {
+    ask({.verb = "get", .path = kNodes, .waits_when_asked_to = false});
+    return server_.requests(method, kPods).size();
   }
   void TearDown() override {
     loop_.stop();
@@ -99,13 +122,13 @@ class ApiClientTest : public ::testing::Test {
   }
 
   TempDir directory_;
-  StandIn server_;
+  ManualClock clock_;
+  StandIn server_{StandIn::Options{.clock = clock_.clock()}};
   std::shared_ptr<Log> log_ = make_silent_log();
-  HttpLoop loop_;
+  HttpLoop loop_{clock_.clock()};
   std::unique_ptr<ApiClient> client_;
   std::unique_ptr<Reflector> reflector_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::mutex mutex_;
   std::vector<std::string> told_;
 };
 
@@ -159,17 +182,37 @@ TEST_F(ApiClientTest, TrustsNoOtherAuthority) {
   EXPECT_THAT(server_.requests(), IsEmpty()) << "and no token was sent";
 }
 
+TEST_F(ApiClientTest, ReadsTheTokenAgainEachMinute) {
+  server_.set_tokens({"secret", "newer"});
+  start(settings());
+  get_node();
+  write_token("newer");
+  advance(minutes(1) - milliseconds(1));
+  get_node();
+  EXPECT_EQ(server_.requests().back().authorization, "Bearer secret");
+  advance(milliseconds(1));
+  get_node();
+  EXPECT_EQ(server_.requests().back().authorization, "Bearer newer");
+}
+
 TEST_F(ApiClientTest, HoldsWhatIsAskedUntilTheServerWantsToBeAskedAgain) {
   server_.put(kNodes, {{"metadata", {{"name", "n1"}}}});
-  server_.misbehave({.action = StandIn::AnswerStatus{.code = 429, .headers = {{"Retry-After", "1"}}}});
-  start(settings());
-  const ApiAnswer busy = get_node();
-  EXPECT_EQ(busy.status, 429);
-  EXPECT_EQ(busy.retry_after, std::chrono::seconds(1));
-  EXPECT_EQ(get_node().status, 200);
-  const auto requests = server_.requests();
-  ASSERT_THAT(requests, SizeIs(2));
-  EXPECT_GE(requests[1].time - requests[0].time, std::chrono::milliseconds(990));
+  for (const auto& [asked_for, expected] :
+       {std::pair<const char*, milliseconds>{"7", seconds(7)}, {"3600", minutes(2)}}) {
+    const std::size_t before = server_.requests().size();
+    server_.misbehave({.action = StandIn::AnswerStatus{.code = 429, .headers = {{"Retry-After", asked_for}}}});
+    if (client_ == nullptr) start(settings());
+    const ApiAnswer busy = get_node();
+    EXPECT_EQ(busy.status, 429);
+    EXPECT_EQ(busy.retry_after, seconds(std::stoi(asked_for)));
+    std::future<ApiAnswer> held = begin({.verb = "get", .path = kNodes + "/n1"});
+    advance(expected - milliseconds(1));
+    EXPECT_EQ(ask({.verb = "get", .path = kNodes, .waits_when_asked_to = false}).status, 200);
+    EXPECT_FALSE(is_answered(held));
+    EXPECT_THAT(server_.requests(), SizeIs(before + 2));
+    advance(milliseconds(1));
+    EXPECT_EQ(wait_for(std::move(held)).status, 200) << asked_for;
+  }
 }
 
 TEST_F(ApiClientTest, TakesNothingHalfForAnAnswer) {
@@ -183,31 +226,37 @@ TEST_F(ApiClientTest, TakesNothingHalfForAnAnswer) {
   EXPECT_TRUE(half.body.is_null());
   EXPECT_THAT(get_node().error, HasSubstr("is not JSON"));
   ApiRequest impatient{.verb = "get", .path = kNodes + "/n1"};
-  impatient.timeout = std::chrono::milliseconds(300);
-  EXPECT_THAT(ask(impatient).error, HasSubstr("timed out"));
+  impatient.timeout = milliseconds(300);
+  std::future<ApiAnswer> unheard = begin(impatient);
+  ASSERT_TRUE(server_.wait_for([&] { return server_.requests().size() == 3; }));
+  advance(milliseconds(299));
+  EXPECT_FALSE(is_answered(unheard));
+  advance(milliseconds(1));
+  EXPECT_THAT(wait_for(std::move(unheard)).error, HasSubstr("timed out after 300 milliseconds with 0 bytes"));
   EXPECT_EQ(get_node().status, 200);
 }
 
 TEST_F(ApiClientTest, FollowsACollectionThroughPagesCutLinesAndEnds) {
   for (int i = 0; i < 501; ++i) server_.put(kPods, pod("p" + std::to_string(1000 + i)));
   server_.put(kPods, pod("elsewhere", "n2"));
-  server_.misbehave({.method = "WATCH", .action = StandIn::SplitWatch{.time = std::chrono::milliseconds(50)}});
+  server_.misbehave({.method = "WATCH", .action = StandIn::SplitWatch{.time = milliseconds(50)}});
   start(settings());
   follow();
-  ASSERT_THAT(told(1), SizeIs(1));
-  EXPECT_EQ(std::count(told_[0].begin(), told_[0].end(), ' '), 501);
-  wait_for_watches(1);
+  const std::vector<std::string> listed = told(1);
+  ASSERT_THAT(listed, SizeIs(1));
+  EXPECT_EQ(std::count(listed[0].begin(), listed[0].end(), ' '), 501);
+  wait_for_watch(1);
   server_.put(kPods, pod("a"));
   EXPECT_EQ(told(2).back(), "ADDED a");
   server_.misbehave({.method = "WATCH", .action = StandIn::CutWatch{}});
   server_.end_watches();
-  wait_for_watches(1);
+  wait_for_watch(2);
   server_.put(kPods, pod("b"));  // the line is cut, and comes again on the next watch
   EXPECT_EQ(told(3).back(), "ADDED b");
   server_.close_connections();
   server_.remove(kPods, "a", "default");
   EXPECT_EQ(told(4).back(), "DELETED a");
-  EXPECT_THAT(told_, SizeIs(4)) << "nothing was told twice, and nothing listed again";
+  EXPECT_THAT(told(), SizeIs(4)) << "nothing was told twice, and nothing listed again";
 }
 
 TEST_F(ApiClientTest, ListsAgainWhereTheVersionHasExpired) {
@@ -220,7 +269,7 @@ TEST_F(ApiClientTest, ListsAgainWhereTheVersionHasExpired) {
     settings.ca.text = server.ca_pem();
     server.set_tokens({"t"});
     settings.token = "t";
-    HttpLoop loop;
+    HttpLoop loop(clock_.clock());
     ApiClient client(loop, settings);
     int lists = 0;
     Reflector reflector(
@@ -231,33 +280,48 @@ TEST_F(ApiClientTest, ListsAgainWhereTheVersionHasExpired) {
     loop.post([&] { reflector.start(); });
     loop.start();
     told_.clear();
-    EXPECT_THAT(told(1), ElementsAre("list 0"));
+    EXPECT_THAT(told(1, loop), ElementsAre("list 0"));
     EXPECT_TRUE(server.wait_for([&] { return server.open_watches() == 1; }));
     server.stop();
     server.put(kPods, pod("missed"));
     server.compact();
     server.start();
-    EXPECT_EQ(told(2).back(), "list 1") << "as an event: " << as_event;
+    EXPECT_EQ(told(2, loop).back(), "list 1") << "as an event: " << as_event;
     loop.stop();
   }
 }
 
-TEST_F(ApiClientTest, GoesOnTryingWhereItIsRefused) {
+/// Each try is two requests: it is repeated at once with the token as it is read anew.
+TEST_F(ApiClientTest, TriesAgainLaterAfterEachTimeThatItIsRefused) {
   start(settings());
   server_.set_tokens({"other"});
   follow();
-  EXPECT_TRUE(server_.wait_for([&] { return server_.requests("GET", kPods).size() >= 6; }));
+  const auto was_refused = [&](std::size_t times) {
+    return eventually([&] { return client_->counts()[{"list", 401}] == 2 * times; });
+  };
+  ASSERT_TRUE(was_refused(2)) << "the second time without a pause";
+  std::size_t tries = 2;
+  for (const int pause_ms : {200, 400, 800, 1000, 1000}) {
+    EXPECT_EQ(asked("GET"), 2 * tries);
+    advance(milliseconds(pause_ms * 8 / 10 - 1));
+    EXPECT_EQ(asked("GET"), 2 * tries) << "within 80 % of " << pause_ms;
+    advance(milliseconds(pause_ms * 4 / 10 + 1));
+    ASSERT_TRUE(was_refused(++tries)) << "within 120 % of " << pause_ms;
+  }
   server_.set_tokens({"secret"});
   EXPECT_THAT(told(1), ElementsAre("list"));
-  wait_for_watches(1);
+  wait_for_watch(1);
 }
 
 TEST_F(ApiClientTest, EndsAWatchThatTheServerHasForgotten) {
   server_.misbehave({.method = "WATCH", .action = StandIn::SilentWatch{}});
   start(settings());
-  follow(std::chrono::seconds(0));  // ten seconds are given beyond
-  told(1);
-  EXPECT_TRUE(server_.wait_for([&] { return server_.requests("WATCH", kPods).size() >= 2; }));
+  follow(seconds(60));
+  wait_for_watch(1);
+  advance(seconds(70) - milliseconds(1));
+  EXPECT_EQ(asked("WATCH"), 1U);
+  advance(milliseconds(1));
+  EXPECT_TRUE(server_.wait_for([&] { return server_.requests("WATCH", kPods).size() == 2; }));
 }
 
 TEST(ApiServerSettings, AreReadFromAKubeconfig) {

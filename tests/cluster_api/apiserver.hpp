@@ -26,6 +26,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/clock.hpp"
 #include "tests/cluster_api/certificates.hpp"
 #include "tests/cluster_api/object_store.hpp"
 
@@ -47,6 +48,8 @@ class ApiServer {
     /// How a watch is told that its resourceVersion has expired: by an answer with the HTTP code 410, or by 200 and an
     /// event of type ERROR whose object is a Status of code 410. The real server does either.
     bool expired_watch_gets_event = true;
+    /// Of the times here and in versions, and of how long a watch or a misbehaviour lasts.
+    Clock clock = {};
   };
 
   /// One request as it came.
@@ -171,7 +174,7 @@ class ApiServer {
   /// Waits until `condition` is true; false if it is not after `timeout`. It is asked again whenever something here
   /// changed, on the caller's thread, and may call functions of the server.
   bool wait_for(const std::function<bool()>& condition,
-                std::chrono::milliseconds timeout = std::chrono::seconds(20)) const;
+                std::chrono::milliseconds timeout = std::chrono::minutes(1)) const;
 
   // Misbehaviour.
 

@@ -10,6 +10,7 @@
 
 #include "core/base/mutex.hpp"
 #include "tests/cluster_api/apiserver.hpp"
+#include "tests/support/manual_clock.hpp"
 
 namespace topolet::testing {
 
@@ -83,7 +84,7 @@ class Client {
 
   std::string token = "secret";
   Certificate own_certificate;
-  long timeout_ms = 20000;
+  long timeout_ms = 60000;
   curl_write_callback on_data = nullptr;
   void* data_for = nullptr;
 
@@ -143,7 +144,7 @@ class Watch {
   /// "ADDED a", by the objects' names, until there are so many; BOOKMARK and ERROR without a name.
   std::vector<std::string> events(std::size_t count) {
     MutexLock lock(mutex_);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (whole_lines() < count && changed_.wait_until(mutex_, deadline)) {
     }
     std::vector<std::string> events;
@@ -161,7 +162,7 @@ class Watch {
   }
   std::string text_with(const std::string& part) {
     MutexLock lock(mutex_);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (text_.find(part) == std::string::npos && changed_.wait_until(mutex_, deadline)) {
     }
     return text_;
@@ -212,7 +213,7 @@ inline std::string version_of(const Json& object) { return metadata_text(object,
 
 class ApiServerTest : public ::testing::Test {
  protected:
-  static ApiServer::Options options() { return {.tokens = {"secret"}}; }
+  ApiServer::Options options() const { return {.tokens = {"secret"}, .clock = clock_.clock()}; }
   std::string now() { return version_of(client_.get(kPods).json()); }
   std::string watch_target(const std::string& path, const std::string& more = "") {
     return path + "?watch=1&resourceVersion=" + now() + more;
@@ -220,10 +221,20 @@ class ApiServerTest : public ::testing::Test {
   bool is_watched(std::size_t watches = 1) {
     return server_.wait_for([&] { return server_.open_watches() == watches; });
   }
+  /// What is answered as time passes.
+  Reply as_time_passes(std::future<Reply> reply) {
+    while (reply.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
+      clock_.advance(std::chrono::milliseconds(1));
+    return reply.get();
+  }
+  Reply get_as_time_passes(const std::string& target) {
+    return as_time_passes(std::async(std::launch::async, [&] { return client_.get(target); }));
+  }
   void misbehave_once(ApiServer::Action action, const std::string& method = "", const std::string& path = "") {
     server_.misbehave({.method = method, .path_prefix = path, .action = std::move(action)});
   }
 
+  ManualClock clock_;
   ApiServer server_{options()};
   Client client_{server_};
 };

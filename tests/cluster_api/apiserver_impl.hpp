@@ -22,7 +22,7 @@
 
 namespace topolet::testing {
 
-/// How soon a thread that waits for something else notices that its client went away.
+/// How soon a thread that waits for something else notices that its client went away, or that its time is over.
 constexpr std::chrono::milliseconds kLookAtClient{20};
 
 inline bool begins_with(const std::string& text, const std::string& prefix) {
@@ -30,7 +30,8 @@ inline bool begins_with(const std::string& text, const std::string& prefix) {
 }
 
 struct ApiServer::Impl {
-  explicit Impl(Options server_options) : options(std::move(server_options)), tokens(options.tokens) {
+  explicit Impl(Options server_options)
+      : options(std::move(server_options)), store(options.clock), tokens(options.tokens) {
     for (const Collection& collection : options.collections) store.add(collection);
     reserved.open(boost::asio::ip::tcp::v4());
     reserved.set_option(boost::asio::ip::tcp::acceptor::reuse_address(true));
@@ -183,9 +184,11 @@ class ApiServer::Connection {
   }
   /// Until something changes, kLookAtClient at most. False if the connection is over.
   bool wait(std::chrono::steady_clock::time_point deadline) TOPOLET_REQUIRES(server_.mutex) {
-    server_.changed.wait_until(server_.mutex, std::min(deadline, std::chrono::steady_clock::now() + kLookAtClient));
+    const auto longest = std::min<std::chrono::steady_clock::duration>(kLookAtClient, deadline - now());
+    server_.changed.wait_until(server_.mutex, std::chrono::steady_clock::now() + longest);
     return is_connected();
   }
+  std::chrono::steady_clock::time_point now() const { return server_.options.clock.steady(); }
   /// While a request is being answered its client has nothing to say: what comes is the end of TLS.
   bool is_connected() {
     char byte = 0;

@@ -187,9 +187,14 @@ TEST_F(ApiServerTest, TellsAWatchThatAnObjectStoppedMatching) {
 }
 
 TEST_F(ApiServerTest, EndsAWatchAfterItsTimeWithABookmark) {
-  Watch watch(server_, watch_target(kPods, "&allowWatchBookmarks=true&timeoutSeconds=1"));
+  Watch watch(server_, watch_target(kPods, "&allowWatchBookmarks=true&timeoutSeconds=9"));
+  ASSERT_TRUE(is_watched());
+  clock_.advance(std::chrono::milliseconds(8999));
+  server_.put(kWebPods, pod("early"));
+  EXPECT_THAT(watch.events(1), ElementsAre("ADDED early"));
+  clock_.advance(std::chrono::milliseconds(1));
   EXPECT_EQ(watch.reply().result, CURLE_OK);
-  EXPECT_THAT(watch.events(0), ElementsAre("BOOKMARK"));
+  EXPECT_THAT(watch.events(0), ElementsAre("ADDED early", "BOOKMARK"));
   EXPECT_EQ(client_.get(kPods).code, 200) << "the connection can be used again";
   Watch asked(server_, watch_target(kPods, "&allowWatchBookmarks=true"));
   Watch without(server_, watch_target(kPods));

@@ -10,7 +10,7 @@ namespace topolet::testing {
 namespace {
 
 namespace http = boost::beast::http;
-using Clock = std::chrono::steady_clock;
+using Time = std::chrono::steady_clock::time_point;
 
 constexpr std::uint64_t kMaxBodyBytes = 64 << 20;
 constexpr std::string_view kBinding = "/binding";
@@ -21,10 +21,6 @@ struct Overloaded : Functions... {
 };
 template <typename... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
-
-Clock::time_point time_after(const std::optional<std::chrono::milliseconds>& time) {
-  return time ? Clock::now() + *time : Clock::time_point::max();
-}
 
 std::string query_text(const Query& query, const char* name) {
   const auto found = query.find(name);
@@ -106,7 +102,7 @@ ApiServer::Connection::Call ApiServer::Connection::log_call(const http::request<
   request.content_type = std::string(message[http::field::content_type]);
   request.user_agent = std::string(message[http::field::user_agent]);
   request.connection = number_;
-  request.time = Clock::now();
+  request.time = now();
 
   Call call{.method = request.method, .target = target, .body = request.body, .content_type = request.content_type};
   call.keeps_alive = message.keep_alive();
@@ -188,9 +184,9 @@ bool ApiServer::Connection::misbehave(const Call& call, const Action& action) {
 
 /// False if the connection is over.
 bool ApiServer::Connection::wait_silently(const Call& call, const std::optional<std::chrono::milliseconds>& time) {
-  const Clock::time_point deadline = time_after(time);
+  const Time deadline = time ? now() + *time : Time::max();
   MutexLock lock(server_.mutex);
-  while (server_.releases == call.releases && Clock::now() < deadline) {
+  while (server_.releases == call.releases && now() < deadline) {
     if (!wait(deadline)) return false;
   }
   return is_connected();
@@ -331,8 +327,7 @@ std::variant<Answer, ApiServer::Connection::WatchState> ApiServer::Connection::b
   state.bookmarks = server_.bookmarks;
   state.ends = server_.ends_of_watches;
   state.wants_bookmarks = is_true(query_text(query, "allowWatchBookmarks"));
-  if (*timeout_s > 0 && !call.action_if<SilentWatch>())
-    state.deadline = Clock::now() + std::chrono::seconds(*timeout_s);
+  if (*timeout_s > 0 && !call.action_if<SilentWatch>()) state.deadline = now() + std::chrono::seconds(*timeout_s);
   return state;
 }
 
@@ -349,7 +344,7 @@ bool ApiServer::Connection::take_lines(const Call& call, WatchState& state, std:
   }
   const bool is_silent = call.action_if<SilentWatch>() != nullptr;
   const bool is_asked = std::exchange(state.bookmarks, server_.bookmarks) != server_.bookmarks;
-  const bool is_over = !is_silent && (server_.ends_of_watches != state.ends || Clock::now() >= state.deadline);
+  const bool is_over = !is_silent && (server_.ends_of_watches != state.ends || now() >= state.deadline);
   if (state.wants_bookmarks && (is_asked || is_over)) lines.push_back(event_line("BOOKMARK", bookmark(state)));
   // No last chunk may follow.
   if (is_silent && server_.releases != call.releases) shut_down();

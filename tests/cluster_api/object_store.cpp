@@ -51,7 +51,10 @@ bool is_object_name(const std::string& name) {
 
 std::string key_of(const std::string& name_space, const std::string& name) { return name_space + '/' + name; }
 
-std::string timestamp_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+std::string timestamp(std::chrono::milliseconds wall_time) {
+  const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(wall_time).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(seconds));
+}
 
 std::string encode_hex(const std::string& text) {
   std::string hex;
@@ -423,8 +426,7 @@ Answer ObjectStore::erase(const Location& location, const Json& options) {
   Json last = current.body;
   last["metadata"]["resourceVersion"] = std::to_string(++resource_version_);
   location.kept->objects.erase(key_of(location.name_space, location.name));
-  location.kept->history.push_back(
-      {ChangeType::kDeleted, last, current.body, resource_version_, std::chrono::steady_clock::now()});
+  location.kept->history.push_back({ChangeType::kDeleted, last, current.body, resource_version_, clock_.steady()});
   return {200, {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", Json::object()}, {"status", "Success"}}};
 }
 
@@ -452,13 +454,13 @@ const Json& ObjectStore::store(const Location& location, Json object) {
   Json& metadata = object["metadata"];
   // The counter comes first, as a uid's first eight digits are what topolet tells pods apart by.
   if (!metadata.contains("uid")) metadata["uid"] = fmt::format("{:08x}-0000-4000-8000-000000000000", ++made_uids_);
-  metadata.emplace("creationTimestamp", timestamp_now());
+  metadata.emplace("creationTimestamp", timestamp(clock_.wall()));
   metadata["resourceVersion"] = std::to_string(++resource_version_);
   const std::string key = key_of(location.name_space, location.name);
   const auto found = location.kept->objects.find(key);
   const bool is_new = found == location.kept->objects.end();
   Version version{is_new ? ChangeType::kAdded : ChangeType::kModified, object, std::nullopt, resource_version_,
-                  std::chrono::steady_clock::now()};
+                  clock_.steady()};
   if (!is_new) version.previous = found->second;
   location.kept->history.push_back(std::move(version));
   return location.kept->objects[key] = std::move(object);

@@ -10,7 +10,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "core/base/clock.hpp"
 
 namespace topolet::testing {
 
@@ -97,6 +100,8 @@ class ObjectStore {
     const Collection& collection() const { return kept->collection; }
   };
 
+  explicit ObjectStore(Clock clock = {}) : clock_(std::move(clock)) {}
+
   void add(Collection collection);
   /// As if its CustomResourceDefinition were deleted: its paths are unknown, until it is added again.
   void drop(const std::string& path);
@@ -129,6 +134,7 @@ class ObjectStore {
   const Json& store(const Location& location, Json object);
   Answer update(const Location& location, const Json& current, Json object);
 
+  Clock clock_;
   std::map<std::string, Kept> kept_;  ///< by path
   std::uint64_t resource_version_ = 100;
   std::uint64_t compacted_ = 0;

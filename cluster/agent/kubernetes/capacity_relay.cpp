@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cluster/agent/node.hpp"
 #include "cluster/agent/socket_channel.hpp"
 #include "cluster/api/json_fields.hpp"
 #include "cluster/api/rfc3339.hpp"
@@ -135,16 +134,16 @@ void CapacityRelay::take_object(const json& object) {
   look_soon();
 }
 
-void CapacityRelay::look_soon() { look_at(Clock::now()); }
+void CapacityRelay::look_soon() { look_at(loop_.now()); }
 
 /// Not later than was asked for before, and not within a second after a request.
-void CapacityRelay::look_at(Clock::time_point due) {
+void CapacityRelay::look_at(Time due) {
   if (is_busy_) return;
   due = std::max(due, not_before_);
   if (timer_ && due_ <= due) return;
   if (timer_) loop_.cancel(*timer_);
   due_ = due;
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now());
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(due - loop_.now());
   timer_ = loop_.after(std::max(std::chrono::milliseconds(0), wait), [this] {
     timer_.reset();
     look();
@@ -154,7 +153,7 @@ void CapacityRelay::look_at(Clock::time_point due) {
 void CapacityRelay::look() {
   const std::optional<watch::v1::Snapshot> state = node_state_();
   if (!state || !is_object_known_) return;  // until node_changed(), or take_object()
-  const std::chrono::milliseconds now = wall_time();
+  const std::chrono::milliseconds now = loop_.wall_time();
   for (const watch::v1::Node& node : state->machine().nodes()) {
     const auto told = std::find_if(state->capacities().begin(), state->capacities().end(),
                                    [&node](const auto& capacity) { return capacity.node() == node.os_index(); });
@@ -164,7 +163,7 @@ void CapacityRelay::look() {
     if (request) return hand_down(*request);
   }
   trouble_.works();
-  look_at(Clock::now() + kRelayLooksAgain);
+  look_at(loop_.now() + kRelayLooksAgain);
 }
 
 void CapacityRelay::hand_down(const control::v1::SetCapacityRequest& request) {
@@ -187,7 +186,7 @@ void CapacityRelay::take_answer(const Result<control::v1::SetCapacityResponse>& 
     retry_ = std::clamp(2 * retry_, kRelayPeriod, kLongestRelayRetry);
     trouble_.failed(answer.error().message);
   }
-  not_before_ = Clock::now() + std::max(kRelayPeriod, retry_);
+  not_before_ = loop_.now() + std::max(kRelayPeriod, retry_);
   look_soon();
 }
 

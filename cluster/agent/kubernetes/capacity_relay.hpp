@@ -66,10 +66,10 @@ class CapacityRelay {
   const Counts& counts() const { return counts_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Time = api::HttpLoop::Time;
 
   void look_soon();
-  void look_at(Clock::time_point due);
+  void look_at(Time due);
   void look();
   void hand_down(const control::v1::SetCapacityRequest& request);
   void take_answer(const Result<control::v1::SetCapacityResponse>& answer);
@@ -83,11 +83,11 @@ class CapacityRelay {
   OfferedCapacities offered_;
   bool is_object_known_ = false;
   bool is_busy_ = false;
-  Clock::time_point not_before_{};  ///< the next request
+  Time not_before_{};  ///< the next request
   std::chrono::milliseconds retry_{0};
   std::optional<std::uint64_t> timer_;
-  Clock::time_point due_{};  ///< of timer_
-  AsyncCalls calls_;         // the last member: it waits for calls that use the others
+  Time due_{};        ///< of timer_
+  AsyncCalls calls_;  // the last member: it waits for calls that use the others
 };
 
 }  // namespace topolet::agent

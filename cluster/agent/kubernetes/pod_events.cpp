@@ -42,13 +42,13 @@ std::string message_of(const watch::v1::Event& event) {
 
 }  // namespace
 
-PodEvents::PodEvents(Options options, api::ApiClient& client, std::function<const BoundPods*()> pods, Log& log)
+PodEvents::PodEvents(Options options, api::Api& api, std::function<const BoundPods*()> pods, Log& log)
     : options_(std::move(options)),
-      client_(client),
+      api_(api),
       pods_(std::move(pods)),
       trouble_("events cannot be written", log),
       tokens_(options_.most_at_once),
-      tokens_counted_(Clock::now()) {}
+      tokens_counted_(api_.now()) {}
 
 bool uses_remote_device(const watch::v1::Machine& machine, const watch::v1::Container& container) {
   const NodeSet nodes = NodeSet::parse(container.nodes()).value_or(NodeSet());
@@ -69,7 +69,7 @@ void PodEvents::take(const watch::v1::Event& event, bool is_remote) {
   const Key key{event.key().pod_uid(), reason->word, message_of(event)};
   if (const auto found = told_.find(key); found != told_.end()) {
     ++found->second.count;
-    found->second.last_seen = Clock::now();
+    found->second.last_seen = api_.now();
     return update_later(key);
   }
   if (!may_begin(event.key().pod_uid())) {
@@ -83,7 +83,7 @@ bool PodEvents::may_begin(const std::string& pod_uid) {
   const auto first = told_.lower_bound({pod_uid, "", ""});
   int of_pod = 0;
   for (auto i = first; i != told_.end() && std::get<0>(i->first) == pod_uid; ++i) ++of_pod;
-  const auto now = Clock::now();
+  const Time now = api_.now();
   const std::chrono::duration<double, std::milli> passed = now - std::exchange(tokens_counted_, now);
   tokens_ = std::min<double>(options_.most_at_once, tokens_ + passed / options_.period);
   if (of_pod >= options_.most_of_pod || tokens_ < 1 || told_.size() >= kMostTold) return false;
@@ -96,11 +96,11 @@ void PodEvents::create(const Key& key, const watch::v1::Event& event, const std:
   const api::Pod* pod = pods == nullptr ? nullptr : pods->find(event.key().pod_uid());
   // The mirror of a static pod has another uid.
   const std::string uid = pod == nullptr ? event.key().pod_uid() : pod->uid;
-  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  const std::chrono::milliseconds wall_time = api_.wall_time();
   const std::string name =
       fmt::format("{}.{:x}{:02x}", event.pod_name().substr(0, kLongestPodName),
-                  std::chrono::duration_cast<std::chrono::microseconds>(wall).count(), ++last_number_ & 0xffU);
-  const std::string now = api::time_text();
+                  std::chrono::duration_cast<std::chrono::microseconds>(wall_time).count(), ++last_number_ & 0xffU);
+  const std::string now = api::time_text(wall_time);
   const json object = {{"apiVersion", "v1"},
                        {"kind", "Event"},
                        {"metadata", {{"name", name}, {"namespace", event.pod_namespace()}}},
@@ -124,31 +124,31 @@ void PodEvents::create(const Key& key, const watch::v1::Event& event, const std:
   told.name_space = event.pod_namespace();
   told.name = name;
   told.written_count = 1;
-  told.last_written = told.last_seen = Clock::now();
-  client_.request({.verb = "create",
-                   .method = "POST",
-                   .path = fmt::format("/api/v1/namespaces/{}/events", event.pod_namespace()),
-                   .body = object},
-                  [this, key](const api::ApiAnswer& answer) {
-                    if (answer.ok()) {
-                      trouble_.works();
-                      ++counts_.written[std::get<1>(key)];
-                      return;
-                    }
-                    ++counts_.failed;
-                    // Of a namespace that is being deleted, and the like: of this pod nothing more is said.
-                    if (answer.status != 404 && answer.status != 409) trouble_.failed(answer.error);
-                    if (const auto found = told_.find(key); found != told_.end()) found->second.name.clear();
-                  });
+  told.last_written = told.last_seen = api_.now();
+  api_.request({.verb = "create",
+                .method = "POST",
+                .path = fmt::format("/api/v1/namespaces/{}/events", event.pod_namespace()),
+                .body = object},
+               [this, key](const api::ApiAnswer& answer) {
+                 if (answer.ok()) {
+                   trouble_.works();
+                   ++counts_.written[std::get<1>(key)];
+                   return;
+                 }
+                 ++counts_.failed;
+                 // Of a namespace that is being deleted, and the like: of this pod nothing more is said.
+                 if (answer.status != 404 && answer.status != 409) trouble_.failed(answer.error);
+                 if (const auto found = told_.find(key); found != told_.end()) found->second.name.clear();
+               });
 }
 
 void PodEvents::update_later(const Key& key) {
   Told& told = told_.at(key);
   if (told.is_update_due) return;
   told.is_update_due = true;
-  const auto due = told.last_written + options_.update_period - Clock::now();
-  client_.loop().after(std::max(std::chrono::milliseconds(0), std::chrono::ceil<std::chrono::milliseconds>(due)),
-                       [this, key] { update(key); });
+  const auto due = told.last_written + options_.update_period - api_.now();
+  api_.after(std::max(std::chrono::milliseconds(0), std::chrono::ceil<std::chrono::milliseconds>(due)),
+             [this, key] { update(key); });
 }
 
 void PodEvents::update(const Key& key) {
@@ -158,25 +158,25 @@ void PodEvents::update(const Key& key) {
   told.is_update_due = false;
   if (told.name.empty() || told.written_count == told.count) return;
   told.written_count = told.count;
-  told.last_written = Clock::now();
-  client_.request({.verb = "patch",
-                   .method = "PATCH",
-                   .path = fmt::format("/api/v1/namespaces/{}/events/{}", told.name_space, told.name),
-                   .body = {{"count", told.count}, {"lastTimestamp", api::time_text()}},
-                   .content_type = "application/merge-patch+json"},
-                  [this, key](const api::ApiAnswer& answer) {
-                    if (answer.ok()) {
-                      ++counts_.written[std::get<1>(key)];
-                      return;
-                    }
-                    ++counts_.failed;
-                    // Events expire at the API server: the next one is a new one.
-                    if (answer.status == 404) told_.erase(key);
-                  });
+  told.last_written = api_.now();
+  api_.request({.verb = "patch",
+                .method = "PATCH",
+                .path = fmt::format("/api/v1/namespaces/{}/events/{}", told.name_space, told.name),
+                .body = {{"count", told.count}, {"lastTimestamp", api::time_text(api_.wall_time())}},
+                .content_type = "application/merge-patch+json"},
+               [this, key](const api::ApiAnswer& answer) {
+                 if (answer.ok()) {
+                   ++counts_.written[std::get<1>(key)];
+                   return;
+                 }
+                 ++counts_.failed;
+                 // Events expire at the API server: the next one is a new one.
+                 if (answer.status == 404) told_.erase(key);
+               });
 }
 
 void PodEvents::forget_old() {
-  const auto too_old = Clock::now() - options_.memory;
+  const auto too_old = api_.now() - options_.memory;
   std::erase_if(told_, [too_old](const auto& entry) { return entry.second.last_seen < too_old; });
 }
 

@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "cluster/agent/kubernetes/bound_pods.hpp"
-#include "cluster/api/api_client.hpp"
+#include "cluster/api/api.hpp"
 #include "cluster/api/trouble_log.hpp"
 #include "core/base/log.hpp"
 #include "core/watch/watch.pb.h"
@@ -37,7 +37,7 @@ class PodEvents {
   };
 
   /// `pods`: null while they are not known.
-  PodEvents(Options options, api::ApiClient& client, std::function<const BoundPods*()> pods, Log& log);
+  PodEvents(Options options, api::Api& api, std::function<const BoundPods*()> pods, Log& log);
   PodEvents(const PodEvents&) = delete;
   PodEvents& operator=(const PodEvents&) = delete;
 
@@ -47,15 +47,15 @@ class PodEvents {
   const Counts& counts() const { return counts_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Time = api::Api::Clock::time_point;
   using Key = std::tuple<std::string, std::string, std::string>;  ///< the pod's uid, the reason, the message
   struct Told {
     std::string name_space;
     std::string name;  ///< of the Event object; empty: it could not be made
     int count = 1;
     int written_count = 0;
-    Clock::time_point last_written{};
-    Clock::time_point last_seen{};
+    Time last_written{};
+    Time last_seen{};
     bool is_update_due = false;
   };
 
@@ -66,13 +66,13 @@ class PodEvents {
   void forget_old();
 
   const Options options_;
-  api::ApiClient& client_;
+  api::Api& api_;
   const std::function<const BoundPods*()> pods_;
   api::TroubleLog trouble_;
   Counts counts_;
   std::map<Key, Told> told_;
   double tokens_;
-  Clock::time_point tokens_counted_;
+  Time tokens_counted_;
   std::uint64_t last_number_ = 0;
 };
 

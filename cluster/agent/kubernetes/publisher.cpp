@@ -81,7 +81,8 @@ Publisher::Publisher(Options options, Deps deps)
       deps_(std::move(deps)),
       trouble_(fmt::format("the NodeResourceTopology {} cannot be written", options_.node_name), deps_.log),
       wake_trouble_("schedulers cannot be told that there is room again", deps_.log),
-      urgent_writes_(kUrgentBurst) {}
+      urgent_writes_(kUrgentBurst),
+      urgent_counted_(deps_.api.now()) {}
 
 std::string Publisher::object_path() const { return fmt::format("{}/{}", kTopologyPath, options_.node_name); }
 
@@ -95,26 +96,26 @@ void Publisher::schedule(Urgency urgency) {
     is_changed_ = true;
     is_urgent_ = is_urgent_ || urgency == Urgency::kUrgent;
   } else if (urgency == Urgency::kUrgent) {
-    schedule_at(std::max({Clock::now() + kUrgentCoalesce, next_urgent_write(), not_before_}));
+    schedule_at(std::max({deps_.api.now() + kUrgentCoalesce, next_urgent_write(), not_before_}));
   } else {
-    schedule_at(std::max({Clock::now() + kCoalesce, next_write_, not_before_}));
+    schedule_at(std::max({deps_.api.now() + kCoalesce, next_write_, not_before_}));
   }
 }
 
 /// Not later than was asked for before.
-void Publisher::schedule_at(Clock::time_point due) {
-  if (timer_ && due_ <= due) return;
-  if (timer_) deps_.client.loop().cancel(*timer_);
+void Publisher::schedule_at(Time due) {
+  if (due_ && *due_ <= due) return;
   due_ = due;
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now());
-  timer_ = deps_.client.loop().after(std::max(std::chrono::milliseconds(0), wait), [this] {
-    timer_.reset();
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(due - deps_.api.now());
+  deps_.api.after(std::max(std::chrono::milliseconds(0), wait), [this, due] {
+    if (due_ != due) return;  // it was made sooner
+    due_.reset();
     attempt();
   });
 }
 
-Publisher::Clock::time_point Publisher::next_urgent_write() {
-  const auto now = Clock::now();
+Publisher::Time Publisher::next_urgent_write() {
+  const Time now = deps_.api.now();
   const std::chrono::duration<double, std::milli> passed = now - std::exchange(urgent_counted_, now);
   urgent_writes_ = std::min<double>(kUrgentBurst, urgent_writes_ + passed / kShortestPeriod);
   return urgent_writes_ >= 1 ? now : std::max(now, next_write_);
@@ -127,7 +128,7 @@ void Publisher::attempt() {
   const DeviceInventory::State* devices = deps_.devices();
   if (!node || pods == nullptr || devices == nullptr || !is_object_known_) return;
   // Since this was scheduled, somebody else has written the object.
-  if (Clock::now() < not_before_) return schedule_at(not_before_);
+  if (deps_.api.now() < not_before_) return schedule_at(not_before_);
   is_busy_ = true;
   is_changed_ = is_urgent_ = false;
   if (!std::exchange(is_node_asked_, true)) return learn_node_uid();
@@ -145,15 +146,15 @@ void Publisher::attempt() {
 
 /// The object then belongs to the Node, and goes with it. Without, it is published all the same.
 void Publisher::learn_node_uid() {
-  deps_.client.request({.verb = "get", .path = "/api/v1/nodes/" + options_.node_name},
-                       [this](const api::ApiAnswer& answer) {
-                         node_uid_ = text_field(answer.body, "metadata", "uid");
-                         if (!answer.ok())
-                           deps_.log.warn("the Node {} cannot be read, so that its topology will not go with it: {}",
-                                          options_.node_name, answer.error);
-                         is_busy_ = false;
-                         attempt();
-                       });
+  deps_.api.request({.verb = "get", .path = "/api/v1/nodes/" + options_.node_name},
+                    [this](const api::ApiAnswer& answer) {
+                      node_uid_ = text_field(answer.body, "metadata", "uid");
+                      if (!answer.ok())
+                        deps_.log.warn("the Node {} cannot be read, so that its topology will not go with it: {}",
+                                       options_.node_name, answer.error);
+                      is_busy_ = false;
+                      attempt();
+                    });
 }
 
 void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsResponse>& fits) {
@@ -163,7 +164,7 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
   const bool is_one =
       node && fits->reconciled() && fits->instance() == attempt.instance && node->instance() == attempt.instance;
   if (!is_one) {
-    not_before_ = Clock::now() + kFirstRetry;
+    not_before_ = deps_.api.now() + kFirstRetry;
     is_changed_ = true;
     return end_attempt();
   }
@@ -184,21 +185,21 @@ void Publisher::take_fits(const Attempt& attempt, const Result<watch::v1::FitsRe
     return end_attempt();
   }
   json object = with_what_others_wrote(ours, current_);
-  if (!is_new) touch(object, api::time_text());
+  if (!is_new) touch(object, api::time_text(deps_.api.wall_time()));
   write(std::move(object));
 }
 
 void Publisher::write(json object) {
   const bool is_there = current_.is_object();
   last_sent_ = object;
-  next_write_ = Clock::now() + jittered(kShortestPeriod);
+  next_write_ = deps_.api.now() + jittered(kShortestPeriod);
   next_urgent_write();
   urgent_writes_ = std::max<double>(0, urgent_writes_ - 1);
   api::ApiRequest request{.verb = is_there ? "update" : "create",
                           .method = is_there ? "PUT" : "POST",
                           .path = is_there ? object_path() : kTopologyPath,
                           .body = object};
-  deps_.client.request(std::move(request), [this, before = current_, object = std::move(object)](const auto& answer) {
+  deps_.api.request(std::move(request), [this, before = current_, object = std::move(object)](const auto& answer) {
     take_write(before, object, answer);
   });
 }
@@ -219,7 +220,7 @@ void Publisher::resolve_conflict() {
     conflicts_ = 0;  // the next time, the object is read again
     return failed("somebody else writes it all the time");
   }
-  deps_.client.request({.verb = "get", .path = object_path()}, [this](const api::ApiAnswer& answer) {
+  deps_.api.request({.verb = "get", .path = object_path()}, [this](const api::ApiAnswer& answer) {
     if (!answer.ok() && answer.status != 404) return failed(answer.error);
     seen_meanwhile_.reset();
     const bool is_contested = judge(answer.ok() ? answer.body : json());
@@ -244,23 +245,32 @@ void Publisher::written(const json& before, json object) {
   const bool was_touch = tell_the_same(before, object);
   last_written_ = current_ = std::move(object);
   is_touch_due_ = false;
-  deps_.client.loop().cancel(std::exchange(touch_timer_, 0));
+  touch_due_.reset();
   if (was_touch) {
     ++counts_.touches;
   } else {
-    touch_timer_ = deps_.client.loop().after(options_.scheduler_resync + kTouchMargin, [this] {
-      is_touch_due_ = true;
-      schedule(Urgency::kUsual);
-    });
+    touch_later();
     if (before.is_object() && has_grown(before, current_)) wake_schedulers();
   }
   end_attempt();
 }
 
+void Publisher::touch_later() {
+  const auto wait = options_.scheduler_resync + kTouchMargin;
+  const Time due = deps_.api.now() + wait;
+  touch_due_ = due;
+  deps_.api.after(wait, [this, due] {
+    if (touch_due_ != due) return;  // the object has changed again
+    touch_due_.reset();
+    is_touch_due_ = true;
+    schedule(Urgency::kUsual);
+  });
+}
+
 void Publisher::failed(const std::string& why) {
   trouble_.failed(why);
   retry_ = std::clamp(2 * retry_, kFirstRetry, kLongestRetry);
-  not_before_ = std::max(not_before_, Clock::now() + jittered(retry_));
+  not_before_ = std::max(not_before_, deps_.api.now() + jittered(retry_));
   is_changed_ = true;
   end_attempt();
 }
@@ -296,7 +306,7 @@ bool Publisher::judge(const json& object) {
   if (tell_the_same(last_sent_, object)) last_written_ = object;
   if (!last_written_.is_object() || tell_the_same(last_written_, object)) return false;
   ++counts_.other_writers;
-  not_before_ = std::max(not_before_, Clock::now() + kContestedPeriod);
+  not_before_ = std::max(not_before_, deps_.api.now() + kContestedPeriod);
   deps_.log.warn(
       "the NodeResourceTopology {} was changed by {}: two programs write it, and schedulers cannot rely on it; on this "
       "node, stop the other one, such as nfd-topology-updater or koordlet's",
@@ -306,11 +316,11 @@ bool Publisher::judge(const json& object) {
 
 /// For schedulers that look at waiting pods again only when a Node has changed.
 void Publisher::wake_schedulers() {
-  if (Clock::now() < next_wake_up_) return;
-  next_wake_up_ = Clock::now() + kWakeUpPeriod;
+  if (deps_.api.now() < next_wake_up_) return;
+  next_wake_up_ = deps_.api.now() + kWakeUpPeriod;
   constexpr const char* kWaiting =
       "/api/v1/pods?limit=50&resourceVersion=0&fieldSelector=spec.nodeName%3D%2Cstatus.phase%3DPending";
-  deps_.client.request({.verb = "list", .path = kWaiting}, [this](const api::ApiAnswer& answer) {
+  deps_.api.request({.verb = "list", .path = kWaiting}, [this](const api::ApiAnswer& answer) {
     if (!answer.ok()) return wake_trouble_.failed(answer.error);
     const auto& pods = list_field(answer.body, "items");
     if (std::any_of(pods.begin(), pods.end(), waits_rejected)) annotate_node();
@@ -318,12 +328,13 @@ void Publisher::wake_schedulers() {
 }
 
 void Publisher::annotate_node() {
-  api::ApiRequest request{.verb = "patch",
-                          .method = "PATCH",
-                          .path = "/api/v1/nodes/" + options_.node_name,
-                          .body = {{"metadata", {{"annotations", {{kGrownAnnotation, api::time_text()}}}}}},
-                          .content_type = "application/merge-patch+json"};
-  deps_.client.request(std::move(request), [this](const api::ApiAnswer& answer) {
+  api::ApiRequest request{
+      .verb = "patch",
+      .method = "PATCH",
+      .path = "/api/v1/nodes/" + options_.node_name,
+      .body = {{"metadata", {{"annotations", {{kGrownAnnotation, api::time_text(deps_.api.wall_time())}}}}}},
+      .content_type = "application/merge-patch+json"};
+  deps_.api.request(std::move(request), [this](const api::ApiAnswer& answer) {
     if (!answer.ok()) return wake_trouble_.failed(answer.error);
     ++counts_.wake_ups;
     wake_trouble_.works();

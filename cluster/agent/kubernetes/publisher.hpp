@@ -12,7 +12,7 @@
 
 #include "cluster/agent/kubernetes/bound_pods.hpp"
 #include "cluster/agent/kubernetes/device_inventory.hpp"
-#include "cluster/api/api_client.hpp"
+#include "cluster/api/api.hpp"
 #include "cluster/api/trouble_log.hpp"
 #include "core/base/log.hpp"
 #include "core/base/result.hpp"
@@ -29,7 +29,7 @@ class Publisher {
     std::chrono::milliseconds scheduler_resync{5000};
   };
   struct Deps {
-    api::ApiClient& client;
+    api::Api& api;
     /// Nothing while it is not known for certain.
     std::function<std::optional<watch::v1::Snapshot>()> node_state;
     /// Answers later, on the loop's thread.
@@ -63,7 +63,7 @@ class Publisher {
   const Counts& counts() const { return counts_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Time = api::Api::Clock::time_point;
   /// What one attempt is made of: known at its beginning, and held to its end.
   struct Attempt {
     std::string instance;
@@ -76,14 +76,15 @@ class Publisher {
   enum class Urgency { kUsual, kUrgent };
 
   void schedule(Urgency urgency);
-  void schedule_at(Clock::time_point due);
-  Clock::time_point next_urgent_write();
+  void schedule_at(Time due);
+  Time next_urgent_write();
   void attempt();
   void take_fits(const Attempt& attempt, const Result<watch::v1::FitsResponse>& fits);
   void write(nlohmann::json object);
   void take_write(const nlohmann::json& before, const nlohmann::json& object, const api::ApiAnswer& answer);
   void resolve_conflict();
   void written(const nlohmann::json& before, nlohmann::json object);
+  void touch_later();
   void failed(const std::string& why);
   void end_attempt();
   bool judge(const nlohmann::json& object);
@@ -115,14 +116,13 @@ class Publisher {
   bool is_touch_due_ = false;  ///< the next write is the second touch
   int conflicts_ = 0;          ///< one after the other
   std::chrono::milliseconds retry_{0};
-  std::optional<std::uint64_t> timer_;
-  std::uint64_t touch_timer_ = 0;
-  Clock::time_point due_{};         ///< of timer_
-  Clock::time_point next_write_{};  ///< not before, unless it is urgent
-  Clock::time_point not_before_{};  ///< after failures, and while another program writes
-  double urgent_writes_;            ///< that may be made now
-  Clock::time_point urgent_counted_ = Clock::now();
-  Clock::time_point next_wake_up_{};
+  std::optional<Time> due_;        ///< of the next attempt
+  std::optional<Time> touch_due_;  ///< of the second touch
+  Time next_write_{};              ///< not before, unless it is urgent
+  Time not_before_{};              ///< after failures, and while another program writes
+  double urgent_writes_;           ///< that may be made now
+  Time urgent_counted_;
+  Time next_wake_up_{};
 };
 
 /// The devices of pods that are bound and have not been given out yet, by resource.

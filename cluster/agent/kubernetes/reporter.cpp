@@ -26,12 +26,13 @@ Reporter::Reporter(Options options, api::ApiServer server, Node& node, WatchClie
       node_(node),
       watch_(watch),
       log_(log),
+      loop_(options_.clock),
       client_(loop_, std::move(server)),
       events_(
           {.node_name = options_.node_name}, client_, [this] { return pod_reflector_.has_synced() ? &pods_ : nullptr; },
           log),
       publisher_({.node_name = options_.node_name, .scheduler_resync = options_.scheduler_resync},
-                 {.client = client_,
+                 {.api = client_,
                   .node_state = [this] { return node_.reconciled_state(); },
                   .ask_what_fits =
                       [this](watch::v1::FitsRequest request, auto on_answer) {

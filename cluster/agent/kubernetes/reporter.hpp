@@ -17,6 +17,7 @@
 #include "cluster/agent/watch_client.hpp"
 #include "cluster/api/api_client.hpp"
 #include "cluster/api/reflector.hpp"
+#include "core/base/clock.hpp"
 #include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 
@@ -30,6 +31,7 @@ class Reporter {
     std::string pod_resources;  ///< the path of the kubelet's socket; empty: no devices
     std::chrono::milliseconds scheduler_resync{5000};
     std::string control_socket = {};  ///< topoletd's: a path; empty: what others say of the capacity stays unread
+    Clock clock = {};
   };
   /// For metrics.
   struct Counts {
@@ -51,6 +53,8 @@ class Reporter {
   void start();
   void stop();
   Counts counts() const TOPOLET_EXCLUDES(mutex_);
+  /// Its thread, for what has to be done between two things that it does.
+  api::HttpLoop& loop() { return loop_; }
 
  private:
   void hear(const watch::v1::Delta* delta);

@@ -7,14 +7,12 @@
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <functional>
-#include <future>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <thread>
 
-#include "cluster/agent/node.hpp"
 #include "core/base/log.hpp"
+#include "tests/cluster_api/loop_time.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::agent {
@@ -150,7 +148,7 @@ class ControlSocket final : public control::v1::Control::Service {
   grpc::Status SetCapacity(grpc::ServerContext*, const control::v1::SetCapacityRequest* request,
                            control::v1::SetCapacityResponse*) override {
     std::lock_guard lock(mutex_);
-    times_.push_back(std::chrono::steady_clock::now());
+    ++requests_;
     watch::v1::Capacity told;
     told.set_node(request->node());
     told.set_effective_cpu_milli(request->milli());
@@ -163,15 +161,15 @@ class ControlSocket final : public control::v1::Control::Service {
     std::lock_guard lock(mutex_);
     return told_;
   }
-  std::vector<std::chrono::steady_clock::time_point> times() const {
+  int requests() const {
     std::lock_guard lock(mutex_);
-    return times_;
+    return requests_;
   }
 
  private:
   mutable std::mutex mutex_;
   std::map<std::uint32_t, watch::v1::Capacity> told_;
-  std::vector<std::chrono::steady_clock::time_point> times_;
+  int requests_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
 
@@ -179,7 +177,12 @@ class CapacityRelayTest : public ::testing::Test {
  protected:
   CapacityRelayTest() {
     relay_ = std::make_unique<CapacityRelay>(
-        loop_, socket_, [this] { return node_state(); }, *log_);
+        loop_, socket_,
+        [this] {
+          ++looks_;
+          return node_state();
+        },
+        *log_);
     loop_.start();
   }
   ~CapacityRelayTest() override { loop_.stop(); }
@@ -197,15 +200,8 @@ class CapacityRelayTest : public ::testing::Test {
     }
     return state;
   }
-  /// On the loop's thread.
-  void on_loop(const std::function<void()>& work) {
-    std::promise<void> done;
-    loop_.post([&] {
-      work();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void on_loop(const std::function<void()>& work) { topolet::testing::on_loop(loop_, work); }
+  void advance(milliseconds time) { topolet::testing::advance(loop_, clock_, time); }
   void open_control_socket() {
     on_loop([this] { control_ = std::make_unique<ControlSocket>(socket_); });
   }
@@ -217,12 +213,26 @@ class CapacityRelayTest : public ::testing::Test {
     on_loop([&] { counts = relay_->counts(); });
     return counts;
   }
-  static bool eventually(const std::function<bool()>& is_so) {
-    for (int i = 0; i < 4000; ++i) {
-      if (is_so()) return true;
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    return false;
+  /// How often it has compared what is offered with what topoletd knows, without which it tells nothing.
+  int looks() {
+    int looks = 0;
+    on_loop([&] { looks = looks_; });
+    return looks;
+  }
+  /// Whether it looks again after exactly this time, in which topoletd tells something else a hundred times.
+  void expect_next_look_after(milliseconds time, const char* why) {
+    const int before = looks();
+    for (int i = 0; i < 100; ++i) on_loop([this] { relay_->node_changed(); });
+    advance(time - milliseconds(1));
+    EXPECT_EQ(looks(), before) << why;
+    advance(milliseconds(1));
+    EXPECT_EQ(looks(), before + 1) << why;
+  }
+  bool has_answers(std::uint64_t handed_down, std::uint64_t failed) {
+    return topolet::testing::eventually([&] {
+      const CapacityRelay::Counts now = counts();
+      return now.handed_down == handed_down && now.failed == failed;
+    });
   }
   std::string log() {
     std::string text;
@@ -232,37 +242,59 @@ class CapacityRelayTest : public ::testing::Test {
 
   const TempDir directory_;
   const std::string socket_ = directory_.file("control.sock");
+  topolet::testing::ManualClock clock_;
   std::unique_ptr<ControlSocket> control_;
+  int looks_ = 0;
   std::ostringstream text_;
   std::shared_ptr<Log> log_ = std::make_shared<Log>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_));
-  api::HttpLoop loop_;
+  api::HttpLoop loop_{clock_.clock()};
   std::unique_ptr<CapacityRelay> relay_;
 };
 
-constexpr const char* kFarAway = "2090-01-01T00:00:00Z";
+constexpr const char* kFarAway = "1971-01-01T00:00:00Z";
 
 TEST_F(CapacityRelayTest, HandsDownOneAfterTheOtherAndEachOnce) {
   open_control_socket();
   offer(json::array({zone_saying("node-0", "1000", kFarAway), zone_saying("node-1", "9000", kFarAway)}));
-  for (int i = 0; i < 100; ++i) on_loop([this] { relay_->node_changed(); });
-  ASSERT_TRUE(eventually([this] { return control_->told().size() == 2; }));
+  ASSERT_TRUE(has_answers(1, 0));
+  expect_next_look_after(milliseconds(1000), "a second after the first request");
+  ASSERT_TRUE(has_answers(2, 0));
   EXPECT_EQ(control_->told().at(0).effective_cpu_milli(), 1000);
   EXPECT_EQ(control_->told().at(1).effective_cpu_milli(), 4000);
-  const auto times = control_->times();
-  ASSERT_EQ(times.size(), 2U);
-  EXPECT_GE(times[1] - times[0], milliseconds(1000));
-  EXPECT_TRUE(eventually([this] { return counts().handed_down == 2; }));
-  // That nothing more comes can only be waited for.
-  std::this_thread::sleep_for(milliseconds(1300));
-  EXPECT_EQ(control_->times().size(), 2U);
-  EXPECT_EQ(counts().failed, 0U);
+  expect_next_look_after(milliseconds(1000), "a second after the second request");
+  const int before = looks();
+  advance(milliseconds(59'999));
+  EXPECT_EQ(looks(), before) << "it has told all";
+  advance(milliseconds(1));
+  EXPECT_EQ(looks(), before + 1) << "something may have ended";
+  EXPECT_EQ(control_->requests(), 2);
+  EXPECT_TRUE(has_answers(2, 0));
 }
 
-TEST_F(CapacityRelayTest, SaysOnceThatItCannotAndGoesOnTrying) {
-  offer(json::array({zone_saying("node-0", "1000", kFarAway)}));
-  ASSERT_TRUE(eventually([this] { return counts().failed >= 2; }));
+TEST_F(CapacityRelayTest, TellsALongTimeAgainBeforeItEnds) {
   open_control_socket();
-  ASSERT_TRUE(eventually([this] { return counts().handed_down == 1; }));
+  offer(json::array({zone_saying("node-0", "1000", kFarAway)}));
+  ASSERT_TRUE(has_answers(1, 0));
+  EXPECT_EQ(milliseconds(control_->told().at(0).until_ms()), clock_.clock().wall() + hours(24 * 30));
+  advance(hours(24 * 14));
+  advance(hours(24) + std::chrono::minutes(1));
+  ASSERT_TRUE(has_answers(2, 0));
+  EXPECT_EQ(milliseconds(control_->told().at(0).until_ms()), clock_.clock().wall() + hours(24 * 30));
+}
+
+TEST_F(CapacityRelayTest, SaysOnceThatItCannotAndTriesAgainLaterEachTime) {
+  offer(json::array({zone_saying("node-0", "1000", kFarAway)}));
+  std::uint64_t failed = 1;
+  for (const int pause_s : {1, 2, 4, 8, 16, 32, 60, 60}) {
+    ASSERT_TRUE(has_answers(0, failed++));
+    expect_next_look_after(std::chrono::seconds(pause_s), "after a failure");
+  }
+  ASSERT_TRUE(has_answers(0, failed));
+  open_control_socket();
+  ASSERT_TRUE(topolet::testing::eventually([this] {
+    advance(std::chrono::minutes(1));
+    return counts().handed_down == 1;
+  }));
   const std::string text = log();
   const std::string trouble = "cannot be told to topoletd (" + socket_ + ")";
   const auto first = text.find(trouble + ": ");
@@ -274,7 +306,7 @@ TEST_F(CapacityRelayTest, SaysOnceThatItCannotAndGoesOnTrying) {
 TEST_F(CapacityRelayTest, SaysWhatItDoesNotUnderstand) {
   offer(json::array({zone_saying("node-0", "1000", "")}));
   offer(json::array({zone_saying("node-0", "1000", "")}));
-  ASSERT_TRUE(eventually([this] { return log().find("is not used: zone node-0") != std::string::npos; }));
+  EXPECT_THAT(log(), HasSubstr("is not used: zone node-0"));
   EXPECT_EQ(counts().handed_down + counts().failed, 0U);
 }
 

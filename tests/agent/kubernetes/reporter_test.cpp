@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <csignal>
-#include <future>
 #include <mutex>
 
 #include "cluster/agent/kubernetes/zones.hpp"
 #include "tests/cluster_api/apiserver.hpp"
+#include "tests/cluster_api/loop_time.hpp"
 #include "tests/control/daemon_rig.hpp"
 
 namespace topolet::agent {
@@ -22,6 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using topolet::testing::eventually;
 using StandIn = topolet::testing::ApiServer;
 
 const std::string kPods = "/api/v1/pods";
@@ -86,11 +87,16 @@ class ReporterTest : public ::testing::Test {
     settings.ca.text = server_.ca_pem();
     settings.token = "secret";
     node_ = std::make_unique<Node>();
-    watch_ = std::make_unique<WatchClient>(WatchClient::Options{.socket = rig_.file("watch.sock")}, *node_, *log_);
+    watch_ = std::make_unique<WatchClient>(
+        WatchClient::Options{.socket = rig_.file("watch.sock"), .longest_pause = std::chrono::milliseconds(10)}, *node_,
+        *log_);
+    Clock clock = clock_.clock();
+    clock.wall = Clock().wall;  // topoletd's, too
     Reporter::Options options;
     options.node_name = "n1";
     options.pod_resources = pod_resources;
     options.scheduler_resync = std::chrono::milliseconds(1000);
+    options.clock = clock;
     if (has_control_) options.control_socket = rig_.control_socket();
     reporter_ = std::make_unique<Reporter>(options, settings, *node_, *watch_, *log_);
     reporter_->start();
@@ -102,9 +108,13 @@ class ReporterTest : public ::testing::Test {
     ASSERT_TRUE(published([](const json&) { return true; }));
   }
   json object() const { return server_.get(kTopologies, "n1").value_or(json()); }
-  /// Waits until the object is so.
-  bool published(const std::function<bool(const json&)>& is_so) const {
-    return server_.wait_for([&] {
+  void advance(std::chrono::milliseconds time) { topolet::testing::advance(reporter_->loop(), clock_, time); }
+  bool pass_time_until(const std::function<bool()>& condition) {
+    return topolet::testing::pass_time_until(reporter_->loop(), clock_, condition);
+  }
+  /// Lets time pass until the object is so.
+  bool published(const std::function<bool(const json&)>& is_so) {
+    return pass_time_until([&] {
       const auto now = server_.get(kTopologies, "n1");
       return now && is_so(*now);
     });
@@ -156,7 +166,8 @@ class ReporterTest : public ::testing::Test {
   }
   topolet::testing::DaemonRig rig_;
   bool has_control_ = false;
-  StandIn server_;
+  topolet::testing::ManualClock clock_;
+  StandIn server_{StandIn::Options{.clock = clock_.clock()}};
   std::shared_ptr<Log> log_ = make_silent_log();
   std::unique_ptr<Node> node_;
   std::unique_ptr<WatchClient> watch_;
@@ -192,39 +203,13 @@ TEST_F(ReporterTest, SubtractsPodsThatAreBoundAndCountsThemOnce) {
   EXPECT_TRUE(published([&](const json& now) { return attribute(now, "topolet.io/acked") == "uid-else"; }));
 }
 
-/// A machine that is busy may be late at some time, but nothing else is ever written within a second after another.
-TEST_F(ReporterTest, PublishesAPodThatWasJustBoundAtOnce) {
-  start();
-  const auto is_quick = [&](const std::string& name) {
-    json next = pod(name, "1");
-    next["metadata"]["uid"] = name;
-    const auto before = server_.history(kTopologies).back();
-    server_.put(kPods, next);
-    EXPECT_TRUE(
-        published([&](const json& now) { return attribute(now, "topolet.io/acked").find(name) != std::string::npos; }));
-    return server_.history(kTopologies).back().time - before.time < std::chrono::milliseconds(900);
-  };
-  bool was_quick = false;
-  for (int i = 0; i < 10 && !was_quick; ++i) was_quick = is_quick(std::to_string(10000000 + i));
-  EXPECT_TRUE(was_quick);
-}
-
-TEST_F(ReporterTest, TouchesAChangeOnceSoThatSchedulersLookAgain) {
-  start();
-  ASSERT_TRUE(published([](const json& now) { return !attribute(now, "topolet.io/touched").empty(); }));
-  const auto history = server_.history(kTopologies);
-  ASSERT_THAT(history, SizeIs(2));
-  EXPECT_TRUE(tell_the_same(history[0].object, history[1].object));
-  EXPECT_GE(history[1].time - history[0].time, std::chrono::milliseconds(2900));
-}
-
 TEST_F(ReporterTest, WritesNothingAnewThatIsThereAlready) {
   start();
   end();
   const auto versions = server_.history(kTopologies).size();
   start_agent();
   ASSERT_TRUE(server_.wait_for([&] { return server_.open_watches(kTopologies) == 1; }));
-  ASSERT_TRUE(topolet::testing::DaemonRig::eventually([&] { return watch_->counts().snapshots == 1; }));
+  ASSERT_TRUE(eventually([&] { return watch_->counts().snapshots == 1; }));
   server_.put(kPods, pod("own", "1"));
   ASSERT_TRUE(published([&](const json& now) { return attribute(now, "topolet.io/acked") == "uid-own"; }));
   EXPECT_EQ(attribute(server_.history(kTopologies).at(versions).object, "topolet.io/acked"), "uid-own");
@@ -239,8 +224,9 @@ TEST_F(ReporterTest, LeavesTheOldObjectWhileItDoesNotKnowForCertain) {
   rig_.process().signal(SIGKILL);
   rig_.process().wait();
   server_.put(kPods, pod("other", "1"));
-  // What would be written now would be wrong; that nothing is can only be waited for.
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  ASSERT_TRUE(eventually([&] { return !node_->summary().connected; }));
+  ASSERT_TRUE(pass_time_until([&] { return reporter_->counts().bound_pods == 1; }));
+  advance(std::chrono::minutes(1));
   for (std::size_t i = versions; i < server_.history(kTopologies).size(); ++i)
     EXPECT_EQ(attribute(server_.history(kTopologies)[i].object, "topolet.io/acked"), "") << "made without topoletd";
   ASSERT_TRUE(rig_.start()) << rig_.log();
@@ -290,24 +276,23 @@ TEST_F(ReporterTest, KeepsAttributesOfOthersAndNoticesASecondWriter) {
   changed["zones"][0]["resources"] =
       json::array({{{"name", "cpu"}, {"capacity", "1"}, {"allocatable", "1"}, {"available", "1"}}});
   server_.put(kTopologies, changed);
-  EXPECT_TRUE(topolet::testing::DaemonRig::eventually([&] { return reporter_->counts().topology.other_writers == 1; }));
+  EXPECT_TRUE(pass_time_until([&] { return reporter_->counts().topology.other_writers == 1; }));
   EXPECT_TRUE(published([](const json& now) { return now["zones"][0]["resources"].size() > 1; })) << "ours again";
 }
 
 TEST_F(ReporterTest, HandsDownWhatOthersSayOfTheCapacity) {
-  using topolet::testing::DaemonRig;
   has_control_ = true;
   start();
   const auto effective = [](const json& now) { return attribute(now["zones"][0], "topolet.io/effective-cpu-milli"); };
   const std::chrono::seconds in_an_hour =
-      std::chrono::duration_cast<std::chrono::seconds>(wall_time()) + std::chrono::hours(1);
+      std::chrono::duration_cast<std::chrono::seconds>(Clock().wall()) + std::chrono::hours(1);
   offer("500", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(in_an_hour.count())));
   const std::string expected = fmt::format("500 until {}000 by nrt", in_an_hour.count());
-  EXPECT_TRUE(DaemonRig::eventually([&] { return told() == expected; })) << told();
+  EXPECT_TRUE(pass_time_until([&] { return told() == expected; })) << told();
   ASSERT_TRUE(published([&](const json& now) { return effective(now) == "500"; }));
   EXPECT_EQ(attribute(object()["zones"][0], "offline-capacity-milli"), "500") << "it is somebody else's";
   offer("", "");
-  EXPECT_TRUE(DaemonRig::eventually([&] { return told().empty(); })) << told();
+  EXPECT_TRUE(pass_time_until([&] { return told().empty(); })) << told();
   EXPECT_TRUE(published([&](const json& now) { return effective(now).empty(); }));
   offer("500", "2026-01-01T00:00:00Z");
   server_.put(kPods, pod("own", "1"));
@@ -327,25 +312,6 @@ TEST_F(ReporterTest, LeavesTheCapacityUnreadWithoutAControlSocket) {
   EXPECT_FALSE(reporter_->counts().capacity.has_value());
 }
 
-TEST_F(ReporterTest, NoticesASecondWriterWhileItAsksWhatFits) {
-  start();
-  ASSERT_TRUE(published([](const json& now) { return !attribute(now, "topolet.io/touched").empty(); }));
-  rig_.process().signal(SIGSTOP);
-  json changed = object();
-  changed["attributes"].push_back({{"name", "foreign"}, {"value", "1"}});
-  server_.put(kTopologies, changed);
-  // The agent looks whether that changes anything, for which topoletd does not answer yet.
-  std::this_thread::sleep_for(std::chrono::milliseconds(1600));
-  changed["zones"][0]["resources"] =
-      json::array({{{"name", "cpu"}, {"capacity", "1"}, {"allocatable", "1"}, {"available", "1"}}});
-  server_.put(kTopologies, changed);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  rig_.process().signal(SIGCONT);
-  EXPECT_TRUE(published([](const json& now) { return now["zones"][0]["resources"].size() > 1; })) << "ours again";
-  const auto history = server_.history(kTopologies);
-  EXPECT_GE(history.back().time - history[history.size() - 2].time, std::chrono::milliseconds(8500)) << "in no hurry";
-}
-
 TEST_F(ReporterTest, WakesSchedulersWhenThereIsRoomAgainAndPodsWait) {
   start();
   json waiting = pod("waiting", "1");
@@ -357,7 +323,7 @@ TEST_F(ReporterTest, WakesSchedulersWhenThereIsRoomAgainAndPodsWait) {
   EXPECT_FALSE(annotated());
   server_.put(kPods, waiting);
   server_.remove(kPods, "own", "default");
-  EXPECT_TRUE(server_.wait_for(annotated));
+  EXPECT_TRUE(pass_time_until(annotated));
 }
 
 TEST_F(ReporterTest, PublishesDevicesOfTheKubelet) {
@@ -390,128 +356,13 @@ TEST_F(ReporterTest, TellsThePodOfADenialWithItsReason) {
   server_.put(kPods, pod("huge", "1000"));
   ASSERT_TRUE(published([](const json& now) { return attribute(now, "topolet.io/acked") == "uid-huge"; }));
   EXPECT_FALSE(rig_.create("huge", 1000).ok());
-  ASSERT_TRUE(server_.wait_for([&] { return !server_.history(kEvents).empty(); }));
+  ASSERT_TRUE(pass_time_until([&] { return !server_.history(kEvents).empty(); }));
   const json event = server_.history(kEvents).front().object;
   EXPECT_EQ(event["reason"], "TopologyDenied");
   EXPECT_EQ(event["type"], "Warning");
   EXPECT_EQ(event["involvedObject"]["uid"], "uid-huge");
   EXPECT_THAT(event["message"].get<std::string>(), HasSubstr("container main: "));
   EXPECT_THAT(event["message"].get<std::string>(), HasSubstr("requested=1000"));
-}
-
-class PodEventsTest : public ::testing::Test {
- protected:
-  PodEventsTest() {
-    server_.set_tokens({"secret"});
-    settings_.url = server_.url();
-    settings_.ca.text = server_.ca_pem();
-    settings_.token = "secret";
-    client_ = std::make_unique<api::ApiClient>(loop_, settings_);
-  }
-  ~PodEventsTest() override { loop_.stop(); }
-  void start(PodEvents::Options options) {
-    options.node_name = "n1";
-    events_ = std::make_unique<PodEvents>(
-        options, *client_, [this] { return &pods_; }, *log_);
-    loop_.start();
-  }
-  void take(const std::string& event, const std::string& pod, const std::string& reason, const std::string& nodes = "0",
-            bool is_remote = false, int times = 1, const std::string& reason_code = "best-score") {
-    watch::v1::Event message;
-    message.set_event(event);
-    message.set_reason_code(reason_code);
-    message.set_pod_name(pod);
-    message.set_pod_namespace("default");
-    message.mutable_key()->set_pod_uid("uid-" + pod);
-    message.mutable_key()->set_name("main");
-    message.set_reason(reason);
-    message.set_nodes(nodes);
-    loop_.post([this, message, is_remote, times] {
-      for (int i = 0; i < times; ++i) events_->take(message, is_remote);
-    });
-  }
-  /// Waits for so many versions of events.
-  std::vector<topolet::testing::Version> written(std::size_t count) {
-    EXPECT_TRUE(server_.wait_for([&] { return server_.history(kEvents).size() >= count; }));
-    return server_.history(kEvents);
-  }
-  PodEvents::Counts counts() {
-    std::promise<PodEvents::Counts> counts;
-    loop_.post([&] { counts.set_value(events_->counts()); });
-    return counts.get_future().get();
-  }
-
-  StandIn server_;
-  api::ApiServer settings_;
-  std::shared_ptr<Log> log_ = make_silent_log();
-  api::HttpLoop loop_;
-  std::unique_ptr<api::ApiClient> client_;
-  BoundPods pods_;
-  std::unique_ptr<PodEvents> events_;
-};
-
-TEST_F(PodEventsTest, CountTheSameInOne) {
-  start({.update_period = std::chrono::milliseconds(200)});
-  take("denied", "web", "too few", "0", false, 4);
-  const auto versions = written(2);
-  EXPECT_EQ(versions[0].object["count"], 1);
-  EXPECT_EQ(versions[1].object["count"], 4);
-  EXPECT_EQ(versions[0].object["metadata"]["name"], versions[1].object["metadata"]["name"]);
-  EXPECT_EQ(versions[1].object["firstTimestamp"], versions[0].object["firstTimestamp"]);
-  take("denied", "web", "still too few");
-  EXPECT_EQ(written(3).back().object["count"], 1);
-}
-
-TEST_F(PodEventsTest, AreOfMovesAndOfWideOrRemoteOrUnwantedPlacesOnly) {
-  start({});
-  take("placed", "narrow", "fits");
-  take("drift", "web", "repaired");
-  take("placed", "wide", "on two nodes", "0-1");
-  EXPECT_EQ(written(1).back().object["reason"], "Placed");
-  take("placed", "remote", "its GPU is elsewhere", "0", true);
-  EXPECT_EQ(written(2).back().object["involvedObject"]["name"], "remote");
-  take("re-placed", "web", "it makes room");
-  EXPECT_EQ(written(3).back().object["reason"], "Moved");
-  take("placed", "missed", "outside the zone", "0", false, 1, "zone-missed");
-  EXPECT_EQ(written(4).back().object["reason"], "Placed");
-}
-
-TEST_F(PodEventsTest, OfAStaticPodAreOnItsMirror) {
-  json mirror;
-  mirror["metadata"]["name"] = "static";
-  mirror["metadata"]["uid"] = "uid-of-the-mirror";
-  mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "uid-static";
-  pods_.apply("ADDED", mirror);
-  start({});
-  take("denied", "static", "too few");
-  EXPECT_EQ(written(1)[0].object["involvedObject"]["uid"], "uid-of-the-mirror");
-}
-
-TEST_F(PodEventsTest, AreLimited) {
-  start({.most_of_pod = 3, .most_at_once = 5, .period = std::chrono::hours(1)});
-  for (int i = 0; i < 10; ++i) take("denied", "loud", std::to_string(i));
-  for (int i = 0; i < 10; ++i) take("denied", "pod" + std::to_string(i), "too few");
-  const auto versions = written(5);
-  EXPECT_EQ(std::count_if(versions.begin(), versions.end(),
-                          [](const auto& version) { return version.object["involvedObject"]["name"] == "loud"; }),
-            3);
-  EXPECT_EQ(counts().dropped, 15U);
-  EXPECT_EQ(server_.history(kEvents).size(), 5U);
-}
-
-TEST_F(PodEventsTest, OfOneThatHasExpiredIsANewOne) {
-  start({.update_period = std::chrono::milliseconds(100)});
-  take("denied", "web", "too few");
-  const std::string name = written(1)[0].object["metadata"]["name"];
-  server_.remove(kEvents, name, "default");
-  take("denied", "web", "too few");
-  EXPECT_TRUE(server_.wait_for([&] {
-    const auto patches = server_.requests("PATCH");
-    return !patches.empty() && patches.back().answered == 404;
-  }));
-  EXPECT_TRUE(topolet::testing::DaemonRig::eventually([&] { return counts().failed == 1; }));
-  take("denied", "web", "too few");
-  EXPECT_NE(written(3).back().object["metadata"]["name"], name);
 }
 
 }  // namespace
