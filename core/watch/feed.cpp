@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <fstream>
 #include <future>
 #include <thread>
@@ -80,8 +79,7 @@ void Feed::subscribe(std::shared_ptr<cri::OwnCall> call) {
 v1::Delta Feed::begin_delta() const {
   v1::Delta delta;
   delta.set_generation(state_.head().generation());
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  delta.set_time_ms(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+  delta.set_time_ms(options_.clock.wall().count());
   return delta;
 }
 
@@ -91,16 +89,37 @@ void Feed::apply(v1::Delta delta) {
   const bool is_first = gathered_.deltas().empty();
   *gathered_.add_deltas() = std::move(delta);
   if (!is_first) return;
-  const auto timer = std::make_shared<boost::asio::steady_timer>(
-      thread_, std::max(std::chrono::steady_clock::now() + options_.gather, last_sent_ + options_.pace));
-  timer->async_wait([this, timer](const boost::system::error_code&) { flush(); });
+  due_ = std::max(options_.clock.steady() + options_.gather, last_sent_ + options_.pace);
+  wake_when_due();
+}
+
+void Feed::wake_when_due() {
+  wake_.expires_after(due_ - options_.clock.steady());
+  wake_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) send_if_due();
+  });
+}
+
+void Feed::send_if_due() {
+  if (gathered_.deltas().empty()) return;
+  if (options_.clock.steady() < due_) return wake_when_due();
+  flush();
+}
+
+void Feed::run_due() {
+  std::promise<void> done;
+  boost::asio::post(thread_, [&] {
+    send_if_due();
+    done.set_value();
+  });
+  done.get_future().wait();
 }
 
 void Feed::flush() {
   if (gathered_.deltas().empty()) return;
   v1::WatchResponse response;
   *response.mutable_deltas() = std::exchange(gathered_, {});
-  last_sent_ = std::chrono::steady_clock::now();
+  last_sent_ = options_.clock.steady();
   const std::shared_ptr<const std::string> bytes = bytes_of(response);
   for (const std::shared_ptr<cri::OwnCall>& reader : readers_) {
     if (reader->unsent_bytes() > options_.max_unread_bytes) {
