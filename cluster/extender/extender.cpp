@@ -52,7 +52,7 @@ struct Extender::Incoming {
   std::string body;
   Respond respond;
   bool is_forwarded = false;
-  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point begun;
 
   std::string name() const { return path.substr(1); }
 };
@@ -159,6 +159,7 @@ void Extender::answer(http::HttpRequest request, Respond respond) {
   call->path = request.path;
   call->body = std::move(request.body);
   call->respond = std::move(respond);
+  call->begun = options_.clock.steady();
   if (call->path.starts_with(kForwarded)) {
     call->is_forwarded = true;
     call->path.erase(0, kForwarded.size());
@@ -190,12 +191,12 @@ void Extender::answer_here(const std::shared_ptr<Incoming>& call) {
 void Extender::refuse(const Incoming& call, const std::string& why) {
   if (call.path == "/filter") return finish(call, filter_error_text(why), "error");
   if (call.path == "/bind") return finish(call, binding_result_text(why), "error");
-  metrics_.add_call(call.name(), "error", std::chrono::steady_clock::now() - call.begun);
+  metrics_.add_call(call.name(), "error", time_since(call.begun));
   call.respond({503, "text/plain; charset=utf-8", why + '\n'});
 }
 
 void Extender::finish(const Incoming& call, std::string body, const char* outcome) {
-  metrics_.add_call(call.name(), outcome, std::chrono::steady_clock::now() - call.begun);
+  metrics_.add_call(call.name(), outcome, time_since(call.begun));
   call.respond({200, kJson, std::move(body)});
 }
 
@@ -228,7 +229,7 @@ void Extender::filter(const Incoming& call) {
 void Extender::prioritize(const Incoming& call) {
   const Result<ExtenderArgs> args = read_extender_args(call.body);
   if (!args) {
-    metrics_.add_call(call.name(), "error", std::chrono::steady_clock::now() - call.begun);
+    metrics_.add_call(call.name(), "error", time_since(call.begun));
     return call.respond({400, "text/plain; charset=utf-8", args.error().message + '\n'});
   }
   const RecentDemands::Read demand = demand_of(*args);
@@ -273,7 +274,7 @@ void Extender::forward(const std::shared_ptr<Incoming>& call, const api::LeaderE
   request.timeout = options_.forward_timeout;
   loop_.send(server, request, [this, call, leader](api::HttpAnswer answer) {
     if (answer.status == 200) {
-      metrics_.add_call(call->name(), "forwarded", std::chrono::steady_clock::now() - call->begun);
+      metrics_.add_call(call->name(), "forwarded", time_since(call->begun));
       return call->respond({200, kJson, std::move(answer.body)});
     }
     const std::string why = answer.status == 0 ? answer.error : fmt::format("it answered {}", answer.status);
@@ -322,7 +323,7 @@ json Extender::node_json(const std::string& name) const {
 
 json Extender::promises_json() const {
   json all = json::array();
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = options_.clock.steady();
   MutexLock lock(shared_.mutex);
   const ResourceNames& names = shared_.book.names();
   for (const Promise& promise : shared_.book.promises()) {

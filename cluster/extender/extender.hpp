@@ -21,6 +21,7 @@
 #include "cluster/extender/shared_book.hpp"
 #include "cluster/http/http_server.hpp"
 #include "cluster/http/tls_files.hpp"
+#include "core/base/clock.hpp"
 #include "core/base/log.hpp"
 
 namespace topolet::extender {
@@ -36,6 +37,7 @@ class Extender {
     /// Common names of clients that may call, beside the own one.
     std::vector<std::string> client_names;
     std::chrono::milliseconds forward_timeout{4500};
+    Clock clock = {};  ///< of what is told of calls and promises
   };
   /// `tls`: whose certificate this is, to forward with. It must outlive this.
   Extender(Options options, api::ApiServer server, http::TlsFiles& tls, Log& log);
@@ -84,6 +86,9 @@ class Extender {
   /// An error that makes the scheduler try the pod again.
   void refuse(const Incoming& call, const std::string& why);
   void finish(const Incoming& call, std::string body, const char* outcome);
+  std::chrono::steady_clock::duration time_since(std::chrono::steady_clock::time_point moment) const {
+    return options_.clock.steady() - moment;
+  }
 
   const Options options_;
   http::TlsFiles& tls_;

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -33,23 +32,23 @@ inline std::string event_text(const std::string& event, std::string_view data) {
 
 /// On the server's thread. `Stream`: PlainStream or TlsStream.
 template <class Stream>
-class Http1Connection final : public Connection, public std::enable_shared_from_this<Http1Connection<Stream>> {
+class Http1Connection final : public Connection {
  public:
   /// `tls`: what the stream needs as long as it lives; null without TLS.
   Http1Connection(ServerCore& server, std::uint64_t number, Stream stream, TlsContext tls, std::string client_name)
-      : server_(server),
+      : Connection(server),
+        server_(server),
         number_(number),
         tls_(std::move(tls)),
         stream_(std::move(stream)),
-        client_name_(std::move(client_name)),
-        heartbeat_(server.context) {}
+        client_name_(std::move(client_name)) {}
 
   void begin() override { read(); }
   bool is_idle() const override { return is_waiting_; }
 
   void close() override {
     if (!std::exchange(is_open_, false)) return;
-    heartbeat_.cancel();
+    end_timer();
     error_code ignored;
     lowest(stream_).socket().shutdown(tcp::socket::shutdown_both, ignored);
     lowest(stream_).close();
@@ -66,6 +65,14 @@ class Http1Connection final : public Connection, public std::enable_shared_from_
   using error = boost::beast::http::error;
 
   static constexpr std::uint64_t kRefusedBodyBytes = 64 << 10;
+
+  std::shared_ptr<Http1Connection> kept() { return std::static_pointer_cast<Http1Connection>(shared_from_this()); }
+
+  void on_due() override {
+    if (!stream_number_) return close();
+    push(":\n\n");
+    set_due(server_.options.heartbeat);
+  }
 
   /// What a follower of the node holds; it may outlive the connection.
   class Events final : public EventStream {
@@ -88,13 +95,12 @@ class Http1Connection final : public Connection, public std::enable_shared_from_
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
     parser_->body_limit(server_.options.max_body_bytes);
-    lowest(stream_).expires_after(server_.options.idle_timeout);
-    boost::beast::http::async_read_header(stream_, buffer_, *parser_,
-                                          [self = this->shared_from_this()](error_code failed, std::size_t) {
-                                            self->is_waiting_ = false;
-                                            if (failed) return self->on_request(failed);
-                                            self->read_body();
-                                          });
+    set_due(server_.options.idle_timeout);
+    boost::beast::http::async_read_header(stream_, buffer_, *parser_, [self = kept()](error_code failed, std::size_t) {
+      self->is_waiting_ = false;
+      if (failed) return self->on_request(failed);
+      self->read_body();
+    });
   }
 
   void read_body() {
@@ -103,10 +109,9 @@ class Http1Connection final : public Connection, public std::enable_shared_from_
     if (has_tls && server_.handlers.refuse_client) refusal_ = server_.handlers.refuse_client(client_name_);
     // Whoever is refused is read as far as an answer reaches him, and no memory is spent on more.
     if (refusal_) parser_->body_limit(std::min(kRefusedBodyBytes, server_.options.max_body_bytes));
-    lowest(stream_).expires_after(server_.options.request_timeout);
-    boost::beast::http::async_read(
-        stream_, buffer_, *parser_,
-        [self = this->shared_from_this()](error_code failed, std::size_t) { self->on_request(failed); });
+    set_due(server_.options.request_timeout);
+    boost::beast::http::async_read(stream_, buffer_, *parser_,
+                                   [self = kept()](error_code failed, std::size_t) { self->on_request(failed); });
   }
 
   void on_request(error_code failed) {
@@ -114,6 +119,7 @@ class Http1Connection final : public Connection, public std::enable_shared_from_
     if (failed == error::body_limit) return refuse(status::payload_too_large);
     if (failed) return close();
     if (refusal_) return answer(std::move(*refusal_));
+    set_never_due();  // whoever answers may take his time
     auto& message = parser_->get();
     const std::string target(message.target());
     HttpRequest request{target.substr(0, target.find('?')), std::string(message[field::host]),
@@ -127,7 +133,7 @@ class Http1Connection final : public Connection, public std::enable_shared_from_
 
   /// May be called on any thread, also when the connection is over.
   HttpServer::Handlers::Respond responder() {
-    return [self = this->shared_from_this()](HttpResponse response) {
+    return [self = kept()](HttpResponse response) {
       boost::asio::post(self->server_.context, [self, response = std::move(response)]() mutable {
         if (self->is_open_) self->answer(std::move(response));
       });
@@ -138,15 +144,14 @@ class Http1Connection final : public Connection, public std::enable_shared_from_
   void drain() {
     error_code ignored;
     lowest(stream_).socket().shutdown(tcp::socket::shutdown_send, ignored);
-    lowest(stream_).expires_after(kDrainTime);
+    set_due(kDrainTime);
     drain_more();
   }
   void drain_more() {
-    lowest(stream_).async_read_some(boost::asio::buffer(drained_),
-                                    [self = this->shared_from_this()](error_code failed, std::size_t) {
-                                      if (failed) return self->close();
-                                      self->drain_more();
-                                    });
+    lowest(stream_).async_read_some(boost::asio::buffer(drained_), [self = kept()](error_code failed, std::size_t) {
+      if (failed) return self->close();
+      self->drain_more();
+    });
   }
 
   void refuse(status code) {
@@ -167,38 +172,26 @@ class Http1Connection final : public Connection, public std::enable_shared_from_
     response_.keep_alive(is_read && parser_->get().keep_alive() && !server_.has_changed(tls_));
     response_.content_length(made.body.size());
     if (!is_head) response_.body() = std::move(made.body);
-    lowest(stream_).expires_after(server_.options.request_timeout);
-    boost::beast::http::async_write(stream_, response_,
-                                    [self = this->shared_from_this()](error_code failed, std::size_t) {
-                                      if (!failed && self->is_unread_) return self->drain();
-                                      if (failed || !self->response_.keep_alive()) return self->close();
-                                      self->read();
-                                    });
+    set_due(server_.options.request_timeout);
+    boost::beast::http::async_write(stream_, response_, [self = kept()](error_code failed, std::size_t) {
+      if (!failed && self->is_unread_) return self->drain();
+      if (failed || !self->response_.keep_alive()) return self->close();
+      self->read();
+    });
   }
 
   void begin_events() {
-    lowest(stream_).expires_never();
     std::string head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n";
     for (const auto& [name, value] : server_.headers()) head += name + ": " + value + "\r\n";
     push(head + "\r\n");
-    stream_number_ = server_.handlers.begin_stream(std::make_shared<Events>(server_.context, this->weak_from_this()));
-    beat();
+    stream_number_ = server_.handlers.begin_stream(std::make_shared<Events>(server_.context, kept()));
+    set_due(server_.options.heartbeat);
     wait_for_end();
-  }
-
-  void beat() {
-    heartbeat_.expires_after(server_.options.heartbeat);
-    heartbeat_.async_wait([self = this->shared_from_this()](error_code failed) {
-      if (failed || !self->is_open_) return;
-      self->push(":\n\n");
-      self->beat();
-    });
   }
 
   /// The client says nothing more: whatever comes is its end.
   void wait_for_end() {
-    lowest(stream_).socket().async_wait(tcp::socket::wait_read,
-                                        [self = this->shared_from_this()](error_code) { self->close(); });
+    lowest(stream_).socket().async_wait(tcp::socket::wait_read, [self = kept()](error_code) { self->close(); });
   }
 
   void push(std::string text) {
@@ -211,7 +204,7 @@ class Http1Connection final : public Connection, public std::enable_shared_from_
 
   void write_next() {
     boost::asio::async_write(stream_, boost::asio::buffer(unsent_.front()),
-                             [self = this->shared_from_this()](error_code failed, std::size_t) {
+                             [self = kept()](error_code failed, std::size_t) {
                                if (failed) return self->close();
                                self->unsent_bytes_ -= self->unsent_.front().size();
                                self->unsent_.pop_front();
@@ -230,7 +223,6 @@ class Http1Connection final : public Connection, public std::enable_shared_from_
   boost::beast::flat_buffer buffer_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
   boost::beast::http::response<boost::beast::http::string_body> response_;
-  boost::asio::steady_timer heartbeat_;
   std::optional<std::uint64_t> stream_number_;
   std::deque<std::string> unsent_;  ///< the first is being written
   std::size_t unsent_bytes_ = 0;

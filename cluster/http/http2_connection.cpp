@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <cstring>
@@ -17,7 +16,6 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-using Clock = std::chrono::steady_clock;
 using StreamId = std::int32_t;
 using http_status = boost::beast::http::status;
 
@@ -40,12 +38,10 @@ std::string lower(std::string text) {
 }
 
 /// On the server's thread. What nghttp2 tells is noted only, and acted upon when it has returned.
-class Http2Connection final : public Connection, public std::enable_shared_from_this<Http2Connection> {
+class Http2Connection final : public Connection {
  public:
   Http2Connection(ServerCore& server, std::uint64_t number, SecureStream secure)
-      : server_(server), number_(number), secure_(std::move(secure)), look_(server.context) {
-    secure_.stream.next_layer().expires_never();
-  }
+      : Connection(server), server_(server), number_(number), secure_(std::move(secure)) {}
 
   void begin() override {
     if (!begin_session()) return close();
@@ -56,7 +52,7 @@ class Http2Connection final : public Connection, public std::enable_shared_from_
 
   void close() override {
     if (!std::exchange(is_open_, false)) return;
-    look_.cancel();
+    end_timer();
     auto& socket = secure_.stream.next_layer().socket();
     error_code ignored;
     socket.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
@@ -87,7 +83,7 @@ class Http2Connection final : public Connection, public std::enable_shared_from_
     bool is_answered = false;
     std::string body;  ///< of the answer
     std::size_t sent_bytes = 0;
-    Clock::time_point due{};  ///< by then the request has been received; or the answer, if there is one
+    Time due{};  ///< by then the request has been received; or the answer, if there is one
   };
 
   bool begin_session();
@@ -112,9 +108,11 @@ class Http2Connection final : public Connection, public std::enable_shared_from_
   HttpServer::Handlers::Respond responder(StreamId id);
   void answer(StreamId id, HttpResponse response);
   void look_later();
+  void on_due() override;
   void look();
   std::size_t read_body(StreamId id, std::uint8_t* to, std::size_t size, std::uint32_t* flags);
 
+  std::shared_ptr<Http2Connection> kept() { return std::static_pointer_cast<Http2Connection>(shared_from_this()); }
   static Http2Connection& self(void* user) { return *static_cast<Http2Connection*>(user); }
 
   ServerCore& server_;
@@ -131,9 +129,8 @@ class Http2Connection final : public Connection, public std::enable_shared_from_
   bool has_told_end_ = false;
   bool is_draining_ = false;  ///< all is said; the client may not have read it yet
   bool is_open_ = true;
-  asio::steady_timer look_;
-  Clock::time_point last_heard_ = Clock::now();
-  Clock::time_point writing_since_{};
+  Time last_heard_ = now();
+  Time writing_since_{};
 };
 
 bool Http2Connection::begin_session() {
@@ -186,7 +183,7 @@ bool Http2Connection::begin_session() {
 void Http2Connection::on_headers_begin(StreamId id) {
   Stream& stream = streams_[id];
   stream.request.client_name = secure_.client_name;
-  stream.due = Clock::now() + server_.options.request_timeout;
+  stream.due = now() + server_.options.request_timeout;
 }
 
 void Http2Connection::on_header(StreamId id, std::string_view name, std::string_view value) {
@@ -238,7 +235,7 @@ void Http2Connection::on_stream_end(StreamId id) {
   if (found == streams_.end()) return;
   forget_body(found->second);
   streams_.erase(found);
-  last_heard_ = Clock::now();
+  last_heard_ = now();
 }
 
 void Http2Connection::refuse(StreamId id, Stream& stream, HttpResponse response) {
@@ -253,18 +250,17 @@ void Http2Connection::refuse(StreamId id, Stream& stream, HttpResponse response)
 void Http2Connection::forget_body(Stream& stream) { received_body_bytes_ -= std::exchange(stream.body_bytes, 0); }
 
 void Http2Connection::read() {
-  secure_.stream.async_read_some(
-      asio::buffer(in_), [connection = shared_from_this()](error_code error, std::size_t size) {
-        if (!connection->is_open_) return;
-        if (error) return connection->close();
-        if (connection->is_draining_) return connection->read();
-        connection->last_heard_ = Clock::now();
-        if (nghttp2_session_mem_recv(connection->session_.get(), connection->in_.data(), size) < 0)
-          return connection->close();
-        connection->hand_over();
-        connection->send();
-        if (connection->is_open_) connection->read();
-      });
+  secure_.stream.async_read_some(asio::buffer(in_), [connection = kept()](error_code error, std::size_t size) {
+    if (!connection->is_open_) return;
+    if (error) return connection->close();
+    if (connection->is_draining_) return connection->read();
+    connection->last_heard_ = connection->now();
+    if (nghttp2_session_mem_recv(connection->session_.get(), connection->in_.data(), size) < 0)
+      return connection->close();
+    connection->hand_over();
+    connection->send();
+    if (connection->is_open_) connection->read();
+  });
 }
 
 /// All that is to be sent now, in one piece.
@@ -288,13 +284,12 @@ void Http2Connection::send() {
     return;
   }
   is_writing_ = true;
-  writing_since_ = Clock::now();
-  asio::async_write(secure_.stream, asio::buffer(out_),
-                    [connection = shared_from_this()](error_code error, std::size_t) {
-                      connection->is_writing_ = false;
-                      if (error) return connection->close();
-                      connection->send();
-                    });
+  writing_since_ = now();
+  asio::async_write(secure_.stream, asio::buffer(out_), [connection = kept()](error_code error, std::size_t) {
+    connection->is_writing_ = false;
+    if (error) return connection->close();
+    connection->send();
+  });
 }
 
 /// Takes what the client still sends: if it were told that the connection is closed, it might not see the last answer.
@@ -302,10 +297,7 @@ void Http2Connection::drain() {
   is_draining_ = true;
   error_code ignored;
   secure_.stream.next_layer().socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
-  look_.expires_after(kDrainTime);
-  look_.async_wait([connection = shared_from_this()](error_code error) {
-    if (!error) connection->close();
-  });
+  set_due(kDrainTime);
 }
 
 void Http2Connection::hand_over() {
@@ -328,7 +320,7 @@ void Http2Connection::hand_over(StreamId id, Stream& stream) {
 
 /// May be called on any thread, also when the connection or the stream is over.
 HttpServer::Handlers::Respond Http2Connection::responder(StreamId id) {
-  return [connection = shared_from_this(), id](HttpResponse response) {
+  return [connection = kept(), id](HttpResponse response) {
     asio::post(connection->server_.context, [connection, id, response = std::move(response)]() mutable {
       if (!connection->is_open_) return;
       connection->answer(id, std::move(response));
@@ -352,7 +344,7 @@ void Http2Connection::answer(StreamId id, HttpResponse response) {
   if (stream->method != "HEAD") stream->body = std::move(response.body);
   // A client that is answered before it has sent everything may go on for a while: cut off, it might not see the
   // answer.
-  stream->due = Clock::now() + (stream->is_handed_over ? server_.options.request_timeout : kDrainTime);
+  stream->due = now() + (stream->is_handed_over ? server_.options.request_timeout : kDrainTime);
   nghttp2_data_provider body{};
   body.read_callback = [](nghttp2_session*, StreamId stream_id, std::uint8_t* to, std::size_t size,
                           std::uint32_t* flags, nghttp2_data_source*, void* user) {
@@ -376,21 +368,23 @@ std::size_t Http2Connection::read_body(StreamId id, std::uint8_t* to, std::size_
 void Http2Connection::look_later() {
   using std::chrono::milliseconds;
   const milliseconds shortest = std::min<milliseconds>(server_.options.request_timeout, server_.options.idle_timeout);
-  look_.expires_after(std::max(shortest / 4, kShortestLook));
-  look_.async_wait([connection = shared_from_this()](error_code error) {
-    if (!error && connection->is_open_) connection->look();
-  });
+  set_due(std::max(shortest / 4, kShortestLook));
+}
+
+void Http2Connection::on_due() {
+  if (is_draining_) return close();
+  look();
 }
 
 /// Lets go of what takes too long: a request, an answer that is not read, a connection that nothing is asked on.
 void Http2Connection::look() {
-  const Clock::time_point now = Clock::now();
-  if (is_writing_ && now - writing_since_ > server_.options.request_timeout) return close();
-  if (streams_.empty() && now - last_heard_ > server_.options.idle_timeout)
+  const Time time = now();
+  if (is_writing_ && time - writing_since_ > server_.options.request_timeout) return close();
+  if (streams_.empty() && time - last_heard_ > server_.options.idle_timeout)
     nghttp2_session_terminate_session(session_.get(), NGHTTP2_NO_ERROR);
   for (const auto& [id, stream] : streams_) {
     const bool is_worked_on = stream.is_handed_over && !stream.is_answered;
-    if (is_worked_on || now <= stream.due) continue;
+    if (is_worked_on || time <= stream.due) continue;
     const bool is_complete = stream.is_answered && stream.sent_bytes == stream.body.size();
     nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, is_complete ? NGHTTP2_NO_ERROR : NGHTTP2_CANCEL);
   }

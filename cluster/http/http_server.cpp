@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <charconv>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -41,24 +42,26 @@ bool has_chosen_http2(SSL* ssl) {
 }
 
 /// Until it is known which HTTP a client speaks; the connection that does takes its place then.
-class TlsHandshake final : public Connection, public std::enable_shared_from_this<TlsHandshake> {
+class TlsHandshake final : public Connection {
  public:
   TlsHandshake(ServerCore& server, std::uint64_t number, tcp::socket socket, const TlsContext& context)
-      : server_(server),
+      : Connection(server),
+        server_(server),
         number_(number),
         secure_{TlsStream(boost::beast::tcp_stream(std::move(socket)), *context), context, {}} {}
 
   void begin() override {
-    secure_.stream.next_layer().expires_after(server_.options.request_timeout);
-    secure_.stream.async_handshake(asio::ssl::stream_base::server, [self = shared_from_this()](error_code error) {
-      if (!self->is_open_) return;
-      if (error) return self->close();
-      self->go_on();
+    set_due(server_.options.request_timeout);
+    secure_.stream.async_handshake(asio::ssl::stream_base::server, [this, kept = shared_from_this()](error_code error) {
+      if (!is_open_) return;
+      if (error) return close();
+      go_on();
     });
   }
 
   void close() override {
     if (!std::exchange(is_open_, false)) return;
+    end_timer();
     secure_.stream.next_layer().close();
     server_.connections.erase(number_);
   }
@@ -66,8 +69,11 @@ class TlsHandshake final : public Connection, public std::enable_shared_from_thi
   bool is_idle() const override { return true; }
 
  private:
+  void on_due() override { close(); }
+
   void go_on() {
     is_open_ = false;
+    end_timer();
     SSL* const ssl = secure_.stream.native_handle();
     secure_.client_name = client_name_of(ssl);
     std::shared_ptr<Connection>& connection = server_.connections[number_];
@@ -91,6 +97,41 @@ class TlsHandshake final : public Connection, public std::enable_shared_from_thi
 HttpResponse refusal_of(boost::beast::http::status status) {
   return {static_cast<unsigned>(status), "text/plain; charset=utf-8",
           std::string(boost::beast::http::obsolete_reason(status)) + '\n'};
+}
+
+Connection::Connection(ServerCore& server) : clock_(server.options.clock), wake_(server.context) {}
+
+void Connection::set_due(std::chrono::milliseconds time) {
+  if (has_ended_) return;
+  due_ = now() + time;
+  // Waking up early now and then costs less than a timer that is set anew with each request.
+  if (due_ < wakes_) wake_when_due();
+}
+
+void Connection::end_timer() {
+  has_ended_ = true;
+  due_ = kNever;
+  wake_.cancel();
+}
+
+void Connection::wake_when_due() {
+  wakes_ = due_;
+  wake_.expires_after(due_ - now());
+  wake_.async_wait([this, kept = shared_from_this()](error_code error) {
+    if (error) return;
+    wakes_ = kNever;
+    run_due();
+  });
+}
+
+void Connection::run_due() {
+  if (due_ == kNever) return;
+  if (now() < due_) {
+    if (due_ < wakes_) wake_when_due();
+    return;
+  }
+  due_ = kNever;
+  on_due();
 }
 
 bool ServerCore::dispatch(const std::string& method, HttpRequest request, HttpServer::Handlers::Respond respond) {
@@ -150,7 +191,7 @@ bool HttpServer::Impl::close_oldest_idle() {
 }
 
 void HttpServer::Impl::stop_when_ended(std::chrono::steady_clock::time_point latest) {
-  const bool is_due = std::chrono::steady_clock::now() >= latest;
+  const bool is_due = options.clock.steady() >= latest;
   if (is_due) {
     for (const auto& [number, connection] : std::map(connections)) connection->close();
   }
@@ -206,13 +247,22 @@ std::string HttpServer::address() const {
   return fmt::format("{}:{}", endpoint.address().is_v6() ? '[' + host + ']' : host, endpoint.port());
 }
 
+void HttpServer::run_due() {
+  std::promise<void> done;
+  asio::post(impl_->context, [&] {
+    for (const auto& [number, connection] : std::map(impl_->connections)) connection->run_due();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
 void HttpServer::stop() {
   if (!impl_->thread.joinable()) return;
   asio::post(impl_->context, [impl = impl_.get()] {
     impl->acceptor.close();
     impl->pause.cancel();
     for (const auto& [number, connection] : std::map(impl->connections)) connection->end();
-    impl->stop_when_ended(std::chrono::steady_clock::now() + kLongestEnd);
+    impl->stop_when_ended(impl->options.clock.steady() + kLongestEnd);
   });
   impl_->thread.join();
   impl_->worker.join();

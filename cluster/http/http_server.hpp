@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cluster/http/tls_files.hpp"
+#include "core/base/clock.hpp"
 #include "core/base/result.hpp"
 
 namespace topolet::http {
@@ -57,6 +58,7 @@ class HttpServer {
     std::chrono::seconds heartbeat{15};  ///< of streams, so that a dead one is noticed
     /// Sent with every answer, as "Name: value".
     std::vector<std::pair<std::string, std::string>> headers = {};
+    Clock clock = {};  ///< of all that is over after a while
   };
   struct Handlers {
     /// Of a GET. One at a time, on a thread of the server; it may take its time.
@@ -81,6 +83,9 @@ class HttpServer {
 
   /// Where it listens: with the port that the kernel has chosen for port 0.
   std::string address() const;
+  /// Does what is due by the clock, and returns then. For those whose clock passes only when they say so: others need
+  /// not call it.
+  void run_due();
   void stop();
 
  private:

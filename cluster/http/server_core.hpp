@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/status.hpp>
@@ -31,9 +32,12 @@ using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 /// "Payload Too Large" and the like.
 HttpResponse refusal_of(boost::beast::http::status status);
 
+struct ServerCore;
+
 /// All functions are called on the server's thread.
-class Connection {
+class Connection : public std::enable_shared_from_this<Connection> {
  public:
+  explicit Connection(ServerCore& server);
   virtual ~Connection() = default;
   virtual void begin() = 0;
   virtual void close() = 0;
@@ -41,6 +45,30 @@ class Connection {
   virtual void end() { close(); }
   /// Nothing was asked that is not answered.
   virtual bool is_idle() const = 0;
+  /// Calls on_due() if it is due by now.
+  void run_due();
+
+ protected:
+  using Time = std::chrono::steady_clock::time_point;
+
+  Time now() const { return clock_.steady(); }
+  /// on_due() is called once so much time from now, and not when was said before.
+  void set_due(std::chrono::milliseconds time);
+  void set_never_due() { due_ = kNever; }
+  /// Nothing is ever due from now on.
+  void end_timer();
+  virtual void on_due() = 0;
+
+ private:
+  static constexpr Time kNever = Time::max();
+
+  void wake_when_due();
+
+  const Clock& clock_;
+  boost::asio::steady_timer wake_;
+  Time due_ = kNever;
+  Time wakes_ = kNever;  ///< not later than `due_`
+  bool has_ended_ = false;
 };
 
 /// What a TLS handshake has made.

@@ -58,8 +58,8 @@ std::string common_name(X509* certificate) {
   return length > 0 ? std::string(name.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
-Result<std::unique_ptr<TlsFiles>> TlsFiles::load(Paths paths, Log& log) {
-  std::unique_ptr<TlsFiles> files(new TlsFiles(std::move(paths), log));
+Result<std::unique_ptr<TlsFiles>> TlsFiles::load(Paths paths, Log& log, Clock clock) {
+  std::unique_ptr<TlsFiles> files(new TlsFiles(std::move(paths), log, std::move(clock)));
   MutexLock lock(files->mutex_);
   if (const Status read = files->read(); !read) return read.error();
   return files;
@@ -109,7 +109,7 @@ Status TlsFiles::read() {
 
 std::shared_ptr<ssl::context> TlsFiles::current() {
   MutexLock lock(mutex_);
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = clock_.steady();
   if (now - looked_ < kLookEvery) return context_;
   looked_ = now;
   if (marks() == read_marks_) return context_;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "core/base/clock.hpp"
 #include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 #include "core/base/result.hpp"
@@ -33,7 +34,7 @@ class TlsFiles {
   };
 
   /// INVALID_ARGUMENT names the file that cannot be used, and why.
-  static Result<std::unique_ptr<TlsFiles>> load(Paths paths, Log& log);
+  static Result<std::unique_ptr<TlsFiles>> load(Paths paths, Log& log, Clock clock = {});
 
   /// For a connection that begins now. The files are looked at once a second at most, and read again where one has
   /// changed; what cannot be used is told in the log, and the old ones stay.
@@ -42,13 +43,14 @@ class TlsFiles {
   const Paths& paths() const { return paths_; }
 
  private:
-  TlsFiles(Paths paths, Log& log) : paths_(std::move(paths)), log_(log) {}
+  TlsFiles(Paths paths, Log& log, Clock clock) : paths_(std::move(paths)), log_(log), clock_(std::move(clock)) {}
 
   Status read() TOPOLET_REQUIRES(mutex_);
   std::string marks() const;
 
   const Paths paths_;
   Log& log_;
+  const Clock clock_;
   mutable Mutex mutex_;
   std::shared_ptr<boost::asio::ssl::context> context_ TOPOLET_GUARDED_BY(mutex_);
   Names names_ TOPOLET_GUARDED_BY(mutex_);

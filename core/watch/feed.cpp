@@ -35,8 +35,13 @@ std::shared_ptr<const std::string> bytes_of(const v1::WatchResponse& response) {
 
 }  // namespace
 
+struct Feed::Thread {
+  boost::asio::thread_pool pool{1};
+  boost::asio::steady_timer wake_up{pool};
+};
+
 Feed::Feed(Options options)
-    : options_(std::move(options)), instance_(new_instance()), thread_(std::make_unique<boost::asio::thread_pool>(1)) {
+    : options_(std::move(options)), instance_(new_instance()), thread_(std::make_unique<Thread>()) {
   v1::Snapshot nothing;
   nothing.set_instance(instance_);
   nothing.set_version(options_.version);
@@ -52,16 +57,16 @@ void Feed::on_loaded(const engine::Ledger& ledger) {
   *all.mutable_cpus() = cpus_of(inventory_, ledger.pool(), ledger.free_isolated());
   for (const auto& [key, allocation] : ledger.allocations()) *all.add_changed() = container_of(allocation);
   for (const auto& [node, told] : ledger.told_capacities()) *all.add_capacities() = capacity_of(told);
-  boost::asio::post(*thread_, [this, all = std::move(all)] { state_.apply(all); });
+  boost::asio::post(thread_->pool, [this, all = std::move(all)] { state_.apply(all); });
 }
 
 void Feed::on_durable(const engine::Transition& transition) {
   if (transition.inventory) inventory_ = *transition.inventory;
-  boost::asio::post(*thread_, [this, delta = delta_of(transition, inventory_)]() mutable { apply(std::move(delta)); });
+  boost::asio::post(thread_->pool, [this, delta = delta_of(transition, inventory_)]() mutable { apply(std::move(delta)); });
 }
 
 void Feed::on_reconciled() {
-  boost::asio::post(*thread_, [this] {
+  boost::asio::post(thread_->pool, [this] {
     v1::Delta delta = begin_delta();
     delta.set_reconciled(true);
     apply(std::move(delta));
@@ -69,7 +74,7 @@ void Feed::on_reconciled() {
 }
 
 void Feed::set_plugins(v1::PluginList plugins) {
-  boost::asio::post(*thread_, [this, plugins = std::move(plugins)]() mutable {
+  boost::asio::post(thread_->pool, [this, plugins = std::move(plugins)]() mutable {
     v1::Delta delta = begin_delta();
     *delta.mutable_plugins() = std::move(plugins);
     apply(std::move(delta));
@@ -77,15 +82,14 @@ void Feed::set_plugins(v1::PluginList plugins) {
 }
 
 void Feed::subscribe(std::shared_ptr<cri::OwnCall> call) {
-  boost::asio::post(*thread_, [this, call = std::move(call)] { begin(call); });
+  boost::asio::post(thread_->pool, [this, call = std::move(call)] { begin(call); });
 }
 
 /// Of something that is no transition.
 v1::Delta Feed::begin_delta() const {
   v1::Delta delta;
   delta.set_generation(state_.head().generation());
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  delta.set_time_ms(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+  delta.set_time_ms(options_.clock.wall().count());
   return delta;
 }
 
@@ -95,16 +99,37 @@ void Feed::apply(v1::Delta delta) {
   const bool is_first = gathered_.deltas().empty();
   *gathered_.add_deltas() = std::move(delta);
   if (!is_first) return;
-  const auto timer = std::make_shared<boost::asio::steady_timer>(
-      *thread_, std::max(std::chrono::steady_clock::now() + options_.gather, last_sent_ + options_.pace));
-  timer->async_wait([this, timer](const boost::system::error_code&) { flush(); });
+  due_ = std::max(options_.clock.steady() + options_.gather, last_sent_ + options_.pace);
+  wake_when_due();
+}
+
+void Feed::wake_when_due() {
+  thread_->wake_up.expires_after(due_ - options_.clock.steady());
+  thread_->wake_up.async_wait([this](const boost::system::error_code& error) {
+    if (!error) send_if_due();
+  });
+}
+
+void Feed::send_if_due() {
+  if (gathered_.deltas().empty()) return;
+  if (options_.clock.steady() < due_) return wake_when_due();
+  flush();
+}
+
+void Feed::run_due() {
+  std::promise<void> done;
+  boost::asio::post(thread_->pool, [&] {
+    send_if_due();
+    done.set_value();
+  });
+  done.get_future().wait();
 }
 
 void Feed::flush() {
   if (gathered_.deltas().empty()) return;
   v1::WatchResponse response;
   *response.mutable_deltas() = std::exchange(gathered_, {});
-  last_sent_ = std::chrono::steady_clock::now();
+  last_sent_ = options_.clock.steady();
   const std::shared_ptr<const std::string> bytes = bytes_of(response);
   for (const std::shared_ptr<cri::OwnCall>& reader : readers_) {
     if (reader->unsent_bytes() > options_.max_unread_bytes) {
@@ -138,7 +163,7 @@ void Feed::forget_ended() {
 void Feed::stop() {
   if (is_stopping_.exchange(true)) return;
   std::promise<std::vector<std::shared_ptr<cri::OwnCall>>> ended;
-  boost::asio::post(*thread_, [this, &ended] {
+  boost::asio::post(thread_->pool, [this, &ended] {
     stopped_ = true;
     flush();
     for (const std::shared_ptr<cri::OwnCall>& reader : readers_) {
@@ -152,8 +177,8 @@ void Feed::stop() {
          !std::all_of(told.begin(), told.end(), [](const auto& reader) { return reader->has_ended(); })) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  thread_->stop();
-  thread_->join();
+  thread_->pool.stop();
+  thread_->pool.join();
 }
 
 }  // namespace topolet::watch

@@ -9,15 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.hpp"
 #include "core/cri/call.hpp"
 #include "core/engine/state/cpu_inventory.hpp"
 #include "core/engine/state/observer.hpp"
 #include "core/watch/node_state.hpp"
 #include "core/watch/watch.pb.h"
-
-namespace boost::asio {
-class thread_pool;
-}
 
 namespace topolet::watch {
 
@@ -34,6 +31,7 @@ class Feed final : public engine::Observer {
     std::chrono::milliseconds gather{10};
     /// At least so long apart are messages while changes keep coming: each wakes up every reader.
     std::chrono::milliseconds pace{100};
+    Clock clock = {};
   };
   explicit Feed(Options options);
   ~Feed() override;
@@ -51,12 +49,17 @@ class Feed final : public engine::Observer {
   /// Answers with the stream.
   void subscribe(std::shared_ptr<cri::OwnCall> call);
   const std::string& instance() const { return instance_; }
+  /// Sends what is due by the clock, and returns then. For those whose clock passes only when they say so: others need
+  /// not call it, nor may anybody after stop().
+  void run_due();
   /// Ends all streams, and waits until their clients have been told, or a moment has passed. Later ones are refused.
   void stop();
 
  private:
   v1::Delta begin_delta() const;
   void apply(v1::Delta delta);
+  void wake_when_due();
+  void send_if_due();
   void flush();
   void begin(const std::shared_ptr<cri::OwnCall>& call);
   void forget_ended();
@@ -69,11 +72,13 @@ class Feed final : public engine::Observer {
   // The thread's.
   bool stopped_ = false;
   NodeState state_;
-  v1::Deltas gathered_;  ///< that no reader was sent yet
+  v1::Deltas gathered_;                          ///< that no reader was sent yet
+  std::chrono::steady_clock::time_point due_{};  ///< when they are sent
   std::chrono::steady_clock::time_point last_sent_ = std::chrono::steady_clock::time_point::min();
   std::vector<std::shared_ptr<cri::OwnCall>> readers_;
 
-  const std::unique_ptr<boost::asio::thread_pool> thread_;
+  struct Thread;
+  const std::unique_ptr<Thread> thread_;
 };
 
 }  // namespace topolet::watch

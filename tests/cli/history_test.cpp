@@ -6,10 +6,10 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/cli/run_topolet.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -178,7 +178,7 @@ TEST_F(HistoryTest, FollowsWhatComes) {
     return std::count(all.begin(), all.end(), '\n');
   };
   const auto wait_for = [&](int count) {
-    for (int i = 0; i < 200 && lines() < count; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    eventually([&] { return lines() >= count; });
     return lines();
   };
   ASSERT_EQ(wait_for(1), 1);

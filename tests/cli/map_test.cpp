@@ -5,10 +5,10 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/cli/run_topolet.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -133,14 +133,7 @@ TEST_F(MapTest, DrawsAgainWhatHasChanged) {
     return text.str();
   };
   // Of the changes, which are made one by one, it may have seen some by themselves.
-  const auto wait_for = [&](const std::string& end) {
-    for (int i = 0; i < 200; ++i) {
-      const std::string text = watched();
-      if (text.size() >= end.size() && text.substr(text.size() - end.size()) == end) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
-    return false;
-  };
+  const auto wait_for = [&](const std::string& end) { return eventually([&] { return watched().ends_with(end); }); };
   ASSERT_TRUE(wait_for(before)) << watched();
   EXPECT_EQ(watched(), before);
   {

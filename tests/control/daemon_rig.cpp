@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "store/database.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace topolet::testing {
 
@@ -18,7 +18,7 @@ namespace api = ::runtime::v1;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::minutes kPatience{1};
 
 std::unique_ptr<grpc::ClientContext> in_time() {
   auto context = std::make_unique<grpc::ClientContext>();
@@ -162,13 +162,6 @@ std::vector<std::string> DaemonRig::audited() const {
       "decision");
 }
 
-bool DaemonRig::eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
-}
+bool DaemonRig::eventually(const std::function<bool()>& condition) { return testing::eventually(condition); }
 
 }  // namespace topolet::testing

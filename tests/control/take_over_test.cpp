@@ -40,7 +40,7 @@ class TakeOverTest : public ::testing::Test {
   control::v1::StatusResponse status() const {
     const auto stub = control::v1::Control::NewStub(connect_without_retries(rig_.control_socket()));
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
     control::v1::StatusResponse response;
     return stub->Status(&context, {}, &response).ok() ? response : control::v1::StatusResponse();
   }
@@ -112,7 +112,7 @@ class Load {
 
   grpc::Status try_call(api::RuntimeService::Stub& stub, const std::string& name) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
     api::RunPodSandboxRequest request;
     request.mutable_config()->mutable_metadata()->set_name(name);
     request.mutable_config()->mutable_metadata()->set_uid("uid-" + name);

@@ -2,24 +2,30 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <list>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/cri/loop_rig.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/manual_clock.hpp"
 
 namespace topolet::cri {
 namespace {
+
+using testing::eventually;
 
 /// All on the loop's thread.
 class CallAdmissionTest : public ::testing::Test {
  protected:
   using Client = std::shared_ptr<ClientCalls>;
 
-  void on_loop(const std::function<void()>& work) { loop_.run(work); }
+  /// The loop goes first: it may be about to look at those that wait.
+  void TearDown() override { loop_.reset(); }
+  void on_loop(const std::function<void()>& work) { loop_->run(work); }
   Client connect() { return admission_.open(++connections_); }
   CallTicket& arrive(const Client& client, std::size_t bytes = 0) {
     CallTicket& ticket = tickets_.emplace_back(admission_, client);
@@ -44,8 +50,37 @@ class CallAdmissionTest : public ::testing::Test {
     for (int i = 0; i < answered; ++i) CallTicket(admission_, client).end(/*answered=*/true);
   }
 
-  testing::LoopRig loop_;
-  CallAdmission admission_{loop_.loop};
+  /// How many calls have had their turn.
+  std::size_t started() {
+    std::size_t started = 0;
+    on_loop([&] { started = started_; });
+    return started;
+  }
+  /// The same so much later, where some still wait: they have been looked at since.
+  std::size_t started_after(std::chrono::milliseconds time) {
+    clock_.advance(time);
+    // Each look reads the clock, and one may have begun before.
+    EXPECT_TRUE(eventually([this, before = clock_reads_.load()] { return clock_reads_ >= before + 2; }));
+    return started();
+  }
+  Clock counted_clock() {
+    Clock clock = clock_.clock();
+    clock.steady = [this, steady = clock.steady] {
+      ++clock_reads_;
+      return steady();
+    };
+    return clock;
+  }
+
+  /// What a call waits at the most while the runtime has few, and at all.
+  static constexpr std::chrono::milliseconds kMoment{20};
+  static constexpr std::chrono::milliseconds kLongest{1000};
+  static constexpr std::chrono::milliseconds kMillisecond{1};
+
+  std::unique_ptr<testing::LoopRig> loop_ = std::make_unique<testing::LoopRig>();
+  testing::ManualClock clock_;
+  std::atomic<int> clock_reads_ = 0;
+  CallAdmission admission_{loop_->loop, counted_clock()};
   ino_t connections_ = 0;
   std::size_t started_ = 0;
   std::size_t refused_ = 0;
@@ -71,9 +106,12 @@ TEST_F(CallAdmissionTest, LetsCallsGoThatHaveWaitedForAMoment) {
   Client client;
   on_loop([&] {
     client = connect();
-    EXPECT_LT(call(client, 20), 20U);
+    EXPECT_EQ(call(client, 20), CallAdmission::kFirstCalls);
   });
-  for (std::size_t started = 0; started < 20;) on_loop([&] { started = started_; });
+  const std::size_t first = CallAdmission::kFirstCalls;
+  EXPECT_EQ(started_after(kMoment - kMillisecond), first);
+  clock_.advance(kMillisecond);
+  EXPECT_TRUE(eventually([this] { return started() == 20; }));
   on_loop([this] { tickets_.clear(); });
 }
 
@@ -88,7 +126,8 @@ TEST_F(CallAdmissionTest, GivesFewToEachWhileMemoryIsShort) {
     EXPECT_EQ(call(other, 1), CallAdmission::kCallsWhenShort + 2);
   });
   on_loop([&] { admission_.set_memory_short(false); });
-  for (std::size_t started = 0; started < 102;) on_loop([&] { started = started_; });
+  clock_.advance(kMoment);
+  EXPECT_TRUE(eventually([this] { return started() == 102; }));
   on_loop([this] { tickets_.clear(); });
 }
 
@@ -97,9 +136,14 @@ TEST_F(CallAdmissionTest, LetsNoCallWaitForLongOnesForEverWhileMemoryIsShort) {
     admission_.set_memory_short(true);
     const Client client = connect();
     make_known(client, 1000);
-    EXPECT_EQ(call(client, CallAdmission::kCallsWhenShort + 1), CallAdmission::kCallsWhenShort);
+    EXPECT_EQ(call(client, CallAdmission::kCallsWhenShort + 2), CallAdmission::kCallsWhenShort);
   });
-  for (std::size_t started = 0; started <= CallAdmission::kCallsWhenShort;) on_loop([&] { started = started_; });
+  const std::size_t first = CallAdmission::kCallsWhenShort;
+  EXPECT_EQ(started_after(kLongest - kMillisecond), first);
+  EXPECT_EQ(started_after(kMillisecond), first + 1);
+  EXPECT_EQ(started_after(kLongest - kMillisecond), first + 1) << "one each second";
+  clock_.advance(kMillisecond);
+  EXPECT_TRUE(eventually([&] { return started() == first + 2; }));
   on_loop([this] { tickets_.clear(); });
 }
 
@@ -155,16 +199,13 @@ TEST_F(CallAdmissionTest, KnowsForHowLongMostIsUnread) {
     large.set_response(1 << 20);
     CallTicket& rest = arrive(client);
     rest.set_response(1);
-    constexpr std::chrono::milliseconds kTime(20);
-    std::this_thread::sleep_for(kTime);
+    clock_.advance(kLongest);
     CallTicket& small = arrive(client);
     small.set_response(100);
     small.end(/*answered=*/true);
-    EXPECT_GE(client->load().unread_for, kTime / 2) << "the small answer does not make up for the large one";
-    const auto before = std::chrono::steady_clock::now();
+    EXPECT_GE(client->load().unread_for, kLongest / 2) << "the small answer does not make up for the large one";
     large.end(/*answered=*/true);
-    const auto unread_for = client->load().unread_for;
-    EXPECT_LE(unread_for, std::chrono::steady_clock::now() - before + kTime / 2) << "most has been read now";
+    EXPECT_LE(client->load().unread_for, kLongest / 2) << "most has been read now";
     tickets_.clear();
   });
 }

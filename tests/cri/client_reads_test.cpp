@@ -89,7 +89,7 @@ TEST_F(ClientReads, EndATurnAndGoOnWhenResumed) {
     while (::epoll_wait(poll.get(), &event, 1, 0) == 1) {
     }
     client_reads::resume(followed_, served_.get());
-    ASSERT_EQ(::epoll_wait(poll.get(), &event, 1, 20000), 1) << "whoever waits for the socket is woken";
+    ASSERT_EQ(::epoll_wait(poll.get(), &event, 1, 60000), 1) << "whoever waits for the socket is woken";
     const std::size_t more = read_turn();
     ASSERT_GT(more, 0U);
     bytes += more;

@@ -1,10 +1,10 @@
 // What is told of each call when it is over.
 #include <gmock/gmock.h>
 
-#include <thread>
 #include <vector>
 
 #include "tests/cri/proxy_rig.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::testing {
@@ -43,15 +43,13 @@ class FinishedCalls : public ::testing::Test {
   }
   /// The next that is told.
   Told next() {
-    for (int i = 0; i < 4000; ++i) {
-      {
-        MutexLock lock(mutex_);
-        if (told_.size() > seen_) return told_[seen_++];
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    ADD_FAILURE() << "nothing was told";
-    return {};
+    const bool is_told = eventually([this] {
+      MutexLock lock(mutex_);
+      return told_.size() > seen_;
+    });
+    EXPECT_TRUE(is_told) << "nothing was told";
+    MutexLock lock(mutex_);
+    return is_told ? told_[seen_++] : Told();
   }
 
   TempDir directory_;

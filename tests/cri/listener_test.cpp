@@ -78,9 +78,9 @@ class Signal {
     ++count_;
     changed_.notify_all();
   }
-  /// False after 20 s.
+  /// False after a minute.
   bool wait_for(std::size_t count) {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     MutexLock lock(mutex_);
     while (count_ < count) {
       if (!changed_.wait_until(mutex_, give_up)) return false;

@@ -1,10 +1,10 @@
 // Streams that topoletd itself answers with, on a socket of its own.
 #include <gmock/gmock.h>
 
-#include <thread>
 #include <vector>
 
 #include "tests/cri/proxy_rig.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::testing {
@@ -75,13 +75,6 @@ class OwnStream : public ::testing::Test {
     return status;
   }
   void send(char letter, std::size_t size) { call_->send(std::make_shared<const std::string>(size, letter)); }
-  static bool eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < 2000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return false;
-  }
 
   TempDir directory_;
   std::shared_ptr<Log> log_ = make_silent_log();

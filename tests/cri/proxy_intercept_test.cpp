@@ -26,9 +26,9 @@ class Mailbox {
     values_.push_back(std::move(value));
     changed_.notify_all();
   }
-  /// Blocks until there is one; a default value after 20 s.
+  /// Blocks until there is one; a default value after a minute.
   T take() {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     MutexLock lock(mutex_);
     while (values_.empty()) {
       if (!changed_.wait_until(mutex_, give_up)) return T();
@@ -298,10 +298,10 @@ TEST_F(ProxyIntercept, ObservesNoFailures) {
 TEST_F(ProxyIntercept, MakesCallsOfItsOwn) {
   runtime_.handle("ContainerStatus", RecordingRuntime::answer("status"));
   runtime_.handle("UpdateContainerResources", RecordingRuntime::refuse({grpc::StatusCode::NOT_FOUND, "no such"}));
-  rig_.proxy.call("/runtime.v1.RuntimeService/ContainerStatus", "which", std::chrono::seconds(20), keep_answer());
+  rig_.proxy.call("/runtime.v1.RuntimeService/ContainerStatus", "which", std::chrono::minutes(1), keep_answer());
   EXPECT_EQ(answers_.take().body, "status");
   EXPECT_THAT(runtime_.calls().at(0).messages, ElementsAre("which"));
-  rig_.proxy.call("/runtime.v1.RuntimeService/UpdateContainerResources", "", std::chrono::seconds(20), keep_answer());
+  rig_.proxy.call("/runtime.v1.RuntimeService/UpdateContainerResources", "", std::chrono::minutes(1), keep_answer());
   const cri::RuntimeResponse refused = answers_.take();
   EXPECT_EQ(refused.code, Code::kNotFound);
   EXPECT_EQ(refused.message, "no such");

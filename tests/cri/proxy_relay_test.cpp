@@ -13,6 +13,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
@@ -161,10 +162,12 @@ TEST_P(ProxyRelay, EndsTheRuntimesCallWhenTheDeadlinePasses) {
     exchange.wait_for_cancellation();
     return grpc::Status::OK;
   });
-  const RawResponse answer =
-      rig_.client.call({.path = GetParam(), .message = "", .timeout = std::chrono::milliseconds(200)});
-  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_THAT(runtime_.wait_for_ends(method(), 1), SizeIs(1));
+  // On a machine that does other things a call may not get to the runtime in time, and the next has longer.
+  for (std::chrono::milliseconds timeout(100); runtime_.calls(method()).empty(); timeout *= 2) {
+    const RawResponse answer = rig_.client.call({.path = GetParam(), .message = "", .timeout = timeout});
+    EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+  EXPECT_THAT(runtime_.wait_for_ends(method(), 1), Not(IsEmpty()));
 }
 
 TEST_P(ProxyRelay, CancelsTheRuntimesCallWhenTheClientCancels) {

@@ -4,12 +4,15 @@
 #include <malloc.h>
 
 #include <chrono>
+#include <future>
 #include <random>
 #include <vector>
 
 #include "core/base/resident_memory.hpp"
 #include "core/cri/wire/call_admission.hpp"
 #include "tests/cri/proxy_rig.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/wire_client.hpp"
 
 namespace topolet::testing {
@@ -169,21 +172,46 @@ TEST_F(BadClients, AreRefusedMetadataBeyondTheLimit) {
   expect_service();
 }
 
-TEST_F(BadClients, GetNoMoreAnswersThanTheyRead) {
-  runtime_.handle("ListImages", RecordingRuntime::answer(std::string(CallAdmission::kMostUnreadBytes, 'i')));
-  WireClient unread(socket_);
+TEST(LazyClients, GetNoMoreAnswersThanTheyRead) {
+  const TempDir directory;
+  RecordingRuntime runtime(directory.file("runtime.sock"));
+  ManualClock clock;
+  cri::ProxyOptions options;
+  options.clock = clock.clock();
+  std::promise<void> release;
+  runtime.handle("ListImages", RecordingRuntime::answer(std::string(CallAdmission::kMostUnreadBytes, 'i')));
+  runtime.handle("PullImage", [released = release.get_future().share()](ServerCall& call) {
+    call.read();
+    released.wait();
+    call.write("pulled");
+    return grpc::Status::OK;
+  });
+  ProxyRig rig(directory, {}, std::move(options));
+  WireClient unread(directory.file("topolet.sock"));
   for (std::uint8_t call = 0; call < 100; ++call) {
     const auto stream = static_cast<std::uint8_t>(2 * call + 1);
     unread.call("/runtime.v1.ImageService/ListImages", {}, stream);
     unread.message("", true, stream);
-    // So that these have their answers when the others have waited.
-    if (call + 1U == CallAdmission::kFirstCalls) runtime_.wait_for_ends("ListImages", CallAdmission::kFirstCalls);
   }
-  // Others are served, for longer than calls wait where all is well.
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
-  while (std::chrono::steady_clock::now() < until) expect_service();
-  EXPECT_THAT(runtime_.calls("ListImages"), SizeIs(CallAdmission::kFirstCalls));
+  ASSERT_TRUE(unread.wait_for_answer());  // of which it reads no more
+  // Another one's wait too, and go when they have waited for as long as calls wait where all is well.
+  RawClient other("unix://" + directory.file("topolet.sock"));
+  std::vector<std::future<RawResponse>> pulls;
+  for (std::size_t call = 0; call <= CallAdmission::kFirstCalls; ++call) {
+    pulls.push_back(std::async(std::launch::async, [&other] {
+      return other.call({.path = "/runtime.v1.ImageService/PullImage", .message = "request"});
+    }));
+  }
+  EXPECT_THAT(runtime.wait_for_arrivals("PullImage", CallAdmission::kFirstCalls), SizeIs(CallAdmission::kFirstCalls));
+  EXPECT_TRUE(eventually([&] {
+    clock.advance(std::chrono::seconds(1));
+    return runtime.calls("PullImage").size() > CallAdmission::kFirstCalls;
+  }));
+  EXPECT_TRUE(rig.client.call({.path = kVersion, .message = ""}).status.ok());
+  EXPECT_THAT(runtime.calls("ListImages"), SizeIs(CallAdmission::kFirstCalls));
   EXPECT_TRUE(unread.is_open());
+  release.set_value();
+  for (auto& pull : pulls) EXPECT_TRUE(pull.get().status.ok());
 }
 
 TEST_F(FloodingClients, LoseTheAnswersThatTheyDoNotReadWhenThoseFillTheMemory) {

@@ -69,14 +69,8 @@ TEST(Contract, AStartThatWaitsWhileItsContainerIsSupersededStartsInThePool) {
   rig.runtime().hold(kUpdate);
   auto update = std::async(std::launch::async, [&] { return rig.resize(first, 1000); });
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals(kUpdate, 1).size(), 1U);
-  std::promise<void> starts;
-  auto start = std::async(std::launch::async, [&] {
-    starts.set_value();
-    return rig.start_container(first);
-  });
-  // Nobody can see that it waits for its turn. If it comes after the create, it finds its container superseded already.
-  starts.get_future().wait();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  auto start = std::async(std::launch::async, [&] { return rig.start_container(first); });
+  ASSERT_TRUE(rig.has_arrived("StartContainer", 1));
   std::string second;
   const grpc::Status made = rig.create({.pod = "own", .cpus = 1, .attempt = 1}, second);
   ASSERT_TRUE(made.ok()) << made.error_message();
@@ -112,17 +106,21 @@ TEST(Contract, NeighboursAreNotWidenedOntoCpusThatAnUpdateHasNotLeftYet) {
 TEST(Contract, DoubtEndsThoughRetriesAreRefused) {
   CoreRig rig;
   rig.stop();
-  rig.options.doubt_timeout = std::chrono::seconds(2);
+  rig.options.doubt_timeout = std::chrono::milliseconds(2500);
+  rig.time_stands = true;
   rig.start();
   rig.runtime().next_create(Fate::kNotCreatedAnswerLost);
   std::string id;
   EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
-  for (int i = 0; i < 14 && !rig.held("own").empty(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(400));  // the doubt must grow old
+  for (int i = 0; i < 6; ++i) {
+    rig.pass(std::chrono::milliseconds(400));
     rig.runtime().next_create(Fate::kRefused);
     EXPECT_FALSE(rig.create({.pod = "own", .cpus = 2}, id).ok());
   }
-  EXPECT_NE(rig.query("SELECT count(*) FROM ended"), Strings{"0"}) << "5 s later, pending-timeout is 2 s";
+  EXPECT_EQ(rig.held("own"), "0-1") << "after 2.4 s";
+  rig.pass(std::chrono::milliseconds(600));  // it looks once a second
+  EXPECT_TRUE(CoreRig::eventually([&] { return rig.held("own").empty(); }));
+  EXPECT_EQ(rig.query("SELECT cause FROM ended"), Strings{"pending-timeout"});
 }
 
 TEST(Contract, CpusStayTheContainersOwnUntilAResizeIntoThePoolIsTaken) {
@@ -168,8 +166,10 @@ TEST(Contract, AKubeletsUpdateUnderWayIsInTheWayOfAGrant) {
   auto update = std::async(std::launch::async, [&] { return rig.update(shared, cpuset("0-1")); });
   ASSERT_EQ(rig.runtime().recorder().wait_for_arrivals(kUpdate, 2).size(), 2U);
   auto b = std::async(std::launch::async, [&] { return rig.run({.pod = "b", .cpus = 1, .cpuset = "0"}); });
-  const bool ran_already = b.wait_for(std::chrono::seconds(1)) == std::future_status::ready;
-  EXPECT_FALSE(ran_already) << "b runs on CPU 0 while an update of the neighbour to 0-1 is under way";
+  ASSERT_TRUE(CoreRig::eventually([&] { return rig.held("b") == "0"; }));
+  rig.settle();
+  rig.list();  // behind what it has sent to the runtime
+  EXPECT_EQ(rig.runtime().ids().size(), 1U) << "b runs on CPU 0 while an update of the neighbour to 0-1 is under way";
   rig.runtime().release();
   EXPECT_TRUE(update.get().ok());
   const std::string id = b.get();
@@ -187,11 +187,15 @@ TEST(Contract, AContainerInDoubtDoesNotStartBeforeItsCpusAreSet) {
   lost = rig.runtime().ids().front();
   const std::string own = rig.run({.pod = "own", .cpus = 1});
   ASSERT_EQ(rig.runtime().row(own).cpus, "0");
-  static_cast<void>(rig.start_container(lost, std::chrono::seconds(2)));
+  auto start = std::async(std::launch::async, [&] { return rig.start_container(lost); });
+  ASSERT_TRUE(rig.has_arrived("StartContainer", 2));
+  rig.settle();
+  rig.run_pod("later");  // behind what it has sent to the runtime
+  rig.runtime().release();
+  static_cast<void>(start.get());
   const auto row = rig.runtime().row(lost);
   EXPECT_TRUE(row.ran_on.empty() || row.ran_on.front() == "1-3")
       << "it ran on " << row.ran_on.front() << " beside own on 0";
-  rig.runtime().release();
 }
 
 TEST(Contract, TheNextAttemptIsNotDeniedByOneThatWasNeverStarted) {
@@ -283,7 +287,11 @@ TEST(Contract, AStartThatNeverReachedTheRuntimeIsNoStart) {
   resources.set_memory_limit_in_bytes(128 << 20);
   auto update = std::async(std::launch::async, [&] { return rig.update(own, resources); });
   rig.runtime().recorder().wait_for_arrivals(kUpdate, 1);
-  EXPECT_FALSE(rig.start_container(own, std::chrono::milliseconds(300)).ok());  // gives up waiting for its turn
+  grpc::ClientContext impatient;
+  auto start = std::async(std::launch::async, [&] { return rig.start_container(own, impatient); });
+  ASSERT_TRUE(rig.has_arrived("StartContainer", 1));
+  impatient.TryCancel();  // while it waits for its turn
+  EXPECT_FALSE(start.get().ok());
   rig.list();  // on the same connection behind the cancellation: once it is answered, that has arrived
   rig.runtime().release();
   EXPECT_TRUE(update.get().ok());

@@ -1,8 +1,7 @@
 #include "tests/daemon/core_rig.hpp"
 
 #include <array>
-#include <utility>
-
+#include <future>
 #include <utility>
 
 #include "core/cri/messages/intercepted_methods.hpp"
@@ -22,7 +21,7 @@ std::unique_ptr<grpc::ClientContext> within(std::chrono::milliseconds timeout) {
   return context;
 }
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::minutes kPatience{1};
 
 /// As the kubelet writes a request that is its own limit.
 void set_cpu(std::int64_t milli, api::LinuxContainerResources& resources) {
@@ -49,7 +48,7 @@ void CoreRig::start() {
   cri::ProxyHooks hooks;
   hooks.intercepted = cri::intercepted_names();
   hooks.observed = cri::observed_names();
-  hooks.on_call = [this](std::shared_ptr<cri::Call> call) { engine_->on_call(std::move(call)); };
+  hooks.on_call = [this](std::shared_ptr<cri::Call> call) { on_call(std::move(call)); };
   hooks.on_observed = [this](const cri::ObservedMessage& seen) { engine_->on_observed(seen); };
   hooks.on_connected = [this] { engine_->on_connected(); };
   proxy_ = std::make_unique<cri::Proxy>(cri::ProxyOptions{.runtime_endpoint = runtime_->recorder().endpoint()},
@@ -68,16 +67,44 @@ void CoreRig::start() {
                      .decide = [this](const std::shared_ptr<const placement::PolicyRequest>& request,
                                       const placement::PlacementRules& with) { return decide(*request, with, votes); }},
           .kernel = engine::ProcessCgroups(),
-          .clock = {},
+          .clock = time_stands ? clock_.clock() : Clock(),
           .log = *log_,
           .any_plugin_handles_events = [] { return true; },
           .publish_event = [this](const std::shared_ptr<const plugin::ContainerEvent>& h) { record_event(*h); },
-          .tick_plugins = [this](const auto&) { return take_wishes(); }});
+          .tick_plugins = [this](const auto&) { return take_wishes(); },
+          .observers = {},
+          .loop = make_loop()});
   ASSERT_TRUE(engine_->start().has_value());
   proxy_->start();
   listener_->start([this](UniqueFd connection) { return proxy_->accept(std::move(connection)); });
   client_ = api::RuntimeService::NewStub(
       grpc::CreateChannel("unix://" + file("topolet.sock"), grpc::InsecureChannelCredentials()));
+}
+
+std::unique_ptr<engine::Loop> CoreRig::make_loop() {
+  if (!time_stands) return std::make_unique<engine::ThreadLoop>();
+  auto loop = std::make_unique<ManualLoop>(clock_);
+  loop_ = loop.get();
+  return loop;
+}
+
+void CoreRig::on_call(std::shared_ptr<cri::Call> call) {
+  const std::string method(call->method());
+  engine_->on_call(std::move(call));
+  MutexLock lock(mutex_);
+  ++arrived_[method];
+}
+
+int CoreRig::arrived(const std::string& method) const {
+  MutexLock lock(mutex_);
+  const auto found = arrived_.find(method);
+  return found == arrived_.end() ? 0 : found->second;
+}
+
+void CoreRig::settle() const {
+  std::promise<void> done;
+  on_loop([&] { done.set_value(); });
+  done.get_future().wait();
 }
 
 void CoreRig::record_event(const plugin::ContainerEvent& container_event) {
@@ -128,7 +155,9 @@ std::string CoreRig::run_pod(const std::string& name, const std::string& handler
   return response.pod_sandbox_id();
 }
 
-grpc::Status CoreRig::create(const CreateSpec& ask, std::string& id, std::chrono::milliseconds timeout) {
+grpc::Status CoreRig::create(const CreateSpec& ask, std::string& id) { return create(ask, id, *within(kPatience)); }
+
+grpc::Status CoreRig::create(const CreateSpec& ask, std::string& id, grpc::ClientContext& context) {
   if (sandboxes_.count(ask.pod) == 0) run_pod(ask.pod);
   api::CreateContainerRequest request;
   request.set_pod_sandbox_id(sandboxes_.at(ask.pod));
@@ -157,16 +186,18 @@ grpc::Status CoreRig::create(const CreateSpec& ask, std::string& id, std::chrono
   resources.set_cpuset_cpus(ask.cpuset);
   resources.set_cpuset_mems(ask.mems);
   api::CreateContainerResponse response;
-  grpc::Status status = client_->CreateContainer(within(timeout).get(), request, &response);
+  grpc::Status status = client_->CreateContainer(&context, request, &response);
   id = response.container_id();
   return status;
 }
 
-grpc::Status CoreRig::start_container(const std::string& id, std::chrono::milliseconds timeout) {
+grpc::Status CoreRig::start_container(const std::string& id) { return start_container(id, *within(kPatience)); }
+
+grpc::Status CoreRig::start_container(const std::string& id, grpc::ClientContext& context) {
   api::StartContainerRequest request;
   request.set_container_id(id);
   api::StartContainerResponse response;
-  return client_->StartContainer(within(timeout).get(), request, &response);
+  return client_->StartContainer(&context, request, &response);
 }
 
 grpc::Status CoreRig::stop_container(const std::string& id) {

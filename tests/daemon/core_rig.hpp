@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/base/log_fwd.hpp"
@@ -20,8 +19,11 @@
 #include "core/placement/candidates.hpp"
 #include "core/topology/discover.hpp"
 #include "store/store.hpp"
+#include "tests/daemon/manual_loop.hpp"
 #include "tests/daemon/small_runtime.hpp"
 #include "tests/support/cri.grpc.pb.h"
+#include "tests/support/eventually.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::testing {
@@ -60,9 +62,11 @@ class CoreRig {
 
   std::string run_pod(const std::string& name, const std::string& handler = "",
                       const std::map<std::string, std::string>& annotations = {});
-  grpc::Status create(const CreateSpec& ask, std::string& id,
-                      std::chrono::milliseconds timeout = std::chrono::seconds(20));
-  grpc::Status start_container(const std::string& id, std::chrono::milliseconds timeout = std::chrono::seconds(20));
+  grpc::Status create(const CreateSpec& ask, std::string& id);
+  grpc::Status start_container(const std::string& id);
+  /// The same for a client that may give up.
+  grpc::Status create(const CreateSpec& ask, std::string& id, grpc::ClientContext& context);
+  grpc::Status start_container(const std::string& id, grpc::ClientContext& context);
   grpc::Status stop_container(const std::string& id);
   grpc::Status remove_container(const std::string& id);
   grpc::Status update(const std::string& id, const runtime::v1::LinuxContainerResources& resources);
@@ -85,6 +89,12 @@ class CoreRig {
   Result<engine::Engine::NodeFits> fits(std::chrono::milliseconds patience) const {
     return engine_->fits({}, patience);
   }
+  /// Waits until so many calls of that method have been handed to the engine.
+  bool has_arrived(const std::string& method, int count) const {
+    return eventually([&] { return arrived(method) >= count; });
+  }
+  /// Waits until the engine has done what it can do now.
+  void settle() const;
   /// Runs it on the engine's loop.
   void on_loop(const std::function<void()>& work) const {
     engine_->read_ledger([work](const engine::Ledger&) { work(); });
@@ -95,19 +105,16 @@ class CoreRig {
   /// A plugin wishes at the next tick that the pod's container be placed anew.
   void request_move(const std::string& pod) TOPOLET_EXCLUDES(mutex_);
 
-  /// Waits up to 20 s.
-  static bool eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < 2000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
-  }
+  static bool eventually(const std::function<bool()>& condition) { return testing::eventually(condition); }
+
+  /// From the next start() on the engine's time passes with pass() only.
+  bool time_stands = false;
+  void pass(std::chrono::milliseconds time) { loop_->advance(time); }
 
   /// Patient with the store: a busy disk must not put a `gap` among the rows that a test counts.
   engine::Engine::Options options{.placed_runtime_handlers = {"", "runc"},
                                   .reconcile_every = std::chrono::hours(1),
-                                  .writer_options = {.patience = std::chrono::seconds(20)}};
+                                  .writer_options = {.patience = std::chrono::minutes(1)}};
   placement::PlacementRules rules;
   std::vector<placement::Vote> votes;
   CpuSet reserved;
@@ -117,10 +124,16 @@ class CoreRig {
  private:
   void record_event(const plugin::ContainerEvent& container_event) TOPOLET_EXCLUDES(mutex_);
   std::vector<plugin::MoveRequest> take_wishes() TOPOLET_EXCLUDES(mutex_);
+  void on_call(std::shared_ptr<cri::Call> call) TOPOLET_EXCLUDES(mutex_);
+  int arrived(const std::string& method) const TOPOLET_EXCLUDES(mutex_);
+  std::unique_ptr<engine::Loop> make_loop();
 
   mutable Mutex mutex_;
   std::vector<std::string> published_events_ TOPOLET_GUARDED_BY(mutex_);
   std::vector<plugin::MoveRequest> wishes_ TOPOLET_GUARDED_BY(mutex_);
+  std::map<std::string, int> arrived_ TOPOLET_GUARDED_BY(mutex_);  ///< calls by method
+  ManualClock clock_;
+  ManualLoop* loop_ = nullptr;  ///< the engine's, where time stands
   TempDir directory_;
   std::shared_ptr<Log> log_ = make_silent_log();
   std::unique_ptr<SmallRuntime> runtime_;

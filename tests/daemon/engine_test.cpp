@@ -473,8 +473,11 @@ TEST(Engine, HoldsNothingForACallerThatGaveUpBeforeTheCreateWasSent) {
   rig.run({.pod = "shared"});
   rig.runtime().hold("UpdateContainerResources");
   std::string id;
-  EXPECT_EQ(rig.create({.pod = "own", .cpus = 1}, id, std::chrono::milliseconds(300)).error_code(),
-            grpc::StatusCode::DEADLINE_EXCEEDED);
+  grpc::ClientContext impatient;
+  auto create = std::async(std::launch::async, [&] { return rig.create({.pod = "own", .cpus = 1}, id, impatient); });
+  EXPECT_EQ(rig.runtime().recorder().wait_for_arrivals("UpdateContainerResources", 1).size(), 1U);
+  impatient.TryCancel();
+  EXPECT_EQ(create.get().error_code(), grpc::StatusCode::CANCELLED);
   rig.list();  // on the same connection behind the cancellation: once it is answered, that has arrived
   rig.runtime().release();
   EXPECT_TRUE(CoreRig::eventually([&] { return rig.held("own").empty(); }));

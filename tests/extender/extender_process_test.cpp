@@ -8,12 +8,12 @@
 #include <list>
 #include <regex>
 #include <sstream>
-#include <thread>
 
 #include "tests/cluster_api/apiserver.hpp"
 #include "tests/extender/support.hpp"
 #include "tests/http/http_client.hpp"
 #include "tests/http/tls_client.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -24,6 +24,7 @@ using ::testing::AllOf;
 using testing::ApiServer;
 using testing::Ca;
 using testing::Certificate;
+using testing::eventually;
 using ::testing::HasSubstr;
 using testing::http_get;
 using testing::HttpConnection;
@@ -34,14 +35,6 @@ using testing::TlsReply;
 
 const std::string kPods = "/api/v1/pods";
 const std::string kTopologies = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies";
-
-bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 4000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
-}
 
 /// One process, and what it says.
 class Replica {

@@ -9,23 +9,29 @@
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
 #include <fstream>
+#include <future>
 #include <list>
-#include <thread>
 
 #include "cluster/http/http_server.hpp"
 #include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 #include "tests/cluster_api/certificates.hpp"
+#include "tests/http/silence.hpp"
 #include "tests/http/tls_client.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::http {
 namespace {
 
+using std::chrono::milliseconds;
 using testing::Ca;
 using testing::Certificate;
 using ::testing::Contains;
+using testing::eventually;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::TlsClient;
 using testing::TlsReply;
 
@@ -97,6 +103,13 @@ class RawClient {
     boost::asio::read(stream_, boost::asio::buffer(payload), error);
     return std::pair(static_cast<int>(head[3]), payload);
   }
+  /// The types of the frames that come until a ping is answered: by then all that was sent has been read.
+  std::vector<int> frames_until_ping() {
+    send(frame(kPing, 0, 0, "pingping"));
+    return frames_until(kPing);
+  }
+  /// Nothing is there to be read, and the other end has not closed.
+  bool is_silent() { return testing::is_silent(stream_.next_layer().native_handle()); }
   /// The types of all frames until the other end closes, or until one of type `last`.
   std::vector<int> frames_until(std::optional<int> last = std::nullopt) {
     std::vector<int> types;
@@ -129,7 +142,7 @@ class Http2Test : public ::testing::Test {
     std::ofstream(folder + "/tls.crt") << own.certificate_pem;
     std::ofstream(folder + "/tls.key") << own.key_pem;
     std::ofstream(folder + "/ca.crt") << ca_.pem();
-    files_ = *TlsFiles::load({folder + "/tls.crt", folder + "/tls.key", folder + "/ca.crt"}, *log_);
+    files_ = *TlsFiles::load({folder + "/tls.crt", folder + "/tls.key", folder + "/ca.crt"}, *log_, clock_.clock());
     HttpServer::Options options;
     options.address = "127.0.0.1:0";
     options.tls = files_.get();
@@ -137,6 +150,7 @@ class Http2Test : public ::testing::Test {
     options.request_timeout = std::chrono::seconds(1);
     options.idle_timeout = std::chrono::seconds(2);
     options.headers = {{"X-Mine", "yes"}};
+    options.clock = clock_.clock();
     HttpServer::Handlers handlers;
     handlers.answer_post = [this](const HttpRequest& request, HttpServer::Handlers::Respond respond) {
       take(request, std::move(respond));
@@ -166,9 +180,30 @@ class Http2Test : public ::testing::Test {
     for (const auto& other : std::exchange(waiting_, {})) other({200, "text/plain", "waited"});
     respond({200, "text/plain", request.body == "large" ? std::string(8 << 20, 'x') : request.body});
   }
+  static bool accepts(const std::string& address) {
+    const std::size_t colon = address.rfind(':');
+    boost::asio::io_context context;
+    boost::asio::ip::tcp::socket socket(context);
+    boost::system::error_code error;
+    socket.connect({boost::asio::ip::make_address(address.substr(0, colon)),
+                    static_cast<unsigned short>(std::stoi(address.substr(colon + 1)))},
+                   error);
+    return !error;
+  }
+  void answer_waiting(const std::string& body) {
+    MutexLock lock(mutex_);
+    for (const auto& respond : std::exchange(waiting_, {})) respond({200, "text/plain", body});
+  }
   int taken() {
     MutexLock lock(mutex_);
     return taken_;
+  }
+
+  /// After all that is underway.
+  void pass(milliseconds time) {
+    server_->run_due();
+    clock_.advance(time);
+    server_->run_due();
   }
 
   std::string url(const std::string& path = "/filter") const { return "https://" + server_->address() + path; }
@@ -176,7 +211,11 @@ class Http2Test : public ::testing::Test {
   TlsClient client() { return {ca_, ca_.client_certificate("c")}; }
   void expect_serves() { EXPECT_EQ(client().post(url(), "still there").body, "still there"); }
 
+  /// How much later than it is due a connection may notice that something is: a quarter of the shortest time-out.
+  static constexpr milliseconds kLookEvery{250};
+
   const std::shared_ptr<Log> log_ = make_silent_log();
+  testing::ManualClock clock_;
   TempDir folder_;
   Ca ca_;
   std::unique_ptr<TlsFiles> files_;
@@ -237,14 +276,13 @@ TEST_F(Http2Test, RefusesWhatItDoesNotTake) {
 }
 
 TEST_F(Http2Test, SendsWhoWantsEventsToHttp1) {
-  std::thread ending([this] {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-    server_->stop();
+  std::future<void> ending;
+  const TlsReply reply = client().get(url("/stream"), [&](const std::string& body) {
+    if (ending.valid() || body.find("\n\n") == std::string::npos) return;
+    ending = std::async(std::launch::async, [this] { server_->stop(); });
   });
-  const TlsReply reply = client().get(url("/stream"));
   EXPECT_EQ(reply.version, CURL_HTTP_VERSION_1_1);
   EXPECT_THAT(reply.body, HasSubstr("event: state\ndata: all\n\n"));
-  ending.join();
 }
 
 TEST_F(Http2Test, ClosesAConnectionThatSpeaksNoHttp2) {
@@ -262,6 +300,10 @@ TEST_F(Http2Test, LetsGoOfARequestThatIsNotFinished) {
   RawClient slow = raw_client();
   slow.begin();
   slow.send(post_headers(1) + frame(kData, 0, 1, "half"));
+  slow.frames_until_ping();
+  pass(std::chrono::seconds(1));
+  EXPECT_THAT(slow.frames_until_ping(), Not(Contains(static_cast<int>(kReset)))) << "it has a second";
+  pass(kLookEvery);
   EXPECT_THAT(slow.frames_until(kReset), Contains(static_cast<int>(kReset)));
   slow.send(post_headers(3) + frame(kData, kEndStream, 3, "whole"));
   EXPECT_THAT(slow.frames_until(kData), Contains(static_cast<int>(kData))) << "the connection goes on";
@@ -273,15 +315,25 @@ TEST_F(Http2Test, LetsGoOfAnAnswerThatIsNotRead) {
   // Its window is 0 bytes, and is never made larger.
   lazy.begin(number(4, 2) + number(0, 4));
   lazy.send(post_headers(1) + frame(kData, kEndStream, 1, "large"));
+  EXPECT_THAT(lazy.frames_until(kHeaders), Contains(static_cast<int>(kHeaders)));
+  pass(std::chrono::seconds(1));
+  EXPECT_THAT(lazy.frames_until_ping(), Not(Contains(static_cast<int>(kReset))));
+  pass(kLookEvery);
   EXPECT_THAT(lazy.frames_until(kReset), Contains(static_cast<int>(kReset)));
 }
 
 TEST_F(Http2Test, LetsGoOfWhoSaysNothing) {
   RawClient idle = raw_client();
   idle.begin();
-  EXPECT_THAT(idle.frames_until(), Contains(static_cast<int>(kGoAway)));
+  idle.frames_until_ping();
   RawClient silent = raw_client();
-  silent.frames_until();
+  silent.frames_until(kWindow);
+  pass(std::chrono::seconds(2));
+  EXPECT_TRUE(idle.is_silent());
+  EXPECT_TRUE(silent.is_silent());
+  pass(kLookEvery);
+  EXPECT_THAT(idle.frames_until(), Contains(static_cast<int>(kGoAway)));
+  EXPECT_THAT(silent.frames_until(), Contains(static_cast<int>(kGoAway)));
   expect_serves();
 }
 
@@ -326,7 +378,7 @@ TEST_F(Http2Test, GivesTheWholeAnswerToAClientThatIsToBeginAnew) {
   TlsClient one = client();
   EXPECT_EQ(one.post(url(), "x").status, 200);
   std::ofstream(folder_.path().string() + "/ca.crt", std::ios::app) << Ca().pem();
-  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  pass(std::chrono::seconds(1));
   const TlsReply last = one.post(url(), "large");
   EXPECT_EQ(last.status, 200) << curl_easy_strerror(last.result);
   EXPECT_EQ(last.body.size(), std::size_t{8} << 20);
@@ -341,7 +393,7 @@ TEST_F(Http2Test, IsThereUntilSuchAClientHasReadItsAnswer) {
   one.begin(number(4, 2) + number(window, 4));
   one.send(frame(kWindow, 0, 0, number(window, 4)));
   std::ofstream(folder_.path().string() + "/ca.crt", std::ios::app) << Ca().pem();
-  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  pass(std::chrono::seconds(1));
   one.send(post_headers(1) + frame(kData, kEndStream, 1, "large"));
   std::size_t read = 0;
   while (const auto next = one.next_frame()) {
@@ -366,30 +418,30 @@ TEST_F(Http2Test, ClosesConnectionsOfRefusedClientsForNewOnes) {
 }
 
 TEST_F(Http2Test, AnswersWhatIsUnderwayWhenItEnds) {
-  std::thread ending([this] {
-    while (taken() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    std::thread answering([this] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      MutexLock lock(mutex_);
-      for (const auto& respond : std::exchange(waiting_, {})) respond({200, "text/plain", "at last"});
-    });
-    server_->stop();
-    answering.join();
-  });
-  const TlsReply reply = client().post(url(), "wait");
+  auto asking = std::async(std::launch::async, [this] { return client().post(url(), "wait"); });
+  ASSERT_TRUE(eventually([this] { return taken() == 1; }));
+  const std::string address = server_->address();
+  auto stopping = std::async(std::launch::async, [this] { server_->stop(); });
+  ASSERT_TRUE(eventually([&] { return !accepts(address); }));
+  answer_waiting("at last");
+  const TlsReply reply = asking.get();
   EXPECT_EQ(reply.body, "at last") << curl_easy_strerror(reply.result);
-  ending.join();
 }
 
 TEST_F(Http2Test, EndsThoughRequestsAreUnderway) {
   RawClient waiting = raw_client();
   waiting.begin();
   waiting.send(post_headers(1) + frame(kData, kEndStream, 1, "wait"));
-  while (taken() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  server_->stop();
+  ASSERT_TRUE(eventually([this] { return taken() == 1; }));
+  auto stopping = std::async(std::launch::async, [this] { server_->stop(); });
+  EXPECT_THAT(waiting.frames_until(kGoAway), Contains(static_cast<int>(kGoAway)));
+  waiting.frames_until_ping();  // by now it has looked when it began to stop
+  clock_.advance(milliseconds(299));
+  EXPECT_THAT(waiting.frames_until_ping(), Contains(static_cast<int>(kPing))) << "it waits for the answer";
+  clock_.advance(milliseconds(1));
+  stopping.get();
   waiting.frames_until();
-  MutexLock lock(mutex_);
-  for (const auto& respond : std::exchange(waiting_, {})) respond({200, "text/plain", "late"});
+  answer_waiting("late");
 }
 
 }  // namespace

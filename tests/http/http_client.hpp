@@ -9,6 +9,8 @@
 #include <boost/asio/write.hpp>
 #include <string>
 
+#include "tests/http/silence.hpp"
+
 namespace topolet::testing {
 
 class HttpConnection {
@@ -40,6 +42,8 @@ class HttpConnection {
     received_.erase(0, text.size());
     return text;
   }
+  /// Nothing has come that was not read, also no end.
+  bool is_silent() { return received_.empty() && testing::is_silent(socket_.native_handle()); }
   boost::asio::ip::tcp::socket& socket() { return socket_; }
 
  private:

@@ -3,35 +3,40 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <list>
-#include <thread>
 
 #include "core/base/mutex.hpp"
 #include "tests/http/http_client.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/manual_clock.hpp"
 
 namespace topolet::http {
 namespace {
 
+using testing::eventually;
 using ::testing::HasSubstr;
 using testing::http_get;
 using testing::HttpConnection;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
-}
+using std::chrono::milliseconds;
 
 class HttpServerTest : public ::testing::Test {
  protected:
-  void open(HttpServer::Options options = {}) {
+  void open(HttpServer::Options options = {}) { open(std::move(options), clock_.clock()); }
+  void open(HttpServer::Options options, Clock clock) {
     options.address = "127.0.0.1:0";
+    options.clock = std::move(clock);
     HttpServer::Handlers handlers;
-    handlers.answer = [](const HttpRequest& request) -> HttpResponse {
+    handlers.answer = [this](const HttpRequest& request) -> HttpResponse {
+      if (request.path == "/slow") {
+        slow_begun_.set_value();
+        slow_may_end_.get_future().wait();
+      }
+      if (request.path == "/large") return {200, "text/plain", std::string(kLarge, 'x')};
       if (request.path == "/none") return {404, "text/plain", "nothing\n"};
       return {200, "text/plain", "path " + request.path + ", host " + request.host + '\n'};
     };
@@ -57,12 +62,24 @@ class HttpServerTest : public ::testing::Test {
     MutexLock lock(mutex_);
     return streams_.at(number);
   }
+  /// After all that is underway.
+  void pass(milliseconds time) {
+    server_->run_due();
+    clock_.advance(time);
+    server_->run_due();
+  }
   int ended() {
     MutexLock lock(mutex_);
     return ended_;
   }
   static std::string request(const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n"; }
 
+  /// More than sockets take.
+  static constexpr std::size_t kLarge = 64 << 20;
+
+  testing::ManualClock clock_;
+  std::promise<void> slow_begun_;
+  std::promise<void> slow_may_end_;
   Mutex mutex_;
   std::vector<std::shared_ptr<EventStream>> streams_ TOPOLET_GUARDED_BY(mutex_);
   int ended_ TOPOLET_GUARDED_BY(mutex_) = 0;
@@ -104,7 +121,70 @@ TEST_F(HttpServerTest, LetsGoOfWhoSaysNothing) {
   open({.idle_timeout = std::chrono::seconds(1)});
   HttpConnection slow(server_->address());
   slow.send("GET /a HTTP/1.1\r\n");
+  http_get(server_->address(), "/a");  // which comes after the other is accepted
+  pass(milliseconds(999));
+  EXPECT_TRUE(slow.is_silent());
+  pass(milliseconds(1));
   EXPECT_EQ(slow.read_all(), "");
+}
+
+TEST_F(HttpServerTest, LooksByItselfUntilItIsTime) {
+  std::atomic<int> looks = 0;
+  std::atomic<bool> is_time = false;
+  // The connection is due 5 ms after all looks but the first, for as long as it is not time.
+  Clock clock;
+  clock.steady = [&] { return std::chrono::steady_clock::time_point(milliseconds(looks++ == 0 || is_time ? 5 : 0)); };
+  open({.idle_timeout = std::chrono::seconds(0)}, std::move(clock));
+  HttpConnection connection(server_->address());
+  EXPECT_TRUE(eventually([&] { return looks > 5; }));
+  EXPECT_TRUE(connection.is_silent());
+  is_time = true;
+  EXPECT_TRUE(eventually([&] { return !connection.is_silent(); }));
+  server_->stop();
+}
+
+TEST_F(HttpServerTest, CountsTheTimeOfEachRequestFromTheAnswerBefore) {
+  open({.idle_timeout = std::chrono::seconds(1)});
+  HttpConnection connection(server_->address());
+  for (int i = 0; i < 3; ++i) {
+    connection.send(request("/a"));
+    EXPECT_THAT(connection.read_until("host h\n"), HasSubstr("path /a"));
+    ASSERT_TRUE(connection.is_silent());
+    pass(milliseconds(900));
+  }
+  EXPECT_TRUE(connection.is_silent());
+}
+
+TEST_F(HttpServerTest, LetsGoOfWhoDoesNotSendTheWholeBody) {
+  open({.request_timeout = std::chrono::seconds(1), .idle_timeout = std::chrono::hours(1), .max_body_bytes = 10});
+  HttpConnection slow(server_->address());
+  slow.send("GET /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab");
+  // Nobody tells when the headers have been read.
+  ASSERT_TRUE(eventually([&] {
+    pass(milliseconds(100));
+    return !slow.is_silent();
+  }));
+  EXPECT_EQ(slow.read_all(), "");
+}
+
+TEST_F(HttpServerTest, LetsGoOfWhoDoesNotReadTheAnswer) {
+  open({.request_timeout = std::chrono::seconds(1)});
+  HttpConnection lazy(server_->address());
+  lazy.send(request("/large"));
+  const std::string head = lazy.read_until("\r\n\r\n");
+  EXPECT_THAT(head, StartsWith("HTTP/1.1 200 OK\r\n"));
+  pass(std::chrono::seconds(1));
+  EXPECT_LT(lazy.read_all().size(), kLarge);
+}
+
+TEST_F(HttpServerTest, LetsAnAnswerTakeItsTime) {
+  open({.request_timeout = std::chrono::seconds(1), .idle_timeout = std::chrono::seconds(1)});
+  HttpConnection patient(server_->address());
+  patient.send(request("/slow"));
+  slow_begun_.get_future().wait();
+  pass(std::chrono::hours(1));
+  slow_may_end_.set_value();
+  EXPECT_THAT(patient.read_until("host h\n"), HasSubstr("path /slow"));
 }
 
 TEST_F(HttpServerTest, ServesSoManyConnectionsAndClosesIdleOnesForNewOnes) {
@@ -158,8 +238,14 @@ TEST_F(HttpServerTest, KeepsAStreamAliveWhereNothingHappens) {
   open({.request_timeout = std::chrono::seconds(1), .heartbeat = std::chrono::seconds(1)});
   HttpConnection connection(server_->address());
   connection.send(request("/stream"));
+  stream(0);
   connection.read_until("\r\n\r\n");
-  EXPECT_EQ(connection.read_until(":\n\n:\n\n"), ":\n\n:\n\n");
+  for (int i = 0; i < 3; ++i) {
+    pass(milliseconds(999));
+    EXPECT_TRUE(connection.is_silent());
+    pass(milliseconds(1));
+    EXPECT_EQ(connection.read_until("\n\n"), ":\n\n");
+  }
 }
 
 TEST_F(HttpServerTest, DisconnectsWhoDoesNotReadAStream) {
@@ -167,10 +253,7 @@ TEST_F(HttpServerTest, DisconnectsWhoDoesNotReadAStream) {
   HttpConnection lazy(server_->address());
   lazy.send(request("/stream"));
   const auto events = stream(0);
-  for (int i = 0; i < 200 && ended() == 0; ++i) {
-    events->send("delta", std::string(100000, 'x'));
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  for (int i = 0; i < 200; ++i) events->send("delta", std::string(100000, 'x'));
   EXPECT_TRUE(eventually([&] { return ended() == 1; }));
 }
 

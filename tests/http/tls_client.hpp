@@ -3,6 +3,7 @@
 
 #include <curl/curl.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,7 +33,11 @@ class TlsClient {
   TlsClient& operator=(const TlsClient&) = delete;
   ~TlsClient() { curl_multi_cleanup(multi_); }
 
-  TlsReply get(const std::string& url) { return send_all(url, {std::nullopt}, {}).front(); }
+  /// `on_body`: called with what has come of the body, each time that more has.
+  using OnBody = std::function<void(const std::string&)>;
+  TlsReply get(const std::string& url, const OnBody& on_body = {}) {
+    return send_all(url, {std::nullopt}, {}, on_body).front();
+  }
   /// `header`: "Name: value", beside the usual ones.
   TlsReply post(const std::string& url, const std::string& body, const std::string& header = {}) {
     return send_all(url, {body}, header).front();
@@ -48,15 +53,21 @@ class TlsClient {
  private:
   /// A GET where there is no body.
   using Body = std::optional<std::string>;
+  struct Awaited {
+    TlsReply& reply;
+    const OnBody& on_body;
+  };
 
-  std::vector<TlsReply> send_all(const std::string& url, const std::vector<Body>& bodies, const std::string& header) {
+  std::vector<TlsReply> send_all(const std::string& url, const std::vector<Body>& bodies, const std::string& header,
+                                 const OnBody& on_body = {}) {
     std::vector<TlsReply> replies(bodies.size());
-    std::map<CURL*, TlsReply*> running;
+    std::map<CURL*, Awaited> running;
     curl_slist* headers = curl_slist_append(nullptr, "Expect:");
     if (!header.empty()) headers = curl_slist_append(headers, header.c_str());
     for (std::size_t i = 0; i < bodies.size(); ++i) {
-      CURL* const handle = make(url, headers, bodies[i], replies[i]);
-      running[handle] = &replies[i];
+      CURL* const handle = curl_easy_init();
+      Awaited& awaited = running.emplace(handle, Awaited{replies[i], on_body}).first->second;
+      set_up(handle, url, headers, bodies[i], awaited);
       curl_multi_add_handle(multi_, handle);
     }
     while (!running.empty()) {
@@ -71,8 +82,7 @@ class TlsClient {
     return replies;
   }
 
-  CURL* make(const std::string& url, curl_slist* headers, const Body& body, TlsReply& reply) const {
-    CURL* const handle = curl_easy_init();
+  void set_up(CURL* handle, const std::string& url, curl_slist* headers, const Body& body, Awaited& awaited) const {
     const auto blob = [](const std::string& text) {
       return curl_blob{const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
     };
@@ -93,18 +103,19 @@ class TlsClient {
       curl_easy_setopt(handle, CURLOPT_SSLCERT_BLOB, &certificate);
       curl_easy_setopt(handle, CURLOPT_SSLKEY_BLOB, &key);
     }
-    const auto append = +[](char* data, std::size_t size, std::size_t count, void* text) {
-      static_cast<std::string*>(text)->append(data, size * count);
+    const auto append = +[](char* data, std::size_t size, std::size_t count, void* to) {
+      const auto& [reply, on_body] = *static_cast<Awaited*>(to);
+      reply.body.append(data, size * count);
+      if (on_body) on_body(reply.body);
       return size * count;
     };
     curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, append);
-    curl_easy_setopt(handle, CURLOPT_WRITEDATA, &reply.body);
-    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, 20000L);
-    return handle;
+    curl_easy_setopt(handle, CURLOPT_WRITEDATA, &awaited);
+    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, 60000L);
   }
 
-  void end(CURL* handle, CURLcode result, std::map<CURL*, TlsReply*>& running) {
-    TlsReply& reply = *running.at(handle);
+  void end(CURL* handle, CURLcode result, std::map<CURL*, Awaited>& running) {
+    TlsReply& reply = running.at(handle).reply;
     long connects = 0;
     reply.result = result;
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &reply.status);

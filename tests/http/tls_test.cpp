@@ -11,6 +11,7 @@
 #include "tests/cluster_api/certificates.hpp"
 #include "tests/http/http_client.hpp"
 #include "tests/http/tls_client.hpp"
+#include "tests/support/manual_clock.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::http {
@@ -27,7 +28,7 @@ class TlsTest : public ::testing::TestWithParam<long> {
  protected:
   void SetUp() override {
     write(ca_, "server");
-    auto files = TlsFiles::load(paths(), *log_);
+    auto files = TlsFiles::load(paths(), *log_, clock_.clock());
     ASSERT_TRUE(files.has_value()) << files.error().message;
     files_ = *std::move(files);
     HttpServer::Options options;
@@ -35,6 +36,7 @@ class TlsTest : public ::testing::TestWithParam<long> {
     options.tls = files_.get();
     options.max_body_bytes = 1000;
     options.request_timeout = std::chrono::seconds(2);
+    options.clock = clock_.clock();
     HttpServer::Handlers handlers;
     handlers.answer_post = [](const HttpRequest& request, const HttpServer::Handlers::Respond& respond) {
       std::thread([request, respond] {
@@ -63,12 +65,19 @@ class TlsTest : public ::testing::TestWithParam<long> {
     write_text(paths().key, own.key_pem);
     write_text(paths().client_ca, ca.pem());
   }
+  /// After all that is underway.
+  void pass(std::chrono::milliseconds time) {
+    server_->run_due();
+    clock_.advance(time);
+    server_->run_due();
+  }
   std::string url() const { return "https://" + server_->address() + "/filter"; }
   testing::TlsReply post(const Ca& ca, const std::optional<Certificate>& client, const std::string& body) {
     return testing::post_tls(url(), ca, client, body, GetParam());
   }
 
   const std::shared_ptr<Log> log_ = make_silent_log();
+  testing::ManualClock clock_;
   TempDir folder_;
   Ca ca_;
   std::unique_ptr<TlsFiles> files_;
@@ -94,19 +103,25 @@ TEST_P(TlsTest, ServesNobodyElse) {
   plain.send("POST /filter HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
   EXPECT_THAT(plain.read_all(), ::testing::Not(HasSubstr("200")));
   testing::HttpConnection silent(server_->address());
-  EXPECT_EQ(silent.read_all(), "") << "a handshake that is never begun ends after the timeout";
   EXPECT_EQ(post(ca_, ca_.client_certificate("c"), "x").status, 200) << "it goes on";
+  pass(std::chrono::milliseconds(1999));
+  EXPECT_TRUE(silent.is_silent());
+  pass(std::chrono::milliseconds(1));
+  EXPECT_EQ(silent.read_all(), "") << "a handshake that is never begun ends after the timeout";
 }
 
 TEST_P(TlsTest, TakesNewFilesAndKeepsTheOldOnesWhereTheNewCannotBeUsed) {
+  EXPECT_EQ(post(ca_, ca_.client_certificate("c"), "x").status, 200);
   const Ca second;
   write(second, "second");
-  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  pass(std::chrono::milliseconds(999));
+  EXPECT_EQ(post(ca_, ca_.client_certificate("c"), "x").status, 200) << "it looks once a second";
+  pass(std::chrono::milliseconds(1));
   EXPECT_EQ(post(second, second.client_certificate("c"), "x").status, 200);
   EXPECT_EQ(files_->names().common_name, "second");
   EXPECT_EQ(post(second, ca_.client_certificate("c"), "x").status, 0) << "the old authority is not taken any more";
   write_text(paths().key, "no key");
-  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  pass(std::chrono::seconds(1));
   EXPECT_EQ(post(second, second.client_certificate("c"), "x").status, 200);
 }
 
@@ -117,7 +132,7 @@ TEST_P(TlsTest, LooksAnewAtAClientThatWasThereBeforeTheFilesChanged) {
   EXPECT_EQ(client.connections(), 1);
   // The same certificate of the server, and another authority of clients.
   write_text(paths().client_ca, Ca().pem());
-  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  pass(std::chrono::seconds(1));
   EXPECT_EQ(client.post(url(), "x").status, 200) << "it is answered, and told to begin anew";
   EXPECT_EQ(client.post(url(), "x").status, 0);
   EXPECT_EQ(client.connections(), 2);

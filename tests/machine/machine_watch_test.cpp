@@ -10,12 +10,12 @@
 #include <fstream>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/base/log.hpp"
 #include "core/base/mutex.hpp"
 #include "core/topology/discover.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::machine {
@@ -24,8 +24,9 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using topolet::testing::eventually;
 
-class MachineWatchTest : public testing::Test {
+class MachineWatchTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto here = topology::discover({});
@@ -69,15 +70,7 @@ class MachineWatchTest : public testing::Test {
   }
 
   bool logs(const std::string& text) {
-    return eventually([&] { return testing::Value(said_->last_formatted(), Contains(HasSubstr(text))); });
-  }
-
-  static bool eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < 2000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(milliseconds(10));
-    }
-    return false;
+    return eventually([&] { return ::testing::Value(said_->last_formatted(), Contains(HasSubstr(text))); });
   }
 
   std::size_t changes() {

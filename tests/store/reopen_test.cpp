@@ -5,6 +5,7 @@
 
 #include "store/plugin_state_table.hpp"
 #include "tests/store/scratch.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace topolet::store {
 namespace {
@@ -159,7 +160,7 @@ TEST_F(ReopenTest, TakesThePluginsValuesAlong) {
   for (const auto& entry : fs::directory_iterator(directory())) fs::remove(entry);
   ASSERT_TRUE(reopen().has_value());
   ASSERT_TRUE(values.set("numa", "after", "a").has_value());
-  for (int i = 0; i < 2000 && value("SELECT count(*) FROM plugin_state") != "2"; ++i) ::usleep(10000);
+  EXPECT_TRUE(testing::eventually([this] { return value("SELECT count(*) FROM plugin_state") == "2"; }));
   EXPECT_EQ(column("SELECT CAST(value AS TEXT) FROM plugin_state ORDER BY 1"), "a,b");
   EXPECT_EQ(*values.get("numa", "before").value(), "b");
 }

@@ -1,9 +1,9 @@
 #include "store/store.hpp"
 
 #include <chrono>
-#include <thread>
 
 #include "tests/store/scratch.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/file_size_limit.hpp"
 
 namespace topolet::store {
@@ -50,8 +50,7 @@ TEST_F(StoreTest, HasItsLogFoldedIntoTheFileThoughNothingMoreIsWritten) {
     for (int row = 0; row < 50; ++row) ASSERT_TRUE(store->add(exclusive_row("app", {1})).has_value());
     ASSERT_TRUE(store->commit().has_value());
   }
-  for (int i = 0; i < 2000 && !is_folded(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_TRUE(is_folded());
+  EXPECT_TRUE(testing::eventually(is_folded));
 }
 
 TEST_F(StoreTest, PutsWhatIsHeldInThePlaceOfWhatWasThere) {

@@ -17,7 +17,7 @@ struct RawRequest {
   std::string path;
   std::string message;
   std::multimap<std::string, std::string> metadata = {};
-  std::chrono::milliseconds timeout{30000};
+  std::chrono::milliseconds timeout{60000};
 };
 
 struct RawResponse {

@@ -7,7 +7,7 @@
 namespace topolet::testing {
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kPatience{60};
 
 // Only their addresses matter: tags of one exchange's own queue.
 int g_end_tag;

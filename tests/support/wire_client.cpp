@@ -45,7 +45,7 @@ WireClient::WireClient(const std::string& path, bool silent)
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-  const timeval patience{20, 0};
+  const timeval patience{60, 0};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   open_ = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
   if (silent) return;
@@ -83,6 +83,8 @@ void WireClient::raw(const std::string& bytes) {
   }
 }
 
+bool WireClient::wait_for_answer() { return wait_for_frame(kHeaders, kEndHeaders); }
+
 bool WireClient::wait_for_end() { return wait_for_frame(kHeaders, kEndStream); }
 
 bool WireClient::wait_for_reset() { return wait_for_frame(kResetStream, 0); }
@@ -99,7 +101,7 @@ bool WireClient::wait_for_frame(std::uint8_t type, std::uint8_t flag) {
 
 bool WireClient::wait_for_hang_up() const {
   pollfd disconnect_all{socket_.get(), POLLRDHUP, 0};
-  constexpr int kPatienceMs = 20000;
+  constexpr int kPatienceMs = 60000;
   return ::poll(&disconnect_all, 1, kPatienceMs) == 1;
 }
 

@@ -10,8 +10,8 @@
 
 namespace topolet::testing {
 
-/// Blocks in every function; gives up reading after 20 s, as if the other side had closed. Writing to a connection that
-/// the other side has closed is no error: see is_open().
+/// Blocks in every function; gives up reading after a minute, as if the other side had closed. Writing to a connection
+/// that the other side has closed is no error: see is_open().
 class WireClient {
  public:
   using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -30,6 +30,8 @@ class WireClient {
   void half_close(std::uint8_t stream = 1);
   void raw(const std::string& bytes);
 
+  /// Blocks until the header of an answer has come; false if the connection has ended.
+  bool wait_for_answer();
   /// Blocks until a call's trailers have come; false if the connection has ended.
   bool wait_for_end();
   /// Blocks until the other side has reset a call; false if the connection has ended.

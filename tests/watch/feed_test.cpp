@@ -4,16 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "core/base/mutex.hpp"
 #include "core/engine/state/transitions.hpp"
 #include "core/watch/messages.hpp"
 #include "tests/engine/ledgers.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/manual_clock.hpp"
 
 namespace topolet::watch {
 namespace {
 
+using testing::eventually;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -77,14 +78,20 @@ class Reader final : public cri::OwnCall {
 
 class FeedTest : public ::testing::Test {
  protected:
-  explicit FeedTest(std::chrono::milliseconds pace = Feed::Options().pace) : feed_(options(2000, pace)) {}
-
-  static Feed::Options options(std::size_t max_unread_bytes, std::chrono::milliseconds pace) {
+  Feed::Options options() {
     Feed::Options options;
     options.version = "1";
-    options.max_unread_bytes = max_unread_bytes;
-    options.pace = pace;
+    options.max_unread_bytes = 2000;
+    options.gather = kGather;
+    options.pace = kPace;
+    options.clock = clock_.clock();
     return options;
+  }
+  /// After all that is underway.
+  void pass(std::chrono::milliseconds time) {
+    feed_.run_due();
+    clock_.advance(time);
+    feed_.run_due();
   }
 
   std::shared_ptr<Reader> subscribe(bool reads = true) {
@@ -103,13 +110,6 @@ class FeedTest : public ::testing::Test {
     commit(engine::event::CreateAdmitted{engine::guaranteed(name, static_cast<std::int64_t>(cpus.size())),
                                          engine::exclusive_on(cpus)});
   }
-  static bool eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < 2000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return false;
-  }
   /// How many deltas a reader has been sent.
   static std::size_t deltas(const Reader& reader) {
     std::size_t count = 0;
@@ -118,28 +118,39 @@ class FeedTest : public ::testing::Test {
     return count;
   }
 
+  static constexpr std::chrono::milliseconds kGather{10};
+  static constexpr std::chrono::milliseconds kPace{100};
+
+  testing::ManualClock clock_;
   engine::Ledger ledger_ = engine::ledger_of({engine::shared("s")});
-  Feed feed_;
+  Feed feed_{options()};
 };
 
-/// Nothing waits so long for others.
-class FeedOfGreatPace : public FeedTest {
- protected:
-  FeedOfGreatPace() : FeedTest(std::chrono::hours(1)) {}
-};
-
-TEST_F(FeedOfGreatPace, SendsTheFirstChangeSoonAndThoseThatFollowTogether) {
+TEST_F(FeedTest, SendsTheFirstChangeSoonAndThoseThatFollowTogether) {
   feed_.on_loaded(ledger_);
   const auto reader = subscribe();
   place("a", {0});
-  ASSERT_TRUE(eventually([&] { return deltas(*reader) == 1; }));
+  pass(kGather - std::chrono::milliseconds(1));
+  EXPECT_EQ(deltas(*reader), 0U);
+  pass(std::chrono::milliseconds(1));
+  EXPECT_EQ(deltas(*reader), 1U);
   place("b", {1});
-  std::this_thread::sleep_for(10 * Feed::Options().gather);
+  pass(kPace - std::chrono::milliseconds(1));
   EXPECT_EQ(deltas(*reader), 1U) << "the second waits for others";
-  for (std::uint32_t cpu = 2; cpu < 7; ++cpu) place(std::string(1, static_cast<char>('a' + cpu)), {cpu});
-  feed_.stop();
-  EXPECT_EQ(deltas(*reader), 7U);
+  for (std::uint32_t cpu = 2; cpu < 5; ++cpu) place(std::string(1, static_cast<char>('a' + cpu)), {cpu});
+  pass(std::chrono::milliseconds(1));
+  EXPECT_EQ(deltas(*reader), 5U);
   EXPECT_THAT(reader->received(), SizeIs(3)) << "the snapshot, the first change, and all others";
+}
+
+TEST_F(FeedTest, SendsWhatWaitsWhenItEnds) {
+  feed_.on_loaded(ledger_);
+  const auto reader = subscribe();
+  place("a", {0});
+  place("b", {1});
+  feed_.stop();
+  EXPECT_EQ(deltas(*reader), 2U);
+  EXPECT_THAT(reader->received(), SizeIs(2));
 }
 
 TEST_F(FeedTest, TellsCapacitiesAsTheyAreAndAsTheyChange) {
@@ -154,7 +165,8 @@ TEST_F(FeedTest, TellsCapacitiesAsTheyAreAndAsTheyChange) {
   EXPECT_EQ(snapshot.capacities(0).source(), "operator");
   EXPECT_EQ(snapshot.capacities(1).effective_cpu_milli(), 1500);
   commit(engine::event::CapacityCleared{0, "operator"});
-  ASSERT_TRUE(eventually([&] { return deltas(*reader) == 1; }));
+  pass(kGather);
+  ASSERT_EQ(deltas(*reader), 1U);
   const v1::Delta delta = reader->received()[1].deltas().deltas(0);
   ASSERT_THAT(delta.capacities_ended(), SizeIs(1));
   EXPECT_EQ(delta.capacities_ended(0), 0U);
@@ -192,10 +204,12 @@ TEST_F(FeedTest, SendsEachChangeOnceInOrderWhoeverComesInBetween) {
     readers.push_back(subscribe());
     began.push_back(readers.back()->received()[0].snapshot().generation());
   }
+  place("last", {6});
+  pass(kPace);
   const std::uint64_t last = ledger_.generation();
   for (std::size_t i = 0; i < readers.size(); ++i) {
     const Reader& reader = *readers[i];
-    EXPECT_TRUE(eventually([&] { return deltas(reader) == last - began[i]; })) << i << ": " << deltas(reader);
+    EXPECT_EQ(deltas(reader), last - began[i]) << i;
     std::uint64_t expected = began[i];
     for (const v1::WatchResponse& response : reader.received()) {
       for (const v1::Delta& delta : response.deltas().deltas()) EXPECT_EQ(delta.generation(), ++expected);
@@ -209,7 +223,8 @@ TEST_F(FeedTest, TellsWhoHasEnded) {
   place("a", {0});
   const auto reader = subscribe();
   commit(engine::event::CreateWithdrawn{engine::guaranteed("a", 1).key, "cancelled"});
-  ASSERT_TRUE(eventually([&] { return deltas(*reader) > 0; }));
+  pass(kGather);
+  ASSERT_EQ(deltas(*reader), 1U);
   const v1::Delta delta = reader->received().back().deltas().deltas(0);
   ASSERT_EQ(delta.ended_size(), 1);
   EXPECT_EQ(delta.ended(0).name(), "a");
@@ -224,7 +239,7 @@ TEST_F(FeedTest, CutsOffWhoDoesNotReadAndNobodyElse) {
   for (std::uint32_t i = 0; i < 60 && !lazy->is_cut_off(); ++i) {
     place("a" + std::to_string(i), {i % 4});
     commit(engine::event::CreateWithdrawn{engine::guaranteed("a" + std::to_string(i), 1).key, "cancelled"});
-    std::this_thread::sleep_for(std::chrono::milliseconds(15));
+    pass(kPace);
   }
   EXPECT_TRUE(lazy->is_cut_off());
   EXPECT_GT(lazy->unsent_bytes(), 2000U);
@@ -239,7 +254,8 @@ TEST_F(FeedTest, TellsThatTheLedgerIsReconciledAndWhichPluginsThereAre) {
   v1::PluginList plugins;
   plugins.add_plugins()->set_id("numa");
   feed_.set_plugins(plugins);
-  ASSERT_TRUE(eventually([&] { return deltas(*reader) == 2; }));
+  pass(kGather);
+  ASSERT_EQ(deltas(*reader), 2U);
   const v1::Snapshot now = subscribe()->received()[0].snapshot();
   EXPECT_TRUE(now.reconciled());
   ASSERT_EQ(now.plugins_size(), 1);

@@ -24,7 +24,7 @@ ClientCalls::Load ClientCalls::load() const {
             .arrived = arrived_,
             .awaited_requests = awaited_requests_};
   if (load.response_bytes != 0) {
-    load.unread_for = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - unread_since_.load());
+    load.unread_for = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.steady() - unread_since_.load());
   }
   return load;
 }
@@ -34,11 +34,11 @@ void ClientCalls::note_read(std::size_t response_bytes) {
   if (response_bytes == 0) return;
   const auto since = unread_since_.load();
   const double read = static_cast<double>(response_bytes) / static_cast<double>(response_bytes + response_bytes_);
-  unread_since_ = since + std::chrono::duration_cast<Clock::duration>(read * (Clock::now() - since));
+  unread_since_ = since + std::chrono::duration_cast<Time::duration>(read * (clock_.steady() - since));
 }
 
 std::shared_ptr<ClientCalls> CallAdmission::open(ino_t connection, std::optional<OwnSocket> own_socket) {
-  auto client = std::make_shared<ClientCalls>(own_socket);
+  auto client = std::make_shared<ClientCalls>(own_socket, clock_);
   MutexLock lock(mutex_);
   if (clients_.size() >= purge_at_) {
     std::erase_if(clients_, [](const auto& entry) { return entry.second.expired(); });
@@ -80,7 +80,7 @@ void CallAdmission::end(ClientCalls& client) {
 }
 
 void CallAdmission::wait(ClientCalls& client, std::uint64_t ticket, std::function<void()> start) {
-  client.waiting_.emplace(ticket, ClientCalls::Waiting{std::move(start), Clock::now()});
+  client.waiting_.emplace(ticket, ClientCalls::Waiting{std::move(start), clock_.steady()});
   ++waiting_;
   clients_waiting_.insert(&client);
   if (std::exchange(looks_again_, true)) return;
@@ -109,7 +109,7 @@ void CallAdmission::start_waiting(ClientCalls& client) {
 /// For what changes without a call of the client that ends: time passes, and others have fewer calls.
 void CallAdmission::look_again() {
   const std::vector<ClientCalls*> clients(clients_waiting_.begin(), clients_waiting_.end());
-  const auto now = Clock::now();
+  const auto now = clock_.steady();
   for (ClientCalls* client : clients) {
     start_waiting(*client);
     hurry(*client, now);
@@ -118,7 +118,7 @@ void CallAdmission::look_again() {
   if (looks_again_) loop_.post([this] { look_again(); }, kLookAgain);
 }
 
-void CallAdmission::hurry(ClientCalls& client, Clock::time_point now) {
+void CallAdmission::hurry(ClientCalls& client, ClientCalls::Time now) {
   while (!client.waiting_.empty() && client.response_bytes_ < kMostUnreadBytes) {
     const auto waited = now - client.waiting_.begin()->second.since;
     if (waited < (going_ < kFewOfAll && !memory_short_ ? kLookAgain : kLongestWait)) return;
@@ -199,7 +199,7 @@ void CallTicket::charge(std::size_t bytes) {
 
 void CallTicket::set_response(std::size_t bytes) {
   if (client_ == nullptr || bytes_ == 0) return;
-  if (client_->response_bytes_ == 0) client_->unread_since_ = ClientCalls::Clock::now();
+  if (client_->response_bytes_ == 0) client_->unread_since_ = client_->clock_.steady();
   const std::size_t before = response_bytes_;
   client_->response_bytes_ += bytes - response_bytes_;
   client_->bytes_ += bytes - response_bytes_;

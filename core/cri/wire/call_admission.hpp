@@ -26,7 +26,9 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
+#include "core/base/clock.hpp"
 #include "core/base/mutex.hpp"
 #include "core/cri/call.hpp"
 
@@ -49,7 +51,8 @@ class ClientCalls {
     std::size_t awaited_requests = 0;
   };
   /// Of a client of topoletd itself: the socket that it connected to. None of those of the kubelet's.
-  explicit ClientCalls(std::optional<OwnSocket> own_socket = std::nullopt) : own_socket_(own_socket) {}
+  explicit ClientCalls(std::optional<OwnSocket> own_socket = std::nullopt, Clock clock = {})
+      : own_socket_(own_socket), clock_(std::move(clock)) {}
 
   std::optional<OwnSocket> own_socket() const { return own_socket_; }
   /// Any thread.
@@ -58,19 +61,20 @@ class ClientCalls {
  private:
   friend class CallAdmission;
   friend class CallTicket;
-  using Clock = std::chrono::steady_clock;
+  using Time = std::chrono::steady_clock::time_point;
 
   struct Waiting {
     std::function<void()> start;
-    Clock::time_point since;
+    Time since;
   };
 
   void note_read(std::size_t response_bytes);
 
   const std::optional<OwnSocket> own_socket_;
+  const Clock clock_;
   std::atomic<std::size_t> bytes_ = 0;
   std::atomic<std::size_t> response_bytes_ = 0;
-  std::atomic<Clock::time_point> unread_since_{};
+  std::atomic<Time> unread_since_{};
   std::atomic<std::uint64_t> answered_ = 0;
   std::atomic<std::uint64_t> arrived_ = 0;
   std::atomic<std::size_t> awaited_requests_ = 0;
@@ -78,7 +82,7 @@ class ClientCalls {
   // The I/O thread's.
   std::size_t going_ = 0;                     ///< calls that have had their turn
   std::map<std::uint64_t, Waiting> waiting_;  ///< by the number of the ticket, the oldest first
-  Clock::time_point hurried_at_{};            ///< when one went last while memory was short, as it had waited for long
+  Time hurried_at_{};                         ///< when one went last while memory was short, as it had waited for long
   std::size_t streams_ = 0;
 };
 
@@ -106,7 +110,8 @@ class CallAdmission {
   static constexpr std::size_t kStreamsOfAll = 1024;
   static constexpr std::size_t kLeastStreams = 16;
 
-  explicit CallAdmission(EventLoop& loop) : loop_(loop) {}
+  /// `clock`: of how long calls wait.
+  explicit CallAdmission(EventLoop& loop, Clock clock = {}) : loop_(loop), clock_(std::move(clock)) {}
 
   /// For the client whose socket has that inode number. Its calls are found as long as somebody holds the result. Any
   /// thread.
@@ -120,7 +125,6 @@ class CallAdmission {
 
  private:
   friend class CallTicket;
-  using Clock = ClientCalls::Clock;
 
   bool may_have_more(const ClientCalls& client) const;
   bool may_wait(const ClientCalls& client) const;
@@ -128,7 +132,7 @@ class CallAdmission {
   /// Starts what the client may have at the runtime by now.
   void start_waiting(ClientCalls& client);
   void start_oldest(ClientCalls& client);
-  void hurry(ClientCalls& client, Clock::time_point now);
+  void hurry(ClientCalls& client, ClientCalls::Time now);
   void forget_waiting(ClientCalls& client);
   void look_again();
   void begin(ClientCalls& client);
@@ -137,6 +141,7 @@ class CallAdmission {
   void end(ClientCalls& client);
 
   EventLoop& loop_;
+  const Clock clock_;
   std::atomic<bool> memory_short_ = false;
   std::size_t going_ = 0;
   std::size_t clients_going_ = 0;

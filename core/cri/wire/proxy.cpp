@@ -134,7 +134,7 @@ Proxy::Server::Server(const ProxyOptions& options, ProxyHooks hooks, Log& log)
   builder.RegisterAsyncGenericService(&service_);
   acceptor_ = add_acceptor(builder, grpc::InsecureServerCredentials());
   own_acceptor_ = add_acceptor(builder, grpc::experimental::LocalServerCredentials(UDS));
-  proxy_ = std::make_shared<ProxyContext>(builder.AddCompletionQueue(), std::move(hooks));
+  proxy_ = std::make_shared<ProxyContext>(builder.AddCompletionQueue(), std::move(hooks), options.clock);
   proxy_->runtime = std::make_unique<Upstream>(options.runtime_endpoint, runtime_named_by("runtime"), limits_);
   if (!options.image_endpoint.empty() && options.image_endpoint != options.runtime_endpoint) {
     proxy_->images = std::make_unique<Upstream>(options.image_endpoint, runtime_named_by("image"), limits_);

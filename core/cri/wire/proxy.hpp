@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.hpp"
 #include "core/base/log_fwd.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/cri/call.hpp"
@@ -26,6 +27,7 @@ struct ProxyOptions {
   int max_metadata_bytes = 16 << 20;
   /// How long stop() waits for the unary calls it serves.
   std::chrono::milliseconds drain_timeout{2000};
+  Clock clock = {};  ///< of how long calls wait for their turn; see CallAdmission
 };
 
 /// What the core wants to see. Method names are short ones ("CreateContainer") and mean RuntimeService of v1 and

@@ -99,8 +99,8 @@ struct MatchedHooks {
 
 /// Shared by the proxy and its calls: a Call that the core still holds may outlive the proxy.
 struct ProxyContext {
-  ProxyContext(std::unique_ptr<grpc::ServerCompletionQueue> queue, ProxyHooks proxy_hooks)
-      : loop(std::move(queue)), hooks(std::move(proxy_hooks)) {}
+  ProxyContext(std::unique_ptr<grpc::ServerCompletionQueue> queue, ProxyHooks proxy_hooks, Clock clock)
+      : loop(std::move(queue)), hooks(std::move(proxy_hooks)), admission(loop, std::move(clock)) {}
 
   EventLoop loop;
   const ProxyHooks hooks;
@@ -113,7 +113,7 @@ struct ProxyContext {
   UnaryCallsServed unary_calls_served;
   CallsUnderWay<UnaryCall> calls_at_core;
   CallsUnderWay<StreamCall> streams_of_runtime;  ///< those that go to the runtime, not to a successor
-  CallAdmission admission{loop};
+  CallAdmission admission;
 
   /// Answers a call of the kubelet's socket that goes to nobody.
   void refuse(IncomingCall& incoming, const grpc::Status& status) const {
