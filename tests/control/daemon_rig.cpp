@@ -35,7 +35,7 @@ std::shared_ptr<grpc::Channel> connect(const std::string& socket) {
 
 }  // namespace
 
-DaemonRig::DaemonRig() : runtime_(std::make_unique<SmallRuntime>(file("runtime.sock"))) { configure(""); }
+DaemonRig::DaemonRig() : runtime_(std::make_unique<ServedRuntime>(file("runtime.sock"))) { configure(""); }
 
 DaemonRig::~DaemonRig() { process_.reset(); }
 

@@ -1,4 +1,4 @@
-// topoletd as a process of its own between a client and a small runtime, with a configuration file to change.
+// topoletd as a process of its own between a client and a runtime in memory, with a configuration file to change.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/control/control.grpc.pb.h"
-#include "tests/daemon/small_runtime.hpp"
 #include "tests/support/cri.grpc.pb.h"
 #include "tests/support/process.hpp"
+#include "tests/support/served_runtime.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::testing {
@@ -35,7 +35,7 @@ class DaemonRig {
   std::string control_socket() const { return file("control.sock"); }
   std::string state_dir() const { return file("state"); }
   std::string config() const { return file("topolet.conf"); }
-  SmallRuntime& runtime() { return *runtime_; }
+  ServedRuntime& runtime() { return *runtime_; }
   Process& process() { return *process_; }
 
   std::string program = TOPOLET_DAEMON;
@@ -76,7 +76,7 @@ class DaemonRig {
   grpc::Status create(const std::string& pod, int cpus, std::string* container_id);
 
   TempDir directory_;
-  std::unique_ptr<SmallRuntime> runtime_;
+  std::unique_ptr<ServedRuntime> runtime_;
   std::unique_ptr<Process> process_;
   std::unique_ptr<control::v1::Control::Stub> control_;
   std::unique_ptr<runtime::v1::RuntimeService::Stub> cri_;

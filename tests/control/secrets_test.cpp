@@ -128,7 +128,7 @@ class SecretsTest : public ::testing::Test {
       const std::string key = std::string("topolet.io/") + name;
       EXPECT_THAT(told(create("p" + std::to_string(++number), 1, kValue, {{key, "wrong"}})), Not(HasSubstr("hunter2")));
     }
-    rig_.runtime().next_create(SmallRuntime::Fate::kRefused);
+    rig_.runtime().next_create(ServedRuntime::Fate::kRefused);
     create("refused", 1, kValue);
   }
   static std::string told(const grpc::Status& status) { return status.error_message(); }

@@ -1,4 +1,4 @@
-// The daemon's core between a client and a small runtime: real sockets, real proxy, real store; only the machine is
+// The daemon's core between a client and a runtime in memory: real sockets, real proxy, real store; only the machine is
 // made up and no plugin is asked.
 #pragma once
 
@@ -20,8 +20,8 @@
 #include "core/placement/candidates.hpp"
 #include "core/topology/discover.hpp"
 #include "store/store.hpp"
-#include "tests/daemon/small_runtime.hpp"
 #include "tests/support/cri.grpc.pb.h"
+#include "tests/support/served_runtime.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::testing {
@@ -45,12 +45,12 @@ struct CreateSpec {
 
 class CoreRig {
  public:
-  CoreRig() : runtime_(std::make_unique<SmallRuntime>(file("runtime.sock"))) { start(); }
+  CoreRig() : runtime_(std::make_unique<ServedRuntime>(file("runtime.sock"))) { start(); }
   ~CoreRig() { stop(); }
   CoreRig(const CoreRig&) = delete;
   CoreRig& operator=(const CoreRig&) = delete;
 
-  SmallRuntime& runtime() { return *runtime_; }
+  ServedRuntime& runtime() { return *runtime_; }
   std::string file(const std::string& name) const { return directory_.file(name); }
 
   /// Starts topolet's side, with the same directory as before.
@@ -123,7 +123,7 @@ class CoreRig {
   std::vector<plugin::MoveRequest> wishes_ TOPOLET_GUARDED_BY(mutex_);
   TempDir directory_;
   std::shared_ptr<Log> log_ = make_silent_log();
-  std::unique_ptr<SmallRuntime> runtime_;
+  std::unique_ptr<ServedRuntime> runtime_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
