@@ -20,11 +20,13 @@
 #include "core/placement/candidates.hpp"
 #include "core/topology/discover.hpp"
 #include "store/store.hpp"
-#include "tests/support/cri.grpc.pb.h"
+#include "tests/integration/cri_client.hpp"
 #include "tests/support/served_runtime.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::testing {
+
+using integration::as_grpc;
 
 /// What a create asks for.
 struct CreateSpec {
@@ -62,15 +64,19 @@ class CoreRig {
                       const std::map<std::string, std::string>& annotations = {});
   grpc::Status create(const CreateSpec& ask, std::string& id,
                       std::chrono::milliseconds timeout = std::chrono::seconds(20));
-  grpc::Status start_container(const std::string& id, std::chrono::milliseconds timeout = std::chrono::seconds(20));
-  grpc::Status stop_container(const std::string& id);
-  grpc::Status remove_container(const std::string& id);
-  grpc::Status update(const std::string& id, const runtime::v1::LinuxContainerResources& resources);
+  grpc::Status start_container(const std::string& id, std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+    return as_grpc(kubelet_->start(id, timeout));
+  }
+  grpc::Status stop_container(const std::string& id) { return as_grpc(kubelet_->stop(id)); }
+  grpc::Status remove_container(const std::string& id) { return as_grpc(kubelet_->remove(id)); }
+  grpc::Status update(const std::string& id, const runtime::v1::LinuxContainerResources& resources) {
+    return as_grpc(kubelet_->update(id, resources));
+  }
   /// An in-place resize to so many thousandths of a CPU, as the kubelet sends it.
   grpc::Status resize(const std::string& id, std::int64_t milli);
-  grpc::Status stop_pod(const std::string& sandbox_id);
-  grpc::Status remove_pod(const std::string& sandbox_id);
-  void list();
+  grpc::Status stop_pod(const std::string& sandbox_id) { return as_grpc(kubelet_->stop_sandbox(sandbox_id)); }
+  grpc::Status remove_pod(const std::string& sandbox_id) { return as_grpc(kubelet_->remove_sandbox(sandbox_id)); }
+  void list() { EXPECT_TRUE(kubelet_->containers()); }
 
   /// A create that must work, then a start.
   std::string run(const CreateSpec& ask);
@@ -128,7 +134,7 @@ class CoreRig {
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
   std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<runtime::v1::RuntimeService::Stub> client_;
+  std::unique_ptr<integration::CriClient> kubelet_;
   std::map<std::string, std::string> sandboxes_;
 };
 

@@ -27,11 +27,12 @@ cri::PodSandboxConfig sandbox_config(const Pod& pod) {
   cri::PodSandboxConfig config;
   config.mutable_metadata()->set_name(pod.name);
   config.mutable_metadata()->set_uid(pod.uid);
-  config.mutable_metadata()->set_namespace_("topolet-test");
+  config.mutable_metadata()->set_namespace_(pod.name_space);
   config.mutable_labels()->insert(pod.labels.begin(), pod.labels.end());
+  config.mutable_annotations()->insert(pod.annotations.begin(), pod.annotations.end());
   auto* of_linux = config.mutable_linux();
   of_linux->set_cgroup_parent(pod.cgroup_parent());
-  *of_linux->mutable_resources() = as_the_kubelet_sends(pod.resources);
+  if (pod.tells_resources) *of_linux->mutable_resources() = as_the_kubelet_sends(pod.resources);
   // The host's network, so that no CNI is needed.
   auto* namespaces = of_linux->mutable_security_context()->mutable_namespace_options();
   namespaces->set_network(cri::NODE);
@@ -52,8 +53,16 @@ cri::ContainerConfig container_config(const Pod& pod, const ContainerSpec& spec)
     device->set_permissions("rw");
   }
   config.mutable_labels()->insert(pod.labels.begin(), pod.labels.end());
+  config.mutable_annotations()->insert(spec.annotations.begin(), spec.annotations.end());
+  for (const auto& [key, value] : spec.env) {
+    auto* variable = config.add_envs();
+    variable->set_key(key);
+    variable->set_value(value);
+  }
   auto* of_linux = config.mutable_linux();
-  *of_linux->mutable_resources() = as_the_kubelet_sends(pod.resources);
+  *of_linux->mutable_resources() = as_the_kubelet_sends(spec.resources.value_or(pod.resources));
+  of_linux->mutable_resources()->set_cpuset_cpus(spec.cpuset_cpus);
+  of_linux->mutable_resources()->set_cpuset_mems(spec.cpuset_mems);
   auto* namespaces = of_linux->mutable_security_context()->mutable_namespace_options();
   namespaces->set_network(cri::NODE);
   namespaces->set_pid(cri::CONTAINER);
@@ -123,6 +132,14 @@ std::string Pod::cgroup_parent() const {
   return cgroups.systemd ? as_slices(levels) : "/" + fmt::format("{}", fmt::join(levels, "/"));
 }
 
+cri::CreateContainerRequest create_request(const Pod& pod, const ContainerSpec& spec) {
+  cri::CreateContainerRequest request;
+  request.set_pod_sandbox_id(pod.sandbox_id);
+  *request.mutable_config() = container_config(pod, spec);
+  *request.mutable_sandbox_config() = sandbox_config(pod);
+  return request;
+}
+
 CriClient::CriClient(const std::string& endpoint, std::chrono::seconds deadline) : deadline_(deadline) {
   grpc::ChannelArguments arguments;
   // A restarted server is found again at once, and no channel is shared with another client of this process.
@@ -170,6 +187,7 @@ Result<bool> CriClient::uses_systemd_cgroups() {
 Status CriClient::run(Pod& pod) {
   cri::RunPodSandboxRequest request;
   *request.mutable_config() = sandbox_config(pod);
+  request.set_runtime_handler(pod.runtime_handler);
   cri::RunPodSandboxResponse response;
   auto done = call(*runtime_, &cri::RuntimeService::Stub::RunPodSandbox, request, response);
   if (done) pod.sandbox_id = response.pod_sandbox_id();
@@ -203,13 +221,15 @@ Result<std::vector<cri::PodSandbox>> CriClient::pods(const std::map<std::string,
   return std::vector<cri::PodSandbox>(response.items().begin(), response.items().end());
 }
 
-Result<std::string> CriClient::create(const Pod& pod, const ContainerSpec& spec) {
-  cri::CreateContainerRequest request;
-  request.set_pod_sandbox_id(pod.sandbox_id);
-  *request.mutable_config() = container_config(pod, spec);
-  *request.mutable_sandbox_config() = sandbox_config(pod);
+Result<std::string> CriClient::create(const Pod& pod, const ContainerSpec& spec,
+                                      std::optional<std::chrono::milliseconds> deadline) {
+  return create(create_request(pod, spec), deadline);
+}
+
+Result<std::string> CriClient::create(const cri::CreateContainerRequest& request,
+                                      std::optional<std::chrono::milliseconds> deadline) {
   cri::CreateContainerResponse response;
-  auto done = call(*runtime_, &cri::RuntimeService::Stub::CreateContainer, request, response);
+  auto done = call(*runtime_, &cri::RuntimeService::Stub::CreateContainer, request, response, deadline);
   if (!done) return done.error();
   return response.container_id();
 }
