@@ -62,7 +62,8 @@ void Feed::on_loaded(const engine::Ledger& ledger) {
 
 void Feed::on_durable(const engine::Transition& transition) {
   if (transition.inventory) inventory_ = *transition.inventory;
-  boost::asio::post(thread_->pool, [this, delta = delta_of(transition, inventory_)]() mutable { apply(std::move(delta)); });
+  boost::asio::post(thread_->pool,
+                    [this, delta = delta_of(transition, inventory_)]() mutable { apply(std::move(delta)); });
 }
 
 void Feed::on_reconciled() {

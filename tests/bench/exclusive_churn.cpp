@@ -20,7 +20,6 @@
 #include <thread>
 #include <vector>
 
-#include "tests/bench/container_store.hpp"
 #include "tests/bench/daemon_under_test.hpp"
 #include "tests/bench/database_locks.hpp"
 #include "tests/bench/exclusive_kubelet.hpp"
@@ -125,7 +124,7 @@ Outcome run_scene(const ExclusiveChurnOptions& options) {
   if (options.scene.locks_database) locks.emplace(daemon.state_db(), options.seed);
   Outcome outcome{.counts = run_kubelets(options, daemon.socket())};
   outcome.locks = locks ? locks->count() : 0;
-  outcome.updates = daemon.runtime().call(kServicePath + std::string(kCountUpdates), "");
+  outcome.updates = daemon.runtime().call(kServicePath + kCountUpdates, "");
   const auto verdict = nlohmann::json::parse(daemon.runtime().call(kServicePath + kVerdictMethod, ""));
   outcome.alone = verdict["alone"];
   outcome.overlaps = verdict["overlaps"];

@@ -69,17 +69,6 @@ class Repeated final : public Script {
 
 }  // namespace
 
-grpc::ByteBuffer to_buffer(const std::string& bytes) {
-  const grpc::Slice slice(bytes);
-  return {&slice, 1};
-}
-
-std::string to_bytes(grpc::ByteBuffer& buffer) {
-  grpc::Slice slice;
-  if (!buffer.DumpToSingleSlice(&slice).ok()) return {};
-  return {reinterpret_cast<const char*>(slice.begin()), slice.size()};
-}
-
 class LoadClient::Connection {
  public:
   Connection(const std::string& socket, std::chrono::seconds deadline)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/result.hpp"
+#include "tests/support/byte_buffer.hpp"
 
 namespace topolet::bench {
 
@@ -23,8 +24,8 @@ struct Load {
   bool is_echoed = false;  ///< the answer must be as long as the request
 };
 
-grpc::ByteBuffer to_buffer(const std::string& bytes);
-std::string to_bytes(grpc::ByteBuffer& buffer);
+using testing::to_buffer;
+using testing::to_bytes;
 
 /// Calls of which each may depend on the answer to the one before.
 class Script {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "tests/bench/container_store.hpp"
 #include "tests/bench/daemon_under_test.hpp"
 #include "tests/bench/population.hpp"
 #include "tests/bench/roles.hpp"
@@ -47,7 +46,7 @@ class Scene {
   Observed create_and_remove();
 
  private:
-  std::size_t updates() { return std::stoul(daemon_.runtime().call(kServicePath + std::string(kCountUpdates), "")); }
+  std::size_t updates() { return std::stoul(daemon_.runtime().call(kServicePath + kCountUpdates, "")); }
   void wait_until_quiet();
   std::pair<std::string, double> timed(const char* method, const std::string& request);
   std::string run_pod(const PodSpec& pod);

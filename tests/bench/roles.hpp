@@ -19,7 +19,9 @@ inline constexpr std::size_t kBigBytes = 1 << 20;
 inline const std::string kStreamMethod = "GetContainerEvents";
 inline constexpr std::size_t kPushedMessages = 100000;
 inline constexpr std::size_t kPushedBytes = 4096;
-
+/// The runtime answers this one, which is not one of the CRI, with how many updates of containers there were, in
+/// decimal.
+inline const std::string kCountUpdates = "CountUpdates";
 /// A runtime that judges answers this one with what its judge has seen (judge.hpp), as JSON: "alone" and "overlaps" are
 /// numbers, "first" is the report of the first overlap.
 inline const std::string kVerdictMethod = "Verdict";

@@ -3,6 +3,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include <array>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -13,29 +14,56 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/bench/container_store.hpp"
 #include "tests/bench/judge.hpp"
 #include "tests/bench/load_client.hpp"
 #include "tests/bench/roles.hpp"
 #include "tests/support/cri.pb.h"
 #include "tests/support/dice.hpp"
+#include "tests/support/memory_runtime.hpp"
 
 namespace topolet::bench {
 namespace {
 
+using testing::MemoryRuntime;
+
+/// Above every PID that a kernel gives: nobody finds a process there.
+constexpr std::int64_t kFirstPid = 1 << 23;
+/// That the kubelet gives the containers of Guaranteed pods, and no others.
+constexpr std::int64_t kGuaranteedOomScoreAdj = -997;
 constexpr std::string_view kUpdateMethod = "UpdateContainerResources";
 /// So many calls are waited for at a time; gRPC queues those above it.
 constexpr int kWaiting = 128;
 
+/// How many whole CPUs a Guaranteed container asks for; 0 for any other.
+std::size_t whole_cpus(const runtime::v1::LinuxContainerResources& resources) {
+  const std::int64_t period = resources.cpu_period();
+  const std::int64_t quota = resources.cpu_quota();
+  const bool is_guaranteed = resources.oom_score_adj() == kGuaranteedOomScoreAdj;
+  if (!is_guaranteed || period <= 0 || quota <= 0 || quota % period != 0) return 0;
+  return static_cast<std::size_t>(quota / period);
+}
+
+ObservedContainer::State state_after(MemoryRuntime::Change change, const MemoryRuntime::Container& container) {
+  if (change == MemoryRuntime::Change::kRemoved) return ObservedContainer::State::kRemoved;
+  if (container.is_running()) return ObservedContainer::State::kRunning;
+  return container.listed.state() == runtime::v1::CONTAINER_CREATED ? ObservedContainer::State::kCreated
+                                                                    : ObservedContainer::State::kExited;
+}
+
 /// What the calls share.
 struct Desk {
   explicit Desk(const RuntimeOptions& asked) : options(asked) {}
+  void tell_judge(MemoryRuntime::Change change, const MemoryRuntime::Container& container);
 
   const RuntimeOptions options;
   grpc::AsyncGenericService service;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
   Judge judge;
-  ContainerStore store{options.judges ? &judge : nullptr};
+  MemoryRuntime memory{{.has_long_ids = true,
+                        .first_pid = kFirstPid,
+                        .on_change = [this](MemoryRuntime::Change change, const MemoryRuntime::Container& container) {
+                          if (options.judges) tell_judge(change, container);
+                        }}};
   testing::Dice dice{options.seed};
   grpc::ByteBuffer pushed;
   grpc::ByteBuffer big;
@@ -43,6 +71,17 @@ struct Desk {
   /// By the container's id, the one that is carried out first. None of the queues is empty.
   std::map<std::string, std::deque<class ServedCall*>> updates;
 };
+
+void Desk::tell_judge(MemoryRuntime::Change change, const MemoryRuntime::Container& container) {
+  static constexpr std::array<const char*, 5> kWords = {"created", "started", "stopped", "updated", "removed"};
+  const runtime::v1::PodSandbox& sandbox = memory.sandboxes().at(container.listed.pod_sandbox_id());
+  judge.observe(kWords.at(static_cast<std::size_t>(change)),
+                {.id = container.listed.id(),
+                 .name = sandbox.metadata().name() + "/" + container.listed.metadata().name(),
+                 .state = state_after(change, container),
+                 .cpus = container.cpus(),
+                 .whole_cpus = whole_cpus(container.resources)});
+}
 
 std::string verdict(const Judge& judge) {
   return nlohmann::json{
@@ -143,8 +182,12 @@ void ServedCall::on_request() {
     message_ = to_buffer(verdict(desk_.judge));
     return answer(grpc::Status());
   }
+  if (named == kCountUpdates) {
+    message_ = to_buffer(std::to_string(desk_.memory.updates()));
+    return answer(grpc::Status());
+  }
   if (named == kUpdateMethod && desk_.options.update_time.count() > 0) return queue_update();
-  answer(desk_.store.serve(named, message_));
+  answer(desk_.memory.serve(named, message_));
 }
 
 void ServedCall::answer(const grpc::Status& status) {
@@ -188,7 +231,7 @@ void ServedCall::begin_update() {
 
 void ServedCall::carry_out_update() {
   step_ = Step::kUpdated;
-  updated_ = desk_.store.serve(kUpdateMethod, message_);
+  updated_ = desk_.memory.serve(kUpdateMethod, message_);
   wait_until(answered_at_);
 }
 

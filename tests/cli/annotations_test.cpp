@@ -14,7 +14,6 @@
 namespace topolet::testing {
 namespace {
 
-namespace api = ::runtime::v1;
 namespace fs = std::filesystem;
 
 using ::testing::AllOf;
@@ -45,43 +44,21 @@ class AnnotationsTest : public ::testing::Test {
   void start(const std::string& plugins, const std::string& placement = "") {
     rig_.configure(plugins, placement);
     ASSERT_TRUE(rig_.start()) << rig_.log();
-    connect();
-  }
-  void connect() {
-    cri_ = api::RuntimeService::NewStub(
-        grpc::CreateChannel("unix://" + rig_.file("topolet.sock"), grpc::InsecureChannelCredentials()));
   }
 
   void run_pod(const std::string& pod, const std::map<std::string, std::string>& annotations) {
-    api::RunPodSandboxRequest request;
-    config_ = *request.mutable_config();
-    config_.mutable_metadata()->set_name(pod);
-    config_.mutable_metadata()->set_uid("uid-" + pod);
-    config_.mutable_metadata()->set_namespace_("default");
-    config_.mutable_linux()->set_cgroup_parent("/kubepods/besteffort/pod" + pod);
-    for (const auto& [key, value] : annotations) (*config_.mutable_annotations())[key] = value;
-    *request.mutable_config() = config_;
-    api::RunPodSandboxResponse made;
-    grpc::ClientContext context;
-    ASSERT_TRUE(cri_->RunPodSandbox(&context, request, &made).ok());
-    sandbox_ = made.pod_sandbox_id();
+    pod_.name = pod;
+    pod_.uid = "uid-" + pod;
+    pod_.name_space = "default";
+    pod_.annotations = annotations;
+    ASSERT_TRUE(rig_.kubelet().run(pod_));
   }
   /// In that pod; it asks for nothing, or for more CPUs than there are.
   grpc::Status create(const std::string& container, bool too_much = false, std::uint32_t attempt = 0) {
-    api::CreateContainerRequest request;
-    request.set_pod_sandbox_id(sandbox_);
-    *request.mutable_sandbox_config() = config_;
-    if (too_much) request.mutable_sandbox_config()->mutable_linux()->set_cgroup_parent("/kubepods/pod1");
-    request.mutable_config()->mutable_metadata()->set_name(container);
-    request.mutable_config()->mutable_metadata()->set_attempt(attempt);
-    api::LinuxContainerResources& resources = *request.mutable_config()->mutable_linux()->mutable_resources();
-    resources.set_cpu_shares(too_much ? 9999 * 1024 : 2);
-    resources.set_oom_score_adj(too_much ? -997 : 1000);
-    if (too_much) resources.set_cpu_period(100000);
-    if (too_much) resources.set_cpu_quota(std::int64_t{9999} * 100000);
-    api::CreateContainerResponse response;
-    grpc::ClientContext context;
-    return cri_->CreateContainer(&context, request, &response);
+    integration::Pod pod = pod_;
+    if (too_much) pod.resources = integration::guaranteed(9'999'000, 64 << 20);
+    const auto created = rig_.kubelet().create(pod, {.name = container, .attempt = attempt});
+    return created ? grpc::Status() : as_grpc(created.error());
   }
   std::string explained(const std::string& container) {
     const Said said = topolet({"explain", container, "--state-dir", rig_.state_dir()});
@@ -95,9 +72,7 @@ class AnnotationsTest : public ::testing::Test {
   Said check_config() { return topolet({"config", "check", rig_.config()}); }
 
   DaemonRig rig_;
-  api::PodSandboxConfig config_;
-  std::string sandbox_;
-  std::unique_ptr<api::RuntimeService::Stub> cri_;
+  integration::Pod pod_;
 };
 
 TEST_F(AnnotationsTest, AreToldInTheReasonByExplainAndOnceAPodInTheLog) {
@@ -118,7 +93,6 @@ TEST_F(AnnotationsTest, AreToldInTheReasonByExplainAndOnceAPodInTheLog) {
   // After a restart it is the same pod. The log goes on in the same file.
   ASSERT_EQ(rig_.stop(), 0);
   ASSERT_TRUE(rig_.start()) << rig_.log();
-  connect();
   ASSERT_TRUE(create("main", false, 2).ok());
   const std::string log = log_at_end();
   for (const std::string& told : {cpu, mian, smtt}) {
@@ -201,7 +175,6 @@ TEST_F(AnnotationsTest, ThatMayBeReadAreOnlyWarnedOf) {
   EXPECT_THAT(checked.text, AllOf(HasSubstr("warning: "), HasSubstr(told)));
   ASSERT_TRUE(rig_.start()) << rig_.log();
   EXPECT_TRUE(rig_.logs(told));
-  connect();
   run_pod("web", {{"topolet.io/cups", "shared"}});
   ASSERT_TRUE(create("main").ok());
   EXPECT_THAT(explained("web/main"), Not(HasSubstr("unknown annotation"))) << "the operator permits it by name";

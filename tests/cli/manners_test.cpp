@@ -14,8 +14,8 @@
 #include "core/base/unique_fd.hpp"
 #include "core/base/unix_address.hpp"
 #include "tests/cli/run_topolet.hpp"
-#include "tests/daemon/small_runtime.hpp"
 #include "tests/support/cri.grpc.pb.h"
+#include "tests/support/served_runtime.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -284,7 +284,7 @@ TEST(Manners, SayThatPermissionIsMissing) {
   }
   std::filesystem::permissions(state.path(), std::filesystem::perms::all);
   as_nobody("ps --database " + state.database());
-  const SmallRuntime runtime(state.file("root.sock"));
+  const ServedRuntime runtime(state.file("root.sock"));
   std::filesystem::permissions(state.file("root.sock"), std::filesystem::perms::owner_all);
   as_nobody("status --socket " + state.file("root.sock"));
 }

@@ -14,11 +14,10 @@
 
 namespace topolet::testing {
 
-namespace api = ::runtime::v1;
-
 namespace {
 
 constexpr std::chrono::minutes kPatience{1};
+constexpr std::int64_t kMemoryBytes = 64 << 20;
 
 std::unique_ptr<grpc::ClientContext> in_time() {
   auto context = std::make_unique<grpc::ClientContext>();
@@ -35,7 +34,7 @@ std::shared_ptr<grpc::Channel> connect(const std::string& socket) {
 
 }  // namespace
 
-DaemonRig::DaemonRig() : runtime_(std::make_unique<SmallRuntime>(file("runtime.sock"))) { configure(""); }
+DaemonRig::DaemonRig() : runtime_(std::make_unique<ServedRuntime>(file("runtime.sock"))) { configure(""); }
 
 DaemonRig::~DaemonRig() { process_.reset(); }
 
@@ -55,12 +54,10 @@ bool DaemonRig::start(const std::vector<std::string>& more_flags) {
   command.insert(command.end(), more_flags.begin(), more_flags.end());
   process_ = std::make_unique<Process>(std::move(command), file("log"));
   const auto version = [this] {
-    cri_ = api::RuntimeService::NewStub(connect(file("topolet.sock")));
+    kubelet_ = std::make_unique<integration::CriClient>("unix://" + file("topolet.sock"), kPatience);
     control_ = control::v1::Control::NewStub(connect(control_socket()));
-    api::VersionResponse answer;
     control::v1::StatusResponse status;
-    return cri_->Version(in_time().get(), {}, &answer).ok() && control_->Status(in_time().get(), {}, &status).ok() &&
-           status.reconciled();
+    return kubelet_->version() && control_->Status(in_time().get(), {}, &status).ok() && status.reconciled();
   };
   bool serves = false;
   EXPECT_TRUE(eventually([&] { return process_->has_ended() || (serves = version()); }))
@@ -95,41 +92,25 @@ grpc::Status DaemonRig::reload(control::v1::ReloadResponse* response) {
   return control_->Reload(in_time().get(), {}, response != nullptr ? response : &ignored);
 }
 
-grpc::Status DaemonRig::create(const std::string& pod, int cpus, std::string* container_id) {
-  api::RunPodSandboxRequest sandbox;
-  api::PodSandboxMetadata& metadata = *sandbox.mutable_config()->mutable_metadata();
-  metadata.set_name(pod);
-  metadata.set_uid("uid-" + pod);
-  metadata.set_namespace_("default");
-  sandbox.mutable_config()->mutable_linux()->set_cgroup_parent(
-      (cpus > 0 ? "/kubepods/pod" : "/kubepods/besteffort/pod") + pod);
-  api::RunPodSandboxResponse made;
-  const grpc::Status status = cri_->RunPodSandbox(in_time().get(), sandbox, &made);
-  if (!status.ok()) return status;
+Result<std::string> DaemonRig::create_container(const std::string& name, int cpus) {
+  integration::Pod pod;
+  pod.name = name;
+  pod.uid = "uid-" + name;
+  pod.name_space = "default";
+  pod.tells_resources = false;
+  if (cpus > 0) pod.resources = integration::guaranteed(cpus * 1000, kMemoryBytes);
+  if (Status ran = kubelet_->run(pod); !ran) return ran.error();
+  return kubelet_->create(pod, {});
+}
 
-  api::CreateContainerRequest request;
-  request.set_pod_sandbox_id(made.pod_sandbox_id());
-  *request.mutable_sandbox_config() = sandbox.config();
-  request.mutable_config()->mutable_metadata()->set_name("main");
-  api::LinuxContainerResources& resources = *request.mutable_config()->mutable_linux()->mutable_resources();
-  resources.set_cpu_shares(cpus > 0 ? cpus * 1024 : 2);
-  resources.set_oom_score_adj(cpus > 0 ? -997 : 1000);
-  if (cpus > 0) {
-    resources.set_cpu_period(100000);
-    resources.set_cpu_quota(std::int64_t{cpus} * 100000);
-  }
-  api::CreateContainerResponse response;
-  grpc::Status created = cri_->CreateContainer(in_time().get(), request, &response);
-  if (container_id != nullptr) *container_id = response.container_id();
-  return created;
+grpc::Status DaemonRig::create(const std::string& pod, int cpus) {
+  const auto created = create_container(pod, cpus);
+  return created ? grpc::Status() : as_grpc(created.error());
 }
 
 grpc::Status DaemonRig::run(const std::string& pod, int cpus) {
-  api::StartContainerRequest request;
-  const grpc::Status created = create(pod, cpus, request.mutable_container_id());
-  if (!created.ok()) return created;
-  api::StartContainerResponse response;
-  return cri_->StartContainer(in_time().get(), request, &response);
+  const auto created = create_container(pod, cpus);
+  return as_grpc(created ? kubelet_->start(*created) : created.error());
 }
 
 std::string DaemonRig::log() const {

@@ -1,4 +1,4 @@
-// topoletd as a process of its own between a client and a small runtime, with a configuration file to change.
+// topoletd as a process of its own between a client and a runtime in memory, with a configuration file to change.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "core/control/control.grpc.pb.h"
-#include "tests/daemon/small_runtime.hpp"
-#include "tests/support/cri.grpc.pb.h"
+#include "tests/integration/cri_client.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/served_runtime.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::testing {
+
+using integration::as_grpc;
 
 /// What plugin at-load does while it is loaded; for daemons started in the meantime.
 class AtLoad {
@@ -35,7 +37,7 @@ class DaemonRig {
   std::string control_socket() const { return file("control.sock"); }
   std::string state_dir() const { return file("state"); }
   std::string config() const { return file("topolet.conf"); }
-  SmallRuntime& runtime() { return *runtime_; }
+  ServedRuntime& runtime() { return *runtime_; }
   Process& process() { return *process_; }
 
   std::string program = TOPOLET_DAEMON;
@@ -52,12 +54,13 @@ class DaemonRig {
   int stop();
 
   control::v1::Control::Stub& control() { return *control_; }
+  integration::CriClient& kubelet() { return *kubelet_; }
   control::v1::Plugin plugin(const std::string& id);
   grpc::Status reset(const std::string& id);
   grpc::Status reload(control::v1::ReloadResponse* response = nullptr);
 
   /// Creates a container of a new pod; it asks for `cpus` CPUs of its own, or none.
-  grpc::Status create(const std::string& pod, int cpus = 0) { return create(pod, cpus, nullptr); }
+  grpc::Status create(const std::string& pod, int cpus = 0);
   /// Creates and starts one.
   grpc::Status run(const std::string& pod, int cpus = 0);
 
@@ -73,13 +76,13 @@ class DaemonRig {
   static bool eventually(const std::function<bool()>& condition);
 
  private:
-  grpc::Status create(const std::string& pod, int cpus, std::string* container_id);
+  Result<std::string> create_container(const std::string& pod, int cpus);
 
   TempDir directory_;
-  std::unique_ptr<SmallRuntime> runtime_;
+  std::unique_ptr<ServedRuntime> runtime_;
   std::unique_ptr<Process> process_;
   std::unique_ptr<control::v1::Control::Stub> control_;
-  std::unique_ptr<runtime::v1::RuntimeService::Stub> cri_;
+  std::unique_ptr<integration::CriClient> kubelet_;
 };
 
 }  // namespace topolet::testing

@@ -47,8 +47,6 @@ class SecretsTest : public ::testing::Test {
   void start(const std::string& plugins) {
     rig_.configure(plugins, "", "log-level = debug");
     ASSERT_TRUE(rig_.start()) << rig_.log();
-    const auto channel = grpc::CreateChannel("unix://" + rig_.file("topolet.sock"), grpc::InsecureChannelCredentials());
-    cri_ = api::RuntimeService::NewStub(channel);
   }
 
   /// Whatever else a request has that may hold a secret.
@@ -72,47 +70,21 @@ class SecretsTest : public ::testing::Test {
   /// What becomes of a create with that value in all variables, and others' annotations on the pod and the container.
   grpc::Status create(const std::string& pod, int cpus, const std::string& value,
                       const std::vector<std::pair<std::string, std::string>>& ours = {}) {
-    api::RunPodSandboxRequest sandbox;
-    sandbox.mutable_config()->mutable_metadata()->set_name(pod);
-    sandbox.mutable_config()->mutable_metadata()->set_uid("uid-" + pod);
-    sandbox.mutable_config()->mutable_metadata()->set_namespace_("default");
-    sandbox.mutable_config()->mutable_linux()->set_cgroup_parent("/kubepods/pod" + pod);
+    integration::Pod sandbox;
+    sandbox.name = pod;
+    sandbox.uid = "uid-" + pod;
+    sandbox.resources = integration::guaranteed(std::int64_t{cpus} * 1000, 64 << 20);
     for (const std::string& key : kForeignAnnotations) {
-      (*sandbox.mutable_config()->mutable_annotations())[key] = std::string(kAnnotation) + "," + kAnnotation + "/x=0";
+      sandbox.annotations[key] = std::string(kAnnotation) + "," + kAnnotation + "/x=0";
     }
-    for (const auto& [key, text] : ours) (*sandbox.mutable_config()->mutable_annotations())[key] = text;
-    api::RunPodSandboxResponse made;
-    grpc::ClientContext first;
-    const grpc::Status run = cri_->RunPodSandbox(&first, sandbox, &made);
-    if (!run.ok()) return run;
-
-    api::CreateContainerRequest request;
-    request.set_pod_sandbox_id(made.pod_sandbox_id());
-    *request.mutable_sandbox_config() = sandbox.config();
-    request.mutable_config()->mutable_metadata()->set_name("main");
-    *request.mutable_config()->mutable_annotations() = sandbox.config().annotations();
-    for (const std::string& variable : kVariables) {
-      api::KeyValue& env = *request.mutable_config()->add_envs();
-      env.set_key(variable);
-      env.set_value(value);
-    }
+    for (const auto& [key, text] : ours) sandbox.annotations[key] = text;
+    if (const Status ran = rig_.kubelet().run(sandbox); !ran) return as_grpc(ran);
+    integration::ContainerSpec container{.annotations = sandbox.annotations};
+    for (const std::string& variable : kVariables) container.env[variable] = value;
+    api::CreateContainerRequest request = create_request(sandbox, container);
     add_what_is_nobodys_business(request);
-    api::LinuxContainerResources& resources = *request.mutable_config()->mutable_linux()->mutable_resources();
-    resources.set_cpu_shares(cpus * 1024);
-    resources.set_oom_score_adj(-997);
-    resources.set_cpu_period(100000);
-    resources.set_cpu_quota(std::int64_t{cpus} * 100000);
-    api::CreateContainerResponse response;
-    grpc::ClientContext second;
-    const grpc::Status created = cri_->CreateContainer(&second, request, &response);
-    if (created.ok()) {
-      api::StartContainerRequest begin;
-      begin.set_container_id(response.container_id());
-      api::StartContainerResponse begun;
-      grpc::ClientContext third;
-      cri_->StartContainer(&third, begin, &begun);
-    }
-    return created;
+    const auto created = rig_.kubelet().create(request);
+    return as_grpc(created ? rig_.kubelet().start(*created) : created.error());
   }
 
   /// Every way that a create can take.
@@ -128,7 +100,7 @@ class SecretsTest : public ::testing::Test {
       const std::string key = std::string("topolet.io/") + name;
       EXPECT_THAT(told(create("p" + std::to_string(++number), 1, kValue, {{key, "wrong"}})), Not(HasSubstr("hunter2")));
     }
-    rig_.runtime().next_create(SmallRuntime::Fate::kRefused);
+    rig_.runtime().next_create(ServedRuntime::Fate::kRefused);
     create("refused", 1, kValue);
   }
   static std::string told(const grpc::Status& status) { return status.error_message(); }
@@ -168,7 +140,6 @@ class SecretsTest : public ::testing::Test {
   }
 
   DaemonRig rig_;
-  std::unique_ptr<api::RuntimeService::Stub> cri_;
 };
 
 TEST_F(SecretsTest, StayOutOfEverythingWithOurPlugins) {

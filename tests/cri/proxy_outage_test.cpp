@@ -2,11 +2,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spawn.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,11 +16,13 @@
 #include <future>
 #include <optional>
 #include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "core/base/log.hpp"
 #include "tests/cri/proxy_rig.hpp"
+#include "tests/support/process.hpp"
 
 namespace topolet::testing {
 namespace {
@@ -119,23 +120,15 @@ class BreakingRuntime {
 class KillableRuntime {
  public:
   explicit KillableRuntime(const std::string& socket) {
-    std::array<int, 2> ends{};
-    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    UniqueFd theirs(ends[1]);
-    out_.reset(ends[0]);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDOUT_FILENO);
-    std::string program = TOPOLET_KILLABLE_RUNTIME;
-    std::string path = socket;
-    std::array<char*, 3> arguments = {program.data(), path.data(), nullptr};
-    EXPECT_EQ(::posix_spawn(&pid_, program.c_str(), &actions, nullptr, arguments.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
+    const std::string pipe = socket + ".out";
+    EXPECT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    // Without waiting for somebody who writes. From now on it does.
+    out_.reset(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    process_.emplace(std::vector<std::string>{TOPOLET_KILLABLE_RUNTIME, socket}, pipe);
+    EXPECT_EQ(::fcntl(out_.get(), F_SETFL, 0), 0);
+    ::unlink(pipe.c_str());
     EXPECT_EQ(next_line(), "ready");
   }
-  ~KillableRuntime() { kill(); }
-  KillableRuntime(const KillableRuntime&) = delete;
-  KillableRuntime& operator=(const KillableRuntime&) = delete;
 
   /// Blocks until a call has arrived; its path.
   std::string next_line() {
@@ -145,17 +138,13 @@ class KillableRuntime {
     return line;
   }
   /// Its socket takes connections on, but nothing is said on them.
-  void freeze() const { ::kill(pid_, SIGSTOP); }
-  void thaw() const { ::kill(pid_, SIGCONT); }
-  void kill() {
-    if (pid_ == 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(std::exchange(pid_, 0), nullptr, 0);
-  }
+  void freeze() const { process_->signal(SIGSTOP); }
+  void thaw() const { process_->signal(SIGCONT); }
+  void kill() { process_.reset(); }
 
  private:
   UniqueFd out_;
-  pid_t pid_ = 0;
+  std::optional<Process> process_;
 };
 
 class ProxyOutage : public ::testing::Test {

@@ -10,7 +10,7 @@ namespace {
 
 using testing::CoreRig;
 using testing::FileSizeLimit;
-using Fate = testing::SmallRuntime::Fate;
+using Fate = testing::ServedRuntime::Fate;
 using Strings = std::vector<std::string>;
 constexpr const char* kUpdate = "UpdateContainerResources";
 

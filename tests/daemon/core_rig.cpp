@@ -8,27 +8,31 @@
 #include "store/database.hpp"
 
 namespace topolet::testing {
-
-namespace api = ::runtime::v1;
-
 namespace {
 
 constexpr const char* kMachine = "pack:1 numa:2 core:2 pu:1";
 
-std::unique_ptr<grpc::ClientContext> within(std::chrono::milliseconds timeout) {
-  auto context = std::make_unique<grpc::ClientContext>();
-  context->set_deadline(std::chrono::system_clock::now() + timeout);
-  return context;
-}
+constexpr std::int64_t kMemoryBytes = 64 << 20;
 
 constexpr std::chrono::minutes kPatience{1};
 
-/// As the kubelet writes a request that is its own limit.
-void set_cpu(std::int64_t milli, api::LinuxContainerResources& resources) {
-  resources.set_cpu_shares(milli > 0 ? milli * 1024 / 1000 : 2);
-  if (milli <= 0) return;
-  resources.set_cpu_period(100000);
-  resources.set_cpu_quota(milli * 100);
+std::unique_ptr<grpc::ClientContext> in_time() {
+  auto context = std::make_unique<grpc::ClientContext>();
+  context->set_deadline(std::chrono::system_clock::now() + kPatience);
+  return context;
+}
+
+integration::Resources resources_of(std::int64_t milli) {
+  return milli > 0 ? integration::guaranteed(milli, kMemoryBytes) : integration::besteffort();
+}
+
+integration::Pod pod_of(const std::string& name) {
+  integration::Pod pod;
+  pod.name = name;
+  pod.uid = "uid-" + name;
+  pod.name_space = "default";
+  pod.tells_resources = false;
+  return pod;
 }
 
 }  // namespace
@@ -77,8 +81,7 @@ void CoreRig::start() {
   ASSERT_TRUE(engine_->start().has_value());
   proxy_->start();
   listener_->start([this](UniqueFd connection) { return proxy_->accept(std::move(connection)); });
-  client_ = api::RuntimeService::NewStub(
-      grpc::CreateChannel("unix://" + file("topolet.sock"), grpc::InsecureChannelCredentials()));
+  kubelet_ = std::make_unique<integration::CriClient>("unix://" + file("topolet.sock"), kPatience);
 }
 
 std::unique_ptr<engine::Loop> CoreRig::make_loop() {
@@ -141,110 +144,49 @@ void CoreRig::stop() {
 
 std::string CoreRig::run_pod(const std::string& name, const std::string& handler,
                              const std::map<std::string, std::string>& annotations) {
-  api::RunPodSandboxRequest request;
-  request.mutable_config()->mutable_annotations()->insert(annotations.begin(), annotations.end());
-  api::PodSandboxMetadata& metadata = *request.mutable_config()->mutable_metadata();
-  metadata.set_name(name);
-  metadata.set_uid("uid-" + name);
-  metadata.set_namespace_("default");
-  request.set_runtime_handler(handler);
-  api::RunPodSandboxResponse response;
-  const grpc::Status status = client_->RunPodSandbox(within(kPatience).get(), request, &response);
+  integration::Pod pod = pod_of(name);
+  pod.runtime_handler = handler;
+  pod.annotations = annotations;
+  const grpc::Status status = as_grpc(kubelet_->run(pod));
   EXPECT_TRUE(status.ok()) << status.error_message();
-  sandboxes_[name] = response.pod_sandbox_id();
-  return response.pod_sandbox_id();
+  sandboxes_[name] = pod.sandbox_id;
+  return pod.sandbox_id;
 }
 
-grpc::Status CoreRig::create(const CreateSpec& ask, std::string& id) { return create(ask, id, *within(kPatience)); }
+grpc::Status CoreRig::create(const CreateSpec& ask, std::string& id) { return create(ask, id, *in_time()); }
 
 grpc::Status CoreRig::create(const CreateSpec& ask, std::string& id, grpc::ClientContext& context) {
   if (sandboxes_.count(ask.pod) == 0) run_pod(ask.pod);
-  api::CreateContainerRequest request;
-  request.set_pod_sandbox_id(sandboxes_.at(ask.pod));
-  api::PodSandboxConfig& pod = *request.mutable_sandbox_config();
-  pod.mutable_metadata()->set_name(ask.pod);
-  pod.mutable_metadata()->set_uid("uid-" + ask.pod);
-  pod.mutable_metadata()->set_namespace_("default");
-  const std::int64_t milli = ask.cpu_milli();
-  pod.mutable_linux()->set_cgroup_parent(milli > 0 ? "/kubepods/poduid-" + ask.pod
-                                                   : "/kubepods/besteffort/poduid-" + ask.pod);
-  pod.mutable_annotations()->insert(ask.pod_annotations.begin(), ask.pod_annotations.end());
-  if (ask.pod_cpus > 0) pod.mutable_linux()->mutable_resources()->set_cpu_shares(ask.pod_cpus * 1024);
-  api::ContainerConfig& config = *request.mutable_config();
-  config.mutable_metadata()->set_name(ask.name);
-  config.mutable_metadata()->set_attempt(ask.attempt);
-  config.mutable_annotations()->insert(ask.annotations.begin(), ask.annotations.end());
-  for (const auto& [key, value] : ask.env) {
-    api::KeyValue& variable = *config.add_envs();
-    variable.set_key(key);
-    variable.set_value(value);
-  }
-  api::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
-  resources.set_oom_score_adj(milli > 0 ? -997 : 1000);
-  set_cpu(milli, resources);
-  if (milli > 0) resources.set_memory_limit_in_bytes(64 << 20);
-  resources.set_cpuset_cpus(ask.cpuset);
-  resources.set_cpuset_mems(ask.mems);
-  api::CreateContainerResponse response;
-  grpc::Status status = client_->CreateContainer(&context, request, &response);
-  id = response.container_id();
-  return status;
+  const integration::Resources resources = resources_of(ask.cpu_milli());
+  integration::Pod pod = pod_of(ask.pod);
+  pod.sandbox_id = sandboxes_.at(ask.pod);
+  pod.annotations = ask.pod_annotations;
+  pod.tells_resources = ask.pod_cpus > 0;
+  pod.resources = pod.tells_resources ? resources_of(ask.pod_cpus * 1000) : resources;
+  const integration::ContainerSpec container{.name = ask.name,
+                                             .attempt = ask.attempt,
+                                             .resources = resources,
+                                             .cpuset_cpus = ask.cpuset,
+                                             .cpuset_mems = ask.mems,
+                                             .annotations = ask.annotations,
+                                             .env = ask.env};
+  const auto created = kubelet_->create(create_request(pod, container), context);
+  id = created.value_or("");
+  return created ? grpc::Status() : as_grpc(created.error());
 }
 
-grpc::Status CoreRig::start_container(const std::string& id) { return start_container(id, *within(kPatience)); }
+grpc::Status CoreRig::start_container(const std::string& id) { return start_container(id, *in_time()); }
 
 grpc::Status CoreRig::start_container(const std::string& id, grpc::ClientContext& context) {
-  api::StartContainerRequest request;
-  request.set_container_id(id);
-  api::StartContainerResponse response;
-  return client_->StartContainer(&context, request, &response);
-}
-
-grpc::Status CoreRig::stop_container(const std::string& id) {
-  api::StopContainerRequest request;
-  request.set_container_id(id);
-  api::StopContainerResponse response;
-  return client_->StopContainer(within(kPatience).get(), request, &response);
-}
-
-grpc::Status CoreRig::remove_container(const std::string& id) {
-  api::RemoveContainerRequest request;
-  request.set_container_id(id);
-  api::RemoveContainerResponse response;
-  return client_->RemoveContainer(within(kPatience).get(), request, &response);
-}
-
-grpc::Status CoreRig::update(const std::string& id, const api::LinuxContainerResources& resources) {
-  api::UpdateContainerResourcesRequest request;
-  request.set_container_id(id);
-  *request.mutable_linux() = resources;
-  api::UpdateContainerResourcesResponse response;
-  return client_->UpdateContainerResources(within(kPatience).get(), request, &response);
+  return as_grpc(kubelet_->start(id, context));
 }
 
 grpc::Status CoreRig::resize(const std::string& id, std::int64_t milli) {
-  api::LinuxContainerResources resources;
-  set_cpu(milli, resources);
+  runtime::v1::LinuxContainerResources resources = integration::as_the_kubelet_sends(resources_of(milli));
+  // The kubelet's resize of CPUs says nothing of memory.
+  resources.clear_memory_limit_in_bytes();
+  resources.clear_oom_score_adj();
   return update(id, resources);
-}
-
-grpc::Status CoreRig::remove_pod(const std::string& sandbox_id) {
-  api::RemovePodSandboxRequest request;
-  request.set_pod_sandbox_id(sandbox_id);
-  api::RemovePodSandboxResponse response;
-  return client_->RemovePodSandbox(within(kPatience).get(), request, &response);
-}
-
-grpc::Status CoreRig::stop_pod(const std::string& sandbox_id) {
-  api::StopPodSandboxRequest request;
-  request.set_pod_sandbox_id(sandbox_id);
-  api::StopPodSandboxResponse response;
-  return client_->StopPodSandbox(within(kPatience).get(), request, &response);
-}
-
-void CoreRig::list() {
-  api::ListContainersResponse response;
-  EXPECT_TRUE(client_->ListContainers(within(kPatience).get(), {}, &response).ok());
 }
 
 std::string CoreRig::run(const CreateSpec& ask) {

@@ -1,4 +1,4 @@
-// The daemon's core between a client and a small runtime: real sockets, real proxy, real store; only the machine is
+// The daemon's core between a client and a runtime in memory: real sockets, real proxy, real store; only the machine is
 // made up and no plugin is asked.
 #pragma once
 
@@ -20,13 +20,15 @@
 #include "core/topology/discover.hpp"
 #include "store/store.hpp"
 #include "tests/daemon/manual_loop.hpp"
-#include "tests/daemon/small_runtime.hpp"
-#include "tests/support/cri.grpc.pb.h"
+#include "tests/integration/cri_client.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/manual_clock.hpp"
+#include "tests/support/served_runtime.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::testing {
+
+using integration::as_grpc;
 
 /// What a create asks for.
 struct CreateSpec {
@@ -47,12 +49,12 @@ struct CreateSpec {
 
 class CoreRig {
  public:
-  CoreRig() : runtime_(std::make_unique<SmallRuntime>(file("runtime.sock"))) { start(); }
+  CoreRig() : runtime_(std::make_unique<ServedRuntime>(file("runtime.sock"))) { start(); }
   ~CoreRig() { stop(); }
   CoreRig(const CoreRig&) = delete;
   CoreRig& operator=(const CoreRig&) = delete;
 
-  SmallRuntime& runtime() { return *runtime_; }
+  ServedRuntime& runtime() { return *runtime_; }
   std::string file(const std::string& name) const { return directory_.file(name); }
 
   /// Starts topolet's side, with the same directory as before.
@@ -67,14 +69,16 @@ class CoreRig {
   /// The same for a client that may give up.
   grpc::Status create(const CreateSpec& ask, std::string& id, grpc::ClientContext& context);
   grpc::Status start_container(const std::string& id, grpc::ClientContext& context);
-  grpc::Status stop_container(const std::string& id);
-  grpc::Status remove_container(const std::string& id);
-  grpc::Status update(const std::string& id, const runtime::v1::LinuxContainerResources& resources);
+  grpc::Status stop_container(const std::string& id) { return as_grpc(kubelet_->stop(id)); }
+  grpc::Status remove_container(const std::string& id) { return as_grpc(kubelet_->remove(id)); }
+  grpc::Status update(const std::string& id, const runtime::v1::LinuxContainerResources& resources) {
+    return as_grpc(kubelet_->update(id, resources));
+  }
   /// An in-place resize to so many thousandths of a CPU, as the kubelet sends it.
   grpc::Status resize(const std::string& id, std::int64_t milli);
-  grpc::Status stop_pod(const std::string& sandbox_id);
-  grpc::Status remove_pod(const std::string& sandbox_id);
-  void list();
+  grpc::Status stop_pod(const std::string& sandbox_id) { return as_grpc(kubelet_->stop_sandbox(sandbox_id)); }
+  grpc::Status remove_pod(const std::string& sandbox_id) { return as_grpc(kubelet_->remove_sandbox(sandbox_id)); }
+  void list() { EXPECT_TRUE(kubelet_->containers()); }
 
   /// A create that must work, then a start.
   std::string run(const CreateSpec& ask);
@@ -136,12 +140,12 @@ class CoreRig {
   ManualLoop* loop_ = nullptr;  ///< the engine's, where time stands
   TempDir directory_;
   std::shared_ptr<Log> log_ = make_silent_log();
-  std::unique_ptr<SmallRuntime> runtime_;
+  std::unique_ptr<ServedRuntime> runtime_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
   std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<runtime::v1::RuntimeService::Stub> client_;
+  std::unique_ptr<integration::CriClient> kubelet_;
   std::map<std::string, std::string> sandboxes_;
 };
 

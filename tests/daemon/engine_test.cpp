@@ -16,7 +16,7 @@ namespace {
 using testing::CoreRig;
 using testing::RawClient;
 using testing::ServerCall;
-using Fate = testing::SmallRuntime::Fate;
+using Fate = testing::ServedRuntime::Fate;
 
 TEST(Engine, GivesEveryContainerACpuset) {
   CoreRig rig;

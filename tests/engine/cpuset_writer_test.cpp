@@ -36,7 +36,7 @@ TEST_F(CpusetWriterTest, SeesInTheKernelThatItIsSo) {
 }
 
 TEST_F(CpusetWriterTest, FailsWhereTheKernelHasItElsewhere) {
-  runtime_.container("c-a").ignores_updates = true;
+  runtime_.ignore_updates("c-a");
   for (int attempt = 0; attempt < 2; ++attempt) {
     const WriteResult written = write({1});
     EXPECT_EQ(written.kind, WriteResult::Kind::kFailed);

@@ -95,7 +95,7 @@ TEST_F(CreateContainerTest, AnswersOnceItHasTheSetThatItGotMeanwhile) {
   EXPECT_FALSE(call->kubelet_answer());
   loop_.run();
   ASSERT_TRUE(call->kubelet_answer());
-  EXPECT_EQ(runtime_.container("c-a").cpus, find("a")->placement.cpus);
+  EXPECT_EQ(runtime_.container("c-a").cpus(), find("a")->placement.cpus);
 }
 
 TEST_F(CreateContainerTest, AnswersAtOnceThoughOthersChangedMeanwhile) {
@@ -120,7 +120,7 @@ TEST_F(CreateContainerTest, AnswersARetryOnceItHasLookedForTheFirst) {
   EXPECT_FALSE(retry->kubelet_answer()) << "the first may have made it, elsewhere";
   loop_.run();
   ASSERT_TRUE(retry->kubelet_answer());
-  EXPECT_EQ(runtime_.container("c-a").cpus, CpuSet::range(0, 7));
+  EXPECT_EQ(runtime_.container("c-a").cpus(), CpuSet::range(0, 7));
 }
 
 }  // namespace

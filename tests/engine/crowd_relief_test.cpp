@@ -55,12 +55,12 @@ TEST_F(CrowdReliefTest, MovesOneASecondUntilNobodyIsCrowded) {
   EXPECT_THAT(on_node_1(), IsEmpty());
   loop_.advance(milliseconds(1));
   EXPECT_THAT(on_node_1(), SizeIs(1));
-  EXPECT_EQ(runtime_.container("c-a").cpus, kSecondNode);
+  EXPECT_EQ(runtime_.container("c-a").cpus(), kSecondNode);
   loop_.advance(milliseconds(999));
   EXPECT_THAT(on_node_1(), SizeIs(1));
   loop_.advance(milliseconds(1));
   EXPECT_THAT(on_node_1(), SizeIs(2));
-  EXPECT_EQ(runtime_.container("c-b").cpus, kSecondNode);
+  EXPECT_EQ(runtime_.container("c-b").cpus(), kSecondNode);
   EXPECT_EQ(find("b")->vacating, CpuSet());
   take_transitions();
   loop_.advance(seconds(600));
@@ -149,27 +149,27 @@ TEST_F(CrowdReliefTest, AsksAgainWhereAPolicyLostItsVote) {
 
 TEST_F(CrowdReliefTest, LeavesItToTheQueueToRepeatWhatTheRuntimeRefused) {
   crowd({"a", "b"});
-  runtime_.container("c-a").ignores_updates = true;
+  runtime_.ignore_updates("c-a");
   loop_.advance(seconds(10));
   EXPECT_EQ(find("a")->placement.cpus, kSecondNode);
   EXPECT_NE(find("a")->vacating, CpuSet());
   EXPECT_EQ(find("b")->placement.cpus, (CpuSet{0, 1}));
-  runtime_.container("c-a").ignores_updates = false;
+  runtime_.ignore_updates("c-a", false);
   loop_.advance(seconds(60));
-  EXPECT_EQ(runtime_.container("c-a").cpus, kSecondNode);
+  EXPECT_EQ(runtime_.container("c-a").cpus(), kSecondNode);
   EXPECT_EQ(find("a")->vacating, CpuSet());
 }
 
 TEST_F(CrowdReliefTest, GivesTheCpusThatItLeftToNobodyBeforeThat) {
   crowd({"a", "b"});
-  runtime_.container("c-a").ignores_updates = true;
+  runtime_.ignore_updates("c-a");
   loop_.advance(seconds(1));
   ASSERT_EQ(find("a")->placement.cpus, kSecondNode);
   commit(event::CreateAdmitted{guaranteed("new", 1), exclusive_on({1})});
   loop_.advance(seconds(5));
   const Ledger& ledger = committer_->ledger();
   EXPECT_THAT(ledger.neighbours_blocking(guaranteed("new", 1).key), ElementsAre(besteffort("a").key));
-  runtime_.container("c-a").ignores_updates = false;
+  runtime_.ignore_updates("c-a", false);
   loop_.advance(seconds(60));
   EXPECT_THAT(ledger.neighbours_blocking(guaranteed("new", 1).key), IsEmpty());
 }

@@ -180,19 +180,19 @@ TEST_F(MoverTest, MovesAContainerThatIsThere) {
   EXPECT_EQ(find("a")->vacating, CpuSet());
   EXPECT_EQ(find("b")->placement.cpus, (CpuSet{0, 2, 3, 4, 5, 6, 7}));
   EXPECT_THAT(env, ElementsAre(std::pair("A", "1"))) << "as the runtime tells it";
-  EXPECT_EQ(runtime_.container("c-a").cpus, CpuSet{1});
-  EXPECT_EQ(runtime_.container("c-b").cpus, find("b")->placement.cpus);
+  EXPECT_EQ(runtime_.container("c-a").cpus(), CpuSet{1});
+  EXPECT_EQ(runtime_.container("c-b").cpus(), find("b")->placement.cpus);
 }
 
 TEST_F(MoverTest, UndoesAMoveThatTheNeighboursHoldUp) {
   begin({exclusive("a", {0}), shared("b")});
   start_converged("a");
   start_converged("b");
-  runtime_.container("c-b").ignores_updates = true;
+  runtime_.ignore_updates("c-b");
   mover_->move(find("a")->workload.key, kConverged, [](const Allocation&) { return std::optional(exclusive_on({1})); });
   loop_.advance(seconds(4));
   EXPECT_EQ(find("a")->placement.cpus, CpuSet{0});
-  EXPECT_EQ(runtime_.container("c-a").cpus, CpuSet{0}) << "it was never on CPUs that another is on";
+  EXPECT_EQ(runtime_.container("c-a").cpus(), CpuSet{0}) << "it was never on CPUs that another is on";
   EXPECT_EQ(find("a")->vacating, CpuSet()) << "and is in nobody's way there";
 }
 
@@ -309,7 +309,7 @@ TEST_F(MoverTest, ForgetsNoCpuForTheAnswerToAnOlderUpdate) {
   loop_.run();
   loop_.advance(milliseconds(100));
   for (const std::string& call : runtime_.take_calls()) EXPECT_THAT(call, Not(HasSubstr(" 0"))) << "it is c's";
-  EXPECT_EQ(runtime_.container("c-b").cpus, CpuSet::range(1, 7));
+  EXPECT_EQ(runtime_.container("c-b").cpus(), CpuSet::range(1, 7));
   await(find("c")->workload.key, seconds(1));
   EXPECT_TRUE(clear_ && clear_->has_value());
   EXPECT_THAT(errors_, IsEmpty());

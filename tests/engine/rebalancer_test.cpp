@@ -28,7 +28,7 @@ class RebalancerTest : public ConvergeTest {
     start_converged("a");
     start_converged("b");
     rebalancer_->begin();
-    runtime_.container("c-b").ignores_updates = true;
+    runtime_.ignore_updates("c-b");
     take_offline({3});
     loop_.advance(seconds(10));
   }
@@ -53,7 +53,7 @@ TEST_F(RebalancerTest, MovesWhoLosesItsCpus) {
   rebalancer_->begin();
   take_offline({0});
   EXPECT_EQ(find("a")->placement.cpus, (CpuSet{1, 2}));
-  EXPECT_EQ(runtime_.container("c-a").cpus, (CpuSet{1, 2}));
+  EXPECT_EQ(runtime_.container("c-a").cpus(), (CpuSet{1, 2}));
   EXPECT_EQ(find("a")->vacating, CpuSet());
 }
 
@@ -69,14 +69,14 @@ TEST_F(RebalancerTest, MovesWhoseOnlyCpuIsGoneThoughTheKernelDoesNotObey) {
   take_offline({3});
   EXPECT_EQ(find("a")->placement.cpus.size(), 1U);
   EXPECT_FALSE(find("a")->placement.cpus.contains(3));
-  EXPECT_EQ(runtime_.container("c-a").cpus, find("a")->placement.cpus);
+  EXPECT_EQ(runtime_.container("c-a").cpus(), find("a")->placement.cpus);
   EXPECT_EQ(find("a")->vacating, CpuSet());
 }
 
 TEST_F(RebalancerTest, TriesAgainWithWhoCouldNotLeave) {
   hold_up_a();
   EXPECT_EQ(find("a")->placement.cpus, CpuSet{3}) << "the neighbour has not left where it would go";
-  runtime_.container("c-b").ignores_updates = false;
+  runtime_.ignore_updates("c-b", false);
   rebalancer_->retry();
   loop_.advance(seconds(10));
   EXPECT_EQ(find("a")->placement.cpus.size(), 1U);
@@ -99,7 +99,7 @@ TEST_F(RebalancerTest, TakesAnUndoneMoveForNoGain) {
   lacking.workload = guaranteed("a", 2);
   begin({lacking, shared("b"), exclusive("c", {7})});
   for (const char* name : {"a", "b", "c"}) start_converged(name);
-  runtime_.container("c-b").ignores_updates = true;
+  runtime_.ignore_updates("c-b");
   rebalancer_->begin();
   loop_.advance(seconds(60));
   EXPECT_EQ(count_moves(), 1);

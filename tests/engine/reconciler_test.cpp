@@ -41,7 +41,7 @@ TEST_F(ReconcilerTest, AdoptsWhatWasMadePastTopolet) {
   const Allocation* sharing = committer_->ledger().find_by_container("c2");
   ASSERT_NE(sharing, nullptr);
   EXPECT_EQ(sharing->placement.cpus, (CpuSet{0, 1, 4, 5, 6, 7}));
-  EXPECT_EQ(runtime_.container("c2").cpus, sharing->placement.cpus) << "it is brought there";
+  EXPECT_EQ(runtime_.container("c2").cpus(), sharing->placement.cpus) << "it is brought there";
   EXPECT_EQ(sharing->vacating, CpuSet());
 }
 
@@ -226,8 +226,8 @@ TEST_F(ReconcilerTest, RepairsWhatIsElsewhereAfterARestart) {
   take_transitions();
   EXPECT_TRUE(reconcile().has_value());
   EXPECT_THAT(take_transitions(), Contains("b: vacating >0"));
-  EXPECT_EQ(runtime_.container("c-a").cpus, CpuSet{0});
-  EXPECT_EQ(runtime_.container("c-b").cpus, CpuSet::range(1, 7));
+  EXPECT_EQ(runtime_.container("c-a").cpus(), CpuSet{0});
+  EXPECT_EQ(runtime_.container("c-b").cpus(), CpuSet::range(1, 7));
   EXPECT_EQ(find("b")->vacating, CpuSet());
 }
 
@@ -250,7 +250,7 @@ TEST_F(ReconcilerTest, TellsNobodyOldCpusBeforeItIsKnownWhatElseRuns) {
   const Allocation* a = committer_->ledger().find_by_container("c-a");
   ASSERT_NE(a, nullptr);
   EXPECT_TRUE(a->is_exclusive());
-  EXPECT_EQ(runtime_.container("c-b").cpus, CpuSet::range(1, 7));
+  EXPECT_EQ(runtime_.container("c-b").cpus(), CpuSet::range(1, 7));
 }
 
 TEST_F(ReconcilerTest, TakesOverWhatIsInPlaceAfterARestart) {

@@ -1,4 +1,5 @@
-// A container runtime of a test: it answers at once, or when the test says so, and writes down what it was asked.
+// The runtime in memory in the test's own process, without a socket: it answers at once, or when the test says so, and
+// writes down what it was asked. For tests of the engine's parts.
 #pragma once
 
 #include <chrono>
@@ -15,22 +16,22 @@
 #include "core/cri/call.hpp"
 #include "core/cri/messages/requests.hpp"
 #include "tests/support/kernel_tree.hpp"
+#include "tests/support/memory_runtime.hpp"
 
 namespace topolet::engine {
 
 /// One thread. Containers that run are in the kernel tree, where they were last told to be.
 class ScriptedRuntime final : public cri::Runtime {
  public:
+  /// As a test describes one.
   struct Container {
     std::string sandbox_id = "sandbox-a";
     std::string name = "a";
     std::uint32_t attempt = 0;
     cri::ContainerState state = cri::ContainerState::kRunning;
-    std::int32_t exit_code = 0;
-    std::int64_t pid = 0;          ///< 0: not told
-    CpuSet cpus = {};              ///< in its spec
-    std::int64_t whole_cpus = 0;   ///< requested, of a Guaranteed container; 0: best effort
-    bool ignores_updates = false;  ///< the kernel leaves it where it is
+    std::int64_t pid = 0;         ///< 0: not told
+    CpuSet cpus = {};             ///< in its spec
+    std::int64_t whole_cpus = 0;  ///< requested, of a Guaranteed container; 0: best effort
   };
 
   explicit ScriptedRuntime(testing::KernelTree& kernel) : kernel_(kernel) {}
@@ -39,13 +40,15 @@ class ScriptedRuntime final : public cri::Runtime {
             std::function<void(const cri::RuntimeResponse&)> done) override;
 
   /// There is such a container from now on, or it is as this says.
-  void put(const std::string& id, Container container);
+  void put(const std::string& id, const Container& container);
+  void put(const cri::Sandbox& sandbox);
+  testing::MemoryRuntime::Container& container(const std::string& id) { return memory_.container(id); }
+  void remove(const std::string& id) { memory_.forget(id); }
+  void exit(const std::string& id, std::int32_t exit_code);
   /// As the kernel does, a container that is told to run on none but such CPUs runs on all others.
   void take_offline(const CpuSet& cpus) { offline_ = cpus; }
-  Container& container(const std::string& id) { return containers_.at(id); }
-  void remove(const std::string& id) { containers_.erase(id); }
-  void exit(const std::string& id, std::int32_t exit_code);
-  void put(const cri::Sandbox& sandbox) { sandboxes_[sandbox.id] = sandbox; }
+  /// Whether the kernel leaves the container where it is, whatever updates say.
+  void ignore_updates(const std::string& id, bool ignores = true) { ignores_updates_[id] = ignores; }
 
   /// The next calls of this method are answered so, and nothing is done.
   void fail(const std::string& method, std::optional<cri::RuntimeResponse> answer) {
@@ -59,17 +62,14 @@ class ScriptedRuntime final : public cri::Runtime {
   std::vector<std::string> take_calls() { return std::exchange(calls_, {}); }
 
  private:
-  cri::RuntimeResponse answer(const std::string& method, const std::string& request);
-  cri::RuntimeResponse update(const std::string& request);
-  cri::RuntimeResponse status(const std::string& request) const;
-  cri::RuntimeResponse list_containers() const;
-  cri::RuntimeResponse list_sandboxes() const;
-  static std::string info_of(const Container& container);
+  cri::RuntimeResponse answer(const std::string& method, std::string message);
+  void move_process(const testing::MemoryRuntime::Container& container);
 
   testing::KernelTree& kernel_;
-  std::map<std::string, Container> containers_;
-  std::map<std::string, cri::Sandbox> sandboxes_;
+  testing::MemoryRuntime memory_{
+      {.on_change = [this](auto /*change*/, const auto& container) { move_process(container); }}};
   std::map<std::string, std::optional<cri::RuntimeResponse>> failures_;
+  std::map<std::string, bool> ignores_updates_;
   CpuSet offline_;
   bool held_ = false;
   std::deque<std::function<void()>> waiting_;

@@ -133,7 +133,7 @@ TEST_F(StartContainerTest, IsPlacedAnewIfItsAllocationEndsWhileItWaits) {
   const Allocation* anew = committer_->ledger().find_by_container("c-a");
   ASSERT_NE(anew, nullptr);
   EXPECT_EQ(anew->placement.mode, placement::Mode::kShared);
-  EXPECT_FALSE(runtime_.container("c-a").cpus.contains(0));
+  EXPECT_FALSE(runtime_.container("c-a").cpus().contains(0));
 }
 
 }  // namespace

@@ -27,11 +27,12 @@ cri::PodSandboxConfig sandbox_config(const Pod& pod) {
   cri::PodSandboxConfig config;
   config.mutable_metadata()->set_name(pod.name);
   config.mutable_metadata()->set_uid(pod.uid);
-  config.mutable_metadata()->set_namespace_("topolet-test");
+  config.mutable_metadata()->set_namespace_(pod.name_space);
   config.mutable_labels()->insert(pod.labels.begin(), pod.labels.end());
+  config.mutable_annotations()->insert(pod.annotations.begin(), pod.annotations.end());
   auto* of_linux = config.mutable_linux();
   of_linux->set_cgroup_parent(pod.cgroup_parent());
-  *of_linux->mutable_resources() = as_the_kubelet_sends(pod.resources);
+  if (pod.tells_resources) *of_linux->mutable_resources() = as_the_kubelet_sends(pod.resources);
   // The host's network, so that no CNI is needed.
   auto* namespaces = of_linux->mutable_security_context()->mutable_namespace_options();
   namespaces->set_network(cri::NODE);
@@ -52,8 +53,16 @@ cri::ContainerConfig container_config(const Pod& pod, const ContainerSpec& spec)
     device->set_permissions("rw");
   }
   config.mutable_labels()->insert(pod.labels.begin(), pod.labels.end());
+  config.mutable_annotations()->insert(spec.annotations.begin(), spec.annotations.end());
+  for (const auto& [key, value] : spec.env) {
+    auto* variable = config.add_envs();
+    variable->set_key(key);
+    variable->set_value(value);
+  }
   auto* of_linux = config.mutable_linux();
-  *of_linux->mutable_resources() = as_the_kubelet_sends(pod.resources);
+  *of_linux->mutable_resources() = as_the_kubelet_sends(spec.resources.value_or(pod.resources));
+  of_linux->mutable_resources()->set_cpuset_cpus(spec.cpuset_cpus);
+  of_linux->mutable_resources()->set_cpuset_mems(spec.cpuset_mems);
   auto* namespaces = of_linux->mutable_security_context()->mutable_namespace_options();
   namespaces->set_network(cri::NODE);
   namespaces->set_pid(cri::CONTAINER);
@@ -75,6 +84,11 @@ std::string as_slices(std::vector<std::string> levels) {
 pid_t pid_in(const std::string& info) {
   const auto json = nlohmann::json::parse(info, nullptr, false);
   return json.is_object() ? json.value("pid", 0) : 0;
+}
+
+Status status_of(const grpc::Status& status) {
+  if (status.ok()) return {};
+  return Error{static_cast<Code>(status.error_code()), status.error_message()};
 }
 
 }  // namespace
@@ -123,6 +137,14 @@ std::string Pod::cgroup_parent() const {
   return cgroups.systemd ? as_slices(levels) : "/" + fmt::format("{}", fmt::join(levels, "/"));
 }
 
+cri::CreateContainerRequest create_request(const Pod& pod, const ContainerSpec& spec) {
+  cri::CreateContainerRequest request;
+  request.set_pod_sandbox_id(pod.sandbox_id);
+  *request.mutable_config() = container_config(pod, spec);
+  *request.mutable_sandbox_config() = sandbox_config(pod);
+  return request;
+}
+
 CriClient::CriClient(const std::string& endpoint, std::chrono::seconds deadline) : deadline_(deadline) {
   grpc::ChannelArguments arguments;
   // A restarted server is found again at once, and no channel is shared with another client of this process.
@@ -138,10 +160,12 @@ template <class Stub, class Request, class Response>
 Status CriClient::call(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                        const Request& request, Response& response, std::optional<std::chrono::milliseconds> deadline) {
   grpc::ClientContext context;
+  set_deadline(context, deadline);
+  return status_of((stub.*method)(&context, request, &response));
+}
+
+void CriClient::set_deadline(grpc::ClientContext& context, std::optional<std::chrono::milliseconds> deadline) const {
   context.set_deadline(std::chrono::system_clock::now() + deadline.value_or(deadline_));
-  const grpc::Status status = (stub.*method)(&context, request, &response);
-  if (status.ok()) return {};
-  return Error{static_cast<Code>(status.error_code()), status.error_message()};
 }
 
 Result<cri::VersionResponse> CriClient::version() {
@@ -170,6 +194,7 @@ Result<bool> CriClient::uses_systemd_cgroups() {
 Status CriClient::run(Pod& pod) {
   cri::RunPodSandboxRequest request;
   *request.mutable_config() = sandbox_config(pod);
+  request.set_runtime_handler(pod.runtime_handler);
   cri::RunPodSandboxResponse response;
   auto done = call(*runtime_, &cri::RuntimeService::Stub::RunPodSandbox, request, response);
   if (done) pod.sandbox_id = response.pod_sandbox_id();
@@ -204,21 +229,32 @@ Result<std::vector<cri::PodSandbox>> CriClient::pods(const std::map<std::string,
 }
 
 Result<std::string> CriClient::create(const Pod& pod, const ContainerSpec& spec) {
-  cri::CreateContainerRequest request;
-  request.set_pod_sandbox_id(pod.sandbox_id);
-  *request.mutable_config() = container_config(pod, spec);
-  *request.mutable_sandbox_config() = sandbox_config(pod);
+  return create(create_request(pod, spec));
+}
+
+Result<std::string> CriClient::create(const cri::CreateContainerRequest& request) {
+  grpc::ClientContext context;
+  set_deadline(context, std::nullopt);
+  return create(request, context);
+}
+
+Result<std::string> CriClient::create(const cri::CreateContainerRequest& request, grpc::ClientContext& context) {
   cri::CreateContainerResponse response;
-  auto done = call(*runtime_, &cri::RuntimeService::Stub::CreateContainer, request, response);
-  if (!done) return done.error();
+  if (auto done = status_of(runtime_->CreateContainer(&context, request, &response)); !done) return done.error();
   return response.container_id();
 }
 
 Status CriClient::start(const std::string& container_id, std::optional<std::chrono::milliseconds> deadline) {
+  grpc::ClientContext context;
+  set_deadline(context, deadline);
+  return start(container_id, context);
+}
+
+Status CriClient::start(const std::string& container_id, grpc::ClientContext& context) {
   cri::StartContainerRequest request;
   request.set_container_id(container_id);
   cri::StartContainerResponse response;
-  return call(*runtime_, &cri::RuntimeService::Stub::StartContainer, request, response, deadline);
+  return status_of(runtime_->StartContainer(&context, request, &response));
 }
 
 Status CriClient::stop(const std::string& container_id, std::chrono::seconds grace) {

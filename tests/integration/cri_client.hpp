@@ -1,4 +1,6 @@
-// A small CRI client for the story and the integration tests: asks as the kubelet does, over any unix socket.
+// A kubelet that a test tells what to ask, over any unix socket, and that waits for each answer: for tests of the
+// daemon's core, of whole programs, and with real runtimes. One that acts by itself, in virtual time, is
+// tests/engine/random_kubelet.hpp.
 #pragma once
 
 #include <sys/types.h>
@@ -50,6 +52,10 @@ struct Pod {
   CgroupNaming cgroups;
   std::map<std::string, std::string> labels;
   std::string sandbox_id;  ///< empty until it runs
+  std::map<std::string, std::string> annotations = {};
+  std::string name_space = "topolet-test";
+  std::string runtime_handler = {};
+  bool tells_resources = true;  ///< those of the whole pod
 
   std::string cgroup_parent() const;
 };
@@ -58,8 +64,13 @@ struct ContainerSpec {
   std::string name = "main";
   std::uint32_t attempt = 0;
   std::string image = {};
-  std::vector<std::string> command = {};  ///< empty = the image's own
-  std::vector<std::string> devices = {};  ///< of the host, at the same path inside
+  std::vector<std::string> command = {};    ///< empty = the image's own
+  std::vector<std::string> devices = {};    ///< of the host, at the same path inside
+  std::optional<Resources> resources = {};  ///< none: those of its pod
+  std::string cpuset_cpus = {};             ///< that the kubelet gives it, as are these
+  std::string cpuset_mems = {};
+  std::map<std::string, std::string> annotations = {};
+  std::map<std::string, std::string> env = {};
 };
 
 struct Container {
@@ -76,7 +87,17 @@ struct ExecOutput {
   std::string err;
 };
 
-/// Not synchronised. Every call ends within `deadline`, the client's own if none is given, with the server's status.
+/// What a create is asked with.
+cri::CreateContainerRequest create_request(const Pod& pod, const ContainerSpec& spec);
+
+/// As the server sent it.
+inline grpc::Status as_grpc(const Status& status) {
+  if (status) return {};
+  return {static_cast<grpc::StatusCode>(status.error().code), status.error().message};
+}
+
+/// Any thread may call any function. Every call ends within `deadline`, the client's own if none is given, with the
+/// server's status.
 class CriClient {
  public:
   explicit CriClient(const std::string& endpoint, std::chrono::seconds deadline = std::chrono::seconds(120));
@@ -92,7 +113,12 @@ class CriClient {
   Result<std::vector<cri::PodSandbox>> pods(const std::map<std::string, std::string>& labels = {});
 
   Result<std::string> create(const Pod& pod, const ContainerSpec& spec);
+  /// The same with a request of the test's own.
+  Result<std::string> create(const cri::CreateContainerRequest& request);
   Status start(const std::string& container_id, std::optional<std::chrono::milliseconds> deadline = std::nullopt);
+  /// These end when their context says so, and may be cancelled by it.
+  Result<std::string> create(const cri::CreateContainerRequest& request, grpc::ClientContext& context);
+  Status start(const std::string& container_id, grpc::ClientContext& context);
   Status stop(const std::string& container_id, std::chrono::seconds grace = std::chrono::seconds(5));
   Status remove(const std::string& container_id);
   Status update(const std::string& container_id, const cri::LinuxContainerResources& resources);
@@ -108,6 +134,7 @@ class CriClient {
   Status call(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
               const Request& request, Response& response,
               std::optional<std::chrono::milliseconds> deadline = std::nullopt);
+  void set_deadline(grpc::ClientContext& context, std::optional<std::chrono::milliseconds> deadline) const;
 
   std::chrono::seconds deadline_;
   std::shared_ptr<grpc::Channel> channel_;

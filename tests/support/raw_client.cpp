@@ -1,5 +1,7 @@
 #include "tests/support/raw_client.hpp"
 
+#include "tests/support/byte_buffer.hpp"
+
 namespace topolet::testing {
 namespace {
 
@@ -44,8 +46,7 @@ bool RawCall::wait() {
 }
 
 bool RawCall::write(const std::string& message) {
-  const grpc::Slice slice(message);
-  stream_->Write(grpc::ByteBuffer(&slice, 1), this);
+  stream_->Write(to_buffer(message), this);
   return wait();
 }
 
@@ -58,11 +59,7 @@ std::optional<std::string> RawCall::read() {
   grpc::ByteBuffer buffer;
   stream_->Read(&buffer, this);
   if (!wait()) return std::nullopt;
-  std::vector<grpc::Slice> slices;
-  (void)buffer.Dump(&slices);
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  return bytes;
+  return to_bytes(buffer);
 }
 
 std::multimap<std::string, std::string> RawCall::read_header() {

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/support/byte_buffer.hpp"
+
 namespace topolet::testing {
 namespace {
 
@@ -12,14 +14,6 @@ constexpr std::chrono::seconds kPatience{60};
 // Only their addresses matter: tags of one exchange's own queue.
 int g_end_tag;
 int g_step_tag;
-
-std::string bytes_of(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  (void)buffer.Dump(&slices);
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  return bytes;
-}
 
 std::string method_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -47,14 +41,13 @@ std::optional<std::string> ServerCall::read() {
   grpc::ByteBuffer buffer;
   stream_.Read(&buffer, &g_step_tag);
   if (!wait_for(&g_step_tag)) return std::nullopt;
-  std::string message = bytes_of(buffer);
+  std::string message = to_bytes(buffer);
   runtime_.record([&] { record_->messages.push_back(message); });
   return message;
 }
 
 bool ServerCall::write(const std::string& message) {
-  const grpc::Slice slice(message);
-  stream_.Write(grpc::ByteBuffer(&slice, 1), &g_step_tag);
+  stream_.Write(to_buffer(message), &g_step_tag);
   return wait_for(&g_step_tag);
 }
 
