@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tests/agent/kubernetes/paths.hpp"
 #include "tests/cluster_api/virtual_api.hpp"
 
 namespace topolet::agent {
@@ -19,8 +20,6 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-const std::string kEvents = "/api/v1/events";
 
 class PodEventsTest : public ::testing::Test {
  protected:

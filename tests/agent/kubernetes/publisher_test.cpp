@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cluster/agent/kubernetes/zones.hpp"
+#include "tests/agent/kubernetes/paths.hpp"
 #include "tests/cluster_api/virtual_api.hpp"
 
 namespace topolet::agent {
@@ -23,10 +24,6 @@ using ::testing::Ge;
 using ::testing::IsEmpty;
 using ::testing::Le;
 using ::testing::SizeIs;
-
-const std::string kNodes = "/api/v1/nodes";
-const std::string kPods = "/api/v1/pods";
-const std::string kTopologies = kTopologyPath;
 
 auto is_within(milliseconds least, milliseconds most) { return AllOf(Ge(least), Le(most)); }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "cluster/agent/kubernetes/zones.hpp"
+#include "tests/agent/kubernetes/paths.hpp"
 #include "tests/cluster_api/apiserver.hpp"
 #include "tests/cluster_api/loop_time.hpp"
 #include "tests/control/daemon_rig.hpp"
@@ -24,11 +25,6 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using topolet::testing::eventually;
 using StandIn = topolet::testing::ApiServer;
-
-const std::string kPods = "/api/v1/pods";
-const std::string kNodes = "/api/v1/nodes";
-const std::string kEvents = "/api/v1/events";
-const std::string kTopologies = kTopologyPath;
 
 /// Answers as a kubelet does. Its service is asked through a real socket.
 class Kubelet final : public v1::PodResourcesLister::Service {
