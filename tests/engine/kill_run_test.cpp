@@ -15,12 +15,16 @@ namespace {
 using testing::KillRun;
 
 constexpr std::size_t kEventsPerSeed = 500;
-constexpr std::uint64_t kSeeds = 24;
-constexpr std::size_t kDenseEventsPerSeed = 4200;
 #ifdef TOPOLET_SANITIZED
-constexpr std::uint64_t kDenseSeeds = 6;  // one of each kind: with and without kills, hotplug and a slow store
+// The build without sanitizers goes the whole way. Six dense runs are one of each kind: with and without kills, hotplug
+// and a slow store.
+constexpr std::uint64_t kSeeds = 8;
+constexpr std::uint64_t kDenseSeeds = 6;
+constexpr std::size_t kDenseEventsPerSeed = 2100;
 #else
+constexpr std::uint64_t kSeeds = 24;
 constexpr std::uint64_t kDenseSeeds = 24;
+constexpr std::size_t kDenseEventsPerSeed = 4200;
 #endif
 
 /// What an environment variable says; none if it is not set.
