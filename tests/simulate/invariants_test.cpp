@@ -29,7 +29,7 @@ namespace topolet::simulate {
 namespace {
 
 #ifdef TOPOLET_SANITIZED
-constexpr int kSlower = 8;  // the other builds go the whole way
+constexpr int kSlower = 4;  // the other builds go the whole way
 #else
 constexpr int kSlower = 1;
 #endif
