@@ -17,7 +17,7 @@ function(topolet_precompiled name header)
   target_compile_options(${name} PRIVATE ${arg_OPTIONS})
   target_link_libraries(${name} PRIVATE ${arg_LINK} topolet_flags)
   target_precompile_headers(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/${header}>")
-  # Clones of one tree may then take it from a compiler cache.
+  # It is taken from the compiler cache, too, where the same files have been checked out anew.
   target_compile_options(${name} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endfunction()
 

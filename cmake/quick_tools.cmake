@@ -4,11 +4,9 @@ option(TOPOLET_QUICK_TOOLS "Use ccache and mold if they are installed" ON)
 if(TOPOLET_QUICK_TOOLS)
   find_program(TOPOLET_CCACHE ccache)
   if(TOPOLET_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    # CCACHE_BASEDIR and CCACHE_NOHASHDIR let clones in other folders share what is compiled. CCACHE_DEPEND believes the
-    # compiler about what it included, instead of preprocessing each file first. The sloppiness is what ccache needs to
-    # look into precompiled headers.
-    set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros ${TOPOLET_CCACHE})
+    # CCACHE_DEPEND believes the compiler about what it included, instead of preprocessing each file first. The sloppiness is
+    # what ccache needs to look into precompiled headers.
+    set(launcher ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${TOPOLET_CCACHE})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
     set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   endif()

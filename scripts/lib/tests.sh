@@ -10,30 +10,26 @@ kMostFlakyTests=2
 # So many at once are no accident, and running each of them again would only take long.
 kMostRunAgain=10
 
-# run_ctest PRESET [CTEST_OPTION…]: prints all output as it comes, and keeps what failed and the totals for the end.
+# run_ctest PRESET [CTEST_OPTION…]: prints all output as it comes, and keeps what failed and the totals for the end. It fails
+# if there is no such test, too.
 run_ctest() {
-  local preset=$1 log names name
+  local preset=$1 log code=0 names name
+  local failed_log=build/$preset/Testing/Temporary/LastTestsFailed.log
   shift
   log=$(mktemp)
   say "Running the tests ($preset)"
-  if ctest --preset "$preset" "$@" 2>&1 | tee "$log"; then
-    summaries+=("$preset: $(sed -n '/tests passed/,$p' "$log")")
-  else
-    summaries+=("$preset: $(sed -n '/tests passed/,$p' "$log")")
-    mapfile -t names < <(failed_tests "$preset")
-    if ((${#names[@]} == 0 || ${#names[@]} > kMostRunAgain)); then
-      failed=yes
-    else
-      for name in "${names[@]}"; do run_again "$preset" "$name"; done
-    fi
-  fi
+  rm -f "$failed_log"
+  ctest --preset "$preset" --no-tests=error "$@" 2>&1 | tee "$log" || code=$?
+  summaries+=("$preset: $(sed -n '/tests passed\|No tests were found/,$p' "$log")")
   rm -f "$log"
-}
-
-# failed_tests PRESET: prints the names of those that failed in the last run, one in a line.
-failed_tests() {
-  local log=build/$1/Testing/Temporary/LastTestsFailed.log
-  [[ ! -f $log ]] || sed 's/^[0-9]*://' "$log"
+  ((code != 0)) || return 0
+  # A line is "NUMBER:NAME".
+  mapfile -t names < <(sed 's/^[0-9]*://' "$failed_log" 2>/dev/null)
+  if ((${#names[@]} == 0 || ${#names[@]} > kMostRunAgain)); then
+    failed=yes
+  else
+    for name in "${names[@]}"; do run_again "$preset" "$name"; done
+  fi
 }
 
 # run_again PRESET NAME: a test that passes alone, at the first or second try, is noted as flaky, and fails otherwise.
