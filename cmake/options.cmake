@@ -51,7 +51,7 @@ endif()
 
 # topolet_library(NAME [ALWAYS_OPTIMISED] SOURCES… [ALONE files…] LINK targets…): adds the static library of one room.
 # ALWAYS_OPTIMISED optimises it in sanitizer builds too; it is for libraries in which the tests spend most of their time.
-# With CMAKE_UNITY_BUILD, the sources are compiled several at a time, except those that are also listed after ALONE: they
+# With CMAKE_UNITY_BUILD, the sources are compiled as one file, except those that are also listed after ALONE: they
 # define names or macros that do not go together with the others.
 function(topolet_library name)
   cmake_parse_arguments(arg "ALWAYS_OPTIMISED" "" "SOURCES;ALONE;LINK" ${ARGN})

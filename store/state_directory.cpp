@@ -48,14 +48,15 @@ std::optional<std::string> identity_of(const fs::path& path) {
 }
 
 /// FAILED_PRECONDITION for what does not pass by itself.
-Code code_of(int error) {
+Code code_of_errno(int error) {
   if (error == ENOTDIR || error == EISDIR || error == ELOOP || error == ENXIO) return Code::kFailedPrecondition;
   return error == EACCES || error == EPERM || error == EROFS ? Code::kPermissionDenied : Code::kUnavailable;
 }
 
 Error cannot_use(const fs::path& path, int error) {
-  return {code_of(error), fmt::format("cannot use '{}': {}; state-dir must be a directory that topoletd can write to",
-                                      path.string(), std::strerror(error))};
+  return {code_of_errno(error),
+          fmt::format("cannot use '{}': {}; state-dir must be a directory that topoletd can write to", path.string(),
+                      std::strerror(error))};
 }
 
 /// Nothing was ever kept there, and waiting makes no directory: somebody has named the wrong one. A full disk passes.

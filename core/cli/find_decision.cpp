@@ -17,7 +17,7 @@ constexpr int kMostRows = 10'000;
 constexpr std::size_t kMostListed = 20;
 constexpr std::size_t kShortestId = 3;
 /// Tables with an index that begins with what names a pod: its uid, or its name.
-constexpr std::string_view kDecided = "decided";
+constexpr std::string_view kDecidedTable = "decided";
 constexpr std::string_view kHistory =
     "(SELECT pod_name, container, pod_namespace FROM pod_history UNION ALL SELECT d.pod_name, d.container, "
     "d.pod_namespace FROM backfill b CROSS JOIN decided d NOT INDEXED ON d.decision BETWEEN b.next AND b.last)";
@@ -105,7 +105,7 @@ class Finder {
     for (const Row& row : containers->rows) {
       const std::string condition = fmt::format("{} AND container = ?{}", pod, sizeof...(values) + 1);
       const std::string decisions =
-          table == kDecided ? fmt::format("decided WHERE {} ORDER BY decision DESC", condition) : named(condition);
+          table == kDecidedTable ? fmt::format("decided WHERE {} ORDER BY decision DESC", condition) : named(condition);
       if (Status added = add(matches, decisions, values..., row[0].get<std::string>()); !added) return added;
     }
     return {};
@@ -154,7 +154,7 @@ class Finder {
     Matches matches;
     const std::vector<std::string> parts = parts_of(name);
     if (!uid.empty()) {
-      if (Status added = add_containers(matches, kDecided, "pod_uid = ?1", uid); !added) return added.error();
+      if (Status added = add_containers(matches, kDecidedTable, "pod_uid = ?1", uid); !added) return added.error();
       std::erase_if(matches, [&](const Match& match) { return !fits(match, parts); });
       return matches;
     }

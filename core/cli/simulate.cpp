@@ -94,7 +94,7 @@ po::options_description described(SimulateOptions& options) {
 /// "  create      pod container [annotations attempt …]", at most as wide as the options above it.
 std::string fields_text(const simulate::OperationFields& operation) {
   constexpr std::size_t kIndent = 14;
-  constexpr std::size_t kColumns = 100;
+  constexpr std::size_t kMostColumns = 100;
   std::vector<std::string> words = operation.required;
   for (const std::string& field : operation.optional) words.push_back(field);
   if (!operation.optional.empty()) {
@@ -104,7 +104,7 @@ std::string fields_text(const simulate::OperationFields& operation) {
   std::string text;
   std::string line = fmt::format("  {:{}}", operation.op, kIndent - 3);
   for (const std::string& word : words) {
-    if (line.size() + 1 + word.size() > kColumns) {
+    if (line.size() + 1 + word.size() > kMostColumns) {
       text += line + '\n';
       line.assign(kIndent - 1, ' ');
     }

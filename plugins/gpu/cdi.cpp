@@ -15,7 +15,7 @@ using nlohmann::json;
 
 /// Devices, device nodes and variables of one spec together. Real specs have some hundreds.
 constexpr std::size_t kMaxEdits = std::size_t{1} << 17;
-constexpr int kMaxDepth = 64;
+constexpr int kMaxJsonDepth = 64;
 
 const json& member(const json& object, const char* name) {
   static const json kNull;
@@ -60,7 +60,7 @@ std::optional<std::size_t> too_deep_at(std::string_view text) {
       i += letter == '\\' ? 1 : 0;
       continue;
     }
-    if ((letter == '[' || letter == '{') && ++depth > kMaxDepth) return i;
+    if ((letter == '[' || letter == '{') && ++depth > kMaxJsonDepth) return i;
     if (letter == ']' || letter == '}') --depth;
   }
   return std::nullopt;
@@ -77,7 +77,7 @@ json parse(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   if (!trimmed(text).starts_with('{')) return read_yaml(text);
   if (const auto offset = too_deep_at(text)) {
-    throw std::invalid_argument(line_text(text, *offset) + "nested more than " + std::to_string(kMaxDepth) +
+    throw std::invalid_argument(line_text(text, *offset) + "nested more than " + std::to_string(kMaxJsonDepth) +
                                 " levels deep");
   }
   std::size_t error_offset = 0;

@@ -10,7 +10,7 @@
 namespace topolet::gpu {
 namespace {
 
-using Device = void*;
+using NvmlDevice = void*;
 constexpr int kSuccess = 0;
 
 /// nvmlPciInfo_t in the NVML API reference.
@@ -25,12 +25,12 @@ struct NvmlFunctions {
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   int (*count)(unsigned int*) = nullptr;
-  int (*by_index)(unsigned int, Device*) = nullptr;
-  int (*pci_info)(Device, PciInfo*) = nullptr;
-  int (*uuid)(Device, char*, unsigned int) = nullptr;
-  int (*minor)(Device, unsigned int*) = nullptr;
-  int (*mig_count)(Device, unsigned int*) = nullptr;             ///< null in drivers without MIG
-  int (*mig_by_index)(Device, unsigned int, Device*) = nullptr;  ///< the same
+  int (*by_index)(unsigned int, NvmlDevice*) = nullptr;
+  int (*pci_info)(NvmlDevice, PciInfo*) = nullptr;
+  int (*uuid)(NvmlDevice, char*, unsigned int) = nullptr;
+  int (*minor)(NvmlDevice, unsigned int*) = nullptr;
+  int (*mig_count)(NvmlDevice, unsigned int*) = nullptr;                 ///< null in drivers without MIG
+  int (*mig_by_index)(NvmlDevice, unsigned int, NvmlDevice*) = nullptr;  ///< the same
 };
 
 template <class Function>
@@ -51,18 +51,18 @@ bool load_symbols(void* library, NvmlFunctions& functions) {
          load_symbol(library, "nvmlDeviceGetMinorNumber", functions.minor);
 }
 
-std::string uuid_of(const NvmlFunctions& functions, Device device) {
+std::string uuid_of(const NvmlFunctions& functions, NvmlDevice device) {
   std::array<char, 96> text{};
   return functions.uuid(device, text.data(), text.size()) == kSuccess ? std::string(text.data()) : std::string();
 }
 
-void add_mig_devices(const NvmlFunctions& functions, Device gpu, const std::string& address, NvmlDevices& result) {
+void add_mig_devices(const NvmlFunctions& functions, NvmlDevice gpu, const std::string& address, NvmlDevices& result) {
   unsigned int max_count = 0;
   if (functions.mig_count == nullptr || functions.mig_by_index == nullptr ||
       functions.mig_count(gpu, &max_count) != kSuccess)
     return;
   for (unsigned int i = 0; i < max_count; ++i) {
-    Device mig_device = nullptr;
+    NvmlDevice mig_device = nullptr;
     if (functions.mig_by_index(gpu, i, &mig_device) != kSuccess) continue;
     if (std::string uuid = uuid_of(functions, mig_device); !uuid.empty()) result.mig[std::move(uuid)] = address;
   }
@@ -80,7 +80,7 @@ void query(const NvmlFunctions& functions, NvmlDevices& result) {
   unsigned int count = 0;
   if (functions.count(&count) != kSuccess) result.error = "NVML cannot count the GPUs";
   for (unsigned int i = 0; i < count; ++i) {
-    Device device = nullptr;
+    NvmlDevice device = nullptr;
     PciInfo info{};
     NvidiaGpu gpu;
     unsigned int minor = 0;

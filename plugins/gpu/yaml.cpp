@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxYamlDepth = 64;
 constexpr std::size_t kMaxValues = std::size_t{1} << 20;
 
 [[noreturn]] void fail(std::size_t line, const std::string& problem) {
@@ -94,7 +94,7 @@ class Reader {
   json value(const Event& event, int depth) {
     // An alias stands for what has been read before: a few lines of them can describe terabytes.
     if (event.has_anchor_or_tag()) fail(event.line(), "anchors, aliases and tags are not allowed in a CDI spec");
-    if (depth > kMaxDepth) fail(event.line(), "nested more than " + std::to_string(kMaxDepth) + " levels deep");
+    if (depth > kMaxYamlDepth) fail(event.line(), "nested more than " + std::to_string(kMaxYamlDepth) + " levels deep");
     if (++values_ > kMaxValues) fail(event.line(), "more than " + std::to_string(kMaxValues) + " values");
     if (event.type() == YAML_SEQUENCE_START_EVENT) return sequence(depth);
     if (event.type() == YAML_MAPPING_START_EVENT) return mapping(depth);

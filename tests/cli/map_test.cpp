@@ -21,7 +21,7 @@ using ::testing::StartsWith;
 
 /// Two containers with CPUs of their own, one of which ends and comes again, and one that shares. Pods are called as
 /// their uids are, as the map of `topolet simulate` names them by uid.
-constexpr const char* kStory =
+constexpr const char* kMapStory =
     R"({"op":"run_pod","pod":"a","name":"a","namespace":"default","qos":"guaranteed"}
 {"op":"create","pod":"a","container":"main","cpu_request_milli":3000,"cpu_limit_milli":3000,"memory_limit":4096}
 {"op":"run_pod","pod":"b","name":"b","namespace":"default","qos":"guaranteed"}
@@ -63,7 +63,7 @@ class MapTest : public ::testing::Test {
 class MapOfMachine : public MapTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(MapOfMachine, IsAsTheSimulationDrawsIt) {
-  const std::string map = simulate(std::string(TOPOLET_TEST_DATA "/topologies/") + GetParam() + ".xml", kStory);
+  const std::string map = simulate(std::string(TOPOLET_TEST_DATA "/topologies/") + GetParam() + ".xml", kMapStory);
   EXPECT_THAT(map, HasSubstr("A a/main: "));
   EXPECT_EQ(without(drawn(), "default/"), map);
 }
@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Recorded, MapOfMachine,
 constexpr const char* kSmall = "pack:2 numa:1 core:4 pu:2";
 
 TEST_F(MapTest, TellsAllKindsOfCpusApart) {
-  const std::string map = simulate(kSmall, std::string(kStory) + "{\"op\":\"offline\",\"cpus\":\"14\"}\n",
+  const std::string map = simulate(kSmall, std::string(kMapStory) + "{\"op\":\"offline\",\"cpus\":\"14\"}\n",
                                    {"--plugins.enable=smt", "--smt.isolate-siblings=exclusive",
                                     "--placement.reserved-cpus=8", "--isolated-cpus", "12-13"});
   const std::string text = drawn();
@@ -92,7 +92,7 @@ TEST_F(MapTest, TellsAllKindsOfCpusApart) {
 }
 
 TEST_F(MapTest, IsJsonForPrograms) {
-  simulate(kSmall, std::string(kStory) + "{\"op\":\"offline\",\"cpus\":\"14\"}\n", {"--placement.reserved-cpus=8"});
+  simulate(kSmall, std::string(kMapStory) + "{\"op\":\"offline\",\"cpus\":\"14\"}\n", {"--placement.reserved-cpus=8"});
   const json cpus = json::parse(drawn({"--json"}));
   ASSERT_EQ(cpus.size(), 16U);
   EXPECT_EQ(cpus[2], json({{"cpu", 2}, {"node", 0}, {"core", 2}, {"use", "exclusive"}, {"by", "default/b/main"}}));
@@ -103,14 +103,14 @@ TEST_F(MapTest, IsJsonForPrograms) {
 
 TEST_F(MapTest, DrawsAMomentOfThePast) {
   simulate(kSmall,
-           std::string(kStory) + "{\"op\":\"clock\",\"advance_s\":60}\n{\"op\":\"remove_pod\",\"pod\":\"b\"}\n");
+           std::string(kMapStory) + "{\"op\":\"clock\",\"advance_s\":60}\n{\"op\":\"remove_pod\",\"pod\":\"b\"}\n");
   EXPECT_THAT(drawn({"--at", "2026-01-01T00:00:30Z"}), HasSubstr("B default/b/main"));
   EXPECT_THAT(drawn(), Not(HasSubstr("default/b/main")));
   EXPECT_EQ(state_.topolet({"map", "--at", "noon"}).code, 2);
 }
 
 TEST_F(MapTest, DrawsACopyToo) {
-  simulate(kSmall, kStory);
+  simulate(kSmall, kMapStory);
   const std::string copy = state_.file("copy.db");
   ASSERT_EQ(state_.topolet({"backup", copy}).code, 0);
   EXPECT_EQ(testing::topolet({"map", "--database", copy}).text, drawn());
@@ -124,7 +124,7 @@ TEST_F(MapTest, SaysWhereTheMachineIsNotRecorded) {
 }
 
 TEST_F(MapTest, DrawsAgainWhatHasChanged) {
-  simulate(kSmall, kStory);
+  simulate(kSmall, kMapStory);
   const std::string before = drawn();
   Process watcher({TOPOLET_COMMAND, "map", "--watch", "--state-dir", state_.path()}, state_.file("watched"));
   const auto watched = [&] {

@@ -421,14 +421,14 @@ TEST_P(WriterOfItsOwnThread, LeavesAStoreBehindThatDoesNotReturn) {
   }
 }
 
-std::string thread_name(const ::testing::TestParamInfo<Writer::Thread>& info) {
+std::string name_of_thread(const ::testing::TestParamInfo<Writer::Thread>& info) {
   return info.param == Writer::Thread::kOwn ? "OnItsOwnThread" : "OnTheLoop";
 }
 
 INSTANTIATE_TEST_SUITE_P(Writer, WriterTest, ::testing::Values(Writer::Thread::kOwn, Writer::Thread::kLoop),
-                         thread_name);
-INSTANTIATE_TEST_SUITE_P(Writer, LosingWriter, ::testing::Values(Writer::Thread::kOwn), thread_name);
-INSTANTIATE_TEST_SUITE_P(Writer, WriterOfItsOwnThread, ::testing::Values(Writer::Thread::kOwn), thread_name);
+                         name_of_thread);
+INSTANTIATE_TEST_SUITE_P(Writer, LosingWriter, ::testing::Values(Writer::Thread::kOwn), name_of_thread);
+INSTANTIATE_TEST_SUITE_P(Writer, WriterOfItsOwnThread, ::testing::Values(Writer::Thread::kOwn), name_of_thread);
 
 }  // namespace
 }  // namespace topolet::engine

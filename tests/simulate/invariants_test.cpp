@@ -418,6 +418,8 @@ TEST(Invariants, TheOrderOfEnableLinesChangesNothing) {
       std::vector<std::string> plugins = {"gpu", "numa", "smt"};
       std::set<std::string> transcripts;
       do {
+        // With the sanitizers, the first order and the last.
+        if (kSlower > 1 && plugins[1] != "numa") continue;
         Story run{machine, 25, flags};
         for (const std::string& plugin : plugins) run.flags.push_back("--plugins.enable=" + plugin);
         transcripts.insert(transcript(run, 3, true));
