@@ -18,9 +18,9 @@ constexpr std::size_t kEventsPerSeed = 500;
 #ifdef TOPOLET_SANITIZED
 // The build without sanitizers goes the whole way. Six dense runs are one of each kind: with and without kills, hotplug
 // and a slow store.
-constexpr std::uint64_t kSeeds = 8;
+constexpr std::uint64_t kSeeds = 4;
 constexpr std::uint64_t kDenseSeeds = 6;
-constexpr std::size_t kDenseEventsPerSeed = 2100;
+constexpr std::size_t kDenseEventsPerSeed = 1400;
 #else
 constexpr std::uint64_t kSeeds = 24;
 constexpr std::uint64_t kDenseSeeds = 24;
