@@ -78,6 +78,8 @@ void WatchClient::follow() {
 
 void WatchClient::take(const watch::v1::WatchResponse& response) {
   const std::chrono::milliseconds now = options_.clock.wall();
+  // Before the node is said to be known, so that who waits for that finds it counted.
+  count(response, now);
   if (response.has_snapshot()) {
     node_.begin(response.snapshot(), now);
     got_snapshot_ = true;
@@ -85,6 +87,9 @@ void WatchClient::take(const watch::v1::WatchResponse& response) {
     is_told_ = false;
   }
   for (const watch::v1::Delta& delta : response.deltas().deltas()) node_.apply(delta, now);
+}
+
+void WatchClient::count(const watch::v1::WatchResponse& response, std::chrono::milliseconds now) {
   MutexLock lock(mutex_);
   if (response.has_snapshot()) ++counts_.snapshots;
   const auto& deltas = response.deltas().deltas();

@@ -80,6 +80,23 @@ TEST_F(StartContainerTest, ASecondOneThatIsRefusedSaysNothingOfTheFirst) {
   EXPECT_EQ(find("a")->phase, Phase::kStarting) << "the first may still be under way";
 }
 
+TEST_F(StartContainerTest, IsRefusedWhileANeighbourIsStillOnItsCpu) {
+  begin({shared("b")});
+  start_converged("b");
+  runtime_.fail("UpdateContainerResources", cri::RuntimeResponse{Code::kUnavailable, "transport is closing", {}});
+  const placement::ContainerKey a = guaranteed("a", 1).key;
+  commit(event::CreateAdmitted{guaranteed("a", 1), exclusive_on({0})});
+  commit(event::CreateConfirmed{a, "c-a", {CpuSet{0}, {}}});
+  runtime_.put("c-a", {.state = cri::ContainerState::kCreated, .cpus = {0}, .whole_cpus = 1});
+  const auto call = start("c-a");
+  loop_.advance(seconds(60));
+  EXPECT_FALSE(call->is_forwarded());
+  ASSERT_TRUE(call->kubelet_answer());
+  EXPECT_EQ(call->kubelet_answer()->code, Code::kUnavailable);
+  EXPECT_THAT(call->kubelet_answer()->message, HasSubstr("c-b"));
+  EXPECT_EQ(find("a")->phase, Phase::kCreated);
+}
+
 TEST_F(StartContainerTest, PlacesFirstWhatIsUnknown) {
   forget_a();
   const auto call = start("c-a");

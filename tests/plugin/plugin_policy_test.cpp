@@ -161,6 +161,7 @@ TEST(PluginPolicy, RefusesPicksThatCannotBeRead) {
             (Error{Code::kInternal, begin + "narrow has 2000 words; the highest index is 65535"}));
   EXPECT_EQ(pick_error("null-set").message, begin + "withhold is a null pointer");
   EXPECT_EQ(pick_error("two-narrowings").message, begin + "narrow is set twice");
+  EXPECT_EQ(pick_error("two-withholdings").message, begin + "withhold is set twice");
   EXPECT_EQ(pick_error("order-far").message, begin + "order names CPU 70000");
   EXPECT_EQ(pick_error("order-twice").message, begin + "order names CPU 1 twice");
   EXPECT_EQ(pick_error("endless-shares").message, begin + "at_least is set more than 1024 times");

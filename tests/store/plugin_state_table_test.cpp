@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "store/database.hpp"
 #include "store/store.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -52,6 +53,26 @@ TEST_F(PluginValuesTest, AreWalkedInTheOrderOfTheirBytes) {
   ASSERT_TRUE(values_->remove("numa", "a").has_value());
   EXPECT_TRUE(values_->remove("numa", "a").has_value());
   EXPECT_EQ(values_->next("numa", "").value(), "aa");
+}
+
+TEST_F(PluginValuesTest, AreReadAsTheyWereSetThoughTheyWaitToBeWritten) {
+  for (const char* key : {"a", "b"}) ASSERT_TRUE(values_->set("numa", key, "before").has_value());
+  auto other = Database::open(directory_.path() / "state" / "state.db", Database::Access::kReadWrite);
+  ASSERT_TRUE(other.has_value());
+  ASSERT_TRUE(other->execute("BEGIN IMMEDIATE", "let nobody write").has_value());
+  EXPECT_TRUE(values_->set("numa", "a", "after").has_value());
+  EXPECT_TRUE(values_->remove("numa", "b").has_value());
+  EXPECT_TRUE(values_->set("numa", "c", "new").has_value());
+  EXPECT_EQ(values_->get("numa", "a").value(), "after");
+  EXPECT_EQ(values_->get("numa", "b").value(), std::nullopt);
+  EXPECT_EQ(values_->get("numa", "c").value(), "new");
+  EXPECT_EQ(values_->next("numa", "a").value(), "c");
+  EXPECT_EQ(*values_->count("numa"), 2U);
+  ASSERT_TRUE(other->execute("ROLLBACK", "let others write").has_value());
+  open();
+  EXPECT_EQ(values_->get("numa", "a").value(), "after");
+  EXPECT_EQ(values_->get("numa", "b").value(), std::nullopt);
+  EXPECT_EQ(values_->get("numa", "c").value(), "new");
 }
 
 }  // namespace

@@ -67,6 +67,12 @@ static int32_t pick(const topolet_instance* instance, const topolet_pick_request
     sink->narrow(sink, one);
     return TOPOLET_OK;
   }
+  if (topolet_str_is(g_answer, "two-withholdings")) {
+    const topolet_set one = {kWords, 1};
+    sink->withhold(sink, one);
+    sink->withhold(sink, one);
+    return TOPOLET_OK;
+  }
   if (topolet_str_is(g_answer, "shares") || topolet_str_is(g_answer, "endless-shares")) {
     const topolet_set first = {kWords, 1};
     const uint32_t shares = topolet_str_is(g_answer, "shares") ? 2 : TOPOLET_PICK_MAX_SHARES + 1;
