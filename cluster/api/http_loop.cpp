@@ -25,8 +25,8 @@ constexpr long kCaCacheSeconds = 300;
 
 CURLM* make_multi() {
   // Once for the process, and before there are threads that use it.
-  static const CURLcode initialized = curl_global_init(CURL_GLOBAL_DEFAULT);
-  CURLM* multi = initialized == CURLE_OK ? curl_multi_init() : nullptr;
+  static const CURLcode kInitialized = curl_global_init(CURL_GLOBAL_DEFAULT);
+  CURLM* multi = kInitialized == CURLE_OK ? curl_multi_init() : nullptr;
   if (multi == nullptr) throw std::runtime_error("libcurl cannot be initialized");
   return multi;
 }
@@ -233,6 +233,7 @@ std::uint64_t HttpLoop::send(const ApiServer& server, const HttpRequest& request
   transfer->set(CURLOPT_WRITEFUNCTION, &Transfer::write);
   transfer->set(CURLOPT_WRITEDATA, transfer.get());
   const std::uint64_t number = ++last_number_;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): libcurl keeps a pointer for its user, and a number is enough.
   transfer->set(CURLOPT_PRIVATE, reinterpret_cast<char*>(number));
   transfer->timeout = request.timeout;
   transfer->time_out_timer = {now() + request.timeout, number};

@@ -159,7 +159,7 @@ void Binder::remember(const json& pod) {
 void Binder::bind(BindingArgs args, OnBound on_bound) {
   const auto call = std::make_shared<Call>(
       Call{std::move(args), std::move(on_bound), {}, 0, {}, false, false, api_.now() + options_.patience});
-  if (!is_binding_ || time_to_bind_() <= time_to_bind_().zero()) return finish(call, kNoLeader);
+  if (!is_binding_ || time_to_bind_() <= std::chrono::milliseconds::zero()) return finish(call, kNoLeader);
   waiting_.push_back(call);
   begin_waiting();
   if (call->has_begun) return;
@@ -263,7 +263,8 @@ void Binder::send(const Shared& call) {
   request.path += fmt::format("?timeout={}ms", request.timeout.count());
   request.is_still_wanted = [this, deadline = call->deadline, timeout = request.timeout] {
     const bool is_in_time = api_.now() + timeout <= deadline + kLateness;
-    return is_binding_ && is_in_time && timeout > timeout.zero() && time_to_bind_() + kPunctuality >= timeout;
+    return is_binding_ && is_in_time && timeout > std::chrono::milliseconds::zero() &&
+           time_to_bind_() + kPunctuality >= timeout;
   };
   api_.request(std::move(request), [this, alive = is_alive_, call](const ApiAnswer& answer) {
     if (*alive) take_answer(call, answer);

@@ -49,20 +49,20 @@ class Http1Connection final : public Connection {
   void close() override {
     if (!std::exchange(is_open_, false)) return;
     end_timer();
-    error_code ignored;
-    lowest(stream_).socket().shutdown(tcp::socket::shutdown_both, ignored);
+    ErrorCode ignored;
+    lowest(stream_).socket().shutdown(Tcp::socket::shutdown_both, ignored);
     lowest(stream_).close();
     if (stream_number_) server_.handlers.end_stream(*stream_number_);
     server_.connections.erase(number_);
   }
 
  private:
-  using error_code = boost::system::error_code;
-  using tcp = boost::asio::ip::tcp;
-  using status = boost::beast::http::status;
-  using field = boost::beast::http::field;
-  using verb = boost::beast::http::verb;
-  using error = boost::beast::http::error;
+  using ErrorCode = boost::system::error_code;
+  using Tcp = boost::asio::ip::tcp;
+  using HttpStatus = boost::beast::http::status;
+  using HttpField = boost::beast::http::field;
+  using HttpVerb = boost::beast::http::verb;
+  using HttpError = boost::beast::http::error;
 
   static constexpr std::uint64_t kRefusedBodyBytes = 64 << 10;
 
@@ -96,7 +96,7 @@ class Http1Connection final : public Connection {
     parser_->header_limit(kMaxHeaderBytes);
     parser_->body_limit(server_.options.max_body_bytes);
     set_due(server_.options.idle_timeout);
-    boost::beast::http::async_read_header(stream_, buffer_, *parser_, [self = kept()](error_code failed, std::size_t) {
+    boost::beast::http::async_read_header(stream_, buffer_, *parser_, [self = kept()](ErrorCode failed, std::size_t) {
       self->is_waiting_ = false;
       if (failed) return self->on_request(failed);
       self->read_body();
@@ -111,24 +111,24 @@ class Http1Connection final : public Connection {
     if (refusal_) parser_->body_limit(std::min(kRefusedBodyBytes, server_.options.max_body_bytes));
     set_due(server_.options.request_timeout);
     boost::beast::http::async_read(stream_, buffer_, *parser_,
-                                   [self = kept()](error_code failed, std::size_t) { self->on_request(failed); });
+                                   [self = kept()](ErrorCode failed, std::size_t) { self->on_request(failed); });
   }
 
-  void on_request(error_code failed) {
-    if (failed == error::header_limit) return refuse(status::request_header_fields_too_large);
-    if (failed == error::body_limit) return refuse(status::payload_too_large);
+  void on_request(ErrorCode failed) {
+    if (failed == HttpError::header_limit) return refuse(HttpStatus::request_header_fields_too_large);
+    if (failed == HttpError::body_limit) return refuse(HttpStatus::payload_too_large);
     if (failed) return close();
     if (refusal_) return answer(std::move(*refusal_));
     set_never_due();  // whoever answers may take his time
     auto& message = parser_->get();
     const std::string target(message.target());
-    HttpRequest request{target.substr(0, target.find('?')), std::string(message[field::host]),
+    HttpRequest request{target.substr(0, target.find('?')), std::string(message[HttpField::host]),
                         std::move(message.body()), client_name_};
     const bool is_stream =
-        message.method() == verb::get && server_.handlers.answer && server_.handlers.is_stream(request);
+        message.method() == HttpVerb::get && server_.handlers.answer && server_.handlers.is_stream(request);
     if (is_stream) return begin_events();
     if (!server_.dispatch(std::string(message.method_string()), std::move(request), responder()))
-      refuse(status::method_not_allowed);
+      refuse(HttpStatus::method_not_allowed);
   }
 
   /// May be called on any thread, also when the connection is over.
@@ -142,19 +142,19 @@ class Http1Connection final : public Connection {
 
   /// Takes what the client still sends: if it were told that the connection is closed, it might not see the answer.
   void drain() {
-    error_code ignored;
-    lowest(stream_).socket().shutdown(tcp::socket::shutdown_send, ignored);
+    ErrorCode ignored;
+    lowest(stream_).socket().shutdown(Tcp::socket::shutdown_send, ignored);
     set_due(kDrainTime);
     drain_more();
   }
   void drain_more() {
-    lowest(stream_).async_read_some(boost::asio::buffer(drained_), [self = kept()](error_code failed, std::size_t) {
+    lowest(stream_).async_read_some(boost::asio::buffer(drained_), [self = kept()](ErrorCode failed, std::size_t) {
       if (failed) return self->close();
       self->drain_more();
     });
   }
 
-  void refuse(status code) {
+  void refuse(HttpStatus code) {
     is_unread_ = true;
     parser_.reset();
     answer(refusal_of(code));
@@ -163,17 +163,17 @@ class Http1Connection final : public Connection {
   /// Of a request that could not be read, nothing that follows can be.
   void answer(HttpResponse made) {
     const bool is_read = parser_.has_value();
-    const bool is_head = is_read && parser_->get().method() == verb::head;
+    const bool is_head = is_read && parser_->get().method() == HttpVerb::head;
     response_ = {};
     response_.version(is_read ? parser_->get().version() : 11);
     response_.result(made.status);
-    response_.set(field::content_type, made.content_type);
+    response_.set(HttpField::content_type, made.content_type);
     for (const auto& [name, value] : server_.headers()) response_.set(name, value);
     response_.keep_alive(is_read && parser_->get().keep_alive() && !server_.has_changed(tls_));
     response_.content_length(made.body.size());
     if (!is_head) response_.body() = std::move(made.body);
     set_due(server_.options.request_timeout);
-    boost::beast::http::async_write(stream_, response_, [self = kept()](error_code failed, std::size_t) {
+    boost::beast::http::async_write(stream_, response_, [self = kept()](ErrorCode failed, std::size_t) {
       if (!failed && self->is_unread_) return self->drain();
       if (failed || !self->response_.keep_alive()) return self->close();
       self->read();
@@ -191,7 +191,7 @@ class Http1Connection final : public Connection {
 
   /// The client says nothing more: whatever comes is its end.
   void wait_for_end() {
-    lowest(stream_).socket().async_wait(tcp::socket::wait_read, [self = kept()](error_code) { self->close(); });
+    lowest(stream_).socket().async_wait(Tcp::socket::wait_read, [self = kept()](ErrorCode) { self->close(); });
   }
 
   void push(std::string text) {
@@ -204,7 +204,7 @@ class Http1Connection final : public Connection {
 
   void write_next() {
     boost::asio::async_write(stream_, boost::asio::buffer(unsent_.front()),
-                             [self = kept()](error_code failed, std::size_t) {
+                             [self = kept()](ErrorCode failed, std::size_t) {
                                if (failed) return self->close();
                                self->unsent_bytes_ -= self->unsent_.front().size();
                                self->unsent_.pop_front();

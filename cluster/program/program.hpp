@@ -3,9 +3,8 @@
 // The folder cluster/program. Namespace topolet::program.
 #pragma once
 
-#include <signal.h>
-
 #include <boost/program_options/options_description.hpp>
+#include <csignal>
 #include <functional>
 #include <optional>
 #include <string>
