@@ -17,7 +17,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 using StreamId = std::int32_t;
-using http_status = boost::beast::http::status;
+using HttpStatus = boost::beast::http::status;
 
 constexpr std::uint32_t kMaxStreams = 250;
 constexpr std::int32_t kStreamWindowBytes = 1 << 20;
@@ -206,7 +206,7 @@ void Http2Connection::on_headers_end(StreamId id) {
   // Trailers, too, are headers.
   if (stream == nullptr || stream->refusal) return;
   if (stream->header_bytes > kMaxHeaderBytes)
-    return refuse(id, *stream, refusal_of(http_status::request_header_fields_too_large));
+    return refuse(id, *stream, refusal_of(HttpStatus::request_header_fields_too_large));
   stream->is_admitted = true;
   if (!server_.handlers.refuse_client) return;
   if (auto refusal = server_.handlers.refuse_client(secure_.client_name)) refuse(id, *stream, *std::move(refusal));
@@ -217,9 +217,9 @@ void Http2Connection::on_data(StreamId id, std::string_view data) {
   if (stream == nullptr || stream->refusal || stream->is_answered) return;
   const std::uint64_t most = server_.options.max_body_bytes;
   if (stream->request.body.size() + data.size() > most)
-    return refuse(id, *stream, refusal_of(http_status::payload_too_large));
+    return refuse(id, *stream, refusal_of(HttpStatus::payload_too_large));
   if (received_body_bytes_ + data.size() > kMaxBodiesUnderway * most)
-    return refuse(id, *stream, refusal_of(http_status::service_unavailable));
+    return refuse(id, *stream, refusal_of(HttpStatus::service_unavailable));
   stream->request.body += data;
   stream->body_bytes += data.size();
   received_body_bytes_ += data.size();
@@ -315,7 +315,7 @@ void Http2Connection::hand_over(StreamId id, Stream& stream) {
     return;
   }
   if (!server_.dispatch(stream.method, std::move(stream.request), responder(id)))
-    answer(id, refusal_of(http_status::method_not_allowed));
+    answer(id, refusal_of(HttpStatus::method_not_allowed));
 }
 
 /// May be called on any thread, also when the connection or the stream is over.
