@@ -79,7 +79,7 @@ void WatchClient::follow() {
 void WatchClient::take(const watch::v1::WatchResponse& response) {
   const std::chrono::milliseconds now = options_.clock.wall();
   // Before the node is said to be known, so that who waits for that finds it counted.
-  count(response, now);
+  add_to_counts(response, now);
   if (response.has_snapshot()) {
     node_.begin(response.snapshot(), now);
     got_snapshot_ = true;
@@ -89,7 +89,7 @@ void WatchClient::take(const watch::v1::WatchResponse& response) {
   for (const watch::v1::Delta& delta : response.deltas().deltas()) node_.apply(delta, now);
 }
 
-void WatchClient::count(const watch::v1::WatchResponse& response, std::chrono::milliseconds now) {
+void WatchClient::add_to_counts(const watch::v1::WatchResponse& response, std::chrono::milliseconds now) {
   MutexLock lock(mutex_);
   if (response.has_snapshot()) ++counts_.snapshots;
   const auto& deltas = response.deltas().deltas();

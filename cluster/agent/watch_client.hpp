@@ -63,7 +63,7 @@ class WatchClient {
   void run();
   void follow();
   void take(const watch::v1::WatchResponse& response);
-  void count(const watch::v1::WatchResponse& response, std::chrono::milliseconds now) TOPOLET_EXCLUDES(mutex_);
+  void add_to_counts(const watch::v1::WatchResponse& response, std::chrono::milliseconds now) TOPOLET_EXCLUDES(mutex_);
   void note_loss(const std::string& why);
   /// False if it is to end.
   bool pause(std::chrono::milliseconds duration) TOPOLET_EXCLUDES(mutex_);

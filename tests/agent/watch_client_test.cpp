@@ -96,5 +96,21 @@ TEST_F(WatchClientTest, TellsHowLongAChangeTookToComeByItsOwnClock) {
   EXPECT_FALSE(node_.summary().connected);
 }
 
+TEST_F(WatchClientTest, HasCountedASnapshotBeforeAnybodyIsToldOfIt) {
+  const WatchSocket socket(socket_, {true});
+  WatchClient client({.socket = socket_, .clock = clock_.clock()}, node_, *log_);
+  std::vector<std::uint64_t> snapshots;
+  std::promise<void> told;
+  node_.follow([&](const auto& update) {
+    if (update->event != "state") return;
+    snapshots.push_back(client.counts().snapshots);
+    told.set_value();
+  });
+  client.start();
+  EXPECT_EQ(told.get_future().wait_for(std::chrono::minutes(1)), std::future_status::ready);
+  client.stop();
+  EXPECT_THAT(snapshots, ElementsAre(1U));
+}
+
 }  // namespace
 }  // namespace topolet::agent
