@@ -132,9 +132,10 @@ std::vector<OptionSpec> placement_options() {
              "Which containers get exclusive CPUs: Guaranteed ones that request whole CPUs, and those with the "
              "annotation topolet.io/cpus: exclusive (guaranteed-integer); only the latter (annotated); none (never).",
              {"guaranteed-integer", "annotated", "never"}),
-      repeatable(option("reserved-namespaces", OptionType::kNamespace, {"kube-system"},
-                        "Kubernetes namespaces whose containers run on the reserved CPUs and the shared pool. They get "
-                        "exclusive CPUs only with the annotation topolet.io/cpus: exclusive.")),
+      repeatable(
+          option("reserved-namespaces", OptionType::kNamespace, {"kube-system"},
+                 "Kubernetes namespaces whose containers run in the shared pool, and always on the reserved CPUs "
+                 "too. They get exclusive CPUs only with the annotation topolet.io/cpus: exclusive.")),
       with_lone(repeatable(option("annotations", OptionType::kString, {"all"},
                                   "The topolet.io annotations that pods may use: their names without that prefix, or "
                                   "all, or none. Others are ignored, and the reason of the placement says so.")),

@@ -219,11 +219,13 @@ std::string node_names(const NodeSet& nodes) {
 }
 
 CpuSet cpus_after_change(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
-                         const std::vector<Candidate>& now, bool anywhere) {
+                         const std::vector<Candidate>& now, bool anywhere, const CpuSet& besides) {
   if (before.empty() || now.empty()) return within;
   const CpuSet was = within & allowed;
   if (anywhere && before.back().cpus == was) return within | now.back().cpus;
-  const auto own = std::find_if(before.begin(), before.end(), [&](const Candidate& c) { return c.cpus == was; });
+  const auto own = std::find_if(before.begin(), before.end(), [&](const Candidate& c) {
+    return c.cpus == was || (!besides.empty() && (c.cpus | besides) == was);
+  });
   if (own == before.end()) return within;
   // A machine of one node and CPUs outside it has the same nodes as that node.
   const auto has_its_nodes = [&own](const Candidate& candidate) { return candidate.nodes == own->nodes; };

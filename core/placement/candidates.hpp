@@ -36,8 +36,8 @@ std::string node_names(const NodeSet& nodes);
 
 /// The new value of `within` after the candidates changed from `before`, made out of `allowed`, to `now`. A container
 /// that had all of a candidate also gets the CPUs that this candidate has now. `anywhere`: one that had the whole
-/// machine gets the whole machine, even if that was a single node.
+/// machine gets the whole machine, even if that was a single node. `besides`: what it has beside any candidate.
 CpuSet cpus_after_change(const CpuSet& within, const CpuSet& allowed, const std::vector<Candidate>& before,
-                         const std::vector<Candidate>& now, bool anywhere);
+                         const std::vector<Candidate>& now, bool anywhere, const CpuSet& besides = {});
 
 }  // namespace topolet::placement

@@ -71,8 +71,10 @@ Decision decide(const PolicyRequest& request, const PlacementRules& rules, const
 /// and withheld CPU, enough CPUs left for the pool, no shared container left without any.
 Status validate(const Placement& placement, const LedgerSnapshot& view, const PlacementRules& rules);
 
-/// The CPUs of a shared or reserved container that may use `within`, for a pool. Where nothing of `within` is left, the
-/// whole pool unless `keep_within`. Empty only if the pool (and for reserved mode the reserved set) is.
+/// The CPUs of a shared or reserved container that may use `within`, for a pool: those of `within` that are in the
+/// pool, and in reserved mode all free reserved ones. Where nothing is left, the whole pool. With `keep_within` no
+/// others than those of `within`. Empty only if the pool (and for reserved mode the reserved set) is, or with
+/// `keep_within`.
 CpuSet shared_cpus(Mode mode, const CpuSet& within, const CpuSet& pool, const CpuSet& free_reserved, bool keep_within);
 
 /// Takes `count` of `usable`: first those `order` names, then whole cores (all online threads of the core usable),

@@ -43,6 +43,12 @@ std::string invalid_pick_reason(const Pick& pick, const CpuSet& offered) {
   return pick.withhold.is_subset_of(offered) ? std::string() : not_offered("withheld", pick.withhold);
 }
 
+/// Whether the reserved CPUs belong to the container wherever it is placed. One that was squeezed onto them has the
+/// nearest only.
+bool has_reserved_cpus(const PolicyRequest& request) {
+  return !request.exclusive && request.shared_mode == Mode::kReserved && !request.stay_near;
+}
+
 }  // namespace
 
 bool PlacementBuilder::is_considered(const Considered& considered, const Vote& vote) {
@@ -90,6 +96,12 @@ Status PlacementBuilder::choose(const RankedCandidate& ranked, const Considered&
   decision_.within = request_.exclusive ? CpuSet{}
                      : narrowed         ? picked.usable
                                         : request_.candidates[ranked.position].cpus;
+  if (has_reserved_cpus(request_)) {
+    placement.cpus |= request_.ledger.free_reserved();
+    decision_.within |= request_.ledger.reserved;
+  }
+  // Of the shared CPUs that it has it keeps all, whatever policies would leave it.
+  if (!request_.exclusive && !request_.keep.empty()) placement.cpus = request_.keep;
   review_choice(ranked, offered);
   if (!unmet_requirements_.empty())
     return Error{Code::kResourceExhausted, fmt::format("{}", fmt::join(unmet_requirements_, "; "))};

@@ -144,7 +144,8 @@ struct PolicyRequest {
   std::vector<NodeSet> excluded_node_sets = {};  ///< no candidates, whoever proposes them
   bool whole_pool = false;                       ///< the container wishes for no preference: no policy is asked
   CpuSource from = CpuSource::kPool;
-  /// Exclusive CPUs that the container has or had. It gets all of them, or as many as it requests if they are more.
+  /// Exclusive CPUs that the container has or had. It gets all of them, or as many as it requests if they are more. Of
+  /// a container without CPUs of its own: the shared ones that it has and keeps, no more and no fewer.
   CpuSet keep;
   CpuSet retained_withheld;  ///< what was withheld for it then
   bool must_retain = false;  ///< false: it gets `keep` only where that is as good as what it would get without
@@ -163,8 +164,8 @@ struct PolicyRequest {
   CpuSet shared_cpus() const { return pool_for(shared_mode, ledger.pool, ledger.free_reserved()); }
   /// The CPUs that are free for the container.
   CpuSet free() const {
-    if (!exclusive || from == CpuSource::kPool) return ledger.pool;
-    return ledger.isolated;
+    if (!exclusive) return shared_cpus();
+    return from == CpuSource::kPool ? ledger.pool : ledger.isolated;
   }
   /// Those of them that it may be given: a container that does not grow is offered only CPUs that it had.
   CpuSet offered() const {
@@ -172,7 +173,10 @@ struct PolicyRequest {
     return shrinks ? free() & (keep | retained_withheld) : free();
   }
   /// All that the container may run on, of whatever candidate.
-  CpuSet usable() const { return exclusive ? offered() : shared_cpus(); }
+  CpuSet usable() const {
+    if (exclusive) return offered();
+    return keep.empty() ? shared_cpus() : keep;
+  }
 };
 
 /// A difference between scores that is a mild preference only, see Verdict::score.

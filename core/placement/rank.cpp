@@ -109,10 +109,9 @@ void audit(const std::vector<RankedCandidate>& ranking, const PolicyRequest& req
 std::size_t needed_cpus(const PolicyRequest& request) { return request.exclusive ? request.exclusive_cpus : 1; }
 
 const char* shortage(const PolicyRequest& request, const CpuSet& cpus) {
-  const bool are_enough = cpus.size() >= needed_cpus(request);
-  if (!request.exclusive) return are_enough ? nullptr : "no shared CPU";
-  if (!are_enough) return "too few free CPUs";
-  const std::size_t kept = std::min<std::size_t>(request.keep.size(), request.exclusive_cpus);
+  if (cpus.size() < needed_cpus(request)) return request.exclusive ? "too few free CPUs" : "no shared CPU";
+  const std::size_t all = request.keep.size();
+  const std::size_t kept = request.exclusive ? std::min<std::size_t>(all, request.exclusive_cpus) : all;
   return (request.keep & cpus).size() < kept ? "it does not include the CPUs that the container must keep" : nullptr;
 }
 

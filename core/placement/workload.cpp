@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace topolet::placement {
 
 std::string_view to_string(Qos qos) {
@@ -14,6 +16,22 @@ std::string_view to_string(Qos qos) {
       return "besteffort";
   }
   return "?";
+}
+
+namespace {
+
+std::int64_t needed_memory(const Demand& demand) {
+  return demand.memory_request_bytes > 0 ? demand.memory_request_bytes : demand.memory_limit_bytes;
+}
+
+}  // namespace
+
+bool needs_more_memory(const Demand& before, const Demand& after) {
+  if (needed_memory(after) > needed_memory(before)) return true;
+  return std::any_of(after.hugepage_limit_bytes.begin(), after.hugepage_limit_bytes.end(), [&](const auto& pages) {
+    const auto had = before.hugepage_limit_bytes.find(pages.first);
+    return pages.second > (had == before.hugepage_limit_bytes.end() ? 0 : had->second);
+  });
 }
 
 std::string display_name(std::string_view pod_namespace, std::string_view pod, std::string_view container) {

@@ -40,6 +40,10 @@ struct Demand {
   friend bool operator==(const Demand&, const Demand&) = default;
 };
 
+/// Whether a container that asked for `before` needs more memory, or more huge pages of some size, if it asks for
+/// `after`. What it needs is its request, or its limit where the request is not known.
+bool needs_more_memory(const Demand& before, const Demand& after);
+
 struct Workload {
   ContainerKey key;
   std::string pod_name;

@@ -39,6 +39,14 @@ std::int64_t memory_request_of(const Resources& resources) {
   return resources.memory_request.value_or(resources.memory_limit.value_or(0));
 }
 
+void add_huge_pages(const Resources& resources, lens::Resources& filled) {
+  for (const auto& [size, bytes] : resources.hugepages) {
+    lens::Hugepages& limit = *filled.add_hugepage_limits();
+    limit.set_page_size(size);
+    limit.set_limit_bytes(static_cast<std::uint64_t>(bytes));
+  }
+}
+
 /// As the kubelet sends them for a container of this class; what the line says in the CRI's own terms stands.
 void fill(lens::Resources& filled, const Resources& resources, placement::Qos qos, std::int64_t memory_total) {
   std::int64_t memory_limit = resources.memory_limit.value_or(0);
@@ -50,11 +58,7 @@ void fill(lens::Resources& filled, const Resources& resources, placement::Qos qo
   filled.set_memory_limit_bytes(resources.memory_limit_in_bytes.value_or(memory_limit));
   filled.set_oom_score_adj(
       resources.oom_score_adj.value_or(oom_score_adj_of(qos, memory_request_of(resources), memory_total)));
-  for (const auto& [size, bytes] : resources.hugepages) {
-    lens::Hugepages& limit = *filled.add_hugepage_limits();
-    limit.set_page_size(size);
-    limit.set_limit_bytes(static_cast<std::uint64_t>(bytes));
-  }
+  add_huge_pages(resources, filled);
 }
 
 bool has_cri_fields(const Resources& resources) {
@@ -141,7 +145,8 @@ std::string create_request(const Operation& create, const SimulatedPod& pod, std
   return request.SerializeAsString();
 }
 
-std::string update_request(const Operation& update, const std::string& container_id) {
+std::string update_request(const Operation& update, const std::string& container_id, placement::Qos qos,
+                           std::int64_t memory_total_bytes) {
   const Resources& spec = update.resources;
   lens::UpdateContainerResourcesRequest request;
   request.set_container_id(container_id);
@@ -155,7 +160,11 @@ std::string update_request(const Operation& update, const std::string& container
   if (spec.cpu_request_milli) resources.set_cpu_shares(shares_of(*spec.cpu_request_milli));
   if (spec.cpu_shares) resources.set_cpu_shares(*spec.cpu_shares);
   resources.set_memory_limit_bytes(spec.memory_limit_in_bytes.value_or(spec.memory_limit.value_or(0)));
+  if (spec.memory_request) {
+    resources.set_oom_score_adj(oom_score_adj_of(qos, *spec.memory_request, memory_total_bytes));
+  }
   if (spec.oom_score_adj) resources.set_oom_score_adj(*spec.oom_score_adj);
+  add_huge_pages(spec, resources);
   if (!update.cpuset_cpus.empty()) resources.set_cpuset_cpus(update.cpuset_cpus);
   if (!update.cpuset_mems.empty()) resources.set_cpuset_mems(update.cpuset_mems);
   return request.SerializeAsString();

@@ -25,7 +25,8 @@ std::string run_pod_request(const Operation& run_pod, std::int64_t memory_total_
 std::string create_request(const Operation& create, const SimulatedPod& pod, std::uint32_t attempt,
                            std::int64_t memory_total_bytes);
 /// Only what the line says is in it.
-std::string update_request(const Operation& update, const std::string& container_id);
+std::string update_request(const Operation& update, const std::string& container_id, placement::Qos qos,
+                           std::int64_t memory_total_bytes);
 std::string id_request(const std::string& id);
 
 }  // namespace topolet::simulate

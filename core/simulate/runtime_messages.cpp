@@ -1,5 +1,7 @@
 #include "core/simulate/runtime_messages.hpp"
 
+#include <algorithm>
+
 namespace topolet::simulate {
 
 cri::RuntimeResponse ok_answer() { return {Code::kOk, {}, {}}; }
@@ -25,6 +27,13 @@ void update_resources(lens::Resources& resources, const lens::Resources& update)
   if (update.cpu_quota_us() != 0) resources.set_cpu_quota_us(update.cpu_quota_us());
   if (update.cpu_shares() != 0) resources.set_cpu_shares(update.cpu_shares());
   if (update.memory_limit_bytes() != 0) resources.set_memory_limit_bytes(update.memory_limit_bytes());
+  for (const lens::Hugepages& pages : update.hugepage_limits()) {
+    const auto known =
+        std::find_if(resources.mutable_hugepage_limits()->begin(), resources.mutable_hugepage_limits()->end(),
+                     [&](const auto& other) { return other.page_size() == pages.page_size(); });
+    const bool is_new = known == resources.mutable_hugepage_limits()->end();
+    (is_new ? *resources.add_hugepage_limits() : *known) = pages;
+  }
   if (!update.cpuset_cpus().empty()) resources.set_cpuset_cpus(update.cpuset_cpus());
   if (!update.cpuset_mems().empty()) resources.set_cpuset_mems(update.cpuset_mems());
 }

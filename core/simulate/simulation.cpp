@@ -324,6 +324,7 @@ void Simulation::create(const Operation& operation, OperationResult& result) {
   if (answer.code == Code::kOk && target.ParseFromString(answer.body)) {
     next_attempts_[name] = attempt + 1;
     container_ids_[name] = target.id();
+    classes_[name] = qos_of(pod->second, operation.resources);
     result.outcome = is(decision, engine::AuditEvent::kUnpinned) ? "unpinned" : "placed";
     if (decision == nullptr) result.reason = "repeated create: the container stays where it was placed before";
     const cri::RuntimeResponse started = daemon_.call("StartContainer", id_request(target.id()));
@@ -343,7 +344,9 @@ void Simulation::create(const Operation& operation, OperationResult& result) {
 void Simulation::update(const Operation& operation, OperationResult& result) {
   const auto id = container_id(operation, result);
   if (!id) return;
-  const cri::RuntimeResponse answer = daemon_.call("UpdateContainerResources", update_request(operation, *id));
+  const cri::RuntimeResponse answer = daemon_.call(
+      "UpdateContainerResources",
+      update_request(operation, *id, classes_[{operation.pod, operation.container}], daemon_.memory_total_bytes()));
   const std::vector<store::DecidedRow> rows = daemon_.decisions();
   if (const store::DecidedRow* decision = decision_of(rows, operation); decision != nullptr) {
     result.reason = decision->reason;
@@ -396,6 +399,7 @@ void Simulation::remove_pod(const Operation& operation, OperationResult& result)
   const auto is_its = [&](const auto& entry) { return entry.first.first == operation.pod; };
   std::erase_if(next_attempts_, is_its);
   std::erase_if(container_ids_, is_its);
+  std::erase_if(classes_, is_its);
   pods_.erase(pod);
 }
 

@@ -148,6 +148,7 @@ class Simulation {
   std::map<std::string, SimulatedPod> pods_;
   std::map<ContainerName, std::uint32_t> next_attempts_;
   std::map<ContainerName, std::string> container_ids_;
+  std::map<ContainerName, placement::Qos> classes_;
 };
 
 }  // namespace topolet::simulate

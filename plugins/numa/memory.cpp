@@ -212,7 +212,58 @@ MemoryAmount NodeMemory::huge_pages(const std::vector<std::uint32_t>& nodes, std
   return found == huge_pages_.end() ? MemoryAmount{false, 0, 0} : sum(found->second, nodes);
 }
 
+MemoryAmount NodeMemory::huge_pages_on(std::size_t node, std::int64_t page_bytes) const {
+  const auto found = huge_pages_.find(page_bytes);
+  return found == huge_pages_.end() ? MemoryAmount{false, 0, 0} : found->second[node];
+}
+
 namespace {
+
+/// Memory nodes that are added one after the other until they hold what is requested.
+class Binding {
+ public:
+  Binding(const NodeMemory& memory, const BindingRequest& request) : memory_(memory), request_(request) {}
+
+  void add(std::size_t node, std::uint32_t os_index) {
+    nodes_.insert(os_index);
+    add_to(total_, memory_.amount_on(node));
+    for (const auto& [page_bytes, _] : request_.huge_pages) {
+      add_to(huge_pages_[page_bytes], memory_.huge_pages_on(node, page_bytes));
+    }
+  }
+
+  /// Whether the node has some of what is requested and still missing.
+  bool would_gain(std::size_t node) const {
+    if (!total_.fits(request_.bytes) && memory_.amount_on(node).fits(1)) return true;
+    return std::any_of(request_.huge_pages.begin(), request_.huge_pages.end(), [&](const auto& pages) {
+      return !has_pages(pages.first, pages.second) && memory_.huge_pages_on(node, pages.first).fits(1);
+    });
+  }
+
+  bool is_enough() const {
+    const bool has_all_pages = std::all_of(request_.huge_pages.begin(), request_.huge_pages.end(),
+                                           [this](const auto& pages) { return has_pages(pages.first, pages.second); });
+    return !nodes_.empty() && total_.fits(request_.bytes) && has_all_pages;
+  }
+
+  const Set& nodes() const { return nodes_; }
+
+ private:
+  static void add_to(MemoryAmount& total, const MemoryAmount& more) {
+    total.known = total.known && more.known;
+    total.free_bytes = saturating_add(total.free_bytes, more.free_bytes);
+  }
+  bool has_pages(std::int64_t page_bytes, std::int64_t bytes) const {
+    const auto found = huge_pages_.find(page_bytes);
+    return found != huge_pages_.end() && found->second.fits(bytes);
+  }
+
+  const NodeMemory& memory_;
+  const BindingRequest& request_;
+  MemoryAmount total_;
+  std::map<std::int64_t, MemoryAmount> huge_pages_;  ///< by page size in bytes
+  Set nodes_;
+};
 
 /// Whether a package has CPUs of the node and some of `cpus`.
 bool share_a_package(const topolet_topology& topology, const topolet_node& node, topolet_set cpus) {
@@ -262,19 +313,14 @@ std::optional<Set> choose_memory_nodes(const topolet_topology& topology, const N
   }
   std::sort(others.begin(), others.end());
 
-  MemoryAmount total;
-  Set memory_nodes;
-  const auto add = [&](std::size_t i) {
-    const MemoryAmount& more = memory.amount_on(i);
-    total.known = total.known && more.known;
-    total.free_bytes = saturating_add(total.free_bytes, more.free_bytes);
-    memory_nodes.insert(nodes[i].os_index);
-  };
-  const auto holds = [&](std::int64_t bytes) { return !memory_nodes.empty() && total.fits(bytes); };
-  for (const std::size_t i : chosen) add(i);
-  for (auto other = others.begin(); !holds(request.bytes) && other != others.end(); ++other) add(std::get<2>(*other));
-  if (!holds(request.bytes)) return std::nullopt;
-  return memory_nodes;
+  Binding binding(memory, request);
+  for (const std::size_t i : chosen) binding.add(i, nodes[i].os_index);
+  for (const auto& [far, emptier, i] : others) {
+    if (binding.is_enough()) break;
+    if (binding.nodes().empty() || binding.would_gain(i)) binding.add(i, nodes[i].os_index);
+  }
+  if (!binding.is_enough()) return std::nullopt;
+  return binding.nodes();
 }
 
 }  // namespace topolet::numa

@@ -59,6 +59,8 @@ class NodeMemory {
   MemoryAmount amount(const std::vector<std::uint32_t>& nodes) const;
   MemoryAmount huge_pages(const std::vector<std::uint32_t>& nodes, std::int64_t page_bytes) const;
   const MemoryAmount& amount_on(std::size_t node) const { return amounts_[node]; }
+  /// Of one node itself, whose memory may be another's.
+  MemoryAmount huge_pages_on(std::size_t node, std::int64_t page_bytes) const;
 
  private:
   void find_local_memory_nodes();
@@ -79,15 +81,16 @@ class NodeMemory {
 
 struct BindingRequest {
   std::int64_t bytes = 0;
+  HugePages huge_pages = {};
   topolet_set cpus = {};       ///< the container's
   topolet_set preferred = {};  ///< nodes to add first if those local to the CPUs do not have enough
   topolet_set allowed = {};    ///< no other nodes may be used
 };
 
-/// The memory nodes to bind a container to: those local to its CPUs; if these have too little free, the `preferred`
-/// ones, then the others of the machine, nearest first, until there is enough. For CPUs outside any node the nodes of
-/// their packages are the nearest, and of these the emptiest. Nothing if all together have too little.
-/// Memory-only nodes are used only where all allowed nodes are.
+/// The memory nodes to bind a container to: those local to its CPUs; if these have too little memory or huge pages
+/// free, the `preferred` ones, then the others of the machine that have some, nearest first, until there is enough. For
+/// CPUs outside any node the nodes of their packages are the nearest, and of these the emptiest. Nothing if all
+/// together have too little. Memory-only nodes are used only where all allowed nodes are.
 std::optional<sdk::Set> choose_memory_nodes(const topolet_topology& topology, const NodeMemory& memory,
                                             const BindingRequest& request);
 

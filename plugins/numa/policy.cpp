@@ -277,12 +277,14 @@ MemoryBinding Policy::adjust(const topolet_adjust_request& adjusting) const {
   const topolet_candidate& candidate = sdk::candidates(request)[adjusting.candidate];
   std::optional<Set> nodes = choose_memory_nodes(*request.topology, memory,
                                                  {.bytes = demand.memory_bytes,
+                                                  .huge_pages = demand.huge_pages,
                                                   .cpus = adjusting.cpus,
                                                   .preferred = candidate.nodes,
                                                   .allowed = adjusting.memory});
   if (!nodes) {
     return {std::nullopt, "memory is not bound: the nodes that the container may use do not have " +
-                              format_bytes(demand.memory_bytes) + " free"};
+                              format_bytes(demand.memory_bytes) +
+                              (demand.huge_pages.empty() ? "" : " and its huge pages") + " free"};
   }
   std::string reason = "memory is bound to " + sdk::node_names(nodes->view());
   return {std::move(nodes), std::move(reason)};

@@ -344,6 +344,28 @@ TEST(ApplyUpdate, FollowsAResizeOfTheCpu) {
   EXPECT_EQ(apply_update(before, update).cpu_request_milli, 0);
 }
 
+TEST(ApplyUpdate, ReadsABurstableContainersRequestAsACreateDoes) {
+  placement::Demand before;
+  before.memory_request_bytes = kGiB;
+  before.memory_request_estimated = true;
+  before.memory_limit_bytes = 2 * kGiB;
+  const DemandRules machine{.memory_total_bytes = 1000 * kGiB};
+  UpdateRequest update;
+  update.memory_limit_bytes = 60 * kGiB;
+  update.oom_score_adj = 960;
+  const placement::Demand after = apply_update(before, update, machine);
+  EXPECT_EQ(after.memory_request_bytes, 40 * kGiB);
+  EXPECT_TRUE(after.memory_request_estimated);
+  update.memory_limit_bytes = 30 * kGiB;
+  EXPECT_EQ(apply_update(before, update, machine).memory_request_bytes, 30 * kGiB) << "never more than the limit";
+  for (const std::int64_t says_nothing : {std::int64_t{-997}, std::int64_t{3}, std::int64_t{999}, std::int64_t{1000}}) {
+    update.oom_score_adj = says_nothing;
+    EXPECT_EQ(apply_update(before, update, machine).memory_request_bytes, kGiB) << says_nothing;
+  }
+  update.oom_score_adj = 960;
+  EXPECT_EQ(apply_update(before, update, {}).memory_request_bytes, kGiB) << "the machine's memory is not known";
+}
+
 TEST(ApplyUpdate, MovesAMemoryRequestThatIsTheLimit) {
   UpdateRequest update;
   update.memory_limit_bytes = 3 * kGiB;

@@ -36,7 +36,8 @@ class HwlocXml {
       inside += object("Core", core[0], cpus, nodes, pus);
       all |= cpus;
     }
-    return object("Package", os_index, all, nodes, (node ? object("NUMANode", *node, all, nodes, "") : "") + inside);
+    const std::string numa_node = node ? object("NUMANode", *node, all, nodes, huge_pages) : "";
+    return object("Package", os_index, all, nodes, numa_node + inside);
   }
 
   /// `more`: elements that follow the machine.
@@ -45,6 +46,8 @@ class HwlocXml {
            "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n" +
            object("Machine", 0, cpus, nodes, packages) + more + "</topology>\n";
   }
+
+  std::string huge_pages;  ///< of each node, as elements "page_type"
 
  private:
   int objects_ = 0;

@@ -83,7 +83,8 @@ TEST_F(RuntimeTest, RunsAContainerWhereTheLastUpdateSaid) {
   EXPECT_EQ(runtime_.running()[0].cpus, CpuSet{5});
   EXPECT_EQ(detail(id).spec_mems, NodeSet{0});
   const Operation resize = operation(R"({"op":"update","pod":"p","container":"main","cpu_limit_milli":3000})");
-  runtime_.answer("UpdateContainerResources", update_request(resize, id), Caller::kKubelet);
+  runtime_.answer("UpdateContainerResources", update_request(resize, id, placement::Qos::kGuaranteed, 0),
+                  Caller::kKubelet);
   EXPECT_EQ(detail(id).workload->demand.cpu_limit_milli, 3000);
   EXPECT_EQ(detail(id).workload->demand.cpu_request_milli, 1500);
   EXPECT_EQ(runtime_.running()[0].cpus, CpuSet{5});

@@ -145,6 +145,7 @@ Result<UpdateRequest> read_update_container_resources(const std::string& request
   update.cpu_quota_us = resources.cpu_quota_us();
   update.cpu_shares = resources.cpu_shares();
   update.memory_limit_bytes = resources.memory_limit_bytes();
+  update.oom_score_adj = resources.oom_score_adj();
   update.hugepage_limit_bytes = raw_of(resources).hugepage_limit_bytes;
   update.has_linux = parsed->has_linux();
   return update;
@@ -182,19 +183,37 @@ std::string make_container_status(const std::string& container_id) {
   return request.SerializeAsString();
 }
 
-placement::Demand apply_update(const placement::Demand& before, const UpdateRequest& update) {
+namespace {
+
+/// A request that was read from the limit follows it; an estimated one cannot be more than it.
+void apply_memory_limit(std::int64_t limit_bytes, placement::Demand& demand) {
+  const bool follows = !demand.memory_request_estimated && demand.memory_request_bytes == demand.memory_limit_bytes;
+  demand.memory_limit_bytes = std::max<std::int64_t>(limit_bytes, 0);
+  if (follows && demand.memory_request_bytes != 0) demand.memory_request_bytes = demand.memory_limit_bytes;
+  if (demand.memory_limit_bytes > 0) {
+    demand.memory_request_bytes = std::min(demand.memory_request_bytes, demand.memory_limit_bytes);
+  }
+}
+
+/// Only a Burstable container's tells a request; see demand.hpp.
+void apply_oom_score_adj(std::int64_t oom_score_adj, const DemandRules& rules, placement::Demand& demand) {
+  if (oom_score_adj == 0 || qos_of_oom_score_adj(oom_score_adj) != placement::Qos::kBurstable) return;
+  const MemoryRequest memory =
+      memory_request(placement::Qos::kBurstable, oom_score_adj, demand.memory_limit_bytes, rules.memory_total_bytes);
+  if (!memory.estimated) return;
+  demand.memory_request_bytes = memory.bytes;
+  demand.memory_request_estimated = true;
+}
+
+}  // namespace
+
+placement::Demand apply_update(const placement::Demand& before, const UpdateRequest& update, const DemandRules& rules) {
   placement::Demand after = before;
   if (update.cpu_quota_us != 0) after.cpu_limit_milli = cpu_limit_milli(update.cpu_quota_us, update.cpu_period_us);
   if (update.cpu_shares != 0) after.cpu_request_milli = cpu_request_milli(update.cpu_shares, after.cpu_limit_milli);
   for (const auto& [page_size, bytes] : update.hugepage_limit_bytes) after.hugepage_limit_bytes[page_size] = bytes;
-  if (update.memory_limit_bytes == 0) return after;
-  after.memory_limit_bytes = std::max<std::int64_t>(update.memory_limit_bytes, 0);
-  // A request that was read from the limit follows it; an estimated one cannot be more than it.
-  const bool follows = !before.memory_request_estimated && before.memory_request_bytes == before.memory_limit_bytes;
-  if (follows && before.memory_request_bytes != 0) after.memory_request_bytes = after.memory_limit_bytes;
-  if (after.memory_limit_bytes > 0) {
-    after.memory_request_bytes = std::min(after.memory_request_bytes, after.memory_limit_bytes);
-  }
+  if (update.memory_limit_bytes != 0) apply_memory_limit(update.memory_limit_bytes, after);
+  apply_oom_score_adj(update.oom_score_adj, rules, after);
   return after;
 }
 

@@ -63,6 +63,7 @@ struct UpdateRequest {
   std::int64_t cpu_quota_us = 0;
   std::int64_t cpu_shares = 0;
   std::int64_t memory_limit_bytes = 0;
+  std::int64_t oom_score_adj = 0;  ///< tells the memory request of a Burstable container, as in a create
   std::map<std::string, std::int64_t> hugepage_limit_bytes;  ///< empty = unchanged
   bool has_linux = false;
 };
@@ -103,6 +104,7 @@ std::string make_update_container_resources(const std::string& container_id, con
 std::string make_container_status(const std::string& container_id);  // verbose
 
 /// Folds a resize into a demand: zero fields stay as they were.
-placement::Demand apply_update(const placement::Demand& before, const UpdateRequest& update);
+placement::Demand apply_update(const placement::Demand& before, const UpdateRequest& update,
+                               const DemandRules& rules = {});
 
 }  // namespace topolet::cri

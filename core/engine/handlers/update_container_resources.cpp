@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/engine/planning/crash_hold.hpp"
+#include "core/engine/planning/memory_growth.hpp"
 
 namespace topolet::engine {
 namespace {
@@ -53,8 +54,9 @@ void UpdateContainerResources::begin_turn(const Status& turn_status) {
 /// Policies may read the environment, so it is needed only if they are asked.
 bool UpdateContainerResources::needs_environment(const Allocation& before) const {
   placement::Workload requested = before.workload;
-  requested.demand = apply_update(requested.demand, update_);
-  return changes_cpu_count(before, requested, exclusive_cpus_for(requested, deps_.placer.rules()));
+  requested.demand = apply_update(requested.demand, update_, deps_.demand_rules);
+  return changes_cpu_count(before, requested, exclusive_cpus_for(requested, deps_.placer.rules())) ||
+         needs_memory_decision(before, requested.demand);
 }
 
 void UpdateContainerResources::decide(const Allocation& with_environment) {
@@ -70,7 +72,7 @@ void UpdateContainerResources::decide(const Allocation& with_environment) {
 /// A resize keeps the mode, unless an exclusive container no longer requests whole CPUs.
 std::optional<Event> UpdateContainerResources::choose_event(const Allocation& before) {
   placement::Workload requested = before.workload;
-  requested.demand = apply_update(requested.demand, update_);
+  requested.demand = apply_update(requested.demand, update_, deps_.demand_rules);
   requested.pod_nodes = deps_.ledger().nodes_of_pod(requested.key.pod_uid, requested.key.sandbox_id);
   placement::Workload with_kubelet_cpuset = requested;
   if (!update_.cpus.empty()) with_kubelet_cpuset.kubelet_cpus = update_.cpus;
@@ -84,6 +86,7 @@ std::optional<Event> UpdateContainerResources::choose_event(const Allocation& be
     return follow_kubelet(with_kubelet_cpuset);
   if (changes_cpu_count(before, requested, exclusive_cpus_for(requested, deps_.placer.rules())))
     return change_size(before, requested);
+  if (needs_memory_decision(before, requested.demand)) return change_memory(before, requested);
   return keep_cpus(requested);
 }
 
@@ -110,6 +113,19 @@ Event UpdateContainerResources::follow_kubelet(const placement::Workload& reques
   const AuditEvent audit_event = plan.decision.conflict ? AuditEvent::kConflict : AuditEvent::kReplaced;
   if (requested.kubelet_mems.empty()) retain_memory_nodes(before_, deps_.placer.rules(), plan.decision.placement);
   return event::Moved{requested, std::move(plan), audit_event};
+}
+
+/// Nothing if it was denied; the call is answered then.
+std::optional<Event> UpdateContainerResources::change_memory(const Allocation& before,
+                                                             const placement::Workload& requested) {
+  std::optional<placement::Decision> decision = decide_on_memory(deps_.placer, deps_.ledger(), before, requested);
+  if (!decision) return keep_cpus(requested);
+  if (decision->denied) {
+    deny(requested, *std::move(decision));
+    return std::nullopt;
+  }
+  const std::string reason = "new resources; it keeps its CPUs; " + decision->reason;
+  return event::DemandChanged{requested.key, requested.demand, reason, std::move(decision)};
 }
 
 /// Nothing if it was denied; the call is answered then.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,18 +29,26 @@ bool RebalancePlanner::holds_unavailable_cpus(const Allocation& allocation) cons
   return !allocation.within.intersects(pool_for(allocation.placement.mode, ledger_.pool(), ledger_.free_reserved()));
 }
 
+/// The reserved CPUs of a container of a reserved namespace, which has them wherever it was placed.
+CpuSet RebalancePlanner::cpus_besides_candidate(const Allocation& allocation) const {
+  const bool has_reserved =
+      allocation.placement.mode == placement::Mode::kReserved && allocation.squeeze == Squeeze::kNone;
+  return has_reserved ? ledger_.inventory().reserved : CpuSet();
+}
+
 std::vector<placement::ContainerKey> RebalancePlanner::restricted(
     const CpuSet& allowed, const std::vector<placement::Candidate>& candidates) const {
   std::vector<placement::ContainerKey> keys;
-  std::map<CpuSet::Words, bool> are_candidates;  // many containers have the same CPUs
+  std::map<std::pair<CpuSet::Words, bool>, bool> are_candidates;  // many containers have the same CPUs
   for (const auto& [key, allocation] : ledger_.allocations()) {
     const CpuSet within = allocation.within & allowed;
     if (within.empty() || allocation.restricted) continue;
-    const auto [has_all, is_new] = are_candidates.try_emplace(within.words());
+    const CpuSet besides = cpus_besides_candidate(allocation) & allowed;
+    const auto [has_all, is_new] = are_candidates.try_emplace({within.words(), !besides.empty()});
     if (is_new) {
-      has_all->second =
-          std::any_of(candidates.begin(), candidates.end(),
-                      [&within](const placement::Candidate& candidate) { return candidate.cpus == within; });
+      has_all->second = std::any_of(candidates.begin(), candidates.end(), [&](const placement::Candidate& candidate) {
+        return (candidate.cpus | besides) == within;
+      });
     }
     if (!has_all->second) keys.push_back(key);
   }
@@ -50,15 +59,17 @@ std::vector<std::pair<placement::ContainerKey, CpuSet>> RebalancePlanner::widene
     const CpuSet& allowed_before, const std::vector<placement::Candidate>& before,
     const std::vector<placement::ContainerKey>& restricted) const {
   std::vector<std::pair<placement::ContainerKey, CpuSet>> changed;
-  std::map<std::pair<CpuSet::Words, bool>, CpuSet> after_change;  // many containers have the same CPUs
+  std::map<std::tuple<CpuSet::Words, bool, bool>, CpuSet> after_change;  // many containers have the same CPUs
   for (const auto& [key, allocation] : ledger_.allocations()) {
     if (!allocation.is_movable_in_pool() || allocation.restricted) continue;
     if (std::binary_search(restricted.begin(), restricted.end(), key)) continue;
     const CpuSet& within = allocation.within;
     const bool anywhere = allocation.workload.demand.cpu_request_milli == 0;
-    const auto [known, is_new] = after_change.try_emplace({within.words(), anywhere});
+    const CpuSet besides = cpus_besides_candidate(allocation) & allowed_before;
+    const auto [known, is_new] = after_change.try_emplace({within.words(), anywhere, !besides.empty()});
     if (is_new) {
-      known->second = placement::cpus_after_change(within, allowed_before, before, placer_.candidates(), anywhere);
+      known->second =
+          placement::cpus_after_change(within, allowed_before, before, placer_.candidates(), anywhere, besides);
     }
     if (known->second != within) changed.emplace_back(key, known->second);
   }

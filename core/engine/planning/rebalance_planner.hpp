@@ -53,6 +53,7 @@ class RebalancePlanner {
   Plan plan_other_shared_cpus(const Allocation& before) const;
   Plan plan_shared_cpus(const Allocation& before) const;
   bool borrows_reserved_cpus(const Allocation& allocation) const;
+  CpuSet cpus_besides_candidate(const Allocation& allocation) const;
   std::optional<Plan> plan_leaving_reserved_cpus(const Allocation& before) const;
   NodeSet preferred_nodes_of(const Allocation& allocation) const;
   std::string wanted_text(const Allocation& before, std::string why_not) const;

@@ -121,11 +121,13 @@ struct PodForgotten {
   std::string sandbox_id;
 };
 
-/// It asks for something else, and its CPUs stay.
+/// It asks for something else, and its CPUs stay. `on_memory`: what was decided on its memory, if that was asked; its
+/// memory nodes are those of the decision then.
 struct DemandChanged {
   placement::ContainerKey key;
   placement::Demand demand;
   std::string reason;
+  std::optional<placement::Decision> on_memory = {};
 };
 /// It is placed anew. `audit_event`: kReplaced, kResized or kConflict.
 struct Moved {

@@ -367,7 +367,15 @@ void Transitions::operator()(const event::DemandChanged& event) {
   if (before == nullptr || before->workload.demand == event.demand) return;
   Allocation after = *before;
   after.workload.demand = event.demand;
-  draft_.put(std::move(after), audit_with_code(AuditEvent::kResized, event.reason, reason_code::kDemandChanged));
+  if (!event.on_memory) {
+    return draft_.put(std::move(after),
+                      audit_with_code(AuditEvent::kResized, event.reason, reason_code::kDemandChanged));
+  }
+  after.placement.mems = event.on_memory->placement.mems;
+  after.reason = event.reason;
+  AuditEntry audit = audit_of(*event.on_memory, AuditEvent::kResized);
+  audit.reason = event.reason;
+  draft_.put(std::move(after), std::move(audit));
 }
 
 /// Until the runtime has answered, the container runs where it was, and may have to stay there. So nobody gets its

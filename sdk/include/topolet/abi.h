@@ -394,7 +394,8 @@ typedef struct topolet_candidate {
   uint32_t is_domain; /* 0: a combination of nodes that is not a domain */
   topolet_set nodes;  /* CPU nodes; empty for CPUs outside any node */
   topolet_set cpus;   /* allowed CPUs, free or not */
-  /* Those of `cpus` in the pool: exclusive CPUs are taken from them, shared containers run on them. For an exclusive
+  /* Those of `cpus` in the pool: exclusive CPUs are taken from them, shared containers run on them; of a container that
+   * may use the reserved CPUs (placement.reserved-namespaces) also those of them that nobody holds. For an exclusive
    * container that asks for isolated CPUs: those that are isolated and free. For one that gives some of its own back:
    * those that it has, and what is withheld beside them. */
   topolet_set free;

@@ -1,0 +1,23 @@
+// A running container asks for more memory or more huge pages, and keeps its CPUs.
+#pragma once
+
+#include <optional>
+
+#include "core/engine/planning/placer.hpp"
+#include "core/engine/state/ledger.hpp"
+#include "core/placement/decide.hpp"
+
+namespace topolet::engine {
+
+/// Whether the policies are asked about the memory of a container that has asked for something else: its memory is
+/// bound by them, and it needs more than before. Nobody else can be refused memory that it may take from any node.
+bool needs_memory_decision(const Allocation& before, const placement::Demand& requested);
+
+/// Decides as if the container were new and could only have the CPUs that it has. The memory nodes of the decision
+/// include those that a running container has already, because it only gains nodes. Denied if no candidate has its
+/// CPUs, its present memory nodes and room for what it requests, or if policies reject all that do. Nothing if it has
+/// no CPU that may be used at present.
+std::optional<placement::Decision> decide_on_memory(const Placer& placer, const Ledger& ledger,
+                                                    const Allocation& before, const placement::Workload& requested);
+
+}  // namespace topolet::engine
