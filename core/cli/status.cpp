@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/base/escape.hpp"
@@ -77,6 +78,22 @@ std::string overlaps(const StatusResponse& status) {
   return text + "             `topolet audit --event overlap` lists when each began and ended\n";
 }
 
+/// A line for each runtime handler whose containers are not placed.
+std::string foreign_handlers(const StatusResponse& status) {
+  std::string text;
+  for (const control::v1::ForeignHandler& foreign : status.foreign_handlers()) {
+    text += fmt::format(
+        "{:12} {} of runtime handler {} {} not placed, and {}{}\n", text.empty() ? "foreign" : "",
+        counted(foreign.containers(), "container"), escaped(foreign.handler()),
+        foreign.containers() == 1 ? "is" : "are",
+        status.confines_foreign() ? "kept within the shared pool" : "may run on any CPU, also on exclusive ones",
+        foreign.obstacle().empty() ? "" : " (" + escaped(foreign.obstacle()) + ")");
+  }
+  for (const auto& [pod, why] : std::map(status.unconfined_pods().begin(), status.unconfined_pods().end()))
+    text += fmt::format("             pod {} cannot be kept within the pool: {}\n", escaped(pod), escaped(why));
+  return text;
+}
+
 /// A line for each node that something is told of.
 std::string capacities(const StatusResponse& status) {
   std::string text;
@@ -108,14 +125,15 @@ std::string format_text(const StatusResponse& status) {
       "containers   {}{}\n"
       "{}"
       "{}"
+      "{}"
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "{}"
       "generation   {}\n",
       escaped(status.version()), status.process(), duration(status.uptime_s()), escaped(status.listen()),
       escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
       escaped(status.state_dir()), escaped(database(status)), escaped(containers(status)),
-      status.reconciled() ? "" : " (not yet compared with the runtime)", overlaps(status), squeezed(status),
-      or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
+      status.reconciled() ? "" : " (not yet compared with the runtime)", overlaps(status), foreign_handlers(status),
+      squeezed(status), or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
       or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), status.generation());
 }
 
@@ -126,6 +144,15 @@ nlohmann::ordered_json overlaps_json(const StatusResponse& status) {
                    {"owner", overlap.owner()},
                    {"cpus", overlap.cpus()},
                    {"seen_for_ms", overlap.seen_for_ms()}});
+  }
+  return all;
+}
+
+nlohmann::ordered_json foreign_json(const StatusResponse& status) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const control::v1::ForeignHandler& foreign : status.foreign_handlers()) {
+    all.push_back(
+        {{"handler", foreign.handler()}, {"containers", foreign.containers()}, {"obstacle", foreign.obstacle()}});
   }
   return all;
 }
@@ -148,6 +175,9 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"containers", modes},
           {"overlapping_containers", status.overlapping_containers()},
           {"overlaps", overlaps_json(status)},
+          {"foreign_handlers", foreign_json(status)},
+          {"confines_foreign", status.confines_foreign()},
+          {"unconfined_pods", std::map(status.unconfined_pods().begin(), status.unconfined_pods().end())},
           {"squeezed", status.squeezed()},
           {"left_to_kernel", status.left_to_kernel()},
           {"generation", status.generation()},

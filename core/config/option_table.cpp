@@ -171,9 +171,18 @@ std::vector<OptionSpec> placement_options() {
       with_range(option("plugin-timeout", OptionType::kDuration, {"10s"},
                         "How long a plugin may take to be loaded, created or destroyed before it is abandoned."),
                  100, kMillisecondsPerDay),
-      repeatable(option("handlers", OptionType::kString, {"default", "runc", "crun", "nvidia"},
-                        "The runtime handlers whose containers are placed; 'default' is the runtime's own default. "
-                        "Containers of other handlers, such as kata, pass through untouched.")),
+      with_lone(repeatable(option("foreign-handlers", OptionType::kHandlers,
+                                  {"kata*", "*firecracker*", "*qemu*", "*clh*", "*-vm", "runhcs*", "urunc*"},
+                                  "The runtime handlers whose containers are not placed but pass through untouched, as "
+                                  "virtual machines run them: names, in which * is any text, or none. 'default' is the "
+                                  "runtime's own default.")),
+                {"none"}),
+      option("confine-foreign", OptionType::kBool, {"false"},
+             "Whether the cgroups of pods whose containers are not placed are kept within the shared pool (true), so "
+             "that what runs in them stays off exclusive CPUs; with false they may run on any CPU."),
+      repeatable(option("handlers", OptionType::kHandler, {},
+                        "Goes with version 1.0: foreign-handlers takes its place. The only runtime handlers whose "
+                        "containers are placed; 'default' is the runtime's own default.")),
   };
 }
 
@@ -267,6 +276,23 @@ Status check_namespace(const std::string& value) {
              "the name of a namespace, which has lower-case letters, digits and dashes; write one line for each");
 }
 
+/// No handler has another name, so that nobody's containers would ever match it.
+Status check_handler(const OptionSpec& spec, const std::string& value) {
+  const bool has_patterns = spec.type == OptionType::kHandlers;
+  const auto fits = [has_patterns](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.' || (has_patterns && c == '*');
+  };
+  if (value.empty() || !std::all_of(value.begin(), value.end(), fits)) {
+    return bad(value, has_patterns ? "the name of a runtime handler, in which * is any text; write one line for each, "
+                                     "without quotes"
+                                   : "the name of a runtime handler; write one line for each, without quotes");
+  }
+  if (!has_patterns && value == "none")
+    return bad(value, "the name of a runtime handler; to place nobody's containers, write foreign-handlers = *");
+  return {};
+}
+
 Status check_socket(const OptionSpec& spec, const std::string& value) {
   if (value.empty() && spec.defaults.front().empty()) return {};
   const auto path = parse_socket(value);
@@ -337,7 +363,11 @@ Status check_value(const OptionSpec& spec, const std::string& value) {
       return check_plugin_name(value);
     case OptionType::kNamespace:
       return check_namespace(value);
+    case OptionType::kHandler:
+    case OptionType::kHandlers:
+      return check_handler(spec, value);
     case OptionType::kString:
+      if (value.find_first_of("\"'") != std::string::npos) return bad(value, "to be quoted; write it without quotes");
       if (!spec.repeatable) return {};
       if (value.empty()) return bad(value, "a name; it is empty");
       return value.find_first_of(", \t") == std::string::npos ? Status()

@@ -22,6 +22,8 @@ enum class OptionType : std::uint8_t {
   kPath,       ///< an absolute path
   kName,       ///< a plugin's, see check_plugin_name()
   kNamespace,  ///< of Kubernetes: a DNS label as in RFC 1123
+  kHandler,    ///< of a container runtime
+  kHandlers,   ///< the same, in which * is any text
 };
 
 /// One option: a key of the configuration file, and a flag. The core's are listed in core_options(), a plugin's in the

@@ -60,6 +60,8 @@ const char* value_name(const OptionSpec& spec) {
       return "PATH";
     case OptionType::kName:
     case OptionType::kNamespace:
+    case OptionType::kHandler:
+    case OptionType::kHandlers:
       return "NAME";
     case OptionType::kString:
       return "WORD";
@@ -111,6 +113,7 @@ class ConfigValidator {
     for (const SectionHeader& header : raw_.sections) validate_section(header);
     for (const ConfigEntry& entry : raw_.entries) validate_entry(entry);
     for (const OptionSpec& spec : specs_) validate_lone_values(spec);
+    validate_handlers();
     const po::options_description description = describe(specs_);
     po::parsed_options parsed(&description);
     for (const ConfigEntry* entry : accepted_) {
@@ -232,6 +235,21 @@ class ConfigValidator {
     }
   }
 
+  /// Each says whose containers are placed.
+  void validate_handlers() {
+    const ConfigEntry* old = first_accepted("placement.handlers");
+    if (old == nullptr || first_accepted("placement.foreign-handlers") == nullptr) return;
+    add(*old,
+        "placement.handlers and placement.foreign-handlers are both set; remove placement.handlers, which goes "
+        "with version 1.0");
+  }
+
+  const ConfigEntry* first_accepted(const std::string& name) const {
+    const auto found = std::find_if(accepted_.begin(), accepted_.end(),
+                                    [&name](const ConfigEntry* entry) { return name_of(*entry) == name; });
+    return found == accepted_.end() ? nullptr : *found;
+  }
+
   const RawConfig& raw_;
   std::vector<ConfigMistake> mistakes_;
   std::vector<std::string> enabled_;
@@ -315,8 +333,10 @@ PlacementOptions placement_options(const po::variables_map& values) {
   if (values["placement.decision-ms"].defaulted())
     placement.decision_time = std::max(placement.decision_time, kCallsOfDecision * placement.deadline);
   placement.plugin_timeout = *parse_duration(text(values, "placement.plugin-timeout"));
-  placement.handlers = list(values, "placement.handlers");
-  std::replace(placement.handlers.begin(), placement.handlers.end(), std::string("default"), std::string());
+  if (!values["placement.handlers"].defaulted()) placement.handlers.only = list(values, "placement.handlers");
+  placement.handlers.foreign = list(values, "placement.foreign-handlers");
+  std::erase(placement.handlers.foreign, "none");
+  placement.confine_foreign = text(values, "placement.confine-foreign") == "true";
   return placement;
 }
 

@@ -6,7 +6,7 @@
 //
 // The room core/config, namespace topolet::config: turns the configuration file and the command line into checked
 // options, and names every mistake. It may include core/base and, for the values that options end up in,
-// core/placement/placement_rules.hpp and store/limits.hpp.
+// core/placement/placement_rules.hpp, core/placement/runtime_handlers.hpp and store/limits.hpp.
 #pragma once
 
 #include <chrono>
@@ -21,6 +21,7 @@
 #include "core/config/config_text.hpp"
 #include "core/config/option_table.hpp"
 #include "core/placement/placement_rules.hpp"
+#include "core/placement/runtime_handlers.hpp"
 #include "store/limits.hpp"
 
 namespace topolet::config {
@@ -55,7 +56,8 @@ struct PlacementOptions {
   std::chrono::milliseconds deadline{};       ///< for each call of a plugin
   std::chrono::milliseconds decision_time{};  ///< for all calls of a decision
   std::chrono::milliseconds plugin_timeout{};
-  std::vector<std::string> handlers;  ///< "" is the runtime's default
+  placement::RuntimeHandlers handlers;
+  bool confine_foreign = false;
 };
 
 struct PluginOptions {

@@ -20,12 +20,12 @@
 #include "core/daemon/describe_plugins.hpp"
 #include "core/daemon/describe_setup.hpp"
 #include "core/daemon/describe_status.hpp"
+#include "core/daemon/foreign_handlers.hpp"
 #include "core/daemon/overlaps.hpp"
 #include "core/daemon/service_manager.hpp"
 #include "core/machine/cpu_manager_state.hpp"
 #include "core/machine/kubepods.hpp"
 #include "core/machine/machine.hpp"
-#include "core/preflight/preflight.hpp"
 #include "core/topology/discover.hpp"
 #include "store/inspect.hpp"
 #include "store/plugin_state_table.hpp"
@@ -245,8 +245,6 @@ Status Daemon::make_engine(const config::Options& options, const config::RawConf
   if (Status fits = machine::check_machine(**topology, options.placement, *pods); !fits) return fits;
   engine::Engine::Machine machine = machine::make_machine(*topology, options.placement, *pods);
   const engine::CpuInventory& cpus = machine.cpus;
-  if (const auto all_shared = preflight::describe_shared_minimum(options.placement, cpus))
-    log_->warn("{}", *all_shared);
   log_->info("placing containers on CPUs {} (reserved: {}) of {}", cpus.allowed.to_string(),
              cpus.reserved.empty() ? "none" : cpus.reserved.to_string(),
              counted((*topology)->nodes.size(), "NUMA node"));
@@ -428,6 +426,7 @@ Status Daemon::report(const config::DaemonOptions& options, control::v1::StatusR
   response.set_squeezed(engine->squeezed);
   response.set_left_to_kernel(engine->left_to_kernel);
   tell_overlaps(engine->overlaps, response);
+  tell_foreign(*engine, response);
   response.set_generation(engine->generation);
   response.set_allowed_cpus(engine->allowed.to_string());
   response.set_pool_cpus(engine->pool.to_string());

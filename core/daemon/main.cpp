@@ -168,12 +168,17 @@ Result<std::shared_ptr<HandedOver>> take_over(const config::RawConfig& raw, cons
   return std::shared_ptr<HandedOver>();
 }
 
+void log_warnings(Log& log, const std::vector<config::ConfigMistake>& warnings) {
+  for (const config::ConfigMistake& warning : warnings) log.warn("{}", warning.to_string());
+}
+
 int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arguments) {
   const config::ValidatedConfig core = validate_config(raw, {});
+  const preflight::Findings environment = preflight::check_environment(raw, core);
   if (raw.take_over) {
     // The one that runs goes on if this one could not start.
     if (!report_findings(preflight::check(raw))) return kExitUsage;
-  } else if (!core.mistakes.empty() || !preflight::check_environment(raw, core).mistakes.empty()) {
+  } else if (!core.mistakes.empty() || !environment.mistakes.empty()) {
     // All that is wrong is told at once, and no plugin runs in this process before.
     return report_findings(preflight::check(raw)) ? kExitFailure : kExitUsage;
   }
@@ -181,6 +186,7 @@ int run_daemon(const config::RawConfig& raw, const std::vector<std::string>& arg
   const sigset_t signals = block_signals();
   const auto log = make_daemon_log();
   if (Status set = set_level(*log, core.options.daemon.log_level); !set) return cannot_start(*log, set.error());
+  log_warnings(*log, environment.warnings);
   std::optional<Predecessor> predecessor;
   const auto sockets = take_over(raw, core.options.daemon, predecessor, *log);
   if (!sockets) return cannot_start(*log, sockets.error());

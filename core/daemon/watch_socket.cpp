@@ -8,6 +8,7 @@
 #include "core/base/log.hpp"
 #include "core/cri/socket/listener_socket.hpp"
 #include "core/daemon/daemon.hpp"
+#include "core/daemon/foreign_handlers.hpp"
 #include "core/daemon/overlaps.hpp"
 #include "core/watch/messages.hpp"
 
@@ -78,6 +79,7 @@ std::string Daemon::metrics_text() const {
                                          .containers = summary->containers,
                                          .squeezed = summary->squeezed,
                                          .overlapping = count_overlapping(summary->overlaps),
+                                         .foreign = count_foreign(*summary),
                                          .nodes = *nodes};
   }
   for (const plugin::PluginDescription& described : plugins_->describe()) {

@@ -13,6 +13,7 @@
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"
 #include "core/engine/converge/mover.hpp"
+#include "core/engine/converge/pod_confiner.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/converge/reconciler.hpp"
 #include "core/engine/handlers/create_container.hpp"
@@ -135,6 +136,7 @@ struct Engine::Impl {
   void change_capacity(const CapacityRequest& request, const OnCapacity& then);
   void tick_plugins();
   EngineSummary summarise() const;
+  void add_foreign(const placement::Workload& workload, EngineSummary& summary) const;
 
   // In the order in which they need each other.
   const Options options;
@@ -148,8 +150,10 @@ struct Engine::Impl {
   cri::RuntimeClient client;
   Placer placer;
   Committer committer;
+  PodConfiner confiner;
   CpusetWriter cpusets;
   Exits exits;
+  PlacedHandlers placed_handlers;
   Mover mover;
   Rebalancer rebalancer;
   PluginEvents plugin_events;
@@ -175,28 +179,23 @@ Engine::Impl::Impl(Options&& given, Deps&& deps, Loaded loaded)
       placer(std::move(deps.placer)),
       committer({*loop, deps.store, options.writer_options, placer.rules(), clock.clock(), deps.log},
                 std::move(loaded.ledger)),
+      confiner({*loop, committer, PodCgroups(deps.kernel.hierarchy()), options.confine_foreign, deps.log}),
       cpusets({*loop, client, std::move(deps.kernel), deps.log}),
       exits(committer, cpusets),
+      placed_handlers(options.runtime_handlers),
       mover({*loop, committer, cpusets, exits, options.start_grace, clock.clock(), deps.log}),
       rebalancer({*loop, committer, placer, mover, clock.clock(), deps.log}),
       plugin_events(committer,
                     {*loop, placer, std::move(deps.any_plugin_handles_events), std::move(deps.publish_event)}),
-      reconciler({*loop, committer, placer, cpusets, mover, exits, rebalancer, options.placed_runtime_handlers,
+      reconciler({*loop, committer, placer, cpusets, mover, exits, rebalancer, placed_handlers,
                   newest_lost_generation > 0, options.doubt_timeout, options.start_grace, clock.clock(), deps.log,
                   options.kubelet_cpus}),
-      handler_deps{*loop,
-                   committer,
-                   placer,
-                   cpusets,
-                   mover,
-                   exits,
-                   rebalancer,
-                   reconciler,
-                   options.placed_runtime_handlers,
-                   options.demand_rules,
+      handler_deps{*loop, committer,  placer,     cpusets,         mover,
+                   exits, rebalancer, reconciler, placed_handlers, options.demand_rules,
                    log} {}
 
 void Engine::Impl::begin() {
+  committer.subscribe(confiner);
   for (Observer* observer : observers) {
     observer->on_loaded(committer.ledger());
     committer.subscribe(*observer);
@@ -221,6 +220,11 @@ bool Engine::Impl::stop() {
   return ended;
 }
 
+void Engine::Impl::add_foreign(const placement::Workload& workload, EngineSummary& summary) const {
+  ForeignContainers& foreign = summary.foreign[placement::handler_name(workload.runtime_handler)];
+  if (foreign.containers++ == 0) foreign.obstacle = placed_handlers.obstacle(workload.runtime_handler);
+}
+
 EngineSummary Engine::Impl::summarise() const {
   const Ledger& ledger = committer.ledger();
   const placement::LedgerSnapshot view = ledger.snapshot();
@@ -235,10 +239,13 @@ EngineSummary Engine::Impl::summarise() const {
                         .store_degraded = committer.degraded(),
                         .store_degraded_because = committer.degraded_because(),
                         .overlaps = mover.overlaps(),
+                        .confines_foreign = options.confine_foreign,
+                        .unconfined = confiner.failures(),
                         .store_reopened_because = committer.reopened_because()};
   for (const auto& [key, allocation] : ledger.allocations()) {
     if (allocation.phase == Phase::kCrashed) continue;
     ++summary.containers[std::string(to_string(allocation.placement.mode))];
+    if (allocation.placement.mode == placement::Mode::kForeign) add_foreign(allocation.workload, summary);
     if (allocation.squeeze != Squeeze::kNone) ++summary.squeezed;
     if (allocation.squeeze == Squeeze::kLeftToKernel) ++summary.left_to_kernel;
   }
@@ -311,6 +318,7 @@ void Engine::Impl::release_deferred(const Status& status) {
   if (reconciled) {
     rebalancer.begin();
     committer.when_durable([this] {
+      confiner.on_reconciled();
       for (Observer* observer : observers) observer->on_reconciled();
     });
   }

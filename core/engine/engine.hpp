@@ -35,6 +35,7 @@
 #include "core/engine/state/setup.hpp"
 #include "core/engine/state/told_capacity.hpp"
 #include "core/engine/state/writer_options.hpp"
+#include "core/placement/runtime_handlers.hpp"
 #include "core/plugin/host/container_event.hpp"
 
 namespace topolet::store {
@@ -50,6 +51,12 @@ struct NodeCapacity {
 };
 
 /// The engine at one moment.
+/// Containers of a runtime handler that topolet does not place.
+struct ForeignContainers {
+  std::uint32_t containers = 0;
+  std::string obstacle;  ///< why they are not placed
+};
+
 struct EngineSummary {
   std::map<std::string, std::uint32_t> containers;  ///< by mode
   std::uint32_t squeezed = 0;                       ///< those that do not have the CPUs they should, as CPUs are gone
@@ -63,9 +70,12 @@ struct EngineSummary {
   bool reconciled = false;      ///< with the runtime, since the start
   bool store_degraded = false;  ///< writes wait for a database that takes none
   std::string store_degraded_because = {};
-  std::vector<NodeCapacity> capacities = {};  ///< of the nodes that something is told of, by OS index
-  std::vector<Overlap> overlaps = {};         ///< containers on CPUs that another one has alone
-  std::string store_reopened_because = {};    ///< when and why the database was begun anew; empty if it never was
+  std::map<std::string, ForeignContainers> foreign = {};  ///< by runtime handler
+  std::vector<NodeCapacity> capacities = {};              ///< of the nodes that something is told of, by OS index
+  std::vector<Overlap> overlaps = {};                     ///< containers on CPUs that another one has alone
+  bool confines_foreign = false;                          ///< their pods are kept within the shared pool
+  std::map<std::string, std::string> unconfined = {};     ///< why that cannot be done, by NAMESPACE/POD
+  std::string store_reopened_because = {};  ///< when and why the database was begun anew; empty if it never was
 };
 
 /// The public functions but start() and stop() may be called from any thread; only summary() waits. Everything else
@@ -73,8 +83,8 @@ struct EngineSummary {
 class Engine {
  public:
   struct Options {
-    std::vector<std::string>
-        placed_runtime_handlers;  ///< runtime handlers whose containers are placed; "" is the default one
+    placement::RuntimeHandlers runtime_handlers;  ///< whose containers are placed
+    bool confine_foreign = false;                 ///< the pods of all others are kept within the shared pool
     std::chrono::milliseconds doubt_timeout = std::chrono::minutes(4);
     std::chrono::milliseconds reconcile_every = std::chrono::seconds(5);
     std::chrono::milliseconds first_reconcile_retry{500};

@@ -68,7 +68,8 @@ placement::PlacementRules placement_rules(const config::PlacementOptions& option
 
 engine::Engine::Options engine_options(const config::PlacementOptions& options, const topology::Topology& topology) {
   engine::Engine::Options engine;
-  engine.placed_runtime_handlers = options.handlers;
+  engine.runtime_handlers = options.handlers;
+  engine.confine_foreign = options.confine_foreign;
   engine.doubt_timeout = options.pending_timeout;
   engine.start_grace = options.start_grace;
   engine.demand_rules.memory_total_bytes = memory_total(topology);

@@ -58,6 +58,9 @@ void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) 
   Table containers("topolet_containers", "Containers by how they have CPUs.");
   for (const auto& [mode, count] : engine.containers) containers.add(count, {{"mode", mode}});
   put(containers);
+  Table foreign("topolet_foreign_containers", "Containers that topolet does not place, by runtime handler.");
+  for (const auto& [handler, count] : engine.foreign) foreign.add(count, {{"handler", handler}});
+  put(foreign);
   Table pool("topolet_pool_cpus", "CPUs that containers share.");
   Table exclusive("topolet_exclusive_cpus", "CPUs that one container each has alone.");
   Table withheld("topolet_withheld_cpus", "CPUs that are kept idle for a container.");

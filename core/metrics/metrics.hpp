@@ -2,8 +2,8 @@
 //
 // The room core/metrics, namespace topolet::metrics: hears of calls from the proxy and of transitions from the engine,
 // and puts numbers together when it is asked. It listens nowhere: the watch socket carries the text. No label has a
-// value that a pod or a client chooses. The room may include core/base, core/cri/call.hpp and methods.hpp,
-// core/placement, core/topology and core/engine/state.
+// value that a pod chooses; the names of runtime handlers are the runtime's. The room may include core/base,
+// core/cri/call.hpp and methods.hpp, core/placement, core/topology and core/engine/state.
 #pragma once
 
 #include <chrono>
@@ -39,7 +39,8 @@ struct EngineState {
   bool store_degraded = false;
   std::map<std::string, std::uint32_t> containers;  ///< by mode
   std::uint32_t squeezed = 0;
-  std::uint32_t overlapping = 0;  ///< containers that run on CPUs which another one has exclusively
+  std::uint32_t overlapping = 0;                      ///< containers that run on CPUs which another one has exclusively
+  std::map<std::string, std::uint32_t> foreign = {};  ///< containers that are not placed, by runtime handler
   std::vector<NodeUsage> nodes;
 };
 

@@ -53,6 +53,20 @@ void check_times(Report& report) {
                   placement.decision_time.count(), placement.deadline.count()));
 }
 
+void check_handlers(Report& report) {
+  const placement::RuntimeHandlers& handlers = report.options().placement.handlers;
+  if (handlers.only) {
+    report.warning(
+        "placement.handlers",
+        "it goes with version 1.0; instead name in placement.foreign-handlers whose containers are not to be "
+        "placed: those of all other runtime handlers are");
+  }
+  const std::string obstacle = handlers.obstacle("");
+  if (obstacle.empty()) return;
+  report.warning(handlers.only ? "placement.handlers" : "placement.foreign-handlers",
+                 fmt::format("containers of the runtime's default handler are not placed ({})", obstacle));
+}
+
 void check_limits(Report& report) {
   const config::DaemonOptions& daemon = report.options().daemon;
   if (static_cast<std::size_t>(daemon.max_message_bytes) <= daemon.max_memory_bytes) return;
@@ -104,6 +118,7 @@ Findings check_environment(const config::RawConfig& raw, const config::Validated
   check_plugin_dir(report);
   check_limits(report);
   check_times(report);
+  check_handlers(report);
   check_machine(report);
   return report.take();
 }

@@ -76,7 +76,9 @@ TEST(Options, HaveDefaults) {
   EXPECT_EQ(options.placement.deadline, milliseconds(50));
   EXPECT_EQ(options.placement.decision_time, milliseconds(200));
   EXPECT_EQ(options.placement.plugin_timeout, milliseconds(10000));
-  EXPECT_THAT(options.placement.handlers, ElementsAre("", "runc", "crun", "nvidia"));
+  EXPECT_FALSE(options.placement.handlers.only.has_value());
+  EXPECT_THAT(options.placement.handlers.foreign,
+              ElementsAre("kata*", "*firecracker*", "*qemu*", "*clh*", "*-vm", "runhcs*", "urunc*"));
   EXPECT_THAT(options.plugins, IsEmpty());
 }
 
@@ -122,7 +124,7 @@ TEST(Options, AreReadFromTheFile) {
   EXPECT_EQ(options.placement.deadline, milliseconds(7));
   EXPECT_EQ(options.placement.decision_time, milliseconds(600000));
   EXPECT_EQ(options.placement.plugin_timeout, milliseconds(3000));
-  EXPECT_THAT(options.placement.handlers, ElementsAre("youki"));
+  EXPECT_THAT(options.placement.handlers.only.value(), ElementsAre("youki"));
   ASSERT_EQ(options.plugins.size(), 1U);
   EXPECT_EQ(options.plugins[0].name, "numa");
   EXPECT_EQ(options.plugins[0].weight, 3);
@@ -158,12 +160,39 @@ TEST(Options, KnowWhoGetsCpusOfItsOwnAndThatNoAnnotationMayBeUsed) {
   EXPECT_THAT(options.placement.rules.annotations.value(), IsEmpty());
 }
 
+TEST(Options, SayWhoseContainersAreNotPlaced) {
+  EXPECT_THAT(
+      options_of("[placement]\nforeign-handlers = my-*\nforeign-handlers = default\n").placement.handlers.foreign,
+      ElementsAre("my-*", "default"));
+  EXPECT_THAT(options_of("[placement]\nforeign-handlers = none\n").placement.handlers.foreign, IsEmpty());
+}
+
+TEST(Mistakes, NameHandlersThatNobodyHas) {
+  const auto lines = [](const std::string& line) { return mistakes_of("[placement]\n" + line + "\n"); };
+  EXPECT_THAT(lines("handlers = none"), ElementsAre(HasSubstr("write foreign-handlers = *")));
+  EXPECT_THAT(lines("handlers = \"runc\""), ElementsAre(HasSubstr("without quotes")));
+  EXPECT_THAT(lines("handlers = 'runc'"), ElementsAre(HasSubstr("without quotes")));
+  EXPECT_THAT(lines("handlers = kata*"), ElementsAre(HasSubstr("is not the name of a runtime handler")));
+  EXPECT_THAT(lines("handlers = a, b"), ElementsAre(HasSubstr("one line for each")));
+  EXPECT_THAT(lines("foreign-handlers = \"kata*\""), ElementsAre(HasSubstr("without quotes")));
+  EXPECT_THAT(lines("foreign-handlers ="), ElementsAre(HasSubstr("is not the name of a runtime handler")));
+  EXPECT_THAT(lines("foreign-handlers = kata[0-9]"), ElementsAre(HasSubstr("is not the name of a runtime handler")));
+  EXPECT_THAT(lines("foreign-handlers = none\nforeign-handlers = kata"), ElementsAre(HasSubstr("contradicts")));
+  EXPECT_THAT(lines("handlers = runc\nforeign-handlers = kata"),
+              ElementsAre(HasSubstr("placement.handlers and placement.foreign-handlers are both set")));
+}
+
+TEST(Mistakes, NameQuotesWhereAWordIsAsked) {
+  EXPECT_THAT(mistakes_of("[daemon]\nnode-name = \"n1\"\n"), ElementsAre(HasSubstr("without quotes")));
+  EXPECT_THAT(mistakes_of("[placement]\nannotations = 'cpus'\n"), ElementsAre(HasSubstr("without quotes")));
+}
+
 TEST(Flags, WinOverTheFile) {
   const Options options = options_of(
       "[daemon]\nlisten = /file\n[placement]\nhandlers = a\nhandlers = b\n[plugins]\nenable = x\n[numa]\nwidth = 1\n",
       {"--daemon.listen=/flag", "--placement.handlers=c", "--plugins.enable=numa", "--numa.width=9"}, kNuma);
   EXPECT_EQ(options.daemon.listen, "/flag");
-  EXPECT_THAT(options.placement.handlers, ElementsAre("c"));
+  EXPECT_THAT(options.placement.handlers.only.value(), ElementsAre("c"));
   ASSERT_EQ(options.plugins.size(), 1U);
   EXPECT_EQ(options.plugins[0].values.at("width"), "9");
 }
@@ -284,7 +313,7 @@ TEST(Help, ExplainsEveryOptionWithItsDefault) {
        {"--config FILE (=/etc/topolet/topolet.conf)", "--check-config", "--help", "--version",
         "[daemon]:", "[placement]:", "[plugins]:", "[numa]:", "--numa.policy WORD (=best-effort)",
         "One of: none, best-effort,", "--numa.strict BOOL (=false)", "--placement.pending-timeout DURATION (=4m)",
-        "(=default, runc, crun, nvidia)", "--plugins.weight.numa NUMBER (=1)"}) {
+        "(=kata*, *firecracker*, ", "--plugins.weight.numa NUMBER (=1)"}) {
     EXPECT_THAT(help, HasSubstr(part));
   }
 }

@@ -116,7 +116,7 @@ class CoreRig {
   void pass(std::chrono::milliseconds time) { loop_->advance(time); }
 
   /// Patient with the store: a busy disk must not put a `gap` among the rows that a test counts.
-  engine::Engine::Options options{.placed_runtime_handlers = {"", "runc"},
+  engine::Engine::Options options{.runtime_handlers = {.only = {{"default", "runc"}}},
                                   .reconcile_every = std::chrono::hours(1),
                                   .writer_options = {.patience = std::chrono::minutes(1)}};
   placement::PlacementRules rules;

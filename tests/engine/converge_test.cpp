@@ -34,7 +34,7 @@ void ConvergeTest::begin(const std::vector<Allocation>& allocations, const std::
                                                               *mover_,
                                                               *exits_,
                                                               *rebalancer_,
-                                                              placed_runtime_handlers_,
+                                                              placed_handlers_,
                                                               store_regressed_,
                                                               std::chrono::minutes(4),
                                                               {},

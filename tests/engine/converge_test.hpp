@@ -48,7 +48,7 @@ class ConvergeTest : public ::testing::Test, public Observer {
   const std::shared_ptr<Log> log_ = testing::make_error_log(errors_);
   const std::unique_ptr<store::Store> store_ = *store::Store::open_in_memory("boot", 0);
   const std::shared_ptr<const topology::Topology> topology_ = testing::machine("node:2 core:4 pu:1");
-  const std::vector<std::string> placed_runtime_handlers_{"", "runc"};
+  PlacedHandlers placed_handlers_{placement::RuntimeHandlers{.foreign = {"kata*"}}};
   bool store_regressed_ = false;
   /// How long each transaction of the store takes; none: no time.
   std::optional<std::chrono::milliseconds> transaction_time_;

@@ -59,7 +59,7 @@ EngineUnderTest::EngineUnderTest(Deps deps) : log_(make_error_log(errors_)) {
                      })});
   }
   engine_ = std::make_unique<engine::Engine>(
-      engine::Engine::Options{.placed_runtime_handlers = {""},
+      engine::Engine::Options{.runtime_handlers = {.only = {{"default"}}},
                               .doubt_timeout = kPendingTimeout,
                               .writer_options = {.thread = engine::WriterThread::kLoop,
                                                  .transaction_time = std::move(deps.transaction_time)}},

@@ -22,8 +22,8 @@ class HandlerTest : public ConvergeTest {
   std::shared_ptr<ScriptedCall> call(const std::string& method, std::string request) {
     if (!deps_) {
       deps_ = std::make_unique<HandlerDeps>(HandlerDeps{loop_, *committer_, placer_, *cpusets_, *mover_, *exits_,
-                                                        *rebalancer_, *reconciler_, placed_runtime_handlers_,
-                                                        demand_rules_, *log_});
+                                                        *rebalancer_, *reconciler_, placed_handlers_, demand_rules_,
+                                                        *log_});
     }
     calls_.push_back(std::make_shared<ScriptedCall>(method, std::move(request)));
     const std::shared_ptr<ScriptedCall> made = calls_.back();

@@ -146,6 +146,22 @@ TEST_F(ReconcilerTest, OnlyNotesWhatOtherHandlersRun) {
   EXPECT_FALSE(mover_->has_queue("c1"));
 }
 
+TEST_F(ReconcilerTest, PlacesContainersOfAHandlerThatWasForeignBefore) {
+  Allocation before = in_phase(shared("a"), Phase::kRunning);
+  before.placement = {placement::Mode::kForeign, {}, {}, {}};
+  before.within = {};
+  before.workload.runtime_handler = "nvidia-cdi";
+  begin({before, exclusive("e", {7})}, {pod_of("a"), pod_of("e")});
+  start_converged("e");
+  runtime_.put(pod_of("a").sandbox);
+  runtime_.put("c-a", {.pid = 4, .cpus = CpuSet::range(2, 7)});
+  EXPECT_TRUE(reconcile().has_value());
+  const Allocation& now = *committer_->ledger().find_by_container("c-a");
+  EXPECT_EQ(now.placement.mode, placement::Mode::kShared);
+  EXPECT_EQ(now.placement.cpus, CpuSet::range(2, 6)) << "it keeps what it had but for what is another's";
+  EXPECT_TRUE(mover_->has_queue("c-a"));
+}
+
 TEST_F(ReconcilerTest, ReleasesWhatIsOver) {
   begin({exclusive("a", {0}), exclusive("b", {1}), exclusive("c", {2}), shared("d")});
   for (const char* name : {"a", "b", "d"}) start_converged(name);

@@ -41,6 +41,24 @@ TEST_F(StartContainerTest, StartsWhatIsWhereItShouldBe) {
   EXPECT_EQ(call->kubelet_answer()->code, Code::kOk);
 }
 
+/// Its process is in the cgroup of the sandbox, as where a virtual machine runs what is in the pod.
+TEST_F(StartContainerTest, AContainerWithoutACgroupOfItsOwnGivesItsCpusBack) {
+  begin({in_phase(exclusive("a", {0}), Phase::kCreated), shared("b")}, {pod_of("a")});
+  start_converged("a", cri::ContainerState::kCreated);
+  start_converged("b");
+  ASSERT_FALSE(committer_->ledger().pool().contains(0));
+  const auto call = start("c-a");
+  runtime_.put("c-a", {.pid = 77, .cpus = {0}, .whole_cpus = 1});
+  kernel_.run_in(77, "/kubepods/poduid-a/sandbox-a");
+  call->answer({});
+  loop_.run();
+  EXPECT_EQ(find("a")->placement.mode, placement::Mode::kForeign);
+  EXPECT_THAT(find("a")->reason, HasSubstr("its containers run in no cgroups of their own"));
+  EXPECT_TRUE(committer_->ledger().pool().contains(0));
+  EXPECT_FALSE(mover_->has_queue("c-a"));
+  EXPECT_NE(placed_handlers_.obstacle(find("a")->workload.runtime_handler), "");
+}
+
 /// What a call had come to when each transition became durable.
 class CallWatch final : public Observer {
  public:

@@ -96,7 +96,10 @@ std::string summary(const Options& options) {
   for (const std::string& name : placement.rules.reserved_namespaces) text << " namespace " << name;
   for (const std::string& name : placement.rules.annotations.value_or(std::vector<std::string>{"all"}))
     text << " annotation " << name;
-  for (const std::string& name : placement.handlers) text << " handler " << name;
+  for (const std::string& name : placement.handlers.only.value_or(std::vector<std::string>{"all"}))
+    text << " handler " << name;
+  text << " confine " << placement.confine_foreign;
+  for (const std::string& pattern : placement.handlers.foreign) text << " foreign " << pattern;
   for (const config::PluginOptions& plugin : options.plugins) {
     text << " plugin " << plugin.name << ' ' << plugin.weight << plugin.fail_closed << plugin.required;
     for (const auto& [name, value] : plugin.values) text << ' ' << name << '=' << value;

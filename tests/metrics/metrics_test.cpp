@@ -213,6 +213,7 @@ TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
                               .reconciled = true,
                               .containers = {{"exclusive", 1}},
                               .overlapping = 2,
+                              .foreign = {{"kata", 3}},
                               .nodes = node_usage_of(on_machine(ledger, *testing::machine("node:2 core:4 pu:1")))};
   moment.runtime_connected = true;
   moment.plugins = {{"numa", 12, {{"late", 3}}, true}};
@@ -225,6 +226,7 @@ TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
   EXPECT_EQ(now.at(R"(topolet_requested_cpus{node="0"})"), 2);
   EXPECT_EQ(now.at(R"(topolet_containers{mode="exclusive"})"), 1);
   EXPECT_EQ(now.at("topolet_overlapping_containers"), 2);
+  EXPECT_EQ(now.at("topolet_foreign_containers{handler=\"kata\"}"), 3);
   EXPECT_EQ(now.at("topolet_reconciled"), 1);
   EXPECT_EQ(now.at("topolet_runtime_connected"), 1);
   EXPECT_EQ(now.at(R"(topolet_plugin_lost_votes_total{plugin="numa",why="late"})"), 3);

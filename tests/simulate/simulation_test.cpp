@@ -304,6 +304,39 @@ TEST(Simulation, TakesDevicesThatTheMachineDoesNotName) {
   EXPECT_EQ(node.snapshot().topology->os_devices[0].cpus.to_string(), "0-7");
 }
 
+OperationResult create_with_handler(SimulatedNode& node, const std::string& handler) {
+  node.apply(R"({"op":"run_pod","pod":"of-)" + handler + R"(","qos":"guaranteed","runtime_handler":")" + handler +
+             R"("})");
+  return node.apply(R"({"op":"create","pod":"of-)" + handler +
+                    R"(","container":"main","cpu_request_milli":1000,"cpu_limit_milli":1000,"memory_limit":1048576})");
+}
+
+TEST(Simulation, PlacesContainersOfEveryHandlerButThoseOfVirtualMachines) {
+  SimulatedNode node(kTwoNodes, {"--plugins.enable=numa"});
+  CpuSet exclusive;
+  for (const char* handler : {"", "nvidia", "nvidia-cdi", "nvidia-legacy", "high-performance", "runsc", "own"}) {
+    const OperationResult placed = create_with_handler(node, handler);
+    EXPECT_EQ(placed.mode, "exclusive") << handler;
+    EXPECT_FALSE(placed.cpus.intersects(exclusive)) << handler;
+    exclusive |= placed.cpus;
+  }
+  const OperationResult foreign = create_with_handler(node, "kata-qemu");
+  EXPECT_EQ(foreign.mode, "foreign");
+  EXPECT_TRUE(foreign.cpus.empty());
+}
+
+TEST(Simulation, LeavesTheHandlersAloneThatItIsTold) {
+  SimulatedNode node(kTwoNodes, {"--placement.foreign-handlers=run*", "--placement.foreign-handlers=default"});
+  EXPECT_EQ(create_with_handler(node, "runsc").mode, "foreign");
+  EXPECT_EQ(create_with_handler(node, "").mode, "foreign");
+  EXPECT_EQ(create_with_handler(node, "kata").mode, "exclusive");
+  SimulatedNode none(kTwoNodes, {"--placement.foreign-handlers=none"});
+  EXPECT_EQ(create_with_handler(none, "kata").mode, "exclusive");
+  SimulatedNode listed(kTwoNodes, {"--placement.handlers=youki"});
+  EXPECT_EQ(create_with_handler(listed, "runc").mode, "foreign");
+  EXPECT_EQ(create_with_handler(listed, "youki").mode, "exclusive");
+}
+
 TEST(Simulation, TakesDistancesAndIsolatedCpusFromItsCaller) {
   topology::DiscoverOptions machine = machine_named(kTwoNodes);
   machine.distances = {10, 32, 32, 10};

@@ -19,6 +19,8 @@ class KernelTree {
   engine::ProcessCgroups kernel() const { return engine::ProcessCgroups(root_ / "proc", root_); }
 
   void run_on(std::int64_t pid, const CpuSet& cpus);
+  /// In a cgroup that is not its own. Its CPUs are not known then.
+  void run_in(std::int64_t pid, const std::string& cgroup) { put_process(pid, cgroup, 'S'); }
   /// It has died and nobody has reaped it: the kernel moves such processes to the root cgroup.
   void leave_zombie(std::int64_t pid);
   void reap(std::int64_t pid);

@@ -12,14 +12,6 @@
 #include "core/placement/settings.hpp"
 
 namespace topolet::engine {
-namespace {
-
-bool is_placed(const std::vector<std::string>& handlers, const std::string& handler) {
-  return std::find(handlers.begin(), handlers.end(), handler) != handlers.end();
-}
-
-}  // namespace
-
 /// Who a listed container is, as far as the list and its sandbox tell.
 placement::Workload Reconciler::identify(const cri::ContainerInfo& container) const {
   placement::Workload workload;
@@ -147,12 +139,16 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
                          may_be_starting(detail)};
   const placement::Workload& workload = adopted.workload;
   placement::Decision& decision = adopted.plan.decision;
-  if (!is_placed(deps_.placed_runtime_handlers, workload.runtime_handler)) {
+  if (runs_in_cgroup_of_pod(deps_.cpusets.cgroup_of(detail.info.id), detail.info.id, workload.key))
+    deps_.placed_handlers.note_without_cgroups(workload.runtime_handler);
+  if (const std::string obstacle = deps_.placed_handlers.obstacle(workload.runtime_handler); !obstacle.empty()) {
     decision.placement.mode = placement::Mode::kForeign;
     decision.placement.cpus = cpus_from_kubelet(pass, workload, adopted.observed_cpus);
-    decision.reason = reason_not_placed(workload);
+    decision.reason = reason_not_placed(workload, obstacle);
     decision.reason_code = placement::reason_code::kHandlerNotPlaced;
     adopted.audit_event = AuditEvent::kForeign;
+    adopted.warnings = {describe_foreign(workload, obstacle)};
+    warn_once_a_pod(workload, adopted.warnings.front());
     return deps_.committer.commit(std::move(adopted));
   }
   if (const CpuSet given = cpus_from_kubelet(pass, workload, adopted.observed_cpus); !given.empty()) {
@@ -170,6 +166,33 @@ void Reconciler::adopt(const PassPtr& pass, const cri::ContainerDetail& detail) 
   }
   decision.reason_code = placement::reason_code::kFoundRunning;
   decision.reason = "found in the runtime, not created through topolet; " + decision.reason;
+  commit_adopted(std::move(adopted), detail);
+}
+
+void Reconciler::warn_once_a_pod(const placement::Workload& workload, const std::string& warning) const {
+  const Pod* pod = deps_.committer.ledger().find_pod(workload.key.sandbox_id);
+  if (pod != nullptr && std::find(pod->warned.begin(), pod->warned.end(), warning) != pod->warned.end()) return;
+  deps_.log.warn("pod {}/{}: {}", workload.pod_namespace, workload.pod_name, warning);
+}
+
+/// Its runtime handler was not placed when it was created, and is now. It keeps its CPUs, and shares them from now on:
+/// whoever gets some of them exclusively makes it leave these.
+void Reconciler::place_foreign(const PassPtr& pass, const cri::ContainerDetail& detail, const Allocation& own) {
+  const CpuSet runs_on = observed_cpus(detail);
+  if (const CpuSet given = cpus_from_kubelet(pass, own.workload, runs_on); !given.empty())
+    return adopt_exclusively(pass, detail, own.workload, given, "the kubelet had given to it");
+  if (may_keep_exclusively(pass, own.workload, runs_on)) return adopt_exclusively(pass, detail, own.workload, runs_on);
+  event::Adopted adopted{own.workload, {}, detail.info, AuditEvent::kAdopted, runs_on, {}, may_be_starting(detail)};
+  const Ledger& ledger = deps_.committer.ledger();
+  placement::Decision& decision = adopted.plan.decision;
+  decision.placement.mode = shared_mode(own.workload, deps_.placer.rules());
+  decision.within = runs_on.empty() ? ledger.inventory().allowed : runs_on;
+  decision.placement.cpus =
+      shared_cpus(decision.placement.mode, decision.within, ledger.pool(), ledger.free_reserved(), false);
+  decision.nodes = deps_.placer.topology()->nodes_of(decision.within);
+  decision.reason_code = placement::reason_code::kFoundRunning;
+  decision.reason = fmt::format("containers of runtime handler '{}' are placed now; it shares the CPUs that it had",
+                                placement::handler_name(own.workload.runtime_handler));
   commit_adopted(std::move(adopted), detail);
 }
 

@@ -80,6 +80,11 @@ bool CpusetWriter::is_narrower(const std::string& container_id, const ContainerC
   return effective && *effective != target.cpus && effective->is_subset_of(target.cpus);
 }
 
+std::string CpusetWriter::cgroup_of(const std::string& container_id) const {
+  const auto pid = pids_.find(container_id);
+  return pid == pids_.end() ? std::string() : deps_.kernel.cgroup_of(pid->second);
+}
+
 Status CpusetWriter::check_kernel(const std::string& container_id, const ContainerCpuset& target) const {
   const std::optional<CpuSet> effective = kernel_cpus(container_id);
   if (!effective || effective->is_subset_of(target.cpus)) return {};

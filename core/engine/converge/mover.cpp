@@ -312,10 +312,11 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
   });
 }
 
-void Mover::verify(const std::string& container_id) {
+void Mover::verify(const std::string& container_id, const std::function<void()>& seen) {
   const auto asked_with = queues_.applied(container_id);
-  deps_.cpusets.inspect(container_id, [this, container_id, asked_with](const Result<cri::ContainerDetail>& detail) {
+  deps_.cpusets.inspect(container_id, [=, this](const Result<cri::ContainerDetail>& detail) {
     if (!detail) return;
+    if (seen) seen();
     if (detail->info.state == cri::ContainerState::kExited) {
       return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
     }

@@ -95,8 +95,9 @@ class Mover final : public Observer {
   /// Nothing for a container that has ended.
   void recover_workload(const placement::ContainerKey& key, WorkloadRecovered done);
 
-  /// Reads back what a container that runs may run on; a difference is audited and repaired.
-  void verify(const std::string& container_id);
+  /// Reads back what a container that runs may run on; a difference is audited and repaired. `seen` is called before
+  /// that, when the runtime has said which process is the container's.
+  void verify(const std::string& container_id, const std::function<void()>& seen = {});
   /// The same without asking the runtime, where the kernel can be read and agrees.
   void verify_in_kernel(const std::string& container_id);
 

@@ -109,6 +109,23 @@ std::optional<CpuSet> ProcessCgroups::effective_cpus(std::int64_t pid) const {
   return unified;
 }
 
+std::optional<CpusetHierarchy> ProcessCgroups::hierarchy() const {
+  if (cpuset_v1_) return CpusetHierarchy{cpuset_v1_->mount_point, true};
+  if (unified_) return CpusetHierarchy{unified_->mount_point, false};
+  return std::nullopt;
+}
+
+std::string ProcessCgroups::cgroup_of(std::int64_t pid) const {
+  const std::filesystem::path process = proc_ / std::to_string(pid);
+  if (!is_alive(process)) return {};
+  std::string path;
+  for (const CgroupLine& line : cgroups_of(process)) {
+    const bool has_cpusets = cpuset_v1_ ? list_contains(line.controllers, "cpuset") : line.controllers.empty();
+    if (has_cpusets) path = line.path;
+  }
+  return path == "/" ? std::string() : path;
+}
+
 std::optional<std::filesystem::path> ProcessCgroups::cpuset_directory(const std::string& cgroup) const {
   const auto inside = path_below(cgroup, cpuset_v1_->root);
   if (!inside) return std::nullopt;

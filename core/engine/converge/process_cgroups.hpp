@@ -12,6 +12,12 @@
 
 namespace topolet::engine {
 
+/// Where cgroups have cpusets.
+struct CpusetHierarchy {
+  std::filesystem::path directory;  ///< of the cgroup above all others that are seen from here
+  bool is_v1 = false;
+};
+
 /// The cpusets of processes' cgroups, below injectable roots.
 class ProcessCgroups {
  public:
@@ -21,6 +27,13 @@ class ProcessCgroups {
   /// None where there is no such process, it has ended (the kernel shows a process that exits in the root cgroup), it
   /// is in no cgroup but the root, or its cgroup cannot be seen from here.
   std::optional<CpuSet> effective_cpus(std::int64_t pid) const;
+
+  /// The path of the cgroup that the process is in, in the hierarchy that has cpusets. Empty where effective_cpus() has
+  /// nothing to say either.
+  std::string cgroup_of(std::int64_t pid) const;
+
+  /// None if it is not mounted, or cannot be seen from here.
+  std::optional<CpusetHierarchy> hierarchy() const;
 
   /// cgroup v1: when the last CPU of a cgroup goes offline, the kernel moves its processes to the cpuset of a cgroup
   /// above it, and leaves them there. Puts the process and those of the same container back, where its own cgroup has

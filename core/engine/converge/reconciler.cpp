@@ -106,7 +106,7 @@ void Reconciler::reconcile_container(const PassPtr& pass, const cri::ContainerIn
 void Reconciler::reconcile_known(const PassPtr& pass, const cri::ContainerInfo& container, const Allocation& own) {
   if (own.phase == Phase::kCrashed) return;
   if (container.state == cri::ContainerState::kExited) return report_exit(pass, container.id, {});
-  if (own.placement.mode == placement::Mode::kForeign) return;
+  if (own.placement.mode == placement::Mode::kForeign) return inspect_foreign(pass, container);
   if (!deps_.mover.has_queue(container.id)) return inspect_known(pass, container);
   // What the last topoletd had sent may come into effect late.
   if (own.phase == Phase::kRunning && !is_in_startup_window()) return deps_.mover.verify_in_kernel(container.id);
@@ -120,6 +120,26 @@ void Reconciler::inspect_known(const PassPtr& pass, const cri::ContainerInfo& co
       report_exit(pass, container.id, {Exit::Kind::kExited, detail->info.exit_code});
     } else {
       on_known_inspected(pass, container, detail);
+    }
+    finish_one(pass);
+  });
+}
+
+/// One that was foreign when it was created need not be so any more: another configuration may place its handler.
+void Reconciler::inspect_foreign(const PassPtr& pass, const cri::ContainerInfo& container) {
+  const Allocation* known = deps_.committer.ledger().find_by_container(container.id);
+  if (!deps_.placed_handlers.obstacle(known->workload.runtime_handler).empty()) return;
+  ++pass->waiting;
+  deps_.cpusets.inspect(container.id, [this, pass, container](const Result<cri::ContainerDetail>& detail) {
+    const Allocation* own = deps_.committer.ledger().find_by_container(container.id);
+    const bool is_foreign = own != nullptr && own->placement.mode == placement::Mode::kForeign;
+    if (detail && is_foreign && detail->info.state != cri::ContainerState::kExited) {
+      const std::string cgroup = deps_.cpusets.cgroup_of(container.id);
+      if (runs_in_cgroup_of_pod(cgroup, container.id, own->workload.key)) {
+        deps_.placed_handlers.note_without_cgroups(own->workload.runtime_handler);
+      } else {
+        place_foreign(pass, *detail, Allocation(*own));
+      }
     }
     finish_one(pass);
   });

@@ -13,6 +13,7 @@
 #include "core/engine/converge/exits.hpp"
 #include "core/engine/converge/kubelet_cpus.hpp"
 #include "core/engine/converge/mover.hpp"
+#include "core/engine/converge/placed_handlers.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/planning/placer.hpp"
 
@@ -29,7 +30,7 @@ class Reconciler {
     Mover& mover;
     Exits& exits;
     Rebalancer& rebalancer;
-    const std::vector<std::string>& placed_runtime_handlers;
+    PlacedHandlers& placed_handlers;
     bool store_regressed;  ///< what it says of running containers may be old
     std::chrono::milliseconds doubt_timeout;
     std::chrono::milliseconds startup_window;  ///< from the start: how long the runtime is asked where containers are
@@ -81,6 +82,9 @@ class Reconciler {
   void finish_one(const PassPtr& pass);
   void adopt_all(const PassPtr& pass);
   void adopt(const PassPtr& pass, const cri::ContainerDetail& detail);
+  void place_foreign(const PassPtr& pass, const cri::ContainerDetail& detail, const Allocation& own);
+  void warn_once_a_pod(const placement::Workload& workload, const std::string& warning) const;
+  void inspect_foreign(const PassPtr& pass, const cri::ContainerInfo& container);
   void adopt_exclusively(const PassPtr& pass, const cri::ContainerDetail& detail, const placement::Workload& workload,
                          const CpuSet& cpus, const char* which = "it runs on");
   void bind_discovered(const PassPtr& pass, const cri::ContainerDetail& detail);

@@ -36,8 +36,7 @@ void CreateContainer::read() {
   if (!workload) return call_->reject(workload.error());
   workload_ = *std::move(workload);
   identify();
-  const auto& placed = deps_.placed_runtime_handlers;
-  if (std::find(placed.begin(), placed.end(), workload_.runtime_handler) == placed.end()) return forward_foreign();
+  if (!deps_.placed_handlers.obstacle(workload_.runtime_handler).empty()) return forward_foreign();
   if (const Status read = read_annotations(); !read) {
     placement::Decision bad;
     bad.denied = true;
@@ -113,13 +112,17 @@ void CreateContainer::commit_foreign(const cri::RuntimeResponse& answer) {
   Plan plan;
   plan.decision.placement.mode = placement::Mode::kForeign;
   if (is_kubelet_cpuset_exclusive(workload_)) plan.decision.placement.cpus = workload_.kubelet_cpus;
-  plan.decision.reason = reason_not_placed(workload_);
+  const std::string obstacle = deps_.placed_handlers.obstacle(workload_.runtime_handler);
+  plan.decision.reason = reason_not_placed(workload_, obstacle);
   plan.decision.reason_code = placement::reason_code::kHandlerNotPlaced;
   cri::ContainerInfo container;
   container.id = *id;
   container.state = cri::ContainerState::kCreated;
-  deps_.committer.commit(event::Adopted{workload_, plan, container, AuditEvent::kForeign, {}, {}},
-                         [self = shared_from_this()] { self->call_->finish(); });
+  warnings_ = {describe_foreign(workload_, obstacle)};
+  log_warnings();
+  event::Adopted noted{workload_, plan, container, AuditEvent::kForeign, {}, {}};
+  noted.warnings = warnings_;
+  deps_.committer.commit(std::move(noted), [self = shared_from_this()] { self->call_->finish(); });
 }
 
 void CreateContainer::start_placing() {

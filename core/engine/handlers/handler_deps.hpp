@@ -16,6 +16,7 @@
 #include "core/engine/converge/cpuset_writer.hpp"
 #include "core/engine/converge/exits.hpp"
 #include "core/engine/converge/mover.hpp"
+#include "core/engine/converge/placed_handlers.hpp"
 #include "core/engine/converge/rebalancer.hpp"
 #include "core/engine/converge/reconciler.hpp"
 #include "core/engine/loop.hpp"
@@ -34,7 +35,7 @@ struct HandlerDeps {
   Exits& exits;
   Rebalancer& rebalancer;
   Reconciler& reconciler;
-  const std::vector<std::string>& placed_runtime_handlers;
+  PlacedHandlers& placed_handlers;
   const cri::DemandRules& demand_rules;
   Log& log;
 

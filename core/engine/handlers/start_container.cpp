@@ -120,7 +120,23 @@ void StartContainer::finish() {
 void StartContainer::settle() {
   end_turn();
   // A runtime may have taken an update that came during the start and not carried it out.
-  deps_.mover.verify(container_id_);
+  deps_.mover.verify(container_id_, [self = shared_from_this()] { self->look_for_its_cgroup(); });
+}
+
+/// A virtual machine or a sandbox process of the whole pod may run what is in it. Its CPUs cannot be set then.
+void StartContainer::look_for_its_cgroup() {
+  const Allocation* own = allocation();
+  if (own == nullptr || !own->is_managed()) return;
+  const placement::Workload workload = own->workload;
+  if (!runs_in_cgroup_of_pod(deps_.cpusets.cgroup_of(container_id_), container_id_, workload.key)) return;
+  deps_.placed_handlers.note_without_cgroups(workload.runtime_handler);
+  const std::string obstacle = deps_.placed_handlers.obstacle(workload.runtime_handler);
+  const std::string warning = describe_foreign(workload, obstacle);
+  deps_.log.warn(
+      "pod {}/{}: {}; its containers get no CPUs any more, and what {} had is free again. Add the handler to "
+      "placement.foreign-handlers",
+      workload.pod_namespace, workload.pod_name, warning, workload.key.name);
+  deps_.committer.commit(event::FoundForeign{workload.key, reason_not_placed(workload, obstacle), {warning}});
 }
 
 void StartContainer::reject(const Error& why) {

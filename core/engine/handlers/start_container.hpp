@@ -31,6 +31,7 @@ class StartContainer : public std::enable_shared_from_this<StartContainer> {
   void end_turn();
   void finish();
   void settle();
+  void look_for_its_cgroup();
   void reject(const Error& why);
   const Allocation* allocation() const;
   placement::ContainerKey key() const;

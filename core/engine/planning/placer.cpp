@@ -10,6 +10,7 @@
 #include "core/placement/candidates.hpp"
 #include "core/placement/memory_nodes.hpp"
 #include "core/placement/reason_codes.hpp"
+#include "core/placement/runtime_handlers.hpp"
 #include "core/placement/zone.hpp"
 
 namespace topolet::engine {
@@ -180,9 +181,14 @@ bool Placer::may_keep_exclusively(const Ledger& ledger, const placement::Workloa
          validate({placement::Mode::kExclusive, cpus, {}, {}}, policy_request.ledger, deps_.rules).has_value();
 }
 
-std::string reason_not_placed(const placement::Workload& workload) {
-  return fmt::format("topolet does not place containers of runtime handler '{}' (placement.handlers)",
-                     workload.runtime_handler);
+std::string reason_not_placed(const placement::Workload& workload, const std::string& obstacle) {
+  return fmt::format("topolet does not place containers of runtime handler '{}' ({})",
+                     placement::handler_name(workload.runtime_handler), obstacle);
+}
+
+std::string describe_foreign(const placement::Workload& workload, const std::string& obstacle) {
+  return fmt::format("{}: what they run may use any CPU, also those that other containers have exclusively",
+                     reason_not_placed(workload, obstacle));
 }
 
 Preferred preferred_of(const Allocation& before, const topology::Topology& topology) {

@@ -95,8 +95,10 @@ bool keeps_pod_together(const placement::Workload& workload, const placement::De
 /// The rest of the cores of some CPUs.
 CpuSet core_siblings_of(const topology::Topology& topology, const CpuSet& cpus);
 
-/// Why a container is foreign.
-std::string reason_not_placed(const placement::Workload& workload);
+/// Why a container is foreign. `obstacle`: what keeps its handler's containers from being placed.
+std::string reason_not_placed(const placement::Workload& workload, const std::string& obstacle);
+/// What is said of the pod of a foreign container, once.
+std::string describe_foreign(const placement::Workload& workload, const std::string& obstacle);
 
 /// Where it goes back to if it is placed anew because of others.
 Preferred preferred_of(const Allocation& before, const topology::Topology& topology);

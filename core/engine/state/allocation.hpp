@@ -51,7 +51,9 @@ struct Preferred {
 struct Allocation {
   placement::Workload workload;    ///< without `env`
   placement::Placement placement;  ///< what it is to have
-  CpuSet within;                   ///< shared, reserved: the CPUs it may use when they are in the pool
+  /// Shared, reserved: the CPUs it may use when they are in the pool. Foreign: the same of its pod's cgroup, where that
+  /// is kept within the pool; empty where it is not.
+  CpuSet within;
   /// CPUs that it must leave and may still be running on. A container that got one of them exclusively waits for that.
   CpuSet vacating;
   CpuSet vacating_alone;  ///< of these, those it had alone: nobody's until it has left

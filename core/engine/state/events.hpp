@@ -168,7 +168,19 @@ struct Adopted {
   AuditEvent audit_event;
   CpuSet observed_cpus;  ///< the CPUs that it has; empty if that is not known
   std::vector<placement::ContainerKey> overruled = {};
-  bool may_be_starting = false;  ///< as in CreateDiscovered
+  bool may_be_starting = false;            ///< as in CreateDiscovered
+  std::vector<std::string> warnings = {};  ///< as of CreateAdmitted
+};
+/// It turned out, once it ran, that its CPUs cannot be set: it has none from now on, and is foreign.
+struct FoundForeign {
+  placement::ContainerKey key;
+  std::string reason;
+  std::vector<std::string> warnings = {};  ///< as of CreateAdmitted
+};
+/// The cgroup of a foreign container's pod is kept within the pool from now on, or no more: `within` is empty then.
+struct ForeignConfined {
+  placement::ContainerKey key;
+  CpuSet within;
 };
 /// The policies were asked about it with the CPUs that it has now.
 struct Evaluated {
@@ -228,8 +240,8 @@ using Event =
                  event::StartLeftInDoubt, event::StopRequested, event::StopRefused, event::Exited, event::Ended,
                  event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
                  event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::Overlapped,
-                 event::Adopted, event::Evaluated, event::MachineChanged, event::CrashHoldExpired, event::Restarted,
-                 event::ClockSet, event::AuditOnly, event::SetupChanged, event::CapacityTold, event::CapacityCleared,
-                 event::CapacityTimePassed>;
+                 event::Adopted, event::FoundForeign, event::ForeignConfined, event::Evaluated, event::MachineChanged,
+                 event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
+                 event::CapacityTold, event::CapacityCleared, event::CapacityTimePassed>;
 
 }  // namespace topolet::engine

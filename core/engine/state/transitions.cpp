@@ -76,6 +76,8 @@ class Transitions {
   void operator()(const event::Drifted& event);
   void operator()(const event::Overlapped& event);
   void operator()(const event::Adopted& event);
+  void operator()(const event::FoundForeign& event);
+  void operator()(const event::ForeignConfined& event);
   void operator()(const event::Evaluated& event);
   void operator()(const event::MachineChanged& event);
   void operator()(const event::CrashHoldExpired& event) { draft_.end(event.key, "crash-hold"); }
@@ -97,6 +99,7 @@ class Transitions {
   void apply_moves(const Plan& plan);
   void keep_pod_nodes(const placement::Workload& workload, const NodeSet& nodes);
   Pod pod_of(const placement::Workload& workload) const;
+  void keep_warnings(const placement::Workload& workload, const std::vector<std::string>& warnings);
   void end_sandbox(const std::string& sandbox_id, const char* cause);
   CpuSet dedicated_to_others(const placement::ContainerKey& key) const;
 
@@ -484,6 +487,36 @@ void Transitions::operator()(const event::Adopted& event) {
   bind(std::move(after), event.container,
        event.observed_cpus.empty() ? std::optional<CpuSet>() : std::optional<CpuSet>(event.observed_cpus),
        event.may_be_starting);
+  keep_warnings(event.workload, event.warnings);
+}
+
+void Transitions::operator()(const event::FoundForeign& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || !before->is_managed()) return;
+  draft_.set_cause(event.key);
+  Allocation after = *before;
+  after.placement = {};
+  after.placement.mode = placement::Mode::kForeign;
+  after.within = after.vacating = after.vacating_alone = {};
+  after.preferred.reset();
+  after.conflict = false;
+  after.squeeze = Squeeze::kNone;
+  after.reason = event.reason;
+  keep_warnings(after.workload, event.warnings);
+  draft_.put(std::move(after), audit_with_code(AuditEvent::kForeign, event.reason, reason_code::kHandlerNotPlaced));
+}
+
+void Transitions::operator()(const event::ForeignConfined& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || before->placement.mode != placement::Mode::kForeign) return;
+  Allocation after = *before;
+  after.within = event.within;
+  draft_.put(std::move(after));
+}
+
+void Transitions::keep_warnings(const placement::Workload& workload, const std::vector<std::string>& warnings) {
+  Pod pod = pod_of(workload);
+  if (add_warnings(warnings, pod)) draft_.put_pod(std::move(pod));
 }
 
 void Transitions::operator()(const event::Evaluated& event) {
