@@ -1,11 +1,7 @@
 #include "core/base/run_in_child.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,28 +9,15 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <exception>
+#include <sstream>
+#include <utility>
 
-#include "core/base/unique_fd.hpp"
+#include "core/base/child_keeper.hpp"
+#include "core/base/child_report.hpp"
 
 namespace topolet {
 namespace {
-
-/// Memory that nobody touches costs nothing.
-constexpr std::size_t kMaxTextBytes = 4 << 20;
-
-enum class Said : unsigned char { kNothing, kResult, kException };
-
-/// What the child tells, in memory that it shares: it may die at any moment and leave a descendant behind, and neither
-/// must cost what it had said until then.
-struct ChildReport {
-  char current_step[512];
-  Said said;
-  std::size_t text_bytes;
-  char text[kMaxTextBytes];
-};
 
 class SharedChildReport {
  public:
@@ -53,59 +36,39 @@ class SharedChildReport {
   void* at_;
 };
 
-/// Signals to their defaults (a sanitizer would turn a crash into an exit) and let in, no core files, no word on
-/// standard output.
-void prepare_child() {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const rlimit none{0, 0};
-  ::setrlimit(RLIMIT_CORE, &none);
-  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) std::signal(number, SIG_DFL);
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
-}
-
-void say(ChildReport& report, Said what, const std::string& text) {
-  if (text.size() > kMaxTextBytes) return say(report, Said::kException, "its result is too large");
-  std::copy(text.begin(), text.end(), report.text);
-  report.text_bytes = text.size();
-  report.said = what;
-}
-
-[[noreturn]] void work_and_exit(ChildReport& report, const std::function<std::string(const Progress&)>& work) {
-  prepare_child();
-  const Progress progress = [&report](std::string_view current_step) {
-    const std::size_t size = std::min(current_step.size(), sizeof(report.current_step) - 1);
-    std::memcpy(report.current_step, current_step.data(), size);
-    report.current_step[size] = '\0';
-  };
-  try {
-    say(report, Said::kResult, work(progress));
-  } catch (const std::exception& exception) {
-    say(report, Said::kException, exception.what());
-  }
-  ::_exit(EXIT_SUCCESS);
-}
-
-/// True if it ended by itself.
-bool wait_for_end(pid_t child, std::chrono::milliseconds time_limit) {
-  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  const auto until = std::chrono::steady_clock::now() + time_limit;
-  while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
-    if (left <= 0) return false;
-    pollfd waiting{handle.get(), POLLIN, 0};
-    // Where the kernel has no such handle, it is asked often.
-    const std::int64_t longest = handle ? 60'000 : 10;
-    static_cast<void>(::poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left, longest))));
-    siginfo_t ended{};
-    if (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) != 0) return true;
-    if (ended.si_pid == child) return true;
-  }
-}
-
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+}
+
+std::vector<std::string> lines_of(const char* text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(std::move(line));
+  return lines;
+}
+
+/// What the child itself wrote, foreign code may have overwritten.
+ChildEnd end_in(const ChildReport& report) {
+  ChildEnd end;
+  end.current_step = text_in(report.current_step);
+  end.started.count = report.processes_started;
+  end.started.steps = lines_of(report.start_steps);
+  end.started.left = lines_of(report.left);
+  if (report.came_back) end.started.came_back_in = text_in(report.came_back_step);
+  const std::string text(report.text, std::min(report.text_bytes, kMaxReportTextBytes));
+  const auto ended_with = [&end](ChildEnd::Kind kind, std::string words) {
+    end.kind = kind;
+    end.text = std::move(words);
+    return std::move(end);
+  };
+  if (report.too_many[0] != '\0') return ended_with(ChildEnd::Kind::kTooMany, text_in(report.too_many));
+  if (report.has_ended && WIFSIGNALED(report.status))
+    return ended_with(ChildEnd::Kind::kCrashed, signal_name(WTERMSIG(report.status)));
+  if (report.said == Said::kResult) return ended_with(ChildEnd::Kind::kReturned, text);
+  if (report.said == Said::kException) return ended_with(ChildEnd::Kind::kThrew, text);
+  if (!report.has_ended) return ended_with(ChildEnd::Kind::kTimedOut, {});
+  return ended_with(ChildEnd::Kind::kExited, std::to_string(WEXITSTATUS(report.status)));
 }
 
 }  // namespace
@@ -115,24 +78,22 @@ ChildEnd run_in_child(std::chrono::milliseconds time_limit, const std::function<
   if (!shared) return {ChildEnd::Kind::kNotStarted, fmt::format("no memory to share: {}", std::strerror(errno)), {}};
   // What is still to be written must not be written twice.
   std::fflush(nullptr);
-  const pid_t child = ::fork();
-  if (child < 0) return {ChildEnd::Kind::kNotStarted, std::strerror(errno), {}};
-  if (child == 0) work_and_exit(*shared, work);
-  ::setpgid(child, child);
-
-  const bool ended = wait_for_end(child, time_limit);
-  ::kill(-child, SIGKILL);
+  const pid_t parent = ::getpid();
+  const pid_t keeper = ::fork();
+  if (keeper < 0) return {ChildEnd::Kind::kNotStarted, std::strerror(errno), {}};
+  if (keeper == 0) keep_child({*shared, parent, time_limit, work});
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(keeper, &status, 0) < 0 && errno == EINTR) {
   }
   const ChildReport& report = *shared;
-  const std::string step = report.current_step;
-  const std::string text(report.text, report.text_bytes);
-  if (ended && WIFSIGNALED(status)) return {ChildEnd::Kind::kCrashed, signal_name(WTERMSIG(status)), step};
-  if (report.said == Said::kResult) return {ChildEnd::Kind::kReturned, text, step};
-  if (report.said == Said::kException) return {ChildEnd::Kind::kThrew, text, step};
-  if (!ended) return {ChildEnd::Kind::kTimedOut, {}, step};
-  return {ChildEnd::Kind::kExited, std::to_string(WEXITSTATUS(status)), step};
+  if (!report.is_complete) {
+    const std::string why = report.not_started[0] != '\0' ? text_in(report.not_started)
+                            : WIFSIGNALED(status)
+                                ? "the process that watches it was ended with " + signal_name(WTERMSIG(status))
+                                : "the process that watches it has ended";
+    return {ChildEnd::Kind::kNotStarted, why, {}};
+  }
+  return end_in(report);
 }
 
 }  // namespace topolet

@@ -2,15 +2,29 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace topolet {
 
 /// Records what the work is about to do, so that a report of its end can name it. In the child only.
 using Progress = std::function<void(std::string_view current_step)>;
+
+/// So many a child and its descendants may be together at a time.
+inline constexpr std::size_t kMostProcesses = 64;
+inline constexpr std::size_t kMostThreads = 1500;
+
+/// What the work did besides: the processes that it started.
+struct StartedProcesses {
+  std::size_t count = 0;           ///< where the kernel cannot have it asked (process_starts.hpp), those that were seen
+  std::vector<std::string> steps;  ///< in which it started the first ones, each once
+  std::string came_back_in;        ///< the step in which one of them came back from foreign code; empty: none did
+  std::vector<std::string> left;   ///< what they were that were there at the end: "sleep"
+};
 
 /// How a child process ended.
 struct ChildEnd {
@@ -20,16 +34,23 @@ struct ChildEnd {
     kCrashed,     ///< `text` is the signal: "SIGSEGV"
     kExited,      ///< the work ended the process; `text` is the exit status
     kTimedOut,    ///< it was killed
+    kTooMany,     ///< it was killed, as there were more processes or threads than allowed; `text` says of which
     kNotStarted,  ///< `text` says why there was no child
   };
   Kind kind = Kind::kNotStarted;
   std::string text;
   std::string current_step;  ///< the last one that was recorded; empty if there is none
+  StartedProcesses started = {};
 };
 
-/// Forks, runs `work` in the child and waits. A child that is not done in time is killed, with the processes it
-/// started. The child says nothing on standard output, leaves no core file, and runs no exit handlers unless the work
-/// calls exit() itself. The calling process should have no other threads: the child has none of them.
+/// Forks, runs `work` in the child and waits. The child and whatever it started, sessions of their own included, are
+/// killed when it has ended, when its time is up, when it has more than kMostProcesses or kMostThreads, or when the
+/// calling process ends. What forks in foreign code and comes back is ended by end_if_forked_child(). Where the kernel
+/// does not let the processes be counted as they are started, they are counted every now and then.
+///
+/// The child says nothing on standard output, leaves no core file, gains no privileges by an exec, and runs no exit
+/// handlers unless the work calls exit() itself. The calling process should have no other threads: the child has none
+/// of them.
 ChildEnd run_in_child(std::chrono::milliseconds time_limit, const std::function<std::string(const Progress&)>& work);
 
 }  // namespace topolet

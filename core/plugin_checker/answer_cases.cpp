@@ -218,6 +218,24 @@ Outcome returns_soon_when_late(const CaseInput& input) {
   });
 }
 
+/// Makes each kind of call. What becomes of processes is seen from outside.
+Outcome starts_no_process(const CaseInput& input) {
+  input.progress("load");
+  const auto plugin_under_test = PluginUnderTest::load(input.file);
+  if (!plugin_under_test) return Outcome::skipped("it does not load");
+  input.progress("create");
+  auto plugin = plugin_under_test->create();
+  if (!plugin) return Outcome::skipped("no instance could be created");
+  for (const Testbed& testbed : make_testbeds()) {
+    const TestRequest test_request = test_requests_on(testbed, input.seed).front();
+    (void)exercise_decision(**plugin, test_request, input.progress);
+    (void)exercise_events(**plugin, test_request, input.progress);
+  }
+  input.progress("destroy");
+  plugin->reset();
+  return Outcome::passed();
+}
+
 std::optional<CaseFailure> judge_random(plugin::PluginPolicy& plugin, const TestRequest& test_request,
                                         const CaseInput& input) {
   const ExerciseResult first = exercise_decision(plugin, test_request, input.progress);
@@ -255,6 +273,8 @@ Outcome answers_random_requests(const CaseInput& input) {
 std::vector<Case> answer_cases() {
   constexpr auto kNeeds = Case::Needs::kCreated;
   std::vector<Case> cases;
+  cases.push_back({kForkCase, "it starts no process that comes back from a call, or that is left behind",
+                   Case::Needs::kFile, starts_no_process});
   for (const Machine& machine : make_machines()) {
     cases.push_back({"machine-" + machine.name, "every call returns on such a machine, and none throws", kNeeds,
                      [name = machine.name](const CaseInput& input) {

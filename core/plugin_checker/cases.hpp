@@ -28,6 +28,9 @@ struct Case {
   std::function<Outcome(const CaseInput& input)> run;
 };
 
+/// The one that is about the processes that a plugin starts. Whoever runs it judges them.
+inline constexpr const char* kForkCase = "fork";
+
 /// Loading, options, capabilities, what an instance costs.
 std::vector<Case> load_cases();
 /// What it answers.

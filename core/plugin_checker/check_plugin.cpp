@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
 #include "core/base/escape.hpp"
 #include "core/base/exit_status.hpp"
@@ -69,11 +70,27 @@ class CheckRun {
     Outcome outcome = run_in_child(options_.time_limit, [&](const Progress& progress) {
       return each.run({options_.file, options_.seed, options_.requests, progress});
     });
+    judge_processes(each, outcome);
     const bool failed = outcome.kind == Outcome::Kind::kFailed;
     if (each.name == "loads") loads_ = !failed;
     if (each.name == "create-defaults") creates_ = !failed;
     if (failed) outcome.arguments = command_line(each, outcome.arguments);
     return outcome;
+  }
+
+  /// A plugin that starts processes that it must not fails one case, not thirty: the others only if they found it
+  /// alone.
+  void judge_processes(const Case& each, Outcome& outcome) {
+    const bool is_about_processes = each.name == kForkCase;
+    const bool is_told = is_about_processes || fork_case_passed_ || !options_.only_case.empty();
+    if (outcome.process_mismatch && is_told && (is_about_processes || outcome.kind != Outcome::Kind::kFailed)) {
+      outcome = Outcome::failed(*std::exchange(outcome.process_mismatch, std::nullopt));
+    }
+    if (!is_about_processes) return;
+    if (outcome.kind == Outcome::Kind::kPassed && !outcome.process_note.empty()) {
+      outcome = Outcome::warned(std::exchange(outcome.process_note, {}));
+    }
+    fork_case_passed_ = outcome.kind != Outcome::Kind::kFailed;
   }
 
   std::string command_line(const Case& each, const std::string& arguments) const {
@@ -130,6 +147,7 @@ class CheckRun {
   nlohmann::json results_ = nlohmann::json::array();
   bool loads_ = true;
   bool creates_ = true;
+  bool fork_case_passed_ = false;
 };
 
 }  // namespace

@@ -7,10 +7,12 @@
 #include <set>
 #include <utility>
 
+#include "core/base/forked_child.hpp"
 #include "core/base/resident_memory.hpp"
 #include "core/plugin/call/abi_request.hpp"
 #include "core/plugin/call/barrier.hpp"
 #include "core/plugin/call/capabilities.hpp"
+#include "core/plugin/host/plugin_tables.hpp"
 #include "core/plugin_checker/cases.hpp"
 #include "core/plugin_checker/exported_symbols.hpp"
 #include "core/plugin_checker/plugin_under_test.hpp"
@@ -23,7 +25,6 @@ constexpr std::size_t kKeptBytesAllowed = 256 << 10;
 constexpr std::size_t kResidentBytesAllowed = 16 << 20;
 constexpr double kCheapLoadMs = 100;
 constexpr double kCheapCreateMs = 10;
-constexpr std::size_t kSaneStructBytes = 4096;
 
 double cpu_ms() {
   timespec now{};
@@ -207,15 +208,21 @@ Outcome survives_missing_options(const CaseInput& input) {
   return Outcome::passed();
 }
 
+const void* capability_of(const topolet_instance& instance, std::string_view id) {
+  const void* given = instance.get_capability(&instance, plugin::view_of(id));
+  end_if_forked_child();
+  return given;
+}
+
 MaybeMismatch judge_capability(const topolet_instance& instance, const char* id, std::size_t least_bytes) {
-  const void* first = instance.get_capability(&instance, plugin::view_of(id));
-  if (first != instance.get_capability(&instance, plugin::view_of(id))) {
+  const void* first = capability_of(instance, id);
+  if (first != capability_of(instance, id)) {
     return Mismatch{"the same struct each time it is asked", fmt::format("two for {}", id)};
   }
   if (first == nullptr) return std::nullopt;
   std::uint32_t size = 0;
   std::memcpy(&size, first, sizeof(size));
-  if (size >= least_bytes && size <= kSaneStructBytes) return std::nullopt;
+  if (size >= least_bytes && size <= plugin::kSaneStructBytes) return std::nullopt;
   return Mismatch{fmt::format("a struct_size of {} bytes or a little more", least_bytes),
                   fmt::format("{}: {}", id, size)};
 }
@@ -227,7 +234,7 @@ MaybeMismatch judge_capabilities(const topolet_instance& instance, const Progres
                                     prefixed.substr(0, 14), std::string_view("no.such/1"), std::string_view(long_id)}) {
     const std::string name(id.substr(0, 32));
     progress(fmt::format("get_capability of the unknown id '{}'", name));
-    if (instance.get_capability(&instance, plugin::view_of(id)) != nullptr) {
+    if (capability_of(instance, id) != nullptr) {
       return Mismatch{"null for an id that it cannot know", fmt::format("a struct for '{}'", name)};
     }
   }

@@ -23,6 +23,9 @@ struct Outcome {
   std::string expected = {};   ///< of a failure
   std::string actual = {};     ///< of a failure
   std::string arguments = {};  ///< of a failure: what to add to the command line to see just it again
+  /// Besides, of the processes that the plugin started: what it must not do, and otherwise that there were some.
+  MaybeMismatch process_mismatch = {};
+  std::string process_note = {};
 
   static Outcome passed(std::string note = {}) { return {Kind::kPassed, std::move(note)}; }
   static Outcome warned(std::string note) { return {Kind::kWarned, std::move(note)}; }

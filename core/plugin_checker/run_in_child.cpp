@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include "core/base/text.hpp"
 
 namespace topolet::plugin_checker {
 namespace {
@@ -23,16 +27,67 @@ Outcome read_outcome(const std::string& text) {
           json["arguments"]};
 }
 
+std::string function_of(const std::string& step) { return step.substr(0, step.find(" (")); }
+
+bool is_decision_call(const std::string& step) {
+  const std::string function = function_of(step);
+  return function == "propose" || function == "score" || function == "pick" || function == "adjust";
+}
+
+/// The first one on the way of a decision, if there is one.
+std::string step_of_start(const StartedProcesses& started) {
+  const auto& steps = started.steps;
+  const auto decision = std::find_if(steps.begin(), steps.end(), is_decision_call);
+  if (decision != steps.end()) return *decision;
+  return steps.empty() ? "a call" : steps.front();
+}
+
+/// So many of the names as a line has room for.
+std::string shown(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  const std::size_t count = std::min(names.size(), kShown);
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + printable(names[i], 64);
+  return count < names.size() ? text + ", …" : text;
+}
+
 std::string with_current_step(std::string what, const ChildEnd& end) {
   return end.current_step.empty() ? what : fmt::format("{}, in {}", what, end.current_step);
 }
 
-}  // namespace
+Mismatch too_many(const ChildEnd& end) {
+  const std::string first = end.started.steps.empty() ? "" : "; it first started one in " + step_of_start(end.started);
+  return {fmt::format("fewer than {} at a time", end.text),
+          with_current_step(fmt::format("{} were there", end.text), end) + first};
+}
 
-Outcome run_in_child(std::chrono::seconds time_limit, const std::function<Outcome(const Progress&)>& body) {
+/// What a plugin must not do with processes, the worst first.
+MaybeMismatch judge_processes(const ChildEnd& end) {
+  const StartedProcesses& started = end.started;
+  if (!started.came_back_in.empty()) {
+    return Mismatch{"a forked process to end, or to run another program, without coming back from the call",
+                    fmt::format("a process that it forked came back from {}", started.came_back_in)};
+  }
+  if (end.kind == ChildEnd::Kind::kTooMany) return too_many(end);
+  if (!started.left.empty()) {
+    return Mismatch{"every process that it starts to end before the call returns, and to be waited for",
+                    fmt::format("{} of those that it started, first in {}, left behind: {}", started.left.size(),
+                                step_of_start(started), shown(started.left))};
+  }
+  if (started.count > 0 && is_decision_call(step_of_start(started))) {
+    return Mismatch{"no process to be started on the way of a decision", "it started one in " + step_of_start(started)};
+  }
+  return std::nullopt;
+}
+
+std::string note_processes(const StartedProcesses& started) {
+  if (started.count == 0) return {};
+  return fmt::format("it started {} process{}, first in {}; each has ended and was waited for", started.count,
+                     started.count == 1 ? "" : "es", step_of_start(started));
+}
+
+Outcome outcome_of(const ChildEnd& end, std::chrono::seconds time_limit) {
   using Kind = ChildEnd::Kind;
-  const ChildEnd end =
-      topolet::run_in_child(time_limit, [&body](const Progress& progress) { return to_text(body(progress)); });
   switch (end.kind) {
     case Kind::kReturned:
       return read_outcome(end.text);
@@ -46,10 +101,23 @@ Outcome run_in_child(std::chrono::seconds time_limit, const std::function<Outcom
     case Kind::kTimedOut:
       return Outcome::failed(
           {"every call to return", with_current_step(fmt::format("no answer within {} s", time_limit.count()), end)});
+    case Kind::kTooMany:
+      return Outcome::failed(*judge_processes(end));
     case Kind::kNotStarted:
       break;
   }
   return Outcome::failed({"a child process", end.text});
+}
+
+}  // namespace
+
+Outcome run_in_child(std::chrono::seconds time_limit, const std::function<Outcome(const Progress&)>& body) {
+  const ChildEnd end =
+      topolet::run_in_child(time_limit, [&body](const Progress& progress) { return to_text(body(progress)); });
+  Outcome outcome = outcome_of(end, time_limit);
+  outcome.process_mismatch = judge_processes(end);
+  outcome.process_note = note_processes(end.started);
+  return outcome;
 }
 
 }  // namespace topolet::plugin_checker

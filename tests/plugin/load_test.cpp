@@ -242,6 +242,14 @@ TEST(PluginLibrary, RefusesABadOptionTable) {
             "plugin bad-default: the default of option depth: '10' is out of range; it must be between 0 and 9");
 }
 
+TEST(PluginLibrary, RefusesTablesThatLeadNowhere) {
+  EXPECT_EQ(refusal(kBroken, "null-choices"),
+            "plugin null-choices: the list of allowed values of option kind is null, with a count of 2");
+  EXPECT_EQ(
+      refusal(kBroken, "null-version"),
+      "plugin null-version: the version of " + (kBroken / "null-version.so").string() + " is null, with a length of 7");
+}
+
 TEST(PluginLibrary, RefusesAPluginThatCannotBeCreated) {
   EXPECT_EQ(create_refusal("create-fails"), "plugin create-fails: create failed: the table of kinds is empty");
   EXPECT_EQ(create_refusal("create-throws"), "plugin create-throws: create threw: no such table");
@@ -260,7 +268,7 @@ TEST(PluginLibrary, RefusesAPluginWhoseAnnotationsHaveNoNames) {
       {"prefixed", "gives the name 'topolet.io/tenant'; it must be the name of an annotation without topolet.io/"},
       {"too-long", "it must be the name of an annotation without topolet.io/: 1 to 63 letters, digits"},
       {"empty", "gives the name ''"},
-      {"nowhere", "gives the name ''"},
+      {"nowhere", "gives a name that is null, with a length of "},
       {"no-items", "gives names at no address"},
       {"too-many", "gives 65 names; at most 64 are allowed"}};
   for (const auto& [names, fault] : faults) {

@@ -40,6 +40,45 @@ TEST(OptionTable, RefusesMalformedTables) {
   EXPECT_THAT(refusal({option("1x", TOPOLET_OPTION_BOOL, "true")}), HasSubstr("'1x'"));
 }
 
+TEST(OptionTable, RefusesWhatCannotBeRead) {
+  const auto refusal = [](const topolet_plugin_entry& entry) {
+    const auto table = read_option_table(entry, "numa");
+    return table ? std::string("read") : table.error().message;
+  };
+  const auto refusal_of = [&](topolet_option changed) { return refusal(entry_of(&changed, 1)); };
+  topolet_option kind = option("kind", TOPOLET_OPTION_STRING, "");
+  kind.name = {nullptr, 4};
+  EXPECT_EQ(refusal_of(kind), "the name of option number 1 is null, with a length of 4");
+  kind.name = {nullptr, 0};
+  EXPECT_EQ(refusal_of(kind), "option number 1 has no name");
+  kind.name = {"kind", SIZE_MAX};
+  EXPECT_THAT(refusal_of(kind), HasSubstr("the name of option number 1 has 18446744073709551615 bytes"));
+  kind = option("kind", TOPOLET_OPTION_STRING, "");
+  kind.default_value = {nullptr, 1};
+  EXPECT_EQ(refusal_of(kind), "the default of option kind is null, with a length of 1");
+  kind = option("kind", TOPOLET_OPTION_STRING, "");
+  kind.help = {nullptr, 1};
+  EXPECT_EQ(refusal_of(kind), "the help of option kind is null, with a length of 1");
+
+  topolet_option choice = option("kind", TOPOLET_OPTION_CHOICE, "a");
+  choice.allowed = {nullptr, 2};
+  EXPECT_EQ(refusal_of(choice), "the list of allowed values of option kind is null, with a count of 2");
+  const topolet_str choices[] = {{"a", 1}, {nullptr, 3}};
+  choice.allowed = {choices, 2};
+  EXPECT_EQ(refusal_of(choice), "allowed value 2 of option kind is null, with a length of 3");
+  choice.allowed = {choices, SIZE_MAX};
+  EXPECT_THAT(refusal_of(choice), HasSubstr("the list of allowed values of option kind has 18446744073709551615"));
+
+  const topolet_option good = option("kind", TOPOLET_OPTION_STRING, "");
+  EXPECT_EQ(refusal(entry_of(nullptr, 1)), "its option table is null, with a count of 1");
+  EXPECT_THAT(refusal(entry_of(&good, UINT32_MAX)), HasSubstr("its option table has 4294967295 elements"));
+  topolet_plugin_entry entry = entry_of(&good, 1);
+  for (const std::uint32_t stride : {0U, 8U, UINT32_MAX, 7 * 8U + 1}) {
+    entry.option_stride = stride;
+    EXPECT_THAT(refusal(entry), HasSubstr("its option table has elements of ")) << stride;
+  }
+}
+
 TEST(OptionTable, StepsOverWhatANewerPluginAppended) {
   struct Newer {
     topolet_option known;

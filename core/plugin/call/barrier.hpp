@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/forked_child.hpp"
+
 namespace topolet::plugin {
 
 inline constexpr std::size_t kMaxPluginTextBytes = 1024;
@@ -18,16 +20,20 @@ inline constexpr std::size_t kMaxPluginTextBytes = 1024;
 /// control characters become spaces, and what exceeds kMaxPluginTextBytes is cut off.
 std::string sanitize_text(topolet_str text);
 
-/// Calls into a plugin. Returns what it threw as a text, or nothing if it returned.
+/// Calls into a plugin. Returns what it threw as a text, or nothing if it returned. A child that was forked in the call
+/// ends here.
 template <class Call>
 std::optional<std::string> thrown_by(Call&& call) {
   try {
     std::forward<Call>(call)();
+    end_if_forked_child();
     return std::nullopt;
   } catch (const std::exception& exception) {
+    end_if_forked_child();
     const char* const what = exception.what();
     return "threw: " + sanitize_text({what, what == nullptr ? 0 : std::strlen(what)});
   } catch (...) {
+    end_if_forked_child();
     return "threw something that is not a std::exception";
   }
 }

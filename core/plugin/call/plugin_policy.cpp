@@ -7,8 +7,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/base/forked_child.hpp"
 #include "core/plugin/call/barrier.hpp"
 #include "core/plugin/call/sink_replies.hpp"
+#include "core/plugin/host/plugin_tables.hpp"
 
 namespace topolet::plugin {
 
@@ -38,10 +40,6 @@ CallStatus ask(const std::string& plugin, const char* function, const SinkReply&
   return failed(CallFault::kBadStatus, fmt::format("returned the status {}, which is not allowed: {}", status, why));
 }
 
-std::string too_small(std::uint32_t struct_size, std::size_t least) {
-  return fmt::format("has a struct_size of {}; it must be at least {}", struct_size, least);
-}
-
 template <class Function>
 std::string fault_of_member(Function* function) {
   return function == nullptr ? "has no function" : "";
@@ -68,6 +66,7 @@ std::string fault_of_member(topolet_strs names) {
   if (names.count > 0 && names.items == nullptr) return "gives names at no address";
   for (std::size_t i = 0; i < names.count; ++i) {
     const topolet_str name = names.items[i];
+    if (std::string fault = fault_of_text(name); !fault.empty()) return fmt::format("gives a name that {}", fault);
     if (name.ptr != nullptr && is_annotation_name({name.ptr, name.len})) continue;
     return fmt::format(
         "gives the name '{}'; it must be the name of an annotation without topolet.io/: 1 to {} letters, digits, '-', "
@@ -81,8 +80,8 @@ std::string fault_of_member(topolet_strs names) {
 template <class Struct, class Member>
 std::string fault_of(const Struct* given, const Capability<Struct, Member>& capability) {
   if (given == nullptr) return {};
-  if (given->struct_size < sizeof(Struct)) return too_small(given->struct_size, sizeof(Struct));
-  return fault_of_member(given->*capability.member);
+  std::string fault = fault_of_size(given->struct_size, sizeof(Struct));
+  return fault.empty() ? fault_of_member(given->*capability.member) : fault;
 }
 
 }  // namespace
@@ -98,8 +97,7 @@ PluginPolicy::~PluginPolicy() {
 
 Result<std::shared_ptr<PluginPolicy>> PluginPolicy::wrap(std::string name, std::unique_ptr<PluginHost> host,
                                                          const topolet_instance* instance) {
-  if (instance->struct_size < sizeof(topolet_instance)) {
-    const std::string fault = too_small(instance->struct_size, sizeof(topolet_instance));
+  if (const std::string fault = fault_of_size(instance->struct_size, sizeof(topolet_instance)); !fault.empty()) {
     return Error{Code::kInternal, fmt::format("{}: the instance from create {}", name, fault)};
   }
   if (instance->get_capability == nullptr || instance->destroy == nullptr) {
@@ -115,6 +113,7 @@ Status PluginPolicy::read_capabilities() {
     auto& given = struct_of(capabilities_, capability);
     using Given = std::remove_reference_t<decltype(given)>;
     given = static_cast<Given>(instance_->get_capability(instance_, view_of(capability.id)));
+    end_if_forked_child();
   };
   if (const auto thrown = thrown_by([&read] { for_each_capability(read); })) {
     return Error{Code::kInternal, fmt::format("{}: get_capability {}", name_, *thrown)};

@@ -17,6 +17,8 @@
 #include <mutex>
 #include <utility>
 
+#include "core/base/forked_child.hpp"
+
 namespace topolet::plugin {
 namespace {
 
@@ -26,7 +28,6 @@ struct PluginCall {
 };
 constinit thread_local PluginCall t_plugin_call{nullptr, nullptr};
 constinit thread_local bool t_is_hosts = false;
-std::atomic<bool> g_is_child = false;
 std::atomic<bool> g_handlers_installed = false;
 std::atomic<int> g_crash_fd = -1;
 
@@ -165,7 +166,7 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   // The kernel's own faults have a positive code; abort() signals the process itself.
   const bool raised = info->si_code <= 0;
-  const bool own = (!raised || info->si_pid == ::getpid()) && !g_is_child;
+  const bool own = (!raised || info->si_pid == ::getpid()) && !is_forked_child();
   if (own) {
     const PluginCall inside = current_plugin_call(registers_in(context));
     if (inside.plugin != nullptr) write_crash_line(inside, name_of(signal));
@@ -188,7 +189,7 @@ void handle_crash(int signal) {
 
 /// The threads that serve still run, so that nothing may be destroyed under them.
 void on_exit_called() {
-  if (g_is_child) return;
+  if (is_forked_child()) return;
   const PluginCall inside = current_plugin_call(registers_here());
   if (inside.plugin == nullptr) return;
   write_crash_line(inside, "exit");
@@ -196,10 +197,7 @@ void on_exit_called() {
 }
 
 /// A child would keep the sockets and the lock of the state directory, and no daemon could follow this one.
-void on_fork_in_child() {
-  g_is_child = true;
-  ::close_range(STDERR_FILENO + 1, ~0U, 0);
-}
+void on_fork_in_child() { ::close_range(STDERR_FILENO + 1, ~0U, 0); }
 
 }  // namespace
 
@@ -233,7 +231,7 @@ CrashMark::~CrashMark() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   t_plugin_call.plugin = outer_plugin_;
   t_plugin_call.call = outer_call_;
-  if (g_is_child && outer_plugin_ == nullptr) ::_exit(EXIT_FAILURE);
+  end_if_forked_child();
 }
 
 CrashStack::CrashStack()
@@ -283,6 +281,7 @@ std::string describe_call(const std::string& call) { return call == kOwnThread ?
 
 void record_crashes_to(int crash_fd) {
   g_crash_fd = crash_fd;
+  note_this_process();
   for (const auto& [number, name] : kSignals) handle_crash(number);
   g_handlers_installed = true;
   static std::once_flag g_once;

@@ -52,8 +52,8 @@ std::string describe_call(const std::string& call);
 /// From now on SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT of a thread that is in a plugin append one line to
 /// `crash_fd`, as CrashLog reads it; −1: nowhere any more. The process then ends as it would have. Signals that another
 /// process sent, and threads that are in no plugin, leave no line. A plugin that calls exit() is treated in the same
-/// way; the process then ends at once and as failed. A child that a plugin forks keeps no descriptor but the standard
-/// ones and ends when it comes back from the call. Process-wide.
+/// way; the process then ends at once and as failed. A child that a plugin forks ends when it comes back from the call,
+/// however it was made; one made by fork() keeps no descriptor but the standard ones. Process-wide.
 void record_crashes_to(int crash_fd);
 
 /// Restores the handling of these signals and of SIGPIPE that a plugin changed since record_crashes_to(), and names

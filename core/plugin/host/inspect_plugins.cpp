@@ -76,6 +76,8 @@ Result<Json> ask_child(const std::string& plugin, Allowance& time,
       return failure("ended the process with exit status " + end.text);
     case Kind::kTimedOut:
       return failure(fmt::format("did not return within {} ms (placement.plugin-timeout)", time.limit.count()));
+    case Kind::kTooMany:
+      return failure(fmt::format("had {} at a time, and was ended", end.text));
     case Kind::kNotStarted:
       break;
   }

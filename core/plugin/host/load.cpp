@@ -10,6 +10,7 @@
 
 #include "core/plugin/call/barrier.hpp"
 #include "core/plugin/host/crash_mark.hpp"
+#include "core/plugin/host/plugin_tables.hpp"
 #include "core/plugin/host/resolve_plugin_file.hpp"
 
 namespace topolet::plugin {
@@ -88,6 +89,12 @@ Status check_entry(const topolet_plugin_entry& entry, const std::string& name, c
   if (!TOPOLET_HAS(&entry, create) || entry.create == nullptr) {
     return bad_entry(fmt::format("{} has no create function in its {}", path, TOPOLET_ENTRY_SYMBOL));
   }
+  if (const std::string fault = fault_of_size(entry.struct_size, 0); !fault.empty())
+    return bad_entry(fmt::format("the {} of {} {}", TOPOLET_ENTRY_SYMBOL, path, fault));
+  if (const std::string fault = fault_of_text(entry.id); !fault.empty())
+    return bad_entry(fmt::format("the id of {} {}", path, fault));
+  if (const std::string fault = fault_of_text(entry.version); !fault.empty())
+    return bad_entry(fmt::format("the version of {} {}", path, fault));
   if (const std::string id = sanitize_text(entry.id); id != name) {
     return bad_entry(fmt::format("{} has the id '{}'; its file must be called {}.so", path, id, id));
   }

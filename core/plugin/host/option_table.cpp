@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "core/plugin/call/barrier.hpp"
+#include "core/plugin/host/plugin_tables.hpp"
 
 namespace topolet::plugin {
 namespace {
@@ -15,7 +17,32 @@ using config::OptionType;
 
 Error malformed(std::string what) { return {Code::kInternal, std::move(what)}; }
 
-Result<OptionSpec> read_option(const topolet_option& raw, const std::string& plugin) {
+/// Nothing of the option can be read before.
+Status check_texts(const topolet_option& raw, std::uint32_t position) {
+  const std::string fault_of_name = fault_of_text(raw.name);
+  const std::string name =
+      fault_of_name.empty() && raw.name.len > 0 ? sanitize_text(raw.name) : fmt::format("number {}", position + 1);
+  const auto check = [&name](const std::string& what, const std::string& fault) -> Status {
+    if (fault.empty()) return {};
+    return malformed(fmt::format("{} of option {} {}", what, name, fault));
+  };
+  if (const Status named = check("the name", fault_of_name); !named) return named;
+  if (raw.name.len == 0) return malformed(fmt::format("option {} has no name", name));
+  if (const Status value = check("the default", fault_of_text(raw.default_value)); !value) return value;
+  if (const Status help = check("the help", fault_of_text(raw.help)); !help) return help;
+  if (const Status list = check("the list of allowed values", fault_of_list(raw.allowed.items, raw.allowed.count));
+      !list) {
+    return list;
+  }
+  for (std::size_t i = 0; i < raw.allowed.count; ++i) {
+    const Status choice = check(fmt::format("allowed value {}", i + 1), fault_of_text(raw.allowed.items[i]));
+    if (!choice) return choice;
+  }
+  return {};
+}
+
+Result<OptionSpec> read_option(const topolet_option& raw, std::uint32_t position, const std::string& plugin) {
+  if (const Status readable = check_texts(raw, position); !readable) return readable.error();
   OptionSpec option;
   option.section = plugin;
   option.key = sanitize_text(raw.name);
@@ -56,11 +83,11 @@ Result<OptionSpec> read_option(const topolet_option& raw, const std::string& plu
 Result<std::vector<OptionSpec>> read_option_table(const topolet_plugin_entry& entry, const std::string& plugin) {
   std::vector<OptionSpec> options;
   if (entry.option_count == 0) return options;
-  if (entry.options == nullptr || !TOPOLET_STRIDE_HAS(entry.option_stride, topolet_option, help)) {
-    return malformed(fmt::format("the elements of its option table have only {} bytes", entry.option_stride));
-  }
+  constexpr std::size_t kLeast = offsetof(topolet_option, help) + sizeof(topolet_option::help);
+  const std::string fault = fault_of_array(entry.options, entry.option_count, entry.option_stride, kLeast);
+  if (!fault.empty()) return malformed("its option table " + fault);
   for (std::uint32_t i = 0; i < entry.option_count; ++i) {
-    auto option = read_option(*TOPOLET_AT(topolet_option, entry.options, entry.option_stride, i), plugin);
+    auto option = read_option(*TOPOLET_AT(topolet_option, entry.options, entry.option_stride, i), i, plugin);
     if (!option) return option.error();
     const auto same_name = [&option](const OptionSpec& other) { return other.key == option->key; };
     if (std::any_of(options.begin(), options.end(), same_name)) {

@@ -66,6 +66,7 @@ PluginHost::PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared
 
 const void* PluginHost::get_capability(const topolet_host* host, topolet_str id) {
   const PluginHost& self = host_of(host);
+  if (id.ptr == nullptr) return nullptr;
   if (topolet_str_is(id, TOPOLET_LOG_ID)) return &self.log_capability_;
   if (topolet_str_is(id, TOPOLET_STATE_ID) && self.state_ != nullptr) return &self.state_capability_;
   return nullptr;
