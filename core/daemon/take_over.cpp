@@ -7,11 +7,13 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "core/base/text.hpp"
 #include "core/base/unix_address.hpp"
 #include "core/cri/socket/listener_socket.hpp"
 
@@ -35,7 +37,8 @@ struct Message {
 };
 
 bool send_message(int connection, const json& content, const std::vector<int>& descriptors = {}) {
-  std::string line = content.dump() + "\n";
+  // Of what is no UTF-8, such as a path, the other one reads question marks.
+  std::string line = content.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   iovec bytes{line.data(), line.size()};
   msghdr header{};
   header.msg_iov = &bytes;
@@ -63,15 +66,25 @@ void take_descriptors(msghdr& header, std::vector<UniqueFd>& descriptors) {
   }
 }
 
-/// None if the other process ends, says something else, or nothing in time.
-std::optional<Message> receive_message(int connection, std::chrono::milliseconds patience) {
+/// Ends a sentence about the other process.
+Error unheard(std::string what) { return {Code::kUnavailable, std::move(what)}; }
+
+std::string shown(const std::string& text) {
+  constexpr std::size_t kShown = 200;
+  return "'" + printable(trimmed(text), kShown) + "'";
+}
+
+/// UNAVAILABLE if the other process ends, says something that is no JSON object, or nothing in time.
+Result<Message> receive_message(int connection, std::chrono::milliseconds patience) {
   const auto until = std::chrono::steady_clock::now() + patience;
   Message message;
   std::string line;
   while (line.empty() || line.back() != '\n') {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     pollfd wait{connection, POLLIN, 0};
-    if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) == 0) return std::nullopt;
+    if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) == 0) {
+      return unheard(fmt::format("said {} within {} ms", line.empty() ? "nothing" : "no whole line", patience.count()));
+    }
     std::array<char, 4096> buffer{};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> control{};
     iovec bytes{buffer.data(), buffer.size()};
@@ -82,13 +95,33 @@ std::optional<Message> receive_message(int connection, std::chrono::milliseconds
     header.msg_controllen = control.size();
     const ssize_t count = ::recvmsg(connection, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (count <= 0 || line.size() > kMaxMessageBytes) return std::nullopt;
+    if (count <= 0) return unheard(line.empty() ? "said nothing" : "did not end its line: " + shown(line));
     take_descriptors(header, message.descriptors);
+    if (message.descriptors.size() > kMaxDescriptors) return unheard("sent too many descriptors");
     line.append(buffer.data(), static_cast<std::size_t>(count));
+    if (line.size() > kMaxMessageBytes)
+      return unheard(fmt::format("said more than {} bytes: {}", kMaxMessageBytes, shown(line)));
   }
   message.content = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!message.content.is_object()) return std::nullopt;
+  if (!message.content.is_object()) return unheard("said what is no JSON object: " + shown(line));
   return message;
+}
+
+// Another version may say anything by the same names: what is of another type counts as not said.
+
+std::string text_in(const json& content, const std::string& name) {
+  const auto found = content.find(name);
+  return found != content.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::int64_t number_in(const json& content, const std::string& name) {
+  const auto found = content.find(name);
+  return found != content.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+bool is_true_in(const json& content, const std::string& name) {
+  const auto found = content.find(name);
+  return found != content.end() && found->is_boolean() && found->get<bool>();
 }
 
 bool has_ended(int connection) {
@@ -121,7 +154,7 @@ void add_sockets(const cri::Listener::Sockets& sockets, const std::string& name,
 
 /// False if the descriptors are fewer than was said.
 bool extract_sockets(Message& message, std::size_t& next, const std::string& name, cri::Listener::Sockets& sockets) {
-  const int count = message.content.value(name, 0);
+  const std::int64_t count = number_in(message.content, name);
   if (count < 1 || count > 2 || next + static_cast<std::size_t>(count) > message.descriptors.size()) return false;
   sockets.socket = std::move(message.descriptors[next++]);
   if (count == 2) sockets.lock = std::move(message.descriptors[next++]);
@@ -151,41 +184,53 @@ Result<std::optional<Predecessor>> Predecessor::ask(const config::DaemonOptions&
   request["take-over"] = kProtocol;
   if (!options.watch.empty()) request[kWatchOption] = options.watch;
   if (!send_message(connection.get(), request)) return std::optional<Predecessor>();
-  std::optional<Message> answer = receive_message(connection.get(), kHandOver);
-  if (!answer && has_ended(connection.get())) return std::optional<Predecessor>();
-  if (answer && answer->content.contains("refused")) {
-    return Error{Code::kFailedPrecondition, fmt::format("the topoletd that runs (process {}) does not hand over: {}",
-                                                        peer->pid, answer->content.value("refused", ""))};
+  Result<Message> answer = receive_message(connection.get(), kHandOver);
+  const std::string who = fmt::format("the topoletd that runs (process {})", peer->pid);
+  if (!answer) {
+    if (has_ended(connection.get())) return std::optional<Predecessor>();
+    return Error{answer.error().code, fmt::format("{} did not hand over: it {}", who, answer.error().message)};
+  }
+  if (answer->content.contains("refused")) {
+    const std::string why = text_in(answer->content, "refused");
+    return Error{Code::kFailedPrecondition,
+                 fmt::format("{} does not hand over: {}", who, why.empty() ? "it gives no reason" : why)};
   }
   HandedOver sockets;
   std::size_t next = 0;
-  if (!answer || !extract_sockets(*answer, next, "listen", sockets.listen) ||
+  if (!extract_sockets(*answer, next, "listen", sockets.listen) ||
       !extract_sockets(*answer, next, "control", sockets.control)) {
     return Error{Code::kUnavailable,
-                 fmt::format("the topoletd that runs (process {}) did not hand over; see its log", peer->pid)};
+                 fmt::format("{} did not hand over its sockets, but said {}; stop it and start this one", who,
+                             shown(answer->content.dump()))};
   }
   extract_sockets(*answer, next, "watch", sockets.watch);
   return std::optional<Predecessor>(Predecessor(std::move(connection), std::move(sockets), peer->pid));
 }
 
 void Predecessor::report_serving() {
-  if (send_message(connection_.get(), {{"serving", true}})) receive_message(connection_.get(), kPrompt);
+  if (send_message(connection_.get(), {{"serving", true}}))
+    static_cast<void>(receive_message(connection_.get(), kPrompt));
   connection_.reset();
 }
 
 Status Successor::read_request(const config::DaemonOptions& options) {
-  const std::optional<Message> request = receive_message(connection_.get(), kPrompt);
-  if (!request) return Error{Code::kUnavailable, "it did not say what it wants"};
-  if (request->content.value("take-over", 0) != kProtocol) {
-    return Error{Code::kFailedPrecondition, "it is of a version that takes over in another way; restart topoletd"};
+  const Result<Message> request = receive_message(connection_.get(), kPrompt);
+  if (!request) return Error{request.error().code, "it did not say what it wants: it " + request.error().message};
+  if (number_in(request->content, "take-over") != kProtocol) {
+    return Error{
+        Code::kFailedPrecondition,
+        fmt::format("it does not ask as this version does (\"take-over\": {}), but {}: it is of a version that "
+                    "takes over in another way; stop this one and start that one",
+                    kProtocol, shown(request->content.dump()))};
   }
-  wants_watch_ = !options.watch.empty() && request->content.value(kWatchOption, "") == options.watch;
+  wants_watch_ = !options.watch.empty() && text_in(request->content, kWatchOption) == options.watch;
   const json ours = describe(options);
   for (const auto& [option, value] : ours.items()) {
-    const std::string theirs = request->content.value(option, "");
+    const std::string theirs = text_in(request->content, option);
     if (theirs == value.get<std::string>()) continue;
-    return Error{Code::kFailedPrecondition, fmt::format("{} is {} there and {} here; a change of it needs a restart",
-                                                        option, theirs, value.get<std::string>())};
+    return Error{Code::kFailedPrecondition,
+                 fmt::format("{} is {} there and {} here; a change of it needs a restart", option,
+                             theirs.empty() ? "not given" : theirs, value.get<std::string>())};
   }
   return {};
 }
@@ -202,8 +247,8 @@ bool Successor::hand_over(const HandedOver& sockets) {
 }
 
 bool Successor::wait_until_serving(std::chrono::milliseconds patience) {
-  const std::optional<Message> message = receive_message(connection_.get(), patience);
-  return message && message->content.value("serving", false);
+  const Result<Message> message = receive_message(connection_.get(), patience);
+  return message && is_true_in(message->content, "serving");
 }
 
 void Successor::let_go() { send_message(connection_.get(), {{"done", true}}); }

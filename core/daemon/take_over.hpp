@@ -2,7 +2,8 @@
 //
 // The new one connects to daemon.control with ".take-over" behind it and says what it is configured to serve. The old
 // one brings its calls to an end, closes its state, and answers with its listening sockets (SCM_RIGHTS). The new one
-// starts with them, says that it serves, and is let go. Each message is one line of JSON.
+// starts with them, says that it serves, and is let go. Each message is one line of JSON, an object; whatever else one
+// of them says, such as another version's, the other one refuses with a sentence, and goes on where it can.
 #pragma once
 
 #include <sys/types.h>
@@ -57,7 +58,8 @@ class Successor {
   Successor(UniqueFd connection, pid_t process) : connection_(std::move(connection)), process_(process) {}
 
   pid_t process() const { return process_; }
-  /// Reads what it asks for. FAILED_PRECONDITION if it is not to serve what `options` say.
+  /// Reads what it asks for. FAILED_PRECONDITION if it is not to serve what `options` say, or is of another version;
+  /// UNAVAILABLE if it does not say that.
   Status read_request(const config::DaemonOptions& options);
   void refuse(const std::string& why);
   /// After read_request(): whether it is to serve the same watch socket.

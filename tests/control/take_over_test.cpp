@@ -57,15 +57,16 @@ class TakeOverTest : public ::testing::Test {
     return response.process();
   }
 
-  UniqueFd ask_to_take_over(const std::string& state_dir) const {
+  UniqueFd ask_in_words(const std::string& request) const {
     UniqueFd connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const auto address = unix_address(rig_.control_socket() + ".take-over");
     EXPECT_EQ(::connect(connection.get(), as_sockaddr(*address), sizeof(sockaddr_un)), 0);
-    const std::string request = R"({"take-over":1,"daemon.listen":")" + rig_.file("topolet.sock") +
-                                R"(","daemon.control":")" + rig_.control_socket() + R"(","daemon.state-dir":")" +
-                                state_dir + "\"}\n";
     EXPECT_EQ(::send(connection.get(), request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
     return connection;
+  }
+  UniqueFd ask_to_take_over(const std::string& state_dir) const {
+    return ask_in_words(R"({"take-over":1,"daemon.listen":")" + rig_.file("topolet.sock") + R"(","daemon.control":")" +
+                        rig_.control_socket() + R"(","daemon.state-dir":")" + state_dir + "\"}\n");
   }
   static std::string read_answer(const UniqueFd& connection) {
     std::array<char, 4096> buffer{};
@@ -226,6 +227,16 @@ TEST_F(TakeOverTest, RefusesWhoIsConfiguredOtherwiseAndGoesOn) {
   EXPECT_THAT(read_answer(ask_to_take_over("/somewhere/else")),
               HasSubstr("daemon.state-dir is /somewhere/else there and " + rig_.state_dir() + " here"));
   EXPECT_EQ(process(), rig_.process().pid());
+  EXPECT_TRUE(rig_.create("web").ok());
+}
+
+TEST_F(TakeOverTest, RefusesWhoAsksInOtherWordsAndGoesOn) {
+  ASSERT_TRUE(rig_.start());
+  for (const char* request : {"{\"take-over\":\"1\"}\n", "{\"take-over\":null}\n", "null\n", "1\n", "\n", "[[{}]]\n",
+                              "{\"take-over\":2,\"sockets\":{}}\n"}) {
+    EXPECT_THAT(read_answer(ask_in_words(request)), HasSubstr("\"refused\":\"it d")) << request;
+    EXPECT_EQ(process(), rig_.process().pid()) << request;
+  }
   EXPECT_TRUE(rig_.create("web").ok());
 }
 
