@@ -127,7 +127,8 @@ class Daemon {
 
   Status report(const config::DaemonOptions& options, control::v1::StatusResponse& response);
   Status set_capacity(const control::v1::SetCapacityRequest& request, control::v1::SetCapacityResponse& response);
-  Status report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response);
+  Status report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response,
+                     const watch::WatchHandlers::IsWanted& is_wanted);
   std::string metrics_text() const;
   watch::v1::PluginList list_plugins() const;
   Result<ReloadResult> apply_config(const config::RawConfig& raw) TOPOLET_REQUIRES(reloading_);

@@ -1,4 +1,6 @@
 // What topoletd shows on the watch socket.
+#include <fmt/format.h>
+
 #include <chrono>
 #include <memory>
 #include <string>
@@ -17,6 +19,8 @@ namespace {
 
 /// How long who asks waits for the engine.
 constexpr std::chrono::seconds kFitsPatience{5};
+/// How long may be computed for one who asks; topolet-agent does not wait for longer either.
+constexpr std::chrono::seconds kFitsTime{10};
 /// Prometheus asks again; what is counted is told in any case.
 constexpr std::chrono::seconds kMetricsPatience{1};
 
@@ -39,8 +43,8 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
     settings.group = *group;
   }
   watch::WatchHandlers handlers;
-  handlers.fits = [this](const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response) {
-    return report_fits(request, response);
+  handlers.fits = [this](const auto& request, auto& response, const auto& is_wanted) {
+    return report_fits(request, response, is_wanted);
   };
   handlers.metrics = [this](watch::v1::MetricsResponse& response) {
     response.set_text(metrics_text());
@@ -54,10 +58,18 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
   watch_server_ = *std::move(opened);
 }
 
-Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response) {
+Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response,
+                           const watch::WatchHandlers::IsWanted& is_wanted) {
   const Result<std::vector<placement::Workload>> pending = watch::workloads_of(request);
   if (!pending) return pending.error();
-  const Result<engine::Engine::NodeFits> found = engine_->fits(*pending, kFitsPatience);
+  const auto may_go_on = [&, until = std::chrono::steady_clock::now() + kFitsTime]() -> Status {
+    if (!is_wanted()) return watch::nobody_waits();
+    if (std::chrono::steady_clock::now() < until) return {};
+    return Error{Code::kDeadlineExceeded,
+                 fmt::format("what fits beside {} pending containers was not found within {} s; name fewer of them",
+                             pending->size(), kFitsTime.count())};
+  };
+  const Result<engine::Engine::NodeFits> found = engine_->fits(*pending, kFitsPatience, may_go_on);
   if (!found) return found.error();
   Result<watch::v1::FitsResponse> answer = watch::answer_of(found->fits);
   if (!answer) return answer.error();

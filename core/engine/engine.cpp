@@ -385,7 +385,7 @@ Result<EngineSummary> Engine::summary(std::chrono::milliseconds patience) {
 }
 
 Result<Engine::NodeFits> Engine::fits(const std::vector<placement::Workload>& pending,
-                                      std::chrono::milliseconds patience) {
+                                      std::chrono::milliseconds patience, MayGoOn may_go_on) {
   struct State {
     Ledger ledger;
     Placer placer;
@@ -397,11 +397,15 @@ Result<Engine::NodeFits> Engine::fits(const std::vector<placement::Workload>& pe
       },
       patience);
   if (!state) return state.error();
-  return NodeFits{compute_fits(state->placer, state->ledger, pending), state->reconciled};
+  Result<Fits> fits = compute_fits(state->placer, state->ledger, pending, std::move(may_go_on));
+  if (!fits) return fits.error();
+  return NodeFits{*std::move(fits), state->reconciled};
 }
 
-Engine::NodeFits Engine::fits(const std::vector<placement::Workload>& pending) const {
-  return NodeFits{compute_fits(impl_->placer, impl_->committer.ledger(), pending), impl_->reconciled};
+Result<Engine::NodeFits> Engine::fits(const std::vector<placement::Workload>& pending, MayGoOn may_go_on) const {
+  Result<Fits> fits = compute_fits(impl_->placer, impl_->committer.ledger(), pending, std::move(may_go_on));
+  if (!fits) return fits.error();
+  return NodeFits{*std::move(fits), impl_->reconciled};
 }
 
 void Engine::set_capacity(CapacityRequest request, OnCapacity then) {

@@ -134,7 +134,11 @@ Status SimulatedDaemon::open_watch_socket(Run& run) {
     }
   }
   auto opened = WatchSocket::open(
-      std::move(settings), [&run](const auto& pending) { return run.engine->fits(pending); }, busy_, *log_);
+      std::move(settings),
+      [&run](const auto& pending, engine::MayGoOn may_go_on) {
+        return run.engine->fits(pending, std::move(may_go_on));
+      },
+      busy_, *log_);
   if (!opened) return opened.error();
   run.watch = *std::move(opened);
   return {};

@@ -23,19 +23,22 @@ struct WatchSocket::Impl {
   Impl(ComputeFits compute, std::timed_mutex& simulation)
       : compute_fits(std::move(compute)), busy(simulation), feed({.version = TOPOLET_VERSION}) {}
 
-  Status answer_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response) {
+  Status answer_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response,
+                     const watch::WatchHandlers::IsWanted& is_wanted) {
     const Result<std::vector<placement::Workload>> pending = watch::workloads_of(request);
     if (!pending) return pending.error();
     std::unique_lock lock(busy, std::defer_lock);
     while (!lock.try_lock_for(kLookAgain)) {
       if (ending) return Error{Code::kUnavailable, "the simulated topoletd ends"};
     }
-    const engine::Engine::NodeFits found = compute_fits(*pending);
-    Result<watch::v1::FitsResponse> answer = watch::answer_of(found.fits);
+    const Result<engine::Engine::NodeFits> found =
+        compute_fits(*pending, [&is_wanted] { return is_wanted() ? Status() : Status(watch::nobody_waits()); });
+    if (!found) return found.error();
+    Result<watch::v1::FitsResponse> answer = watch::answer_of(found->fits);
     if (!answer) return answer.error();
     response = *std::move(answer);
     response.set_instance(feed.instance());
-    response.set_reconciled(found.reconciled);
+    response.set_reconciled(found->reconciled);
     return {};
   }
 
@@ -56,7 +59,9 @@ Result<std::unique_ptr<WatchSocket>> WatchSocket::open(Options options, ComputeF
   auto impl = std::make_unique<Impl>(std::move(compute_fits), busy);
   impl->feed.set_plugins(std::move(options.plugins));
   watch::WatchHandlers handlers;
-  handlers.fits = [it = impl.get()](const auto& request, auto& response) { return it->answer_fits(request, response); };
+  handlers.fits = [it = impl.get()](const auto& request, auto& response, const auto& is_wanted) {
+    return it->answer_fits(request, response, is_wanted);
+  };
   handlers.metrics = [](watch::v1::MetricsResponse& response) {
     response.set_text("# A simulated topoletd measures nothing.\n");
     return Status();

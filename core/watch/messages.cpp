@@ -202,6 +202,12 @@ Result<placement::Workload> workload_of(const v1::PendingContainer& pending) {
 }
 
 Result<std::vector<placement::Workload>> workloads_of(const v1::FitsRequest& request) {
+  if (request.pending_size() > kMaxPendingContainers) {
+    return Error{Code::kResourceExhausted,
+                 fmt::format("{} pending containers are too many to be placed for one answer; "
+                             "at most {} may be named",
+                             request.pending_size(), kMaxPendingContainers)};
+  }
   std::vector<placement::Workload> workloads;
   for (const v1::PendingContainer& container : request.pending()) {
     Result<placement::Workload> workload = workload_of(container);
@@ -210,6 +216,8 @@ Result<std::vector<placement::Workload>> workloads_of(const v1::FitsRequest& req
   }
   return workloads;
 }
+
+Error nobody_waits() { return {Code::kCancelled, "nobody waits for the answer any more"}; }
 
 Result<v1::FitsResponse> answer_of(const engine::Fits& fits) {
   if (fits.lost_votes) {

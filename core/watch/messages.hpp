@@ -25,8 +25,14 @@ v1::Delta delta_of(const engine::Transition& transition, const engine::CpuInvent
 /// INVALID_ARGUMENT names what cannot be.
 Result<placement::Workload> workload_of(const v1::PendingContainer& pending);
 
-/// As workload_of(), in their order.
+/// More than a node ever waits for at a time: what they take grows with the square of their number.
+inline constexpr int kMaxPendingContainers = 1000;
+
+/// As workload_of(), in their order. RESOURCE_EXHAUSTED beyond kMaxPendingContainers.
 Result<std::vector<placement::Workload>> workloads_of(const v1::FitsRequest& request);
+
+/// CANCELLED.
+Error nobody_waits();
 
 /// But for the instance, and whether topoletd has compared itself with the runtime. UNAVAILABLE where a policy was not
 /// heard, as the numbers may be wrong then.

@@ -44,8 +44,9 @@ struct WatchServer::Impl {
     });
   }
   void answer_fits(cri::OwnCall& call) const {
-    control::answer<v1::FitsRequest, v1::FitsResponse>(
-        call, [this](const auto& request, auto& response) { return handlers.fits(request, response); });
+    control::answer<v1::FitsRequest, v1::FitsResponse>(call, [this, &call](const auto& request, auto& response) {
+      return handlers.fits(request, response, [this, &call] { return !stopping && !call.has_ended(); });
+    });
   }
   void answer_metrics(cri::OwnCall& call) const {
     control::answer<v1::MetricsRequest, v1::MetricsResponse>(

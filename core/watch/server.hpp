@@ -25,7 +25,9 @@ namespace topolet::watch {
 
 /// Who answers what the feed does not; on threads of their own each, so that neither waits for the other.
 struct WatchHandlers {
-  std::function<Status(const v1::FitsRequest&, v1::FitsResponse&)> fits;
+  /// `is_wanted`: whether somebody still waits for the answer. Others wait for this one: it is to end when nobody does.
+  using IsWanted = std::function<bool()>;
+  std::function<Status(const v1::FitsRequest&, v1::FitsResponse&, const IsWanted& is_wanted)> fits;
   std::function<Status(v1::MetricsResponse&)> metrics;
 };
 

@@ -91,7 +91,7 @@ class CoreRig {
   engine::EngineSummary summary() const { return engine_->summary(std::chrono::minutes(1)).value(); }
   /// On the calling thread.
   Result<engine::Engine::NodeFits> fits(std::chrono::milliseconds patience) const {
-    return engine_->fits({}, patience);
+    return engine_->fits({}, patience, [] { return Status(); });
   }
   /// Waits until so many calls of that method have been handed to the engine.
   bool has_arrived(const std::string& method, int count) const {

@@ -339,6 +339,21 @@ TEST_F(FitsTest, PlacesPendingContainersInTheirZones) {
   EXPECT_THAT(last_.unplaced.front().reason, HasSubstr("topolet.io/zone"));
 }
 
+TEST_F(FitsTest, EndsBeforeTheNextDecisionWhenItMayNotGoOn) {
+  std::vector<placement::Workload> pending;
+  for (const char* pod : {"p", "q", "r"}) pending.push_back(guaranteed(pod, 1));
+  for (const int decisions : {0, 2, 4}) {
+    *asked_ = 0;
+    const auto found = compute_fits(placer(), ledger(), pending, [&]() -> Status {
+      if (*asked_ < decisions) return {};
+      return Error{Code::kCancelled, "enough"};
+    });
+    ASSERT_FALSE(found.has_value());
+    EXPECT_EQ(found.error().message, "enough");
+    EXPECT_EQ(*asked_, decisions);
+  }
+}
+
 /// Each plan may take as long as a decision does.
 TEST_F(FitsTest, GivesEachPlanTimeOfItsOwn) {
   std::set<std::chrono::steady_clock::time_point> began;

@@ -107,7 +107,8 @@ placement::Workload new_container(std::uint32_t cpus) {
 
 class Computation {
  public:
-  Computation(const Placer& placer, const Ledger& ledger) : placer_(listening(placer)), ledger_(ledger) {
+  Computation(const Placer& placer, const Ledger& ledger, MayGoOn may_go_on)
+      : may_go_on_(std::move(may_go_on)), placer_(listening(placer)), ledger_(ledger) {
     fits_.generation = ledger.generation();
   }
   Computation(const Computation&) = delete;
@@ -136,7 +137,9 @@ class Computation {
     ledger_.apply(compute_transition(ledger_, placer_.rules(), std::chrono::milliseconds(0), admitted));
   }
 
-  Fits finish() && {
+  bool is_stopped() const { return !go_on_; }
+
+  Result<Fits> finish() && {
     fits_.gives_exclusive_cpus =
         placement::exclusive_cpus_for(new_container(1), placer_.rules()) > 0 && !ledger_.kubelet_hands_out_cpusets();
     for (const topology::Node& node : placer_.topology()->nodes) {
@@ -144,15 +147,19 @@ class Computation {
       fits_.nodes.push_back({node.os_index, has_some ? lowered(node, most_on(node)) : 0});
     }
     for (const auto& [key, allocation] : ledger_.allocations()) book_memory(allocation);
+    if (!go_on_) return go_on_.error();
     return std::move(fits_);
   }
 
  private:
-  /// A plan does not show all the decisions that it took.
+  /// A plan does not show all the decisions that it took. Once this is to end, each is denied at once.
   Placer listening(const Placer& placer) {
     Placer::Deps deps = placer.deps();
     deps.decide = [this, decide = placer.deps().decide](const auto& request, const placement::PlacementRules& rules) {
-      placement::Decision decision = decide(request, rules);
+      if (go_on_) go_on_ = may_go_on_();
+      placement::Decision decision;
+      decision.denied = !go_on_;
+      if (go_on_) decision = decide(request, rules);
       fits_.lost_votes = fits_.lost_votes || !decision.lost_votes.empty();
       return decision;
     };
@@ -226,6 +233,8 @@ class Computation {
   }
 
   Fits fits_;
+  const MayGoOn may_go_on_;
+  Status go_on_;  ///< OK as long as it goes on
   const Placer placer_;
   Ledger ledger_;  ///< with the pending containers
 };
@@ -233,8 +242,15 @@ class Computation {
 }  // namespace
 
 Fits compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<placement::Workload>& pending) {
-  Computation computation(placer, ledger);
-  for (const placement::Workload& workload : pending) computation.place(workload);
+  return *compute_fits(placer, ledger, pending, [] { return Status(); });
+}
+
+Result<Fits> compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<placement::Workload>& pending,
+                          MayGoOn may_go_on) {
+  Computation computation(placer, ledger, std::move(may_go_on));
+  for (auto workload = pending.begin(); workload != pending.end() && !computation.is_stopped(); ++workload) {
+    computation.place(*workload);
+  }
   return std::move(computation).finish();
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "core/base/result.hpp"
 #include "core/placement/workload.hpp"
 
 namespace topolet::engine {
@@ -57,5 +59,13 @@ struct Fits {
 ///
 /// Every plan has the whole time of a decision. Same arguments, same answer, as far as the policies' are the same.
 Fits compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<placement::Workload>& pending);
+
+/// An error ends the computation, and is its result.
+using MayGoOn = std::function<Status()>;
+
+/// The same; `may_go_on` is asked before each decision. A decision takes the longer the more containers there are, so
+/// that all take a time that grows with the square of `pending`: whoever takes these from others bounds them.
+Result<Fits> compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<placement::Workload>& pending,
+                          MayGoOn may_go_on);
 
 }  // namespace topolet::engine
