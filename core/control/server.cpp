@@ -84,14 +84,15 @@ ControlServer::ControlServer() = default;
 
 ControlServer::~ControlServer() { stop(); }
 
-Result<std::unique_ptr<ControlServer>> ControlServer::open(const std::string& path, cri::Listener::Sockets sockets,
+Result<std::unique_ptr<ControlServer>> ControlServer::open(Options options, cri::Listener::Sockets sockets,
                                                            ControlHandlers handlers, Log& log) {
-  auto listener = cri::Listener::open({.path = path,
+  auto listener = cri::Listener::open({.path = std::move(options.path),
                                        .mode = 0600,
                                        .inherited_fd = sockets.socket.release(),
                                        .inherited_lock_fd = sockets.lock.release(),
                                        .max_connections = kMaxConnections,
-                                       .max_memory_bytes = 0},
+                                       .max_memory_bytes = options.max_memory_bytes,
+                                       .memory_claims = std::move(options.memory_claims)},
                                       log);
   if (!listener) return listener.error();
   std::unique_ptr<ControlServer> control(new ControlServer());

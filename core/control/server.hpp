@@ -5,6 +5,7 @@
 // and core/cri/socket, whose listener it uses, and nothing else of the core.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,10 +33,16 @@ struct ControlHandlers {
 /// Listens from open() to stop(). Not for use by several threads, but for on_call().
 class ControlServer {
  public:
-  /// Binds `path` with mode 0600. FAILED_PRECONDITION if another topoletd, or any live process, serves it; a file left
-  /// over by a dead one is replaced. The directory must exist. Clients wait until start().
-  /// Where there are `sockets`, of another topoletd that hands them over, they are used instead.
-  static Result<std::unique_ptr<ControlServer>> open(const std::string& path, cri::Listener::Sockets sockets,
+  struct Options {
+    std::string path;
+    // As the listener's.
+    std::size_t max_memory_bytes = 0;
+    std::shared_ptr<cri::MemoryClaims> memory_claims = nullptr;
+  };
+  /// Binds the path with mode 0600. FAILED_PRECONDITION if another topoletd, or any live process, serves it; a file
+  /// left over by a dead one is replaced. The directory must exist. Clients wait until start(). Where there are
+  /// `sockets`, of another topoletd that hands them over, they are used instead.
+  static Result<std::unique_ptr<ControlServer>> open(Options options, cri::Listener::Sockets sockets,
                                                      ControlHandlers handlers, Log& log);
 
   ~ControlServer();

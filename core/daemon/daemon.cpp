@@ -120,7 +120,8 @@ Status Daemon::open_listener(const config::DaemonOptions& options) {
                                        .inherited_fd = *inherited,
                                        .inherited_lock_fd = lock,
                                        .max_connections = cri::limit_connections(options.max_connections, *log_),
-                                       .max_memory_bytes = options.max_memory_bytes},
+                                       .max_memory_bytes = options.max_memory_bytes,
+                                       .memory_claims = memory_claims_},
                                       *log_);
   if (!listener) return listener.error();
   listener_ = *std::move(listener);
@@ -152,7 +153,9 @@ Status Daemon::open_control(const config::DaemonOptions& options) {
   };
   handlers.set_capacity = [this](const auto& request, auto& response) { return set_capacity(request, response); };
   cri::Listener::Sockets sockets = deps_.sockets ? std::move(deps_.sockets->control) : cri::Listener::Sockets();
-  auto opened = control::ControlServer::open(options.control, std::move(sockets), std::move(handlers), *log_);
+  auto opened = control::ControlServer::open(
+      {.path = options.control, .max_memory_bytes = options.max_memory_bytes, .memory_claims = memory_claims_},
+      std::move(sockets), std::move(handlers), *log_);
   if (!opened) return opened.error();
   control_ = *std::move(opened);
   return {};

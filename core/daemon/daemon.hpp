@@ -145,6 +145,8 @@ class Daemon {
   std::unique_ptr<plugin::RunningPlugins> plugins_;
   std::unique_ptr<metrics::Metrics> metrics_;  ///< null: nobody can ask for them
   std::unique_ptr<watch::Feed> feed_;          ///< null: nobody can watch
+  const std::shared_ptr<cri::MemoryClaims> memory_claims_ =
+      std::make_shared<cri::MemoryClaims>();  ///< of all listeners
   std::unique_ptr<cri::Listener> listener_;
   std::unique_ptr<cri::Proxy> proxy_;
   std::unique_ptr<engine::Engine> engine_;

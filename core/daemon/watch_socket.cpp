@@ -35,8 +35,10 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
     log_->error("nobody can watch topoletd on {} (daemon.watch): {}", options.watch, error.message);
   };
   if (const Status ready = make_parent(options.watch, "daemon.watch"); !ready) return fail(ready.error());
-  watch::WatchServer::Options settings{
-      .path = options.watch, .group = {}, .max_memory_bytes = options.max_memory_bytes};
+  watch::WatchServer::Options settings{.path = options.watch,
+                                       .group = {},
+                                       .max_memory_bytes = options.max_memory_bytes,
+                                       .memory_claims = memory_claims_};
   if (!options.watch_group.empty()) {
     const Result<gid_t> group = cri::find_group(options.watch_group);
     if (!group) return fail(group.error());

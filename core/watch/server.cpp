@@ -73,7 +73,8 @@ Result<std::unique_ptr<WatchServer>> WatchServer::open(Options options, cri::Lis
                                        .inherited_fd = sockets.socket.release(),
                                        .inherited_lock_fd = sockets.lock.release(),
                                        .max_connections = kMaxConnections,
-                                       .max_memory_bytes = options.max_memory_bytes},
+                                       .max_memory_bytes = options.max_memory_bytes,
+                                       .memory_claims = std::move(options.memory_claims)},
                                       log);
   if (!listener) return listener.error();
   std::unique_ptr<WatchServer> server(new WatchServer());

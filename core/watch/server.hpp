@@ -36,8 +36,10 @@ class WatchServer {
  public:
   struct Options {
     std::string path;
-    std::optional<gid_t> group;        ///< whose members may connect, beside the owner; none: the process's group
-    std::size_t max_memory_bytes = 0;  ///< as the listener's
+    std::optional<gid_t> group;  ///< whose members may connect, beside the owner; none: the process's group
+    // As the listener's.
+    std::size_t max_memory_bytes = 0;
+    std::shared_ptr<cri::MemoryClaims> memory_claims = nullptr;
   };
   /// Binds the path with mode 0660. FAILED_PRECONDITION if another topoletd, or any live process, serves it; a file
   /// left over by a dead one is replaced. The directory must exist. Clients wait until start(). Where there are

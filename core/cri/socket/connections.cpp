@@ -177,6 +177,7 @@ std::optional<Connections::Heaviest> Connections::heaviest_by(Weigh weigh) const
     most = weight;
     found = {.fd = fd,
              .bytes = bytes,
+             .weight = weight,
              .awaited_requests = load.awaited_requests,
              .is_unread = stalled || 2 * load.response_bytes > bytes,
              .calls = connection.calls};

@@ -56,6 +56,7 @@ class Connections {
   struct Heaviest {
     int fd = -1;
     std::size_t bytes = 0;  ///< that go with it
+    double weight = 0;      ///< by which it is compared with others
     std::size_t awaited_requests = 0;
     bool is_unread = false;  ///< most of them are answers that the client has not read
     std::weak_ptr<const ClientCalls> calls = {};

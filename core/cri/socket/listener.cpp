@@ -95,7 +95,7 @@ void Listener::start(OnConnection on_connection, MemoryGuard::OnMemoryShort on_m
     guard_.emplace(options_.max_memory_bytes, connections_,
                    MemoryGuard::Actions{.disconnect = [this](int fd) { disconnect(fd); },
                                         .on_memory_short = std::move(on_memory_short)},
-                   log_);
+                   options_.memory_claims ? options_.memory_claims : std::make_shared<MemoryClaims>(), log_);
     poll_for(guard_->event_fd(), EPOLLIN);
   }
   thread_ = std::thread([this] { run(); });

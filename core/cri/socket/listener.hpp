@@ -41,6 +41,8 @@ struct ListenerOptions {
   std::size_t max_connections = 1024;
   /// With more memory than this in use, connections that send without end or do not read are ended; 0: never.
   std::size_t max_memory_bytes = 512 << 20;
+  /// One for all listeners of the process, so that none ends connections for what came in on another; null: one alone.
+  std::shared_ptr<MemoryClaims> memory_claims = nullptr;
 };
 
 /// Owns the socket and the thread that accepts on it. Not for use by several threads, but where it says so.

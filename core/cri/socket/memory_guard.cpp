@@ -50,10 +50,12 @@ constexpr const char* kReadsNothing = "it does not read its responses";
 
 }  // namespace
 
-MemoryGuard::MemoryGuard(std::size_t max_bytes, Connections& connections, Actions actions, Log& log)
+MemoryGuard::MemoryGuard(std::size_t max_bytes, Connections& connections, Actions actions,
+                         std::shared_ptr<MemoryClaims> claims, Log& log)
     : max_bytes_(max_bytes),
       connections_(connections),
       actions_(std::move(actions)),
+      claims_(std::move(claims)),
       log_(log),
       event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   // Sets up glibc's allocator before there are threads of guards. Under a sanitizer, which allocates by itself, nothing
@@ -62,7 +64,10 @@ MemoryGuard::MemoryGuard(std::size_t max_bytes, Connections& connections, Action
   client_reads::wake_after(event_.get(), kUnseenBytes);
 }
 
-MemoryGuard::~MemoryGuard() { client_reads::wake_after(-1, 0); }
+MemoryGuard::~MemoryGuard() {
+  client_reads::wake_after(-1, 0);
+  claims_->forget(this);
+}
 
 int MemoryGuard::wait_ms() const {
   const auto now = Clock::now();
@@ -110,6 +115,7 @@ void MemoryGuard::check_memory() {
   note_limit(bytes);
   tell_whether_short(bytes);
   if (bytes > max_bytes_ / 2) connections_.sample_stalled();
+  tell_claim(bytes);
   if (over_) end_heaviest(bytes, awaited);
   log_ended();
   const std::uint64_t total = client_reads::total_bytes();
@@ -128,30 +134,48 @@ void MemoryGuard::note_limit(std::size_t bytes) {
       bytes >> 20, max_bytes_ >> 20);
 }
 
+/// Somewhat before it is too late: the others look at other moments.
+void MemoryGuard::tell_claim(std::size_t bytes) {
+  MemoryClaims::Claim claim{.freed_lately = bytes_freed_lately()};
+  if (bytes > max_bytes_ / 2) {
+    if (const auto heaviest = connections_.heaviest(kLeastBytes)) claim.heaviest = heaviest->weight;
+  }
+  claims_->tell(this, claim, Clock::now());
+}
+
 void MemoryGuard::end_heaviest(std::size_t bytes, std::size_t awaited) {
-  std::size_t being_freed = bytes_being_freed();
+  const MemoryClaims::Claim others = claims_->of_others(this, Clock::now());
+  std::size_t being_freed = bytes_being_freed() + others.freed_lately;
   // Somewhat less, or as much as was freed would come in again at once.
   const std::size_t goal = bytes > max_bytes_ ? max_bytes_ / 8 * 7 : bytes;
   while (bytes > goal + being_freed || awaited > kMostAwaited) {
     const bool too_many = awaited > kMostAwaited;
     const std::optional<Connections::Heaviest> heaviest =
         too_many ? connections_.most_awaited() : connections_.heaviest(kLeastBytes);
-    if (!heaviest) return;
+    if (!heaviest || (!too_many && heaviest->weight < others.heaviest)) break;
     end(heaviest->fd, too_many ? kBeginsMost : heaviest->is_unread ? kReadsNothing : kTakesMost);
     // What a client has not read may be other than answers, and not be counted.
     const std::size_t freed = std::max(heaviest->bytes, kLeastBytes);
     being_freed += freed;
     awaited -= std::min(awaited, heaviest->awaited_requests);
-    being_freed_.push_back({freed, heaviest->calls, Clock::now()});
+    freed_.push_back({freed, heaviest->calls, Clock::now()});
   }
+  tell_claim(bytes);
 }
 
-std::size_t MemoryGuard::bytes_being_freed() {
-  std::erase_if(being_freed_, [now = Clock::now()](const Freed& freed) {
-    return now - freed.since > (freed.calls.expired() ? kEffectWithin : kCallsEndWithin);
-  });
+std::size_t MemoryGuard::bytes_being_freed() const {
+  const auto now = Clock::now();
   std::size_t bytes = 0;
-  for (const Freed& freed : being_freed_) bytes += freed.bytes;
+  for (const Freed& freed : freed_) {
+    if (now - freed.since <= (freed.calls.expired() ? kEffectWithin : kCallsEndWithin)) bytes += freed.bytes;
+  }
+  return bytes;
+}
+
+std::size_t MemoryGuard::bytes_freed_lately() {
+  std::erase_if(freed_, [now = Clock::now()](const Freed& freed) { return now - freed.since > kCallsEndWithin; });
+  std::size_t bytes = 0;
+  for (const Freed& freed : freed_) bytes += freed.bytes;
   return bytes;
 }
 

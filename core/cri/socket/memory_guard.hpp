@@ -15,6 +15,7 @@
 #include "core/base/log_fwd.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/cri/socket/connections.hpp"
+#include "core/cri/socket/memory_claims.hpp"
 #include "core/cri/wire/heap_trimmer.hpp"
 
 namespace topolet::cri {
@@ -22,7 +23,8 @@ namespace topolet::cri {
 /// Looks at the memory every 5 ms while bytes arrive. While there is more in use than allowed, ends connections: those
 /// that take up most, as their clients send requests that they do not complete, have many calls under way or do not
 /// read the answers. It ends as many as hold what is too much, and waits a moment for the effect. A connection that has
-/// sent nothing since its last complete request, and reads, is never ended.
+/// sent nothing since its last complete request, and reads, is never ended. Where another guard of the process has a
+/// heavier one, that goes first (memory_claims.hpp).
 ///
 /// Besides, it has the connections that send more than gRPC can work through take turns, see client_reads.hpp.
 ///
@@ -35,8 +37,9 @@ class MemoryGuard {
     OnMemoryShort on_memory_short;  ///< is told when three quarters of the memory become used, and when not any more
   };
 
-  /// `connections` is the caller's, on the same thread.
-  MemoryGuard(std::size_t max_bytes, Connections& connections, Actions actions, Log& log);
+  /// `connections` is the caller's, on the same thread. `claims`: what all guards of the process share.
+  MemoryGuard(std::size_t max_bytes, Connections& connections, Actions actions, std::shared_ptr<MemoryClaims> claims,
+              Log& log);
   ~MemoryGuard();
   MemoryGuard(const MemoryGuard&) = delete;
   MemoryGuard& operator=(const MemoryGuard&) = delete;
@@ -53,16 +56,19 @@ class MemoryGuard {
   void give_turns();
   void check_memory();
   void note_limit(std::size_t bytes);
+  void tell_claim(std::size_t bytes);
   void end_heaviest(std::size_t bytes, std::size_t awaited_requests);
   void end(int fd, const char* because);
   void tell_whether_short(std::size_t bytes);
-  std::size_t bytes_being_freed();
+  std::size_t bytes_being_freed() const;
+  std::size_t bytes_freed_lately();
   void log_ended();
   bool trim(std::size_t bytes);
 
   const std::size_t max_bytes_;
   Connections& connections_;
   const Actions actions_;
+  const std::shared_ptr<MemoryClaims> claims_;
   Log& log_;
   UniqueFd event_;
   HeapTrimmer heap_trimmer_;
@@ -77,7 +83,7 @@ class MemoryGuard {
     std::weak_ptr<const ClientCalls> calls = {};
     Clock::time_point since{};
   };
-  std::vector<Freed> being_freed_;  ///< what the connections had that were ended lately
+  std::vector<Freed> freed_;  ///< what the connections had that were ended lately
   Clock::time_point next_trim_{};
 
   std::optional<int> in_turn_;  ///< the connection that was resumed last
