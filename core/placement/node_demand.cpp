@@ -1,59 +1,42 @@
 #include "core/placement/node_demand.hpp"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace topolet::placement {
-namespace {
 
-/// How many CPUs of a set a node has, by position in the topology's nodes.
-struct CpusOfNode {
-  std::size_t node = 0;
-  std::int64_t cpus = 0;
-};
-/// Of the nodes that have some: a container runs on a few of the many that a large machine has.
-using CpusPerNode = std::vector<CpusOfNode>;
-
-/// The words of a set that the CPUs of a node lie in: a few of the many that a large machine has.
-struct LocalCpus {
-  set_words::WordsView words;  ///< empty for a memory-only node
-  std::size_t first = 0;       ///< the position of the first of them
-};
-
-std::vector<LocalCpus> local_cpus_of(const topology::Topology& topology) {
-  std::vector<LocalCpus> all;
-  all.reserve(topology.nodes.size());
+NodeDemands::NodeDemands(const topology::Topology& topology)
+    : topology_(&topology), outside_nodes_(topology.cpus_outside_nodes()), demands_(topology.nodes.size()) {
+  nodes_.reserve(topology.nodes.size());
   for (const topology::Node& node : topology.nodes) {
-    LocalCpus& local = all.emplace_back();
+    LocalCpus& local = nodes_.emplace_back();
     if (node.memory_only || node.cpus.empty()) continue;
     const std::size_t first = node.cpus.first() / 64;
     local = {set_words::WordsView(node.cpus.words()).subspan(first), first};
   }
-  return all;
 }
 
-CpusPerNode cpus_per_node(const std::vector<LocalCpus>& nodes, const CpuSet& cpus) {
+NodeDemands::CpusPerNode NodeDemands::cpus_per_node(const CpuSet& cpus) const {
   CpusPerNode shares;
   const set_words::WordsView words = cpus.words();
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto here = words.subspan(std::min(nodes[i].first, words.size()));
-    const auto count = static_cast<std::int64_t>(set_words::count_both(nodes[i].words, here));
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const auto here = words.subspan(std::min(nodes_[i].first, words.size()));
+    const auto count = static_cast<std::int64_t>(set_words::count_both(nodes_[i].words, here));
     if (count > 0) shares.push_back({i, count});
   }
   return shares;
 }
 
-CpusPerNode one_per_node(const topology::Topology& topology, const NodeSet& nodes) {
+NodeDemands::CpusPerNode NodeDemands::one_per_node(const NodeSet& nodes) const {
   CpusPerNode shares;
-  for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
-    if (nodes.contains(topology.nodes[i].os_index)) shares.push_back({i, 1});
+  for (std::size_t i = 0; i < topology_->nodes.size(); ++i) {
+    if (nodes.contains(topology_->nodes[i].os_index)) shares.push_back({i, 1});
   }
   return shares;
 }
 
 /// Divides `amount` so that the parts add up to it, with the part of the `elsewhere` CPUs outside any node.
-void divide(std::vector<NodeDemand>& demands, const CpusPerNode& shares, std::int64_t elsewhere, std::int64_t amount,
-            std::int64_t NodeDemand::*field) {
+void NodeDemands::divide(const CpusPerNode& shares, std::int64_t elsewhere, std::int64_t amount, int sign,
+                         std::int64_t NodeDemand::*field) {
   std::int64_t total = elsewhere;
   for (const CpusOfNode& share : shares) total += share.cpus;
   if (total == 0 || amount <= 0) return;
@@ -65,36 +48,39 @@ void divide(std::vector<NodeDemand>& demands, const CpusPerNode& shares, std::in
   for (const CpusOfNode& share : shares) {
     passed += share.cpus;
     const std::int64_t up_to = whole * passed + rest * passed / total;
-    demands[share.node].*field += up_to - given;
+    demands_[share.node].*field += sign * (up_to - given);
     given = up_to;
   }
 }
 
-}  // namespace
-
-std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const LedgerEntries& entries) {
-  std::vector<NodeDemand> demands(topology.nodes.size());
-  const std::vector<LocalCpus> nodes = local_cpus_of(topology);
-  const CpuSet outside_nodes = topology.cpus_outside_nodes();
+void NodeDemands::count(const LedgerEntries& entries, int sign) {
+  const auto unsigned_sign = static_cast<std::uint32_t>(sign);  // subtracts by wrapping around
   const CpuSet* last = nullptr;  // shared containers mostly run on the same CPUs, one after the other
   CpusPerNode shares;
   for (const LedgerEntry& entry : entries) {
     const Placement& placement = entry.placement;
-    if (last == nullptr || *last != placement.cpus) shares = cpus_per_node(nodes, placement.cpus);
+    if (last == nullptr || *last != placement.cpus) shares = cpus_per_node(placement.cpus);
     last = &placement.cpus;
     for (const CpusOfNode& share : shares) {
-      NodeDemand& demand = demands[share.node];
-      ++demand.containers;
-      if (holds_exclusively(placement.mode)) demand.exclusive_cpus += static_cast<std::uint32_t>(share.cpus);
+      NodeDemand& demand = demands_[share.node];
+      demand.containers += unsigned_sign;
+      if (holds_exclusively(placement.mode)) {
+        demand.exclusive_cpus += unsigned_sign * static_cast<std::uint32_t>(share.cpus);
+      }
     }
-    const std::size_t outside = outside_nodes.empty() ? 0 : (placement.cpus & outside_nodes).size();
-    divide(demands, shares, static_cast<std::int64_t>(outside), entry.demand.cpu_request_milli,
+    const std::size_t outside = outside_nodes_.empty() ? 0 : (placement.cpus & outside_nodes_).size();
+    divide(shares, static_cast<std::int64_t>(outside), entry.demand.cpu_request_milli, sign,
            &NodeDemand::cpu_request_milli);
     // All memory is on nodes.
-    divide(demands, placement.mems.empty() ? shares : one_per_node(topology, placement.mems), 0,
-           entry.demand.memory_request_bytes, &NodeDemand::memory_request_bytes);
+    divide(placement.mems.empty() ? shares : one_per_node(placement.mems), 0, entry.demand.memory_request_bytes, sign,
+           &NodeDemand::memory_request_bytes);
   }
-  return demands;
+}
+
+std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const LedgerEntries& entries) {
+  NodeDemands demands(topology);
+  demands.add(entries);
+  return demands.demands();
 }
 
 }  // namespace topolet::placement

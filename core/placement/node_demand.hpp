@@ -1,6 +1,7 @@
 // How much of which node is asked for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -19,7 +20,46 @@ struct NodeDemand {
   friend bool operator==(const NodeDemand&, const NodeDemand&) = default;
 };
 
-/// One for each node of the topology, in their order. What runs on CPUs of no node counts nowhere.
+/// The demand of containers that come and go, without looking at those that stay. A plain value.
+class NodeDemands {
+ public:
+  /// The topology must outlive it.
+  explicit NodeDemands(const topology::Topology& topology);
+
+  void add(const LedgerEntries& entries) { count(entries, 1); }
+  /// Of entries that were added.
+  void remove(const LedgerEntries& entries) { count(entries, -1); }
+
+  /// One for each node of the topology, in their order. What runs on CPUs of no node counts nowhere.
+  const std::vector<NodeDemand>& demands() const { return demands_; }
+
+ private:
+  /// The words of a set that the CPUs of a node lie in: a few of the many that a large machine has.
+  struct LocalCpus {
+    set_words::WordsView words;  ///< empty for a memory-only node
+    std::size_t first = 0;       ///< the position of the first of them
+  };
+  /// How many CPUs of a set a node has, by position in the topology's nodes.
+  struct CpusOfNode {
+    std::size_t node = 0;
+    std::int64_t cpus = 0;
+  };
+  /// Of the nodes that have some: a container runs on a few of the many that a large machine has.
+  using CpusPerNode = std::vector<CpusOfNode>;
+
+  void count(const LedgerEntries& entries, int sign);
+  CpusPerNode cpus_per_node(const CpuSet& cpus) const;
+  CpusPerNode one_per_node(const NodeSet& nodes) const;
+  void divide(const CpusPerNode& shares, std::int64_t elsewhere, std::int64_t amount, int sign,
+              std::int64_t NodeDemand::*field);
+
+  const topology::Topology* topology_;
+  CpuSet outside_nodes_;
+  std::vector<LocalCpus> nodes_;
+  std::vector<NodeDemand> demands_;
+};
+
+/// The same of these entries.
 std::vector<NodeDemand> demand_by_node(const topology::Topology& topology, const LedgerEntries& entries);
 
 }  // namespace topolet::placement

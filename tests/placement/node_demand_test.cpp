@@ -64,6 +64,22 @@ TEST(NodeDemand, TellsContainersThatFollowEachOtherApart) {
               ElementsAre(NodeDemand{2, 0, 200, 0}, NodeDemand{1, 0, 200, 0}));
 }
 
+TEST(NodeDemand, IsThatOfTheOthersWhenAContainerIsGone) {
+  const auto topology = machine("numa:2 core:3 pu:1");
+  const auto entries = [](const std::initializer_list<LedgerEntry>& of) {
+    LedgerEntries all;
+    for (const LedgerEntry& one : of) all.push_back(one);
+    return all;
+  };
+  const LedgerEntry stays = entry(Mode::kExclusive, CpuSet{0, 1}, 2000, 64);
+  const LedgerEntry goes = entry(Mode::kExclusive, CpuSet{2, 3, 4}, 1001, 77);
+  NodeDemands demands(*topology);
+  demands.add(entries({stays, goes}));
+  EXPECT_EQ(demands.demands(), demand_by_node(*topology, {stays, goes}));
+  demands.remove(entries({goes}));
+  EXPECT_EQ(demands.demands(), demand_by_node(*topology, {stays}));
+}
+
 TEST(NodeDemand, LeavesOutWhatRunsOnNoNode) {
   topology::Topology topology = *machine("numa:1 core:2 pu:1");
   topology.nodes[0].cpus = CpuSet{0};
