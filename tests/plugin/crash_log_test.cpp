@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string>
 
+#include "core/plugin/host/crash_mark.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace topolet::plugin {
@@ -44,6 +45,13 @@ TEST_F(CrashLogTest, TellsWhatIsNewOnce) {
   EXPECT_EQ(text, "1000 numa SIGBUS pick\n2000 gpu SIGSEGV score\n");
   kept(text, 3000);
   EXPECT_THAT(log_->new_crashes(), IsEmpty());
+}
+
+TEST_F(CrashLogTest, TellsAWriteToLentMemoryApart) {
+  kept(std::string("! 1000 gpu ") + kLentMemoryCrash + " pick\n", 3000);
+  EXPECT_THAT(log_->describe_new_crashes(),
+              ElementsAre("topoletd was ended by SIGSEGV (a write to memory that it was lent to read) in pick() of "
+                          "plugin gpu: crash 1 in 10 minutes; the plugin is quarantined after 3"));
 }
 
 TEST_F(CrashLogTest, SaysHowManyCrashesThereHaveBeenAndWhatTheyLeadTo) {

@@ -172,8 +172,9 @@ std::vector<std::string> CrashLog::describe_new_crashes() const {
   std::vector<std::string> lines;
   for (const Crash& crash : new_crashes_) {
     const std::size_t count = count_until(crashes_, crash);
-    lines.push_back(fmt::format("topoletd was ended by {} in {} of plugin {}: crash {} in {} minutes; {}", crash.signal,
-                                describe_call(crash.call), crash.plugin, count, kStrikeWindow.count(),
+    lines.push_back(fmt::format("topoletd was ended by {} in {} of plugin {}: crash {} in {} minutes; {}",
+                                describe_crash(crash.signal.c_str()), describe_call(crash.call), crash.plugin, count,
+                                kStrikeWindow.count(),
                                 count < kStrikes ? fmt::format("the plugin is quarantined after {}", kStrikes)
                                                  : std::string("the plugin is quarantined")));
   }
@@ -185,7 +186,7 @@ std::string CrashLog::why_quarantined(const std::string& plugin) const {
   const std::vector<Crash> own = crashes_of(crashes_, plugin);
   if (!has_struck_out(own, time_of)) return {};
   return fmt::format("crashed topoletd {} times in {} minutes, last: {} in {}", kStrikes, kStrikeWindow.count(),
-                     own.back().signal, describe_call(own.back().call));
+                     describe_crash(own.back().signal.c_str()), describe_call(own.back().call));
 }
 
 bool CrashLog::crashed_at_start(const std::string& plugin) const {

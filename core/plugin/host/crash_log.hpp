@@ -16,8 +16,8 @@ namespace topolet::plugin {
 struct Crash {
   std::int64_t at_ms = 0;
   std::string plugin;
-  std::string signal;
-  std::string call;  ///< "score", "create"…
+  std::string signal;  ///< "SIGSEGV", or another word that describe_crash() knows
+  std::string call;    ///< "score", "create"…
 
   friend bool operator==(const Crash&, const Crash&) = default;
 };

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "core/base/forked_child.hpp"
+#include "core/plugin/host/lent_pages.hpp"
 
 namespace topolet::plugin {
 namespace {
@@ -124,7 +125,9 @@ PluginCall current_plugin_call(const Registers& registers) {
   return {plugin, kOwnThread};
 }
 
-const char* name_of(int signal) {
+/// `info`: of a signal that the kernel sent.
+const char* name_of_crash(int signal, const siginfo_t& info) {
+  if (signal == SIGSEGV && info.si_code == SEGV_ACCERR && is_read_only_lent(info.si_addr)) return kLentMemoryCrash;
   for (const auto& [number, name] : kSignals) {
     if (number == signal) return name;
   }
@@ -153,7 +156,7 @@ void write_crash_line(const PluginCall& inside, const char* how) {
   }
   SignalSafeLine()
       .add("topoletd crashes: ")
-      .add(how)
+      .add(describe_crash(how))
       .add(" in ")
       .add(inside.call)
       .add(inside.call == kOwnThread ? " of plugin " : "() of plugin ")
@@ -169,7 +172,7 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   const bool own = (!raised || info->si_pid == ::getpid()) && !is_forked_child();
   if (own) {
     const PluginCall inside = current_plugin_call(registers_in(context));
-    if (inside.plugin != nullptr) write_crash_line(inside, name_of(signal));
+    if (inside.plugin != nullptr) write_crash_line(inside, name_of_crash(signal, *info));
   }
   struct sigaction default_action {};
   default_action.sa_handler = SIG_DFL;
@@ -275,6 +278,10 @@ void register_code_of(const std::string& plugin, void* handle) {
         return 1;
       },
       &search);
+}
+
+const char* describe_crash(const char* how) {
+  return std::strcmp(how, kLentMemoryCrash) == 0 ? "SIGSEGV (a write to memory that it was lent to read)" : how;
 }
 
 std::string describe_call(const std::string& call) { return call == kOwnThread ? "a thread of its own" : call + "()"; }

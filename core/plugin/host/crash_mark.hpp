@@ -46,6 +46,12 @@ void register_code_of(const std::string& plugin, void* handle);
 /// The `call` of a crash on a thread that the plugin started.
 inline constexpr const char* kOwnThread = "own-thread";
 
+/// How a plugin crashed that wrote to pages which is_read_only_lent() knows; other crashes go by their signal.
+inline constexpr const char* kLentMemoryCrash = "SIGSEGV-in-lent-memory";
+
+/// Such a word, or the name of a signal, for people.
+const char* describe_crash(const char* how);
+
 /// "score()" or "a thread of its own", for people.
 std::string describe_call(const std::string& call);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "core/base/log.hpp"
@@ -57,18 +58,17 @@ std::optional<std::uint64_t> LogRateLimiter::try_acquire(Time now) {
 
 PluginHost::PluginHost(std::string plugin, std::shared_ptr<Log> log, std::shared_ptr<store::PluginStateStore> state)
     : plugin_(std::move(plugin)), log_(std::move(log)), state_(std::move(state)) {
-  log_capability_ = {sizeof(log_capability_), 0, &write_log};
-  state_capability_ = {sizeof(state_capability_), 0, &get_state, &next_state, &set_state, &remove_state};
-  view_.struct_size = sizeof(view_);
-  view_.context = this;
-  view_.get_capability = &get_capability;
+  shown_ = new (pages_.data()) Shown{{sizeof(topolet_host), 0, this, &get_capability},
+                                     {sizeof(topolet_log), 0, &write_log},
+                                     {sizeof(topolet_state), 0, &get_state, &next_state, &set_state, &remove_state}};
+  pages_.forbid_writing();
 }
 
 const void* PluginHost::get_capability(const topolet_host* host, topolet_str id) {
   const PluginHost& self = host_of(host);
   if (id.ptr == nullptr) return nullptr;
-  if (topolet_str_is(id, TOPOLET_LOG_ID)) return &self.log_capability_;
-  if (topolet_str_is(id, TOPOLET_STATE_ID) && self.state_ != nullptr) return &self.state_capability_;
+  if (topolet_str_is(id, TOPOLET_LOG_ID)) return &self.shown_->log;
+  if (topolet_str_is(id, TOPOLET_STATE_ID) && self.state_ != nullptr) return &self.shown_->state;
   return nullptr;
 }
 

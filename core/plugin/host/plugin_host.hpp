@@ -14,6 +14,7 @@
 
 #include "core/base/log_fwd.hpp"
 #include "core/base/mutex.hpp"
+#include "core/plugin/host/lent_pages.hpp"
 #include "store/plugin_state_store.hpp"
 
 namespace topolet::plugin {
@@ -46,7 +47,8 @@ class PluginHost {
   PluginHost(const PluginHost&) = delete;
   PluginHost& operator=(const PluginHost&) = delete;
 
-  const topolet_host* view() const { return &view_; }
+  /// On pages that nobody can write.
+  const topolet_host* view() const { return &shown_->host; }
 
   /// True once the host has abandoned the running call.
   std::atomic<bool>& call_abandoned() { return call_abandoned_; }
@@ -86,9 +88,13 @@ class PluginHost {
   std::shared_ptr<store::PluginStateStore> state_;
   std::atomic<bool> call_abandoned_ = false;
   std::atomic<bool> may_write_ = false;
-  topolet_log log_capability_{};
-  topolet_state state_capability_{};
-  topolet_host view_{};
+  struct Shown {
+    topolet_host host;
+    topolet_log log;
+    topolet_state state;
+  };
+  LentPages pages_{sizeof(Shown)};
+  const Shown* shown_;
 };
 
 }  // namespace topolet::plugin
