@@ -83,6 +83,8 @@ class LedgerEntries {
   const LedgerEntry& operator[](std::size_t position) const { return *entries_[position]; }
   const LedgerEntry& at(std::size_t position) const { return *entries_.at(position); }
   const LedgerEntry& front() const { return *entries_.front(); }
+  /// To tell which containers another ledger shares with this one.
+  const std::vector<Shared>& shared() const { return entries_; }
 
   void reserve(std::size_t count) { entries_.reserve(count); }
   void push_back(Shared entry) { entries_.push_back(std::move(entry)); }

@@ -8,9 +8,11 @@ static_assert(EnlargedStructs::kExcessBytes % alignof(std::max_align_t) == 8,
               "elements stay aligned for their pointers");
 
 unsigned char* EnlargedStructs::allocate(std::size_t bytes) {
-  auto& fresh = blocks_.emplace_back(std::make_unique<unsigned char[]>(bytes + 1));
-  std::fill_n(fresh.get(), bytes, kPoison);
-  return fresh.get();
+  // For structs: aligned as the strictest of their members, and at no address twice, even without any byte.
+  const std::size_t words = bytes / sizeof(std::uint64_t) + 1;
+  auto* fresh = reinterpret_cast<unsigned char*>(block_.make_array<std::uint64_t>(words).own);  // NOLINT
+  std::fill_n(fresh, words * sizeof(std::uint64_t), kPoison);
+  return fresh;
 }
 
 const topolet_demand* EnlargedStructs::enlarge(const topolet_demand* demand) {

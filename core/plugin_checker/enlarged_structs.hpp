@@ -10,14 +10,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <memory>
 #include <new>
-#include <vector>
+
+#include "core/plugin/call/lent_block.hpp"
 
 namespace topolet::plugin_checker {
 
-/// Copies structs into longer ones. Owns the copies; what they point to besides stays borrowed.
+/// Copies structs into longer ones, which are read-only once they are sealed. Owns the copies; what they point to
+/// besides stays borrowed.
 class EnlargedStructs {
  public:
   static constexpr std::uint32_t kExcessBytes = 40;
@@ -40,6 +40,9 @@ class EnlargedStructs {
     copy->struct_size = static_cast<std::uint32_t>(sizeof(T) + kExcessBytes);
     return copy;
   }
+
+  /// All is copied; from now on a write is a crash.
+  void seal() { block_.seal(); }
 
  private:
   const topolet_topology* enlarge(const topolet_topology* topology);
@@ -65,7 +68,7 @@ class EnlargedStructs {
 
   unsigned char* allocate(std::size_t bytes);
 
-  std::vector<std::unique_ptr<unsigned char[]>> blocks_;
+  plugin::LentBlock block_{{.guard = plugin::LentGuard::kReadOnly}};
 };
 
 }  // namespace topolet::plugin_checker

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t kPickedCandidates = 6;
 constexpr std::size_t kShownBytes = 400;
+/// So that a write is a crash in the call that makes it.
+const plugin::LentMemory kReadOnly{.guard = plugin::LentGuard::kReadOnly};
 
 template <class Tag>
 std::string describe_set(const IndexSet<Tag>& set) {
@@ -44,7 +46,7 @@ class Exerciser {
         progress_(progress) {}
 
   ExerciseResult exercise_decision() {
-    const plugin::AbiRequest view(request_, test_request_.topology);
+    const plugin::AbiRequest view(request_, test_request_.topology, kReadOnly);
     propose(view);
     score(view);
     for (const std::size_t candidate : candidates_to_pick()) pick(view, candidate);
@@ -63,7 +65,8 @@ class Exerciser {
     }
     begin("tick", TOPOLET_TICK_ID);
     const auto now = std::chrono::milliseconds(1000);
-    judge(plugin_.tick({request_.topology, request_.ledger}, *test_request_.topology, now));
+    const plugin::AbiLedger ledger(request_.ledger, *test_request_.topology, kReadOnly);
+    judge(plugin_.tick({request_.topology, request_.ledger}, *test_request_.topology, ledger, now));
     return std::move(result_);
   }
 
@@ -93,6 +96,7 @@ class Exerciser {
         violation(Violation::Kind::kBadStatus, "TOPOLET_OK or TOPOLET_FAILED, and no exception", why);
         break;
       case CallFault::kInvalidReply:
+      case CallFault::kWroteToLent:  // which is a crash here
         violation(Violation::Kind::kInvalidReply, "an answer within the bounds of the header", why);
         break;
       case CallFault::kDeclined:

@@ -9,44 +9,41 @@ InstanceProxy& proxy_of(const topolet_instance* view) { return *static_cast<Inst
 
 }  // namespace
 
+template <class Function, class Request, class Sink>
+std::int32_t InstanceProxy::pass_on(Function* function, const Request* request, const Sink* sink) const {
+  EnlargedStructs enlarged;
+  const Request* const larger_request = enlarged.enlarge(request);
+  const Sink* const larger_sink = enlarged.enlarge_flat(sink);
+  enlarged.seal();
+  before_call();
+  return function(plugin_, larger_request, larger_sink);
+}
+
 InstanceProxy::InstanceProxy(const topolet_instance* plugin) : plugin_(plugin) {
   view_ = {sizeof(view_), 0, this, &get_capability, &destroy};
   score_ = {sizeof(score_), 0, [](auto* view, auto* request, auto* sink) {
               const InstanceProxy& self = proxy_of(view);
-              EnlargedStructs enlarged;
-              self.before_call();
-              return self.plugin_score_->score(self.plugin_, enlarged.enlarge(request), enlarged.enlarge_flat(sink));
+              return self.pass_on(self.plugin_score_->score, request, sink);
             }};
   propose_ = {sizeof(propose_), 0, [](auto* view, auto* request, auto* sink) {
                 const InstanceProxy& self = proxy_of(view);
-                EnlargedStructs enlarged;
-                self.before_call();
-                return self.plugin_propose_->propose(self.plugin_, enlarged.enlarge(request),
-                                                     enlarged.enlarge_flat(sink));
+                return self.pass_on(self.plugin_propose_->propose, request, sink);
               }};
   pick_ = {sizeof(pick_), 0, [](auto* view, auto* request, auto* sink) {
              const InstanceProxy& self = proxy_of(view);
-             EnlargedStructs enlarged;
-             self.before_call();
-             return self.plugin_pick_->pick(self.plugin_, enlarged.enlarge(request), enlarged.enlarge_flat(sink));
+             return self.pass_on(self.plugin_pick_->pick, request, sink);
            }};
   adjust_ = {sizeof(adjust_), 0, [](auto* view, auto* request, auto* sink) {
                const InstanceProxy& self = proxy_of(view);
-               EnlargedStructs enlarged;
-               self.before_call();
-               return self.plugin_adjust_->adjust(self.plugin_, enlarged.enlarge(request), enlarged.enlarge_flat(sink));
+               return self.pass_on(self.plugin_adjust_->adjust, request, sink);
              }};
   events_ = {sizeof(events_), 0, [](auto* view, auto* event, auto* sink) {
                const InstanceProxy& self = proxy_of(view);
-               EnlargedStructs enlarged;
-               self.before_call();
-               return self.plugin_events_->notify(self.plugin_, enlarged.enlarge(event), enlarged.enlarge_flat(sink));
+               return self.pass_on(self.plugin_events_->notify, event, sink);
              }};
   tick_ = {sizeof(tick_), 0, [](auto* view, auto* request, auto* sink) {
              const InstanceProxy& self = proxy_of(view);
-             EnlargedStructs enlarged;
-             self.before_call();
-             return self.plugin_tick_->tick(self.plugin_, enlarged.enlarge(request), enlarged.enlarge_flat(sink));
+             return self.pass_on(self.plugin_tick_->tick, request, sink);
            }};
 }
 

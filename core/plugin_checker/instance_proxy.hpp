@@ -10,6 +10,7 @@
 #include <topolet/score.h>
 #include <topolet/tick.h>
 
+#include <cstdint>
 #include <functional>
 
 namespace topolet::plugin_checker {
@@ -28,6 +29,9 @@ class InstanceProxy {
   std::function<void()> before_call = [] {};
 
  private:
+  /// Calls the plugin's function with larger structs, which are read-only.
+  template <class Function, class Request, class Sink>
+  std::int32_t pass_on(Function* function, const Request* request, const Sink* sink) const;
   static const void* get_capability(const topolet_instance* instance, topolet_str id);
   static void destroy(const topolet_instance* instance);
 

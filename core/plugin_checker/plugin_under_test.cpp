@@ -8,6 +8,13 @@
 #include "core/plugin/host/in_memory_plugin_state.hpp"
 
 namespace topolet::plugin_checker {
+namespace {
+
+std::string_view bytes_of(topolet_str text) {
+  return text.len == 0 ? std::string_view() : std::string_view(text.ptr, text.len);
+}
+
+}  // namespace
 
 Result<PluginUnderTest> PluginUnderTest::load(const std::filesystem::path& file) {
   if (file.extension() != ".so") {
@@ -24,7 +31,10 @@ Result<PluginUnderTest> PluginUnderTest::load(const std::filesystem::path& file)
 }
 
 Result<std::shared_ptr<plugin::PluginPolicy>> PluginUnderTest::create(const OptionValues& values) const {
-  return library_.create(values, make_silent_log(), std::make_shared<plugin::InMemoryPluginState>());
+  auto policy = library_.create(values, make_silent_log(), std::make_shared<plugin::InMemoryPluginState>(), {},
+                                plugin::LentGuard::kReadOnly);
+  if (policy) (*policy)->lend_read_only();
+  return policy;
 }
 
 Result<ProxiedInstance> PluginUnderTest::create_proxied() const {
@@ -39,6 +49,7 @@ Result<ProxiedInstance> PluginUnderTest::create_proxied() const {
   auto proxy = std::make_unique<InstanceProxy>(created.instance);
   auto policy = plugin::PluginPolicy::wrap(library_.id(), std::move(created.host), proxy->view());
   if (!policy) return policy.error();
+  (*policy)->lend_read_only();
   return ProxiedInstance{std::move(proxy), *std::move(policy)};
 }
 
@@ -47,16 +58,23 @@ RawCreation PluginUnderTest::create_raw(const std::vector<topolet_kv>& options) 
   RawCreation created;
   created.host = std::make_unique<plugin::PluginHost>(library_.id(), make_silent_log(),
                                                       std::make_shared<plugin::InMemoryPluginState>());
-  const topolet_create_request request{sizeof(request), 0, created.host->view(), {options.data(), options.size()}, {}};
+  plugin::LentBlock shown({.guard = plugin::LentGuard::kReadOnly});
+  const auto shown_options = shown.make_array<topolet_kv>(options.size());
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    shown_options.own[i] = {shown.copy(bytes_of(options[i].key)), shown.copy(bytes_of(options[i].value))};
+  }
+  const auto* request = shown.copy_struct(topolet_create_request{
+      sizeof(topolet_create_request), 0, created.host->view(), {shown_options.lent, options.size()}, {}});
   const auto set_error = [](const topolet_error_sink* sink, topolet_str message) -> std::int32_t {
     *static_cast<std::string*>(sink->context) = plugin::sanitize_text(message);
     return TOPOLET_OK;
   };
-  const topolet_error_sink sink{sizeof(sink), 0, &created.error, set_error};
+  const auto* sink = shown.copy_struct(topolet_error_sink{sizeof(topolet_error_sink), 0, &created.error, set_error});
+  shown.seal();
   const topolet_instance* instance = &kNotTouched;
   created.thrown = plugin::thrown_by([&] {
     const plugin::PluginHost::StateWriteScope writing(*created.host);
-    created.status = entry_->create(&request, &sink, &instance);
+    created.status = entry_->create(request, sink, &instance);
   });
   created.touched_instance = instance != &kNotTouched;
   created.instance = created.touched_instance ? instance : nullptr;

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/text.hpp"
+#include "core/plugin/host/lent_pages.hpp"
 
 namespace topolet::plugin_checker {
 namespace {
@@ -49,6 +53,45 @@ std::string shown(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + printable(names[i], 64);
   return count < names.size() ? text + ", …" : text;
+}
+
+constexpr std::string_view kWroteToLent = "wrote to memory that it was lent to read, in ";
+
+/// The step that the child is at, as it is reported if the plugin writes to what it was lent. In the child only, where
+/// the handler of the signal reads it.
+struct LentWriteReport {
+  const Progress* progress = nullptr;
+  std::array<char, 512> text{};
+  std::size_t size = 0;
+};
+LentWriteReport g_lent_write;
+
+void note_step(std::string_view step) {
+  std::array<char, 512>& text = g_lent_write.text;
+  const std::size_t shown = std::min(step.size(), text.size() - kWroteToLent.size());
+  std::copy_n(kWroteToLent.begin(), kWroteToLent.size(), text.begin());
+  std::copy_n(step.begin(), shown, text.begin() + kWroteToLent.size());
+  g_lent_write.size = kWroteToLent.size() + shown;
+}
+
+/// Reports the write; on return it is made again, and ends the child.
+void on_fault(int signal, siginfo_t* info, void* /*context*/) {
+  if (info->si_code == SEGV_ACCERR && plugin::is_read_only_lent(info->si_addr)) {
+    (*g_lent_write.progress)({g_lent_write.text.data(), g_lent_write.size});
+  }
+  std::signal(signal, SIG_DFL);
+  if (info->si_code <= 0) std::raise(signal);
+}
+
+/// A plugin that makes a handler of its own is not told apart.
+void report_lent_writes(const Progress& progress) {
+  g_lent_write.progress = &progress;
+  note_step("a call");
+  struct sigaction action {};
+  action.sa_sigaction = &on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGSEGV, &action, nullptr);
 }
 
 std::string with_current_step(std::string what, const ChildEnd& end) {
@@ -94,6 +137,9 @@ Outcome outcome_of(const ChildEnd& end, std::chrono::seconds time_limit) {
     case Kind::kThrew:
       return Outcome::failed({"the case to run to its end", "threw: " + end.text});
     case Kind::kCrashed:
+      if (end.current_step.starts_with(kWroteToLent)) {
+        return Outcome::failed({"nothing written to what is lent as const", end.current_step});
+      }
       return Outcome::failed({"no crash", with_current_step("crashed with " + end.text, end)});
     case Kind::kExited:
       return Outcome::failed(
@@ -112,8 +158,13 @@ Outcome outcome_of(const ChildEnd& end, std::chrono::seconds time_limit) {
 }  // namespace
 
 Outcome run_in_child(std::chrono::seconds time_limit, const std::function<Outcome(const Progress&)>& body) {
-  const ChildEnd end =
-      topolet::run_in_child(time_limit, [&body](const Progress& progress) { return to_text(body(progress)); });
+  const ChildEnd end = topolet::run_in_child(time_limit, [&body](const Progress& progress) {
+    report_lent_writes(progress);
+    return to_text(body([&progress](std::string_view step) {
+      note_step(step);
+      progress(step);
+    }));
+  });
   Outcome outcome = outcome_of(end, time_limit);
   outcome.process_mismatch = judge_processes(end);
   outcome.process_note = note_processes(end.started);

@@ -55,6 +55,25 @@ INSTANTIATE_TEST_SUITE_P(All, CrashKinds,
                                            std::pair("null", SIGSEGV), std::pair("overflow", SIGSEGV)));
 #endif
 
+#ifndef TOPOLET_SANITIZED
+TEST_F(CrashTest, AWriteToTheTopologyIsNamedAndCountsAsOthersDo) {
+  for (const char* target : {"topology", "topology-words", "host"}) {
+    rig_.configure(std::string("enable = scribbles\n[scribbles]\nto = ") + target);
+    EXPECT_EQ(crash_once(), 128 + SIGSEGV) << target;
+    EXPECT_TRUE(
+        rig_.logs("topoletd crashes: SIGSEGV (a write to memory that it was lent to read) in score() of plugin "
+                  "scribbles"))
+        << rig_.log();
+  }
+  ASSERT_TRUE(rig_.start()) << rig_.log();
+  EXPECT_EQ(rig_.plugin("scribbles").state(), Plugin::QUARANTINED);
+  EXPECT_EQ(rig_.plugin("scribbles").reason(),
+            "crashed topoletd 3 times in 10 minutes, last: SIGSEGV (a write to memory that it was lent to read) in "
+            "score()");
+  EXPECT_TRUE(rig_.create("web").ok());
+}
+#endif
+
 TEST_F(CrashTest, ThreeQuarantineThePluginUntilReset) {
   configure("abort");
   for (int i = 0; i < 3; ++i) crash_once();

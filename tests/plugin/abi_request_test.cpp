@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
 #include <topolet/policy.hpp>
 
 #include "tests/plugin/plugins.hpp"
@@ -240,6 +245,58 @@ TEST(AbiRequest, ShowsTheLedgerAndTheFreePartOfEachCandidate) {
   EXPECT_EQ(list(candidate.cpus), "4-7");
   EXPECT_EQ(list(candidate.free), "6-7");
   EXPECT_EQ(sdk::candidates(view.view())[2].distance, 62U);
+}
+
+/// What is shown of a ledger, but for its addresses.
+std::string described(const topolet_ledger& ledger) {
+  std::string all = std::to_string(ledger.generation) + list(ledger.pool) + "\n";
+  for (const topolet_ledger_entry& entry : sdk::entries(ledger)) {
+    all += std::string(text(entry.pod_uid)) + " " + std::to_string(entry.mode) + " " + list(entry.cpus) + " " +
+           std::to_string(entry.demand->cpu_request_milli) + "\n";
+  }
+  for (const topolet_node_demand& node : sdk::node_demands(ledger)) {
+    all += std::to_string(node.containers) + " " + std::to_string(node.exclusive_cpus) + " " +
+           std::to_string(node.cpu_request_milli) + " " + std::to_string(node.memory_request_bytes) + "\n";
+  }
+  return all;
+}
+
+placement::LedgerEntry random_entry(std::mt19937& random, std::uint32_t number) {
+  placement::LedgerEntry entry;
+  entry.key = {"uid-" + std::to_string(number), "main", 0, "sandbox"};
+  entry.placement.mode = random() % 2 == 0 ? placement::Mode::kShared : placement::Mode::kExclusive;
+  const auto first = static_cast<std::uint32_t>(random() % 8);
+  entry.placement.cpus = CpuSet::range(first, first + static_cast<std::uint32_t>(random() % (8 - first)));
+  entry.demand.cpu_request_milli = static_cast<std::int64_t>(random() % 4000);
+  entry.demand.memory_request_bytes = static_cast<std::int64_t>(random() % 4096);
+  return entry;
+}
+
+TEST(AbiLedger, ShowsTheSameAfterChangesAsOneThatIsMadeAnew) {
+  const AbiTopology topology(two_node_request()->topology);
+  std::mt19937 random(7);
+  std::map<std::uint32_t, placement::LedgerEntries::Shared> containers;
+  placement::LedgerSnapshot ledger;
+  AbiLedger updated(ledger, topology);
+  for (int i = 0; i < 2000; ++i) {
+    // Few changes, and now and then many.
+    for (std::size_t changes = random() % 50 == 0 ? 60 : random() % 3; changes > 0; --changes) {
+      const auto number = static_cast<std::uint32_t>(random() % 40);
+      if (random() % 3 == 0) {
+        containers.erase(number);
+      } else {
+        containers[number] = std::make_shared<const placement::LedgerEntry>(random_entry(random, number));
+      }
+    }
+    ledger.generation += random() % 2;
+    ledger.pool = CpuSet::range(0, static_cast<std::uint32_t>(random() % 8));
+    ledger.entries = {};
+    // By number, which is not the order of the keys: in that order it is found sooner what has changed, no more.
+    for (const auto& [number, entry] : containers) ledger.entries.push_back(entry);
+    updated.update(ledger);
+    ASSERT_EQ(described(updated.view()), described(AbiLedger(ledger, topology).view())) << "after change " << i;
+    ASSERT_FALSE(updated.repair());
+  }
 }
 
 }  // namespace

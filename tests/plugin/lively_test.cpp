@@ -59,7 +59,8 @@ class Lively : public ::testing::Test {
   }
   Result<std::vector<MoveRequest>> tick(const std::string& answer, placement::Mode mode = placement::Mode::kShared) {
     const auto view = ledger(mode);
-    return start(answer)->tick(*view, AbiTopology(view->topology), milliseconds(5));
+    const AbiTopology topology(view->topology);
+    return start(answer)->tick(*view, topology, AbiLedger(view->ledger, topology), milliseconds(5));
   }
   std::string tick_error(const std::string& answer, placement::Mode mode = placement::Mode::kShared) {
     const auto wishes = tick(answer, mode);

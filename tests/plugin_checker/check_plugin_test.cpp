@@ -96,6 +96,20 @@ TEST(CheckPlugin, FailsACrashOnTheMachineItHappensOn) {
   EXPECT_THAT(failure(misfit("few-nodes"), "machine-24-nodes"), HasSubstr("crashed with SIG"));
 }
 
+TEST(CheckPlugin, FailsAWriteToWhatIsLentAndNamesTheCall) {
+  const std::string text = failure(broken("scribbles"), "machine-1-cpu");
+  EXPECT_THAT(text, HasSubstr("expected: nothing written to what is lent as const\n"));
+  EXPECT_THAT(text, HasSubstr("actual:   wrote to memory that it was lent to read, in score (request 1 on machine "
+                              "1-cpu)\n"));
+  EXPECT_THAT(failure(broken("scribbles"), "larger-structs"),
+              HasSubstr("wrote to memory that it was lent to read, in "));
+  const std::set<std::string> failed = cases_that("FAILED", broken("scribbles"));
+  for (const char* only_case : {"in-range", "never-widens", "never-empty", "repeatable", "late", "random"}) {
+    EXPECT_EQ(failed.count(only_case), 1U) << only_case;
+  }
+  EXPECT_EQ(failed.count("create-values"), 0U);
+}
+
 TEST(CheckPlugin, FailsACallThatDoesNotReturn) {
   const Checked checked =
       check({.file = misfit("hangs"), .time_limit = std::chrono::seconds(1), .only_case = "machine-1-cpu"});

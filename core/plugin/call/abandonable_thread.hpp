@@ -108,9 +108,10 @@ class AbandonableThread : public std::enable_shared_from_this<AbandonableThread<
   }
 
   /// By the task, on its thread: from here on it may be abandoned.
-  void begin_call(Task& task) TOPOLET_EXCLUDES(mutex_) {
+  void begin_call(Task& task, std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now())
+      TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    task.call_began_ = Clock::now();
+    task.call_began_ = now;
   }
 
   /// By the task, on its thread. False if it was abandoned; then nobody waits for the task any more.

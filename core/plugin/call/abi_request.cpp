@@ -1,8 +1,7 @@
 #include "core/plugin/call/abi_request.hpp"
 
+#include <algorithm>
 #include <utility>
-
-#include "core/placement/node_demand.hpp"
 
 namespace topolet::plugin {
 
@@ -37,27 +36,144 @@ std::uint32_t count_of(const std::vector<T>& items) {
   return static_cast<std::uint32_t>(items.size());
 }
 
-std::vector<topolet_set> sets_of(const std::vector<CpuSet>& sets) {
-  std::vector<topolet_set> views;
-  views.reserve(sets.size());
-  for (const CpuSet& set : sets) views.push_back(view_of(set));
-  return views;
+/// An array with what `to_abi` makes of each item.
+template <class T, class Items, class ToAbi>
+const T* copy_each(LentBlock& block, const Items& items, ToAbi to_abi) {
+  const LentBlock::Array<T> copied = block.make_array<T>(items.size());
+  std::size_t i = 0;
+  for (const auto& item : items) copied.own[i++] = to_abi(item);
+  return copied.lent;
 }
 
-std::vector<topolet_str> views_of(const std::vector<std::string>& strings) {
-  std::vector<topolet_str> views;
-  views.reserve(strings.size());
-  for (const std::string& string : strings) views.push_back(view_of(string));
-  return views;
+const topolet_set* copy_sets(LentBlock& block, const std::vector<CpuSet>& sets) {
+  return copy_each<topolet_set>(block, sets, [&block](const CpuSet& set) { return block.copy(set); });
 }
 
-template <class Pairs>
-std::vector<topolet_kv> pairs_of(const Pairs& pairs) {
-  std::vector<topolet_kv> views;
-  views.reserve(pairs.size());
-  for (const auto& pair : pairs) views.push_back({view_of(pair.first), view_of(pair.second)});
-  return views;
+/// Copies the parts of a topology, each as an array.
+class TopologyCopier {
+ public:
+  TopologyCopier(LentBlock& block, const topology::Topology& machine) : block_(block), machine_(machine) {}
+
+  const topolet_pu* pus() {
+    return copy_each<topolet_pu>(block_, machine_.pus, [](const topology::Pu& pu) {
+      return topolet_pu{pu.os_index, pu.core, pu.l3, pu.die, pu.node, pu.package};
+    });
+  }
+  const topolet_node* nodes() {
+    return copy_each<topolet_node>(block_, machine_.nodes, [this](const topology::Node& node) {
+      const auto* huge_pages = copy_each<topolet_huge_pages>(block_, node.huge_pages, [](const auto& pages) {
+        return topolet_huge_pages{pages.page_bytes, pages.count};
+      });
+      return topolet_node{node.os_index,
+                          node.memory_only ? 1U : 0U,
+                          block_.copy(node.cpus),
+                          block_.copy(node.subtype),
+                          node.memory_bytes,
+                          huge_pages,
+                          count_of(node.huge_pages),
+                          sizeof(topolet_huge_pages)};
+    });
+  }
+  const topolet_domain* domains() {
+    return copy_each<topolet_domain>(block_, machine_.domains, [this](const topology::Domain& domain) {
+      return topolet_domain{static_cast<std::int32_t>(domain.kind), 0, block_.copy(domain.cpus),
+                            block_.copy(domain.nodes)};
+    });
+  }
+  /// A plugin reads nodes × nodes numbers here, so a matrix of another size is not shown at all.
+  const std::uint32_t* distances() {
+    if (machine_.distances.size() != machine_.nodes.size() * machine_.nodes.size()) return nullptr;
+    return copy_each<std::uint32_t>(block_, machine_.distances, [](std::uint32_t distance) { return distance; });
+  }
+  const topolet_cpu_kind* cpu_kinds() {
+    return copy_each<topolet_cpu_kind>(block_, machine_.cpu_kinds, [this](const topology::CpuKind& kind) {
+      return topolet_cpu_kind{kind.efficiency, 0, block_.copy(kind.cpus)};
+    });
+  }
+  const topolet_cache* caches() {
+    return copy_each<topolet_cache>(block_, machine_.caches, [this](const topology::Cache& cache) {
+      return topolet_cache{cache.level, static_cast<std::int32_t>(cache.kind), cache.bytes, block_.copy(cache.cpus)};
+    });
+  }
+  const topolet_pci_bridge* pci_bridges() {
+    return copy_each<topolet_pci_bridge>(block_, machine_.pci_bridges, [this](const topology::PciBridge& bridge) {
+      return topolet_pci_bridge{
+          block_.copy(bridge.address), bridge.parent, bridge.vendor_id, bridge.device_id, 0, block_.copy(bridge.cpus),
+          block_.copy(bridge.nodes)};
+    });
+  }
+  const topolet_pci_device* pci_devices() {
+    return copy_each<topolet_pci_device>(block_, machine_.pci_devices, [this](const topology::PciDevice& device) {
+      return topolet_pci_device{block_.copy(device.address),
+                                device.bridge,
+                                device.class_id,
+                                device.vendor_id,
+                                device.device_id,
+                                block_.copy(device.cpus),
+                                block_.copy(device.nodes),
+                                block_.copy_pairs(device.info)};
+    });
+  }
+  const topolet_os_device* os_devices() {
+    return copy_each<topolet_os_device>(block_, machine_.os_devices, [this](const topology::OsDevice& device) {
+      return topolet_os_device{block_.copy(device.name),
+                               block_.copy(device.subtype),
+                               static_cast<std::int32_t>(device.kind),
+                               device.pci_device,
+                               block_.copy(device.cpus),
+                               block_.copy(device.nodes),
+                               block_.copy_pairs(device.info)};
+    });
+  }
+
+ private:
+  LentBlock& block_;
+  const topology::Topology& machine_;
+};
+
+const topolet_demand* lend_demand(LentBlock& block, const placement::Demand& demand) {
+  const auto* limits =
+      copy_each<topolet_huge_page_limit>(block, demand.hugepage_limit_bytes, [&block](const auto& one) {
+        return topolet_huge_page_limit{block.copy(one.first), one.second};
+      });
+  return block.copy_struct(
+      topolet_demand{sizeof(topolet_demand), demand.memory_request_estimated ? 1U : 0U, demand.cpu_request_milli,
+                     demand.cpu_limit_milli, demand.memory_request_bytes, demand.memory_limit_bytes, limits,
+                     static_cast<std::uint32_t>(demand.hugepage_limit_bytes.size()), sizeof(topolet_huge_page_limit)});
 }
+
+/// Copies what the ledger holds of containers. What is the same as of the one before is copied once: shared containers
+/// mostly run on the same CPUs, and replicas request the same.
+class EntryCopier {
+ public:
+  explicit EntryCopier(LentBlock& block) : block_(block) {}
+
+  /// The entries must live as long as this object.
+  topolet_ledger_entry copy(const placement::LedgerEntry& entry) {
+    const placement::Placement& placement = entry.placement;
+    if (last_ == nullptr || last_->placement.cpus != placement.cpus) cpus_ = block_.copy(placement.cpus);
+    if (last_ == nullptr || last_->demand != entry.demand) demand_ = lend_demand(block_, entry.demand);
+    last_ = &entry;
+    return {block_.copy(entry.key.pod_uid),
+            block_.copy(entry.key.name),
+            entry.key.attempt,
+            static_cast<std::int32_t>(entry.qos),
+            static_cast<std::int32_t>(placement.mode),
+            0,
+            cpus_,
+            block_.copy(placement.withheld),
+            block_.copy(placement.mems),
+            demand_,
+            block_.copy_pairs(entry.settings),
+            block_.copy(entry.used_devices)};
+  }
+
+ private:
+  LentBlock& block_;
+  const placement::LedgerEntry* last_ = nullptr;
+  topolet_set cpus_{};
+  const topolet_demand* demand_ = nullptr;
+};
 
 }  // namespace
 
@@ -66,189 +182,210 @@ topolet_str view_of(std::string_view text) { return {text.data(), text.size()}; 
 AbiTopology::AbiTopology(std::shared_ptr<const topology::Topology> topology)
     : topology_(topology ? std::move(topology) : std::make_shared<const topology::Topology>()) {
   const topology::Topology& machine = *topology_;
-  pus_.reserve(machine.pus.size());
-  for (const topology::Pu& pu : machine.pus) pus_.push_back({pu.os_index, pu.core, pu.l3, pu.die, pu.node, pu.package});
+  TopologyCopier copy(block_, machine);
+  view_ = block_.copy_struct(topolet_topology{sizeof(topolet_topology),
+                                              machine.distances_known ? 1U : 0U,
+                                              machine.generation,
+                                              copy.pus(),
+                                              count_of(machine.pus),
+                                              sizeof(topolet_pu),
+                                              copy.nodes(),
+                                              count_of(machine.nodes),
+                                              sizeof(topolet_node),
+                                              copy.domains(),
+                                              count_of(machine.domains),
+                                              sizeof(topolet_domain),
+                                              copy_sets(block_, machine.cores),
+                                              machine.cores.size(),
+                                              copy_sets(block_, machine.l3s),
+                                              machine.l3s.size(),
+                                              copy_sets(block_, machine.dies),
+                                              machine.dies.size(),
+                                              copy_sets(block_, machine.packages),
+                                              machine.packages.size(),
+                                              copy.distances(),
+                                              block_.copy(machine.online),
+                                              block_.copy(machine.allowed),
+                                              block_.copy(machine.isolated),
+                                              copy.cpu_kinds(),
+                                              count_of(machine.cpu_kinds),
+                                              sizeof(topolet_cpu_kind),
+                                              copy.caches(),
+                                              count_of(machine.caches),
+                                              sizeof(topolet_cache),
+                                              copy.pci_bridges(),
+                                              count_of(machine.pci_bridges),
+                                              sizeof(topolet_pci_bridge),
+                                              copy.pci_devices(),
+                                              count_of(machine.pci_devices),
+                                              sizeof(topolet_pci_device),
+                                              copy.os_devices(),
+                                              count_of(machine.os_devices),
+                                              sizeof(topolet_os_device)});
+  block_.seal();
+}
 
-  fill_memory();
-  domains_.reserve(machine.domains.size());
-  for (const topology::Domain& domain : machine.domains) {
-    domains_.push_back({static_cast<std::int32_t>(domain.kind), 0, view_of(domain.cpus), view_of(domain.nodes)});
+AbiLedger::AbiLedger(const placement::LedgerSnapshot& ledger, const AbiTopology& topology, const LentMemory& memory)
+    : topology_(topology.topology()), demands_(*topology_), contents_(memory), list_(memory) {
+  copy_entries(ledger.entries);
+  contents_.seal();
+  fill_list(ledger);
+}
+
+void AbiLedger::update(const placement::LedgerSnapshot& ledger) {
+  if (shows(ledger)) return;
+  replace_entries(ledger.entries);
+  // So seldom that the rest of the decisions notice nothing, so often that little is compared for nothing.
+  constexpr std::size_t kSpareBytes = 2 << 10;
+  if (contents_.used_bytes() > live_bytes_ + live_bytes_ / 2 + kSpareBytes) copy_contents_anew();
+  contents_.seal();
+  fill_list(ledger);
+}
+
+bool AbiLedger::shows(const placement::LedgerSnapshot& ledger) const {
+  return ledger_.generation == ledger.generation && ledger_.allowed == ledger.allowed &&
+         ledger_.reserved == ledger.reserved && ledger_.pool == ledger.pool && ledger_.exclusive == ledger.exclusive &&
+         ledger_.withheld == ledger.withheld && containers_ == ledger.entries.shared();
+}
+
+void AbiLedger::copy_entries(const placement::LedgerEntries& entries) {
+  containers_ = entries.shared();
+  entries_.resize(containers_.size());
+  copy_contents_anew();
+  demands_ = placement::NodeDemands(*topology_);
+  demands_.add(entries);
+}
+
+void AbiLedger::copy_contents_anew() {
+  if (contents_.used_bytes() > 0) contents_.clear();
+  EntryCopier copier(contents_);
+  for (std::size_t i = 0; i < entries_.size(); ++i) entries_[i] = copier.copy(*containers_[i]);
+  live_bytes_ = contents_.used_bytes();
+}
+
+std::vector<std::size_t> AbiLedger::positions_of(const placement::LedgerEntries& entries) const {
+  std::vector<std::size_t> positions;
+  positions.reserve(entries.size());
+  std::size_t at = 0;
+  for (const placement::LedgerEntries::Shared& container : entries.shared()) {
+    // Both are in the order of their keys. Where they are not, some that are there count as new.
+    while (at < containers_.size() && containers_[at] != container && containers_[at]->key <= container->key) ++at;
+    const bool is_there = at < containers_.size() && containers_[at] == container;
+    positions.push_back(is_there ? at++ : kNew);
   }
-  cores_ = sets_of(machine.cores);
-  l3s_ = sets_of(machine.l3s);
-  dies_ = sets_of(machine.dies);
-  packages_ = sets_of(machine.packages);
-  for (const topology::CpuKind& kind : machine.cpu_kinds)
-    cpu_kinds_.push_back({kind.efficiency, 0, view_of(kind.cpus)});
-  for (const topology::Cache& cache : machine.caches) {
-    caches_.push_back({cache.level, static_cast<std::int32_t>(cache.kind), cache.bytes, view_of(cache.cpus)});
+  return positions;
+}
+
+void AbiLedger::replace_entries(const placement::LedgerEntries& entries) {
+  const std::vector<std::size_t> positions = positions_of(entries);
+  const auto new_ones = static_cast<std::size_t>(std::count(positions.begin(), positions.end(), kNew));
+  if (2 * new_ones > positions.size()) return copy_entries(entries);
+  std::vector<placement::LedgerEntries::Shared> containers;
+  std::vector<topolet_ledger_entry> shown;
+  containers.reserve(positions.size());
+  shown.reserve(positions.size());
+  placement::LedgerEntries gone;
+  placement::LedgerEntries fresh;
+  EntryCopier copier(contents_);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const placement::LedgerEntries::Shared& container = entries.shared()[i];
+    if (positions[i] == kNew) {
+      containers.push_back(container);
+      shown.push_back(copier.copy(*container));
+      fresh.push_back(container);
+      continue;
+    }
+    for (; at < positions[i]; ++at) gone.push_back(std::move(containers_[at]));
+    containers.push_back(std::move(containers_[at]));
+    shown.push_back(entries_[at++]);
   }
-  fill_devices();
-
-  view_ = {sizeof(topolet_topology), machine.distances_known ? 1U : 0U, machine.generation, pus_.data(), count_of(pus_),
-           sizeof(topolet_pu), nodes_.data(), count_of(nodes_), sizeof(topolet_node), domains_.data(),
-           count_of(domains_), sizeof(topolet_domain), cores_.data(), cores_.size(), l3s_.data(), l3s_.size(),
-           dies_.data(), dies_.size(), packages_.data(), packages_.size(),
-           // A plugin reads nodes × nodes numbers here, so a matrix of another size is not shown at all.
-           machine.distances.size() == nodes_.size() * nodes_.size() ? machine.distances.data() : nullptr,
-           view_of(machine.online), view_of(machine.allowed), view_of(machine.isolated), cpu_kinds_.data(),
-           count_of(cpu_kinds_), sizeof(topolet_cpu_kind), caches_.data(), count_of(caches_), sizeof(topolet_cache),
-           pci_bridges_.data(), count_of(pci_bridges_), sizeof(topolet_pci_bridge), pci_devices_.data(),
-           count_of(pci_devices_), sizeof(topolet_pci_device), os_devices_.data(), count_of(os_devices_),
-           sizeof(topolet_os_device)};
+  for (; at < containers_.size(); ++at) gone.push_back(std::move(containers_[at]));
+  demands_.remove(gone);
+  demands_.add(fresh);
+  containers_.swap(containers);
+  entries_.swap(shown);
 }
 
-void AbiTopology::fill_memory() {
-  const topology::Topology& machine = *topology_;
-  std::size_t sizes = 0;
-  for (const topology::Node& node : machine.nodes) sizes += node.huge_pages.size();
-  huge_pages_.reserve(sizes);
-  nodes_.reserve(machine.nodes.size());
-  for (const topology::Node& node : machine.nodes) {
-    const topolet_huge_pages* first = huge_pages_.data() + huge_pages_.size();
-    for (const topology::HugePages& pages : node.huge_pages) huge_pages_.push_back({pages.page_bytes, pages.count});
-    nodes_.push_back({node.os_index, node.memory_only ? 1U : 0U, view_of(node.cpus), view_of(node.subtype),
-                      node.memory_bytes, first, count_of(node.huge_pages), sizeof(topolet_huge_pages)});
-  }
+void AbiLedger::fill_list(const placement::LedgerSnapshot& ledger) {
+  ledger_ = {
+      ledger.generation, ledger.allowed, ledger.reserved, ledger.pool, ledger.exclusive, ledger.withheld, {}, {}};
+  list_.clear();
+  const auto* node_demands = copy_each<
+      topolet_node_demand>(list_, demands_.demands(), [](const placement::NodeDemand& node) {
+    return topolet_node_demand{node.containers, node.exclusive_cpus, node.cpu_request_milli, node.memory_request_bytes};
+  });
+  view_ = list_.copy_struct(topolet_ledger{sizeof(topolet_ledger), 0, ledger.generation, list_.copy(ledger.allowed),
+                                           list_.copy(ledger.reserved), list_.copy(ledger.pool),
+                                           list_.copy(ledger.exclusive), list_.copy(ledger.withheld),
+                                           list_.copy_array(entries_), count_of(entries_), sizeof(topolet_ledger_entry),
+                                           node_demands, count_of(demands_.demands()), sizeof(topolet_node_demand)});
+  list_.seal();
 }
 
-void AbiTopology::fill_devices() {
-  const topology::Topology& machine = *topology_;
-  for (const topology::PciBridge& bridge : machine.pci_bridges) {
-    pci_bridges_.push_back({view_of(bridge.address), bridge.parent, bridge.vendor_id, bridge.device_id, 0,
-                            view_of(bridge.cpus), view_of(bridge.nodes)});
-  }
-  for (const topology::PciDevice& device : machine.pci_devices) {
-    pci_devices_.push_back({view_of(device.address), device.bridge, device.class_id, device.vendor_id, device.device_id,
-                            view_of(device.cpus), view_of(device.nodes), info_of(device.info)});
-  }
-  for (const topology::OsDevice& device : machine.os_devices) {
-    os_devices_.push_back({view_of(device.name), view_of(device.subtype), static_cast<std::int32_t>(device.kind),
-                           device.pci_device, view_of(device.cpus), view_of(device.nodes), info_of(device.info)});
-  }
+bool AbiLedger::repair() const {
+  const bool contents = contents_.repair();
+  return list_.repair() || contents;
 }
 
-topolet_kvs AbiTopology::info_of(const topology::DeviceInfo& info) {
-  const std::vector<topolet_kv>& pairs = infos_.emplace_back(pairs_of(info));
-  return {pairs.data(), pairs.size()};
+void AbiLedger::retire() {
+  contents_.retire();
+  list_.retire();
 }
 
-AbiDemand::AbiDemand(const placement::Demand& demand) {
-  huge_page_limits_.reserve(demand.hugepage_limit_bytes.size());
-  for (const auto& [page_size, bytes] : demand.hugepage_limit_bytes) {
-    huge_page_limits_.push_back({view_of(page_size), bytes});
-  }
-  view_ = {sizeof(topolet_demand),         demand.memory_request_estimated ? 1U : 0U,
-           demand.cpu_request_milli,       demand.cpu_limit_milli,
-           demand.memory_request_bytes,    demand.memory_limit_bytes,
-           huge_page_limits_.data(),       count_of(huge_page_limits_),
-           sizeof(topolet_huge_page_limit)};
+const topolet_workload* lend_workload(LentBlock& block, const placement::Workload& workload, bool with_env) {
+  return block.copy_struct(topolet_workload{
+      sizeof(topolet_workload),
+      workload.key.attempt,
+      block.copy(workload.key.pod_uid),
+      block.copy(workload.pod_name),
+      block.copy(workload.pod_namespace),
+      block.copy(workload.key.sandbox_id),
+      block.copy(workload.key.name),
+      block.copy(workload.runtime_handler),
+      static_cast<std::int32_t>(workload.qos),
+      0,
+      lend_demand(block, workload.demand),
+      block.copy(workload.kubelet_cpus),
+      block.copy(workload.kubelet_mems),
+      block.copy(workload.devices),
+      block.copy(workload.cdi_devices),
+      with_env ? block.copy_pairs(workload.env) : topolet_kvs{nullptr, 0},
+      block.copy_pairs(workload.pod_labels),
+      block.copy_pairs(workload.pod_annotations),
+      block.copy_pairs(workload.annotations),
+      block.copy_pairs(workload.settings),
+      workload.pod_demand ? lend_demand(block, *workload.pod_demand) : nullptr,
+      block.copy(workload.pod_nodes),
+      block.copy(workload.used_devices),
+  });
 }
 
-AbiLedger::AbiLedger(const placement::LedgerSnapshot& ledger, const topology::Topology& topology) {
-  demands_.reserve(ledger.entries.size());
-  entries_.reserve(ledger.entries.size());
-  for (const placement::LedgerEntry& entry : ledger.entries) {
-    const topolet_demand* demand = demands_.emplace_back(entry.demand).view();
-    entries_.push_back({view_of(entry.key.pod_uid), view_of(entry.key.name), entry.key.attempt,
-                        static_cast<std::int32_t>(entry.qos), static_cast<std::int32_t>(entry.placement.mode), 0,
-                        view_of(entry.placement.cpus), view_of(entry.placement.withheld), view_of(entry.placement.mems),
-                        demand, settings_of(entry.settings), strings_of(entry.used_devices)});
-  }
-  for (const placement::NodeDemand& node : demand_by_node(topology, ledger.entries)) {
-    node_demands_.push_back({node.containers, node.exclusive_cpus, node.cpu_request_milli, node.memory_request_bytes});
-  }
-  view_ = {sizeof(topolet_ledger),
-           0,
-           ledger.generation,
-           view_of(ledger.allowed),
-           view_of(ledger.reserved),
-           view_of(ledger.pool),
-           view_of(ledger.exclusive),
-           view_of(ledger.withheld),
-           entries_.data(),
-           count_of(entries_),
-           sizeof(topolet_ledger_entry),
-           node_demands_.data(),
-           count_of(node_demands_),
-           sizeof(topolet_node_demand)};
+AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology,
+                       LentMemory memory)
+    : AbiRequest(request, topology, std::make_shared<AbiLedger>(request.ledger, *topology, memory), memory) {}
+
+AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology,
+                       std::shared_ptr<AbiLedger> ledger, LentMemory memory)
+    : request_(request), topology_(std::move(topology)), ledger_(std::move(ledger)), block_(std::move(memory)) {
+  view_ = block_.copy_struct(topolet_request{
+      sizeof(topolet_request), request.exclusive ? 1U : 0U, request.exclusive ? request.exclusive_cpus : 0,
+      count_of(request.candidates), copy_candidates(), sizeof(topolet_candidate), 0,
+      lend_workload(block_, request.workload, true), &topology_->view(), &ledger_->view()});
+  block_.seal();
 }
 
-topolet_kvs AbiLedger::settings_of(const std::map<std::string, std::string>& settings) {
-  if (settings.empty()) return {nullptr, 0};
-  const std::vector<topolet_kv>& pairs = settings_.emplace_back(pairs_of(settings));
-  return {pairs.data(), pairs.size()};
-}
-
-topolet_strs AbiLedger::strings_of(const std::vector<std::string>& strings) {
-  if (strings.empty()) return {nullptr, 0};
-  const std::vector<topolet_str>& views = strings_.emplace_back(views_of(strings));
-  return {views.data(), views.size()};
-}
-
-AbiWorkload::AbiWorkload(const placement::Workload& workload)
-    : demand_(workload.demand),
-      devices_(views_of(workload.devices)),
-      cdi_devices_(views_of(workload.cdi_devices)),
-      env_(pairs_of(workload.env)),
-      pod_labels_(pairs_of(workload.pod_labels)),
-      pod_annotations_(pairs_of(workload.pod_annotations)),
-      annotations_(pairs_of(workload.annotations)),
-      settings_(pairs_of(workload.settings)),
-      used_devices_(views_of(workload.used_devices)) {
-  if (workload.pod_demand) pod_demand_.emplace(*workload.pod_demand);
-  view_ = {sizeof(topolet_workload),
-           workload.key.attempt,
-           view_of(workload.key.pod_uid),
-           view_of(workload.pod_name),
-           view_of(workload.pod_namespace),
-           view_of(workload.key.sandbox_id),
-           view_of(workload.key.name),
-           view_of(workload.runtime_handler),
-           static_cast<std::int32_t>(workload.qos),
-           0,
-           demand_.view(),
-           view_of(workload.kubelet_cpus),
-           view_of(workload.kubelet_mems),
-           {devices_.data(), devices_.size()},
-           {cdi_devices_.data(), cdi_devices_.size()},
-           {env_.data(), env_.size()},
-           {pod_labels_.data(), pod_labels_.size()},
-           {pod_annotations_.data(), pod_annotations_.size()},
-           {annotations_.data(), annotations_.size()},
-           {settings_.data(), settings_.size()},
-           pod_demand_ ? pod_demand_->view() : nullptr,
-           view_of(workload.pod_nodes),
-           {used_devices_.data(), used_devices_.size()}};
-}
-
-AbiRequest::AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology)
-    : request_(request),
-      topology_(std::move(topology)),
-      ledger_(request.ledger, *topology_->topology()),
-      workload_(request.workload) {
-  fill_candidates();
-  view_ = {sizeof(topolet_request),
-           request.exclusive ? 1U : 0U,
-           request.exclusive ? request.exclusive_cpus : 0,
-           count_of(candidates_),
-           candidates_.data(),
-           sizeof(topolet_candidate),
-           0,
-           &workload_.view(),
-           &topology_->view(),
-           &ledger_.view()};
-}
-
-void AbiRequest::fill_candidates() {
+const topolet_candidate* AbiRequest::copy_candidates() {
   const CpuSet open = request_.offered();
-  free_.reserve(request_.candidates.size());
-  candidates_.reserve(request_.candidates.size());
-  for (const placement::Candidate& candidate : request_.candidates) {
-    const CpuSet& free = free_.emplace_back(candidate.cpus & open);
-    candidates_.push_back({static_cast<std::int32_t>(candidate.kind), candidate.is_domain ? 1U : 0U,
-                           view_of(candidate.nodes), view_of(candidate.cpus), view_of(free), candidate.distance, 0});
-  }
+  return copy_each<topolet_candidate>(block_, request_.candidates, [&](const placement::Candidate& candidate) {
+    return topolet_candidate{static_cast<std::int32_t>(candidate.kind),
+                             candidate.is_domain ? 1U : 0U,
+                             block_.copy(candidate.nodes),
+                             block_.copy(candidate.cpus),
+                             block_.copy(candidate.cpus & open),
+                             candidate.distance,
+                             0};
+  });
 }
 
 }  // namespace topolet::plugin

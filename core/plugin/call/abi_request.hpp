@@ -1,28 +1,23 @@
-// What a plugin sees of a decision: the core's values as the structs of <topolet/abi.h>.
+// What a plugin sees of a decision: the core's values as the structs of <topolet/abi.h>. All of it is copied, so that a
+// plugin that writes where it must not changes nothing of the core's.
 #pragma once
 
 #include <topolet/abi.h>
 
-#include <deque>
-#include <map>
+#include <cstddef>
 #include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/placement/node_demand.hpp"
 #include "core/placement/policy.hpp"
+#include "core/plugin/call/lent_block.hpp"
 
 namespace topolet::plugin {
 
 topolet_str view_of(std::string_view text);
 
-template <class Tag>
-topolet_set view_of(const IndexSet<Tag>& set) {
-  return {set.words().data(), set.words().size()};
-}
-
-/// A topology as C structs. Shares the topology, so the view stays valid as long as this object. Immutable.
+/// A topology as C structs, on pages that nobody can write. Immutable.
 class AbiTopology {
  public:
   /// A null topology is shown as an empty machine.
@@ -30,101 +25,88 @@ class AbiTopology {
   AbiTopology(const AbiTopology&) = delete;
   AbiTopology& operator=(const AbiTopology&) = delete;
 
-  const topolet_topology& view() const { return view_; }
+  const topolet_topology& view() const { return *view_; }
   const std::shared_ptr<const topology::Topology>& topology() const { return topology_; }
 
  private:
-  void fill_memory();
-  void fill_devices();
-  topolet_kvs info_of(const topology::DeviceInfo& info);
-
   std::shared_ptr<const topology::Topology> topology_;
-  std::vector<topolet_pu> pus_;
-  std::vector<topolet_huge_pages> huge_pages_;
-  std::vector<topolet_node> nodes_;
-  std::vector<topolet_domain> domains_;
-  std::vector<topolet_set> cores_, l3s_, dies_, packages_;
-  std::vector<topolet_cpu_kind> cpu_kinds_;
-  std::vector<topolet_cache> caches_;
-  std::vector<topolet_pci_bridge> pci_bridges_;
-  std::vector<topolet_pci_device> pci_devices_;
-  std::vector<topolet_os_device> os_devices_;
-  std::vector<std::vector<topolet_kv>> infos_;
-  topolet_topology view_{};
+  LentBlock block_{{.guard = LentGuard::kReadOnly}};
+  const topolet_topology* view_;
 };
 
-/// A demand as C structs. Borrows the demand's strings.
-class AbiDemand {
- public:
-  explicit AbiDemand(const placement::Demand& demand);
-  /// Valid until this object moves.
-  const topolet_demand* view() const { return &view_; }
-
- private:
-  std::vector<topolet_huge_page_limit> huge_page_limits_;
-  topolet_demand view_{};
-};
-
-/// A ledger as C structs. Borrows the ledger, which must stay unchanged. Immutable.
+/// A ledger as C structs.
 class AbiLedger {
  public:
-  AbiLedger(const placement::LedgerSnapshot& ledger, const topology::Topology& topology);
+  AbiLedger(const placement::LedgerSnapshot& ledger, const AbiTopology& topology, const LentMemory& memory = {});
   AbiLedger(const AbiLedger&) = delete;
   AbiLedger& operator=(const AbiLedger&) = delete;
 
-  const topolet_ledger& view() const { return view_; }
+  /// Whether it was made of a ledger of this topology.
+  bool is_of(const AbiTopology& topology) const { return topology_ == topology.topology(); }
+  /// Shows this ledger instead, of the same topology. Only containers that it did not show before are copied; they
+  /// count as the same if both ledgers share them. Not where it is read-only; nobody may be looking. If it throws, it
+  /// is of no use any more.
+  void update(const placement::LedgerSnapshot& ledger);
+
+  /// Until the next update.
+  const topolet_ledger& view() const { return *view_; }
+  /// See LentBlock.
+  bool repair() const;
+  void retire();
 
  private:
-  topolet_kvs settings_of(const std::map<std::string, std::string>& settings);
-  topolet_strs strings_of(const std::vector<std::string>& strings);
+  bool shows(const placement::LedgerSnapshot& ledger) const;
+  /// Where each of these containers is in containers_; kNew for those that are not there.
+  std::vector<std::size_t> positions_of(const placement::LedgerEntries& entries) const;
+  /// Takes over what is shown of the containers that stay, and copies the others.
+  void replace_entries(const placement::LedgerEntries& entries);
+  void copy_entries(const placement::LedgerEntries& entries);
+  /// Without what containers that are gone have left in it.
+  void copy_contents_anew();
+  void fill_list(const placement::LedgerSnapshot& ledger);
 
-  std::vector<AbiDemand> demands_;
-  std::deque<std::vector<topolet_kv>> settings_;
-  std::deque<std::vector<topolet_str>> strings_;
-  std::vector<topolet_ledger_entry> entries_;
-  std::vector<topolet_node_demand> node_demands_;
-  topolet_ledger view_{};
+  static constexpr auto kNew = static_cast<std::size_t>(-1);
+
+  const std::shared_ptr<const topology::Topology> topology_;
+  placement::LedgerSnapshot ledger_;  ///< that is shown; its `entries` are empty
+  std::vector<placement::LedgerEntries::Shared> containers_;
+  std::vector<topolet_ledger_entry> entries_;  ///< what is shown of them, pointing into contents_
+  placement::NodeDemands demands_;
+  LentBlock contents_;
+  std::size_t live_bytes_ = 0;  ///< of contents_, when it held nothing else for the last time
+  LentBlock list_;              ///< the entries and the rest of the ledger
+  const topolet_ledger* view_ = nullptr;
 };
 
-/// A workload as C structs. Borrows the workload, which must stay unchanged. Immutable.
-class AbiWorkload {
- public:
-  explicit AbiWorkload(const placement::Workload& workload);
-  AbiWorkload(const AbiWorkload&) = delete;
-  AbiWorkload& operator=(const AbiWorkload&) = delete;
-
-  const topolet_workload& view() const { return view_; }
-
- private:
-  AbiDemand demand_;
-  std::optional<AbiDemand> pod_demand_;
-  std::vector<topolet_str> devices_, cdi_devices_;
-  std::vector<topolet_kv> env_, pod_labels_, pod_annotations_, annotations_, settings_;
-  std::vector<topolet_str> used_devices_;
-  topolet_workload view_{};
-};
+/// A workload as C structs, in this block. Without `with_env`, its environment is not copied.
+const topolet_workload* lend_workload(LentBlock& block, const placement::Workload& workload, bool with_env);
 
 /// One PolicyRequest as C structs, made once for all plugins and calls of a decision. Borrows the request, which must
-/// stay unchanged. Immutable.
+/// stay unchanged.
 class AbiRequest {
  public:
-  AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology);
+  AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology,
+             std::shared_ptr<AbiLedger> ledger, LentMemory memory);
+  /// Makes its own ledger.
+  AbiRequest(const placement::PolicyRequest& request, std::shared_ptr<const AbiTopology> topology,
+             LentMemory memory = {});
   AbiRequest(const AbiRequest&) = delete;
   AbiRequest& operator=(const AbiRequest&) = delete;
 
-  const topolet_request& view() const { return view_; }
+  const topolet_request& view() const { return *view_; }
   const placement::PolicyRequest& request() const { return request_; }
+  const AbiLedger& ledger() const { return *ledger_; }
+  LentBlock& block() { return block_; }
+  const LentBlock& block() const { return block_; }
 
  private:
-  void fill_candidates();
+  const topolet_candidate* copy_candidates();
 
   const placement::PolicyRequest& request_;
-  std::shared_ptr<const AbiTopology> topology_;
-  AbiLedger ledger_;
-  AbiWorkload workload_;
-  std::vector<CpuSet> free_;
-  std::vector<topolet_candidate> candidates_;
-  topolet_request view_{};
+  const std::shared_ptr<const AbiTopology> topology_;
+  const std::shared_ptr<AbiLedger> ledger_;
+  LentBlock block_;
+  const topolet_request* view_;
 };
 
 }  // namespace topolet::plugin

@@ -7,9 +7,9 @@
 
 namespace topolet::plugin {
 
-/// Strikes of one plugin: late calls, and calls that threw or gave an invalid reply, are counted apart. Three of a kind
-/// in ten minutes (strikes.hpp), or one call ten times over its deadline, put it into quarantine until reset. A plain
-/// value; times come from the caller.
+/// Strikes of one plugin: late calls, and calls that threw, gave an invalid reply or wrote to what they were shown, are
+/// counted apart. Three of a kind in ten minutes (strikes.hpp), or one call ten times over its deadline, put it into
+/// quarantine until reset. A plain value; times come from the caller.
 class MisbehaviourTracker {
  public:
   using Time = std::chrono::steady_clock::time_point;

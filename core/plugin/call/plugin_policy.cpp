@@ -152,88 +152,98 @@ std::chrono::milliseconds PluginPolicy::tick_interval() const {
 
 const std::atomic<bool>& PluginPolicy::begin_call() {
   host_->call_abandoned() = false;
+  arguments_->clear();
   return host_->call_abandoned();
 }
 
 template <class Struct, class Function, class Request, class Reply>
-CallStatus PluginPolicy::call(const Capability<Struct, Function>& capability, const Request& request, Reply& reply) {
-  const Struct* const given = struct_of(capabilities_, capability);
-  if (given == nullptr) return {};
-  const auto sink = sink_into(reply);
-  return ask(name_, capability.name, reply, [&] { return (given->*capability.member)(instance_, &request, &sink); });
+CallStatus PluginPolicy::call(const Capability<Struct, Function>& capability, const Request* request, Reply& reply,
+                              const Shown& shown) {
+  const Function function = struct_of(capabilities_, capability)->*capability.member;
+  const auto* sink = arguments_->copy_struct(sink_for(reply));
+  arguments_->seal();
+  const CallStatus asked = [&] {
+    const ReplyScope<Reply> scope(reply);
+    return ask(name_, capability.name, reply, [&] { return function(instance_, request, sink); });
+  }();
+  const std::string written = repair(shown);
+  if (written.empty()) return asked;
+  return CallFailure{CallFault::kWroteToLent, fmt::format("{}: {} wrote to memory that it was lent to read ({})", name_,
+                                                          capability.name, written)};
+}
+
+std::string PluginPolicy::repair(const Shown& shown) const {
+  std::string written;
+  const auto look_at = [&written](const auto* block, const char* name) {
+    if (block != nullptr && block->repair()) written += (written.empty() ? "" : ", ") + std::string(name);
+  };
+  look_at(&*arguments_, "the arguments of the call");
+  look_at(shown.request, "the workload and the candidates");
+  look_at(shown.ledger, "the ledger");
+  return written;
 }
 
 CallResult<std::vector<placement::Verdict>> PluginPolicy::score(const AbiRequest& request) {
-  const std::size_t count = request.view().candidate_count;
+  const std::size_t count = request.request().candidates.size();
   ScoreReply reply{{begin_call()}, std::vector<placement::Verdict>(count), std::vector<bool>(count)};
-  if (const CallStatus asked = call(kScore, request.view(), reply); !asked) return asked.failure();
+  if (!has(kScore)) return std::move(reply.verdicts);
+  if (const CallStatus asked = call(kScore, &request.view(), reply, shown_of(request)); !asked) return asked.failure();
   return std::move(reply.verdicts);
 }
 
 CallResult<std::vector<NodeSet>> PluginPolicy::propose(const AbiRequest& request) {
+  if (!has(kPropose)) return std::vector<NodeSet>();
   ProposeReply reply{{begin_call()}};
-  if (const CallStatus asked = call(kPropose, request.view(), reply); !asked) return asked.failure();
+  if (const CallStatus asked = call(kPropose, &request.view(), reply, shown_of(request)); !asked)
+    return asked.failure();
   return std::move(reply.proposals);
 }
 
 CallResult<placement::Pick> PluginPolicy::pick(const AbiRequest& request, std::size_t candidate, const CpuSet& usable,
                                                std::size_t count, const CpuSet& chosen) {
+  if (!has(kPick)) return placement::Pick();
   PickReply reply{{begin_call()}};
-  const topolet_pick_request pick_request{sizeof(topolet_pick_request),
-                                          static_cast<std::uint32_t>(candidate),
-                                          &request.view(),
-                                          view_of(usable),
-                                          view_of(chosen),
-                                          static_cast<std::uint32_t>(count),
-                                          0};
-  if (const CallStatus asked = call(kPick, pick_request, reply); !asked) return asked.failure();
+  const auto* pick_request = arguments_->copy_struct(
+      topolet_pick_request{sizeof(topolet_pick_request), static_cast<std::uint32_t>(candidate), &request.view(),
+                           arguments_->copy(usable), arguments_->copy(chosen), static_cast<std::uint32_t>(count), 0});
+  if (const CallStatus asked = call(kPick, pick_request, reply, shown_of(request)); !asked) return asked.failure();
   return std::move(reply.pick);
 }
 
 CallResult<placement::Adjustment> PluginPolicy::adjust(const AbiRequest& request,
                                                        const placement::ChosenPlacement& chosen) {
+  if (!has(kAdjust)) return placement::Adjustment();
   AdjustReply reply{{begin_call()}};
   const placement::Placement& placement = chosen.placement;
-  const topolet_adjust_request adjust_request{sizeof(topolet_adjust_request),
-                                              static_cast<std::uint32_t>(chosen.candidate),
-                                              &request.view(),
-                                              static_cast<std::int32_t>(placement.mode),
-                                              0,
-                                              view_of(placement.cpus),
-                                              view_of(placement.withheld),
-                                              view_of(chosen.memory)};
-  if (const CallStatus asked = call(kAdjust, adjust_request, reply); !asked) return asked.failure();
+  const auto* adjust_request = arguments_->copy_struct(topolet_adjust_request{
+      sizeof(topolet_adjust_request), static_cast<std::uint32_t>(chosen.candidate), &request.view(),
+      static_cast<std::int32_t>(placement.mode), 0, arguments_->copy(placement.cpus),
+      arguments_->copy(placement.withheld), arguments_->copy(chosen.memory)});
+  if (const CallStatus asked = call(kAdjust, adjust_request, reply, shown_of(request)); !asked) return asked.failure();
   return std::move(reply.adjustment);
 }
 
 CallStatus PluginPolicy::notify(const ContainerEvent& container_event, const AbiTopology& topology) {
   if (!handles_events()) return {};
   SinkReply reply{begin_call()};
-  const AbiWorkload shown(container_event.workload);
-  topolet_workload workload = shown.view();
-  workload.env = {nullptr, 0};
   const placement::Placement& placement = container_event.placement;
-  const topolet_event event{sizeof(topolet_event),
-                            static_cast<std::int32_t>(container_event.kind),
-                            &workload,
-                            static_cast<std::int32_t>(placement.mode),
-                            0,
-                            view_of(placement.cpus),
-                            view_of(placement.withheld),
-                            view_of(placement.mems),
-                            &topology.view()};
+  const auto* event = arguments_->copy_struct(
+      topolet_event{sizeof(topolet_event), static_cast<std::int32_t>(container_event.kind),
+                    lend_workload(*arguments_, container_event.workload, false),
+                    static_cast<std::int32_t>(placement.mode), 0, arguments_->copy(placement.cpus),
+                    arguments_->copy(placement.withheld), arguments_->copy(placement.mems), &topology.view()});
   const PluginHost::StateWriteScope writing(*host_);
-  return call(kEvents, event, reply);
+  return call(kEvents, event, reply, {});
 }
 
 CallResult<std::vector<MoveRequest>> PluginPolicy::tick(const TickSnapshot& tick, const AbiTopology& topology,
-                                                        std::chrono::milliseconds now) {
+                                                        const AbiLedger& ledger, std::chrono::milliseconds now) {
+  if (!has(kTick)) return std::vector<MoveRequest>();
   TickReply reply{{begin_call()}, name_, tick.ledger};
-  const AbiLedger ledger(tick.ledger, *topology.topology());
-  const topolet_tick_request request{sizeof(topolet_tick_request), 0, static_cast<std::uint64_t>(now.count()),
-                                     &topology.view(), &ledger.view()};
+  const auto* request = arguments_->copy_struct(topolet_tick_request{
+      sizeof(topolet_tick_request), 0, static_cast<std::uint64_t>(now.count()), &topology.view(), &ledger.view()});
   const PluginHost::StateWriteScope writing(*host_);
-  if (const CallStatus asked = call(kTick, request, reply); !asked) return asked.failure();
+  if (const CallStatus asked = call(kTick, request, reply, {.ledger = &ledger}); !asked) return asked.failure();
   return std::move(reply.wishes);
 }
 

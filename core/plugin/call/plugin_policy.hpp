@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/placement/policy.hpp"
@@ -36,6 +37,10 @@ class PluginPolicy final {
 
   const std::string& name() const { return name_; }
 
+  /// From now on the plugin crashes where it writes to the arguments of a call, instead of losing its vote. Before the
+  /// first call.
+  void lend_read_only() { arguments_.emplace(LentMemory{.guard = LentGuard::kReadOnly}); }
+
   /// One verdict per candidate; the plugin abstains where it says nothing.
   CallResult<std::vector<placement::Verdict>> score(const AbiRequest& request);
   CallResult<std::vector<NodeSet>> propose(const AbiRequest& request);
@@ -54,8 +59,9 @@ class PluginPolicy final {
 
   /// 0 if it wants no ticks.
   std::chrono::milliseconds tick_interval() const;
+  /// `ledger` shows that of the tick.
   CallResult<std::vector<MoveRequest>> tick(const TickSnapshot& tick, const AbiTopology& topology,
-                                            std::chrono::milliseconds now);
+                                            const AbiLedger& ledger, std::chrono::milliseconds now);
 
   /// From now until the call that is running has returned, its sink and its state answer TOPOLET_LATE.
   void abandon_call() { host_->call_abandoned() = true; }
@@ -69,17 +75,29 @@ class PluginPolicy final {
  private:
   PluginPolicy(std::string name, std::unique_ptr<PluginHost> host, const topolet_instance* instance);
   Status read_capabilities();
-  /// Begins a call. The flag turns true when the host abandons it.
+  /// Begins a call, with no arguments yet. The flag turns true when the host abandons it.
   const std::atomic<bool>& begin_call();
-  /// Asks the plugin, unless it lacks the capability, and judges how that ended.
+  /// Other blocks that are shown in a call; null where there are none.
+  struct Shown {
+    const LentBlock* request = nullptr;
+    const AbiLedger* ledger = nullptr;
+  };
+  static Shown shown_of(const AbiRequest& request) { return {&request.block(), &request.ledger()}; }
+  /// Asks the plugin, which must have the capability, and judges how that ended. `request` lies in arguments_, to which
+  /// the sink is added, or in a block of `shown`.
   template <class Struct, class Function, class Request, class Reply>
-  CallStatus call(const Capability<Struct, Function>& capability, const Request& request, Reply& reply);
+  CallStatus call(const Capability<Struct, Function>& capability, const Request* request, Reply& reply,
+                  const Shown& shown);
+  /// What the call that has returned wrote to, restored; empty if it wrote to nothing.
+  std::string repair(const Shown& shown) const;
 
   std::string name_;
   std::unique_ptr<PluginHost> host_;
   const topolet_instance* instance_;
   CapabilityStructs capabilities_{};
   std::optional<std::vector<std::string>> annotations_;
+  /// The arguments of the running call, filled anew for each. No other plugin is ever lent this memory.
+  std::optional<LentBlock> arguments_{std::in_place};
 };
 
 }  // namespace topolet::plugin

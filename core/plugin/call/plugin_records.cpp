@@ -148,6 +148,7 @@ void PluginRecords::lose_vote(PluginRecord& record, CallFault fault, const std::
     case CallFault::kThrew:
     case CallFault::kBadStatus:
     case CallFault::kInvalidReply:
+    case CallFault::kWroteToLent:
       ++lost.failed;
       break;
   }

@@ -17,19 +17,37 @@
 
 namespace topolet::plugin {
 
-/// The last topology as C structs: it changes rarely and is the largest part of a request. Safe from any thread.
-class PolicyThread::AbiTopologyCache {
+/// What was shown last, to be shown again where nothing has changed: the topology changes rarely and is large; a ledger
+/// is shown to all plugins, in all requests of a decision, and in later ones until it changes. Safe from any thread.
+class PolicyThread::ViewCache {
  public:
-  std::shared_ptr<const AbiTopology> get(const std::shared_ptr<const topology::Topology>& topology)
+  std::shared_ptr<const AbiTopology> topology(const std::shared_ptr<const topology::Topology>& topology)
       TOPOLET_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    if (last_ == nullptr || last_->topology() != topology) last_ = std::make_shared<const AbiTopology>(topology);
-    return last_;
+    if (topology_ == nullptr || topology_->topology() != topology) {
+      topology_ = std::make_shared<const AbiTopology>(topology);
+    }
+    return topology_;
   }
 
+  /// The last ledger, which from now on belongs to whoever asked: a call that is abandoned may write to it at any time,
+  /// so that nobody else may be shown it. Null if there is none.
+  std::shared_ptr<AbiLedger> take_ledger() TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return std::exchange(ledger_, nullptr);
+  }
+  void give_back(std::shared_ptr<AbiLedger> ledger) TOPOLET_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    ledger_ = std::move(ledger);
+  }
+
+  LentMemory memory() const { return {.guard = LentGuard::kCompared, .pool = pool_}; }
+
  private:
+  const std::shared_ptr<LentPool> pool_ = std::make_shared<LentPool>();
   Mutex mutex_;
-  std::shared_ptr<const AbiTopology> last_ TOPOLET_GUARDED_BY(mutex_);
+  std::shared_ptr<const AbiTopology> topology_ TOPOLET_GUARDED_BY(mutex_);
+  std::shared_ptr<AbiLedger> ledger_ TOPOLET_GUARDED_BY(mutex_);
 };
 
 /// One attempt at a job. Shared by the caller and the thread it runs on; the last of them frees it, and with it all
@@ -44,8 +62,9 @@ struct PolicyThread::Run : AbandonableTask {
     RealTime began_real_time;
   };
 
-  Run(std::shared_ptr<PluginRecords> its_records, AbandonableThread<Run>& its_thread)
-      : records(std::move(its_records)), thread(its_thread) {}
+  Run(std::shared_ptr<PluginRecords> its_records, std::shared_ptr<ViewCache> its_views,
+      AbandonableThread<Run>& its_thread)
+      : records(std::move(its_records)), views(std::move(its_views)), thread(its_thread) {}
 
   void run() {
     try {
@@ -53,6 +72,10 @@ struct PolicyThread::Run : AbandonableTask {
     } catch (...) {
       exception = std::current_exception();
     }
+    viewed = nullptr;
+    if (left_behind) return;
+    view.reset();
+    if (ledger != nullptr) views->give_back(std::move(ledger));
   }
 
   void on_abandoned() {
@@ -64,8 +87,44 @@ struct PolicyThread::Run : AbandonableTask {
     work = nullptr;
     votes.clear();
     policies.clear();
+    if (view != nullptr) view->block().retire();
     view.reset();
+    if (ledger != nullptr) ledger->retire();
+    ledger.reset();
     exception = nullptr;
+  }
+
+  /// The request as plugins see it: made at its first call and shared by all plugins.
+  const AbiRequest& view_of(const placement::PolicyRequest& request) {
+    if (viewed != &request) {
+      const std::shared_ptr<const AbiTopology> topology = views->topology(request.topology);
+      viewed = nullptr;
+      view.reset();
+      view = std::make_unique<AbiRequest>(request, topology, ledger_of(request.ledger, *topology), views->memory());
+      viewed = &request;
+    }
+    return *view;
+  }
+
+  const std::shared_ptr<AbiLedger>& ledger_of(const placement::LedgerSnapshot& snapshot, const AbiTopology& topology) {
+    if (ledger == nullptr) {
+      ledger = views->take_ledger();
+      // Whoever is called first is not to blame for what was written since the last call that it was lent for.
+      if (ledger != nullptr && ledger->repair()) {
+        records->options().log->warn(
+            "the ledger that plugins were lent was written to when they had returned, by a plugin that keeps addresses "
+            "or has threads; that is undone");
+      }
+    }
+    std::shared_ptr<AbiLedger> shown = std::exchange(ledger, nullptr);
+    if (shown != nullptr && shown->is_of(topology)) {
+      shown->update(snapshot);
+    } else {
+      shown.reset();
+      shown = std::make_shared<AbiLedger>(snapshot, topology, views->memory());
+    }
+    ledger = std::move(shown);
+    return ledger;
   }
 
   /// Says that a call begins, or why it must not. `purpose`: what the plugin is asked to do, if it can.
@@ -75,22 +134,25 @@ struct PolicyThread::Run : AbandonableTask {
     const bool is_over = decision_began && now - *decision_began >= records->options().decision_time;
     if (auto refused = records->enter(plugin, is_over ? purpose : nullptr)) return refused;
     call = Call{plugin, policy, records->now(), now};
-    thread.begin_call(*this);
+    thread.begin_call(*this, now);
     return std::nullopt;
   }
 
-  /// Says that the call has returned; without a failure it answered.
-  void leave(const std::optional<CallFailure>& failure) {
+  /// Says that the call has returned; without a failure it answered. Returns how long it took.
+  std::chrono::nanoseconds leave(const std::optional<CallFailure>& failure) {
     left_behind = !thread.end_call(*this);
     const Call ended = *std::exchange(call, std::nullopt);
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - ended.began_real_time;
     if (left_behind) {
       records->record_late_return(ended.plugin);
     } else {
-      records->record_return(ended.plugin, std::chrono::steady_clock::now() - ended.began_real_time, failure);
+      records->record_return(ended.plugin, took, failure);
     }
+    return took;
   }
 
   const std::shared_ptr<PluginRecords> records;
+  const std::shared_ptr<ViewCache> views;
   AbandonableThread<Run>& thread;          ///< which lives as long as it runs this
   std::optional<RealTime> decision_began;  ///< nothing: it is no decision, and may take as long as its calls
   Work work;
@@ -99,61 +161,64 @@ struct PolicyThread::Run : AbandonableTask {
   std::exception_ptr exception;
   const placement::PolicyRequest* viewed = nullptr;
   std::unique_ptr<AbiRequest> view;
-  std::optional<Call> call;      ///< the one it is in
-  bool left_behind = false;      ///< a call was abandoned
-  std::optional<LostVote> lost;  ///< by that call
+  std::shared_ptr<AbiLedger> ledger;  ///< which is lent to nobody else
+  std::optional<Call> call;           ///< the one it is in
+  bool left_behind = false;           ///< a call was abandoned
+  std::optional<LostVote> lost;       ///< by that call
 };
 
 /// A plugin as the job sees it: times each call, and answers in its place where it must not be asked.
 class PolicyThread::GuardedPolicy final : public placement::Policy {
  public:
   /// `run` owns this policy.
-  GuardedPolicy(Run& run, std::shared_ptr<AbiTopologyCache> topologies, const PluginVote& vote,
-                std::optional<Error> lost)
-      : run_(run), topologies_(std::move(topologies)), name_(vote.name), plugin_(vote.plugin), lost_(std::move(lost)) {}
+  GuardedPolicy(Run& run, const PluginVote& vote, std::optional<Error> lost)
+      : run_(run), name_(vote.name), plugin_(vote.plugin), lost_(std::move(lost)) {}
 
   const std::string& name() const override { return name_; }
 
   Result<std::vector<placement::Verdict>> score(const placement::PolicyRequest& request) override {
     return ask<std::vector<placement::Verdict>>(kScore, "score the candidates",
-                                                [&] { return plugin_->score(view(request)); });
+                                                [&] { return plugin_->score(run_.view_of(request)); });
   }
 
   Result<std::vector<NodeSet>> propose(const placement::PolicyRequest& request) override {
     // Most plugins propose nothing, and are not entered for it.
     if (plugin_ != nullptr && !plugin_->has(kPropose)) return std::vector<NodeSet>();
-    return ask<std::vector<NodeSet>>(kPropose, "propose nodes", [&] { return plugin_->propose(view(request)); });
+    return ask<std::vector<NodeSet>>(kPropose, "propose nodes",
+                                     [&] { return plugin_->propose(run_.view_of(request)); });
   }
 
   Result<placement::Pick> pick(const placement::PolicyRequest& request, std::size_t candidate, const CpuSet& usable,
                                std::size_t count) override {
     return ask<placement::Pick>(kPick, "pick CPUs",
-                                [&] { return plugin_->pick(view(request), candidate, usable, count); });
+                                [&] { return plugin_->pick(run_.view_of(request), candidate, usable, count); });
   }
 
   Result<placement::Pick> review_pick(const placement::PolicyRequest& request, std::size_t candidate,
                                       const CpuSet& usable, const CpuSet& chosen) override {
     return ask<placement::Pick>(kPick, "review the CPUs", [&] {
-      return plugin_->pick(view(request), candidate, usable, request.exclusive_cpus, chosen);
+      return plugin_->pick(run_.view_of(request), candidate, usable, request.exclusive_cpus, chosen);
     });
   }
 
   Result<placement::Adjustment> adjust(const placement::PolicyRequest& request,
                                        const placement::ChosenPlacement& chosen) override {
     return ask<placement::Adjustment>(kAdjust, "adjust the container",
-                                      [&] { return plugin_->adjust(view(request), chosen); });
+                                      [&] { return plugin_->adjust(run_.view_of(request), chosen); });
   }
 
   std::chrono::microseconds time_spent() const override { return time_spent_; }
 
   Status notify(const ContainerEvent& container_event) {
     return ask<void>(kEvents, "hear of an event",
-                     [&] { return plugin_->notify(container_event, *topologies_->get(container_event.topology)); });
+                     [&] { return plugin_->notify(container_event, *run_.views->topology(container_event.topology)); });
   }
 
   Result<std::vector<MoveRequest>> tick(const TickSnapshot& tick, std::chrono::milliseconds now) {
-    return ask<std::vector<MoveRequest>>(kTick, "look at the containers",
-                                         [&] { return plugin_->tick(tick, *topologies_->get(tick.topology), now); });
+    return ask<std::vector<MoveRequest>>(kTick, "look at the containers", [&] {
+      const std::shared_ptr<const AbiTopology> topology = run_.views->topology(tick.topology);
+      return plugin_->tick(tick, *topology, *run_.ledger_of(tick.ledger, *topology), now);
+    });
   }
 
  private:
@@ -166,7 +231,6 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
     lost_ = run_.enter(name_, plugin_.get(), can ? purpose : nullptr);
     if (lost_) return *lost_;
     std::optional<CallResult<T>> answer;
-    const auto began = std::chrono::steady_clock::now();
     const auto thrown = thrown_by([&] {
       const CrashMark mark(name_.c_str(), capability.name);
       if (plugin_ == nullptr) {
@@ -176,22 +240,12 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
       }
     });
     if (thrown) answer.emplace(CallFailure{CallFault::kThrew, fmt::format("{}: {}", name_, *thrown)});
-    time_spent_ += std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began);
-    run_.leave(answer->has_value() ? std::nullopt : std::optional(answer->failure()));
+    const auto took = run_.leave(answer->has_value() ? std::nullopt : std::optional(answer->failure()));
+    time_spent_ += std::chrono::duration_cast<std::chrono::microseconds>(took);
     return *std::move(answer);
   }
 
-  /// Built at the first call of a run and shared by all plugins of it.
-  const AbiRequest& view(const placement::PolicyRequest& request) {
-    if (run_.viewed != &request) {
-      run_.view = std::make_unique<AbiRequest>(request, topologies_->get(request.topology));
-      run_.viewed = &request;
-    }
-    return *run_.view;
-  }
-
   Run& run_;
-  const std::shared_ptr<AbiTopologyCache> topologies_;
   const std::string name_;
   const std::shared_ptr<PluginPolicy> plugin_;  ///< null if it was not started
   std::optional<Error> lost_;                   ///< why it is not asked
@@ -200,7 +254,7 @@ class PolicyThread::GuardedPolicy final : public placement::Policy {
 
 PolicyThread::PolicyThread(Options options)
     : records_(std::make_shared<PluginRecords>(std::move(options))),
-      topologies_(std::make_shared<AbiTopologyCache>()),
+      views_(std::make_shared<ViewCache>()),
       thread_(std::make_shared<AbandonableThread<Run>>(
           AbandonableThread<Run>::Options{.name = "topolet-policy",
                                           .limit = records_->options().deadline,
@@ -288,13 +342,13 @@ const std::vector<placement::Vote>& PolicyThread::votes_of(const Run& run) { ret
 
 std::shared_ptr<PolicyThread::Run> PolicyThread::prepare(const std::vector<PluginVote>& plugins, Work work,
                                                          const std::vector<LostVote>& lost) const {
-  auto attempt = std::make_shared<Run>(records_, *thread_);
+  auto attempt = std::make_shared<Run>(records_, views_, *thread_);
   attempt->work = std::move(work);
   for (const PluginVote& vote : plugins) {
     const auto is_this = [&vote](const LostVote& lost_vote) { return lost_vote.plugin == vote.name; };
     const auto lost_vote = std::find_if(lost.begin(), lost.end(), is_this);
     auto policy = std::make_shared<GuardedPolicy>(
-        *attempt, topologies_, vote, lost_vote == lost.end() ? std::nullopt : std::optional(lost_vote->error));
+        *attempt, vote, lost_vote == lost.end() ? std::nullopt : std::optional(lost_vote->error));
     attempt->policies.push_back(policy);
     attempt->votes.push_back({std::move(policy), vote.weight, vote.fail_closed, vote.required});
   }

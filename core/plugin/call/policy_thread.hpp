@@ -23,7 +23,7 @@ namespace topolet::plugin {
 /// Votes that were lost, by what became of the call.
 struct LostVotes {
   std::uint64_t late = 0;
-  std::uint64_t failed = 0;       ///< threw, or gave an invalid reply
+  std::uint64_t failed = 0;       ///< threw, gave an invalid reply, or wrote to what it was shown
   std::uint64_t declined = 0;     ///< the plugin gave up its vote itself
   std::uint64_t not_asked = 0;    ///< in quarantine, or an earlier call was still inside
   std::uint64_t out_of_time = 0;  ///< not asked because the decision had taken too long; not the plugin's fault
@@ -67,8 +67,8 @@ class PluginRecords;
 /// plugin's calls answer DEADLINE_EXCEEDED instead of asking it. The decision sees a lost vote like any other.
 ///
 /// A plugin is never called while an earlier call is still inside it. Three late calls in ten minutes, three
-/// failed ones (it threw, or its status or reply was invalid), or one call of ten times the deadline put it into
-/// quarantine: it is not asked until reset.
+/// failed ones (it threw, its status or reply was invalid, or it wrote to what it was shown), or one call of ten times
+/// the deadline put it into quarantine: it is not asked until reset.
 ///
 /// Once a decision has taken Options::decision_time, attempts that were abandoned included, no call of it begins any
 /// more: those that are left answer DEADLINE_EXCEEDED, a lost vote that is not held against the plugin.
@@ -141,7 +141,7 @@ class PolicyThread {
  private:
   struct Run;
   class GuardedPolicy;
-  class AbiTopologyCache;
+  class ViewCache;
   struct LostVote {
     std::string plugin;
     Error error;
@@ -170,7 +170,7 @@ class PolicyThread {
   void run_without_plugins(const std::vector<PluginVote>& plugins, Work work, const std::string& why) const;
 
   const std::shared_ptr<PluginRecords> records_;
-  const std::shared_ptr<AbiTopologyCache> topologies_;
+  const std::shared_ptr<ViewCache> views_;
   const std::shared_ptr<AbandonableThread<Run>> thread_;
   Mutex run_mutex_;
 };

@@ -239,111 +239,96 @@ std::int32_t TickReply::replace(std::uint32_t entry, std::uint32_t move_nodes, t
 
 namespace {
 
-template <class Reply, class Sink>
-Reply& reply_of(const Sink* sink) {
-  return *static_cast<Reply*>(sink->context);
-}
+/// What the call into a plugin that this thread is in writes to. A sink does not say so itself: it is lent, and a
+/// plugin may have written to it.
+struct OpenReply {
+  SinkReply* reply = nullptr;
+  const void* type = nullptr;
+};
+constinit thread_local OpenReply t_open_reply;
+
+template <class Reply>
+constexpr char kTypeOf = 0;
+
+/// The function of a sink that calls `Method` of the reply. In any other call than the sink's own, it is refused.
+template <class Sink, class Reply, auto Method>
+struct Forward;
+template <class Sink, class Reply, class Owner, class... Arguments, std::int32_t (Owner::*Method)(Arguments...)>
+struct Forward<Sink, Reply, Method> {
+  static std::int32_t call(const Sink* /*sink*/, Arguments... arguments) {
+    if (t_open_reply.type != &kTypeOf<Reply>) return TOPOLET_INVALID;
+    return (static_cast<Reply*>(t_open_reply.reply)->*Method)(arguments...);
+  }
+};
 
 }  // namespace
 
-topolet_score_sink sink_into(ScoreReply& reply) {
-  topolet_score_sink sink{};
+template <class Reply>
+ReplyScope<Reply>::ReplyScope(Reply& reply) {
+  t_open_reply = {&reply, &kTypeOf<Reply>};
+}
+
+template <class Reply>
+ReplyScope<Reply>::~ReplyScope() {
+  t_open_reply = {};
+}
+
+template class ReplyScope<ScoreReply>;
+template class ReplyScope<ProposeReply>;
+template class ReplyScope<PickReply>;
+template class ReplyScope<AdjustReply>;
+template class ReplyScope<SinkReply>;
+template class ReplyScope<TickReply>;
+
+topolet_score_sink sink_for(const ScoreReply&) {
+  using Sink = topolet_score_sink;
+  return {sizeof(Sink), 0, nullptr, &Forward<Sink, ScoreReply, &ScoreReply::set>::call,
+          &Forward<Sink, ScoreReply, &ScoreReply::set_error>::call};
+}
+
+topolet_propose_sink sink_for(const ProposeReply&) {
+  using Sink = topolet_propose_sink;
+  return {sizeof(Sink), 0, nullptr, &Forward<Sink, ProposeReply, &ProposeReply::add>::call,
+          &Forward<Sink, ProposeReply, &ProposeReply::set_error>::call};
+}
+
+topolet_pick_sink sink_for(const PickReply&) {
+  using Sink = topolet_pick_sink;
+  Sink sink{};
   sink.struct_size = sizeof(sink);
-  sink.context = &reply;
-  sink.set = [](const topolet_score_sink* to, std::uint32_t candidate, std::int32_t kind, std::int32_t score,
-                topolet_str reason) { return reply_of<ScoreReply>(to).set(candidate, kind, score, reason); };
-  sink.error = [](const topolet_score_sink* to, topolet_str message) {
-    return reply_of<ScoreReply>(to).set_error(message);
-  };
+  sink.narrow = &Forward<Sink, PickReply, &PickReply::set_narrow>::call;
+  sink.withhold = &Forward<Sink, PickReply, &PickReply::set_withhold>::call;
+  sink.order = &Forward<Sink, PickReply, &PickReply::set_order>::call;
+  sink.reason = &Forward<Sink, PickReply, &PickReply::set_reason>::call;
+  sink.error = &Forward<Sink, PickReply, &PickReply::set_error>::call;
+  sink.unmet = &Forward<Sink, PickReply, &PickReply::set_unmet>::call;
+  sink.at_least = &Forward<Sink, PickReply, &PickReply::add_minimum>::call;
+  sink.reject = &Forward<Sink, PickReply, &PickReply::set_rejected>::call;
   return sink;
 }
 
-topolet_propose_sink sink_into(ProposeReply& reply) {
-  topolet_propose_sink sink{};
+topolet_adjust_sink sink_for(const AdjustReply&) {
+  using Sink = topolet_adjust_sink;
+  Sink sink{};
   sink.struct_size = sizeof(sink);
-  sink.context = &reply;
-  sink.nodes = [](const topolet_propose_sink* to, topolet_set nodes) { return reply_of<ProposeReply>(to).add(nodes); };
-  sink.error = [](const topolet_propose_sink* to, topolet_str message) {
-    return reply_of<ProposeReply>(to).set_error(message);
-  };
+  sink.mems = &Forward<Sink, AdjustReply, &AdjustReply::set_mems>::call;
+  sink.env = &Forward<Sink, AdjustReply, &AdjustReply::add_env>::call;
+  sink.annotation = &Forward<Sink, AdjustReply, &AdjustReply::add_annotation>::call;
+  sink.reason = &Forward<Sink, AdjustReply, &AdjustReply::set_reason>::call;
+  sink.error = &Forward<Sink, AdjustReply, &AdjustReply::set_error>::call;
+  sink.uses = &Forward<Sink, AdjustReply, &AdjustReply::add_used_device>::call;
   return sink;
 }
 
-topolet_pick_sink sink_into(PickReply& reply) {
-  topolet_pick_sink sink{};
-  sink.struct_size = sizeof(sink);
-  sink.context = &reply;
-  sink.narrow = [](const topolet_pick_sink* to, topolet_set cpus) { return reply_of<PickReply>(to).set_narrow(cpus); };
-  sink.withhold = [](const topolet_pick_sink* to, topolet_set cpus) {
-    return reply_of<PickReply>(to).set_withhold(cpus);
-  };
-  sink.order = [](const topolet_pick_sink* to, const std::uint32_t* os_indices, std::size_t count) {
-    return reply_of<PickReply>(to).set_order(os_indices, count);
-  };
-  sink.reason = [](const topolet_pick_sink* to, topolet_str reason) {
-    return reply_of<PickReply>(to).set_reason(reason);
-  };
-  sink.unmet = [](const topolet_pick_sink* to, topolet_str what) {
-    return reply_of<PickReply>(to).set_unmet(what);  //
-  };
-  sink.at_least = [](const topolet_pick_sink* to, topolet_set cpus, std::uint32_t count) {
-    return reply_of<PickReply>(to).add_minimum(cpus, count);
-  };
-  sink.reject = [](const topolet_pick_sink* to, topolet_str reason) {
-    return reply_of<PickReply>(to).set_rejected(reason);
-  };
-  sink.error = [](const topolet_pick_sink* to, topolet_str message) {
-    return reply_of<PickReply>(to).set_error(message);
-  };
-  return sink;
+topolet_event_sink sink_for(const SinkReply&) {
+  using Sink = topolet_event_sink;
+  return {sizeof(Sink), 0, nullptr, &Forward<Sink, SinkReply, &SinkReply::set_error>::call};
 }
 
-topolet_adjust_sink sink_into(AdjustReply& reply) {
-  topolet_adjust_sink sink{};
-  sink.struct_size = sizeof(sink);
-  sink.context = &reply;
-  sink.mems = [](const topolet_adjust_sink* to, topolet_set nodes) {
-    return reply_of<AdjustReply>(to).set_mems(nodes);
-  };
-  sink.env = [](const topolet_adjust_sink* to, topolet_str name, topolet_str value) {
-    return reply_of<AdjustReply>(to).add_env(name, value);
-  };
-  sink.annotation = [](const topolet_adjust_sink* to, topolet_str key, topolet_str value) {
-    return reply_of<AdjustReply>(to).add_annotation(key, value);
-  };
-  sink.reason = [](const topolet_adjust_sink* to, topolet_str reason) {
-    return reply_of<AdjustReply>(to).set_reason(reason);
-  };
-  sink.error = [](const topolet_adjust_sink* to, topolet_str message) {
-    return reply_of<AdjustReply>(to).set_error(message);
-  };
-  sink.uses = [](const topolet_adjust_sink* to, topolet_str device) {
-    return reply_of<AdjustReply>(to).add_used_device(device);
-  };
-  return sink;
-}
-
-topolet_event_sink sink_into(SinkReply& reply) {
-  topolet_event_sink sink{};
-  sink.struct_size = sizeof(sink);
-  sink.context = &reply;
-  sink.error = [](const topolet_event_sink* to, topolet_str message) {
-    return reply_of<SinkReply>(to).set_error(message);
-  };
-  return sink;
-}
-
-topolet_tick_sink sink_into(TickReply& reply) {
-  topolet_tick_sink sink{};
-  sink.struct_size = sizeof(sink);
-  sink.context = &reply;
-  sink.replace = [](const topolet_tick_sink* to, std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason) {
-    return reply_of<TickReply>(to).replace(entry, move_nodes, reason);
-  };
-  sink.error = [](const topolet_tick_sink* to, topolet_str message) {
-    return reply_of<TickReply>(to).set_error(message);
-  };
-  return sink;
+topolet_tick_sink sink_for(const TickReply&) {
+  using Sink = topolet_tick_sink;
+  return {sizeof(Sink), 0, nullptr, &Forward<Sink, TickReply, &TickReply::replace>::call,
+          &Forward<Sink, TickReply, &TickReply::set_error>::call};
 }
 
 }  // namespace topolet::plugin

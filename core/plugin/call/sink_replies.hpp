@@ -74,12 +74,22 @@ struct TickReply : SinkReply {
   std::int32_t replace(std::uint32_t entry, std::uint32_t move_nodes, topolet_str reason);
 };
 
-// Sinks that write into a reply, which must outlive them.
-topolet_score_sink sink_into(ScoreReply& reply);
-topolet_propose_sink sink_into(ProposeReply& reply);
-topolet_pick_sink sink_into(PickReply& reply);
-topolet_adjust_sink sink_into(AdjustReply& reply);
-topolet_event_sink sink_into(SinkReply& reply);
-topolet_tick_sink sink_into(TickReply& reply);
+/// While it lives, what this thread's plugin says to a sink of this kind goes into the reply.
+template <class Reply>
+class ReplyScope {
+ public:
+  explicit ReplyScope(Reply& reply);
+  ~ReplyScope();
+  ReplyScope(const ReplyScope&) = delete;
+  ReplyScope& operator=(const ReplyScope&) = delete;
+};
+
+// The sink of the call that fills such a reply; its functions work inside a ReplyScope only.
+topolet_score_sink sink_for(const ScoreReply& reply);
+topolet_propose_sink sink_for(const ProposeReply& reply);
+topolet_pick_sink sink_for(const PickReply& reply);
+topolet_adjust_sink sink_for(const AdjustReply& reply);
+topolet_event_sink sink_for(const SinkReply& reply);
+topolet_tick_sink sink_for(const TickReply& reply);
 
 }  // namespace topolet::plugin

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/plugin/call/barrier.hpp"
+#include "core/plugin/call/lent_block.hpp"
 #include "core/plugin/host/crash_mark.hpp"
 #include "core/plugin/host/plugin_tables.hpp"
 #include "core/plugin/host/resolve_plugin_file.hpp"
@@ -189,26 +190,25 @@ bool PluginLibrary::file_has_changed() const { return FileIdentity::of(path_) !=
 
 Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
     const std::vector<std::pair<std::string, std::string>>& values, std::shared_ptr<Log> log,
-    std::shared_ptr<store::PluginStateStore> state, const std::map<std::string, std::string>& others) const {
+    std::shared_ptr<store::PluginStateStore> state, const std::map<std::string, std::string>& others,
+    LentGuard guard) const {
   auto options = with_defaults(options_, values);
   if (!options) return refuse(id_, options.error());
-  std::vector<topolet_kv> views;
-  for (const auto& [name, value] : *options) views.push_back({view_of(name), view_of(value)});
-  std::vector<topolet_kv> other_views;
-  for (const auto& [name, value] : others) other_views.push_back({view_of(name), view_of(value)});
-
   auto host = std::make_unique<PluginHost>(id_, std::move(log), std::move(state));
-  const topolet_create_request request{
-      sizeof(request), 0, host->view(), {views.data(), views.size()}, {other_views.data(), other_views.size()}};
+  LentBlock shown({.guard = guard});
   CreateReply creation;
-  const topolet_error_sink sink{sizeof(sink), 0, &creation, &CreateReply::set_error};
+  const auto* request = shown.copy_struct(topolet_create_request{sizeof(topolet_create_request), 0, host->view(),
+                                                                 shown.copy_pairs(*options), shown.copy_pairs(others)});
+  const auto* sink =
+      shown.copy_struct(topolet_error_sink{sizeof(topolet_error_sink), 0, &creation, &CreateReply::set_error});
+  shown.seal();
   const topolet_instance* instance = nullptr;
   std::int32_t status = TOPOLET_FAILED;
   const CrashStack stack;
   const CrashMark mark(id_.c_str(), "create");
   const auto call = [&] {
     const PluginHost::StateWriteScope writing(*host);
-    status = entry_->create(&request, &sink, &instance);
+    status = entry_->create(request, sink, &instance);
   };
   if (const auto thrown = thrown_by(call)) {
     return Error{Code::kInternal, fmt::format("plugin {}: create {}", id_, *thrown)};
@@ -219,7 +219,12 @@ Result<std::shared_ptr<PluginPolicy>> PluginLibrary::create(
     return Error{Code::kInternal, fmt::format("plugin {}: create failed: {}", id_, why)};
   }
   if (instance == nullptr) return Error{Code::kInternal, fmt::format("plugin {}: create returned no instance", id_)};
-  return PluginPolicy::wrap(id_, std::move(host), instance);
+  auto policy = PluginPolicy::wrap(id_, std::move(host), instance);
+  if (policy && shown.repair()) {
+    return Error{Code::kInternal,
+                 fmt::format("plugin {}: create wrote to memory that it was lent to read (its options)", id_)};
+  }
+  return policy;
 }
 
 }  // namespace topolet::plugin

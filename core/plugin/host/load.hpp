@@ -14,6 +14,7 @@
 
 #include "core/base/log_fwd.hpp"
 #include "core/base/result.hpp"
+#include "core/plugin/call/lent_block.hpp"
 #include "core/plugin/call/plugin_policy.hpp"
 #include "core/plugin/host/file_identity.hpp"
 #include "core/plugin/host/option_table.hpp"
@@ -46,11 +47,12 @@ class PluginLibrary {
   /// Creates an instance. `values`: option name → value; options left out get their default.
   /// INVALID_ARGUMENT for an unknown option or a bad value; INTERNAL when the plugin's create() fails, with its reason.
   /// `state`: where it keeps values; without, the plugin is told that there is none. `others`: what other plugins are
-  /// made with, by "PLUGIN.OPTION".
+  /// made with, by "PLUGIN.OPTION". `guard`: of what is shown to create().
   Result<std::shared_ptr<PluginPolicy>> create(const std::vector<std::pair<std::string, std::string>>& values,
                                                std::shared_ptr<Log> log,
                                                std::shared_ptr<store::PluginStateStore> state = nullptr,
-                                               const std::map<std::string, std::string>& others = {}) const;
+                                               const std::map<std::string, std::string>& others = {},
+                                               LentGuard guard = LentGuard::kCompared) const;
 
  private:
   PluginLibrary() = default;

@@ -1,0 +1,126 @@
+#include "core/plugin/call/lent_block.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace topolet::plugin {
+namespace {
+
+constexpr std::size_t kFirstChunkBytes = 16 << 10;
+constexpr std::size_t kLargestStepBytes = 1 << 20;
+
+}  // namespace
+
+std::optional<LentChunk> LentPool::take(std::size_t bytes) {
+  MutexLock lock(mutex_);
+  const auto found = std::find_if(spare_.begin(), spare_.end(),
+                                  [bytes](const LentChunk& chunk) { return chunk.pages.size() >= bytes; });
+  if (found == spare_.end()) return std::nullopt;
+  LentChunk chunk = std::move(*found);
+  spare_.erase(found);
+  bytes_ -= chunk.pages.size();
+  return chunk;
+}
+
+void LentPool::give_back(LentChunk chunk) {
+  MutexLock lock(mutex_);
+  const std::size_t bytes = chunk.pages.size();
+  if (bytes_ + bytes > kMostBytes) return;
+  bytes_ += bytes;
+  const auto larger = std::find_if(spare_.begin(), spare_.end(),
+                                   [bytes](const LentChunk& other) { return other.pages.size() >= bytes; });
+  spare_.insert(larger, std::move(chunk));
+}
+
+LentBlock::~LentBlock() {
+  if (memory_.pool == nullptr) return;
+  for (UsedChunk& used : chunks_) memory_.pool->give_back(std::move(used.chunk));
+}
+
+topolet_str LentBlock::copy(std::string_view text) {
+  if (text.empty()) return {"", 0};
+  const Array<char> copied = make_array<char>(text.size());
+  std::memcpy(copied.own, text.data(), text.size());
+  return {copied.lent, text.size()};
+}
+
+topolet_strs LentBlock::copy(const std::vector<std::string>& strings) {
+  const Array<topolet_str> copied = make_array<topolet_str>(strings.size());
+  for (std::size_t i = 0; i < strings.size(); ++i) copied.own[i] = copy(strings[i]);
+  return {copied.lent, strings.size()};
+}
+
+topolet_set LentBlock::copy_words(const set_words::Words& words) {
+  const Array<std::uint64_t> copied = make_array<std::uint64_t>(words.size());
+  std::copy(words.begin(), words.end(), copied.own);
+  return {copied.lent, words.size()};
+}
+
+LentBlock::Place LentBlock::allocate(std::size_t bytes, std::size_t alignment) {
+  for (; current_ < chunks_.size(); ++current_) {
+    UsedChunk& filling = chunks_[current_];
+    const std::size_t at = (filling.used + alignment - 1) / alignment * alignment;
+    if (at + bytes > filling.chunk.pages.size()) continue;
+    filling.used = at + bytes;
+    return {filling.own() + at, filling.chunk.pages.data() + at};
+  }
+  UsedChunk& fresh = add_chunk(bytes);
+  fresh.used = bytes;
+  return {fresh.own(), fresh.chunk.pages.data()};
+}
+
+LentBlock::UsedChunk& LentBlock::add_chunk(std::size_t least_bytes) {
+  const std::size_t last = chunks_.empty() ? 0 : chunks_.back().chunk.pages.size();
+  const std::size_t bytes =
+      std::max({least_bytes, kFirstChunkBytes, std::min(2 * last, std::max(last, kLargestStepBytes))});
+  if (memory_.pool != nullptr) {
+    if (std::optional<LentChunk> spare = memory_.pool->take(bytes)) {
+      return chunks_.emplace_back(UsedChunk{*std::move(spare)});
+    }
+  }
+  LentPages pages(bytes);
+  std::unique_ptr<std::byte[]> own;
+  // The bytes between the elements are never set, and are compared as well: they are zero, as in new pages.
+  if (memory_.guard == LentGuard::kCompared) own = std::make_unique<std::byte[]>(pages.size());
+  return chunks_.emplace_back(UsedChunk{{std::move(pages), std::move(own)}});
+}
+
+void LentBlock::seal() {
+  for (UsedChunk& used : chunks_) {
+    if (used.chunk.own == nullptr) {
+      used.chunk.pages.forbid_writing();
+    } else if (used.sealed < used.used) {
+      const std::size_t fresh = used.used - used.sealed;
+      std::memcpy(used.chunk.pages.data() + used.sealed, used.chunk.own.get() + used.sealed, fresh);
+    }
+    used.sealed = used.used;
+  }
+}
+
+bool LentBlock::repair() const {
+  bool was_written = false;
+  for (const UsedChunk& used : chunks_) {
+    const std::byte* own = used.chunk.own.get();
+    if (own == nullptr || std::memcmp(used.chunk.pages.data(), own, used.sealed) == 0) continue;
+    std::memcpy(used.chunk.pages.data(), own, used.sealed);
+    was_written = true;
+  }
+  return was_written;
+}
+
+void LentBlock::clear() {
+  for (UsedChunk& used : chunks_) {
+    if (used.chunk.own == nullptr) used.chunk.pages.allow_writing();
+    used.used = used.sealed = 0;
+  }
+  current_ = 0;
+}
+
+std::size_t LentBlock::used_bytes() const {
+  std::size_t bytes = 0;
+  for (const UsedChunk& used : chunks_) bytes += used.used;
+  return bytes;
+}
+
+}  // namespace topolet::plugin

@@ -1,0 +1,143 @@
+// What plugins are shown: copies, in memory that holds nothing else.
+#pragma once
+
+#include <topolet/abi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/base/index_set.hpp"
+#include "core/base/mutex.hpp"
+#include "core/plugin/host/lent_pages.hpp"
+
+namespace topolet::plugin {
+
+/// What becomes of a write by a plugin.
+enum class LentGuard : std::uint8_t {
+  kCompared,  ///< LentBlock::repair() finds and undoes it
+  kReadOnly,  ///< the plugin crashes
+};
+
+/// A piece of memory to lend, and the host's own copy of what it holds, which no plugin is given the address of.
+struct LentChunk {
+  LentPages pages;
+  std::unique_ptr<std::byte[]> own;  ///< null: the pages are read-only, so that they need no copy
+};
+
+/// Keeps what was lent to lend it again: new pages cost a fault each. Safe from any thread.
+class LentPool {
+ public:
+  std::optional<LentChunk> take(std::size_t bytes) TOPOLET_EXCLUDES(mutex_);
+  void give_back(LentChunk chunk) TOPOLET_EXCLUDES(mutex_);
+
+ private:
+  static constexpr std::size_t kMostBytes = 4 << 20;
+
+  Mutex mutex_;
+  std::vector<LentChunk> spare_ TOPOLET_GUARDED_BY(mutex_);
+  std::size_t bytes_ TOPOLET_GUARDED_BY(mutex_) = 0;
+};
+
+/// How memory is lent, and where it comes from.
+struct LentMemory {
+  LentGuard guard = LentGuard::kCompared;
+  std::shared_ptr<LentPool> pool = nullptr;  ///< null: from the kernel. Of use for kCompared only
+};
+
+/// Filled by the host piece by piece, sealed, then shown to plugins. What is shown points into the block only. Not
+/// synchronised. All that allocates throws std::bad_alloc.
+class LentBlock {
+ public:
+  explicit LentBlock(LentMemory memory = {}) : memory_(std::move(memory)) {
+    if (memory_.guard == LentGuard::kReadOnly) memory_.pool = nullptr;
+  }
+  ~LentBlock();
+  LentBlock(const LentBlock&) = delete;
+  LentBlock& operator=(const LentBlock&) = delete;
+
+  /// The same elements at two addresses: the host writes `own`, until the block is sealed; plugins are shown `lent`.
+  template <class T>
+  struct Array {
+    T* own = nullptr;
+    const T* lent = nullptr;
+  };
+
+  /// Null for no elements. Their bytes are not set.
+  template <class T>
+  Array<T> make_array(std::size_t count) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    if (count == 0) return {};
+    const Place place = allocate(count * sizeof(T), alignof(T));
+    return {reinterpret_cast<T*>(place.own), reinterpret_cast<const T*>(place.lent)};  // NOLINT
+  }
+
+  // Copies, to be shown.
+  template <class T>
+  const T* copy_struct(const T& one) {
+    const Array<T> copied = make_array<T>(1);
+    *copied.own = one;
+    return copied.lent;
+  }
+  template <class T>
+  const T* copy_array(const std::vector<T>& items) {
+    const Array<T> copied = make_array<T>(items.size());
+    std::copy(items.begin(), items.end(), copied.own);
+    return copied.lent;
+  }
+  topolet_str copy(std::string_view text);
+  template <class Tag>
+  topolet_set copy(const IndexSet<Tag>& set) {
+    return copy_words(set.words());
+  }
+  topolet_strs copy(const std::vector<std::string>& strings);
+  /// Of pairs of strings.
+  template <class Pairs>
+  topolet_kvs copy_pairs(const Pairs& pairs) {
+    const Array<topolet_kv> copied = make_array<topolet_kv>(pairs.size());
+    std::size_t i = 0;
+    for (const auto& [key, value] : pairs) copied.own[i++] = {copy(key), copy(value)};
+    return {copied.lent, pairs.size()};
+  }
+
+  /// From now on it may be shown. What is added later is shown when it is sealed again; with kReadOnly, nothing may be
+  /// added before clear().
+  void seal();
+  /// Whether something was written to since it was sealed. If so, all is as it was then.
+  bool repair() const;
+  /// Empties it, to be filled anew.
+  void clear();
+  std::size_t used_bytes() const;
+  /// Once it is destroyed, its memory is lent to nobody any more: a call may be inside that knows it.
+  void retire() { memory_.pool = nullptr; }
+
+ private:
+  struct Place {
+    std::byte* own;
+    const std::byte* lent;
+  };
+  struct UsedChunk {
+    LentChunk chunk;
+    std::size_t used = 0;
+    std::size_t sealed = 0;  ///< the first of them
+
+    std::byte* own() const { return chunk.own ? chunk.own.get() : chunk.pages.data(); }
+  };
+
+  Place allocate(std::size_t bytes, std::size_t alignment);
+  UsedChunk& add_chunk(std::size_t least_bytes);
+  topolet_set copy_words(const set_words::Words& words);
+
+  LentMemory memory_;
+  std::vector<UsedChunk> chunks_;
+  std::size_t current_ = 0;  ///< the chunk that is being filled; those behind it are empty
+};
+
+}  // namespace topolet::plugin
