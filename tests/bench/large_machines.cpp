@@ -94,25 +94,41 @@ class Samples {
   std::map<std::string, std::vector<double>> times_;
 };
 
-/// What plugins see of a request, made once for each.
+/// What plugins see of requests. A view is made once for each request; the ledger's is made of that of the last
+/// decision, as PolicyThread does it.
 class Views {
  public:
-  Views(std::shared_ptr<const plugin::AbiTopology> topology, Samples& samples)
-      : topology_(std::move(topology)), samples_(samples) {}
+  explicit Views(std::shared_ptr<const topology::Topology> topology)
+      : topology_(std::make_shared<const plugin::AbiTopology>(std::move(topology))) {}
 
-  const plugin::AbiRequest& of(const placement::PolicyRequest& request) {
-    std::unique_ptr<plugin::AbiRequest>& view = views_[&request];
-    if (view == nullptr) {
-      view =
-          samples_.time("view of a request", [&] { return std::make_unique<plugin::AbiRequest>(request, topology_); });
+  const plugin::AbiRequest& of(const placement::PolicyRequest& request, Samples& samples) {
+    if (viewed_ != &request) {
+      view_.reset();
+      view_ = samples.time("view of a request", [&] {
+        return std::make_unique<plugin::AbiRequest>(request, topology_, ledger_of(request), memory_);
+      });
+      viewed_ = &request;
     }
-    return *view;
+    return *view_;
   }
+  /// The requests of a decision are gone when it has been made.
+  void forget_request() { viewed_ = nullptr; }
 
  private:
-  std::shared_ptr<const plugin::AbiTopology> topology_;
-  Samples& samples_;
-  std::map<const placement::PolicyRequest*, std::unique_ptr<plugin::AbiRequest>> views_;
+  const std::shared_ptr<plugin::AbiLedger>& ledger_of(const placement::PolicyRequest& request) {
+    if (ledger_ == nullptr) {
+      ledger_ = std::make_shared<plugin::AbiLedger>(request.ledger, *topology_, memory_);
+    } else {
+      ledger_->update(request.ledger);
+    }
+    return ledger_;
+  }
+
+  const std::shared_ptr<const plugin::AbiTopology> topology_;
+  const plugin::LentMemory memory_{.pool = std::make_shared<plugin::LentPool>()};
+  std::shared_ptr<plugin::AbiLedger> ledger_;
+  std::unique_ptr<plugin::AbiRequest> view_;
+  const placement::PolicyRequest* viewed_ = nullptr;
 };
 
 /// Asks a plugin on this thread and takes the time of each call.
@@ -150,7 +166,7 @@ class TimedPolicy final : public placement::Policy {
  private:
   template <class T, class Call>
   Result<T> ask(const placement::PolicyRequest& request, const char* call, Call make_call) {
-    const plugin::AbiRequest& view = views_.of(request);
+    const plugin::AbiRequest& view = views_.of(request, samples_);
     Result<T> answer = samples_.time(fmt::format("{} {}", name(), call), [&] { return make_call(view); });
     if (!answer) throw std::runtime_error(answer.error().message);
     return answer;
@@ -210,12 +226,12 @@ void repeat(const Limits& limits, const std::function<void()>& round) {
 /// Without threads. `samples` points to where the times of each decision go.
 engine::Placer placer_for(const std::shared_ptr<const topology::Topology>& machine, const plugin::LoadedConfig& setup,
                           Samples* const& samples) {
-  const auto shown = std::make_shared<const plugin::AbiTopology>(machine);
-  const auto decide = [&samples, shown, plugins = plugins_of(setup)](const auto& request, const auto& rules) {
-    Views views(shown, *samples);
+  const auto views = std::make_shared<Views>(machine);
+  const auto decide = [&samples, views, plugins = plugins_of(setup)](const auto& request, const auto& rules) {
+    views->forget_request();
     std::vector<placement::Vote> votes;
     for (const Asked& of_plugin : plugins) {
-      votes.push_back({std::make_shared<TimedPolicy>(of_plugin.plugin, views, *samples), of_plugin.weight});
+      votes.push_back({std::make_shared<TimedPolicy>(of_plugin.plugin, *views, *samples), of_plugin.weight});
     }
     return samples->time("decide()", [&] { return placement::decide(*request, rules, votes); });
   };
