@@ -14,7 +14,8 @@
  *    with TOPOLET_STRIDE_HAS. The views topolet_str, topolet_kv, topolet_set and the lists of them never change.
  *  - Ownership. What one side passes in is borrowed for the call; setters copy. Nothing is ever freed across the
  *    boundary. The entry lives until exit; the host, instance and capability structs live until destroy() has returned.
- *    Everything else ends with the call it was passed to, unless its comment says otherwise.
+ *    Everything else ends with the call it was passed to, unless its comment says otherwise. What the host passes in is
+ *    const with all that it points to: a plugin that writes there loses its vote or crashes; see ABI.md.
  *  - Threads. Each function carries a tag:
  *      [control]     one of the host's control threads; never while another call into the same instance is running.
  *      [decision]    the policy thread, on the way of a container's creation. Calls into one instance come one after
