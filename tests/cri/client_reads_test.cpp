@@ -161,15 +161,22 @@ TEST_F(ClientReads, OfAnotherSocketWithTheNumberAreItsOwn) {
 }
 
 TEST_F(ClientReads, WakeWhoeverAskedForThat) {
+  const UniqueFd another(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   client_reads::wake_after(event_.get(), 1000);
+  client_reads::wake_after(another.get(), 500);
   eventfd_t count = 0;
   EXPECT_EQ(read(999), 999);
   EXPECT_EQ(::eventfd_read(event_.get(), &count), -1);
+  EXPECT_EQ(::eventfd_read(another.get(), &count), 0);
   EXPECT_EQ(read(1), 1);
   EXPECT_EQ(::eventfd_read(event_.get(), &count), 0);
   EXPECT_EQ(read(5000), 5000);
   EXPECT_EQ(::eventfd_read(event_.get(), &count), -1) << "once";
-  client_reads::wake_after(-1, 0);
+  client_reads::wake_after(event_.get(), 1);
+  client_reads::wake_no_more(event_.get());
+  client_reads::wake_no_more(another.get());
+  EXPECT_EQ(read(10), 10);
+  EXPECT_EQ(::eventfd_read(event_.get(), &count), -1);
 }
 
 }  // namespace

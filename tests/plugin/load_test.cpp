@@ -243,6 +243,8 @@ TEST(PluginLibrary, RefusesABadOptionTable) {
 }
 
 TEST(PluginLibrary, RefusesTablesThatLeadNowhere) {
+  EXPECT_EQ(refusal(kBroken, "no-id"),
+            "plugin no-id: " + (kBroken / "no-id.so").string() + " has no id; it is to be the file's name without .so");
   EXPECT_EQ(refusal(kBroken, "null-choices"),
             "plugin null-choices: the list of allowed values of option kind is null, with a count of 2");
   EXPECT_EQ(

@@ -69,8 +69,14 @@ using Part = std::array<Descriptor, kPartDescriptors>;
 // The memory for a part is allocated when the first of its descriptors is followed, and kept.
 std::array<std::atomic<Part*>, kMostDescriptors / kPartDescriptors> parts{};
 std::atomic<std::uint64_t> all_bytes = 0;
-std::atomic<std::uint64_t> wake_at = std::numeric_limits<std::uint64_t>::max();
-std::atomic<int> activity_fd = -1;
+
+constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+/// Who wants to hear when so much has been read in all.
+struct Waiter {
+  std::atomic<int> fd = -1;  ///< −1: nobody
+  std::atomic<std::uint64_t> wake_at = kNever;
+};
+std::array<Waiter, kMostWaiting> waiters{};
 
 Descriptor* find(int fd) {
   if (fd < 0 || static_cast<std::size_t>(fd) >= kMostDescriptors) return nullptr;
@@ -103,12 +109,28 @@ void wake_waiters(int fd) {
   ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
+Waiter* find_waiter(int wake_fd) {
+  for (Waiter& waiter : waiters) {
+    if (waiter.fd == wake_fd) return &waiter;
+  }
+  return nullptr;
+}
+
+Waiter* add_waiter(int wake_fd) {
+  for (Waiter& waiter : waiters) {
+    int nobody = -1;
+    if (waiter.fd.compare_exchange_strong(nobody, wake_fd)) return &waiter;
+  }
+  return nullptr;
+}
+
 void note_read(std::size_t bytes) {
   const std::uint64_t total = all_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  std::uint64_t threshold = wake_at.load(std::memory_order_relaxed);
-  if (total < threshold) return;
-  if (!wake_at.compare_exchange_strong(threshold, std::numeric_limits<std::uint64_t>::max())) return;
-  if (const int fd = activity_fd.load(); fd >= 0) ::eventfd_write(fd, 1);
+  for (Waiter& waiter : waiters) {
+    std::uint64_t wake_at = waiter.wake_at.load(std::memory_order_relaxed);
+    if (total < wake_at || !waiter.wake_at.compare_exchange_strong(wake_at, kNever)) continue;
+    if (const int fd = waiter.fd.load(); fd >= 0) ::eventfd_write(fd, 1);
+  }
 }
 
 ssize_t plain_recvmsg(int fd, msghdr* message, int flags) {
@@ -307,8 +329,16 @@ void resume(const Followed& followed, int duplicate_fd) {
 std::uint64_t total_bytes() { return all_bytes.load(std::memory_order_relaxed); }
 
 void wake_after(int wake_fd, std::uint64_t bytes) {
-  activity_fd = wake_fd;
-  wake_at = wake_fd < 0 ? std::numeric_limits<std::uint64_t>::max() : total_bytes() + bytes;
+  Waiter* waiter = find_waiter(wake_fd);
+  if (waiter == nullptr) waiter = add_waiter(wake_fd);
+  if (waiter != nullptr) waiter->wake_at = total_bytes() + bytes;
+}
+
+void wake_no_more(int wake_fd) {
+  Waiter* const waiter = find_waiter(wake_fd);
+  if (waiter == nullptr) return;
+  waiter->wake_at = kNever;
+  waiter->fd = -1;
 }
 
 }  // namespace topolet::cri::client_reads

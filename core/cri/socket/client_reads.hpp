@@ -56,8 +56,12 @@ void resume(const Followed& followed, int duplicate_fd);
 
 /// What has been read from all sockets, those of runtimes too.
 std::uint64_t total_bytes();
-/// Has `wake_fd` written to once `bytes` more have been read; −1: no more. One at a time: the last one counts.
+/// Has `wake_fd` written to once `bytes` more have been read, in place of what was asked for it before. So many may
+/// wait at a time, one for each guard of a process; further ones are not woken.
+inline constexpr std::size_t kMostWaiting = 8;
 void wake_after(int wake_fd, std::uint64_t bytes);
+/// To be called before it is closed.
+void wake_no_more(int wake_fd);
 
 }  // namespace client_reads
 }  // namespace topolet::cri

@@ -65,7 +65,7 @@ MemoryGuard::MemoryGuard(std::size_t max_bytes, Connections& connections, Action
 }
 
 MemoryGuard::~MemoryGuard() {
-  client_reads::wake_after(-1, 0);
+  client_reads::wake_no_more(event_.get());
   claims_->forget(this);
 }
 

@@ -94,6 +94,7 @@ Status check_entry(const topolet_plugin_entry& entry, const std::string& name, c
     return bad_entry(fmt::format("the {} of {} {}", TOPOLET_ENTRY_SYMBOL, path, fault));
   if (const std::string fault = fault_of_text(entry.id); !fault.empty())
     return bad_entry(fmt::format("the id of {} {}", path, fault));
+  if (entry.id.len == 0) return bad_entry(fmt::format("{} has no id; it is to be the file's name without .so", path));
   if (const std::string fault = fault_of_text(entry.version); !fault.empty())
     return bad_entry(fmt::format("the version of {} {}", path, fault));
   if (const std::string id = sanitize_text(entry.id); id != name) {
