@@ -345,6 +345,24 @@ CREATE TABLE told_capacity (
 ) STRICT;
 )sql";
 
+/// Where the kernel was seen to have a container, and who is overruled.
+constexpr const char* kColumnsV11 = R"sql(
+ALTER TABLE allocation ADD COLUMN seen_on TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN overlapped TEXT NOT NULL DEFAULT '';
+ALTER TABLE allocation ADD COLUMN overruled TEXT NOT NULL DEFAULT '';
+DROP VIEW current_placements;
+CREATE VIEW current_placements AS
+SELECT d.pod_namespace AS namespace, d.pod_name AS pod, d.container, d.attempt, a.container_id, a.state,
+       CASE WHEN d.mode <> 'exclusive' THEN d.mode WHEN a.overruled <> '' THEN 'overruled'
+            WHEN a.seen_on <> '' THEN 'drifted' WHEN a.overlapped <> '' THEN 'overlapped' ELSE d.mode END AS mode,
+       a.cpus, d.withheld, d.mems, strftime('%Y-%m-%dT%H:%M:%fZ', d.at_ms / 1000.0, 'unixepoch') AS since, d.reason,
+       d.decision, a.seen_on, a.overlapped,
+       coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(nullif(a.overruled, ''), '$.since_ms') / 1000.0,
+                         'unixepoch'), '') AS overruled_since
+FROM allocation a CROSS JOIN decided d USING (decision)
+ORDER BY d.pod_namespace, d.pod_name, d.container, d.attempt;
+)sql";
+
 std::int64_t newest(const std::vector<Migration>& steps) { return steps.back().version; }
 
 Result<std::int64_t> version_of(const Database& database) {
@@ -444,6 +462,7 @@ const std::vector<Migration>& migrations() {
       {8, kColumnsV8},
       {9, kColumnsV9},
       {10, kTablesV10},
+      {11, kColumnsV11},
   };
   return kSteps;
 }

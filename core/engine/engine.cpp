@@ -244,8 +244,12 @@ EngineSummary Engine::Impl::summarise() const {
                         .store_reopened_because = committer.reopened_because()};
   for (const auto& [key, allocation] : ledger.allocations()) {
     if (allocation.phase == Phase::kCrashed) continue;
-    ++summary.containers[std::string(to_string(allocation.placement.mode))];
+    ++summary.containers[std::string(seen_mode(allocation))];
     if (allocation.placement.mode == placement::Mode::kForeign) add_foreign(allocation.workload, summary);
+    if (allocation.overruled) {
+      summary.overruled.push_back({display_name(allocation.workload), allocation.placement.cpus, allocation.seen_on,
+                                   clock.clock().wall() - allocation.overruled->since});
+    }
     if (allocation.squeeze != Squeeze::kNone) ++summary.squeezed;
     if (allocation.squeeze == Squeeze::kLeftToKernel) ++summary.left_to_kernel;
   }

@@ -50,15 +50,23 @@ struct NodeCapacity {
   std::int64_t nominal_milli = 0;
 };
 
-/// The engine at one moment.
+/// A container whose CPUs another hand than topolet's sets.
+struct OverruledContainer {
+  std::string container;  ///< as display_name() says it
+  CpuSet cpus;            ///< that it should have
+  CpuSet seen_on;         ///< where the kernel has it instead; empty: where it should be, at the moment
+  std::chrono::milliseconds lasts{};
+};
+
 /// Containers of a runtime handler that topolet does not place.
 struct ForeignContainers {
   std::uint32_t containers = 0;
   std::string obstacle;  ///< why they are not placed
 };
 
+/// The engine at one moment.
 struct EngineSummary {
-  std::map<std::string, std::uint32_t> containers;  ///< by mode
+  std::map<std::string, std::uint32_t> containers;  ///< by seen_mode()
   std::uint32_t squeezed = 0;                       ///< those that do not have the CPUs they should, as CPUs are gone
   std::uint32_t left_to_kernel = 0;                 ///< those of them without any CPU
   std::uint64_t generation = 0;
@@ -75,6 +83,7 @@ struct EngineSummary {
   std::vector<Overlap> overlaps = {};                     ///< containers on CPUs that another one has alone
   bool confines_foreign = false;                          ///< their pods are kept within the shared pool
   std::map<std::string, std::string> unconfined = {};     ///< why that cannot be done, by NAMESPACE/POD
+  std::vector<OverruledContainer> overruled = {};
   std::string store_reopened_because = {};  ///< when and why the database was begun anew; empty if it never was
 };
 

@@ -35,6 +35,10 @@ inline constexpr const char* kLeftCpus = "left-cpus";
 inline constexpr const char* kReverted = "reverted";
 inline constexpr const char* kDemandChanged = "demand-changed";
 
+// What is said of a container whose CPUs another hand sets.
+inline constexpr const char* kOverruledBegan = "overruled-began";
+inline constexpr const char* kOverruledEnded = "overruled-ended";
+
 // What is said of a container on CPUs that another one has alone.
 inline constexpr const char* kOverlapBegan = "overlap-began";
 inline constexpr const char* kOverlapEnded = "overlap-ended";

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::pair<OperationKind, std::string_view>, 15> kNames = {{
+constexpr std::array<std::pair<OperationKind, std::string_view>, 16> kNames = {{
     {OperationKind::kOccupy, "occupy"},
     {OperationKind::kVacate, "vacate"},
     {OperationKind::kRunPod, "run_pod"},
@@ -35,6 +35,7 @@ constexpr std::array<std::pair<OperationKind, std::string_view>, 15> kNames = {{
     {OperationKind::kRuntime, "runtime"},
     {OperationKind::kRestart, "restart"},
     {OperationKind::kCapacity, "capacity"},
+    {OperationKind::kCpuset, "cpuset"},
 }};
 
 /// Of what is wrong with a line; ends in parse_operation().
@@ -297,6 +298,10 @@ Readers readers_of(OperationKind kind) {
               {"repeat", [](Operation& o, const json& v, std::string_view k) { o.repeat = flag_of(v, k); }}};
     case OperationKind::kCapacity:
       return capacity_readers();
+    case OperationKind::kCpuset:
+      return joined(container, {{"cpus", kCpus}, {"again", [](Operation& o, const json& v, std::string_view k) {
+                                                    o.again = flag_of(v, k);
+                                                  }}});
   }
   return {};
 }
@@ -326,6 +331,8 @@ std::vector<std::string> needed_by(OperationKind kind) {
       return {};
     case OperationKind::kCapacity:
       return {"node"};
+    case OperationKind::kCpuset:
+      return {"pod", "container", "cpus"};
   }
   return {};
 }

@@ -49,6 +49,7 @@ enum class OperationKind : std::uint8_t {
   kRuntime,
   kRestart,
   kCapacity,
+  kCpuset,
 };
 
 /// Which of the runtime's answers `runtime` is about.
@@ -62,7 +63,8 @@ struct Operation {
   std::string pod;  ///< uid
   std::string container;
 
-  CpuSet cpus;  ///< occupy, vacate, offline, online
+  CpuSet cpus;         ///< occupy, vacate, offline, online, cpuset
+  bool again = false;  ///< cpuset
 
   std::string name;  ///< run_pod: the pod's; its uid where the line does not say
   std::string pod_namespace = "default";

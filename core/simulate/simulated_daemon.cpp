@@ -175,7 +175,7 @@ Status SimulatedDaemon::begin_run() {
                      .decide = [&run](const auto& request,
                                       const placement::PlacementRules& rules) { return run.decide(request, rules); },
                      .annotations = [&run] { return run.annotations; }},
-          .kernel = engine::ProcessCgroups({}, {}),
+          .kernel = engine::ProcessCgroups([this](std::int64_t pid) { return runtime_.kernel_cpus(pid); }),
           .clock = time_.clock(),
           .log = *log_,
           .any_plugin_handles_events = [] { return true; },

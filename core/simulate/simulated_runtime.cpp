@@ -63,14 +63,24 @@ struct SimulatedRuntime::Container {
   lens::ContainerConfig config;  ///< as it was created
   std::string cgroup;
   lens::Resources resources;  ///< as updates have left them
+  std::int64_t pid = 0;
+  CpuSet kernel_cpus = {};  ///< empty: nobody has said where it runs
   std::int32_t state = 0;
   std::int32_t exit_code = 0;
 };
 
-/// By id.
+/// Of somebody else, who sets the CPUs of a container.
+struct SimulatedRuntime::Hand {
+  CpuSet cpus;
+  bool again = false;
+};
+
+/// By id; hands by pod uid and the container's name.
 struct SimulatedRuntime::Records {
   std::map<std::string, lens::PodSandbox> sandboxes;
   std::map<std::string, Container> containers;
+  std::map<std::int64_t, std::string> by_pid;  ///< ids, of containers that are no more too
+  std::map<std::pair<std::string, std::string>, Hand> hands;
 };
 
 SimulatedRuntime::SimulatedRuntime() : records_(std::make_unique<Records>()) {}
@@ -134,7 +144,9 @@ cri::RuntimeResponse SimulatedRuntime::create(const std::string& bytes) {
     records_->containers[id] = {.sandbox_id = request.sandbox_id(),
                                 .config = config,
                                 .cgroup = request.sandbox_config().linux().cgroup_parent() + '/' + id,
-                                .resources = config.linux().resources()};
+                                .resources = config.linux().resources(),
+                                .pid = static_cast<std::int64_t>(last_number_)};
+    records_->by_pid[records_->containers[id].pid] = id;
   }
   return next == NextResponse::kResponseLost ? lost_answer() : ok_answer_with_id(id);
 }
@@ -158,7 +170,46 @@ cri::RuntimeResponse SimulatedRuntime::start(const std::string& bytes) {
   const auto found = records_->containers.find(id);
   if (found == records_->containers.end()) return no_such("container", id);
   found->second.state = kRunning;
+  follow_update(found->second);
   return ok_answer();
+}
+
+/// Its pod's uid and its name.
+std::pair<std::string, std::string> SimulatedRuntime::name_of(const Container& container) const {
+  const auto sandbox = records_->sandboxes.find(container.sandbox_id);
+  const std::string uid = sandbox == records_->sandboxes.end() ? std::string() : sandbox->second.metadata().uid();
+  return {uid, container.config.metadata().name()};
+}
+
+/// The kernel has it where it was told to be, and then where the other hand puts it.
+void SimulatedRuntime::follow_update(Container& container) {
+  container.kernel_cpus = set_of<CpuSet>(container.resources.cpuset_cpus());
+  const auto hand = records_->hands.find(name_of(container));
+  if (hand == records_->hands.end() || container.state != kRunning) return;
+  container.kernel_cpus = hand->second.cpus;
+  if (!hand->second.again) records_->hands.erase(hand);
+}
+
+void SimulatedRuntime::set_cpuset(const std::string& pod, const std::string& container, const CpuSet& cpus,
+                                  bool again) {
+  const std::pair name{pod, container};
+  records_->hands.erase(name);
+  if (cpus.empty()) return;
+  records_->hands[name] = {cpus, again};
+  for (auto& [id, known] : records_->containers) {
+    if (known.state != kRunning || name_of(known) != name) continue;
+    known.kernel_cpus = cpus;
+    if (!again) records_->hands.erase(name);
+  }
+}
+
+std::optional<CpuSet> SimulatedRuntime::kernel_cpus(std::int64_t pid) const {
+  const auto id = records_->by_pid.find(pid);
+  if (id == records_->by_pid.end()) return std::nullopt;
+  const auto found = records_->containers.find(id->second);
+  if (found == records_->containers.end() || found->second.state != kRunning) return std::nullopt;
+  const CpuSet& cpus = found->second.kernel_cpus;
+  return cpus.empty() ? std::nullopt : std::optional(cpus);
 }
 
 cri::RuntimeResponse SimulatedRuntime::stop(const std::string& bytes) {
@@ -188,6 +239,10 @@ cri::RuntimeResponse SimulatedRuntime::stop_pod(const std::string& bytes) {
 cri::RuntimeResponse SimulatedRuntime::remove_pod(const std::string& bytes) {
   const std::string id = read_request<lens::Target>(bytes).id();
   std::erase_if(records_->containers, [&id](const auto& entry) { return entry.second.sandbox_id == id; });
+  if (const auto sandbox = records_->sandboxes.find(id); sandbox != records_->sandboxes.end()) {
+    const std::string uid = sandbox->second.metadata().uid();
+    std::erase_if(records_->hands, [&uid](const auto& entry) { return entry.first.first == uid; });
+  }
   records_->sandboxes.erase(id);
   return ok_answer();
 }
@@ -200,6 +255,7 @@ cri::RuntimeResponse SimulatedRuntime::update(const std::string& bytes, Caller c
   const auto found = records_->containers.find(request.container_id());
   if (found == records_->containers.end()) return no_such("container", request.container_id());
   update_resources(found->second.resources, request.linux());
+  if (!request.linux().cpuset_cpus().empty()) follow_update(found->second);
   return next == NextResponse::kResponseLost ? lost_answer() : ok_answer();
 }
 
@@ -230,6 +286,7 @@ std::string SimulatedRuntime::verbose_info(const Container& container) {
   if (now.memory_limit_bytes() != 0) resources["memory"] = {{"limit", now.memory_limit_bytes()}};
   const nlohmann::json info = {
       {"sandboxID", container.sandbox_id},
+      {"pid", container.state == kRunning ? container.pid : 0},
       {"config", created_as(container.config)},
       {"runtimeSpec", {{"linux", {{"cgroupsPath", container.cgroup}, {"resources", std::move(resources)}}}}}};
   return info.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -243,7 +300,7 @@ std::vector<RunningContainer> SimulatedRuntime::running() const {
     running.push_back({.pod = sandbox->second.metadata().uid(),
                        .container = container.config.metadata().name(),
                        .attempt = container.config.metadata().attempt(),
-                       .cpus = set_of<CpuSet>(container.resources.cpuset_cpus()),
+                       .cpus = container.kernel_cpus,
                        .mems = set_of<NodeSet>(container.resources.cpuset_mems())});
   }
   return running;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,11 +38,12 @@ struct RunningContainer {
   std::string pod;  ///< uid
   std::string container;
   std::uint32_t attempt = 0;
-  CpuSet cpus;  ///< empty: nobody has said where, so it may run on every CPU
+  CpuSet cpus;  ///< as the kernel has it; empty: nobody has said where, so it may run on every CPU
   NodeSet mems;
 };
 
-/// Answers at once, on the caller's thread. Containers have no process, so nothing can be read back from a kernel.
+/// Answers at once, on the caller's thread. The kernel has each container where it was told to be, unless another hand
+/// has set its CPUs.
 class SimulatedRuntime {
  public:
   SimulatedRuntime();
@@ -57,12 +59,19 @@ class SimulatedRuntime {
   void set_next_own_update(NextResponse next) { next_own_update_ = next; }
   void exit(const std::string& container_id, std::int32_t exit_code);
 
+  /// Another hand sets the container's CPUs in the kernel: now, or when it is started. `again`: after every update too,
+  /// until the next word about this container. No CPUs: the hand has gone, and the container stays where it is.
+  void set_cpuset(const std::string& pod, const std::string& container, const CpuSet& cpus, bool again);
+  /// What the kernel says of a process; none where nobody has said where it runs, or there is no such process.
+  std::optional<CpuSet> kernel_cpus(std::int64_t pid) const;
+
   std::vector<RunningContainer> running() const;
   /// Called after each call that was done and changed something, before its answer goes back.
   void watch(std::function<void()> changed) { changed_ = std::move(changed); }
 
  private:
   struct Container;
+  struct Hand;
   struct Records;
 
   cri::RuntimeResponse do_call(std::string_view method, const std::string& request, Caller caller);
@@ -77,6 +86,8 @@ class SimulatedRuntime {
   cri::RuntimeResponse remove(const std::string& request);
   cri::RuntimeResponse stop_pod(const std::string& request);
   cri::RuntimeResponse remove_pod(const std::string& request);
+  std::pair<std::string, std::string> name_of(const Container& container) const;
+  void follow_update(Container& container);
 
   const std::unique_ptr<Records> records_;
   std::uint64_t last_number_ = 0;

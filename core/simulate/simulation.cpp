@@ -9,6 +9,7 @@
 #include "core/engine/state/ledger.hpp"
 #include "core/engine/state/verdicts_json.hpp"
 #include "core/machine/machine.hpp"
+#include "core/simulate/added_devices.hpp"
 #include "store/store.hpp"
 
 namespace topolet::simulate {
@@ -34,46 +35,10 @@ void set_failed(OperationResult& result, const std::string& message) {
   result.reason = without_topolet_prefix(message);
 }
 
-/// The same machine with the devices that the topology does not name.
-Result<std::shared_ptr<const topology::Topology>> with_devices(std::shared_ptr<const topology::Topology> machine,
-                                                               const std::vector<Operation>& devices) {
-  if (devices.empty()) return machine;
-  auto more = std::make_shared<topology::Topology>(*machine);
-  for (const Operation& device : devices) {
-    topology::OsDevice added;
-    added.name = device.path;
-    added.subtype = device.device_kind;
-    added.nodes = device.nodes;
-    for (const std::uint32_t node : device.nodes) {
-      const topology::Node* found = more->node(node);
-      if (found == nullptr) {
-        return Error{Code::kInvalidArgument, fmt::format("device {}: there is no NUMA node {}", device.path, node)};
-      }
-      added.cpus |= found->cpus;
-    }
-    const auto& functions = more->pci_devices;
-    const auto function = std::find_if(functions.begin(), functions.end(), [&](const topology::PciDevice& candidate) {
-      return candidate.address == device.pci;
-    });
-    if (!device.pci.empty() && function == functions.end()) {
-      return Error{
-          Code::kInvalidArgument,
-          fmt::format("device {}: the topology has no PCI device {}; say \"nodes\" instead", device.path, device.pci)};
-    }
-    if (function != functions.end()) {
-      added.pci_device = static_cast<std::uint32_t>(function - functions.begin());
-      added.cpus = function->cpus;
-      added.nodes = function->nodes;
-    }
-    more->os_devices.push_back(std::move(added));
-  }
-  return std::shared_ptr<const topology::Topology>(std::move(more));
-}
-
 std::string mode_of(const engine::Allocation& allocation) {
   const auto cpus = allocation.workload.settings.find("cpus");
   const bool none = cpus != allocation.workload.settings.end() && cpus->second == "none";
-  return none ? "none" : std::string(to_string(allocation.placement.mode));
+  return none ? "none" : std::string(seen_mode(allocation));
 }
 
 /// A start that nobody heard of is as good as one that worked: it may run.
@@ -131,7 +96,8 @@ bool is(const store::DecidedRow* decision, engine::AuditEvent event) {
 /// The last word on a container that was moved; nothing if no decision moved it.
 std::string why_changed(const std::vector<store::DecidedRow>& rows, const placement::ContainerKey& key) {
   const auto last = std::find_if(rows.rbegin(), rows.rend(), [&](const store::DecidedRow& row) {
-    return row.pod_uid == key.pod_uid && row.container == key.name && row.attempt == key.attempt && row.holds;
+    const bool is_word = row.holds || row.event == to_string(engine::AuditEvent::kOverruled);
+    return row.pod_uid == key.pod_uid && row.container == key.name && row.attempt == key.attempt && is_word;
   });
   return last == rows.rend() ? std::string() : last->reason;
 }
@@ -227,6 +193,8 @@ void Simulation::dispatch(const Operation& operation, OperationResult& result) {
       return restart(operation);
     case OperationKind::kCapacity:
       return set_capacity(operation, result);
+    case OperationKind::kCpuset:
+      return set_cpuset(operation, result);
   }
 }
 
@@ -243,7 +211,7 @@ void Simulation::occupy(const Operation& operation, OperationResult& result) {
                                            topology_->online.to_string()));
     }
     for (const auto& [key, place] : held_cpus()) {
-      const CpuSet held = (place.mode == "exclusive" ? place.cpus | place.withheld : place.withheld) & operation.cpus;
+      const CpuSet held = (place.is_exclusive ? place.cpus | place.withheld : place.withheld) & operation.cpus;
       if (held.empty()) continue;
       return set_error(
           result, fmt::format("CPUs {} are held by container {} of pod {}", held.to_string(), key.name, key.pod_uid));
@@ -424,13 +392,26 @@ void Simulation::set_capacity(const Operation& operation, OperationResult& resul
   result.reason = fmt::format("{} of {} milli-CPUs", set->milli, set->nominal_milli);
 }
 
+/// The kernel tells nobody: topoletd sees it when it looks next.
+void Simulation::set_cpuset(const Operation& operation, OperationResult& result) {
+  if (pods_.count(operation.pod) == 0) {
+    return set_error(result, fmt::format("pod {} is not running; run_pod must come first", operation.pod));
+  }
+  if (const CpuSet unknown = operation.cpus - topology_->online; !unknown.empty()) {
+    return set_error(result, fmt::format("CPUs {} are not online; online are {}", unknown.to_string(),
+                                         topology_->online.to_string()));
+  }
+  runtime_.set_cpuset(operation.pod, operation.container, operation.cpus, operation.again);
+  fill_placement(operation, result);
+}
+
 Simulation::HeldCpusByContainer Simulation::held_cpus() {
   HeldCpusByContainer held_cpus;
   daemon_.read_ledger([&held_cpus](const engine::Ledger& ledger) {
     for (const auto& [key, allocation] : ledger.allocations()) {
       const placement::Placement& placement = allocation.placement;
-      held_cpus[key] = {mode_of(allocation), placement.cpus, allocation.effective_withheld(), placement.mems,
-                        allocation.squeeze};
+      held_cpus[key] = {mode_of(allocation), allocation.is_exclusive(), placement.cpus, allocation.effective_withheld(),
+                        placement.mems,      allocation.squeeze};
     }
   });
   return held_cpus;
@@ -486,7 +467,7 @@ Snapshot Simulation::snapshot() {
     for (const auto& [key, allocation] : ledger.allocations()) {
       const placement::Placement& placement = allocation.placement;
       snapshot.containers.push_back({key, displayed_phase(allocation), mode_of(allocation), placement.cpus,
-                                     allocation.effective_withheld(), placement.mems});
+                                     allocation.effective_withheld(), placement.mems, allocation.seen_on});
     }
   });
   return snapshot;

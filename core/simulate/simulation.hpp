@@ -62,6 +62,7 @@ struct ContainerSnapshot {
   CpuSet cpus;
   CpuSet withheld;
   NodeSet mems;
+  CpuSet seen_on;  ///< as in engine::Allocation
 };
 
 /// The machine and who holds what, at one moment.
@@ -100,6 +101,7 @@ class Simulation {
   using ContainerName = std::pair<std::string, std::string>;  ///< pod uid, name
   struct HeldCpus {
     std::string mode;
+    bool is_exclusive = false;  ///< by its placement, whatever was seen
     CpuSet cpus;
     CpuSet withheld;
     NodeSet mems;
@@ -127,6 +129,7 @@ class Simulation {
   void set_next_answer(const Operation& operation);
   void restart(const Operation& operation);
   void set_capacity(const Operation& operation, OperationResult& result);
+  void set_cpuset(const Operation& operation, OperationResult& result);
 
   HeldCpusByContainer held_cpus();
   std::optional<engine::Allocation> allocation_of(const Operation& operation);

@@ -164,6 +164,45 @@ TEST_F(ContainerQueuesTest, RetryWithAGrowingPauseAndTellWaitersAfterThreeFailur
   EXPECT_EQ(queues.applied("c"), kTwo);
 }
 
+TEST_F(ContainerQueuesTest, RetryWhenTheyAreToldToAndLetNobodyWaitForThat) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  Status reported;
+  queues.when_converged("c", milliseconds(60000), [&](const Status& status) { reported = status; });
+  const Error overruled{Code::kUnavailable, "something else sets its CPUs"};
+  applies_.front().done({ApplyResult::Kind::kFailed, overruled, milliseconds(10000)});
+  applies_.clear();
+  ASSERT_FALSE(reported.has_value());
+  EXPECT_EQ(reported.error(), overruled);
+  advance(milliseconds(9999));
+  EXPECT_TRUE(applies_.empty());
+  advance(milliseconds(1));
+  ASSERT_EQ(applies_.size(), 1U);
+}
+
+TEST_F(ContainerQueuesTest, WaitForWhatIsPostponedAndCountNoFailure) {
+  ContainerQueues queues = make();
+  queues.open("c", kOne, kTwo);
+  Status reported;
+  bool told = false;
+  queues.when_converged("c", milliseconds(60000), [&](const Status& status) {
+    reported = status;
+    told = true;
+  });
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(applies_.size(), 1U);
+    const Apply apply = applies_.front();
+    applies_.clear();
+    apply.done({ApplyResult::Kind::kPostponed, {Code::kUnavailable, "too early"}, milliseconds(3000)});
+    advance(milliseconds(2999));
+    EXPECT_TRUE(applies_.empty());
+    advance(milliseconds(1));
+  }
+  EXPECT_FALSE(told);
+  answer();
+  EXPECT_TRUE(told && reported.has_value());
+}
+
 TEST_F(ContainerQueuesTest, EndAWaitThatTakesTooLong) {
   ContainerQueues queues = make();
   queues.open("c", kOne, kTwo);

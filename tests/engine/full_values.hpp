@@ -83,7 +83,7 @@ inline Allocation full_allocation(std::int64_t number) {
   Allocation allocation;
   auto& [workload, placement, within, vacating, vacating_alone, conflict, phase, phase_since, doubt_since, stopping,
          container_id, generation, decision, reason, preferred, arrived_cpus, evaluated_cpus, restricted, nodes,
-         squeeze] = allocation;
+         squeeze, seen_on, overlapped, overruled] = allocation;
   workload = full_workload();
   placement = full_placement(4);
   within = CpuSet::range(4, 9);
@@ -104,6 +104,11 @@ inline Allocation full_allocation(std::int64_t number) {
   restricted = true;
   nodes = NodeSet{5};
   squeeze = Squeeze::kLeftToKernel;
+  seen_on = CpuSet{14};
+  overlapped = CpuSet{15};
+  auto& [since, ours_since] = overruled.emplace();
+  since = std::chrono::milliseconds(1700000000003);
+  ours_since = std::chrono::milliseconds(1700000000004);
   return allocation;
 }
 

@@ -250,7 +250,8 @@ TEST_F(MoverTest, RepairsWhatHasDrifted) {
   runtime_.take_calls();
   mover_->verify_in_kernel("c-a");
   loop_.advance(seconds(1));
-  EXPECT_THAT(take_transitions(), ElementsAre("a: vacating >5", "drift 2: a", "a: vacating 5>"));
+  EXPECT_THAT(take_transitions(),
+              ElementsAre("a: seen on >0,5", "a: vacating >5", "drift 2: a", "a: vacating 5>", "a: seen on 0,5>"));
   EXPECT_THAT(runtime_.take_calls(), Contains("UpdateContainerResources c-a 0"));
   mover_->verify_in_kernel("c-a");
   loop_.run();

@@ -45,7 +45,12 @@ Fields fields_of(const Allocation& allocation) {
           {"arrived", allocation.arrived_cpus.to_string()},
           {"evaluated", allocation.evaluated_cpus.to_string()},
           {"restricted", flag(allocation.restricted)},
-          {"squeezed", std::string(to_string(allocation.squeeze))}};
+          {"squeezed", std::string(to_string(allocation.squeeze))},
+          {"seen on", allocation.seen_on.to_string()},
+          {"overlapped", allocation.overlapped.to_string()},
+          {"overruled", allocation.overruled ? fmt::format("{} {}", allocation.overruled->since.count(),
+                                                           allocation.overruled->ours_since.count())
+                                             : std::string()}};
 }
 
 std::string differences(const Allocation& before, const Allocation& after) {

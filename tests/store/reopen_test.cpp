@@ -195,13 +195,17 @@ TEST_F(DetachedTest, KnowsWhatTheFileHoldsAndTakesNoWrites) {
 TEST_F(DetachedTest, HoldsWhatAnOlderVersionWroteThatKnewNoCapacities) {
   make_database();
   ASSERT_TRUE(connect(Database::Access::kReadWrite)
-                  .execute("DROP TABLE told_capacity; PRAGMA user_version = 9", "age")
+                  .execute("DROP TABLE told_capacity; DROP VIEW current_placements;"
+                           "ALTER TABLE allocation DROP COLUMN seen_on; ALTER TABLE allocation DROP COLUMN overlapped;"
+                           "ALTER TABLE allocation DROP COLUMN overruled;"
+                           "CREATE VIEW current_placements AS SELECT decision FROM live; PRAGMA user_version = 9",
+                           "age")
                   .has_value());
   const auto store = open_detached();
   EXPECT_EQ(store->allocations()->size(), 1U);
   EXPECT_TRUE(store->capacities()->empty());
   ASSERT_TRUE(store->reopen(*store->find_file_loss(), {1, 5}, kNow).has_value());
-  EXPECT_EQ(value("PRAGMA user_version"), "10");
+  EXPECT_EQ(value("PRAGMA user_version"), "11");
 }
 
 TEST_F(DetachedTest, GoesOnWithTheFileOnceItCanBeWritten) {

@@ -55,7 +55,7 @@ TEST_F(SchemaTest, TakesOnlyTheStepsItHasNotSeen) {
   ASSERT_TRUE(migrated.has_value()) << message(migrated);
   EXPECT_EQ(*database.integer("PRAGMA user_version", "read"), next);
   EXPECT_EQ(*database.integer("SELECT count(colour) FROM decided", "read"), 0);
-  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 10"));
+  EXPECT_THAT(message(check_writable(database)), HasSubstr("knows only versions up to 11"));
 }
 
 TEST_F(SchemaTest, KeepsWhatAnEarlierVersionWrote) {
@@ -116,6 +116,25 @@ TEST_F(SchemaTest, TellsNothingOfCapacitiesAtFirstAndKeepsThemOverAReboot) {
   EXPECT_EQ(shown(capacities->front().columns, "milli"), "6");
   EXPECT_EQ(shown(capacities->front().columns, "source"), "operator");
   EXPECT_EQ(shown(capacities->front().columns, "below_since_ms"), "0");
+}
+
+TEST_F(SchemaTest, CallsNothingExclusiveThatWasSeenNotToBe) {
+  const auto store = open("boot-1");
+  for (const char* column : {"", "overruled", "seen_on", "overlapped"}) {
+    DecidedRow row = exclusive_row("a", {2});
+    const auto decision = store->add(row);
+    ASSERT_TRUE(decision.has_value()) << message(decision);
+    Columns columns{{"state", std::string("bound")},
+                    {"container_id", std::string("c")},
+                    {"cpus", std::string("2")},
+                    {"pending_since_ms", std::int64_t{0}}};
+    const std::string value = column == std::string("overruled") ? R"({"since_ms":1000,"ours_since_ms":0})" : "3";
+    if (*column != '\0') columns.emplace_back(column, value);
+    ASSERT_TRUE(store->put_allocation(*decision, columns).has_value());
+  }
+  EXPECT_EQ(column("SELECT mode FROM current_placements ORDER BY decision"), "exclusive,overruled,drifted,overlapped");
+  EXPECT_EQ(column("SELECT overruled_since || seen_on || overlapped FROM current_placements ORDER BY decision"),
+            "1970-01-01T00:00:01.000Z,3,3");
 }
 
 TEST_F(SchemaTest, CompletesTheHistoryOfAnEarlierVersionInSlices) {

@@ -267,22 +267,30 @@ void ContainerQueues::finish_apply(const QueuePtr& queue, const ContainerCpuset&
       queue->sent = target;
       queue->last_error = applied.error;
       ++queue->unverified;
-      schedule_retry(queue);
+      schedule_retry(queue, usual_delay(*queue));
+      break;
+    case ApplyResult::Kind::kPostponed:
+      queue->last_error = applied.error;
+      schedule_retry(queue, applied.retry_after.value_or(usual_delay(*queue)));
       break;
     case ApplyResult::Kind::kFailed:
       if (queue->closed) break;
       queue->last_error = applied.error;
-      schedule_retry(queue);
-      if (++queue->failures >= kFailuresToReport) give_up(queue, applied.error);
+      schedule_retry(queue, applied.retry_after.value_or(usual_delay(*queue)));
+      if (++queue->failures >= kFailuresToReport || applied.retry_after) give_up(queue, applied.error);
       break;
   }
   advance(queue);
   start_queued();
 }
 
-void ContainerQueues::schedule_retry(const QueuePtr& queue) {
+std::chrono::milliseconds ContainerQueues::usual_delay(const Queue& queue) {
+  return retry_delay(queue.failures + queue.unverified);
+}
+
+void ContainerQueues::schedule_retry(const QueuePtr& queue, std::chrono::milliseconds delay) {
   queue->retry_scheduled = true;
-  options_.after(retry_delay(queue->failures + queue->unverified), [this, queue] {
+  options_.after(delay, [this, queue] {
     queue->retry_scheduled = false;
     advance(queue);
   });

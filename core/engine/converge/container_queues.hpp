@@ -25,9 +25,13 @@ struct ApplyResult {
     kFailed,      ///< `error` says why; it is tried again
     kBlocked,     ///< others must leave first: nothing was tried, unblock() says when to try again
     kUnverified,  ///< told to the runtime, but nobody can see yet whether it has come into effect
+    kPostponed,   ///< it is too early to tell the runtime again: nothing was tried, `retry_after` says when
   };
   Kind kind = Kind::kDone;
   Error error = {};
+  /// Of kFailed and kPostponed: not to be tried again before that, and who waits for a failed one need not wait for
+  /// more. None: soon.
+  std::optional<std::chrono::milliseconds> retry_after = {};
 };
 
 struct QueueOptions {
@@ -137,7 +141,8 @@ class ContainerQueues {
   void advance(const QueuePtr& queue);
   void apply(const QueuePtr& queue);
   void finish_apply(const QueuePtr& queue, const ContainerCpuset& target, const ApplyResult& applied);
-  void schedule_retry(const QueuePtr& queue);
+  void schedule_retry(const QueuePtr& queue, std::chrono::milliseconds delay);
+  static std::chrono::milliseconds usual_delay(const Queue& queue);
   void run_operation(const QueuePtr& queue, const Status& status);
   static void give_up_waiter(Queue& queue, std::uint64_t number);
   void give_up_operation(const QueuePtr& queue, std::uint64_t number);

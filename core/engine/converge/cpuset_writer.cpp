@@ -43,7 +43,7 @@ WriteResult CpusetWriter::verify_written(const std::string& container_id, const 
     }
   }
   if (matches) return {WriteResult::Kind::kVerified};
-  return {WriteResult::Kind::kFailed, matches.error()};
+  return {WriteResult::Kind::kElsewhere, matches.error()};
 }
 
 void CpusetWriter::list(

@@ -24,8 +24,9 @@ struct WriteResult {
     kVerified,    ///< it runs, and the kernel has it where it should be
     kNotStarted,  ///< the runtime says that it was not started yet
     kExited,
-    kGone,    ///< the runtime has no such container
-    kFailed,  ///< `error` says why
+    kGone,       ///< the runtime has no such container
+    kElsewhere,  ///< the runtime has taken it, and the kernel shows other CPUs; `error` says which
+    kFailed,     ///< `error` says why
   };
   Kind kind = Kind::kFailed;
   Error error = {};

@@ -72,6 +72,9 @@ void Mover::on_durable(const Transition& transition) {
     desired_[change.after->container_id] = desired_cpuset_of(*change.after);
     queues_.set_desired(change.after->container_id, desired_cpuset_of(*change.after));
     if (was && change.before->squeeze != change.after->squeeze) on_squeezed(*change.before, *change.after);
+    if (was && change.before->overruled && !change.after->overruled) {
+      overlap_watch_.look(change.after->container_id, change.after->placement.cpus);
+    }
   }
   unblock_ready();
 }
@@ -91,6 +94,7 @@ void Mover::drop_container(const Allocation& allocation) {
   desired_.erase(allocation.container_id);
   blocked_.erase(allocation.container_id);
   overlap_watch_.forget(allocation.container_id);
+  overrule_watch_.forget(allocation.container_id);
   deps_.cpusets.forget(allocation.container_id);
   queues_.close(allocation.container_id);
   // A set that was sent may come into effect where the container is found once more.
@@ -147,6 +151,12 @@ void Mover::apply(const std::string& container_id, const ContainerCpuset& target
     blocked_.insert(container_id);
     return done({ApplyResult::Kind::kBlocked, {Code::kUnavailable, "other containers have not left its CPUs yet"}});
   }
+  if (const auto wait = overrule_watch_.wait_before_repair(*allocation, target)) {
+    return done({ApplyResult::Kind::kPostponed,
+                 {Code::kUnavailable, "something else than topolet sets its CPUs; they are set again later"},
+                 wait});
+  }
+  overrule_watch_.note_told(*allocation, target);
   footprints_.add(container_id, target.cpus);
   deps_.cpusets.write(container_id, target,
                       [this, container_id, target, done = std::move(done)](const WriteResult& result) {
@@ -166,6 +176,8 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
       const Code code = result.error.code == Code::kNotFound ? Code::kUnavailable : result.error.code;
       return done({ApplyResult::Kind::kFailed, {code, result.error.message}});
     }
+    case WriteResult::Kind::kElsewhere:
+      return done(note_elsewhere(container_id, target, result.error));
     case WriteResult::Kind::kGone:
       deps_.exits.report(container_id, {Exit::Kind::kGone});
       return done({});
@@ -190,8 +202,26 @@ void Mover::on_cpuset_written(const std::string& container_id, const ContainerCp
     }
   }
   confirm_cpus(container_id, key, target.cpus);
+  const std::optional<CpuSet> observed = deps_.cpusets.kernel_cpus(container_id);
+  overrule_watch_.note_in_force(container_id, target);
+  if (observed) overrule_watch_.note_seen(container_id, *observed, target.cpus);
   done({});
-  look_for_overlap(container_id, deps_.cpusets.kernel_cpus(container_id).value_or(target.cpus));
+  look_for_overlap(container_id, observed.value_or(target.cpus));
+}
+
+/// The runtime has taken `target`, and the kernel shows something else.
+ApplyResult Mover::note_elsewhere(const std::string& container_id, const ContainerCpuset& target, const Error& error) {
+  const auto observed = deps_.cpusets.kernel_cpus(container_id);
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  // What came of a start that is under way is not known yet.
+  if (observed && allocation->phase == Phase::kRunning) {
+    overrule_watch_.note_elsewhere(container_id, target, *observed);
+  }
+  if (observed) look_for_overlap(container_id, *observed);
+  allocation = deps_.committer.ledger().find_by_container(container_id);
+  ApplyResult result{ApplyResult::Kind::kFailed, error};
+  if (allocation != nullptr && allocation->overruled) result.retry_after = kPauseBetweenRepairs;
+  return result;
 }
 
 /// The container has these CPUs, as was read back, and nothing that was sent to it is under way. What it will be sent
@@ -312,7 +342,7 @@ void Mover::commit_move(const Allocation& before, const PlanMove& plan_move,
   });
 }
 
-void Mover::verify(const std::string& container_id, const std::function<void()>& seen) {
+void Mover::verify(const std::string& container_id, OverruleWatch::Look look, const std::function<void()>& seen) {
   const auto asked_with = queues_.applied(container_id);
   deps_.cpusets.inspect(container_id, [=, this](const Result<cri::ContainerDetail>& detail) {
     if (!detail) return;
@@ -320,12 +350,13 @@ void Mover::verify(const std::string& container_id, const std::function<void()>&
     if (detail->info.state == cri::ContainerState::kExited) {
       return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
     }
-    on_inspected(container_id, *detail, asked_with == queues_.applied(container_id));
+    on_inspected(container_id, *detail, asked_with == queues_.applied(container_id), look);
   });
 }
 
 /// `is_newest`: the container has not been set to other CPUs since the runtime was asked.
-void Mover::on_inspected(const std::string& container_id, const cri::ContainerDetail& detail, bool is_newest) {
+void Mover::on_inspected(const std::string& container_id, const cri::ContainerDetail& detail, bool is_newest,
+                         OverruleWatch::Look look) {
   const auto applied = queues_.applied(container_id);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (!applied || allocation == nullptr) return;
@@ -335,28 +366,52 @@ void Mover::on_inspected(const std::string& container_id, const cri::ContainerDe
     deps_.committer.commit(event::StartConfirmed{key}, Urgency::kSoon);
   }
   if (is_left_to_kernel) return;
-  CpuSet observed;
-  Status matches = deps_.cpusets.check_kernel(container_id, *applied);
-  if (!matches) observed = deps_.cpusets.kernel_cpus(container_id).value_or(CpuSet());
-  if (matches && is_newest && !detail.spec_cpus.empty() && detail.spec_cpus != applied->cpus) {
-    matches = Error{Code::kInternal, fmt::format("the runtime reports CPUs {} instead of {}",
-                                                 detail.spec_cpus.to_string(), applied->cpus.to_string())};
-    observed = detail.spec_cpus;
+  if (Status matches = deps_.cpusets.check_kernel(container_id, *applied); !matches) {
+    const CpuSet observed = deps_.cpusets.kernel_cpus(container_id).value_or(CpuSet());
+    return note_drift(container_id, observed, matches.error().message, look);
+  }
+  look_in_kernel(container_id);
+  if (is_newest && !detail.spec_cpus.empty() && detail.spec_cpus != applied->cpus) {
+    footprints_.add(container_id, detail.spec_cpus);
+    deps_.committer.commit(event::Drifted{key, detail.spec_cpus,
+                                          fmt::format("the runtime reports CPUs {} instead of {}",
+                                                      detail.spec_cpus.to_string(), applied->cpus.to_string())});
+    look_for_overlap(container_id, detail.spec_cpus);
+    return queues_.invalidate(container_id);
   }
   // An update that came during a start may be lost.
-  if (matches && deps_.cpusets.is_narrower(container_id, *applied)) return queues_.invalidate(container_id);
-  if (matches) return look_for_overlap(container_id, applied->cpus);
+  if (deps_.cpusets.is_narrower(container_id, *applied)) return queues_.invalidate(container_id);
+  look_for_overlap(container_id, applied->cpus);
+}
+
+/// The kernel has it on `observed`, where it should not be. The first time that is a drift, which is audited; where
+/// another hand does it, that is said once for all times.
+void Mover::note_drift(const std::string& container_id, const CpuSet& observed, const std::string& why,
+                       OverruleWatch::Look look) {
+  const placement::ContainerKey key = deps_.committer.ledger().find_by_container(container_id)->workload.key;
+  const bool is_overruled = overrule_watch_.note_stray(container_id, observed, look);
   footprints_.add(container_id, observed);
-  deps_.committer.commit(event::Drifted{key, observed, matches.error().message});
+  deps_.committer.commit(event::Drifted{key, observed, is_overruled ? "" : why});
   look_for_overlap(container_id, observed);
   queues_.invalidate(container_id);
+}
+
+void Mover::look_in_kernel(const std::string& container_id) {
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return;
+  const std::optional<CpuSet> observed = deps_.cpusets.kernel_cpus(container_id);
+  if (!observed) return;
+  const auto applied = queues_.applied(container_id);
+  overrule_watch_.note_seen(container_id, *observed, applied ? applied->cpus : allocation->placement.cpus);
 }
 
 void Mover::verify_in_kernel(const std::string& container_id) {
   const auto applied = queues_.applied(container_id);
   const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
   if (allocation == nullptr || allocation->squeeze == Squeeze::kLeftToKernel) return;
-  if (applied && !deps_.cpusets.check_kernel(container_id, *applied)) verify(container_id);
+  if (applied && !deps_.cpusets.check_kernel(container_id, *applied)) return verify(container_id);
+  // Reading it once more is for what is not as always.
+  if (!applied || !allocation->seen_on.empty() || allocation->overruled) look_in_kernel(container_id);
 }
 
 void Mover::verify_all_in_kernel() {
@@ -391,7 +446,9 @@ void Mover::resolve_unfinished_start(const std::string& container_id) {
   deps_.cpusets.inspect(container_id, [this, container_id](const Result<cri::ContainerDetail>& detail) {
     const Allocation* now = deps_.committer.ledger().find_by_container(container_id);
     if (!detail || now == nullptr || now->phase != Phase::kStarting) return;
-    if (detail->info.state == cri::ContainerState::kRunning) return on_inspected(container_id, *detail, true);
+    if (detail->info.state == cri::ContainerState::kRunning) {
+      return on_inspected(container_id, *detail, true, OverruleWatch::Look::kFirst);
+    }
     if (detail->info.state == cri::ContainerState::kExited) {
       return deps_.exits.report(container_id, {Exit::Kind::kExited, detail->info.exit_code});
     }

@@ -21,6 +21,7 @@
 #include "core/engine/converge/exits.hpp"
 #include "core/engine/converge/footprints.hpp"
 #include "core/engine/converge/overlap_watch.hpp"
+#include "core/engine/converge/overrule_watch.hpp"
 #include "core/engine/loop.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/committer.hpp"
@@ -95,11 +96,18 @@ class Mover final : public Observer {
   /// Nothing for a container that has ended.
   void recover_workload(const placement::ContainerKey& key, WorkloadRecovered done);
 
-  /// Reads back what a container that runs may run on; a difference is audited and repaired. `seen` is called before
-  /// that, when the runtime has said which process is the container's.
-  void verify(const std::string& container_id, const std::function<void()>& seen = {});
+  /// Reads back what a container that runs may run on; a difference is audited and repaired.
+  void verify(const std::string& container_id) { verify(container_id, OverruleWatch::Look::kLater, {}); }
+  /// The same for one that has just been started. `seen` is called before that, when the runtime has said which process
+  /// is the container's.
+  void verify_start(const std::string& container_id, const std::function<void()>& seen = {}) {
+    verify(container_id, OverruleWatch::Look::kFirst, seen);
+  }
   /// The same without asking the runtime, where the kernel can be read and agrees.
   void verify_in_kernel(const std::string& container_id);
+
+  /// Notes where the kernel has it, if that can be read.
+  void look_in_kernel(const std::string& container_id);
 
   /// The same for all that run, and who has fewer CPUs than it should is told its CPUs anew.
   void verify_all_in_kernel();
@@ -127,7 +135,12 @@ class Mover final : public Observer {
   void await_neighbours_until(placement::ContainerKey key, std::chrono::steady_clock::time_point deadline, Done done);
   void begin_move(const placement::ContainerKey& key, const PlanMove& plan, const ContainerQueues::OperationDone& done);
   void commit_move(const Allocation& before, const PlanMove& plan, const ContainerQueues::OperationDone& done);
-  void on_inspected(const std::string& container_id, const cri::ContainerDetail& detail, bool is_newest);
+  void verify(const std::string& container_id, OverruleWatch::Look look, const std::function<void()>& seen);
+  void on_inspected(const std::string& container_id, const cri::ContainerDetail& detail, bool is_newest,
+                    OverruleWatch::Look look);
+  void note_drift(const std::string& container_id, const CpuSet& observed, const std::string& why,
+                  OverruleWatch::Look look);
+  ApplyResult note_elsewhere(const std::string& container_id, const ContainerCpuset& target, const Error& error);
   void resolve_unfinished_start(const std::string& container_id);
   void on_squeezed(const Allocation& before, const Allocation& after);
   void drop_container(const Allocation& allocation);
@@ -138,6 +151,7 @@ class Mover final : public Observer {
   std::set<std::string> blocked_;                   ///< containers whose CPUs others have not left
   Footprints footprints_;
   OverlapWatch overlap_watch_{{deps_.committer, footprints_, deps_.clock}};
+  OverruleWatch overrule_watch_{{deps_.committer, footprints_, deps_.clock}};
   ContainerQueues queues_;
 };
 

@@ -15,6 +15,19 @@ bool is_watched(const Allocation& allocation) {
 
 }  // namespace
 
+OverlapWatch::OverlapWatch(Deps deps) : deps_(std::move(deps)) {
+  const auto& allocations = deps_.committer.ledger().allocations();
+  for (const auto& [key, seen] : allocations) {
+    if (!seen.overruled || seen.seen_on.empty() || !is_watched(seen)) continue;
+    for (const auto& [other, owner] : allocations) {
+      const CpuSet shared = owner.overlapped & seen.seen_on;
+      if (other == key || shared.empty()) continue;
+      seen_[{seen.container_id, owner.container_id}] = {seen, display_name(owner.workload), shared,
+                                                        deps_.clock.steady()};
+    }
+  }
+}
+
 /// By the id of who has the CPUs alone. One that has not moved there yet does not have them.
 std::map<std::string, CpuSet> OverlapWatch::overlaps_of(const std::string& container_id, const CpuSet& cpus) const {
   std::map<std::string, CpuSet> found;
@@ -30,17 +43,22 @@ std::map<std::string, CpuSet> OverlapWatch::overlaps_of(const std::string& conta
 }
 
 bool OverlapWatch::look(const std::string& container_id, const CpuSet& cpus) {
+  const Ledger& ledger = deps_.committer.ledger();
+  const Allocation* looked_at = ledger.find_by_container(container_id);
+  const bool is_overruled = looked_at != nullptr && looked_at->overruled;
   const std::map<std::string, CpuSet> found = overlaps_of(container_id, cpus);
   for (auto seen = seen_.lower_bound({container_id, ""}); seen != seen_.end() && seen->first.first == container_id;) {
     const auto next = std::next(seen);
-    if (found.count(seen->first.second) == 0) end(seen, "it has left");
+    const bool has_left = found.count(seen->first.second) == 0;
+    if (has_left && is_overruled) seen->second.is_there = false;
+    if (has_left && !is_overruled) end(seen, "it has left");
     seen = next;
   }
-  const Ledger& ledger = deps_.committer.ledger();
   for (const auto& [owner_id, shared] : found) {
     const auto known = seen_.find({container_id, owner_id});
     if (known != seen_.end()) {
       known->second.cpus |= shared;
+      known->second.is_there = true;
     } else {
       begin(*ledger.find_by_container(container_id), *ledger.find_by_container(owner_id), shared);
     }
@@ -83,8 +101,9 @@ std::chrono::milliseconds OverlapWatch::age(const Seen& seen) const {
 
 std::vector<Overlap> OverlapWatch::overlaps() const {
   std::vector<Overlap> overlaps;
-  for (const auto& [pair, seen] : seen_)
-    overlaps.push_back({display_name(seen.subject.workload), seen.owner, seen.cpus, age(seen)});
+  for (const auto& [pair, seen] : seen_) {
+    if (seen.is_there) overlaps.push_back({display_name(seen.subject.workload), seen.owner, seen.cpus, age(seen)});
+  }
   return overlaps;
 }
 

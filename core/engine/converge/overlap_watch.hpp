@@ -15,7 +15,8 @@
 
 namespace topolet::engine {
 
-/// Audits each overlap when it is seen, and when it is over. Not those that are audited as a conflict with the kubelet,
+/// Audits each overlap when it is seen, and when it is over: of a container that is overruled, which may come and go,
+/// once for all the time that it is. Not those that are audited as a conflict with the kubelet,
 /// or of a container that no CPU is left for. Lives on the loop's thread.
 class OverlapWatch {
  public:
@@ -24,14 +25,15 @@ class OverlapWatch {
     const Footprints& footprints;
     Clock clock;
   };
-  explicit OverlapWatch(Deps deps) : deps_(std::move(deps)) {}
+  /// Those of containers that were overruled before the daemon started are known, and were audited.
+  explicit OverlapWatch(Deps deps);
 
   /// The container was seen to run on `cpus`. True if others have some of these alone.
   bool look(const std::string& container_id, const CpuSet& cpus);
   /// The container has ended, or its CPUs are not topolet's to set any more.
   void forget(const std::string& container_id);
 
-  /// Those that are not over.
+  /// Those that are seen now.
   std::vector<Overlap> overlaps() const;
 
  private:
@@ -41,6 +43,7 @@ class OverlapWatch {
     std::string owner;
     CpuSet cpus;
     std::chrono::steady_clock::time_point since;
+    bool is_there = true;  ///< it has not left, as it may have for a while where it is overruled
   };
 
   std::map<std::string, CpuSet> overlaps_of(const std::string& container_id, const CpuSet& cpus) const;

@@ -91,6 +91,7 @@ ProcessCgroups::ProcessCgroups(std::filesystem::path proc, std::filesystem::path
 }
 
 std::optional<CpuSet> ProcessCgroups::effective_cpus(std::int64_t pid) const {
+  if (made_up_) return made_up_(pid);
   const std::filesystem::path process = proc_ / std::to_string(pid);
   if (!is_alive(process)) return std::nullopt;
   std::optional<CpuSet> unified;

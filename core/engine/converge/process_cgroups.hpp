@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/index_set.hpp"
@@ -21,7 +23,11 @@ struct CpusetHierarchy {
 /// The cpusets of processes' cgroups, below injectable roots.
 class ProcessCgroups {
  public:
+  using ReadCpus = std::function<std::optional<CpuSet>(std::int64_t pid)>;
+
   explicit ProcessCgroups(std::filesystem::path proc = "/proc", std::filesystem::path host_root = "/");
+  /// Of a kernel that need not exist: it says just this.
+  explicit ProcessCgroups(ReadCpus effective_cpus) : made_up_(std::move(effective_cpus)) {}
 
   /// The effective cpuset of the cgroup of a process: cpuset.cpus.effective (v2) or cpuset.effective_cpus (v1).
   /// None where there is no such process, it has ended (the kernel shows a process that exits in the root cgroup), it
@@ -56,6 +62,7 @@ class ProcessCgroups {
   std::optional<std::filesystem::path> cpuset_directory(const std::string& cgroup) const;
   Result<std::size_t> move_processes(const std::filesystem::path& from, const std::string& container) const;
 
+  ReadCpus made_up_;
   std::filesystem::path proc_;
   std::filesystem::path host_root_;
   std::optional<Mount> cpuset_v1_;

@@ -218,10 +218,13 @@ void Reconciler::open_known(const PassPtr& pass, const cri::ContainerDetail& det
   if (observed.intersects(own.vacating) && observed.is_subset_of(desired.cpus | own.vacating)) {
     return pass->open_queues.push_back(open_unverified);
   }
-  deps_.committer.commit(
-      event::Drifted{key, observed.empty() ? deps_.committer.ledger().inventory().allowed : observed,
-                     fmt::format("after a restart of topoletd the runtime reports CPUs '{}', and the ledger says '{}'",
-                                 detail.spec_cpus.to_string(), desired.cpus.to_string())});
+  const std::string why =
+      fmt::format("after a restart of topoletd the runtime reports CPUs '{}', and the ledger says '{}'",
+                  detail.spec_cpus.to_string(), desired.cpus.to_string());
+  // Of one that is overruled it was said before.
+  deps_.committer.commit(event::Drifted{key, observed.empty() ? deps_.committer.ledger().inventory().allowed : observed,
+                                        own.overruled ? "" : why});
+  deps_.mover.look_in_kernel(container_id);
   pass->open_queues.push_back(open_unverified);
 }
 

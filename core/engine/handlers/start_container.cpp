@@ -120,7 +120,7 @@ void StartContainer::finish() {
 void StartContainer::settle() {
   end_turn();
   // A runtime may have taken an update that came during the start and not carried it out.
-  deps_.mover.verify(container_id_, [self = shared_from_this()] { self->look_for_its_cgroup(); });
+  deps_.mover.verify_start(container_id_, [self = shared_from_this()] { self->look_for_its_cgroup(); });
 }
 
 /// A virtual machine or a sandbox process of the whole pod may run what is in it. Its CPUs cannot be set then.

@@ -51,6 +51,15 @@ std::optional<Phase> phase_from(std::string_view name) {
   return *found;
 }
 
+std::string_view seen_mode(const Allocation& allocation) {
+  if (allocation.is_exclusive()) {
+    if (allocation.overruled) return "overruled";
+    if (!allocation.seen_on.empty()) return "drifted";
+    if (!allocation.overlapped.empty()) return "overlapped";
+  }
+  return to_string(allocation.placement.mode);
+}
+
 void drop_secrets(placement::Workload& workload) {
   workload.env.clear();
   workload.pod_annotations.erase(kLastApplied);

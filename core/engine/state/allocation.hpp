@@ -37,6 +37,18 @@ enum class Squeeze : std::uint8_t {
 
 std::string_view to_string(Squeeze squeeze);  // "", "placed", "left-to-kernel"
 
+/// Another hand than topolet's sets its CPUs: what the kernel showed was not what topolet had told, although the
+/// runtime had taken it.
+struct Overruled {
+  std::chrono::milliseconds since{};       ///< wall clock
+  std::chrono::milliseconds ours_since{};  ///< wall clock: since when the kernel shows topolet's again; 0: it does not
+
+  friend bool operator==(const Overruled&, const Overruled&) = default;
+};
+
+/// For so long the kernel has to show topolet's CPUs before a container is not overruled any more.
+constexpr std::chrono::minutes kOverruledLinger{1};
+
 /// The placement that a container had to leave, in whole or in part, and returns to when it can.
 struct Preferred {
   placement::Placement placement;  ///< mode, CPUs and what was withheld
@@ -72,6 +84,9 @@ struct Allocation {
   bool restricted = false;  ///< shared: it was given less than a candidate, and does not grow with one
   NodeSet nodes;            ///< of its CPUs when it got them; kept when all CPUs of a node go
   Squeeze squeeze = Squeeze::kNone;
+  CpuSet seen_on;     ///< where the kernel was seen to have it, while that is not where it should be
+  CpuSet overlapped;  ///< exclusive: those of its CPUs on which others were seen that should not be there
+  std::optional<Overruled> overruled;
 
   bool is_exclusive() const { return placement.mode == placement::Mode::kExclusive; }
   /// It had to leave CPUs of its own, and returns to them when it can.
@@ -91,6 +106,11 @@ struct Allocation {
 
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
+
+/// How it has its CPUs, as far as anybody has seen: "exclusive" only where it has them for itself. Where it was given
+/// them so and that is not true now, it is "overruled", "drifted" (it runs elsewhere), or "overlapped" (others run
+/// there); otherwise the name of its mode.
+std::string_view seen_mode(const Allocation& allocation);
 
 /// The CPUs that an attempt of a container had for itself when it ended.
 struct FormerCpus {

@@ -7,7 +7,7 @@
 namespace topolet::engine {
 namespace {
 
-constexpr std::array<std::pair<AuditEvent, std::string_view>, 18> kWords{{
+constexpr std::array<std::pair<AuditEvent, std::string_view>, 19> kWords{{
     {AuditEvent::kPlaced, "placed"},
     {AuditEvent::kUnpinned, "unpinned"},
     {AuditEvent::kDenied, "denied"},
@@ -18,6 +18,7 @@ constexpr std::array<std::pair<AuditEvent, std::string_view>, 18> kWords{{
     {AuditEvent::kForeign, "foreign"},
     {AuditEvent::kConflict, "conflict"},
     {AuditEvent::kDrift, "drift"},
+    {AuditEvent::kOverruled, "overruled"},
     {AuditEvent::kOverlap, "overlap"},
     {AuditEvent::kGap, "gap"},
     {AuditEvent::kQuarantined, "quarantined"},

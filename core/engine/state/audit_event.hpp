@@ -20,7 +20,8 @@ enum class AuditEvent : std::uint8_t {
   kForeign,
   kConflict,
   kDrift,
-  kOverlap,  ///< it runs on CPUs that another container has alone, or does not any more
+  kOverruled,  ///< another hand than topolet's sets its CPUs, or does not any more
+  kOverlap,    ///< it runs on CPUs that another container has alone, or does not any more
   kGap,
   kQuarantined,
   kQuarantineEnded,

@@ -86,6 +86,15 @@ void read(const Json& json, Preferred& preferred) {
   json.at("whole").get_to(preferred.waits_for_all);
 }
 
+Json json_of(const Overruled& overruled) {
+  return {{"since_ms", overruled.since.count()}, {"ours_since_ms", overruled.ours_since.count()}};
+}
+
+void read(const Json& json, Overruled& overruled) {
+  overruled.since = std::chrono::milliseconds(json.at("since_ms").get<std::int64_t>());
+  overruled.ours_since = std::chrono::milliseconds(json.at("ours_since_ms").get<std::int64_t>());
+}
+
 Json json_of(const FormerCpus& former) {
   return {{"cpus", former.cpus.to_string()}, {"withheld", former.withheld.to_string()}};
 }

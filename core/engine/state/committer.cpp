@@ -11,12 +11,15 @@
 #include "core/base/utc_time.hpp"
 #include "core/engine/state/codec.hpp"
 #include "core/engine/state/transitions.hpp"
+#include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
 namespace {
 
-bool is_trouble(AuditEvent event) {
-  return event != AuditEvent::kStoreChecked && event != AuditEvent::kQuarantineEnded && event != AuditEvent::kCapacity;
+bool is_trouble(const AuditEntry& audit) {
+  if (audit.event == AuditEvent::kOverruled) return audit.reason_code != placement::reason_code::kOverruledEnded;
+  return audit.event != AuditEvent::kStoreChecked && audit.event != AuditEvent::kQuarantineEnded &&
+         audit.event != AuditEvent::kCapacity;
 }
 
 /// "pod-stopped" as people write it.
@@ -138,7 +141,7 @@ void Committer::log(const Transition& transition) const {
     const std::string text =
         fmt::format("{}{}: {}", recorded.subject ? display_name(recorded.subject->workload) + ": " : "",
                     to_string(recorded.audit.event), recorded.audit.reason);
-    if (is_trouble(recorded.audit.event)) {
+    if (is_trouble(recorded.audit)) {
       deps_.log.warn("{}", text);
     } else {
       deps_.log.info("{}", text);

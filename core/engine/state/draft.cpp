@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/base/text.hpp"
+#include "core/engine/state/overruled.hpp"
 #include "core/engine/state/shared_load.hpp"
 #include "core/placement/decide.hpp"
 #include "core/placement/reason_codes.hpp"
@@ -92,6 +94,7 @@ void Draft::end(const placement::ContainerKey& key, const std::string& cause) {
   const Allocation* ended = find(key);
   if (ended == nullptr) return;
   remember_former(*ended);
+  if (ended->overruled) record_event(overruled_ended(*ended, "it has ended", transition_.wall_time), *ended);
   Change& change = change_of(key);
   change.after.reset();
   change.cause = cause;
@@ -260,6 +263,40 @@ void Draft::end_squeezes() {
   }
 }
 
+bool Draft::has_strays() const {
+  return ledger_.has_strays() || std::any_of(changes_.begin(), changes_.end(), [](const auto& entry) {
+           return entry.second.after && !entry.second.after->seen_on.empty();
+         });
+}
+
+/// Who has CPUs alone has those not alone on which others were seen. Nothing is known of others that cannot be read.
+void Draft::mark_overlapped() {
+  if (!has_strays()) return;
+  std::vector<const Allocation*> all;
+  std::vector<const Allocation*> strays;
+  for (const auto& [key, allocation] : ledger_.allocations()) {
+    if (changed_.count(&allocation) == 0) all.push_back(&allocation);
+  }
+  for (const auto& [key, change] : changes_) {
+    if (change.after) all.push_back(&*change.after);
+  }
+  std::copy_if(all.begin(), all.end(), std::back_inserter(strays),
+               [](const Allocation* allocation) { return !allocation->seen_on.empty(); });
+  std::vector<Allocation> marked;
+  for (const Allocation* owner : all) {
+    CpuSet others;
+    for (const Allocation* other : strays) {
+      if (other != owner) others |= other->seen_on;
+    }
+    CpuSet overlapped;
+    if (owner->is_exclusive() && owner->is_managed()) overlapped = owner->dedicated_cpus() & others;
+    if (overlapped == owner->overlapped) continue;
+    marked.push_back(*owner);
+    marked.back().overlapped = std::move(overlapped);
+  }
+  for (Allocation& allocation : marked) put(std::move(allocation));
+}
+
 void Draft::drop_unchanged() {
   std::erase_if(change_order_, [this](const placement::ContainerKey& key) {
     const Change& change = changes_.at(key);
@@ -346,6 +383,7 @@ Transition Draft::finish() && {
   return_displaced();
   follow_pool();
   end_squeezes();
+  mark_overlapped();
   update_vacating(true);
   drop_unchanged();
   record_kinds();

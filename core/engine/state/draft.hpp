@@ -77,6 +77,8 @@ class Draft {
   void keep_from_crowding(std::vector<Allocation>& back) const;
   void follow_pool();
   void end_squeezes();
+  bool has_strays() const;
+  void mark_overlapped();
   void drop_unchanged();
   void record_kinds();
   void update_vacating(bool pool_is_known);

@@ -152,6 +152,15 @@ struct Drifted {
   std::string reason;
 };
 
+/// The kernel was seen to have it on `cpus`. `is_ours`: that is where it should be. `is_overruled`: another hand than
+/// topolet's has put it there.
+struct SeenInKernel {
+  placement::ContainerKey key;
+  CpuSet cpus;
+  bool is_ours = true;
+  bool is_overruled = false;
+};
+
 /// It runs on CPUs that another container has alone, or does not any more. It changes nothing.
 struct Overlapped {
   Allocation subject;                     ///< who runs there
@@ -239,9 +248,9 @@ using Event =
                  event::DoubtExpired, event::StartRequested, event::StartConfirmed, event::StartRefused,
                  event::StartLeftInDoubt, event::StopRequested, event::StopRefused, event::Exited, event::Ended,
                  event::PodStopped, event::PodRemoved, event::PodSeen, event::PodForgotten, event::DemandChanged,
-                 event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::Overlapped,
-                 event::Adopted, event::FoundForeign, event::ForeignConfined, event::Evaluated, event::MachineChanged,
-                 event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly, event::SetupChanged,
-                 event::CapacityTold, event::CapacityCleared, event::CapacityTimePassed>;
+                 event::Moved, event::ChangeReverted, event::Converged, event::Drifted, event::SeenInKernel,
+                 event::Overlapped, event::Adopted, event::FoundForeign, event::ForeignConfined, event::Evaluated,
+                 event::MachineChanged, event::CrashHoldExpired, event::Restarted, event::ClockSet, event::AuditOnly,
+                 event::SetupChanged, event::CapacityTold, event::CapacityCleared, event::CapacityTimePassed>;
 
 }  // namespace topolet::engine

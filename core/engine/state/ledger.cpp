@@ -8,6 +8,11 @@
 #include "core/engine/state/draft.hpp"
 
 namespace topolet::engine {
+namespace {
+
+bool is_stray(const Allocation& allocation) { return !allocation.seen_on.empty() || !allocation.overlapped.empty(); }
+
+}  // namespace
 
 CpuSet Ledger::pool_of(const CpuInventory& inventory, const CpuSet& exclusive, const CpuSet& withheld) {
   return inventory.allowed - inventory.reserved - inventory.isolated - inventory.occupied - exclusive - withheld;
@@ -167,6 +172,7 @@ bool Ledger::blocks_indirectly(const placement::ContainerKey& who, const placeme
 void Ledger::put(Allocation allocation) {
   const placement::ContainerKey key = allocation.workload.key;
   erase(key);
+  if (is_stray(allocation)) ++strays_;
   if (!allocation.container_id.empty()) by_container_[allocation.container_id] = key;
   entries_[key] = entry_of(allocation);
   allocations_[key] = std::move(allocation);
@@ -175,6 +181,7 @@ void Ledger::put(Allocation allocation) {
 void Ledger::erase(const placement::ContainerKey& key) {
   const auto found = allocations_.find(key);
   if (found == allocations_.end()) return;
+  if (is_stray(found->second)) --strays_;
   const auto by_id = by_container_.find(found->second.container_id);
   if (by_id != by_container_.end() && by_id->second == key) by_container_.erase(by_id);
   entries_.erase(key);

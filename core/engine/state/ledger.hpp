@@ -5,6 +5,7 @@
 // Committer::commit(). It sees none of the other rooms of the engine.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -79,6 +80,9 @@ class Ledger {
   /// for it in turn, directly or indirectly: in such a cycle one has to move first.
   std::vector<placement::ContainerKey> neighbours_blocking_outside_cycles(const placement::ContainerKey& key) const;
 
+  /// Some containers were seen where they should not be, or are marked because of others that were.
+  bool has_strays() const { return strays_ > 0; }
+
   /// Carries a transition out that was computed on just this ledger.
   void apply(const Transition& transition);
 
@@ -109,6 +113,7 @@ class Ledger {
   /// The allocations as snapshots have them.
   std::map<placement::ContainerKey, std::shared_ptr<const placement::LedgerEntry>> entries_;
   std::map<std::string, placement::ContainerKey> by_container_;
+  std::size_t strays_ = 0;  ///< among the allocations
   std::map<std::string, Pod> pods_;
   std::map<std::uint32_t, ToldCapacity> told_capacities_;
 };

@@ -58,6 +58,9 @@ void for_each_field_of_allocation(Of& allocation, Field field) {
   field("restricted", allocation.restricted);
   field("nodes", allocation.nodes);
   field("squeezed", allocation.squeeze);
+  field("seen_on", allocation.seen_on);
+  field("overlapped", allocation.overlapped);
+  field("overruled", allocation.overruled);
 }
 
 template <class Of, class Field>

@@ -8,6 +8,7 @@
 #include "core/base/text.hpp"
 #include "core/engine/state/capacity_transitions.hpp"
 #include "core/engine/state/draft.hpp"
+#include "core/engine/state/overruled.hpp"
 #include "core/placement/reason_codes.hpp"
 
 namespace topolet::engine {
@@ -74,6 +75,7 @@ class Transitions {
   void operator()(const event::ChangeReverted& event);
   void operator()(const event::Converged& event);
   void operator()(const event::Drifted& event);
+  void operator()(const event::SeenInKernel& event);
   void operator()(const event::Overlapped& event);
   void operator()(const event::Adopted& event);
   void operator()(const event::FoundForeign& event);
@@ -325,6 +327,9 @@ void Transitions::operator()(const event::Exited& event) {
   if (event.exit_code.value_or(0) == 0 || !keeps_cpus_if_failed(*before, rules_))
     return draft_.end(event.key, "exited");
   Allocation after = *before;
+  if (after.overruled) draft_.record_event(overruled_ended(after, "it has ended", now_), after);
+  after.overruled.reset();
+  after.seen_on = {};
   after.phase = Phase::kCrashed;
   after.phase_since = now_;
   draft_.put(std::move(after));
@@ -469,6 +474,14 @@ void Transitions::operator()(const event::Drifted& event) {
   draft_.put(std::move(after));
 }
 
+void Transitions::operator()(const event::SeenInKernel& event) {
+  const Allocation* before = draft_.find(event.key);
+  if (before == nullptr || !before->is_managed()) return;
+  Allocation after = *before;
+  if (auto audit = note_seen(after, event, now_)) draft_.record_event(*std::move(audit), *before);
+  draft_.put(std::move(after));
+}
+
 void Transitions::operator()(const event::Overlapped& event) {
   AuditEntry audit = audit_with_code(AuditEvent::kOverlap, event.reason,
                                      event.caused_by ? reason_code::kOverlapBegan : reason_code::kOverlapEnded);
@@ -499,6 +512,8 @@ void Transitions::operator()(const event::FoundForeign& event) {
   after.placement.mode = placement::Mode::kForeign;
   after.within = after.vacating = after.vacating_alone = {};
   after.preferred.reset();
+  after.overruled.reset();
+  after.seen_on = after.overlapped = {};
   after.conflict = false;
   after.squeeze = Squeeze::kNone;
   after.reason = event.reason;
@@ -580,6 +595,11 @@ void Transitions::operator()(const event::Restarted& event) {
     // The wall clock may have been set back meanwhile.
     after.phase_since = std::min(after.phase_since, now_);
     after.doubt_since = std::min(after.doubt_since, now_);
+    if (after.overruled) {
+      after.overruled->since = std::min(after.overruled->since, now_);
+      // Nobody has looked meanwhile.
+      after.overruled->ours_since = {};
+    }
     if (after != allocation) draft_.put(std::move(after));
   }
   if (event.topology) capacities_.judge(*event.topology);
@@ -592,6 +612,10 @@ void Transitions::operator()(const event::ClockSet& event) {
     if (after.phase != Phase::kRunning) after.phase_since += event.by;
     if (after.phase == Phase::kInDoubt || after.phase == Phase::kPending) {
       if (after.doubt_since.count() != 0) after.doubt_since += event.by;
+    }
+    if (after.overruled) {
+      after.overruled->since += event.by;
+      if (after.overruled->ours_since.count() != 0) after.overruled->ours_since += event.by;
     }
     if (after != allocation) draft_.put(std::move(after));
   }

@@ -1,0 +1,103 @@
+#include "core/engine/converge/overrule_watch.hpp"
+
+namespace topolet::engine {
+namespace {
+
+/// How long a runtime may take until what it has taken is in force.
+constexpr std::chrono::seconds kSlowestRuntime{1};
+/// How long it may take until topolet knows that CPUs are gone.
+constexpr std::chrono::seconds kSlowestNews{10};
+/// Whoever sets the CPUs again so soon after a repair answers it.
+constexpr std::chrono::minutes kAnswersRepair{1};
+
+}  // namespace
+
+/// Where the CPUs of a container are all gone, or none were set yet, the kernel has it on those of the cgroup above.
+bool OverruleWatch::may_be_the_kernels(const CpuSet& told, const CpuSet& observed) const {
+  const CpuSet& allowed = deps_.committer.ledger().inventory().allowed;
+  if (told.intersects(observed)) return allowed.is_subset_of(observed);
+  return observed.size() > 1 && (allowed - told).is_subset_of(observed);
+}
+
+OverruleWatch::MachineMark OverruleWatch::machine() const {
+  const Ledger& ledger = deps_.committer.ledger();
+  return {ledger.inventory().allowed, ledger.topology() == nullptr ? 0 : ledger.topology()->generation};
+}
+
+bool OverruleWatch::was_never_told(const Allocation& allocation, const CpuSet& observed) const {
+  const CpuSet told = deps_.footprints.of(allocation.container_id) | allocation.placement.cpus | allocation.vacating;
+  return !observed.is_subset_of(told);
+}
+
+void OverruleWatch::commit_seen(const Allocation& allocation, const CpuSet& observed, bool is_ours, bool is_overruled) {
+  const bool is_news = is_ours ? !allocation.seen_on.empty() || allocation.overruled
+                               : allocation.seen_on != observed || (is_overruled && !allocation.overruled) ||
+                                     (allocation.overruled && allocation.overruled->ours_since.count() != 0);
+  if (!is_news) return;
+  // Nothing waits for it; the next that is written has it too.
+  deps_.committer.commit(event::SeenInKernel{allocation.workload.key, observed, is_ours, is_overruled}, Urgency::kSoon);
+}
+
+void OverruleWatch::note_seen(const std::string& container_id, const CpuSet& observed, const CpuSet& wanted) {
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  if (allocation == nullptr) return;
+  const bool is_ours = observed.is_subset_of(wanted);
+  // On the way from CPUs that are still its own.
+  if (!is_ours && observed.is_subset_of(wanted | allocation->vacating_alone)) return;
+  commit_seen(*allocation, observed, is_ours, false);
+}
+
+bool OverruleWatch::note_stray(const std::string& container_id, const CpuSet& observed, Look look) {
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  if (allocation == nullptr || observed.empty()) return false;
+  const auto told = told_.find(container_id);
+  const bool is_answer =
+      told != told_.end() && told->second.repaired && deps_.clock.steady() - *told->second.repaired < kAnswersRepair;
+  const bool is_first = look == Look::kFirst && !may_be_the_kernels(allocation->placement.cpus, observed);
+  const bool is_overruled = allocation->overruled || ((is_answer || is_first) && was_never_told(*allocation, observed));
+  commit_seen(*allocation, observed, false, is_overruled);
+  return is_overruled;
+}
+
+std::optional<std::chrono::milliseconds> OverruleWatch::wait_before_repair(const Allocation& allocation,
+                                                                           const ContainerCpuset& target) const {
+  const auto told = told_.find(allocation.container_id);
+  if (!allocation.overruled || told == told_.end() || told->second.target != target) return std::nullopt;
+  const auto passed = deps_.clock.steady() - told->second.at;
+  if (passed >= kPauseBetweenRepairs) return std::nullopt;
+  return std::chrono::ceil<std::chrono::milliseconds>(kPauseBetweenRepairs - passed);
+}
+
+void OverruleWatch::note_told(const Allocation& allocation, const ContainerCpuset& target) {
+  Told& told = told_[allocation.container_id];
+  if (const MachineMark now = machine(); told.machine != now) {
+    told.repaired.reset();
+    told.elsewhere_since.reset();
+    told.machine = now;
+  }
+  if (told.target != target) told.elsewhere_since.reset();
+  told.target = target;
+  told.at = deps_.clock.steady();
+  told.is_repair = allocation.overruled || !allocation.seen_on.empty();
+}
+
+void OverruleWatch::note_in_force(const std::string& container_id, const ContainerCpuset& target) {
+  const auto told = told_.find(container_id);
+  if (told == told_.end() || told->second.target != target) return;
+  told->second.elsewhere_since.reset();
+  if (told->second.is_repair) told->second.repaired = deps_.clock.steady();
+}
+
+void OverruleWatch::note_elsewhere(const std::string& container_id, const ContainerCpuset& target,
+                                   const CpuSet& observed) {
+  const Allocation* allocation = deps_.committer.ledger().find_by_container(container_id);
+  const auto told = told_.find(container_id);
+  if (allocation == nullptr || told == told_.end() || told->second.target != target) return;
+  if (!told->second.elsewhere_since) told->second.elsewhere_since = deps_.clock.steady();
+  const bool is_slow = may_be_the_kernels(target.cpus, observed);
+  const bool is_overruled =
+      deps_.clock.steady() - *told->second.elsewhere_since >= (is_slow ? kSlowestNews : kSlowestRuntime);
+  commit_seen(*allocation, observed, false, is_overruled);
+}
+
+}  // namespace topolet::engine
