@@ -183,6 +183,19 @@ Result<store::Cell> cpus_overlap(const CellRow& arguments) {
   return store::Cell(std::int64_t{sets[0].intersects(sets[1])});
 }
 
+/// What two lists of CPUs or nodes have in common.
+Result<store::Cell> cpus_common(const CellRow& arguments) {
+  CpuSet sets[2];
+  for (int i = 0; i < 2; ++i) {
+    const auto* const list = std::get_if<std::string>(&arguments[i]);
+    if (list == nullptr) return store::Cell();
+    auto parsed = CpuSet::parse(*list);
+    if (!parsed) return parsed.error();
+    sets[i] = *std::move(parsed);
+  }
+  return store::Cell((sets[0] & sets[1]).to_string());
+}
+
 /// How many CPUs or nodes a list has.
 Result<store::Cell> cpu_count(const CellRow& arguments) {
   const auto* const list = std::get_if<std::string>(&arguments[0]);
@@ -223,8 +236,10 @@ Status add_table_functions(store::Database& database) {
        {"time"},
        device_rows},
   };
-  const store::ScalarFunction scalars[] = {
-      {"cpus_overlap", 2, cpus_overlap}, {"cpu_count", 1, cpu_count}, {"moment", 1, moment}};
+  const store::ScalarFunction scalars[] = {{"cpus_overlap", 2, cpus_overlap},
+                                           {"cpus_common", 2, cpus_common},
+                                           {"cpu_count", 1, cpu_count},
+                                           {"moment", 1, moment}};
   for (const store::ScalarFunction& function : scalars) {
     if (Status added = add_scalar_function(database, function); !added) return added;
   }

@@ -34,6 +34,25 @@ Result<std::string> describe_unused(const store::Database& database, std::uint32
   return fmt::format("nobody is on CPU {}", cpu);
 }
 
+constexpr const char* kOnCpu =
+    "SELECT namespace, pod, container, attempt, how, mode, cpus, withheld, since, reason, decision "
+    "FROM on_cpu(?1, ?2) ORDER BY namespace, pod, container, attempt";
+
+/// With what was seen last: who does not run here though it should, and who does though it should not.
+constexpr const char* kOnCpuNow = R"sql(
+SELECT o.namespace, o.pod, o.container, o.attempt,
+       CASE WHEN o.how = 'runs' AND coalesce(p.seen_on, '') <> '' AND NOT cpus_overlap(p.seen_on, ?1 || '')
+            THEN 'should run, is seen on ' || p.seen_on ELSE o.how END AS how,
+       CASE o.mode WHEN 'exclusive' THEN coalesce(p.mode, o.mode) ELSE o.mode END AS mode,
+       o.cpus, o.withheld, o.since, o.reason, o.decision
+FROM on_cpu(?1, ?2) o LEFT JOIN current_placements p USING (decision)
+UNION ALL
+SELECT namespace, pod, container, attempt, 'is seen here, should be on ' || cpus, mode, cpus, withheld, since, reason,
+       decision
+FROM current_placements
+WHERE cpus_overlap(seen_on, ?1 || '') AND NOT cpus_overlap(cpus, ?1 || '') AND NOT cpus_overlap(withheld, ?1 || '')
+ORDER BY 1, 2, 3, 4)sql";
+
 }  // namespace
 
 void declare_cpu(Options& options) {
@@ -55,10 +74,10 @@ Status show_cpu(const Invocation& invocation) {
   const auto database = StateDatabase::open(invocation);
   if (!database) return database.error();
   if (Status ready = (*database)->require_history(); !ready) return ready;
-  const auto rows = (*database)->table(
-      "SELECT namespace, pod, container, attempt, how, mode, cpus, withheld, since, reason, decision "
-      "FROM on_cpu(?1, ?2) ORDER BY namespace, pod, container, attempt",
-      std::int64_t{*cpu}, *at);
+  const auto knows_seen = (*database)->has_column("allocation", "seen_on");
+  if (!knows_seen) return knows_seen.error();
+  const bool is_seen_now = *knows_seen && invocation.text("at") == "now";
+  const auto rows = (*database)->table(is_seen_now ? kOnCpuNow : kOnCpu, std::int64_t{*cpu}, *at);
   if (!rows) return rows.error();
   if (!rows->rows.empty()) return (*database)->print({}, *rows);
   const auto unused = describe_unused((*database)->connection(), *cpu, *at);

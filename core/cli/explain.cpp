@@ -89,13 +89,22 @@ struct Squeezed {
   bool has_none() const { return into == "left-to-kernel"; }
 };
 
+/// What was seen last of a container that has CPUs now.
+struct Seen {
+  std::string mode;             ///< which it should have
+  std::string elsewhere;        ///< where it runs instead; empty: where it should
+  std::string overlapped;       ///< those of its own CPUs on which others run
+  std::string overruled_since;  ///< when something else began to set its CPUs; empty: nothing does
+};
+
 struct Explanation {
   FoundDecision found;
   Table decision;
   std::optional<std::string> cpus_now;  ///< if it holds something now
   std::optional<Squeezed> squeezed;     ///< if it is, now
-  std::vector<std::string> warnings;    ///< about the pod's annotations
-  Table recorded_since;                 ///< the newest first
+  Seen seen;
+  std::vector<std::string> warnings;  ///< about the pod's annotations
+  Table recorded_since;               ///< the newest first
   Table verdicts;
   Table notes;
 };
@@ -124,6 +133,17 @@ std::vector<std::string> describe_squeezed(const Squeezed& squeezed) {
           fmt::format("it should have {}; bring CPUs online, or stop a container that has some, and topoletd moves "
                       "it by itself",
                       describe_wanted(squeezed))};
+}
+
+/// In lines; none where all is as it should be.
+std::vector<std::string> describe_seen(const Seen& seen) {
+  std::vector<std::string> lines;
+  const std::string lost = seen.mode == "exclusive" ? "; it is not exclusive now" : "";
+  if (!seen.overruled_since.empty())
+    lines.push_back("overruled since " + seen.overruled_since + ": something else than topolet sets its CPUs" + lost);
+  if (!seen.elsewhere.empty()) lines.push_back("seen on CPUs " + seen.elsewhere + ", where it should not be" + lost);
+  if (!seen.overlapped.empty()) lines.push_back("others were seen on CPUs " + seen.overlapped + lost);
+  return lines;
 }
 
 /// "on CPUs 1 now (0-1 when decided)"
@@ -177,6 +197,7 @@ std::vector<std::string> describe_decision(const Explanation& explanation) {
   if (explanation.squeezed) {
     for (std::string& line : describe_squeezed(*explanation.squeezed)) lines.push_back(std::move(line));
   }
+  for (std::string& line : describe_seen(explanation.seen)) lines.push_back(std::move(line));
   for (std::string& line : describe_recorded(explanation.recorded_since, of("pod"))) lines.push_back(std::move(line));
   for (const std::string& warning : explanation.warnings) {
     // The decision at the create says it in its reason, too.
@@ -218,6 +239,18 @@ std::optional<Squeezed> squeezed_of(const Table& now) {
   return squeezed;
 }
 
+/// As squeezed_of().
+Seen seen_of(const StateDatabase& database, const Table& now) {
+  if (now.rows.empty()) return {};
+  Seen seen{text(now, 0, "mode"), text(now, 0, "seen_on"), text(now, 0, "overlapped"), {}};
+  const auto overruled = nlohmann::json::parse(text(now, 0, "overruled"), nullptr, false);
+  if (!overruled.is_object()) return seen;
+  const auto since = database.table("SELECT strftime('%Y-%m-%dT%H:%M:%fZ', ?1 / 1000.0, 'unixepoch') AS time",
+                                    overruled.value("since_ms", std::int64_t{0}));
+  if (since && !since->rows.empty()) seen.overruled_since = text(*since, 0, "time");
+  return seen;
+}
+
 Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision found) {
   const std::int64_t number = found.decision;
   const auto decision = database.table(kDecision, number);
@@ -241,10 +274,11 @@ Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision 
   if (!recorded_since) return recorded_since.error();
   std::optional<std::string> cpus_now;
   if (!now->rows.empty()) cpus_now = text(*now, 0, "cpus");
-  return Explanation{std::move(found),     *decision,
-                     std::move(cpus_now),  squeezed_of(*now),
-                     *std::move(warnings), *std::move(recorded_since),
-                     *std::move(verdicts), *std::move(notes)};
+  return Explanation{std::move(found),           *decision,
+                     std::move(cpus_now),        squeezed_of(*now),
+                     seen_of(database, *now),    *std::move(warnings),
+                     *std::move(recorded_since), *std::move(verdicts),
+                     *std::move(notes)};
 }
 
 nlohmann::ordered_json format_json(const Explanation& explanation) {
@@ -256,6 +290,9 @@ nlohmann::ordered_json format_json(const Explanation& explanation) {
   if (explanation.squeezed) {
     json["should_have"] = {{"mode", explanation.squeezed->mode}, {"cpus", explanation.squeezed->cpus}};
   }
+  json["seen_on"] = explanation.seen.elsewhere;
+  json["overlapped"] = explanation.seen.overlapped;
+  json["overruled_since"] = explanation.seen.overruled_since;
   json["recorded_since"] = explanation.recorded_since.format_json();
   json["warnings"] = explanation.warnings;
   json["older_uids"] = explanation.found.older_uids;

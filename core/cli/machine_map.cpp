@@ -19,11 +19,21 @@ constexpr std::size_t kTitleColumns = 28;
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 constexpr char kManyMore = '*';
 
-enum class Use : std::uint8_t { kExclusive, kWithheld, kOccupied, kNotAllowed, kReserved, kIsolated, kPool, kOffline };
+enum class Use : std::uint8_t {
+  kExclusive,
+  kLost,
+  kWithheld,
+  kOccupied,
+  kNotAllowed,
+  kReserved,
+  kIsolated,
+  kPool,
+  kOffline
+};
 /// In the order of Use. An exclusive CPU has the letter of its container, and an offline one is not drawn.
-constexpr std::array<char, 8> kSigns = {'A', '~', 'o', '-', 'r', 'i', '.', ' '};
-constexpr std::array<const char*, 8> kWords = {"exclusive", "withheld", "occupied", "not-allowed",
-                                               "reserved",  "isolated", "pool",     "offline"};
+constexpr std::array<char, 9> kSigns = {'A', '!', '~', 'o', '-', 'r', 'i', '.', ' '};
+constexpr std::array<const char*, 9> kWords = {"exclusive", "overruled", "withheld", "occupied", "not-allowed",
+                                               "reserved",  "isolated",  "pool",     "offline"};
 
 /// What every CPU is used for.
 class CpuUses {
@@ -37,7 +47,8 @@ class CpuUses {
 
   Use use_of(std::uint32_t cpu) const {
     if (!map_.online.contains(cpu)) return Use::kOffline;
-    if (exclusive_.count(cpu) != 0) return Use::kExclusive;
+    if (const auto found = exclusive_.find(cpu); found != exclusive_.end())
+      return found->second->lost.empty() ? Use::kExclusive : Use::kLost;
     if (withheld_.count(cpu) != 0) return Use::kWithheld;
     if (map_.occupied.contains(cpu)) return Use::kOccupied;
     if (!map_.allowed.contains(cpu)) return Use::kNotAllowed;
@@ -107,8 +118,12 @@ void draw_row(std::string& text, const std::string& title, const CpuSet& cpus,
 std::string legend(const MachineMap& map, const CpuUses& uses) {
   std::string text = ". pool   r reserved   i isolated   o occupied   ~ withheld   - not allowed\n";
   for (const MachineMap::Holder& holder : map.holders) {
-    text += fmt::format("{} {}: {}{}\n", uses.letter_of(holder), escaped(holder.name), holder.cpus.to_string(),
-                        holder.withheld.empty() ? "" : ", withholds " + holder.withheld.to_string());
+    const bool is_lost = !holder.lost.empty();
+    text += fmt::format("{} {}: {}{}{}{}\n", is_lost ? '!' : uses.letter_of(holder), escaped(holder.name),
+                        holder.cpus.to_string(),
+                        holder.withheld.empty() ? "" : ", withholds " + holder.withheld.to_string(),
+                        is_lost ? ", " + holder.lost + ": not exclusive now" : "",
+                        holder.seen_on.empty() ? "" : ", seen on " + holder.seen_on.to_string());
   }
   if (!map.memory_only.empty()) text += fmt::format("nodes without CPUs: {}\n", map.memory_only.to_string());
   if (!map.offline.empty()) text += fmt::format("offline: {}\n", map.offline.to_string());
@@ -149,7 +164,8 @@ nlohmann::ordered_json to_json(const MachineMap& map) {
     if (const auto node = nodes.find(cpu); node != nodes.end()) object["node"] = node->second;
     object["core"] = nullptr;
     if (const auto core = cores.find(cpu); core != cores.end()) object["core"] = *core->second.begin();
-    object["use"] = kWords[static_cast<std::size_t>(uses.use_of(cpu))];
+    const Use use = uses.use_of(cpu);
+    object["use"] = use == Use::kLost ? uses.holder_of(cpu)->lost : kWords[static_cast<std::size_t>(use)];
     object["by"] = nullptr;
     if (const MachineMap::Holder* holder = uses.holder_of(cpu); holder != nullptr) object["by"] = holder->name;
   }

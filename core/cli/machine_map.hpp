@@ -21,6 +21,8 @@ struct MachineMap {
     bool is_exclusive = false;  ///< it has `cpus` for itself
     CpuSet cpus;
     CpuSet withheld;
+    std::string lost = {};  ///< it was given `cpus` for itself, and was seen not to have them so: how, as modes say it
+    CpuSet seen_on = {};    ///< where it was seen instead
   };
   std::vector<Node> nodes;    ///< that have CPUs
   NodeSet memory_only;        ///< the other nodes
@@ -39,8 +41,9 @@ struct MachineMap {
 std::string draw(const MachineMap& map);
 
 /// An array with an object for each CPU: `cpu`, `node`, `core` (its lowest CPU), `use` (`pool`, `exclusive`,
-/// `withheld`, `reserved`, `isolated`, `occupied`, `not-allowed` or `offline`) and `by`, the container that has it
-/// exclusively or keeps it idle. What is not known is null.
+/// `overruled`, `drifted` and `overlapped` in its place where it was seen not to be that, `withheld`, `reserved`,
+/// `isolated`, `occupied`, `not-allowed` or `offline`) and `by`, the container that has it exclusively or keeps it
+/// idle. What is not known is null.
 nlohmann::ordered_json to_json(const MachineMap& map);
 
 }  // namespace topolet::cli

@@ -53,28 +53,60 @@ void add_machine(const audit::MachineRecord& machine, MachineMap& map) {
   }
 }
 
-void add_holders(const audit::State& state, MachineMap& map) {
+/// What was seen last of containers that were given CPUs to have alone, by decision.
+struct LostCpus {
+  std::string lost;
+  CpuSet on;
+};
+using LostByDecision = std::map<std::int64_t, LostCpus>;
+
+constexpr const char* kLostCpus =
+    "SELECT decision, mode, seen_on FROM current_placements WHERE mode IN ('overruled', 'drifted', 'overlapped')";
+
+/// Nothing was seen of the past.
+Result<LostByDecision> read_lost(const StateDatabase& database, bool is_now) {
+  LostByDecision seen;
+  const auto has_seen = database.has_column("allocation", "seen_on");
+  if (!has_seen) return has_seen.error();
+  if (!*has_seen || !is_now) return seen;
+  Status read = audit::for_each_row(database.connection(), kLostCpus, [&](const store::Statement& row) -> Status {
+    LostCpus& of = seen[row.integer(0)];
+    of.lost = row.text(1);
+    return audit::parse_into(row.text(2), of.on);
+  });
+  if (!read) return read.error();
+  return seen;
+}
+
+void add_holders(const audit::State& state, const LostByDecision& seen, MachineMap& map) {
   for (const auto& [decision, record] : state.held()) {
     CpuSet withheld = state.withheld_of(record);
     const bool is_exclusive = record.mode == placement::Mode::kExclusive;
     if (!is_exclusive && withheld.empty()) continue;
     map.holders.push_back({placement::display_name(record.pod_namespace, record.pod_name, record.container),
                            is_exclusive, state.cpus_of(record), std::move(withheld)});
+    const auto found = seen.find(decision);
+    if (!is_exclusive || found == seen.end()) continue;
+    map.holders.back().lost = found->second.lost;
+    map.holders.back().seen_on = found->second.on;
   }
   std::stable_sort(map.holders.begin(), map.holders.end(),
                    [](const auto& one, const auto& other) { return one.name < other.name; });
 }
 
 /// Nothing if the database does not tell what machine it is.
-Result<std::optional<MachineMap>> read_now(const store::Database& database, std::int64_t at_ms) {
+Result<std::optional<MachineMap>> read_then(const StateDatabase& state_database, std::int64_t at_ms, bool is_now) {
+  const store::Database& database = state_database.connection();
   const auto machine = audit::machine_at(database, at_ms);
   if (!machine) return machine.error();
   if (!*machine) return std::optional<MachineMap>();
   const auto state = audit::History(database).at(at_ms);
   if (!state) return state.error();
+  const auto seen = read_lost(state_database, is_now);
+  if (!seen) return seen.error();
   MachineMap map;
   add_machine(**machine, map);
-  add_holders(*state, map);
+  add_holders(*state, *seen, map);
   Status read = audit::for_each_row(
       database, kEarlierCpus,
       [&](const store::Statement& row) -> Status {
@@ -88,10 +120,10 @@ Result<std::optional<MachineMap>> read_now(const store::Database& database, std:
 }
 
 /// All of it as it was in one moment of the database, which topoletd may be writing.
-Result<std::optional<MachineMap>> read_map(StateDatabase& database, std::int64_t at_ms) {
+Result<std::optional<MachineMap>> read_map(StateDatabase& database, std::int64_t at_ms, bool is_now) {
   store::Database& connection = database.connection();
   if (Status begun = connection.execute("BEGIN", kPurpose); !begun) return begun.error();
-  auto map = read_now(connection, at_ms);
+  auto map = read_then(database, at_ms, is_now);
   Status ended = connection.execute("COMMIT", kPurpose);
   if (!map) return map.error();
   if (!ended) return ended.error();
@@ -115,7 +147,7 @@ Status watch(StateDatabase& database) {
     if (!version) return version.error();
     if (known_version != *version) {
       known_version = *version;
-      const auto map = read_map(database, Clock().wall().count());
+      const auto map = read_map(database, Clock().wall().count(), true);
       if (!map) return map.error();
       std::string text = draw_known(*map);
       if (shown != text) {
@@ -148,7 +180,7 @@ Status show_map(const Invocation& invocation) {
   if (!database) return database.error();
   if (Status ready = (*database)->require_history(); !ready) return ready;
   if (invocation.has("watch")) return watch(**database);
-  const auto map = read_map(**database, *at);
+  const auto map = read_map(**database, *at, !has_time);
   if (!map) return map.error();
   if (!invocation.has("json")) return write_at_once(draw_known(*map));
   return write_at_once(to_text(*map ? to_json(**map) : nlohmann::ordered_json::array()));

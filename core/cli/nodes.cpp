@@ -12,11 +12,19 @@ namespace {
 
 /// For people, in GiB and CPUs.
 constexpr const char* kForPeople = R"sql(
-SELECT node, cpus, exclusive, withheld, reserved, pool, isolated AS "free isolated",
+SELECT node, cpus, exclusive - lost_exclusive AS exclusive{1}, withheld, reserved, pool, isolated AS "free isolated",
        largest_exclusive AS "exclusive possible", printf('%.2f', shared_request_milli / 1000.0) AS "shared requests",
-       containers{}, CASE memory_bytes WHEN 0 THEN '' ELSE printf('%.1f GiB', memory_bytes / 1073741824.0) END AS memory,
+       containers{0}, CASE memory_bytes WHEN 0 THEN '' ELSE printf('%.1f GiB', memory_bytes / 1073741824.0) END AS memory,
        printf('%.1f GiB', memory_request_bytes / 1073741824.0) AS "memory requests"
-FROM node_usage_at(?1, ?2) LEFT JOIN {} ON told_node = node ORDER BY node)sql";
+FROM {2} LEFT JOIN {3} ON told_node = node ORDER BY node)sql";
+
+/// With how many of the CPUs that one container each was given alone were seen last not to be so. Nothing was seen of
+/// the past.
+constexpr const char* kUsageNow =
+    "(SELECT n.*, (SELECT coalesce(sum(cpu_count(cpus_common(p.cpus, n.cpus))), 0) FROM current_placements p "
+    "WHERE p.mode IN ('overruled', 'drifted', 'overlapped')) AS lost_exclusive FROM node_usage_at(?1, ?2) n)";
+constexpr const char* kUsage = "(SELECT n.*, 0 AS lost_exclusive FROM node_usage_at(?1, ?2) n)";
+constexpr const char* kLostForPeople = ", lost_exclusive AS \"exclusive lost\"";
 
 /// What is told of a node's capacity now; of the past, the audit tells it.
 constexpr const char* kTold =
@@ -34,12 +42,13 @@ WITH device AS MATERIALIZED (
   SELECT name, address, kind, nodes,
          json_group_array(namespace || '/' || pod || '/' || container) FILTER (WHERE decision IS NOT NULL) AS containers
   FROM devices_at(?1) GROUP BY address, name)
-SELECT node, cpus, exclusive, withheld, reserved, pool, isolated, largest_exclusive, shared_request_milli, containers,
-       memory_bytes, memory_request_bytes, told_milli, told_until_ms, told_source,
+SELECT node, cpus, exclusive - lost_exclusive AS exclusive, withheld, reserved, pool, isolated, largest_exclusive,
+       shared_request_milli, containers, memory_bytes, memory_request_bytes, told_milli, told_until_ms, told_source,
+       lost_exclusive,
        (SELECT json_group_array(json_object('name', name, 'address', address, 'kind', kind, 'nodes', nodes,
                                             'containers', json(device.containers)))
         FROM device WHERE cpus_overlap(nodes, CAST(node AS TEXT))) AS devices
-FROM node_usage_at(?1, ?2) LEFT JOIN {} ON told_node = node ORDER BY node)sql";
+FROM {} LEFT JOIN {} ON told_node = node ORDER BY node)sql";
 
 /// What is one PCI device may have several names.
 constexpr const char* kDevicesForPeople = R"sql(
@@ -56,11 +65,28 @@ Result<const char*> told_capacities(const StateDatabase& database, bool is_now) 
   return *has_told && is_now ? kTold : kNothingTold;
 }
 
-Status show_to_people(const StateDatabase& database, const char* told, const std::string& nothing, std::int64_t at,
+/// The other table.
+Result<const char*> usage(const StateDatabase& database, bool is_now) {
+  const auto has_seen = database.has_column("allocation", "seen_on");
+  if (!has_seen) return has_seen.error();
+  return *has_seen && is_now ? kUsageNow : kUsage;
+}
+
+/// What the tables of nodes are made of.
+struct Sources {
+  const char* usage;
+  const char* told;
+};
+
+Status show_to_people(const StateDatabase& database, const Sources& from, const std::string& nothing, std::int64_t at,
                       std::int64_t min_shared_cpus) {
-  const auto some = database.table(fmt::format("SELECT ?1 FROM {} WHERE told_node IS NOT NULL LIMIT 1", told), at);
+  const auto some = database.table(fmt::format("SELECT ?1 FROM {} WHERE told_node IS NOT NULL LIMIT 1", from.told), at);
   if (!some) return some.error();
-  const std::string nodes = fmt::format(kForPeople, some->rows.empty() ? "" : kToldForPeople, told);
+  const auto lost =
+      database.table(fmt::format("SELECT 1 FROM {} WHERE lost_exclusive > 0", from.usage), at, min_shared_cpus);
+  if (!lost) return lost.error();
+  const std::string nodes = fmt::format(kForPeople, some->rows.empty() ? "" : kToldForPeople,
+                                        lost->rows.empty() ? "" : kLostForPeople, from.usage, from.told);
   if (Status shown = database.print(nothing, nodes, at, min_shared_cpus); !shown) return shown;
   const auto devices = database.table(kDevicesForPeople, at);
   if (!devices) return devices.error();
@@ -69,9 +95,9 @@ Status show_to_people(const StateDatabase& database, const char* told, const std
   return database.print(nothing, *devices);
 }
 
-Status show_to_programs(const StateDatabase& database, const char* told, Format format, const std::string& nothing,
+Status show_to_programs(const StateDatabase& database, const Sources& from, Format format, const std::string& nothing,
                         std::int64_t at, std::int64_t min_shared_cpus) {
-  auto nodes = database.table(fmt::format(kForPrograms, told), at, min_shared_cpus);
+  auto nodes = database.table(fmt::format(kForPrograms, from.usage, from.told), at, min_shared_cpus);
   if (!nodes) return nodes.error();
   for (Row& row : nodes->rows) {
     if (format == Format::kCsv) continue;  // it has texts only
@@ -106,8 +132,11 @@ Status show_nodes(const Invocation& invocation) {
   const std::int64_t min_shared_cpus{config->placement.rules.min_shared_cpus};
   const auto told = told_capacities(**database, invocation.text("at") == "now");
   if (!told) return told.error();
-  return *format == Format::kTable ? show_to_people(**database, *told, nothing, *at, min_shared_cpus)
-                                   : show_to_programs(**database, *told, *format, nothing, *at, min_shared_cpus);
+  const auto used = usage(**database, invocation.text("at") == "now");
+  if (!used) return used.error();
+  const Sources from{*used, *told};
+  return *format == Format::kTable ? show_to_people(**database, from, nothing, *at, min_shared_cpus)
+                                   : show_to_programs(**database, from, *format, nothing, *at, min_shared_cpus);
 }
 
 }  // namespace topolet::cli

@@ -24,6 +24,12 @@ Result<std::string> cpus_of_node(const Invocation& invocation, const StateDataba
 constexpr const char* kSqueezedInWords =
     "CASE a.squeezed WHEN 'placed' THEN 'yes' WHEN 'left-to-kernel' THEN 'no CPU left' ELSE a.squeezed END";
 
+/// Where the kernel has it instead, and since when something else sets its CPUs.
+constexpr const char* kSeenColumns = ", p.seen_on, p.overlapped, p.overruled_since";
+constexpr const char* kNoColumnsSeen = ", '' AS seen_on, '' AS overlapped, '' AS overruled_since";
+constexpr const char* kShownSeen =
+    "CASE p.overruled_since WHEN '' THEN '' ELSE 'yes' END AS overruled, p.seen_on AS \"seen on\", ";
+
 }  // namespace
 
 void declare_ps(Options& options) {
@@ -46,17 +52,21 @@ Status show_placements(const Invocation& invocation) {
   const auto knows_squeezed = (*database)->has_column("allocation", "squeezed");
   if (!knows_squeezed) return knows_squeezed.error();
   const char* const squeezed = !*knows_squeezed ? "''" : is_table ? kSqueezedInWords : "a.squeezed";
+  const auto knows_seen = (*database)->has_column("allocation", "seen_on");
+  if (!knows_seen) return knows_seen.error();
+  const char* const seen = *knows_seen ? kSeenColumns : kNoColumnsSeen;
   const bool needs_allocation = *knows_squeezed || invocation.has("wide");
   const std::string sql = fmt::format(
       "SELECT p.namespace, p.pod, p.container, substr(p.container_id, 1, 12) AS id, p.state, p.mode, p.cpus, "
-      "p.withheld, p.mems, {}p.since, p.reason AS \"{}\"{}{} FROM current_placements p {} "
+      "p.withheld, p.mems, {}p.since, p.reason AS \"{}\"{}{}{} FROM current_placements p {} "
       "WHERE (?1 = '' OR cpus_overlap(p.cpus, ?1) OR cpus_overlap(p.withheld, ?1)) AND (?2 = '' OR p.namespace = ?2) "
       "ORDER BY p.namespace, p.pod, p.container, p.attempt",
-      is_table ? fmt::format("{} AS squeezed, ", squeezed) : "", is_table ? "reason when placed" : "reason",
+      is_table ? fmt::format("{} AS squeezed, {}", squeezed, *knows_seen ? kShownSeen : "") : "",
+      is_table ? "reason when placed" : "reason",
       invocation.has("wide") ? ", p.attempt, a.qos, a.cpu_request_milli, a.cpu_limit_milli, a.memory_request_bytes, "
                                "a.memory_limit_bytes, a.phase, a.pod_uid, p.container_id, p.decision"
                              : "",
-      is_table ? "" : fmt::format(", {} AS squeezed", squeezed),
+      is_table ? "" : fmt::format(", {} AS squeezed", squeezed), is_table ? "" : seen,
       needs_allocation ? "JOIN allocation a USING (decision)" : "");
   const bool is_filtered = invocation.has("node") || invocation.has("namespace");
   return (*database)->print(is_filtered ? "no container is placed there" : "no container is placed", sql, *cpus,

@@ -31,7 +31,7 @@ std::string or_none(const std::string& cpus) { return cpus.empty() ? "none" : cp
 
 std::string containers(const StatusResponse& status) {
   std::string text;
-  for (const char* mode : {"exclusive", "shared", "reserved", "foreign"}) {
+  for (const char* mode : {"exclusive", "overruled", "drifted", "overlapped", "shared", "reserved", "foreign"}) {
     const auto count = status.containers().find(mode);
     if (count == status.containers().end()) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count->second, mode);
@@ -94,6 +94,32 @@ std::string foreign_handlers(const StatusResponse& status) {
   return text;
 }
 
+std::string describe_overruled(const control::v1::Overruled& overruled) {
+  const auto in_words = [](const std::string& list) {
+    const Result<CpuSet> cpus = CpuSet::parse(list);
+    return cpus ? named("CPU", *cpus) : "CPUs " + list;
+  };
+  const std::string now =
+      overruled.seen_on().empty()
+          ? fmt::format("at the moment it is on {}, where it should be", in_words(overruled.cpus()))
+          : fmt::format("it runs on {} instead of {}", in_words(overruled.seen_on()), overruled.cpus());
+  return fmt::format("for {} something else has set the CPUs of {}; {}", duration(overruled.lasts_ms() / 1000),
+                     overruled.container(), now);
+}
+
+/// Writes a line for each, and what to do about it; nothing if topolet's word counts everywhere.
+std::string overruled(const StatusResponse& status) {
+  constexpr int kMostShown = 10;
+  if (status.overruled_containers() == 0) return {};
+  std::string text;
+  const int shown = std::min(status.overruled_size(), kMostShown);
+  for (int i = 0; i < shown; ++i)
+    text += fmt::format("{:12} {}\n", i == 0 ? "overruled" : "", escaped(describe_overruled(status.overruled(i))));
+  if (status.overruled_size() > shown)
+    text += fmt::format("             and more: {} in all\n", counted(status.overruled_containers(), "container"));
+  return text + "             an NRI plugin or another agent does that: see `topolet audit --event overruled`\n";
+}
+
 /// A line for each node that something is told of.
 std::string capacities(const StatusResponse& status) {
   std::string text;
@@ -126,15 +152,17 @@ std::string format_text(const StatusResponse& status) {
       "{}"
       "{}"
       "{}"
+      "{}"
       "CPUs         {} allowed; pool {}; reserved {}; exclusive {}; withheld {}\n"
       "{}"
       "generation   {}\n",
       escaped(status.version()), status.process(), duration(status.uptime_s()), escaped(status.listen()),
       escaped(status.runtime()), status.runtime_connected() ? "connected" : "NOT connected",
       escaped(status.state_dir()), escaped(database(status)), escaped(containers(status)),
-      status.reconciled() ? "" : " (not yet compared with the runtime)", overlaps(status), foreign_handlers(status),
-      squeezed(status), or_none(status.allowed_cpus()), or_none(status.pool_cpus()), or_none(status.reserved_cpus()),
-      or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()), capacities(status), status.generation());
+      status.reconciled() ? "" : " (not yet compared with the runtime)", overruled(status), overlaps(status),
+      foreign_handlers(status), squeezed(status), or_none(status.allowed_cpus()), or_none(status.pool_cpus()),
+      or_none(status.reserved_cpus()), or_none(status.exclusive_cpus()), or_none(status.withheld_cpus()),
+      capacities(status), status.generation());
 }
 
 nlohmann::ordered_json overlaps_json(const StatusResponse& status) {
@@ -153,6 +181,17 @@ nlohmann::ordered_json foreign_json(const StatusResponse& status) {
   for (const control::v1::ForeignHandler& foreign : status.foreign_handlers()) {
     all.push_back(
         {{"handler", foreign.handler()}, {"containers", foreign.containers()}, {"obstacle", foreign.obstacle()}});
+  }
+  return all;
+}
+
+nlohmann::ordered_json overruled_json(const StatusResponse& status) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const control::v1::Overruled& overruled : status.overruled()) {
+    all.push_back({{"container", overruled.container()},
+                   {"cpus", overruled.cpus()},
+                   {"seen_on", overruled.seen_on()},
+                   {"lasts_ms", overruled.lasts_ms()}});
   }
   return all;
 }
@@ -178,6 +217,8 @@ nlohmann::ordered_json format_json(const StatusResponse& status) {
           {"foreign_handlers", foreign_json(status)},
           {"confines_foreign", status.confines_foreign()},
           {"unconfined_pods", std::map(status.unconfined_pods().begin(), status.unconfined_pods().end())},
+          {"overruled_containers", status.overruled_containers()},
+          {"overruled", overruled_json(status)},
           {"squeezed", status.squeezed()},
           {"left_to_kernel", status.left_to_kernel()},
           {"generation", status.generation()},

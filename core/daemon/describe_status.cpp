@@ -36,6 +36,9 @@ std::string describe_status(const StatusFacts& facts, const engine::EngineSummar
   std::string status = fmt::format("{}; {}", describe_service(facts, engine.reconciled), describe_containers(engine));
   if (const std::uint32_t overlapping = count_overlapping(engine.overlaps); overlapping > 0)
     status += fmt::format("; {} on CPUs that others have exclusively", counted(overlapping, "container"));
+  if (!engine.overruled.empty())
+    status +=
+        fmt::format("; {} overruled: something else sets the CPUs", counted(engine.overruled.size(), "container"));
   if (engine.squeezed > 0)
     status += fmt::format("; {} squeezed, as CPUs are offline or must not be used", engine.squeezed);
   if (engine.store_degraded)

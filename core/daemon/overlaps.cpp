@@ -34,4 +34,18 @@ void tell_overlaps(const std::vector<engine::Overlap>& overlaps, control::v1::St
   response.set_overlapping_containers(count_overlapping(overlaps));
 }
 
+void tell_overruled(const std::vector<engine::OverruledContainer>& overruled, control::v1::StatusResponse& response) {
+  std::vector<engine::OverruledContainer> sorted = overruled;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.lasts > b.lasts; });
+  if (sorted.size() > kMostTold) sorted.resize(kMostTold);
+  for (const engine::OverruledContainer& one : sorted) {
+    control::v1::Overruled& told = *response.add_overruled();
+    told.set_container(one.container);
+    told.set_cpus(one.cpus.to_string());
+    told.set_seen_on(one.seen_on.to_string());
+    told.set_lasts_ms(one.lasts.count());
+  }
+  response.set_overruled_containers(static_cast<std::uint32_t>(overruled.size()));
+}
+
 }  // namespace topolet::daemon

@@ -182,6 +182,13 @@ class AuditDocument : public ::testing::Test {
     over.reason = "over: it has left CPU 1, which shop/cache/main had exclusively; seen for 40 ms";
     over.reason_code = "overlap-ended";
     over.caused_by.reset();
+    store::DecidedRow overruled = drift;
+    overruled.event = "overruled";
+    overruled.at_ms += 2000;
+    overruled.reason =
+        "something else than topolet sets its CPUs: the kernel has it on CPU 1 instead of 14-15, which the runtime had "
+        "taken; they are set again, at most every 10 s";
+    overruled.reason_code = "overruled-began";
     store::DecidedRow late = recorded("denied", noon + 52 * minute, "plugin slow gave no answer");
     late.pod_uid = "uid-late";
     late.pod_namespace = "lab";
@@ -199,7 +206,7 @@ class AuditDocument : public ::testing::Test {
           capacity(noon + 56 * minute,
                    "node 1: 6000 of 8000 milli-CPUs (told by operator) for 60 s: 2 CPUs fewer can "
                    "be had for exclusive use"),
-          began, over}) {
+          began, over, overruled}) {
       ASSERT_TRUE((*store)->add(row).has_value());
     }
     ASSERT_TRUE((*store)

@@ -36,5 +36,19 @@ TEST(Overlaps, AreAllCountedThoughNotAllAreTold) {
   EXPECT_EQ(response.overlaps(99).container(), "a-150");
 }
 
+TEST(Overruled, AreToldTheLongestFirstAndAllCounted) {
+  std::vector<engine::OverruledContainer> many;
+  for (int i = 0; i < 120; ++i)
+    many.push_back({fmt::format("a-{}", i), CpuSet{0}, CpuSet{3}, std::chrono::milliseconds(i)});
+  control::v1::StatusResponse response;
+  tell_overruled(many, response);
+  EXPECT_EQ(response.overruled_containers(), 120U);
+  ASSERT_EQ(response.overruled_size(), 100);
+  EXPECT_EQ(response.overruled(0).container(), "a-119");
+  EXPECT_EQ(response.overruled(0).cpus(), "0");
+  EXPECT_EQ(response.overruled(0).seen_on(), "3");
+  EXPECT_EQ(response.overruled(0).lasts_ms(), 119);
+}
+
 }  // namespace
 }  // namespace topolet::daemon
