@@ -93,6 +93,7 @@ std::string Daemon::metrics_text() const {
                                          .containers = summary->containers,
                                          .squeezed = summary->squeezed,
                                          .overlapping = count_overlapping(summary->overlaps),
+                                         .overruled = static_cast<std::uint32_t>(summary->overruled.size()),
                                          .foreign = count_foreign(*summary),
                                          .nodes = *nodes};
   }

@@ -16,6 +16,7 @@
 #include "core/engine/state/transition.hpp"
 #include "core/metrics/table.hpp"
 #include "core/placement/node_demand.hpp"
+#include "core/placement/reason_codes.hpp"
 
 namespace topolet::metrics {
 namespace {
@@ -55,6 +56,8 @@ void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) 
           .add(engine.squeezed));
   put(Table("topolet_overlapping_containers", "Containers that run on CPUs which another one has exclusively.")
           .add(engine.overlapping));
+  put(Table("topolet_overruled_containers", "Containers whose CPUs something else than topolet sets.")
+          .add(engine.overruled));
   Table containers("topolet_containers", "Containers by how they have CPUs.");
   for (const auto& [mode, count] : engine.containers) containers.add(count, {{"mode", mode}});
   put(containers);
@@ -63,6 +66,8 @@ void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) 
   put(foreign);
   Table pool("topolet_pool_cpus", "CPUs that containers share.");
   Table exclusive("topolet_exclusive_cpus", "CPUs that one container each has alone.");
+  Table lost("topolet_lost_exclusive_cpus",
+             "CPUs that one container each was given alone, and does not have so, as far as was seen.");
   Table withheld("topolet_withheld_cpus", "CPUs that are kept idle for a container.");
   Table reserved("topolet_reserved_cpus", "CPUs that are reserved for the system.");
   Table requested("topolet_requested_cpus", "CPUs that containers request, divided as they run.");
@@ -70,11 +75,12 @@ void add_engine(const EngineState& engine, std::vector<MetricFamily>& families) 
     const Labels node = {{"node", usage.node}};
     pool.add(static_cast<double>(usage.pool_cpus), node);
     exclusive.add(static_cast<double>(usage.exclusive_cpus), node);
+    lost.add(static_cast<double>(usage.lost_exclusive_cpus), node);
     withheld.add(static_cast<double>(usage.withheld_cpus), node);
     reserved.add(static_cast<double>(usage.reserved_cpus), node);
     requested.add(static_cast<double>(usage.requested_milli) / 1000, node);
   }
-  for (const Table& table : {pool, exclusive, withheld, reserved, requested}) put(table);
+  for (const Table& table : {pool, exclusive, lost, withheld, reserved, requested}) put(table);
 }
 
 void add_plugins(const std::vector<PluginCounts>& plugins, std::vector<MetricFamily>& families) {
@@ -122,6 +128,7 @@ struct Metrics::Impl {
     const std::string event(to_string(audit.event));
     events.at(event)->Increment();
     if (audit.event == engine::AuditEvent::kDenied) denials.Increment();
+    if (audit.reason_code == placement::reason_code::kOverruledBegan) overruled.Increment();
     if (audit.reason_code.empty()) return;
     prometheus::Counter*& decision = decisions[{event, audit.reason_code}];
     if (decision == nullptr) {
@@ -181,6 +188,13 @@ struct Metrics::Impl {
                                    .Help("Containers that got other CPUs or memory nodes while they existed.")
                                    .Register(registry)
                                    .Add({});
+
+  prometheus::Counter& overruled =
+      prometheus::BuildCounter()
+          .Name("topolet_overruled_total")
+          .Help("How often something else than topolet began to set the CPUs of a container.")
+          .Register(registry)
+          .Add({});
 
   prometheus::Counter& denials = prometheus::BuildCounter()
                                      .Name("topolet_denials_total")
@@ -254,9 +268,15 @@ std::vector<NodeUsage> node_usage_of(const engine::Ledger& ledger) {
   const topology::Topology& topology = *ledger.topology();
   const placement::LedgerSnapshot view = ledger.snapshot();
   const std::vector<placement::NodeDemand> demands = placement::demand_by_node(topology, view.entries);
+  CpuSet lost;
+  for (const auto& [key, allocation] : ledger.allocations()) {
+    const bool is_lost = allocation.is_exclusive() && seen_mode(allocation) != to_string(allocation.placement.mode);
+    if (is_lost) lost |= allocation.placement.cpus;
+  }
   const auto add = [&](std::string name, const CpuSet& cpus, std::int64_t requested_milli) {
-    nodes.push_back({std::move(name), (view.pool & cpus).size(), (view.exclusive & cpus).size(),
-                     (view.withheld & cpus).size(), (view.reserved & cpus).size(), requested_milli});
+    nodes.push_back({std::move(name), (view.pool & cpus).size(), ((view.exclusive - lost) & cpus).size(),
+                     (lost & cpus).size(), (view.withheld & cpus).size(), (view.reserved & cpus).size(),
+                     requested_milli});
   };
   std::int64_t outside_milli = 0;
   for (const placement::LedgerEntry& entry : view.entries) outside_milli += entry.demand.cpu_request_milli;

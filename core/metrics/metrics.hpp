@@ -23,7 +23,8 @@ namespace topolet::metrics {
 struct NodeUsage {
   std::string node;  ///< OS index, or "none"
   std::size_t pool_cpus = 0;
-  std::size_t exclusive_cpus = 0;
+  std::size_t exclusive_cpus = 0;       ///< that are so, as far as was seen
+  std::size_t lost_exclusive_cpus = 0;  ///< that were given exclusively, and are not so now; see engine::seen_mode()
   std::size_t withheld_cpus = 0;
   std::size_t reserved_cpus = 0;
   std::int64_t requested_milli = 0;
@@ -37,9 +38,10 @@ struct EngineState {
   std::uint64_t generation = 0;
   bool reconciled = false;
   bool store_degraded = false;
-  std::map<std::string, std::uint32_t> containers;  ///< by mode
+  std::map<std::string, std::uint32_t> containers;  ///< by engine::seen_mode()
   std::uint32_t squeezed = 0;
-  std::uint32_t overlapping = 0;                      ///< containers that run on CPUs which another one has exclusively
+  std::uint32_t overlapping = 0;  ///< containers that run on CPUs which another one has exclusively
+  std::uint32_t overruled = 0;    ///< containers whose CPUs something else sets
   std::map<std::string, std::uint32_t> foreign = {};  ///< containers that are not placed, by runtime handler
   std::vector<NodeUsage> nodes;
 };

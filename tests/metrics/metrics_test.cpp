@@ -204,6 +204,36 @@ TEST_F(MetricsTest, CountsWhatIsRequestedOnCpusOutsideNodes) {
   EXPECT_EQ(nodes[1].requested_milli, 1000);
 }
 
+TEST_F(MetricsTest, CallsNothingExclusiveThatIsNot) {
+  engine::Allocation overruled = engine::exclusive("a", {0, 1});
+  overruled.overruled = engine::Overruled{milliseconds(1), {}};
+  engine::Allocation stray = engine::shared("s");
+  stray.seen_on = {4};
+  const engine::Ledger ledger =
+      engine::ledger_of({overruled, engine::exclusive("b", {4}), engine::exclusive("c", {5}), stray});
+  Moment moment;
+  moment.engine = EngineState{.containers = {},
+                              .overruled = 3,
+                              .nodes = node_usage_of(on_machine(ledger, *testing::machine("node:2 core:4 pu:1")))};
+  const auto now = samples(moment);
+  EXPECT_EQ(now.at(R"(topolet_exclusive_cpus{node="0"})"), 0);
+  EXPECT_EQ(now.at(R"(topolet_lost_exclusive_cpus{node="0"})"), 2);
+  EXPECT_EQ(now.at(R"(topolet_exclusive_cpus{node="1"})"), 1);
+  EXPECT_EQ(now.at(R"(topolet_lost_exclusive_cpus{node="1"})"), 1);
+  EXPECT_EQ(now.at("topolet_overruled_containers"), 3);
+}
+
+TEST_F(MetricsTest, CountsHowOftenContainersAreOverruled) {
+  EXPECT_EQ(samples().at("topolet_overruled_total"), 0);
+  ledger_ = engine::ledger_of({engine::shared("s")});
+  const placement::ContainerKey key = ledger_.allocations().begin()->first;
+  commit(engine::event::SeenInKernel{key, {0}, false, true});
+  commit(engine::event::SeenInKernel{key, {0}, false, true});
+  commit(engine::event::Ended{key, "exited"});
+  EXPECT_EQ(samples().at("topolet_overruled_total"), 1);
+  EXPECT_EQ(samples().at(R"(topolet_audit_events_total{event="overruled"})"), 2) << "that it is over, too";
+}
+
 TEST_F(MetricsTest, ShowsTheNodeAsItIs) {
   const engine::Ledger ledger =
       engine::ledger_of({engine::exclusive("a", {0, 1}, engine::Phase::kRunning, {2}), engine::shared("s")}, {},
