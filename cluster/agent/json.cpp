@@ -117,7 +117,10 @@ json to_json(const v1::Container& container) {
           {"used_devices", container.used_devices()},
           {"generation", container.generation()},
           {"decision", container.decision()},
-          {"reason", container.reason()}};
+          {"reason", container.reason()},
+          {"seen_on", container.seen_on()},
+          {"overlapped", container.overlapped()},
+          {"overruled_since_ms", container.overruled_since_ms()}};
 }
 
 json to_json(const v1::Event& event) {

@@ -84,7 +84,7 @@ v1::Container container_of(const engine::Allocation& allocation) {
   told.set_qos(std::string(to_string(workload.qos)));
   told.set_phase(std::string(to_string(allocation.phase)));
   told.set_phase_since_ms(allocation.phase_since.count());
-  told.set_mode(std::string(to_string(allocation.placement.mode)));
+  told.set_mode(std::string(seen_mode(allocation)));
   told.set_cpus(allocation.placement.cpus.to_string());
   told.set_withheld(allocation.effective_withheld().to_string());
   told.set_mems(allocation.placement.mems.to_string());
@@ -101,6 +101,9 @@ v1::Container container_of(const engine::Allocation& allocation) {
   told.set_generation(allocation.generation);
   told.set_decision(allocation.decision);
   told.set_reason(allocation.reason);
+  told.set_seen_on(allocation.seen_on.to_string());
+  told.set_overlapped(allocation.overlapped.to_string());
+  if (allocation.overruled) told.set_overruled_since_ms(allocation.overruled->since.count());
   return told;
 }
 

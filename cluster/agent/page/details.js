@@ -27,6 +27,9 @@ function containerDetails(one, decision) {
   add("Kept idle for it", one.withheld);
   add("Devices", (one.used_devices ?? []).join(", "));
   add("Squeezed", one.squeeze);
+  add("Overruled", one.overruled_since_ms ? "something else than topolet sets its CPUs" : "");
+  add("Seen on", one.seen_on ? `CPUs ${one.seen_on}, where it should not be` : "");
+  add("Others on its CPUs", one.overlapped);
   add("Conflict", one.conflict ? "the kubelet's CPUs overlap those of others" : "");
   if (!decision) {
     add("Candidates", "its decision was before this page knew of it; topolet explain tells them");

@@ -8,6 +8,7 @@ const kKinds = { shared: "shared", reserved: "reserved for the system", isolated
 
 export function describeCpu(cpu, { kind, owner }) {
   if (kind === "exclusive") return `CPU ${cpu}: ${nameOf(owner)} alone`;
+  if (kind === "lost") return `CPU ${cpu}: given to ${nameOf(owner)} alone, and ${owner.mode} now`;
   if (kind === "withheld") return `CPU ${cpu}: kept idle for ${nameOf(owner)}`;
   return `CPU ${cpu}: ${kKinds[kind]}`;
 }

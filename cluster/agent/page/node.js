@@ -45,6 +45,9 @@ export function apply(node, delta) {
 /** Its CPUs are nobody else's: topolet gave them to it alone, or somebody else did. */
 export const holdsAlone = (one) => one.mode === "exclusive" || one.mode === "foreign";
 
+/** It was given CPUs to have alone, and was seen not to have them so now. */
+export const hasLostAlone = (one) => ["overruled", "drifted", "overlapped"].includes(one.mode);
+
 /** Of each CPU that the machine has: who has it, and how. */
 export function cpuTable(node) {
   const table = new Map();
@@ -65,6 +68,7 @@ export function cpuTable(node) {
   set(node.cpus.isolated, "isolated", null);
   for (const one of node.containers.values()) set(one.withheld, "withheld", one);
   for (const one of node.containers.values()) if (holdsAlone(one)) set(one.cpus, "exclusive", one);
+  for (const one of node.containers.values()) if (hasLostAlone(one)) set(one.cpus, "lost", one);
   for (const entry of table.values()) if (entry.kind === "unknown") entry.kind = "offline";
   return table;
 }

@@ -487,8 +487,8 @@ for (const forced of ["none", "active"]) {
   pageTest(`tells kinds of CPUs apart without colours (forced colours: ${forced})`, {}, async (page) => {
     await page.emulate({ "forced-colors": forced });
     const kinds = (await looks(page, "#legend .cpu")).map((one) => one.split(": "));
-    assert.equal(kinds.length, 6);
-    assert.equal(new Set(kinds.map(([, look]) => look)).size, 6, JSON.stringify(kinds));
+    assert.equal(kinds.length, 7);
+    assert.equal(new Set(kinds.map(([, look]) => look)).size, 7, JSON.stringify(kinds));
     const { borders } = await page.run(contrastsIn);
     assert.deepEqual(borders.filter((one) => one.ratio < 3), []);
     assert.deepEqual(await page.run(() => [...document.querySelectorAll(".cpu.exclusive")].map((one) =>
