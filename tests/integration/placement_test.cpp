@@ -1,6 +1,10 @@
 // Where containers end up on a real runtime: the kernel read back, against the ledger.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <string>
+#include <thread>
 
 #include "tests/integration/node_test.hpp"
 
@@ -176,6 +180,35 @@ TEST_F(ExclusiveTest, AnUpdateCannotReachACpuThatIsAnothersAlone) {
   every_cpu.set_cpuset_cpus(pool_.to_string());
   (void)topolet_->update(web.container_id, every_cpu);
   EXPECT_EQ(kernel(web).cpus, pool_ - kernel(trader).cpus);
+}
+
+/// Of cgroup v1 and v2 alike. The hand writes the file again as soon as the container is elsewhere.
+TEST_F(ExclusiveTest, WhoMovesAContainerAgainAndAgainIsToldOnceAndNothingIsCalledExclusive) {
+  const TestPod web = running("web", burstable(250, 64 * kMiB));
+  const TestPod trader = running("trader", guaranteed(1000, 64 * kMiB));
+  const CpuSet alone = kernel(trader).cpus;
+  const pid_t pid = static_cast<pid_t>(direct_->inspect(web.container_id)->pid);
+  const auto count_rows = [&](const std::string& event) {
+    const auto rows = state_->audit("web");
+    return !rows ? 0
+                 : std::count_if(rows->begin(), rows->end(), [&](const AuditRow& row) { return row.event == event; });
+  };
+  std::atomic<bool> has_gone = false;
+  std::thread hand([&] {
+    while (!has_gone) {
+      const auto now = cgroup_cpus_of(pid);
+      if (now && now->cpus != alone) put_cgroup_on(pid, alone);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  const bool is_told = becomes([&] { return count_rows("overruled") > 0 && ledger(trader)->mode == "overlapped"; });
+  has_gone = true;
+  hand.join();
+  EXPECT_TRUE(is_told);
+  EXPECT_EQ(count_rows("overruled"), 1);
+  EXPECT_LE(count_rows("drift"), 1);
+  EXPECT_TRUE(becomes([&] { return ledger(trader)->mode == "exclusive"; }));
+  EXPECT_EQ(kernel(web).cpus, pool_ - alone);
 }
 
 }  // namespace

@@ -39,6 +39,22 @@ std::optional<std::string> cgroup_path(pid_t pid, const std::string& hierarchy) 
   return std::nullopt;
 }
 
+const std::filesystem::path kMounted = "/sys/fs/cgroup";
+
+bool is_unified() { return std::filesystem::exists(kMounted / "cgroup.controllers"); }
+
+struct CpusetCgroup {
+  std::string path;
+  std::filesystem::path directory;
+};
+
+/// None for a process that is no more, or in the root cgroup.
+std::optional<CpusetCgroup> cpuset_cgroup_of(pid_t pid) {
+  const auto path = cgroup_path(pid, is_unified() ? "0::" : ":cpuset:");
+  if (!path || *path == "/" || !is_alive(pid)) return std::nullopt;
+  return CpusetCgroup{*path, (is_unified() ? kMounted : kMounted / "cpuset") / path->substr(1)};
+}
+
 }  // namespace
 
 Result<ProcessCpuset> parse_allowed(const std::string& status) {
@@ -59,15 +75,20 @@ Result<ProcessCpuset> allowed_of(pid_t pid) {
 }
 
 std::optional<CgroupCpus> cgroup_cpus_of(pid_t pid) {
-  const std::filesystem::path mounted = "/sys/fs/cgroup";
-  const bool is_unified = std::filesystem::exists(mounted / "cgroup.controllers");
-  const auto path = cgroup_path(pid, is_unified ? "0::" : ":cpuset:");
-  if (!path || *path == "/" || !is_alive(pid)) return std::nullopt;
-  const std::filesystem::path directory = (is_unified ? mounted : mounted / "cpuset") / path->substr(1);
+  const auto where = cpuset_cgroup_of(pid);
+  if (!where) return std::nullopt;
   const auto cpus =
-      CpuSet::parse(line_of(directory / (is_unified ? "cpuset.cpus.effective" : "cpuset.effective_cpus")));
+      CpuSet::parse(line_of(where->directory / (is_unified() ? "cpuset.cpus.effective" : "cpuset.effective_cpus")));
   if (!cpus || cpus->empty()) return std::nullopt;
-  return CgroupCpus{*path, *cpus};
+  return CgroupCpus{where->path, *cpus};
+}
+
+bool put_cgroup_on(pid_t pid, const CpuSet& cpus) {
+  const auto where = cpuset_cgroup_of(pid);
+  if (!where) return false;
+  std::ofstream file(where->directory / "cpuset.cpus");
+  file << cpus.to_string() << std::flush;
+  return file.good();
 }
 
 }  // namespace topolet::integration

@@ -34,4 +34,8 @@ struct CgroupCpus {
 /// there is no such process, it is a zombie, or it is in the root cgroup, where one shows that exits.
 std::optional<CgroupCpus> cgroup_cpus_of(pid_t pid);
 
+/// Writes cpuset.cpus of the cgroup that a process is in, as somebody may who knows nothing of topolet and the runtime.
+/// False if the kernel does not take it.
+bool put_cgroup_on(pid_t pid, const CpuSet& cpus);
+
 }  // namespace topolet::integration
