@@ -114,7 +114,7 @@ class PodReader {
       const json& status = status_of(field(object_, "status", statuses), container.name);
       container.requests = requests(spec, status);
       container.limits = read_amounts(field(spec, "resources", "limits"));
-      container.has_ended = has_ended(container.kind, status);
+      container.has_ended = has_ended(container.kind, spec, status);
       pod.containers.push_back(std::move(container));
     }
   }
@@ -136,13 +136,17 @@ class PodReader {
     return wished;
   }
 
-  bool has_ended(PodContainer::Kind kind, const json& status) const {
+  bool has_ended(PodContainer::Kind kind, const json& spec, const json& status) const {
     const json& terminated = field(status, "state", "terminated");
     if (!terminated.is_object()) return false;
     const bool succeeded = field(terminated, "exitCode") == 0;
     if (kind == PodContainer::Kind::kInit && succeeded) return true;
-    if (is_deleted_ || restart_policy_ == "Never") return true;
-    return kind == PodContainer::Kind::kMain && restart_policy_ == "OnFailure" && succeeded;
+    if (is_deleted_) return true;
+    // Some exits may start it again, whatever its policy says.
+    if (!list_field(spec, "restartPolicyRules").empty()) return false;
+    const std::string own_policy = text_field(spec, "restartPolicy");
+    const std::string& policy = own_policy.empty() ? restart_policy_ : own_policy;
+    return policy == "Never" || (policy == "OnFailure" && succeeded);
   }
 
   std::string qos(const Pod& pod) const {

@@ -62,7 +62,7 @@ void Daemon::open_watch(const config::DaemonOptions& options) {
 
 Status Daemon::report_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response,
                            const watch::WatchHandlers::IsWanted& is_wanted) {
-  const Result<std::vector<placement::Workload>> pending = watch::workloads_of(request);
+  const Result<std::vector<engine::PendingContainer>> pending = watch::pending_of(request);
   if (!pending) return pending.error();
   const auto may_go_on = [&, until = std::chrono::steady_clock::now() + kFitsTime]() -> Status {
     if (!is_wanted()) return watch::nobody_waits();

@@ -388,8 +388,8 @@ Result<EngineSummary> Engine::summary(std::chrono::milliseconds patience) {
   return ask([this](const Ledger&) { return impl_->summarise(); }, patience);
 }
 
-Result<Engine::NodeFits> Engine::fits(const std::vector<placement::Workload>& pending,
-                                      std::chrono::milliseconds patience, MayGoOn may_go_on) {
+Result<Engine::NodeFits> Engine::fits(const std::vector<PendingContainer>& pending, std::chrono::milliseconds patience,
+                                      MayGoOn may_go_on) {
   struct State {
     Ledger ledger;
     Placer placer;
@@ -406,7 +406,7 @@ Result<Engine::NodeFits> Engine::fits(const std::vector<placement::Workload>& pe
   return NodeFits{*std::move(fits), state->reconciled};
 }
 
-Result<Engine::NodeFits> Engine::fits(const std::vector<placement::Workload>& pending, MayGoOn may_go_on) const {
+Result<Engine::NodeFits> Engine::fits(const std::vector<PendingContainer>& pending, MayGoOn may_go_on) const {
   Result<Fits> fits = compute_fits(impl_->placer, impl_->committer.ledger(), pending, std::move(may_go_on));
   if (!fits) return fits.error();
   return NodeFits{*std::move(fits), impl_->reconciled};

@@ -158,10 +158,10 @@ class Engine {
   /// What compute_fits() says of the present state. Computed on the caller's thread, so that no container waits for it
   /// but for single decisions; UNAVAILABLE if the loop does not answer within `patience`. `may_go_on` is asked before
   /// each decision.
-  Result<NodeFits> fits(const std::vector<placement::Workload>& pending, std::chrono::milliseconds patience,
+  Result<NodeFits> fits(const std::vector<PendingContainer>& pending, std::chrono::milliseconds patience,
                         MayGoOn may_go_on);
   /// The same at once, on the loop's thread.
-  Result<NodeFits> fits(const std::vector<placement::Workload>& pending, MayGoOn may_go_on) const;
+  Result<NodeFits> fits(const std::vector<PendingContainer>& pending, MayGoOn may_go_on) const;
 
   /// What somebody says of a NUMA node's capacity; without `milli`, what was said counts no more.
   struct CapacityRequest {

@@ -25,7 +25,7 @@ struct WatchSocket::Impl {
 
   Status answer_fits(const watch::v1::FitsRequest& request, watch::v1::FitsResponse& response,
                      const watch::WatchHandlers::IsWanted& is_wanted) {
-    const Result<std::vector<placement::Workload>> pending = watch::workloads_of(request);
+    const Result<std::vector<engine::PendingContainer>> pending = watch::pending_of(request);
     if (!pending) return pending.error();
     std::unique_lock lock(busy, std::defer_lock);
     while (!lock.try_lock_for(kLookAgain)) {

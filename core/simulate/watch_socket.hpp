@@ -24,8 +24,8 @@ class WatchSocket {
     watch::v1::PluginList plugins;
   };
   /// On one of the socket's threads, while `busy` is held.
-  using ComputeFits = std::function<Result<engine::Engine::NodeFits>(const std::vector<placement::Workload>& pending,
-                                                                     engine::MayGoOn may_go_on)>;
+  using ComputeFits = std::function<Result<engine::Engine::NodeFits>(
+      const std::vector<engine::PendingContainer>& pending, engine::MayGoOn may_go_on)>;
 
   /// The errors of watch::WatchServer::open(). `busy` is held by whoever uses the simulation.
   static Result<std::unique_ptr<WatchSocket>> open(Options options, ComputeFits compute_fits, std::timed_mutex& busy,

@@ -204,20 +204,21 @@ Result<placement::Workload> workload_of(const v1::PendingContainer& pending) {
   return workload;
 }
 
-Result<std::vector<placement::Workload>> workloads_of(const v1::FitsRequest& request) {
+Result<std::vector<engine::PendingContainer>> pending_of(const v1::FitsRequest& request) {
   if (request.pending_size() > kMaxPendingContainers) {
     return Error{Code::kResourceExhausted,
                  fmt::format("{} pending containers are too many to be placed for one answer; "
                              "at most {} may be named",
                              request.pending_size(), kMaxPendingContainers)};
   }
-  std::vector<placement::Workload> workloads;
+  std::vector<engine::PendingContainer> pending;
   for (const v1::PendingContainer& container : request.pending()) {
     Result<placement::Workload> workload = workload_of(container);
     if (!workload) return workload.error();
-    workloads.push_back(*std::move(workload));
+    pending.emplace_back(*std::move(workload),
+                         std::vector<std::string>(container.after().begin(), container.after().end()));
   }
-  return workloads;
+  return pending;
 }
 
 Error nobody_waits() { return {Code::kCancelled, "nobody waits for the answer any more"}; }

@@ -28,8 +28,8 @@ Result<placement::Workload> workload_of(const v1::PendingContainer& pending);
 /// More than a node ever waits for at a time: what they take grows with the square of their number.
 inline constexpr int kMaxPendingContainers = 1000;
 
-/// As workload_of(), in their order. RESOURCE_EXHAUSTED beyond kMaxPendingContainers.
-Result<std::vector<placement::Workload>> workloads_of(const v1::FitsRequest& request);
+/// Each as workload_of(), in their order. RESOURCE_EXHAUSTED beyond kMaxPendingContainers.
+Result<std::vector<engine::PendingContainer>> pending_of(const v1::FitsRequest& request);
 
 /// CANCELLED.
 Error nobody_waits();

@@ -70,7 +70,7 @@ class FitsTest : public ::testing::Test {
     topology_ = std::make_shared<const topology::Topology>(std::move(changed));
   }
   std::vector<std::pair<std::uint32_t, std::uint32_t>> fits(const Ledger& ledger,
-                                                            const std::vector<placement::Workload>& pending = {}) {
+                                                            const std::vector<PendingContainer>& pending = {}) {
     last_ = compute_fits(placer(), ledger, pending);
     std::vector<std::pair<std::uint32_t, std::uint32_t>> found;
     for (const NodeFit& node : last_.nodes) found.emplace_back(node.node, node.exclusive_cpus);
@@ -340,7 +340,7 @@ TEST_F(FitsTest, PlacesPendingContainersInTheirZones) {
 }
 
 TEST_F(FitsTest, EndsBeforeTheNextDecisionWhenItMayNotGoOn) {
-  std::vector<placement::Workload> pending;
+  std::vector<PendingContainer> pending;
   for (const char* pod : {"p", "q", "r"}) pending.push_back(guaranteed(pod, 1));
   for (const int decisions : {0, 2, 4}) {
     *asked_ = 0;

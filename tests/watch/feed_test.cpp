@@ -14,6 +14,7 @@
 namespace topolet::watch {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::eventually;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -284,6 +285,10 @@ TEST(PendingContainerTest, IsReadWithItsAnnotations) {
   ASSERT_TRUE(workload.has_value());
   EXPECT_EQ(workload->demand.cpu_request_milli, 2000);
   EXPECT_EQ(workload->pod_annotations.at("topolet.io/cpus"), "shared");
+  pending.add_after("init");
+  v1::FitsRequest request;
+  *request.add_pending() = pending;
+  EXPECT_THAT(pending_of(request)->at(0).after, ElementsAre("init"));
   pending.set_qos("Guaranteed");
   EXPECT_THAT(workload_of(pending).error().message, HasSubstr("has the QoS class 'Guaranteed'"));
   pending.set_qos("guaranteed");

@@ -99,10 +99,10 @@ TEST(FitsRequest, NamesSoManyContainersAtMost) {
     container.set_name("c" + std::to_string(i));
     container.set_qos("besteffort");
   }
-  const auto most = workloads_of(request);
+  const auto most = pending_of(request);
   ASSERT_TRUE(most) << most.error().message;
   *request.add_pending() = request.pending(0);
-  const auto more = workloads_of(request);
+  const auto more = pending_of(request);
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code, Code::kResourceExhausted);
   EXPECT_THAT(more.error().message, HasSubstr("1001 pending containers are too many"));

@@ -35,7 +35,8 @@ DeviceInventory::State count_devices(const v1::AllocatableResourcesResponse& all
   for (const v1::PodResources& pod : list.pod_resources()) {
     for (const v1::ContainerResources& container : pod.containers()) {
       for (const v1::ContainerDevices& devices : container.devices()) {
-        state.given[{pod.namespace_(), pod.name()}][devices.resource_name()] += devices.device_ids_size();
+        auto& given = state.given[{pod.namespace_(), pod.name()}][container.name()];
+        given[devices.resource_name()] += devices.device_ids_size();
         // One that is no longer given out takes nothing from what is.
         if (state.counts.contains(devices.resource_name())) add_to_nodes(devices, &DeviceCount::used, state.counts);
       }

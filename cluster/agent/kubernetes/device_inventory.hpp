@@ -22,8 +22,8 @@ namespace topolet::agent {
 /// What was known before stays known while the kubelet does not answer. On the loop's thread, but for its end.
 class DeviceInventory {
  public:
-  /// Devices of a pod, by resource.
-  using Given = std::map<std::string, std::int64_t>;
+  /// Devices of a pod, by container and then by resource.
+  using Given = std::map<std::string, std::map<std::string, std::int64_t>>;
   struct State {
     DeviceCounts counts;
     std::map<std::pair<std::string, std::string>, Given> given;  ///< by the pod's namespace and name

@@ -11,8 +11,9 @@ namespace {
 /// in each container.
 constexpr std::int64_t kLostMilli = 2;
 
-/// No name of a container can be like it.
-constexpr const char* kRest = "(rest)";
+/// No name of a container can be like these.
+constexpr const char* kGrowth = "(growth)";
+constexpr const char* kPod = "(pod)";
 
 /// "2Mi" as the container runtime writes it.
 std::string runtime_page_size(std::string size) {
@@ -38,15 +39,6 @@ api::Amounts amounts_of(const watch::v1::Container& container) {
   for (const auto& [size, bytes] : container.hugepage_limit_bytes())
     amounts.huge_page_bytes[kubernetes_page_size(size)] = bytes;
   return amounts;
-}
-
-/// Of each resource the smaller one.
-api::Amounts at_most(const api::Amounts& wanted, const api::Amounts& limit) {
-  api::Amounts beyond = wanted;
-  beyond.subtract(limit);
-  api::Amounts result = wanted;
-  result.subtract(beyond);
-  return result;
 }
 
 watch::v1::PendingContainer message_of(const api::Pod& pod, const std::string& name, const api::Amounts& requests,
@@ -75,13 +67,64 @@ bool is_anything(const api::Amounts& amounts) {
                      [](const auto& pages) { return pages.second > 0; });
 }
 
+using Kind = api::PodContainer::Kind;
+using BookedOfPod = BookedContainers::mapped_type;
+
+/// The init containers that have yet to end: of those before a container that topoletd has, nothing is left to do, even
+/// if the API server does not know that yet. One that has failed may be there from before the pod began anew.
+bool is_over(const api::Pod& pod, std::size_t position, const BookedOfPod& booked) {
+  return std::any_of(pod.containers.begin() + static_cast<std::ptrdiff_t>(position) + 1, pod.containers.end(),
+                     [&booked](const api::PodContainer& later) {
+                       const auto found = booked.find(later.name);
+                       return found != booked.end() && !found->second.has_failed;
+                     });
+}
+
+/// By how much the containers that topoletd has request more than they had.
+api::Amounts growth_of(const api::Pod& pod, const BookedOfPod& booked) {
+  api::Amounts growth;
+  for (const api::PodContainer& container : pod.containers) {
+    const auto found = booked.find(container.name);
+    if (container.has_ended || container.kind == Kind::kInit || found == booked.end()) continue;
+    api::Amounts more = container.requests;
+    more.subtract(found->second.amounts);
+    if (more.cpu_milli <= kLostMilli) more.cpu_milli = 0;
+    // Of Burstable containers the runtime is told no memory request.
+    if (pod.qos != "guaranteed") more.memory_bytes = 0;
+    growth.add(more);
+  }
+  growth.devices.clear();
+  return growth;
+}
+
+/// What the pod requests as a whole, beyond all that its containers do.
+api::Amounts pod_level_rest(const api::Pod& pod) {
+  api::Amounts rest = pod.effective_requests();
+  api::Pod without = pod;
+  without.pod_requests = {};
+  rest.subtract(without.effective_requests());
+  rest.devices.clear();
+  return rest;
+}
+
+watch::v1::PendingContainer shared_message_of(api::Pod pod, const char* name, const api::Amounts& amounts) {
+  // What the annotations say is said of containers.
+  pod.annotations.clear();
+  pod.qos = "burstable";
+  return message_of(pod, name, amounts, amounts);
+}
+
 }  // namespace
 
 BookedContainers booked_containers(const watch::v1::Snapshot& node) {
   BookedContainers booked;
   for (const watch::v1::Container& container : node.containers()) {
+    auto& of_pod = booked[container.key().pod_uid()];
+    const auto [found, is_new] = of_pod.try_emplace(container.key().name());
+    const bool has_failed = container.phase() == "crashed";
     // Of two attempts the larger one: the older is about to end.
-    booked[container.key().pod_uid()][container.key().name()].raise_to(amounts_of(container));
+    found->second.amounts.raise_to(amounts_of(container));
+    found->second.has_failed = has_failed && (is_new || found->second.has_failed);
   }
   return booked;
 }
@@ -89,29 +132,25 @@ BookedContainers booked_containers(const watch::v1::Snapshot& node) {
 std::vector<watch::v1::PendingContainer> pending_containers(const api::Pod& pod, const BookedContainers& booked) {
   std::vector<watch::v1::PendingContainer> pending;
   if (pod.is_terminal()) return pending;
-  static const BookedContainers::mapped_type kNone;
+  static const BookedOfPod kNone;
   const auto found = booked.find(pod.runtime_uid);
-  const auto& mine = found == booked.end() ? kNone : found->second;
-  api::Amounts left = pod.effective_requests();
-  bool memory_is_known = true;
-  for (const auto& [name, amounts] : mine) {
-    left.subtract(amounts);
-    // Of Burstable containers the runtime is told no memory request.
-    memory_is_known = pod.qos == "guaranteed";
+  const BookedOfPod& mine = found == booked.end() ? kNone : found->second;
+  std::vector<std::string> ended_before;
+  for (std::size_t i = 0; i < pod.containers.size(); ++i) {
+    const api::PodContainer& container = pod.containers[i];
+    const bool is_init = container.kind == Kind::kInit;
+    const bool is_pending =
+        !container.has_ended && !mine.contains(container.name) && !(is_init && is_over(pod, i, mine));
+    if (is_pending) {
+      pending.push_back(message_of(pod, container.name, container.requests, container.limits));
+      pending.back().mutable_after()->Assign(ended_before.begin(), ended_before.end());
+    }
+    if (is_init && (is_pending || mine.contains(container.name))) ended_before.push_back(container.name);
   }
-  for (const api::PodContainer& container : pod.containers) {
-    if (container.has_ended || container.kind == api::PodContainer::Kind::kInit || mine.contains(container.name))
-      continue;
-    const api::Amounts requests = at_most(container.requests, left);
-    // Its pod has all that it will ask for, by an init container for example.
-    if (is_anything(container.requests) && !is_anything(requests)) continue;
-    left.subtract(requests);
-    pending.push_back(message_of(pod, container.name, requests, container.limits));
-  }
-  left.devices.clear();
-  if (!memory_is_known) left.memory_bytes = 0;
-  if (left.cpu_milli <= kLostMilli * static_cast<std::int64_t>(mine.size())) left.cpu_milli = 0;
-  if (is_anything(left)) pending.push_back(message_of(pod, kRest, left, left));
+  if (const api::Amounts growth = growth_of(pod, mine); is_anything(growth))
+    pending.push_back(message_of(pod, kGrowth, growth, growth));
+  if (const api::Amounts rest = pod_level_rest(pod); is_anything(rest))
+    pending.push_back(shared_message_of(pod, kPod, rest));
   return pending;
 }
 

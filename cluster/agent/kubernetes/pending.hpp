@@ -10,13 +10,19 @@
 
 namespace topolet::agent {
 
+struct BookedContainer {
+  api::Amounts amounts;
+  bool has_failed = false;  ///< it does not run: its CPUs are kept for its next attempt
+};
 /// What topoletd has booked, by the pod's uid at the runtime and then by the container's name.
-using BookedContainers = std::map<std::string, std::map<std::string, api::Amounts>>;
+using BookedContainers = std::map<std::string, std::map<std::string, BookedContainer>>;
 BookedContainers booked_containers(const watch::v1::Snapshot& node);
 
-/// What the scheduler counts for the pod, less what is booked for it: as containers that topoletd does not have yet.
-/// Those it has in truth come first; what is left over, such as the growth of a container that is being resized or a
-/// large init container, is one more. Nothing of a pod that has ended.
+/// What the pod will still ask for, in the order in which it will: each container that topoletd does not have, with all
+/// that it requests, whatever others of the pod hold now. Of init containers that have ended before one begins,
+/// topoletd gives it the room, where it is in the same place. Then the growth of containers that are being resized, and
+/// what the pod requests as a whole beyond its containers; it shares CPUs. Nothing of a pod that has ended. A pod's
+/// overhead is in no zone, and is not in it.
 std::vector<watch::v1::PendingContainer> pending_containers(const api::Pod& pod, const BookedContainers& booked);
 
 }  // namespace topolet::agent

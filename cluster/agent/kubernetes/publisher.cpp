@@ -61,16 +61,33 @@ bool waits_rejected(const json& pod) {
   });
 }
 
+/// Devices of an init container are the next ones'. All others are their container's until the pod ends.
+api::Amounts devices_left(api::Pod pod, const DeviceInventory::Given& given) {
+  api::Amounts given_to_init;
+  for (api::PodContainer& container : pod.containers) {
+    const auto own = given.find(container.name);
+    if (own == given.end()) continue;
+    const api::Amounts amounts{.devices = own->second};
+    if (container.kind == api::PodContainer::Kind::kInit) {
+      given_to_init.add(amounts);
+    } else {
+      container.requests.subtract(amounts);
+    }
+  }
+  api::Amounts left = pod.effective_requests();
+  left.subtract(given_to_init);
+  return left;
+}
+
 }  // namespace
 
 std::map<std::string, std::int64_t> pending_devices(const BoundPods& pods, const DeviceInventory::State& devices) {
+  static const DeviceInventory::Given kNone;
   std::map<std::string, std::int64_t> pending;
   for (const api::Pod* pod : pods.in_order()) {
     if (pod->is_terminal()) continue;
-    api::Amounts left = pod->effective_requests();
-    if (left.devices.empty()) continue;
-    if (const auto given = devices.given.find({pod->name_space, pod->name}); given != devices.given.end())
-      left.subtract({.devices = given->second});
+    const auto found = devices.given.find({pod->name_space, pod->name});
+    const api::Amounts left = devices_left(*pod, found == devices.given.end() ? kNone : found->second);
     for (const auto& [resource, count] : left.devices) pending[resource] += count;
   }
   return pending;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/engine/planning/crash_hold.hpp"
+#include "core/engine/planning/init_room.hpp"
 #include "core/engine/planning/placer.hpp"
 #include "core/engine/state/events.hpp"
 #include "core/engine/state/ledger.hpp"
@@ -16,6 +17,9 @@
 
 namespace topolet::engine {
 namespace {
+
+/// No name of a container can be like it.
+constexpr const char* kInitRoom = "(init)";
 
 using IsGranted = std::function<bool(std::uint32_t cpus)>;
 
@@ -114,8 +118,12 @@ class Computation {
   Computation(const Computation&) = delete;
   Computation& operator=(const Computation&) = delete;
 
-  void place(placement::Workload workload) {
+  void place(PendingContainer pending) {
+    placement::Workload& workload = pending.workload;
     const placement::ContainerKey key = workload.key;
+    if (key.pod_uid != pod_uid_) finish_pod();
+    pod_uid_ = key.pod_uid;
+    for (const std::string& name : pending.after) end_init(name);
     if (is_booked(key)) return;
     if (workload.settings.empty()) {
       Result<placement::Settings> settings = read_settings(workload, placer_.rules().annotations);
@@ -135,19 +143,26 @@ class Computation {
     event::CreateAdmitted admitted{.workload = std::move(workload), .plan = std::move(plan)};
     admitted.keeps_pod_together = keeps_pod_together(admitted.workload, admitted.plan.decision);
     ledger_.apply(compute_transition(ledger_, placer_.rules(), std::chrono::milliseconds(0), admitted));
+    init_room_.add(admitted.workload.key, pending.after);
   }
 
   bool is_stopped() const { return !go_on_; }
 
   Result<Fits> finish() && {
+    finish_pod();
     fits_.gives_exclusive_cpus =
         placement::exclusive_cpus_for(new_container(1), placer_.rules()) > 0 && !ledger_.kubelet_hands_out_cpusets();
     for (const topology::Node& node : placer_.topology()->nodes) {
       const bool has_some = fits_.gives_exclusive_cpus && !node.memory_only;
       fits_.nodes.push_back({node.os_index, has_some ? lowered(node, most_on(node)) : 0});
     }
-    for (const auto& [key, allocation] : ledger_.allocations()) book_memory(allocation);
+    for (const auto& [key, allocation] : ledger_.allocations())
+      add_memory(memory_by_node(*placer_.topology(), allocation));
     if (!go_on_) return go_on_.error();
+    for (std::size_t i = 0; i < fits_.nodes.size(); ++i) {
+      fits_.nodes[i].booked_memory_bytes = memory_[i].bytes;
+      fits_.nodes[i].booked_huge_page_bytes = std::move(memory_[i].huge_page_bytes);
+    }
     return std::move(fits_);
   }
 
@@ -166,10 +181,39 @@ class Computation {
     return Placer(std::move(deps));
   }
 
-  bool is_booked(const placement::ContainerKey& key) const {
+  /// Any attempt of a container of the pod, in any of its sandboxes; null if there is none.
+  const Allocation* find_any(const std::string& pod_uid, const std::string& name) const {
     const auto& allocations = ledger_.allocations();
-    const auto first = allocations.lower_bound({key.pod_uid, key.name, 0, ""});
-    return first != allocations.end() && first->first.pod_uid == key.pod_uid && first->first.name == key.name;
+    const auto first = allocations.lower_bound({pod_uid, name, 0, ""});
+    const bool is_its = first != allocations.end() && first->first.pod_uid == pod_uid && first->first.name == name;
+    return is_its ? &first->second : nullptr;
+  }
+  bool is_booked(const placement::ContainerKey& key) const { return find_any(key.pod_uid, key.name) != nullptr; }
+
+  void end_init(const std::string& name) {
+    while (const Allocation* init = find_any(pod_uid_, name)) {
+      init_room_.end_init(*init);
+      ledger_.assume_released(placement::ContainerKey(init->workload.key));
+    }
+  }
+
+  /// What the pod's init containers have beyond what the others will have stays taken.
+  void finish_pod() {
+    if (init_room_.empty()) return;
+    add_memory(init_room_.memory_beyond(*placer_.topology(), ledger_));
+    Allocation beyond;
+    beyond.workload = init_room_.first().workload;
+    beyond.workload.key.name = kInitRoom;
+    beyond.workload.demand = {};
+    beyond.placement = {placement::Mode::kExclusive, init_room_.cpus_beyond(*placer_.topology(), ledger_), {}, {}};
+    beyond.phase = Phase::kRunning;
+    init_room_ = {};
+    if (!beyond.placement.cpus.empty()) ledger_.assume(std::move(beyond));
+  }
+
+  void add_memory(const std::vector<NodeMemory>& memory) {
+    memory_.resize(memory.size());
+    for (std::size_t i = 0; i < memory.size(); ++i) memory_[i].add(memory[i]);
   }
 
   /// By what is told of the node's capacity.
@@ -193,36 +237,6 @@ class Computation {
         .find();
   }
 
-  /// Adds what the container needs to the nodes that it is on.
-  void book_memory(const Allocation& allocation) {
-    const placement::Demand& demand = allocation.workload.demand;
-    const NodeSet& mems = allocation.placement.mems;
-    const auto& nodes = placer_.topology()->nodes;
-    std::vector<std::int64_t> shares;
-    std::int64_t all_shares = 0;
-    for (const topology::Node& node : nodes) {
-      const bool is_unbound_there = mems.empty() && !node.memory_only;
-      const std::size_t share = is_unbound_there ? (allocation.placement.cpus & node.cpus).size()
-                                                 : static_cast<std::size_t>(mems.contains(node.os_index));
-      all_shares += shares.emplace_back(static_cast<std::int64_t>(share));
-    }
-    if (all_shares == 0) return;
-    const auto book = [&](std::int64_t bytes, const std::function<std::int64_t&(NodeFit&)>& booked) {
-      for (std::size_t i = 0; i < nodes.size() && bytes > 0; ++i) {
-        if (shares[i] == 0) continue;
-        // (bytes / all_shares) first: a machine's bytes times its CPUs may not fit.
-        const std::int64_t rest = bytes % all_shares * shares[i];
-        booked(fits_.nodes[i]) += bytes / all_shares * shares[i] + (rest + all_shares - 1) / all_shares;
-      }
-    };
-    const bool is_known = demand.memory_request_bytes > 0 || mems.empty();
-    book(is_known ? demand.memory_request_bytes : demand.memory_limit_bytes,
-         [](NodeFit& fit) -> std::int64_t& { return fit.booked_memory_bytes; });
-    for (const auto& [size, bytes] : demand.hugepage_limit_bytes) {
-      book(bytes, [&size = size](NodeFit& fit) -> std::int64_t& { return fit.booked_huge_page_bytes[size]; });
-    }
-  }
-
   bool gets(const topology::Node& node, const placement::Candidate& here, std::uint32_t cpus) const {
     Placer::Constraints constraints;
     constraints.exact_candidate = here;
@@ -236,20 +250,23 @@ class Computation {
   const MayGoOn may_go_on_;
   Status go_on_;  ///< OK as long as it goes on
   const Placer placer_;
-  Ledger ledger_;  ///< with the pending containers
+  Ledger ledger_;                   ///< with the pending containers
+  std::string pod_uid_;             ///< of the container that was placed last
+  InitRoom init_room_;              ///< of its pod
+  std::vector<NodeMemory> memory_;  ///< booked, by position
 };
 
 }  // namespace
 
-Fits compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<placement::Workload>& pending) {
+Fits compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<PendingContainer>& pending) {
   return *compute_fits(placer, ledger, pending, [] { return Status(); });
 }
 
-Result<Fits> compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<placement::Workload>& pending,
+Result<Fits> compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<PendingContainer>& pending,
                           MayGoOn may_go_on) {
   Computation computation(placer, ledger, std::move(may_go_on));
-  for (auto workload = pending.begin(); workload != pending.end() && !computation.is_stopped(); ++workload) {
-    computation.place(*workload);
+  for (auto container = pending.begin(); container != pending.end() && !computation.is_stopped(); ++container) {
+    computation.place(*container);
   }
   return std::move(computation).finish();
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/result.hpp"
@@ -27,6 +28,18 @@ struct NodeFit {
   friend bool operator==(const NodeFit&, const NodeFit&) = default;
 };
 
+/// A container that is bound to this machine and not in the ledger yet.
+struct PendingContainer {
+  PendingContainer(placement::Workload pending,  // NOLINT(google-explicit-constructor): most come after no other
+                   std::vector<std::string> init_containers = {})
+      : workload(std::move(pending)), after(std::move(init_containers)) {}
+
+  placement::Workload workload;
+  /// Init containers of its pod that have ended before it is created, by name, whether the ledger has them or they are
+  /// pending too.
+  std::vector<std::string> after;
+};
+
 struct UnplacedContainer {
   placement::ContainerKey key;
   std::string reason;
@@ -46,10 +59,11 @@ struct Fits {
 /// only candidate. CPUs that are kept for failed containers are theirs. All 0 where no such container gets CPUs of its
 /// own, as while the kubelet hands them out.
 ///
-/// `pending`: containers that are bound to this machine and not in the ledger yet. They are placed first, in this
-/// order, as if they were created now: where they must, with CPUs that are kept for failed containers. One that the
-/// ledger has, by the pod's uid and its name, is not placed again, and one that is denied takes nothing. Annotations
-/// are read here unless `settings` has some.
+/// `pending` are placed first, in this order, those of a pod one after the other, as if they were created now: where
+/// they must, with CPUs that are kept for failed containers. One that the ledger has, by the pod's uid and its name, is
+/// not placed again, and one that is denied takes nothing. Annotations are read here unless `settings` has some. One
+/// that comes `after` others may have their room; of each node counts the most that the pod will have there at a time,
+/// since nobody knows when it will be (InitRoom).
 ///
 /// A number is never too large. It is the largest possible unless policies deny smaller containers and grant larger
 /// ones with more CPUs in between than the largest core of the node has threads; see LargestGranted in fits.cpp.
@@ -58,14 +72,14 @@ struct Fits {
 /// whoever chooses between machines.
 ///
 /// Every plan has the whole time of a decision. Same arguments, same answer, as far as the policies' are the same.
-Fits compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<placement::Workload>& pending);
+Fits compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<PendingContainer>& pending);
 
 /// An error ends the computation, and is its result.
 using MayGoOn = std::function<Status()>;
 
 /// The same; `may_go_on` is asked before each decision. A decision takes the longer the more containers there are, so
 /// that all take a time that grows with the square of `pending`: whoever takes these from others bounds them.
-Result<Fits> compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<placement::Workload>& pending,
+Result<Fits> compute_fits(const Placer& placer, const Ledger& ledger, const std::vector<PendingContainer>& pending,
                           MayGoOn may_go_on);
 
 }  // namespace topolet::engine

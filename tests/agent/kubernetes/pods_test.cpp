@@ -96,7 +96,7 @@ std::vector<std::string> pending(const json& object, const BookedContainers& boo
 BookedContainers booked(const std::string& pod_uid, const std::map<std::string, int>& cpus, int gibibytes = 1) {
   BookedContainers all;
   for (const auto& [name, count] : cpus)
-    all[pod_uid][name] = {.cpu_milli = count * 1000, .memory_bytes = gibibytes * kGi};
+    all[pod_uid][name].amounts = {.cpu_milli = count * 1000, .memory_bytes = gibibytes * kGi};
   return all;
 }
 
@@ -138,28 +138,86 @@ TEST(PendingContainers, OfAStaticPodAreFoundUnderItsOwnUid) {
   EXPECT_EQ(pending_containers(read_pod(mirror), {}).at(0).pod_uid(), "0123");
 }
 
-TEST(PendingContainers, CountInitContainersAndSidecarsAsTheSchedulerDoes) {
+/// "NAME: INIT CONTAINERS BEFORE IT".
+std::vector<std::string> order(const json& object, const BookedContainers& booked = {}) {
+  std::vector<std::string> texts;
+  for (const auto& message : pending_containers(read_pod(object), booked)) {
+    std::string text = message.name() + ":";
+    for (const std::string& before : message.after()) text += ' ' + before;
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+TEST(PendingContainers, AreWholeWhateverInitContainersHold) {
   const json large_init = pod("p", json::array({container("a", "2")}), json::array({container("i", "5")}));
-  EXPECT_THAT(pending(large_init), ElementsAre("a 2000 1", "(rest) 3000 0"));
-  EXPECT_THAT(pending(large_init, booked("uid-p", {{"i", 5}})), IsEmpty())
-      << "the init container has what the others will need";
-  EXPECT_THAT(pending(large_init, booked("uid-p", {{"a", 2}})), ElementsAre("(rest) 3000 0"));
+  EXPECT_THAT(pending(large_init), ElementsAre("i 5000 1", "a 2000 1"));
+  EXPECT_THAT(pending(large_init, booked("uid-p", {{"i", 5}})), ElementsAre("a 2000 1"));
+  EXPECT_THAT(order(large_init, booked("uid-p", {{"i", 5}})), ElementsAre("a: i"));
   json after = large_init;
   after["status"]["initContainerStatuses"] = {{{"name", "i"}, {"state", {{"terminated", {{"exitCode", 0}}}}}}};
-  EXPECT_THAT(pending(after), ElementsAre("a 2000 1"));
+  EXPECT_THAT(order(after), ElementsAre("a:"));
+  EXPECT_THAT(order(after, booked("uid-p", {{"i", 5}})), ElementsAre("a: i")) << "the ledger has yet to hear of it";
+  json again = large_init;
+  again["status"]["initContainerStatuses"] = {{{"name", "i"}, {"state", {{"terminated", {{"exitCode", 1}}}}}}};
+  EXPECT_THAT(order(again), ElementsAre("i:", "a: i")) << "it is started again";
+}
 
-  const json small_init = pod("p", json::array({container("a", "2")}), json::array({container("i", "1")}));
-  EXPECT_THAT(pending(small_init), ElementsAre("a 2000 1"));
-  const json sidecar =
-      pod("p", json::array({container("a", "2")}), {container("s", "1", "1Gi", "Always"), container("i", "3")});
-  EXPECT_THAT(pending(sidecar), ElementsAre("s 1000 1", "a 2000 1", "(rest) 1000 0")) << "3 + 1 while i runs";
+TEST(PendingContainers, ComeAfterTheInitContainersThatAreBeforeThem) {
+  const json sidecar = pod("p", json::array({container("a", "2"), container("b", "1")}),
+                           {container("i", "3"), container("s", "1", "1Gi", "Always"), container("j", "3")});
+  EXPECT_THAT(order(sidecar), ElementsAre("i:", "s: i", "j: i", "a: i j", "b: i j"));
+  EXPECT_THAT(order(sidecar, booked("uid-p", {{"s", 1}})), ElementsAre("j:", "a: j", "b: j"))
+      << "i has ended, or s would not be there";
+  EXPECT_THAT(order(sidecar, booked("uid-p", {{"s", 1}, {"j", 3}})), ElementsAre("a: j", "b: j"));
+  EXPECT_THAT(order(sidecar, booked("uid-p", {{"s", 1}, {"a", 2}})), ElementsAre("b:"));
+  BookedContainers failed = booked("uid-p", {{"a", 2}});
+  failed["uid-p"]["a"].has_failed = true;
+  EXPECT_THAT(order(sidecar, failed), ElementsAre("i:", "s: i", "j: i", "b: i j")) << "the pod may begin anew";
+}
+
+TEST(PendingContainers, CreditNoContainerWithWhatAnotherHas) {
+  json ended = pod("p", json::array({container("a", "2"), container("b", "2")}));
+  ended["spec"]["restartPolicy"] = "Never";
+  ended["status"]["containerStatuses"] = {{{"name", "a"}, {"state", {{"terminated", {{"exitCode", 1}}}}}}};
+  EXPECT_THAT(pending(ended, booked("uid-p", {{"a", 2}})), ElementsAre("b 2000 1"));
+  EXPECT_THAT(pending(pod("p", json::array({container("a", "2")})), booked("uid-p", {{"debugger", 2}})),
+              ElementsAre("a 2000 1"));
+}
+
+TEST(PendingContainers, OfAPodAsAWholeAreWhatItsContainersDoNotRequest) {
+  json whole = pod("p", json::array({container("a", "2")}), json::array({container("i", "3")}));
+  whole["spec"]["resources"]["requests"] = {{"cpu", "8"}, {"memory", "4Gi"}};
+  whole["metadata"]["annotations"] = {{"topolet.io/cpus", "exclusive"}};
+  for (const BookedContainers& held : {BookedContainers(), booked("uid-p", {{"i", 3}}), booked("uid-p", {{"a", 2}})}) {
+    const auto rest = pending_containers(read_pod(whole), held).back();
+    EXPECT_EQ(rest.name(), "(pod)");
+    EXPECT_EQ(rest.qos(), "burstable");
+    EXPECT_EQ(rest.cpu_request_milli(), 5000);
+    EXPECT_EQ(rest.memory_request_bytes(), 3 * kGi);
+    EXPECT_EQ(rest.annotations_size(), 0);
+  }
+}
+
+TEST(PendingContainers, EndAsTheirOwnRestartPoliciesSay) {
+  json made = pod("p", json::array({container("a", "2")}), json::array({container("s", "1", "1Gi", "Always")}));
+  made["spec"]["restartPolicy"] = "Never";
+  const json failed = {{"terminated", {{"exitCode", 1}}}};
+  made["status"]["initContainerStatuses"] = {{{"name", "s"}, {"state", failed}}};
+  made["status"]["containerStatuses"] = {{{"name", "a"}, {"state", failed}}};
+  EXPECT_THAT(pending(made), ElementsAre("s 1000 1"));
+  made["spec"]["containers"][0]["restartPolicy"] = "OnFailure";
+  EXPECT_THAT(pending(made), ElementsAre("s 1000 1", "a 2000 1"));
+  made["spec"]["containers"][0]["restartPolicy"] = "Never";
+  made["spec"]["containers"][0]["restartPolicyRules"] = {{{"action", "Restart"}}};
+  EXPECT_THAT(pending(made), ElementsAre("s 1000 1", "a 2000 1"));
 }
 
 TEST(PendingContainers, CountAResizeUntilItIsBooked) {
   json grown = pod("p", json::array({container("a", "4", "3Gi")}));
   grown["status"]["phase"] = "Running";
   grown["status"]["containerStatuses"] = {{{"name", "a"}, {"allocatedResources", {{"cpu", "2"}, {"memory", "1Gi"}}}}};
-  EXPECT_THAT(pending(grown, booked("uid-p", {{"a", 2}})), ElementsAre("(rest) 2000 2"));
+  EXPECT_THAT(pending(grown, booked("uid-p", {{"a", 2}})), ElementsAre("(growth) 2000 2"));
   EXPECT_THAT(pending(grown, booked("uid-p", {{"a", 4}}, 3)), IsEmpty());
   json infeasible = grown;
   infeasible["status"]["conditions"] = {{{"type", "PodResizePending"}, {"reason", "Infeasible"}}};
@@ -187,7 +245,7 @@ TEST(PendingContainers, BringAnnotationsHugePagesAndShares) {
   EXPECT_EQ(containers[0].annotations_size(), 1);
   // The runtime is told shares: 102 of 1024 are less than 100 thousandths.
   BookedContainers as_shares;
-  as_shares["uid-p"]["a"] = {.cpu_milli = 99, .memory_bytes = 0, .huge_page_bytes = {{"2Mi", 4 << 20}}};
+  as_shares["uid-p"]["a"].amounts = {.cpu_milli = 99, .memory_bytes = 0, .huge_page_bytes = {{"2Mi", 4 << 20}}};
   EXPECT_THAT(pending_containers(read_pod(burstable), as_shares), IsEmpty());
 }
 

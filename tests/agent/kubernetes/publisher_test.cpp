@@ -296,5 +296,29 @@ TEST_F(PublisherTest, WakesSchedulersOnceASecondWhenThereIsRoomAgainAndPodsWait)
   EXPECT_EQ(publisher_.counts().wake_ups, 2U);
 }
 
+TEST(PendingDevices, AreThoseThatEachContainerWasNotGivenYet) {
+  const auto with_gpus = [](const std::string& name, int count) {
+    return json{{"name", name}, {"resources", {{"requests", {{"vendor.com/gpu", std::to_string(count)}}}}}};
+  };
+  json object = {{"metadata", {{"namespace", "default"}, {"name", "p"}, {"uid", "u"}}},
+                 {"spec",
+                  {{"initContainers", json::array({with_gpus("init", 3)})},
+                   {"containers", {with_gpus("a", 1), with_gpus("b", 1)}}}},
+                 {"status", {{"phase", "Pending"}}}};
+  DeviceInventory::State devices;
+  BoundPods pods;
+  pods.begin({object});
+  EXPECT_THAT(pending_devices(pods, devices), ElementsAre(std::pair("vendor.com/gpu", 3)));
+  object["status"]["initContainerStatuses"] = {{{"name", "init"}, {"state", {{"terminated", {{"exitCode", 0}}}}}}};
+  pods.begin({object});
+  devices.given[{"default", "p"}]["a"]["vendor.com/gpu"] = 1;
+  EXPECT_THAT(pending_devices(pods, devices), ElementsAre(std::pair("vendor.com/gpu", 1)));
+  object["spec"]["restartPolicy"] = "Never";
+  object["status"]["containerStatuses"] = {{{"name", "a"}, {"state", {{"terminated", {{"exitCode", 0}}}}}}};
+  pods.begin({object});
+  EXPECT_THAT(pending_devices(pods, devices), ElementsAre(std::pair("vendor.com/gpu", 1)))
+      << "what a had stays its own";
+}
+
 }  // namespace
 }  // namespace topolet::agent

@@ -163,9 +163,11 @@ TEST_F(ZonesTest, CountDevicesThatAreGivenOutAndThoseThatWillBe) {
   v1::PodResources& pod = *list.add_pod_resources();
   pod.set_name("p");
   pod.set_namespace_("default");
-  devices(*pod.add_containers()->add_devices(), "vendor.com/gpu", {"b"}, {0});
+  v1::ContainerResources& main = *pod.add_containers();
+  main.set_name("main");
+  devices(*main.add_devices(), "vendor.com/gpu", {"b"}, {0});
   const DeviceInventory::State state = count_devices(allocatable, list);
-  EXPECT_THAT(state.given.at({"default", "p"}), ElementsAre(std::pair("vendor.com/gpu", 1)));
+  EXPECT_THAT(state.given.at({"default", "p"}).at("main"), ElementsAre(std::pair("vendor.com/gpu", 1)));
   devices_ = state.counts;
   EXPECT_EQ(resource(make(), 0, "vendor.com/gpu"), "2/2/1");
   EXPECT_EQ(resource(make(), 1, "vendor.com/gpu"), "1/1/1");
