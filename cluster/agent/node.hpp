@@ -10,7 +10,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "cluster/http/http_server.hpp"
 #include "core/base/mutex.hpp"
 #include "core/watch/node_state.hpp"
 
@@ -28,6 +30,8 @@ class Node {
   struct Update {
     std::string event;
     std::string data;
+    http::EventText text;      ///< as browsers are sent it
+    bool begins_anew = false;  ///< it makes all that came before void
   };
   using Follower = std::function<void(const std::shared_ptr<const Update>&)>;
   /// Called with each delta, and with null when all that was known is replaced or the connection has begun or ended.
@@ -58,6 +62,8 @@ class Node {
   /// Tells the follower how things are, and then each change, until unfollow().
   std::uint64_t follow(Follower follower) TOPOLET_EXCLUDES(mutex_);
   void unfollow(std::uint64_t number) TOPOLET_EXCLUDES(mutex_);
+  /// Tells a follower that has missed something how things are.
+  void renew(std::uint64_t number) TOPOLET_EXCLUDES(mutex_);
   std::size_t followers() const TOPOLET_EXCLUDES(mutex_);
   /// At most one; an empty one hears nothing.
   void set_listener(Listener listener) TOPOLET_EXCLUDES(mutex_);
@@ -69,7 +75,9 @@ class Node {
     std::size_t bytes;
   };
 
-  void tell(std::string event, std::string data) TOPOLET_REQUIRES(mutex_);
+  void tell(std::shared_ptr<const Update> update) TOPOLET_REQUIRES(mutex_);
+  void tell_whole(const Follower& follower) TOPOLET_REQUIRES(mutex_);
+  std::shared_ptr<const Update> whole_update() const TOPOLET_REQUIRES(mutex_);
   void forget_old(WallTime now) TOPOLET_REQUIRES(mutex_);
 
   const Options options_;
@@ -81,6 +89,11 @@ class Node {
   WallTime base_time_ TOPOLET_GUARDED_BY(mutex_){};
   std::deque<Past> past_ TOPOLET_GUARDED_BY(mutex_);
   std::size_t past_bytes_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  /// How things were, and what has been told since: all who begin to follow are sent the same, and not each one a state
+  /// of its own. Null: not made yet.
+  std::shared_ptr<const Update> whole_ TOPOLET_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<const Update>> told_since_ TOPOLET_GUARDED_BY(mutex_);
+  std::size_t told_since_bytes_ TOPOLET_GUARDED_BY(mutex_) = 0;
   std::map<std::uint64_t, Follower> followers_ TOPOLET_GUARDED_BY(mutex_);
   std::uint64_t last_follower_ TOPOLET_GUARDED_BY(mutex_) = 0;
   Listener listener_ TOPOLET_GUARDED_BY(mutex_);

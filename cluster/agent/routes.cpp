@@ -65,10 +65,15 @@ http::HttpServer::Handlers page_routes(Node& node, Clock clock) {
   };
   handlers.begin_stream = [&node](std::shared_ptr<http::EventStream> stream) {
     return node.follow([stream = std::move(stream)](const std::shared_ptr<const Node::Update>& update) {
-      stream->send(update->event, update->data);
+      if (update->begins_anew) {
+        stream->begin_anew(update->text);
+      } else {
+        stream->send(update->text);
+      }
     });
   };
   handlers.end_stream = [&node](std::uint64_t number) { node.unfollow(number); };
+  handlers.renew_stream = [&node](std::uint64_t number) { node.renew(number); };
   return handlers;
 }
 

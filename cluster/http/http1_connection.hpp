@@ -18,18 +18,6 @@ namespace topolet::http {
 inline PlainStream& lowest(PlainStream& stream) { return stream; }
 inline PlainStream& lowest(TlsStream& stream) { return stream.next_layer(); }
 
-/// As an event stream has it: a line break would begin another field.
-inline std::string event_text(const std::string& event, std::string_view data) {
-  std::string text = "event: " + event + '\n';
-  while (true) {
-    const std::size_t end = data.find('\n');
-    text.append("data: ").append(data.substr(0, end)).append("\n");
-    if (end == std::string_view::npos) break;
-    data.remove_prefix(end + 1);
-  }
-  return text + '\n';
-}
-
 /// On the server's thread. `Stream`: PlainStream or TlsStream.
 template <class Stream>
 class Http1Connection final : public Connection {
@@ -65,12 +53,16 @@ class Http1Connection final : public Connection {
   using HttpError = boost::beast::http::error;
 
   static constexpr std::uint64_t kRefusedBodyBytes = 64 << 10;
+  /// Heartbeats after which a stream ends whose reader has not taken what was being sent to it then.
+  static constexpr int kMostBeatsUnread = 8;
 
   std::shared_ptr<Http1Connection> kept() { return std::static_pointer_cast<Http1Connection>(shared_from_this()); }
 
   void on_due() override {
     if (!stream_number_) return close();
-    push(":\n\n");
+    if (!unsent_.empty() && ++beats_unread_ > kMostBeatsUnread) return close();
+    static const EventText kHeartbeat = std::make_shared<const std::string>(":\n\n");
+    push(kHeartbeat, false);
     set_due(server_.options.heartbeat);
   }
 
@@ -79,13 +71,17 @@ class Http1Connection final : public Connection {
    public:
     Events(boost::asio::io_context& context, std::weak_ptr<Http1Connection> connection)
         : context_(context), connection_(std::move(connection)) {}
-    void send(const std::string& event, const std::string& data) override {
-      boost::asio::post(context_, [connection = connection_, text = event_text(event, data)]() mutable {
-        if (const auto open = connection.lock()) open->push(std::move(text));
+    using EventStream::send;
+    void send(EventText text) override { post(std::move(text), false); }
+    void begin_anew(EventText text) override { post(std::move(text), true); }
+
+   private:
+    void post(EventText text, bool begins_anew) {
+      boost::asio::post(context_, [connection = connection_, text = std::move(text), begins_anew]() mutable {
+        if (const auto open = connection.lock()) open->push(std::move(text), begins_anew);
       });
     }
 
-   private:
     boost::asio::io_context& context_;
     const std::weak_ptr<Http1Connection> connection_;
   };
@@ -122,8 +118,9 @@ class Http1Connection final : public Connection {
     set_never_due();  // whoever answers may take his time
     auto& message = parser_->get();
     const std::string target(message.target());
-    HttpRequest request{target.substr(0, target.find('?')), std::string(message[HttpField::host]),
-                        std::move(message.body()), client_name_};
+    // Of two it is not known which one counts.
+    const std::string host = message.count(HttpField::host) == 1 ? std::string(message[HttpField::host]) : "";
+    HttpRequest request{target.substr(0, target.find('?')), host, std::move(message.body()), client_name_};
     const bool is_stream =
         message.method() == HttpVerb::get && server_.handlers.answer && server_.handlers.is_stream(request);
     if (is_stream) return begin_events();
@@ -183,7 +180,7 @@ class Http1Connection final : public Connection {
   void begin_events() {
     std::string head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n";
     for (const auto& [name, value] : server_.headers()) head += name + ": " + value + "\r\n";
-    push(head + "\r\n");
+    push(std::make_shared<const std::string>(head + "\r\n"), false);
     stream_number_ = server_.handlers.begin_stream(std::make_shared<Events>(server_.context, kept()));
     set_due(server_.options.heartbeat);
     wait_for_end();
@@ -194,21 +191,42 @@ class Http1Connection final : public Connection {
     lowest(stream_).socket().async_wait(Tcp::socket::wait_read, [self = kept()](ErrorCode) { self->close(); });
   }
 
-  void push(std::string text) {
+  void push(EventText text, bool begins_anew) {
     if (!is_open_) return;
-    unsent_bytes_ += text.size();
-    if (unsent_bytes_ > server_.options.max_unsent_bytes) return close();
+    if (begins_anew) {
+      drop_waiting();
+      is_behind_ = false;
+    } else if (is_behind_) {
+      return;
+    } else if (!unsent_.empty() && unsent_bytes_ + text->size() > server_.options.max_unsent_bytes) {
+      if (!server_.handlers.renew_stream) return close();
+      drop_waiting();
+      is_behind_ = true;
+      return;
+    }
+    unsent_bytes_ += text->size();
     unsent_.push_back(std::move(text));
     if (unsent_.size() == 1) write_next();
   }
 
+  /// What is being written has to come to its end.
+  void drop_waiting() {
+    while (unsent_.size() > 1) {
+      unsent_bytes_ -= unsent_.back()->size();
+      unsent_.pop_back();
+    }
+  }
+
   void write_next() {
-    boost::asio::async_write(stream_, boost::asio::buffer(unsent_.front()),
+    boost::asio::async_write(stream_, boost::asio::buffer(*unsent_.front()),
                              [self = kept()](ErrorCode failed, std::size_t) {
                                if (failed) return self->close();
-                               self->unsent_bytes_ -= self->unsent_.front().size();
+                               self->unsent_bytes_ -= self->unsent_.front()->size();
                                self->unsent_.pop_front();
-                               if (self->is_open_ && !self->unsent_.empty()) self->write_next();
+                               self->beats_unread_ = 0;
+                               if (!self->is_open_) return;
+                               if (!self->unsent_.empty()) return self->write_next();
+                               if (self->is_behind_) self->server_.handlers.renew_stream(*self->stream_number_);
                              });
   }
 
@@ -224,8 +242,10 @@ class Http1Connection final : public Connection {
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
   boost::beast::http::response<boost::beast::http::string_body> response_;
   std::optional<std::uint64_t> stream_number_;
-  std::deque<std::string> unsent_;  ///< the first is being written
+  std::deque<EventText> unsent_;  ///< the first is being written
   std::size_t unsent_bytes_ = 0;
+  bool is_behind_ = false;  ///< something was left out, and so is all that comes until it begins anew
+  int beats_unread_ = 0;
   bool is_open_ = true;
   bool is_waiting_ = true;  ///< for a request
 };

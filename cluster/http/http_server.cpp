@@ -92,6 +92,15 @@ class TlsHandshake final : public Connection {
   bool is_open_ = true;
 };
 
+/// A colon and a number.
+bool is_port(std::string_view text) {
+  if (!text.starts_with(':')) return false;
+  text.remove_prefix(1);
+  unsigned short port = 0;
+  const auto [rest, failed] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return failed == std::errc() && rest == text.data() + text.size();
+}
+
 }  // namespace
 
 HttpResponse refusal_of(boost::beast::http::status status) {
@@ -268,10 +277,31 @@ void HttpServer::stop() {
   impl_->worker.join();
 }
 
+EventText make_event(const std::string& event, std::string_view data) {
+  std::string text = "event: " + event + '\n';
+  while (true) {
+    const std::size_t end = data.find('\n');
+    text.append("data: ").append(data.substr(0, end)).append("\n");
+    if (end == std::string_view::npos) break;
+    data.remove_prefix(end + 1);
+  }
+  return std::make_shared<const std::string>(text + '\n');
+}
+
 bool is_loopback_host(std::string_view host) {
   const bool has_brackets = host.starts_with('[');
-  const std::string_view name = has_brackets ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
-  return name == "localhost" || name == "127.0.0.1" || name == "[::1]";
+  const std::size_t closing = has_brackets ? host.find(']') : std::string_view::npos;
+  if (has_brackets && closing == std::string_view::npos) return false;
+  const std::size_t colon = has_brackets ? closing + 1 : host.find(':');
+  const std::string_view port = colon < host.size() ? host.substr(colon) : std::string_view();
+  if (!port.empty() && !is_port(port)) return false;
+  std::string name(host.substr(0, colon));
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
+  if (!has_brackets) return name == "localhost" || name == "127.0.0.1";
+  error_code error;
+  const auto address = asio::ip::make_address_v6(name.substr(1, name.size() - 2), error);
+  return !error && name.find('%') == std::string::npos && address.is_loopback();
 }
 
 Result<ListenAddress> parse_listen_address(const std::string& text) {

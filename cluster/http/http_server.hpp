@@ -34,12 +34,19 @@ struct HttpResponse {
   std::string body;
 };
 
+/// A server-sent event, or several, as streams send them. Made once, it is shared by all streams that send it.
+using EventText = std::shared_ptr<const std::string>;
+/// `event`: one line without a line break; of `data`, each line becomes one.
+EventText make_event(const std::string& event, std::string_view data);
+
 /// Where a stream of server-sent events is written to. Any thread may call any function.
 class EventStream {
  public:
   virtual ~EventStream() = default;
-  /// `event`: one line without a line break; of `data`, each line becomes one.
-  virtual void send(const std::string& event, const std::string& data) = 0;
+  virtual void send(EventText text) = 0;
+  /// Sends what makes all that came before void: what of it waits is left out.
+  virtual void begin_anew(EventText text) = 0;
+  void send(const std::string& event, const std::string& data) { send(make_event(event, data)); }
 };
 
 /// Serves from open() to stop(), on a thread of its own, and what `answer` does on another one.
@@ -49,7 +56,9 @@ class HttpServer {
     std::string address = {};  ///< "127.0.0.1:9470", "[::1]:9470", "0.0.0.0:0"
     /// Where there are so many, the oldest one that nothing is being done for is closed for a new one.
     std::size_t max_connections = 64;
-    std::size_t max_unsent_bytes = 4 << 20;    ///< a browser that does not read its stream is disconnected
+    /// What waits for a browser that does not read its stream. Beyond that, it is left out until it is renewed, or the
+    /// browser is disconnected where streams cannot be.
+    std::size_t max_unsent_bytes = 4 << 20;
     std::chrono::seconds request_timeout{10};  ///< of the TLS handshake, the body and the answer, each
     std::chrono::seconds idle_timeout{10};     ///< until a request has begun and its headers have come
     std::uint64_t max_body_bytes = 0;
@@ -74,6 +83,8 @@ class HttpServer {
     std::function<bool(const HttpRequest&)> is_stream = [](const HttpRequest&) { return false; };
     std::function<std::uint64_t(std::shared_ptr<EventStream>)> begin_stream = {};
     std::function<void(std::uint64_t)> end_stream = {};
+    /// Lets a stream begin anew that has left something out, now that all of the rest is sent. On the server's thread.
+    std::function<void(std::uint64_t)> renew_stream = {};
   };
   /// INVALID_ARGUMENT if the address cannot be read; UNAVAILABLE if it cannot be listened on.
   static Result<std::unique_ptr<HttpServer>> open(Options options, Handlers handlers);
@@ -95,8 +106,8 @@ class HttpServer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Whether a Host header names this host by its loopback address or localhost. Another name that leads here is somebody
-/// else's page, asking in a browser's name.
+/// Whether a Host header is localhost, 127.0.0.1 or [::1], and at most a port behind that. Another name that leads here
+/// is somebody else's page, asking in a browser's name.
 bool is_loopback_host(std::string_view host);
 
 /// An address and a port. INVALID_ARGUMENT says how to write them.

@@ -75,8 +75,44 @@ TEST(NodeTest, TellsAFollowerAllThatIsThereAndThenWhatChanges) {
   EXPECT_FALSE(early.last.contains("cpus")) << "what has not changed is left out";
   Told late;
   node.follow(late.follower());
-  EXPECT_THAT(late.events, ElementsAre("connection", "state"));
-  EXPECT_THAT(pods_of(late.last), ::testing::UnorderedElementsAre("own 2", "web 0-3"));
+  EXPECT_THAT(late.events, ElementsAre("connection", "state", "delta")) << "the state is the one that was told before";
+  EXPECT_EQ(late.last["generation"], 11);
+}
+
+TEST(NodeTest, MakesTheStateOnceForAllWhoFollow) {
+  Node node;
+  node.begin(snapshot(), milliseconds(1));
+  std::vector<std::shared_ptr<const Node::Update>> whole;
+  std::vector<std::string> events;
+  std::vector<std::uint64_t> numbers;
+  for (int i = 0; i < 3; ++i) {
+    numbers.push_back(node.follow([&](const auto& update) {
+      events.push_back(update->event);
+      if (update->begins_anew) whole.push_back(update);
+    }));
+  }
+  ASSERT_EQ(whole.size(), 3U);
+  EXPECT_EQ(whole[0], whole[1]);
+  EXPECT_EQ(whole[0], whole[2]);
+  EXPECT_EQ(*whole[0]->text,
+            "event: connection\ndata: {\"connected\":true}\n\n" + *http::make_event("state", whole[0]->data));
+  node.apply(delta(11, "own", "2"), milliseconds(2));
+  events.clear();
+  node.renew(numbers[1]);
+  EXPECT_THAT(events, ElementsAre("connection", "state", "delta"));
+  EXPECT_EQ(whole.back(), whole[0]);
+  std::uint64_t generation = 12;
+  for (std::size_t told = 0; told < 200'000; told += 1000)
+    node.apply(delta(generation++, std::string(1000, 'x'), "2"), milliseconds(3));
+  events.clear();
+  node.renew(numbers[1]);
+  EXPECT_NE(whole.back(), whole[0]) << "what changed since was more than a state";
+  EXPECT_LT(events.size(), 100U);
+  EXPECT_TRUE(nlohmann::json::parse(whole.back()->data)["generation"] > 11);
+  node.set_connected(false);
+  events.clear();
+  node.renew(numbers[1]);
+  EXPECT_EQ(events.back(), "connection");
 }
 
 TEST(NodeTest, TellsNobodyWhoHasLeft) {

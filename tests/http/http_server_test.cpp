@@ -46,6 +46,13 @@ class HttpServerTest : public ::testing::Test {
       streams_.push_back(std::move(stream));
       return static_cast<std::uint64_t>(streams_.size());
     };
+    if (renews_) {
+      handlers.renew_stream = [this](std::uint64_t number) {
+        stream(number - 1)->begin_anew(make_event("whole", "new"));
+        MutexLock lock(mutex_);
+        ++renewed_;
+      };
+    }
     handlers.end_stream = [this](std::uint64_t) {
       MutexLock lock(mutex_);
       ++ended_;
@@ -72,6 +79,10 @@ class HttpServerTest : public ::testing::Test {
     MutexLock lock(mutex_);
     return ended_;
   }
+  int renewed() {
+    MutexLock lock(mutex_);
+    return renewed_;
+  }
   static std::string request(const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n"; }
 
   /// More than sockets take.
@@ -83,6 +94,8 @@ class HttpServerTest : public ::testing::Test {
   Mutex mutex_;
   std::vector<std::shared_ptr<EventStream>> streams_ TOPOLET_GUARDED_BY(mutex_);
   int ended_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  int renewed_ TOPOLET_GUARDED_BY(mutex_) = 0;
+  bool renews_ = false;  ///< streams that are behind
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -255,6 +268,93 @@ TEST_F(HttpServerTest, DisconnectsWhoDoesNotReadAStream) {
   const auto events = stream(0);
   for (int i = 0; i < 200; ++i) events->send("delta", std::string(100000, 'x'));
   EXPECT_TRUE(eventually([&] { return ended() == 1; }));
+}
+
+TEST_F(HttpServerTest, LeavesOutWhatAStreamThatIsNotReadMisses) {
+  renews_ = true;
+  open({.max_unsent_bytes = 1 << 20});
+  HttpConnection slow(server_->address());
+  slow.send(request("/stream"));
+  const auto events = stream(0);
+  slow.read_until("\r\n\r\n");
+  const EventText large = make_event("delta", std::string(100'000, 'x'));
+  for (int i = 0; i < 200; ++i) events->send(large);
+  EXPECT_TRUE(eventually([&] { return large.use_count() < 50; })) << "they are shared, and few of them are kept";
+  EXPECT_EQ(ended(), 0);
+  const std::string read = slow.read_until("event: whole\ndata: new\n\n");
+  EXPECT_LT(read.size(), 200 * large->size()) << "some were left out";
+  EXPECT_EQ(renewed(), 1);
+  events->send("delta", "after");
+  EXPECT_EQ(slow.read_until("after\n\n"), "event: delta\ndata: after\n\n");
+}
+
+TEST_F(HttpServerTest, BeginsAnewWithoutWhatWaits) {
+  open({.max_unsent_bytes = 2 * kLarge});
+  HttpConnection slow(server_->address());
+  slow.send(request("/stream"));
+  const auto events = stream(0);
+  slow.read_until("\r\n\r\n");
+  events->send(make_event("delta", std::string(16 << 20, 'x')));
+  events->send("delta", "void");
+  events->begin_anew(make_event("state", "new"));
+  EXPECT_THAT(slow.read_until("data: new\n\n"), Not(HasSubstr("void")));
+}
+
+TEST_F(HttpServerTest, DisconnectsAStreamThatIsNeverRead) {
+  renews_ = true;
+  open({.max_unsent_bytes = 1 << 20, .heartbeat = std::chrono::seconds(1)});
+  HttpConnection lazy(server_->address());
+  lazy.send(request("/stream"));
+  stream(0)->send("delta", std::string(kLarge, 'x'));
+  EXPECT_TRUE(eventually([&] {
+    pass(milliseconds(1000));
+    return ended() == 1;
+  }));
+}
+
+TEST(LoopbackHostTest, IsTheWholeHeader) {
+  for (const char* host : {"localhost", "localhost:9470", "LocalHost:1", "127.0.0.1", "127.0.0.1:80", "[::1]",
+                           "[::1]:9470", "[0:0:0:0:0:0:0:1]:80"})
+    EXPECT_TRUE(is_loopback_host(host)) << host;
+  for (const char* host : {"",
+                           ":80",
+                           "127.0.0.1:80.evil.com",
+                           "localhost:80.evil.com",
+                           "localhost:evil.com",
+                           "localhost:",
+                           "127.0.0.1:",
+                           "[::1]:",
+                           "localhost.",
+                           "localhost.evil.com",
+                           "127.0.0.1.evil.com",
+                           "127.0.0.1.",
+                           "evil.com",
+                           "user@localhost",
+                           "localhost@evil.com",
+                           "localhost:80@evil.com",
+                           "[::1].evil.com",
+                           "[::1]evil.com",
+                           "[::1",
+                           "::1",
+                           "[::1]:80:90",
+                           "localhost:80:90",
+                           "localhost:65536",
+                           "localhost:-1",
+                           "localhost:+1",
+                           "localhost: 1",
+                           "localhost ",
+                           " localhost",
+                           "[::1%lo]",
+                           "[::2]",
+                           "[127.0.0.1]",
+                           "[localhost]",
+                           "[]",
+                           "127.1",
+                           "0x7f.1",
+                           "2130706433",
+                           "[::ffff:127.0.0.1]",
+                           "localhost/evil.com"})
+    EXPECT_FALSE(is_loopback_host(host)) << host;
 }
 
 TEST_F(HttpServerTest, EndsThoughClientsAreConnected) {
