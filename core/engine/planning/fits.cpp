@@ -112,7 +112,10 @@ placement::Workload new_container(std::uint32_t cpus) {
 class Computation {
  public:
   Computation(const Placer& placer, const Ledger& ledger, MayGoOn may_go_on)
-      : may_go_on_(std::move(may_go_on)), placer_(listening(placer)), ledger_(ledger) {
+      : may_go_on_(std::move(may_go_on)),
+        placer_(listening(placer)),
+        ledger_(ledger),
+        memory_(placer_.topology()->nodes.size()) {
     fits_.generation = ledger.generation();
   }
   Computation(const Computation&) = delete;
@@ -212,8 +215,7 @@ class Computation {
   }
 
   void add_memory(const std::vector<NodeMemory>& memory) {
-    memory_.resize(memory.size());
-    for (std::size_t i = 0; i < memory.size(); ++i) memory_[i].add(memory[i]);
+    for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i].add(memory[i]);
   }
 
   /// By what is told of the node's capacity.
