@@ -1,6 +1,10 @@
 #include "store/retention.hpp"
 
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -22,6 +26,13 @@ constexpr std::int64_t kLargestLogPart = 4;
 /// Free pages that a file keeps: a part of all pages, but not fewer than this.
 constexpr std::int64_t kFreePartKept = 16;
 constexpr std::int64_t kFreePagesKept = 256;
+
+constexpr std::int64_t kDayMs = 86'400'000;
+/// What goes at once because of its age, without waiting for kWaitBeforeMuch: a part of all decisions, which ended
+/// within so much time.
+constexpr std::int64_t kPartAtOnce = 10;
+constexpr std::int64_t kMostAtOnceMs = 2 * kDayMs;
+constexpr std::chrono::hours kWaitBeforeMuch{24};
 
 /// What holds nothing, as a denial, ends when it was told last. One that a pod's next denials are counted on is not
 /// over.
@@ -231,6 +242,41 @@ Status prune_machines_and_setups(Database& database, std::int64_t mark_ms) {
   return remove("DELETE FROM config WHERE ?1 > 0 AND digest NOT IN (SELECT config FROM setup)", *setup);
 }
 
+/// What has ended before a mark.
+struct Ended {
+  std::int64_t decisions = 0;
+  std::int64_t first_ms = 0;
+  std::int64_t last_ms = 0;
+  bool is_more_than_a_tenth = false;
+
+  bool is_much() const { return is_more_than_a_tenth || last_ms - first_ms > kMostAtOnceMs; }
+};
+
+Result<Ended> ended_before(const Database& database, std::int64_t mark_ms) {
+  auto statement = database.prepare(
+      std::string("SELECT count(*), min(at_ms), max(at_ms) FROM (SELECT at_ms FROM ended WHERE at_ms < ?1 "
+                  "UNION ALL SELECT coalesce(r.last_ms, d.at_ms) ") +
+          kWhatHeldNothing + ")",
+      kLook);
+  if (!statement) return statement.error();
+  if (Status bound = statement->bind(mark_ms); !bound) return bound.error();
+  if (const auto there = statement->next(); !there) return there.error();
+  Ended ended{statement->integer(0), statement->integer(1), statement->integer(2), false};
+  const std::int64_t enough = kPartAtOnce * ended.decisions;
+  const auto others = integer(database, "SELECT count(*) FROM (SELECT 1 FROM decided LIMIT ?1)", enough);
+  if (!others) return others.error();
+  ended.is_more_than_a_tenth = others->value_or(0) < enough;
+  return ended;
+}
+
+std::string time_text(std::int64_t at_ms) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(at_ms / 1000)));
+}
+
+std::string days_text(std::int64_t duration_ms) {
+  return duration_ms == 0 ? "for ever" : fmt::format("{:.1f} days", static_cast<double>(duration_ms) / kDayMs);
+}
+
 }  // namespace
 
 Result<std::int64_t> prune_slice(Database& database, std::int64_t mark_ms, std::int64_t decisions) {
@@ -280,36 +326,139 @@ Result<DatabaseSize> size_of(const Database& database) {
   return size;
 }
 
-Result<std::int64_t> Retention::find_mark(const Database& database, std::int64_t now_ms) {
-  if (!began_) {
-    // Whoever deleted last may not have come to its end.
-    const auto former = pruned_until(database);
-    if (!former) return former.error();
-    began_ = true;
-    mark_ms_ = *former;
+Result<std::int64_t> believable_pruned_until(const Database& database, std::int64_t now_ms) {
+  constexpr std::int64_t kMinuteMs = 60'000;
+  const auto mark = pruned_until(database);
+  if (!mark || *mark <= now_ms) return mark;
+  return now_ms - kMinuteMs;
+}
+
+Status Retention::lower_mark(Database& database, std::int64_t now_ms) {
+  const auto lowered = run(database, "UPDATE retention SET mark = min(mark, ?1) WHERE subject = 'ended_ms'", now_ms);
+  return lowered ? Status() : Status(lowered.error());
+}
+
+Status Retention::remember_keep(Database& database) {
+  const std::int64_t keep_ms = limits_.keep.count();
+  const auto written = run(
+      database, "INSERT INTO retention VALUES ('keep_ms', ?1) ON CONFLICT DO UPDATE SET mark = excluded.mark", keep_ms);
+  if (!written) return written.error();
+  former_keep_ms_ = keep_ms;
+  return {};
+}
+
+Status Retention::begin(const Database& database, const Moment& now) {
+  if (began_) return {};
+  const auto keep = integer(database, "SELECT mark FROM retention WHERE subject = 'keep_ms'");
+  if (!keep) return keep.error();
+  // Whoever deleted decisions last may not have come to what only those needed. Decisions that are left are looked at
+  // anew: the mark may be one that was lowered.
+  const auto former = pruned_until(database);
+  if (!former) return former.error();
+  const auto has_decisions = has_prunable(database, *former);
+  if (!has_decisions) return has_decisions.error();
+  if (*former <= now.wall_ms && !*has_decisions) mark_ms_ = *former;
+  former_keep_ms_ = *keep;
+  began_ = now;
+  return {};
+}
+
+std::int64_t Retention::mark_by_age(const Moment& now) const {
+  const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(now.steady - began_->steady);
+  return std::min(now.wall_ms, began_->wall_ms + passed.count()) - limits_.keep.count();
+}
+
+/// Whether so much goes because `keep` is shorter than before, and not because of the clock.
+Result<bool> Retention::was_shortened(const Database& database, std::int64_t mark_ms) const {
+  const std::int64_t keep_ms = limits_.keep.count();
+  if (!former_keep_ms_) return false;
+  if (*former_keep_ms_ == 0) return true;
+  if (*former_keep_ms_ <= keep_ms) return false;
+  const auto without = ended_before(database, mark_ms - (*former_keep_ms_ - keep_ms));
+  if (!without) return without.error();
+  return !without->is_much();
+}
+
+Result<bool> Retention::may_delete_by_age(const Database& database, const Moment& now, std::int64_t mark_ms,
+                                          RetentionStep& step) {
+  const auto ended = ended_before(database, mark_ms);
+  if (!ended) return ended.error();
+  if (!ended->is_much()) {
+    waits_since_.reset();
+    return true;
   }
-  if (mark_ms_ != 0) return mark_ms_;
-  std::vector<std::int64_t> marks;
-  if (limits_.keep.count() > 0) marks.push_back(now_ms - limits_.keep.count());
+  const auto shortened = was_shortened(database, mark_ms);
+  if (!shortened) return shortened.error();
+  const std::string what = fmt::format("{} decisions that had ended before {}", ended->decisions, time_text(mark_ms));
+  if (*shortened) {
+    step.notices.push_back(fmt::format("daemon.keep was {} and is {} now: {} are deleted", days_text(*former_keep_ms_),
+                                       days_text(limits_.keep.count()), what));
+    return true;
+  }
+  if (!waits_since_) {
+    waits_since_ = now.steady;
+    step.notices.push_back(
+        fmt::format("{} are older than daemon.keep: so many at once may be the fault of a clock that is ahead, so they "
+                    "are kept for "
+                    "another day of running; `topolet prune` deletes them now",
+                    what));
+  }
+  return now.steady - *waits_since_ >= kWaitBeforeMuch;
+}
+
+Result<std::int64_t> Retention::find_mark(const Database& database, const Moment& now, RetentionStep& step) {
+  if (limits_.keep.count() > 0) {
+    const std::int64_t mark_ms = mark_by_age(now);
+    const auto deletes = has_prunable(database, mark_ms);
+    if (!deletes) return deletes.error();
+    if (!*deletes) waits_since_.reset();
+    if (*deletes) {
+      const auto may = may_delete_by_age(database, now, mark_ms, step);
+      if (!may) return may.error();
+      if (*may) return mark_ms;
+    }
+  }
   const auto too_large = is_too_large(database);
   if (!too_large) return too_large.error();
-  if (*too_large) {
-    const auto by_size = marks_by_size(database);
-    if (!by_size) return by_size.error();
-    marks.insert(marks.end(), by_size->begin(), by_size->end());
-  }
-  for (const std::int64_t mark : marks) {
-    const auto deletes = has_prunable(database, mark);
+  if (!*too_large) return 0;
+  const auto marks = marks_by_size(database);
+  if (!marks) return marks.error();
+  for (const std::int64_t mark_ms : *marks) {
+    const auto deletes = has_prunable(database, mark_ms);
     if (!deletes) return deletes.error();
-    if (!*deletes) continue;
-    mark_ms_ = mark;
-    return mark;
+    if (*deletes) return mark_ms;
   }
   return 0;
 }
 
+Result<RetentionStep> Retention::next_step(const Database& database, const Moment& now) {
+  RetentionStep step;
+  if (Status begun = begin(database, now); !begun) return begun.error();
+  const auto mark_ms = pruned_until(database);
+  if (!mark_ms) return mark_ms.error();
+  if (*mark_ms > now.wall_ms) {
+    step.lowers_mark = true;
+    step.notices.push_back(
+        fmt::format("the history said to have gaps until {}, which is still to come: a clock was ahead; now it says "
+                    "until {}",
+                    time_text(*mark_ms), time_text(now.wall_ms)));
+    return step;
+  }
+  if (mark_ms_ == 0) {
+    const auto found = find_mark(database, now, step);
+    if (!found) return found.error();
+    mark_ms_ = *found;
+  }
+  step.mark_ms = mark_ms_;
+  // What is deleted because it is shorter goes on after a stop.
+  step.remembers_keep = mark_ms_ == 0 && !waits_since_ && former_keep_ms_ != limits_.keep.count();
+  return step;
+}
+
 void Retention::on_pruned(std::int64_t deleted) {
-  if (deleted == 0) mark_ms_ = 0;
+  if (deleted > 0) return;
+  mark_ms_ = 0;
+  waits_since_.reset();
 }
 
 Result<bool> Retention::is_too_large(const Database& database) {

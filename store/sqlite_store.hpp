@@ -65,7 +65,7 @@ class SqliteStore final : public Store {
   Result<std::uint64_t> last_generation() override;
   Result<std::int64_t> last_decision() override;
   Result<std::int64_t> last_setup() override;
-  Result<Upkeep> do_upkeep(std::int64_t now_ms, std::int64_t rows) override;
+  Result<Upkeep> do_upkeep(const Moment& now, std::int64_t rows) override;
   void write_generation_file(std::uint64_t generation) override;
   void note_generation(std::uint64_t generation) override { notes_.note(generation); }
   void check_integrity(std::function<void(const IntegrityReport&)> report) override;

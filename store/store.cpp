@@ -393,7 +393,7 @@ Result<std::int64_t> SqliteStore::last_setup() {
 }
 
 // Nothing is locked where there is nothing to do.
-Result<Upkeep> SqliteStore::do_upkeep(std::int64_t now_ms, std::int64_t rows) {
+Result<Upkeep> SqliteStore::do_upkeep(const Moment& now, std::int64_t rows) {
   if (detached_) return *detached_;
   const auto missing = database_.integer("SELECT count(*) FROM backfill", "read what is complete");
   if (!missing) return missing.error();
@@ -402,18 +402,29 @@ Result<Upkeep> SqliteStore::do_upkeep(std::int64_t now_ms, std::int64_t rows) {
     if (!more) return more.error();
     return Upkeep{.has_more = true, .rows = rows};
   }
-  const auto mark = retention_.find_mark(database_, now_ms);
-  if (!mark) return mark.error();
-  if (*mark > 0) {
-    const auto deleted = in_transaction([&] { return prune_slice(database_, *mark, rows); });
+  const auto step = retention_.next_step(database_, now);
+  if (!step) return step.error();
+  if (step->lowers_mark) {
+    const Status lowered = in_transaction([&] { return Retention::lower_mark(database_, now.wall_ms); });
+    if (!lowered) return lowered.error();
+    return Upkeep{.has_more = true, .notices = step->notices};
+  }
+  if (step->remembers_keep) {
+    if (Status kept = in_transaction([&] { return retention_.remember_keep(database_); }); !kept) return kept.error();
+  }
+  if (const std::int64_t mark = step->mark_ms; mark > 0) {
+    const auto deleted = in_transaction([&] { return prune_slice(database_, mark, rows); });
     if (!deleted) return deleted.error();
     retention_.on_pruned(*deleted);
-    return Upkeep{
-        .has_more = true, .rows = *deleted, .deleted = *deleted, .deleted_until_ms = *deleted > 0 ? *mark : 0};
+    return Upkeep{.has_more = true,
+                  .rows = *deleted,
+                  .deleted = *deleted,
+                  .deleted_until_ms = *deleted > 0 ? mark : 0,
+                  .notices = step->notices};
   }
   const auto shrunk = shrink_slice(database_);
   if (!shrunk) return shrunk.error();
-  return Upkeep{.has_more = *shrunk};
+  return Upkeep{.has_more = *shrunk, .notices = step->notices};
 }
 
 void SqliteStore::write_generation_file(std::uint64_t generation) {

@@ -219,12 +219,19 @@ struct IntegrityReport {
   std::chrono::milliseconds duration{};
 };
 
+/// One moment by both clocks: the wall clock may be set, the other one only goes on.
+struct Moment {
+  std::int64_t wall_ms = 0;
+  std::chrono::steady_clock::time_point steady{};
+};
+
 /// What a slice of upkeep did.
 struct Upkeep {
   bool has_more = false;
-  std::int64_t rows = 0;              ///< how many it worked on
-  std::int64_t deleted = 0;           ///< of these: decisions and pool versions
-  std::int64_t deleted_until_ms = 0;  ///< what had ended before then; 0 if nothing was deleted
+  std::int64_t rows = 0;                  ///< how many it worked on
+  std::int64_t deleted = 0;               ///< of these: decisions and pool versions
+  std::int64_t deleted_until_ms = 0;      ///< what had ended before then; 0 if nothing was deleted
+  std::vector<std::string> notices = {};  ///< for people: what is unusual about what is deleted
 };
 
 /// One writer, one thread at a time; write_generation_file() on any. Every call is one transaction of its own unless
@@ -307,7 +314,7 @@ class Store {
   virtual Result<std::int64_t> last_setup() = 0;
   /// A slice of what is to be done to the history while nobody waits, for about so many rows: completes that of an
   /// older topolet, deletes what is older than it is kept, and shrinks the file.
-  virtual Result<Upkeep> do_upkeep(std::int64_t now_ms, std::int64_t rows) = 0;
+  virtual Result<Upkeep> do_upkeep(const Moment& now, std::int64_t rows) = 0;
   /// Notes, outside of the database, that this generation was acted on, so that a database which lacks it is noticed
   /// when it is opened next. Not synced to the disk. Any thread; the highest counts.
   virtual void write_generation_file(std::uint64_t generation) = 0;

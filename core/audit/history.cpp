@@ -8,6 +8,7 @@
 
 #include "core/audit/rows.hpp"
 #include "core/audit/time_text.hpp"
+#include "core/base/clock.hpp"
 #include "core/placement/decide.hpp"
 #include "store/retention.hpp"
 
@@ -163,7 +164,7 @@ Status History::find_last_cpus(std::int64_t generation, Record& record) const {
 }
 
 Result<State> History::at(std::int64_t at_ms) const {
-  const auto first = store::pruned_until(database_);
+  const auto first = store::believable_pruned_until(database_, Clock().wall().count());
   if (!first) return first.error();
   if (at_ms < *first) {
     return Error{Code::kOutOfRange,

@@ -7,6 +7,7 @@
 
 #include "core/audit/pool_record.hpp"
 #include "core/audit/rows.hpp"
+#include "core/base/clock.hpp"
 #include "store/retention.hpp"
 
 namespace topolet::audit {
@@ -119,7 +120,7 @@ class Replay {
 }  // namespace
 
 Result<std::vector<Moved>> moves_between(const History& history, std::int64_t since_ms, std::int64_t until_ms) {
-  const auto first = store::pruned_until(history.database());
+  const auto first = store::believable_pruned_until(history.database(), Clock().wall().count());
   if (!first) return first.error();
   since_ms = std::max(since_ms, *first);
   auto state = history.at(since_ms);

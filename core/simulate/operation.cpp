@@ -19,6 +19,10 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::int64_t kMostSeconds = 366L * 24 * 3600;
+/// A machine without a clock of its own begins in 1970.
+constexpr std::int64_t kMostWallSeconds = 100 * kMostSeconds;
+
 constexpr std::array<std::pair<OperationKind, std::string_view>, 16> kNames = {{
     {OperationKind::kOccupy, "occupy"},
     {OperationKind::kVacate, "vacate"},
@@ -283,9 +287,12 @@ Readers readers_of(OperationKind kind) {
               {"pci", [](Operation& o, const json& v, std::string_view k) { o.pci = lower(text_of(v, k)); }},
               {"nodes", [](Operation& o, const json& v, std::string_view k) { o.nodes = set_of<NodeSet>(v, k); }}};
     case OperationKind::kClock:
-      return {{"advance_s", [](Operation& o, const json& v, std::string_view k) {
-                 o.advance = std::chrono::seconds(number_of(v, k, 0, 366L * 24 * 3600));
-               }}};
+      return {
+          {"advance_s", [](Operation& o, const json& v,
+                           std::string_view k) { o.advance = std::chrono::seconds(number_of(v, k, 0, kMostSeconds)); }},
+          {"wall_s", [](Operation& o, const json& v, std::string_view k) {
+             o.wall_jump = std::chrono::seconds(number_of(v, k, -kMostWallSeconds, kMostWallSeconds));
+           }}};
     case OperationKind::kRuntime:
       return {{"next", [](Operation& o, const json& v, std::string_view k) { o.next = next_of(v, k); }},
               {"call", [](Operation& o, const json& v, std::string_view k) { o.answer_to = answer_to_of(v, k); }}};
@@ -324,7 +331,7 @@ std::vector<std::string> needed_by(OperationKind kind) {
     case OperationKind::kDevice:
       return {"path"};
     case OperationKind::kClock:
-      return {"advance_s"};
+      return {};
     case OperationKind::kRuntime:
       return {"next"};
     case OperationKind::kRestart:
@@ -361,6 +368,8 @@ Operation read(const json& object) {
   if (operation.kind == OperationKind::kDevice && operation.pci.empty() == operation.nodes.empty()) {
     throw InvalidLine("device needs either \"pci\", an address such as 0000:65:00.0, or \"nodes\"");
   }
+  if (operation.kind == OperationKind::kClock && !object.contains("advance_s") && !object.contains("wall_s"))
+    throw InvalidLine("clock needs \"advance_s\", for time to pass, or \"wall_s\", by which the wall clock is set");
   if (operation.kind == OperationKind::kRestart && !operation.kill_at) {
     for (const char* field : {"calls", "repeat"}) {
       if (!object.contains(field)) continue;

@@ -96,6 +96,7 @@ struct Operation {
   std::string source = "operator";
 
   std::chrono::milliseconds advance{0};
+  std::chrono::milliseconds wall_jump{0};
   NextResponse next = NextResponse::kSucceed;
   FaultedCall answer_to = FaultedCall::kCreate;
 

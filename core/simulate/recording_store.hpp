@@ -60,8 +60,8 @@ class RecordingStore final : public store::Store {
   Result<std::uint64_t> last_generation() override { return store_.last_generation(); }
   Result<std::int64_t> last_decision() override { return store_.last_decision(); }
   Result<std::int64_t> last_setup() override { return store_.last_setup(); }
-  Result<store::Upkeep> do_upkeep(std::int64_t now_ms, std::int64_t rows) override {
-    return store_.do_upkeep(now_ms, rows);
+  Result<store::Upkeep> do_upkeep(const store::Moment& now, std::int64_t rows) override {
+    return store_.do_upkeep(now, rows);
   }
   void note_generation(std::uint64_t generation) override {
     if (!killed_()) store_.note_generation(generation);

@@ -60,6 +60,8 @@ class SimulatedDaemon {
   void read_ledger(const std::function<void(const engine::Ledger& ledger)>& read_ledger);
   Result<engine::Engine::CapacityAnswer> set_capacity(engine::Engine::CapacityRequest request);
   void advance(std::chrono::milliseconds time);
+  /// Somebody sets the wall clock by so much, forward or back; no time passes.
+  void set_wall_clock(std::chrono::milliseconds by) { time_.set_wall(by); }
 
   /// Kills the daemon and starts it again. Cancels a kill_at() that is still to come.
   void restart();

@@ -5,7 +5,7 @@
 namespace topolet::simulate {
 
 Clock SimulatedTime::clock() const {
-  return {.wall = [now = now_] { return *now; },
+  return {.wall = [now = now_, offset = wall_offset_] { return *now + *offset; },
           .steady = [now = now_] { return std::chrono::steady_clock::time_point(*now); }};
 }
 

@@ -19,11 +19,15 @@ class SimulatedTime {
  public:
   std::chrono::milliseconds now() const { return *now_; }
   void set(std::chrono::milliseconds now) { *now_ = now; }
+  /// The wall clock as somebody has set it.
+  std::chrono::milliseconds wall() const { return *now_ + *wall_offset_; }
+  void set_wall(std::chrono::milliseconds by) { *wall_offset_ += by; }
   /// Stays valid whatever becomes of this.
   Clock clock() const;
 
  private:
   std::shared_ptr<std::chrono::milliseconds> now_ = std::make_shared<std::chrono::milliseconds>(0);
+  std::shared_ptr<std::chrono::milliseconds> wall_offset_ = std::make_shared<std::chrono::milliseconds>(0);
 };
 
 /// One thread, its caller's. Work waits for run(), timers for advance().

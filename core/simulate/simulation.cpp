@@ -186,6 +186,7 @@ void Simulation::dispatch(const Operation& operation, OperationResult& result) {
     case OperationKind::kDevice:
       return add_device(operation, result);
     case OperationKind::kClock:
+      daemon_.set_wall_clock(operation.wall_jump);
       return daemon_.advance(operation.advance);
     case OperationKind::kRuntime:
       return set_next_answer(operation);

@@ -282,7 +282,8 @@ nlohmann::json measure_retention(const fs::path& directory, std::int64_t decisio
     traffic.step(at);
     checked(store->commit());
     const auto start = Clock::now();
-    const store::Upkeep done = checked(store->do_upkeep(at, pace.rows()));
+    const store::Upkeep done = checked(
+        store->do_upkeep({at, std::chrono::steady_clock::time_point(std::chrono::milliseconds(at))}, pace.rows()));
     const auto took = Clock::now() - start;
     pace.note(done, took);
     slices.push_back(std::chrono::duration<double, std::milli>(took).count());

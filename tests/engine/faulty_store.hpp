@@ -146,7 +146,7 @@ class FaultyStore final : public store::Store {
     const MutexLock lock(mutex_);
     return upkeep_;
   }
-  Result<store::Upkeep> do_upkeep(std::int64_t /*now_ms*/, std::int64_t rows) override TOPOLET_EXCLUDES(mutex_) {
+  Result<store::Upkeep> do_upkeep(const store::Moment& /*now*/, std::int64_t rows) override TOPOLET_EXCLUDES(mutex_) {
     std::chrono::milliseconds time{};
     store::Upkeep done;
     {

@@ -80,5 +80,19 @@ TEST(Operation, SaysWhatIsWrongWithALineAndWhatWouldBeRight) {
   EXPECT_THAT(refusal(R"({"op":"restart","at":"in-flight","repeat":1})"), HasSubstr("repeat must be true or false"));
 }
 
+TEST(Operation, SetsTheWallClockForwardAndBack) {
+  const auto back = parse_operation(R"({"op":"clock","wall_s":-31536000})");
+  ASSERT_TRUE(back.has_value()) << back.error().message;
+  EXPECT_EQ(back->wall_jump, std::chrono::seconds(-31'536'000));
+  EXPECT_EQ(back->advance, std::chrono::seconds(0));
+  const auto both = parse_operation(R"({"op":"clock","wall_s":60,"advance_s":20})");
+  ASSERT_TRUE(both.has_value()) << both.error().message;
+  EXPECT_EQ(both->wall_jump, std::chrono::seconds(60));
+  EXPECT_EQ(both->advance, std::chrono::seconds(20));
+  const auto neither = parse_operation(R"({"op":"clock"})");
+  ASSERT_FALSE(neither.has_value());
+  EXPECT_NE(neither.error().message.find("wall_s"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace topolet::simulate

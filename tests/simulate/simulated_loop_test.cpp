@@ -63,5 +63,17 @@ TEST(SimulatedLoop, GoesOnFromAnothersTime) {
   EXPECT_EQ(time.now(), milliseconds(30));
 }
 
+TEST(SimulatedTime, HasAWallClockThatIsSetWithoutTimePassing) {
+  SimulatedTime time;
+  const Clock clock = time.clock();
+  time.set(std::chrono::milliseconds(5000));
+  time.set_wall(std::chrono::seconds(60));
+  EXPECT_EQ(clock.wall(), std::chrono::milliseconds(65'000));
+  EXPECT_EQ(clock.steady().time_since_epoch(), std::chrono::milliseconds(5000));
+  time.set_wall(std::chrono::seconds(-70));
+  EXPECT_EQ(clock.wall(), std::chrono::milliseconds(-5000));
+  EXPECT_EQ(time.now(), std::chrono::milliseconds(5000));
+}
+
 }  // namespace
 }  // namespace topolet::simulate

@@ -10,7 +10,9 @@
 namespace topolet::store {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr std::int64_t kDay = 24 * 60 * 60 * 1000;
 /// Day 0 of what is decided here.
@@ -49,20 +51,45 @@ class RetentionTest : public StoreTest {
     EXPECT_TRUE(store.add(row).has_value());
   }
 
-  /// Returns how many decisions and pool versions it deleted.
-  static std::int64_t tidy_up(Store& store, std::int64_t day, std::int64_t rows = 2) {
+  /// By the wall clock `day` has come, and the time since the run began is another day more than that: what waits for a
+  /// day has waited. Returns how many decisions and pool versions it deleted.
+  std::int64_t tidy_up(Store& store, std::int64_t day, std::int64_t rows = 2) {
+    const std::int64_t at_once = tidy_up_at(store, day, day, rows);
+    return at_once + tidy_up_at(store, day, day + 1, rows);
+  }
+  /// `passed`: days by the monotonic clock.
+  std::int64_t tidy_up_at(Store& store, double day, double passed, std::int64_t rows = 2) {
     std::int64_t deleted = 0;
     while (true) {
-      const auto done = store.do_upkeep(kStart + day * kDay, rows);
+      const auto done = store.do_upkeep(at(day, passed), rows);
       if (!done) throw std::runtime_error(done.error().message);
       EXPECT_LE(done->deleted, rows);
       deleted += done->deleted;
+      notices_.insert(notices_.end(), done->notices.begin(), done->notices.end());
       if (!done->has_more) return deleted;
     }
   }
+  static Moment at(double day, double passed) {
+    const auto milliseconds = [](double days) { return static_cast<std::int64_t>(days * kDay); };
+    return {kStart + milliseconds(day),
+            std::chrono::steady_clock::time_point(std::chrono::milliseconds(milliseconds(passed)))};
+  }
+  /// `count` decisions, one an hour from day 0 on, each of which ends an hour later.
+  void place_hourly(Store& store, int count) {
+    for (int hour = 0; hour < count; ++hour) {
+      DecidedRow row = at_day(0, fmt::format("c{}", hour));
+      row.at_ms = kStart + hour * kDay / 24;
+      row.generation = static_cast<std::uint64_t>(hour + 1);
+      const std::int64_t decision = *add_with_allocation(store, row);
+      const EndedRow end{decision, row.at_ms + kDay / 24, row.generation, "exited"};
+      EXPECT_TRUE(store.add(end).has_value());
+    }
+  }
+  std::string count() const { return value("SELECT count(*) FROM decided"); }
   std::string days(const std::string& table) const {
     return column(fmt::format("SELECT (at_ms - {}) / {} FROM {} ORDER BY 1, at_ms", kStart, kDay, table));
   }
+  std::vector<std::string> notices_;
   std::string containers() const { return column("SELECT container FROM decided ORDER BY decision"); }
 };
 
@@ -219,8 +246,8 @@ TEST_F(RetentionTest, GoesOnWhereAStopCameBetween) {
     const auto store = open_with(kThirtyDays);
     for (int day = 0; day < 20; ++day) set_pool(*store, day, CpuSet::range(0, 3));
     end(*store, 19, place(*store, 0, "gone"));
-    while (store->do_upkeep(kStart + 60 * kDay, 5)->deleted == 0) {
-    }
+    EXPECT_EQ(tidy_up_at(*store, 60, 0, 5), 0);
+    EXPECT_EQ(store->do_upkeep(at(60, 1), 5)->deleted, 1);
     EXPECT_EQ(containers(), "");
   }
   const auto store = open_with({});
@@ -244,6 +271,108 @@ TEST_F(RetentionTest, ForecastsWhatItDeletes) {
   EXPECT_EQ(*prune_slice(database, kStart + 3 * kDay, 100), 1);
   EXPECT_EQ(*prune_slice(database, kStart + 3 * kDay, 100), 0);
   EXPECT_EQ(containers(), "c3,c4,runs");
+}
+
+TEST_F(RetentionTest, DeletesNothingBecauseAClockIsAheadForAWhile) {
+  const auto store = open_with(kThirtyDays);
+  place_hourly(*store, 400);
+  EXPECT_EQ(tidy_up_at(*store, 17, 0), 0);
+  EXPECT_EQ(tidy_up_at(*store, 17 + 365, 0.0001), 0) << "a year ahead";
+  EXPECT_EQ(tidy_up_at(*store, 17 + 365, 0.0003), 0);
+  EXPECT_EQ(tidy_up_at(*store, 17, 0.0003), 0) << "and back";
+  EXPECT_EQ(tidy_up_at(*store, 17 - 365, 0.0004), 0);
+  EXPECT_EQ(count(), "400");
+  EXPECT_EQ(*pruned_until(connect()), 0);
+  EXPECT_THAT(notices_, IsEmpty());
+  EXPECT_EQ(tidy_up_at(*store, 31, 14), 23) << "the first day's go as they should";
+  EXPECT_EQ(*pruned_until(connect()), kStart + kDay);
+}
+
+TEST_F(RetentionTest, GoesNoFurtherInARunThanTimeHasPassed) {
+  const auto store = open_with(kThirtyDays);
+  place_hourly(*store, 400);
+  EXPECT_EQ(tidy_up_at(*store, 30, 0), 0);
+  EXPECT_EQ(tidy_up_at(*store, 30 + 365, 1), 23) << "a day's, though a year is past by the wall clock";
+  EXPECT_EQ(tidy_up_at(*store, 30 + 365, 1.5), 12);
+}
+
+TEST_F(RetentionTest, WaitsBeforeMuchGoesAtOnceAndSaysSo) {
+  const auto store = open_with(kThirtyDays);
+  place_hourly(*store, 400);
+  EXPECT_EQ(tidy_up_at(*store, 17 + 365, 0), 0) << "ahead before the time service has set it";
+  ASSERT_THAT(notices_, SizeIs(1));
+  EXPECT_THAT(notices_[0], HasSubstr("400 decisions that had ended before 2024-"));
+  EXPECT_THAT(notices_[0], HasSubstr("topolet prune"));
+  EXPECT_EQ(tidy_up_at(*store, 17 + 365, 0.9), 0);
+  EXPECT_THAT(notices_, SizeIs(1)) << "once";
+  EXPECT_EQ(tidy_up_at(*store, 17, 0.95), 0);
+  EXPECT_EQ(tidy_up_at(*store, 17 + 365, 1.2), 0) << "it has to be so for a whole day";
+  EXPECT_THAT(notices_, SizeIs(2));
+  EXPECT_EQ(*pruned_until(connect()), 0);
+  EXPECT_EQ(tidy_up_at(*store, 17 + 366, 2.2), 400);
+}
+
+TEST_F(RetentionTest, TakesTwoDaysOfDecisionsForMuch) {
+  const auto store = open_with(kThirtyDays);
+  place_hourly(*store, 2000);
+  EXPECT_EQ(tidy_up_at(*store, 32.5, 0), 0) << "60 hours' are few, but more than two days'";
+  EXPECT_THAT(notices_, SizeIs(1));
+}
+
+TEST_F(RetentionTest, DeletesAtOnceWhereKeepIsShorterThanBefore) {
+  {
+    const auto store = open_with(kThirtyDays);
+    place_hourly(*store, 400);
+    EXPECT_EQ(tidy_up_at(*store, 17, 0), 0);
+  }
+  const RetentionLimits two_days{.keep = std::chrono::hours(48)};
+  {
+    const auto store = open_with(two_days);
+    EXPECT_EQ(tidy_up_at(*store, 17 + 365, 0), 0) << "the clock is ahead as well";
+    EXPECT_THAT(notices_.at(0), HasSubstr("are older than daemon.keep"));
+  }
+  notices_.clear();
+  const auto store = open_with(two_days);
+  EXPECT_EQ(tidy_up_at(*store, 17, 0), 359);
+  EXPECT_THAT(notices_.at(0), HasSubstr("daemon.keep was 30.0 days and is 2.0 days now: 359 decisions"));
+  EXPECT_EQ(value("SELECT mark FROM retention WHERE subject = 'keep_ms'"), "172800000");
+}
+
+TEST_F(RetentionTest, LowersAMarkThatIsStillToCome) {
+  {
+    const auto store = open_with(kThirtyDays);
+    place_hourly(*store, 40);
+    const std::string ahead = std::to_string(kStart + 400 * kDay);
+    ASSERT_TRUE(connect(Database::Access::kReadWrite)
+                    .execute("UPDATE retention SET mark = " + ahead + " WHERE subject = 'ended_ms'", "be ahead")
+                    .has_value());
+  }
+  EXPECT_EQ(*believable_pruned_until(connect(), kStart + 3 * kDay), kStart + 3 * kDay - 60'000);
+  {
+    const auto store = open_with(kThirtyDays);
+    EXPECT_EQ(tidy_up_at(*store, 3, 0), 0);
+    EXPECT_EQ(*pruned_until(connect()), kStart + 3 * kDay);
+    EXPECT_EQ(count(), "40");
+  }
+  ASSERT_THAT(notices_, SizeIs(1));
+  EXPECT_THAT(notices_[0], HasSubstr("a clock was ahead"));
+  const auto again = open_with(kThirtyDays);
+  EXPECT_EQ(tidy_up_at(*again, 4, 0), 0) << "the lowered mark is no reason to delete";
+  EXPECT_EQ(count(), "40");
+}
+
+TEST_F(RetentionTest, KeepsWhatIsThereWhileTheClockIsBehind) {
+  const auto store = open_with(kThirtyDays);
+  place_hourly(*store, 400);
+  EXPECT_EQ(tidy_up_at(*store, -19'000, 0), 0) << "in 1970";
+  EXPECT_EQ(tidy_up_at(*store, 40, 0.001), 0) << "set right; by age, this run deletes no more";
+  EXPECT_EQ(count(), "400");
+}
+
+TEST_F(RetentionTest, DeletesBecauseOfTheSizeWhateverTheClockSays) {
+  const auto store = open_with({.keep = std::chrono::hours(30 * 24), .keep_bytes = 4096});
+  place_hourly(*store, 400);
+  EXPECT_GT(tidy_up_at(*store, -400, 0, 400), 350);
 }
 
 }  // namespace

@@ -144,13 +144,15 @@ void Writer::serve() {
 void Writer::do_upkeep() {
   const auto began = std::chrono::steady_clock::now();
   // Not clock_, which is for the loop's thread.
-  const Result<store::Upkeep> done = store_.do_upkeep(Clock().wall().count(), upkeep_pace_.rows());
+  const store::Moment now{options_.upkeep_clock.wall().count(), options_.upkeep_clock.steady()};
+  const Result<store::Upkeep> done = store_.do_upkeep(now, upkeep_pace_.rows());
   const auto ended = std::chrono::steady_clock::now();
   if (!done) {
     log_.warn("the history cannot be tidied up now: {}", done.error().message);
     next_upkeep_ = ended + kUpkeepAfterFailure;
     return;
   }
+  for (const std::string& notice : done->notices) log_.warn("{}", notice);
   upkeep_pace_.note(*done, ended - began);
   deleted_ += done->deleted;
   deleted_until_ms_ = std::max(deleted_until_ms_, done->deleted_until_ms);

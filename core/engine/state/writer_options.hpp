@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "core/base/clock.hpp"
+
 namespace topolet::engine {
 
 /// On whose thread the store is written.
@@ -21,6 +23,7 @@ struct WriterOptions {
   /// With WriterThread::kLoop, returns how long the next transaction takes, from when it is wanted until it is written.
   /// What comes meanwhile is written in one transaction after it. Without it each submission is written at once.
   std::function<std::chrono::milliseconds()> transaction_time = {};
+  Clock upkeep_clock = {};  ///< of the thread that writes
 };
 
 }  // namespace topolet::engine
