@@ -40,8 +40,8 @@ struct EngineState {
   bool store_degraded = false;
   std::map<std::string, std::uint32_t> containers;  ///< by engine::seen_mode()
   std::uint32_t squeezed = 0;
-  std::uint32_t overlapping = 0;  ///< containers that run on CPUs which another one has exclusively
-  std::uint32_t overruled = 0;    ///< containers whose CPUs something else sets
+  std::uint32_t overlapping = 0;                      ///< containers that run on CPUs which another one has exclusively
+  std::uint32_t overruled = 0;                        ///< containers whose CPUs something else sets
   std::map<std::string, std::uint32_t> foreign = {};  ///< containers that are not placed, by runtime handler
   std::vector<NodeUsage> nodes;
 };
