@@ -12,11 +12,14 @@ constexpr std::chrono::minutes kAnswersRepair{1};
 
 }  // namespace
 
-/// Where the CPUs of a container are all gone, or none were set yet, the kernel has it on those of the cgroup above.
+/// Where the CPUs of a container are all gone, or none were set yet, the kernel has it on those of the cgroup above. By
+/// the time of the look it may have been given others, and others may be online: who is on most of them, or on all but
+/// its own, is not taken for somebody else's doing at once.
 bool OverruleWatch::may_be_the_kernels(const CpuSet& told, const CpuSet& observed) const {
   const CpuSet& allowed = deps_.committer.ledger().inventory().allowed;
-  if (told.intersects(observed)) return allowed.is_subset_of(observed);
-  return observed.size() > 1 && (allowed - told).is_subset_of(observed);
+  if (observed.size() < 2) return false;
+  const bool is_all_but_its_own = !told.intersects(observed) && (allowed - told).is_subset_of(observed);
+  return is_all_but_its_own || 2 * (observed & allowed).size() > allowed.size();
 }
 
 OverruleWatch::MachineMark OverruleWatch::machine() const {
