@@ -10,6 +10,7 @@
 
 #include "core/audit/device_usage.hpp"
 #include "core/audit/history.hpp"
+#include "core/audit/judged.hpp"
 #include "core/audit/machine_record.hpp"
 #include "core/audit/moves.hpp"
 #include "core/audit/node_usage.hpp"
@@ -170,6 +171,17 @@ Rows device_rows(const store::Database& database, const CellRow& arguments) {
   return rows;
 }
 
+/// No row if no decision judged anything.
+Rows judged_rows(const store::Database& database, const CellRow& arguments) {
+  const auto* const decision = std::get_if<std::int64_t>(&arguments[0]);
+  if (decision == nullptr) return Error{Code::kInvalidArgument, "judged_in(decision) needs the number of a decision"};
+  const auto judged = judged_in(database, *decision);
+  if (!judged) return judged.error();
+  std::vector<CellRow> rows;
+  if (*judged) rows.push_back({**judged});
+  return rows;
+}
+
 /// Of two lists of CPUs or nodes: 1 if they have one in common.
 Result<store::Cell> cpus_overlap(const CellRow& arguments) {
   CpuSet sets[2];
@@ -235,6 +247,7 @@ Status add_table_functions(store::Database& database) {
        {"name", "address", "kind", "nodes", "decision", "namespace", "pod", "container"},
        {"time"},
        device_rows},
+      {"judged_in", {"judged"}, {"decision"}, judged_rows},
   };
   const store::ScalarFunction scalars[] = {{"cpus_overlap", 2, cpus_overlap},
                                            {"cpus_common", 2, cpus_common},

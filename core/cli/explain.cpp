@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/audit/judged.hpp"
 #include "core/base/text.hpp"
 #include "core/cli/command.hpp"
 #include "core/cli/find_decision.hpp"
@@ -31,11 +32,6 @@ std::string text(const Table& table, std::size_t row, const char* column) {
 std::string name_in(const Table& table, std::size_t row) {
   return placement::display_name(text(table, row, "namespace"), text(table, row, "pod"), text(table, row, "container"));
 }
-
-/// The newest decision of the same container up to this one that has verdicts: a resize or a drift has none.
-constexpr const char* kDecisionWithVerdicts = R"sql(
-SELECT j.decision FROM decided d CROSS JOIN decided j USING (pod_uid, container)
-WHERE d.decision = ?1 AND j.decision <= d.decision AND j.verdicts IS NOT NULL ORDER BY j.decision DESC LIMIT 1)sql";
 
 /// What the container of a decision has now, unless a later decision took the place of this one.
 constexpr const char* kNow = R"sql(
@@ -258,9 +254,9 @@ Result<Explanation> explanation_of(const StateDatabase& database, FoundDecision 
   if (decision->rows.empty()) return Error{Code::kNotFound, fmt::format("there is no decision {}", number)};
   const auto now = database.table(kNow, number);
   if (!now) return now.error();
-  const auto with_verdicts = database.table(kDecisionWithVerdicts, number);
-  if (!with_verdicts) return with_verdicts.error();
-  const auto judged_in = with_verdicts->rows.empty() ? number : with_verdicts->rows[0][0].get<std::int64_t>();
+  const auto judged = audit::judged_in(database.connection(), number);
+  if (!judged) return judged.error();
+  const std::int64_t judged_in = judged->value_or(number);
   auto verdicts = database.table(
       "SELECT decision, rank, nodes, sum, rejected, policy, kind AS says, score, reason "
       "FROM verdict WHERE decision = ?1 ORDER BY rank, policy",

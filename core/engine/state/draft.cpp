@@ -181,7 +181,7 @@ void Draft::return_displaced() {
     const std::string why = "CPUs that it had to leave are free again: it returns to " + named("CPU", preferred.within);
     allocation.reason = why;
     put(std::move(allocation),
-        {AuditEvent::kReplaced, why, preferred.nodes, placement::Verdicts(), placement::reason_code::kReturned});
+        {AuditEvent::kReplaced, why, preferred.nodes, std::nullopt, placement::reason_code::kReturned});
   }
 }
 
