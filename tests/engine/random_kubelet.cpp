@@ -279,7 +279,8 @@ void RandomKubelet::resize(Pod& pod, PlannedContainer& wanted) {
   simulate::Operation operation;
   deps_.runtime.expect_resize(wanted.resizing, wanted.milli);
   operation.resources.cpu_request_milli = operation.resources.cpu_limit_milli = wanted.milli;
-  send(pod, "UpdateContainerResources", simulate::update_request(operation, wanted.resizing),
+  send(pod, "UpdateContainerResources",
+       simulate::update_request(operation, wanted.resizing, qos_of(pod.spec, operation.resources), kMemoryTotal),
        [this, uid = pod.spec.spec.pod, name = wanted.name](const cri::RuntimeResponse& answer) {
          if (answer.code != Code::kOk && answer.code != Code::kResourceExhausted) return;
          for (PlannedContainer& done : pods_.at(uid).containers) {
