@@ -135,7 +135,7 @@ struct Pod {
   NodeSet nodes;  ///< of the candidate that its first container was given; empty until decided
   std::map<std::string, FormerCpus> former;  ///< by container name
   std::map<std::string, Denial> denied;      ///< by container name
-  std::vector<std::string> warned;           ///< what was logged of its annotations, once each
+  std::vector<std::string> warned;           ///< what was logged of it, once each
 
   friend bool operator==(const Pod&, const Pod&) = default;
 };
