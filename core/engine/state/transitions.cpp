@@ -512,6 +512,8 @@ void Transitions::operator()(const event::FoundForeign& event) {
   after.placement.mode = placement::Mode::kForeign;
   after.within = after.vacating = after.vacating_alone = {};
   after.preferred.reset();
+  if (after.overruled)
+    draft_.record_event(overruled_ended(after, "its CPUs are not topolet's to set any more", now_), after);
   after.overruled.reset();
   after.seen_on = after.overlapped = {};
   after.conflict = false;
